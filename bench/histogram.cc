@@ -1,0 +1,58 @@
+#include "bench/histogram.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace erda::bench {
+
+namespace {
+
+// Within [2^m, 2^(m+1)) a value is shifted right until kBits + 1 bits are left. These, from 1024 to 2047, tell the
+// buckets of one m apart; the shift tells the m.
+constexpr unsigned kBits = 10;
+constexpr uint64_t kHalf = uint64_t{1} << kBits;
+
+constexpr unsigned ShiftOf(uint64_t value) {
+  const auto width = static_cast<unsigned>(std::bit_width(value));
+  return width > kBits + 1 ? width - (kBits + 1) : 0;
+}
+
+}  // namespace
+
+size_t Histogram::BucketOf(uint64_t value) {
+  const unsigned shift = ShiftOf(value);
+  return shift * kHalf + (value >> shift);
+}
+
+uint64_t Histogram::LargestIn(size_t bucket) {
+  if (bucket < 2 * kHalf) return bucket;
+  const uint64_t shift = bucket / kHalf - 1;
+  return ((bucket - shift * kHalf + 1) << shift) - 1;
+}
+
+Histogram::Histogram() : counts_(BucketOf(kLargest) + 1) {}
+
+void Histogram::Merge(const Histogram& other) {
+  for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+  count_ += other.count_;
+  sum_ += other.sum_;
+  max_ = std::max(max_, other.max_);
+}
+
+double Histogram::mean() const { return count_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(count_); }
+
+uint64_t Histogram::Percentile(double percent) const {
+  if (count_ == 0) return 0;
+  // Values are ranked from 1. The tiny term keeps 99.9 % of 1000 at rank 999, whatever the product rounds to.
+  const double exact = percent / 100.0 * static_cast<double>(count_);
+  const auto rank = std::clamp<uint64_t>(static_cast<uint64_t>(std::ceil(exact * (1 - 1e-12))), 1, count_);
+  uint64_t below = 0;
+  for (size_t bucket = 0; bucket < counts_.size(); ++bucket) {
+    below += counts_[bucket];
+    if (below >= rank) return std::min(LargestIn(bucket), max_);
+  }
+  return max_;
+}
+
+}  // namespace erda::bench

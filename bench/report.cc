@@ -1,0 +1,65 @@
+#include "bench/report.h"
+
+#include <fmt/core.h>
+
+namespace erda::bench {
+
+namespace {
+
+double Microseconds(uint64_t ns) { return static_cast<double>(ns) / 1000.0; }
+
+std::string Row(const char* name, const Histogram& times) {
+  if (times.count() == 0) return "";
+  std::string row = fmt::format("{:<4} {:>12} {:>10.2f}", name, times.count(), times.mean() / 1000.0);
+  for (const double percent : {50.0, 90.0, 99.0, 99.9}) {
+    row += fmt::format(" {:>10.2f}", Microseconds(times.Percentile(percent)));
+  }
+  return row + fmt::format(" {:>10.2f}\n", Microseconds(times.max()));
+}
+
+std::string Row(const char* name, const Phase& phase) {
+  return fmt::format("{:<4} {:>12} operations {:>10.2f} s {:>12.0f} ops/s\n", name, phase.operations, phase.seconds,
+                     phase.ops_per_second());
+}
+
+nlohmann::ordered_json ToJson(const Phase& phase) {
+  return {{"seconds", phase.seconds}, {"ops_per_second", phase.ops_per_second()}};
+}
+
+nlohmann::ordered_json ToJson(const Histogram& times) {
+  return {{"count", times.count()},         {"p50_ns", times.Percentile(50)},    {"p90_ns", times.Percentile(90)},
+          {"p99_ns", times.Percentile(99)}, {"p999_ns", times.Percentile(99.9)}, {"max_ns", times.max()},
+          {"mean_ns", times.mean()}};
+}
+
+}  // namespace
+
+std::string ToTable(const Settings& settings, const Report& report) {
+  const Workload& workload = settings.workload;
+  std::string text = fmt::format("workload {}: {}\n{} records, values of {} bytes, {} thread{}, depth {}\n\n",
+                                 workload.name, workload.mix, settings.records, settings.value_size, settings.threads,
+                                 settings.threads == 1 ? "" : "s", settings.depth);
+  if (settings.load) text += Row("load", report.load);
+  text += Row("run", report.run);
+  text += fmt::format("\n{:<4} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "us", "count", "mean", "p50", "p90",
+                      "p99", "p99.9", "max");
+  const Measured& measured = report.measured;
+  text += Row("get", measured.get) + Row("put", measured.put) + Row("rmw", measured.rmw);
+  if (measured.not_found > 0) text += fmt::format("\n{} gets found nothing\n", measured.not_found);
+  return text;
+}
+
+nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
+  nlohmann::ordered_json json = {
+      {"workload", settings.workload.name}, {"records", settings.records}, {"operations", settings.operations},
+      {"value_size", settings.value_size},  {"threads", settings.threads}, {"depth", settings.depth},
+      {"load", ToJson(report.load)},        {"run", ToJson(report.run)},   {"not_found", report.measured.not_found},
+      {"failures", report.failures}};
+  auto& run = json["run"];
+  run["get"] = ToJson(report.measured.get);
+  run["put"] = ToJson(report.measured.put);
+  if (settings.workload.rmw_percent > 0) run["rmw"] = ToJson(report.measured.rmw);
+  return json;
+}
+
+}  // namespace erda::bench

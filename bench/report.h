@@ -1,0 +1,28 @@
+// What a run measured, for people and for programs.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bench/worker.h"
+
+namespace erda::bench {
+
+struct Phase {
+  uint64_t operations = 0;
+  double seconds = 0;
+  [[nodiscard]] double ops_per_second() const { return seconds > 0 ? static_cast<double>(operations) / seconds : 0.0; }
+};
+
+struct Report {
+  Phase load;
+  Phase run;
+  Measured measured;
+  uint64_t failures = 0;
+};
+
+[[nodiscard]] std::string ToTable(const Settings& settings, const Report& report);
+[[nodiscard]] nlohmann::ordered_json ToJson(const Settings& settings, const Report& report);
+
+}  // namespace erda::bench

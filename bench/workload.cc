@@ -1,0 +1,99 @@
+#include "bench/workload.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace erda::bench {
+
+std::optional<Workload> FindWorkload(std::string_view name) {
+  for (const Workload& workload : kWorkloads) {
+    if (workload.name == name) return workload;
+  }
+  return std::nullopt;
+}
+
+Inserts::Inserts(uint64_t first, uint64_t most) : first_(first), ended_(most / 64 + 1), next_(first), limit_(first) {}
+
+bool Inserts::Ended(uint64_t record) const {
+  const uint64_t i = record - first_;
+  return i / 64 < ended_.size() && (ended_[i / 64].load() >> (i % 64) & 1) != 0;
+}
+
+// Sequentially consistent: of two threads that end neighbours at once, one sees the other's bit and moves the limit
+// over both.
+void Inserts::End(uint64_t record) {
+  const uint64_t i = record - first_;
+  ended_[i / 64].fetch_or(uint64_t{1} << (i % 64));
+  uint64_t limit = limit_.load();
+  while (Ended(limit)) {
+    if (limit_.compare_exchange_weak(limit, limit + 1)) ++limit;
+  }
+}
+
+OpSource::OpSource(const Workload& workload, uint64_t records, uint64_t seed, Inserts& inserts)
+    : workload_(workload), random_(seed), zipfian_(records), scatter_(records), inserts_(inserts) {}
+
+Op OpSource::Next() {
+  uint64_t draw = random_.Uniform(100);
+  if (draw < workload_.insert_percent) return {OpKind::kInsert, inserts_.Begin()};
+  draw -= workload_.insert_percent;
+
+  OpKind kind = OpKind::kGet;
+  if (draw < workload_.update_percent) {
+    kind = OpKind::kUpdate;
+  } else if (draw < workload_.update_percent + workload_.rmw_percent) {
+    kind = OpKind::kReadModifyWrite;
+  }
+  if (!workload_.latest) return {kind, scatter_(zipfian_.Next(random_))};
+  const uint64_t limit = inserts_.limit();
+  if (limit != zipfian_.size()) zipfian_.Resize(limit);
+  return {kind, limit - 1 - zipfian_.Next(random_)};
+}
+
+Key KeyOf(uint64_t record) {
+  Key key = {'u', 's', 'e', 'r'};
+  uint64_t rest = Random::Mix(record + 1);
+  for (size_t i = key.size(); i > 4; rest /= 10) key[--i] = static_cast<char>('0' + rest % 10);
+  return key;
+}
+
+namespace {
+
+constexpr size_t kOffsets = 64 * 1024;  // where in the noise a body can begin
+
+}  // namespace
+
+Values::Values(size_t value_bytes) : value_bytes_(value_bytes), noise_(value_bytes + kOffsets, '\0') {
+  Random random(1);
+  for (size_t i = 0; i < noise_.size(); i += sizeof(uint64_t)) {
+    const uint64_t word = random.Next();
+    std::memcpy(&noise_[i], &word, std::min(sizeof(word), noise_.size() - i));
+  }
+}
+
+std::string_view Values::Body(uint64_t record, uint64_t sequence) const {
+  const size_t size = value_bytes_ - std::min(value_bytes_, kHeaderBytes);
+  return std::string_view(noise_).substr(Random::Mix(Random::Mix(record + 1) + sequence) % kOffsets, size);
+}
+
+void Values::Fill(std::span<char> out, uint64_t record, uint64_t sequence) const {
+  const std::array<uint64_t, 2> header = {record, sequence};
+  static_assert(sizeof(header) == kHeaderBytes);
+  std::memcpy(out.data(), header.data(), std::min(out.size(), kHeaderBytes));
+  if (out.size() <= kHeaderBytes) return;
+  const std::string_view body = Body(record, sequence);
+  std::memcpy(out.data() + kHeaderBytes, body.data(), body.size());
+}
+
+std::string Values::Check(std::string_view value, uint64_t record) const {
+  if (value.size() != value_bytes_) return fmt::format("the value has {} bytes, not {}", value.size(), value_bytes_);
+  std::array<uint64_t, 2> header;
+  std::memcpy(header.data(), value.data(), kHeaderBytes);
+  if (header[0] != record) return "the value was written for another key";
+  if (value.substr(kHeaderBytes) != Body(record, header[1])) return "the value is not one that was written as a whole";
+  return "";
+}
+
+}  // namespace erda::bench

@@ -1,0 +1,105 @@
+// YCSB's workloads: which operation comes next, on which record, with which key and value.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "bench/zipfian.h"
+
+namespace erda::bench {
+
+enum class OpKind : uint8_t { kGet, kUpdate, kInsert, kReadModifyWrite };
+
+struct Workload {
+  std::string_view name;
+  std::string_view mix;  // for people
+  // Parts of a hundred; the rest is gets.
+  uint32_t update_percent;
+  uint32_t insert_percent;
+  uint32_t rmw_percent;
+  bool latest;  // Gets prefer what was inserted last; else a fixed set of records is popular.
+};
+inline constexpr std::array<Workload, 6> kWorkloads = {{
+    {"A", "50% get, 50% update", 50, 0, 0, false},
+    {"B", "95% get, 5% update", 5, 0, 0, false},
+    {"C", "100% get", 0, 0, 0, false},
+    {"D", "95% get of the latest, 5% insert", 0, 5, 0, true},
+    {"F", "50% get, 50% read-modify-write", 0, 0, 50, false},
+    {"update", "100% update", 100, 0, 0, false},
+}};
+[[nodiscard]] std::optional<Workload> FindWorkload(std::string_view name);
+
+// Numbers new records, and knows up to which number all of them are stored. For any number of threads.
+class Inserts {
+ public:
+  // Records below `first` are there; at most `most` are inserted.
+  Inserts(uint64_t first, uint64_t most);
+  uint64_t Begin() { return next_.fetch_add(1, std::memory_order_relaxed); }
+  void End(uint64_t record);
+  // Every record below it is stored.
+  [[nodiscard]] uint64_t limit() const { return limit_.load(std::memory_order_acquire); }
+
+ private:
+  [[nodiscard]] bool Ended(uint64_t record) const;
+
+  const uint64_t first_;
+  std::vector<std::atomic<uint64_t>> ended_;  // a bit for each record from first_ on
+  alignas(64) std::atomic<uint64_t> next_;
+  alignas(64) std::atomic<uint64_t> limit_;
+};
+
+struct Op {
+  OpKind kind;
+  uint64_t record;
+};
+
+// One thread's operations.
+class OpSource {
+ public:
+  // `inserts` outlives it, and begins at the number of records loaded.
+  OpSource(const Workload& workload, uint64_t records, uint64_t seed, Inserts& inserts);
+  Op Next();
+
+ private:
+  Workload workload_;
+  Random random_;
+  Zipfian zipfian_;
+  Scatter scatter_;
+  Inserts& inserts_;
+};
+
+// "user" and the twenty digits of the record's hash; different records have different keys.
+using Key = std::array<char, 24>;
+[[nodiscard]] Key KeyOf(uint64_t record);
+inline std::string_view AsView(const Key& key) { return {key.data(), key.size()}; }
+
+// Pseudo-random values that know whose they are: the key's record and a sequence number, then bytes that follow from
+// both. Immutable, so any number of threads may share one.
+class Values {
+ public:
+  static constexpr size_t kHeaderBytes = 16;
+
+  explicit Values(size_t value_bytes);
+  [[nodiscard]] size_t value_bytes() const { return value_bytes_; }
+  // REQUIRES: out.size() == value_bytes().
+  void Fill(std::span<char> out, uint64_t record, uint64_t sequence) const;
+  // What is wrong with a value of this record; empty if nothing is. REQUIRES: value_bytes() >= kHeaderBytes.
+  [[nodiscard]] std::string Check(std::string_view value, uint64_t record) const;
+
+ private:
+  // The bytes behind the header.
+  [[nodiscard]] std::string_view Body(uint64_t record, uint64_t sequence) const;
+
+  size_t value_bytes_;
+  std::string noise_;
+};
+
+}  // namespace erda::bench

@@ -1,0 +1,198 @@
+// erda-ycsb: YCSB's core workloads against a running server.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <barrier>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bench/progress.h"
+#include "bench/report.h"
+#include "bench/worker.h"
+#include "bench/workload.h"
+#include "erda/client.h"
+#include "tools/command_line.h"
+
+namespace {
+
+using erda::bench::Worker;
+using erda::tools::AddNumber;
+
+constexpr const char* kProgram = "erda-ycsb";
+constexpr const char* kFooter = R"(
+Workloads: A 50% get, 50% update    D 95% get of the latest, 5% insert
+           B 95% get, 5% update     F 50% get, 50% read-modify-write
+           C 100% get               update 100% update
+Records are chosen by Zipf's law with exponent 0.99; in D, those inserted last are the popular ones.
+First all records are put (load), then the operations are timed (run). Each thread has a client of its own.
+Depth 1 uses the synchronous calls, more the asynchronous ones.
+
+Exit codes: 0 done, 1 an operation failed, 2 bad usage.
+
+Example: erda-ycsb -a shm:/run/erda.sock --workload A --records 100000 --operations 1000000 --threads 2)";
+
+struct Output {
+  std::string json_path;
+  bool quiet = false;
+};
+
+int Fail(std::string message, int exit_code = erda::tools::kExitFailure) {
+  return erda::tools::Fail(kProgram, std::move(message), exit_code);
+}
+
+void AddOptions(CLI::App& app, erda::bench::Settings& settings, std::string& workload, Output& output) {
+  constexpr uint64_t kMost = 10'000'000'000;
+  erda::tools::AddClientOptions(app, settings.address, settings.client);
+  app.add_option("-w,--workload", workload, "Which mix of operations")
+      ->required()
+      ->transform(CLI::IsMember({"A", "B", "C", "D", "F", "update"}, CLI::ignore_case))
+      ->type_name("NAME");
+  AddNumber<uint64_t>(app, "--records", settings.records, 1, kMost, "Records to load and choose from; default 100000");
+  AddNumber<uint64_t>(app, "--operations", settings.operations, 1, kMost,
+                      "Operations to time, over all threads; default 1000000");
+  erda::tools::AddSize(app, "--value-size", settings.value_size, "Bytes of each value, or with K, M; default 1024");
+  AddNumber<uint32_t>(app, "--threads", settings.threads, 1, 1024, "Threads; default 1");
+  AddNumber<uint32_t>(app, "--depth", settings.depth, 1, 256, "Operations in flight for each thread; default 1");
+  AddNumber<uint64_t>(app, "--seed", settings.seed, 0, std::numeric_limits<uint64_t>::max(),
+                      "For the choice of operations and records; default 1");
+  app.add_flag_callback(
+      "--no-load", [&settings] { settings.load = false; }, "The records are there from an earlier run");
+  app.add_flag("--verify", settings.verify, "Check that each value read is whole and its key's; values of 16 bytes up");
+  app.add_option("--json", output.json_path, "Also write the results to this file")->type_name("FILE");
+  app.add_flag("-q,--quiet", output.quiet, "No progress bar");
+}
+
+// What the parser cannot see. Empty if all is well.
+std::string CheckSettings(const erda::bench::Settings& settings) {
+  using erda::bench::Values;
+  if (settings.value_size > uint64_t{1} << 30) return "--value-size: no pool takes values above 1G";
+  if (settings.verify && settings.value_size < Values::kHeaderBytes) {
+    return fmt::format("--verify needs a --value-size of at least {}", Values::kHeaderBytes);
+  }
+  return "";
+}
+
+using Workers = std::vector<std::unique_ptr<Worker>>;
+
+// Has each worker do its share in a thread of its own, and times from the common start to the last end.
+erda::bench::Phase RunPhase(const Workers& workers, void (Worker::*work)(), uint64_t total, const char* label,
+                            bool show_progress) {
+  Worker::Clock::time_point begin;
+  std::barrier start(static_cast<std::ptrdiff_t>(workers.size()),
+                     [&begin]() noexcept { begin = Worker::Clock::now(); });
+  std::mutex mutex;
+  std::condition_variable all_done;
+  size_t running = workers.size();
+  Worker::Clock::time_point end;
+
+  std::vector<std::thread> threads;
+  for (const auto& worker : workers) {
+    threads.emplace_back([&, worker = worker.get()] {
+      start.arrive_and_wait();
+      (worker->*work)();
+      const auto now = Worker::Clock::now();
+      const std::lock_guard lock(mutex);
+      end = std::max(end, now);
+      if (--running == 0) all_done.notify_one();
+    });
+  }
+  const auto done = [&workers] {
+    uint64_t sum = 0;
+    for (const auto& worker : workers) sum += worker->done();
+    return sum;
+  };
+  {
+    erda::bench::Progress progress(label, total, show_progress);
+    std::unique_lock lock(mutex);
+    while (!all_done.wait_for(lock, std::chrono::milliseconds(200), [&running] { return running == 0; })) {
+      progress.Update(done());
+    }
+  }
+  for (auto& thread : threads) thread.join();
+  return {done(), std::chrono::duration<double>(end - begin).count()};
+}
+
+std::string CannotWrite(const std::string& path) {
+  return fmt::format("cannot write {}: {}", path, std::strerror(errno));
+}
+
+// One client for each thread. The exit code if there is one too few, or none takes such values.
+std::optional<int> Connect(const erda::bench::Settings& settings, std::vector<std::unique_ptr<erda::Client>>& clients) {
+  erda::ClientOptions options = settings.client;
+  options.queue_depth = std::max(settings.depth, erda::bench::kLoadDepth);
+  while (clients.size() < settings.threads) {
+    auto client = erda::Client::Connect(settings.address, options);
+    if (!client.ok()) return Fail(erda::tools::Describe(settings.address, client.status()));
+    clients.push_back(*std::move(client));
+  }
+  const size_t most = clients[0]->max_value_bytes(sizeof(erda::bench::Key));
+  if (settings.value_size <= most) return std::nullopt;
+  return Fail(fmt::format("--value-size: the pool at {} takes values up to {} bytes", settings.address, most),
+              erda::tools::kExitUsage);
+}
+
+int Benchmark(const erda::bench::Settings& settings, const Output& output) {
+  std::vector<std::unique_ptr<erda::Client>> clients;
+  if (const auto failed = Connect(settings, clients)) return *failed;
+  const erda::bench::Values values(settings.value_size);
+  erda::bench::Inserts inserts(settings.records, settings.workload.insert_percent > 0 ? settings.operations : 0);
+  erda::bench::Failures failures;
+  Workers workers;
+  for (uint32_t i = 0; i < settings.threads; ++i) {
+    workers.push_back(std::make_unique<Worker>(settings, values, inserts, failures, i, std::move(clients[i])));
+  }
+
+  const bool show_progress = !output.quiet && erda::bench::Progress::HasTerminal();
+  const auto failed = [&failures] {
+    const uint64_t others = failures.count() - 1;
+    return Fail(failures.first() + (others == 0 ? "" : fmt::format(" (and {} more)", others)));
+  };
+  erda::bench::Report report;
+  if (settings.load) report.load = RunPhase(workers, &Worker::Load, settings.records, "load", show_progress);
+  if (failures.any()) return failed();
+  report.run = RunPhase(workers, &Worker::Run, settings.operations, "run ", show_progress);
+  for (const auto& worker : workers) report.measured.Merge(worker->measured());
+  report.failures = failures.count();
+
+  if (!output.json_path.empty()) {
+    std::ofstream file(output.json_path);
+    file << ToJson(settings, report).dump(2) << std::endl;
+    if (!file) return Fail(CannotWrite(output.json_path));
+  }
+  if (failures.any()) return failed();
+  fmt::print("{}", ToTable(settings, report));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  erda::bench::Settings settings;
+  std::string workload;
+  Output output;
+  CLI::App app("Measures a running server with YCSB's core workloads.", kProgram);
+  app.footer(kFooter);
+  AddOptions(app, settings, workload, output);
+  if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
+  settings.workload = erda::bench::FindWorkload(workload).value();
+  if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
+  // Better now than after the run.
+  if (!output.json_path.empty() && !std::ofstream(output.json_path, std::ios::app)) {
+    return Fail(CannotWrite(output.json_path), erda::tools::kExitUsage);
+  }
+  return Benchmark(settings, output);
+}

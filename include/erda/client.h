@@ -1,0 +1,111 @@
+// The client: put, get and delete on a server's pool. Gets read the pool one-sidedly, without the server's CPU.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "erda/export.h"
+#include "erda/status.h"
+
+namespace erda {
+
+// When a put counts as done. docs/guarantees.md says what each one means on each kind of pool.
+enum class Ack : uint8_t {
+  kPlaced = 0,     // Whole in the server's memory: survives the death of any process.
+  kPersisted = 1,  // Whole on the pool's medium as well: survives a power cut if the pool is power-safe.
+};
+
+// How a put travels. docs/protocol.md draws each path.
+enum class PutPath : uint8_t {
+  kAuto = 0,      // Inline for what fits into a request, else reserve.
+  kReserve = 1,   // The paper's: ask for space, then write the value there one-sidedly. Two round trips, no copy.
+  kInline = 2,    // The value travels in the request. One round trip. For values that fit into a request.
+  kDelegate = 3,  // Not available yet: Connect answers kInvalidArgument.
+};
+
+struct ClientOptions {
+  Ack ack = Ack::kPersisted;
+  PutPath put_path = PutPath::kAuto;
+  uint32_t queue_depth = 64;       // Operations in flight, 1 to 256.
+  uint32_t cache_entries = 65536;  // The location cache's size; the cache is not there yet, so this has no effect.
+  std::chrono::milliseconds timeout{5000};  // For connecting and for each operation.
+  std::string token{};                      // Not available yet: Connect answers kInvalidArgument unless it is empty.
+};
+
+// Counts since Connect.
+struct ClientStats {
+  uint64_t gets = 0;  // Finished gets, whatever their outcome.
+  uint64_t puts = 0;
+  uint64_t deletes = 0;
+  uint64_t failures = 0;  // Finished operations with a code other than kOk and kNotFound.
+  uint64_t reads = 0;     // One-sided Reads posted.
+  uint64_t read_bytes = 0;
+  uint64_t requests = 0;           // Requests sent to the server.
+  uint64_t nvm_bytes_written = 0;  // Bytes this client wrote to the pool one-sidedly.
+  uint64_t second_looks = 0;       // Gets that had to read an entry again.
+  uint64_t older_versions = 0;     // Gets answered with an older version, since the newest was not there yet.
+  uint64_t reconnects = 0;
+};
+
+// One Client belongs to one thread at a time. Different Clients are independent.
+//
+// A key is 1 to 1024 bytes; a value is 0 bytes up to what a segment of the pool holds (max_value_bytes()). Both may
+// hold any bytes. Outside these limits: kInvalidArgument, and the message names the limit.
+//
+// When the server goes away, operations under way end with kUnavailable: whether a put or delete among them took effect
+// is unknown. Later operations connect again by themselves, or end with kUnavailable at once if nobody listens.
+class ERDA_EXPORT Client {
+ public:
+  // address: "shm:/path/to/socket". Waits up to options.timeout for the server.
+  static Result<std::unique_ptr<Client>> Connect(std::string_view address, ClientOptions options = {});
+
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  // Abandons what is in flight without calling its callbacks. Drain() first to know the outcomes.
+  ~Client();
+
+  // The value, or kNotFound. Never a value that one put did not write as a whole.
+  Result<std::string> Get(std::string_view key);
+  // Into the caller's memory, without an allocation; the value's size. kInvalidArgument if out is too short: nothing is
+  // written then, and the message names the size that is needed.
+  Result<size_t> Get(std::string_view key, std::span<std::byte> out);
+  Status Put(std::string_view key, std::string_view value);
+  Status Delete(std::string_view key);  // kNotFound if absent
+
+  // Asynchronous: returns at once, the callback runs inside a later Poll() or Drain(), or inside a synchronous call of
+  // this Client. A callback may start operations, but must not call Poll(), Drain() or a synchronous call, and must not
+  // throw.
+  // Key and value are copied before the call returns. If the call itself fails, the callback never runs:
+  // kInvalidArgument as above, kResourceExhausted if queue_depth operations are in flight (Poll and try again).
+  // Operations on one key take effect in the order started; those on different keys in any order.
+  using GetCallback = std::function<void(Result<std::string_view>)>;  // the view lives for the call only
+  using DoneCallback = std::function<void(Status)>;
+  Status GetAsync(std::string_view key, GetCallback done);
+  Status PutAsync(std::string_view key, std::string_view value, DoneCallback done);
+  Status DeleteAsync(std::string_view key, DoneCallback done);
+  size_t Poll();   // Makes progress without waiting; the number of operations finished.
+  Status Drain();  // Until none is in flight.
+
+  // One result for each key, in their order.
+  std::vector<Result<std::string>> MultiGet(std::span<const std::string_view> keys);
+
+  ClientStats stats() const;
+  // What the server says of itself, in name and value pairs, read one-sidedly. Waits; needs no operation in flight.
+  Result<std::vector<std::pair<std::string, std::string>>> ServerInfo();
+  // The largest value that this pool takes for a key of this size.
+  size_t max_value_bytes(size_t key_bytes) const;
+
+ private:
+  class Impl;
+  explicit Client(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace erda

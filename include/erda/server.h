@@ -1,0 +1,88 @@
+// The server: owns a pool and serves it to clients.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "erda/export.h"
+#include "erda/status.h"
+
+namespace erda {
+
+struct ServerOptions {
+  // Where the pool is: "/dev/daxX.Y", a file on a DAX file system, an ordinary file, or "dram:" (gone when the server
+  // stops). A file that does not exist is created; an existing pool is opened, never created over.
+  std::string pool;
+  uint64_t pool_size = 0;           // Bytes. Needed to create; 0 or the pool's own size to open.
+  std::vector<std::string> listen;  // "shm:/path/to/socket", one or more
+  uint32_t shards = 1;              // Threads, each with its share of the keys. Fixed when the pool is created: 0 takes
+                                    // an existing pool's own number, and 1 for a new one.
+
+  // Geometry, used when the pool is created; 0 chooses by the pool's size. docs/operations.md says how.
+  uint64_t region_size = 0;    // Power of two, at most 1 GiB.
+  uint64_t segment_size = 0;   // Power of two, at most the region size; bounds the largest value.
+  uint64_t index_entries = 0;  // Slots of the index, 16 bytes each, over all shards.
+
+  // Limits
+  uint32_t max_clients = 1024;              // Connections for each shard.
+  uint32_t slots_per_client = 256;          // Requests in flight for each client and shard, at most 256.
+  uint32_t slot_bytes = 16384;              // A request with its key and inline value; 2048 to 65536.
+  uint32_t reservations_per_client = 1024;  // Reserved and not yet settled puts of one client on one shard.
+
+  // How long an idle shard keeps looking before it sleeps. Waking a sleeping shard costs a put some microseconds.
+  std::chrono::microseconds spin{50};
+  // Added to every NVM write-back, so that DRAM can stand in for NVM in experiments (the Erda paper uses 150).
+  std::chrono::nanoseconds nvm_write_latency{0};
+};
+
+// Sums over all shards since Start, but for those named "now".
+struct ServerStats {
+  uint64_t puts = 0;
+  uint64_t puts_inline = 0;
+  uint64_t puts_reserved = 0;
+  uint64_t commits = 0;
+  uint64_t deletes = 0;
+  uint64_t refused = 0;            // Requests answered with an error.
+  uint64_t violations = 0;         // Channels closed because the peer broke the protocol.
+  uint64_t settled = 0;            // Versions found whole and made persistent after they were published.
+  uint64_t taken_back = 0;         // Versions of vanished clients that never became whole.
+  uint64_t nvm_bytes_written = 0;  // By the server; each client counts its own one-sided writes.
+  uint32_t shards = 0;             // Of the pool.
+  uint64_t clients = 0;            // Now: connections, one for each client and shard.
+  uint64_t keys = 0;               // Now: used index slots.
+  uint64_t index_slots = 0;
+  uint64_t log_bytes_used = 0;  // Now: reserved in the log, live or not.
+  uint64_t log_bytes_total = 0;
+  uint64_t in_flight = 0;  // Now: reserved and not settled.
+};
+
+// Start and Stop from one thread; stats and addresses from any.
+class ERDA_EXPORT Server {
+ public:
+  // Takes the addresses, creates the pool, or opens it if it was closed cleanly. Nothing is served before Start.
+  // kInvalidArgument: an option, or a pool that does not fit it. kCorruption: not a pool, or a damaged one.
+  // kUnavailable: another server has it open. kPermissionDenied: the file's rights. The pool is then untouched.
+  static Result<std::unique_ptr<Server>> Open(ServerOptions options);
+
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();  // stops
+
+  Status Start();
+  // Closes every connection, settles what can be settled, closes the pool cleanly. A stopped server stays stopped.
+  Status Stop();
+  std::vector<std::string> addresses() const;  // what clients can connect to
+  ServerStats stats() const;
+  // "power-safe", "process-safe" or "volatile": what the pool's medium survives.
+  std::string durability() const;
+
+ private:
+  class Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace erda

@@ -1,0 +1,125 @@
+// What every call returns. Nothing in Erda throws and nothing exits: a failure is a Status with a code to act on and a
+// message that names the thing that failed.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace erda {
+
+// The code says what the caller can do about it.
+enum class Code : uint8_t {
+  kOk = 0,
+  kNotFound = 1,           // The key has no value. Not a failure of the store.
+  kInvalidArgument = 2,    // The call can never succeed as it is: change the argument that the message names.
+  kConflict = 3,           // A condition of the call did not hold: read again and decide.
+  kResourceExhausted = 4,  // No room now: delete something, wait for others to finish, or use a larger pool.
+  kUnavailable = 5,        // The server cannot be reached, or went away: try again. A put's or delete's outcome is
+                           // unknown if it was under way.
+  kTimeout = 6,            // No answer in time: as kUnavailable.
+  kPermissionDenied = 7,   // The peer, the token or the file's rights forbid it.
+  kCorruption = 8,         // Stored bytes are damaged. An older value would be wrong, so none is returned.
+  kInternal = 9,           // A bug in Erda, or a failure of the machine that has no better name.
+};
+
+inline constexpr std::string_view CodeName(Code code) {
+  constexpr std::string_view kNames[] = {
+      "ok",          "not found", "invalid argument",  "conflict",   "resource exhausted",
+      "unavailable", "timeout",   "permission denied", "corruption", "internal"};
+  const auto index = static_cast<size_t>(code);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
+// An ok or message-less Status does not allocate.
+class [[nodiscard]] Status {
+ public:
+  Status() noexcept = default;
+  explicit Status(Code code) noexcept : code_(code) {}
+  Status(Code code, std::string message)
+      : code_(code), message_(std::make_unique<const std::string>(std::move(message))) {}
+
+  Status(const Status& other) : code_(other.code_), message_(Copy(other)) {}
+  Status& operator=(const Status& other) {
+    if (this != &other) {
+      code_ = other.code_;
+      message_ = Copy(other);
+    }
+    return *this;
+  }
+  Status(Status&&) noexcept = default;
+  Status& operator=(Status&&) noexcept = default;
+  ~Status() = default;
+
+  [[nodiscard]] bool ok() const noexcept { return code_ == Code::kOk; }
+  [[nodiscard]] Code code() const noexcept { return code_; }
+  [[nodiscard]] std::string_view message() const noexcept {
+    return message_ ? std::string_view(*message_) : std::string_view();
+  }
+
+  // "resource exhausted: the log of shard 0 is full"
+  [[nodiscard]] std::string ToString() const {
+    std::string text(CodeName(code_));
+    if (message_ && !message_->empty()) text.append(": ").append(*message_);
+    return text;
+  }
+
+ private:
+  static std::unique_ptr<const std::string> Copy(const Status& other) {
+    return other.message_ ? std::make_unique<const std::string>(*other.message_) : nullptr;
+  }
+
+  Code code_ = Code::kOk;
+  std::unique_ptr<const std::string> message_;
+};
+
+// A value, or the Status that says why there is none. Asking for the value of a failed Result ends the program with the
+// status on stderr: it is a bug of the caller.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  // Implicit on purpose, so that a function can return either.
+  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
+    if (status_.ok()) status_ = Status(Code::kInternal, "a Result was made from an ok Status");
+  }
+
+  [[nodiscard]] bool ok() const noexcept { return value_.has_value(); }
+  [[nodiscard]] const Status& status() const noexcept { return status_; }
+
+  [[nodiscard]] T& value() & {
+    RequireValue();
+    return *value_;
+  }
+  [[nodiscard]] const T& value() const& {
+    RequireValue();
+    return *value_;
+  }
+  [[nodiscard]] T&& value() && {
+    RequireValue();
+    return *std::move(value_);
+  }
+
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+ private:
+  void RequireValue() const {
+    if (value_.has_value()) return;
+    std::fprintf(stderr, "erda: value() of a failed Result: %s\n", status_.ToString().c_str());
+    std::abort();
+  }
+
+  std::optional<T> value_;
+  Status status_;
+};
+
+}  // namespace erda

@@ -1,0 +1,13 @@
+// CRC32C (Castagnoli), by Intel ISA-L.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace erda {
+
+// The checksum of bytes that follow what `crc` covers; 0 begins. Crc32c(Crc32c(0, a), b) == Crc32c(0, a + b).
+[[nodiscard]] uint32_t Crc32c(uint32_t crc, std::span<const std::byte> bytes);
+
+}  // namespace erda

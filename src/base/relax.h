@@ -1,0 +1,32 @@
+// Waiting without sleeping.
+#pragma once
+
+#include <sched.h>
+
+#include <cstdint>
+
+namespace erda {
+
+// One step of a wait that is expected to be short. The first steps keep the core, since an answer takes about that
+// long; further ones offer it to others: what is waited for may need this very core to run.
+class Relax {
+ public:
+  void Step() {
+    if (++steps_ <= kBusySteps) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    } else {
+      ::sched_yield();
+    }
+  }
+  void Reset() { steps_ = 0; }
+  // Steps since the last reset.
+  [[nodiscard]] uint32_t steps() const { return steps_; }
+
+ private:
+  static constexpr uint32_t kBusySteps = 100;  // about 3 us
+  uint32_t steps_ = 0;
+};
+
+}  // namespace erda

@@ -1,0 +1,286 @@
+// The synchronous calls: thin layers over the engine's asynchronous ones, and the waiting between them.
+#include "erda/client.h"
+
+#include <algorithm>
+#include <new>
+#include <random>
+
+#include "base/bytes.h"
+#include "base/relax.h"
+#include "client/engine.h"
+#include "format/control_block.h"
+#include "format/durability.h"
+
+namespace erda {
+
+using client::Engine;
+using client::EngineOptions;
+
+namespace {
+
+// How long a call looks for its completion before it sleeps, and how many looks there are between two at the clock.
+constexpr std::chrono::microseconds kSpin{50};
+constexpr uint32_t kLooksPerClock = 64;
+// A sleeping call wakes up so often to look at its deadline.
+constexpr std::chrono::milliseconds kSleep{10};
+
+uint64_t RandomId() {
+  std::random_device random;
+  return (uint64_t{random()} << 32) | random();
+}
+
+Status CheckOptions(const ClientOptions& options) {
+  if (options.queue_depth < 1 || options.queue_depth > format::kSlotsMax) {
+    return {Code::kInvalidArgument, "queue_depth must be 1 to " + std::to_string(format::kSlotsMax)};
+  }
+  if (options.timeout.count() <= 0) return {Code::kInvalidArgument, "the timeout must be more than 0 ms"};
+  if (options.put_path == PutPath::kDelegate) {
+    return {Code::kInvalidArgument, "PutPath::kDelegate is not available in this version"};
+  }
+  if (options.put_path > PutPath::kDelegate || options.ack > Ack::kPersisted) {
+    return {Code::kInvalidArgument, "put_path or ack has a value that is none of its kind"};
+  }
+  if (!options.token.empty()) return {Code::kInvalidArgument, "tokens are not available in this version"};
+  return {};
+}
+
+const char* FlushMethodName(format::FlushMethod method) {
+  switch (method) {
+    case format::FlushMethod::kNone:
+      return "none";
+    case format::FlushMethod::kReadAfterWrite:
+      return "read-after-write";
+    case format::FlushMethod::kServerFlush:
+      return "server-flush";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+class Client::Impl {
+ public:
+  explicit Impl(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout)
+      : engine_(std::move(engine)), timeout_(timeout) {}
+
+  Engine& engine() { return *engine_; }
+
+  // Polls until done() is true. It must become so: every operation ends by its deadline.
+  template <class Done>
+  void WaitFor(Done&& done) {
+    Relax relax;
+    Nanoseconds idle_since{0};
+    while (!done()) {
+      if (engine_->Poll() > 0) {
+        relax.Reset();
+        idle_since = Nanoseconds(0);
+        continue;
+      }
+      relax.Step();
+      if (relax.steps() % kLooksPerClock != 0) continue;
+      const Nanoseconds now = SteadyClock::Instance().Now();
+      if (idle_since.count() == 0) idle_since = now;
+      if (now - idle_since > kSpin) engine_->queue().Wait(kSleep);
+    }
+  }
+
+  Status Connect() {
+    const Nanoseconds deadline = SteadyClock::Instance().Now() + timeout_;
+    for (;;) {
+      auto up = engine_->Connect();
+      if (!up.ok()) return up.status();
+      if (*up) return {};
+      engine_->Poll();
+      if (auto status = engine_->TakeConnectError(); !status.ok()) return status;
+      if (SteadyClock::Instance().Now() > deadline) {
+        return {Code::kTimeout, engine_->address() + ": no answer in " + std::to_string(timeout_.count()) + " ms"};
+      }
+      engine_->queue().Wait(std::chrono::milliseconds(1));
+    }
+  }
+
+  // Runs one asynchronous call to its end.
+  template <class Start>
+  Status Run(Start&& start) {
+    MakeRoom();
+    bool finished = false;
+    Status result;
+    Status started = start([&](Status status) {
+      result = std::move(status);
+      finished = true;
+    });
+    if (!started.ok()) return started;
+    WaitFor([&] { return finished; });
+    return result;
+  }
+
+  // As Run, for a get: take is given the value while it lives.
+  template <class Take>
+  Status RunGet(std::string_view key, Take&& take) {
+    struct State {
+      bool finished = false;
+      Status status;
+      Take& take;
+    } state{false, Status(), take};
+    MakeRoom();
+    // One pointer, so that std::function does not allocate.
+    Status started = engine_->Get(key, [&state](Result<std::string_view> value) {
+      state.status = value.ok() ? state.take(*value) : value.status();
+      state.finished = true;
+    });
+    if (!started.ok()) return started;
+    WaitFor([&] { return state.finished; });
+    return std::move(state.status);
+  }
+
+  // Room for one more operation, also when asynchronous ones fill the queue.
+  void MakeRoom() {
+    const auto has_room = [&] { return engine_->in_flight() < engine_->queue_depth(); };
+    if (!has_room()) WaitFor(has_room);
+  }
+
+  std::vector<std::pair<std::string, std::string>> Info() {
+    std::vector<std::pair<std::string, std::string>> info;
+    const auto links = engine_->links();
+    const format::HelloReply& hello = links[0]->hello();
+    const auto number = [&](const char* name, uint64_t n) { info.emplace_back(name, std::to_string(n)); };
+    std::string uuid;
+    for (const uint8_t byte : hello.pool_uuid) {
+      constexpr char kDigits[] = "0123456789abcdef";
+      uuid.push_back(kDigits[byte >> 4]);
+      uuid.push_back(kDigits[byte & 15]);
+    }
+    info.emplace_back("pool_uuid", uuid);
+    info.emplace_back("durability", format::DurabilityName(static_cast<format::Durability>(hello.durability)));
+    info.emplace_back("flush_method", FlushMethodName(links[0]->flush_method()));
+    number("pool_bytes", hello.geometry.pool_size);
+    number("shards", hello.geometry.shards);
+    number("heads_per_shard", hello.geometry.heads_per_shard);
+    number("region_bytes", hello.geometry.region_size);
+    number("segment_bytes", hello.geometry.segment_size);
+    number("inline_request_bytes", hello.slot_bytes);
+    for (uint32_t i = 0; i < static_cast<uint32_t>(format::Counter::kCount); ++i) {
+      uint64_t sum = 0;
+      for (const auto& link : links) {
+        const uint64_t at = offsetof(format::ControlBlock, counters) + i * sizeof(uint64_t);
+        sum += LoadAs<uint64_t>(link->control().subspan(at));
+      }
+      number(format::kCounterNames[i], sum);
+    }
+    return info;
+  }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+  const std::chrono::milliseconds timeout_;
+};
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::~Client() = default;
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): by value in the interface, as its users write it
+Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, ClientOptions options) try {
+  if (auto status = CheckOptions(options); !status.ok()) return status;
+  auto fabric = fabric::OpenFabric(address);
+  if (!fabric.ok()) return fabric.status();
+  EngineOptions engine_options;
+  engine_options.ack = options.ack;
+  engine_options.put_path = options.put_path;
+  engine_options.queue_depth = options.queue_depth;
+  engine_options.timeout = options.timeout;
+  engine_options.client_id = RandomId();
+  auto engine = Engine::Create(*std::move(fabric), std::string(address), engine_options, SteadyClock::Instance());
+  if (!engine.ok()) return engine.status();
+  auto impl = std::make_unique<Impl>(*std::move(engine), options.timeout);
+  if (auto status = impl->Connect(); !status.ok()) return status;
+  return std::unique_ptr<Client>(new Client(std::move(impl)));
+} catch (const std::bad_alloc&) {
+  return Status(Code::kResourceExhausted, "no memory to connect");
+}
+
+// --- Synchronous calls
+
+Result<std::string> Client::Get(std::string_view key) {
+  std::string copy;
+  auto take = [&](std::string_view value) {
+    try {
+      copy.assign(value);
+    } catch (const std::bad_alloc&) {
+      return Status(Code::kResourceExhausted, "no memory for a value of " + std::to_string(value.size()) + " bytes");
+    }
+    return Status();
+  };
+  auto status = impl_->RunGet(key, take);
+  if (!status.ok()) return status;
+  return copy;
+}
+
+Result<size_t> Client::Get(std::string_view key, std::span<std::byte> out) {
+  size_t size = 0;
+  auto take = [&](std::string_view value) {
+    if (value.size() > out.size()) {
+      return Status(Code::kInvalidArgument, "the value has " + std::to_string(value.size()) +
+                                                " bytes, and the buffer only " + std::to_string(out.size()));
+    }
+    std::copy_n(AsBytes(value).begin(), value.size(), out.begin());
+    size = value.size();
+    return Status();
+  };
+  auto status = impl_->RunGet(key, take);
+  if (!status.ok()) return status;
+  return size;
+}
+
+Status Client::Put(std::string_view key, std::string_view value) {
+  return impl_->Run([&](auto done) { return impl_->engine().Put(key, value, std::move(done)); });
+}
+
+Status Client::Delete(std::string_view key) {
+  return impl_->Run([&](auto done) { return impl_->engine().Delete(key, std::move(done)); });
+}
+
+// --- Asynchronous calls
+
+Status Client::GetAsync(std::string_view key, GetCallback done) { return impl_->engine().Get(key, std::move(done)); }
+Status Client::PutAsync(std::string_view key, std::string_view value, DoneCallback done) {
+  return impl_->engine().Put(key, value, std::move(done));
+}
+Status Client::DeleteAsync(std::string_view key, DoneCallback done) {
+  return impl_->engine().Delete(key, std::move(done));
+}
+size_t Client::Poll() { return impl_->engine().Poll(); }
+Status Client::Drain() {
+  impl_->WaitFor([&] { return impl_->engine().in_flight() == 0; });
+  return {};
+}
+
+std::vector<Result<std::string>> Client::MultiGet(std::span<const std::string_view> keys) {
+  std::vector<Result<std::string>> results(keys.size(), Result<std::string>(Status(Code::kInternal)));
+  size_t finished = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    impl_->MakeRoom();
+    auto status = GetAsync(keys[i], [&results, &finished, i](Result<std::string_view> value) {
+      results[i] = value.ok() ? Result<std::string>(std::string(*value)) : Result<std::string>(value.status());
+      ++finished;
+    });
+    if (!status.ok()) {
+      results[i] = std::move(status);
+      ++finished;
+    }
+  }
+  impl_->WaitFor([&] { return finished == keys.size(); });
+  return results;
+}
+
+ClientStats Client::stats() const { return impl_->engine().stats(); }
+
+Result<std::vector<std::pair<std::string, std::string>>> Client::ServerInfo() {
+  if (auto status = impl_->Connect(); !status.ok()) return status;
+  if (auto status = impl_->engine().BeginReadControls(); !status.ok()) return status;
+  impl_->WaitFor([&] { return impl_->engine().ControlsRead(); });
+  return impl_->Info();
+}
+
+size_t Client::max_value_bytes(size_t key_bytes) const { return impl_->engine().ValueBytesMax(key_bytes); }
+
+}  // namespace erda

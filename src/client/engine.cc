@@ -1,0 +1,496 @@
+// Operations, connections, and the way from a completion to the step it belongs to.
+#include "client/engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+
+namespace erda::client {
+
+using fabric::Completion;
+using fabric::OpKind;
+using fabric::WorkRequest;
+
+namespace {
+
+// Ids of posted Reads: the operation's index, and whether it is the last of its batch. Only the last one moves it on.
+constexpr uint64_t kLastBit = uint64_t{1} << 32;
+
+// Deadlines are looked at so often within a timeout, and at the latest after so many Polls with progress.
+constexpr int64_t kChecksPerTimeout = 16;
+constexpr uint32_t kBusyPollsPerCheck = 256;
+
+// Set while it lives; also if a callback throws.
+class PollingScope {
+ public:
+  explicit PollingScope(bool* polling) : polling_(polling) { *polling_ = true; }
+  PollingScope(const PollingScope&) = delete;
+  PollingScope& operator=(const PollingScope&) = delete;
+  ~PollingScope() { *polling_ = false; }
+
+ private:
+  bool* polling_;
+};
+
+}  // namespace
+
+// --- Setting up
+
+Result<std::unique_ptr<Engine>> Engine::Create(std::shared_ptr<fabric::Fabric> fabric, std::string address,
+                                               const EngineOptions& options, const Clock& clock) {
+  std::unique_ptr<Engine> engine(new Engine(std::move(fabric), std::move(address), options, clock));
+  if (auto status = engine->Prepare(); !status.ok()) return status;
+  return engine;
+}
+
+Engine::Engine(std::shared_ptr<fabric::Fabric> fabric, std::string address, const EngineOptions& options,
+               const Clock& clock)
+    : fabric_(std::move(fabric)), address_(std::move(address)), options_(options), clock_(clock) {}
+
+Engine::~Engine() = default;
+
+Status Engine::Prepare() {
+  auto queue = fabric_->CreateQueue();
+  if (!queue.ok()) return queue.status();
+  queue_ = *std::move(queue);
+  const size_t count = options_.queue_depth + 1;
+  op_memory_.resize(count * kOpMemoryBytes + kReportBytesMax);
+  auto region = fabric_->Register(MemoryView{op_memory_, -1, -1}, fabric::Access::kLocal);
+  if (!region.ok()) return region.status();
+  op_region_ = *std::move(region);
+  ops_.resize(count);
+  for (OpIndex i = 0; i < count; ++i) {
+    ops_[i].index = i;
+    ops_[i].memory = std::span(op_memory_).subspan(i * kOpMemoryBytes, kOpMemoryBytes);
+    free_ops_.push_back(i);
+  }
+  buckets_.assign(std::bit_ceil(2 * count), kNoOp);
+  done_.reserve(count);
+  links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, 0, options_.client_id));
+  return {};
+}
+
+Result<bool> Engine::Connect() {
+  // The first shard's link says how many there are.
+  bool all_up = geometry_known_;
+  for (size_t i = 0; i < shards(); ++i) {
+    if (links_[i]->up()) continue;
+    all_up = false;
+    if (auto status = EnsureConnecting(*links_[i]); !status.ok()) return status;
+  }
+  return all_up;
+}
+
+size_t Engine::ValueBytesMax(size_t key_bytes) const {
+  return geometry_known_ ? format::ValueBytesMax(geometry_, key_bytes) : 0;
+}
+
+// --- Taking an operation
+
+Result<Operation*> Engine::NewOperation(OpType type, std::string_view key) {
+  if (key.empty() || key.size() > format::kKeyBytesMax) {
+    return Status(Code::kInvalidArgument, "a key has 1 to " + std::to_string(format::kKeyBytesMax) + " bytes, not " +
+                                              std::to_string(key.size()));
+  }
+  if (in_flight_ == options_.queue_depth) {
+    return Status(Code::kResourceExhausted,
+                  "queue_depth, " + std::to_string(options_.queue_depth) + ", operations are in flight");
+  }
+  Operation& op = ops_[free_ops_.back()];
+  free_ops_.pop_back();
+  ++in_flight_;
+  op.type = type;
+  op.key_hash = HashKey(key);
+  op.key_size = static_cast<uint16_t>(key.size());
+  std::memcpy(op.key.data(), key.data(), key.size());
+  op.deadline = Nanoseconds(0);
+  op.link = nullptr;
+  op.slot = Link::kNoSlot;
+  op.doomed = false;
+  return &op;
+}
+
+Status Engine::Get(std::string_view key, Client::GetCallback done) {
+  auto op = NewOperation(OpType::kGet, key);
+  if (!op.ok()) return op.status();
+  (*op)->get_done = std::move(done);
+  Begin(**op);
+  return {};
+}
+
+Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback done) {
+  if (geometry_known_ && !key.empty() && key.size() <= format::kKeyBytesMax &&
+      value.size() > ValueBytesMax(key.size())) {
+    return {Code::kInvalidArgument, "a value for a key of " + std::to_string(key.size()) + " bytes has at most " +
+                                        std::to_string(ValueBytesMax(key.size())) + " bytes in this pool, not " +
+                                        std::to_string(value.size())};
+  }
+  auto taken = NewOperation(OpType::kPut, key);
+  if (!taken.ok()) return taken.status();
+  Operation& op = **taken;
+  op.done = std::move(done);
+  // Laid out once, for the request and for the log: request, key, checksum, value.
+  const uint64_t value_at = format::InlineValueOffset(key.size());
+  if (auto status = ProvideMessageMemory(op, value_at + value.size()); !status.ok()) {
+    Free(op);
+    --in_flight_;
+    return status;
+  }
+  op.value_size = static_cast<uint32_t>(value.size());
+  std::byte* message = op.message().data();
+  std::memcpy(message + sizeof(format::Request), key.data(), key.size());
+  std::memcpy(message + value_at, value.data(), value.size());
+  Begin(op);
+  return {};
+}
+
+Status Engine::Delete(std::string_view key, Client::DoneCallback done) {
+  auto op = NewOperation(OpType::kDelete, key);
+  if (!op.ok()) return op.status();
+  (*op)->done = std::move(done);
+  (*op)->value_size = 0;
+  std::memcpy((*op)->message().data() + sizeof(format::Request), key.data(), key.size());
+  Begin(**op);
+  return {};
+}
+
+Status Engine::ProvideMessageMemory(Operation& op, uint64_t bytes) {
+  if (bytes <= op.message().size()) return {};
+  auto large = std::make_unique<LargeMemory>();
+  // Not zeroed, and exact: it may be a whole segment.
+  large->memory.reset(new (std::nothrow) std::byte[bytes]);
+  if (!large->memory) return {Code::kResourceExhausted, "no memory for " + std::to_string(bytes) + " bytes"};
+  large->bytes = {large->memory.get(), bytes};
+  auto region = fabric_->Register(MemoryView{large->bytes, -1, -1}, fabric::Access::kLocal);
+  if (!region.ok()) return region.status();
+  large->region = *std::move(region);
+  op.large = std::move(large);
+  return {};
+}
+
+// --- The order of operations on one key
+
+void Engine::Begin(Operation& op) {
+  JoinKeyOrder(op);
+  if (op.step != Step::kKeyTurn) Run(op);
+}
+
+// The last operation in flight with the same hash, if any, goes first. (Two keys with one hash wait for each other:
+// rare, and harmless.)
+void Engine::JoinKeyOrder(Operation& op) {
+  OpIndex& bucket = buckets_[op.key_hash & (buckets_.size() - 1)];
+  op.step = Step::kFree;
+  op.after = kNoOp;
+  for (OpIndex i = bucket; i != kNoOp; i = ops_[i].bucket_next) {
+    if (ops_[i].key_hash != op.key_hash || ops_[i].after != kNoOp) continue;
+    ops_[i].after = op.index;
+    op.step = Step::kKeyTurn;
+    break;
+  }
+  op.bucket_next = bucket;
+  bucket = op.index;
+}
+
+OpIndex Engine::LeaveKeyOrder(Operation& op) {
+  OpIndex* link = &buckets_[op.key_hash & (buckets_.size() - 1)];
+  while (*link != op.index) link = &ops_[*link].bucket_next;
+  *link = op.bucket_next;
+  return op.after;
+}
+
+// Its turn has come: on its way, or to the connection first.
+void Engine::Run(Operation& op) {
+  op.link = links_[ShardOf(op)].get();
+  if (!op.link->up()) {
+    op.step = Step::kLinkUp;
+    op.link->waiting_for_link.push_back(op.index);
+    if (auto status = EnsureConnecting(*op.link); !status.ok()) CloseLink(*op.link, status);
+    return;
+  }
+  if (op.type == OpType::kGet) {
+    StartGet(op);
+  } else {
+    StartRequest(op);
+  }
+}
+
+// --- Finishing
+
+void Engine::Finish(Operation& op, Status status) {
+  if (!polling_) return Defer(op, std::move(status));  // no callback inside the call that started the operation
+  op.result = std::move(status);
+  Deliver(op);
+}
+
+void Engine::Defer(Operation& op, Status status) {
+  op.result = std::move(status);
+  op.step = Step::kDone;
+  done_.push_back(op.index);
+}
+
+// Those that are there now: a callback that starts another operation, which fails as well, must not keep Poll for ever.
+void Engine::DeliverDeferred() {
+  if (done_.empty()) return;
+  std::vector<OpIndex> done;
+  done.swap(done_);
+  for (const OpIndex index : done) Deliver(ops_[index]);
+}
+
+void Engine::Deliver(Operation& op) {
+  op.step = Step::kDone;
+  if (op.type == OpType::kGet) return FinishGet(op, Result<std::string_view>(std::move(op.result)));
+  const Code code = op.result.code();
+  ++(op.type == OpType::kPut ? stats_.puts : stats_.deletes);
+  if (code != Code::kOk && code != Code::kNotFound) ++stats_.failures;
+  ReleaseSlot(op);
+  const Client::DoneCallback done = std::move(op.done);
+  const Status result = std::move(op.result);
+  Retire(op, [&] { done(result); });
+}
+
+void Engine::FinishGet(Operation& op, Result<std::string_view> value) {
+  const Code code = value.status().code();
+  ++stats_.gets;
+  if (!value.ok() && code != Code::kNotFound) ++stats_.failures;
+  const Client::GetCallback done = std::move(op.get_done);
+  Retire(op, [&] { done(std::move(value)); });
+}
+
+// The callback runs while the operation is neither in flight nor free: a value that it is given lies in the operation's
+// memory. The next one on the key begins after it.
+template <class Callback>
+void Engine::Retire(Operation& op, Callback&& callback) {
+  const OpIndex next = LeaveKeyOrder(op);
+  op.step = Step::kFree;
+  --in_flight_;
+  ++finished_;
+  // It must not throw; if it does all the same, nothing else gets stuck.
+  try {
+    callback();
+  } catch (...) {
+    GoOn(op, next);
+    throw;
+  }
+  GoOn(op, next);
+}
+
+void Engine::GoOn(Operation& op, OpIndex next) {
+  Free(op);
+  if (next == kNoOp) return;
+  if (ops_[next].doomed) return Defer(ops_[next], std::move(ops_[next].result));
+  Run(ops_[next]);
+}
+
+void Engine::Free(Operation& op) {
+  op.step = Step::kFree;
+  op.get_done = nullptr;
+  op.done = nullptr;
+  op.DropLargeMemory();
+  free_ops_.push_back(op.index);
+}
+
+// --- Connections
+
+Status Engine::EnsureConnecting(Link& link) {
+  if (link.state() != Link::State::kDown) return {};
+  return link.Connect(options_.queue_depth);
+}
+
+void Engine::OnLinkConnected(Link& link) {
+  if (auto status = link.OnConnected(); !status.ok()) return CloseLink(link, status);
+  if (!geometry_known_ || pool_uuid_ != link.hello().pool_uuid) AdoptGeometry(link);
+}
+
+// The first connection, or another pool than before: whatever was known of the other shards is void.
+void Engine::AdoptGeometry(const Link& link) {
+  geometry_known_ = true;
+  geometry_ = link.geometry();
+  pool_uuid_ = link.hello().pool_uuid;
+  for (auto& other : links_) {
+    if (other.get() == &link || other->state() == Link::State::kDown) continue;
+    CloseLink(*other, {Code::kUnavailable, address_ + ": the server has another pool now"});
+  }
+  // Links are never removed: operations may point at them.
+  for (auto shard = static_cast<uint32_t>(links_.size()); shard < geometry_.shards; ++shard) {
+    links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, shard, options_.client_id));
+  }
+}
+
+void Engine::OnControlRead(Link& link) {
+  const bool was_up = link.up();
+  link.OnControlRead();
+  if (!was_up) {
+    if (link.times_up++ > 0) ++stats_.reconnects;
+    connect_error_ = Status();
+    std::deque<OpIndex> waiting;
+    waiting.swap(link.waiting_for_link);
+    for (const OpIndex index : waiting) {
+      if (ops_[index].step == Step::kLinkUp) Run(ops_[index]);  // perhaps to another shard than was thought
+    }
+  }
+  std::deque<OpIndex> waiting;
+  waiting.swap(link.waiting_for_heads);
+  for (const OpIndex index : waiting) {
+    Operation& op = ops_[index];
+    if (op.step != Step::kHeads) continue;  // it ended with the link, which the one before it found broken
+    if (op.type == OpType::kGet) {
+      ReadVersion(op, op.read_bytes);
+    } else {
+      WriteValue(op);
+    }
+  }
+}
+
+void Engine::WaitForHeads(Operation& op) {
+  op.step = Step::kHeads;
+  op.heads_reloaded = true;
+  op.link->waiting_for_heads.push_back(op.index);
+  if (auto status = op.link->ReadControl(); !status.ok()) CloseLink(*op.link, status);
+}
+
+// Every operation on the link ends; the next one connects again.
+void Engine::CloseLink(Link& link, const Status& status, OpIndex timed_out) {
+  if (!link.up()) connect_error_ = status;
+  if (auto channel = link.Close()) closed_channels_.push_back(std::move(channel));
+  if (report_link_ == &link) report_link_ = nullptr;
+  link.waiting_for_link.clear();
+  link.waiting_for_slot.clear();
+  link.waiting_for_heads.clear();
+  for (Operation& op : ops_) {
+    if (op.step == Step::kKeyTurn && links_[ShardOf(op)].get() == &link) {
+      // Ends as well, in its turn: each waiting for a time of its own would take for ever.
+      op.doomed = true;
+      op.result =
+          Status(status.code() == Code::kTimeout ? Code::kUnavailable : status.code(), std::string(status.message()));
+      continue;
+    }
+    if (op.link != &link || !op.waits_for_link()) continue;
+    op.slot = Link::kNoSlot;  // gone with the channel
+    if (op.index == timed_out) {
+      Defer(op, {Code::kTimeout,
+                 address_ + ": no answer in " +
+                     std::to_string(std::chrono::ceil<std::chrono::milliseconds>(options_.timeout).count()) + " ms"});
+    } else {
+      const Code code = status.code() == Code::kTimeout ? Code::kUnavailable : status.code();
+      Defer(op, {code, std::string(status.message())});
+    }
+  }
+}
+
+// --- Progress
+
+size_t Engine::Poll() {
+  if (polling_) return 0;  // from a callback
+  const PollingScope scope(&polling_);
+  finished_ = 0;
+  closed_channels_.clear();
+  DeliverDeferred();
+  const size_t n = queue_->Poll(completions_);
+  for (size_t i = 0; i < n; ++i) Dispatch(completions_[i]);
+
+  if (!closed_channels_.empty()) {
+    // Before the callbacks: they may use the memory of what ended for new operations, and nothing may still send it.
+    closed_channels_.clear();
+    DeliverDeferred();
+  }
+  // The clock is not looked at while operations complete at once, so that they never pay for it.
+  if (in_flight_ > 0 && (n == 0 || ++busy_polls_ % kBusyPollsPerCheck == 0)) CheckDeadlines();
+  return finished_;
+}
+
+void Engine::Dispatch(const Completion& completion) {
+  auto& link = *static_cast<Link*>(completion.channel->user);
+  if (link.channel() != completion.channel) return;  // closed earlier in this Poll
+  switch (completion.kind) {
+    case OpKind::kConnected:
+      return OnLinkConnected(link);
+    case OpKind::kClosed:
+      return CloseLink(link, link.CloseReason());
+    case OpKind::kReceiveImm:
+      return OnReply(link, completion.imm);
+    case OpKind::kRead:
+      break;
+    default:
+      return;  // an error of an unsignaled Write: kClosed follows
+  }
+  if (completion.code != Code::kOk) return;  // kClosed follows
+  if (completion.id == Link::kControlReadId) return OnControlRead(link);
+  if ((completion.id & kLastBit) == 0) return;
+  Operation& op = ops_[static_cast<OpIndex>(completion.id)];
+  switch (op.step) {
+    case Step::kEntry:
+      return OnEntryRead(op);
+    case Step::kObject:
+      return OnVersionRead(op);
+    case Step::kSecondLook:
+      return OnSecondLook(op);
+    case Step::kMissConfirm:
+      return OnMissConfirm(op);
+    case Step::kPlaced:
+      return Finish(op, Status());
+    default:
+      return;
+  }
+}
+
+bool Engine::Post(Link& link, std::span<const WorkRequest> batch) {
+  if (link.channel() == nullptr) return false;
+  const Status status = link.channel()->Post(batch);
+  if (status.ok()) return true;
+  CloseLink(link, {Code::kUnavailable, address_ + ": the connection failed"});
+  return false;
+}
+
+WorkRequest Engine::ReadWork(const Operation& op, std::span<std::byte> to, fabric::RemoteAddress from, bool last) {
+  ++stats_.reads;
+  stats_.read_bytes += to.size();
+  WorkRequest work;
+  work.kind = OpKind::kRead;
+  work.id = op.index | (last ? kLastBit : 0);
+  work.local = to;
+  work.remote = from;
+  return work;
+}
+
+void Engine::PostRead(Operation& op, Step step, std::span<std::byte> to, fabric::RemoteAddress from) {
+  op.step = step;
+  const WorkRequest work = ReadWork(op, to, from, true);
+  Post(*op.link, {&work, 1});
+}
+
+// An operation's time begins when it is first found waiting.
+void Engine::CheckDeadlines() {
+  const Nanoseconds now = clock_.Now();
+  if (now < next_check_) return;
+  next_check_ = now + options_.timeout / kChecksPerTimeout;
+  for (Operation& op : ops_) {
+    if (!op.waits_for_link()) continue;
+    if (op.deadline.count() == 0) {
+      op.deadline = now + options_.timeout;
+    } else if (now > op.deadline) {
+      CloseLink(*op.link,
+                {Code::kTimeout, address_ + ": the connection was given up, since another operation got no answer"},
+                op.index);
+    }
+  }
+}
+
+// --- Control blocks
+
+Status Engine::BeginReadControls() {
+  for (const auto& link : links()) {
+    if (!link->up()) return {Code::kUnavailable, address_ + ": not connected"};
+    if (auto status = link->ReadControl(); !status.ok()) return status;
+  }
+  return {};
+}
+
+bool Engine::ControlsRead() const {
+  return std::none_of(links().begin(), links().end(), [](const auto& link) { return link->control_read_pending; });
+}
+
+}  // namespace erda::client

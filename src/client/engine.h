@@ -1,0 +1,162 @@
+// The client's protocol: operations as state machines over the fabric contract. It owns no thread and reads no clock
+// but the one passed in: Client drives it in production, a seeded loop in tests.
+//
+// One operation in flight is one Operation; a completion moves it to its next step. The steps of a get are in get.cc,
+// those of puts and deletes in put.cc, connections and the common parts in engine.cc.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "client/link.h"
+#include "client/operation.h"
+#include "client/read_table.h"
+#include "erda/client.h"
+#include "fabric/fabric.h"
+
+namespace erda::client {
+
+struct EngineOptions {
+  Ack ack = Ack::kPersisted;
+  PutPath put_path = PutPath::kAuto;
+  uint32_t queue_depth = 64;
+  Nanoseconds timeout{std::chrono::seconds(5)};
+  uint64_t client_id = 0;
+};
+
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> Create(std::shared_ptr<fabric::Fabric> fabric, std::string address,
+                                                const EngineOptions& options, const Clock& clock);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Begins to connect to all shards: true once all are up. An error is final until the next call.
+  Result<bool> Connect();
+  // Why a connection ended that Connect had begun, once; ok if none did.
+  Status TakeConnectError() { return std::exchange(connect_error_, Status()); }
+
+  // As in Client. The callback runs in a later Poll.
+  Status Get(std::string_view key, Client::GetCallback done);
+  Status Put(std::string_view key, std::string_view value, Client::DoneCallback done);
+  Status Delete(std::string_view key, Client::DoneCallback done);
+  size_t Poll();
+
+  [[nodiscard]] uint32_t in_flight() const { return in_flight_; }
+  [[nodiscard]] fabric::CompletionQueue& queue() { return *queue_; }
+  [[nodiscard]] const ClientStats& stats() const { return stats_; }
+  [[nodiscard]] const std::string& address() const { return address_; }
+  [[nodiscard]] size_t ValueBytesMax(size_t key_bytes) const;
+
+  // The control blocks of all shards, read anew: begins, and true once they are there.
+  Status BeginReadControls();
+  [[nodiscard]] bool ControlsRead() const;
+  [[nodiscard]] std::span<const std::unique_ptr<Link>> links() const { return std::span(links_).first(shards()); }
+  [[nodiscard]] uint32_t queue_depth() const { return options_.queue_depth; }
+
+ private:
+  Engine(std::shared_ptr<fabric::Fabric> fabric, std::string address, const EngineOptions& options, const Clock& clock);
+  Status Prepare();
+
+  // --- Operations: taking, ordering, finishing
+  Result<Operation*> NewOperation(OpType type, std::string_view key);
+  void Begin(Operation& op);
+  void Run(Operation& op);
+  void JoinKeyOrder(Operation& op);
+  OpIndex LeaveKeyOrder(Operation& op);
+  void Finish(Operation& op, Status status);
+  void FinishGet(Operation& op, Result<std::string_view> value);
+  template <class Callback>
+  void Retire(Operation& op, Callback&& callback);
+  void GoOn(Operation& op, OpIndex next);
+  void Free(Operation& op);
+  [[nodiscard]] uint32_t ShardOf(const Operation& op) const {
+    return geometry_known_ ? geometry_.ShardOf(op.key_hash) : 0;
+  }
+  void Defer(Operation& op, Status status);
+  void Deliver(Operation& op);
+  void DeliverDeferred();
+  Status ProvideMessageMemory(Operation& op, uint64_t bytes);
+
+  // --- Links
+  [[nodiscard]] size_t shards() const { return geometry_known_ ? geometry_.shards : 1; }
+  Status EnsureConnecting(Link& link);
+  void OnLinkConnected(Link& link);
+  void OnControlRead(Link& link);
+  void CloseLink(Link& link, const Status& status, OpIndex timed_out = kNoOp);
+  void AdoptGeometry(const Link& link);
+  void WaitForHeads(Operation& op);
+  void CheckDeadlines();
+
+  // --- Fabric
+  void Dispatch(const fabric::Completion& completion);
+  bool Post(Link& link, std::span<const fabric::WorkRequest> batch);
+  void PostRead(Operation& op, Step step, std::span<std::byte> to, fabric::RemoteAddress from);
+  fabric::WorkRequest ReadWork(const Operation& op, std::span<std::byte> to, fabric::RemoteAddress from, bool last);
+
+  // --- Gets (get.cc)
+  void StartGet(Operation& op);
+  void OnEntryRead(Operation& op);
+  bool FollowNextEntry(Operation& op);
+  void ReadVersion(Operation& op, uint64_t bytes);
+  [[nodiscard]] fabric::RemoteAddress EntryAddress(const Operation& op) const;
+  [[nodiscard]] static std::span<std::byte> EntryCopy(const Operation& op);
+  void OnVersionRead(Operation& op);
+  void OnSecondLook(Operation& op);
+  void DecideVersion(Operation& op, EntryLook look);
+  void GoOlder(Operation& op, const format::ObjectView& view);
+  void ConfirmMiss(Operation& op);
+  void OnMissConfirm(Operation& op);
+  [[nodiscard]] format::ObjectView ViewOf(const Operation& op) const;
+  bool Report(Operation& op);
+
+  // --- Puts and deletes (put.cc)
+  void StartRequest(Operation& op);
+  void SendRequest(Operation& op);
+  void OnReply(Link& link, uint32_t slot);
+  void OnReserved(Operation& op);
+  void WriteValue(Operation& op);
+  [[nodiscard]] bool FitsInline(const Link& link, const Operation& op) const;
+  [[nodiscard]] Status ReplyStatus(const Operation& op, const format::Reply& reply) const;
+  void ReleaseSlot(Operation& op);
+  void PassSlotOn(Link& link, uint32_t slot);
+
+  const std::shared_ptr<fabric::Fabric> fabric_;
+  const std::string address_;
+  const EngineOptions options_;
+  const Clock& clock_;
+  std::unique_ptr<fabric::CompletionQueue> queue_;
+
+  bool geometry_known_ = false;
+  format::Geometry geometry_{};
+  std::array<uint8_t, 16> pool_uuid_{};
+
+  std::vector<std::byte> op_memory_;
+  std::unique_ptr<fabric::Region> op_region_;
+  std::vector<Operation> ops_;  // queue_depth + 1: one may be in its callback
+  std::vector<OpIndex> free_ops_;
+  std::vector<OpIndex> buckets_;  // operations in flight, by key hash
+  std::vector<OpIndex> done_;     // their callbacks run in the next Poll
+  uint32_t in_flight_ = 0;
+  uint64_t finished_ = 0;
+  uint64_t next_request_id_ = 1;
+  uint32_t busy_polls_ = 0;
+  bool polling_ = false;
+  Nanoseconds reported_at_{0};
+  Nanoseconds next_check_{0};          // of deadlines
+  const Link* report_link_ = nullptr;  // where a report is under way, in the memory behind the operations'
+  Status connect_error_;
+  ClientStats stats_;
+
+  std::array<fabric::Completion, 64> completions_;
+  std::vector<std::unique_ptr<fabric::Channel>> closed_channels_;  // until the Poll that closed them is over
+  std::vector<std::unique_ptr<Link>> links_;                       // by shard
+};
+
+}  // namespace erda::client

@@ -1,0 +1,252 @@
+// Get, step by step (docs/protocol.md, "Get"):
+//
+//   entry          read the first half of the key's neighbourhood, follow the entry with its tag
+//   version        read the version it names, verify it, decide (read_table.h)
+//   second look    if it does not verify: has the entry changed since?
+//   miss confirm   if there is no entry: look at all of it between two readings of the displacement counter (I6)
+#include <algorithm>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "client/engine.h"
+
+namespace erda::client {
+
+using format::EntryWord;
+using format::IndexEntry;
+using format::LogAddress;
+using format::ObjectState;
+using format::ObjectView;
+
+namespace {
+
+// Read of a version whose size is not known.
+constexpr uint64_t kVersionBytesMin = 64;
+constexpr uint64_t kSizeHintBytesMax = format::EntryMeta::kSizeHintMax * format::kGranuleBytes;
+// Reads of one version because the size was not known: header, then key, then value, then not again.
+constexpr uint32_t kRereadsMax = 4;
+// A reader tells the server of a broken version at most so often.
+constexpr std::chrono::milliseconds kReportEvery{1};
+
+fabric::RemoteAddress NeighbourhoodOf(const Link& link, uint64_t key_hash) {
+  const auto& geometry = link.geometry();
+  return {format::kPoolRegion, geometry.SlotOffset(link.shard(), geometry.HomeOf(key_hash))};
+}
+
+}  // namespace
+
+// --- Entry
+
+void Engine::StartGet(Operation& op) {
+  op.foreign_count = 0;
+  op.heads_reloaded = false;
+  op.slots_read = format::kFirstLook;
+  PostRead(op, Step::kEntry, op.neighbourhood().first(format::kFirstLookBytes), NeighbourhoodOf(*op.link, op.key_hash));
+}
+
+void Engine::OnEntryRead(Operation& op) {
+  if (!FollowNextEntry(op)) ConfirmMiss(op);
+}
+
+// Follows the first entry that has the key's tag and is not known to be another key's.
+bool Engine::FollowNextEntry(Operation& op) {
+  const uint32_t tag = format::EntryMeta::TagOf(op.key_hash);
+  const std::byte* at = op.neighbourhood().data();
+  for (uint32_t slot = 0; slot < op.slots_read; ++slot, at += sizeof(IndexEntry)) {
+    IndexEntry entry;
+    std::memcpy(&entry, at, sizeof(entry));
+    if (entry.entry_meta().tag() != tag || entry.word == 0) continue;
+    const auto foreign = std::span(op.foreign).first(op.foreign_count);
+    if (std::find(foreign.begin(), foreign.end(), entry.word) != foreign.end()) continue;
+    op.entry = entry;
+    op.entry_slot = slot;
+    op.at = entry.entry_word().new_address();
+    op.newer_version = 0;
+    op.rereads = 0;
+    // The largest hint says only that it is large: its header says how large.
+    const uint64_t hint = entry.entry_meta().size_hint_bytes();
+    ReadVersion(op, hint == kSizeHintBytesMax ? 0 : hint);
+    return true;
+  }
+  return false;
+}
+
+// --- Version
+
+void Engine::ReadVersion(Operation& op, uint64_t bytes) {
+  uint64_t offset = 0;
+  uint64_t in_segment = 0;
+  op.read_bytes = bytes;
+  if (!op.link->Resolve(op.entry.entry_meta().head(), op.at, &offset, &in_segment)) {
+    if (!op.heads_reloaded) return WaitForHeads(op);
+    op.read_bytes = 0;
+    return OnVersionRead(op);
+  }
+  op.read_bytes = std::min(std::max(bytes, kVersionBytesMin), in_segment);
+  if (auto status = ProvideMessageMemory(op, op.read_bytes); !status.ok()) return Finish(op, std::move(status));
+  const fabric::RemoteAddress version{format::kPoolRegion, offset};
+  if (op.newer_version != 0 || op.link->geometry().heads_per_shard == 1) {
+    return PostRead(op, Step::kObject, op.message().first(op.read_bytes), version);
+  }
+  // The entry is two words, and may have been read while its slot passed from one key to another: then the address is
+  // looked for in the wrong head, and an old version of the key may stand just there. So the entry is read once more,
+  // behind the version.
+  op.step = Step::kObject;
+  const fabric::WorkRequest works[] = {ReadWork(op, op.message().first(op.read_bytes), version, false),
+                                       ReadWork(op, EntryCopy(op), EntryAddress(op), true)};
+  Post(*op.link, works);
+}
+
+fabric::RemoteAddress Engine::EntryAddress(const Operation& op) const {
+  fabric::RemoteAddress address = NeighbourhoodOf(*op.link, op.key_hash);
+  address.offset += op.entry_slot * sizeof(IndexEntry);
+  return address;
+}
+
+std::span<std::byte> Engine::EntryCopy(const Operation& op) { return op.readings().first(sizeof(IndexEntry)); }
+
+ObjectView Engine::ViewOf(const Operation& op) const {
+  const format::Place place = op.link->PlaceOf(op.entry.entry_meta().head(), op.at);
+  return format::InspectObject(place, op.message().first(op.read_bytes));
+}
+
+void Engine::OnVersionRead(Operation& op) {
+  if (op.newer_version == 0 && op.read_bytes != 0 && op.link->geometry().heads_per_shard > 1) {
+    const auto now = LoadAs<IndexEntry>(EntryCopy(op));
+    if (now.word != op.entry.word || now.entry_meta().head() != op.entry.entry_meta().head()) return StartGet(op);
+  }
+  const ObjectView view = ViewOf(op);
+  if (view.bytes_wanted > op.read_bytes && op.rereads < kRereadsMax) {
+    uint64_t offset = 0;
+    uint64_t in_segment = 0;
+    const bool fits =
+        op.link->Resolve(op.entry.entry_meta().head(), op.at, &offset, &in_segment) && view.bytes_wanted <= in_segment;
+    ++op.rereads;
+    if (fits) return ReadVersion(op, view.bytes_wanted);
+  }
+  const bool first = op.newer_version == 0;
+  if (first && view.state != ObjectState::kNothing && view.key != op.key_view()) {
+    // Another key with the same tag. (Or the entry made way for another key's since it was read: then ours is
+    // elsewhere, or gone, which the confirmation of the miss finds out.)
+    if (op.foreign_count == op.foreign.size()) return StartGet(op);
+    op.foreign[op.foreign_count++] = op.entry.word;
+    if (!FollowNextEntry(op)) ConfirmMiss(op);
+    return;
+  }
+  DecideVersion(op, EntryLook::kNotYet);
+}
+
+void Engine::DecideVersion(Operation& op, EntryLook look) {
+  ObjectView view = ViewOf(op);
+  // Further down the chain a place may have been used anew: what is there counts only if it is an older version of the
+  // key.
+  const bool of_chain = op.newer_version == 0 || (view.key == op.key_view() && view.header.version < op.newer_version);
+  if (!of_chain) view.state = ObjectState::kNothing;
+  const EntryWord word = op.entry.entry_word();
+  ReadFacts facts;
+  facts.whole = view.state == ObjectState::kWhole;
+  facts.settled = (op.at == word.new_address() && word.settled()) || op.at == word.old_address();
+  facts.persisted = view.header.persisted();
+  facts.flush = op.link->flush_method();
+  facts.look = look;
+  switch (DecideRead(facts)) {
+    case ReadStep::kReturn:
+      if (op.newer_version != 0) ++stats_.older_versions;
+      if (view.header.kind != static_cast<uint8_t>(format::ObjectKind::kValue))
+        return Finish(op, Status(Code::kNotFound));
+      return FinishGet(op, AsString(view.value));
+    case ReadStep::kOlderAndReport:
+      // A header that does not verify, under an entry that did not change: perhaps the region numbers are out of date.
+      if (view.state == ObjectState::kNothing && !op.heads_reloaded) return WaitForHeads(op);
+      if (!Report(op)) return;
+      return GoOlder(op, view);
+    case ReadStep::kOlder:
+      return GoOlder(op, view);
+    case ReadStep::kLookAgain:
+      ++stats_.second_looks;
+      return PostRead(op, Step::kSecondLook, EntryCopy(op), EntryAddress(op));
+    case ReadStep::kRestart:
+      return StartGet(op);
+    case ReadStep::kDamaged:
+      if (view.state == ObjectState::kNothing && !op.heads_reloaded) return WaitForHeads(op);
+      return Finish(op, {Code::kCorruption, address_ + ": the stored value of a key is damaged"});
+  }
+}
+
+void Engine::OnSecondLook(Operation& op) {
+  const auto entry = LoadAs<IndexEntry>(EntryCopy(op));
+  // Word and meta are two words: one Read may see the word of a key beside the meta of the key that had the slot
+  // before, and then look for the version in the wrong head. The size hint may differ.
+  const bool same = entry.word == op.entry.word && entry.entry_meta().tag() == op.entry.entry_meta().tag() &&
+                    entry.entry_meta().head() == op.entry.entry_meta().head();
+  DecideVersion(op, same ? EntryLook::kUnchanged : EntryLook::kChanged);
+}
+
+// From newest to oldest along `previous`; the entry's old address is where that ends, and the short cut if the chain
+// cannot be followed.
+void Engine::GoOlder(Operation& op, const ObjectView& view) {
+  const LogAddress old_address = op.entry.entry_word().old_address();
+  if (op.at == old_address) return Finish(op, Status(Code::kNotFound));
+  const bool known = view.state != ObjectState::kNothing;
+  const LogAddress previous = known ? LogAddress(view.header.previous) : format::kNoAddress;
+  op.at = previous.none() ? old_address : previous;
+  if (op.at.none()) return Finish(op, Status(Code::kNotFound));
+  op.newer_version = known ? view.header.version : (op.newer_version == 0 ? UINT64_MAX : op.newer_version);
+  op.rereads = 0;
+  ReadVersion(op, op.entry.entry_meta().size_hint_bytes());
+}
+
+// --- Miss
+
+void Engine::ConfirmMiss(Operation& op) {
+  ++stats_.second_looks;
+  op.step = Step::kMissConfirm;
+  op.slots_read = format::kNeighbourhood;
+  const fabric::RemoteAddress counter{format::kControlRegion, offsetof(format::ControlBlock, displacements)};
+  const auto readings = op.readings();
+  const fabric::WorkRequest works[] = {
+      ReadWork(op, readings.first(sizeof(uint64_t)), counter, false),
+      ReadWork(op, op.neighbourhood(), NeighbourhoodOf(*op.link, op.key_hash), false),
+      ReadWork(op, readings.subspan(sizeof(uint64_t)), counter, true),
+  };
+  Post(*op.link, works);
+}
+
+void Engine::OnMissConfirm(Operation& op) {
+  if (FollowNextEntry(op)) return;
+  const auto before = LoadAs<uint64_t>(op.readings());
+  const auto after = LoadAs<uint64_t>(op.readings().subspan(sizeof(uint64_t)));
+  if (before != after || before % 2 != 0) return ConfirmMiss(op);
+  Finish(op, Status(Code::kNotFound));
+}
+
+// --- Telling the server
+
+// Nobody waits for it, so it goes only if there is a slot to spare, and one at a time: its memory is not that of the
+// operation, which may be over and used anew before the report is sent. False if the connection failed.
+bool Engine::Report(Operation& op) {
+  const Nanoseconds now = clock_.Now();
+  if (now - reported_at_ < kReportEvery) return true;
+  if (report_link_ != nullptr || !closed_channels_.empty()) return true;
+  const uint32_t slot = op.link->TakeSlot(Link::kReportOwner);
+  if (slot == Link::kNoSlot) return true;
+  reported_at_ = now;
+  report_link_ = op.link;
+  format::Request request{};
+  request.op = static_cast<uint8_t>(format::RequestOp::kReport);
+  request.key_size = op.key_size;
+  request.id = 0;
+  const auto message = std::span(op_memory_).last(kReportBytesMax);
+  std::memcpy(message.data(), &request, sizeof(request));
+  std::memcpy(message.data() + sizeof(request), op.key.data(), op.key_size);
+  fabric::WorkRequest work;
+  work.kind = fabric::OpKind::kWriteImm;
+  work.signaled = false;
+  work.imm = slot;
+  work.local = message.first(sizeof(request) + op.key_size);
+  work.remote = {format::kRequestRegion, op.link->SlotOffset(slot)};
+  ++stats_.requests;
+  return Post(*op.link, {&work, 1});
+}
+
+}  // namespace erda::client

@@ -1,0 +1,138 @@
+#include "client/link.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/bytes.h"
+
+namespace erda::client {
+
+using format::HelloReply;
+using format::HelloRequest;
+using format::Reply;
+
+Status Link::Connect(uint32_t slots_wanted) {
+  slots_offered_ = std::min(slots_wanted, format::kSlotsMax);
+  if (!reply_region_) {
+    auto memory = SharedMemory::Create("erda-replies", slots_offered_ * sizeof(Reply));
+    if (!memory.ok()) return memory.status();
+    reply_memory_ = *std::move(memory);
+    auto region = fabric_.Register(reply_memory_.view(), fabric::Access::kRemoteReadWrite);
+    if (!region.ok()) return region.status();
+    reply_region_ = *std::move(region);
+  }
+  HelloRequest hello{};
+  hello.magic = format::kHelloMagic;
+  hello.protocol_version = format::kProtocolVersion;
+  hello.shard = static_cast<uint16_t>(shard_);
+  hello.slots = slots_offered_;
+  hello.client_id = client_id_;
+  fabric::Region* const offer[] = {reply_region_.get()};
+  auto channel = fabric_.Connect(address_, {&queue_, offer, BytesOf(hello), slots_offered_});
+  if (!channel.ok()) return channel.status();
+  channel_ = *std::move(channel);
+  channel_->user = this;
+  state_ = State::kConnecting;
+  return {};
+}
+
+Status Link::OnConnected() {
+  const auto data = channel_->peer_data();
+  const auto wrong = [&](const char* what) { return Status(Code::kInvalidArgument, address_ + ": " + what); };
+  if (data.size() < sizeof(HelloReply)) return wrong("that is no Erda server");
+  hello_ = LoadAs<HelloReply>(data);
+  if (hello_.magic != format::kHelloMagic) return wrong("that is no Erda server");
+  if (hello_.protocol_version != format::kProtocolVersion) return wrong("the server speaks another protocol version");
+  const auto regions = channel_->peer_regions();
+  const bool holds = format::CheckGeometry(geometry()).ok() && shard_ < geometry().shards && hello_.slots >= 1 &&
+                     hello_.slots <= slots_offered_ && hello_.slot_bytes >= sizeof(format::Request) &&
+                     regions.size() >= 3 && regions[format::kPoolRegion].size >= geometry().pool_size &&
+                     regions[format::kControlRegion].size >= format::ControlBytes(geometry().heads_per_shard) &&
+                     regions[format::kRequestRegion].size >= uint64_t{hello_.slots} * hello_.slot_bytes &&
+                     (hello_.pool_writable == 0 || regions.size() > format::kPoolWriteRegion);
+  if (!holds) return wrong("what the server says of itself does not hold together");
+  pool_seed_ = format::PoolSeed(hello_.pool_uuid);
+
+  owners_.assign(hello_.slots, kFreeSlot);
+  free_slots_.clear();
+  for (uint32_t slot = hello_.slots; slot > 0; --slot) free_slots_.push_back(slot - 1);
+  control_region_.reset();
+  control_.assign(format::ControlBytes(geometry().heads_per_shard), std::byte{0});
+  auto region = fabric_.Register(MemoryView{control_, -1, -1}, fabric::Access::kLocal);
+  if (!region.ok()) return region.status();
+  control_region_ = *std::move(region);
+  state_ = State::kLoading;
+  return ReadControl();
+}
+
+Status Link::ReadControl() {
+  if (control_read_pending) return {};
+  fabric::WorkRequest work;
+  work.kind = fabric::OpKind::kRead;
+  work.id = kControlReadId;
+  work.local = control_;
+  work.remote = {format::kControlRegion, 0};
+  auto status = channel_->Post({&work, 1});
+  control_read_pending = status.ok();
+  return status;
+}
+
+void Link::OnControlRead() {
+  control_read_pending = false;
+  regions_.resize(uint64_t{geometry().heads_per_shard} * format::kSlotsPerHead);
+  const auto from = std::span(control_).subspan(format::kControlHeadsOffset, regions_.size() * sizeof(uint32_t));
+  std::memcpy(regions_.data(), from.data(), from.size());
+  if (state_ == State::kLoading) state_ = State::kUp;
+}
+
+std::unique_ptr<fabric::Channel> Link::Close() {
+  state_ = State::kDown;
+  control_read_pending = false;
+  return std::move(channel_);
+}
+
+Status Link::CloseReason() const {
+  const Status& error = channel_->error();
+  const auto data = channel_->peer_data();
+  if (state_ == State::kConnecting && data.size() >= sizeof(HelloReply)) {
+    const auto refusal = LoadAs<HelloReply>(data);
+    if (refusal.magic == format::kHelloMagic && refusal.code != 0 &&
+        refusal.code <= static_cast<uint8_t>(Code::kInternal)) {
+      const auto end = std::find(refusal.message.begin(), refusal.message.end(), '\0');
+      return {static_cast<Code>(refusal.code), address_ + ": " + std::string(refusal.message.begin(), end)};
+    }
+  }
+  if (state_ != State::kConnecting) return {Code::kUnavailable, address_ + ": the server went away"};
+  return error;
+}
+
+bool Link::Resolve(uint32_t head, format::LogAddress address, uint64_t* offset, uint64_t* bytes) const {
+  const uint32_t first_head = shard_ * geometry().heads_per_shard;
+  if (head < first_head || head >= first_head + geometry().heads_per_shard || address.none()) return false;
+  const uint64_t in_region = address.offset_in_region();
+  if (in_region >= geometry().region_size) return false;
+  const uint32_t region = regions_[(head - first_head) * format::kSlotsPerHead + address.slot()];
+  if (region == 0 || region > geometry().regions()) return false;
+  *offset = geometry().RegionOffset(region - 1) + in_region;
+  *bytes = geometry().segment_size - in_region % geometry().segment_size;
+  return true;
+}
+
+uint32_t Link::TakeSlot(OpIndex owner) {
+  if (free_slots_.empty()) return kNoSlot;
+  const uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  owners_[slot] = owner;
+  return slot;
+}
+
+void Link::FreeSlot(uint32_t slot) {
+  owners_[slot] = kFreeSlot;
+  free_slots_.push_back(slot);
+}
+
+format::Reply Link::ReplyIn(uint32_t slot) const {
+  return LoadAs<Reply>(reply_memory_.bytes().subspan(slot * sizeof(Reply), sizeof(Reply)));
+}
+
+}  // namespace erda::client

@@ -1,0 +1,96 @@
+// A client's connection to one shard: the channel, what the server said of itself, the request slots.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/shared_memory.h"
+#include "client/operation.h"
+#include "fabric/fabric.h"
+#include "format/control_block.h"
+#include "format/messages.h"
+
+namespace erda::client {
+
+class Link {
+ public:
+  enum class State : uint8_t { kDown, kConnecting, kLoading, kUp };
+  static constexpr OpIndex kReportOwner = kNoOp - 1;  // a slot that a report to the server uses
+  static constexpr OpIndex kFreeSlot = kNoOp;
+
+  Link(fabric::Fabric& fabric, fabric::CompletionQueue& queue, std::string address, uint32_t shard, uint64_t client_id)
+      : fabric_(fabric), queue_(queue), address_(std::move(address)), shard_(shard), client_id_(client_id) {}
+
+  // kDown -> kConnecting.
+  Status Connect(uint32_t slots_wanted);
+  // kConnecting -> kLoading: takes what the server said, and asks for the control block.
+  Status OnConnected();
+  // Reads the control block; its completion has the id kControlReadId.
+  static constexpr uint64_t kControlReadId = UINT64_MAX;
+  Status ReadControl();
+  // The control block was read; kLoading -> kUp.
+  void OnControlRead();
+  // Any -> kDown. The channel is given back, for the caller to destroy when no completion of it is left.
+  std::unique_ptr<fabric::Channel> Close();
+  // Why the channel was closed, with the server's own words if it refused.
+  [[nodiscard]] Status CloseReason() const;
+
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] bool up() const { return state_ == State::kUp; }
+  [[nodiscard]] uint32_t shard() const { return shard_; }
+  [[nodiscard]] fabric::Channel* channel() const { return channel_.get(); }
+  [[nodiscard]] const format::HelloReply& hello() const { return hello_; }
+  [[nodiscard]] const format::Geometry& geometry() const { return hello_.geometry; }
+  [[nodiscard]] const std::string& address() const { return address_; }
+  [[nodiscard]] format::FlushMethod flush_method() const {
+    return static_cast<format::FlushMethod>(hello_.flush_method);
+  }
+  [[nodiscard]] format::Place PlaceOf(uint32_t head, format::LogAddress address) const {
+    return {pool_seed_, head, address};
+  }
+  [[nodiscard]] std::span<const std::byte> control() const { return control_; }
+
+  // The pool offset of a log address, and the bytes from there to the end of its segment. False if the address cannot
+  // be, or its region is not known (yet).
+  bool Resolve(uint32_t head, format::LogAddress address, uint64_t* offset, uint64_t* bytes) const;
+
+  // A request slot for an operation, or kNoSlot if all are in use.
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
+  uint32_t TakeSlot(OpIndex owner);
+  void FreeSlot(uint32_t slot);
+  // Whose request is in a slot; kFreeSlot also for a number that is none.
+  [[nodiscard]] OpIndex OwnerOf(uint32_t slot) const { return slot < owners_.size() ? owners_[slot] : kFreeSlot; }
+  [[nodiscard]] uint64_t SlotOffset(uint32_t slot) const { return uint64_t{slot} * hello_.slot_bytes; }
+  [[nodiscard]] format::Reply ReplyIn(uint32_t slot) const;
+
+  std::deque<OpIndex> waiting_for_link;
+  std::deque<OpIndex> waiting_for_slot;
+  std::deque<OpIndex> waiting_for_heads;
+  bool control_read_pending = false;
+  uint32_t times_up = 0;
+
+ private:
+  fabric::Fabric& fabric_;
+  fabric::CompletionQueue& queue_;
+  const std::string address_;
+  const uint32_t shard_;
+  const uint64_t client_id_;
+
+  State state_ = State::kDown;
+  uint32_t slots_offered_ = 0;
+  format::HelloReply hello_{};
+  uint32_t pool_seed_ = 0;
+  std::vector<uint32_t> regions_;  // by head of this shard and slot: number plus 1, or 0
+  std::vector<OpIndex> owners_;    // by request slot
+  std::vector<uint32_t> free_slots_;
+  std::vector<std::byte> control_;
+  SharedMemory reply_memory_;
+  std::unique_ptr<fabric::Region> control_region_;
+  std::unique_ptr<fabric::Region> reply_region_;
+  std::unique_ptr<fabric::Channel> channel_;  // last: it goes before the memory that it uses
+};
+
+}  // namespace erda::client

@@ -1,0 +1,117 @@
+// One operation in flight: its state, and the memory that its Reads and Writes use.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "erda/client.h"
+#include "fabric/fabric.h"
+#include "format/messages.h"
+
+namespace erda::client {
+
+class Link;
+
+using OpIndex = uint32_t;
+inline constexpr OpIndex kNoOp = UINT32_MAX;
+
+enum class OpType : uint8_t { kGet, kPut, kDelete };
+
+// What an operation waits for.
+enum class Step : uint8_t {
+  kFree,         // it is none
+  kDone,         // its callback, in the next Poll
+  kKeyTurn,      // an earlier operation on the same key
+  kLinkUp,       // the connection
+  kRequestSlot,  // a free request slot
+  kHeads,        // the region numbers, read anew
+  kEntry,        // get: the key's neighbourhood
+  kObject,       // get: a version
+  kSecondLook,   // get: the entry, again
+  kMissConfirm,  // get: the neighbourhood between two readings of the displacement counter
+  kReply,        // put, delete: the server's answer
+  kPlaced,       // put: the Read behind the Write of the value
+  kCommitted,    // put: the answer to the commit behind the Write of the value
+};
+
+// Memory of an operation, registered with the fabric.
+//   0                1024          1040  1088
+//   +----------------+-------------+-----+------------------------------------------------------+
+//   | neighbourhood  | two readings|     | message: what is sent, or the version that is read   |
+//   +----------------+-------------+-----+------------------------------------------------------+
+inline constexpr uint64_t kReadingsAt = format::kNeighbourhoodBytes;
+inline constexpr uint64_t kMessageAt = kReadingsAt + kCacheLine;
+inline constexpr uint64_t kMessageBytes = 20480;  // more than any inline put; larger values get memory of their own
+inline constexpr uint64_t kOpMemoryBytes = kMessageAt + kMessageBytes;
+
+// Behind the operations' memory: the one report that may be under way.
+inline constexpr uint64_t kReportBytesMax = sizeof(format::Request) + format::kKeyBytesMax;
+
+inline constexpr uint64_t kLargeBytesKept = 1 << 20;
+
+// For a version or a value that does not fit into kMessageBytes.
+struct LargeMemory {
+  std::unique_ptr<std::byte[]> memory;
+  std::span<std::byte> bytes;
+  std::unique_ptr<fabric::Region> region;
+};
+
+struct Operation {
+  OpIndex index = kNoOp;
+  OpType type = OpType::kGet;
+  Step step = Step::kFree;
+  Link* link = nullptr;
+  uint64_t key_hash = 0;
+  uint16_t key_size = 0;
+  std::array<char, format::kKeyBytesMax> key;
+  Nanoseconds deadline{0};  // 0: not set yet; see Engine::CheckDeadlines
+
+  Client::GetCallback get_done;
+  Client::DoneCallback done;
+  Status result;  // for kDone, or if doomed
+
+  std::span<std::byte> memory;
+  std::unique_ptr<LargeMemory> large;
+
+  // Operations on one key, in their order: each starts when the one before it is finished.
+  OpIndex bucket_next = kNoOp;  // in the table of operations by key hash
+  OpIndex after = kNoOp;        // the operation that waits for this one
+  bool doomed = false;          // its connection went while it waited for its turn; then it ends with `result`
+
+  // Puts and deletes
+  uint32_t value_size = 0;
+  uint32_t slot = UINT32_MAX;  // the request slot that it holds
+  format::Reply reply{};       // to the reserve request
+
+  // Gets
+  format::IndexEntry entry{};  // the entry that is followed
+  uint64_t entry_slot = 0;
+  uint32_t slots_read = 0;     // of the neighbourhood: kFirstLook or all
+  format::LogAddress at;       // the version that is being read
+  uint64_t read_bytes = 0;     // of it
+  uint64_t newer_version = 0;  // of the version that was read before it; 0: none
+  uint32_t rereads = 0;        // of this version, because the size was not known
+  bool heads_reloaded = false;
+  uint32_t foreign_count = 0;  // entries with this key's tag that turned out to be another key's
+  std::array<uint64_t, format::kNeighbourhood> foreign;
+
+  // True if it is under way, and ends when its link does.
+  [[nodiscard]] bool waits_for_link() const {
+    return step != Step::kFree && step != Step::kDone && step != Step::kKeyTurn;
+  }
+  // The next operation may use it too, unless it is huge.
+  void DropLargeMemory() {
+    if (large && large->bytes.size() > kLargeBytesKept) large.reset();
+  }
+  [[nodiscard]] std::string_view key_view() const { return {key.data(), key_size}; }
+  [[nodiscard]] std::span<std::byte> neighbourhood() const { return memory.first(format::kNeighbourhoodBytes); }
+  [[nodiscard]] std::span<std::byte> readings() const { return memory.subspan(kReadingsAt, 2 * sizeof(uint64_t)); }
+  [[nodiscard]] std::span<std::byte> message() const { return large ? large->bytes : memory.subspan(kMessageAt); }
+};
+
+}  // namespace erda::client

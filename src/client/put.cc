@@ -1,0 +1,206 @@
+// Puts and deletes, step by step (docs/protocol.md, "Put", "Delete"):
+//
+//   inline, delete   request -> reply
+//   reserve          request -> reply with the address; then, behind one doorbell, the value straight into the log and
+//                    what makes the put done: a Read that flushes it out of the NIC (placed, or nothing more is
+//                    needed), or a commit request (the server flushes)
+#include <cstring>
+
+#include "base/bytes.h"
+#include "client/engine.h"
+
+namespace erda::client {
+
+using fabric::OpKind;
+using fabric::WorkRequest;
+using format::Reason;
+using format::Reply;
+using format::Request;
+using format::RequestOp;
+
+namespace {
+
+WorkRequest RequestWork(const Link& link, uint32_t slot, std::span<std::byte> message) {
+  WorkRequest work;
+  work.kind = OpKind::kWriteImm;
+  work.signaled = false;
+  work.imm = slot;
+  work.local = message;
+  work.remote = {format::kRequestRegion, link.SlotOffset(slot)};
+  return work;
+}
+
+}  // namespace
+
+bool Engine::FitsInline(const Link& link, const Operation& op) const {
+  return format::InlineValueOffset(op.key_size) + op.value_size <= link.hello().slot_bytes;
+}
+
+// What cannot be asked is told later: this may run inside the call that starts the operation, from a callback too.
+void Engine::StartRequest(Operation& op) {
+  Link& link = *op.link;
+  if (op.type == OpType::kPut) {
+    const bool fits = FitsInline(link, op);
+    if (op.value_size > format::ValueBytesMax(link.geometry(), op.key_size)) {
+      return Defer(op, {Code::kInvalidArgument, "the value is larger than a segment of this pool holds"});
+    }
+    if (options_.put_path == PutPath::kInline && !fits) {
+      const uint64_t most = link.hello().slot_bytes - format::InlineValueOffset(op.key_size);
+      return Defer(op,
+                   {Code::kInvalidArgument, "an inline put of a key of " + std::to_string(op.key_size) +
+                                                " bytes takes a value of at most " + std::to_string(most) + " bytes"});
+    }
+    if ((options_.put_path == PutPath::kReserve || !fits) && link.hello().pool_writable == 0) {
+      return Defer(op,
+                   {Code::kPermissionDenied, address_ + ": the server does not let this client write into the pool"});
+    }
+  }
+  op.slot = link.TakeSlot(op.index);
+  if (op.slot == Link::kNoSlot) {
+    op.step = Step::kRequestSlot;
+    link.waiting_for_slot.push_back(op.index);
+    return;
+  }
+  SendRequest(op);
+}
+
+void Engine::SendRequest(Operation& op) {
+  Link& link = *op.link;
+  Request request{};
+  request.ack = static_cast<uint8_t>(options_.ack);
+  request.key_size = op.key_size;
+  request.value_size = op.value_size;
+  request.id = next_request_id_++;
+  uint64_t bytes = sizeof(Request) + op.key_size;
+  if (op.type == OpType::kDelete) {
+    request.op = static_cast<uint8_t>(RequestOp::kDelete);
+  } else if (options_.put_path != PutPath::kReserve && FitsInline(link, op)) {
+    request.op = static_cast<uint8_t>(RequestOp::kPutInline);
+    bytes = format::InlineValueOffset(op.key_size) + op.value_size;
+  } else {
+    request.op = static_cast<uint8_t>(RequestOp::kReserve);
+  }
+  std::memcpy(op.message().data(), &request, sizeof(request));
+  op.step = Step::kReply;
+  ++stats_.requests;
+  const WorkRequest work = RequestWork(link, op.slot, op.message().first(bytes));
+  Post(link, {&work, 1});
+}
+
+void Engine::ReleaseSlot(Operation& op) {
+  if (op.slot == Link::kNoSlot) return;
+  const uint32_t slot = op.slot;
+  op.slot = Link::kNoSlot;
+  PassSlotOn(*op.link, slot);
+}
+
+// A slot is free: whoever waits longest for one has it.
+void Engine::PassSlotOn(Link& link, uint32_t slot) {
+  link.FreeSlot(slot);
+  if (link.waiting_for_slot.empty()) return;
+  Operation& next = ops_[link.waiting_for_slot.front()];
+  link.waiting_for_slot.pop_front();
+  StartRequest(next);
+}
+
+// --- Replies
+
+void Engine::OnReply(Link& link, uint32_t slot) {
+  const OpIndex owner = link.OwnerOf(slot);
+  if (owner == Link::kReportOwner) {
+    report_link_ = nullptr;
+    return PassSlotOn(link, slot);
+  }
+  const Status nonsense(Code::kUnavailable, address_ + ": the server answered what nobody asked");
+  if (owner == Link::kFreeSlot) return CloseLink(link, nonsense);
+  Operation& op = ops_[owner];
+  const Reply reply = link.ReplyIn(slot);
+  const auto sent = LoadAs<Request>(op.message());
+  if (op.slot != slot || reply.id != sent.id || reply.code > static_cast<uint8_t>(Code::kInternal)) {
+    return CloseLink(link, nonsense);
+  }
+  if (op.step != Step::kReply && op.step != Step::kCommitted) return CloseLink(link, nonsense);
+  if (reply.code != static_cast<uint8_t>(Code::kOk)) return Finish(op, ReplyStatus(op, reply));
+  if (op.step == Step::kReply && sent.op == static_cast<uint8_t>(RequestOp::kReserve)) {
+    op.reply = reply;
+    return OnReserved(op);
+  }
+  Finish(op, Status());
+}
+
+Status Engine::ReplyStatus(const Operation& op, const Reply& reply) const {
+  const auto code = static_cast<Code>(reply.code);
+  const std::string shard = address_ + ": shard " + std::to_string(op.link->shard());
+  switch (static_cast<Reason>(reply.reason)) {
+    case Reason::kIndexFull:
+      return {code, shard + " has no room in its index"};
+    case Reason::kLogFull:
+      return {code, shard + " has no room in its log"};
+    case Reason::kTooManyReservations:
+      return {code, shard + " lets a client have " + std::to_string(reply.limit) + " puts in flight"};
+    case Reason::kNotWhole:
+      return {code, shard + " did not find the value whole that was written"};
+    case Reason::kReadOnly:
+      return {code, shard + " does not let this client write"};
+    case Reason::kDamaged:
+      return {code, shard + " found its data damaged"};
+    case Reason::kNone:
+      break;
+  }
+  return Status(code);
+}
+
+// --- Reserve path: the value
+
+void Engine::OnReserved(Operation& op) {
+  const format::ObjectHeader& header = op.reply.header;
+  const bool ours =
+      header.key_size == op.key_size && header.value_size == op.value_size && header.key_hash == op.key_hash;
+  if (!ours) return CloseLink(*op.link, {Code::kUnavailable, address_ + ": the server reserved what nobody asked for"});
+  op.heads_reloaded = false;
+  WriteValue(op);
+}
+
+void Engine::WriteValue(Operation& op) {
+  Link& link = *op.link;
+  const format::LogAddress address(op.reply.address);
+  uint64_t offset = 0;
+  uint64_t in_segment = 0;
+  if (!link.Resolve(op.reply.head, address, &offset, &in_segment)) {
+    if (!op.heads_reloaded) return WaitForHeads(op);  // a region that was linked since
+    return CloseLink(link, {Code::kUnavailable, address_ + ": the server reserved a place that is none"});
+  }
+  // checksum and value stand behind the key, here as in the log
+  const auto message = op.message();
+  const auto body = message.subspan(sizeof(Request) + op.key_size, format::kChecksumBytes + op.value_size);
+  const uint32_t checksum = format::ObjectChecksum(link.PlaceOf(op.reply.head, address), op.reply.header,
+                                                   body.subspan(format::kChecksumBytes));
+  std::memcpy(body.data(), &checksum, sizeof(checksum));
+  stats_.nvm_bytes_written += body.size();
+
+  WorkRequest works[2];
+  works[0].kind = OpKind::kWrite;
+  works[0].signaled = false;
+  works[0].local = body;
+  works[0].remote = {format::kPoolWriteRegion, offset + format::ChecksumOffset(op.key_size)};
+  if (options_.ack == Ack::kPersisted && link.flush_method() == format::FlushMethod::kServerFlush) {
+    Request commit{};
+    commit.op = static_cast<uint8_t>(RequestOp::kCommit);
+    commit.id = next_request_id_++;
+    commit.key_hash = op.key_hash;
+    commit.address = address.raw();
+    commit.head = op.reply.head;
+    commit.version = op.reply.header.version;
+    std::memcpy(message.data(), &commit, sizeof(commit));
+    op.step = Step::kCommitted;
+    ++stats_.requests;
+    works[1] = RequestWork(link, op.slot, message.first(sizeof(commit)));
+  } else {
+    // A Write that completed may not be placed yet; a Read behind it on the same channel comes back after it is.
+    op.step = Step::kPlaced;
+    works[1] = ReadWork(op, op.readings().first(sizeof(uint64_t)), {format::kPoolRegion, offset}, true);
+  }
+  Post(link, works);
+}
+
+}  // namespace erda::client

@@ -1,0 +1,52 @@
+// What a get does with the version it has just read: design.md section 7, "Get", as a pure function.
+//
+//   version read                               flush method      entry       step
+//   whole, settled                             any               -           return it
+//   whole, not settled, put with kPlaced       any               -           return it
+//   whole, not settled, put with kPersisted    none              -           return it: the medium has it already
+//   whole, not settled, put with kPersisted    read-after-write  -           return it: the Read flushed it, too
+//   whole, not settled, put with kPersisted    server-flush      -           the next older: its put is not
+//   acknowledged
+//                                                                            yet, and a power cut could undo it
+//   not whole                                  any               not known   look at the entry again
+//   not whole                                  any               changed     start again
+//   not whole, not settled                     any               unchanged   the next older; tell the server
+//   not whole, settled                         any               unchanged   damage: an older value would be wrong
+#pragma once
+
+#include <cstdint>
+
+#include "format/messages.h"
+#include "format/object.h"
+
+namespace erda::client {
+
+enum class EntryLook : uint8_t { kNotYet, kUnchanged, kChanged };
+
+enum class ReadStep : uint8_t { kReturn, kOlder, kOlderAndReport, kLookAgain, kRestart, kDamaged };
+
+struct ReadFacts {
+  bool whole = false;
+  bool settled = false;    // the entry said so of the new version, or names it as the old one
+  bool persisted = false;  // its put asked for kPersisted; only known if it is whole
+  format::FlushMethod flush = format::FlushMethod::kNone;
+  EntryLook look = EntryLook::kNotYet;  // the entry, since the version was read
+};
+
+[[nodiscard]] constexpr ReadStep DecideRead(const ReadFacts& facts) {
+  if (facts.whole) {
+    const bool could_be_undone = !facts.settled && facts.persisted && facts.flush == format::FlushMethod::kServerFlush;
+    return could_be_undone ? ReadStep::kOlder : ReadStep::kReturn;
+  }
+  switch (facts.look) {
+    case EntryLook::kNotYet:
+      return ReadStep::kLookAgain;
+    case EntryLook::kChanged:
+      return ReadStep::kRestart;
+    case EntryLook::kUnchanged:
+      break;
+  }
+  return facts.settled ? ReadStep::kDamaged : ReadStep::kOlderAndReport;
+}
+
+}  // namespace erda::client

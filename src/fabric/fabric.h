@@ -1,0 +1,203 @@
+// The fabric contract: what a reliable-connected RDMA queue pair gives, and no more. Engine code is written against
+// this alone; fabric/shm and fabric/sim implement it, and one conformance suite (tests/fabric) holds them to it.
+//
+// ORDER. Operations of one channel are executed in the order posted. A WriteImm or Send is delivered after everything
+// posted before it on that channel has been placed. A Read that completes has flushed earlier Writes of that channel.
+// Completions of one channel's own operations come in the order posted.
+// NOT PROMISED. That a Write lands all at once or in address order; that a Read sees one instant of memory, except that
+// each aligned 8-byte word is read and written whole; that a completed Write is placed, persistent, or visible to
+// another channel; any order between channels.
+// FAILURE. A channel that fails, fails for good. What was posted completes with an error (flushed), in order, and then
+// comes one kClosed. A flushed operation may or may not have been executed, a Write too that had completed before.
+// kClosed is no fence: only destroying the Channel keeps the peer's late Writes out.
+// LIFE. A queue outlives its channels, a region the channels it is offered to.
+// THREADS. A completion queue and all its channels belong to one thread; only Wake() may be called from others. A
+// Fabric, and Register on it, may be used from any thread.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/shared_memory.h"
+#include "erda/status.h"
+
+namespace erda::fabric {
+
+// What a peer may do with a registered region. The owner itself may always use it as local memory.
+enum class Access : uint8_t { kLocal = 0, kRemoteRead = 1, kRemoteReadWrite = 2 };
+
+// Memory that the fabric knows: local buffers of operations lie in one, and a peer reaches what was offered to it.
+// Registering costs system calls; do it once. The memory must outlive the region, the region the channels it is offered
+// to.
+class Region {
+ public:
+  Region() = default;
+  virtual ~Region() = default;
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+  [[nodiscard]] virtual std::span<std::byte> bytes() const = 0;
+  [[nodiscard]] virtual Access access() const = 0;
+};
+
+// What a peer offered on a channel: its number is the index in the offer.
+struct RemoteRegion {
+  uint64_t size = 0;
+  Access access = Access::kLocal;
+};
+
+struct RemoteAddress {
+  uint32_t region = 0;
+  uint64_t offset = 0;
+};
+
+enum class OpKind : uint8_t {
+  kRead,      // one-sided: remote bytes into local ones
+  kWrite,     // one-sided: local bytes into remote ones
+  kWriteImm,  // a Write, then the peer gets kReceiveImm with the immediate; local may be empty
+  kSend,      // a message of at most kSendBytesMax bytes; the peer gets kReceive with its bytes
+  kReceiveImm,
+  kReceive,
+  kConnected,  // to the end that called Connect: the peer accepted; channel->peer_data() is there
+  kClosed,     // the channel is gone: refused, failed, or the peer closed it; channel->error() says why
+};
+
+inline constexpr size_t kSendBytesMax = 256;
+inline constexpr size_t kConnectDataMax = 56;  // private data a Connect can carry (what rdma_cm leaves for it)
+inline constexpr size_t kAcceptDataMax = 196;  // private data an Accept or Reject can carry
+inline constexpr uint32_t kMessageDepthMax = 1024;
+inline constexpr size_t kOfferedRegionsMax = 8;
+
+struct WorkRequest {
+  OpKind kind = OpKind::kRead;  // kRead, kWrite, kWriteImm or kSend
+  bool signaled = true;         // without: no completion, unless it fails. Reads are always signaled.
+  uint32_t imm = 0;
+  uint64_t id = 0;             // comes back in the completion
+  std::span<std::byte> local;  // read from by writes, written to by Reads; stable until the operation completed
+  RemoteAddress remote;
+};
+
+class Channel;
+
+struct Completion {
+  Channel* channel = nullptr;
+  OpKind kind = OpKind::kRead;
+  Code code = Code::kOk;
+  uint32_t imm = 0;
+  uint64_t id = 0;
+  uint32_t bytes = 0;               // of a Read, Write, WriteImm, ReceiveImm or message
+  std::span<const std::byte> data;  // of kReceive; lives until the next Poll
+};
+
+// One end of a reliable connection. Destroying it closes it: after the destructor no operation of the peer that was not
+// placed yet will be (shm: the peer's process may still hold the mapping; docs/protocol.md, "Fencing"). No completion
+// of a destroyed channel is returned by a later Poll.
+class Channel {
+ public:
+  Channel() = default;
+  virtual ~Channel() = default;
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  // Posts all, in order, behind one doorbell. May be called when connected. Returns kInvalidArgument and posts nothing
+  // if a request breaks the contract on this side (a message too long, local bytes outside every region of the fabric
+  // where that can be told); kResourceExhausted and posts nothing if more than the message depth would be unconsumed by
+  // the peer; kUnavailable if the channel has failed. A remote address out of bounds, or without the right, completes
+  // with kPermissionDenied and fails the channel.
+  virtual Status Post(std::span<const WorkRequest> batch) = 0;
+
+  [[nodiscard]] virtual bool connected() const = 0;
+  // What the peer offered; empty until connected.
+  [[nodiscard]] virtual std::span<const RemoteRegion> peer_regions() const = 0;
+  // The private data of the other end's Accept (also of its Reject), or of its Connect.
+  [[nodiscard]] virtual std::span<const std::byte> peer_data() const = 0;
+  // Why it failed or was refused; ok while it has not.
+  [[nodiscard]] virtual const Status& error() const = 0;
+
+  void* user = nullptr;  // the owner's, untouched by the fabric
+};
+
+// Where completions of its channels appear.
+class CompletionQueue {
+ public:
+  CompletionQueue() = default;
+  virtual ~CompletionQueue() = default;
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
+
+  // Takes what has completed or arrived, up to out.size(), without waiting. Messages that were received are consumed:
+  // the peer may post as many again.
+  virtual size_t Poll(std::span<Completion> out) = 0;
+  // Returns when Poll may have something, after Wake(), or at the latest after `timeout`. No wake-up is lost.
+  virtual void Wait(std::chrono::nanoseconds timeout) = 0;
+  // From any thread: the current or the next Wait returns.
+  virtual void Wake() = 0;
+};
+
+// What an end brings to a new channel.
+struct ChannelOptions {
+  CompletionQueue* queue = nullptr;
+  std::span<Region* const> offer;  // regions the peer may use, in the order that both ends agreed on
+  std::span<const std::byte> private_data;
+  uint32_t message_depth = 64;  // WriteImms and Sends in each direction that the receiver has not polled yet
+};
+
+// A peer that asks to connect.
+class Incoming {
+ public:
+  Incoming() = default;
+  virtual ~Incoming() = default;  // refuses, if neither was called
+  Incoming(const Incoming&) = delete;
+  Incoming& operator=(const Incoming&) = delete;
+  [[nodiscard]] virtual std::span<const std::byte> peer_data() const = 0;
+  // Connected at once. message_depth is the connecting end's.
+  virtual Result<std::unique_ptr<Channel>> Accept(const ChannelOptions& options) = 0;
+  virtual void Reject(std::span<const std::byte> private_data) = 0;
+};
+
+class Listener {
+ public:
+  Listener() = default;
+  virtual ~Listener() = default;
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  [[nodiscard]] virtual const std::string& address() const = 0;
+  virtual std::unique_ptr<Incoming> Poll() = 0;  // null if nobody asks
+  virtual void Wait(std::chrono::nanoseconds timeout) = 0;
+  virtual void Wake() = 0;  // from any thread
+};
+
+// What the device can do; asked of it, never assumed.
+struct Capabilities {
+  bool immediate_data = true;
+  bool atomics = false;
+  bool memory_windows = false;
+  bool native_flush = false;
+  uint32_t inline_bytes = 0;
+};
+
+class Fabric {
+ public:
+  Fabric() = default;
+  virtual ~Fabric() = default;
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  [[nodiscard]] virtual std::string_view scheme() const = 0;  // "shm"
+  [[nodiscard]] virtual Capabilities capabilities() const = 0;
+  virtual Result<std::unique_ptr<Region>> Register(const MemoryView& memory, Access access) = 0;
+  virtual Result<std::unique_ptr<CompletionQueue>> CreateQueue() = 0;
+  virtual Result<std::unique_ptr<Listener>> Listen(std::string_view address) = 0;
+  // Returns at once; kConnected or kClosed follows on the queue. Fails at once if nobody listens there.
+  virtual Result<std::unique_ptr<Channel>> Connect(std::string_view address, const ChannelOptions& options) = 0;
+};
+
+// The fabric that an address names: "shm:/path". kInvalidArgument for an address of no known fabric.
+Result<std::shared_ptr<Fabric>> OpenFabric(std::string_view address);
+
+}  // namespace erda::fabric

@@ -1,0 +1,114 @@
+// One end of an shm channel, and the queue that its completions go to.
+//
+// A one-sided operation is a copy that the posting thread does at once, in or out of the peer's memory, which is mapped
+// here. Messages go through two rings in memory that both ends map. The Unix socket only tells when the peer is gone.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/shared_memory.h"
+#include "base/unique_fd.h"
+#include "fabric/fabric.h"
+#include "fabric/shm/beacon.h"
+#include "fabric/shm/memory_map.h"
+#include "fabric/shm/ring.h"
+#include "fabric/shm/socket.h"
+
+namespace erda::fabric::shm {
+
+class ShmQueue;
+
+class ShmChannel final : public Channel {
+ public:
+  // The asking end: not connected until the answer came.
+  ShmChannel(ShmQueue* queue, MemoryMaps* maps, std::string address, UniqueFd socket, SharedMemory rings,
+             uint32_t message_depth);
+  // The accepting end.
+  ShmChannel(ShmQueue* queue, UniqueFd socket, const Greeting& ask, std::shared_ptr<Mapping> rings,
+             std::vector<std::shared_ptr<Mapping>> regions, std::shared_ptr<Beacon> beacon);
+  ~ShmChannel() override;
+
+  Status Post(std::span<const WorkRequest> batch) override;
+  [[nodiscard]] bool connected() const override { return state_ == State::kConnected; }
+  [[nodiscard]] std::span<const RemoteRegion> peer_regions() const override { return peer_regions_; }
+  [[nodiscard]] std::span<const std::byte> peer_data() const override { return peer_greeting_.private_data(); }
+  [[nodiscard]] const Status& error() const override { return error_; }
+
+ private:
+  friend class ShmQueue;
+  enum class State { kAsking, kConnected, kFailed };
+
+  void SetUpRings(std::byte* memory, uint32_t depth, bool asking);
+  void TakePeer(const Greeting& greeting, std::vector<std::shared_ptr<Mapping>> regions);
+
+  [[nodiscard]] Status CheckBatch(std::span<const WorkRequest> batch);
+  // Where the remote bytes are mapped, or null if the peer did not grant that.
+  [[nodiscard]] std::byte* RemoteBytes(const WorkRequest& work) const;
+  [[nodiscard]] bool Execute(const WorkRequest& work);
+  // Closed the channel, or died: the ring tells the one, the beacon the other.
+  [[nodiscard]] bool PeerIsGone() const {
+    return transmit_.ConsumerIsGone(wrote_) || (peer_beacon_ && !Beacon::IsLit(peer_beacon_->bytes().data()));
+  }
+
+  // For the queue: what the socket has to say, and what the peer sent.
+  void OnSocket();
+  void OnAnswer();
+  size_t Receive(std::span<Completion> out, std::deque<std::vector<std::byte>>* inbox);
+  [[nodiscard]] bool HasMessage();
+  void Fail(Status error);
+
+  ShmQueue* const queue_;
+  MemoryMaps* const maps_;
+  const std::string address_;
+  State state_;
+  Status error_;
+  UniqueFd socket_;
+  SharedMemory own_rings_;                 // of the asking end
+  std::shared_ptr<Mapping> mapped_rings_;  // of the accepting end
+  Ring transmit_;
+  Ring receive_;
+  std::shared_ptr<Beacon> own_beacon_;    // of the accepting end: lit while it has channels
+  std::shared_ptr<Mapping> peer_beacon_;  // of the asking end
+  Greeting peer_greeting_;
+  std::vector<RemoteRegion> peer_regions_;
+  std::vector<std::shared_ptr<Mapping>> peer_memory_;
+  bool wrote_ = false;      // since a completion said last that the peer is there
+  bool peer_gone_ = false;  // the socket ended; what was sent before may still be in the ring
+  bool closed_reported_ = false;
+};
+
+class ShmQueue final : public CompletionQueue {
+ public:
+  static Result<std::unique_ptr<ShmQueue>> Create();
+
+  size_t Poll(std::span<Completion> out) override;
+  void Wait(std::chrono::nanoseconds timeout) override;
+  void Wake() override;
+
+  Status Add(ShmChannel* channel);
+  void Remove(ShmChannel* channel);
+  void Complete(const Completion& completion) { ready_.push_back(completion); }
+
+ private:
+  ShmQueue(UniqueFd wake, UniqueFd epoll) : wake_(std::move(wake)), epoll_(std::move(epoll)) {}
+  [[nodiscard]] bool SomethingToPoll();
+  // True if Wake was called since the last time that it was heard.
+  bool LookAtSockets(std::chrono::nanoseconds timeout);
+  void Unwatch(ShmChannel* channel);
+
+  UniqueFd wake_;  // an eventfd
+  UniqueFd epoll_;
+  std::vector<ShmChannel*> channels_;
+  std::deque<Completion> ready_;
+  std::deque<std::vector<std::byte>> inbox_;  // messages that the last Poll gave out
+  size_t first_ = 0;                          // the channel that is polled first, for fairness
+  uint32_t asking_ = 0;
+  uint32_t polls_ = 0;
+  friend class ShmChannel;
+};
+
+}  // namespace erda::fabric::shm

@@ -1,0 +1,136 @@
+// What runs for each operation: posting, and receiving.
+#include <algorithm>
+
+#include "fabric/shm/channel.h"
+#include "fabric/shm/copy.h"
+
+namespace erda::fabric::shm {
+
+Status ShmChannel::Post(std::span<const WorkRequest> batch) {
+  if (auto status = CheckBatch(batch); !status.ok()) return status;
+  bool sent = false;
+  for (const WorkRequest& work : batch) {
+    const bool failed = state_ == State::kFailed;  // by an operation before it in this batch
+    const bool permitted = !failed && Execute(work);
+    wrote_ |= work.kind == OpKind::kWrite || work.kind == OpKind::kWriteImm;
+    if (permitted && !work.signaled && work.kind != OpKind::kRead) {
+      sent |= work.kind != OpKind::kWrite;
+      continue;
+    }
+    // What completes well was done while the peer was there: memory of a peer that left is still mapped here, but what
+    // it says is out of date, and what is written there comes too late.
+    const bool gone = permitted && PeerIsGone();
+    const bool executed = permitted && !gone;
+    wrote_ = false;
+    Completion completion;
+    completion.channel = this;
+    completion.kind = work.kind;
+    completion.id = work.id;
+    completion.imm = work.imm;
+    if (executed) {
+      completion.bytes = static_cast<uint32_t>(work.local.size());
+      sent |= work.kind == OpKind::kWriteImm || work.kind == OpKind::kSend;
+    } else {
+      completion.code = failed || gone ? Code::kUnavailable : Code::kPermissionDenied;
+    }
+    queue_->Complete(completion);
+    if (executed || failed) continue;
+    state_ = State::kFailed;
+    error_ = gone ? Status(Code::kUnavailable, address_ + ": the peer is gone")
+                  : Status(Code::kPermissionDenied, address_ + ": the peer did not grant access to that memory");
+  }
+  // What came before the failure has been sent, so the peer hears of it.
+  if (sent && transmit_.Publish()) RingDoorbell(socket_.get());
+  if (state_ == State::kFailed) Fail(Status(error_));
+  return {};
+}
+
+Status ShmChannel::CheckBatch(std::span<const WorkRequest> batch) {
+  if (state_ != State::kConnected) return {Code::kUnavailable, address_ + ": not connected"};
+  uint32_t messages = 0;
+  for (const WorkRequest& work : batch) {
+    if (work.kind > OpKind::kSend) return {Code::kInvalidArgument, "that cannot be posted"};
+    if (work.kind == OpKind::kSend && work.local.size() > kSendBytesMax) {
+      return {Code::kInvalidArgument, "a message has at most " + std::to_string(kSendBytesMax) + " bytes"};
+    }
+    messages += work.kind == OpKind::kWriteImm || work.kind == OpKind::kSend ? 1 : 0;
+  }
+  if (messages > 0 && transmit_.Room() < messages) return Status(Code::kResourceExhausted);
+  return {};
+}
+
+std::byte* ShmChannel::RemoteBytes(const WorkRequest& work) const {
+  if (work.remote.region >= peer_regions_.size()) return nullptr;
+  const RemoteRegion& region = peer_regions_[work.remote.region];
+  const Access needed = work.kind == OpKind::kRead ? Access::kRemoteRead : Access::kRemoteReadWrite;
+  if (region.access < needed) return nullptr;
+  if (work.remote.offset > region.size || work.local.size() > region.size - work.remote.offset) return nullptr;
+  return peer_memory_[work.remote.region]->bytes().data() + work.remote.offset;
+}
+
+bool ShmChannel::Execute(const WorkRequest& work) {
+  if (work.kind == OpKind::kSend) {
+    transmit_.Push({static_cast<uint32_t>(OpKind::kReceive), 0, static_cast<uint32_t>(work.local.size()), 0},
+                   work.local);
+    return true;
+  }
+  if (work.kind != OpKind::kWriteImm || !work.local.empty()) {
+    std::byte* remote = RemoteBytes(work);
+    if (remote == nullptr) return false;
+    if (work.kind == OpKind::kRead) {
+      CopyFromShared(work.local.data(), remote, work.local.size());
+      // Operations are executed in order: nothing that follows is read before this. Pairs with the releasing stores of
+      // whoever wrote the bytes.
+      std::atomic_thread_fence(std::memory_order_acquire);
+      return true;
+    }
+    // In order as well: nothing that follows is seen before this, and this not before what came ahead of it.
+    std::atomic_thread_fence(std::memory_order_release);
+    CopyToShared(remote, work.local.data(), work.local.size());
+  }
+  if (work.kind == OpKind::kWriteImm) {
+    transmit_.Push({static_cast<uint32_t>(OpKind::kReceiveImm), work.imm, static_cast<uint32_t>(work.local.size()), 0},
+                   {});
+  }
+  return true;
+}
+
+bool ShmChannel::HasMessage() {
+  Descriptor descriptor{};
+  return state_ == State::kConnected && (peer_gone_ || receive_.Peek(&descriptor) != Ring::Look::kEmpty);
+}
+
+size_t ShmChannel::Receive(std::span<Completion> out, std::deque<std::vector<std::byte>>* inbox) {
+  if (state_ != State::kConnected) return 0;
+  const bool last = peer_gone_;  // read before the ring: everything the peer ever sent is in it by then
+  size_t n = 0;
+  while (n < out.size()) {
+    Descriptor descriptor{};
+    const Ring::Look look = receive_.Peek(&descriptor);
+    if (look == Ring::Look::kEmpty) {
+      if (last) Fail({Code::kUnavailable, address_ + ": the peer is gone"});
+      break;
+    }
+    Completion& completion = out[n];
+    completion = {};
+    completion.channel = this;
+    completion.kind = static_cast<OpKind>(descriptor.kind);
+    completion.imm = descriptor.imm;
+    completion.bytes = descriptor.bytes;
+    const bool is_message = completion.kind == OpKind::kReceive && descriptor.bytes <= kSendBytesMax;
+    if (look == Ring::Look::kNonsense || (!is_message && completion.kind != OpKind::kReceiveImm)) {
+      Fail({Code::kInternal, address_ + ": the peer wrote nonsense into the channel"});
+      break;
+    }
+    if (is_message) {
+      inbox->emplace_back(descriptor.bytes);
+      receive_.Copy(inbox->back());
+      completion.data = inbox->back();
+    }
+    receive_.Advance();
+    ++n;
+  }
+  return n;
+}
+
+}  // namespace erda::fabric::shm

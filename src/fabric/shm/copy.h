@@ -1,0 +1,12 @@
+// Copies between private memory and memory that other processes read and write at the same time: what a NIC's DMA does
+// for RDMA. Nothing larger than an aligned 8-byte word of the shared side is whole.
+#pragma once
+
+#include <cstddef>
+
+namespace erda::fabric::shm {
+
+void CopyFromShared(std::byte* to, const std::byte* shared, size_t size);
+void CopyToShared(std::byte* shared, const std::byte* from, size_t size);
+
+}  // namespace erda::fabric::shm

@@ -1,0 +1,162 @@
+#include "fabric/shm/listener.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "base/bytes.h"
+#include "fabric/shm/channel.h"
+
+namespace erda::fabric::shm {
+
+namespace {
+
+// Connections that have not asked yet; of more, the oldest are dropped.
+constexpr size_t kSilentMax = 64;
+// How long a listener without a descriptor to spare leaves those who ask alone.
+constexpr std::chrono::milliseconds kExhaustedWait{50};
+
+uint64_t InodeOf(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
+class ShmIncoming final : public Incoming {
+ public:
+  ShmIncoming(MemoryMaps* maps, std::shared_ptr<Beacon> beacon, UniqueFd socket, const Greeting& ask,
+              std::vector<UniqueFd> fds)
+      : maps_(maps), beacon_(std::move(beacon)), socket_(std::move(socket)), ask_(ask), fds_(std::move(fds)) {}
+
+  [[nodiscard]] std::span<const std::byte> peer_data() const override { return ask_.private_data(); }
+
+  Result<std::unique_ptr<Channel>> Accept(const ChannelOptions& options) override {
+    auto* queue = dynamic_cast<ShmQueue*>(options.queue);
+    if (queue == nullptr || !socket_) return Status(Code::kInvalidArgument, "a channel needs a queue of its fabric");
+    const bool holds =
+        ask_.message_depth >= 1 && ask_.message_depth <= kMessageDepthMax && fds_.size() == 1 + ask_.regions;
+    if (!holds) return Status(Code::kInvalidArgument, "the client asks for an impossible channel");
+    auto rings = maps_->Map(fds_[0], 2 * Ring::Bytes(ask_.message_depth), true, MemoryMaps::Trust::kPeerMustSeal);
+    if (!rings.ok()) return rings.status();
+    std::vector<std::shared_ptr<Mapping>> regions;
+    for (uint32_t i = 0; i < ask_.regions; ++i) {
+      const bool writable = ask_.region_access[i] == static_cast<uint32_t>(Access::kRemoteReadWrite);
+      auto mapping = maps_->Map(fds_[1 + i], ask_.region_sizes[i], writable, MemoryMaps::Trust::kPeerMustSeal);
+      if (!mapping.ok()) return mapping.status();
+      regions.push_back(*std::move(mapping));
+    }
+
+    Greeting answer;
+    answer.kind = Greeting::kAccept;
+    std::vector<int> fds = {beacon_->fd()};
+    if (auto status = FillGreeting(options, kAcceptDataMax, &answer, &fds); !status.ok()) return status;
+    if (auto status = SendGreeting(socket_.get(), answer, fds); !status.ok()) return status;
+    auto channel =
+        std::make_unique<ShmChannel>(queue, std::move(socket_), ask_, *std::move(rings), std::move(regions), beacon_);
+    if (auto status = queue->Add(channel.get()); !status.ok()) return status;
+    return std::unique_ptr<Channel>(std::move(channel));
+  }
+
+  void Reject(std::span<const std::byte> private_data) override {
+    if (!socket_) return;
+    Greeting answer;
+    answer.kind = Greeting::kReject;
+    ChannelOptions options;
+    options.private_data = private_data.first(std::min(private_data.size(), kAcceptDataMax));
+    std::vector<int> fds;
+    // A peer that is gone already need not hear it.
+    if (FillGreeting(options, kAcceptDataMax, &answer, &fds).ok()) (void)SendGreeting(socket_.get(), answer, fds);
+    socket_.reset();
+  }
+
+ private:
+  MemoryMaps* const maps_;
+  const std::shared_ptr<Beacon> beacon_;
+  UniqueFd socket_;
+  Greeting ask_;
+  std::vector<UniqueFd> fds_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> ShmListener::Create(std::string_view address, MemoryMaps* maps) {
+  auto path = PathOf(address);
+  if (!path.ok()) return path.status();
+  UniqueFd doorbell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!doorbell) return ErrnoStatus("cannot listen on " + std::string(address));
+  auto beacon = Beacon::Light();
+  if (!beacon.ok()) return beacon.status();
+  auto socket = ListenOn(*path);
+  if (!socket.ok()) return socket.status();
+  return std::unique_ptr<Listener>(new ShmListener(std::string(address), *std::move(path), *std::move(socket),
+                                                   std::move(doorbell), maps, *std::move(beacon)));
+}
+
+ShmListener::ShmListener(std::string address, std::string path, UniqueFd socket, UniqueFd doorbell, MemoryMaps* maps,
+                         std::shared_ptr<Beacon> beacon)
+    : address_(std::move(address)),
+      path_(std::move(path)),
+      inode_(InodeOf(path_)),
+      socket_(std::move(socket)),
+      doorbell_(std::move(doorbell)),
+      maps_(maps),
+      beacon_(std::move(beacon)) {}
+
+ShmListener::~ShmListener() {
+  // Unless another server has put its own socket there since.
+  if (inode_ != 0 && InodeOf(path_) == inode_) ::unlink(path_.c_str());
+}
+
+void ShmListener::AcceptSockets() {
+  for (;;) {
+    UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) {
+      // Out of descriptors: who asks must wait until some are free, and the socket stays readable meanwhile.
+      exhausted_ = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+      return;
+    }
+    silent_.push_back(std::move(socket));
+    if (silent_.size() > kSilentMax) silent_.pop_front();
+  }
+}
+
+std::unique_ptr<Incoming> ShmListener::Poll() {
+  AcceptSockets();
+  for (auto it = silent_.begin(); it != silent_.end();) {
+    Greeting ask;
+    std::vector<UniqueFd> fds;
+    const Status status = ReceiveGreeting(it->get(), &ask, &fds);
+    if (status.code() == Code::kTimeout) {
+      ++it;
+      continue;
+    }
+    UniqueFd socket = std::move(*it);
+    it = silent_.erase(it);
+    if (!status.ok() || ask.kind != Greeting::kAsk) continue;  // not one of ours: hang up
+    return std::make_unique<ShmIncoming>(maps_, beacon_, std::move(socket), ask, std::move(fds));
+  }
+  return nullptr;
+}
+
+void ShmListener::Wait(std::chrono::nanoseconds timeout) {
+  std::vector<pollfd> watched = {{doorbell_.get(), POLLIN, 0}};
+  if (!exhausted_) watched.push_back({socket_.get(), POLLIN, 0});
+  for (const UniqueFd& socket : silent_) watched.push_back({socket.get(), POLLIN, 0});
+  if (exhausted_) timeout = std::min<std::chrono::nanoseconds>(timeout, kExhaustedWait);
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+  ::poll(watched.data(), watched.size(), static_cast<int>(std::min<int64_t>(ms, std::numeric_limits<int>::max())));
+  uint64_t rings = 0;
+  [[maybe_unused]] const ssize_t bytes = ::read(doorbell_.get(), &rings, sizeof(rings));
+}
+
+void ShmListener::Wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = ::write(doorbell_.get(), &one, sizeof(one));
+}
+
+}  // namespace erda::fabric::shm

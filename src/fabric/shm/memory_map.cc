@@ -1,0 +1,40 @@
+#include "fabric/shm/memory_map.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <string>
+
+#include "base/bytes.h"
+
+namespace erda::fabric::shm {
+
+Mapping::~Mapping() { ::munmap(bytes_.data(), bytes_.size()); }
+
+Result<std::shared_ptr<Mapping>> MemoryMaps::Map(const UniqueFd& fd, size_t size, bool writable, Trust trust) {
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return ErrnoStatus("cannot examine the peer's memory");
+  if (size == 0 || (S_ISREG(info.st_mode) && std::cmp_less(info.st_size, size))) {
+    return Status(Code::kInvalidArgument, "the peer's memory is not of the size that it says");
+  }
+  if (trust == Trust::kPeerMustSeal) {
+    const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+      return Status(Code::kInvalidArgument, "the peer's memory is not sealed against shrinking");
+    }
+  }
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(maps_, [](const auto& item) { return item.second.expired(); });
+  const Key key{info.st_dev, info.st_ino, size, writable};
+  if (const auto found = maps_.find(key); found != maps_.end()) {
+    if (auto mapping = found->second.lock()) return mapping;
+  }
+  void* at = ::mmap(nullptr, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) return ErrnoStatus("cannot map " + std::to_string(size) + " bytes of the peer's memory");
+  auto mapping = std::make_shared<Mapping>(std::span(static_cast<std::byte*>(at), size));
+  maps_[key] = mapping;
+  return mapping;
+}
+
+}  // namespace erda::fabric::shm

@@ -1,0 +1,42 @@
+// Mappings of what peers offered. Channels that were offered the same memory share one mapping, and so its page tables.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <tuple>
+
+#include "base/unique_fd.h"
+#include "erda/status.h"
+
+namespace erda::fabric::shm {
+
+class Mapping {
+ public:
+  explicit Mapping(std::span<std::byte> bytes) : bytes_(bytes) {}
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping();
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+// Thread-safe.
+class MemoryMaps {
+ public:
+  // Whether the peer could shrink the memory under us: what a server maps of its clients must be sealed against that,
+  // what a client maps of its server (a pool file, say) is the server's to break.
+  enum class Trust { kPeerMustSeal, kPeerIsTrusted };
+  Result<std::shared_ptr<Mapping>> Map(const UniqueFd& fd, size_t size, bool writable, Trust trust);
+
+ private:
+  using Key = std::tuple<uint64_t, uint64_t, size_t, bool>;  // device, inode, size, writable
+  std::mutex mutex_;                                         // connecting is not the hot path
+  std::map<Key, std::weak_ptr<Mapping>> maps_;
+};
+
+}  // namespace erda::fabric::shm

@@ -1,0 +1,116 @@
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/bytes.h"
+#include "fabric/shm/channel.h"
+
+namespace erda::fabric::shm {
+
+namespace {
+
+// A peer that is gone is noticed after so many Polls at the latest; asking the kernel each time would cost too much.
+constexpr uint32_t kPollsPerSocketLook = 256;
+
+}  // namespace
+
+Result<std::unique_ptr<ShmQueue>> ShmQueue::Create() {
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!wake || !epoll) return ErrnoStatus("cannot create a completion queue");
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = nullptr;
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
+    return ErrnoStatus("cannot create a completion queue");
+  }
+  return std::unique_ptr<ShmQueue>(new ShmQueue(std::move(wake), std::move(epoll)));
+}
+
+Status ShmQueue::Add(ShmChannel* channel) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.ptr = channel;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, channel->socket_.get(), &event) != 0) {
+    return ErrnoStatus("cannot watch a channel");
+  }
+  channels_.push_back(channel);
+  if (!channel->connected()) ++asking_;
+  return {};
+}
+
+// Before the socket is closed: a child of fork may hold another copy of it, and keep it in the set.
+void ShmQueue::Unwatch(ShmChannel* channel) {
+  if (channel->socket_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, channel->socket_.get(), nullptr);
+}
+
+void ShmQueue::Remove(ShmChannel* channel) {
+  if (std::erase(channels_, channel) == 0) return;
+  Unwatch(channel);
+  if (channel->state_ == ShmChannel::State::kAsking) --asking_;
+  std::erase_if(ready_, [&](const Completion& completion) { return completion.channel == channel; });
+}
+
+size_t ShmQueue::Poll(std::span<Completion> out) {
+  if (asking_ > 0 || ++polls_ % kPollsPerSocketLook == 0) LookAtSockets(std::chrono::nanoseconds(0));
+  size_t n = 0;
+  const auto take_ready = [&] {
+    for (; n < out.size() && !ready_.empty(); ++n) {
+      out[n] = ready_.front();
+      ready_.pop_front();
+    }
+  };
+  take_ready();
+  if (!inbox_.empty()) inbox_.clear();
+  // From another channel on each time, so that a busy one does not keep the others waiting.
+  if (++first_ >= channels_.size()) first_ = 0;
+  for (size_t i = first_; i < channels_.size(); ++i) n += channels_[i]->Receive(out.subspan(n), &inbox_);
+  for (size_t i = 0; i < first_; ++i) n += channels_[i]->Receive(out.subspan(n), &inbox_);
+  take_ready();  // what failed meanwhile, behind its last messages
+  return n;
+}
+
+bool ShmQueue::SomethingToPoll() {
+  return !ready_.empty() || std::any_of(channels_.begin(), channels_.end(), [](auto* c) { return c->HasMessage(); });
+}
+
+// No wake-up is lost: each ring's sleeping flag is set, then the fence, then the rings are looked at once more. It
+// pairs with the fence in Ring::Publish: a peer that published too late for the look sees the flag, and rings the
+// doorbell.
+void ShmQueue::Wait(std::chrono::nanoseconds timeout) {
+  if (!ready_.empty()) return;
+  for (ShmChannel* channel : channels_) channel->receive_.BeginSleep();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!SomethingToPoll() && LookAtSockets(timeout)) {
+    uint64_t wakes = 0;
+    [[maybe_unused]] const ssize_t bytes = ::read(wake_.get(), &wakes, sizeof(wakes));
+  }
+  for (ShmChannel* channel : channels_) channel->receive_.EndSleep();
+}
+
+bool ShmQueue::LookAtSockets(std::chrono::nanoseconds timeout) {
+  std::array<epoll_event, 32> events;
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+  const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                             static_cast<int>(std::min<int64_t>(ms, std::numeric_limits<int>::max())));
+  bool woken = false;
+  for (int i = 0; i < n; ++i) {
+    auto* channel = static_cast<ShmChannel*>(events[static_cast<size_t>(i)].data.ptr);
+    if (channel == nullptr) {
+      woken = true;
+    } else {
+      channel->OnSocket();
+    }
+  }
+  return woken;
+}
+
+void ShmQueue::Wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof(one));
+}
+
+}  // namespace erda::fabric::shm

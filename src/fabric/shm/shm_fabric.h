@@ -1,0 +1,24 @@
+// The embedded default: client and server on one machine, no NIC, no root. docs/fabric.md says how it works.
+#pragma once
+
+#include <memory>
+
+#include "fabric/fabric.h"
+#include "fabric/shm/memory_map.h"
+
+namespace erda::fabric::shm {
+
+class ShmFabric final : public Fabric {
+ public:
+  [[nodiscard]] std::string_view scheme() const override { return "shm"; }
+  [[nodiscard]] Capabilities capabilities() const override { return {}; }
+  Result<std::unique_ptr<Region>> Register(const MemoryView& memory, Access access) override;
+  Result<std::unique_ptr<CompletionQueue>> CreateQueue() override;
+  Result<std::unique_ptr<Listener>> Listen(std::string_view address) override;
+  Result<std::unique_ptr<Channel>> Connect(std::string_view address, const ChannelOptions& options) override;
+
+ private:
+  MemoryMaps maps_;
+};
+
+}  // namespace erda::fabric::shm

@@ -1,0 +1,66 @@
+// A simulated process's way into the simulated network.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "fabric/fabric.h"
+#include "fabric/sim/link.h"
+#include "fabric/sim/node.h"
+#include "fabric/sim/world.h"
+
+namespace erda::fabric {
+
+class SimIncoming final : public Incoming {
+ public:
+  SimIncoming(std::shared_ptr<SimNode> node, std::shared_ptr<SimLink> link)
+      : node_(std::move(node)), link_(std::move(link)) {}
+  ~SimIncoming() override { Reject({}); }
+  [[nodiscard]] std::span<const std::byte> peer_data() const override { return link_->end(1).peer_data; }
+  Result<std::unique_ptr<Channel>> Accept(const ChannelOptions& options) override;
+  void Reject(std::span<const std::byte> private_data) override;
+
+ private:
+  const std::shared_ptr<SimNode> node_;
+  const std::shared_ptr<SimLink> link_;
+};
+
+class SimListener final : public Listener {
+ public:
+  SimListener(SimWorld& world, std::shared_ptr<SimNode> node, std::string_view address);
+  ~SimListener() override { Vanish(); }
+  [[nodiscard]] const std::string& address() const override { return address_; }
+  std::unique_ptr<Incoming> Poll() override;
+  void Wait(std::chrono::nanoseconds /*timeout*/) override {}
+  void Wake() override {}
+
+  void Arrive(std::shared_ptr<SimLink> link);
+  // Nobody listens here any more; who asked is refused.
+  void Vanish();
+  [[nodiscard]] const SimNode& node() const { return *node_; }
+
+ private:
+  SimWorld& world_;
+  const std::shared_ptr<SimNode> node_;
+  const std::string address_;
+  std::deque<std::shared_ptr<SimLink>> asking_;
+};
+
+class SimFabric final : public Fabric {
+ public:
+  SimFabric(SimWorld& world, std::string_view node);
+  [[nodiscard]] std::string_view scheme() const override { return "sim"; }
+  [[nodiscard]] Capabilities capabilities() const override { return {}; }
+  Result<std::unique_ptr<Region>> Register(const MemoryView& memory, Access access) override;
+  Result<std::unique_ptr<CompletionQueue>> CreateQueue() override;
+  Result<std::unique_ptr<Listener>> Listen(std::string_view address) override;
+  Result<std::unique_ptr<Channel>> Connect(std::string_view address, const ChannelOptions& options) override;
+
+ private:
+  SimWorld& world_;
+  const std::shared_ptr<SimNode> node_;
+};
+
+}  // namespace erda::fabric

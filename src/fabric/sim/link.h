@@ -1,0 +1,83 @@
+// A connection of the simulated network: two ends and the two directions between them. Side 0 called Connect.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "fabric/sim/lane.h"
+#include "fabric/sim/node.h"
+#include "fabric/sim/world.h"
+
+namespace erda::fabric {
+
+class SimLink final : public std::enable_shared_from_this<SimLink> {
+ public:
+  SimLink(SimWorld& world, uint32_t message_depth);
+  ~SimLink();
+  SimLink(const SimLink&) = delete;
+  SimLink& operator=(const SimLink&) = delete;
+
+  // Side 0 asks for a connection.
+  void Ask(std::shared_ptr<SimNode> node, Channel* channel, const ChannelOptions& options, std::string_view address);
+  // The request is with a process, which is side 1 now and gives an answer.
+  void Reach(std::shared_ptr<SimNode> node) { ends_[1].node = std::move(node); }
+  // REQUIRES: it was not answered, and side 1 has no error.
+  void Accept(Channel* channel, const ChannelOptions& options);
+  void Refuse(std::vector<std::byte> private_data, std::string_view why);
+
+  Status Post(uint64_t side, std::span<const WorkRequest> batch);
+  void Consumed(uint64_t side) { lanes_[1 - side].Consumed(); }
+
+  // The wire breaks.
+  void Drop();
+  // The operation that a side just executed reaches outside of what it may.
+  void Deny(uint64_t side);
+  // The owner of this end closes it, or was killed.
+  void Leave(uint64_t side, bool killed);
+  // All ends that belong to this process are killed.
+  void Kill(const SimNode& node);
+
+  [[nodiscard]] const SimEnd& end(uint64_t side) const { return ends_[side]; }
+  [[nodiscard]] bool answered() const { return answered_; }
+  [[nodiscard]] uint64_t number() const { return number_; }
+
+ private:
+  void Connected();
+  void Cut(bool keep_completed);
+  void Fail(uint64_t side, const Status& why);
+  void FailLater(uint64_t side, Nanoseconds not_before, Status why);
+
+  SimWorld& world_;
+  const uint64_t number_;
+  const uint32_t message_depth_;
+  bool answered_ = false;
+  SimEnd ends_[2];
+  SimLane lanes_[2];  // by the side that posts
+};
+
+class SimChannel final : public Channel {
+ public:
+  SimChannel(std::shared_ptr<SimLink> link, uint64_t side) : link_(std::move(link)), side_(side) {}
+  ~SimChannel() override { link_->Leave(side_, false); }
+
+  Status Post(std::span<const WorkRequest> batch) override { return link_->Post(side_, batch); }
+  [[nodiscard]] bool connected() const override { return end().connected; }
+  [[nodiscard]] std::span<const RemoteRegion> peer_regions() const override { return end().peer_regions; }
+  [[nodiscard]] std::span<const std::byte> peer_data() const override { return end().peer_data; }
+  [[nodiscard]] const Status& error() const override { return end().error; }
+
+  // The owner polled a message.
+  void Consumed() { link_->Consumed(side_); }
+  [[nodiscard]] SimLink& link() const { return *link_; }
+
+ private:
+  [[nodiscard]] const SimEnd& end() const { return link_->end(side_); }
+
+  const std::shared_ptr<SimLink> link_;
+  const uint64_t side_;
+};
+
+}  // namespace erda::fabric

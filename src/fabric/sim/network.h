@@ -1,0 +1,75 @@
+// The simulated fabric: one process, one thread, virtual time. A seed repeats a run bit for bit.
+//
+// What it makes of the contract (fabric/fabric.h), where that leaves a choice: each operation waits a random time. A
+// Write is cut into pieces between aligned words, which are placed at different times in random order; its completion
+// may come first. A Read is taken in pieces likewise. Only when an operation is placed whole does the next one of that
+// channel begin. A message may be delivered after later operations of its channel were placed, and before its sender's
+// own completion or after it.
+// A channel that breaks stops at one instant on the wire; each piece not placed then is lost, or placed later, and the
+// two ends learn of it at different times. No piece is placed once the target's Channel is destroyed, or its node
+// killed.
+//
+// Nothing moves but in Step and RunUntil; CompletionQueue::Wait and Listener::Wait return at once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "fabric/fabric.h"
+
+namespace erda::fabric {
+
+struct SimOptions {
+  // How long anything takes, and with what probability it takes longer, up to long_delay_max.
+  Nanoseconds delay_min{200};
+  Nanoseconds delay_max{3'000};
+  double long_delay_chance = 0.01;
+  Nanoseconds long_delay_max{1'000'000};
+  // For each operation, that its channel breaks while it is on the wire.
+  double drop_chance = 0;
+  uint32_t pieces_max = 8;
+  // A Write that completed and was not placed yet can be lost with its channel, as the contract says. Without, only
+  // what did not complete can, as on an RNIC that acknowledges what it can no longer lose.
+  bool lose_completed = true;
+  // Gets a line for each event, if set.
+  std::function<void(const std::string&)> trace;
+};
+
+struct SimWorld;
+
+// Outlives everything made from it.
+class SimNetwork final : public Clock {
+ public:
+  explicit SimNetwork(uint64_t seed, SimOptions options = {});
+  ~SimNetwork() override;
+  SimNetwork(const SimNetwork&) = delete;
+  SimNetwork& operator=(const SimNetwork&) = delete;
+
+  // The fabric as a process of that name has it. Its addresses are "sim:name"; any name may be listened at.
+  std::shared_ptr<Fabric> CreateFabric(std::string_view node);
+
+  [[nodiscard]] Nanoseconds Now() const override;
+  // Goes on to the next event and runs it. False if there is none.
+  bool Step();
+  // Runs what happens until then; afterwards it is then.
+  void RunUntil(Nanoseconds time);
+
+  // Breaks a channel of this network, or any that is connected; false if none is.
+  void DropChannel(const Channel& channel);
+  bool DropChannel();
+  // The process ends between two steps. Its objects stay for the caller to destroy and do nothing any more; its memory
+  // may go. A new fabric of that name is a new process.
+  void KillNode(std::string_view node);
+
+  // Of all that has happened, the bytes that moved included: equal for two runs that were the same.
+  [[nodiscard]] uint64_t history_hash() const;
+
+ private:
+  std::unique_ptr<SimWorld> world_;
+};
+
+}  // namespace erda::fabric

@@ -1,0 +1,71 @@
+// What a shard publishes to its clients in DRAM: they Read it one-sidedly, and nothing of it needs to outlive the
+// server.
+//
+//   byte 0                8                16                64              576        1024
+//   +--------------------+----------------+-----------------+---------------+----------+------------------------+
+//   | displacements      | head generation| 0               | counters      | 0        | regions of each head   |
+//   |                    |                |                 | (64 words)    |          | (32 words of 4 bytes)  |
+//   +--------------------+----------------+-----------------+---------------+----------+------------------------+
+//
+// displacements: odd while index entries are being moved. A miss counts only if it was read between two equal, even
+// readings (I6).
+// head generation: grows after the regions changed. regions[head][slot]: the region's number plus 1, or 0.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "format/check.h"
+#include "format/log_address.h"
+
+namespace erda::format {
+
+enum class Counter : uint32_t {
+  kPutsInline,
+  kPutsReserved,
+  kCommits,
+  kDeletes,
+  kReports,
+  kRefused,
+  kViolations,
+  kSettled,
+  kTakenBack,
+  kNvmBytes,
+  kNvmFlushes,
+  kNvmFences,
+  kClients,
+  kKeys,
+  kIndexSlots,
+  kLogBytesUsed,
+  kLogBytesTotal,
+  kInFlight,
+  kSleeps,
+  kCount,
+};
+inline constexpr const char* kCounterNames[] = {
+    "puts_inline", "puts_reserved",  "commits",           "deletes",     "reports",    "refused", "violations",
+    "settled",     "taken_back",     "nvm_bytes_written", "nvm_flushes", "nvm_fences", "clients", "keys",
+    "index_slots", "log_bytes_used", "log_bytes_total",   "in_flight",   "sleeps",
+};
+static_assert(std::size(kCounterNames) == static_cast<size_t>(Counter::kCount));
+
+struct ControlBlock {
+  uint64_t displacements;
+  uint64_t head_generation;
+  uint64_t reserved0[6];
+  uint64_t counters[64];
+  uint64_t reserved1[56];
+};
+ERDA_FORMAT_SIZE(ControlBlock, 1024);
+ERDA_FORMAT_FIELD(ControlBlock, displacements, 0);
+ERDA_FORMAT_FIELD(ControlBlock, head_generation, 8);
+ERDA_FORMAT_FIELD(ControlBlock, counters, 64);
+static_assert(static_cast<size_t>(Counter::kCount) <= 64);
+
+inline constexpr uint64_t kControlHeadsOffset = sizeof(ControlBlock);
+inline constexpr uint64_t kControlHeadBytes = kSlotsPerHead * sizeof(uint32_t);
+constexpr uint64_t ControlBytes(uint32_t heads_per_shard) {
+  return AlignUp(kControlHeadsOffset + heads_per_shard * kControlHeadBytes, 4096);
+}
+
+}  // namespace erda::format

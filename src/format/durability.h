@@ -1,0 +1,26 @@
+// What a pool's medium survives, once a range was flushed and fenced. docs/guarantees.md has the table.
+#pragma once
+
+#include <cstdint>
+
+namespace erda::format {
+
+enum class Durability : uint8_t {  // on the wire: do not renumber
+  kVolatile = 0,                   // dram: nothing outlives the server's process
+  kProcessSafe = 1,                // a file in the page cache: any process may die, the machine may not
+  kPowerSafe = 2,                  // DAX: a power cut
+};
+
+constexpr const char* DurabilityName(Durability durability) {
+  switch (durability) {
+    case Durability::kVolatile:
+      return "volatile";
+    case Durability::kProcessSafe:
+      return "process-safe";
+    case Durability::kPowerSafe:
+      return "power-safe";
+  }
+  return "unknown";
+}
+
+}  // namespace erda::format

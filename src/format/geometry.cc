@@ -1,0 +1,105 @@
+#include "format/geometry.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "base/bytes.h"
+#include "format/log_layout.h"
+
+namespace erda::format {
+
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kHugePageBytes = 2ULL << 20;
+constexpr uint64_t kRegionsPerShardWanted = 16;
+constexpr uint64_t kPoolBytesPerIndexSlot = 256;
+
+Status Invalid(std::string what) { return {Code::kInvalidArgument, std::move(what)}; }
+
+// A pool of this size, cut this way; everything that follows from the sizes.
+Geometry Lay(const GeometryWish& wish, uint64_t region_size, uint64_t segment_size, uint64_t index_slots) {
+  Geometry g{};
+  g.pool_size = wish.pool_size;
+  g.shards = wish.shards;
+  g.region_size = region_size;
+  g.segment_size = segment_size;
+  g.index_slots = index_slots;
+  g.index_offset = AlignUp(kRegionTableOffset + kRegionsMax * sizeof(uint64_t), kPageBytes);
+  // Huge pages for large regions; for small ones that would waste more than it brings.
+  const uint64_t alignment = std::clamp(region_size / 16, kPageBytes, kHugePageBytes);
+  g.regions_offset = AlignUp(g.SlotOffset(g.shards, 0), alignment);
+  if (g.regions_offset >= g.pool_size) return g;
+  const uint64_t regions = (g.pool_size - g.regions_offset) / region_size / g.shards;
+  g.regions_per_shard = static_cast<uint32_t>(std::min<uint64_t>(regions, kHeadsMax / g.shards * kSlotsPerHead));
+  g.heads_per_shard = std::max<uint32_t>(1, (g.regions_per_shard + kSlotsPerHead - 1) / kSlotsPerHead);
+  return g;
+}
+
+}  // namespace
+
+Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
+  if (wish.shards == 0 || wish.shards > kShardsMax) {
+    return Invalid("a pool has 1 to " + std::to_string(kShardsMax) + " shards, not " + std::to_string(wish.shards));
+  }
+  const auto power_of_two = [](uint64_t n) { return std::has_single_bit(n); };
+  uint64_t region_size = wish.region_size;
+  if (region_size == 0) {
+    const uint64_t share = wish.pool_size / wish.shards / kRegionsPerShardWanted;
+    const uint64_t least = std::max(wish.segment_size, 4 * kSegmentBytesMin);
+    region_size = std::clamp(std::bit_floor(share), std::min(least, kRegionBytesMax), kRegionBytesMax);
+  }
+  uint64_t segment_size = wish.segment_size;
+  if (segment_size == 0)
+    segment_size = std::clamp(region_size / 4, std::min(kSegmentBytesMin, region_size), kSegmentBytesDefault);
+  if (!power_of_two(region_size) || region_size < kSegmentBytesMin || region_size > kRegionBytesMax) {
+    return Invalid("the region size must be a power of two from " + std::to_string(kSegmentBytesMin) +
+                   " bytes up to 1 GiB, not " + std::to_string(region_size));
+  }
+  if (!power_of_two(segment_size) || segment_size < kSegmentBytesMin || segment_size > region_size) {
+    return Invalid("the segment size must be a power of two from " + std::to_string(kSegmentBytesMin) +
+                   " up to the region size, not " + std::to_string(segment_size));
+  }
+  uint64_t index_slots = wish.index_entries != 0 ? (wish.index_entries - 1) / wish.shards + 1
+                                                 : wish.pool_size / wish.shards / kPoolBytesPerIndexSlot;
+  index_slots = std::max(index_slots, kIndexSlotsMin);
+  if (index_slots > wish.pool_size / sizeof(IndexEntry)) return Invalid("the index would not fit into the pool");
+
+  const Geometry geometry = Lay(wish, region_size, segment_size, index_slots);
+  // Two regions: one to write to, one for the cleaner.
+  if (geometry.regions_per_shard < 2) {
+    return Invalid("a pool of " + std::to_string(wish.pool_size) + " bytes is too small for " +
+                   std::to_string(wish.shards) + " shards with regions of " + std::to_string(region_size) +
+                   " bytes: each needs two");
+  }
+  if (auto status = CheckGeometry(geometry); !status.ok()) return status;
+  return geometry;
+}
+
+Status CheckGeometry(const Geometry& g) {
+  const bool sizes_hold = std::has_single_bit(g.region_size) && g.region_size <= kRegionBytesMax &&
+                          std::has_single_bit(g.segment_size) && g.segment_size >= kSegmentBytesMin &&
+                          g.segment_size <= g.region_size;
+  const bool counts_hold = g.shards >= 1 && g.shards <= kShardsMax && g.heads_per_shard >= 1 &&
+                           g.heads_per_shard <= kHeadsMax / g.shards && g.regions_per_shard >= 2 &&
+                           g.regions() <= kRegionsMax && g.regions_per_shard <= g.heads_per_shard * kSlotsPerHead &&
+                           g.reserved == 0;
+  if (!sizes_hold || !counts_hold) return Invalid("the geometry is out of its limits");
+  // By division, so that nothing can overflow.
+  const bool index_holds = g.index_slots >= kIndexSlotsMin &&
+                           g.index_offset >= kRegionTableOffset + g.regions() * sizeof(uint64_t) &&
+                           g.index_offset <= g.regions_offset && g.index_offset % kPageBytes == 0 &&
+                           (g.regions_offset - g.index_offset) / sizeof(IndexEntry) / g.shards >= g.index_slots;
+  const bool regions_hold = g.regions_offset < g.pool_size && g.regions_offset % kPageBytes == 0 &&
+                            (g.pool_size - g.regions_offset) / g.region_size >= g.regions();
+  if (!index_holds || !regions_hold) return Invalid("the geometry does not fit into the pool");
+  return {};
+}
+
+uint64_t ValueBytesMax(const Geometry& geometry, uint64_t key_bytes) {
+  const uint64_t space = geometry.segment_size - FirstObjectOffset(0);
+  return key_bytes > kKeyBytesMax ? 0 : std::min<uint64_t>(space - ValueOffset(key_bytes), UINT32_MAX);
+}
+
+}  // namespace erda::format

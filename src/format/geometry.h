@@ -1,0 +1,95 @@
+// How a pool is divided. Chosen when it is created, kept in the superblock, told to clients when they connect.
+//
+//   0          4096       8192            24576               index_offset      regions_offset
+//   +----------+----------+---------------+-------------------+-----------------+------------------- ... -+
+//   | super-   | super-   | shard records | region table      | index of each   | regions: those of       |
+//   | block A  | block B  | 64 B a shard  | 8 B a region      | shard, in turn  | shard 0, of shard 1 ... |
+//   +----------+----------+---------------+-------------------+-----------------+------------------- ... -+
+//
+// Which shard, head and index slot a key belongs to follows from its hash alone.
+#pragma once
+
+#include <cstdint>
+
+#include "base/hash.h"
+#include "erda/status.h"
+#include "format/check.h"
+#include "format/index_entry.h"
+
+namespace erda::format {
+
+inline constexpr uint32_t kShardsMax = 64;
+inline constexpr uint32_t kHeadsMax = 256;
+inline constexpr uint32_t kRegionsMax = kHeadsMax * kSlotsPerHead;
+inline constexpr uint64_t kSegmentBytesMin = 4096;
+inline constexpr uint64_t kSegmentBytesDefault = 8ULL << 20;
+inline constexpr uint64_t kShardRecordsOffset = 8192;
+inline constexpr uint64_t kRegionTableOffset = 24576;
+inline constexpr uint64_t kIndexSlotsMin = 2 * kNeighbourhood;
+
+struct Geometry {
+  uint64_t pool_size;
+  uint64_t region_size;   // power of two
+  uint64_t segment_size;  // power of two
+  uint64_t index_slots;   // of each shard, the neighbourhood behind the last home included
+  uint64_t index_offset;
+  uint64_t regions_offset;
+  uint32_t regions_per_shard;
+  uint32_t shards;
+  uint32_t heads_per_shard;
+  uint32_t reserved;
+
+  [[nodiscard]] constexpr uint32_t heads() const { return shards * heads_per_shard; }
+  [[nodiscard]] constexpr uint32_t regions() const { return shards * regions_per_shard; }
+  [[nodiscard]] constexpr uint64_t segments_per_region() const { return region_size / segment_size; }
+  [[nodiscard]] constexpr uint64_t homes() const { return index_slots - kNeighbourhood + 1; }
+
+  [[nodiscard]] constexpr uint32_t ShardOf(uint64_t key_hash) const {
+    return Spread32(static_cast<uint32_t>(key_hash), shards);
+  }
+  // Numbered through all shards.
+  [[nodiscard]] constexpr uint32_t HeadOf(uint64_t key_hash) const {
+    const auto low = static_cast<uint32_t>(key_hash);
+    const uint32_t within_shard = low * shards;  // what is left of the low bits once they chose the shard
+    return ShardOf(key_hash) * heads_per_shard + Spread32(within_shard, heads_per_shard);
+  }
+  // The first slot of the key's neighbourhood, in its shard's index. Monotonic in the hash's high bits: an index of
+  // twice as many homes keeps the order.
+  [[nodiscard]] constexpr uint64_t HomeOf(uint64_t key_hash) const { return Spread64(key_hash, homes()); }
+
+  // Pool offsets.
+  [[nodiscard]] constexpr uint64_t SlotOffset(uint32_t shard, uint64_t slot) const {
+    return index_offset + (shard * index_slots + slot) * sizeof(IndexEntry);
+  }
+  [[nodiscard]] constexpr uint64_t RegionOffset(uint32_t region) const { return regions_offset + region * region_size; }
+};
+ERDA_FORMAT_SIZE(Geometry, 64);
+ERDA_FORMAT_FIELD(Geometry, pool_size, 0);
+ERDA_FORMAT_FIELD(Geometry, region_size, 8);
+ERDA_FORMAT_FIELD(Geometry, segment_size, 16);
+ERDA_FORMAT_FIELD(Geometry, index_slots, 24);
+ERDA_FORMAT_FIELD(Geometry, index_offset, 32);
+ERDA_FORMAT_FIELD(Geometry, regions_offset, 40);
+ERDA_FORMAT_FIELD(Geometry, regions_per_shard, 48);
+ERDA_FORMAT_FIELD(Geometry, shards, 52);
+ERDA_FORMAT_FIELD(Geometry, heads_per_shard, 56);
+ERDA_FORMAT_FIELD(Geometry, reserved, 60);
+
+// What the owner of a new pool may wish; 0 chooses by the pool's size.
+struct GeometryWish {
+  uint64_t pool_size = 0;
+  uint32_t shards = 1;
+  uint64_t region_size = 0;
+  uint64_t segment_size = 0;
+  uint64_t index_entries = 0;  // over all shards
+};
+// kInvalidArgument, naming the limit, if no pool can look like that.
+Result<Geometry> ChooseGeometry(const GeometryWish& wish);
+
+// Ok if a geometry read from a pool holds together: everything in bounds, nothing overlaps.
+Status CheckGeometry(const Geometry& geometry);
+
+// The largest value that a segment holds beside its header and the key.
+[[nodiscard]] uint64_t ValueBytesMax(const Geometry& geometry, uint64_t key_bytes);
+
+}  // namespace erda::format

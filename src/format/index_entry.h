@@ -1,0 +1,74 @@
+// A slot of the index: where a key's newest version is.
+//
+//   byte 0                 8                                        16
+//   +---------------------+---------------------------------------+
+//   | entry word          | meta                                  |
+//   +---------------------+---------------------------------------+
+//
+//   meta:  bit 63     32 31   24 23       16 15           0
+//          +------------+-------+-----------+-------------+
+//          | key tag    | head  | distance  | size hint   |
+//          +------------+-------+-----------+-------------+
+//
+// key tag: the low 32 bits of the key's hash. head: whose log the addresses are in. distance: slots from the key's
+// home. size hint: granules of the newest object, so that a reader fetches it in one Read; 0xffff means that many or
+// more. It is a hint only: word and meta are two stores, and a reader may see one of them earlier than the other. The
+// slot is free if its word is empty, whatever meta says.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "format/check.h"
+#include "format/entry_word.h"
+
+namespace erda::format {
+
+// A key's entry is in one of this many slots, contiguous from its home. With 64 an index of any size takes keys up to a
+// load of 0.85 and more; with 32 one of millions of slots refuses at 0.80 (docs/design.md, "The index").
+inline constexpr uint32_t kNeighbourhood = 64;
+// Nearly all are in the first of them, so a get looks there first, and at the rest when it confirms a miss.
+inline constexpr uint32_t kFirstLook = 32;
+
+class EntryMeta {
+ public:
+  static constexpr uint32_t kSizeHintMax = 0xffff;
+
+  constexpr EntryMeta() = default;
+  explicit constexpr EntryMeta(uint64_t raw) : raw_(raw) {}
+  static constexpr EntryMeta Make(uint32_t tag, uint32_t head, uint32_t distance, uint64_t object_bytes) {
+    const uint64_t granules = (object_bytes + kGranuleBytes - 1) / kGranuleBytes;
+    return EntryMeta((uint64_t{tag} << 32) | (uint64_t{head & 0xff} << 24) | (uint64_t{distance & 0xff} << 16) |
+                     std::min<uint64_t>(granules, kSizeHintMax));
+  }
+  static constexpr uint32_t TagOf(uint64_t key_hash) { return static_cast<uint32_t>(key_hash); }
+
+  [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
+  [[nodiscard]] constexpr uint32_t tag() const { return static_cast<uint32_t>(raw_ >> 32); }
+  [[nodiscard]] constexpr uint32_t head() const { return static_cast<uint32_t>(raw_ >> 24) & 0xff; }
+  [[nodiscard]] constexpr uint32_t distance() const { return static_cast<uint32_t>(raw_ >> 16) & 0xff; }
+  [[nodiscard]] constexpr uint64_t size_hint_bytes() const { return (raw_ & 0xffff) * kGranuleBytes; }
+  [[nodiscard]] constexpr EntryMeta WithDistance(uint32_t distance) const {
+    return EntryMeta((raw_ & ~(uint64_t{0xff} << 16)) | (uint64_t{distance & 0xff} << 16));
+  }
+  constexpr bool operator==(const EntryMeta&) const = default;
+
+ private:
+  uint64_t raw_ = 0;
+};
+
+struct IndexEntry {
+  uint64_t word;
+  uint64_t meta;
+
+  [[nodiscard]] constexpr EntryWord entry_word() const { return EntryWord(word); }
+  [[nodiscard]] constexpr EntryMeta entry_meta() const { return EntryMeta(meta); }
+};
+ERDA_FORMAT_SIZE(IndexEntry, 16);
+ERDA_FORMAT_FIELD(IndexEntry, word, 0);
+ERDA_FORMAT_FIELD(IndexEntry, meta, 8);
+inline constexpr uint64_t kFirstLookBytes = kFirstLook * sizeof(IndexEntry);
+inline constexpr uint64_t kNeighbourhoodBytes = kNeighbourhood * sizeof(IndexEntry);
+static_assert(kNeighbourhood <= 256, "distance has 8 bits");
+
+}  // namespace erda::format

@@ -1,0 +1,51 @@
+// Where in the log of a head an object is: 31 bits.
+//
+//   bit 30       26 25                    0
+//   +-------------+------------------------+
+//   | slot (5)    | granule (26)           |    0 means none
+//   +-------------+------------------------+
+//
+// A head has up to 32 slots, a slot holds a region of up to 1 GiB, a granule is 16 bytes of it. Granule 0 of a region
+// belongs to a segment's header, so that no object is ever at address 0.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+namespace erda::format {
+
+inline constexpr uint64_t kGranuleBytes = 16;
+inline constexpr uint32_t kSlotsPerHead = 32;
+inline constexpr uint32_t kGranuleBits = 26;
+inline constexpr uint32_t kAddressBits = 31;
+inline constexpr uint64_t kRegionBytesMax = kGranuleBytes << kGranuleBits;  // 1 GiB
+
+class LogAddress {
+ public:
+  constexpr LogAddress() = default;
+  explicit constexpr LogAddress(uint32_t raw) : raw_(raw & kMask) {}
+  // REQUIRES: slot < 32, offset < 1 GiB and a multiple of 16.
+  static constexpr LogAddress At(uint32_t slot, uint64_t offset_in_region) {
+    return LogAddress((slot << kGranuleBits) | static_cast<uint32_t>(offset_in_region / kGranuleBytes));
+  }
+
+  [[nodiscard]] constexpr bool none() const { return raw_ == 0; }
+  [[nodiscard]] constexpr uint32_t raw() const { return raw_; }
+  [[nodiscard]] constexpr uint32_t slot() const { return raw_ >> kGranuleBits; }
+  [[nodiscard]] constexpr uint64_t offset_in_region() const {
+    return uint64_t{raw_ & ((1U << kGranuleBits) - 1)} * kGranuleBytes;
+  }
+  constexpr bool operator==(const LogAddress&) const = default;
+
+ private:
+  static constexpr uint32_t kMask = (1U << kAddressBits) - 1;
+  uint32_t raw_ = 0;
+};
+
+inline constexpr LogAddress kNoAddress{};
+
+static_assert(kSlotsPerHead << kGranuleBits == 1U << kAddressBits);
+static_assert(LogAddress::At(31, kRegionBytesMax - 16).slot() == 31);
+static_assert(LogAddress::At(31, kRegionBytesMax - 16).offset_in_region() == kRegionBytesMax - 16);
+
+}  // namespace erda::format

@@ -1,0 +1,80 @@
+// What stands in the log beside objects: the region table, segment headers, tombstone slots.
+//
+// A region table entry is one word, changed by one atomic store:
+//
+//   bit 63        32 31    24 23   16 15    8 7      0
+//   +---------------+--------+-------+-------+--------+
+//   | generation    | 0      | slot  | head  | state  |    state: 0 free, 1 linked to (head, slot)
+//   +---------------+--------+-------+-------+--------+
+//
+// The generation grows each time the region is linked. A segment's header counts only if it names the generation of its
+// region, so that what an earlier use left behind is never taken for this one's.
+//
+//   segment 0 of a region                                      each other segment
+//   0          64               1152                           0          64
+//   +----------+----------------+--------------- ... -+        +----------+---------- ... -+
+//   | header   | tombstone slot | objects ...         |        | header   | objects ...    |
+//   +----------+----------------+--------------- ... -+        +----------+---------- ... -+
+//
+// Objects stand one behind the other, without gaps, their versions growing; the first place that does not hold a header
+// of this segment (see LogWalk in log/shard_log.cc) is the end.
+// The tombstone slot holds the tombstone of the delete that is being done right now (docs/protocol.md, "Delete").
+#pragma once
+
+#include <cstdint>
+
+#include "format/check.h"
+#include "format/object.h"
+
+namespace erda::format {
+
+class RegionWord {
+ public:
+  constexpr RegionWord() = default;
+  explicit constexpr RegionWord(uint64_t raw) : raw_(raw) {}
+  static constexpr RegionWord Linked(uint32_t generation, uint32_t head, uint32_t slot) {
+    return RegionWord((uint64_t{generation} << 32) | (uint64_t{slot & 0xff} << 16) | (uint64_t{head & 0xff} << 8) | 1);
+  }
+  static constexpr RegionWord Free(uint32_t generation) { return RegionWord(uint64_t{generation} << 32); }
+
+  [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
+  [[nodiscard]] constexpr bool linked() const { return (raw_ & 0xff) == 1; }
+  [[nodiscard]] constexpr uint32_t head() const { return static_cast<uint32_t>(raw_ >> 8) & 0xff; }
+  [[nodiscard]] constexpr uint32_t slot() const { return static_cast<uint32_t>(raw_ >> 16) & 0xff; }
+  [[nodiscard]] constexpr uint32_t generation() const { return static_cast<uint32_t>(raw_ >> 32); }
+  constexpr bool operator==(const RegionWord&) const = default;
+
+ private:
+  uint64_t raw_ = 0;
+};
+
+enum class SegmentState : uint64_t {  // on NVM: do not renumber
+  kOpen = 1,                          // may get more objects
+  kSealed = 2,                        // full; some of its reservations may not be settled
+  kSettled = 3,  // full, and every reservation in it is settled or dead: recovery need not look at it
+};
+
+struct SegmentHeader {
+  uint64_t identity;       // Identity(generation): written last, so that it vouches for the rest
+  uint64_t state;          // a SegmentState; the only field that changes
+  uint64_t first_version;  // of this use: older versions found here are left over from an earlier one
+  uint64_t reserved[5];
+
+  static constexpr uint64_t Identity(uint32_t generation) { return (uint64_t{0x47455345} << 32) | generation; }
+};
+ERDA_FORMAT_SIZE(SegmentHeader, 64);
+ERDA_FORMAT_FIELD(SegmentHeader, identity, 0);
+ERDA_FORMAT_FIELD(SegmentHeader, state, 8);
+ERDA_FORMAT_FIELD(SegmentHeader, first_version, 16);
+
+inline constexpr uint64_t kTombstoneSlotOffset = sizeof(SegmentHeader);
+inline constexpr uint64_t kTombstoneSlotBytes = 1088;
+static_assert(kTombstoneSlotBytes >= ObjectSpace(kKeyBytesMax, 0));
+static_assert(kTombstoneSlotOffset % kGranuleBytes == 0 && kTombstoneSlotBytes % kGranuleBytes == 0);
+
+// Where objects begin in a segment of a region.
+constexpr uint64_t FirstObjectOffset(uint64_t segment) {
+  return segment == 0 ? kTombstoneSlotOffset + kTombstoneSlotBytes : sizeof(SegmentHeader);
+}
+
+}  // namespace erda::format

@@ -1,0 +1,141 @@
+// What client and server say to each other. Little-endian, in place, no padding.
+//
+// Connecting: the client's private data is a HelloRequest, the server's a HelloReply.
+// A request: the client writes a Request, the key, and for an inline put the value, into one of its slots on the
+// server, by WriteImm with the slot's number as immediate. The answer: the server writes a Reply into the same slot
+// number of the client's reply memory, by WriteImm with that number. One request at a time in a slot.
+//
+//   Request   0     1     2         4            8      16          24       28     32       40      48
+//             +-----+-----+---------+------------+------+-----------+--------+------+--------+-------+---------------+
+//             | op  | ack | key size| value size | id   | key hash  | address| head | version| 0     | key, 4, value |
+//             +-----+-----+---------+------------+------+-----------+--------+------+--------+-------+---------------+
+//   Reply     0      8      9        10    12        16     20   24            32                            64
+//             +------+------+--------+-----+---------+------+----+-------------+-----------------------------+
+//             | id   | code | reason | 0   | address | head | 0  | limit       | object header               |
+//             +------+------+--------+-----+---------+------+----+-------------+-----------------------------+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "format/check.h"
+#include "format/geometry.h"
+#include "format/object.h"
+
+namespace erda::format {
+
+inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
+inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr uint32_t kSlotsMax = 256;
+
+// The regions that each end offers, by their number.
+inline constexpr uint32_t kPoolRegion = 0;       // of the server: the pool, to read
+inline constexpr uint32_t kControlRegion = 1;    // of the server: the shard's control block, to read
+inline constexpr uint32_t kRequestRegion = 2;    // of the server: this client's request slots, to write
+inline constexpr uint32_t kPoolWriteRegion = 3;  // of the server, if granted: the pool, to write values
+inline constexpr uint32_t kReplyRegion = 0;      // of the client: its reply slots, for the server to write
+
+// How a client makes its one-sided writes persistent (design section 5).
+enum class FlushMethod : uint8_t {
+  kNone = 0,            // the medium keeps what was placed as well as it ever will
+  kReadAfterWrite = 1,  // a Read behind the Write on the same channel
+  kServerFlush = 2,     // a commit request behind the Write; the shard flushes and answers
+};
+
+struct HelloRequest {
+  uint32_t magic;
+  uint16_t protocol_version;
+  uint16_t shard;  // the shard this channel is for
+  uint32_t slots;  // requests the client wants to have in flight
+  uint32_t reserved;
+  uint64_t client_id;  // random; the same on all channels of one client
+};
+ERDA_FORMAT_SIZE(HelloRequest, 24);
+ERDA_FORMAT_FIELD(HelloRequest, client_id, 16);
+
+struct HelloReply {
+  uint32_t magic;
+  uint16_t protocol_version;
+  uint8_t code;  // a Code; not kOk: refused, and only message counts beside it
+  uint8_t flush_method;
+  std::array<uint8_t, 16> pool_uuid;
+  uint64_t server_id;     // random for each start of a server
+  uint32_t slots;         // granted
+  uint32_t slot_bytes;    // of the request slots
+  uint8_t durability;     // an nvm::Durability
+  uint8_t pool_writable;  // 1: kPoolWriteRegion is offered
+  std::array<uint8_t, 6> reserved;
+  Geometry geometry;
+  std::array<char, 80> message;  // ends with a 0 byte
+};
+ERDA_FORMAT_SIZE(HelloReply, 192);
+ERDA_FORMAT_FIELD(HelloReply, pool_uuid, 8);
+ERDA_FORMAT_FIELD(HelloReply, server_id, 24);
+ERDA_FORMAT_FIELD(HelloReply, slots, 32);
+ERDA_FORMAT_FIELD(HelloReply, durability, 40);
+ERDA_FORMAT_FIELD(HelloReply, geometry, 48);
+ERDA_FORMAT_FIELD(HelloReply, message, 112);
+
+enum class RequestOp : uint8_t {
+  kPutInline = 1,  // key, value
+  kReserve = 2,    // key; value size: answers address, head and the header that the server wrote
+  kCommit = 3,     // key hash, address, head, version: the value is placed, make it persistent
+  kDelete = 4,     // key
+  kReport = 5,     // key: a reader found its newest version not whole
+};
+
+struct Request {
+  uint8_t op;
+  uint8_t ack;  // an Ack
+  uint16_t key_size;
+  uint32_t value_size;
+  uint64_t id;        // comes back in the reply
+  uint64_t key_hash;  // kCommit
+  uint32_t address;   // kCommit
+  uint32_t head;      // kCommit
+  uint64_t version;   // kCommit
+  uint64_t reserved;
+};
+ERDA_FORMAT_SIZE(Request, 48);
+ERDA_FORMAT_FIELD(Request, key_size, 2);
+ERDA_FORMAT_FIELD(Request, value_size, 4);
+ERDA_FORMAT_FIELD(Request, id, 8);
+ERDA_FORMAT_FIELD(Request, key_hash, 16);
+ERDA_FORMAT_FIELD(Request, address, 24);
+ERDA_FORMAT_FIELD(Request, head, 28);
+ERDA_FORMAT_FIELD(Request, version, 32);
+
+// Where an inline value begins in its request.
+constexpr uint64_t InlineValueOffset(uint64_t key_size) { return sizeof(Request) + key_size + kChecksumBytes; }
+
+// What a code alone does not say.
+enum class Reason : uint8_t {
+  kNone = 0,
+  kIndexFull = 1,
+  kLogFull = 2,
+  kTooManyReservations = 3,  // limit: how many this client may have
+  kNotWhole = 4,             // a commit of a value that is not there
+  kReadOnly = 5,             // the client was not given the right to write into the pool
+  kDamaged = 6,
+};
+
+struct Reply {
+  uint64_t id;
+  uint8_t code;    // a Code
+  uint8_t reason;  // a Reason
+  uint16_t reserved0;
+  uint32_t address;
+  uint32_t head;
+  uint32_t reserved1;
+  uint64_t limit;
+  ObjectHeader header;
+};
+ERDA_FORMAT_SIZE(Reply, 64);
+ERDA_FORMAT_FIELD(Reply, code, 8);
+ERDA_FORMAT_FIELD(Reply, reason, 9);
+ERDA_FORMAT_FIELD(Reply, address, 12);
+ERDA_FORMAT_FIELD(Reply, head, 16);
+ERDA_FORMAT_FIELD(Reply, limit, 24);
+ERDA_FORMAT_FIELD(Reply, header, 32);
+
+}  // namespace erda::format

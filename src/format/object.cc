@@ -1,0 +1,59 @@
+#include "format/object.h"
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+
+namespace erda::format {
+
+uint32_t PoolSeed(std::span<const uint8_t, 16> uuid) { return Crc32c(0, std::as_bytes(uuid)); }
+
+namespace {
+
+uint32_t PlaceCrc(const Place& place) {
+  const uint32_t words[2] = {place.head, place.address.raw()};
+  return Crc32c(place.pool_seed, std::as_bytes(std::span(words)));
+}
+
+}  // namespace
+
+uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key) {
+  const uint32_t crc = Crc32c(PlaceCrc(place), BytesOf(header).subspan(sizeof(header.header_crc)));
+  return Crc32c(crc, AsBytes(key));
+}
+
+uint32_t ObjectChecksum(const Place& place, const ObjectHeader& header, std::span<const std::byte> value) {
+  return Crc32c(Crc32c(PlaceCrc(place), BytesOf(header)), value);
+}
+
+ObjectView InspectObject(const Place& place, std::span<const std::byte> bytes) {
+  ObjectView view;
+  if (bytes.size() < sizeof(ObjectHeader)) {
+    view.bytes_wanted = sizeof(ObjectHeader);
+    return view;
+  }
+  view.header = LoadAs<ObjectHeader>(bytes);
+  const ObjectHeader& header = view.header;
+  if (header.key_size == 0 || header.key_size > kKeyBytesMax) return view;
+  const uint64_t checksum_at = ChecksumOffset(header.key_size);
+  if (bytes.size() < checksum_at) {
+    view.bytes_wanted = checksum_at;
+    return view;
+  }
+  view.key = AsString(bytes.subspan(KeyOffset(), header.key_size));
+  if (HeaderCrc(place, header, view.key) != header.header_crc) return view;
+
+  const uint64_t size = ObjectBytes(header.key_size, header.value_size);
+  if (bytes.size() < size) {
+    view.bytes_wanted = size;
+    return view;
+  }
+  view.state = ObjectState::kHeader;
+  const auto checksum = LoadAs<uint32_t>(bytes.subspan(checksum_at));
+  const auto value = bytes.subspan(ValueOffset(header.key_size), header.value_size);
+  if (ObjectChecksum(place, header, value) != checksum) return view;
+  view.state = ObjectState::kWhole;
+  view.value = value;
+  return view;
+}
+
+}  // namespace erda::format

@@ -1,0 +1,103 @@
+// An object: one version of one key.
+//
+//   byte 0        4     6     7       8            12          16           24            32
+//   +------------+-----+-----+-------+------------+-----------+------------+-------------+
+//   | header crc | key | kind| flags | value size | previous  | version    | key hash    |
+//   |            | size|     |       |            | address   |            |             |
+//   +------------+-----+-----+-------+------------+-----------+------------+-------------+
+//   | key ...            | checksum (4) | value ...            | unused up to a granule   |
+//   +--------------------+--------------+----------------------+--------------------------+
+//     written by the       written by the writer of the value
+//     server, with the     (the client on the reserve path)
+//     header
+//
+// The header crc covers the place (pool, head, address), the header behind it and the key: what the server wrote when
+// it reserved the space. The checksum covers the place, the header, the key and the value. Bytes that belong to another
+// place, another time or another pool do not verify. A reader still compares the key: a checksum finds damage, it does
+// not identify.
+// previous: the version that was the newest when this one was published (an address in the same head), or none.
+// version: grows with each object of a shard, and never repeats.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "format/check.h"
+#include "format/log_address.h"
+
+namespace erda::format {
+
+inline constexpr uint32_t kKeyBytesMax = 1024;
+
+enum class ObjectKind : uint8_t {  // on NVM: do not renumber
+  kValue = 1,
+  kTombstone = 2,  // a delete; without a value
+};
+
+struct ObjectHeader {
+  static constexpr uint8_t kPersistedFlag = 1;  // the put asked for Ack::kPersisted
+
+  uint32_t header_crc;
+  uint16_t key_size;
+  uint8_t kind;
+  uint8_t flags;
+  uint32_t value_size;
+  uint32_t previous;
+  uint64_t version;
+  uint64_t key_hash;
+
+  [[nodiscard]] constexpr bool persisted() const { return (flags & kPersistedFlag) != 0; }
+};
+ERDA_FORMAT_SIZE(ObjectHeader, 32);
+ERDA_FORMAT_FIELD(ObjectHeader, header_crc, 0);
+ERDA_FORMAT_FIELD(ObjectHeader, key_size, 4);
+ERDA_FORMAT_FIELD(ObjectHeader, kind, 6);
+ERDA_FORMAT_FIELD(ObjectHeader, flags, 7);
+ERDA_FORMAT_FIELD(ObjectHeader, value_size, 8);
+ERDA_FORMAT_FIELD(ObjectHeader, previous, 12);
+ERDA_FORMAT_FIELD(ObjectHeader, version, 16);
+ERDA_FORMAT_FIELD(ObjectHeader, key_hash, 24);
+
+inline constexpr uint64_t kChecksumBytes = 4;
+
+constexpr uint64_t KeyOffset() { return sizeof(ObjectHeader); }
+constexpr uint64_t ChecksumOffset(uint64_t key_size) { return KeyOffset() + key_size; }
+constexpr uint64_t ValueOffset(uint64_t key_size) { return ChecksumOffset(key_size) + kChecksumBytes; }
+// Without / with the unused bytes up to the next granule.
+constexpr uint64_t ObjectBytes(uint64_t key_size, uint64_t value_size) { return ValueOffset(key_size) + value_size; }
+constexpr uint64_t ObjectSpace(uint64_t key_size, uint64_t value_size) {
+  return (ObjectBytes(key_size, value_size) + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+}
+
+// What the checksums bind an object to.
+struct Place {
+  uint32_t pool_seed;  // PoolSeed(uuid)
+  uint32_t head;
+  LogAddress address;
+};
+[[nodiscard]] uint32_t PoolSeed(std::span<const uint8_t, 16> uuid);
+
+// The header's crc; ignores header.header_crc.
+[[nodiscard]] uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key);
+// Covers the key by way of header.header_crc, which must be set.
+[[nodiscard]] uint32_t ObjectChecksum(const Place& place, const ObjectHeader& header, std::span<const std::byte> value);
+
+// How much of an object can be trusted.
+enum class ObjectState : uint8_t {
+  kNothing,  // not even the header: the place holds something else by now, or the bytes are damaged or out of bounds
+  kHeader,   // header and key are what the server wrote; the value is not there (yet)
+  kWhole,
+};
+struct ObjectView {
+  ObjectState state = ObjectState::kNothing;
+  ObjectHeader header{};
+  std::string_view key;              // if not kNothing
+  std::span<const std::byte> value;  // if kWhole
+  // Bytes that the object takes, if they were fewer than that: kNothing so far, look again with as many.
+  uint64_t bytes_wanted = 0;
+};
+// Checks bytes read from a place. Safe on any bytes whatever.
+[[nodiscard]] ObjectView InspectObject(const Place& place, std::span<const std::byte> bytes);
+
+}  // namespace erda::format

@@ -1,0 +1,60 @@
+#include "format/superblock.h"
+
+#include <optional>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+
+namespace erda::format {
+
+uint32_t SuperblockCrc(const Superblock& superblock) {
+  Superblock copy = superblock;
+  copy.crc = 0;
+  return Crc32c(0, BytesOf(copy));
+}
+
+namespace {
+
+Status CheckCopy(const Superblock& sb, uint64_t pool_size) {
+  if (sb.magic != kPoolMagic) return {Code::kCorruption, "it is not an Erda pool (wrong magic number)"};
+  // The version comes before the checksum: another version may compute it in another way.
+  if (sb.format_version != kFormatVersion) {
+    return Status(Code::kInvalidArgument, "it has format version " + std::to_string(sb.format_version) +
+                                              ", and this program reads version " + std::to_string(kFormatVersion));
+  }
+  if (SuperblockCrc(sb) != sb.crc) return {Code::kCorruption, "its superblock is damaged (wrong checksum)"};
+  if (sb.geometry.pool_size != pool_size) {
+    return Status(Code::kInvalidArgument, "it was made with " + std::to_string(sb.geometry.pool_size) +
+                                              " bytes and now has " + std::to_string(pool_size));
+  }
+  if (auto status = CheckGeometry(sb.geometry); !status.ok()) {
+    return {Code::kCorruption, "its superblock is damaged: " + std::string(status.message())};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes) {
+  std::optional<FoundSuperblock> best;
+  Status worst;
+  for (int copy = 0; copy < 2; ++copy) {
+    const uint64_t offset = kSuperblockOffsets[copy];
+    if (pool_bytes.size() < offset + sizeof(Superblock)) {
+      return Status(Code::kCorruption,
+                    "it is not an Erda pool (it has " + std::to_string(pool_bytes.size()) + " bytes)");
+    }
+    const auto sb = LoadAs<Superblock>(pool_bytes.subspan(offset));
+    Status status = CheckCopy(sb, pool_bytes.size());
+    if (status.ok()) {
+      if (!best || sb.generation > best->superblock.generation) best = FoundSuperblock{sb, copy};
+    } else if (worst.ok() || (sb.magic == kPoolMagic && copy == 1)) {
+      worst = std::move(status);
+    }
+  }
+  if (!best) return worst;
+  return *best;
+}
+
+}  // namespace erda::format

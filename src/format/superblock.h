@@ -1,0 +1,77 @@
+// The superblock: what makes bytes a pool. Two copies; the valid one with the higher generation counts, and the other
+// one is overwritten next, so that a torn write of one leaves the other.
+//
+//   byte 0        8         12    16       32           40      44        48         112        128
+//   +------------+---------+-----+--------+------------+-------+---------+----------+----------+
+//   | "ERDAPOOL" | format  | crc | uuid   | generation | clean | 0       | geometry | 0        |
+//   |            | version |     |        |            |       |         | (64)     |          |
+//   +------------+---------+-----+--------+------------+-------+---------+----------+----------+
+//
+// crc: CRC32C of the 128 bytes with the crc taken as 0.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "erda/status.h"
+#include "format/check.h"
+#include "format/geometry.h"
+
+namespace erda::format {
+
+inline constexpr uint64_t kPoolMagic = 0x4c4f4f5041445245;  // "ERDAPOOL"
+inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
+
+struct Superblock {
+  uint64_t magic;
+  uint32_t format_version;
+  uint32_t crc;
+  std::array<uint8_t, 16> uuid;
+  uint64_t generation;
+  uint32_t clean;  // 1: closed in order, nothing was in flight
+  uint32_t reserved0;
+  Geometry geometry;
+  std::array<uint64_t, 2> reserved1;
+};
+ERDA_FORMAT_SIZE(Superblock, 128);
+ERDA_FORMAT_FIELD(Superblock, magic, 0);
+ERDA_FORMAT_FIELD(Superblock, format_version, 8);
+ERDA_FORMAT_FIELD(Superblock, crc, 12);
+ERDA_FORMAT_FIELD(Superblock, uuid, 16);
+ERDA_FORMAT_FIELD(Superblock, generation, 32);
+ERDA_FORMAT_FIELD(Superblock, clean, 40);
+ERDA_FORMAT_FIELD(Superblock, geometry, 48);
+ERDA_FORMAT_FIELD(Superblock, reserved1, 112);
+
+[[nodiscard]] uint32_t SuperblockCrc(const Superblock& superblock);
+
+struct FoundSuperblock {
+  Superblock superblock;
+  int copy;  // 0 or 1
+};
+// The valid copy that counts. kCorruption: neither copy is one (the message says what is wrong with the better one).
+// kInvalidArgument: a pool of another format version, or of another size than pool_bytes.size().
+Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes);
+
+// A shard's own record.
+//
+//   byte 0               8          16                    64
+//   +-------------------+----------+----------------------+
+//   | version limit     | keys     | 0                    |
+//   +-------------------+----------+----------------------+
+//
+// version limit: every version this shard ever gave out is below it.
+// keys: the used slots of its index at the last clean close, so that they need not be counted.
+struct ShardRecord {
+  uint64_t version_limit;
+  uint64_t keys;
+  uint64_t reserved[6];
+};
+ERDA_FORMAT_SIZE(ShardRecord, 64);
+ERDA_FORMAT_FIELD(ShardRecord, version_limit, 0);
+ERDA_FORMAT_FIELD(ShardRecord, keys, 8);
+static_assert(kShardRecordsOffset + kShardsMax * sizeof(ShardRecord) <= kRegionTableOffset);
+
+}  // namespace erda::format

@@ -1,0 +1,90 @@
+#include "index/index.h"
+
+#include <algorithm>
+
+namespace erda::index {
+
+using format::EntryMeta;
+using format::EntryWord;
+using format::IndexEntry;
+using format::kNeighbourhood;
+
+namespace {
+
+// How far from its home a key looks for a free slot to hop back from.
+constexpr uint64_t kScanSlotsMax = 8192;
+
+}  // namespace
+
+void Index::Open() {
+  used_ = 0;
+  for (Slot slot = 0; slot < size(); ++slot) used_ += WordAt(slot).empty() ? 0 : 1;
+}
+
+std::optional<Slot> Index::FirstFree(Slot from) const {
+  const Slot end = std::min(size(), from + kScanSlotsMax);
+  for (Slot slot = from; slot < end; ++slot) {
+    if (WordAt(slot).empty()) return slot;
+  }
+  return std::nullopt;
+}
+
+Result<Slot> Index::MakeRoom(uint64_t key_hash) {
+  const Slot home = geometry_.HomeOf(key_hash);
+  std::optional<Slot> free = FirstFree(home);
+  while (free && *free >= home + kNeighbourhood) free = Displace(*free);
+  if (!free) return Status(Code::kResourceExhausted);
+  return *free;
+}
+
+std::optional<Slot> Index::Displace(Slot free) {
+  // From the farthest slot on, so that each hop goes as far as it can.
+  for (Slot from = free - (kNeighbourhood - 1); from < free; ++from) {
+    const EntryMeta meta = At(from).entry_meta();
+    const Slot home = from - meta.distance();
+    if (free < home + kNeighbourhood) {
+      Move(from, free);
+      return from;
+    }
+  }
+  return std::nullopt;
+}
+
+void Index::Move(Slot from, Slot to) {
+  const IndexEntry entry = At(from);
+  const auto distance = static_cast<uint32_t>(entry.entry_meta().distance() + (to - from));
+  const uint64_t counter = *displacements_;
+  StoreDisplacements(counter + 1);
+  nvm_.Store64(MetaOffset(to), entry.entry_meta().WithDistance(distance).raw());
+  nvm_.Persist(MetaOffset(to), sizeof(uint64_t));
+  StoreWord(to, entry.entry_word());
+  // Persistent before anything changes the entry in its new slot: the two copies after a power cut are equal.
+  StoreWord(from, EntryWord());
+  StoreDisplacements(counter + 2);
+}
+
+// Released, like the stores of the move in between: each is seen only after everything stored before it, so that the
+// counter is odd before an entry moves and even only after it arrived. Pairs with the readers' Reads of counter,
+// neighbourhood, counter, which a channel executes in that order.
+void Index::StoreDisplacements(uint64_t value) {
+  std::atomic_ref<uint64_t>(*displacements_).store(value, std::memory_order_release);
+}
+
+void Index::Insert(Slot slot, uint64_t key_hash, uint32_t head, uint64_t object_bytes, EntryWord word) {
+  const auto distance = static_cast<uint32_t>(slot - geometry_.HomeOf(key_hash));
+  const EntryMeta meta = EntryMeta::Make(EntryMeta::TagOf(key_hash), head, distance, object_bytes);
+  nvm_.Store64(MetaOffset(slot), meta.raw());
+  nvm_.Persist(MetaOffset(slot), sizeof(uint64_t));
+  StoreWord(slot, word);
+  ++used_;
+}
+
+void Index::StoreSizeHint(Slot slot, uint64_t object_bytes) {
+  const EntryMeta old_meta = At(slot).entry_meta();
+  const EntryMeta meta = EntryMeta::Make(old_meta.tag(), old_meta.head(), old_meta.distance(), object_bytes);
+  if (meta == old_meta) return;
+  nvm_.Store64(MetaOffset(slot), meta.raw());
+  nvm_.Flush(MetaOffset(slot), sizeof(uint64_t));
+}
+
+}  // namespace erda::index

@@ -1,0 +1,97 @@
+// The hash table of one shard: hopscotch hashing over a line of slots. A key's entry is in one of the kNeighbourhood
+// slots from its home on, so that a client reads them all in one Read.
+//
+// Not thread-safe: the shard's thread alone calls it. Clients read the slots meanwhile; that is what the order of the
+// stores is for:
+//   (I5) A free slot's word is empty. Meta is persistent before its word is stored, so that a word never stands beside
+//        another key's meta after a power cut.
+//   (I6) An entry that moves is in its new slot before it leaves the old one, and the displacement counter is odd in
+//        between. A reader who finds nothing between two equal, even readings of the counter has seen every slot while
+//        no entry moved: the key was absent.
+// A power cut in the middle of a move leaves the same entry in two slots.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "erda/status.h"
+#include "format/geometry.h"
+#include "nvm/writer.h"
+
+namespace erda::index {
+
+using Slot = uint64_t;
+
+class Index {
+ public:
+  // displacements: the word in the shard's control block.
+  Index(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t shard, uint64_t* displacements)
+      : nvm_(nvm), geometry_(geometry), shard_(shard), displacements_(displacements) {}
+
+  // Takes up an existing index, of which `used` slots are known to be used, or which counts them (in time proportional
+  // to its size).
+  void Open(uint64_t used) { used_ = used; }
+  void Open();
+
+  [[nodiscard]] uint64_t used() const { return used_; }
+  [[nodiscard]] uint64_t size() const { return geometry_.index_slots; }
+  [[nodiscard]] format::IndexEntry At(Slot slot) const {
+    return {nvm_.Load64(WordOffset(slot)), nvm_.Load64(MetaOffset(slot))};
+  }
+  [[nodiscard]] format::EntryWord WordAt(Slot slot) const { return format::EntryWord(nvm_.Load64(WordOffset(slot))); }
+
+  // The slot whose entry has the key's tag and satisfies is_key(entry).
+  template <class IsKey>
+  [[nodiscard]] std::optional<Slot> Find(uint64_t key_hash, IsKey&& is_key) const {
+    const Slot home = geometry_.HomeOf(key_hash);
+    for (Slot slot = home; slot < home + format::kNeighbourhood; ++slot) {
+      const format::EntryMeta meta(nvm_.Load64(MetaOffset(slot)));
+      if (meta.tag() != format::EntryMeta::TagOf(key_hash)) continue;
+      const format::IndexEntry entry{nvm_.Load64(WordOffset(slot)), meta.raw()};
+      if (entry.word != 0 && is_key(entry)) return slot;
+    }
+    return std::nullopt;
+  }
+
+  // A free slot in the key's neighbourhood, moving other entries if need be. kResourceExhausted: there is none to be
+  // had.
+  Result<Slot> MakeRoom(uint64_t key_hash);
+
+  // Fills a slot that MakeRoom gave, with nothing else done to the index since. The entry is persistent on return.
+  void Insert(Slot slot, uint64_t key_hash, uint32_t head, uint64_t object_bytes, format::EntryWord word);
+  // The word is persistent on return.
+  void StoreWord(Slot slot, format::EntryWord word) {
+    nvm_.Store64(WordOffset(slot), word.raw());
+    nvm_.Persist(WordOffset(slot), sizeof(uint64_t));
+  }
+  // The word will be persistent after the next fence.
+  void StoreWordLazily(Slot slot, format::EntryWord word) {
+    nvm_.Store64(WordOffset(slot), word.raw());
+    nvm_.Flush(WordOffset(slot), sizeof(uint64_t));
+  }
+  // Only a hint, so it is written when it changed and made persistent by whoever fences next.
+  void StoreSizeHint(Slot slot, uint64_t object_bytes);
+  // The slot is free, persistently, on return.
+  void Free(Slot slot) {
+    StoreWord(slot, format::EntryWord());
+    --used_;
+  }
+
+ private:
+  [[nodiscard]] uint64_t WordOffset(Slot slot) const { return geometry_.SlotOffset(shard_, slot); }
+  [[nodiscard]] uint64_t MetaOffset(Slot slot) const { return WordOffset(slot) + sizeof(uint64_t); }
+  [[nodiscard]] std::optional<Slot> FirstFree(Slot from) const;
+  // Moves some entry into the free slot from nearer to home; the slot that became free.
+  [[nodiscard]] std::optional<Slot> Displace(Slot free);
+  void Move(Slot from, Slot to);
+  void StoreDisplacements(uint64_t value);
+
+  nvm::Writer& nvm_;
+  const format::Geometry& geometry_;
+  const uint32_t shard_;
+  uint64_t* const displacements_;
+  uint64_t used_ = 0;
+};
+
+}  // namespace erda::index

@@ -1,0 +1,258 @@
+#include "log/shard_log.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "base/bytes.h"
+
+namespace erda::log {
+
+using format::FirstObjectOffset;
+using format::kSlotsPerHead;
+using format::LogAddress;
+using format::RegionWord;
+using format::SegmentHeader;
+using format::SegmentState;
+
+ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
+                   std::span<std::byte> control)
+    : nvm_(nvm),
+      geometry_(geometry),
+      pool_seed_(pool_seed),
+      shard_(shard),
+      control_(control),
+      heads_(geometry.heads_per_shard),
+      segments_(geometry.regions_per_shard * geometry.segments_per_region()) {
+  for (Head& head : heads_) head.regions.assign(kSlotsPerHead, kNoRegion);
+}
+
+// --- Taking up a pool
+
+Status ShardLog::Open(uint64_t version_limit) {
+  if (auto status = LinkExisting(); !status.ok()) return status;
+  for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
+    if (auto status = TakeUpSegments(head, version_limit); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status ShardLog::LinkExisting() {
+  for (uint32_t region = FirstRegion(); region < FirstRegion() + geometry_.regions_per_shard; ++region) {
+    const RegionWord word = RegionWordOf(region);
+    if (word == RegionWord::Free(word.generation())) {
+      ++free_regions_;
+      continue;
+    }
+    const bool whole = word == RegionWord::Linked(word.generation(), word.head(), word.slot());
+    const Head* head = whole ? FindHead(word.head()) : nullptr;
+    if (head == nullptr || word.slot() >= kSlotsPerHead || head->regions[word.slot()] != kNoRegion) {
+      return {Code::kCorruption, "the region table is damaged: region " + std::to_string(region) + " cannot be slot " +
+                                     std::to_string(word.slot()) + " of head " + std::to_string(word.head())};
+    }
+    HeadAt(word.head()).regions[word.slot()] = region;
+    PublishRegion(word.head(), word.slot(), region);
+  }
+  return {};
+}
+
+// Each used segment counts as full, but for the open one with the newest versions: that one's end is where the log goes
+// on. (A power cut between sealing one segment and opening the next leaves none open, one between opening and sealing
+// cannot be: sealing comes first.)
+Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit) {
+  Head& head = HeadAt(head_number);
+  uint64_t newest = 0;
+  for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
+    const uint32_t region = head.regions[slot];
+    if (region == kNoRegion) continue;
+    const uint64_t identity = SegmentHeader::Identity(RegionWordOf(region).generation());
+    for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+      const SegmentId id{region, segment};
+      const auto header = LoadAs<SegmentHeader>(nvm_.Bytes(SegmentOffset(id), sizeof(SegmentHeader)));
+      if (header.identity != identity) {
+        if (segment > 0) break;  // segments of a region are opened in order, the first one with the region
+        return {Code::kCorruption, "region " + std::to_string(region) + " is linked, and its first segment is damaged"};
+      }
+      if (header.first_version >= version_limit) {
+        return {Code::kCorruption, "a segment of region " + std::to_string(region) + " has versions over the limit"};
+      }
+      bytes_used_ += geometry_.segment_size;
+      SegmentOf(id).sealed = true;
+      // A region that was linked and not filled to the end is where the next segment comes from, open or not.
+      if (header.first_version < newest) continue;
+      newest = header.first_version;
+      head.slot = slot;
+      head.open = id;
+      head.tail = header.state == static_cast<uint64_t>(SegmentState::kOpen)
+                      ? WalkToTail(head_number, slot, id, header.first_version)
+                      : geometry_.segment_size;
+    }
+  }
+  if (head.open.region == kNoRegion) return {};
+  SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;
+  bytes_used_ -= geometry_.segment_size - head.tail;
+  return {};
+}
+
+uint64_t ShardLog::WalkToTail(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version) const {
+  uint64_t at = FirstObjectOffset(id.segment);
+  while (at < geometry_.segment_size) {
+    const auto address = LogAddress::At(slot, id.segment * geometry_.segment_size + at);
+    const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
+    const format::ObjectView view = format::InspectObject({pool_seed_, head, address}, bytes);
+    if (view.state == format::ObjectState::kNothing || view.header.version < first_version) {
+      // The end, if nothing was ever written here. Anything else may be a damaged object with good ones behind it,
+      // which must not be written over: then the segment counts as full.
+      const auto begin = bytes.first(std::min(bytes.size(), sizeof(format::ObjectHeader)));
+      const bool untouched = std::all_of(begin.begin(), begin.end(), [](std::byte b) { return b == std::byte{0}; });
+      return untouched ? at : geometry_.segment_size;
+    }
+    at += format::ObjectSpace(view.header.key_size, view.header.value_size);
+  }
+  return at;
+}
+
+void ShardLog::Close() {
+  for (uint32_t region = FirstRegion(); region < FirstRegion() + geometry_.regions_per_shard; ++region) {
+    for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+      const SegmentId id{region, segment};
+      if (!SegmentOf(id).sealed) continue;
+      const uint64_t state = nvm_.Load64(SegmentOffset(id) + offsetof(SegmentHeader, state));
+      if (state != static_cast<uint64_t>(SegmentState::kSettled)) StoreState(id, SegmentState::kSettled);
+    }
+  }
+}
+
+// --- Appending
+
+Result<ShardLog::Space> ShardLog::Reserve(uint32_t head_number, uint64_t bytes, uint64_t version) {
+  Head& head = HeadAt(head_number);
+  const bool fits = head.open.region != kNoRegion && head.tail + bytes <= geometry_.segment_size;
+  if (!fits && !OpenNextSegment(head_number, version)) return Status(Code::kResourceExhausted);
+  const Space space{LogAddress::At(head.slot, head.open.segment * geometry_.segment_size + head.tail),
+                    SegmentOffset(head.open) + head.tail};
+  head.tail += bytes;
+  bytes_used_ += bytes;
+  return space;
+}
+
+bool ShardLog::OpenNextSegment(uint32_t head_number, uint64_t version) {
+  Head& head = HeadAt(head_number);
+  const bool in_region = head.open.region != kNoRegion && head.open.segment + 1 < geometry_.segments_per_region();
+  const SegmentId full = head.open;
+  const uint64_t full_tail = head.tail;
+  if (in_region) {
+    ++head.open.segment;
+  } else if (!LinkFreeRegion(head_number)) {
+    return false;
+  }
+  if (full.region != kNoRegion) {
+    bytes_used_ += geometry_.segment_size - full_tail;
+    Seal(full);
+  }
+  OpenSegment(head.open, version);
+  head.tail = FirstObjectOffset(head.open.segment);
+  bytes_used_ += head.tail;
+  return true;
+}
+
+bool ShardLog::LinkFreeRegion(uint32_t head_number) {
+  Head& head = HeadAt(head_number);
+  if (free_regions_ <= 1) return false;  // the last one is the cleaner's
+  uint32_t slot = 0;
+  while (slot < kSlotsPerHead && head.regions[slot] != kNoRegion) ++slot;
+  if (slot == kSlotsPerHead) return false;
+  uint32_t region = FirstRegion();
+  while (RegionWordOf(region).linked()) ++region;
+
+  // Persistent before any header in it: a segment counts only beside the generation of its region.
+  const auto word = RegionWord::Linked(RegionWordOf(region).generation() + 1, head_number, slot);
+  nvm_.Store64(RegionWordOffset(region), word.raw());
+  nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
+  --free_regions_;
+  head.regions[slot] = region;
+  head.slot = slot;
+  head.open = {region, 0};
+  PublishRegion(head_number, slot, region);
+  return true;
+}
+
+void ShardLog::OpenSegment(SegmentId id, uint64_t version) {
+  SegmentHeader header{};
+  header.state = static_cast<uint64_t>(SegmentState::kOpen);
+  header.first_version = version;
+  const uint64_t at = SegmentOffset(id);
+  nvm_.Write(at, BytesOf(header));
+  nvm_.Persist(at, sizeof(header));
+  // The identity makes the header count, so it comes after the rest.
+  nvm_.Store64(at + offsetof(SegmentHeader, identity), SegmentHeader::Identity(RegionWordOf(id.region).generation()));
+  nvm_.Persist(at + offsetof(SegmentHeader, identity), sizeof(uint64_t));
+  SegmentOf(id) = Segment{};
+}
+
+void ShardLog::Seal(SegmentId id) {
+  Segment& segment = SegmentOf(id);
+  segment.sealed = true;
+  StoreState(id, segment.in_flight == 0 ? SegmentState::kSettled : SegmentState::kSealed);
+}
+
+void ShardLog::EndFlight(uint32_t head, LogAddress address) {
+  Segment& segment = SegmentAt(head, address);
+  if (--segment.in_flight != 0 || !segment.sealed) return;
+  const uint64_t segment_in_region = address.offset_in_region() / geometry_.segment_size;
+  StoreState({HeadAt(head).regions[address.slot()], segment_in_region}, SegmentState::kSettled);
+}
+
+// "Settled" may only be persistent after every entry that settled something here is: StoreWordLazily leaves some to the
+// next fence, so one comes first.
+void ShardLog::StoreState(SegmentId id, SegmentState state) {
+  const uint64_t at = SegmentOffset(id) + offsetof(SegmentHeader, state);
+  nvm_.Fence();
+  nvm_.Store64(at, static_cast<uint64_t>(state));
+  nvm_.Persist(at, sizeof(uint64_t));
+}
+
+// --- Looking up
+
+const ShardLog::Head* ShardLog::FindHead(uint32_t head) const {
+  if (head < FirstHead() || head >= FirstHead() + geometry_.heads_per_shard) return nullptr;
+  return &heads_[head - FirstHead()];
+}
+
+ShardLog::Segment& ShardLog::SegmentOf(SegmentId id) {
+  return segments_[(id.region - FirstRegion()) * geometry_.segments_per_region() + id.segment];
+}
+
+ShardLog::Segment& ShardLog::SegmentAt(uint32_t head, LogAddress address) {
+  return SegmentOf({HeadAt(head).regions[address.slot()], address.offset_in_region() / geometry_.segment_size});
+}
+
+uint64_t ShardLog::OffsetOf(uint32_t head, LogAddress address) const {
+  return geometry_.RegionOffset(FindHead(head)->regions[address.slot()]) + address.offset_in_region();
+}
+
+std::span<const std::byte> ShardLog::BytesAt(uint32_t head_number, LogAddress address) const {
+  const Head* head = FindHead(head_number);
+  if (head == nullptr || address.none() || head->regions[address.slot()] == kNoRegion) return {};
+  if (address.offset_in_region() >= geometry_.region_size) return {};
+  const uint64_t in_segment = address.offset_in_region() % geometry_.segment_size;
+  return nvm_.Bytes(OffsetOf(head_number, address), geometry_.segment_size - in_segment);
+}
+
+ShardLog::Space ShardLog::TombstoneSlot(uint32_t head_number) const {
+  const Head* head = FindHead(head_number);
+  return {LogAddress::At(head->slot, format::kTombstoneSlotOffset),
+          geometry_.RegionOffset(head->open.region) + format::kTombstoneSlotOffset};
+}
+
+// Released, the generation last: a client that reads a new generation also reads the region behind it. Clients look
+// again when they meet a slot that they do not know, so the order is for their sake only.
+void ShardLog::PublishRegion(uint32_t head, uint32_t slot, uint32_t region) {
+  const uint64_t entry = format::kControlHeadsOffset + (head - FirstHead()) * format::kControlHeadBytes;
+  auto* regions = reinterpret_cast<uint32_t*>(control_.data() + entry);
+  std::atomic_ref<uint32_t>(regions[slot]).store(region + 1, std::memory_order_release);
+  auto* generation = reinterpret_cast<uint64_t*>(control_.data() + offsetof(format::ControlBlock, head_generation));
+  std::atomic_ref<uint64_t>(*generation).fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace erda::log

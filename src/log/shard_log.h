@@ -1,0 +1,121 @@
+// The log of one shard: its heads, their regions, the segments in them, and where the next object goes.
+//
+// Space is only ever appended to. A segment is sealed when the next object does not fit, and marked settled once
+// nothing in it is in flight any more, so that recovery need not look at it. One region of each shard is never handed
+// out: it is the cleaner's.
+//
+// Not thread-safe: the shard's thread alone calls it. Clients hold copies of the region numbers (control block).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "erda/status.h"
+#include "format/control_block.h"
+#include "format/geometry.h"
+#include "format/log_layout.h"
+#include "format/object.h"
+#include "nvm/writer.h"
+
+namespace erda::log {
+
+class ShardLog {
+ public:
+  struct Space {
+    format::LogAddress address;
+    uint64_t offset = 0;  // in the pool
+  };
+
+  // control: the shard's control block, where clients read the region numbers.
+  ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
+           std::span<std::byte> control);
+
+  // Takes up an existing (or an all zero, new) pool that was closed cleanly: links the regions, finds the ends of the
+  // open segments. version_limit: no version in the pool is as high. kCorruption if region table and segments
+  // contradict each other.
+  Status Open(uint64_t version_limit = UINT64_MAX);
+  // Nothing is in flight any more: every segment that is full is settled. Persistent on return.
+  void Close();
+
+  // Appends `bytes` (a multiple of the granule, at most what a segment holds) to a head. The caller writes an object
+  // header with this version there and makes it persistent before it reserves again: a log is walked from header to
+  // header. kResourceExhausted if there is no room.
+  Result<Space> Reserve(uint32_t head, uint64_t bytes, uint64_t version);
+  // The space at `address` waits for its writer / does not any more (settled, or dead).
+  void BeginFlight(uint32_t head, format::LogAddress address) { ++SegmentAt(head, address).in_flight; }
+  void EndFlight(uint32_t head, format::LogAddress address);
+
+  // The head's tombstone slot. REQUIRES: an object was reserved in this head before.
+  [[nodiscard]] Space TombstoneSlot(uint32_t head) const;
+
+  // The pool bytes from an address to the end of its segment; empty if the address is none of this log's.
+  [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const;
+  [[nodiscard]] format::Place PlaceOf(uint32_t head, format::LogAddress address) const {
+    return {pool_seed_, head, address};
+  }
+  [[nodiscard]] format::ObjectView Inspect(uint32_t head, format::LogAddress address) const {
+    return format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
+  }
+  // REQUIRES: BytesAt is not empty.
+  [[nodiscard]] uint64_t OffsetOf(uint32_t head, format::LogAddress address) const;
+
+  [[nodiscard]] uint64_t bytes_used() const { return bytes_used_; }
+  [[nodiscard]] uint64_t bytes_total() const { return geometry_.regions_per_shard * geometry_.region_size; }
+
+ private:
+  static constexpr uint32_t kNoRegion = UINT32_MAX;
+  // A region and a segment in it.
+  struct SegmentId {
+    uint32_t region = kNoRegion;
+    uint64_t segment = 0;
+  };
+  struct Head {
+    std::vector<uint32_t> regions;  // by slot; kNoRegion where there is none
+    uint32_t slot = 0;              // of the open segment
+    SegmentId open;                 // region kNoRegion: none yet
+    uint64_t tail = 0;              // offset in the open segment
+  };
+  struct Segment {
+    uint32_t in_flight = 0;
+    bool sealed = false;
+  };
+
+  [[nodiscard]] uint32_t FirstHead() const { return shard_ * geometry_.heads_per_shard; }
+  [[nodiscard]] uint32_t FirstRegion() const { return shard_ * geometry_.regions_per_shard; }
+  [[nodiscard]] Head& HeadAt(uint32_t head) { return heads_[head - FirstHead()]; }
+  [[nodiscard]] const Head* FindHead(uint32_t head) const;
+  [[nodiscard]] Segment& SegmentOf(SegmentId id);
+  [[nodiscard]] Segment& SegmentAt(uint32_t head, format::LogAddress address);
+  [[nodiscard]] uint64_t SegmentOffset(SegmentId id) const {
+    return geometry_.RegionOffset(id.region) + id.segment * geometry_.segment_size;
+  }
+  [[nodiscard]] uint64_t RegionWordOffset(uint32_t region) const {
+    return format::kRegionTableOffset + region * sizeof(uint64_t);
+  }
+  [[nodiscard]] format::RegionWord RegionWordOf(uint32_t region) const {
+    return format::RegionWord(nvm_.Load64(RegionWordOffset(region)));
+  }
+
+  Status LinkExisting();
+  Status TakeUpSegments(uint32_t head, uint64_t version_limit);
+  [[nodiscard]] uint64_t WalkToTail(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version) const;
+  bool OpenNextSegment(uint32_t head, uint64_t version);
+  [[nodiscard]] bool LinkFreeRegion(uint32_t head);
+  void OpenSegment(SegmentId id, uint64_t version);
+  void Seal(SegmentId id);
+  void StoreState(SegmentId id, format::SegmentState state);
+  void PublishRegion(uint32_t head, uint32_t slot, uint32_t region);
+
+  nvm::Writer& nvm_;
+  const format::Geometry& geometry_;
+  const uint32_t pool_seed_;
+  const uint32_t shard_;
+  const std::span<std::byte> control_;
+  std::vector<Head> heads_;
+  std::vector<Segment> segments_;  // of this shard's regions, region by region
+  uint32_t free_regions_ = 0;
+  uint64_t bytes_used_ = 0;
+};
+
+}  // namespace erda::log

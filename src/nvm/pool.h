@@ -1,0 +1,68 @@
+// The NVM contract: a mapped pool, and the only ways to store into it.
+//
+// 8-byte aligned stores are atomic; nothing larger is. A store may reach the medium at any time, in any order, or,
+// until its range was flushed and a fence followed, never. docs/format.md has the bytes, docs/guarantees.md what each
+// kind of medium survives.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/shared_memory.h"
+#include "base/unique_fd.h"
+#include "erda/status.h"
+#include "format/durability.h"
+
+namespace erda::nvm {
+
+using format::Durability;
+
+struct PoolOptions {
+  std::string path;                           // "dram:", a file, /dev/daxX.Y
+  uint64_t size = 0;                          // to create; 0 to take what is there
+  std::chrono::nanoseconds write_latency{0};  // added to each fence that has something to wait for
+};
+
+// The mapped bytes. One process at a time has a pool open: a lock on the file says so.
+class Pool {
+ public:
+  // Maps what is there, or creates a file of zeroes of options.size bytes. created() tells which.
+  // kUnavailable: another process has it open. kInvalidArgument: the size does not fit, or is missing.
+  static Result<std::unique_ptr<Pool>> Open(const PoolOptions& options);
+
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  virtual ~Pool() = default;
+
+  // For reading. Stores go through a Writer.
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+  [[nodiscard]] uint64_t size() const { return bytes_.size(); }
+  [[nodiscard]] Durability durability() const { return durability_; }
+  [[nodiscard]] std::chrono::nanoseconds write_latency() const { return write_latency_; }
+  // The fabric hands this to clients.
+  [[nodiscard]] virtual MemoryView view() const = 0;
+  // True if Open made the bytes: they are all zero.
+  [[nodiscard]] virtual bool created() const = 0;
+  // True for a DAX device: it is there before it is a pool, and nobody knows what it holds.
+  [[nodiscard]] virtual bool is_device() const { return false; }
+  // Removes a file that this Open created: for an owner that could not make a pool of it.
+  virtual void RemoveIfCreated() = 0;
+
+ protected:
+  friend class Writer;
+  Pool() = default;
+  // Starts writing back the cache lines of a range / waits until that has happened.
+  virtual void FlushRange(const std::byte* begin, size_t size) = 0;
+  virtual void Drain() = 0;
+
+  std::span<std::byte> bytes_;
+  Durability durability_ = Durability::kVolatile;
+  std::chrono::nanoseconds write_latency_{0};
+};
+
+}  // namespace erda::nvm

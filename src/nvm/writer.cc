@@ -1,0 +1,32 @@
+#include "nvm/writer.h"
+
+#include <cstring>
+
+namespace erda::nvm {
+
+void Writer::Write(uint64_t offset, std::span<const std::byte> from) {
+  if (from.empty()) return;  // memcpy takes no null pointer, however few the bytes
+  std::memcpy(bytes_.data() + offset, from.data(), from.size());
+  counters_.bytes += from.size();
+}
+
+void Writer::Flush(uint64_t offset, uint64_t size) {
+  if (size == 0) return;
+  pool_.FlushRange(bytes_.data() + offset, size);
+  flushed_ = true;
+  ++counters_.flushes;
+}
+
+void Writer::Fence() {
+  if (!flushed_) return;
+  pool_.Drain();
+  flushed_ = false;
+  ++counters_.fences;
+  if (const auto latency = pool_.write_latency(); latency.count() > 0) {
+    const auto until = std::chrono::steady_clock::now() + latency;
+    while (std::chrono::steady_clock::now() < until) {
+    }
+  }
+}
+
+}  // namespace erda::nvm

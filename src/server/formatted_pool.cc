@@ -1,0 +1,87 @@
+#include "server/formatted_pool.h"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string>
+
+#include "base/bytes.h"
+
+namespace erda::server {
+
+Result<std::unique_ptr<FormattedPool>> FormattedPool::Open(const nvm::PoolOptions& options,
+                                                           const format::GeometryWish& wish) {
+  auto pool = nvm::Pool::Open(options);
+  if (!pool.ok()) return pool.status();
+  std::unique_ptr<FormattedPool> formatted(new FormattedPool(*std::move(pool)));
+  // A device is always there already: a size that is given and zeroes where superblocks would be say that it is to
+  // become a pool.
+  const bool blank_device = formatted->pool().is_device() && options.size != 0 && formatted->IsBlank();
+  const bool create = formatted->pool().created() || blank_device;
+  Status status = create ? formatted->Create(wish) : formatted->Check(wish);
+  if (status.ok()) return formatted;
+  formatted->pool().RemoveIfCreated();
+  return Status(status.code(), "pool " + options.path + ": " + std::string(status.message()));
+}
+
+bool FormattedPool::IsBlank() const {
+  const auto bytes = pool_->bytes().first(std::min<uint64_t>(pool_->size(), format::kShardRecordsOffset));
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+// Everything before the regions must be zero; of a device nobody knows.
+void FormattedPool::ZeroMetadata() {
+  static constexpr std::array<std::byte, 4096> kZeroes{};
+  for (uint64_t at = format::kShardRecordsOffset; at < geometry().regions_offset; at += kZeroes.size()) {
+    nvm_.Write(at, std::span(kZeroes).first(std::min<uint64_t>(kZeroes.size(), geometry().regions_offset - at)));
+    nvm_.Flush(at, kZeroes.size());
+  }
+  nvm_.Fence();
+}
+
+Status FormattedPool::Create(const format::GeometryWish& wish) {
+  format::GeometryWish exact = wish;
+  exact.pool_size = pool_->size();
+  if (exact.shards == 0) exact.shards = 1;
+  auto geometry = format::ChooseGeometry(exact);
+  if (!geometry.ok()) return geometry.status();
+  superblock_.magic = format::kPoolMagic;
+  superblock_.format_version = format::kFormatVersion;
+  superblock_.geometry = *geometry;
+  std::random_device random;
+  for (uint8_t& byte : superblock_.uuid) byte = static_cast<uint8_t>(random());
+  if (!pool_->created()) ZeroMetadata();
+  MarkClosed();  // the rest of an empty pool is zeroes
+  return {};
+}
+
+Status FormattedPool::Check(const format::GeometryWish& wish) {
+  auto found = format::FindSuperblock(pool_->bytes());
+  if (!found.ok()) return found.status();
+  const format::Superblock& sb = found->superblock;
+  if (wish.shards != 0 && wish.shards != sb.geometry.shards) {
+    return {Code::kInvalidArgument, "it was made with " + std::to_string(sb.geometry.shards) + " shards, not the " +
+                                        std::to_string(wish.shards) + " asked for"};
+  }
+  if (sb.clean != 1) {
+    return {Code::kUnavailable,
+            "it was not closed cleanly (its server died or lost power), and recovery is not available in this version"};
+  }
+  superblock_ = sb;
+  copy_ = found->copy;
+  return {};
+}
+
+// Into the copy that does not count: a write that stays half done leaves the other one.
+void FormattedPool::WriteSuperblock(bool clean) {
+  copy_ = 1 - copy_;
+  ++superblock_.generation;
+  superblock_.clean = clean ? 1 : 0;
+  superblock_.crc = format::SuperblockCrc(superblock_);
+  const uint64_t at = format::kSuperblockOffsets[copy_];
+  nvm_.Fence();
+  nvm_.Write(at, BytesOf(superblock_));
+  nvm_.Persist(at, sizeof(superblock_));
+}
+
+}  // namespace erda::server

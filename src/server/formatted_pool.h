@@ -1,0 +1,42 @@
+// A pool with its superblock: created or checked when it is opened, marked while it is open.
+#pragma once
+
+#include <memory>
+
+#include "format/object.h"
+#include "format/superblock.h"
+#include "nvm/pool.h"
+#include "nvm/writer.h"
+
+namespace erda::server {
+
+class FormattedPool {
+ public:
+  // Makes a pool of bytes that are all new, or checks what is there and opens it if it was closed cleanly. Changes
+  // nothing of an existing pool: MarkOpen does.
+  static Result<std::unique_ptr<FormattedPool>> Open(const nvm::PoolOptions& options, const format::GeometryWish& wish);
+
+  [[nodiscard]] nvm::Pool& pool() { return *pool_; }
+  [[nodiscard]] const format::Superblock& superblock() const { return superblock_; }
+  [[nodiscard]] const format::Geometry& geometry() const { return superblock_.geometry; }
+  [[nodiscard]] uint32_t seed() const { return format::PoolSeed(superblock_.uuid); }
+
+  // The next superblock says that the pool is in use / was closed cleanly. Persistent on return.
+  void MarkOpen() { WriteSuperblock(false); }
+  void MarkClosed() { WriteSuperblock(true); }
+
+ private:
+  explicit FormattedPool(std::unique_ptr<nvm::Pool> pool) : pool_(std::move(pool)), nvm_(*pool_) {}
+  [[nodiscard]] bool IsBlank() const;
+  void ZeroMetadata();
+  Status Create(const format::GeometryWish& wish);
+  Status Check(const format::GeometryWish& wish);
+  void WriteSuperblock(bool clean);
+
+  std::unique_ptr<nvm::Pool> pool_;
+  nvm::Writer nvm_;
+  format::Superblock superblock_{};
+  int copy_ = 1;  // the copy that counts
+};
+
+}  // namespace erda::server

@@ -1,0 +1,305 @@
+#include "server/shard.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+
+namespace erda::server {
+
+using fabric::Access;
+using fabric::Completion;
+using fabric::OpKind;
+using format::Counter;
+using format::Reply;
+using format::Request;
+using format::RequestOp;
+
+namespace {
+
+// Reservations looked at in one Tidy.
+constexpr size_t kSweepStep = 64;
+
+}  // namespace
+
+// --- Setting up
+
+Result<PoolRegions> PoolRegions::Register(fabric::Fabric& fabric, const nvm::Pool& pool) {
+  auto readable = fabric.Register(pool.view(), Access::kRemoteRead);
+  if (!readable.ok()) return readable.status();
+  auto writable = fabric.Register(pool.view(), Access::kRemoteReadWrite);
+  if (!writable.ok()) return writable.status();
+  return PoolRegions{*std::move(readable), *std::move(writable)};
+}
+
+Result<std::unique_ptr<Shard>> Shard::Create(FormattedPool& pool, uint32_t number, fabric::Fabric& fabric,
+                                             const PoolRegions& pool_regions, fabric::CompletionQueue& queue,
+                                             const ShardOptions& options) {
+  auto control = SharedMemory::Create("erda-control", format::ControlBytes(pool.geometry().heads_per_shard),
+                                      SharedMemory::Writers::kOwner);
+  if (!control.ok()) return control.status();
+  std::unique_ptr<Shard> shard(new Shard(pool, number, fabric, pool_regions, queue, options, *std::move(control)));
+  if (auto status = shard->Prepare(); !status.ok()) return status;
+  return shard;
+}
+
+Shard::Shard(FormattedPool& pool, uint32_t number, fabric::Fabric& fabric, const PoolRegions& pool_regions,
+             fabric::CompletionQueue& queue, const ShardOptions& options, SharedMemory control)
+    : pool_(pool),
+      geometry_(pool.geometry()),
+      number_(number),
+      fabric_(fabric),
+      pool_regions_(pool_regions),
+      queue_(queue),
+      options_(options),
+      nvm_(pool.pool()),
+      control_(std::move(control)),
+      counters_(control_.bytes()) {}
+
+Shard::~Shard() = default;
+
+Status Shard::Prepare() {
+  const VersionsOptions options{options_.flush_method, options_.reservations_per_client};
+  versions_ = std::make_unique<Versions>(nvm_, geometry_, pool_.seed(), number_, control_.bytes(), options);
+  if (auto status = versions_->Open(); !status.ok()) return status;
+
+  auto region = fabric_.Register(control_.view(), Access::kRemoteRead);
+  if (!region.ok()) return region.status();
+  control_region_ = *std::move(region);
+  return {};
+}
+
+void Shard::Close() {
+  for (auto& session : sessions_) {
+    if (session) Doom(*session, false);
+  }
+  EndDoomed();
+  versions_->Close();
+}
+
+// --- Sessions
+
+format::HelloReply Shard::Refusal(Code code, std::string_view message) {
+  format::HelloReply reply{};
+  reply.magic = format::kHelloMagic;
+  reply.protocol_version = format::kProtocolVersion;
+  reply.code = static_cast<uint8_t>(code);
+  const size_t n = std::min(message.size(), reply.message.size() - 1);
+  std::copy_n(message.begin(), n, reply.message.begin());
+  return reply;
+}
+
+void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello) {
+  const Status status = Accept(*incoming, hello);
+  if (status.ok()) return;
+  counters_.Add(Counter::kRefused);
+  incoming->Reject(BytesOf(Refusal(status.code(), status.message())));
+}
+
+Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRequest& hello) {
+  const auto free = std::find(sessions_.begin(), sessions_.end(), nullptr);
+  const auto id = static_cast<SessionId>(free - sessions_.begin());
+  if (id >= options_.max_clients) {
+    return Status(Code::kResourceExhausted,
+                  "the server takes " + std::to_string(options_.max_clients) + " clients, and has as many");
+  }
+  if (free == sessions_.end()) sessions_.emplace_back();
+
+  auto session = std::make_unique<Session>();
+  session->id = id;
+  session->slots = std::clamp(hello.slots, 1U, std::min(options_.slots_per_client, format::kSlotsMax));
+  session->writable = true;
+  auto memory = SharedMemory::Create("erda-requests", uint64_t{session->slots} * options_.slot_bytes);
+  if (!memory.ok()) return memory.status();
+  session->request_memory = *std::move(memory);
+  session->reply_memory.resize(session->slots * sizeof(Reply));
+  auto request_region = fabric_.Register(session->request_memory.view(), Access::kRemoteReadWrite);
+  if (!request_region.ok()) return request_region.status();
+  session->request_region = *std::move(request_region);
+  auto reply_region = fabric_.Register(MemoryView{session->reply_memory, -1, -1}, Access::kLocal);
+  if (!reply_region.ok()) return reply_region.status();
+  session->reply_region = *std::move(reply_region);
+  return session;
+}
+
+Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hello) {
+  auto made = MakeSession(hello);
+  if (!made.ok()) return made.status();
+  Session& session = **made;
+
+  format::HelloReply reply{};
+  reply.magic = format::kHelloMagic;
+  reply.protocol_version = format::kProtocolVersion;
+  reply.flush_method = static_cast<uint8_t>(options_.flush_method);
+  reply.pool_uuid = pool_.superblock().uuid;
+  reply.server_id = options_.server_id;
+  reply.slots = session.slots;
+  reply.slot_bytes = options_.slot_bytes;
+  reply.durability = static_cast<uint8_t>(pool_.pool().durability());
+  reply.pool_writable = session.writable ? 1 : 0;
+  reply.geometry = geometry_;
+
+  std::vector<fabric::Region*> offer = {pool_regions_.readable.get(), control_region_.get(),
+                                        session.request_region.get()};
+  if (session.writable) offer.push_back(pool_regions_.writable.get());
+  const fabric::ChannelOptions options{&queue_, offer, BytesOf(reply), session.slots};
+  auto channel = incoming.Accept(options);
+  if (!channel.ok()) return channel.status();
+  session.channel = *std::move(channel);
+  session.channel->user = &session;
+  session.request_memory.DropDescriptors();  // handed over: each session keeps one descriptor, its channel's
+  const auto offered = session.channel->peer_regions();
+  if (offered.empty() || offered[format::kReplyRegion].size < session.slots * sizeof(Reply)) {
+    return {Code::kInvalidArgument, "the client offered no memory for replies"};
+  }
+  sessions_[session.id] = *std::move(made);
+  counters_.Add(Counter::kClients);
+  return {};
+}
+
+// The channel is not destroyed at once: completions of it may stand further down in the batch at hand.
+void Shard::Doom(Session& session, bool violated) {
+  if (session.doomed) return;
+  session.doomed = true;
+  if (violated) counters_.Add(Counter::kViolations);
+  doomed_.push_back(session.id);
+}
+
+void Shard::EndDoomed() {
+  if (doomed_.empty()) return;
+  for (const SessionId id : doomed_) EndSession(id);
+  doomed_.clear();
+  versions_->PublishGauges();
+}
+
+void Shard::EndSession(SessionId id) {
+  sessions_[id]->channel.reset();  // the fence: nothing of it arrives from here on
+  versions_->EndSession(id);
+  sessions_[id].reset();
+  counters_.Set(Counter::kClients, counters_.Get(Counter::kClients) - 1);
+}
+
+// --- Requests
+
+size_t Shard::Poll() {
+  const size_t n = queue_.Poll(completions_);
+  for (size_t i = 0; i < n; ++i) Handle(completions_[i]);
+  if (n == 0) return 0;
+  versions_->PublishGauges();  // before the answers: who has one finds itself counted
+  PostReplies();
+  EndDoomed();
+  return n;
+}
+
+size_t Shard::Tidy() {
+  if (versions_->in_flight() == 0) return 0;
+  const size_t settled = versions_->Sweep(kSweepStep);
+  if (settled > 0) versions_->PublishGauges();
+  return settled;
+}
+
+void Shard::Handle(const Completion& completion) {
+  auto& session = *static_cast<Session*>(completion.channel->user);
+  if (session.doomed) return;
+  switch (completion.kind) {
+    case OpKind::kReceiveImm:
+      if (completion.imm >= session.slots || !Serve(session, completion.imm)) Doom(session, true);
+      return;
+    case OpKind::kReceive:  // nothing in the protocol is sent
+      Doom(session, true);
+      return;
+    case OpKind::kClosed:
+      Doom(session, false);
+      return;
+    default:  // a reply that could not be sent: kClosed follows
+      return;
+  }
+}
+
+bool Shard::Serve(Session& session, uint32_t slot) {
+  const auto bytes = session.request_memory.bytes().subspan(uint64_t{slot} * options_.slot_bytes, options_.slot_bytes);
+  const auto request = LoadAs<Request>(bytes);  // a private copy: the client can still write to the slot
+  Outcome outcome;
+  if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
+    const auto committed = versions_->Commit(request.key_hash, request.head, format::LogAddress(request.address),
+                                             request.version, session.id);
+    if (!committed) return false;
+    outcome = *committed;
+  } else if (!ServeKeyed(session, request, bytes, &outcome)) {
+    return false;
+  }
+  if (outcome.code != Code::kOk && outcome.code != Code::kNotFound) counters_.Add(Counter::kRefused);
+  Answer(session, slot, request.id, outcome);
+  return true;
+}
+
+bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::byte> slot, Outcome* outcome) {
+  if (request.key_size == 0 || request.key_size > format::kKeyBytesMax) return false;
+  if (request.ack > static_cast<uint8_t>(Ack::kPersisted)) return false;
+  std::array<char, format::kKeyBytesMax> key_copy;
+  std::memcpy(key_copy.data(), slot.data() + sizeof(Request), request.key_size);
+  const std::string_view key(key_copy.data(), request.key_size);
+  const uint64_t key_hash = HashKey(key);
+  if (geometry_.ShardOf(key_hash) != number_) return false;
+  const Ack ack{request.ack};
+
+  switch (RequestOp{request.op}) {
+    case RequestOp::kPutInline: {
+      const uint64_t value_at = format::InlineValueOffset(request.key_size);
+      if (value_at + request.value_size > slot.size()) return false;
+      if (request.value_size > format::ValueBytesMax(geometry_, request.key_size)) return false;
+      *outcome = versions_->PutInline(key, key_hash, slot.subspan(value_at, request.value_size), ack);
+      return true;
+    }
+    case RequestOp::kReserve:
+      if (!session.writable || request.value_size > format::ValueBytesMax(geometry_, request.key_size)) return false;
+      *outcome = versions_->Reserve(key, key_hash, request.value_size, ack, session.id);
+      return true;
+    case RequestOp::kDelete:
+      *outcome = versions_->Delete(key, key_hash);
+      return true;
+    case RequestOp::kReport:
+      versions_->Report(key, key_hash);
+      return true;
+    case RequestOp::kCommit:
+      break;
+  }
+  return false;
+}
+
+void Shard::Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& outcome) {
+  Reply reply{};
+  reply.id = id;
+  reply.code = static_cast<uint8_t>(outcome.code);
+  reply.reason = static_cast<uint8_t>(outcome.reason);
+  reply.address = outcome.address.raw();
+  reply.head = outcome.head;
+  reply.limit = options_.reservations_per_client;
+  reply.header = outcome.header;
+  // The slot's last reply has arrived, or the client could not have sent another request in it.
+  const std::span<std::byte> local = std::span(session.reply_memory).subspan(slot * sizeof(Reply), sizeof(Reply));
+  std::memcpy(local.data(), &reply, sizeof(reply));
+  if (session.replies.empty()) answered_.push_back(&session);
+  fabric::WorkRequest work;
+  work.kind = OpKind::kWriteImm;
+  work.signaled = false;
+  work.imm = slot;
+  work.local = local;
+  work.remote = {format::kReplyRegion, slot * sizeof(Reply)};
+  session.replies.push_back(work);
+}
+
+void Shard::PostReplies() {
+  while (!answered_.empty()) {
+    Session* session = answered_.back();
+    answered_.pop_back();
+    const Status status = session->channel->Post(session->replies);
+    session->replies.clear();
+    // No room: the client asked more at once than its slots allow, or does not take its replies. A failed channel says
+    // so by a completion of its own.
+    if (status.code() == Code::kResourceExhausted) Doom(*session, true);
+  }
+}
+
+}  // namespace erda::server

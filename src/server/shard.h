@@ -1,0 +1,116 @@
+// One shard: a state machine that serves its clients' requests from its completion queue. It owns no thread and reads
+// no clock: ServerThreads drive it in production, a seeded loop in tests.
+//
+// Every length, number and address in a request is checked here, from a private copy, before anything is done. A client
+// that breaks the protocol loses its channel, and nobody else notices.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "format/messages.h"
+#include "nvm/writer.h"
+#include "server/formatted_pool.h"
+#include "server/versions.h"
+
+namespace erda::server {
+
+struct ShardOptions {
+  uint32_t max_clients = 1024;
+  uint32_t slots_per_client = format::kSlotsMax;
+  uint32_t slot_bytes = 16384;
+  uint32_t reservations_per_client = 1024;
+  format::FlushMethod flush_method = format::FlushMethod::kNone;
+  uint64_t server_id = 0;
+};
+
+// The pool as a fabric knows it: registered once, offered by all shards.
+struct PoolRegions {
+  std::unique_ptr<fabric::Region> readable;
+  std::unique_ptr<fabric::Region> writable;
+  static Result<PoolRegions> Register(fabric::Fabric& fabric, const nvm::Pool& pool);
+};
+
+class Shard {
+ public:
+  // One queue on one fabric. All that is passed in outlives the shard.
+  static Result<std::unique_ptr<Shard>> Create(FormattedPool& pool, uint32_t number, fabric::Fabric& fabric,
+                                               const PoolRegions& pool_regions, fabric::CompletionQueue& queue,
+                                               const ShardOptions& options);
+  ~Shard();
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
+  // A peer that asked for this shard: becomes a session, or is refused with a message.
+  void Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello);
+
+  // Serves what has arrived; how much that was.
+  size_t Poll();
+  // For idle moments: settles what arrived without a commit; how much that was.
+  size_t Tidy();
+  [[nodiscard]] size_t in_flight() const { return versions_->in_flight(); }
+  // Ends all sessions, settles or takes back what is in flight, leaves the pool as a clean close wants it.
+  void Close();
+
+  [[nodiscard]] uint32_t number() const { return number_; }
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  void CountSleep() { counters_.Add(format::Counter::kSleeps); }
+  [[nodiscard]] const Versions& versions() const { return *versions_; }
+
+  // Writes a HelloReply that refuses, into private data for Reject.
+  static format::HelloReply Refusal(Code code, std::string_view message);
+
+ private:
+  struct Session {
+    SessionId id = 0;
+    uint32_t slots = 0;
+    bool writable = false;
+    SharedMemory request_memory;
+    std::vector<std::byte> reply_memory;  // where replies wait until they are sent; slot by slot
+    std::unique_ptr<fabric::Region> request_region;
+    std::unique_ptr<fabric::Region> reply_region;
+    std::unique_ptr<fabric::Channel> channel;  // last, so that it goes first: it uses the regions
+    std::vector<fabric::WorkRequest> replies;  // of this Poll, not posted yet
+    bool doomed = false;                       // to be ended after this Poll; what it still says is not heard
+  };
+
+  Shard(FormattedPool& pool, uint32_t number, fabric::Fabric& fabric, const PoolRegions& pool_regions,
+        fabric::CompletionQueue& queue, const ShardOptions& options, SharedMemory control);
+  Status Prepare();
+
+  [[nodiscard]] Result<std::unique_ptr<Session>> MakeSession(const format::HelloRequest& hello);
+  Status Accept(fabric::Incoming& incoming, const format::HelloRequest& hello);
+  void Doom(Session& session, bool violated);
+  void EndDoomed();
+  void EndSession(SessionId id);
+
+  void Handle(const fabric::Completion& completion);
+  // False if the request breaks the protocol.
+  bool Serve(Session& session, uint32_t slot);
+  bool ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome);
+  void Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& outcome);
+  void PostReplies();
+
+  FormattedPool& pool_;
+  const format::Geometry& geometry_;
+  const uint32_t number_;
+  fabric::Fabric& fabric_;
+  const PoolRegions& pool_regions_;
+  fabric::CompletionQueue& queue_;
+  const ShardOptions options_;
+
+  nvm::Writer nvm_;
+  SharedMemory control_;
+  Counters counters_;
+  std::unique_ptr<Versions> versions_;
+  std::unique_ptr<fabric::Region> control_region_;
+  std::vector<std::unique_ptr<Session>> sessions_;  // by session id; null where free
+  std::vector<Session*> answered_;                  // sessions with replies to post
+  std::vector<SessionId> doomed_;
+  std::array<fabric::Completion, 64> completions_;
+};
+
+}  // namespace erda::server

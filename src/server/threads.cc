@@ -1,0 +1,145 @@
+#include "server/threads.h"
+
+#include <pthread.h>
+
+#include <system_error>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/relax.h"
+
+namespace erda::server {
+
+namespace {
+
+// How long a shard with reservations in flight sleeps before it looks whether they have arrived: at first, and at most.
+constexpr Nanoseconds kTidyFirst = std::chrono::milliseconds(5);
+constexpr Nanoseconds kTidyLast = std::chrono::seconds(1);
+constexpr std::chrono::hours kForever{1};
+
+template <class Body>
+Status StartThread(const std::string& name, Body&& body, std::thread* thread) {
+  try {
+    *thread = std::thread(std::forward<Body>(body));
+  } catch (const std::system_error& error) {
+    return {Code::kResourceExhausted, "cannot start thread " + name + ": " + error.what()};
+  }
+  pthread_setname_np(thread->native_handle(), name.c_str());
+  return {};
+}
+
+}  // namespace
+
+// --- ShardThread
+
+ShardThread::ShardThread(std::unique_ptr<fabric::CompletionQueue> queue, std::chrono::nanoseconds spin)
+    : queue_(std::move(queue)), spin_(spin) {}
+
+ShardThread::~ShardThread() { Stop(); }
+
+Status ShardThread::Start() {
+  return StartThread(
+      "erda-shard" + std::to_string(shard_->number()), [this] { Run(); }, &thread_);
+}
+
+void ShardThread::Stop() {
+  stop_.store(true, std::memory_order_release);  // pairs with the acquire in Run
+  queue_->Wake();
+  if (thread_.joinable()) thread_.join();
+  newcomers_.clear();  // refused
+}
+
+void ShardThread::Admit(Newcomer newcomer) {
+  {
+    const std::scoped_lock lock(mutex_);
+    newcomers_.push_back(std::move(newcomer));
+  }
+  has_newcomers_.store(true, std::memory_order_release);  // pairs with the exchange in AdmitNewcomers
+  queue_->Wake();
+}
+
+void ShardThread::Run() {
+  Relax relax;
+  Nanoseconds tidy_after = kTidyFirst;
+  Nanoseconds busy_at = SteadyClock::Instance().Now();
+  while (!stop_.load(std::memory_order_acquire)) {
+    size_t served = shard_->Poll();
+    served += AdmitNewcomers();
+    if (served > 0) {
+      busy_at = SteadyClock::Instance().Now();
+      tidy_after = kTidyFirst;
+      relax.Reset();
+
+      continue;
+    }
+    if (SteadyClock::Instance().Now() - busy_at < spin_) {
+      relax.Step();
+      continue;
+    }
+    // What does not arrive is looked at ever more rarely: each look is a checksum of the whole value.
+    tidy_after = shard_->Tidy() > 0 ? kTidyFirst : std::min(2 * tidy_after, kTidyLast);
+    shard_->CountSleep();
+    queue_->Wait(shard_->in_flight() > 0 ? tidy_after : Nanoseconds(kForever));
+
+    busy_at = SteadyClock::Instance().Now();
+  }
+}
+
+size_t ShardThread::AdmitNewcomers() {
+  if (!has_newcomers_.load(std::memory_order_relaxed)) return 0;
+  if (!has_newcomers_.exchange(false, std::memory_order_acquire)) return 0;
+  std::deque<Newcomer> newcomers;
+  {
+    const std::scoped_lock lock(mutex_);
+    newcomers.swap(newcomers_);
+  }
+  for (Newcomer& newcomer : newcomers) shard_->Admit(std::move(newcomer.incoming), newcomer.hello);
+  return newcomers.size();
+}
+
+// --- Doorman
+
+Doorman::Doorman(std::unique_ptr<fabric::Listener> listener, std::vector<std::unique_ptr<ShardThread>>& shards)
+    : listener_(std::move(listener)), shards_(shards) {}
+
+Doorman::~Doorman() { Stop(); }
+
+Status Doorman::Start() {
+  return StartThread(
+      "erda-doorman", [this] { Run(); }, &thread_);
+}
+
+void Doorman::Stop() {
+  stop_.store(true, std::memory_order_release);  // pairs with the acquire in Run
+  listener_->Wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Doorman::Run() {
+  while (!stop_.load(std::memory_order_acquire)) {
+    while (auto incoming = listener_->Poll()) Receive(std::move(incoming));
+    listener_->Wait(kForever);
+  }
+}
+
+void Doorman::Receive(std::unique_ptr<fabric::Incoming> incoming) {
+  const auto refuse = [&](Code code, const std::string& message) {
+    incoming->Reject(BytesOf(Shard::Refusal(code, message)));
+  };
+  if (incoming->peer_data().size() < sizeof(format::HelloRequest)) {
+    return refuse(Code::kInvalidArgument, "this is an Erda server, and that was no Erda client");
+  }
+  const auto hello = LoadAs<format::HelloRequest>(incoming->peer_data());
+  if (hello.magic != format::kHelloMagic) {
+    return refuse(Code::kInvalidArgument, "this is an Erda server, and that was no Erda client");
+  }
+  if (hello.protocol_version != format::kProtocolVersion) {
+    return refuse(Code::kInvalidArgument, "the server speaks protocol version " +
+                                              std::to_string(format::kProtocolVersion) + ", the client " +
+                                              std::to_string(hello.protocol_version));
+  }
+  if (hello.shard >= shards_.size()) return refuse(Code::kInvalidArgument, "there is no such shard");
+  shards_[hello.shard]->Admit({std::move(incoming), hello});
+}
+
+}  // namespace erda::server

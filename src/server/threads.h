@@ -1,0 +1,80 @@
+// The threads of a server: one for each shard, one for each address that it listens on. They own the loop and the
+// clock; what happens in a step is the shard's business.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "server/shard.h"
+
+namespace erda::server {
+
+struct Newcomer {
+  std::unique_ptr<fabric::Incoming> incoming;
+  format::HelloRequest hello{};
+};
+
+// A shard, its queue, its thread, and the clients that wait to be admitted by it.
+class ShardThread {
+ public:
+  // spin: how long it looks for work before it sleeps.
+  ShardThread(std::unique_ptr<fabric::CompletionQueue> queue, std::chrono::nanoseconds spin);
+  ShardThread(const ShardThread&) = delete;
+  ShardThread& operator=(const ShardThread&) = delete;
+  ~ShardThread();
+
+  fabric::CompletionQueue& queue() { return *queue_; }
+  void set_shard(std::unique_ptr<Shard> shard) { shard_ = std::move(shard); }
+  [[nodiscard]] const Shard& shard() const { return *shard_; }
+
+  Status Start();
+  void Stop();
+  // REQUIRES: stopped.
+  void Close() { shard_->Close(); }
+  // From any thread.
+  void Admit(Newcomer newcomer);
+
+ private:
+  void Run();
+  size_t AdmitNewcomers();
+
+  std::unique_ptr<fabric::CompletionQueue> queue_;
+  const std::chrono::nanoseconds spin_;
+  std::unique_ptr<Shard> shard_;
+  std::thread thread_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> has_newcomers_{false};
+  std::mutex mutex_;  // connecting is not the hot path
+  std::deque<Newcomer> newcomers_;
+};
+
+// A listening address and the thread that hears it: checks who asks, and sends them to their shard.
+class Doorman {
+ public:
+  Doorman(std::unique_ptr<fabric::Listener> listener, std::vector<std::unique_ptr<ShardThread>>& shards);
+  Doorman(const Doorman&) = delete;
+  Doorman& operator=(const Doorman&) = delete;
+  ~Doorman();
+
+  [[nodiscard]] const std::string& address() const { return listener_->address(); }
+  Status Start();
+  void Stop();
+
+ private:
+  void Run();
+  void Receive(std::unique_ptr<fabric::Incoming> incoming);
+
+  std::unique_ptr<fabric::Listener> listener_;
+  std::vector<std::unique_ptr<ShardThread>>& shards_;
+  std::thread thread_;
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace erda::server

@@ -1,0 +1,455 @@
+#include "server/versions.h"
+
+#include <array>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "format/superblock.h"
+
+namespace erda::server {
+
+using format::Counter;
+using format::EntryWord;
+using format::IndexEntry;
+using format::ObjectHeader;
+using format::ObjectKind;
+using format::ObjectState;
+using format::ObjectView;
+using format::Reason;
+
+namespace {
+
+// A shard writes its version limit once for so many versions.
+constexpr uint64_t kVersionStride = 1 << 20;
+// Reservations that are looked at when one more is made by a session that has half of what it may have, or all.
+constexpr size_t kSweepPerReserve = 4;
+constexpr size_t kSweepAtLimit = 64;
+
+uint64_t* DisplacementsIn(std::span<std::byte> control) {
+  return reinterpret_cast<uint64_t*>(control.data() + offsetof(format::ControlBlock, displacements));
+}
+
+uint64_t SpaceOf(const ObjectHeader& header) { return format::ObjectSpace(header.key_size, header.value_size); }
+
+}  // namespace
+
+Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
+                   std::span<std::byte> control, VersionsOptions options)
+    : nvm_(nvm),
+      geometry_(geometry),
+      shard_(shard),
+      options_(options),
+      counters_(control),
+      index_(nvm, geometry, shard, DisplacementsIn(control)),
+      log_(nvm, geometry, pool_seed, shard, control) {}
+
+// --- Opening and closing
+
+Status Versions::Open() {
+  const auto record = LoadAs<format::ShardRecord>(nvm_.Bytes(RecordOffset(), sizeof(format::ShardRecord)));
+  if (record.keys > index_.size()) return {Code::kCorruption, "the record of a shard is damaged"};
+  index_.Open(record.keys);
+  version_limit_ = record.version_limit;
+  next_version_ = std::max<uint64_t>(version_limit_, 1);
+  if (auto status = log_.Open(version_limit_); !status.ok()) return status;
+  PublishGauges();
+  return {};
+}
+
+void Versions::Close() {
+  for (SessionId session = 0; session < session_reservations_.size(); ++session) EndSession(session);
+  log_.Close();
+  nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), index_.used());
+  nvm_.Persist(RecordOffset(), sizeof(format::ShardRecord));
+  PublishGauges();
+}
+
+uint64_t Versions::NextVersion() {
+  if (next_version_ >= version_limit_) {
+    version_limit_ = next_version_ + kVersionStride;
+    const uint64_t at = RecordOffset() + offsetof(format::ShardRecord, version_limit);
+    nvm_.Store64(at, version_limit_);
+    nvm_.Persist(at, sizeof(uint64_t));
+  }
+  return next_version_++;
+}
+
+// --- Finding
+
+std::optional<index::Slot> Versions::Locate(std::string_view key, uint64_t key_hash) const {
+  return index_.Find(key_hash, [&](const IndexEntry& entry) {
+    const auto bytes = log_.BytesAt(entry.entry_meta().head(), entry.entry_word().new_address());
+    if (bytes.size() < format::ChecksumOffset(key.size())) return false;
+    const auto header = LoadAs<ObjectHeader>(bytes);
+    return header.key_hash == key_hash && header.key_size == key.size() &&
+           AsString(bytes.subspan(format::KeyOffset(), key.size())) == key;
+  });
+}
+
+// An entry with the key's tag whose newest version has lost its header or key.
+std::optional<index::Slot> Versions::FindDamaged(uint64_t key_hash) const {
+  return index_.Find(key_hash, [&](const IndexEntry& entry) {
+    return log_.Inspect(entry.entry_meta().head(), entry.entry_word().new_address()).state == ObjectState::kNothing;
+  });
+}
+
+uint64_t Versions::VersionAt(uint32_t head, Address address) const {
+  const auto bytes = log_.BytesAt(head, address);
+  return bytes.size() < sizeof(ObjectHeader) ? 0 : LoadAs<ObjectHeader>(bytes).version;
+}
+
+format::LogAddress Versions::Previous(uint32_t head, const ObjectView& view) const {
+  const Address previous(view.header.previous);
+  const ObjectView older = log_.Inspect(head, previous);
+  const bool same_key = older.state != ObjectState::kNothing && older.key == view.key;
+  return same_key && older.header.version < view.header.version ? previous : format::kNoAddress;
+}
+
+// --- Settling
+
+bool Versions::MakePersistentIfWhole(uint32_t head, Address address) {
+  const ObjectView view = log_.Inspect(head, address);
+  if (view.state != ObjectState::kWhole) return false;
+  nvm_.Persist(log_.OffsetOf(head, address), SpaceOf(view.header));
+  return true;
+}
+
+// (I2) The object is persistent by now. So is the entry, if only the settled bit is new; otherwise the entry becomes
+// persistent without the bit first: a reader who sees the bit may return the version, and a power cut must not take it
+// back. The bit itself may be lost: recovery verifies what is not settled.
+void Versions::StoreSettled(Slot slot, EntryWord word) {
+  if (index_.WordAt(slot).Unsettled() != word.Unsettled()) index_.StoreWord(slot, word.Unsettled());
+  index_.StoreWordLazily(slot, word.Settled());
+}
+
+void Versions::SettleCurrent(Slot slot, uint64_t key_hash) {
+  const IndexEntry entry = index_.At(slot);
+  const EntryWord word = entry.entry_word();
+  const uint32_t head = entry.entry_meta().head();
+  if (word.settled() || !MakePersistentIfWhole(head, word.new_address())) return;
+  StoreSettled(slot, word);
+  MarkSettled(key_hash, head, word.new_address());
+}
+
+void Versions::MarkSettled(uint64_t key_hash, uint32_t head, Address address) {
+  const InFlight::Id id = in_flight_.Find(key_hash, head, address);
+  if (id == InFlight::kNone || in_flight_.At(id).settled) return;
+  in_flight_.At(id).settled = true;
+  log_.EndFlight(head, address);
+  counters_.Add(Counter::kSettled);
+  if (!in_flight_.At(id).awaits_commit) Finish(id);
+}
+
+void Versions::Finish(InFlight::Id id) {
+  const Reservation& reservation = in_flight_.At(id);
+  if (!reservation.settled) log_.EndFlight(reservation.head, reservation.address);
+  --session_reservations_[reservation.session];
+  in_flight_.Remove(id);
+}
+
+// --- Publishing
+
+Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, NewVersion* version) {
+  version->head = geometry_.HeadOf(key_hash);
+  version->existing = Locate(key, key_hash);
+  // What cannot be told to be this key's, since it is damaged, makes way: a put repairs.
+  if (!version->existing) {
+    if (const auto damaged = FindDamaged(key_hash)) index_.Free(*damaged);
+  }
+  if (version->existing) {
+    version->slot = *version->existing;
+  } else {
+    auto slot = index_.MakeRoom(key_hash);
+    if (!slot.ok()) return {Code::kResourceExhausted, Reason::kIndexFull, {}, 0, {}};
+    version->slot = *slot;
+  }
+  const uint64_t number = NextVersion();
+  auto space = log_.Reserve(version->head, format::ObjectSpace(key.size(), value_size), number);
+  if (!space.ok()) return {Code::kResourceExhausted, Reason::kLogFull, {}, 0, {}};
+  version->space = *space;
+  if (version->existing) SettleCurrent(version->slot, key_hash);
+
+  ObjectHeader& header = version->header;
+  header.key_size = static_cast<uint16_t>(key.size());
+  header.kind = static_cast<uint8_t>(ObjectKind::kValue);
+  header.flags = ack == Ack::kPersisted ? ObjectHeader::kPersistedFlag : 0;
+  header.value_size = value_size;
+  header.previous = version->existing ? index_.WordAt(version->slot).new_address().raw() : 0;
+  header.version = number;
+  header.key_hash = key_hash;
+  header.header_crc = format::HeaderCrc(log_.PlaceOf(version->head, version->space.address), header, key);
+  return {Code::kOk, Reason::kNone, version->space.address, version->head, header};
+}
+
+// (I3) is up to the caller: it makes persistent what this writes, with what it writes itself.
+void Versions::WriteHeaderAndKey(const NewVersion& version, std::string_view key, const uint32_t* checksum) {
+  std::array<std::byte, format::ValueOffset(format::kKeyBytesMax)> buffer;
+  std::memcpy(buffer.data(), &version.header, sizeof(ObjectHeader));
+  std::memcpy(buffer.data() + format::KeyOffset(), key.data(), key.size());
+  size_t size = format::ChecksumOffset(key.size());
+  if (checksum != nullptr) {
+    std::memcpy(buffer.data() + size, checksum, sizeof(*checksum));
+    size += sizeof(*checksum);
+  }
+  nvm_.Write(version.space.offset, std::span(buffer).first(size));
+}
+
+// The entry names the new version, unsettled, persistently.
+void Versions::Publish(const NewVersion& version) {
+  const uint64_t bytes = SpaceOf(version.header);
+  if (version.existing) {
+    index_.StoreSizeHint(version.slot, bytes);
+    index_.StoreWord(version.slot, index_.WordAt(version.slot).Published(version.space.address));
+  } else {
+    const EntryWord word = EntryWord().Published(version.space.address);
+    index_.Insert(version.slot, version.header.key_hash, version.head, bytes, word);
+  }
+}
+
+Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack) {
+  NewVersion version;
+  Outcome outcome = Prepare(key, key_hash, static_cast<uint32_t>(value.size()), ack, &version);
+  if (outcome.code != Code::kOk) return outcome;
+  // The value may lie in memory that the client can write to: the checksum is taken of the copy in the pool.
+  const uint64_t value_at = version.space.offset + format::ValueOffset(key.size());
+  nvm_.Write(value_at, value);
+  const uint32_t checksum = format::ObjectChecksum(log_.PlaceOf(version.head, version.space.address), version.header,
+                                                   nvm_.Bytes(value_at, value.size()));
+  WriteHeaderAndKey(version, key, &checksum);
+  nvm_.Persist(version.space.offset, SpaceOf(version.header));
+  Publish(version);
+  StoreSettled(version.slot, index_.WordAt(version.slot));
+  counters_.Add(Counter::kPutsInline);
+  return outcome;
+}
+
+Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session) {
+  if (session >= session_reservations_.size()) session_reservations_.resize(session + 1);
+  // In time, and a few at a time, more than a put adds: no request waits for many checksums.
+  const uint32_t reserved = session_reservations_[session];
+  if (reserved >= options_.reservations_per_session) {
+    Sweep(kSweepAtLimit);
+  } else if (reserved >= options_.reservations_per_session / 2) {
+    Sweep(kSweepPerReserve);
+  }
+  if (session_reservations_[session] >= options_.reservations_per_session) {
+    return {Code::kResourceExhausted, Reason::kTooManyReservations, {}, 0, {}};
+  }
+  NewVersion version;
+  Outcome outcome = Prepare(key, key_hash, value_size, ack, &version);
+  if (outcome.code != Code::kOk) return outcome;
+  WriteHeaderAndKey(version, key, nullptr);
+  nvm_.Persist(version.space.offset, format::ChecksumOffset(key.size()));
+  Publish(version);
+
+  Reservation reservation;
+  reservation.key_hash = key_hash;
+  reservation.version = version.header.version;
+  reservation.address = version.space.address;
+  reservation.head = version.head;
+  reservation.bytes = SpaceOf(version.header);
+  reservation.session = session;
+  reservation.awaits_commit = ack == Ack::kPersisted && options_.flush_method == format::FlushMethod::kServerFlush;
+  in_flight_.Add(reservation);
+  ++session_reservations_[session];
+  log_.BeginFlight(version.head, version.space.address);
+  counters_.Add(Counter::kPutsReserved);
+  return outcome;
+}
+
+// --- Commit
+
+std::optional<Outcome> Versions::Commit(uint64_t key_hash, uint32_t head, Address address, uint64_t version,
+                                        SessionId session) {
+  const InFlight::Id id = in_flight_.Find(key_hash, head, address);
+  if (id == InFlight::kNone) return std::nullopt;
+  const Reservation& reservation = in_flight_.At(id);
+  if (reservation.session != session || reservation.version != version || !reservation.awaits_commit)
+    return std::nullopt;
+  counters_.Add(Counter::kCommits);
+  if (!reservation.settled) {
+    if (!MakePersistentIfWhole(head, address)) return Outcome{Code::kCorruption, Reason::kNotWhole, address, head, {}};
+    counters_.Add(Counter::kSettled);
+    if (!CommitWhole(reservation)) return Outcome{Code::kCorruption, Reason::kDamaged, address, head, {}};
+  }
+  Finish(id);
+  return Outcome{Code::kOk, Reason::kNone, address, head, {}};
+}
+
+// The version is whole and persistent: it becomes the new one, or the old one, if it is newer than what stands there.
+// The key has an entry, since an entry goes only with its last reservation or by a delete; false if it cannot be found,
+// which means damage.
+bool Versions::CommitWhole(const Reservation& r) {
+  if (r.superseded) return true;  // (I4)
+  const auto slot = Locate(log_.Inspect(r.head, r.address).key, r.key_hash);
+  if (!slot) return false;
+  const EntryWord word = index_.WordAt(*slot);
+  if (word.new_address() == r.address) {
+    StoreSettled(*slot, word);
+  } else if (r.version > VersionAt(r.head, word.new_address())) {
+    StoreSettled(*slot, word.Published(r.address));
+  } else if (word.old_address().none() || r.version > VersionAt(r.head, word.old_address())) {
+    index_.StoreWord(*slot, word.WithOld(r.address));
+  }
+  return true;
+}
+
+size_t Versions::Sweep(size_t limit) {
+  size_t settled = 0;
+  in_flight_.ForSome(limit, [&](InFlight::Id id, Reservation& reservation) {
+    if (reservation.settled || !MakePersistentIfWhole(reservation.head, reservation.address)) return;
+    if (!CommitWhole(reservation)) return;
+    ++settled;
+    counters_.Add(Counter::kSettled);
+    if (reservation.awaits_commit) {
+      reservation.settled = true;
+      log_.EndFlight(reservation.head, reservation.address);
+    } else {
+      Finish(id);
+    }
+  });
+  return settled;
+}
+
+// --- Taking back
+
+void Versions::EndSession(SessionId session) {
+  if (session >= session_reservations_.size()) return;
+  // First what is whole: a later version that is not would otherwise be taken back past it.
+  in_flight_.ForEach([&](InFlight::Id id, Reservation& reservation) {
+    if (reservation.session != session || reservation.settled) return;
+    if (!MakePersistentIfWhole(reservation.head, reservation.address)) return;
+    if (CommitWhole(reservation)) counters_.Add(Counter::kSettled);
+    Finish(id);
+  });
+  in_flight_.ForEach([&](InFlight::Id id, Reservation& reservation) {
+    if (reservation.session != session) return;
+    const Reservation gone = reservation;
+    // Not in flight any more before it is taken back: it may not arrive.
+    --session_reservations_[session];
+    in_flight_.Remove(id);
+    if (gone.settled) return;
+    TakeBack(gone);
+    log_.EndFlight(gone.head, gone.address);  // last: recovery does not look into a segment that is settled
+  });
+}
+
+// The version will never be whole.
+void Versions::TakeBack(const Reservation& gone) {
+  counters_.Add(Counter::kTakenBack);
+  if (gone.superseded) return;
+  const ObjectView view = log_.Inspect(gone.head, gone.address);
+  const auto slot = Locate(view.key, gone.key_hash);
+  if (slot && index_.WordAt(*slot).new_address() == gone.address) TakeBackEntry(*slot, gone);
+}
+
+// To the newest version before it that is whole, or that may still arrive: to skip that one would lose a put that its
+// writer is about to acknowledge.
+void Versions::TakeBackEntry(Slot slot, const Reservation& gone) {
+  const EntryWord word = index_.WordAt(slot);
+  ObjectView view = log_.Inspect(gone.head, gone.address);
+  for (Address at = Previous(gone.head, view); !at.none() && at != word.old_address(); at = Previous(gone.head, view)) {
+    view = log_.Inspect(gone.head, at);
+    if (MakePersistentIfWhole(gone.head, at)) {
+      StoreSettled(slot, word.TakenBackTo(at, true));
+      MarkSettled(gone.key_hash, gone.head, at);
+      return;
+    }
+    if (in_flight_.Find(gone.key_hash, gone.head, at) != InFlight::kNone) {
+      index_.StoreWord(slot, word.TakenBackTo(at, false));
+      return;
+    }
+  }
+  const EntryWord old = word.TakenBackToOld();
+  if (old.empty()) {
+    index_.Free(slot);
+  } else {
+    // In one store: without its settled bit for a moment, readers would look for something older. A power cut before it
+    // is persistent is repaired to the same.
+    index_.StoreWord(slot, old);
+  }
+}
+
+void Versions::Report(std::string_view key, uint64_t key_hash) {
+  counters_.Add(Counter::kReports);
+  const auto slot = Locate(key, key_hash);
+  if (!slot) return;
+  SettleCurrent(*slot, key_hash);
+  const IndexEntry entry = index_.At(*slot);
+  if (entry.entry_word().settled()) return;
+  Reservation gone;
+  gone.key_hash = key_hash;
+  gone.head = entry.entry_meta().head();
+  gone.address = entry.entry_word().new_address();
+  // Its writer may still be at work.
+  if (in_flight_.Find(key_hash, gone.head, gone.address) != InFlight::kNone) return;
+  TakeBackEntry(*slot, gone);
+}
+
+// --- Delete
+
+// A version that a get could return: if none, the key is absent and stays as it is.
+bool Versions::HasVisibleVersion(Slot slot) const {
+  const IndexEntry entry = index_.At(slot);
+  const uint32_t head = entry.entry_meta().head();
+  const EntryWord word = entry.entry_word();
+  if (word.settled() || !word.old_address().none()) return true;
+  for (Address at = word.new_address(); !at.none();) {
+    const ObjectView view = log_.Inspect(head, at);
+    if (view.state == ObjectState::kWhole) return true;
+    at = Previous(head, view);
+  }
+  return false;
+}
+
+// The tombstone is a version like any other: published when it is persistent, so that a power cut either leaves it or
+// leaves the value. Once its entry is persistent the entry can go, since nothing older can come back: what is in flight
+// is marked (I4), and after a restart nothing is. So the tombstone lives as long as its delete, in the one slot that
+// its region keeps for it, and a delete needs no space, in a full pool too.
+Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
+  const auto slot = Locate(key, key_hash);
+  if (!slot && FindDamaged(key_hash)) return {Code::kCorruption, Reason::kDamaged, {}, 0, {}};
+  if (!slot) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
+  SettleCurrent(*slot, key_hash);
+  if (!HasVisibleVersion(*slot)) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
+
+  NewVersion tombstone;
+  tombstone.existing = slot;
+  tombstone.slot = *slot;
+  tombstone.head = index_.At(*slot).entry_meta().head();
+  tombstone.space = log_.TombstoneSlot(tombstone.head);
+  const EntryWord word = index_.WordAt(*slot);
+  ObjectHeader& header = tombstone.header;
+  header.key_size = static_cast<uint16_t>(key.size());
+  header.kind = static_cast<uint8_t>(ObjectKind::kTombstone);
+  header.flags = ObjectHeader::kPersistedFlag;
+  header.previous = word.new_address().raw();
+  header.version = NextVersion();
+  header.key_hash = key_hash;
+  const format::Place place = log_.PlaceOf(tombstone.head, tombstone.space.address);
+  header.header_crc = format::HeaderCrc(place, header, key);
+  const uint32_t checksum = format::ObjectChecksum(place, header, {});
+  WriteHeaderAndKey(tombstone, key, &checksum);
+  nvm_.Persist(tombstone.space.offset, SpaceOf(header));
+  index_.StoreWord(*slot, word.Published(tombstone.space.address));
+
+  in_flight_.ForEachOf(key_hash, [&](InFlight::Id /*id*/, Reservation& reservation) {
+    if (log_.Inspect(reservation.head, reservation.address).key == key) reservation.superseded = true;
+  });
+  index_.Free(*slot);
+  counters_.Add(Counter::kDeletes);
+  return {Code::kOk, Reason::kNone, {}, 0, {}};
+}
+
+void Versions::PublishGauges() {
+  counters_.Set(Counter::kKeys, index_.used());
+  counters_.Set(Counter::kIndexSlots, index_.size());
+  counters_.Set(Counter::kLogBytesUsed, log_.bytes_used());
+  counters_.Set(Counter::kLogBytesTotal, log_.bytes_total());
+  counters_.Set(Counter::kInFlight, in_flight_.size());
+  counters_.Set(Counter::kNvmBytes, nvm_.counters().bytes);
+  counters_.Set(Counter::kNvmFlushes, nvm_.counters().flushes);
+  counters_.Set(Counter::kNvmFences, nvm_.counters().fences);
+}
+
+}  // namespace erda::server

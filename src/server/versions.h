@@ -1,0 +1,124 @@
+// The versions of a shard's keys: publish, settle, commit, take back, delete (design.md section 7, docs/protocol.md).
+// Everything a shard does to its pool goes through here; nothing here knows of clients' channels or of threads.
+//
+// Invariants, checked by tests/model and tests/server:
+//   (I1) An entry's old address names the newest settled version before the new one, or nothing.
+//   (I2) A version is settled only after it was verified whole and its bytes, header and entry are persistent; the
+//        settled bit is stored after all that.
+//   (I3) An object's header and key are persistent before an entry names it.
+//   (I4) A version that a delete superseded never comes back, in whatever order its value, its commit or its client's
+//        death arrive.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "erda/client.h"
+#include "format/messages.h"
+#include "format/superblock.h"
+#include "index/index.h"
+#include "log/shard_log.h"
+#include "nvm/writer.h"
+#include "server/counters.h"
+#include "server/in_flight.h"
+
+namespace erda::server {
+
+struct VersionsOptions {
+  format::FlushMethod flush_method = format::FlushMethod::kNone;
+  uint32_t reservations_per_session = 1024;
+};
+
+// What a request answers beside its code.
+struct Outcome {
+  Code code = Code::kOk;
+  format::Reason reason = format::Reason::kNone;
+  format::LogAddress address;
+  uint32_t head = 0;
+  format::ObjectHeader header{};
+};
+
+class Versions {
+ public:
+  Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
+           std::span<std::byte> control, VersionsOptions options);
+
+  // Takes up a pool that was closed cleanly, or a new one.
+  Status Open();
+  // Settles or takes back everything in flight. REQUIRES: no session can write any more.
+  void Close();
+
+  // The requests. REQUIRES: key and value lie within the format's limits and the value within a segment, key_hash is
+  // the key's and belongs to this shard.
+  Outcome PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack);
+  Outcome Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session);
+  // nullopt: this session has no such reservation. It broke the protocol.
+  std::optional<Outcome> Commit(uint64_t key_hash, uint32_t head, format::LogAddress address, uint64_t version,
+                                SessionId session);
+  Outcome Delete(std::string_view key, uint64_t key_hash);
+  // A reader found the key's newest version not whole.
+  void Report(std::string_view key, uint64_t key_hash);
+
+  // The session is fenced: nothing of it can arrive any more.
+  void EndSession(SessionId session);
+
+  // Settles what arrived in the meantime, looking at up to `limit` reservations; how many it settled.
+  size_t Sweep(size_t limit);
+
+  [[nodiscard]] size_t in_flight() const { return in_flight_.size(); }
+  [[nodiscard]] const index::Index& index() const { return index_; }
+  // Writes the gauges into the control block.
+  void PublishGauges();
+
+ private:
+  using Slot = index::Slot;
+  using Address = format::LogAddress;
+
+  // A place in the index and in the log for a new version of a key.
+  struct NewVersion {
+    std::optional<Slot> existing;  // the key's entry, its current version settled if that could be
+    Slot slot = 0;
+    uint32_t head = 0;
+    log::ShardLog::Space space;
+    format::ObjectHeader header{};
+  };
+
+  [[nodiscard]] std::optional<Slot> Locate(std::string_view key, uint64_t key_hash) const;
+  [[nodiscard]] std::optional<Slot> FindDamaged(uint64_t key_hash) const;
+  [[nodiscard]] uint64_t RecordOffset() const {
+    return format::kShardRecordsOffset + shard_ * sizeof(format::ShardRecord);
+  }
+  [[nodiscard]] uint64_t NextVersion();
+  Outcome Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, NewVersion* version);
+  void WriteHeaderAndKey(const NewVersion& version, std::string_view key, const uint32_t* checksum);
+  void Publish(const NewVersion& version);
+  void StoreSettled(Slot slot, format::EntryWord word);
+
+  // If the version there is whole, makes it persistent.
+  bool MakePersistentIfWhole(uint32_t head, Address address);
+  void SettleCurrent(Slot slot, uint64_t key_hash);
+  [[nodiscard]] bool CommitWhole(const Reservation& reservation);
+  void TakeBack(const Reservation& reservation);
+  void TakeBackEntry(Slot slot, const Reservation& gone);
+  void Finish(InFlight::Id id);
+  void MarkSettled(uint64_t key_hash, uint32_t head, Address address);
+  [[nodiscard]] uint64_t VersionAt(uint32_t head, Address address) const;
+  [[nodiscard]] bool HasVisibleVersion(Slot slot) const;
+  // The version before `view` in the chain, or none: an address counts only if it holds an older version of the key.
+  [[nodiscard]] Address Previous(uint32_t head, const format::ObjectView& view) const;
+
+  nvm::Writer& nvm_;
+  const format::Geometry& geometry_;
+  const uint32_t shard_;
+  const VersionsOptions options_;
+  Counters counters_;
+  index::Index index_;
+  log::ShardLog log_;
+  InFlight in_flight_;
+  std::vector<uint32_t> session_reservations_;  // by session
+  uint64_t next_version_ = 1;
+  uint64_t version_limit_ = 0;
+};
+
+}  // namespace erda::server

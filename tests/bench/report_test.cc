@@ -1,0 +1,87 @@
+#include "bench/report.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <initializer_list>
+#include <string>
+
+#include "bench/progress.h"
+
+namespace erda::bench {
+namespace {
+
+Settings SettingsFor(std::string_view workload) {
+  Settings settings;
+  settings.workload = *FindWorkload(workload);
+  settings.records = 10;
+  settings.operations = 4;
+  return settings;
+}
+
+Report SmallReport() {
+  Report report;
+  report.load = {10, 0.5};
+  report.run = {4, 2.0};
+  for (const uint64_t ns : std::initializer_list<uint64_t>{1000, 2000, 1500}) report.measured.get.Record(ns);
+  report.measured.put.Record(1800);
+  return report;
+}
+
+TEST(Report, JsonHasTheDocumentedFields) {
+  const auto json = ToJson(SettingsFor("A"), SmallReport());
+  EXPECT_EQ(json["workload"], "A");
+  EXPECT_EQ(json["records"], 10);
+  EXPECT_EQ(json["operations"], 4);
+  EXPECT_EQ(json["value_size"], 1024);
+  EXPECT_EQ(json["threads"], 1);
+  EXPECT_EQ(json["depth"], 1);
+  EXPECT_EQ(json["load"]["seconds"], 0.5);
+  EXPECT_EQ(json["load"]["ops_per_second"], 20.0);
+  EXPECT_EQ(json["run"]["ops_per_second"], 2.0);
+  EXPECT_EQ(json["run"]["get"]["count"], 3);
+  EXPECT_EQ(json["run"]["get"]["p50_ns"], 1500);
+  EXPECT_EQ(json["run"]["get"]["max_ns"], 2000);
+  EXPECT_EQ(json["run"]["get"]["mean_ns"], 1500.0);
+  for (const char* field : {"p90_ns", "p99_ns", "p999_ns"}) EXPECT_EQ(json["run"]["put"][field], 1800) << field;
+  EXPECT_FALSE(json["run"].contains("rmw"));
+  EXPECT_EQ(json["not_found"], 0);
+  EXPECT_EQ(json["failures"], 0);
+}
+
+TEST(Report, JsonHasReadModifyWritesForTheirWorkloadOnly) {
+  EXPECT_TRUE(ToJson(SettingsFor("F"), SmallReport())["run"].contains("rmw"));
+}
+
+TEST(Report, TableShowsWhatWasMeasuredAndNothingElse) {
+  Settings settings = SettingsFor("A");
+  const std::string table = ToTable(settings, SmallReport());
+  EXPECT_NE(table.find("workload A: 50% get, 50% update"), std::string::npos);
+  EXPECT_NE(table.find("\nload"), std::string::npos);
+  EXPECT_NE(table.find("2 ops/s"), std::string::npos);
+  EXPECT_NE(table.find("1.50"), std::string::npos);
+  EXPECT_EQ(table.find("rmw"), std::string::npos);
+  EXPECT_EQ(table.find("found nothing"), std::string::npos);
+  settings.load = false;
+  EXPECT_EQ(ToTable(settings, SmallReport()).find("\nload"), std::string::npos);
+}
+
+TEST(Progress, LineShowsPartRateAndWhatIsLeft) {
+  using std::chrono::seconds;
+  EXPECT_EQ(ProgressLine("run", 0, 100, seconds(1)), "run [------------------------------]   0%");
+  EXPECT_EQ(ProgressLine("run", 50, 200, seconds(2)), "run [#######-----------------------]  25%  25 ops/s, 6 s left");
+  EXPECT_EQ(ProgressLine("run", 100, 100, seconds(4)), "run [##############################] 100%  25 ops/s, 0 s left");
+}
+
+TEST(Failures, KeepTheFirst) {
+  Failures failures;
+  EXPECT_FALSE(failures.any());
+  failures.Add("first");
+  failures.Add("second");
+  EXPECT_TRUE(failures.any());
+  EXPECT_EQ(failures.count(), 2U);
+  EXPECT_EQ(failures.first(), "first");
+}
+
+}  // namespace
+}  // namespace erda::bench

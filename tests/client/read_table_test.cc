@@ -1,0 +1,100 @@
+#include "client/read_table.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+#include <string>
+
+namespace erda::client {
+namespace {
+
+using format::FlushMethod;
+
+constexpr std::array kFlushes = {FlushMethod::kNone, FlushMethod::kReadAfterWrite, FlushMethod::kServerFlush};
+constexpr std::array kLooks = {EntryLook::kNotYet, EntryLook::kUnchanged, EntryLook::kChanged};
+
+// Every fact that a row names; what it leaves out is "any". The rows exclude each other.
+struct Row {
+  std::optional<bool> whole, settled, persisted;
+  std::optional<FlushMethod> flush;
+  std::optional<EntryLook> look;
+  ReadStep step;
+
+  [[nodiscard]] bool Matches(const ReadFacts& facts) const {
+    return whole.value_or(facts.whole) == facts.whole && settled.value_or(facts.settled) == facts.settled &&
+           persisted.value_or(facts.persisted) == facts.persisted && flush.value_or(facts.flush) == facts.flush &&
+           look.value_or(facts.look) == facts.look;
+  }
+};
+constexpr std::nullopt_t any = std::nullopt;
+constexpr std::array kTable = {
+    Row{true, true, any, any, any, ReadStep::kReturn},
+    Row{true, false, false, any, any, ReadStep::kReturn},
+    Row{true, false, true, FlushMethod::kNone, any, ReadStep::kReturn},
+    Row{true, false, true, FlushMethod::kReadAfterWrite, any, ReadStep::kReturn},
+    Row{true, false, true, FlushMethod::kServerFlush, any, ReadStep::kOlder},
+    Row{false, any, any, any, EntryLook::kNotYet, ReadStep::kLookAgain},
+    Row{false, any, any, any, EntryLook::kChanged, ReadStep::kRestart},
+    Row{false, false, any, any, EntryLook::kUnchanged, ReadStep::kOlderAndReport},
+    Row{false, true, any, any, EntryLook::kUnchanged, ReadStep::kDamaged},
+};
+
+template <class Visit>
+void ForAllFacts(Visit&& visit) {
+  for (const bool whole : {false, true}) {
+    for (const bool settled : {false, true}) {
+      for (const bool persisted : {false, true}) {
+        for (const FlushMethod flush : kFlushes) {
+          for (const EntryLook look : kLooks) visit(ReadFacts{whole, settled, persisted, flush, look});
+        }
+      }
+    }
+  }
+}
+
+std::string Describe(const ReadFacts& facts) {
+  return std::string(facts.whole ? "whole" : "not whole") + (facts.settled ? ", settled" : ", not settled") +
+         (facts.persisted ? ", persisted" : ", placed") + ", flush " + std::to_string(static_cast<int>(facts.flush)) +
+         ", look " + std::to_string(static_cast<int>(facts.look));
+}
+
+TEST(ReadTableTest, EveryCombinationOfFactsIsDecidedAsTheTableSays) {
+  int combinations = 0;
+  ForAllFacts([&](const ReadFacts& facts) {
+    ++combinations;
+    int rows = 0;
+    for (const Row& row : kTable) {
+      if (!row.Matches(facts)) continue;
+      ++rows;
+      EXPECT_EQ(DecideRead(facts), row.step) << Describe(facts);
+    }
+    EXPECT_EQ(rows, 1) << Describe(facts);
+  });
+  EXPECT_EQ(combinations, 72);
+}
+
+TEST(ReadTableTest, OnlyWholeVersionsAreReturned) {
+  ForAllFacts([](const ReadFacts& facts) {
+    if (facts.whole) return;
+    EXPECT_NE(DecideRead(facts), ReadStep::kReturn) << Describe(facts);
+  });
+}
+
+TEST(ReadTableTest, ASettledVersionIsNeverPassedOver) {
+  ForAllFacts([](const ReadFacts& facts) {
+    if (!facts.settled) return;
+    const ReadStep step = DecideRead(facts);
+    EXPECT_TRUE(step != ReadStep::kOlder && step != ReadStep::kOlderAndReport) << Describe(facts);
+  });
+}
+
+TEST(ReadTableTest, WhatIsNotWholeIsLookedAtTwiceBeforeAnythingIsSaidOfIt) {
+  ForAllFacts([](const ReadFacts& facts) {
+    if (facts.whole || facts.look != EntryLook::kNotYet) return;
+    EXPECT_EQ(DecideRead(facts), ReadStep::kLookAgain) << Describe(facts);
+  });
+}
+
+}  // namespace
+}  // namespace erda::client

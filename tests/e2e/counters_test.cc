@@ -1,0 +1,181 @@
+// What is counted, and what costs nothing.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "e2e/fixture.h"
+
+namespace erda {
+namespace {
+
+class Counting : public EveryPool {};
+
+// Header 32, key, checksum 4, value; then the words of the entry.
+uint64_t ObjectBytes(size_t key, size_t value) { return 32 + key + 4 + value; }
+
+TEST_P(Counting, EachPutWritesItsValueToNvmOnce) {
+  const auto server = Serve();
+  const std::string key = "a key of 21 bytes ...";
+  const std::string value = Bytes(1, 3000);
+  const auto written = [&](Client& client, const std::function<Status()>& call) {
+    const uint64_t server_before = SettledCountersOf(client).at("nvm_bytes_written");
+    const uint64_t client_before = client.stats().nvm_bytes_written;
+    EXPECT_TRUE(call().ok());
+    return SettledCountersOf(client).at("nvm_bytes_written") - server_before +  //
+           client.stats().nvm_bytes_written - client_before;
+  };
+  {
+    const auto filler = Connect();  // the first object of a pool opens a segment
+    ASSERT_TRUE(filler->Put("filler", "value").ok());
+  }
+  for (const Ack ack : {Ack::kPlaced, Ack::kPersisted}) {
+    for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
+      const auto client = Connect({.ack = ack, .put_path = path});
+      const auto put = [&] { return client->Put(key, value); };
+      // A new key: meta, the word that publishes, the word that settles. An old one: without meta.
+      EXPECT_EQ(written(*client, put), ObjectBytes(key.size(), value.size()) + 24);
+      EXPECT_EQ(written(*client, put), ObjectBytes(key.size(), value.size()) + 16);
+      EXPECT_EQ(client->stats().nvm_bytes_written, path == PutPath::kReserve ? 2 * (4 + value.size()) : 0);
+      // The tombstone, the word that publishes it, the word that frees the entry.
+      EXPECT_EQ(written(*client, [&] { return client->Delete(key); }), ObjectBytes(key.size(), 0) + 16);
+    }
+  }
+}
+
+TEST_P(Counting, TheServerCountsWhatItDid) {
+  ServerOptions options = Options();
+  options.shards = 2;
+  const auto server = Serve(options);
+  const auto client = Connect({.put_path = PutPath::kInline});
+  const auto reserving = Connect({.put_path = PutPath::kReserve});
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(client->Put("key" + std::to_string(i), "value").ok());
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(reserving->Put("key" + std::to_string(i + 20), "value").ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(client->Delete("key" + std::to_string(i)).ok());
+  ASSERT_EQ(client->Delete("none").code(), Code::kNotFound);
+  const Counters counters = SettledCountersOf(*client);
+  EXPECT_EQ(counters.at("puts_inline"), 30U);
+  EXPECT_EQ(counters.at("puts_reserved"), 20U);
+  EXPECT_EQ(counters.at("commits"), GetParam() == PoolKind::kPowerSafe ? 20U : 0U);
+  EXPECT_EQ(counters.at("settled"), 20U);
+  EXPECT_EQ(counters.at("deletes"), 5U);
+  EXPECT_EQ(counters.at("keys"), 35U);
+  EXPECT_EQ(counters.at("clients"), 4U) << "two clients, of two shards each";
+  EXPECT_EQ(counters.at("refused"), 0U);
+  EXPECT_EQ(counters.at("violations"), 0U);
+  EXPECT_EQ(counters.at("taken_back"), 0U);
+  EXPECT_GT(counters.at("index_slots"), 35U);
+  EXPECT_GT(counters.at("log_bytes_used"), 50 * 48U);
+  EXPECT_LT(counters.at("log_bytes_used"), counters.at("log_bytes_total"));
+  EXPECT_LE(counters.at("log_bytes_total"), options.pool_size);
+
+  EXPECT_EQ(client->stats().puts, 30U);
+  EXPECT_EQ(client->stats().deletes, 6U);
+  EXPECT_EQ(client->stats().requests, 36U);
+  EXPECT_EQ(client->stats().failures, 0U);
+  EXPECT_EQ(reserving->stats().requests, GetParam() == PoolKind::kPowerSafe ? 40U : 20U);
+
+  if (GetParam() == PoolKind::kPowerSafe) return;  // the same from the inside, where the server is in this process
+  const ServerStats stats = server->server().stats();
+  EXPECT_EQ(stats.puts, 50U);
+  EXPECT_EQ(stats.puts_inline, 30U);
+  EXPECT_EQ(stats.puts_reserved, 20U);
+  EXPECT_EQ(stats.deletes, 5U);
+  EXPECT_EQ(stats.keys, 35U);
+  EXPECT_EQ(stats.clients, 4U);
+  EXPECT_EQ(stats.in_flight, 0U);
+  EXPECT_EQ(stats.nvm_bytes_written, counters.at("nvm_bytes_written"));
+  EXPECT_EQ(stats.log_bytes_used, counters.at("log_bytes_used"));
+}
+
+TEST_P(Counting, TheServerSaysWhatItIs) {
+  ServerOptions options = Options();
+  options.shards = 3;
+  options.region_size = 1 << 20;
+  options.segment_size = 256 << 10;
+  const auto server = Serve(options);
+  const auto client = Connect();
+  const Info info = InfoOf(*client);
+  constexpr const char* kDurabilities[] = {"volatile", "process-safe", "power-safe"};
+  EXPECT_EQ(info.at("durability"), kDurabilities[static_cast<size_t>(GetParam())]);
+  EXPECT_EQ(info.at("flush_method"), GetParam() == PoolKind::kPowerSafe ? "server-flush" : "none");
+  EXPECT_EQ(info.at("pool_bytes"), std::to_string(options.pool_size));
+  EXPECT_EQ(info.at("shards"), "3");
+  EXPECT_EQ(info.at("region_bytes"), std::to_string(1 << 20));
+  EXPECT_EQ(info.at("segment_bytes"), std::to_string(256 << 10));
+  EXPECT_EQ(info.at("inline_request_bytes"), "16384");
+  EXPECT_EQ(info.at("pool_uuid").size(), 32U);
+}
+
+TEST_P(Counting, AGetCostsTheServerNothing) {
+  const auto server = Serve();
+  const auto client = Connect();
+  for (const size_t size : {0, 100, 5000, 100'000}) {
+    ASSERT_TRUE(client->Put("key" + std::to_string(size), Bytes(size, size)).ok());
+  }
+  // It is asleep when it has slept twice without a reason to wake up: when its count of sleeps stands still.
+  Counters before = SettledCountersOf(*client);
+  ASSERT_TRUE(WaitUntil([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const Counters now = CountersOf(*client);
+    const bool still = now == before && now.at("sleeps") > 0;
+    before = now;
+    return still;
+  }));
+  for (int i = 0; i < 500; ++i) {
+    for (const size_t size : {0, 100, 5000, 100'000}) {
+      ASSERT_EQ(client->Get("key" + std::to_string(size))->size(), size);
+    }
+    ASSERT_EQ(client->Get("none").status().code(), Code::kNotFound);
+  }
+  EXPECT_EQ(CountersOf(*client), before);
+  EXPECT_EQ(client->stats().gets, 2500U);
+  EXPECT_EQ(client->stats().requests, 4U + (GetParam() == PoolKind::kPowerSafe ? 1U : 0U)) << "those of the puts";
+}
+
+INSTANTIATE_TEST_SUITE_P(E2e, Counting, kEveryPool, PoolName);
+
+class Idle : public E2eTest {
+ protected:
+  // Processor time of this process's threads of that name, in clock ticks.
+  static long TicksOf(const std::string& name) {
+    long ticks = -1;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream file(task.path() / "stat");
+      std::string line;
+      std::getline(file, line);
+      if (line.find("(" + name + ")") == std::string::npos) continue;
+      std::istringstream fields(line.substr(line.rfind(')') + 2));
+      std::string skipped;
+      for (int i = 0; i < 11; ++i) fields >> skipped;
+      long user = 0;
+      long system = 0;
+      fields >> user >> system;
+      ticks = std::max(ticks, 0L) + user + system;
+    }
+    return ticks;
+  }
+};
+
+TEST_F(Idle, AServerWithNothingToDoTakesNoProcessorTime) {
+  ServerOptions options = Options(PoolKind::kDram);
+  options.shards = 2;
+  const auto server = Serve(PoolKind::kDram, options);
+  const auto client = Connect();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(client->Put("key" + std::to_string(i), "value").ok());
+  (void)SettledCountersOf(*client);
+  for (const std::string name : {"erda-shard0", "erda-shard1", "erda-doorman"}) {
+    ASSERT_GE(TicksOf(name), 0) << name;
+    const long before = TicksOf(name);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_LE(TicksOf(name) - before, 1) << name;
+  }
+}
+
+}  // namespace
+}  // namespace erda

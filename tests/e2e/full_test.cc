@@ -1,0 +1,105 @@
+// Pools without room.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "e2e/fixture.h"
+
+namespace erda {
+namespace {
+
+class FullPool : public EveryPool {};
+
+TEST_P(FullPool, RefusesPutsWhenTheLogIsFullAndGoesOnWithTheRest) {
+  ServerOptions options = Options();
+  options.pool_size = 1 << 20;
+  options.region_size = 128 << 10;
+  options.segment_size = 16 << 10;
+  for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
+    options.pool = GetParam() == PoolKind::kDram ? "dram:" : Path("pool" + std::to_string(static_cast<int>(path)));
+    const auto server = Serve(options);
+    const auto client = Connect({.put_path = path});
+    std::map<std::string, std::string> model;
+    Status full;
+    for (uint64_t i = 0; full.ok() && i < 10'000; ++i) {
+      const std::string key = "key" + std::to_string(i % 50);
+      const std::string value = Bytes(i, 3000);
+      full = client->Put(key, value);
+      if (full.ok()) model[key] = value;
+    }
+    ExpectFails(full, Code::kResourceExhausted, "log");
+    EXPECT_EQ(model.size(), 50U);
+    for (int i = 0; i < 3; ++i) ExpectFails(client->Put("key1", Bytes(1, 3000)), Code::kResourceExhausted, "log");
+    ExpectFails(client->Put("new", Bytes(1, 3000)), Code::kResourceExhausted, "log");
+    EXPECT_EQ(client->Get("new").status().code(), Code::kNotFound);
+    for (const auto& [key, value] : model) ASSERT_EQ(*client->Get(key) == value, true) << key;
+    EXPECT_EQ(CountersOf(*client).at("keys"), 50U);
+
+    for (const auto& [key, value] : model) {
+      ASSERT_TRUE(client->Delete(key).ok()) << key;
+      ASSERT_EQ(client->Get(key).status().code(), Code::kNotFound) << key;
+    }
+    EXPECT_EQ(SettledCountersOf(*client).at("keys"), 0U);
+    EXPECT_GE(CountersOf(*client).at("refused"), 5U);
+    EXPECT_EQ(CountersOf(*client).at("violations"), 0U);
+  }
+}
+
+TEST_P(FullPool, RefusesNewKeysWhenTheIndexIsFullAndGoesOnWithTheRest) {
+  ServerOptions options = Options();
+  options.index_entries = 64;
+  const auto server = Serve(options);
+  for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
+    const auto client = Connect({.put_path = path});
+    std::map<std::string, std::string> model;
+    Status full;
+    for (uint64_t i = 0; full.ok() && i < 1000; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      full = client->Put(key, Bytes(i, 100));
+      if (full.ok()) model[key] = Bytes(i, 100);
+    }
+    ExpectFails(full, Code::kResourceExhausted, "index");
+    EXPECT_GE(model.size(), 32U);
+    EXPECT_LE(model.size(), CountersOf(*client).at("index_slots"));
+    for (const auto& [key, value] : model) ASSERT_EQ(*client->Get(key), value) << key;
+    for (auto& [key, value] : model) {  // what is there can still be changed
+      value = Bytes(7, 200);
+      ASSERT_TRUE(client->Put(key, value).ok()) << key;
+      ASSERT_EQ(*client->Get(key), value) << key;
+    }
+    EXPECT_EQ(SettledCountersOf(*client).at("keys"), model.size());
+    for (const auto& [key, value] : model) ASSERT_TRUE(client->Delete(key).ok()) << key;
+    EXPECT_EQ(SettledCountersOf(*client).at("keys"), 0U);
+    EXPECT_TRUE(client->Put("new", "value").ok()) << "there is room again";
+    EXPECT_TRUE(client->Delete("new").ok());
+  }
+}
+
+TEST_P(FullPool, LetsAClientHaveSoManyReservationsAndNoMore) {
+  ServerOptions options = Options();
+  options.reservations_per_client = 2;
+  const auto server = Serve(options);
+  const auto client = Connect({.put_path = PutPath::kReserve, .queue_depth = 32});
+  uint64_t ok = 0;
+  uint64_t refused = 0;
+  for (int i = 0; i < 32; ++i) {
+    const Status started = client->PutAsync("key" + std::to_string(i), Bytes(1, 50'000), [&](const Status& put) {
+      ok += put.ok() ? 1 : 0;
+      if (put.ok()) return;
+      ++refused;
+      ExpectFails(put, Code::kResourceExhausted, "2 puts in flight");
+    });
+    ASSERT_TRUE(started.ok());
+  }
+  ASSERT_TRUE(client->Drain().ok());
+  EXPECT_EQ(ok + refused, 32U);
+  EXPECT_GE(ok, 2U);
+  EXPECT_EQ(SettledCountersOf(*client).at("refused"), refused);
+  EXPECT_TRUE(client->Put("key", "value").ok()) << "those are done by now";
+}
+
+INSTANTIATE_TEST_SUITE_P(E2e, FullPool, kEveryPool, PoolName);
+
+}  // namespace
+}  // namespace erda

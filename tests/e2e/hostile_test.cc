@@ -1,0 +1,500 @@
+// Peers that do not play by the rules, or die in the middle: nobody else notices.
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "base/unique_fd.h"
+#include "e2e/fixture.h"
+#include "e2e/raw_peer.h"
+
+namespace erda {
+namespace {
+
+using format::Reply;
+using format::Request;
+using format::RequestOp;
+
+UniqueFd PlainSocket(const std::string& path, int type = SOCK_SEQPACKET) {
+  UniqueFd fd(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) fd.reset();
+  return fd;
+}
+
+void SendWithDescriptor(int socket, std::string bytes, int descriptor) {
+  iovec part{bytes.data(), bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &descriptor, sizeof(descriptor));
+  sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+class Hostile : public EveryPool {
+ protected:
+  // Other clients still put and get, and the server has seen so many violations.
+  void ExpectServing(Client& client, uint64_t violations) {
+    EXPECT_EQ(*client.Get("steady"), "value");
+    EXPECT_TRUE(client.Put("steady", "value").ok());
+    EXPECT_EQ(CountersOf(client).at("violations"), violations);
+    EXPECT_EQ(client.stats().reconnects, 0U);
+  }
+};
+
+TEST_P(Hostile, GarbageOnTheSocketDisturbsNobody) {
+  const auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("steady", "value").ok());
+  std::vector<UniqueFd> open;
+  for (const size_t size : {0, 1, 7, 8, 100, 320, 328, 336, 400, 5000}) {
+    open.push_back(PlainSocket(Path("socket")));
+    ASSERT_TRUE(open.back());
+    const std::string garbage = Bytes(size, size);
+    send(open.back().get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
+    open.push_back(PlainSocket(Path("socket")));
+    const UniqueFd descriptor(eventfd(0, EFD_CLOEXEC));
+    SendWithDescriptor(open.back().get(), garbage + "x", descriptor.get());
+  }
+  for (int i = 0; i < 100; ++i) open.push_back(PlainSocket(Path("socket")));  // and say nothing
+  EXPECT_FALSE(PlainSocket(Path("socket"), SOCK_STREAM));
+  ExpectServing(*client, 0);
+  const auto late = Connect();
+  ASSERT_NE(late, nullptr);
+  ExpectServing(*late, 0);
+}
+
+TEST_P(Hostile, AHelloOfSomethingElseIsRefusedWithAReason) {
+  const auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("steady", "value").ok());
+  const auto refused = [&](const std::function<void(format::HelloRequest&)>& change, const std::string& words) {
+    format::HelloRequest hello = RawPeer::Hello();
+    change(hello);
+    const RawPeer peer(Address(), BytesOf(hello));
+    EXPECT_FALSE(peer.connected());
+    const format::HelloReply reply = peer.hello();
+    EXPECT_EQ(reply.code, static_cast<uint8_t>(Code::kInvalidArgument));
+    EXPECT_NE(std::string(reply.message.data()).find(words), std::string::npos) << reply.message.data();
+  };
+  refused([](auto& hello) { hello.magic = 5; }, "no Erda client");
+  refused([](auto& hello) { hello.protocol_version = 99; }, "version 1");
+  refused([](auto& hello) { hello.shard = 1; }, "no such shard");
+  refused([](auto& hello) { hello.shard = 0xffff; }, "no such shard");
+  const std::byte little[] = {std::byte{1}};
+  EXPECT_FALSE(RawPeer(Address(), little).connected());
+  EXPECT_FALSE(RawPeer(Address(), std::span<const std::byte>()).connected());
+  for (const uint32_t slots : {0U, 1U, 100'000U}) {  // is given what fits
+    format::HelloRequest hello = RawPeer::Hello();
+    hello.slots = slots;
+    RawPeer peer(Address(), BytesOf(hello));
+    if (slots > RawPeer::kSlots) {
+      EXPECT_TRUE(peer.IsClosed()) << "there is no memory for so many replies";
+    } else {
+      EXPECT_TRUE(peer.connected());
+      EXPECT_EQ(peer.hello().slots, 1U);
+    }
+  }
+  ExpectServing(*client, 0);
+}
+
+TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
+  ServerOptions options = Options();
+  options.shards = 2;
+  const auto server = Serve(options);
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("steady", "value").ok());
+  const uint32_t slot_bytes = 16384;
+
+  // A key of shard 0 and one of shard 1.
+  std::string key = "k";
+  std::string elsewhere = "k";
+  const auto shard_of = [](const std::string& k) { return Spread32(static_cast<uint32_t>(HashKey(k)), 2); };
+  while (shard_of(key) != 0) key += "k";
+  while (shard_of(elsewhere) != 1) elsewhere += "k";
+
+  Request good{};
+  good.op = static_cast<uint8_t>(RequestOp::kPutInline);
+  good.key_size = static_cast<uint16_t>(key.size());
+  good.value_size = 4;
+  const std::string good_rest = key + "....1234";
+  const auto with = [&](const std::function<void(Request&)>& change) {
+    return [=](RawPeer& peer) {
+      Request request = good;
+      change(request);
+      peer.Post(request, good_rest);
+    };
+  };
+  const auto op = [](RequestOp code) { return static_cast<uint8_t>(code); };
+  const std::vector<std::pair<std::string, std::function<void(RawPeer&)>>> breaches = {
+      {"operation 0", with([](Request& r) { r.op = 0; })},
+      {"operation 6", with([](Request& r) { r.op = 6; })},
+      {"operation 255", with([](Request& r) { r.op = 255; })},
+      {"ack 2", with([](Request& r) { r.ack = 2; })},
+      {"key of 0", with([](Request& r) { r.key_size = 0; })},
+      {"key of 1025", with([](Request& r) { r.key_size = 1025; })},
+      {"key of 65535", with([](Request& r) { r.key_size = 65535; })},
+      {"value beyond the slot", with([&](Request& r) { r.value_size = slot_bytes; })},
+      {"value of 4 GiB", with([](Request& r) { r.value_size = UINT32_MAX; })},
+      {"reserve of 4 GiB", with([&](Request& r) {
+         r.op = op(RequestOp::kReserve);
+         r.value_size = UINT32_MAX;
+       })},
+      {"reserve of a segment", with([&](Request& r) {
+         r.op = op(RequestOp::kReserve);
+         r.value_size = 8 << 20;
+       })},
+      {"key of 0 to delete", with([&](Request& r) {
+         r.op = op(RequestOp::kDelete);
+         r.key_size = 0;
+       })},
+      {"key of 2000 to report", with([&](Request& r) {
+         r.op = op(RequestOp::kReport);
+         r.key_size = 2000;
+       })},
+      {"commit of nothing", with([&](Request& r) { r.op = op(RequestOp::kCommit); })},
+      {"commit of anything", with([&](Request& r) {
+         r.op = op(RequestOp::kCommit);
+         r.key_hash = HashKey(key);
+         r.address = 0x7fffffff;
+         r.head = UINT32_MAX;
+         r.version = 1;
+       })},
+      {"another shard's key",
+       [&](RawPeer& peer) {
+         Request request = good;
+         request.key_size = static_cast<uint16_t>(elsewhere.size());
+         peer.Post(request, elsewhere + "....1234");
+       }},
+      {"slot out of range", [](RawPeer& peer) { peer.PostImm(RawPeer::kSlots); }},
+      {"slot far out of range", [](RawPeer& peer) { peer.PostImm(UINT32_MAX); }},
+      {"empty slot", [](RawPeer& peer) { peer.PostImm(3); }},
+      {"message", [](RawPeer& peer) { peer.PostSend("hello"); }},
+      {"empty message", [](RawPeer& peer) { peer.PostSend(""); }},
+  };
+  uint64_t violations = 0;
+  for (const auto& [what, breach] : breaches) {
+    SCOPED_TRACE(what);
+    RawPeer peer(Address());
+    ASSERT_TRUE(peer.connected());
+    peer.Post(good, good_rest);
+    ASSERT_EQ(peer.Answer()->code, 0);
+    breach(peer);
+    EXPECT_TRUE(peer.IsClosed());
+    ExpectServing(*client, ++violations);
+    EXPECT_EQ(*client->Get(key), "1234");
+    EXPECT_TRUE(client->Delete(key).ok());
+    EXPECT_EQ(client->Get(elsewhere).status().code(), Code::kNotFound);
+  }
+  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("clients") == 2; }));  // of each shard, the client's own
+  EXPECT_EQ(CountersOf(*client).at("keys"), 1U);
+}
+
+TEST_P(Hostile, RandomRequestsDisturbNobody) {
+  const auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("steady", "value").ok());
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    RawPeer peer(Address());
+    ASSERT_TRUE(peer.connected());
+    for (int i = 0; i < 8; ++i) {
+      Request request{};
+      const std::string noise = Bytes(random.Next(), sizeof(request));
+      std::memcpy(&request, noise.data(), sizeof(request));
+      request.op = static_cast<uint8_t>(random.Uniform(7));
+      request.ack &= 1;
+      if (random.Chance(0.9)) request.key_size = static_cast<uint16_t>(random.Between(1, 40));
+      if (random.Chance(0.9)) request.value_size = static_cast<uint32_t>(random.Uniform(2000));
+      peer.Post(request, Bytes(random.Next(), 2100), static_cast<uint32_t>(i));
+      if (!peer.Answer()) break;
+    }
+    peer.Leave();
+    EXPECT_EQ(*client->Get("steady"), "value");
+  }
+  EXPECT_TRUE(client->Put("steady", "other").ok());
+  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("clients") == 1; }));
+  EXPECT_EQ(CountersOf(*client).at("in_flight"), 0U);
+  EXPECT_EQ(client->stats().reconnects, 0U);
+}
+
+TEST_P(Hostile, APeerReachesOnlyWhatItWasOffered) {
+  const auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("steady", "value").ok());
+  const uint64_t pool_size = Options().pool_size;
+  const auto breach = [&](const std::function<void(RawPeer&)>& reach) {
+    RawPeer peer(Address());
+    ASSERT_TRUE(peer.connected());
+    ASSERT_TRUE(peer.Read(format::kPoolRegion, pool_size - 8, 8).has_value());
+    reach(peer);
+    EXPECT_TRUE(peer.IsClosed());
+    EXPECT_EQ(*client->Get("steady"), "value");
+  };
+  breach([&](RawPeer& peer) { EXPECT_FALSE(peer.Read(format::kPoolRegion, pool_size - 7, 8)); });
+  breach([&](RawPeer& peer) { EXPECT_FALSE(peer.Read(format::kPoolRegion, UINT64_MAX - 3, 8)); });
+  breach([&](RawPeer& peer) { EXPECT_FALSE(peer.Read(7, 0, 8)); });
+  breach([&](RawPeer& peer) { peer.Write(format::kPoolRegion, 0, "overwritten"); });
+  breach([&](RawPeer& peer) { peer.Write(format::kControlRegion, 0, "overwritten"); });
+  breach([&](RawPeer& peer) { peer.Write(format::kRequestRegion, RawPeer::kSlots * 16384 - 3, "over the end"); });
+  ExpectServing(*client, 0);
+}
+
+// --- Reservations whose writer dies
+
+class DeadWriter : public EveryPool {
+ protected:
+  // A peer that has reserved space for this value.
+  void Reserve(RawPeer& peer, const std::string& key, size_t size, Ack ack, Reply* reply) {
+    peer.Post(RawPeer::ReserveRequest(key, static_cast<uint32_t>(size), ack), key);
+    const auto answer = peer.Answer();
+    ASSERT_TRUE(answer.has_value());
+    ASSERT_EQ(answer->code, 0);
+    *reply = *answer;
+  }
+  // As the peer's channel ends, so does everything of it.
+  void WaitForItsEnd(Client& client) {
+    EXPECT_TRUE(WaitUntil([&] { return CountersOf(client).at("clients") == 1; }));
+    EXPECT_EQ(CountersOf(client).at("in_flight"), 0U);
+    EXPECT_EQ(CountersOf(client).at("violations"), 0U);
+  }
+};
+
+TEST_P(DeadWriter, BeforeItWroteLeavesTheOlderValue) {
+  const auto server = Serve();
+  const auto client = Connect();
+  for (const Ack ack : {Ack::kPlaced, Ack::kPersisted}) {
+    ASSERT_TRUE(client->Put("key", "older").ok());
+    const uint64_t taken_back = CountersOf(*client).at("taken_back");
+    const uint64_t older = client->stats().older_versions;
+    RawPeer peer(Address());
+    Reply reply{};
+    Reserve(peer, "key", 3000, ack, &reply);
+    EXPECT_EQ(*client->Get("key"), "older") << "while its writer lives";
+    EXPECT_GT(client->stats().older_versions, older);
+    EXPECT_EQ(CountersOf(*client).at("in_flight"), 1U);
+    peer.Leave();
+    WaitForItsEnd(*client);
+    EXPECT_EQ(CountersOf(*client).at("taken_back"), taken_back + 1);
+    EXPECT_EQ(*client->Get("key"), "older");
+    ASSERT_TRUE(client->Put("key", "newer").ok());
+    EXPECT_EQ(*client->Get("key"), "newer");
+  }
+}
+
+TEST_P(DeadWriter, OfANewKeyLeavesNothing) {
+  const auto server = Serve();
+  const auto client = Connect();
+  RawPeer peer(Address());
+  Reply reply{};
+  Reserve(peer, "key", 100, Ack::kPersisted, &reply);
+  EXPECT_EQ(client->Get("key").status().code(), Code::kNotFound);
+  EXPECT_EQ(client->Delete("key").code(), Code::kNotFound);
+  EXPECT_EQ(CountersOf(*client).at("keys"), 1U);
+  peer.Leave();
+  WaitForItsEnd(*client);
+  EXPECT_EQ(CountersOf(*client).at("keys"), 0U);
+  EXPECT_EQ(client->Get("key").status().code(), Code::kNotFound);
+}
+
+TEST_P(DeadWriter, InTheMiddleOfItsWriteLeavesTheOlderValue) {
+  const auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("key", "older").ok());
+  for (const size_t written : {0, 1, 4, 5, 2000, 3003}) {
+    SCOPED_TRACE(std::to_string(written) + " of 3004 bytes");
+    RawPeer peer(Address());
+    Reply reply{};
+    Reserve(peer, "key", 3000, Ack::kPlaced, &reply);
+    const std::string body = peer.Body(reply, Bytes(1, 3000));
+    peer.Write(format::kPoolWriteRegion, peer.BodyOffset(reply), body.substr(0, written));
+    EXPECT_EQ(*client->Get("key"), "older");
+    peer.Leave();
+    WaitForItsEnd(*client);
+    EXPECT_EQ(*client->Get("key"), "older");
+  }
+  EXPECT_EQ(CountersOf(*client).at("taken_back"), 6U);
+}
+
+TEST_P(DeadWriter, BehindItsWriteLeavesTheNewValue) {
+  const auto server = Serve();
+  const auto client = Connect();
+  for (const Ack ack : {Ack::kPlaced, Ack::kPersisted}) {
+    ASSERT_TRUE(client->Put("key", "older").ok());
+    RawPeer peer(Address());
+    Reply reply{};
+    Reserve(peer, "key", 3000, ack, &reply);
+    peer.Write(format::kPoolWriteRegion, peer.BodyOffset(reply), peer.Body(reply, Bytes(1, 3000)));
+    if (ack == Ack::kPlaced) {
+      EXPECT_EQ(*client->Get("key") == Bytes(1, 3000), true);
+    }
+    peer.Leave();
+    WaitForItsEnd(*client);
+    EXPECT_EQ(*client->Get("key") == Bytes(1, 3000), true);
+  }
+  EXPECT_EQ(CountersOf(*client).at("taken_back"), 0U);
+}
+
+TEST_P(DeadWriter, OfAKeyThatWasDeletedMeanwhileBringsNothingBack) {
+  const auto server = Serve();
+  const auto client = Connect();
+  for (const bool writes : {false, true}) {
+    ASSERT_TRUE(client->Put("key", "older").ok());
+    RawPeer peer(Address());
+    Reply reply{};
+    Reserve(peer, "key", 3000, Ack::kPersisted, &reply);
+    ASSERT_TRUE(client->Delete("key").ok());
+    if (writes) peer.Write(format::kPoolWriteRegion, peer.BodyOffset(reply), peer.Body(reply, Bytes(1, 3000)));
+    EXPECT_EQ(client->Get("key").status().code(), Code::kNotFound);
+    peer.Leave();
+    WaitForItsEnd(*client);
+    EXPECT_EQ(client->Get("key").status().code(), Code::kNotFound);
+    EXPECT_EQ(CountersOf(*client).at("keys"), 0U);
+  }
+}
+
+TEST_P(DeadWriter, OfANewerVersionDoesNotTakeALivingOnesWithIt) {
+  const auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("key", "older").ok());
+  RawPeer living(Address());
+  Reply first{};
+  Reserve(living, "key", 500, Ack::kPlaced, &first);
+  {
+    RawPeer dying(Address());
+    Reply second{};
+    Reserve(dying, "key", 600, Ack::kPlaced, &second);
+    EXPECT_EQ(*client->Get("key"), "older");
+  }
+  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("clients") == 2; }));
+  EXPECT_EQ(*client->Get("key"), "older");
+  living.Write(format::kPoolWriteRegion, living.BodyOffset(first), living.Body(first, Bytes(2, 500)));
+  EXPECT_EQ(*client->Get("key") == Bytes(2, 500), true);
+  living.Leave();
+  WaitForItsEnd(*client);
+  EXPECT_EQ(*client->Get("key") == Bytes(2, 500), true);
+}
+
+TEST_P(DeadWriter, CannotBeCommittedForByAnother) {
+  const auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("key", "older").ok());
+  RawPeer writer(Address());
+  Reply reply{};
+  Reserve(writer, "key", 100, Ack::kPersisted, &reply);
+  RawPeer other(Address());
+  other.Post(RawPeer::CommitRequest("key", reply), "");
+  EXPECT_TRUE(other.IsClosed());
+  if (GetParam() == PoolKind::kPowerSafe) {
+    writer.Post(RawPeer::CommitRequest("key", reply), "");
+    EXPECT_EQ(writer.Answer()->reason, static_cast<uint8_t>(format::Reason::kNotWhole));
+    writer.Write(format::kPoolWriteRegion, writer.BodyOffset(reply), writer.Body(reply, Bytes(1, 100)));
+    EXPECT_EQ(*client->Get("key"), "older") << "not acknowledged yet";
+    writer.Post(RawPeer::CommitRequest("key", reply), "");
+    EXPECT_EQ(writer.Answer()->code, 0);
+    EXPECT_EQ(*client->Get("key") == Bytes(1, 100), true);
+    writer.Post(RawPeer::CommitRequest("key", reply), "");
+    EXPECT_TRUE(writer.IsClosed()) << "it was committed already";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(E2e, Hostile, kEveryPool, PoolName);
+INSTANTIATE_TEST_SUITE_P(E2e, DeadWriter, kEveryPool, PoolName);
+
+// --- Connecting
+
+class Connecting : public E2eTest {};
+
+TEST_F(Connecting, ToASocketOfSomethingElseFails) {
+  const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, Path("stream").data(), Path("stream").size());
+  ASSERT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(fd.get(), 1), 0);
+  const auto client = Client::Connect("shm:" + Path("stream"));
+  ASSERT_FALSE(client.ok());
+  EXPECT_NE(client.status().message().find(Path("stream")), std::string_view::npos) << client.status().ToString();
+}
+
+TEST_F(Connecting, ToASocketThatAnswersNonsenseFails) {
+  const UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, Path("odd").data(), Path("odd").size());
+  ASSERT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(fd.get(), 8), 0);
+  for (const size_t size : {1, 328, 4000}) {
+    std::thread peer([&] {
+      const UniqueFd accepted(accept(fd.get(), nullptr, nullptr));
+      const std::string nonsense = Bytes(size, size);
+      send(accepted.get(), nonsense.data(), nonsense.size(), MSG_NOSIGNAL);
+      char buffer[8];
+      while (recv(accepted.get(), buffer, sizeof(buffer), 0) > 0) {
+      }
+    });
+    const auto client = Client::Connect("shm:" + Path("odd"));
+    ExpectFails(client.status(), Code::kInvalidArgument, Path("odd"));
+    peer.join();
+  }
+  std::thread peer([&] { const UniqueFd accepted(accept(fd.get(), nullptr, nullptr)); });  // hangs up at once
+  ExpectFails(Client::Connect("shm:" + Path("odd")).status(), Code::kUnavailable, Path("odd"));
+  peer.join();
+}
+
+TEST_F(Connecting, ToAServerThatHasItsClientsFailsUntilOneGoes) {
+  ServerOptions options = Options(PoolKind::kDram);
+  options.max_clients = 2;
+  options.shards = 2;
+  const auto server = Serve(PoolKind::kDram, options);
+  const auto first = Connect();
+  auto second = Connect();
+  for (int i = 0; i < 5; ++i) {
+    const auto third = Client::Connect(Address());
+    ExpectFails(third.status(), Code::kResourceExhausted, "2 clients");
+  }
+  EXPECT_TRUE(first->Put("key", "value").ok());
+  EXPECT_EQ(*second->Get("key"), "value");
+  second.reset();
+  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*first).at("clients") == 2; }));  // one, of each shard
+  const auto next = Connect();
+  ASSERT_NE(next, nullptr);
+  EXPECT_EQ(*next->Get("key"), "value");
+}
+
+TEST_F(Connecting, AndLeavingAgainLeavesNothingBehind) {
+  ServerOptions options = Options(PoolKind::kDram);
+  options.max_clients = 4;
+  const auto server = Serve(PoolKind::kDram, options);
+  const auto steady = Connect();
+  for (int i = 0; i < 100; ++i) {
+    const auto client = Connect();
+    ASSERT_NE(client, nullptr);
+    ASSERT_TRUE(client->Put("key", std::to_string(i)).ok());
+    ASSERT_TRUE(WaitUntil([&] { return CountersOf(*steady).at("clients") <= 3; }));
+  }
+  EXPECT_EQ(*steady->Get("key"), "99");
+}
+
+}  // namespace
+}  // namespace erda

@@ -1,0 +1,152 @@
+// Conformance: waiting and waking, for the fabrics whose ends can be in different threads.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "base/clock.h"
+#include "fabric/fixture.h"
+
+namespace erda::fabric {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Longer than anything here may take: who waits so long was not woken.
+constexpr seconds kForever(20);
+constexpr seconds kNotForever(10);
+
+class WaitTest : public FabricTest {
+ protected:
+  static Nanoseconds Now() { return SteadyClock::Instance().Now(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, WaitTest, testing::ValuesIn(RealWorlds()), KindName);
+
+TEST_P(WaitTest, WaitEndsWithItsTimeout) {
+  for (const Nanoseconds timeout : {Nanoseconds(0), Nanoseconds(1), Nanoseconds(milliseconds(30))}) {
+    const Nanoseconds begin = Now();
+    client_.queue->Wait(timeout);
+    listener_->Wait(timeout);
+    EXPECT_LT(Now() - begin, kNotForever);
+  }
+}
+
+TEST_P(WaitTest, WaitSleepsAboutAsLongAsNothingHappens) {
+  const Nanoseconds begin = Now();
+  client_.queue->Wait(milliseconds(50));
+  EXPECT_GE(Now() - begin, milliseconds(25)) << "it must not spin";
+}
+
+TEST_P(WaitTest, AWakeBeforeTheWaitIsNotLost) {
+  const Nanoseconds begin = Now();
+  client_.queue->Wake();
+  client_.queue->Wait(kForever);
+  listener_->Wake();
+  listener_->Wait(kForever);
+  EXPECT_LT(Now() - begin, kNotForever);
+}
+
+TEST_P(WaitTest, AWakeFromAnotherThreadEndsTheWait) {
+  const Nanoseconds begin = Now();
+  for (int round = 0; round < 20; ++round) {
+    std::thread waker([&] {
+      std::this_thread::sleep_for(milliseconds(round % 4));
+      client_.queue->Wake();
+      listener_->Wake();
+    });
+    client_.queue->Wait(kForever);
+    listener_->Wait(kForever);
+    waker.join();
+  }
+  EXPECT_LT(Now() - begin, kNotForever);
+}
+
+TEST_P(WaitTest, WhoAsksToConnectEndsTheListenersWait) {
+  const Nanoseconds begin = Now();
+  std::thread asking([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    ChannelOptions options;
+    options.queue = client_.queue.get();
+    const auto channel = client_.fabric->Connect(listener_->address(), options);
+    EXPECT_TRUE(channel.ok());
+    while (client_.events.empty() && Now() - begin < kNotForever) {
+      client_.queue->Wait(kForever);
+      client_.Poll();
+    }
+    EXPECT_EQ(client_.Count(OpKind::kClosed), 1U) << "the refusal wakes the one who asked";
+  });
+  std::unique_ptr<Incoming> incoming;
+  while (incoming == nullptr && Now() - begin < kNotForever) {
+    listener_->Wait(kForever);
+    incoming = listener_->Poll();
+  }
+  EXPECT_NE(incoming, nullptr);
+  incoming.reset();
+  asking.join();
+  EXPECT_LT(Now() - begin, kNotForever);
+}
+
+// Each end sleeps until the other has sent: one wake-up lost is a round that takes kForever. Now and then the other
+// lets it sleep deeply.
+TEST_P(WaitTest, NoWakeUpIsLost) {
+  constexpr uint32_t kRounds = 20'000;
+  Connect(4);
+  std::atomic<bool> failed = false;
+  const auto talk = [&](End& end, bool begins) {
+    std::array<Completion, 8> polled;
+    uint32_t sent = 0;
+    uint32_t received = 0;
+    const auto send = [&] {
+      if (sent % 128 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+      if (!Post(*end.channel, Unsignaled(WriteImm(end, 0, 8, 0, ++sent))).ok()) failed = true;
+    };
+    if (begins) send();
+    while (received < kRounds && !failed) {
+      const size_t count = end.queue->Poll(polled);
+      if (count == 0) {
+        const Nanoseconds begin = Now();
+        end.queue->Wait(kForever);
+        if (Now() - begin > kNotForever) failed = true;
+      }
+      for (const Completion& c : std::span(polled).first(count)) {
+        if (c.kind != OpKind::kReceiveImm || c.imm != ++received) failed = true;
+        if (!begins || received < kRounds) send();
+      }
+    }
+  };
+  std::thread server([&] { talk(server_, false); });
+  talk(client_, true);
+  server.join();
+  EXPECT_FALSE(failed);
+}
+
+// The owner of the memory stores whole words while a peer in another thread reads them.
+TEST_P(WaitTest, AWordThatTheOwnerStoresIsReadWhole) {
+  Connect();
+  constexpr size_t kWords = 64;
+  auto* words = reinterpret_cast<uint64_t*>(server_.bytes(0, kWords * 8).data());
+  std::atomic<bool> stop = false;
+  std::thread owner([&] {
+    for (uint64_t round = 0; !stop; ++round) {
+      for (size_t i = 0; i < kWords; ++i)
+        std::atomic_ref(words[i]).store((round & 0xff) * 0x0101010101010101, std::memory_order_relaxed);
+    }
+  });
+  for (size_t round = 0; round < 3000 && !HasFailure(); ++round) {
+    const size_t skip = round % 8;  // both begin in the middle of a word
+    ASSERT_TRUE(Post(*client_.channel, Read(client_, round % 7, kWords * 8 - skip, skip)).ok());
+    EXPECT_TRUE(PumpUntil(client_, OpKind::kRead));
+    client_.events.clear();
+    const std::string seen = client_.text(round % 7, kWords * 8 - skip);
+    for (size_t at = (8 - skip) % 8; at < seen.size(); at += 8) EXPECT_EQ(seen.substr(at, 8), std::string(8, seen[at]));
+  }
+  stop = true;
+  owner.join();
+}
+
+}  // namespace
+}  // namespace erda::fabric

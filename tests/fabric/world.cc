@@ -1,0 +1,105 @@
+#include "fabric/world.h"
+
+#include <chrono>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "fabric/sim/network.h"
+
+namespace erda::fabric {
+
+namespace {
+
+class SimulatedWorld final : public World {
+ public:
+  SimulatedWorld(uint64_t seed, const SimOptions& options)
+      : network_(seed, options), server_(network_.CreateFabric("server")), client_(network_.CreateFabric("client")) {}
+  Fabric& server() override { return *server_; }
+  Fabric& client() override { return *client_; }
+  std::string NewAddress() override { return "sim:server" + std::to_string(++addresses_); }
+  bool Advance() override { return network_.Step(); }
+  [[nodiscard]] size_t patience() const override { return 10'000'000; }
+  [[nodiscard]] size_t quiet() const override { return patience(); }
+
+ private:
+  SimNetwork network_;
+  std::shared_ptr<Fabric> server_;
+  std::shared_ptr<Fabric> client_;
+  int addresses_ = 0;
+};
+
+// A directory of its own, gone with the object.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string path = (std::filesystem::temp_directory_path() / "erda-fabric-XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr) throw std::runtime_error("cannot make a directory like " + path);
+    path_ = path;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+class ShmWorld final : public World {
+ public:
+  ShmWorld() : server_(Open()), client_(Open()) {}
+  Fabric& server() override { return *server_; }
+  Fabric& client() override { return *client_; }
+  std::string NewAddress() override {
+    return "shm:" + (directory_.path() / ("socket" + std::to_string(++addresses_))).string();
+  }
+  bool Advance() override {
+    if (++steps_ % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return true;
+  }
+  [[nodiscard]] size_t patience() const override { return 5'000'000; }
+  [[nodiscard]] size_t quiet() const override { return 5'000; }
+
+ private:
+  std::shared_ptr<Fabric> Open() {
+    auto fabric = OpenFabric("shm:" + (directory_.path() / "socket").string());
+    if (!fabric.ok()) throw std::runtime_error(fabric.status().ToString());
+    return *fabric;
+  }
+
+  TemporaryDirectory directory_;
+  std::shared_ptr<Fabric> server_;
+  std::shared_ptr<Fabric> client_;
+  int addresses_ = 0;
+  uint64_t steps_ = 0;
+};
+
+WorldKind Simulated(const std::string& name, uint64_t seed, const SimOptions& options = {}) {
+  return {"sim" + name, [seed, options] { return std::make_unique<SimulatedWorld>(seed, options); }};
+}
+
+}  // namespace
+
+std::vector<WorldKind> AllWorlds() {
+  SimOptions at_once;  // everything as soon as the contract permits
+  at_once.delay_min = at_once.delay_max = at_once.long_delay_max = Nanoseconds(0);
+  SimOptions wild;  // every tenth thing takes very long
+  wild.long_delay_chance = 0.1;
+  wild.pieces_max = 64;
+  std::vector<WorldKind> worlds = RealWorlds();
+  for (uint64_t seed = 1; seed <= 4; ++seed) worlds.push_back(Simulated("Seed" + std::to_string(seed), seed));
+  worlds.push_back(Simulated("AtOnce", 5, at_once));
+  worlds.push_back(Simulated("Wild", 6, wild));
+  return worlds;
+}
+
+std::vector<WorldKind> RealWorlds() {
+  return {{"shm", [] { return std::make_unique<ShmWorld>(); }}};
+}
+
+}  // namespace erda::fabric

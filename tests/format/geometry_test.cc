@@ -1,0 +1,347 @@
+#include "format/geometry.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "format/fixture.h"
+#include "format/log_layout.h"
+
+namespace erda::format {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+std::string Describe(const GeometryWish& wish) {
+  return "pool " + std::to_string(wish.pool_size) + ", shards " + std::to_string(wish.shards) + ", region " +
+         std::to_string(wish.region_size) + ", segment " + std::to_string(wish.segment_size) + ", index " +
+         std::to_string(wish.index_entries);
+}
+
+// What a geometry must be, in numbers that cannot overflow.
+testing::AssertionResult HoldsTogether(const Geometry& g) {
+  __extension__ using Wide = unsigned __int128;
+  const auto power_of_two = [](uint64_t n) { return n != 0 && (n & (n - 1)) == 0; };
+  const Wide regions = Wide{g.shards} * g.regions_per_shard;
+  const Wide heads = Wide{g.shards} * g.heads_per_shard;
+  const Wide index_end = Wide{g.index_offset} + Wide{g.shards} * g.index_slots * sizeof(IndexEntry);
+  const Wide regions_end = Wide{g.regions_offset} + regions * g.region_size;
+  const struct {
+    bool holds;
+    const char* what;
+  } rules[] = {
+      {power_of_two(g.region_size) && g.region_size <= kRegionBytesMax, "the region size"},
+      {power_of_two(g.segment_size) && g.segment_size <= g.region_size, "the segment size"},
+      {g.segment_size >= kSegmentBytesMin, "segments of less than the least"},
+      {g.shards >= 1 && g.shards <= kShardsMax, "the shards"},
+      {heads >= g.shards && heads <= kHeadsMax, "the heads"},
+      {regions >= 2 * Wide{g.shards} && regions <= kRegionsMax, "the regions"},
+      {g.regions_per_shard <= Wide{g.heads_per_shard} * kSlotsPerHead, "more regions than slots"},
+      {g.index_slots >= kIndexSlotsMin, "the index slots"},
+      {g.index_offset >= kRegionTableOffset + regions * sizeof(uint64_t), "the index over the region table"},
+      {g.index_offset % 4096 == 0 && g.regions_offset % 4096 == 0, "an offset within a page"},
+      {index_end <= g.regions_offset, "the regions over the index"},
+      {regions_end <= g.pool_size, "regions behind the end"},
+      {g.reserved == 0, "the reserved field"},
+  };
+  for (const auto& rule : rules) {
+    if (!rule.holds) return testing::AssertionFailure() << rule.what;
+  }
+  return testing::AssertionSuccess();
+}
+
+// Chosen, checked, and sound by our own reckoning.
+testing::AssertionResult IsChosenWell(const GeometryWish& wish) {
+  const auto geometry = ChooseGeometry(wish);
+  if (!geometry.ok()) return testing::AssertionFailure() << Describe(wish) << ": " << geometry.status().ToString();
+  if (auto status = CheckGeometry(*geometry); !status.ok())
+    return testing::AssertionFailure() << Describe(wish) << ": " << status.ToString();
+  if (auto holds = HoldsTogether(*geometry); !holds) return holds << " of " << Describe(wish);
+  const Geometry& g = *geometry;
+  if (g.pool_size != wish.pool_size || g.shards != wish.shards ||
+      (wish.region_size != 0 && g.region_size != wish.region_size) ||
+      (wish.segment_size != 0 && g.segment_size != wish.segment_size) || g.index_slots * g.shards < wish.index_entries)
+    return testing::AssertionFailure() << "not what was wished: " << Describe(wish);
+  return testing::AssertionSuccess();
+}
+
+testing::AssertionResult IsRefused(const GeometryWish& wish, std::string_view part) {
+  const auto geometry = ChooseGeometry(wish);
+  if (geometry.ok()) return testing::AssertionFailure() << "taken: " << Describe(wish);
+  const Status& status = geometry.status();
+  if (status.code() == Code::kInvalidArgument && status.message().find(part) != std::string_view::npos)
+    return testing::AssertionSuccess();
+  return testing::AssertionFailure() << status.ToString();
+}
+
+TEST(ChooseGeometryTest, EveryUsualPoolHasAGeometry) {
+  const std::vector<uint64_t> sizes = {64 * kMiB,  65 * kMiB,   100'000'000,      127 * kMiB,
+                                       128 * kMiB, kGiB,        10 * kGiB,        100 * kGiB - 4096,
+                                       256 * kGiB, 1024 * kGiB, 10 * 1024 * kGiB, uint64_t{1} << 47};
+  for (const uint64_t size : sizes) {
+    for (uint32_t shards = 1; shards <= kShardsMax; ++shards)
+      EXPECT_TRUE(IsChosenWell({.pool_size = size, .shards = shards}));
+  }
+}
+
+TEST(ChooseGeometryTest, ExplicitSizesAreKept) {
+  for (uint64_t region = 16384; region <= kGiB; region *= 4) {
+    for (uint64_t segment = kSegmentBytesMin; segment <= region; segment *= 8) {
+      for (const uint32_t shards : {1U, 2U, 3U, 5U, 7U, 8U, 48U, 63U, 64U}) {
+        const GeometryWish wish = {
+            .pool_size = 160 * kGiB, .shards = shards, .region_size = region, .segment_size = segment};
+        EXPECT_TRUE(IsChosenWell(wish));
+      }
+    }
+  }
+  for (const uint64_t entries : {uint64_t{1}, uint64_t{63}, uint64_t{1'000'003}, uint64_t{10'000'000}}) {
+    EXPECT_TRUE(IsChosenWell({.pool_size = kGiB, .index_entries = entries}));
+    EXPECT_TRUE(IsChosenWell({.pool_size = kGiB, .shards = 7, .index_entries = entries}));
+  }
+}
+
+TEST(ChooseGeometryTest, TinyPoolsForTestsArePossible) {
+  EXPECT_TRUE(IsChosenWell({.pool_size = 256 << 10}));
+  EXPECT_TRUE(IsChosenWell({.pool_size = 128 << 10, .region_size = 4096, .segment_size = 4096}));
+  EXPECT_TRUE(IsChosenWell({.pool_size = kMiB, .shards = 4, .segment_size = 4096, .index_entries = 256}));
+}
+
+TEST(ChooseGeometryTest, AnyWishIsKeptOrRefused) {
+  constexpr uint64_t kSeed = 7;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  Random random(kSeed);
+  const auto any = [&](uint64_t bits) { return random.Next() >> (64 - random.Between(1, bits)); };
+  const auto size = [&] {
+    return random.Chance(0.2) ? 0 : random.Chance(0.2) ? any(64) : uint64_t{1} << random.Uniform(33);
+  };
+  int chosen = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    GeometryWish wish;
+    wish.pool_size = random.Chance(0.9) ? any(45) : any(64);
+    wish.shards = static_cast<uint32_t>(random.Chance(0.9) ? random.Between(1, 64) : any(32));
+    wish.region_size = size();
+    wish.segment_size = size();
+    wish.index_entries = random.Chance(0.5) ? 0 : random.Chance(0.5) ? any(32) : any(64);
+    const auto geometry = ChooseGeometry(wish);
+    if (geometry.ok()) {
+      ASSERT_TRUE(IsChosenWell(wish));
+      ++chosen;
+    } else {
+      ASSERT_EQ(geometry.status().code(), Code::kInvalidArgument);
+      ASSERT_GT(geometry.status().message().size(), 20U) << Describe(wish);
+    }
+  }
+  EXPECT_GT(chosen, 5000);
+}
+
+// What puts can use: without the index, the tables, and the region that the cleaner keeps.
+TEST(ChooseGeometryTest, FourFifthsOfAPoolAreLog) {
+  for (uint64_t size = 64 * kMiB; size <= 4096 * kGiB; size += std::max(kMiB, size / 200 / kMiB * kMiB)) {
+    const auto geometry = ChooseGeometry({.pool_size = size});
+    ASSERT_TRUE(geometry.ok()) << geometry.status().ToString();
+    const auto usable = static_cast<double>((geometry->regions_per_shard - 1) * geometry->region_size);
+    EXPECT_GE(usable / static_cast<double>(size), 0.80) << size / kMiB << " MiB";
+  }
+}
+
+TEST(ChooseGeometryTest, ABadWishIsRefusedByTheNameOfItsLimit) {
+  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .shards = 0}, "1 to 64 shards, not 0"));
+  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .shards = 65}, "1 to 64 shards, not 65"));
+  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .region_size = 3 * kMiB}, "region size must be a power of two"));
+  EXPECT_TRUE(IsRefused({.pool_size = 100 * kGiB, .region_size = 2 * kGiB}, "up to 1 GiB"));
+  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .region_size = kMiB, .segment_size = 2 * kMiB}, "up to the region size"));
+  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .segment_size = 2048}, "from 4096"));
+  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .segment_size = 12345}, "segment size must be a power of two"));
+  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .index_entries = kGiB}, "index would not fit"));
+  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .index_entries = kGiB / 16}, "too small"));
+  EXPECT_TRUE(IsRefused({.pool_size = 0}, ""));
+  EXPECT_TRUE(IsRefused({.pool_size = 4096}, ""));
+  EXPECT_TRUE(IsRefused({.pool_size = 100'000}, "too small"));
+  EXPECT_TRUE(IsRefused({.pool_size = kMiB, .shards = 64}, "too small"));
+  EXPECT_TRUE(IsRefused({.pool_size = 64 * kMiB, .region_size = 32 * kMiB}, "each needs two"));
+}
+
+TEST(ChooseGeometryTest, AnIndexBeyondAllBoundsIsRefused) {
+  for (const uint64_t entries : {UINT64_MAX, UINT64_MAX - 1, UINT64_MAX / 2, uint64_t{1} << 62}) {
+    for (const uint32_t shards : {1U, 2U, 64U})
+      EXPECT_TRUE(IsRefused({.pool_size = kGiB, .shards = shards, .index_entries = entries}, "index"));
+  }
+}
+
+// Each field in turn, out of its limits.
+TEST(CheckGeometryTest, AGeometryWithAWrongFieldIsRefused) {
+  ASSERT_TRUE(CheckGeometry(TestGeometry()).ok());
+  ASSERT_TRUE(HoldsTogether(TestGeometry()));
+  const auto refused = [](auto Geometry::*field, std::initializer_list<uint64_t> values) {
+    for (const uint64_t value : values) {
+      Geometry geometry = TestGeometry();
+      geometry.*field = static_cast<std::remove_reference_t<decltype(geometry.*field)>>(value);
+      const Status status = CheckGeometry(geometry);
+      EXPECT_EQ(status.code(), Code::kInvalidArgument) << value;
+      EXPECT_FALSE(HoldsTogether(geometry)) << value;
+    }
+  };
+  {
+    SCOPED_TRACE("pool_size");
+    refused(&Geometry::pool_size, {0, 1, kMiB, 63 * kMiB - 1});
+  }
+  {
+    SCOPED_TRACE("region_size");
+    refused(&Geometry::region_size, {0, 1, 4096, (1 << 18) - 1, 3 << 18, 2 << 20, 2 * kGiB, uint64_t{1} << 63});
+  }
+  {
+    SCOPED_TRACE("segment_size");
+    refused(&Geometry::segment_size, {0, 1, 2048, 4097, 3 << 12, 2 << 20, uint64_t{1} << 63, UINT64_MAX});
+  }
+  {
+    SCOPED_TRACE("index_slots");
+    refused(&Geometry::index_slots, {0, 1, 63, 1 << 15, 64 * kMiB, uint64_t{1} << 60, UINT64_MAX});
+  }
+  {
+    SCOPED_TRACE("index_offset");
+    refused(&Geometry::index_offset, {0, 4096, 24576, 0x16001, 1 << 20, 64 * kMiB, UINT64_MAX - 4095});
+  }
+  {
+    SCOPED_TRACE("regions_offset");
+    refused(&Geometry::regions_offset, {0, 0x16000, 0x35000, (1 << 20) + 16, 3 * kMiB, 64 * kMiB, UINT64_MAX - 4095});
+  }
+  {
+    SCOPED_TRACE("regions_per_shard");
+    refused(&Geometry::regions_per_shard, {0, 1, 32, 33, 1U << 31, (1U << 31) + 2, UINT32_MAX});
+  }
+  {
+    SCOPED_TRACE("shards");
+    refused(&Geometry::shards, {0, 3, 65, 1U << 31, UINT32_MAX});
+  }
+  {
+    SCOPED_TRACE("heads_per_shard");
+    refused(&Geometry::heads_per_shard, {0, 129, 1U << 31, (1U << 31) + 1, UINT32_MAX});
+  }
+  {
+    SCOPED_TRACE("reserved");
+    refused(&Geometry::reserved, {1, 1U << 31});
+  }
+}
+
+// Any bytes may come as a geometry: from a pool file, or from a server.
+TEST(CheckGeometryTest, WhatIsTakenHoldsTogetherWhateverTheFields) {
+  constexpr uint64_t kSeed = 8;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  Random random(kSeed);
+  const auto extreme = [&] {
+    const uint64_t power = uint64_t{1} << random.Uniform(64);
+    return power + random.Between(0, 4) - 2;
+  };
+  for (int i = 0; i < 1'000'000; ++i) {
+    Geometry g = TestGeometry();
+    for (uint64_t changes = random.Between(1, 4); changes > 0; --changes) {
+      const uint64_t field = random.Uniform(10);
+      const uint64_t value = extreme();
+      const auto small = static_cast<uint32_t>(value);
+      uint64_t* const wide[] = {&g.pool_size,   &g.region_size,  &g.segment_size,
+                                &g.index_slots, &g.index_offset, &g.regions_offset};
+      uint32_t* const narrow[] = {&g.regions_per_shard, &g.shards, &g.heads_per_shard, &g.reserved};
+      if (field < 6) {
+        *wide[field] = value;
+      } else {
+        *narrow[field - 6] = small;
+      }
+    }
+    if (CheckGeometry(g).ok()) {
+      ASSERT_TRUE(HoldsTogether(g)) << "input " << i;
+    }
+  }
+}
+
+TEST(GeometryTest, EveryKeyHasItsShardHeadAndHome) {
+  constexpr int kKeys = 100'000;
+  for (const uint32_t shards : {1U, 3U, 4U, 64U}) {
+    Geometry g = TestGeometry();
+    g.shards = shards;
+    g.heads_per_shard = 256 / shards;
+    g.index_slots = 131;
+    std::vector<int> by_shard(shards);
+    std::vector<int> by_head(g.heads());
+    std::vector<int> by_home(g.homes());
+    for (int i = 0; i < kKeys; ++i) {
+      const uint64_t hash = HashKey("key " + std::to_string(i));
+      const uint32_t shard = g.ShardOf(hash);
+      ASSERT_LT(shard, shards);
+      const uint32_t head = g.HeadOf(hash);
+      ASSERT_EQ(head / g.heads_per_shard, shard);
+      ASSERT_LT(head, g.heads());
+      const uint64_t home = g.HomeOf(hash);
+      ASSERT_LE(home + kNeighbourhood, g.index_slots);
+      ++by_shard[shard];
+      ++by_head[head];
+      ++by_home[home];
+    }
+    // Six standard deviations; with these keys it is the same every time.
+    const auto even = [](const std::vector<int>& counts) {
+      const double mean = static_cast<double>(kKeys) / static_cast<double>(counts.size());
+      for (const int count : counts) EXPECT_NEAR(count, mean, 6 * std::sqrt(mean));
+    };
+    even(by_shard);
+    even(by_head);
+    even(by_home);
+  }
+}
+
+TEST(GeometryTest, TheExtremeHashesAreInRange) {
+  for (const uint32_t shards : {1U, 2U, 3U, 63U, 64U}) {
+    Geometry g = TestGeometry();
+    g.shards = shards;
+    g.heads_per_shard = 256 / shards;
+    EXPECT_EQ(g.ShardOf(0), 0U);
+    EXPECT_EQ(g.HeadOf(0), 0U);
+    EXPECT_EQ(g.HomeOf(0), 0U);
+    EXPECT_EQ(g.ShardOf(UINT64_MAX), shards - 1);
+    EXPECT_EQ(g.HeadOf(UINT64_MAX), g.heads() - 1);
+    EXPECT_EQ(g.HomeOf(UINT64_MAX), g.index_slots - kNeighbourhood);
+  }
+}
+
+TEST(GeometryTest, HomesKeepTheOrderOfTheHashes) {
+  constexpr uint64_t kSeed = 9;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  Random random(kSeed);
+  std::vector<uint64_t> hashes(10'000);
+  for (uint64_t& hash : hashes) hash = random.Next();
+  std::ranges::sort(hashes);
+  Geometry g = TestGeometry();
+  for (const uint64_t slots : {kIndexSlotsMin, uint64_t{1000}, uint64_t{1} << 40}) {
+    g.index_slots = slots;
+    EXPECT_TRUE(std::ranges::is_sorted(hashes, {}, [&](uint64_t hash) { return g.HomeOf(hash); })) << slots;
+  }
+}
+
+TEST(GeometryTest, TheIndexesAndRegionsOfTheShardsFollowEachOther) {
+  const Geometry g = TestGeometry();
+  EXPECT_EQ(g.SlotOffset(0, 0), g.index_offset);
+  EXPECT_EQ(g.SlotOffset(0, g.index_slots), g.SlotOffset(1, 0));
+  EXPECT_LE(g.SlotOffset(1, g.index_slots), g.regions_offset);
+  EXPECT_EQ(g.RegionOffset(0), g.regions_offset);
+  EXPECT_EQ(g.RegionOffset(g.regions() - 1) + g.region_size, 63 * kMiB);
+  EXPECT_EQ(g.segments_per_region(), 4U);
+}
+
+TEST(ValueBytesMaxTest, TheLargestValueFitsAndNoLarger) {
+  for (uint64_t segment = kSegmentBytesMin; segment <= kRegionBytesMax; segment *= 2) {
+    Geometry g = TestGeometry();
+    g.segment_size = segment;
+    for (const uint64_t key : {1U, 2U, 15U, 16U, 17U, 1000U, kKeyBytesMax}) {
+      const uint64_t value = ValueBytesMax(g, key);
+      const uint64_t room = segment - FirstObjectOffset(0);
+      EXPECT_LE(ObjectSpace(key, value), room) << segment << ", " << key;
+      EXPECT_GT(ObjectSpace(key, value + 1), room) << segment << ", " << key;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace erda::format

@@ -1,0 +1,192 @@
+// The bytes of every structure, in full: another compiler, another library or a careless change must not alter one.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/bytes.h"
+#include "format/control_block.h"
+#include "format/durability.h"
+#include "format/fixture.h"
+#include "format/index_entry.h"
+#include "format/log_layout.h"
+#include "format/messages.h"
+
+namespace erda::format {
+namespace {
+
+TEST(GoldenBytesTest, ASuperblock) {
+  EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
+    45 52 44 41 50 4f 4f 4c  01 00 00 00 9e d6 04 46
+    00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
+    88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
+    00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
+    00 00 04 00 00 00 00 00  00 10 00 00 00 00 00 00
+    00 60 01 00 00 00 00 00  00 00 10 00 00 00 00 00
+    1f 00 00 00 02 00 00 00  01 00 00 00 00 00 00 00
+    00*16)"));
+}
+
+TEST(GoldenBytesTest, AShardRecord) {
+  ShardRecord record{};
+  record.version_limit = 0x1122334455667788;
+  EXPECT_EQ(Hex(BytesOf(record)), HexOf("88 77 66 55 44 33 22 11 00*56"));
+}
+
+TEST(GoldenBytesTest, ARegionWord) {
+  const uint64_t word = RegionWord::Linked(0x11223344, 0xaa, 31).raw();
+  EXPECT_EQ(Hex(BytesOf(word)), HexOf("01 aa 1f 00 44 33 22 11"));
+  const uint64_t free = RegionWord::Free(0x11223344).raw();
+  EXPECT_EQ(Hex(BytesOf(free)), HexOf("00 00 00 00 44 33 22 11"));
+}
+
+TEST(GoldenBytesTest, AnIndexEntry) {
+  IndexEntry entry{};
+  entry.word = EntryWord::Make(true, LogAddress(0x12345678), LogAddress(0x0abcdef1), true).raw();
+  entry.meta = EntryMeta::Make(0x89abcdef, 0x42, 31, 1000).raw();
+  EXPECT_EQ(Hex(BytesOf(entry)), HexOf(R"(
+    e3 bd 79 15 78 56 34 92  3f 00 1f 42 ef cd ab 89)"));
+}
+
+TEST(GoldenBytesTest, ASegmentHeader) {
+  SegmentHeader header{};
+  header.identity = SegmentHeader::Identity(0x11223344);
+  header.state = static_cast<uint64_t>(SegmentState::kSettled);
+  header.first_version = 0x0102030405060708;
+  EXPECT_EQ(Hex(BytesOf(header)), HexOf(R"(
+    44 33 22 11 45 53 45 47  03 00*7
+    08 07 06 05 04 03 02 01  00*40)"));
+}
+
+// The key is "key", the value "value"; the two checksums bind them to TestPlace().
+TEST(GoldenBytesTest, AnObject) {
+  EXPECT_EQ(Hex(WholeObject(TestPlace(), "key", "value")), HexOf(R"(
+    7b 7b 13 61 03 00 01 01  05 00 00 00 08 00 00 04
+    4d 00 00 00 00 00 00 00  e3 65 51 a0 63 0d ea bb
+    6b 65 79 49 5d 0e e8 76  61 6c 75 65)"));
+}
+
+TEST(GoldenBytesTest, AnObjectWithoutAValue) {
+  EXPECT_EQ(Hex(WholeObject(TestPlace(), "k", "", 1)), HexOf(R"(
+    56 ab dd f9 01 00 01 01  00 00 00 00 08 00 00 04
+    01 00 00 00 00 00 00 00  1d 88 da 4f 70 e3 21 a9
+    6b 76 e4 4d aa)"));
+}
+
+TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kUuid), 0xd9c908ebU); }
+
+TEST(GoldenBytesTest, AHelloRequest) {
+  const HelloRequest hello = {kHelloMagic, kProtocolVersion, 0x2211, 0x66554433, 0, 0x1122334455667788};
+  EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
+    45 72 64 61 01 00 11 22  33 44 55 66 00 00 00 00
+    88 77 66 55 44 33 22 11)"));
+}
+
+TEST(GoldenBytesTest, AHelloReply) {
+  HelloReply hello{};
+  hello.magic = kHelloMagic;
+  hello.protocol_version = kProtocolVersion;
+  hello.code = static_cast<uint8_t>(Code::kPermissionDenied);
+  hello.flush_method = static_cast<uint8_t>(FlushMethod::kServerFlush);
+  hello.pool_uuid = kUuid;
+  hello.server_id = 0x1122334455667788;
+  hello.slots = 64;
+  hello.slot_bytes = 0x1000;
+  hello.durability = static_cast<uint8_t>(Durability::kPowerSafe);
+  hello.pool_writable = 1;
+  hello.geometry = TestGeometry();
+  std::memcpy(hello.message.data(), "no", 2);
+  EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
+    45 72 64 61 01 00 07 02  00 01 02 03 04 05 06 07
+    08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
+    40 00 00 00 00 10 00 00  02 01 00 00 00 00 00 00
+    00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
+    00 00 04 00 00 00 00 00  00 10 00 00 00 00 00 00
+    00 60 01 00 00 00 00 00  00 00 10 00 00 00 00 00
+    1f 00 00 00 02 00 00 00  01 00 00 00 00 00 00 00
+    6e 6f 00*78)"));
+}
+
+TEST(GoldenBytesTest, ARequest) {
+  Request request{};
+  request.op = static_cast<uint8_t>(RequestOp::kCommit);
+  request.ack = 1;
+  request.key_size = 0x0203;
+  request.value_size = 0x04050607;
+  request.id = 0x08090a0b0c0d0e0f;
+  request.key_hash = 0x1011121314151617;
+  request.address = 0x18191a1b;
+  request.head = 0x1c1d1e1f;
+  request.version = 0x2021222324252627;
+  EXPECT_EQ(Hex(BytesOf(request)), HexOf(R"(
+    03 01 03 02 07 06 05 04  0f 0e 0d 0c 0b 0a 09 08
+    17 16 15 14 13 12 11 10  1b 1a 19 18 1f 1e 1d 1c
+    27 26 25 24 23 22 21 20  00 00 00 00 00 00 00 00)"));
+  EXPECT_EQ(InlineValueOffset(5), 48U + 5 + 4);
+}
+
+TEST(GoldenBytesTest, AReply) {
+  Reply reply{};
+  reply.id = 0x0102030405060708;
+  reply.code = static_cast<uint8_t>(Code::kResourceExhausted);
+  reply.reason = static_cast<uint8_t>(Reason::kLogFull);
+  reply.address = 0x11121314;
+  reply.head = 0x15161718;
+  reply.limit = 0x2122232425262728;
+  reply.header = {0x31323334, 0x3536, 1, 1, 0x3738393a, 0x3b3c3d3e, 0x4142434445464748, 0x5152535455565758};
+  EXPECT_EQ(Hex(BytesOf(reply)), HexOf(R"(
+    08 07 06 05 04 03 02 01  04 02 00 00 14 13 12 11
+    18 17 16 15 00 00 00 00  28 27 26 25 24 23 22 21
+    34 33 32 31 36 35 01 01  3a 39 38 37 3e 3d 3c 3b
+    48 47 46 45 44 43 42 41  58 57 56 55 54 53 52 51)"));
+}
+
+TEST(GoldenBytesTest, AControlBlock) {
+  ControlBlock control{};
+  control.displacements = 0x1111111111111111;
+  control.head_generation = 0x2222222222222222;
+  control.counters[0] = 0x3333333333333333;
+  control.counters[63] = 0x4444444444444444;
+  EXPECT_EQ(Hex(BytesOf(control)), HexOf("11*8 22*8 00*48 33*8 00*496 44*8 00*448"));
+  EXPECT_EQ(kControlHeadsOffset, 1024U);
+  EXPECT_EQ(kControlHeadBytes, 128U);
+  EXPECT_EQ(ControlBytes(1), 4096U);
+  EXPECT_EQ(ControlBytes(24), 4096U);
+  EXPECT_EQ(ControlBytes(25), 8192U);
+}
+
+TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {
+  const auto number = [](auto value) { return static_cast<uint64_t>(value); };
+  EXPECT_EQ(number(ObjectKind::kValue), 1U);
+  EXPECT_EQ(number(ObjectKind::kTombstone), 2U);
+  EXPECT_EQ(number(SegmentState::kOpen), 1U);
+  EXPECT_EQ(number(SegmentState::kSealed), 2U);
+  EXPECT_EQ(number(SegmentState::kSettled), 3U);
+  EXPECT_EQ(number(RequestOp::kPutInline), 1U);
+  EXPECT_EQ(number(RequestOp::kReserve), 2U);
+  EXPECT_EQ(number(RequestOp::kCommit), 3U);
+  EXPECT_EQ(number(RequestOp::kDelete), 4U);
+  EXPECT_EQ(number(RequestOp::kReport), 5U);
+  EXPECT_EQ(number(FlushMethod::kNone), 0U);
+  EXPECT_EQ(number(FlushMethod::kReadAfterWrite), 1U);
+  EXPECT_EQ(number(FlushMethod::kServerFlush), 2U);
+  EXPECT_EQ(number(Reason::kNone), 0U);
+  EXPECT_EQ(number(Reason::kIndexFull), 1U);
+  EXPECT_EQ(number(Reason::kLogFull), 2U);
+  EXPECT_EQ(number(Reason::kTooManyReservations), 3U);
+  EXPECT_EQ(number(Reason::kNotWhole), 4U);
+  EXPECT_EQ(number(Reason::kReadOnly), 5U);
+  EXPECT_EQ(number(Reason::kDamaged), 6U);
+  EXPECT_EQ(number(Durability::kVolatile), 0U);
+  EXPECT_EQ(number(Durability::kProcessSafe), 1U);
+  EXPECT_EQ(number(Durability::kPowerSafe), 2U);
+}
+
+TEST(GoldenBytesTest, EachDurabilityHasAName) {
+  EXPECT_STREQ(DurabilityName(Durability::kVolatile), "volatile");
+  EXPECT_STREQ(DurabilityName(Durability::kProcessSafe), "process-safe");
+  EXPECT_STREQ(DurabilityName(Durability::kPowerSafe), "power-safe");
+  EXPECT_STREQ(DurabilityName(static_cast<Durability>(3)), "unknown");
+}
+
+}  // namespace
+}  // namespace erda::format

@@ -1,0 +1,238 @@
+#include "format/object.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/random.h"
+#include "format/fixture.h"
+
+namespace erda::format {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// Copies into memory of exactly that size, so that the address sanitizer sees a read behind it.
+ObjectView InspectPrefix(const Place& place, const Bytes& bytes, size_t size, Bytes* memory) {
+  *memory = Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+  memory->shrink_to_fit();
+  return InspectObject(place, *memory);
+}
+
+TEST(InspectObjectTest, AWholeObjectGivesKeyAndValue) {
+  const Bytes bytes = WholeObject(TestPlace(), "key", "value", 42);
+  const ObjectView view = InspectObject(TestPlace(), bytes);
+  ASSERT_EQ(view.state, ObjectState::kWhole);
+  EXPECT_EQ(view.key, "key");
+  EXPECT_EQ(AsString(view.value), "value");
+  EXPECT_EQ(view.header.version, 42U);
+  EXPECT_TRUE(view.header.persisted());
+  EXPECT_EQ(view.bytes_wanted, 0U);
+}
+
+TEST(InspectObjectTest, WhatFollowsAnObjectDoesNotMatter) {
+  Bytes bytes = WholeObject(TestPlace(), "key", "value");
+  bytes.resize(bytes.size() + 100, std::byte{0xee});
+  const ObjectView view = InspectObject(TestPlace(), bytes);
+  ASSERT_EQ(view.state, ObjectState::kWhole);
+  EXPECT_EQ(AsString(view.value), "value");
+}
+
+TEST(InspectObjectTest, TheLongestKeyAndTheEmptyValueAreWhole) {
+  const std::string key(kKeyBytesMax, 'k');
+  for (const std::string& value : {std::string(), std::string(100'000, 'v')}) {
+    const Bytes bytes = WholeObject(TestPlace(), key, value);
+    const ObjectView view = InspectObject(TestPlace(), bytes);
+    ASSERT_EQ(view.state, ObjectState::kWhole);
+    EXPECT_EQ(view.key, key);
+    EXPECT_EQ(AsString(view.value), value);
+  }
+}
+
+TEST(InspectObjectTest, AReservationHasItsHeaderAndKeyOnly) {
+  Bytes bytes = WholeObject(TestPlace(), "key", "value");
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(ChecksumOffset(3)), bytes.end(), std::byte{0});
+  const ObjectView view = InspectObject(TestPlace(), bytes);
+  EXPECT_EQ(view.state, ObjectState::kHeader);
+  EXPECT_EQ(view.key, "key");
+  EXPECT_TRUE(view.value.empty());
+  EXPECT_EQ(view.bytes_wanted, 0U);
+}
+
+TEST(InspectObjectTest, AValueThatIsHalfThereIsNotWhole) {
+  const Bytes whole = WholeObject(TestPlace(), "key", "value");
+  for (size_t placed = ChecksumOffset(3); placed < whole.size(); ++placed) {
+    Bytes bytes(whole.size());
+    std::copy_n(whole.begin(), placed, bytes.begin());
+    EXPECT_EQ(InspectObject(TestPlace(), bytes).state, ObjectState::kHeader) << placed << " bytes placed";
+  }
+}
+
+TEST(InspectObjectTest, ZeroesAreNothing) {
+  for (const size_t size : {size_t{32}, size_t{33}, size_t{4096}}) {
+    const ObjectView view = InspectObject(TestPlace(), Bytes(size));
+    EXPECT_EQ(view.state, ObjectState::kNothing);
+    EXPECT_EQ(view.bytes_wanted, 0U);
+  }
+}
+
+TEST(InspectObjectTest, EveryTruncationSaysHowManyBytesToRead) {
+  const Bytes bytes = WholeObject(TestPlace(), "some key", std::string(90, 'v'));
+  Bytes memory;
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    const ObjectView view = InspectPrefix(TestPlace(), bytes, size, &memory);
+    ASSERT_EQ(view.state, ObjectState::kNothing) << size;
+    const size_t wanted = size < sizeof(ObjectHeader) ? sizeof(ObjectHeader)
+                          : size < ChecksumOffset(8)  ? ChecksumOffset(8)
+                                                      : bytes.size();
+    ASSERT_EQ(view.bytes_wanted, wanted) << size;
+  }
+  EXPECT_EQ(InspectPrefix(TestPlace(), bytes, bytes.size(), &memory).state, ObjectState::kWhole);
+}
+
+// A reader that starts with the header alone has the object after two more looks.
+TEST(InspectObjectTest, FollowingTheBytesWantedLeadsToTheWholeObject) {
+  const Bytes bytes = WholeObject(TestPlace(), "some key", std::string(90, 'v'));
+  Bytes memory;
+  size_t size = 0;
+  for (int look = 0; look < 3; ++look) size = InspectPrefix(TestPlace(), bytes, size, &memory).bytes_wanted;
+  EXPECT_EQ(size, bytes.size());
+}
+
+TEST(InspectObjectTest, NoFlippedBitGoesUnnoticed) {
+  Bytes bytes = WholeObject(TestPlace(), "key", "small value");
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    FlipBit(bytes, bit);
+    const ObjectView view = InspectObject(TestPlace(), bytes);
+    EXPECT_NE(view.state, ObjectState::kWhole) << "bit " << bit;
+    const bool in_header = bit / 8 < ChecksumOffset(3);
+    EXPECT_EQ(view.state, in_header ? ObjectState::kNothing : ObjectState::kHeader) << "bit " << bit;
+    FlipBit(bytes, bit);
+  }
+  EXPECT_EQ(InspectObject(TestPlace(), bytes).state, ObjectState::kWhole);
+}
+
+TEST(InspectObjectTest, NoTwoFlippedBitsGoUnnoticed) {
+  Bytes bytes = WholeObject(TestPlace(), "k", "v");
+  for (size_t first = 0; first < bytes.size() * 8; ++first) {
+    FlipBit(bytes, first);
+    for (size_t second = first + 1; second < bytes.size() * 8; ++second) {
+      FlipBit(bytes, second);
+      ASSERT_NE(InspectObject(TestPlace(), bytes).state, ObjectState::kWhole) << "bits " << first << ", " << second;
+      FlipBit(bytes, second);
+    }
+    FlipBit(bytes, first);
+  }
+}
+
+TEST(InspectObjectTest, AnObjectInAnotherPlaceIsNothing) {
+  const Bytes bytes = WholeObject(TestPlace(), "key", "value");
+  for (int bit = 0; bit < 32; ++bit) {
+    Place other_pool = TestPlace();
+    other_pool.pool_seed ^= uint32_t{1} << bit;
+    EXPECT_EQ(InspectObject(other_pool, bytes).state, ObjectState::kNothing) << bit;
+    Place other_head = TestPlace();
+    other_head.head ^= uint32_t{1} << bit;
+    EXPECT_EQ(InspectObject(other_head, bytes).state, ObjectState::kNothing) << bit;
+    if (bit == 31) continue;  // no part of an address
+    Place elsewhere = TestPlace();
+    elsewhere.address = LogAddress(elsewhere.address.raw() ^ (uint32_t{1} << bit));
+    EXPECT_EQ(InspectObject(elsewhere, bytes).state, ObjectState::kNothing) << bit;
+  }
+}
+
+TEST(InspectObjectTest, TheValueOfAnotherVersionDoesNotCount) {
+  Bytes bytes = WholeObject(TestPlace(), "key", "value", 1);
+  const Bytes newer = WholeObject(TestPlace(), "key", "other", 2);
+  // The header of version 2 over what version 1 left here.
+  std::copy_n(newer.begin(), ChecksumOffset(3), bytes.begin());
+  EXPECT_EQ(InspectObject(TestPlace(), bytes).state, ObjectState::kHeader);
+}
+
+TEST(InspectObjectTest, AKeySizeOutOfRangeIsRefusedEvenWithAGoodChecksum) {
+  for (const uint16_t key_size : {uint16_t{0}, uint16_t{kKeyBytesMax + 1}, uint16_t{UINT16_MAX}}) {
+    ObjectHeader header{};
+    header.key_size = key_size;
+    header.kind = static_cast<uint8_t>(ObjectKind::kValue);
+    const std::string key(key_size, 'k');
+    header.header_crc = HeaderCrc(TestPlace(), header, key);
+    Bytes bytes(ObjectBytes(key_size, 0));
+    const uint32_t checksum = ObjectChecksum(TestPlace(), header, {});
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    std::memcpy(bytes.data() + KeyOffset(), key.data(), key.size());
+    std::memcpy(bytes.data() + ChecksumOffset(key_size), &checksum, sizeof(checksum));
+    const ObjectView view = InspectObject(TestPlace(), bytes);
+    EXPECT_EQ(view.state, ObjectState::kNothing) << key_size;
+    EXPECT_EQ(view.bytes_wanted, 0U) << key_size;
+  }
+}
+
+TEST(InspectObjectTest, AValueOfFourGigabytesIsWantedAndNotTouched) {
+  ObjectHeader header{};
+  header.key_size = 3;
+  header.kind = static_cast<uint8_t>(ObjectKind::kValue);
+  header.value_size = UINT32_MAX;
+  header.header_crc = HeaderCrc(TestPlace(), header, "key");
+  Bytes bytes(64);
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  std::memcpy(bytes.data() + KeyOffset(), "key", 3);
+  const ObjectView view = InspectObject(TestPlace(), bytes);
+  EXPECT_EQ(view.state, ObjectState::kNothing);
+  EXPECT_EQ(view.bytes_wanted, ObjectBytes(3, UINT32_MAX));
+}
+
+TEST(InspectObjectTest, GarbageIsNeverWhole) {
+  constexpr uint64_t kSeed = 5;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  Random random(kSeed);
+  for (int i = 0; i < 100'000; ++i) {
+    Bytes bytes(random.Uniform(200));
+    for (std::byte& byte : bytes) byte = std::byte(random.Uniform(256));
+    // Mostly sizes that could be: the rest would be refused at once.
+    if (bytes.size() >= 6 && random.Chance(0.9)) {
+      const auto key_size = static_cast<uint16_t>(random.Between(1, 64));
+      std::memcpy(bytes.data() + 4, &key_size, sizeof(key_size));
+    }
+    if (bytes.size() >= 12 && random.Chance(0.9)) {
+      const auto value_size = static_cast<uint32_t>(random.Uniform(100));
+      std::memcpy(bytes.data() + 8, &value_size, sizeof(value_size));
+    }
+    ASSERT_EQ(InspectObject(TestPlace(), bytes).state, ObjectState::kNothing) << "input " << i;
+  }
+}
+
+TEST(InspectObjectTest, DamageOfAnyKindIsSafe) {
+  constexpr uint64_t kSeed = 6;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  Random random(kSeed);
+  const Bytes whole = WholeObject(TestPlace(), "some key", std::string(60, 'v'));
+  for (int i = 0; i < 100'000; ++i) {
+    Bytes bytes = whole;
+    for (uint64_t left = random.Between(1, 8); left > 0; --left)
+      bytes[random.Uniform(bytes.size())] = std::byte(random.Uniform(256));
+    bytes.resize(random.Between(0, bytes.size()));
+    const ObjectView view = InspectObject(TestPlace(), bytes);
+    if (view.state == ObjectState::kWhole) {
+      ASSERT_EQ(bytes, whole) << "input " << i;  // the damage was none
+    }
+    if (view.state != ObjectState::kNothing) {
+      ASSERT_EQ(view.key, "some key") << "input " << i;
+    }
+  }
+}
+
+TEST(PoolSeedTest, EveryBitOfTheUuidCounts) {
+  std::array<uint8_t, 16> uuid = kUuid;
+  const uint32_t seed = PoolSeed(uuid);
+  for (size_t bit = 0; bit < 128; ++bit) {
+    uuid[bit / 8] = static_cast<uint8_t>(uuid[bit / 8] ^ (1 << bit % 8));
+    EXPECT_NE(PoolSeed(uuid), seed) << bit;
+    uuid[bit / 8] = static_cast<uint8_t>(uuid[bit / 8] ^ (1 << bit % 8));
+  }
+}
+
+}  // namespace
+}  // namespace erda::format

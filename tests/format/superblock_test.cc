@@ -1,0 +1,182 @@
+#include "format/superblock.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/bytes.h"
+#include "format/fixture.h"
+
+namespace erda::format {
+namespace {
+
+constexpr uint64_t kPoolBytes = 1 << 20;
+
+// A pool's bytes with room for both copies.
+class SuperblockTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto geometry = ChooseGeometry({.pool_size = kPoolBytes});
+    ASSERT_TRUE(geometry.ok()) << geometry.status().ToString();
+    geometry_ = *geometry;
+  }
+
+  [[nodiscard]] std::span<std::byte> Copy(int copy) {
+    return std::span(pool_).subspan(kSuperblockOffsets[copy], sizeof(Superblock));
+  }
+  void Write(int copy, const Superblock& superblock) {
+    std::memcpy(Copy(copy).data(), &superblock, sizeof(superblock));
+  }
+  void WriteSealed(int copy, Superblock superblock) {
+    superblock.crc = SuperblockCrc(superblock);
+    Write(copy, superblock);
+  }
+  [[nodiscard]] Superblock Good(uint64_t generation) const { return TestSuperblock(geometry_, generation); }
+  [[nodiscard]] Result<FoundSuperblock> Find() const { return FindSuperblock(pool_); }
+
+  testing::AssertionResult Fails(Code code, std::string_view part) const {
+    const auto found = Find();
+    if (found.ok()) return testing::AssertionFailure() << "copy " << found->copy << " was taken";
+    const Status& status = found.status();
+    if (status.code() == code && status.message().find(part) != std::string_view::npos)
+      return testing::AssertionSuccess();
+    return testing::AssertionFailure() << status.ToString();
+  }
+  testing::AssertionResult Finds(int copy, uint64_t generation) const {
+    const auto found = Find();
+    if (!found.ok()) return testing::AssertionFailure() << found.status().ToString();
+    if (found->copy == copy && found->superblock.generation == generation) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << "copy " << found->copy << ", generation " << found->superblock.generation;
+  }
+
+  Geometry geometry_{};
+  std::vector<std::byte> pool_ = std::vector<std::byte>(kPoolBytes);
+};
+
+TEST_F(SuperblockTest, TheNewerGenerationCounts) {
+  Write(0, Good(5));
+  Write(1, Good(6));
+  EXPECT_TRUE(Finds(1, 6));
+  Write(0, Good(7));
+  EXPECT_TRUE(Finds(0, 7));
+  Write(1, Good(uint64_t{1} << 63));
+  EXPECT_TRUE(Finds(1, uint64_t{1} << 63));
+}
+
+TEST_F(SuperblockTest, OneCopyIsEnough) {
+  Write(0, Good(1));
+  EXPECT_TRUE(Finds(0, 1));
+  std::memset(Copy(0).data(), 0, sizeof(Superblock));
+  Write(1, Good(2));
+  EXPECT_TRUE(Finds(1, 2));
+}
+
+TEST_F(SuperblockTest, WhatWasWrittenIsFound) {
+  Superblock superblock = Good(3);
+  superblock.clean = 0;
+  WriteSealed(1, superblock);
+  const auto found = Find();
+  ASSERT_TRUE(found.ok()) << found.status().ToString();
+  superblock.crc = SuperblockCrc(superblock);
+  EXPECT_EQ(Hex(BytesOf(found->superblock)), Hex(BytesOf(superblock)));
+}
+
+TEST_F(SuperblockTest, ADamagedCopyFallsBackToTheOther) {
+  for (const int damaged : {0, 1}) {
+    Write(damaged, Good(9));
+    Write(1 - damaged, Good(8));
+    FlipBit(Copy(damaged), 300);
+    EXPECT_TRUE(Finds(1 - damaged, 8));
+  }
+}
+
+// A copy is written while the other one counts: wherever the write is cut off, there is a superblock.
+TEST_F(SuperblockTest, ATornWriteOfACopyLeavesTheOther) {
+  for (size_t written = 0; written <= sizeof(Superblock); ++written) {
+    Write(0, Good(8));
+    Write(1, Good(7));
+    const Superblock next = Good(9);
+    std::memcpy(Copy(1).data(), &next, written);
+    const bool whole = Hex(Copy(1)) == Hex(BytesOf(next));
+    EXPECT_TRUE(whole ? Finds(1, 9) : Finds(0, 8)) << written;
+  }
+}
+
+TEST_F(SuperblockTest, EveryFlippedBitIsNoticed) {
+  Write(0, Good(8));
+  Write(1, Good(9));
+  for (size_t bit = 0; bit < sizeof(Superblock) * 8; ++bit) {
+    FlipBit(Copy(1), bit);
+    EXPECT_TRUE(Finds(0, 8)) << "bit " << bit;
+    FlipBit(Copy(1), bit);
+  }
+  EXPECT_TRUE(Finds(1, 9));
+}
+
+TEST_F(SuperblockTest, TwoDamagedCopiesAreCorruption) {
+  Write(0, Good(8));
+  Write(1, Good(9));
+  FlipBit(Copy(0), 500);
+  FlipBit(Copy(1), 500);
+  EXPECT_TRUE(Fails(Code::kCorruption, "wrong checksum"));
+}
+
+TEST_F(SuperblockTest, SomethingElseIsNoPool) {
+  EXPECT_TRUE(Fails(Code::kCorruption, "not an Erda pool"));
+  std::memset(pool_.data(), 0xff, pool_.size());
+  EXPECT_TRUE(Fails(Code::kCorruption, "not an Erda pool"));
+  std::memcpy(Copy(0).data(), "ERDAPOOX", 8);
+  EXPECT_TRUE(Fails(Code::kCorruption, "not an Erda pool"));
+}
+
+TEST_F(SuperblockTest, TheMessageIsAboutTheBetterCopy) {
+  Write(1, Good(9));
+  FlipBit(Copy(1), 500);
+  EXPECT_TRUE(Fails(Code::kCorruption, "wrong checksum"));
+  std::memcpy(Copy(0).data(), Copy(1).data(), sizeof(Superblock));
+  std::memset(Copy(1).data(), 0, sizeof(Superblock));
+  EXPECT_TRUE(Fails(Code::kCorruption, "wrong checksum"));
+}
+
+TEST_F(SuperblockTest, AnotherFormatVersionIsNamed) {
+  Superblock superblock = Good(9);
+  superblock.format_version = kFormatVersion + 1;
+  WriteSealed(0, superblock);
+  WriteSealed(1, superblock);
+  EXPECT_TRUE(Fails(Code::kInvalidArgument, "format version 2"));
+  // Even if that version computes its checksum in another way.
+  superblock.crc = 0;
+  Write(0, superblock);
+  Write(1, superblock);
+  EXPECT_TRUE(Fails(Code::kInvalidArgument, "format version 2"));
+}
+
+TEST_F(SuperblockTest, AnotherSizeIsNamed) {
+  Write(0, Good(9));
+  pool_.resize(kPoolBytes - 4096);
+  EXPECT_TRUE(Fails(Code::kInvalidArgument, "made with 1048576 bytes and now has 1044480"));
+  pool_.resize(kPoolBytes + 1);
+  EXPECT_TRUE(Fails(Code::kInvalidArgument, "made with 1048576 bytes and now has 1048577"));
+}
+
+TEST_F(SuperblockTest, BytesTooFewForASuperblockAreNoPool) {
+  Write(0, Good(9));
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{127}, size_t{128}, size_t{4096}, size_t{4096 + 127}}) {
+    pool_.resize(size);
+    pool_.shrink_to_fit();
+    EXPECT_TRUE(Fails(Code::kCorruption, "not an Erda pool")) << size;
+  }
+}
+
+TEST_F(SuperblockTest, AGeometryThatDoesNotHoldIsDamageInSpiteOfTheChecksum) {
+  Superblock superblock = Good(9);
+  superblock.geometry.shards = 0;
+  WriteSealed(0, superblock);
+  superblock.geometry = geometry_;
+  superblock.geometry.regions_per_shard *= 2;
+  WriteSealed(1, superblock);
+  EXPECT_TRUE(Fails(Code::kCorruption, "superblock is damaged: the geometry"));
+}
+
+}  // namespace
+}  // namespace erda::format

@@ -1,0 +1,153 @@
+// The other one-word types: log address, entry meta, region word.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "format/index_entry.h"
+#include "format/log_address.h"
+#include "format/log_layout.h"
+
+namespace erda::format {
+namespace {
+
+constexpr std::array kOffsets = {uint64_t{0},         uint64_t{16},         uint64_t{64},
+                                 uint64_t{4096},      uint64_t{1} << 20,    uint64_t{1} << 29,
+                                 kRegionBytesMax / 2, kRegionBytesMax - 32, kRegionBytesMax - 16};
+
+constexpr bool AddressesRoundTrip() {
+  for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
+    for (const uint64_t offset : kOffsets) {
+      const LogAddress address = LogAddress::At(slot, offset);
+      if (address.slot() != slot || address.offset_in_region() != offset) return false;
+      if (address.raw() != slot * (1U << 26) + offset / 16 || LogAddress(address.raw()) != address) return false;
+      if (address.none() != (slot == 0 && offset == 0)) return false;
+    }
+  }
+  return true;
+}
+static_assert(AddressesRoundTrip());
+
+TEST(LogAddressTest, SlotAndOffsetComeBack) { EXPECT_TRUE(AddressesRoundTrip()); }
+
+TEST(LogAddressTest, TheExtremesAreTheseNumbers) {
+  EXPECT_EQ(LogAddress::At(0, 16).raw(), 1U);
+  EXPECT_EQ(LogAddress::At(1, 0).raw(), 0x04000000U);
+  EXPECT_EQ(LogAddress::At(31, kRegionBytesMax - 16).raw(), 0x7fffffffU);
+  EXPECT_TRUE(kNoAddress.none());
+  EXPECT_EQ(kNoAddress.raw(), 0U);
+}
+
+TEST(LogAddressTest, TheHighestBitIsNoPartOfAnAddress) {
+  EXPECT_EQ(LogAddress(0xffffffff).raw(), 0x7fffffffU);
+  EXPECT_EQ(LogAddress(0x80000001), LogAddress(1));
+  EXPECT_TRUE(LogAddress(0x80000000).none());
+}
+
+constexpr bool MetasRoundTrip() {
+  for (const uint32_t tag : {0U, 1U, 0x89abcdefU, UINT32_MAX}) {
+    for (uint32_t head = 0; head < 256; head += 51) {
+      for (uint32_t distance = 0; distance < 256; ++distance) {
+        const EntryMeta meta = EntryMeta::Make(tag, head, distance, 100);
+        const uint64_t expected = uint64_t{tag} << 32 | head << 24 | distance << 16 | 7;
+        if (meta.raw() != expected || EntryMeta(expected) != meta) return false;
+        if (meta.tag() != tag || meta.head() != head || meta.distance() != distance) return false;
+      }
+    }
+  }
+  return true;
+}
+static_assert(MetasRoundTrip());
+
+TEST(EntryMetaTest, TagHeadAndDistanceComeBack) { EXPECT_TRUE(MetasRoundTrip()); }
+
+TEST(EntryMetaTest, ANewDistanceChangesNothingElse) {
+  const EntryMeta meta = EntryMeta::Make(0x12345678, 200, 31, 5000);
+  for (uint32_t distance = 0; distance < 256; ++distance) {
+    const EntryMeta moved = meta.WithDistance(distance);
+    EXPECT_EQ(moved.distance(), distance);
+    EXPECT_EQ(moved.WithDistance(31), meta);
+  }
+}
+
+TEST(EntryMetaTest, WhatDoesNotFitDoesNotSpillIntoItsNeighbours) {
+  const EntryMeta meta = EntryMeta::Make(1, 256 + 7, 256 + 9, 16);
+  EXPECT_EQ(meta.tag(), 1U);
+  EXPECT_EQ(meta.head(), 7U);
+  EXPECT_EQ(meta.distance(), 9U);
+  EXPECT_EQ(meta.WithDistance(256 + 3).head(), 7U);
+}
+
+TEST(EntryMetaTest, TheSizeHintRoundsUpToGranules) {
+  const auto hint = [](uint64_t bytes) { return EntryMeta::Make(0, 0, 0, bytes).size_hint_bytes(); };
+  EXPECT_EQ(hint(0), 0U);
+  EXPECT_EQ(hint(1), 16U);
+  EXPECT_EQ(hint(16), 16U);
+  EXPECT_EQ(hint(17), 32U);
+  EXPECT_EQ(hint(0xfffe * 16), 0xfffeU * 16);
+}
+
+TEST(EntryMetaTest, ALargeSizeHintSaturates) {
+  constexpr uint64_t kMost = 0xffff * kGranuleBytes;
+  for (const uint64_t bytes : {kMost - 15, kMost, kMost + 1, kRegionBytesMax, uint64_t{1} << 40}) {
+    const EntryMeta meta = EntryMeta::Make(5, 6, 7, bytes);
+    EXPECT_EQ(meta.size_hint_bytes(), kMost) << bytes;
+    EXPECT_EQ(meta.distance(), 7U) << bytes;
+  }
+}
+
+TEST(EntryMetaTest, TheTagIsTheLowHalfOfTheHash) {
+  EXPECT_EQ(EntryMeta::TagOf(0x0123456789abcdef), 0x89abcdefU);
+  EXPECT_EQ(EntryMeta::TagOf(uint64_t{7} << 32), 0U);
+}
+
+constexpr bool RegionWordsRoundTrip() {
+  for (const uint32_t generation : {0U, 1U, 0x80000000U, UINT32_MAX}) {
+    if (RegionWord::Free(generation).linked() || RegionWord::Free(generation).generation() != generation) return false;
+    for (uint32_t head = 0; head < 256; ++head) {
+      for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
+        const RegionWord word = RegionWord::Linked(generation, head, slot);
+        if (word.raw() != (uint64_t{generation} << 32 | slot << 16 | head << 8 | 1)) return false;
+        if (!word.linked() || word.head() != head || word.slot() != slot || word.generation() != generation)
+          return false;
+      }
+    }
+  }
+  return true;
+}
+static_assert(RegionWordsRoundTrip());
+
+TEST(RegionWordTest, HeadSlotAndGenerationComeBack) { EXPECT_TRUE(RegionWordsRoundTrip()); }
+
+TEST(RegionWordTest, ZeroesAreAFreeRegion) {
+  EXPECT_FALSE(RegionWord().linked());
+  EXPECT_EQ(RegionWord(), RegionWord::Free(0));
+}
+
+TEST(SegmentTest, ASegmentsIdentityNamesItsGeneration) {
+  static_assert(SegmentHeader::Identity(0) == 0x4745534500000000);
+  static_assert(SegmentHeader::Identity(UINT32_MAX) == 0x47455345ffffffff);
+  EXPECT_NE(SegmentHeader::Identity(1), SegmentHeader::Identity(2));
+}
+
+TEST(SegmentTest, OnlyTheFirstSegmentOfARegionHasATombstoneSlot) {
+  EXPECT_EQ(FirstObjectOffset(0), 1152U);
+  EXPECT_EQ(FirstObjectOffset(1), 64U);
+  EXPECT_EQ(FirstObjectOffset(127), 64U);
+  EXPECT_GE(kTombstoneSlotBytes, ObjectSpace(kKeyBytesMax, 0));
+}
+
+TEST(ObjectSizeTest, AnObjectTakesWholeGranules) {
+  static_assert(ObjectBytes(1, 0) == 37 && ObjectSpace(1, 0) == 48);
+  for (uint64_t key = 1; key < 40; ++key) {
+    for (uint64_t value = 0; value < 40; ++value) {
+      EXPECT_EQ(ObjectSpace(key, value) % kGranuleBytes, 0U);
+      EXPECT_GE(ObjectSpace(key, value), ObjectBytes(key, value));
+      EXPECT_LT(ObjectSpace(key, value), ObjectBytes(key, value) + kGranuleBytes);
+      EXPECT_EQ(ObjectBytes(key, value), 32 + key + 4 + value);
+    }
+  }
+  EXPECT_EQ(ObjectBytes(kKeyBytesMax, UINT32_MAX), 32 + 1024 + 4 + uint64_t{UINT32_MAX});
+}
+
+}  // namespace
+}  // namespace erda::format

@@ -1,0 +1,70 @@
+// What the tests of the index share: an index of its own pool, and keys that are hashes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+
+#include "base/random.h"
+#include "format/geometry.h"
+#include "index/index.h"
+#include "nvm/pool.h"
+#include "nvm/writer.h"
+
+namespace erda::index {
+
+// The index of one shard of two, in DRAM.
+class TestIndex {
+ public:
+  static constexpr uint32_t kShard = 1;
+
+  // `slots`: how many the shard's index has. At least 64.
+  explicit TestIndex(uint64_t slots);
+
+  [[nodiscard]] const format::Geometry& geometry() const { return geometry_; }
+  [[nodiscard]] nvm::Pool& pool() { return *pool_; }
+  [[nodiscard]] nvm::Writer& nvm() { return *nvm_; }
+  [[nodiscard]] uint64_t* displacements() { return &displacements_; }
+  Index& operator*() { return *index_; }
+  Index* operator->() { return index_.get(); }
+  // The same pool, opened anew.
+  void Reopen();
+
+  // MakeRoom and Insert; false if there is no room.
+  bool Insert(uint64_t key_hash, uint32_t address = 1);
+  [[nodiscard]] std::optional<Slot> Find(uint64_t key_hash) const;
+  bool Free(uint64_t key_hash);
+
+  // Every used slot is within its key's neighbourhood and says how far from its home; none is there twice; there are as
+  // many as used() says.
+  [[nodiscard]] testing::AssertionResult IsSound(const std::unordered_set<uint64_t>& keys) const;
+
+ private:
+  format::Geometry geometry_{};
+  std::unique_ptr<nvm::Pool> pool_;
+  std::optional<nvm::Writer> nvm_;
+  uint64_t displacements_ = 0;
+  std::unique_ptr<Index> index_;
+};
+
+// Hashes of keys, no two with the same tag.
+class KeySource {
+ public:
+  explicit KeySource(uint64_t seed) : random_(seed) {}
+  uint64_t Next();
+  Random& random() { return random_; }
+
+ private:
+  Random random_;
+  std::unordered_set<uint32_t> tags_;
+};
+
+// A settled entry of a key with one version.
+inline format::EntryWord WordOf(uint32_t address) {
+  return format::EntryWord().Published(format::LogAddress(address)).Settled();
+}
+
+}  // namespace erda::index

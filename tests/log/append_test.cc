@@ -1,0 +1,262 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "base/random.h"
+#include "log/fixture.h"
+
+namespace erda::log {
+namespace {
+
+using format::FirstObjectOffset;
+using format::kGranuleBytes;
+using format::LogAddress;
+using format::SegmentState;
+using Space = TestLog::Space;
+
+uint64_t AnySize(Random& random, const TestLog& log) {
+  const uint64_t most = random.Chance(0.2) ? RoomIn(log, 0) : 600;
+  return random.Between(3, most / kGranuleBytes) * kGranuleBytes;
+}
+
+TEST(LogAppendTest, ANewLogIsEmpty) {
+  TestLog log;
+  EXPECT_EQ(log->bytes_used(), 0U);
+  EXPECT_EQ(log->bytes_total(), 6 * 16384U);
+  EXPECT_EQ(log.FreeRegions(), 6U);
+  EXPECT_EQ(log.PublishedGeneration(), 0U);
+  EXPECT_TRUE(log->BytesAt(log.head(), LogAddress::At(0, 64)).empty());
+}
+
+TEST(LogAppendTest, TheFirstObjectFollowsTheTombstoneSlot) {
+  TestLog log;
+  const auto first = log.Append(48);
+  const auto second = log.Append(64);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->address, LogAddress::At(0, 1152));
+  EXPECT_EQ(first->offset, log.geometry().RegionOffset(log.region(0)) + 1152);
+  EXPECT_EQ(second->address, LogAddress::At(0, 1200));
+  EXPECT_EQ(second->offset, first->offset + 48);
+  EXPECT_EQ(log->bytes_used(), 1152U + 48 + 64);
+}
+
+TEST(LogAppendTest, EveryObjectHasAPlaceOfItsOwnInOneSegment) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    TestLog log;
+    const format::Geometry& g = log.geometry();
+    Random random(seed);
+    std::set<std::pair<uint32_t, uint32_t>> addresses;
+    std::vector<std::pair<uint64_t, uint64_t>> ranges;
+    for (int i = 0; i < 2000; ++i) {
+      const uint64_t size = AnySize(random, log);
+      const auto head = static_cast<uint32_t>(random.Uniform(g.heads_per_shard));
+      const auto space = log.Append(size, head);
+      if (!space) continue;
+      EXPECT_TRUE(addresses.insert({head, space->address.raw()}).second);
+      ranges.emplace_back(space->offset, space->offset + size);
+      // Within a region of this shard, and of one segment behind what it begins with.
+      ASSERT_GE(space->offset, g.RegionOffset(log.region(0)));
+      const uint64_t in_regions = space->offset - g.RegionOffset(log.region(0));
+      ASSERT_LT(in_regions, g.regions_per_shard * g.region_size);
+      const uint64_t in_region = in_regions % g.region_size;
+      EXPECT_EQ(space->address.offset_in_region(), in_region);
+      EXPECT_GE(in_region % g.segment_size, FirstObjectOffset(in_region / g.segment_size));
+      EXPECT_LE(in_region % g.segment_size + size, g.segment_size);
+      // And where the address says.
+      EXPECT_EQ(log->OffsetOf(log.head(head), space->address), space->offset);
+      EXPECT_EQ(log->BytesAt(log.head(head), space->address).data(), log.bytes().data() + space->offset);
+      EXPECT_EQ(log->Inspect(log.head(head), space->address).header.version, log.next_version - 1);
+    }
+    std::ranges::sort(ranges);
+    for (size_t i = 1; i < ranges.size(); ++i) ASSERT_LE(ranges[i - 1].second, ranges[i].first);
+    EXPECT_EQ(log.FreeRegions(), 1U);
+  }
+}
+
+TEST(LogAppendTest, TheLargestObjectFillsASegment) {
+  TestLog log;
+  const uint64_t most = RoomIn(log, 0);
+  const auto first = log.Append(most);
+  const auto second = log.Append(most);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->address, LogAddress::At(0, 1152));
+  EXPECT_EQ(second->address, LogAddress::At(0, 4096 + 64));
+  const auto third = log.Append(RoomIn(log, 1) - most);  // what is left of the second segment, to the last byte
+  ASSERT_TRUE(third);
+  EXPECT_EQ(third->address, LogAddress::At(0, 4096 + 64 + most));
+  EXPECT_EQ(log.Append(48)->address, LogAddress::At(0, 2 * 4096 + 64));
+}
+
+TEST(LogAppendTest, TheTombstoneSlotIsTheOpenRegionsAndNoObjectTouchesIt) {
+  TestLog log({.regions = 4, .heads = 1});
+  std::vector<std::pair<uint64_t, uint64_t>> slots;
+  while (const auto space = log.Append(496)) {
+    const Space slot = log->TombstoneSlot(log.head());
+    EXPECT_EQ(slot.address, LogAddress::At(space->address.slot(), 64));
+    EXPECT_EQ(slot.offset, log.geometry().RegionOffset(log.region(space->address.slot())) + 64);
+    EXPECT_EQ(log->OffsetOf(log.head(), slot.address), slot.offset);
+    EXPECT_GE(space->address.offset_in_region(), 64 + format::kTombstoneSlotBytes);
+  }
+  EXPECT_EQ(log->TombstoneSlot(log.head()).address.slot(), 2U);
+}
+
+TEST(LogAppendTest, AFullLogKeepsOneRegionForTheCleaner) {
+  TestLog log({.regions = 4, .heads = 1});
+  int appended = 0;
+  while (log.Append(RoomIn(log, 0))) ++appended;
+  EXPECT_EQ(appended, 3 * 4);  // one in each segment of three regions
+  EXPECT_EQ(log.FreeRegions(), 1U);
+  for (int again = 0; again < 3; ++again) EXPECT_FALSE(log.Append(RoomIn(log, 0)));
+  EXPECT_EQ(log.FreeRegions(), 1U);
+}
+
+TEST(LogAppendTest, SmallObjectsStillFitWhereALargeOneDidNot) {
+  TestLog log({.regions = 2, .heads = 1});
+  const uint64_t most = RoomIn(log, 0);
+  std::optional<Space> last;
+  while (const auto space = log.Append(most)) last = space;
+  ASSERT_TRUE(last);
+  const uint64_t used = log->bytes_used();
+  // The last segment has 1088 bytes left: a refused object takes none of them.
+  for (uint64_t left = 4096 - 64 - most; left >= 64; left -= 64) {
+    EXPECT_FALSE(log.Append(left + 16));
+    const auto space = log.Append(64);
+    ASSERT_TRUE(space) << left;
+    EXPECT_EQ(space->offset, last->offset + most + (4096 - 64 - most - left));
+  }
+  EXPECT_FALSE(log.Append(48));
+  EXPECT_EQ(log->bytes_used(), used + 1088);
+  EXPECT_EQ(log->bytes_used(), log.geometry().region_size);
+}
+
+TEST(LogAppendTest, AFullHeadDoesNotStopAnother) {
+  // 32 slots of the first head are full before the 40 regions are.
+  TestLog log({.regions = 40, .heads = 2, .region_size = 8192, .segment_size = 8192});
+  int appended = 0;
+  while (log.Append(RoomIn(log, 0), 0)) ++appended;
+  EXPECT_EQ(appended, 32);
+  EXPECT_EQ(log.FreeRegions(), 8U);
+  appended = 0;
+  while (log.Append(RoomIn(log, 0), 1)) ++appended;
+  EXPECT_EQ(appended, 7);
+  EXPECT_EQ(log.FreeRegions(), 1U);
+}
+
+TEST(LogAppendTest, TheHeadsShareTheRegions) {
+  TestLog log;
+  const auto first = log.Append(48, 0);
+  const auto second = log.Append(48, 1);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->address, second->address);  // each head has addresses of its own
+  EXPECT_NE(first->offset, second->offset);
+  EXPECT_EQ(log.region_word(0), format::RegionWord::Linked(1, log.head(0), 0));
+  EXPECT_EQ(log.region_word(1), format::RegionWord::Linked(1, log.head(1), 0));
+}
+
+TEST(LogAppendTest, ClientsLearnOfEachRegion) {
+  TestLog log;
+  static_cast<void>(log.Append(48, 1));
+  EXPECT_EQ(log.PublishedRegion(1, 0), log.region(0) + 1);
+  EXPECT_EQ(log.PublishedRegion(0, 0), 0U);
+  EXPECT_EQ(log.PublishedRegion(1, 1), 0U);
+  const uint64_t generation = log.PublishedGeneration();
+  while (log.PublishedRegion(1, 1) == 0) ASSERT_TRUE(log.Append(480, 1));
+  EXPECT_EQ(log.PublishedRegion(1, 1), log.region(1) + 1);
+  EXPECT_GT(log.PublishedGeneration(), generation);
+
+  const uint32_t before = log.PublishedRegion(1, 1);
+  ASSERT_TRUE(log.Reopen().ok());
+  EXPECT_EQ(log.PublishedRegion(1, 1), before);
+  EXPECT_GT(log.PublishedGeneration(), 0U);
+}
+
+TEST(LogAppendTest, TheOtherShardsRegionsAreNotTouched) {
+  TestLog log;
+  while (log.Append(400, 0)) {
+  }
+  const uint64_t begin = log.geometry().RegionOffset(0);
+  const auto others = log.bytes().subspan(begin, log.geometry().RegionOffset(log.region(0)) - begin);
+  EXPECT_TRUE(std::ranges::all_of(others, [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
+// --- The states of a segment
+
+TEST(LogSegmentTest, ASegmentWithNothingInFlightIsSettledWhenItIsFull) {
+  TestLog log;
+  const auto first = log.Append(RoomIn(log, 0));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(log.StateOf(*first), SegmentState::kOpen);
+  EXPECT_EQ(log.SegmentOf(*first).first_version, 1U);
+  EXPECT_EQ(log.SegmentOf(*first).identity, format::SegmentHeader::Identity(1));
+  const auto next = log.Append(48);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(log.StateOf(*first), SegmentState::kSettled);
+  EXPECT_EQ(log.StateOf(*next), SegmentState::kOpen);
+  EXPECT_EQ(log.SegmentOf(*next).first_version, 2U);
+}
+
+TEST(LogSegmentTest, AFullSegmentIsSettledWithTheLastThatWasInFlight) {
+  TestLog log;
+  const auto first = log.Append(1000 / 16 * 16);
+  const auto second = log.Append(1000 / 16 * 16);
+  ASSERT_TRUE(first && second);
+  log->BeginFlight(log.head(), first->address);
+  log->BeginFlight(log.head(), second->address);
+  ASSERT_TRUE(log.Append(RoomIn(log, 0)));
+  EXPECT_EQ(log.StateOf(*first), SegmentState::kSealed);
+  log->EndFlight(log.head(), second->address);
+  EXPECT_EQ(log.StateOf(*first), SegmentState::kSealed);
+  log->EndFlight(log.head(), first->address);
+  EXPECT_EQ(log.StateOf(*first), SegmentState::kSettled);
+}
+
+TEST(LogSegmentTest, TheOpenSegmentStaysOpenWhateverLands) {
+  TestLog log;
+  const auto first = log.Append(48);
+  ASSERT_TRUE(first);
+  for (int i = 0; i < 3; ++i) {
+    log->BeginFlight(log.head(), first->address);
+    log->EndFlight(log.head(), first->address);
+    EXPECT_EQ(log.StateOf(*first), SegmentState::kOpen);
+  }
+  ASSERT_TRUE(log.Append(RoomIn(log, 0)));
+  EXPECT_EQ(log.StateOf(*first), SegmentState::kSettled);
+}
+
+TEST(LogSegmentTest, FlightsInOneSegmentDoNotHoldAnother) {
+  TestLog log;
+  const uint64_t most = RoomIn(log, 0);
+  const auto first = log.Append(most);
+  ASSERT_TRUE(first);
+  log->BeginFlight(log.head(), first->address);
+  const auto second = log.Append(most);
+  const auto third = log.Append(most);
+  ASSERT_TRUE(second && third);
+  EXPECT_EQ(log.StateOf(*first), SegmentState::kSealed);
+  EXPECT_EQ(log.StateOf(*second), SegmentState::kSettled);
+  EXPECT_EQ(log.StateOf(*third), SegmentState::kOpen);
+}
+
+TEST(LogSegmentTest, ClosingSettlesAllThatIsFull) {
+  TestLog log;
+  const auto first = log.Append(RoomIn(log, 0));
+  ASSERT_TRUE(first);
+  log->BeginFlight(log.head(), first->address);
+  const auto second = log.Append(RoomIn(log, 0));
+  ASSERT_TRUE(second);
+  // The pool is taken up by another server, which knows nothing of flights.
+  ASSERT_TRUE(log.Reopen().ok());
+  EXPECT_EQ(log.StateOf(*first), SegmentState::kSealed);
+  log->Close();
+  EXPECT_EQ(log.StateOf(*first), SegmentState::kSettled);
+  EXPECT_EQ(log.StateOf(*second), SegmentState::kOpen);
+  const uint64_t bytes = log.nvm().counters().bytes;
+  log->Close();
+  EXPECT_EQ(log.nvm().counters().bytes, bytes);  // nothing is left to write
+}
+
+}  // namespace
+}  // namespace erda::log

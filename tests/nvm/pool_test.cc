@@ -1,0 +1,287 @@
+#include "nvm/pool.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/bytes.h"
+#include "base/unique_fd.h"
+#include "nvm/fixture.h"
+#include "nvm/writer.h"
+
+namespace erda::nvm {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool AllZero(std::span<const std::byte> bytes) {
+  return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+// --- dram:
+
+TEST_F(PoolTest, ADramPoolIsZeroedAndVolatile) {
+  const auto pool = MustOpen("dram:", kPoolBytes);
+  ASSERT_NE(pool, nullptr);
+  EXPECT_EQ(pool->size(), kPoolBytes);
+  EXPECT_TRUE(AllZero(pool->bytes()));
+  EXPECT_TRUE(pool->created());
+  EXPECT_EQ(pool->durability(), Durability::kVolatile);
+  EXPECT_EQ(pool->view().bytes.data(), pool->bytes().data());
+}
+
+TEST_F(PoolTest, TwoDramPoolsAreTwo) {
+  const auto first = MustOpen("dram:", kPoolBytes);
+  const auto second = MustOpen("dram:", kPoolBytes);
+  ASSERT_TRUE(first && second);
+  Writer(*first).Store64(0, 1);
+  EXPECT_TRUE(AllZero(second->bytes()));
+}
+
+TEST_F(PoolTest, ADramPoolNeedsASize) {
+  EXPECT_TRUE(Refuses({.path = "dram:"}, Code::kInvalidArgument, "needs a size"));
+}
+
+TEST_F(PoolTest, APoolNeedsAName) {
+  EXPECT_TRUE(Refuses({.path = "", .size = kPoolBytes}, Code::kInvalidArgument, "named"));
+}
+
+// --- Files
+
+TEST_F(PoolTest, AFileIsCreatedForItsOwnerAloneAndAllocated) {
+  const mode_t mask = ::umask(0);
+  const auto pool = MustOpen(pool_path(), kPoolBytes);
+  ::umask(mask);
+  ASSERT_NE(pool, nullptr);
+  EXPECT_TRUE(pool->created());
+  EXPECT_TRUE(AllZero(pool->bytes()));
+  EXPECT_EQ(pool->durability(), Durability::kProcessSafe);
+
+  struct stat info {};
+  ASSERT_EQ(::stat(pool_path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600U);
+  EXPECT_EQ(info.st_size, off_t{kPoolBytes});
+  EXPECT_GE(static_cast<uint64_t>(info.st_blocks) * 512, kPoolBytes);  // a full disk shows now, not as a SIGBUS later
+}
+
+TEST_F(PoolTest, AReopenedFileHasWhatWasStored) {
+  {
+    const auto pool = MustOpen(pool_path(), kPoolBytes);
+    ASSERT_NE(pool, nullptr);
+    Writer writer(*pool);
+    writer.Write(100, AsBytes("some bytes"));
+    writer.Store64(kPoolBytes - 8, 0x0102030405060708);
+    writer.Persist(0, kPoolBytes);
+  }
+  for (const uint64_t size : {uint64_t{0}, kPoolBytes}) {  // with or without naming the size again
+    const auto pool = MustOpen(pool_path(), size);
+    ASSERT_NE(pool, nullptr);
+    EXPECT_FALSE(pool->created());
+    EXPECT_EQ(pool->size(), kPoolBytes);
+    EXPECT_EQ(AsString(pool->bytes().subspan(100, 10)), "some bytes");
+    EXPECT_EQ(LoadAs<uint64_t>(pool->bytes().subspan(kPoolBytes - 8)), 0x0102030405060708U);
+  }
+}
+
+TEST_F(PoolTest, AFileOfAnotherSizeIsRefusedAndLeftAsItIs) {
+  WriteFile("pool", std::string(8192, 'x'));
+  EXPECT_TRUE(Refuses({.path = pool_path(), .size = kPoolBytes}, Code::kInvalidArgument, "has 8192 bytes, not the"));
+  EXPECT_EQ(fs::file_size(pool_path()), 8192U);
+  const auto pool = MustOpen(pool_path(), 0);
+  ASSERT_NE(pool, nullptr);
+  EXPECT_EQ(AsString(pool->bytes()), std::string(8192, 'x'));
+}
+
+TEST_F(PoolTest, AnOddSizeIsASize) {
+  WriteFile("pool", "123");
+  const auto pool = MustOpen(pool_path(), 0);
+  ASSERT_NE(pool, nullptr);
+  EXPECT_EQ(AsString(pool->bytes()), "123");
+}
+
+TEST_F(PoolTest, AFileThatIsMissingNeedsASize) {
+  EXPECT_TRUE(Refuses({.path = pool_path()}, Code::kInvalidArgument, "does not exist"));
+  EXPECT_FALSE(Exists("pool"));
+}
+
+TEST_F(PoolTest, AFileWithoutBytesIsRefusedAndLeftAsItIs) {
+  WriteFile("pool", "");
+  EXPECT_TRUE(Refuses({.path = pool_path()}, Code::kInvalidArgument, "no bytes"));
+  EXPECT_TRUE(Refuses({.path = pool_path(), .size = kPoolBytes}, Code::kInvalidArgument, "no bytes"));
+  EXPECT_TRUE(Exists("pool"));
+  EXPECT_EQ(fs::file_size(pool_path()), 0U);
+}
+
+TEST_F(PoolTest, WhatIsNoFileIsRefused) {
+  EXPECT_TRUE(Refuses({.path = directory_.string()}, Code::kInvalidArgument, ""));
+  EXPECT_TRUE(Refuses({.path = directory_.string(), .size = kPoolBytes}, Code::kInvalidArgument, ""));
+  ASSERT_EQ(::mkfifo(Path("fifo").c_str(), 0600), 0);
+  EXPECT_TRUE(Refuses({.path = Path("fifo")}, Code::kInvalidArgument, "neither a file nor a DAX device"));
+  EXPECT_TRUE(Refuses({.path = Path("fifo"), .size = kPoolBytes}, Code::kInvalidArgument, "neither a file"));
+  EXPECT_TRUE(Refuses({.path = "/dev/null", .size = kPoolBytes}, Code::kInvalidArgument, "cannot be mapped"));
+}
+
+TEST_F(PoolTest, APlaceThatCannotBeIsRefused) {
+  EXPECT_TRUE(Refuses({.path = Path("none/pool"), .size = kPoolBytes}, Code::kInvalidArgument, "No such file"));
+  WriteFile("file", "x");
+  EXPECT_TRUE(Refuses({.path = Path("file/pool"), .size = kPoolBytes}, Code::kInvalidArgument, "Not a directory"));
+  EXPECT_TRUE(Refuses({.path = Path(std::string(300, 'n')), .size = kPoolBytes}, Code::kInvalidArgument, "too long"));
+}
+
+TEST_F(PoolTest, ASizeThatNoMediumHasIsRefusedAndLeavesNoFile) {
+  for (const std::string& path : {pool_path(), std::string("dram:")}) {
+    for (const uint64_t size : {uint64_t{1} << 63, UINT64_MAX})
+      EXPECT_TRUE(Refuses({.path = path, .size = size}, Code::kInvalidArgument, std::to_string(size)));
+    // Some file systems could have such a file, and lack the space.
+    const auto large = Pool::Open({.path = path, .size = uint64_t{1} << 60});
+    ASSERT_FALSE(large.ok());
+    EXPECT_NE(large.status().code(), Code::kInternal) << large.status().ToString();
+    EXPECT_NE(large.status().message().find("1152921504606846976 bytes"), std::string_view::npos);
+  }
+  EXPECT_FALSE(Exists("pool"));
+}
+
+TEST_F(PoolTest, OnlyAFileThatThisOpenMadeIsRemoved) {
+  {
+    const auto pool = MustOpen(pool_path(), kPoolBytes);
+    ASSERT_NE(pool, nullptr);
+    pool->RemoveIfCreated();
+    EXPECT_FALSE(Exists("pool"));
+  }
+  { ASSERT_NE(MustOpen(pool_path(), kPoolBytes), nullptr); }
+  const auto pool = MustOpen(pool_path(), 0);
+  ASSERT_NE(pool, nullptr);
+  pool->RemoveIfCreated();
+  EXPECT_TRUE(Exists("pool"));
+}
+
+// --- The lock
+
+TEST_F(PoolTest, AnOpenPoolIsUnavailableToAnotherOpen) {
+  {
+    const auto pool = MustOpen(pool_path(), kPoolBytes);
+    ASSERT_NE(pool, nullptr);
+    EXPECT_TRUE(Refuses({.path = pool_path()}, Code::kUnavailable, "another server"));
+    EXPECT_TRUE(Refuses({.path = pool_path(), .size = kPoolBytes}, Code::kUnavailable, "another server"));
+    EXPECT_TRUE(Exists("pool"));
+  }
+  EXPECT_NE(MustOpen(pool_path(), 0), nullptr);
+}
+
+TEST_F(PoolTest, AnOpenPoolIsUnavailableToAnotherProcess) {
+  const auto pool = MustOpen(pool_path(), kPoolBytes);
+  ASSERT_NE(pool, nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto second = Pool::Open({.path = pool_path()});
+    ::_exit(!second.ok() && second.status().code() == Code::kUnavailable ? 0 : 1);
+  }
+  ASSERT_GT(child, 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(PoolTest, APoolOfAProcessThatDiedIsFree) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto pool = Pool::Open({.path = pool_path(), .size = kPoolBytes});
+    if (!pool.ok()) ::_exit(1);
+    Writer(**pool).Store64(8, 77);
+    ::_exit(0);  // without closing anything
+  }
+  ASSERT_GT(child, 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  const auto pool = MustOpen(pool_path(), 0);
+  ASSERT_NE(pool, nullptr);
+  EXPECT_EQ(Writer(*pool).Load64(8), 77U);  // what was stored survives the process
+}
+
+// --- The view
+
+class PoolViewTest : public PoolTest, public testing::WithParamInterface<const char*> {
+ protected:
+  [[nodiscard]] std::unique_ptr<Pool> OpenOne() const {
+    const std::string name = GetParam();
+    return MustOpen(name == "dram" ? "dram:" : pool_path(), kPoolBytes);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, PoolViewTest, testing::Values("dram", "file"),
+                         [](const auto& kind) { return std::string(kind.param); });
+
+TEST_P(PoolViewTest, BothDescriptorsMapThePool) {
+  const auto pool = OpenOne();
+  ASSERT_NE(pool, nullptr);
+  const MemoryView view = pool->view();
+  ASSERT_EQ(view.bytes.size(), kPoolBytes);
+  Writer(*pool).Write(5000, AsBytes("hello"));
+  for (const int fd : {view.fd, view.fd_read_only}) {
+    void* at = ::mmap(nullptr, kPoolBytes, PROT_READ, MAP_SHARED, fd, 0);
+    ASSERT_NE(at, MAP_FAILED);
+    EXPECT_EQ(std::string_view(static_cast<const char*>(at) + 5000, 5), "hello");
+    EXPECT_EQ(::munmap(at, kPoolBytes), 0);
+  }
+}
+
+TEST_P(PoolViewTest, TheReadOnlyDescriptorCannotBeMappedForWriting) {
+  const auto pool = OpenOne();
+  ASSERT_NE(pool, nullptr);
+  const MemoryView view = pool->view();
+  EXPECT_EQ(::mmap(nullptr, kPoolBytes, PROT_READ | PROT_WRITE, MAP_SHARED, view.fd_read_only, 0), MAP_FAILED);
+  EXPECT_EQ(errno, EACCES);
+  void* at = ::mmap(nullptr, kPoolBytes, PROT_READ | PROT_WRITE, MAP_SHARED, view.fd, 0);
+  ASSERT_NE(at, MAP_FAILED);
+  static_cast<char*>(at)[17] = 'w';
+  EXPECT_EQ(pool->bytes()[17], std::byte{'w'});
+  EXPECT_EQ(::munmap(at, kPoolBytes), 0);
+}
+
+TEST_P(PoolViewTest, TheDescriptorsDoNotPassToPrograms) {
+  const auto pool = OpenOne();
+  ASSERT_NE(pool, nullptr);
+  EXPECT_EQ(::fcntl(pool->view().fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+  EXPECT_EQ(::fcntl(pool->view().fd_read_only, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+}
+
+// A client keeps its copies for as long as it likes; the next server must not have to wait for it.
+TEST_F(PoolTest, ACopyOfTheDescriptorsDoesNotKeepTheLock) {
+  auto pool = MustOpen(pool_path(), kPoolBytes);
+  ASSERT_NE(pool, nullptr);
+  const UniqueFd read_write(::fcntl(pool->view().fd, F_DUPFD_CLOEXEC, 0));
+  const UniqueFd read_only(::fcntl(pool->view().fd_read_only, F_DUPFD_CLOEXEC, 0));
+  ASSERT_TRUE(read_write && read_only);
+  EXPECT_TRUE(Refuses({.path = pool_path()}, Code::kUnavailable, "another server"));
+  pool.reset();
+  EXPECT_NE(MustOpen(pool_path(), 0), nullptr);
+}
+
+// libpmem reads the variable when it is loaded, so the statement runs in a new process, which inherits it.
+TEST(PoolDeathTest, AFileOnADaxFileSystemIsPowerSafe) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  ASSERT_EQ(::setenv("PMEM_IS_PMEM_FORCE", "1", 1), 0);
+  const auto use = [] {
+    char path[] = "/tmp/erda-dax-XXXXXX";
+    const UniqueFd file(::mkstemp(path));
+    const bool sized = file && ::ftruncate(file.get(), 4096) == 0;
+    auto pool = Pool::Open({.path = path});
+    ::unlink(path);
+    if (!sized || !pool.ok() || (*pool)->durability() != Durability::kPowerSafe) ::_exit(1);
+    Writer writer(**pool);
+    for (uint64_t at = 0; at < 200; ++at) {  // ranges of any alignment are flushed
+      writer.Write(at, AsBytes("across a cache line, or not"));
+      writer.Persist(at, at);
+    }
+    ::_exit(writer.counters().fences == 199 ? 0 : 2);
+  };
+  EXPECT_EXIT(use(), testing::ExitedWithCode(0), "");
+  ASSERT_EQ(::unsetenv("PMEM_IS_PMEM_FORCE"), 0);
+}
+
+}  // namespace
+}  // namespace erda::nvm

@@ -1,0 +1,169 @@
+// erda-cli against a real erda-server.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "programs/fixture.h"
+
+namespace erda {
+namespace {
+
+class CliTest : public ProgramsTest {};
+
+TEST_F(CliTest, PutGetDeleteEndToEnd) {
+  const auto server = StartServer();
+  ExpectFine(Cli({"put", "greeting", "hello, world"}));
+  auto got = Cli({"get", "greeting"});
+  ExpectFine(got);
+  EXPECT_EQ(got.out, "hello, world\n");
+
+  ExpectFine(Cli({"put", "greeting", "hi"}));
+  EXPECT_EQ(Cli({"get", "greeting"}).out, "hi\n");
+  ExpectFine(Cli({"del", "greeting"}));
+  EXPECT_EQ(Cli({"get", "greeting"}).code, 1);
+  EXPECT_EQ(Cli({"del", "greeting"}).code, 1);
+  StopServer(*server);
+}
+
+TEST_F(CliTest, NotFoundIsSaidAndHasItsExitCode) {
+  const auto server = StartServer();
+  ExpectRefused(Cli({"get", "nobody"}), 1, "not found");
+  ExpectRefused(Cli({"del", "nobody"}), 1, "not found");
+}
+
+TEST_F(CliTest, EachWayOfPuttingGivesTheSame) {
+  const auto server = StartServer();
+  const std::string value(5000, 'x');
+  for (const char* ack : {"placed", "persisted"}) {
+    for (const char* path : {"auto", "inline", "reserve"}) {
+      const std::string key = std::string(ack) + path;
+      ExpectFine(Cli({"put", "--ack", ack, "--path", path, key, value}));
+      EXPECT_EQ(Cli({"get", key}).out, value + "\n") << key;
+    }
+  }
+}
+
+TEST_F(CliTest, ValuesHoldAnyBytes) {
+  const auto server = StartServer();
+  std::string value;
+  for (int i = 0; i < 100'000; ++i) value.push_back(static_cast<char>(i * 7 % 256));
+  ExpectFine(Cli({"put", "bytes", "-"}, value));
+  auto got = Cli({"get", "--raw", "bytes"});
+  ExpectFine(got);
+  EXPECT_EQ(got.out, value);
+
+  ExpectFine(Cli({"put", "empty", ""}));
+  EXPECT_EQ(Cli({"get", "--raw", "empty"}).out, "");
+  EXPECT_EQ(Cli({"get", "empty"}).out, "\n");
+  ExpectFine(Cli({"put", "empty too", "-"}, ""));
+  EXPECT_EQ(Cli({"get", "empty too"}).out, "\n");
+}
+
+TEST_F(CliTest, KeysAndValuesMayLookLikeOptionsAndCommands) {
+  const auto server = StartServer();
+  ExpectFine(Cli({"put", "--", "-key", "--value"}));
+  EXPECT_EQ(Cli({"get", "--", "-key"}).out, "--value\n");
+  ExpectFine(Cli({"put", "get", "stats"}));
+  EXPECT_EQ(Cli({"get", "get"}).out, "stats\n");
+  for (const char* value : {"{}", "[1,2]", "\"quoted\"", "a=b", "%x", " ", "two\nlines"}) {
+    ExpectFine(Cli({"put", "odd", value}));
+    EXPECT_EQ(Cli({"get", "odd"}).out, std::string(value) + "\n");
+  }
+}
+
+TEST_F(CliTest, WhatIsOutOfTheLimitsIsRefusedAndNamesTheLimit) {
+  const auto server = StartServer();
+  ExpectRefused(Cli({"put", std::string(1025, 'k'), "value"}), 2, "1024");
+  ExpectRefused(Cli({"get", std::string(1025, 'k')}), 2, "1024");
+  ExpectRefused(Cli({"get", ""}), 2, "erda-cli: ");
+  ExpectRefused(Cli({"put", "key", "-"}, std::string(16 << 20, 'v')), 2, "erda-cli: ");
+  ExpectRefused(Cli({"put", "--path", "inline", "key", "-"}, std::string(1 << 18, 'v')), 2, "erda-cli: ");
+  ExpectFine(Cli({"put", std::string(1024, 'k'), "value"}));
+  EXPECT_EQ(Cli({"get", std::string(1024, 'k')}).out, "value\n");
+}
+
+TEST_F(CliTest, BadUsageIsOneLineAndHasItsExitCode) {
+  const std::string address = Address();
+  const std::vector<Words> bad = {{},
+                                  {"get", "key"},
+                                  {"-a", address},
+                                  {"-a", address, "get"},
+                                  {"-a", address, "get", "one", "two"},
+                                  {"-a", address, "put", "key"},
+                                  {"-a", address, "frobnicate", "key"},
+                                  {"-a", address, "stats", "key"},
+                                  {"-a", address, "--unknown", "get", "key"},
+                                  {"-a", address, "--timeout-ms", "0", "get", "key"},
+                                  {"-a", address, "--timeout-ms", "soon", "get", "key"},
+                                  {"-a", address, "--ack", "maybe", "get", "key"},
+                                  {"-a", address, "--path", "scenic", "get", "key"}};
+  for (const Words& arguments : bad) ExpectRefused(Run("erda-cli", arguments), 2, "erda-cli: ");
+}
+
+TEST_F(CliTest, BadAddressIsRefusedAndNamed) {
+  for (const std::string address : {"nowhere", "tcp:localhost:1", "shm:", ""}) {
+    ExpectRefused(Run("erda-cli", {"-a", address, "get", "key"}), 2, address);
+  }
+  const std::string long_address = "shm:/" + std::string(200, 'x');
+  ExpectRefused(Run("erda-cli", {"-a", long_address, "get", "key"}), 2, long_address);
+}
+
+TEST_F(CliTest, AddressNobodyListensOnIsUnavailable) {
+  ExpectRefused(Cli({"--timeout-ms", "500", "get", "key"}), 3, Address());
+  // What a server leaves that was killed.
+  auto server = StartServer();
+  server->Signal(SIGKILL);
+  EXPECT_EQ(server->Wait().code, 128 + SIGKILL);
+  ExpectRefused(Cli({"--timeout-ms", "500", "get", "key"}), 3, Address());
+}
+
+TEST_F(CliTest, ServerThatDoesNotAnswerIsATimeout) {
+  const auto server = StartServer();
+  server->Signal(SIGSTOP);
+  ExpectRefused(Cli({"--timeout-ms", "300", "put", "key", "value"}), 3, Address());
+  server->Signal(SIGCONT);
+  ExpectFine(Cli({"put", "key", "value"}));
+  StopServer(*server);
+}
+
+TEST_F(CliTest, StatsAreNamesAndValues) {
+  const auto server = StartServer();
+  ExpectFine(Cli({"put", "key", "value"}));
+  const auto text = Cli({"stats"});
+  ExpectFine(text);
+  const auto json = Cli({"stats", "--json"});
+  ExpectFine(json);
+  const auto parsed = nlohmann::json::parse(json.out, nullptr, false);
+  ASSERT_TRUE(parsed.is_object()) << json.out;
+  EXPECT_FALSE(parsed.empty());
+  for (const auto& [name, value] : parsed.items()) {
+    EXPECT_NE(text.out.find(name + "  "), std::string::npos) << name;
+    EXPECT_TRUE(value.is_string() || value.is_number_unsigned()) << name;
+  }
+}
+
+TEST_F(CliTest, OutputThatCannotBeWrittenIsAnError) {
+  const auto server = StartServer();
+  ExpectFine(Cli({"put", "key", "value"}));
+  const std::string get = std::string(ERDA_BIN_DIR) + "/erda-cli -a " + Address() + " get key > /dev/full";
+  ExpectRefused(Process({"/bin/sh", "-c", get}).Wait(), 5, "stdout");
+}
+
+TEST_F(CliTest, HelpAndVersionNeedNoServer) {
+  for (const char* program : {"erda-server", "erda-cli", "erda-ycsb"}) {
+    const auto help = Run(program, {"--help"});
+    ExpectFine(help);
+    EXPECT_NE(help.out.find("Usage: "), std::string::npos) << help.out;
+    EXPECT_NE(help.out.find("Exit codes: "), std::string::npos) << help.out;
+    EXPECT_EQ(Run(program, {"-h"}).out, help.out);
+    const auto version = Run(program, {"--version"});
+    ExpectFine(version);
+    EXPECT_TRUE(version.out.starts_with(std::string(program) + " ")) << version.out;
+  }
+}
+
+}  // namespace
+}  // namespace erda

@@ -1,0 +1,114 @@
+#include "programs/fixture.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+namespace erda {
+
+ProgramsTest::ProgramsTest() {
+  std::string name = std::filesystem::temp_directory_path() / "erda-programs.XXXXXX";
+  EXPECT_NE(mkdtemp(name.data()), nullptr) << name;
+  folder_ = name;
+}
+
+ProgramsTest::~ProgramsTest() {
+  // What a test took the rights of.
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    if (entry.is_directory()) std::filesystem::permissions(entry.path(), std::filesystem::perms::owner_all);
+  }
+  std::filesystem::remove_all(folder_);
+}
+
+ProgramsTest::Words ProgramsTest::Command(const std::string& program, const Words& arguments) {
+  Words command = {std::string(ERDA_BIN_DIR) + "/" + program};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+ProgramsTest::Words ProgramsTest::ServerCommand(const Words& more) const {
+  Words arguments = {"--pool", Pool(), "--size", "64M", "--listen", Address()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return Command("erda-server", arguments);
+}
+
+Ended ProgramsTest::Run(const std::string& program, const Words& arguments, std::string_view input, Rights rights) {
+  return Process(Command(program, arguments), input, rights).Wait();
+}
+
+Ended ProgramsTest::Cli(const Words& arguments, std::string_view input) const {
+  Words all = {"-a", Address()};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return Run("erda-cli", all, input);
+}
+
+Ended ProgramsTest::Ycsb(const Words& arguments) const {
+  Words all = {"-a", Address()};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return Run("erda-ycsb", all);
+}
+
+Ended ProgramsTest::ServerWith(const Words& arguments, Rights rights) {
+  return Run("erda-server", arguments, "", rights);
+}
+
+namespace {
+
+std::unique_ptr<Process> StartUntilReady(const std::vector<std::string>& command) {
+  auto server = std::make_unique<Process>(command);
+  WaitUntil([&server] { return server->out().ends_with('\n') || !server->Running(); });
+  EXPECT_TRUE(server->out().starts_with("erda-server: ready, listening on ")) << server->out() << server->err();
+  return server;
+}
+
+}  // namespace
+
+std::unique_ptr<Process> ProgramsTest::StartServer(const Words& more) const {
+  return StartUntilReady(ServerCommand(more));
+}
+
+std::unique_ptr<Process> ProgramsTest::StartServerWith(const Words& arguments) {
+  return StartUntilReady(Command("erda-server", arguments));
+}
+
+void ProgramsTest::StopServer(Process& server) {
+  server.Signal(SIGTERM);
+  ExpectFine(server.Wait());
+}
+
+void ProgramsTest::MakePool() const {
+  const auto server = StartServer();
+  ExpectFine(Cli({"put", "key", "value"}));
+  StopServer(*server);
+}
+
+void ExpectRefused(const Ended& ended, int code, const std::string& text) {
+  EXPECT_EQ(ended.code, code) << ended.err;
+  EXPECT_EQ(ended.out, "");
+  EXPECT_TRUE(ended.err.ends_with('\n')) << ended.err;
+  EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+  EXPECT_NE(ended.err.find(text), std::string::npos) << "no '" << text << "' in: " << ended.err;
+}
+
+void ExpectFine(const Ended& ended) {
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.err, "");
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void WriteFile(const std::string& path, std::string_view content) {
+  std::ofstream file(path, std::ios::binary);
+  file << content << std::flush;
+  EXPECT_TRUE(file) << path;
+}
+
+}  // namespace erda

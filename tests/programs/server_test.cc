@@ -1,0 +1,172 @@
+// erda-server: its start and its stop, and the addresses that it refuses.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "programs/fixture.h"
+
+namespace erda {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ServerTest : public ProgramsTest {};
+
+TEST_F(ServerTest, SaysInOneLineThatItIsReady) {
+  const auto server = StartServer({"--shards", "2"});
+  EXPECT_EQ(server->out(),
+            "erda-server: ready, listening on " + Address() + ", pool " + Pool() + " (process-safe), 2 shards\n");
+  EXPECT_EQ(server->err(), "");
+}
+
+TEST_F(ServerTest, ListensOnSeveralAddresses) {
+  const auto server = StartServer({"--listen", "shm:" + Path("second")});
+  ExpectFine(Cli({"put", "key", "value"}));
+  EXPECT_EQ(Run("erda-cli", {"-a", "shm:" + Path("second"), "get", "key"}).out, "value\n");
+  StopServer(*server);
+}
+
+TEST_F(ServerTest, TakesAllItsOptions) {
+  const auto server = StartServer({"--shards",
+                                   "2",
+                                   "--region-size",
+                                   "4M",
+                                   "--segment-size",
+                                   "512k",
+                                   "--index-entries",
+                                   "10000",
+                                   "--max-clients",
+                                   "4",
+                                   "--slots-per-client",
+                                   "8",
+                                   "--slot-bytes",
+                                   "4096",
+                                   "--reservations-per-client",
+                                   "16",
+                                   "--spin-us",
+                                   "0",
+                                   "--nvm-write-latency-ns",
+                                   "150"});
+  ExpectFine(Ycsb({"--workload", "A", "--records", "500", "--operations", "2000", "--verify"}));
+  StopServer(*server);
+}
+
+TEST_F(ServerTest, StopsOnASignalAndHasTheDataAfterwards) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    const std::string value = "stopped by " + std::to_string(signal);
+    const auto server = StartServer();
+    ExpectFine(Cli({"put", std::to_string(signal), value}));
+    server->Signal(signal);
+    const auto ended = server->Wait();
+    ExpectFine(ended);
+    EXPECT_TRUE(ended.out.ends_with("erda-server: stopping on SIG" + std::string(sigabbrev_np(signal)) + "\n"));
+
+    const auto again = StartServer();
+    EXPECT_EQ(Cli({"get", std::to_string(signal)}).out, value + "\n");
+    StopServer(*again);
+  }
+}
+
+TEST_F(ServerTest, AllRecordsAreThereAfterARestart) {
+  const Words run = {"--records", "5000", "--operations", "5000", "--value-size", "300", "--verify"};
+  Words load = {"--workload", "A"};
+  load.insert(load.end(), run.begin(), run.end());
+  Words check = {"--workload", "C", "--no-load", "--json", Path("json")};
+  check.insert(check.end(), run.begin(), run.end());
+  {
+    const auto server = StartServer({"--shards", "2"});
+    ExpectFine(Ycsb(load));
+    StopServer(*server);
+  }
+  const auto server = StartServer();  // takes the pool's own number of shards
+  ExpectFine(Ycsb(check));
+  EXPECT_NE(ReadFile(Path("json")).find("\"not_found\": 0"), std::string::npos);
+}
+
+TEST_F(ServerTest, DramPoolNeedsNoFile) {
+  const auto server = StartServerWith({"--pool", "dram:", "--size", "64M", "--listen", Address()});
+  EXPECT_NE(server->out().find("pool dram: (volatile)"), std::string::npos);
+  ExpectFine(Cli({"put", "key", "value"}));
+  EXPECT_EQ(Cli({"get", "key"}).out, "value\n");
+  StopServer(*server);
+}
+
+TEST_F(ServerTest, BadUsageIsOneLineAndHasItsExitCode) {
+  const std::string pool = Pool();
+  const std::string address = Address();
+  const std::vector<Words> bad = {{},
+                                  {"--pool", pool},
+                                  {"--listen", address},
+                                  {"--pool", pool, "--listen", address, "--unknown"},
+                                  {"--pool", pool, "--listen", address, "extra"},
+                                  {"--pool", pool, "--listen", address, "--size"},
+                                  {"--pool", pool, "--listen", address, "--size", "many"},
+                                  {"--pool", pool, "--listen", address, "--size", "-1"},
+                                  {"--pool", pool, "--listen", address, "--size", "64X"},
+                                  {"--pool", pool, "--listen", address, "--size", "99999999999G"},
+                                  {"--pool", pool, "--listen", address, "--shards", "-1"},
+                                  {"--pool", pool, "--listen", address, "--shards", "4294967296"},
+                                  {"--pool", pool, "--listen", address, "--slots-per-client", "257"},
+                                  {"--pool", pool, "--listen", address, "--slot-bytes", "100"},
+                                  {"--pool", pool, "--listen", address, "--spin-us", "1.5"}};
+  for (const Words& arguments : bad) ExpectRefused(ServerWith(arguments), 2, "erda-server: ");
+  EXPECT_FALSE(fs::exists(pool));
+}
+
+TEST_F(ServerTest, BadListenAddressIsRefusedAndLeavesNoPool) {
+  for (const std::string& address : Words{"nowhere", "tcp:localhost:1", "shm:", "shm:/" + std::string(200, 'x')}) {
+    ExpectRefused(ServerWith({"--pool", Pool(), "--size", "64M", "--listen", address}), 2, address);
+    EXPECT_FALSE(fs::exists(Pool())) << address;
+  }
+}
+
+TEST_F(ServerTest, ListenPathInAFolderThatDoesNotExistIsRefused) {
+  const std::string path = Path("nowhere/socket");
+  const auto ended = ServerWith({"--pool", Pool(), "--size", "64M", "--listen", "shm:" + path});
+  EXPECT_NE(ended.code, 0);
+  ExpectRefused(ended, ended.code, path);
+}
+
+TEST_F(ServerTest, ListenPathOfAnotherServerIsRefused) {
+  const auto server = StartServer();
+  ExpectFine(Cli({"put", "key", "value"}));
+  const auto ended = ServerWith({"--pool", Path("second"), "--size", "64M", "--listen", Address()});
+  EXPECT_NE(ended.code, 0);
+  ExpectRefused(ended, ended.code, Path("socket"));
+  EXPECT_EQ(Cli({"get", "key"}).out, "value\n");
+  StopServer(*server);
+}
+
+TEST_F(ServerTest, ListenPathOfAnOrdinaryFileIsRefused) {
+  WriteFile(Path("socket"), "precious");
+  const auto ended = ServerWith({"--pool", Pool(), "--size", "64M", "--listen", Address()});
+  EXPECT_NE(ended.code, 0);
+  ExpectRefused(ended, ended.code, Path("socket"));
+  EXPECT_EQ(ReadFile(Path("socket")), "precious");
+}
+
+TEST_F(ServerTest, SocketThatAKilledServerLeftIsTakenOver) {
+  auto killed = StartServer();
+  killed->Signal(SIGKILL);
+  EXPECT_EQ(killed->Wait().code, 128 + SIGKILL);
+  const auto server = StartServerWith({"--pool", Path("second"), "--size", "64M", "--listen", Address()});
+  ExpectFine(Cli({"put", "key", "value"}));
+  StopServer(*server);
+}
+
+TEST_F(ServerTest, FullPoolRefusesPutsAndServesTheRest) {
+  const auto server = StartServerWith({"--pool", Pool(), "--size", "16M", "--listen", Address()});
+  ExpectFine(Cli({"put", "before", "value"}));
+  ExpectRefused(Ycsb({"--workload", "C", "--records", "100000", "--operations", "1"}), 1, "resource exhausted");
+  // Nearly a segment, so that no gap takes it.
+  ExpectRefused(Cli({"put", "late", "-"}, std::string(100'000, 'v')), 4, Address());
+  EXPECT_EQ(Cli({"get", "before"}).out, "value\n");
+  StopServer(*server);
+}
+
+}  // namespace
+}  // namespace erda

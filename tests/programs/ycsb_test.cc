@@ -1,0 +1,185 @@
+// erda-ycsb against a real erda-server.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "programs/fixture.h"
+
+namespace erda {
+namespace {
+
+using nlohmann::json;
+
+class YcsbTest : public ProgramsTest {
+ protected:
+  // Runs with --json; the parsed results.
+  json Results(Words arguments) {
+    const std::string path = Path("results.json");
+    arguments.insert(arguments.end(), {"--json", path});
+    const auto ended = Ycsb(arguments);
+    ExpectFine(ended);
+    EXPECT_NE(ended.out.find("ops/s"), std::string::npos) << ended.out;
+    return json::parse(ReadFile(path), nullptr, false);
+  }
+
+  [[nodiscard]] std::unique_ptr<Process> StartYcsb(const Words& arguments) const {
+    Words all = {"-a", Address()};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    auto ycsb = std::make_unique<Process>(Command("erda-ycsb", all));
+    // It takes processor time only once it is connected.
+    WaitUntil([&ycsb] { return ycsb->cpu_time() > std::chrono::milliseconds(200) || !ycsb->Running(); });
+    EXPECT_TRUE(ycsb->Running()) << ycsb->err();
+    return ycsb;
+  }
+};
+
+void ExpectLatencies(const json& times) {
+  if (times["count"] == 0) return;
+  EXPECT_GT(times["p50_ns"], 0);
+  EXPECT_LE(times["p50_ns"], times["p90_ns"]);
+  EXPECT_LE(times["p90_ns"], times["p99_ns"]);
+  EXPECT_LE(times["p99_ns"], times["p999_ns"]);
+  EXPECT_LE(times["p999_ns"], times["max_ns"]);
+  EXPECT_GT(times["mean_ns"], 0);
+  EXPECT_LE(times["mean_ns"], times["max_ns"]);
+}
+
+TEST_F(YcsbTest, RunsEachWorkload) {
+  const auto server = StartServer({"--shards", "2"});
+  for (const std::string workload : {"A", "B", "C", "D", "F", "update"}) {
+    for (const auto& [threads, depth] : {std::pair("1", "1"), std::pair("2", "8")}) {
+      SCOPED_TRACE(workload + ", threads " + threads + ", depth " + depth);
+      const json results = Results({"--workload", workload, "--records", "1000", "--operations", "3001", "--value-size",
+                                    "200", "--threads", threads, "--depth", depth, "--verify"});
+      ASSERT_TRUE(results.is_object());
+      EXPECT_EQ(results["workload"], workload);
+      EXPECT_EQ(results["records"], 1000);
+      EXPECT_EQ(results["operations"], 3001);
+      EXPECT_EQ(results["value_size"], 200);
+      EXPECT_EQ(std::to_string(results["threads"].get<int>()), threads);
+      EXPECT_EQ(std::to_string(results["depth"].get<int>()), depth);
+      EXPECT_GT(results["load"]["seconds"], 0);
+      EXPECT_GT(results["load"]["ops_per_second"], 0);
+      const json& run = results["run"];
+      EXPECT_GT(run["seconds"], 0);
+      EXPECT_GT(run["ops_per_second"], 0);
+      EXPECT_EQ(results["not_found"], 0);
+      EXPECT_EQ(results["failures"], 0);
+
+      const int gets = run["get"]["count"];
+      const int puts = run["put"]["count"];
+      EXPECT_EQ(run.contains("rmw"), workload == "F");
+      EXPECT_EQ(workload == "F" ? gets : gets + puts, 3001);  // in F, each put is part of one with a get
+      EXPECT_EQ(gets == 0, workload == "update");
+      EXPECT_EQ(puts == 0, workload == "C");
+      EXPECT_EQ(workload == "F" ? run["rmw"]["count"].get<int>() : puts, puts);
+      for (const char* kind : {"get", "put", "rmw"}) {
+        if (run.contains(kind)) ExpectLatencies(run[kind]);
+      }
+    }
+  }
+  StopServer(*server);
+}
+
+TEST_F(YcsbTest, PutsOnEachPathAndWithEachAck) {
+  const auto server = StartServer();
+  for (const char* path : {"auto", "inline", "reserve"}) {
+    for (const char* ack : {"placed", "persisted"}) {
+      for (const char* depth : {"1", "16"}) {
+        const auto ended = Ycsb({"-w", "A", "--records", "300", "--operations", "1000", "--path", path, "--ack", ack,
+                                 "--depth", depth, "--verify"});
+        ExpectFine(ended);
+      }
+    }
+  }
+  StopServer(*server);
+}
+
+TEST_F(YcsbTest, RunsWithoutLoadingOnWhatIsThere) {
+  const auto server = StartServer();
+  json results = Results({"-w", "C", "--no-load", "--records", "100", "--operations", "500"});
+  EXPECT_EQ(results["not_found"], 500);
+  results = Results({"-w", "C", "--records", "100", "--operations", "500"});
+  EXPECT_EQ(results["not_found"], 0);
+  results = Results({"-w", "C", "--no-load", "--records", "100", "--operations", "500", "--verify", "--seed", "9"});
+  EXPECT_EQ(results["not_found"], 0);
+  EXPECT_EQ(results["load"]["seconds"], 0.0);
+}
+
+TEST_F(YcsbTest, VerifyFindsAValueThatIsNotItsOwn) {
+  const auto server = StartServer();
+  ExpectFine(Ycsb({"-w", "C", "--records", "1", "--operations", "1", "--value-size", "16"}));
+  // Of another size.
+  ExpectRefused(Ycsb({"-w", "C", "--no-load", "--records", "1", "--operations", "1", "--value-size", "32", "--verify"}),
+                1, Address());
+}
+
+TEST_F(YcsbTest, BadUsageIsOneLineAndHasItsExitCode) {
+  const std::vector<Words> bad = {{},
+                                  {"-w", "E"},
+                                  {"-w", "A", "--threads", "0"},
+                                  {"-w", "A", "--depth", "0"},
+                                  {"-w", "A", "--depth", "257"},
+                                  {"-w", "A", "--records", "0"},
+                                  {"-w", "A", "--operations", "0"},
+                                  {"-w", "A", "--operations", "many"},
+                                  {"-w", "A", "--value-size", "2G"},
+                                  {"-w", "A", "--value-size", "15", "--verify"},
+                                  {"-w", "A", "--seed", "-1"},
+                                  {"-w", "A", "--json", Path("nowhere/results")},
+                                  {"-w", "A", "extra"},
+                                  {"-w", "A", "--unknown"}};
+  for (const Words& arguments : bad) ExpectRefused(Ycsb(arguments), 2, "erda-ycsb: ");
+}
+
+TEST_F(YcsbTest, ValuesThatThePoolCannotTakeAreRefused) {
+  const auto server = StartServer();
+  ExpectRefused(Ycsb({"-w", "A", "--value-size", "64M"}), 2, Address());
+}
+
+TEST_F(YcsbTest, AddressNobodyListensOnIsAnError) {
+  ExpectRefused(Ycsb({"-w", "A", "--timeout-ms", "500"}), 1, Address());
+}
+
+// A run that goes on until its server is gone ends soon after, and names the address.
+class LostServerTest : public YcsbTest {
+ protected:
+  void ExpectEndsAfter(int signal, const Words& more) {
+    const auto server = StartServerWith({"--pool", "dram:", "--size", "256M", "--listen", Address()});
+    Words arguments = {"-w", "B", "--records", "1000", "--operations", "1000000000", "--value-size", "16"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto ycsb = StartYcsb(arguments);
+    server->Signal(signal);
+    const auto ended = ycsb->Wait(std::chrono::seconds(20));
+    ExpectRefused(ended, 1, Address());
+    ExpectRefused(ended, 1, "unavailable");
+    EXPECT_EQ(server->Wait().code, signal == SIGKILL ? 128 + SIGKILL : 0);
+  }
+};
+
+TEST_F(LostServerTest, KilledDuringOneCallAtATime) { ExpectEndsAfter(SIGKILL, {}); }
+TEST_F(LostServerTest, KilledDuringManyCallsAtATime) { ExpectEndsAfter(SIGKILL, {"--depth", "32"}); }
+TEST_F(LostServerTest, KilledDuringReservedPuts) { ExpectEndsAfter(SIGKILL, {"--depth", "32", "--path", "reserve"}); }
+TEST_F(LostServerTest, KilledUnderTwoThreads) { ExpectEndsAfter(SIGKILL, {"--threads", "2"}); }
+TEST_F(LostServerTest, StoppedByASignal) { ExpectEndsAfter(SIGTERM, {"--depth", "4"}); }
+
+TEST_F(YcsbTest, GetsNeedNothingOfTheServersProcessor) {
+  const auto server = StartServer();
+  ExpectFine(Ycsb({"-w", "C", "--records", "1000", "--operations", "1"}));
+  const auto ycsb = StartYcsb({"-w", "C", "--no-load", "--records", "1000", "--operations", "1000000", "--verify"});
+  server->Signal(SIGSTOP);
+  const auto ended = ycsb->Wait();
+  server->Signal(SIGCONT);
+  ExpectFine(ended);
+  EXPECT_EQ(ended.out.find("found nothing"), std::string::npos) << ended.out;
+  StopServer(*server);
+}
+
+}  // namespace
+}  // namespace erda

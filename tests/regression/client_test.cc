@@ -1,0 +1,149 @@
+// Operations that did not end, or ended at the wrong time.
+#include <algorithm>
+
+#include "regression/fixture.h"
+
+namespace erda {
+namespace {
+
+using std::chrono::milliseconds;
+
+class ClientTest : public RegressionTest {};
+
+// A report to the server takes a request slot. When its answer freed the slot, the put that waited for one was not
+// told, and timed out.
+TEST_F(ClientTest, APutWaitsForTheSlotOfAReportAndGetsIt) {
+  const auto server = Serve(DramOptions());
+  const auto writer = Connect();
+  ASSERT_TRUE(writer->Put("key", "old").ok());
+  ASSERT_TRUE(writer->PutAsync("key", std::string(100'000, 'n'), [](auto) {}).ok());
+  ASSERT_TRUE(WaitUntil([&] { return server->stats().puts_reserved == 1; }));
+  ClientOptions options;
+  options.queue_depth = 1;
+  const auto reader = Connect(options);
+  const auto value = reader->Get("key");  // the new one is reserved and never written: it reports that
+  ASSERT_TRUE(value.ok()) << value.status().ToString();
+  EXPECT_EQ(*value, "old");
+  EXPECT_EQ(reader->stats().requests, 1U);
+  const Status put = reader->Put("other", "value");
+  EXPECT_TRUE(put.ok()) << put.ToString();
+}
+
+// A value too large for an inline put was refused inside the PutAsync that a callback called: its callback ran there.
+TEST_F(ClientTest, ACallbackDoesNotRunInsideTheCallThatACallbackMakes) {
+  const auto server = Serve(DramOptions());
+  ClientOptions options;
+  options.put_path = PutPath::kInline;
+  const auto client = Connect(options);
+  bool inside = false;
+  std::vector<std::string> ends;
+  const auto end = [&](const char* what, const Status& status) {
+    EXPECT_FALSE(inside) << what;
+    ends.push_back(what + std::string(CodeName(status.code())));
+  };
+  const Status started = client->GetAsync("other", [&](auto) {
+    inside = true;
+    const std::string large(50'000, 'x');
+    EXPECT_TRUE(client->PutAsync("key", large, [&](const Status& put) { end("put: ", put); }).ok());
+    EXPECT_TRUE(client->GetAsync("key", [&](const auto& value) { end("get: ", value.status()); }).ok());
+    inside = false;
+  });
+  ASSERT_TRUE(started.ok());
+  ASSERT_TRUE(client->Drain().ok());
+  EXPECT_EQ(ends, (std::vector<std::string>{"put: invalid argument", "get: not found"}));
+}
+
+// Two operations on one key end in the order started, also if the first one fails at once, or all do.
+TEST_F(ClientTest, CallbacksOfOneKeyComeInTheOrderStartedAndInsidePoll) {
+  const auto server = Serve(DramOptions());
+  ClientOptions options;
+  options.put_path = PutPath::kInline;
+  const auto client = Connect(options);
+  ASSERT_TRUE(client->Put("key", "value").ok());
+  const std::vector<std::string> order = {"put", "get", "delete"};
+  std::vector<std::string> ends;
+  const auto start = [&] {
+    ends.clear();
+    const std::string large(50'000, 'x');
+    ASSERT_TRUE(client->PutAsync("key", large, [&](auto) { ends.emplace_back("put"); }).ok());
+    ASSERT_TRUE(client->GetAsync("key", [&](auto) { ends.emplace_back("get"); }).ok());
+    ASSERT_TRUE(client->DeleteAsync("key", [&](auto) { ends.emplace_back("delete"); }).ok());
+    EXPECT_TRUE(ends.empty()) << "a callback ran outside of Poll";
+    ASSERT_TRUE(client->Drain().ok());
+  };
+  start();
+  EXPECT_EQ(ends, order);
+  ASSERT_TRUE(server->Stop().ok());
+  start();  // the first one to find out
+  EXPECT_EQ(ends, order);
+  start();  // nobody listens
+  EXPECT_EQ(ends, order);
+}
+
+// Callbacks must not throw. One that did ended every later operation's chance: the client took itself for polling for
+// ever, and Poll did nothing.
+TEST_F(ClientTest, ACallbackThatThrowsLeavesTheClientUsable) {
+  const auto server = Serve(DramOptions());
+  const auto client = Connect();
+  ASSERT_TRUE(client->GetAsync("key", [](auto) { throw 1; }).ok());
+  EXPECT_THROW((void)client->Drain(), int);
+  EXPECT_TRUE(client->Put("key", "value").ok());
+  const auto value = client->Get("key");
+  ASSERT_TRUE(value.ok()) << value.status().ToString();
+  EXPECT_EQ(*value, "value");
+}
+
+// Each operation that waited for its turn had a time of its own: eight of them took eight timeouts.
+TEST_F(ClientTest, OperationsThatWaitForTheirTurnEndWithTheOneThatTimedOut) {
+  const ServerProcess server(Address());
+  ClientOptions options;
+  options.timeout = milliseconds(1000);
+  const auto client = Connect(options);
+  ASSERT_TRUE(client->Put("key", "value").ok());
+  server.Freeze();
+  std::vector<Code> ends;
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(client->PutAsync("key", "late", [&](const Status& put) { ends.push_back(put.code()); }).ok());
+  }
+  ASSERT_TRUE(client->Drain().ok());
+  ASSERT_EQ(ends.size(), 8U);
+  EXPECT_EQ(ends.front(), Code::kTimeout);
+  EXPECT_EQ(std::count(ends.begin(), ends.end(), Code::kUnavailable), 7);
+}
+
+// Deadlines were looked at only when nothing completed; gets, which need no server, completed all the time.
+TEST_F(ClientTest, AnOperationTimesOutWhileOthersComplete) {
+  const ServerProcess server(Address());
+  ClientOptions options;
+  options.timeout = milliseconds(1000);
+  const auto client = Connect(options);
+  ASSERT_TRUE(client->Put("key", "value").ok());
+  server.Freeze();
+  Status outcome;
+  bool done = false;
+  const Status started = client->PutAsync("other", "late", [&](Status put) {
+    outcome = std::move(put);
+    done = true;
+  });
+  ASSERT_TRUE(started.ok());
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!done && std::chrono::steady_clock::now() < limit) {
+    (void)client->GetAsync("key", [](auto) {});
+    client->Poll();
+  }
+  ASSERT_TRUE(done);
+  EXPECT_EQ(outcome.code(), Code::kTimeout) << outcome.ToString();
+}
+
+// It was the difference of two sizes, below zero.
+TEST_F(ClientTest, TheLargestValueForAKeyThatIsTooLongIsNone) {
+  const auto server = Serve(DramOptions());
+  const auto client = Connect();
+  EXPECT_GT(client->max_value_bytes(1024), 0U);
+  EXPECT_EQ(client->max_value_bytes(1025), 0U);
+  EXPECT_EQ(client->max_value_bytes(size_t{1} << 30), 0U);
+  EXPECT_EQ(client->max_value_bytes(SIZE_MAX), 0U);
+}
+
+}  // namespace
+}  // namespace erda

@@ -1,0 +1,282 @@
+// The shm fabric: rings, queues, descriptors, and clients that do with them as they please.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <span>
+
+#include "base/bytes.h"
+#include "base/shared_memory.h"
+#include "fabric/shm/ring.h"
+#include "fabric/shm/shm_fabric.h"
+#include "fabric/shm/socket.h"
+#include "format/messages.h"
+#include "regression/fixture.h"
+
+namespace erda {
+namespace {
+
+using fabric::Access;
+using fabric::OpKind;
+using fabric::shm::Descriptor;
+using fabric::shm::Greeting;
+using fabric::shm::Ring;
+
+// --- Rings and queues
+
+// After the first look the tail counted as known: the next look took it for messages.
+TEST(RingTest, ATailThatIsTooFarAheadIsNonsenseHoweverOftenItIsLookedAt) {
+  constexpr uint32_t kDepth = 4;
+  for (const uint64_t tail : {uint64_t{kDepth + 1}, uint64_t{1} << 40, UINT64_MAX}) {
+    alignas(kCacheLine) std::array<std::byte, Ring::Bytes(kDepth)> memory{};
+    std::memcpy(memory.data(), &tail, sizeof(tail));  // it is the first word
+    Ring ring(memory.data(), kDepth);
+    Descriptor descriptor{};
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(ring.Peek(&descriptor), Ring::Look::kNonsense) << tail << ", look " << i;
+  }
+}
+
+// Each 256th Poll looks at the sockets, and took the ring of Wake with it: the Wait behind it slept for its whole time.
+TEST(QueueTest, AWakeIsNotLostByManyPolls) {
+  fabric::shm::ShmFabric fabric;
+  const auto queue = *fabric.CreateQueue();
+  std::array<fabric::Completion, 4> completions;
+  queue->Wake();
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(queue->Poll(completions), 0U);
+  const auto begin = std::chrono::steady_clock::now();
+  queue->Wait(std::chrono::seconds(8));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(7));
+}
+
+// --- Memory that only its owner may write
+
+// Whether what a descriptor stands for can be mapped for writing, by any way there is.
+bool CanBeWritten(int fd, size_t size) {
+  const UniqueFd again(open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR | O_CLOEXEC));
+  for (const int each : {fd, again.get()}) {
+    if (each < 0) continue;
+    void* writable = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, each, 0);
+    if (writable != MAP_FAILED) {
+      munmap(writable, size);
+      return true;
+    }
+    void* readable = mmap(nullptr, size, PROT_READ, MAP_SHARED, each, 0);
+    if (readable != MAP_FAILED) {
+      const bool changed = mprotect(readable, size, PROT_READ | PROT_WRITE) == 0;
+      munmap(readable, size);
+      if (changed) return true;
+    }
+    if (pwrite(each, "x", 1, 0) == 1) return true;
+  }
+  return false;
+}
+
+// A descriptor that was opened for reading can be opened anew for writing, by way of /proc/self/fd.
+TEST(SharedMemoryTest, MemoryOfAnOwnerCannotBeMappedForWritingByReopeningADescriptor) {
+  const auto memory = SharedMemory::Create("test", 4096, SharedMemory::Writers::kOwner);
+  ASSERT_TRUE(memory.ok()) << memory.status().ToString();
+  EXPECT_FALSE(CanBeWritten(memory->view().fd_read_only, 4096));
+  EXPECT_FALSE(CanBeWritten(memory->view().fd, 4096));
+  memory->bytes()[0] = std::byte{1};  // the owner still may
+  EXPECT_EQ(memory->bytes()[0], std::byte{1});
+}
+
+// --- A client that speaks the greetings itself
+
+class Intruder {
+ public:
+  static constexpr uint32_t kSlots = 4;
+  static constexpr size_t kReplyBytes = kSlots * sizeof(format::Reply);
+
+  explicit Intruder(const std::string& path, uint32_t reply_access = static_cast<uint32_t>(Access::kRemoteReadWrite))
+      : rings_(*SharedMemory::Create("rings", 2 * Ring::Bytes(kSlots))),
+        replies_(*SharedMemory::Create("replies", kReplyBytes)),
+        transmit_(rings_.bytes().data(), kSlots),
+        receive_(rings_.bytes().data() + Ring::Bytes(kSlots), kSlots) {
+    auto socket = fabric::shm::ConnectTo(path);
+    EXPECT_TRUE(socket.ok()) << socket.status().ToString();
+    if (!socket.ok()) return;
+    socket_ = *std::move(socket);
+    Greeting ask;
+    ask.message_depth = kSlots;
+    ask.regions = 1;
+    ask.region_sizes[0] = kReplyBytes;
+    ask.region_access[0] = reply_access;
+    format::HelloRequest hello{};
+    hello.magic = format::kHelloMagic;
+    hello.protocol_version = format::kProtocolVersion;
+    hello.slots = kSlots;
+    ask.data_bytes = sizeof(hello);
+    std::memcpy(ask.data.data(), &hello, sizeof(hello));
+    const int fds[] = {rings_.view().fd, replies_.view().fd};
+    const Status sent = fabric::shm::SendGreeting(socket_.get(), ask, fds);
+    EXPECT_TRUE(sent.ok()) << sent.ToString();
+    Status status(Code::kTimeout);
+    WaitUntil([&] {
+      status = fabric::shm::ReceiveGreeting(socket_.get(), &answer_, &fds_);
+      return status.code() != Code::kTimeout;
+    });
+    connected_ = status.ok() && answer_.kind == Greeting::kAccept;
+    EXPECT_NE(status.code(), Code::kTimeout) << "no answer";
+    if (!connected_) return;
+    const size_t at = 1 + format::kRequestRegion;
+    const UniqueFd& fd = fds_.at(at);
+    auto requests =
+        SharedMemory::Map(UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)), answer_.region_sizes[at - 1], true);
+    EXPECT_TRUE(requests.ok()) << requests.status().ToString();
+    if (requests.ok()) requests_ = *std::move(requests);
+  }
+
+  [[nodiscard]] bool connected() const { return connected_; }
+  [[nodiscard]] int socket() const { return socket_.get(); }
+  [[nodiscard]] const Greeting& answer() const { return answer_; }
+  [[nodiscard]] int beacon() const { return fds_.at(0).get(); }
+  [[nodiscard]] int region(uint32_t number) const { return fds_.at(1 + number).get(); }
+  [[nodiscard]] std::byte* rings() const { return rings_.bytes().data(); }
+
+  // Asks for a delete, and wants to be woken when it is answered.
+  void Ask() {
+    format::Request request{};
+    request.op = static_cast<uint8_t>(format::RequestOp::kDelete);
+    request.key_size = 1;
+    std::memcpy(requests_.bytes().data(), &request, sizeof(request));
+    requests_.bytes()[sizeof(request)] = std::byte{'k'};
+    receive_.BeginSleep();
+    transmit_.Push({static_cast<uint32_t>(OpKind::kReceiveImm), 0, sizeof(request) + 1, 0}, {});
+    if (transmit_.Publish()) fabric::shm::RingDoorbell(socket_.get());
+  }
+  bool TakeAnswer() {
+    Descriptor descriptor{};
+    const auto answered = [&] { return receive_.Peek(&descriptor) == Ring::Look::kMessage; };
+    for (int i = 0; i < 1000 && !answered(); ++i) std::this_thread::yield();
+    if (!WaitUntil(answered)) return false;
+    receive_.Advance();
+    return true;
+  }
+
+ private:
+  SharedMemory rings_;
+  SharedMemory replies_;
+  Ring transmit_;
+  Ring receive_;
+  UniqueFd socket_;
+  Greeting answer_;
+  std::vector<UniqueFd> fds_;
+  SharedMemory requests_;
+  bool connected_ = false;
+};
+
+class IntruderTest : public RegressionTest {
+ protected:
+  IntruderTest() : server_(Serve(DramOptions())), steady_(Connect()) {}
+
+  void ExpectServing() {
+    EXPECT_TRUE(steady_->Put("steady", "value").ok());
+    EXPECT_EQ(*steady_->Get("steady"), "value");
+    EXPECT_EQ(steady_->stats().reconnects, 0U);
+    EXPECT_TRUE(Connect()->Put("steady", "value").ok());
+  }
+  [[nodiscard]] std::string Socket() const { return Path("socket"); }
+
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Client> steady_;
+};
+
+// What was no Access at all passed for more than kRemoteReadWrite: the server mapped the memory for reading, wrote its
+// reply there, and died.
+TEST_F(IntruderTest, ARegionWithAnAccessThatIsNoneIsRefused) {
+  for (const uint32_t access : {3U, 0x102U, 0U, UINT32_MAX}) {
+    Intruder intruder(Socket(), access);
+    EXPECT_FALSE(intruder.connected()) << access;
+    if (intruder.connected()) intruder.Ask();
+    ExpectServing();
+  }
+  Intruder read_only(Socket(), static_cast<uint32_t>(Access::kRemoteRead));
+  if (read_only.connected()) read_only.Ask();
+  ExpectServing();
+}
+
+// The client handed over the descriptor that the server wrote to in order to wake it: a full pipe held up the shard.
+TEST_F(IntruderTest, AClientThatNeverHearsItsDoorbellDoesNotHoldUpTheServer) {
+  Intruder intruder(Socket());
+  ASSERT_TRUE(intruder.connected());
+  for (int i = 0; i < 1000; ++i) {
+    intruder.Ask();
+    ASSERT_TRUE(intruder.TakeAnswer()) << i;
+  }
+  ExpectServing();
+}
+
+// And a pipe that nobody reads any more raised SIGPIPE.
+TEST_F(IntruderTest, AClientThatHearsNoMoreDoesNotEndTheServer) {
+  Intruder intruder(Socket());
+  ASSERT_TRUE(intruder.connected());
+  ASSERT_EQ(shutdown(intruder.socket(), SHUT_RD), 0);
+  for (int i = 0; i < 10; ++i) {
+    intruder.Ask();
+    ASSERT_TRUE(intruder.TakeAnswer()) << i;
+  }
+  ExpectServing();
+}
+
+TEST_F(IntruderTest, AClientThatLeavesBeforeItsAnswerDoesNotEndTheServer) {
+  for (int i = 0; i < 50; ++i) {
+    Intruder intruder(Socket());
+    ASSERT_TRUE(intruder.connected());
+    for (uint32_t slot = 0; slot < Intruder::kSlots; ++slot) intruder.Ask();
+  }
+  ExpectServing();
+}
+
+// Before the server slept, it looked whether something had come: with that the nonsense counted as known.
+TEST_F(IntruderTest, AClientWhoseRingHoldsNonsenseIsClosed) {
+  Intruder intruder(Socket());
+  ASSERT_TRUE(intruder.connected());
+  intruder.Ask();
+  ASSERT_TRUE(intruder.TakeAnswer());
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the shard sleeps, as a rule
+  const uint64_t tail = uint64_t{1} << 40;
+  std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(intruder.rings())).store(tail);
+  fabric::shm::RingDoorbell(intruder.socket());
+  EXPECT_TRUE(WaitUntil([&] { return !fabric::shm::HearDoorbell(intruder.socket()); }));
+  EXPECT_TRUE(WaitUntil([&] { return server_->stats().clients == 1; }));
+  EXPECT_EQ(server_->stats().puts, 0U);
+  ExpectServing();
+}
+
+// What all clients read and trust could be written by each of them.
+TEST_F(IntruderTest, NoClientCanWriteTheControlBlockOrTheBeacon) {
+  Intruder intruder(Socket());
+  ASSERT_TRUE(intruder.connected());
+  EXPECT_FALSE(CanBeWritten(intruder.beacon(), 4096));
+  const uint64_t size = intruder.answer().region_sizes[format::kControlRegion];
+  EXPECT_FALSE(CanBeWritten(intruder.region(format::kControlRegion), size));
+  ExpectServing();
+}
+
+// --- Descriptors
+
+// The server kept every descriptor that a client sent, and several of its own for each.
+TEST_F(RegressionTest, AServerKeepsAboutOneDescriptorForEachConnection) {
+  constexpr size_t kClients = 20;
+  const ServerProcess server(Address());
+  const auto first = Connect();  // whatever the server opens only once is open then
+  ASSERT_TRUE(first->Put("key", "value").ok());
+  const size_t before = server.Descriptors();
+  std::vector<std::unique_ptr<Client>> clients;
+  for (size_t i = 0; i < kClients; ++i) {
+    clients.push_back(Connect());
+    ASSERT_TRUE(clients.back()->Put("key" + std::to_string(i), "value").ok());
+  }
+  const auto limit = std::chrono::seconds(10);
+  EXPECT_TRUE(WaitUntil([&] { return server.Descriptors() <= before + kClients + 4; }, limit))
+      << before << " before, " << server.Descriptors() << " with " << kClients << " clients";
+  clients.clear();
+  EXPECT_TRUE(WaitUntil([&] { return server.Descriptors() <= before; }, limit)) << "they are not closed";
+}
+
+}  // namespace
+}  // namespace erda

@@ -1,0 +1,131 @@
+// Pools that were damaged between a clean stop and the next start.
+#include <fstream>
+
+#include "base/bytes.h"
+#include "format/log_layout.h"
+#include "format/superblock.h"
+#include "regression/fixture.h"
+
+namespace erda {
+namespace {
+
+class PoolTest : public RegressionTest {
+ protected:
+  static constexpr int kKeys = 50;
+
+  PoolTest() {
+    const auto server = Serve(SmallPool());
+    const auto client = Connect();
+    for (int i = 0; i < kKeys; ++i) EXPECT_TRUE(client->Put(Key(i), Value(i)).ok());
+    EXPECT_TRUE(server->Stop().ok());
+  }
+
+  [[nodiscard]] ServerOptions SmallPool() const {
+    ServerOptions options = FileOptions();
+    options.pool_size = 16 << 20;
+    return options;
+  }
+  static std::string Key(int i) { return "key-number-" + std::to_string(i); }
+  static std::string Value(int i) { return "value-" + std::to_string(i); }
+
+  [[nodiscard]] std::string ReadPool() const {
+    std::ifstream file(Path("pool"), std::ios::binary);
+    std::string pool(std::filesystem::file_size(Path("pool")), '\0');
+    file.read(pool.data(), static_cast<std::streamsize>(pool.size()));
+    EXPECT_TRUE(file.good());
+    return pool;
+  }
+  void WritePool(uint64_t offset, std::string_view bytes) const {
+    std::fstream file(Path("pool"), std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(offset));
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    EXPECT_TRUE(file.flush().good());
+  }
+  void FlipBit(uint64_t offset) const {
+    const std::string pool = ReadPool();
+    ASSERT_LT(offset, pool.size());
+    WritePool(offset, std::string(1, static_cast<char>(pool[offset] ^ 1)));
+  }
+  void DamageKey(int i) const {
+    const size_t at = ReadPool().find(Key(i));
+    ASSERT_NE(at, std::string::npos);
+    FlipBit(at + 2);
+  }
+};
+
+// The damaged version was taken for another key's, and the entry stayed: a put could not reach it, and the key was lost
+// for good.
+TEST_F(PoolTest, APutRepairsADamagedKey) {
+  DamageKey(7);
+  const auto server = Serve(SmallPool());
+  const auto client = Connect();
+  EXPECT_EQ(client->Get(Key(7)).status().code(), Code::kCorruption);
+  const Status put = client->Put(Key(7), "repaired");
+  EXPECT_TRUE(put.ok()) << put.ToString();
+  const auto value = client->Get(Key(7));
+  ASSERT_TRUE(value.ok()) << value.status().ToString();
+  EXPECT_EQ(*value, "repaired");
+  EXPECT_TRUE(client->Delete(Key(7)).ok());
+  EXPECT_EQ(client->Get(Key(7)).status().code(), Code::kNotFound);
+}
+
+// The first object that did not verify was taken for the end of the log: new objects were written over the good ones
+// behind it.
+TEST_F(PoolTest, ADamagedObjectInTheOpenSegmentDoesNotCostItsNeighbours) {
+  DamageKey(7);
+  const auto server = Serve(SmallPool());
+  const auto client = Connect();
+  for (int i = 0; i < kKeys + 10; ++i) ASSERT_TRUE(client->Put("new-key-xxx-" + std::to_string(i), Value(i)).ok());
+  for (int i = 0; i < kKeys; ++i) {
+    if (i == 7) continue;
+    const auto value = client->Get(Key(i));
+    ASSERT_TRUE(value.ok()) << i << ": " << value.status().ToString();
+    EXPECT_EQ(*value, Value(i));
+  }
+  EXPECT_EQ(client->Get(Key(7)).status().code(), Code::kCorruption);
+}
+
+// The pool opened, and the region counted as empty, or the first delete in it ended the server.
+TEST_F(PoolTest, ADamagedFirstSegmentOfALinkedRegionIsFoundWhenThePoolIsOpened) {
+  const std::string pool = ReadPool();
+  const auto found = format::FindSuperblock(AsBytes(pool));
+  ASSERT_TRUE(found.ok()) << found.status().ToString();
+  const format::Geometry& geometry = found->superblock.geometry;
+  uint32_t damaged = 0;
+  for (uint32_t region = 0; region < geometry.regions(); ++region) {
+    const auto word =
+        LoadAs<uint64_t>(AsBytes(pool).subspan(format::kRegionTableOffset + region * sizeof(uint64_t), 8));
+    if (!format::RegionWord(word).linked()) continue;
+    ++damaged;
+    const uint64_t at = geometry.RegionOffset(region);
+    FlipBit(at);
+    const auto server = Server::Open(SmallPool());
+    EXPECT_EQ(server.status().code(), Code::kCorruption) << region << ": " << server.status().ToString();
+    FlipBit(at);
+  }
+  EXPECT_GT(damaged, 0U);
+  const auto server = Serve(SmallPool());  // nothing of that changed the pool
+  EXPECT_EQ(*Connect()->Get(Key(3)), Value(3));
+}
+
+// Versions began at 0 again, below those of what was stored, which then counted as newer.
+TEST_F(PoolTest, AVersionLimitThatIsLostIsFoundWhenThePoolIsOpened) {
+  constexpr uint64_t kAt = format::kShardRecordsOffset + offsetof(format::ShardRecord, version_limit);
+  WritePool(kAt, std::string(sizeof(uint64_t), '\0'));
+  const auto server = Server::Open(SmallPool());
+  EXPECT_EQ(server.status().code(), Code::kCorruption) << server.status().ToString();
+}
+
+// The pool was created first: the file stayed behind, and the corrected command found a pool of the wrong kind.
+TEST_F(PoolTest, AnAddressThatCannotBeLeavesNoPoolBehind) {
+  ServerOptions options = Options(Path("new-pool"));
+  options.listen = {"shm:" + Path("no-such-folder/socket")};
+  EXPECT_FALSE(Server::Open(options).ok());
+  EXPECT_FALSE(std::filesystem::exists(Path("new-pool")));
+  options.listen = {Address(), "shm:" + Path("no-such-folder/socket")};
+  EXPECT_FALSE(Server::Open(options).ok());
+  EXPECT_FALSE(std::filesystem::exists(Path("new-pool")));
+}
+
+}  // namespace
+}  // namespace erda

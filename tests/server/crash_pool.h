@@ -1,0 +1,73 @@
+// NVM that can lose power: two images of one pool. A store changes the volatile one; a cache line that was flushed and
+// then fenced reaches the durable one. After a power cut each 8-byte word that differs was kept or lost.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/random.h"
+#include "nvm/pool.h"
+
+namespace erda::server {
+
+class CrashPool final : public nvm::Pool {
+ public:
+  explicit CrashPool(uint64_t size) : volatile_(size / sizeof(uint64_t)), durable_(volatile_.size()) {
+    bytes_ = std::as_writable_bytes(std::span(volatile_));
+    durability_ = nvm::Durability::kPowerSafe;
+  }
+  [[nodiscard]] MemoryView view() const override { return {bytes_, -1, -1}; }
+  [[nodiscard]] bool created() const override { return true; }
+  void RemoveIfCreated() override {}
+
+  // Called before each fence takes effect: every point at which a power cut makes a difference lies behind one fence
+  // and before the next.
+  std::function<void()> before_fence;
+
+  using Image = std::vector<uint64_t>;
+  // What is left if the power goes now: of what is not durable, `kept` is the chance of each word.
+  [[nodiscard]] Image AfterPowerCut(Random& random, double kept) const {
+    Image image = durable_;
+    for (const Line& line : pending_) {
+      for (size_t i = 0; i < kWords; ++i) {
+        if (image[line.first + i] != line.words[i] && random.Chance(kept)) image[line.first + i] = line.words[i];
+      }
+    }
+    for (size_t i = 0; i < image.size(); ++i) {
+      if (image[i] != volatile_[i] && random.Chance(kept)) image[i] = volatile_[i];
+    }
+    return image;
+  }
+
+ private:
+  static constexpr size_t kWords = kCacheLine / sizeof(uint64_t);
+  struct Line {
+    size_t first = 0;
+    std::array<uint64_t, kWords> words;
+  };
+
+  void FlushRange(const std::byte* begin, size_t size) override {
+    const auto offset = static_cast<uint64_t>(begin - bytes_.data());
+    for (uint64_t at = AlignDown(offset, kCacheLine); at < offset + size; at += kCacheLine) {
+      Line line;
+      line.first = at / sizeof(uint64_t);
+      std::memcpy(line.words.data(), volatile_.data() + line.first, kCacheLine);
+      pending_.push_back(line);
+    }
+  }
+  void Drain() override {
+    if (before_fence) before_fence();
+    for (const Line& line : pending_) std::memcpy(durable_.data() + line.first, line.words.data(), kCacheLine);
+    pending_.clear();
+  }
+
+  Image volatile_;
+  Image durable_;
+  std::vector<Line> pending_;  // flushed, not fenced
+};
+
+}  // namespace erda::server

@@ -1,0 +1,275 @@
+#include "server/formatted_pool.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace erda::server {
+namespace {
+
+using format::kSuperblockOffsets;
+using format::Superblock;
+
+constexpr uint64_t kPoolBytes = 1 << 20;
+
+class FormattedPoolTest : public testing::Test {
+ protected:
+  FormattedPoolTest() {
+    std::string name = testing::TempDir() + "erda-pool-XXXXXX";
+    directory_ = ::mkdtemp(name.data());
+    options_.path = directory_ + "/pool";
+    options_.size = kPoolBytes;
+    wish_.shards = 2;
+  }
+  ~FormattedPoolTest() override { std::filesystem::remove_all(directory_); }
+
+  Result<std::unique_ptr<FormattedPool>> Open() { return FormattedPool::Open(options_, wish_); }
+  // Opens, and closes as a server does in order.
+  void OpenAndClose() {
+    auto pool = Open();
+    ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+    (*pool)->MarkOpen();
+    (*pool)->MarkClosed();
+  }
+  void ExpectError(Code code, const std::string& part) {
+    const auto before = std::filesystem::exists(options_.path) ? ReadFile() : std::vector<char>();
+    const auto pool = Open();
+    ASSERT_FALSE(pool.ok());
+    EXPECT_EQ(pool.status().code(), code) << pool.status().ToString();
+    EXPECT_NE(pool.status().message().find(part), std::string_view::npos) << pool.status().ToString();
+    EXPECT_NE(pool.status().message().find(options_.path), std::string_view::npos) << pool.status().ToString();
+    const auto after = std::filesystem::exists(options_.path) ? ReadFile() : std::vector<char>();
+    EXPECT_TRUE(before == after) << "a pool that was refused was changed";
+  }
+  [[nodiscard]] std::vector<char> ReadFile() const {
+    std::ifstream file(options_.path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void WriteFile(const std::vector<char>& bytes) const {
+    std::ofstream file(options_.path, std::ios::binary | std::ios::trunc);
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+  static Superblock CopyIn(const std::vector<char>& bytes, size_t copy) {
+    return LoadAs<Superblock>(std::as_bytes(std::span(bytes)).subspan(kSuperblockOffsets[copy]));
+  }
+  [[nodiscard]] Superblock Copy(size_t copy) const { return CopyIn(ReadFile(), copy); }
+  // Changes a superblock in the file, and makes its checksum right again.
+  template <class Change>
+  void Edit(size_t copy, Change&& change) {
+    std::vector<char> bytes = ReadFile();
+    Superblock superblock = CopyIn(bytes, copy);
+    change(superblock);
+    superblock.crc = format::SuperblockCrc(superblock);
+    std::memcpy(bytes.data() + kSuperblockOffsets[copy], &superblock, sizeof(superblock));
+    WriteFile(bytes);
+  }
+
+  std::string directory_;
+  nvm::PoolOptions options_;
+  format::GeometryWish wish_;
+};
+
+TEST_F(FormattedPoolTest, ANewPoolIsCreatedAndOpensAgainAsTheSame) {
+  std::array<uint8_t, 16> uuid{};
+  uint32_t seed = 0;
+  {
+    auto pool = Open();
+    ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+    EXPECT_TRUE((*pool)->pool().created());
+    EXPECT_EQ((*pool)->geometry().shards, 2U);
+    EXPECT_EQ((*pool)->geometry().pool_size, kPoolBytes);
+    uuid = (*pool)->superblock().uuid;
+    seed = (*pool)->seed();
+  }
+  EXPECT_NE(uuid, (std::array<uint8_t, 16>{}));
+  options_.size = 0;  // takes what is there
+  auto pool = Open();
+  ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+  EXPECT_FALSE((*pool)->pool().created());
+  EXPECT_EQ((*pool)->superblock().uuid, uuid);
+  EXPECT_EQ((*pool)->seed(), seed);
+}
+
+TEST_F(FormattedPoolTest, TwoPoolsHaveDifferentUuids) {
+  options_.path = "dram:";
+  auto first = Open();
+  auto second = Open();
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE((*first)->superblock().uuid, (*second)->superblock().uuid);
+}
+
+TEST_F(FormattedPoolTest, OpeningChangesNothingUntilItIsMarked) {
+  OpenAndClose();
+  const auto before = ReadFile();
+  ASSERT_TRUE(Open().ok());
+  EXPECT_TRUE(ReadFile() == before);
+}
+
+TEST_F(FormattedPoolTest, APoolThatWasNotClosedIsUnavailable) {
+  {
+    auto pool = Open();
+    ASSERT_TRUE(pool.ok());
+    (*pool)->MarkOpen();
+  }
+  ExpectError(Code::kUnavailable, "not closed cleanly");
+}
+
+TEST_F(FormattedPoolTest, APoolThatWasClosedOpensAgainAnyNumberOfTimes) {
+  for (int i = 0; i < 5; ++i) OpenAndClose();
+  EXPECT_TRUE(Open().ok());
+}
+
+TEST_F(FormattedPoolTest, MarksAlternateBetweenTheCopies) {
+  auto pool = Open();
+  ASSERT_TRUE(pool.ok());
+  for (uint64_t generation = 2; generation < 8; ++generation) {
+    const bool open = generation % 2 == 0;
+    const auto before = ReadFile();
+    if (open) {
+      (*pool)->MarkOpen();
+    } else {
+      (*pool)->MarkClosed();
+    }
+    const auto found = format::FindSuperblock((*pool)->pool().bytes());
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found->superblock.generation, generation);
+    EXPECT_EQ(found->superblock.clean, open ? 0U : 1U);
+    const auto other = static_cast<size_t>(1 - found->copy);
+    const Superblock kept = Copy(other);
+    EXPECT_EQ(kept.generation, generation - 1);
+    const Superblock kept_before = CopyIn(before, other);
+    EXPECT_EQ(std::memcmp(&kept, &kept_before, sizeof(kept)), 0);
+  }
+}
+
+TEST_F(FormattedPoolTest, AnotherNumberOfShardsIsRefused) {
+  OpenAndClose();
+  wish_.shards = 3;
+  ExpectError(Code::kInvalidArgument, "made with 2 shards, not the 3 asked for");
+  wish_.shards = 0;  // takes what is there
+  auto pool = Open();
+  ASSERT_TRUE(pool.ok());
+  EXPECT_EQ((*pool)->geometry().shards, 2U);
+}
+
+TEST_F(FormattedPoolTest, AnotherSizeIsRefused) {
+  OpenAndClose();
+  options_.size = 2 * kPoolBytes;
+  ExpectError(Code::kInvalidArgument, std::to_string(2 * kPoolBytes));
+  options_.size = 0;
+  std::filesystem::resize_file(options_.path, 2 * kPoolBytes);
+  ExpectError(Code::kInvalidArgument, "was made with " + std::to_string(kPoolBytes));
+}
+
+TEST_F(FormattedPoolTest, ACreationThatFailsLeavesNoFile) {
+  wish_.shards = 60;
+  ExpectError(Code::kInvalidArgument, "shards");
+  EXPECT_FALSE(std::filesystem::exists(options_.path));
+  wish_.shards = 2;
+  wish_.region_size = 12345;
+  ExpectError(Code::kInvalidArgument, "12345");
+  EXPECT_FALSE(std::filesystem::exists(options_.path));
+}
+
+TEST_F(FormattedPoolTest, WhatIsNoPoolIsRefusedAndKept) {
+  WriteFile(std::vector<char>(kPoolBytes, 'x'));
+  ExpectError(Code::kCorruption, "not an Erda pool");
+  WriteFile(std::vector<char>(kPoolBytes, 0));
+  ExpectError(Code::kCorruption, "not an Erda pool");
+  options_.size = 0;
+  WriteFile(std::vector<char>(100, 0));
+  ExpectError(Code::kCorruption, "not an Erda pool");
+}
+
+TEST_F(FormattedPoolTest, ANewerFormatVersionIsRefusedByName) {
+  OpenAndClose();
+  for (const size_t copy : {0, 1}) Edit(copy, [](Superblock& sb) { sb.format_version = 99; });
+  ExpectError(Code::kInvalidArgument, "version 99");
+}
+
+TEST_F(FormattedPoolTest, AGeometryThatDoesNotHoldTogetherIsRefused) {
+  OpenAndClose();
+  for (const size_t copy : {0, 1}) Edit(copy, [](Superblock& sb) { sb.geometry.regions_per_shard = 100'000; });
+  ExpectError(Code::kCorruption, "damaged");
+}
+
+TEST_F(FormattedPoolTest, OneDamagedCopyIsHelpedByTheOther) {
+  OpenAndClose();
+  const auto whole = ReadFile();
+  const auto found = format::FindSuperblock(std::as_bytes(std::span(whole)));
+  ASSERT_TRUE(found.ok());
+  for (size_t byte = 0; byte < sizeof(Superblock); ++byte) {
+    // Damage to the copy that does not count leaves the pool as it is.
+    auto bytes = whole;
+    bytes[kSuperblockOffsets[1 - found->copy] + byte] ^= 0x10;
+    WriteFile(bytes);
+    EXPECT_TRUE(Open().ok()) << "byte " << byte;
+    // Damage to the one that counts leaves the one before: the pool was in use then.
+    bytes = whole;
+    bytes[kSuperblockOffsets[found->copy] + byte] ^= 0x10;
+    WriteFile(bytes);
+    const auto pool = Open();
+    ASSERT_FALSE(pool.ok()) << "byte " << byte;
+    EXPECT_EQ(pool.status().code(), Code::kUnavailable) << pool.status().ToString();
+  }
+}
+
+// A write of a superblock is torn at words. Whatever arrived, the copy before it counts until the new one is complete.
+TEST_F(FormattedPoolTest, ATornSuperblockLeavesTheOtherCopy) {
+  OpenAndClose();
+  for (const bool closing : {false, true}) {
+    std::vector<char> before;
+    std::vector<char> after;
+    {
+      auto pool = Open();
+      ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+      if (closing) (*pool)->MarkOpen();
+      before = ReadFile();
+      if (closing) {
+        (*pool)->MarkClosed();
+      } else {
+        (*pool)->MarkOpen();
+      }
+      after = ReadFile();
+    }
+    std::vector<size_t> changed;  // words
+    for (size_t at = 0; at < before.size(); at += 8) {
+      if (std::memcmp(&before[at], &after[at], 8) != 0) changed.push_back(at);
+    }
+    ASSERT_GE(changed.size(), 2U);
+    ASSERT_LE(changed.size(), 6U);
+    for (uint32_t arrived = 0; arrived < (1U << changed.size()); ++arrived) {
+      auto bytes = before;
+      for (size_t i = 0; i < changed.size(); ++i) {
+        if ((arrived >> i) & 1) std::memcpy(&bytes[changed[i]], &after[changed[i]], 8);
+      }
+      const bool complete = bytes == after;
+      const bool expect_clean = complete == closing;
+      WriteFile(bytes);
+      const auto pool = Open();
+      EXPECT_EQ(pool.ok(), expect_clean) << "words " << arrived << ", " << pool.status().ToString();
+      if (!pool.ok()) {
+        EXPECT_EQ(pool.status().code(), Code::kUnavailable) << pool.status().ToString();
+      }
+    }
+    WriteFile(closing ? after : before);
+  }
+}
+
+TEST_F(FormattedPoolTest, OneServerAtATime) {
+  auto pool = Open();
+  ASSERT_TRUE(pool.ok());
+  ExpectError(Code::kUnavailable, "another server");
+}
+
+}  // namespace
+}  // namespace erda::server

@@ -1,0 +1,173 @@
+// Full indexes, full logs, sessions with too much in flight: an error that changes nothing, while the rest goes on.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "format/log_layout.h"
+#include "server/store.h"
+
+namespace erda::server {
+namespace {
+
+using format::FlushMethod;
+using format::Reason;
+
+StoreOptions SmallIndex() { return {}; }  // 64 slots
+
+StoreOptions SmallLog() {
+  StoreOptions options;
+  options.wish.region_size = 4096;  // one segment each
+  options.wish.pool_size = 98304 + 4 * 4096;
+  return options;
+}
+
+class LimitsTest : public testing::Test {
+ protected:
+  // Puts new keys until one is refused; what is there by then.
+  std::map<std::string, std::string> Fill(Store& store, size_t value_bytes, Reason reason) {
+    std::map<std::string, std::string> contents;
+    for (int i = 0;; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      const std::string value(value_bytes, static_cast<char>('a' + i % 26));
+      const Outcome outcome = store.Inline(key, value);
+      if (outcome.code != Code::kOk) {
+        EXPECT_EQ(outcome.code, Code::kResourceExhausted);
+        EXPECT_EQ(outcome.reason, reason);
+        EXPECT_EQ(store.Get(key), kAbsent);
+        refused_ = key;
+        return contents;
+      }
+      contents[key] = value;
+    }
+  }
+  static void ExpectContents(const Store& store, const std::map<std::string, std::string>& contents) {
+    for (const auto& [key, value] : contents) EXPECT_EQ(store.Get(key), value) << key;
+    EXPECT_EQ(store.Violation(), "");
+  }
+  std::string refused_;
+};
+
+TEST_F(LimitsTest, AFullIndexRefusesNewKeysAndServesTheOthers) {
+  Store store(SmallIndex());
+  auto contents = Fill(store, 8, Reason::kIndexFull);
+  EXPECT_GT(contents.size(), 40U);
+  ExpectContents(store, contents);
+  EXPECT_EQ(store.Reserve(refused_, "v").outcome.reason, Reason::kIndexFull);
+  ExpectContents(store, contents);
+  EXPECT_EQ(store.versions().index().used(), contents.size());
+
+  contents["key0"] = "another";
+  EXPECT_EQ(store.Inline("key0", "another").code, Code::kOk);
+  for (auto it = contents.begin(); it != contents.end();) {
+    EXPECT_EQ(store.Delete(it->first), Code::kOk);
+    it = contents.erase(it);
+    ExpectContents(store, contents);
+  }
+  EXPECT_EQ(store.Inline(refused_, "v").code, Code::kOk);
+  EXPECT_EQ(store.Get(refused_), "v");
+}
+
+TEST_F(LimitsTest, AFullLogRefusesPutsAndServesGetsAndDeletes) {
+  Store store(SmallLog());
+  auto contents = Fill(store, 200, Reason::kLogFull);
+  EXPECT_GT(contents.size(), 20U);
+  ExpectContents(store, contents);
+  const auto word = store.WordOf("key0");
+  EXPECT_EQ(store.Inline("key0", std::string(200, 'x')).reason, Reason::kLogFull);
+  EXPECT_EQ(store.Reserve("key0", std::string(200, 'x')).outcome.reason, Reason::kLogFull);
+  EXPECT_EQ(store.WordOf("key0"), word);
+  EXPECT_EQ(store.versions().in_flight(), 0U);
+  ExpectContents(store, contents);
+  for (auto it = contents.begin(); it != contents.end();) {
+    EXPECT_EQ(store.Delete(it->first), Code::kOk);
+    EXPECT_EQ(store.Get(it->first), kAbsent);
+    it = contents.erase(it);
+    ExpectContents(store, contents);
+  }
+  EXPECT_EQ(store.versions().index().used(), 0U);
+}
+
+TEST_F(LimitsTest, AFullLogRefusesAKeyThatIsNewWithoutTakingItsSlot) {
+  Store store(SmallLog());
+  const auto contents = Fill(store, 200, Reason::kLogFull);
+  const uint64_t used = store.versions().index().used();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(store.Inline("new" + std::to_string(i), std::string(3000, 'x')).reason, Reason::kLogFull);
+  }
+  EXPECT_EQ(store.versions().index().used(), used);
+  ExpectContents(store, contents);
+}
+
+TEST_F(LimitsTest, AFullLogStillTakesCommitsAndEndsOfSessions) {
+  Store store(SmallLog());
+  const Reserved commits = store.Reserve("a", "v", 1);
+  store.Reserve("b", "v", 2);
+  Fill(store, 200, Reason::kLogFull);
+  EXPECT_TRUE(store.Finish(commits));
+  EXPECT_EQ(store.Get("a"), "v");
+  store.EndSession(2);
+  EXPECT_EQ(store.Get("b"), kAbsent);
+  EXPECT_EQ(store.Delete("a"), Code::kOk);
+  EXPECT_EQ(store.Get("a"), kAbsent);
+}
+
+TEST_F(LimitsTest, TheLastRegionIsNeverGivenOut) {
+  Store store(SmallLog());
+  Fill(store, 200, Reason::kLogFull);
+  uint32_t free = 0;
+  for (uint32_t region = 0; region < store.geometry().regions(); ++region) {
+    const auto word = LoadAs<uint64_t>(store.pool().bytes().subspan(format::kRegionTableOffset + region * 8, 8));
+    free += format::RegionWord(word).linked() ? 0 : 1;
+  }
+  EXPECT_EQ(free, 1U);
+}
+
+TEST_F(LimitsTest, ASessionHasSoManyReservationsAndNoMore) {
+  StoreOptions options;
+  options.reservations_per_session = 3;
+  Store store(options);
+  std::vector<Reserved> reserved;
+  for (int i = 0; i < 3; ++i) reserved.push_back(store.Reserve("key" + std::to_string(i), "v", 1));
+  const Reserved refused = store.Reserve("one more", "v", 1);
+  EXPECT_EQ(refused.code(), Code::kResourceExhausted);
+  EXPECT_EQ(refused.outcome.reason, Reason::kTooManyReservations);
+  EXPECT_TRUE(store.WordOf("one more").empty());
+  EXPECT_EQ(store.versions().in_flight(), 3U);
+  // Others, and other ways to put, are not affected.
+  EXPECT_EQ(store.Reserve("another session", "v", 2).code(), Code::kOk);
+  EXPECT_EQ(store.Inline("inline", "v").code, Code::kOk);
+  EXPECT_TRUE(store.Finish(reserved[0]));
+  EXPECT_EQ(store.Reserve("one more", "v", 1).code(), Code::kOk);
+  EXPECT_EQ(store.Reserve("two more", "v", 1).code(), Code::kResourceExhausted);
+  store.EndSession(1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(store.Reserve("again" + std::to_string(i), "v", 1).code(), Code::kOk);
+}
+
+TEST_F(LimitsTest, WhatArrivedUnnoticedDoesNotCountAgainstTheLimit) {
+  StoreOptions options;
+  options.reservations_per_session = 3;
+  Store store(options);
+  for (int i = 0; i < 20; ++i) {
+    const Reserved reserved = store.Reserve("k", std::to_string(i), 1, Ack::kPlaced);
+    ASSERT_EQ(reserved.code(), Code::kOk) << i;
+    store.Land(reserved);
+    EXPECT_EQ(store.Get("k"), std::to_string(i));
+  }
+}
+
+TEST_F(LimitsTest, SupersededReservationsCountUntilTheyEnd) {
+  StoreOptions options;
+  options.reservations_per_session = 2;
+  Store store(options);
+  store.Inline("k", "v0");
+  const Reserved first = store.Reserve("k", "v1", 1);
+  store.Reserve("k", "v2", 1);
+  EXPECT_EQ(store.Delete("k"), Code::kOk);
+  EXPECT_EQ(store.Reserve("k", "v3", 1).outcome.reason, Reason::kTooManyReservations);
+  EXPECT_TRUE(store.Finish(first));
+  EXPECT_EQ(store.Reserve("k", "v3", 1).code(), Code::kOk);
+  EXPECT_EQ(store.Get("k"), kAbsent);
+}
+
+}  // namespace
+}  // namespace erda::server

@@ -1,0 +1,180 @@
+#include "server/readers.h"
+
+#include <functional>
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "client/read_table.h"
+#include "format/control_block.h"
+#include "format/log_layout.h"
+#include "format/superblock.h"
+
+namespace erda::server {
+
+using format::EntryWord;
+using format::IndexEntry;
+using format::LogAddress;
+using format::ObjectState;
+using format::ObjectView;
+using format::RegionWord;
+
+namespace {
+
+constexpr uint32_t kNoRegion = UINT32_MAX;
+
+// The region in a slot of a head, or kNoRegion.
+using Resolve = std::function<uint32_t(uint32_t head, uint32_t slot)>;
+
+uint64_t LoadWord(std::span<const std::byte> bytes, uint64_t offset) {
+  return LoadAs<uint64_t>(bytes.subspan(offset, sizeof(uint64_t)));
+}
+
+Resolve ByControlBlock(const PoolBytes& pool, std::span<const std::byte> control) {
+  return [&pool, control](uint32_t head, uint32_t slot) {
+    const uint32_t in_shard = head - pool.shard * pool.geometry.heads_per_shard;
+    if (in_shard >= pool.geometry.heads_per_shard) return kNoRegion;
+    const uint64_t at = format::kControlHeadsOffset + in_shard * format::kControlHeadBytes + slot * sizeof(uint32_t);
+    return LoadAs<uint32_t>(control.subspan(at, sizeof(uint32_t))) - 1;
+  };
+}
+
+Resolve ByRegionTable(const PoolBytes& pool) {
+  return [&pool](uint32_t head, uint32_t slot) {
+    for (uint32_t region = 0; region < pool.geometry.regions(); ++region) {
+      const RegionWord word(LoadWord(pool.bytes, format::kRegionTableOffset + region * sizeof(uint64_t)));
+      if (word.linked() && word.head() == head && word.slot() == slot) return region;
+    }
+    return kNoRegion;
+  };
+}
+
+ObjectView Inspect(const PoolBytes& pool, const Resolve& resolve, uint32_t head, LogAddress address) {
+  if (address.none()) return {};
+  const uint32_t region = resolve(head, address.slot());
+  const uint64_t offset = address.offset_in_region();
+  if (region == kNoRegion || offset >= pool.geometry.region_size) return {};
+  const uint64_t in_segment = pool.geometry.segment_size - offset % pool.geometry.segment_size;
+  return format::InspectObject({pool.pool_seed, head, address},
+                               pool.bytes.subspan(pool.geometry.RegionOffset(region) + offset, in_segment));
+}
+
+IndexEntry EntryAt(const PoolBytes& pool, uint64_t slot) {
+  return LoadAs<IndexEntry>(pool.bytes.subspan(pool.geometry.SlotOffset(pool.shard, slot), sizeof(IndexEntry)));
+}
+
+std::string Answer(const ObjectView& view) {
+  return view.header.kind == static_cast<uint8_t>(format::ObjectKind::kValue) ? std::string(AsString(view.value))
+                                                                              : std::string(kAbsent);
+}
+
+using Answers = std::optional<std::string>;
+
+// The versions of an entry from the newest on: `visit` answers what the get gives, or nothing to go older.
+template <class Visit>
+std::string WalkVersions(const PoolBytes& pool, const Resolve& resolve, const IndexEntry& entry, std::string_view key,
+                         Visit&& visit) {
+  const EntryWord word = entry.entry_word();
+  LogAddress at = word.new_address();
+  uint64_t newer = UINT64_MAX;
+  for (;;) {
+    ObjectView view = Inspect(pool, resolve, entry.entry_meta().head(), at);
+    if (view.key != key || view.header.version >= newer) view.state = ObjectState::kNothing;
+    if (const Answers answer = visit(at, view)) return *answer;
+    if (at == word.old_address()) return std::string(kAbsent);
+    const bool known = view.state != ObjectState::kNothing;
+    const LogAddress previous = known ? LogAddress(view.header.previous) : format::kNoAddress;
+    at = previous.none() ? word.old_address() : previous;
+    if (at.none()) return std::string(kAbsent);
+    if (known) newer = view.header.version;
+  }
+}
+
+}  // namespace
+
+std::string ReadLikeAClient(const PoolBytes& pool, std::span<const std::byte> control, format::FlushMethod flush,
+                            std::string_view key) {
+  const Resolve resolve = ByControlBlock(pool, control);
+  const uint64_t hash = HashKey(key);
+  const uint64_t home = pool.geometry.HomeOf(hash);
+  for (uint64_t slot = home; slot < home + format::kNeighbourhood; ++slot) {
+    const IndexEntry entry = EntryAt(pool, slot);
+    if (entry.word == 0 || entry.entry_meta().tag() != format::EntryMeta::TagOf(hash)) continue;
+    const EntryWord word = entry.entry_word();
+    const ObjectView newest = Inspect(pool, resolve, entry.entry_meta().head(), word.new_address());
+    if (newest.state != ObjectState::kNothing && newest.key != key) continue;
+    return WalkVersions(pool, resolve, entry, key, [&](LogAddress at, const ObjectView& view) -> Answers {
+      client::ReadFacts facts;
+      facts.whole = view.state == ObjectState::kWhole;
+      facts.settled = (at == word.new_address() && word.settled()) || at == word.old_address();
+      facts.persisted = view.header.persisted();
+      facts.flush = flush;
+      client::ReadStep step = client::DecideRead(facts);
+      if (step == client::ReadStep::kLookAgain) {  // nobody else is here to change the entry
+        facts.look = client::EntryLook::kUnchanged;
+        step = client::DecideRead(facts);
+      }
+      if (step == client::ReadStep::kReturn) return Answer(view);
+      return step == client::ReadStep::kDamaged ? Answers(kDamaged) : std::nullopt;
+    });
+  }
+  return std::string(kAbsent);
+}
+
+std::string ReadAfterCrash(const PoolBytes& pool, std::string_view key) {
+  const Resolve resolve = ByRegionTable(pool);
+  const uint64_t hash = HashKey(key);
+  const uint64_t home = pool.geometry.HomeOf(hash);
+  Answers found;
+  for (uint64_t slot = home; slot < home + format::kNeighbourhood; ++slot) {
+    const IndexEntry entry = EntryAt(pool, slot);
+    if (entry.word == 0 || entry.entry_meta().tag() != format::EntryMeta::TagOf(hash)) continue;
+    const ObjectView newest = Inspect(pool, resolve, entry.entry_meta().head(), entry.entry_word().new_address());
+    if (newest.state == ObjectState::kNothing) return "error: an entry names nothing";
+    if (newest.key != key) continue;
+    std::string answer = WalkVersions(pool, resolve, entry, key, [](LogAddress, const ObjectView& view) {
+      return view.state == ObjectState::kWhole ? Answers(Answer(view)) : std::nullopt;
+    });
+    // Twice only in the middle of a move, and then alike.
+    if (found && *found != answer) return "error: two entries of a key, " + *found + " and " + answer;
+    found = std::move(answer);
+  }
+  return found.value_or(std::string(kAbsent));
+}
+
+std::string FindViolation(const PoolBytes& pool) {
+  const Resolve resolve = ByRegionTable(pool);
+  const uint64_t version_limit =
+      LoadWord(pool.bytes, format::kShardRecordsOffset + pool.shard * sizeof(format::ShardRecord));
+  for (uint64_t slot = 0; slot < pool.geometry.index_slots; ++slot) {
+    const IndexEntry entry = EntryAt(pool, slot);
+    const EntryWord word = entry.entry_word();
+    if (word.empty()) continue;
+    const uint32_t head = entry.entry_meta().head();
+    const std::string where = "slot " + std::to_string(slot) + ": ";
+    const ObjectView newest = Inspect(pool, resolve, head, word.new_address());
+    if (newest.state == ObjectState::kNothing) return where + "the new version has no header";
+    if (entry.entry_meta().tag() != format::EntryMeta::TagOf(newest.header.key_hash)) {
+      return where + "the tag is another key's";
+    }
+    if (newest.header.version >= version_limit) return where + "the version will be given out again";
+    if (word.settled() && newest.state != ObjectState::kWhole) return where + "settled, and not whole";
+    if (!word.old_address().none()) {
+      const ObjectView old = Inspect(pool, resolve, head, word.old_address());
+      if (old.state != ObjectState::kWhole || old.key != newest.key) return where + "the old version is not whole";
+      if (old.header.version >= newest.header.version) return where + "the old version is not older";
+    }
+    if (newest.state == ObjectState::kWhole) continue;
+    const uint64_t segment = AlignDown(pool.geometry.RegionOffset(resolve(head, word.new_address().slot())) +
+                                           word.new_address().offset_in_region() - pool.geometry.regions_offset,
+                                       pool.geometry.segment_size) +
+                             pool.geometry.regions_offset;
+    const auto header = LoadAs<format::SegmentHeader>(pool.bytes.subspan(segment, sizeof(format::SegmentHeader)));
+    if (header.state == static_cast<uint64_t>(format::SegmentState::kSettled)) {
+      return where + "the new version is not whole, and its segment is marked settled";
+    }
+  }
+  return {};
+}
+
+}  // namespace erda::server

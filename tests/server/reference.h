@@ -1,0 +1,79 @@
+// What Versions must do, as plain lists of versions: no addresses, no entry word, no chain. The tests of all orders and
+// of random runs compare the two after each step.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "erda/client.h"
+#include "format/messages.h"
+#include "server/in_flight.h"
+
+namespace erda::server {
+
+class Reference {
+ public:
+  struct Version {
+    std::string key;
+    std::string value;
+    Ack ack = Ack::kPersisted;
+    SessionId session = 0;
+    bool awaits_commit = false;
+    bool open = false;  // reserved, and its reservation is kept
+    bool live = false;  // its writer may still bring it
+    bool whole = false;
+    bool settled = false;
+    bool superseded = false;
+  };
+  using Handle = std::shared_ptr<Version>;
+
+  explicit Reference(format::FlushMethod flush) : flush_(flush) {}
+
+  void Inline(const std::string& key, const std::string& value, Ack ack);
+  Handle Reserve(const std::string& key, const std::string& value, Ack ack, SessionId session);
+  void Land(const Handle& version) { version->whole = true; }
+  // The answer to a commit; nullopt: a breach of the protocol.
+  std::optional<Code> Commit(const Handle& version);
+  Code Delete(const std::string& key);
+  void EndSession(SessionId session);
+  void Sweep();
+
+  [[nodiscard]] std::string Get(const std::string& key) const;
+  // A reader has seen this: from now on a power cut must not undo it, if it was put with kPersisted.
+  void Seen(const std::string& key, const std::string& value);
+  // The value that is left after the server's process dies.
+  [[nodiscard]] std::string AfterCrash(const std::string& key) const;
+  // The values that may be left after a power cut.
+  [[nodiscard]] std::set<std::string> AfterPowerCut(const std::string& key) const;
+
+  [[nodiscard]] size_t in_flight() const;
+  [[nodiscard]] size_t in_flight(SessionId session) const;
+  // Keys that have an entry.
+  [[nodiscard]] size_t keys() const;
+
+ private:
+  // Of one key: since its last delete, in the order of publication.
+  struct Key {
+    std::vector<Handle> versions;
+    Handle floor;  // acknowledged or seen, with kPersisted: nothing older can come back
+  };
+
+  // The version that the entry names.
+  [[nodiscard]] static Handle Newest(const Key& key);
+  void Settle(const Handle& version);
+  static void Raise(Key& key, const Handle& version);
+  [[nodiscard]] bool Visible(const Version& version) const {
+    return version.whole &&
+           (version.settled || version.ack == Ack::kPlaced || flush_ != format::FlushMethod::kServerFlush);
+  }
+
+  format::FlushMethod flush_;
+  std::map<std::string, Key> keys_;
+  std::vector<Handle> reservations_;
+};
+
+}  // namespace erda::server

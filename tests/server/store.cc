@@ -1,0 +1,106 @@
+#include "server/store.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/hash.h"
+#include "format/log_layout.h"
+
+namespace erda::server {
+
+namespace {
+
+std::unique_ptr<nvm::Pool> DramPool(uint64_t size) {
+  nvm::PoolOptions options;
+  options.path = "dram:";
+  options.size = size;
+  return nvm::Pool::Open(options).value();
+}
+
+}  // namespace
+
+Store::Store(const StoreOptions& options, std::unique_ptr<nvm::Pool> pool)
+    : options_(options),
+      geometry_(format::ChooseGeometry(options.wish).value()),
+      pool_(pool ? std::move(pool) : DramPool(geometry_.pool_size)) {
+  Open();
+}
+
+void Store::Open() {
+  versions_.reset();
+  control_.assign(format::ControlBytes(geometry_.heads_per_shard) / sizeof(uint64_t), 0);
+  nvm_ = std::make_unique<nvm::Writer>(*pool_);
+  const VersionsOptions options{options_.flush, options_.reservations_per_session};
+  versions_ = std::make_unique<Versions>(*nvm_, geometry_, kPoolSeed, options_.shard,
+                                         std::as_writable_bytes(std::span(control_)), options);
+  const Status status = versions_->Open();
+  ASSERT_TRUE(status.ok()) << status.ToString();
+}
+
+void Store::CloseAndReopen() {
+  Close();
+  Open();
+}
+
+Outcome Store::Inline(std::string_view key, std::string_view value, Ack ack) {
+  return versions_->PutInline(key, HashKey(key), AsBytes(value), ack);
+}
+
+Reserved Store::Reserve(std::string_view key, std::string_view value, SessionId session, Ack ack) {
+  Reserved reserved{{}, std::string(key), std::string(value), session};
+  reserved.outcome = versions_->Reserve(key, HashKey(key), static_cast<uint32_t>(value.size()), ack, session);
+  return reserved;
+}
+
+std::optional<Code> Store::Commit(const Reserved& r) {
+  const auto outcome = versions_->Commit(HashKey(r.key), r.outcome.head, r.outcome.address, r.version(), r.session);
+  return outcome ? std::optional(outcome->code) : std::nullopt;
+}
+
+Code Store::Delete(std::string_view key) { return versions_->Delete(key, HashKey(key)).code; }
+
+void Store::Report(std::string_view key) { versions_->Report(key, HashKey(key)); }
+
+uint64_t Store::OffsetOf(const Reserved& r) const {
+  // As the writer finds it: by the region numbers in the control block.
+  const uint64_t at = format::kControlHeadsOffset +
+                      (r.outcome.head - options_.shard * geometry_.heads_per_shard) * format::kControlHeadBytes +
+                      r.outcome.address.slot() * sizeof(uint32_t);
+  const auto region = LoadAs<uint32_t>(std::as_bytes(std::span(control_)).subspan(at)) - 1;
+  return geometry_.RegionOffset(region) + r.outcome.address.offset_in_region();
+}
+
+void Store::LandPart(const Reserved& r, size_t bytes) {
+  const auto value = AsBytes(r.value);
+  const uint32_t checksum =
+      format::ObjectChecksum({kPoolSeed, r.outcome.head, r.outcome.address}, r.outcome.header, value);
+  std::vector<std::byte> body(format::kChecksumBytes + value.size());
+  std::memcpy(body.data(), &checksum, sizeof(checksum));
+  if (!value.empty()) std::memcpy(body.data() + sizeof(checksum), value.data(), value.size());
+  std::byte* to = pool_->view().bytes.data() + OffsetOf(r) + format::ChecksumOffset(r.key.size());
+  std::memcpy(to, body.data(), std::min(bytes, body.size()));
+}
+
+std::string Store::Get(std::string_view key) const {
+  return ReadLikeAClient(Bytes(), std::as_bytes(std::span(control_)), options_.flush, key);
+}
+
+format::EntryWord Store::WordOf(std::string_view key) const {
+  const uint64_t hash = HashKey(key);
+  const auto slot = versions_->index().Find(hash, [](const format::IndexEntry&) { return true; });
+  return slot ? versions_->index().WordAt(*slot) : format::EntryWord();
+}
+
+format::SegmentState Store::SegmentStateOf(const Reserved& r) const {
+  const uint64_t offset = OffsetOf(r) - geometry_.regions_offset;
+  const uint64_t segment = geometry_.regions_offset + AlignDown(offset, geometry_.segment_size);
+  return static_cast<format::SegmentState>(
+      LoadAs<format::SegmentHeader>(pool_->bytes().subspan(segment, sizeof(format::SegmentHeader))).state);
+}
+
+uint64_t Store::counter(format::Counter counter) const {
+  return control_[offsetof(format::ControlBlock, counters) / sizeof(uint64_t) + static_cast<size_t>(counter)];
+}
+
+}  // namespace erda::server

@@ -1,0 +1,388 @@
+#include "sim/cluster.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/bytes.h"
+#include "sim/server_process.h"
+
+namespace erda::sim {
+
+namespace {
+
+using client::Engine;
+using format::Counter;
+
+// A value of its own for each number: the number, and bytes that follow from it and from the size.
+std::string ValueOf(uint64_t number, size_t size) {
+  std::string value(size, '\0');
+  std::memcpy(value.data(), &number, sizeof(number));
+  for (size_t i = sizeof(number); i < size; ++i) {
+    value[i] = static_cast<char>(Random::Mix(number * 31 + size + i / 8) >> (i % 8 * 8));
+  }
+  return value;
+}
+
+// 0 if no put ever wrote such bytes.
+uint64_t NumberIn(std::string_view value) {
+  if (value.size() < sizeof(uint64_t)) return 0;
+  const auto number = LoadAs<uint64_t>(AsBytes(value));
+  return ValueOf(number, value.size()) == value ? number : 0;
+}
+
+struct ClientProcess {
+  uint32_t id = 0;
+  std::string node;
+  std::shared_ptr<fabric::Fabric> fabric;
+  PutPath path = PutPath::kAuto;
+  std::unique_ptr<Engine> engine;
+  std::map<uint32_t, uint64_t> remembered;  // for Defect::kStaleGet: what a get of a key said
+};
+
+class Cluster {
+ public:
+  Cluster(const Plan& plan, const std::string& folder)
+      : plan_(plan),
+        random_(plan.seed * 7919 + 1),
+        network_(plan.seed, plan.network),
+        server_(network_, plan_, folder + "/pool") {}
+
+  Outcome Run() {
+    network_.RunUntil(std::chrono::seconds(1));
+    server_.Start();
+    for (uint32_t i = 0; i < plan_.clients && failure().empty(); ++i) clients_.push_back(MakeClient(plan_.timeout));
+    while (started_ < plan_.operations && failure().empty()) Step();
+    stopping_ = true;
+    Settle();
+    ReadAll();
+    CheckIdleServer();
+    if (failure().empty()) {  // everything is there after a restart, too
+      server_.Stop();
+      server_.Start();
+      ReadAll();
+    }
+    Collect();
+    return std::move(outcome_);
+  }
+
+ private:
+  [[nodiscard]] const std::string& failure() const {
+    return outcome_.failure.empty() ? server_.failure() : outcome_.failure;
+  }
+  void Fail(const std::string& why) {
+    if (outcome_.failure.empty()) outcome_.failure = why;
+  }
+
+  // --- Clients
+
+  std::unique_ptr<ClientProcess> MakeClient(Nanoseconds timeout) {
+    auto process = std::make_unique<ClientProcess>();
+    process->id = ++clients_made_;
+    process->node = "client" + std::to_string(process->id);
+    process->fabric = network_.CreateFabric(process->node);
+    constexpr PutPath kPaths[] = {PutPath::kAuto, PutPath::kReserve, PutPath::kReserve, PutPath::kInline};
+    client::EngineOptions options;
+    options.ack = random_.Chance(0.5) ? Ack::kPlaced : Ack::kPersisted;
+    options.put_path = process->path = kPaths[random_.Uniform(std::size(kPaths))];
+    options.queue_depth = plan_.queue_depth;
+    options.timeout = timeout;
+    options.client_id = process->id;
+    auto engine = Engine::Create(process->fabric, kServerAddress, options, network_);
+    if (!engine.ok()) {
+      Fail("no engine: " + engine.status().ToString());
+    } else {
+      process->engine = *std::move(engine);
+    }
+    return process;
+  }
+
+  // Dead in the middle of whatever it does; another one takes its place.
+  void KillClient() {
+    auto& victim = clients_[random_.Uniform(clients_.size())];
+    network_.KillNode(victim->node);
+    AddStats(victim->engine->stats());
+    victim = MakeClient(plan_.timeout);
+    ++outcome_.kills;
+  }
+
+  void StartOperation(ClientProcess& process) {
+    if (process.engine->in_flight() == plan_.queue_depth || started_ >= plan_.operations) return;
+    ++started_;
+    const auto key = static_cast<uint32_t>(random_.Uniform(plan_.keys));
+    const uint64_t dice = random_.Uniform(100);
+    if (dice < plan_.percent_gets) {
+      StartGet(process, key);
+    } else if (dice < plan_.percent_gets + plan_.percent_deletes) {
+      StartDelete(process, key);
+    } else {
+      StartPut(process, key);
+    }
+  }
+
+  [[nodiscard]] static std::string NameOf(uint32_t key) { return "key" + std::to_string(key); }
+
+  void StartGet(ClientProcess& process, uint32_t key) {
+    const size_t record = outcome_.history.Begin(process.id, key, Action::kGet);
+    const bool stale = plan_.defect == Defect::kStaleGet && process.remembered.contains(key) && random_.Chance(0.2);
+    Started(process.engine->Get(NameOf(key), [=, this, &process](Result<std::string_view> value) {
+      uint64_t number = value.ok() ? NumberIn(*value) : Record::kAbsent;
+      if (value.ok() && number == 0) Fail("a get returned bytes that no put wrote");
+      Code code = value.status().code();
+      if (stale && (code == Code::kOk || code == Code::kNotFound)) {
+        number = process.remembered[key];
+        code = number == Record::kAbsent ? Code::kNotFound : Code::kOk;
+      } else if (code == Code::kOk || code == Code::kNotFound) {
+        process.remembered[key] = number;
+      }
+      Ended(process, record, value.status(), code, number);
+    }));
+  }
+
+  void StartPut(ClientProcess& process, uint32_t key) {
+    const uint64_t number = ++values_;
+    size_t most = std::min<size_t>(plan_.value_bytes_max, process.engine->ValueBytesMax(NameOf(key).size()));
+    if (most == 0 || process.path == PutPath::kInline) most = 1900;
+    const size_t size = random_.Chance(0.5) ? random_.Between(8, 100) : random_.Between(8, most);
+    const std::string value = ValueOf(number, size);
+    const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number);
+    const auto done = [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); };
+    if (plan_.defect == Defect::kLostPut && random_.Chance(0.05)) return done(Status());
+    Started(process.engine->Put(NameOf(key), value, done));
+    if (plan_.defect == Defect::kRepeatedPut && process.engine->in_flight() < plan_.queue_depth &&
+        random_.Chance(0.5)) {
+      Started(process.engine->Put(NameOf(key), value, [](const Status& /*status*/) {}));
+    }
+  }
+
+  void StartDelete(ClientProcess& process, uint32_t key) {
+    const size_t record = outcome_.history.Begin(process.id, key, Action::kDelete);
+    Started(process.engine->Delete(
+        NameOf(key), [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); }));
+  }
+
+  void Started(const Status& status) {
+    if (!status.ok()) Fail("an operation could not be started: " + status.ToString());
+  }
+
+  void Ended(ClientProcess& process, size_t record, const Status& status, Code code, uint64_t value = 0) {
+    if (outcome_.history.records()[record].end != Record::kNever) return Fail("an operation ended twice");
+    outcome_.history.End(record, code, value);
+    ++outcome_.codes[static_cast<size_t>(code)];
+    const bool expected = code == Code::kOk || code == Code::kNotFound || code == Code::kUnavailable ||
+                          code == Code::kTimeout || code == Code::kResourceExhausted;
+    if (!expected) Fail("an operation ended with " + status.ToString());
+    if (!stopping_ && random_.Chance(plan_.next_chance)) StartOperation(process);
+  }
+
+  // --- The loop
+
+  void Step() {
+    const auto client = [this]() -> ClientProcess& { return *clients_[random_.Uniform(clients_.size())]; };
+    if (random_.Chance(plan_.start_chance)) StartOperation(client());
+    if (random_.Chance(plan_.client_chance)) client().engine->Poll();
+    if (random_.Chance(plan_.server_chance)) server_.Step(random_);
+    if (random_.Chance(plan_.drop_chance)) network_.DropChannel();
+    if (random_.Chance(plan_.kill_chance)) KillClient();
+    if (random_.Chance(plan_.restart_chance)) {
+      if (server_.running()) {
+        server_.Stop();
+        ++outcome_.restarts;
+      } else {
+        server_.Start();
+      }
+    }
+    if (!network_.Step()) network_.RunUntil(network_.Now() + std::chrono::microseconds(10));
+  }
+
+  // Until nothing is under way. Time goes on if nothing happens, so that operations without an answer end, too.
+  void Settle() {
+    if (!server_.running()) server_.Start();
+    const auto busy = [](const auto& process) { return process->engine->in_flight() > 0; };
+    for (uint64_t i = 0; std::any_of(clients_.begin(), clients_.end(), busy) && failure().empty(); ++i) {
+      if (i > 1'000'000) return Fail("some operations never end");
+      for (auto& process : clients_) process->engine->Poll();
+      server_.Step(random_);
+      if (!network_.Step()) network_.RunUntil(network_.Now() + std::chrono::microseconds(100));
+    }
+  }
+
+  // A new client gets every key, and insists.
+  void ReadAll() {
+    clients_.push_back(MakeClient(std::chrono::seconds(1)));
+    if (!failure().empty()) return;
+    ClientProcess& reader = *clients_.back();
+    for (uint32_t key = 0; key < plan_.keys && failure().empty(); ++key) {
+      for (uint32_t attempt = 0;; ++attempt) {
+        if (attempt == 100) return Fail("nothing can be read in the end");
+        StartGet(reader, key);
+        Settle();
+        const Code code = outcome_.history.records().back().code;
+        if (code == Code::kOk || code == Code::kNotFound || !failure().empty()) break;
+      }
+    }
+  }
+
+  // Without clients nothing is in flight, and none of them ever broke the protocol.
+  void CheckIdleServer() {
+    for (auto& process : clients_) {
+      if (process->engine) AddStats(process->engine->stats());
+    }
+    clients_.clear();
+    for (uint64_t i = 0; i < 10'000; ++i) {
+      server_.Step(random_);
+      if (!network_.Step() && server_.Count(Counter::kClients) == 0 && i > 1000) break;
+    }
+    if (!failure().empty()) return;
+    if (server_.Count(Counter::kClients) != 0) Fail("the server still has clients in the end");
+    if (server_.Count(Counter::kInFlight) != 0) Fail("something is still in flight in the end");
+    if (server_.Count(Counter::kViolations) != 0) Fail("a client broke the protocol");
+  }
+
+  void AddStats(const ClientStats& stats) {
+    outcome_.clients.gets += stats.gets;
+    outcome_.clients.puts += stats.puts;
+    outcome_.clients.deletes += stats.deletes;
+    outcome_.clients.second_looks += stats.second_looks;
+    outcome_.clients.older_versions += stats.older_versions;
+    outcome_.clients.reconnects += stats.reconnects;
+    outcome_.clients.requests += stats.requests;
+  }
+
+  void Collect() {
+    outcome_.failure = failure();
+    outcome_.network_hash = network_.history_hash();
+    outcome_.violations = server_.Count(Counter::kViolations);
+    outcome_.taken_back = server_.Count(Counter::kTakenBack);
+    outcome_.settled = server_.Count(Counter::kSettled);
+    outcome_.reports = server_.Count(Counter::kReports);
+  }
+
+  const Plan& plan_;
+  Random random_;
+  fabric::SimNetwork network_;
+  ServerProcess server_;
+  std::vector<std::unique_ptr<ClientProcess>> clients_;
+  Outcome outcome_;
+  uint32_t clients_made_ = 0;
+  uint32_t started_ = 0;
+  uint64_t values_ = 0;
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+Plan Plan::Of(uint64_t seed) {
+  Random random(seed ^ 0x5eed);
+  Plan plan;
+  plan.seed = seed;
+  plan.shards = static_cast<uint32_t>(random.Between(1, 2));
+  plan.clients = static_cast<uint32_t>(random.Between(2, 4));
+  plan.keys = static_cast<uint32_t>(random.Between(1, 5));
+  plan.queue_depth = static_cast<uint32_t>(random.Between(1, 6));
+  plan.operations = static_cast<uint32_t>(random.Between(100, 250));
+  if (random.Chance(0.2)) {  // so many keys that entries have to move, and slots go from one key to another
+    plan.shards = 1;
+    plan.index_entries = format::kIndexSlotsMin;
+    plan.keys = static_cast<uint32_t>(plan.index_entries) - 6;
+    plan.operations = 800;
+    plan.percent_deletes = 20;
+    plan.region_size = 16 << 10;
+    plan.segment_size = 8 << 10;
+  }
+  if (random.Chance(0.1)) plan.pool_size = (512 << 10) * plan.shards;  // it gets full
+  if (random.Chance(0.3)) plan.value_bytes_max = 200;
+  if (random.Chance(0.1)) plan.reservations_per_client = 2;
+  plan.flush_method = random.Chance(0.5) ? format::FlushMethod::kServerFlush : format::FlushMethod::kNone;
+  if (random.Chance(0.3)) plan.timeout = Nanoseconds(random.Between(50'000, 500'000));
+
+  if (random.Chance(0.3)) {  // so slow that readers report what they find broken
+    plan.network.delay_max = Nanoseconds(300'000);
+    plan.timeout *= 20;
+  }
+  plan.network.pieces_max = static_cast<uint32_t>(random.Between(1, 12));
+  plan.network.long_delay_chance = random.Chance(0.5) ? 0.01 : 0.1;
+  plan.network.long_delay_max = plan.network.delay_max * (random.Chance(0.5) ? 6 : 300);
+  plan.network.lose_completed = random.Chance(0.5);
+  constexpr double kPace[] = {0.02, 0.1, 0.5};
+  plan.start_chance = kPace[random.Uniform(3)];
+  plan.server_chance = kPace[random.Uniform(3)];
+  plan.client_chance = kPace[random.Uniform(3)];
+  if (random.Chance(0.4)) plan.network.drop_chance = 0.003;
+  if (random.Chance(0.4)) plan.drop_chance = 0.002;
+  if (random.Chance(0.5)) plan.kill_chance = 0.001;
+  if (random.Chance(0.3)) plan.restart_chance = 0.001;
+  return plan;
+}
+
+Plan Plan::OfChurn(uint64_t seed) {
+  Plan plan;
+  plan.seed = seed;
+  plan.clients = 4;
+  plan.index_entries = format::kIndexSlotsMin;
+  plan.keys = 2 * static_cast<uint32_t>(plan.index_entries);
+  plan.queue_depth = 6;
+  plan.operations = 2000;
+  plan.value_bytes_max = 100;
+  plan.percent_gets = 30;
+  plan.percent_deletes = 15;
+  plan.region_size = 16 << 10;
+  plan.segment_size = 8 << 10;
+  plan.network.pieces_max = 100;
+  plan.network.delay_max = Nanoseconds(100'000);
+  plan.network.long_delay_chance = 0;
+  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
+  return plan;
+}
+
+Plan Plan::OfFullIndex(uint64_t seed) {
+  Plan plan = OfChurn(seed);
+  plan.keys += 8;
+  plan.percent_gets = 50;
+  plan.percent_deletes = 2;
+  return plan;
+}
+
+Plan Plan::OfImpatience(uint64_t seed) {
+  Plan plan;
+  plan.seed = seed;
+  plan.shards = 2;
+  plan.keys = 8;
+  plan.operations = 500;
+  plan.value_bytes_max = 1900;
+  plan.flush_method = seed % 2 == 0 ? format::FlushMethod::kNone : format::FlushMethod::kServerFlush;
+  plan.timeout = Nanoseconds(60'000);
+  plan.network.long_delay_chance = 0.05;
+  plan.network.long_delay_max = Nanoseconds(400'000);
+  plan.network.lose_completed = false;
+  plan.next_chance = 0.9;
+  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
+  return plan;
+}
+
+Plan Plan::OfReports(uint64_t seed) {
+  Plan plan;
+  plan.seed = seed;
+  plan.shards = 2;
+  plan.clients = 4;
+  plan.keys = 6;
+  plan.queue_depth = 6;
+  plan.operations = 600;
+  plan.percent_gets = 60;
+  plan.percent_deletes = 2;
+  plan.timeout = std::chrono::seconds(10);
+  plan.network.delay_max = Nanoseconds(1'000'000);
+  plan.network.long_delay_chance = 0;
+  plan.next_chance = 0.9;
+  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
+  return plan;
+}
+
+std::string Plan::ToText() const {
+  const auto flush = flush_method == format::FlushMethod::kNone ? "none" : "server-flush";
+  return "seed " + std::to_string(seed) + ": " + std::to_string(shards) + " shards, " + std::to_string(clients) +
+         " clients, " + std::to_string(keys) + " keys, queue depth " + std::to_string(queue_depth) + ", flush " + flush;
+}
+
+Outcome RunPlan(const Plan& plan, const std::string& folder) { return Cluster(plan, folder).Run(); }
+
+}  // namespace erda::sim

@@ -1,0 +1,154 @@
+// The server's shards and the clients' engines against everything that the simulated fabric can do to them. A failing
+// run is repeated by its seed.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "sim/cluster.h"
+
+namespace erda::sim {
+namespace {
+
+// Runs of the first test; the others take their share. ERDA_SIM_SEEDS=20000 looks further.
+uint64_t Seeds() {
+  const char* wanted = getenv("ERDA_SIM_SEEDS");
+  return wanted == nullptr ? 240 : strtoull(wanted, nullptr, 10);
+}
+
+class EngineSimulation : public testing::Test {
+ protected:
+  EngineSimulation() {
+    std::string name = (std::filesystem::temp_directory_path() / "erda-sim-XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+  }
+  ~EngineSimulation() override { std::filesystem::remove_all(folder_); }
+
+  Outcome Run(const Plan& plan) { return RunPlan(plan, folder_); }
+
+  std::string folder_;
+};
+
+TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
+  std::array<uint64_t, 10> codes{};
+  uint64_t older_versions = 0;
+  uint64_t second_looks = 0;
+  uint64_t reconnects = 0;
+  uint64_t taken_back = 0;
+  uint64_t settled = 0;
+  uint64_t reports = 0;
+  uint64_t kills = 0;
+  uint64_t restarts = 0;
+  const uint64_t seeds = Seeds();
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    const Plan plan = Plan::Of(seed);
+    const Outcome outcome = Run(plan);
+    ASSERT_EQ(outcome.failure, "") << plan.ToText();
+    ASSERT_EQ(outcome.history.Violation(), "") << plan.ToText();
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] += outcome.codes[i];
+    older_versions += outcome.clients.older_versions;
+    second_looks += outcome.clients.second_looks;
+    reconnects += outcome.clients.reconnects;
+    taken_back += outcome.taken_back;
+    settled += outcome.settled;
+    reports += outcome.reports;
+    kills += outcome.kills;
+    restarts += outcome.restarts;
+  }
+  // That the runs have been where it is difficult.
+  EXPECT_GT(codes[static_cast<size_t>(Code::kOk)], seeds * 50);
+  EXPECT_GT(codes[static_cast<size_t>(Code::kNotFound)], seeds);
+  EXPECT_GT(codes[static_cast<size_t>(Code::kUnavailable)], seeds);
+  EXPECT_GT(codes[static_cast<size_t>(Code::kTimeout)], 0U);
+  EXPECT_GT(codes[static_cast<size_t>(Code::kResourceExhausted)], 0U);
+  EXPECT_GT(older_versions, 100U);
+  EXPECT_GT(second_looks, 1000U);
+  EXPECT_GT(reconnects, 100U);
+  EXPECT_GT(taken_back, 50U);
+  EXPECT_GT(settled, 1000U);
+  EXPECT_GT(reports, 50U);
+  EXPECT_GT(kills, 50U);
+  EXPECT_GT(restarts, 20U);
+}
+
+TEST_F(EngineSimulation, IsLinearizableWhenIndexSlotsPassFromKeyToKey) {
+  for (uint64_t seed = 1; seed <= Seeds() / 16; ++seed) {
+    const Plan plan = Plan::OfChurn(seed);
+    const Outcome outcome = Run(plan);
+    ASSERT_EQ(outcome.failure, "") << plan.ToText();
+    ASSERT_EQ(outcome.history.Violation(), "") << plan.ToText();
+  }
+}
+
+TEST_F(EngineSimulation, IsLinearizableWhenIndexEntriesMove) {
+  uint64_t refused = 0;
+  for (uint64_t seed = 1; seed <= Seeds() / 24; ++seed) {
+    const Plan plan = Plan::OfFullIndex(seed);
+    const Outcome outcome = Run(plan);
+    ASSERT_EQ(outcome.failure, "") << plan.ToText();
+    ASSERT_EQ(outcome.history.Violation(), "") << plan.ToText();
+    refused += outcome.codes[static_cast<size_t>(Code::kResourceExhausted)];
+  }
+  EXPECT_GT(refused, 20U) << "the index was full";
+}
+
+TEST_F(EngineSimulation, IsLinearizableWhenClientsGiveUp) {
+  uint64_t timeouts = 0;
+  for (uint64_t seed = 1; seed <= Seeds() / 4; ++seed) {
+    const Plan plan = Plan::OfImpatience(seed);
+    const Outcome outcome = Run(plan);
+    ASSERT_EQ(outcome.failure, "") << plan.ToText();
+    ASSERT_EQ(outcome.history.Violation(), "") << plan.ToText();
+    timeouts += outcome.codes[static_cast<size_t>(Code::kTimeout)];
+  }
+  EXPECT_GT(timeouts, 200U);
+}
+
+TEST_F(EngineSimulation, IsLinearizableWhenReadersReportWhatTheyMiss) {
+  uint64_t reports = 0;
+  for (uint64_t seed = 1; seed <= Seeds() / 6; ++seed) {
+    const Plan plan = Plan::OfReports(seed);
+    const Outcome outcome = Run(plan);
+    ASSERT_EQ(outcome.failure, "") << plan.ToText();
+    ASSERT_EQ(outcome.history.Violation(), "") << plan.ToText();
+    reports += outcome.reports;
+  }
+  EXPECT_GT(reports, 100U);
+}
+
+TEST_F(EngineSimulation, IsRepeatedByItsSeed) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Outcome first = Run(Plan::Of(seed));
+    const Outcome second = Run(Plan::Of(seed));
+    EXPECT_EQ(first.history.Hash(), second.history.Hash()) << "seed " << seed;
+    EXPECT_EQ(first.network_hash, second.network_hash) << "seed " << seed;
+    const Outcome other = Run(Plan::Of(seed + 1000));
+    EXPECT_NE(first.history.Hash(), other.history.Hash()) << "seed " << seed;
+  }
+}
+
+// Runs in which something is wrong on purpose; how many of 40 are found out.
+class PlantedDefect : public EngineSimulation {
+ protected:
+  uint64_t FoundOf40(Defect defect) {
+    uint64_t found = 0;
+    for (uint64_t seed = 1; seed <= 40; ++seed) {
+      Plan plan = Plan::Of(seed);
+      plan.defect = defect;
+      plan.keys = std::min(plan.keys, 3U);
+      plan.operations = 300;
+      plan.kill_chance = plan.drop_chance = plan.network.drop_chance = 0;  // what is unknown excuses too much
+      const Outcome outcome = Run(plan);
+      found += outcome.history.Violation().empty() ? 0 : 1;
+    }
+    return found;
+  }
+};
+
+TEST_F(PlantedDefect, AStaleGetIsFound) { EXPECT_GE(FoundOf40(Defect::kStaleGet), 20U); }
+TEST_F(PlantedDefect, ALostPutIsFound) { EXPECT_GE(FoundOf40(Defect::kLostPut), 20U); }
+TEST_F(PlantedDefect, ARepeatedPutIsFound) { EXPECT_GE(FoundOf40(Defect::kRepeatedPut), 5U); }
+
+}  // namespace
+}  // namespace erda::sim

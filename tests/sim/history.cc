@@ -1,0 +1,231 @@
+#include "sim/history.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/random.h"
+
+namespace erda::sim {
+
+size_t History::Begin(uint32_t client, uint32_t key, Action action, uint64_t value) {
+  Record record;
+  record.client = client;
+  record.key = key;
+  record.action = action;
+  record.value = value;
+  record.begin = ++events_;
+  records_.push_back(record);
+  return records_.size() - 1;
+}
+
+void History::End(size_t record, Code code, uint64_t value) {
+  records_[record].end = ++events_;
+  records_[record].code = code;
+  if (records_[record].action == Action::kGet) records_[record].value = value;
+}
+
+std::vector<Record> History::OfKey(uint32_t key) const {
+  std::vector<Record> of_key;
+  std::copy_if(records_.begin(), records_.end(), std::back_inserter(of_key),
+               [key](const Record& record) { return record.key == key; });
+  return of_key;
+}
+
+uint64_t History::Hash() const {
+  uint64_t hash = 0;
+  for (const Record& r : records_) {
+    const auto action = static_cast<uint64_t>(r.action);
+    const auto code = static_cast<uint64_t>(r.code);
+    for (const uint64_t n : {uint64_t{r.client}, uint64_t{r.key}, action, r.value, r.begin, r.end, code}) {
+      hash = Random::Mix(hash + 1) ^ n;
+    }
+  }
+  return hash;
+}
+
+std::string History::Violation() const {
+  std::set<uint32_t> keys;
+  for (const Record& record : records_) keys.insert(record.key);
+  for (const uint32_t key : keys) {
+    const auto of_key = OfKey(key);
+    if (IsLinearizable(of_key)) continue;
+    std::string text = "key " + std::to_string(key) + " is not linearizable:\n";
+    for (const Record& record : of_key) text += "  " + ToText(record) + "\n";
+    return text;
+  }
+  return {};
+}
+
+std::string ToText(const Record& r) {
+  constexpr const char* kActions[] = {"get", "put", "delete"};
+  const std::string end = r.end == Record::kNever ? "never" : std::to_string(r.end);
+  return "[" + std::to_string(r.begin) + ", " + end + "] client " + std::to_string(r.client) + " " +
+         kActions[static_cast<size_t>(r.action)] + " " + std::to_string(r.value) + ": " + std::string(CodeName(r.code));
+}
+
+namespace {
+
+// What a record means to one copy of the key.
+struct Act {
+  enum class Kind : uint8_t {
+    kRead,  // of this value, which may be none
+    kWrite,
+    kErase,   // of a value that is there
+    kEraseIf  // there is one
+  };
+  Kind kind = Kind::kRead;
+  uint64_t value = Record::kAbsent;
+  uint64_t begin = 0;
+  uint64_t end = Record::kNever;
+  bool must = true;  // take effect, between begin and end
+};
+
+std::optional<Act> ActOf(const Record& r) {
+  const bool known = r.code == Code::kOk || r.code == Code::kNotFound;
+  const bool unknown = r.code == Code::kUnavailable || r.code == Code::kTimeout;
+  Act act{Act::Kind::kRead, r.value, r.begin, known ? r.end : Record::kNever, known};
+  switch (r.action) {
+    case Action::kGet:
+      if (r.code == Code::kNotFound) act.value = Record::kAbsent;
+      return known ? std::optional(act) : std::nullopt;
+    case Action::kPut:
+      act.kind = Act::Kind::kWrite;
+      break;
+    case Action::kDelete:
+      act.value = Record::kAbsent;
+      if (r.code == Code::kNotFound) return act;
+      act.kind = known ? Act::Kind::kErase : Act::Kind::kEraseIf;
+      break;
+  }
+  return known || unknown ? std::optional(act) : std::nullopt;
+}
+
+// Tries what could come next, deepest first, and never twice from the same place. Acts that need not come are what
+// makes it long; but each put writes another value, and one that never ended may come at any time, so that few of the
+// choices make a difference.
+class Search {
+ public:
+  explicit Search(std::vector<Act> acts) : acts_(std::move(acts)), done_((acts_.size() + 63) / 64) {
+    // What must come first is tried first; what need not come at all, last.
+    std::sort(acts_.begin(), acts_.end(),
+              [](const Act& a, const Act& b) { return std::pair(a.end, a.begin) < std::pair(b.end, b.begin); });
+    for (const Act& act : acts_) {
+      if (act.kind == Act::Kind::kRead) ++reads_left_[act.value];
+    }
+  }
+
+  // Whether the acts that are left can be put into an order.
+  bool Succeeds() {
+    std::vector<size_t> reads;
+    const bool found = TakeReads(&reads) || TryEach();
+    for (const size_t i : reads) Undo(i);
+    return found;
+  }
+
+ private:
+  [[nodiscard]] bool Done(size_t i) const { return (done_[i / 64] >> (i % 64) & 1) != 0; }
+  void Flip(size_t i) { done_[i / 64] ^= uint64_t{1} << (i % 64); }
+  void Do(size_t i) {
+    Flip(i);
+    if (acts_[i].kind == Act::Kind::kRead) --reads_left_[acts_[i].value];
+  }
+  void Undo(size_t i) {
+    Flip(i);
+    if (acts_[i].kind == Act::Kind::kRead) ++reads_left_[acts_[i].value];
+  }
+
+  // The first end of those that must come: nothing that begins later can come now. Sorted by end, so it is the first.
+  [[nodiscard]] uint64_t Horizon() const {
+    for (size_t i = 0; i < acts_.size(); ++i) {
+      if (acts_[i].must && !Done(i)) return acts_[i].end;
+    }
+    return 0;
+  }
+
+  // A read that fits now can only get worse by waiting. True if nothing is left that must come.
+  bool TakeReads(std::vector<size_t>* reads) {
+    for (;;) {
+      const uint64_t horizon = Horizon();
+      if (horizon == 0) return true;
+      const size_t before = reads->size();
+      for (size_t i = 0; i < acts_.size(); ++i) {
+        const Act& act = acts_[i];
+        if (act.kind != Act::Kind::kRead || act.value != value_ || act.begin >= horizon || Done(i)) continue;
+        Do(i);
+        reads->push_back(i);
+      }
+      if (reads->size() == before) return false;
+    }
+  }
+
+  bool TryEach() {
+    const auto left = reads_left_.find(value_);
+    if (value_ != Record::kAbsent && left != reads_left_.end() && left->second > 0)
+      return false;  // it never comes again
+    std::string here(reinterpret_cast<const char*>(done_.data()), done_.size() * sizeof(uint64_t));
+    here.append(reinterpret_cast<const char*>(&value_), sizeof(value_));
+    if (!been_.insert(std::move(here)).second) return false;
+    const uint64_t horizon = Horizon();
+    bool tried_erase_if = false;
+    bool tried_unread = false;
+    for (size_t i = 0; i < acts_.size(); ++i) {
+      const Act& act = acts_[i];
+      if (Done(i) || act.begin >= horizon || act.kind == Act::Kind::kRead) continue;
+      if (value_ == Record::kAbsent && act.kind != Act::Kind::kWrite) continue;
+      if (act.kind == Act::Kind::kEraseIf) {
+        // Only for somebody who finds nothing then; and one is as good as the other.
+        if (tried_erase_if || !IsNext(Act::Kind::kRead, horizon)) continue;
+        tried_erase_if = true;
+      } else if (!act.must && !reads_left_.contains(act.value)) {
+        // A put that nobody saw and nobody heard of: only for somebody who deletes it, and one is as good as the other.
+        if (tried_unread || value_ != Record::kAbsent || !IsNext(Act::Kind::kErase, horizon)) continue;
+        tried_unread = true;
+      }
+      const uint64_t before = value_;
+      Do(i);
+      value_ = act.value;
+      const bool found = Succeeds();
+      value_ = before;
+      Undo(i);
+      if (found) return true;
+    }
+    return false;
+  }
+
+  // Whether an erase, or a read that finds nothing, could come now.
+  [[nodiscard]] bool IsNext(Act::Kind kind, uint64_t horizon) const {
+    for (size_t i = 0; i < acts_.size(); ++i) {
+      const Act& act = acts_[i];
+      if (act.kind == kind && act.value == Record::kAbsent && act.begin < horizon && !Done(i)) return true;
+    }
+    return false;
+  }
+
+  std::vector<Act> acts_;
+  std::vector<uint64_t> done_;  // bits
+  uint64_t value_ = Record::kAbsent;
+  std::unordered_map<uint64_t, uint64_t> reads_left_;  // by value; an entry for each that was read at all
+  std::unordered_set<std::string> been_;
+};
+
+}  // namespace
+
+bool IsLinearizable(std::span<const Record> of_one_key) {
+  std::vector<Act> acts;
+  std::map<uint32_t, uint64_t> last_end;  // by client
+  for (const Record& record : of_one_key) {
+    auto act = ActOf(record);
+    uint64_t& turn = last_end[record.client];
+    if (act) {
+      act->begin = std::max(act->begin, turn);
+      acts.push_back(*act);
+    }
+    if (record.end != Record::kNever) turn = std::max(turn, record.end);
+  }
+  return Search(std::move(acts)).Succeeds();
+}
+
+}  // namespace erda::sim

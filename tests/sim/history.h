@@ -1,0 +1,56 @@
+// What clients did to one store, and whether one copy of it that does one thing at a time could have answered so:
+// linearizability, checked key by key (Wing and Gong's search, with a memory of where it has been).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "erda/status.h"
+
+namespace erda::sim {
+
+enum class Action : uint8_t { kGet, kPut, kDelete };
+
+// One operation. Every put writes another value; kAbsent stands for none.
+struct Record {
+  static constexpr uint64_t kAbsent = 0;
+  static constexpr uint64_t kNever = UINT64_MAX;
+
+  uint32_t client = 0;
+  uint32_t key = 0;
+  Action action = Action::kGet;
+  uint64_t value = kAbsent;  // that was put, or that the get returned
+  uint64_t begin = 0;        // numbers of events: all begins and ends of a history are different
+  uint64_t end = kNever;     // when its caller heard of it
+  // kOk and kNotFound mean what they say. kUnavailable: a put or delete may have taken effect at any time since its
+  // begin, may do so later, or never. Everything else: it never takes effect.
+  Code code = Code::kUnavailable;
+};
+
+class History {
+ public:
+  // The record's number.
+  size_t Begin(uint32_t client, uint32_t key, Action action, uint64_t value = Record::kAbsent);
+  void End(size_t record, Code code, uint64_t value = Record::kAbsent);
+
+  [[nodiscard]] std::span<const Record> records() const { return records_; }
+  [[nodiscard]] std::vector<Record> OfKey(uint32_t key) const;
+  [[nodiscard]] uint64_t Hash() const;
+  // The first key that nobody could have kept so, with its records as text; empty if there is none.
+  [[nodiscard]] std::string Violation() const;
+
+ private:
+  std::vector<Record> records_;
+  uint64_t events_ = 0;
+};
+
+// Whether these records of one key, which was absent at first, can be put into an order. Operations of one client on
+// one key take effect in the order they began.
+[[nodiscard]] bool IsLinearizable(std::span<const Record> of_one_key);
+
+[[nodiscard]] std::string ToText(const Record& record);
+
+}  // namespace erda::sim

@@ -1,0 +1,125 @@
+// The checker, on histories whose answer is known.
+#include "sim/history.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/random.h"
+
+namespace erda::sim {
+namespace {
+
+Record Put(uint64_t value, uint64_t begin, uint64_t end, Code code = Code::kOk) {
+  return {static_cast<uint32_t>(value), 0, Action::kPut, value, begin, end, code};
+}
+Record Get(uint64_t value, uint64_t begin, uint64_t end) {
+  const Code code = value == Record::kAbsent ? Code::kNotFound : Code::kOk;
+  return {static_cast<uint32_t>(100 + begin), 0, Action::kGet, value, begin, end, code};
+}
+Record Delete(uint64_t begin, uint64_t end, Code code = Code::kOk) {
+  return {static_cast<uint32_t>(200 + begin), 0, Action::kDelete, Record::kAbsent, begin, end, code};
+}
+
+bool Holds(std::vector<Record> records) {
+  std::sort(records.begin(), records.end(), [](const Record& a, const Record& b) { return a.begin < b.begin; });
+  return IsLinearizable(records);
+}
+
+TEST(LinearizabilityChecker, AcceptsOneThingAfterTheOther) {
+  EXPECT_TRUE(Holds({}));
+  EXPECT_TRUE(Holds({Get(0, 1, 2), Put(1, 3, 4), Get(1, 5, 6), Put(2, 7, 8), Get(2, 9, 10), Delete(11, 12),
+                     Get(0, 13, 14), Delete(15, 16, Code::kNotFound)}));
+}
+
+TEST(LinearizabilityChecker, AcceptsEitherOrderOfWhatOverlaps) {
+  EXPECT_TRUE(Holds({Put(1, 1, 5), Put(2, 2, 6), Get(1, 7, 8)}));
+  EXPECT_TRUE(Holds({Put(1, 1, 5), Put(2, 2, 6), Get(2, 7, 8)}));
+  EXPECT_TRUE(Holds({Put(1, 1, 2), Put(2, 3, 8), Get(1, 4, 5), Get(2, 6, 7)}));
+}
+
+TEST(LinearizabilityChecker, RefusesAStaleGet) {
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), Get(1, 5, 6)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Get(0, 3, 4)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Delete(3, 4), Get(1, 5, 6)}));
+}
+
+TEST(LinearizabilityChecker, RefusesAGetThatGoesBackBehindAnother) {
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 12), Get(2, 4, 5), Get(1, 6, 7)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 20), Put(2, 2, 21), Get(1, 3, 4), Get(2, 5, 6), Get(1, 7, 8)}));
+}
+
+TEST(LinearizabilityChecker, RefusesAValueThatNobodyHadPutYet) {
+  EXPECT_FALSE(Holds({Get(1, 1, 2), Put(1, 3, 4)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Get(9, 3, 4)}));
+}
+
+TEST(LinearizabilityChecker, LetsAnUnknownPutTakeEffectLateOrNever) {
+  const Record unknown = Put(2, 3, 4, Code::kUnavailable);
+  EXPECT_TRUE(Holds({Put(1, 1, 2), unknown, Get(1, 5, 6)}));
+  EXPECT_TRUE(Holds({Put(1, 1, 2), unknown, Get(1, 5, 6), Get(2, 7, 8)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), unknown, Get(2, 5, 6), Get(1, 7, 8)}));
+  EXPECT_FALSE(Holds({Get(2, 1, 2), unknown})) << "not before it began";
+}
+
+TEST(LinearizabilityChecker, LetsAnUnknownDeleteTakeEffectLateOrNever) {
+  const Record unknown = Delete(3, 4, Code::kTimeout);
+  EXPECT_TRUE(Holds({Put(1, 1, 2), unknown, Get(1, 5, 6), Get(0, 7, 8)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), unknown, Get(0, 5, 6), Get(1, 7, 8)}));
+}
+
+TEST(LinearizabilityChecker, RefusesThatARefusedPutTookEffect) {
+  EXPECT_TRUE(Holds({Put(1, 1, 2, Code::kResourceExhausted), Get(0, 3, 4)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2, Code::kResourceExhausted), Get(1, 3, 4)}));
+}
+
+TEST(LinearizabilityChecker, TakesADeleteAtItsWord) {
+  EXPECT_FALSE(Holds({Delete(1, 2)})) << "there was nothing";
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Delete(3, 4, Code::kNotFound)}));
+  EXPECT_TRUE(Holds({Put(1, 1, 5), Delete(2, 3, Code::kNotFound), Delete(6, 7)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Delete(3, 5), Delete(4, 6)})) << "one value, deleted twice";
+}
+
+TEST(LinearizabilityChecker, KeepsTheOrderOfOneClientsOperations) {
+  std::vector<Record> records = {Put(1, 1, 5), Put(2, 2, 6), Get(1, 7, 8)};
+  EXPECT_TRUE(Holds(records));
+  records[1].client = records[0].client;
+  EXPECT_FALSE(Holds(records)) << "2 was put after 1";
+}
+
+// One copy, one thing at a time, with intervals around each point: always linearizable. With one answer exchanged for a
+// value that was overwritten before the get began: never.
+TEST(LinearizabilityChecker, TellsRandomHistoriesFromTheirForgeries) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    const uint64_t count = 10 + random.Uniform(60);
+    std::vector<Record> records;
+    uint64_t value = Record::kAbsent;
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t point = 1000 + i * 10;
+      const uint64_t begin = point - random.Uniform(6) * 10 - 3 - i % 3;
+      const uint64_t end = point + random.Uniform(6) * 10 + 3 + i % 3;
+      if (random.Chance(0.5)) {
+        records.push_back(Get(value, begin, end));
+      } else if (random.Chance(0.7)) {
+        value = i + 1;
+        records.push_back(Put(value, begin, end, random.Chance(0.1) ? Code::kUnavailable : Code::kOk));
+      } else {
+        records.push_back(Delete(begin, end, value == Record::kAbsent ? Code::kNotFound : Code::kOk));
+        value = Record::kAbsent;
+      }
+      records.back().client = static_cast<uint32_t>(i);  // so that their begins may be in any order
+    }
+    ASSERT_TRUE(Holds(records)) << "seed " << seed;
+
+    const uint64_t after = 1000 + (count + 100) * 10;
+    records.push_back(Put(count + 1, after, after + 1));
+    records.push_back(Put(count + 2, after + 2, after + 3));
+    records.push_back(Get(count + 1, after + 4, after + 5));
+    ASSERT_FALSE(Holds(records)) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace erda::sim

@@ -1,0 +1,174 @@
+// erda-cli: one operation on a server, from a shell.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "erda/client.h"
+#include "erda/status.h"
+#include "tools/command_line.h"
+
+namespace {
+
+using erda::Client;
+using erda::Code;
+using erda::Status;
+using erda::tools::Fail;
+
+constexpr const char* kProgram = "erda-cli";
+constexpr int kExitOther = 5;
+constexpr const char* kFooter = R"(
+Keys and values that begin with a dash go behind --, as in: put -- -key -value
+
+Exit codes: 0 done, 1 not found, 2 bad usage or argument, 3 server unavailable or timeout,
+            4 resource exhausted, 5 anything else.
+
+Examples: erda-cli -a shm:/run/erda.sock put greeting hello
+          erda-cli -a shm:/run/erda.sock get greeting
+          erda-cli -a shm:/run/erda.sock put photo - < photo.jpg
+          erda-cli -a shm:/run/erda.sock get --raw photo > copy.jpg)";
+
+struct Arguments {
+  std::string address;
+  erda::ClientOptions options;
+  std::string key;
+  std::string value;
+  bool raw = false;
+  bool json = false;
+};
+
+int ExitCode(Code code) {
+  switch (code) {
+    case Code::kOk:
+      return 0;
+    case Code::kNotFound:
+      return 1;
+    case Code::kInvalidArgument:
+      return erda::tools::kExitUsage;
+    case Code::kUnavailable:
+    case Code::kTimeout:
+      return 3;
+    case Code::kResourceExhausted:
+      return 4;
+    default:
+      return kExitOther;
+  }
+}
+
+int FailWith(const Arguments& arguments, const Status& status) {
+  if (status.code() == Code::kNotFound) {
+    fmt::print(stderr, "not found\n");
+    return ExitCode(status.code());
+  }
+  return Fail(kProgram, erda::tools::Describe(arguments.address, status), ExitCode(status.code()));
+}
+
+int Finish(const Arguments& arguments, const Status& status) { return status.ok() ? 0 : FailWith(arguments, status); }
+
+// All of it, or the exit code of a failure.
+int Print(std::string_view bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0) return 0;
+  return Fail(kProgram, fmt::format("cannot write to stdout: {}", std::strerror(errno)), kExitOther);
+}
+
+std::optional<std::string> ReadStdin() {
+  std::string all;
+  std::array<char, 65536> buffer;
+  for (;;) {
+    const ssize_t size = read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (size == 0) return all;
+    if (size > 0) all.append(buffer.data(), static_cast<size_t>(size));
+    if (size < 0 && errno != EINTR) return std::nullopt;
+  }
+}
+
+int Get(Client& client, const Arguments& arguments) {
+  auto value = client.Get(arguments.key);
+  if (!value.ok()) return FailWith(arguments, value.status());
+  if (!arguments.raw) value->push_back('\n');
+  return Print(*value);
+}
+
+int Put(Client& client, const Arguments& arguments) {
+  if (arguments.value != "-") return Finish(arguments, client.Put(arguments.key, arguments.value));
+  const auto value = ReadStdin();
+  if (!value) return Fail(kProgram, fmt::format("cannot read stdin: {}", std::strerror(errno)), kExitOther);
+  return Finish(arguments, client.Put(arguments.key, *value));
+}
+
+// What is written as a plain decimal number becomes one.
+nlohmann::ordered_json JsonValue(const std::string& text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && std::to_string(number) == text) return number;
+  return text;
+}
+
+int Stats(Client& client, const Arguments& arguments) {
+  const auto info = client.ServerInfo();
+  if (!info.ok()) return FailWith(arguments, info.status());
+  if (arguments.json) {
+    auto json = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : *info) json[name] = JsonValue(value);
+    return Print(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  }
+  size_t width = 0;
+  for (const auto& [name, value] : *info) width = std::max(width, name.size());
+  std::string text;
+  for (const auto& [name, value] : *info) text += fmt::format("{:{}}  {}\n", name, width, value);
+  return Print(text);
+}
+
+using Command = int (*)(Client&, const Arguments&);
+
+// The subcommands; parsing sets `chosen`.
+void AddCommands(CLI::App& app, Arguments& arguments, Command& chosen) {
+  const auto add = [&](const char* name, const char* help, Command command) {
+    CLI::App* sub = app.add_subcommand(name, help);
+    sub->fallthrough()->callback([&chosen, command] { chosen = command; });
+    return sub;
+  };
+  const auto add_key = [&](CLI::App* sub) { sub->add_option("KEY", arguments.key)->required()->type_name(""); };
+
+  CLI::App* get = add("get", "Print the value of a key and a newline", Get);
+  get->add_flag("--raw", arguments.raw, "Only the value's bytes, without a newline");
+  add_key(get);
+  CLI::App* put = add("put", "Set the value of a key", Put);
+  add_key(put);
+  put->add_option("VALUE", arguments.value, "The value, or - to read it from stdin")->required()->type_name("");
+  add_key(
+      add("del", "Remove a key", [](Client& client, const Arguments& a) { return Finish(a, client.Delete(a.key)); }));
+  CLI::App* stats = add("stats", "Print what the server says of itself", Stats);
+  stats->add_flag("--json", arguments.json, "As one JSON object");
+  app.require_subcommand(1, 1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  Command command = nullptr;
+  CLI::App app("Reads and changes a running server's pool.", kProgram);
+  app.footer(kFooter);
+  erda::tools::AddClientOptions(app, arguments.address, arguments.options);
+  AddCommands(app, arguments, command);
+  if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
+
+  auto client = Client::Connect(arguments.address, arguments.options);
+  if (!client.ok()) return FailWith(arguments, client.status());
+  return command(**client, arguments);
+}

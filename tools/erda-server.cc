@@ -1,0 +1,134 @@
+// erda-server: owns a pool and serves it until a signal.
+#include <fmt/core.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <string>
+
+#include "erda/server.h"
+#include "erda/status.h"
+#include "tools/command_line.h"
+
+namespace {
+
+using erda::tools::AddNumber;
+using erda::tools::AddSize;
+using erda::tools::Fail;
+
+constexpr const char* kProgram = "erda-server";
+constexpr const char* kFooter = R"(
+Sizes are bytes, or a number with K, M or G (powers of two).
+Geometry counts when the pool is created; an existing pool keeps its own.
+When clients can connect, one line on stdout says so. SIGTERM, SIGINT and SIGHUP close the pool cleanly.
+
+Exit codes: 0 stopped by a signal, 1 failure, 2 bad usage.
+
+Example: erda-server --pool /var/lib/erda/pool --size 4G --listen shm:/run/erda.sock)";
+
+void AddOptions(CLI::App& app, erda::ServerOptions& options) {
+  app.add_option("--pool", options.pool, "A file, /dev/daxX.Y or dram: (gone when the server stops)")
+      ->required()
+      ->type_name("PATH");
+  AddSize(app, "--size", options.pool_size, "The pool's size; needed to create it");
+  app.add_option("--listen", options.listen, "Where clients connect: shm:/path/to/socket; may be repeated")
+      ->required()
+      ->allow_extra_args(false)
+      ->type_name("ADDRESS");
+  options.shards = 0;
+  AddNumber<uint32_t>(app, "--shards", options.shards, 0, 1024,
+                      "Threads, each with its share of the keys; default 0: an existing pool's own number, else 1");
+
+  AddSize(app, "--region-size", options.region_size, "Power of two, at most 1G; default by the pool's size")
+      ->group("Geometry");
+  AddSize(app, "--segment-size", options.segment_size,
+          "Power of two, at most the region size; bounds the largest value; default by the pool's size")
+      ->group("Geometry");
+  AddNumber<uint64_t>(app, "--index-entries", options.index_entries, 0, uint64_t{1} << 40,
+                      "Slots of the index, 16 bytes each, over all shards; default by the pool's size")
+      ->group("Geometry");
+
+  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  AddNumber<uint32_t>(app, "--max-clients", options.max_clients, 1, kMost,
+                      fmt::format("Connections for each shard; default {}", options.max_clients))
+      ->group("Limits");
+  AddNumber<uint32_t>(app, "--slots-per-client", options.slots_per_client, 1, 256,
+                      fmt::format("Requests in flight for each client and shard; default {}", options.slots_per_client))
+      ->group("Limits");
+  AddNumber<uint32_t>(app, "--slot-bytes", options.slot_bytes, 2048, 65536,
+                      fmt::format("A request with its key and inline value; default {}", options.slot_bytes))
+      ->group("Limits");
+  AddNumber<uint32_t>(app, "--reservations-per-client", options.reservations_per_client, 1, kMost,
+                      fmt::format("Reserved and not yet settled puts of one client on one shard; default {}",
+                                  options.reservations_per_client))
+      ->group("Limits");
+}
+
+void AddTimes(CLI::App& app, uint64_t& spin_us, uint64_t& nvm_write_latency_ns) {
+  AddNumber<uint64_t>(app, "--spin-us", spin_us, 0, 1'000'000'000,
+                      fmt::format("How long an idle shard keeps looking before it sleeps; default {}", spin_us))
+      ->group("Timing");
+  AddNumber<uint64_t>(app, "--nvm-write-latency-ns", nvm_write_latency_ns, 0, 1'000'000'000,
+                      "Added to every NVM write-back, for experiments on DRAM; default 0")
+      ->group("Timing");
+}
+
+int Serve(erda::ServerOptions options) {
+  // Every thread started from here on inherits the mask, so that only sigwait sees these.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  // Each connection takes a descriptor.
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+
+  const auto exit_code = [](const erda::Status& status) {
+    return status.code() == erda::Code::kInvalidArgument ? erda::tools::kExitUsage : erda::tools::kExitFailure;
+  };
+  auto server = erda::Server::Open(options);
+  if (!server.ok()) return Fail(kProgram, server.status().ToString(), exit_code(server.status()));
+  if (const auto started = (*server)->Start(); !started.ok()) {
+    return Fail(kProgram, started.ToString(), exit_code(started));
+  }
+  const uint32_t count = (*server)->stats().shards;
+  const std::string shards = fmt::format(", {} shard{}", count, count == 1 ? "" : "s");
+  fmt::print("{}: ready, listening on {}, pool {} ({}){}\n", kProgram, fmt::join((*server)->addresses(), " and "),
+             options.pool, (*server)->durability(), shards);
+  std::fflush(stdout);
+
+  int received = 0;
+  sigwait(&signals, &received);
+  fmt::print("{}: stopping on SIG{}\n", kProgram, sigabbrev_np(received));
+  std::fflush(stdout);
+  if (const auto stopped = (*server)->Stop(); !stopped.ok()) {
+    return Fail(kProgram, stopped.ToString(), erda::tools::kExitFailure);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  erda::ServerOptions options;
+  auto spin_us = static_cast<uint64_t>(options.spin.count());
+  auto nvm_write_latency_ns = static_cast<uint64_t>(options.nvm_write_latency.count());
+  CLI::App app("Serves a pool of non-volatile memory to clients.", kProgram);
+  app.footer(kFooter);
+  AddOptions(app, options);
+  AddTimes(app, spin_us, nvm_write_latency_ns);
+  if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
+  options.spin = std::chrono::microseconds(spin_us);
+  options.nvm_write_latency = std::chrono::nanoseconds(nvm_write_latency_ns);
+  return Serve(options);
+}
