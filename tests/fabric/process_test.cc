@@ -12,6 +12,10 @@
 
 #include "fabric/fixture.h"
 
+// A server that is a child of fork starts a thread, which the thread sanitizer refuses unless it is told otherwise.
+extern "C" const char* __tsan_default_options();
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() { return "die_after_fork=0"; }
+
 namespace erda::fabric {
 namespace {
 

@@ -289,7 +289,7 @@ Plan Plan::Of(uint64_t seed) {
     plan.region_size = 16 << 10;
     plan.segment_size = 8 << 10;
   }
-  if (random.Chance(0.1)) plan.pool_size = (512 << 10) * plan.shards;  // it gets full
+  if (random.Chance(0.1)) plan.pool_size = (256 << 10) * plan.shards;  // it gets full
   if (random.Chance(0.3)) plan.value_bytes_max = 200;
   if (random.Chance(0.1)) plan.reservations_per_client = 2;
   plan.flush_method = random.Chance(0.5) ? format::FlushMethod::kServerFlush : format::FlushMethod::kNone;
