@@ -64,7 +64,8 @@ void Beacon::Run(std::atomic<bool>* lit) {
   uint64_t rings = 0;
   while (::read(put_out_.get(), &rings, sizeof(rings)) < 0 && errno == EINTR) {
   }
-  word.store(0, std::memory_order_seq_cst);
+  // Pairs with the acquire in IsLit. Its channels are closed by now, and have said so in their rings (Ring::Leave).
+  word.store(0, std::memory_order_release);
   locks_.list.next = &locks_.list;
 }
 

@@ -55,7 +55,8 @@ class Ring {
   }
   // True if the consumer sleeps and must be woken.
   // Release: what was placed before comes first; pairs with the acquire in Peek. The fence orders the tail before the
-  // look at the flag, and pairs with the one in BeginSleep: either the consumer sees the tail, or this sees the flag.
+  // look at the flag, and pairs with the one in ShmQueue::Wait: either the consumer sees the tail, or this sees the
+  // flag.
   [[nodiscard]] bool Publish() {
     Word(kTailAt).store(index_, std::memory_order_release);
     std::atomic_thread_fence(std::memory_order_seq_cst);
