@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "erda/client.h"
+#include "erda/polling.h"
 #include "erda/status.h"
 
 namespace erda::tools {
@@ -91,9 +92,24 @@ CLI::Option* AddNumber(CLI::App& app, const std::string& name, T& value, T low, 
   return app.add_option(name, value, help)->check(NumberFrom<T>(low, high))->type_name("N");
 }
 
-// --address, --timeout-ms, --ack, --path. `address` and `options` are filled in by Parse.
+// --polling, for servers and clients.
+inline void AddPolling(CLI::App& app, Polling& polling, const std::string& who) {
+  static const std::map<std::string, Polling> kKinds = {
+      {"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}, {"sleep", Polling::kSleep}};
+  app.add_option_function<std::string>(
+         "--polling", [&polling](const std::string& name) { polling = kKinds.at(name); },
+         "How " + who +
+             ": adaptive (looks for a while, then sleeps), busy (never sleeps) or sleep (at once); "
+             "default adaptive")
+      ->check(CLI::IsMember({"adaptive", "busy", "sleep"}))
+      ->type_name("KIND");
+}
+
+// --address, --timeout-ms, --ack, --path, --polling. `address` and `options` are filled in by Parse.
 inline void AddClientOptions(CLI::App& app, std::string& address, ClientOptions& options) {
-  app.add_option("-a,--address", address, "The server, as in shm:/path/to/socket")->required()->type_name("ADDRESS");
+  app.add_option("-a,--address", address, "The server, as in shm:/path/to/socket or verbs://host:port")
+      ->required()
+      ->type_name("ADDRESS");
   const auto set_timeout = [&options](int64_t ms) { options.timeout = std::chrono::milliseconds(ms); };
   app.add_option_function<int64_t>("--timeout-ms", set_timeout,
                                    "For connecting and for each operation, 1 to 3600000; default 5000")
@@ -113,6 +129,7 @@ inline void AddClientOptions(CLI::App& app, std::string& address, ClientOptions&
          "How a put travels: inline (in the request), reserve (one-sidedly) or auto (by size); default auto")
       ->check(CLI::IsMember({"auto", "inline", "reserve"}))
       ->type_name("PATH");
+  AddPolling(app, options.polling, "calls wait");
 }
 
 // The status's text, with the address in front unless the text names it.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "erda/server.h"
@@ -26,7 +27,9 @@ constexpr const char* kProgram = "erda-server";
 constexpr const char* kFooter = R"(
 Sizes are bytes, or a number with K, M or G (powers of two).
 Geometry counts when the pool is created; an existing pool keeps its own.
-When clients can connect, one line on stdout says so. SIGTERM, SIGINT and SIGHUP close the pool cleanly.
+When clients can connect, one line on stdout says so, and one for each fabric how it is used. SIGTERM, SIGINT and SIGHUP
+close the pool cleanly. A pool that was not closed cleanly is recovered first; then another line before it says what was
+found.
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 bad usage.
 
@@ -37,7 +40,8 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
       ->required()
       ->type_name("PATH");
   AddSize(app, "--size", options.pool_size, "The pool's size; needed to create it");
-  app.add_option("--listen", options.listen, "Where clients connect: shm:/path/to/socket; may be repeated")
+  app.add_option("--listen", options.listen,
+                 "Where clients connect: shm:/path/to/socket or verbs://host:port; may be repeated")
       ->required()
       ->allow_extra_args(false)
       ->type_name("ADDRESS");
@@ -70,13 +74,39 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
       ->group("Limits");
 }
 
+void AddFlush(CLI::App& app, erda::FlushChoice& flush) {
+  static const std::map<std::string, erda::FlushChoice> kChoices = {
+      {"auto", erda::FlushChoice::kAuto},
+      {"server-flush", erda::FlushChoice::kServerFlush},
+      {"read-after-write", erda::FlushChoice::kReadAfterWrite}};
+  app.add_option_function<std::string>(
+         "--flush", [&flush](const std::string& name) { flush = kChoices.at(name); },
+         "How clients' values become persistent in a power-safe pool: server-flush, or read-after-write, which loses "
+         "data unless the NIC writes past the CPU's caches (DDIO off) and the platform has ADR; default auto: "
+         "server-flush")
+      ->check(CLI::IsMember({"auto", "server-flush", "read-after-write"}))
+      ->type_name("METHOD");
+}
+
 void AddTimes(CLI::App& app, uint64_t& spin_us, uint64_t& nvm_write_latency_ns) {
-  AddNumber<uint64_t>(app, "--spin-us", spin_us, 0, 1'000'000'000,
-                      fmt::format("How long an idle shard keeps looking before it sleeps; default {}", spin_us))
+  AddNumber<uint64_t>(
+      app, "--spin-us", spin_us, 0, 1'000'000'000,
+      fmt::format("How long an idle shard keeps looking before it sleeps, if --polling is adaptive; default {}",
+                  spin_us))
       ->group("Timing");
   AddNumber<uint64_t>(app, "--nvm-write-latency-ns", nvm_write_latency_ns, 0, 1'000'000'000,
                       "Added to every NVM write-back, for experiments on DRAM; default 0")
       ->group("Timing");
+}
+
+std::string Describe(const erda::RecoveryReport& report) {
+  return fmt::format(
+      "recovered in {:.1f} ms: {} keys in {} index slots; {} unsettled, of which {} settled, {} taken back, {} "
+      "dropped, "
+      "{} deletes finished, {} damaged; {} moves undone, {} regions unlinked",
+      std::chrono::duration<double, std::milli>(report.time).count(), report.keys, report.index_slots, report.unsettled,
+      report.settled, report.taken_back, report.dropped, report.deletes_finished, report.damaged, report.moves_undone,
+      report.regions_unlinked);
 }
 
 int Serve(erda::ServerOptions options) {
@@ -101,10 +131,16 @@ int Serve(erda::ServerOptions options) {
   if (const auto started = (*server)->Start(); !started.ok()) {
     return Fail(kProgram, started.ToString(), exit_code(started));
   }
+  if (const auto report = (*server)->recovery()) fmt::print("{}: {}\n", kProgram, Describe(*report));
   const uint32_t count = (*server)->stats().shards;
   const std::string shards = fmt::format(", {} shard{}", count, count == 1 ? "" : "s");
   fmt::print("{}: ready, listening on {}, pool {} ({}){}\n", kProgram, fmt::join((*server)->addresses(), " and "),
              options.pool, (*server)->durability(), shards);
+  for (const erda::ServerFabric& fabric : (*server)->fabrics()) {
+    const std::string device = fabric.device.empty() ? "" : " on " + fabric.device;
+    fmt::print("{}: {}{}, flush method {}, pool registered in {:.3f} ms\n", kProgram, fabric.scheme, device,
+               fabric.flush_method, std::chrono::duration<double, std::milli>(fabric.registered_in).count());
+  }
   std::fflush(stdout);
 
   int received = 0;
@@ -126,7 +162,9 @@ int main(int argc, char** argv) {
   CLI::App app("Serves a pool of non-volatile memory to clients.", kProgram);
   app.footer(kFooter);
   AddOptions(app, options);
+  AddFlush(app, options.flush);
   AddTimes(app, spin_us, nvm_write_latency_ns);
+  erda::tools::AddPolling(app, options.polling, "idle shards wait");
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
   options.spin = std::chrono::microseconds(spin_us);
   options.nvm_write_latency = std::chrono::nanoseconds(nvm_write_latency_ns);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "erda/export.h"
+#include "erda/polling.h"
 #include "erda/status.h"
 
 namespace erda {
@@ -35,6 +36,7 @@ struct ClientOptions {
   PutPath put_path = PutPath::kAuto;
   uint32_t queue_depth = 64;       // Operations in flight, 1 to 256.
   uint32_t cache_entries = 65536;  // The location cache's size; the cache is not there yet, so this has no effect.
+  Polling polling = Polling::kAdaptive;     // How synchronous calls and Drain wait; Poll never waits.
   std::chrono::milliseconds timeout{5000};  // For connecting and for each operation.
   std::string token{};                      // Not available yet: Connect answers kInvalidArgument unless it is empty.
 };
@@ -52,6 +54,7 @@ struct ClientStats {
   uint64_t second_looks = 0;       // Gets that had to read an entry again.
   uint64_t older_versions = 0;     // Gets answered with an older version, since the newest was not there yet.
   uint64_t reconnects = 0;
+  uint64_t sleeps = 0;  // How often a waiting call went to sleep.
 };
 
 // One Client belongs to one thread at a time. Different Clients are independent.
@@ -63,7 +66,7 @@ struct ClientStats {
 // is unknown. Later operations connect again by themselves, or end with kUnavailable at once if nobody listens.
 class ERDA_EXPORT Client {
  public:
-  // address: "shm:/path/to/socket". Waits up to options.timeout for the server.
+  // address: "shm:/path/to/socket" or "verbs://host:port". Waits up to options.timeout for the server.
   static Result<std::unique_ptr<Client>> Connect(std::string_view address, ClientOptions options = {});
 
   Client(const Client&) = delete;

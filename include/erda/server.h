@@ -4,20 +4,34 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "erda/export.h"
+#include "erda/polling.h"
 #include "erda/status.h"
 
 namespace erda {
+
+// How the values that clients write one-sidedly are made persistent. It matters on a power-safe pool only; on any other
+// a placed value is as safe as it will ever be, and nothing is flushed.
+enum class FlushChoice : uint8_t {
+  kAuto = 0,         // Server flush.
+  kServerFlush = 1,  // The shard writes the CPU's caches back, and answers. Right everywhere.
+  // A Read behind the Write, without the server's CPU: fewer steps for a put. RIGHT ONLY where the Writes of the
+  // server's NICs go past the CPU's caches (DDIO off, or non-allocating writes) and what has reached the memory
+  // controller survives a power cut (ADR). Erda cannot find that out by itself: where it is not so, acknowledged puts
+  // are lost with the power. Only for clients on a NIC; those of shm get server flush, since they write with a CPU.
+  kReadAfterWrite = 2,
+};
 
 struct ServerOptions {
   // Where the pool is: "/dev/daxX.Y", a file on a DAX file system, an ordinary file, or "dram:" (gone when the server
   // stops). A file that does not exist is created; an existing pool is opened, never created over.
   std::string pool;
   uint64_t pool_size = 0;           // Bytes. Needed to create; 0 or the pool's own size to open.
-  std::vector<std::string> listen;  // "shm:/path/to/socket", one or more
+  std::vector<std::string> listen;  // "shm:/path/to/socket", "verbs://host:port"; one or more
   uint32_t shards = 1;              // Threads, each with its share of the keys. Fixed when the pool is created: 0 takes
                                     // an existing pool's own number, and 1 for a new one.
 
@@ -32,8 +46,11 @@ struct ServerOptions {
   uint32_t slot_bytes = 16384;              // A request with its key and inline value; 2048 to 65536.
   uint32_t reservations_per_client = 1024;  // Reserved and not yet settled puts of one client on one shard.
 
-  // How long an idle shard keeps looking before it sleeps. Waking a sleeping shard costs a put some microseconds.
-  std::chrono::microseconds spin{50};
+  FlushChoice flush = FlushChoice::kAuto;
+
+  // How idle shards wait. Waking a sleeping shard costs a put some microseconds.
+  Polling polling = Polling::kAdaptive;
+  std::chrono::microseconds spin{50};  // How long kAdaptive keeps looking before it sleeps.
   // Added to every NVM write-back, so that DRAM can stand in for NVM in experiments (the Erda paper uses 150).
   std::chrono::nanoseconds nvm_write_latency{0};
 };
@@ -56,15 +73,43 @@ struct ServerStats {
   uint64_t index_slots = 0;
   uint64_t log_bytes_used = 0;  // Now: reserved in the log, live or not.
   uint64_t log_bytes_total = 0;
-  uint64_t in_flight = 0;  // Now: reserved and not settled.
+  uint64_t in_flight = 0;                     // Now: reserved and not settled.
+  uint64_t sleeps = 0;                        // How often shards went to sleep.
+  std::chrono::nanoseconds registered_in{0};  // How long it took to register the pool with the fabrics, in all.
+};
+
+// A fabric that a server is reached on: all its addresses of one device.
+struct ServerFabric {
+  std::string scheme;                         // "shm"
+  std::string device;                         // the NIC's name; empty for shm
+  std::string flush_method;                   // "none", "server-flush" or "read-after-write"
+  std::chrono::nanoseconds registered_in{0};  // how long it took to register the pool there
+};
+
+// What the opening of a pool found and did that was not closed cleanly: its server died or lost power. Sums over all
+// shards. An entry is a key's place in the index.
+struct RecoveryReport {
+  uint64_t index_slots = 0;       // Looked through.
+  uint64_t keys = 0;              // That are there now.
+  uint64_t unsettled = 0;         // Entries whose newest version was verified: all that was not known to be safe.
+  uint64_t settled = 0;           // Of these: it was whole, and stands.
+  uint64_t taken_back = 0;        // Of these: it was not, and an older version stands.
+  uint64_t dropped = 0;           // Of these: no version ever was whole, and the key is absent.
+  uint64_t deletes_finished = 0;  // Of these: a delete had taken effect, and was ended.
+  uint64_t damaged = 0;       // Of these: what no crash leaves. A get of the key says kCorruption, a put repairs it.
+  uint64_t moves_undone = 0;  // Entries that stood in two slots, in the middle of a move.
+  uint64_t regions_unlinked = 0;  // Regions of the log that were linked, and not used yet.
+  std::chrono::nanoseconds time{0};
 };
 
 // Start and Stop from one thread; stats and addresses from any.
 class ERDA_EXPORT Server {
  public:
-  // Takes the addresses, creates the pool, or opens it if it was closed cleanly. Nothing is served before Start.
+  // Takes the addresses, creates the pool, or opens it. A pool that was not closed cleanly, since its server died or
+  // lost power, is recovered first; docs/guarantees.md says what is there then. Nothing is served before Start.
   // kInvalidArgument: an option, or a pool that does not fit it. kCorruption: not a pool, or a damaged one.
-  // kUnavailable: another server has it open. kPermissionDenied: the file's rights. The pool is then untouched.
+  // kUnavailable: another server has it open. kPermissionDenied: the file's rights. The pool is then untouched, but for
+  // shards that were recovered before a damaged one was met; to open it again is always safe.
   static Result<std::unique_ptr<Server>> Open(ServerOptions options);
 
   Server(const Server&) = delete;
@@ -76,6 +121,9 @@ class ERDA_EXPORT Server {
   Status Stop();
   std::vector<std::string> addresses() const;  // what clients can connect to
   ServerStats stats() const;
+  std::vector<ServerFabric> fabrics() const;
+  // Of this Open; nothing if the pool was new or had been closed cleanly.
+  std::optional<RecoveryReport> recovery() const;
   // "power-safe", "process-safe" or "volatile": what the pool's medium survives.
   std::string durability() const;
 

@@ -1,4 +1,4 @@
-// CRC32C (Castagnoli), by Intel ISA-L.
+// CRC32C (Castagnoli), by Intel ISA-L; short pieces by the processor instruction.
 #pragma once
 
 #include <cstddef>

@@ -11,11 +11,15 @@ namespace erda {
 // long; further ones offer it to others: what is waited for may need this very core to run.
 class Relax {
  public:
+  // Keeps the core, and lets its other thread go ahead for a moment.
+  static void Pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
   void Step() {
     if (++steps_ <= kBusySteps) {
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
+      Pause();
     } else {
       ::sched_yield();
     }

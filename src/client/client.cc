@@ -40,28 +40,19 @@ Status CheckOptions(const ClientOptions& options) {
   if (options.put_path > PutPath::kDelegate || options.ack > Ack::kPersisted) {
     return {Code::kInvalidArgument, "put_path or ack has a value that is none of its kind"};
   }
+  if (options.polling > Polling::kSleep) {
+    return {Code::kInvalidArgument, "polling has a value that is none of its kind"};
+  }
   if (!options.token.empty()) return {Code::kInvalidArgument, "tokens are not available in this version"};
   return {};
-}
-
-const char* FlushMethodName(format::FlushMethod method) {
-  switch (method) {
-    case format::FlushMethod::kNone:
-      return "none";
-    case format::FlushMethod::kReadAfterWrite:
-      return "read-after-write";
-    case format::FlushMethod::kServerFlush:
-      return "server-flush";
-  }
-  return "unknown";
 }
 
 }  // namespace
 
 class Client::Impl {
  public:
-  explicit Impl(std::unique_ptr<Engine> engine, std::chrono::milliseconds timeout)
-      : engine_(std::move(engine)), timeout_(timeout) {}
+  Impl(std::unique_ptr<Engine> engine, Polling polling, std::chrono::milliseconds timeout)
+      : engine_(std::move(engine)), polling_(polling), timeout_(timeout) {}
 
   Engine& engine() { return *engine_; }
 
@@ -76,12 +67,26 @@ class Client::Impl {
         idle_since = Nanoseconds(0);
         continue;
       }
-      relax.Step();
-      if (relax.steps() % kLooksPerClock != 0) continue;
-      const Nanoseconds now = SteadyClock::Instance().Now();
-      if (idle_since.count() == 0) idle_since = now;
-      if (now - idle_since > kSpin) engine_->queue().Wait(kSleep);
+      if (polling_ == Polling::kBusy) {
+        Relax::Pause();
+        continue;
+      }
+      if (polling_ == Polling::kAdaptive) {
+        relax.Step();
+        if (relax.steps() % kLooksPerClock != 0) continue;
+        const Nanoseconds now = SteadyClock::Instance().Now();
+        if (idle_since.count() == 0) idle_since = now;
+        if (now - idle_since <= kSpin) continue;
+      }
+      ++sleeps_;
+      engine_->queue().Wait(kSleep);
     }
+  }
+
+  [[nodiscard]] ClientStats Stats() const {
+    ClientStats stats = engine_->stats();
+    stats.sleeps = sleeps_;
+    return stats;
   }
 
   Status Connect() {
@@ -151,8 +156,9 @@ class Client::Impl {
       uuid.push_back(kDigits[byte & 15]);
     }
     info.emplace_back("pool_uuid", uuid);
+    number("server_id", hello.server_id);
     info.emplace_back("durability", format::DurabilityName(static_cast<format::Durability>(hello.durability)));
-    info.emplace_back("flush_method", FlushMethodName(links[0]->flush_method()));
+    info.emplace_back("flush_method", format::FlushMethodName(links[0]->flush_method()));
     number("pool_bytes", hello.geometry.pool_size);
     number("shards", hello.geometry.shards);
     number("heads_per_shard", hello.geometry.heads_per_shard);
@@ -172,7 +178,9 @@ class Client::Impl {
 
  private:
   std::unique_ptr<Engine> engine_;
+  const Polling polling_;
   const std::chrono::milliseconds timeout_;
+  uint64_t sleeps_ = 0;
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -181,7 +189,7 @@ Client::~Client() = default;
 // NOLINTNEXTLINE(performance-unnecessary-value-param): by value in the interface, as its users write it
 Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, ClientOptions options) try {
   if (auto status = CheckOptions(options); !status.ok()) return status;
-  auto fabric = fabric::OpenFabric(address);
+  auto fabric = fabric::OpenFabric(address, fabric::Role::kConnect);
   if (!fabric.ok()) return fabric.status();
   EngineOptions engine_options;
   engine_options.ack = options.ack;
@@ -191,7 +199,7 @@ Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, Client
   engine_options.client_id = RandomId();
   auto engine = Engine::Create(*std::move(fabric), std::string(address), engine_options, SteadyClock::Instance());
   if (!engine.ok()) return engine.status();
-  auto impl = std::make_unique<Impl>(*std::move(engine), options.timeout);
+  auto impl = std::make_unique<Impl>(*std::move(engine), options.polling, options.timeout);
   if (auto status = impl->Connect(); !status.ok()) return status;
   return std::unique_ptr<Client>(new Client(std::move(impl)));
 } catch (const std::bad_alloc&) {
@@ -272,7 +280,7 @@ std::vector<Result<std::string>> Client::MultiGet(std::span<const std::string_vi
   return results;
 }
 
-ClientStats Client::stats() const { return impl_->engine().stats(); }
+ClientStats Client::stats() const { return impl_->Stats(); }
 
 Result<std::vector<std::pair<std::string, std::string>>> Client::ServerInfo() {
   if (auto status = impl_->Connect(); !status.ok()) return status;

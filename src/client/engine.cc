@@ -23,6 +23,7 @@ constexpr uint64_t kLastBit = uint64_t{1} << 32;
 // Deadlines are looked at so often within a timeout, and at the latest after so many Polls with progress.
 constexpr int64_t kChecksPerTimeout = 16;
 constexpr uint32_t kBusyPollsPerCheck = 256;
+constexpr uint32_t kIdlePollsPerCheck = 8;
 
 // Set while it lives; also if a callback throws.
 class PollingScope {
@@ -70,6 +71,7 @@ Status Engine::Prepare() {
   }
   buckets_.assign(std::bit_ceil(2 * count), kNoOp);
   done_.reserve(count);
+  delivering_.reserve(count);
   links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, 0, options_.client_id));
   return {};
 }
@@ -235,9 +237,10 @@ void Engine::Defer(Operation& op, Status status) {
 // Those that are there now: a callback that starts another operation, which fails as well, must not keep Poll for ever.
 void Engine::DeliverDeferred() {
   if (done_.empty()) return;
-  std::vector<OpIndex> done;
-  done.swap(done_);
-  for (const OpIndex index : done) Deliver(ops_[index]);
+  // What a callback starts, and ends at once, is for the next time.
+  delivering_.swap(done_);
+  for (const OpIndex index : delivering_) Deliver(ops_[index]);
+  delivering_.clear();
 }
 
 void Engine::Deliver(Operation& op) {
@@ -392,13 +395,12 @@ size_t Engine::Poll() {
   const size_t n = queue_->Poll(completions_);
   for (size_t i = 0; i < n; ++i) Dispatch(completions_[i]);
 
-  if (!closed_channels_.empty()) {
-    // Before the callbacks: they may use the memory of what ended for new operations, and nothing may still send it.
-    closed_channels_.clear();
-    DeliverDeferred();
-  }
-  // The clock is not looked at while operations complete at once, so that they never pay for it.
-  if (in_flight_ > 0 && (n == 0 || ++busy_polls_ % kBusyPollsPerCheck == 0)) CheckDeadlines();
+  // Before the callbacks: they may use the memory of what ended for new operations, and nothing may still send it.
+  closed_channels_.clear();
+  DeliverDeferred();
+  // The clock is looked at now and then: rarely while operations complete at once, so that they do not pay for it.
+  const uint32_t polls_per_check = n == 0 ? kIdlePollsPerCheck : kBusyPollsPerCheck;
+  if (in_flight_ > 0 && ++polls_ % polls_per_check == 0) CheckDeadlines();
   return finished_;
 }
 

@@ -109,7 +109,7 @@ class Engine {
   [[nodiscard]] static std::span<std::byte> EntryCopy(const Operation& op);
   void OnVersionRead(Operation& op);
   void OnSecondLook(Operation& op);
-  void DecideVersion(Operation& op, EntryLook look);
+  void DecideVersion(Operation& op, format::ObjectView view, EntryLook look);
   void GoOlder(Operation& op, const format::ObjectView& view);
   void ConfirmMiss(Operation& op);
   void OnMissConfirm(Operation& op);
@@ -141,12 +141,13 @@ class Engine {
   std::unique_ptr<fabric::Region> op_region_;
   std::vector<Operation> ops_;  // queue_depth + 1: one may be in its callback
   std::vector<OpIndex> free_ops_;
-  std::vector<OpIndex> buckets_;  // operations in flight, by key hash
-  std::vector<OpIndex> done_;     // their callbacks run in the next Poll
+  std::vector<OpIndex> buckets_;     // operations in flight, by key hash
+  std::vector<OpIndex> done_;        // their callbacks run in the next Poll
+  std::vector<OpIndex> delivering_;  // empty but in DeliverDeferred
   uint32_t in_flight_ = 0;
   uint64_t finished_ = 0;
   uint64_t next_request_id_ = 1;
-  uint32_t busy_polls_ = 0;
+  uint32_t polls_ = 0;
   bool polling_ = false;
   Nanoseconds reported_at_{0};
   Nanoseconds next_check_{0};          // of deadlines

@@ -133,11 +133,10 @@ void Engine::OnVersionRead(Operation& op) {
     if (!FollowNextEntry(op)) ConfirmMiss(op);
     return;
   }
-  DecideVersion(op, EntryLook::kNotYet);
+  DecideVersion(op, view, EntryLook::kNotYet);
 }
 
-void Engine::DecideVersion(Operation& op, EntryLook look) {
-  ObjectView view = ViewOf(op);
+void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
   // Further down the chain a place may have been used anew: what is there counts only if it is an older version of the
   // key.
   const bool of_chain = op.newer_version == 0 || (view.key == op.key_view() && view.header.version < op.newer_version);
@@ -147,6 +146,7 @@ void Engine::DecideVersion(Operation& op, EntryLook look) {
   facts.whole = view.state == ObjectState::kWhole;
   facts.settled = (op.at == word.new_address() && word.settled()) || op.at == word.old_address();
   facts.persisted = view.header.persisted();
+  facts.flushed_by_read = view.header.flushed_by_read();
   facts.flush = op.link->flush_method();
   facts.look = look;
   switch (DecideRead(facts)) {
@@ -179,7 +179,7 @@ void Engine::OnSecondLook(Operation& op) {
   // before, and then look for the version in the wrong head. The size hint may differ.
   const bool same = entry.word == op.entry.word && entry.entry_meta().tag() == op.entry.entry_meta().tag() &&
                     entry.entry_meta().head() == op.entry.entry_meta().head();
-  DecideVersion(op, same ? EntryLook::kUnchanged : EntryLook::kChanged);
+  DecideVersion(op, ViewOf(op), same ? EntryLook::kUnchanged : EntryLook::kChanged);
 }
 
 // From newest to oldest along `previous`; the entry's old address is where that ends, and the short cut if the chain

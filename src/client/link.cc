@@ -4,9 +4,11 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "format/durability.h"
 
 namespace erda::client {
 
+using format::HelloRefusal;
 using format::HelloReply;
 using format::HelloRequest;
 using format::Reply;
@@ -28,7 +30,9 @@ Status Link::Connect(uint32_t slots_wanted) {
   hello.slots = slots_offered_;
   hello.client_id = client_id_;
   fabric::Region* const offer[] = {reply_region_.get()};
-  auto channel = fabric_.Connect(address_, {&queue_, offer, BytesOf(hello), slots_offered_});
+  // Twice as deep as there can be requests: each end may be slow to report the messages that it has consumed, by up to
+  // half the depth, and still a server that answers each request never finds the channel full.
+  auto channel = fabric_.Connect(address_, {&queue_, offer, BytesOf(hello), 2 * slots_offered_});
   if (!channel.ok()) return channel.status();
   channel_ = *std::move(channel);
   channel_->user = this;
@@ -44,9 +48,16 @@ Status Link::OnConnected() {
   if (hello_.magic != format::kHelloMagic) return wrong("that is no Erda server");
   if (hello_.protocol_version != format::kProtocolVersion) return wrong("the server speaks another protocol version");
   const auto regions = channel_->peer_regions();
-  const bool holds = format::CheckGeometry(geometry()).ok() && shard_ < geometry().shards && hello_.slots >= 1 &&
-                     hello_.slots <= slots_offered_ && hello_.slot_bytes >= sizeof(format::Request) &&
-                     regions.size() >= 3 && regions[format::kPoolRegion].size >= geometry().pool_size &&
+  // On a power-safe pool a method of none would make every kPersisted put less than it is asked for.
+  const bool flush_is_known = hello_.durability <= static_cast<uint8_t>(format::Durability::kPowerSafe) &&
+                              hello_.flush_method <= static_cast<uint8_t>(format::FlushMethod::kServerFlush);
+  if (!flush_is_known) return wrong("the server has a pool or a flush method that this client does not know");
+  const bool flushes = hello_.durability != static_cast<uint8_t>(format::Durability::kPowerSafe) ||
+                       flush_method() != format::FlushMethod::kNone;
+  const bool holds = flushes && format::CheckGeometry(geometry()).ok() && shard_ < geometry().shards &&
+                     hello_.slots >= 1 && hello_.slots <= slots_offered_ &&
+                     hello_.slot_bytes >= sizeof(format::Request) && regions.size() >= 3 &&
+                     regions[format::kPoolRegion].size >= geometry().pool_size &&
                      regions[format::kControlRegion].size >= format::ControlBytes(geometry().heads_per_shard) &&
                      regions[format::kRequestRegion].size >= uint64_t{hello_.slots} * hello_.slot_bytes &&
                      (hello_.pool_writable == 0 || regions.size() > format::kPoolWriteRegion);
@@ -94,8 +105,8 @@ std::unique_ptr<fabric::Channel> Link::Close() {
 Status Link::CloseReason() const {
   const Status& error = channel_->error();
   const auto data = channel_->peer_data();
-  if (state_ == State::kConnecting && data.size() >= sizeof(HelloReply)) {
-    const auto refusal = LoadAs<HelloReply>(data);
+  if (state_ == State::kConnecting && data.size() >= sizeof(HelloRefusal)) {
+    const auto refusal = LoadAs<HelloRefusal>(data);
     if (refusal.magic == format::kHelloMagic && refusal.code != 0 &&
         refusal.code <= static_cast<uint8_t>(Code::kInternal)) {
       const auto end = std::find(refusal.message.begin(), refusal.message.end(), '\0');

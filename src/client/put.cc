@@ -111,15 +111,17 @@ void Engine::OnReply(Link& link, uint32_t slot) {
     report_link_ = nullptr;
     return PassSlotOn(link, slot);
   }
-  const Status nonsense(Code::kUnavailable, address_ + ": the server answered what nobody asked");
-  if (owner == Link::kFreeSlot) return CloseLink(link, nonsense);
+  const auto give_up = [&] {
+    CloseLink(link, {Code::kUnavailable, address_ + ": the server answered what nobody asked"});
+  };
+  if (owner == Link::kFreeSlot) return give_up();
   Operation& op = ops_[owner];
   const Reply reply = link.ReplyIn(slot);
   const auto sent = LoadAs<Request>(op.message());
   if (op.slot != slot || reply.id != sent.id || reply.code > static_cast<uint8_t>(Code::kInternal)) {
-    return CloseLink(link, nonsense);
+    return give_up();
   }
-  if (op.step != Step::kReply && op.step != Step::kCommitted) return CloseLink(link, nonsense);
+  if (op.step != Step::kReply && op.step != Step::kCommitted) return give_up();
   if (reply.code != static_cast<uint8_t>(Code::kOk)) return Finish(op, ReplyStatus(op, reply));
   if (op.step == Step::kReply && sent.op == static_cast<uint8_t>(RequestOp::kReserve)) {
     op.reply = reply;

@@ -1,17 +1,20 @@
 // What a get does with the version it has just read: design.md section 7, "Get", as a pure function.
 //
-//   version read                               flush method      entry       step
-//   whole, settled                             any               -           return it
-//   whole, not settled, put with kPlaced       any               -           return it
-//   whole, not settled, put with kPersisted    none              -           return it: the medium has it already
-//   whole, not settled, put with kPersisted    read-after-write  -           return it: the Read flushed it, too
-//   whole, not settled, put with kPersisted    server-flush      -           the next older: its put is not
-//   acknowledged
-//                                                                            yet, and a power cut could undo it
-//   not whole                                  any               not known   look at the entry again
-//   not whole                                  any               changed     start again
-//   not whole, not settled                     any               unchanged   the next older; tell the server
-//   not whole, settled                         any               unchanged   damage: an older value would be wrong
+//   version read                                  flush method  entry       step
+//   whole, settled                                any           -           return it
+//   whole, not settled, put with kPlaced          any           -           return it
+//   whole, not settled, put with kPersisted       none          -           return it: the medium has it already
+//   the same, flushed by Reads                    any           -           return it: its put may be acknowledged, and
+//                                                                           who can read it finds it past the caches
+//   the same, flushed by the server               not none      -           the next older: its put is not acknowledged
+//                                                                           yet, and a power cut could undo it
+//   not whole                                     any           not known   look at the entry again
+//   not whole                                     any           changed     start again
+//   not whole, not settled                        any           unchanged   the next older; tell the server
+//   not whole, settled                            any           unchanged   damage: an older value would be wrong
+//
+// How a version is flushed is its writer's matter, so its header says so; the reader's own method is none only if
+// everybody's is.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +30,17 @@ enum class ReadStep : uint8_t { kReturn, kOlder, kOlderAndReport, kLookAgain, kR
 
 struct ReadFacts {
   bool whole = false;
-  bool settled = false;    // the entry said so of the new version, or names it as the old one
-  bool persisted = false;  // its put asked for kPersisted; only known if it is whole
+  bool settled = false;          // the entry said so of the new version, or names it as the old one
+  bool persisted = false;        // its put asked for kPersisted; only known if it is whole
+  bool flushed_by_read = false;  // its writer flushes it by a Read; only known if it is whole
   format::FlushMethod flush = format::FlushMethod::kNone;
   EntryLook look = EntryLook::kNotYet;  // the entry, since the version was read
 };
 
 [[nodiscard]] constexpr ReadStep DecideRead(const ReadFacts& facts) {
   if (facts.whole) {
-    const bool could_be_undone = !facts.settled && facts.persisted && facts.flush == format::FlushMethod::kServerFlush;
+    const bool could_be_undone =
+        !facts.settled && facts.persisted && !facts.flushed_by_read && facts.flush != format::FlushMethod::kNone;
     return could_be_undone ? ReadStep::kOlder : ReadStep::kReturn;
   }
   switch (facts.look) {

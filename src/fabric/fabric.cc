@@ -1,19 +1,45 @@
 #include "fabric/fabric.h"
 
+#include <poll.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "fabric/module.h"
 #include "fabric/shm/shm_fabric.h"
 #include "fabric/shm/socket.h"
 
 namespace erda::fabric {
 
-Result<std::shared_ptr<Fabric>> OpenFabric(std::string_view address) {
+// No wake-up is lost: every queue is armed before the sleep begins. What a queue gets before its Arm, Arm sees and
+// says; what it gets afterwards makes its descriptor readable, which ends the ppoll, or lets it not begin to sleep.
+void WaitAny(std::span<CompletionQueue* const> queues, std::chrono::nanoseconds timeout) {
+  if (queues.size() == 1) return queues.front()->Wait(timeout);
+  std::vector<pollfd> watched;
+  watched.reserve(queues.size());
+  bool nothing_there = true;
+  for (CompletionQueue* queue : queues) {
+    watched.push_back({queue->descriptor(), POLLIN, 0});
+    nothing_there = queue->Arm(&timeout);
+    if (!nothing_there) break;
+  }
+  if (nothing_there) {
+    const auto rest = std::max(timeout, std::chrono::nanoseconds(0));
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(rest);
+    const timespec until{seconds.count(), (rest - seconds).count()};
+    ::ppoll(watched.data(), watched.size(), &until, nullptr);
+  }
+  for (CompletionQueue* queue : queues.first(watched.size())) queue->Disarm();
+}
+
+Result<std::shared_ptr<Fabric>> OpenFabric(std::string_view address, Role role) {
   if (address.starts_with("shm:")) {
     if (auto path = shm::PathOf(address); !path.ok()) return path.status();
     return std::shared_ptr<Fabric>(std::make_shared<shm::ShmFabric>());
   }
-  if (address.starts_with("verbs:")) {
-    return Status(Code::kInvalidArgument, std::string(address) + ": the verbs fabric is not available in this version");
-  }
-  return Status(Code::kInvalidArgument, std::string(address).append(": not an address like shm:/path/to/socket"));
+  if (address.starts_with("verbs:")) return OpenVerbsModule(address, role);
+  return Status(Code::kInvalidArgument,
+                std::string(address).append(": not an address like shm:/path/to/socket or verbs://host:port"));
 }
 
 }  // namespace erda::fabric

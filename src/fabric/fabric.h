@@ -1,12 +1,13 @@
 // The fabric contract: what a reliable-connected RDMA queue pair gives, and no more. Engine code is written against
-// this alone; fabric/shm and fabric/sim implement it, and one conformance suite (tests/fabric) holds them to it.
+// this alone; fabric/shm, fabric/verbs and fabric/sim implement it, and one conformance suite (tests/fabric) holds them
+// to it.
 //
 // ORDER. Operations of one channel are executed in the order posted. A WriteImm or Send is delivered after everything
 // posted before it on that channel has been placed. A Read that completes has flushed earlier Writes of that channel.
 // Completions of one channel's own operations come in the order posted.
 // NOT PROMISED. That a Write lands all at once or in address order; that a Read sees one instant of memory, except that
-// each aligned 8-byte word is read and written whole; that a completed Write is placed, persistent, or visible to
-// another channel; any order between channels.
+// each aligned 8-byte word is read and written whole by a transfer that begins at one in the remote memory; that a
+// completed Write is placed, persistent, or visible to another channel; any order between channels.
 // FAILURE. A channel that fails, fails for good. What was posted completes with an error (flushed), in order, and then
 // comes one kClosed. A flushed operation may or may not have been executed, a Write too that had completed before.
 // kClosed is no fence: only destroying the Channel keeps the peer's late Writes out.
@@ -63,13 +64,16 @@ enum class OpKind : uint8_t {
   kSend,      // a message of at most kSendBytesMax bytes; the peer gets kReceive with its bytes
   kReceiveImm,
   kReceive,
-  kConnected,  // to the end that called Connect: the peer accepted; channel->peer_data() is there
+  kConnected,  // to both ends: the channel can be posted to; peer_regions() and peer_data() are there
   kClosed,     // the channel is gone: refused, failed, or the peer closed it; channel->error() says why
 };
 
 inline constexpr size_t kSendBytesMax = 256;
-inline constexpr size_t kConnectDataMax = 56;  // private data a Connect can carry (what rdma_cm leaves for it)
-inline constexpr size_t kAcceptDataMax = 196;  // private data an Accept or Reject can carry
+// The private data that each step of connecting can carry. (rdma_cm has 56 bytes for a request and 148 for a refusal,
+// of which the verbs fabric needs 8; an acceptance travels over the new queue pair.)
+inline constexpr size_t kConnectDataMax = 48;
+inline constexpr size_t kAcceptDataMax = 196;
+inline constexpr size_t kRejectDataMax = 140;
 inline constexpr uint32_t kMessageDepthMax = 1024;
 inline constexpr size_t kOfferedRegionsMax = 8;
 
@@ -107,8 +111,9 @@ class Channel {
   // Posts all, in order, behind one doorbell. May be called when connected. Returns kInvalidArgument and posts nothing
   // if a request breaks the contract on this side (a message too long, local bytes outside every region of the fabric
   // where that can be told); kResourceExhausted and posts nothing if more than the message depth would be unconsumed by
-  // the peer; kUnavailable if the channel has failed. A remote address out of bounds, or without the right, completes
-  // with kPermissionDenied and fails the channel.
+  // the peer, as far as this end knows: up to half the depth may be consumed and not reported yet; kUnavailable if the
+  // channel has failed. A remote address out of bounds, or without the right, completes with kPermissionDenied and
+  // fails the channel.
   virtual Status Post(std::span<const WorkRequest> batch) = 0;
 
   [[nodiscard]] virtual bool connected() const = 0;
@@ -135,6 +140,13 @@ class CompletionQueue {
   virtual size_t Poll(std::span<Completion> out) = 0;
   // Returns when Poll may have something, after Wake(), or at the latest after `timeout`. No wake-up is lost.
   virtual void Wait(std::chrono::nanoseconds timeout) = 0;
+
+  // Waiting for several queues at once: WaitAny. Arm is false if Poll may have something already; otherwise the
+  // descriptor becomes readable as soon as Poll may have something, and after Wake(). Disarm ends what Arm began,
+  // whatever it returned. `at_most` is lowered to what the queue can sleep at a stretch.
+  virtual bool Arm(std::chrono::nanoseconds* at_most) = 0;
+  [[nodiscard]] virtual int descriptor() const = 0;
+  virtual void Disarm() = 0;
   // From any thread: the current or the next Wait returns.
   virtual void Wake() = 0;
 };
@@ -155,7 +167,8 @@ class Incoming {
   Incoming(const Incoming&) = delete;
   Incoming& operator=(const Incoming&) = delete;
   [[nodiscard]] virtual std::span<const std::byte> peer_data() const = 0;
-  // Connected at once. message_depth is the connecting end's.
+  // Returns at once; kConnected or kClosed follows on the queue. The channel's peer_data() is there already.
+  // message_depth is the connecting end's.
   virtual Result<std::unique_ptr<Channel>> Accept(const ChannelOptions& options) = 0;
   virtual void Reject(std::span<const std::byte> private_data) = 0;
 };
@@ -174,11 +187,15 @@ class Listener {
 
 // What the device can do; asked of it, never assumed.
 struct Capabilities {
+  std::string device;  // its name; empty if there is none
   bool immediate_data = true;
   bool atomics = false;
-  bool memory_windows = false;
+  bool memory_windows = false;  // of type 2B
+  bool on_demand_paging = false;
   bool native_flush = false;
-  uint32_t inline_bytes = 0;
+  bool nic_writes = false;         // Writes are placed by a NIC, past this machine's CPU: a Read can flush them
+  uint32_t inline_bytes = 0;       // 0: none
+  uint32_t outstanding_reads = 0;  // of one channel; 0: no limit
 };
 
 class Fabric {
@@ -193,11 +210,17 @@ class Fabric {
   virtual Result<std::unique_ptr<Region>> Register(const MemoryView& memory, Access access) = 0;
   virtual Result<std::unique_ptr<CompletionQueue>> CreateQueue() = 0;
   virtual Result<std::unique_ptr<Listener>> Listen(std::string_view address) = 0;
-  // Returns at once; kConnected or kClosed follows on the queue. Fails at once if nobody listens there.
+  // Returns at once; kConnected or kClosed follows on the queue. If nobody listens there, it fails at once where that
+  // can be told (shm), else kClosed says so.
   virtual Result<std::unique_ptr<Channel>> Connect(std::string_view address, const ChannelOptions& options) = 0;
 };
 
-// The fabric that an address names: "shm:/path". kInvalidArgument for an address of no known fabric.
-Result<std::shared_ptr<Fabric>> OpenFabric(std::string_view address);
+// Waits for all of them, as CompletionQueue::Wait does for one: a Wake of any ends it.
+void WaitAny(std::span<CompletionQueue* const> queues, std::chrono::nanoseconds timeout);
+
+// The fabric that an address names, for one who listens there or connects to it: "shm:/path", "verbs://host:port".
+// kInvalidArgument for an address of no known fabric; kUnavailable if the fabric's module or device is not there.
+enum class Role : uint8_t { kConnect, kListen };
+Result<std::shared_ptr<Fabric>> OpenFabric(std::string_view address, Role role);
 
 }  // namespace erda::fabric

@@ -51,7 +51,7 @@ class RegionWord {
 enum class SegmentState : uint64_t {  // on NVM: do not renumber
   kOpen = 1,                          // may get more objects
   kSealed = 2,                        // full; some of its reservations may not be settled
-  kSettled = 3,  // full, and every reservation in it is settled or dead: recovery need not look at it
+  kSettled = 3,                       // full, and every reservation in it is settled or dead
 };
 
 struct SegmentHeader {

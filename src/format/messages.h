@@ -1,6 +1,7 @@
 // What client and server say to each other. Little-endian, in place, no padding.
 //
-// Connecting: the client's private data is a HelloRequest, the server's a HelloReply.
+// Connecting: the client's private data is a HelloRequest, the server's a HelloReply if it accepts, and a HelloRefusal
+// if not.
 // A request: the client writes a Request, the key, and for an inline put the value, into one of its slots on the
 // server, by WriteImm with the slot's number as immediate. The answer: the server writes a Reply into the same slot
 // number of the client's reply memory, by WriteImm with that number. One request at a time in a slot.
@@ -25,7 +26,7 @@
 namespace erda::format {
 
 inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
-inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr uint16_t kProtocolVersion = 2;
 inline constexpr uint32_t kSlotsMax = 256;
 
 // The regions that each end offers, by their number.
@@ -35,12 +36,25 @@ inline constexpr uint32_t kRequestRegion = 2;    // of the server: this client's
 inline constexpr uint32_t kPoolWriteRegion = 3;  // of the server, if granted: the pool, to write values
 inline constexpr uint32_t kReplyRegion = 0;      // of the client: its reply slots, for the server to write
 
-// How a client makes its one-sided writes persistent (design section 5).
+// How a client makes its one-sided writes persistent (docs/protocol.md, "Flush methods"). Each connection has its own
+// method.
 enum class FlushMethod : uint8_t {
   kNone = 0,            // the medium keeps what was placed as well as it ever will
   kReadAfterWrite = 1,  // a Read behind the Write on the same channel
   kServerFlush = 2,     // a commit request behind the Write; the shard flushes and answers
 };
+
+constexpr const char* FlushMethodName(FlushMethod method) {
+  switch (method) {
+    case FlushMethod::kNone:
+      return "none";
+    case FlushMethod::kReadAfterWrite:
+      return "read-after-write";
+    case FlushMethod::kServerFlush:
+      return "server-flush";
+  }
+  return "unknown";
+}
 
 struct HelloRequest {
   uint32_t magic;
@@ -56,25 +70,34 @@ ERDA_FORMAT_FIELD(HelloRequest, client_id, 16);
 struct HelloReply {
   uint32_t magic;
   uint16_t protocol_version;
-  uint8_t code;  // a Code; not kOk: refused, and only message counts beside it
-  uint8_t flush_method;
+  uint8_t flush_method;  // a FlushMethod: this connection's
+  uint8_t durability;    // a Durability
   std::array<uint8_t, 16> pool_uuid;
   uint64_t server_id;     // random for each start of a server
   uint32_t slots;         // granted
   uint32_t slot_bytes;    // of the request slots
-  uint8_t durability;     // an nvm::Durability
   uint8_t pool_writable;  // 1: kPoolWriteRegion is offered
-  std::array<uint8_t, 6> reserved;
+  std::array<uint8_t, 7> reserved;
   Geometry geometry;
-  std::array<char, 80> message;  // ends with a 0 byte
 };
-ERDA_FORMAT_SIZE(HelloReply, 192);
+ERDA_FORMAT_SIZE(HelloReply, 112);
 ERDA_FORMAT_FIELD(HelloReply, pool_uuid, 8);
 ERDA_FORMAT_FIELD(HelloReply, server_id, 24);
 ERDA_FORMAT_FIELD(HelloReply, slots, 32);
-ERDA_FORMAT_FIELD(HelloReply, durability, 40);
+ERDA_FORMAT_FIELD(HelloReply, pool_writable, 40);
 ERDA_FORMAT_FIELD(HelloReply, geometry, 48);
-ERDA_FORMAT_FIELD(HelloReply, message, 112);
+
+// As long as every fabric can carry back to a peer that it refuses (fabric::kRejectDataMax).
+struct HelloRefusal {
+  uint32_t magic;
+  uint16_t protocol_version;  // the server's
+  uint8_t code;               // a Code
+  uint8_t reserved;
+  std::array<char, 128> message;  // ends with a 0 byte
+};
+ERDA_FORMAT_SIZE(HelloRefusal, 136);
+ERDA_FORMAT_FIELD(HelloRefusal, code, 6);
+ERDA_FORMAT_FIELD(HelloRefusal, message, 8);
 
 enum class RequestOp : uint8_t {
   kPutInline = 1,  // key, value

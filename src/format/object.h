@@ -36,7 +36,8 @@ enum class ObjectKind : uint8_t {  // on NVM: do not renumber
 };
 
 struct ObjectHeader {
-  static constexpr uint8_t kPersistedFlag = 1;  // the put asked for Ack::kPersisted
+  static constexpr uint8_t kPersistedFlag = 1;      // the put asked for Ack::kPersisted
+  static constexpr uint8_t kFlushedByReadFlag = 2;  // and its writer flushes the value itself (read-after-write)
 
   uint32_t header_crc;
   uint16_t key_size;
@@ -48,6 +49,7 @@ struct ObjectHeader {
   uint64_t key_hash;
 
   [[nodiscard]] constexpr bool persisted() const { return (flags & kPersistedFlag) != 0; }
+  [[nodiscard]] constexpr bool flushed_by_read() const { return (flags & kFlushedByReadFlag) != 0; }
 };
 ERDA_FORMAT_SIZE(ObjectHeader, 32);
 ERDA_FORMAT_FIELD(ObjectHeader, header_crc, 0);

@@ -38,6 +38,7 @@ Status CheckCopy(const Superblock& sb, uint64_t pool_size) {
 
 Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes) {
   std::optional<FoundSuperblock> best;
+  bool damaged = false;
   Status worst;
   for (int copy = 0; copy < 2; ++copy) {
     const uint64_t offset = kSuperblockOffsets[copy];
@@ -48,12 +49,14 @@ Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes) {
     const auto sb = LoadAs<Superblock>(pool_bytes.subspan(offset));
     Status status = CheckCopy(sb, pool_bytes.size());
     if (status.ok()) {
-      if (!best || sb.generation > best->superblock.generation) best = FoundSuperblock{sb, copy};
-    } else if (worst.ok() || (sb.magic == kPoolMagic && copy == 1)) {
-      worst = std::move(status);
+      if (!best || sb.generation > best->superblock.generation) best = FoundSuperblock{sb, copy, false};
+      continue;
     }
+    damaged |= sb.magic == kPoolMagic;
+    if (worst.ok() || (sb.magic == kPoolMagic && copy == 1)) worst = std::move(status);
   }
   if (!best) return worst;
+  best->other_damaged = damaged;
   return *best;
 }
 

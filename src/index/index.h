@@ -72,6 +72,8 @@ class Index {
   }
   // Only a hint, so it is written when it changed and made persistent by whoever fences next.
   void StoreSizeHint(Slot slot, uint64_t object_bytes);
+  // All that stands in the index will be persistent after the next fence.
+  void FlushAll() { nvm_.Flush(WordOffset(0), size() * sizeof(format::IndexEntry)); }
   // The slot is free, persistently, on return.
   void Free(Slot slot) {
     StoreWord(slot, format::EntryWord());

@@ -1,12 +1,22 @@
 #include "log/shard_log.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <string>
 
 #include "base/bytes.h"
 
 namespace erda::log {
+
+namespace {
+
+bool IsZero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+}  // namespace
 
 using format::FirstObjectOffset;
 using format::kSlotsPerHead;
@@ -21,6 +31,7 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       geometry_(geometry),
       pool_seed_(pool_seed),
       shard_(shard),
+      segment_shift_(std::countr_zero(geometry.segment_size)),
       control_(control),
       heads_(geometry.heads_per_shard),
       segments_(geometry.regions_per_shard * geometry.segments_per_region()) {
@@ -32,7 +43,15 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
 Status ShardLog::Open(uint64_t version_limit) {
   if (auto status = LinkExisting(); !status.ok()) return status;
   for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
-    if (auto status = TakeUpSegments(head, version_limit); !status.ok()) return status;
+    if (auto status = TakeUpSegments(head, version_limit, false); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status ShardLog::OpenAfterCrash(uint64_t version_limit) {
+  if (auto status = LinkExisting(); !status.ok()) return status;
+  for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
+    if (auto status = TakeUpSegments(head, version_limit, true); !status.ok()) return status;
   }
   return {};
 }
@@ -59,7 +78,7 @@ Status ShardLog::LinkExisting() {
 // Each used segment counts as full, but for the open one with the newest versions: that one's end is where the log goes
 // on. (A power cut between sealing one segment and opening the next leaves none open, one between opening and sealing
 // cannot be: sealing comes first.)
-Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit) {
+Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, bool after_crash) {
   Head& head = HeadAt(head_number);
   uint64_t newest = 0;
   for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
@@ -70,22 +89,31 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit) {
       const SegmentId id{region, segment};
       const auto header = LoadAs<SegmentHeader>(nvm_.Bytes(SegmentOffset(id), sizeof(SegmentHeader)));
       if (header.identity != identity) {
-        if (segment > 0) break;  // segments of a region are opened in order, the first one with the region
+        // Segments of a region are opened in order, the first one with the region.
+        if (segment > 0 || after_crash) break;
         return {Code::kCorruption, "region " + std::to_string(region) + " is linked, and its first segment is damaged"};
       }
       if (header.first_version >= version_limit) {
         return {Code::kCorruption, "a segment of region " + std::to_string(region) + " has versions over the limit"};
       }
       bytes_used_ += geometry_.segment_size;
+      SegmentOf(id).opened = true;
       SegmentOf(id).sealed = true;
       // A region that was linked and not filled to the end is where the next segment comes from, open or not.
       if (header.first_version < newest) continue;
       newest = header.first_version;
       head.slot = slot;
       head.open = id;
-      head.tail = header.state == static_cast<uint64_t>(SegmentState::kOpen)
-                      ? WalkToTail(head_number, slot, id, header.first_version)
-                      : geometry_.segment_size;
+      head.tail = geometry_.segment_size;
+      head.last = 0;
+      head.end = head.tail;
+      if (header.state != static_cast<uint64_t>(SegmentState::kOpen)) continue;
+      // What is no object may be a damaged one with good ones behind it, which must not be written over: then the
+      // segment counts as full. After a crash Repair decides.
+      const Walk walk = WalkToTail(head_number, slot, id, header.first_version);
+      if (walk.untouched && !after_crash) head.tail = walk.end;
+      head.last = walk.last;
+      head.end = walk.end;
     }
   }
   if (head.open.region == kNoRegion) return {};
@@ -94,22 +122,22 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit) {
   return {};
 }
 
-uint64_t ShardLog::WalkToTail(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version) const {
-  uint64_t at = FirstObjectOffset(id.segment);
+ShardLog::Walk ShardLog::WalkToTail(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version) const {
+  Walk walk;
+  uint64_t& at = walk.end;
+  at = FirstObjectOffset(id.segment);
   while (at < geometry_.segment_size) {
     const auto address = LogAddress::At(slot, id.segment * geometry_.segment_size + at);
     const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
     const format::ObjectView view = format::InspectObject({pool_seed_, head, address}, bytes);
     if (view.state == format::ObjectState::kNothing || view.header.version < first_version) {
-      // The end, if nothing was ever written here. Anything else may be a damaged object with good ones behind it,
-      // which must not be written over: then the segment counts as full.
-      const auto begin = bytes.first(std::min(bytes.size(), sizeof(format::ObjectHeader)));
-      const bool untouched = std::all_of(begin.begin(), begin.end(), [](std::byte b) { return b == std::byte{0}; });
-      return untouched ? at : geometry_.segment_size;
+      walk.untouched = IsZero(bytes.first(std::min(bytes.size(), sizeof(format::ObjectHeader))));
+      return walk;
     }
+    walk.last = at;
     at += format::ObjectSpace(view.header.key_size, view.header.value_size);
   }
-  return at;
+  return walk;
 }
 
 void ShardLog::Close() {
@@ -121,6 +149,80 @@ void ShardLog::Close() {
       if (state != static_cast<uint64_t>(SegmentState::kSettled)) StoreState(id, SegmentState::kSettled);
     }
   }
+  for (const Head& head : heads_) ClearTail(head);
+}
+
+// Where the next object goes there are zeroes, so that whoever opens the pool takes that for the end. Something else
+// can only be what a crash cut off, and recovery let lie.
+void ShardLog::ClearTail(const Head& head) {
+  if (head.open.region == kNoRegion) return;
+  static constexpr std::array<std::byte, sizeof(format::ObjectHeader)> kZeroes{};
+  const uint64_t size = std::min<uint64_t>(kZeroes.size(), geometry_.segment_size - head.tail);
+  const uint64_t at = SegmentOffset(head.open) + head.tail;
+  if (IsZero(nvm_.Bytes(at, size))) return;
+  nvm_.Write(at, std::span(kZeroes).first(size));
+  nvm_.Persist(at, size);
+}
+
+// --- After a crash
+
+void ShardLog::MarkNamed(uint32_t head_number, LogAddress address) {
+  const Head* head = FindHead(head_number);
+  if (head == nullptr || address.none() || head->regions[address.slot()] == kNoRegion) return;
+  const uint64_t offset = address.offset_in_region();
+  if (offset >= geometry_.region_size) return;
+  Segment& segment = SegmentOf({head->regions[address.slot()], offset >> segment_shift_});
+  segment.named = std::max(segment.named, static_cast<uint32_t>(offset & (geometry_.segment_size - 1)));
+}
+
+Status ShardLog::CheckNamed() const {
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    if (segments_[i].opened || segments_[i].named == 0) continue;
+    const uint64_t region = FirstRegion() + i / geometry_.segments_per_region();
+    return {Code::kCorruption, "region " + std::to_string(region) + " is linked, and its segment " +
+                                   std::to_string(i % geometry_.segments_per_region()) + " is damaged"};
+  }
+  return {};
+}
+
+void ShardLog::FlushFound() {
+  nvm_.Flush(RegionWordOffset(FirstRegion()), geometry_.regions_per_shard * sizeof(uint64_t));
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const SegmentId id{static_cast<uint32_t>(FirstRegion() + i / geometry_.segments_per_region()),
+                       i % geometry_.segments_per_region()};
+    if (segments_[i].opened) nvm_.Flush(SegmentOffset(id), sizeof(SegmentHeader));
+  }
+  // Each header was made persistent before the next place was given out. If the last one got lost now, the objects that
+  // come behind it could not be found by the next walk.
+  constexpr uint64_t kHeaderAndKeyMax = format::ChecksumOffset(format::kKeyBytesMax);
+  for (const Head& head : heads_) {
+    if (head.last == 0) continue;
+    nvm_.Flush(SegmentOffset(head.open) + head.last, std::min(kHeaderAndKeyMax, head.end - head.last));
+  }
+}
+
+uint32_t ShardLog::Repair() {
+  uint32_t unlinked = 0;
+  for (uint32_t head_number = FirstHead(); head_number < FirstHead() + geometry_.heads_per_shard; ++head_number) {
+    Head& head = HeadAt(head_number);
+    for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
+      const uint32_t region = head.regions[slot];
+      if (region == kNoRegion || SegmentOf({region, 0}).opened) continue;
+      nvm_.Store64(RegionWordOffset(region), RegionWord::Free(RegionWordOf(region).generation()).raw());
+      nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
+      head.regions[slot] = kNoRegion;
+      PublishRegion(head_number, slot, kNoRegion);
+      ++free_regions_;
+      ++unlinked;
+    }
+    // If nothing behind the objects is named, what is there was being written when the server died. (What an entry's
+    // versions lead on to along `previous` is older, and so stands before it.) Else it is damage, and the segment full.
+    if (head.open.region == kNoRegion || SegmentOf(head.open).named >= head.end) continue;
+    head.tail = head.end;
+    SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;
+    bytes_used_ -= geometry_.segment_size - head.tail;
+  }
+  return unlinked;
 }
 
 // --- Appending
@@ -188,6 +290,7 @@ void ShardLog::OpenSegment(SegmentId id, uint64_t version) {
   nvm_.Store64(at + offsetof(SegmentHeader, identity), SegmentHeader::Identity(RegionWordOf(id.region).generation()));
   nvm_.Persist(at + offsetof(SegmentHeader, identity), sizeof(uint64_t));
   SegmentOf(id) = Segment{};
+  SegmentOf(id).opened = true;
 }
 
 void ShardLog::Seal(SegmentId id) {
@@ -250,7 +353,7 @@ ShardLog::Space ShardLog::TombstoneSlot(uint32_t head_number) const {
 void ShardLog::PublishRegion(uint32_t head, uint32_t slot, uint32_t region) {
   const uint64_t entry = format::kControlHeadsOffset + (head - FirstHead()) * format::kControlHeadBytes;
   auto* regions = reinterpret_cast<uint32_t*>(control_.data() + entry);
-  std::atomic_ref<uint32_t>(regions[slot]).store(region + 1, std::memory_order_release);
+  std::atomic_ref<uint32_t>(regions[slot]).store(region == kNoRegion ? 0 : region + 1, std::memory_order_release);
   auto* generation = reinterpret_cast<uint64_t*>(control_.data() + offsetof(format::ControlBlock, head_generation));
   std::atomic_ref<uint64_t>(*generation).fetch_add(1, std::memory_order_release);
 }

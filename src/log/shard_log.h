@@ -1,8 +1,7 @@
 // The log of one shard: its heads, their regions, the segments in them, and where the next object goes.
 //
 // Space is only ever appended to. A segment is sealed when the next object does not fit, and marked settled once
-// nothing in it is in flight any more, so that recovery need not look at it. One region of each shard is never handed
-// out: it is the cleaner's.
+// nothing in it is in flight any more. One region of each shard is never handed out: it is the cleaner's.
 //
 // Not thread-safe: the shard's thread alone calls it. Clients hold copies of the region numbers (control block).
 #pragma once
@@ -37,6 +36,20 @@ class ShardLog {
   Status Open(uint64_t version_limit = UINT64_MAX);
   // Nothing is in flight any more: every segment that is full is settled. Persistent on return.
   void Close();
+
+  // Taking up a pool whose server died (server/recovery.h). First what is there, as Open finds it; nothing is changed.
+  // A region that was linked and never opened is not an error yet, nor is an object that was cut off while it was
+  // written: which of the two it is, and not damage, is seen by where the index leads.
+  Status OpenAfterCrash(uint64_t version_limit);
+  // An entry leads to this address.
+  void MarkNamed(uint32_t head, format::LogAddress address);
+  // After all of them: kCorruption if one leads into a segment that does not count as opened.
+  [[nodiscard]] Status CheckNamed() const;
+  // All that was found, and that the log now builds upon, will be persistent after the next fence.
+  void FlushFound();
+  // Frees regions that were linked and never opened, and goes on where an object was cut off; the number of regions.
+  // Persistent on return.
+  uint32_t Repair();
 
   // Appends `bytes` (a multiple of the granule, at most what a segment holds) to a head. The caller writes an object
   // header with this version there and makes it persistent before it reserves again: a log is walked from header to
@@ -75,10 +88,21 @@ class ShardLog {
     uint32_t slot = 0;              // of the open segment
     SegmentId open;                 // region kNoRegion: none yet
     uint64_t tail = 0;              // offset in the open segment
+    // Recovery: the objects in the open segment. Where they end is the tail, unless an entry leads farther.
+    uint64_t last = 0;  // the last of them; 0: there is none
+    uint64_t end = 0;
   };
   struct Segment {
     uint32_t in_flight = 0;
+    uint32_t named = 0;  // recovery: the farthest offset that an entry leads to
+    bool opened = false;
     bool sealed = false;
+  };
+  // The end of the objects in a segment, and whether nothing was ever written behind it.
+  struct Walk {
+    uint64_t last = 0;  // of them; 0: none
+    uint64_t end = 0;
+    bool untouched = true;
   };
 
   [[nodiscard]] uint32_t FirstHead() const { return shard_ * geometry_.heads_per_shard; }
@@ -98,8 +122,9 @@ class ShardLog {
   }
 
   Status LinkExisting();
-  Status TakeUpSegments(uint32_t head, uint64_t version_limit);
-  [[nodiscard]] uint64_t WalkToTail(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version) const;
+  Status TakeUpSegments(uint32_t head, uint64_t version_limit, bool after_crash);
+  [[nodiscard]] Walk WalkToTail(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version) const;
+  void ClearTail(const Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);
   [[nodiscard]] bool LinkFreeRegion(uint32_t head);
   void OpenSegment(SegmentId id, uint64_t version);
@@ -111,6 +136,7 @@ class ShardLog {
   const format::Geometry& geometry_;
   const uint32_t pool_seed_;
   const uint32_t shard_;
+  const int segment_shift_;  // segments have a power of two of bytes
   const std::span<std::byte> control_;
   std::vector<Head> heads_;
   std::vector<Segment> segments_;  // of this shard's regions, region by region

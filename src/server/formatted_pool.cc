@@ -13,7 +13,13 @@ Result<std::unique_ptr<FormattedPool>> FormattedPool::Open(const nvm::PoolOption
                                                            const format::GeometryWish& wish) {
   auto pool = nvm::Pool::Open(options);
   if (!pool.ok()) return pool.status();
-  std::unique_ptr<FormattedPool> formatted(new FormattedPool(*std::move(pool)));
+  return Take(*std::move(pool), options, wish);
+}
+
+Result<std::unique_ptr<FormattedPool>> FormattedPool::Take(std::unique_ptr<nvm::Pool> pool,
+                                                           const nvm::PoolOptions& options,
+                                                           const format::GeometryWish& wish) {
+  std::unique_ptr<FormattedPool> formatted(new FormattedPool(std::move(pool)));
   // A device is always there already: a size that is given and zeroes where superblocks would be say that it is to
   // become a pool.
   const bool blank_device = formatted->pool().is_device() && options.size != 0 && formatted->IsBlank();
@@ -63,10 +69,8 @@ Status FormattedPool::Check(const format::GeometryWish& wish) {
     return {Code::kInvalidArgument, "it was made with " + std::to_string(sb.geometry.shards) + " shards, not the " +
                                         std::to_string(wish.shards) + " asked for"};
   }
-  if (sb.clean != 1) {
-    return {Code::kUnavailable,
-            "it was not closed cleanly (its server died or lost power), and recovery is not available in this version"};
-  }
+  // Of two copies of which one does not verify, that one may have been the newer, and said that the pool is in use.
+  needs_recovery_ = sb.clean != 1 || found->other_damaged;
   superblock_ = sb;
   copy_ = found->copy;
   return {};

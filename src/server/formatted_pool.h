@@ -12,14 +12,19 @@ namespace erda::server {
 
 class FormattedPool {
  public:
-  // Makes a pool of bytes that are all new, or checks what is there and opens it if it was closed cleanly. Changes
-  // nothing of an existing pool: MarkOpen does.
+  // Makes a pool of bytes that are all new, or checks what is there. Changes nothing of an existing pool: MarkOpen
+  // does.
   static Result<std::unique_ptr<FormattedPool>> Open(const nvm::PoolOptions& options, const format::GeometryWish& wish);
+  // The same for a pool that was opened elsewhere.
+  static Result<std::unique_ptr<FormattedPool>> Take(std::unique_ptr<nvm::Pool> pool, const nvm::PoolOptions& options,
+                                                     const format::GeometryWish& wish);
 
   [[nodiscard]] nvm::Pool& pool() { return *pool_; }
   [[nodiscard]] const format::Superblock& superblock() const { return superblock_; }
   [[nodiscard]] const format::Geometry& geometry() const { return superblock_.geometry; }
   [[nodiscard]] uint32_t seed() const { return format::PoolSeed(superblock_.uuid); }
+  // It was not closed cleanly: its server died or lost power. Each shard must be recovered before it is used.
+  [[nodiscard]] bool needs_recovery() const { return needs_recovery_; }
 
   // The next superblock says that the pool is in use / was closed cleanly. Persistent on return.
   void MarkOpen() { WriteSuperblock(false); }
@@ -37,6 +42,7 @@ class FormattedPool {
   nvm::Writer nvm_;
   format::Superblock superblock_{};
   int copy_ = 1;  // the copy that counts
+  bool needs_recovery_ = false;
 };
 
 }  // namespace erda::server

@@ -2,10 +2,13 @@
 // clients.
 #include "erda/server.h"
 
+#include <algorithm>
 #include <new>
 #include <random>
 
+#include "base/clock.h"
 #include "fabric/fabric.h"
+#include "server/flush.h"
 #include "server/shard.h"
 #include "server/threads.h"
 
@@ -37,6 +40,12 @@ Status CheckOptions(const ServerOptions& options) {
   if (outside(options.reservations_per_client, 1, 1 << 20)) {
     return {Code::kInvalidArgument, "reservations_per_client must be 1 to 1048576"};
   }
+  if (options.polling > Polling::kSleep) {
+    return {Code::kInvalidArgument, "polling has a value that is none of its kind"};
+  }
+  if (options.flush > FlushChoice::kReadAfterWrite) {
+    return {Code::kInvalidArgument, "flush has a value that is none of its kind"};
+  }
   if (options.spin.count() < 0 || options.nvm_write_latency.count() < 0) {
     return {Code::kInvalidArgument, "a duration cannot be negative"};
   }
@@ -54,20 +63,14 @@ class Server::Impl {
 
   Status Open() {
     if (auto status = CheckOptions(options_); !status.ok()) return status;
-    for (const std::string& address : options_.listen) {
-      auto fabric = fabric::OpenFabric(address);
-      if (!fabric.ok()) return fabric.status();
-      if (fabric_ && fabric_->scheme() != (*fabric)->scheme()) {
-        return {Code::kInvalidArgument, "one server cannot listen on two fabrics in this version: " + address};
-      }
-      if (!fabric_) fabric_ = *fabric;
-    }
     // First of all, so that an address that cannot be leaves no pool behind. Who asks waits until Start.
     for (const std::string& address : options_.listen) {
-      auto listener = fabric_->Listen(address);
+      auto port = PortOf(address);
+      if (!port.ok()) return port.status();
+      auto listener = fabrics_[*port]->Listen(address);
       if (!listener.ok()) return listener.status();
       addresses_.push_back((*listener)->address());
-      doormen_.push_back(std::make_unique<Doorman>(*std::move(listener), shards_));
+      doormen_.push_back(std::make_unique<Doorman>(*std::move(listener), *port, shards_));
     }
     const nvm::PoolOptions pool_options{options_.pool, options_.pool_size, options_.nvm_write_latency};
     const format::GeometryWish wish{options_.pool_size, options_.shards, options_.region_size, options_.segment_size,
@@ -75,7 +78,11 @@ class Server::Impl {
     auto pool = FormattedPool::Open(pool_options, wish);
     if (!pool.ok()) return pool.status();
     pool_ = *std::move(pool);
-    return MakeShards();
+    if (auto status = RegisterPool(); !status.ok()) return status;
+    const Nanoseconds begin = SteadyClock::Instance().Now();
+    if (auto status = MakeShards(); !status.ok()) return status;
+    if (pool_->needs_recovery()) SumRecovery(SteadyClock::Instance().Now() - begin);
+    return {};
   }
 
   Status Start() {
@@ -110,6 +117,7 @@ class Server::Impl {
   [[nodiscard]] ServerStats Stats() const {
     ServerStats stats;
     stats.shards = static_cast<uint32_t>(shards_.size());
+    for (const ServerFabric& fabric : fabric_infos_) stats.registered_in += fabric.registered_in;
     for (const auto& thread : shards_) {
       const auto& counters = thread->shard().counters();
       stats.puts_inline += counters.Get(Counter::kPutsInline);
@@ -127,35 +135,67 @@ class Server::Impl {
       stats.log_bytes_used += counters.Get(Counter::kLogBytesUsed);
       stats.log_bytes_total += counters.Get(Counter::kLogBytesTotal);
       stats.in_flight += counters.Get(Counter::kInFlight);
+      stats.sleeps += counters.Get(Counter::kSleeps);
     }
     stats.puts = stats.puts_inline + stats.puts_reserved;
     return stats;
   }
+
+  [[nodiscard]] const std::vector<ServerFabric>& Fabrics() const { return fabric_infos_; }
+  [[nodiscard]] const std::optional<RecoveryReport>& Recovery() const { return recovery_; }
 
   [[nodiscard]] std::string Durability() const { return format::DurabilityName(pool_->pool().durability()); }
 
  private:
   enum class State { kOpen, kServing, kStopped };
 
+  // The fabric of an address: one for all addresses of a device, so that the pool is registered there once. (All of shm
+  // is one.)
+  Result<size_t> PortOf(const std::string& address) {
+    auto opened = fabric::OpenFabric(address, fabric::Role::kListen);
+    if (!opened.ok()) return opened.status();
+    const auto same = std::find_if(fabrics_.begin(), fabrics_.end(), [&](const auto& fabric) {
+      return fabric->scheme() == (*opened)->scheme() &&
+             fabric->capabilities().device == (*opened)->capabilities().device;
+    });
+    const auto port = static_cast<size_t>(same - fabrics_.begin());
+    if (same == fabrics_.end()) fabrics_.push_back(*std::move(opened));
+    return port;
+  }
+
+  Status RegisterPool() {
+    for (const auto& fabric : fabrics_) {
+      const Nanoseconds begin = SteadyClock::Instance().Now();
+      auto regions = server::PoolRegions::Register(*fabric, pool_->pool());
+      if (!regions.ok()) return regions.status();
+      pool_regions_.push_back(*std::move(regions));
+      flush_methods_.push_back(server::ChooseFlush(options_.flush, pool_->pool().durability(), fabric->capabilities()));
+      fabric_infos_.push_back({std::string(fabric->scheme()), fabric->capabilities().device,
+                               format::FlushMethodName(flush_methods_.back()), SteadyClock::Instance().Now() - begin});
+    }
+    return {};
+  }
+
   Status MakeShards() {
-    auto regions = server::PoolRegions::Register(*fabric_, pool_->pool());
-    if (!regions.ok()) return regions.status();
-    pool_regions_ = *std::move(regions);
     server::ShardOptions options;
     options.max_clients = options_.max_clients;
     options.slots_per_client = options_.slots_per_client;
     options.slot_bytes = options_.slot_bytes;
     options.reservations_per_client = options_.reservations_per_client;
     options.server_id = RandomId();
-    // A medium that loses what is not flushed needs the shard to flush it; on the others a placed value is as safe as
-    // it can be (docs/guarantees.md).
-    options.flush_method = pool_->pool().durability() == nvm::Durability::kPowerSafe ? format::FlushMethod::kServerFlush
-                                                                                     : format::FlushMethod::kNone;
     for (uint32_t number = 0; number < pool_->geometry().shards; ++number) {
-      auto queue = fabric_->CreateQueue();
-      if (!queue.ok()) return queue.status();
-      auto thread = std::make_unique<ShardThread>(*std::move(queue), options_.spin);
-      auto shard = Shard::Create(*pool_, number, *fabric_, pool_regions_, thread->queue(), options);
+      std::vector<std::unique_ptr<fabric::CompletionQueue>> queues;
+      for (const auto& fabric : fabrics_) {
+        auto queue = fabric->CreateQueue();
+        if (!queue.ok()) return queue.status();
+        queues.push_back(*std::move(queue));
+      }
+      auto thread = std::make_unique<ShardThread>(std::move(queues), options_.polling, options_.spin);
+      std::vector<server::Port> ports;
+      for (size_t i = 0; i < fabrics_.size(); ++i) {
+        ports.push_back({*fabrics_[i], pool_regions_[i], thread->queue(i), flush_methods_[i]});
+      }
+      auto shard = Shard::Create(*pool_, number, ports, options);
       if (!shard.ok()) return shard.status();
       thread->set_shard(*std::move(shard));
       shards_.push_back(std::move(thread));
@@ -163,14 +203,37 @@ class Server::Impl {
     return {};
   }
 
+  void SumRecovery(Nanoseconds time) {
+    RecoveryReport sum;
+    for (const auto& thread : shards_) {
+      const RecoveryReport& report = thread->shard().recovery();
+      sum.index_slots += report.index_slots;
+      sum.keys += report.keys;
+      sum.unsettled += report.unsettled;
+      sum.settled += report.settled;
+      sum.taken_back += report.taken_back;
+      sum.dropped += report.dropped;
+      sum.deletes_finished += report.deletes_finished;
+      sum.damaged += report.damaged;
+      sum.moves_undone += report.moves_undone;
+      sum.regions_unlinked += report.regions_unlinked;
+    }
+    sum.time = time;
+    recovery_ = sum;
+  }
+
   ServerOptions options_;
   State state_ = State::kOpen;
-  std::shared_ptr<fabric::Fabric> fabric_;
+  std::vector<std::shared_ptr<fabric::Fabric>> fabrics_;  // a shard's port for each
   std::unique_ptr<FormattedPool> pool_;
-  server::PoolRegions pool_regions_;
+  // By port as well:
+  std::vector<server::PoolRegions> pool_regions_;
+  std::vector<format::FlushMethod> flush_methods_;
+  std::vector<ServerFabric> fabric_infos_;
   std::vector<std::unique_ptr<ShardThread>> shards_;
   std::vector<std::unique_ptr<Doorman>> doormen_;
-  std::vector<std::string> addresses_;  // does not change after Open
+  std::vector<std::string> addresses_;      // does not change after Open
+  std::optional<RecoveryReport> recovery_;  // does not change after Open
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -188,6 +251,8 @@ Status Server::Start() { return impl_->Start(); }
 Status Server::Stop() { return impl_->Stop(); }
 std::vector<std::string> Server::addresses() const { return impl_->Addresses(); }
 ServerStats Server::stats() const { return impl_->Stats(); }
+std::vector<ServerFabric> Server::fabrics() const { return impl_->Fabrics(); }
+std::optional<RecoveryReport> Server::recovery() const { return impl_->Recovery(); }
 std::string Server::durability() const { return impl_->Durability(); }
 
 }  // namespace erda

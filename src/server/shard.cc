@@ -33,25 +33,22 @@ Result<PoolRegions> PoolRegions::Register(fabric::Fabric& fabric, const nvm::Poo
   return PoolRegions{*std::move(readable), *std::move(writable)};
 }
 
-Result<std::unique_ptr<Shard>> Shard::Create(FormattedPool& pool, uint32_t number, fabric::Fabric& fabric,
-                                             const PoolRegions& pool_regions, fabric::CompletionQueue& queue,
+Result<std::unique_ptr<Shard>> Shard::Create(FormattedPool& pool, uint32_t number, std::span<const Port> ports,
                                              const ShardOptions& options) {
   auto control = SharedMemory::Create("erda-control", format::ControlBytes(pool.geometry().heads_per_shard),
                                       SharedMemory::Writers::kOwner);
   if (!control.ok()) return control.status();
-  std::unique_ptr<Shard> shard(new Shard(pool, number, fabric, pool_regions, queue, options, *std::move(control)));
+  std::unique_ptr<Shard> shard(new Shard(pool, number, ports, options, *std::move(control)));
   if (auto status = shard->Prepare(); !status.ok()) return status;
   return shard;
 }
 
-Shard::Shard(FormattedPool& pool, uint32_t number, fabric::Fabric& fabric, const PoolRegions& pool_regions,
-             fabric::CompletionQueue& queue, const ShardOptions& options, SharedMemory control)
+Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, const ShardOptions& options,
+             SharedMemory control)
     : pool_(pool),
       geometry_(pool.geometry()),
       number_(number),
-      fabric_(fabric),
-      pool_regions_(pool_regions),
-      queue_(queue),
+      ports_(ports.begin(), ports.end()),
       options_(options),
       nvm_(pool.pool()),
       control_(std::move(control)),
@@ -60,13 +57,16 @@ Shard::Shard(FormattedPool& pool, uint32_t number, fabric::Fabric& fabric, const
 Shard::~Shard() = default;
 
 Status Shard::Prepare() {
-  const VersionsOptions options{options_.flush_method, options_.reservations_per_client};
+  const VersionsOptions options{options_.reservations_per_client};
   versions_ = std::make_unique<Versions>(nvm_, geometry_, pool_.seed(), number_, control_.bytes(), options);
-  if (auto status = versions_->Open(); !status.ok()) return status;
+  const Status opened = pool_.needs_recovery() ? versions_->Recover(&recovery_) : versions_->Open();
+  if (!opened.ok()) return opened;
 
-  auto region = fabric_.Register(control_.view(), Access::kRemoteRead);
-  if (!region.ok()) return region.status();
-  control_region_ = *std::move(region);
+  for (const Port& port : ports_) {
+    auto region = port.fabric.Register(control_.view(), Access::kRemoteRead);
+    if (!region.ok()) return region.status();
+    control_regions_.push_back(*std::move(region));
+  }
   return {};
 }
 
@@ -80,24 +80,25 @@ void Shard::Close() {
 
 // --- Sessions
 
-format::HelloReply Shard::Refusal(Code code, std::string_view message) {
-  format::HelloReply reply{};
-  reply.magic = format::kHelloMagic;
-  reply.protocol_version = format::kProtocolVersion;
-  reply.code = static_cast<uint8_t>(code);
-  const size_t n = std::min(message.size(), reply.message.size() - 1);
-  std::copy_n(message.begin(), n, reply.message.begin());
-  return reply;
+format::HelloRefusal Shard::Refusal(Code code, std::string_view message) {
+  static_assert(sizeof(format::HelloRefusal) <= fabric::kRejectDataMax);
+  format::HelloRefusal refusal{};
+  refusal.magic = format::kHelloMagic;
+  refusal.protocol_version = format::kProtocolVersion;
+  refusal.code = static_cast<uint8_t>(code);
+  const size_t n = std::min(message.size(), refusal.message.size() - 1);
+  std::copy_n(message.begin(), n, refusal.message.begin());
+  return refusal;
 }
 
-void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello) {
-  const Status status = Accept(*incoming, hello);
+void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port) {
+  const Status status = Accept(*incoming, hello, port);
   if (status.ok()) return;
   counters_.Add(Counter::kRefused);
   incoming->Reject(BytesOf(Refusal(status.code(), status.message())));
 }
 
-Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRequest& hello) {
+Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRequest& hello, size_t port) {
   const auto free = std::find(sessions_.begin(), sessions_.end(), nullptr);
   const auto id = static_cast<SessionId>(free - sessions_.begin());
   if (id >= options_.max_clients) {
@@ -108,30 +109,32 @@ Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRe
 
   auto session = std::make_unique<Session>();
   session->id = id;
+  session->port = port;
   session->slots = std::clamp(hello.slots, 1U, std::min(options_.slots_per_client, format::kSlotsMax));
   session->writable = true;
   auto memory = SharedMemory::Create("erda-requests", uint64_t{session->slots} * options_.slot_bytes);
   if (!memory.ok()) return memory.status();
   session->request_memory = *std::move(memory);
   session->reply_memory.resize(session->slots * sizeof(Reply));
-  auto request_region = fabric_.Register(session->request_memory.view(), Access::kRemoteReadWrite);
+  fabric::Fabric& fabric = ports_[port].fabric;
+  auto request_region = fabric.Register(session->request_memory.view(), Access::kRemoteReadWrite);
   if (!request_region.ok()) return request_region.status();
   session->request_region = *std::move(request_region);
-  auto reply_region = fabric_.Register(MemoryView{session->reply_memory, -1, -1}, Access::kLocal);
+  auto reply_region = fabric.Register(MemoryView{session->reply_memory, -1, -1}, Access::kLocal);
   if (!reply_region.ok()) return reply_region.status();
   session->reply_region = *std::move(reply_region);
   return session;
 }
 
-Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hello) {
-  auto made = MakeSession(hello);
+Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port) {
+  auto made = MakeSession(hello, port);
   if (!made.ok()) return made.status();
   Session& session = **made;
 
   format::HelloReply reply{};
   reply.magic = format::kHelloMagic;
   reply.protocol_version = format::kProtocolVersion;
-  reply.flush_method = static_cast<uint8_t>(options_.flush_method);
+  reply.flush_method = static_cast<uint8_t>(ports_[port].flush_method);
   reply.pool_uuid = pool_.superblock().uuid;
   reply.server_id = options_.server_id;
   reply.slots = session.slots;
@@ -140,22 +143,26 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
   reply.pool_writable = session.writable ? 1 : 0;
   reply.geometry = geometry_;
 
-  std::vector<fabric::Region*> offer = {pool_regions_.readable.get(), control_region_.get(),
+  const PoolRegions& pool_regions = ports_[port].pool_regions;
+  std::vector<fabric::Region*> offer = {pool_regions.readable.get(), control_regions_[port].get(),
                                         session.request_region.get()};
-  if (session.writable) offer.push_back(pool_regions_.writable.get());
-  const fabric::ChannelOptions options{&queue_, offer, BytesOf(reply), session.slots};
+  if (session.writable) offer.push_back(pool_regions.writable.get());
+  const fabric::ChannelOptions options{&ports_[port].queue, offer, BytesOf(reply)};
   auto channel = incoming.Accept(options);
   if (!channel.ok()) return channel.status();
   session.channel = *std::move(channel);
   session.channel->user = &session;
   session.request_memory.DropDescriptors();  // handed over: each session keeps one descriptor, its channel's
-  const auto offered = session.channel->peer_regions();
-  if (offered.empty() || offered[format::kReplyRegion].size < session.slots * sizeof(Reply)) {
-    return {Code::kInvalidArgument, "the client offered no memory for replies"};
-  }
   sessions_[session.id] = *std::move(made);
-  counters_.Add(Counter::kClients);
   return {};
+}
+
+void Shard::OnConnected(Session& session) {
+  session.connected = true;
+  counters_.Add(Counter::kClients);
+  const auto offered = session.channel->peer_regions();
+  const bool holds_replies = !offered.empty() && offered[format::kReplyRegion].size >= session.slots * sizeof(Reply);
+  if (!holds_replies) Doom(session, true);
 }
 
 // The channel is not destroyed at once: completions of it may stand further down in the batch at hand.
@@ -176,20 +183,26 @@ void Shard::EndDoomed() {
 void Shard::EndSession(SessionId id) {
   sessions_[id]->channel.reset();  // the fence: nothing of it arrives from here on
   versions_->EndSession(id);
+  if (sessions_[id]->connected) counters_.Set(Counter::kClients, counters_.Get(Counter::kClients) - 1);
   sessions_[id].reset();
-  counters_.Set(Counter::kClients, counters_.Get(Counter::kClients) - 1);
 }
 
 // --- Requests
 
 size_t Shard::Poll() {
-  const size_t n = queue_.Poll(completions_);
-  for (size_t i = 0; i < n; ++i) Handle(completions_[i]);
-  if (n == 0) return 0;
+  size_t served = 0;
+  // From another port on each time, and as much of each at most, so that a busy one does not keep the others waiting.
+  if (++first_port_ >= ports_.size()) first_port_ = 0;
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    const size_t n = ports_[(first_port_ + i) % ports_.size()].queue.Poll(completions_);
+    for (size_t k = 0; k < n; ++k) Handle(completions_[k]);
+    served += n;
+  }
+  if (served == 0) return 0;
   versions_->PublishGauges();  // before the answers: who has one finds itself counted
   PostReplies();
   EndDoomed();
-  return n;
+  return served;
 }
 
 size_t Shard::Tidy() {
@@ -203,6 +216,8 @@ void Shard::Handle(const Completion& completion) {
   auto& session = *static_cast<Session*>(completion.channel->user);
   if (session.doomed) return;
   switch (completion.kind) {
+    case OpKind::kConnected:
+      return OnConnected(session);
     case OpKind::kReceiveImm:
       if (completion.imm >= session.slots || !Serve(session, completion.imm)) Doom(session, true);
       return;
@@ -254,7 +269,8 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
     }
     case RequestOp::kReserve:
       if (!session.writable || request.value_size > format::ValueBytesMax(geometry_, request.key_size)) return false;
-      *outcome = versions_->Reserve(key, key_hash, request.value_size, ack, session.id);
+      *outcome =
+          versions_->Reserve(key, key_hash, request.value_size, ack, session.id, ports_[session.port].flush_method);
       return true;
     case RequestOp::kDelete:
       *outcome = versions_->Delete(key, key_hash);

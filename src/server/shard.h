@@ -1,5 +1,5 @@
-// One shard: a state machine that serves its clients' requests from its completion queue. It owns no thread and reads
-// no clock: ServerThreads drive it in production, a seeded loop in tests.
+// One shard: a state machine that serves its clients' requests from its completion queues, one for each fabric. It owns
+// no thread and reads no clock: ServerThreads drive it in production, a seeded loop in tests.
 //
 // Every length, number and address in a request is checked here, from a private copy, before anything is done. A client
 // that breaks the protocol loses its channel, and nobody else notices.
@@ -23,7 +23,6 @@ struct ShardOptions {
   uint32_t slots_per_client = format::kSlotsMax;
   uint32_t slot_bytes = 16384;
   uint32_t reservations_per_client = 1024;
-  format::FlushMethod flush_method = format::FlushMethod::kNone;
   uint64_t server_id = 0;
 };
 
@@ -34,20 +33,27 @@ struct PoolRegions {
   static Result<PoolRegions> Register(fabric::Fabric& fabric, const nvm::Pool& pool);
 };
 
+// A fabric that a shard is reached on, the pool's regions there, and the shard's own queue.
+struct Port {
+  fabric::Fabric& fabric;
+  const PoolRegions& pool_regions;
+  fabric::CompletionQueue& queue;
+  format::FlushMethod flush_method = format::FlushMethod::kNone;  // of its sessions
+};
+
 class Shard {
  public:
-  // One queue on one fabric. All that is passed in outlives the shard.
-  static Result<std::unique_ptr<Shard>> Create(FormattedPool& pool, uint32_t number, fabric::Fabric& fabric,
-                                               const PoolRegions& pool_regions, fabric::CompletionQueue& queue,
+  // All that the ports refer to outlives the shard. Sessions know their port by its place among them.
+  static Result<std::unique_ptr<Shard>> Create(FormattedPool& pool, uint32_t number, std::span<const Port> ports,
                                                const ShardOptions& options);
   ~Shard();
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  // A peer that asked for this shard: becomes a session, or is refused with a message.
-  void Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello);
+  // A peer that asked for this shard on that port: becomes a session, or is refused with a message.
+  void Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port);
 
-  // Serves what has arrived; how much that was.
+  // Serves what has arrived on all ports; how much that was.
   size_t Poll();
   // For idle moments: settles what arrived without a commit; how much that was.
   size_t Tidy();
@@ -59,13 +65,17 @@ class Shard {
   [[nodiscard]] const Counters& counters() const { return counters_; }
   void CountSleep() { counters_.Add(format::Counter::kSleeps); }
   [[nodiscard]] const Versions& versions() const { return *versions_; }
+  // What Create did to a pool that needed it.
+  [[nodiscard]] const RecoveryReport& recovery() const { return recovery_; }
 
-  // Writes a HelloReply that refuses, into private data for Reject.
-  static format::HelloReply Refusal(Code code, std::string_view message);
+  // Private data for Reject.
+  static format::HelloRefusal Refusal(Code code, std::string_view message);
 
  private:
   struct Session {
     SessionId id = 0;
+    size_t port = 0;
+    bool connected = false;  // before that it is not counted, and nothing is heard of it or said to it
     uint32_t slots = 0;
     bool writable = false;
     SharedMemory request_memory;
@@ -77,12 +87,13 @@ class Shard {
     bool doomed = false;                       // to be ended after this Poll; what it still says is not heard
   };
 
-  Shard(FormattedPool& pool, uint32_t number, fabric::Fabric& fabric, const PoolRegions& pool_regions,
-        fabric::CompletionQueue& queue, const ShardOptions& options, SharedMemory control);
+  Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, const ShardOptions& options,
+        SharedMemory control);
   Status Prepare();
 
-  [[nodiscard]] Result<std::unique_ptr<Session>> MakeSession(const format::HelloRequest& hello);
-  Status Accept(fabric::Incoming& incoming, const format::HelloRequest& hello);
+  [[nodiscard]] Result<std::unique_ptr<Session>> MakeSession(const format::HelloRequest& hello, size_t port);
+  Status Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port);
+  void OnConnected(Session& session);
   void Doom(Session& session, bool violated);
   void EndDoomed();
   void EndSession(SessionId id);
@@ -97,19 +108,19 @@ class Shard {
   FormattedPool& pool_;
   const format::Geometry& geometry_;
   const uint32_t number_;
-  fabric::Fabric& fabric_;
-  const PoolRegions& pool_regions_;
-  fabric::CompletionQueue& queue_;
+  const std::vector<Port> ports_;
   const ShardOptions options_;
 
   nvm::Writer nvm_;
   SharedMemory control_;
   Counters counters_;
   std::unique_ptr<Versions> versions_;
-  std::unique_ptr<fabric::Region> control_region_;
-  std::vector<std::unique_ptr<Session>> sessions_;  // by session id; null where free
-  std::vector<Session*> answered_;                  // sessions with replies to post
+  RecoveryReport recovery_;
+  std::vector<std::unique_ptr<fabric::Region>> control_regions_;  // by port
+  std::vector<std::unique_ptr<Session>> sessions_;                // by session id; null where free
+  std::vector<Session*> answered_;                                // sessions with replies to post
   std::vector<SessionId> doomed_;
+  size_t first_port_ = 0;  // that is polled first, for fairness
   std::array<fabric::Completion, 64> completions_;
 };
 

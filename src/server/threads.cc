@@ -16,6 +16,8 @@ namespace {
 constexpr Nanoseconds kTidyFirst = std::chrono::milliseconds(5);
 constexpr Nanoseconds kTidyLast = std::chrono::seconds(1);
 constexpr std::chrono::hours kForever{1};
+// Looks for work between two at the clock.
+constexpr uint32_t kLooksPerClock = 16;
 
 template <class Body>
 Status StartThread(const std::string& name, Body&& body, std::thread* thread) {
@@ -32,8 +34,9 @@ Status StartThread(const std::string& name, Body&& body, std::thread* thread) {
 
 // --- ShardThread
 
-ShardThread::ShardThread(std::unique_ptr<fabric::CompletionQueue> queue, std::chrono::nanoseconds spin)
-    : queue_(std::move(queue)), spin_(spin) {}
+ShardThread::ShardThread(std::vector<std::unique_ptr<fabric::CompletionQueue>> queues, Polling polling,
+                         std::chrono::nanoseconds spin)
+    : queues_(std::move(queues)), polling_(polling), spin_(polling == Polling::kSleep ? Nanoseconds(0) : spin) {}
 
 ShardThread::~ShardThread() { Stop(); }
 
@@ -44,7 +47,7 @@ Status ShardThread::Start() {
 
 void ShardThread::Stop() {
   stop_.store(true, std::memory_order_release);  // pairs with the acquire in Run
-  queue_->Wake();
+  Wake();
   if (thread_.joinable()) thread_.join();
   newcomers_.clear();  // refused
 }
@@ -55,13 +58,16 @@ void ShardThread::Admit(Newcomer newcomer) {
     newcomers_.push_back(std::move(newcomer));
   }
   has_newcomers_.store(true, std::memory_order_release);  // pairs with the exchange in AdmitNewcomers
-  queue_->Wake();
+  Wake();
 }
 
 void ShardThread::Run() {
+  std::vector<fabric::CompletionQueue*> queues;
+  for (const auto& queue : queues_) queues.push_back(queue.get());
   Relax relax;
   Nanoseconds tidy_after = kTidyFirst;
   Nanoseconds busy_at = SteadyClock::Instance().Now();
+  uint32_t looks = 0;  // that found nothing
   while (!stop_.load(std::memory_order_acquire)) {
     size_t served = shard_->Poll();
     served += AdmitNewcomers();
@@ -72,15 +78,24 @@ void ShardThread::Run() {
 
       continue;
     }
-    if (SteadyClock::Instance().Now() - busy_at < spin_) {
-      relax.Step();
+    const bool busy = polling_ == Polling::kBusy;
+    const Nanoseconds limit = busy ? tidy_after : spin_;
+    const bool look = limit.count() == 0 || ++looks % kLooksPerClock == 0;
+    const bool idle = look && SteadyClock::Instance().Now() - busy_at >= limit;
+    if (!idle) {
+      if (busy) {
+        Relax::Pause();
+      } else {
+        relax.Step();
+      }
       continue;
     }
     // What does not arrive is looked at ever more rarely: each look is a checksum of the whole value.
     tidy_after = shard_->Tidy() > 0 ? kTidyFirst : std::min(2 * tidy_after, kTidyLast);
-    shard_->CountSleep();
-    queue_->Wait(shard_->in_flight() > 0 ? tidy_after : Nanoseconds(kForever));
-
+    if (!busy) {
+      shard_->CountSleep();
+      fabric::WaitAny(queues, shard_->in_flight() > 0 ? tidy_after : Nanoseconds(kForever));
+    }
     busy_at = SteadyClock::Instance().Now();
   }
 }
@@ -93,14 +108,15 @@ size_t ShardThread::AdmitNewcomers() {
     const std::scoped_lock lock(mutex_);
     newcomers.swap(newcomers_);
   }
-  for (Newcomer& newcomer : newcomers) shard_->Admit(std::move(newcomer.incoming), newcomer.hello);
+  for (Newcomer& newcomer : newcomers) shard_->Admit(std::move(newcomer.incoming), newcomer.hello, newcomer.port);
   return newcomers.size();
 }
 
 // --- Doorman
 
-Doorman::Doorman(std::unique_ptr<fabric::Listener> listener, std::vector<std::unique_ptr<ShardThread>>& shards)
-    : listener_(std::move(listener)), shards_(shards) {}
+Doorman::Doorman(std::unique_ptr<fabric::Listener> listener, size_t port,
+                 std::vector<std::unique_ptr<ShardThread>>& shards)
+    : listener_(std::move(listener)), port_(port), shards_(shards) {}
 
 Doorman::~Doorman() { Stop(); }
 
@@ -139,7 +155,7 @@ void Doorman::Receive(std::unique_ptr<fabric::Incoming> incoming) {
                                               std::to_string(hello.protocol_version));
   }
   if (hello.shard >= shards_.size()) return refuse(Code::kInvalidArgument, "there is no such shard");
-  shards_[hello.shard]->Admit({std::move(incoming), hello});
+  shards_[hello.shard]->Admit({std::move(incoming), hello, port_});
 }
 
 }  // namespace erda::server

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "erda/polling.h"
 #include "fabric/fabric.h"
 #include "server/shard.h"
 
@@ -19,18 +20,20 @@ namespace erda::server {
 struct Newcomer {
   std::unique_ptr<fabric::Incoming> incoming;
   format::HelloRequest hello{};
+  size_t port = 0;  // of the shards
 };
 
-// A shard, its queue, its thread, and the clients that wait to be admitted by it.
+// A shard, its queues, its thread, and the clients that wait to be admitted by it.
 class ShardThread {
  public:
-  // spin: how long it looks for work before it sleeps.
-  ShardThread(std::unique_ptr<fabric::CompletionQueue> queue, std::chrono::nanoseconds spin);
+  // queues: one for each port. spin: how long it looks for work before it sleeps, if it is adaptive.
+  ShardThread(std::vector<std::unique_ptr<fabric::CompletionQueue>> queues, Polling polling,
+              std::chrono::nanoseconds spin);
   ShardThread(const ShardThread&) = delete;
   ShardThread& operator=(const ShardThread&) = delete;
   ~ShardThread();
 
-  fabric::CompletionQueue& queue() { return *queue_; }
+  fabric::CompletionQueue& queue(size_t port) { return *queues_[port]; }
   void set_shard(std::unique_ptr<Shard> shard) { shard_ = std::move(shard); }
   [[nodiscard]] const Shard& shard() const { return *shard_; }
 
@@ -44,8 +47,10 @@ class ShardThread {
  private:
   void Run();
   size_t AdmitNewcomers();
+  void Wake() { queues_.front()->Wake(); }  // a Wake of any is enough for WaitAny
 
-  std::unique_ptr<fabric::CompletionQueue> queue_;
+  const std::vector<std::unique_ptr<fabric::CompletionQueue>> queues_;
+  const Polling polling_;
   const std::chrono::nanoseconds spin_;
   std::unique_ptr<Shard> shard_;
   std::thread thread_;
@@ -58,7 +63,8 @@ class ShardThread {
 // A listening address and the thread that hears it: checks who asks, and sends them to their shard.
 class Doorman {
  public:
-  Doorman(std::unique_ptr<fabric::Listener> listener, std::vector<std::unique_ptr<ShardThread>>& shards);
+  // port: the shards' port for those who ask here.
+  Doorman(std::unique_ptr<fabric::Listener> listener, size_t port, std::vector<std::unique_ptr<ShardThread>>& shards);
   Doorman(const Doorman&) = delete;
   Doorman& operator=(const Doorman&) = delete;
   ~Doorman();
@@ -72,6 +78,7 @@ class Doorman {
   void Receive(std::unique_ptr<fabric::Incoming> incoming);
 
   std::unique_ptr<fabric::Listener> listener_;
+  const size_t port_;
   std::vector<std::unique_ptr<ShardThread>>& shards_;
   std::thread thread_;
   std::atomic<bool> stop_{false};

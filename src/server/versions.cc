@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
-#include "format/superblock.h"
+#include "server/recovery.h"
 
 namespace erda::server {
 
@@ -29,6 +29,12 @@ uint64_t* DisplacementsIn(std::span<std::byte> control) {
   return reinterpret_cast<uint64_t*>(control.data() + offsetof(format::ControlBlock, displacements));
 }
 
+uint8_t FlagsOf(Ack ack, bool flushed_by_read = false) {
+  if (ack != Ack::kPersisted) return 0;
+  return flushed_by_read ? ObjectHeader::kPersistedFlag | ObjectHeader::kFlushedByReadFlag
+                         : ObjectHeader::kPersistedFlag;
+}
+
 uint64_t SpaceOf(const ObjectHeader& header) { return format::ObjectSpace(header.key_size, header.value_size); }
 
 }  // namespace
@@ -41,19 +47,37 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       options_(options),
       counters_(control),
       index_(nvm, geometry, shard, DisplacementsIn(control)),
-      log_(nvm, geometry, pool_seed, shard, control) {}
+      log_(nvm, geometry, pool_seed, shard, control),
+      chain_(nvm, index_, log_) {}
 
 // --- Opening and closing
 
+format::ShardRecord Versions::Record() const {
+  return LoadAs<format::ShardRecord>(nvm_.Bytes(RecordOffset(), sizeof(format::ShardRecord)));
+}
+
 Status Versions::Open() {
-  const auto record = LoadAs<format::ShardRecord>(nvm_.Bytes(RecordOffset(), sizeof(format::ShardRecord)));
+  const format::ShardRecord record = Record();
   if (record.keys > index_.size()) return {Code::kCorruption, "the record of a shard is damaged"};
   index_.Open(record.keys);
-  version_limit_ = record.version_limit;
-  next_version_ = std::max<uint64_t>(version_limit_, 1);
-  if (auto status = log_.Open(version_limit_); !status.ok()) return status;
-  PublishGauges();
+  if (auto status = log_.Open(record.version_limit); !status.ok()) return status;
+  Begin(record.version_limit);
   return {};
+}
+
+Status Versions::Recover(RecoveryReport* report) {
+  const format::ShardRecord record = Record();
+  Recovery recovery(nvm_, geometry_, shard_, index_, log_, chain_);
+  if (auto status = recovery.Look(record.version_limit); !status.ok()) return status;
+  *report = recovery.Repair();
+  Begin(record.version_limit);
+  return {};
+}
+
+void Versions::Begin(uint64_t version_limit) {
+  version_limit_ = version_limit;
+  next_version_ = std::max<uint64_t>(version_limit, 1);
+  PublishGauges();
 }
 
 void Versions::Close() {
@@ -98,36 +122,14 @@ uint64_t Versions::VersionAt(uint32_t head, Address address) const {
   return bytes.size() < sizeof(ObjectHeader) ? 0 : LoadAs<ObjectHeader>(bytes).version;
 }
 
-format::LogAddress Versions::Previous(uint32_t head, const ObjectView& view) const {
-  const Address previous(view.header.previous);
-  const ObjectView older = log_.Inspect(head, previous);
-  const bool same_key = older.state != ObjectState::kNothing && older.key == view.key;
-  return same_key && older.header.version < view.header.version ? previous : format::kNoAddress;
-}
-
 // --- Settling
-
-bool Versions::MakePersistentIfWhole(uint32_t head, Address address) {
-  const ObjectView view = log_.Inspect(head, address);
-  if (view.state != ObjectState::kWhole) return false;
-  nvm_.Persist(log_.OffsetOf(head, address), SpaceOf(view.header));
-  return true;
-}
-
-// (I2) The object is persistent by now. So is the entry, if only the settled bit is new; otherwise the entry becomes
-// persistent without the bit first: a reader who sees the bit may return the version, and a power cut must not take it
-// back. The bit itself may be lost: recovery verifies what is not settled.
-void Versions::StoreSettled(Slot slot, EntryWord word) {
-  if (index_.WordAt(slot).Unsettled() != word.Unsettled()) index_.StoreWord(slot, word.Unsettled());
-  index_.StoreWordLazily(slot, word.Settled());
-}
 
 void Versions::SettleCurrent(Slot slot, uint64_t key_hash) {
   const IndexEntry entry = index_.At(slot);
   const EntryWord word = entry.entry_word();
   const uint32_t head = entry.entry_meta().head();
-  if (word.settled() || !MakePersistentIfWhole(head, word.new_address())) return;
-  StoreSettled(slot, word);
+  if (word.settled() || !chain_.MakePersistentIfWhole(head, word.new_address())) return;
+  chain_.StoreSettled(slot, word);
   MarkSettled(key_hash, head, word.new_address());
 }
 
@@ -149,7 +151,8 @@ void Versions::Finish(InFlight::Id id) {
 
 // --- Publishing
 
-Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, NewVersion* version) {
+Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags,
+                          NewVersion* version) {
   version->head = geometry_.HeadOf(key_hash);
   version->existing = Locate(key, key_hash);
   // What cannot be told to be this key's, since it is damaged, makes way: a put repairs.
@@ -172,7 +175,7 @@ Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t valu
   ObjectHeader& header = version->header;
   header.key_size = static_cast<uint16_t>(key.size());
   header.kind = static_cast<uint8_t>(ObjectKind::kValue);
-  header.flags = ack == Ack::kPersisted ? ObjectHeader::kPersistedFlag : 0;
+  header.flags = flags;
   header.value_size = value_size;
   header.previous = version->existing ? index_.WordAt(version->slot).new_address().raw() : 0;
   header.version = number;
@@ -208,7 +211,7 @@ void Versions::Publish(const NewVersion& version) {
 
 Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack) {
   NewVersion version;
-  Outcome outcome = Prepare(key, key_hash, static_cast<uint32_t>(value.size()), ack, &version);
+  Outcome outcome = Prepare(key, key_hash, static_cast<uint32_t>(value.size()), FlagsOf(ack), &version);
   if (outcome.code != Code::kOk) return outcome;
   // The value may lie in memory that the client can write to: the checksum is taken of the copy in the pool.
   const uint64_t value_at = version.space.offset + format::ValueOffset(key.size());
@@ -218,12 +221,13 @@ Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<c
   WriteHeaderAndKey(version, key, &checksum);
   nvm_.Persist(version.space.offset, SpaceOf(version.header));
   Publish(version);
-  StoreSettled(version.slot, index_.WordAt(version.slot));
+  chain_.StoreSettled(version.slot, index_.WordAt(version.slot));
   counters_.Add(Counter::kPutsInline);
   return outcome;
 }
 
-Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session) {
+Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session,
+                          format::FlushMethod flush) {
   if (session >= session_reservations_.size()) session_reservations_.resize(session + 1);
   // In time, and a few at a time, more than a put adds: no request waits for many checksums.
   const uint32_t reserved = session_reservations_[session];
@@ -236,7 +240,10 @@ Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t valu
     return {Code::kResourceExhausted, Reason::kTooManyReservations, {}, 0, {}};
   }
   NewVersion version;
-  Outcome outcome = Prepare(key, key_hash, value_size, ack, &version);
+  // Every reader, whatever its own method, judges the version by how it is made persistent: this put may be
+  // acknowledged before the version is settled.
+  const bool flushed_by_read = flush == format::FlushMethod::kReadAfterWrite;
+  Outcome outcome = Prepare(key, key_hash, value_size, FlagsOf(ack, flushed_by_read), &version);
   if (outcome.code != Code::kOk) return outcome;
   WriteHeaderAndKey(version, key, nullptr);
   nvm_.Persist(version.space.offset, format::ChecksumOffset(key.size()));
@@ -249,7 +256,7 @@ Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t valu
   reservation.head = version.head;
   reservation.bytes = SpaceOf(version.header);
   reservation.session = session;
-  reservation.awaits_commit = ack == Ack::kPersisted && options_.flush_method == format::FlushMethod::kServerFlush;
+  reservation.awaits_commit = ack == Ack::kPersisted && flush == format::FlushMethod::kServerFlush;
   in_flight_.Add(reservation);
   ++session_reservations_[session];
   log_.BeginFlight(version.head, version.space.address);
@@ -268,7 +275,8 @@ std::optional<Outcome> Versions::Commit(uint64_t key_hash, uint32_t head, Addres
     return std::nullopt;
   counters_.Add(Counter::kCommits);
   if (!reservation.settled) {
-    if (!MakePersistentIfWhole(head, address)) return Outcome{Code::kCorruption, Reason::kNotWhole, address, head, {}};
+    if (!chain_.MakePersistentIfWhole(head, address))
+      return Outcome{Code::kCorruption, Reason::kNotWhole, address, head, {}};
     counters_.Add(Counter::kSettled);
     if (!CommitWhole(reservation)) return Outcome{Code::kCorruption, Reason::kDamaged, address, head, {}};
   }
@@ -285,9 +293,9 @@ bool Versions::CommitWhole(const Reservation& r) {
   if (!slot) return false;
   const EntryWord word = index_.WordAt(*slot);
   if (word.new_address() == r.address) {
-    StoreSettled(*slot, word);
+    chain_.StoreSettled(*slot, word);
   } else if (r.version > VersionAt(r.head, word.new_address())) {
-    StoreSettled(*slot, word.Published(r.address));
+    chain_.StoreSettled(*slot, word.Published(r.address));
   } else if (word.old_address().none() || r.version > VersionAt(r.head, word.old_address())) {
     index_.StoreWord(*slot, word.WithOld(r.address));
   }
@@ -297,7 +305,7 @@ bool Versions::CommitWhole(const Reservation& r) {
 size_t Versions::Sweep(size_t limit) {
   size_t settled = 0;
   in_flight_.ForSome(limit, [&](InFlight::Id id, Reservation& reservation) {
-    if (reservation.settled || !MakePersistentIfWhole(reservation.head, reservation.address)) return;
+    if (reservation.settled || !chain_.MakePersistentIfWhole(reservation.head, reservation.address)) return;
     if (!CommitWhole(reservation)) return;
     ++settled;
     counters_.Add(Counter::kSettled);
@@ -318,7 +326,7 @@ void Versions::EndSession(SessionId session) {
   // First what is whole: a later version that is not would otherwise be taken back past it.
   in_flight_.ForEach([&](InFlight::Id id, Reservation& reservation) {
     if (reservation.session != session || reservation.settled) return;
-    if (!MakePersistentIfWhole(reservation.head, reservation.address)) return;
+    if (!chain_.MakePersistentIfWhole(reservation.head, reservation.address)) return;
     if (CommitWhole(reservation)) counters_.Add(Counter::kSettled);
     Finish(id);
   });
@@ -330,7 +338,7 @@ void Versions::EndSession(SessionId session) {
     in_flight_.Remove(id);
     if (gone.settled) return;
     TakeBack(gone);
-    log_.EndFlight(gone.head, gone.address);  // last: recovery does not look into a segment that is settled
+    log_.EndFlight(gone.head, gone.address);  // last: the mark of its segment says that nothing is left to do
   });
 }
 
@@ -346,28 +354,12 @@ void Versions::TakeBack(const Reservation& gone) {
 // To the newest version before it that is whole, or that may still arrive: to skip that one would lose a put that its
 // writer is about to acknowledge.
 void Versions::TakeBackEntry(Slot slot, const Reservation& gone) {
-  const EntryWord word = index_.WordAt(slot);
-  ObjectView view = log_.Inspect(gone.head, gone.address);
-  for (Address at = Previous(gone.head, view); !at.none() && at != word.old_address(); at = Previous(gone.head, view)) {
-    view = log_.Inspect(gone.head, at);
-    if (MakePersistentIfWhole(gone.head, at)) {
-      StoreSettled(slot, word.TakenBackTo(at, true));
-      MarkSettled(gone.key_hash, gone.head, at);
-      return;
-    }
-    if (in_flight_.Find(gone.key_hash, gone.head, at) != InFlight::kNone) {
-      index_.StoreWord(slot, word.TakenBackTo(at, false));
-      return;
-    }
-  }
-  const EntryWord old = word.TakenBackToOld();
-  if (old.empty()) {
-    index_.Free(slot);
-  } else {
-    // In one store: without its settled bit for a moment, readers would look for something older. A power cut before it
-    // is persistent is repaired to the same.
-    index_.StoreWord(slot, old);
-  }
+  const Address old = index_.WordAt(slot).old_address();
+  const auto before = chain_.NewestBefore(gone.head, gone.address, old, [&](Address at) {
+    return in_flight_.Find(gone.key_hash, gone.head, at) != InFlight::kNone;
+  });
+  chain_.TakeBack(slot, before);
+  if (before.whole) MarkSettled(gone.key_hash, gone.head, before.address);
 }
 
 void Versions::Report(std::string_view key, uint64_t key_hash) {
@@ -397,7 +389,7 @@ bool Versions::HasVisibleVersion(Slot slot) const {
   for (Address at = word.new_address(); !at.none();) {
     const ObjectView view = log_.Inspect(head, at);
     if (view.state == ObjectState::kWhole) return true;
-    at = Previous(head, view);
+    at = chain_.Previous(head, view);
   }
   return false;
 }

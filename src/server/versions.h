@@ -15,18 +15,19 @@
 #include <string_view>
 
 #include "erda/client.h"
+#include "erda/server.h"
 #include "format/messages.h"
 #include "format/superblock.h"
 #include "index/index.h"
 #include "log/shard_log.h"
 #include "nvm/writer.h"
+#include "server/chain.h"
 #include "server/counters.h"
 #include "server/in_flight.h"
 
 namespace erda::server {
 
 struct VersionsOptions {
-  format::FlushMethod flush_method = format::FlushMethod::kNone;
   uint32_t reservations_per_session = 1024;
 };
 
@@ -46,13 +47,17 @@ class Versions {
 
   // Takes up a pool that was closed cleanly, or a new one.
   Status Open();
+  // Takes up a pool whose server died or lost power (recovery.h).
+  Status Recover(RecoveryReport* report);
   // Settles or takes back everything in flight. REQUIRES: no session can write any more.
   void Close();
 
   // The requests. REQUIRES: key and value lie within the format's limits and the value within a segment, key_hash is
   // the key's and belongs to this shard.
   Outcome PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack);
-  Outcome Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session);
+  // flush: how the session makes its values persistent.
+  Outcome Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session,
+                  format::FlushMethod flush);
   // nullopt: this session has no such reservation. It broke the protocol.
   std::optional<Outcome> Commit(uint64_t key_hash, uint32_t head, format::LogAddress address, uint64_t version,
                                 SessionId session);
@@ -84,19 +89,18 @@ class Versions {
     format::ObjectHeader header{};
   };
 
+  [[nodiscard]] format::ShardRecord Record() const;
+  void Begin(uint64_t version_limit);
   [[nodiscard]] std::optional<Slot> Locate(std::string_view key, uint64_t key_hash) const;
   [[nodiscard]] std::optional<Slot> FindDamaged(uint64_t key_hash) const;
   [[nodiscard]] uint64_t RecordOffset() const {
     return format::kShardRecordsOffset + shard_ * sizeof(format::ShardRecord);
   }
   [[nodiscard]] uint64_t NextVersion();
-  Outcome Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, NewVersion* version);
+  Outcome Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags, NewVersion* version);
   void WriteHeaderAndKey(const NewVersion& version, std::string_view key, const uint32_t* checksum);
   void Publish(const NewVersion& version);
-  void StoreSettled(Slot slot, format::EntryWord word);
 
-  // If the version there is whole, makes it persistent.
-  bool MakePersistentIfWhole(uint32_t head, Address address);
   void SettleCurrent(Slot slot, uint64_t key_hash);
   [[nodiscard]] bool CommitWhole(const Reservation& reservation);
   void TakeBack(const Reservation& reservation);
@@ -105,8 +109,6 @@ class Versions {
   void MarkSettled(uint64_t key_hash, uint32_t head, Address address);
   [[nodiscard]] uint64_t VersionAt(uint32_t head, Address address) const;
   [[nodiscard]] bool HasVisibleVersion(Slot slot) const;
-  // The version before `view` in the chain, or none: an address counts only if it holds an older version of the key.
-  [[nodiscard]] Address Previous(uint32_t head, const format::ObjectView& view) const;
 
   nvm::Writer& nvm_;
   const format::Geometry& geometry_;
@@ -115,6 +117,7 @@ class Versions {
   Counters counters_;
   index::Index index_;
   log::ShardLog log_;
+  Chain chain_;
   InFlight in_flight_;
   std::vector<uint32_t> session_reservations_;  // by session
   uint64_t next_version_ = 1;

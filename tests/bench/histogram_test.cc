@@ -1,4 +1,4 @@
-#include "bench/histogram.h"
+#include "bench/ycsb/histogram.h"
 
 #include <gtest/gtest.h>
 

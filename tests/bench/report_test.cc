@@ -1,4 +1,4 @@
-#include "bench/report.h"
+#include "bench/ycsb/report.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "bench/progress.h"
+#include "bench/ycsb/progress.h"
 
 namespace erda::bench {
 namespace {

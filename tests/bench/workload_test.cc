@@ -1,4 +1,4 @@
-#include "bench/workload.h"
+#include "bench/ycsb/workload.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/zipfian.h"
+#include "bench/ycsb/zipfian.h"
 
 #include <gtest/gtest.h>
 

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "e2e/fixture.h"
 
@@ -110,6 +111,32 @@ TEST_P(Counting, TheServerSaysWhatItIs) {
   EXPECT_EQ(info.at("segment_bytes"), std::to_string(256 << 10));
   EXPECT_EQ(info.at("inline_request_bytes"), "16384");
   EXPECT_EQ(info.at("pool_uuid").size(), 32U);
+}
+
+// Clients of shm write with a CPU, so a Read flushes nothing of theirs: kPersisted is kept by the server all the same.
+TEST_P(Counting, AFlushMethodThatCannotKeepItsPromiseIsNotGiven) {
+  ServerOptions options = Options();
+  options.flush = FlushChoice::kReadAfterWrite;
+  const auto server = Serve(options);
+  const auto client = Connect({.put_path = PutPath::kReserve});
+  ASSERT_TRUE(client->Put("key", "value").ok());
+  const bool power_safe = GetParam() == PoolKind::kPowerSafe;
+  EXPECT_EQ(InfoOf(*client).at("flush_method"), power_safe ? "server-flush" : "none");
+  EXPECT_EQ(CountersOf(*client).at("commits"), power_safe ? 1U : 0U);
+}
+
+TEST_P(Counting, TheAddressesOfADeviceShareAFabric) {
+  if (GetParam() == PoolKind::kPowerSafe) return;  // that server is in a process of its own
+  ServerOptions options = Options();
+  options.listen.push_back("shm:" + Path("second"));
+  const auto server = Serve(options);
+  const std::vector<ServerFabric> fabrics = server->server().fabrics();
+  ASSERT_EQ(fabrics.size(), 1U);
+  EXPECT_EQ(fabrics[0].scheme, "shm");
+  EXPECT_EQ(fabrics[0].device, "");
+  EXPECT_EQ(fabrics[0].flush_method, "none");
+  EXPECT_EQ(fabrics[0].registered_in, server->server().stats().registered_in);
+  for (const std::string& address : server->server().addresses()) EXPECT_TRUE(Client::Connect(address).ok());
 }
 
 TEST_P(Counting, AGetCostsTheServerNothing) {

@@ -37,6 +37,8 @@ TestServer::~TestServer() {
   waitpid(pid_, nullptr, 0);
 }
 
+constexpr std::array kFlushNames = {"auto", "server-flush", "read-after-write"};
+
 void TestServer::StartProcess(const ServerOptions& options) {
   const auto number = [](const char* name, uint64_t value) { return std::string(name) + "=" + std::to_string(value); };
   std::vector<std::string> words = {
@@ -52,6 +54,7 @@ void TestServer::StartProcess(const ServerOptions& options) {
       number("--slots-per-client", options.slots_per_client),
       number("--slot-bytes", options.slot_bytes),
       number("--reservations-per-client", options.reservations_per_client),
+      std::string("--flush=") + kFlushNames.at(static_cast<size_t>(options.flush)),
   };
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -71,9 +74,12 @@ void TestServer::StartProcess(const ServerOptions& options) {
   close(out[1]);
   if (error != 0) pid_ = -1;
   EXPECT_EQ(error, 0) << arguments[0];
-  // It says one line when clients can connect.
+  // It says one line when clients can connect, after one that a recovery has.
   std::string line;
-  for (char c = 0; read(out[0], &c, 1) == 1 && c != '\n';) line.push_back(c);
+  do {
+    line.clear();
+    for (char c = 0; read(out[0], &c, 1) == 1 && c != '\n';) line.push_back(c);
+  } while (line.find("recovered in") != std::string::npos);
   EXPECT_NE(line.find("(power-safe)"), std::string::npos) << line;
   fcntl(out[0], F_SETFL, O_NONBLOCK);  // what it says later is not heard; the pipe has room for it
   close(out[0]);
@@ -126,6 +132,7 @@ ClientOptions How::options() const {
   options.queue_depth = queue_depth;
   options.timeout = timeout;
   options.token = token;
+  options.polling = polling;
   return options;
 }
 

@@ -31,6 +31,7 @@ struct How {
   uint32_t queue_depth = 64;
   std::chrono::milliseconds timeout{5000};
   std::string token{};
+  Polling polling = Polling::kAdaptive;
 
   [[nodiscard]] ClientOptions options() const;
 };

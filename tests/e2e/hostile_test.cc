@@ -92,12 +92,12 @@ TEST_P(Hostile, AHelloOfSomethingElseIsRefusedWithAReason) {
     change(hello);
     const RawPeer peer(Address(), BytesOf(hello));
     EXPECT_FALSE(peer.connected());
-    const format::HelloReply reply = peer.hello();
-    EXPECT_EQ(reply.code, static_cast<uint8_t>(Code::kInvalidArgument));
-    EXPECT_NE(std::string(reply.message.data()).find(words), std::string::npos) << reply.message.data();
+    const format::HelloRefusal refusal = peer.refusal();
+    EXPECT_EQ(refusal.code, static_cast<uint8_t>(Code::kInvalidArgument));
+    EXPECT_NE(std::string(refusal.message.data()).find(words), std::string::npos) << refusal.message.data();
   };
   refused([](auto& hello) { hello.magic = 5; }, "no Erda client");
-  refused([](auto& hello) { hello.protocol_version = 99; }, "version 1");
+  refused([](auto& hello) { hello.protocol_version = 99; }, "version 2");
   refused([](auto& hello) { hello.shard = 1; }, "no such shard");
   refused([](auto& hello) { hello.shard = 0xffff; }, "no such shard");
   const std::byte little[] = {std::byte{1}};
@@ -114,7 +114,7 @@ TEST_P(Hostile, AHelloOfSomethingElseIsRefusedWithAReason) {
       EXPECT_EQ(peer.hello().slots, 1U);
     }
   }
-  ExpectServing(*client, 0);
+  ExpectServing(*client, 1);
 }
 
 TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {

@@ -14,6 +14,7 @@
 namespace erda {
 
 using fabric::OpKind;
+using format::HelloRefusal;
 using format::HelloReply;
 using format::HelloRequest;
 using format::Reply;
@@ -35,7 +36,7 @@ RawPeer::RawPeer(const std::string& address, uint32_t shard) : RawPeer(address, 
 }
 
 RawPeer::RawPeer(const std::string& address, std::span<const std::byte> hello) : local_(1 << 20) {
-  fabric_ = *fabric::OpenFabric(address);
+  fabric_ = *fabric::OpenFabric(address, fabric::Role::kConnect);
   queue_ = *fabric_->CreateQueue();
   replies_ = *SharedMemory::Create("raw-replies", kSlots * sizeof(Reply));
   reply_region_ = *fabric_->Register(replies_.view(), fabric::Access::kRemoteReadWrite);
@@ -50,7 +51,12 @@ RawPeer::RawPeer(const std::string& address, std::span<const std::byte> hello) :
 
 HelloReply RawPeer::hello() const {
   const auto data = channel_->peer_data();
-  return data.size() < sizeof(HelloReply) ? HelloReply{} : LoadAs<HelloReply>(data);
+  return !connected() || data.size() < sizeof(HelloReply) ? HelloReply{} : LoadAs<HelloReply>(data);
+}
+
+HelloRefusal RawPeer::refusal() const {
+  const auto data = channel_->peer_data();
+  return connected() || data.size() < sizeof(HelloRefusal) ? HelloRefusal{} : LoadAs<HelloRefusal>(data);
 }
 
 void RawPeer::Take(std::span<const fabric::Completion> completions) {

@@ -29,8 +29,9 @@ class RawPeer {
   RawPeer& operator=(const RawPeer&) = delete;
 
   [[nodiscard]] bool connected() const { return channel_ && channel_->connected(); }
-  // The server's words, accepting or refusing.
+  // The server's words if it accepted, or if it refused; zeroes otherwise.
   [[nodiscard]] format::HelloReply hello() const;
+  [[nodiscard]] format::HelloRefusal refusal() const;
 
   // A request with what follows it, in a slot.
   void Post(const format::Request& request, std::string_view rest, uint32_t slot = 0);

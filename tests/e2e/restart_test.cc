@@ -275,9 +275,10 @@ TEST_F(Loss, OfAClientsThreadInTheMiddleLeavesTheServerServing) {
     const auto value = steady->Get("key");
     ASSERT_TRUE(value.ok()) << value.status().ToString();
   }
-  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*steady).at("clients") == 1; }));
-  const Counters counters = CountersOf(*steady);
-  EXPECT_EQ(counters.at("in_flight"), 0U);
+  EXPECT_TRUE(WaitUntil([&] {
+    const Counters counters = CountersOf(*steady);
+    return counters.at("clients") == 1 && counters.at("in_flight") == 0;
+  }));
   EXPECT_EQ(*steady->Get("key"), "value");
 }
 

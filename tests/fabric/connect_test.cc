@@ -69,7 +69,7 @@ TEST_P(ConnectTest, EachEndSeesWhatTheOtherOffersInOrder) {
   EXPECT_EQ(pair.server->peer_regions()[0].access, Access::kRemoteReadWrite);
 }
 
-TEST_P(ConnectTest, TheConnectingEndIsConnectedWhenThePeerAccepts) {
+TEST_P(ConnectTest, BothEndsAreConnectedWhenThePeerAccepts) {
   auto asking = client_.fabric->Connect(listener_->address(), Bare(client_));
   ASSERT_TRUE(asking.ok());
   EXPECT_FALSE((*asking)->connected());
@@ -81,24 +81,78 @@ TEST_P(ConnectTest, TheConnectingEndIsConnectedWhenThePeerAccepts) {
 
   auto accepted = incoming->Accept(Bare(server_));
   ASSERT_TRUE(accepted.ok());
-  EXPECT_TRUE((*accepted)->connected());
-  ASSERT_TRUE(PumpUntil(client_, OpKind::kConnected));
-  EXPECT_TRUE((*asking)->connected());
-  EXPECT_TRUE((*asking)->error().ok());
+  const Channel* const channels[] = {asking->get(), accepted->get()};
+  const End* const ends[] = {&client_, &server_};
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(PumpUntil(*ends[i], OpKind::kConnected));
+    EXPECT_TRUE(channels[i]->connected());
+    EXPECT_TRUE(channels[i]->error().ok());
+  }
   Settle();
-  EXPECT_EQ(client_.events.size(), 1U);
-  EXPECT_EQ(client_.events[0].channel, asking->get());
-  EXPECT_EQ(client_.events[0].code, Code::kOk);
-  EXPECT_TRUE(server_.events.empty()) << "the accepting end knows already";
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(ends[i]->events.size(), 1U);
+    EXPECT_EQ(ends[i]->events[0].channel, channels[i]);
+    EXPECT_EQ(ends[i]->events[0].code, Code::kOk);
+  }
 }
 
-TEST_P(ConnectTest, TheAcceptingEndMayPostAtOnce) {
+TEST_P(ConnectTest, TheAcceptingEndHasThePeersDataAtOnceAndItsRegionsWhenItIsConnected) {
+  Region* const of_client[] = {client_.region.get()};
+  ChannelOptions options = Offer(client_, of_client);
+  options.private_data = AsBytes(std::string_view("hello"));
+  auto asking = client_.fabric->Connect(listener_->address(), options);
+  ASSERT_TRUE(asking.ok());
+  const auto incoming = NextIncoming();
+  ASSERT_NE(incoming, nullptr);
+  auto accepted = incoming->Accept(Bare(server_));
+  ASSERT_TRUE(accepted.ok());
+  EXPECT_EQ(AsString((*accepted)->peer_data()), "hello");
+  ASSERT_TRUE(PumpUntil(server_, OpKind::kConnected));
+  ASSERT_EQ((*accepted)->peer_regions().size(), 1U);
+  EXPECT_EQ((*accepted)->peer_regions()[0].size, kMemoryBytes);
+  EXPECT_EQ(AsString((*accepted)->peer_data()), "hello");
+}
+
+// Each end posts as soon as it is connected itself, whatever the other one knows.
+TEST_P(ConnectTest, KConnectedComesBeforeAnythingThatThePeerSends) {
+  for (int round = 0; round < 10; ++round) {
+    auto asking = client_.fabric->Connect(listener_->address(), Bare(client_));
+    ASSERT_TRUE(asking.ok());
+    const auto incoming = NextIncoming();
+    ASSERT_NE(incoming, nullptr);
+    auto accepted = incoming->Accept(Bare(server_));
+    ASSERT_TRUE(accepted.ok());
+    bool sent[] = {false, false};
+    ASSERT_TRUE(PumpUntil([&] {
+      if (!sent[0] && client_.Count(OpKind::kConnected) > 0) sent[0] = Post(**asking, Send(client_, 0, 5)).ok();
+      if (!sent[1] && server_.Count(OpKind::kConnected) > 0) sent[1] = Post(**accepted, Send(server_, 0, 5)).ok();
+      return client_.Count(OpKind::kReceive) == 1 && server_.Count(OpKind::kReceive) == 1;
+    }));
+    EXPECT_EQ(client_.events[0].kind, OpKind::kConnected);
+    EXPECT_EQ(server_.events[0].kind, OpKind::kConnected);
+    client_.events.clear();
+    server_.events.clear();
+  }
+}
+
+TEST_P(ConnectTest, AnAcceptedChannelThatIsDestroyedCompletesNothing) {
+  auto asking = client_.fabric->Connect(listener_->address(), Bare(client_));
+  ASSERT_TRUE(asking.ok());
+  const auto incoming = NextIncoming();
+  ASSERT_NE(incoming, nullptr);
+  ASSERT_TRUE(incoming->Accept(Bare(server_)).ok());
+  Settle();
+  EXPECT_TRUE(server_.events.empty());
+}
+
+TEST_P(ConnectTest, TheAcceptingEndMayPostWhenItIsConnected) {
   auto asking = client_.fabric->Connect(listener_->address(), Bare(client_));
   ASSERT_TRUE(asking.ok());
   const auto incoming = NextIncoming();
   ASSERT_NE(incoming, nullptr);
   auto accepted = incoming->Accept(Bare(server_));
   ASSERT_TRUE(accepted.ok());
+  ASSERT_TRUE(PumpUntil(server_, OpKind::kConnected));
   Put(server_.bytes(0, 5), "first");
   ASSERT_TRUE(Post(**accepted, Send(server_, 0, 5)).ok());
   ASSERT_TRUE(PumpUntil(client_, OpKind::kReceive));
@@ -107,7 +161,7 @@ TEST_P(ConnectTest, TheAcceptingEndMayPostAtOnce) {
   EXPECT_EQ(client_.events[1].data, "first");
 }
 
-TEST_P(ConnectTest, AnAcceptingEndThatClosesAtOnceWasThere) {
+TEST_P(ConnectTest, AnAcceptingEndThatClosesAtOnceIsClosed) {
   for (int round = 0; round < 10; ++round) {
     auto asking = client_.fabric->Connect(listener_->address(), Bare(client_));
     ASSERT_TRUE(asking.ok());
@@ -115,9 +169,13 @@ TEST_P(ConnectTest, AnAcceptingEndThatClosesAtOnceWasThere) {
     ASSERT_NE(incoming, nullptr);
     ASSERT_TRUE(incoming->Accept(Bare(server_, "bye")).ok());
     ASSERT_TRUE(PumpUntil(client_, OpKind::kClosed));
-    ASSERT_EQ(client_.events.size(), 2U);
-    EXPECT_EQ(client_.events[0].kind, OpKind::kConnected);
-    EXPECT_EQ(AsString((*asking)->peer_data()), "bye");
+    // Whether it was connected for a moment depends on when the other end closed.
+    if (client_.events.size() > 1) {
+      ASSERT_EQ(client_.events.size(), 2U);
+      EXPECT_EQ(client_.events[0].kind, OpKind::kConnected);
+      EXPECT_EQ(AsString((*asking)->peer_data()), "bye");
+    }
+    EXPECT_FALSE((*asking)->connected());
     client_.events.clear();
   }
 }
@@ -127,7 +185,7 @@ TEST_P(ConnectTest, ARejectedPeerGetsTheDataAndIsNeverConnected) {
   ASSERT_TRUE(asking.ok());
   const auto incoming = NextIncoming();
   ASSERT_NE(incoming, nullptr);
-  const std::string reason = Pattern(kAcceptDataMax, 3);
+  const std::string reason = Pattern(kRejectDataMax, 3);
   incoming->Reject(AsBytes(reason));
   ASSERT_TRUE(PumpUntil(client_, OpKind::kClosed));
   Settle();
@@ -170,22 +228,17 @@ TEST_P(ConnectTest, AChannelOutlivesItsListener) {
   EXPECT_TRUE(PumpUntil(server_, OpKind::kReceive));
 }
 
-TEST_P(ConnectTest, ThatNobodyListensIsSaidAtOnce) {
-  for (const bool listened_before : {false, true}) {
-    const std::string address = listened_before ? listener_->address() : world_->NewAddress();
-    if (listened_before) listener_.reset();
-    const auto channel = client_.fabric->Connect(address, Bare(client_));
-    ASSERT_FALSE(channel.ok());
-    EXPECT_TRUE(channel.status().code() == Code::kUnavailable || channel.status().code() == Code::kInvalidArgument)
-        << channel.status().ToString();
-    const std::string name = address.substr(address.find(':') + 1);
-    EXPECT_NE(channel.status().message().find(name), std::string_view::npos) << channel.status().ToString();
-  }
+TEST_P(ConnectTest, ThatNobodyListensIsSaid) {
+  EXPECT_TRUE(Refused(world_->NewAddress()));
+  const std::string address = listener_->address();
+  listener_.reset();
+  EXPECT_TRUE(Refused(address)) << "nobody listens any more";
 }
 
 TEST_P(ConnectTest, AnAddressOfAnotherFabricIsInvalid) {
   for (const std::string address : {"", "nothing", "nothing:here", ":", "SHM:/tmp/x"}) {
-    EXPECT_EQ(OpenFabric(address).status().code(), Code::kInvalidArgument) << address;
+    EXPECT_EQ(OpenFabric(address, Role::kListen).status().code(), Code::kInvalidArgument) << address;
+    EXPECT_EQ(OpenFabric(address, Role::kConnect).status().code(), Code::kInvalidArgument) << address;
     EXPECT_EQ(server_.fabric->Listen(address).status().code(), Code::kInvalidArgument) << address;
     EXPECT_EQ(client_.fabric->Connect(address, Bare(client_)).status().code(), Code::kInvalidArgument) << address;
   }

@@ -89,9 +89,40 @@ ChannelPair FabricTest::Connect(ChannelOptions client, ChannelOptions server) {
   auto accepted = incoming->Accept(server);
   EXPECT_TRUE(accepted.ok()) << accepted.status().ToString();
   if (!accepted.ok()) return {};
-  EXPECT_TRUE(PumpUntil([&] { return (*asking)->connected(); })) << "the connecting end was never connected";
-  EXPECT_TRUE(PumpUntil([&] { return !client_.Of(asking->get()).empty(); })) << "kConnected never came";
-  return {std::move(*asking), std::move(*accepted)};
+  ChannelPair pair{std::move(*asking), std::move(*accepted)};
+  const auto first_is_connected = [](const End& end, const std::unique_ptr<Channel>& channel) {
+    const std::vector<Event> events = end.Of(channel.get());
+    return !events.empty() && events.front().kind == OpKind::kConnected;
+  };
+  EXPECT_TRUE(PumpUntil([&] { return first_is_connected(client_, pair.client); })) << "the connecting end";
+  EXPECT_TRUE(PumpUntil([&] { return first_is_connected(server_, pair.server); })) << "the accepting end";
+  EXPECT_TRUE(pair.client->connected());
+  EXPECT_TRUE(pair.server->connected());
+  for (End* end : {&client_, &server_}) {
+    std::erase_if(end->events, [&](const Event& event) {
+      const bool of_pair = event.channel == pair.client.get() || event.channel == pair.server.get();
+      return of_pair && event.kind == OpKind::kConnected;
+    });
+  }
+  return pair;
+}
+
+testing::AssertionResult FabricTest::Refused(const std::string& address) {
+  auto asking = client_.fabric->Connect(address, Offer(client_, {}));
+  Status status = asking.status();
+  if (asking.ok()) {
+    const Channel* channel = asking->get();
+    if (auto closed = PumpUntil([&] { return !client_.Of(channel).empty(); }); !closed) return closed;
+    if (client_.Of(channel).front().kind != OpKind::kClosed) return testing::AssertionFailure() << "somebody listens";
+    status = Status(channel->error());
+    std::erase_if(client_.events, [&](const Event& event) { return event.channel == channel; });
+  }
+  const std::string_view name = std::string_view(address).substr(address.find(':') + 1);
+  if (status.code() == Code::kUnavailable && status.message().find(name) != std::string_view::npos) {
+    return testing::AssertionSuccess();
+  }
+  return testing::AssertionFailure() << "kUnavailable and a message that names " << name << " are expected, not "
+                                     << status.ToString();
 }
 
 void FabricTest::Connect(uint32_t message_depth) {
@@ -104,7 +135,6 @@ void FabricTest::Connect(uint32_t message_depth) {
   ASSERT_NE(pair.server, nullptr);
   client_.channel = std::move(pair.client);
   server_.channel = std::move(pair.server);
-  client_.events.clear();
 }
 
 void FabricTest::Pump() {

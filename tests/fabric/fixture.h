@@ -60,11 +60,14 @@ class FabricTest : public testing::TestWithParam<WorldKind> {
 
   void SetUp() override;
 
-  // A connection between the two ends; what is not given is filled in. Null channels if it fails.
+  // A connection between the two ends, which both know of by now: kConnected is not among their events any more. What
+  // is not given is filled in. Null channels if it fails.
   ChannelPair Connect(ChannelOptions client, ChannelOptions server);
   // The connection that most tests use: client_.channel and server_.channel, each offering its region.
   void Connect(uint32_t message_depth = 64);
   [[nodiscard]] ChannelOptions Offer(const End& end, std::span<Region* const> regions) const;
+  // Whether nobody listens there: it is said at once, or by kClosed.
+  testing::AssertionResult Refused(const std::string& address);
   // The next that asks; null if nobody does.
   std::unique_ptr<Incoming> NextIncoming();
   // The end's memory once more.

@@ -66,7 +66,6 @@ TEST_P(MessageTest, AWriteImmBringsItsImmediateAndItsSize) {
 TEST_P(MessageTest, AnEmptyWriteImmNeedsNoRegion) {
   const ChannelPair pair = Connect({}, {});
   ASSERT_TRUE(pair.client && pair.server);
-  client_.events.clear();
   WorkRequest request;
   request.kind = OpKind::kWriteImm;
   request.imm = 99;
@@ -187,14 +186,16 @@ TEST_P(MessageTest, NoMoreMessagesThanTheDepthAreUnconsumed) {
     for (size_t step = 0; step < world_->quiet() && world_->Advance(); ++step) end->Poll();
     EXPECT_EQ(Post(*end->channel, batch[0]).code(), Code::kResourceExhausted);
 
+    // Up to half the depth may be consumed and not known of at this end; of more, it hears.
+    constexpr uint32_t kUnreported = kDepth / 2;
     Completion one;
-    ASSERT_EQ(peer.queue->Poll({&one, 1}), 1U);
+    for (uint32_t i = 0; i <= kUnreported; ++i) ASSERT_EQ(peer.queue->Poll({&one, 1}), 1U);
     ASSERT_TRUE(PumpUntil([&] { return Post(*end->channel, batch[0]).ok(); }));
-    ASSERT_TRUE(PumpUntil([&] { return peer.events.size() == kDepth; })) << "all that were posted, less the polled one";
+    ASSERT_TRUE(PumpUntil([&] { return peer.events.size() == kDepth - kUnreported; })) << "all but the polled ones";
     peer.events.clear();
-    batch.pop_back();
-    ASSERT_TRUE(PumpUntil([&] { return end->channel->Post(batch).ok(); })) << "the whole depth is free again";
-    ASSERT_TRUE(PumpUntil([&] { return peer.events.size() == kDepth; }));
+    batch.resize(kDepth - kUnreported);
+    ASSERT_TRUE(PumpUntil([&] { return end->channel->Post(batch).ok(); })) << "all was consumed";
+    ASSERT_TRUE(PumpUntil([&] { return peer.events.size() == batch.size(); }));
     peer.events.clear();
   }
 }
@@ -206,7 +207,6 @@ TEST_P(MessageTest, TheDepthIsTheConnectingEnds) {
   server.message_depth = 1;
   const ChannelPair pair = Connect(client, server);
   ASSERT_TRUE(pair.client && pair.server);
-  client_.events.clear();
   const std::vector<WorkRequest> batch(kMessageDepthMax, Unsignaled(WriteImm(client_, 0, 0, 0, 1)));
   ASSERT_TRUE(pair.client->Post(batch).ok());
   ASSERT_TRUE(pair.server->Post(batch).ok());

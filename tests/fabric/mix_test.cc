@@ -130,7 +130,6 @@ TEST_P(MixTest, RandomOperationsKeepTheContract) {
       talker.area = i * kAreaBytes;
     }
   }
-  client_.events.clear();
 
   uint64_t id = 0;
   for (int burst = 0; burst < 12; ++burst) {

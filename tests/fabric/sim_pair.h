@@ -35,8 +35,10 @@ struct SimPair {
     server.channel = std::move(*incoming->Accept(Options(server)));
     while (!client.channel->connected() && network.Step()) {
     }
-    client.Poll();
-    client.events.clear();
+    for (End* end : {&client, &server}) {
+      end->Poll();
+      end->events.clear();
+    }
   }
   ChannelOptions Options(const End& end) {
     Region*& offered = end.fabric == server.fabric ? offered_by_server : offered_by_client;

@@ -248,18 +248,18 @@ TEST_P(TransferTest, ARegionToReadIsRead) {
 }
 
 // One channel writes, another reads the same place meanwhile. A read may see a mixture of rounds, but each aligned
-// word is of one of them. Both begin and end in the middle of words.
+// word is of one of them. Both may begin and end in the middle of words.
 TEST_P(TransferTest, AWordIsNeverTorn) {
   constexpr size_t kSize = 1024;
+  const bool any = world_->whole_in_any_transfer();
   Region* const offer[] = {server_.region.get()};
   const ChannelPair reader = Connect({}, Offer(server_, offer));
   ASSERT_TRUE(reader.client && reader.server);
-  client_.events.clear();
   for (size_t round = 1; round <= 80; ++round) {
     const size_t source = round * 2048 + round % 8;
     std::fill_n(client_.bytes(source, kSize).data(), kSize, static_cast<std::byte>(round));
-    ASSERT_TRUE(Post(*client_.channel, Unsignaled(Write(client_, source, kSize, round % 7))).ok());
-    const size_t from = round % 9;
+    ASSERT_TRUE(Post(*client_.channel, Unsignaled(Write(client_, source, kSize, any ? round % 7 : 0))).ok());
+    const size_t from = any ? round % 9 : 0;
     const size_t into = (1 << 20) + round % 5;
     ASSERT_TRUE(Post(*reader.client, Read(client_, into, kSize - from, from)).ok());
     ASSERT_TRUE(PumpUntil(client_, OpKind::kRead, round));
@@ -278,7 +278,6 @@ TEST_P(TransferTest, ManyChannelsShareAQueue) {
     pairs.push_back(Connect({}, Offer(server_, offer)));
     ASSERT_TRUE(pairs.back().client && pairs.back().server);
   }
-  client_.events.clear();
   for (size_t i = 0; i < kChannels; ++i) {
     Put(server_.bytes(i * 100, 100), Pattern(100, i));
     for (uint64_t id = 0; id < 10; ++id)

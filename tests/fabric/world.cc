@@ -1,6 +1,10 @@
 #include "fabric/world.h"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -50,9 +54,15 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
+std::shared_ptr<Fabric> Open(const std::string& address, Role role) {
+  auto fabric = OpenFabric(address, role);
+  if (!fabric.ok()) throw std::runtime_error(fabric.status().ToString());
+  return *fabric;
+}
+
 class ShmWorld final : public World {
  public:
-  ShmWorld() : server_(Open()), client_(Open()) {}
+  ShmWorld() : server_(Open(NewAddress(), Role::kListen)), client_(Open(NewAddress(), Role::kConnect)) {}
   Fabric& server() override { return *server_; }
   Fabric& client() override { return *client_; }
   std::string NewAddress() override {
@@ -66,16 +76,42 @@ class ShmWorld final : public World {
   [[nodiscard]] size_t quiet() const override { return 5'000; }
 
  private:
-  std::shared_ptr<Fabric> Open() {
-    auto fabric = OpenFabric("shm:" + (directory_.path() / "socket").string());
-    if (!fabric.ok()) throw std::runtime_error(fabric.status().ToString());
-    return *fabric;
-  }
-
   TemporaryDirectory directory_;
+  int addresses_ = 0;
   std::shared_ptr<Fabric> server_;
   std::shared_ptr<Fabric> client_;
-  int addresses_ = 0;
+  uint64_t steps_ = 0;
+};
+
+// Both ends on this machine: the device must carry what it sends to itself.
+class VerbsWorld final : public World {
+ public:
+  explicit VerbsWorld(const std::string& host)
+      : host_(host.find(':') == std::string::npos ? host : "[" + host + "]"),
+        server_(Open(NewAddress(), Role::kListen)),
+        client_(Open(NewAddress(), Role::kConnect)) {}
+  Fabric& server() override { return *server_; }
+  Fabric& client() override { return *client_; }
+  // A port that neither this process has used nor a test that runs beside it is likely to.
+  std::string NewAddress() override {
+    static std::atomic<uint32_t> ports{0};
+    const char* first = std::getenv("ERDA_TEST_VERBS_PORT");
+    const uint64_t base = (first == nullptr ? 18515 : std::stoul(first)) + static_cast<uint64_t>(::getpid()) % 64 * 512;
+    return "verbs://" + host_ + ":" + std::to_string(base + ports++);
+  }
+  bool Advance() override {
+    if (++steps_ % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    return true;
+  }
+  [[nodiscard]] bool whole_in_any_transfer() const override { return false; }
+  // A minute, and 20 ms: a round trip takes 100 microseconds to some milliseconds.
+  [[nodiscard]] size_t patience() const override { return 6'000'000; }
+  [[nodiscard]] size_t quiet() const override { return 2'000; }
+
+ private:
+  const std::string host_;
+  std::shared_ptr<Fabric> server_;
+  std::shared_ptr<Fabric> client_;
   uint64_t steps_ = 0;
 };
 
@@ -99,7 +135,11 @@ std::vector<WorldKind> AllWorlds() {
 }
 
 std::vector<WorldKind> RealWorlds() {
-  return {{"shm", [] { return std::make_unique<ShmWorld>(); }}};
+  std::vector<WorldKind> worlds = {{"shm", [] { return std::make_unique<ShmWorld>(); }}};
+  if (const char* host = std::getenv("ERDA_TEST_VERBS"); host != nullptr && *host != '\0') {
+    worlds.push_back({"verbs", [address = std::string(host)] { return std::make_unique<VerbsWorld>(address); }});
+  }
+  return worlds;
 }
 
 }  // namespace erda::fabric

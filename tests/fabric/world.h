@@ -21,6 +21,8 @@ class World {
   virtual std::string NewAddress() = 0;
   // Lets something happen. False if nothing can any more, unless an end does something.
   virtual bool Advance() = 0;
+  // Whether aligned words are whole also in a transfer that begins in the middle of one: more than the contract has.
+  [[nodiscard]] virtual bool whole_in_any_transfer() const { return true; }
   // After so many calls of Advance a test gives up waiting, or believes that nothing more comes.
   [[nodiscard]] virtual size_t patience() const = 0;
   [[nodiscard]] virtual size_t quiet() const = 0;
@@ -33,7 +35,8 @@ struct WorldKind {
 
 // Every fabric; the simulated one under several seeds and delays.
 std::vector<WorldKind> AllWorlds();
-// Those whose ends can be in different threads and processes.
+// Those whose ends can be in different threads and processes: shm, and verbs if ERDA_TEST_VERBS names a host whose
+// device can be used. (Its ports begin at ERDA_TEST_VERBS_PORT, or 18515.)
 std::vector<WorldKind> RealWorlds();
 
 }  // namespace erda::fabric

@@ -77,7 +77,7 @@ TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kU
 TEST(GoldenBytesTest, AHelloRequest) {
   const HelloRequest hello = {kHelloMagic, kProtocolVersion, 0x2211, 0x66554433, 0, 0x1122334455667788};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 01 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 02 00 11 22  33 44 55 66 00 00 00 00
     88 77 66 55 44 33 22 11)"));
 }
 
@@ -85,7 +85,6 @@ TEST(GoldenBytesTest, AHelloReply) {
   HelloReply hello{};
   hello.magic = kHelloMagic;
   hello.protocol_version = kProtocolVersion;
-  hello.code = static_cast<uint8_t>(Code::kPermissionDenied);
   hello.flush_method = static_cast<uint8_t>(FlushMethod::kServerFlush);
   hello.pool_uuid = kUuid;
   hello.server_id = 0x1122334455667788;
@@ -94,16 +93,24 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.durability = static_cast<uint8_t>(Durability::kPowerSafe);
   hello.pool_writable = 1;
   hello.geometry = TestGeometry();
-  std::memcpy(hello.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 01 00 07 02  00 01 02 03 04 05 06 07
+    45 72 64 61 02 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
-    40 00 00 00 00 10 00 00  02 01 00 00 00 00 00 00
+    40 00 00 00 00 10 00 00  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
     00 00 04 00 00 00 00 00  00 10 00 00 00 00 00 00
     00 60 01 00 00 00 00 00  00 00 10 00 00 00 00 00
-    1f 00 00 00 02 00 00 00  01 00 00 00 00 00 00 00
-    6e 6f 00*78)"));
+    1f 00 00 00 02 00 00 00  01 00 00 00 00 00 00 00)"));
+}
+
+TEST(GoldenBytesTest, AHelloRefusal) {
+  HelloRefusal refusal{};
+  refusal.magic = kHelloMagic;
+  refusal.protocol_version = kProtocolVersion;
+  refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
+  std::memcpy(refusal.message.data(), "no", 2);
+  EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
+    45 72 64 61 02 00 07 00  6e 6f 00*126)"));
 }
 
 TEST(GoldenBytesTest, ARequest) {
@@ -158,6 +165,8 @@ TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {
   const auto number = [](auto value) { return static_cast<uint64_t>(value); };
   EXPECT_EQ(number(ObjectKind::kValue), 1U);
   EXPECT_EQ(number(ObjectKind::kTombstone), 2U);
+  EXPECT_EQ(number(ObjectHeader::kPersistedFlag), 1U);
+  EXPECT_EQ(number(ObjectHeader::kFlushedByReadFlag), 2U);
   EXPECT_EQ(number(SegmentState::kOpen), 1U);
   EXPECT_EQ(number(SegmentState::kSealed), 2U);
   EXPECT_EQ(number(SegmentState::kSettled), 3U);
@@ -179,6 +188,13 @@ TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {
   EXPECT_EQ(number(Durability::kVolatile), 0U);
   EXPECT_EQ(number(Durability::kProcessSafe), 1U);
   EXPECT_EQ(number(Durability::kPowerSafe), 2U);
+}
+
+TEST(GoldenBytesTest, EachFlushMethodHasAName) {
+  EXPECT_STREQ(FlushMethodName(FlushMethod::kNone), "none");
+  EXPECT_STREQ(FlushMethodName(FlushMethod::kReadAfterWrite), "read-after-write");
+  EXPECT_STREQ(FlushMethodName(FlushMethod::kServerFlush), "server-flush");
+  EXPECT_STREQ(FlushMethodName(static_cast<FlushMethod>(3)), "unknown");
 }
 
 TEST(GoldenBytesTest, EachDurabilityHasAName) {

@@ -52,6 +52,25 @@ TEST(InspectObjectTest, TheLongestKeyAndTheEmptyValueAreWhole) {
   }
 }
 
+// The checksums cover the flags, so an unknown one was written on purpose: it says nothing about what is known here.
+TEST(InspectObjectTest, TheFlagsAreApartAndUnknownOnesDoNotMatter) {
+  for (unsigned flags = 0; flags < 256; ++flags) {
+    Bytes bytes = WholeObject(TestPlace(), "key", "value");
+    auto header = LoadAs<ObjectHeader>(bytes);
+    header.flags = static_cast<uint8_t>(flags);
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    EXPECT_TRUE(header.flags == 1 || InspectObject(TestPlace(), bytes).state == ObjectState::kNothing);
+    header.header_crc = HeaderCrc(TestPlace(), header, "key");
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    const uint32_t checksum = ObjectChecksum(TestPlace(), header, AsBytes(std::string_view("value")));
+    std::memcpy(bytes.data() + ChecksumOffset(3), &checksum, sizeof(checksum));
+    const ObjectView view = InspectObject(TestPlace(), bytes);
+    ASSERT_EQ(view.state, ObjectState::kWhole);
+    EXPECT_EQ(view.header.persisted(), flags % 2 == 1);
+    EXPECT_EQ(view.header.flushed_by_read(), flags / 2 % 2 == 1);
+  }
+}
+
 TEST(InspectObjectTest, AReservationHasItsHeaderAndKeyOnly) {
   Bytes bytes = WholeObject(TestPlace(), "key", "value");
   std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(ChecksumOffset(3)), bytes.end(), std::byte{0});

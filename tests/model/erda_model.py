@@ -14,12 +14,13 @@ What is modelled, and where the code does it
   publish, settle, commit, take back, sweep, delete   src/server/versions.cc, function by function
   the word and its transitions                        src/format/entry_word.h
   a get's steps: entry, version, second look, older   src/client/get.cc; its decisions: src/client/read_table.h
-  recovery                                            what it must find: see recover() here
+  recovery, and a power cut in the middle of it        src/server/recovery.cc: Decide, RepairEntry
 
   A shard is one thread: while it is inside a put, a commit, a taking back or a delete (State.busy), no other step of
   the shard runs; gets, values that land, deaths, crashes and power cuts come in between. With `fine` every store of
   the entry is seen by readers one step before it is persistent, and a power cut in between keeps it or loses it. The
-  settled bit alone is never waited for: each power cut keeps it or loses it.
+  settled bit alone is never waited for: each power cut keeps it or loses it. A server crash loses nothing that was
+  stored, persistent or not; a power cut after it may, if recovery did not make it persistent.
 
   Delete settles the current version if it is whole; answers not-found if no version is visible; else it publishes a
   tombstone (whole, persistent, unsettled), marks what is in flight as superseded (in DRAM), frees the entry, and
@@ -28,10 +29,13 @@ What is modelled, and where the code does it
 
 What is not modelled: the index (an entry is read as a whole), other keys, torn headers, damage by hardware.
 
-The read-after-write rule for what the server itself wrote (an inline put's value, a tombstone) is stricter here than in
-read_table.h: the Read of an object flushes what the NIC wrote, not what the server's CPU stored into the entry. Servers
-choose none or server flush so far; defect "raw-trusts-server" shows what happens under the simpler rule. Likewise the
-comparison by version in the `lazy` configurations is what a cleaner will need that frees later than it moves; defect
+Flush methods belong to the writer, and every reader judges a version by how it was written, whatever its own connection
+has: the object's header says which ones their writer flushes by a Read. Such a version is returned as soon as it is
+whole, since it may be acknowledged, and since whoever can read it finds it past the caches; every other one that is not
+settled is not acknowledged yet, what the server itself wrote (an inline put's value, a tombstone) included. Puts with
+path F among others with R are clients with read-after-write among clients with server flush. The defects
+"raw-trusts-server", "passes-what-is-flushed" and "trusts-what-is-not-flushed" show what happens under simpler rules.
+The comparison by version in the `lazy` configurations is what a cleaner will need that frees later than it moves; defect
 "chain-by-address" shows why.
 """
 import sys
@@ -53,7 +57,8 @@ Get = namedtuple("Get", "phase snap at")
 State = namedtuple("State", "log word durable puts dels gets busy cuts moves sweeps")
 
 PLACED, PERSISTED = "placed", "persisted"
-R, W, I = "reserve", "whole", "inline"                                 # whole: published settled in one step
+# whole: published settled in one step. R is flushed as its configuration says, F by read-after-write in any.
+R, W, I, F = "reserve", "whole", "inline", "reserve, read-after-write"
 NONE, SERVER, RAW = "none", "server", "read-after-write"               # flush methods
 EMPTY = Word(None, None, False)
 SLOT = 0                                                               # where tombstones stand
@@ -126,7 +131,7 @@ def published(c, word, a):
 def publish(c, s, i):
     path, level = c.puts[i]
     a = len(s.log)
-    s = s._replace(log=s.log + (Version(0 if path == R else 2, level, s.word.new, i, next_rank(s.log)),))
+    s = s._replace(log=s.log + (Version(0 if path in (R, F) else 2, level, s.word.new, i, next_rank(s.log)),))
     s = with_put(s, i, phase=6, addr=a)
     word = published(c, s.word, a)
     if path == W:
@@ -138,9 +143,19 @@ def publish(c, s, i):
     return store(c, s, word, (("told", i),))
 
 
+def flush_of(c, i):
+    """The flush method of put i's client."""
+    return RAW if c.puts[i][0] == F else c.flush
+
+
+def flushed_by_read(c, v):
+    """What the object's header says: its value is made persistent by Reads."""
+    return v.put is not None and c.puts[v.put][0] in (R, F) and flush_of(c, v.put) == RAW
+
+
 def settled_before(c, s, a):
     """The shard has settled the reservation at a: only its commit is still to come. It may have moved since."""
-    return s.log[a] is None or (s.log[a].body == 2 and c.flush != RAW)
+    return s.log[a] is None or (s.log[a].body == 2 and not flushed_by_read(c, s.log[a]))
 
 
 def commit(c, s, a, superseded):
@@ -249,24 +264,48 @@ def go_on(c, s):
     return f"del{i} done", with_del(s, i, phase=3, result="ok")
 
 
-def recover(c, s, log, w):
-    """After a restart: the newest whole version in the chain; a tombstone leaves nothing. Nothing is in flight."""
+def recovered(c, log, w):
+    """The entry that recovery makes of w: a settled one stays as it is; else its newest whole version stands, the old
+    one at the end of the chain; a tombstone leaves nothing. Nothing is in flight."""
     b = w.new
-    if c.defect != "trust-newest" and not w.settled:
+    if w.settled:
+        return w
+    if c.defect == "recovery-skips-whole" and not whole(log, b):
+        b = w.old
+    if c.defect != "trust-newest":
         while b is not None and b != w.old and not whole(log, b):
             b = log[b].prev if log[b] is not None else w.old
+            if c.defect != "chain-by-address" and whole(log, b) and w.old is not None and log[w.old] is not None:
+                if log[b].rank <= log[w.old].rank:                      # what was the old one before it was moved
+                    b = w.old
         if b is None or not whole(log, b):
             b = w.old
-    if b is not None and log[b] is not None:
-        if log[b].body == 1:
-            log = set_body(log, b, 2)
-        if log[b].put is None and c.defect != "recovery-keeps-tombstone":
-            b = None
+    if b is None:
+        return EMPTY
+    if log[b] is not None and log[b].put is None and c.defect != "recovery-keeps-tombstone":
+        return EMPTY
+    return Word(b, None if b == w.old else w.old, True)
+
+
+def recover(c, s, log, w):
+    """After a restart: see recovered(). What it leaves is persistent, but for the settled bit."""
+    word = recovered(c, log, w)
+    if word.new is not None and log[word.new] is not None and log[word.new].body == 1:
+        if c.defect != "recovery-not-flushed":
+            log = set_body(log, word.new, 2)
     puts = tuple(Put(9 if p.phase in (1, 2, 3, 6, 8) else p.phase, None, p.alive, False) for p in s.puts)
     dels = tuple(Del(9, None) if d.phase in (1, 3, 6) else d for d in s.dels)
     gets = tuple(Get(5, None, None) if g.phase in (1, 2, 3) else g for g in s.gets)
-    word = Word(b, None, b is not None)
     return s._replace(log=log, word=word, durable=None, puts=puts, dels=dels, gets=gets, busy=())
+
+
+def half_recovered(c, log, w):
+    """What another power cut leaves of a recovery that is not done: the entry as it stands between two stores."""
+    word = recovered(c, log, w)
+    out = {word, word._replace(settled=False)} if word != EMPTY else {EMPTY}
+    if c.defect == "recovery-in-two-stores" and word != w:              # the entry freed, and then made anew
+        out.add(EMPTY)
+    return out - {w}
 
 
 # --- Every step that can come next
@@ -291,7 +330,10 @@ def steps(c, s):
     if s.cuts < c.cuts:
         yield from power_cuts(c, s)
     if c.crash and s.cuts < 1:
-        yield "server crash", recover(c, s._replace(cuts=s.cuts + 1), s.log, s.word), (("crash",),)
+        t = recover(c, s._replace(cuts=s.cuts + 1), s.log, s.word)
+        if c.defect == "recovery-entry-not-flushed" and t.word.new == s.word.new:
+            t = t._replace(durable=s.durable)
+        yield "server crash", t, (("crash",),)
     if s.log[SLOT] is not None and idle:
         yield "another key's delete uses the slot", s._replace(log=(None,) + s.log[1:]), ()
     if c.moves:
@@ -317,9 +359,9 @@ def put_steps(c, s, idle):
             if not landed:                                              # also if the client just died
                 yield f"put{i} value lands", s._replace(log=set_body(s.log, p.addr, 1)), ()
             elif p.alive:
-                if level == PLACED or c.flush == NONE:
+                if level == PLACED or flush_of(c, i) == NONE:
                     yield f"put{i} acknowledged (placed)", with_put(s, i, phase=4), (("ret", op, None),)
-                elif c.flush == RAW:
+                elif flush_of(c, i) == RAW:
                     t = s if s.log[p.addr] is None else s._replace(log=set_body(s.log, p.addr, 2))
                     yield f"put{i} flushed, acknowledged", with_put(t, i, phase=4), (("ret", op, None),)
                 elif idle:
@@ -333,7 +375,7 @@ def put_steps(c, s, idle):
             yield f"put{i} client dies", with_put(s, i, alive=False), ()
         if s.sweeps < c.sweeps and idle and p.phase in (2, 4) and p.addr is not None and whole(s.log, p.addr):
             t = commit(c, s._replace(sweeps=s.sweeps + 1), p.addr, p.superseded)
-            awaits_commit = level == PERSISTED and c.flush == SERVER
+            awaits_commit = level == PERSISTED and flush_of(c, i) == SERVER
             yield f"put{i} settled by the sweep", t if awaits_commit or p.phase == 2 else with_put(t, i, addr=None), ()
 
 
@@ -345,8 +387,11 @@ def power_cuts(c, s):
     for kept in subsets(landed):
         log = tuple(v._replace(body=int(a in kept)) if a in landed else v for a, v in enumerate(s.log))
         for w in words:
-            yield (f"power cut, keeps {sorted(kept)}, entry {tuple(w)}",
-                   recover(c, s._replace(cuts=s.cuts + 1), log, w), (("cut",),))
+            label = f"power cut, keeps {sorted(kept)}, entry {tuple(w)}"
+            yield label, recover(c, s._replace(cuts=s.cuts + 1), log, w), (("cut",),)
+            for half in half_recovered(c, log, w):
+                yield (f"{label}, and again in the recovery, entry {tuple(half)}",
+                       recover(c, s._replace(cuts=s.cuts + 1), log, half), (("cut",),))
 
 
 def cleaner_steps(c, s, idle):
@@ -415,9 +460,13 @@ def read_version(c, s, i, g, op, get):
         if o is None or v.rank <= o.rank:                               # what was the old one before it was moved
             yield f"get{i} {a} is not newer than the old one", get(Get(2, snap, snap.old)), ()
             return
-    by_server = v.put is None or c.puts[v.put][0] != R
-    flushed = c.flush == RAW and (not by_server or c.defect == "raw-trusts-server")
-    if settled or v.level == PLACED or c.flush == NONE or flushed or c.defect == "read-unsettled":
+    flushed = flushed_by_read(c, v)
+    if c.defect == "raw-trusts-server":
+        flushed = True
+    if c.defect == "passes-what-is-flushed":                            # the reader's method counts: server flush
+        flushed = False
+    trusted = flushed or c.defect in ("read-unsettled", "trusts-what-is-not-flushed")
+    if settled or v.level == PLACED or c.flush == NONE or trusted:
         t = get(GET_DONE)
         if flushed:
             t = t._replace(log=set_body(s.log, a, 2))
@@ -590,7 +639,22 @@ DESIGN = [
     ("read-after-write, inline too, power cut", Config(puts(R, P) + puts(I, P), 2, flush=RAW, cuts=1, fine=True), True),
     ("read-after-write, three puts, power cut", Config(puts(R, P, P, P), 2, flush=RAW, cuts=1), False),
     ("read-after-write, three puts, a client dies", Config(puts(R, P, P, P), 1, flush=RAW, deaths=1), False),
+    ("read-after-write and server flush, power cut", Config(puts(R, P) + puts(F, P), 2, cuts=1, fine=True), True),
+    ("read-after-write and server flush, inline too, power cut",
+     Config(puts(R, P) + puts(F, P) + puts(I, P), 1, cuts=1), False),
+    ("read-after-write and server flush, a client dies", Config(puts(R, P) + puts(F, P, P), 1, deaths=1), True),
+    ("read-after-write and server flush, a client dies, power cut",
+     Config(puts(R, P) + puts(F, P), 2, cuts=1, deaths=1), True),
+    ("read-after-write and server flush, delete, power cut",
+     Config(puts(R, P) + puts(F, P), 1, dels=1, cuts=1), True),
+    ("sweeps, read-after-write and server flush, power cut",
+     Config(puts(R, P) + puts(F, P), 2, cuts=1, sweeps=2), True),
     ("placed puts, server crash", Config(puts(R, L, L), 2, crash=True), True),
+    ("server crash, then power cut", Config(puts(R, P, P), 1, crash=True, cuts=2, fine=True), True),
+    ("inline put, delete, server crash, then power cut",
+     Config(puts(I, P), 2, dels=1, crash=True, cuts=2, fine=True), True),
+    ("placed and persisted, server crash, then power cut",
+     Config(puts(R, L, P), 2, crash=True, cuts=2, fine=True), False),
     ("three placed puts, server crash", Config(puts(R, L, L, L), 2, crash=True), False),
     ("placed puts, power cut", Config(puts(R, L, L), 2, cuts=1, fine=True), True),
     ("placed and persisted, power cut", Config(puts(R, L, P), 2, cuts=1, fine=True), True),
@@ -657,7 +721,14 @@ PLANTED = {
     "inline-not-settled": Config(puts(I, P), 1),                        # an inline put answered without the settled bit
     "inline-in-one-store": Config(puts(W, P), 2, cuts=1, fine=True),    # published with the settled bit in one store
     "raw-trusts-server": Config(puts(I, P), 2, flush=RAW, cuts=1, fine=True),
+    "passes-what-is-flushed": Config(puts(F, P), 1),
+    "trusts-what-is-not-flushed": Config(puts(R, P) + puts(F, P), 2, cuts=1),
     "chain-by-address": Config(puts(R, L, P, P), 1, moves=1, lazy=True),
+    # Recovery.
+    "recovery-skips-whole": Config(puts(R, L, L), 1, crash=True),       # back to the old one, past a whole one
+    "recovery-not-flushed": Config(puts(R, P, P), 1, crash=True, cuts=2),
+    "recovery-entry-not-flushed": Config(puts(I, P), 2, crash=True, cuts=2, fine=True),
+    "recovery-in-two-stores": Config(puts(R, P, P), 1, cuts=1),
     # Deletes.
     "delete-forgets-in-flight": Config(puts(R, L, L), 1, dels=1, sweeps=1),      # the marks in DRAM are left out
     "commit-forgets-superseded": Config(puts(R, L, L), 1, dels=1, sweeps=1),

@@ -61,7 +61,10 @@ namespace {
 std::unique_ptr<Process> StartUntilReady(const std::vector<std::string>& command) {
   auto server = std::make_unique<Process>(command);
   WaitUntil([&server] { return server->out().ends_with('\n') || !server->Running(); });
-  EXPECT_TRUE(server->out().starts_with("erda-server: ready, listening on ")) << server->out() << server->err();
+  const std::string out = server->out();
+  const bool recovered = out.starts_with("erda-server: recovered in ");
+  const std::string ready = recovered ? out.substr(std::min(out.find('\n'), out.size() - 1) + 1) : out;
+  EXPECT_TRUE(ready.starts_with("erda-server: ready, listening on ")) << out << server->err();
   return server;
 }
 

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,13 @@ namespace fs = std::filesystem;
 
 class ServerTest : public ProgramsTest {};
 
-TEST_F(ServerTest, SaysInOneLineThatItIsReady) {
+TEST_F(ServerTest, SaysThatItIsReadyAndHowEachFabricIsUsed) {
   const auto server = StartServer({"--shards", "2"});
-  EXPECT_EQ(server->out(),
-            "erda-server: ready, listening on " + Address() + ", pool " + Pool() + " (process-safe), 2 shards\n");
+  const std::string ready =
+      "erda-server: ready, listening on " + Address() + ", pool " + Pool() + " (process-safe), 2 shards\n";
+  ASSERT_TRUE(server->out().starts_with(ready)) << server->out();
+  const std::regex fabric("erda-server: shm, flush method none, pool registered in [0-9]+\\.[0-9]{3} ms\n");
+  EXPECT_TRUE(std::regex_match(server->out().substr(ready.size()), fabric)) << server->out();
   EXPECT_EQ(server->err(), "");
 }
 
@@ -49,9 +53,13 @@ TEST_F(ServerTest, TakesAllItsOptions) {
                                    "16",
                                    "--spin-us",
                                    "0",
+                                   "--polling",
+                                   "sleep",
+                                   "--flush",
+                                   "read-after-write",
                                    "--nvm-write-latency-ns",
                                    "150"});
-  ExpectFine(Ycsb({"--workload", "A", "--records", "500", "--operations", "2000", "--verify"}));
+  ExpectFine(Ycsb({"--workload", "A", "--records", "500", "--operations", "2000", "--polling", "busy", "--verify"}));
   StopServer(*server);
 }
 

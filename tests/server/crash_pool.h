@@ -16,31 +16,51 @@ namespace erda::server {
 
 class CrashPool final : public nvm::Pool {
  public:
-  explicit CrashPool(uint64_t size) : volatile_(size / sizeof(uint64_t)), durable_(volatile_.size()) {
+  using Image = std::vector<uint64_t>;
+
+  explicit CrashPool(uint64_t size) : CrashPool(Image(size / sizeof(uint64_t))) {}
+  // What is there when the power is back.
+  explicit CrashPool(Image image, nvm::Durability durability = nvm::Durability::kPowerSafe)
+      : volatile_(std::move(image)), durable_(volatile_) {
     bytes_ = std::as_writable_bytes(std::span(volatile_));
-    durability_ = nvm::Durability::kPowerSafe;
+    durability_ = durability;
   }
   [[nodiscard]] MemoryView view() const override { return {bytes_, -1, -1}; }
-  [[nodiscard]] bool created() const override { return true; }
+  [[nodiscard]] bool created() const override { return false; }
   void RemoveIfCreated() override {}
 
   // Called before each fence takes effect: every point at which a power cut makes a difference lies behind one fence
   // and before the next.
   std::function<void()> before_fence;
 
-  using Image = std::vector<uint64_t>;
+  // A Read that comes back has brought what a NIC wrote there to the medium, past the CPU's caches.
+  void ReadBack(uint64_t offset, uint64_t size) {
+    std::memcpy(std::as_writable_bytes(std::span(durable_)).data() + offset, bytes_.data() + offset, size);
+  }
+
   // What is left if the power goes now: of what is not durable, `kept` is the chance of each word.
   [[nodiscard]] Image AfterPowerCut(Random& random, double kept) const {
+    return AfterPowerCut([&] { return random.Chance(kept); });
+  }
+  // kept() says it of each word in turn, in the order of their addresses once all flushed ones were asked for.
+  template <class Kept>
+  [[nodiscard]] Image AfterPowerCut(Kept&& kept) const {
     Image image = durable_;
     for (const Line& line : pending_) {
       for (size_t i = 0; i < kWords; ++i) {
-        if (image[line.first + i] != line.words[i] && random.Chance(kept)) image[line.first + i] = line.words[i];
+        if (image[line.first + i] != line.words[i] && kept()) image[line.first + i] = line.words[i];
       }
     }
     for (size_t i = 0; i < image.size(); ++i) {
-      if (image[i] != volatile_[i] && random.Chance(kept)) image[i] = volatile_[i];
+      if (image[i] != volatile_[i] && kept()) image[i] = volatile_[i];
     }
     return image;
+  }
+  // The process dies, and the machine does not: what it stored is in the caches, what it began to write back may never
+  // get there.
+  void ProcessDies() {
+    before_fence = nullptr;
+    pending_.clear();
   }
 
  private:

@@ -24,8 +24,7 @@ class DeleteTest : public testing::TestWithParam<FlushMethod> {
   }
   Store store_{Options()};
 };
-INSTANTIATE_TEST_SUITE_P(Flush, DeleteTest, testing::Values(FlushMethod::kNone, FlushMethod::kServerFlush),
-                         FlushMethodName);
+INSTANTIATE_TEST_SUITE_P(Flush, DeleteTest, EveryFlushMethod(), FlushMethodName);
 
 TEST_P(DeleteTest, AKeyThatIsThereGoes) {
   store_.Inline("k", "v1");

@@ -129,8 +129,7 @@ int RunAllOrders(std::string letters, const Case& c) {
 }
 
 class OrdersTest : public testing::TestWithParam<FlushMethod> {};
-INSTANTIATE_TEST_SUITE_P(Flush, OrdersTest, testing::Values(FlushMethod::kNone, FlushMethod::kServerFlush),
-                         FlushMethodName);
+INSTANTIATE_TEST_SUITE_P(Flush, OrdersTest, EveryFlushMethod(), FlushMethodName);
 
 constexpr std::array kAcks = {Ack::kPlaced, Ack::kPersisted};
 

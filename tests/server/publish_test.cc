@@ -22,8 +22,7 @@ class PublishTest : public testing::TestWithParam<FlushMethod> {
   }
   Store store_{Options()};
 };
-INSTANTIATE_TEST_SUITE_P(Flush, PublishTest, testing::Values(FlushMethod::kNone, FlushMethod::kServerFlush),
-                         FlushMethodName);
+INSTANTIATE_TEST_SUITE_P(Flush, PublishTest, EveryFlushMethod(), FlushMethodName);
 
 TEST_P(PublishTest, AnInlinePutIsSettledWhenItIsAnswered) {
   for (const Ack ack : {Ack::kPlaced, Ack::kPersisted}) {

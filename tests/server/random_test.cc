@@ -2,7 +2,10 @@
 // full logs, and a look at what a power cut would leave at any fence. Everything is compared to the reference.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
+#include <utility>
+#include <vector>
 
 #include "server/crash_pool.h"
 #include "server/reference.h"
@@ -19,7 +22,10 @@ constexpr SessionId kSessions = 4;
 
 class RandomRun {
  public:
-  RandomRun(FlushMethod flush, uint64_t seed) : flush_(flush), random_(seed) { NewPool(); }
+  // The sessions have these methods in turn.
+  RandomRun(std::vector<FlushMethod> flushes, uint64_t seed) : flushes_(std::move(flushes)), random_(seed) {
+    NewPool();
+  }
 
   void Go() {
     for (step_ = 0; step_ < kSteps && !testing::Test::HasFailure(); ++step_) {
@@ -30,6 +36,8 @@ class RandomRun {
     EXPECT_GT(pools_, 2) << "the log was never full";
     EXPECT_GT(cuts_, kSteps / 10);
     EXPECT_GT(moves_, 0U) << "no entry ever moved";
+    const bool reads = std::find(flushes_.begin(), flushes_.end(), FlushMethod::kReadAfterWrite) != flushes_.end();
+    EXPECT_EQ(reads_back_ > kSteps / 100, reads);
   }
 
  private:
@@ -42,14 +50,18 @@ class RandomRun {
     ++pools_;
     if (store_) moves_ += store_->displacements();
     StoreOptions options;
-    options.flush = flush_;
+    options.flush = flushes_.front();
     // Sometimes of several heads, sometimes with room for many versions in a segment.
     options.wish = random_.Chance(0.5) ? format::GeometryWish{229376, 1, 16384, 4096, 128}
                                        : format::GeometryWish{98304 + 40 * 4096, 1, 4096, 4096, 128};
     auto pool = std::make_unique<CrashPool>(options.wish.pool_size);
     pool_ = pool.get();
     store_ = std::make_unique<Store>(options, std::move(pool));
-    reference_ = std::make_unique<Reference>(flush_);
+    reference_ = std::make_unique<Reference>(flushes_.front());
+    for (SessionId session = 0; session < kSessions; ++session) {
+      store_->SetFlush(session, flushes_[session % flushes_.size()]);
+      reference_->SetFlush(session, flushes_[session % flushes_.size()]);
+    }
     puts_.clear();
     refused_ = 0;
     // Sometimes the index is nearly full, so that entries move when a key comes back.
@@ -83,7 +95,7 @@ class RandomRun {
     } else if (dice < 60) {
       LandPut();
     } else if (dice < 75) {
-      CommitPut();
+      EndPut();
     } else if (dice < 85) {
       DeleteKey();
     } else if (dice < 90) {
@@ -147,12 +159,22 @@ class RandomRun {
     reference_->Land(put->handle);
   }
 
-  void CommitPut() {
+  // Whatever acknowledges it: the shard's answer to the commit, or the Read behind the Write.
+  void EndPut() {
     Put* put = RandomPut();
     if (put == nullptr) return;
+    if (put->reserved.flushed_by_read && put->handle->whole && put->handle->live) {
+      ReadBack(put->reserved);
+      reference_->Flushed(put->handle);
+    }
     const auto code = store_->Commit(put->reserved);
     EXPECT_EQ(code, reference_->Commit(put->handle));
     if (!put->handle->open) Forget(put);
+  }
+
+  void ReadBack(const Reserved& reserved) {
+    ++reads_back_;
+    pool_->ReadBack(store_->OffsetOf(reserved), format::ObjectBytes(reserved.key.size(), reserved.value.size()));
   }
 
   void Forget(Put* put) {
@@ -179,8 +201,9 @@ class RandomRun {
       const std::string key = "key" + std::to_string(i);
       const std::string value = store_->Get(key);
       ASSERT_EQ(value, reference_->Get(key)) << key;
+      for (const FlushMethod flush : flushes_) ASSERT_EQ(store_->Get(key, flush), value) << key;
       ASSERT_EQ(store_->GetAfterCrash(key), reference_->AfterCrash(key)) << key;
-      if (random_.Chance(0.2)) reference_->Seen(key, value);
+      if (random_.Chance(0.2)) See(key, value);
     }
     ASSERT_EQ(store_->Violation(), "");
     ASSERT_EQ(store_->versions().in_flight(), reference_->in_flight());
@@ -189,10 +212,17 @@ class RandomRun {
     if (random_.Chance(0.1)) LookAfterPowerCut();
   }
 
+  // A reader has seen the value, and by that brought it to the medium if Reads do that.
+  void See(const std::string& key, const std::string& value) {
+    const Reference::Handle seen = reference_->Seen(key, value);
+    const auto put = std::find_if(puts_.begin(), puts_.end(), [&](const Put& p) { return p.handle == seen; });
+    if (seen && put != puts_.end() && put->reserved.flushed_by_read) ReadBack(put->reserved);
+  }
+
   // Without a flush method there is nothing to survive a power cut: the medium is volatile, or as safe as a process is.
   void LookAfterPowerCut() {
     ++cuts_;
-    if (flush_ == FlushMethod::kNone) return;
+    if (flushes_.front() == FlushMethod::kNone) return;
     constexpr std::array kKept = {0.0, 0.1, 0.5, 0.9, 1.0};
     const CrashPool::Image image = pool_->AfterPowerCut(random_, kKept.at(random_.Uniform(kKept.size())));
     const PoolBytes bytes = store_->BytesOfImage(std::as_bytes(std::span(image)));
@@ -213,7 +243,7 @@ class RandomRun {
     for (uint64_t i = 0; i < fillers_; ++i) EXPECT_EQ(ReadAfterCrash(bytes, Filler(i)), Filler(i));
   }
 
-  const FlushMethod flush_;
+  const std::vector<FlushMethod> flushes_;
   Random random_;
   CrashPool* pool_ = nullptr;
   std::unique_ptr<Store> store_;
@@ -228,18 +258,27 @@ class RandomRun {
   int refused_ = 0;
   int pools_ = 0;
   int cuts_ = 0;
+  int reads_back_ = 0;
   uint64_t moves_ = 0;
 };
 
 class RandomTest : public testing::TestWithParam<FlushMethod> {};
-INSTANTIATE_TEST_SUITE_P(Flush, RandomTest, testing::Values(FlushMethod::kNone, FlushMethod::kServerFlush),
-                         FlushMethodName);
+INSTANTIATE_TEST_SUITE_P(Flush, RandomTest, EveryFlushMethod(), FlushMethodName);
 
 TEST_P(RandomTest, AgreesWithTheReferenceAfterEveryStep) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     std::cout << "seed " << seed << std::endl;
     SCOPED_TRACE("seed " + std::to_string(seed));
-    RandomRun(GetParam(), seed).Go();
+    RandomRun({GetParam()}, seed).Go();
+    if (HasFailure()) return;
+  }
+}
+
+TEST(MixedRandomTest, AgreesWithTheReferenceAfterEveryStep) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    std::cout << "seed " << seed << std::endl;
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomRun({FlushMethod::kServerFlush, FlushMethod::kReadAfterWrite}, seed).Go();
     if (HasFailure()) return;
   }
 }

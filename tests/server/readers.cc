@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -108,6 +109,7 @@ std::string ReadLikeAClient(const PoolBytes& pool, std::span<const std::byte> co
       facts.whole = view.state == ObjectState::kWhole;
       facts.settled = (at == word.new_address() && word.settled()) || at == word.old_address();
       facts.persisted = view.header.persisted();
+      facts.flushed_by_read = view.header.flushed_by_read();
       facts.flush = flush;
       client::ReadStep step = client::DecideRead(facts);
       if (step == client::ReadStep::kLookAgain) {  // nobody else is here to change the entry
@@ -175,6 +177,56 @@ std::string FindViolation(const PoolBytes& pool) {
     }
   }
   return {};
+}
+
+namespace {
+
+std::string FindUnrestInLog(const PoolBytes& pool) {
+  const format::Geometry& g = pool.geometry;
+  std::set<uint32_t> heads;  // that have an open segment
+  for (uint32_t region = pool.shard * g.regions_per_shard; region < (pool.shard + 1) * g.regions_per_shard; ++region) {
+    const RegionWord word(LoadWord(pool.bytes, format::kRegionTableOffset + region * sizeof(uint64_t)));
+    if (!word.linked()) continue;
+    for (uint64_t segment = 0; segment < g.segments_per_region(); ++segment) {
+      const std::string where = "region " + std::to_string(region) + ", segment " + std::to_string(segment) + ": ";
+      const auto header = LoadAs<format::SegmentHeader>(
+          pool.bytes.subspan(g.RegionOffset(region) + segment * g.segment_size, sizeof(format::SegmentHeader)));
+      if (header.identity != format::SegmentHeader::Identity(word.generation())) {
+        if (segment == 0) return where + "linked, and never opened";
+        break;
+      }
+      if (header.state == static_cast<uint64_t>(format::SegmentState::kSettled)) continue;
+      const bool open = header.state == static_cast<uint64_t>(format::SegmentState::kOpen);
+      if (!open || !heads.insert(word.head()).second) return where + "full, and not settled";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string FindUnrest(const PoolBytes& pool) {
+  const Resolve resolve = ByRegionTable(pool);
+  std::set<std::string_view> keys;
+  for (uint64_t slot = 0; slot < pool.geometry.index_slots; ++slot) {
+    const IndexEntry entry = EntryAt(pool, slot);
+    if (entry.word == 0) continue;
+    const std::string where = "slot " + std::to_string(slot) + ": ";
+    if (!entry.entry_word().settled()) return where + "not settled";
+    const ObjectView view = Inspect(pool, resolve, entry.entry_meta().head(), entry.entry_word().new_address());
+    if (view.state != ObjectState::kWhole) return where + "not whole";
+    if (view.header.kind != static_cast<uint8_t>(format::ObjectKind::kValue)) return where + "a tombstone";
+    const uint64_t hash = HashKey(view.key);
+    const uint64_t home = pool.geometry.HomeOf(hash);
+    if (hash != view.header.key_hash || pool.geometry.ShardOf(hash) != pool.shard ||
+        pool.geometry.HeadOf(hash) != entry.entry_meta().head()) {
+      return where + "another shard's or head's key";
+    }
+    if (slot < home || slot >= home + format::kNeighbourhood) return where + "out of its neighbourhood";
+    if (slot != home + entry.entry_meta().distance()) return where + "says a wrong distance";
+    if (!keys.insert(view.key).second) return where + "its key has another entry";
+  }
+  return FindUnrestInLog(pool);
 }
 
 }  // namespace erda::server

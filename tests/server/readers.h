@@ -37,7 +37,13 @@ std::string ReadAfterCrash(const PoolBytes& pool, std::string_view key);
 //   the new version's header is there (I3); it is whole if it is settled (I2)
 //   the old version is whole, and older (I1)
 //   its number is below the shard's version limit: it is not given out again
-//   a segment that is marked settled holds no newest version that is not whole: recovery will not look there
+//   a segment that is marked settled holds no newest version that is not whole
 std::string FindViolation(const PoolBytes& pool);
+
+// Checks what else holds when nothing is in flight, after a clean close or a recovery; the first violation, or nothing.
+//   each entry is settled, its new version a whole value (no tombstone), and its key has no other entry
+//   each entry is in its key's neighbourhood, and says how far from the home
+//   each linked region has been opened; each full segment is settled
+std::string FindUnrest(const PoolBytes& pool);
 
 }  // namespace erda::server

@@ -38,7 +38,10 @@ Reference::Handle Reference::Reserve(const std::string& key, const std::string& 
   Key& k = keys_[key];
   if (const Handle newest = Newest(k); newest && newest->whole) Settle(newest);
   const auto version = std::make_shared<Version>(Version{key, value, ack, session});
-  version->awaits_commit = ack == Ack::kPersisted && flush_ == format::FlushMethod::kServerFlush;
+  const auto of_session = flushes_.find(session);
+  const format::FlushMethod flush = of_session == flushes_.end() ? flush_ : of_session->second;
+  version->awaits_commit = ack == Ack::kPersisted && flush == format::FlushMethod::kServerFlush;
+  version->flushed_by_read = ack == Ack::kPersisted && flush == format::FlushMethod::kReadAfterWrite;
   version->open = true;
   version->live = true;
   k.versions.push_back(version);
@@ -99,11 +102,13 @@ std::string Reference::Get(const std::string& key) const {
   return found == versions.rend() ? std::string(kAbsent) : (*found)->value;
 }
 
-void Reference::Seen(const std::string& key, const std::string& value) {
+Reference::Handle Reference::Seen(const std::string& key, const std::string& value) {
   Key& k = keys_[key];
   const auto it =
       std::find_if(k.versions.begin(), k.versions.end(), [&](const Handle& v) { return v->value == value; });
-  if (it != k.versions.end()) Raise(k, *it);
+  if (it == k.versions.end()) return nullptr;
+  Raise(k, *it);
+  return *it;
 }
 
 std::string Reference::AfterCrash(const std::string& key) const {

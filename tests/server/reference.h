@@ -23,19 +23,24 @@ class Reference {
     Ack ack = Ack::kPersisted;
     SessionId session = 0;
     bool awaits_commit = false;
-    bool open = false;  // reserved, and its reservation is kept
-    bool live = false;  // its writer may still bring it
+    bool flushed_by_read = false;  // its writer, and every reader, makes it persistent
+    bool open = false;             // reserved, and its reservation is kept
+    bool live = false;             // its writer may still bring it
     bool whole = false;
     bool settled = false;
     bool superseded = false;
   };
   using Handle = std::shared_ptr<Version>;
 
+  // flush: of every session that is not given another.
   explicit Reference(format::FlushMethod flush) : flush_(flush) {}
+  void SetFlush(SessionId session, format::FlushMethod flush) { flushes_[session] = flush; }
 
   void Inline(const std::string& key, const std::string& value, Ack ack);
   Handle Reserve(const std::string& key, const std::string& value, Ack ack, SessionId session);
   void Land(const Handle& version) { version->whole = true; }
+  // The Read behind the Write came back.
+  void Flushed(const Handle& version) { Raise(keys_[version->key], version); }
   // The answer to a commit; nullopt: a breach of the protocol.
   std::optional<Code> Commit(const Handle& version);
   Code Delete(const std::string& key);
@@ -44,7 +49,7 @@ class Reference {
 
   [[nodiscard]] std::string Get(const std::string& key) const;
   // A reader has seen this: from now on a power cut must not undo it, if it was put with kPersisted.
-  void Seen(const std::string& key, const std::string& value);
+  Handle Seen(const std::string& key, const std::string& value);
   // The value that is left after the server's process dies.
   [[nodiscard]] std::string AfterCrash(const std::string& key) const;
   // The values that may be left after a power cut.
@@ -67,11 +72,12 @@ class Reference {
   void Settle(const Handle& version);
   static void Raise(Key& key, const Handle& version);
   [[nodiscard]] bool Visible(const Version& version) const {
-    return version.whole &&
-           (version.settled || version.ack == Ack::kPlaced || flush_ != format::FlushMethod::kServerFlush);
+    return version.whole && (version.settled || version.ack == Ack::kPlaced || version.flushed_by_read ||
+                             flush_ == format::FlushMethod::kNone);
   }
 
   format::FlushMethod flush_;
+  std::map<SessionId, format::FlushMethod> flushes_;
   std::map<std::string, Key> keys_;
   std::vector<Handle> reservations_;
 };

@@ -23,8 +23,7 @@ class ReopenTest : public testing::TestWithParam<FlushMethod> {
   }
   Store store_{Options()};
 };
-INSTANTIATE_TEST_SUITE_P(Flush, ReopenTest, testing::Values(FlushMethod::kNone, FlushMethod::kServerFlush),
-                         FlushMethodName);
+INSTANTIATE_TEST_SUITE_P(Flush, ReopenTest, EveryFlushMethod(), FlushMethodName);
 
 TEST_P(ReopenTest, KeepsAllContents) {
   std::map<std::string, std::string> contents;

@@ -24,17 +24,28 @@ Store::Store(const StoreOptions& options, std::unique_ptr<nvm::Pool> pool)
     : options_(options),
       geometry_(format::ChooseGeometry(options.wish).value()),
       pool_(pool ? std::move(pool) : DramPool(geometry_.pool_size)) {
-  Open();
+  if (options_.take_up == TakeUp::kOpen) Open();
+  if (options_.take_up == TakeUp::kRecover) Recover();
 }
 
-void Store::Open() {
+void Store::MakeVersions() {
   versions_.reset();
   control_.assign(format::ControlBytes(geometry_.heads_per_shard) / sizeof(uint64_t), 0);
   nvm_ = std::make_unique<nvm::Writer>(*pool_);
-  const VersionsOptions options{options_.flush, options_.reservations_per_session};
+  const VersionsOptions options{options_.reservations_per_session};
   versions_ = std::make_unique<Versions>(*nvm_, geometry_, kPoolSeed, options_.shard,
                                          std::as_writable_bytes(std::span(control_)), options);
+}
+
+void Store::Open() {
+  MakeVersions();
   const Status status = versions_->Open();
+  ASSERT_TRUE(status.ok()) << status.ToString();
+}
+
+void Store::Recover() {
+  MakeVersions();
+  const Status status = versions_->Recover(&recovery_);
   ASSERT_TRUE(status.ok()) << status.ToString();
 }
 
@@ -49,7 +60,9 @@ Outcome Store::Inline(std::string_view key, std::string_view value, Ack ack) {
 
 Reserved Store::Reserve(std::string_view key, std::string_view value, SessionId session, Ack ack) {
   Reserved reserved{{}, std::string(key), std::string(value), session};
-  reserved.outcome = versions_->Reserve(key, HashKey(key), static_cast<uint32_t>(value.size()), ack, session);
+  const format::FlushMethod flush = FlushOf(session);
+  reserved.flushed_by_read = ack == Ack::kPersisted && flush == format::FlushMethod::kReadAfterWrite;
+  reserved.outcome = versions_->Reserve(key, HashKey(key), static_cast<uint32_t>(value.size()), ack, session, flush);
   return reserved;
 }
 
@@ -82,8 +95,8 @@ void Store::LandPart(const Reserved& r, size_t bytes) {
   std::memcpy(to, body.data(), std::min(bytes, body.size()));
 }
 
-std::string Store::Get(std::string_view key) const {
-  return ReadLikeAClient(Bytes(), std::as_bytes(std::span(control_)), options_.flush, key);
+std::string Store::Get(std::string_view key, format::FlushMethod flush) const {
+  return ReadLikeAClient(Bytes(), std::as_bytes(std::span(control_)), flush, key);
 }
 
 format::EntryWord Store::WordOf(std::string_view key) const {

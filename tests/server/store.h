@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,12 +17,16 @@
 
 namespace erda::server {
 
+// How a store takes up its pool.
+enum class TakeUp : uint8_t { kOpen, kRecover, kNotYet };
+
 struct StoreOptions {
-  format::FlushMethod flush = format::FlushMethod::kServerFlush;
+  format::FlushMethod flush = format::FlushMethod::kServerFlush;  // of every session that is not given another
   uint32_t reservations_per_session = 1024;
   uint32_t shard = 0;
   // Eight regions of four segments of 4 KiB, an index of 64 slots.
   format::GeometryWish wish{229376, 1, 16384, 4096, 64};
+  TakeUp take_up = TakeUp::kOpen;
 };
 
 // A reserved place, in its writer's hands.
@@ -30,6 +35,7 @@ struct Reserved {
   std::string key;
   std::string value;
   SessionId session = 0;
+  bool flushed_by_read = false;  // its writer makes it persistent
 
   [[nodiscard]] Code code() const { return outcome.code; }
   [[nodiscard]] uint64_t version() const { return outcome.header.version; }
@@ -37,12 +43,16 @@ struct Reserved {
 
 class Store {
  public:
+  static constexpr uint32_t kPoolSeed = 0x5eed;
+
   explicit Store(const StoreOptions& options = {}, std::unique_ptr<nvm::Pool> pool = nullptr);
 
   // Opens the same bytes anew, as the next server does after a clean close.
   void CloseAndReopen();
   void Close() { versions_->Close(); }
   void Open();
+  // Takes the same bytes up as the next server does after one that died.
+  void Recover();
 
   // Requests.
   Outcome Inline(std::string_view key, std::string_view value, Ack ack = Ack::kPersisted);
@@ -52,6 +62,12 @@ class Store {
   Code Delete(std::string_view key);
   void Report(std::string_view key);
   void EndSession(SessionId session) { versions_->EndSession(session); }
+  // From now on the session has this flush method.
+  void SetFlush(SessionId session, format::FlushMethod flush) { flushes_[session] = flush; }
+  [[nodiscard]] format::FlushMethod FlushOf(SessionId session) const {
+    const auto it = flushes_.find(session);
+    return it == flushes_.end() ? options_.flush : it->second;
+  }
   size_t Sweep(size_t limit = 1 << 20) { return versions_->Sweep(limit); }
 
   // The writer's one-sided write: checksum and value, or only the first bytes of that.
@@ -63,8 +79,9 @@ class Store {
     return Commit(reserved) == Code::kOk;
   }
 
-  // What a client's get gives.
-  [[nodiscard]] std::string Get(std::string_view key) const;
+  // What a client's get gives; the second one's, whose own flush method is that.
+  [[nodiscard]] std::string Get(std::string_view key) const { return Get(key, options_.flush); }
+  [[nodiscard]] std::string Get(std::string_view key, format::FlushMethod flush) const;
   // What a get gives after the server's process died and its pool was recovered.
   [[nodiscard]] std::string GetAfterCrash(std::string_view key) const { return ReadAfterCrash(Bytes(), key); }
   [[nodiscard]] std::string Violation() const { return FindViolation(Bytes()); }
@@ -77,6 +94,14 @@ class Store {
   [[nodiscard]] format::EntryWord WordOf(std::string_view key) const;
   [[nodiscard]] format::SegmentState SegmentStateOf(const Reserved& reserved) const;
 
+  // Where the object is in the pool.
+  [[nodiscard]] uint64_t OffsetOf(const Reserved& reserved) const;
+  [[nodiscard]] const RecoveryReport& recovery() const { return recovery_; }
+  [[nodiscard]] uint64_t LogBytesUsed() {
+    versions_->PublishGauges();
+    return counter(format::Counter::kLogBytesUsed);
+  }
+
   [[nodiscard]] Versions& versions() { return *versions_; }
   [[nodiscard]] const format::Geometry& geometry() const { return geometry_; }
   [[nodiscard]] nvm::Pool& pool() { return *pool_; }
@@ -85,21 +110,33 @@ class Store {
   [[nodiscard]] uint64_t counter(format::Counter counter) const;
 
  private:
-  static constexpr uint32_t kPoolSeed = 0x5eed;
-
-  [[nodiscard]] uint64_t OffsetOf(const Reserved& reserved) const;
+  void MakeVersions();
 
   StoreOptions options_;
+  std::map<SessionId, format::FlushMethod> flushes_;
   format::Geometry geometry_{};
   std::unique_ptr<nvm::Pool> pool_;
   std::unique_ptr<nvm::Writer> nvm_;
   std::vector<uint64_t> control_;  // words, for their alignment
   std::unique_ptr<Versions> versions_;
+  RecoveryReport recovery_;
 };
 
-// The tests that run once for each flush method that servers choose.
+// The tests that run once for each flush method.
+inline auto EveryFlushMethod() {
+  return testing::Values(format::FlushMethod::kNone, format::FlushMethod::kServerFlush,
+                         format::FlushMethod::kReadAfterWrite);
+}
 inline std::string FlushMethodName(const testing::TestParamInfo<format::FlushMethod>& tested) {
-  return tested.param == format::FlushMethod::kNone ? "NoFlush" : "ServerFlush";
+  switch (tested.param) {
+    case format::FlushMethod::kNone:
+      return "NoFlush";
+    case format::FlushMethod::kServerFlush:
+      return "ServerFlush";
+    case format::FlushMethod::kReadAfterWrite:
+      break;
+  }
+  return "ReadAfterWrite";
 }
 
 }  // namespace erda::server

@@ -20,8 +20,7 @@ class TakeBackTest : public testing::TestWithParam<FlushMethod> {
   }
   Store store_{Options()};
 };
-INSTANTIATE_TEST_SUITE_P(Flush, TakeBackTest, testing::Values(FlushMethod::kNone, FlushMethod::kServerFlush),
-                         FlushMethodName);
+INSTANTIATE_TEST_SUITE_P(Flush, TakeBackTest, EveryFlushMethod(), FlushMethodName);
 
 TEST_P(TakeBackTest, WhatIsWholeStands) {
   const Reserved reserved = store_.Reserve("k", "v1", 1);
@@ -184,7 +183,7 @@ TEST(TakeBackCommitTest, ACommitComesForWhatWasSettledByTakingBack) {
   EXPECT_EQ(store.versions().in_flight(), 0U);
 }
 
-// Recovery does not look into segments that are marked settled, so an entry must be taken back before its segment is.
+// The mark says that nothing in the segment has to be looked at, so an entry must be taken back before it.
 TEST(TakeBackCrashTest, ASegmentIsMarkedSettledOnlyAfterTheEntryIsTakenBack) {
   StoreOptions options;
   auto pool = std::make_unique<CrashPool>(options.wish.pool_size);

@@ -53,6 +53,7 @@ class Cluster {
     for (uint32_t i = 0; i < plan_.clients && failure().empty(); ++i) clients_.push_back(MakeClient(plan_.timeout));
     while (started_ < plan_.operations && failure().empty()) Step();
     stopping_ = true;
+    server_.StayUp();
     Settle();
     ReadAll();
     CheckIdleServer();
@@ -82,12 +83,12 @@ class Cluster {
     process->fabric = network_.CreateFabric(process->node);
     constexpr PutPath kPaths[] = {PutPath::kAuto, PutPath::kReserve, PutPath::kReserve, PutPath::kInline};
     client::EngineOptions options;
-    options.ack = random_.Chance(0.5) ? Ack::kPlaced : Ack::kPersisted;
+    options.ack = random_.Chance(0.5) && !plan_.power_cuts ? Ack::kPlaced : Ack::kPersisted;
     options.put_path = process->path = kPaths[random_.Uniform(std::size(kPaths))];
     options.queue_depth = plan_.queue_depth;
     options.timeout = timeout;
     options.client_id = process->id;
-    auto engine = Engine::Create(process->fabric, kServerAddress, options, network_);
+    auto engine = Engine::Create(process->fabric, ServerAddress(random_.Uniform(plan_.ports)), options, network_);
     if (!engine.ok()) {
       Fail("no engine: " + engine.status().ToString());
     } else {
@@ -148,8 +149,7 @@ class Cluster {
     const auto done = [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); };
     if (plan_.defect == Defect::kLostPut && random_.Chance(0.05)) return done(Status());
     Started(process.engine->Put(NameOf(key), value, done));
-    if (plan_.defect == Defect::kRepeatedPut && process.engine->in_flight() < plan_.queue_depth &&
-        random_.Chance(0.5)) {
+    if (plan_.defect == Defect::kRepeatedPut && process.engine->in_flight() < plan_.queue_depth) {
       Started(process.engine->Put(NameOf(key), value, [](const Status& /*status*/) {}));
     }
   }
@@ -191,6 +191,7 @@ class Cluster {
         server_.Start();
       }
     }
+    if (plan_.crash_chance > 0 && !server_.running() && random_.Chance(0.02)) server_.Start();
     if (!network_.Step()) network_.RunUntil(network_.Now() + std::chrono::microseconds(10));
   }
 
@@ -255,6 +256,8 @@ class Cluster {
     outcome_.taken_back = server_.Count(Counter::kTakenBack);
     outcome_.settled = server_.Count(Counter::kSettled);
     outcome_.reports = server_.Count(Counter::kReports);
+    outcome_.crashes = server_.crashes();
+    outcome_.recovered = server_.recovered();
   }
 
   const Plan& plan_;
@@ -292,7 +295,7 @@ Plan Plan::Of(uint64_t seed) {
   if (random.Chance(0.1)) plan.pool_size = (256 << 10) * plan.shards;  // it gets full
   if (random.Chance(0.3)) plan.value_bytes_max = 200;
   if (random.Chance(0.1)) plan.reservations_per_client = 2;
-  plan.flush_method = random.Chance(0.5) ? format::FlushMethod::kServerFlush : format::FlushMethod::kNone;
+  plan.flush_methods.fill(random.Chance(0.5) ? format::FlushMethod::kServerFlush : format::FlushMethod::kNone);
   if (random.Chance(0.3)) plan.timeout = Nanoseconds(random.Between(50'000, 500'000));
 
   if (random.Chance(0.3)) {  // so slow that readers report what they find broken
@@ -311,6 +314,12 @@ Plan Plan::Of(uint64_t seed) {
   if (random.Chance(0.4)) plan.drop_chance = 0.002;
   if (random.Chance(0.5)) plan.kill_chance = 0.001;
   if (random.Chance(0.3)) plan.restart_chance = 0.001;
+  if (random.Chance(0.4)) plan.ports = 2;
+  if (plan.flush_methods[0] == format::FlushMethod::kServerFlush) {  // mixed, if there are two ports
+    for (auto& method : plan.flush_methods) {
+      if (random.Chance(0.5)) method = format::FlushMethod::kReadAfterWrite;
+    }
+  }
   return plan;
 }
 
@@ -349,7 +358,7 @@ Plan Plan::OfImpatience(uint64_t seed) {
   plan.keys = 8;
   plan.operations = 500;
   plan.value_bytes_max = 1900;
-  plan.flush_method = seed % 2 == 0 ? format::FlushMethod::kNone : format::FlushMethod::kServerFlush;
+  plan.flush_methods.fill(seed % 2 == 0 ? format::FlushMethod::kNone : format::FlushMethod::kServerFlush);
   plan.timeout = Nanoseconds(60'000);
   plan.network.long_delay_chance = 0.05;
   plan.network.long_delay_max = Nanoseconds(400'000);
@@ -377,10 +386,22 @@ Plan Plan::OfReports(uint64_t seed) {
   return plan;
 }
 
+Plan Plan::OfCrashes(uint64_t seed) {
+  Plan plan = Of(seed);
+  plan.power_cuts = seed % 2 == 0;
+  // (What a NIC wrote past the caches would be kept; here all that a Write places is in them.)
+  if (plan.power_cuts) plan.flush_methods.fill(format::FlushMethod::kServerFlush);
+  plan.crash_chance = 0.01;
+  plan.kill_chance = plan.kill_chance / 2;
+  return plan;
+}
+
 std::string Plan::ToText() const {
-  const auto flush = flush_method == format::FlushMethod::kNone ? "none" : "server-flush";
-  return "seed " + std::to_string(seed) + ": " + std::to_string(shards) + " shards, " + std::to_string(clients) +
-         " clients, " + std::to_string(keys) + " keys, queue depth " + std::to_string(queue_depth) + ", flush " + flush;
+  std::string flush = format::FlushMethodName(flush_methods[0]);
+  if (ports > 1) flush.append(" and ").append(format::FlushMethodName(flush_methods[1]));
+  return "seed " + std::to_string(seed) + ": " + std::to_string(shards) + " shards, " + std::to_string(ports) +
+         " ports, " + std::to_string(clients) + " clients, " + std::to_string(keys) + " keys, queue depth " +
+         std::to_string(queue_depth) + ", flush " + flush;
 }
 
 Outcome RunPlan(const Plan& plan, const std::string& folder) { return Cluster(plan, folder).Run(); }

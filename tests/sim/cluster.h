@@ -21,7 +21,7 @@ enum class Defect : uint8_t {
   kNone,
   kStaleGet,    // now and then a get is answered from memory
   kLostPut,     // now and then a put is said to be done, and was not
-  kRepeatedPut  // now and then a put is done twice
+  kRepeatedPut  // puts are done twice
 };
 
 struct Plan {
@@ -29,6 +29,7 @@ struct Plan {
   Defect defect = Defect::kNone;
 
   uint32_t shards = 1;
+  uint32_t ports = 1;  // fabrics that the server is reached on
   uint32_t clients = 3;
   uint32_t keys = 4;
   uint32_t queue_depth = 4;
@@ -41,7 +42,7 @@ struct Plan {
   uint32_t percent_gets = 50;
   uint32_t percent_deletes = 12;  // the rest are puts
   uint32_t reservations_per_client = 64;
-  format::FlushMethod flush_method = format::FlushMethod::kNone;
+  std::array<format::FlushMethod, 2> flush_methods{};  // by port; of two ports, none for both or for neither
   Nanoseconds timeout{20'000'000};
   fabric::SimOptions network;
 
@@ -53,6 +54,8 @@ struct Plan {
   double drop_chance = 0;
   double kill_chance = 0;
   double restart_chance = 0;
+  double crash_chance = 0;  // of the server, at each fence
+  bool power_cuts = false;  // then what is not flushed may be lost; all puts are kPersisted
 
   // A plan of its own for every seed.
   static Plan Of(uint64_t seed);
@@ -64,6 +67,8 @@ struct Plan {
   static Plan OfImpatience(uint64_t seed);
   // Values so long under way that readers find them missing all the time, and tell the server.
   static Plan OfReports(uint64_t seed);
+  // A server whose process dies in the middle of its work, or whose power goes.
+  static Plan OfCrashes(uint64_t seed);
   [[nodiscard]] std::string ToText() const;
 };
 
@@ -79,6 +84,8 @@ struct Outcome {
   uint64_t reports = 0;
   uint64_t kills = 0;
   uint64_t restarts = 0;
+  uint64_t crashes = 0;
+  RecoveryReport recovered;
 };
 
 // Runs the plan in this folder, which is empty and stays so.

@@ -117,6 +117,28 @@ TEST_F(EngineSimulation, IsLinearizableWhenReadersReportWhatTheyMiss) {
   EXPECT_GT(reports, 100U);
 }
 
+// What was acknowledged or seen is there afterwards, however often the server crashes, also while it recovers.
+TEST_F(EngineSimulation, IsLinearizableAcrossCrashesOfTheServer) {
+  uint64_t crashes = 0;
+  RecoveryReport recovered;
+  for (uint64_t seed = 1; seed <= Seeds() / 2; ++seed) {
+    const Plan plan = Plan::OfCrashes(seed);
+    const Outcome outcome = Run(plan);
+    ASSERT_EQ(outcome.failure, "") << plan.ToText();
+    ASSERT_EQ(outcome.history.Violation(), "") << plan.ToText();
+    crashes += outcome.crashes;
+    recovered.settled += outcome.recovered.settled;
+    recovered.taken_back += outcome.recovered.taken_back;
+    recovered.dropped += outcome.recovered.dropped;
+    recovered.deletes_finished += outcome.recovered.deletes_finished;
+  }
+  EXPECT_GT(crashes, Seeds());
+  EXPECT_GT(recovered.settled, Seeds() / 4);
+  EXPECT_GT(recovered.taken_back, Seeds() / 4);
+  EXPECT_GT(recovered.dropped, Seeds() / 16);
+  EXPECT_GT(recovered.deletes_finished, Seeds() / 64);
+}
+
 TEST_F(EngineSimulation, IsRepeatedByItsSeed) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const Outcome first = Run(Plan::Of(seed));

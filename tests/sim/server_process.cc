@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -12,7 +14,7 @@ namespace erda::sim {
 using format::Counter;
 
 ServerProcess::ServerProcess(fabric::SimNetwork& network, const Plan& plan, std::string pool_path)
-    : network_(network), plan_(plan), pool_path_(std::move(pool_path)) {
+    : network_(network), plan_(plan), pool_path_(std::move(pool_path)), crash_random_(plan.seed + 17) {
   MakePool();
 }
 
@@ -38,42 +40,107 @@ void ServerProcess::MakePool() {
   superblock.clean = 1;
   superblock.uuid.fill(static_cast<uint8_t>(plan_.seed));
   superblock.crc = format::SuperblockCrc(superblock);
+  if (plan_.crash_chance > 0) {
+    image_.emplace(plan_.pool_size / sizeof(uint64_t));
+    std::memcpy(image_->data(), &superblock, sizeof(superblock));
+    return;
+  }
   std::ofstream file(pool_path_, std::ios::binary);
   file.write(reinterpret_cast<const char*>(&superblock), sizeof(superblock));
   file.close();
   std::filesystem::resize_file(pool_path_, plan_.pool_size);
 }
 
+Result<std::unique_ptr<server::FormattedPool>> ServerProcess::OpenPool() {
+  const nvm::PoolOptions options{pool_path_, 0, Nanoseconds(0)};
+  const format::GeometryWish wish{0, 0, 0, 0, 0};
+  if (!image_) return server::FormattedPool::Open(options, wish);
+  const bool flushed = plan_.flush_methods[0] != format::FlushMethod::kNone;
+  auto pool = std::make_unique<server::CrashPool>(
+      *image_, flushed ? nvm::Durability::kPowerSafe : nvm::Durability::kProcessSafe);
+  crash_pool_ = pool.get();
+  crash_pool_->before_fence = [this] {
+    if (crashes_ && crash_random_.Chance(plan_.crash_chance)) throw PowerIsGone();
+  };
+  return server::FormattedPool::Take(std::move(pool), options, wish);
+}
+
 void ServerProcess::Start() {
-  auto pool = server::FormattedPool::Open({pool_path_, 0, Nanoseconds(0)}, {0, 0, 0, 0, 0});
-  if (!pool.ok()) return Require(pool.status());
+  while (!running() && failure_.empty()) {
+    try {
+      Require(StartOnce());
+    } catch (const PowerIsGone&) {
+      Crash();
+    }
+  }
+}
+
+Status ServerProcess::StartOnce() {
+  auto pool = OpenPool();
+  if (!pool.ok()) return pool.status();
   pool_ = *std::move(pool);
-  fabric_ = network_.CreateFabric("server");
-  auto regions = server::PoolRegions::Register(*fabric_, pool_->pool());
-  if (!regions.ok()) return Require(regions.status());
-  regions_ = *std::move(regions);
+  for (size_t i = 0; i < plan_.ports; ++i) {
+    fabrics_.push_back(network_.CreateFabric("server"));
+    auto regions = server::PoolRegions::Register(*fabrics_.back(), pool_->pool());
+    if (!regions.ok()) return regions.status();
+    regions_.push_back(*std::move(regions));
+  }
   server::ShardOptions options;
   options.slot_bytes = 2048;
   options.reservations_per_client = plan_.reservations_per_client;
-  options.flush_method = plan_.flush_method;
   options.server_id = ++starts_;
   for (uint32_t number = 0; number < pool_->geometry().shards; ++number) {
-    auto queue = fabric_->CreateQueue();
-    if (!queue.ok()) return Require(queue.status());
-    auto shard = server::Shard::Create(*pool_, number, *fabric_, regions_, **queue, options);
-    if (!shard.ok()) return Require(shard.status());
-    shards_.push_back({*std::move(queue), *std::move(shard)});
+    ShardProcess process;
+    std::vector<server::Port> ports;
+    for (size_t i = 0; i < plan_.ports; ++i) {
+      auto queue = fabrics_[i]->CreateQueue();
+      if (!queue.ok()) return queue.status();
+      ports.push_back({*fabrics_[i], regions_[i], **queue, plan_.flush_methods.at(i)});
+      process.queues.push_back(*std::move(queue));
+    }
+    auto shard = server::Shard::Create(*pool_, number, ports, options);
+    if (!shard.ok()) return shard.status();
+    process.shard = *std::move(shard);
+    const RecoveryReport& report = process.shard->recovery();
+    recovered_.settled += report.settled;
+    recovered_.taken_back += report.taken_back;
+    recovered_.dropped += report.dropped;
+    recovered_.deletes_finished += report.deletes_finished;
+    shards_.push_back(std::move(process));
   }
-  auto listener = fabric_->Listen(kServerAddress);
-  if (!listener.ok()) return Require(listener.status());
   pool_->MarkOpen();
-  listener_ = *std::move(listener);
+  for (size_t i = 0; i < plan_.ports; ++i) {
+    auto listener = fabrics_[i]->Listen(ServerAddress(i));
+    if (!listener.ok()) return listener.status();
+    listeners_.push_back(*std::move(listener));
+  }
+  return {};
 }
 
 void ServerProcess::Stop() {
-  listener_.reset();
-  for (ShardProcess& process : shards_) process.shard->Close();
-  if (pool_) pool_->MarkClosed();
+  try {
+    listeners_.clear();
+    for (ShardProcess& process : shards_) process.shard->Close();
+    if (pool_) pool_->MarkClosed();
+  } catch (const PowerIsGone&) {
+    return Crash();
+  }
+  if (crash_pool_ != nullptr) image_ = crash_pool_->AfterPowerCut([] { return true; });
+  Drop();
+}
+
+void ServerProcess::Crash() {
+  ++crashed_;
+  network_.KillNode("server");
+  // What the caches hold outlives the process, and not the power.
+  constexpr std::array kKept = {0.0, 0.3, 0.7, 1.0};
+  const double kept = plan_.power_cuts ? kKept.at(crash_random_.Uniform(kKept.size())) : 1.0;
+  image_ = crash_pool_->AfterPowerCut(crash_random_, kept);
+  Drop();
+}
+
+void ServerProcess::Drop() {
+  listeners_.clear();
   for (const ShardProcess& process : shards_) {
     for (size_t i = 0; i < before_.size(); ++i) before_[i] += process.shard->counters().Get(Counter(i));
   }
@@ -81,23 +148,29 @@ void ServerProcess::Stop() {
     before_[static_cast<size_t>(now)] = 0;
   }
   shards_.clear();
-  regions_ = {};
+  regions_.clear();
+  crash_pool_ = nullptr;
   pool_.reset();
-  fabric_.reset();
+  fabrics_.clear();
 }
 
 void ServerProcess::Step(Random& random) {
   if (!running()) return;
   if (random.Chance(0.2)) {
-    if (auto incoming = listener_->Poll()) Admit(std::move(incoming));
+    const size_t port = random.Uniform(listeners_.size());
+    if (auto incoming = listeners_[port]->Poll()) Admit(std::move(incoming), port);
   }
   ShardProcess& process = shards_[random.Uniform(shards_.size())];
-  if (process.shard->Poll() == 0 && random.Chance(0.1)) process.shard->Tidy();
+  try {
+    if (process.shard->Poll() == 0 && random.Chance(0.1)) process.shard->Tidy();
+  } catch (const PowerIsGone&) {
+    Crash();
+  }
 }
 
-void ServerProcess::Admit(std::unique_ptr<fabric::Incoming> incoming) {
+void ServerProcess::Admit(std::unique_ptr<fabric::Incoming> incoming, size_t port) {
   const auto hello = LoadAs<format::HelloRequest>(incoming->peer_data());
-  if (hello.shard < shards_.size()) shards_[hello.shard].shard->Admit(std::move(incoming), hello);
+  if (hello.shard < shards_.size()) shards_[hello.shard].shard->Admit(std::move(incoming), hello, port);
 }
 
 uint64_t ServerProcess::Count(Counter counter) const {

@@ -2,17 +2,20 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
 #include "fabric/sim/network.h"
+#include "server/crash_pool.h"
 #include "server/shard.h"
 #include "sim/cluster.h"
 
 namespace erda::sim {
 
-inline constexpr const char* kServerAddress = "sim:server";
+// Where the server is reached on each of its fabrics.
+inline std::string ServerAddress(size_t port) { return "sim:server" + std::to_string(port); }
 
 class ServerProcess {
  public:
@@ -22,9 +25,14 @@ class ServerProcess {
   ServerProcess& operator=(const ServerProcess&) = delete;
   ~ServerProcess();
 
+  // Recovers the pool if it was not closed; as often as that is cut off, too.
   void Start();
   void Stop();  // cleanly
-  [[nodiscard]] bool running() const { return listener_ != nullptr; }
+  // The process dies, or the power goes, as the plan says.
+  void Crash();
+  // From now on it does not crash by itself.
+  void StayUp() { crashes_ = false; }
+  [[nodiscard]] bool running() const { return !listeners_.empty(); }
   // Some of the work there is.
   void Step(Random& random);
 
@@ -32,29 +40,44 @@ class ServerProcess {
   [[nodiscard]] uint64_t Count(format::Counter counter) const;
   // Why it could not do as told; empty if it could.
   [[nodiscard]] const std::string& failure() const { return failure_; }
+  [[nodiscard]] uint64_t crashes() const { return crashed_; }
+  // The sum over all recoveries.
+  [[nodiscard]] const RecoveryReport& recovered() const { return recovered_; }
 
  private:
+  struct PowerIsGone {};  // thrown out of a fence
+
   struct ShardProcess {
-    std::unique_ptr<fabric::CompletionQueue> queue;
+    std::vector<std::unique_ptr<fabric::CompletionQueue>> queues;  // by port
     std::unique_ptr<server::Shard> shard;
   };
 
   void MakePool();
+  [[nodiscard]] Result<std::unique_ptr<server::FormattedPool>> OpenPool();
+  Status StartOnce();
+  void Drop();
   void Require(const Status& status);
-  void Admit(std::unique_ptr<fabric::Incoming> incoming);
+  void Admit(std::unique_ptr<fabric::Incoming> incoming, size_t port);
 
   fabric::SimNetwork& network_;
   const Plan& plan_;
   const std::string pool_path_;
   std::string failure_;
   uint64_t starts_ = 0;
+  uint64_t crashed_ = 0;
+  RecoveryReport recovered_;
+  bool crashes_ = true;
+  Random crash_random_;
+  // Of plans with crashes: what is in the pool while nobody has it open.
+  std::optional<server::CrashPool::Image> image_;
+  server::CrashPool* crash_pool_ = nullptr;
   std::array<uint64_t, static_cast<size_t>(format::Counter::kCount)> before_{};  // of the servers stopped so far
 
-  std::shared_ptr<fabric::Fabric> fabric_;
+  std::vector<std::shared_ptr<fabric::Fabric>> fabrics_;  // by port
   std::unique_ptr<server::FormattedPool> pool_;
-  server::PoolRegions regions_;
+  std::vector<server::PoolRegions> regions_;  // by port
   std::vector<ShardProcess> shards_;
-  std::unique_ptr<fabric::Listener> listener_;
+  std::vector<std::unique_ptr<fabric::Listener>> listeners_;  // by port; none: not running
 };
 
 }  // namespace erda::sim

@@ -86,10 +86,7 @@ void ShmChannel::OnAnswer() {
   TakePeer(answer, std::move(regions));
   state_ = State::kConnected;
   --queue_->asking_;
-  Completion completion;
-  completion.channel = this;
-  completion.kind = OpKind::kConnected;
-  queue_->Complete(completion);
+  queue_->CompleteConnected(this);
 }
 
 // Operations complete when they are posted, so there is nothing to flush.

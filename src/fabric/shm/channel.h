@@ -87,17 +87,23 @@ class ShmQueue final : public CompletionQueue {
 
   size_t Poll(std::span<Completion> out) override;
   void Wait(std::chrono::nanoseconds timeout) override;
+  bool Arm(std::chrono::nanoseconds* at_most) override;
+  [[nodiscard]] int descriptor() const override { return epoll_.get(); }
+  void Disarm() override;
   void Wake() override;
 
   Status Add(ShmChannel* channel);
   void Remove(ShmChannel* channel);
   void Complete(const Completion& completion) { ready_.push_back(completion); }
+  void CompleteConnected(ShmChannel* channel);
 
  private:
   ShmQueue(UniqueFd wake, UniqueFd epoll) : wake_(std::move(wake)), epoll_(std::move(epoll)) {}
   [[nodiscard]] bool SomethingToPoll();
-  // True if Wake was called since the last time that it was heard.
-  bool LookAtSockets(std::chrono::nanoseconds timeout);
+  // True if Wake was called since the last DrainWakes: that is left for a Wait, also if a Poll hears it.
+  bool HearSockets(std::chrono::nanoseconds timeout);
+  void DrainWakes();
+  void EndSleep();
   void Unwatch(ShmChannel* channel);
 
   UniqueFd wake_;  // an eventfd

@@ -59,6 +59,7 @@ class ShmIncoming final : public Incoming {
     auto channel =
         std::make_unique<ShmChannel>(queue, std::move(socket_), ask_, *std::move(rings), std::move(regions), beacon_);
     if (auto status = queue->Add(channel.get()); !status.ok()) return status;
+    queue->CompleteConnected(channel.get());
     return std::unique_ptr<Channel>(std::move(channel));
   }
 
@@ -67,10 +68,10 @@ class ShmIncoming final : public Incoming {
     Greeting answer;
     answer.kind = Greeting::kReject;
     ChannelOptions options;
-    options.private_data = private_data.first(std::min(private_data.size(), kAcceptDataMax));
+    options.private_data = private_data.first(std::min(private_data.size(), kRejectDataMax));
     std::vector<int> fds;
     // A peer that is gone already need not hear it.
-    if (FillGreeting(options, kAcceptDataMax, &answer, &fds).ok()) (void)SendGreeting(socket_.get(), answer, fds);
+    if (FillGreeting(options, kRejectDataMax, &answer, &fds).ok()) (void)SendGreeting(socket_.get(), answer, fds);
     socket_.reset();
   }
 

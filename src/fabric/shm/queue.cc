@@ -55,7 +55,7 @@ void ShmQueue::Remove(ShmChannel* channel) {
 }
 
 size_t ShmQueue::Poll(std::span<Completion> out) {
-  if (asking_ > 0 || ++polls_ % kPollsPerSocketLook == 0) LookAtSockets(std::chrono::nanoseconds(0));
+  if (asking_ > 0 || ++polls_ % kPollsPerSocketLook == 0) HearSockets(std::chrono::nanoseconds(0));
   size_t n = 0;
   const auto take_ready = [&] {
     for (; n < out.size() && !ready_.empty(); ++n) {
@@ -77,25 +77,36 @@ bool ShmQueue::SomethingToPoll() {
   return !ready_.empty() || std::any_of(channels_.begin(), channels_.end(), [](auto* c) { return c->HasMessage(); });
 }
 
+// As Arm, sleep, Disarm, but the one epoll_wait that sleeps also brings what the sockets have to say.
+void ShmQueue::Wait(std::chrono::nanoseconds timeout) {
+  if (Arm(&timeout) && HearSockets(timeout)) DrainWakes();
+  EndSleep();
+}
+
 // No wake-up is lost: each ring's sleeping flag is set, then the fence, then the rings are looked at once more. It
 // pairs with the fence in Ring::Publish: a peer that published too late for the look sees the flag, and rings the
-// doorbell.
-void ShmQueue::Wait(std::chrono::nanoseconds timeout) {
-  if (!ready_.empty()) return;
+// doorbell, which makes the descriptor readable. It stays so until the ring is heard.
+bool ShmQueue::Arm(std::chrono::nanoseconds* /*at_most*/) {
+  if (!ready_.empty()) return false;
   for (ShmChannel* channel : channels_) channel->receive_.BeginSleep();
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!SomethingToPoll() && LookAtSockets(timeout)) {
-    uint64_t wakes = 0;
-    [[maybe_unused]] const ssize_t bytes = ::read(wake_.get(), &wakes, sizeof(wakes));
-  }
+  return !SomethingToPoll();
+}
+
+void ShmQueue::Disarm() {
+  EndSleep();
+  if (HearSockets(std::chrono::nanoseconds(0))) DrainWakes();
+}
+
+void ShmQueue::EndSleep() {
   for (ShmChannel* channel : channels_) channel->receive_.EndSleep();
 }
 
-bool ShmQueue::LookAtSockets(std::chrono::nanoseconds timeout) {
+bool ShmQueue::HearSockets(std::chrono::nanoseconds timeout) {
   std::array<epoll_event, 32> events;
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
   const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
-                             static_cast<int>(std::min<int64_t>(ms, std::numeric_limits<int>::max())));
+                             static_cast<int>(std::clamp<int64_t>(ms, 0, std::numeric_limits<int>::max())));
   bool woken = false;
   for (int i = 0; i < n; ++i) {
     auto* channel = static_cast<ShmChannel*>(events[static_cast<size_t>(i)].data.ptr);
@@ -106,6 +117,18 @@ bool ShmQueue::LookAtSockets(std::chrono::nanoseconds timeout) {
     }
   }
   return woken;
+}
+
+void ShmQueue::DrainWakes() {
+  uint64_t wakes = 0;
+  [[maybe_unused]] const ssize_t bytes = ::read(wake_.get(), &wakes, sizeof(wakes));
+}
+
+void ShmQueue::CompleteConnected(ShmChannel* channel) {
+  Completion completion;
+  completion.channel = channel;
+  completion.kind = OpKind::kConnected;
+  Complete(completion);
 }
 
 void ShmQueue::Wake() {

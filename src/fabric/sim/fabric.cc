@@ -54,7 +54,7 @@ Result<std::unique_ptr<Channel>> SimIncoming::Accept(const ChannelOptions& optio
 
 void SimIncoming::Reject(std::span<const std::byte> private_data) {
   if (link_->answered()) return;
-  const auto sent = private_data.first(std::min(private_data.size(), kAcceptDataMax));
+  const auto sent = private_data.first(std::min(private_data.size(), kRejectDataMax));
   link_->Refuse({sent.begin(), sent.end()}, "by the peer");
 }
 

@@ -90,6 +90,7 @@ void SimLink::Ask(std::shared_ptr<SimNode> node, Channel* channel, const Channel
   world_.Note("ask", number_, 0, options.private_data.size(), message_depth_, HashKey(AsString(options.private_data)));
   ends_[0].node = std::move(node);
   ends_[0].Hold(channel, options);
+  asked_with_ = Describe(ends_[0].offer);
   ends_[1].peer_data = CopyOf(options.private_data);
   world_.events.At(world_.events.now() + world_.Delay(), [self = shared_from_this(), to = std::string(address)] {
     const auto listener = self->world_.listeners.find(to);
@@ -106,26 +107,31 @@ void SimLink::Accept(Channel* channel, const ChannelOptions& options) {
   answered_ = true;
   SimEnd& end = ends_[1];
   end.Hold(channel, options);
-  end.peer_regions = Describe(ends_[0].offer);
-  end.connected = true;
-  // What the other end is to hear of, it hears of after this.
-  const Nanoseconds time = world_.events.now() + world_.Delay();
-  lanes_[1].set_delivered_by(time);
-  world_.events.At(time,
+  // This end is connected before the other, which may post as soon as it is; and what that is to hear of from here, it
+  // hears of after it is connected.
+  const Nanoseconds here = world_.events.now() + world_.Delay();
+  const Nanoseconds there = here + world_.Delay();
+  world_.events.At(here, [self = shared_from_this()] {
+    if (!self->ends_[1].error.ok()) return;
+    self->ends_[1].peer_regions = self->asked_with_;
+    self->Connected(1);
+  });
+  lanes_[1].set_delivered_by(there);
+  world_.events.At(there,
                    [self = shared_from_this(), data = CopyOf(options.private_data), regions = Describe(end.offer)] {
                      if (!self->ends_[0].error.ok()) return;
                      self->ends_[0].peer_data = data;
                      self->ends_[0].peer_regions = regions;
-                     self->Connected();
+                     self->Connected(0);
+                     for (SimLane& lane : self->lanes_) lane.Open();
                    });
 }
 
-void SimLink::Connected() {
-  world_.Note("connected", number_, 0, 0);
-  SimEnd& end = ends_[0];
+void SimLink::Connected(uint64_t side) {
+  world_.Note("connected", number_, side, 0);
+  SimEnd& end = ends_[side];
   end.connected = true;
   end.queue->Push({.channel = end.channel, .kind = OpKind::kConnected, .data = {}});
-  for (SimLane& lane : lanes_) lane.Open();
 }
 
 void SimLink::Refuse(std::vector<std::byte> private_data, std::string_view why) {

@@ -45,7 +45,7 @@ class SimLink final : public std::enable_shared_from_this<SimLink> {
   [[nodiscard]] uint64_t number() const { return number_; }
 
  private:
-  void Connected();
+  void Connected(uint64_t side);
   void Cut(bool keep_completed);
   void Fail(uint64_t side, const Status& why);
   void FailLater(uint64_t side, Nanoseconds not_before, Status why);
@@ -54,6 +54,7 @@ class SimLink final : public std::enable_shared_from_this<SimLink> {
   const uint64_t number_;
   const uint32_t message_depth_;
   bool answered_ = false;
+  std::vector<RemoteRegion> asked_with_;  // what side 0 offered, though it may have left since
   SimEnd ends_[2];
   SimLane lanes_[2];  // by the side that posts
 };

@@ -9,7 +9,7 @@
 // two ends learn of it at different times. No piece is placed once the target's Channel is destroyed, or its node
 // killed.
 //
-// Nothing moves but in Step and RunUntil; CompletionQueue::Wait and Listener::Wait return at once.
+// Nothing moves but in Step and RunUntil; CompletionQueue::Wait, WaitAny and Listener::Wait return at once.
 #pragma once
 
 #include <cstdint>

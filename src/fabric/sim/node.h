@@ -54,6 +54,9 @@ class SimQueue final : public CompletionQueue {
 
   size_t Poll(std::span<Completion> out) override;
   void Wait(std::chrono::nanoseconds /*timeout*/) override {}
+  bool Arm(std::chrono::nanoseconds* /*at_most*/) override { return false; }
+  [[nodiscard]] int descriptor() const override { return -1; }
+  void Disarm() override {}
   void Wake() override {}
 
   void Push(const Completion& completion, std::vector<std::byte> message = {}) {

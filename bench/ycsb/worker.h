@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/histogram.h"
-#include "bench/workload.h"
+#include "bench/ycsb/histogram.h"
+#include "bench/ycsb/workload.h"
 #include "erda/client.h"
 #include "erda/status.h"
 

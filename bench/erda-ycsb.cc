@@ -20,10 +20,10 @@
 #include <utility>
 #include <vector>
 
-#include "bench/progress.h"
-#include "bench/report.h"
-#include "bench/worker.h"
-#include "bench/workload.h"
+#include "bench/ycsb/progress.h"
+#include "bench/ycsb/report.h"
+#include "bench/ycsb/worker.h"
+#include "bench/ycsb/workload.h"
 #include "erda/client.h"
 #include "tools/command_line.h"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "bench/worker.h"
+#include "bench/ycsb/worker.h"
 
 namespace erda::bench {
 

@@ -1,4 +1,4 @@
-#include "bench/zipfian.h"
+#include "bench/ycsb/zipfian.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "bench/report.h"
+#include "bench/ycsb/report.h"
 
 #include <fmt/core.h>
 

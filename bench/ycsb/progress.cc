@@ -1,4 +1,4 @@
-#include "bench/progress.h"
+#include "bench/ycsb/progress.h"
 
 #include <fmt/core.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "bench/zipfian.h"
+#include "bench/ycsb/zipfian.h"
 
 namespace erda::bench {
 

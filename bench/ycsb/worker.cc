@@ -1,4 +1,4 @@
-#include "bench/worker.h"
+#include "bench/ycsb/worker.h"
 
 #include <fmt/core.h>
 

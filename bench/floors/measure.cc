@@ -1,0 +1,314 @@
+#include "bench/floors/measure.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "bench/floors/perftest.h"
+#include "bench/floors/raw.h"
+#include "bench/floors/server_process.h"
+#include "erda/client.h"
+
+namespace erda::floors {
+
+namespace {
+
+using Time = std::chrono::steady_clock;
+using Key = std::array<char, kKeyBytes>;
+
+constexpr std::string_view kKeyBegin = "erda-bench.";
+// ib_read_lat runs so often, spread over the rounds.
+constexpr uint64_t kIbReadLatRuns = 3;
+
+double Nanoseconds(Time::duration time) { return std::chrono::duration<double, std::nano>(time).count(); }
+
+// One look at the clock: the least mean of several tries.
+double ClockCost() {
+  constexpr int kLooks = 100;
+  double least = std::numeric_limits<double>::max();
+  for (int i = 0; i < 20; ++i) {
+    const auto begin = Time::now();
+    auto end = begin;
+    for (int look = 0; look < kLooks; ++look) end = Time::now();
+    least = std::min(least, Nanoseconds(end - begin) / kLooks);
+  }
+  return least;
+}
+
+// A folder for a socket, gone at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = std::filesystem::temp_directory_path() / "erda-bench.XXXXXX";
+    if (::mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::optional<format::FlushMethod> FlushMethodNamed(std::string_view name) {
+  if (name == "none") return format::FlushMethod::kNone;
+  if (name == "read-after-write") return format::FlushMethod::kReadAfterWrite;
+  if (name == "server-flush") return format::FlushMethod::kServerFlush;
+  return std::nullopt;
+}
+
+class Measurement {
+ public:
+  Measurement(const Settings& settings, const ServerProcess::Ready& server) : settings_(settings), server_(server) {
+    report_.machine = ThisMachine();
+    report_.address = server.address;
+    report_.durability = server.durability;
+    report_.clock_ns = ClockCost();
+    value_.assign(settings.value_bytes, '\0');
+    for (size_t i = 0; i < value_.size(); ++i) value_[i] = static_cast<char>('a' + i % 26);
+    read_.resize(settings.value_bytes);
+    stride_ = StrideFor(settings.value_bytes);
+    places_ = std::min(kPlacesMax, server.area.bytes / stride_);
+    for (uint64_t i = 0; i < 2 * places_; ++i) {
+      Key& key = keys_.emplace_back();
+      fmt::format_to_n(key.data(), key.size(), "{}{:0{}}", kKeyBegin, i, kKeyBytes - kKeyBegin.size());
+    }
+  }
+
+  Status Prepare() {
+    if (places_ == 0) return {Code::kInvalidArgument, "the pool is too small for a value of this size"};
+    if (auto status = ConnectEngine(); !status.ok()) return status;
+    auto raw = RawClient::Connect(server_.raw_address, settings_.value_bytes, flush_);
+    if (!raw.ok()) return raw.status();
+    raw_ = *std::move(raw);
+    std::copy(AsBytes(value_).begin(), AsBytes(value_).end(), raw_->body().begin() + format::kChecksumBytes);
+    return Fill();
+  }
+
+  Status Run() {
+    auto fastest = FastestOp();
+    if (!fastest.ok()) return fastest.status();
+    report_.plan =
+        PlanFor(settings_, settings_.block_ops != 0 ? settings_.block_ops : BlockFor(report_.clock_ns, *fastest));
+    std::vector<double> ib_read_lat;
+    const uint64_t rounds = report_.plan.rounds;
+    const uint64_t every = std::max<uint64_t>(1, rounds / kIbReadLatRuns);
+    for (uint64_t round = 0; round < rounds; ++round) {
+      if (auto status = Round(); !status.ok()) return status;
+      if (report_.ib_read_lat_note.empty() && round % every == every / 2) RunIbReadLat();
+    }
+    return Check();
+  }
+
+  [[nodiscard]] Report TakeReport() { return std::move(report_); }
+
+ private:
+  [[nodiscard]] std::string_view KeyAt(uint64_t i) const {
+    const Key& key = keys_[i];
+    return {key.data(), key.size()};
+  }
+  [[nodiscard]] uint64_t PlaceAt(uint64_t i) const { return server_.area.offset + i % places_ * stride_; }
+
+  Status ConnectEngine() {
+    ClientOptions options;
+    options.polling = Polling::kBusy;  // as the raw client, which never sleeps
+    options.put_path = PutPath::kInline;
+    auto client = Client::Connect(server_.address, options);
+    if (!client.ok()) return client.status();
+    inline_ = *std::move(client);
+    options.put_path = PutPath::kReserve;
+    client = Client::Connect(server_.address, options);
+    if (!client.ok()) return client.status();
+    reserve_ = *std::move(client);
+
+    const auto info = inline_->ServerInfo();
+    if (!info.ok()) return info.status();
+    for (const auto& [name, value] : *info) {
+      if (name == "flush_method") report_.flush_method = value;
+    }
+    const auto flush = FlushMethodNamed(report_.flush_method);
+    if (!flush) return {Code::kInternal, "the server's flush method is not known: " + report_.flush_method};
+    flush_ = *flush;
+    return {};
+  }
+
+  // Every key has a value, and every raw place holds one.
+  Status Fill() {
+    for (uint64_t i = 0; i < places_; ++i) {
+      if (auto status = inline_->Put(KeyAt(i), value_); !status.ok()) return status;
+      if (auto status = raw_->WriteAndFlush(PlaceAt(i)); !status.ok()) return status;
+    }
+    return Check();
+  }
+
+  // What is measured does what it says: the values can be read, and the raw ones are where they were written.
+  Status Check() {
+    for (uint64_t i = 0; i < places_; ++i) {
+      if (auto status = Get(i); !status.ok()) return status;
+      if (AsString(read_) != value_) return {Code::kInternal, "a get returned another value than was put"};
+      if (auto status = raw_->Read(PlaceAt(i), ObjectReadBytes(settings_.value_bytes)); !status.ok()) return status;
+      const auto value = raw_->read_bytes().subspan(format::ValueOffset(kKeyBytes), value_.size());
+      if (AsString(value) != value_) return {Code::kInternal, "a raw Read returned other bytes than were written"};
+    }
+    return {};
+  }
+
+  Status Get(uint64_t i) {
+    const auto size = inline_->Get(KeyAt(i % places_), read_);
+    if (!size.ok()) return size.status();
+    return *size == read_.size() ? Status() : Status(Code::kInternal, "a get returned a value of another size");
+  }
+
+  Result<double> FastestOp() {
+    constexpr uint64_t kOps = 64;
+    double least = std::numeric_limits<double>::max();
+    for (int tries = 0; tries < 3; ++tries) {
+      const auto begin = Time::now();
+      for (uint64_t i = 0; i < kOps; ++i) {
+        if (auto status = raw_->Read(PlaceAt(i), kSmallReadBytes); !status.ok()) return status;
+      }
+      least = std::min(least, Nanoseconds(Time::now() - begin) / kOps);
+    }
+    return least;
+  }
+
+  // One kind's turn. `before` runs ahead of each block, and is not timed.
+  template <class Op, class Before>
+  Status Turn(Figure figure, Op&& op, Before&& before) {
+    // Until the peer of the kind before has fallen asleep: two threads that look for work are as many as there may be
+    // processors.
+    std::this_thread::sleep_for(3 * kSpin);
+    const Plan& plan = report_.plan;
+    for (uint64_t block = 0; block < plan.warm_blocks + plan.blocks; ++block) {
+      if (Status status = before(next_); !status.ok()) return status;
+      const auto begin = Time::now();
+      for (uint64_t i = 0; i < plan.block_ops; ++i) {
+        if (Status status = op(next_ + i); !status.ok()) return status;
+      }
+      const double ns = Nanoseconds(Time::now() - begin);
+      next_ += plan.block_ops;
+      if (block >= plan.warm_blocks) report_.Of(figure).Add(ns / 1000 / static_cast<double>(plan.block_ops));
+    }
+    return {};
+  }
+  template <class Op>
+  Status Turn(Figure figure, Op&& op) {
+    return Turn(figure, std::forward<Op>(op), [](uint64_t) { return Status(); });
+  }
+
+  Status Round() {
+    const uint64_t object = ObjectReadBytes(settings_.value_bytes);
+    const auto read_small = [this](uint64_t i) { return raw_->Read(PlaceAt(i), kSmallReadBytes); };
+    const auto read_object = [this, object](uint64_t i) { return raw_->Read(PlaceAt(i), object); };
+    const auto get = [this](uint64_t i) { return Get(i); };
+    const auto ping_pong = [this](uint64_t) { return raw_->PingPong(); };
+    const auto put_inline = [this](uint64_t i) { return inline_->Put(KeyAt(i % places_), value_); };
+    const auto write_flush = [this](uint64_t i) { return raw_->WriteAndFlush(PlaceAt(i)); };
+    const auto put_reserve = [this](uint64_t i) { return reserve_->Put(KeyAt(i % places_), value_); };
+    // Of keys that nothing else uses, a block at a time.
+    const auto remove = [this](uint64_t i) { return inline_->Delete(KeyAt(places_ + i % places_)); };
+    const auto make = [this](uint64_t first) {
+      for (uint64_t i = first; i < first + report_.plan.block_ops; ++i) {
+        if (auto status = inline_->Put(KeyAt(places_ + i % places_), value_); !status.ok()) return status;
+      }
+      return Status();
+    };
+    Status status = Turn(Figure::kRawRead64, read_small);
+    if (status.ok()) status = Turn(Figure::kRawReadObject, read_object);
+    if (status.ok()) status = Turn(Figure::kGetCold, get);
+    if (status.ok()) status = Turn(Figure::kRawPingPong, ping_pong);
+    if (status.ok()) status = Turn(Figure::kPutInline, put_inline);
+    if (status.ok()) status = Turn(Figure::kRawWriteFlush, write_flush);
+    if (status.ok()) status = Turn(Figure::kPutReserve, put_reserve);
+    if (status.ok()) status = Turn(Figure::kDelete, remove, make);
+    return status;
+  }
+
+  void RunIbReadLat() {
+    if (settings_.fabric != "verbs") {
+      report_.ib_read_lat_note = "only with --fabric verbs";
+      return;
+    }
+    const std::string host = HostOf(server_.address);
+    auto device = FindDevice("/sys/class/infiniband", host);
+    if (!settings_.device.empty()) device = RdmaDevice{settings_.device, device ? device->gid_index : 0};
+    if (device && settings_.gid_index >= 0) device->gid_index = settings_.gid_index;
+    if (!device) {
+      report_.ib_read_lat_note = "no RDMA device has the address " + host + "; --device and --gid-index name one";
+      return;
+    }
+    std::this_thread::sleep_for(3 * kSpin);
+    const auto typical = floors::RunIbReadLat(*device, host);
+    if (!typical.ok()) {
+      report_.ib_read_lat_note = std::string(typical.status().message());
+      report_.ib_read_lat_us.reset();
+      return;
+    }
+    ib_read_lat_.Add(*typical);
+    report_.ib_read_lat_us = ib_read_lat_.median();
+  }
+
+  const Settings& settings_;
+  const ServerProcess::Ready& server_;
+  Report report_;
+  Samples ib_read_lat_;
+  std::string value_;
+  std::vector<std::byte> read_;
+  std::vector<Key> keys_;
+  uint64_t stride_ = 0;
+  uint64_t places_ = 0;
+  uint64_t next_ = 0;  // counts operations, so that each goes to another key or place than the one before
+  format::FlushMethod flush_ = format::FlushMethod::kNone;
+  std::unique_ptr<Client> inline_;
+  std::unique_ptr<Client> reserve_;
+  std::unique_ptr<RawClient> raw_;
+};
+
+}  // namespace
+
+Result<Report> Measure(const Settings& settings, const std::string& program) {
+  const TemporaryFolder folder;
+  ServeSettings serve;
+  serve.address = settings.address;
+  if (serve.address.empty()) {
+    if (folder.path().empty()) return ErrnoStatus("cannot make a folder for a socket");
+    serve.address = "shm:" + folder.path() + "/socket";
+  }
+  serve.raw_address = settings.raw_address.empty() ? RawAddressOf(serve.address) : settings.raw_address;
+  serve.pool = settings.pool;
+  serve.pool_size = settings.pool_size != 0 ? settings.pool_size : PoolBytesFor(settings);
+  serve.raw_bytes = kPlacesMax * StrideFor(settings.value_bytes);
+  // First of all, and as a new program: what an RDMA device knows of a process does not survive a fork.
+  auto server = ServerProcess::Start(program, serve);
+  if (!server.ok()) return server.status();
+  StayOnOneProcessor(Side::kMeasuring);  // the child has chosen for itself
+
+  Status status;
+  Report report;
+  {
+    Measurement measurement(settings, (*server)->ready());
+    status = measurement.Prepare();
+    if (status.ok()) status = measurement.Run();
+    report = measurement.TakeReport();
+  }
+  const Status stopped = (*server)->Stop();
+  if (!status.ok()) return status;
+  if (!stopped.ok()) return stopped;
+  return report;
+}
+
+}  // namespace erda::floors

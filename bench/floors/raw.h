@@ -1,0 +1,118 @@
+// Raw operations through the fabric contract, without the engine: what a get and a put could cost at the least.
+//
+// The responder is what the engine's shard is to the engine: it answers a WriteImm by a WriteImm, and has memory of the
+// pool for one-sided operations. Both ends wait as the engine's do: looking all the time, then offering the core
+// between looks; the responder sleeps when nobody has asked for a while.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/shared_memory.h"
+#include "erda/status.h"
+#include "fabric/fabric.h"
+#include "format/messages.h"
+
+namespace erda::floors {
+
+// How long the engine's server and the raw responder look for work before they sleep. Long beside a round trip, so that
+// neither sleeps while it is measured; short beside the pause between two phases, so that each sleeps while the other
+// is measured.
+inline constexpr std::chrono::milliseconds kSpin{2};
+
+// Regions that the responder offers, and the client.
+inline constexpr uint32_t kRawMemoryRegion = 0;
+inline constexpr uint32_t kRawRequestRegion = 1;
+inline constexpr uint32_t kRawReplyRegion = 0;
+inline constexpr uint64_t kRawRequestBytesMax = 16384;
+
+// Where raw operations may read and write: from `offset` of the memory on.
+struct RawArea {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+class RawServer {
+ public:
+  // Makes bytes of the memory persistent, from an offset on; does nothing where there is nothing to do.
+  using Persist = std::function<void(uint64_t offset, uint64_t bytes)>;
+
+  // `memory` outlives it.
+  static Result<std::unique_ptr<RawServer>> Start(const std::string& address, const MemoryView& memory,
+                                                  const RawArea& area, Persist persist);
+  RawServer(const RawServer&) = delete;
+  RawServer& operator=(const RawServer&) = delete;
+  ~RawServer();
+
+ private:
+  RawServer() = default;
+  Status Prepare(const std::string& address, const MemoryView& memory);
+  void Run();
+  void Serve(fabric::Incoming& incoming);
+  // False if the client asks what cannot be.
+  bool Answer(fabric::Channel& channel, const fabric::Completion& completion);
+
+  RawArea area_;
+  Persist persist_;
+  SharedMemory request_memory_;
+  std::vector<std::byte> reply_memory_;
+  std::shared_ptr<fabric::Fabric> fabric_;
+  std::unique_ptr<fabric::Region> region_;
+  std::unique_ptr<fabric::Region> request_region_;
+  std::unique_ptr<fabric::Region> reply_region_;
+  std::unique_ptr<fabric::CompletionQueue> queue_;
+  std::unique_ptr<fabric::Listener> listener_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+// For one thread.
+class RawClient {
+ public:
+  static Result<std::unique_ptr<RawClient>> Connect(const std::string& address, uint64_t value_bytes,
+                                                    format::FlushMethod flush);
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
+  ~RawClient() = default;
+
+  // Into read_bytes(). Offsets count from the beginning of the responder's memory.
+  Status Read(uint64_t offset, uint64_t bytes);
+  // A request with its key and inline value there, a Reply back.
+  Status PingPong();
+  // Checksum and value of the object at `offset`, and what makes them persistent, behind one doorbell.
+  Status WriteAndFlush(uint64_t offset);
+
+  [[nodiscard]] std::span<const std::byte> read_bytes() const { return read_buffer_; }
+  // What WriteAndFlush writes, to be filled with a pattern: checksum and value.
+  [[nodiscard]] std::span<std::byte> body() { return body_; }
+
+ private:
+  RawClient() = default;
+  Status Prepare(uint64_t value_bytes);
+  // Until a completion of this kind. An error if another one failed before, or if nothing comes.
+  Status Await(fabric::OpKind kind);
+
+  std::string address_;
+  format::FlushMethod flush_ = format::FlushMethod::kNone;
+  std::vector<std::byte> memory_;
+  std::span<std::byte> read_buffer_;
+  std::span<std::byte> request_;  // header, key, checksum, value
+  std::span<std::byte> body_;     // of it: checksum, value
+  std::span<std::byte> commit_;
+  SharedMemory reply_memory_;
+  std::shared_ptr<fabric::Fabric> fabric_;
+  std::unique_ptr<fabric::Region> region_;
+  std::unique_ptr<fabric::Region> reply_region_;
+  std::unique_ptr<fabric::CompletionQueue> queue_;
+  std::unique_ptr<fabric::Channel> channel_;  // last: it goes before the memory that it uses
+  std::array<fabric::Completion, 16> completions_;
+};
+
+}  // namespace erda::floors

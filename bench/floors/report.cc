@@ -1,0 +1,186 @@
+#include "bench/floors/report.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <thread>
+
+#include "base/bytes.h"
+#include "base/unique_fd.h"
+
+namespace erda::floors {
+
+namespace {
+
+struct Row {
+  Figure figure;
+  std::string text;
+};
+
+std::vector<Row> Rows(const Settings& settings, const Report& report) {
+  const uint64_t value = settings.value_bytes;
+  return {
+      {Figure::kRawRead64, fmt::format("raw Read of {} B", kSmallReadBytes)},
+      {Figure::kRawReadObject, fmt::format("raw Read of {} B, an object", ObjectReadBytes(value))},
+      {Figure::kGetCold, "get, cold"},
+      {Figure::kRawPingPong,
+       fmt::format("raw WriteImm of {} B, and of {} B back", RequestBytes(value), sizeof(format::Reply))},
+      {Figure::kPutInline, "put, inline"},
+      {Figure::kRawWriteFlush,
+       fmt::format("raw Write of {} B, flushed: {}", value + format::kChecksumBytes, report.flush_method)},
+      {Figure::kPutReserve, "put, reserve"},
+      {Figure::kDelete, "delete"},
+  };
+}
+
+std::string FirstLineWith(const std::string& path, const std::string& begin) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with(begin)) return line;
+  }
+  return "";
+}
+
+nlohmann::ordered_json OrNull(const std::optional<double>& number) {
+  return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
+}
+
+}  // namespace
+
+std::string_view NameOf(Figure figure) {
+  constexpr std::array<std::string_view, kFigures> kNames = {"raw_read_64",   "raw_read_object", "get_cold",
+                                                             "raw_ping_pong", "put_inline",      "raw_write_flush",
+                                                             "put_reserve",   "delete"};
+  return kNames[static_cast<size_t>(figure)];
+}
+
+double Samples::Percentile(double percent) const {
+  std::vector<double> sorted = us_;
+  const double rank = std::ceil(percent / 100 * static_cast<double>(sorted.size()) - 1e-9);
+  const auto at = std::clamp(static_cast<size_t>(std::max(rank, 1.0)), size_t{1}, sorted.size()) - 1;
+  const auto nth = sorted.begin() + static_cast<std::ptrdiff_t>(at);
+  std::nth_element(sorted.begin(), nth, sorted.end());
+  return *nth;
+}
+
+Machine ThisMachine() {
+  Machine machine;
+  utsname names{};
+  if (::uname(&names) == 0) {
+    machine.name = names.nodename;
+    machine.kernel = names.release;
+  }
+  const std::string model = FirstLineWith("/proc/cpuinfo", "model name");
+  const size_t colon = model.find(": ");
+  if (colon != std::string::npos) machine.cpu = model.substr(colon + 2);
+  machine.cpus = std::thread::hardware_concurrency();
+  machine.clock = FirstLineWith("/sys/devices/system/clocksource/clocksource0/current_clocksource", "");
+  return machine;
+}
+
+double Ratios::worst() const { return std::max({get_cold, put_inline, put_reserve}); }
+
+Ratios Report::ratios() const {
+  const double ping_pong = Median(Figure::kRawPingPong);
+  return {Median(Figure::kGetCold) / (Median(Figure::kRawRead64) + Median(Figure::kRawReadObject)),
+          Median(Figure::kPutInline) / ping_pong,
+          Median(Figure::kPutReserve) / (ping_pong + Median(Figure::kRawWriteFlush))};
+}
+
+std::optional<double> Report::ib_read_lat_ratio() const {
+  if (!ib_read_lat_us) return std::nullopt;
+  return Median(Figure::kRawRead64) / *ib_read_lat_us;
+}
+
+std::string ToTable(const Settings& settings, const Report& report) {
+  const Machine& machine = report.machine;
+  std::string text = fmt::format(
+      "{}: {} x {}, Linux {}, clock {} ({:.0f} ns a look)\n"
+      "{}, pool {} ({}, flush {}), keys of {} B, values of {} B\n"
+      "{} operations of each kind in {} rounds, timed in blocks of {}\n\n",
+      machine.name, machine.cpus, machine.cpu.empty() ? "unknown CPU" : machine.cpu, machine.kernel, machine.clock,
+      report.clock_ns, report.address, settings.pool, report.durability, report.flush_method, kKeyBytes,
+      settings.value_bytes, report.plan.ops(), report.plan.rounds, report.plan.block_ops);
+  text += fmt::format("{:<52} {:>10} {:>10}\n", "us", "median", "p99");
+  for (const Row& row : Rows(settings, report)) {
+    const Samples& samples = report.Of(row.figure);
+    text += fmt::format("{:<52} {:>10.3f} {:>10.3f}\n", row.text, samples.median(), samples.p99());
+  }
+  const Ratios ratios = report.ratios();
+  text += fmt::format("\n{:<52} {:>10}\n", "over the floor", "ratio");
+  text += fmt::format("{:<52} {:>10.2f}\n", "get, cold / (raw Read of 64 B + of an object)", ratios.get_cold);
+  text += fmt::format("{:<52} {:>10.2f}\n", "put, inline / raw WriteImm and back", ratios.put_inline);
+  text += fmt::format("{:<52} {:>10.2f}\n", "put, reserve / (raw WriteImm and back + raw Write)", ratios.put_reserve);
+  if (report.ib_read_lat_us) {
+    text += fmt::format("\nib_read_lat of 64 B: {:.3f} us; the raw Read takes {:.2f} times that\n",
+                        *report.ib_read_lat_us, report.ib_read_lat_ratio().value());
+  } else {
+    text += fmt::format("\nib_read_lat: {}\n", report.ib_read_lat_note);
+  }
+  return text;
+}
+
+nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
+  const Machine& machine = report.machine;
+  nlohmann::ordered_json json = {
+      {"machine",
+       {{"name", machine.name},
+        {"cpu", machine.cpu},
+        {"cpus", machine.cpus},
+        {"kernel", machine.kernel},
+        {"clock", machine.clock},
+        {"clock_ns", report.clock_ns}}},
+      {"fabric", settings.fabric},
+      {"address", report.address},
+      {"pool", settings.pool},
+      {"durability", report.durability},
+      {"flush_method", report.flush_method},
+      {"key_bytes", kKeyBytes},
+      {"value_bytes", settings.value_bytes},
+      {"ops", report.plan.ops()},
+      {"rounds", report.plan.rounds},
+      {"block_ops", report.plan.block_ops},
+  };
+  for (size_t i = 0; i < kFigures; ++i) {
+    const Samples& samples = report.samples[i];
+    json["figures"][std::string(NameOf(static_cast<Figure>(i)))] = {
+        {"median_us", samples.median()}, {"p99_us", samples.p99()}, {"blocks", samples.count()}};
+  }
+  const Ratios ratios = report.ratios();
+  json["ratios"] = {
+      {"get_cold", ratios.get_cold}, {"put_inline", ratios.put_inline}, {"put_reserve", ratios.put_reserve}};
+  json["ib_read_lat_us"] = OrNull(report.ib_read_lat_us);
+  json["ib_read_lat_ratio"] = OrNull(report.ib_read_lat_ratio());
+  if (!report.ib_read_lat_note.empty()) json["ib_read_lat_note"] = report.ib_read_lat_note;
+  return json;
+}
+
+Status WriteFileAtomically(const std::string& path, const std::string& content) {
+  std::string name = path + ".XXXXXX";
+  UniqueFd file(::mkostemp(name.data(), O_CLOEXEC));
+  if (!file) return ErrnoStatus("cannot write " + path);
+  const auto fail = [&] {
+    auto status = ErrnoStatus("cannot write " + path);
+    ::unlink(name.c_str());
+    return status;
+  };
+  for (size_t done = 0; done < content.size();) {
+    const ssize_t n = ::write(file.get(), content.data() + done, content.size() - done);
+    if (n < 0) return fail();
+    done += static_cast<size_t>(n);
+  }
+  // mkostemp makes it the owner's alone; results are for all to read.
+  constexpr mode_t kMode = 0644;
+  if (::fchmod(file.get(), kMode) != 0 || std::rename(name.c_str(), path.c_str()) != 0) return fail();
+  return {};
+}
+
+}  // namespace erda::floors

@@ -1,0 +1,87 @@
+// What was measured, for people and for programs.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/floors/settings.h"
+#include "erda/status.h"
+
+namespace erda::floors {
+
+enum class Figure : uint8_t {
+  kRawRead64,
+  kRawReadObject,
+  kGetCold,
+  kRawPingPong,
+  kPutInline,
+  kRawWriteFlush,
+  kPutReserve,
+  kDelete,
+  kCount
+};
+inline constexpr size_t kFigures = static_cast<size_t>(Figure::kCount);
+// As in the JSON.
+[[nodiscard]] std::string_view NameOf(Figure figure);
+
+// Microseconds for one operation, each the mean of a block.
+class Samples {
+ public:
+  void Add(double us) { us_.push_back(us); }
+  [[nodiscard]] size_t count() const { return us_.size(); }
+  // The least sample that `percent` of all do not exceed. REQUIRES: count() > 0.
+  [[nodiscard]] double Percentile(double percent) const;
+  [[nodiscard]] double median() const { return Percentile(50); }
+  [[nodiscard]] double p99() const { return Percentile(99); }
+
+ private:
+  std::vector<double> us_;
+};
+
+struct Machine {
+  std::string name;
+  std::string cpu;
+  uint32_t cpus = 0;
+  std::string kernel;
+  std::string clock;  // what the kernel reads time from
+};
+[[nodiscard]] Machine ThisMachine();
+
+struct Ratios {
+  double get_cold = 0;
+  double put_inline = 0;
+  double put_reserve = 0;
+  [[nodiscard]] double worst() const;
+};
+
+struct Report {
+  Machine machine;
+  std::string address;
+  std::string durability;
+  std::string flush_method;
+  Plan plan;
+  double clock_ns = 0;  // one look at the clock
+  std::array<Samples, kFigures> samples;
+  std::optional<double> ib_read_lat_us;
+  std::string ib_read_lat_note;  // why there is none
+
+  [[nodiscard]] Samples& Of(Figure figure) { return samples[static_cast<size_t>(figure)]; }
+  [[nodiscard]] const Samples& Of(Figure figure) const { return samples[static_cast<size_t>(figure)]; }
+  [[nodiscard]] double Median(Figure figure) const { return Of(figure).median(); }
+  [[nodiscard]] Ratios ratios() const;
+  // Raw Read of 64 bytes over ib_read_lat.
+  [[nodiscard]] std::optional<double> ib_read_lat_ratio() const;
+};
+
+[[nodiscard]] std::string ToTable(const Settings& settings, const Report& report);
+[[nodiscard]] nlohmann::ordered_json ToJson(const Settings& settings, const Report& report);
+// All of it, or the file stays as it was.
+Status WriteFileAtomically(const std::string& path, const std::string& content);
+
+}  // namespace erda::floors

@@ -1,0 +1,153 @@
+#include "bench/floors/server_process.h"
+
+#include <fmt/core.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "bench/floors/raw_memory.h"
+#include "erda/server.h"
+
+namespace erda::floors {
+
+namespace {
+
+using nlohmann::json;
+
+void Say(const json& line) {
+  fmt::print("{}\n", line.dump(-1, ' ', false, json::error_handler_t::replace));
+  std::fflush(stdout);
+}
+
+int SayFailure(const Status& status) {
+  Say({{"code", static_cast<int>(status.code())}, {"message", std::string(status.message())}});
+  return 1;
+}
+
+// The bytes of a device; nothing for what is none.
+std::optional<uint64_t> DeviceBytes(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISCHR(info.st_mode)) return std::nullopt;
+  std::ifstream file(fmt::format("/sys/dev/char/{}:{}/size", major(info.st_rdev), minor(info.st_rdev)));
+  uint64_t bytes = 0;
+  if (!(file >> bytes)) return std::nullopt;
+  return bytes;
+}
+
+void WaitForEndOfInput() {
+  char byte = 0;
+  ssize_t n = 0;
+  do {
+    n = ::read(STDIN_FILENO, &byte, 1);
+  } while (n > 0 || (n < 0 && errno == EINTR));
+}
+
+Result<json> ServeUntilEnd(const ServeSettings& settings, ServerOptions options) {
+  auto server = Server::Open(std::move(options));
+  if (!server.ok()) return server.status();
+  if (auto status = (*server)->Start(); !status.ok()) return status;
+  auto memory = RawMemory::Open(settings.pool, settings.raw_bytes);
+  if (!memory.ok()) return memory.status();
+  const RawMemory& raw_memory = **memory;
+  auto raw = RawServer::Start(settings.raw_address, raw_memory.view(), raw_memory.area(),
+                              [&raw_memory](uint64_t offset, uint64_t bytes) { raw_memory.Persist(offset, bytes); });
+  if (!raw.ok()) return raw.status();
+
+  Say({{"address", (*server)->addresses().front()},
+       {"raw_address", settings.raw_address},
+       {"durability", (*server)->durability()},
+       {"area_offset", raw_memory.area().offset},
+       {"area_bytes", raw_memory.area().bytes}});
+  WaitForEndOfInput();
+  raw->reset();
+  if (!raw_memory.untouched()) {
+    return Status(Code::kResourceExhausted, "the pool is too small for so many operations: it was filled");
+  }
+  if (auto status = (*server)->Stop(); !status.ok()) return status;
+  return json::object();
+}
+
+Status StatusOf(const json& line) {
+  const int code = line.value("code", static_cast<int>(Code::kInternal));
+  return {static_cast<Code>(code), line.value("message", std::string("the server's process failed"))};
+}
+
+}  // namespace
+
+CLI::App* AddServe(CLI::App& app, ServeSettings& settings) {
+  CLI::App* serve = app.add_subcommand(kServeCommand)->group("");
+  serve->add_option("--address", settings.address)->required();
+  serve->add_option("--raw-address", settings.raw_address)->required();
+  serve->add_option("--pool", settings.pool)->required();
+  serve->add_option("--pool-size", settings.pool_size)->required();
+  serve->add_option("--raw-bytes", settings.raw_bytes)->required();
+  return serve;
+}
+
+void StayOnOneProcessor(Side side) {
+  cpu_set_t usable;
+  if (::sched_getaffinity(0, sizeof(usable), &usable) != 0 || CPU_COUNT(&usable) < 2) return;
+  int first = 0;
+  while (!CPU_ISSET(first, &usable)) ++first;
+  int last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &usable)) --last;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(side == Side::kMeasuring ? first : last, &one);
+  (void)::sched_setaffinity(0, sizeof(one), &one);  // if it may not, the figures scatter more
+}
+
+int Serve(const ServeSettings& settings) {
+  StayOnOneProcessor(Side::kServing);
+  // Who interrupts the benchmark means the process that started this one; then stdin ends.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_IGN);
+  ServerOptions options;
+  options.pool = settings.pool;
+  options.listen = {settings.address};
+  options.spin = kSpin;
+  std::error_code ignored;
+  const bool is_dram = settings.pool == "dram:";
+  const bool is_new = !is_dram && !std::filesystem::exists(settings.pool, ignored);
+  // A device is a pool of its whole size; a file that is there keeps its own.
+  options.pool_size = is_dram || is_new ? settings.pool_size : DeviceBytes(settings.pool).value_or(0);
+
+  const auto ended = ServeUntilEnd(settings, std::move(options));
+  if (is_new) std::filesystem::remove(settings.pool, ignored);
+  if (!ended.ok()) return SayFailure(ended.status());
+  Say(*ended);
+  return 0;
+}
+
+Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const std::string& program, const ServeSettings& settings) {
+  auto child = Child::Start({program, kServeCommand, "--address", settings.address, "--raw-address",
+                             settings.raw_address, "--pool", settings.pool, "--pool-size",
+                             std::to_string(settings.pool_size), "--raw-bytes", std::to_string(settings.raw_bytes)});
+  if (!child.ok()) return child.status();
+  std::unique_ptr<ServerProcess> process(new ServerProcess(*std::move(child)));
+  const auto line = process->child_->ReadLine();
+  const json said = json::parse(line.value_or(""), nullptr, false);
+  if (!said.is_object()) return Status(Code::kInternal, "the server's process ended before it was ready");
+  if (said.contains("code")) return StatusOf(said);
+  process->ready_ = {said.at("address"), said.at("raw_address"), said.at("durability"),
+                     RawArea{said.at("area_offset"), said.at("area_bytes")}};
+  return process;
+}
+
+Status ServerProcess::Stop() {
+  const Child::Ended ended = child_->Wait();
+  if (ended.code == 0) return {};
+  const json said = json::parse(ended.out, nullptr, false);
+  if (said.is_object()) return StatusOf(said);
+  return {Code::kInternal, fmt::format("the server's process ended with code {}", ended.code)};
+}
+
+}  // namespace erda::floors

@@ -1,0 +1,57 @@
+// The server's side of the measurement, in a process of its own: the engine's server and the raw responder.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "bench/floors/child.h"
+#include "bench/floors/raw.h"
+#include "bench/floors/settings.h"
+#include "erda/status.h"
+
+namespace erda::floors {
+
+// The hidden subcommand that this program calls itself with.
+inline constexpr const char* kServeCommand = "floors-server";
+
+struct ServeSettings {
+  std::string address;
+  std::string raw_address;
+  std::string pool;
+  uint64_t pool_size = 0;
+  uint64_t raw_bytes = 0;
+};
+CLI::App* AddServe(CLI::App& app, ServeSettings& settings);
+// Serves until stdin ends. Says one line on stdout when it is ready or if it cannot be, and one at the end.
+int Serve(const ServeSettings& settings);
+
+// Keeps this thread, and those that it starts, on one processor of those that it may use: the first for the measuring
+// side, the last for the server's. So raw and engine operations meet the same distances. Nothing where there is but
+// one.
+enum class Side : uint8_t { kMeasuring, kServing };
+void StayOnOneProcessor(Side side);
+
+class ServerProcess {
+ public:
+  struct Ready {
+    std::string address;
+    std::string raw_address;
+    std::string durability;
+    RawArea area;
+  };
+
+  // `program`: this program, or another copy of it. The addresses of `settings` are not empty.
+  static Result<std::unique_ptr<ServerProcess>> Start(const std::string& program, const ServeSettings& settings);
+  [[nodiscard]] const Ready& ready() const { return ready_; }
+  // Ends it. An error if it did not end well.
+  Status Stop();
+
+ private:
+  explicit ServerProcess(std::unique_ptr<Child> child) : child_(std::move(child)) {}
+
+  std::unique_ptr<Child> child_;
+  Ready ready_;
+};
+
+}  // namespace erda::floors

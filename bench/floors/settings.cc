@@ -1,0 +1,132 @@
+#include "bench/floors/settings.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <optional>
+
+#include "base/bytes.h"
+#include "tools/command_line.h"
+
+namespace erda::floors {
+
+namespace {
+
+constexpr uint64_t kBlockOpsMax = 64;
+constexpr double kClocksPerBlock = 100;  // a block takes at least that many times as long as a look at the clock
+// Values above this do not fit into a request with their key (ServerOptions::slot_bytes), so that there is no inline
+// put to measure.
+constexpr uint64_t kValueBytesMax = 16384 - RequestBytes(0);
+// Kinds of operations that need room in the log: inline puts, reserve puts, and those that make what is deleted.
+constexpr uint64_t kPutKinds = 3;
+
+// Where the port of "verbs://host:port" begins.
+std::optional<size_t> PortAt(std::string_view address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos || colon + 1 == address.size()) return std::nullopt;
+  const std::string_view port = address.substr(colon + 1);
+  if (port.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+  return colon + 1;
+}
+
+}  // namespace
+
+CLI::App* AddFloors(CLI::App& app, Settings& settings) {
+  using tools::AddNumber;
+  using tools::AddSize;
+  constexpr uint64_t kMost = 100'000'000;
+  CLI::App* floors = app.add_subcommand("floors", "Raw fabric operations beside the engine's, and their ratios");
+  floors->add_option("--fabric", settings.fabric, "shm or verbs; default shm")
+      ->check(CLI::IsMember({"shm", "verbs"}))
+      ->type_name("NAME");
+  floors
+      ->add_option("-a,--address", settings.address,
+                   "Where this program's own server listens, as verbs://10.9.0.1:7700; with shm not needed")
+      ->type_name("ADDRESS");
+  floors
+      ->add_option("--raw-address", settings.raw_address,
+                   "Where the raw operations' peer listens; default: the address with .raw, or the next port")
+      ->type_name("ADDRESS");
+  floors->add_option("--pool", settings.pool, "dram:, a file or /dev/daxX.Y, as of erda-server; default dram:")
+      ->type_name("PATH");
+  AddSize(*floors, "--pool-size", settings.pool_size, "Default: enough for all puts");
+  AddSize(*floors, "--value-bytes", settings.value_bytes, "Bytes of each value; default 64");
+  AddNumber<uint64_t>(*floors, "--ops", settings.ops, 1, kMost, "Operations of each kind, at least; default 10000");
+  AddNumber<uint64_t>(*floors, "--rounds", settings.rounds, 1, kMost,
+                      "Each kind has its turn in each round; default 20");
+  AddNumber<uint64_t>(*floors, "--block", settings.block_ops, 1, kBlockOpsMax,
+                      "Operations that are timed together; default: so many that reading the clock does not count");
+  floors->add_option("--limit", settings.limit, "Exit with 1 if a ratio is above this")
+      ->check(CLI::Range(0.001, 1e6))
+      ->type_name("RATIO");
+  floors->add_option("--device", settings.device, "For ib_read_lat; default: the RDMA device that has the address")
+      ->type_name("NAME");
+  AddNumber<int>(*floors, "--gid-index", settings.gid_index, 0, 65535, "For ib_read_lat; default: the address's");
+  floors->add_option("--json", settings.json_path, "Also write the results to this file")->type_name("FILE");
+  return floors;
+}
+
+std::string CheckSettings(const Settings& settings) {
+  if (settings.fabric == "verbs" && settings.address.empty()) {
+    return "--fabric verbs needs an --address, as verbs://10.9.0.1:7700";
+  }
+  if (!settings.address.empty() && !settings.address.starts_with(settings.fabric + ":")) {
+    return fmt::format("--address: {} is not of --fabric {}", settings.address, settings.fabric);
+  }
+  if (!settings.address.empty() && settings.raw_address.empty() && RawAddressOf(settings.address).empty()) {
+    return fmt::format("--address: {} has no port, so --raw-address is needed", settings.address);
+  }
+  if (settings.value_bytes > kValueBytesMax) {
+    return fmt::format("--value-bytes: an inline put takes at most {} here", kValueBytesMax);
+  }
+  if (settings.rounds > settings.ops) return "--rounds: there cannot be more than operations";
+  return "";
+}
+
+std::string RawAddressOf(std::string_view address) {
+  if (address.starts_with("shm:")) return std::string(address) + ".raw";
+  const auto at = PortAt(address);
+  if (!at) return "";
+  uint32_t port = 0;
+  const std::string_view text = address.substr(*at);
+  if (std::from_chars(text.data(), text.data() + text.size(), port).ec != std::errc() || port >= 65535) return "";
+  return fmt::format("{}{}", address.substr(0, *at), port + 1);
+}
+
+std::string HostOf(std::string_view address) {
+  const size_t begin = address.find("://");
+  const auto port = PortAt(address);
+  if (begin == std::string_view::npos || !port || *port <= begin + 4) return "";
+  std::string_view host = address.substr(begin + 3, *port - 1 - begin - 3);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return std::string(host);
+}
+
+uint64_t BlockFor(double clock_ns, double fastest_op_ns) {
+  uint64_t block = 1;
+  while (block < kBlockOpsMax && static_cast<double>(block) * fastest_op_ns < kClocksPerBlock * clock_ns) block *= 2;
+  return block;
+}
+
+Plan PlanFor(const Settings& settings, uint64_t block_ops) {
+  Plan plan;
+  plan.block_ops = block_ops;
+  plan.rounds = settings.rounds;
+  const uint64_t of_round = (settings.ops + settings.rounds - 1) / settings.rounds;
+  plan.blocks = (of_round + block_ops - 1) / block_ops;
+  plan.warm_blocks = plan.blocks / 4 + 1;
+  return plan;
+}
+
+uint64_t PoolBytesFor(const Settings& settings) {
+  constexpr uint64_t kLeast = 64ULL << 20;
+  const Plan plan = PlanFor(settings, settings.block_ops != 0 ? settings.block_ops : kBlockOpsMax);
+  const uint64_t puts = 2 * kPlacesMax + kPutKinds * plan.rounds * (plan.blocks + plan.warm_blocks) * plan.block_ops;
+  // The rest: the index, the ends of segments, the region that the log keeps free.
+  const uint64_t bytes = puts * format::ObjectSpace(kKeyBytes, settings.value_bytes) * 3 / 2;
+  return AlignUp(std::max(kLeast, bytes), 1ULL << 20);
+}
+
+}  // namespace erda::floors

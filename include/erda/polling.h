@@ -1,0 +1,14 @@
+// How a thread waits for what it expects.
+#pragma once
+
+#include <cstdint>
+
+namespace erda {
+
+enum class Polling : uint8_t {
+  kAdaptive = 0,  // Looks for a while, offering its core to others between looks; then sleeps.
+  kBusy = 1,      // Never sleeps and never gives its core away: the least delay, for one core per thread.
+  kSleep = 2,     // Sleeps as soon as nothing is there: the least CPU time, for a wake-up per wait.
+};
+
+}  // namespace erda

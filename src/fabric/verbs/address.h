@@ -1,0 +1,42 @@
+// Addresses of the verbs fabric: verbs://host:port, verbs://[fd00::1]:port, with options behind a question mark:
+//   device=NAME  the RDMA device; without it, the one that the route leads to
+//   gid=INDEX    with device: the entry of its table of addresses that this end speaks from
+// The host may be a name. Port 0 is for listening: any that is free.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "erda/status.h"
+
+namespace erda::fabric::verbs {
+
+struct Address {
+  std::string host;
+  uint16_t port = 0;
+  std::string device;
+  std::optional<uint32_t> gid;
+};
+
+Result<Address> ParseAddress(std::string_view text);
+
+// A socket address of either family.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  [[nodiscard]] sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  [[nodiscard]] bool any() const;
+  void set_port(uint16_t port);
+};
+
+// Looks the host up. kUnavailable: it has no address.
+Result<SocketAddress> Lookup(const Address& address);
+
+// "verbs://10.0.0.1:7700"
+std::string FormatAddress(const SocketAddress& address, uint16_t port);
+
+}  // namespace erda::fabric::verbs

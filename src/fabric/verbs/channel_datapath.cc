@@ -1,0 +1,259 @@
+// Posting, and what completes. Connecting and ending are in channel.cc.
+//
+// Room for messages. The contract lets no more than the message depth be unconsumed. This end counts what it sent; the
+// peer keeps its count of what it consumed where this end can read it (CreditPage::consumed), and also writes it here
+// (CreditPage::told) whenever half the depth was consumed and not told. So an end that asks and answers in turn never
+// has to ask for the count; one that has run out reads it.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "fabric/verbs/channel.h"
+#include "fabric/verbs/queue.h"
+
+namespace erda::fabric::verbs {
+
+namespace {
+
+constexpr size_t kRequestsPerDoorbell = 32;
+
+ibv_wr_opcode OpcodeOf(OpKind kind) {
+  switch (kind) {
+    case OpKind::kRead:
+      return IBV_WR_RDMA_READ;
+    case OpKind::kWrite:
+      return IBV_WR_RDMA_WRITE;
+    case OpKind::kWriteImm:
+      return IBV_WR_RDMA_WRITE_WITH_IMM;
+    default:
+      return IBV_WR_SEND;
+  }
+}
+
+bool IsMessage(OpKind kind) { return kind == OpKind::kWriteImm || kind == OpKind::kSend; }
+
+std::atomic_ref<uint64_t> Count(uint64_t& word) { return std::atomic_ref<uint64_t>(word); }
+
+}  // namespace
+
+// --- Posting
+
+Status VerbsChannel::Post(std::span<const WorkRequest> batch) {
+  if (state_ == State::kFailed) return {Code::kUnavailable, std::string(error_.message())};
+  if (state_ != State::kConnected) return {Code::kUnavailable, name_ + ": not connected yet"};
+  uint32_t messages = 0;
+  if (auto status = CheckBatch(batch, &messages); !status.ok()) return status;
+  if (!HasCredit(messages)) return {Code::kResourceExhausted, name_ + ": the peer has not consumed its messages"};
+  sent_ += messages;
+  // A caller that only posts makes room too.
+  if (batch_.size() > Room()) (void)queue_->TakeCompletions();
+  size_t pushed = 0;
+  if (waiting_.empty()) pushed = PushSome(batch_);
+  waiting_.insert(waiting_.end(), batch_.begin() + static_cast<ptrdiff_t>(pushed), batch_.end());
+  return {};
+}
+
+Status VerbsChannel::CheckBatch(std::span<const WorkRequest> batch, uint32_t* messages) {
+  batch_.clear();
+  for (const WorkRequest& work : batch) {
+    if (work.kind > OpKind::kSend) return {Code::kInvalidArgument, "this kind of operation cannot be posted"};
+    if (work.kind == OpKind::kSend && work.local.size() > kSendBytesMax) {
+      return {Code::kInvalidArgument, "a message has at most " + std::to_string(kSendBytesMax) + " bytes"};
+    }
+    if (work.local.size() > UINT32_MAX >> 1) return {Code::kInvalidArgument, "an operation of 2 GiB or more"};
+    Request request{work, 0, Purpose::kCaller};
+    if (!work.local.empty() && !FindLocalKey(work.local, work.kind == OpKind::kRead, &request.local_key)) {
+      return {Code::kInvalidArgument, "local bytes are in no registered region"};
+    }
+    if (IsMessage(work.kind)) ++*messages;
+    batch_.push_back(request);
+  }
+  return {};
+}
+
+bool VerbsChannel::FindLocalKey(std::span<const std::byte> bytes, bool to_write, uint32_t* key) {
+  const auto holds = [&](const LocalKey& one) {
+    return one.begin <= bytes.data() && bytes.data() + bytes.size() <= one.end && (one.writable || !to_write);
+  };
+  const LocalKeys& keys = device_->keys();
+  if (last_key_version_ != keys.version() || !holds(last_key_)) {
+    const LocalKey* found = queue_->FindLocalKey(holds);
+    if (found == nullptr) return false;
+    last_key_ = *found;
+    last_key_version_ = queue_->keys_version();
+  }
+  *key = last_key_.key;
+  return true;
+}
+
+// A peer that counts wrong, or a word that was read while it changed, gives no room that is not there.
+bool VerbsChannel::HasCredit(uint32_t messages) {
+  if (messages == 0) return true;
+  auto& page = *reinterpret_cast<CreditPage*>(credit_.data());
+  const auto learn = [&](uint64_t consumed) {
+    if (consumed > known_consumed_ && consumed <= sent_) known_consumed_ = consumed;
+  };
+  // Acquire: the device placed it before the message that told us to look.
+  learn(Count(page.told).load(std::memory_order_acquire));
+  if (sent_ + messages - known_consumed_ <= message_depth_) return true;
+  if (!credit_asked_) learn(Count(page.asked).load(std::memory_order_acquire));
+  if (sent_ + messages - known_consumed_ <= message_depth_) return true;
+  if (messages <= message_depth_ && !credit_asked_) {
+    WorkRequest work;
+    work.kind = OpKind::kRead;
+    work.local = {reinterpret_cast<std::byte*>(&page.asked), sizeof(page.asked)};
+    credit_asked_ = true;
+    PostOwn(Purpose::kAskCredit, work, credit_.mr()->lkey);
+  }
+  return false;
+}
+
+// The peer's next message may come: this end has one more receive for it.
+void VerbsChannel::Consumed() {
+  ++consumed_;
+  auto& page = *reinterpret_cast<CreditPage*>(credit_.data());
+  Count(page.consumed).store(consumed_, std::memory_order_release);
+}
+
+void VerbsChannel::TellCredit() {
+  if (state_ != State::kConnected || consumed_ - told_ < std::max(1U, message_depth_ / 2)) return;
+  told_ = consumed_;
+  auto& page = *reinterpret_cast<CreditPage*>(credit_.data());
+  WorkRequest work;
+  work.kind = OpKind::kWrite;
+  work.signaled = false;
+  // The word itself: if it has grown when the device fetches it, the better.
+  work.local = {reinterpret_cast<std::byte*>(&page.consumed), sizeof(page.consumed)};
+  PostOwn(Purpose::kTellCredit, work, credit_.mr()->lkey);
+}
+
+// What the channel posts for itself, behind what waits already.
+void VerbsChannel::PostOwn(Purpose purpose, const WorkRequest& work, uint32_t local_key) {
+  waiting_.push_back({work, local_key, purpose});
+  PushWaiting();
+}
+
+void VerbsChannel::PushWaiting() {
+  while (!waiting_.empty() && state_ != State::kFailed) {
+    std::array<Request, kRequestsPerDoorbell> some;
+    const size_t n = std::min(some.size(), waiting_.size());
+    std::copy_n(waiting_.begin(), n, some.begin());
+    const size_t pushed = PushSome({some.data(), n});
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(pushed));
+    if (pushed < n) return;
+  }
+}
+
+// Hands as many as fit to the queue pair, kRequestsPerDoorbell behind one doorbell; how many.
+size_t VerbsChannel::PushSome(std::span<const Request> requests) {
+  size_t done = 0;
+  while (done < requests.size() && Room() > 0 && state_ != State::kFailed) {
+    std::array<ibv_send_wr, kRequestsPerDoorbell> works;
+    std::array<ibv_sge, kRequestsPerDoorbell> pieces;
+    const size_t n = std::min({requests.size() - done, works.size(), size_t{Room()}});
+    for (size_t i = 0; i < n; ++i) {
+      const Request& request = requests[done + i];
+      const WorkRequest& work = request.work;
+      ibv_send_wr& wr = works[i];
+      std::memset(&wr, 0, sizeof(wr));
+      // Enough of them ask for a completion that room is always made again.
+      const bool ask = work.signaled || work.kind == OpKind::kRead || unsignaled_ + 1 >= posted_.size() / 4;
+      unsignaled_ = ask ? 0 : unsignaled_ + 1;
+      wr.wr_id = (uint64_t{number_} << 32) | posted_end_;
+      wr.next = i + 1 < n ? &works[i + 1] : nullptr;
+      wr.opcode = OpcodeOf(work.kind);
+      if (ask) wr.send_flags |= IBV_SEND_SIGNALED;
+      if (!work.local.empty()) {
+        pieces[i] = {reinterpret_cast<uint64_t>(work.local.data()), static_cast<uint32_t>(work.local.size()),
+                     request.local_key};
+        wr.sg_list = &pieces[i];
+        wr.num_sge = 1;
+        if (work.kind != OpKind::kRead && work.local.size() <= inline_bytes_) wr.send_flags |= IBV_SEND_INLINE;
+      }
+      wr.imm_data = htonl(work.imm);
+      if (request.purpose == Purpose::kTellCredit || request.purpose == Purpose::kAskCredit) {
+        const bool tell = request.purpose == Purpose::kTellCredit;
+        wr.wr.rdma.remote_addr =
+            peer_credit_address_ + (tell ? offsetof(CreditPage, told) : offsetof(CreditPage, consumed));
+        wr.wr.rdma.rkey = peer_credit_key_;
+      } else if (work.kind != OpKind::kSend && work.remote.region < peer_memory_.size()) {
+        // The peer's device checks the bounds and the right. An offset that overflows ends up before the region.
+        wr.wr.rdma.remote_addr = peer_memory_[work.remote.region].address + work.remote.offset;
+        wr.wr.rdma.rkey = peer_memory_[work.remote.region].key;
+      }  // else key 0, which opens nothing
+      PostedAt(posted_end_++) = {work.id, static_cast<uint32_t>(work.local.size()), work.kind,
+                                 work.signaled || work.kind == OpKind::kRead, request.purpose};
+    }
+    ibv_send_wr* bad = nullptr;
+    if (const int error = ibv_post_send(id_->qp, works.data(), &bad); error != 0) {
+      const size_t taken = bad == nullptr ? 0 : static_cast<size_t>(bad - works.data());
+      posted_end_ -= static_cast<uint32_t>(n - taken);
+      Fail({Code::kUnavailable, name_ + ": the device takes no request: " + std::strerror(error)});
+      return done + taken;
+    }
+    done += n;
+  }
+  return done;
+}
+
+// Behind everything, on a queue pair that flushes: what is done before it asked for no completion will never be heard
+// of otherwise.
+void VerbsChannel::PostLast() {
+  ibv_send_wr work{};
+  work.wr_id = (uint64_t{number_} << 32) | posted_end_;
+  work.opcode = IBV_WR_RDMA_WRITE;
+  work.send_flags = IBV_SEND_SIGNALED;
+  PostedAt(posted_end_++) = {0, 0, OpKind::kWrite, false, Purpose::kLast};
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(id_->qp, &work, &bad) != 0) dead_device_ = true;
+}
+
+// --- Completing
+
+void VerbsChannel::OnSendCompletion(const ibv_wc& wc) {
+  const auto number = static_cast<uint32_t>(wc.wr_id);
+  if (number - posted_begin_ >= InQueuePair()) return;
+  posted_begin_ = number;  // those before it asked for no completion, and are done
+  const Posted posted = PostedAt(posted_begin_++);
+  if (wc.status == IBV_WC_SUCCESS) {
+    heard_ = true;
+    if (posted.purpose == Purpose::kAskCredit) credit_asked_ = false;
+    if (posted.purpose == Purpose::kKeepAlive) keep_alive_out_ = false;
+    if (posted.purpose == Purpose::kCaller && posted.signaled) CompletePosted(posted, Code::kOk);
+    PushWaiting();
+    return;
+  }
+  const bool denied = wc.status == IBV_WC_REM_ACCESS_ERR || wc.status == IBV_WC_REM_INV_REQ_ERR;
+  Fail({denied ? Code::kPermissionDenied : Code::kUnavailable, name_ + ": " + ibv_wc_status_str(wc.status)});
+  if (posted.purpose == Purpose::kCaller) CompletePosted(posted, denied ? Code::kPermissionDenied : Code::kUnavailable);
+}
+
+void VerbsChannel::CompletePosted(const Posted& posted, Code code) {
+  Completion completion;
+  completion.channel = this;
+  completion.kind = posted.kind;
+  completion.code = code;
+  completion.id = posted.id;
+  completion.bytes = posted.bytes;
+  queue_->Complete(completion);
+}
+
+// What the queue pair never completed, and what it never had.
+void VerbsChannel::FlushAll() {
+  for (; InQueuePair() > 0; ++posted_begin_) {
+    if (PostedAt(posted_begin_).purpose == Purpose::kCaller) {
+      CompletePosted(PostedAt(posted_begin_), Code::kUnavailable);
+    }
+  }
+  for (const Request& request : waiting_) {
+    if (request.purpose != Purpose::kCaller) continue;
+    CompletePosted(
+        {request.work.id, static_cast<uint32_t>(request.work.local.size()), request.work.kind, true, Purpose::kCaller},
+        Code::kUnavailable);
+  }
+  waiting_.clear();
+}
+
+}  // namespace erda::fabric::verbs

@@ -1,0 +1,264 @@
+#include "fabric/verbs/device.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace erda::fabric::verbs {
+
+namespace {
+
+constexpr int kResolveMs = 2000;
+
+// What rdma_cm says where the kernel's side of it is not there.
+Status NoRdma(int error) {
+  std::string message = std::string("RDMA is not available on this machine: ") + std::strerror(error);
+  if (::access("/dev/infiniband/rdma_cm", F_OK) != 0) {
+    message += "; there is no /dev/infiniband/rdma_cm: is the kernel's module rdma_ucm loaded?";
+  }
+  return {Code::kUnavailable, message};
+}
+
+// The IP address that a RoCE entry of a device's table stands for: IPv4 ones are mapped.
+std::optional<SocketAddress> AddressOfGid(const ibv_gid& gid) {
+  SocketAddress address;
+  constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (std::equal(kMapped.begin(), kMapped.end(), gid.raw)) {
+    auto* v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
+    v4->sin_family = AF_INET;
+    std::memcpy(&v4->sin_addr, gid.raw + kMapped.size(), sizeof(v4->sin_addr));
+    return address;
+  }
+  if (gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80) return std::nullopt;  // of its own wire alone
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
+  v6->sin6_family = AF_INET6;
+  std::memcpy(&v6->sin6_addr, gid.raw, sizeof(v6->sin6_addr));
+  return address;
+}
+
+std::vector<ibv_gid_entry> GidsOf(ibv_context* context) {
+  std::vector<ibv_gid_entry> entries(256);
+  const ssize_t n = ibv_query_gid_table(context, entries.data(), entries.size(), 0);
+  entries.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return entries;
+}
+
+}  // namespace
+
+// --- LocalKeys
+
+void LocalKeys::Add(const LocalKey& key) {
+  const std::scoped_lock lock(mutex_);
+  keys_.push_back(key);
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+void LocalKeys::Remove(const LocalKey& key) {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(keys_, [&](const LocalKey& one) { return one.key == key.key && one.begin == key.begin; });
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+uint64_t LocalKeys::Copy(std::vector<LocalKey>* keys) const {
+  const std::scoped_lock lock(mutex_);
+  *keys = keys_;
+  return version_.load(std::memory_order_relaxed);
+}
+
+// --- Device
+
+Result<std::shared_ptr<Device>> Device::Open(const Address& address, Role role) {
+  std::shared_ptr<Device> device(new Device());
+  // Without a channel of events, so that the calls wait for their outcome.
+  if (::rdma_create_id(nullptr, &device->id_, nullptr, RDMA_PS_TCP) != 0) return NoRdma(errno);
+  if (auto status = device->Find(address, role); !status.ok()) return status;
+  if (auto status = device->Ask(); !status.ok()) return status;
+  device->domain_ = ibv_alloc_pd(device->context());
+  if (device->domain_ == nullptr)
+    return ErrnoStatus("device " + device->capabilities_.device + ": no protection domain");
+  return device;
+}
+
+Device::~Device() {
+  if (domain_ != nullptr) ibv_dealloc_pd(domain_);
+  if (id_ != nullptr) ::rdma_destroy_id(id_);
+}
+
+Status Device::Find(const Address& address, Role role) {
+  if (!address.device.empty()) {
+    if (auto status = FindByName(address); !status.ok()) return status;
+    if (::rdma_bind_addr(id_, source_->get()) != 0) return ErrnoStatus("device " + address.device);
+    return id_->verbs != nullptr ? Status() : Status(Code::kUnavailable, "device " + address.device + " is not in use");
+  }
+  auto found = Lookup(address);
+  if (!found.ok()) return found.status();
+  SocketAddress socket = *found;
+  socket.set_port(0);
+  const std::string host = "host " + address.host;
+  if (role == Role::kListen) {
+    if (socket.any()) return FindOnlyOne();
+    if (::rdma_bind_addr(id_, socket.get()) != 0) {
+      return {Code::kUnavailable,
+              "no RDMA device of this machine has the address of " + host + ": " + std::strerror(errno)};
+    }
+  } else if (::rdma_resolve_addr(id_, nullptr, socket.get(), kResolveMs) != 0) {
+    return {Code::kUnavailable, "no RDMA device of this machine reaches " + host + ": " + std::strerror(errno)};
+  }
+  if (id_->verbs != nullptr) return {};
+  return {Code::kUnavailable, "no RDMA device leads to " + host};
+}
+
+// What to speak from: the entry asked for, or else the first that is an address.
+Status Device::FindByName(const Address& address) {
+  int count = 0;
+  ibv_context** contexts = ::rdma_get_devices(&count);
+  if (contexts == nullptr) return NoRdma(errno);
+  Status status(Code::kUnavailable, "this machine has no RDMA device " + address.device);
+  for (int i = 0; i < count; ++i) {
+    if (address.device != ibv_get_device_name(contexts[i]->device)) continue;
+    status = Status(Code::kUnavailable, "device " + address.device + " has no such address");
+    for (const ibv_gid_entry& entry : GidsOf(contexts[i])) {
+      if (address.gid && entry.gid_index != *address.gid) continue;
+      source_ = AddressOfGid(entry.gid);
+      if (source_) break;
+    }
+    if (source_) status = Status();
+  }
+  ::rdma_free_devices(contexts);
+  return status;
+}
+
+// For one who listens at every address: that of the only device.
+Status Device::FindOnlyOne() {
+  int count = 0;
+  ibv_context** contexts = ::rdma_get_devices(&count);
+  if (contexts == nullptr) return NoRdma(errno);
+  Address only;
+  if (count == 1) only.device = ibv_get_device_name(contexts[0]->device);
+  ::rdma_free_devices(contexts);
+  if (count == 1) return Find(only, Role::kListen);
+  return {Code::kInvalidArgument, "this machine has " + std::to_string(count) +
+                                      " RDMA devices: name an address to listen at, or one of them (?device=NAME)"};
+}
+
+std::optional<SocketAddress> Device::OwnAddress(int family) const {
+  for (const ibv_gid_entry& entry : GidsOf(context())) {
+    auto address = AddressOfGid(entry.gid);
+    if (address && address->storage.ss_family == family) return address;
+  }
+  return std::nullopt;
+}
+
+Status Device::Ask() {
+  ibv_device_attr_ex attributes{};
+  if (const int error = ibv_query_device_ex(context(), nullptr, &attributes); error != 0) {
+    return {Code::kUnavailable, std::string("the RDMA device does not answer: ") + std::strerror(error)};
+  }
+  const ibv_device_attr& plain = attributes.orig_attr;
+  capabilities_.device = ibv_get_device_name(context()->device);
+  // A reliable connection has them on InfiniBand and RoCE; an iWARP device has not.
+  capabilities_.immediate_data = context()->device->transport_type != IBV_TRANSPORT_IWARP;
+  capabilities_.atomics = plain.atomic_cap != IBV_ATOMIC_NONE;
+  capabilities_.memory_windows = (plain.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
+  const uint32_t paged = attributes.odp_caps.per_transport_caps.rc_odp_caps;
+  capabilities_.on_demand_paging = (attributes.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0 &&
+                                   (paged & IBV_ODP_SUPPORT_READ) != 0 && (paged & IBV_ODP_SUPPORT_WRITE) != 0;
+  // IB_DEVICE_FLUSH_PERSISTENT of the kernel's interface; this version of rdma-core has no name for it.
+  constexpr uint64_t kFlushPersistent = uint64_t{1} << 39;
+  capabilities_.native_flush = (attributes.device_cap_flags_ex & kFlushPersistent) != 0;
+  capabilities_.nic_writes = true;
+  limits_.cq_entries = static_cast<uint32_t>(plain.max_cqe);
+  limits_.qp_requests = static_cast<uint32_t>(plain.max_qp_wr);
+  limits_.srq_requests = static_cast<uint32_t>(plain.max_srq_wr);
+  limits_.reads_out = static_cast<uint8_t>(std::clamp(plain.max_qp_init_rd_atom, 0, 64));
+  limits_.reads_in = static_cast<uint8_t>(std::clamp(plain.max_qp_rd_atom, 0, 64));
+  capabilities_.outstanding_reads = limits_.reads_out;
+  const auto missing = [&](const char* what) {
+    return Status(Code::kUnavailable, "device " + capabilities_.device + " has no " + what + ", which Erda needs");
+  };
+  if (!capabilities_.immediate_data) return missing("write with immediate");
+  if (limits_.reads_out == 0 || limits_.reads_in == 0) return missing("RDMA read");
+  if (limits_.srq_requests == 0) return missing("shared receive queue");
+  return {};
+}
+
+Status Device::RegisterError(size_t bytes, int error) {
+  std::string message =
+      "cannot register " + std::to_string(bytes) + " bytes with the RDMA device: " + std::strerror(error);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  if ((error == ENOMEM || error == EAGAIN || error == EPERM) && limit.rlim_cur != RLIM_INFINITY) {
+    message += "; the limit of locked memory (RLIMIT_MEMLOCK) is " + std::to_string(limit.rlim_cur) +
+               " bytes: raise it with `ulimit -l unlimited`, LimitMEMLOCK=infinity in a systemd unit, or memlock in "
+               "/etc/security/limits.conf";
+    return {Code::kResourceExhausted, message};
+  }
+  if (error == EFAULT || error == EOPNOTSUPP || error == EINVAL) {
+    message +=
+        "; the kernel pins no pages of a file on this file system for a device without on-demand paging: use a "
+        "device (/dev/daxX.Y), a file in tmpfs, or dram:";
+    return {Code::kInvalidArgument, message};
+  }
+  return {Code::kResourceExhausted, message};
+}
+
+Result<ibv_mr*> Device::Register(std::span<std::byte> bytes, unsigned access) {
+  ibv_mr* mr = ibv_reg_mr(domain_, bytes.data(), bytes.size(), static_cast<int>(access));
+  if (mr == nullptr && errno != ENOMEM && capabilities_.on_demand_paging) {
+    mr = ibv_reg_mr(domain_, bytes.data(), bytes.size(), static_cast<int>(access | IBV_ACCESS_ON_DEMAND));
+  }
+  if (mr == nullptr) return RegisterError(bytes.size(), errno);
+  return mr;
+}
+
+// --- VerbsRegion
+
+VerbsRegion::VerbsRegion(std::shared_ptr<Device> device, ibv_mr* mr, std::span<std::byte> bytes, Access access)
+    : device_(std::move(device)), mr_(mr), bytes_(bytes), access_(access) {
+  device_->keys().Add(Key());
+}
+
+VerbsRegion::~VerbsRegion() {
+  device_->keys().Remove(Key());
+  ibv_dereg_mr(mr_);
+}
+
+LocalKey VerbsRegion::Key() const {
+  return {bytes_.data(), bytes_.data() + bytes_.size(), mr_->lkey, access_ != Access::kRemoteRead};
+}
+
+// --- OwnMemory
+
+Result<OwnMemory> OwnMemory::Create(Device& device, size_t bytes, unsigned access) {
+  constexpr size_t kPage = 4096;  // pages of its own: what is registered is whole pages in the end
+  bytes = AlignUp(bytes, kPage);
+  OwnMemory memory;
+  memory.data_ = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes));
+  if (memory.data_ == nullptr) return Status(Code::kResourceExhausted, "no memory for a channel");
+  std::memset(memory.data_, 0, bytes);
+  auto mr = device.Register({memory.data_, bytes}, access);
+  if (!mr.ok()) return mr.status();
+  memory.mr_ = *mr;
+  return memory;
+}
+
+OwnMemory& OwnMemory::operator=(OwnMemory&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(mr_, other.mr_);
+  return *this;
+}
+
+OwnMemory::~OwnMemory() {
+  if (mr_ != nullptr) ibv_dereg_mr(mr_);
+  std::free(data_);
+}
+
+}  // namespace erda::fabric::verbs

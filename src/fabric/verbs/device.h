@@ -1,0 +1,121 @@
+// An RDMA device as one fabric uses it: what it can do, its protection domain, and the memory registered there.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.h"
+#include "fabric/verbs/address.h"
+
+namespace erda::fabric::verbs {
+
+// The local keys of all registered memory, by address. Shared by the queues, each of which keeps a copy.
+struct LocalKey {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+  uint32_t key = 0;
+  bool writable = false;  // the device may write there: a Read can land in it
+};
+
+class LocalKeys {
+ public:
+  void Add(const LocalKey& key);
+  void Remove(const LocalKey& key);
+  // Changes with every Add and Remove.
+  [[nodiscard]] uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  // The keys, and the version that they are of.
+  uint64_t Copy(std::vector<LocalKey>* keys) const;
+
+ private:
+  mutable std::mutex mutex_;  // registering is not the hot path
+  std::vector<LocalKey> keys_;
+  std::atomic<uint64_t> version_{1};
+};
+
+struct Limits {
+  uint32_t cq_entries = 0;
+  uint32_t qp_requests = 0;
+  uint32_t srq_requests = 0;
+  uint8_t reads_out = 0;  // Reads of a channel that may be under way, as asker and as answerer
+  uint8_t reads_in = 0;
+};
+
+class Device {
+ public:
+  // The device that the address leads to. kUnavailable: there is none.
+  static Result<std::shared_ptr<Device>> Open(const Address& address, Role role);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  [[nodiscard]] ibv_context* context() const { return id_->verbs; }
+  [[nodiscard]] ibv_pd* domain() const { return domain_; }
+  [[nodiscard]] const Capabilities& capabilities() const { return capabilities_; }
+  [[nodiscard]] const Limits& limits() const { return limits_; }
+  [[nodiscard]] LocalKeys& keys() { return keys_; }
+  // What this end speaks from, if the address said so.
+  [[nodiscard]] const std::optional<SocketAddress>& source() const { return source_; }
+  // An address of this device that peers can reach: what stands in place of 0.0.0.0 or ::.
+  [[nodiscard]] std::optional<SocketAddress> OwnAddress(int family) const;
+
+  // Why memory cannot be registered, in words that help.
+  static Status RegisterError(size_t bytes, int error);
+  Result<ibv_mr*> Register(std::span<std::byte> bytes, unsigned access);
+
+ private:
+  Device() = default;
+  Status Find(const Address& address, Role role);
+  Status FindByName(const Address& address);
+  Status FindOnlyOne();
+  Status Ask();
+
+  rdma_cm_id* id_ = nullptr;  // keeps the device open
+  ibv_pd* domain_ = nullptr;
+  Capabilities capabilities_;
+  Limits limits_;
+  LocalKeys keys_;
+  std::optional<SocketAddress> source_;
+};
+
+class VerbsRegion final : public Region {
+ public:
+  VerbsRegion(std::shared_ptr<Device> device, ibv_mr* mr, std::span<std::byte> bytes, Access access);
+  ~VerbsRegion() override;
+  [[nodiscard]] std::span<std::byte> bytes() const override { return bytes_; }
+  [[nodiscard]] Access access() const override { return access_; }
+  [[nodiscard]] uint32_t remote_key() const { return mr_->rkey; }
+  [[nodiscard]] const Device* device() const { return device_.get(); }
+
+ private:
+  [[nodiscard]] LocalKey Key() const;
+
+  const std::shared_ptr<Device> device_;
+  ibv_mr* const mr_;
+  const std::span<std::byte> bytes_;
+  const Access access_;
+};
+
+// Memory of the fabric's own, registered: greetings, receives, credit pages.
+class OwnMemory {
+ public:
+  static Result<OwnMemory> Create(Device& device, size_t bytes, unsigned access);
+  OwnMemory() = default;
+  OwnMemory(OwnMemory&& other) noexcept { *this = std::move(other); }
+  OwnMemory& operator=(OwnMemory&& other) noexcept;
+  OwnMemory(const OwnMemory&) = delete;
+  OwnMemory& operator=(const OwnMemory&) = delete;
+  ~OwnMemory();
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] ibv_mr* mr() const { return mr_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  ibv_mr* mr_ = nullptr;
+};
+
+}  // namespace erda::fabric::verbs

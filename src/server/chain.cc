@@ -1,0 +1,47 @@
+#include "server/chain.h"
+
+namespace erda::server {
+
+using format::EntryWord;
+using format::ObjectState;
+using format::ObjectView;
+
+format::LogAddress Chain::Previous(uint32_t head, const ObjectView& view) const {
+  const Address previous(view.header.previous);
+  const ObjectView older = log_.Inspect(head, previous);
+  const bool same_key = older.state != ObjectState::kNothing && older.key == view.key;
+  return same_key && older.header.version < view.header.version ? previous : format::kNoAddress;
+}
+
+bool Chain::MakePersistentIfWhole(uint32_t head, Address address) {
+  const ObjectView view = log_.Inspect(head, address);
+  if (view.state != ObjectState::kWhole) return false;
+  nvm_.Persist(log_.OffsetOf(head, address), format::ObjectSpace(view.header.key_size, view.header.value_size));
+  return true;
+}
+
+// (I2) The object is persistent by now. So is the entry, if only the settled bit is new; otherwise the entry becomes
+// persistent without the bit first: a reader who sees the bit may return the version, and a power cut must not take it
+// back. The bit itself may be lost: recovery verifies what is not settled.
+void Chain::StoreSettled(Slot slot, EntryWord word) {
+  if (index_.WordAt(slot).Unsettled() != word.Unsettled()) index_.StoreWord(slot, word.Unsettled());
+  index_.StoreWordLazily(slot, word.Settled());
+}
+
+void Chain::TakeBack(Slot slot, const Before& before) {
+  const EntryWord word = index_.WordAt(slot);
+  if (before.whole) {
+    MakePersistentIfWhole(index_.At(slot).entry_meta().head(), before.address);
+    StoreSettled(slot, word.TakenBackTo(before.address, true));
+  } else if (!before.address.none()) {
+    index_.StoreWord(slot, word.TakenBackTo(before.address, false));
+  } else if (word.old_address().none()) {
+    index_.Free(slot);
+  } else {
+    // In one store: without its settled bit for a moment, readers would look for something older. A power cut before it
+    // is persistent is repaired to the same.
+    index_.StoreWord(slot, word.TakenBackToOld());
+  }
+}
+
+}  // namespace erda::server

@@ -1,0 +1,62 @@
+// The versions of an entry, from its new one to older ones along `previous`, and the stores that settle one of them or
+// go back to one: what requests (versions.cc) and recovery share.
+#pragma once
+
+#include "format/object.h"
+#include "index/index.h"
+#include "log/shard_log.h"
+#include "nvm/writer.h"
+
+namespace erda::server {
+
+class Chain {
+ public:
+  using Address = format::LogAddress;
+  using Slot = index::Slot;
+
+  Chain(nvm::Writer& nvm, index::Index& index, const log::ShardLog& log) : nvm_(nvm), index_(index), log_(log) {}
+
+  // A version to go back to; no address: the entry's old one.
+  struct Before {
+    Address address;
+    bool whole = false;
+  };
+  // The newest version before the one at `gone`, and newer than the one at `old`, that is whole or that
+  // may_arrive(address). Asks may_arrive of each that is not whole.
+  template <class MayArrive>
+  [[nodiscard]] Before NewestBefore(uint32_t head, Address gone, Address old, MayArrive&& may_arrive) const {
+    const uint64_t oldest = VersionAt(head, old);
+    format::ObjectView view = log_.Inspect(head, gone);
+    for (Address at = Previous(head, view); !at.none() && at != old; at = Previous(head, view)) {
+      view = log_.Inspect(head, at);
+      if (view.header.version <= oldest) break;
+      if (view.state == format::ObjectState::kWhole) return {at, true};
+      if (may_arrive(at)) return {at, false};
+    }
+    return {};
+  }
+
+  // If the version there is whole, makes it persistent.
+  bool MakePersistentIfWhole(uint32_t head, Address address);
+  // The slot's entry is `word`, and its new version settled. REQUIRES: that version is persistent, and so is the entry
+  // as it stands.
+  void StoreSettled(Slot slot, format::EntryWord word);
+  // The new version of the slot's entry will never be whole. Persistent on return, but for the settled bit.
+  void TakeBack(Slot slot, const Before& before);
+
+  // The version before `view` in the chain, or none: an address counts only if it holds an older version of the key.
+  [[nodiscard]] Address Previous(uint32_t head, const format::ObjectView& view) const;
+
+ private:
+  // 0 if nothing is there.
+  [[nodiscard]] uint64_t VersionAt(uint32_t head, Address address) const {
+    const format::ObjectView view = log_.Inspect(head, address);
+    return view.state == format::ObjectState::kNothing ? 0 : view.header.version;
+  }
+
+  nvm::Writer& nvm_;
+  index::Index& index_;
+  const log::ShardLog& log_;
+};
+
+}  // namespace erda::server

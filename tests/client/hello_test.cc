@@ -1,0 +1,100 @@
+// What a client takes from a server that it connects to, and what it does not.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "client/engine.h"
+#include "fabric/sim/network.h"
+#include "format/durability.h"
+#include "format/messages.h"
+
+namespace erda::client {
+namespace {
+
+using format::Durability;
+using format::FlushMethod;
+using format::HelloReply;
+
+// Connects to a server that says of itself what a real one would, but for the change; the error, or ok once the client
+// has taken it.
+Status ConnectTo(const std::function<void(HelloReply&)>& change) {
+  fabric::SimNetwork network(1);
+  const auto server = network.CreateFabric("server");
+  const auto queue = *server->CreateQueue();
+  const auto listener = *server->Listen("sim:server");
+  const format::Geometry geometry = *format::ChooseGeometry({4 << 20, 1, 64 << 10, 16 << 10, 0});
+  std::vector<std::byte> memory(geometry.pool_size);
+  const auto readable = *server->Register({memory, -1, -1}, fabric::Access::kRemoteRead);
+  const auto writable = *server->Register({memory, -1, -1}, fabric::Access::kRemoteReadWrite);
+
+  HelloReply reply{};
+  reply.magic = format::kHelloMagic;
+  reply.protocol_version = format::kProtocolVersion;
+  reply.slots = 1;
+  reply.slot_bytes = 4096;
+  reply.pool_writable = 1;
+  reply.geometry = geometry;
+  change(reply);
+
+  EngineOptions options;
+  auto engine = *Engine::Create(network.CreateFabric("client"), "sim:server", options, network);
+  std::unique_ptr<fabric::Channel> channel;
+  for (int step = 0; step < 10'000; ++step) {
+    const auto up = engine->Connect();
+    if (!up.ok()) return up.status();
+    if (*up) return {};
+    if (const auto incoming = listener->Poll()) {
+      fabric::Region* const offer[] = {readable.get(), readable.get(), writable.get(), writable.get()};
+      channel = *incoming->Accept({queue.get(), offer, BytesOf(reply)});
+    }
+    network.Step();
+    engine->Poll();
+    if (auto status = engine->TakeConnectError(); !status.ok()) return status;
+  }
+  return {Code::kTimeout, "neither taken nor refused"};
+}
+
+Status ConnectTo(Durability durability, uint8_t flush_method) {
+  return ConnectTo([&](HelloReply& reply) {
+    reply.durability = static_cast<uint8_t>(durability);
+    reply.flush_method = flush_method;
+  });
+}
+
+void ExpectRefused(const Status& status, const std::string& words) {
+  EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.ToString();
+  EXPECT_NE(status.message().find(words), std::string_view::npos) << status.ToString();
+}
+
+TEST(HelloTest, EveryFlushMethodThatKeepsItsPromiseIsTaken) {
+  for (const FlushMethod method : {FlushMethod::kReadAfterWrite, FlushMethod::kServerFlush}) {
+    EXPECT_TRUE(ConnectTo(Durability::kPowerSafe, static_cast<uint8_t>(method)).ok());
+  }
+  for (const Durability durability : {Durability::kVolatile, Durability::kProcessSafe}) {
+    EXPECT_TRUE(ConnectTo(durability, static_cast<uint8_t>(FlushMethod::kNone)).ok());
+  }
+}
+
+// With any of these a kPersisted put could end well, and be less than that.
+TEST(HelloTest, AFlushMethodThatIsUnknownOrTooLittleIsRefused) {
+  ExpectRefused(ConnectTo(Durability::kPowerSafe, 3), "flush method");
+  ExpectRefused(ConnectTo(Durability::kVolatile, 255), "flush method");
+  ExpectRefused(ConnectTo(Durability{3}, static_cast<uint8_t>(FlushMethod::kServerFlush)), "flush method");
+  ExpectRefused(ConnectTo(Durability::kPowerSafe, static_cast<uint8_t>(FlushMethod::kNone)), "hold together");
+}
+
+TEST(HelloTest, ASlotOrARegionThatIsTooSmallIsRefused) {
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.slots = 0; }), "hold together");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.slots = 10'000; }), "hold together");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.slot_bytes = 8; }), "hold together");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.geometry.pool_size *= 2; }), "hold together");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.protocol_version = 1; }), "protocol version");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.magic = 1; }), "no Erda server");
+}
+
+}  // namespace
+}  // namespace erda::client

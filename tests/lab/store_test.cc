@@ -1,0 +1,251 @@
+// The store over real verbs, in one guest: two clients and a pool on the NVDIMM.
+#include <fmt/core.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "bench/ycsb/zipfian.h"
+#include "lab/fixture.h"
+
+namespace erda {
+namespace {
+
+class StoreLab : public LabTest {
+ protected:
+  void SetUp() override {
+    LabTest::SetUp();
+    if (!HasFatalFailure()) WipeDevice();
+  }
+  static ClientOptions By(PutPath path, Ack ack = Ack::kPersisted) {
+    ClientOptions options;
+    options.put_path = path;
+    options.ack = ack;
+    return options;
+  }
+};
+
+TEST_F(StoreLab, TwoClientsPutGetAndDelete) {
+  const auto server = StartServer();
+  EXPECT_NE(server->out().find("power-safe"), std::string::npos) << server->out();
+  const auto one = Connect(By(PutPath::kAuto));
+  const auto two = Connect(By(PutPath::kReserve));
+  ASSERT_TRUE(one && two);
+  auto info = InfoOf(*one);
+  EXPECT_EQ(info["durability"], "power-safe");
+  EXPECT_EQ(info["flush_method"], "server-flush");
+  std::map<std::string, std::string> model;
+  Random random(1);
+  for (int i = 0; i < 600; ++i) {
+    Client& client = i % 2 == 0 ? *one : *two;
+    Client& other = i % 2 == 0 ? *two : *one;
+    const std::string key = fmt::format("key{}", random.Uniform(40));
+    if (random.Chance(0.2)) {
+      ASSERT_EQ(client.Delete(key).code(), model.erase(key) > 0 ? Code::kOk : Code::kNotFound);
+    } else {
+      const size_t size = random.Chance(0.1) ? random.Uniform(300'000) : random.Uniform(3000);
+      model[key] = std::string(size, static_cast<char>('a' + i % 26)) + key;
+      const Status put = client.Put(key, model[key]);
+      ASSERT_TRUE(put.ok()) << put.ToString();
+    }
+    const auto found = other.Get(key);
+    if (model.contains(key)) {
+      ASSERT_TRUE(found.ok()) << found.status().ToString();
+      ASSERT_TRUE(*found == model[key]) << "what one has put the other finds";
+    } else {
+      ASSERT_EQ(found.status().code(), Code::kNotFound);
+    }
+  }
+  info = InfoOf(*one);
+  EXPECT_EQ(info["keys"], std::to_string(model.size()));
+  EXPECT_EQ(info["violations"], "0");
+  StopServer(*server);
+}
+
+TEST_F(StoreLab, TwentyThousandOperationsOfYcsbAAreVerified) {
+  constexpr uint64_t kRecords = 500;
+  constexpr int kOperations = 20'000;
+  const auto server = StartServer();
+  ClientOptions options;
+  options.queue_depth = 16;
+  const auto client = Connect(options);
+  ASSERT_TRUE(client);
+  std::map<std::string, std::string> model;
+  Random random(7);
+  const auto key_of = [](uint64_t record) { return fmt::format("user{:08}", record); };
+  const auto value_of = [&](int number) {
+    return fmt::format("{:010}", number) + std::string(random.Uniform(1500), 'v');
+  };
+  for (uint64_t record = 0; record < kRecords; ++record) {
+    model[key_of(record)] = value_of(0);
+    ASSERT_TRUE(client->Put(key_of(record), model[key_of(record)]).ok());
+  }
+  bench::Zipfian zipfian(kRecords);
+  int wrong = 0;
+  int finished = 0;
+  for (int i = 1; i <= kOperations; ++i) {
+    const std::string key = key_of(zipfian.Next(random));
+    Status started;
+    do {
+      if (i % 2 == 0) {
+        // A client's operations on one key take effect in the order started: so the model knows what is to be found.
+        started = client->GetAsync(key, [&wrong, &finished, expected = model[key]](Result<std::string_view> found) {
+          ++finished;
+          if (!found.ok() || *found != expected) ++wrong;
+        });
+      } else {
+        const std::string value = value_of(i);
+        started = client->PutAsync(key, value, [&wrong, &finished](const Status& status) {
+          ++finished;
+          if (!status.ok()) ++wrong;
+        });
+        if (started.ok()) model[key] = value;
+      }
+      if (!started.ok()) client->Poll();
+    } while (started.code() == Code::kResourceExhausted);
+    ASSERT_TRUE(started.ok()) << started.ToString();
+  }
+  ASSERT_TRUE(client->Drain().ok());
+  EXPECT_EQ(finished, kOperations);
+  EXPECT_EQ(wrong, 0);
+  const auto reader = Connect();
+  for (const auto& [key, value] : model) {
+    const auto found = reader->Get(key);
+    ASSERT_TRUE(found.ok() && *found == value) << key;
+  }
+  StopServer(*server);
+}
+
+TEST_F(StoreLab, AClientThatIsKilledLeavesWholeValues) {
+  const auto server = StartServer();
+  const auto client = Connect();
+  ASSERT_TRUE(client);
+  const auto name = [](int key) { return fmt::format("key{}", key); };
+  constexpr int kKeys = 20;
+  for (int key = 0; key < kKeys; ++key) ASSERT_TRUE(client->Put(name(key), std::string(5'000, 'o')).ok());
+  for (int round = 0; round < 4; ++round) {
+    // erda-ycsb puts with one-sided Writes until it is killed.
+    Process writer(
+        Command("erda-ycsb", {"--address", Address(), "--workload", "update", "--records", "20", "--operations",
+                              "100000000", "--value-size", "50000", "--path", "reserve", "--depth", "16", "--quiet"}));
+    const uint64_t before = std::stoull(InfoOf(*client)["puts_reserved"]);
+    ASSERT_TRUE(WaitUntil([&] { return std::stoull(InfoOf(*client)["puts_reserved"]) > before + 100 + 7 * round; }))
+        << "running: " << writer.Running() << writer.out() << writer.err();
+    writer.Signal(SIGKILL);
+    EXPECT_EQ(writer.Wait().code, 128 + SIGKILL);
+    // It is fenced, and what it left is settled or taken back.
+    EXPECT_TRUE(WaitUntil([&] {
+      auto info = InfoOf(*client);
+      return info["clients"] == "1" && info["in_flight"] == "0";
+    }));
+    for (int key = 0; key < kKeys; ++key) {
+      const auto found = client->Get(name(key));
+      ASSERT_TRUE(found.ok()) << found.status().ToString();
+    }
+  }
+  EXPECT_TRUE(client->Put("afterwards", "works").ok());
+  StopServer(*server);
+}
+
+TEST_F(StoreLab, OneServerServesBothFabricsAtOnce) {
+  const auto server = StartServer({"--listen", Address(), "--listen", SocketAddress(), "--shards", "2"});
+  const auto remote = Connect(Address(), By(PutPath::kReserve));
+  const auto local = Connect(SocketAddress(), By(PutPath::kReserve));
+  ASSERT_TRUE(remote && local);
+  for (int i = 0; i < 100; ++i) {
+    const std::string key = fmt::format("key{}", i % 10);
+    const std::string value = fmt::format("{} of remote", i) + std::string(i * 100, 'r');
+    ASSERT_TRUE(remote->Put(key, value).ok());
+    ASSERT_EQ(*local->Get(key), value);
+    ASSERT_TRUE(local->Put(key, "local" + value).ok());
+    ASSERT_EQ(*remote->Get(key), "local" + value);
+  }
+  ASSERT_TRUE(local->Delete("key0").ok());
+  EXPECT_EQ(remote->Get("key0").status().code(), Code::kNotFound);
+  StopServer(*server);
+}
+
+TEST_F(StoreLab, OverIPv6) {
+  const auto server = StartServer({"--listen", Address6()});
+  EXPECT_NE(server->out().find(Address6()), std::string::npos) << server->out();
+  const auto client = Connect(Address6());
+  ASSERT_TRUE(client);
+  ASSERT_TRUE(client->Put("key", "six").ok());
+  EXPECT_EQ(*client->Get("key"), "six");
+  StopServer(*server);
+}
+
+TEST_F(StoreLab, TheDeviceCanBeNamed) {
+  const std::string address = "verbs://0.0.0.0:7701?device=" + Lab("DEVICE");
+  const auto server = StartServer({"--listen", address});
+  const std::string reached = "verbs://" + Lab("SERVER") + ":7701";
+  EXPECT_NE(server->out().find(reached), std::string::npos) << "what clients can connect to: " << server->out();
+  const auto client = Connect(reached + "?device=" + Lab("DEVICE"));
+  ASSERT_TRUE(client);
+  EXPECT_TRUE(client->Put("key", "value").ok());
+  const auto nobody = Client::Connect(reached + "?device=none0");
+  EXPECT_EQ(nobody.status().code(), Code::kUnavailable);
+  EXPECT_NE(nobody.status().message().find("none0"), std::string_view::npos) << nobody.status().ToString();
+  StopServer(*server);
+}
+
+TEST_F(StoreLab, ReadAfterWriteNeedsNoCommit) {
+  const auto server = StartServer({"--flush", "read-after-write"});
+  const auto client = Connect(By(PutPath::kReserve));
+  ASSERT_TRUE(client);
+  EXPECT_EQ(InfoOf(*client)["flush_method"], "read-after-write");
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(client->Put("key", fmt::format("value {}", i)).ok());
+    ASSERT_EQ(*client->Get("key"), fmt::format("value {}", i));
+  }
+  EXPECT_EQ(InfoOf(*client)["commits"], "0");
+  StopServer(*server);
+}
+
+TEST_F(StoreLab, EachWayOfWaitingWorks) {
+  for (const std::string way : {"adaptive", "busy", "sleep"}) {
+    SCOPED_TRACE(way);
+    WipeDevice();
+    const auto server = StartServer({"--polling", way});
+    ClientOptions options = By(PutPath::kReserve);
+    options.polling = way == "busy" ? Polling::kBusy : way == "sleep" ? Polling::kSleep : Polling::kAdaptive;
+    const auto client = Connect(options);
+    ASSERT_TRUE(client);
+    for (int i = 0; i < 100; ++i) {
+      if (i % 20 == 0) ::usleep(20'000);  // long enough for those that sleep
+      ASSERT_TRUE(client->Put("key", fmt::format("value {}", i)).ok());
+      ASSERT_EQ(*client->Get("key"), fmt::format("value {}", i));
+    }
+    if (way == "busy") {
+      EXPECT_EQ(InfoOf(*client)["sleeps"], "0");
+    }
+    StopServer(*server);
+  }
+}
+
+TEST_F(StoreLab, ClientsComeBackToAServerThatRestarts) {
+  Ledger ledger(3);
+  auto server = StartServer();
+  const auto client = Connect();
+  ASSERT_TRUE(client);
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    for (int i = 0; i < 60; ++i) {
+      const std::string key = fmt::format("key{}", i % 30);
+      ASSERT_TRUE(client->Put(key, ledger.Next(key)).ok());
+      ledger.Acknowledge(key);
+    }
+    server->Signal(signal);
+    server->Wait();
+    EXPECT_EQ(client->Get("key1").status().code(), Code::kUnavailable);
+    server = StartServer();
+    ASSERT_TRUE(WaitUntil([&] { return client->Get("key1").ok(); }));
+    EXPECT_TRUE(ledger.Check(*client));
+  }
+  StopServer(*server);
+}
+
+}  // namespace
+}  // namespace erda

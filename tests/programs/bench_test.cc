@@ -1,0 +1,91 @@
+// erda-bench, with a server of its own.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "programs/fixture.h"
+
+namespace erda {
+namespace {
+
+using nlohmann::json;
+
+class BenchTest : public ProgramsTest {
+ protected:
+  static Ended Floors(const Words& arguments) {
+    Words all = {"floors", "--ops", "20", "--rounds", "2", "--block", "2"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return Run("erda-bench", all);
+  }
+};
+
+TEST_F(BenchTest, MeasuresFloorsOverShm) {
+  const std::string path = Path("floors.json");
+  const auto ended = Floors({"--fabric", "shm", "--json", path});
+  ExpectFine(ended);
+  EXPECT_NE(ended.out.find("over the floor"), std::string::npos) << ended.out;
+  const json results = json::parse(ReadFile(path), nullptr, false);
+  ASSERT_TRUE(results.is_object());
+  EXPECT_EQ(results["fabric"], "shm");
+  EXPECT_EQ(results["pool"], "dram:");
+  EXPECT_EQ(results["flush_method"], "none");
+  EXPECT_EQ(results["value_bytes"], 64);
+  EXPECT_EQ(results["ops"], 20);
+  EXPECT_NE(results["machine"]["name"], "");
+  EXPECT_EQ(results["figures"].size(), 8U);
+  for (const auto& [name, figure] : results["figures"].items()) {
+    EXPECT_EQ(figure["blocks"], 10) << name;
+    EXPECT_GT(figure["median_us"], 0) << name;
+    EXPECT_GE(figure["p99_us"], figure["median_us"]) << name;
+  }
+  for (const char* ratio : {"get_cold", "put_inline", "put_reserve"}) EXPECT_GT(results["ratios"][ratio], 0) << ratio;
+  EXPECT_TRUE(results["ib_read_lat_us"].is_null());
+}
+
+TEST_F(BenchTest, MakesAPoolFileAndRemovesIt) {
+  ExpectFine(Floors({"--address", Address(), "--pool", Pool()}));
+  EXPECT_FALSE(std::filesystem::exists(Pool()));
+}
+
+TEST_F(BenchTest, LeavesAnExistingPoolInOrder) {
+  MakePool();
+  ExpectFine(Floors({"--pool", Pool()}));
+  const auto server = StartServer();
+  const auto found = Cli({"get", "key"});
+  ExpectFine(found);
+  EXPECT_EQ(found.out, "value\n");
+  StopServer(*server);
+}
+
+TEST_F(BenchTest, ALimitThatIsNotKeptIsAFailure) {
+  const auto ended = Floors({"--limit", "0.001"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_NE(ended.err.find("is above 0.001"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.out.find("over the floor"), std::string::npos);
+  EXPECT_EQ(Floors({"--limit", "1000000"}).code, 0);
+}
+
+TEST_F(BenchTest, RefusesWhatCannotBe) {
+  ExpectRefused(Run("erda-bench", {}), 2, "subcommand");
+  ExpectRefused(Floors({"--fabric", "verbs"}), 2, "needs an --address");
+  ExpectRefused(Floors({"--value-bytes", "1M"}), 2, "--value-bytes");
+  ExpectRefused(Floors({"--pool", Path("no/such/folder")}), 2, "no/such/folder");
+  ExpectRefused(Floors({"--address", "shm:" + Path("no/such/folder")}), 2, "no/such/folder");
+}
+
+TEST_F(BenchTest, DoesNotTouchAPoolThatIsServed) {
+  const auto server = StartServer();
+  ExpectRefused(Floors({"--pool", Pool()}), 1, "another server has it open");
+  StopServer(*server);
+}
+
+TEST_F(BenchTest, SaysWhereTheResultsCannotBeWritten) {
+  const auto ended = Floors({"--json", Path("no/such/file")});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_NE(ended.err.find("no/such/file"), std::string::npos) << ended.err;
+}
+
+}  // namespace
+}  // namespace erda

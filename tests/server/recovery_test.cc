@@ -1,0 +1,806 @@
+// Recovery after a power cut or a death at every point of every request, and after another one in the middle of the
+// recovery. The same by chance, for long: recovery_random_test.cc.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <set>
+
+#include "base/hash.h"
+#include "server/crash_pool.h"
+#include "server/store.h"
+
+namespace erda::server {
+namespace {
+
+using format::LogAddress;
+using format::SegmentState;
+using Image = CrashPool::Image;
+
+// Thrown out of a fence: whoever was at work is gone.
+struct Crash {};
+
+// A pool and who works on it.
+struct Machine {
+  explicit Machine(const StoreOptions& options)
+      : Machine(options, std::make_unique<CrashPool>(options.wish.pool_size)) {}
+  // With the power back.
+  Machine(StoreOptions options, const Image& image, TakeUp take_up = TakeUp::kRecover)
+      : Machine(With(options, take_up), std::make_unique<CrashPool>(image)) {}
+
+  // Runs something up to the fence of this number; true if it ended before.
+  template <class Work>
+  bool RunUpTo(size_t fence, Work&& work) {
+    pool->before_fence = [&] {
+      if (fence-- == 0) throw Crash();
+    };
+    bool ended = true;
+    try {
+      work();
+    } catch (const Crash&) {
+      ended = false;
+    }
+    pool->before_fence = nullptr;
+    return ended;
+  }
+
+  CrashPool* pool;
+  Store store;
+
+ private:
+  static StoreOptions With(StoreOptions options, TakeUp take_up) {
+    options.take_up = take_up;
+    return options;
+  }
+  Machine(const StoreOptions& options, std::unique_ptr<CrashPool> new_pool)
+      : pool(new_pool.get()), store(options, std::move(new_pool)) {}
+};
+
+// What may be lost at a power cut, word by word: every choice, if there are few; else some by chance.
+class Choices {
+ public:
+  static constexpr size_t kAllUpTo = 6;
+  static constexpr size_t kSome = 40;
+
+  Choices(const CrashPool& pool, uint64_t seed) : pool_(pool), random_(seed) {
+    (void)pool.AfterPowerCut([&] {
+      ++words_;
+      return true;
+    });
+  }
+  [[nodiscard]] size_t size() const { return words_ <= kAllUpTo ? size_t{1} << words_ : kSome; }
+  Image At(size_t number) {
+    if (words_ > kAllUpTo) {
+      constexpr std::array kKept = {0.0, 0.1, 0.5, 0.9, 1.0};
+      return pool_.AfterPowerCut(random_, kKept.at(number % kKept.size()));
+    }
+    size_t word = 0;
+    return pool_.AfterPowerCut([&] { return ((number >> word++) & 1) != 0; });
+  }
+
+ private:
+  const CrashPool& pool_;
+  Random random_;
+  size_t words_ = 0;
+};
+
+using Values = std::map<std::string, std::set<std::string>>;  // by key: what may be found
+const std::string kNone(kAbsent);
+
+// A request, and what it comes upon.
+struct Scene {
+  std::string name;
+  std::function<void(Store&)> before;
+  std::function<void(Store&)> request;
+  Values during;  // the keys that matter, while it is under way
+  Values after;   // those that it decides, once it is answered
+  format::GeometryWish wish{229376, 1, 16384, 4096, 128};
+};
+
+void PrintTo(const Scene& scene, std::ostream* out) { *out << scene.name; }
+
+// Fills the open segment until less than `room` bytes are left in it.
+void FillSegment(Store& store, uint64_t room) {
+  constexpr uint64_t kSpace = 128;
+  const auto left = [&] {
+    return store.geometry().segment_size - store.LogBytesUsed() % store.geometry().segment_size;
+  };
+  while (left() >= std::max(room, kSpace)) {
+    ASSERT_EQ(store.Inline("filler", std::string(kSpace - format::ObjectBytes(6, 0), 'f')).code, Code::kOk);
+  }
+}
+
+// Fills the open region: the next object of 500 bytes is the first of another one.
+void FillRegion(Store& store) {
+  for (;;) {
+    FillSegment(store, 512);
+    const uint64_t used = AlignUp(store.LogBytesUsed(), store.geometry().segment_size);
+    if (used % store.geometry().region_size == 0) return;
+    ASSERT_EQ(store.Inline("filler", std::string(500, 'f')).code, Code::kOk);
+  }
+}
+
+// Keys whose home is this slot.
+std::vector<std::string> KeysAt(const format::Geometry& geometry, uint64_t home, size_t count) {
+  std::vector<std::string> keys;
+  for (int i = 0; keys.size() < count; ++i) {
+    std::string key = "at" + std::to_string(i);
+    if (geometry.HomeOf(HashKey(key)) == home) keys.push_back(key);
+  }
+  return keys;
+}
+
+std::vector<Scene> Scenes() {
+  const auto put = [](Store& store) { store.Inline("k", "old"); };
+  std::vector<Scene> scenes = {
+      {"inline, a new key",
+       [](Store&) {},
+       [](Store& store) { store.Inline("k", "new"); },
+       {{"k", {kNone, "new"}}},
+       {{"k", {"new"}}}},
+      {"inline, over a settled version",
+       put,
+       [](Store& store) { store.Inline("k", "new"); },
+       {{"k", {"old", "new"}}},
+       {{"k", {"new"}}}},
+      {"inline, over a version that is not there yet",
+       [](Store& store) {
+         store.Inline("k", "old");
+         store.Reserve("k", "between", 1);
+       },
+       [](Store& store) { store.Inline("k", "new"); },
+       {{"k", {"old", "new"}}},
+       {{"k", {"new"}}}},
+      {"inline, over a whole version that is not settled",
+       [](Store& store) {
+         store.Inline("k", "old");
+         store.Land(store.Reserve("k", "between", 1));
+       },
+       [](Store& store) { store.Inline("k", "new"); },
+       {{"k", {"old", "between", "new"}}},
+       {{"k", {"new"}}}},
+      {"inline, larger than a cache line",
+       put,
+       [](Store& store) { store.Inline("k", std::string(700, 'n')); },
+       {{"k", {"old", std::string(700, 'n')}}},
+       {{"k", {std::string(700, 'n')}}}},
+      {"reserve, a new key", [](Store&) {}, [](Store& store) { store.Reserve("k", "new"); }, {{"k", {kNone}}}, {}},
+      {"reserve, over a settled version", put, [](Store& store) { store.Reserve("k", "new"); }, {{"k", {"old"}}}, {}},
+      {"reserve, over two that are not there yet",
+       [](Store& store) {
+         store.Reserve("k", "first", 1);
+         store.Reserve("k", "second", 2);
+       },
+       [](Store& store) { store.Reserve("k", "third", 3); },
+       {{"k", {kNone}}},
+       {}},
+      {"reserve and land",
+       put,
+       [](Store& store) { store.Land(store.Reserve("k", "new")); },
+       {{"k", {"old", "new"}}},
+       {}},
+      {"reserve and land in part",
+       put,
+       [](Store& store) { store.LandPart(store.Reserve("k", "something new"), 10); },
+       {{"k", {"old"}}},
+       {}},
+      {"commit of the newest",
+       put,
+       [](Store& store) { EXPECT_TRUE(store.Finish(store.Reserve("k", "new"))); },
+       {{"k", {"old", "new"}}},
+       {{"k", {"new"}}}},
+      {"commit of one before a newer one",
+       put,
+       [](Store& store) {
+         const Reserved first = store.Reserve("k", "first", 1);
+         store.Reserve("k", "second", 2);
+         EXPECT_TRUE(store.Finish(first));
+       },
+       {{"k", {"old", "first"}}},
+       {{"k", {"first"}}}},
+      {"commits in the wrong order",
+       [](Store&) {},
+       [](Store& store) {
+         const Reserved first = store.Reserve("k", "first", 1);
+         const Reserved second = store.Reserve("k", "second", 2);
+         const Reserved third = store.Reserve("k", "third", 3);
+         EXPECT_TRUE(store.Finish(second));
+         EXPECT_TRUE(store.Finish(first));
+         store.LandPart(third, 3);
+       },
+       {{"k", {kNone, "first", "second"}}},
+       {{"k", {"second"}}}},
+      {"delete of a settled version",
+       put,
+       [](Store& store) { EXPECT_EQ(store.Delete("k"), Code::kOk); },
+       {{"k", {"old", kNone}}},
+       {{"k", {kNone}}}},
+      {"delete of a whole version that is not settled",
+       [](Store& store) { store.Land(store.Reserve("k", "whole", 1)); },
+       [](Store& store) { EXPECT_EQ(store.Delete("k"), Code::kOk); },
+       {{"k", {"whole", kNone}}},
+       {{"k", {kNone}}}},
+      {"delete with others in flight, which arrive and are committed",
+       [](Store& store) { store.Inline("k", "old"); },
+       [](Store& store) {
+         const Reserved first = store.Reserve("k", "first", 1);
+         const Reserved second = store.Reserve("k", "second", 2);
+         store.Land(first);
+         EXPECT_EQ(store.Delete("k"), Code::kOk);
+         store.Land(second);
+         EXPECT_EQ(store.Commit(second), Code::kOk);
+         EXPECT_EQ(store.Commit(first), Code::kOk);
+       },
+       {{"k", {"old", "first", kNone}}},
+       {{"k", {kNone}}}},
+      {"delete, and the next delete of another key",
+       [](Store& store) {
+         store.Inline("k", "old");
+         store.Inline("other", "value");
+       },
+       [](Store& store) {
+         EXPECT_EQ(store.Delete("k"), Code::kOk);
+         EXPECT_EQ(store.Delete("other"), Code::kOk);
+       },
+       {{"k", {"old", kNone}}, {"other", {"value", kNone}}},
+       {{"k", {kNone}}, {"other", {kNone}}}},
+      {"delete and put again",
+       put,
+       [](Store& store) {
+         store.Delete("k");
+         store.Inline("k", "again");
+       },
+       {{"k", {"old", kNone, "again"}}},
+       {{"k", {"again"}}}},
+      {"the end of a session that left nothing whole",
+       [](Store& store) {
+         store.Inline("k", "old");
+         store.Reserve("k", "first", 1);
+         store.Reserve("k", "second", 1);
+         store.Reserve("new", "never", 1);
+       },
+       [](Store& store) { store.EndSession(1); },
+       {{"k", {"old"}}, {"new", {kNone}}},
+       {}},
+      {"the end of a session, back to a whole one in between",
+       [](Store& store) {
+         store.Inline("k", "old");
+         store.Land(store.Reserve("k", "between", 2));
+         store.Reserve("k", "never", 1);
+       },
+       [](Store& store) { store.EndSession(1); },
+       {{"k", {"old", "between"}}},
+       {{"k", {"between"}}}},
+      {"a sweep",
+       [](Store& store) {
+         store.Inline("k", "old");
+         store.Land(store.Reserve("k", "new", 1, Ack::kPlaced));
+       },
+       [](Store& store) { store.Sweep(); },
+       {{"k", {"old", "new"}}},
+       {}},
+      {"a report of what will never come",
+       [](Store& store) {
+         store.Inline("k", "old");
+         store.Reserve("k", "never", 1);
+       },
+       [](Store& store) {
+         store.EndSession(1);
+         store.Report("k");
+       },
+       {{"k", {"old"}}},
+       {}},
+      {"a clean close, with puts in flight",
+       [](Store& store) {
+         store.Inline("k", "old");
+         store.Reserve("k", "never", 1);
+         store.Land(store.Reserve("whole", "new", 2));
+         FillRegion(store);
+       },
+       [](Store& store) { store.Close(); },
+       {{"k", {"old"}}, {"whole", {kNone, "new"}}},
+       {{"whole", {"new"}}}},
+      {"the next segment is opened",
+       [](Store& store) {
+         store.Inline("k", "old");
+         FillSegment(store, 512);
+       },
+       [](Store& store) { store.Inline("k", std::string(500, 'n')); },
+       {{"k", {"old", std::string(500, 'n')}}},
+       {{"k", {std::string(500, 'n')}}}},
+      {"the next region is linked",
+       [](Store& store) {
+         store.Inline("k", "old");
+         FillRegion(store);
+       },
+       [](Store& store) { store.Inline("k", std::string(500, 'n')); },
+       {{"k", {"old", std::string(500, 'n')}}},
+       {{"k", {std::string(500, 'n')}}}},
+      {"the next region is linked for a reservation, which is in flight over one in the full region",
+       [](Store& store) {
+         store.Inline("k", "old");
+         FillRegion(store);
+         store.Land(store.Reserve("k", "a", 1));
+       },
+       [](Store& store) { store.Reserve("k", std::string(500, 'n'), 2); },
+       {{"k", {"old", "a"}}},
+       {}},
+  };
+  // So many keys have one home that one of another home must move, to let the last one in.
+  Scene move{"an entry moves", nullptr, nullptr, {}, {}};
+  const format::Geometry geometry = format::ChooseGeometry(move.wish).value();
+  const std::vector<std::string> crowd = KeysAt(geometry, 10, 50);
+  const std::vector<std::string> others = KeysAt(geometry, 40, 14);
+  const std::string last = KeysAt(geometry, 10, 51).back();
+  move.before = [crowd, others](Store& store) {
+    for (const auto& key : others) store.Inline(key, key);
+    for (const auto& key : crowd) store.Inline(key, key);
+    store.Reserve(others[0], "never", 1);
+  };
+  move.request = [last](Store& store) {
+    EXPECT_EQ(store.Inline(last, "new").code, Code::kOk);
+    EXPECT_GT(store.displacements(), 0U);
+  };
+  for (const auto& key : crowd) move.during[key] = {key};
+  for (const auto& key : others) move.during[key] = {key};
+  move.during[last] = {kNone, "new"};
+  move.after[last] = {"new"};
+  scenes.push_back(move);
+  return scenes;
+}
+
+class SceneTest : public testing::TestWithParam<Scene> {
+ protected:
+  [[nodiscard]] static StoreOptions Options() {
+    StoreOptions options;
+    options.wish = GetParam().wish;
+    return options;
+  }
+
+  // The machine in which the request was cut off at a fence. False: it ended before, and was answered.
+  static bool CutAt(size_t fence, Machine* machine) {
+    GetParam().before(machine->store);
+    return !machine->RunUpTo(fence, [&] { GetParam().request(machine->store); });
+  }
+  [[nodiscard]] static Values Allowed(bool answered) {
+    Values values = GetParam().during;
+    if (answered) {
+      for (const auto& [key, after] : GetParam().after) values[key] = after;
+    }
+    return values;
+  }
+
+  using Found = std::map<std::string, std::string>;
+  static Found Contents(const Store& store) {
+    Found found;
+    for (const auto& [key, ignored] : GetParam().during) found[key] = store.Get(key);
+    return found;
+  }
+  // What is on the medium, before anybody recovers it.
+  static Found ContentsOf(const Store& layout, const Image& image) {
+    Found found;
+    const PoolBytes bytes = layout.BytesOfImage(std::as_bytes(std::span(image)));
+    for (const auto& [key, ignored] : GetParam().during) found[key] = ReadAfterCrash(bytes, key);
+    return found;
+  }
+
+  static void ExpectWell(Store& store, const Values& allowed) {
+    EXPECT_EQ(store.Violation(), "");
+    EXPECT_EQ(FindUnrest(store.Bytes()), "");
+    for (const auto& [key, values] : allowed) {
+      const std::string value = store.Get(key);
+      EXPECT_TRUE(values.contains(value)) << key << " is " << value;
+    }
+  }
+
+  // The pool works on, to the last byte of the log, and through a clean close.
+  static void ExpectToWorkOn(Store& store) {
+    Found contents = Contents(store);
+    EXPECT_EQ(store.Inline("k", "afterwards").code, Code::kOk);
+    EXPECT_TRUE(store.Finish(store.Reserve("reserved", "value")));
+    EXPECT_EQ(store.Inline("gone", "value").code, Code::kOk);
+    EXPECT_EQ(store.Delete("gone"), Code::kOk);
+    EXPECT_EQ(store.Delete("gone"), Code::kNotFound);
+    contents["k"] = "afterwards";
+    contents["reserved"] = "value";
+    contents["gone"] = kNone;
+    while (store.Inline("reserved", std::string(200, 'r')).code == Code::kOk)
+      contents["reserved"] = std::string(200, 'r');
+    const format::Geometry& g = store.geometry();
+    ASSERT_EQ(g.heads_per_shard, 1U);
+    EXPECT_GT(store.LogBytesUsed(), (g.regions_per_shard - 1) * g.region_size - 256) << "space of the log is lost";
+    const uint64_t used = store.LogBytesUsed();
+    const uint64_t keys = store.versions().index().used();
+    store.CloseAndReopen();
+    EXPECT_EQ(store.LogBytesUsed(), used);
+    EXPECT_EQ(store.versions().index().used(), keys);
+    for (const auto& [key, value] : contents) EXPECT_EQ(store.Get(key), value) << key;
+    EXPECT_EQ(FindUnrest(store.Bytes()), "");
+  }
+
+  // Calls visit(machine, answered) for each fence at which the request can be cut off, and for its end.
+  template <class Visit>
+  static void AtEveryFence(Visit&& visit) {
+    for (size_t fence = 0;; ++fence) {
+      Machine machine(Options());
+      const bool answered = !CutAt(fence, &machine);
+      SCOPED_TRACE(GetParam().name + ", at fence " + std::to_string(fence) + (answered ? " (answered)" : ""));
+      visit(machine, answered);
+      if (answered || testing::Test::HasFailure()) return;
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Scenes, SceneTest, testing::ValuesIn(Scenes()), [](const auto& tested) {
+  std::string name;
+  for (const char c : tested.param.name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) name += c;
+  }
+  return name;
+});
+
+TEST_P(SceneTest, AfterAPowerCutTheNewestWholeVersionIsThere) {
+  AtEveryFence([&](Machine& cut, bool answered) {
+    Choices choices(*cut.pool, 1);
+    for (size_t i = 0; i < choices.size() && !HasFailure(); ++i) {
+      SCOPED_TRACE("choice " + std::to_string(i));
+      const Image image = choices.At(i);
+      Machine next(Options(), image);
+      ExpectWell(next.store, Allowed(answered));
+      EXPECT_EQ(Contents(next.store), ContentsOf(cut.store, image));
+      // No space is lost; that a segment was opened may be counted already.
+      EXPECT_LE(next.store.LogBytesUsed(), cut.store.LogBytesUsed() + format::FirstObjectOffset(0));
+      if (i % 8 == 0) ExpectToWorkOn(next.store);
+    }
+  });
+}
+
+// Once, twice, three times, at every fence of the recovery.
+TEST_P(SceneTest, ARecoveryThatIsCutOffIsDoneAgain) {
+  AtEveryFence([&](Machine& cut, bool answered) {
+    Choices choices(*cut.pool, 2);
+    for (size_t i = 0; i < choices.size() && !HasFailure(); i += 3) {
+      const Image image = choices.At(i);
+      const auto expected = ContentsOf(cut.store, image);
+      for (size_t fence = 0; !HasFailure(); ++fence) {
+        SCOPED_TRACE("choice " + std::to_string(i) + ", recovery cut off at fence " + std::to_string(fence));
+        Machine recovering(Options(), image, TakeUp::kNotYet);
+        const bool ended = recovering.RunUpTo(fence, [&] { recovering.store.Recover(); });
+        Choices again(*recovering.pool, i + fence);
+        for (size_t j = 0; j < again.size() && !HasFailure(); j += 1 + again.size() / 4) {
+          Machine last(Options(), again.At(j));
+          ExpectWell(last.store, Allowed(answered));
+          EXPECT_EQ(Contents(last.store), expected);
+          if (j == 0 && fence % 3 == 0) ExpectToWorkOn(last.store);
+        }
+        if (ended) break;
+      }
+    }
+  });
+}
+
+// The server's process alone dies: the next one finds everything that it stored, on the medium or not. What that one
+// answers then must outlive a power cut; so must what it does with the places that it found free.
+TEST_P(SceneTest, WhatARecoveredServerAnswersIsPersistent) {
+  AtEveryFence([&](Machine& machine, bool answered) {
+    machine.pool->ProcessDies();
+    machine.store.Recover();
+    ExpectWell(machine.store, Allowed(answered));
+    auto contents = Contents(machine.store);
+    for (const bool later : {false, true}) {
+      if (later) {
+        ASSERT_EQ(machine.store.Inline("another", "value").code, Code::kOk);
+        ASSERT_EQ(machine.store.Delete("another"), Code::kOk);
+        ASSERT_EQ(machine.store.Inline("another", "again").code, Code::kOk);
+        contents["another"] = "again";
+      }
+      Choices choices(*machine.pool, 3);
+      for (size_t i = 0; i < choices.size() && !HasFailure(); ++i) {
+        SCOPED_TRACE("choice " + std::to_string(i) + (later ? ", later" : ""));
+        Machine next(Options(), choices.At(i));
+        for (const auto& [key, value] : contents) EXPECT_EQ(next.store.Get(key), value) << key;
+        EXPECT_EQ(FindUnrest(next.store.Bytes()), "");
+      }
+    }
+    ExpectToWorkOn(machine.store);
+  });
+}
+
+// --- Single cases
+
+class RecoveryTest : public testing::Test {
+ protected:
+  // The server's process dies, and the next one recovers the pool.
+  void Restart() {
+    machine_.pool->ProcessDies();
+    store_.Recover();
+  }
+  [[nodiscard]] const RecoveryReport& report() const { return store_.recovery(); }
+  [[nodiscard]] uint64_t SlotOf(std::string_view key) const {
+    return *store_.versions().index().Find(HashKey(key), [](const format::IndexEntry&) { return true; });
+  }
+  [[nodiscard]] std::byte* EntryOf(std::string_view key) const {
+    return bytes() + store_.geometry().SlotOffset(0, SlotOf(key));
+  }
+  // Of the only head, whose regions are linked in their order.
+  [[nodiscard]] std::byte* ObjectAt(LogAddress address) const {
+    return bytes() + store_.geometry().RegionOffset(address.slot()) + address.offset_in_region();
+  }
+  [[nodiscard]] std::byte* bytes() const { return machine_.pool->view().bytes.data(); }
+  [[nodiscard]] std::vector<std::byte> AllBytes() const {
+    return {machine_.pool->bytes().begin(), machine_.pool->bytes().end()};
+  }
+  // Recovery refuses the pool, names the place, and leaves it as it is.
+  void ExpectRefused(const std::string& place) {
+    const auto before = AllBytes();
+    nvm::Writer writer(*machine_.pool);
+    std::vector<uint64_t> control(format::ControlBytes(1) / sizeof(uint64_t));
+    Versions versions(writer, store_.geometry(), Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
+    RecoveryReport ignored;
+    const Status status = versions.Recover(&ignored);
+    EXPECT_EQ(status.code(), Code::kCorruption) << status.ToString();
+    EXPECT_NE(status.message().find(place), std::string_view::npos) << status.ToString();
+    EXPECT_TRUE(AllBytes() == before);
+  }
+
+  Machine machine_{StoreOptions()};
+  Store& store_ = machine_.store;
+};
+
+TEST_F(RecoveryTest, AnEmptyPoolStaysEmpty) {
+  Restart();
+  EXPECT_EQ(report().keys, 0U);
+  EXPECT_EQ(report().index_slots, store_.geometry().index_slots);
+  EXPECT_EQ(store_.LogBytesUsed(), 0U);
+  EXPECT_EQ(store_.Inline("k", "v").code, Code::kOk);
+}
+
+TEST_F(RecoveryTest, APoolThatNeedsNoneIsNotChanged) {
+  for (int i = 0; i < 20; ++i) store_.Inline("key" + std::to_string(i), std::string(300, 'v'));
+  store_.Delete("key3");
+  store_.Close();
+  const auto before = AllBytes();
+  Restart();
+  EXPECT_TRUE(AllBytes() == before);
+  EXPECT_EQ(report().keys, 19U);
+  EXPECT_EQ(report().unsettled, 0U);
+  EXPECT_EQ(store_.versions().index().used(), 19U);
+}
+
+TEST_F(RecoveryTest, TheReportSaysWhatWasDone) {
+  store_.Inline("settled", "v");
+  store_.Land(store_.Reserve("whole", "v"));
+  store_.Land(store_.Reserve("whole too", "v", 0, Ack::kPlaced));
+  store_.Inline("torn", "old");
+  store_.LandPart(store_.Reserve("torn", "new"), 5);
+  store_.Reserve("nothing", "v");
+  store_.Reserve("nothing", "w");
+  Restart();
+  EXPECT_EQ(report().unsettled, 4U);
+  EXPECT_EQ(report().settled, 2U);
+  EXPECT_EQ(report().taken_back, 1U);
+  EXPECT_EQ(report().dropped, 1U);
+  EXPECT_EQ(report().keys, 4U);
+  EXPECT_EQ(report().deletes_finished + report().damaged + report().moves_undone + report().regions_unlinked, 0U);
+  EXPECT_EQ(store_.counter(format::Counter::kKeys), 4U);
+  EXPECT_EQ(FindUnrest(store_.Bytes()), "");
+}
+
+TEST_F(RecoveryTest, VersionsNeverRepeat) {
+  uint64_t last = 0;
+  for (int round = 0; round < 4; ++round) {
+    const uint64_t version = store_.Inline("k", "v").header.version;
+    EXPECT_GT(version, last);
+    last = store_.Reserve("k", "v").version();
+    Restart();
+  }
+}
+
+TEST_F(RecoveryTest, TheLogGoesOnBehindWhatIsThere) {
+  const LogAddress first = store_.Inline("k", "v").address;
+  const LogAddress dead = store_.Reserve("dead", std::string(100, 'x')).outcome.address;
+  Restart();
+  const LogAddress next = store_.Inline("k", "w").address;
+  EXPECT_LT(first.raw(), dead.raw());
+  EXPECT_LT(dead.raw(), next.raw()) << "its writer may be alive, and write there";
+}
+
+// The header of the last object was in the caches alone. The log went on behind it, and a power cut left a hole before
+// the objects that came then: the next server took that for the end, and wrote over them.
+TEST_F(RecoveryTest, TheLastHeaderIsPersistentBeforeAnythingComesBehindIt) {
+  store_.Inline("a", "value");
+  EXPECT_FALSE(machine_.RunUpTo(0, [&] { store_.Inline("b", "value"); }));
+  Restart();
+  ASSERT_EQ(store_.Inline("c", "value").code, Code::kOk);
+  Random random(1);
+  Machine next(StoreOptions(), machine_.pool->AfterPowerCut(random, 0));
+  EXPECT_EQ(next.store.LogBytesUsed(), store_.LogBytesUsed());
+  ASSERT_EQ(next.store.Inline("d", "value").code, Code::kOk);
+  EXPECT_EQ(next.store.Get("c"), "value");
+}
+
+TEST_F(RecoveryTest, WhatACrashCutOffInTheLogIsWrittenOver) {
+  store_.Inline("a", "value");
+  const LogAddress torn = store_.Reserve("b", "value").outcome.address;
+  std::memset(EntryOf("b"), 0, sizeof(uint64_t));  // the cut came before it was published
+  *ObjectAt(torn) ^= std::byte{1};
+  Restart();
+  EXPECT_EQ(store_.Inline("c", "value").address, torn);
+  EXPECT_EQ(report().keys, 1U);
+}
+
+TEST_F(RecoveryTest, WhatACrashCutOffDoesNotLookLikeTheEndAfterACleanClose) {
+  store_.Inline("a", "value");
+  const LogAddress torn = store_.Reserve("b", "value").outcome.address;
+  std::memset(EntryOf("b"), 0, sizeof(uint64_t));
+  *ObjectAt(torn) ^= std::byte{1};
+  Restart();
+  const uint64_t used = store_.LogBytesUsed();
+  store_.CloseAndReopen();
+  EXPECT_EQ(store_.LogBytesUsed(), used);
+  EXPECT_EQ(store_.Inline("c", "value").address, torn);
+}
+
+TEST_F(RecoveryTest, ADamagedObjectInTheLogIsNotWrittenOverNorWhatComesBehindIt) {
+  for (const bool zeroed : {false, true}) {
+    const LogAddress first = store_.Inline("a", "value").address;
+    const LogAddress second = store_.Inline("b", "value").address;
+    std::memset(ObjectAt(first), zeroed ? 0 : 0xee, sizeof(format::ObjectHeader));
+    Restart();
+    EXPECT_EQ(store_.Get("b"), "value");
+    EXPECT_EQ(store_.Get("a"), kDamaged);
+    EXPECT_GT(store_.Inline("c", "value").address.raw(), second.raw());
+    EXPECT_EQ(store_.Get("b"), "value");
+  }
+}
+
+// (I3) says that no crash leaves such an entry.
+TEST_F(RecoveryTest, AnUnsettledEntryWhoseHeaderIsDamagedIsNotTakenBack) {
+  store_.Inline("k", "old");
+  const LogAddress address = store_.Reserve("k", "new").outcome.address;
+  *(ObjectAt(address) + offsetof(format::ObjectHeader, version)) ^= std::byte{1};
+  Restart();
+  EXPECT_EQ(report().damaged, 1U);
+  EXPECT_EQ(report().taken_back, 0U);
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  EXPECT_EQ(store_.Inline("k", "repaired").code, Code::kOk);
+  EXPECT_EQ(store_.Get("k"), "repaired");
+}
+
+TEST_F(RecoveryTest, AnEntryThatNamesAnotherKeysTombstoneIsDamage) {
+  store_.Inline("k", "old");
+  store_.Inline("other", "value");
+  ASSERT_EQ(store_.Delete("other"), Code::kOk);
+  const auto word = format::EntryWord::Make(true, LogAddress::At(0, format::kTombstoneSlotOffset), LogAddress(), false);
+  const uint64_t raw = word.raw();
+  std::memcpy(EntryOf("k"), &raw, sizeof(raw));
+  Restart();
+  EXPECT_EQ(report().damaged, 1U);
+  EXPECT_EQ(report().deletes_finished, 0U);
+}
+
+TEST_F(RecoveryTest, SettledEntriesAreNotLookedAt) {
+  const LogAddress address = store_.Inline("k", "value").address;
+  *(ObjectAt(address) + format::ValueOffset(1)) ^= std::byte{1};
+  Restart();
+  EXPECT_EQ(report().unsettled, 0U);
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  EXPECT_EQ(store_.versions().index().used(), 1U);
+}
+
+TEST_F(RecoveryTest, ADamagedOldVersionIsGoneBackToAndSaysSo) {
+  const LogAddress old = store_.Inline("k", "old").address;
+  store_.Reserve("k", "never");
+  *(ObjectAt(old) + format::ValueOffset(1)) ^= std::byte{1};
+  Restart();
+  EXPECT_EQ(report().taken_back, 1U);
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+}
+
+// The old version has a copy elsewhere, which the entry names; the chain leads to the one that was copied.
+TEST_F(RecoveryTest, AVersionThatIsNotNewerThanTheOldOneIsNotGoneBackTo) {
+  const Outcome first = store_.Inline("k", "value");
+  const LogAddress gone = store_.Reserve("k", "never").outcome.address;
+  const LogAddress copy = store_.Reserve("other", "value").outcome.address;
+  format::ObjectHeader header = first.header;
+  const format::Place place{Store::kPoolSeed, first.head, copy};
+  header.header_crc = format::HeaderCrc(place, header, "k");
+  const uint32_t checksum = format::ObjectChecksum(place, header, AsBytes("value"));
+  std::memcpy(ObjectAt(copy), ObjectAt(first.address), format::ObjectBytes(1, 5));
+  std::memcpy(ObjectAt(copy), &header, sizeof(header));
+  std::memcpy(ObjectAt(copy) + format::ChecksumOffset(1), &checksum, sizeof(checksum));
+  const uint64_t word = format::EntryWord::Make(true, gone, copy, false).raw();
+  std::memset(EntryOf("other"), 0, sizeof(word));
+  std::memcpy(EntryOf("k"), &word, sizeof(word));
+  Restart();
+  EXPECT_EQ(store_.Get("k"), "value");
+  EXPECT_EQ(store_.WordOf("k").new_address(), copy);
+}
+
+TEST_F(RecoveryTest, BothCopiesOfAMovedEntryAreFoundHoweverFarApart) {
+  for (const uint64_t distance : {1, 2, 31, 62, 63}) {
+    StoreOptions options;
+    options.wish.index_entries = 256;
+    Machine machine(options);
+    const std::string key = KeysAt(machine.store.geometry(), 20, 1)[0];
+    machine.store.Inline(key, "value");
+    std::byte* slots = machine.pool->view().bytes.data() + machine.store.geometry().SlotOffset(0, 20);
+    auto entry = LoadAs<format::IndexEntry>(std::span<const std::byte>(slots, sizeof(format::IndexEntry)));
+    entry.meta = entry.entry_meta().WithDistance(static_cast<uint32_t>(distance)).raw();
+    std::memcpy(slots + distance * sizeof(entry), &entry, sizeof(entry));
+    EXPECT_EQ(FindUnrest(machine.store.Bytes()),
+              "slot " + std::to_string(20 + distance) + ": its key has another entry");
+    machine.pool->ProcessDies();
+    machine.store.Recover();
+    EXPECT_EQ(machine.store.recovery().moves_undone, 1U);
+    EXPECT_EQ(machine.store.recovery().keys, 1U);
+    EXPECT_EQ(FindUnrest(machine.store.Bytes()), "");
+    EXPECT_EQ(machine.store.Get(key), "value");
+  }
+}
+
+TEST_F(RecoveryTest, ARegionThatWasLinkedAndNeverOpenedIsFreeAgain) {
+  FillRegion(store_);
+  ASSERT_FALSE(machine_.RunUpTo(1, [&] { store_.Inline("k", std::string(500, 'v')); }));
+  Restart();
+  EXPECT_EQ(report().regions_unlinked, 1U);
+  EXPECT_EQ(FindUnrest(store_.Bytes()), "");
+  const Outcome outcome = store_.Inline("k", std::string(500, 'v'));
+  ASSERT_EQ(outcome.code, Code::kOk);
+  EXPECT_EQ(outcome.address.slot(), 1U);
+  EXPECT_EQ(store_.Get("k"), std::string(500, 'v'));
+}
+
+TEST_F(RecoveryTest, ARegionOrSegmentThatEntriesLeadIntoIsDamagedIfItWasNeverOpened) {
+  FillRegion(store_);
+  const std::string value(500, 'v');
+  store_.Inline("k", value);
+  for (const uint64_t offset : {0, 16384}) {  // the first region, and the second one
+    std::byte* identity = bytes() + store_.geometry().regions_offset + offset;
+    *identity ^= std::byte{1};
+    ExpectRefused("region " + std::to_string(offset / 16384) + " is linked, and its segment");
+    *identity ^= std::byte{1};
+  }
+  std::byte* identity = bytes() + store_.geometry().regions_offset + 3 * 4096;
+  *identity ^= std::byte{1};  // where the filler is
+  ExpectRefused("its segment 3 is damaged");
+  *identity ^= std::byte{1};
+  Restart();
+  EXPECT_EQ(store_.Get("k"), value);
+}
+
+// Two regions can be linked and not opened only by damage. No entry leads there, so nothing is lost.
+TEST_F(RecoveryTest, DamageWhereNothingIsIsRepaired) {
+  store_.Inline("k", "value");
+  for (const uint32_t region : {2U, 5U}) {
+    const uint64_t word = format::RegionWord::Linked(1, 0, region).raw();
+    std::memcpy(bytes() + format::kRegionTableOffset + region * sizeof(uint64_t), &word, sizeof(word));
+  }
+  Restart();
+  EXPECT_EQ(report().regions_unlinked, 2U);
+  EXPECT_EQ(store_.Get("k"), "value");
+}
+
+TEST_F(RecoveryTest, FullSegmentsAreSettled) {
+  const Reserved dead = store_.Reserve("k", "never", 1);
+  FillSegment(store_, 512);
+  store_.Inline("next", std::string(500, 'v'));
+  ASSERT_EQ(store_.SegmentStateOf(dead), SegmentState::kSealed);
+  Restart();
+  EXPECT_EQ(store_.SegmentStateOf(dead), SegmentState::kSettled);
+}
+
+// Its marks were in the dead server's memory.
+TEST_F(RecoveryTest, WhatADeleteSupersededNeverComesBack) {
+  store_.Inline("k", "old");
+  const Reserved reserved = store_.Reserve("k", "late", 1);
+  ASSERT_EQ(store_.Delete("k"), Code::kOk);
+  Restart();
+  store_.Land(reserved);
+  EXPECT_EQ(store_.Get("k"), kAbsent);
+  store_.Sweep();
+  Restart();
+  EXPECT_EQ(store_.Get("k"), kAbsent);
+}
+
+}  // namespace
+}  // namespace erda::server
