@@ -85,7 +85,8 @@ class Measurement {
     places_ = std::min(kPlacesMax, server.area.bytes / stride_);
     for (uint64_t i = 0; i < 2 * places_; ++i) {
       Key& key = keys_.emplace_back();
-      fmt::format_to_n(key.data(), key.size(), "{}{:0{}}", kKeyBegin, i, kKeyBytes - kKeyBegin.size());
+      const std::string text = fmt::format("{}{:0{}}", kKeyBegin, i, kKeyBytes - kKeyBegin.size());
+      std::copy_n(text.begin(), key.size(), key.begin());
     }
   }
 
