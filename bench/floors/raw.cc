@@ -70,8 +70,9 @@ Status RawServer::Prepare(const std::string& address, const MemoryView& memory) 
   fabric_ = *std::move(fabric);
   const auto add = [&](const MemoryView& bytes, Access access, std::unique_ptr<fabric::Region>* region) {
     auto registered = fabric_->Register(bytes, access);
-    if (registered.ok()) *region = *std::move(registered);
-    return registered.status();
+    if (!registered.ok()) return registered.status();
+    *region = *std::move(registered);
+    return Status();
   };
   if (auto status = add(memory, Access::kRemoteReadWrite, &region_); !status.ok()) return status;
   if (auto status = add(request_memory_.view(), Access::kRemoteReadWrite, &request_region_); !status.ok()) {

@@ -59,7 +59,7 @@ Shard::~Shard() = default;
 Status Shard::Prepare() {
   const VersionsOptions options{options_.reservations_per_client};
   versions_ = std::make_unique<Versions>(nvm_, geometry_, pool_.seed(), number_, control_.bytes(), options);
-  const Status opened = pool_.needs_recovery() ? versions_->Recover(&recovery_) : versions_->Open();
+  Status opened = pool_.needs_recovery() ? versions_->Recover(&recovery_) : versions_->Open();
   if (!opened.ok()) return opened;
 
   for (const Port& port : ports_) {
