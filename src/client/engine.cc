@@ -71,7 +71,6 @@ Status Engine::Prepare() {
   }
   buckets_.assign(std::bit_ceil(2 * count), kNoOp);
   done_.reserve(count);
-  delivering_.reserve(count);
   links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, 0, options_.client_id));
   return {};
 }
@@ -237,10 +236,9 @@ void Engine::Defer(Operation& op, Status status) {
 // Those that are there now: a callback that starts another operation, which fails as well, must not keep Poll for ever.
 void Engine::DeliverDeferred() {
   if (done_.empty()) return;
-  // What a callback starts, and ends at once, is for the next time.
-  delivering_.swap(done_);
-  for (const OpIndex index : delivering_) Deliver(ops_[index]);
-  delivering_.clear();
+  std::vector<OpIndex> done;
+  done.swap(done_);
+  for (const OpIndex index : done) Deliver(ops_[index]);
 }
 
 void Engine::Deliver(Operation& op) {
@@ -395,9 +393,11 @@ size_t Engine::Poll() {
   const size_t n = queue_->Poll(completions_);
   for (size_t i = 0; i < n; ++i) Dispatch(completions_[i]);
 
-  // Before the callbacks: they may use the memory of what ended for new operations, and nothing may still send it.
-  closed_channels_.clear();
-  DeliverDeferred();
+  if (!closed_channels_.empty()) {
+    // Before the callbacks: they may use the memory of what ended for new operations, and nothing may still send it.
+    closed_channels_.clear();
+    DeliverDeferred();
+  }
   // The clock is looked at now and then: rarely while operations complete at once, so that they do not pay for it.
   const uint32_t polls_per_check = n == 0 ? kIdlePollsPerCheck : kBusyPollsPerCheck;
   if (in_flight_ > 0 && ++polls_ % polls_per_check == 0) CheckDeadlines();

@@ -141,9 +141,8 @@ class Engine {
   std::unique_ptr<fabric::Region> op_region_;
   std::vector<Operation> ops_;  // queue_depth + 1: one may be in its callback
   std::vector<OpIndex> free_ops_;
-  std::vector<OpIndex> buckets_;     // operations in flight, by key hash
-  std::vector<OpIndex> done_;        // their callbacks run in the next Poll
-  std::vector<OpIndex> delivering_;  // empty but in DeliverDeferred
+  std::vector<OpIndex> buckets_;  // operations in flight, by key hash
+  std::vector<OpIndex> done_;     // their callbacks run in the next Poll
   uint32_t in_flight_ = 0;
   uint64_t finished_ = 0;
   uint64_t next_request_id_ = 1;

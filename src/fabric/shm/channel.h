@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/event_fd.h"
 #include "base/shared_memory.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
@@ -98,15 +99,14 @@ class ShmQueue final : public CompletionQueue {
   void CompleteConnected(ShmChannel* channel);
 
  private:
-  ShmQueue(UniqueFd wake, UniqueFd epoll) : wake_(std::move(wake)), epoll_(std::move(epoll)) {}
+  ShmQueue(EventFd wake, UniqueFd epoll) : wake_(std::move(wake)), epoll_(std::move(epoll)) {}
   [[nodiscard]] bool SomethingToPoll();
-  // True if Wake was called since the last DrainWakes: that is left for a Wait, also if a Poll hears it.
+  // True if Wake was called since the last Drain of wake_: that is left for a Wait, also if a Poll hears it.
   bool HearSockets(std::chrono::nanoseconds timeout);
-  void DrainWakes();
   void EndSleep();
   void Unwatch(ShmChannel* channel);
 
-  UniqueFd wake_;  // an eventfd
+  EventFd wake_;
   UniqueFd epoll_;
   std::vector<ShmChannel*> channels_;
   std::deque<Completion> ready_;

@@ -1,14 +1,12 @@
 #include "fabric/shm/listener.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 
 #include "base/bytes.h"
 #include "fabric/shm/channel.h"
@@ -88,8 +86,8 @@ class ShmIncoming final : public Incoming {
 Result<std::unique_ptr<Listener>> ShmListener::Create(std::string_view address, MemoryMaps* maps) {
   auto path = PathOf(address);
   if (!path.ok()) return path.status();
-  UniqueFd doorbell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!doorbell) return ErrnoStatus("cannot listen on " + std::string(address));
+  EventFd doorbell;
+  if (!doorbell.Create()) return ErrnoStatus("cannot listen on " + std::string(address));
   auto beacon = Beacon::Light();
   if (!beacon.ok()) return beacon.status();
   auto socket = ListenOn(*path);
@@ -98,7 +96,7 @@ Result<std::unique_ptr<Listener>> ShmListener::Create(std::string_view address, 
                                                    std::move(doorbell), maps, *std::move(beacon)));
 }
 
-ShmListener::ShmListener(std::string address, std::string path, UniqueFd socket, UniqueFd doorbell, MemoryMaps* maps,
+ShmListener::ShmListener(std::string address, std::string path, UniqueFd socket, EventFd doorbell, MemoryMaps* maps,
                          std::shared_ptr<Beacon> beacon)
     : address_(std::move(address)),
       path_(std::move(path)),
@@ -149,15 +147,10 @@ void ShmListener::Wait(std::chrono::nanoseconds timeout) {
   if (!exhausted_) watched.push_back({socket_.get(), POLLIN, 0});
   for (const UniqueFd& socket : silent_) watched.push_back({socket.get(), POLLIN, 0});
   if (exhausted_) timeout = std::min<std::chrono::nanoseconds>(timeout, kExhaustedWait);
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  ::poll(watched.data(), watched.size(), static_cast<int>(std::min<int64_t>(ms, std::numeric_limits<int>::max())));
-  uint64_t rings = 0;
-  [[maybe_unused]] const ssize_t bytes = ::read(doorbell_.get(), &rings, sizeof(rings));
+  ::poll(watched.data(), watched.size(), PollMilliseconds(timeout));
+  doorbell_.Drain();
 }
 
-void ShmListener::Wake() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(doorbell_.get(), &one, sizeof(one));
-}
+void ShmListener::Wake() { doorbell_.Ring(); }
 
 }  // namespace erda::fabric::shm

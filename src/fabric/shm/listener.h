@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/event_fd.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
 #include "fabric/shm/beacon.h"
@@ -28,7 +29,7 @@ class ShmListener final : public Listener {
   void Wake() override;
 
  private:
-  ShmListener(std::string address, std::string path, UniqueFd socket, UniqueFd doorbell, MemoryMaps* maps,
+  ShmListener(std::string address, std::string path, UniqueFd socket, EventFd doorbell, MemoryMaps* maps,
               std::shared_ptr<Beacon> beacon);
   void AcceptSockets();
 
@@ -36,7 +37,7 @@ class ShmListener final : public Listener {
   const std::string path_;
   uint64_t inode_ = 0;
   UniqueFd socket_;
-  UniqueFd doorbell_;
+  EventFd doorbell_;
   MemoryMaps* const maps_;
   const std::shared_ptr<Beacon> beacon_;
   bool exhausted_ = false;      // no descriptor was left to accept with

@@ -1,5 +1,4 @@
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,9 +17,9 @@ constexpr uint32_t kPollsPerSocketLook = 256;
 }  // namespace
 
 Result<std::unique_ptr<ShmQueue>> ShmQueue::Create() {
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  EventFd wake;
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!wake || !epoll) return ErrnoStatus("cannot create a completion queue");
+  if (!wake.Create() || !epoll) return ErrnoStatus("cannot create a completion queue");
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.ptr = nullptr;
@@ -79,7 +78,7 @@ bool ShmQueue::SomethingToPoll() {
 
 // As Arm, sleep, Disarm, but the one epoll_wait that sleeps also brings what the sockets have to say.
 void ShmQueue::Wait(std::chrono::nanoseconds timeout) {
-  if (Arm(&timeout) && HearSockets(timeout)) DrainWakes();
+  if (Arm(&timeout) && HearSockets(timeout)) wake_.Drain();
   EndSleep();
 }
 
@@ -95,7 +94,7 @@ bool ShmQueue::Arm(std::chrono::nanoseconds* /*at_most*/) {
 
 void ShmQueue::Disarm() {
   EndSleep();
-  if (HearSockets(std::chrono::nanoseconds(0))) DrainWakes();
+  if (HearSockets(std::chrono::nanoseconds(0))) wake_.Drain();
 }
 
 void ShmQueue::EndSleep() {
@@ -104,9 +103,7 @@ void ShmQueue::EndSleep() {
 
 bool ShmQueue::HearSockets(std::chrono::nanoseconds timeout) {
   std::array<epoll_event, 32> events;
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
-                             static_cast<int>(std::clamp<int64_t>(ms, 0, std::numeric_limits<int>::max())));
+  const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), PollMilliseconds(timeout));
   bool woken = false;
   for (int i = 0; i < n; ++i) {
     auto* channel = static_cast<ShmChannel*>(events[static_cast<size_t>(i)].data.ptr);
@@ -119,11 +116,6 @@ bool ShmQueue::HearSockets(std::chrono::nanoseconds timeout) {
   return woken;
 }
 
-void ShmQueue::DrainWakes() {
-  uint64_t wakes = 0;
-  [[maybe_unused]] const ssize_t bytes = ::read(wake_.get(), &wakes, sizeof(wakes));
-}
-
 void ShmQueue::CompleteConnected(ShmChannel* channel) {
   Completion completion;
   completion.channel = channel;
@@ -131,9 +123,6 @@ void ShmQueue::CompleteConnected(ShmChannel* channel) {
   Complete(completion);
 }
 
-void ShmQueue::Wake() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof(one));
-}
+void ShmQueue::Wake() { wake_.Ring(); }
 
 }  // namespace erda::fabric::shm

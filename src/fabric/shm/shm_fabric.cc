@@ -80,7 +80,9 @@ Result<std::unique_ptr<Channel>> ShmFabric::Connect(std::string_view address, co
 
   auto socket = ConnectTo(*path);
   if (!socket.ok()) return socket.status();
-  if (auto status = SendGreeting(socket->get(), ask, fds); !status.ok()) return status;
+  if (auto status = SendGreeting(socket->get(), ask, fds); !status.ok()) {
+    return Status(status.code(), std::string(address) + ": " + std::string(status.message()));
+  }
   rings->DropDescriptors();
   auto channel = std::make_unique<ShmChannel>(queue, &maps_, std::string(address), *std::move(socket),
                                               *std::move(rings), options.message_depth);

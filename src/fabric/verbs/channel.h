@@ -105,6 +105,7 @@ class VerbsChannel final : public Channel {
   void CompletePosted(const Posted& posted, Code code);
   void FlushAll();
   void TellCredit();
+  [[nodiscard]] bool MayArrive(const ibv_wc& wc);
   void Consumed();
 
   VerbsQueue* const queue_;
@@ -131,10 +132,11 @@ class VerbsChannel final : public Channel {
   uint64_t peer_credit_address_ = 0;
   uint32_t peer_credit_key_ = 0;
 
-  // Messages: how many were sent, and how many of those are known to be consumed; how many were consumed here, and how
-  // many of those the peer was told of.
+  // Messages: how many were sent, and how many of those are known to be consumed; how many arrived and were consumed
+  // here, and how many of those the peer was told of.
   uint64_t sent_ = 0;
   uint64_t known_consumed_ = 0;
+  uint64_t arrived_ = 0;
   uint64_t consumed_ = 0;
   uint64_t told_ = 0;
   bool credit_asked_ = false;

@@ -117,6 +117,17 @@ void VerbsChannel::Consumed() {
   Count(page.consumed).store(consumed_, std::memory_order_release);
 }
 
+// A peer that speaks before its greeting, longer than it may, or more than was consumed, loses its channel.
+bool VerbsChannel::MayArrive(const ibv_wc& wc) {
+  const bool immediate = wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+  if (state_ == State::kConnected && (immediate || wc.byte_len <= kSendBytesMax) &&
+      ++arrived_ - consumed_ <= message_depth_) {
+    return true;
+  }
+  Fail({Code::kUnavailable, name_ + ": the peer broke the fabric's rules"});
+  return false;
+}
+
 void VerbsChannel::TellCredit() {
   if (state_ != State::kConnected || consumed_ - told_ < std::max(1U, message_depth_ / 2)) return;
   told_ = consumed_;

@@ -2,12 +2,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "base/bytes.h"
@@ -76,11 +74,10 @@ Status VerbsListener::Prepare(std::string_view address) {
   auto parsed = ParseAddress(address);
   if (!parsed.ok()) return parsed.status();
   const std::string what = "cannot listen at " + std::string(address);
-  doorbell_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   events_.reset(::rdma_create_event_channel(), [](rdma_event_channel* events) {
     if (events != nullptr) ::rdma_destroy_event_channel(events);
   });
-  if (!doorbell_ || !events_) return ErrnoStatus(what);
+  if (!doorbell_.Create() || !events_) return ErrnoStatus(what);
   ::fcntl(events_->fd, F_SETFL, ::fcntl(events_->fd, F_GETFL) | O_NONBLOCK);
   if (::rdma_create_id(events_.get(), &id_, nullptr, RDMA_PS_TCP) != 0) return ErrnoStatus(what);
 
@@ -132,15 +129,10 @@ std::unique_ptr<Incoming> VerbsListener::Take(const rdma_cm_event& event) {
 
 void VerbsListener::Wait(std::chrono::nanoseconds timeout) {
   std::array<pollfd, 2> watched = {{{doorbell_.get(), POLLIN, 0}, {events_->fd, POLLIN, 0}}};
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  ::poll(watched.data(), watched.size(), static_cast<int>(std::min<int64_t>(ms, std::numeric_limits<int>::max())));
-  uint64_t rings = 0;
-  [[maybe_unused]] const ssize_t bytes = ::read(doorbell_.get(), &rings, sizeof(rings));
+  ::poll(watched.data(), watched.size(), PollMilliseconds(timeout));
+  doorbell_.Drain();
 }
 
-void VerbsListener::Wake() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(doorbell_.get(), &one, sizeof(one));
-}
+void VerbsListener::Wake() { doorbell_.Ring(); }
 
 }  // namespace erda::fabric::verbs

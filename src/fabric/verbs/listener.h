@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "base/event_fd.h"
 #include "fabric/fabric.h"
 #include "fabric/verbs/device.h"
 
@@ -31,7 +31,7 @@ class VerbsListener final : public Listener {
   std::string address_;
   std::shared_ptr<rdma_event_channel> events_;  // shared with those who ask: their identities are on it
   rdma_cm_id* id_ = nullptr;
-  UniqueFd doorbell_;
+  EventFd doorbell_;
 };
 
 }  // namespace erda::fabric::verbs

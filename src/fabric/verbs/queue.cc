@@ -3,11 +3,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include <array>
 #include <cerrno>
-#include <limits>
 
 #include "base/bytes.h"
 #include "fabric/verbs/channel.h"
@@ -39,9 +37,8 @@ Result<std::unique_ptr<CompletionQueue>> VerbsQueue::Create(std::shared_ptr<Devi
 
 Status VerbsQueue::Prepare() {
   const auto failed = [] { return ErrnoStatus("cannot create a completion queue"); };
-  wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
-  if (!wake_ || !epoll_) return failed();
+  if (!wake_.Create() || !epoll_) return failed();
   events_ = ::rdma_create_event_channel();
   if (events_ == nullptr) return failed();
   completions_ = ibv_create_comp_channel(device_->context());
@@ -209,6 +206,13 @@ void VerbsQueue::OnReceive(const ibv_wc& wc) {
   Completion completion;
   completion.channel = channel;
   completion.bytes = wc.byte_len;
+  uint32_t key = 0;
+  const std::span<const std::byte> data(ReceiveMemory(wc.wr_id, &key), wc.byte_len);
+  if (channel->state_ == VerbsChannel::State::kGreeting && wc.opcode == IBV_WC_RECV) {
+    channel->OnGreeting(data);
+    return Repost(wc.wr_id);
+  }
+  if (channel->state_ == VerbsChannel::State::kFailed || !channel->MayArrive(wc)) return Repost(wc.wr_id);
   if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
     Repost(wc.wr_id);
     completion.kind = OpKind::kReceiveImm;
@@ -216,16 +220,9 @@ void VerbsQueue::OnReceive(const ibv_wc& wc) {
     ready_.push_back({completion, 0});
     return;
   }
-  uint32_t key = 0;
-  const std::span<const std::byte> data(ReceiveMemory(wc.wr_id, &key), wc.byte_len);
-  if (channel->state_ == VerbsChannel::State::kConnected) {
-    completion.kind = OpKind::kReceive;
-    completion.data = data;
-    ready_.push_back({completion, wc.wr_id});
-    return;
-  }
-  if (channel->state_ != VerbsChannel::State::kFailed) channel->OnGreeting(data);
-  Repost(wc.wr_id);
+  completion.kind = OpKind::kReceive;
+  completion.data = data;
+  ready_.push_back({completion, wc.wr_id});
 }
 
 void VerbsQueue::ReleaseHeld() {
@@ -307,8 +304,7 @@ void VerbsQueue::Disarm() {
   for (int i = 0; i < n; ++i) {
     const int fd = events[static_cast<size_t>(i)].data.fd;
     if (fd == wake_.get()) {
-      uint64_t wakes = 0;
-      [[maybe_unused]] const ssize_t bytes = ::read(fd, &wakes, sizeof(wakes));
+      wake_.Drain();
     } else if (fd == events_->fd) {
       HandleEvents();
     } else {
@@ -323,15 +319,11 @@ void VerbsQueue::Disarm() {
 void VerbsQueue::Wait(std::chrono::nanoseconds timeout) {
   if (Arm(&timeout)) {
     pollfd watched{epoll_.get(), POLLIN, 0};
-    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-    ::poll(&watched, 1, static_cast<int>(std::min<int64_t>(ms, std::numeric_limits<int>::max())));
+    ::poll(&watched, 1, PollMilliseconds(timeout));
   }
   Disarm();
 }
 
-void VerbsQueue::Wake() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof(one));
-}
+void VerbsQueue::Wake() { wake_.Ring(); }
 
 }  // namespace erda::fabric::verbs

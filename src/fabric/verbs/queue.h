@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/event_fd.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
 #include "fabric/verbs/device.h"
@@ -92,7 +93,7 @@ class VerbsQueue final : public CompletionQueue {
   rdma_event_channel* events_ = nullptr;
   ibv_comp_channel* completions_ = nullptr;
   ibv_cq* cq_ = nullptr;
-  UniqueFd wake_;
+  EventFd wake_;
   UniqueFd epoll_;
 
   std::vector<Member> members_{1};  // by number; 0 stays free

@@ -1,0 +1,397 @@
+"""A guest: an emulated machine with an NVDIMM, and what it is told and says."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import dataclasses
+import fcntl
+import ipaddress
+import os
+import pathlib
+import select
+import shlex
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lab.common import LAB, LabError, say
+from lab.kernel import cpio, initrd_content
+
+if TYPE_CHECKING:
+    from lab.runs import Lab
+
+SERVER_ADDRESS = "10.9.0.1"
+SERVER_ADDRESS6 = "fd09::1"
+CLIENT_ADDRESS = "10.9.0.2"
+CLIENT_ADDRESS6 = "fd09::2"
+RDMA_DEVICE = "rxe0"
+DAX_DEVICE = "/dev/dax0.0"
+DAX_DIRECTORY = "/mnt/dax"
+STOP_SECONDS = 20
+CONSOLE_LINES = 60
+PR_SET_PDEATHSIG = 1
+
+libc = ctypes.CDLL(None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    memory: int
+    cpus: int
+    nvdimm: int | None
+    nvdimm_file: pathlib.Path | None
+    dax: str
+    out: pathlib.Path | None
+    environment: list[str]
+    timeout: float
+    mtu: int
+    idle_poll: bool
+    verbose: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """What a guest's threads tell the main thread: ready, started, exit, fail, end (of a stream), dead."""
+
+    guest: Guest
+    start: int
+    kind: str
+    value: str = ""
+
+
+class Output:
+    """One of the tool's own output streams; with a prefix it writes whole lines."""
+
+    locks = {1: threading.Lock(), 2: threading.Lock()}
+
+    def __init__(self, descriptor: int, prefix: bytes = b"") -> None:
+        self.descriptor = descriptor
+        self.prefix = prefix
+        self.partial = b""
+
+    def write(self, data: bytes) -> None:
+        if self.prefix:
+            *lines, self.partial = (self.partial + data).split(b"\n")
+            data = b"".join(self.prefix + line + b"\n" for line in lines)
+        self.write_as_is(data)
+
+    def finish(self) -> None:
+        if self.partial:
+            self.write(b"\n")
+
+    def write_as_is(self, data: bytes) -> None:
+        with Output.locks[self.descriptor]:
+            while data:
+                data = data[os.write(self.descriptor, data) :]
+
+
+def memory_file(content: bytes) -> int:
+    """A nameless file; it ends with its last user."""
+    descriptor = os.memfd_create("lab", os.MFD_CLOEXEC)
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(content)
+    return descriptor
+
+
+class Nvdimm:
+    """The memory behind a guest's NVDIMM: a file, or nameless memory that ends with this process."""
+
+    FORMATS = {b"NVDIMM_DAX_INFO\0": "devdax", b"NVDIMM_PFN_INFO\0": "fsdax"}
+    ALIGNMENT = 2 << 20
+
+    def __init__(self, file: pathlib.Path | None, size: int | None) -> None:
+        if file:
+            self.name = str(file)
+            self.descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise LabError(f"{file} is in use by another lab") from error
+        else:
+            self.name = "the NVDIMM"
+            self.descriptor = os.memfd_create("nvdimm", os.MFD_CLOEXEC)
+        present = os.fstat(self.descriptor).st_size
+        if present and size and present != size:
+            raise LabError(f"{file} has {present} bytes, not {size}: leave out --nvdimm, or name another file")
+        self.size = present or size or 512 << 20
+        if self.size % self.ALIGNMENT or self.size < 8 * self.ALIGNMENT:
+            raise LabError(f"an NVDIMM has a multiple of 2 MiB, and at least 16 MiB; not {self.size} bytes")
+        if not present:
+            os.ftruncate(self.descriptor, self.size)
+
+    def format(self) -> str:
+        """devdax, fsdax, or empty."""
+        head = os.pread(self.descriptor, self.ALIGNMENT, 0)
+        if found := self.FORMATS.get(head[4096:4112]):
+            return found
+        if head.strip(b"\0"):
+            raise LabError(f"{self.name} holds something else than a lab's NVDIMM; it is left alone")
+        return "empty"
+
+
+class Guest:
+    """An emulated machine. It can be started again after it was killed, with the same NVDIMM and network."""
+
+    END_MARK = b"\0\xff\0" + os.urandom(16).replace(b"\0", b"\xff")
+
+    def __init__(
+        self, lab: Lab, role: str, command: list[str], nvdimm: Nvdimm, wire: socket.socket | None = None
+    ) -> None:
+        self.kernel = lab.kernel
+        self.options = lab.options
+        self.events = lab.events
+        self.role = role
+        self.command = command
+        self.nvdimm = nvdimm
+        self.wire = wire
+        prefix = b"" if role == "single" else role.encode() + b"| "
+        self.outputs = {"stdout": Output(1, prefix), "stderr": Output(2, prefix)}
+        self.console: collections.deque[bytes] = collections.deque(maxlen=CONSOLE_LINES)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.threads: list[threading.Thread] = []
+        self.control: socket.socket | None = None
+        self.starts = 0
+        self.boot = 0
+        self.power_on = 0.0
+        self.ready = False
+        self.started = False
+        self.status: int | None = None
+        self.streams_ended = 0
+        self.off = False  # its power was cut
+        self.drain: threading.Thread | None = None
+        self.drain_stop = threading.Event()
+
+    @property
+    def finished(self) -> bool:
+        return self.status is not None and self.streams_ended == 2
+
+    # Starting.
+
+    def start(self, again: bool = False) -> None:
+        """Powers it on; again: as it did not come up, this counts as the same boot."""
+        self.starts += 1
+        self.boot += not again
+        self.console.clear()
+        if self.drain:
+            self.drain_stop.set()
+            self.drain.join()
+        ours: dict[str, socket.socket] = {}
+        theirs: dict[str, socket.socket] = {}
+        for port in ("control", "stdout", "stderr"):
+            ours[port], theirs[port] = socket.socketpair()
+        initrd = memory_file(initrd_content(self.kernel) + cpio(self._settings()))
+        inherited = [initrd, self.nvdimm.descriptor, *(end.fileno() for end in theirs.values())]
+        if self.wire:
+            inherited.append(self.wire.fileno())
+        parent = os.getpid()
+
+        def die_with_parent() -> None:
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
+
+        self.power_on = time.monotonic()
+        self.process = subprocess.Popen(
+            self._emulator(initrd, theirs),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=inherited,
+            preexec_fn=die_with_parent,
+            start_new_session=True,
+        )
+        for end in theirs.values():
+            end.close()
+        os.close(initrd)
+        self.control = ours["control"]
+        self.ready = self.started = self.off = False
+        self.status = None
+        self.streams_ended = 0
+        self.threads = [
+            self._thread(self._read_control, ours["control"]),
+            self._thread(self._read_console, self.process),
+            self._thread(self._read_stream, "stdout", ours["stdout"]),
+            self._thread(self._read_stream, "stderr", ours["stderr"]),
+        ]
+
+    def _thread(self, function: Callable[..., None], *arguments: object) -> threading.Thread:
+        thread = threading.Thread(target=function, args=(self.starts, *arguments), daemon=True)
+        thread.start()
+        return thread
+
+    def _settings(self) -> dict[str, tuple[int, bytes]]:
+        """The guest's part of the initrd."""
+        options = self.options
+        client = self.role == "client"
+        address, address6 = (CLIENT_ADDRESS, CLIENT_ADDRESS6) if client else (SERVER_ADDRESS, SERVER_ADDRESS6)
+        nvdimm = self.nvdimm.format()
+        if nvdimm not in ("empty", options.dax):
+            raise LabError(f"{self.nvdimm.name} was formatted with --dax {nvdimm}, not {options.dax}")
+        settings = {
+            "role": self.role,
+            "directory": os.getcwd(),
+            "modules": self.kernel.modules,
+            "out": options.out or "",
+            "dax": options.dax,
+            "dax_directory": DAX_DIRECTORY,
+            "nvdimm": nvdimm,
+            "device": RDMA_DEVICE,
+            "address": address,
+            "address6": address6,
+            "gid": ipaddress.IPv6Address(f"::ffff:{address}").exploded,
+            "gid6": ipaddress.IPv6Address(address6).exploded,
+            "mtu": options.mtu,
+            "stop_seconds": STOP_SECONDS,
+            "end_mark": "".join(f"\\x{byte:02x}" for byte in self.END_MARK),
+        }
+        environment = {
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME": "/root",
+            "LANG": "C.UTF-8",
+            "ERDA_LAB": "1",
+            "ERDA_LAB_ROLE": self.role,
+            "ERDA_LAB_BOOT": self.boot,
+            "ERDA_LAB_DEVICE": RDMA_DEVICE,
+            "ERDA_LAB_SERVER": SERVER_ADDRESS,
+            "ERDA_LAB_SERVER6": SERVER_ADDRESS6,
+            "ERDA_LAB_ADDRESS": address,
+        }
+        if options.dax == "devdax":
+            environment["ERDA_LAB_DAX"] = DAX_DEVICE
+        else:
+            environment["ERDA_LAB_DAX_DIR"] = DAX_DIRECTORY
+        if options.out:
+            environment["ERDA_LAB_OUT"] = options.out
+        assignments = [f"{name}={value}" for name, value in environment.items()] + options.environment
+        lines = [f"{name}={shlex.quote(str(value))}" for name, value in settings.items()]
+        command = [f"environment=({shlex.join(assignments)})", f"command=({shlex.join(self.command)})"]
+        return {
+            "lab/settings": (0o644, os.fsencode("\n".join(lines) + "\n")),
+            "lab/command": (0o644, os.fsencode("\n".join(command) + "\n")),
+            "lab/agent": (0o755, (LAB / "agent").read_bytes()),
+        }
+
+    def _emulator(self, initrd: int, ports: dict[str, socket.socket]) -> list[str]:
+        options = self.options
+        parameters = (
+            "console=ttyS0 quiet panic=-1 oops=panic mitigations=off no_timer_check tsc=reliable clocksource=tsc "
+            "random.trust_cpu=on" + (" idle=poll" if options.idle_poll else "")
+        )
+        maximum = options.memory + self.nvdimm.size + (1 << 30)
+        command = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
+        command += ["-machine", "q35,nvdimm=on", "-accel", "tcg,thread=multi", "-smp", str(options.cpus)]
+        # Without erms the kernel, and so Soft-RoCE, copies eight bytes at a time. With it the emulator copies byte by
+        # byte, and a Read could find half of a word: no device does that, and RDMA programs rely on it.
+        command += ["-cpu", "max,-erms,-fsrm"]
+        command += ["-m", f"{options.memory >> 20}M,slots=1,maxmem={maximum >> 20}M"]
+        command += ["-kernel", str(self.kernel.image), "-initrd", f"/proc/self/fd/{initrd}", "-append", parameters]
+        command += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
+        memory = f"memory-backend-file,id=nvdimm,share=on,mem-path=/proc/self/fd/{self.nvdimm.descriptor}"
+        command += ["-object", f"{memory},size={self.nvdimm.size}", "-device", "nvdimm,memdev=nvdimm"]
+        command += self._share("root", pathlib.Path("/"), "readonly=on,")
+        if options.out:
+            command += self._share("out", options.out)
+        command += ["-device", "virtio-serial-pci"]
+        for name, end in ports.items():
+            command += ["-chardev", f"socket,id={name},fd={end.fileno()}"]
+            command += ["-device", f"virtserialport,chardev={name},name=erda.{name}"]
+        if self.wire:
+            mac = "52:54:00:09:00:02" if self.role == "client" else "52:54:00:09:00:01"
+            command += ["-netdev", f"dgram,id=wire,local.type=fd,local.str={self.wire.fileno()}"]
+            command += ["-device", f"virtio-net-pci,netdev=wire,mac={mac},host_mtu={options.mtu},romfile="]
+        else:
+            command += ["-nic", "none"]
+        return command
+
+    @staticmethod
+    def _share(tag: str, directory: pathlib.Path, access: str = "") -> list[str]:
+        path = str(directory).replace(",", ",,")
+        return [
+            "-fsdev",
+            f"local,id={tag},path={path},{access}security_model=none,multidevs=remap",
+            "-device",
+            f"virtio-9p-pci,fsdev={tag},mount_tag={tag}",
+        ]
+
+    # What comes out of it; each of these is a thread.
+
+    def _tell(self, start: int, kind: str, value: str = "") -> None:
+        self.events.put(Event(self, start, kind, value))
+
+    def _read_control(self, start: int, port: socket.socket) -> None:
+        with contextlib.suppress(OSError), port, port.makefile(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                kind, _, value = line.strip().partition(" ")
+                self._tell(start, kind, value)
+
+    def _read_console(self, start: int, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout
+        for line in process.stdout:
+            line = line.rstrip(b"\r\n") + b"\n"
+            self.console.append(line)
+            if self.options.verbose:
+                Output(2).write_as_is(f"{self.role} console| ".encode() + line)
+        process.wait()
+        self._tell(start, "dead")
+
+    def _read_stream(self, start: int, name: str, port: socket.socket) -> None:
+        output = self.outputs[name]
+        held = b""
+        try:
+            with port:
+                while data := port.recv(1 << 16):
+                    held += data
+                    if held.endswith(self.END_MARK):
+                        output.write(held.removesuffix(self.END_MARK))
+                        output.finish()
+                        self._tell(start, "end")
+                        return
+                    keep = max(n for n in range(len(self.END_MARK)) if held.endswith(self.END_MARK[:n]))
+                    output.write(held[: len(held) - keep])
+                    held = held[len(held) - keep :]
+        except BrokenPipeError:
+            self._tell(start, "unread")
+        except OSError:
+            pass  # its emulator was killed
+        with contextlib.suppress(BrokenPipeError):
+            output.write(held)
+            output.finish()
+
+    # Ending.
+
+    def request(self, text: str) -> None:
+        assert self.control
+        with contextlib.suppress(OSError):
+            self.control.sendall(text.encode() + b"\n")
+
+    def kill(self) -> None:
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            for thread in self.threads:
+                thread.join(timeout=5)
+
+    def cut_power(self) -> None:
+        self.off = True
+        self.kill()
+        if self.wire:
+            # What the other guest sends is lost now; it shall not wait in the wire for the next start.
+            self.drain_stop.clear()
+            self.drain = threading.Thread(target=self._drain, args=(self.wire,), daemon=True)
+            self.drain.start()
+
+    def _drain(self, wire: socket.socket) -> None:
+        while not self.drain_stop.is_set():
+            if select.select([wire], [], [], 0.1)[0]:
+                with contextlib.suppress(BlockingIOError):
+                    wire.recv(1 << 17, socket.MSG_DONTWAIT)
+
+    def show_console(self) -> None:
+        say(f"the end of the {self.role} guest's console:")
+        Output(2).write_as_is(b"".join(self.console))

@@ -1,0 +1,159 @@
+"""One guest, or two on one wire: from power-on to the exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import queue
+import signal
+import socket
+import time
+from collections.abc import Callable
+
+from lab.common import EXIT_LAB, Interrupted, say
+from lab.guest import Event, Guest, Nvdimm, Options
+from lab.kernel import Kernel
+
+BOOT_SECONDS = 90  # on a very busy host an emulated machine can miss its timer interrupts, and never come up
+
+
+class LabTimeout(Exception):
+    pass
+
+
+class GuestFailed(Exception):
+    def __init__(self, guest: Guest, reason: str) -> None:
+        super().__init__(f"the {guest.role} guest failed: {reason}")
+        self.guest = guest
+
+
+class Lab:
+    """The guests of one invocation, and what happens to them. Leaving it kills them."""
+
+    def __init__(self, options: Options, kernel: Kernel) -> None:
+        self.options = options
+        self.kernel = kernel
+        self.events: queue.Queue[Event] = queue.Queue()
+        self.guests: list[Guest] = []
+        self.deadline = float("inf")
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        for guest in self.guests:
+            guest.kill()
+
+    def power_on(self, guest: Guest) -> None:
+        if not self.guests and self.options.timeout:
+            self.deadline = time.monotonic() + self.options.timeout
+        if guest not in self.guests:
+            self.guests.append(guest)
+        guest.start()
+
+    def wait(self, condition: Callable[[], bool], seconds: float = float("inf")) -> bool:
+        """Until the condition holds, or this time is over; which of them."""
+        end = time.monotonic() + seconds
+        while not condition():
+            now = time.monotonic()
+            if now >= self.deadline:
+                raise LabTimeout
+            if now >= end:
+                return False
+            with contextlib.suppress(queue.Empty):
+                # A bound, since a float infinity cannot be waited for.
+                self._handle(self.events.get(timeout=min(end - now, self.deadline - now, 3600)))
+        return True
+
+    def boot(self, guest: Guest, unless: Callable[[], bool] = lambda: False) -> bool:
+        """Waits until a guest that was powered on is ready; or unless."""
+        while not self.wait(lambda: guest.ready or unless(), BOOT_SECONDS):
+            say(f"the {guest.role} guest is not up after {BOOT_SECONDS} s: powering it off and on")
+            guest.kill()
+            guest.start(again=True)
+        return guest.ready
+
+    def start_command(self, guest: Guest) -> None:
+        guest.request("start")
+        self.wait(lambda: guest.started)
+        if self.options.verbose:
+            say(f"{guest.role}: the command started {time.monotonic() - guest.power_on:.1f} s after power-on")
+
+    def _handle(self, event: Event) -> None:
+        guest = event.guest
+        if event.start != guest.starts:
+            return  # said before it was powered off
+        match event.kind:
+            case "ready":
+                guest.ready = True
+            case "started":
+                guest.started = True
+            case "exit":
+                guest.status = int(event.value)
+            case "end":
+                guest.streams_ended += 1
+            case "unread":
+                raise Interrupted(signal.SIGPIPE)
+            case "fail":
+                raise GuestFailed(guest, event.value)
+            case "dead" if not guest.finished and not guest.off:
+                raise GuestFailed(guest, "its emulator ended before its command")
+
+
+def run(lab: Lab, command: list[str]) -> int:
+    options = lab.options
+    guest = Guest(lab, "single", command, Nvdimm(options.nvdimm_file, options.nvdimm))
+    lab.power_on(guest)
+    lab.boot(guest)
+    lab.start_command(guest)
+    lab.wait(lambda: guest.finished)
+    assert guest.status is not None
+    return guest.status
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    role: str
+    seconds: float
+    restart: bool
+    linger: float
+
+
+def pair(lab: Lab, server_command: str, client_command: str, cut: Cut | None) -> int:
+    options = lab.options
+    # The wire: each guest has one end of it, and the tool keeps both, so that it outlives a guest.
+    server_end, client_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    bash = ["/bin/bash", "-c"]
+    server = Guest(lab, "server", [*bash, server_command], Nvdimm(options.nvdimm_file, options.nvdimm), server_end)
+    client = Guest(lab, "client", [*bash, client_command], Nvdimm(None, options.nvdimm), client_end)
+    lab.power_on(server)
+    lab.power_on(client)
+    lab.boot(server)
+    lab.boot(client)
+    lab.start_command(server)
+    lab.start_command(client)
+
+    missed = False
+    if cut:
+        victim = server if cut.role == "server" else client
+        missed = lab.wait(lambda: client.finished, cut.seconds)
+        if not missed:
+            victim.cut_power()
+            if cut.restart:
+                lab.power_on(victim)
+                if lab.boot(victim, unless=lambda: client.finished):
+                    lab.start_command(victim)
+            elif victim is client:
+                lab.wait(lambda: False, cut.linger)
+    if not client.off:
+        lab.wait(lambda: client.finished)
+
+    if server.started and not server.finished and not server.off:
+        server.request("stop")
+        lab.wait(lambda: server.finished)
+    if missed:
+        say(f"the client's command ended, with {client.status}, before the power cut at {cut.seconds:g} s")
+    server_status = 0 if server.status in (None, 128 + signal.SIGTERM) else server.status
+    return client.status or server_status or (EXIT_LAB if missed else 0)
