@@ -79,7 +79,7 @@ class Client::Impl {
         if (now - idle_since <= kSpin) continue;
       }
       ++sleeps_;
-      engine_->queue().Wait(kSleep);
+      engine_->Wait(kSleep);
     }
   }
 
@@ -100,7 +100,7 @@ class Client::Impl {
       if (SteadyClock::Instance().Now() > deadline) {
         return {Code::kTimeout, engine_->address() + ": no answer in " + std::to_string(timeout_.count()) + " ms"};
       }
-      engine_->queue().Wait(std::chrono::milliseconds(1));
+      engine_->Wait(std::chrono::milliseconds(1));
     }
   }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -111,6 +112,7 @@ Result<Operation*> Engine::NewOperation(OpType type, std::string_view key) {
   op.deadline = Nanoseconds(0);
   op.link = nullptr;
   op.slot = Link::kNoSlot;
+  op.sending = 0;
   op.doomed = false;
   return &op;
 }
@@ -222,6 +224,11 @@ void Engine::Run(Operation& op) {
 // --- Finishing
 
 void Engine::Finish(Operation& op, Status status) {
+  if (op.sending > 0) {
+    op.result = std::move(status);
+    op.step = Step::kSent;
+    return;
+  }
   if (!polling_) return Defer(op, std::move(status));  // no callback inside the call that started the operation
   op.result = std::move(status);
   Deliver(op);
@@ -235,10 +242,9 @@ void Engine::Defer(Operation& op, Status status) {
 
 // Those that are there now: a callback that starts another operation, which fails as well, must not keep Poll for ever.
 void Engine::DeliverDeferred() {
-  if (done_.empty()) return;
-  std::vector<OpIndex> done;
-  done.swap(done_);
-  for (const OpIndex index : done) Deliver(ops_[index]);
+  const size_t n = done_.size();
+  for (size_t i = 0; i < n; ++i) Deliver(ops_[done_[i]]);
+  done_.erase(done_.begin(), done_.begin() + static_cast<ptrdiff_t>(n));
 }
 
 void Engine::Deliver(Operation& op) {
@@ -269,12 +275,11 @@ void Engine::Retire(Operation& op, Callback&& callback) {
   op.step = Step::kFree;
   --in_flight_;
   ++finished_;
-  // It must not throw; if it does all the same, nothing else gets stuck.
+  // It must not throw; if it does all the same, nothing else gets stuck: Poll throws it when all is done.
   try {
     callback();
   } catch (...) {
-    GoOn(op, next);
-    throw;
+    thrown_ = std::current_exception();
   }
   GoOn(op, next);
 }
@@ -371,7 +376,10 @@ void Engine::CloseLink(Link& link, const Status& status, OpIndex timed_out) {
     }
     if (op.link != &link || !op.waits_for_link()) continue;
     op.slot = Link::kNoSlot;  // gone with the channel
-    if (op.index == timed_out) {
+    op.sending = 0;
+    if (op.step == Step::kSent) {
+      Defer(op, std::move(op.result));
+    } else if (op.index == timed_out) {
       Defer(op, {Code::kTimeout,
                  address_ + ": no answer in " +
                      std::to_string(std::chrono::ceil<std::chrono::milliseconds>(options_.timeout).count()) + " ms"});
@@ -401,7 +409,13 @@ size_t Engine::Poll() {
   // The clock is looked at now and then: rarely while operations complete at once, so that they do not pay for it.
   const uint32_t polls_per_check = n == 0 ? kIdlePollsPerCheck : kBusyPollsPerCheck;
   if (in_flight_ > 0 && ++polls_ % polls_per_check == 0) CheckDeadlines();
+  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
   return finished_;
+}
+
+void Engine::Wait(Nanoseconds timeout) {
+  queue_->Wait(timeout);
+  polls_ = UINT32_MAX;  // time has passed: the next Poll looks at the clock
 }
 
 void Engine::Dispatch(const Completion& completion) {
@@ -414,6 +428,9 @@ void Engine::Dispatch(const Completion& completion) {
       return CloseLink(link, link.CloseReason());
     case OpKind::kReceiveImm:
       return OnReply(link, completion.imm);
+    case OpKind::kWriteImm:
+      if (completion.code == Code::kOk) OnSent(ops_[static_cast<OpIndex>(completion.id)]);
+      return;  // else kClosed follows
     case OpKind::kRead:
       break;
     default:

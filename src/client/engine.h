@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -49,7 +50,8 @@ class Engine {
   size_t Poll();
 
   [[nodiscard]] uint32_t in_flight() const { return in_flight_; }
-  [[nodiscard]] fabric::CompletionQueue& queue() { return *queue_; }
+  // Sleeps until Poll may have something, at most so long.
+  void Wait(Nanoseconds timeout);
   [[nodiscard]] const ClientStats& stats() const { return stats_; }
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] size_t ValueBytesMax(size_t key_bytes) const;
@@ -120,6 +122,7 @@ class Engine {
   void StartRequest(Operation& op);
   void SendRequest(Operation& op);
   void OnReply(Link& link, uint32_t slot);
+  void OnSent(Operation& op);
   void OnReserved(Operation& op);
   void WriteValue(Operation& op);
   [[nodiscard]] bool FitsInline(const Link& link, const Operation& op) const;
@@ -148,6 +151,7 @@ class Engine {
   uint64_t next_request_id_ = 1;
   uint32_t polls_ = 0;
   bool polling_ = false;
+  std::exception_ptr thrown_;  // by a callback of this Poll
   Nanoseconds reported_at_{0};
   Nanoseconds next_check_{0};          // of deadlines
   const Link* report_link_ = nullptr;  // where a report is under way, in the memory behind the operations'
@@ -155,8 +159,9 @@ class Engine {
   ClientStats stats_;
 
   std::array<fabric::Completion, 64> completions_;
-  std::vector<std::unique_ptr<fabric::Channel>> closed_channels_;  // until the Poll that closed them is over
   std::vector<std::unique_ptr<Link>> links_;                       // by shard
+  // Until the Poll that closed them is over. What they may use, above, outlives them.
+  std::vector<std::unique_ptr<fabric::Channel>> closed_channels_;
 };
 
 }  // namespace erda::client

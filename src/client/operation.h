@@ -37,6 +37,7 @@ enum class Step : uint8_t {
   kReply,        // put, delete: the server's answer
   kPlaced,       // put: the Read behind the Write of the value
   kCommitted,    // put: the answer to the commit behind the Write of the value
+  kSent,         // put: that what it sent from memory of its own is acknowledged; the outcome is known
 };
 
 // Memory of an operation, registered with the fabric.
@@ -73,7 +74,7 @@ struct Operation {
 
   Client::GetCallback get_done;
   Client::DoneCallback done;
-  Status result;  // for kDone, or if doomed
+  Status result;  // for kDone and kSent, or if doomed
 
   std::span<std::byte> memory;
   std::unique_ptr<LargeMemory> large;
@@ -86,6 +87,7 @@ struct Operation {
   // Puts and deletes
   uint32_t value_size = 0;
   uint32_t slot = UINT32_MAX;  // the request slot that it holds
+  uint32_t sending = 0;        // requests sent from `large` that are not acknowledged
   format::Reply reply{};       // to the reserve request
 
   // Gets

@@ -20,13 +20,17 @@ using format::RequestOp;
 
 namespace {
 
-WorkRequest RequestWork(const Link& link, uint32_t slot, std::span<std::byte> message) {
+// The reply says that it has arrived. But memory that goes with the operation must stay until the device needs it no
+// more, which its own completion says: an acknowledgement that was lost makes it send again.
+WorkRequest RequestWork(Operation& op, std::span<std::byte> message) {
   WorkRequest work;
   work.kind = OpKind::kWriteImm;
-  work.signaled = false;
-  work.imm = slot;
+  work.signaled = op.large != nullptr;
+  if (work.signaled) ++op.sending;
+  work.id = op.index;
+  work.imm = op.slot;
   work.local = message;
-  work.remote = {format::kRequestRegion, link.SlotOffset(slot)};
+  work.remote = {format::kRequestRegion, op.link->SlotOffset(op.slot)};
   return work;
 }
 
@@ -83,7 +87,7 @@ void Engine::SendRequest(Operation& op) {
   std::memcpy(op.message().data(), &request, sizeof(request));
   op.step = Step::kReply;
   ++stats_.requests;
-  const WorkRequest work = RequestWork(link, op.slot, op.message().first(bytes));
+  const WorkRequest work = RequestWork(op, op.message().first(bytes));
   Post(link, {&work, 1});
 }
 
@@ -128,6 +132,10 @@ void Engine::OnReply(Link& link, uint32_t slot) {
     return OnReserved(op);
   }
   Finish(op, Status());
+}
+
+void Engine::OnSent(Operation& op) {
+  if (--op.sending == 0 && op.step == Step::kSent) Finish(op, std::move(op.result));
 }
 
 Status Engine::ReplyStatus(const Operation& op, const Reply& reply) const {
@@ -196,7 +204,7 @@ void Engine::WriteValue(Operation& op) {
     std::memcpy(message.data(), &commit, sizeof(commit));
     op.step = Step::kCommitted;
     ++stats_.requests;
-    works[1] = RequestWork(link, op.slot, message.first(sizeof(commit)));
+    works[1] = RequestWork(op, message.first(sizeof(commit)));
   } else {
     // A Write that completed may not be placed yet; a Read behind it on the same channel comes back after it is.
     op.step = Step::kPlaced;

@@ -95,7 +95,7 @@ struct Completion {
   uint32_t imm = 0;
   uint64_t id = 0;
   uint32_t bytes = 0;               // of a Read, Write, WriteImm, ReceiveImm or message
-  std::span<const std::byte> data;  // of kReceive; lives until the next Poll
+  std::span<const std::byte> data;  // of kReceive; lives until the next Poll, or as long as its channel
 };
 
 // One end of a reliable connection. Destroying it closes it: after the destructor no operation of the peer that was not
@@ -194,7 +194,6 @@ struct Capabilities {
   bool on_demand_paging = false;
   bool native_flush = false;
   bool nic_writes = false;         // Writes are placed by a NIC, past this machine's CPU: a Read can flush them
-  uint32_t inline_bytes = 0;       // 0: none
   uint32_t outstanding_reads = 0;  // of one channel; 0: no limit
 };
 

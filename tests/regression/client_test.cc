@@ -93,6 +93,37 @@ TEST_F(ClientTest, ACallbackThatThrowsLeavesTheClientUsable) {
   EXPECT_EQ(*value, "value");
 }
 
+// What was to end in the same Poll as a callback that threw never ended: its completions were lost, and Drain waited for
+// ever.
+TEST_F(ClientTest, ACallbackThatThrowsKeepsNoOtherFromItsEnd) {
+  const auto server = Serve(DramOptions());
+  const auto client = Connect();
+  int ends = 0;
+  const auto start = [&] {
+    for (const char* key : {"a", "b", "b", "c", "d"}) {
+      ASSERT_TRUE(client->PutAsync(key, "value", [&](const Status&) {
+                          ++ends;
+                          throw 1;
+                        }).ok());
+    }
+  };
+  const auto drain = [&] {
+    for (int i = 0; i < 5; ++i) {  // each Poll throws once at the most
+      try {
+        (void)client->Drain();
+      } catch (int) {
+      }
+    }
+  };
+  start();
+  drain();
+  EXPECT_EQ(ends, 5);
+  start();
+  ASSERT_TRUE(server->Stop().ok());  // now they all end with the connection
+  drain();
+  EXPECT_EQ(ends, 10);
+}
+
 // Each operation that waited for its turn had a time of its own: eight of them took eight timeouts.
 TEST_F(ClientTest, OperationsThatWaitForTheirTurnEndWithTheOneThatTimedOut) {
   const ServerProcess server(Address());

@@ -107,8 +107,10 @@ std::string FormatAddress(const SocketAddress& address, uint16_t port) {
     ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text, sizeof(text));
     return std::string(kScheme) + text + ":" + std::to_string(port);
   }
-  ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr, text, sizeof(text));
-  return std::string(kScheme) + "[" + text + "]:" + std::to_string(port);
+  const auto& v6 = *reinterpret_cast<const sockaddr_in6*>(&address.storage);
+  ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
+  const std::string scope = v6.sin6_scope_id == 0 ? "" : "%" + std::to_string(v6.sin6_scope_id);
+  return std::string(kScheme) + "[" + text + scope + "]:" + std::to_string(port);
 }
 
 }  // namespace erda::fabric::verbs

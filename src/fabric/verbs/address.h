@@ -33,10 +33,10 @@ struct SocketAddress {
   void set_port(uint16_t port);
 };
 
-// Looks the host up. kUnavailable: it has no address.
+// Looks the host up, which may take time where it is a name. kUnavailable: it has no address.
 Result<SocketAddress> Lookup(const Address& address);
 
-// "verbs://10.0.0.1:7700"
+// "verbs://10.0.0.1:7700", "verbs://[fe80::1%2]:7700"
 std::string FormatAddress(const SocketAddress& address, uint16_t port);
 
 }  // namespace erda::fabric::verbs

@@ -114,7 +114,7 @@ Result<std::unique_ptr<Channel>> VerbsChannel::Connect(VerbsQueue* queue, std::s
                                                        const Address& address, std::string name,
                                                        const ChannelOptions& options) {
   if (auto status = CheckOffer(*device, options, kConnectDataMax); !status.ok()) return status;
-  auto socket = Lookup(address);
+  auto socket = device->Lookup(address);
   if (!socket.ok()) return Status(socket.status().code(), name + ": " + std::string(socket.status().message()));
   std::unique_ptr<VerbsChannel> channel(
       new VerbsChannel(queue, std::move(device), nullptr, options.message_depth, true));
@@ -125,8 +125,9 @@ Result<std::unique_ptr<Channel>> VerbsChannel::Connect(VerbsQueue* queue, std::s
   if (::rdma_create_id(queue->events_, &channel->id_, channel.get(), RDMA_PS_TCP) != 0) {
     return ErrnoStatus(channel->name_ + ": cannot connect");
   }
-  auto source = channel->device_->source();
-  if (::rdma_resolve_addr(channel->id_, source ? source->get() : nullptr, socket->get(), kResolveMs) != 0) {
+  const auto& source = channel->device_->source();
+  auto* const from = const_cast<sockaddr*>(source ? source->get() : nullptr);
+  if (::rdma_resolve_addr(channel->id_, from, socket->get(), kResolveMs) != 0) {
     return Refused(channel->name_, std::strerror(errno));
   }
   return std::unique_ptr<Channel>(std::move(channel));
@@ -139,20 +140,34 @@ Result<std::unique_ptr<Channel>> VerbsChannel::Accept(VerbsQueue* queue, std::sh
   channel->name_ = "a client";
   channel->peer_data_ = std::move(peer_data);
   id->context = channel.get();
-  if (auto status = channel->TakeOptions(options); !status.ok()) return status;
-  const uint32_t receives = ReceivesOf(message_depth);
-  if (auto status = queue->Add(channel.get(), {kSendRequests, 0, receives}); !status.ok()) return status;
+  if (auto status = channel->Begin(asked, options); !status.ok()) {
+    channel->GiveBack();
+    return status;
+  }
+  return std::unique_ptr<Channel>(std::move(channel));
+}
+
+Status VerbsChannel::Begin(const rdma_conn_param& asked, const ChannelOptions& options) {
+  if (auto status = TakeOptions(options); !status.ok()) return status;
+  if (auto status = queue_->Add(this, {kSendRequests, 0, ReceivesOf(message_depth_)}); !status.ok()) return status;
   // From here on its events come to the queue. One that came before says that the peer gave up: accepting fails then.
-  if (::rdma_migrate_id(id, queue->events_) != 0) return Refused(channel->name_, "it has given up");
-  if (auto status = channel->CreateQueuePair(); !status.ok()) return status;
-  const Limits& limits = channel->device_->limits();
+  if (::rdma_migrate_id(id_, queue_->events_) != 0) return Refused(name_, "it has given up");
+  if (auto status = CreateQueuePair(); !status.ok()) return status;
+  const Limits& limits = device_->limits();
   rdma_conn_param param{};
   param.responder_resources = std::min(asked.responder_resources, limits.reads_in);
   param.initiator_depth = std::min(asked.initiator_depth, limits.reads_out);
   param.rnr_retry_count = kReceiverNotReadyRetries;
-  if (::rdma_accept(id, &param) != 0) return Refused(channel->name_, "it has given up");
-  channel->TuneQueuePair();
-  return std::unique_ptr<Channel>(std::move(channel));
+  if (::rdma_accept(id_, &param) != 0) return Refused(name_, "it has given up");
+  TuneQueuePair();
+  return {};
+}
+
+// The identity goes back to who asked to accept it, to be refused with a reason.
+void VerbsChannel::GiveBack() {
+  if (id_->qp != nullptr) DestroyQueuePair();
+  id_->context = nullptr;
+  id_ = nullptr;
 }
 
 Status VerbsChannel::CreateQueuePair() {
@@ -160,7 +175,7 @@ Status VerbsChannel::CreateQueuePair() {
   // A kernel that does not know it keeps its own: a dead peer is then noticed later.
   (void)::rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
   ibv_qp_init_attr attributes{};
-  for (uint32_t inline_wanted = kInlineWanted;; inline_wanted = 0) {
+  for (uint32_t inline_wanted = kInlineWanted;; inline_wanted /= 2) {
     attributes = {};
     attributes.send_cq = queue_->cq_;
     attributes.recv_cq = queue_->cq_;
@@ -399,8 +414,12 @@ VerbsChannel::~VerbsChannel() {
   if (id_ != nullptr) ::rdma_destroy_id(id_);
 }
 
+// REQUIRES: it is disconnected. Shared receives that it has used, and that are not taken from the completion queue yet,
+// are taken first, to be posted again: some devices drop, with a queue pair, its completions that are left, and those
+// receives would be lost to all.
 void VerbsChannel::DestroyQueuePair() {
   queue_->by_queue_pair_.erase(id_->qp->qp_num);
+  while (queue_->TakeCompletions()) continue;
   ::rdma_destroy_qp(id_);
 }
 

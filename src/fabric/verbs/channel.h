@@ -32,7 +32,7 @@ class VerbsChannel final : public Channel {
   static Result<std::unique_ptr<Channel>> Connect(VerbsQueue* queue, std::shared_ptr<Device> device,
                                                   const Address& address, std::string name,
                                                   const ChannelOptions& options);
-  // The accepting end: takes the identity over, also if it fails.
+  // The accepting end: takes the identity over, unless it fails.
   static Result<std::unique_ptr<Channel>> Accept(VerbsQueue* queue, std::shared_ptr<Device> device, rdma_cm_id* id,
                                                  const rdma_conn_param& asked, uint32_t message_depth,
                                                  std::vector<std::byte> peer_data, const ChannelOptions& options);
@@ -71,6 +71,8 @@ class VerbsChannel final : public Channel {
   VerbsChannel(VerbsQueue* queue, std::shared_ptr<Device> device, rdma_cm_id* id, uint32_t message_depth, bool asking);
 
   // Connecting (channel.cc)
+  Status Begin(const rdma_conn_param& asked, const ChannelOptions& options);
+  void GiveBack();
   Status TakeOptions(const ChannelOptions& options);
   Status CreateQueuePair();
   void DestroyQueuePair();
@@ -132,9 +134,10 @@ class VerbsChannel final : public Channel {
   uint64_t peer_credit_address_ = 0;
   uint32_t peer_credit_key_ = 0;
 
-  // Messages: how many were sent, and how many of those are known to be consumed; how many arrived and were consumed
+  // Messages: how many were posted, and how many of those are known to be consumed; how many arrived and were consumed
   // here, and how many of those the peer was told of.
   uint64_t sent_ = 0;
+  uint64_t pushed_ = 0;  // of those, how many the queue pair had
   uint64_t known_consumed_ = 0;
   uint64_t arrived_ = 0;
   uint64_t consumed_ = 0;
@@ -148,6 +151,7 @@ class VerbsChannel final : public Channel {
   uint32_t posted_begin_ = 0;
   uint32_t posted_end_ = 0;
   uint32_t unsignaled_ = 0;  // requests since the last one that asks for a completion
+  uint32_t reads_out_ = 0;   // the caller's Reads among what the queue pair has
   std::deque<Request> waiting_;
   std::vector<Request> batch_;  // of one Post
   LocalKey last_key_;

@@ -88,12 +88,12 @@ bool VerbsChannel::FindLocalKey(std::span<const std::byte> bytes, bool to_write,
   return true;
 }
 
-// A peer that counts wrong, or a word that was read while it changed, gives no room that is not there.
+// A peer that counts wrong gives itself no more than the queue pair has sent: what waits here is at most the depth.
 bool VerbsChannel::HasCredit(uint32_t messages) {
   if (messages == 0) return true;
   auto& page = *reinterpret_cast<CreditPage*>(credit_.data());
   const auto learn = [&](uint64_t consumed) {
-    if (consumed > known_consumed_ && consumed <= sent_) known_consumed_ = consumed;
+    if (consumed > known_consumed_ && consumed <= pushed_) known_consumed_ = consumed;
   };
   // Acquire: the device placed it before the message that told us to look.
   learn(Count(page.told).load(std::memory_order_acquire));
@@ -176,6 +176,13 @@ size_t VerbsChannel::PushSome(std::span<const Request> requests) {
       wr.next = i + 1 < n ? &works[i + 1] : nullptr;
       wr.opcode = OpcodeOf(work.kind);
       if (ask) wr.send_flags |= IBV_SEND_SIGNALED;
+      if (request.purpose == Purpose::kCaller) {
+        // A Read whose answer is lost is executed again, and what was posted behind it must not have come first. (The
+        // channel's own requests touch nothing that the caller reads.)
+        if (work.kind != OpKind::kRead && reads_out_ > 0) wr.send_flags |= IBV_SEND_FENCE;
+        reads_out_ += work.kind == OpKind::kRead ? 1 : 0;
+        pushed_ += IsMessage(work.kind) ? 1 : 0;
+      }
       if (!work.local.empty()) {
         pieces[i] = {reinterpret_cast<uint64_t>(work.local.data()), static_cast<uint32_t>(work.local.size()),
                      request.local_key};
@@ -232,6 +239,7 @@ void VerbsChannel::OnSendCompletion(const ibv_wc& wc) {
     heard_ = true;
     if (posted.purpose == Purpose::kAskCredit) credit_asked_ = false;
     if (posted.purpose == Purpose::kKeepAlive) keep_alive_out_ = false;
+    if (posted.purpose == Purpose::kCaller && posted.kind == OpKind::kRead) --reads_out_;
     if (posted.purpose == Purpose::kCaller && posted.signaled) CompletePosted(posted, Code::kOk);
     PushWaiting();
     return;

@@ -93,18 +93,16 @@ Device::~Device() {
 }
 
 Status Device::Find(const Address& address, Role role) {
-  if (!address.device.empty()) {
-    if (auto status = FindByName(address); !status.ok()) return status;
-    if (::rdma_bind_addr(id_, source_->get()) != 0) return ErrnoStatus("device " + address.device);
-    return id_->verbs != nullptr ? Status() : Status(Code::kUnavailable, "device " + address.device + " is not in use");
-  }
-  auto found = Lookup(address);
+  auto found = verbs::Lookup(address);
   if (!found.ok()) return found.status();
-  SocketAddress socket = *found;
+  host_ = address.host;
+  found_ = *found;
+  SocketAddress socket = found_;
   socket.set_port(0);
   const std::string host = "host " + address.host;
+  if (!address.device.empty()) return BindTo(address, socket.storage.ss_family);
   if (role == Role::kListen) {
-    if (socket.any()) return FindOnlyOne();
+    if (socket.any()) return FindOnlyOne(socket.storage.ss_family);
     if (::rdma_bind_addr(id_, socket.get()) != 0) {
       return {Code::kUnavailable,
               "no RDMA device of this machine has the address of " + host + ": " + std::strerror(errno)};
@@ -116,8 +114,21 @@ Status Device::Find(const Address& address, Role role) {
   return {Code::kUnavailable, "no RDMA device leads to " + host};
 }
 
-// What to speak from: the entry asked for, or else the first that is an address.
-Status Device::FindByName(const Address& address) {
+Result<SocketAddress> Device::Lookup(const Address& address) const {
+  if (address.host != host_) return verbs::Lookup(address);
+  SocketAddress socket = found_;
+  socket.set_port(address.port);
+  return socket;
+}
+
+Status Device::BindTo(const Address& address, int family) {
+  if (auto status = FindByName(address, family); !status.ok()) return status;
+  if (::rdma_bind_addr(id_, source_->get()) != 0) return ErrnoStatus("device " + address.device);
+  return id_->verbs != nullptr ? Status() : Status(Code::kUnavailable, "device " + address.device + " is not in use");
+}
+
+// What to speak from: the entry asked for, or else the first that is an address of the peer's family.
+Status Device::FindByName(const Address& address, int family) {
   int count = 0;
   ibv_context** contexts = ::rdma_get_devices(&count);
   if (contexts == nullptr) return NoRdma(errno);
@@ -128,7 +139,8 @@ Status Device::FindByName(const Address& address) {
     for (const ibv_gid_entry& entry : GidsOf(contexts[i])) {
       if (address.gid && entry.gid_index != *address.gid) continue;
       source_ = AddressOfGid(entry.gid);
-      if (source_) break;
+      if (source_ && (address.gid || source_->storage.ss_family == family)) break;
+      source_.reset();
     }
     if (source_) status = Status();
   }
@@ -137,14 +149,14 @@ Status Device::FindByName(const Address& address) {
 }
 
 // For one who listens at every address: that of the only device.
-Status Device::FindOnlyOne() {
+Status Device::FindOnlyOne(int family) {
   int count = 0;
   ibv_context** contexts = ::rdma_get_devices(&count);
   if (contexts == nullptr) return NoRdma(errno);
   Address only;
   if (count == 1) only.device = ibv_get_device_name(contexts[0]->device);
   ::rdma_free_devices(contexts);
-  if (count == 1) return Find(only, Role::kListen);
+  if (count == 1) return BindTo(only, family);
   return {Code::kInvalidArgument, "this machine has " + std::to_string(count) +
                                       " RDMA devices: name an address to listen at, or one of them (?device=NAME)"};
 }

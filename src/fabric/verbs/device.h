@@ -60,6 +60,8 @@ class Device {
   [[nodiscard]] LocalKeys& keys() { return keys_; }
   // What this end speaks from, if the address said so.
   [[nodiscard]] const std::optional<SocketAddress>& source() const { return source_; }
+  // Looks the host up; that of Open is known, so that connecting again asks nobody.
+  [[nodiscard]] Result<SocketAddress> Lookup(const Address& address) const;
   // An address of this device that peers can reach: what stands in place of 0.0.0.0 or ::.
   [[nodiscard]] std::optional<SocketAddress> OwnAddress(int family) const;
 
@@ -70,8 +72,9 @@ class Device {
  private:
   Device() = default;
   Status Find(const Address& address, Role role);
-  Status FindByName(const Address& address);
-  Status FindOnlyOne();
+  Status FindByName(const Address& address, int family);
+  Status FindOnlyOne(int family);
+  Status BindTo(const Address& address, int family);
   Status Ask();
 
   rdma_cm_id* id_ = nullptr;  // keeps the device open
@@ -80,6 +83,8 @@ class Device {
   Limits limits_;
   LocalKeys keys_;
   std::optional<SocketAddress> source_;
+  std::string host_;  // that Open looked up, and what was found
+  SocketAddress found_;
 };
 
 class VerbsRegion final : public Region {

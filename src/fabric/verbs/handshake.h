@@ -1,4 +1,4 @@
-// What two ends of a verbs channel say to each other before the channel is theirs to use. docs/fabric.md draws it.
+// What two ends of a verbs channel say to each other before the channel is theirs to use.
 //
 // The asking end's private data of rdma_cm is a Knock and the caller's bytes, a refusal's the same. When the queue pair
 // is up, each end sends one Greeting, the asking end first: what it offers, and where it counts what it has consumed.

@@ -40,9 +40,10 @@ class VerbsIncoming final : public Incoming {
     if (id_->verbs != device_->context()) {
       return Status(Code::kInvalidArgument, "the peer came over another device than the one that is listened at");
     }
-    // Checked here: from there on the identity is the channel's.
     if (auto status = VerbsChannel::CheckOffer(*device_, options, kAcceptDataMax); !status.ok()) return status;
-    return VerbsChannel::Accept(queue, device_, std::exchange(id_, nullptr), asked_, message_depth_, data_, options);
+    auto channel = VerbsChannel::Accept(queue, device_, id_, asked_, message_depth_, data_, options);
+    if (channel.ok()) id_ = nullptr;  // the channel's now
+    return channel;
   }
 
   void Reject(std::span<const std::byte> private_data) override {

@@ -92,6 +92,8 @@ void VerbsQueue::Remove(VerbsChannel* channel) {
     if (ready.completion.kind == OpKind::kReceive) Repost(ready.receive);
     return true;
   });
+  // What its own receives brought is gone with them: their number may soon be another channel's.
+  std::erase_if(held_, [&](const auto& held) { return held.second == channel && NumberOf(held.first) != kShared; });
   for (auto& [receive, of] : held_) {
     if (of == channel) of = nullptr;
   }
@@ -149,7 +151,7 @@ Status VerbsQueue::GrowShared(uint32_t receives) {
 }
 
 std::byte* VerbsQueue::ReceiveMemory(uint64_t receive, uint32_t* key) {
-  const auto number = static_cast<uint32_t>((receive & ~kReceiveBit) >> 32);
+  const uint32_t number = NumberOf(receive);
   const auto index = static_cast<uint32_t>(receive);
   const OwnMemory& memory =
       number == kShared ? shared_memory_[index / kSharedChunk] : members_[number].channel->receives_;
@@ -160,7 +162,7 @@ std::byte* VerbsQueue::ReceiveMemory(uint64_t receive, uint32_t* key) {
 
 // An own receive of a channel that is gone is gone with it.
 void VerbsQueue::Repost(uint64_t receive) {
-  const auto number = static_cast<uint32_t>((receive & ~kReceiveBit) >> 32);
+  const uint32_t number = NumberOf(receive);
   if (number != kShared && members_[number].channel == nullptr) return;
   uint32_t key = 0;
   std::byte* const memory = ReceiveMemory(receive, &key);
@@ -199,7 +201,7 @@ void VerbsQueue::OnReceive(const ibv_wc& wc) {
   VerbsChannel* const channel = found == by_queue_pair_.end() ? nullptr : found->second;
   if (channel == nullptr || wc.status != IBV_WC_SUCCESS || channel->closed_reported_) {
     // A receive of a queue pair that has failed goes with that; a shared one is as good as before.
-    if (((wc.wr_id & ~kReceiveBit) >> 32) == kShared) Repost(wc.wr_id);
+    if (NumberOf(wc.wr_id) == kShared) Repost(wc.wr_id);
     return;
   }
   channel->heard_ = true;
@@ -303,7 +305,10 @@ void VerbsQueue::Disarm() {
   const int n = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < n; ++i) {
     const int fd = events[static_cast<size_t>(i)].data.fd;
-    if (fd == wake_.get()) {
+    if ((events[static_cast<size_t>(i)].events & EPOLLERR) != 0) {
+      // Of a device that was removed: it would be readable for ever. What happens to the channels, rdma_cm says.
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    } else if (fd == wake_.get()) {
       wake_.Drain();
     } else if (fd == events_->fd) {
       HandleEvents();

@@ -39,6 +39,7 @@ class VerbsQueue final : public CompletionQueue {
   // A receive's number is in the identity of its work request, with the channel's number for one of its own.
   static constexpr uint64_t kReceiveBit = uint64_t{1} << 63;
   static constexpr uint32_t kShared = 0;  // the channel number of a receive that all share
+  static uint32_t NumberOf(uint64_t receive) { return static_cast<uint32_t>((receive & ~kReceiveBit) >> 32); }
   // What Poll is to give out.
   struct Ready {
     Completion completion;
