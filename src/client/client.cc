@@ -186,7 +186,6 @@ class Client::Impl {
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Client::~Client() = default;
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): by value in the interface, as its users write it
 Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, ClientOptions options) try {
   if (auto status = CheckOptions(options); !status.ok()) return status;
   auto fabric = fabric::OpenFabric(address, fabric::Role::kConnect);

@@ -99,7 +99,7 @@ struct Completion {
 };
 
 // One end of a reliable connection. Destroying it closes it: after the destructor no operation of the peer that was not
-// placed yet will be (shm: the peer's process may still hold the mapping; docs/protocol.md, "Fencing"). No completion
+// placed yet will be (shm: the peer's process may still hold the mapping; docs/protocol.md, I8). No completion
 // of a destroyed channel is returned by a later Poll.
 class Channel {
  public:
