@@ -20,7 +20,9 @@ using format::RequestOp;
 
 namespace {
 
-constexpr uint32_t kLooksPerClock = 64;  // the engine's client, too, looks so often between two looks at the clock
+// Looks in vain between two looks at the clock: as the engine's server and its client.
+constexpr uint32_t kServerLooksPerClock = 16;
+constexpr uint32_t kClientLooksPerClock = 8;
 constexpr std::chrono::seconds kTimeout{10};
 constexpr std::chrono::milliseconds kListenAtMost{100};
 constexpr std::chrono::seconds kSleepAtMost{1};
@@ -106,6 +108,7 @@ void RawServer::Serve(fabric::Incoming& incoming) {
   if (!channel.ok()) return;
   std::array<Completion, 16> completions;
   Relax relax;
+  uint32_t idle_looks = 0;
   Nanoseconds idle_since{0};
   while (!stop_.load(std::memory_order_acquire)) {
     const size_t n = queue_->Poll(completions);
@@ -119,7 +122,7 @@ void RawServer::Serve(fabric::Incoming& incoming) {
       continue;
     }
     relax.Step();
-    if (relax.steps() % kLooksPerClock != 0) continue;
+    if (++idle_looks % kServerLooksPerClock != 0) continue;
     const Nanoseconds now = SteadyClock::Instance().Now();
     if (idle_since.count() == 0) idle_since = now;
     if (now - idle_since > kSpin) queue_->Wait(kSleepAtMost);
@@ -194,8 +197,8 @@ Status RawClient::Prepare(uint64_t value_bytes) {
   return {};
 }
 
+// The engine's client waits in the same way (Polling::kBusy).
 Status RawClient::Await(OpKind kind) {
-  Relax relax;
   Nanoseconds since{0};
   for (;;) {
     const size_t n = queue_->Poll(completions_);
@@ -208,8 +211,8 @@ Status RawClient::Await(OpKind kind) {
       done |= completions_[i].kind == kind;
     }
     if (done) return {};
-    relax.Step();
-    if (relax.steps() % kLooksPerClock != 0) continue;
+    Relax::Pause();
+    if (++idle_looks_ % kClientLooksPerClock != 0) continue;
     const Nanoseconds now = SteadyClock::Instance().Now();
     if (since.count() == 0) since = now;
     if (now - since > kTimeout) return {Code::kTimeout, address_ + ": no answer to a raw operation"};

@@ -1,8 +1,8 @@
 // Raw operations through the fabric contract, without the engine: what a get and a put could cost at the least.
 //
 // The responder is what the engine's shard is to the engine: it answers a WriteImm by a WriteImm, and has memory of the
-// pool for one-sided operations. Both ends wait as the engine's do: looking all the time, then offering the core
-// between looks; the responder sleeps when nobody has asked for a while.
+// pool for one-sided operations. Each end waits as the engine's does. The client looks all the time, with a pause
+// between two looks. The responder offers the core between looks after a while, and sleeps when nobody asks.
 #pragma once
 
 #include <array>
@@ -50,6 +50,9 @@ class RawServer {
   RawServer(const RawServer&) = delete;
   RawServer& operator=(const RawServer&) = delete;
   ~RawServer();
+
+  // Where clients reach it.
+  [[nodiscard]] const std::string& address() const { return listener_->address(); }
 
  private:
   RawServer() = default;
@@ -113,6 +116,7 @@ class RawClient {
   std::unique_ptr<fabric::CompletionQueue> queue_;
   std::unique_ptr<fabric::Channel> channel_;  // last: it goes before the memory that it uses
   std::array<fabric::Completion, 16> completions_;
+  uint32_t idle_looks_ = 0;
 };
 
 }  // namespace erda::floors

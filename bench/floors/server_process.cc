@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -63,7 +64,7 @@ Result<json> ServeUntilEnd(const ServeSettings& settings, ServerOptions options)
   if (!raw.ok()) return raw.status();
 
   Say({{"address", (*server)->addresses().front()},
-       {"raw_address", settings.raw_address},
+       {"raw_address", (*raw)->address()},
        {"durability", (*server)->durability()},
        {"area_offset", raw_memory.area().offset},
        {"area_bytes", raw_memory.area().bytes}});

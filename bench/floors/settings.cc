@@ -2,15 +2,16 @@
 
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <bit>
-#include <charconv>
-#include <optional>
 
 #include "base/bytes.h"
+#include "fabric/verbs/address.h"
 #include "tools/command_line.h"
 
 namespace erda::floors {
+
+using fabric::verbs::ParseAddress;
 
 namespace {
 
@@ -22,13 +23,12 @@ constexpr uint64_t kValueBytesMax = 16384 - RequestBytes(0);
 // Kinds of operations that need room in the log: inline puts, reserve puts, and those that make what is deleted.
 constexpr uint64_t kPutKinds = 3;
 
-// Where the port of "verbs://host:port" begins.
-std::optional<size_t> PortAt(std::string_view address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string_view::npos || colon + 1 == address.size()) return std::nullopt;
-  const std::string_view port = address.substr(colon + 1);
-  if (port.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
-  return colon + 1;
+// Empty if the address is one of this fabric.
+std::string CheckAddress(const std::string& option, const std::string& fabric, const std::string& address) {
+  if (!address.starts_with(fabric + ":")) return fmt::format("{}: {} is not of --fabric {}", option, address, fabric);
+  if (fabric != "verbs") return "";
+  const auto parsed = ParseAddress(address);
+  return parsed.ok() ? "" : fmt::format("{}: {}", option, parsed.status().message());
 }
 
 }  // namespace
@@ -72,11 +72,13 @@ std::string CheckSettings(const Settings& settings) {
   if (settings.fabric == "verbs" && settings.address.empty()) {
     return "--fabric verbs needs an --address, as verbs://10.9.0.1:7700";
   }
-  if (!settings.address.empty() && !settings.address.starts_with(settings.fabric + ":")) {
-    return fmt::format("--address: {} is not of --fabric {}", settings.address, settings.fabric);
+  for (const auto& [option, address] :
+       {std::pair("--address", settings.address), std::pair("--raw-address", settings.raw_address)}) {
+    if (address.empty()) continue;
+    if (auto error = CheckAddress(option, settings.fabric, address); !error.empty()) return error;
   }
   if (!settings.address.empty() && settings.raw_address.empty() && RawAddressOf(settings.address).empty()) {
-    return fmt::format("--address: {} has no port, so --raw-address is needed", settings.address);
+    return fmt::format("--address: there is no port after that of {}, so --raw-address is needed", settings.address);
   }
   if (settings.value_bytes > kValueBytesMax) {
     return fmt::format("--value-bytes: an inline put takes at most {} here", kValueBytesMax);
@@ -87,21 +89,17 @@ std::string CheckSettings(const Settings& settings) {
 
 std::string RawAddressOf(std::string_view address) {
   if (address.starts_with("shm:")) return std::string(address) + ".raw";
-  const auto at = PortAt(address);
-  if (!at) return "";
-  uint32_t port = 0;
-  const std::string_view text = address.substr(*at);
-  if (std::from_chars(text.data(), text.data() + text.size(), port).ec != std::errc() || port >= 65535) return "";
-  return fmt::format("{}{}", address.substr(0, *at), port + 1);
+  const auto parsed = ParseAddress(address);
+  if (!parsed.ok() || parsed->port == UINT16_MAX) return "";
+  if (parsed->port == 0) return std::string(address);
+  const size_t options = std::min(address.find('?'), address.size());
+  const size_t port = address.substr(0, options).rfind(':') + 1;
+  return fmt::format("{}{}{}", address.substr(0, port), parsed->port + 1, address.substr(options));
 }
 
 std::string HostOf(std::string_view address) {
-  const size_t begin = address.find("://");
-  const auto port = PortAt(address);
-  if (begin == std::string_view::npos || !port || *port <= begin + 4) return "";
-  std::string_view host = address.substr(begin + 3, *port - 1 - begin - 3);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return std::string(host);
+  const auto parsed = ParseAddress(address);
+  return parsed.ok() ? parsed->host : "";
 }
 
 uint64_t BlockFor(double clock_ns, double fastest_op_ns) {

@@ -1,12 +1,15 @@
 // What `erda-bench floors` was asked to measure, and what follows from that.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "format/messages.h"
+
+namespace CLI {
+class App;
+}
 
 namespace erda::floors {
 
@@ -37,9 +40,10 @@ CLI::App* AddFloors(CLI::App& app, Settings& settings);
 // What the parser cannot see. Empty if all is well.
 [[nodiscard]] std::string CheckSettings(const Settings& settings);
 
-// "shm:/path" -> "shm:/path.raw", "verbs://host:port" -> "verbs://host:port+1". Empty if the address has no port.
+// "shm:/path" -> "shm:/path.raw", "verbs://host:port?device=rxe0" -> "verbs://host:port+1?device=rxe0". Port 0, any
+// that is free, stays. Empty if there is no such address.
 [[nodiscard]] std::string RawAddressOf(std::string_view address);
-// "10.9.0.1" in "verbs://10.9.0.1:7700", "fd09::1" in "verbs://[fd09::1]:7700"; empty if there is none.
+// "10.9.0.1" in "verbs://10.9.0.1:7700", "fd09::1" in "verbs://[fd09::1]:7700"; empty if it is no verbs address.
 [[nodiscard]] std::string HostOf(std::string_view address);
 
 // The clock is read once in so many operations, so that reading it is at most one part in 100 of what is measured.

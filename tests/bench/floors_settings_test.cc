@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -86,8 +88,18 @@ TEST(FloorsSettings, AreCheckedTogether) {
   const auto error = [](const std::vector<std::string>& arguments) { return CheckSettings(Parsed(arguments).value()); };
   EXPECT_NE(error({"--fabric", "verbs"}).find("needs an --address"), std::string::npos);
   EXPECT_NE(error({"--address", "verbs://10.9.0.1:7700"}).find("not of --fabric shm"), std::string::npos);
-  EXPECT_NE(error({"--fabric", "verbs", "-a", "verbs://10.9.0.1"}).find("no port"), std::string::npos);
-  EXPECT_EQ(error({"--fabric", "verbs", "-a", "verbs://10.9.0.1", "--raw-address", "verbs://10.9.0.1:5"}), "");
+  const auto verbs_error = [&](std::vector<std::string> address) {
+    address.insert(address.begin(), {"--fabric", "verbs", "-a"});
+    return error(address);
+  };
+  EXPECT_EQ(verbs_error({"verbs://10.9.0.1:7700?device=rxe0&gid=1"}), "");
+  EXPECT_NE(verbs_error({"verbs://10.9.0.1"}).find("--address: verbs://10.9.0.1: the port is missing"),
+            std::string::npos);
+  EXPECT_NE(verbs_error({"verbs://10.9.0.1:7700?gid=1"}).find("gid needs a device"), std::string::npos);
+  EXPECT_NE(verbs_error({"verbs://10.9.0.1:65535"}).find("--raw-address is needed"), std::string::npos);
+  EXPECT_EQ(verbs_error({"verbs://10.9.0.1:65535", "--raw-address", "verbs://10.9.0.1:5"}), "");
+  EXPECT_NE(verbs_error({"verbs://10.9.0.1:5", "--raw-address", "shm:/x"}).find("--raw-address: shm:/x is not of"),
+            std::string::npos);
   EXPECT_NE(error({"--value-bytes", "16309"}).find("at most 16308"), std::string::npos);
   EXPECT_EQ(error({"--value-bytes", "16308"}), "");
   EXPECT_NE(error({"--ops", "2", "--rounds", "3"}).find("--rounds"), std::string::npos);
@@ -97,6 +109,9 @@ TEST(FloorsSettings, TheRawAddressIsBesideTheOther) {
   EXPECT_EQ(RawAddressOf("shm:/run/erda.sock"), "shm:/run/erda.sock.raw");
   EXPECT_EQ(RawAddressOf("verbs://10.9.0.1:7700"), "verbs://10.9.0.1:7701");
   EXPECT_EQ(RawAddressOf("verbs://[fd09::1]:7700"), "verbs://[fd09::1]:7701");
+  EXPECT_EQ(RawAddressOf("verbs://10.9.0.1:7700?device=rxe0"), "verbs://10.9.0.1:7701?device=rxe0");
+  EXPECT_EQ(RawAddressOf("verbs://[fd09::1]:7700?device=a:b&gid=2"), "verbs://[fd09::1]:7701?device=a:b&gid=2");
+  EXPECT_EQ(RawAddressOf("verbs://10.9.0.1:0?device=rxe0"), "verbs://10.9.0.1:0?device=rxe0") << "any that is free";
   EXPECT_EQ(RawAddressOf("verbs://10.9.0.1:65535"), "");
   EXPECT_EQ(RawAddressOf("verbs://10.9.0.1:"), "");
   EXPECT_EQ(RawAddressOf("verbs://host"), "");
@@ -105,6 +120,7 @@ TEST(FloorsSettings, TheRawAddressIsBesideTheOther) {
 TEST(FloorsSettings, TheHostStandsInTheAddress) {
   EXPECT_EQ(HostOf("verbs://10.9.0.1:7700"), "10.9.0.1");
   EXPECT_EQ(HostOf("verbs://[fd09::1]:7700"), "fd09::1");
+  EXPECT_EQ(HostOf("verbs://10.9.0.1:7700?device=rxe0"), "10.9.0.1");
   EXPECT_EQ(HostOf("verbs://host"), "");
   EXPECT_EQ(HostOf("shm:/run/erda.sock"), "");
 }

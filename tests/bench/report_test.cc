@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <initializer_list>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "bench/ycsb/progress.h"

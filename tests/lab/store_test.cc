@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "bench/floors/perftest.h"
 #include "bench/ycsb/zipfian.h"
 #include "lab/fixture.h"
 
@@ -189,6 +190,22 @@ TEST_F(StoreLab, TheDeviceCanBeNamed) {
   const auto nobody = Client::Connect(reached + "?device=none0");
   EXPECT_EQ(nobody.status().code(), Code::kUnavailable);
   EXPECT_NE(nobody.status().message().find("none0"), std::string_view::npos) << nobody.status().ToString();
+  StopServer(*server);
+}
+
+TEST_F(StoreLab, TheAddressToSpeakFromCanBeNamed) {
+  const auto server = StartServer();
+  const auto device = floors::FindDevice("/sys/class/infiniband", Lab("SERVER"));
+  ASSERT_TRUE(device);
+  const std::string address = Address() + "?device=" + device->name + "&gid=";
+  const auto client = Connect(address + std::to_string(device->gid_index), {});
+  ASSERT_TRUE(client);
+  EXPECT_TRUE(client->Put("key", "value").ok());
+  EXPECT_EQ(*client->Get("key"), "value");
+  const auto nobody = Client::Connect(address + "1000");
+  EXPECT_EQ(nobody.status().code(), Code::kUnavailable);
+  EXPECT_NE(nobody.status().message().find("device " + device->name + " has no such address"), std::string_view::npos)
+      << nobody.status().ToString();
   StopServer(*server);
 }
 

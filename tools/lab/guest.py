@@ -57,7 +57,7 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """What a guest's threads tell the main thread: ready, started, exit, fail, end (of a stream), dead."""
+    """What a guest's threads tell the main thread: ready, started, said, exit, fail, end (of a stream), unread, dead."""
 
     guest: Guest
     start: int
@@ -66,18 +66,21 @@ class Event:
 
 
 class Output:
-    """One of the tool's own output streams; with a prefix it writes whole lines."""
+    """One of the tool's own output streams; with a prefix it writes whole lines, and lets them be heard."""
 
     locks = {1: threading.Lock(), 2: threading.Lock()}
 
-    def __init__(self, descriptor: int, prefix: bytes = b"") -> None:
+    def __init__(self, descriptor: int, prefix: bytes = b"", hear: Callable[[bytes], None] | None = None) -> None:
         self.descriptor = descriptor
         self.prefix = prefix
+        self.hear = hear
         self.partial = b""
 
     def write(self, data: bytes) -> None:
         if self.prefix:
             *lines, self.partial = (self.partial + data).split(b"\n")
+            for line in lines if self.hear else []:
+                self.hear(line)
             data = b"".join(self.prefix + line + b"\n" for line in lines)
         self.write_as_is(data)
 
@@ -141,7 +144,13 @@ class Guest:
     END_MARK = b"\0\xff\0" + os.urandom(16).replace(b"\0", b"\xff")
 
     def __init__(
-        self, lab: Lab, role: str, command: list[str], nvdimm: Nvdimm, wire: socket.socket | None = None
+        self,
+        lab: Lab,
+        role: str,
+        command: list[str],
+        nvdimm: Nvdimm,
+        wire: socket.socket | None = None,
+        awaited: str | None = None,
     ) -> None:
         self.kernel = lab.kernel
         self.options = lab.options
@@ -151,7 +160,9 @@ class Guest:
         self.nvdimm = nvdimm
         self.wire = wire
         prefix = b"" if role == "single" else role.encode() + b"| "
-        self.outputs = {"stdout": Output(1, prefix), "stderr": Output(2, prefix)}
+        self.outputs = {"stdout": Output(1, prefix, self._hear), "stderr": Output(2, prefix, self._hear)}
+        self.awaited = None if awaited is None else os.fsencode(awaited)
+        self.said = False  # the awaited text
         self.console: collections.deque[bytes] = collections.deque(maxlen=CONSOLE_LINES)
         self.process: subprocess.Popen[bytes] | None = None
         self.threads: list[threading.Thread] = []
@@ -332,11 +343,15 @@ class Guest:
 
     def _read_console(self, start: int, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout
+        echoed = self.options.verbose
         for line in process.stdout:
             line = line.rstrip(b"\r\n") + b"\n"
             self.console.append(line)
-            if self.options.verbose:
-                Output(2).write_as_is(f"{self.role} console| ".encode() + line)
+            if echoed:
+                try:
+                    Output(2).write_as_is(f"{self.role} console| ".encode() + line)
+                except BrokenPipeError:
+                    echoed = False  # and read on: an emulator whose console is not read stands still
         process.wait()
         self._tell(start, "dead")
 
@@ -362,6 +377,10 @@ class Guest:
         with contextlib.suppress(BrokenPipeError):
             output.write(held)
             output.finish()
+
+    def _hear(self, line: bytes) -> None:
+        if self.awaited is not None and self.awaited in line:
+            self._tell(self.starts, "said")
 
     # Ending.
 

@@ -90,6 +90,8 @@ class Lab:
                 guest.ready = True
             case "started":
                 guest.started = True
+            case "said":
+                guest.said = True
             case "exit":
                 guest.status = int(event.value)
             case "end":
@@ -119,6 +121,10 @@ class Cut:
     seconds: float
     restart: bool
     linger: float
+    after: str | None  # counts the seconds from a line with this text, not from the start of the client's command
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s after " + ("it began" if self.after is None else f"a line with '{self.after}'")
 
 
 def pair(lab: Lab, server_command: str, client_command: str, cut: Cut | None) -> int:
@@ -126,8 +132,10 @@ def pair(lab: Lab, server_command: str, client_command: str, cut: Cut | None) ->
     # The wire: each guest has one end of it, and the tool keeps both, so that it outlives a guest.
     server_end, client_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     bash = ["/bin/bash", "-c"]
-    server = Guest(lab, "server", [*bash, server_command], Nvdimm(options.nvdimm_file, options.nvdimm), server_end)
-    client = Guest(lab, "client", [*bash, client_command], Nvdimm(None, options.nvdimm), client_end)
+    nvdimm = Nvdimm(options.nvdimm_file, options.nvdimm)
+    awaited = cut.after if cut else None
+    server = Guest(lab, "server", [*bash, server_command], nvdimm, server_end, awaited)
+    client = Guest(lab, "client", [*bash, client_command], Nvdimm(None, options.nvdimm), client_end, awaited)
     lab.power_on(server)
     lab.power_on(client)
     lab.boot(server)
@@ -138,6 +146,7 @@ def pair(lab: Lab, server_command: str, client_command: str, cut: Cut | None) ->
     missed = False
     if cut:
         victim = server if cut.role == "server" else client
+        lab.wait(lambda: awaited is None or server.said or client.said or client.finished)
         missed = lab.wait(lambda: client.finished, cut.seconds)
         if not missed:
             victim.cut_power()
@@ -154,6 +163,6 @@ def pair(lab: Lab, server_command: str, client_command: str, cut: Cut | None) ->
         server.request("stop")
         lab.wait(lambda: server.finished)
     if missed:
-        say(f"the client's command ended, with {client.status}, before the power cut at {cut.seconds:g} s")
+        say(f"the client's command ended, with {client.status}, before the power cut {cut}")
     server_status = 0 if server.status in (None, 128 + signal.SIGTERM) else server.status
     return client.status or server_status or (EXIT_LAB if missed else 0)

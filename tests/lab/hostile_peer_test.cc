@@ -1,0 +1,230 @@
+// Peers that break the fabric's rules lose their channel, and nobody else does.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "format/messages.h"
+#include "lab/fabric_fixture.h"
+#include "lab/raw_rdma_peer.h"
+
+namespace erda {
+namespace {
+
+using fabric::Channel;
+using fabric::OpKind;
+using fabric::verbs::Greeting;
+using fabric::verbs::Knock;
+
+constexpr uint16_t kDepth = 4;
+
+using Bytes = std::vector<std::byte>;
+
+Bytes BytesOfText(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+// A Knock and what stands behind it.
+Bytes Knocking(const Knock& knock, std::span<const std::byte> data) {
+  Bytes bytes(sizeof(knock) + data.size());
+  std::memcpy(bytes.data(), &knock, sizeof(knock));
+  std::copy(data.begin(), data.end(), bytes.begin() + sizeof(knock));
+  return bytes;
+}
+
+// As an Erda client would ask.
+Bytes HonestKnock() {
+  format::HelloRequest hello{};
+  hello.magic = format::kHelloMagic;
+  hello.protocol_version = format::kProtocolVersion;
+  hello.slots = 1;
+  hello.client_id = 1;
+  return Knocking({.data_bytes = sizeof(hello), .message_depth = kDepth}, BytesOf(hello));
+}
+
+// What no listener takes.
+std::vector<Bytes> BadKnocks() {
+  return {{},
+          BytesOfText("garbage"),
+          BytesOfText(fabric::Pattern(56, 3)),
+          Knocking({.magic = 1, .message_depth = kDepth}, {}),
+          Knocking({.version = 99, .message_depth = kDepth}, {}),
+          Knocking({.data_bytes = 255, .message_depth = kDepth}, {}),
+          Knocking({.message_depth = 0}, {}),
+          Knocking({.message_depth = fabric::kMessageDepthMax + 1}, {})};
+}
+
+struct Attack {
+  std::string name;
+  bool connects = false;  // it greets as it should
+  size_t delivered = 0;   // messages that may still get through, at most
+  std::function<void(RawRdmaPeer&)> run;
+};
+
+void Greet(RawRdmaPeer& peer) { peer.Send(BytesOf(peer.HonestGreeting())); }
+
+void GreetWith(RawRdmaPeer& peer, void (*change)(Greeting&)) {
+  Greeting greeting = peer.HonestGreeting();
+  change(greeting);
+  peer.Send(BytesOf(greeting));
+}
+
+std::vector<Attack> Attacks() {
+  const Bytes text = BytesOfText("a message");
+  return {
+      {"WritesBeforeItsGreeting", false, 0, [](RawRdmaPeer& peer) { peer.WriteImm(); }},
+      {"SendsBeforeItsGreeting", false, 0, [=](RawRdmaPeer& peer) { peer.Send(text); }},
+      {"GreetsWithGarbage", false, 0,
+       [](RawRdmaPeer& peer) { peer.Send(BytesOfText(fabric::Pattern(sizeof(Greeting), 5))); }},
+      {"GreetsTooShort", false, 0,
+       [](RawRdmaPeer& peer) { peer.Send(BytesOf(peer.HonestGreeting()).first(sizeof(Greeting) - 1)); }},
+      {"OffersTooManyRegions", false, 0,
+       [](RawRdmaPeer& peer) { GreetWith(peer, [](Greeting& g) { g.regions = fabric::kOfferedRegionsMax + 1; }); }},
+      {"OffersLocalMemory", false, 0, [](RawRdmaPeer& peer) { GreetWith(peer, [](Greeting& g) { g.regions = 1; }); }},
+      {"SaysTooMuch", false, 0,
+       [](RawRdmaPeer& peer) { GreetWith(peer, [](Greeting& g) { g.data_bytes = fabric::kAcceptDataMax + 1; }); }},
+      {"SendsTooLong", true, 0,
+       [](RawRdmaPeer& peer) {
+         Greet(peer);
+         peer.Send(Bytes(fabric::kSendBytesMax + 1));
+       }},
+      {"SendsLongerThanAReceive", true, 0,
+       [](RawRdmaPeer& peer) {
+         Greet(peer);
+         peer.Send(Bytes(fabric::verbs::kReceiveBytes + 1));
+       }},
+      {"FloodsWithSends", true, kDepth,
+       [=](RawRdmaPeer& peer) {
+         Greet(peer);
+         peer.Send(text, 100);
+       }},
+      {"FloodsWithWrites", true, kDepth,
+       [](RawRdmaPeer& peer) {
+         Greet(peer);
+         for (int i = 0; i < 100; ++i) peer.WriteImm();
+       }},
+  };
+}
+
+void PrintTo(const Attack& attack, std::ostream* out) { *out << attack.name; }
+
+std::string NameOf(const testing::TestParamInfo<Attack>& info) { return info.param.name; }
+
+// --- At a listening end of the fabric
+
+class HostileFabricTest : public FabricLab {
+ protected:
+  void SetUp() override {
+    FabricLab::SetUp();
+    if (HasFatalFailure()) return;
+    honest_ = Connect();
+    ASSERT_NE(honest_, nullptr);
+    ASSERT_TRUE(Works(*honest_));
+  }
+
+  Result<std::unique_ptr<RawRdmaPeer>> Peer(const Bytes& private_data) {
+    auto asking = std::async(std::launch::async, [&] { return RawRdmaPeer::Connect(Address(), private_data); });
+    EXPECT_TRUE(PumpUntil([&] { return asking.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
+    return asking.get();
+  }
+
+  // The one that was there before, and one that comes.
+  void ExpectOthersWork() {
+    EXPECT_TRUE(Works(*honest_));
+    const auto another = Connect();
+    ASSERT_NE(another, nullptr);
+    EXPECT_TRUE(Works(*another));
+  }
+
+  std::unique_ptr<Channel> honest_;
+};
+
+class HostilePeerLab : public HostileFabricTest, public testing::WithParamInterface<Attack> {};
+
+INSTANTIATE_TEST_SUITE_P(Attacks, HostilePeerLab, testing::ValuesIn(Attacks()), NameOf);
+
+TEST_P(HostilePeerLab, LosesItsChannel) {
+  auto peer = Peer(HonestKnock());
+  ASSERT_TRUE(peer.ok()) << peer.status().ToString();
+  const Channel* const channel = accepted_.back().get();
+  GetParam().run(**peer);
+  // All of it is there before the server looks.
+  ASSERT_TRUE(WaitUntil([&] { return (*peer)->idle(); }));
+  EXPECT_TRUE(PumpUntil([&] { return CountOf(server_, channel, OpKind::kClosed) > 0; }));
+  EXPECT_EQ(CountOf(server_, channel, OpKind::kConnected), GetParam().connects ? 1U : 0U);
+  EXPECT_LE(CountOf(server_, channel, OpKind::kReceive) + CountOf(server_, channel, OpKind::kReceiveImm),
+            GetParam().delivered);
+  EXPECT_EQ(channel->error().code(), Code::kUnavailable) << channel->error().ToString();
+  ExpectOthersWork();
+  EXPECT_EQ(CountOf(server_, channel, OpKind::kClosed), 1U);
+  std::erase_if(accepted_, [&](const auto& one) { return one.get() == channel; });
+  EXPECT_TRUE(PumpUntil([&] { return (*peer)->closed(); })) << "now at the latest it hears of that";
+  ExpectOthersWork();
+}
+
+class HostileKnockLab : public HostileFabricTest {};
+
+TEST_F(HostileKnockLab, IsRefused) {
+  const size_t accepted = accepted_.size();
+  for (const Bytes& knock : BadKnocks()) {
+    SCOPED_TRACE(knock.size());
+    EXPECT_EQ(Peer(knock).status().code(), Code::kUnavailable);
+  }
+  EXPECT_EQ(accepted_.size(), accepted);
+  ExpectOthersWork();
+}
+
+// --- At a server
+
+class HostileClientLab : public LabTest {
+ protected:
+  void SetUp() override {
+    LabTest::SetUp();
+    if (!HasFatalFailure()) WipeDevice();
+  }
+};
+
+TEST_F(HostileClientLab, LeavesTheServerToOthers) {
+  const auto server = StartServer();
+  const auto honest = Connect();
+  ASSERT_TRUE(honest);
+  int round = 0;
+  const auto expect_others_work = [&] {
+    const std::string value = "value " + std::to_string(++round);
+    EXPECT_TRUE(honest->Put("key", value).ok());
+    const auto found = honest->Get("key");
+    ASSERT_TRUE(found.ok()) << found.status().ToString();
+    EXPECT_EQ(*found, value);
+  };
+  std::vector<Bytes> bad = BadKnocks();
+  bad.push_back(Knocking({.data_bytes = 24, .message_depth = kDepth}, BytesOfText("no Hello of an Erda client")));
+  for (const Bytes& knock : bad) {
+    SCOPED_TRACE(knock.size());
+    EXPECT_EQ(RawRdmaPeer::Connect(Address(), knock).status().code(), Code::kUnavailable);
+    expect_others_work();
+  }
+  for (const Attack& attack : Attacks()) {
+    SCOPED_TRACE(attack.name);
+    auto peer = RawRdmaPeer::Connect(Address(), HonestKnock());
+    ASSERT_TRUE(peer.ok()) << peer.status().ToString();
+    attack.run(**peer);
+    EXPECT_TRUE(WaitUntil([&] { return (*peer)->closed(); }));
+    expect_others_work();
+    EXPECT_TRUE(WaitUntil([&] { return InfoOf(*honest)["clients"] == "1"; })) << "its session is over";
+  }
+  const auto another = Connect();
+  ASSERT_TRUE(another);
+  EXPECT_TRUE(another->Put("other", "value").ok());
+  StopServer(*server);
+}
+
+}  // namespace
+}  // namespace erda
