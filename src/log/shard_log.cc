@@ -336,10 +336,12 @@ uint64_t ShardLog::OffsetOf(uint32_t head, LogAddress address) const {
 
 std::span<const std::byte> ShardLog::BytesAt(uint32_t head_number, LogAddress address) const {
   const Head* head = FindHead(head_number);
-  if (head == nullptr || address.none() || head->regions[address.slot()] == kNoRegion) return {};
-  if (address.offset_in_region() >= geometry_.region_size) return {};
-  const uint64_t in_segment = address.offset_in_region() % geometry_.segment_size;
-  return nvm_.Bytes(OffsetOf(head_number, address), geometry_.segment_size - in_segment);
+  if (head == nullptr || address.none()) return {};
+  const uint32_t region = head->regions[address.slot()];
+  const uint64_t offset = address.offset_in_region();
+  if (region == kNoRegion || offset >= geometry_.region_size) return {};
+  const uint64_t in_segment = offset & (geometry_.segment_size - 1);
+  return nvm_.Bytes(geometry_.RegionOffset(region) + offset, geometry_.segment_size - in_segment);
 }
 
 ShardLog::Space ShardLog::TombstoneSlot(uint32_t head_number) const {

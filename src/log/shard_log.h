@@ -70,6 +70,10 @@ class ShardLog {
   [[nodiscard]] format::ObjectView Inspect(uint32_t head, format::LogAddress address) const {
     return format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
   }
+  // In a time that does not depend on the value.
+  [[nodiscard]] format::ObjectView InspectHeader(uint32_t head, format::LogAddress address) const {
+    return format::InspectHeader(PlaceOf(head, address), BytesAt(head, address));
+  }
   // REQUIRES: BytesAt is not empty.
   [[nodiscard]] uint64_t OffsetOf(uint32_t head, format::LogAddress address) const;
 

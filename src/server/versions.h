@@ -80,10 +80,15 @@ class Versions {
   using Slot = index::Slot;
   using Address = format::LogAddress;
 
+  // What the index has of a key.
+  struct Found {
+    std::optional<Slot> entry;
+    std::optional<Slot> damaged;  // an entry with the key's tag, which may be the key's: nobody can tell any more
+  };
   // A place in the index and in the log for a new version of a key.
   struct NewVersion {
-    std::optional<Slot> existing;  // the key's entry, its current version settled if that could be
     Slot slot = 0;
+    bool replaces = false;  // the slot's entry is the key's: published by one store
     uint32_t head = 0;
     log::ShardLog::Space space;
     format::ObjectHeader header{};
@@ -91,8 +96,10 @@ class Versions {
 
   [[nodiscard]] format::ShardRecord Record() const;
   void Begin(uint64_t version_limit);
-  [[nodiscard]] std::optional<Slot> Locate(std::string_view key, uint64_t key_hash) const;
-  [[nodiscard]] std::optional<Slot> FindDamaged(uint64_t key_hash) const;
+  // Looks for damage only as far as the key's entry.
+  [[nodiscard]] Found Find(std::string_view key, uint64_t key_hash) const;
+  // Head and distance of the slot's entry are as the key's would be.
+  [[nodiscard]] bool CanBeOf(Slot slot, uint64_t key_hash) const;
   [[nodiscard]] uint64_t RecordOffset() const {
     return format::kShardRecordsOffset + shard_ * sizeof(format::ShardRecord);
   }
@@ -107,7 +114,6 @@ class Versions {
   void TakeBackEntry(Slot slot, const Reservation& gone);
   void Finish(InFlight::Id id);
   void MarkSettled(uint64_t key_hash, uint32_t head, Address address);
-  [[nodiscard]] uint64_t VersionAt(uint32_t head, Address address) const;
   [[nodiscard]] bool HasVisibleVersion(Slot slot) const;
 
   nvm::Writer& nvm_;

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "format/log_layout.h"
 #include "format/superblock.h"
 #include "regression/fixture.h"
@@ -67,6 +68,34 @@ TEST_F(PoolTest, APutRepairsADamagedKey) {
   EXPECT_EQ(*value, "repaired");
   EXPECT_TRUE(client->Delete(Key(7)).ok());
   EXPECT_EQ(client->Get(Key(7)).status().code(), Code::kNotFound);
+}
+
+// Another key's version under a key's entry was taken for a key of the same tag: the key looked absent, and a put gave
+// it a second entry.
+TEST_F(PoolTest, AnEntryThatNamesAnotherKeysVersionIsDamageThatAPutRepairs) {
+  const std::string pool = ReadPool();
+  const auto found = format::FindSuperblock(AsBytes(pool));
+  ASSERT_TRUE(found.ok()) << found.status().ToString();
+  const format::Geometry& geometry = found->superblock.geometry;
+  const auto entry_of = [&](int i) {
+    const uint64_t hash = HashKey(Key(i));
+    uint64_t at = geometry.SlotOffset(0, geometry.HomeOf(hash));
+    const auto entry = [&] { return LoadAs<format::IndexEntry>(AsBytes(pool).subspan(at)); };
+    while (entry().entry_meta().tag() != format::EntryMeta::TagOf(hash)) at += sizeof(format::IndexEntry);
+    return at;
+  };
+  WritePool(entry_of(7), std::string_view(pool).substr(entry_of(8), sizeof(uint64_t)));
+  const auto server = Serve(SmallPool());
+  const auto client = Connect();
+  EXPECT_EQ(client->Get(Key(7)).status().code(), Code::kCorruption);
+  EXPECT_EQ(client->Delete(Key(7)).code(), Code::kCorruption);
+  EXPECT_EQ(client->Get(Key(7)).status().code(), Code::kCorruption);
+  EXPECT_TRUE(client->Put(Key(7), "repaired").ok());
+  const auto value = client->Get(Key(7));
+  ASSERT_TRUE(value.ok()) << value.status().ToString();
+  EXPECT_EQ(*value, "repaired");
+  EXPECT_EQ(*client->Get(Key(8)), Value(8));
+  EXPECT_EQ(server->stats().keys, uint64_t{kKeys});
 }
 
 // The first object that did not verify was taken for the end of the log: new objects were written over the good ones
