@@ -49,6 +49,8 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       log_(nvm, geometry, pool_seed, shard, control),
       chain_(nvm, index_, log_) {}
 
+Versions::~Versions() = default;
+
 // --- Opening and closing
 
 format::ShardRecord Versions::Record() const {
@@ -64,13 +66,16 @@ Status Versions::Open() {
   return {};
 }
 
-Status Versions::Recover(RecoveryReport* report) {
-  const format::ShardRecord record = Record();
-  Recovery recovery(nvm_, geometry_, shard_, index_, log_, chain_);
-  if (auto status = recovery.Look(record.version_limit); !status.ok()) return status;
-  *report = recovery.Repair();
-  Begin(record.version_limit);
-  return {};
+Status Versions::Look() {
+  recovery_ = std::make_unique<Recovery>(nvm_, geometry_, shard_, index_, log_, chain_);
+  return recovery_->Look(Record().version_limit);
+}
+
+RecoveryReport Versions::Repair() {
+  const RecoveryReport report = recovery_->Repair();
+  recovery_.reset();
+  Begin(Record().version_limit);
+  return report;
 }
 
 void Versions::Begin(uint64_t version_limit) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -26,6 +27,8 @@
 #include "server/in_flight.h"
 
 namespace erda::server {
+
+class Recovery;
 
 struct VersionsOptions {
   uint32_t reservations_per_session = 1024;
@@ -44,11 +47,17 @@ class Versions {
  public:
   Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
            std::span<std::byte> control, VersionsOptions options);
+  ~Versions();
+  Versions(const Versions&) = delete;
+  Versions& operator=(const Versions&) = delete;
 
   // Takes up a pool that was closed cleanly, or a new one.
   Status Open();
-  // Takes up a pool whose server died or lost power (recovery.h).
-  Status Recover(RecoveryReport* report);
+  // Takes up a pool whose server died or lost power (recovery.h): first Look, which changes nothing, then Repair. No
+  // shard is repaired before all were looked at.
+  Status Look();
+  // REQUIRES: Look was ok.
+  RecoveryReport Repair();
   // Settles or takes back everything in flight. REQUIRES: no session can write any more.
   void Close();
 
@@ -126,6 +135,7 @@ class Versions {
   Chain chain_;
   InFlight in_flight_;
   std::vector<uint32_t> session_reservations_;  // by session
+  std::unique_ptr<Recovery> recovery_;          // between Look and Repair
   uint64_t next_version_ = 1;
   uint64_t version_limit_ = 0;
 };

@@ -137,6 +137,47 @@ TEST_F(PoolTest, ADamagedFirstSegmentOfALinkedRegionIsFoundWhenThePoolIsOpened) 
   EXPECT_EQ(*Connect()->Get(Key(3)), Value(3));
 }
 
+// The shards before the damaged one had been recovered when it was met.
+TEST_F(PoolTest, ADamagedShardLeavesTheOthersAsTheyWere) {
+  std::filesystem::remove(Path("pool"));
+  ServerOptions options = SmallPool();
+  options.shards = 2;
+  {
+    const auto server = Serve(options);
+    const auto client = Connect();
+    for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(client->Put(Key(i), Value(i)).ok());
+    std::filesystem::copy_file(Path("pool"), Path("as-a-crash-leaves-it"));
+  }
+  std::filesystem::rename(Path("as-a-crash-leaves-it"), Path("pool"));
+
+  // Something to do in the first shard, and damage in the second one.
+  std::string pool = ReadPool();
+  const auto found = format::FindSuperblock(AsBytes(pool));
+  ASSERT_TRUE(found.ok()) << found.status().ToString();
+  const format::Geometry& geometry = found->superblock.geometry;
+  const auto word_at = [&](uint64_t at) { return LoadAs<uint64_t>(AsBytes(pool).subspan(at, sizeof(uint64_t))); };
+  uint64_t entry = geometry.SlotOffset(0, 0);
+  while (word_at(entry) == 0) entry += sizeof(format::IndexEntry);
+  ASSERT_LT(entry, geometry.SlotOffset(1, 0));
+  FlipBit(entry);  // it is not settled
+  uint32_t region = geometry.regions_per_shard;
+  while (!format::RegionWord(word_at(format::kRegionTableOffset + region * sizeof(uint64_t))).linked()) ++region;
+  FlipBit(geometry.RegionOffset(region));
+  pool = ReadPool();
+  const auto refused = Server::Open(options);
+  EXPECT_EQ(refused.status().code(), Code::kCorruption) << refused.status().ToString();
+  EXPECT_TRUE(ReadPool() == pool);
+
+  FlipBit(geometry.RegionOffset(region));
+  const auto server = Serve(options);
+  ASSERT_TRUE(server->recovery().has_value());
+  EXPECT_EQ(server->recovery()->settled, 1U);
+  EXPECT_EQ(server->recovery()->keys, uint64_t{kKeys});
+  EXPECT_GT(server->recovery()->time.count(), 0);
+  const auto client = Connect();
+  for (int i = 0; i < kKeys; ++i) EXPECT_EQ(*client->Get(Key(i)), Value(i));
+}
+
 // Versions began at 0 again, below those of what was stored, which then counted as newer.
 TEST_F(PoolTest, AVersionLimitThatIsLostIsFoundWhenThePoolIsOpened) {
   constexpr uint64_t kAt = format::kShardRecordsOffset + offsetof(format::ShardRecord, version_limit);

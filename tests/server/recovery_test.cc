@@ -535,8 +535,7 @@ class RecoveryTest : public testing::Test {
     nvm::Writer writer(*machine_.pool);
     std::vector<uint64_t> control(format::ControlBytes(1) / sizeof(uint64_t));
     Versions versions(writer, store_.geometry(), Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
-    RecoveryReport ignored;
-    const Status status = versions.Recover(&ignored);
+    const Status status = versions.Look();
     EXPECT_EQ(status.code(), Code::kCorruption) << status.ToString();
     EXPECT_NE(status.message().find(place), std::string_view::npos) << status.ToString();
     EXPECT_TRUE(AllBytes() == before);

@@ -45,8 +45,9 @@ void Store::Open() {
 
 void Store::Recover() {
   MakeVersions();
-  const Status status = versions_->Recover(&recovery_);
+  const Status status = versions_->Look();
   ASSERT_TRUE(status.ok()) << status.ToString();
+  recovery_ = versions_->Repair();
 }
 
 void Store::CloseAndReopen() {
