@@ -40,18 +40,10 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
 
 // --- Taking up a pool
 
-Status ShardLog::Open(uint64_t version_limit) {
+Status ShardLog::TakeUp(uint64_t version_limit, bool after_crash) {
   if (auto status = LinkExisting(); !status.ok()) return status;
   for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
-    if (auto status = TakeUpSegments(head, version_limit, false); !status.ok()) return status;
-  }
-  return {};
-}
-
-Status ShardLog::OpenAfterCrash(uint64_t version_limit) {
-  if (auto status = LinkExisting(); !status.ok()) return status;
-  for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
-    if (auto status = TakeUpSegments(head, version_limit, true); !status.ok()) return status;
+    if (auto status = TakeUpSegments(head, version_limit, after_crash); !status.ok()) return status;
   }
   return {};
 }
