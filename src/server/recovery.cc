@@ -60,8 +60,9 @@ void Recovery::ScanIndex() {
     }
     const EntryWord word = entry.entry_word();
     log_.MarkNamed(entry.entry_meta().head(), word.new_address());
+    if (word.settled()) continue;  // nobody goes back to its old one; it may be the damaged one that a put repaired
     log_.MarkNamed(entry.entry_meta().head(), word.old_address());
-    if (!word.settled()) unsettled_.push_back(Decide(slot, entry));
+    unsettled_.push_back(Decide(slot, entry));
   }
 }
 

@@ -682,6 +682,19 @@ TEST_F(RecoveryTest, AnEntryThatNamesAnotherKeysTombstoneIsDamage) {
   EXPECT_EQ(store_.versions().index().used(), 1U);
 }
 
+// What a put has repaired may have led anywhere, and is the old version from then on.
+TEST_F(RecoveryTest, WhereARepairedEntryLedBeforeDoesNotMatter) {
+  store_.Inline("k", "old");
+  const auto never_opened = LogAddress::At(0, 3 * store_.geometry().segment_size + 64);
+  const uint64_t word = format::EntryWord::Make(true, never_opened, LogAddress(), true).raw();
+  std::memcpy(EntryOf("k"), &word, sizeof(word));
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  EXPECT_EQ(store_.Inline("k", "repaired").code, Code::kOk);
+  EXPECT_EQ(store_.WordOf("k").old_address(), never_opened);
+  Restart();
+  EXPECT_EQ(store_.Get("k"), "repaired");
+}
+
 // --- Repairs by a put
 
 // The entry of a key, damaged in one way or another.
