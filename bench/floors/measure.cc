@@ -65,9 +65,10 @@ class TemporaryFolder {
 };
 
 std::optional<format::FlushMethod> FlushMethodNamed(std::string_view name) {
-  if (name == "none") return format::FlushMethod::kNone;
-  if (name == "read-after-write") return format::FlushMethod::kReadAfterWrite;
-  if (name == "server-flush") return format::FlushMethod::kServerFlush;
+  using format::FlushMethod;
+  for (const auto method : {FlushMethod::kNone, FlushMethod::kReadAfterWrite, FlushMethod::kServerFlush}) {
+    if (name == format::FlushMethodName(method)) return method;
+  }
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "format/messages.h"
 
 namespace CLI {
@@ -72,8 +73,7 @@ struct Plan {
 }
 // From one raw place to the next.
 [[nodiscard]] constexpr uint64_t StrideFor(uint64_t value_bytes) {
-  constexpr uint64_t kLine = 64;
-  return (format::ObjectSpace(kKeyBytes, value_bytes) + kLine - 1) / kLine * kLine;
+  return AlignUp(format::ObjectSpace(kKeyBytes, value_bytes), kCacheLine);
 }
 // A pool that takes all puts of a run, whatever the block turns out to be.
 [[nodiscard]] uint64_t PoolBytesFor(const Settings& settings);

@@ -73,9 +73,8 @@ struct ServerStats {
   uint64_t index_slots = 0;
   uint64_t log_bytes_used = 0;  // Now: reserved in the log, live or not.
   uint64_t log_bytes_total = 0;
-  uint64_t in_flight = 0;                     // Now: reserved and not settled.
-  uint64_t sleeps = 0;                        // How often shards went to sleep.
-  std::chrono::nanoseconds registered_in{0};  // How long it took to register the pool with the fabrics, in all.
+  uint64_t in_flight = 0;  // Now: reserved and not settled.
+  uint64_t sleeps = 0;     // How often shards went to sleep.
 };
 
 // A fabric that a server is reached on: all its addresses of one device.
@@ -98,8 +97,23 @@ struct RecoveryReport {
   uint64_t deletes_finished = 0;  // Of these: a delete had taken effect, and was ended.
   uint64_t damaged = 0;       // Of these: what no crash leaves. A get of the key says kCorruption, a put repairs it.
   uint64_t moves_undone = 0;  // Entries that stood in two slots, in the middle of a move.
-  uint64_t regions_unlinked = 0;  // Regions of the log that were linked, and not used yet.
-  std::chrono::nanoseconds time{0};
+  uint64_t regions_unlinked = 0;     // Regions of the log that were linked, and not used yet.
+  std::chrono::nanoseconds time{0};  // That the looking and the repairing took.
+
+  RecoveryReport& operator+=(const RecoveryReport& other) {
+    index_slots += other.index_slots;
+    keys += other.keys;
+    unsettled += other.unsettled;
+    settled += other.settled;
+    taken_back += other.taken_back;
+    dropped += other.dropped;
+    deletes_finished += other.deletes_finished;
+    damaged += other.damaged;
+    moves_undone += other.moves_undone;
+    regions_unlinked += other.regions_unlinked;
+    time += other.time;
+    return *this;
+  }
 };
 
 // Start and Stop from one thread; stats and addresses from any.
@@ -108,8 +122,7 @@ class ERDA_EXPORT Server {
   // Takes the addresses, creates the pool, or opens it. A pool that was not closed cleanly, since its server died or
   // lost power, is recovered first; docs/guarantees.md says what is there then. Nothing is served before Start.
   // kInvalidArgument: an option, or a pool that does not fit it. kCorruption: not a pool, or a damaged one.
-  // kUnavailable: another server has it open. kPermissionDenied: the file's rights. The pool is then untouched, but for
-  // shards that were recovered before a damaged one was met; to open it again is always safe.
+  // kUnavailable: another server has it open. kPermissionDenied: the file's rights. The pool is then untouched.
   static Result<std::unique_ptr<Server>> Open(ServerOptions options);
 
   Server(const Server&) = delete;

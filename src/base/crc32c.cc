@@ -26,6 +26,13 @@ __attribute__((target("sse4.2"))) uint32_t ShortState(uint32_t state, const std:
     wide = _mm_crc32_u64(wide, word);
   }
   auto narrow = static_cast<uint32_t>(wide);
+  if (size >= sizeof(uint32_t)) {
+    uint32_t word = 0;
+    std::memcpy(&word, bytes, sizeof(word));
+    narrow = _mm_crc32_u32(narrow, word);
+    size -= sizeof(word);
+    bytes += sizeof(word);
+  }
   for (; size > 0; --size, ++bytes) narrow = _mm_crc32_u8(narrow, std::to_integer<uint8_t>(*bytes));
   return narrow;
 }

@@ -125,9 +125,10 @@ void Engine::OnVersionRead(Operation& op) {
     if (fits) return ReadVersion(op, view.bytes_wanted);
   }
   const bool first = op.newer_version == 0;
-  if (first && view.state != ObjectState::kNothing && view.key != op.key_view()) {
-    // Another key with the same tag. (Or the entry made way for another key's since it was read: then ours is
-    // elsewhere, or gone, which the confirmation of the miss finds out.)
+  const bool of_tag = view.state != ObjectState::kNothing &&
+                      format::EntryMeta::TagOf(view.header.key_hash) == op.entry.entry_meta().tag();
+  if (first && of_tag && view.key != op.key_view()) {
+    // Another key with the same tag.
     if (op.foreign_count == op.foreign.size()) return StartGet(op);
     op.foreign[op.foreign_count++] = op.entry.word;
     if (!FollowNextEntry(op)) ConfirmMiss(op);
@@ -137,9 +138,10 @@ void Engine::OnVersionRead(Operation& op) {
 }
 
 void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
-  // Further down the chain a place may have been used anew: what is there counts only if it is an older version of the
-  // key.
-  const bool of_chain = op.newer_version == 0 || (view.key == op.key_view() && view.header.version < op.newer_version);
+  // What is there counts only if it is a version of the key: else the entry is damaged, or has changed since it was
+  // read (its slot is another key's now, or the tombstone of its delete made way for the next one). Further down the
+  // chain a place may have been used anew: only an older version counts.
+  const bool of_chain = view.key == op.key_view() && (op.newer_version == 0 || view.header.version < op.newer_version);
   if (!of_chain) view.state = ObjectState::kNothing;
   const EntryWord word = op.entry.entry_word();
   ReadFacts facts;

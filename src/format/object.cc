@@ -25,7 +25,7 @@ uint32_t ObjectChecksum(const Place& place, const ObjectHeader& header, std::spa
   return Crc32c(Crc32c(PlaceCrc(place), BytesOf(header)), value);
 }
 
-ObjectView InspectObject(const Place& place, std::span<const std::byte> bytes) {
+ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes) {
   ObjectView view;
   if (bytes.size() < sizeof(ObjectHeader)) {
     view.bytes_wanted = sizeof(ObjectHeader);
@@ -48,7 +48,14 @@ ObjectView InspectObject(const Place& place, std::span<const std::byte> bytes) {
     return view;
   }
   view.state = ObjectState::kHeader;
-  const auto checksum = LoadAs<uint32_t>(bytes.subspan(checksum_at));
+  return view;
+}
+
+ObjectView InspectObject(const Place& place, std::span<const std::byte> bytes) {
+  ObjectView view = InspectHeader(place, bytes);
+  if (view.state == ObjectState::kNothing) return view;
+  const ObjectHeader& header = view.header;
+  const auto checksum = LoadAs<uint32_t>(bytes.subspan(ChecksumOffset(header.key_size)));
   const auto value = bytes.subspan(ValueOffset(header.key_size), header.value_size);
   if (ObjectChecksum(place, header, value) != checksum) return view;
   view.state = ObjectState::kWhole;

@@ -101,5 +101,7 @@ struct ObjectView {
 };
 // Checks bytes read from a place. Safe on any bytes whatever.
 [[nodiscard]] ObjectView InspectObject(const Place& place, std::span<const std::byte> bytes);
+// The same but for the value, which it does not look at: kNothing or kHeader.
+[[nodiscard]] ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes);
 
 }  // namespace erda::format

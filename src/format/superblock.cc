@@ -1,5 +1,6 @@
 #include "format/superblock.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -52,7 +53,9 @@ Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes) {
       if (!best || sb.generation > best->superblock.generation) best = FoundSuperblock{sb, copy, false};
       continue;
     }
-    damaged |= sb.magic == kPoolMagic;
+    // Never written, it is zeroes.
+    const auto bytes = BytesOf(sb);
+    damaged |= std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
     if (worst.ok() || (sb.magic == kPoolMagic && copy == 1)) worst = std::move(status);
   }
   if (!best) return worst;

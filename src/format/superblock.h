@@ -50,7 +50,7 @@ ERDA_FORMAT_FIELD(Superblock, reserved1, 112);
 struct FoundSuperblock {
   Superblock superblock;
   int copy;            // 0 or 1
-  bool other_damaged;  // the other copy has the magic and does not verify: its write was cut off, or it is damaged
+  bool other_damaged;  // the other copy was written, and does not verify: its write was cut off, or it is damaged
 };
 // The valid copy that counts. kCorruption: neither copy is one (the message says what is wrong with the better one).
 // kInvalidArgument: a pool of another format version, or of another size than pool_bytes.size().

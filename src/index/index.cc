@@ -16,15 +16,11 @@ constexpr uint64_t kScanSlotsMax = 8192;
 
 }  // namespace
 
-void Index::Open() {
-  used_ = 0;
-  for (Slot slot = 0; slot < size(); ++slot) used_ += WordAt(slot).empty() ? 0 : 1;
-}
-
 std::optional<Slot> Index::FirstFree(Slot from) const {
-  const Slot end = std::min(size(), from + kScanSlotsMax);
-  for (Slot slot = from; slot < end; ++slot) {
-    if (WordAt(slot).empty()) return slot;
+  const Slot count = std::min(size() - from, kScanSlotsMax);
+  const uint64_t first = WordOffset(from);
+  for (Slot i = 0; i < count; ++i) {
+    if (nvm_.Load64(first + i * sizeof(IndexEntry)) == 0) return from + i;
   }
   return std::nullopt;
 }

@@ -29,10 +29,8 @@ class Index {
   Index(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t shard, uint64_t* displacements)
       : nvm_(nvm), geometry_(geometry), shard_(shard), displacements_(displacements) {}
 
-  // Takes up an existing index, of which `used` slots are known to be used, or which counts them (in time proportional
-  // to its size).
+  // Takes up an existing index, of which `used` slots are used.
   void Open(uint64_t used) { used_ = used; }
-  void Open();
 
   [[nodiscard]] uint64_t used() const { return used_; }
   [[nodiscard]] uint64_t size() const { return geometry_.index_slots; }
@@ -41,15 +39,16 @@ class Index {
   }
   [[nodiscard]] format::EntryWord WordAt(Slot slot) const { return format::EntryWord(nvm_.Load64(WordOffset(slot))); }
 
-  // The slot whose entry has the key's tag and satisfies is_key(entry).
+  // The slot whose entry has the key's tag and satisfies is_key(slot, entry).
   template <class IsKey>
   [[nodiscard]] std::optional<Slot> Find(uint64_t key_hash, IsKey&& is_key) const {
     const Slot home = geometry_.HomeOf(key_hash);
-    for (Slot slot = home; slot < home + format::kNeighbourhood; ++slot) {
-      const format::EntryMeta meta(nvm_.Load64(MetaOffset(slot)));
+    const uint64_t first = MetaOffset(home);  // counted on from there: the slots of a miss are many
+    for (Slot i = 0; i < format::kNeighbourhood; ++i) {
+      const format::EntryMeta meta(nvm_.Load64(first + i * sizeof(format::IndexEntry)));
       if (meta.tag() != format::EntryMeta::TagOf(key_hash)) continue;
-      const format::IndexEntry entry{nvm_.Load64(WordOffset(slot)), meta.raw()};
-      if (entry.word != 0 && is_key(entry)) return slot;
+      const format::IndexEntry entry{nvm_.Load64(WordOffset(home + i)), meta.raw()};
+      if (entry.word != 0 && is_key(home + i, entry)) return home + i;
     }
     return std::nullopt;
   }

@@ -40,18 +40,10 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
 
 // --- Taking up a pool
 
-Status ShardLog::Open(uint64_t version_limit) {
+Status ShardLog::TakeUp(uint64_t version_limit, bool after_crash) {
   if (auto status = LinkExisting(); !status.ok()) return status;
   for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
-    if (auto status = TakeUpSegments(head, version_limit, false); !status.ok()) return status;
-  }
-  return {};
-}
-
-Status ShardLog::OpenAfterCrash(uint64_t version_limit) {
-  if (auto status = LinkExisting(); !status.ok()) return status;
-  for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
-    if (auto status = TakeUpSegments(head, version_limit, true); !status.ok()) return status;
+    if (auto status = TakeUpSegments(head, version_limit, after_crash); !status.ok()) return status;
   }
   return {};
 }
@@ -336,10 +328,12 @@ uint64_t ShardLog::OffsetOf(uint32_t head, LogAddress address) const {
 
 std::span<const std::byte> ShardLog::BytesAt(uint32_t head_number, LogAddress address) const {
   const Head* head = FindHead(head_number);
-  if (head == nullptr || address.none() || head->regions[address.slot()] == kNoRegion) return {};
-  if (address.offset_in_region() >= geometry_.region_size) return {};
-  const uint64_t in_segment = address.offset_in_region() % geometry_.segment_size;
-  return nvm_.Bytes(OffsetOf(head_number, address), geometry_.segment_size - in_segment);
+  if (head == nullptr || address.none()) return {};
+  const uint32_t region = head->regions[address.slot()];
+  const uint64_t offset = address.offset_in_region();
+  if (region == kNoRegion || offset >= geometry_.region_size) return {};
+  const uint64_t in_segment = offset & (geometry_.segment_size - 1);
+  return nvm_.Bytes(geometry_.RegionOffset(region) + offset, geometry_.segment_size - in_segment);
 }
 
 ShardLog::Space ShardLog::TombstoneSlot(uint32_t head_number) const {

@@ -33,14 +33,14 @@ class ShardLog {
   // Takes up an existing (or an all zero, new) pool that was closed cleanly: links the regions, finds the ends of the
   // open segments. version_limit: no version in the pool is as high. kCorruption if region table and segments
   // contradict each other.
-  Status Open(uint64_t version_limit = UINT64_MAX);
+  Status Open(uint64_t version_limit = UINT64_MAX) { return TakeUp(version_limit, false); }
   // Nothing is in flight any more: every segment that is full is settled. Persistent on return.
   void Close();
 
   // Taking up a pool whose server died (server/recovery.h). First what is there, as Open finds it; nothing is changed.
   // A region that was linked and never opened is not an error yet, nor is an object that was cut off while it was
   // written: which of the two it is, and not damage, is seen by where the index leads.
-  Status OpenAfterCrash(uint64_t version_limit);
+  Status OpenAfterCrash(uint64_t version_limit) { return TakeUp(version_limit, true); }
   // An entry leads to this address.
   void MarkNamed(uint32_t head, format::LogAddress address);
   // After all of them: kCorruption if one leads into a segment that does not count as opened.
@@ -69,6 +69,10 @@ class ShardLog {
   }
   [[nodiscard]] format::ObjectView Inspect(uint32_t head, format::LogAddress address) const {
     return format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
+  }
+  // In a time that does not depend on the value.
+  [[nodiscard]] format::ObjectView InspectHeader(uint32_t head, format::LogAddress address) const {
+    return format::InspectHeader(PlaceOf(head, address), BytesAt(head, address));
   }
   // REQUIRES: BytesAt is not empty.
   [[nodiscard]] uint64_t OffsetOf(uint32_t head, format::LogAddress address) const;
@@ -121,6 +125,7 @@ class ShardLog {
     return format::RegionWord(nvm_.Load64(RegionWordOffset(region)));
   }
 
+  Status TakeUp(uint64_t version_limit, bool after_crash);
   Status LinkExisting();
   Status TakeUpSegments(uint32_t head, uint64_t version_limit, bool after_crash);
   [[nodiscard]] Walk WalkToTail(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version) const;

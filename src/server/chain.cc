@@ -8,15 +8,20 @@ using format::ObjectView;
 
 format::LogAddress Chain::Previous(uint32_t head, const ObjectView& view) const {
   const Address previous(view.header.previous);
-  const ObjectView older = log_.Inspect(head, previous);
+  const ObjectView older = log_.InspectHeader(head, previous);
   const bool same_key = older.state != ObjectState::kNothing && older.key == view.key;
   return same_key && older.header.version < view.header.version ? previous : format::kNoAddress;
+}
+
+uint64_t Chain::VersionAt(uint32_t head, Address address) const {
+  const ObjectView view = log_.InspectHeader(head, address);
+  return view.state == ObjectState::kNothing ? 0 : view.header.version;
 }
 
 bool Chain::MakePersistentIfWhole(uint32_t head, Address address) {
   const ObjectView view = log_.Inspect(head, address);
   if (view.state != ObjectState::kWhole) return false;
-  nvm_.Persist(log_.OffsetOf(head, address), format::ObjectSpace(view.header.key_size, view.header.value_size));
+  MakePersistent(head, {address, SpaceOf(view.header)});
   return true;
 }
 
@@ -30,8 +35,8 @@ void Chain::StoreSettled(Slot slot, EntryWord word) {
 
 void Chain::TakeBack(Slot slot, const Before& before) {
   const EntryWord word = index_.WordAt(slot);
-  if (before.whole) {
-    MakePersistentIfWhole(index_.At(slot).entry_meta().head(), before.address);
+  if (before.whole_bytes != 0) {
+    MakePersistent(index_.At(slot).entry_meta().head(), before);
     StoreSettled(slot, word.TakenBackTo(before.address, true));
   } else if (!before.address.none()) {
     index_.StoreWord(slot, word.TakenBackTo(before.address, false));

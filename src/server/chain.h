@@ -9,6 +9,11 @@
 
 namespace erda::server {
 
+// The space of an object with this header.
+inline uint64_t SpaceOf(const format::ObjectHeader& header) {
+  return format::ObjectSpace(header.key_size, header.value_size);
+}
+
 class Chain {
  public:
   using Address = format::LogAddress;
@@ -19,40 +24,42 @@ class Chain {
   // A version to go back to; no address: the entry's old one.
   struct Before {
     Address address;
-    bool whole = false;
+    uint64_t whole_bytes = 0;  // that it takes, if it is whole
   };
-  // The newest version before the one at `gone`, and newer than the one at `old`, that is whole or that
-  // may_arrive(address). Asks may_arrive of each that is not whole.
+  // The newest version before `gone`, of which the header is enough, and newer than the one at `old`, that is whole or
+  // that may_arrive(address). Asks may_arrive of each that is not whole.
   template <class MayArrive>
-  [[nodiscard]] Before NewestBefore(uint32_t head, Address gone, Address old, MayArrive&& may_arrive) const {
+  [[nodiscard]] Before NewestBefore(uint32_t head, const format::ObjectView& gone, Address old,
+                                    MayArrive&& may_arrive) const {
     const uint64_t oldest = VersionAt(head, old);
-    format::ObjectView view = log_.Inspect(head, gone);
+    format::ObjectView view = gone;
     for (Address at = Previous(head, view); !at.none() && at != old; at = Previous(head, view)) {
       view = log_.Inspect(head, at);
       if (view.header.version <= oldest) break;
-      if (view.state == format::ObjectState::kWhole) return {at, true};
-      if (may_arrive(at)) return {at, false};
+      if (view.state == format::ObjectState::kWhole) return {at, SpaceOf(view.header)};
+      if (may_arrive(at)) return {at, 0};
     }
     return {};
   }
 
+  // The number of the version whose header is there; 0 if none is.
+  [[nodiscard]] uint64_t VersionAt(uint32_t head, Address address) const;
+
   // If the version there is whole, makes it persistent.
   bool MakePersistentIfWhole(uint32_t head, Address address);
+  // REQUIRES: it was found whole.
+  void MakePersistent(uint32_t head, const Before& version) {
+    nvm_.Persist(log_.OffsetOf(head, version.address), version.whole_bytes);
+  }
   // The slot's entry is `word`, and its new version settled. REQUIRES: that version is persistent, and so is the entry
   // as it stands.
   void StoreSettled(Slot slot, format::EntryWord word);
   // The new version of the slot's entry will never be whole. Persistent on return, but for the settled bit.
   void TakeBack(Slot slot, const Before& before);
 
+ private:
   // The version before `view` in the chain, or none: an address counts only if it holds an older version of the key.
   [[nodiscard]] Address Previous(uint32_t head, const format::ObjectView& view) const;
-
- private:
-  // 0 if nothing is there.
-  [[nodiscard]] uint64_t VersionAt(uint32_t head, Address address) const {
-    const format::ObjectView view = log_.Inspect(head, address);
-    return view.state == format::ObjectState::kNothing ? 0 : view.header.version;
-  }
 
   nvm::Writer& nvm_;
   index::Index& index_;

@@ -60,8 +60,9 @@ void Recovery::ScanIndex() {
     }
     const EntryWord word = entry.entry_word();
     log_.MarkNamed(entry.entry_meta().head(), word.new_address());
+    if (word.settled()) continue;  // nobody goes back to its old one; it may be the damaged one that a put repaired
     log_.MarkNamed(entry.entry_meta().head(), word.old_address());
-    if (!word.settled()) unsettled_.push_back(Decide(slot, entry));
+    unsettled_.push_back(Decide(slot, entry));
   }
 }
 
@@ -87,13 +88,14 @@ Recovery::Unsettled Recovery::Decide(Slot slot, const IndexEntry& entry) {
     if (tombstone && newest.state == ObjectState::kWhole) unsettled.action = Action::kEndDelete;
   } else if (newest.state == ObjectState::kWhole) {
     unsettled.action = Action::kSettle;
+    unsettled.version = {word.new_address(), SpaceOf(newest.header)};
   } else {
     unsettled.action = Action::kTakeBack;
-    unsettled.before = chain_.NewestBefore(head, word.new_address(), word.old_address(), [&](LogAddress at) {
+    unsettled.version = chain_.NewestBefore(head, newest, word.old_address(), [&](LogAddress at) {
       log_.MarkNamed(head, at);
       return false;  // no writer is left
     });
-    log_.MarkNamed(head, unsettled.before.address);
+    log_.MarkNamed(head, unsettled.version.address);
   }
   return unsettled;
 }
@@ -137,12 +139,12 @@ void Recovery::RepairEntry(const Unsettled& unsettled) {
   const EntryWord word = entry.entry_word();
   switch (unsettled.action) {
     case Action::kSettle:
-      chain_.MakePersistentIfWhole(entry.entry_meta().head(), word.new_address());
+      chain_.MakePersistent(entry.entry_meta().head(), unsettled.version);
       chain_.StoreSettled(slot, word);
       ++report_.settled;
       return;
     case Action::kTakeBack:
-      chain_.TakeBack(slot, unsettled.before);
+      chain_.TakeBack(slot, unsettled.version);
       ++(index_.WordAt(slot).empty() ? report_.dropped : report_.taken_back);
       return;
     case Action::kEndDelete:

@@ -39,7 +39,7 @@ class Recovery {
   struct Unsettled {
     Slot slot = 0;
     Action action = Action::kSettle;
-    Chain::Before before;  // kTakeBack
+    Chain::Before version;  // kSettle: its newest one; kTakeBack: the one to go back to
   };
 
   void ScanIndex();

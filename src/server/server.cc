@@ -79,10 +79,8 @@ class Server::Impl {
     if (!pool.ok()) return pool.status();
     pool_ = *std::move(pool);
     if (auto status = RegisterPool(); !status.ok()) return status;
-    const Nanoseconds begin = SteadyClock::Instance().Now();
     if (auto status = MakeShards(); !status.ok()) return status;
-    if (pool_->needs_recovery()) SumRecovery(SteadyClock::Instance().Now() - begin);
-    return {};
+    return TakeUpShards();
   }
 
   Status Start() {
@@ -117,7 +115,6 @@ class Server::Impl {
   [[nodiscard]] ServerStats Stats() const {
     ServerStats stats;
     stats.shards = static_cast<uint32_t>(shards_.size());
-    for (const ServerFabric& fabric : fabric_infos_) stats.registered_in += fabric.registered_in;
     for (const auto& thread : shards_) {
       const auto& counters = thread->shard().counters();
       stats.puts_inline += counters.Get(Counter::kPutsInline);
@@ -203,23 +200,16 @@ class Server::Impl {
     return {};
   }
 
-  void SumRecovery(Nanoseconds time) {
-    RecoveryReport sum;
+  Status TakeUpShards() {
+    const Nanoseconds begin = SteadyClock::Instance().Now();
     for (const auto& thread : shards_) {
-      const RecoveryReport& report = thread->shard().recovery();
-      sum.index_slots += report.index_slots;
-      sum.keys += report.keys;
-      sum.unsettled += report.unsettled;
-      sum.settled += report.settled;
-      sum.taken_back += report.taken_back;
-      sum.dropped += report.dropped;
-      sum.deletes_finished += report.deletes_finished;
-      sum.damaged += report.damaged;
-      sum.moves_undone += report.moves_undone;
-      sum.regions_unlinked += report.regions_unlinked;
+      if (auto status = thread->shard().TakeUp(); !status.ok()) return status;
     }
-    sum.time = time;
-    recovery_ = sum;
+    if (!pool_->needs_recovery()) return {};
+    recovery_.emplace();
+    for (const auto& thread : shards_) *recovery_ += thread->shard().Repair();
+    recovery_->time = SteadyClock::Instance().Now() - begin;
+    return {};
   }
 
   ServerOptions options_;

@@ -39,7 +39,7 @@ Result<std::unique_ptr<Shard>> Shard::Create(FormattedPool& pool, uint32_t numbe
                                       SharedMemory::Writers::kOwner);
   if (!control.ok()) return control.status();
   std::unique_ptr<Shard> shard(new Shard(pool, number, ports, options, *std::move(control)));
-  if (auto status = shard->Prepare(); !status.ok()) return status;
+  if (auto status = shard->Register(); !status.ok()) return status;
   return shard;
 }
 
@@ -52,16 +52,15 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
       options_(options),
       nvm_(pool.pool()),
       control_(std::move(control)),
-      counters_(control_.bytes()) {}
+      counters_(control_.bytes()),
+      versions_(std::make_unique<Versions>(nvm_, geometry_, pool_.seed(), number_, control_.bytes(),
+                                           VersionsOptions{options_.reservations_per_client})) {}
 
 Shard::~Shard() = default;
 
-Status Shard::Prepare() {
-  const VersionsOptions options{options_.reservations_per_client};
-  versions_ = std::make_unique<Versions>(nvm_, geometry_, pool_.seed(), number_, control_.bytes(), options);
-  Status opened = pool_.needs_recovery() ? versions_->Recover(&recovery_) : versions_->Open();
-  if (!opened.ok()) return opened;
+Status Shard::TakeUp() { return pool_.needs_recovery() ? versions_->Look() : versions_->Open(); }
 
+Status Shard::Register() {
   for (const Port& port : ports_) {
     auto region = port.fabric.Register(control_.view(), Access::kRemoteRead);
     if (!region.ok()) return region.status();

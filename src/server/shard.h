@@ -43,12 +43,18 @@ struct Port {
 
 class Shard {
  public:
-  // All that the ports refer to outlives the shard. Sessions know their port by its place among them.
+  // Before it is used, its part of the pool must be taken up. All that the ports refer to outlives the shard. Sessions
+  // know their port by its place among them.
   static Result<std::unique_ptr<Shard>> Create(FormattedPool& pool, uint32_t number, std::span<const Port> ports,
                                                const ShardOptions& options);
   ~Shard();
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
+
+  // Changes nothing in the pool. kCorruption: it is damaged.
+  Status TakeUp();
+  // After all shards of a pool that needs recovery were taken up.
+  RecoveryReport Repair() { return versions_->Repair(); }
 
   // A peer that asked for this shard on that port: becomes a session, or is refused with a message.
   void Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port);
@@ -65,8 +71,6 @@ class Shard {
   [[nodiscard]] const Counters& counters() const { return counters_; }
   void CountSleep() { counters_.Add(format::Counter::kSleeps); }
   [[nodiscard]] const Versions& versions() const { return *versions_; }
-  // What Create did to a pool that needed it.
-  [[nodiscard]] const RecoveryReport& recovery() const { return recovery_; }
 
   // Private data for Reject.
   static format::HelloRefusal Refusal(Code code, std::string_view message);
@@ -89,7 +93,7 @@ class Shard {
 
   Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, const ShardOptions& options,
         SharedMemory control);
-  Status Prepare();
+  Status Register();
 
   [[nodiscard]] Result<std::unique_ptr<Session>> MakeSession(const format::HelloRequest& hello, size_t port);
   Status Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port);
@@ -115,7 +119,6 @@ class Shard {
   SharedMemory control_;
   Counters counters_;
   std::unique_ptr<Versions> versions_;
-  RecoveryReport recovery_;
   std::vector<std::unique_ptr<fabric::Region>> control_regions_;  // by port
   std::vector<std::unique_ptr<Session>> sessions_;                // by session id; null where free
   std::vector<Session*> answered_;                                // sessions with replies to post

@@ -7,14 +7,12 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/relax.h"
+#include "server/tidy_timer.h"
 
 namespace erda::server {
 
 namespace {
 
-// How long a shard with reservations in flight sleeps before it looks whether they have arrived: at first, and at most.
-constexpr Nanoseconds kTidyFirst = std::chrono::milliseconds(5);
-constexpr Nanoseconds kTidyLast = std::chrono::seconds(1);
 constexpr std::chrono::hours kForever{1};
 // Looks for work between two at the clock.
 constexpr uint32_t kLooksPerClock = 16;
@@ -65,38 +63,41 @@ void ShardThread::Run() {
   std::vector<fabric::CompletionQueue*> queues;
   for (const auto& queue : queues_) queues.push_back(queue.get());
   Relax relax;
-  Nanoseconds tidy_after = kTidyFirst;
-  Nanoseconds busy_at = SteadyClock::Instance().Now();
-  uint32_t looks = 0;  // that found nothing
+  TidyTimer tidy;
+  bool busy = true;           // at the last look
+  Nanoseconds idle_since{0};  // known from the first look at the clock on: a busy shard looks at none
+  uint32_t looks = 0;         // that found nothing
   while (!stop_.load(std::memory_order_acquire)) {
     size_t served = shard_->Poll();
     served += AdmitNewcomers();
     if (served > 0) {
-      busy_at = SteadyClock::Instance().Now();
-      tidy_after = kTidyFirst;
+      busy = true;
       relax.Reset();
-
       continue;
     }
-    const bool busy = polling_ == Polling::kBusy;
-    const Nanoseconds limit = busy ? tidy_after : spin_;
-    const bool look = limit.count() == 0 || ++looks % kLooksPerClock == 0;
-    const bool idle = look && SteadyClock::Instance().Now() - busy_at >= limit;
-    if (!idle) {
+    const bool never_sleeps = polling_ == Polling::kBusy;
+    const bool sleeps_at_once = !never_sleeps && spin_.count() == 0;
+    bool sleep = sleeps_at_once;
+    if (sleeps_at_once || ++looks % kLooksPerClock == 0) {
+      const Nanoseconds now = SteadyClock::Instance().Now();
       if (busy) {
-        Relax::Pause();
-      } else {
-        relax.Step();
+        busy = false;
+        idle_since = now;
+        tidy.Restart(now);
       }
-      continue;
+      if (tidy.Due(now)) tidy.Looked(now, shard_->Tidy() > 0);
+      sleep = !never_sleeps && now - idle_since >= spin_;
+      if (sleep) {
+        shard_->CountSleep();
+        fabric::WaitAny(queues, shard_->in_flight() > 0 ? tidy.Left(now) : Nanoseconds(kForever));
+        continue;
+      }
     }
-    // What does not arrive is looked at ever more rarely: each look is a checksum of the whole value.
-    tidy_after = shard_->Tidy() > 0 ? kTidyFirst : std::min(2 * tidy_after, kTidyLast);
-    if (!busy) {
-      shard_->CountSleep();
-      fabric::WaitAny(queues, shard_->in_flight() > 0 ? tidy_after : Nanoseconds(kForever));
+    if (never_sleeps) {
+      Relax::Pause();
+    } else {
+      relax.Step();
     }
-    busy_at = SteadyClock::Instance().Now();
   }
 }
 

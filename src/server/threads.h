@@ -35,6 +35,7 @@ class ShardThread {
 
   fabric::CompletionQueue& queue(size_t port) { return *queues_[port]; }
   void set_shard(std::unique_ptr<Shard> shard) { shard_ = std::move(shard); }
+  [[nodiscard]] Shard& shard() { return *shard_; }
   [[nodiscard]] const Shard& shard() const { return *shard_; }
 
   Status Start();

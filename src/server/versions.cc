@@ -9,6 +9,7 @@
 namespace erda::server {
 
 using format::Counter;
+using format::EntryMeta;
 using format::EntryWord;
 using format::IndexEntry;
 using format::ObjectHeader;
@@ -35,8 +36,6 @@ uint8_t FlagsOf(Ack ack, bool flushed_by_read = false) {
                          : ObjectHeader::kPersistedFlag;
 }
 
-uint64_t SpaceOf(const ObjectHeader& header) { return format::ObjectSpace(header.key_size, header.value_size); }
-
 }  // namespace
 
 Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
@@ -49,6 +48,8 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       index_(nvm, geometry, shard, DisplacementsIn(control)),
       log_(nvm, geometry, pool_seed, shard, control),
       chain_(nvm, index_, log_) {}
+
+Versions::~Versions() = default;
 
 // --- Opening and closing
 
@@ -65,18 +66,23 @@ Status Versions::Open() {
   return {};
 }
 
-Status Versions::Recover(RecoveryReport* report) {
-  const format::ShardRecord record = Record();
-  Recovery recovery(nvm_, geometry_, shard_, index_, log_, chain_);
-  if (auto status = recovery.Look(record.version_limit); !status.ok()) return status;
-  *report = recovery.Repair();
-  Begin(record.version_limit);
-  return {};
+Status Versions::Look() {
+  recovery_ = std::make_unique<Recovery>(nvm_, geometry_, shard_, index_, log_, chain_);
+  return recovery_->Look(Record().version_limit);
+}
+
+RecoveryReport Versions::Repair() {
+  const RecoveryReport report = recovery_->Repair();
+  recovery_.reset();
+  Begin(Record().version_limit);
+  return report;
 }
 
 void Versions::Begin(uint64_t version_limit) {
   version_limit_ = version_limit;
   next_version_ = std::max<uint64_t>(version_limit, 1);
+  counters_.Set(Counter::kIndexSlots, index_.size());
+  counters_.Set(Counter::kLogBytesTotal, log_.bytes_total());
   PublishGauges();
 }
 
@@ -100,26 +106,31 @@ uint64_t Versions::NextVersion() {
 
 // --- Finding
 
-std::optional<index::Slot> Versions::Locate(std::string_view key, uint64_t key_hash) const {
-  return index_.Find(key_hash, [&](const IndexEntry& entry) {
-    const auto bytes = log_.BytesAt(entry.entry_meta().head(), entry.entry_word().new_address());
-    if (bytes.size() < format::ChecksumOffset(key.size())) return false;
-    const auto header = LoadAs<ObjectHeader>(bytes);
-    return header.key_hash == key_hash && header.key_size == key.size() &&
-           AsString(bytes.subspan(format::KeyOffset(), key.size())) == key;
+Versions::Found Versions::Find(std::string_view key, uint64_t key_hash) const {
+  Found found;
+  found.entry = index_.Find(key_hash, [&](Slot slot, const IndexEntry& entry) {
+    const uint32_t head = entry.entry_meta().head();
+    const Address address = entry.entry_word().new_address();
+    const auto bytes = log_.BytesAt(head, address);
+    if (bytes.size() >= format::ChecksumOffset(key.size())) {
+      const auto header = LoadAs<ObjectHeader>(bytes);
+      const bool same = header.key_hash == key_hash && header.key_size == key.size() &&
+                        AsString(bytes.subspan(format::KeyOffset(), key.size())) == key;
+      if (same) return true;
+    }
+    // Hardly ever two keys share a tag, so nothing of this is done for most.
+    const ObjectView view = format::InspectHeader(log_.PlaceOf(head, address), bytes);
+    const bool other_key =
+        view.state != ObjectState::kNothing && EntryMeta::TagOf(view.header.key_hash) == EntryMeta::TagOf(key_hash);
+    if (!other_key) found.damaged = slot;
+    return false;
   });
+  return found;
 }
 
-// An entry with the key's tag whose newest version has lost its header or key.
-std::optional<index::Slot> Versions::FindDamaged(uint64_t key_hash) const {
-  return index_.Find(key_hash, [&](const IndexEntry& entry) {
-    return log_.Inspect(entry.entry_meta().head(), entry.entry_word().new_address()).state == ObjectState::kNothing;
-  });
-}
-
-uint64_t Versions::VersionAt(uint32_t head, Address address) const {
-  const auto bytes = log_.BytesAt(head, address);
-  return bytes.size() < sizeof(ObjectHeader) ? 0 : LoadAs<ObjectHeader>(bytes).version;
+bool Versions::CanBeOf(Slot slot, uint64_t key_hash) const {
+  const EntryMeta meta = index_.At(slot).entry_meta();
+  return meta.head() == geometry_.HeadOf(key_hash) && geometry_.HomeOf(key_hash) + meta.distance() == slot;
 }
 
 // --- Settling
@@ -154,13 +165,12 @@ void Versions::Finish(InFlight::Id id) {
 Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags,
                           NewVersion* version) {
   version->head = geometry_.HeadOf(key_hash);
-  version->existing = Locate(key, key_hash);
-  // What cannot be told to be this key's, since it is damaged, makes way: a put repairs.
-  if (!version->existing) {
-    if (const auto damaged = FindDamaged(key_hash)) index_.Free(*damaged);
-  }
-  if (version->existing) {
-    version->slot = *version->existing;
+  const Found found = Find(key, key_hash);
+  // What cannot be told to be this key's, since it is damaged, makes way: a put repairs. Until it is published, and so
+  // if it is refused, the damage stays to be seen.
+  if (const auto taken = found.entry ? found.entry : found.damaged) {
+    version->slot = *taken;
+    version->replaces = found.entry.has_value() || CanBeOf(*taken, key_hash);
   } else {
     auto slot = index_.MakeRoom(key_hash);
     if (!slot.ok()) return {Code::kResourceExhausted, Reason::kIndexFull, {}, 0, {}};
@@ -170,14 +180,14 @@ Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t valu
   auto space = log_.Reserve(version->head, format::ObjectSpace(key.size(), value_size), number);
   if (!space.ok()) return {Code::kResourceExhausted, Reason::kLogFull, {}, 0, {}};
   version->space = *space;
-  if (version->existing) SettleCurrent(version->slot, key_hash);
+  if (found.entry) SettleCurrent(version->slot, key_hash);
 
   ObjectHeader& header = version->header;
   header.key_size = static_cast<uint16_t>(key.size());
   header.kind = static_cast<uint8_t>(ObjectKind::kValue);
   header.flags = flags;
   header.value_size = value_size;
-  header.previous = version->existing ? index_.WordAt(version->slot).new_address().raw() : 0;
+  header.previous = version->replaces ? index_.WordAt(version->slot).new_address().raw() : 0;
   header.version = number;
   header.key_hash = key_hash;
   header.header_crc = format::HeaderCrc(log_.PlaceOf(version->head, version->space.address), header, key);
@@ -200,10 +210,11 @@ void Versions::WriteHeaderAndKey(const NewVersion& version, std::string_view key
 // The entry names the new version, unsettled, persistently.
 void Versions::Publish(const NewVersion& version) {
   const uint64_t bytes = SpaceOf(version.header);
-  if (version.existing) {
+  if (version.replaces) {
     index_.StoreSizeHint(version.slot, bytes);
     index_.StoreWord(version.slot, index_.WordAt(version.slot).Published(version.space.address));
   } else {
+    if (!index_.WordAt(version.slot).empty()) index_.Free(version.slot);
     const EntryWord word = EntryWord().Published(version.space.address);
     index_.Insert(version.slot, version.header.key_hash, version.head, bytes, word);
   }
@@ -289,14 +300,14 @@ std::optional<Outcome> Versions::Commit(uint64_t key_hash, uint32_t head, Addres
 // which means damage.
 bool Versions::CommitWhole(const Reservation& r) {
   if (r.superseded) return true;  // (I4)
-  const auto slot = Locate(log_.Inspect(r.head, r.address).key, r.key_hash);
+  const auto slot = Find(log_.InspectHeader(r.head, r.address).key, r.key_hash).entry;
   if (!slot) return false;
   const EntryWord word = index_.WordAt(*slot);
   if (word.new_address() == r.address) {
     chain_.StoreSettled(*slot, word);
-  } else if (r.version > VersionAt(r.head, word.new_address())) {
+  } else if (r.version > chain_.VersionAt(r.head, word.new_address())) {
     chain_.StoreSettled(*slot, word.Published(r.address));
-  } else if (word.old_address().none() || r.version > VersionAt(r.head, word.old_address())) {
+  } else if (r.version > chain_.VersionAt(r.head, word.old_address())) {
     index_.StoreWord(*slot, word.WithOld(r.address));
   }
   return true;
@@ -346,8 +357,7 @@ void Versions::EndSession(SessionId session) {
 void Versions::TakeBack(const Reservation& gone) {
   counters_.Add(Counter::kTakenBack);
   if (gone.superseded) return;
-  const ObjectView view = log_.Inspect(gone.head, gone.address);
-  const auto slot = Locate(view.key, gone.key_hash);
+  const auto slot = Find(log_.InspectHeader(gone.head, gone.address).key, gone.key_hash).entry;
   if (slot && index_.WordAt(*slot).new_address() == gone.address) TakeBackEntry(*slot, gone);
 }
 
@@ -355,16 +365,17 @@ void Versions::TakeBack(const Reservation& gone) {
 // writer is about to acknowledge.
 void Versions::TakeBackEntry(Slot slot, const Reservation& gone) {
   const Address old = index_.WordAt(slot).old_address();
-  const auto before = chain_.NewestBefore(gone.head, gone.address, old, [&](Address at) {
+  const ObjectView view = log_.InspectHeader(gone.head, gone.address);
+  const auto before = chain_.NewestBefore(gone.head, view, old, [&](Address at) {
     return in_flight_.Find(gone.key_hash, gone.head, at) != InFlight::kNone;
   });
   chain_.TakeBack(slot, before);
-  if (before.whole) MarkSettled(gone.key_hash, gone.head, before.address);
+  if (before.whole_bytes != 0) MarkSettled(gone.key_hash, gone.head, before.address);
 }
 
 void Versions::Report(std::string_view key, uint64_t key_hash) {
   counters_.Add(Counter::kReports);
-  const auto slot = Locate(key, key_hash);
+  const auto slot = Find(key, key_hash).entry;
   if (!slot) return;
   SettleCurrent(*slot, key_hash);
   const IndexEntry entry = index_.At(*slot);
@@ -380,18 +391,16 @@ void Versions::Report(std::string_view key, uint64_t key_hash) {
 
 // --- Delete
 
-// A version that a get could return: if none, the key is absent and stays as it is.
+// A version that a get could return: if none, the key is absent and stays as it is. The newest one was settled if that
+// could be.
 bool Versions::HasVisibleVersion(Slot slot) const {
   const IndexEntry entry = index_.At(slot);
   const uint32_t head = entry.entry_meta().head();
   const EntryWord word = entry.entry_word();
   if (word.settled() || !word.old_address().none()) return true;
-  for (Address at = word.new_address(); !at.none();) {
-    const ObjectView view = log_.Inspect(head, at);
-    if (view.state == ObjectState::kWhole) return true;
-    at = chain_.Previous(head, view);
-  }
-  return false;
+  const ObjectView newest = log_.InspectHeader(head, word.new_address());
+  const auto not_whole = [](Address /*at*/) { return false; };
+  return chain_.NewestBefore(head, newest, format::kNoAddress, not_whole).whole_bytes != 0;
 }
 
 // The tombstone is a version like any other: published when it is persistent, so that a power cut either leaves it or
@@ -399,14 +408,14 @@ bool Versions::HasVisibleVersion(Slot slot) const {
 // is marked (I4), and after a restart nothing is. So the tombstone lives as long as its delete, in the one slot that
 // its region keeps for it, and a delete needs no space, in a full pool too.
 Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
-  const auto slot = Locate(key, key_hash);
-  if (!slot && FindDamaged(key_hash)) return {Code::kCorruption, Reason::kDamaged, {}, 0, {}};
+  const Found found = Find(key, key_hash);
+  const auto slot = found.entry;
+  if (!slot && found.damaged) return {Code::kCorruption, Reason::kDamaged, {}, 0, {}};
   if (!slot) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
   SettleCurrent(*slot, key_hash);
   if (!HasVisibleVersion(*slot)) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
 
   NewVersion tombstone;
-  tombstone.existing = slot;
   tombstone.slot = *slot;
   tombstone.head = index_.At(*slot).entry_meta().head();
   tombstone.space = log_.TombstoneSlot(tombstone.head);
@@ -426,7 +435,7 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   index_.StoreWord(*slot, word.Published(tombstone.space.address));
 
   in_flight_.ForEachOf(key_hash, [&](InFlight::Id /*id*/, Reservation& reservation) {
-    if (log_.Inspect(reservation.head, reservation.address).key == key) reservation.superseded = true;
+    if (log_.InspectHeader(reservation.head, reservation.address).key == key) reservation.superseded = true;
   });
   index_.Free(*slot);
   counters_.Add(Counter::kDeletes);
@@ -435,9 +444,7 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
 
 void Versions::PublishGauges() {
   counters_.Set(Counter::kKeys, index_.used());
-  counters_.Set(Counter::kIndexSlots, index_.size());
   counters_.Set(Counter::kLogBytesUsed, log_.bytes_used());
-  counters_.Set(Counter::kLogBytesTotal, log_.bytes_total());
   counters_.Set(Counter::kInFlight, in_flight_.size());
   counters_.Set(Counter::kNvmBytes, nvm_.counters().bytes);
   counters_.Set(Counter::kNvmFlushes, nvm_.counters().flushes);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -26,6 +27,8 @@
 #include "server/in_flight.h"
 
 namespace erda::server {
+
+class Recovery;
 
 struct VersionsOptions {
   uint32_t reservations_per_session = 1024;
@@ -44,11 +47,17 @@ class Versions {
  public:
   Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
            std::span<std::byte> control, VersionsOptions options);
+  ~Versions();
+  Versions(const Versions&) = delete;
+  Versions& operator=(const Versions&) = delete;
 
   // Takes up a pool that was closed cleanly, or a new one.
   Status Open();
-  // Takes up a pool whose server died or lost power (recovery.h).
-  Status Recover(RecoveryReport* report);
+  // Takes up a pool whose server died or lost power (recovery.h): first Look, which changes nothing, then Repair. No
+  // shard is repaired before all were looked at.
+  Status Look();
+  // REQUIRES: Look was ok.
+  RecoveryReport Repair();
   // Settles or takes back everything in flight. REQUIRES: no session can write any more.
   void Close();
 
@@ -80,10 +89,15 @@ class Versions {
   using Slot = index::Slot;
   using Address = format::LogAddress;
 
+  // What the index has of a key.
+  struct Found {
+    std::optional<Slot> entry;
+    std::optional<Slot> damaged;  // an entry with the key's tag, which may be the key's: nobody can tell any more
+  };
   // A place in the index and in the log for a new version of a key.
   struct NewVersion {
-    std::optional<Slot> existing;  // the key's entry, its current version settled if that could be
     Slot slot = 0;
+    bool replaces = false;  // the slot's entry is the key's: published by one store
     uint32_t head = 0;
     log::ShardLog::Space space;
     format::ObjectHeader header{};
@@ -91,8 +105,10 @@ class Versions {
 
   [[nodiscard]] format::ShardRecord Record() const;
   void Begin(uint64_t version_limit);
-  [[nodiscard]] std::optional<Slot> Locate(std::string_view key, uint64_t key_hash) const;
-  [[nodiscard]] std::optional<Slot> FindDamaged(uint64_t key_hash) const;
+  // Looks for damage only as far as the key's entry.
+  [[nodiscard]] Found Find(std::string_view key, uint64_t key_hash) const;
+  // Head and distance of the slot's entry are as the key's would be.
+  [[nodiscard]] bool CanBeOf(Slot slot, uint64_t key_hash) const;
   [[nodiscard]] uint64_t RecordOffset() const {
     return format::kShardRecordsOffset + shard_ * sizeof(format::ShardRecord);
   }
@@ -107,7 +123,6 @@ class Versions {
   void TakeBackEntry(Slot slot, const Reservation& gone);
   void Finish(InFlight::Id id);
   void MarkSettled(uint64_t key_hash, uint32_t head, Address address);
-  [[nodiscard]] uint64_t VersionAt(uint32_t head, Address address) const;
   [[nodiscard]] bool HasVisibleVersion(Slot slot) const;
 
   nvm::Writer& nvm_;
@@ -120,6 +135,7 @@ class Versions {
   Chain chain_;
   InFlight in_flight_;
   std::vector<uint32_t> session_reservations_;  // by session
+  std::unique_ptr<Recovery> recovery_;          // between Look and Repair
   uint64_t next_version_ = 1;
   uint64_t version_limit_ = 0;
 };

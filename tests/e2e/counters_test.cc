@@ -135,7 +135,7 @@ TEST_P(Counting, TheAddressesOfADeviceShareAFabric) {
   EXPECT_EQ(fabrics[0].scheme, "shm");
   EXPECT_EQ(fabrics[0].device, "");
   EXPECT_EQ(fabrics[0].flush_method, "none");
-  EXPECT_EQ(fabrics[0].registered_in, server->server().stats().registered_in);
+  EXPECT_GT(fabrics[0].registered_in.count(), 0);
   for (const std::string& address : server->server().addresses()) EXPECT_TRUE(Client::Connect(address).ok());
 }
 

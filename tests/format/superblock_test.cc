@@ -113,6 +113,21 @@ TEST_F(SuperblockTest, EveryFlippedBitIsNoticed) {
   EXPECT_TRUE(Finds(1, 9));
 }
 
+// It may have been the newer, and said that the pool is in use. (A copy that had lost its magic counted as never
+// written.)
+TEST_F(SuperblockTest, ACopyThatDoesNotVerifyIsToldFromOneThatWasNeverWritten) {
+  Write(0, Good(8));
+  EXPECT_FALSE(Find()->other_damaged);
+  Write(1, Good(9));
+  EXPECT_FALSE(Find()->other_damaged);
+  for (size_t bit = 0; bit < sizeof(Superblock) * 8; ++bit) {
+    FlipBit(Copy(1), bit);
+    ASSERT_TRUE(Finds(0, 8)) << "bit " << bit;
+    EXPECT_TRUE(Find()->other_damaged) << "bit " << bit;
+    FlipBit(Copy(1), bit);
+  }
+}
+
 TEST_F(SuperblockTest, TwoDamagedCopiesAreCorruption) {
   Write(0, Good(8));
   Write(1, Good(9));

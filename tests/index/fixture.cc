@@ -21,8 +21,9 @@ TestIndex::TestIndex(uint64_t slots) {
 }
 
 void TestIndex::Reopen() {
+  const uint64_t used = index_ ? index_->used() : 0;
   index_ = std::make_unique<Index>(*nvm_, geometry_, kShard, &displacements_);
-  index_->Open();
+  index_->Open(used);
 }
 
 bool TestIndex::Insert(uint64_t key_hash, uint32_t address) {
@@ -33,7 +34,7 @@ bool TestIndex::Insert(uint64_t key_hash, uint32_t address) {
 }
 
 std::optional<Slot> TestIndex::Find(uint64_t key_hash) const {
-  return index_->Find(key_hash, [](const IndexEntry&) { return true; });
+  return index_->Find(key_hash, [](Slot, const IndexEntry&) { return true; });
 }
 
 bool TestIndex::Free(uint64_t key_hash) {

@@ -76,7 +76,7 @@ TEST(IndexTest, KeysWithOneTagAreToldApartByTheCaller) {
   ASSERT_TRUE(index.Insert(second, 20));
   const auto with_address = [&](uint32_t address) {
     return index->Find(
-        first, [&](const IndexEntry& entry) { return entry.entry_word().new_address() == LogAddress(address); });
+        first, [&](Slot, const IndexEntry& entry) { return entry.entry_word().new_address() == LogAddress(address); });
   };
   ASSERT_TRUE(with_address(10) && with_address(20));
   EXPECT_NE(*with_address(10), *with_address(20));
@@ -87,7 +87,7 @@ TEST(IndexTest, OnlyEntriesWithTheTagAreOffered) {
   TestIndex index(1024);
   for (uint64_t tag = 0; tag < 20; ++tag) ASSERT_TRUE(index.Insert(tag));
   int offered = 0;
-  EXPECT_FALSE(index->Find(5, [&](const IndexEntry& entry) {
+  EXPECT_FALSE(index->Find(5, [&](Slot, const IndexEntry& entry) {
     EXPECT_EQ(entry.entry_meta().tag(), 5U);
     ++offered;
     return false;
@@ -132,7 +132,7 @@ TEST(IndexTest, ASizeHintIsWrittenWhenItChanges) {
   EXPECT_EQ(EntryMeta::Make(before.tag(), before.head(), before.distance(), 80), after);
 }
 
-TEST(IndexTest, ReopeningCountsTheUsedSlots) {
+TEST(IndexTest, ReopeningFindsWhatIsThere) {
   TestIndex index(1024);
   KeySource keys(3);
   std::unordered_set<uint64_t> used;

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "format/log_layout.h"
 #include "format/superblock.h"
 #include "regression/fixture.h"
@@ -69,6 +70,34 @@ TEST_F(PoolTest, APutRepairsADamagedKey) {
   EXPECT_EQ(client->Get(Key(7)).status().code(), Code::kNotFound);
 }
 
+// Another key's version under a key's entry was taken for a key of the same tag: the key looked absent, and a put gave
+// it a second entry.
+TEST_F(PoolTest, AnEntryThatNamesAnotherKeysVersionIsDamageThatAPutRepairs) {
+  const std::string pool = ReadPool();
+  const auto found = format::FindSuperblock(AsBytes(pool));
+  ASSERT_TRUE(found.ok()) << found.status().ToString();
+  const format::Geometry& geometry = found->superblock.geometry;
+  const auto entry_of = [&](int i) {
+    const uint64_t hash = HashKey(Key(i));
+    uint64_t at = geometry.SlotOffset(0, geometry.HomeOf(hash));
+    const auto entry = [&] { return LoadAs<format::IndexEntry>(AsBytes(pool).subspan(at)); };
+    while (entry().entry_meta().tag() != format::EntryMeta::TagOf(hash)) at += sizeof(format::IndexEntry);
+    return at;
+  };
+  WritePool(entry_of(7), std::string_view(pool).substr(entry_of(8), sizeof(uint64_t)));
+  const auto server = Serve(SmallPool());
+  const auto client = Connect();
+  EXPECT_EQ(client->Get(Key(7)).status().code(), Code::kCorruption);
+  EXPECT_EQ(client->Delete(Key(7)).code(), Code::kCorruption);
+  EXPECT_EQ(client->Get(Key(7)).status().code(), Code::kCorruption);
+  EXPECT_TRUE(client->Put(Key(7), "repaired").ok());
+  const auto value = client->Get(Key(7));
+  ASSERT_TRUE(value.ok()) << value.status().ToString();
+  EXPECT_EQ(*value, "repaired");
+  EXPECT_EQ(*client->Get(Key(8)), Value(8));
+  EXPECT_EQ(server->stats().keys, uint64_t{kKeys});
+}
+
 // The first object that did not verify was taken for the end of the log: new objects were written over the good ones
 // behind it.
 TEST_F(PoolTest, ADamagedObjectInTheOpenSegmentDoesNotCostItsNeighbours) {
@@ -106,6 +135,47 @@ TEST_F(PoolTest, ADamagedFirstSegmentOfALinkedRegionIsFoundWhenThePoolIsOpened) 
   EXPECT_GT(damaged, 0U);
   const auto server = Serve(SmallPool());  // nothing of that changed the pool
   EXPECT_EQ(*Connect()->Get(Key(3)), Value(3));
+}
+
+// The shards before the damaged one had been recovered when it was met.
+TEST_F(PoolTest, ADamagedShardLeavesTheOthersAsTheyWere) {
+  std::filesystem::remove(Path("pool"));
+  ServerOptions options = SmallPool();
+  options.shards = 2;
+  {
+    const auto server = Serve(options);
+    const auto client = Connect();
+    for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(client->Put(Key(i), Value(i)).ok());
+    std::filesystem::copy_file(Path("pool"), Path("as-a-crash-leaves-it"));
+  }
+  std::filesystem::rename(Path("as-a-crash-leaves-it"), Path("pool"));
+
+  // Something to do in the first shard, and damage in the second one.
+  std::string pool = ReadPool();
+  const auto found = format::FindSuperblock(AsBytes(pool));
+  ASSERT_TRUE(found.ok()) << found.status().ToString();
+  const format::Geometry& geometry = found->superblock.geometry;
+  const auto word_at = [&](uint64_t at) { return LoadAs<uint64_t>(AsBytes(pool).subspan(at, sizeof(uint64_t))); };
+  uint64_t entry = geometry.SlotOffset(0, 0);
+  while (word_at(entry) == 0) entry += sizeof(format::IndexEntry);
+  ASSERT_LT(entry, geometry.SlotOffset(1, 0));
+  FlipBit(entry);  // it is not settled
+  uint32_t region = geometry.regions_per_shard;
+  while (!format::RegionWord(word_at(format::kRegionTableOffset + region * sizeof(uint64_t))).linked()) ++region;
+  FlipBit(geometry.RegionOffset(region));
+  pool = ReadPool();
+  const auto refused = Server::Open(options);
+  EXPECT_EQ(refused.status().code(), Code::kCorruption) << refused.status().ToString();
+  EXPECT_TRUE(ReadPool() == pool);
+
+  FlipBit(geometry.RegionOffset(region));
+  const auto server = Serve(options);
+  ASSERT_TRUE(server->recovery().has_value());
+  EXPECT_EQ(server->recovery()->settled, 1U);
+  EXPECT_EQ(server->recovery()->keys, uint64_t{kKeys});
+  EXPECT_GT(server->recovery()->time.count(), 0);
+  const auto client = Connect();
+  for (int i = 0; i < kKeys; ++i) EXPECT_EQ(*client->Get(Key(i)), Value(i));
 }
 
 // Versions began at 0 again, below those of what was stored, which then counted as newer.

@@ -38,6 +38,9 @@ class CrashPool final : public nvm::Pool {
     std::memcpy(std::as_writable_bytes(std::span(durable_)).data() + offset, bytes_.data() + offset, size);
   }
 
+  // What was changed by other hands than a server's, as by decay.
+  void EverythingIsDurable() { durable_ = volatile_; }
+
   // What is left if the power goes now: of what is not durable, `kept` is the chance of each word.
   [[nodiscard]] Image AfterPowerCut(Random& random, double kept) const {
     return AfterPowerCut([&] { return random.Chance(kept); });

@@ -103,7 +103,9 @@ std::string ReadLikeAClient(const PoolBytes& pool, std::span<const std::byte> co
     if (entry.word == 0 || entry.entry_meta().tag() != format::EntryMeta::TagOf(hash)) continue;
     const EntryWord word = entry.entry_word();
     const ObjectView newest = Inspect(pool, resolve, entry.entry_meta().head(), word.new_address());
-    if (newest.state != ObjectState::kNothing && newest.key != key) continue;
+    const bool of_tag = newest.state != ObjectState::kNothing &&
+                        format::EntryMeta::TagOf(newest.header.key_hash) == format::EntryMeta::TagOf(hash);
+    if (of_tag && newest.key != key) continue;  // another key with the tag; what is not of the tag is damage
     return WalkVersions(pool, resolve, entry, key, [&](LogAddress at, const ObjectView& view) -> Answers {
       client::ReadFacts facts;
       facts.whole = view.state == ObjectState::kWhole;

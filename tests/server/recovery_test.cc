@@ -516,7 +516,7 @@ class RecoveryTest : public testing::Test {
   }
   [[nodiscard]] const RecoveryReport& report() const { return store_.recovery(); }
   [[nodiscard]] uint64_t SlotOf(std::string_view key) const {
-    return *store_.versions().index().Find(HashKey(key), [](const format::IndexEntry&) { return true; });
+    return *store_.versions().index().Find(HashKey(key), [](index::Slot, const format::IndexEntry&) { return true; });
   }
   [[nodiscard]] std::byte* EntryOf(std::string_view key) const {
     return bytes() + store_.geometry().SlotOffset(0, SlotOf(key));
@@ -535,8 +535,7 @@ class RecoveryTest : public testing::Test {
     nvm::Writer writer(*machine_.pool);
     std::vector<uint64_t> control(format::ControlBytes(1) / sizeof(uint64_t));
     Versions versions(writer, store_.geometry(), Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
-    RecoveryReport ignored;
-    const Status status = versions.Recover(&ignored);
+    const Status status = versions.Look();
     EXPECT_EQ(status.code(), Code::kCorruption) << status.ToString();
     EXPECT_NE(status.message().find(place), std::string_view::npos) << status.ToString();
     EXPECT_TRUE(AllBytes() == before);
@@ -676,6 +675,136 @@ TEST_F(RecoveryTest, AnEntryThatNamesAnotherKeysTombstoneIsDamage) {
   Restart();
   EXPECT_EQ(report().damaged, 1U);
   EXPECT_EQ(report().deletes_finished, 0U);
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  EXPECT_EQ(store_.Delete("k"), Code::kCorruption);
+  EXPECT_EQ(store_.Inline("k", "repaired").code, Code::kOk);
+  EXPECT_EQ(store_.Get("k"), "repaired");
+  EXPECT_EQ(store_.versions().index().used(), 1U);
+}
+
+// What a put has repaired may have led anywhere, and is the old version from then on.
+TEST_F(RecoveryTest, WhereARepairedEntryLedBeforeDoesNotMatter) {
+  store_.Inline("k", "old");
+  const auto never_opened = LogAddress::At(0, 3 * store_.geometry().segment_size + 64);
+  const uint64_t word = format::EntryWord::Make(true, never_opened, LogAddress(), true).raw();
+  std::memcpy(EntryOf("k"), &word, sizeof(word));
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  EXPECT_EQ(store_.Inline("k", "repaired").code, Code::kOk);
+  EXPECT_EQ(store_.WordOf("k").old_address(), never_opened);
+  Restart();
+  EXPECT_EQ(store_.Get("k"), "repaired");
+}
+
+// --- Repairs by a put
+
+// The entry of a key, damaged in one way or another.
+class DamageTest : public RecoveryTest, public testing::WithParamInterface<int> {
+ protected:
+  static constexpr int kHeader = 0;    // the header of its newest version
+  static constexpr int kOtherKey = 1;  // it names another key's version
+  static constexpr int kHead = 2;      // it names a head that is none
+  static constexpr int kWays = 3;
+
+  // In any pool of one head that has the keys "k" and "other".
+  static void Damage(Machine& machine) {
+    Store& store = machine.store;
+    std::byte* bytes = machine.pool->view().bytes.data();
+    const auto slot_of = [&](std::string_view key) {
+      const auto any = [](index::Slot, const format::IndexEntry&) { return true; };
+      return bytes + store.geometry().SlotOffset(0, *store.versions().index().Find(HashKey(key), any));
+    };
+    auto entry = LoadAs<format::IndexEntry>(std::span<const std::byte>(slot_of("k"), sizeof(format::IndexEntry)));
+    const LogAddress address = entry.entry_word().new_address();
+    if (GetParam() == kHeader) {
+      bytes[store.geometry().RegionOffset(address.slot()) + address.offset_in_region() +
+            offsetof(format::ObjectHeader, key_hash)] ^= std::byte{1};
+    } else if (GetParam() == kOtherKey) {
+      entry.word = store.WordOf("other").raw();
+    } else {
+      entry.meta ^= uint64_t{1} << 24;
+    }
+    std::memcpy(slot_of("k"), &entry, sizeof(entry));
+    machine.pool->EverythingIsDurable();
+  }
+  static void Put(Store& store) {
+    ASSERT_EQ(store.Inline("k", "old").code, Code::kOk);
+    ASSERT_EQ(store.Inline("other", "value").code, Code::kOk);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ways, DamageTest, testing::Range(0, 3));
+
+TEST_P(DamageTest, AGetAndADeleteSaySo) {
+  Put(store_);
+  Damage(machine_);
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  EXPECT_EQ(store_.Delete("k"), Code::kCorruption);
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  EXPECT_EQ(store_.Get("other"), "value");
+}
+
+// A put that was refused had freed the entry before.
+TEST_P(DamageTest, ARefusedPutLeavesItToBeSeen) {
+  Put(store_);
+  Damage(machine_);
+  while (store_.Inline("other", std::string(500, 'o')).code == Code::kOk) {
+  }
+  EXPECT_EQ(store_.Inline("k", std::string(1000, 'n')).code, Code::kResourceExhausted);
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  EXPECT_EQ(store_.Reserve("k", std::string(1000, 'n')).code(), Code::kResourceExhausted);
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+}
+
+TEST_P(DamageTest, APutRepairs) {
+  Put(store_);
+  const uint64_t used = store_.versions().index().used();
+  Damage(machine_);
+  EXPECT_EQ(store_.Inline("k", "new").code, Code::kOk);
+  EXPECT_EQ(store_.Get("k"), "new");
+  EXPECT_EQ(store_.Get("other"), "value");
+  EXPECT_EQ(store_.versions().index().used(), used);
+  EXPECT_EQ(store_.Delete("k"), Code::kOk);
+  EXPECT_EQ(store_.Get("k"), kAbsent);
+}
+
+// Where head and distance are the key's the entry is never gone, and so its damage neither, before a value is there.
+TEST_P(DamageTest, APutThatIsNeverDoneDoesNotHideIt) {
+  if (GetParam() == kHead) return;
+  Put(store_);
+  Damage(machine_);
+  const Reserved reserved = store_.Reserve("k", "new", 1);
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  store_.LandPart(reserved, 5);
+  store_.EndSession(1);
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  EXPECT_TRUE(store_.Finish(store_.Reserve("k", "new", 2)));
+  EXPECT_EQ(store_.Get("k"), "new");
+}
+
+TEST_P(DamageTest, ACrashAtAnyPointOfThePutLeavesTheDamageOrTheValue) {
+  if (GetParam() == kHead) return;
+  for (const bool reserve : {false, true}) {
+    for (size_t fence = 0; !HasFailure(); ++fence) {
+      SCOPED_TRACE("fence " + std::to_string(fence));
+      Machine machine{StoreOptions()};
+      Put(machine.store);
+      Damage(machine);
+      const bool ended = machine.RunUpTo(fence, [&] {
+        if (!reserve) machine.store.Inline("k", "new");
+        if (reserve) machine.store.Finish(machine.store.Reserve("k", "new"));
+      });
+      Choices choices(*machine.pool, fence);
+      for (size_t i = 0; i < choices.size(); ++i) {
+        Machine next(StoreOptions(), choices.At(i));
+        const std::string value = next.store.Get("k");
+        EXPECT_TRUE(value == "new" || (value == kDamaged && !ended)) << value;
+        EXPECT_EQ(next.store.Get("other"), "value");
+        EXPECT_EQ(next.store.Inline("k", "newer").code, Code::kOk);
+        EXPECT_EQ(next.store.Get("k"), "newer");
+        EXPECT_EQ(next.store.versions().index().used(), 2U);
+      }
+      if (ended) break;
+    }
+  }
 }
 
 TEST_F(RecoveryTest, SettledEntriesAreNotLookedAt) {

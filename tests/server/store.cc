@@ -45,8 +45,9 @@ void Store::Open() {
 
 void Store::Recover() {
   MakeVersions();
-  const Status status = versions_->Recover(&recovery_);
+  const Status status = versions_->Look();
   ASSERT_TRUE(status.ok()) << status.ToString();
+  recovery_ = versions_->Repair();
 }
 
 void Store::CloseAndReopen() {
@@ -101,7 +102,7 @@ std::string Store::Get(std::string_view key, format::FlushMethod flush) const {
 
 format::EntryWord Store::WordOf(std::string_view key) const {
   const uint64_t hash = HashKey(key);
-  const auto slot = versions_->index().Find(hash, [](const format::IndexEntry&) { return true; });
+  const auto slot = versions_->index().Find(hash, [](index::Slot, const format::IndexEntry&) { return true; });
   return slot ? versions_->index().WordAt(*slot) : format::EntryWord();
 }
 

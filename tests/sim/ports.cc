@@ -41,6 +41,7 @@ void PortsTest::Serve(const std::array<format::FlushMethod, kPorts>& flush_metho
   auto shard = server::Shard::Create(*pool_, 0, ports, {});
   ASSERT_TRUE(shard.ok()) << shard.status().ToString();
   shard_ = *std::move(shard);
+  ASSERT_TRUE(shard_->TakeUp().ok());
 }
 
 std::unique_ptr<client::Engine> PortsTest::MakeClient(const std::string& name, size_t port) {

@@ -101,12 +101,13 @@ Status ServerProcess::StartOnce() {
     auto shard = server::Shard::Create(*pool_, number, ports, options);
     if (!shard.ok()) return shard.status();
     process.shard = *std::move(shard);
-    const RecoveryReport& report = process.shard->recovery();
-    recovered_.settled += report.settled;
-    recovered_.taken_back += report.taken_back;
-    recovered_.dropped += report.dropped;
-    recovered_.deletes_finished += report.deletes_finished;
     shards_.push_back(std::move(process));
+  }
+  for (ShardProcess& process : shards_) {
+    if (auto status = process.shard->TakeUp(); !status.ok()) return status;
+  }
+  if (pool_->needs_recovery()) {
+    for (ShardProcess& process : shards_) recovered_ += process.shard->Repair();
   }
   pool_->MarkOpen();
   for (size_t i = 0; i < plan_.ports; ++i) {
