@@ -115,6 +115,8 @@ int Serve(const ServeSettings& settings) {
   options.pool = settings.pool;
   options.listen = {settings.address};
   options.spin = kSpin;
+  // Of a new pool: for its keys, and not for as many as the pool could hold.
+  options.index_entries = kIndexSlots;
   std::error_code ignored;
   const bool is_dram = settings.pool == "dram:";
   const bool is_new = !is_dram && !std::filesystem::exists(settings.pool, ignored);

@@ -15,8 +15,9 @@ class App;
 namespace erda::floors {
 
 inline constexpr uint32_t kKeyBytes = 24;
-// Different objects that gets and raw operations go through in turn.
-inline constexpr uint64_t kPlacesMax = 1024;
+// Different objects that gets and raw operations go through in turn, and the slots of a new pool's index for them.
+inline constexpr uint64_t kPlacesMax = 64;
+inline constexpr uint64_t kIndexSlots = 16 * kPlacesMax;
 // The size of the small raw Read.
 inline constexpr uint64_t kSmallReadBytes = 64;
 

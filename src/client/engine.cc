@@ -397,7 +397,7 @@ size_t Engine::Poll() {
   const PollingScope scope(&polling_);
   finished_ = 0;
   closed_channels_.clear();
-  DeliverDeferred();
+  if (!done_.empty()) DeliverDeferred();
   const size_t n = queue_->Poll(completions_);
   for (size_t i = 0; i < n; ++i) Dispatch(completions_[i]);
 
@@ -407,8 +407,8 @@ size_t Engine::Poll() {
     DeliverDeferred();
   }
   // The clock is looked at now and then: rarely while operations complete at once, so that they do not pay for it.
-  const uint32_t polls_per_check = n == 0 ? kIdlePollsPerCheck : kBusyPollsPerCheck;
-  if (in_flight_ > 0 && ++polls_ % polls_per_check == 0) CheckDeadlines();
+  const uint32_t between_checks = (n == 0 ? kIdlePollsPerCheck : kBusyPollsPerCheck) - 1;  // all ones: no division
+  if (in_flight_ > 0 && (++polls_ & between_checks) == 0) CheckDeadlines();
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
   return finished_;
 }

@@ -183,8 +183,7 @@ void Engine::WriteValue(Operation& op) {
   // checksum and value stand behind the key, here as in the log
   const auto message = op.message();
   const auto body = message.subspan(sizeof(Request) + op.key_size, format::kChecksumBytes + op.value_size);
-  const uint32_t checksum = format::ObjectChecksum(link.PlaceOf(op.reply.head, address), op.reply.header,
-                                                   body.subspan(format::kChecksumBytes));
+  const uint32_t checksum = format::ObjectChecksum(op.reply.header, body.subspan(format::kChecksumBytes));
   std::memcpy(body.data(), &checksum, sizeof(checksum));
   stats_.nvm_bytes_written += body.size();
 

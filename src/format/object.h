@@ -12,8 +12,8 @@
 //     header
 //
 // The header crc covers the place (pool, head, address), the header behind it and the key: what the server wrote when
-// it reserved the space. The checksum covers the place, the header, the key and the value. Bytes that belong to another
-// place, another time or another pool do not verify. A reader still compares the key: a checksum finds damage, it does
+// it reserved the space. The checksum goes on from the header crc and covers the value: so it stands for the place, the
+// header, the key and the value. Bytes that belong to another place, another time or another pool do not verify. A reader still compares the key: a checksum finds damage, it does
 // not identify.
 // previous: the version that was the newest when this one was published (an address in the same head), or none.
 // version: grows with each object of a shard, and never repeats.
@@ -82,8 +82,8 @@ struct Place {
 
 // The header's crc; ignores header.header_crc.
 [[nodiscard]] uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key);
-// Covers the key by way of header.header_crc, which must be set.
-[[nodiscard]] uint32_t ObjectChecksum(const Place& place, const ObjectHeader& header, std::span<const std::byte> value);
+// Covers place, header and key by way of header.header_crc, which must be set.
+[[nodiscard]] uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> value);
 
 // How much of an object can be trusted.
 enum class ObjectState : uint8_t {

@@ -227,8 +227,7 @@ Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<c
   // The value may lie in memory that the client can write to: the checksum is taken of the copy in the pool.
   const uint64_t value_at = version.space.offset + format::ValueOffset(key.size());
   nvm_.Write(value_at, value);
-  const uint32_t checksum = format::ObjectChecksum(log_.PlaceOf(version.head, version.space.address), version.header,
-                                                   nvm_.Bytes(value_at, value.size()));
+  const uint32_t checksum = format::ObjectChecksum(version.header, nvm_.Bytes(value_at, value.size()));
   WriteHeaderAndKey(version, key, &checksum);
   nvm_.Persist(version.space.offset, SpaceOf(version.header));
   Publish(version);
@@ -429,7 +428,7 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   header.key_hash = key_hash;
   const format::Place place = log_.PlaceOf(tombstone.head, tombstone.space.address);
   header.header_crc = format::HeaderCrc(place, header, key);
-  const uint32_t checksum = format::ObjectChecksum(place, header, {});
+  const uint32_t checksum = format::ObjectChecksum(header, {});
   WriteHeaderAndKey(tombstone, key, &checksum);
   nvm_.Persist(tombstone.space.offset, SpaceOf(header));
   index_.StoreWord(*slot, word.Published(tombstone.space.address));

@@ -97,7 +97,7 @@ TEST_P(Hostile, AHelloOfSomethingElseIsRefusedWithAReason) {
     EXPECT_NE(std::string(refusal.message.data()).find(words), std::string::npos) << refusal.message.data();
   };
   refused([](auto& hello) { hello.magic = 5; }, "no Erda client");
-  refused([](auto& hello) { hello.protocol_version = 99; }, "version 2");
+  refused([](auto& hello) { hello.protocol_version = 99; }, "version " + std::to_string(format::kProtocolVersion));
   refused([](auto& hello) { hello.shard = 1; }, "no such shard");
   refused([](auto& hello) { hello.shard = 0xffff; }, "no such shard");
   const std::byte little[] = {std::byte{1}};

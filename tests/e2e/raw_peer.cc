@@ -172,8 +172,7 @@ uint64_t RawPeer::BodyOffset(const Reply& reserved) const {
 }
 
 std::string RawPeer::Body(const Reply& reserved, std::string_view value) const {
-  const format::Place place{format::PoolSeed(hello().pool_uuid), reserved.head, format::LogAddress(reserved.address)};
-  const uint32_t checksum = format::ObjectChecksum(place, reserved.header, AsBytes(value));
+  const uint32_t checksum = format::ObjectChecksum(reserved.header, AsBytes(value));
   std::string body(sizeof(checksum), '\0');
   std::memcpy(body.data(), &checksum, sizeof(checksum));
   return body.append(value);

@@ -39,7 +39,7 @@ std::vector<std::byte> WholeObject(const Place& place, std::string_view key, std
   header.version = version;
   header.key_hash = HashKey(key);
   header.header_crc = HeaderCrc(place, header, key);
-  const uint32_t checksum = ObjectChecksum(place, header, AsBytes(value));
+  const uint32_t checksum = ObjectChecksum(header, AsBytes(value));
 
   std::vector<std::byte> bytes;
   for (const auto part : {BytesOf(header), AsBytes(key), BytesOf(checksum), AsBytes(value)})

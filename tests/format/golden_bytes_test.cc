@@ -16,7 +16,7 @@ namespace {
 
 TEST(GoldenBytesTest, ASuperblock) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
-    45 52 44 41 50 4f 4f 4c  01 00 00 00 9e d6 04 46
+    45 52 44 41 50 4f 4f 4c  02 00 00 00 28 77 49 51
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -62,14 +62,14 @@ TEST(GoldenBytesTest, AnObject) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "key", "value")), HexOf(R"(
     7b 7b 13 61 03 00 01 01  05 00 00 00 08 00 00 04
     4d 00 00 00 00 00 00 00  e3 65 51 a0 63 0d ea bb
-    6b 65 79 49 5d 0e e8 76  61 6c 75 65)"));
+    6b 65 79 2a 16 5c c7 76  61 6c 75 65)"));
 }
 
 TEST(GoldenBytesTest, AnObjectWithoutAValue) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "k", "", 1)), HexOf(R"(
     56 ab dd f9 01 00 01 01  00 00 00 00 08 00 00 04
     01 00 00 00 00 00 00 00  1d 88 da 4f 70 e3 21 a9
-    6b 76 e4 4d aa)"));
+    6b 56 ab dd f9)"));
 }
 
 TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kUuid), 0xd9c908ebU); }
@@ -77,7 +77,7 @@ TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kU
 TEST(GoldenBytesTest, AHelloRequest) {
   const HelloRequest hello = {kHelloMagic, kProtocolVersion, 0x2211, 0x66554433, 0, 0x1122334455667788};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 02 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 03 00 11 22  33 44 55 66 00 00 00 00
     88 77 66 55 44 33 22 11)"));
 }
 
@@ -94,7 +94,7 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.pool_writable = 1;
   hello.geometry = TestGeometry();
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 02 00 02 02  00 01 02 03 04 05 06 07
+    45 72 64 61 03 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
     40 00 00 00 00 10 00 00  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -110,7 +110,7 @@ TEST(GoldenBytesTest, AHelloRefusal) {
   refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
   std::memcpy(refusal.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
-    45 72 64 61 02 00 07 00  6e 6f 00*126)"));
+    45 72 64 61 03 00 07 00  6e 6f 00*126)"));
 }
 
 TEST(GoldenBytesTest, ARequest) {

@@ -62,7 +62,7 @@ TEST(InspectObjectTest, TheFlagsAreApartAndUnknownOnesDoNotMatter) {
     EXPECT_TRUE(header.flags == 1 || InspectObject(TestPlace(), bytes).state == ObjectState::kNothing);
     header.header_crc = HeaderCrc(TestPlace(), header, "key");
     std::memcpy(bytes.data(), &header, sizeof(header));
-    const uint32_t checksum = ObjectChecksum(TestPlace(), header, AsBytes(std::string_view("value")));
+    const uint32_t checksum = ObjectChecksum(header, AsBytes(std::string_view("value")));
     std::memcpy(bytes.data() + ChecksumOffset(3), &checksum, sizeof(checksum));
     const ObjectView view = InspectObject(TestPlace(), bytes);
     ASSERT_EQ(view.state, ObjectState::kWhole);
@@ -179,7 +179,7 @@ TEST(InspectObjectTest, AKeySizeOutOfRangeIsRefusedEvenWithAGoodChecksum) {
     const std::string key(key_size, 'k');
     header.header_crc = HeaderCrc(TestPlace(), header, key);
     Bytes bytes(ObjectBytes(key_size, 0));
-    const uint32_t checksum = ObjectChecksum(TestPlace(), header, {});
+    const uint32_t checksum = ObjectChecksum(header, {});
     std::memcpy(bytes.data(), &header, sizeof(header));
     std::memcpy(bytes.data() + KeyOffset(), key.data(), key.size());
     std::memcpy(bytes.data() + ChecksumOffset(key_size), &checksum, sizeof(checksum));

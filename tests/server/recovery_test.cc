@@ -703,7 +703,6 @@ class DamageTest : public RecoveryTest, public testing::WithParamInterface<int> 
   static constexpr int kHeader = 0;    // the header of its newest version
   static constexpr int kOtherKey = 1;  // it names another key's version
   static constexpr int kHead = 2;      // it names a head that is none
-  static constexpr int kWays = 3;
 
   // In any pool of one head that has the keys "k" and "other".
   static void Damage(Machine& machine) {
@@ -833,7 +832,7 @@ TEST_F(RecoveryTest, AVersionThatIsNotNewerThanTheOldOneIsNotGoneBackTo) {
   format::ObjectHeader header = first.header;
   const format::Place place{Store::kPoolSeed, first.head, copy};
   header.header_crc = format::HeaderCrc(place, header, "k");
-  const uint32_t checksum = format::ObjectChecksum(place, header, AsBytes("value"));
+  const uint32_t checksum = format::ObjectChecksum(header, AsBytes("value"));
   std::memcpy(ObjectAt(copy), ObjectAt(first.address), format::ObjectBytes(1, 5));
   std::memcpy(ObjectAt(copy), &header, sizeof(header));
   std::memcpy(ObjectAt(copy) + format::ChecksumOffset(1), &checksum, sizeof(checksum));

@@ -87,8 +87,7 @@ uint64_t Store::OffsetOf(const Reserved& r) const {
 
 void Store::LandPart(const Reserved& r, size_t bytes) {
   const auto value = AsBytes(r.value);
-  const uint32_t checksum =
-      format::ObjectChecksum({kPoolSeed, r.outcome.head, r.outcome.address}, r.outcome.header, value);
+  const uint32_t checksum = format::ObjectChecksum(r.outcome.header, value);
   std::vector<std::byte> body(format::kChecksumBytes + value.size());
   std::memcpy(body.data(), &checksum, sizeof(checksum));
   if (!value.empty()) std::memcpy(body.data() + sizeof(checksum), value.data(), value.size());

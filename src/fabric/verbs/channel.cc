@@ -234,7 +234,12 @@ void VerbsChannel::OnEvent(const rdma_cm_event& event) {
       }
       return;
     case RDMA_CM_EVENT_REJECTED:
-      return OnRejected(event);
+      if (state_ == State::kAsking) return OnRejected(event);
+      [[fallthrough]];  // so the kernel tells an end that came before the last step of its handshake
+    case RDMA_CM_EVENT_DISCONNECTED:
+      // What the peer sent before has arrived: it is in the completion queue, and goes first.
+      while (queue_->TakeCompletions()) continue;
+      return Fail(Refused(name_, "the peer closed the connection"));
     case RDMA_CM_EVENT_ADDR_ERROR:
       return Fail(Refused(name_, "no RDMA device reaches it: no answer to who has the address"));
     case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -243,10 +248,6 @@ void VerbsChannel::OnEvent(const rdma_cm_event& event) {
       return Fail(Refused(name_, "the connection could not be made"));
     case RDMA_CM_EVENT_UNREACHABLE:
       return Fail(Refused(name_, "no answer"));
-    case RDMA_CM_EVENT_DISCONNECTED:
-      // What the peer sent before has arrived: it is in the completion queue, and goes first.
-      while (queue_->TakeCompletions()) continue;
-      return Fail(Refused(name_, "the peer closed the connection"));
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       dead_device_ = true;
       return Fail(Refused(name_, "the RDMA device was removed"));
@@ -279,7 +280,7 @@ void VerbsChannel::OnRouteResolved() {
 void VerbsChannel::OnRejected(const rdma_cm_event& event) {
   Knock knock;
   std::vector<std::byte> data;
-  if (asking_ && ReadKnock(event.param.conn.private_data, event.param.conn.private_data_len, &knock, &data)) {
+  if (ReadKnock(event.param.conn.private_data, event.param.conn.private_data_len, &knock, &data)) {
     peer_data_ = std::move(data);
     return Fail(Refused(name_, "the server refused"));
   }
