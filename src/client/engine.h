@@ -159,7 +159,7 @@ class Engine {
   ClientStats stats_;
 
   std::array<fabric::Completion, 64> completions_;
-  std::vector<std::unique_ptr<Link>> links_;                       // by shard
+  std::vector<std::unique_ptr<Link>> links_;  // by shard
   // Until the Poll that closed them is over. What they may use, above, outlives them.
   std::vector<std::unique_ptr<fabric::Channel>> closed_channels_;
 };

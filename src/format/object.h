@@ -13,8 +13,8 @@
 //
 // The header crc covers the place (pool, head, address), the header behind it and the key: what the server wrote when
 // it reserved the space. The checksum goes on from the header crc and covers the value: so it stands for the place, the
-// header, the key and the value. Bytes that belong to another place, another time or another pool do not verify. A reader still compares the key: a checksum finds damage, it does
-// not identify.
+// header, the key and the value. Bytes that belong to another place, another time or another pool do not verify. A
+// reader still compares the key: a checksum finds damage, it does not identify.
 // previous: the version that was the newest when this one was published (an address in the same head), or none.
 // version: grows with each object of a shard, and never repeats.
 #pragma once

@@ -231,8 +231,8 @@ TEST_P(FailureTest, ADestroyedChannelCompletesNothingMore) {
   }
 }
 
-// (The number of a channel that went while its message was still the caller's was given to the next one, which the queue
-// then took for the owner of that message.)
+// (The number of a channel that went while its message was still the caller's was given to the next one, which the
+// queue then took for the owner of that message.)
 TEST_P(FailureTest, AChannelMayGoWithAMessageThatWasJustPolled) {
   for (int round = 0; round < 3; ++round) {
     Connect(4);
