@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "format/messages.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
 class App;
 }
 

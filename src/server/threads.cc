@@ -77,7 +77,6 @@ void ShardThread::Run() {
     }
     const bool never_sleeps = polling_ == Polling::kBusy;
     const bool sleeps_at_once = !never_sleeps && spin_.count() == 0;
-    bool sleep = sleeps_at_once;
     if (sleeps_at_once || ++looks % kLooksPerClock == 0) {
       const Nanoseconds now = SteadyClock::Instance().Now();
       if (busy) {
@@ -86,8 +85,7 @@ void ShardThread::Run() {
         tidy.Restart(now);
       }
       if (tidy.Due(now)) tidy.Looked(now, shard_->Tidy() > 0);
-      sleep = !never_sleeps && now - idle_since >= spin_;
-      if (sleep) {
+      if (!never_sleeps && now - idle_since >= spin_) {
         shard_->CountSleep();
         fabric::WaitAny(queues, shard_->in_flight() > 0 ? tidy.Left(now) : Nanoseconds(kForever));
         continue;
