@@ -93,18 +93,21 @@ TEST_F(ClientTest, ACallbackThatThrowsLeavesTheClientUsable) {
   EXPECT_EQ(*value, "value");
 }
 
-// What was to end in the same Poll as a callback that threw never ended: its completions were lost, and Drain waited for
-// ever.
+// What was to end in the same Poll as a callback that threw never ended: its completions were lost, and Drain waited
+// for ever.
 TEST_F(ClientTest, ACallbackThatThrowsKeepsNoOtherFromItsEnd) {
   const auto server = Serve(DramOptions());
   const auto client = Connect();
   int ends = 0;
   const auto start = [&] {
     for (const char* key : {"a", "b", "b", "c", "d"}) {
-      ASSERT_TRUE(client->PutAsync(key, "value", [&](const Status&) {
-                          ++ends;
-                          throw 1;
-                        }).ok());
+      ASSERT_TRUE(client
+                      ->PutAsync(key, "value",
+                                 [&](const Status&) {
+                                   ++ends;
+                                   throw 1;
+                                 })
+                      .ok());
     }
   };
   const auto drain = [&] {
