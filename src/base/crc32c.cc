@@ -3,6 +3,8 @@
 #include <isa-l/crc.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
 #if defined(__x86_64__)
@@ -13,12 +15,49 @@ namespace erda {
 
 namespace {
 
-#if defined(__x86_64__)
-// ISA-L folds several strands of a long piece together. What is short (headers, keys, small values) is done sooner by
-// the processor's own instruction, one word after the other.
+// ISA-L folds several strands of a long piece together. What is short (headers, keys, small values) is done sooner one
+// word after the other.
 constexpr size_t kShortBytes = 256;
 
-__attribute__((target("sse4.2"))) uint32_t ShortState(uint32_t state, const std::byte* bytes, size_t size) {
+// kTable[k][b]: what the byte b adds to the state when k more bytes of the same word follow it.
+using Table = std::array<std::array<uint32_t, 256>, sizeof(uint32_t)>;
+
+constexpr Table MakeTable() {
+  constexpr uint32_t kPolynomial = 0x82f63b78;  // 0x1edc6f41, reflected
+  Table table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t state = byte;
+    for (int bit = 0; bit < 8; ++bit) state = (state >> 1) ^ ((state & 1) != 0 ? kPolynomial : 0);
+    table[0][byte] = state;
+  }
+  for (size_t k = 1; k < table.size(); ++k) {
+    for (size_t byte = 0; byte < 256; ++byte) {
+      const uint32_t before = table[k - 1][byte];
+      table[k][byte] = (before >> 8) ^ table[0][before & 0xff];
+    }
+  }
+  return table;
+}
+
+// In one page, so that it is one entry of a TLB.
+alignas(4096) constexpr Table kTable = MakeTable();
+
+uint32_t StateByTable(uint32_t state, const std::byte* bytes, size_t size) {
+  static_assert(std::endian::native == std::endian::little);
+  for (; size >= sizeof(uint32_t); size -= sizeof(uint32_t), bytes += sizeof(uint32_t)) {
+    uint32_t word = 0;
+    std::memcpy(&word, bytes, sizeof(word));
+    word ^= state;
+    state = kTable[3][word & 0xff] ^ kTable[2][word >> 8 & 0xff] ^ kTable[1][word >> 16 & 0xff] ^ kTable[0][word >> 24];
+  }
+  for (; size > 0; --size, ++bytes) {
+    state = (state >> 8) ^ kTable[0][(state ^ std::to_integer<uint32_t>(*bytes)) & 0xff];
+  }
+  return state;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) uint32_t StateByInstruction(uint32_t state, const std::byte* bytes, size_t size) {
   uint64_t wide = state;
   for (; size >= sizeof(uint64_t); size -= sizeof(uint64_t), bytes += sizeof(uint64_t)) {
     uint64_t word = 0;
@@ -38,15 +77,23 @@ __attribute__((target("sse4.2"))) uint32_t ShortState(uint32_t state, const std:
 }
 
 const bool kHasInstruction = __builtin_cpu_supports("sse4.2") != 0;
+
+uint32_t ShortState(uint32_t state, const std::byte* bytes, size_t size) {
+  return kHasInstruction ? StateByInstruction(state, bytes, size) : StateByTable(state, bytes, size);
+}
+#else
+uint32_t ShortState(uint32_t state, const std::byte* bytes, size_t size) { return StateByTable(state, bytes, size); }
 #endif
 
 }  // namespace
 
+uint32_t Crc32cByTable(uint32_t crc, std::span<const std::byte> bytes) {
+  return ~StateByTable(~crc, bytes.data(), bytes.size());
+}
+
 uint32_t Crc32c(uint32_t crc, std::span<const std::byte> bytes) {
   uint32_t state = ~crc;
-#if defined(__x86_64__)
-  if (bytes.size() <= kShortBytes && kHasInstruction) return ~ShortState(state, bytes.data(), bytes.size());
-#endif
+  if (bytes.size() <= kShortBytes) return ~ShortState(state, bytes.data(), bytes.size());
   // ISA-L takes an int for the length, a pointer that is not const, and leaves the inversions to the caller.
   constexpr size_t kStepBytes = size_t{1} << 30;
   while (!bytes.empty()) {

@@ -1,4 +1,4 @@
-// CRC32C (Castagnoli), by Intel ISA-L; short pieces by the processor instruction.
+// CRC32C (Castagnoli), by Intel ISA-L; short pieces by the processor's instruction, or by a table if it has none.
 #pragma once
 
 #include <cstddef>
@@ -9,5 +9,8 @@ namespace erda {
 
 // The checksum of bytes that follow what `crc` covers; 0 begins. Crc32c(Crc32c(0, a), b) == Crc32c(0, a + b).
 [[nodiscard]] uint32_t Crc32c(uint32_t crc, std::span<const std::byte> bytes);
+
+// The same, by the table alone, on any processor.
+[[nodiscard]] uint32_t Crc32cByTable(uint32_t crc, std::span<const std::byte> bytes);
 
 }  // namespace erda

@@ -1,4 +1,4 @@
-// Operations, connections, and the way from a completion to the step it belongs to.
+// Operations, and the way from a completion to the step it belongs to.
 #include "client/engine.h"
 
 #include <algorithm>
@@ -74,17 +74,6 @@ Status Engine::Prepare() {
   done_.reserve(count);
   links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, 0, options_.client_id));
   return {};
-}
-
-Result<bool> Engine::Connect() {
-  // The first shard's link says how many there are.
-  bool all_up = geometry_known_;
-  for (size_t i = 0; i < shards(); ++i) {
-    if (links_[i]->up()) continue;
-    all_up = false;
-    if (auto status = EnsureConnecting(*links_[i]); !status.ok()) return status;
-  }
-  return all_up;
 }
 
 size_t Engine::ValueBytesMax(size_t key_bytes) const {
@@ -299,97 +288,6 @@ void Engine::Free(Operation& op) {
   free_ops_.push_back(op.index);
 }
 
-// --- Connections
-
-Status Engine::EnsureConnecting(Link& link) {
-  if (link.state() != Link::State::kDown) return {};
-  return link.Connect(options_.queue_depth);
-}
-
-void Engine::OnLinkConnected(Link& link) {
-  if (auto status = link.OnConnected(); !status.ok()) return CloseLink(link, status);
-  if (!geometry_known_ || pool_uuid_ != link.hello().pool_uuid) AdoptGeometry(link);
-}
-
-// The first connection, or another pool than before: whatever was known of the other shards is void.
-void Engine::AdoptGeometry(const Link& link) {
-  geometry_known_ = true;
-  geometry_ = link.geometry();
-  pool_uuid_ = link.hello().pool_uuid;
-  for (auto& other : links_) {
-    if (other.get() == &link || other->state() == Link::State::kDown) continue;
-    CloseLink(*other, {Code::kUnavailable, address_ + ": the server has another pool now"});
-  }
-  // Links are never removed: operations may point at them.
-  for (auto shard = static_cast<uint32_t>(links_.size()); shard < geometry_.shards; ++shard) {
-    links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, shard, options_.client_id));
-  }
-}
-
-void Engine::OnControlRead(Link& link) {
-  const bool was_up = link.up();
-  link.OnControlRead();
-  if (!was_up) {
-    if (link.times_up++ > 0) ++stats_.reconnects;
-    connect_error_ = Status();
-    std::deque<OpIndex> waiting;
-    waiting.swap(link.waiting_for_link);
-    for (const OpIndex index : waiting) {
-      if (ops_[index].step == Step::kLinkUp) Run(ops_[index]);  // perhaps to another shard than was thought
-    }
-  }
-  std::deque<OpIndex> waiting;
-  waiting.swap(link.waiting_for_heads);
-  for (const OpIndex index : waiting) {
-    Operation& op = ops_[index];
-    if (op.step != Step::kHeads) continue;  // it ended with the link, which the one before it found broken
-    if (op.type == OpType::kGet) {
-      ReadVersion(op, op.read_bytes);
-    } else {
-      WriteValue(op);
-    }
-  }
-}
-
-void Engine::WaitForHeads(Operation& op) {
-  op.step = Step::kHeads;
-  op.heads_reloaded = true;
-  op.link->waiting_for_heads.push_back(op.index);
-  if (auto status = op.link->ReadControl(); !status.ok()) CloseLink(*op.link, status);
-}
-
-// Every operation on the link ends; the next one connects again.
-void Engine::CloseLink(Link& link, const Status& status, OpIndex timed_out) {
-  if (!link.up()) connect_error_ = status;
-  if (auto channel = link.Close()) closed_channels_.push_back(std::move(channel));
-  if (report_link_ == &link) report_link_ = nullptr;
-  link.waiting_for_link.clear();
-  link.waiting_for_slot.clear();
-  link.waiting_for_heads.clear();
-  for (Operation& op : ops_) {
-    if (op.step == Step::kKeyTurn && links_[ShardOf(op)].get() == &link) {
-      // Ends as well, in its turn: each waiting for a time of its own would take for ever.
-      op.doomed = true;
-      op.result =
-          Status(status.code() == Code::kTimeout ? Code::kUnavailable : status.code(), std::string(status.message()));
-      continue;
-    }
-    if (op.link != &link || !op.waits_for_link()) continue;
-    op.slot = Link::kNoSlot;  // gone with the channel
-    op.sending = 0;
-    if (op.step == Step::kSent) {
-      Defer(op, std::move(op.result));
-    } else if (op.index == timed_out) {
-      Defer(op, {Code::kTimeout,
-                 address_ + ": no answer in " +
-                     std::to_string(std::chrono::ceil<std::chrono::milliseconds>(options_.timeout).count()) + " ms"});
-    } else {
-      const Code code = status.code() == Code::kTimeout ? Code::kUnavailable : status.code();
-      Defer(op, {code, std::string(status.message())});
-    }
-  }
-}
-
 // --- Progress
 
 size_t Engine::Poll() {
@@ -496,20 +394,6 @@ void Engine::CheckDeadlines() {
                 op.index);
     }
   }
-}
-
-// --- Control blocks
-
-Status Engine::BeginReadControls() {
-  for (const auto& link : links()) {
-    if (!link->up()) return {Code::kUnavailable, address_ + ": not connected"};
-    if (auto status = link->ReadControl(); !status.ok()) return status;
-  }
-  return {};
-}
-
-bool Engine::ControlsRead() const {
-  return std::none_of(links().begin(), links().end(), [](const auto& link) { return link->control_read_pending; });
 }
 
 }  // namespace erda::client

@@ -2,7 +2,7 @@
 // but the one passed in: Client drives it in production, a seeded loop in tests.
 //
 // One operation in flight is one Operation; a completion moves it to its next step. The steps of a get are in get.cc,
-// those of puts and deletes in put.cc, connections and the common parts in engine.cc.
+// those of puts and deletes in put.cc, connections in connections.cc, the common parts in engine.cc.
 #pragma once
 
 #include <array>
@@ -86,7 +86,7 @@ class Engine {
   void DeliverDeferred();
   Status ProvideMessageMemory(Operation& op, uint64_t bytes);
 
-  // --- Links
+  // --- Links (connections.cc)
   [[nodiscard]] size_t shards() const { return geometry_known_ ? geometry_.shards : 1; }
   Status EnsureConnecting(Link& link);
   void OnLinkConnected(Link& link);

@@ -192,10 +192,11 @@ size_t Shard::Poll() {
   size_t served = 0;
   // From another port on each time, and as much of each at most, so that a busy one does not keep the others waiting.
   if (++first_port_ >= ports_.size()) first_port_ = 0;
-  for (size_t i = 0; i < ports_.size(); ++i) {
-    const size_t n = ports_[(first_port_ + i) % ports_.size()].queue.Poll(completions_);
+  for (size_t port = first_port_, i = 0; i < ports_.size(); ++i) {
+    const size_t n = ports_[port].queue.Poll(completions_);
     for (size_t k = 0; k < n; ++k) Handle(completions_[k]);
     served += n;
+    if (++port == ports_.size()) port = 0;
   }
   if (served == 0) return 0;
   versions_->PublishGauges();  // before the answers: who has one finds itself counted

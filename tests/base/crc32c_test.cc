@@ -61,6 +61,28 @@ TEST(Crc32cTest, EveryLengthAndAlignmentAgreesWithTheDefinition) {
   }
 }
 
+// What a processor without the instruction does: this machine's may have it.
+TEST(Crc32cTest, TheTableAgreesWithTheDefinition) {
+  const auto bytes = RandomBytes(600, 5);
+  for (size_t begin = 0; begin < 9; ++begin) {
+    for (size_t size = 0; begin + size <= bytes.size(); size += size < 80 ? 1 : 37) {
+      const auto part = std::span(bytes).subspan(begin, size);
+      ASSERT_EQ(Crc32cByTable(0, part), SlowCrc(part)) << "bytes " << begin << " to " << begin + size;
+    }
+  }
+  EXPECT_EQ(Crc32cByTable(0, AsBytes("123456789")), 0xe3069283U);
+}
+
+TEST(Crc32cTest, TableAndCrc32cContinueEachOther) {
+  const auto bytes = RandomBytes(300, 6);
+  const std::span all(bytes);
+  const uint32_t whole = Crc32c(0, all);
+  for (size_t split = 0; split <= all.size(); ++split) {
+    ASSERT_EQ(Crc32cByTable(Crc32c(0, all.first(split)), all.subspan(split)), whole) << "split at " << split;
+    ASSERT_EQ(Crc32c(Crc32cByTable(0, all.first(split)), all.subspan(split)), whole) << "split at " << split;
+  }
+}
+
 TEST(Crc32cTest, ChecksumsContinueAtEverySplitPoint) {
   const auto bytes = RandomBytes(300, 2);
   const std::span all(bytes);
