@@ -21,11 +21,6 @@ namespace erda::fabric::verbs {
 
 class VerbsQueue;
 
-// The first step of connecting, as bytes: a Knock and the caller's data. Empty if the data is too long.
-std::vector<std::byte> MakeKnock(std::span<const std::byte> data, size_t data_max, uint32_t message_depth);
-// The caller's data of a Knock. False if that is not what it is.
-bool ReadKnock(const void* bytes, size_t size, Knock* knock, std::vector<std::byte>* data);
-
 class VerbsChannel final : public Channel {
  public:
   // The asking end.
