@@ -170,6 +170,78 @@ TEST_P(HostilePeerLab, LosesItsChannel) {
   ExpectOthersWork();
 }
 
+// It makes room for more messages than the depth, without end: they would wait in the other end's memory.
+class HostileCreditLab : public HostileFabricTest {
+ protected:
+  // A peer that has greeted and was greeted.
+  std::unique_ptr<RawRdmaPeer> Greeted() {
+    auto peer = Peer(HonestKnock());
+    EXPECT_TRUE(peer.ok()) << peer.status().ToString();
+    if (!peer.ok()) return nullptr;
+    Greet(**peer);
+    EXPECT_TRUE(PumpUntil([&] { return accepted_.back()->connected() && (*peer)->greeted(); })) << "no greeting came";
+    return (*peer)->greeted() ? *std::move(peer) : nullptr;
+  }
+  // What the other end says when it has a message for it.
+  Status PostOne(Channel& channel) { return fabric::Post(channel, fabric::Send(server_, 0, 1)); }
+
+  void ExpectOnlyThisOneIsClosed(Channel& channel, RawRdmaPeer& peer) {
+    EXPECT_TRUE(PumpUntil([&] { return CountOf(server_, &channel, OpKind::kClosed) > 0; }));
+    EXPECT_EQ(channel.error().code(), Code::kUnavailable) << channel.error().ToString();
+    ExpectOthersWork();
+    std::erase_if(accepted_, [&](const auto& one) { return one.get() == &channel; });
+    EXPECT_TRUE(PumpUntil([&] { return peer.closed(); })) << "now at the latest it hears of that";
+    ExpectOthersWork();
+  }
+};
+
+TEST_F(HostileCreditLab, WhoTellsOfMoreThanWasSentLosesItsChannel) {
+  for (const uint64_t more : {uint64_t{1}, uint64_t{kDepth}, UINT64_MAX - 2}) {
+    SCOPED_TRACE(more);
+    const auto peer = Greeted();
+    ASSERT_NE(peer, nullptr);
+    Channel& channel = *accepted_.back();
+    ASSERT_TRUE(PostOne(channel).ok());
+    ASSERT_TRUE(PostOne(channel).ok());
+    peer->TellConsumed(2 + more);
+    ASSERT_TRUE(WaitUntil([&] { return peer->idle(); }));
+    const Status posted = PostOne(channel);
+    ASSERT_EQ(posted.code(), Code::kUnavailable) << "the count was believed: " << posted.ToString();
+    ExpectOnlyThisOneIsClosed(channel, *peer);
+  }
+}
+
+// The same when it is asked.
+TEST_F(HostileCreditLab, WhoAnswersWithMoreThanWasSentLosesItsChannel) {
+  const auto peer = Greeted();
+  ASSERT_NE(peer, nullptr);
+  Channel& channel = *accepted_.back();
+  peer->KeepConsumed(kDepth + 1);
+  for (uint16_t i = 0; i < kDepth; ++i) ASSERT_TRUE(PostOne(channel).ok());
+  Status posted = PostOne(channel);
+  ASSERT_EQ(posted.code(), Code::kResourceExhausted) << "it asks first: " << posted.ToString();
+  ASSERT_TRUE(PumpUntil([&] {
+    posted = PostOne(channel);
+    return posted.code() != Code::kResourceExhausted;
+  })) << "the count was ignored";
+  ASSERT_EQ(posted.code(), Code::kUnavailable) << "the count was believed: " << posted.ToString();
+  ExpectOnlyThisOneIsClosed(channel, *peer);
+}
+
+// Counts that are right make room, to the last one.
+TEST_F(HostileCreditLab, WhoCountsWhatWasSentKeepsItsChannel) {
+  const auto peer = Greeted();
+  ASSERT_NE(peer, nullptr);
+  Channel& channel = *accepted_.back();
+  for (uint16_t i = 0; i < kDepth; ++i) ASSERT_TRUE(PostOne(channel).ok());
+  EXPECT_EQ(PostOne(channel).code(), Code::kResourceExhausted);
+  peer->TellConsumed(kDepth);
+  ASSERT_TRUE(WaitUntil([&] { return peer->idle(); }));
+  const Status posted = PostOne(channel);
+  EXPECT_TRUE(posted.ok()) << posted.ToString();
+  EXPECT_FALSE(peer->closed());
+}
+
 class HostileKnockLab : public HostileFabricTest {};
 
 TEST_F(HostileKnockLab, IsRefused) {

@@ -91,6 +91,7 @@ class VerbsChannel final : public Channel {
   Status CheckBatch(std::span<const WorkRequest> batch, uint32_t* messages);
   bool FindLocalKey(std::span<const std::byte> bytes, bool to_write, uint32_t* key);
   bool HasCredit(uint32_t messages);
+  [[nodiscard]] bool LearnConsumed(uint64_t consumed);
   void PostOwn(Purpose purpose, const WorkRequest& work, uint32_t local_key);
   void PushWaiting();
   size_t PushSome(std::span<const Request> requests);
