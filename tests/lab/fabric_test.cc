@@ -1,8 +1,20 @@
 // The verbs fabric where the conformance suite does not go.
+#include <linux/capability.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/bytes.h"
@@ -12,7 +24,115 @@ namespace erda {
 namespace {
 
 using fabric::Channel;
+using fabric::Incoming;
 using fabric::OpKind;
+
+// Runs it in a thread that can lock no memory: the limit is nothing, and the thread has not the right to ignore that.
+// (Not in the caller's thread. Who changed its rights cannot use the devices any more that it opened before.)
+void WithoutLockedMemory(const std::function<void()>& run) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &none), 0);
+  std::thread([&] {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct rights[_LINUX_CAPABILITY_U32S_3] = {};
+    ASSERT_EQ(::syscall(SYS_capget, &header, rights), 0);
+    rights[CAP_TO_INDEX(CAP_IPC_LOCK)].effective &= ~CAP_TO_MASK(CAP_IPC_LOCK);
+    ASSERT_EQ(::syscall(SYS_capset, &header, rights), 0);
+    run();
+  }).join();
+  EXPECT_EQ(::setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+}
+
+// A name that this machine knows while it lives.
+class HostName {
+ public:
+  HostName(const std::string& name, const std::string& address) {
+    std::ifstream file(kHosts);
+    before_.assign(std::istreambuf_iterator<char>(file), {});
+    std::ofstream(kHosts, std::ios::app) << address << ' ' << name << '\n';
+  }
+  HostName(const HostName&) = delete;
+  HostName& operator=(const HostName&) = delete;
+  ~HostName() { std::ofstream(kHosts, std::ios::trunc) << before_; }
+
+ private:
+  static constexpr const char* kHosts = "/etc/hosts";
+  std::string before_;
+};
+
+class ConnectingLab : public FabricLab {
+ protected:
+  // The next that asks at the listener.
+  std::unique_ptr<Incoming> NextIncoming() {
+    std::unique_ptr<Incoming> incoming;
+    EXPECT_TRUE(WaitUntil([&] {
+      client_.Poll();
+      return (incoming = listener_->Poll()) != nullptr;
+    })) << "nobody asked";
+    return incoming;
+  }
+  testing::AssertionResult Closes(fabric::End& end, const Channel& channel) {
+    const bool closed = WaitUntil([&] {
+      end.Poll();
+      return CountOf(end, &channel, OpKind::kClosed) > 0;
+    });
+    return closed ? testing::AssertionSuccess() : testing::AssertionFailure() << "the channel goes on";
+  }
+};
+
+TEST_F(ConnectingLab, WhoCannotBeAcceptedHearsWhy) {
+  const auto asking = Ask();
+  ASSERT_NE(asking, nullptr);
+  const auto incoming = NextIncoming();
+  ASSERT_NE(incoming, nullptr);
+  Status failed;
+  WithoutLockedMemory([&] { failed = incoming->Accept({server_.queue.get(), {}, {}}).status(); });
+  ASSERT_EQ(failed.code(), Code::kResourceExhausted) << failed.ToString();
+  const std::string why = "no memory for you";
+  incoming->Reject(AsBytes(why));
+  EXPECT_TRUE(Closes(client_, *asking));
+  EXPECT_EQ(asking->error().code(), Code::kUnavailable) << asking->error().ToString();
+  EXPECT_EQ(AsString(asking->peer_data()), why);
+  EXPECT_NE(Connect(), nullptr) << "and the next one is accepted";
+}
+
+// The asking end goes when the answer is there and not taken yet. The accepting end's kernel tells that as a refusal.
+TEST_F(ConnectingLab, AnEndBeforeTheLastStepIsAnEnd) {
+  auto asking = Ask();
+  ASSERT_NE(asking, nullptr);
+  const auto incoming = NextIncoming();
+  ASSERT_NE(incoming, nullptr);
+  const auto accepted = incoming->Accept({server_.queue.get(), {}, {}});
+  ASSERT_TRUE(accepted.ok()) << accepted.status().ToString();
+  pollfd answer{client_.queue->descriptor(), POLLIN, 0};
+  ASSERT_EQ(::poll(&answer, 1, 60'000), 1) << "no answer came";
+  asking.reset();
+  EXPECT_TRUE(Closes(server_, **accepted));
+  EXPECT_EQ((*accepted)->error().code(), Code::kUnavailable) << (*accepted)->error().ToString();
+}
+
+TEST_F(ConnectingLab, AHostIsLookedUpOnce) {
+  const std::string address = "verbs://erda-was-here:7700";
+  std::shared_ptr<fabric::Fabric> fabric;
+  {
+    const HostName name("erda-was-here", Lab("SERVER"));
+    auto opened = fabric::OpenFabric(address, fabric::Role::kConnect);
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    fabric = *std::move(opened);
+  }
+  EXPECT_FALSE(fabric::OpenFabric(address, fabric::Role::kConnect).ok()) << "the name is still known";
+  const auto queue = fabric->CreateQueue();
+  ASSERT_TRUE(queue.ok()) << queue.status().ToString();
+  const auto asking = fabric->Connect(address, {queue->get(), {}, {}});
+  ASSERT_TRUE(asking.ok()) << "somebody was asked: " << asking.status().ToString();
+  EXPECT_TRUE(PumpUntil([&] {
+    std::array<fabric::Completion, 4> completions;
+    (void)(*queue)->Poll(completions);
+    return (*asking)->connected();
+  })) << (*asking)->error().ToString();
+}
 
 TEST_F(FabricLab, WhoIsNotAnsweredGivesUp) {
   const auto channel = Ask();

@@ -77,6 +77,15 @@ void GreetWith(RawRdmaPeer& peer, void (*change)(Greeting&)) {
   peer.Send(BytesOf(greeting));
 }
 
+// Each looks like one, also the one too many, which the data holds.
+void OfferTooManyRegions(Greeting& greeting) {
+  const fabric::verbs::OfferedRegion region{0, 4096, 0, static_cast<uint32_t>(fabric::Access::kRemoteRead)};
+  greeting.region.fill(region);
+  const auto bytes = BytesOf(region);
+  std::copy(bytes.begin(), bytes.end(), greeting.data.begin());
+  greeting.regions = fabric::kOfferedRegionsMax + 1;
+}
+
 std::vector<Attack> Attacks() {
   const Bytes text = BytesOfText("a message");
   return {
@@ -86,8 +95,7 @@ std::vector<Attack> Attacks() {
        [](RawRdmaPeer& peer) { peer.Send(BytesOfText(fabric::Pattern(sizeof(Greeting), 5))); }},
       {"GreetsTooShort", false, 0,
        [](RawRdmaPeer& peer) { peer.Send(BytesOf(peer.HonestGreeting()).first(sizeof(Greeting) - 1)); }},
-      {"OffersTooManyRegions", false, 0,
-       [](RawRdmaPeer& peer) { GreetWith(peer, [](Greeting& g) { g.regions = fabric::kOfferedRegionsMax + 1; }); }},
+      {"OffersTooManyRegions", false, 0, [](RawRdmaPeer& peer) { GreetWith(peer, OfferTooManyRegions); }},
       {"OffersLocalMemory", false, 0, [](RawRdmaPeer& peer) { GreetWith(peer, [](Greeting& g) { g.regions = 1; }); }},
       {"SaysTooMuch", false, 0,
        [](RawRdmaPeer& peer) { GreetWith(peer, [](Greeting& g) { g.data_bytes = fabric::kAcceptDataMax + 1; }); }},
@@ -158,16 +166,97 @@ TEST_P(HostilePeerLab, LosesItsChannel) {
   GetParam().run(**peer);
   // All of it is there before the server looks.
   ASSERT_TRUE(WaitUntil([&] { return (*peer)->idle(); }));
-  EXPECT_TRUE(PumpUntil([&] { return CountOf(server_, channel, OpKind::kClosed) > 0; }));
-  EXPECT_EQ(CountOf(server_, channel, OpKind::kConnected), GetParam().connects ? 1U : 0U);
-  EXPECT_LE(CountOf(server_, channel, OpKind::kReceive) + CountOf(server_, channel, OpKind::kReceiveImm),
-            GetParam().delivered);
+  const auto connects = [&] { return CountOf(server_, channel, OpKind::kConnected); };
+  const auto delivered = [&] {
+    return CountOf(server_, channel, OpKind::kReceive) + CountOf(server_, channel, OpKind::kReceiveImm);
+  };
+  const auto closed = [&] { return CountOf(server_, channel, OpKind::kClosed); };
+  // Until it is closed, or got what none of this kind gets: then the test is over.
+  const size_t connects_at_most = GetParam().connects ? 1 : 0;
+  EXPECT_TRUE(PumpUntil([&] {
+    return closed() > 0 || connects() > connects_at_most || delivered() > GetParam().delivered;
+  })) << "the channel goes on";
+  ASSERT_EQ(connects(), connects_at_most) << "its greeting was taken";
+  ASSERT_LE(delivered(), GetParam().delivered) << "a message got through that breaks the rules";
+  ASSERT_EQ(closed(), 1U);
   EXPECT_EQ(channel->error().code(), Code::kUnavailable) << channel->error().ToString();
   ExpectOthersWork();
   EXPECT_EQ(CountOf(server_, channel, OpKind::kClosed), 1U);
   std::erase_if(accepted_, [&](const auto& one) { return one.get() == channel; });
   EXPECT_TRUE(PumpUntil([&] { return (*peer)->closed(); })) << "now at the latest it hears of that";
   ExpectOthersWork();
+}
+
+// It makes room for more messages than the depth, without end: they would wait in the other end's memory.
+class HostileCreditLab : public HostileFabricTest {
+ protected:
+  // A peer that has greeted and was greeted.
+  std::unique_ptr<RawRdmaPeer> Greeted() {
+    auto peer = Peer(HonestKnock());
+    EXPECT_TRUE(peer.ok()) << peer.status().ToString();
+    if (!peer.ok()) return nullptr;
+    Greet(**peer);
+    EXPECT_TRUE(PumpUntil([&] { return accepted_.back()->connected() && (*peer)->greeted(); })) << "no greeting came";
+    return (*peer)->greeted() ? *std::move(peer) : nullptr;
+  }
+  // What the other end says when it has a message for it.
+  Status PostOne(Channel& channel) { return fabric::Post(channel, fabric::Send(server_, 0, 1)); }
+
+  void ExpectOnlyThisOneIsClosed(Channel& channel, RawRdmaPeer& peer) {
+    EXPECT_TRUE(PumpUntil([&] { return CountOf(server_, &channel, OpKind::kClosed) > 0; }));
+    EXPECT_EQ(channel.error().code(), Code::kUnavailable) << channel.error().ToString();
+    ExpectOthersWork();
+    std::erase_if(accepted_, [&](const auto& one) { return one.get() == &channel; });
+    EXPECT_TRUE(PumpUntil([&] { return peer.closed(); })) << "now at the latest it hears of that";
+    ExpectOthersWork();
+  }
+};
+
+TEST_F(HostileCreditLab, WhoTellsOfMoreThanWasSentLosesItsChannel) {
+  for (const uint64_t more : {uint64_t{1}, uint64_t{kDepth}, UINT64_MAX - 2}) {
+    SCOPED_TRACE(more);
+    const auto peer = Greeted();
+    ASSERT_NE(peer, nullptr);
+    Channel& channel = *accepted_.back();
+    ASSERT_TRUE(PostOne(channel).ok());
+    ASSERT_TRUE(PostOne(channel).ok());
+    peer->TellConsumed(2 + more);
+    ASSERT_TRUE(WaitUntil([&] { return peer->idle(); }));
+    const Status posted = PostOne(channel);
+    ASSERT_EQ(posted.code(), Code::kUnavailable) << "the count was believed: " << posted.ToString();
+    ExpectOnlyThisOneIsClosed(channel, *peer);
+  }
+}
+
+// The same when it is asked.
+TEST_F(HostileCreditLab, WhoAnswersWithMoreThanWasSentLosesItsChannel) {
+  const auto peer = Greeted();
+  ASSERT_NE(peer, nullptr);
+  Channel& channel = *accepted_.back();
+  peer->KeepConsumed(kDepth + 1);
+  for (uint16_t i = 0; i < kDepth; ++i) ASSERT_TRUE(PostOne(channel).ok());
+  Status posted = PostOne(channel);
+  ASSERT_EQ(posted.code(), Code::kResourceExhausted) << "it asks first: " << posted.ToString();
+  ASSERT_TRUE(PumpUntil([&] {
+    posted = PostOne(channel);
+    return posted.code() != Code::kResourceExhausted;
+  })) << "the count was ignored";
+  ASSERT_EQ(posted.code(), Code::kUnavailable) << "the count was believed: " << posted.ToString();
+  ExpectOnlyThisOneIsClosed(channel, *peer);
+}
+
+// Counts that are right make room, to the last one.
+TEST_F(HostileCreditLab, WhoCountsWhatWasSentKeepsItsChannel) {
+  const auto peer = Greeted();
+  ASSERT_NE(peer, nullptr);
+  Channel& channel = *accepted_.back();
+  for (uint16_t i = 0; i < kDepth; ++i) ASSERT_TRUE(PostOne(channel).ok());
+  EXPECT_EQ(PostOne(channel).code(), Code::kResourceExhausted);
+  peer->TellConsumed(kDepth);
+  ASSERT_TRUE(WaitUntil([&] { return peer->idle(); }));
+  const Status posted = PostOne(channel);
+  EXPECT_TRUE(posted.ok()) << posted.ToString();
+  EXPECT_FALSE(peer->closed());
 }
 
 class HostileKnockLab : public HostileFabricTest {};
@@ -216,9 +305,11 @@ TEST_F(HostileClientLab, LeavesTheServerToOthers) {
     auto peer = RawRdmaPeer::Connect(Address(), HonestKnock());
     ASSERT_TRUE(peer.ok()) << peer.status().ToString();
     attack.run(**peer);
-    EXPECT_TRUE(WaitUntil([&] { return (*peer)->closed(); }));
+    const auto admitted = [&] { return !attack.connects && InfoOf(*honest)["clients"] != "1"; };
+    ASSERT_TRUE(WaitUntil([&] { return (*peer)->closed() || admitted(); })) << "the channel goes on";
+    ASSERT_FALSE(admitted()) << "its greeting was taken";
     expect_others_work();
-    EXPECT_TRUE(WaitUntil([&] { return InfoOf(*honest)["clients"] == "1"; })) << "its session is over";
+    ASSERT_TRUE(WaitUntil([&] { return InfoOf(*honest)["clients"] == "1"; })) << "its session goes on";
   }
   const auto another = Connect();
   ASSERT_TRUE(another);

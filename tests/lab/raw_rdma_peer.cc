@@ -13,6 +13,7 @@
 namespace erda {
 
 using fabric::verbs::CreditPage;
+using fabric::verbs::Greeting;
 using fabric::verbs::kReceiveBytes;
 
 namespace {
@@ -81,17 +82,36 @@ RawRdmaPeer::~RawRdmaPeer() {
   ::rdma_destroy_id(id_);
 }
 
-void RawRdmaPeer::Send(std::span<const std::byte> bytes, size_t times) {
-  ASSERT_LE(send_at_ + bytes.size(), kSendBytes);
+ibv_sge RawRdmaPeer::Stage(std::span<const std::byte> bytes) {
+  EXPECT_LE(send_at_ + bytes.size(), kSendBytes);
   std::byte* const at = memory_.data() + send_at_;
-  send_at_ += bytes.size();
+  send_at_ += AlignUp(bytes.size(), sizeof(uint64_t));
   std::memcpy(at, bytes.data(), bytes.size());
-  ibv_sge piece{reinterpret_cast<uint64_t>(at), static_cast<uint32_t>(bytes.size()), region_->lkey};
+  return {reinterpret_cast<uint64_t>(at), static_cast<uint32_t>(bytes.size()), region_->lkey};
+}
+
+void RawRdmaPeer::Send(std::span<const std::byte> bytes, size_t times) {
+  ibv_sge piece = Stage(bytes);
   ibv_send_wr work{};
   work.opcode = IBV_WR_SEND;
   work.sg_list = &piece;
   work.num_sge = 1;
   for (size_t i = 0; i < times; ++i) Post(work);
+}
+
+void RawRdmaPeer::TellConsumed(uint64_t count) {
+  ibv_sge piece = Stage(BytesOf(count));
+  ibv_send_wr work{};
+  work.opcode = IBV_WR_RDMA_WRITE;
+  work.sg_list = &piece;
+  work.num_sge = 1;
+  work.wr.rdma.remote_addr = greeting_->credit_address + offsetof(CreditPage, told);
+  work.wr.rdma.rkey = greeting_->credit_key;
+  Post(work);
+}
+
+void RawRdmaPeer::KeepConsumed(uint64_t count) {
+  std::memcpy(memory_.data() + kCreditAt + offsetof(CreditPage, consumed), &count, sizeof(count));
 }
 
 void RawRdmaPeer::WriteImm() {
@@ -129,8 +149,18 @@ bool RawRdmaPeer::closed() {
   return closed_;
 }
 
-fabric::verbs::Greeting RawRdmaPeer::HonestGreeting() const {
-  fabric::verbs::Greeting greeting;
+// It is the first that the other end sends.
+bool RawRdmaPeer::greeted() {
+  ibv_wc wc;
+  if (!greeting_ && ibv_poll_cq(id_->recv_cq, 1, &wc) > 0 && wc.status == IBV_WC_SUCCESS &&
+      wc.byte_len == sizeof(Greeting)) {
+    greeting_ = LoadAs<Greeting>(std::span(memory_).subspan(kSendBytes));
+  }
+  return greeting_.has_value();
+}
+
+Greeting RawRdmaPeer::HonestGreeting() const {
+  Greeting greeting;
   greeting.credit_address = reinterpret_cast<uint64_t>(memory_.data() + kCreditAt);
   greeting.credit_key = region_->rkey;
   return greeting;

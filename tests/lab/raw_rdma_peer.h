@@ -5,7 +5,9 @@
 #include <rdma/rdma_cma.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +30,12 @@ class RawRdmaPeer {
   void Send(std::span<const std::byte> bytes, size_t times = 1);
   // A WriteImm without bytes: it needs no memory of the other end.
   void WriteImm();
+  // Writes its count of the other end's messages where that looks. REQUIRES: greeted().
+  void TellConsumed(uint64_t count);
+  // Keeps that count where the other end reads it when it has run out.
+  void KeepConsumed(uint64_t count);
+  // Whether the other end's greeting is there.
+  bool greeted();
   // Whether all that was posted is done, well or not.
   bool idle();
   // Whether the other end has closed the connection, or takes nothing any more.
@@ -39,6 +47,8 @@ class RawRdmaPeer {
  private:
   RawRdmaPeer() = default;
   Status Ask(const std::string& address, std::span<const std::byte> private_data);
+  // Registered memory with these bytes.
+  ibv_sge Stage(std::span<const std::byte> bytes);
   void Post(ibv_send_wr work);
   void Look();
 
@@ -49,6 +59,7 @@ class RawRdmaPeer {
   size_t posted_ = 0;
   size_t done_ = 0;
   bool closed_ = false;
+  std::optional<fabric::verbs::Greeting> greeting_;  // the other end's
 };
 
 }  // namespace erda

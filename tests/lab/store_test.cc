@@ -193,6 +193,18 @@ TEST_F(StoreLab, TheDeviceCanBeNamed) {
   StopServer(*server);
 }
 
+// The device has addresses of both families.
+TEST_F(StoreLab, TheDeviceCanBeNamedOverIPv6) {
+  const std::string device = "?device=" + Lab("DEVICE");
+  const auto server = StartServer({"--listen", "verbs://[::]:7701" + device});
+  const std::string reached = "verbs://[" + Lab("SERVER6") + "]:7701";
+  EXPECT_NE(server->out().find(reached), std::string::npos) << "what clients can connect to: " << server->out();
+  const auto client = Connect(reached + device);
+  ASSERT_TRUE(client);
+  EXPECT_TRUE(client->Put("key", "value").ok());
+  StopServer(*server);
+}
+
 TEST_F(StoreLab, TheAddressToSpeakFromCanBeNamed) {
   const auto server = StartServer();
   const auto device = floors::FindDevice("/sys/class/infiniband", Lab("SERVER"));

@@ -48,29 +48,6 @@ Status Refused(const std::string& name, std::string_view why) {
 
 }  // namespace
 
-std::vector<std::byte> MakeKnock(std::span<const std::byte> data, size_t data_max, uint32_t message_depth) {
-  std::vector<std::byte> bytes;
-  if (data.size() > data_max) return bytes;
-  Knock knock;
-  knock.data_bytes = static_cast<uint8_t>(data.size());
-  knock.message_depth = static_cast<uint16_t>(message_depth);
-  bytes.resize(sizeof(Knock) + data.size());
-  std::memcpy(bytes.data(), &knock, sizeof(Knock));
-  std::copy(data.begin(), data.end(), bytes.begin() + sizeof(Knock));
-  return bytes;
-}
-
-// rdma_cm gives more bytes than were sent, so the Knock says how many count.
-bool ReadKnock(const void* bytes, size_t size, Knock* knock, std::vector<std::byte>* data) {
-  if (bytes == nullptr || size < sizeof(Knock)) return false;
-  std::memcpy(knock, bytes, sizeof(Knock));
-  if (knock->magic != kMagic || knock->version != kVersion) return false;
-  if (knock->data_bytes > size - sizeof(Knock)) return false;
-  const auto* first = static_cast<const std::byte*>(bytes) + sizeof(Knock);
-  data->assign(first, first + knock->data_bytes);
-  return true;
-}
-
 // --- Making
 
 VerbsChannel::VerbsChannel(VerbsQueue* queue, std::shared_ptr<Device> device, rdma_cm_id* id, uint32_t message_depth,
@@ -310,19 +287,10 @@ void VerbsChannel::SendGreeting() {
 }
 
 void VerbsChannel::OnGreeting(std::span<const std::byte> bytes) {
-  Greeting greeting;
-  if (state_ != State::kGreeting || bytes.size() != sizeof(greeting))
-    return Fail(Refused(name_, "the peer speaks something else"));
-  std::memcpy(&greeting, bytes.data(), sizeof(greeting));
-  if (greeting.magic != kMagic || greeting.version != kVersion || greeting.regions > kOfferedRegionsMax ||
-      greeting.data_bytes > greeting.data.size()) {
-    return Fail(Refused(name_, "the peer speaks another version"));
-  }
+  const auto read = ReadGreeting(bytes);
+  if (!read.ok()) return Fail(Refused(name_, read.status().message()));
+  const Greeting& greeting = *read;
   for (const OfferedRegion& region : std::span(greeting.region).first(greeting.regions)) {
-    if (region.access != static_cast<uint32_t>(Access::kRemoteRead) &&
-        region.access != static_cast<uint32_t>(Access::kRemoteReadWrite)) {
-      return Fail(Refused(name_, "the peer offers what cannot be"));
-    }
     peer_memory_.push_back(region);
     peer_regions_.push_back({region.size, static_cast<Access>(region.access)});
   }

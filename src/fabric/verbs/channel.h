@@ -21,11 +21,6 @@ namespace erda::fabric::verbs {
 
 class VerbsQueue;
 
-// The first step of connecting, as bytes: a Knock and the caller's data. Empty if the data is too long.
-std::vector<std::byte> MakeKnock(std::span<const std::byte> data, size_t data_max, uint32_t message_depth);
-// The caller's data of a Knock. False if that is not what it is.
-bool ReadKnock(const void* bytes, size_t size, Knock* knock, std::vector<std::byte>* data);
-
 class VerbsChannel final : public Channel {
  public:
   // The asking end.
@@ -96,6 +91,7 @@ class VerbsChannel final : public Channel {
   Status CheckBatch(std::span<const WorkRequest> batch, uint32_t* messages);
   bool FindLocalKey(std::span<const std::byte> bytes, bool to_write, uint32_t* key);
   bool HasCredit(uint32_t messages);
+  [[nodiscard]] bool LearnConsumed(uint64_t consumed);
   void PostOwn(Purpose purpose, const WorkRequest& work, uint32_t local_key);
   void PushWaiting();
   size_t PushSome(std::span<const Request> requests);

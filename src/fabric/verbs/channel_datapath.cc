@@ -45,7 +45,10 @@ Status VerbsChannel::Post(std::span<const WorkRequest> batch) {
   if (state_ != State::kConnected) return {Code::kUnavailable, name_ + ": not connected yet"};
   uint32_t messages = 0;
   if (auto status = CheckBatch(batch, &messages); !status.ok()) return status;
-  if (!HasCredit(messages)) return {Code::kResourceExhausted, name_ + ": the peer has not consumed its messages"};
+  if (!HasCredit(messages)) {
+    if (state_ == State::kFailed) return {Code::kUnavailable, std::string(error_.message())};
+    return {Code::kResourceExhausted, name_ + ": the peer has not consumed its messages"};
+  }
   sent_ += messages;
   // A caller that only posts makes room too.
   if (batch_.size() > Room()) (void)queue_->TakeCompletions();
@@ -88,17 +91,13 @@ bool VerbsChannel::FindLocalKey(std::span<const std::byte> bytes, bool to_write,
   return true;
 }
 
-// A peer that counts wrong gives itself no more than the queue pair has sent: what waits here is at most the depth.
 bool VerbsChannel::HasCredit(uint32_t messages) {
   if (messages == 0) return true;
   auto& page = *reinterpret_cast<CreditPage*>(credit_.data());
-  const auto learn = [&](uint64_t consumed) {
-    if (consumed > known_consumed_ && consumed <= pushed_) known_consumed_ = consumed;
-  };
   // Acquire: the device placed it before the message that told us to look.
-  learn(Count(page.told).load(std::memory_order_acquire));
+  if (!LearnConsumed(Count(page.told).load(std::memory_order_acquire))) return false;
   if (sent_ + messages - known_consumed_ <= message_depth_) return true;
-  if (!credit_asked_) learn(Count(page.asked).load(std::memory_order_acquire));
+  if (!credit_asked_ && !LearnConsumed(Count(page.asked).load(std::memory_order_acquire))) return false;
   if (sent_ + messages - known_consumed_ <= message_depth_) return true;
   if (messages <= message_depth_ && !credit_asked_) {
     WorkRequest work;
@@ -108,6 +107,16 @@ bool VerbsChannel::HasCredit(uint32_t messages) {
     PostOwn(Purpose::kAskCredit, work, credit_.mr()->lkey);
   }
   return false;
+}
+
+// A peer that counts more than the queue pair has sent loses its channel: what waits here would be more than the depth.
+bool VerbsChannel::LearnConsumed(uint64_t consumed) {
+  if (consumed > pushed_) {
+    Fail({Code::kUnavailable, name_ + ": the peer broke the fabric's rules"});
+    return false;
+  }
+  known_consumed_ = std::max(known_consumed_, consumed);
+  return true;
 }
 
 // The peer's next message may come: this end has one more receive for it.

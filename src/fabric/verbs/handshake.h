@@ -19,7 +19,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
+#include "erda/status.h"
 #include "fabric/fabric.h"
 
 namespace erda::fabric::verbs {
@@ -68,5 +71,14 @@ static_assert(sizeof(CreditPage) == 192);
 // Every receive has room for the longest that may come.
 inline constexpr size_t kReceiveBytes = 448;
 static_assert(kReceiveBytes >= sizeof(Greeting) && kReceiveBytes >= kSendBytesMax);
+
+// The first step of connecting, as bytes: a Knock and the caller's data. Empty if the data is too long.
+std::vector<std::byte> MakeKnock(std::span<const std::byte> data, size_t data_max, uint32_t message_depth);
+// The caller's data of a Knock. False if that is not what it is.
+bool ReadKnock(const void* bytes, size_t size, Knock* knock, std::vector<std::byte>* data);
+
+// What the peer says first. kUnavailable and why, if that is no Greeting: nothing in one that is taken is out of
+// bounds, but the regions are where and what the peer says.
+Result<Greeting> ReadGreeting(std::span<const std::byte> bytes);
 
 }  // namespace erda::fabric::verbs
