@@ -101,12 +101,11 @@ void AddTimes(CLI::App& app, uint64_t& spin_us, uint64_t& nvm_write_latency_ns) 
 
 std::string Describe(const erda::RecoveryReport& report) {
   return fmt::format(
-      "recovered in {:.1f} ms: {} keys in {} index slots; {} unsettled, of which {} settled, {} taken back, {} "
-      "dropped, "
-      "{} deletes finished, {} damaged; {} moves undone, {} regions unlinked",
-      std::chrono::duration<double, std::milli>(report.time).count(), report.keys, report.index_slots, report.unsettled,
-      report.settled, report.taken_back, report.dropped, report.deletes_finished, report.damaged, report.moves_undone,
-      report.regions_unlinked);
+      "recovered in {:.1f} ms: {} objects and {} index slots looked at; {} unsettled, of which {} settled, {} taken "
+      "back, {} dropped, {} deletes finished, {} damaged; {} moves undone, {} regions unlinked",
+      std::chrono::duration<double, std::milli>(report.time).count(), report.objects, report.index_slots,
+      report.unsettled, report.settled, report.taken_back, report.dropped, report.deletes_finished, report.damaged,
+      report.moves_undone, report.regions_unlinked);
 }
 
 int Serve(erda::ServerOptions options) {

@@ -88,8 +88,8 @@ struct ServerFabric {
 // What the opening of a pool found and did that was not closed cleanly: its server died or lost power. Sums over all
 // shards. An entry is a key's place in the index.
 struct RecoveryReport {
-  uint64_t index_slots = 0;       // Looked through.
-  uint64_t keys = 0;              // That are there now.
+  uint64_t objects = 0;           // Of the log, that were looked at: those that may have been in flight.
+  uint64_t index_slots = 0;       // Looked through: all of a shard that has something damaged or cut off; else none.
   uint64_t unsettled = 0;         // Entries whose newest version was verified: all that was not known to be safe.
   uint64_t settled = 0;           // Of these: it was whole, and stands.
   uint64_t taken_back = 0;        // Of these: it was not, and an older version stands.
@@ -101,8 +101,8 @@ struct RecoveryReport {
   std::chrono::nanoseconds time{0};  // That the looking and the repairing took.
 
   RecoveryReport& operator+=(const RecoveryReport& other) {
+    objects += other.objects;
     index_slots += other.index_slots;
-    keys += other.keys;
     unsettled += other.unsettled;
     settled += other.settled;
     taken_back += other.taken_back;

@@ -48,24 +48,34 @@ class RegionWord {
   uint64_t raw_ = 0;
 };
 
-enum class SegmentState : uint64_t {  // on NVM: do not renumber
-  kOpen = 1,                          // may get more objects
-  kSealed = 2,                        // full; some of its reservations may not be settled
-  kSettled = 3,                       // full, and every reservation in it is settled or dead
+// On NVM: do not renumber. Words that no few flipped bits turn into one another.
+enum class SegmentState : uint64_t {
+  kOpen = 0x6e65706f'6e65706f,     // "openopen": may get more objects
+  kSealed = 0x6c616573'6c616573,   // "sealseal": full; some of its reservations may not be settled
+  kSettled = 0x656e6f64'656e6f64,  // "donedone": full, and every reservation in it is settled or dead
 };
 
 struct SegmentHeader {
   uint64_t identity;       // Identity(generation): written last, so that it vouches for the rest
-  uint64_t state;          // a SegmentState; the only field that changes
+  uint64_t state;          // a SegmentState
   uint64_t first_version;  // of this use: older versions found here are left over from an earlier one
-  uint64_t reserved[5];
+  uint64_t end;            // of the objects, written before the segment is sealed
+  uint64_t reserved[4];
 
-  static constexpr uint64_t Identity(uint32_t generation) { return (uint64_t{0x47455345} << 32) | generation; }
+  static constexpr uint64_t Identity(uint32_t generation) {
+    return (uint64_t{0x47455345 ^ generation} << 32) | generation;
+  }
+  // What stands there before a segment is opened in this use of its region: nothing, or an earlier use's.
+  [[nodiscard]] constexpr bool NotYet(uint32_t generation) const {
+    const auto earlier = static_cast<uint32_t>(identity);
+    return identity == 0 || (earlier < generation && identity == Identity(earlier));
+  }
 };
 ERDA_FORMAT_SIZE(SegmentHeader, 64);
 ERDA_FORMAT_FIELD(SegmentHeader, identity, 0);
 ERDA_FORMAT_FIELD(SegmentHeader, state, 8);
 ERDA_FORMAT_FIELD(SegmentHeader, first_version, 16);
+ERDA_FORMAT_FIELD(SegmentHeader, end, 24);
 
 inline constexpr uint64_t kTombstoneSlotOffset = sizeof(SegmentHeader);
 inline constexpr uint64_t kTombstoneSlotBytes = 1088;

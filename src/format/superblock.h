@@ -21,7 +21,7 @@
 namespace erda::format {
 
 inline constexpr uint64_t kPoolMagic = 0x4c4f4f5041445245;  // "ERDAPOOL"
-inline constexpr uint32_t kFormatVersion = 2;
+inline constexpr uint32_t kFormatVersion = 3;
 inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
 
 struct Superblock {
@@ -58,21 +58,25 @@ Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes);
 
 // A shard's own record.
 //
-//   byte 0               8          16                    64
-//   +-------------------+----------+----------------------+
-//   | version limit     | keys     | 0                    |
-//   +-------------------+----------+----------------------+
+//   byte 0               8          16         24         64
+//   +-------------------+----------+----------+-----------+
+//   | version limit     | keys     | move     | 0         |
+//   +-------------------+----------+----------+-----------+
 //
 // version limit: every version this shard ever gave out is below it.
 // keys: the used slots of its index at the last clean close, so that they need not be counted.
+// move: of the last entry of the index that was moved, written before the move: the slot it went to << 8, and how many
+//       slots from there it came. 0: none was. After a crash the entry may stand in both.
 struct ShardRecord {
   uint64_t version_limit;
   uint64_t keys;
-  uint64_t reserved[6];
+  uint64_t move;
+  uint64_t reserved[5];
 };
 ERDA_FORMAT_SIZE(ShardRecord, 64);
 ERDA_FORMAT_FIELD(ShardRecord, version_limit, 0);
 ERDA_FORMAT_FIELD(ShardRecord, keys, 8);
+ERDA_FORMAT_FIELD(ShardRecord, move, 16);
 static_assert(kShardRecordsOffset + kShardsMax * sizeof(ShardRecord) <= kRegionTableOffset);
 
 }  // namespace erda::format

@@ -13,6 +13,9 @@ namespace {
 
 // How far from its home a key looks for a free slot to hop back from.
 constexpr uint64_t kScanSlotsMax = 8192;
+// Of ShardRecord::move.
+constexpr int kMoveShift = 8;
+static_assert(kNeighbourhood <= 1 << kMoveShift);
 
 }  // namespace
 
@@ -47,6 +50,8 @@ std::optional<Slot> Index::Displace(Slot free) {
 }
 
 void Index::Move(Slot from, Slot to) {
+  nvm_.Store64(MoveRecordOffset(), (to << kMoveShift) | (to - from));
+  nvm_.Persist(MoveRecordOffset(), sizeof(uint64_t));
   const IndexEntry entry = At(from);
   const auto distance = static_cast<uint32_t>(entry.entry_meta().distance() + (to - from));
   const uint64_t counter = *displacements_;
@@ -54,9 +59,28 @@ void Index::Move(Slot from, Slot to) {
   nvm_.Store64(MetaOffset(to), entry.entry_meta().WithDistance(distance).raw());
   nvm_.Persist(MetaOffset(to), sizeof(uint64_t));
   StoreWord(to, entry.entry_word());
+  CountChange(to, 1);
   // Persistent before anything changes the entry in its new slot: the two copies after a power cut are equal.
   StoreWord(from, EntryWord());
+  CountChange(from, -1);
   StoreDisplacements(counter + 2);
+}
+
+Result<std::optional<Index::LastMove>> Index::Moved() const {
+  const uint64_t word = nvm_.Load64(MoveRecordOffset());
+  if (word == 0) return std::optional<LastMove>();
+  const Slot to = word >> kMoveShift;
+  const uint64_t distance = word & ((1 << kMoveShift) - 1);
+  if (distance == 0 || distance >= kNeighbourhood || distance > to || to >= size()) {
+    return Status(Code::kCorruption, "the record of a shard is damaged");
+  }
+  return std::optional<LastMove>({to - distance, to});
+}
+
+bool Index::Count(uint64_t slots) {
+  const Slot end = counted_ + std::min(slots, size() - counted_);
+  for (; counted_ < end; ++counted_) used_ += nvm_.Load64(WordOffset(counted_)) != 0 ? 1 : 0;
+  return counted();
 }
 
 // Released, like the stores of the move in between: each is seen only after everything stored before it, so that the
@@ -72,7 +96,7 @@ void Index::Insert(Slot slot, uint64_t key_hash, uint32_t head, uint64_t object_
   nvm_.Store64(MetaOffset(slot), meta.raw());
   nvm_.Persist(MetaOffset(slot), sizeof(uint64_t));
   StoreWord(slot, word);
-  ++used_;
+  CountChange(slot, 1);
 }
 
 void Index::StoreSizeHint(Slot slot, uint64_t object_bytes) {

@@ -8,7 +8,7 @@
 //   (I6) An entry that moves is in its new slot before it leaves the old one, and the displacement counter is odd in
 //        between. A reader who finds nothing between two equal, even readings of the counter has seen every slot while
 //        no entry moved: the key was absent.
-// A power cut in the middle of a move leaves the same entry in two slots.
+// A power cut in the middle of a move leaves the same entry in two slots, which the shard's record names by then.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@
 
 #include "erda/status.h"
 #include "format/geometry.h"
+#include "format/superblock.h"
 #include "nvm/writer.h"
 
 namespace erda::index {
@@ -30,9 +31,18 @@ class Index {
       : nvm_(nvm), geometry_(geometry), shard_(shard), displacements_(displacements) {}
 
   // Takes up an existing index, of which `used` slots are used.
-  void Open(uint64_t used) { used_ = used; }
+  void Open(uint64_t used) {
+    used_ = used;
+    counted_ = size();
+  }
+  // Or nobody knows how many: Count finds out, in steps, while the index is used already.
+  void OpenUncounted() { used_ = counted_ = 0; }
+  // Looks at so many more slots; true once all are counted.
+  bool Count(uint64_t slots);
 
+  // Used slots, as far as they are counted.
   [[nodiscard]] uint64_t used() const { return used_; }
+  [[nodiscard]] bool counted() const { return counted_ == size(); }
   [[nodiscard]] uint64_t size() const { return geometry_.index_slots; }
   [[nodiscard]] format::IndexEntry At(Slot slot) const {
     return {nvm_.Load64(WordOffset(slot)), nvm_.Load64(MetaOffset(slot))};
@@ -71,13 +81,21 @@ class Index {
   }
   // Only a hint, so it is written when it changed and made persistent by whoever fences next.
   void StoreSizeHint(Slot slot, uint64_t object_bytes);
-  // All that stands in the index will be persistent after the next fence.
-  void FlushAll() { nvm_.Flush(WordOffset(0), size() * sizeof(format::IndexEntry)); }
+  // What stands in these slots will be persistent after the next fence.
+  void Flush(Slot first, uint64_t slots) { nvm_.Flush(WordOffset(first), slots * sizeof(format::IndexEntry)); }
   // The slot is free, persistently, on return.
   void Free(Slot slot) {
     StoreWord(slot, format::EntryWord());
-    --used_;
+    CountChange(slot, -1);
   }
+
+  // The last move that was begun.
+  struct LastMove {
+    Slot from = 0;
+    Slot to = 0;
+  };
+  // Nothing: there was none. kCorruption: its record is damaged.
+  [[nodiscard]] Result<std::optional<LastMove>> Moved() const;
 
  private:
   [[nodiscard]] uint64_t WordOffset(Slot slot) const { return geometry_.SlotOffset(shard_, slot); }
@@ -87,12 +105,19 @@ class Index {
   [[nodiscard]] std::optional<Slot> Displace(Slot free);
   void Move(Slot from, Slot to);
   void StoreDisplacements(uint64_t value);
+  [[nodiscard]] uint64_t MoveRecordOffset() const {
+    return format::kShardRecordsOffset + shard_ * sizeof(format::ShardRecord) + offsetof(format::ShardRecord, move);
+  }
+  void CountChange(Slot slot, int change) {
+    if (slot < counted_) used_ += change;
+  }
 
   nvm::Writer& nvm_;
   const format::Geometry& geometry_;
   const uint32_t shard_;
   uint64_t* const displacements_;
-  uint64_t used_ = 0;
+  uint64_t used_ = 0;     // of the first counted_ slots
+  uint64_t counted_ = 0;  // all, but for a while after a crash
 };
 
 }  // namespace erda::index

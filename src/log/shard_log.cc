@@ -1,5 +1,7 @@
 #include "log/shard_log.h"
 
+#include <isa-l/mem_routines.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -13,7 +15,7 @@ namespace erda::log {
 namespace {
 
 bool IsZero(std::span<const std::byte> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+  return ::isal_zero_detect(const_cast<std::byte*>(bytes.data()), bytes.size()) == 0;
 }
 
 }  // namespace
@@ -40,10 +42,12 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
 
 // --- Taking up a pool
 
-Status ShardLog::TakeUp(uint64_t version_limit, bool after_crash) {
+Status ShardLog::OpenAfterCrash(uint64_t version_limit, const Visit& visit) { return TakeUp(version_limit, &visit); }
+
+Status ShardLog::TakeUp(uint64_t version_limit, const Visit* visit) {
   if (auto status = LinkExisting(); !status.ok()) return status;
   for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
-    if (auto status = TakeUpSegments(head, version_limit, after_crash); !status.ok()) return status;
+    if (auto status = TakeUpSegments(head, version_limit, visit); !status.ok()) return status;
   }
   return {};
 }
@@ -67,69 +71,123 @@ Status ShardLog::LinkExisting() {
   return {};
 }
 
+// Segments of a region are opened in order, the first one with the region. first_version: of this use of the region.
+ShardLog::Opened ShardLog::LookAtSegment(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version,
+                                         SegmentHeader* header) const {
+  *header = LoadAs<SegmentHeader>(nvm_.Bytes(SegmentOffset(id), sizeof(SegmentHeader)));
+  const uint32_t generation = RegionWordOf(id.region).generation();
+  if (header->identity == SegmentHeader::Identity(generation)) return Opened::kYes;
+  if (!header->NotYet(generation)) return Opened::kDamaged;
+  // A header that was wiped out, as bad blocks are when they are mended, looks the same; the objects behind it do not.
+  const uint64_t at = FirstObjectOffset(id.segment);
+  const auto address = LogAddress::At(slot, id.segment * geometry_.segment_size + at);
+  const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
+  const format::ObjectView first = format::InspectHeader({pool_seed_, head, address}, bytes);
+  const bool used = first.state != format::ObjectState::kNothing && first.header.version >= first_version;
+  return used ? Opened::kDamaged : Opened::kNotYet;
+}
+
 // Each used segment counts as full, but for the open one with the newest versions: that one's end is where the log goes
 // on. (A power cut between sealing one segment and opening the next leaves none open, one between opening and sealing
 // cannot be: sealing comes first.)
-Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, bool after_crash) {
+Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, const Visit* visit) {
   Head& head = HeadAt(head_number);
   uint64_t newest = 0;
+  bool newest_is_open = false;
+  uint32_t open_segments = 0;
   for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
     const uint32_t region = head.regions[slot];
     if (region == kNoRegion) continue;
-    const uint64_t identity = SegmentHeader::Identity(RegionWordOf(region).generation());
+    bool opened_all = true;  // so far
+    uint64_t first_version = 0;
     for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
       const SegmentId id{region, segment};
-      const auto header = LoadAs<SegmentHeader>(nvm_.Bytes(SegmentOffset(id), sizeof(SegmentHeader)));
-      if (header.identity != identity) {
-        // Segments of a region are opened in order, the first one with the region.
-        if (segment > 0 || after_crash) break;
-        return {Code::kCorruption, "region " + std::to_string(region) + " is linked, and its first segment is damaged"};
+      SegmentHeader header;
+      const Opened opened = LookAtSegment(head_number, slot, id, first_version, &header);
+      if (opened == Opened::kNotYet && (segment > 0 || visit != nullptr)) {
+        opened_all = false;
+        continue;
+      }
+      if (opened != Opened::kYes || !opened_all) {
+        // After a crash it is not fatal if no entry leads there.
+        if (visit == nullptr) {
+          return {Code::kCorruption, "region " + std::to_string(region) + " is linked, and its segment " +
+                                         std::to_string(segment) + " is damaged"};
+        }
+        plain_ = opened_all = false;
+        continue;
       }
       if (header.first_version >= version_limit) {
         return {Code::kCorruption, "a segment of region " + std::to_string(region) + " has versions over the limit"};
       }
+      if (segment == 0) first_version = header.first_version;
       bytes_used_ += geometry_.segment_size;
       SegmentOf(id).opened = true;
       SegmentOf(id).sealed = true;
+      if (segment == 0 && visit != nullptr) VisitTombstone(head_number, slot, id, header.first_version, *visit);
+      const bool open = header.state == static_cast<uint64_t>(SegmentState::kOpen);
+      const bool settled = header.state == static_cast<uint64_t>(SegmentState::kSettled);
+      Walk walk;
+      if (open || (visit != nullptr && !settled)) {
+        walk = WalkObjects(head_number, slot, id, header.first_version, visit);
+      }
+      const bool sealed = header.state == static_cast<uint64_t>(SegmentState::kSealed);
+      plain_ = plain_ && (settled || (sealed && walk.end == header.end) || (open && walk.untouched));
+      open_segments += open ? 1 : 0;
       // A region that was linked and not filled to the end is where the next segment comes from, open or not.
       if (header.first_version < newest) continue;
       newest = header.first_version;
+      newest_is_open = open;
       head.slot = slot;
       head.open = id;
       head.tail = geometry_.segment_size;
       head.last = 0;
       head.end = head.tail;
-      if (header.state != static_cast<uint64_t>(SegmentState::kOpen)) continue;
+      if (!open) continue;
       // What is no object may be a damaged one with good ones behind it, which must not be written over: then the
       // segment counts as full. After a crash Repair decides.
-      const Walk walk = WalkToTail(head_number, slot, id, header.first_version);
-      if (walk.untouched && !after_crash) head.tail = walk.end;
+      if (walk.untouched && visit == nullptr) head.tail = walk.end;
       head.last = walk.last;
       head.end = walk.end;
     }
   }
+  // At most one can be open, and that is the newest.
+  plain_ = plain_ && open_segments == (newest_is_open ? 1U : 0U);
   if (head.open.region == kNoRegion) return {};
   SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;
   bytes_used_ -= geometry_.segment_size - head.tail;
   return {};
 }
 
-ShardLog::Walk ShardLog::WalkToTail(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version) const {
+ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version,
+                                     const Visit* visit) const {
   Walk walk;
   uint64_t& at = walk.end;
   at = FirstObjectOffset(id.segment);
   while (at < geometry_.segment_size) {
     const auto address = LogAddress::At(slot, id.segment * geometry_.segment_size + at);
     const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
-    const format::ObjectView view = format::InspectObject({pool_seed_, head, address}, bytes);
+    const format::ObjectView view = format::InspectHeader({pool_seed_, head, address}, bytes);
     if (view.state == format::ObjectState::kNothing || view.header.version < first_version) {
-      walk.untouched = IsZero(bytes.first(std::min(bytes.size(), sizeof(format::ObjectHeader))));
+      walk.untouched = IsZero(bytes);
       return walk;
     }
+    if (visit != nullptr) (*visit)(head, address, view);
     walk.last = at;
     at += format::ObjectSpace(view.header.key_size, view.header.value_size);
   }
   return walk;
+}
+
+void ShardLog::VisitTombstone(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version, const Visit& visit) {
+  const auto address = LogAddress::At(slot, format::kTombstoneSlotOffset);
+  const auto bytes = nvm_.Bytes(SegmentOffset(id) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
+  const format::ObjectView view = format::InspectHeader({pool_seed_, head, address}, bytes);
+  if (view.state == format::ObjectState::kNothing) {
+    plain_ = plain_ && IsZero(bytes.first(sizeof(format::ObjectHeader)));
+  } else if (view.header.version >= first_version) {
+    visit(head, address, view);
+  }
 }
 
 void ShardLog::Close() {
@@ -144,16 +202,19 @@ void ShardLog::Close() {
   for (const Head& head : heads_) ClearTail(head);
 }
 
-// Where the next object goes there are zeroes, so that whoever opens the pool takes that for the end. Something else
-// can only be what a crash cut off, and recovery let lie.
+// Behind the objects there are zeroes, so that whoever opens the pool knows the end from damage. Something else can
+// only be what a crash cut off, and recovery let lie.
 void ShardLog::ClearTail(const Head& head) {
   if (head.open.region == kNoRegion) return;
-  static constexpr std::array<std::byte, sizeof(format::ObjectHeader)> kZeroes{};
-  const uint64_t size = std::min<uint64_t>(kZeroes.size(), geometry_.segment_size - head.tail);
-  const uint64_t at = SegmentOffset(head.open) + head.tail;
-  if (IsZero(nvm_.Bytes(at, size))) return;
-  nvm_.Write(at, std::span(kZeroes).first(size));
-  nvm_.Persist(at, size);
+  static constexpr std::array<std::byte, 4096> kZeroes{};
+  for (uint64_t at = head.tail; at < geometry_.segment_size; at += kZeroes.size()) {
+    const uint64_t offset = SegmentOffset(head.open) + at;
+    const uint64_t size = std::min<uint64_t>(kZeroes.size(), geometry_.segment_size - at);
+    if (IsZero(nvm_.Bytes(offset, size))) continue;
+    nvm_.Write(offset, std::span(kZeroes).first(size));
+    nvm_.Flush(offset, size);
+  }
+  nvm_.Fence();
 }
 
 // --- After a crash
@@ -242,7 +303,7 @@ bool ShardLog::OpenNextSegment(uint32_t head_number, uint64_t version) {
   }
   if (full.region != kNoRegion) {
     bytes_used_ += geometry_.segment_size - full_tail;
-    Seal(full);
+    Seal(full, full_tail);
   }
   OpenSegment(head.open, version);
   head.tail = FirstObjectOffset(head.open.segment);
@@ -285,9 +346,12 @@ void ShardLog::OpenSegment(SegmentId id, uint64_t version) {
   SegmentOf(id).opened = true;
 }
 
-void ShardLog::Seal(SegmentId id) {
+void ShardLog::Seal(SegmentId id, uint64_t end) {
   Segment& segment = SegmentOf(id);
   segment.sealed = true;
+  // Persistent by the fence in StoreState: who finds the segment sealed knows where its objects end.
+  nvm_.Store64(SegmentOffset(id) + offsetof(SegmentHeader, end), end);
+  nvm_.Flush(SegmentOffset(id) + offsetof(SegmentHeader, end), sizeof(uint64_t));
   StoreState(id, segment.in_flight == 0 ? SegmentState::kSettled : SegmentState::kSealed);
 }
 

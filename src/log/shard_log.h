@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -33,15 +34,20 @@ class ShardLog {
   // Takes up an existing (or an all zero, new) pool that was closed cleanly: links the regions, finds the ends of the
   // open segments. version_limit: no version in the pool is as high. kCorruption if region table and segments
   // contradict each other.
-  Status Open(uint64_t version_limit = UINT64_MAX) { return TakeUp(version_limit, false); }
+  Status Open(uint64_t version_limit = UINT64_MAX) { return TakeUp(version_limit, nullptr); }
   // Nothing is in flight any more: every segment that is full is settled. Persistent on return.
   void Close();
 
+  // An object with a good header, which was reserved and may not be settled.
+  using Visit = std::function<void(uint32_t head, format::LogAddress address, const format::ObjectView& header)>;
   // Taking up a pool whose server died (server/recovery.h). First what is there, as Open finds it; nothing is changed.
-  // A region that was linked and never opened is not an error yet, nor is an object that was cut off while it was
-  // written: which of the two it is, and not damage, is seen by where the index leads.
-  Status OpenAfterCrash(uint64_t version_limit) { return TakeUp(version_limit, true); }
-  // An entry leads to this address.
+  // A region that was linked and never opened is not an error. Shows all objects of the segments that are not settled,
+  // and the last tombstone of each region. Not plain on return: something there is neither an object nor untouched. It
+  // was cut off while it was written, or it is damaged; which of the two is seen by where the index leads.
+  Status OpenAfterCrash(uint64_t version_limit, const Visit& visit);
+  [[nodiscard]] bool plain() const { return plain_; }
+
+  // For a log that is not plain: an entry leads to this address.
   void MarkNamed(uint32_t head, format::LogAddress address);
   // After all of them: kCorruption if one leads into a segment that does not count as opened.
   [[nodiscard]] Status CheckNamed() const;
@@ -96,6 +102,8 @@ class ShardLog {
     uint64_t last = 0;  // the last of them; 0: there is none
     uint64_t end = 0;
   };
+  // How a segment's header is found.
+  enum class Opened : uint8_t { kYes, kNotYet, kDamaged };
   struct Segment {
     uint32_t in_flight = 0;
     uint32_t named = 0;  // recovery: the farthest offset that an entry leads to
@@ -125,15 +133,20 @@ class ShardLog {
     return format::RegionWord(nvm_.Load64(RegionWordOffset(region)));
   }
 
-  Status TakeUp(uint64_t version_limit, bool after_crash);
+  // visit: after a crash.
+  Status TakeUp(uint64_t version_limit, const Visit* visit);
   Status LinkExisting();
-  Status TakeUpSegments(uint32_t head, uint64_t version_limit, bool after_crash);
-  [[nodiscard]] Walk WalkToTail(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version) const;
+  Status TakeUpSegments(uint32_t head, uint64_t version_limit, const Visit* visit);
+  [[nodiscard]] Opened LookAtSegment(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version,
+                                     format::SegmentHeader* header) const;
+  [[nodiscard]] Walk WalkObjects(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version,
+                                 const Visit* visit) const;
+  void VisitTombstone(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version, const Visit& visit);
   void ClearTail(const Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);
   [[nodiscard]] bool LinkFreeRegion(uint32_t head);
   void OpenSegment(SegmentId id, uint64_t version);
-  void Seal(SegmentId id);
+  void Seal(SegmentId id, uint64_t end);
   void StoreState(SegmentId id, format::SegmentState state);
   void PublishRegion(uint32_t head, uint32_t slot, uint32_t region);
 
@@ -147,6 +160,7 @@ class ShardLog {
   std::vector<Segment> segments_;  // of this shard's regions, region by region
   uint32_t free_regions_ = 0;
   uint64_t bytes_used_ = 0;
+  bool plain_ = true;
 };
 
 }  // namespace erda::log

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace erda::server {
 
@@ -29,9 +30,48 @@ bool IsTombstoneSlot(LogAddress address) { return address.offset_in_region() == 
 // --- Looking
 
 Status Recovery::Look(uint64_t version_limit) {
-  if (auto status = log_.OpenAfterCrash(version_limit); !status.ok()) return status;
+  std::vector<Slot> homes;  // of the keys of objects that may not be settled
+  const auto visit = [&](uint32_t /*head*/, LogAddress /*address*/, const ObjectView& object) {
+    ++report_.objects;
+    if (geometry_.ShardOf(object.header.key_hash) == shard_) homes.push_back(geometry_.HomeOf(object.header.key_hash));
+  };
+  if (auto status = log_.OpenAfterCrash(version_limit, visit); !status.ok()) return status;
+  const auto move = index_.Moved();
+  if (log_.plain() && move.ok()) {
+    LookAtNeighbourhoods(std::move(homes), *move);
+    return {};
+  }
   ScanIndex();
   return log_.CheckNamed();
+}
+
+// In the order of the slots, each once: that is how memory is read best.
+void Recovery::LookAtNeighbourhoods(std::vector<Slot> homes, std::optional<index::Index::LastMove> move) {
+  // The entry that was moved last may stand in both of its slots. Then only the copy that is to stay is repaired.
+  std::optional<Slot> second_copy;
+  if (move) {
+    homes.push_back(std::min(move->from, geometry_.homes() - 1));  // from there on are both
+    if (!index_.WordAt(move->from).empty() && IsSameEntry(move->from, move->to)) second_copy = move->to;
+  }
+  std::sort(homes.begin(), homes.end());
+  Slot next = 0;  // not looked at yet
+  for (const Slot home : homes) {
+    const Slot end = home + kNeighbourhood;
+    const Slot begin = std::max(home, next);
+    if (begin == end) continue;
+    next = end;
+    if (!touched_.empty() && touched_.back().end == begin) {
+      touched_.back().end = end;
+    } else {
+      touched_.push_back({begin, end});
+    }
+    for (Slot slot = begin; slot < end; ++slot) {
+      const IndexEntry entry = index_.At(slot);
+      if (entry.word == 0 || entry.entry_word().settled() || slot == second_copy) continue;
+      unsettled_.push_back(Decide(slot, entry));
+    }
+  }
+  if (second_copy) second_copies_.push_back(*second_copy);
 }
 
 void Recovery::ScanIndex() {
@@ -43,7 +83,6 @@ void Recovery::ScanIndex() {
     own = 0;
     const IndexEntry entry = index_.At(slot);
     if (entry.word == 0) continue;
-    ++used_;
     const uint32_t fingerprint = FingerprintOf(entry);
     bool similar = false;  // no early exit, so that it compiles to a few vector instructions
     for (const uint32_t other : fingerprints) similar |= other == fingerprint;
@@ -112,12 +151,12 @@ bool Recovery::Belongs(Slot slot, const IndexEntry& entry, const ObjectView& vie
 RecoveryReport Recovery::Repair() {
   // 1. If the server's process alone died, what it stored last may be in the CPU's caches only. Nobody may build upon
   //    it before it is on the medium.
-  index_.FlushAll();
+  for (const auto& [begin, end] : touched_) index_.Flush(begin, end - begin);
   log_.FlushFound();
   nvm_.Fence();
 
   // 2. Before one of two copies changes, the other one goes: the one that is farther from home.
-  index_.Open(used_);
+  index_.OpenUncounted();
   for (const Slot slot : second_copies_) index_.Free(slot);
   report_.moves_undone = second_copies_.size();
 
@@ -129,7 +168,6 @@ RecoveryReport Recovery::Repair() {
   report_.regions_unlinked = log_.Repair();
   log_.Close();
   nvm_.Fence();
-  report_.keys = index_.used();
   return report_;
 }
 

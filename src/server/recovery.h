@@ -3,12 +3,17 @@
 //
 // Nothing is in flight after a restart: what was not whole when the server died will never be. So all that has to be
 // done is in the index: each entry that is not settled gets its newest whole version, or goes. What nothing in the
-// index leads to is never looked for: it may have been deleted.
+// index leads to does not count: it may have been deleted.
+//
+// (I9) The new version of an entry that is not settled lies in a segment that is not marked settled, or in a tombstone
+//      slot. So the headers found there lead to all such entries, and the index need not be looked through. It is only
+//      if something there is damaged or cut off, and so leads nowhere.
 //
 // Look reads and decides, Repair stores. Every store of Repair is one of 8 bytes, or changes nothing that an entry
 // names; each leaves a pool that recovers to the same contents, so a crash in the middle is recovered by the same.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "erda/server.h"
@@ -36,12 +41,17 @@ class Recovery {
   using Slot = index::Slot;
 
   enum class Action : uint8_t { kSettle, kTakeBack, kEndDelete, kDamaged };
+  struct Slots {
+    Slot begin = 0;
+    Slot end = 0;
+  };
   struct Unsettled {
     Slot slot = 0;
     Action action = Action::kSettle;
     Chain::Before version;  // kSettle: its newest one; kTakeBack: the one to go back to
   };
 
+  void LookAtNeighbourhoods(std::vector<Slot> homes, std::optional<index::Index::LastMove> move);
   void ScanIndex();
   [[nodiscard]] bool IsSameEntry(Slot a, Slot b) const;
   [[nodiscard]] Unsettled Decide(Slot slot, const format::IndexEntry& entry);
@@ -55,7 +65,7 @@ class Recovery {
   log::ShardLog& log_;
   Chain& chain_;
 
-  uint64_t used_ = 0;
+  std::vector<Slots> touched_;        // that were looked at: all where a store may be in the caches alone
   std::vector<Slot> second_copies_;   // of entries that were being moved
   std::vector<Unsettled> unsettled_;  // as many as puts and deletes were in flight, about
   RecoveryReport report_;

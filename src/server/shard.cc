@@ -20,6 +20,8 @@ namespace {
 
 // Reservations looked at in one Tidy.
 constexpr size_t kSweepStep = 64;
+// Slots of the index counted in one CountKeys: some microseconds.
+constexpr uint64_t kCountStep = 1024;
 
 }  // namespace
 
@@ -211,6 +213,8 @@ size_t Shard::Tidy() {
   if (settled > 0) versions_->PublishGauges();
   return settled;
 }
+
+bool Shard::CountKeys() { return versions_->CountKeys(kCountStep); }
 
 void Shard::Handle(const Completion& completion) {
   auto& session = *static_cast<Session*>(completion.channel->user);

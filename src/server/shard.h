@@ -63,6 +63,8 @@ class Shard {
   size_t Poll();
   // For idle moments: settles what arrived without a commit; how much that was.
   size_t Tidy();
+  // For the time after a crash: counts keys, a few slots of the index at a time; true once all are counted.
+  bool CountKeys();
   [[nodiscard]] size_t in_flight() const { return versions_->in_flight(); }
   // Ends all sessions, settles or takes back what is in flight, leaves the pool as a clean close wants it.
   void Close();

@@ -75,6 +75,7 @@ void ShardThread::Run() {
       relax.Reset();
       continue;
     }
+    if (!shard_->CountKeys()) continue;
     const bool never_sleeps = polling_ == Polling::kBusy;
     const bool sleeps_at_once = !never_sleeps && spin_.count() == 0;
     if (sleeps_at_once || ++looks % kLooksPerClock == 0) {

@@ -89,6 +89,7 @@ void Versions::Begin(uint64_t version_limit) {
 void Versions::Close() {
   for (SessionId session = 0; session < session_reservations_.size(); ++session) EndSession(session);
   log_.Close();
+  index_.Count(index_.size());
   nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), index_.used());
   nvm_.Persist(RecordOffset(), sizeof(format::ShardRecord));
   PublishGauges();
@@ -439,6 +440,13 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   index_.Free(*slot);
   counters_.Add(Counter::kDeletes);
   return {Code::kOk, Reason::kNone, {}, 0, {}};
+}
+
+bool Versions::CountKeys(uint64_t slots) {
+  if (index_.counted()) return true;
+  index_.Count(slots);
+  counters_.Set(Counter::kKeys, index_.used());
+  return index_.counted();
 }
 
 void Versions::PublishGauges() {

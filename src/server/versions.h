@@ -81,6 +81,8 @@ class Versions {
   size_t Sweep(size_t limit);
 
   [[nodiscard]] size_t in_flight() const { return in_flight_.size(); }
+  // After a crash: counts some more keys; true once all are counted.
+  bool CountKeys(uint64_t slots);
   [[nodiscard]] const index::Index& index() const { return index_; }
   // Writes the gauges into the control block.
   void PublishGauges();

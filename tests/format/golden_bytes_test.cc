@@ -16,7 +16,7 @@ namespace {
 
 TEST(GoldenBytesTest, ASuperblock) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
-    45 52 44 41 50 4f 4f 4c  02 00 00 00 28 77 49 51
+    45 52 44 41 50 4f 4f 4c  03 00 00 00 ba 17 72 5c
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -29,7 +29,9 @@ TEST(GoldenBytesTest, ASuperblock) {
 TEST(GoldenBytesTest, AShardRecord) {
   ShardRecord record{};
   record.version_limit = 0x1122334455667788;
-  EXPECT_EQ(Hex(BytesOf(record)), HexOf("88 77 66 55 44 33 22 11 00*56"));
+  record.keys = 0x0102;
+  record.move = 0x0304;
+  EXPECT_EQ(Hex(BytesOf(record)), HexOf("88 77 66 55 44 33 22 11  02 01 00*6  04 03 00*6  00*40"));
 }
 
 TEST(GoldenBytesTest, ARegionWord) {
@@ -52,9 +54,10 @@ TEST(GoldenBytesTest, ASegmentHeader) {
   header.identity = SegmentHeader::Identity(0x11223344);
   header.state = static_cast<uint64_t>(SegmentState::kSettled);
   header.first_version = 0x0102030405060708;
+  header.end = 0x1112131415161718;
   EXPECT_EQ(Hex(BytesOf(header)), HexOf(R"(
-    44 33 22 11 45 53 45 47  03 00*7
-    08 07 06 05 04 03 02 01  00*40)"));
+    44 33 22 11 01 60 67 56  64 6f 6e 65 64 6f 6e 65
+    08 07 06 05 04 03 02 01  18 17 16 15 14 13 12 11  00*32)"));
 }
 
 // The key is "key", the value "value"; the two checksums bind them to TestPlace().
@@ -167,9 +170,9 @@ TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {
   EXPECT_EQ(number(ObjectKind::kTombstone), 2U);
   EXPECT_EQ(number(ObjectHeader::kPersistedFlag), 1U);
   EXPECT_EQ(number(ObjectHeader::kFlushedByReadFlag), 2U);
-  EXPECT_EQ(number(SegmentState::kOpen), 1U);
-  EXPECT_EQ(number(SegmentState::kSealed), 2U);
-  EXPECT_EQ(number(SegmentState::kSettled), 3U);
+  EXPECT_EQ(number(SegmentState::kOpen), 0x6e65706f6e65706fU);
+  EXPECT_EQ(number(SegmentState::kSealed), 0x6c6165736c616573U);
+  EXPECT_EQ(number(SegmentState::kSettled), 0x656e6f64656e6f64U);
   EXPECT_EQ(number(RequestOp::kPutInline), 1U);
   EXPECT_EQ(number(RequestOp::kReserve), 2U);
   EXPECT_EQ(number(RequestOp::kCommit), 3U);

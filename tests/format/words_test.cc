@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 
 #include "format/index_entry.h"
 #include "format/log_address.h"
@@ -125,8 +126,35 @@ TEST(RegionWordTest, ZeroesAreAFreeRegion) {
 
 TEST(SegmentTest, ASegmentsIdentityNamesItsGeneration) {
   static_assert(SegmentHeader::Identity(0) == 0x4745534500000000);
-  static_assert(SegmentHeader::Identity(UINT32_MAX) == 0x47455345ffffffff);
+  static_assert(SegmentHeader::Identity(UINT32_MAX) == 0xb8baacbaffffffff);
   EXPECT_NE(SegmentHeader::Identity(1), SegmentHeader::Identity(2));
+}
+
+// A segment that is not opened yet holds nothing, or an earlier use's identity. Anything else is damage.
+TEST(SegmentTest, NoFlippedBitMakesAnOpenedSegmentLookNew) {
+  SegmentHeader header{};
+  EXPECT_TRUE(header.NotYet(1));
+  header.identity = SegmentHeader::Identity(6);
+  EXPECT_TRUE(header.NotYet(7));
+  EXPECT_FALSE(header.NotYet(6));
+  EXPECT_FALSE(header.NotYet(5));
+  for (const uint32_t generation : {1U, 2U, 7U, 1U << 31}) {
+    for (int bit = 0; bit < 64; ++bit) {
+      header.identity = SegmentHeader::Identity(generation) ^ uint64_t { 1 } << bit;
+      EXPECT_FALSE(header.NotYet(generation)) << "bit " << bit;
+    }
+  }
+}
+
+TEST(SegmentTest, NoTwoFlippedBitsMakeOneStateOfAnother) {
+  constexpr SegmentState kStates[] = {SegmentState::kOpen, SegmentState::kSealed, SegmentState::kSettled};
+  for (const auto a : kStates) {
+    EXPECT_GT(std::popcount(static_cast<uint64_t>(a)), 2);
+    for (const auto b : kStates) {
+      if (a == b) continue;
+      EXPECT_GT(std::popcount(static_cast<uint64_t>(a) ^ static_cast<uint64_t>(b)), 2);
+    }
+  }
 }
 
 TEST(SegmentTest, OnlyTheFirstSegmentOfARegionHasATombstoneSlot) {

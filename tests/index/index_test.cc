@@ -168,6 +168,44 @@ TEST(IndexTest, ADisplacementIsCountedByTwo) {
   EXPECT_EQ(index.Find(key_at(1, 1)), Slot{kNeighbourhood});
   EXPECT_EQ(index->At(kNeighbourhood).entry_meta().distance(), kNeighbourhood - 1);
   EXPECT_EQ(index.Find(key_at(0, 1000)), Slot{1});
+  // Whoever comes after a crash knows which two slots to look at.
+  const auto move = index->Moved();
+  ASSERT_TRUE(move.ok() && move->has_value());
+  EXPECT_EQ((*move)->from, Slot{1});
+  EXPECT_EQ((*move)->to, Slot{kNeighbourhood});
+}
+
+TEST(IndexTest, WithoutADisplacementThereIsNoLastMove) {
+  TestIndex index(256);
+  ASSERT_TRUE(index.Insert(1));
+  const auto move = index->Moved();
+  ASSERT_TRUE(move.ok());
+  EXPECT_FALSE(move->has_value());
+}
+
+// Keys come, move and go on both sides of where the count has got to.
+TEST(IndexTest, SlotsAreCountedWhileTheyChange) {
+  TestIndex index(256);
+  KeySource keys(8);
+  Random& random = keys.random();
+  std::vector<uint64_t> used;
+  for (int round = 0; round < 20; ++round) {
+    index->OpenUncounted();
+    while (!index->counted()) {
+      const uint64_t key = keys.Next();
+      if (random.Chance(0.55) && index.Insert(key)) {
+        used.push_back(key);
+      } else if (!used.empty()) {
+        std::swap(used[random.Uniform(used.size())], used.back());
+        ASSERT_TRUE(index.Free(used.back()));
+        used.pop_back();
+      }
+      if (random.Chance(0.1)) index->Count(random.Uniform(20));
+    }
+    EXPECT_EQ(index->used(), used.size());
+    ASSERT_TRUE(index.IsSound({used.begin(), used.end()}));
+  }
+  EXPECT_GT(*index.displacements(), 20U);
 }
 
 TEST(IndexTest, AFullIndexRefusesAndKeepsWhatItHas) {
@@ -196,11 +234,14 @@ TEST(IndexTest, NothingOutsideOfTheShardsSlotsIsTouched) {
   TestIndex index(128);
   const uint64_t begin = index.geometry().SlotOffset(TestIndex::kShard, 0);
   const uint64_t end = index.geometry().SlotOffset(TestIndex::kShard, 128);
+  const uint64_t move = format::kShardRecordsOffset + TestIndex::kShard * sizeof(format::ShardRecord) +
+                        offsetof(format::ShardRecord, move);
   KeySource keys(6);
   for (int i = 0; i < 1000; ++i) static_cast<void>(index.Insert(keys.Next()));
   const auto bytes = index.pool().bytes();
   for (uint64_t at = 0; at < bytes.size(); ++at) {
     if (at >= begin && at < end) continue;
+    if (at >= move && at < move + sizeof(uint64_t)) continue;  // the shard's record of moves
     ASSERT_EQ(bytes[at], std::byte{0}) << at;
   }
 }

@@ -168,14 +168,15 @@ std::string FindViolation(const PoolBytes& pool) {
       if (old.state != ObjectState::kWhole || old.key != newest.key) return where + "the old version is not whole";
       if (old.header.version >= newest.header.version) return where + "the old version is not older";
     }
-    if (newest.state == ObjectState::kWhole) continue;
+    // (I9)
+    if (word.settled() || word.new_address().offset_in_region() == format::kTombstoneSlotOffset) continue;
     const uint64_t segment = AlignDown(pool.geometry.RegionOffset(resolve(head, word.new_address().slot())) +
                                            word.new_address().offset_in_region() - pool.geometry.regions_offset,
                                        pool.geometry.segment_size) +
                              pool.geometry.regions_offset;
     const auto header = LoadAs<format::SegmentHeader>(pool.bytes.subspan(segment, sizeof(format::SegmentHeader)));
     if (header.state == static_cast<uint64_t>(format::SegmentState::kSettled)) {
-      return where + "the new version is not whole, and its segment is marked settled";
+      return where + "not settled, and its segment is marked settled";
     }
   }
   return {};

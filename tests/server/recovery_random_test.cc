@@ -25,6 +25,7 @@ struct Totals {
   int cut_recoveries = 0;
   int late_writes = 0;
   int pools = 0;
+  int scans = 0;  // recoveries that had to look through the index
 };
 
 class CrashRun : private RandomRequests {
@@ -72,7 +73,11 @@ class CrashRun : private RandomRequests {
       if (random_.Chance(0.2)) See(key, value);
     }
     ASSERT_EQ(store_->Violation(), "");
-    ASSERT_EQ(store_->versions().index().used(), reference_->keys() + fillers_);
+    // After a crash the keys are counted little by little, while they change.
+    if (random_.Chance(0.2)) store_->CountKeys(random_.Between(1, 30));
+    if (store_->versions().index().counted()) {
+      ASSERT_EQ(store_->versions().index().used(), reference_->keys() + fillers_);
+    }
   }
 
   // --- Crashes
@@ -130,7 +135,9 @@ class CrashRun : private RandomRequests {
       ++keys;
       after->Inline(key, value, Ack::kPersisted);
     }
-    EXPECT_EQ(store_->versions().index().used(), keys);
+    if (random_.Chance(0.5)) {
+      EXPECT_EQ(store_->Keys(), keys);
+    }
     EXPECT_EQ(store_->versions().in_flight(), 0U);
     if (!power_cut) LandLate();
     for (const auto& [key, value] : expected) EXPECT_EQ(store_->Get(key), value) << key << " after a late write";
@@ -152,8 +159,8 @@ class CrashRun : private RandomRequests {
     EXPECT_EQ(report.unsettled,
               report.settled + report.taken_back + report.dropped + report.deletes_finished + report.damaged);
     EXPECT_EQ(report.damaged, 0U);
-    EXPECT_EQ(report.keys, store_->versions().index().used());
     totals_.found += report;
+    totals_.scans += report.index_slots != 0 ? 1 : 0;
   }
 
   Totals& totals_;
@@ -169,14 +176,15 @@ void RunAll(const std::vector<FlushMethod>& flushes) {
     if (testing::Test::HasFailure()) return;
   }
   std::cout << totals.crashes << " crashes, " << totals.power_cuts << " power cuts, " << totals.cut_recoveries
-            << " in recoveries, " << totals.late_writes << " late writes; " << totals.found.settled << " settled, "
-            << totals.found.taken_back << " taken back, " << totals.found.dropped << " dropped, "
-            << totals.found.deletes_finished << " deletes, " << totals.found.moves_undone << " moves, "
-            << totals.found.regions_unlinked << " regions" << std::endl;
+            << " in recoveries, " << totals.scans << " scans, " << totals.late_writes << " late writes; "
+            << totals.found.settled << " settled, " << totals.found.taken_back << " taken back, "
+            << totals.found.dropped << " dropped, " << totals.found.deletes_finished << " deletes, "
+            << totals.found.moves_undone << " moves, " << totals.found.regions_unlinked << " regions" << std::endl;
   // That the runs have been where it is difficult.
   EXPECT_GT(totals.crashes, 1000);
   EXPECT_GT(totals.cut_recoveries, 100);
   EXPECT_GT(totals.pools, 12);
+  EXPECT_LT(totals.scans, totals.crashes / 2);
   EXPECT_GT(totals.late_writes, 100);
   EXPECT_GT(totals.found.settled, 100U);
   EXPECT_GT(totals.found.taken_back, 100U);

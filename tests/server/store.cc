@@ -50,6 +50,11 @@ void Store::Recover() {
   recovery_ = versions_->Repair();
 }
 
+uint64_t Store::Keys() {
+  versions_->CountKeys(geometry_.index_slots);
+  return versions_->index().used();
+}
+
 void Store::CloseAndReopen() {
   Close();
   Open();

@@ -97,6 +97,9 @@ class Store {
   // Where the object is in the pool.
   [[nodiscard]] uint64_t OffsetOf(const Reserved& reserved) const;
   [[nodiscard]] const RecoveryReport& recovery() const { return recovery_; }
+  // That are in the index: after Recover, in which nobody counts them, they are counted now.
+  uint64_t Keys();
+  void CountKeys(uint64_t slots) { versions_->CountKeys(slots); }
   [[nodiscard]] uint64_t LogBytesUsed() {
     versions_->PublishGauges();
     return counter(format::Counter::kLogBytesUsed);

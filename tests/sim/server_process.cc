@@ -163,7 +163,7 @@ void ServerProcess::Step(Random& random) {
   }
   ShardProcess& process = shards_[random.Uniform(shards_.size())];
   try {
-    if (process.shard->Poll() == 0 && random.Chance(0.1)) process.shard->Tidy();
+    if (process.shard->Poll() == 0 && process.shard->CountKeys() && random.Chance(0.1)) process.shard->Tidy();
   } catch (const PowerIsGone&) {
     Crash();
   }
