@@ -22,9 +22,6 @@ uint32_t FingerprintOf(const IndexEntry& entry) {
   return (entry.entry_meta().tag() ^ entry.entry_word().new_address().raw()) | 1;
 }
 
-// The tombstone slot of a region: only a delete that is under way names it.
-bool IsTombstoneSlot(LogAddress address) { return address.offset_in_region() == format::kTombstoneSlotOffset; }
-
 }  // namespace
 
 // --- Looking
@@ -119,23 +116,23 @@ Recovery::Unsettled Recovery::Decide(Slot slot, const IndexEntry& entry) {
   const EntryWord word = entry.entry_word();
   const uint32_t head = entry.entry_meta().head();
   const ObjectView newest = log_.Inspect(head, word.new_address());
-  Unsettled unsettled{slot, Action::kDamaged, {}};
-  // Header and key were persistent before the entry named them (I3), and a tombstone as a whole.
-  if (newest.state == ObjectState::kNothing || !Belongs(slot, entry, newest)) return unsettled;
-  if (IsTombstoneSlot(word.new_address())) {
-    const bool tombstone = newest.header.kind == static_cast<uint8_t>(ObjectKind::kTombstone);
-    if (tombstone && newest.state == ObjectState::kWhole) unsettled.action = Action::kEndDelete;
-  } else if (newest.state == ObjectState::kWhole) {
-    unsettled.action = Action::kSettle;
-    unsettled.version = {word.new_address(), SpaceOf(newest.header)};
-  } else {
-    unsettled.action = Action::kTakeBack;
-    unsettled.version = chain_.NewestBefore(head, newest, word.old_address(), [&](LogAddress at) {
+  RecoveryFacts facts;
+  facts.newest = newest.state;
+  facts.belongs = newest.state != ObjectState::kNothing && Belongs(slot, entry, newest);
+  facts.tombstone = newest.header.kind == static_cast<uint8_t>(ObjectKind::kTombstone);
+  facts.in_its_slot = word.new_address().offset_in_region() == format::kTombstoneSlotOffset;
+  facts.old = !word.old_address().none();
+  Chain::Before before;
+  if (facts.newest == ObjectState::kHeader && facts.belongs) {
+    before = chain_.NewestBefore(head, newest, word.old_address(), [&](LogAddress at) {
       log_.MarkNamed(head, at);
       return false;  // no writer is left
     });
-    log_.MarkNamed(head, unsettled.version.address);
+    facts.whole_before = before.whole_bytes != 0;
+    log_.MarkNamed(head, before.address);
   }
+  Unsettled unsettled{slot, DecideRecovery(facts), before};
+  if (unsettled.action == RecoveryAction::kSettle) unsettled.version = {word.new_address(), SpaceOf(newest.header)};
   return unsettled;
 }
 
@@ -176,20 +173,25 @@ void Recovery::RepairEntry(const Unsettled& unsettled) {
   const IndexEntry entry = index_.At(slot);
   const EntryWord word = entry.entry_word();
   switch (unsettled.action) {
-    case Action::kSettle:
+    case RecoveryAction::kSettle:
       chain_.MakePersistent(entry.entry_meta().head(), unsettled.version);
       chain_.StoreSettled(slot, word);
       ++report_.settled;
       return;
-    case Action::kTakeBack:
+    case RecoveryAction::kGoBack:
+    case RecoveryAction::kGoBackToOld:
       chain_.TakeBack(slot, unsettled.version);
-      ++(index_.WordAt(slot).empty() ? report_.dropped : report_.taken_back);
+      ++report_.taken_back;
       return;
-    case Action::kEndDelete:
+    case RecoveryAction::kFree:
+      index_.Free(slot);
+      ++report_.dropped;
+      return;
+    case RecoveryAction::kEndDelete:
       index_.Free(slot);
       ++report_.deletes_finished;
       return;
-    case Action::kDamaged:
+    case RecoveryAction::kDamaged:
       // It may have been acknowledged, and its settled bit lost: an older version would be wrong. With the bit, a get
       // says that it is damaged.
       index_.StoreWordLazily(slot, word.Settled());

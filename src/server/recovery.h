@@ -22,6 +22,7 @@
 #include "log/shard_log.h"
 #include "nvm/writer.h"
 #include "server/chain.h"
+#include "server/recovery_table.h"
 
 namespace erda::server {
 
@@ -40,15 +41,14 @@ class Recovery {
  private:
   using Slot = index::Slot;
 
-  enum class Action : uint8_t { kSettle, kTakeBack, kEndDelete, kDamaged };
   struct Slots {
     Slot begin = 0;
     Slot end = 0;
   };
   struct Unsettled {
     Slot slot = 0;
-    Action action = Action::kSettle;
-    Chain::Before version;  // kSettle: its newest one; kTakeBack: the one to go back to
+    RecoveryAction action = RecoveryAction::kDamaged;
+    Chain::Before version;  // kSettle: its newest one; kGoBack: the one to go back to
   };
 
   void LookAtNeighbourhoods(std::vector<Slot> homes, std::optional<index::Index::LastMove> move);
