@@ -1,9 +1,6 @@
 #include "log/shard_log.h"
 
-#include <isa-l/mem_routines.h>
-
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <string>
@@ -11,14 +8,6 @@
 #include "base/bytes.h"
 
 namespace erda::log {
-
-namespace {
-
-bool IsZero(std::span<const std::byte> bytes) {
-  return ::isal_zero_detect(const_cast<std::byte*>(bytes.data()), bytes.size()) == 0;
-}
-
-}  // namespace
 
 using format::FirstObjectOffset;
 using format::kSlotsPerHead;
@@ -169,7 +158,7 @@ ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id,
     const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
     const format::ObjectView view = format::InspectHeader({pool_seed_, head, address}, bytes);
     if (view.state == format::ObjectState::kNothing || view.header.version < first_version) {
-      walk.untouched = IsZero(bytes);
+      walk.untouched = nvm::IsZero(bytes);
       return walk;
     }
     if (visit != nullptr) (*visit)(head, address, view);
@@ -184,7 +173,7 @@ void ShardLog::VisitTombstone(uint32_t head, uint32_t slot, SegmentId id, uint64
   const auto bytes = nvm_.Bytes(SegmentOffset(id) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
   const format::ObjectView view = format::InspectHeader({pool_seed_, head, address}, bytes);
   if (view.state == format::ObjectState::kNothing) {
-    plain_ = plain_ && IsZero(bytes.first(sizeof(format::ObjectHeader)));
+    plain_ = plain_ && nvm::IsZero(bytes.first(sizeof(format::ObjectHeader)));
   } else if (view.header.version >= first_version) {
     visit(head, address, view);
   }
@@ -206,14 +195,7 @@ void ShardLog::Close() {
 // only be what a crash cut off, and recovery let lie.
 void ShardLog::ClearTail(const Head& head) {
   if (head.open.region == kNoRegion) return;
-  static constexpr std::array<std::byte, 4096> kZeroes{};
-  for (uint64_t at = head.tail; at < geometry_.segment_size; at += kZeroes.size()) {
-    const uint64_t offset = SegmentOffset(head.open) + at;
-    const uint64_t size = std::min<uint64_t>(kZeroes.size(), geometry_.segment_size - at);
-    if (IsZero(nvm_.Bytes(offset, size))) continue;
-    nvm_.Write(offset, std::span(kZeroes).first(size));
-    nvm_.Flush(offset, size);
-  }
+  nvm_.ZeroOut(SegmentOffset(head.open) + head.tail, geometry_.segment_size - head.tail);
   nvm_.Fence();
 }
 

@@ -1,13 +1,33 @@
 #include "nvm/writer.h"
 
+#include <isa-l/mem_routines.h>
+
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace erda::nvm {
+
+bool IsZero(std::span<const std::byte> bytes) {
+  return ::isal_zero_detect(const_cast<std::byte*>(bytes.data()), bytes.size()) == 0;
+}
 
 void Writer::Write(uint64_t offset, std::span<const std::byte> from) {
   if (from.empty()) return;  // memcpy takes no null pointer, however few the bytes
   std::memcpy(bytes_.data() + offset, from.data(), from.size());
   counters_.bytes += from.size();
+}
+
+void Writer::ZeroOut(uint64_t offset, uint64_t size) {
+  static constexpr std::array<std::byte, 4096> kZeroes{};
+  for (uint64_t end = offset + size; offset < end;) {
+    const uint64_t part = std::min(kZeroes.size() - offset % kZeroes.size(), end - offset);
+    if (!IsZero(Bytes(offset, part))) {
+      Write(offset, std::span(kZeroes).first(part));
+      Flush(offset, part);
+    }
+    offset += part;
+  }
 }
 
 void Writer::Flush(uint64_t offset, uint64_t size) {

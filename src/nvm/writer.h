@@ -17,6 +17,8 @@ struct WriteCounters {
   uint64_t fences = 0;
 };
 
+[[nodiscard]] bool IsZero(std::span<const std::byte> bytes);
+
 // Not thread-safe: one for each thread that writes. Two Writers never store to one word.
 class Writer {
  public:
@@ -24,6 +26,9 @@ class Writer {
 
   // Copies bytes in. Readers elsewhere may see any part of it, in any order. REQUIRES: the range lies in the pool.
   void Write(uint64_t offset, std::span<const std::byte> from);
+
+  // Stores zeroes and flushes them, but only where something else stands.
+  void ZeroOut(uint64_t offset, uint64_t size);
 
   // One atomic store, released: a reader that sees it in the cache also sees what this thread stored before it. It
   // pairs with the acquiring load of Load64, and with the order of a NIC's Reads. What the medium sees is up to Flush

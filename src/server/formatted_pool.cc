@@ -1,7 +1,6 @@
 #include "server/formatted_pool.h"
 
 #include <algorithm>
-#include <array>
 #include <random>
 #include <string>
 
@@ -35,16 +34,6 @@ bool FormattedPool::IsBlank() const {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-// Everything before the regions must be zero; of a device nobody knows.
-void FormattedPool::ZeroMetadata() {
-  static constexpr std::array<std::byte, 4096> kZeroes{};
-  for (uint64_t at = format::kShardRecordsOffset; at < geometry().regions_offset; at += kZeroes.size()) {
-    nvm_.Write(at, std::span(kZeroes).first(std::min<uint64_t>(kZeroes.size(), geometry().regions_offset - at)));
-    nvm_.Flush(at, kZeroes.size());
-  }
-  nvm_.Fence();
-}
-
 Status FormattedPool::Create(const format::GeometryWish& wish) {
   format::GeometryWish exact = wish;
   exact.pool_size = pool_->size();
@@ -56,8 +45,9 @@ Status FormattedPool::Create(const format::GeometryWish& wish) {
   superblock_.geometry = *geometry;
   std::random_device random;
   for (uint8_t& byte : superblock_.uuid) byte = static_cast<uint8_t>(random());
-  if (!pool_->created()) ZeroMetadata();
-  MarkClosed();  // the rest of an empty pool is zeroes
+  // An empty pool is zeroes but for this: the end of a log is known by them. Of a device nobody knows what it held.
+  if (!pool_->created()) nvm_.ZeroOut(format::kShardRecordsOffset, pool_->size() - format::kShardRecordsOffset);
+  MarkClosed();
   return {};
 }
 

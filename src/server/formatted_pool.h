@@ -33,7 +33,6 @@ class FormattedPool {
  private:
   explicit FormattedPool(std::unique_ptr<nvm::Pool> pool) : pool_(std::move(pool)), nvm_(*pool_) {}
   [[nodiscard]] bool IsBlank() const;
-  void ZeroMetadata();
   Status Create(const format::GeometryWish& wish);
   Status Check(const format::GeometryWish& wish);
   void WriteSuperblock(bool clean);

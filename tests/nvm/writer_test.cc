@@ -39,6 +39,20 @@ TEST_F(WriterTest, TheLastByteOfThePoolCanBeWritten) {
   EXPECT_EQ(pool_->bytes().back(), std::byte{'z'});
 }
 
+TEST_F(WriterTest, ZeroesAreStoredWhereSomethingElseStands) {
+  Writer writer(*pool_);
+  const std::string text(3 * 4096, 'x');
+  writer.Write(5000, AsBytes(text));
+  const uint64_t before = writer.counters().bytes;
+  writer.ZeroOut(5001, 60000);
+  EXPECT_EQ(pool_->bytes()[5000], std::byte{'x'});
+  EXPECT_TRUE(IsZero(pool_->bytes().subspan(5001)));
+  EXPECT_FALSE(IsZero(pool_->bytes().subspan(5000)));
+  EXPECT_TRUE(IsZero({}));
+  EXPECT_LE(writer.counters().bytes - before, 4 * 4096U) << "what is zero is left alone";
+  EXPECT_GT(writer.counters().flushes, 0U);
+}
+
 TEST_F(WriterTest, AWordComesBack) {
   Writer writer(*pool_);
   writer.Store64(8, 0x0102030405060708);

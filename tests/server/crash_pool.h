@@ -27,6 +27,7 @@ class CrashPool final : public nvm::Pool {
   }
   [[nodiscard]] MemoryView view() const override { return {bytes_, -1, -1}; }
   [[nodiscard]] bool created() const override { return false; }
+  [[nodiscard]] bool is_device() const override { return true; }  // there already, and as large as it is
   void RemoveIfCreated() override {}
 
   // Called before each fence takes effect: every point at which a power cut makes a difference lies behind one fence

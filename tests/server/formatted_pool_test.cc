@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "server/crash_pool.h"
 
 namespace erda::server {
 namespace {
@@ -218,6 +219,21 @@ TEST_F(FormattedPoolTest, AGeometryThatDoesNotHoldTogetherIsRefused) {
   OpenAndClose();
   for (const size_t copy : {0, 1}) Edit(copy, [](Superblock& sb) { sb.geometry.regions_per_shard = 100'000; });
   ExpectError(Code::kCorruption, "damaged");
+}
+
+// It held something else once: another pool, or anything. The end of a log is known by the zeroes behind it.
+TEST(FormattedDeviceTest, WhatADeviceHeldIsGone) {
+  CrashPool::Image image(kPoolBytes / sizeof(uint64_t), 0xa5a5a5a5a5a5a5a5);
+  std::fill_n(image.begin(), format::kShardRecordsOffset / sizeof(uint64_t), 0);
+  auto device = std::make_unique<CrashPool>(std::move(image));
+  const CrashPool& bytes = *device;
+  const nvm::PoolOptions options{"device", kPoolBytes, std::chrono::nanoseconds(0)};
+  auto pool = FormattedPool::Take(std::move(device), options, {});
+  ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+  EXPECT_FALSE((*pool)->needs_recovery());
+  const CrashPool::Image after = bytes.AfterPowerCut([] { return false; });
+  const auto behind = std::as_bytes(std::span(after)).subspan(format::kShardRecordsOffset);
+  EXPECT_TRUE(nvm::IsZero(behind)) << "persistently";
 }
 
 TEST_F(FormattedPoolTest, OneDamagedCopyIsHelpedByTheOther) {
