@@ -17,7 +17,7 @@
 //   +----------+----------------+--------------- ... -+        +----------+---------- ... -+
 //
 // Objects stand one behind the other, without gaps, their versions growing; the first place that does not hold a header
-// of this segment (ShardLog::WalkToTail) is the end.
+// of this segment (ShardLog::WalkObjects) is the end.
 // The tombstone slot holds the tombstone of the delete that is being done right now (docs/protocol.md, "Delete").
 #pragma once
 

@@ -77,6 +77,11 @@ Result<std::optional<Index::LastMove>> Index::Moved() const {
   return std::optional<LastMove>({to - distance, to});
 }
 
+void Index::ForgetMove() {
+  nvm_.Store64(MoveRecordOffset(), 0);
+  nvm_.Persist(MoveRecordOffset(), sizeof(uint64_t));
+}
+
 bool Index::Count(uint64_t slots) {
   const Slot end = counted_ + std::min(slots, size() - counted_);
   for (; counted_ < end; ++counted_) used_ += nvm_.Load64(WordOffset(counted_)) != 0 ? 1 : 0;

@@ -96,6 +96,8 @@ class Index {
   };
   // Nothing: there was none. kCorruption: its record is damaged.
   [[nodiscard]] Result<std::optional<LastMove>> Moved() const;
+  // There was none; persistent on return.
+  void ForgetMove();
 
  private:
   [[nodiscard]] uint64_t WordOffset(Slot slot) const { return geometry_.SlotOffset(shard_, slot); }

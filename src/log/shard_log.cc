@@ -9,6 +9,13 @@
 
 namespace erda::log {
 
+namespace {
+
+// Bad blocks of a medium are mended, with zeroes, in pieces of at most half of this.
+constexpr uint64_t kMendedBytesMax = 8192;
+
+}  // namespace
+
 using format::FirstObjectOffset;
 using format::kSlotsPerHead;
 using format::LogAddress;
@@ -60,19 +67,16 @@ Status ShardLog::LinkExisting() {
   return {};
 }
 
-// Segments of a region are opened in order, the first one with the region. first_version: of this use of the region.
-ShardLog::Opened ShardLog::LookAtSegment(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version,
-                                         SegmentHeader* header) const {
+// Segments of a region are opened in order, the first one with the region.
+ShardLog::Opened ShardLog::LookAtSegment(SegmentId id, SegmentHeader* header) const {
   *header = LoadAs<SegmentHeader>(nvm_.Bytes(SegmentOffset(id), sizeof(SegmentHeader)));
   const uint32_t generation = RegionWordOf(id.region).generation();
   if (header->identity == SegmentHeader::Identity(generation)) return Opened::kYes;
   if (!header->NotYet(generation)) return Opened::kDamaged;
-  // A header that was wiped out, as bad blocks are when they are mended, looks the same; the objects behind it do not.
-  const uint64_t at = FirstObjectOffset(id.segment);
-  const auto address = LogAddress::At(slot, id.segment * geometry_.segment_size + at);
-  const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
-  const format::ObjectView first = format::InspectHeader({pool_seed_, head, address}, bytes);
-  const bool used = first.state != format::ObjectState::kNothing && first.header.version >= first_version;
+  // A header that was wiped out, as bad blocks are when they are mended, looks the same; what stands behind it does
+  // not.
+  const uint64_t size = std::min(kMendedBytesMax, geometry_.segment_size) - sizeof(SegmentHeader);
+  const bool used = header->identity == 0 && !nvm::IsZero(nvm_.Bytes(SegmentOffset(id) + sizeof(SegmentHeader), size));
   return used ? Opened::kDamaged : Opened::kNotYet;
 }
 
@@ -88,11 +92,10 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
     const uint32_t region = head.regions[slot];
     if (region == kNoRegion) continue;
     bool opened_all = true;  // so far
-    uint64_t first_version = 0;
     for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
       const SegmentId id{region, segment};
       SegmentHeader header;
-      const Opened opened = LookAtSegment(head_number, slot, id, first_version, &header);
+      const Opened opened = LookAtSegment(id, &header);
       if (opened == Opened::kNotYet && (segment > 0 || visit != nullptr)) {
         opened_all = false;
         continue;
@@ -109,11 +112,15 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
       if (header.first_version >= version_limit) {
         return {Code::kCorruption, "a segment of region " + std::to_string(region) + " has versions over the limit"};
       }
-      if (segment == 0) first_version = header.first_version;
       bytes_used_ += geometry_.segment_size;
       SegmentOf(id).opened = true;
       SegmentOf(id).sealed = true;
-      if (segment == 0 && visit != nullptr) VisitTombstone(head_number, slot, id, header.first_version, *visit);
+      if (segment == 0 && visit != nullptr) {
+        const Tombstone last = TombstoneIn(head_number, slot, id);
+        plain_ = plain_ && !last.cut_off;
+        const bool is_one = last.view.state != format::ObjectState::kNothing;
+        if (is_one && last.view.header.version >= header.first_version) (*visit)(head_number, last.address, last.view);
+      }
       const bool open = header.state == static_cast<uint64_t>(SegmentState::kOpen);
       const bool settled = header.state == static_cast<uint64_t>(SegmentState::kSettled);
       Walk walk;
@@ -168,15 +175,11 @@ ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id,
   return walk;
 }
 
-void ShardLog::VisitTombstone(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version, const Visit& visit) {
+ShardLog::Tombstone ShardLog::TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const {
   const auto address = LogAddress::At(slot, format::kTombstoneSlotOffset);
   const auto bytes = nvm_.Bytes(SegmentOffset(id) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
   const format::ObjectView view = format::InspectHeader({pool_seed_, head, address}, bytes);
-  if (view.state == format::ObjectState::kNothing) {
-    plain_ = plain_ && nvm::IsZero(bytes.first(sizeof(format::ObjectHeader)));
-  } else if (view.header.version >= first_version) {
-    visit(head, address, view);
-  }
+  return {address, view, view.state == format::ObjectState::kNothing && !nvm::IsZero(bytes)};
 }
 
 void ShardLog::Close() {
@@ -250,6 +253,13 @@ uint32_t ShardLog::Repair() {
       ++free_regions_;
       ++unlinked;
     }
+    // A tombstone that was cut off would make every recovery to come look through the index.
+    for (const uint32_t region : head.regions) {
+      if (region == kNoRegion) continue;
+      const uint32_t slot = RegionWordOf(region).slot();
+      if (!TombstoneIn(head_number, slot, {region, 0}).cut_off) continue;
+      nvm_.ZeroOut(geometry_.RegionOffset(region) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
+    }
     // If nothing behind the objects is named, what is there was being written when the server died. (What an entry's
     // versions lead on to along `previous` is older, and so stands before it.) Else it is damage, and the segment full.
     if (head.open.region == kNoRegion || SegmentOf(head.open).named >= head.end) continue;
@@ -319,9 +329,10 @@ void ShardLog::OpenSegment(SegmentId id, uint64_t version) {
   header.state = static_cast<uint64_t>(SegmentState::kOpen);
   header.first_version = version;
   const uint64_t at = SegmentOffset(id);
-  nvm_.Write(at, BytesOf(header));
+  // The identity makes the header count, so it comes after the rest. Until then an earlier use's stays.
+  constexpr uint64_t kBehindIdentity = offsetof(SegmentHeader, state);
+  nvm_.Write(at + kBehindIdentity, BytesOf(header).subspan(kBehindIdentity));
   nvm_.Persist(at, sizeof(header));
-  // The identity makes the header count, so it comes after the rest.
   nvm_.Store64(at + offsetof(SegmentHeader, identity), SegmentHeader::Identity(RegionWordOf(id.region).generation()));
   nvm_.Persist(at + offsetof(SegmentHeader, identity), sizeof(uint64_t));
   SegmentOf(id) = Segment{};

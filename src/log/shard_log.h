@@ -102,6 +102,12 @@ class ShardLog {
     uint64_t last = 0;  // the last of them; 0: there is none
     uint64_t end = 0;
   };
+  // What stands in a region's tombstone slot.
+  struct Tombstone {
+    format::LogAddress address;
+    format::ObjectView view;
+    bool cut_off = false;  // neither a tombstone nor untouched
+  };
   // How a segment's header is found.
   enum class Opened : uint8_t { kYes, kNotYet, kDamaged };
   struct Segment {
@@ -137,11 +143,10 @@ class ShardLog {
   Status TakeUp(uint64_t version_limit, const Visit* visit);
   Status LinkExisting();
   Status TakeUpSegments(uint32_t head, uint64_t version_limit, const Visit* visit);
-  [[nodiscard]] Opened LookAtSegment(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version,
-                                     format::SegmentHeader* header) const;
+  [[nodiscard]] Opened LookAtSegment(SegmentId id, format::SegmentHeader* header) const;
   [[nodiscard]] Walk WalkObjects(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version,
                                  const Visit* visit) const;
-  void VisitTombstone(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version, const Visit& visit);
+  [[nodiscard]] Tombstone TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const;
   void ClearTail(const Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);
   [[nodiscard]] bool LinkFreeRegion(uint32_t head);

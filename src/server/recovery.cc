@@ -72,6 +72,7 @@ void Recovery::LookAtNeighbourhoods(std::vector<Slot> homes, std::optional<index
 }
 
 void Recovery::ScanIndex() {
+  touched_.push_back({0, index_.size()});
   // Of the slot at hand and of the 63 before it: where the first copy of an entry can be that was being moved here.
   std::array<uint32_t, kNeighbourhood> fingerprints{};
   report_.index_slots = index_.size();
@@ -156,6 +157,7 @@ RecoveryReport Recovery::Repair() {
   index_.OpenUncounted();
   for (const Slot slot : second_copies_) index_.Free(slot);
   report_.moves_undone = second_copies_.size();
+  if (!index_.Moved().ok()) index_.ForgetMove();  // its record is damaged
 
   // 3.
   report_.unsettled = unsettled_.size();

@@ -14,6 +14,8 @@ namespace erda::server {
 namespace {
 
 constexpr std::chrono::hours kForever{1};
+// Of a shard that is never idle; for others each look that finds nothing counts.
+constexpr uint32_t kBusyPollsPerCount = 64;
 // Looks for work between two at the clock.
 constexpr uint32_t kLooksPerClock = 16;
 
@@ -67,10 +69,12 @@ void ShardThread::Run() {
   bool busy = true;           // at the last look
   Nanoseconds idle_since{0};  // known from the first look at the clock on: a busy shard looks at none
   uint32_t looks = 0;         // that found nothing
+  uint32_t busy_polls = 0;
   while (!stop_.load(std::memory_order_acquire)) {
     size_t served = shard_->Poll();
     served += AdmitNewcomers();
     if (served > 0) {
+      if (++busy_polls % kBusyPollsPerCount == 0) shard_->CountKeys();
       busy = true;
       relax.Reset();
       continue;

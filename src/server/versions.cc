@@ -225,11 +225,13 @@ Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<c
   NewVersion version;
   Outcome outcome = Prepare(key, key_hash, static_cast<uint32_t>(value.size()), FlagsOf(ack), &version);
   if (outcome.code != Code::kOk) return outcome;
+  // Header and key first: if this process dies in the middle, whoever walks the log steps over the object.
+  WriteHeaderAndKey(version, key, nullptr);
   // The value may lie in memory that the client can write to: the checksum is taken of the copy in the pool.
   const uint64_t value_at = version.space.offset + format::ValueOffset(key.size());
   nvm_.Write(value_at, value);
   const uint32_t checksum = format::ObjectChecksum(version.header, nvm_.Bytes(value_at, value.size()));
-  WriteHeaderAndKey(version, key, &checksum);
+  nvm_.Write(version.space.offset + format::ChecksumOffset(key.size()), BytesOf(checksum));
   nvm_.Persist(version.space.offset, SpaceOf(version.header));
   Publish(version);
   chain_.StoreSettled(version.slot, index_.WordAt(version.slot));

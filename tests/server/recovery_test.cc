@@ -430,13 +430,14 @@ class SceneTest : public testing::TestWithParam<Scene> {
     }
   }
 };
-INSTANTIATE_TEST_SUITE_P(Scenes, SceneTest, testing::ValuesIn(Scenes()), [](const auto& tested) {
+std::string NameOfScene(const testing::TestParamInfo<Scene>& tested) {
   std::string name;
   for (const char c : tested.param.name) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) name += c;
   }
   return name;
-});
+}
+INSTANTIATE_TEST_SUITE_P(Scenes, SceneTest, testing::ValuesIn(Scenes()), NameOfScene);
 
 TEST_P(SceneTest, AfterAPowerCutTheNewestWholeVersionIsThere) {
   AtEveryFence([&](Machine& cut, bool answered) {
@@ -480,10 +481,25 @@ TEST_P(SceneTest, ARecoveryThatIsCutOffIsDoneAgain) {
 
 // The server's process alone dies: the next one finds everything that it stored, on the medium or not. What that one
 // answers then must outlive a power cut; so must what it does with the places that it found free.
-TEST_P(SceneTest, WhatARecoveredServerAnswersIsPersistent) {
+class RecoveredScene : public SceneTest {
+ protected:
+  // Recovers with and without a look through the whole index.
+  static void Check(bool damaged_moves);
+};
+INSTANTIATE_TEST_SUITE_P(Scenes, RecoveredScene, testing::ValuesIn(Scenes()), NameOfScene);
+
+void RecoveredScene::Check(bool damaged_moves) {
   AtEveryFence([&](Machine& machine, bool answered) {
     machine.pool->ProcessDies();
+    if (damaged_moves) {
+      constexpr uint64_t kNoMove = UINT64_MAX;
+      std::memcpy(machine.pool->view().bytes.data() + format::kShardRecordsOffset + offsetof(format::ShardRecord, move),
+                  &kNoMove, sizeof(kNoMove));
+    }
     machine.store.Recover();
+    if (damaged_moves) {
+      EXPECT_NE(machine.store.recovery().index_slots, 0U);
+    }
     ExpectWell(machine.store, Allowed(answered));
     auto contents = Contents(machine.store);
     for (const bool later : {false, true}) {
@@ -504,6 +520,9 @@ TEST_P(SceneTest, WhatARecoveredServerAnswersIsPersistent) {
     ExpectToWorkOn(machine.store);
   });
 }
+
+TEST_P(RecoveredScene, WhatItAnswersIsPersistent) { Check(false); }
+TEST_P(RecoveredScene, WhatItAnswersIsPersistentIfItLookedThroughTheIndex) { Check(true); }
 
 // --- Single cases
 
@@ -925,6 +944,57 @@ TEST_F(RecoveryTest, TheLastSegmentWhoseHeaderWasWipedOutIsDamage) {
   std::memset(bytes() + store_.geometry().regions_offset + store_.geometry().segment_size, 0,
               sizeof(format::SegmentHeader));
   ExpectRefused("region 0 is linked, and its segment 1 is damaged");
+}
+
+// Its first objects as well: a block is larger than a header.
+TEST_F(RecoveryTest, ASegmentWhoseBeginWasWipedOutIsDamage) {
+  StoreOptions options;
+  options.wish = {1 << 20, 1, 65536, 16384, 128};
+  Machine machine(options);
+  Store& store = machine.store;
+  for (int i = 0; i < 300; ++i)
+    ASSERT_EQ(store.Inline("key" + std::to_string(i % 30), std::string(80, 'v')).code, Code::kOk);
+  const format::Geometry& g = store.geometry();
+  const uint64_t last = store.LogBytesUsed() / g.segment_size;
+  ASSERT_GT(store.LogBytesUsed() % g.segment_size, 6000U);
+  std::byte* segment = machine.pool->view().bytes.data() + g.regions_offset + last * g.segment_size;
+  std::memset(segment, 0, 4096);
+  nvm::Writer writer(*machine.pool);
+  std::vector<uint64_t> control(format::ControlBytes(1) / sizeof(uint64_t));
+  for (const bool crashed : {true, false}) {
+    Versions versions(writer, g, Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
+    const Status status = crashed ? versions.Look() : versions.Open();
+    EXPECT_EQ(status.code(), Code::kCorruption) << status.ToString();
+    EXPECT_NE(status.message().find("is damaged"), std::string_view::npos) << status.ToString();
+  }
+}
+
+// Once is enough: the next recovery need not look through the index for it.
+TEST_F(RecoveryTest, ATombstoneThatWasCutOffIsClearedAway) {
+  store_.Inline("k", "value");
+  std::byte* slot = bytes() + store_.geometry().regions_offset + format::kTombstoneSlotOffset;
+  slot[40] = std::byte{7};
+  Restart();
+  EXPECT_NE(report().index_slots, 0U);
+  Restart();
+  EXPECT_EQ(report().index_slots, 0U);
+  EXPECT_EQ(store_.Get("k"), "value");
+}
+
+// The server's process dies while it copies the value: the header stands there, so the log can be walked.
+TEST_F(RecoveryTest, AnInlinePutThatWasCutOffIsSteppedOver) {
+  store_.Inline("k", "old");
+  bool ended = true;
+  // Nothing of the put is published at its first fence.
+  ended = machine_.RunUpTo(0, [&] { store_.Inline("k", std::string(300, 'n')); });
+  ASSERT_FALSE(ended);
+  const uint64_t at = format::FirstObjectOffset(0) + format::ObjectSpace(1, 3);
+  std::byte* object = bytes() + store_.geometry().regions_offset + at;
+  std::memset(object + format::ChecksumOffset(1), 0, 200);  // it came as far as this
+  Restart();
+  EXPECT_EQ(report().objects, 2U);
+  EXPECT_EQ(report().index_slots, 0U);
+  EXPECT_EQ(store_.Get("k"), "old");
 }
 
 // (I9) What is settled and full is not looked at, however much it is.
