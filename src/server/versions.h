@@ -8,6 +8,7 @@
 //   (I3) An object's header and key are persistent before an entry names it.
 //   (I4) A version that a delete superseded never comes back, in whatever order its value, its commit or its client's
 //        death arrive.
+// (I9) of recovery.h rests on the order of stores here, too: a reservation's flight ends after its entry's last store.
 #pragma once
 
 #include <cstdint>
