@@ -21,6 +21,7 @@ void AddRun(CLI::App& app, erda::crash::HarnessSettings& settings) {
   AddNumber<uint64_t>(app, "--rounds", settings.rounds, 1, 1'000'000'000, "default 20");
   AddNumber<uint64_t>(app, "--minutes", settings.minutes, 0, 1'000'000, "Rounds for so long, however many");
   AddNumber<uint32_t>(app, "--clients", settings.clients, 1, 64, "default 4");
+  AddNumber<uint64_t>(app, "--operations", settings.operations, 100, 1'000'000, "Of a round, about; default 10000");
   AddNumber<uint64_t>(app, "--seed", settings.seed, 0, UINT64_MAX, "default 1");
   app.add_flag("--keep", settings.keep, "Keep the records of rounds that went well too");
 }
@@ -33,7 +34,7 @@ void AddWorker(CLI::App& app, erda::crash::WorkerSettings& settings) {
   AddNumber<uint32_t>(app, "--clients", settings.clients, 1, 64, "How many places there are");
   AddNumber<uint64_t>(app, "--seed", settings.seed, 0, UINT64_MAX, "What it does");
   AddNumber<uint64_t>(app, "--operations", settings.operations, 1, UINT32_MAX, "At most");
-  app.add_flag("--one-life", settings.one_life, "End when the server is gone");
+  app.add_option("--life", settings.life, "The server_id of a server; end when it is gone");
 }
 
 }  // namespace

@@ -64,12 +64,12 @@ class Harness {
   }
 
   [[nodiscard]] std::string Summary() const {
-    return fmt::format(
-        "seed {}: {} rounds, {} operations, {} acknowledged; killed: clients {} times, the server {} times; power "
-        "cuts: "
-        "{}; clean stops: {}; recoveries: {}; pools: {}",
-        settings_.seed, round_, operations_, acknowledged_, clients_killed_, servers_killed_, power_cuts_, clean_stops_,
-        recoveries_, pools_);
+    const std::string server =
+        own_server() ? fmt::format("the server {} times, and {} times stopped cleanly; {} recoveries, {} pools",
+                                   servers_killed_, clean_stops_, recoveries_, pools_)
+                     : fmt::format("the server's power {} times", power_cuts_);
+    return fmt::format("seed {}: {} rounds, {} operations, {} acknowledged; killed: {} clients, {}", settings_.seed,
+                       round_, operations_, acknowledged_, clients_killed_, server);
   }
 
  private:
@@ -143,7 +143,11 @@ class Harness {
   void StartWorker(uint32_t place) {
     auto command = WorkerCommand("client", folder_ / fmt::format("client-{}", last_number_ + 1));
     command.insert(command.end(), {"--place", std::to_string(place)});
-    if (!own_server()) command.insert(command.end(), {"--one-life", "--operations", "1000000"});
+    if (own_server()) {
+      command.insert(command.end(), {"--operations", std::to_string(settings_.operations)});
+    } else {
+      command.insert(command.end(), {"--life", life_, "--operations", "1000000000"});  // until the power is cut
+    }
     workers_.push_back({std::make_unique<Process>(command), place});
   }
 
@@ -152,6 +156,15 @@ class Harness {
     worker.process->Signal(signal);
     worker.signal = signal;
     if (signal == SIGKILL) ++clients_killed_;
+  }
+
+  // Kills one; another takes its place and its keys.
+  void ReplaceWorker() {
+    Worker& worker = workers_[random_.Uniform(workers_.size())];
+    if (!worker.process->Running()) return;
+    EndWorker(worker, SIGKILL);
+    worker.process->Wait(kPatience);
+    StartWorker(worker.place);
   }
 
   [[nodiscard]] bool AnyRuns() {
@@ -166,11 +179,13 @@ class Harness {
     return bytes;
   }
 
-  // Until the clients have written down so much more, or have done all that they were to do. An operation takes some 70
-  // bytes.
-  void Progress(uint64_t least, uint64_t most) {
-    const uint64_t enough = RecordedBytes() + random_.Between(least, most);
-    if (!WaitUntil([&] { return RecordedBytes() >= enough || !AnyRuns(); }, kPatience)) {
+  // Until the clients have done this share of a round's operations, about, or all that they were to do.
+  void Progress(double least, double most) {
+    constexpr double kBytesPerOperation = 80;
+    const double share = least + (most - least) * static_cast<double>(random_.Uniform(1000)) / 1000;
+    const double enough =
+        static_cast<double>(RecordedBytes()) + share * kBytesPerOperation * static_cast<double>(settings_.operations);
+    if (!WaitUntil([&] { return static_cast<double>(RecordedBytes()) >= enough || !AnyRuns(); }, kPatience)) {
       throw Trouble("the clients do not get on");
     }
     std::this_thread::sleep_for(std::chrono::microseconds(random_.Uniform(3000)));
@@ -182,22 +197,15 @@ class Harness {
     workers_.clear();
     for (uint32_t place = 0; place < settings_.clients; ++place) StartWorker(place);
     for (uint64_t faults = random_.Uniform(4); faults > 0; --faults) {
-      Progress(5'000, 200'000);
+      Progress(0.01, 0.25);
       const uint64_t kind = random_.Uniform(3);
       if (kind <= 1) {
         EndServer(SIGKILL);
         StartServer();
       }
-      if (kind >= 1) {
-        // Another takes its place and its keys.
-        Worker& worker = workers_[random_.Uniform(workers_.size())];
-        const bool runs = worker.process->Running();
-        EndWorker(worker, SIGKILL);
-        if (runs) worker.process->Wait(kPatience);
-        if (runs) StartWorker(worker.place);
-      }
+      if (kind >= 1) ReplaceWorker();
     }
-    Progress(20'000, 400'000);
+    Progress(0.05, 0.5);
     const bool server_first = random_.Chance(0.5);
     if (server_first) EndServer(random_.Chance(0.9) ? SIGKILL : SIGTERM);
     for (Worker& worker : workers_) EndWorker(worker, random_.Chance(0.5) ? SIGKILL : SIGTERM);
@@ -208,14 +216,18 @@ class Harness {
   }
 
   void PowerCut() {
-    const std::string before = ServerId();
+    life_ = AwaitServerId();
     workers_.clear();
     for (uint32_t place = 0; place < settings_.clients; ++place) StartWorker(place);
-    Progress(20'000, 80'000);
+    for (uint64_t kills = random_.Uniform(3); kills > 0; --kills) {
+      Progress(0.01, 0.2);
+      ReplaceWorker();
+    }
+    Progress(0.05, 0.4);
     fmt::print("round {}: the power may be cut now\n", round_);  // tools/crash-test has the lab wait for this line
     std::fflush(stdout);
     AwaitWorkers();
-    if (!WaitUntil([&] { return ServerId() != before; }, kPatience)) throw Trouble("the power was not cut");
+    if (!WaitUntil([&] { return AwaitServerId() != life_; }, kPatience)) throw Trouble("the power was not cut");
     ++power_cuts_;
   }
 
@@ -229,17 +241,13 @@ class Harness {
     }
   }
 
-  // Which life of the server it is. Waits until it answers.
-  [[nodiscard]] std::string ServerId() const {
+  [[nodiscard]] std::string AwaitServerId() const {
     std::string id;
     WaitUntil(
         [&] {
           auto client = Client::Connect(settings_.address);
-          if (!client.ok()) return false;
-          const auto info = (*client)->ServerInfo();
-          if (!info.ok()) return false;
-          for (const auto& [name, value] : *info) id = name == "server_id" ? value : id;
-          return true;
+          if (client.ok()) id = ServerId(**client);
+          return !id.empty();
         },
         kPatience);
     if (id.empty()) throw Trouble("no server answers at " + settings_.address);
@@ -295,6 +303,7 @@ class Harness {
   Random random_;
   Judge judge_;
   std::unique_ptr<Process> server_;
+  std::string life_;             // of a server whose power is to be cut
   std::vector<Worker> workers_;  // of this round
   fs::path folder_;              // of this round
   std::vector<std::string> reports_;

@@ -15,6 +15,7 @@ struct HarnessSettings {
   uint64_t rounds = 20;
   uint64_t minutes = 0;  // instead of the rounds
   uint32_t clients = 4;
+  uint64_t operations = 10'000;  // of a round, at most about; of all clients
   uint64_t seed = 1;
   bool keep = false;  // the records of rounds that went well
 };

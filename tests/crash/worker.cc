@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <set>
 #include <thread>
@@ -34,7 +35,7 @@ class Worker {
     while (stop == 0) {
       auto client = Client::Connect(settings_.address, options_);
       if (client.ok()) {
-        client_ = *std::move(client);
+        if (settings_.life.empty() || ServerId(**client) == settings_.life) client_ = *std::move(client);
         return true;
       }
       if (!Gone(client.status().code())) return Fail(client.status());
@@ -51,7 +52,7 @@ class Worker {
       gone_ = false;
       for (const uint32_t key : keys) Start(key);
       (void)client_->Drain();
-      if (settings_.one_life && (gone_ || Reconnected())) return;
+      if (gone_ && !settings_.life.empty()) return;
       if (gone_) WaitForServer();
     }
   }
@@ -101,7 +102,7 @@ class Worker {
     const uint64_t number = ++number_;
     recorder_.Begin(number, Action::kGet, key);
     const Status started = client_->GetAsync(KeyName(key), [this, number, key](const Result<std::string_view>& found) {
-      if (!found.ok() || (settings_.one_life && Reconnected())) return End(number, found.status().code());
+      if (!found.ok() || Reborn()) return End(number, found.status().code());
       const uint64_t value = ValueIn(*found, key);
       if (value == kDamaged) {
         std::ofstream(fmt::format("{}.damaged-{}", settings_.records, number), std::ios::binary)
@@ -112,14 +113,14 @@ class Worker {
     if (!started.ok()) End(number, started.code());
   }
 
-  // What the next server did is not of this round: it counts as not known.
+  // What another life of the server did is not of this round: it counts as not known.
   void End(uint64_t number, Code code) {
-    if (settings_.one_life && Reconnected()) code = Code::kUnavailable;
+    if (Reborn()) code = Code::kUnavailable;
     gone_ |= Gone(code);
     recorder_.End(number, code);
   }
 
-  [[nodiscard]] bool Reconnected() const { return client_->stats().reconnects > 0; }
+  [[nodiscard]] bool Reborn() const { return !settings_.life.empty() && client_->stats().reconnects > 0; }
 
   // So that not every operation of the time between is one of unknown outcome.
   void WaitForServer() {
@@ -145,6 +146,12 @@ void StopOnSignal() {
 
 }  // namespace
 
+std::string ServerId(Client& client) {
+  const auto info = client.ServerInfo();
+  if (!info.ok()) return "";
+  return std::map<std::string, std::string>(info->begin(), info->end())["server_id"];
+}
+
 int Work(const WorkerSettings& settings) {
   StopOnSignal();
   Random random(settings.seed);
@@ -153,7 +160,8 @@ int Work(const WorkerSettings& settings) {
   options.put_path = static_cast<PutPath>(random.Uniform(3));
   const auto depth = static_cast<uint32_t>(random.Between(1, 8));
   options.queue_depth = depth;
-  options.timeout = std::chrono::seconds(60);  // a slow machine is not a dead one
+  // A slow machine is not a dead one; but one that lost its power may not be noticed sooner.
+  options.timeout = std::chrono::seconds(settings.life.empty() ? 60 : 8);
   Worker worker(settings, options);
   if (!worker.Connect()) return 1;
   worker.Work(depth);

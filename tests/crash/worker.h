@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "erda/client.h"
+
 namespace erda::crash {
 
 // The keys: some that all clients share, then for each place of a client some that nobody else writes.
@@ -19,8 +21,11 @@ struct WorkerSettings {
   uint32_t clients = 1;
   uint64_t seed = 1;
   uint64_t operations = 5000;
-  bool one_life = false;  // ends when the server is gone, and does nothing with the next one
+  std::string life;  // the server_id. It ends when this server is gone, and does nothing with the next one; empty: any
 };
+
+// Which life of the server this is; empty if it does not say.
+std::string ServerId(Client& client);
 
 // Puts, deletes and gets, until SIGTERM or the last operation. Ack level, path and depth follow from the seed.
 int Work(const WorkerSettings& settings);
