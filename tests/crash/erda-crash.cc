@@ -16,8 +16,7 @@ void AddRun(CLI::App& app, erda::crash::HarnessSettings& settings) {
                  "The server's program. Without it, a server is there already, and its power is cut after each line "
                  "'the power may be cut now'");
   app.add_option("-a,--address", settings.address, "shm:/path/to/socket or verbs://host:port")->required();
-  app.add_option("--pool", settings.pool, "The pool, for the server. It is made anew");
-  app.add_option("--size", settings.pool_size, "The pool's size; default 256M");
+  app.add_option("--pool", settings.pool, "The pool, for the server: a file of 256M, or a DAX device. It is made anew");
   AddNumber<uint64_t>(app, "--rounds", settings.rounds, 1, 1'000'000'000, "default 20");
   AddNumber<uint64_t>(app, "--minutes", settings.minutes, 0, 1'000'000, "Rounds for so long, however many");
   AddNumber<uint32_t>(app, "--clients", settings.clients, 1, 64, "default 4");

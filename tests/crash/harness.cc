@@ -97,10 +97,25 @@ class Harness {
     random_.Chance(0.5) ? setenv("PMEM_IS_PMEM_FORCE", "1", 1) : unsetenv("PMEM_IS_PMEM_FORCE");
   }
 
-  void StartServer() {
+  void StartProcess() {
+    const std::string size = fs::is_character_file(settings_.pool) ? DeviceSize(settings_.pool) : "256M";
     server_ = std::make_unique<Process>(std::vector<std::string>{settings_.server, "--pool", settings_.pool, "--size",
-                                                                 settings_.pool_size, "--region-size", "4M", "--shards",
-                                                                 "2", "--listen", settings_.address});
+                                                                 size, "--region-size", "4M", "--shards", "2",
+                                                                 "--listen", settings_.address});
+  }
+
+  // On the pool that is there. Some are killed while they recover it.
+  void RestartServer() {
+    while (random_.Chance(0.2)) {
+      StartProcess();
+      std::this_thread::sleep_for(std::chrono::microseconds(random_.Uniform(10'000)));
+      EndServer(SIGKILL);
+    }
+    StartServer();
+  }
+
+  void StartServer() {
+    StartProcess();
     WaitUntil([&] { return !server_->Running() || server_->out().find("ready") != std::string::npos; }, kPatience);
     const std::string out = server_->out();
     if (!server_->Running() || out.find("ready") == std::string::npos) {
@@ -201,7 +216,7 @@ class Harness {
       const uint64_t kind = random_.Uniform(3);
       if (kind <= 1) {
         EndServer(SIGKILL);
-        StartServer();
+        RestartServer();
       }
       if (kind >= 1) ReplaceWorker();
     }
@@ -212,7 +227,7 @@ class Harness {
     if (!server_first && random_.Chance(0.3)) EndServer(SIGKILL);  // while some of them end
     AwaitWorkers();
     if (server_) EndServer(random_.Chance(0.8) ? SIGKILL : SIGTERM);
-    StartServer();
+    RestartServer();
   }
 
   void PowerCut() {

@@ -11,7 +11,6 @@ struct HarnessSettings {
   std::string server;  // the program. Empty: a server is there, and loses its power when this program asks for it
   std::string address;
   std::string pool;
-  std::string pool_size = "256M";
   uint64_t rounds = 20;
   uint64_t minutes = 0;  // instead of the rounds
   uint32_t clients = 4;

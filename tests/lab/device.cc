@@ -4,10 +4,19 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "base/unique_fd.h"
 
 namespace erda {
+
+std::string DeviceSize(const std::string& path) {
+  std::ifstream file("/sys/bus/dax/devices/" + std::filesystem::path(path).filename().string() + "/size");
+  std::string size;
+  file >> size;
+  return size;
+}
 
 bool WipeDevice(const std::string& path) {
   constexpr size_t kBytes = size_t{2} << 20;  // the least that a device maps
