@@ -76,6 +76,7 @@ class Harness {
   struct Worker {
     std::unique_ptr<Process> process;
     uint32_t place = 0;
+    uint32_t number = 0;
     int signal = 0;  // that it was sent
   };
 
@@ -121,6 +122,7 @@ class Harness {
     if (!server_->Running() || out.find("ready") == std::string::npos) {
       throw Trouble("the server did not start: " + out + server_->err());
     }
+    judge_.Note("the server is ready");
     if (const size_t at = out.find("recovered in "); at != std::string::npos) {
       ++recoveries_;
       reports_.push_back(out.substr(at, out.find('\n', at) - at));
@@ -129,6 +131,7 @@ class Harness {
 
   void EndServer(int signal) {
     if (!server_->Running()) throw Trouble("the server ended by itself: " + server_->out() + server_->err());
+    judge_.Note(signal == SIGKILL ? "the server is killed" : "the server is asked to stop");
     server_->Signal(signal);
     const Ended ended = server_->Wait(kPatience);
     if (ended.code != (signal == SIGKILL ? 128 + SIGKILL : 0)) {
@@ -141,18 +144,12 @@ class Harness {
   // --- The clients
 
   [[nodiscard]] std::vector<std::string> WorkerCommand(const char* command, const std::string& records) {
-    return {fs::read_symlink("/proc/self/exe"),
-            command,
-            "--address",
-            settings_.address,
-            "--records",
-            records,
-            "--number",
-            std::to_string(++last_number_),
-            "--clients",
-            std::to_string(settings_.clients),
-            "--seed",
-            std::to_string(random_.Next())};
+    return {"/proc/self/exe", command,
+            "--address",      settings_.address,
+            "--records",      records,
+            "--number",       std::to_string(++last_number_),
+            "--clients",      std::to_string(settings_.clients),
+            "--seed",         std::to_string(random_.Next())};
   }
 
   void StartWorker(uint32_t place) {
@@ -163,11 +160,12 @@ class Harness {
     } else {
       command.insert(command.end(), {"--life", life_, "--operations", "1000000000"});  // until the power is cut
     }
-    workers_.push_back({std::make_unique<Process>(command), place});
+    workers_.push_back({std::make_unique<Process>(command), place, last_number_});
   }
 
   void EndWorker(Worker& worker, int signal) {
     if (!worker.process->Running()) return;
+    if (signal == SIGKILL) judge_.Note(fmt::format("client {} is killed", worker.number));
     worker.process->Signal(signal);
     worker.signal = signal;
     if (signal == SIGKILL) ++clients_killed_;
@@ -242,6 +240,7 @@ class Harness {
     fmt::print("round {}: the power may be cut now\n", round_);  // tools/crash-test has the lab wait for this line
     std::fflush(stdout);
     AwaitWorkers();
+    judge_.Note("all clients have ended; the power was cut before");
     if (!WaitUntil([&] { return AwaitServerId() != life_; }, kPatience)) throw Trouble("the power was not cut");
     ++power_cuts_;
   }

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace erda::crash {
 
 namespace {
@@ -78,24 +80,30 @@ uint64_t FirstMisfit(uint64_t held, const std::vector<Operation>& operations) {
   return first == ends.end() ? ends.back() : *first;
 }
 
+using Lines = std::vector<std::pair<uint64_t, std::string>>;  // with the time of each
+
 // As much as leads to what is wrong, which ended at `wrong`.
-std::string History(uint64_t held, std::vector<Operation> operations, uint64_t wrong) {
+std::string History(uint64_t held, const std::vector<Operation>& operations, const Lines& notes, uint64_t wrong) {
   constexpr size_t kLines = 40;
-  std::erase_if(operations, [wrong](const Operation& o) { return o.begin > wrong; });
   if (operations.empty()) return "";
-  std::sort(operations.begin(), operations.end(),
-            [](const Operation& a, const Operation& b) { return a.begin < b.begin; });
-  const size_t skipped = operations.size() - std::min(operations.size(), kLines);
-  std::string text = held == Record::kAbsent ? "  at first: absent\n" : "  at first: " + ValueName(held) + "\n";
-  if (skipped > 0) text += fmt::format("  (and {} operations)\n", skipped);
-  for (size_t i = skipped; i < operations.size(); ++i) {
-    const Operation& o = operations[i];
-    const auto time = [&](uint64_t at) {
-      return at == Record::kNever ? "never"
-                                  : fmt::format("{:.1f}", static_cast<double>(at - operations[0].begin) / 1e3);
-    };
-    text += fmt::format("  [{}, {}] us: {}{}\n", time(o.begin), time(o.end), ToText(o), o.end == wrong ? "  <-" : "");
+  uint64_t first = operations[0].begin;
+  for (const Operation& o : operations) first = std::min(first, o.begin);
+  const auto time = [first](uint64_t at) {
+    return at == Record::kNever ? "never"
+                                : fmt::format("{:.1f}", (static_cast<double>(at) - static_cast<double>(first)) / 1e3);
+  };
+  Lines lines;
+  for (const auto& [at, what] : notes) lines.emplace_back(at, fmt::format("{} us: {}", time(at), what));
+  for (const Operation& o : operations) {
+    const char* mark = o.end == wrong && wrong != Record::kNever ? "  <-" : "";
+    lines.emplace_back(o.begin, fmt::format("[{}, {}] us: {}{}", time(o.begin), time(o.end), ToText(o), mark));
   }
+  std::erase_if(lines, [wrong](const auto& line) { return line.first > wrong; });
+  std::sort(lines.begin(), lines.end());
+  std::string text = held == Record::kAbsent ? "  at first: absent\n" : "  at first: " + ValueName(held) + "\n";
+  const size_t skipped = lines.size() - std::min(lines.size(), kLines);
+  if (skipped > 0) text += fmt::format("  ({} lines left out)\n", skipped);
+  for (size_t i = skipped; i < lines.size(); ++i) text += "  " + lines[i].second + "\n";
   return text;
 }
 
@@ -130,9 +138,14 @@ std::string Judge::Check(std::span<const Operation> done, std::span<const Operat
     const Wrong wrong = CheckKey(key, done_of[key], reads_of[key], death);
     if (wrong.what.empty()) continue;
     done_of[key].insert(done_of[key].end(), reads_of[key].begin(), reads_of[key].end());
-    return fmt::format("'{}': {}\n{}", KeyName(key), wrong.what, History(held, done_of[key], wrong.end));
+    return fmt::format("'{}': {}\n{}", KeyName(key), wrong.what, History(held, done_of[key], notes_, wrong.end));
   }
+  notes_.clear();
   return "";
+}
+
+void Judge::Note(const std::string& what) {
+  notes_.emplace_back(static_cast<uint64_t>(SteadyClock::Instance().Now().count()), what);
 }
 
 Judge::Wrong Judge::CheckKey(uint32_t key, std::vector<Operation> done, const std::vector<Operation>& reads,

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "crash/records.h"
@@ -21,6 +22,9 @@ class Judge {
  public:
   explicit Judge(uint32_t keys) : held_(keys, sim::Record::kAbsent) {}
 
+  // What else happened now, in this round, for the history that a failure shows.
+  void Note(const std::string& what);
+
   // The next round: what its clients did, and what was read of each key when they had all ended and the server had been
   // started again, so that nothing was in flight. Empty, or what is wrong, with the history of the key.
   [[nodiscard]] std::string Check(std::span<const Operation> done, std::span<const Operation> reads, Death death);
@@ -33,8 +37,9 @@ class Judge {
   [[nodiscard]] Wrong CheckKey(uint32_t key, std::vector<Operation> done, const std::vector<Operation>& reads,
                                Death death);
 
-  std::vector<uint64_t> held_;                    // by key
-  std::unordered_map<uint64_t, uint32_t> begun_;  // the key of each put, of all rounds
+  std::vector<std::pair<uint64_t, std::string>> notes_;  // of this round, with their times
+  std::vector<uint64_t> held_;                           // by key
+  std::unordered_map<uint64_t, uint32_t> begun_;         // the key of each put, of all rounds
 };
 
 }  // namespace erda::crash
