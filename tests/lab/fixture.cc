@@ -1,15 +1,12 @@
 #include "lab/fixture.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
-
+#include <algorithm>
+#include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 #include "base/random.h"
-#include "base/unique_fd.h"
+#include "lab/device.h"
 
 namespace erda {
 
@@ -30,15 +27,7 @@ LabTest::~LabTest() {
   if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
 
-void LabTest::WipeDevice() {
-  constexpr size_t kBytes = size_t{2} << 20;  // the least that the device maps
-  const UniqueFd fd(::open(Lab("DAX").c_str(), O_RDWR | O_CLOEXEC));
-  ASSERT_TRUE(fd) << Lab("DAX");
-  void* at = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  ASSERT_NE(at, MAP_FAILED);
-  std::memset(at, 0, kBytes);
-  ::munmap(at, kBytes);
-}
+void LabTest::WipeDevice() { ASSERT_TRUE(erda::WipeDevice(Lab("DAX"))) << Lab("DAX"); }
 
 LabTest::Words LabTest::Command(const std::string& program, const Words& arguments) {
   Words words = {std::string(ERDA_BIN_DIR) + "/" + program};

@@ -122,6 +122,7 @@ class Cut:
     restart: bool
     linger: float
     after: str | None  # counts the seconds from a line with this text, not from the start of the client's command
+    count: int = 1  # how often: each after a line of its own
 
     def __str__(self) -> str:
         return f"{self.seconds:g} s after " + ("it began" if self.after is None else f"a line with '{self.after}'")
@@ -146,9 +147,12 @@ def pair(lab: Lab, server_command: str, client_command: str, cut: Cut | None) ->
     missed = False
     if cut:
         victim = server if cut.role == "server" else client
-        lab.wait(lambda: awaited is None or server.said or client.said or client.finished)
-        missed = lab.wait(lambda: client.finished, cut.seconds)
-        if not missed:
+        for _ in range(cut.count):
+            lab.wait(lambda: awaited is None or server.said or client.said or client.finished)
+            missed = lab.wait(lambda: client.finished, cut.seconds)
+            if missed:
+                break
+            server.said = client.said = False
             victim.cut_power()
             if cut.restart:
                 lab.power_on(victim)

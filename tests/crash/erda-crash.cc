@@ -1,0 +1,57 @@
+// erda-crash: kills servers and clients again and again, and says whether anything was lost. tools/crash-test runs it.
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+#include "crash/harness.h"
+#include "crash/worker.h"
+#include "tools/command_line.h"
+
+namespace {
+
+using erda::tools::AddNumber;
+
+void AddRun(CLI::App& app, erda::crash::HarnessSettings& settings) {
+  app.add_option("--folder", settings.folder, "Where the clients' records go")->required();
+  app.add_option("--server", settings.server,
+                 "The server's program. Without it, a server is there already, and its power is cut after each line "
+                 "'the power may be cut now'");
+  app.add_option("-a,--address", settings.address, "shm:/path/to/socket or verbs://host:port")->required();
+  app.add_option("--pool", settings.pool, "The pool, for the server: a file of 256M, or a DAX device. It is made anew");
+  AddNumber<uint64_t>(app, "--rounds", settings.rounds, 1, 1'000'000'000, "default 20");
+  AddNumber<uint64_t>(app, "--minutes", settings.minutes, 0, 1'000'000, "Rounds for so long, however many");
+  AddNumber<uint32_t>(app, "--clients", settings.clients, 1, 64, "default 4");
+  AddNumber<uint64_t>(app, "--operations", settings.operations, 100, 1'000'000, "Of a round, about; default 10000");
+  AddNumber<uint64_t>(app, "--seed", settings.seed, 0, UINT64_MAX, "default 1");
+  app.add_flag("--keep", settings.keep, "Keep the records of rounds that went well too");
+}
+
+void AddWorker(CLI::App& app, erda::crash::WorkerSettings& settings) {
+  app.add_option("-a,--address", settings.address)->required();
+  app.add_option("--records", settings.records)->required();
+  AddNumber<uint32_t>(app, "--number", settings.number, 1, UINT32_MAX, "Of this client");
+  AddNumber<uint32_t>(app, "--place", settings.place, 0, 63, "Whose keys it has");
+  AddNumber<uint32_t>(app, "--clients", settings.clients, 1, 64, "How many places there are");
+  AddNumber<uint64_t>(app, "--seed", settings.seed, 0, UINT64_MAX, "What it does");
+  AddNumber<uint64_t>(app, "--operations", settings.operations, 1, UINT32_MAX, "At most");
+  app.add_option("--life", settings.life, "The server_id of a server; end when it is gone");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Kills servers and clients again and again, and says whether anything was lost.", "erda-crash");
+  app.footer("\nExit codes: 0 nothing was lost, 1 something was, 2 bad usage, 3 not finished.");
+  app.require_subcommand(1);
+  erda::crash::HarnessSettings harness;
+  erda::crash::WorkerSettings worker;
+  CLI::App& run = *app.add_subcommand("run", "Rounds of kills, or of power cuts");
+  CLI::App& client = *app.add_subcommand("client", "One client of a round");
+  CLI::App& read = *app.add_subcommand("read", "Reads every key once");
+  AddRun(run, harness);
+  AddWorker(client, worker);
+  AddWorker(read, worker);
+  if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
+  if (client) return erda::crash::Work(worker);
+  if (read) return erda::crash::ReadAll(worker);
+  return erda::crash::Run(harness);
+}

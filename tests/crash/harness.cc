@@ -1,0 +1,357 @@
+#include "crash/harness.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "crash/judge.h"
+#include "crash/worker.h"
+#include "erda/client.h"
+#include "lab/device.h"
+#include "programs/process.h"
+
+namespace erda::crash {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Steady = std::chrono::steady_clock;
+
+// For what must happen however slow the machine is.
+constexpr std::chrono::minutes kPatience{3};
+
+// The harness cannot go on. Not a loss.
+struct Trouble : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Harness {
+ public:
+  explicit Harness(const HarnessSettings& settings)
+      : settings_(settings), random_(settings.seed), judge_(KeysOf(settings.clients)) {}
+
+  // What was lost, or empty.
+  std::string Run() {
+    NewPool();
+    if (own_server()) StartServer();
+    const auto begin = Steady::now();
+    const auto more = [&] {
+      if (settings_.minutes == 0) return round_ < settings_.rounds;
+      return Steady::now() - begin < std::chrono::minutes(settings_.minutes);
+    };
+    while (more()) {
+      ++round_;
+      folder_ = fs::path(settings_.folder) / fmt::format("round-{}", round_);
+      fs::create_directories(folder_);
+      reports_.clear();
+      own_server() ? Kills() : PowerCut();
+      if (std::string lost = Check(); !lost.empty()) return lost;
+      if (!settings_.keep) fs::remove_all(folder_);
+    }
+    if (server_) EndServer(SIGTERM);
+    return "";
+  }
+
+  [[nodiscard]] std::string Summary() const {
+    const std::string server =
+        own_server() ? fmt::format("the server {} times, and {} times stopped cleanly; {} recoveries, {} pools",
+                                   servers_killed_, clean_stops_, recoveries_, pools_)
+                     : fmt::format("the server's power {} times", power_cuts_);
+    return fmt::format("seed {}: {} rounds, {} operations, {} acknowledged; killed: {} clients, {}", settings_.seed,
+                       round_, operations_, acknowledged_, clients_killed_, server);
+  }
+
+ private:
+  struct Worker {
+    std::unique_ptr<Process> process;
+    uint32_t place = 0;
+    uint32_t number = 0;
+    int signal = 0;  // that it was sent
+  };
+
+  [[nodiscard]] bool own_server() const { return !settings_.server.empty(); }
+
+  // --- The server
+
+  void NewPool() {
+    ++pools_;
+    judge_ = Judge(KeysOf(settings_.clients));
+    if (!own_server()) return;
+    std::error_code error;
+    if (!fs::is_character_file(settings_.pool)) {
+      fs::remove(settings_.pool, error);
+    } else if (!WipeDevice(settings_.pool)) {
+      throw Trouble("cannot wipe " + settings_.pool);
+    }
+    // A file counts as NVM for every other pool: then the server flushes what clients write.
+    random_.Chance(0.5) ? setenv("PMEM_IS_PMEM_FORCE", "1", 1) : unsetenv("PMEM_IS_PMEM_FORCE");
+  }
+
+  void StartProcess() {
+    const std::string size = fs::is_character_file(settings_.pool) ? DeviceSize(settings_.pool) : "256M";
+    server_ = std::make_unique<Process>(std::vector<std::string>{settings_.server, "--pool", settings_.pool, "--size",
+                                                                 size, "--region-size", "4M", "--shards", "2",
+                                                                 "--listen", settings_.address});
+  }
+
+  // On the pool that is there. Some are killed while they recover it.
+  void RestartServer() {
+    while (random_.Chance(0.2)) {
+      StartProcess();
+      std::this_thread::sleep_for(std::chrono::microseconds(random_.Uniform(10'000)));
+      EndServer(SIGKILL);
+    }
+    StartServer();
+  }
+
+  void StartServer() {
+    StartProcess();
+    WaitUntil([&] { return !server_->Running() || server_->out().find("ready") != std::string::npos; }, kPatience);
+    const std::string out = server_->out();
+    if (!server_->Running() || out.find("ready") == std::string::npos) {
+      throw Trouble("the server did not start: " + out + server_->err());
+    }
+    judge_.Note("the server is ready");
+    if (const size_t at = out.find("recovered in "); at != std::string::npos) {
+      ++recoveries_;
+      reports_.push_back(out.substr(at, out.find('\n', at) - at));
+    }
+  }
+
+  void EndServer(int signal) {
+    if (!server_->Running()) throw Trouble("the server ended by itself: " + server_->out() + server_->err());
+    judge_.Note(signal == SIGKILL ? "the server is killed" : "the server is asked to stop");
+    server_->Signal(signal);
+    const Ended ended = server_->Wait(kPatience);
+    if (ended.code != (signal == SIGKILL ? 128 + SIGKILL : 0)) {
+      throw Trouble(fmt::format("the server ended with {}: {}{}", ended.code, ended.out, ended.err));
+    }
+    ++(signal == SIGKILL ? servers_killed_ : clean_stops_);
+    server_.reset();
+  }
+
+  // --- The clients
+
+  [[nodiscard]] std::vector<std::string> WorkerCommand(const char* command, const std::string& records) {
+    return {"/proc/self/exe", command,
+            "--address",      settings_.address,
+            "--records",      records,
+            "--number",       std::to_string(++last_number_),
+            "--clients",      std::to_string(settings_.clients),
+            "--seed",         std::to_string(random_.Next())};
+  }
+
+  void StartWorker(uint32_t place) {
+    auto command = WorkerCommand("client", folder_ / fmt::format("client-{}", last_number_ + 1));
+    command.insert(command.end(), {"--place", std::to_string(place)});
+    if (own_server()) {
+      command.insert(command.end(), {"--operations", std::to_string(settings_.operations)});
+    } else {
+      command.insert(command.end(), {"--life", life_, "--operations", "1000000000"});  // until the power is cut
+    }
+    workers_.push_back({std::make_unique<Process>(command), place, last_number_});
+  }
+
+  void EndWorker(Worker& worker, int signal) {
+    if (!worker.process->Running()) return;
+    if (signal == SIGKILL) judge_.Note(fmt::format("client {} is killed", worker.number));
+    worker.process->Signal(signal);
+    worker.signal = signal;
+    if (signal == SIGKILL) ++clients_killed_;
+  }
+
+  // Kills one; another takes its place and its keys.
+  void ReplaceWorker() {
+    Worker& worker = workers_[random_.Uniform(workers_.size())];
+    if (!worker.process->Running()) return;
+    EndWorker(worker, SIGKILL);
+    worker.process->Wait(kPatience);
+    StartWorker(worker.place);
+  }
+
+  [[nodiscard]] bool AnyRuns() {
+    bool any = false;
+    for (const Worker& worker : workers_) any |= worker.process->Running();
+    return any;
+  }
+
+  [[nodiscard]] uint64_t RecordedBytes() const {
+    uint64_t bytes = 0;
+    for (const auto& file : fs::directory_iterator(folder_)) bytes += file.file_size();
+    return bytes;
+  }
+
+  // Until the clients have done this share of a round's operations, about, or all that they were to do.
+  void Progress(double least, double most) {
+    constexpr double kBytesPerOperation = 80;
+    const double share = least + (most - least) * static_cast<double>(random_.Uniform(1000)) / 1000;
+    const double enough =
+        static_cast<double>(RecordedBytes()) + share * kBytesPerOperation * static_cast<double>(settings_.operations);
+    if (!WaitUntil([&] { return static_cast<double>(RecordedBytes()) >= enough || !AnyRuns(); }, kPatience)) {
+      throw Trouble("the clients do not get on");
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(random_.Uniform(3000)));
+  }
+
+  // --- Rounds
+
+  void Kills() {
+    workers_.clear();
+    for (uint32_t place = 0; place < settings_.clients; ++place) StartWorker(place);
+    for (uint64_t faults = random_.Uniform(4); faults > 0; --faults) {
+      Progress(0.01, 0.25);
+      const uint64_t kind = random_.Uniform(3);
+      if (kind <= 1) {
+        EndServer(SIGKILL);
+        RestartServer();
+      }
+      if (kind >= 1) ReplaceWorker();
+    }
+    Progress(0.05, 0.5);
+    const bool server_first = random_.Chance(0.5);
+    if (server_first) EndServer(random_.Chance(0.9) ? SIGKILL : SIGTERM);
+    for (Worker& worker : workers_) EndWorker(worker, random_.Chance(0.5) ? SIGKILL : SIGTERM);
+    if (!server_first && random_.Chance(0.3)) EndServer(SIGKILL);  // while some of them end
+    AwaitWorkers();
+    if (server_) EndServer(random_.Chance(0.8) ? SIGKILL : SIGTERM);
+    RestartServer();
+  }
+
+  void PowerCut() {
+    life_ = AwaitServerId();
+    workers_.clear();
+    for (uint32_t place = 0; place < settings_.clients; ++place) StartWorker(place);
+    for (uint64_t kills = random_.Uniform(3); kills > 0; --kills) {
+      Progress(0.01, 0.2);
+      ReplaceWorker();
+    }
+    Progress(0.05, 0.4);
+    fmt::print("round {}: the power may be cut now\n", round_);  // tools/crash-test has the lab wait for this line
+    std::fflush(stdout);
+    AwaitWorkers();
+    judge_.Note("all clients have ended; the power was cut before");
+    if (!WaitUntil([&] { return AwaitServerId() != life_; }, kPatience)) throw Trouble("the power was not cut");
+    ++power_cuts_;
+  }
+
+  void AwaitWorkers() {
+    for (Worker& worker : workers_) {
+      if (!WaitUntil([&] { return !worker.process->Running(); }, kPatience)) throw Trouble("a client does not end");
+      const Ended ended = worker.process->Wait();
+      if (ended.code != 0 && ended.code != 128 + worker.signal) {  // SIGTERM may come before it listens to it
+        throw Trouble(fmt::format("a client ended with {}: {}", ended.code, ended.err));
+      }
+    }
+  }
+
+  [[nodiscard]] std::string AwaitServerId() const {
+    std::string id;
+    WaitUntil(
+        [&] {
+          auto client = Client::Connect(settings_.address);
+          if (client.ok()) id = ServerId(**client);
+          return !id.empty();
+        },
+        kPatience);
+    if (id.empty()) throw Trouble("no server answers at " + settings_.address);
+    return id;
+  }
+
+  // --- The judgement
+
+  std::string Check() {
+    std::vector<Operation> done;
+    std::vector<Operation> reads;
+    for (const auto& file : fs::directory_iterator(folder_)) {
+      if (file.path().filename().string().find("damaged") == std::string::npos) Append(file.path(), &done);
+    }
+    const std::string records = folder_ / "reads";
+    Process reader(WorkerCommand("read", records));
+    if (!WaitUntil([&] { return !reader.Running(); }, kPatience) || reader.Wait().code != 0) {
+      throw Trouble("what is there cannot be read: " + reader.err());
+    }
+    Append(records, &reads);
+
+    bool full = false;
+    uint64_t acknowledged = 0;
+    for (const Operation& o : done) {
+      full |= o.code == Code::kResourceExhausted;
+      acknowledged += o.code == Code::kOk || o.code == Code::kNotFound ? 1 : 0;
+    }
+    operations_ += done.size();
+    acknowledged_ += acknowledged;
+    fmt::print(
+        "round {}: {} operations, {} acknowledged, {} clients of which {} were killed{}\n", round_, done.size(),
+        acknowledged, workers_.size(),
+        std::count_if(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.signal == SIGKILL; }),
+        full ? "; the pool is full" : "");
+    for (const std::string& report : reports_) fmt::print("  server: {}\n", report);
+    std::fflush(stdout);
+    std::string lost = judge_.Check(done, reads, own_server() ? Death::kProcess : Death::kPower);
+    if (lost.empty() && full && own_server()) {
+      EndServer(SIGTERM);
+      NewPool();
+      StartServer();
+    }
+    return lost;
+  }
+
+  static void Append(const fs::path& path, std::vector<Operation>* operations) {
+    const auto records = ReadRecords(path);
+    if (!records.ok()) throw Trouble(records.status().ToString());
+    operations->insert(operations->end(), records->begin(), records->end());
+  }
+
+  const HarnessSettings settings_;
+  Random random_;
+  Judge judge_;
+  std::unique_ptr<Process> server_;
+  std::string life_;             // of a server whose power is to be cut
+  std::vector<Worker> workers_;  // of this round
+  fs::path folder_;              // of this round
+  std::vector<std::string> reports_;
+  uint32_t last_number_ = 0;
+  uint64_t round_ = 0;
+  uint64_t operations_ = 0;
+  uint64_t acknowledged_ = 0;
+  uint64_t clients_killed_ = 0;
+  uint64_t servers_killed_ = 0;
+  uint64_t power_cuts_ = 0;
+  uint64_t clean_stops_ = 0;
+  uint64_t recoveries_ = 0;
+  uint64_t pools_ = 0;
+};
+
+}  // namespace
+
+int Run(const HarnessSettings& settings) {
+  fmt::print("seed {}\n", settings.seed);
+  Harness harness(settings);
+  int code = 0;
+  try {
+    if (const std::string lost = harness.Run(); !lost.empty()) {
+      fmt::print("LOST in the last round. {}", lost);
+      code = 1;
+    }
+  } catch (const std::exception& trouble) {  // the file system's as well
+    fmt::print("{}\n", trouble.what());
+    code = 3;
+  }
+  fmt::print("{}\n", harness.Summary());
+  constexpr const char* kVerdicts[] = {"nothing was lost", "SOMETHING WAS LOST", "", "NOT FINISHED"};
+  fmt::print("verdict: {}\n", kVerdicts[code]);
+  return code;
+}
+
+}  // namespace erda::crash

@@ -1,0 +1,50 @@
+// The harness with a server that keeps everything, and with one that does not.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "programs/fixture.h"
+
+namespace erda::crash {
+namespace {
+
+class HarnessTest : public ProgramsTest {
+ protected:
+  [[nodiscard]] Ended Rounds(const std::string& server, const std::string& rounds) const {
+    std::filesystem::create_directory(Path("records"));
+    return Process({std::string(ERDA_BIN_DIR) + "/../tests/erda-crash", "run", "--folder", Path("records"), "--server",
+                    server, "--address", Address(), "--pool", Pool(), "--rounds", rounds, "--seed", "5"})
+        .Wait();
+  }
+};
+
+TEST_F(HarnessTest, AServerThatKeepsEverythingIsFine) {
+  const Ended ended = Rounds(std::string(ERDA_BIN_DIR) + "/erda-server", "3");
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_NE(ended.out.find("verdict: nothing was lost\n"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("seed 5: 3 rounds, "), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("server: recovered in "), std::string::npos) << ended.out;
+  EXPECT_TRUE(std::filesystem::is_empty(Path("records"))) << "what went well is not kept";
+}
+
+TEST_F(HarnessTest, AServerThatLosesWhatIsRecentIsReported) {
+  // Each start but the first two finds the pool as it was at the start before.
+  WriteFile(Path("server"), "#!/bin/sh\npool=" + Pool() + R"(
+if [ -e "$pool" ]; then
+  cp --sparse=always "$pool" "$pool.now"
+  if [ -e "$pool.before" ]; then cp --sparse=always "$pool.before" "$pool"; fi
+  mv "$pool.now" "$pool.before"
+fi
+exec )" + std::string(ERDA_BIN_DIR) +
+                                "/erda-server \"$@\"\n");
+  std::filesystem::permissions(Path("server"), std::filesystem::perms::owner_all);
+  const Ended ended = Rounds(Path("server"), "20");
+  EXPECT_EQ(ended.code, 1) << ended.out << ended.err;
+  EXPECT_NE(ended.out.find("LOST in the last round. 'key "), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("  at first: "), std::string::npos) << "the key's history: " << ended.out;
+  EXPECT_NE(ended.out.find("verdict: SOMETHING WAS LOST\n"), std::string::npos) << ended.out;
+  EXPECT_FALSE(std::filesystem::is_empty(Path("records"))) << "the records are kept";
+}
+
+}  // namespace
+}  // namespace erda::crash
