@@ -153,7 +153,7 @@ TEST_F(CliTest, OutputThatCannotBeWrittenIsAnError) {
 }
 
 TEST_F(CliTest, HelpAndVersionNeedNoServer) {
-  for (const char* program : {"erda-server", "erda-cli", "erda-ycsb"}) {
+  for (const char* program : {"erda-server", "erda-cli", "erda-inspect", "erda-ycsb"}) {
     const auto help = Run(program, {"--help"});
     ExpectFine(help);
     EXPECT_NE(help.out.find("Usage: "), std::string::npos) << help.out;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "server/random_requests.h"
+#include "server/whole_pool.h"
 
 namespace erda::server {
 namespace {
@@ -111,10 +112,12 @@ class CrashRun : private RandomRequests {
         const std::string key = Key(i);
         expected[key] = store_->GetAfterCrash(key);
       }
+      const inspect::PoolReport inspected = Inspect(false);
       if (random_.Chance(0.5)) ExpectCrashes(0.1);
       try {
         store_->Recover();
         recovered = true;
+        ExpectFound(inspected.shards.front(), store_->recovery());
       } catch (const Crash&) {
         ++totals_.cut_recoveries;
       }
@@ -124,6 +127,7 @@ class CrashRun : private RandomRequests {
 
     EXPECT_EQ(store_->Violation(), "");
     EXPECT_EQ(FindUnrest(store_->Bytes()), "");
+    EXPECT_EQ(Inspect(false).shards.front().unsettled(), 0U);
     EXPECT_LE(store_->LogBytesUsed(), bytes_used + format::FirstObjectOffset(0));
     for (uint64_t i = 0; i < fillers_; ++i) ASSERT_EQ(store_->Get(Filler(i)), Filler(i));
     uint64_t keys = fillers_;
@@ -144,6 +148,21 @@ class CrashRun : private RandomRequests {
     puts_.clear();
     reference_ = std::move(after);
     ExpectCrashes(0.01);
+  }
+
+  // erda-inspect sees no damage in what a crash leaves, and finds in flight what recovery finds.
+  inspect::PoolReport Inspect(bool clean) const {
+    const auto bytes = WholePool(store_->Bytes(), clean);
+    auto report = inspect::InspectPool(bytes, {.verify = true}).value();
+    for (const inspect::Damage& damage : report.damage) ADD_FAILURE() << damage.what << " " << damage.key.value_or("");
+    return report;
+  }
+  static void ExpectFound(const inspect::ShardReport& inspected, const RecoveryReport& recovered) {
+    EXPECT_EQ(inspected.whole, recovered.settled);
+    EXPECT_EQ(inspected.not_whole, recovered.taken_back + recovered.dropped);
+    EXPECT_EQ(inspected.tombstones, recovered.deletes_finished);
+    EXPECT_EQ(inspected.move && inspected.move->under_way ? 1U : 0U, recovered.moves_undone);
+    EXPECT_EQ(inspected.regions_unopened, recovered.regions_unlinked);
   }
 
   // Writers that outlive the server may still write where they had reserved.
