@@ -21,13 +21,31 @@ class CrashPool final : public nvm::Pool {
   explicit CrashPool(uint64_t size) : CrashPool(Image(size / sizeof(uint64_t))) {}
   // What is there when the power is back.
   explicit CrashPool(Image image, nvm::Durability durability = nvm::Durability::kPowerSafe)
-      : volatile_(std::move(image)), durable_(volatile_) {
+      : CrashPool({image, image}, durability) {}
+  // What a process leaves behind that ends while the machine stays up: the caches hold what it stored.
+  struct Images {
+    Image cached;
+    Image durable;
+  };
+  CrashPool(Images images, nvm::Durability durability)
+      : volatile_(std::move(images.cached)), durable_(std::move(images.durable)) {
     bytes_ = std::as_writable_bytes(std::span(volatile_));
     durability_ = durability;
   }
   [[nodiscard]] MemoryView view() const override { return {bytes_, -1, -1}; }
   [[nodiscard]] bool created() const override { return false; }
   void RemoveIfCreated() override {}
+
+  // REQUIRES: nothing stores here any more. Of what was flushed and not fenced, each line is on the medium if
+  // kept() says so.
+  template <class Kept>
+  [[nodiscard]] Images AfterProcessEnd(Kept&& kept) {
+    for (const Line& line : pending_) {
+      if (kept()) std::memcpy(durable_.data() + line.first, line.words.data(), kCacheLine);
+    }
+    pending_.clear();
+    return {std::move(volatile_), std::move(durable_)};
+  }
 
   // Called before each fence takes effect: every point at which a power cut makes a difference lies behind one fence
   // and before the next.

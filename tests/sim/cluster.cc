@@ -4,6 +4,9 @@
 #include <map>
 
 #include "base/bytes.h"
+#include "base/random.h"
+#include "client/engine.h"
+#include "fabric/sim/network.h"
 #include "sim/server_process.h"
 
 namespace erda::sim {
@@ -41,11 +44,8 @@ struct ClientProcess {
 
 class Cluster {
  public:
-  Cluster(const Plan& plan, const std::string& folder)
-      : plan_(plan),
-        random_(plan.seed * 7919 + 1),
-        network_(plan.seed, plan.network),
-        server_(network_, plan_, folder + "/pool") {}
+  explicit Cluster(const Plan& plan)
+      : plan_(plan), random_(plan.seed * 7919 + 1), network_(plan.seed, plan.network), server_(network_, plan_) {}
 
   Outcome Run() {
     network_.RunUntil(std::chrono::seconds(1));
@@ -103,7 +103,7 @@ class Cluster {
     network_.KillNode(victim->node);
     AddStats(victim->engine->stats());
     victim = MakeClient(plan_.timeout);
-    ++outcome_.kills;
+    ++outcome_.facts[Fact::kKills];
   }
 
   void StartOperation(ClientProcess& process) {
@@ -120,12 +120,12 @@ class Cluster {
     }
   }
 
-  [[nodiscard]] static std::string NameOf(uint32_t key) { return "key" + std::to_string(key); }
+  [[nodiscard]] static std::string KeyName(uint32_t key) { return "key" + std::to_string(key); }
 
   void StartGet(ClientProcess& process, uint32_t key) {
     const size_t record = outcome_.history.Begin(process.id, key, Action::kGet);
     const bool stale = plan_.defect == Defect::kStaleGet && process.remembered.contains(key) && random_.Chance(0.2);
-    Started(process.engine->Get(NameOf(key), [=, this, &process](Result<std::string_view> value) {
+    Started(process.engine->Get(KeyName(key), [=, this, &process](Result<std::string_view> value) {
       uint64_t number = value.ok() ? NumberIn(*value) : Record::kAbsent;
       if (value.ok() && number == 0) Fail("a get returned bytes that no put wrote");
       Code code = value.status().code();
@@ -141,23 +141,23 @@ class Cluster {
 
   void StartPut(ClientProcess& process, uint32_t key) {
     const uint64_t number = ++values_;
-    size_t most = std::min<size_t>(plan_.value_bytes_max, process.engine->ValueBytesMax(NameOf(key).size()));
+    size_t most = std::min<size_t>(plan_.value_bytes_max, process.engine->ValueBytesMax(KeyName(key).size()));
     if (most == 0 || process.path == PutPath::kInline) most = 1900;
     const size_t size = random_.Chance(0.5) ? random_.Between(8, 100) : random_.Between(8, most);
     const std::string value = ValueOf(number, size);
     const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number);
     const auto done = [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); };
     if (plan_.defect == Defect::kLostPut && random_.Chance(0.05)) return done(Status());
-    Started(process.engine->Put(NameOf(key), value, done));
+    Started(process.engine->Put(KeyName(key), value, done));
     if (plan_.defect == Defect::kRepeatedPut && process.engine->in_flight() < plan_.queue_depth) {
-      Started(process.engine->Put(NameOf(key), value, [](const Status& /*status*/) {}));
+      Started(process.engine->Put(KeyName(key), value, [](const Status& /*status*/) {}));
     }
   }
 
   void StartDelete(ClientProcess& process, uint32_t key) {
     const size_t record = outcome_.history.Begin(process.id, key, Action::kDelete);
     Started(process.engine->Delete(
-        NameOf(key), [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); }));
+        KeyName(key), [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); }));
   }
 
   void Started(const Status& status) {
@@ -186,7 +186,7 @@ class Cluster {
     if (random_.Chance(plan_.restart_chance)) {
       if (server_.running()) {
         server_.Stop();
-        ++outcome_.restarts;
+        ++outcome_.facts[Fact::kRestarts];
       } else {
         server_.Start();
       }
@@ -252,11 +252,24 @@ class Cluster {
   void Collect() {
     outcome_.failure = failure();
     outcome_.network_hash = network_.history_hash();
-    outcome_.violations = server_.Count(Counter::kViolations);
-    outcome_.taken_back = server_.Count(Counter::kTakenBack);
     outcome_.settled = server_.Count(Counter::kSettled);
-    outcome_.reports = server_.Count(Counter::kReports);
-    outcome_.crashes = server_.crashes();
+    Facts& facts = outcome_.facts;
+    facts[Fact::kRuns] = 1;
+    facts[Fact::kOperations] = outcome_.history.records().size();
+    facts[Fact::kUnknownOutcomes] =
+        outcome_.codes[static_cast<size_t>(Code::kUnavailable)] + outcome_.codes[static_cast<size_t>(Code::kTimeout)];
+    facts[Fact::kProcessDeaths] = server_.process_deaths();
+    facts[Fact::kPowerCuts] = server_.power_cuts();
+    const fabric::SimCounts& counts = network_.counts();
+    facts[Fact::kDroppedChannels] = counts.dropped_channels;
+    facts[Fact::kTornWrites] = counts.torn_writes;
+    facts[Fact::kTornReads] = counts.torn_reads;
+    facts[Fact::kLatePieces] = counts.late_pieces;
+    facts[Fact::kLostPieces] = counts.lost_pieces;
+    facts[Fact::kOlderVersions] = outcome_.clients.older_versions;
+    facts[Fact::kSecondLooks] = outcome_.clients.second_looks;
+    facts[Fact::kReports] = server_.Count(Counter::kReports);
+    facts[Fact::kTakenBack] = server_.Count(Counter::kTakenBack);
     outcome_.recovered = server_.recovered();
   }
 
@@ -274,136 +287,10 @@ class Cluster {
 
 }  // namespace
 
-Plan Plan::Of(uint64_t seed) {
-  Random random(seed ^ 0x5eed);
-  Plan plan;
-  plan.seed = seed;
-  plan.shards = static_cast<uint32_t>(random.Between(1, 2));
-  plan.clients = static_cast<uint32_t>(random.Between(2, 4));
-  plan.keys = static_cast<uint32_t>(random.Between(1, 5));
-  plan.queue_depth = static_cast<uint32_t>(random.Between(1, 6));
-  plan.operations = static_cast<uint32_t>(random.Between(100, 250));
-  if (random.Chance(0.2)) {  // so many keys that entries have to move, and slots go from one key to another
-    plan.shards = 1;
-    plan.index_entries = format::kIndexSlotsMin;
-    plan.keys = static_cast<uint32_t>(plan.index_entries) - 6;
-    plan.operations = 800;
-    plan.percent_deletes = 20;
-    plan.region_size = 16 << 10;
-    plan.segment_size = 8 << 10;
-  }
-  if (random.Chance(0.1)) plan.pool_size = (256 << 10) * plan.shards;  // it gets full
-  if (random.Chance(0.3)) plan.value_bytes_max = 200;
-  if (random.Chance(0.1)) plan.reservations_per_client = 2;
-  plan.flush_methods.fill(random.Chance(0.5) ? format::FlushMethod::kServerFlush : format::FlushMethod::kNone);
-  if (random.Chance(0.3)) plan.timeout = Nanoseconds(random.Between(50'000, 500'000));
+Outcome RunPlan(const Plan& plan) { return Cluster(plan).Run(); }
 
-  if (random.Chance(0.3)) {  // so slow that readers report what they find broken
-    plan.network.delay_max = Nanoseconds(300'000);
-    plan.timeout *= 20;
-  }
-  plan.network.pieces_max = static_cast<uint32_t>(random.Between(1, 12));
-  plan.network.long_delay_chance = random.Chance(0.5) ? 0.01 : 0.1;
-  plan.network.long_delay_max = plan.network.delay_max * (random.Chance(0.5) ? 6 : 300);
-  plan.network.lose_completed = random.Chance(0.5);
-  constexpr double kPace[] = {0.02, 0.1, 0.5};
-  plan.start_chance = kPace[random.Uniform(3)];
-  plan.server_chance = kPace[random.Uniform(3)];
-  plan.client_chance = kPace[random.Uniform(3)];
-  if (random.Chance(0.4)) plan.network.drop_chance = 0.003;
-  if (random.Chance(0.4)) plan.drop_chance = 0.002;
-  if (random.Chance(0.5)) plan.kill_chance = 0.001;
-  if (random.Chance(0.3)) plan.restart_chance = 0.001;
-  if (random.Chance(0.4)) plan.ports = 2;
-  if (plan.flush_methods[0] == format::FlushMethod::kServerFlush) {  // mixed, if there are two ports
-    for (auto& method : plan.flush_methods) {
-      if (random.Chance(0.5)) method = format::FlushMethod::kReadAfterWrite;
-    }
-  }
-  return plan;
+std::string ProblemOf(const Outcome& outcome) {
+  return outcome.failure.empty() ? outcome.history.Violation() : outcome.failure;
 }
-
-Plan Plan::OfChurn(uint64_t seed) {
-  Plan plan;
-  plan.seed = seed;
-  plan.clients = 4;
-  plan.index_entries = format::kIndexSlotsMin;
-  plan.keys = 2 * static_cast<uint32_t>(plan.index_entries);
-  plan.queue_depth = 6;
-  plan.operations = 2000;
-  plan.value_bytes_max = 100;
-  plan.percent_gets = 30;
-  plan.percent_deletes = 15;
-  plan.region_size = 16 << 10;
-  plan.segment_size = 8 << 10;
-  plan.network.pieces_max = 100;
-  plan.network.delay_max = Nanoseconds(100'000);
-  plan.network.long_delay_chance = 0;
-  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
-  return plan;
-}
-
-Plan Plan::OfFullIndex(uint64_t seed) {
-  Plan plan = OfChurn(seed);
-  plan.keys += 8;
-  plan.percent_gets = 50;
-  plan.percent_deletes = 2;
-  return plan;
-}
-
-Plan Plan::OfImpatience(uint64_t seed) {
-  Plan plan;
-  plan.seed = seed;
-  plan.shards = 2;
-  plan.keys = 8;
-  plan.operations = 500;
-  plan.value_bytes_max = 1900;
-  plan.flush_methods.fill(seed % 2 == 0 ? format::FlushMethod::kNone : format::FlushMethod::kServerFlush);
-  plan.timeout = Nanoseconds(60'000);
-  plan.network.long_delay_chance = 0.05;
-  plan.network.long_delay_max = Nanoseconds(400'000);
-  plan.network.lose_completed = false;
-  plan.next_chance = 0.9;
-  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
-  return plan;
-}
-
-Plan Plan::OfReports(uint64_t seed) {
-  Plan plan;
-  plan.seed = seed;
-  plan.shards = 2;
-  plan.clients = 4;
-  plan.keys = 6;
-  plan.queue_depth = 6;
-  plan.operations = 600;
-  plan.percent_gets = 60;
-  plan.percent_deletes = 2;
-  plan.timeout = std::chrono::seconds(10);
-  plan.network.delay_max = Nanoseconds(1'000'000);
-  plan.network.long_delay_chance = 0;
-  plan.next_chance = 0.9;
-  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
-  return plan;
-}
-
-Plan Plan::OfCrashes(uint64_t seed) {
-  Plan plan = Of(seed);
-  plan.power_cuts = seed % 2 == 0;
-  // (What a NIC wrote past the caches would be kept; here all that a Write places is in them.)
-  if (plan.power_cuts) plan.flush_methods.fill(format::FlushMethod::kServerFlush);
-  plan.crash_chance = 0.01;
-  plan.kill_chance = plan.kill_chance / 2;
-  return plan;
-}
-
-std::string Plan::ToText() const {
-  std::string flush = format::FlushMethodName(flush_methods[0]);
-  if (ports > 1) flush.append(" and ").append(format::FlushMethodName(flush_methods[1]));
-  return "seed " + std::to_string(seed) + ": " + std::to_string(shards) + " shards, " + std::to_string(ports) +
-         " ports, " + std::to_string(clients) + " clients, " + std::to_string(keys) + " keys, queue depth " +
-         std::to_string(queue_depth) + ", flush " + flush;
-}
-
-Outcome RunPlan(const Plan& plan, const std::string& folder) { return Cluster(plan, folder).Run(); }
 
 }  // namespace erda::sim

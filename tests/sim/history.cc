@@ -52,8 +52,10 @@ std::string History::Violation() const {
   for (const uint32_t key : keys) {
     const auto of_key = OfKey(key);
     if (IsLinearizable(of_key)) continue;
-    std::string text = "key " + std::to_string(key) + " is not linearizable:\n";
-    for (const Record& record : of_key) text += "  " + ToText(record) + "\n";
+    const auto few = Shrink(of_key);
+    std::string text = "key " + std::to_string(key) + " is not linearizable; " + std::to_string(few.size()) +
+                       " of its " + std::to_string(of_key.size()) + " records are enough to see it:\n";
+    for (const Record& record : few) text += "  " + ToText(record) + "\n";
     return text;
   }
   return {};
@@ -226,6 +228,30 @@ bool IsLinearizable(std::span<const Record> of_one_key) {
     if (record.end != Record::kNever) turn = std::max(turn, record.end);
   }
   return Search(std::move(acts)).Succeeds();
+}
+
+// A get may always go: it only says something about the others. A put or delete may go if no record that stays saw what
+// it left.
+std::vector<Record> Shrink(std::vector<Record> records) {
+  const auto saw = [&](const Record& write) {
+    const uint64_t left = write.action == Action::kDelete ? Record::kAbsent : write.value;
+    return std::any_of(records.begin(), records.end(), [&](const Record& r) {
+      if (r.action == Action::kGet) {
+        return r.code == Code::kNotFound ? left == Record::kAbsent : r.code == Code::kOk && r.value == left;
+      }
+      return r.action == Action::kDelete && r.code == Code::kNotFound && left == Record::kAbsent;
+    });
+  };
+  for (size_t before = records.size() + 1; records.size() < before;) {
+    before = records.size();
+    for (size_t i = records.size(); i-- > 0;) {
+      const Record record = records[i];
+      if (record.action != Action::kGet && saw(record)) continue;
+      records.erase(records.begin() + static_cast<ptrdiff_t>(i));
+      if (IsLinearizable(records)) records.insert(records.begin() + static_cast<ptrdiff_t>(i), record);
+    }
+  }
+  return records;
 }
 
 }  // namespace erda::sim

@@ -39,7 +39,7 @@ class History {
   [[nodiscard]] std::span<const Record> records() const { return records_; }
   [[nodiscard]] std::vector<Record> OfKey(uint32_t key) const;
   [[nodiscard]] uint64_t Hash() const;
-  // The first key that nobody could have kept so, with its records as text; empty if there is none.
+  // The first key that nobody could have kept so, with a few of its records as text; empty if there is none.
   [[nodiscard]] std::string Violation() const;
 
  private:
@@ -50,6 +50,9 @@ class History {
 // Whether these records of one key, which was absent at first, can be put into an order. Operations of one client on
 // one key take effect in the order they began.
 [[nodiscard]] bool IsLinearizable(std::span<const Record> of_one_key);
+
+// As few of the records as are not linearizable either. What a record left saw stays. REQUIRES: they are not.
+[[nodiscard]] std::vector<Record> Shrink(std::vector<Record> of_one_key);
 
 [[nodiscard]] std::string ToText(const Record& record);
 

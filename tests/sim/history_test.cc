@@ -121,5 +121,15 @@ TEST(LinearizabilityChecker, TellsRandomHistoriesFromTheirForgeries) {
   }
 }
 
+TEST(LinearizabilityChecker, ShowsFewRecordsOfMany) {
+  History history;
+  for (uint64_t value = 1; value <= 50; ++value) {
+    history.End(history.Begin(1, 7, Action::kPut, value), Code::kOk);
+    history.End(history.Begin(2, 7, Action::kGet), Code::kOk, value == 30 ? 20 : value);
+  }
+  EXPECT_EQ(Shrink(history.OfKey(7)).size(), 3U) << "a put, another one behind it, and the get of the first";
+  EXPECT_NE(history.Violation().find("3 of its 100 records"), std::string::npos) << history.Violation();
+}
+
 }  // namespace
 }  // namespace erda::sim

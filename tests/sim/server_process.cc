@@ -1,11 +1,7 @@
 #include "sim/server_process.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "base/bytes.h"
 
@@ -13,14 +9,13 @@ namespace erda::sim {
 
 using format::Counter;
 
-ServerProcess::ServerProcess(fabric::SimNetwork& network, const Plan& plan, std::string pool_path)
-    : network_(network), plan_(plan), pool_path_(std::move(pool_path)), crash_random_(plan.seed + 17) {
+ServerProcess::ServerProcess(fabric::SimNetwork& network, const Plan& plan)
+    : network_(network), plan_(plan), crash_random_(plan.seed + 17) {
   MakePool();
 }
 
 ServerProcess::~ServerProcess() {
   if (running()) Stop();
-  std::filesystem::remove(pool_path_);
 }
 
 void ServerProcess::Require(const Status& status) {
@@ -40,29 +35,19 @@ void ServerProcess::MakePool() {
   superblock.clean = 1;
   superblock.uuid.fill(static_cast<uint8_t>(plan_.seed));
   superblock.crc = format::SuperblockCrc(superblock);
-  if (plan_.crash_chance > 0) {
-    image_.emplace(plan_.pool_size / sizeof(uint64_t));
-    std::memcpy(image_->data(), &superblock, sizeof(superblock));
-    return;
-  }
-  std::ofstream file(pool_path_, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(&superblock), sizeof(superblock));
-  file.close();
-  std::filesystem::resize_file(pool_path_, plan_.pool_size);
+  images_.cached.resize(plan_.pool_size / sizeof(uint64_t));
+  std::memcpy(images_.cached.data(), &superblock, sizeof(superblock));
+  images_.durable = images_.cached;
 }
 
 Result<std::unique_ptr<server::FormattedPool>> ServerProcess::OpenPool() {
-  const nvm::PoolOptions options{pool_path_, 0, Nanoseconds(0)};
-  const format::GeometryWish wish{0, 0, 0, 0, 0};
-  if (!image_) return server::FormattedPool::Open(options, wish);
-  const bool flushed = plan_.flush_methods[0] != format::FlushMethod::kNone;
   auto pool = std::make_unique<server::CrashPool>(
-      *image_, flushed ? nvm::Durability::kPowerSafe : nvm::Durability::kProcessSafe);
+      std::move(images_), power_safe() ? nvm::Durability::kPowerSafe : nvm::Durability::kProcessSafe);
   crash_pool_ = pool.get();
   crash_pool_->before_fence = [this] {
     if (crashes_ && crash_random_.Chance(plan_.crash_chance)) throw PowerIsGone();
   };
-  return server::FormattedPool::Take(std::move(pool), options, wish);
+  return server::FormattedPool::Take(std::move(pool), {"the pool", 0, Nanoseconds(0)}, {0, 0, 0, 0, 0});
 }
 
 void ServerProcess::Start() {
@@ -126,18 +111,26 @@ void ServerProcess::Stop() {
   } catch (const PowerIsGone&) {
     return Crash();
   }
-  if (crash_pool_ != nullptr) image_ = crash_pool_->AfterPowerCut([] { return true; });
+  KeepImages();
   Drop();
 }
 
 void ServerProcess::Crash() {
-  ++crashed_;
   network_.KillNode("server");
-  // What the caches hold outlives the process, and not the power.
-  constexpr std::array kKept = {0.0, 0.3, 0.7, 1.0};
-  const double kept = plan_.power_cuts ? kKept.at(crash_random_.Uniform(kKept.size())) : 1.0;
-  image_ = crash_pool_->AfterPowerCut(crash_random_, kept);
+  if (plan_.power_cuts) {
+    ++power_cuts_;
+    constexpr std::array kKept = {0.0, 0.3, 0.7, 1.0};
+    images_.cached = crash_pool_->AfterPowerCut(crash_random_, kKept.at(crash_random_.Uniform(kKept.size())));
+    images_.durable = images_.cached;
+  } else {
+    ++process_deaths_;
+    KeepImages();
+  }
   Drop();
+}
+
+void ServerProcess::KeepImages() {
+  images_ = crash_pool_->AfterProcessEnd([this] { return crash_random_.Chance(0.5); });
 }
 
 void ServerProcess::Drop() {

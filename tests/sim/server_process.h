@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +18,8 @@ inline std::string ServerAddress(size_t port) { return "sim:server" + std::to_st
 
 class ServerProcess {
  public:
-  // The pool file gets contents that depend on the plan alone.
-  ServerProcess(fabric::SimNetwork& network, const Plan& plan, std::string pool_path);
+  // The pool gets contents that depend on the plan alone.
+  ServerProcess(fabric::SimNetwork& network, const Plan& plan);
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
   ~ServerProcess();
@@ -40,7 +39,8 @@ class ServerProcess {
   [[nodiscard]] uint64_t Count(format::Counter counter) const;
   // Why it could not do as told; empty if it could.
   [[nodiscard]] const std::string& failure() const { return failure_; }
-  [[nodiscard]] uint64_t crashes() const { return crashed_; }
+  [[nodiscard]] uint64_t process_deaths() const { return process_deaths_; }
+  [[nodiscard]] uint64_t power_cuts() const { return power_cuts_; }
   // The sum over all recoveries.
   [[nodiscard]] const RecoveryReport& recovered() const { return recovered_; }
 
@@ -53,7 +53,10 @@ class ServerProcess {
   };
 
   void MakePool();
+  [[nodiscard]] bool power_safe() const { return plan_.flush_methods[0] != format::FlushMethod::kNone; }
   [[nodiscard]] Result<std::unique_ptr<server::FormattedPool>> OpenPool();
+  // The process has ended, the machine has not.
+  void KeepImages();
   Status StartOnce();
   void Drop();
   void Require(const Status& status);
@@ -61,15 +64,14 @@ class ServerProcess {
 
   fabric::SimNetwork& network_;
   const Plan& plan_;
-  const std::string pool_path_;
   std::string failure_;
   uint64_t starts_ = 0;
-  uint64_t crashed_ = 0;
+  uint64_t process_deaths_ = 0;
+  uint64_t power_cuts_ = 0;
   RecoveryReport recovered_;
   bool crashes_ = true;
   Random crash_random_;
-  // Of plans with crashes: what is in the pool while nobody has it open.
-  std::optional<server::CrashPool::Image> image_;
+  server::CrashPool::Images images_;  // of the pool, while nobody has it open
   server::CrashPool* crash_pool_ = nullptr;
   std::array<uint64_t, static_cast<size_t>(format::Counter::kCount)> before_{};  // of the servers stopped so far
 

@@ -22,6 +22,7 @@ Nanoseconds SimNetwork::Now() const { return world_->events.now(); }
 bool SimNetwork::Step() { return world_->events.Step(); }
 void SimNetwork::RunUntil(Nanoseconds time) { world_->events.RunUntil(time); }
 uint64_t SimNetwork::history_hash() const { return world_->history; }
+const SimCounts& SimNetwork::counts() const { return world_->counts; }
 
 void SimNetwork::DropChannel(const Channel& channel) { static_cast<const SimChannel&>(channel).link().Drop(); }
 

@@ -39,6 +39,15 @@ struct SimOptions {
   std::function<void(const std::string&)> trace;
 };
 
+// What went wrong on the way so far.
+struct SimCounts {
+  uint64_t dropped_channels = 0;
+  uint64_t torn_writes = 0;  // placed in more than one piece
+  uint64_t torn_reads = 0;   // taken in more than one piece: each from another instant
+  uint64_t late_pieces = 0;  // of Writes, placed after these had completed
+  uint64_t lost_pieces = 0;  // of Writes: never placed, since their channel broke or an end died
+};
+
 struct SimWorld;
 
 // Outlives everything made from it.
@@ -67,6 +76,7 @@ class SimNetwork final : public Clock {
 
   // Of all that has happened, the bytes that moved included: equal for two runs that were the same.
   [[nodiscard]] uint64_t history_hash() const;
+  [[nodiscard]] const SimCounts& counts() const;
 
  private:
   std::unique_ptr<SimWorld> world_;
