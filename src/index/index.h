@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/planted.h"
 #include "erda/status.h"
 #include "format/geometry.h"
 #include "nvm/writer.h"
@@ -75,7 +76,11 @@ class Index {
   void FlushAll() { nvm_.Flush(WordOffset(0), size() * sizeof(format::IndexEntry)); }
   // The slot is free, persistently, on return.
   void Free(Slot slot) {
-    StoreWord(slot, format::EntryWord());
+    if (Planted(Flaw::kFreeNotFlushed)) {
+      StoreWordLazily(slot, format::EntryWord());
+    } else {
+      StoreWord(slot, format::EntryWord());
+    }
     --used_;
   }
 

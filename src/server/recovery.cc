@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/planted.h"
+
 namespace erda::server {
 
 using format::EntryMeta;
@@ -86,7 +88,7 @@ Recovery::Unsettled Recovery::Decide(Slot slot, const IndexEntry& entry) {
   if (IsTombstoneSlot(word.new_address())) {
     const bool tombstone = newest.header.kind == static_cast<uint8_t>(ObjectKind::kTombstone);
     if (tombstone && newest.state == ObjectState::kWhole) unsettled.action = Action::kEndDelete;
-  } else if (newest.state == ObjectState::kWhole) {
+  } else if (newest.state == ObjectState::kWhole || Planted(Flaw::kTrustsNewest)) {
     unsettled.action = Action::kSettle;
     unsettled.version = {word.new_address(), SpaceOf(newest.header)};
   } else {
@@ -112,13 +114,15 @@ bool Recovery::Belongs(Slot slot, const IndexEntry& entry, const ObjectView& vie
 RecoveryReport Recovery::Repair() {
   // 1. If the server's process alone died, what it stored last may be in the CPU's caches only. Nobody may build upon
   //    it before it is on the medium.
-  index_.FlushAll();
-  log_.FlushFound();
+  if (!Planted(Flaw::kFoundNotFlushed)) index_.FlushAll();
+  if (!Planted(Flaw::kFoundNotFlushed)) log_.FlushFound();
   nvm_.Fence();
 
   // 2. Before one of two copies changes, the other one goes: the one that is farther from home.
   index_.Open(used_);
-  for (const Slot slot : second_copies_) index_.Free(slot);
+  if (!Planted(Flaw::kKeepsBothCopies)) {
+    for (const Slot slot : second_copies_) index_.Free(slot);
+  }
   report_.moves_undone = second_copies_.size();
 
   // 3.

@@ -2,6 +2,7 @@
 // then fenced reaches the durable one. After a power cut each 8-byte word that differs was kept or lost.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
@@ -52,8 +53,15 @@ class CrashPool final : public nvm::Pool {
   std::function<void()> before_fence;
 
   // A Read that comes back has brought what a NIC wrote there to the medium, past the CPU's caches.
-  void ReadBack(uint64_t offset, uint64_t size) {
-    std::memcpy(std::as_writable_bytes(std::span(durable_)).data() + offset, bytes_.data() + offset, size);
+  void ReadBack(uint64_t offset, uint64_t size) { MakeDurable(offset, bytes_.subspan(offset, size)); }
+
+  [[nodiscard]] bool IsDurable(uint64_t offset, uint64_t size) const {
+    return std::memcmp(bytes_.data() + offset, std::as_bytes(std::span(durable_)).data() + offset, size) == 0;
+  }
+  // The medium decays: these bytes are there from now on, in the caches, in what is on its way, and for good.
+  void Damage(uint64_t offset, std::span<const std::byte> with) {
+    std::memcpy(bytes_.data() + offset, with.data(), with.size());
+    MakeDurable(offset, with);
   }
 
   // What was changed by other hands than a server's, as by decay.
@@ -90,6 +98,20 @@ class CrashPool final : public nvm::Pool {
     size_t first = 0;
     std::array<uint64_t, kWords> words;
   };
+
+  // On the medium, and in what is on its way there.
+  void MakeDurable(uint64_t offset, std::span<const std::byte> bytes) {
+    std::memcpy(std::as_writable_bytes(std::span(durable_)).data() + offset, bytes.data(), bytes.size());
+    for (Line& line : pending_) {
+      const uint64_t first = line.first * sizeof(uint64_t);
+      const uint64_t from = std::max(first, offset);
+      const uint64_t to = std::min(first + kCacheLine, offset + bytes.size());
+      if (from < to) {
+        std::memcpy(std::as_writable_bytes(std::span(line.words)).data() + (from - first), &bytes[from - offset],
+                    to - from);
+      }
+    }
+  }
 
   void FlushRange(const std::byte* begin, size_t size) override {
     const auto offset = static_cast<uint64_t>(begin - bytes_.data());

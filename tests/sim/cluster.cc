@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "client/engine.h"
 #include "fabric/sim/network.h"
@@ -38,14 +40,32 @@ struct ClientProcess {
   std::string node;
   std::shared_ptr<fabric::Fabric> fabric;
   PutPath path = PutPath::kAuto;
+  Ack ack = Ack::kPersisted;
   std::unique_ptr<Engine> engine;
+  Nanoseconds paused_until{0};
   std::map<uint32_t, uint64_t> remembered;  // for Defect::kStaleGet: what a get of a key said
 };
 
 class Cluster {
  public:
   explicit Cluster(const Plan& plan)
-      : plan_(plan), random_(plan.seed * 7919 + 1), network_(plan.seed, plan.network), server_(network_, plan_) {}
+      : plan_(plan), random_(plan.seed * 7919 + 1), network_(plan.seed, plan.network), server_(network_, plan_) {
+    const auto geometry = format::ChooseGeometry(WishOf(plan_));
+    for (uint64_t i = 0; geometry.ok() && key_names_.size() < plan_.keys; ++i) {
+      std::string name = "key" + std::to_string(i);
+      const uint64_t home = geometry->HomeOf(HashKey(name));
+      const bool near = key_names_.size() % 3 == 0;
+      if (!plan_.collisions || (near ? home >= 12 && home <= 20 : home == 0)) key_names_.push_back(std::move(name));
+    }
+    server_.on_power_cut = [this] { outcome_.history.Cut(); };
+    server_.on_fence = [this](bool ends) { GoOnWithoutServer(ends); };
+  }
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+  ~Cluster() {
+    server_.on_power_cut = nullptr;
+    server_.on_fence = nullptr;
+  }
 
   Outcome Run() {
     network_.RunUntil(std::chrono::seconds(1));
@@ -57,11 +77,8 @@ class Cluster {
     Settle();
     ReadAll();
     CheckIdleServer();
-    if (failure().empty()) {  // everything is there after a restart, too
-      server_.Stop();
-      server_.Start();
-      ReadAll();
-    }
+    if (failure().empty()) CheckRestart();
+    if (failure().empty()) CheckBytes();
     Collect();
     return std::move(outcome_);
   }
@@ -76,15 +93,15 @@ class Cluster {
 
   // --- Clients
 
-  std::unique_ptr<ClientProcess> MakeClient(Nanoseconds timeout) {
+  std::unique_ptr<ClientProcess> MakeClient(Nanoseconds timeout, std::optional<PutPath> path = std::nullopt) {
     auto process = std::make_unique<ClientProcess>();
     process->id = ++clients_made_;
     process->node = "client" + std::to_string(process->id);
     process->fabric = network_.CreateFabric(process->node);
     constexpr PutPath kPaths[] = {PutPath::kAuto, PutPath::kReserve, PutPath::kReserve, PutPath::kInline};
     client::EngineOptions options;
-    options.ack = random_.Chance(0.5) && !plan_.power_cuts ? Ack::kPlaced : Ack::kPersisted;
-    options.put_path = process->path = kPaths[random_.Uniform(std::size(kPaths))];
+    options.ack = process->ack = random_.Chance(plan_.placed_share) ? Ack::kPlaced : Ack::kPersisted;
+    options.put_path = process->path = path.value_or(kPaths[random_.Uniform(std::size(kPaths))]);
     options.queue_depth = plan_.queue_depth;
     options.timeout = timeout;
     options.client_id = process->id;
@@ -106,8 +123,27 @@ class Cluster {
     ++outcome_.facts[Fact::kKills];
   }
 
+  [[nodiscard]] bool Paused(const ClientProcess& process) const { return network_.Now() < process.paused_until; }
+  void Poll(ClientProcess& process) {
+    if (!Paused(process)) process.engine->Poll();
+  }
+
+  void Pause(ClientProcess& process) {
+    process.paused_until =
+        network_.Now() + Nanoseconds(random_.Uniform(static_cast<uint64_t>(plan_.pause_max.count())));
+    ++outcome_.facts[Fact::kPauses];
+  }
+
+  void DamageSomething() {
+    const auto key = static_cast<uint32_t>(random_.Uniform(plan_.keys));
+    const auto value = server_.Damage(KeyName(key));
+    if (!value) return;
+    outcome_.history.Damage(key, NumberIn(*value));
+    ++outcome_.facts[Fact::kDamages];
+  }
+
   void StartOperation(ClientProcess& process) {
-    if (process.engine->in_flight() == plan_.queue_depth || started_ >= plan_.operations) return;
+    if (process.engine->in_flight() == plan_.queue_depth || started_ >= plan_.operations || Paused(process)) return;
     ++started_;
     const auto key = static_cast<uint32_t>(random_.Uniform(plan_.keys));
     const uint64_t dice = random_.Uniform(100);
@@ -120,7 +156,7 @@ class Cluster {
     }
   }
 
-  [[nodiscard]] static std::string KeyName(uint32_t key) { return "key" + std::to_string(key); }
+  [[nodiscard]] const std::string& KeyName(uint32_t key) const { return key_names_.at(key); }
 
   void StartGet(ClientProcess& process, uint32_t key) {
     const size_t record = outcome_.history.Begin(process.id, key, Action::kGet);
@@ -145,7 +181,7 @@ class Cluster {
     if (most == 0 || process.path == PutPath::kInline) most = 1900;
     const size_t size = random_.Chance(0.5) ? random_.Between(8, 100) : random_.Between(8, most);
     const std::string value = ValueOf(number, size);
-    const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number);
+    const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number, process.ack == Ack::kPlaced);
     const auto done = [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); };
     if (plan_.defect == Defect::kLostPut && random_.Chance(0.05)) return done(Status());
     Started(process.engine->Put(KeyName(key), value, done));
@@ -169,7 +205,8 @@ class Cluster {
     outcome_.history.End(record, code, value);
     ++outcome_.codes[static_cast<size_t>(code)];
     const bool expected = code == Code::kOk || code == Code::kNotFound || code == Code::kUnavailable ||
-                          code == Code::kTimeout || code == Code::kResourceExhausted;
+                          code == Code::kTimeout || code == Code::kResourceExhausted ||
+                          (code == Code::kCorruption && outcome_.facts[Fact::kDamages] > 0);
     if (!expected) Fail("an operation ended with " + status.ToString());
     if (!stopping_ && random_.Chance(plan_.next_chance)) StartOperation(process);
   }
@@ -179,10 +216,12 @@ class Cluster {
   void Step() {
     const auto client = [this]() -> ClientProcess& { return *clients_[random_.Uniform(clients_.size())]; };
     if (random_.Chance(plan_.start_chance)) StartOperation(client());
-    if (random_.Chance(plan_.client_chance)) client().engine->Poll();
+    if (random_.Chance(plan_.client_chance)) Poll(client());
     if (random_.Chance(plan_.server_chance)) server_.Step(random_);
     if (random_.Chance(plan_.drop_chance)) network_.DropChannel();
     if (random_.Chance(plan_.kill_chance)) KillClient();
+    if (random_.Chance(plan_.pause_chance)) Pause(client());
+    if (random_.Chance(plan_.damage_chance)) DamageSomething();
     if (random_.Chance(plan_.restart_chance)) {
       if (server_.running()) {
         server_.Stop();
@@ -191,8 +230,20 @@ class Cluster {
         server_.Start();
       }
     }
+    if (server_.running() && random_.Chance(plan_.crash_anywhere_chance)) server_.Crash();
+    if (plan_.power_cut_share > 0 && !server_.running() && random_.Chance(0.005)) server_.CutPower();
     if (plan_.crash_chance > 0 && !server_.running() && random_.Chance(0.02)) server_.Start();
     if (!network_.Step()) network_.RunUntil(network_.Now() + std::chrono::microseconds(10));
+  }
+
+  // The others do not wait for the server's fence: they see what it has stored and not made persistent yet.
+  void GoOnWithoutServer(bool ends) {
+    // It matters most what they see of what is going to be lost.
+    const double chance = ends && plan_.fence_race_chance > 0 ? 0.8 : plan_.fence_race_chance;
+    if (clients_.empty() || !random_.Chance(chance)) return;
+    for (uint64_t left = random_.Between(1, ends ? 200 : 12); left > 0 && network_.Step(); --left) {
+      Poll(*clients_[random_.Uniform(clients_.size())]);
+    }
   }
 
   // Until nothing is under way. Time goes on if nothing happens, so that operations without an answer end, too.
@@ -201,7 +252,7 @@ class Cluster {
     const auto busy = [](const auto& process) { return process->engine->in_flight() > 0; };
     for (uint64_t i = 0; std::any_of(clients_.begin(), clients_.end(), busy) && failure().empty(); ++i) {
       if (i > 1'000'000) return Fail("some operations never end");
-      for (auto& process : clients_) process->engine->Poll();
+      for (auto& process : clients_) Poll(*process);
       server_.Step(random_);
       if (!network_.Step()) network_.RunUntil(network_.Now() + std::chrono::microseconds(100));
     }
@@ -209,6 +260,7 @@ class Cluster {
 
   // A new client gets every key, and insists.
   void ReadAll() {
+    present_ = 0;
     clients_.push_back(MakeClient(std::chrono::seconds(1)));
     if (!failure().empty()) return;
     ClientProcess& reader = *clients_.back();
@@ -218,7 +270,8 @@ class Cluster {
         StartGet(reader, key);
         Settle();
         const Code code = outcome_.history.records().back().code;
-        if (code == Code::kOk || code == Code::kNotFound || !failure().empty()) break;
+        if (code == Code::kOk || code == Code::kCorruption) ++present_;
+        if (code == Code::kOk || code == Code::kCorruption || code == Code::kNotFound || !failure().empty()) break;
       }
     }
   }
@@ -237,6 +290,72 @@ class Cluster {
     if (server_.Count(Counter::kClients) != 0) Fail("the server still has clients in the end");
     if (server_.Count(Counter::kInFlight) != 0) Fail("something is still in flight in the end");
     if (server_.Count(Counter::kViolations) != 0) Fail("a client broke the protocol");
+  }
+
+  // Everything is there after a restart, too, and the books agree with what is there.
+  void CheckRestart() {
+    const uint64_t keys = server_.Count(Counter::kKeys);
+    const uint64_t log_bytes = server_.Count(Counter::kLogBytesUsed);
+    server_.Stop();
+    server_.Start();
+    ReadAll();
+    if (!failure().empty()) return;
+    if (server_.Count(Counter::kKeys) != keys) Fail("another number of keys after a restart");
+    if (present_ != keys) {
+      Fail("the server counts " + std::to_string(keys) + " keys, and " + std::to_string(present_) + " can be read");
+    }
+    // (Where objects end is not known beside damage: that segment counts as full.)
+    if (outcome_.facts[Fact::kDamages] == 0 && server_.Count(Counter::kLogBytesUsed) != log_bytes) {
+      Fail("another number of used bytes in the log after a restart");
+    }
+  }
+
+  // What one operation adds to the bytes written to NVM, by server and client: docs/benchmarks.md, "Bytes".
+  void CheckBytes() {
+    if (!plan_.check_bytes || plan_.index_entries != 0) return;  // entries would move
+    network_.CalmDown();
+    for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
+      clients_.clear();
+      clients_.push_back(MakeClient(std::chrono::seconds(1), path));
+      if (!failure().empty()) return;
+      constexpr uint64_t kKey = 5;
+      // The first put of a server writes the version limit as well.
+      const bool room = Bytes(40, 0) && Bytes(std::nullopt, 0) && Bytes(40, 36 + kKey + 40 + 24) &&
+                        Bytes(40, 36 + kKey + 40 + 16) && Bytes(100, 36 + kKey + 100 + 16 + 8);
+      Bytes(std::nullopt, room ? 36 + kKey + 16 : 0);
+    }
+  }
+
+  // Puts a value of this size, or deletes it. False if there is no room; expected 0: whatever it takes.
+  bool Bytes(std::optional<size_t> size, uint64_t expected) {
+    Engine& engine = *clients_.back()->engine;
+    const auto written = [&] { return server_.Count(Counter::kNvmBytes) + engine.stats().nvm_bytes_written; };
+    const uint64_t before = written();
+    const uint64_t log_before = server_.Count(Counter::kLogBytesUsed);
+    std::optional<Status> done;
+    const auto end = [&](const Status& status) { done = status; };
+    Started(size ? engine.Put("probe", std::string(*size, 'p'), end) : engine.Delete("probe", end));
+    for (uint64_t i = 0; !done || server_.Count(Counter::kInFlight) > 0; ++i) {
+      if (i > 1'000'000) {
+        Fail("an operation on an idle server never ends");
+        return false;
+      }
+      engine.Poll();
+      server_.Step(random_);
+      if (!network_.Step()) network_.RunUntil(network_.Now() + std::chrono::microseconds(10));
+    }
+    if (done->code() == Code::kResourceExhausted) return false;
+    if (!done->ok() && (size || done->code() != Code::kNotFound)) {
+      Fail("an operation on an idle server ended with " + done->ToString());
+    }
+    // (A new segment has bytes of its own.)
+    const uint64_t log_bytes = server_.Count(Counter::kLogBytesUsed) - log_before;
+    const bool same_segment = log_bytes == (size ? format::ObjectSpace(5, *size) : 0);
+    if (done->ok() && expected != 0 && same_segment && written() - before != expected) {
+      Fail("an operation wrote " + std::to_string(written() - before) + " bytes to NVM, not " +
+           std::to_string(expected));
+    }
+    return true;
   }
 
   void AddStats(const ClientStats& stats) {
@@ -260,6 +379,7 @@ class Cluster {
         outcome_.codes[static_cast<size_t>(Code::kUnavailable)] + outcome_.codes[static_cast<size_t>(Code::kTimeout)];
     facts[Fact::kProcessDeaths] = server_.process_deaths();
     facts[Fact::kPowerCuts] = server_.power_cuts();
+    facts[Fact::kRecoveriesCutOff] = server_.recoveries_cut_off();
     const fabric::SimCounts& counts = network_.counts();
     facts[Fact::kDroppedChannels] = counts.dropped_channels;
     facts[Fact::kTornWrites] = counts.torn_writes;
@@ -279,9 +399,11 @@ class Cluster {
   ServerProcess server_;
   std::vector<std::unique_ptr<ClientProcess>> clients_;
   Outcome outcome_;
+  std::vector<std::string> key_names_;
   uint32_t clients_made_ = 0;
   uint32_t started_ = 0;
   uint64_t values_ = 0;
+  uint64_t present_ = 0;  // keys that the last ReadAll found
   bool stopping_ = false;
 };
 

@@ -10,10 +10,11 @@
 namespace erda::sim {
 namespace {
 
-// Runs of the first test; the others take their share. ERDA_SIM_SEEDS=20000 looks further.
+// Runs of the first test; the others take their share. Few: erda-sim has many (docs/simulation.md).
+// ERDA_SIM_SEEDS=20000 looks further.
 uint64_t Seeds() {
   const char* wanted = getenv("ERDA_SIM_SEEDS");
-  return wanted == nullptr ? 240 : strtoull(wanted, nullptr, 10);
+  return wanted == nullptr ? 120 : strtoull(wanted, nullptr, 10);
 }
 
 class EngineSimulation : public testing::Test {
@@ -53,7 +54,7 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
   EXPECT_GT(codes[static_cast<size_t>(Code::kUnavailable)], seeds);
   EXPECT_GT(codes[static_cast<size_t>(Code::kTimeout)], 0U);
   EXPECT_GT(codes[static_cast<size_t>(Code::kResourceExhausted)], 0U);
-  EXPECT_GT(older_versions, 100U);
+  EXPECT_GT(older_versions, 40U);
   EXPECT_GT(second_looks, 1000U);
   EXPECT_GT(reconnects, 100U);
   EXPECT_GT(taken_back, 50U);

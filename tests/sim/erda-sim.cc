@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <fstream>
 #include <random>
 #include <thread>
 
+#include "base/planted.h"
 #include "sim/runner.h"
 
 namespace {
@@ -19,6 +21,8 @@ struct Arguments {
   double minutes = 0;
   std::string plan;
   std::string list;
+  std::string flaw;
+  bool planted = false;
   uint32_t operations = 0;
   uint32_t clients = 0;
   uint32_t keys = 0;
@@ -35,6 +39,8 @@ Plan PlanOf(const Job& job, const Arguments& arguments) {
   if (arguments.operations != 0) plan.operations = arguments.operations;
   if (arguments.clients != 0) plan.clients = arguments.clients;
   if (arguments.keys != 0) plan.keys = arguments.keys;
+  // Most defects would show in the bytes that are written; what they do to users has to show.
+  if (arguments.planted || !arguments.flaw.empty()) plan.check_bytes = false;
   return plan;
 }
 
@@ -49,6 +55,9 @@ std::string CommandFor(const Plan& plan, const Plan& original) {
   if (plan.operations != original.operations) command += fmt::format(" --operations {}", plan.operations);
   if (plan.clients != original.clients) command += fmt::format(" --clients {}", plan.clients);
   if (plan.keys != original.keys) command += fmt::format(" --keys {}", plan.keys);
+  if (erda::planted_flaw != erda::Flaw::kNone) {
+    command += fmt::format(" --flaw {}", erda::kFlawNames[static_cast<size_t>(erda::planted_flaw)]);
+  }
   return command;
 }
 
@@ -95,7 +104,41 @@ bool RunJobs(uint64_t count, const std::function<Job(uint64_t)>& job_of, const A
   return !result.failed;
 }
 
+// Each planted defect has to be found by some seed from 1 on; without one, the same seeds find nothing.
+bool RunPlanted(const Arguments& arguments) {
+  constexpr uint64_t kSeedsAtMost = 2000;
+  const auto plan_of = [&](uint64_t run) { return PlanOf({KindOf(run + 1), run + 1}, arguments); };
+  const RunnerOptions options{.workers = arguments.workers, .until = {}};
+  const auto start = std::chrono::steady_clock::now();
+  uint64_t found = 0;
+  uint64_t seeds_most = 0;
+  constexpr auto kFlaws = static_cast<uint64_t>(erda::Flaw::kCount);
+  for (uint64_t i = 1; i < kFlaws; ++i) {
+    erda::planted_flaw = static_cast<erda::Flaw>(i);
+    const RunnerResult result = RunAll(kSeedsAtMost, plan_of, options);
+    if (!result.failed) {
+      seeds_most = kSeedsAtMost;
+      fmt::print("{:<24} NOT FOUND by {} seeds\n", erda::kFlawNames[i], kSeedsAtMost);
+      continue;
+    }
+    ++found;
+    seeds_most = std::max(seeds_most, *result.failed + 1);
+    const std::string problem = RunApart(plan_of(*result.failed));
+    fmt::print("{:<24} found by seed {:>4} ({}): {}\n", erda::kFlawNames[i], *result.failed + 1,
+               NameOf(KindOf(*result.failed + 1)), problem.substr(0, problem.find_first_of(";\n")));
+  }
+  erda::planted_flaw = erda::Flaw::kNone;
+  fmt::print("without a defect: ");
+  const RunnerResult control = RunAll(seeds_most, plan_of, options);
+  fmt::print("{} of {} seeds went well\n", control.facts[Fact::kRuns], seeds_most);
+  fmt::print("{} of {} planted defects found, {:.1f} s\n", found, kFlaws - 1,
+             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  if (control.failed) Explain(plan_of(*control.failed));
+  return found == kFlaws - 1 && !control.failed;
+}
+
 int Run(const Arguments& arguments, bool one_seed) {
+  if (arguments.planted) return RunPlanted(arguments) ? 0 : 1;
   if (!arguments.list.empty()) {
     const std::vector<Job> jobs = ReadList(arguments.list);
     fmt::print("{} seeds of {}\n", jobs.size(), arguments.list);
@@ -124,6 +167,11 @@ int main(int argc, char** argv) {
   app.add_option("--plan", arguments.plan, "One kind of plan, instead of the kind that the seed says")
       ->check(CLI::IsMember(kinds));
   app.add_option("--list", arguments.list, "Run the seeds of a file, lines of a kind and a seed")->excludes(seeds);
+  app.add_flag("--planted", arguments.planted, "Check that each planted defect is found")
+      ->excludes(seed)
+      ->excludes(seeds);
+  const std::vector<std::string> flaws(std::begin(erda::kFlawNames), std::end(erda::kFlawNames));
+  app.add_option("--flaw", arguments.flaw, "Plant this defect")->check(CLI::IsMember(flaws));
   app.add_option("--operations", arguments.operations, "Operations of each run");
   app.add_option("--clients", arguments.clients, "Clients of each run");
   app.add_option("--keys", arguments.keys, "Keys of each run");
@@ -133,6 +181,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   const bool one_seed = seed->count() > 0 && seeds->count() == 0 && minutes->count() == 0;
   if (seed->count() == 0) arguments.seed = std::random_device()();
+  const auto flaw = std::find(flaws.begin(), flaws.end(), arguments.flaw);
+  if (flaw != flaws.end()) erda::planted_flaw = static_cast<erda::Flaw>(flaw - flaws.begin());
   setvbuf(stdout, nullptr, _IOLBF, 0);
   try {
     return Run(arguments, one_seed);

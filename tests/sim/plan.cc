@@ -17,7 +17,7 @@ std::optional<Kind> KindNamed(std::string_view name) {
 
 Kind KindOf(uint64_t seed) {
   // In percent. The kinds with many keys take longest.
-  constexpr std::array<uint32_t, kKindNames.size()> kShares = {30, 4, 4, 12, 10, 40};
+  constexpr std::array<uint32_t, kKindNames.size()> kShares = {22, 3, 3, 10, 6, 37, 4, 5, 10};
   uint64_t dice = Random(seed ^ 0x41d).Uniform(100);
   for (size_t kind = 0; kind < kShares.size(); ++kind) {
     if (dice < kShares[kind]) return static_cast<Kind>(kind);
@@ -27,8 +27,9 @@ Kind KindOf(uint64_t seed) {
 }
 
 Plan Plan::Of(Kind kind, uint64_t seed) {
-  constexpr std::array kMakers = {&Plan::OfMixed,      &Plan::OfChurn,   &Plan::OfFullIndex,
-                                  &Plan::OfImpatience, &Plan::OfReports, &Plan::OfCrashes};
+  constexpr std::array kMakers = {&Plan::OfMixed,      &Plan::OfChurn,      &Plan::OfFullIndex,
+                                  &Plan::OfImpatience, &Plan::OfReports,    &Plan::OfCrashes,
+                                  &Plan::OfMoves,      &Plan::OfCollisions, &Plan::OfDecay};
   static_assert(kMakers.size() == kKindNames.size());
   Plan plan = kMakers.at(static_cast<size_t>(kind))(seed);
   plan.kind = kind;
@@ -81,6 +82,11 @@ Plan Plan::OfMixed(uint64_t seed) {
       if (random.Chance(0.5)) method = format::FlushMethod::kReadAfterWrite;
     }
   }
+  if (random.Chance(0.4)) {
+    plan.pause_chance = 0.0005;
+    plan.pause_max = plan.timeout * random.Between(1, 10);
+  }
+  if (random.Chance(0.5)) plan.fence_race_chance = 0.2;
   return plan;
 }
 
@@ -107,8 +113,8 @@ Plan Plan::OfChurn(uint64_t seed) {
 Plan Plan::OfFullIndex(uint64_t seed) {
   Plan plan = OfChurn(seed);
   plan.keys += 8;
-  plan.percent_gets = 50;
-  plan.percent_deletes = 2;
+  plan.percent_gets = 45;
+  plan.percent_deletes = 15;
   return plan;
 }
 
@@ -149,11 +155,68 @@ Plan Plan::OfReports(uint64_t seed) {
 
 Plan Plan::OfCrashes(uint64_t seed) {
   Plan plan = OfMixed(seed);
-  plan.power_cuts = seed % 2 == 0;
-  // (What a NIC wrote past the caches would be kept; here all that a Write places is in them.)
-  if (plan.power_cuts) plan.flush_methods.fill(format::FlushMethod::kServerFlush);
-  plan.crash_chance = 0.01;
+  Random random(seed ^ 0xc4a5);
+  constexpr double kShares[] = {0.3, 0.6, 1.0};
+  constexpr double kChances[] = {0.003, 0.01, 0.03};
+  const bool power_safe = random.Chance(0.8);
+  if (!power_safe) {
+    plan.flush_methods.fill(format::FlushMethod::kNone);
+  } else if (plan.flush_methods[0] == format::FlushMethod::kNone) {
+    plan.flush_methods.fill(format::FlushMethod::kServerFlush);
+  }
+  if (power_safe) plan.power_cut_share = kShares[random.Uniform(std::size(kShares))];
+  plan.crash_chance = kChances[random.Uniform(std::size(kChances))];
+  constexpr double kStartChances[] = {0.01, 0.08, 0.25};
+  plan.start_crash_chance = kStartChances[random.Uniform(std::size(kStartChances))];
+  plan.crash_anywhere_chance = random.Chance(0.5) ? 0.001 : 0;
   plan.kill_chance = plan.kill_chance / 2;
+  plan.fence_race_chance = std::max(plan.fence_race_chance, 0.05);
+  if (random.Chance(0.5)) plan.placed_share = 0.1;
+  if (random.Chance(0.3)) {
+    plan.percent_gets = 30;
+    plan.percent_deletes = 35;
+    plan.crash_chance = 0.04;
+  }
+  if (power_safe && random.Chance(0.4)) {  // everybody wants the same
+    plan.index_entries = 0;
+    plan.keys = static_cast<uint32_t>(random.Between(1, 2));
+    plan.clients = static_cast<uint32_t>(random.Between(3, 5));
+    plan.operations = 200;
+    plan.value_bytes_max = 600;
+    plan.network.long_delay_chance = 0.01;
+    plan.client_chance = 0.5;
+    plan.server_chance = random.Chance(0.5) ? 0.02 : 0.1;
+    plan.start_chance = 0.1;
+  }
+  return plan;
+}
+
+Plan Plan::OfMoves(uint64_t seed) {
+  Plan plan = OfFullIndex(seed);
+  plan.operations = 1200;
+  plan.flush_methods.fill(format::FlushMethod::kServerFlush);
+  plan.crash_chance = plan.start_crash_chance = 0.01;
+  plan.power_cut_share = 0.5;
+  plan.fence_race_chance = 0.2;
+  return plan;
+}
+
+Plan Plan::OfCollisions(uint64_t seed) {
+  Plan plan = OfChurn(seed);
+  plan.collisions = true;
+  plan.keys = 115;
+  plan.clients = 40;  // each with a channel of its own: Reads of many, and moves in the middle of them
+  plan.queue_depth = 1;
+  plan.start_chance = 1;
+  plan.next_chance = 1;
+  plan.percent_gets = 50;
+  plan.percent_deletes = 15;
+  return plan;
+}
+
+Plan Plan::OfDecay(uint64_t seed) {
+  Plan plan = seed % 2 == 0 ? OfCrashes(seed) : OfMixed(seed);
+  plan.damage_chance = 0.01;
   return plan;
 }
 

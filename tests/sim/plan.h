@@ -22,8 +22,9 @@ enum class Defect : uint8_t {
   kRepeatedPut  // puts are done twice
 };
 
-enum class Kind : uint8_t { kMixed, kChurn, kFullIndex, kImpatience, kReports, kCrashes };
-inline constexpr std::array kKindNames = {"mixed", "churn", "full-index", "impatience", "reports", "crashes"};
+enum class Kind : uint8_t { kMixed, kChurn, kFullIndex, kImpatience, kReports, kCrashes, kMoves, kCollisions, kDecay };
+inline constexpr std::array kKindNames = {"mixed",   "churn", "full-index", "impatience", "reports",
+                                          "crashes", "moves", "collisions", "decay"};
 
 [[nodiscard]] std::string_view NameOf(Kind kind);
 [[nodiscard]] std::optional<Kind> KindNamed(std::string_view name);
@@ -42,6 +43,7 @@ struct Plan {
   uint32_t queue_depth = 4;
   uint32_t operations = 200;
   uint64_t index_entries = 0;  // 0: room for all
+  bool collisions = false;     // most keys have one home in the index, the others are not far away
   uint64_t pool_size = 4 << 20;
   uint64_t region_size = 64 << 10;
   uint64_t segment_size = 16 << 10;
@@ -61,8 +63,16 @@ struct Plan {
   double drop_chance = 0;
   double kill_chance = 0;
   double restart_chance = 0;
-  double crash_chance = 0;  // of the server, at each fence
-  bool power_cuts = false;  // then what is not flushed may be lost; all puts are kPersisted
+  double pause_chance = 0;  // of a client, which does nothing for a while, and then goes on
+  Nanoseconds pause_max{0};
+  double damage_chance = 0;          // of a settled value, on the medium
+  double crash_chance = 0;           // of the server, at each fence
+  double start_crash_chance = 0;     // the same while it starts
+  double crash_anywhere_chance = 0;  // of the server, between any two steps
+  double power_cut_share = 0;        // of crashes: the power goes, and what is not flushed may be lost
+  double fence_race_chance = 0;      // that the others go on while the server waits in a fence
+  bool check_bytes = true;           // that the bytes written to NVM are those of docs/benchmarks.md
+  double placed_share = 0.5;         // of clients: their puts are kPlaced
 
   // A plan of its own for every kind and seed.
   static Plan Of(Kind kind, uint64_t seed);
@@ -78,6 +88,12 @@ struct Plan {
   static Plan OfReports(uint64_t seed);
   // A server whose process dies in the middle of its work, or whose power goes.
   static Plan OfCrashes(uint64_t seed);
+  // The same while index entries move.
+  static Plan OfMoves(uint64_t seed);
+  // Keys that collide in the index, more of them than it can take: moves go far.
+  static Plan OfCollisions(uint64_t seed);
+  // Settled values are damaged on the medium, among all the rest.
+  static Plan OfDecay(uint64_t seed);
   [[nodiscard]] std::string ToText() const;
 };
 

@@ -1,5 +1,6 @@
 #include "sim/runner.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -73,6 +74,9 @@ std::string Ending(pid_t child) {
 
 void Work(uint64_t count, const std::function<Plan(uint64_t)>& plan_of, const RunnerOptions& options, Shared& shared,
           WorkerState& state) {
+  // Each run makes a pool anew: its memory is kept for the next one.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   for (;;) {
     if (options.until && std::chrono::steady_clock::now() >= *options.until) break;
     const uint64_t run = shared.next++;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "sim/medium.h"
 
 namespace erda::sim {
 
@@ -24,8 +25,7 @@ void ServerProcess::Require(const Status& status) {
 
 // As FormattedPool makes one, but for the uuid: a random one would be in every checksum, and no run the same twice.
 void ServerProcess::MakePool() {
-  format::GeometryWish wish{plan_.pool_size, plan_.shards, plan_.region_size, plan_.segment_size, plan_.index_entries};
-  auto geometry = format::ChooseGeometry(wish);
+  auto geometry = format::ChooseGeometry(WishOf(plan_));
   if (!geometry.ok()) return Require(geometry.status());
   format::Superblock superblock{};
   superblock.magic = format::kPoolMagic;
@@ -45,7 +45,11 @@ Result<std::unique_ptr<server::FormattedPool>> ServerProcess::OpenPool() {
       std::move(images_), power_safe() ? nvm::Durability::kPowerSafe : nvm::Durability::kProcessSafe);
   crash_pool_ = pool.get();
   crash_pool_->before_fence = [this] {
-    if (crashes_ && crash_random_.Chance(plan_.crash_chance)) throw PowerIsGone();
+    // (Starts have few fences, and much depends on them.)
+    const double chance = running() ? plan_.crash_chance : plan_.start_crash_chance;
+    const bool ends = crashes_ && crash_random_.Chance(chance);
+    if (on_fence) on_fence(ends);
+    if (ends) throw ProcessEnds();
   };
   return server::FormattedPool::Take(std::move(pool), {"the pool", 0, Nanoseconds(0)}, {0, 0, 0, 0, 0});
 }
@@ -54,8 +58,10 @@ void ServerProcess::Start() {
   while (!running() && failure_.empty()) {
     try {
       Require(StartOnce());
-    } catch (const PowerIsGone&) {
+    } catch (const ProcessEnds&) {
+      ++recoveries_cut_off_;
       Crash();
+      if (plan_.power_cut_share > 0 && crash_random_.Chance(0.3)) CutPower();
     }
   }
 }
@@ -65,7 +71,16 @@ Status ServerProcess::StartOnce() {
   if (!pool.ok()) return pool.status();
   pool_ = *std::move(pool);
   for (size_t i = 0; i < plan_.ports; ++i) {
-    fabrics_.push_back(network_.CreateFabric("server"));
+    // With read-after-write the NIC's Writes go past the CPU's caches.
+    fabric::SimNetwork::Placed placed;
+    if (plan_.flush_methods.at(i) == format::FlushMethod::kReadAfterWrite) {
+      placed = [pool = crash_pool_](std::span<const std::byte> bytes) {
+        const std::byte* const first = pool->bytes().data();
+        if (bytes.data() < first || bytes.data() >= first + pool->size()) return;
+        pool->ReadBack(static_cast<uint64_t>(bytes.data() - first), bytes.size());
+      };
+    }
+    fabrics_.push_back(network_.CreateFabric("server", std::move(placed)));
     auto regions = server::PoolRegions::Register(*fabrics_.back(), pool_->pool());
     if (!regions.ok()) return regions.status();
     regions_.push_back(*std::move(regions));
@@ -108,7 +123,7 @@ void ServerProcess::Stop() {
     listeners_.clear();
     for (ShardProcess& process : shards_) process.shard->Close();
     if (pool_) pool_->MarkClosed();
-  } catch (const PowerIsGone&) {
+  } catch (const ProcessEnds&) {
     return Crash();
   }
   KeepImages();
@@ -117,16 +132,54 @@ void ServerProcess::Stop() {
 
 void ServerProcess::Crash() {
   network_.KillNode("server");
-  if (plan_.power_cuts) {
+  if (crash_random_.Chance(plan_.power_cut_share)) {
     ++power_cuts_;
-    constexpr std::array kKept = {0.0, 0.3, 0.7, 1.0};
-    images_.cached = crash_pool_->AfterPowerCut(crash_random_, kKept.at(crash_random_.Uniform(kKept.size())));
+    images_.cached = crash_pool_->AfterPowerCut(crash_random_, ShareKept());
     images_.durable = images_.cached;
+    if (on_power_cut) on_power_cut();
   } else {
     ++process_deaths_;
     KeepImages();
   }
   Drop();
+}
+
+void ServerProcess::CutPower() {
+  ++power_cuts_;
+  const double kept = ShareKept();
+  for (size_t i = 0; i < images_.durable.size(); ++i) {
+    uint64_t& cached = images_.cached[i];
+    if (cached != images_.durable[i] && !crash_random_.Chance(kept)) cached = images_.durable[i];
+  }
+  images_.durable = images_.cached;
+  if (on_power_cut) on_power_cut();
+}
+
+// Of the words that are not on the medium yet.
+double ServerProcess::ShareKept() {
+  constexpr std::array kShares = {0.0, 0.3, 0.7, 1.0};
+  return kShares.at(crash_random_.Uniform(kShares.size()));
+}
+
+std::optional<std::string> ServerProcess::Damage(std::string_view key) {
+  if (!running()) return std::nullopt;
+  const Medium medium(pool_->pool().bytes(), pool_->geometry(), pool_->seed());
+  const auto version = medium.SettledOf(key);
+  // What a power cut could make unsettled again is not settled for good.
+  if (!version || !crash_pool_->IsDurable(version->entry_at, sizeof(format::IndexEntry))) return std::nullopt;
+  std::string value(AsString(version->view.value));
+  const auto before = medium.Before(*version);
+  if (before && before->bytes <= version->bytes && crash_random_.Chance(0.4)) {
+    // Bytes of the version before it, which belong elsewhere.
+    const auto bytes = pool_->pool().bytes().subspan(before->at, before->bytes);
+    crash_pool_->Damage(version->at, std::vector<std::byte>(bytes.begin(), bytes.end()));
+    return value;
+  }
+  const uint64_t in_header = format::ValueOffset(version->view.header.key_size);
+  const uint64_t at = version->at + crash_random_.Uniform(crash_random_.Chance(0.5) ? in_header : version->bytes);
+  const std::byte flipped = pool_->pool().bytes()[at] ^ std::byte{1} << static_cast<int>(crash_random_.Uniform(8));
+  crash_pool_->Damage(at, {&flipped, 1});
+  return value;
 }
 
 void ServerProcess::KeepImages() {
@@ -138,7 +191,7 @@ void ServerProcess::Drop() {
   for (const ShardProcess& process : shards_) {
     for (size_t i = 0; i < before_.size(); ++i) before_[i] += process.shard->counters().Get(Counter(i));
   }
-  for (const Counter now : {Counter::kClients, Counter::kKeys, Counter::kInFlight}) {
+  for (const Counter now : {Counter::kClients, Counter::kKeys, Counter::kInFlight, Counter::kLogBytesUsed}) {
     before_[static_cast<size_t>(now)] = 0;
   }
   shards_.clear();
@@ -157,7 +210,7 @@ void ServerProcess::Step(Random& random) {
   ShardProcess& process = shards_[random.Uniform(shards_.size())];
   try {
     if (process.shard->Poll() == 0 && random.Chance(0.1)) process.shard->Tidy();
-  } catch (const PowerIsGone&) {
+  } catch (const ProcessEnds&) {
     Crash();
   }
 }

@@ -115,6 +115,7 @@ void SimLane::Copy(uint64_t number, const Op& op, const Piece& piece) {
   const std::byte* from = op.request.kind == OpKind::kRead ? remote : local;
   if (!piece.kept.empty()) from = piece.kept.data();
   std::memmove(to, from, piece.size);
+  if (to == remote && to_.node->placed) to_.node->placed({to, piece.size});
   const std::string_view bytes = AsString({to, piece.size});
   world_.Note("place", link_.number(), side_, number, piece.offset, HashKey(bytes));
 }

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -59,7 +60,9 @@ class SimNetwork final : public Clock {
   SimNetwork& operator=(const SimNetwork&) = delete;
 
   // The fabric as a process of that name has it. Its addresses are "sim:name"; any name may be listened at.
-  std::shared_ptr<Fabric> CreateFabric(std::string_view node);
+  // placed: called for bytes of the process that another one's Write has just changed.
+  using Placed = std::function<void(std::span<const std::byte>)>;
+  std::shared_ptr<Fabric> CreateFabric(std::string_view node, Placed placed = nullptr);
 
   [[nodiscard]] Nanoseconds Now() const override;
   // Goes on to the next event and runs it. False if there is none.
@@ -67,6 +70,8 @@ class SimNetwork final : public Clock {
   // Runs what happens until then; afterwards it is then.
   void RunUntil(Nanoseconds time);
 
+  // From now on no channel breaks by itself.
+  void CalmDown();
   // Breaks a channel of this network, or any that is connected; false if none is.
   void DropChannel(const Channel& channel);
   bool DropChannel();
