@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/planted.h"
 
 namespace erda::client {
 
@@ -329,10 +330,15 @@ void Engine::Dispatch(const Completion& completion) {
     case OpKind::kWriteImm:
       if (completion.code == Code::kOk) OnSent(ops_[static_cast<OpIndex>(completion.id)]);
       return;  // else kClosed follows
+    case OpKind::kWrite:
+      if (Planted(Flaw::kNoReadBehindWrite) && completion.code == Code::kOk) {
+        Finish(ops_[static_cast<OpIndex>(completion.id)], Status());
+      }
+      return;  // else an error: kClosed follows
     case OpKind::kRead:
       break;
     default:
-      return;  // an error of an unsignaled Write: kClosed follows
+      return;
   }
   if (completion.code != Code::kOk) return;  // kClosed follows
   if (completion.id == Link::kControlReadId) return OnControlRead(link);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "base/planted.h"
 #include "client/engine.h"
 
 namespace erda::client {
@@ -143,6 +144,10 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
   // chain a place may have been used anew: only an older version counts.
   const bool of_chain = view.key == op.key_view() && (op.newer_version == 0 || view.header.version < op.newer_version);
   if (!of_chain) view.state = ObjectState::kNothing;
+  if (Planted(Flaw::kNoChecksum) && view.state == ObjectState::kHeader) {
+    view.state = ObjectState::kWhole;
+    view.value = op.message().subspan(format::ValueOffset(op.key_size), view.header.value_size);
+  }
   const EntryWord word = op.entry.entry_word();
   ReadFacts facts;
   facts.whole = view.state == ObjectState::kWhole;
@@ -191,7 +196,7 @@ void Engine::GoOlder(Operation& op, const ObjectView& view) {
   if (op.at == old_address) return Finish(op, Status(Code::kNotFound));
   const bool known = view.state != ObjectState::kNothing;
   const LogAddress previous = known ? LogAddress(view.header.previous) : format::kNoAddress;
-  op.at = previous.none() ? old_address : previous;
+  op.at = previous.none() || Planted(Flaw::kSkipsChain) ? old_address : previous;
   if (op.at.none()) return Finish(op, Status(Code::kNotFound));
   op.newer_version = known ? view.header.version : (op.newer_version == 0 ? UINT64_MAX : op.newer_version);
   op.rereads = 0;
@@ -218,7 +223,8 @@ void Engine::OnMissConfirm(Operation& op) {
   if (FollowNextEntry(op)) return;
   const auto before = LoadAs<uint64_t>(op.readings());
   const auto after = LoadAs<uint64_t>(op.readings().subspan(sizeof(uint64_t)));
-  if (before != after || before % 2 != 0) return ConfirmMiss(op);
+  const bool moved = before != after || before % 2 != 0;
+  if (moved && !Planted(Flaw::kMissNotConfirmed)) return ConfirmMiss(op);
   Finish(op, Status(Code::kNotFound));
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "base/planted.h"
 #include "client/engine.h"
 
 namespace erda::client {
@@ -168,6 +169,7 @@ void Engine::OnReserved(Operation& op) {
       header.key_size == op.key_size && header.value_size == op.value_size && header.key_hash == op.key_hash;
   if (!ours) return CloseLink(*op.link, {Code::kUnavailable, address_ + ": the server reserved what nobody asked for"});
   op.heads_reloaded = false;
+  if (Planted(Flaw::kAcknowledgesEarly)) return Finish(op, Status());
   WriteValue(op);
 }
 
@@ -208,6 +210,12 @@ void Engine::WriteValue(Operation& op) {
     // A Write that completed may not be placed yet; a Read behind it on the same channel comes back after it is.
     op.step = Step::kPlaced;
     works[1] = ReadWork(op, op.readings().first(sizeof(uint64_t)), {format::kPoolRegion, offset}, true);
+  }
+  if (Planted(Flaw::kNoReadBehindWrite) && op.step == Step::kPlaced) {
+    works[0].signaled = true;
+    works[0].id = op.index;
+    Post(link, std::span(works).first(1));
+    return;
   }
   Post(link, works);
 }

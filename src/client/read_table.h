@@ -19,6 +19,7 @@
 
 #include <cstdint>
 
+#include "base/planted.h"
 #include "format/messages.h"
 #include "format/object.h"
 
@@ -41,6 +42,7 @@ struct ReadFacts {
   if (facts.whole) {
     const bool could_be_undone =
         !facts.settled && facts.persisted && !facts.flushed_by_read && facts.flush != format::FlushMethod::kNone;
+    if (Planted(Flaw::kReturnsUnsettled)) return ReadStep::kReturn;
     return could_be_undone ? ReadStep::kOlder : ReadStep::kReturn;
   }
   switch (facts.look) {
@@ -51,6 +53,7 @@ struct ReadFacts {
     case EntryLook::kUnchanged:
       break;
   }
+  if (Planted(Flaw::kDamageIsOlder)) return ReadStep::kOlderAndReport;
   return facts.settled ? ReadStep::kDamaged : ReadStep::kOlderAndReport;
 }
 

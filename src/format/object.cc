@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "base/planted.h"
 
 namespace erda::format {
 
@@ -15,7 +16,7 @@ uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_v
   constexpr size_t kPlaceBytes = 2 * sizeof(uint32_t);
   constexpr size_t kCovered = sizeof(ObjectHeader) - sizeof(header.header_crc);
   std::array<std::byte, kPlaceBytes + kCovered> piece;
-  const uint32_t words[2] = {place.head, place.address.raw()};
+  const uint32_t words[2] = {place.head, Planted(Flaw::kCrcWithoutPlace) ? 0 : place.address.raw()};
   std::memcpy(piece.data(), words, kPlaceBytes);
   std::memcpy(piece.data() + kPlaceBytes, BytesOf(header).data() + sizeof(header.header_crc), kCovered);
   return Crc32c(Crc32c(place.pool_seed, piece), AsBytes(key));

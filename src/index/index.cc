@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/planted.h"
+
 namespace erda::index {
 
 using format::EntryMeta;
@@ -99,7 +101,7 @@ void Index::Insert(Slot slot, uint64_t key_hash, uint32_t head, uint64_t object_
   const auto distance = static_cast<uint32_t>(slot - geometry_.HomeOf(key_hash));
   const EntryMeta meta = EntryMeta::Make(EntryMeta::TagOf(key_hash), head, distance, object_bytes);
   nvm_.Store64(MetaOffset(slot), meta.raw());
-  nvm_.Persist(MetaOffset(slot), sizeof(uint64_t));
+  if (!Planted(Flaw::kMetaNotFlushed)) nvm_.Persist(MetaOffset(slot), sizeof(uint64_t));
   StoreWord(slot, word);
   CountChange(slot, 1);
 }

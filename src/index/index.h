@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/planted.h"
 #include "erda/status.h"
 #include "format/geometry.h"
 #include "format/superblock.h"
@@ -85,7 +86,11 @@ class Index {
   void Flush(Slot first, uint64_t slots) { nvm_.Flush(WordOffset(first), slots * sizeof(format::IndexEntry)); }
   // The slot is free, persistently, on return.
   void Free(Slot slot) {
-    StoreWord(slot, format::EntryWord());
+    if (Planted(Flaw::kFreeNotFlushed)) {
+      StoreWordLazily(slot, format::EntryWord());
+    } else {
+      StoreWord(slot, format::EntryWord());
+    }
     CountChange(slot, -1);
   }
 

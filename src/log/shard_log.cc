@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/planted.h"
 
 namespace erda::log {
 
@@ -263,7 +264,7 @@ uint32_t ShardLog::Repair() {
     // If nothing behind the objects is named, what is there was being written when the server died. (What an entry's
     // versions lead on to along `previous` is older, and so stands before it.) Else it is damage, and the segment full.
     if (head.open.region == kNoRegion || SegmentOf(head.open).named >= head.end) continue;
-    head.tail = head.end;
+    head.tail = Planted(Flaw::kTailTooEarly) && head.last != 0 ? head.last : head.end;
     SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;
     bytes_used_ -= geometry_.segment_size - head.tail;
   }

@@ -21,7 +21,7 @@ uint64_t Chain::VersionAt(uint32_t head, Address address) const {
 bool Chain::MakePersistentIfWhole(uint32_t head, Address address) {
   const ObjectView view = log_.Inspect(head, address);
   if (view.state != ObjectState::kWhole) return false;
-  MakePersistent(head, {address, SpaceOf(view.header)});
+  if (!Planted(Flaw::kSettledNotFlushed)) MakePersistent(head, {address, SpaceOf(view.header)});
   return true;
 }
 

@@ -2,6 +2,7 @@
 // go back to one: what requests (versions.cc) and recovery share.
 #pragma once
 
+#include "base/planted.h"
 #include "format/object.h"
 #include "index/index.h"
 #include "log/shard_log.h"
@@ -31,6 +32,7 @@ class Chain {
   template <class MayArrive>
   [[nodiscard]] Before NewestBefore(uint32_t head, const format::ObjectView& gone, Address old,
                                     MayArrive&& may_arrive) const {
+    if (Planted(Flaw::kTakesBackToOld)) return {};
     const uint64_t oldest = VersionAt(head, old);
     format::ObjectView view = gone;
     for (Address at = Previous(head, view); !at.none() && at != old; at = Previous(head, view)) {

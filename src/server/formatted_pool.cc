@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/planted.h"
 
 namespace erda::server {
 
@@ -68,6 +69,9 @@ Status FormattedPool::Check(const format::GeometryWish& wish) {
 
 // Into the copy that does not count: a write that stays half done leaves the other one.
 void FormattedPool::WriteSuperblock(bool clean) {
+  // The server that wrote the copy that counts may have died before it was on the medium. It must be there before the
+  // other one is touched.
+  if (!Planted(Flaw::kSuperblockNotFlushed)) nvm_.Persist(format::kSuperblockOffsets[copy_], sizeof(superblock_));
   copy_ = 1 - copy_;
   ++superblock_.generation;
   superblock_.clean = clean ? 1 : 0;

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/planted.h"
+
 namespace erda::server {
 
 using format::EntryMeta;
@@ -119,6 +121,7 @@ Recovery::Unsettled Recovery::Decide(Slot slot, const IndexEntry& entry) {
   const ObjectView newest = log_.Inspect(head, word.new_address());
   RecoveryFacts facts;
   facts.newest = newest.state;
+  if (Planted(Flaw::kTrustsNewest) && newest.state == ObjectState::kHeader) facts.newest = ObjectState::kWhole;
   facts.belongs = newest.state != ObjectState::kNothing && Belongs(slot, entry, newest);
   facts.tombstone = newest.header.kind == static_cast<uint8_t>(ObjectKind::kTombstone);
   facts.in_its_slot = word.new_address().offset_in_region() == format::kTombstoneSlotOffset;
@@ -149,13 +152,17 @@ bool Recovery::Belongs(Slot slot, const IndexEntry& entry, const ObjectView& vie
 RecoveryReport Recovery::Repair() {
   // 1. If the server's process alone died, what it stored last may be in the CPU's caches only. Nobody may build upon
   //    it before it is on the medium.
-  for (const auto& [begin, end] : touched_) index_.Flush(begin, end - begin);
-  log_.FlushFound();
+  if (!Planted(Flaw::kFoundNotFlushed)) {
+    for (const auto& [begin, end] : touched_) index_.Flush(begin, end - begin);
+    log_.FlushFound();
+  }
   nvm_.Fence();
 
   // 2. Before one of two copies changes, the other one goes: the one that is farther from home.
   index_.OpenUncounted();
-  for (const Slot slot : second_copies_) index_.Free(slot);
+  if (!Planted(Flaw::kKeepsBothCopies)) {
+    for (const Slot slot : second_copies_) index_.Free(slot);
+  }
   report_.moves_undone = second_copies_.size();
   if (!index_.Moved().ok()) index_.ForgetMove();  // its record is damaged
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "base/planted.h"
 #include "server/recovery.h"
 
 namespace erda::server {
@@ -80,7 +81,7 @@ RecoveryReport Versions::Repair() {
 
 void Versions::Begin(uint64_t version_limit) {
   version_limit_ = version_limit;
-  next_version_ = std::max<uint64_t>(version_limit, 1);
+  next_version_ = Planted(Flaw::kVersionsStartAnew) ? 1 : std::max<uint64_t>(version_limit, 1);
   counters_.Set(Counter::kIndexSlots, index_.size());
   counters_.Set(Counter::kLogBytesTotal, log_.bytes_total());
   PublishGauges();
@@ -140,6 +141,7 @@ void Versions::SettleCurrent(Slot slot, uint64_t key_hash) {
   const IndexEntry entry = index_.At(slot);
   const EntryWord word = entry.entry_word();
   const uint32_t head = entry.entry_meta().head();
+  if (Planted(Flaw::kSettledNotWhole)) return chain_.StoreSettled(slot, word);
   if (word.settled() || !chain_.MakePersistentIfWhole(head, word.new_address())) return;
   chain_.StoreSettled(slot, word);
   MarkSettled(key_hash, head, word.new_address());
@@ -213,7 +215,12 @@ void Versions::Publish(const NewVersion& version) {
   const uint64_t bytes = SpaceOf(version.header);
   if (version.replaces) {
     index_.StoreSizeHint(version.slot, bytes);
-    index_.StoreWord(version.slot, index_.WordAt(version.slot).Published(version.space.address));
+    EntryWord before = index_.WordAt(version.slot);
+    if (Planted(Flaw::kAlwaysFlips)) before = before.Settled();
+    if (Planted(Flaw::kEntryNotFlushed)) {
+      return index_.StoreWordLazily(version.slot, before.Published(version.space.address));
+    }
+    index_.StoreWord(version.slot, before.Published(version.space.address));
   } else {
     if (!index_.WordAt(version.slot).empty()) index_.Free(version.slot);
     const EntryWord word = EntryWord().Published(version.space.address);
@@ -232,7 +239,7 @@ Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<c
   nvm_.Write(value_at, value);
   const uint32_t checksum = format::ObjectChecksum(version.header, nvm_.Bytes(value_at, value.size()));
   nvm_.Write(version.space.offset + format::ChecksumOffset(key.size()), BytesOf(checksum));
-  nvm_.Persist(version.space.offset, SpaceOf(version.header));
+  if (!Planted(Flaw::kInlineNotFlushed)) nvm_.Persist(version.space.offset, SpaceOf(version.header));
   Publish(version);
   chain_.StoreSettled(version.slot, index_.WordAt(version.slot));
   counters_.Add(Counter::kPutsInline);
@@ -259,7 +266,7 @@ Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t valu
   Outcome outcome = Prepare(key, key_hash, value_size, FlagsOf(ack, flushed_by_read), &version);
   if (outcome.code != Code::kOk) return outcome;
   WriteHeaderAndKey(version, key, nullptr);
-  nvm_.Persist(version.space.offset, format::ChecksumOffset(key.size()));
+  if (!Planted(Flaw::kHeaderNotFlushed)) nvm_.Persist(version.space.offset, format::ChecksumOffset(key.size()));
   Publish(version);
 
   Reservation reservation;
@@ -288,7 +295,8 @@ std::optional<Outcome> Versions::Commit(uint64_t key_hash, uint32_t head, Addres
     return std::nullopt;
   counters_.Add(Counter::kCommits);
   if (!reservation.settled) {
-    if (!chain_.MakePersistentIfWhole(head, address))
+    const bool unflushed = Planted(Flaw::kCommitNotFlushed) && log_.Inspect(head, address).state == ObjectState::kWhole;
+    if (!unflushed && !chain_.MakePersistentIfWhole(head, address))
       return Outcome{Code::kCorruption, Reason::kNotWhole, address, head, {}};
     counters_.Add(Counter::kSettled);
     if (!CommitWhole(reservation)) return Outcome{Code::kCorruption, Reason::kDamaged, address, head, {}};
@@ -307,9 +315,17 @@ bool Versions::CommitWhole(const Reservation& r) {
   const EntryWord word = index_.WordAt(*slot);
   if (word.new_address() == r.address) {
     chain_.StoreSettled(*slot, word);
-  } else if (r.version > chain_.VersionAt(r.head, word.new_address())) {
+    return true;
+  }
+  if (Planted(Flaw::kLateCommitLost)) return true;
+  // A header that does not verify is damage. What stood there may have been newer: an older value would be wrong.
+  const uint64_t newest = chain_.VersionAt(r.head, word.new_address());
+  if (newest == 0 && !Planted(Flaw::kCommitsPastDamage)) return false;
+  const uint64_t settled = chain_.VersionAt(r.head, word.old_address());
+  const bool damaged = settled == 0 && !word.old_address().none() && !Planted(Flaw::kCommitsPastDamage);
+  if (r.version > newest) {
     chain_.StoreSettled(*slot, word.Published(r.address));
-  } else if (r.version > chain_.VersionAt(r.head, word.old_address())) {
+  } else if (!damaged && r.version > settled) {
     index_.StoreWord(*slot, word.WithOld(r.address));
   }
   return true;
@@ -369,6 +385,7 @@ void Versions::TakeBackEntry(Slot slot, const Reservation& gone) {
   const Address old = index_.WordAt(slot).old_address();
   const ObjectView view = log_.InspectHeader(gone.head, gone.address);
   const auto before = chain_.NewestBefore(gone.head, view, old, [&](Address at) {
+    if (Planted(Flaw::kTakesBackPastWriters)) return false;
     return in_flight_.Find(gone.key_hash, gone.head, at) != InFlight::kNone;
   });
   chain_.TakeBack(slot, before);
@@ -387,7 +404,8 @@ void Versions::Report(std::string_view key, uint64_t key_hash) {
   gone.head = entry.entry_meta().head();
   gone.address = entry.entry_word().new_address();
   // Its writer may still be at work.
-  if (in_flight_.Find(key_hash, gone.head, gone.address) != InFlight::kNone) return;
+  const bool writing = in_flight_.Find(key_hash, gone.head, gone.address) != InFlight::kNone;
+  if (writing && !Planted(Flaw::kReportEndsWriters)) return;
   TakeBackEntry(*slot, gone);
 }
 
@@ -433,10 +451,11 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   header.header_crc = format::HeaderCrc(place, header, key);
   const uint32_t checksum = format::ObjectChecksum(header, {});
   WriteHeaderAndKey(tombstone, key, &checksum);
-  nvm_.Persist(tombstone.space.offset, SpaceOf(header));
-  index_.StoreWord(*slot, word.Published(tombstone.space.address));
+  if (!Planted(Flaw::kTombstoneNotFlushed)) nvm_.Persist(tombstone.space.offset, SpaceOf(header));
+  if (!Planted(Flaw::kNoTombstone)) index_.StoreWord(*slot, word.Published(tombstone.space.address));
 
   in_flight_.ForEachOf(key_hash, [&](InFlight::Id /*id*/, Reservation& reservation) {
+    if (Planted(Flaw::kCommitAfterDelete)) return;
     if (log_.InspectHeader(reservation.head, reservation.address).key == key) reservation.superseded = true;
   });
   index_.Free(*slot);

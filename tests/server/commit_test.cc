@@ -153,5 +153,27 @@ TEST(CommitTest, ASweepInSmallStepsGetsToEveryReservation) {
   EXPECT_EQ(store.Sweep(1), 0U);
 }
 
+// What stood there may have been newer than the version that is committed: an older value would be wrong.
+TEST(CommitTest, ADamagedHeaderIsNotTakenForAnOlderVersion) {
+  for (const bool repaired : {false, true}) {
+    Store store;
+    store.SetFlush(0, FlushMethod::kNone);
+    const Reserved first = store.Reserve("k", "v1", 0, Ack::kPlaced);
+    const Reserved second = store.Reserve("k", "v2", 1);
+    ASSERT_TRUE(store.Finish(second));
+    std::byte damage = store.pool().bytes()[store.OffsetOf(second) + offsetof(format::ObjectHeader, version)];
+    damage ^= std::byte{1};
+    nvm::Writer(store.pool()).Write(store.OffsetOf(second) + offsetof(format::ObjectHeader, version), {&damage, 1});
+    EXPECT_EQ(store.Get("k"), kDamaged);
+    if (repaired) store.Reserve("k", "v3", 2);  // under way, the damaged one is the old one now
+    store.Land(first);
+    store.Sweep();
+    EXPECT_EQ(store.Get("k"), kDamaged);
+    store.EndSession(0);
+    store.EndSession(2);
+    EXPECT_EQ(store.Get("k"), kDamaged);
+  }
+}
+
 }  // namespace
 }  // namespace erda::server

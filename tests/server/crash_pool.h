@@ -2,6 +2,7 @@
 // then fenced reaches the durable one. After a power cut each 8-byte word that differs was kept or lost.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
@@ -21,7 +22,14 @@ class CrashPool final : public nvm::Pool {
   explicit CrashPool(uint64_t size) : CrashPool(Image(size / sizeof(uint64_t))) {}
   // What is there when the power is back.
   explicit CrashPool(Image image, nvm::Durability durability = nvm::Durability::kPowerSafe)
-      : volatile_(std::move(image)), durable_(volatile_) {
+      : CrashPool({image, image}, durability) {}
+  // What a process leaves behind that ends while the machine stays up: the caches hold what it stored.
+  struct Images {
+    Image cached;
+    Image durable;
+  };
+  CrashPool(Images images, nvm::Durability durability)
+      : volatile_(std::move(images.cached)), durable_(std::move(images.durable)) {
     bytes_ = std::as_writable_bytes(std::span(volatile_));
     durability_ = durability;
   }
@@ -30,13 +38,31 @@ class CrashPool final : public nvm::Pool {
   [[nodiscard]] bool is_device() const override { return true; }  // there already, and as large as it is
   void RemoveIfCreated() override {}
 
+  // REQUIRES: nothing stores here any more. Of what was flushed and not fenced, each line is on the medium if
+  // kept() says so.
+  template <class Kept>
+  [[nodiscard]] Images AfterProcessEnd(Kept&& kept) {
+    for (const Line& line : pending_) {
+      if (kept()) std::memcpy(durable_.data() + line.first, line.words.data(), kCacheLine);
+    }
+    pending_.clear();
+    return {std::move(volatile_), std::move(durable_)};
+  }
+
   // Called before each fence takes effect: every point at which a power cut makes a difference lies behind one fence
   // and before the next.
   std::function<void()> before_fence;
 
   // A Read that comes back has brought what a NIC wrote there to the medium, past the CPU's caches.
-  void ReadBack(uint64_t offset, uint64_t size) {
-    std::memcpy(std::as_writable_bytes(std::span(durable_)).data() + offset, bytes_.data() + offset, size);
+  void ReadBack(uint64_t offset, uint64_t size) { MakeDurable(offset, bytes_.subspan(offset, size)); }
+
+  [[nodiscard]] bool IsDurable(uint64_t offset, uint64_t size) const {
+    return std::memcmp(bytes_.data() + offset, std::as_bytes(std::span(durable_)).data() + offset, size) == 0;
+  }
+  // The medium decays: these bytes are there from now on, in the caches, in what is on its way, and for good.
+  void Damage(uint64_t offset, std::span<const std::byte> with) {
+    std::memcpy(bytes_.data() + offset, with.data(), with.size());
+    MakeDurable(offset, with);
   }
 
   // What was changed by other hands than a server's, as by decay.
@@ -73,6 +99,20 @@ class CrashPool final : public nvm::Pool {
     size_t first = 0;
     std::array<uint64_t, kWords> words;
   };
+
+  // On the medium, and in what is on its way there.
+  void MakeDurable(uint64_t offset, std::span<const std::byte> bytes) {
+    std::memcpy(std::as_writable_bytes(std::span(durable_)).data() + offset, bytes.data(), bytes.size());
+    for (Line& line : pending_) {
+      const uint64_t first = line.first * sizeof(uint64_t);
+      const uint64_t from = std::max(first, offset);
+      const uint64_t to = std::min(first + kCacheLine, offset + bytes.size());
+      if (from < to) {
+        std::memcpy(std::as_writable_bytes(std::span(line.words)).data() + (from - first), &bytes[from - offset],
+                    to - from);
+      }
+    }
+  }
 
   void FlushRange(const std::byte* begin, size_t size) override {
     const auto offset = static_cast<uint64_t>(begin - bytes_.data());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/random.h"
 #include "server/crash_pool.h"
 
 namespace erda::server {
@@ -307,6 +308,48 @@ TEST_F(FormattedPoolTest, OneServerAtATime) {
   auto pool = Open();
   ASSERT_TRUE(pool.ok());
   ExpectError(Code::kUnavailable, "another server");
+}
+
+// A server that died while it marked the pool left its superblock in the caches. The next one takes it for the one that
+// counts; it must be on the medium before the other copy is written over, for there the power may go.
+TEST(SuperblockTest, APowerCutAfterAProcessDeathLeavesOneCopy) {
+  struct Ends {};
+  const nvm::PoolOptions options{"pool", 0, std::chrono::nanoseconds(0)};
+  const auto format = [] {
+    auto geometry = format::ChooseGeometry({kPoolBytes, 1, 0, 0, 0});
+    Superblock superblock{};
+    superblock.magic = format::kPoolMagic;
+    superblock.format_version = format::kFormatVersion;
+    superblock.geometry = *geometry;
+    superblock.generation = 1;
+    superblock.clean = 1;
+    superblock.crc = format::SuperblockCrc(superblock);
+    CrashPool::Image image(kPoolBytes / sizeof(uint64_t));
+    std::memcpy(image.data(), &superblock, sizeof(superblock));
+    return image;
+  };
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    CrashPool::Images images{format(), format()};
+    for (int start = 0; start < 6; ++start) {
+      auto pool = std::make_unique<CrashPool>(std::move(images), nvm::Durability::kPowerSafe);
+      CrashPool& medium = *pool;
+      auto formatted = FormattedPool::Take(std::move(pool), options, {0, 0, 0, 0, 0});
+      ASSERT_TRUE(formatted.ok()) << "seed " << seed << ", start " << start << ", " << formatted.status().ToString();
+      medium.before_fence = [&] {
+        if (random.Chance(0.5)) throw Ends();
+      };
+      EXPECT_ANY_THROW({
+        for (;;) (*formatted)->MarkOpen();
+      });
+      if (random.Chance(0.5)) {
+        images = medium.AfterProcessEnd([] { return false; });
+      } else {
+        images.cached = medium.AfterPowerCut(random, 0.5);
+        images.durable = images.cached;
+      }
+    }
+  }
 }
 
 }  // namespace

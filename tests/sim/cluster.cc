@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/bytes.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "client/engine.h"
+#include "fabric/sim/network.h"
 #include "sim/server_process.h"
 
 namespace erda::sim {
@@ -35,17 +40,32 @@ struct ClientProcess {
   std::string node;
   std::shared_ptr<fabric::Fabric> fabric;
   PutPath path = PutPath::kAuto;
+  Ack ack = Ack::kPersisted;
   std::unique_ptr<Engine> engine;
+  Nanoseconds paused_until{0};
   std::map<uint32_t, uint64_t> remembered;  // for Defect::kStaleGet: what a get of a key said
 };
 
 class Cluster {
  public:
-  Cluster(const Plan& plan, const std::string& folder)
-      : plan_(plan),
-        random_(plan.seed * 7919 + 1),
-        network_(plan.seed, plan.network),
-        server_(network_, plan_, folder + "/pool") {}
+  explicit Cluster(const Plan& plan)
+      : plan_(plan), random_(plan.seed * 7919 + 1), network_(plan.seed, plan.network), server_(network_, plan_) {
+    const auto geometry = format::ChooseGeometry(WishOf(plan_));
+    for (uint64_t i = 0; geometry.ok() && key_names_.size() < plan_.keys; ++i) {
+      std::string name = "key" + std::to_string(i);
+      const uint64_t home = geometry->HomeOf(HashKey(name));
+      const bool near = key_names_.size() % 3 == 0;
+      if (!plan_.collisions || (near ? home >= 12 && home <= 20 : home == 0)) key_names_.push_back(std::move(name));
+    }
+    server_.on_power_cut = [this] { outcome_.history.Cut(); };
+    server_.on_fence = [this](bool ends) { GoOnWithoutServer(ends); };
+  }
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+  ~Cluster() {
+    server_.on_power_cut = nullptr;
+    server_.on_fence = nullptr;
+  }
 
   Outcome Run() {
     network_.RunUntil(std::chrono::seconds(1));
@@ -57,11 +77,8 @@ class Cluster {
     Settle();
     ReadAll();
     CheckIdleServer();
-    if (failure().empty()) {  // everything is there after a restart, too
-      server_.Stop();
-      server_.Start();
-      ReadAll();
-    }
+    if (failure().empty()) CheckRestart();
+    if (failure().empty()) CheckBytes();
     Collect();
     return std::move(outcome_);
   }
@@ -76,15 +93,15 @@ class Cluster {
 
   // --- Clients
 
-  std::unique_ptr<ClientProcess> MakeClient(Nanoseconds timeout) {
+  std::unique_ptr<ClientProcess> MakeClient(Nanoseconds timeout, std::optional<PutPath> path = std::nullopt) {
     auto process = std::make_unique<ClientProcess>();
     process->id = ++clients_made_;
     process->node = "client" + std::to_string(process->id);
     process->fabric = network_.CreateFabric(process->node);
     constexpr PutPath kPaths[] = {PutPath::kAuto, PutPath::kReserve, PutPath::kReserve, PutPath::kInline};
     client::EngineOptions options;
-    options.ack = random_.Chance(0.5) && !plan_.power_cuts ? Ack::kPlaced : Ack::kPersisted;
-    options.put_path = process->path = kPaths[random_.Uniform(std::size(kPaths))];
+    options.ack = process->ack = random_.Chance(plan_.placed_share) ? Ack::kPlaced : Ack::kPersisted;
+    options.put_path = process->path = path.value_or(kPaths[random_.Uniform(std::size(kPaths))]);
     options.queue_depth = plan_.queue_depth;
     options.timeout = timeout;
     options.client_id = process->id;
@@ -103,11 +120,30 @@ class Cluster {
     network_.KillNode(victim->node);
     AddStats(victim->engine->stats());
     victim = MakeClient(plan_.timeout);
-    ++outcome_.kills;
+    ++outcome_.facts[Fact::kKills];
+  }
+
+  [[nodiscard]] bool Paused(const ClientProcess& process) const { return network_.Now() < process.paused_until; }
+  void Poll(ClientProcess& process) {
+    if (!Paused(process)) process.engine->Poll();
+  }
+
+  void Pause(ClientProcess& process) {
+    process.paused_until =
+        network_.Now() + Nanoseconds(random_.Uniform(static_cast<uint64_t>(plan_.pause_max.count())));
+    ++outcome_.facts[Fact::kPauses];
+  }
+
+  void DamageSomething() {
+    const auto key = static_cast<uint32_t>(random_.Uniform(plan_.keys));
+    const auto value = server_.Damage(KeyName(key));
+    if (!value) return;
+    outcome_.history.Damage(key, NumberIn(*value));
+    ++outcome_.facts[Fact::kDamages];
   }
 
   void StartOperation(ClientProcess& process) {
-    if (process.engine->in_flight() == plan_.queue_depth || started_ >= plan_.operations) return;
+    if (process.engine->in_flight() == plan_.queue_depth || started_ >= plan_.operations || Paused(process)) return;
     ++started_;
     const auto key = static_cast<uint32_t>(random_.Uniform(plan_.keys));
     const uint64_t dice = random_.Uniform(100);
@@ -120,12 +156,12 @@ class Cluster {
     }
   }
 
-  [[nodiscard]] static std::string NameOf(uint32_t key) { return "key" + std::to_string(key); }
+  [[nodiscard]] const std::string& KeyName(uint32_t key) const { return key_names_.at(key); }
 
   void StartGet(ClientProcess& process, uint32_t key) {
     const size_t record = outcome_.history.Begin(process.id, key, Action::kGet);
     const bool stale = plan_.defect == Defect::kStaleGet && process.remembered.contains(key) && random_.Chance(0.2);
-    Started(process.engine->Get(NameOf(key), [=, this, &process](Result<std::string_view> value) {
+    Started(process.engine->Get(KeyName(key), [=, this, &process](Result<std::string_view> value) {
       uint64_t number = value.ok() ? NumberIn(*value) : Record::kAbsent;
       if (value.ok() && number == 0) Fail("a get returned bytes that no put wrote");
       Code code = value.status().code();
@@ -141,23 +177,23 @@ class Cluster {
 
   void StartPut(ClientProcess& process, uint32_t key) {
     const uint64_t number = ++values_;
-    size_t most = std::min<size_t>(plan_.value_bytes_max, process.engine->ValueBytesMax(NameOf(key).size()));
+    size_t most = std::min<size_t>(plan_.value_bytes_max, process.engine->ValueBytesMax(KeyName(key).size()));
     if (most == 0 || process.path == PutPath::kInline) most = 1900;
     const size_t size = random_.Chance(0.5) ? random_.Between(8, 100) : random_.Between(8, most);
     const std::string value = ValueOf(number, size);
-    const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number);
+    const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number, process.ack == Ack::kPlaced);
     const auto done = [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); };
     if (plan_.defect == Defect::kLostPut && random_.Chance(0.05)) return done(Status());
-    Started(process.engine->Put(NameOf(key), value, done));
+    Started(process.engine->Put(KeyName(key), value, done));
     if (plan_.defect == Defect::kRepeatedPut && process.engine->in_flight() < plan_.queue_depth) {
-      Started(process.engine->Put(NameOf(key), value, [](const Status& /*status*/) {}));
+      Started(process.engine->Put(KeyName(key), value, [](const Status& /*status*/) {}));
     }
   }
 
   void StartDelete(ClientProcess& process, uint32_t key) {
     const size_t record = outcome_.history.Begin(process.id, key, Action::kDelete);
     Started(process.engine->Delete(
-        NameOf(key), [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); }));
+        KeyName(key), [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); }));
   }
 
   void Started(const Status& status) {
@@ -169,7 +205,8 @@ class Cluster {
     outcome_.history.End(record, code, value);
     ++outcome_.codes[static_cast<size_t>(code)];
     const bool expected = code == Code::kOk || code == Code::kNotFound || code == Code::kUnavailable ||
-                          code == Code::kTimeout || code == Code::kResourceExhausted;
+                          code == Code::kTimeout || code == Code::kResourceExhausted ||
+                          (code == Code::kCorruption && outcome_.facts[Fact::kDamages] > 0);
     if (!expected) Fail("an operation ended with " + status.ToString());
     if (!stopping_ && random_.Chance(plan_.next_chance)) StartOperation(process);
   }
@@ -179,20 +216,34 @@ class Cluster {
   void Step() {
     const auto client = [this]() -> ClientProcess& { return *clients_[random_.Uniform(clients_.size())]; };
     if (random_.Chance(plan_.start_chance)) StartOperation(client());
-    if (random_.Chance(plan_.client_chance)) client().engine->Poll();
+    if (random_.Chance(plan_.client_chance)) Poll(client());
     if (random_.Chance(plan_.server_chance)) server_.Step(random_);
     if (random_.Chance(plan_.drop_chance)) network_.DropChannel();
     if (random_.Chance(plan_.kill_chance)) KillClient();
+    if (random_.Chance(plan_.pause_chance)) Pause(client());
+    if (random_.Chance(plan_.damage_chance)) DamageSomething();
     if (random_.Chance(plan_.restart_chance)) {
       if (server_.running()) {
         server_.Stop();
-        ++outcome_.restarts;
+        ++outcome_.facts[Fact::kRestarts];
       } else {
         server_.Start();
       }
     }
+    if (server_.running() && random_.Chance(plan_.crash_anywhere_chance)) server_.Crash();
+    if (plan_.power_cut_share > 0 && !server_.running() && random_.Chance(0.005)) server_.CutPower();
     if (plan_.crash_chance > 0 && !server_.running() && random_.Chance(0.02)) server_.Start();
     if (!network_.Step()) network_.RunUntil(network_.Now() + std::chrono::microseconds(10));
+  }
+
+  // The others do not wait for the server's fence: they see what it has stored and not made persistent yet.
+  void GoOnWithoutServer(bool ends) {
+    // It matters most what they see of what is going to be lost.
+    const double chance = ends && plan_.fence_race_chance > 0 ? 0.8 : plan_.fence_race_chance;
+    if (clients_.empty() || !random_.Chance(chance)) return;
+    for (uint64_t left = random_.Between(1, ends ? 200 : 12); left > 0 && network_.Step(); --left) {
+      Poll(*clients_[random_.Uniform(clients_.size())]);
+    }
   }
 
   // Until nothing is under way. Time goes on if nothing happens, so that operations without an answer end, too.
@@ -201,7 +252,7 @@ class Cluster {
     const auto busy = [](const auto& process) { return process->engine->in_flight() > 0; };
     for (uint64_t i = 0; std::any_of(clients_.begin(), clients_.end(), busy) && failure().empty(); ++i) {
       if (i > 1'000'000) return Fail("some operations never end");
-      for (auto& process : clients_) process->engine->Poll();
+      for (auto& process : clients_) Poll(*process);
       server_.Step(random_);
       if (!network_.Step()) network_.RunUntil(network_.Now() + std::chrono::microseconds(100));
     }
@@ -209,6 +260,7 @@ class Cluster {
 
   // A new client gets every key, and insists.
   void ReadAll() {
+    present_ = 0;
     clients_.push_back(MakeClient(std::chrono::seconds(1)));
     if (!failure().empty()) return;
     ClientProcess& reader = *clients_.back();
@@ -218,7 +270,8 @@ class Cluster {
         StartGet(reader, key);
         Settle();
         const Code code = outcome_.history.records().back().code;
-        if (code == Code::kOk || code == Code::kNotFound || !failure().empty()) break;
+        if (code == Code::kOk || code == Code::kCorruption) ++present_;
+        if (code == Code::kOk || code == Code::kCorruption || code == Code::kNotFound || !failure().empty()) break;
       }
     }
   }
@@ -239,6 +292,72 @@ class Cluster {
     if (server_.Count(Counter::kViolations) != 0) Fail("a client broke the protocol");
   }
 
+  // Everything is there after a restart, too, and the books agree with what is there.
+  void CheckRestart() {
+    const uint64_t keys = server_.Count(Counter::kKeys);
+    const uint64_t log_bytes = server_.Count(Counter::kLogBytesUsed);
+    server_.Stop();
+    server_.Start();
+    ReadAll();
+    if (!failure().empty()) return;
+    if (server_.Count(Counter::kKeys) != keys) Fail("another number of keys after a restart");
+    if (present_ != keys) {
+      Fail("the server counts " + std::to_string(keys) + " keys, and " + std::to_string(present_) + " can be read");
+    }
+    // (Where objects end is not known beside damage: that segment counts as full.)
+    if (outcome_.facts[Fact::kDamages] == 0 && server_.Count(Counter::kLogBytesUsed) != log_bytes) {
+      Fail("another number of used bytes in the log after a restart");
+    }
+  }
+
+  // What one operation adds to the bytes written to NVM, by server and client: docs/benchmarks.md, "Bytes".
+  void CheckBytes() {
+    if (!plan_.check_bytes || plan_.index_entries != 0) return;  // entries would move
+    network_.CalmDown();
+    for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
+      clients_.clear();
+      clients_.push_back(MakeClient(std::chrono::seconds(1), path));
+      if (!failure().empty()) return;
+      constexpr uint64_t kKey = 5;
+      // The first put of a server writes the version limit as well.
+      const bool room = Bytes(40, 0) && Bytes(std::nullopt, 0) && Bytes(40, 36 + kKey + 40 + 24) &&
+                        Bytes(40, 36 + kKey + 40 + 16) && Bytes(100, 36 + kKey + 100 + 16 + 8);
+      Bytes(std::nullopt, room ? 36 + kKey + 16 : 0);
+    }
+  }
+
+  // Puts a value of this size, or deletes it. False if there is no room; expected 0: whatever it takes.
+  bool Bytes(std::optional<size_t> size, uint64_t expected) {
+    Engine& engine = *clients_.back()->engine;
+    const auto written = [&] { return server_.Count(Counter::kNvmBytes) + engine.stats().nvm_bytes_written; };
+    const uint64_t before = written();
+    const uint64_t log_before = server_.Count(Counter::kLogBytesUsed);
+    std::optional<Status> done;
+    const auto end = [&](const Status& status) { done = status; };
+    Started(size ? engine.Put("probe", std::string(*size, 'p'), end) : engine.Delete("probe", end));
+    for (uint64_t i = 0; !done || server_.Count(Counter::kInFlight) > 0; ++i) {
+      if (i > 1'000'000) {
+        Fail("an operation on an idle server never ends");
+        return false;
+      }
+      engine.Poll();
+      server_.Step(random_);
+      if (!network_.Step()) network_.RunUntil(network_.Now() + std::chrono::microseconds(10));
+    }
+    if (done->code() == Code::kResourceExhausted) return false;
+    if (!done->ok() && (size || done->code() != Code::kNotFound)) {
+      Fail("an operation on an idle server ended with " + done->ToString());
+    }
+    // (A new segment has bytes of its own.)
+    const uint64_t log_bytes = server_.Count(Counter::kLogBytesUsed) - log_before;
+    const bool same_segment = log_bytes == (size ? format::ObjectSpace(5, *size) : 0);
+    if (done->ok() && expected != 0 && same_segment && written() - before != expected) {
+      Fail("an operation wrote " + std::to_string(written() - before) + " bytes to NVM, not " +
+           std::to_string(expected));
+    }
+    return true;
+  }
+
   void AddStats(const ClientStats& stats) {
     outcome_.clients.gets += stats.gets;
     outcome_.clients.puts += stats.puts;
@@ -252,11 +371,25 @@ class Cluster {
   void Collect() {
     outcome_.failure = failure();
     outcome_.network_hash = network_.history_hash();
-    outcome_.violations = server_.Count(Counter::kViolations);
-    outcome_.taken_back = server_.Count(Counter::kTakenBack);
     outcome_.settled = server_.Count(Counter::kSettled);
-    outcome_.reports = server_.Count(Counter::kReports);
-    outcome_.crashes = server_.crashes();
+    Facts& facts = outcome_.facts;
+    facts[Fact::kRuns] = 1;
+    facts[Fact::kOperations] = outcome_.history.records().size();
+    facts[Fact::kUnknownOutcomes] =
+        outcome_.codes[static_cast<size_t>(Code::kUnavailable)] + outcome_.codes[static_cast<size_t>(Code::kTimeout)];
+    facts[Fact::kProcessDeaths] = server_.process_deaths();
+    facts[Fact::kPowerCuts] = server_.power_cuts();
+    facts[Fact::kRecoveriesCutOff] = server_.recoveries_cut_off();
+    const fabric::SimCounts& counts = network_.counts();
+    facts[Fact::kDroppedChannels] = counts.dropped_channels;
+    facts[Fact::kTornWrites] = counts.torn_writes;
+    facts[Fact::kTornReads] = counts.torn_reads;
+    facts[Fact::kLatePieces] = counts.late_pieces;
+    facts[Fact::kLostPieces] = counts.lost_pieces;
+    facts[Fact::kOlderVersions] = outcome_.clients.older_versions;
+    facts[Fact::kSecondLooks] = outcome_.clients.second_looks;
+    facts[Fact::kReports] = server_.Count(Counter::kReports);
+    facts[Fact::kTakenBack] = server_.Count(Counter::kTakenBack);
     outcome_.recovered = server_.recovered();
   }
 
@@ -266,144 +399,20 @@ class Cluster {
   ServerProcess server_;
   std::vector<std::unique_ptr<ClientProcess>> clients_;
   Outcome outcome_;
+  std::vector<std::string> key_names_;
   uint32_t clients_made_ = 0;
   uint32_t started_ = 0;
   uint64_t values_ = 0;
+  uint64_t present_ = 0;  // keys that the last ReadAll found
   bool stopping_ = false;
 };
 
 }  // namespace
 
-Plan Plan::Of(uint64_t seed) {
-  Random random(seed ^ 0x5eed);
-  Plan plan;
-  plan.seed = seed;
-  plan.shards = static_cast<uint32_t>(random.Between(1, 2));
-  plan.clients = static_cast<uint32_t>(random.Between(2, 4));
-  plan.keys = static_cast<uint32_t>(random.Between(1, 5));
-  plan.queue_depth = static_cast<uint32_t>(random.Between(1, 6));
-  plan.operations = static_cast<uint32_t>(random.Between(100, 250));
-  if (random.Chance(0.2)) {  // so many keys that entries have to move, and slots go from one key to another
-    plan.shards = 1;
-    plan.index_entries = format::kIndexSlotsMin;
-    plan.keys = static_cast<uint32_t>(plan.index_entries) - 6;
-    plan.operations = 800;
-    plan.percent_deletes = 20;
-    plan.region_size = 16 << 10;
-    plan.segment_size = 8 << 10;
-  }
-  if (random.Chance(0.1)) plan.pool_size = (256 << 10) * plan.shards;  // it gets full
-  if (random.Chance(0.3)) plan.value_bytes_max = 200;
-  if (random.Chance(0.1)) plan.reservations_per_client = 2;
-  plan.flush_methods.fill(random.Chance(0.5) ? format::FlushMethod::kServerFlush : format::FlushMethod::kNone);
-  if (random.Chance(0.3)) plan.timeout = Nanoseconds(random.Between(50'000, 500'000));
+Outcome RunPlan(const Plan& plan) { return Cluster(plan).Run(); }
 
-  if (random.Chance(0.3)) {  // so slow that readers report what they find broken
-    plan.network.delay_max = Nanoseconds(300'000);
-    plan.timeout *= 20;
-  }
-  plan.network.pieces_max = static_cast<uint32_t>(random.Between(1, 12));
-  plan.network.long_delay_chance = random.Chance(0.5) ? 0.01 : 0.1;
-  plan.network.long_delay_max = plan.network.delay_max * (random.Chance(0.5) ? 6 : 300);
-  plan.network.lose_completed = random.Chance(0.5);
-  constexpr double kPace[] = {0.02, 0.1, 0.5};
-  plan.start_chance = kPace[random.Uniform(3)];
-  plan.server_chance = kPace[random.Uniform(3)];
-  plan.client_chance = kPace[random.Uniform(3)];
-  if (random.Chance(0.4)) plan.network.drop_chance = 0.003;
-  if (random.Chance(0.4)) plan.drop_chance = 0.002;
-  if (random.Chance(0.5)) plan.kill_chance = 0.001;
-  if (random.Chance(0.3)) plan.restart_chance = 0.001;
-  if (random.Chance(0.4)) plan.ports = 2;
-  if (plan.flush_methods[0] == format::FlushMethod::kServerFlush) {  // mixed, if there are two ports
-    for (auto& method : plan.flush_methods) {
-      if (random.Chance(0.5)) method = format::FlushMethod::kReadAfterWrite;
-    }
-  }
-  return plan;
+std::string ProblemOf(const Outcome& outcome) {
+  return outcome.failure.empty() ? outcome.history.Violation() : outcome.failure;
 }
-
-Plan Plan::OfChurn(uint64_t seed) {
-  Plan plan;
-  plan.seed = seed;
-  plan.clients = 4;
-  plan.index_entries = format::kIndexSlotsMin;
-  plan.keys = 2 * static_cast<uint32_t>(plan.index_entries);
-  plan.queue_depth = 6;
-  plan.operations = 2000;
-  plan.value_bytes_max = 100;
-  plan.percent_gets = 30;
-  plan.percent_deletes = 15;
-  plan.region_size = 16 << 10;
-  plan.segment_size = 8 << 10;
-  plan.network.pieces_max = 100;
-  plan.network.delay_max = Nanoseconds(100'000);
-  plan.network.long_delay_chance = 0;
-  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
-  return plan;
-}
-
-Plan Plan::OfFullIndex(uint64_t seed) {
-  Plan plan = OfChurn(seed);
-  plan.keys += 8;
-  plan.percent_gets = 50;
-  plan.percent_deletes = 2;
-  return plan;
-}
-
-Plan Plan::OfImpatience(uint64_t seed) {
-  Plan plan;
-  plan.seed = seed;
-  plan.shards = 2;
-  plan.keys = 8;
-  plan.operations = 500;
-  plan.value_bytes_max = 1900;
-  plan.flush_methods.fill(seed % 2 == 0 ? format::FlushMethod::kNone : format::FlushMethod::kServerFlush);
-  plan.timeout = Nanoseconds(60'000);
-  plan.network.long_delay_chance = 0.05;
-  plan.network.long_delay_max = Nanoseconds(400'000);
-  plan.network.lose_completed = false;
-  plan.next_chance = 0.9;
-  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
-  return plan;
-}
-
-Plan Plan::OfReports(uint64_t seed) {
-  Plan plan;
-  plan.seed = seed;
-  plan.shards = 2;
-  plan.clients = 4;
-  plan.keys = 6;
-  plan.queue_depth = 6;
-  plan.operations = 600;
-  plan.percent_gets = 60;
-  plan.percent_deletes = 2;
-  plan.timeout = std::chrono::seconds(10);
-  plan.network.delay_max = Nanoseconds(1'000'000);
-  plan.network.long_delay_chance = 0;
-  plan.next_chance = 0.9;
-  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
-  return plan;
-}
-
-Plan Plan::OfCrashes(uint64_t seed) {
-  Plan plan = Of(seed);
-  plan.power_cuts = seed % 2 == 0;
-  // (What a NIC wrote past the caches would be kept; here all that a Write places is in them.)
-  if (plan.power_cuts) plan.flush_methods.fill(format::FlushMethod::kServerFlush);
-  plan.crash_chance = 0.01;
-  plan.kill_chance = plan.kill_chance / 2;
-  return plan;
-}
-
-std::string Plan::ToText() const {
-  std::string flush = format::FlushMethodName(flush_methods[0]);
-  if (ports > 1) flush.append(" and ").append(format::FlushMethodName(flush_methods[1]));
-  return "seed " + std::to_string(seed) + ": " + std::to_string(shards) + " shards, " + std::to_string(ports) +
-         " ports, " + std::to_string(clients) + " clients, " + std::to_string(keys) + " keys, queue depth " +
-         std::to_string(queue_depth) + ", flush " + flush;
-}
-
-Outcome RunPlan(const Plan& plan, const std::string& folder) { return Cluster(plan, folder).Run(); }
 
 }  // namespace erda::sim

@@ -4,72 +4,69 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "base/random.h"
-#include "client/engine.h"
-#include "fabric/sim/network.h"
-#include "server/shard.h"
+#include "erda/client.h"
+#include "erda/server.h"
 #include "sim/history.h"
+#include "sim/plan.h"
 
 namespace erda::sim {
 
-// Defects that a run can be given on purpose, to see that the checker finds them.
-enum class Defect : uint8_t {
-  kNone,
-  kStaleGet,    // now and then a get is answered from memory
-  kLostPut,     // now and then a put is said to be done, and was not
-  kRepeatedPut  // puts are done twice
+// What happened in one run, or in many.
+enum class Fact : uint8_t {
+  kRuns,
+  kOperations,
+  kUnknownOutcomes,  // operations that ended without an answer
+  kKills,
+  kPauses,
+  kRestarts,
+  kProcessDeaths,
+  kPowerCuts,
+  kRecoveriesCutOff,
+  kDamages,
+  kDroppedChannels,
+  kTornWrites,
+  kTornReads,
+  kLatePieces,
+  kLostPieces,
+  kOlderVersions,
+  kSecondLooks,
+  kReports,
+  kTakenBack,
+  kCount
 };
+inline constexpr std::array kFactNames = {
+    "runs",
+    "operations",
+    "operations without an answer",
+    "clients killed",
+    "clients paused",
+    "clean restarts",
+    "deaths of the server's process",
+    "power cuts",
+    "recoveries cut off",
+    "values damaged on the medium",
+    "channels broken",
+    "Writes torn",
+    "Reads torn",
+    "pieces of Writes placed after their completion",
+    "pieces of Writes lost",
+    "gets that returned an older version",
+    "second looks",
+    "reports of what was not whole",
+    "versions taken back",
+};
+static_assert(kFactNames.size() == static_cast<size_t>(Fact::kCount));
 
-struct Plan {
-  uint64_t seed = 0;
-  Defect defect = Defect::kNone;
-
-  uint32_t shards = 1;
-  uint32_t ports = 1;  // fabrics that the server is reached on
-  uint32_t clients = 3;
-  uint32_t keys = 4;
-  uint32_t queue_depth = 4;
-  uint32_t operations = 200;
-  uint64_t index_entries = 0;  // 0: room for all
-  uint64_t pool_size = 4 << 20;
-  uint64_t region_size = 64 << 10;
-  uint64_t segment_size = 16 << 10;
-  uint32_t value_bytes_max = 6000;
-  uint32_t percent_gets = 50;
-  uint32_t percent_deletes = 12;  // the rest are puts
-  uint32_t reservations_per_client = 64;
-  std::array<format::FlushMethod, 2> flush_methods{};  // by port; of two ports, none for both or for neither
-  Nanoseconds timeout{20'000'000};
-  fabric::SimOptions network;
-
-  // Of each step of the loop.
-  double start_chance = 0.05;
-  double next_chance = 0.3;  // that a callback starts another operation
-  double server_chance = 0.2;
-  double client_chance = 0.2;
-  double drop_chance = 0;
-  double kill_chance = 0;
-  double restart_chance = 0;
-  double crash_chance = 0;  // of the server, at each fence
-  bool power_cuts = false;  // then what is not flushed may be lost; all puts are kPersisted
-
-  // A plan of its own for every seed.
-  static Plan Of(uint64_t seed);
-  // Many keys that come and go on a network that tears everything: index slots pass from key to key under the readers.
-  static Plan OfChurn(uint64_t seed);
-  // An index that is almost full: entries move under the readers.
-  static Plan OfFullIndex(uint64_t seed);
-  // Clients that give up sooner than the network delivers, and begin something else at once.
-  static Plan OfImpatience(uint64_t seed);
-  // Values so long under way that readers find them missing all the time, and tell the server.
-  static Plan OfReports(uint64_t seed);
-  // A server whose process dies in the middle of its work, or whose power goes.
-  static Plan OfCrashes(uint64_t seed);
-  [[nodiscard]] std::string ToText() const;
+struct Facts {
+  std::array<uint64_t, kFactNames.size()> counts{};
+  uint64_t& operator[](Fact fact) { return counts.at(static_cast<size_t>(fact)); }
+  uint64_t operator[](Fact fact) const { return counts.at(static_cast<size_t>(fact)); }
+  Facts& operator+=(const Facts& other) {
+    for (size_t i = 0; i < counts.size(); ++i) counts.at(i) += other.counts.at(i);
+    return *this;
+  }
 };
 
 struct Outcome {
@@ -78,17 +75,13 @@ struct Outcome {
   uint64_t network_hash = 0;
   std::array<uint64_t, 10> codes{};  // how many operations ended with each code
   ClientStats clients;               // the sum
-  uint64_t violations = 0;
-  uint64_t taken_back = 0;
+  Facts facts;
   uint64_t settled = 0;
-  uint64_t reports = 0;
-  uint64_t kills = 0;
-  uint64_t restarts = 0;
-  uint64_t crashes = 0;
   RecoveryReport recovered;
 };
 
-// Runs the plan in this folder, which is empty and stays so.
-Outcome RunPlan(const Plan& plan, const std::string& folder);
+Outcome RunPlan(const Plan& plan);
+// What was wrong with a run; empty: nothing.
+std::string ProblemOf(const Outcome& outcome);
 
 }  // namespace erda::sim

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <filesystem>
 #include <string>
 
 #include "sim/cluster.h"
@@ -11,23 +10,16 @@
 namespace erda::sim {
 namespace {
 
-// Runs of the first test; the others take their share. ERDA_SIM_SEEDS=20000 looks further.
+// Runs of the first test; the others take their share. Few: erda-sim has many (docs/simulation.md).
+// ERDA_SIM_SEEDS=20000 looks further.
 uint64_t Seeds() {
   const char* wanted = getenv("ERDA_SIM_SEEDS");
-  return wanted == nullptr ? 240 : strtoull(wanted, nullptr, 10);
+  return wanted == nullptr ? 120 : strtoull(wanted, nullptr, 10);
 }
 
 class EngineSimulation : public testing::Test {
  protected:
-  EngineSimulation() {
-    std::string name = (std::filesystem::temp_directory_path() / "erda-sim-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  ~EngineSimulation() override { std::filesystem::remove_all(folder_); }
-
-  Outcome Run(const Plan& plan) { return RunPlan(plan, folder_); }
-
-  std::string folder_;
+  static Outcome Run(const Plan& plan) { return RunPlan(plan); }
 };
 
 TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
@@ -42,7 +34,7 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
   uint64_t restarts = 0;
   const uint64_t seeds = Seeds();
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    const Plan plan = Plan::Of(seed);
+    const Plan plan = Plan::OfMixed(seed);
     const Outcome outcome = Run(plan);
     ASSERT_EQ(outcome.failure, "") << plan.ToText();
     ASSERT_EQ(outcome.history.Violation(), "") << plan.ToText();
@@ -50,11 +42,11 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
     older_versions += outcome.clients.older_versions;
     second_looks += outcome.clients.second_looks;
     reconnects += outcome.clients.reconnects;
-    taken_back += outcome.taken_back;
+    taken_back += outcome.facts[Fact::kTakenBack];
     settled += outcome.settled;
-    reports += outcome.reports;
-    kills += outcome.kills;
-    restarts += outcome.restarts;
+    reports += outcome.facts[Fact::kReports];
+    kills += outcome.facts[Fact::kKills];
+    restarts += outcome.facts[Fact::kRestarts];
   }
   // That the runs have been where it is difficult.
   EXPECT_GT(codes[static_cast<size_t>(Code::kOk)], seeds * 50);
@@ -62,7 +54,7 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
   EXPECT_GT(codes[static_cast<size_t>(Code::kUnavailable)], seeds);
   EXPECT_GT(codes[static_cast<size_t>(Code::kTimeout)], 0U);
   EXPECT_GT(codes[static_cast<size_t>(Code::kResourceExhausted)], 0U);
-  EXPECT_GT(older_versions, 100U);
+  EXPECT_GT(older_versions, 40U);
   EXPECT_GT(second_looks, 1000U);
   EXPECT_GT(reconnects, 100U);
   EXPECT_GT(taken_back, 50U);
@@ -112,7 +104,7 @@ TEST_F(EngineSimulation, IsLinearizableWhenReadersReportWhatTheyMiss) {
     const Outcome outcome = Run(plan);
     ASSERT_EQ(outcome.failure, "") << plan.ToText();
     ASSERT_EQ(outcome.history.Violation(), "") << plan.ToText();
-    reports += outcome.reports;
+    reports += outcome.facts[Fact::kReports];
   }
   EXPECT_GT(reports, 100U);
 }
@@ -126,7 +118,7 @@ TEST_F(EngineSimulation, IsLinearizableAcrossCrashesOfTheServer) {
     const Outcome outcome = Run(plan);
     ASSERT_EQ(outcome.failure, "") << plan.ToText();
     ASSERT_EQ(outcome.history.Violation(), "") << plan.ToText();
-    crashes += outcome.crashes;
+    crashes += outcome.facts[Fact::kProcessDeaths] + outcome.facts[Fact::kPowerCuts];
     recovered.settled += outcome.recovered.settled;
     recovered.taken_back += outcome.recovered.taken_back;
     recovered.dropped += outcome.recovered.dropped;
@@ -141,11 +133,11 @@ TEST_F(EngineSimulation, IsLinearizableAcrossCrashesOfTheServer) {
 
 TEST_F(EngineSimulation, IsRepeatedByItsSeed) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const Outcome first = Run(Plan::Of(seed));
-    const Outcome second = Run(Plan::Of(seed));
+    const Outcome first = Run(Plan::OfMixed(seed));
+    const Outcome second = Run(Plan::OfMixed(seed));
     EXPECT_EQ(first.history.Hash(), second.history.Hash()) << "seed " << seed;
     EXPECT_EQ(first.network_hash, second.network_hash) << "seed " << seed;
-    const Outcome other = Run(Plan::Of(seed + 1000));
+    const Outcome other = Run(Plan::OfMixed(seed + 1000));
     EXPECT_NE(first.history.Hash(), other.history.Hash()) << "seed " << seed;
   }
 }
@@ -156,7 +148,7 @@ class PlantedDefect : public EngineSimulation {
   uint64_t FoundOf40(Defect defect) {
     uint64_t found = 0;
     for (uint64_t seed = 1; seed <= 40; ++seed) {
-      Plan plan = Plan::Of(seed);
+      Plan plan = Plan::OfMixed(seed);
       plan.defect = defect;
       plan.keys = std::min(plan.keys, 3U);
       plan.operations = 300;

@@ -10,12 +10,13 @@
 
 namespace erda::sim {
 
-size_t History::Begin(uint32_t client, uint32_t key, Action action, uint64_t value) {
+size_t History::Begin(uint32_t client, uint32_t key, Action action, uint64_t value, bool placed) {
   Record record;
   record.client = client;
   record.key = key;
   record.action = action;
   record.value = value;
+  record.placed = placed;
   record.begin = ++events_;
   records_.push_back(record);
   return records_.size() - 1;
@@ -27,10 +28,18 @@ void History::End(size_t record, Code code, uint64_t value) {
   if (records_[record].action == Action::kGet) records_[record].value = value;
 }
 
+void History::Cut() { End(Begin(Record::kNature, Record::kAllKeys, Action::kCut), Code::kOk); }
+
+// It was there, and then it was not.
+void History::Damage(uint32_t key, uint64_t value) {
+  End(Begin(Record::kNature, key, Action::kGet), Code::kOk, value);
+  End(Begin(Record::kNature, key, Action::kPut, Record::kDamaged), Code::kOk);
+}
+
 std::vector<Record> History::OfKey(uint32_t key) const {
   std::vector<Record> of_key;
   std::copy_if(records_.begin(), records_.end(), std::back_inserter(of_key),
-               [key](const Record& record) { return record.key == key; });
+               [key](const Record& record) { return record.key == key || record.action == Action::kCut; });
   return of_key;
 }
 
@@ -48,22 +57,33 @@ uint64_t History::Hash() const {
 
 std::string History::Violation() const {
   std::set<uint32_t> keys;
-  for (const Record& record : records_) keys.insert(record.key);
+  for (const Record& record : records_) {
+    if (record.action != Action::kCut) keys.insert(record.key);
+  }
   for (const uint32_t key : keys) {
     const auto of_key = OfKey(key);
     if (IsLinearizable(of_key)) continue;
-    std::string text = "key " + std::to_string(key) + " is not linearizable:\n";
-    for (const Record& record : of_key) text += "  " + ToText(record) + "\n";
+    const auto few = Shrink(of_key);
+    std::string text = "key " + std::to_string(key) + " is not linearizable; " + std::to_string(few.size()) +
+                       " of its " + std::to_string(of_key.size()) + " records are enough to see it:\n";
+    for (const Record& record : few) text += "  " + ToText(record) + "\n";
     return text;
   }
   return {};
 }
 
 std::string ToText(const Record& r) {
-  constexpr const char* kActions[] = {"get", "put", "delete"};
   const std::string end = r.end == Record::kNever ? "never" : std::to_string(r.end);
-  return "[" + std::to_string(r.begin) + ", " + end + "] client " + std::to_string(r.client) + " " +
-         kActions[static_cast<size_t>(r.action)] + " " + std::to_string(r.value) + ": " + std::string(CodeName(r.code));
+  const std::string when = "[" + std::to_string(r.begin) + ", " + end + "] ";
+  if (r.action == Action::kCut) return when + "the power goes";
+  if (r.action == Action::kPut && r.value == Record::kDamaged) return when + "the value is damaged";
+  if (r.client == Record::kNature) return when + "the medium holds " + std::to_string(r.value);
+  constexpr const char* kActions[] = {"get", "put", "delete"};
+  std::string text = when + "client " + std::to_string(r.client) + " " + kActions[static_cast<size_t>(r.action)];
+  if (r.action == Action::kPut || (r.action == Action::kGet && r.code == Code::kOk))
+    text += " " + std::to_string(r.value);
+  if (r.placed) text += " (placed)";
+  return text + ": " + std::string(CodeName(r.code));
 }
 
 namespace {
@@ -73,26 +93,36 @@ struct Act {
   enum class Kind : uint8_t {
     kRead,  // of this value, which may be none
     kWrite,
-    kErase,   // of a value that is there
-    kEraseIf  // there is one
+    kErase,    // of a value that is there
+    kEraseIf,  // there is one
+    kCut       // back to the last value that stays, or to one since
   };
   Kind kind = Kind::kRead;
   uint64_t value = Record::kAbsent;
   uint64_t begin = 0;
   uint64_t end = Record::kNever;
-  bool must = true;  // take effect, between begin and end
+  bool must = true;   // take effect, between begin and end
+  bool stays = true;  // a cut does not undo it
 };
 
 std::optional<Act> ActOf(const Record& r) {
-  const bool known = r.code == Code::kOk || r.code == Code::kNotFound;
-  const bool unknown = r.code == Code::kUnavailable || r.code == Code::kTimeout;
-  Act act{Act::Kind::kRead, r.value, r.begin, known ? r.end : Record::kNever, known};
+  const bool damaged = r.code == Code::kCorruption && r.action != Action::kPut;
+  const bool known = r.code == Code::kOk || r.code == Code::kNotFound || damaged;
+  const bool unknown = r.code == Code::kUnavailable || r.code == Code::kTimeout || r.code == Code::kCorruption;
+  Act act{Act::Kind::kRead, r.value, r.begin, known ? r.end : Record::kNever, known, !r.placed};
+  if (damaged) {
+    act.value = Record::kDamaged;
+    return act;
+  }
   switch (r.action) {
     case Action::kGet:
       if (r.code == Code::kNotFound) act.value = Record::kAbsent;
       return known ? std::optional(act) : std::nullopt;
     case Action::kPut:
       act.kind = Act::Kind::kWrite;
+      break;
+    case Action::kCut:
+      act.kind = Act::Kind::kCut;
       break;
     case Action::kDelete:
       act.value = Record::kAbsent;
@@ -114,6 +144,7 @@ class Search {
               [](const Act& a, const Act& b) { return std::pair(a.end, a.begin) < std::pair(b.end, b.begin); });
     for (const Act& act : acts_) {
       if (act.kind == Act::Kind::kRead) ++reads_left_[act.value];
+      if (act.kind == Act::Kind::kCut) ++cuts_left_;
     }
   }
 
@@ -162,11 +193,10 @@ class Search {
   }
 
   bool TryEach() {
-    const auto left = reads_left_.find(value_);
-    if (value_ != Record::kAbsent && left != reads_left_.end() && left->second > 0)
-      return false;  // it never comes again
+    if (cuts_left_ == 0 && IsMissed(value_)) return false;
     std::string here(reinterpret_cast<const char*>(done_.data()), done_.size() * sizeof(uint64_t));
     here.append(reinterpret_cast<const char*>(&value_), sizeof(value_));
+    here.append(reinterpret_cast<const char*>(undo_.data()), undo_.size() * sizeof(uint64_t));
     if (!been_.insert(std::move(here)).second) return false;
     const uint64_t horizon = Horizon();
     bool tried_erase_if = false;
@@ -174,6 +204,10 @@ class Search {
     for (size_t i = 0; i < acts_.size(); ++i) {
       const Act& act = acts_[i];
       if (Done(i) || act.begin >= horizon || act.kind == Act::Kind::kRead) continue;
+      if (act.kind == Act::Kind::kCut) {
+        if (TryCut(i)) return true;
+        continue;
+      }
       if (value_ == Record::kAbsent && act.kind != Act::Kind::kWrite) continue;
       if (act.kind == Act::Kind::kEraseIf) {
         // Only for somebody who finds nothing then; and one is as good as the other.
@@ -184,15 +218,55 @@ class Search {
         if (tried_unread || value_ != Record::kAbsent || !IsNext(Act::Kind::kErase, horizon)) continue;
         tried_unread = true;
       }
+      if (act.stays && (IsMissed(value_) || IsMissed(undo_))) continue;
       const uint64_t before = value_;
+      std::vector<uint64_t> undo_before = undo_;
       Do(i);
       value_ = act.value;
+      if (act.stays || cuts_left_ == 0) {
+        undo_.clear();
+      } else {
+        undo_.insert(std::lower_bound(undo_.begin(), undo_.end(), before), before);
+      }
       const bool found = Succeeds();
       value_ = before;
+      undo_ = std::move(undo_before);
       Undo(i);
       if (found) return true;
     }
     return false;
+  }
+
+  // What is there after a cut stays.
+  bool TryCut(size_t i) {
+    std::vector<uint64_t> values = std::exchange(undo_, {});
+    const uint64_t before = value_;
+    bool found = false;
+    Do(i);
+    --cuts_left_;
+    const auto lost = [&](uint64_t kept) {
+      return (kept != before && IsMissed(before)) ||
+             std::any_of(values.begin(), values.end(), [&](uint64_t v) { return v != kept && IsMissed(v); });
+    };
+    for (size_t k = 0; k <= values.size() && !found; ++k) {
+      value_ = k == 0 ? before : values[k - 1];
+      if (!lost(value_)) found = Succeeds();
+    }
+    ++cuts_left_;
+    Undo(i);
+    value_ = before;
+    undo_ = std::move(values);
+    return found;
+  }
+
+  // Somebody must still read this value, which never comes again once it is gone for good. (Absence does, and damage.)
+  [[nodiscard]] bool IsMissed(uint64_t value) const {
+    if (value == Record::kDamaged) return false;
+    const auto left = reads_left_.find(value);
+    return value != Record::kAbsent && left != reads_left_.end() && left->second > 0;
+  }
+  [[nodiscard]] bool IsMissed(std::span<const uint64_t> values) const {
+    return std::any_of(values.begin(), values.end(), [this](uint64_t value) { return IsMissed(value); });
   }
 
   // Whether an erase, or a read that finds nothing, could come now.
@@ -207,6 +281,8 @@ class Search {
   std::vector<Act> acts_;
   std::vector<uint64_t> done_;  // bits
   uint64_t value_ = Record::kAbsent;
+  std::vector<uint64_t> undo_;  // what a cut can bring back: the last value that stays, and those since; sorted
+  uint64_t cuts_left_ = 0;
   std::unordered_map<uint64_t, uint64_t> reads_left_;  // by value; an entry for each that was read at all
   std::unordered_set<std::string> been_;
 };
@@ -216,7 +292,10 @@ class Search {
 bool IsLinearizable(std::span<const Record> of_one_key) {
   std::vector<Act> acts;
   std::map<uint32_t, uint64_t> last_end;  // by client
+  const bool undone =
+      std::any_of(of_one_key.begin(), of_one_key.end(), [](const Record& record) { return record.placed; });
   for (const Record& record : of_one_key) {
+    if (record.action == Action::kCut && !undone) continue;
     auto act = ActOf(record);
     uint64_t& turn = last_end[record.client];
     if (act) {
@@ -226,6 +305,49 @@ bool IsLinearizable(std::span<const Record> of_one_key) {
     if (record.end != Record::kNever) turn = std::max(turn, record.end);
   }
   return Search(std::move(acts)).Succeeds();
+}
+
+// A get may always go: it only says something about the others. So may what a delete said of its outcome. A put or
+// delete may go if no record that stays saw what it left, or may have deleted it; a cut, if there is nothing it could
+// undo.
+std::vector<Record> Shrink(std::vector<Record> records) {
+  const std::vector<Record> originals = records;
+  const auto saw = [&](const Record& write) {
+    if (write.action == Action::kCut) {
+      return std::any_of(records.begin(), records.end(), [](const Record& r) { return r.placed; });
+    }
+    const uint64_t left = write.action == Action::kDelete ? Record::kAbsent : write.value;
+    return std::any_of(records.begin(), records.end(), [&](const Record& r) {
+      if (r.code == Code::kCorruption && r.action != Action::kPut) return left == Record::kDamaged;
+      if (r.code == Code::kNotFound) return left == Record::kAbsent;
+      return r.action == Action::kGet && r.code == Code::kOk && r.value == left;
+    });
+  };
+  const auto is_deleted = [&](const Record& put) {  // perhaps
+    return std::any_of(records.begin(), records.end(), [&](const Record& r) {
+      return r.action == Action::kDelete && r.code == Code::kOk && r.end > put.begin;
+    });
+  };
+  for (Record& record : records) {
+    if (record.action != Action::kDelete || record.code != Code::kOk) continue;
+    record.code = Code::kUnavailable;
+    if (IsLinearizable(records)) record.code = Code::kOk;
+  }
+  for (size_t before = records.size() + 1; records.size() < before;) {
+    before = records.size();
+    for (size_t i = records.size(); i-- > 0;) {
+      const Record record = records[i];
+      if (record.action != Action::kGet && saw(record)) continue;
+      if (record.action == Action::kPut && is_deleted(record)) continue;
+      records.erase(records.begin() + static_cast<ptrdiff_t>(i));
+      if (IsLinearizable(records)) records.insert(records.begin() + static_cast<ptrdiff_t>(i), record);
+    }
+  }
+  for (Record& record : records) {
+    record =
+        *std::find_if(originals.begin(), originals.end(), [&](const Record& r) { return r.begin == record.begin; });
+  }
+  return records;
 }
 
 }  // namespace erda::sim

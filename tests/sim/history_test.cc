@@ -121,5 +121,52 @@ TEST(LinearizabilityChecker, TellsRandomHistoriesFromTheirForgeries) {
   }
 }
 
+Record Placed(Record record) {
+  record.placed = true;
+  return record;
+}
+Record Cut(uint64_t at) { return {Record::kNature, Record::kAllKeys, Action::kCut, 0, at, at + 1, Code::kOk}; }
+
+TEST(LinearizabilityChecker, LetsACutUndoWhatWasOnlyPlaced) {
+  const Record first = Put(1, 1, 2);
+  const Record second = Placed(Put(2, 3, 4));
+  const Record third = Placed(Put(3, 5, 6));
+  for (const uint64_t left : {1, 2, 3}) {
+    EXPECT_TRUE(Holds({first, second, third, Get(3, 7, 8), Cut(9), Get(left, 11, 12), Get(left, 13, 14)}));
+    EXPECT_FALSE(Holds({first, second, third, Get(3, 7, 8), Cut(9), Get(left, 11, 12), Get(left % 3 + 1, 13, 14)}));
+  }
+  EXPECT_FALSE(Holds({first, second, third, Get(2, 7, 8), Cut(9)})) << "nothing is undone before the cut";
+  EXPECT_FALSE(Holds({first, second, third, Cut(9), Get(0, 11, 12)})) << "what was persisted stays";
+  EXPECT_TRUE(Holds({second, Cut(9), Get(0, 11, 12)}));
+}
+
+TEST(LinearizabilityChecker, LetsACutUndoNothingThatWasPersisted) {
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), Cut(5), Get(1, 7, 8)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Placed(Put(2, 3, 4)), Put(3, 5, 6), Cut(7), Get(2, 9, 10)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4, Code::kUnavailable), Get(2, 5, 6), Cut(7), Get(1, 9, 10)}))
+      << "somebody has seen it";
+  EXPECT_TRUE(Holds({Put(1, 1, 2), Put(2, 3, 4, Code::kUnavailable), Cut(7), Get(1, 9, 10)}));
+  EXPECT_FALSE(Holds({Placed(Put(1, 1, 2)), Delete(3, 4), Cut(5), Get(1, 7, 8)}));
+}
+
+TEST(LinearizabilityChecker, WantsDamageToBeSeenUntilItIsRepaired) {
+  const Record damage = Put(Record::kDamaged, 3, 4);
+  Record found = Get(0, 5, 6);
+  found.code = Code::kCorruption;
+  EXPECT_TRUE(Holds({Put(1, 1, 2), damage, found, Put(2, 7, 8), Get(2, 9, 10)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), damage, Get(1, 5, 6)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), found})) << "nothing was damaged";
+}
+
+TEST(LinearizabilityChecker, ShowsFewRecordsOfMany) {
+  History history;
+  for (uint64_t value = 1; value <= 50; ++value) {
+    history.End(history.Begin(1, 7, Action::kPut, value), Code::kOk);
+    history.End(history.Begin(2, 7, Action::kGet), Code::kOk, value == 30 ? 20 : value);
+  }
+  EXPECT_EQ(Shrink(history.OfKey(7)).size(), 3U) << "a put, another one behind it, and the get of the first";
+  EXPECT_NE(history.Violation().find("3 of its 100 records"), std::string::npos) << history.Violation();
+}
+
 }  // namespace
 }  // namespace erda::sim

@@ -1,26 +1,22 @@
 #include "sim/server_process.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "base/bytes.h"
+#include "sim/medium.h"
 
 namespace erda::sim {
 
 using format::Counter;
 
-ServerProcess::ServerProcess(fabric::SimNetwork& network, const Plan& plan, std::string pool_path)
-    : network_(network), plan_(plan), pool_path_(std::move(pool_path)), crash_random_(plan.seed + 17) {
+ServerProcess::ServerProcess(fabric::SimNetwork& network, const Plan& plan)
+    : network_(network), plan_(plan), crash_random_(plan.seed + 17) {
   MakePool();
 }
 
 ServerProcess::~ServerProcess() {
   if (running()) Stop();
-  std::filesystem::remove(pool_path_);
 }
 
 void ServerProcess::Require(const Status& status) {
@@ -29,8 +25,7 @@ void ServerProcess::Require(const Status& status) {
 
 // As FormattedPool makes one, but for the uuid: a random one would be in every checksum, and no run the same twice.
 void ServerProcess::MakePool() {
-  format::GeometryWish wish{plan_.pool_size, plan_.shards, plan_.region_size, plan_.segment_size, plan_.index_entries};
-  auto geometry = format::ChooseGeometry(wish);
+  auto geometry = format::ChooseGeometry(WishOf(plan_));
   if (!geometry.ok()) return Require(geometry.status());
   format::Superblock superblock{};
   superblock.magic = format::kPoolMagic;
@@ -40,37 +35,33 @@ void ServerProcess::MakePool() {
   superblock.clean = 1;
   superblock.uuid.fill(static_cast<uint8_t>(plan_.seed));
   superblock.crc = format::SuperblockCrc(superblock);
-  if (plan_.crash_chance > 0) {
-    image_.emplace(plan_.pool_size / sizeof(uint64_t));
-    std::memcpy(image_->data(), &superblock, sizeof(superblock));
-    return;
-  }
-  std::ofstream file(pool_path_, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(&superblock), sizeof(superblock));
-  file.close();
-  std::filesystem::resize_file(pool_path_, plan_.pool_size);
+  images_.cached.resize(plan_.pool_size / sizeof(uint64_t));
+  std::memcpy(images_.cached.data(), &superblock, sizeof(superblock));
+  images_.durable = images_.cached;
 }
 
 Result<std::unique_ptr<server::FormattedPool>> ServerProcess::OpenPool() {
-  const nvm::PoolOptions options{pool_path_, 0, Nanoseconds(0)};
-  const format::GeometryWish wish{0, 0, 0, 0, 0};
-  if (!image_) return server::FormattedPool::Open(options, wish);
-  const bool flushed = plan_.flush_methods[0] != format::FlushMethod::kNone;
   auto pool = std::make_unique<server::CrashPool>(
-      *image_, flushed ? nvm::Durability::kPowerSafe : nvm::Durability::kProcessSafe);
+      std::move(images_), power_safe() ? nvm::Durability::kPowerSafe : nvm::Durability::kProcessSafe);
   crash_pool_ = pool.get();
   crash_pool_->before_fence = [this] {
-    if (crashes_ && crash_random_.Chance(plan_.crash_chance)) throw PowerIsGone();
+    // (Starts have few fences, and much depends on them.)
+    const double chance = running() ? plan_.crash_chance : plan_.start_crash_chance;
+    const bool ends = crashes_ && crash_random_.Chance(chance);
+    if (on_fence) on_fence(ends);
+    if (ends) throw ProcessEnds();
   };
-  return server::FormattedPool::Take(std::move(pool), options, wish);
+  return server::FormattedPool::Take(std::move(pool), {"the pool", 0, Nanoseconds(0)}, {0, 0, 0, 0, 0});
 }
 
 void ServerProcess::Start() {
   while (!running() && failure_.empty()) {
     try {
       Require(StartOnce());
-    } catch (const PowerIsGone&) {
+    } catch (const ProcessEnds&) {
+      ++recoveries_cut_off_;
       Crash();
+      if (plan_.power_cut_share > 0 && crash_random_.Chance(0.3)) CutPower();
     }
   }
 }
@@ -80,7 +71,16 @@ Status ServerProcess::StartOnce() {
   if (!pool.ok()) return pool.status();
   pool_ = *std::move(pool);
   for (size_t i = 0; i < plan_.ports; ++i) {
-    fabrics_.push_back(network_.CreateFabric("server"));
+    // With read-after-write the NIC's Writes go past the CPU's caches.
+    fabric::SimNetwork::Placed placed;
+    if (plan_.flush_methods.at(i) == format::FlushMethod::kReadAfterWrite) {
+      placed = [pool = crash_pool_](std::span<const std::byte> bytes) {
+        const std::byte* const first = pool->bytes().data();
+        if (bytes.data() < first || bytes.data() >= first + pool->size()) return;
+        pool->ReadBack(static_cast<uint64_t>(bytes.data() - first), bytes.size());
+      };
+    }
+    fabrics_.push_back(network_.CreateFabric("server", std::move(placed)));
     auto regions = server::PoolRegions::Register(*fabrics_.back(), pool_->pool());
     if (!regions.ok()) return regions.status();
     regions_.push_back(*std::move(regions));
@@ -123,21 +123,67 @@ void ServerProcess::Stop() {
     listeners_.clear();
     for (ShardProcess& process : shards_) process.shard->Close();
     if (pool_) pool_->MarkClosed();
-  } catch (const PowerIsGone&) {
+  } catch (const ProcessEnds&) {
     return Crash();
   }
-  if (crash_pool_ != nullptr) image_ = crash_pool_->AfterPowerCut([] { return true; });
+  KeepImages();
   Drop();
 }
 
 void ServerProcess::Crash() {
-  ++crashed_;
   network_.KillNode("server");
-  // What the caches hold outlives the process, and not the power.
-  constexpr std::array kKept = {0.0, 0.3, 0.7, 1.0};
-  const double kept = plan_.power_cuts ? kKept.at(crash_random_.Uniform(kKept.size())) : 1.0;
-  image_ = crash_pool_->AfterPowerCut(crash_random_, kept);
+  if (crash_random_.Chance(plan_.power_cut_share)) {
+    ++power_cuts_;
+    images_.cached = crash_pool_->AfterPowerCut(crash_random_, ShareKept());
+    images_.durable = images_.cached;
+    if (on_power_cut) on_power_cut();
+  } else {
+    ++process_deaths_;
+    KeepImages();
+  }
   Drop();
+}
+
+void ServerProcess::CutPower() {
+  ++power_cuts_;
+  const double kept = ShareKept();
+  for (size_t i = 0; i < images_.durable.size(); ++i) {
+    uint64_t& cached = images_.cached[i];
+    if (cached != images_.durable[i] && !crash_random_.Chance(kept)) cached = images_.durable[i];
+  }
+  images_.durable = images_.cached;
+  if (on_power_cut) on_power_cut();
+}
+
+// Of the words that are not on the medium yet.
+double ServerProcess::ShareKept() {
+  constexpr std::array kShares = {0.0, 0.3, 0.7, 1.0};
+  return kShares.at(crash_random_.Uniform(kShares.size()));
+}
+
+std::optional<std::string> ServerProcess::Damage(std::string_view key) {
+  if (!running()) return std::nullopt;
+  const Medium medium(pool_->pool().bytes(), pool_->geometry(), pool_->seed());
+  const auto version = medium.SettledOf(key);
+  // What a power cut could make unsettled again is not settled for good.
+  if (!version || !crash_pool_->IsDurable(version->entry_at, sizeof(format::IndexEntry))) return std::nullopt;
+  std::string value(AsString(version->view.value));
+  const auto before = medium.Before(*version);
+  if (before && before->bytes <= version->bytes && crash_random_.Chance(0.4)) {
+    // Bytes of the version before it, which belong elsewhere.
+    const auto bytes = pool_->pool().bytes().subspan(before->at, before->bytes);
+    crash_pool_->Damage(version->at, std::vector<std::byte>(bytes.begin(), bytes.end()));
+    return value;
+  }
+  const uint64_t in_header = format::ValueOffset(version->view.header.key_size);
+  const uint64_t at = version->at + crash_random_.Uniform(crash_random_.Chance(0.5) ? in_header : version->bytes);
+  const std::byte flipped = pool_->pool().bytes()[at] ^ std::byte{1} << static_cast<int>(crash_random_.Uniform(8));
+  crash_pool_->Damage(at, {&flipped, 1});
+  return value;
+}
+
+void ServerProcess::KeepImages() {
+  images_ = crash_pool_->AfterProcessEnd([this] { return crash_random_.Chance(0.5); });
 }
 
 void ServerProcess::Drop() {
@@ -145,7 +191,7 @@ void ServerProcess::Drop() {
   for (const ShardProcess& process : shards_) {
     for (size_t i = 0; i < before_.size(); ++i) before_[i] += process.shard->counters().Get(Counter(i));
   }
-  for (const Counter now : {Counter::kClients, Counter::kKeys, Counter::kInFlight}) {
+  for (const Counter now : {Counter::kClients, Counter::kKeys, Counter::kInFlight, Counter::kLogBytesUsed}) {
     before_[static_cast<size_t>(now)] = 0;
   }
   shards_.clear();
@@ -164,7 +210,7 @@ void ServerProcess::Step(Random& random) {
   ShardProcess& process = shards_[random.Uniform(shards_.size())];
   try {
     if (process.shard->Poll() == 0 && process.shard->CountKeys() && random.Chance(0.1)) process.shard->Tidy();
-  } catch (const PowerIsGone&) {
+  } catch (const ProcessEnds&) {
     Crash();
   }
 }

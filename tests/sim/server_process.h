@@ -1,9 +1,11 @@
 // The simulated server: what server.cc does with threads, one step at a time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/random.h"
@@ -17,10 +19,14 @@ namespace erda::sim {
 // Where the server is reached on each of its fabrics.
 inline std::string ServerAddress(size_t port) { return "sim:server" + std::to_string(port); }
 
+inline format::GeometryWish WishOf(const Plan& plan) {
+  return {plan.pool_size, plan.shards, plan.region_size, plan.segment_size, plan.index_entries};
+}
+
 class ServerProcess {
  public:
-  // The pool file gets contents that depend on the plan alone.
-  ServerProcess(fabric::SimNetwork& network, const Plan& plan, std::string pool_path);
+  // The pool gets contents that depend on the plan alone.
+  ServerProcess(fabric::SimNetwork& network, const Plan& plan);
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
   ~ServerProcess();
@@ -30,9 +36,16 @@ class ServerProcess {
   void Stop();  // cleanly
   // The process dies, or the power goes, as the plan says.
   void Crash();
+  // The power goes while it is down. REQUIRES: it is, and its pool is power-safe.
+  void CutPower();
   // From now on it does not crash by itself.
   void StayUp() { crashes_ = false; }
+  // Damages the key's value, if it is settled for good, and returns it as it was.
+  std::optional<std::string> Damage(std::string_view key);
   [[nodiscard]] bool running() const { return !listeners_.empty(); }
+  std::function<void()> on_power_cut;  // called once what is lost is lost
+  // Called while the server waits for what it has flushed; ends: it will not get there.
+  std::function<void(bool ends)> on_fence;
   // Some of the work there is.
   void Step(Random& random);
 
@@ -40,12 +53,14 @@ class ServerProcess {
   [[nodiscard]] uint64_t Count(format::Counter counter) const;
   // Why it could not do as told; empty if it could.
   [[nodiscard]] const std::string& failure() const { return failure_; }
-  [[nodiscard]] uint64_t crashes() const { return crashed_; }
+  [[nodiscard]] uint64_t recoveries_cut_off() const { return recoveries_cut_off_; }
+  [[nodiscard]] uint64_t process_deaths() const { return process_deaths_; }
+  [[nodiscard]] uint64_t power_cuts() const { return power_cuts_; }
   // The sum over all recoveries.
   [[nodiscard]] const RecoveryReport& recovered() const { return recovered_; }
 
  private:
-  struct PowerIsGone {};  // thrown out of a fence
+  struct ProcessEnds {};  // thrown out of a fence
 
   struct ShardProcess {
     std::vector<std::unique_ptr<fabric::CompletionQueue>> queues;  // by port
@@ -53,23 +68,27 @@ class ServerProcess {
   };
 
   void MakePool();
+  [[nodiscard]] bool power_safe() const { return plan_.flush_methods[0] != format::FlushMethod::kNone; }
   [[nodiscard]] Result<std::unique_ptr<server::FormattedPool>> OpenPool();
+  // The process has ended, the machine has not.
+  void KeepImages();
   Status StartOnce();
   void Drop();
+  [[nodiscard]] double ShareKept();
   void Require(const Status& status);
   void Admit(std::unique_ptr<fabric::Incoming> incoming, size_t port);
 
   fabric::SimNetwork& network_;
   const Plan& plan_;
-  const std::string pool_path_;
   std::string failure_;
   uint64_t starts_ = 0;
-  uint64_t crashed_ = 0;
+  uint64_t recoveries_cut_off_ = 0;
+  uint64_t process_deaths_ = 0;
+  uint64_t power_cuts_ = 0;
   RecoveryReport recovered_;
   bool crashes_ = true;
   Random crash_random_;
-  // Of plans with crashes: what is in the pool while nobody has it open.
-  std::optional<server::CrashPool::Image> image_;
+  server::CrashPool::Images images_;  // of the pool, while nobody has it open
   server::CrashPool* crash_pool_ = nullptr;
   std::array<uint64_t, static_cast<size_t>(format::Counter::kCount)> before_{};  // of the servers stopped so far
 

@@ -50,7 +50,7 @@ class SimListener final : public Listener {
 
 class SimFabric final : public Fabric {
  public:
-  SimFabric(SimWorld& world, std::string_view node);
+  SimFabric(SimWorld& world, std::string_view node, SimNetwork::Placed placed);
   [[nodiscard]] std::string_view scheme() const override { return "sim"; }
   [[nodiscard]] Capabilities capabilities() const override { return {}; }
   Result<std::unique_ptr<Region>> Register(const MemoryView& memory, Access access) override;

@@ -72,6 +72,9 @@ Nanoseconds SimLane::Scatter(uint64_t number, Op& op) {
   const size_t size = op.request.local.size();
   if (op.request.kind == OpKind::kSend || size == 0) return last;
   const std::vector<size_t> boundaries = Boundaries(RemoteBytes(op.request), size);
+  if (boundaries.size() > 2) {
+    ++(op.request.kind == OpKind::kRead ? world_.counts.torn_reads : world_.counts.torn_writes);
+  }
   for (size_t i = 0; i + 1 < boundaries.size(); ++i) {
     const size_t offset = boundaries[i];
     const Nanoseconds time = now + world_.Delay();
@@ -100,6 +103,7 @@ std::vector<size_t> SimLane::Boundaries(const std::byte* remote, size_t size) {
 void SimLane::Place(uint64_t number, size_t offset) {
   const auto op = ops_.find(number);
   const auto piece = op->second.pieces.extract(offset);
+  if (op->second.completed) ++world_.counts.late_pieces;
   Copy(number, op->second, piece.mapped());
   Retire(op);
 }
@@ -111,6 +115,7 @@ void SimLane::Copy(uint64_t number, const Op& op, const Piece& piece) {
   const std::byte* from = op.request.kind == OpKind::kRead ? remote : local;
   if (!piece.kept.empty()) from = piece.kept.data();
   std::memmove(to, from, piece.size);
+  if (to == remote && to_.node->placed) to_.node->placed({to, piece.size});
   const std::string_view bytes = AsString({to, piece.size});
   world_.Note("place", link_.number(), side_, number, piece.offset, HashKey(bytes));
 }
@@ -145,6 +150,7 @@ void SimLane::Cut(bool keep_completed) {
     const size_t before = cut.pieces.size();
     std::erase_if(cut.pieces, [&](const auto& piece) {
       if (!read && Survives(cut, keep_completed)) return false;
+      if (!read) ++world_.counts.lost_pieces;
       world_.events.Cancel(piece.second.placing);
       return true;
     });
@@ -191,6 +197,7 @@ void SimLane::LeaveTarget(bool keep_completed) {
         Copy(op->first, left, piece);
       } else {
         lost = true;
+        if (left.request.kind != OpKind::kRead) ++world_.counts.lost_pieces;
       }
     }
     if (lost) LosePieces(left);

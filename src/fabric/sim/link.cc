@@ -169,6 +169,7 @@ void SimLink::Cut(bool keep_completed) {
 
 void SimLink::Drop() {
   world_.Note("drop", number_, 0, 0);
+  ++world_.counts.dropped_channels;
   Cut(!world_.options.lose_completed);
   for (uint64_t side = 0; side < 2; ++side)
     FailLater(side, world_.events.now(), {Code::kUnavailable, "the connection broke"});

@@ -14,14 +14,17 @@ SimNetwork::SimNetwork(uint64_t seed, SimOptions options)
 
 SimNetwork::~SimNetwork() = default;
 
-std::shared_ptr<Fabric> SimNetwork::CreateFabric(std::string_view node) {
-  return std::make_shared<SimFabric>(*world_, node);
+std::shared_ptr<Fabric> SimNetwork::CreateFabric(std::string_view node, Placed placed) {
+  return std::make_shared<SimFabric>(*world_, node, std::move(placed));
 }
 
 Nanoseconds SimNetwork::Now() const { return world_->events.now(); }
 bool SimNetwork::Step() { return world_->events.Step(); }
 void SimNetwork::RunUntil(Nanoseconds time) { world_->events.RunUntil(time); }
 uint64_t SimNetwork::history_hash() const { return world_->history; }
+const SimCounts& SimNetwork::counts() const { return world_->counts; }
+
+void SimNetwork::CalmDown() { world_->options.drop_chance = 0; }
 
 void SimNetwork::DropChannel(const Channel& channel) { static_cast<const SimChannel&>(channel).link().Drop(); }
 

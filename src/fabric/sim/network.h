@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,15 @@ struct SimOptions {
   std::function<void(const std::string&)> trace;
 };
 
+// What went wrong on the way so far.
+struct SimCounts {
+  uint64_t dropped_channels = 0;
+  uint64_t torn_writes = 0;  // placed in more than one piece
+  uint64_t torn_reads = 0;   // taken in more than one piece: each from another instant
+  uint64_t late_pieces = 0;  // of Writes, placed after these had completed
+  uint64_t lost_pieces = 0;  // of Writes: never placed, since their channel broke or an end died
+};
+
 struct SimWorld;
 
 // Outlives everything made from it.
@@ -50,7 +60,9 @@ class SimNetwork final : public Clock {
   SimNetwork& operator=(const SimNetwork&) = delete;
 
   // The fabric as a process of that name has it. Its addresses are "sim:name"; any name may be listened at.
-  std::shared_ptr<Fabric> CreateFabric(std::string_view node);
+  // placed: called for bytes of the process that another one's Write has just changed.
+  using Placed = std::function<void(std::span<const std::byte>)>;
+  std::shared_ptr<Fabric> CreateFabric(std::string_view node, Placed placed = nullptr);
 
   [[nodiscard]] Nanoseconds Now() const override;
   // Goes on to the next event and runs it. False if there is none.
@@ -58,6 +70,8 @@ class SimNetwork final : public Clock {
   // Runs what happens until then; afterwards it is then.
   void RunUntil(Nanoseconds time);
 
+  // From now on no channel breaks by itself.
+  void CalmDown();
   // Breaks a channel of this network, or any that is connected; false if none is.
   void DropChannel(const Channel& channel);
   bool DropChannel();
@@ -67,6 +81,7 @@ class SimNetwork final : public Clock {
 
   // Of all that has happened, the bytes that moved included: equal for two runs that were the same.
   [[nodiscard]] uint64_t history_hash() const;
+  [[nodiscard]] const SimCounts& counts() const;
 
  private:
   std::unique_ptr<SimWorld> world_;

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@ struct SimNode {
   [[nodiscard]] bool Knows(std::span<const std::byte> buffer) const;
 
   std::string name;
+  std::function<void(std::span<const std::byte>)> placed;  // may be none
   bool alive = true;
   std::vector<const SimRegion*> regions;
 };

@@ -50,6 +50,7 @@ struct SimWorld {
   SimOptions options;
   Random random;
   uint64_t history = 0;
+  SimCounts counts;
   uint64_t links_made = 0;
   std::map<uint64_t, SimLink*> links;  // by number, so that walking them is the same in every run
   std::map<std::string, SimListener*, std::less<>> listeners;

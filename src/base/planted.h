@@ -1,0 +1,94 @@
+// Defects that the simulator is given on purpose, to see that it finds them (docs/simulation.md). They are in the
+// program erda-sim alone: everywhere else Planted() is false at compile time, and nothing of them is left.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace erda {
+
+enum class Flaw : uint8_t {
+  kNone,
+  // The server
+  kInlineNotFlushed,      // an inline put is published before its object is flushed
+  kHeaderNotFlushed,      // a reserved version is published before its header and key are
+  kMetaNotFlushed,        // a new entry's word is stored before its meta is flushed
+  kCommitNotFlushed,      // a commit is acknowledged before the value is flushed
+  kSettledNotFlushed,     // what was found whole is settled without a flush
+  kEntryNotFlushed,       // the entry that names a new version is not flushed before that is acknowledged
+  kSettledNotWhole,       // what is published over is settled without a look at its checksum
+  kAlwaysFlips,           // a new version makes the one before it the old one, settled or not
+  kLateCommitLost,        // the commit of a version that is not the newest changes nothing
+  kTakesBackToOld,        // from an unfinished version straight to the old one, past whole ones in between
+  kTakesBackPastWriters,  // past versions that are still being written, too
+  kReportEndsWriters,     // a report takes a version back though its writer is at work
+  kCommitAfterDelete,     // a delete does not mark what is in flight
+  kNoTombstone,           // a delete frees the entry at once
+  kTombstoneNotFlushed,   // a tombstone is published before it is flushed
+  kFreeNotFlushed,        // a freed entry is not flushed before the tombstone's place is used anew
+  kCrcWithoutPlace,       // the checksums leave out the address
+  kVersionsStartAnew,     // a server begins with version 1 again
+  kCommitsPastDamage,     // a version is committed over one whose header is damaged, and may be newer
+  // Recovery
+  kSuperblockNotFlushed,  // the superblock that counts is not flushed before the other copy is written
+  kTrustsNewest,          // the newest version is taken for whole
+  kFoundNotFlushed,       // what was found is built upon before it is flushed
+  kKeepsBothCopies,       // of an entry that was being moved
+  kTailTooEarly,          // the log goes on at the last object, not behind it
+  // The client
+  kReturnsUnsettled,   // a get returns a kPersisted version that nobody has made persistent yet
+  kSkipsChain,         // a get goes from the newest version to the old one, past those in between
+  kNoChecksum,         // a get takes a value as it comes
+  kDamageIsOlder,      // a get goes from a damaged version to an older one
+  kMissNotConfirmed,   // a key is absent though entries were being moved
+  kAcknowledgesEarly,  // a reserved put is done when its space is reserved
+  kNoReadBehindWrite,  // a put is done when its Write completes
+  kCount
+};
+
+inline constexpr const char* kFlawNames[] = {
+    "none",
+    "inline-not-flushed",
+    "header-not-flushed",
+    "meta-not-flushed",
+    "commit-not-flushed",
+    "settled-not-flushed",
+    "entry-not-flushed",
+    "settled-not-whole",
+    "always-flips",
+    "late-commit-lost",
+    "takes-back-to-old",
+    "takes-back-past-writers",
+    "report-ends-writers",
+    "commit-after-delete",
+    "no-tombstone",
+    "tombstone-not-flushed",
+    "free-not-flushed",
+    "crc-without-place",
+    "versions-start-anew",
+    "commits-past-damage",
+    "superblock-not-flushed",
+    "trusts-newest",
+    "found-not-flushed",
+    "keeps-both-copies",
+    "tail-too-early",
+    "returns-unsettled",
+    "skips-chain",
+    "no-checksum",
+    "damage-is-older",
+    "miss-not-confirmed",
+    "acknowledges-early",
+    "no-read-behind-write",
+};
+static_assert(sizeof(kFlawNames) / sizeof(kFlawNames[0]) == static_cast<size_t>(Flaw::kCount));
+
+#ifdef ERDA_PLANTED
+inline Flaw planted_flaw = Flaw::kNone;
+inline bool IsPlanted(Flaw flaw) { return planted_flaw == flaw; }
+// (Not std::is_constant_evaluated: the initializer of a const bool would be a constant, and the defect not there.)
+constexpr bool Planted(Flaw flaw) { return flaw != Flaw::kNone && IsPlanted(flaw); }
+#else
+constexpr bool Planted(Flaw /*flaw*/) { return false; }
+#endif
+
+}  // namespace erda

@@ -1,0 +1,193 @@
+// erda-sim: simulated runs on all processors, each from a seed, until one fails. What failed is made small, and shown
+// with the command that repeats it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "base/planted.h"
+#include "sim/runner.h"
+
+namespace {
+
+using namespace erda::sim;
+
+struct Arguments {
+  uint64_t seeds = 1000;
+  uint64_t seed = 0;
+  double minutes = 0;
+  std::string plan;
+  std::string list;
+  std::string flaw;
+  bool planted = false;
+  uint32_t operations = 0;
+  uint32_t clients = 0;
+  uint32_t keys = 0;
+  uint32_t workers = std::max(1U, std::thread::hardware_concurrency());
+};
+
+struct Job {
+  Kind kind;
+  uint64_t seed;
+};
+
+Plan PlanOf(const Job& job, const Arguments& arguments) {
+  Plan plan = Plan::Of(job.kind, job.seed);
+  if (arguments.operations != 0) plan.operations = arguments.operations;
+  if (arguments.clients != 0) plan.clients = arguments.clients;
+  if (arguments.keys != 0) plan.keys = arguments.keys;
+  // Most defects would show in the bytes that are written; what they do to users has to show.
+  if (arguments.planted || !arguments.flaw.empty()) plan.check_bytes = false;
+  return plan;
+}
+
+void PrintFacts(const Facts& facts, double seconds) {
+  for (size_t i = 0; i < kFactNames.size(); ++i) fmt::print("{:>14} {}\n", facts.counts.at(i), kFactNames.at(i));
+  fmt::print("{:>14.1f} seconds, {:.0f} runs per second\n", seconds,
+             static_cast<double>(facts[Fact::kRuns]) / std::max(seconds, 0.001));
+}
+
+std::string CommandFor(const Plan& plan, const Plan& original) {
+  std::string command = fmt::format("tools/sim --plan {} --seed {}", NameOf(plan.kind), plan.seed);
+  if (plan.operations != original.operations) command += fmt::format(" --operations {}", plan.operations);
+  if (plan.clients != original.clients) command += fmt::format(" --clients {}", plan.clients);
+  if (plan.keys != original.keys) command += fmt::format(" --keys {}", plan.keys);
+  if (erda::planted_flaw != erda::Flaw::kNone) {
+    command += fmt::format(" --flaw {}", erda::kFlawNames[static_cast<size_t>(erda::planted_flaw)]);
+  }
+  return command;
+}
+
+void Explain(const Plan& failed) {
+  fmt::print("FAILED: {}\n", failed.ToText());
+  const Plan original = Plan::Of(failed.kind, failed.seed);
+  if (RunApart(failed).empty()) {
+    fmt::print("It went well when it was run again: something in it does not follow from the seed alone.\n");
+    return;
+  }
+  const Plan least = Shrink(failed);
+  fmt::print("made small: {}\n{}\nrepeat it:        {}\nfor tests/regression/seeds: {} {}\n", least.ToText(),
+             RunApart(least), CommandFor(least, original), NameOf(failed.kind), failed.seed);
+}
+
+// Lines of a kind and a seed; # begins a comment.
+std::vector<Job> ReadList(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw CLI::FileError::Missing(path);
+  std::vector<Job> jobs;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string kind;
+    uint64_t seed = 0;
+    if (!(words >> kind)) continue;
+    if (!(words >> seed) || !KindNamed(kind)) throw CLI::ValidationError(path, "not a kind and a seed: " + line);
+    jobs.push_back({*KindNamed(kind), seed});
+  }
+  return jobs;
+}
+
+bool RunJobs(uint64_t count, const std::function<Job(uint64_t)>& job_of, const Arguments& arguments) {
+  const auto start = std::chrono::steady_clock::now();
+  RunnerOptions options;
+  options.workers = arguments.workers;
+  if (arguments.minutes > 0) {
+    options.until = start + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                std::chrono::duration<double>(arguments.minutes * 60));
+  }
+  const auto plan_of = [&](uint64_t run) { return PlanOf(job_of(run), arguments); };
+  const RunnerResult result = RunAll(count, plan_of, options);
+  PrintFacts(result.facts, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  if (result.failed) Explain(plan_of(*result.failed));
+  return !result.failed;
+}
+
+// Each planted defect has to be found by some seed from 1 on; without one, the same seeds find nothing.
+bool RunPlanted(const Arguments& arguments) {
+  constexpr uint64_t kSeedsAtMost = 2000;
+  const auto plan_of = [&](uint64_t run) { return PlanOf({KindOf(run + 1), run + 1}, arguments); };
+  const RunnerOptions options{.workers = arguments.workers, .until = {}};
+  const auto start = std::chrono::steady_clock::now();
+  uint64_t found = 0;
+  uint64_t seeds_most = 0;
+  constexpr auto kFlaws = static_cast<uint64_t>(erda::Flaw::kCount);
+  for (uint64_t i = 1; i < kFlaws; ++i) {
+    erda::planted_flaw = static_cast<erda::Flaw>(i);
+    const RunnerResult result = RunAll(kSeedsAtMost, plan_of, options);
+    if (!result.failed) {
+      seeds_most = kSeedsAtMost;
+      fmt::print("{:<24} NOT FOUND by {} seeds\n", erda::kFlawNames[i], kSeedsAtMost);
+      continue;
+    }
+    ++found;
+    seeds_most = std::max(seeds_most, *result.failed + 1);
+    const std::string problem = RunApart(plan_of(*result.failed));
+    fmt::print("{:<24} found by seed {:>4} ({}): {}\n", erda::kFlawNames[i], *result.failed + 1,
+               NameOf(KindOf(*result.failed + 1)), problem.substr(0, problem.find_first_of(";\n")));
+  }
+  erda::planted_flaw = erda::Flaw::kNone;
+  fmt::print("without a defect: ");
+  const RunnerResult control = RunAll(seeds_most, plan_of, options);
+  fmt::print("{} of {} seeds went well\n", control.facts[Fact::kRuns], seeds_most);
+  fmt::print("{} of {} planted defects found, {:.1f} s\n", found, kFlaws - 1,
+             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  if (control.failed) Explain(plan_of(*control.failed));
+  return found == kFlaws - 1 && !control.failed;
+}
+
+int Run(const Arguments& arguments, bool one_seed) {
+  if (arguments.planted) return RunPlanted(arguments) ? 0 : 1;
+  if (!arguments.list.empty()) {
+    const std::vector<Job> jobs = ReadList(arguments.list);
+    fmt::print("{} seeds of {}\n", jobs.size(), arguments.list);
+    const auto job_of = [&](uint64_t run) { return jobs.at(run); };
+    return RunJobs(jobs.size(), job_of, arguments) ? 0 : 1;
+  }
+  const uint64_t count = one_seed ? 1 : arguments.minutes > 0 ? UINT64_MAX : arguments.seeds;
+  const auto job_of = [&](uint64_t run) {
+    const uint64_t seed = arguments.seed + run;
+    return Job{arguments.plan.empty() ? KindOf(seed) : *KindNamed(arguments.plan), seed};
+  };
+  fmt::print("the first seed is {}\n", arguments.seed);
+  return RunJobs(count, job_of, arguments) ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Simulates servers and clients of Erda with every fault at once, and checks what they answered.");
+  Arguments arguments;
+  auto* const seeds = app.add_option("--seeds", arguments.seeds, "How many runs")->capture_default_str();
+  auto* const seed = app.add_option("--seed", arguments.seed, "The first seed; alone: this one only");
+  auto* const minutes =
+      app.add_option("--minutes", arguments.minutes, "Run so long instead")->check(CLI::PositiveNumber);
+  const std::vector<std::string> kinds(kKindNames.begin(), kKindNames.end());
+  app.add_option("--plan", arguments.plan, "One kind of plan, instead of the kind that the seed says")
+      ->check(CLI::IsMember(kinds));
+  app.add_option("--list", arguments.list, "Run the seeds of a file, lines of a kind and a seed")->excludes(seeds);
+  app.add_flag("--planted", arguments.planted, "Check that each planted defect is found")
+      ->excludes(seed)
+      ->excludes(seeds);
+  const std::vector<std::string> flaws(std::begin(erda::kFlawNames), std::end(erda::kFlawNames));
+  app.add_option("--flaw", arguments.flaw, "Plant this defect")->check(CLI::IsMember(flaws));
+  app.add_option("--operations", arguments.operations, "Operations of each run");
+  app.add_option("--clients", arguments.clients, "Clients of each run");
+  app.add_option("--keys", arguments.keys, "Keys of each run");
+  app.add_option("--workers", arguments.workers, "Processes at once")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  CLI11_PARSE(app, argc, argv);
+  const bool one_seed = seed->count() > 0 && seeds->count() == 0 && minutes->count() == 0;
+  if (seed->count() == 0) arguments.seed = std::random_device()();
+  const auto flaw = std::find(flaws.begin(), flaws.end(), arguments.flaw);
+  if (flaw != flaws.end()) erda::planted_flaw = static_cast<erda::Flaw>(flaw - flaws.begin());
+  setvbuf(stdout, nullptr, _IOLBF, 0);
+  try {
+    return Run(arguments, one_seed);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "erda-sim: {}\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,51 @@
+#include "sim/medium.h"
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "format/log_layout.h"
+
+namespace erda::sim {
+
+using format::IndexEntry;
+using format::LogAddress;
+
+std::optional<Medium::Version> Medium::VersionAt(uint32_t head, LogAddress address) const {
+  if (address.none() || address.offset_in_region() >= geometry_.region_size) return std::nullopt;
+  for (uint32_t region = 0; region < geometry_.regions(); ++region) {
+    const auto word = LoadAs<uint64_t>(pool_.subspan(format::kRegionTableOffset + region * sizeof(uint64_t)));
+    const format::RegionWord linked(word);
+    if (!linked.linked() || linked.head() != head || linked.slot() != address.slot()) continue;
+    Version version;
+    version.head = head;
+    version.at = geometry_.RegionOffset(region) + address.offset_in_region();
+    const uint64_t left = geometry_.segment_size - address.offset_in_region() % geometry_.segment_size;
+    version.view = format::InspectObject({pool_seed_, head, address}, pool_.subspan(version.at, left));
+    if (version.view.state != format::ObjectState::kWhole) return std::nullopt;
+    version.bytes = format::ObjectBytes(version.view.header.key_size, version.view.header.value_size);
+    return version;
+  }
+  return std::nullopt;
+}
+
+std::optional<Medium::Version> Medium::SettledOf(std::string_view key) const {
+  const uint64_t hash = HashKey(key);
+  const uint64_t home = geometry_.HomeOf(hash);
+  for (uint64_t slot = home; slot < home + format::kNeighbourhood; ++slot) {
+    const uint64_t at = geometry_.SlotOffset(geometry_.ShardOf(hash), slot);
+    const auto entry = LoadAs<IndexEntry>(pool_.subspan(at, sizeof(IndexEntry)));
+    if (entry.word == 0 || !entry.entry_word().settled()) continue;
+    auto version = VersionAt(entry.entry_meta().head(), entry.entry_word().new_address());
+    if (!version || version->view.key != key) continue;
+    version->entry_at = at;
+    return version;
+  }
+  return std::nullopt;
+}
+
+std::optional<Medium::Version> Medium::Before(const Version& version) const {
+  auto before = VersionAt(version.head, LogAddress(version.view.header.previous));
+  if (!before || before->view.key != version.view.key) return std::nullopt;
+  return before;
+}
+
+}  // namespace erda::sim

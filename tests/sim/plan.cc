@@ -1,0 +1,232 @@
+#include "sim/plan.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "format/geometry.h"
+
+namespace erda::sim {
+
+std::string_view NameOf(Kind kind) { return kKindNames.at(static_cast<size_t>(kind)); }
+
+std::optional<Kind> KindNamed(std::string_view name) {
+  const auto* const found = std::find(kKindNames.begin(), kKindNames.end(), name);
+  if (found == kKindNames.end()) return std::nullopt;
+  return static_cast<Kind>(found - kKindNames.begin());
+}
+
+Kind KindOf(uint64_t seed) {
+  // In percent. The kinds with many keys take longest.
+  constexpr std::array<uint32_t, kKindNames.size()> kShares = {22, 3, 3, 10, 6, 37, 4, 5, 10};
+  uint64_t dice = Random(seed ^ 0x41d).Uniform(100);
+  for (size_t kind = 0; kind < kShares.size(); ++kind) {
+    if (dice < kShares[kind]) return static_cast<Kind>(kind);
+    dice -= kShares[kind];
+  }
+  return Kind::kMixed;
+}
+
+Plan Plan::Of(Kind kind, uint64_t seed) {
+  constexpr std::array kMakers = {&Plan::OfMixed,      &Plan::OfChurn,      &Plan::OfFullIndex,
+                                  &Plan::OfImpatience, &Plan::OfReports,    &Plan::OfCrashes,
+                                  &Plan::OfMoves,      &Plan::OfCollisions, &Plan::OfDecay};
+  static_assert(kMakers.size() == kKindNames.size());
+  Plan plan = kMakers.at(static_cast<size_t>(kind))(seed);
+  plan.kind = kind;
+  return plan;
+}
+
+Plan Plan::OfMixed(uint64_t seed) {
+  Random random(seed ^ 0x5eed);
+  Plan plan;
+  plan.seed = seed;
+  plan.shards = static_cast<uint32_t>(random.Between(1, 2));
+  plan.clients = static_cast<uint32_t>(random.Between(2, 4));
+  plan.keys = static_cast<uint32_t>(random.Between(1, 5));
+  plan.queue_depth = static_cast<uint32_t>(random.Between(1, 6));
+  plan.operations = static_cast<uint32_t>(random.Between(100, 250));
+  if (random.Chance(0.2)) {  // so many keys that entries have to move, and slots go from one key to another
+    plan.shards = 1;
+    plan.index_entries = format::kIndexSlotsMin;
+    plan.keys = static_cast<uint32_t>(plan.index_entries) - 6;
+    plan.operations = 800;
+    plan.percent_deletes = 20;
+    plan.region_size = 16 << 10;
+    plan.segment_size = 8 << 10;
+  }
+  if (random.Chance(0.1)) plan.pool_size = (256 << 10) * plan.shards;  // it gets full
+  if (random.Chance(0.3)) plan.value_bytes_max = 200;
+  if (random.Chance(0.1)) plan.reservations_per_client = 2;
+  plan.flush_methods.fill(random.Chance(0.5) ? format::FlushMethod::kServerFlush : format::FlushMethod::kNone);
+  if (random.Chance(0.3)) plan.timeout = Nanoseconds(random.Between(50'000, 500'000));
+
+  if (random.Chance(0.3)) {  // so slow that readers report what they find broken
+    plan.network.delay_max = Nanoseconds(300'000);
+    plan.timeout *= 20;
+  }
+  plan.network.pieces_max = static_cast<uint32_t>(random.Between(1, 12));
+  plan.network.long_delay_chance = random.Chance(0.5) ? 0.01 : 0.1;
+  plan.network.long_delay_max = plan.network.delay_max * (random.Chance(0.5) ? 6 : 300);
+  plan.network.lose_completed = random.Chance(0.5);
+  constexpr double kPace[] = {0.02, 0.1, 0.5};
+  plan.start_chance = kPace[random.Uniform(3)];
+  plan.server_chance = kPace[random.Uniform(3)];
+  plan.client_chance = kPace[random.Uniform(3)];
+  if (random.Chance(0.4)) plan.network.drop_chance = 0.003;
+  if (random.Chance(0.4)) plan.drop_chance = 0.002;
+  if (random.Chance(0.5)) plan.kill_chance = 0.001;
+  if (random.Chance(0.3)) plan.restart_chance = 0.001;
+  if (random.Chance(0.4)) plan.ports = 2;
+  if (plan.flush_methods[0] == format::FlushMethod::kServerFlush) {  // mixed, if there are two ports
+    for (auto& method : plan.flush_methods) {
+      if (random.Chance(0.5)) method = format::FlushMethod::kReadAfterWrite;
+    }
+  }
+  if (random.Chance(0.4)) {
+    plan.pause_chance = 0.0005;
+    plan.pause_max = plan.timeout * random.Between(1, 10);
+  }
+  if (random.Chance(0.5)) plan.fence_race_chance = 0.2;
+  return plan;
+}
+
+Plan Plan::OfChurn(uint64_t seed) {
+  Plan plan;
+  plan.seed = seed;
+  plan.clients = 4;
+  plan.index_entries = format::kIndexSlotsMin;
+  plan.keys = 2 * static_cast<uint32_t>(plan.index_entries);
+  plan.queue_depth = 6;
+  plan.operations = 2000;
+  plan.value_bytes_max = 100;
+  plan.percent_gets = 30;
+  plan.percent_deletes = 15;
+  plan.region_size = 16 << 10;
+  plan.segment_size = 8 << 10;
+  plan.network.pieces_max = 100;
+  plan.network.delay_max = Nanoseconds(100'000);
+  plan.network.long_delay_chance = 0;
+  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
+  return plan;
+}
+
+Plan Plan::OfFullIndex(uint64_t seed) {
+  Plan plan = OfChurn(seed);
+  plan.keys += 8;
+  plan.percent_gets = 45;
+  plan.percent_deletes = 15;
+  return plan;
+}
+
+Plan Plan::OfImpatience(uint64_t seed) {
+  Plan plan;
+  plan.seed = seed;
+  plan.shards = 2;
+  plan.keys = 8;
+  plan.operations = 500;
+  plan.value_bytes_max = 1900;
+  plan.flush_methods.fill(seed % 2 == 0 ? format::FlushMethod::kNone : format::FlushMethod::kServerFlush);
+  plan.timeout = Nanoseconds(60'000);
+  plan.network.long_delay_chance = 0.05;
+  plan.network.long_delay_max = Nanoseconds(400'000);
+  plan.network.lose_completed = false;
+  plan.next_chance = 0.9;
+  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
+  return plan;
+}
+
+Plan Plan::OfReports(uint64_t seed) {
+  Plan plan;
+  plan.seed = seed;
+  plan.shards = 2;
+  plan.clients = 4;
+  plan.keys = 6;
+  plan.queue_depth = 6;
+  plan.operations = 600;
+  plan.percent_gets = 60;
+  plan.percent_deletes = 2;
+  plan.timeout = std::chrono::seconds(10);
+  plan.network.delay_max = Nanoseconds(1'000'000);
+  plan.network.long_delay_chance = 0;
+  plan.next_chance = 0.9;
+  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
+  return plan;
+}
+
+Plan Plan::OfCrashes(uint64_t seed) {
+  Plan plan = OfMixed(seed);
+  Random random(seed ^ 0xc4a5);
+  constexpr double kShares[] = {0.3, 0.6, 1.0};
+  constexpr double kChances[] = {0.003, 0.01, 0.03};
+  const bool power_safe = random.Chance(0.8);
+  if (!power_safe) {
+    plan.flush_methods.fill(format::FlushMethod::kNone);
+  } else if (plan.flush_methods[0] == format::FlushMethod::kNone) {
+    plan.flush_methods.fill(format::FlushMethod::kServerFlush);
+  }
+  if (power_safe) plan.power_cut_share = kShares[random.Uniform(std::size(kShares))];
+  plan.crash_chance = kChances[random.Uniform(std::size(kChances))];
+  constexpr double kStartChances[] = {0.01, 0.08, 0.25};
+  plan.start_crash_chance = kStartChances[random.Uniform(std::size(kStartChances))];
+  plan.crash_anywhere_chance = random.Chance(0.5) ? 0.001 : 0;
+  plan.kill_chance = plan.kill_chance / 2;
+  plan.fence_race_chance = std::max(plan.fence_race_chance, 0.05);
+  if (random.Chance(0.5)) plan.placed_share = 0.1;
+  if (random.Chance(0.3)) {
+    plan.percent_gets = 30;
+    plan.percent_deletes = 35;
+    plan.crash_chance = 0.04;
+  }
+  if (power_safe && random.Chance(0.4)) {  // everybody wants the same
+    plan.index_entries = 0;
+    plan.keys = static_cast<uint32_t>(random.Between(1, 2));
+    plan.clients = static_cast<uint32_t>(random.Between(3, 5));
+    plan.operations = 200;
+    plan.value_bytes_max = 600;
+    plan.network.long_delay_chance = 0.01;
+    plan.client_chance = 0.5;
+    plan.server_chance = random.Chance(0.5) ? 0.02 : 0.1;
+    plan.start_chance = 0.1;
+  }
+  return plan;
+}
+
+Plan Plan::OfMoves(uint64_t seed) {
+  Plan plan = OfFullIndex(seed);
+  plan.operations = 1200;
+  plan.flush_methods.fill(format::FlushMethod::kServerFlush);
+  plan.crash_chance = plan.start_crash_chance = 0.01;
+  plan.power_cut_share = 0.5;
+  plan.fence_race_chance = 0.2;
+  return plan;
+}
+
+Plan Plan::OfCollisions(uint64_t seed) {
+  Plan plan = OfChurn(seed);
+  plan.collisions = true;
+  plan.keys = 115;
+  plan.clients = 40;  // each with a channel of its own: Reads of many, and moves in the middle of them
+  plan.queue_depth = 1;
+  plan.start_chance = 1;
+  plan.next_chance = 1;
+  plan.percent_gets = 50;
+  plan.percent_deletes = 15;
+  return plan;
+}
+
+Plan Plan::OfDecay(uint64_t seed) {
+  Plan plan = seed % 2 == 0 ? OfCrashes(seed) : OfMixed(seed);
+  plan.damage_chance = 0.01;
+  return plan;
+}
+
+std::string Plan::ToText() const {
+  std::string flush = format::FlushMethodName(flush_methods[0]);
+  if (ports > 1) flush.append(" and ").append(format::FlushMethodName(flush_methods[1]));
+  return std::string(NameOf(kind)) + " plan, seed " + std::to_string(seed) + ": " + std::to_string(shards) +
+         " shards, " + std::to_string(ports) + " ports, " + std::to_string(clients) + " clients, " +
+         std::to_string(keys) + " keys, " + std::to_string(operations) + " operations, queue depth " +
+         std::to_string(queue_depth) + ", flush " + flush;
+}
+
+}  // namespace erda::sim

@@ -1,0 +1,100 @@
+// What a simulated run does: how many of everything, and how likely each fault is. All of it follows from a kind and a
+// seed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "fabric/sim/network.h"
+#include "format/messages.h"
+
+namespace erda::sim {
+
+// Defects that a run can be given on purpose, to see that the checker finds them.
+enum class Defect : uint8_t {
+  kNone,
+  kStaleGet,    // now and then a get is answered from memory
+  kLostPut,     // now and then a put is said to be done, and was not
+  kRepeatedPut  // puts are done twice
+};
+
+enum class Kind : uint8_t { kMixed, kChurn, kFullIndex, kImpatience, kReports, kCrashes, kMoves, kCollisions, kDecay };
+inline constexpr std::array kKindNames = {"mixed",   "churn", "full-index", "impatience", "reports",
+                                          "crashes", "moves", "collisions", "decay"};
+
+[[nodiscard]] std::string_view NameOf(Kind kind);
+[[nodiscard]] std::optional<Kind> KindNamed(std::string_view name);
+// The kind that a seed stands for when nothing else is said.
+[[nodiscard]] Kind KindOf(uint64_t seed);
+
+struct Plan {
+  Kind kind = Kind::kMixed;
+  uint64_t seed = 0;
+  Defect defect = Defect::kNone;
+
+  uint32_t shards = 1;
+  uint32_t ports = 1;  // fabrics that the server is reached on
+  uint32_t clients = 3;
+  uint32_t keys = 4;
+  uint32_t queue_depth = 4;
+  uint32_t operations = 200;
+  uint64_t index_entries = 0;  // 0: room for all
+  bool collisions = false;     // most keys have one home in the index, the others are not far away
+  uint64_t pool_size = 4 << 20;
+  uint64_t region_size = 64 << 10;
+  uint64_t segment_size = 16 << 10;
+  uint32_t value_bytes_max = 6000;
+  uint32_t percent_gets = 50;
+  uint32_t percent_deletes = 12;  // the rest are puts
+  uint32_t reservations_per_client = 64;
+  std::array<format::FlushMethod, 2> flush_methods{};  // by port; of two ports, none for both or for neither
+  Nanoseconds timeout{20'000'000};
+  fabric::SimOptions network;
+
+  // Of each step of the loop.
+  double start_chance = 0.05;
+  double next_chance = 0.3;  // that a callback starts another operation
+  double server_chance = 0.2;
+  double client_chance = 0.2;
+  double drop_chance = 0;
+  double kill_chance = 0;
+  double restart_chance = 0;
+  double pause_chance = 0;  // of a client, which does nothing for a while, and then goes on
+  Nanoseconds pause_max{0};
+  double damage_chance = 0;          // of a settled value, on the medium
+  double crash_chance = 0;           // of the server, at each fence
+  double start_crash_chance = 0;     // the same while it starts
+  double crash_anywhere_chance = 0;  // of the server, between any two steps
+  double power_cut_share = 0;        // of crashes: the power goes, and what is not flushed may be lost
+  double fence_race_chance = 0;      // that the others go on while the server waits in a fence
+  bool check_bytes = true;           // that the bytes written to NVM are those of docs/benchmarks.md
+  double placed_share = 0.5;         // of clients: their puts are kPlaced
+
+  // A plan of its own for every kind and seed.
+  static Plan Of(Kind kind, uint64_t seed);
+  // A bit of everything, on few keys.
+  static Plan OfMixed(uint64_t seed);
+  // Many keys that come and go on a network that tears everything: index slots pass from key to key under the readers.
+  static Plan OfChurn(uint64_t seed);
+  // An index that is almost full: entries move under the readers.
+  static Plan OfFullIndex(uint64_t seed);
+  // Clients that give up sooner than the network delivers, and begin something else at once.
+  static Plan OfImpatience(uint64_t seed);
+  // Values so long under way that readers find them missing all the time, and tell the server.
+  static Plan OfReports(uint64_t seed);
+  // A server whose process dies in the middle of its work, or whose power goes.
+  static Plan OfCrashes(uint64_t seed);
+  // The same while index entries move.
+  static Plan OfMoves(uint64_t seed);
+  // Keys that collide in the index, more of them than it can take: moves go far.
+  static Plan OfCollisions(uint64_t seed);
+  // Settled values are damaged on the medium, among all the rest.
+  static Plan OfDecay(uint64_t seed);
+  [[nodiscard]] std::string ToText() const;
+};
+
+}  // namespace erda::sim
