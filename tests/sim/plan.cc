@@ -17,7 +17,7 @@ std::optional<Kind> KindNamed(std::string_view name) {
 
 Kind KindOf(uint64_t seed) {
   // In percent. The kinds with many keys take longest.
-  constexpr std::array<uint32_t, kKindNames.size()> kShares = {22, 3, 3, 10, 6, 37, 4, 5, 10};
+  constexpr std::array<uint32_t, kKindNames.size()> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
   uint64_t dice = Random(seed ^ 0x41d).Uniform(100);
   for (size_t kind = 0; kind < kShares.size(); ++kind) {
     if (dice < kShares[kind]) return static_cast<Kind>(kind);
@@ -27,9 +27,9 @@ Kind KindOf(uint64_t seed) {
 }
 
 Plan Plan::Of(Kind kind, uint64_t seed) {
-  constexpr std::array kMakers = {&Plan::OfMixed,      &Plan::OfChurn,      &Plan::OfFullIndex,
-                                  &Plan::OfImpatience, &Plan::OfReports,    &Plan::OfCrashes,
-                                  &Plan::OfMoves,      &Plan::OfCollisions, &Plan::OfDecay};
+  constexpr std::array kMakers = {&Plan::OfMixed,      &Plan::OfChurn,   &Plan::OfFullIndex, &Plan::OfImpatience,
+                                  &Plan::OfReports,    &Plan::OfCrashes, &Plan::OfDeletes,   &Plan::OfMoves,
+                                  &Plan::OfCollisions, &Plan::OfDecay};
   static_assert(kMakers.size() == kKindNames.size());
   Plan plan = kMakers.at(static_cast<size_t>(kind))(seed);
   plan.kind = kind;
@@ -170,6 +170,9 @@ Plan Plan::OfCrashes(uint64_t seed) {
   plan.start_crash_chance = kStartChances[random.Uniform(std::size(kStartChances))];
   plan.crash_anywhere_chance = random.Chance(0.5) ? 0.001 : 0;
   plan.kill_chance = plan.kill_chance / 2;
+  // Each crash takes time for each byte. (In 4 MiB a shard has two heads.)
+  if (random.Chance(0.7))
+    plan.pool_size = std::min<uint64_t>(plan.pool_size, plan.operations > 250 ? 2 << 20 : 1 << 20);
   plan.fence_race_chance = std::max(plan.fence_race_chance, 0.05);
   if (random.Chance(0.5)) plan.placed_share = 0.1;
   if (random.Chance(0.3)) {
@@ -191,6 +194,33 @@ Plan Plan::OfCrashes(uint64_t seed) {
   return plan;
 }
 
+Plan Plan::OfDeletes(uint64_t seed) {
+  Random random(seed ^ 0xde1e);
+  Plan plan;
+  plan.seed = seed;
+  plan.pool_size = 512 << 10;
+  plan.region_size = 32 << 10;
+  plan.segment_size = 16 << 10;
+  plan.clients = static_cast<uint32_t>(random.Between(4, 8));
+  plan.keys = static_cast<uint32_t>(random.Between(2, 4));
+  plan.queue_depth = static_cast<uint32_t>(random.Between(1, 4));
+  plan.operations = 300;
+  plan.value_bytes_max = 40;
+  plan.percent_gets = 35;
+  plan.percent_deletes = 30;
+  plan.flush_methods.fill(format::FlushMethod::kServerFlush);
+  plan.network.long_delay_chance = 0;
+  plan.start_chance = plan.client_chance = 0.5;
+  plan.server_chance = random.Chance(0.5) ? 0.05 : 0.5;
+  plan.next_chance = 0.9;
+  plan.crash_chance = 0.03;
+  plan.start_crash_chance = 0.03;
+  plan.power_cut_share = 0.8;
+  plan.fence_race_chance = 0.05;
+  plan.placed_share = 0.1;
+  return plan;
+}
+
 Plan Plan::OfMoves(uint64_t seed) {
   Plan plan = OfFullIndex(seed);
   plan.operations = 1200;
@@ -205,10 +235,11 @@ Plan Plan::OfCollisions(uint64_t seed) {
   Plan plan = OfChurn(seed);
   plan.collisions = true;
   plan.keys = 115;
-  plan.clients = 40;  // each with a channel of its own: Reads of many, and moves in the middle of them
+  plan.clients = 80;  // each with a channel of its own: Reads of many, and moves in the middle of them
   plan.queue_depth = 1;
   plan.start_chance = 1;
   plan.next_chance = 1;
+  plan.operations = 1400;
   plan.percent_gets = 50;
   plan.percent_deletes = 15;
   return plan;

@@ -22,9 +22,20 @@ enum class Defect : uint8_t {
   kRepeatedPut  // puts are done twice
 };
 
-enum class Kind : uint8_t { kMixed, kChurn, kFullIndex, kImpatience, kReports, kCrashes, kMoves, kCollisions, kDecay };
-inline constexpr std::array kKindNames = {"mixed",   "churn", "full-index", "impatience", "reports",
-                                          "crashes", "moves", "collisions", "decay"};
+enum class Kind : uint8_t {
+  kMixed,
+  kChurn,
+  kFullIndex,
+  kImpatience,
+  kReports,
+  kCrashes,
+  kDeletes,
+  kMoves,
+  kCollisions,
+  kDecay
+};
+inline constexpr std::array kKindNames = {"mixed",   "churn",   "full-index", "impatience", "reports",
+                                          "crashes", "deletes", "moves",      "collisions", "decay"};
 
 [[nodiscard]] std::string_view NameOf(Kind kind);
 [[nodiscard]] std::optional<Kind> KindNamed(std::string_view name);
@@ -88,7 +99,9 @@ struct Plan {
   static Plan OfReports(uint64_t seed);
   // A server whose process dies in the middle of its work, or whose power goes.
   static Plan OfCrashes(uint64_t seed);
-  // The same while index entries move.
+  // Keys that come and go at once, while the power goes.
+  static Plan OfDeletes(uint64_t seed);
+  // Crashes while index entries move.
   static Plan OfMoves(uint64_t seed);
   // Keys that collide in the index, more of them than it can take: moves go far.
   static Plan OfCollisions(uint64_t seed);
