@@ -22,6 +22,8 @@ namespace {
 
 // A shard writes its version limit once for so many versions.
 constexpr uint64_t kVersionStride = 1 << 20;
+// No shard gets there: a limit above it is damaged, and versions would begin anew.
+constexpr uint64_t kVersionLimitMax = UINT64_MAX / 2;
 // Reservations that are looked at when one more is made by a session that has half of what it may have, or all.
 constexpr size_t kSweepPerReserve = 4;
 constexpr size_t kSweepAtLimit = 64;
@@ -59,7 +61,9 @@ format::ShardRecord Versions::Record() const {
 
 Status Versions::Open() {
   const format::ShardRecord record = Record();
-  if (record.keys > index_.size()) return {Code::kCorruption, "the record of a shard is damaged"};
+  if (record.keys > index_.size() || record.version_limit > kVersionLimitMax) {
+    return {Code::kCorruption, "the record of a shard is damaged"};
+  }
   index_.Open(record.keys);
   if (auto status = log_.Open(record.version_limit); !status.ok()) return status;
   Begin(record.version_limit);
@@ -67,6 +71,7 @@ Status Versions::Open() {
 }
 
 Status Versions::Look() {
+  if (Record().version_limit > kVersionLimitMax) return {Code::kCorruption, "the record of a shard is damaged"};
   recovery_ = std::make_unique<Recovery>(nvm_, geometry_, shard_, index_, log_, chain_);
   return recovery_->Look(Record().version_limit);
 }
