@@ -70,6 +70,11 @@ struct SegmentHeader {
     const auto earlier = static_cast<uint32_t>(identity);
     return identity == 0 || (earlier < generation && identity == Identity(earlier));
   }
+  // A header of a use of the region that is yet to come.
+  [[nodiscard]] constexpr bool OpenedAfter(uint32_t generation) const {
+    const auto opened = static_cast<uint32_t>(identity);
+    return opened > generation && identity == Identity(opened);
+  }
 };
 ERDA_FORMAT_SIZE(SegmentHeader, 64);
 ERDA_FORMAT_FIELD(SegmentHeader, identity, 0);

@@ -135,6 +135,7 @@ void ShardInspector::LookAtRecord() {
   shard_.index_slots = g_.index_slots;
   shard_.log_bytes = g_.regions_per_shard * g_.region_size;
   budget_ = shard_.log_bytes;
+  if (record.version_limit > UINT64_MAX / 2) Add("the shard's record has a limit of versions that none reaches");
   if (record.keys > g_.index_slots) {
     Add("the shard's record counts " + std::to_string(record.keys) + " keys, more than its index has slots");
   }
@@ -165,6 +166,12 @@ void ShardInspector::LinkRegions() {
     const RegionWord word = RegionWordOf(region);
     if (word == RegionWord::Free(word.generation())) {
       ++shard_.regions_free;
+      bool opened = false;
+      for (uint64_t at = g_.RegionOffset(region); at < g_.RegionOffset(region + 1); at += g_.segment_size) {
+        opened |= LoadAs<SegmentHeader>(Bytes(at, sizeof(SegmentHeader))).OpenedAfter(word.generation());
+      }
+      if (opened)
+        Add("the region table is damaged: region " + std::to_string(region) + " is free, and was opened since");
       continue;
     }
     const bool whole = word == RegionWord::Linked(word.generation(), word.head(), word.slot());

@@ -70,7 +70,7 @@ Status ShardLog::LinkExisting() {
 
 // Segments of a region are opened in order, the first one with the region.
 ShardLog::Opened ShardLog::LookAtSegment(SegmentId id, SegmentHeader* header) const {
-  *header = LoadAs<SegmentHeader>(nvm_.Bytes(SegmentOffset(id), sizeof(SegmentHeader)));
+  *header = HeaderOf(id);
   const uint32_t generation = RegionWordOf(id.region).generation();
   if (header->identity == SegmentHeader::Identity(generation)) return Opened::kYes;
   if (!header->NotYet(generation)) return Opened::kDamaged;
@@ -93,6 +93,8 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
     const uint32_t region = head.regions[slot];
     if (region == kNoRegion) continue;
     bool opened_all = true;  // so far
+    // The segment's first version, but that a later segment of a region is newer whatever a damaged header says.
+    uint64_t age = 0;
     for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
       const SegmentId id{region, segment};
       SegmentHeader header;
@@ -108,6 +110,7 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
                                          std::to_string(segment) + " is damaged"};
         }
         plain_ = opened_all = false;
+        SegmentOf(id).damaged = true;
         continue;
       }
       if (header.first_version >= version_limit) {
@@ -132,8 +135,9 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
       plain_ = plain_ && (settled || (sealed && walk.end == header.end) || (open && walk.untouched));
       open_segments += open ? 1 : 0;
       // A region that was linked and not filled to the end is where the next segment comes from, open or not.
-      if (header.first_version < newest) continue;
-      newest = header.first_version;
+      age = std::max(age, header.first_version);
+      if (age < newest) continue;
+      newest = age;
       newest_is_open = open;
       head.slot = slot;
       head.open = id;
@@ -211,6 +215,8 @@ void ShardLog::MarkNamed(uint32_t head_number, LogAddress address) {
   const uint64_t offset = address.offset_in_region();
   if (offset >= geometry_.region_size) return;
   Segment& segment = SegmentOf({head->regions[address.slot()], offset >> segment_shift_});
+  // Without an object there it is the entry that is damaged, and not the segment.
+  if (!segment.opened && InspectHeader(head_number, address).state == format::ObjectState::kNothing) return;
   segment.named = std::max(segment.named, static_cast<uint32_t>(offset & (geometry_.segment_size - 1)));
 }
 
@@ -246,7 +252,12 @@ uint32_t ShardLog::Repair() {
     Head& head = HeadAt(head_number);
     for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
       const uint32_t region = head.regions[slot];
-      if (region == kNoRegion || SegmentOf({region, 0}).opened) continue;
+      if (region == kNoRegion) continue;
+      // No entry leads there (CheckNamed). Left as it is, it would be damage to who opens the closed pool.
+      for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+        if (SegmentOf({region, segment}).damaged) ForgetSegment({region, segment});
+      }
+      if (SegmentOf({region, 0}).opened) continue;
       nvm_.Store64(RegionWordOffset(region), RegionWord::Free(RegionWordOf(region).generation()).raw());
       nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
       head.regions[slot] = kNoRegion;
@@ -269,6 +280,14 @@ uint32_t ShardLog::Repair() {
     bytes_used_ -= geometry_.segment_size - head.tail;
   }
   return unlinked;
+}
+
+// It looks as it did before it was opened: without a header, and without a first object.
+void ShardLog::ForgetSegment(SegmentId id) {
+  for (const uint64_t at : {offsetof(SegmentHeader, identity), FirstObjectOffset(id.segment)}) {
+    nvm_.Store64(SegmentOffset(id) + at, 0);
+    nvm_.Persist(SegmentOffset(id) + at, sizeof(uint64_t));
+  }
 }
 
 // --- Appending
@@ -304,6 +323,15 @@ bool ShardLog::OpenNextSegment(uint32_t head_number, uint64_t version) {
   return true;
 }
 
+// It says that it is free, and was opened since: its word is damaged. Entries may lead there, so it stays as it is.
+bool ShardLog::IsInUse(uint32_t region) const {
+  const uint32_t generation = RegionWordOf(region).generation();
+  for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+    if (HeaderOf({region, segment}).OpenedAfter(generation)) return true;
+  }
+  return false;
+}
+
 bool ShardLog::LinkFreeRegion(uint32_t head_number) {
   Head& head = HeadAt(head_number);
   if (free_regions_ <= 1) return false;  // the last one is the cleaner's
@@ -311,10 +339,16 @@ bool ShardLog::LinkFreeRegion(uint32_t head_number) {
   while (slot < kSlotsPerHead && head.regions[slot] != kNoRegion) ++slot;
   if (slot == kSlotsPerHead) return false;
   uint32_t region = FirstRegion();
-  while (RegionWordOf(region).linked()) ++region;
+  const uint32_t end = region + geometry_.regions_per_shard;
+  while (region < end && (RegionWordOf(region).linked() || IsInUse(region))) ++region;
+  if (region == end) return false;
 
-  // Persistent before any header in it: a segment counts only beside the generation of its region.
   const auto word = RegionWord::Linked(RegionWordOf(region).generation() + 1, head_number, slot);
+  // What is not an earlier use's header was damaged while nobody used it. It must not be damage in this use.
+  for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+    if (!HeaderOf({region, segment}).NotYet(word.generation())) ForgetSegment({region, segment});
+  }
+  // Persistent before any header in it: a segment counts only beside the generation of its region.
   nvm_.Store64(RegionWordOffset(region), word.raw());
   nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
   --free_regions_;

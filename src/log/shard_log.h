@@ -53,8 +53,8 @@ class ShardLog {
   [[nodiscard]] Status CheckNamed() const;
   // All that was found, and that the log now builds upon, will be persistent after the next fence.
   void FlushFound();
-  // Frees regions that were linked and never opened, and goes on where an object was cut off; the number of regions.
-  // Persistent on return.
+  // Frees regions that were linked and never opened, forgets damaged headers of segments that no entry leads to, and
+  // goes on where an object was cut off; the number of regions. Persistent on return.
   uint32_t Repair();
 
   // Appends `bytes` (a multiple of the granule, at most what a segment holds) to a head. The caller writes an object
@@ -114,6 +114,7 @@ class ShardLog {
     uint32_t in_flight = 0;
     uint32_t named = 0;  // recovery: the farthest offset that an entry leads to
     bool opened = false;
+    bool damaged = false;  // recovery: its header cannot be, and it does not count as opened
     bool sealed = false;
   };
   // The end of the objects in a segment, and whether nothing was ever written behind it.
@@ -139,6 +140,10 @@ class ShardLog {
     return format::RegionWord(nvm_.Load64(RegionWordOffset(region)));
   }
 
+  [[nodiscard]] format::SegmentHeader HeaderOf(SegmentId id) const {
+    return LoadAs<format::SegmentHeader>(nvm_.Bytes(SegmentOffset(id), sizeof(format::SegmentHeader)));
+  }
+
   // visit: after a crash.
   Status TakeUp(uint64_t version_limit, const Visit* visit);
   Status LinkExisting();
@@ -149,7 +154,9 @@ class ShardLog {
   [[nodiscard]] Tombstone TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const;
   void ClearTail(const Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);
+  [[nodiscard]] bool IsInUse(uint32_t region) const;
   [[nodiscard]] bool LinkFreeRegion(uint32_t head);
+  void ForgetSegment(SegmentId id);
   void OpenSegment(SegmentId id, uint64_t version);
   void Seal(SegmentId id, uint64_t end);
   void StoreState(SegmentId id, format::SegmentState state);

@@ -23,6 +23,8 @@ namespace {
 
 // A shard writes its version limit once for so many versions.
 constexpr uint64_t kVersionStride = 1 << 20;
+// No shard gets there: a limit above it is damaged, and versions would begin anew.
+constexpr uint64_t kVersionLimitMax = UINT64_MAX / 2;
 // Reservations that are looked at when one more is made by a session that has half of what it may have, or all.
 constexpr size_t kSweepPerReserve = 4;
 constexpr size_t kSweepAtLimit = 64;
@@ -60,7 +62,9 @@ format::ShardRecord Versions::Record() const {
 
 Status Versions::Open() {
   const format::ShardRecord record = Record();
-  if (record.keys > index_.size()) return {Code::kCorruption, "the record of a shard is damaged"};
+  if (record.keys > index_.size() || record.version_limit > kVersionLimitMax) {
+    return {Code::kCorruption, "the record of a shard is damaged"};
+  }
   index_.Open(record.keys);
   if (auto status = log_.Open(record.version_limit); !status.ok()) return status;
   Begin(record.version_limit);
@@ -68,6 +72,7 @@ Status Versions::Open() {
 }
 
 Status Versions::Look() {
+  if (Record().version_limit > kVersionLimitMax) return {Code::kCorruption, "the record of a shard is damaged"};
   recovery_ = std::make_unique<Recovery>(nvm_, geometry_, shard_, index_, log_, chain_);
   return recovery_->Look(Record().version_limit);
 }

@@ -1,0 +1,41 @@
+// What a fuzzer's input means: one of a few pools, and a list of changes to it. So inputs are small, and reach what
+// lies behind checksums: a change of a superblock or of an object can bring the checksum along.
+//
+//   byte 0   which pool
+//   byte 1   what is done with it (targets.h)
+//   then     changes of 16 bytes: place (1), operation (1), 0 (2), index (4), value (8)
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/random.h"
+#include "fuzz/pool_server.h"
+
+namespace erda::fuzz {
+
+inline constexpr uint32_t kPools = 4;
+inline constexpr size_t kInputHeaderBytes = 2;
+inline constexpr size_t kChangeBytes = 16;
+inline constexpr size_t kChangesMax = 24;
+inline constexpr size_t kInputBytesMax = kInputHeaderBytes + kChangesMax * kChangeBytes;
+
+// The keys of the pools, and what their values begin with.
+inline constexpr int kKeys = 12;
+[[nodiscard]] std::string KeyAt(int number);
+[[nodiscard]] std::string ValueOf(const std::string& key, int version, size_t size);
+
+struct Input {
+  Image image;
+  uint8_t todo = 0;
+  bool forged = false;  // an object got the checksum of what it never was
+  size_t changes = 0;
+  bool other_table = false;  // the region table is not the pool's: nothing protects its words
+};
+[[nodiscard]] Input Decode(std::span<const uint8_t> bytes);
+
+// A random input, or one that differs a little; at most kInputBytesMax.
+void Mutate(std::string* input, Random* random);
+
+}  // namespace erda::fuzz

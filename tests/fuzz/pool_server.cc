@@ -1,0 +1,102 @@
+#include "fuzz/pool_server.h"
+
+#include <cstring>
+
+#include "base/hash.h"
+#include "server/readers.h"
+
+namespace erda::fuzz {
+
+using format::FlushMethod;
+using server::Outcome;
+using server::SessionId;
+
+PoolServer::Shard::Shard(nvm::Pool& pool, const format::Geometry& geometry, uint32_t seed, uint32_t number)
+    : nvm(pool),
+      control(format::ControlBytes(geometry.heads_per_shard) / sizeof(uint64_t)),
+      versions(nvm, geometry, seed, number, std::as_writable_bytes(std::span(control)), {}) {}
+
+Result<std::unique_ptr<PoolServer>> PoolServer::Open(Image image) {
+  std::unique_ptr<PoolServer> server(new PoolServer());
+  auto memory = std::make_unique<MemoryPool>(std::move(image));
+  server->memory_ = memory.get();
+  auto pool = server::FormattedPool::Take(std::move(memory), {}, {.shards = 0});
+  if (!pool.ok()) return pool.status();
+  server->pool_ = *std::move(pool);
+  for (uint32_t number = 0; number < server->geometry().shards; ++number) {
+    server->shards_.push_back(
+        std::make_unique<Shard>(server->pool_->pool(), server->geometry(), server->pool_->seed(), number));
+  }
+  const bool recover = server->pool_->needs_recovery();
+  for (auto& shard : server->shards_) {
+    if (auto status = recover ? shard->versions.Look() : shard->versions.Open(); !status.ok()) return status;
+  }
+  if (recover) {
+    for (auto& shard : server->shards_) shard->versions.Repair();
+  }
+  server->pool_->MarkOpen();
+  return server;
+}
+
+Outcome PoolServer::Put(std::string_view key, std::string_view value) {
+  const uint64_t hash = HashKey(key);
+  return ShardOf(hash).versions.PutInline(key, hash, AsBytes(value), Ack::kPersisted);
+}
+
+Outcome PoolServer::Reserve(std::string_view key, std::string_view value, SessionId session) {
+  const uint64_t hash = HashKey(key);
+  return ShardOf(hash).versions.Reserve(key, hash, static_cast<uint32_t>(value.size()), Ack::kPersisted, session,
+                                        FlushMethod::kServerFlush);
+}
+
+void PoolServer::Land(const Outcome& reserved, std::string_view value, size_t bytes) {
+  const auto& header = reserved.header;
+  const uint32_t in_shard = reserved.head % geometry().heads_per_shard;
+  const uint64_t at =
+      format::kControlHeadsOffset + in_shard * format::kControlHeadBytes + reserved.address.slot() * sizeof(uint32_t);
+  const auto region = LoadAs<uint32_t>(std::as_bytes(std::span(ShardOf(header.key_hash).control)).subspan(at)) - 1;
+  std::string body(format::kChecksumBytes, '\0');
+  const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value));
+  std::memcpy(body.data(), &checksum, sizeof(checksum));
+  body += value;
+  std::memcpy(memory_->view().bytes.data() + geometry().RegionOffset(region) + reserved.address.offset_in_region() +
+                  format::ChecksumOffset(header.key_size),
+              body.data(), std::min(bytes, body.size()));
+}
+
+std::optional<Outcome> PoolServer::Commit(std::string_view key, const Outcome& reserved, SessionId session) {
+  const uint64_t hash = HashKey(key);
+  return ShardOf(hash).versions.Commit(hash, reserved.head, reserved.address, reserved.header.version, session);
+}
+
+Outcome PoolServer::Delete(std::string_view key) {
+  const uint64_t hash = HashKey(key);
+  return ShardOf(hash).versions.Delete(key, hash);
+}
+
+void PoolServer::Report(std::string_view key) {
+  const uint64_t hash = HashKey(key);
+  ShardOf(hash).versions.Report(key, hash);
+}
+
+void PoolServer::EndSession(SessionId session) {
+  for (auto& shard : shards_) shard->versions.EndSession(session);
+}
+
+void PoolServer::Sweep() {
+  for (auto& shard : shards_) shard->versions.Sweep(1000);
+}
+
+std::string PoolServer::Get(std::string_view key) const {
+  const uint64_t hash = HashKey(key);
+  const server::PoolBytes bytes{std::as_bytes(std::span(image())), geometry(), pool_->seed(), geometry().ShardOf(hash)};
+  return server::ReadLikeAClient(bytes, std::as_bytes(std::span(ShardOf(hash).control)), FlushMethod::kServerFlush,
+                                 key);
+}
+
+void PoolServer::Close() {
+  for (auto& shard : shards_) shard->versions.Close();
+  pool_->MarkClosed();
+}
+
+}  // namespace erda::fuzz

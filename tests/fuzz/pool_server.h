@@ -1,0 +1,82 @@
+// A server's shards over a pool in memory, without threads and clients: opened, recovered and closed as server.cc does.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nvm/pool.h"
+#include "server/formatted_pool.h"
+#include "server/versions.h"
+
+namespace erda::fuzz {
+
+using Image = std::vector<uint64_t>;  // words, for their alignment
+
+class MemoryPool final : public nvm::Pool {
+ public:
+  explicit MemoryPool(Image image) : image_(std::move(image)) {
+    bytes_ = std::as_writable_bytes(std::span(image_));
+    durability_ = nvm::Durability::kPowerSafe;
+  }
+  [[nodiscard]] MemoryView view() const override { return {bytes_, -1, -1}; }
+  [[nodiscard]] bool created() const override { return false; }
+  void RemoveIfCreated() override {}
+  [[nodiscard]] const Image& image() const { return image_; }
+
+  std::function<void()> before_fence;
+
+ private:
+  void FlushRange(const std::byte* /*begin*/, size_t /*size*/) override {}
+  void Drain() override {
+    if (before_fence) before_fence();
+  }
+
+  Image image_;
+};
+
+class PoolServer {
+ public:
+  // Opens the pool, and recovers it if need be. If it is refused, nothing of it was changed.
+  static Result<std::unique_ptr<PoolServer>> Open(Image image);
+
+  // Requests, to the shard that the key belongs to.
+  server::Outcome Put(std::string_view key, std::string_view value);
+  server::Outcome Reserve(std::string_view key, std::string_view value, server::SessionId session);
+  // Writes what belongs into the reserved place, or only the first bytes of it.
+  void Land(const server::Outcome& reserved, std::string_view value, size_t bytes = SIZE_MAX);
+  std::optional<server::Outcome> Commit(std::string_view key, const server::Outcome& reserved,
+                                        server::SessionId session);
+  server::Outcome Delete(std::string_view key);
+  void Report(std::string_view key);
+  void EndSession(server::SessionId session);
+  void Sweep();
+  // As a client does it; tests/server/readers.h has what it says if there is no value.
+  [[nodiscard]] std::string Get(std::string_view key) const;
+  void Close();
+
+  [[nodiscard]] const format::Geometry& geometry() const { return pool_->geometry(); }
+  [[nodiscard]] const Image& image() const { return memory_->image(); }
+  [[nodiscard]] MemoryPool& memory() { return *memory_; }
+  // An entry of the shard's index is being moved.
+  [[nodiscard]] bool Moving(uint32_t shard) const { return shards_[shard]->control[0] % 2 != 0; }
+
+ private:
+  struct Shard {
+    Shard(nvm::Pool& pool, const format::Geometry& geometry, uint32_t seed, uint32_t number);
+    nvm::Writer nvm;
+    std::vector<uint64_t> control;
+    server::Versions versions;
+  };
+  PoolServer() = default;
+  [[nodiscard]] Shard& ShardOf(uint64_t key_hash) const { return *shards_[geometry().ShardOf(key_hash)]; }
+
+  MemoryPool* memory_ = nullptr;
+  std::unique_ptr<server::FormattedPool> pool_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+};
+
+}  // namespace erda::fuzz

@@ -1,0 +1,103 @@
+// Damage of what stands beside objects in the log: it must not spread, and what was opened once is opened again.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/hash.h"
+#include "format/log_layout.h"
+#include "server/store.h"
+
+namespace erda::server {
+namespace {
+
+using format::RegionWord;
+using format::SegmentHeader;
+
+class LogDamageTest : public testing::Test {
+ protected:
+  void Store64(uint64_t offset, uint64_t word) {
+    std::memcpy(store_.pool().view().bytes.data() + offset, &word, sizeof(word));
+  }
+  [[nodiscard]] uint64_t Segment(uint32_t region, uint64_t segment) const {
+    return store_.geometry().RegionOffset(region) + segment * store_.geometry().segment_size;
+  }
+  void Fill(const std::string& prefix, int puts) {
+    for (int i = 0; i < puts; ++i) {
+      ASSERT_EQ(store_.Inline(prefix + std::to_string(i % 20), std::string(900, 'v')).code, Code::kOk);
+    }
+  }
+  Store store_;
+};
+
+// The segment behind it is in use. If it counted as older, it would be opened anew, and written over.
+TEST_F(LogDamageTest, ASegmentWhoseFirstVersionIsTooHigh) {
+  store_.Inline("first", std::string(2800, 'f'));
+  store_.Inline("second", std::string(200, 's'));
+  Store64(Segment(0, 0) + offsetof(SegmentHeader, first_version), 1000);
+  for (const bool crash : {false, true}) {
+    crash ? store_.Recover() : store_.CloseAndReopen();
+    Fill("key", 10);
+    EXPECT_EQ(store_.Get("first"), std::string(2800, 'f'));
+    EXPECT_EQ(store_.Get("second"), std::string(200, 's'));
+  }
+}
+
+TEST_F(LogDamageTest, AHeaderOfASegmentThatIsNotUsed) {
+  store_.Inline("key", "value");
+  Store64(Segment(0, 2), 0x1234);
+  store_.Recover();
+  EXPECT_EQ(store_.Get("key"), "value");
+  store_.CloseAndReopen();
+  Fill("key", 20);
+  store_.CloseAndReopen();
+}
+
+TEST_F(LogDamageTest, AHeaderInARegionThatIsFree) {
+  store_.Inline("key", "value");
+  Store64(Segment(1, 2), 0x1234);
+  Fill("key", 18);  // into the next region
+  ASSERT_TRUE(RegionWord(LoadAs<uint64_t>(store_.pool().bytes().subspan(format::kRegionTableOffset + 8))).linked());
+  store_.CloseAndReopen();
+  Fill("key", 20);
+  store_.CloseAndReopen();
+}
+
+// Of the entry, not of the segment: the pool is taken up all the same.
+TEST_F(LogDamageTest, AnEntryThatLeadsIntoASegmentThatIsNotUsed) {
+  store_.Inline("key", "value");
+  store_.Inline("other", "value");
+  const auto slot = store_.versions().index().Find(HashKey("key"), [](index::Slot, const auto&) { return true; });
+  const auto word = format::EntryWord::Make(true, format::LogAddress::At(0, 2 * 4096 + 64), {}, true);
+  Store64(store_.geometry().SlotOffset(0, *slot), word.raw());
+  Store64(Segment(0, 0) + 3000, 1);  // something that was cut off: the index is looked through
+  store_.Recover();
+  EXPECT_NE(store_.recovery().index_slots, 0U);
+  EXPECT_EQ(store_.Get("key"), kDamaged);
+  EXPECT_EQ(store_.Get("other"), "value");
+}
+
+TEST_F(LogDamageTest, ARegionInUseThatLooksFreeIsNotWrittenOver) {
+  store_.Inline("key", "value");
+  Store64(format::kRegionTableOffset, 0);
+  store_.Recover();
+  EXPECT_EQ(store_.Get("key"), kDamaged);
+  const auto region = store_.pool().bytes().subspan(Segment(0, 0), store_.geometry().region_size);
+  const std::vector<std::byte> before(region.begin(), region.end());
+  for (int i = 0; i < 200; ++i)
+    store_.Inline("more" + std::to_string(i % 50), std::string(900, 'v'));  // until it is full
+  EXPECT_TRUE(std::equal(region.begin(), region.end(), before.begin()));
+}
+
+TEST_F(LogDamageTest, AVersionLimitThatNoneReaches) {
+  store_.Inline("key", "value");
+  store_.Close();
+  Store64(format::kShardRecordsOffset, UINT64_MAX - 1);
+  nvm::Writer nvm(store_.pool());
+  std::vector<uint64_t> control(format::ControlBytes(1) / sizeof(uint64_t));
+  Versions versions(nvm, store_.geometry(), Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
+  EXPECT_EQ(versions.Open().code(), Code::kCorruption);
+  EXPECT_EQ(versions.Look().code(), Code::kCorruption);
+}
+
+}  // namespace
+}  // namespace erda::server
