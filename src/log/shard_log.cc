@@ -69,9 +69,8 @@ Status ShardLog::LinkExisting() {
 }
 
 // Segments of a region are opened in order, the first one with the region.
-ShardLog::Opened ShardLog::LookAtSegment(SegmentId id, SegmentHeader* header) const {
+ShardLog::Opened ShardLog::LookAtSegment(SegmentId id, uint32_t generation, SegmentHeader* header) const {
   *header = HeaderOf(id);
-  const uint32_t generation = RegionWordOf(id.region).generation();
   if (header->identity == SegmentHeader::Identity(generation)) return Opened::kYes;
   if (!header->NotYet(generation)) return Opened::kDamaged;
   // A header that was wiped out, as bad blocks are when they are mended, looks the same; what stands behind it does
@@ -98,7 +97,7 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
     for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
       const SegmentId id{region, segment};
       SegmentHeader header;
-      const Opened opened = LookAtSegment(id, &header);
+      const Opened opened = LookAtSegment(id, RegionWordOf(region).generation(), &header);
       if (opened == Opened::kNotYet && (segment > 0 || visit != nullptr)) {
         opened_all = false;
         continue;
@@ -265,7 +264,8 @@ uint32_t ShardLog::Repair() {
       ++free_regions_;
       ++unlinked;
     }
-    // A tombstone that was cut off would make every recovery to come look through the index.
+    // A tombstone that was cut off would make every recovery to come look through the index. (Persistent with the next
+    // fence: what follows ends with one.)
     for (const uint32_t region : head.regions) {
       if (region == kNoRegion) continue;
       const uint32_t slot = RegionWordOf(region).slot();
@@ -282,12 +282,10 @@ uint32_t ShardLog::Repair() {
   return unlinked;
 }
 
-// It looks as it did before it was opened: without a header, and without a first object.
+// It looks as it did before it was opened.
 void ShardLog::ForgetSegment(SegmentId id) {
-  for (const uint64_t at : {offsetof(SegmentHeader, identity), FirstObjectOffset(id.segment)}) {
-    nvm_.Store64(SegmentOffset(id) + at, 0);
-    nvm_.Persist(SegmentOffset(id) + at, sizeof(uint64_t));
-  }
+  nvm_.ZeroOut(SegmentOffset(id), std::min(kMendedBytesMax, geometry_.segment_size));
+  nvm_.Fence();
 }
 
 // --- Appending
@@ -346,7 +344,10 @@ bool ShardLog::LinkFreeRegion(uint32_t head_number) {
   const auto word = RegionWord::Linked(RegionWordOf(region).generation() + 1, head_number, slot);
   // What is not an earlier use's header was damaged while nobody used it. It must not be damage in this use.
   for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
-    if (!HeaderOf({region, segment}).NotYet(word.generation())) ForgetSegment({region, segment});
+    SegmentHeader header;
+    if (LookAtSegment({region, segment}, word.generation(), &header) != Opened::kNotYet) {
+      ForgetSegment({region, segment});
+    }
   }
   // Persistent before any header in it: a segment counts only beside the generation of its region.
   nvm_.Store64(RegionWordOffset(region), word.raw());

@@ -148,7 +148,8 @@ class ShardLog {
   Status TakeUp(uint64_t version_limit, const Visit* visit);
   Status LinkExisting();
   Status TakeUpSegments(uint32_t head, uint64_t version_limit, const Visit* visit);
-  [[nodiscard]] Opened LookAtSegment(SegmentId id, format::SegmentHeader* header) const;
+  // generation: that its region has.
+  [[nodiscard]] Opened LookAtSegment(SegmentId id, uint32_t generation, format::SegmentHeader* header) const;
   [[nodiscard]] Walk WalkObjects(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version,
                                  const Visit* visit) const;
   [[nodiscard]] Tombstone TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const;
