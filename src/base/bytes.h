@@ -30,6 +30,8 @@ inline std::string_view AsString(std::span<const std::byte> s) {
   return {reinterpret_cast<const char*>(s.data()), s.size()};
 }
 
+[[nodiscard]] bool IsZero(std::span<const std::byte> bytes);
+
 // The bytes of one format structure.
 template <class T>
 std::span<const std::byte> BytesOf(const T& t) {

@@ -67,6 +67,14 @@ struct IndexEntry {
 ERDA_FORMAT_SIZE(IndexEntry, 16);
 ERDA_FORMAT_FIELD(IndexEntry, word, 0);
 ERDA_FORMAT_FIELD(IndexEntry, meta, 8);
+// One entry in two slots, `slots` apart, as a crash in the middle of a move leaves it: the same word, with the same
+// tag, head and home. (Equal words alone can be two heads'.)
+[[nodiscard]] constexpr bool IsMovedCopy(const IndexEntry& from, const IndexEntry& to, uint64_t slots) {
+  const EntryMeta one = from.entry_meta();
+  const EntryMeta other = to.entry_meta();
+  return from.word == to.word && one.tag() == other.tag() && one.head() == other.head() &&
+         one.distance() + slots == other.distance() && other.distance() < kNeighbourhood;
+}
 inline constexpr uint64_t kFirstLookBytes = kFirstLook * sizeof(IndexEntry);
 inline constexpr uint64_t kNeighbourhoodBytes = kNeighbourhood * sizeof(IndexEntry);
 static_assert(kNeighbourhood <= 256, "distance has 8 bits");

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "format/check.h"
 #include "format/object.h"
@@ -81,6 +82,12 @@ ERDA_FORMAT_FIELD(SegmentHeader, identity, 0);
 ERDA_FORMAT_FIELD(SegmentHeader, state, 8);
 ERDA_FORMAT_FIELD(SegmentHeader, first_version, 16);
 ERDA_FORMAT_FIELD(SegmentHeader, end, 24);
+
+enum class SegmentUse : uint8_t { kOpened, kNotYet, kDamaged };
+// Whether a segment was opened since its region has this generation. REQUIRES: the bytes are at least the header.
+[[nodiscard]] SegmentUse UseOfSegment(std::span<const std::byte> segment, uint32_t generation);
+// A mended bad block of the medium is zeroes, and at most half as long as this.
+inline constexpr uint64_t kMendedBytesMax = 8192;
 
 inline constexpr uint64_t kTombstoneSlotOffset = sizeof(SegmentHeader);
 inline constexpr uint64_t kTombstoneSlotBytes = 1088;

@@ -56,6 +56,30 @@ struct FoundSuperblock {
 // kInvalidArgument: a pool of another format version, or of another size than pool_bytes.size().
 Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes);
 
+// The last entry of an index that was moved: the slot it went to << 8, and how many slots before that it had been. 0:
+// none was.
+class MoveWord {
+ public:
+  constexpr MoveWord() = default;
+  explicit constexpr MoveWord(uint64_t raw) : raw_(raw) {}
+  static constexpr MoveWord Of(uint64_t from, uint64_t to) { return MoveWord((to << kShift) | (to - from)); }
+
+  [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
+  [[nodiscard]] constexpr bool none() const { return raw_ == 0; }
+  [[nodiscard]] constexpr uint64_t to() const { return raw_ >> kShift; }
+  [[nodiscard]] constexpr uint64_t from() const { return to() - distance(); }
+  // REQUIRES: not none. Else it is damaged.
+  [[nodiscard]] constexpr bool Fits(uint64_t index_slots) const {
+    return distance() != 0 && distance() < kNeighbourhood && distance() <= to() && to() < index_slots;
+  }
+
+ private:
+  static constexpr int kShift = 8;
+  static_assert(kNeighbourhood <= 1 << kShift);
+  [[nodiscard]] constexpr uint64_t distance() const { return raw_ & ((1 << kShift) - 1); }
+  uint64_t raw_ = 0;
+};
+
 // A shard's own record.
 //
 //   byte 0               8          16         24         64
@@ -65,8 +89,7 @@ Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes);
 //
 // version limit: every version this shard ever gave out is below it.
 // keys: the used slots of its index at the last clean close, so that they need not be counted.
-// move: of the last entry of the index that was moved, written before the move: the slot it went to << 8, and how many
-//       slots from there it came. 0: none was. After a crash the entry may stand in both.
+// move: a MoveWord, written before the move. After a crash the entry may stand in both slots.
 struct ShardRecord {
   uint64_t version_limit;
   uint64_t keys;

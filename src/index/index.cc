@@ -15,9 +15,6 @@ namespace {
 
 // How far from its home a key looks for a free slot to hop back from.
 constexpr uint64_t kScanSlotsMax = 8192;
-// Of ShardRecord::move.
-constexpr int kMoveShift = 8;
-static_assert(kNeighbourhood <= 1 << kMoveShift);
 
 }  // namespace
 
@@ -52,7 +49,7 @@ std::optional<Slot> Index::Displace(Slot free) {
 }
 
 void Index::Move(Slot from, Slot to) {
-  nvm_.Store64(MoveRecordOffset(), (to << kMoveShift) | (to - from));
+  nvm_.Store64(MoveRecordOffset(), format::MoveWord::Of(from, to).raw());
   nvm_.Persist(MoveRecordOffset(), sizeof(uint64_t));
   const IndexEntry entry = At(from);
   const auto distance = static_cast<uint32_t>(entry.entry_meta().distance() + (to - from));
@@ -68,15 +65,10 @@ void Index::Move(Slot from, Slot to) {
   StoreDisplacements(counter + 2);
 }
 
-Result<std::optional<Index::LastMove>> Index::Moved() const {
-  const uint64_t word = nvm_.Load64(MoveRecordOffset());
-  if (word == 0) return std::optional<LastMove>();
-  const Slot to = word >> kMoveShift;
-  const uint64_t distance = word & ((1 << kMoveShift) - 1);
-  if (distance == 0 || distance >= kNeighbourhood || distance > to || to >= size()) {
-    return Status(Code::kCorruption, "the record of a shard is damaged");
-  }
-  return std::optional<LastMove>({to - distance, to});
+Result<format::MoveWord> Index::Moved() const {
+  const format::MoveWord word(nvm_.Load64(MoveRecordOffset()));
+  if (!word.none() && !word.Fits(size())) return Status(Code::kCorruption, "the record of a shard is damaged");
+  return word;
 }
 
 void Index::ForgetMove() {

@@ -94,13 +94,8 @@ class Index {
     CountChange(slot, -1);
   }
 
-  // The last move that was begun.
-  struct LastMove {
-    Slot from = 0;
-    Slot to = 0;
-  };
-  // Nothing: there was none. kCorruption: its record is damaged.
-  [[nodiscard]] Result<std::optional<LastMove>> Moved() const;
+  // The last move that was begun, if any was. kCorruption: its record is damaged.
+  [[nodiscard]] Result<format::MoveWord> Moved() const;
   // There was none; persistent on return.
   void ForgetMove();
 

@@ -27,12 +27,6 @@ using format::SegmentState;
 namespace {
 
 constexpr uint32_t kNoRegion = UINT32_MAX;
-constexpr uint64_t kMoveDistanceMask = 0xff;
-constexpr int kMoveShift = 8;
-
-bool IsZero(std::span<const std::byte> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
-}
 
 uint64_t SpaceOf(const ObjectView& view) { return format::ObjectSpace(view.header.key_size, view.header.value_size); }
 
@@ -89,7 +83,6 @@ class ShardInspector {
   void LookAtIndex();
   void LookAtEntry(uint64_t slot, const IndexEntry& entry);
   void LookAtUnsettled(uint64_t slot, const IndexEntry& entry, const ObjectView& newest);
-  [[nodiscard]] bool IsSameEntry(uint64_t a, uint64_t b) const;
   [[nodiscard]] std::string FindFault(uint64_t slot, const IndexEntry& entry, const ObjectView& newest) const;
   [[nodiscard]] bool IsKeyOf(uint64_t slot, EntryMeta meta, uint64_t key_hash) const;
   void AddEntry(uint64_t slot, const IndexEntry& entry, std::string what);
@@ -115,8 +108,7 @@ class ShardInspector {
   struct Walked {
     bool any = false;
     bool opened_all = true;      // of the region at hand, so far
-    uint64_t region_first = 0;   // version, of this use of the region
-    uint64_t segment_first = 0;  // of the segment before
+    uint64_t segment_first = 0;  // version of the segment before
     uint64_t newest_first = 0;   // of all segments of the head
     bool newest_is_open = false;
   };
@@ -139,25 +131,15 @@ void ShardInspector::LookAtRecord() {
   if (record.keys > g_.index_slots) {
     Add("the shard's record counts " + std::to_string(record.keys) + " keys, more than its index has slots");
   }
-  if (record.move == 0) return;
-  const uint64_t to = record.move >> kMoveShift;
-  const uint64_t distance = record.move & kMoveDistanceMask;
-  if (distance == 0 || distance >= kNeighbourhood || distance > to || to >= g_.index_slots) {
+  const format::MoveWord move(record.move);
+  if (move.none()) return;
+  if (!move.Fits(g_.index_slots)) {
     Add("the shard's record names a move in its index that cannot be");
     return;
   }
-  const bool under_way = EntryAt(to - distance).word != 0 && IsSameEntry(to - distance, to);
-  shard_.move = ShardReport::Move{to - distance, to, under_way};
-}
-
-// As recovery tells it.
-bool ShardInspector::IsSameEntry(uint64_t a, uint64_t b) const {
-  const IndexEntry first = EntryAt(a);
-  const IndexEntry second = EntryAt(b);
-  const EntryMeta one = first.entry_meta();
-  const EntryMeta other = second.entry_meta();
-  return first.word == second.word && one.tag() == other.tag() && one.head() == other.head() &&
-         one.distance() + (b - a) == other.distance() && other.distance() < kNeighbourhood;
+  const IndexEntry first = EntryAt(move.from());
+  const bool under_way = first.word != 0 && format::IsMovedCopy(first, EntryAt(move.to()), move.to() - move.from());
+  shard_.move = ShardReport::Move{move.from(), move.to(), under_way};
 }
 
 void ShardInspector::LinkRegions() {
@@ -196,7 +178,6 @@ void ShardInspector::LookAtHead(uint32_t head_in_shard) {
     if (region == kNoRegion) continue;
     ++head.regions;
     walked_.opened_all = true;
-    walked_.region_first = 0;
     walked_.segment_first = 0;
     for (uint64_t segment = 0; segment < g_.segments_per_region(); ++segment) {
       LookAtSegment(&head, slot, region, segment);
@@ -220,13 +201,10 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
   };
   const uint64_t first = FirstObjectOffset(segment);
 
-  if (header.identity != SegmentHeader::Identity(generation)) {
-    const ObjectView object = object_at(first);
-    const bool used = object.state != ObjectState::kNothing && object.header.version >= walked_.region_first;
-    if (!header.NotYet(generation)) {
-      Add(where() + " has a damaged header");
-    } else if (used) {
-      Add(where() + " has objects and no header");
+  if (const auto use = format::UseOfSegment(Bytes(offset, g_.segment_size), generation);
+      use != format::SegmentUse::kOpened) {
+    if (use == format::SegmentUse::kDamaged) {
+      Add(where() + (header.NotYet(generation) ? " has objects and no header" : " has a damaged header"));
     } else if (segment == 0 && report_.needs_recovery) {
       ++shard_.regions_unopened;
     } else if (segment == 0) {
@@ -250,7 +228,6 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
   if (segment > 0 && header.first_version <= walked_.segment_first) {
     Add(where() + " has older versions than the one before it");
   }
-  if (segment == 0) walked_.region_first = header.first_version;
   walked_.segment_first = header.first_version;
   if (!walked_.any || header.first_version >= walked_.newest_first) {
     walked_.any = true;

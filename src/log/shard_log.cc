@@ -10,19 +10,13 @@
 
 namespace erda::log {
 
-namespace {
-
-// Bad blocks of a medium are mended, with zeroes, in pieces of at most half of this.
-constexpr uint64_t kMendedBytesMax = 8192;
-
-}  // namespace
-
 using format::FirstObjectOffset;
 using format::kSlotsPerHead;
 using format::LogAddress;
 using format::RegionWord;
 using format::SegmentHeader;
 using format::SegmentState;
+using format::SegmentUse;
 
 ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
                    std::span<std::byte> control)
@@ -68,21 +62,9 @@ Status ShardLog::LinkExisting() {
   return {};
 }
 
-// Segments of a region are opened in order, the first one with the region.
-ShardLog::Opened ShardLog::LookAtSegment(SegmentId id, uint32_t generation, SegmentHeader* header) const {
-  *header = HeaderOf(id);
-  if (header->identity == SegmentHeader::Identity(generation)) return Opened::kYes;
-  if (!header->NotYet(generation)) return Opened::kDamaged;
-  // A header that was wiped out, as bad blocks are when they are mended, looks the same; what stands behind it does
-  // not.
-  const uint64_t size = std::min(kMendedBytesMax, geometry_.segment_size) - sizeof(SegmentHeader);
-  const bool used = header->identity == 0 && !nvm::IsZero(nvm_.Bytes(SegmentOffset(id) + sizeof(SegmentHeader), size));
-  return used ? Opened::kDamaged : Opened::kNotYet;
-}
-
 // Each used segment counts as full, but for the open one with the newest versions: that one's end is where the log goes
 // on. (A power cut between sealing one segment and opening the next leaves none open, one between opening and sealing
-// cannot be: sealing comes first.)
+// cannot be: sealing comes first.) Segments of a region are opened in order, the first one with the region.
 Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, const Visit* visit) {
   Head& head = HeadAt(head_number);
   uint64_t newest = 0;
@@ -96,13 +78,13 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
     uint64_t age = 0;
     for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
       const SegmentId id{region, segment};
-      SegmentHeader header;
-      const Opened opened = LookAtSegment(id, RegionWordOf(region).generation(), &header);
-      if (opened == Opened::kNotYet && (segment > 0 || visit != nullptr)) {
+      const SegmentHeader header = HeaderOf(id);
+      const SegmentUse use = UseOf(id, RegionWordOf(region).generation());
+      if (use == SegmentUse::kNotYet && (segment > 0 || visit != nullptr)) {
         opened_all = false;
         continue;
       }
-      if (opened != Opened::kYes || !opened_all) {
+      if (use != SegmentUse::kOpened || !opened_all) {
         // After a crash it is not fatal if no entry leads there.
         if (visit == nullptr) {
           return {Code::kCorruption, "region " + std::to_string(region) + " is linked, and its segment " +
@@ -122,7 +104,7 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
         const Tombstone last = TombstoneIn(head_number, slot, id);
         plain_ = plain_ && !last.cut_off;
         const bool is_one = last.view.state != format::ObjectState::kNothing;
-        if (is_one && last.view.header.version >= header.first_version) (*visit)(head_number, last.address, last.view);
+        if (is_one && last.view.header.version >= header.first_version) (*visit)(last.view);
       }
       const bool open = header.state == static_cast<uint64_t>(SegmentState::kOpen);
       const bool settled = header.state == static_cast<uint64_t>(SegmentState::kSettled);
@@ -169,10 +151,10 @@ ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id,
     const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
     const format::ObjectView view = format::InspectHeader({pool_seed_, head, address}, bytes);
     if (view.state == format::ObjectState::kNothing || view.header.version < first_version) {
-      walk.untouched = nvm::IsZero(bytes);
+      walk.untouched = IsZero(bytes);
       return walk;
     }
-    if (visit != nullptr) (*visit)(head, address, view);
+    if (visit != nullptr) (*visit)(view);
     walk.last = at;
     at += format::ObjectSpace(view.header.key_size, view.header.value_size);
   }
@@ -183,7 +165,7 @@ ShardLog::Tombstone ShardLog::TombstoneIn(uint32_t head, uint32_t slot, SegmentI
   const auto address = LogAddress::At(slot, format::kTombstoneSlotOffset);
   const auto bytes = nvm_.Bytes(SegmentOffset(id) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
   const format::ObjectView view = format::InspectHeader({pool_seed_, head, address}, bytes);
-  return {address, view, view.state == format::ObjectState::kNothing && !nvm::IsZero(bytes)};
+  return {view, view.state == format::ObjectState::kNothing && !IsZero(bytes)};
 }
 
 void ShardLog::Close() {
@@ -264,8 +246,7 @@ uint32_t ShardLog::Repair() {
       ++free_regions_;
       ++unlinked;
     }
-    // A tombstone that was cut off would make every recovery to come look through the index. (Persistent with the next
-    // fence: what follows ends with one.)
+    // A tombstone that was cut off would make every recovery to come look through the index.
     for (const uint32_t region : head.regions) {
       if (region == kNoRegion) continue;
       const uint32_t slot = RegionWordOf(region).slot();
@@ -279,12 +260,13 @@ uint32_t ShardLog::Repair() {
     SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;
     bytes_used_ -= geometry_.segment_size - head.tail;
   }
+  nvm_.Fence();
   return unlinked;
 }
 
 // It looks as it did before it was opened.
 void ShardLog::ForgetSegment(SegmentId id) {
-  nvm_.ZeroOut(SegmentOffset(id), std::min(kMendedBytesMax, geometry_.segment_size));
+  nvm_.ZeroOut(SegmentOffset(id), std::min(format::kMendedBytesMax, geometry_.segment_size));
   nvm_.Fence();
 }
 
@@ -344,10 +326,8 @@ bool ShardLog::LinkFreeRegion(uint32_t head_number) {
   const auto word = RegionWord::Linked(RegionWordOf(region).generation() + 1, head_number, slot);
   // What is not an earlier use's header was damaged while nobody used it. It must not be damage in this use.
   for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
-    SegmentHeader header;
-    if (LookAtSegment({region, segment}, word.generation(), &header) != Opened::kNotYet) {
-      ForgetSegment({region, segment});
-    }
+    const SegmentId id{region, segment};
+    if (UseOf(id, word.generation()) != SegmentUse::kNotYet) ForgetSegment(id);
   }
   // Persistent before any header in it: a segment counts only beside the generation of its region.
   nvm_.Store64(RegionWordOffset(region), word.raw());

@@ -39,7 +39,7 @@ class ShardLog {
   void Close();
 
   // An object with a good header, which was reserved and may not be settled.
-  using Visit = std::function<void(uint32_t head, format::LogAddress address, const format::ObjectView& header)>;
+  using Visit = std::function<void(const format::ObjectView& header)>;
   // Taking up a pool whose server died (server/recovery.h). First what is there, as Open finds it; nothing is changed.
   // A region that was linked and never opened is not an error. Shows all objects of the segments that are not settled,
   // and the last tombstone of each region. Not plain on return: something there is neither an object nor untouched. It
@@ -104,12 +104,9 @@ class ShardLog {
   };
   // What stands in a region's tombstone slot.
   struct Tombstone {
-    format::LogAddress address;
     format::ObjectView view;
     bool cut_off = false;  // neither a tombstone nor untouched
   };
-  // How a segment's header is found.
-  enum class Opened : uint8_t { kYes, kNotYet, kDamaged };
   struct Segment {
     uint32_t in_flight = 0;
     uint32_t named = 0;  // recovery: the farthest offset that an entry leads to
@@ -149,7 +146,9 @@ class ShardLog {
   Status LinkExisting();
   Status TakeUpSegments(uint32_t head, uint64_t version_limit, const Visit* visit);
   // generation: that its region has.
-  [[nodiscard]] Opened LookAtSegment(SegmentId id, uint32_t generation, format::SegmentHeader* header) const;
+  [[nodiscard]] format::SegmentUse UseOf(SegmentId id, uint32_t generation) const {
+    return format::UseOfSegment(nvm_.Bytes(SegmentOffset(id), geometry_.segment_size), generation);
+  }
   [[nodiscard]] Walk WalkObjects(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version,
                                  const Visit* visit) const;
   [[nodiscard]] Tombstone TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const;

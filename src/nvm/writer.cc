@@ -1,16 +1,12 @@
 #include "nvm/writer.h"
 
-#include <isa-l/mem_routines.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-namespace erda::nvm {
+#include "base/bytes.h"
 
-bool IsZero(std::span<const std::byte> bytes) {
-  return ::isal_zero_detect(const_cast<std::byte*>(bytes.data()), bytes.size()) == 0;
-}
+namespace erda::nvm {
 
 void Writer::Write(uint64_t offset, std::span<const std::byte> from) {
   if (from.empty()) return;  // memcpy takes no null pointer, however few the bytes

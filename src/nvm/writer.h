@@ -17,8 +17,6 @@ struct WriteCounters {
   uint64_t fences = 0;
 };
 
-[[nodiscard]] bool IsZero(std::span<const std::byte> bytes);
-
 // Not thread-safe: one for each thread that writes. Two Writers never store to one word.
 class Writer {
  public:

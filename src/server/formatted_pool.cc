@@ -31,8 +31,7 @@ Result<std::unique_ptr<FormattedPool>> FormattedPool::Take(std::unique_ptr<nvm::
 }
 
 bool FormattedPool::IsBlank() const {
-  const auto bytes = pool_->bytes().first(std::min<uint64_t>(pool_->size(), format::kShardRecordsOffset));
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+  return IsZero(pool_->bytes().first(std::min<uint64_t>(pool_->size(), format::kShardRecordsOffset)));
 }
 
 Status FormattedPool::Create(const format::GeometryWish& wish) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "base/planted.h"
@@ -30,7 +31,7 @@ uint32_t FingerprintOf(const IndexEntry& entry) {
 
 Status Recovery::Look(uint64_t version_limit) {
   std::vector<Slot> homes;  // of the keys of objects that may not be settled
-  const auto visit = [&](uint32_t /*head*/, LogAddress /*address*/, const ObjectView& object) {
+  const auto visit = [&](const ObjectView& object) {
     ++report_.objects;
     if (geometry_.ShardOf(object.header.key_hash) == shard_) homes.push_back(geometry_.HomeOf(object.header.key_hash));
   };
@@ -45,12 +46,14 @@ Status Recovery::Look(uint64_t version_limit) {
 }
 
 // In the order of the slots, each once: that is how memory is read best.
-void Recovery::LookAtNeighbourhoods(std::vector<Slot> homes, std::optional<index::Index::LastMove> move) {
+void Recovery::LookAtNeighbourhoods(std::vector<Slot> homes, format::MoveWord move) {
   // The entry that was moved last may stand in both of its slots. Then only the copy that is to stay is repaired.
   std::optional<Slot> second_copy;
-  if (move) {
-    homes.push_back(std::min(move->from, geometry_.homes() - 1));  // from there on are both
-    if (!index_.WordAt(move->from).empty() && IsSameEntry(move->from, move->to)) second_copy = move->to;
+  if (!move.none()) {
+    homes.push_back(std::min(move.from(), geometry_.homes() - 1));  // from there on are both
+    const IndexEntry first = index_.At(move.from());
+    const bool copied = first.word != 0 && format::IsMovedCopy(first, index_.At(move.to()), move.to() - move.from());
+    if (copied) second_copy = move.to();
   }
   std::sort(homes.begin(), homes.end());
   Slot next = 0;  // not looked at yet
@@ -90,7 +93,7 @@ void Recovery::ScanIndex() {
     if (similar) {
       bool copy = false;
       for (Slot other = slot - std::min<Slot>(slot, kNeighbourhood - 1); other < slot && !copy; ++other) {
-        copy = IsSameEntry(other, slot);
+        copy = format::IsMovedCopy(index_.At(other), entry, slot - other);
       }
       if (copy) {
         second_copies_.push_back(slot);
@@ -103,16 +106,6 @@ void Recovery::ScanIndex() {
     log_.MarkNamed(entry.entry_meta().head(), word.old_address());
     unsettled_.push_back(Decide(slot, entry));
   }
-}
-
-// One entry in two slots: the same word, with the same tag, head and home. (Equal words alone can be two heads'.)
-bool Recovery::IsSameEntry(Slot a, Slot b) const {
-  const IndexEntry first = index_.At(a);
-  const IndexEntry second = index_.At(b);
-  const EntryMeta one = first.entry_meta();
-  const EntryMeta other = second.entry_meta();
-  return first.word == second.word && one.tag() == other.tag() && one.head() == other.head() &&
-         one.distance() + (b - a) == other.distance() && other.distance() < kNeighbourhood;
 }
 
 Recovery::Unsettled Recovery::Decide(Slot slot, const IndexEntry& entry) {

@@ -13,7 +13,6 @@
 // names; each leaves a pool that recovers to the same contents, so a crash in the middle is recovered by the same.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "erda/server.h"
@@ -51,9 +50,8 @@ class Recovery {
     Chain::Before version;  // kSettle: its newest one; kGoBack: the one to go back to
   };
 
-  void LookAtNeighbourhoods(std::vector<Slot> homes, std::optional<index::Index::LastMove> move);
+  void LookAtNeighbourhoods(std::vector<Slot> homes, format::MoveWord move);
   void ScanIndex();
-  [[nodiscard]] bool IsSameEntry(Slot a, Slot b) const;
   [[nodiscard]] Unsettled Decide(Slot slot, const format::IndexEntry& entry);
   [[nodiscard]] bool Belongs(Slot slot, const format::IndexEntry& entry, const format::ObjectView& view) const;
   void RepairEntry(const Unsettled& unsettled);

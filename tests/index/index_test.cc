@@ -170,9 +170,9 @@ TEST(IndexTest, ADisplacementIsCountedByTwo) {
   EXPECT_EQ(index.Find(key_at(0, 1000)), Slot{1});
   // Whoever comes after a crash knows which two slots to look at.
   const auto move = index->Moved();
-  ASSERT_TRUE(move.ok() && move->has_value());
-  EXPECT_EQ((*move)->from, Slot{1});
-  EXPECT_EQ((*move)->to, Slot{kNeighbourhood});
+  ASSERT_TRUE(move.ok());
+  EXPECT_EQ(move->from(), Slot{1});
+  EXPECT_EQ(move->to(), Slot{kNeighbourhood});
 }
 
 TEST(IndexTest, WithoutADisplacementThereIsNoLastMove) {
@@ -180,7 +180,7 @@ TEST(IndexTest, WithoutADisplacementThereIsNoLastMove) {
   ASSERT_TRUE(index.Insert(1));
   const auto move = index->Moved();
   ASSERT_TRUE(move.ok());
-  EXPECT_FALSE(move->has_value());
+  EXPECT_TRUE(move->none());
 }
 
 // Keys come, move and go on both sides of where the count has got to.

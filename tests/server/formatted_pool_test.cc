@@ -234,7 +234,7 @@ TEST(FormattedDeviceTest, WhatADeviceHeldIsGone) {
   EXPECT_FALSE((*pool)->needs_recovery());
   const CrashPool::Image after = bytes.AfterPowerCut([] { return false; });
   const auto behind = std::as_bytes(std::span(after)).subspan(format::kShardRecordsOffset);
-  EXPECT_TRUE(nvm::IsZero(behind)) << "persistently";
+  EXPECT_TRUE(IsZero(behind)) << "persistently";
 }
 
 TEST_F(FormattedPoolTest, OneDamagedCopyIsHelpedByTheOther) {

@@ -997,6 +997,29 @@ TEST_F(RecoveryTest, AnInlinePutThatWasCutOffIsSteppedOver) {
   EXPECT_EQ(store_.Get("k"), "old");
 }
 
+// Where the objects of a full segment end is on the medium before its state is, at whatever point the power goes.
+TEST_F(RecoveryTest, AFullSegmentStatesItsEnd) {
+  int full = 0;
+  for (size_t fence = 0;; ++fence) {
+    Machine machine{StoreOptions()};
+    machine.store.Reserve("stuck", "value", 1);
+    FillSegment(machine.store, 512);
+    const uint64_t end = machine.store.LogBytesUsed();
+    const bool ended = machine.RunUpTo(fence, [&] { machine.store.Inline("k", std::string(500, 'v')); });
+    Choices choices(*machine.pool, fence);
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const Image image = choices.At(i);
+      const auto header = LoadAs<format::SegmentHeader>(
+          std::as_bytes(std::span(image)).subspan(machine.store.geometry().regions_offset));
+      if (header.state != static_cast<uint64_t>(SegmentState::kSealed)) continue;
+      ++full;
+      ASSERT_EQ(header.end, end) << "at fence " << fence << ", choice " << i;
+    }
+    if (ended) break;
+  }
+  EXPECT_GT(full, 10);
+}
+
 // (I9) What is settled and full is not looked at, however much it is.
 TEST_F(RecoveryTest, OnlyWhatMayHaveBeenInFlightIsLookedAt) {
   FillRegion(store_);
