@@ -29,6 +29,7 @@ enum class Flaw : uint8_t {
   kCrcWithoutPlace,       // the checksums leave out the address
   kVersionsStartAnew,     // a server begins with version 1 again
   kCommitsPastDamage,     // a version is committed over one whose header is damaged, and may be newer
+  kMarksInFlight,         // the mark of a segment moves past what is in flight
   // Recovery
   kSuperblockNotFlushed,  // the superblock that counts is not flushed before the other copy is written
   kTrustsNewest,          // the newest version is taken for whole
@@ -67,6 +68,7 @@ inline constexpr const char* kFlawNames[] = {
     "crc-without-place",
     "versions-start-anew",
     "commits-past-damage",
+    "marks-in-flight",
     "superblock-not-flushed",
     "trusts-newest",
     "found-not-flushed",

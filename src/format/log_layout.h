@@ -17,11 +17,12 @@
 //   +----------+----------------+--------------- ... -+        +----------+---------- ... -+
 //
 // Objects stand one behind the other, without gaps, their versions growing; the first place that does not hold a header
-// of this segment (ShardLog::WalkObjects) is the end.
+// of this segment (ShardLog::WalkObjects) is the end. A walk may begin at the mark: what stands before it is settled.
 // The tombstone slot holds the tombstone of the delete that is being done right now (docs/protocol.md, "Delete").
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "format/check.h"
@@ -61,7 +62,8 @@ struct SegmentHeader {
   uint64_t state;          // a SegmentState
   uint64_t first_version;  // of this use: older versions found here are left over from an earlier one
   uint64_t end;            // of the objects, written before the segment is sealed
-  uint64_t reserved[4];
+  uint64_t mark;           // Mark(offset): nothing before that is in flight. Anything else says nothing
+  uint64_t reserved[3];
 
   static constexpr uint64_t Identity(uint32_t generation) {
     return (uint64_t{0x47455345 ^ generation} << 32) | generation;
@@ -76,12 +78,21 @@ struct SegmentHeader {
     const auto opened = static_cast<uint32_t>(identity);
     return opened > generation && identity == Identity(opened);
   }
+
+  static constexpr uint64_t Mark(uint64_t offset) { return ((0x4b52414d ^ offset) << 32) | offset; }
+  // Where an object or the end is, if the mark says so.
+  [[nodiscard]] constexpr std::optional<uint64_t> Marked(uint64_t segment_size) const {
+    const uint64_t offset = mark & UINT32_MAX;
+    const bool good = mark == Mark(offset) && offset <= segment_size && offset % kGranuleBytes == 0;
+    return good ? std::optional(offset) : std::nullopt;
+  }
 };
 ERDA_FORMAT_SIZE(SegmentHeader, 64);
 ERDA_FORMAT_FIELD(SegmentHeader, identity, 0);
 ERDA_FORMAT_FIELD(SegmentHeader, state, 8);
 ERDA_FORMAT_FIELD(SegmentHeader, first_version, 16);
 ERDA_FORMAT_FIELD(SegmentHeader, end, 24);
+ERDA_FORMAT_FIELD(SegmentHeader, mark, 32);
 
 enum class SegmentUse : uint8_t { kOpened, kNotYet, kDamaged };
 // Whether a segment was opened since its region has this generation. REQUIRES: the bytes are at least the header.

@@ -92,7 +92,8 @@ class ShardInspector {
   [[nodiscard]] ObjectView Header(uint32_t head, LogAddress address) const {
     return format::InspectHeader({seed_, head, address}, BytesAt(head, address));
   }
-  [[nodiscard]] SegmentState SegmentStateAt(uint32_t head, LogAddress address) const;
+  // The segment's header says that what is there is settled.
+  [[nodiscard]] bool CountsAsSettled(uint32_t head, LogAddress address) const;
   // With the value, if that can still be read.
   ObjectView Whole(uint32_t head, LogAddress address);
 
@@ -235,12 +236,21 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
     walked_.newest_is_open = open;
   }
 
-  uint64_t end = first;
-  while (end < g_.segment_size) {
-    const ObjectView object = object_at(end);
-    if (object.state == ObjectState::kNothing || object.header.version < header.first_version) break;
-    ++head->objects;
-    end += SpaceOf(object);
+  const auto walk_from = [&](uint64_t at) {
+    while (at < g_.segment_size) {
+      const ObjectView object = object_at(at);
+      if (object.state == ObjectState::kNothing || object.header.version < header.first_version) break;
+      ++head->objects;
+      at += SpaceOf(object);
+    }
+    return at;
+  };
+  uint64_t end = walk_from(first);
+  const auto mark = header.Marked(g_.segment_size);
+  if (!mark && header.mark != 0) Add(where() + " has a damaged mark");
+  if (open && mark && *mark > end) {  // where objects were
+    Add(where() + " has something damaged between its objects, at byte " + std::to_string(end));
+    end = walk_from(*mark);
   }
   const auto rest = Bytes(offset + end, g_.segment_size - end);
   if (const bool states_end = !open && header.end >= first && header.end <= g_.segment_size; states_end) {
@@ -271,11 +281,12 @@ std::span<const std::byte> ShardInspector::BytesAt(uint32_t head, LogAddress add
   return Bytes(g_.RegionOffset(region) + offset, g_.segment_size - offset % g_.segment_size);
 }
 
-SegmentState ShardInspector::SegmentStateAt(uint32_t head, LogAddress address) const {
+bool ShardInspector::CountsAsSettled(uint32_t head, LogAddress address) const {
   const uint64_t begin = AlignDown(address.offset_in_region(), g_.segment_size);
   const uint32_t region = regions_[(head - FirstHead()) * kSlotsPerHead + address.slot()];
   const auto header = LoadAs<SegmentHeader>(Bytes(g_.RegionOffset(region) + begin, sizeof(SegmentHeader)));
-  return static_cast<SegmentState>(header.state);
+  return header.state == static_cast<uint64_t>(SegmentState::kSettled) ||
+         address.offset_in_region() - begin < header.Marked(g_.segment_size).value_or(0);
 }
 
 ObjectView ShardInspector::Whole(uint32_t head, LogAddress address) {
@@ -395,7 +406,7 @@ void ShardInspector::LookAtUnsettled(uint64_t slot, const IndexEntry& entry, con
     AddEntry(slot, entry, "the entry is not settled, in a pool that was closed");
     return;
   }
-  if (SegmentStateAt(head, address) == SegmentState::kSettled) {
+  if (CountsAsSettled(head, address)) {
     AddEntry(slot, entry, "the entry is not settled, and its segment says that all are");
     return;
   }

@@ -18,6 +18,15 @@ using format::SegmentHeader;
 using format::SegmentState;
 using format::SegmentUse;
 
+namespace {
+
+// A mark costs a store and a fence. At the default geometry it moves once in 64 KiB, so that a restart walks about
+// twice that, and what was in flight.
+constexpr uint64_t kMarksPerSegment = 128;
+constexpr uint64_t kMarkStepMin = 1024;
+
+}  // namespace
+
 ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
                    std::span<std::byte> control)
     : nvm_(nvm),
@@ -25,6 +34,7 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       pool_seed_(pool_seed),
       shard_(shard),
       segment_shift_(std::countr_zero(geometry.segment_size)),
+      mark_step_(std::max(geometry.segment_size / kMarksPerSegment, kMarkStepMin)),
       control_(control),
       heads_(geometry.heads_per_shard),
       segments_(geometry.regions_per_shard * geometry.segments_per_region()) {
@@ -110,7 +120,7 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
       const bool settled = header.state == static_cast<uint64_t>(SegmentState::kSettled);
       Walk walk;
       if (open || (visit != nullptr && !settled)) {
-        walk = WalkObjects(head_number, slot, id, header.first_version, visit);
+        walk = WalkObjects(head_number, slot, id, header, visit);
       }
       const bool sealed = header.state == static_cast<uint64_t>(SegmentState::kSealed);
       plain_ = plain_ && (settled || (sealed && walk.end == header.end) || (open && walk.untouched));
@@ -138,19 +148,20 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
   if (head.open.region == kNoRegion) return {};
   SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;
   bytes_used_ -= geometry_.segment_size - head.tail;
+  head.mark = head.tail;
   return {};
 }
 
-ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version,
+ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id, const SegmentHeader& header,
                                      const Visit* visit) const {
   Walk walk;
   uint64_t& at = walk.end;
-  at = FirstObjectOffset(id.segment);
+  at = std::max(FirstObjectOffset(id.segment), header.Marked(geometry_.segment_size).value_or(0));
   while (at < geometry_.segment_size) {
     const auto address = LogAddress::At(slot, id.segment * geometry_.segment_size + at);
     const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
     const format::ObjectView view = format::InspectHeader({pool_seed_, head, address}, bytes);
-    if (view.state == format::ObjectState::kNothing || view.header.version < first_version) {
+    if (view.state == format::ObjectState::kNothing || view.header.version < header.first_version) {
       walk.untouched = IsZero(bytes);
       return walk;
     }
@@ -169,21 +180,24 @@ ShardLog::Tombstone ShardLog::TombstoneIn(uint32_t head, uint32_t slot, SegmentI
 }
 
 void ShardLog::Close() {
+  for (const Head& head : heads_) {
+    if (head.open.region != kNoRegion && head.tail == geometry_.segment_size) SealIfOpen(head.open, head.tail);
+  }
   for (uint32_t region = FirstRegion(); region < FirstRegion() + geometry_.regions_per_shard; ++region) {
     for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
-      const SegmentId id{region, segment};
-      if (!SegmentOf(id).sealed) continue;
-      const uint64_t state = nvm_.Load64(SegmentOffset(id) + offsetof(SegmentHeader, state));
-      if (state != static_cast<uint64_t>(SegmentState::kSettled)) StoreState(id, SegmentState::kSettled);
+      if (const SegmentId id{region, segment}; SegmentOf(id).sealed) StoreState(id, SegmentState::kSettled);
     }
   }
-  for (const Head& head : heads_) ClearTail(head);
+  for (Head& head : heads_) {
+    if (head.open.region == kNoRegion) continue;
+    ClearTail(head);
+    MoveMark(head);
+  }
 }
 
 // Behind the objects there are zeroes, so that whoever opens the pool knows the end from damage. Something else can
 // only be what a crash cut off, and recovery let lie.
 void ShardLog::ClearTail(const Head& head) {
-  if (head.open.region == kNoRegion) return;
   nvm_.ZeroOut(SegmentOffset(head.open) + head.tail, geometry_.segment_size - head.tail);
   nvm_.Fence();
 }
@@ -276,6 +290,7 @@ Result<ShardLog::Space> ShardLog::Reserve(uint32_t head_number, uint64_t bytes, 
   Head& head = HeadAt(head_number);
   const bool fits = head.open.region != kNoRegion && head.tail + bytes <= geometry_.segment_size;
   if (!fits && !OpenNextSegment(head_number, version)) return Status(Code::kResourceExhausted);
+  if (head.tail - head.mark >= mark_step_) MoveMark(head);
   const Space space{LogAddress::At(head.slot, head.open.segment * geometry_.segment_size + head.tail),
                     SegmentOffset(head.open) + head.tail};
   head.tail += bytes;
@@ -295,10 +310,11 @@ bool ShardLog::OpenNextSegment(uint32_t head_number, uint64_t version) {
   }
   if (full.region != kNoRegion) {
     bytes_used_ += geometry_.segment_size - full_tail;
-    Seal(full, full_tail);
+    SealIfOpen(full, full_tail);
   }
   OpenSegment(head.open, version);
-  head.tail = FirstObjectOffset(head.open.segment);
+  head.tail = head.mark = FirstObjectOffset(head.open.segment);
+  head.in_flight = 0;
   bytes_used_ += head.tail;
   return true;
 }
@@ -355,7 +371,9 @@ void ShardLog::OpenSegment(SegmentId id, uint64_t version) {
   SegmentOf(id).opened = true;
 }
 
-void ShardLog::Seal(SegmentId id, uint64_t end) {
+// (What was taken up as full may have been sealed before a crash, and states its end.)
+void ShardLog::SealIfOpen(SegmentId id, uint64_t end) {
+  if (HeaderOf(id).state != static_cast<uint64_t>(SegmentState::kOpen)) return;
   Segment& segment = SegmentOf(id);
   segment.sealed = true;
   // Persistent by the fence in StoreState: who finds the segment sealed knows where its objects end.
@@ -364,19 +382,37 @@ void ShardLog::Seal(SegmentId id, uint64_t end) {
   StoreState(id, segment.in_flight == 0 ? SegmentState::kSettled : SegmentState::kSealed);
 }
 
-void ShardLog::EndFlight(uint32_t head, LogAddress address) {
-  Segment& segment = SegmentAt(head, address);
-  if (--segment.in_flight != 0 || !segment.sealed) return;
-  const uint64_t segment_in_region = address.offset_in_region() / geometry_.segment_size;
-  StoreState({HeadAt(head).regions[address.slot()], segment_in_region}, SegmentState::kSettled);
+void ShardLog::EndFlight(uint32_t head_number, LogAddress address) {
+  Head& head = HeadAt(head_number);
+  const SegmentId id{head.regions[address.slot()], address.offset_in_region() >> segment_shift_};
+  Segment& segment = SegmentOf(id);
+  --segment.in_flight;
+  if (id == head.open && (address.offset_in_region() & (geometry_.segment_size - 1)) < head.mark) --head.in_flight;
+  if (segment.in_flight == 0 && segment.sealed) StoreState(id, SegmentState::kSettled);
 }
 
-// "Settled" may only be persistent after every entry that settled something here is: StoreWordLazily leaves some to the
-// next fence, so one comes first.
+// Between two operations: of what was given out before, only what is in flight is not settled. So the place that waited
+// is reached by the mark once nothing before it is in flight, however much is behind; then the tail is the next one to
+// wait for.
+void ShardLog::MoveMark(Head& head) {
+  if (head.in_flight != 0 && !Planted(Flaw::kMarksInFlight)) return;
+  head.in_flight = SegmentOf(head.open).in_flight;
+  const uint64_t reached = head.in_flight == 0 ? head.tail : head.mark;
+  head.mark = head.tail;
+  StoreInHeader(head.open, offsetof(SegmentHeader, mark), SegmentHeader::Mark(reached));
+}
+
 void ShardLog::StoreState(SegmentId id, SegmentState state) {
-  const uint64_t at = SegmentOffset(id) + offsetof(SegmentHeader, state);
+  StoreInHeader(id, offsetof(SegmentHeader, state), static_cast<uint64_t>(state));
+}
+
+// State and mark say what is settled. They may only be persistent after every entry that settled something here is:
+// StoreWordLazily leaves some to the next fence, so one comes first.
+void ShardLog::StoreInHeader(SegmentId id, uint64_t field, uint64_t value) {
+  const uint64_t at = SegmentOffset(id) + field;
+  if (nvm_.Load64(at) == value) return;
   nvm_.Fence();
-  nvm_.Store64(at, static_cast<uint64_t>(state));
+  nvm_.Store64(at, value);
   nvm_.Persist(at, sizeof(uint64_t));
 }
 

@@ -1,7 +1,8 @@
 // The log of one shard: its heads, their regions, the segments in them, and where the next object goes.
 //
 // Space is only ever appended to. A segment is sealed when the next object does not fit, and marked settled once
-// nothing in it is in flight any more. One region of each shard is never handed out: it is the cleaner's.
+// nothing in it is in flight any more. One region of each shard is never handed out: it is the cleaner's. In the open
+// segment a mark follows behind what is settled, so that a restart need not walk it from the beginning.
 //
 // Not thread-safe: the shard's thread alone calls it. Clients hold copies of the region numbers (control block).
 #pragma once
@@ -92,12 +93,15 @@ class ShardLog {
   struct SegmentId {
     uint32_t region = kNoRegion;
     uint64_t segment = 0;
+    bool operator==(const SegmentId&) const = default;
   };
   struct Head {
     std::vector<uint32_t> regions;  // by slot; kNoRegion where there is none
     uint32_t slot = 0;              // of the open segment
     SegmentId open;                 // region kNoRegion: none yet
     uint64_t tail = 0;              // offset in the open segment
+    uint64_t mark = 0;              // so is this: the next place for the mark, an earlier tail
+    uint32_t in_flight = 0;         // before that place
     // Recovery: the objects in the open segment. Where they end is the tail, unless an entry leads farther.
     uint64_t last = 0;  // the last of them; 0: there is none
     uint64_t end = 0;
@@ -149,16 +153,20 @@ class ShardLog {
   [[nodiscard]] format::SegmentUse UseOf(SegmentId id, uint32_t generation) const {
     return format::UseOfSegment(nvm_.Bytes(SegmentOffset(id), geometry_.segment_size), generation);
   }
-  [[nodiscard]] Walk WalkObjects(uint32_t head, uint32_t slot, SegmentId id, uint64_t first_version,
+  // From the mark on.
+  [[nodiscard]] Walk WalkObjects(uint32_t head, uint32_t slot, SegmentId id, const format::SegmentHeader& header,
                                  const Visit* visit) const;
   [[nodiscard]] Tombstone TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const;
   void ClearTail(const Head& head);
+  void MoveMark(Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);
   [[nodiscard]] bool IsInUse(uint32_t region) const;
   [[nodiscard]] bool LinkFreeRegion(uint32_t head);
   void ForgetSegment(SegmentId id);
   void OpenSegment(SegmentId id, uint64_t version);
-  void Seal(SegmentId id, uint64_t end);
+  void SealIfOpen(SegmentId id, uint64_t end);
+  // Field of the header; everything before is persistent first.
+  void StoreInHeader(SegmentId id, uint64_t field, uint64_t value);
   void StoreState(SegmentId id, format::SegmentState state);
   void PublishRegion(uint32_t head, uint32_t slot, uint32_t region);
 
@@ -167,6 +175,7 @@ class ShardLog {
   const uint32_t pool_seed_;
   const uint32_t shard_;
   const int segment_shift_;  // segments have a power of two of bytes
+  const uint64_t mark_step_;
   const std::span<std::byte> control_;
   std::vector<Head> heads_;
   std::vector<Segment> segments_;  // of this shard's regions, region by region

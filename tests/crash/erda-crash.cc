@@ -15,6 +15,10 @@ void AddRun(CLI::App& app, erda::crash::HarnessSettings& settings) {
   app.add_option("--server", settings.server,
                  "The server's program. Without it, a server is there already, and its power is cut after each line "
                  "'the power may be cut now'");
+  app.add_flag(
+      "--own-power", settings.own_power,
+      "Without --server: the power of this machine is cut after such a line instead, and the same command runs "
+      "again with the same folder, until all rounds are judged");
   app.add_option("-a,--address", settings.address, "shm:/path/to/socket or verbs://host:port")->required();
   app.add_option("--pool", settings.pool, "The pool, for the server: a file of 256M, or a DAX device. It is made anew");
   AddNumber<uint64_t>(app, "--rounds", settings.rounds, 1, 1'000'000'000, "default 20");

@@ -43,6 +43,7 @@ class Harness {
 
   // What was lost, or empty.
   std::string Run() {
+    if (settings_.own_power) return RunOneLife();
     NewPool();
     if (own_server()) StartServer();
     const auto begin = Steady::now();
@@ -52,7 +53,7 @@ class Harness {
     };
     while (more()) {
       ++round_;
-      folder_ = fs::path(settings_.folder) / fmt::format("round-{}", round_);
+      folder_ = FolderOf(round_);
       fs::create_directories(folder_);
       reports_.clear();
       own_server() ? Kills() : PowerCut();
@@ -67,7 +68,7 @@ class Harness {
     const std::string server =
         own_server() ? fmt::format("the server {} times, and {} times stopped cleanly; {} recoveries, {} pools",
                                    servers_killed_, clean_stops_, recoveries_, pools_)
-                     : fmt::format("the server's power {} times", power_cuts_);
+                     : fmt::format("the {} power {} times", settings_.own_power ? "clients'" : "server's", power_cuts_);
     return fmt::format("seed {}: {} rounds, {} operations, {} acknowledged; killed: {} clients, {}", settings_.seed,
                        round_, operations_, acknowledged_, clients_killed_, server);
   }
@@ -81,6 +82,30 @@ class Harness {
   };
 
   [[nodiscard]] bool own_server() const { return !settings_.server.empty(); }
+
+  // This program ends with each round, which its folder alone outlives. So each life judges all rounds before it, the
+  // last of them for the first time, and begins another.
+  std::string RunOneLife() {
+    for (round_ = 1; fs::exists(FolderOf(round_)); ++round_) {
+      folder_ = FolderOf(round_);
+      ++power_cuts_;
+      if (std::string lost = Check(); !lost.empty()) return lost;
+    }
+    if (round_ > settings_.rounds) {
+      --round_;
+      return "";
+    }
+    random_ = Random(settings_.seed + round_);
+    last_number_ = static_cast<uint32_t>(round_) * 1000;  // no two lives share a client
+    folder_ = FolderOf(round_);
+    fs::create_directories(folder_);
+    static_cast<void>(AwaitServerId());
+    for (uint32_t place = 0; place < settings_.clients; ++place) StartWorker(place);
+    Progress(0.05, 0.4);
+    SayThatPowerMayBeCut();
+    std::this_thread::sleep_for(kPatience);
+    throw Trouble("the power was not cut");
+  }
 
   // --- The server
 
@@ -158,7 +183,8 @@ class Harness {
     if (own_server()) {
       command.insert(command.end(), {"--operations", std::to_string(settings_.operations)});
     } else {
-      command.insert(command.end(), {"--life", life_, "--operations", "1000000000"});  // until the power is cut
+      command.insert(command.end(), {"--operations", "1000000000"});  // until the power is cut
+      if (!life_.empty()) command.insert(command.end(), {"--life", life_});
     }
     workers_.push_back({std::make_unique<Process>(command), place, last_number_});
   }
@@ -237,12 +263,16 @@ class Harness {
       ReplaceWorker();
     }
     Progress(0.05, 0.4);
-    fmt::print("round {}: the power may be cut now\n", round_);  // tools/crash-test has the lab wait for this line
-    std::fflush(stdout);
+    SayThatPowerMayBeCut();
     AwaitWorkers();
     judge_.Note("all clients have ended; the power was cut before");
     if (!WaitUntil([&] { return AwaitServerId() != life_; }, kPatience)) throw Trouble("the power was not cut");
     ++power_cuts_;
+  }
+
+  void SayThatPowerMayBeCut() const {
+    fmt::print("round {}: the power may be cut now\n", round_);  // tools/crash-test has the lab wait for this line
+    std::fflush(stdout);
   }
 
   void AwaitWorkers() {
@@ -253,6 +283,10 @@ class Harness {
         throw Trouble(fmt::format("a client ended with {}: {}", ended.code, ended.err));
       }
     }
+  }
+
+  [[nodiscard]] fs::path FolderOf(uint64_t round) const {
+    return fs::path(settings_.folder) / fmt::format("round-{}", round);
   }
 
   [[nodiscard]] std::string AwaitServerId() const {
@@ -273,15 +307,21 @@ class Harness {
   std::string Check() {
     std::vector<Operation> done;
     std::vector<Operation> reads;
+    size_t clients = 0;
     for (const auto& file : fs::directory_iterator(folder_)) {
-      if (file.path().filename().string().find("damaged") == std::string::npos) Append(file.path(), &done);
+      if (!file.path().filename().string().starts_with("client-")) continue;
+      Append(file.path(), &done);
+      ++clients;
     }
     const std::string records = folder_ / "reads";
-    Process reader(WorkerCommand("read", records));
-    if (!WaitUntil([&] { return !reader.Running(); }, kPatience) || reader.Wait().code != 0) {
-      throw Trouble("what is there cannot be read: " + reader.err());
+    if (!fs::exists(records)) {
+      Process reader(WorkerCommand("read", records));
+      if (!WaitUntil([&] { return !reader.Running(); }, kPatience) || reader.Wait().code != 0) {
+        throw Trouble("what is there cannot be read: " + reader.err());
+      }
     }
     Append(records, &reads);
+    if (settings_.own_power) PutBehind(done, &reads);
 
     bool full = false;
     uint64_t acknowledged = 0;
@@ -293,18 +333,29 @@ class Harness {
     acknowledged_ += acknowledged;
     fmt::print(
         "round {}: {} operations, {} acknowledged, {} clients of which {} were killed{}\n", round_, done.size(),
-        acknowledged, workers_.size(),
+        acknowledged, clients,
         std::count_if(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.signal == SIGKILL; }),
         full ? "; the pool is full" : "");
     for (const std::string& report : reports_) fmt::print("  server: {}\n", report);
     std::fflush(stdout);
-    std::string lost = judge_.Check(done, reads, own_server() ? Death::kProcess : Death::kPower);
+    const bool power = !own_server() && !settings_.own_power;  // of the server's machine
+    std::string lost = judge_.Check(done, reads, power ? Death::kPower : Death::kProcess);
     if (lost.empty() && full && own_server()) {
       EndServer(SIGTERM);
       NewPool();
       StartServer();
     }
     return lost;
+  }
+
+  // The machine's clock began anew in between.
+  static void PutBehind(const std::vector<Operation>& done, std::vector<Operation>* reads) {
+    uint64_t last = 0;
+    for (const Operation& o : done) last = std::max({last, o.begin, o.end == sim::Record::kNever ? 0 : o.end});
+    for (Operation& o : *reads) {
+      o.begin += last + 1;
+      if (o.end != sim::Record::kNever) o.end += last + 1;
+    }
   }
 
   static void Append(const fs::path& path, std::vector<Operation>* operations) {

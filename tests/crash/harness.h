@@ -7,8 +7,9 @@
 namespace erda::crash {
 
 struct HarnessSettings {
-  std::string folder;  // for the records; it must be there
-  std::string server;  // the program. Empty: a server is there, and loses its power when this program asks for it
+  std::string folder;      // for the records; it must be there
+  std::string server;      // the program. Empty: a server is there, and loses its power when this program asks for it
+  bool own_power = false;  // or this program's machine does, clients and all, and starts it again with the same folder
   std::string address;
   std::string pool;
   uint64_t rounds = 20;

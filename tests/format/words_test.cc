@@ -157,6 +157,23 @@ TEST(SegmentTest, NoTwoFlippedBitsMakeOneStateOfAnother) {
   }
 }
 
+TEST(SegmentTest, AMarkIsAPlaceInItsSegmentOrNone) {
+  SegmentHeader header{};
+  EXPECT_EQ(header.Marked(4096), std::nullopt);
+  for (const uint64_t offset : {uint64_t{64}, uint64_t{1152}, uint64_t{4080}, uint64_t{4096}}) {
+    header.mark = SegmentHeader::Mark(offset);
+    EXPECT_EQ(header.Marked(4096), offset);
+    for (int bit = 0; bit < 64; ++bit) {
+      header.mark = SegmentHeader::Mark(offset) ^ uint64_t { 1 } << bit;
+      EXPECT_EQ(header.Marked(4096), std::nullopt) << "bit " << bit;
+    }
+  }
+  for (const uint64_t nowhere : {uint64_t{4112}, uint64_t{1160}, uint64_t{UINT32_MAX}}) {
+    header.mark = SegmentHeader::Mark(nowhere);
+    EXPECT_EQ(header.Marked(4096), std::nullopt) << nowhere;
+  }
+}
+
 TEST(SegmentTest, OnlyTheFirstSegmentOfARegionHasATombstoneSlot) {
   EXPECT_EQ(FirstObjectOffset(0), 1152U);
   EXPECT_EQ(FirstObjectOffset(1), 64U);

@@ -258,5 +258,85 @@ TEST(LogSegmentTest, ClosingSettlesAllThatIsFull) {
   EXPECT_EQ(log.nvm().counters().bytes, bytes);  // nothing is left to write
 }
 
+// --- The mark
+
+std::optional<uint64_t> MarkOf(const TestLog& log, const TestLog::Space& space) {
+  return log.SegmentOf(space).Marked(log.geometry().segment_size);
+}
+
+TEST(LogMarkTest, FollowsTheTailWhereNothingIsInFlight) {
+  TestLog log;
+  std::optional<TestLog::Space> first;
+  uint64_t tail = format::FirstObjectOffset(0);
+  uint64_t marked = 0;
+  int moves = 0;
+  for (; tail + 96 <= log.geometry().segment_size; tail += 96) {
+    const auto space = log.Append(96);
+    if (!first) first = space;
+    const uint64_t now = MarkOf(log, *first).value_or(0);
+    moves += now != marked ? 1 : 0;
+    marked = now;
+    ASSERT_LE(marked, tail);
+    ASSERT_LT(tail, std::max(marked, format::FirstObjectOffset(0)) + 1024 + 96);
+  }
+  EXPECT_EQ(moves, 2);  // once in a KiB
+}
+
+TEST(LogMarkTest, DoesNotPassWhatIsInFlight) {
+  TestLog log({.segment_size = 16384});
+  ASSERT_TRUE(log.Append(480));
+  const auto stuck = log.Append(480);
+  const auto other = log.Append(480);
+  ASSERT_TRUE(stuck && other);
+  log->BeginFlight(log.head(), stuck->address);
+  log->BeginFlight(log.head(), other->address);
+  ASSERT_TRUE(log.Append(1040));  // the tail behind `other` is where the mark will be
+  ASSERT_TRUE(log.Append(1040));
+  log->EndFlight(log.head(), other->address);
+  ASSERT_TRUE(log.Append(1040));
+  EXPECT_LE(MarkOf(log, *stuck).value_or(0), stuck->address.offset_in_region());
+  log->EndFlight(log.head(), stuck->address);
+  ASSERT_TRUE(log.Append(1040));
+  EXPECT_GT(MarkOf(log, *stuck).value_or(0), other->address.offset_in_region());
+}
+
+TEST(LogMarkTest, MovesOnThoughSomethingIsAlwaysInFlight) {
+  TestLog log({.segment_size = 16384});
+  std::optional<TestLog::Space> before;
+  for (int i = 0; i < 50; ++i) {
+    const auto space = log.Append(96);
+    ASSERT_TRUE(space);
+    log->BeginFlight(log.head(), space->address);
+    if (before) log->EndFlight(log.head(), before->address);
+    before = space;
+  }
+  EXPECT_GT(MarkOf(log, *before).value_or(0), before->address.offset_in_region() - 3 * 1024);
+}
+
+TEST(LogMarkTest, FlightsOfAnotherSegmentDoNotHoldIt) {
+  TestLog log;
+  const auto stuck = log.Append(RoomIn(log, 0));
+  ASSERT_TRUE(stuck);
+  log->BeginFlight(log.head(), stuck->address);
+  const auto next = log.Append(1040);
+  ASSERT_TRUE(next);
+  log->BeginFlight(log.head(), next->address);
+  ASSERT_TRUE(log.Append(96));  // waits for `next`
+  log->EndFlight(log.head(), stuck->address);
+  ASSERT_TRUE(log.Append(1040));
+  EXPECT_EQ(MarkOf(log, *next).value_or(0) > 64, false);
+  log->EndFlight(log.head(), next->address);
+  ASSERT_TRUE(log.Append(96));
+  EXPECT_GE(MarkOf(log, *next).value_or(0), 64 + 1040U);
+}
+
+TEST(LogMarkTest, IsAtTheEndOnceTheLogIsClosed) {
+  TestLog log;
+  const auto space = log.Append(96);
+  ASSERT_TRUE(space);
+  log->Close();
+  EXPECT_EQ(MarkOf(log, *space), format::FirstObjectOffset(0) + 96);
+}
+
 }  // namespace
 }  // namespace erda::log

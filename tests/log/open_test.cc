@@ -89,6 +89,60 @@ TEST(LogOpenTest, AHeaderThatDoesNotVerifyFillsItsSegment) {
   }
 }
 
+// Without a mark the walk begins with the segment.
+TEST(LogOpenTest, ADamagedMarkIsDoneWithout) {
+  for (int bit = 0; bit < 64; ++bit) {
+    TestLog log;
+    std::optional<TestLog::Space> last;
+    for (int i = 0; i < 16; ++i) last = log.Append(96);
+    ASSERT_TRUE(last);
+    const uint64_t at = last->offset - last->address.offset_in_region() + offsetof(format::SegmentHeader, mark);
+    ASSERT_GT(log.SegmentOf(*last).Marked(log.geometry().segment_size), FirstObjectOffset(0));
+    log.nvm().Store64(at, log.nvm().Load64(at) ^ uint64_t{1} << bit);
+    ASSERT_EQ(log.SegmentOf(*last).Marked(log.geometry().segment_size), std::nullopt) << "bit " << bit;
+    ASSERT_TRUE(log.Reopen().ok());
+    ASSERT_EQ(log.Append(48)->offset, last->offset + 96) << "bit " << bit;
+  }
+}
+
+// What the mark says is there was there: if it is wiped out now, nothing is put in its place.
+TEST(LogOpenTest, NothingIsPutBeforeTheMark) {
+  TestLog log;
+  const auto space = log.Append(96);
+  ASSERT_TRUE(space);
+  log->Close();
+  log.nvm().ZeroOut(space->offset, 96);
+  ASSERT_TRUE(log.Reopen().ok());
+  EXPECT_EQ(log.Append(48)->offset, space->offset + 96);
+}
+
+// Sealing was cut off when only the end had been stated, and then smaller objects filled the segment.
+TEST(LogOpenTest, ASegmentThatIsFilledAfterItsSealingWasCutOffStatesWhereItEnds) {
+  TestLog log;
+  const auto space = log.Append(RoomIn(log, 0) - 48);
+  ASSERT_TRUE(space);
+  log.nvm().Store64(space->offset - space->address.offset_in_region() + offsetof(format::SegmentHeader, end), 4048);
+  ASSERT_TRUE(log.Append(48));
+  ASSERT_TRUE(log.Reopen().ok());
+  log->Close();
+  EXPECT_EQ(log.StateOf(*space), format::SegmentState::kSettled);
+  EXPECT_EQ(log.SegmentOf(*space).end, 4096U);
+}
+
+// One that was sealed before the crash, and of which the next was not opened yet, goes on stating its end.
+TEST(LogOpenTest, ASegmentIsSealedOnce) {
+  TestLog log;
+  const auto space = log.Append(RoomIn(log, 0) - 48);
+  ASSERT_TRUE(space);
+  const uint64_t header = space->offset - space->address.offset_in_region();
+  log.nvm().Store64(header + offsetof(format::SegmentHeader, end), 4048);
+  log.nvm().Store64(header + offsetof(format::SegmentHeader, state),
+                    static_cast<uint64_t>(format::SegmentState::kSettled));
+  ASSERT_TRUE(log.Reopen().ok());
+  EXPECT_EQ(log.Append(48)->address, LogAddress::At(0, 4096 + 64));
+  EXPECT_EQ(log.SegmentOf(*space).end, 4048U);
+}
+
 TEST(LogOpenTest, AMissingValueDoesNotEndTheWalk) {
   TestLog log;
   ASSERT_TRUE(log.Append(1600));  // header and key alone are there: the value may be under way

@@ -156,10 +156,12 @@ TEST_F(PoolTest, ADamagedShardLeavesTheOthersAsTheyWere) {
   ASSERT_TRUE(found.ok()) << found.status().ToString();
   const format::Geometry& geometry = found->superblock.geometry;
   const auto word_at = [&](uint64_t at) { return LoadAs<uint64_t>(AsBytes(pool).subspan(at, sizeof(uint64_t))); };
-  uint64_t entry = geometry.SlotOffset(0, 0);
-  while (word_at(entry) == 0) entry += sizeof(format::IndexEntry);
-  ASSERT_LT(entry, geometry.SlotOffset(1, 0));
-  FlipBit(entry);  // it is not settled
+  const auto place_of = [&](uint64_t at) { return format::EntryWord(word_at(at)).new_address().raw(); };
+  uint64_t newest = geometry.SlotOffset(0, 0);
+  for (uint64_t at = newest; at < geometry.SlotOffset(1, 0); at += sizeof(format::IndexEntry)) {
+    if (place_of(at) > place_of(newest)) newest = at;
+  }
+  FlipBit(newest);  // it is not settled
   uint32_t region = geometry.regions_per_shard;
   while (!format::RegionWord(word_at(format::kRegionTableOffset + region * sizeof(uint64_t))).linked()) ++region;
   FlipBit(geometry.RegionOffset(region));

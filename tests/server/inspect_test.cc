@@ -193,6 +193,29 @@ TEST_F(InspectTest, DamagedOldValueOfAnUnfinishedPut) {
   EXPECT_EQ(Inspect(bytes, false).damage_count, 0U);
 }
 
+TEST_F(InspectTest, DamagedMark) {
+  const Outcome put = store_->Inline("key", "value");
+  Bytes bytes = Closed();
+  Change(&bytes, OffsetOf(put) - put.address.offset_in_region() + offsetof(format::SegmentHeader, mark));
+  ASSERT_EQ(Inspect(bytes).damage_count, 1U);
+  EXPECT_EQ(Inspect(bytes).damage[0].what, "segment 0 of region 0 has a damaged mark");
+  EXPECT_EQ(Inspect(bytes).shards[0].heads[0].objects, 1U);
+}
+
+TEST_F(InspectTest, ObjectsBeforeTheMarkThatAreGone) {
+  store_->Inline("first", "value");
+  const Outcome put = store_->Inline("key", "value");
+  const Outcome last = store_->Inline("last", "value");
+  Bytes bytes = Closed();
+  std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(OffsetOf(put)), 96, std::byte{0});
+  const PoolReport report = Inspect(bytes);
+  ASSERT_EQ(report.damage_count, 3U);  // both keys, and this
+  EXPECT_EQ(report.shards[0].heads[0].objects, 1U);
+  EXPECT_EQ(report.shards[0].object_bytes, 3U * 48);
+  EXPECT_EQ(report.shards[0].cut_off, 0U);
+  EXPECT_EQ(last.address.offset_in_region(), put.address.offset_in_region() + 48);
+}
+
 TEST_F(InspectTest, DamagedHeaderIsNamedByTheKeyBehindIt) {
   store_->Inline("first", "value");
   const Outcome put = store_->Inline("key", "value");

@@ -1043,6 +1043,25 @@ TEST_F(RecoveryTest, OnlyWhatMayHaveBeenInFlightIsLookedAt) {
   EXPECT_EQ(store_.Get("k"), std::string(500, 'x'));
 }
 
+// (I9) Nor is what comes before the mark of the open segment.
+TEST_F(RecoveryTest, WhatIsBeforeTheMarkIsNotLookedAt) {
+  const auto fill = [&](int objects) {
+    for (int i = 0; i < objects; ++i) store_.Inline("key" + std::to_string(i), std::string(40, 'v'));  // 96 bytes each
+  };
+  fill(20);
+  Restart();
+  EXPECT_LT(report().objects, (1024U + 96) / 96 + 1);
+  EXPECT_EQ(report().index_slots, 0U);
+
+  // One in flight, and all behind it.
+  const Reserved stuck = store_.Reserve("stuck", "value", 1);
+  fill(9);
+  Restart();
+  EXPECT_EQ(report().objects, 10U);
+  EXPECT_EQ(report().dropped, 1U);
+  EXPECT_EQ(store_.Get("stuck"), kAbsent);
+}
+
 TEST_F(RecoveryTest, ADamagedRecordOfMovesIsDoneWithout) {
   store_.Inline("k", "old");
   store_.Reserve("k", "new");

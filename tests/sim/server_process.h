@@ -73,6 +73,7 @@ class ServerProcess {
   // The process has ended, the machine has not.
   void KeepImages();
   Status StartOnce();
+  void Inspect(bool recovered);
   void Drop();
   [[nodiscard]] double ShareKept();
   void Require(const Status& status);
