@@ -62,7 +62,7 @@ void Engine::OnControlRead(Link& link) {
     Operation& op = ops_[index];
     if (op.step != Step::kHeads) continue;  // it ended with the link, which the one before it found broken
     if (op.type == OpType::kGet) {
-      ReadVersion(op, op.read_bytes);
+      ReadEntry(op);
     } else {
       WriteValue(op);
     }
@@ -72,6 +72,9 @@ void Engine::OnControlRead(Link& link) {
 void Engine::WaitForHeads(Operation& op) {
   op.step = Step::kHeads;
   op.heads_reloaded = true;
+  op.reloaded_word = op.entry.word;
+  op.reloaded_at = op.at;
+  op.reloaded_slot = op.slot_read;
   op.link->waiting_for_heads.push_back(op.index);
   if (auto status = op.link->ReadControl(); !status.ok()) CloseLink(*op.link, status);
 }

@@ -104,6 +104,7 @@ class Engine {
 
   // --- Gets (get.cc)
   void StartGet(Operation& op);
+  void ReadEntry(Operation& op);
   void OnEntryRead(Operation& op);
   bool FollowNextEntry(Operation& op);
   void ReadVersion(Operation& op, uint64_t bytes);

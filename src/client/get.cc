@@ -39,8 +39,13 @@ fabric::RemoteAddress NeighbourhoodOf(const Link& link, uint64_t key_hash) {
 // --- Entry
 
 void Engine::StartGet(Operation& op) {
-  op.foreign_count = 0;
   op.heads_reloaded = false;
+  ReadEntry(op);
+}
+
+void Engine::ReadEntry(Operation& op) {
+  op.foreign_count = 0;
+  op.control_reads = op.link->control_reads;
   op.slots_read = format::kFirstLook;
   PostRead(op, Step::kEntry, op.neighbourhood().first(format::kFirstLookBytes), NeighbourhoodOf(*op.link, op.key_hash));
 }
@@ -78,8 +83,13 @@ void Engine::ReadVersion(Operation& op, uint64_t bytes) {
   uint64_t offset = 0;
   uint64_t in_segment = 0;
   op.read_bytes = bytes;
+  // (I10) An address counts in the use of its region in which the entry named it. If the slots were read anew since, it
+  // may be another use: then the entry is read anew as well.
+  if (op.control_reads != op.link->control_reads) return ReadEntry(op);
+  op.place = op.link->PlaceOf(op.entry.entry_meta().head(), op.at);
+  op.slot_read = op.link->SlotOf(op.entry.entry_meta().head(), op.at);
   if (!op.link->Resolve(op.entry.entry_meta().head(), op.at, &offset, &in_segment)) {
-    if (!op.heads_reloaded) return WaitForHeads(op);
+    if (!op.slots_are_known()) return WaitForHeads(op);
     op.read_bytes = 0;
     return OnVersionRead(op);
   }
@@ -107,8 +117,7 @@ fabric::RemoteAddress Engine::EntryAddress(const Operation& op) const {
 std::span<std::byte> Engine::EntryCopy(const Operation& op) { return op.readings().first(sizeof(IndexEntry)); }
 
 ObjectView Engine::ViewOf(const Operation& op) const {
-  const format::Place place = op.link->PlaceOf(op.entry.entry_meta().head(), op.at);
-  return format::InspectObject(place, op.message().first(op.read_bytes));
+  return format::InspectObject(op.place, op.message().first(op.read_bytes));
 }
 
 void Engine::OnVersionRead(Operation& op) {
@@ -164,7 +173,7 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
       return FinishGet(op, AsString(view.value));
     case ReadStep::kOlderAndReport:
       // A header that does not verify, under an entry that did not change: perhaps the region numbers are out of date.
-      if (view.state == ObjectState::kNothing && !op.heads_reloaded) return WaitForHeads(op);
+      if (view.state == ObjectState::kNothing && !op.slots_are_known()) return WaitForHeads(op);
       if (!Report(op)) return;
       return GoOlder(op, view);
     case ReadStep::kOlder:
@@ -175,7 +184,7 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
     case ReadStep::kRestart:
       return StartGet(op);
     case ReadStep::kDamaged:
-      if (view.state == ObjectState::kNothing && !op.heads_reloaded) return WaitForHeads(op);
+      if (view.state == ObjectState::kNothing && !op.slots_are_known()) return WaitForHeads(op);
       return Finish(op, {Code::kCorruption, address_ + ": the stored value of a key is damaged"});
   }
 }
@@ -208,6 +217,7 @@ void Engine::GoOlder(Operation& op, const ObjectView& view) {
 void Engine::ConfirmMiss(Operation& op) {
   ++stats_.second_looks;
   op.step = Step::kMissConfirm;
+  op.control_reads = op.link->control_reads;
   op.slots_read = format::kNeighbourhood;
   const fabric::RemoteAddress counter{format::kControlRegion, offsetof(format::ControlBlock, displacements)};
   const auto readings = op.readings();

@@ -90,9 +90,10 @@ Status Link::ReadControl() {
 
 void Link::OnControlRead() {
   control_read_pending = false;
-  regions_.resize(uint64_t{geometry().heads_per_shard} * format::kSlotsPerHead);
-  const auto from = std::span(control_).subspan(format::kControlHeadsOffset, regions_.size() * sizeof(uint32_t));
-  std::memcpy(regions_.data(), from.data(), from.size());
+  ++control_reads;
+  slots_.resize(uint64_t{geometry().heads_per_shard} * format::kSlotsPerHead);
+  const auto from = std::span(control_).subspan(format::kControlHeadsOffset, slots_.size() * sizeof(uint64_t));
+  std::memcpy(slots_.data(), from.data(), from.size());
   if (state_ == State::kLoading) state_ = State::kUp;
 }
 
@@ -118,15 +119,19 @@ Status Link::CloseReason() const {
 }
 
 bool Link::Resolve(uint32_t head, format::LogAddress address, uint64_t* offset, uint64_t* bytes) const {
-  const uint32_t first_head = shard_ * geometry().heads_per_shard;
-  if (head < first_head || head >= first_head + geometry().heads_per_shard || address.none()) return false;
+  const format::HeadSlot slot = SlotOf(head, address);
   const uint64_t in_region = address.offset_in_region();
-  if (in_region >= geometry().region_size) return false;
-  const uint32_t region = regions_[(head - first_head) * format::kSlotsPerHead + address.slot()];
-  if (region == 0 || region > geometry().regions()) return false;
-  *offset = geometry().RegionOffset(region - 1) + in_region;
+  if (address.none() || in_region >= geometry().region_size) return false;
+  if (slot.none() || slot.region() >= geometry().regions()) return false;
+  *offset = geometry().RegionOffset(slot.region()) + in_region;
   *bytes = geometry().segment_size - in_region % geometry().segment_size;
   return true;
+}
+
+format::HeadSlot Link::SlotOf(uint32_t head, format::LogAddress address) const {
+  const uint32_t in_shard = head - shard_ * geometry().heads_per_shard;  // huge if it is an earlier shard's
+  if (in_shard >= geometry().heads_per_shard) return {};
+  return format::HeadSlot(slots_[in_shard * format::kSlotsPerHead + address.slot()]);
 }
 
 uint32_t Link::TakeSlot(OpIndex owner) {

@@ -48,8 +48,10 @@ class Link {
   [[nodiscard]] format::FlushMethod flush_method() const {
     return static_cast<format::FlushMethod>(hello_.flush_method);
   }
+  // As of the control block that was read last. No slot if there is no such head.
+  [[nodiscard]] format::HeadSlot SlotOf(uint32_t head, format::LogAddress address) const;
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::LogAddress address) const {
-    return {pool_seed_, head, address};
+    return {pool_seed_, head, address, SlotOf(head, address).generation()};
   }
   [[nodiscard]] std::span<const std::byte> control() const { return control_; }
 
@@ -71,6 +73,7 @@ class Link {
   std::deque<OpIndex> waiting_for_heads;
   bool control_read_pending = false;
   uint32_t times_up = 0;
+  uint64_t control_reads = 0;  // done
 
  private:
   fabric::Fabric& fabric_;
@@ -83,8 +86,8 @@ class Link {
   uint32_t slots_offered_ = 0;
   format::HelloReply hello_{};
   uint32_t pool_seed_ = 0;
-  std::vector<uint32_t> regions_;  // by head of this shard and slot: number plus 1, or 0
-  std::vector<OpIndex> owners_;    // by request slot
+  std::vector<uint64_t> slots_;  // of this shard's heads: format::HeadSlot
+  std::vector<OpIndex> owners_;  // by request slot
   std::vector<uint32_t> free_slots_;
   std::vector<std::byte> control_;
   SharedMemory reply_memory_;

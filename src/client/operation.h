@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "erda/client.h"
 #include "fabric/fabric.h"
+#include "format/control_block.h"
 #include "format/messages.h"
 
 namespace erda::client {
@@ -98,10 +99,21 @@ struct Operation {
   uint64_t read_bytes = 0;     // of it
   uint64_t newer_version = 0;  // of the version that was read before it; 0: none
   uint32_t rereads = 0;        // of this version, because the size was not known
+  format::Place place{};       // where it stood when that read was posted
+  format::HeadSlot slot_read;  // and in which region
+  // The control block was read anew, for this version of this entry.
   bool heads_reloaded = false;
+  uint64_t reloaded_word = 0;
+  format::LogAddress reloaded_at;
+  format::HeadSlot reloaded_slot;
+  uint64_t control_reads = 0;  // of its link, when the entry was asked for
   uint32_t foreign_count = 0;  // entries with this key's tag that turned out to be another key's
   std::array<uint64_t, format::kNeighbourhood> foreign;
 
+  // To read the control block anew would not help: that was done for this very entry, and gave the same slot again.
+  [[nodiscard]] bool slots_are_known() const {
+    return heads_reloaded && entry.word == reloaded_word && (at != reloaded_at || slot_read == reloaded_slot);
+  }
   // True if it is under way, and ends when its link does.
   [[nodiscard]] bool waits_for_link() const {
     return step != Step::kFree && step != Step::kDone && step != Step::kKeyTurn;

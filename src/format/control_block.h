@@ -3,13 +3,14 @@
 //
 //   byte 0                8                16                64              576        1024
 //   +--------------------+----------------+-----------------+---------------+----------+------------------------+
-//   | displacements      | head generation| 0               | counters      | 0        | regions of each head   |
-//   |                    |                |                 | (64 words)    |          | (32 words of 4 bytes)  |
+//   | displacements      | head generation| 0               | counters      | 0        | slots of each head     |
+//   |                    |                |                 | (64 words)    |          | (32 words of 8 bytes)  |
 //   +--------------------+----------------+-----------------+---------------+----------+------------------------+
 //
 // displacements: odd while index entries are being moved. A miss counts only if it was read between two equal, even
 // readings (I6).
-// head generation: grows after the regions changed. regions[head][slot]: the region's number plus 1, or 0.
+// head generation: grows after the slots changed. A slot: the region's number plus 1, or 0, and in the upper half the
+// region's generation, without which nothing verifies that stands there.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +50,26 @@ inline constexpr const char* kCounterNames[] = {
 };
 static_assert(std::size(kCounterNames) == static_cast<size_t>(Counter::kCount));
 
+// What a slot of a head holds, in one word.
+class HeadSlot {
+ public:
+  constexpr HeadSlot() = default;
+  explicit constexpr HeadSlot(uint64_t raw) : raw_(raw) {}
+  static constexpr HeadSlot Of(uint32_t region, uint32_t generation) {
+    return HeadSlot(uint64_t{generation} << 32 | (region + 1));
+  }
+
+  [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
+  [[nodiscard]] constexpr bool none() const { return static_cast<uint32_t>(raw_) == 0; }
+  // REQUIRES: !none().
+  [[nodiscard]] constexpr uint32_t region() const { return static_cast<uint32_t>(raw_) - 1; }
+  [[nodiscard]] constexpr uint32_t generation() const { return static_cast<uint32_t>(raw_ >> 32); }
+  constexpr bool operator==(const HeadSlot&) const = default;
+
+ private:
+  uint64_t raw_ = 0;
+};
+
 struct ControlBlock {
   uint64_t displacements;
   uint64_t head_generation;
@@ -63,7 +84,7 @@ ERDA_FORMAT_FIELD(ControlBlock, counters, 64);
 static_assert(static_cast<size_t>(Counter::kCount) <= 64);
 
 inline constexpr uint64_t kControlHeadsOffset = sizeof(ControlBlock);
-inline constexpr uint64_t kControlHeadBytes = kSlotsPerHead * sizeof(uint32_t);
+inline constexpr uint64_t kControlHeadBytes = kSlotsPerHead * sizeof(uint64_t);
 constexpr uint64_t ControlBytes(uint32_t heads_per_shard) {
   return AlignUp(kControlHeadsOffset + heads_per_shard * kControlHeadBytes, 4096);
 }

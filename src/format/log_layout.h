@@ -3,12 +3,12 @@
 // A region table entry is one word, changed by one atomic store:
 //
 //   bit 63        32 31    24 23   16 15    8 7      0
-//   +---------------+--------+-------+-------+--------+
-//   | generation    | 0      | slot  | head  | state  |    state: 0 free, 1 linked to (head, slot)
+//   +---------------+--------+-------+-------+--------+    state: 0 free, 0xa5 linked to (head, slot)
+//   | generation    | check  | slot  | head  | state  |    check: the other seven bytes, in exclusive or
 //   +---------------+--------+-------+-------+--------+
 //
 // The generation grows each time the region is linked. A segment's header counts only if it names the generation of its
-// region, so that what an earlier use left behind is never taken for this one's.
+// region, and an object verifies only with it, so that what an earlier use left behind is never taken for this one's.
 //
 //   segment 0 of a region                                      each other segment
 //   0          64               1152                           0          64
@@ -35,18 +35,26 @@ class RegionWord {
   constexpr RegionWord() = default;
   explicit constexpr RegionWord(uint64_t raw) : raw_(raw) {}
   static constexpr RegionWord Linked(uint32_t generation, uint32_t head, uint32_t slot) {
-    return RegionWord((uint64_t{generation} << 32) | (uint64_t{slot & 0xff} << 16) | (uint64_t{head & 0xff} << 8) | 1);
+    return Checked((uint64_t{generation} << 32) | (uint64_t{slot & 0xff} << 16) | (uint64_t{head & 0xff} << 8) |
+                   kLinked);
   }
-  static constexpr RegionWord Free(uint32_t generation) { return RegionWord(uint64_t{generation} << 32); }
+  static constexpr RegionWord Free(uint32_t generation) { return Checked(uint64_t{generation} << 32); }
 
   [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
-  [[nodiscard]] constexpr bool linked() const { return (raw_ & 0xff) == 1; }
+  [[nodiscard]] constexpr bool linked() const { return (raw_ & 0xff) == kLinked; }
   [[nodiscard]] constexpr uint32_t head() const { return static_cast<uint32_t>(raw_ >> 8) & 0xff; }
   [[nodiscard]] constexpr uint32_t slot() const { return static_cast<uint32_t>(raw_ >> 16) & 0xff; }
   [[nodiscard]] constexpr uint32_t generation() const { return static_cast<uint32_t>(raw_ >> 32); }
   constexpr bool operator==(const RegionWord&) const = default;
 
  private:
+  static constexpr uint64_t kLinked = 0xa5;
+  static constexpr RegionWord Checked(uint64_t raw) {
+    uint64_t check = 0;
+    for (int bit = 0; bit < 64; bit += 8) check ^= (raw >> bit) & 0xff;
+    return RegionWord(raw | check << 24);
+  }
+
   uint64_t raw_ = 0;
 };
 
@@ -79,7 +87,8 @@ struct SegmentHeader {
     return opened > generation && identity == Identity(opened);
   }
 
-  static constexpr uint64_t Mark(uint64_t offset) { return ((0x4b52414d ^ offset) << 32) | offset; }
+  // (Multiplied, so that no two flipped bits make one mark of another.)
+  static constexpr uint64_t Mark(uint64_t offset) { return (((offset * 0x9e3779b1) ^ 0x4b52414d) << 32) | offset; }
   // Where an object or the end is, if the mark says so.
   [[nodiscard]] constexpr std::optional<uint64_t> Marked(uint64_t segment_size) const {
     const uint64_t offset = mark & UINT32_MAX;

@@ -13,10 +13,10 @@ uint32_t PoolSeed(std::span<const uint8_t, 16> uuid) { return Crc32c(0, std::as_
 
 uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key) {
   // Place and header in one piece: each piece costs a call.
-  constexpr size_t kPlaceBytes = 2 * sizeof(uint32_t);
+  constexpr size_t kPlaceBytes = 3 * sizeof(uint32_t);
   constexpr size_t kCovered = sizeof(ObjectHeader) - sizeof(header.header_crc);
   std::array<std::byte, kPlaceBytes + kCovered> piece;
-  const uint32_t words[2] = {place.head, Planted(Flaw::kCrcWithoutPlace) ? 0 : place.address.raw()};
+  const uint32_t words[3] = {place.head, Planted(Flaw::kCrcWithoutPlace) ? 0 : place.address.raw(), place.generation};
   std::memcpy(piece.data(), words, kPlaceBytes);
   std::memcpy(piece.data() + kPlaceBytes, BytesOf(header).data() + sizeof(header.header_crc), kCovered);
   return Crc32c(Crc32c(place.pool_seed, piece), AsBytes(key));

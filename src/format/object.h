@@ -11,10 +11,10 @@
 //     server, with the     (the client on the reserve path)
 //     header
 //
-// The header crc covers the place (pool, head, address), the header behind it and the key: what the server wrote when
-// it reserved the space. The checksum goes on from the header crc and covers the value: so it stands for the place, the
-// header, the key and the value. Bytes that belong to another place, another time or another pool do not verify. A
-// reader still compares the key: a checksum finds damage, it does not identify.
+// The header crc covers the place (pool, head, address, and which use of its region this is), the header behind it and
+// the key: what the server wrote when it reserved the space. The checksum goes on from the header crc and covers the
+// value: so it stands for the place, the header, the key and the value. Bytes that belong to another place, another
+// time or another pool do not verify. A reader still compares the key: a checksum finds damage, it does not identify.
 // previous: the version that was the newest when this one was published (an address in the same head), or none.
 // version: grows with each object of a shard, and never repeats.
 #pragma once
@@ -77,6 +77,7 @@ struct Place {
   uint32_t pool_seed;  // PoolSeed(uuid)
   uint32_t head;
   LogAddress address;
+  uint32_t generation;  // of the region, which grows each time it is used anew
 };
 [[nodiscard]] uint32_t PoolSeed(std::span<const uint8_t, 16> uuid);
 

@@ -89,8 +89,10 @@ class ShardInspector {
 
   // The pool's bytes from an address to the end of its segment; empty if no entry can lead there.
   [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, LogAddress address) const;
+  // REQUIRES: BytesAt is not empty, or nothing is read there.
+  [[nodiscard]] format::Place PlaceOf(uint32_t head, LogAddress address) const;
   [[nodiscard]] ObjectView Header(uint32_t head, LogAddress address) const {
-    return format::InspectHeader({seed_, head, address}, BytesAt(head, address));
+    return format::InspectHeader(PlaceOf(head, address), BytesAt(head, address));
   }
   // The segment's header says that what is there is settled.
   [[nodiscard]] bool CountsAsSettled(uint32_t head, LogAddress address) const;
@@ -198,7 +200,7 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
   const uint32_t generation = RegionWordOf(region).generation();
   const auto object_at = [&](uint64_t at) {
     const auto address = LogAddress::At(slot, segment * g_.segment_size + at);
-    return format::InspectHeader({seed_, head->head, address}, Bytes(offset + at, g_.segment_size - at));
+    return format::InspectHeader({seed_, head->head, address, generation}, Bytes(offset + at, g_.segment_size - at));
   };
   const uint64_t first = FirstObjectOffset(segment);
 
@@ -281,6 +283,13 @@ std::span<const std::byte> ShardInspector::BytesAt(uint32_t head, LogAddress add
   return Bytes(g_.RegionOffset(region) + offset, g_.segment_size - offset % g_.segment_size);
 }
 
+format::Place ShardInspector::PlaceOf(uint32_t head, LogAddress address) const {
+  const uint64_t head_in_shard = head - FirstHead();
+  const uint32_t region =
+      head_in_shard < g_.heads_per_shard ? regions_[head_in_shard * kSlotsPerHead + address.slot()] : kNoRegion;
+  return {seed_, head, address, region == kNoRegion ? 0 : RegionWordOf(region).generation()};
+}
+
 bool ShardInspector::CountsAsSettled(uint32_t head, LogAddress address) const {
   const uint64_t begin = AlignDown(address.offset_in_region(), g_.segment_size);
   const uint32_t region = regions_[(head - FirstHead()) * kSlotsPerHead + address.slot()];
@@ -296,7 +305,7 @@ ObjectView ShardInspector::Whole(uint32_t head, LogAddress address) {
   budget_spent_ = budget_spent_ || space > budget_;
   if (budget_spent_) return view;
   budget_ -= space;
-  view = format::InspectObject({seed_, head, address}, BytesAt(head, address));
+  view = format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
   if (view.state == ObjectState::kWhole) {
     ++shard_.verified;
     shard_.verified_bytes += space;

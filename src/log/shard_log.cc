@@ -160,7 +160,7 @@ ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id,
   while (at < geometry_.segment_size) {
     const auto address = LogAddress::At(slot, id.segment * geometry_.segment_size + at);
     const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
-    const format::ObjectView view = format::InspectHeader({pool_seed_, head, address}, bytes);
+    const format::ObjectView view = format::InspectHeader(PlaceOf(head, address), bytes);
     if (view.state == format::ObjectState::kNothing || view.header.version < header.first_version) {
       walk.untouched = IsZero(bytes);
       return walk;
@@ -175,7 +175,7 @@ ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id,
 ShardLog::Tombstone ShardLog::TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const {
   const auto address = LogAddress::At(slot, format::kTombstoneSlotOffset);
   const auto bytes = nvm_.Bytes(SegmentOffset(id) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
-  const format::ObjectView view = format::InspectHeader({pool_seed_, head, address}, bytes);
+  const format::ObjectView view = format::InspectHeader(PlaceOf(head, address), bytes);
   return {view, view.state == format::ObjectState::kNothing && !IsZero(bytes)};
 }
 
@@ -455,8 +455,10 @@ ShardLog::Space ShardLog::TombstoneSlot(uint32_t head_number) const {
 // again when they meet a slot that they do not know, so the order is for their sake only.
 void ShardLog::PublishRegion(uint32_t head, uint32_t slot, uint32_t region) {
   const uint64_t entry = format::kControlHeadsOffset + (head - FirstHead()) * format::kControlHeadBytes;
-  auto* regions = reinterpret_cast<uint32_t*>(control_.data() + entry);
-  std::atomic_ref<uint32_t>(regions[slot]).store(region == kNoRegion ? 0 : region + 1, std::memory_order_release);
+  auto* slots = reinterpret_cast<uint64_t*>(control_.data() + entry);
+  const auto published =
+      region == kNoRegion ? format::HeadSlot() : format::HeadSlot::Of(region, RegionWordOf(region).generation());
+  std::atomic_ref<uint64_t>(slots[slot]).store(published.raw(), std::memory_order_release);
   auto* generation = reinterpret_cast<uint64_t*>(control_.data() + offsetof(format::ControlBlock, head_generation));
   std::atomic_ref<uint64_t>(*generation).fetch_add(1, std::memory_order_release);
 }

@@ -72,7 +72,7 @@ class ShardLog {
   // The pool bytes from an address to the end of its segment; empty if the address is none of this log's.
   [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const;
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::LogAddress address) const {
-    return {pool_seed_, head, address};
+    return {pool_seed_, head, address, GenerationAt(head, address)};
   }
   [[nodiscard]] format::ObjectView Inspect(uint32_t head, format::LogAddress address) const {
     return format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
@@ -129,6 +129,12 @@ class ShardLog {
   [[nodiscard]] uint32_t FirstRegion() const { return shard_ * geometry_.regions_per_shard; }
   [[nodiscard]] Head& HeadAt(uint32_t head) { return heads_[head - FirstHead()]; }
   [[nodiscard]] const Head* FindHead(uint32_t head) const;
+  // Of the region at this address; 0 if there is none.
+  [[nodiscard]] uint32_t GenerationAt(uint32_t head, format::LogAddress address) const {
+    const Head* found = FindHead(head);
+    const uint32_t region = found == nullptr ? kNoRegion : found->regions[address.slot()];
+    return region == kNoRegion ? 0 : RegionWordOf(region).generation();
+  }
   [[nodiscard]] Segment& SegmentOf(SegmentId id);
   [[nodiscard]] Segment& SegmentAt(uint32_t head, format::LogAddress address);
   [[nodiscard]] uint64_t SegmentOffset(SegmentId id) const {

@@ -60,9 +60,9 @@ class EngineTest : public testing::Test {
     const WorkRequest control = fabric_->Take();
     ASSERT_EQ(control.kind, OpKind::kRead);
     // Each slot of each head has a region: the first.
-    const uint32_t region = 1;
-    for (size_t at = format::kControlHeadsOffset; at + sizeof(region) <= control.local.size(); at += sizeof(region)) {
-      std::memcpy(control.local.data() + at, &region, sizeof(region));
+    const auto slot = format::HeadSlot::Of(0, 1);
+    for (size_t at = format::kControlHeadsOffset; at + sizeof(slot) <= control.local.size(); at += sizeof(slot)) {
+      std::memcpy(control.local.data() + at, &slot, sizeof(slot));
     }
     fabric_->Complete(control);
     engine_->Poll();

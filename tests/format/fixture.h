@@ -23,7 +23,7 @@ std::string HexOf(std::string_view literal);
 inline constexpr std::array<uint8_t, 16> kUuid = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 // Where the tests' objects stand.
-inline Place TestPlace() { return {PoolSeed(kUuid), 3, LogAddress::At(2, 4096)}; }
+inline Place TestPlace() { return {PoolSeed(kUuid), 3, LogAddress::At(2, 4096), 5}; }
 
 // A whole object, without the unused bytes behind it.
 std::vector<std::byte> WholeObject(const Place& place, std::string_view key, std::string_view value,

@@ -16,7 +16,7 @@ namespace {
 
 TEST(GoldenBytesTest, ASuperblock) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
-    45 52 44 41 50 4f 4f 4c  03 00 00 00 ba 17 72 5c
+    45 52 44 41 50 4f 4f 4c  04 00 00 00 44 34 d2 7f
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -36,9 +36,9 @@ TEST(GoldenBytesTest, AShardRecord) {
 
 TEST(GoldenBytesTest, ARegionWord) {
   const uint64_t word = RegionWord::Linked(0x11223344, 0xaa, 31).raw();
-  EXPECT_EQ(Hex(BytesOf(word)), HexOf("01 aa 1f 00 44 33 22 11"));
+  EXPECT_EQ(Hex(BytesOf(word)), HexOf("a5 aa 1f 54 44 33 22 11"));
   const uint64_t free = RegionWord::Free(0x11223344).raw();
-  EXPECT_EQ(Hex(BytesOf(free)), HexOf("00 00 00 00 44 33 22 11"));
+  EXPECT_EQ(Hex(BytesOf(free)), HexOf("00 00 00 44 44 33 22 11"));
 }
 
 TEST(GoldenBytesTest, AnIndexEntry) {
@@ -65,16 +65,16 @@ TEST(GoldenBytesTest, ASegmentHeader) {
 // The key is "key", the value "value"; the two checksums bind them to TestPlace().
 TEST(GoldenBytesTest, AnObject) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "key", "value")), HexOf(R"(
-    7b 7b 13 61 03 00 01 01  05 00 00 00 08 00 00 04
+    6f ff ac 8d 03 00 01 01  05 00 00 00 08 00 00 04
     4d 00 00 00 00 00 00 00  e3 65 51 a0 63 0d ea bb
-    6b 65 79 2a 16 5c c7 76  61 6c 75 65)"));
+    6b 65 79 6f e7 18 7f 76  61 6c 75 65)"));
 }
 
 TEST(GoldenBytesTest, AnObjectWithoutAValue) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "k", "", 1)), HexOf(R"(
-    56 ab dd f9 01 00 01 01  00 00 00 00 08 00 00 04
+    7d f1 01 07 01 00 01 01  00 00 00 00 08 00 00 04
     01 00 00 00 00 00 00 00  1d 88 da 4f 70 e3 21 a9
-    6b 56 ab dd f9)"));
+    6b 7d f1 01 07)"));
 }
 
 TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kUuid), 0xd9c908ebU); }
@@ -82,7 +82,7 @@ TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kU
 TEST(GoldenBytesTest, AHelloRequest) {
   const HelloRequest hello = {kHelloMagic, kProtocolVersion, 0x2211, 0x66554433, 0, 0x1122334455667788};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 03 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 04 00 11 22  33 44 55 66 00 00 00 00
     88 77 66 55 44 33 22 11)"));
 }
 
@@ -99,7 +99,7 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.pool_writable = 1;
   hello.geometry = TestGeometry();
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 03 00 02 02  00 01 02 03 04 05 06 07
+    45 72 64 61 04 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
     40 00 00 00 00 10 00 00  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -115,7 +115,7 @@ TEST(GoldenBytesTest, AHelloRefusal) {
   refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
   std::memcpy(refusal.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
-    45 72 64 61 03 00 07 00  6e 6f 00*126)"));
+    45 72 64 61 04 00 07 00  6e 6f 00*126)"));
 }
 
 TEST(GoldenBytesTest, ARequest) {
@@ -160,10 +160,12 @@ TEST(GoldenBytesTest, AControlBlock) {
   control.counters[63] = 0x4444444444444444;
   EXPECT_EQ(Hex(BytesOf(control)), HexOf("11*8 22*8 00*48 33*8 00*496 44*8 00*448"));
   EXPECT_EQ(kControlHeadsOffset, 1024U);
-  EXPECT_EQ(kControlHeadBytes, 128U);
+  EXPECT_EQ(kControlHeadBytes, 256U);
   EXPECT_EQ(ControlBytes(1), 4096U);
-  EXPECT_EQ(ControlBytes(24), 4096U);
-  EXPECT_EQ(ControlBytes(25), 8192U);
+  EXPECT_EQ(ControlBytes(12), 4096U);
+  EXPECT_EQ(ControlBytes(13), 8192U);
+  const uint64_t slot = HeadSlot::Of(0x0a0b, 0x11223344).raw();
+  EXPECT_EQ(Hex(BytesOf(slot)), HexOf("0c 0a 00 00 44 33 22 11"));
 }
 
 TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "format/control_block.h"
 #include "format/index_entry.h"
 #include "format/log_address.h"
 #include "format/log_layout.h"
@@ -107,7 +108,8 @@ constexpr bool RegionWordsRoundTrip() {
     for (uint32_t head = 0; head < 256; ++head) {
       for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
         const RegionWord word = RegionWord::Linked(generation, head, slot);
-        if (word.raw() != (uint64_t{generation} << 32 | slot << 16 | head << 8 | 1)) return false;
+        if ((word.raw() & ~uint64_t{0xff000000}) != (uint64_t{generation} << 32 | slot << 16 | head << 8 | 0xa5))
+          return false;
         if (!word.linked() || word.head() != head || word.slot() != slot || word.generation() != generation)
           return false;
       }
@@ -118,6 +120,32 @@ constexpr bool RegionWordsRoundTrip() {
 static_assert(RegionWordsRoundTrip());
 
 TEST(RegionWordTest, HeadSlotAndGenerationComeBack) { EXPECT_TRUE(RegionWordsRoundTrip()); }
+
+TEST(RegionWordTest, NoFlippedBitMakesOneWordOfAnother) {
+  for (const uint32_t generation : {0U, 1U, 2U, 0x01020304U}) {
+    for (const RegionWord word :
+         {RegionWord::Free(generation), RegionWord::Linked(generation, 0, 0), RegionWord::Linked(generation, 3, 31)}) {
+      for (int bit = 0; bit < 64; ++bit) {
+        const RegionWord flipped(word.raw() ^ uint64_t{1} << bit);
+        EXPECT_NE(flipped, RegionWord::Free(flipped.generation())) << "bit " << bit;
+        EXPECT_NE(flipped, RegionWord::Linked(flipped.generation(), flipped.head(), flipped.slot())) << "bit " << bit;
+      }
+    }
+  }
+}
+
+TEST(HeadSlotTest, RegionAndGenerationComeBack) {
+  EXPECT_TRUE(HeadSlot().none());
+  for (const uint32_t region : {0U, 1U, 1000U}) {
+    for (const uint32_t generation : {0U, 1U, UINT32_MAX}) {
+      const HeadSlot slot = HeadSlot::Of(region, generation);
+      EXPECT_FALSE(slot.none());
+      EXPECT_EQ(slot.region(), region);
+      EXPECT_EQ(slot.generation(), generation);
+      EXPECT_EQ(HeadSlot(slot.raw()), slot);
+    }
+  }
+}
 
 TEST(RegionWordTest, ZeroesAreAFreeRegion) {
   EXPECT_FALSE(RegionWord().linked());

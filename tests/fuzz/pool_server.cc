@@ -53,14 +53,14 @@ void PoolServer::Land(const Outcome& reserved, std::string_view value, size_t by
   const auto& header = reserved.header;
   const uint32_t in_shard = reserved.head % geometry().heads_per_shard;
   const uint64_t at =
-      format::kControlHeadsOffset + in_shard * format::kControlHeadBytes + reserved.address.slot() * sizeof(uint32_t);
-  const auto region = LoadAs<uint32_t>(std::as_bytes(std::span(ShardOf(header.key_hash).control)).subspan(at)) - 1;
+      format::kControlHeadsOffset + in_shard * format::kControlHeadBytes + reserved.address.slot() * sizeof(uint64_t);
+  const format::HeadSlot slot(LoadAs<uint64_t>(std::as_bytes(std::span(ShardOf(header.key_hash).control)).subspan(at)));
   std::string body(format::kChecksumBytes, '\0');
   const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value));
   std::memcpy(body.data(), &checksum, sizeof(checksum));
   body += value;
-  std::memcpy(memory_->view().bytes.data() + geometry().RegionOffset(region) + reserved.address.offset_in_region() +
-                  format::ChecksumOffset(header.key_size),
+  std::memcpy(memory_->view().bytes.data() + geometry().RegionOffset(slot.region()) +
+                  reserved.address.offset_in_region() + format::ChecksumOffset(header.key_size),
               body.data(), std::min(bytes, body.size()));
 }
 

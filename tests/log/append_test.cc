@@ -159,17 +159,17 @@ TEST(LogAppendTest, TheHeadsShareTheRegions) {
 TEST(LogAppendTest, ClientsLearnOfEachRegion) {
   TestLog log;
   static_cast<void>(log.Append(48, 1));
-  EXPECT_EQ(log.PublishedRegion(1, 0), log.region(0) + 1);
-  EXPECT_EQ(log.PublishedRegion(0, 0), 0U);
-  EXPECT_EQ(log.PublishedRegion(1, 1), 0U);
+  EXPECT_EQ(log.Published(1, 0), format::HeadSlot::Of(log.region(0), 1));
+  EXPECT_TRUE(log.Published(0, 0).none());
+  EXPECT_TRUE(log.Published(1, 1).none());
   const uint64_t generation = log.PublishedGeneration();
-  while (log.PublishedRegion(1, 1) == 0) ASSERT_TRUE(log.Append(480, 1));
-  EXPECT_EQ(log.PublishedRegion(1, 1), log.region(1) + 1);
+  while (log.Published(1, 1).none()) ASSERT_TRUE(log.Append(480, 1));
+  EXPECT_EQ(log.Published(1, 1), format::HeadSlot::Of(log.region(1), 1));
   EXPECT_GT(log.PublishedGeneration(), generation);
 
-  const uint32_t before = log.PublishedRegion(1, 1);
+  const format::HeadSlot before = log.Published(1, 1);
   ASSERT_TRUE(log.Reopen().ok());
-  EXPECT_EQ(log.PublishedRegion(1, 1), before);
+  EXPECT_EQ(log.Published(1, 1), before);
   EXPECT_GT(log.PublishedGeneration(), 0U);
 }
 

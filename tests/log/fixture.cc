@@ -84,10 +84,10 @@ format::SegmentHeader TestLog::SegmentOf(const Space& space) const {
   return LoadAs<format::SegmentHeader>(bytes().subspan(space.offset - in_segment));
 }
 
-uint32_t TestLog::PublishedRegion(uint32_t head_of_shard, uint32_t slot) const {
+format::HeadSlot TestLog::Published(uint32_t head_of_shard, uint32_t slot) const {
   const auto control = std::as_bytes(std::span(control_));
-  return LoadAs<uint32_t>(control.subspan(format::kControlHeadsOffset + head_of_shard * format::kControlHeadBytes +
-                                          slot * sizeof(uint32_t)));
+  return format::HeadSlot(LoadAs<uint64_t>(control.subspan(
+      format::kControlHeadsOffset + head_of_shard * format::kControlHeadBytes + slot * sizeof(uint64_t))));
 }
 
 uint64_t TestLog::PublishedGeneration() const {

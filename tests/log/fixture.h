@@ -61,8 +61,8 @@ class TestLog {
   [[nodiscard]] format::SegmentState StateOf(const Space& space) const {
     return static_cast<format::SegmentState>(SegmentOf(space).state);
   }
-  // What the clients see: the region's number plus 1, or 0.
-  [[nodiscard]] uint32_t PublishedRegion(uint32_t head_of_shard, uint32_t slot) const;
+  // What the clients see.
+  [[nodiscard]] format::HeadSlot Published(uint32_t head_of_shard, uint32_t slot) const;
   [[nodiscard]] uint64_t PublishedGeneration() const;
 
  private:

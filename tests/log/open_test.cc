@@ -258,9 +258,13 @@ TEST_F(LogDamageTest, AHeadOfAnotherShardIsDamage) {
 
 TEST_F(LogDamageTest, AWordThatNoStateHasIsDamage) {
   const uint64_t good = log_.region_word(1).raw();
-  for (uint64_t state = 2; state < 256; ++state) EXPECT_TRUE(IsDamage(1, (good & ~uint64_t{0xff}) | state)) << state;
-  EXPECT_TRUE(IsDamage(1, good & ~uint64_t{1}));  // free, and yet in a head
-  for (int bit = 24; bit < 32; ++bit) EXPECT_TRUE(IsDamage(1, good | uint64_t{1} << bit)) << bit;
+  for (uint64_t state = 0; state < 256; ++state) {
+    if (state == (good & 0xff)) continue;
+    EXPECT_TRUE(IsDamage(1, (good & ~uint64_t{0xff}) | state)) << state;
+  }
+  EXPECT_TRUE(
+      IsDamage(0, log_.region_word(0).raw() & ~uint64_t{0xff}));  // slot 0 of the first head, as if it were free
+  for (int bit = 0; bit < 64; ++bit) EXPECT_TRUE(IsDamage(1, good ^ uint64_t{1} << bit)) << bit;
 }
 
 TEST_F(LogDamageTest, AnyRegionTableIsTakenOrRefused) {

@@ -22,10 +22,8 @@ using format::RegionWord;
 
 namespace {
 
-constexpr uint32_t kNoRegion = UINT32_MAX;
-
-// The region in a slot of a head, or kNoRegion.
-using Resolve = std::function<uint32_t(uint32_t head, uint32_t slot)>;
+// The region in a slot of a head.
+using Resolve = std::function<format::HeadSlot(uint32_t head, uint32_t slot)>;
 
 uint64_t LoadWord(std::span<const std::byte> bytes, uint64_t offset) {
   return LoadAs<uint64_t>(bytes.subspan(offset, sizeof(uint64_t)));
@@ -34,9 +32,9 @@ uint64_t LoadWord(std::span<const std::byte> bytes, uint64_t offset) {
 Resolve ByControlBlock(const PoolBytes& pool, std::span<const std::byte> control) {
   return [&pool, control](uint32_t head, uint32_t slot) {
     const uint32_t in_shard = head - pool.shard * pool.geometry.heads_per_shard;
-    if (in_shard >= pool.geometry.heads_per_shard) return kNoRegion;
-    const uint64_t at = format::kControlHeadsOffset + in_shard * format::kControlHeadBytes + slot * sizeof(uint32_t);
-    return LoadAs<uint32_t>(control.subspan(at, sizeof(uint32_t))) - 1;
+    if (in_shard >= pool.geometry.heads_per_shard) return format::HeadSlot();
+    const uint64_t at = format::kControlHeadsOffset + in_shard * format::kControlHeadBytes + slot * sizeof(uint64_t);
+    return format::HeadSlot(LoadWord(control, at));
   };
 }
 
@@ -44,20 +42,22 @@ Resolve ByRegionTable(const PoolBytes& pool) {
   return [&pool](uint32_t head, uint32_t slot) {
     for (uint32_t region = 0; region < pool.geometry.regions(); ++region) {
       const RegionWord word(LoadWord(pool.bytes, format::kRegionTableOffset + region * sizeof(uint64_t)));
-      if (word.linked() && word.head() == head && word.slot() == slot) return region;
+      if (word.linked() && word.head() == head && word.slot() == slot) {
+        return format::HeadSlot::Of(region, word.generation());
+      }
     }
-    return kNoRegion;
+    return format::HeadSlot();
   };
 }
 
 ObjectView Inspect(const PoolBytes& pool, const Resolve& resolve, uint32_t head, LogAddress address) {
   if (address.none()) return {};
-  const uint32_t region = resolve(head, address.slot());
+  const format::HeadSlot slot = resolve(head, address.slot());
   const uint64_t offset = address.offset_in_region();
-  if (region == kNoRegion || offset >= pool.geometry.region_size) return {};
+  if (slot.none() || offset >= pool.geometry.region_size) return {};
   const uint64_t in_segment = pool.geometry.segment_size - offset % pool.geometry.segment_size;
-  return format::InspectObject({pool.pool_seed, head, address},
-                               pool.bytes.subspan(pool.geometry.RegionOffset(region) + offset, in_segment));
+  return format::InspectObject({pool.pool_seed, head, address, slot.generation()},
+                               pool.bytes.subspan(pool.geometry.RegionOffset(slot.region()) + offset, in_segment));
 }
 
 IndexEntry EntryAt(const PoolBytes& pool, uint64_t slot) {
@@ -170,7 +170,7 @@ std::string FindViolation(const PoolBytes& pool) {
     }
     // (I9)
     if (word.settled() || word.new_address().offset_in_region() == format::kTombstoneSlotOffset) continue;
-    const uint64_t segment = AlignDown(pool.geometry.RegionOffset(resolve(head, word.new_address().slot())) +
+    const uint64_t segment = AlignDown(pool.geometry.RegionOffset(resolve(head, word.new_address().slot()).region()) +
                                            word.new_address().offset_in_region() - pool.geometry.regions_offset,
                                        pool.geometry.segment_size) +
                              pool.geometry.regions_offset;

@@ -850,7 +850,7 @@ TEST_F(RecoveryTest, AVersionThatIsNotNewerThanTheOldOneIsNotGoneBackTo) {
   const LogAddress gone = store_.Reserve("k", "never").outcome.address;
   const LogAddress copy = store_.Reserve("other", "value").outcome.address;
   format::ObjectHeader header = first.header;
-  const format::Place place{Store::kPoolSeed, first.head, copy};
+  const format::Place place{Store::kPoolSeed, first.head, copy, 1};
   header.header_crc = format::HeaderCrc(place, header, "k");
   const uint32_t checksum = format::ObjectChecksum(header, AsBytes("value"));
   std::memcpy(ObjectAt(copy), ObjectAt(first.address), format::ObjectBytes(1, 5));

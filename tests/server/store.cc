@@ -85,9 +85,9 @@ uint64_t Store::OffsetOf(const Reserved& r) const {
   // As the writer finds it: by the region numbers in the control block.
   const uint64_t at = format::kControlHeadsOffset +
                       (r.outcome.head - options_.shard * geometry_.heads_per_shard) * format::kControlHeadBytes +
-                      r.outcome.address.slot() * sizeof(uint32_t);
-  const auto region = LoadAs<uint32_t>(std::as_bytes(std::span(control_)).subspan(at)) - 1;
-  return geometry_.RegionOffset(region) + r.outcome.address.offset_in_region();
+                      r.outcome.address.slot() * sizeof(uint64_t);
+  const format::HeadSlot slot(LoadAs<uint64_t>(std::as_bytes(std::span(control_)).subspan(at)));
+  return geometry_.RegionOffset(slot.region()) + r.outcome.address.offset_in_region();
 }
 
 void Store::LandPart(const Reserved& r, size_t bytes) {
