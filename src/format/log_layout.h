@@ -17,7 +17,8 @@
 //   +----------+----------------+--------------- ... -+        +----------+---------- ... -+
 //
 // Objects stand one behind the other, without gaps, their versions growing; the first place that does not hold a header
-// of this segment (ShardLog::WalkObjects) is the end. A walk may begin at the mark: what stands before it is settled.
+// of this segment (ShardLog::WalkObjects) is the end. A walk may begin at the mark: what stands before it is
+// settled, or dead.
 // The tombstone slot holds the tombstone of the delete that is being done right now (docs/protocol.md, "Delete").
 #pragma once
 

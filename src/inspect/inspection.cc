@@ -238,8 +238,12 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
     walked_.newest_is_open = open;
   }
 
+  const auto mark = header.Marked(g_.segment_size);
+  if (!mark && header.mark != 0) Add(where() + " has a damaged mark");
+  bool mark_met = false;
   const auto walk_from = [&](uint64_t at) {
     while (at < g_.segment_size) {
+      mark_met |= at == mark;
       const ObjectView object = object_at(at);
       if (object.state == ObjectState::kNothing || object.header.version < header.first_version) break;
       ++head->objects;
@@ -248,8 +252,7 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
     return at;
   };
   uint64_t end = walk_from(first);
-  const auto mark = header.Marked(g_.segment_size);
-  if (!mark && header.mark != 0) Add(where() + " has a damaged mark");
+  if (mark && *mark >= first && *mark < end && !mark_met) Add(where() + " has a mark where no object begins");
   if (open && mark && *mark > end) {  // where objects were
     Add(where() + " has something damaged between its objects, at byte " + std::to_string(end));
     end = walk_from(*mark);

@@ -20,8 +20,8 @@ using format::SegmentUse;
 
 namespace {
 
-// A mark costs a store and a fence. At the default geometry it moves once in 64 KiB, so that a restart walks about
-// twice that, and what was in flight.
+// A mark costs a store and two fences. At the default geometry it moves once in 64 KiB, so that a restart walks about
+// twice that, and back to what was in flight.
 constexpr uint64_t kMarksPerSegment = 128;
 constexpr uint64_t kMarkStepMin = 1024;
 
@@ -373,7 +373,10 @@ void ShardLog::OpenSegment(SegmentId id, uint64_t version) {
 
 // (What was taken up as full may have been sealed before a crash, and states its end.)
 void ShardLog::SealIfOpen(SegmentId id, uint64_t end) {
-  if (HeaderOf(id).state != static_cast<uint64_t>(SegmentState::kOpen)) return;
+  const uint64_t state = HeaderOf(id).state;
+  if (state == static_cast<uint64_t>(SegmentState::kSealed) || state == static_cast<uint64_t>(SegmentState::kSettled)) {
+    return;
+  }
   Segment& segment = SegmentOf(id);
   segment.sealed = true;
   // Persistent by the fence in StoreState: who finds the segment sealed knows where its objects end.
@@ -393,7 +396,7 @@ void ShardLog::EndFlight(uint32_t head_number, LogAddress address) {
 
 // Between two operations: of what was given out before, only what is in flight is not settled. So the place that waited
 // is reached by the mark once nothing before it is in flight, however much is behind; then the tail is the next one to
-// wait for.
+// wait for. (If nothing at all is in flight, the mark is there at once.)
 void ShardLog::MoveMark(Head& head) {
   if (head.in_flight != 0 && !Planted(Flaw::kMarksInFlight)) return;
   head.in_flight = SegmentOf(head.open).in_flight;

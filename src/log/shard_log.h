@@ -43,8 +43,9 @@ class ShardLog {
   using Visit = std::function<void(const format::ObjectView& header)>;
   // Taking up a pool whose server died (server/recovery.h). First what is there, as Open finds it; nothing is changed.
   // A region that was linked and never opened is not an error. Shows all objects of the segments that are not settled,
-  // and the last tombstone of each region. Not plain on return: something there is neither an object nor untouched. It
-  // was cut off while it was written, or it is damaged; which of the two is seen by where the index leads.
+  // from their marks on, and the last tombstone of each region. Not plain on return: something there is neither an
+  // object nor untouched. It was cut off while it was written, or it is damaged; which of the two is seen by where the
+  // index leads.
   Status OpenAfterCrash(uint64_t version_limit, const Visit& visit);
   [[nodiscard]] bool plain() const { return plain_; }
 
@@ -103,7 +104,7 @@ class ShardLog {
     uint64_t mark = 0;              // so is this: the next place for the mark, an earlier tail
     uint32_t in_flight = 0;         // before that place
     // Recovery: the objects in the open segment. Where they end is the tail, unless an entry leads farther.
-    uint64_t last = 0;  // the last of them; 0: there is none
+    uint64_t last = 0;  // the last of them; 0: there is none behind the mark
     uint64_t end = 0;
   };
   // What stands in a region's tombstone slot.
@@ -120,7 +121,7 @@ class ShardLog {
   };
   // The end of the objects in a segment, and whether nothing was ever written behind it.
   struct Walk {
-    uint64_t last = 0;  // of them; 0: none
+    uint64_t last = 0;  // of those behind the mark; 0: none
     uint64_t end = 0;
     bool untouched = true;
   };

@@ -5,9 +5,9 @@
 // done is in the index: each entry that is not settled gets its newest whole version, or goes. What nothing in the
 // index leads to does not count: it may have been deleted.
 //
-// (I9) The new version of an entry that is not settled lies in a segment that is not marked settled, or in a tombstone
-//      slot. So the headers found there lead to all such entries, and the index need not be looked through. It is only
-//      if something there is damaged or cut off, and so leads nowhere.
+// (I9) The new version of an entry that is not settled lies in a segment that is not marked settled, behind the
+//      segment's mark, or in a tombstone slot. So the headers found there lead to all such entries, and the index need
+//      not be looked through. It is only if something there is damaged or cut off, and so leads nowhere.
 //
 // Look reads and decides, Repair stores. Every store of Repair is one of 8 bytes, or changes nothing that an entry
 // names; each leaves a pool that recovers to the same contents, so a crash in the middle is recovered by the same.

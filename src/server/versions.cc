@@ -380,8 +380,14 @@ void Versions::EndSession(SessionId session) {
 void Versions::TakeBack(const Reservation& gone) {
   counters_.Add(Counter::kTakenBack);
   if (gone.superseded) return;
-  const auto slot = Find(log_.InspectHeader(gone.head, gone.address).key, gone.key_hash).entry;
-  if (slot && index_.WordAt(*slot).new_address() == gone.address) TakeBackEntry(*slot, gone);
+  const bool damaged = log_.InspectHeader(gone.head, gone.address).state == ObjectState::kNothing;
+  const auto slot = index_.Find(gone.key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+    return entry.entry_meta().head() == gone.head && entry.entry_word().new_address() == gone.address;
+  });
+  if (!slot) return;
+  if (!damaged) return TakeBackEntry(*slot, gone);
+  // It may have been acknowledged. With the bit, a get says that it is damaged (as RecoveryAction::kDamaged).
+  index_.StoreWordLazily(*slot, index_.WordAt(*slot).Settled());
 }
 
 // To the newest version before it that is whole, or that may still arrive: to skip that one would lose a put that its

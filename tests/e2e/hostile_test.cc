@@ -233,8 +233,10 @@ TEST_P(Hostile, RandomRequestsDisturbNobody) {
     EXPECT_EQ(*client->Get("steady"), "value");
   }
   EXPECT_TRUE(client->Put("steady", "other").ok());
-  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("clients") == 1; }));
-  EXPECT_EQ(CountersOf(*client).at("in_flight"), 0U);
+  EXPECT_TRUE(WaitUntil([&] {
+    const Counters now = CountersOf(*client);
+    return now.at("clients") == 1 && now.at("in_flight") == 0;
+  }));
   EXPECT_EQ(client->stats().reconnects, 0U);
 }
 
@@ -274,8 +276,10 @@ class DeadWriter : public EveryPool {
   }
   // As the peer's channel ends, so does everything of it.
   void WaitForItsEnd(Client& client) {
-    EXPECT_TRUE(WaitUntil([&] { return CountersOf(client).at("clients") == 1; }));
-    EXPECT_EQ(CountersOf(client).at("in_flight"), 0U);
+    EXPECT_TRUE(WaitUntil([&] {  // (The counters do not change all at once.)
+      const Counters now = CountersOf(client);
+      return now.at("clients") == 1 && now.at("in_flight") == 0;
+    }));
     EXPECT_EQ(CountersOf(client).at("violations"), 0U);
   }
 };

@@ -103,9 +103,11 @@ void ExpectFine(const Ended& ended) {
 }
 
 std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  std::string content(file ? static_cast<size_t>(file.tellg()) : 0, '\0');
+  file.seekg(0).read(content.data(), static_cast<std::streamsize>(content.size()));
   EXPECT_TRUE(file) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
+  return content;
 }
 
 void WriteFile(const std::string& path, std::string_view content) {

@@ -42,6 +42,24 @@ TEST_F(LogDamageTest, ASegmentWhoseFirstVersionIsTooHigh) {
   }
 }
 
+// What may have been acknowledged is not taken back. (Nor may the mark pass it and hide it from the next recovery.)
+TEST_F(LogDamageTest, AHeaderInFlightIsDamageWhenItsWriterGoes) {
+  for (const size_t field : {offsetof(format::ObjectHeader, key_hash), offsetof(format::ObjectHeader, key_size)}) {
+    const std::string key = "key" + std::to_string(field);
+    store_.Inline(key, "older");
+    const Reserved placed = store_.Reserve(key, "placed", 1);
+    store_.Land(placed);
+    store_.pool().view().bytes[store_.OffsetOf(placed) + field] ^= std::byte{4};
+    store_.EndSession(1);
+    EXPECT_EQ(store_.Get(key), kDamaged);
+    Fill("other", 4);
+    store_.Recover();
+    EXPECT_EQ(store_.Get(key), kDamaged);
+    store_.Inline(key, "newer");
+    EXPECT_EQ(store_.Get(key), "newer");
+  }
+}
+
 TEST_F(LogDamageTest, AHeaderOfASegmentThatIsNotUsed) {
   store_.Inline("key", "value");
   Store64(Segment(0, 2), 0x1234);

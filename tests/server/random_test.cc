@@ -14,6 +14,11 @@ namespace {
 using format::FlushMethod;
 
 constexpr int kSteps = 20'000;
+#ifdef ERDA_SANITIZED
+constexpr uint64_t kSeeds = 2;
+#else
+constexpr uint64_t kSeeds = 5;
+#endif
 
 class RandomRun : private RandomRequests {
  public:
@@ -94,7 +99,7 @@ class RandomTest : public testing::TestWithParam<FlushMethod> {};
 INSTANTIATE_TEST_SUITE_P(Flush, RandomTest, EveryFlushMethod(), FlushMethodName);
 
 TEST_P(RandomTest, AgreesWithTheReferenceAfterEveryStep) {
-  for (uint64_t seed = 1; seed <= 5; ++seed) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     std::cout << "seed " << seed << std::endl;
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomRun({GetParam()}, seed).Go();
@@ -103,7 +108,7 @@ TEST_P(RandomTest, AgreesWithTheReferenceAfterEveryStep) {
 }
 
 TEST(MixedRandomTest, AgreesWithTheReferenceAfterEveryStep) {
-  for (uint64_t seed = 1; seed <= 5; ++seed) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     std::cout << "seed " << seed << std::endl;
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomRun({FlushMethod::kServerFlush, FlushMethod::kReadAfterWrite}, seed).Go();
