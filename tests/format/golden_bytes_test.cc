@@ -59,7 +59,7 @@ TEST(GoldenBytesTest, ASegmentHeader) {
   EXPECT_EQ(Hex(BytesOf(header)), HexOf(R"(
     44 33 22 11 01 60 67 56  64 6f 6e 65 64 6f 6e 65
     08 07 06 05 04 03 02 01  18 17 16 15 14 13 12 11
-    20 23 22 21 6d 62 70 6a  00*24)"));
+    20 23 22 21 6d 28 46 1c  00*24)"));
 }
 
 // The key is "key", the value "value"; the two checksums bind them to TestPlace().

@@ -194,6 +194,10 @@ TEST(SegmentTest, AMarkIsAPlaceInItsSegmentOrNone) {
     for (int bit = 0; bit < 64; ++bit) {
       header.mark = SegmentHeader::Mark(offset) ^ uint64_t { 1 } << bit;
       EXPECT_EQ(header.Marked(4096), std::nullopt) << "bit " << bit;
+      for (int other = 0; other < bit; ++other) {
+        header.mark = SegmentHeader::Mark(offset) ^ uint64_t { 1 } << bit ^ uint64_t { 1 } << other;
+        EXPECT_EQ(header.Marked(4096), std::nullopt) << "bits " << bit << ", " << other;
+      }
     }
   }
   for (const uint64_t nowhere : {uint64_t{4112}, uint64_t{1160}, uint64_t{UINT32_MAX}}) {
