@@ -71,7 +71,8 @@ void Engine::OnControlRead(Link& link) {
 
 void Engine::WaitForHeads(Operation& op) {
   op.step = Step::kHeads;
-  op.heads_reloaded = true;
+  // A control block that is on its way already may be older than what a reply said. (A get's own Read came behind it.)
+  op.heads_reloaded = op.type == OpType::kGet || !op.link->control_read_pending;
   op.reloaded_word = op.entry.word;
   op.reloaded_at = op.at;
   op.reloaded_slot = op.slot_read;

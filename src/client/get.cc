@@ -45,7 +45,7 @@ void Engine::StartGet(Operation& op) {
 
 void Engine::ReadEntry(Operation& op) {
   op.foreign_count = 0;
-  op.control_reads = op.link->control_reads;
+  op.slot_changes = op.link->slot_changes;
   op.slots_read = format::kFirstLook;
   PostRead(op, Step::kEntry, op.neighbourhood().first(format::kFirstLookBytes), NeighbourhoodOf(*op.link, op.key_hash));
 }
@@ -83,9 +83,9 @@ void Engine::ReadVersion(Operation& op, uint64_t bytes) {
   uint64_t offset = 0;
   uint64_t in_segment = 0;
   op.read_bytes = bytes;
-  // (I10) An address counts in the use of its region in which the entry named it. If the slots were read anew since, it
-  // may be another use: then the entry is read anew as well.
-  if (op.control_reads != op.link->control_reads) return ReadEntry(op);
+  // (I10) An address counts in the use of its region in which the entry named it. If slots have changed since, it may
+  // be another use: then the entry is read anew.
+  if (op.slot_changes != op.link->slot_changes) return ReadEntry(op);
   op.place = op.link->PlaceOf(op.entry.entry_meta().head(), op.at);
   op.slot_read = op.link->SlotOf(op.entry.entry_meta().head(), op.at);
   if (!op.link->Resolve(op.entry.entry_meta().head(), op.at, &offset, &in_segment)) {
@@ -217,7 +217,7 @@ void Engine::GoOlder(Operation& op, const ObjectView& view) {
 void Engine::ConfirmMiss(Operation& op) {
   ++stats_.second_looks;
   op.step = Step::kMissConfirm;
-  op.control_reads = op.link->control_reads;
+  op.slot_changes = op.link->slot_changes;
   op.slots_read = format::kNeighbourhood;
   const fabric::RemoteAddress counter{format::kControlRegion, offsetof(format::ControlBlock, displacements)};
   const auto readings = op.readings();

@@ -90,10 +90,12 @@ Status Link::ReadControl() {
 
 void Link::OnControlRead() {
   control_read_pending = false;
-  ++control_reads;
   slots_.resize(uint64_t{geometry().heads_per_shard} * format::kSlotsPerHead);
   const auto from = std::span(control_).subspan(format::kControlHeadsOffset, slots_.size() * sizeof(uint64_t));
-  std::memcpy(slots_.data(), from.data(), from.size());
+  if (std::memcmp(slots_.data(), from.data(), from.size()) != 0) {
+    ++slot_changes;
+    std::memcpy(slots_.data(), from.data(), from.size());
+  }
   if (state_ == State::kLoading) state_ = State::kUp;
 }
 

@@ -73,7 +73,7 @@ class Link {
   std::deque<OpIndex> waiting_for_heads;
   bool control_read_pending = false;
   uint32_t times_up = 0;
-  uint64_t control_reads = 0;  // done
+  uint64_t slot_changes = 0;  // how often the control block told of any
 
  private:
   fabric::Fabric& fabric_;

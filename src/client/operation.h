@@ -106,7 +106,7 @@ struct Operation {
   uint64_t reloaded_word = 0;
   format::LogAddress reloaded_at;
   format::HeadSlot reloaded_slot;
-  uint64_t control_reads = 0;  // of its link, when the entry was asked for
+  uint64_t slot_changes = 0;   // of its link, when the entry was asked for
   uint32_t foreign_count = 0;  // entries with this key's tag that turned out to be another key's
   std::array<uint64_t, format::kNeighbourhood> foreign;
 

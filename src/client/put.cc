@@ -178,8 +178,9 @@ void Engine::WriteValue(Operation& op) {
   const format::LogAddress address(op.reply.address);
   uint64_t offset = 0;
   uint64_t in_segment = 0;
-  if (!link.Resolve(op.reply.head, address, &offset, &in_segment)) {
-    if (!op.heads_reloaded) return WaitForHeads(op);  // a region that was linked since
+  if (!link.Resolve(op.reply.head, address, &offset, &in_segment) ||
+      link.SlotOf(op.reply.head, address).generation() != op.reply.generation) {  // (I10)
+    if (!op.heads_reloaded) return WaitForHeads(op);                              // a region that was linked since
     return CloseLink(link, {Code::kUnavailable, address_ + ": the server reserved a place that is none"});
   }
   // checksum and value stand behind the key, here as in the log

@@ -89,7 +89,9 @@ struct SegmentHeader {
   }
 
   // (Multiplied, so that no two flipped bits make one mark of another.)
-  static constexpr uint64_t Mark(uint64_t offset) { return (((offset * 0x9e3779b1) ^ 0x4b52414d) << 32) | offset; }
+  static constexpr uint64_t Mark(uint64_t offset) {
+    return (((offset / kGranuleBytes * 0x9e3779b1) ^ 0x4b52414d) << 32) | offset;
+  }
   // Where an object or the end is, if the mark says so.
   [[nodiscard]] constexpr std::optional<uint64_t> Marked(uint64_t segment_size) const {
     const uint64_t offset = mark & UINT32_MAX;

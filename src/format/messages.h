@@ -149,7 +149,7 @@ struct Reply {
   uint16_t reserved0;
   uint32_t address;
   uint32_t head;
-  uint32_t reserved1;
+  uint32_t generation;  // kReserve: of the region of `address`
   uint64_t limit;
   ObjectHeader header;
 };
@@ -158,6 +158,7 @@ ERDA_FORMAT_FIELD(Reply, code, 8);
 ERDA_FORMAT_FIELD(Reply, reason, 9);
 ERDA_FORMAT_FIELD(Reply, address, 12);
 ERDA_FORMAT_FIELD(Reply, head, 16);
+ERDA_FORMAT_FIELD(Reply, generation, 20);
 ERDA_FORMAT_FIELD(Reply, limit, 24);
 ERDA_FORMAT_FIELD(Reply, header, 32);
 

@@ -37,7 +37,8 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       mark_step_(std::max(geometry.segment_size / kMarksPerSegment, kMarkStepMin)),
       control_(control),
       heads_(geometry.heads_per_shard),
-      segments_(geometry.regions_per_shard * geometry.segments_per_region()) {
+      segments_(geometry.regions_per_shard * geometry.segments_per_region()),
+      generations_(geometry.regions_per_shard) {
   for (Head& head : heads_) head.regions.assign(kSlotsPerHead, kNoRegion);
 }
 
@@ -67,6 +68,7 @@ Status ShardLog::LinkExisting() {
                                      std::to_string(word.slot()) + " of head " + std::to_string(word.head())};
     }
     HeadAt(word.head()).regions[word.slot()] = region;
+    generations_[region - FirstRegion()] = word.generation();
     PublishRegion(word.head(), word.slot(), region);
   }
   return {};
@@ -256,6 +258,7 @@ uint32_t ShardLog::Repair() {
       nvm_.Store64(RegionWordOffset(region), RegionWord::Free(RegionWordOf(region).generation()).raw());
       nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
       head.regions[slot] = kNoRegion;
+      generations_[region - FirstRegion()] = 0;
       PublishRegion(head_number, slot, kNoRegion);
       ++free_regions_;
       ++unlinked;
@@ -319,13 +322,15 @@ bool ShardLog::OpenNextSegment(uint32_t head_number, uint64_t version) {
   return true;
 }
 
-// It says that it is free, and was opened since: its word is damaged. Entries may lead there, so it stays as it is.
-bool ShardLog::IsInUse(uint32_t region) const {
-  const uint32_t generation = RegionWordOf(region).generation();
+// One that is in a head, or that says it is free and was opened since, has a damaged word. Entries may lead there, so
+// it stays as it is.
+bool ShardLog::IsFree(uint32_t region) const {
+  const RegionWord word = RegionWordOf(region);
+  if (word != RegionWord::Free(word.generation()) || GenerationOf(region) != 0) return false;
   for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
-    if (HeaderOf({region, segment}).OpenedAfter(generation)) return true;
+    if (HeaderOf({region, segment}).OpenedAfter(word.generation())) return false;
   }
-  return false;
+  return true;
 }
 
 bool ShardLog::LinkFreeRegion(uint32_t head_number) {
@@ -336,7 +341,7 @@ bool ShardLog::LinkFreeRegion(uint32_t head_number) {
   if (slot == kSlotsPerHead) return false;
   uint32_t region = FirstRegion();
   const uint32_t end = region + geometry_.regions_per_shard;
-  while (region < end && (RegionWordOf(region).linked() || IsInUse(region))) ++region;
+  while (region < end && !IsFree(region)) ++region;
   if (region == end) return false;
 
   const auto word = RegionWord::Linked(RegionWordOf(region).generation() + 1, head_number, slot);
@@ -350,6 +355,7 @@ bool ShardLog::LinkFreeRegion(uint32_t head_number) {
   nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
   --free_regions_;
   head.regions[slot] = region;
+  generations_[region - FirstRegion()] = word.generation();
   head.slot = slot;
   head.open = {region, 0};
   PublishRegion(head_number, slot, region);
@@ -365,7 +371,7 @@ void ShardLog::OpenSegment(SegmentId id, uint64_t version) {
   constexpr uint64_t kBehindIdentity = offsetof(SegmentHeader, state);
   nvm_.Write(at + kBehindIdentity, BytesOf(header).subspan(kBehindIdentity));
   nvm_.Persist(at, sizeof(header));
-  nvm_.Store64(at + offsetof(SegmentHeader, identity), SegmentHeader::Identity(RegionWordOf(id.region).generation()));
+  nvm_.Store64(at + offsetof(SegmentHeader, identity), SegmentHeader::Identity(GenerationOf(id.region)));
   nvm_.Persist(at + offsetof(SegmentHeader, identity), sizeof(uint64_t));
   SegmentOf(id) = Segment{};
   SegmentOf(id).opened = true;
@@ -459,8 +465,7 @@ ShardLog::Space ShardLog::TombstoneSlot(uint32_t head_number) const {
 void ShardLog::PublishRegion(uint32_t head, uint32_t slot, uint32_t region) {
   const uint64_t entry = format::kControlHeadsOffset + (head - FirstHead()) * format::kControlHeadBytes;
   auto* slots = reinterpret_cast<uint64_t*>(control_.data() + entry);
-  const auto published =
-      region == kNoRegion ? format::HeadSlot() : format::HeadSlot::Of(region, RegionWordOf(region).generation());
+  const auto published = region == kNoRegion ? format::HeadSlot() : format::HeadSlot::Of(region, GenerationOf(region));
   std::atomic_ref<uint64_t>(slots[slot]).store(published.raw(), std::memory_order_release);
   auto* generation = reinterpret_cast<uint64_t*>(control_.data() + offsetof(format::ControlBlock, head_generation));
   std::atomic_ref<uint64_t>(*generation).fetch_add(1, std::memory_order_release);

@@ -134,8 +134,10 @@ class ShardLog {
   [[nodiscard]] uint32_t GenerationAt(uint32_t head, format::LogAddress address) const {
     const Head* found = FindHead(head);
     const uint32_t region = found == nullptr ? kNoRegion : found->regions[address.slot()];
-    return region == kNoRegion ? 0 : RegionWordOf(region).generation();
+    return region == kNoRegion ? 0 : GenerationOf(region);
   }
+  // As it was when the region was linked: its word on the medium may decay.
+  [[nodiscard]] uint32_t GenerationOf(uint32_t region) const { return generations_[region - FirstRegion()]; }
   [[nodiscard]] Segment& SegmentOf(SegmentId id);
   [[nodiscard]] Segment& SegmentAt(uint32_t head, format::LogAddress address);
   [[nodiscard]] uint64_t SegmentOffset(SegmentId id) const {
@@ -167,7 +169,7 @@ class ShardLog {
   void ClearTail(const Head& head);
   void MoveMark(Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);
-  [[nodiscard]] bool IsInUse(uint32_t region) const;
+  [[nodiscard]] bool IsFree(uint32_t region) const;
   [[nodiscard]] bool LinkFreeRegion(uint32_t head);
   void ForgetSegment(SegmentId id);
   void OpenSegment(SegmentId id, uint64_t version);
@@ -185,7 +187,8 @@ class ShardLog {
   const uint64_t mark_step_;
   const std::span<std::byte> control_;
   std::vector<Head> heads_;
-  std::vector<Segment> segments_;  // of this shard's regions, region by region
+  std::vector<Segment> segments_;      // of this shard's regions, region by region
+  std::vector<uint32_t> generations_;  // of these regions, as far as they are linked; else 0
   uint32_t free_regions_ = 0;
   uint64_t bytes_used_ = 0;
   bool plain_ = true;

@@ -295,6 +295,7 @@ void Shard::Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& 
   reply.reason = static_cast<uint8_t>(outcome.reason);
   reply.address = outcome.address.raw();
   reply.head = outcome.head;
+  reply.generation = outcome.generation;
   reply.limit = options_.reservations_per_client;
   reply.header = outcome.header;
   // The slot's last reply has arrived, or the client could not have sent another request in it.

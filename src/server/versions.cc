@@ -198,8 +198,9 @@ Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t valu
   header.previous = version->replaces ? index_.WordAt(version->slot).new_address().raw() : 0;
   header.version = number;
   header.key_hash = key_hash;
-  header.header_crc = format::HeaderCrc(log_.PlaceOf(version->head, version->space.address), header, key);
-  return {Code::kOk, Reason::kNone, version->space.address, version->head, header};
+  const format::Place place = log_.PlaceOf(version->head, version->space.address);
+  header.header_crc = format::HeaderCrc(place, header, key);
+  return {Code::kOk, Reason::kNone, version->space.address, version->head, header, place.generation};
 }
 
 // (I3) is up to the caller: it makes persistent what this writes, with what it writes itself.

@@ -42,6 +42,7 @@ struct Outcome {
   format::LogAddress address;
   uint32_t head = 0;
   format::ObjectHeader header{};
+  uint32_t generation = 0;  // of the region of `address`
 };
 
 class Versions {

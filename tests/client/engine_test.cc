@@ -46,6 +46,7 @@ class EngineTest : public testing::Test {
     hello.slot_bytes = 4096;
     hello.pool_writable = 1;
     hello.geometry = *format::ChooseGeometry({64 << 20, 1, 8 << 20, 4 << 20, 0});
+    geometry_ = hello.geometry;
     const auto data = BytesOf(hello);
     fabric_->peer_data.assign(data.begin(), data.end());
     fabric_->peer_regions.assign(4, {hello.geometry.pool_size, fabric::Access::kRemoteReadWrite});
@@ -57,19 +58,23 @@ class EngineTest : public testing::Test {
     ASSERT_TRUE(engine_->Connect().ok());
     fabric_->Accept();
     engine_->Poll();
-    const WorkRequest control = fabric_->Take();
-    ASSERT_EQ(control.kind, OpKind::kRead);
-    // Each slot of each head has a region: the first.
-    const auto slot = format::HeadSlot::Of(0, 1);
-    for (size_t at = format::kControlHeadsOffset; at + sizeof(slot) <= control.local.size(); at += sizeof(slot)) {
-      std::memcpy(control.local.data() + at, &slot, sizeof(slot));
-    }
-    fabric_->Complete(control);
+    TellSlots(1);
     engine_->Poll();
     const auto up = engine_->Connect();
     ASSERT_TRUE(up.ok() && *up);
   }
 
+  // Answers the Read of the control block that is posted next: each slot of each head has the first region.
+  void TellSlots(uint32_t generation) {
+    const WorkRequest control = fabric_->Take();
+    ASSERT_EQ(control.kind, OpKind::kRead);
+    ASSERT_GT(control.local.size(), format::kControlHeadsOffset);
+    const auto slot = format::HeadSlot::Of(0, generation);
+    for (size_t at = format::kControlHeadsOffset; at + sizeof(slot) <= control.local.size(); at += sizeof(slot)) {
+      std::memcpy(control.local.data() + at, &slot, sizeof(slot));
+    }
+    fabric_->Complete(control);
+  }
   void Put(size_t value_bytes) {
     const Status started =
         engine_->Put(kKey, std::string(value_bytes, 'v'), [this](const Status& status) { End(status); });
@@ -95,9 +100,10 @@ class EngineTest : public testing::Test {
     reply.code = static_cast<uint8_t>(Code::kResourceExhausted);
     Answer(request, reply);
   }
-  void Reserve(const WorkRequest& request, size_t value_bytes) {
+  void Reserve(const WorkRequest& request, size_t value_bytes, uint32_t generation = 1) {
     Reply reply{};
     reply.address = format::LogAddress::At(0, 4096).raw();
+    reply.generation = generation;
     reply.header.key_size = static_cast<uint16_t>(std::string_view(kKey).size());
     reply.header.value_size = static_cast<uint32_t>(value_bytes);
     reply.header.key_hash = HashKey(kKey);
@@ -106,6 +112,7 @@ class EngineTest : public testing::Test {
 
   static constexpr Nanoseconds kTimeout{1'000'000'000};
   HandClock clock_;
+  format::Geometry geometry_{};
   const std::shared_ptr<HandFabric> fabric_ = std::make_shared<HandFabric>();
   std::unique_ptr<Engine> engine_;
   std::string_view end_;  // how the put ended; empty while it goes on
@@ -181,6 +188,61 @@ TEST_F(ClosedLargePutTest, EndsWithItsOutcomeWhenTheConnectionEnds) {
   fabric_->Close();
   engine_->Poll();
   EXPECT_EQ(end_, CodeName(Code::kResourceExhausted));
+}
+
+// --- The slots of the heads (I10)
+
+class SlotsTest : public EngineTest {
+ protected:
+  // An entry of the key, in the Read of a neighbourhood.
+  static void GiveEntry(const WorkRequest& read) {
+    format::IndexEntry entry{};
+    entry.word = format::EntryWord().Published(format::LogAddress::At(0, 4096)).Settled().raw();
+    entry.meta = format::EntryMeta::Make(format::EntryMeta::TagOf(HashKey(kKey)), 0, 0, 4).raw();
+    std::memset(read.local.data(), 0, read.local.size());
+    std::memcpy(read.local.data(), &entry, sizeof(entry));
+  }
+};
+
+TEST_F(SlotsTest, AGetGoesOnWhenTheControlBlockIsReadAndTellsNothingNew) {
+  ASSERT_TRUE(engine_->Get(kKey, [](const Result<std::string_view>&) {}).ok());
+  const WorkRequest entry = fabric_->Take();
+  ASSERT_EQ(entry.remote.offset, geometry_.SlotOffset(0, geometry_.HomeOf(HashKey(kKey))));
+  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  TellSlots(1);
+  engine_->Poll();
+  GiveEntry(entry);
+  fabric_->Complete(entry);
+  engine_->Poll();
+  EXPECT_EQ(fabric_->Take().remote.offset, geometry_.RegionOffset(0) + 4096) << "the version";
+}
+
+TEST_F(SlotsTest, AGetReadsItsEntryAnewWhenSlotsHaveChangedSince) {
+  ASSERT_TRUE(engine_->Get(kKey, [](const Result<std::string_view>&) {}).ok());
+  const WorkRequest entry = fabric_->Take();
+  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  TellSlots(2);
+  engine_->Poll();
+  GiveEntry(entry);
+  fabric_->Complete(entry);
+  engine_->Poll();
+  EXPECT_EQ(fabric_->Take().remote.offset, entry.remote.offset) << "the entry";
+}
+
+TEST_F(SlotsTest, APutWritesOnlyIntoTheUseOfTheRegionThatItGot) {
+  Put(kLargeValue);
+  const WorkRequest reserve = TakeRequest(RequestOp::kReserve);
+  fabric_->Complete(reserve);
+  // One that is on its way may be older than the reservation, and is not the last word.
+  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  Reserve(reserve, kLargeValue, 2);
+  engine_->Poll();
+  TellSlots(1);
+  engine_->Poll();
+  TellSlots(2);
+  engine_->Poll();
+  EXPECT_EQ(fabric_->Take().kind, OpKind::kWrite);
+  EXPECT_EQ(end_, "");
 }
 
 using SmallPutTest = EngineTest;

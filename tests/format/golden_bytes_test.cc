@@ -59,7 +59,7 @@ TEST(GoldenBytesTest, ASegmentHeader) {
   EXPECT_EQ(Hex(BytesOf(header)), HexOf(R"(
     44 33 22 11 01 60 67 56  64 6f 6e 65 64 6f 6e 65
     08 07 06 05 04 03 02 01  18 17 16 15 14 13 12 11
-    20 23 22 21 6d 28 46 1c  00*24)"));
+    20 23 22 21 df 07 23 7e  00*24)"));
 }
 
 // The key is "key", the value "value"; the two checksums bind them to TestPlace().
@@ -143,11 +143,12 @@ TEST(GoldenBytesTest, AReply) {
   reply.reason = static_cast<uint8_t>(Reason::kLogFull);
   reply.address = 0x11121314;
   reply.head = 0x15161718;
+  reply.generation = 0x191a1b1c;
   reply.limit = 0x2122232425262728;
   reply.header = {0x31323334, 0x3536, 1, 1, 0x3738393a, 0x3b3c3d3e, 0x4142434445464748, 0x5152535455565758};
   EXPECT_EQ(Hex(BytesOf(reply)), HexOf(R"(
     08 07 06 05 04 03 02 01  04 02 00 00 14 13 12 11
-    18 17 16 15 00 00 00 00  28 27 26 25 24 23 22 21
+    18 17 16 15 1c 1b 1a 19  28 27 26 25 24 23 22 21
     34 33 32 31 36 35 01 01  3a 39 38 37 3e 3d 3c 3b
     48 47 46 45 44 43 42 41  58 57 56 55 54 53 52 51)"));
 }

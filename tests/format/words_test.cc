@@ -200,6 +200,15 @@ TEST(SegmentTest, AMarkIsAPlaceInItsSegmentOrNone) {
       }
     }
   }
+  for (const uint64_t offset : {uint64_t{64}, uint64_t{1} << 28, uint64_t{3} << 28, kRegionBytesMax}) {
+    for (int bit = 0; bit < 64; ++bit) {
+      for (int other = 0; other <= bit; ++other) {
+        header.mark = SegmentHeader::Mark(offset) ^ uint64_t { 1 } << bit;
+        if (other != bit) header.mark ^= uint64_t{1} << other;
+        EXPECT_EQ(header.Marked(kRegionBytesMax), std::nullopt) << "bits " << bit << ", " << other;
+      }
+    }
+  }
   for (const uint64_t nowhere : {uint64_t{4112}, uint64_t{1160}, uint64_t{UINT32_MAX}}) {
     header.mark = SegmentHeader::Mark(nowhere);
     EXPECT_EQ(header.Marked(4096), std::nullopt) << nowhere;

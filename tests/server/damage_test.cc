@@ -106,6 +106,28 @@ TEST_F(LogDamageTest, ARegionInUseThatLooksFreeIsNotWrittenOver) {
   EXPECT_TRUE(std::equal(region.begin(), region.end(), before.begin()));
 }
 
+// What the server and its clients go by is in DRAM: the word is damage for the next one to open the pool.
+TEST_F(LogDamageTest, ARegionWordThatDecaysWhileTheServerRuns) {
+  store_.Inline("key", "value");
+  const uint64_t at = format::kRegionTableOffset;
+  const auto good = LoadAs<uint64_t>(store_.pool().bytes().subspan(at));
+  for (const uint64_t damage : {uint64_t{1} << 40, uint64_t{0xa5}, good}) {  // its generation, its state, all of it
+    Store64(at, good ^ damage);
+    const std::string key = "key" + std::to_string(damage);
+    store_.Inline(key, "value");
+    const Reserved never = store_.Reserve(key, "never lands", 1);
+    store_.EndSession(1);
+    EXPECT_EQ(store_.Get(key), "value");
+    EXPECT_EQ(store_.Get("key"), "value");
+  }
+  const auto region = store_.pool().bytes().subspan(Segment(0, 0), store_.geometry().segment_size);
+  const std::vector<std::byte> before(region.begin(), region.end());
+  for (int i = 0; i < 200; ++i)
+    store_.Inline("more" + std::to_string(i % 20), std::string(900, 'v'));  // until it is full
+  EXPECT_EQ(store_.Get("key"), "value");
+  EXPECT_TRUE(std::equal(before.begin() + 64, before.begin() + 1400, region.begin() + 64)) << "it is linked again";
+}
+
 TEST_F(LogDamageTest, AVersionLimitThatNoneReaches) {
   store_.Inline("key", "value");
   store_.Close();

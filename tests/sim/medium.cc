@@ -19,7 +19,8 @@ std::optional<Medium::Version> Medium::VersionAt(uint32_t head, LogAddress addre
     version.head = head;
     version.at = geometry_.RegionOffset(region) + address.offset_in_region();
     const uint64_t left = geometry_.segment_size - address.offset_in_region() % geometry_.segment_size;
-    version.view = format::InspectObject({pool_seed_, head, address, linked.generation()}, pool_.subspan(version.at, left));
+    version.view =
+        format::InspectObject({pool_seed_, head, address, linked.generation()}, pool_.subspan(version.at, left));
     if (version.view.state != format::ObjectState::kWhole) return std::nullopt;
     version.bytes = format::ObjectBytes(version.view.header.key_size, version.view.header.value_size);
     return version;
