@@ -111,7 +111,7 @@ TEST_F(LogDamageTest, ARegionWordThatDecaysWhileTheServerRuns) {
   store_.Inline("key", "value");
   const uint64_t at = format::kRegionTableOffset;
   const auto good = LoadAs<uint64_t>(store_.pool().bytes().subspan(at));
-  for (const uint64_t damage : {uint64_t{1} << 40, uint64_t{0xa5}, good}) {  // its generation, its state, all of it
+  for (const uint64_t damage : {uint64_t{1} << 40, good, uint64_t{0xa5}}) {  // its generation, all of it, its state
     Store64(at, good ^ damage);
     const std::string key = "key" + std::to_string(damage);
     store_.Inline(key, "value");
