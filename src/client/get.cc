@@ -86,9 +86,8 @@ void Engine::ReadVersion(Operation& op, uint64_t bytes) {
   // (I10) An address counts in the use of its region in which the entry named it. If slots have changed since, it may
   // be another use: then the entry is read anew.
   if (op.slot_changes != op.link->slot_changes) return ReadEntry(op);
-  op.place = op.link->PlaceOf(op.entry.entry_meta().head(), op.at);
   op.slot_read = op.link->SlotOf(op.entry.entry_meta().head(), op.at);
-  if (!op.link->Resolve(op.entry.entry_meta().head(), op.at, &offset, &in_segment)) {
+  if (!op.link->Resolve(op.slot_read, op.at, &offset, &in_segment)) {
     if (!op.slots_are_known()) return WaitForHeads(op);
     op.read_bytes = 0;
     return OnVersionRead(op);
@@ -117,7 +116,8 @@ fabric::RemoteAddress Engine::EntryAddress(const Operation& op) const {
 std::span<std::byte> Engine::EntryCopy(const Operation& op) { return op.readings().first(sizeof(IndexEntry)); }
 
 ObjectView Engine::ViewOf(const Operation& op) const {
-  return format::InspectObject(op.place, op.message().first(op.read_bytes));
+  const format::Place place = op.link->PlaceOf(op.entry.entry_meta().head(), op.slot_read, op.at);
+  return format::InspectObject(place, op.message().first(op.read_bytes));
 }
 
 void Engine::OnVersionRead(Operation& op) {
@@ -129,8 +129,7 @@ void Engine::OnVersionRead(Operation& op) {
   if (view.bytes_wanted > op.read_bytes && op.rereads < kRereadsMax) {
     uint64_t offset = 0;
     uint64_t in_segment = 0;
-    const bool fits =
-        op.link->Resolve(op.entry.entry_meta().head(), op.at, &offset, &in_segment) && view.bytes_wanted <= in_segment;
+    const bool fits = op.link->Resolve(op.slot_read, op.at, &offset, &in_segment) && view.bytes_wanted <= in_segment;
     ++op.rereads;
     if (fits) return ReadVersion(op, view.bytes_wanted);
   }

@@ -120,8 +120,7 @@ Status Link::CloseReason() const {
   return error;
 }
 
-bool Link::Resolve(uint32_t head, format::LogAddress address, uint64_t* offset, uint64_t* bytes) const {
-  const format::HeadSlot slot = SlotOf(head, address);
+bool Link::Resolve(format::HeadSlot slot, format::LogAddress address, uint64_t* offset, uint64_t* bytes) const {
   const uint64_t in_region = address.offset_in_region();
   if (address.none() || in_region >= geometry().region_size) return false;
   if (slot.none() || slot.region() >= geometry().regions()) return false;

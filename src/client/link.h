@@ -50,14 +50,14 @@ class Link {
   }
   // As of the control block that was read last. No slot if there is no such head.
   [[nodiscard]] format::HeadSlot SlotOf(uint32_t head, format::LogAddress address) const;
-  [[nodiscard]] format::Place PlaceOf(uint32_t head, format::LogAddress address) const {
-    return {pool_seed_, head, address, SlotOf(head, address).generation()};
+  [[nodiscard]] format::Place PlaceOf(uint32_t head, format::HeadSlot slot, format::LogAddress address) const {
+    return {pool_seed_, head, address, slot.generation()};
   }
   [[nodiscard]] std::span<const std::byte> control() const { return control_; }
 
   // The pool offset of a log address, and the bytes from there to the end of its segment. False if the address cannot
   // be, or its region is not known (yet).
-  bool Resolve(uint32_t head, format::LogAddress address, uint64_t* offset, uint64_t* bytes) const;
+  bool Resolve(format::HeadSlot slot, format::LogAddress address, uint64_t* offset, uint64_t* bytes) const;
 
   // A request slot for an operation, or kNoSlot if all are in use.
   static constexpr uint32_t kNoSlot = UINT32_MAX;

@@ -99,8 +99,7 @@ struct Operation {
   uint64_t read_bytes = 0;     // of it
   uint64_t newer_version = 0;  // of the version that was read before it; 0: none
   uint32_t rereads = 0;        // of this version, because the size was not known
-  format::Place place{};       // where it stood when that read was posted
-  format::HeadSlot slot_read;  // and in which region
+  format::HeadSlot slot_read;  // where it stood when that read was posted
   // The control block was read anew, for this version of this entry.
   bool heads_reloaded = false;
   uint64_t reloaded_word = 0;

@@ -178,9 +178,10 @@ void Engine::WriteValue(Operation& op) {
   const format::LogAddress address(op.reply.address);
   uint64_t offset = 0;
   uint64_t in_segment = 0;
-  if (!link.Resolve(op.reply.head, address, &offset, &in_segment) ||
-      link.SlotOf(op.reply.head, address).generation() != op.reply.generation) {  // (I10)
-    if (!op.heads_reloaded) return WaitForHeads(op);                              // a region that was linked since
+  const format::HeadSlot slot = link.SlotOf(op.reply.head, address);
+  // (I10) The region may have been linked, or used anew, since the slots were read.
+  if (slot.generation() != op.reply.generation || !link.Resolve(slot, address, &offset, &in_segment)) {
+    if (!op.heads_reloaded) return WaitForHeads(op);
     return CloseLink(link, {Code::kUnavailable, address_ + ": the server reserved a place that is none"});
   }
   // checksum and value stand behind the key, here as in the log

@@ -85,6 +85,10 @@ static_assert(static_cast<size_t>(Counter::kCount) <= 64);
 
 inline constexpr uint64_t kControlHeadsOffset = sizeof(ControlBlock);
 inline constexpr uint64_t kControlHeadBytes = kSlotsPerHead * sizeof(uint64_t);
+// Of a HeadSlot; the head counted from the shard's first.
+constexpr uint64_t HeadSlotOffset(uint32_t head_in_shard, uint32_t slot) {
+  return kControlHeadsOffset + head_in_shard * kControlHeadBytes + slot * sizeof(uint64_t);
+}
 constexpr uint64_t ControlBytes(uint32_t heads_per_shard) {
   return AlignUp(kControlHeadsOffset + heads_per_shard * kControlHeadBytes, 4096);
 }

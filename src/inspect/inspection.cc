@@ -87,9 +87,10 @@ class ShardInspector {
   [[nodiscard]] bool IsKeyOf(uint64_t slot, EntryMeta meta, uint64_t key_hash) const;
   void AddEntry(uint64_t slot, const IndexEntry& entry, std::string what);
 
+  // kNoRegion if no entry can lead there.
+  [[nodiscard]] uint32_t RegionAt(uint32_t head, LogAddress address) const;
   // The pool's bytes from an address to the end of its segment; empty if no entry can lead there.
   [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, LogAddress address) const;
-  // REQUIRES: BytesAt is not empty, or nothing is read there.
   [[nodiscard]] format::Place PlaceOf(uint32_t head, LogAddress address) const;
   [[nodiscard]] ObjectView Header(uint32_t head, LogAddress address) const {
     return format::InspectHeader(PlaceOf(head, address), BytesAt(head, address));
@@ -277,25 +278,27 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
   head->object_bytes += end - first;
 }
 
+uint32_t ShardInspector::RegionAt(uint32_t head, LogAddress address) const {
+  const uint64_t head_in_shard = head - FirstHead();  // huge if it is an earlier shard's
+  if (head_in_shard >= g_.heads_per_shard || address.none()) return kNoRegion;
+  return regions_[head_in_shard * kSlotsPerHead + address.slot()];
+}
+
 std::span<const std::byte> ShardInspector::BytesAt(uint32_t head, LogAddress address) const {
-  const uint64_t head_in_shard = head - FirstHead();
-  if (head_in_shard >= g_.heads_per_shard || address.none()) return {};
-  const uint32_t region = regions_[head_in_shard * kSlotsPerHead + address.slot()];
+  const uint32_t region = RegionAt(head, address);
   const uint64_t offset = address.offset_in_region();
   if (region == kNoRegion || offset >= g_.region_size) return {};
   return Bytes(g_.RegionOffset(region) + offset, g_.segment_size - offset % g_.segment_size);
 }
 
 format::Place ShardInspector::PlaceOf(uint32_t head, LogAddress address) const {
-  const uint64_t head_in_shard = head - FirstHead();
-  const uint32_t region =
-      head_in_shard < g_.heads_per_shard ? regions_[head_in_shard * kSlotsPerHead + address.slot()] : kNoRegion;
+  const uint32_t region = RegionAt(head, address);
   return {seed_, head, address, region == kNoRegion ? 0 : RegionWordOf(region).generation()};
 }
 
 bool ShardInspector::CountsAsSettled(uint32_t head, LogAddress address) const {
   const uint64_t begin = AlignDown(address.offset_in_region(), g_.segment_size);
-  const uint32_t region = regions_[(head - FirstHead()) * kSlotsPerHead + address.slot()];
+  const uint32_t region = RegionAt(head, address);
   const auto header = LoadAs<SegmentHeader>(Bytes(g_.RegionOffset(region) + begin, sizeof(SegmentHeader)));
   return header.state == static_cast<uint64_t>(SegmentState::kSettled) ||
          address.offset_in_region() - begin < header.Marked(g_.segment_size).value_or(0);

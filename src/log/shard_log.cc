@@ -207,11 +207,10 @@ void ShardLog::ClearTail(const Head& head) {
 // --- After a crash
 
 void ShardLog::MarkNamed(uint32_t head_number, LogAddress address) {
-  const Head* head = FindHead(head_number);
-  if (head == nullptr || address.none() || head->regions[address.slot()] == kNoRegion) return;
+  const uint32_t region = RegionAt(head_number, address);
   const uint64_t offset = address.offset_in_region();
-  if (offset >= geometry_.region_size) return;
-  Segment& segment = SegmentOf({head->regions[address.slot()], offset >> segment_shift_});
+  if (region == kNoRegion || offset >= geometry_.region_size) return;
+  Segment& segment = SegmentOf({region, offset >> segment_shift_});
   // Without an object there it is the entry that is damaged, and not the segment.
   if (!segment.opened && InspectHeader(head_number, address).state == format::ObjectState::kNothing) return;
   segment.named = std::max(segment.named, static_cast<uint32_t>(offset & (geometry_.segment_size - 1)));
@@ -432,6 +431,11 @@ const ShardLog::Head* ShardLog::FindHead(uint32_t head) const {
   return &heads_[head - FirstHead()];
 }
 
+uint32_t ShardLog::RegionAt(uint32_t head, LogAddress address) const {
+  const Head* found = address.none() ? nullptr : FindHead(head);
+  return found == nullptr ? kNoRegion : found->regions[address.slot()];
+}
+
 ShardLog::Segment& ShardLog::SegmentOf(SegmentId id) {
   return segments_[(id.region - FirstRegion()) * geometry_.segments_per_region() + id.segment];
 }
@@ -445,9 +449,7 @@ uint64_t ShardLog::OffsetOf(uint32_t head, LogAddress address) const {
 }
 
 std::span<const std::byte> ShardLog::BytesAt(uint32_t head_number, LogAddress address) const {
-  const Head* head = FindHead(head_number);
-  if (head == nullptr || address.none()) return {};
-  const uint32_t region = head->regions[address.slot()];
+  const uint32_t region = RegionAt(head_number, address);
   const uint64_t offset = address.offset_in_region();
   if (region == kNoRegion || offset >= geometry_.region_size) return {};
   const uint64_t in_segment = offset & (geometry_.segment_size - 1);
@@ -463,10 +465,9 @@ ShardLog::Space ShardLog::TombstoneSlot(uint32_t head_number) const {
 // Released, the generation last: a client that reads a new generation also reads the region behind it. Clients look
 // again when they meet a slot that they do not know, so the order is for their sake only.
 void ShardLog::PublishRegion(uint32_t head, uint32_t slot, uint32_t region) {
-  const uint64_t entry = format::kControlHeadsOffset + (head - FirstHead()) * format::kControlHeadBytes;
-  auto* slots = reinterpret_cast<uint64_t*>(control_.data() + entry);
+  auto* word = reinterpret_cast<uint64_t*>(control_.data() + format::HeadSlotOffset(head - FirstHead(), slot));
   const auto published = region == kNoRegion ? format::HeadSlot() : format::HeadSlot::Of(region, GenerationOf(region));
-  std::atomic_ref<uint64_t>(slots[slot]).store(published.raw(), std::memory_order_release);
+  std::atomic_ref<uint64_t>(*word).store(published.raw(), std::memory_order_release);
   auto* generation = reinterpret_cast<uint64_t*>(control_.data() + offsetof(format::ControlBlock, head_generation));
   std::atomic_ref<uint64_t>(*generation).fetch_add(1, std::memory_order_release);
 }

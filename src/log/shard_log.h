@@ -73,7 +73,8 @@ class ShardLog {
   // The pool bytes from an address to the end of its segment; empty if the address is none of this log's.
   [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const;
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::LogAddress address) const {
-    return {pool_seed_, head, address, GenerationAt(head, address)};
+    const uint32_t region = RegionAt(head, address);
+    return {pool_seed_, head, address, region == kNoRegion ? 0 : GenerationOf(region)};
   }
   [[nodiscard]] format::ObjectView Inspect(uint32_t head, format::LogAddress address) const {
     return format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
@@ -130,12 +131,8 @@ class ShardLog {
   [[nodiscard]] uint32_t FirstRegion() const { return shard_ * geometry_.regions_per_shard; }
   [[nodiscard]] Head& HeadAt(uint32_t head) { return heads_[head - FirstHead()]; }
   [[nodiscard]] const Head* FindHead(uint32_t head) const;
-  // Of the region at this address; 0 if there is none.
-  [[nodiscard]] uint32_t GenerationAt(uint32_t head, format::LogAddress address) const {
-    const Head* found = FindHead(head);
-    const uint32_t region = found == nullptr ? kNoRegion : found->regions[address.slot()];
-    return region == kNoRegion ? 0 : GenerationOf(region);
-  }
+  // kNoRegion if there is none.
+  [[nodiscard]] uint32_t RegionAt(uint32_t head, format::LogAddress address) const;
   // As it was when the region was linked: its word on the medium may decay.
   [[nodiscard]] uint32_t GenerationOf(uint32_t region) const { return generations_[region - FirstRegion()]; }
   [[nodiscard]] Segment& SegmentOf(SegmentId id);

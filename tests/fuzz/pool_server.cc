@@ -52,8 +52,7 @@ Outcome PoolServer::Reserve(std::string_view key, std::string_view value, Sessio
 void PoolServer::Land(const Outcome& reserved, std::string_view value, size_t bytes) {
   const auto& header = reserved.header;
   const uint32_t in_shard = reserved.head % geometry().heads_per_shard;
-  const uint64_t at =
-      format::kControlHeadsOffset + in_shard * format::kControlHeadBytes + reserved.address.slot() * sizeof(uint64_t);
+  const uint64_t at = format::HeadSlotOffset(in_shard, reserved.address.slot());
   const format::HeadSlot slot(LoadAs<uint64_t>(std::as_bytes(std::span(ShardOf(header.key_hash).control)).subspan(at)));
   std::string body(format::kChecksumBytes, '\0');
   const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value));

@@ -86,8 +86,7 @@ format::SegmentHeader TestLog::SegmentOf(const Space& space) const {
 
 format::HeadSlot TestLog::Published(uint32_t head_of_shard, uint32_t slot) const {
   const auto control = std::as_bytes(std::span(control_));
-  return format::HeadSlot(LoadAs<uint64_t>(control.subspan(
-      format::kControlHeadsOffset + head_of_shard * format::kControlHeadBytes + slot * sizeof(uint64_t))));
+  return format::HeadSlot(LoadAs<uint64_t>(control.subspan(format::HeadSlotOffset(head_of_shard, slot))));
 }
 
 uint64_t TestLog::PublishedGeneration() const {

@@ -202,6 +202,16 @@ TEST_F(InspectTest, DamagedMark) {
   EXPECT_EQ(Inspect(bytes).shards[0].heads[0].objects, 1U);
 }
 
+TEST_F(InspectTest, MarkInTheMiddleOfAnObject) {
+  const Outcome put = store_->Inline("key", "value");
+  Bytes bytes = Closed();
+  const uint64_t mark = format::SegmentHeader::Mark(put.address.offset_in_region() + 16);
+  const uint64_t at = OffsetOf(put) - put.address.offset_in_region() + offsetof(format::SegmentHeader, mark);
+  std::memcpy(bytes.data() + at, &mark, sizeof(mark));
+  ASSERT_EQ(Inspect(bytes).damage_count, 1U);
+  EXPECT_EQ(Inspect(bytes).damage[0].what, "segment 0 of region 0 has a mark where no object begins");
+}
+
 TEST_F(InspectTest, ObjectsBeforeTheMarkThatAreGone) {
   store_->Inline("first", "value");
   const Outcome put = store_->Inline("key", "value");

@@ -33,8 +33,7 @@ Resolve ByControlBlock(const PoolBytes& pool, std::span<const std::byte> control
   return [&pool, control](uint32_t head, uint32_t slot) {
     const uint32_t in_shard = head - pool.shard * pool.geometry.heads_per_shard;
     if (in_shard >= pool.geometry.heads_per_shard) return format::HeadSlot();
-    const uint64_t at = format::kControlHeadsOffset + in_shard * format::kControlHeadBytes + slot * sizeof(uint64_t);
-    return format::HeadSlot(LoadWord(control, at));
+    return format::HeadSlot(LoadWord(control, format::HeadSlotOffset(in_shard, slot)));
   };
 }
 

@@ -83,9 +83,8 @@ void Store::Report(std::string_view key) { versions_->Report(key, HashKey(key));
 
 uint64_t Store::OffsetOf(const Reserved& r) const {
   // As the writer finds it: by the region numbers in the control block.
-  const uint64_t at = format::kControlHeadsOffset +
-                      (r.outcome.head - options_.shard * geometry_.heads_per_shard) * format::kControlHeadBytes +
-                      r.outcome.address.slot() * sizeof(uint64_t);
+  const uint64_t at =
+      format::HeadSlotOffset(r.outcome.head - options_.shard * geometry_.heads_per_shard, r.outcome.address.slot());
   const format::HeadSlot slot(LoadAs<uint64_t>(std::as_bytes(std::span(control_)).subspan(at)));
   return geometry_.RegionOffset(slot.region()) + r.outcome.address.offset_in_region();
 }
