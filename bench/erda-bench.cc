@@ -1,4 +1,4 @@
-// erda-bench: how far the engine is from what the fabric can do.
+// erda-bench: how far the engine is from what the fabric can do, what cleaning costs, and whether it loses anything.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -8,26 +8,50 @@
 #include <system_error>
 #include <utility>
 
+#include "bench/cleaning/measure.h"
+#include "bench/cleaning/report.h"
+#include "bench/cleaning/settings.h"
 #include "bench/floors/measure.h"
 #include "bench/floors/report.h"
 #include "bench/floors/server_process.h"
 #include "bench/floors/settings.h"
+#include "bench/soak/settings.h"
+#include "bench/soak/soak.h"
 #include "tools/command_line.h"
 
 namespace {
 
 constexpr const char* kProgram = "erda-bench";
 constexpr const char* kFooter = R"(
-floors starts a server of its own, and measures the fabric's raw operations beside gets, puts and deletes. A pool file
-that does not exist is made for it and removed afterwards; an existing pool or a device keeps the benchmark's keys, which
-begin with erda-bench.
+Each starts a server of its own. A pool file that does not exist is made for it and removed afterwards, but for soak's;
+an existing pool or a device keeps what it has, and with floors the benchmark's keys, which begin with erda-bench.
 
-Exit codes: 0 measured, 1 an operation failed or a ratio is above --limit, 2 bad usage.
+floors measures the fabric's raw operations beside gets, puts and deletes.
 
-Example: erda-bench floors --value-bytes 1024 --json floors.json)";
+cleaning measures YCSB A, B and C and updates (zipfian 0.99), one operation at a time, and beside them puts of other keys
+at --rate, in slices of two states in turn. Both have the same pool, live data and load. Idle: all dead space was made
+free before, so that the cleaner is not due. Cleaning: the log is full, so that it is. It is a failure if the cleaner did
+nothing in the one, or something in the other. Then there is what it copies for each byte it frees, at four shares of
+live data, under uniform overwrites; and the shard's processor time for a get. It takes a minute or two.
+
+soak overwrites a store with several clients, values of 16 to 8000 bytes and deletes. A put that is refused is a failure,
+and so is a get that finds anything but a whole value, no older than what was acknowledged before. Then all is verified,
+also after a restart, and by erda-inspect.
+
+Exit codes: 0 done, 1 an operation failed, a ratio is above --limit, or the cleaner was not in the state measured;
+2 bad usage.
+
+Examples: erda-bench floors --value-bytes 1024 --json floors.json
+          erda-bench cleaning --json cleaning.json
+          erda-bench soak --pool-size 1G --times 100)";
 
 int Fail(std::string message, int exit_code = erda::tools::kExitFailure) {
   return erda::tools::Fail(kProgram, std::move(message), exit_code);
+}
+
+int FailWith(const erda::Status& status) {
+  const bool usage = status.code() == erda::Code::kInvalidArgument;
+  return Fail(status.ToString(), usage ? erda::tools::kExitUsage : erda::tools::kExitFailure);
 }
 
 // The path, and not the link itself: under a debugger or valgrind the link of a child is another one.
@@ -40,10 +64,7 @@ std::string ThisProgram() {
 int Floors(const erda::floors::Settings& settings) {
   if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
   const auto report = erda::floors::Measure(settings, ThisProgram());
-  if (!report.ok()) {
-    const bool usage = report.status().code() == erda::Code::kInvalidArgument;
-    return Fail(report.status().ToString(), usage ? erda::tools::kExitUsage : erda::tools::kExitFailure);
-  }
+  if (!report.ok()) return FailWith(report.status());
   fmt::print("{}", ToTable(settings, *report));
   if (!settings.json_path.empty()) {
     const auto status = erda::floors::WriteFileAtomically(settings.json_path, ToJson(settings, *report).dump(2) + "\n");
@@ -56,16 +77,44 @@ int Floors(const erda::floors::Settings& settings) {
   return 0;
 }
 
+int Cleaning(erda::cleaning::Settings& settings) {
+  Complete(settings);
+  if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
+  const auto report = erda::cleaning::Measure(settings, ThisProgram());
+  if (!report.ok()) return FailWith(report.status());
+  fmt::print("{}", ToTable(settings, *report));
+  if (!settings.json_path.empty()) {
+    const auto status = erda::floors::WriteFileAtomically(settings.json_path, ToJson(settings, *report).dump(2) + "\n");
+    if (!status.ok()) return Fail(status.ToString());
+  }
+  if (const auto wrong = WhatIsWrong(*report); !wrong.empty()) return Fail(wrong);
+  return 0;
+}
+
+int Soak(const erda::soak::Settings& settings) {
+  const auto report = erda::soak::Run(settings, ThisProgram());
+  if (!report.ok()) return FailWith(report.status());
+  fmt::print("{}", ToText(settings, *report));
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   erda::floors::Settings settings;
   erda::floors::ServeSettings serve;
-  CLI::App app("Measures how far the engine is from what the fabric can do.", kProgram);
+  CLI::App app("Measures the engine beside the fabric and while it cleans, and soaks it.", kProgram);
   app.footer(kFooter);
   app.require_subcommand(1);
   const CLI::App* floors = AddFloors(app, settings);
+  erda::cleaning::Settings cleaning_settings;
+  const CLI::App* cleaning = AddCleaning(app, cleaning_settings);
+  erda::soak::Settings soak_settings;
+  const CLI::App* soak = AddSoak(app, soak_settings);
   AddServe(app, serve);
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
-  return floors->parsed() ? Floors(settings) : Serve(serve);
+  if (floors->parsed()) return Floors(settings);
+  if (cleaning->parsed()) return Cleaning(cleaning_settings);
+  if (soak->parsed()) return Soak(soak_settings);
+  return Serve(serve);
 }

@@ -7,14 +7,17 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -49,6 +52,7 @@ struct Arguments {
   std::string value;
   bool raw = false;
   bool json = false;
+  bool no_wait = false;
 };
 
 int ExitCode(Code code) {
@@ -133,6 +137,29 @@ int Stats(Client& client, const Arguments& arguments) {
   return Print(text);
 }
 
+uint64_t NumberOf(const std::vector<std::pair<std::string, std::string>>& info, std::string_view name) {
+  const auto at = std::find_if(info.begin(), info.end(), [&](const auto& pair) { return pair.first == name; });
+  return at == info.end() ? 0 : std::strtoull(at->second.c_str(), nullptr, 10);
+}
+
+// Until it is done.
+int Clean(Client& client, const Arguments& arguments) {
+  const auto before = client.ServerInfo();
+  if (!before.ok()) return FailWith(arguments, before.status());
+  if (const auto asked = client.Clean(); !asked.ok()) return FailWith(arguments, asked);
+  if (arguments.no_wait) return 0;
+  for (;;) {
+    const auto info = client.ServerInfo();
+    if (!info.ok()) return FailWith(arguments, info.status());
+    if (NumberOf(*info, "cleaning") == 0) {
+      const auto since = [&](std::string_view name) { return NumberOf(*info, name) - NumberOf(*before, name); };
+      return Print(fmt::format("regions cleaned {}, bytes copied {}, regions free {}\n", since("clean_regions"),
+                               since("clean_bytes_copied"), NumberOf(*info, "free_regions")));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 using Command = int (*)(Client&, const Arguments&);
 
 // The subcommands; parsing sets `chosen`.
@@ -152,6 +179,8 @@ void AddCommands(CLI::App& app, Arguments& arguments, Command& chosen) {
   put->add_option("VALUE", arguments.value, "The value, or - to read it from stdin")->required()->type_name("");
   add_key(
       add("del", "Remove a key", [](Client& client, const Arguments& a) { return Finish(a, client.Delete(a.key)); }));
+  CLI::App* clean = add("clean", "Have the server clean its log now, and wait until that is done", Clean);
+  clean->add_flag("--no-wait", arguments.no_wait, "Only ask for it");
   CLI::App* stats = add("stats", "Print what the server says of itself", Stats);
   stats->add_flag("--json", arguments.json, "As one JSON object");
   app.require_subcommand(1, 1);

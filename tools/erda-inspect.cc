@@ -10,16 +10,18 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/printable.h"
 #include "erda/status.h"
+#include "format/geometry.h"
 #include "inspect/inspection.h"
 #include "inspect/read_only_pool.h"
 #include "tools/command_line.h"
 
 namespace {
 
+using erda::Printable;
 using erda::inspect::Damage;
 using erda::inspect::PoolReport;
-using erda::inspect::Printable;
 using erda::inspect::SuperblockCopy;
 using erda::tools::Fail;
 using nlohmann::ordered_json;
@@ -83,11 +85,15 @@ ordered_json JsonOf(const erda::format::Geometry& g) {
           {"segment_size", g.segment_size},
           {"index_slots", g.index_slots},
           {"index_offset", g.index_offset},
-          {"regions_offset", g.regions_offset}};
+          {"regions_offset", g.regions_offset},
+          {"usable_share", erda::format::UsableShare(g)}};
 }
 
 ordered_json JsonOf(const erda::inspect::Segments& segments) {
-  return {{"open", segments.open}, {"sealed", segments.sealed}, {"settled", segments.settled}};
+  return {{"open", segments.open},
+          {"sealed", segments.sealed},
+          {"settled", segments.settled},
+          {"copying", segments.copying}};
 }
 
 ordered_json JsonOf(const erda::inspect::ShardReport& shard) {
@@ -110,7 +116,10 @@ ordered_json JsonOf(const erda::inspect::ShardReport& shard) {
         {"dead_bytes", shard.dead_bytes()},
         {"cut_off", shard.cut_off}}},
       {"regions",
-       {{"linked", shard.regions_linked}, {"free", shard.regions_free}, {"unopened", shard.regions_unopened}}},
+       {{"linked", shard.regions_linked},
+        {"free", shard.regions_free},
+        {"emptied", shard.regions_emptied},
+        {"unopened", shard.regions_unopened}}},
       {"verified", {{"objects", shard.verified}, {"bytes", shard.verified_bytes}}},
   };
   json["last_move"] = nullptr;
@@ -171,11 +180,13 @@ std::string Text(const erda::inspect::ShardReport& shard, bool verify) {
                                 shard.not_whole, shard.tombstones));
   line("log", fmt::format("{} bytes, objects {}: live {}, dead {}", shard.log_bytes, shard.object_bytes,
                           shard.live_bytes, shard.dead_bytes()));
-  line("regions", fmt::format("linked {}, free {}", shard.regions_linked, shard.regions_free));
+  line("regions",
+       fmt::format("linked {}, free {}, emptied {}", shard.regions_linked, shard.regions_free, shard.regions_emptied));
   for (const auto& head : shard.heads) {
     line(fmt::format("head {}", head.head).c_str(),
-         fmt::format("regions {}; segments open {}, sealed {}, settled {}; objects {}, {} bytes", head.regions,
-                     head.segments.open, head.segments.sealed, head.segments.settled, head.objects, head.object_bytes));
+         fmt::format("regions {}; segments open {}, sealed {}, settled {}, copying {}; objects {}, {} bytes",
+                     head.regions, head.segments.open, head.segments.sealed, head.segments.settled,
+                     head.segments.copying, head.objects, head.object_bytes));
   }
   line("versions", fmt::format("below {}", shard.version_limit));
   if (shard.move) {
@@ -209,6 +220,7 @@ std::string Text(const Arguments& arguments, const PoolReport& report) {
   text += fmt::format(
       "geometry      shards {}; in each heads {}, regions {} of {} bytes, segments of {} bytes, index slots {}\n",
       g.shards, g.heads_per_shard, g.regions_per_shard, g.region_size, g.segment_size, g.index_slots);
+  text += fmt::format("usable        {:.1f} % of the pool, at the least\n", 100.0 * erda::format::UsableShare(g));
   for (const auto& shard : report.shards) text += Text(shard, arguments.options.verify);
   const char* looked_at = arguments.options.verify ? "" : " (values were not read: --verify)";
   if (report.damage_count == 0) return text + fmt::format("\nno damage{}\n", looked_at);

@@ -12,13 +12,16 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <string_view>
 
+#include "base/printable.h"
 #include "erda/server.h"
 #include "erda/status.h"
 #include "tools/command_line.h"
 
 namespace {
 
+using erda::Printable;
 using erda::tools::AddNumber;
 using erda::tools::AddSize;
 using erda::tools::Fail;
@@ -46,6 +49,8 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
       ->allow_extra_args(false)
       ->type_name("ADDRESS");
   options.shards = 0;
+  AddSize(app, "--scrub-rate", options.scrub_rate,
+          "Bytes of stored values that are verified in a second, beside all else; 0: none; default 1M");
   AddNumber<uint32_t>(app, "--shards", options.shards, 0, 1024,
                       "Threads, each with its share of the keys; default 0: an existing pool's own number, else 1");
 
@@ -124,6 +129,11 @@ int Serve(erda::ServerOptions options) {
 
   const auto exit_code = [](const erda::Status& status) {
     return status.code() == erda::Code::kInvalidArgument ? erda::tools::kExitUsage : erda::tools::kExitFailure;
+  };
+  options.on_damage = [](std::string_view key) {
+    const std::string named =
+        key.empty() ? "a key that cannot be read any more" : fmt::format("key {}", Printable(key));
+    fmt::print(stderr, "{}: the stored value of {} is damaged; only a new put repairs it\n", kProgram, named);
   };
   auto server = erda::Server::Open(options);
   if (!server.ok()) return Fail(kProgram, server.status().ToString(), exit_code(server.status()));

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -17,6 +15,7 @@
 #include "bench/floors/perftest.h"
 #include "bench/floors/raw.h"
 #include "bench/floors/server_process.h"
+#include "bench/floors/temporary_folder.h"
 #include "erda/client.h"
 
 namespace erda::floors {
@@ -45,25 +44,6 @@ double ClockCost() {
   return least;
 }
 
-// A folder for a socket, gone at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = std::filesystem::temp_directory_path() / "erda-bench.XXXXXX";
-    if (::mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 std::optional<format::FlushMethod> FlushMethodNamed(std::string_view name) {
   using format::FlushMethod;
   for (const auto method : {FlushMethod::kNone, FlushMethod::kReadAfterWrite, FlushMethod::kServerFlush}) {
@@ -84,7 +64,7 @@ class Measurement {
     read_.resize(settings.value_bytes);
     stride_ = StrideFor(settings.value_bytes);
     places_ = std::min(kPlacesMax, server.area.bytes / stride_);
-    for (uint64_t i = 0; i < 2 * places_; ++i) {
+    for (uint64_t i = 0; i < places_ + kPlacesMax; ++i) {
       Key& key = keys_.emplace_back();
       const std::string text = fmt::format("{}{:0{}}", kKeyBegin, i, kKeyBytes - kKeyBegin.size());
       std::copy_n(text.begin(), key.size(), key.begin());
@@ -111,6 +91,7 @@ class Measurement {
     const uint64_t every = std::max<uint64_t>(1, rounds / kIbReadLatRuns);
     for (uint64_t round = 0; round < rounds; ++round) {
       if (auto status = Round(); !status.ok()) return status;
+      if (auto status = CheckThatNothingIsCleaned(); !status.ok()) return status;
       if (report_.ib_read_lat_note.empty() && round % every == every / 2) RunIbReadLat();
     }
     return Check();
@@ -222,10 +203,10 @@ class Measurement {
     const auto write_flush = [this](uint64_t i) { return raw_->WriteAndFlush(PlaceAt(i)); };
     const auto put_reserve = [this](uint64_t i) { return reserve_->Put(KeyAt(i % places_), value_); };
     // Of keys that nothing else uses, a block at a time.
-    const auto remove = [this](uint64_t i) { return inline_->Delete(KeyAt(places_ + i % places_)); };
+    const auto remove = [this](uint64_t i) { return inline_->Delete(KeyAt(places_ + i % kPlacesMax)); };
     const auto make = [this](uint64_t first) {
       for (uint64_t i = first; i < first + report_.plan.block_ops; ++i) {
-        if (auto status = inline_->Put(KeyAt(places_ + i % places_), value_); !status.ok()) return status;
+        if (auto status = inline_->Put(KeyAt(places_ + i % kPlacesMax), value_); !status.ok()) return status;
       }
       return Status();
     };
@@ -238,6 +219,16 @@ class Measurement {
     if (status.ok()) status = Turn(Figure::kPutReserve, put_reserve);
     if (status.ok()) status = Turn(Figure::kDelete, remove, make);
     return status;
+  }
+
+  Status CheckThatNothingIsCleaned() {
+    const auto info = inline_->ServerInfo();
+    if (!info.ok()) return info.status();
+    for (const auto& [name, value] : *info) {
+      if (name != "clean_regions" || value == "0") continue;
+      return {Code::kResourceExhausted, "the pool is too small for so many operations: the log had to be cleaned"};
+    }
+    return {};
   }
 
   void RunIbReadLat() {
@@ -294,6 +285,8 @@ Result<Report> Measure(const Settings& settings, const std::string& program) {
   serve.pool = settings.pool;
   serve.pool_size = settings.pool_size != 0 ? settings.pool_size : PoolBytesFor(settings);
   serve.raw_bytes = kPlacesMax * StrideFor(settings.value_bytes);
+  // Of a new pool: for its keys, and not for as many as the pool could hold.
+  serve.index_entries = kIndexSlots;
   // First of all, and as a new program: what an RDMA device knows of a process does not survive a fork.
   auto server = ServerProcess::Start(program, serve);
   if (!server.ok()) return server.status();
@@ -308,6 +301,8 @@ Result<Report> Measure(const Settings& settings, const std::string& program) {
     report = measurement.TakeReport();
   }
   const Status stopped = (*server)->Stop();
+  // If the log came to the raw operations' place, operations fail in many ways for that one reason.
+  if (stopped.code() == Code::kResourceExhausted) return stopped;
   if (!status.ok()) return status;
   if (!stopped.ok()) return stopped;
   return report;

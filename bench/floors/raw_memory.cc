@@ -74,9 +74,9 @@ void RawMemory::Persist(uint64_t offset, uint64_t bytes) const {
 
 bool RawMemory::untouched() const {
   if (mapped_.empty()) return true;
-  // The shard stores it as one word.
+  // The shard stores it as one word. Its generation tells of an earlier use.
   auto& word = *reinterpret_cast<uint64_t*>(mapped_.data() + region_word_at_);
-  return !format::RegionWord(std::atomic_ref<uint64_t>(word).load(std::memory_order_acquire)).linked();
+  return std::atomic_ref<uint64_t>(word).load(std::memory_order_acquire) == format::RegionWord::Free(0).raw();
 }
 
 }  // namespace erda::floors

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "bench/floors/raw_memory.h"
 #include "erda/server.h"
@@ -56,22 +57,27 @@ Result<json> ServeUntilEnd(const ServeSettings& settings, ServerOptions options)
   auto server = Server::Open(std::move(options));
   if (!server.ok()) return server.status();
   if (auto status = (*server)->Start(); !status.ok()) return status;
-  auto memory = RawMemory::Open(settings.pool, settings.raw_bytes);
-  if (!memory.ok()) return memory.status();
-  const RawMemory& raw_memory = **memory;
-  auto raw = RawServer::Start(settings.raw_address, raw_memory.view(), raw_memory.area(),
-                              [&raw_memory](uint64_t offset, uint64_t bytes) { raw_memory.Persist(offset, bytes); });
-  if (!raw.ok()) return raw.status();
-
-  Say({{"address", (*server)->addresses().front()},
-       {"raw_address", (*raw)->address()},
-       {"durability", (*server)->durability()},
-       {"area_offset", raw_memory.area().offset},
-       {"area_bytes", raw_memory.area().bytes}});
-  WaitForEndOfInput();
-  raw->reset();
-  if (!raw_memory.untouched()) {
-    return Status(Code::kResourceExhausted, "the pool is too small for so many operations: it was filled");
+  json ready = {
+      {"address", (*server)->addresses().front()}, {"durability", (*server)->durability()}, {"pid", ::getpid()}};
+  if (settings.raw_address.empty()) {
+    Say(ready);
+    WaitForEndOfInput();
+  } else {
+    auto memory = RawMemory::Open(settings.pool, settings.raw_bytes);
+    if (!memory.ok()) return memory.status();
+    const RawMemory& raw_memory = **memory;
+    auto raw = RawServer::Start(settings.raw_address, raw_memory.view(), raw_memory.area(),
+                                [&raw_memory](uint64_t offset, uint64_t bytes) { raw_memory.Persist(offset, bytes); });
+    if (!raw.ok()) return raw.status();
+    ready["raw_address"] = (*raw)->address();
+    ready["area_offset"] = raw_memory.area().offset;
+    ready["area_bytes"] = raw_memory.area().bytes;
+    Say(ready);
+    WaitForEndOfInput();
+    raw->reset();
+    if (!raw_memory.untouched()) {
+      return Status(Code::kResourceExhausted, "the pool is too small for so many operations: it was filled");
+    }
   }
   if (auto status = (*server)->Stop(); !status.ok()) return status;
   return json::object();
@@ -87,10 +93,12 @@ Status StatusOf(const json& line) {
 CLI::App* AddServe(CLI::App& app, ServeSettings& settings) {
   CLI::App* serve = app.add_subcommand(kServeCommand)->group("");
   serve->add_option("--address", settings.address)->required();
-  serve->add_option("--raw-address", settings.raw_address)->required();
+  serve->add_option("--raw-address", settings.raw_address);
   serve->add_option("--pool", settings.pool)->required();
   serve->add_option("--pool-size", settings.pool_size)->required();
-  serve->add_option("--raw-bytes", settings.raw_bytes)->required();
+  serve->add_option("--raw-bytes", settings.raw_bytes);
+  serve->add_option("--index-entries", settings.index_entries);
+  serve->add_flag("--keep", settings.keep);
   return serve;
 }
 
@@ -108,15 +116,15 @@ void StayOnOneProcessor(Side side) {
 }
 
 int Serve(const ServeSettings& settings) {
-  StayOnOneProcessor(Side::kServing);
+  const bool has_raw = !settings.raw_address.empty();
+  if (has_raw) StayOnOneProcessor(Side::kServing);
   // Who interrupts the benchmark means the process that started this one; then stdin ends.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_IGN);
   ServerOptions options;
   options.pool = settings.pool;
   options.listen = {settings.address};
-  options.spin = kSpin;
-  // Of a new pool: for its keys, and not for as many as the pool could hold.
-  options.index_entries = kIndexSlots;
+  if (has_raw) options.spin = kSpin;
+  options.index_entries = settings.index_entries;
   std::error_code ignored;
   const bool is_dram = settings.pool == "dram:";
   const bool is_new = !is_dram && !std::filesystem::exists(settings.pool, ignored);
@@ -124,24 +132,33 @@ int Serve(const ServeSettings& settings) {
   options.pool_size = is_dram || is_new ? settings.pool_size : DeviceBytes(settings.pool).value_or(0);
 
   const auto ended = ServeUntilEnd(settings, std::move(options));
-  if (is_new) std::filesystem::remove(settings.pool, ignored);
+  if (is_new && !settings.keep) std::filesystem::remove(settings.pool, ignored);
   if (!ended.ok()) return SayFailure(ended.status());
   Say(*ended);
   return 0;
 }
 
 Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const std::string& program, const ServeSettings& settings) {
-  auto child = Child::Start({program, kServeCommand, "--address", settings.address, "--raw-address",
-                             settings.raw_address, "--pool", settings.pool, "--pool-size",
-                             std::to_string(settings.pool_size), "--raw-bytes", std::to_string(settings.raw_bytes)});
+  std::vector<std::string> command = {program,           kServeCommand,
+                                      "--address",       settings.address,
+                                      "--pool",          settings.pool,
+                                      "--pool-size",     std::to_string(settings.pool_size),
+                                      "--index-entries", std::to_string(settings.index_entries)};
+  if (!settings.raw_address.empty()) {
+    command.insert(command.end(),
+                   {"--raw-address", settings.raw_address, "--raw-bytes", std::to_string(settings.raw_bytes)});
+  }
+  if (settings.keep) command.emplace_back("--keep");
+  auto child = Child::Start(command);
   if (!child.ok()) return child.status();
   std::unique_ptr<ServerProcess> process(new ServerProcess(*std::move(child)));
   const auto line = process->child_->ReadLine();
   const json said = json::parse(line.value_or(""), nullptr, false);
   if (!said.is_object()) return Status(Code::kInternal, "the server's process ended before it was ready");
   if (said.contains("code")) return StatusOf(said);
-  process->ready_ = {said.at("address"), said.at("raw_address"), said.at("durability"),
-                     RawArea{said.at("area_offset"), said.at("area_bytes")}};
+  process->ready_ = {said.at("address"), said.value("raw_address", ""), said.at("durability"),
+                     RawArea{said.value("area_offset", uint64_t{0}), said.value("area_bytes", uint64_t{0})},
+                     said.at("pid")};
   return process;
 }
 

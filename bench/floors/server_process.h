@@ -1,4 +1,4 @@
-// The server's side of the measurement, in a process of its own: the engine's server and the raw responder.
+// The server's side of a measurement, in a process of its own: the engine's server, and for floors the raw responder.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,16 @@
 namespace erda::floors {
 
 // The hidden subcommand that this program calls itself with.
-inline constexpr const char* kServeCommand = "floors-server";
+inline constexpr const char* kServeCommand = "serve";
 
 struct ServeSettings {
   std::string address;
-  std::string raw_address;
+  std::string raw_address;  // empty: an engine's server alone, which waits as servers do, on any processor
   std::string pool;
   uint64_t pool_size = 0;
   uint64_t raw_bytes = 0;
+  uint64_t index_entries = 0;  // of a new pool; 0: by its size
+  bool keep = false;           // a new pool's file stays
 };
 CLI::App* AddServe(CLI::App& app, ServeSettings& settings);
 // Serves until stdin ends. Says one line on stdout when it is ready or if it cannot be, and one at the end.
@@ -38,10 +40,11 @@ class ServerProcess {
     std::string address;
     std::string raw_address;
     std::string durability;
-    RawArea area;
+    RawArea area;  // with a raw address
+    int pid = 0;
   };
 
-  // `program`: this program, or another copy of it. The addresses of `settings` are not empty.
+  // `program`: this program, or another copy of it. The address of `settings` is not empty.
   static Result<std::unique_ptr<ServerProcess>> Start(const std::string& program, const ServeSettings& settings);
   [[nodiscard]] const Ready& ready() const { return ready_; }
   // Ends it. An error if it did not end well.

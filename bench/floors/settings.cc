@@ -23,14 +23,6 @@ constexpr uint64_t kValueBytesMax = 16384 - RequestBytes(0);
 // Kinds of operations that need room in the log: inline puts, reserve puts, and those that make what is deleted.
 constexpr uint64_t kPutKinds = 3;
 
-// Empty if the address is one of this fabric.
-std::string CheckAddress(const std::string& option, const std::string& fabric, const std::string& address) {
-  if (!address.starts_with(fabric + ":")) return fmt::format("{}: {} is not of --fabric {}", option, address, fabric);
-  if (fabric != "verbs") return "";
-  const auto parsed = ParseAddress(address);
-  return parsed.ok() ? "" : fmt::format("{}: {}", option, parsed.status().message());
-}
-
 }  // namespace
 
 CLI::App* AddFloors(CLI::App& app, Settings& settings) {
@@ -68,13 +60,20 @@ CLI::App* AddFloors(CLI::App& app, Settings& settings) {
   return floors;
 }
 
+std::string CheckAddress(const std::string& option, const std::string& fabric, const std::string& address) {
+  if (address.empty()) return "";
+  if (!address.starts_with(fabric + ":")) return fmt::format("{}: {} is not of --fabric {}", option, address, fabric);
+  if (fabric != "verbs") return "";
+  const auto parsed = ParseAddress(address);
+  return parsed.ok() ? "" : fmt::format("{}: {}", option, parsed.status().message());
+}
+
 std::string CheckSettings(const Settings& settings) {
   if (settings.fabric == "verbs" && settings.address.empty()) {
     return "--fabric verbs needs an --address, as verbs://10.9.0.1:7700";
   }
   for (const auto& [option, address] :
        {std::pair("--address", settings.address), std::pair("--raw-address", settings.raw_address)}) {
-    if (address.empty()) continue;
     if (auto error = CheckAddress(option, settings.fabric, address); !error.empty()) return error;
   }
   if (!settings.address.empty() && settings.raw_address.empty() && RawAddressOf(settings.address).empty()) {

@@ -16,7 +16,7 @@ namespace erda::floors {
 
 inline constexpr uint32_t kKeyBytes = 24;
 // Different objects that gets and raw operations go through in turn, and the slots of a new pool's index for them.
-inline constexpr uint64_t kPlacesMax = 64;
+inline constexpr uint64_t kPlacesMax = 64;  // and as many operations in a block
 inline constexpr uint64_t kIndexSlots = 16 * kPlacesMax;
 // The size of the small raw Read.
 inline constexpr uint64_t kSmallReadBytes = 64;
@@ -39,6 +39,9 @@ struct Settings {
 
 // `erda-bench floors`
 CLI::App* AddFloors(CLI::App& app, Settings& settings);
+// Empty if the address that the option gave, if any, is one of this fabric.
+[[nodiscard]] std::string CheckAddress(const std::string& option, const std::string& fabric,
+                                       const std::string& address);
 // What the parser cannot see. Empty if all is well.
 [[nodiscard]] std::string CheckSettings(const Settings& settings);
 

@@ -99,6 +99,10 @@ class ERDA_EXPORT Client {
   // One result for each key, in their order.
   std::vector<Result<std::string>> MultiGet(std::span<const std::string_view> keys);
 
+  // Asks the server to clean the log of all shards as far as that gains something, beyond what it does by itself when
+  // space is short. Returns when it has begun; "cleaning" of ServerInfo() is 0 when it is done.
+  Status Clean();
+
   ClientStats stats() const;
   // What the server says of itself, in name and value pairs, read one-sidedly. Waits; needs no operation in flight.
   Result<std::vector<std::pair<std::string, std::string>>> ServerInfo();

@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "erda/export.h"
@@ -48,6 +50,12 @@ struct ServerOptions {
 
   FlushChoice flush = FlushChoice::kAuto;
 
+  // Beside all else, stored values are verified one after the other, round and round: so many bytes in a second, over
+  // all shards. 0: never. Damage is counted, and told by on_damage: with the key, or with nothing where that cannot be
+  // known any more. Only a new put repairs it. on_damage is called on a shard's thread, and must not wait.
+  uint64_t scrub_rate = 1 << 20;
+  std::function<void(std::string_view key)> on_damage;
+
   // How idle shards wait. Waking a sleeping shard costs a put some microseconds.
   Polling polling = Polling::kAdaptive;
   std::chrono::microseconds spin{50};  // How long kAdaptive keeps looking before it sleeps.
@@ -75,6 +83,15 @@ struct ServerStats {
   uint64_t log_bytes_total = 0;
   uint64_t in_flight = 0;  // Now: reserved and not settled.
   uint64_t sleeps = 0;     // How often shards went to sleep.
+  // Cleaning
+  uint64_t log_bytes_live = 0;  // Now: of what is used, needed. Known once all keys are counted after the start.
+  uint64_t puts_delayed = 0;    // Puts that had to wait until the cleaner had made room.
+  uint64_t regions_cleaned = 0;
+  uint64_t clean_bytes_copied = 0;
+  uint64_t clean_bytes_freed = 0;
+  uint64_t clean_nvm_bytes_written = 0;  // By the cleaners: copies and zeroes. Not in nvm_bytes_written.
+  uint64_t scrub_bytes = 0;              // Of values verified without a reason.
+  uint64_t damaged_keys = 0;             // Found by that, as often as it came by.
 };
 
 // A fabric that a server is reached on: all its addresses of one device.

@@ -30,6 +30,17 @@ enum class Flaw : uint8_t {
   kVersionsStartAnew,     // a server begins with version 1 again
   kCommitsPastDamage,     // a version is committed over one whose header is damaged, and may be newer
   kMarksInFlight,         // the mark of a segment moves past what is in flight
+  // Cleaning
+  kMovesUnsettled,     // a version is moved that is not settled
+  kCopiesUnverified,   // what is copied gets a good checksum, whole or not
+  kCopyNotFlushed,     // an entry names a copy that is not persistent
+  kMovesUnchecked,     // a move is applied though the entry has changed since
+  kFreesHeld,          // a region is emptied though a writer may still write there
+  kEmptiedNotFenced,   // a region is emptied before the entries are persistent
+  kCountedNotFlushed,  // entries that an earlier server stored are trusted before they are flushed
+  kSlotTooEarly,       // a slot gets another region before the one it had is zeroes
+  kNotZeroed,          // a region is free though what it held is still there
+  kSameGeneration,     // generations are counted by each region for itself
   // Recovery
   kSuperblockNotFlushed,  // the superblock that counts is not flushed before the other copy is written
   kTrustsNewest,          // the newest version is taken for whole
@@ -69,6 +80,16 @@ inline constexpr const char* kFlawNames[] = {
     "versions-start-anew",
     "commits-past-damage",
     "marks-in-flight",
+    "moves-unsettled",
+    "copies-unverified",
+    "copy-not-flushed",
+    "moves-unchecked",
+    "frees-held",
+    "emptied-not-fenced",
+    "counted-not-flushed",
+    "slot-too-early",
+    "not-zeroed",
+    "same-generation",
     "superblock-not-flushed",
     "trusts-newest",
     "found-not-flushed",

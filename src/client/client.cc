@@ -246,6 +246,16 @@ Status Client::Delete(std::string_view key) {
   return impl_->Run([&](auto done) { return impl_->engine().Delete(key, std::move(done)); });
 }
 
+Status Client::Clean() {
+  if (auto status = impl_->Connect(); !status.ok()) return status;
+  Status first;
+  for (uint32_t shard = 0; shard < impl_->engine().links().size(); ++shard) {
+    auto status = impl_->Run([&](auto done) { return impl_->engine().Clean(shard, std::move(done)); });
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
 // --- Asynchronous calls
 
 Status Client::GetAsync(std::string_view key, GetCallback done) { return impl_->engine().Get(key, std::move(done)); }

@@ -151,6 +151,19 @@ Status Engine::Delete(std::string_view key, Client::DoneCallback done) {
   return {};
 }
 
+// Any key of the shard will do: it only shows the way.
+Status Engine::Clean(uint32_t shard, Client::DoneCallback done) {
+  std::string key;
+  for (uint32_t i = 0; key.empty() || geometry_.ShardOf(HashKey(key)) != shard; ++i) key = "clean" + std::to_string(i);
+  auto op = NewOperation(OpType::kClean, key);
+  if (!op.ok()) return op.status();
+  (*op)->done = std::move(done);
+  (*op)->value_size = 0;
+  std::memcpy((*op)->message().data() + sizeof(format::Request), key.data(), key.size());
+  Begin(**op);
+  return {};
+}
+
 Status Engine::ProvideMessageMemory(Operation& op, uint64_t bytes) {
   if (bytes <= op.message().size()) return {};
   auto large = std::make_unique<LargeMemory>();
@@ -241,7 +254,8 @@ void Engine::Deliver(Operation& op) {
   op.step = Step::kDone;
   if (op.type == OpType::kGet) return FinishGet(op, Result<std::string_view>(std::move(op.result)));
   const Code code = op.result.code();
-  ++(op.type == OpType::kPut ? stats_.puts : stats_.deletes);
+  if (op.type == OpType::kPut) ++stats_.puts;
+  if (op.type == OpType::kDelete) ++stats_.deletes;
   if (code != Code::kOk && code != Code::kNotFound) ++stats_.failures;
   ReleaseSlot(op);
   const Client::DoneCallback done = std::move(op.done);

@@ -47,6 +47,8 @@ class Engine {
   Status Get(std::string_view key, Client::GetCallback done);
   Status Put(std::string_view key, std::string_view value, Client::DoneCallback done);
   Status Delete(std::string_view key, Client::DoneCallback done);
+  // REQUIRES: connected, and there is such a shard.
+  Status Clean(uint32_t shard, Client::DoneCallback done);
   size_t Poll();
 
   [[nodiscard]] uint32_t in_flight() const { return in_flight_; }
@@ -114,6 +116,9 @@ class Engine {
   void OnSecondLook(Operation& op);
   void DecideVersion(Operation& op, format::ObjectView view, EntryLook look);
   void GoOlder(Operation& op, const format::ObjectView& view);
+  void GoTo(Operation& op, format::LogAddress address);
+  [[nodiscard]] static bool IsComparedWithOld(const Operation& op);
+  [[nodiscard]] static uint64_t OldVersion(const Operation& op);
   void ConfirmMiss(Operation& op);
   void OnMissConfirm(Operation& op);
   [[nodiscard]] format::ObjectView ViewOf(const Operation& op) const;

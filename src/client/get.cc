@@ -2,6 +2,7 @@
 //
 //   entry          read the first half of the key's neighbourhood, follow the entry with its tag
 //   version        read the version it names, verify it, decide (read_table.h)
+//   older          along `previous`: read with the old version's header, and go there unless it is newer than that
 //   second look    if it does not verify: has the entry changed since?
 //   miss confirm   if there is no entry: look at all of it between two readings of the displacement counter (I6)
 #include <algorithm>
@@ -16,6 +17,7 @@ namespace erda::client {
 using format::EntryWord;
 using format::IndexEntry;
 using format::LogAddress;
+using format::ObjectHeader;
 using format::ObjectState;
 using format::ObjectView;
 
@@ -95,6 +97,18 @@ void Engine::ReadVersion(Operation& op, uint64_t bytes) {
   op.read_bytes = std::min(std::max(bytes, kVersionBytesMin), in_segment);
   if (auto status = ProvideMessageMemory(op, op.read_bytes); !status.ok()) return Finish(op, std::move(status));
   const fabric::RemoteAddress version{format::kPoolRegion, offset};
+  if (IsComparedWithOld(op)) {
+    const LogAddress old_address = op.entry.entry_word().old_address();
+    op.old_slot = op.link->SlotOf(op.entry.entry_meta().head(), old_address);
+    const bool can_be = op.link->Resolve(op.old_slot, old_address, &offset, &in_segment);
+    if (!can_be || in_segment < sizeof(ObjectHeader)) return GoTo(op, old_address);
+    op.step = Step::kObject;
+    const fabric::RemoteAddress old_version{format::kPoolRegion, offset};
+    const fabric::WorkRequest works[] = {ReadWork(op, op.message().first(op.read_bytes), version, false),
+                                         ReadWork(op, op.old_header(), old_version, true)};
+    Post(*op.link, works);
+    return;
+  }
   if (op.newer_version != 0 || op.link->geometry().heads_per_shard == 1) {
     return PostRead(op, Step::kObject, op.message().first(op.read_bytes), version);
   }
@@ -132,6 +146,10 @@ void Engine::OnVersionRead(Operation& op) {
     const bool fits = op.link->Resolve(op.slot_read, op.at, &offset, &in_segment) && view.bytes_wanted <= in_segment;
     ++op.rereads;
     if (fits) return ReadVersion(op, view.bytes_wanted);
+  }
+  const bool compared = op.read_bytes != 0 && IsComparedWithOld(op);
+  if (compared && view.state != ObjectState::kNothing && view.header.version <= OldVersion(op)) {
+    return GoTo(op, op.entry.entry_word().old_address());
   }
   const bool first = op.newer_version == 0;
   const bool of_tag = view.state != ObjectState::kNothing &&
@@ -183,7 +201,8 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
     case ReadStep::kRestart:
       return StartGet(op);
     case ReadStep::kDamaged:
-      if (view.state == ObjectState::kNothing && !op.slots_are_known()) return WaitForHeads(op);
+      // Or it was torn between an object and the zeroes over it, and the entry came back to the address meanwhile.
+      if (!op.slots_are_known()) return WaitForHeads(op);
       return Finish(op, {Code::kCorruption, address_ + ": the stored value of a key is damaged"});
   }
 }
@@ -203,12 +222,36 @@ void Engine::GoOlder(Operation& op, const ObjectView& view) {
   const LogAddress old_address = op.entry.entry_word().old_address();
   if (op.at == old_address) return Finish(op, Status(Code::kNotFound));
   const bool known = view.state != ObjectState::kNothing;
+  // It may be the original of an old version that cannot be told any more. Then what is older is too old.
+  if (known && IsComparedWithOld(op) && OldVersion(op) == 0) return GoTo(op, old_address);
   const LogAddress previous = known ? LogAddress(view.header.previous) : format::kNoAddress;
-  op.at = previous.none() || Planted(Flaw::kSkipsChain) ? old_address : previous;
-  if (op.at.none()) return Finish(op, Status(Code::kNotFound));
+  const LogAddress next = previous.none() || Planted(Flaw::kSkipsChain) ? old_address : previous;
+  if (next.none()) return Finish(op, Status(Code::kNotFound));
   op.newer_version = known ? view.header.version : (op.newer_version == 0 ? UINT64_MAX : op.newer_version);
+  GoTo(op, next);
+}
+
+void Engine::GoTo(Operation& op, LogAddress address) {
+  op.at = address;
   op.rereads = 0;
   ReadVersion(op, op.entry.entry_meta().size_hint_bytes());
+}
+
+// The version was reached along `previous`. The old one may have been moved since, and this be its original: whether it
+// is the old one or older, its address does not tell.
+bool Engine::IsComparedWithOld(const Operation& op) {
+  const LogAddress old_address = op.entry.entry_word().old_address();
+  return op.newer_version != 0 && !old_address.none() && op.at != old_address;
+}
+
+// The number of the entry's old version, by the header that was read behind another version; its key is known. 0 if it
+// does not verify.
+uint64_t Engine::OldVersion(const Operation& op) {
+  const auto old = LoadAs<ObjectHeader>(op.old_header());
+  const LogAddress old_address = op.entry.entry_word().old_address();
+  const format::Place place = op.link->PlaceOf(op.entry.entry_meta().head(), op.old_slot, old_address);
+  const bool verifies = old.key_size == op.key_size && format::HeaderCrc(place, old, op.key_view()) == old.header_crc;
+  return verifies ? old.version : 0;
 }
 
 // --- Miss

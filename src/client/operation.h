@@ -13,6 +13,7 @@
 #include "fabric/fabric.h"
 #include "format/control_block.h"
 #include "format/messages.h"
+#include "format/object.h"
 
 namespace erda::client {
 
@@ -21,7 +22,7 @@ class Link;
 using OpIndex = uint32_t;
 inline constexpr OpIndex kNoOp = UINT32_MAX;
 
-enum class OpType : uint8_t { kGet, kPut, kDelete };
+enum class OpType : uint8_t { kGet, kPut, kDelete, kClean };
 
 // What an operation waits for.
 enum class Step : uint8_t {
@@ -42,12 +43,14 @@ enum class Step : uint8_t {
 };
 
 // Memory of an operation, registered with the fabric.
-//   0                1024          1040  1088
-//   +----------------+-------------+-----+------------------------------------------------------+
-//   | neighbourhood  | two readings|     | message: what is sent, or the version that is read   |
-//   +----------------+-------------+-----+------------------------------------------------------+
+//   0                1024          1040         1072  1088
+//   +----------------+-------------+------------+-----+-----------------------------------------------------+
+//   | neighbourhood  | two readings| old header |     | message: what is sent, or the version that is read  |
+//   +----------------+-------------+------------+-----+-----------------------------------------------------+
 inline constexpr uint64_t kReadingsAt = format::kNeighbourhoodBytes;
+inline constexpr uint64_t kOldHeaderAt = kReadingsAt + 2 * sizeof(uint64_t);
 inline constexpr uint64_t kMessageAt = kReadingsAt + kCacheLine;
+static_assert(kOldHeaderAt + sizeof(format::ObjectHeader) <= kMessageAt);
 inline constexpr uint64_t kMessageBytes = 20480;  // more than any inline put; larger values get memory of their own
 inline constexpr uint64_t kOpMemoryBytes = kMessageAt + kMessageBytes;
 
@@ -100,6 +103,7 @@ struct Operation {
   uint64_t newer_version = 0;  // of the version that was read before it; 0: none
   uint32_t rereads = 0;        // of this version, because the size was not known
   format::HeadSlot slot_read;  // where it stood when that read was posted
+  format::HeadSlot old_slot;   // the same of the entry's old version, if its header was read behind
   // The control block was read anew, for this version of this entry.
   bool heads_reloaded = false;
   uint64_t reloaded_word = 0;
@@ -124,6 +128,9 @@ struct Operation {
   [[nodiscard]] std::string_view key_view() const { return {key.data(), key_size}; }
   [[nodiscard]] std::span<std::byte> neighbourhood() const { return memory.first(format::kNeighbourhoodBytes); }
   [[nodiscard]] std::span<std::byte> readings() const { return memory.subspan(kReadingsAt, 2 * sizeof(uint64_t)); }
+  [[nodiscard]] std::span<std::byte> old_header() const {
+    return memory.subspan(kOldHeaderAt, sizeof(format::ObjectHeader));
+  }
   [[nodiscard]] std::span<std::byte> message() const { return large ? large->bytes : memory.subspan(kMessageAt); }
 };
 

@@ -79,6 +79,8 @@ void Engine::SendRequest(Operation& op) {
   uint64_t bytes = sizeof(Request) + op.key_size;
   if (op.type == OpType::kDelete) {
     request.op = static_cast<uint8_t>(RequestOp::kDelete);
+  } else if (op.type == OpType::kClean) {
+    request.op = static_cast<uint8_t>(RequestOp::kClean);
   } else if (options_.put_path != PutPath::kReserve && FitsInline(link, op)) {
     request.op = static_cast<uint8_t>(RequestOp::kPutInline);
     bytes = format::InlineValueOffset(op.key_size) + op.value_size;
@@ -191,11 +193,16 @@ void Engine::WriteValue(Operation& op) {
   std::memcpy(body.data(), &checksum, sizeof(checksum));
   stats_.nvm_bytes_written += body.size();
 
-  WorkRequest works[2];
-  works[0].kind = OpKind::kWrite;
-  works[0].signaled = false;
-  works[0].local = body;
-  works[0].remote = {format::kPoolWriteRegion, offset + format::ChecksumOffset(op.key_size)};
+  WorkRequest works[3];
+  size_t count = 0;
+  const auto write = [&](std::span<std::byte> bytes, uint64_t at) {
+    WorkRequest& work = works[count++];
+    work.kind = OpKind::kWrite;
+    work.signaled = false;
+    work.local = bytes;
+    work.remote = {format::kPoolWriteRegion, offset + at};
+  };
+  const uint64_t checksum_at = format::ChecksumOffset(op.key_size);
   if (options_.ack == Ack::kPersisted && link.flush_method() == format::FlushMethod::kServerFlush) {
     Request commit{};
     commit.op = static_cast<uint8_t>(RequestOp::kCommit);
@@ -207,19 +214,24 @@ void Engine::WriteValue(Operation& op) {
     std::memcpy(message.data(), &commit, sizeof(commit));
     op.step = Step::kCommitted;
     ++stats_.requests;
-    works[1] = RequestWork(op, message.first(sizeof(commit)));
+    write(body, checksum_at);
+    works[count++] = RequestWork(op, message.first(sizeof(commit)));
   } else {
+    // (I8) Without a commit, the shard takes the put for done once it finds the value whole. So the checksum comes
+    // last: a value that ends in zeroes is whole in a place of zeroes before all of it is written.
+    write(body.subspan(format::kChecksumBytes), checksum_at + format::kChecksumBytes);
+    write(body.first(format::kChecksumBytes), checksum_at);
     // A Write that completed may not be placed yet; a Read behind it on the same channel comes back after it is.
     op.step = Step::kPlaced;
-    works[1] = ReadWork(op, op.readings().first(sizeof(uint64_t)), {format::kPoolRegion, offset}, true);
+    works[count++] = ReadWork(op, op.readings().first(sizeof(uint64_t)), {format::kPoolRegion, offset}, true);
   }
   if (Planted(Flaw::kNoReadBehindWrite) && op.step == Step::kPlaced) {
-    works[0].signaled = true;
-    works[0].id = op.index;
-    Post(link, std::span(works).first(1));
+    works[1].signaled = true;
+    works[1].id = op.index;
+    Post(link, std::span(works).first(2));
     return;
   }
-  Post(link, works);
+  Post(link, std::span(works).first(count));
 }
 
 }  // namespace erda::client

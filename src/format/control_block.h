@@ -41,12 +41,29 @@ enum class Counter : uint32_t {
   kLogBytesTotal,
   kInFlight,
   kSleeps,
+  // Cleaning. The first three are written by the cleaner, all others by the shard.
+  kCleanBytesCopied,
+  kCleanNvmBytes,
+  kScrubBytes,
+  kCleanMoves,
+  kCleanRegions,
+  kCleanBytesFreed,
+  kDamagedKeys,
+  kPutsDelayed,
+  kFreeRegions,
+  kLogBytesLive,
+  kCleaning,
+  kSetAside,
   kCount,
 };
 inline constexpr const char* kCounterNames[] = {
-    "puts_inline", "puts_reserved",  "commits",           "deletes",     "reports",    "refused", "violations",
-    "settled",     "taken_back",     "nvm_bytes_written", "nvm_flushes", "nvm_fences", "clients", "keys",
-    "index_slots", "log_bytes_used", "log_bytes_total",   "in_flight",   "sleeps",
+    "puts_inline",     "puts_reserved",   "commits",      "deletes",        "reports",
+    "refused",         "violations",      "settled",      "taken_back",     "nvm_bytes_written",
+    "nvm_flushes",     "nvm_fences",      "clients",      "keys",           "index_slots",
+    "log_bytes_used",  "log_bytes_total", "in_flight",    "sleeps",         "clean_bytes_copied",
+    "clean_nvm_bytes", "scrub_bytes",     "clean_moves",  "clean_regions",  "clean_bytes_freed",
+    "damaged_keys",    "puts_delayed",    "free_regions", "log_bytes_live", "cleaning",
+    "set_aside",
 };
 static_assert(std::size(kCounterNames) == static_cast<size_t>(Counter::kCount));
 
@@ -58,6 +75,9 @@ class HeadSlot {
   static constexpr HeadSlot Of(uint32_t region, uint32_t generation) {
     return HeadSlot(uint64_t{generation} << 32 | (region + 1));
   }
+
+  // The region is gone. Still different from every other time: two equal readings mean that nothing changed in between.
+  [[nodiscard]] constexpr HeadSlot Emptied() const { return HeadSlot(raw_ >> 32 << 32); }
 
   [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
   [[nodiscard]] constexpr bool none() const { return static_cast<uint32_t>(raw_) == 0; }

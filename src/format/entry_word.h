@@ -7,7 +7,8 @@
 //
 // newtag 1: the first address is the new one and the second the old one; newtag 0: the other way round.
 // settled: the new version was verified whole, and is persistent (design: "Settled").
-// The old address names the newest settled version before the new one, or nothing. (I1)
+// The old address names the newest settled version before the new one, or nothing. (I1) Beside a settled new version
+// nobody follows it, and it may lead to what is no more.
 // A word of all zero bits is an empty entry.
 //
 // Transitions are pure: each returns the next word. server/versions.cc decides which one, and stores it.
@@ -36,6 +37,17 @@ class EntryWord {
   [[nodiscard]] constexpr bool settled() const { return (raw_ & 1) != 0; }
   [[nodiscard]] constexpr LogAddress new_address() const { return new_tag() ? first() : second(); }
   [[nodiscard]] constexpr LogAddress old_address() const { return new_tag() ? second() : first(); }
+
+  // The old address, if anybody may go back to it.
+  [[nodiscard]] constexpr LogAddress needed_old() const { return settled() ? kNoAddress : old_address(); }
+  // Whether the cleaner must keep what stands there, and may move it: it is settled.
+  [[nodiscard]] constexpr bool NamesSettled(LogAddress address) const {
+    return !empty() && !address.none() && (settled() ? new_address() == address : old_address() == address);
+  }
+  // REQUIRES: NamesSettled(from). The same version stands there, too.
+  [[nodiscard]] constexpr EntryWord Moved(LogAddress from, LogAddress to) const {
+    return new_address() == from ? Make(new_tag(), to, old_address(), settled()) : WithOld(to);
+  }
 
   // A newer version is published. If the current one is settled the tag flips, and it becomes the old one. If not, its
   // writer is still at work or gone: it is replaced, and the old one stays, so that the last whole version is never

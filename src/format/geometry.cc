@@ -13,8 +13,14 @@ namespace {
 
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kHugePageBytes = 2ULL << 20;
-constexpr uint64_t kRegionsPerShardWanted = 16;
+// A shard gets so many regions, or up to twice as many: what is kept free of them is a small part then.
+constexpr uint64_t kRegionsPerShardWanted = 48;
+// Of the slots of a head some are for the cleaner, and for what is being emptied (log::ShardLog::kSlotsKept).
+constexpr uint32_t kRegionsPerHead = kSlotsPerHead - 2;
+// One that is written to, one that the cleaner copies to, one that is free, one to clean.
+constexpr uint32_t kRegionsPerShardMin = 4;
 constexpr uint64_t kPoolBytesPerIndexSlot = 256;
+constexpr uint64_t kIndexOffset = AlignUp(kRegionTableOffset + kRegionsMax * sizeof(uint64_t), kPageBytes);
 
 Status Invalid(std::string what) { return {Code::kInvalidArgument, std::move(what)}; }
 
@@ -26,14 +32,14 @@ Geometry Lay(const GeometryWish& wish, uint64_t region_size, uint64_t segment_si
   g.region_size = region_size;
   g.segment_size = segment_size;
   g.index_slots = index_slots;
-  g.index_offset = AlignUp(kRegionTableOffset + kRegionsMax * sizeof(uint64_t), kPageBytes);
+  g.index_offset = kIndexOffset;
   // Huge pages for large regions; for small ones that would waste more than it brings.
   const uint64_t alignment = std::clamp(region_size / 16, kPageBytes, kHugePageBytes);
   g.regions_offset = AlignUp(g.SlotOffset(g.shards, 0), alignment);
   if (g.regions_offset >= g.pool_size) return g;
   const uint64_t regions = (g.pool_size - g.regions_offset) / region_size / g.shards;
-  g.regions_per_shard = static_cast<uint32_t>(std::min<uint64_t>(regions, kHeadsMax / g.shards * kSlotsPerHead));
-  g.heads_per_shard = std::max<uint32_t>(1, (g.regions_per_shard + kSlotsPerHead - 1) / kSlotsPerHead);
+  g.regions_per_shard = static_cast<uint32_t>(std::min<uint64_t>(regions, kHeadsMax / g.shards * kRegionsPerHead));
+  g.heads_per_shard = std::max<uint32_t>(1, (g.regions_per_shard + kRegionsPerHead - 1) / kRegionsPerHead);
   return g;
 }
 
@@ -43,10 +49,18 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
   if (wish.shards == 0 || wish.shards > kShardsMax) {
     return Invalid("a pool has 1 to " + std::to_string(kShardsMax) + " shards, not " + std::to_string(wish.shards));
   }
+  uint64_t index_slots = wish.index_entries != 0 ? (wish.index_entries - 1) / wish.shards + 1
+                                                 : wish.pool_size / wish.shards / kPoolBytesPerIndexSlot;
+  index_slots = std::max(index_slots, kIndexSlotsMin);
+  const uint64_t index_slots_max = wish.pool_size / wish.shards / sizeof(IndexEntry);
+  if (index_slots > index_slots_max) return Invalid("the index would not fit into the pool");
+
   const auto power_of_two = [](uint64_t n) { return std::has_single_bit(n); };
   uint64_t region_size = wish.region_size;
   if (region_size == 0) {
-    const uint64_t share = wish.pool_size / wish.shards / kRegionsPerShardWanted;
+    const uint64_t index_bytes = wish.shards * index_slots * sizeof(IndexEntry);
+    const uint64_t log_bytes = wish.pool_size - std::min(wish.pool_size, kIndexOffset + index_bytes);
+    const uint64_t share = log_bytes / wish.shards / kRegionsPerShardWanted;
     const uint64_t least = std::max(wish.segment_size, 4 * kSegmentBytesMin);
     region_size = std::clamp(std::bit_floor(share), std::min(least, kRegionBytesMax), kRegionBytesMax);
   }
@@ -61,17 +75,12 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
     return Invalid("the segment size must be a power of two from " + std::to_string(kSegmentBytesMin) +
                    " up to the region size, not " + std::to_string(segment_size));
   }
-  uint64_t index_slots = wish.index_entries != 0 ? (wish.index_entries - 1) / wish.shards + 1
-                                                 : wish.pool_size / wish.shards / kPoolBytesPerIndexSlot;
-  index_slots = std::max(index_slots, kIndexSlotsMin);
-  if (index_slots > wish.pool_size / sizeof(IndexEntry)) return Invalid("the index would not fit into the pool");
 
   const Geometry geometry = Lay(wish, region_size, segment_size, index_slots);
-  // Two regions: one to write to, one for the cleaner.
-  if (geometry.regions_per_shard < 2) {
+  if (geometry.regions_per_shard < kRegionsPerShardMin) {
     return Invalid("a pool of " + std::to_string(wish.pool_size) + " bytes is too small for " +
                    std::to_string(wish.shards) + " shards with regions of " + std::to_string(region_size) +
-                   " bytes: each needs two");
+                   " bytes: each needs four");
   }
   if (auto status = CheckGeometry(geometry); !status.ok()) return status;
   return geometry;
@@ -95,6 +104,16 @@ Status CheckGeometry(const Geometry& g) {
                             (g.pool_size - g.regions_offset) / g.region_size >= g.regions();
   if (!index_holds || !regions_hold) return Invalid("the geometry does not fit into the pool");
   return {};
+}
+
+double UsableShare(const Geometry& g) {
+  constexpr uint64_t kTailBytes = 1024;
+  const uint64_t kept = g.shards + 2 * g.heads();
+  if (g.regions() <= kept) return 0;
+  const uint64_t lost = kTombstoneSlotBytes + g.segments_per_region() * (sizeof(SegmentHeader) + kTailBytes);
+  const uint64_t usable = (g.regions() - kept) * (g.region_size - lost);
+  constexpr double kWorthCleaning = 255.0 / 256;  // what is dead of a region, and less than that, is not cleaned
+  return kWorthCleaning * static_cast<double>(usable) / static_cast<double>(g.pool_size);
 }
 
 uint64_t ValueBytesMax(const Geometry& geometry, uint64_t key_bytes) {

@@ -89,6 +89,15 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish);
 // Ok if a geometry read from a pool holds together: everything in bounds, nothing overlaps.
 Status CheckGeometry(const Geometry& geometry);
 
+// The share of the pool that live objects of at most 1 KiB can take: the least of it, whatever else is in the log.
+//
+//   255/256 * (regions - shards - 2 heads) * (region size - tombstone slot - segments * (header + 1 KiB)) / pool size
+//
+// Each shard keeps a region free for the cleaner. Each head has one that is written to, and one that the cleaner copies
+// to, which may hold nothing that is live. 1 KiB is the end of a segment, where the next object did not fit. Of the
+// other regions 1/256 may be dead, and not worth cleaning.
+[[nodiscard]] double UsableShare(const Geometry& geometry);
+
 // The largest value that a segment holds beside its header and the key.
 [[nodiscard]] uint64_t ValueBytesMax(const Geometry& geometry, uint64_t key_bytes);
 

@@ -3,12 +3,14 @@
 // A region table entry is one word, changed by one atomic store:
 //
 //   bit 63        32 31    24 23   16 15    8 7      0
-//   +---------------+--------+-------+-------+--------+    state: 0 free, 0xa5 linked to (head, slot)
+//   +---------------+--------+-------+-------+--------+    state: 0 free, 0xa5 linked to (head, slot), 0x5a emptied
 //   | generation    | check  | slot  | head  | state  |    check: the other seven bytes, in exclusive or
 //   +---------------+--------+-------+-------+--------+
 //
-// The generation grows each time the region is linked. A segment's header counts only if it names the generation of its
-// region, and an object verifies only with it, so that what an earlier use left behind is never taken for this one's.
+// An emptied region is in no head any more, no entry leads there, and it is being filled with zeroes; then it is free.
+// Each time a region is linked it gets a generation that no region of the shard had before. A segment's header counts
+// only if it names the generation of its region, and an object verifies only with it, so that what an earlier use left
+// behind is never taken for this one's.
 //
 //   segment 0 of a region                                      each other segment
 //   0          64               1152                           0          64
@@ -16,10 +18,10 @@
 //   | header   | tombstone slot | objects ...         |        | header   | objects ...    |
 //   +----------+----------------+--------------- ... -+        +----------+---------- ... -+
 //
-// Objects stand one behind the other, without gaps, their versions growing; the first place that does not hold a header
-// of this segment (ShardLog::WalkObjects) is the end. A walk may begin at the mark: what stands before it is
-// settled, or dead.
-// The tombstone slot holds the tombstone of the delete that is being done right now (docs/protocol.md, "Delete").
+// Objects stand one behind the other, without gaps, their versions growing (but for copies); the first place that does
+// not hold a header of this segment (ShardLog::WalkObjects) is the end. A walk may begin at the mark: what stands
+// before it is settled, or dead. The tombstone slot holds the tombstone of the delete that is being done right now
+// (docs/protocol.md, "Delete").
 #pragma once
 
 #include <cstdint>
@@ -40,6 +42,7 @@ class RegionWord {
                    kLinked);
   }
   static constexpr RegionWord Free(uint32_t generation) { return Checked(uint64_t{generation} << 32); }
+  static constexpr RegionWord Emptied(uint32_t generation) { return Checked((uint64_t{generation} << 32) | kEmptied); }
 
   [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
   [[nodiscard]] constexpr bool linked() const { return (raw_ & 0xff) == kLinked; }
@@ -50,6 +53,7 @@ class RegionWord {
 
  private:
   static constexpr uint64_t kLinked = 0xa5;
+  static constexpr uint64_t kEmptied = 0x5a;
   static constexpr RegionWord Checked(uint64_t raw) {
     uint64_t check = 0;
     for (int bit = 0; bit < 64; bit += 8) check ^= (raw >> bit) & 0xff;
@@ -64,15 +68,22 @@ enum class SegmentState : uint64_t {
   kOpen = 0x6e65706f'6e65706f,     // "openopen": may get more objects
   kSealed = 0x6c616573'6c616573,   // "sealseal": full; some of its reservations may not be settled
   kSettled = 0x656e6f64'656e6f64,  // "donedone": full, and every reservation in it is settled or dead
+  kCopies = 0x79706f63'79706f63,   // "copycopy": the cleaner copies settled objects there, of any versions; then done
 };
 
 struct SegmentHeader {
   uint64_t identity;       // Identity(generation): written last, so that it vouches for the rest
   uint64_t state;          // a SegmentState
-  uint64_t first_version;  // of this use: older versions found here are left over from an earlier one
+  uint64_t first_version;  // of this use: older versions found here are left over from an earlier one. 0: copies
   uint64_t end;            // of the objects, written before the segment is sealed
   uint64_t mark;           // Mark(offset): nothing before that is in flight. Anything else says nothing
   uint64_t reserved[3];
+
+  // Only the cleaner wrote here: nothing in it ever was in flight.
+  [[nodiscard]] constexpr bool copies() const {
+    return state == static_cast<uint64_t>(SegmentState::kCopies) ||
+           (state == static_cast<uint64_t>(SegmentState::kSettled) && first_version == 0);
+  }
 
   static constexpr uint64_t Identity(uint32_t generation) {
     return (uint64_t{0x47455345 ^ generation} << 32) | generation;

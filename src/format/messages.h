@@ -26,7 +26,7 @@
 namespace erda::format {
 
 inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
-inline constexpr uint16_t kProtocolVersion = 4;
+inline constexpr uint16_t kProtocolVersion = 5;
 inline constexpr uint32_t kSlotsMax = 256;
 
 // The regions that each end offers, by their number.
@@ -105,6 +105,7 @@ enum class RequestOp : uint8_t {
   kCommit = 3,     // key hash, address, head, version: the value is placed, make it persistent
   kDelete = 4,     // key
   kReport = 5,     // key: a reader found its newest version not whole
+  kClean = 6,      // any key of the shard: clean the log as far as that gains something
 };
 
 struct Request {

@@ -57,11 +57,15 @@ void Index::Move(Slot from, Slot to) {
   StoreDisplacements(counter + 1);
   nvm_.Store64(MetaOffset(to), entry.entry_meta().WithDistance(distance).raw());
   nvm_.Persist(MetaOffset(to), sizeof(uint64_t));
-  StoreWord(to, entry.entry_word());
+  Store(to, entry.entry_word());
   CountChange(to, 1);
   // Persistent before anything changes the entry in its new slot: the two copies after a power cut are equal.
-  StoreWord(from, EntryWord());
+  Store(from, EntryWord());
   CountChange(from, -1);
+  // It stays counted, or stays to be counted, unless it leaves what was counted.
+  if (observer_ != nullptr && from < counted_ && to >= counted_) {
+    observer_->OnEntryChanged(entry.entry_meta().head(), entry.entry_word(), EntryWord());
+  }
   StoreDisplacements(counter + 2);
 }
 
@@ -78,7 +82,14 @@ void Index::ForgetMove() {
 
 bool Index::Count(uint64_t slots) {
   const Slot end = counted_ + std::min(slots, size() - counted_);
-  for (; counted_ < end; ++counted_) used_ += nvm_.Load64(WordOffset(counted_)) != 0 ? 1 : 0;
+  // What a server that died stored last may be in the CPU's caches only. Whoever builds upon what is counted fences.
+  if (!used_known_ && counted_ < end && !Planted(Flaw::kCountedNotFlushed)) Flush(counted_, end - counted_);
+  for (; counted_ < end; ++counted_) {
+    const IndexEntry entry = At(counted_);
+    if (entry.word == 0) continue;
+    if (!used_known_) ++used_;
+    if (observer_ != nullptr) observer_->OnEntryChanged(entry.entry_meta().head(), EntryWord(), entry.entry_word());
+  }
   return counted();
 }
 

@@ -25,23 +25,36 @@ namespace erda::index {
 
 using Slot = uint64_t;
 
+// Is told of each change of a word, and so of what entries name. An entry that moves to another slot names the same.
+class EntryObserver {
+ public:
+  EntryObserver() = default;
+  EntryObserver(const EntryObserver&) = delete;
+  EntryObserver& operator=(const EntryObserver&) = delete;
+  virtual void OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) = 0;
+
+ protected:
+  ~EntryObserver() = default;
+};
+
 class Index {
  public:
-  // displacements: the word in the shard's control block.
-  Index(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t shard, uint64_t* displacements)
-      : nvm_(nvm), geometry_(geometry), shard_(shard), displacements_(displacements) {}
+  // displacements: the word in the shard's control block. observer: may be null.
+  Index(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t shard, uint64_t* displacements,
+        EntryObserver* observer = nullptr)
+      : nvm_(nvm), geometry_(geometry), shard_(shard), displacements_(displacements), observer_(observer) {}
 
-  // Takes up an existing index, of which `used` slots are used.
-  void Open(uint64_t used) {
-    used_ = used;
-    counted_ = size();
+  // Takes up an existing index. used: how many of its slots are; if nobody knows, Count finds out. In any case it is
+  // counted in steps, while it is used already: the observer knows of what is counted.
+  void Open(std::optional<uint64_t> used) {
+    counted_ = 0;
+    used_known_ = used.has_value();
+    used_ = used.value_or(0);
   }
-  // Or nobody knows how many: Count finds out, in steps, while the index is used already.
-  void OpenUncounted() { used_ = counted_ = 0; }
   // Looks at so many more slots; true once all are counted.
   bool Count(uint64_t slots);
 
-  // Used slots, as far as they are counted.
+  // Used slots; if nobody knew, as far as they are counted.
   [[nodiscard]] uint64_t used() const { return used_; }
   [[nodiscard]] bool counted() const { return counted_ == size(); }
   [[nodiscard]] uint64_t size() const { return geometry_.index_slots; }
@@ -72,11 +85,12 @@ class Index {
   void Insert(Slot slot, uint64_t key_hash, uint32_t head, uint64_t object_bytes, format::EntryWord word);
   // The word is persistent on return.
   void StoreWord(Slot slot, format::EntryWord word) {
-    nvm_.Store64(WordOffset(slot), word.raw());
-    nvm_.Persist(WordOffset(slot), sizeof(uint64_t));
+    Observe(slot, word);
+    Store(slot, word);
   }
   // The word will be persistent after the next fence.
   void StoreWordLazily(Slot slot, format::EntryWord word) {
+    Observe(slot, word);
     nvm_.Store64(WordOffset(slot), word.raw());
     nvm_.Flush(WordOffset(slot), sizeof(uint64_t));
   }
@@ -111,15 +125,28 @@ class Index {
     return format::kShardRecordsOffset + shard_ * sizeof(format::ShardRecord) + offsetof(format::ShardRecord, move);
   }
   void CountChange(Slot slot, int change) {
-    if (slot < counted_) used_ += change;
+    if (used_known_ || slot < counted_) used_ += change;
+  }
+  // Persistent on return; nobody is told.
+  void Store(Slot slot, format::EntryWord word) {
+    nvm_.Store64(WordOffset(slot), word.raw());
+    nvm_.Persist(WordOffset(slot), sizeof(uint64_t));
+  }
+  // Before the slot's word becomes this one.
+  void Observe(Slot slot, format::EntryWord word) {
+    if (observer_ == nullptr || slot >= counted_) return;
+    const format::IndexEntry before = At(slot);
+    observer_->OnEntryChanged(before.entry_meta().head(), before.entry_word(), word);
   }
 
   nvm::Writer& nvm_;
   const format::Geometry& geometry_;
   const uint32_t shard_;
   uint64_t* const displacements_;
-  uint64_t used_ = 0;     // of the first counted_ slots
-  uint64_t counted_ = 0;  // all, but for a while after a crash
+  EntryObserver* const observer_;
+  uint64_t used_ = 0;        // of the first counted_ slots, or of all
+  bool used_known_ = false;  // of all
+  uint64_t counted_ = 0;     // all, but for a while after the start
 };
 
 }  // namespace erda::index

@@ -160,6 +160,10 @@ void ShardInspector::LinkRegions() {
         Add("the region table is damaged: region " + std::to_string(region) + " is free, and was opened since");
       continue;
     }
+    if (word == RegionWord::Emptied(word.generation())) {
+      ++shard_.regions_emptied;
+      continue;
+    }
     const bool whole = word == RegionWord::Linked(word.generation(), word.head(), word.slot());
     const uint64_t head = word.head() - FirstHead();  // huge if it is an earlier shard's
     if (!whole || head >= g_.heads_per_shard || word.slot() >= kSlotsPerHead ||
@@ -224,16 +228,18 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
   const bool open = header.state == static_cast<uint64_t>(SegmentState::kOpen);
   const bool sealed = header.state == static_cast<uint64_t>(SegmentState::kSealed);
   const bool settled = header.state == static_cast<uint64_t>(SegmentState::kSettled);
+  const bool copying = header.state == static_cast<uint64_t>(SegmentState::kCopies);
+  head->segments.copying += copying ? 1 : 0;
   head->segments.open += open ? 1 : 0;
   head->segments.sealed += sealed ? 1 : 0;
   head->segments.settled += settled ? 1 : 0;
-  if (!open && !sealed && !settled) Add(where() + " is in a state that there is not");
+  if (!open && !sealed && !settled && !copying) Add(where() + " is in a state that there is not");
   if (header.first_version >= shard_.version_limit) Add(where() + " has versions over the shard's limit");
-  if (segment > 0 && header.first_version <= walked_.segment_first) {
+  if (segment > 0 && header.first_version <= walked_.segment_first && !header.copies()) {
     Add(where() + " has older versions than the one before it");
   }
   walked_.segment_first = header.first_version;
-  if (!walked_.any || header.first_version >= walked_.newest_first) {
+  if (!header.copies() && (!walked_.any || header.first_version >= walked_.newest_first)) {
     walked_.any = true;
     walked_.newest_first = header.first_version;
     walked_.newest_is_open = open;
@@ -259,7 +265,7 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
     end = walk_from(*mark);
   }
   const auto rest = Bytes(offset + end, g_.segment_size - end);
-  if (const bool states_end = !open && header.end >= first && header.end <= g_.segment_size; states_end) {
+  if (const bool states_end = !open && !copying && header.end >= first && header.end <= g_.segment_size; states_end) {
     // It may state more than there is: if a crash came between sealing it and opening the next one.
     if (header.end < end || !IsZero(rest.first(header.end - end))) {
       Add(where() + " has something damaged between its objects, at byte " + std::to_string(end));
@@ -267,7 +273,8 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
     }
   } else if (!IsZero(rest)) {
     // In the open segment it is what the crash cut off. (Else it is something damaged, with good objects behind it.)
-    if (open && report_.needs_recovery) {
+    // Copies that were cut off stay until the cleaner goes on there.
+    if ((open && report_.needs_recovery) || copying) {
       ++shard_.cut_off;
     } else {
       Add(where() + " has something damaged behind its objects, at byte " + std::to_string(end));
@@ -471,23 +478,6 @@ Result<PoolReport> InspectPool(std::span<const std::byte> pool, const Options& o
     report.shards.push_back(std::move(one));
   }
   return report;
-}
-
-std::string Printable(std::string_view bytes) {
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (byte >= 0x20 && byte < 0x7f) {
-      if (c == '\\') text += '\\';
-      text += c;
-    } else {
-      text += "\\x";
-      text += kDigits[byte >> 4];
-      text += kDigits[byte & 15];
-    }
-  }
-  return text;
 }
 
 }  // namespace erda::inspect

@@ -49,6 +49,7 @@ struct Segments {
   uint64_t open = 0;
   uint64_t sealed = 0;   // full; something in them may be in flight
   uint64_t settled = 0;  // full, and nothing in them is
+  uint64_t copying = 0;  // the cleaner copies there
 };
 
 struct HeadReport {
@@ -74,6 +75,7 @@ struct ShardReport {
   std::vector<HeadReport> heads;
   uint32_t regions_linked = 0;
   uint32_t regions_free = 0;
+  uint32_t regions_emptied = 0;   // by the cleaner, and not free yet
   uint32_t regions_unopened = 0;  // linked, and not used yet: a crash came in between
   uint64_t cut_off = 0;           // open segments with something behind their objects that is none: a crash came
 
@@ -104,8 +106,5 @@ struct PoolReport {
 
 // The status is that of format::FindSuperblock: without a valid superblock there is no pool.
 Result<PoolReport> InspectPool(std::span<const std::byte> pool, const Options& options);
-
-// Printable ASCII, and \xNN for any other byte; \\ for a backslash.
-[[nodiscard]] std::string Printable(std::string_view bytes);
 
 }  // namespace erda::inspect

@@ -20,7 +20,7 @@ using format::SegmentUse;
 
 namespace {
 
-// A mark costs a store and two fences. At the default geometry it moves once in 64 KiB, so that a restart walks about
+// A mark costs a store and two fences. In segments of 8 MiB it moves once in 64 KiB, so that a restart walks about
 // twice that, and back to what was in flight.
 constexpr uint64_t kMarksPerSegment = 128;
 constexpr uint64_t kMarkStepMin = 1024;
@@ -39,7 +39,12 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       heads_(geometry.heads_per_shard),
       segments_(geometry.regions_per_shard * geometry.segments_per_region()),
       generations_(geometry.regions_per_shard) {
-  for (Head& head : heads_) head.regions.assign(kSlotsPerHead, kNoRegion);
+  for (Head& head : heads_) {
+    head.regions.assign(kSlotsPerHead, kNoRegion);
+    head.uses.resize(kSlotsPerHead);
+    head.linked.resize(kSlotsPerHead);
+    head.emptying.resize(kSlotsPerHead);
+  }
 }
 
 // --- Taking up a pool
@@ -57,8 +62,13 @@ Status ShardLog::TakeUp(uint64_t version_limit, const Visit* visit) {
 Status ShardLog::LinkExisting() {
   for (uint32_t region = FirstRegion(); region < FirstRegion() + geometry_.regions_per_shard; ++region) {
     const RegionWord word = RegionWordOf(region);
+    newest_generation_ = std::max(newest_generation_, word.generation());
     if (word == RegionWord::Free(word.generation())) {
-      ++free_regions_;
+      free_regions_ += IsFree(region) ? 1 : 0;
+      continue;
+    }
+    if (word == RegionWord::Emptied(word.generation())) {
+      emptied_.push_back({region, word.generation(), UINT32_MAX, 0});
       continue;
     }
     const bool whole = word == RegionWord::Linked(word.generation(), word.head(), word.slot());
@@ -68,6 +78,7 @@ Status ShardLog::LinkExisting() {
                                      std::to_string(word.slot()) + " of head " + std::to_string(word.head())};
     }
     HeadAt(word.head()).regions[word.slot()] = region;
+    CountSlots(HeadAt(word.head()), 1);
     generations_[region - FirstRegion()] = word.generation();
     PublishRegion(word.head(), word.slot(), region);
   }
@@ -112,6 +123,13 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
       bytes_used_ += geometry_.segment_size;
       SegmentOf(id).opened = true;
       SegmentOf(id).sealed = true;
+      if (header.copies()) {
+        const bool open_one = header.state == static_cast<uint64_t>(SegmentState::kCopies);
+        if (!open_one || head.copies.region != kNoRegion) continue;
+        SegmentOf(id).sealed = false;
+        head.copies = id;
+        continue;
+      }
       if (segment == 0 && visit != nullptr) {
         const Tombstone last = TombstoneIn(head_number, slot, id);
         plain_ = plain_ && !last.cut_off;
@@ -200,7 +218,10 @@ void ShardLog::Close() {
 // Behind the objects there are zeroes, so that whoever opens the pool knows the end from damage. Something else can
 // only be what a crash cut off, and recovery let lie.
 void ShardLog::ClearTail(const Head& head) {
-  nvm_.ZeroOut(SegmentOffset(head.open) + head.tail, geometry_.segment_size - head.tail);
+  const uint64_t at = SegmentOffset(head.open) + head.tail;
+  const uint64_t bytes = geometry_.segment_size - head.tail;
+  nvm_.ZeroOut(at, bytes);
+  nvm_.Flush(at, bytes);  // zeroes of a recovery that was cut off may be in the caches alone
   nvm_.Fence();
 }
 
@@ -257,6 +278,7 @@ uint32_t ShardLog::Repair() {
       nvm_.Store64(RegionWordOffset(region), RegionWord::Free(RegionWordOf(region).generation()).raw());
       nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
       head.regions[slot] = kNoRegion;
+      CountSlots(head, -1);
       generations_[region - FirstRegion()] = 0;
       PublishRegion(head_number, slot, kNoRegion);
       ++free_regions_;
@@ -297,6 +319,7 @@ Result<ShardLog::Space> ShardLog::Reserve(uint32_t head_number, uint64_t bytes, 
                     SegmentOffset(head.open) + head.tail};
   head.tail += bytes;
   bytes_used_ += bytes;
+  appended_ += bytes;
   return space;
 }
 
@@ -307,8 +330,11 @@ bool ShardLog::OpenNextSegment(uint32_t head_number, uint64_t version) {
   const uint64_t full_tail = head.tail;
   if (in_region) {
     ++head.open.segment;
-  } else if (!LinkFreeRegion(head_number)) {
-    return false;
+  } else {
+    const auto first = LinkFreeRegion(head_number, true);
+    if (!first) return false;
+    head.open = *first;
+    head.slot = SlotOf(head, first->region);
   }
   if (full.region != kNoRegion) {
     bytes_used_ += geometry_.segment_size - full_tail;
@@ -332,18 +358,26 @@ bool ShardLog::IsFree(uint32_t region) const {
   return true;
 }
 
-bool ShardLog::LinkFreeRegion(uint32_t head_number) {
+std::optional<ShardLog::SegmentId> ShardLog::LinkFreeRegion(uint32_t head_number, bool for_writers) {
   Head& head = HeadAt(head_number);
-  if (free_regions_ <= 1) return false;  // the last one is the cleaner's
+  if (free_regions_ <= (for_writers ? 1 : 0) || (for_writers && IsCrowded(head))) return std::nullopt;
   uint32_t slot = 0;
-  while (slot < kSlotsPerHead && head.regions[slot] != kNoRegion) ++slot;
-  if (slot == kSlotsPerHead) return false;
-  uint32_t region = FirstRegion();
-  const uint32_t end = region + geometry_.regions_per_shard;
-  while (region < end && !IsFree(region)) ++region;
-  if (region == end) return false;
+  while (slot < kSlotsPerHead && (head.regions[slot] != kNoRegion || head.emptying[slot])) ++slot;
+  if (slot == kSlotsPerHead) return std::nullopt;
+  // In turn, so that all of the medium wears alike.
+  uint32_t region = kNoRegion;
+  for (uint32_t i = 0; i < geometry_.regions_per_shard && region == kNoRegion; ++i) {
+    const uint32_t next = FirstRegion() + (next_region_ + i) % geometry_.regions_per_shard;
+    if (IsFree(next)) region = next;
+  }
+  if (region == kNoRegion) return std::nullopt;
+  next_region_ = region - FirstRegion() + 1;
 
-  const auto word = RegionWord::Linked(RegionWordOf(region).generation() + 1, head_number, slot);
+  // No two regions of a shard ever have the same one: it also tells apart those that one slot had.
+  ++newest_generation_;
+  const uint32_t generation =
+      Planted(Flaw::kSameGeneration) ? RegionWordOf(region).generation() + 1 : newest_generation_;
+  const auto word = RegionWord::Linked(generation, head_number, slot);
   // What is not an earlier use's header was damaged while nobody used it. It must not be damage in this use.
   for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
     const SegmentId id{region, segment};
@@ -354,16 +388,16 @@ bool ShardLog::LinkFreeRegion(uint32_t head_number) {
   nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
   --free_regions_;
   head.regions[slot] = region;
+  head.linked[slot] = ++links_;
+  CountSlots(head, 1);
   generations_[region - FirstRegion()] = word.generation();
-  head.slot = slot;
-  head.open = {region, 0};
   PublishRegion(head_number, slot, region);
-  return true;
+  return SegmentId{region, 0};
 }
 
 void ShardLog::OpenSegment(SegmentId id, uint64_t version) {
   SegmentHeader header{};
-  header.state = static_cast<uint64_t>(SegmentState::kOpen);
+  header.state = static_cast<uint64_t>(version == 0 ? SegmentState::kCopies : SegmentState::kOpen);
   header.first_version = version;
   const uint64_t at = SegmentOffset(id);
   // The identity makes the header count, so it comes after the rest. Until then an earlier use's stays.
@@ -424,6 +458,140 @@ void ShardLog::StoreInHeader(SegmentId id, uint64_t field, uint64_t value) {
   nvm_.Persist(at, sizeof(uint64_t));
 }
 
+// --- Cleaning
+
+void ShardLog::OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) {
+  if (FindHead(head) == nullptr) return;  // a damaged entry
+  const LogAddress was[] = {before.new_address(), before.needed_old()};
+  const LogAddress is[] = {after.new_address(), after.needed_old()};
+  for (const LogAddress address : is) {
+    if (address != was[0] && address != was[1]) CountName(head, address, 1);
+  }
+  for (const LogAddress address : was) {
+    if (address != is[0] && address != is[1]) CountName(head, address, -1);
+  }
+}
+
+void ShardLog::CountName(uint32_t head, LogAddress address, int change) {
+  if (address.none()) return;
+  Use& use = UseAt(head, address.slot());
+  use.names += change;
+  if (change < 0) ++unnamed_;
+  const auto bytes = BytesAt(head, address);
+  const bool of_header = (address.offset_in_region() & (geometry_.segment_size - 1)) < sizeof(SegmentHeader);
+  if (of_header || bytes.size() < sizeof(format::ObjectHeader)) return;
+  // As it stands: if it is damaged, the sum is wrong until the region is emptied, and no more than a wrong guess.
+  const auto header = LoadAs<format::ObjectHeader>(bytes);
+  const uint64_t space = std::min<uint64_t>(format::ObjectSpace(header.key_size, header.value_size), bytes.size());
+  const uint64_t before = use.live_bytes;
+  use.live_bytes = change > 0 ? before + space : before - std::min(space, before);
+  bytes_live_ += use.live_bytes - before;
+}
+
+bool ShardLog::IsFull(uint32_t head_number, uint32_t slot) const {
+  const Head& head = *FindHead(head_number);
+  const uint32_t region = head.regions[slot];
+  return region != kNoRegion && region != head.open.region && region != head.copies.region;
+}
+
+// What is not known to be unused counts as filled: nobody will append there.
+uint64_t ShardLog::FilledBytes(uint32_t region) const {
+  uint64_t filled = 0;
+  for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+    const uint64_t first = FirstObjectOffset(segment);
+    const uint64_t end = HeaderOf({region, segment}).end;
+    filled += (end >= first && end <= geometry_.segment_size ? end : geometry_.segment_size) - first;
+  }
+  return filled;
+}
+
+ShardLog::LinkedRegion ShardLog::Linked(uint32_t head_number, uint32_t slot) {
+  Head& head = HeadAt(head_number);
+  const uint32_t region = head.regions[slot];
+  if (head.uses[slot].filled == 0) head.uses[slot].filled = FilledBytes(region);
+  return {region,          GenerationOf(region), head_number, slot, links_ - head.linked[slot],
+          head.uses[slot], IsCrowded(head)};
+}
+
+std::optional<ShardLog::CopySegment> ShardLog::OpenCopies(uint32_t head) const {
+  const SegmentId id = FindHead(head)->copies;
+  if (id.region == kNoRegion) return std::nullopt;
+  return CopySegment{id.region, GenerationOf(id.region), SlotOf(*FindHead(head), id.region), id.segment};
+}
+
+std::optional<ShardLog::CopySegment> ShardLog::NextCopies(uint32_t head_number, uint64_t end) {
+  Head& head = HeadAt(head_number);
+  const SegmentId full = head.copies;
+  SegmentId next{full.region, full.segment + 1};
+  if (full.region == kNoRegion || next.segment == geometry_.segments_per_region()) {
+    const auto first = LinkFreeRegion(head_number, false);
+    if (!first) return std::nullopt;
+    next = *first;
+  }
+  if (full.region != kNoRegion) SealIfOpen(full, end);
+  OpenSegment(next, 0);
+  head.copies = next;
+  bytes_used_ += geometry_.segment_size;
+  return OpenCopies(head_number);
+}
+
+uint64_t ShardLog::RoomForCopies(uint32_t head) const {
+  const SegmentId id = FindHead(head)->copies;
+  return id.region == kNoRegion ? 0 : (geometry_.segments_per_region() - 1 - id.segment) * geometry_.segment_size;
+}
+
+void ShardLog::Empty(uint32_t head_number, uint32_t slot) {
+  Head& head = HeadAt(head_number);
+  const uint32_t region = head.regions[slot];
+  // Entries that lead elsewhere by now are persistent before those who are left could find zeroes.
+  if (!Planted(Flaw::kEmptiedNotFenced)) nvm_.Fence();
+  nvm_.Store64(RegionWordOffset(region), RegionWord::Emptied(GenerationOf(region)).raw());
+  nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
+  emptied_.push_back({region, GenerationOf(region), head_number, slot});
+  // (I10) A client may not know yet. As long as the region's bytes verify, they must not be taken for what an entry
+  // names in a later use of the slot.
+  head.emptying[slot] = !Planted(Flaw::kSlotTooEarly);
+  for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+    Segment& of_region = SegmentOf({region, segment});
+    if (of_region.opened) bytes_used_ -= geometry_.segment_size;
+    of_region = Segment{};
+  }
+  head.regions[slot] = kNoRegion;
+  bytes_live_ -= head.uses[slot].live_bytes;
+  head.uses[slot] = Use{};
+  generations_[region - FirstRegion()] = 0;
+  PublishRegion(head_number, slot, kNoRegion);
+}
+
+void ShardLog::FreeEmptied(uint32_t region) {
+  const auto it = std::find_if(emptied_.begin(), emptied_.end(), [&](const auto& e) { return e.region == region; });
+  nvm_.Store64(RegionWordOffset(region), RegionWord::Free(it->generation).raw());
+  nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
+  if (it->head != UINT32_MAX) {
+    HeadAt(it->head).emptying[it->slot] = false;
+    CountSlots(HeadAt(it->head), -1);
+  }
+  emptied_.erase(it);
+  ++free_regions_;
+}
+
+void ShardLog::CountSlots(Head& head, int change) {
+  const bool before = IsCrowded(head);
+  head.used_slots += change;
+  crowded_heads_ += static_cast<uint32_t>(IsCrowded(head)) - static_cast<uint32_t>(before);
+}
+
+LogAddress ShardLog::PlaceOfNoObject(uint32_t head_number) const {
+  const Head& head = *FindHead(head_number);
+  const uint32_t region = head.open.region != kNoRegion ? head.open.region : head.copies.region;
+  return region == kNoRegion ? LogAddress() : LogAddress::At(SlotOf(head, region), format::kGranuleBytes);
+}
+
+uint32_t ShardLog::SlotOf(const Head& head, uint32_t region) {
+  const auto it = std::find(head.regions.begin(), head.regions.end(), region);
+  return static_cast<uint32_t>(it - head.regions.begin());
+}
+
 // --- Looking up
 
 const ShardLog::Head* ShardLog::FindHead(uint32_t head) const {
@@ -466,7 +634,8 @@ ShardLog::Space ShardLog::TombstoneSlot(uint32_t head_number) const {
 // again when they meet a slot that they do not know, so the order is for their sake only.
 void ShardLog::PublishRegion(uint32_t head, uint32_t slot, uint32_t region) {
   auto* word = reinterpret_cast<uint64_t*>(control_.data() + format::HeadSlotOffset(head - FirstHead(), slot));
-  const auto published = region == kNoRegion ? format::HeadSlot() : format::HeadSlot::Of(region, GenerationOf(region));
+  const auto published =
+      region == kNoRegion ? format::HeadSlot(*word).Emptied() : format::HeadSlot::Of(region, GenerationOf(region));
   std::atomic_ref<uint64_t>(*word).store(published.raw(), std::memory_order_release);
   auto* generation = reinterpret_cast<uint64_t*>(control_.data() + offsetof(format::ControlBlock, head_generation));
   std::atomic_ref<uint64_t>(*generation).fetch_add(1, std::memory_order_release);

@@ -1,12 +1,15 @@
 // The log of one shard: its heads, their regions, the segments in them, and where the next object goes.
 //
 // Space is only ever appended to. A segment is sealed when the next object does not fit, and marked settled once
-// nothing in it is in flight any more. One region of each shard is never handed out: it is the cleaner's. In the open
-// segment a mark follows behind what is settled, so that a restart need not walk it from the beginning.
+// nothing in it is in flight any more. In the open segment a mark follows behind what is settled, so that a restart
+// need not walk it from the beginning. The log knows how much of each region is still needed; the cleaner copies that
+// to segments of its own, and then the region is emptied and free again (docs/cleaning.md). The last free region is the
+// cleaner's.
 //
 // Not thread-safe: the shard's thread alone calls it. Clients hold copies of the region numbers (control block).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -14,14 +17,16 @@
 
 #include "erda/status.h"
 #include "format/control_block.h"
+#include "format/entry_word.h"
 #include "format/geometry.h"
 #include "format/log_layout.h"
 #include "format/object.h"
+#include "index/index.h"
 #include "nvm/writer.h"
 
 namespace erda::log {
 
-class ShardLog {
+class ShardLog final : public index::EntryObserver {
  public:
   struct Space {
     format::LogAddress address;
@@ -67,6 +72,88 @@ class ShardLog {
   void BeginFlight(uint32_t head, format::LogAddress address) { ++SegmentAt(head, address).in_flight; }
   void EndFlight(uint32_t head, format::LogAddress address);
 
+  // Nothing may take the place of the region that the address is in, until as many Releases: somebody may still write
+  // there, or look there for an older version.
+  void Hold(uint32_t head, format::LogAddress address) { ++UseAt(head, address.slot()).held; }
+  void Release(uint32_t head, format::LogAddress address) { --UseAt(head, address.slot()).held; }
+
+  // --- Cleaning
+
+  // How much of a region is needed.
+  struct Use {
+    uint32_t names = 0;       // addresses in it that entries name
+    uint32_t held = 0;        // Hold
+    uint64_t live_bytes = 0;  // of the objects named, about: by what their headers say
+    uint64_t filled = 0;      // by objects, live or not; once it is full, and somebody has asked
+    [[nodiscard]] bool none() const { return names == 0 && held == 0; }
+  };
+  // A region that is linked.
+  struct LinkedRegion {
+    uint32_t region = 0;
+    uint32_t generation = 0;
+    uint32_t head = 0;
+    uint32_t slot = 0;
+    uint64_t age = 0;  // grows with the time since it was linked
+    Use use;
+    bool crowded = false;  // its head
+    // Bytes that nobody needs.
+    [[nodiscard]] uint64_t dead_bytes() const { return use.filled - std::min(use.filled, use.live_bytes); }
+  };
+  void OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) override;
+  // Calls visit(LinkedRegion) for each region where nothing is appended any more.
+  template <class Visit>
+  void ForEachFull(Visit&& visit) {
+    for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
+      for (uint32_t slot = 0; slot < format::kSlotsPerHead; ++slot) {
+        if (IsFull(head, slot)) visit(Linked(head, slot));
+      }
+    }
+  }
+  // Where the cleaner may copy to.
+  struct CopySegment {
+    uint32_t region = 0;
+    uint32_t generation = 0;
+    uint32_t slot = 0;
+    uint64_t segment = 0;
+    bool operator==(const CopySegment&) const = default;
+  };
+  // The segment of the head that the last cleaner left open; where its copies end only a walk can tell.
+  [[nodiscard]] std::optional<CopySegment> OpenCopies(uint32_t head) const;
+  // The next one, behind the one that ends there, which the cleaner has filled, if there is one. It may take the last
+  // free region. nullopt: there is none.
+  std::optional<CopySegment> NextCopies(uint32_t head, uint64_t end);
+  // What there is for copies in the head's region for them, behind the segment that is being filled.
+  [[nodiscard]] uint64_t RoomForCopies(uint32_t head) const;
+  // Takes it out of its head. Nobody finds anything there any more, and its bytes may be changed at will.
+  // REQUIRES: its use is none, and it is full.
+  void Empty(uint32_t head, uint32_t slot);
+  // A region that is emptied, also by an earlier server, and not free yet; the generation that it had, and the slot.
+  struct EmptiedRegion {
+    uint32_t region = 0;
+    uint32_t generation = 0;
+    uint32_t head = UINT32_MAX;  // none: an earlier server's
+    uint32_t slot = 0;
+  };
+  [[nodiscard]] const std::vector<EmptiedRegion>& emptied() const { return emptied_; }
+  // REQUIRES: it is emptied, and all of it zeroes, persistently.
+  void FreeEmptied(uint32_t region);
+  [[nodiscard]] uint32_t free_regions() const { return free_regions_; }
+  // Bytes that were appended by puts, and how often an entry left an address, since the log was taken up.
+  [[nodiscard]] uint64_t appended() const { return appended_; }
+  [[nodiscard]] uint64_t unnamed() const { return unnamed_; }
+  [[nodiscard]] uint64_t RegionOffset(uint32_t region) const { return geometry_.RegionOffset(region); }
+
+  // In a region of the head that stays for now, in a segment's header: never an object. None if it has no region.
+  [[nodiscard]] format::LogAddress PlaceOfNoObject(uint32_t head) const;
+  // The head has a region that is appended to, from this version on; false if none is to be had.
+  bool EnsureOpen(uint32_t head, uint64_t version) {
+    return HeadAt(head).open.region != kNoRegion || OpenNextSegment(head, version);
+  }
+  // The newest generation of a region.
+  [[nodiscard]] uint32_t newest_generation() const { return newest_generation_; }
+  // Heads that have no more free slots than the cleaner may need.
+  [[nodiscard]] uint32_t crowded_heads() const { return crowded_heads_; }
+
   // The head's tombstone slot. REQUIRES: an object was reserved in this head before.
   [[nodiscard]] Space TombstoneSlot(uint32_t head) const;
 
@@ -87,10 +174,14 @@ class ShardLog {
   [[nodiscard]] uint64_t OffsetOf(uint32_t head, format::LogAddress address) const;
 
   [[nodiscard]] uint64_t bytes_used() const { return bytes_used_; }
+  // Of the objects that entries name, about.
+  [[nodiscard]] uint64_t bytes_live() const { return bytes_live_; }
   [[nodiscard]] uint64_t bytes_total() const { return geometry_.regions_per_shard * geometry_.region_size; }
 
  private:
   static constexpr uint32_t kNoRegion = UINT32_MAX;
+  // Slots of a head that writers leave, for a region to copy to.
+  static constexpr uint32_t kSlotsKept = 1;
   // A region and a segment in it.
   struct SegmentId {
     uint32_t region = kNoRegion;
@@ -99,6 +190,11 @@ class ShardLog {
   };
   struct Head {
     std::vector<uint32_t> regions;  // by slot; kNoRegion where there is none
+    std::vector<Use> uses;          // by slot
+    std::vector<bool> emptying;     // by slot: what it had is not zeroes yet
+    std::vector<uint64_t> linked;   // by slot: how many regions the shard had linked by then
+    uint32_t used_slots = 0;        // regions, and what is being emptied
+    SegmentId copies;               // where the cleaner copies to. Region kNoRegion: nowhere yet
     uint32_t slot = 0;              // of the open segment
     SegmentId open;                 // region kNoRegion: none yet
     uint64_t tail = 0;              // offset in the open segment
@@ -166,9 +262,23 @@ class ShardLog {
   void ClearTail(const Head& head);
   void MoveMark(Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);
+  [[nodiscard]] Use& UseAt(uint32_t head, uint32_t slot) { return HeadAt(head).uses[slot]; }
+  void CountName(uint32_t head, format::LogAddress address, int change);
+  [[nodiscard]] bool IsFull(uint32_t head, uint32_t slot) const;
+  // REQUIRES: the region is linked to the head.
+  [[nodiscard]] static uint32_t SlotOf(const Head& head, uint32_t region);
+  [[nodiscard]] LinkedRegion Linked(uint32_t head, uint32_t slot);
+  [[nodiscard]] uint64_t FilledBytes(uint32_t region) const;
   [[nodiscard]] bool IsFree(uint32_t region) const;
-  [[nodiscard]] bool LinkFreeRegion(uint32_t head);
+  // Links a region to a slot of the head; its first segment. Writers leave the last free region to the cleaner, and
+  // some slots.
+  std::optional<SegmentId> LinkFreeRegion(uint32_t head, bool for_writers);
+  void CountSlots(Head& head, int change);
+  [[nodiscard]] static bool IsCrowded(const Head& head) {
+    return head.used_slots + kSlotsKept >= format::kSlotsPerHead;
+  }
   void ForgetSegment(SegmentId id);
+  // version: of the first object; 0 for copies.
   void OpenSegment(SegmentId id, uint64_t version);
   void SealIfOpen(SegmentId id, uint64_t end);
   // Field of the header; everything before is persistent first.
@@ -187,7 +297,15 @@ class ShardLog {
   std::vector<Segment> segments_;      // of this shard's regions, region by region
   std::vector<uint32_t> generations_;  // of these regions, as far as they are linked; else 0
   uint32_t free_regions_ = 0;
+  uint32_t crowded_heads_ = 0;
+  uint64_t links_ = 0;  // regions linked so far
+  uint32_t newest_generation_ = 0;
+  uint32_t next_region_ = 0;  // of the shard: the first to be looked at for the next link
+  std::vector<EmptiedRegion> emptied_;
+  uint64_t appended_ = 0;
+  uint64_t unnamed_ = 0;
   uint64_t bytes_used_ = 0;
+  uint64_t bytes_live_ = 0;
   bool plain_ = true;
 };
 

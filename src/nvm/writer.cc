@@ -8,14 +8,28 @@
 
 namespace erda::nvm {
 
+namespace {
+
+constexpr std::array<std::byte, 4096> kZeroes{};
+
+}  // namespace
+
 void Writer::Write(uint64_t offset, std::span<const std::byte> from) {
   if (from.empty()) return;  // memcpy takes no null pointer, however few the bytes
   std::memcpy(bytes_.data() + offset, from.data(), from.size());
   counters_.bytes += from.size();
 }
 
+void Writer::Zero(uint64_t offset, uint64_t size) {
+  for (uint64_t left = size; left > 0;) {
+    const uint64_t part = std::min<uint64_t>(kZeroes.size(), left);
+    Write(offset + size - left, std::span(kZeroes).first(part));
+    left -= part;
+  }
+  Flush(offset, size);
+}
+
 void Writer::ZeroOut(uint64_t offset, uint64_t size) {
-  static constexpr std::array<std::byte, 4096> kZeroes{};
   for (uint64_t end = offset + size; offset < end;) {
     const uint64_t part = std::min(kZeroes.size() - offset % kZeroes.size(), end - offset);
     if (!IsZero(Bytes(offset, part))) {

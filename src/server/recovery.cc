@@ -152,7 +152,7 @@ RecoveryReport Recovery::Repair() {
   nvm_.Fence();
 
   // 2. Before one of two copies changes, the other one goes: the one that is farther from home.
-  index_.OpenUncounted();
+  index_.Open(std::nullopt);
   if (!Planted(Flaw::kKeepsBothCopies)) {
     for (const Slot slot : second_copies_) index_.Free(slot);
   }

@@ -133,6 +133,14 @@ class Server::Impl {
       stats.log_bytes_total += counters.Get(Counter::kLogBytesTotal);
       stats.in_flight += counters.Get(Counter::kInFlight);
       stats.sleeps += counters.Get(Counter::kSleeps);
+      stats.puts_delayed += counters.Get(Counter::kPutsDelayed);
+      stats.regions_cleaned += counters.Get(Counter::kCleanRegions);
+      stats.clean_bytes_copied += counters.Get(Counter::kCleanBytesCopied);
+      stats.clean_bytes_freed += counters.Get(Counter::kCleanBytesFreed);
+      stats.clean_nvm_bytes_written += counters.Get(Counter::kCleanNvmBytes);
+      stats.scrub_bytes += counters.Get(Counter::kScrubBytes);
+      stats.damaged_keys += counters.Get(Counter::kDamagedKeys);
+      stats.log_bytes_live += counters.Get(Counter::kLogBytesLive);
     }
     stats.puts = stats.puts_inline + stats.puts_reserved;
     return stats;
@@ -187,13 +195,15 @@ class Server::Impl {
         if (!queue.ok()) return queue.status();
         queues.push_back(*std::move(queue));
       }
-      auto thread = std::make_unique<ShardThread>(std::move(queues), options_.polling, options_.spin);
+      auto thread = std::make_unique<ShardThread>(std::move(queues), options_.polling, options_.spin,
+                                                  options_.scrub_rate / pool_->geometry().shards);
       std::vector<server::Port> ports;
       for (size_t i = 0; i < fabrics_.size(); ++i) {
         ports.push_back({*fabrics_[i], pool_regions_[i], thread->queue(i), flush_methods_[i]});
       }
       auto shard = Shard::Create(*pool_, number, ports, options);
       if (!shard.ok()) return shard.status();
+      if (options_.on_damage) (*shard)->OnDamage(options_.on_damage);
       thread->set_shard(*std::move(shard));
       shards_.push_back(std::move(thread));
     }
@@ -201,6 +211,12 @@ class Server::Impl {
   }
 
   Status TakeUpShards() {
+    if (auto status = RecoverShards(); !status.ok()) return status;
+    for (const auto& thread : shards_) thread->shard().BeginCleaning();
+    return {};
+  }
+
+  Status RecoverShards() {
     const Nanoseconds begin = SteadyClock::Instance().Now();
     for (const auto& thread : shards_) {
       if (auto status = thread->shard().TakeUp(); !status.ok()) return status;

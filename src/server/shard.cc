@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -20,8 +21,8 @@ namespace {
 
 // Reservations looked at in one Tidy.
 constexpr size_t kSweepStep = 64;
-// Slots of the index counted in one CountKeys: some microseconds.
-constexpr uint64_t kCountStep = 1024;
+// Slots of the index counted in one CountKeys: some microseconds, since it looks at an object for each key.
+constexpr uint64_t kCountStep = 128;
 
 }  // namespace
 
@@ -56,7 +57,9 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
       control_(std::move(control)),
       counters_(control_.bytes()),
       versions_(std::make_unique<Versions>(nvm_, geometry_, pool_.seed(), number_, control_.bytes(),
-                                           VersionsOptions{options_.reservations_per_client})) {}
+                                           VersionsOptions{options_.reservations_per_client})),
+      cleaner_(pool.pool(), geometry_, pool_.seed(), number_, control_.bytes(), clean_queues_),
+      cleaning_(*versions_, geometry_, control_.bytes(), clean_queues_) {}
 
 Shard::~Shard() = default;
 
@@ -184,6 +187,7 @@ void Shard::EndDoomed() {
 void Shard::EndSession(SessionId id) {
   sessions_[id]->channel.reset();  // the fence: nothing of it arrives from here on
   versions_->EndSession(id);
+  std::erase_if(waiting_, [id](const Waiting& waiting) { return waiting.session == id; });
   if (sessions_[id]->connected) counters_.Set(Counter::kClients, counters_.Get(Counter::kClients) - 1);
   sessions_[id].reset();
 }
@@ -200,14 +204,18 @@ size_t Shard::Poll() {
     served += n;
     if (++port == ports_.size()) port = 0;
   }
-  if (served == 0) return 0;
+  if (!waiting_.empty()) CountKeys();  // nothing is cleaned before
+  const size_t cleaned = cleaning_.Step();
+  if (!waiting_.empty() && rooms_seen_ != cleaning_.rooms()) served += ServeWaiting();
+  if (served == 0 && cleaned == 0) return 0;
   versions_->PublishGauges();  // before the answers: who has one finds itself counted
   PostReplies();
   EndDoomed();
-  return served;
+  return served + cleaned;
 }
 
 size_t Shard::Tidy() {
+  if (!waiting_.empty()) cleaning_.LosePatience();
   if (versions_->in_flight() == 0) return 0;
   const size_t settled = versions_->Sweep(kSweepStep);
   if (settled > 0) versions_->PublishGauges();
@@ -239,18 +247,50 @@ void Shard::Handle(const Completion& completion) {
 bool Shard::Serve(Session& session, uint32_t slot) {
   const auto bytes = session.request_memory.bytes().subspan(uint64_t{slot} * options_.slot_bytes, options_.slot_bytes);
   const auto request = LoadAs<Request>(bytes);  // a private copy: the client can still write to the slot
+  if (session.waiting > 0 && IsWaiting(session, slot)) return false;  // that one was not answered yet
   Outcome outcome;
   if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
     const auto committed = versions_->Commit(request.key_hash, request.head, format::LogAddress(request.address),
                                              request.version, session.id);
     if (!committed) return false;
     outcome = *committed;
+  } else if (session.waiting > 0 && request.op != static_cast<uint8_t>(RequestOp::kReport)) {
+    Wait(session, slot);  // behind what came before it
+    return true;
   } else if (!ServeKeyed(session, request, bytes, &outcome)) {
     return false;
+  }
+  if (outcome.reason == format::Reason::kLogFull && cleaning_.Expects()) {
+    Wait(session, slot);
+    return true;
   }
   if (outcome.code != Code::kOk && outcome.code != Code::kNotFound) counters_.Add(Counter::kRefused);
   Answer(session, slot, request.id, outcome);
   return true;
+}
+
+// Its client sends nothing else in the slot before it is answered.
+void Shard::Wait(Session& session, uint32_t slot) {
+  waiting_.push_back({session.id, slot});
+  ++session.waiting;
+  rooms_seen_ = cleaning_.rooms();
+  counters_.Add(Counter::kPutsDelayed);
+}
+
+bool Shard::IsWaiting(const Session& session, uint32_t slot) const {
+  return std::any_of(waiting_.begin(), waiting_.end(),
+                     [&](const Waiting& waiting) { return waiting.session == session.id && waiting.slot == slot; });
+}
+
+size_t Shard::ServeWaiting() {
+  rooms_seen_ = cleaning_.rooms();
+  const std::deque<Waiting> waiting = std::exchange(waiting_, {});
+  for (const auto& [session, slot] : waiting) sessions_[session]->waiting = 0;
+  for (const auto& [id, slot] : waiting) {
+    Session& session = *sessions_[id];
+    if (!session.doomed && !Serve(session, slot)) Doom(session, true);
+  }
+  return waiting.size();
 }
 
 bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::byte> slot, Outcome* outcome) {
@@ -281,6 +321,9 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
       return true;
     case RequestOp::kReport:
       versions_->Report(key, key_hash);
+      return true;
+    case RequestOp::kClean:
+      cleaning_.Ask();
       return true;
     case RequestOp::kCommit:
       break;

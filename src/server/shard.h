@@ -6,13 +6,18 @@
 #pragma once
 
 #include <array>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fabric/fabric.h"
 #include "format/messages.h"
 #include "nvm/writer.h"
+#include "server/cleaner.h"
+#include "server/cleaning.h"
 #include "server/formatted_pool.h"
 #include "server/versions.h"
 
@@ -55,6 +60,8 @@ class Shard {
   Status TakeUp();
   // After all shards of a pool that needs recovery were taken up.
   RecoveryReport Repair() { return versions_->Repair(); }
+  // After that, before anything is served.
+  void BeginCleaning() { cleaning_.Begin(); }
 
   // A peer that asked for this shard on that port: becomes a session, or is refused with a message.
   void Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port);
@@ -65,7 +72,13 @@ class Shard {
   size_t Tidy();
   // For the time after a crash: counts keys, a few slots of the index at a time; true once all are counted.
   bool CountKeys();
-  [[nodiscard]] size_t in_flight() const { return versions_->in_flight(); }
+  // Something is in flight, or waits: it must be looked at again after a while.
+  [[nodiscard]] bool unsettled() const { return versions_->in_flight() > 0 || !waiting_.empty(); }
+  // The other side of cleaning: may be stepped by another thread.
+  [[nodiscard]] Cleaner& cleaner() { return cleaner_; }
+  [[nodiscard]] CleanQueues& clean_queues() { return clean_queues_; }
+  // Is told of each key whose value is found damaged by the way; of none if the key cannot be known any more.
+  void OnDamage(std::function<void(std::string_view key)> told) { cleaning_.on_damage = std::move(told); }
   // Ends all sessions, settles or takes back what is in flight, leaves the pool as a clean close wants it.
   void Close();
 
@@ -90,6 +103,7 @@ class Shard {
     std::unique_ptr<fabric::Region> reply_region;
     std::unique_ptr<fabric::Channel> channel;  // last, so that it goes first: it uses the regions
     std::vector<fabric::WorkRequest> replies;  // of this Poll, not posted yet
+    uint32_t waiting = 0;                      // requests of it
     bool doomed = false;                       // to be ended after this Poll; what it still says is not heard
   };
 
@@ -105,6 +119,10 @@ class Shard {
   void EndSession(SessionId id);
 
   void Handle(const fabric::Completion& completion);
+  // Puts that found no room, now that there may be some, or none is to be expected.
+  size_t ServeWaiting();
+  void Wait(Session& session, uint32_t slot);
+  [[nodiscard]] bool IsWaiting(const Session& session, uint32_t slot) const;
   // False if the request breaks the protocol.
   bool Serve(Session& session, uint32_t slot);
   bool ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome);
@@ -121,10 +139,20 @@ class Shard {
   SharedMemory control_;
   Counters counters_;
   std::unique_ptr<Versions> versions_;
+  CleanQueues clean_queues_;
+  Cleaner cleaner_;
+  Cleaning cleaning_;
   std::vector<std::unique_ptr<fabric::Region>> control_regions_;  // by port
   std::vector<std::unique_ptr<Session>> sessions_;                // by session id; null where free
   std::vector<Session*> answered_;                                // sessions with replies to post
   std::vector<SessionId> doomed_;
+  // Requests that wait for room in the log, in their order, and what cleaning_.rooms() was when they were served last.
+  struct Waiting {
+    SessionId session = 0;
+    uint32_t slot = 0;
+  };
+  std::deque<Waiting> waiting_;
+  uint64_t rooms_seen_ = 0;
   size_t first_port_ = 0;  // that is polled first, for fairness
   std::array<fabric::Completion, 64> completions_;
 };

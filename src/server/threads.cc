@@ -1,5 +1,6 @@
 #include "server/threads.h"
 
+#include <poll.h>
 #include <pthread.h>
 
 #include <system_error>
@@ -16,6 +17,7 @@ namespace {
 constexpr std::chrono::hours kForever{1};
 // Of a shard that is never idle; for others each look that finds nothing counts.
 constexpr uint32_t kBusyPollsPerCount = 64;
+constexpr uint64_t kScrubsPerSecond = 10;
 // Looks for work between two at the clock.
 constexpr uint32_t kLooksPerClock = 16;
 
@@ -35,19 +37,30 @@ Status StartThread(const std::string& name, Body&& body, std::thread* thread) {
 // --- ShardThread
 
 ShardThread::ShardThread(std::vector<std::unique_ptr<fabric::CompletionQueue>> queues, Polling polling,
-                         std::chrono::nanoseconds spin)
-    : queues_(std::move(queues)), polling_(polling), spin_(polling == Polling::kSleep ? Nanoseconds(0) : spin) {}
+                         std::chrono::nanoseconds spin, uint64_t scrub_rate)
+    : queues_(std::move(queues)),
+      polling_(polling),
+      spin_(polling == Polling::kSleep ? Nanoseconds(0) : spin),
+      scrub_rate_(scrub_rate) {}
 
 ShardThread::~ShardThread() { Stop(); }
 
 Status ShardThread::Start() {
-  return StartThread(
-      "erda-shard" + std::to_string(shard_->number()), [this] { Run(); }, &thread_);
+  if (!cleaner_event_.Create()) return {Code::kResourceExhausted, "no descriptor for an event is to be had"};
+  shard_->clean_queues().wake = [this] { cleaner_event_.Ring(); };
+  const std::string number = std::to_string(shard_->number());
+  const Status status = StartThread(
+      "erda-clean" + number, [this] { Clean(); }, &cleaner_thread_);
+  return status.ok() ? StartThread(
+                           "erda-shard" + number, [this] { Run(); }, &thread_)
+                     : status;
 }
 
 void ShardThread::Stop() {
-  stop_.store(true, std::memory_order_release);  // pairs with the acquire in Run
+  stop_.store(true, std::memory_order_release);  // pairs with the acquire in Run and in Clean
   Wake();
+  if (shard_) shard_->clean_queues().Signal();
+  if (cleaner_thread_.joinable()) cleaner_thread_.join();
   if (thread_.joinable()) thread_.join();
   newcomers_.clear();  // refused
 }
@@ -92,7 +105,7 @@ void ShardThread::Run() {
       if (tidy.Due(now)) tidy.Looked(now, shard_->Tidy() > 0);
       if (!never_sleeps && now - idle_since >= spin_) {
         shard_->CountSleep();
-        fabric::WaitAny(queues, shard_->in_flight() > 0 ? tidy.Left(now) : Nanoseconds(kForever));
+        fabric::WaitAny(queues, shard_->unsettled() ? tidy.Left(now) : Nanoseconds(kForever));
         continue;
       }
     }
@@ -101,6 +114,31 @@ void ShardThread::Run() {
     } else {
       relax.Step();
     }
+  }
+}
+
+// Sleeps until the shard says that there is something to do, or until it is time to scrub some more.
+void ShardThread::Clean() {
+  CleanQueues& queues = shard_->clean_queues();
+  const Nanoseconds between_scrubs = Nanoseconds(std::chrono::seconds(1)) / kScrubsPerSecond;
+  Nanoseconds next_scrub = SteadyClock::Instance().Now() + between_scrubs;
+  while (!stop_.load(std::memory_order_acquire)) {
+    const uint32_t signal = queues.signal.load(std::memory_order_seq_cst);  // before it looks
+    const bool worked = shard_->cleaner().Step();
+    const Nanoseconds now = SteadyClock::Instance().Now();
+    if (scrub_rate_ != 0 && now >= next_scrub) {
+      shard_->cleaner().Scrub(std::max<uint64_t>(scrub_rate_ / kScrubsPerSecond, 1));
+      next_scrub = now + between_scrubs;
+    }
+    if (!queues.proposals.empty()) Wake();
+    if (worked) continue;
+    queues.sleeping.store(true, std::memory_order_seq_cst);
+    if (queues.signal.load(std::memory_order_seq_cst) == signal) {
+      pollfd bell{cleaner_event_.get(), POLLIN, 0};
+      (void)::poll(&bell, 1, scrub_rate_ == 0 ? -1 : PollMilliseconds(next_scrub - now));
+      cleaner_event_.Drain();
+    }
+    queues.sleeping.store(false, std::memory_order_seq_cst);
   }
 }
 

@@ -1,4 +1,4 @@
-// The threads of a server: one for each shard, one for each address that it listens on. They own the loop and the
+// The threads of a server: two for each shard, one for each address that it listens on. They own the loop and the
 // clock; what happens in a step is the shard's business.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/event_fd.h"
 #include "erda/polling.h"
 #include "fabric/fabric.h"
 #include "server/shard.h"
@@ -23,12 +24,13 @@ struct Newcomer {
   size_t port = 0;  // of the shards
 };
 
-// A shard, its queues, its thread, and the clients that wait to be admitted by it.
+// A shard, its queues, its thread and its cleaner's, and the clients that wait to be admitted by it.
 class ShardThread {
  public:
   // queues: one for each port. spin: how long it looks for work before it sleeps, if it is adaptive.
+  // scrub_rate: bytes that its cleaner verifies in a second, beside its work; 0: none.
   ShardThread(std::vector<std::unique_ptr<fabric::CompletionQueue>> queues, Polling polling,
-              std::chrono::nanoseconds spin);
+              std::chrono::nanoseconds spin, uint64_t scrub_rate);
   ShardThread(const ShardThread&) = delete;
   ShardThread& operator=(const ShardThread&) = delete;
   ~ShardThread();
@@ -47,14 +49,18 @@ class ShardThread {
 
  private:
   void Run();
+  void Clean();
   size_t AdmitNewcomers();
   void Wake() { queues_.front()->Wake(); }  // a Wake of any is enough for WaitAny
 
   const std::vector<std::unique_ptr<fabric::CompletionQueue>> queues_;
   const Polling polling_;
   const std::chrono::nanoseconds spin_;
+  const uint64_t scrub_rate_;
+  EventFd cleaner_event_;
   std::unique_ptr<Shard> shard_;
   std::thread thread_;
+  std::thread cleaner_thread_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> has_newcomers_{false};
   std::mutex mutex_;  // connecting is not the hot path

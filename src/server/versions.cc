@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "base/planted.h"
 #include "server/recovery.h"
 
@@ -48,8 +49,8 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       shard_(shard),
       options_(options),
       counters_(control),
-      index_(nvm, geometry, shard, DisplacementsIn(control)),
       log_(nvm, geometry, pool_seed, shard, control),
+      index_(nvm, geometry, shard, DisplacementsIn(control), &log_),
       chain_(nvm, index_, log_) {}
 
 Versions::~Versions() = default;
@@ -162,10 +163,40 @@ void Versions::MarkSettled(uint64_t key_hash, uint32_t head, Address address) {
 }
 
 void Versions::Finish(InFlight::Id id) {
-  const Reservation& reservation = in_flight_.At(id);
-  if (!reservation.settled) log_.EndFlight(reservation.head, reservation.address);
-  --session_reservations_[reservation.session];
+  const Reservation gone = in_flight_.At(id);
+  if (!gone.settled) log_.EndFlight(gone.head, gone.address);
+  --session_reservations_[gone.session];
   in_flight_.Remove(id);
+  LetGo(gone);
+}
+
+// (I11) Its place is held as long as it is in flight, and on while a newer version of its key is, if nothing as new as
+// itself is settled: that one's `previous` leads here, and on to older ones that may still be in flight themselves.
+void Versions::LetGo(const Reservation& gone) {
+  if (IsPassed(gone)) {
+    passed_.push_back(gone);
+  } else {
+    log_.Release(gone.head, gone.address);
+  }
+  std::erase_if(passed_, [&](const Reservation& older) {
+    if (older.key_hash != gone.key_hash || IsPassed(older)) return false;
+    log_.Release(older.head, older.address);
+    return true;
+  });
+}
+
+bool Versions::IsPassed(const Reservation& older) {
+  bool passed = false;
+  in_flight_.ForEachOf(older.key_hash,
+                       [&](InFlight::Id /*id*/, const Reservation& newer) { passed |= newer.version > older.version; });
+  if (!passed) return false;
+  // Nobody goes past a settled version, so what is not newer is not looked for.
+  const ObjectView view = log_.InspectHeader(older.head, older.address);
+  if (view.state == ObjectState::kNothing) return false;
+  const auto slot = Find(view.key, older.key_hash).entry;
+  if (!slot) return false;
+  const EntryWord word = index_.WordAt(*slot);
+  return !word.settled() && older.version > chain_.VersionAt(older.head, word.old_address());
 }
 
 // --- Publishing
@@ -286,6 +317,7 @@ Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t valu
   in_flight_.Add(reservation);
   ++session_reservations_[session];
   log_.BeginFlight(version.head, version.space.address);
+  log_.Hold(version.head, version.space.address);
   counters_.Add(Counter::kPutsReserved);
   return outcome;
 }
@@ -337,6 +369,55 @@ bool Versions::CommitWhole(const Reservation& r) {
   return true;
 }
 
+bool Versions::Move(uint64_t key_hash, uint32_t head, Address from, Address to) {
+  const auto slot = index_.Find(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+    if (entry.entry_meta().head() != head) return false;
+    if (Planted(Flaw::kMovesUnchecked)) return true;
+    if (Planted(Flaw::kMovesUnsettled) && entry.entry_word().new_address() == from) return true;
+    return entry.entry_word().NamesSettled(from);
+  });
+  if (!slot) return false;
+  const EntryWord word = index_.WordAt(*slot);
+  const EntryWord moved = Planted(Flaw::kMovesUnchecked) ? word.TakenBackTo(to, true) : word.Moved(from, to);
+  index_.StoreWordLazily(*slot, moved);
+  return true;
+}
+
+// What stands there is no object, and so entry and reader know nothing more of it than that it is damaged. They know
+// the same of any place where an object never is.
+void Versions::SetAside(Slot slot, uint32_t head, uint32_t region_slot) {
+  const IndexEntry entry = index_.At(slot);
+  const EntryWord word = entry.entry_word();
+  if (entry.word == 0 || entry.entry_meta().head() != head) return;
+  for (const Address address : {word.new_address(), word.needed_old()}) {
+    const bool leads_there = !address.none() && address.slot() == region_slot && word.NamesSettled(address);
+    if (!leads_there || log_.InspectHeader(head, address).state != ObjectState::kNothing) continue;
+    const auto aside = log_.PlaceOfNoObject(head);
+    if (aside.none() || aside.slot() == region_slot) continue;
+    counters_.Add(Counter::kSetAside);
+    index_.StoreWordLazily(slot, index_.WordAt(slot).Moved(address, aside));
+  }
+}
+
+std::optional<std::string> Versions::DamagedKey(Slot slot, uint32_t head, Address address) const {
+  const IndexEntry entry = index_.At(slot);
+  if (entry.word == 0 || !entry.entry_word().settled() || entry.entry_word().new_address() != address ||
+      entry.entry_meta().head() != head) {
+    return std::nullopt;
+  }
+  const ObjectView view = log_.Inspect(head, address);
+  if (view.state == ObjectState::kWhole) return std::nullopt;
+  if (view.state == ObjectState::kHeader) return std::string(view.key);
+  // The key may be what is left whole: it has the entry's tag then.
+  const auto bytes = log_.BytesAt(head, address);
+  if (bytes.size() < sizeof(ObjectHeader)) return std::string();
+  const auto key_size = LoadAs<ObjectHeader>(bytes).key_size;
+  if (key_size > format::kKeyBytesMax || bytes.size() < format::ChecksumOffset(key_size)) return std::string();
+  const std::string_view key = AsString(bytes.subspan(format::KeyOffset(), key_size));
+  const bool its_key = EntryMeta::TagOf(HashKey(key)) == entry.entry_meta().tag() && CanBeOf(slot, HashKey(key));
+  return its_key ? std::string(key) : std::string();
+}
+
 size_t Versions::Sweep(size_t limit) {
   size_t settled = 0;
   in_flight_.ForSome(limit, [&](InFlight::Id id, Reservation& reservation) {
@@ -371,9 +452,11 @@ void Versions::EndSession(SessionId session) {
     // Not in flight any more before it is taken back: it may not arrive.
     --session_reservations_[session];
     in_flight_.Remove(id);
-    if (gone.settled) return;
-    TakeBack(gone);
-    log_.EndFlight(gone.head, gone.address);  // last: the mark of its segment says that nothing is left to do
+    if (!gone.settled) {
+      TakeBack(gone);
+      log_.EndFlight(gone.head, gone.address);  // last: the mark of its segment says that nothing is left to do
+    }
+    LetGo(gone);
   });
 }
 
@@ -447,6 +530,11 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   SettleCurrent(*slot, key_hash);
   if (!HasVisibleVersion(*slot)) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
 
+  const uint64_t number = NextVersion();
+  if (!log_.EnsureOpen(index_.At(*slot).entry_meta().head(), number)) {
+    return {Code::kResourceExhausted, Reason::kLogFull, {}, 0, {}};
+  }
+
   NewVersion tombstone;
   tombstone.slot = *slot;
   tombstone.head = index_.At(*slot).entry_meta().head();
@@ -457,7 +545,7 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   header.kind = static_cast<uint8_t>(ObjectKind::kTombstone);
   header.flags = ObjectHeader::kPersistedFlag;
   header.previous = word.new_address().raw();
-  header.version = NextVersion();
+  header.version = number;
   header.key_hash = key_hash;
   const format::Place place = log_.PlaceOf(tombstone.head, tombstone.space.address);
   header.header_crc = format::HeaderCrc(place, header, key);
@@ -485,6 +573,8 @@ bool Versions::CountKeys(uint64_t slots) {
 void Versions::PublishGauges() {
   counters_.Set(Counter::kKeys, index_.used());
   counters_.Set(Counter::kLogBytesUsed, log_.bytes_used());
+  counters_.Set(Counter::kLogBytesLive, log_.bytes_live());
+  counters_.Set(Counter::kFreeRegions, log_.free_regions());
   counters_.Set(Counter::kInFlight, in_flight_.size());
   counters_.Set(Counter::kNvmBytes, nvm_.counters().bytes);
   counters_.Set(Counter::kNvmFlushes, nvm_.counters().flushes);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "erda/client.h"
@@ -79,6 +80,18 @@ class Versions {
   // The session is fenced: nothing of it can arrive any more.
   void EndSession(SessionId session);
 
+  // The cleaner has copied the version at `from`, whole and persistent, to `to`: if the key's entry still names it as a
+  // settled one, it names the copy from now on. Persistent after the next fence. False: it does not.
+  bool Move(uint64_t key_hash, uint32_t head, format::LogAddress from, format::LogAddress to);
+
+  // If the entry names, as settled, an address in this region of its head, where no object is: it names another such
+  // place from now on. Persistent after the next fence.
+  void SetAside(index::Slot slot, uint32_t head, uint32_t region_slot);
+  // The key of an entry, if it still names this address, settled, and what stands there is damaged; empty if the key
+  // cannot be known.
+  [[nodiscard]] std::optional<std::string> DamagedKey(index::Slot slot, uint32_t head,
+                                                      format::LogAddress address) const;
+
   // Settles what arrived in the meantime, looking at up to `limit` reservations; how many it settled.
   size_t Sweep(size_t limit);
 
@@ -86,6 +99,7 @@ class Versions {
   // After a crash: counts some more keys; true once all are counted.
   bool CountKeys(uint64_t slots);
   [[nodiscard]] const index::Index& index() const { return index_; }
+  [[nodiscard]] log::ShardLog& log() { return log_; }
   // Writes the gauges into the control block.
   void PublishGauges();
 
@@ -126,6 +140,9 @@ class Versions {
   void TakeBack(const Reservation& reservation);
   void TakeBackEntry(Slot slot, const Reservation& gone);
   void Finish(InFlight::Id id);
+  // The reservation is not in flight any more.
+  void LetGo(const Reservation& gone);
+  [[nodiscard]] bool IsPassed(const Reservation& older);
   void MarkSettled(uint64_t key_hash, uint32_t head, Address address);
   [[nodiscard]] bool HasVisibleVersion(Slot slot) const;
 
@@ -134,10 +151,12 @@ class Versions {
   const uint32_t shard_;
   const VersionsOptions options_;
   Counters counters_;
-  index::Index index_;
   log::ShardLog log_;
+  index::Index index_;
   Chain chain_;
   InFlight in_flight_;
+  // Not in flight any more, but between a newer one that is and what is older: who follows `previous` comes by.
+  std::vector<Reservation> passed_;
   std::vector<uint32_t> session_reservations_;  // by session
   std::unique_ptr<Recovery> recovery_;          // between Look and Repair
   uint64_t next_version_ = 1;

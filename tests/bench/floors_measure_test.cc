@@ -71,6 +71,7 @@ TEST_F(FloorsTest, TheServersFailureIsTold) {
 
 TEST_F(FloorsTest, APoolThatIsTooSmallIsTold) {
   Settings settings;
+  settings.pool = Pool();  // the raw operations' area is in it
   settings.pool_size = 4 << 20;
   settings.value_bytes = 4096;
   settings.ops = 1000;

@@ -7,18 +7,21 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
 #include "client/hand_fabric.h"
 #include "format/control_block.h"
 #include "format/durability.h"
 #include "format/messages.h"
+#include "format/object.h"
 
 namespace erda::client {
 namespace {
 
 using fabric::OpKind;
 using fabric::WorkRequest;
+using format::LogAddress;
 using format::Reply;
 using format::Request;
 using format::RequestOp;
@@ -102,7 +105,7 @@ class EngineTest : public testing::Test {
   }
   void Reserve(const WorkRequest& request, size_t value_bytes, uint32_t generation = 1) {
     Reply reply{};
-    reply.address = format::LogAddress::At(0, 4096).raw();
+    reply.address = LogAddress::At(0, 4096).raw();
     reply.generation = generation;
     reply.header.key_size = static_cast<uint16_t>(std::string_view(kKey).size());
     reply.header.value_size = static_cast<uint32_t>(value_bytes);
@@ -197,7 +200,7 @@ class SlotsTest : public EngineTest {
   // An entry of the key, in the Read of a neighbourhood.
   static void GiveEntry(const WorkRequest& read) {
     format::IndexEntry entry{};
-    entry.word = format::EntryWord().Published(format::LogAddress::At(0, 4096)).Settled().raw();
+    entry.word = format::EntryWord().Published(LogAddress::At(0, 4096)).Settled().raw();
     entry.meta = format::EntryMeta::Make(format::EntryMeta::TagOf(HashKey(kKey)), 0, 0, 4).raw();
     std::memset(read.local.data(), 0, read.local.size());
     std::memcpy(read.local.data(), &entry, sizeof(entry));
@@ -243,6 +246,224 @@ TEST_F(SlotsTest, APutWritesOnlyIntoTheUseOfTheRegionThatItGot) {
   engine_->Poll();
   EXPECT_EQ(fabric_->Take().kind, OpKind::kWrite);
   EXPECT_EQ(end_, "");
+}
+
+// --- From an unsettled version to older ones, when the entry's old version was moved (I1)
+
+class ChainTest : public EngineTest {
+ protected:
+  static constexpr auto kOlder = LogAddress::At(0, 4096);
+  static constexpr auto kOriginal = LogAddress::At(0, 8192);
+  static constexpr auto kMiddle = LogAddress::At(0, 12288);
+  static constexpr auto kNewest = LogAddress::At(0, 16384);
+  static constexpr auto kMoved = LogAddress::At(1, 20480);  // where the old version is now
+
+  // A version in the log, whole.
+  void Write(LogAddress at, uint64_t version, LogAddress previous, std::string_view value, uint8_t flags,
+             std::string_view key = kKey) {
+    format::ObjectHeader header{};
+    header.key_size = static_cast<uint16_t>(key.size());
+    header.kind = static_cast<uint8_t>(format::ObjectKind::kValue);
+    header.flags = flags;
+    header.value_size = static_cast<uint32_t>(value.size());
+    header.previous = previous.raw();
+    header.version = version;
+    header.key_hash = HashKey(key);
+    const uint32_t pool_seed = format::PoolSeed(format::HelloReply{}.pool_uuid);
+    header.header_crc = format::HeaderCrc({pool_seed, 0, at, 1}, header, key);
+    const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value));
+    std::byte* const to = InLog(at);
+    std::memcpy(to, &header, sizeof(header));
+    std::memcpy(to + format::KeyOffset(), key.data(), key.size());
+    std::memcpy(to + format::ChecksumOffset(key.size()), &checksum, sizeof(checksum));
+    std::memcpy(to + format::ValueOffset(key.size()), value.data(), value.size());
+  }
+  std::byte* InLog(LogAddress at) { return log_.data() + at.offset_in_region(); }
+  // The newest version, which is not settled: a get of this client has to pass it.
+  void WriteNewest(LogAddress previous) { Write(kNewest, 9, previous, "newest", format::ObjectHeader::kPersistedFlag); }
+
+  void Get() {
+    const Status started = engine_->Get(kKey, [this](const Result<std::string_view>& value) {
+      got_ = value.ok() ? *value : CodeName(value.status().code());
+    });
+    ASSERT_TRUE(started.ok()) << started.ToString();
+  }
+  // Answers all that is posted, and what comes of it, until the version at `stop` is read.
+  void Serve(LogAddress stop = format::kNoAddress) {
+    while (!fabric_->posted.empty() && !Reads(fabric_->posted.front(), stop)) {
+      Answer(fabric_->Take());
+      if (fabric_->posted.empty()) engine_->Poll();
+    }
+  }
+  void Answer(const WorkRequest& work) {
+    ASSERT_EQ(work.kind, OpKind::kRead);
+    std::memset(work.local.data(), 0, work.local.size());
+    if (work.remote.region == format::kControlRegion) {
+      for (const uint32_t slot : {0U, 1U}) {
+        std::memcpy(work.local.data() + format::HeadSlotOffset(0, slot), &slots_[slot], sizeof(slots_[slot]));
+      }
+    } else if (work.remote.offset >= geometry_.RegionOffset(0)) {
+      const uint64_t from = work.remote.offset - geometry_.RegionOffset(0);
+      ASSERT_LE(from + work.local.size(), log_.size());
+      std::memcpy(work.local.data(), log_.data() + from, work.local.size());
+      old_headers_ += work.local.size() == sizeof(format::ObjectHeader) ? 1 : 0;
+    } else {
+      const format::IndexEntry entry{format::EntryWord::Make(true, kNewest, old_, false).raw(),
+                                     format::EntryMeta::Make(format::EntryMeta::TagOf(HashKey(kKey)), 0, 0, 4).raw()};
+      std::memcpy(work.local.data(), &entry, sizeof(entry));
+    }
+    fabric_->Complete(work);
+  }
+  [[nodiscard]] bool Reads(const WorkRequest& work, LogAddress at) const {
+    return !at.none() && work.remote.offset == geometry_.RegionOffset(0) + at.offset_in_region();
+  }
+
+  std::vector<std::byte> log_ = std::vector<std::byte>(32768);  // the beginning of the first region
+  format::HeadSlot slots_[2] = {format::HeadSlot::Of(0, 1), format::HeadSlot::Of(0, 1)};
+  LogAddress old_ = kMoved;
+  uint32_t old_headers_ = 0;  // how many were read
+  std::string got_;
+};
+
+TEST_F(ChainTest, AGetDoesNotPassTheOriginalOfTheOldVersion) {
+  Write(kOlder, 1, format::kNoAddress, "older", 0);
+  Write(kOriginal, 2, kOlder, "original", format::ObjectHeader::kPersistedFlag);
+  Write(kMoved, 2, format::kNoAddress, "moved", format::ObjectHeader::kPersistedFlag);
+  WriteNewest(kOriginal);
+  Get();
+  Serve();
+  EXPECT_EQ(got_, "moved");
+}
+
+TEST_F(ChainTest, AGetTakesWhatIsNewerThanTheOldVersion) {
+  Write(kMoved, 2, format::kNoAddress, "old", 0);
+  Write(kMiddle, 3, kOriginal, "middle", 0);
+  WriteNewest(kMiddle);
+  Get();
+  Serve(kMiddle);
+  ASSERT_EQ(fabric_->posted.size(), 2U) << "version and old header are posted together";
+  EXPECT_FALSE(Reads(fabric_->posted[0], kMoved));
+  EXPECT_TRUE(Reads(fabric_->posted[1], kMoved));
+  EXPECT_EQ(fabric_->posted[1].local.size(), sizeof(format::ObjectHeader));
+  Serve();
+  EXPECT_EQ(got_, "middle");
+}
+
+TEST_F(ChainTest, AGetComparesWhatItHasToReadTwice) {
+  const std::string large(500, 'm');
+  Write(kMoved, 2, format::kNoAddress, "old", 0);
+  Write(kMiddle, 3, kOriginal, large, 0);
+  WriteNewest(kMiddle);
+  Get();
+  Serve();
+  EXPECT_EQ(got_, large);
+  EXPECT_EQ(old_headers_, 2U) << "with each Read of the version";
+  Write(kMiddle, 2, kOriginal, large, 0);
+  Get();
+  Serve();
+  EXPECT_EQ(got_, "old");
+}
+
+TEST_F(ChainTest, AGetGoesToAnOldVersionWhoseHeaderDoesNotVerify) {
+  const std::string_view other = "yek";
+  ASSERT_EQ(other.size(), std::string_view(kKey).size());
+  Write(kOlder, 1, format::kNoAddress, "older", 0);
+  Write(kOriginal, 2, kOlder, "original", format::ObjectHeader::kPersistedFlag);
+  WriteNewest(kOriginal);
+  for (const bool damaged : {true, false}) {
+    Write(kMoved, 2, format::kNoAddress, "moved", 0, damaged ? kKey : other);
+    if (damaged) *InLog(kMoved) ^= std::byte{1};
+    Get();
+    Serve();
+    EXPECT_EQ(got_, CodeName(Code::kCorruption)) << damaged;
+  }
+  // Nor is an original passed that is damaged itself.
+  *(InLog(kOriginal) + format::ValueOffset(other.size())) ^= std::byte{1};
+  Get();
+  Serve();
+  EXPECT_EQ(got_, CodeName(Code::kCorruption));
+}
+
+TEST_F(ChainTest, AnOldVersionThatVerifiesAfterAllIsTaken) {
+  Write(kOriginal, 2, kOlder, "original", format::ObjectHeader::kPersistedFlag);
+  WriteNewest(kOriginal);
+  Get();
+  Serve(kOriginal);
+  for (int i = 0; i < 2; ++i) Answer(fabric_->Take());
+  Write(kMoved, 2, format::kNoAddress, "moved", 0);
+  engine_->Poll();
+  Serve();
+  EXPECT_EQ(got_, "moved");
+  EXPECT_EQ(engine_->stats().second_looks, 0U) << "not older than the original, it is still the old one";
+}
+
+// The put of what is in between may be acknowledged.
+TEST_F(ChainTest, AGetTakesWhatItNeedNotPassThoughTheOldHeaderDoesNotVerify) {
+  Write(kMiddle, 3, kOriginal, "middle", 0);
+  WriteNewest(kMiddle);
+  for (const std::string_view key : {"key", "yek", "another key"}) {
+    Write(kMoved, 5, format::kNoAddress, "old", 0, key);
+    if (key == kKey) *InLog(kMoved) ^= std::byte{1};
+    Get();
+    Serve();
+    EXPECT_EQ(got_, "middle") << key;
+  }
+}
+
+TEST_F(ChainTest, AGetReadsTheSlotsAnewIfTheOldVersionIsInNone) {
+  Write(kOriginal, 2, format::kNoAddress, "original", 0);
+  Write(kMoved, 2, format::kNoAddress, "moved", 0);
+  WriteNewest(kOriginal);
+  slots_[1] = {};
+  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  Serve();
+  slots_[1] = format::HeadSlot::Of(0, 1);
+  Get();
+  Serve();
+  EXPECT_EQ(got_, "moved");
+}
+
+TEST_F(ChainTest, AGetReadsNoHeaderThatWouldGoBeyondItsSegment) {
+  WriteNewest(kOriginal);
+  old_ = LogAddress::At(0, geometry_.segment_size - format::kGranuleBytes);
+  log_.resize(geometry_.segment_size);
+  Get();
+  Serve();
+  EXPECT_EQ(got_, CodeName(Code::kCorruption));
+  EXPECT_EQ(old_headers_, 0U);
+}
+
+TEST_F(ChainTest, TheOldVersionStandsWhereItDidWhenItsHeaderWasAskedFor) {
+  Write(kOriginal, 2, format::kNoAddress, "original", 0);
+  Write(kMoved, 2, format::kNoAddress, "moved", 0);
+  WriteNewest(kOriginal);
+  Get();
+  Serve(kOriginal);
+  const WorkRequest reads[] = {fabric_->Take(), fabric_->Take()};
+  slots_[1] = format::HeadSlot::Of(0, 2);
+  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  Serve();
+  for (const WorkRequest& read : reads) Answer(read);
+  engine_->Poll();
+  EXPECT_EQ(got_, "") << "it was compared, and is not newer";
+  ASSERT_FALSE(fabric_->posted.empty());
+  EXPECT_EQ(fabric_->posted.front().remote.offset, geometry_.SlotOffset(0, geometry_.HomeOf(HashKey(kKey))))
+      << "the entry: slots have changed";
+}
+
+TEST_F(ChainTest, AGetReadsNoHeaderIfThereIsNothingToCompare) {
+  Write(kMoved, 2, format::kNoAddress, "old", 0);
+  WriteNewest(kMoved);
+  Get();
+  Serve();
+  EXPECT_EQ(got_, "old");
+  old_ = format::kNoAddress;
+  Write(kMiddle, 3, format::kNoAddress, "middle", 0);
+  WriteNewest(kMiddle);
+  Get();
+  Serve();
+  EXPECT_EQ(got_, "middle");
+  EXPECT_EQ(old_headers_, 0U);
 }
 
 using SmallPutTest = EngineTest;

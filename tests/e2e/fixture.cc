@@ -163,9 +163,12 @@ Info InfoOf(Client& client) {
 Counters CountersOf(Client& client) {
   Counters counters;
   const Info info = InfoOf(client);
-  for (const char* name : {"puts_inline", "puts_reserved", "commits", "deletes", "reports", "refused", "violations",
-                           "settled", "taken_back", "nvm_bytes_written", "nvm_flushes", "nvm_fences", "clients", "keys",
-                           "index_slots", "log_bytes_used", "log_bytes_total", "in_flight", "sleeps"}) {
+  for (const char* name : {"puts_inline",    "puts_reserved",   "commits",      "deletes",      "reports",
+                           "refused",        "violations",      "settled",      "taken_back",   "nvm_bytes_written",
+                           "nvm_flushes",    "nvm_fences",      "clients",      "keys",         "index_slots",
+                           "log_bytes_used", "log_bytes_total", "in_flight",    "sleeps",       "clean_bytes_copied",
+                           "clean_moves",    "clean_regions",   "damaged_keys", "puts_delayed", "free_regions",
+                           "log_bytes_live"}) {
     EXPECT_TRUE(info.contains(name)) << name;
     if (info.contains(name)) counters[name] = std::stoull(info.at(name));
   }

@@ -147,7 +147,7 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
   const auto op = [](RequestOp code) { return static_cast<uint8_t>(code); };
   const std::vector<std::pair<std::string, std::function<void(RawPeer&)>>> breaches = {
       {"operation 0", with([](Request& r) { r.op = 0; })},
-      {"operation 6", with([](Request& r) { r.op = 6; })},
+      {"operation 7", with([](Request& r) { r.op = 7; })},
       {"operation 255", with([](Request& r) { r.op = 255; })},
       {"ack 2", with([](Request& r) { r.ack = 2; })},
       {"key of 0", with([](Request& r) { r.key_size = 0; })},
@@ -222,7 +222,7 @@ TEST_P(Hostile, RandomRequestsDisturbNobody) {
       Request request{};
       const std::string noise = Bytes(random.Next(), sizeof(request));
       std::memcpy(&request, noise.data(), sizeof(request));
-      request.op = static_cast<uint8_t>(random.Uniform(7));
+      request.op = static_cast<uint8_t>(random.Uniform(8));
       request.ack &= 1;
       if (random.Chance(0.9)) request.key_size = static_cast<uint16_t>(random.Between(1, 40));
       if (random.Chance(0.9)) request.value_size = static_cast<uint32_t>(random.Uniform(2000));

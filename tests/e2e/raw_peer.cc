@@ -162,13 +162,13 @@ Request RawPeer::CommitRequest(std::string_view key, const Reply& reserved) {
   return request;
 }
 
-uint64_t RawPeer::BodyOffset(const Reply& reserved) const {
+uint64_t RawPeer::BodyOffset(const Reply& reserved) {
   const format::Geometry geometry = hello().geometry;
   const format::LogAddress address(reserved.address);
-  // The region of a head's slot is in the control block; these tests have one head, whose first region is region 0.
-  EXPECT_EQ(address.slot(), 0U);
-  EXPECT_EQ(reserved.head, 0U);
-  return geometry.RegionOffset(0) + address.offset_in_region() + format::ChecksumOffset(reserved.header.key_size);
+  const uint64_t slot_at = format::HeadSlotOffset(reserved.head % geometry.heads_per_shard, address.slot());
+  const auto slot = Read(format::kControlRegion, slot_at, sizeof(format::HeadSlot));
+  const auto region = LoadAs<format::HeadSlot>(AsBytes(slot.value())).region();
+  return geometry.RegionOffset(region) + address.offset_in_region() + format::ChecksumOffset(reserved.header.key_size);
 }
 
 std::string RawPeer::Body(const Reply& reserved, std::string_view value) const {

@@ -52,7 +52,7 @@ class RawPeer {
   [[nodiscard]] static format::Request ReserveRequest(std::string_view key, uint32_t value_size, Ack ack);
   [[nodiscard]] static format::Request CommitRequest(std::string_view key, const format::Reply& reserved);
   // Where the checksum and the value of a reservation go.
-  [[nodiscard]] uint64_t BodyOffset(const format::Reply& reserved) const;
+  [[nodiscard]] uint64_t BodyOffset(const format::Reply& reserved);
   // What belongs there.
   [[nodiscard]] std::string Body(const format::Reply& reserved, std::string_view value) const;
 

@@ -96,6 +96,26 @@ constexpr bool TakesBackToOldWell(const Meaning& m) {
          OnlyDiffer(word, taken, kTagBit | kSettledBit | NewBits(m.tag));
 }
 
+// What is settled is needed, and nothing else: the new one, or beside an unsettled one the old one.
+constexpr bool NamesWhatIsSettled(const Meaning& m, LogAddress address) {
+  const EntryWord word = EntryWord::Make(m.tag, m.newer, m.older, m.settled);
+  if (word.needed_old() != (m.settled ? kNoAddress : m.older)) return false;
+  const bool named = address == (m.settled ? m.newer : m.older) && !address.none();
+  return word.NamesSettled(address) == named;
+}
+
+constexpr bool MovesWell(const Meaning& m, LogAddress to) {
+  const EntryWord word = EntryWord::Make(m.tag, m.newer, m.older, m.settled);
+  const LogAddress from = m.settled ? m.newer : m.older;
+  // (An address is of one version.)
+  if (!word.NamesSettled(from) || m.newer == m.older) return true;
+  const EntryWord moved = word.Moved(from, to);
+  if (m.settled) {
+    return MeaningOf(moved) == Meaning{m.tag, to, m.older, true} && OnlyDiffer(word, moved, NewBits(m.tag));
+  }
+  return MeaningOf(moved) == Meaning{m.tag, m.newer, to, false} && OnlyDiffer(word, moved, OldBits(m.tag));
+}
+
 // Every word that two of the addresses, a tag and a settled bit make.
 template <class Check>
 constexpr bool ForAllWords(Check&& check) {
@@ -129,6 +149,8 @@ static_assert(ForAllWordsAndAddresses([](const Meaning& m, LogAddress address) {
   return TakesBackWell(m, address, false) && TakesBackWell(m, address, true);
 }));
 static_assert(ForAllWords(TakesBackToOldWell));
+static_assert(ForAllWordsAndAddresses(NamesWhatIsSettled));
+static_assert(ForAllWordsAndAddresses(MovesWell));
 
 // The same, at run time: what the compiler evaluates and what it generates need not agree.
 TEST(EntryWordTest, EveryWordGivesBackWhatItWasMadeOf) { EXPECT_TRUE(ForAllWords(RoundTrips)); }
@@ -148,6 +170,12 @@ TEST(EntryWordTest, TakingBackKeepsTheOldVersion) {
 }
 
 TEST(EntryWordTest, TakingBackToTheOldVersionMakesItTheSettledNewOne) { EXPECT_TRUE(ForAllWords(TakesBackToOldWell)); }
+
+TEST(EntryWordTest, OnlyWhatIsSettledIsNeededAndMayBeMoved) {
+  EXPECT_TRUE(ForAllWordsAndAddresses(NamesWhatIsSettled));
+}
+
+TEST(EntryWordTest, AMoveChangesTheAddressOfTheSettledVersionAlone) { EXPECT_TRUE(ForAllWordsAndAddresses(MovesWell)); }
 
 TEST(EntryWordTest, EveryPatternOf64BitsIsOneWord) {
   for (int bit = 0; bit < 64; ++bit) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -94,7 +95,7 @@ TEST(ChooseGeometryTest, ExplicitSizesAreKept) {
     for (uint64_t segment = kSegmentBytesMin; segment <= region; segment *= 8) {
       for (const uint32_t shards : {1U, 2U, 3U, 5U, 7U, 8U, 48U, 63U, 64U}) {
         const GeometryWish wish = {
-            .pool_size = 160 * kGiB, .shards = shards, .region_size = region, .segment_size = segment};
+            .pool_size = 320 * kGiB, .shards = shards, .region_size = region, .segment_size = segment};
         EXPECT_TRUE(IsChosenWell(wish));
       }
     }
@@ -139,14 +140,16 @@ TEST(ChooseGeometryTest, AnyWishIsKeptOrRefused) {
   EXPECT_GT(chosen, 5000);
 }
 
-// What puts can use: without the index, the tables, and the region that the cleaner keeps.
-TEST(ChooseGeometryTest, FourFifthsOfAPoolAreLog) {
-  for (uint64_t size = 64 * kMiB; size <= 4096 * kGiB; size += std::max(kMiB, size / 200 / kMiB * kMiB)) {
-    const auto geometry = ChooseGeometry({.pool_size = size});
-    ASSERT_TRUE(geometry.ok()) << geometry.status().ToString();
-    const auto usable = static_cast<double>((geometry->regions_per_shard - 1) * geometry->region_size);
-    EXPECT_GE(usable / static_cast<double>(size), 0.80) << size / kMiB << " MiB";
-  }
+TEST(ChooseGeometryTest, AShardHasFourRegionsAtLeast) {
+  const GeometryWish four = {.pool_size = 128 * 1024, .region_size = 8192, .segment_size = 4096};
+  ASSERT_TRUE(IsChosenWell(four));
+  Geometry g = *ChooseGeometry(four);
+  EXPECT_EQ(g.regions_per_shard, 4U);
+  const GeometryWish three = {.pool_size = 128 * 1024 - 8192, .region_size = 8192, .segment_size = 4096};
+  EXPECT_TRUE(IsRefused(three, "each needs four"));
+  // Pools that were made with fewer still open.
+  g.regions_per_shard = 2;
+  EXPECT_TRUE(CheckGeometry(g).ok());
 }
 
 TEST(ChooseGeometryTest, ABadWishIsRefusedByTheNameOfItsLimit) {
@@ -163,7 +166,7 @@ TEST(ChooseGeometryTest, ABadWishIsRefusedByTheNameOfItsLimit) {
   EXPECT_TRUE(IsRefused({.pool_size = 4096}, ""));
   EXPECT_TRUE(IsRefused({.pool_size = 100'000}, "too small"));
   EXPECT_TRUE(IsRefused({.pool_size = kMiB, .shards = 64}, "too small"));
-  EXPECT_TRUE(IsRefused({.pool_size = 64 * kMiB, .region_size = 32 * kMiB}, "each needs two"));
+  EXPECT_TRUE(IsRefused({.pool_size = 64 * kMiB, .region_size = 16 * kMiB}, "each needs four"));
 }
 
 TEST(ChooseGeometryTest, AnIndexBeyondAllBoundsIsRefused) {
@@ -328,6 +331,69 @@ TEST(GeometryTest, TheIndexesAndRegionsOfTheShardsFollowEachOther) {
   EXPECT_EQ(g.RegionOffset(0), g.regions_offset);
   EXPECT_EQ(g.RegionOffset(g.regions() - 1) + g.region_size, 63 * kMiB);
   EXPECT_EQ(g.segments_per_region(), 4U);
+}
+
+TEST(UsableShareTest, IsWhatTheFormulaSays) {
+  const Geometry g = TestGeometry();  // of 31 regions of each shard, one for the cleaner, and two for its head
+  EXPECT_DOUBLE_EQ(UsableShare(g), 255.0 / 256 * (2.0 * 28 * (kMiB - 1088 - 4 * (64 + 1024))) / (64.0 * kMiB));
+}
+
+TEST(UsableShareTest, NothingIsLeftOfTooFewRegions) {
+  Geometry g = TestGeometry();
+  g.regions_per_shard = 3;
+  EXPECT_EQ(UsableShare(g), 0.0);
+  g.regions_per_shard = 4;
+  EXPECT_GT(UsableShare(g), 0.0);
+}
+
+// The default geometry, for so many shards.
+class UsableShareOfShardsTest : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(UsableShareOfShardsTest, FourFifthsOfAPoolAtLeast) {
+  const uint32_t shards = GetParam();
+  const auto expect_enough = [shards](uint64_t size) {
+    const auto geometry = ChooseGeometry({.pool_size = size, .shards = shards});
+    ASSERT_TRUE(geometry.ok()) << geometry.status().ToString();
+    EXPECT_GE(UsableShare(*geometry), 0.80) << size << " bytes";
+    EXPECT_GE(geometry->regions_per_shard, 47U) << size << " bytes";
+    if (geometry->region_size < kGiB) {
+      EXPECT_LT(geometry->regions_per_shard, 96U) << size << " bytes";
+    }
+  };
+  const uint64_t least = std::max(64 * kMiB, 18 * kMiB * shards);
+  for (uint64_t size = least; size <= 4096 * kGiB; size += size / 200 / 4096 * 4096) expect_enough(size);
+  for (uint64_t size = std::bit_ceil(least); size <= 4096 * kGiB; size *= 2) expect_enough(size);
+}
+INSTANTIATE_TEST_SUITE_P(Shards, UsableShareOfShardsTest, testing::Range(1U, kShardsMax + 1));
+
+TEST(UsableShareTest, ManyShardsInTheSmallestPoolHaveLess) {
+  EXPECT_NEAR(UsableShare(*ChooseGeometry({.pool_size = 64 * kMiB, .shards = kShardsMax})), 0.561, 0.0005);
+}
+
+// What docs/operations.md says.
+TEST(ChooseGeometryTest, TheDocumentedDefaults) {
+  const struct {
+    uint64_t pool, region, segment;
+    uint32_t regions, heads;
+    double usable;
+  } rows[] = {
+      {64 * kMiB, kMiB, kMiB / 4, 59, 2, 0.836},     {100 * kMiB, kMiB, kMiB / 4, 93, 4, 0.832},
+      {256 * kMiB, 4 * kMiB, kMiB, 59, 2, 0.839},    {kGiB, 16 * kMiB, 4 * kMiB, 59, 2, 0.840},
+      {2 * kGiB, 32 * kMiB, 8 * kMiB, 59, 2, 0.840}, {8 * kGiB, 128 * kMiB, 8 * kMiB, 59, 2, 0.840},
+      {64 * kGiB, kGiB, 8 * kMiB, 59, 2, 0.840},     {100 * kGiB, kGiB, 8 * kMiB, 93, 4, 0.837},
+      {1024 * kGiB, kGiB, 8 * kMiB, 959, 32, 0.870},
+  };
+  for (const auto& row : rows) {
+    const Geometry g = *ChooseGeometry({.pool_size = row.pool});
+    SCOPED_TRACE(testing::Message() << row.pool / kMiB << " MiB");
+    EXPECT_EQ(g.region_size, row.region);
+    EXPECT_EQ(g.segment_size, row.segment);
+    EXPECT_EQ(g.regions_per_shard, row.regions);
+    EXPECT_EQ(g.heads_per_shard, row.heads);
+    EXPECT_NEAR(UsableShare(g), row.usable, 0.0005);
+    // The largest value is the segment but for 1188 bytes and the key.
+    EXPECT_EQ(ValueBytesMax(g, 24), row.segment - 1188 - 24);
+  }
 }
 
 TEST(ValueBytesMaxTest, TheLargestValueFitsAndNoLarger) {

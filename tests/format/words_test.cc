@@ -123,14 +123,25 @@ TEST(RegionWordTest, HeadSlotAndGenerationComeBack) { EXPECT_TRUE(RegionWordsRou
 
 TEST(RegionWordTest, NoFlippedBitMakesOneWordOfAnother) {
   for (const uint32_t generation : {0U, 1U, 2U, 0x01020304U}) {
-    for (const RegionWord word :
-         {RegionWord::Free(generation), RegionWord::Linked(generation, 0, 0), RegionWord::Linked(generation, 3, 31)}) {
+    for (const RegionWord word : {RegionWord::Free(generation), RegionWord::Emptied(generation),
+                                  RegionWord::Linked(generation, 0, 0), RegionWord::Linked(generation, 3, 31)}) {
       for (int bit = 0; bit < 64; ++bit) {
         const RegionWord flipped(word.raw() ^ uint64_t{1} << bit);
         EXPECT_NE(flipped, RegionWord::Free(flipped.generation())) << "bit " << bit;
+        EXPECT_NE(flipped, RegionWord::Emptied(flipped.generation())) << "bit " << bit;
         EXPECT_NE(flipped, RegionWord::Linked(flipped.generation(), flipped.head(), flipped.slot())) << "bit " << bit;
       }
     }
+  }
+}
+
+TEST(RegionWordTest, AnEmptiedRegionIsNeitherFreeNorLinked) {
+  for (const uint32_t generation : {0U, 1U, 0x80000000U, UINT32_MAX}) {
+    const RegionWord emptied = RegionWord::Emptied(generation);
+    EXPECT_EQ(emptied.generation(), generation);
+    EXPECT_FALSE(emptied.linked());
+    EXPECT_NE(emptied, RegionWord::Free(generation));
+    EXPECT_NE(emptied, RegionWord::Linked(generation, emptied.head(), emptied.slot()));
   }
 }
 
@@ -175,12 +186,29 @@ TEST(SegmentTest, NoFlippedBitMakesAnOpenedSegmentLookNew) {
 }
 
 TEST(SegmentTest, NoTwoFlippedBitsMakeOneStateOfAnother) {
-  constexpr SegmentState kStates[] = {SegmentState::kOpen, SegmentState::kSealed, SegmentState::kSettled};
+  constexpr SegmentState kStates[] = {SegmentState::kOpen, SegmentState::kSealed, SegmentState::kSettled,
+                                      SegmentState::kCopies};
   for (const auto a : kStates) {
     EXPECT_GT(std::popcount(static_cast<uint64_t>(a)), 2);
     for (const auto b : kStates) {
       if (a == b) continue;
       EXPECT_GT(std::popcount(static_cast<uint64_t>(a) ^ static_cast<uint64_t>(b)), 2);
+    }
+  }
+}
+
+TEST(SegmentTest, CopiesAreKnownByTheirStateAndOnceFullByTheirVersion) {
+  SegmentHeader header{};
+  EXPECT_FALSE(header.copies());
+  for (const uint64_t first_version : {0, 1, 77}) {
+    header.first_version = first_version;
+    header.state = static_cast<uint64_t>(SegmentState::kCopies);
+    EXPECT_TRUE(header.copies());
+    header.state = static_cast<uint64_t>(SegmentState::kSettled);
+    EXPECT_EQ(header.copies(), first_version == 0);
+    for (const auto state : {SegmentState::kOpen, SegmentState::kSealed}) {
+      header.state = static_cast<uint64_t>(state);
+      EXPECT_FALSE(header.copies());
     }
   }
 }

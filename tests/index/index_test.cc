@@ -190,7 +190,7 @@ TEST(IndexTest, SlotsAreCountedWhileTheyChange) {
   Random& random = keys.random();
   std::vector<uint64_t> used;
   for (int round = 0; round < 20; ++round) {
-    index->OpenUncounted();
+    index->Open(std::nullopt);
     while (!index->counted()) {
       const uint64_t key = keys.Next();
       if (random.Chance(0.55) && index.Insert(key)) {

@@ -28,11 +28,26 @@ TestLog::TestLog(LogShape shape) {
   EXPECT_TRUE(status.ok()) << status.ToString();
 }
 
-Status TestLog::Reopen(uint64_t version_limit) {
+void TestLog::MakeLog() {
   control_.assign(format::ControlBytes(geometry_.heads_per_shard) / sizeof(uint64_t), 0);
   log_ = std::make_unique<ShardLog>(*nvm_, geometry_, kPoolSeed, kShard,
                                     std::as_writable_bytes(std::span<uint64_t>(control_)));
+}
+
+Status TestLog::Reopen(uint64_t version_limit) {
+  MakeLog();
   return log_->Open(version_limit);
+}
+
+Status TestLog::ReopenAfterCrash() {
+  MakeLog();
+  const auto visit = [](const format::ObjectView&) {};
+  if (auto status = log_->OpenAfterCrash(UINT64_MAX, visit); !status.ok()) return status;
+  if (auto status = log_->CheckNamed(); !status.ok()) return status;
+  log_->FlushFound();
+  log_->Repair();
+  log_->Close();
+  return {};
 }
 
 std::optional<TestLog::Space> TestLog::Reserve(uint64_t bytes, uint32_t head_of_shard) {
@@ -63,6 +78,44 @@ void TestLog::WriteHeader(uint32_t head, const Space& space, uint64_t bytes, uin
   nvm_->Write(space.offset, BytesOf(header));
   nvm_->Write(space.offset + format::KeyOffset(), AsBytes(key));
   nvm_->Persist(space.offset, format::ChecksumOffset(key.size()));
+}
+
+void TestLog::Name(const Space& space, uint32_t head_of_shard) {
+  const auto word = format::EntryWord().Published(space.address).Settled();
+  log_->OnEntryChanged(head(head_of_shard), format::EntryWord(), word);
+}
+
+void TestLog::Unname(const Space& space, uint32_t head_of_shard) {
+  const auto word = format::EntryWord().Published(space.address).Settled();
+  log_->OnEntryChanged(head(head_of_shard), word, format::EntryWord());
+}
+
+bool TestLog::FillRegion(uint64_t bytes, uint32_t head_of_shard) {
+  const uint32_t free = log_->free_regions();
+  while (log_->free_regions() == free) {
+    if (!Append(bytes, head_of_shard)) return false;
+  }
+  return true;
+}
+
+std::vector<ShardLog::LinkedRegion> TestLog::Full() {
+  std::vector<ShardLog::LinkedRegion> full;
+  log_->ForEachFull([&](const ShardLog::LinkedRegion& region) { full.push_back(region); });
+  return full;
+}
+
+ShardLog::Use TestLog::UseOf(uint32_t slot) {
+  for (const auto& region : Full()) {
+    if (region.head == head() && region.slot == slot) return region.use;
+  }
+  ADD_FAILURE() << "slot " << slot << " has no full region";
+  return {};
+}
+
+void TestLog::ZeroAndFree(uint32_t region) {
+  nvm_->Zero(geometry_.RegionOffset(region), geometry_.region_size);
+  nvm_->Fence();
+  log_->FreeEmptied(region);
 }
 
 RegionWord TestLog::region_word(uint32_t of_shard) const {

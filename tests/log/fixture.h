@@ -43,6 +43,8 @@ class TestLog {
 
   // A new server takes up the same pool.
   Status Reopen(uint64_t version_limit = UINT64_MAX);
+  // The same after one that died; with nothing in flight.
+  Status ReopenAfterCrash();
 
   // Reserves room for an object of so many bytes, a multiple of the granule, with the next version; nothing if there is
   // none.
@@ -51,6 +53,17 @@ class TestLog {
   std::optional<Space> Append(uint64_t bytes, uint32_t head_of_shard = 0);
   // Header and key of an object of so many bytes.
   void WriteHeader(uint32_t head, const Space& space, uint64_t bytes, uint64_t version);
+  // An entry names the place from now on, settled / does not any more.
+  void Name(const Space& space, uint32_t head_of_shard = 0);
+  void Unname(const Space& space, uint32_t head_of_shard = 0);
+  // Appends objects of that size until another region is linked to the head; false if none is.
+  bool FillRegion(uint64_t bytes = 496, uint32_t head_of_shard = 0);
+  // All regions to which nothing is appended any more.
+  [[nodiscard]] std::vector<ShardLog::LinkedRegion> Full();
+  // How much of the full region in a slot of the first head is needed.
+  [[nodiscard]] ShardLog::Use UseOf(uint32_t slot);
+  // Fills an emptied region with zeroes, and frees it.
+  void ZeroAndFree(uint32_t region);
   // The version that the next Reserve takes.
   uint64_t next_version = 1;
 
@@ -66,6 +79,8 @@ class TestLog {
   [[nodiscard]] uint64_t PublishedGeneration() const;
 
  private:
+  void MakeLog();
+
   format::Geometry geometry_{};
   std::unique_ptr<nvm::Pool> pool_;
   std::optional<nvm::Writer> nvm_;

@@ -455,11 +455,13 @@ def read_version(c, s, i, g, op, get):
         yield f"get{i} {a} is not whole", get(Get(3, snap, a)), ()
         return
     settled = (a == snap.new and snap.settled) or a == snap.old
+    to_old = False                                                      # not further along the chain
     if c.lazy and c.defect != "chain-by-address" and not settled and a != snap.new and snap.old is not None:
         o = s.log[snap.old]
-        if o is None or v.rank <= o.rank:                               # what was the old one before it was moved
+        if o is not None and v.rank <= o.rank:                          # what was the old one before it was moved
             yield f"get{i} {a} is not newer than the old one", get(Get(2, snap, snap.old)), ()
             return
+        to_old = o is None                                              # perhaps it was, but nothing older
     flushed = flushed_by_read(c, v)
     if c.defect == "raw-trusts-server":
         flushed = True
@@ -472,6 +474,8 @@ def read_version(c, s, i, g, op, get):
             t = t._replace(log=set_body(s.log, a, 2))
         value = v.put
         yield f"get{i} returns {'absent' if value is None else f'put{value}'}", t, (("ret", op, value),)
+    elif to_old:
+        yield f"get{i} {a} not settled, goes to the old one", get(Get(2, snap, snap.old)), ()
     else:
         yield older(c, s, i, g, op, get, f"get{i} {a} not settled")
 

@@ -1,6 +1,7 @@
 // erda-bench, with a server of its own.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -85,6 +86,51 @@ TEST_F(BenchTest, SaysWhereTheResultsCannotBeWritten) {
   const auto ended = Floors({"--json", Path("no/such/file")});
   EXPECT_EQ(ended.code, 1);
   EXPECT_NE(ended.err.find("no/such/file"), std::string::npos) << ended.err;
+}
+
+TEST_F(BenchTest, MeasuresCleaning) {
+  const std::string path = Path("cleaning.json");
+  Process cleaning(Command("erda-bench", {"cleaning", "--quick", "--json", path}));
+  const auto ended = cleaning.Wait(std::chrono::seconds(100));
+  ExpectFine(ended);
+  EXPECT_NE(ended.out.find("bytes copied per byte freed, 90 %"), std::string::npos) << ended.out;
+  const json results = json::parse(ReadFile(path), nullptr, false);
+  ASSERT_TRUE(results.is_object());
+  EXPECT_NE(results["machine"]["name"], "");
+  EXPECT_EQ(results["value_bytes"], 1024);
+  for (const char* name : {"ycsb_a", "ycsb_b", "ycsb_c", "update"}) {
+    const json& workload = results["workloads"][name];
+    for (const char* state : {"idle", "cleaning"}) {
+      for (const char* kind : {"get", "put"}) {
+        const bool has = workload[state].contains(kind);
+        EXPECT_EQ(has, !(name == std::string("ycsb_c") && kind == std::string("put")) &&
+                           !(name == std::string("update") && kind == std::string("get")))
+            << name << " " << kind;
+        if (!has) continue;
+        EXPECT_GT(workload[state][kind]["count"], 0) << name << " " << kind;
+        EXPECT_GT(workload[state][kind]["p50_us"], 0) << name << " " << kind;
+        EXPECT_GE(workload[state][kind]["p999_us"], workload[state][kind]["p99_us"]) << name << " " << kind;
+      }
+    }
+    EXPECT_EQ(workload["idle"]["bytes_copied"], 0) << name;
+    EXPECT_GT(workload["cleaning"]["bytes_copied"], 0) << name;
+  }
+  EXPECT_GT(results["ratios"]["get_p99"], 0);
+  EXPECT_GT(results["ratios"]["put_p99"], 0);
+  EXPECT_GT(results["ratios"]["ycsb_a"]["get_p99"], 0);
+  EXPECT_TRUE(results["server_cpu_per_get"]["cleaning_ns"].is_number());
+  for (const char* share : {"50", "70", "80", "90"}) {
+    EXPECT_GT(results["copied_per_freed"][share]["measured"], 0) << share;
+    EXPECT_GT(results["copied_per_freed"][share]["ideal"], 0) << share;
+  }
+}
+
+TEST_F(BenchTest, RefusesToMeasureCleaningWhereItCannot) {
+  MakePool();
+  ExpectRefused(Run("erda-bench", {"cleaning", "--quick", "--pool", Pool()}), 2, "it has keys already");
+  ExpectRefused(Run("erda-bench", {"cleaning", "--fabric", "verbs"}), 2, "needs an --address");
+  ExpectRefused(Run("erda-bench", {"cleaning", "--quick", "--value-bytes", "2M"}), 2, "--value-bytes");
+  ExpectRefused(Run("erda-bench", {"cleaning", "--quick", "--value-bytes", "1M"}), 2, "such a pool takes");
 }
 
 }  // namespace

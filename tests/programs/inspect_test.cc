@@ -57,7 +57,8 @@ TEST_F(InspectTest, CleanPool) {
   const auto text = Inspect({"--verify"});
   ExpectFine(text);
   for (const char* part : {"\nclosed cleanly\n", "superblock A  counts: generation 3, clean\n",
-                           "superblock B  older: generation 2, in use\n", "shard 1\n", "\nno damage\n"}) {
+                           "superblock B  older: generation 2, in use\n", "\nusable        83.2 % of the pool,",
+                           "shard 1\n", "\nno damage\n"}) {
     EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
   }
   const auto json = Json(0, {"--verify"});
@@ -75,6 +76,8 @@ TEST_F(InspectTest, CleanPool) {
   EXPECT_EQ(json["superblocks"]["b"]["uuid"].get<std::string>().size(), 32U);
   EXPECT_EQ(json["geometry"]["shards"], 2);
   EXPECT_EQ(json["geometry"]["pool_size"], 64 << 20);
+  const auto geometry = format::ChooseGeometry({.pool_size = 64 << 20, .shards = 2});
+  EXPECT_DOUBLE_EQ(json["geometry"]["usable_share"], format::UsableShare(*geometry));
   ASSERT_EQ(json["shards"].size(), 2U);
   uint64_t keys = 0;
   uint64_t verified = 0;
@@ -85,9 +88,9 @@ TEST_F(InspectTest, CleanPool) {
     EXPECT_EQ(shard["in_flight"]["total"], 0);
     EXPECT_EQ(shard["log"]["live_bytes"].get<uint64_t>() + shard["log"]["dead_bytes"].get<uint64_t>(),
               shard["log"]["object_bytes"]);
-    EXPECT_EQ(shard["regions"]["linked"], 1);
-    ASSERT_EQ(shard["heads"].size(), 1U);
-    EXPECT_EQ(shard["heads"][0]["segments"]["open"], 1);
+    EXPECT_EQ(shard["regions"]["linked"], 2);
+    ASSERT_EQ(shard["heads"].size(), 2U);
+    for (const auto& head : shard["heads"]) EXPECT_EQ(head["segments"]["open"], 1);
     keys += shard["keys"].get<uint64_t>();
     verified += shard["verified"]["objects"].get<uint64_t>();
     dead += shard["log"]["dead_bytes"].get<uint64_t>();

@@ -167,7 +167,9 @@ TEST_F(ServerTest, SocketThatAKilledServerLeftIsTakenOver) {
 }
 
 TEST_F(ServerTest, FullPoolRefusesPutsAndServesTheRest) {
-  const auto server = StartServerWith({"--pool", Pool(), "--size", "16M", "--listen", Address()});
+  // Of one head: when it is full, all of the pool is.
+  const auto server =
+      StartServerWith({"--pool", Pool(), "--size", "16M", "--region-size", "1M", "--listen", Address()});
   ExpectFine(Cli({"put", "before", "value"}));
   ExpectRefused(Ycsb({"--workload", "C", "--records", "100000", "--operations", "1"}), 1, "resource exhausted");
   // Nearly a segment, so that no gap takes it.

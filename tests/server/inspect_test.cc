@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/hash.h"
+#include "base/printable.h"
 #include "base/random.h"
 #include "format/log_layout.h"
 #include "server/crash_pool.h"
@@ -384,8 +385,8 @@ TEST_F(InspectTest, DamageOfAnyKindIsSurvived) {
 }
 
 TEST(PrintableTest, AnyBytes) {
-  EXPECT_EQ(inspect::Printable("plain key-1~"), "plain key-1~");
-  EXPECT_EQ(inspect::Printable(std::string("a\n\\\0\xff", 5)), "a\\x0a\\\\\\x00\\xff");
+  EXPECT_EQ(erda::Printable("plain key-1~"), "plain key-1~");
+  EXPECT_EQ(erda::Printable(std::string("a\n\\\0\xff", 5)), "a\\x0a\\\\\\x00\\xff");
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class Run {
   Run(const Case& c, std::string script) : case_(c), script_(std::move(script)), reference_(c.flush) {
     StoreOptions options;
     options.flush = c.flush;
-    options.wish = {98304 + 2 * 8192, 1, 8192, 4096, 64};
+    options.wish = {98304 + 4 * 4096, 1, 4096, 4096, 64};
     store_ = std::make_unique<Store>(options);
   }
 

@@ -136,6 +136,9 @@ void RandomRequests::EndPut() {
 }
 
 void RandomRequests::ReadBack(const Reserved& reserved) {
+  // It was settled and moved meanwhile, and its region is another.
+  const format::HeadSlot region = store_->Published(reserved.outcome.head, reserved.outcome.address.slot());
+  if (region.none() || region.generation() != reserved.outcome.generation) return;
   ++reads_back_;
   pool_->ReadBack(store_->OffsetOf(reserved), format::ObjectBytes(reserved.key.size(), reserved.value.size()));
 }

@@ -75,11 +75,16 @@ template <class Visit>
 std::string WalkVersions(const PoolBytes& pool, const Resolve& resolve, const IndexEntry& entry, std::string_view key,
                          Visit&& visit) {
   const EntryWord word = entry.entry_word();
+  const ObjectView old = Inspect(pool, resolve, entry.entry_meta().head(), word.old_address());
+  const uint64_t oldest = old.state != ObjectState::kNothing && old.key == key ? old.header.version : 0;
   LogAddress at = word.new_address();
   uint64_t newer = UINT64_MAX;
   for (;;) {
     ObjectView view = Inspect(pool, resolve, entry.entry_meta().head(), at);
     if (view.key != key || view.header.version >= newer) view.state = ObjectState::kNothing;
+    // Along `previous`, the original of an old version that was moved, or what is older.
+    const bool in_between = at != word.new_address() && at != word.old_address();
+    if (in_between && view.header.version <= oldest) view.state = ObjectState::kNothing;
     if (const Answers answer = visit(at, view)) return *answer;
     if (at == word.old_address()) return std::string(kAbsent);
     const bool known = view.state != ObjectState::kNothing;
@@ -162,7 +167,7 @@ std::string FindViolation(const PoolBytes& pool) {
     }
     if (newest.header.version >= version_limit) return where + "the version will be given out again";
     if (word.settled() && newest.state != ObjectState::kWhole) return where + "settled, and not whole";
-    if (!word.old_address().none()) {
+    if (!word.needed_old().none()) {
       const ObjectView old = Inspect(pool, resolve, head, word.old_address());
       if (old.state != ObjectState::kWhole || old.key != newest.key) return where + "the old version is not whole";
       if (old.header.version >= newest.header.version) return where + "the old version is not older";
@@ -186,6 +191,7 @@ namespace {
 std::string FindUnrestInLog(const PoolBytes& pool) {
   const format::Geometry& g = pool.geometry;
   std::set<uint32_t> heads;  // that have an open segment
+  std::set<uint32_t> copied_to;
   for (uint32_t region = pool.shard * g.regions_per_shard; region < (pool.shard + 1) * g.regions_per_shard; ++region) {
     const RegionWord word(LoadWord(pool.bytes, format::kRegionTableOffset + region * sizeof(uint64_t)));
     if (!word.linked()) continue;
@@ -198,6 +204,10 @@ std::string FindUnrestInLog(const PoolBytes& pool) {
         break;
       }
       if (header.state == static_cast<uint64_t>(format::SegmentState::kSettled)) continue;
+      if (header.copies()) {
+        if (!copied_to.insert(word.head()).second) return where + "its head has another one for copies";
+        continue;
+      }
       const bool open = header.state == static_cast<uint64_t>(format::SegmentState::kOpen);
       if (!open || !heads.insert(word.head()).second) return where + "full, and not settled";
     }

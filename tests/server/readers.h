@@ -35,7 +35,7 @@ std::string ReadAfterCrash(const PoolBytes& pool, std::string_view key);
 
 // Checks what holds of every entry at every moment, on the medium too; the first violation, or nothing.
 //   the new version's header is there (I3); it is whole if it is settled (I2)
-//   the old version is whole, and older (I1)
+//   the old version of an unsettled one is whole, and older (I1)
 //   its number is below the shard's version limit: it is not given out again
 //   a segment that is marked settled holds no newest version that is not whole
 std::string FindViolation(const PoolBytes& pool);
@@ -43,7 +43,7 @@ std::string FindViolation(const PoolBytes& pool);
 // Checks what else holds when nothing is in flight, after a clean close or a recovery; the first violation, or nothing.
 //   each entry is settled, its new version a whole value (no tombstone), and its key has no other entry
 //   each entry is in its key's neighbourhood, and says how far from the home
-//   each linked region has been opened; each full segment is settled
+//   each linked region has been opened; each full segment is settled; the cleaner copies to one of a head
 std::string FindUnrest(const PoolBytes& pool);
 
 }  // namespace erda::server

@@ -1,5 +1,6 @@
 // Random requests, and crashes in the middle of them: power cuts, deaths of the server's process alone, and more of
-// both while the pool is being recovered. After each the pool is compared to the reference, and is worked on with.
+// both while the pool is being recovered. After each the pool is compared to the reference, and is worked on with. Some
+// runs are in a pool so small that it is cleaned all the time.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -27,19 +28,22 @@ struct Totals {
   int late_writes = 0;
   int pools = 0;
   int scans = 0;  // recoveries that had to look through the index
+  int crashes_of_cleaning = 0;
+  uint64_t regions_cleaned = 0;
 };
 
 class CrashRun : private RandomRequests {
  public:
   // Begins when it goes.
-  CrashRun(std::vector<FlushMethod> flushes, uint64_t seed, Totals* totals)
-      : RandomRequests(std::move(flushes), seed), totals_(*totals) {}
+  CrashRun(std::vector<FlushMethod> flushes, bool cleaning, uint64_t seed, Totals* totals)
+      : RandomRequests(std::move(flushes), seed), cleaning_(cleaning), totals_(*totals) {}
 
   void Go() {
     NewPool();
     for (step_ = 0; step_ < kSteps && !testing::Test::HasFailure(); ++step_) {
       try {
         Step();
+        if (cleaning_) CleanSome();
         if (random_.Chance(0.01)) throw Crash();
         Compare();
       } catch (const Crash&) {
@@ -53,16 +57,42 @@ class CrashRun : private RandomRequests {
  private:
   void NewPool() override {
     ++totals_.pools;
+    if (cleaning_) {
+      Begin(random_.Chance(0.5) ? format::GeometryWish{98304 + 12 * 4096, 1, 4096, 4096, 128}
+                                : format::GeometryWish{98304 + 8 * 8192, 1, 8192, 4096, 128},
+            random_.Uniform(100));
+      return ExpectCrashes(0.01);
+    }
     // Sometimes the index is nearly full, so that entries move when a key comes back.
     Begin(random_.Chance(0.5) ? format::GeometryWish{98304 + 20 * 4096, 1, 4096, 4096, 128}
                               : format::GeometryWish{229376, 1, 16384, 4096, 128},
           random_.Chance(0.6) ? 105 + random_.Uniform(17) : 0);
     ExpectCrashes(0.01);
   }
+  // The cleaner and the shard go at any pace.
+  void CleanSome() {
+    cleans_ = true;
+    const uint64_t settled = store_->counter(format::Counter::kSettled);
+    for (uint64_t steps = random_.Uniform(4); steps > 0; --steps) {
+      const uint64_t cleaned = store_->counter(format::Counter::kCleanRegions);
+      if (random_.Chance(0.5)) {
+        store_->cleaner().Step();
+      } else {
+        store_->cleaning().Step();
+      }
+      totals_.regions_cleaned += store_->counter(format::Counter::kCleanRegions) - cleaned;
+    }
+    if (random_.Chance(0.05)) store_->cleaning().Expects();
+    cleans_ = false;
+    if (store_->counter(format::Counter::kSettled) == settled) return;
+    // Regions that wait for reservations are looked at; the reference settles all or none.
+    store_->Sweep();
+    reference_->Sweep();
+  }
   void ExpectCrashes(double chance) {
     pool_->before_fence = [this, chance] {
       const bool moving = store_->displacements() % 2 != 0;
-      if (random_.Chance(moving ? 0.2 : chance)) throw Crash();
+      if (random_.Chance(moving ? 0.2 : cleans_ ? 3 * chance : chance)) throw Crash();
     };
   }
 
@@ -94,6 +124,8 @@ class CrashRun : private RandomRequests {
 
   void AfterCrash() {
     ++totals_.crashes;
+    totals_.crashes_of_cleaning += cleans_ ? 1 : 0;
+    cleans_ = false;
     const uint64_t bytes_used = store_->LogBytesUsed();
     bool power_cut = false;
     std::map<std::string, std::string> expected;
@@ -128,7 +160,9 @@ class CrashRun : private RandomRequests {
     EXPECT_EQ(store_->Violation(), "");
     EXPECT_EQ(FindUnrest(store_->Bytes()), "");
     EXPECT_EQ(Inspect(false).shards.front().unsettled(), 0U);
-    EXPECT_LE(store_->LogBytesUsed(), bytes_used + format::FirstObjectOffset(0));
+    // (A region may not be emptied any more.)
+    const uint64_t more = format::FirstObjectOffset(0) + (cleaning_ ? store_->geometry().region_size : 0);
+    EXPECT_LE(store_->LogBytesUsed(), bytes_used + more);
     for (uint64_t i = 0; i < fillers_; ++i) ASSERT_EQ(store_->Get(Filler(i)), Filler(i));
     uint64_t keys = fillers_;
     auto after = MakeReference();
@@ -168,7 +202,7 @@ class CrashRun : private RandomRequests {
   // Writers that outlive the server may still write where they had reserved.
   void LandLate() {
     for (const Put& put : puts_) {
-      if (random_.Chance(0.5)) continue;
+      if (put.handle->whole || random_.Chance(0.5)) continue;
       store_->Land(put.reserved);
       ++totals_.late_writes;
     }
@@ -182,41 +216,51 @@ class CrashRun : private RandomRequests {
     totals_.scans += report.index_slots != 0 ? 1 : 0;
   }
 
+  const bool cleaning_;
   Totals& totals_;
+  bool cleans_ = false;  // right now
   int step_ = 0;
 };
 
-void RunAll(const std::vector<FlushMethod>& flushes) {
+void RunAll(const std::vector<FlushMethod>& flushes, bool cleaning = false) {
   Totals totals;
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     std::cout << "seed " << seed << std::endl;
     SCOPED_TRACE("seed " + std::to_string(seed));
-    CrashRun(flushes, seed, &totals).Go();
+    CrashRun(flushes, cleaning, seed, &totals).Go();
     if (testing::Test::HasFailure()) return;
   }
   std::cout << totals.crashes << " crashes, " << totals.power_cuts << " power cuts, " << totals.cut_recoveries
             << " in recoveries, " << totals.scans << " scans, " << totals.late_writes << " late writes; "
             << totals.found.settled << " settled, " << totals.found.taken_back << " taken back, "
             << totals.found.dropped << " dropped, " << totals.found.deletes_finished << " deletes, "
-            << totals.found.moves_undone << " moves, " << totals.found.regions_unlinked << " regions" << std::endl;
+            << totals.found.moves_undone << " moves, " << totals.found.regions_unlinked << " regions; "
+            << totals.regions_cleaned << " cleaned, " << totals.crashes_of_cleaning << " crashes of that" << std::endl;
   // That the runs have been where it is difficult.
   EXPECT_GT(totals.crashes, 1000);
   EXPECT_GT(totals.cut_recoveries, 100);
-  EXPECT_GT(totals.pools, 12);
+  EXPECT_TRUE(cleaning || totals.pools > 12);
   EXPECT_LT(totals.scans, totals.crashes / 2);
   EXPECT_GT(totals.late_writes, 100);
   EXPECT_GT(totals.found.settled, 100U);
   EXPECT_GT(totals.found.taken_back, 100U);
   EXPECT_GT(totals.found.dropped, 100U);
   EXPECT_GT(totals.found.deletes_finished, 5U);
-  EXPECT_GT(totals.found.moves_undone, 5U);
+  EXPECT_TRUE(cleaning || totals.found.moves_undone > 5);
   EXPECT_GT(totals.found.regions_unlinked, 2U);
+  if (!cleaning) return;
+  EXPECT_GT(totals.regions_cleaned, 500U);
+  EXPECT_GT(totals.crashes_of_cleaning, 50);
 }
 
 TEST(RecoveryRandomTest, NoFlush) { RunAll({FlushMethod::kNone}); }
 TEST(RecoveryRandomTest, ServerFlush) { RunAll({FlushMethod::kServerFlush}); }
 TEST(RecoveryRandomTest, ReadAfterWrite) { RunAll({FlushMethod::kReadAfterWrite}); }
 TEST(RecoveryRandomTest, SessionsOfBothKinds) { RunAll({FlushMethod::kServerFlush, FlushMethod::kReadAfterWrite}); }
+TEST(RecoveryRandomTest, CleaningWithNoFlush) { RunAll({FlushMethod::kNone}, true); }
+TEST(RecoveryRandomTest, CleaningWithSessionsOfBothKinds) {
+  RunAll({FlushMethod::kServerFlush, FlushMethod::kReadAfterWrite}, true);
+}
 
 }  // namespace
 }  // namespace erda::server

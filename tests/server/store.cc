@@ -29,18 +29,24 @@ Store::Store(const StoreOptions& options, std::unique_ptr<nvm::Pool> pool)
 }
 
 void Store::MakeVersions() {
+  cleaning_.reset();
   versions_.reset();
   control_.assign(format::ControlBytes(geometry_.heads_per_shard) / sizeof(uint64_t), 0);
   nvm_ = std::make_unique<nvm::Writer>(*pool_);
   const VersionsOptions options{options_.reservations_per_session};
   versions_ = std::make_unique<Versions>(*nvm_, geometry_, kPoolSeed, options_.shard,
                                          std::as_writable_bytes(std::span(control_)), options);
+  queues_ = std::make_unique<CleanQueues>();
+  cleaner_ = std::make_unique<Cleaner>(*pool_, geometry_, kPoolSeed, options_.shard,
+                                       std::as_writable_bytes(std::span(control_)), *queues_);
+  cleaning_ = std::make_unique<Cleaning>(*versions_, geometry_, std::as_writable_bytes(std::span(control_)), *queues_);
 }
 
 void Store::Open() {
   MakeVersions();
   const Status status = versions_->Open();
   ASSERT_TRUE(status.ok()) << status.ToString();
+  cleaning_->Begin();
 }
 
 void Store::Recover() {
@@ -48,6 +54,35 @@ void Store::Recover() {
   const Status status = versions_->Look();
   ASSERT_TRUE(status.ok()) << status.ToString();
   recovery_ = versions_->Repair();
+  cleaning_->Begin();
+}
+
+bool Store::CleanStep() {
+  const bool cleaned = cleaner_->Step();
+  return cleaning_->Step() > 0 || cleaned;
+}
+
+void Store::Clean() {
+  versions_->CountKeys(geometry_.index_slots);
+  while (CleanStep()) {
+  }
+}
+
+Outcome Store::Put(std::string_view key, std::string_view value) {
+  versions_->CountKeys(geometry_.index_slots);
+  for (;;) {
+    const Outcome outcome = Inline(key, value);
+    if (outcome.reason != format::Reason::kLogFull || !cleaning_->Expects()) return outcome;
+    const uint64_t rooms = cleaning_->rooms();
+    while (cleaning_->rooms() == rooms) {
+      if (!CleanStep()) cleaning_->LosePatience();
+    }
+  }
+}
+
+format::HeadSlot Store::Published(uint32_t head_of_shard, uint32_t slot) const {
+  const auto control = std::as_bytes(std::span(control_));
+  return format::HeadSlot(LoadAs<uint64_t>(control.subspan(format::HeadSlotOffset(head_of_shard, slot))));
 }
 
 uint64_t Store::Keys() {
@@ -83,9 +118,8 @@ void Store::Report(std::string_view key) { versions_->Report(key, HashKey(key));
 
 uint64_t Store::OffsetOf(const Reserved& r) const {
   // As the writer finds it: by the region numbers in the control block.
-  const uint64_t at =
-      format::HeadSlotOffset(r.outcome.head - options_.shard * geometry_.heads_per_shard, r.outcome.address.slot());
-  const format::HeadSlot slot(LoadAs<uint64_t>(std::as_bytes(std::span(control_)).subspan(at)));
+  const format::HeadSlot slot =
+      Published(r.outcome.head - options_.shard * geometry_.heads_per_shard, r.outcome.address.slot());
   return geometry_.RegionOffset(slot.region()) + r.outcome.address.offset_in_region();
 }
 

@@ -1,4 +1,5 @@
-// Versions over a small pool, with the clients' ends of it: what the tests of server/versions.cc are written in.
+// Versions over a small pool, with the clients' ends of it and a cleaner: what the tests of server/versions.cc and of
+// cleaning are written in.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,6 +13,8 @@
 
 #include "base/bytes.h"
 #include "nvm/pool.h"
+#include "server/cleaner.h"
+#include "server/cleaning.h"
 #include "server/readers.h"
 #include "server/versions.h"
 
@@ -79,6 +82,17 @@ class Store {
     return Commit(reserved) == Code::kOk;
   }
 
+  // A step of the cleaner and one of the shard's side. False: there was nothing to do for either.
+  bool CleanStep();
+  // As long as there is something to do.
+  void Clean();
+  // An inline put that waits for room as a shard lets it wait.
+  Outcome Put(std::string_view key, std::string_view value);
+  [[nodiscard]] Cleaner& cleaner() { return *cleaner_; }
+  [[nodiscard]] Cleaning& cleaning() { return *cleaning_; }
+  // What clients see in a slot of a head of the shard.
+  [[nodiscard]] format::HeadSlot Published(uint32_t head_of_shard, uint32_t slot) const;
+
   // What a client's get gives; the second one's, whose own flush method is that.
   [[nodiscard]] std::string Get(std::string_view key) const { return Get(key, options_.flush); }
   [[nodiscard]] std::string Get(std::string_view key, format::FlushMethod flush) const;
@@ -122,6 +136,9 @@ class Store {
   std::unique_ptr<nvm::Writer> nvm_;
   std::vector<uint64_t> control_;  // words, for their alignment
   std::unique_ptr<Versions> versions_;
+  std::unique_ptr<CleanQueues> queues_;
+  std::unique_ptr<Cleaner> cleaner_;
+  std::unique_ptr<Cleaning> cleaning_;
   RecoveryReport recovery_;
 };
 

@@ -145,7 +145,8 @@ class Cluster {
   void StartOperation(ClientProcess& process) {
     if (process.engine->in_flight() == plan_.queue_depth || started_ >= plan_.operations || Paused(process)) return;
     ++started_;
-    const auto key = static_cast<uint32_t>(random_.Uniform(plan_.keys));
+    const bool hot = plan_.hot_share > 0 && random_.Chance(plan_.hot_share);
+    const auto key = hot ? 0 : static_cast<uint32_t>(random_.Uniform(plan_.keys));
     const uint64_t dice = random_.Uniform(100);
     if (dice < plan_.percent_gets) {
       StartGet(process, key);
@@ -178,13 +179,16 @@ class Cluster {
   void StartPut(ClientProcess& process, uint32_t key) {
     const uint64_t number = ++values_;
     size_t most = std::min<size_t>(plan_.value_bytes_max, process.engine->ValueBytesMax(KeyName(key).size()));
-    if (most == 0 || process.path == PutPath::kInline) most = 1900;
-    const size_t size = random_.Chance(0.5) ? random_.Between(8, 100) : random_.Between(8, most);
+    if (most == 0 || process.path == PutPath::kInline) most = plan_.same_sizes ? plan_.value_bytes_max : 1900;
+    const size_t least = plan_.same_sizes ? most : 8;
+    const size_t size =
+        !plan_.same_sizes && random_.Chance(0.5) ? random_.Between(8, 100) : random_.Between(least, most);
     const std::string value = ValueOf(number, size);
     const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number, process.ack == Ack::kPlaced);
     const auto done = [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); };
     if (plan_.defect == Defect::kLostPut && random_.Chance(0.05)) return done(Status());
     Started(process.engine->Put(KeyName(key), value, done));
+    if (key == 0 && plan_.stall_chance > 0 && random_.Chance(plan_.stall_chance)) Pause(process);
     if (plan_.defect == Defect::kRepeatedPut && process.engine->in_flight() < plan_.queue_depth) {
       Started(process.engine->Put(KeyName(key), value, [](const Status& /*status*/) {}));
     }
@@ -207,7 +211,9 @@ class Cluster {
     const bool expected = code == Code::kOk || code == Code::kNotFound || code == Code::kUnavailable ||
                           code == Code::kTimeout || code == Code::kResourceExhausted ||
                           (code == Code::kCorruption && outcome_.facts[Fact::kDamages] > 0);
-    if (!expected) Fail("an operation ended with " + status.ToString());
+    if (!expected || (plan_.has_room && code == Code::kResourceExhausted)) {
+      Fail("an operation ended with " + status.ToString());
+    }
     if (!stopping_ && random_.Chance(plan_.next_chance)) StartOperation(process);
   }
 
@@ -298,6 +304,7 @@ class Cluster {
     const uint64_t log_bytes = server_.Count(Counter::kLogBytesUsed);
     server_.Stop();
     server_.Start();
+    const uint64_t log_bytes_now = server_.Count(Counter::kLogBytesUsed);  // before anything is cleaned
     ReadAll();
     if (!failure().empty()) return;
     if (server_.Count(Counter::kKeys) != keys) Fail("another number of keys after a restart");
@@ -305,7 +312,7 @@ class Cluster {
       Fail("the server counts " + std::to_string(keys) + " keys, and " + std::to_string(present_) + " can be read");
     }
     // (Where objects end is not known beside damage: that segment counts as full.)
-    if (outcome_.facts[Fact::kDamages] == 0 && server_.Count(Counter::kLogBytesUsed) != log_bytes) {
+    if (outcome_.facts[Fact::kDamages] == 0 && log_bytes_now != log_bytes) {
       Fail("another number of used bytes in the log after a restart");
     }
   }
@@ -330,7 +337,12 @@ class Cluster {
   bool Bytes(std::optional<size_t> size, uint64_t expected) {
     Engine& engine = *clients_.back()->engine;
     const auto written = [&] { return server_.Count(Counter::kNvmBytes) + engine.stats().nvm_bytes_written; };
+    const auto cleaned = [&] {
+      return server_.Count(Counter::kCleanRegions) + server_.Count(Counter::kCleanMoves) +
+             server_.Count(Counter::kFreeRegions);
+    };
     const uint64_t before = written();
+    const uint64_t cleaned_before = cleaned();
     const uint64_t log_before = server_.Count(Counter::kLogBytesUsed);
     std::optional<Status> done;
     const auto end = [&](const Status& status) { done = status; };
@@ -348,10 +360,10 @@ class Cluster {
     if (!done->ok() && (size || done->code() != Code::kNotFound)) {
       Fail("an operation on an idle server ended with " + done->ToString());
     }
-    // (A new segment has bytes of its own.)
+    // (A new segment has bytes of its own, and so has what is cleaned meanwhile.)
     const uint64_t log_bytes = server_.Count(Counter::kLogBytesUsed) - log_before;
     const bool same_segment = log_bytes == (size ? format::ObjectSpace(5, *size) : 0);
-    if (done->ok() && expected != 0 && same_segment && written() - before != expected) {
+    if (done->ok() && expected != 0 && same_segment && cleaned() == cleaned_before && written() - before != expected) {
       Fail("an operation wrote " + std::to_string(written() - before) + " bytes to NVM, not " +
            std::to_string(expected));
     }
@@ -390,6 +402,11 @@ class Cluster {
     facts[Fact::kSecondLooks] = outcome_.clients.second_looks;
     facts[Fact::kReports] = server_.Count(Counter::kReports);
     facts[Fact::kTakenBack] = server_.Count(Counter::kTakenBack);
+    facts[Fact::kRegionsCleaned] = server_.Count(Counter::kCleanRegions);
+    facts[Fact::kVersionsMoved] = server_.Count(Counter::kCleanMoves);
+    facts[Fact::kPutsDelayed] = server_.Count(Counter::kPutsDelayed);
+    facts[Fact::kRunsWithRoom] = plan_.has_room ? 1 : 0;
+    facts[Fact::kPutsRefused] = outcome_.codes[static_cast<size_t>(Code::kResourceExhausted)];
     outcome_.recovered = server_.recovered();
   }
 

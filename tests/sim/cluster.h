@@ -34,6 +34,11 @@ enum class Fact : uint8_t {
   kSecondLooks,
   kReports,
   kTakenBack,
+  kRegionsCleaned,
+  kVersionsMoved,
+  kPutsDelayed,
+  kPutsRefused,
+  kRunsWithRoom,
   kCount
 };
 inline constexpr std::array kFactNames = {
@@ -56,6 +61,11 @@ inline constexpr std::array kFactNames = {
     "second looks",
     "reports of what was not whole",
     "versions taken back",
+    "regions cleaned",
+    "versions moved by the cleaner",
+    "puts that waited for room",
+    "puts refused for want of room",
+    "runs that had to have room",
 };
 static_assert(kFactNames.size() == static_cast<size_t>(Fact::kCount));
 

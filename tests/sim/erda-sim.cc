@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <random>
 #include <thread>
@@ -104,37 +105,53 @@ bool RunJobs(uint64_t count, const std::function<Job(uint64_t)>& job_of, const A
   return !result.failed;
 }
 
+// Those of cleaning show in runs that clean.
+bool IsOfCleaning(erda::Flaw flaw) {
+  return flaw >= erda::Flaw::kMovesUnsettled && flaw <= erda::Flaw::kSameGeneration;
+}
+
 // Each planted defect has to be found by some seed from 1 on; without one, the same seeds find nothing.
 bool RunPlanted(const Arguments& arguments) {
-  constexpr uint64_t kSeedsAtMost = 2000;
-  const auto plan_of = [&](uint64_t run) { return PlanOf({KindOf(run + 1), run + 1}, arguments); };
+  constexpr uint64_t kSeedsAtMost = 2500;
+  bool of_cleaning = false;
+  const auto plan_of = [&](uint64_t run) {
+    return PlanOf({of_cleaning ? Kind::kCleaning : KindOf(run + 1), run + 1}, arguments);
+  };
   const RunnerOptions options{.workers = arguments.workers, .until = {}};
   const auto start = std::chrono::steady_clock::now();
   uint64_t found = 0;
-  uint64_t seeds_most = 0;
+  std::array<uint64_t, 2> seeds_most{};  // of all kinds, and of cleaning
   constexpr auto kFlaws = static_cast<uint64_t>(erda::Flaw::kCount);
   for (uint64_t i = 1; i < kFlaws; ++i) {
     erda::planted_flaw = static_cast<erda::Flaw>(i);
+    of_cleaning = IsOfCleaning(erda::planted_flaw);
     const RunnerResult result = RunAll(kSeedsAtMost, plan_of, options);
+    const uint64_t seeds = result.failed ? *result.failed + 1 : kSeedsAtMost;
+    seeds_most.at(of_cleaning ? 1 : 0) = std::max(seeds_most.at(of_cleaning ? 1 : 0), seeds);
     if (!result.failed) {
-      seeds_most = kSeedsAtMost;
       fmt::print("{:<24} NOT FOUND by {} seeds\n", erda::kFlawNames[i], kSeedsAtMost);
       continue;
     }
     ++found;
-    seeds_most = std::max(seeds_most, *result.failed + 1);
-    const std::string problem = RunApart(plan_of(*result.failed));
-    fmt::print("{:<24} found by seed {:>4} ({}): {}\n", erda::kFlawNames[i], *result.failed + 1,
-               NameOf(KindOf(*result.failed + 1)), problem.substr(0, problem.find_first_of(";\n")));
+    const Plan plan = plan_of(*result.failed);
+    const std::string problem = RunApart(plan);
+    fmt::print("{:<24} found by seed {:>4} ({}): {}\n", erda::kFlawNames[i], plan.seed, NameOf(plan.kind),
+               problem.substr(0, problem.find_first_of(";\n")));
   }
   erda::planted_flaw = erda::Flaw::kNone;
-  fmt::print("without a defect: ");
-  const RunnerResult control = RunAll(seeds_most, plan_of, options);
-  fmt::print("{} of {} seeds went well\n", control.facts[Fact::kRuns], seeds_most);
+  bool well = true;
+  for (const bool cleaning : {false, true}) {
+    of_cleaning = cleaning;
+    const uint64_t seeds = seeds_most.at(cleaning ? 1 : 0);
+    const RunnerResult control = RunAll(seeds, plan_of, options);
+    fmt::print("without a defect: {} of {} seeds {}went well\n", control.facts[Fact::kRuns], seeds,
+               cleaning ? "of cleaning " : "");
+    if (control.failed) Explain(plan_of(*control.failed));
+    well = well && !control.failed;
+  }
   fmt::print("{} of {} planted defects found, {:.1f} s\n", found, kFlaws - 1,
              std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  if (control.failed) Explain(plan_of(*control.failed));
-  return found == kFlaws - 1 && !control.failed;
+  return found == kFlaws - 1 && well;
 }
 
 int Run(const Arguments& arguments, bool one_seed) {

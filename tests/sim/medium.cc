@@ -35,6 +35,8 @@ std::optional<Medium::Version> Medium::SettledOf(std::string_view key) const {
     const uint64_t at = geometry_.SlotOffset(geometry_.ShardOf(hash), slot);
     const auto entry = LoadAs<IndexEntry>(pool_.subspan(at, sizeof(IndexEntry)));
     if (entry.word == 0 || !entry.entry_word().settled()) continue;
+    // (Where a damaged copy was the last one, another key's may stand now.)
+    if (entry.entry_meta().tag() != format::EntryMeta::TagOf(hash)) continue;
     auto version = VersionAt(entry.entry_meta().head(), entry.entry_word().new_address());
     if (!version || version->view.key != key) continue;
     version->entry_at = at;

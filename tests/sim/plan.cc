@@ -16,8 +16,9 @@ std::optional<Kind> KindNamed(std::string_view name) {
 }
 
 Kind KindOf(uint64_t seed) {
-  // In percent. The kinds with many keys take longest.
-  constexpr std::array<uint32_t, kKindNames.size()> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
+  if (Random(seed ^ 0xc1ea).Uniform(100) < 15) return Kind::kCleaning;
+  // The others, in percent. The kinds with many keys take longest.
+  constexpr std::array<uint32_t, kKindNames.size() - 1> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
   uint64_t dice = Random(seed ^ 0x41d).Uniform(100);
   for (size_t kind = 0; kind < kShares.size(); ++kind) {
     if (dice < kShares[kind]) return static_cast<Kind>(kind);
@@ -29,7 +30,7 @@ Kind KindOf(uint64_t seed) {
 Plan Plan::Of(Kind kind, uint64_t seed) {
   constexpr std::array kMakers = {&Plan::OfMixed,      &Plan::OfChurn,   &Plan::OfFullIndex, &Plan::OfImpatience,
                                   &Plan::OfReports,    &Plan::OfCrashes, &Plan::OfDeletes,   &Plan::OfMoves,
-                                  &Plan::OfCollisions, &Plan::OfDecay};
+                                  &Plan::OfCollisions, &Plan::OfDecay,   &Plan::OfCleaning};
   static_assert(kMakers.size() == kKindNames.size());
   Plan plan = kMakers.at(static_cast<size_t>(kind))(seed);
   plan.kind = kind;
@@ -54,7 +55,10 @@ Plan Plan::OfMixed(uint64_t seed) {
     plan.region_size = 16 << 10;
     plan.segment_size = 8 << 10;
   }
-  if (random.Chance(0.1)) plan.pool_size = (256 << 10) * plan.shards;  // it gets full
+  if (random.Chance(0.1)) {  // it gets full
+    plan.pool_size = (256 << 10) * plan.shards;
+    plan.region_size = std::min<uint64_t>(plan.region_size, 32 << 10);
+  }
   if (random.Chance(0.3)) plan.value_bytes_max = 200;
   if (random.Chance(0.1)) plan.reservations_per_client = 2;
   plan.flush_methods.fill(random.Chance(0.5) ? format::FlushMethod::kServerFlush : format::FlushMethod::kNone);
@@ -248,6 +252,128 @@ Plan Plan::OfCollisions(uint64_t seed) {
 Plan Plan::OfDecay(uint64_t seed) {
   Plan plan = seed % 2 == 0 ? OfCrashes(seed) : OfMixed(seed);
   plan.damage_chance = 0.01;
+  return plan;
+}
+
+namespace {
+
+// Of a pool, before its log: superblocks, region table, the smallest index.
+constexpr uint64_t kTightPoolBytes = 92 << 10;
+
+// Values of one size, and of these a few to a region: the log goes round quickly.
+Plan OfTightLog(uint64_t seed, Random& random) {
+  Plan plan;
+  plan.seed = seed;
+  plan.index_entries = format::kIndexSlotsMin;
+  plan.region_size = 8 << 10;
+  plan.segment_size = 4 << 10;
+  plan.same_sizes = true;
+  plan.operations = static_cast<uint32_t>(random.Between(300, 800));
+  plan.percent_deletes = static_cast<uint32_t>(random.Between(0, 5));
+  plan.flush_methods.fill(format::FlushMethod::kServerFlush);
+  plan.timeout = std::chrono::seconds(1);
+  plan.network.long_delay_chance = 0;
+  plan.next_chance = 0.9;
+  plan.start_chance = plan.client_chance = plan.server_chance = 0.5;
+  plan.cleaner_chance = random.Chance(0.5) ? 0.02 : 0.5;
+  return plan;
+}
+
+// Puts of one key wait long for their values, some for ever, while the log goes round and what they replace is moved.
+Plan OfStalls(uint64_t seed, Random& random) {
+  Plan plan = OfTightLog(seed, random);
+  plan.pool_size = kTightPoolBytes + (random.Between(5, 9) << 13);
+  plan.clients = 8;
+  plan.queue_depth = 2;
+  plan.keys = 12;
+  plan.value_bytes_max = 1200;
+  plan.hot_share = 0.5;
+  plan.stall_chance = 0.2;
+  plan.pause_max = Nanoseconds(1'000'000);
+  plan.kill_chance = 0.003;
+  plan.tidy_chance = 0.003;
+  return plan;
+}
+
+// The server dies while moves are in the caches only, and the next one goes on with its cleaning. (In a large index the
+// entries are far apart, so that one is not written back with another.)
+Plan OfMoveCrashes(uint64_t seed, Random& random) {
+  Plan plan = OfTightLog(seed, random);
+  plan.index_entries = 2048;
+  plan.pool_size = kTightPoolBytes + (plan.index_entries << 4) + (random.Between(5, 12) << 13);
+  plan.clients = 4;
+  plan.keys = 20;
+  plan.value_bytes_max = 300;
+  plan.hot_share = 0.7;
+  plan.percent_gets = 30;
+  plan.crash_chance = 0.001;
+  plan.move_crash_chance = 0.1;
+  plan.start_crash_chance = 0.01;
+  plan.power_cut_share = 0.5;
+  plan.cleaner_chance = 0.5;
+  return plan;
+}
+
+// Few keys, which come to the same addresses again and again, and readers who have not looked for a while.
+Plan OfSamePlaces(uint64_t seed, Random& random) {
+  Plan plan = OfTightLog(seed, random);
+  plan.pool_size = kTightPoolBytes + (random.Between(5, 10) << 13);
+  plan.clients = 6;
+  plan.queue_depth = 1;
+  plan.keys = static_cast<uint32_t>(random.Between(2, 4));
+  plan.value_bytes_max = 900;
+  plan.pause_chance = 0.005;
+  plan.pause_max = Nanoseconds(100'000);
+  return plan;
+}
+
+}  // namespace
+
+Plan Plan::OfCleaning(uint64_t seed) {
+  Random random(seed ^ 0xc1ea2);
+  const uint64_t style = random.Uniform(6);
+  if (style == 3) return OfStalls(seed, random);
+  if (style == 4) return OfMoveCrashes(seed, random);
+  if (style == 5) return OfSamePlaces(seed, random);
+  const bool crashes = random.Chance(0.6);
+  Plan plan = crashes ? OfCrashes(seed) : OfMixed(seed);
+  plan.shards = 1;
+  plan.index_entries = format::kIndexSlotsMin;
+  plan.region_size = 16 << 10;
+  plan.segment_size = random.Chance(0.5) ? 4 << 10 : 8 << 10;
+  plan.pool_size = (128 << 10) + (random.Between(5, 10) << 14);
+  plan.reservations_per_client = 64;
+  plan.operations = static_cast<uint32_t>(random.Between(400, 1000));
+  plan.percent_gets = 30;
+  plan.percent_deletes = static_cast<uint32_t>(random.Between(0, 10));
+  plan.value_bytes_max = random.Chance(0.5) ? 1900 : 500;
+  plan.crash_chance /= 3;
+  plan.crash_anywhere_chance /= 3;
+  plan.next_chance = 0.9;
+  plan.start_chance = 0.3;
+  constexpr double kCleaner[] = {0.1, 0.5, 0.9};
+  plan.cleaner_chance = kCleaner[random.Uniform(std::size(kCleaner))];
+  constexpr uint32_t kKeys[] = {4, 12, 30, 90};
+  plan.keys = kKeys[random.Uniform(std::size(kKeys))];
+  if (style == 0) {  // what puts replace is moved while their values are under way
+    plan.keys = 12;
+    plan.hot_share = 0.4;
+    plan.clients = 5;
+    plan.queue_depth = 4;
+    plan.percent_gets = 45;
+    plan.percent_deletes = 3;
+    plan.placed_share = 0.8;
+    plan.timeout = std::chrono::seconds(1);
+    plan.network.long_delay_chance = 0.02;
+    plan.network.long_delay_max = Nanoseconds(3'000'000);
+    plan.kill_chance = 0.002;
+    plan.cleaner_chance = 0.9;
+  }
+  if (style == 1) plan.damage_chance = 0.005;
+  // Of 5 regions one is written, one is copied to, one is free. Half of the others is enough, if nobody keeps places
+  // that he does not write to.
+  const bool nobody_is_stuck = plan.pause_chance == 0 && plan.timeout >= std::chrono::milliseconds(20);
+  plan.has_room = nobody_is_stuck && plan.keys * (plan.value_bytes_max + 100) < 16 << 10;
   return plan;
 }
 

@@ -32,10 +32,11 @@ enum class Kind : uint8_t {
   kDeletes,
   kMoves,
   kCollisions,
-  kDecay
+  kDecay,
+  kCleaning
 };
-inline constexpr std::array kKindNames = {"mixed",   "churn",   "full-index", "impatience", "reports",
-                                          "crashes", "deletes", "moves",      "collisions", "decay"};
+inline constexpr std::array kKindNames = {"mixed",   "churn", "full-index", "impatience", "reports", "crashes",
+                                          "deletes", "moves", "collisions", "decay",      "cleaning"};
 
 [[nodiscard]] std::string_view NameOf(Kind kind);
 [[nodiscard]] std::optional<Kind> KindNamed(std::string_view name);
@@ -59,6 +60,9 @@ struct Plan {
   uint64_t region_size = 64 << 10;
   uint64_t segment_size = 16 << 10;
   uint32_t value_bytes_max = 6000;
+  bool same_sizes = false;  // all values are as large as that
+  double hot_share = 0;     // of operations, that are on the first key
+  double stall_chance = 0;  // of a put on that key: that its client pauses before it writes the value
   uint32_t percent_gets = 50;
   uint32_t percent_deletes = 12;  // the rest are puts
   uint32_t reservations_per_client = 64;
@@ -78,12 +82,16 @@ struct Plan {
   Nanoseconds pause_max{0};
   double damage_chance = 0;          // of a settled value, on the medium
   double crash_chance = 0;           // of the server, at each fence
+  double move_crash_chance = 0;      // and at the first fence behind a move of the cleaner's
   double start_crash_chance = 0;     // the same while it starts
   double crash_anywhere_chance = 0;  // of the server, between any two steps
   double power_cut_share = 0;        // of crashes: the power goes, and what is not flushed may be lost
   double fence_race_chance = 0;      // that the others go on while the server waits in a fence
   bool check_bytes = true;           // that the bytes written to NVM are those of docs/benchmarks.md
   double placed_share = 0.5;         // of clients: their puts are kPlaced
+  double cleaner_chance = 0.3;       // of a step of the server: that it is one of a cleaner
+  double tidy_chance = 0.1;          // of one with nothing else to do: that it sweeps
+  bool has_room = false;             // for all there is, so that no put may be refused
 
   // A plan of its own for every kind and seed.
   static Plan Of(Kind kind, uint64_t seed);
@@ -107,6 +115,8 @@ struct Plan {
   static Plan OfCollisions(uint64_t seed);
   // Settled values are damaged on the medium, among all the rest.
   static Plan OfDecay(uint64_t seed);
+  // A log that is overwritten many times, with all kinds of crashes.
+  static Plan OfCleaning(uint64_t seed);
   [[nodiscard]] std::string ToText() const;
 };
 

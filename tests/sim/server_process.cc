@@ -1,7 +1,9 @@
 #include "sim/server_process.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/bytes.h"
 #include "inspect/inspection.h"
@@ -47,7 +49,10 @@ Result<std::unique_ptr<server::FormattedPool>> ServerProcess::OpenPool() {
   crash_pool_ = pool.get();
   crash_pool_->before_fence = [this] {
     // (Starts have few fences, and much depends on them.)
-    const double chance = running() ? plan_.crash_chance : plan_.start_crash_chance;
+    const uint64_t moves = Count(Counter::kCleanMoves);
+    const bool moved = std::exchange(moves_fenced_, moves) != moves;
+    const double crash_chance = plan_.crash_chance + (moved ? plan_.move_crash_chance : 0);
+    const double chance = running() ? crash_chance : plan_.start_crash_chance;
     const bool ends = crashes_ && crash_random_.Chance(chance);
     if (on_fence) on_fence(ends);
     if (ends) throw ProcessEnds();
@@ -112,6 +117,7 @@ Status ServerProcess::StartOnce() {
     for (ShardProcess& process : shards_) recovered_ += process.shard->Repair();
     Inspect(true);
   }
+  for (ShardProcess& process : shards_) process.shard->BeginCleaning();
   pool_->MarkOpen();
   for (size_t i = 0; i < plan_.ports; ++i) {
     auto listener = fabrics_[i]->Listen(ServerAddress(i));
@@ -177,6 +183,9 @@ double ServerProcess::ShareKept() {
 
 std::optional<std::string> ServerProcess::Damage(std::string_view key) {
   if (!running()) return std::nullopt;
+  // What a cleaner has copied, and no entry names yet, would take the damage's place.
+  const auto cleans = [](const ShardProcess& process) { return !process.shard->cleaner().idle(); };
+  if (std::any_of(shards_.begin(), shards_.end(), cleans)) return std::nullopt;
   const Medium medium(pool_->pool().bytes(), pool_->geometry(), pool_->seed());
   const auto version = medium.SettledOf(key);
   // What a power cut could make unsettled again is not settled for good.
@@ -223,7 +232,10 @@ void ServerProcess::Step(Random& random) {
   }
   ShardProcess& process = shards_[random.Uniform(shards_.size())];
   try {
-    if (process.shard->Poll() == 0 && process.shard->CountKeys() && random.Chance(0.1)) process.shard->Tidy();
+    if (random.Chance(plan_.cleaner_chance)) process.shard->cleaner().Step();
+    if (random.Chance(0.02)) process.shard->cleaner().Scrub(2000);
+    if (process.shard->Poll() == 0 && process.shard->CountKeys() && random.Chance(plan_.tidy_chance))
+      process.shard->Tidy();
   } catch (const ProcessEnds&) {
     Crash();
   }

@@ -87,6 +87,7 @@ class ServerProcess {
   uint64_t process_deaths_ = 0;
   uint64_t power_cuts_ = 0;
   RecoveryReport recovered_;
+  uint64_t moves_fenced_ = 0;  // kCleanMoves at the last fence
   bool crashes_ = true;
   Random crash_random_;
   server::CrashPool::Images images_;  // of the pool, while nobody has it open

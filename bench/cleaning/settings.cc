@@ -1,0 +1,73 @@
+#include "bench/cleaning/settings.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <limits>
+
+#include "bench/floors/settings.h"
+#include "tools/command_line.h"
+
+namespace erda::cleaning {
+
+namespace {
+
+constexpr uint64_t kValueBytesMax = 1 << 20;
+// Above it there is no room for idle slices.
+constexpr uint64_t kLiveMax = 80;
+
+}  // namespace
+
+CLI::App* AddCleaning(CLI::App& app, Settings& settings) {
+  using tools::AddNumber;
+  using tools::AddSize;
+  constexpr uint64_t kMost = 100'000'000;
+  CLI::App* cleaning = app.add_subcommand("cleaning", "Latencies while the log is cleaned, and what cleaning copies");
+  cleaning->add_option("--fabric", settings.fabric, "shm or verbs; default shm")
+      ->check(CLI::IsMember({"shm", "verbs"}))
+      ->type_name("NAME");
+  cleaning
+      ->add_option("-a,--address", settings.address,
+                   "Where this program's own server listens, as verbs://10.9.0.1:7700; with shm not needed")
+      ->type_name("ADDRESS");
+  cleaning->add_option("--pool", settings.pool, "dram:, a file or /dev/daxX.Y, without keys; default dram:")
+      ->type_name("PATH");
+  AddSize(*cleaning, "--pool-size", settings.pool_size, "Default: 256M; with --quick 64M");
+  AddSize(*cleaning, "--value-bytes", settings.value_bytes, "Bytes of each value; default 1024");
+  AddNumber<uint64_t>(*cleaning, "--live", settings.live, 1, kLiveMax,
+                      "Live data while latencies are measured, in percent of the log; default 70");
+  AddNumber<uint64_t>(*cleaning, "--rate", settings.rate, 1, kMost,
+                      "Puts in a second beside what is measured, in both states; default 50000");
+  AddNumber<uint64_t>(*cleaning, "--rounds", settings.rounds, 1, kMost,
+                      "In each, every workload has its slice idle and its slice cleaning; default 24; with --quick 2");
+  AddNumber<uint64_t>(*cleaning, "--slice-ms", settings.slice_ms, 1, kMost,
+                      "Of a slice, at most: it also ends when it has used its room; default 150; with --quick 100");
+  AddNumber<uint64_t>(*cleaning, "--times", settings.times, 1, kMost,
+                      "The log is overwritten so often to count what is copied; default 3; with --quick 1");
+  AddNumber<uint64_t>(*cleaning, "--seed", settings.seed, 0, std::numeric_limits<uint64_t>::max(),
+                      "For the choice of operations and keys; default 1");
+  cleaning->add_flag("--quick", settings.quick, "Some seconds; too short for figures that mean something");
+  cleaning->add_option("--json", settings.json_path, "Also write the results to this file")->type_name("FILE");
+  return cleaning;
+}
+
+void Complete(Settings& settings) {
+  const auto fill = [&](uint64_t& value, uint64_t usual, uint64_t quick) {
+    if (value == 0) value = settings.quick ? quick : usual;
+  };
+  fill(settings.pool_size, 256 << 20, 64 << 20);
+  fill(settings.rounds, 24, 2);
+  fill(settings.slice_ms, 150, 100);
+  fill(settings.times, 3, 1);
+}
+
+std::string CheckSettings(const Settings& settings) {
+  if (auto error = floors::CheckAddress("--address", settings.fabric, settings.address); !error.empty()) return error;
+  if (settings.value_bytes > kValueBytesMax) return fmt::format("--value-bytes: at most {} here", kValueBytesMax);
+  if (settings.fabric == "verbs" && settings.address.empty()) {
+    return "--fabric verbs needs an --address, as verbs://10.9.0.1:7700";
+  }
+  return "";
+}
+
+}  // namespace erda::cleaning

@@ -1,0 +1,54 @@
+// A queue between two threads: one pushes, the other pops. Neither ever waits for the other.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <optional>
+
+namespace erda {
+
+// What was stored before a Push is seen behind the Pop that got the element: the release of each index pairs with the
+// acquire of the other end. N is a power of two.
+template <class T, size_t N>
+class SpscQueue {
+  static_assert(std::has_single_bit(N));
+
+ public:
+  // By the one who pushes. False: it is full.
+  bool Push(const T& element) {
+    const uint64_t end = end_.load(std::memory_order_relaxed);
+    if (end - begin_.load(std::memory_order_acquire) == N) return false;
+    elements_[end % N] = element;
+    end_.store(end + 1, std::memory_order_release);
+    return true;
+  }
+  [[nodiscard]] size_t room() const {
+    return N - (end_.load(std::memory_order_relaxed) - begin_.load(std::memory_order_acquire));
+  }
+
+  // By the one who pops.
+  std::optional<T> Pop() {
+    const uint64_t begin = begin_.load(std::memory_order_relaxed);
+    if (begin == end_.load(std::memory_order_acquire)) return std::nullopt;
+    const T element = elements_[begin % N];
+    begin_.store(begin + 1, std::memory_order_release);
+    return element;
+  }
+
+  // By either.
+  [[nodiscard]] bool empty() const {
+    return begin_.load(std::memory_order_acquire) == end_.load(std::memory_order_acquire);
+  }
+
+ private:
+  static constexpr size_t kApart = 64;  // so that the ends do not share a cache line
+  alignas(kApart) std::atomic<uint64_t> begin_{0};
+  alignas(kApart) std::atomic<uint64_t> end_{0};
+  alignas(kApart) std::array<T, N> elements_{};
+};
+
+}  // namespace erda

@@ -1,0 +1,320 @@
+#include "server/cleaner.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/bytes.h"
+#include "base/planted.h"
+
+namespace erda::server {
+
+using format::Counter;
+using format::FirstObjectOffset;
+using format::IndexEntry;
+using format::LogAddress;
+using format::ObjectHeader;
+using format::ObjectState;
+using format::ObjectView;
+using format::Place;
+using format::SegmentHeader;
+
+namespace {
+
+// Proposed at once, with one fence.
+constexpr size_t kMovesPerBatch = 32;
+// Of a walk, and of zeroes, in one step.
+constexpr uint64_t kStepBytes = 64 << 10;
+
+// The bytes of zeroes that these begin with, in whole granules.
+uint64_t ZeroGranules(std::span<const std::byte> bytes) {
+  const auto it = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
+  return AlignDown(static_cast<uint64_t>(it - bytes.begin()), format::kGranuleBytes);
+}
+
+uint64_t SpaceOf(const ObjectHeader& header) { return format::ObjectSpace(header.key_size, header.value_size); }
+
+}  // namespace
+
+Cleaner::Cleaner(nvm::Pool& pool, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
+                 std::span<std::byte> control, CleanQueues& queues)
+    : nvm_(pool),
+      geometry_(geometry),
+      pool_seed_(pool_seed),
+      shard_(shard),
+      control_(control),
+      counters_(control),
+      queues_(queues),
+      index_(nvm_, geometry, shard, nullptr),
+      targets_(geometry.heads_per_shard) {}
+
+bool Cleaner::Step() {
+  const bool told = TakeOrders();
+  if (!to_zero_.empty()) return ZeroSome();
+  return WalkSome() || told;
+}
+
+bool Cleaner::TakeOrders() {
+  bool any = false;
+  while (const auto order = queues_.orders.Pop()) {
+    any = true;
+    switch (order->kind) {
+      case CleanOrder::Kind::kMerge:
+        walk_ = Walk{*order, 0, 0};
+        no_segment_ = false;
+        break;
+      case CleanOrder::Kind::kSegment:
+        needs_segment_ = false;
+        Resume(*order, targets_[order->head - shard_ * geometry_.heads_per_shard]);
+        break;
+      case CleanOrder::Kind::kNoSegment:
+        needs_segment_ = false;
+        no_segment_ = true;
+        break;
+      case CleanOrder::Kind::kZero:
+        to_zero_.insert(to_zero_.begin(), order->region);
+        break;
+    }
+  }
+  return any;
+}
+
+// --- Zeroes
+
+bool Cleaner::ZeroSome() {
+  if (queues_.proposals.room() == 0) return false;
+  const uint32_t region = to_zero_.back();
+  const uint64_t bytes = std::min(kStepBytes, geometry_.region_size - zeroed_);
+  if (!Planted(Flaw::kNotZeroed)) nvm_.Zero(geometry_.RegionOffset(region) + zeroed_, bytes);
+  zeroed_ += bytes;
+  if (zeroed_ < geometry_.region_size) return true;
+  nvm_.Fence();
+  zeroed_ = 0;
+  to_zero_.pop_back();
+  Propose({.kind = CleanProposal::Kind::kZeroed, .region = region});
+  return true;
+}
+
+// --- Walking
+
+Place Cleaner::PlaceAt(uint64_t at) const {
+  const CleanOrder& order = walk_->order;
+  return {pool_seed_, order.head, LogAddress::At(order.slot, walk_->segment * geometry_.segment_size + at),
+          order.generation};
+}
+
+std::span<const std::byte> Cleaner::BytesAt(uint64_t at) const {
+  const uint64_t segment = geometry_.RegionOffset(walk_->order.region) + walk_->segment * geometry_.segment_size;
+  return nvm_.Bytes(segment + at, geometry_.segment_size - at);
+}
+
+// (C3) Entries move only away from their home, and are there before they are gone from here: a look at the slots in
+// their order misses none. It may see one half of an entry that changes.
+bool Cleaner::IsNeeded(const ObjectHeader& header, LogAddress address) const {
+  const auto names = [&](index::Slot /*slot*/, const IndexEntry& entry) {
+    if (entry.entry_meta().head() != walk_->order.head) return false;
+    if (Planted(Flaw::kMovesUnsettled) && entry.entry_word().new_address() == address) return true;
+    return entry.entry_word().NamesSettled(address);
+  };
+  return index_.Find(header.key_hash, names).has_value();
+}
+
+// In the order in which it was filled: then what is needed in it fits into one other region, even if the first segment
+// there, which is a little smaller, begins with what stood in a later one.
+std::optional<ObjectView> Cleaner::NextNeeded(bool* ended) {
+  *ended = false;
+  const uint64_t step_end = walked_ + kStepBytes;
+  while (walked_ < step_end) {
+    if (walk_->at >= geometry_.segment_size) {
+      ++walk_->segment;
+      walk_->at = 0;
+    }
+    if (walk_->segment == geometry_.segments_per_region()) {
+      *ended = true;
+      return std::nullopt;
+    }
+    if (walk_->at == 0) {
+      const auto header = LoadAs<SegmentHeader>(BytesAt(0));
+      const bool opened = header.identity == SegmentHeader::Identity(walk_->order.generation);
+      // (A damaged header is no reason to leave objects behind.)
+      walk_->at = opened || !IsZero(BytesAt(0).first(format::kGranuleBytes)) ? FirstObjectOffset(walk_->segment)
+                                                                             : geometry_.segment_size;
+      continue;
+    }
+    const Place place = PlaceAt(walk_->at);
+    const ObjectView view = format::InspectHeader(place, BytesAt(walk_->at));
+    if (view.state == ObjectState::kNothing) {
+      // The end, or damage: then good objects may stand behind it.
+      const uint64_t skipped = std::max(ZeroGranules(BytesAt(walk_->at)), format::kGranuleBytes);
+      walk_->at += skipped;
+      walked_ += skipped;
+      continue;
+    }
+    if (IsNeeded(view.header, place.address)) return view;
+    walk_->at += SpaceOf(view.header);
+    walked_ += SpaceOf(view.header);
+  }
+  return std::nullopt;
+}
+
+bool Cleaner::WalkSome() {
+  if (!walk_ || needs_segment_) return false;
+  if (queues_.proposals.room() < kMovesPerBatch + 4) return false;
+  if (walked_ >= queues_.allowance.load(std::memory_order_relaxed)) return false;
+  const uint64_t step_end = walked_ + kStepBytes;
+  bool ended = no_segment_;
+  while (!ended && walked_ < step_end && moves_.size() < kMovesPerBatch) {
+    const auto object = NextNeeded(&ended);
+    if (!object) break;
+    Target& target = targets_[walk_->order.head - shard_ * geometry_.heads_per_shard];
+    if (!target.open || target.tail + SpaceOf(object->header) > geometry_.segment_size) {
+      ProposeMoves();
+      needs_segment_ = true;
+      Propose(
+          {.kind = CleanProposal::Kind::kNeedSegment, .head = walk_->order.head, .end = target.open ? target.tail : 0});
+      return true;
+    }
+    Copy(*object, target);
+    walk_->at += SpaceOf(object->header);
+    walked_ += SpaceOf(object->header);
+  }
+  queues_.walked.store(walked_, std::memory_order_relaxed);
+  ProposeMoves();
+  if (!ended) return true;
+  Propose({.kind = CleanProposal::Kind::kMerged,
+           .head = walk_->order.head,
+           .region = walk_->order.region,
+           .end = no_segment_ ? 0U : 1U});
+  walk_.reset();
+  return true;
+}
+
+// The value is copied first and verified then: what changes in between is found. What is damaged stays damaged: it gets
+// a checksum that is none.
+void Cleaner::Copy(const ObjectView& object, Target& target) {
+  const auto from = BytesAt(walk_->at);
+  const uint64_t key_size = object.header.key_size;
+  const uint64_t to = target.offset + target.tail;
+  const auto address = LogAddress::At(target.slot, target.segment * geometry_.segment_size + target.tail);
+
+  ObjectHeader header = object.header;
+  header.previous = 0;  // nothing is older than what is settled
+  header.header_crc =
+      format::HeaderCrc({pool_seed_, walk_->order.head, address, target.generation}, header, object.key);
+  const uint64_t value_at = to + format::ValueOffset(key_size);
+  nvm_.Write(value_at, from.subspan(format::ValueOffset(key_size), header.value_size));
+  const auto value = nvm_.Bytes(value_at, header.value_size);
+  const auto stated = LoadAs<uint32_t>(from.subspan(format::ChecksumOffset(key_size)));
+  const bool whole = format::ObjectChecksum(object.header, value) == stated || Planted(Flaw::kCopiesUnverified);
+  uint32_t checksum = format::ObjectChecksum(header, value);
+  if (!whole) checksum = ~checksum;
+  nvm_.Write(to, BytesOf(header));
+  nvm_.Write(to + format::KeyOffset(), AsBytes(object.key));
+  nvm_.Write(to + format::ChecksumOffset(key_size), BytesOf(checksum));
+  const uint64_t space = SpaceOf(header);
+  if (!Planted(Flaw::kCopyNotFlushed)) nvm_.Flush(to, space);
+  target.tail += space;
+  const LogAddress original = PlaceAt(walk_->at).address;
+  moves_.push_back({.kind = CleanProposal::Kind::kMove,
+                    .head = walk_->order.head,
+                    .region = walk_->order.region,
+                    .key_hash = header.key_hash,
+                    .from = original,
+                    .to = address});
+  counters_.Add(Counter::kCleanBytesCopied, space);
+}
+
+// (C4)
+void Cleaner::ProposeMoves() {
+  if (moves_.empty()) return;
+  if (!Planted(Flaw::kCopyNotFlushed)) nvm_.Fence();
+  for (const CleanProposal& move : moves_) Propose(move);
+  moves_.clear();
+  counters_.Set(Counter::kCleanNvmBytes, nvm_.counters().bytes);
+}
+
+// There was room for it (WalkSome, ZeroSome).
+void Cleaner::Propose(const CleanProposal& proposal) { (void)queues_.proposals.Push(proposal); }
+
+// --- Scrubbing
+
+// As a client does: the entry, the slot of its head, the object, and if that is not whole, the first two again. A
+// region that is emptied meanwhile is not filled with zeroes before this is over: that is for the same thread.
+bool Cleaner::IsDamaged(const IndexEntry& entry, uint64_t* bytes) const {
+  const uint32_t head = entry.entry_meta().head();
+  const uint32_t head_in_shard = head - shard_ * geometry_.heads_per_shard;  // huge if it is an earlier shard's
+  const LogAddress address = entry.entry_word().new_address();
+  const uint64_t offset = address.offset_in_region();
+  if (head_in_shard >= geometry_.heads_per_shard || offset >= geometry_.region_size) return true;
+  auto* const word =
+      reinterpret_cast<uint64_t*>(control_.data() + format::HeadSlotOffset(head_in_shard, address.slot()));
+  const auto slot_now = [&] { return format::HeadSlot(std::atomic_ref(*word).load(std::memory_order_acquire)); };
+  const format::HeadSlot slot = slot_now();
+  if (slot.none()) return true;
+  const uint64_t in_segment = offset % geometry_.segment_size;
+  const ObjectView view = format::InspectObject(
+      {pool_seed_, head, address, slot.generation()},
+      nvm_.Bytes(geometry_.RegionOffset(slot.region()) + offset, geometry_.segment_size - in_segment));
+  *bytes = view.state == ObjectState::kNothing ? format::kGranuleBytes : SpaceOf(view.header);
+  const bool whole =
+      view.state == ObjectState::kWhole && format::EntryMeta::TagOf(view.header.key_hash) == entry.entry_meta().tag();
+  return !whole && slot_now() == slot;
+}
+
+void Cleaner::Scrub(uint64_t bytes) {
+  uint64_t scrubbed = 0;
+  // Empty slots are passed, too, but not for ever.
+  for (uint64_t slots = 0; scrubbed < bytes && slots < bytes / sizeof(IndexEntry); ++slots) {
+    const index::Slot slot = scrubbed_;
+    scrubbed_ = scrubbed_ + 1 < index_.size() ? scrubbed_ + 1 : 0;
+    const IndexEntry entry = index_.At(slot);
+    if (entry.word == 0 || !entry.entry_word().settled()) continue;
+    uint64_t of_object = format::kGranuleBytes;
+    const bool damaged = IsDamaged(entry, &of_object);
+    scrubbed += of_object;
+    const IndexEntry now = index_.At(slot);
+    if (!damaged || now.word != entry.word || now.entry_meta().head() != entry.entry_meta().head()) continue;
+    if (queues_.proposals.room() < kMovesPerBatch + 4) break;
+    Propose({.kind = CleanProposal::Kind::kDamaged,
+             .head = entry.entry_meta().head(),
+             .from = entry.entry_word().new_address(),
+             .index_slot = slot});
+  }
+  counters_.Add(Counter::kScrubBytes, scrubbed);
+}
+
+// --- Where copies go
+
+// Behind the last copy that an entry names there may be others that an earlier server's cleaner did not get to propose:
+// torn, or in the caches only.
+void Cleaner::Resume(const CleanOrder& order, Target& target) {
+  target = {true,
+            order.generation,
+            order.slot,
+            order.segment,
+            geometry_.RegionOffset(order.region) + order.segment * geometry_.segment_size,
+            FirstObjectOffset(order.segment)};
+  if (!order.begun) return;
+  uint64_t end = target.tail;
+  for (uint64_t at = target.tail; at < geometry_.segment_size;) {
+    const auto address = LogAddress::At(target.slot, target.segment * geometry_.segment_size + at);
+    const auto bytes = nvm_.Bytes(target.offset + at, geometry_.segment_size - at);
+    const auto view = format::InspectHeader({pool_seed_, order.head, address, target.generation}, bytes);
+    if (view.state == ObjectState::kNothing) {
+      at += std::max(ZeroGranules(bytes), format::kGranuleBytes);
+      continue;
+    }
+    const auto names = [&](index::Slot /*slot*/, const IndexEntry& entry) {
+      const format::EntryWord word = entry.entry_word();
+      return entry.entry_meta().head() == order.head &&
+             (word.new_address() == address || word.old_address() == address);
+    };
+    at += SpaceOf(view.header);
+    if (index_.Find(view.header.key_hash, names)) end = at;
+  }
+  target.tail = end;
+  nvm_.ZeroOut(target.offset + end, geometry_.segment_size - end);
+  nvm_.Flush(target.offset + end, geometry_.segment_size - end);
+  nvm_.Fence();
+}
+
+}  // namespace erda::server

@@ -1,0 +1,154 @@
+// The cleaner of one shard: copies what is still needed out of a region, so that the shard can use it anew
+// (docs/cleaning.md). A state machine: a thread of its own steps it in production, a seeded loop in tests.
+//
+// It reads the pool while the shard goes on, and writes where nobody else does: behind its own copies, and into regions
+// that are emptied. It stores no entry, no region word, no segment header: it proposes, and the shard applies. Where
+// the two meet (docs/protocol.md, "The cleaner and the shard"):
+//   (C1) An order or a proposal is seen with all that was stored before it (base/spsc_queue.h).
+//   (C2) It reads regions to which nothing is appended any more, and objects that an entry names as settled.
+//   (C3) It may miss that an entry changes. So its proposals are checked by the shard, against the entry as it is then.
+//   (C4) A copy is persistent before it is proposed.
+//   (C5) It writes zeroes to a region only when told so, and the shard tells it when the region is emptied.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/spsc_queue.h"
+#include "format/geometry.h"
+#include "format/log_layout.h"
+#include "format/object.h"
+#include "index/index.h"
+#include "nvm/writer.h"
+#include "server/counters.h"
+
+namespace erda::server {
+
+// What the shard tells the cleaner.
+struct CleanOrder {
+  enum class Kind : uint8_t {
+    kMerge,      // copy what is needed in this region of the head; answered by kMerged
+    kSegment,    // answers kNeedSegment: copy to there
+    kNoSegment,  // or there is none
+    kZero,       // fill this region with zeroes; answered by kZeroed
+  };
+  Kind kind = Kind::kMerge;
+  bool begun = false;  // kSegment: an earlier server's cleaner has copied there
+  uint32_t region = 0;
+  uint32_t generation = 0;
+  uint32_t head = 0;
+  uint32_t slot = 0;
+  uint64_t segment = 0;  // kSegment
+};
+
+// What the cleaner tells the shard.
+struct CleanProposal {
+  enum class Kind : uint8_t {
+    kMove,         // the version at `from` stands at `to`, too: let the entry name that
+    kNeedSegment,  // the segment that it copies to in this head is full, up to `end`; 0: it has none
+    kMerged,       // all moves out of this region are proposed; `end` 0: there was no room for more
+    kZeroed,
+    kDamaged,  // what the entry in `index_slot` named, settled, is damaged: at `from`
+  };
+  Kind kind = Kind::kMove;
+  uint32_t head = 0;
+  uint32_t region = 0;
+  uint64_t key_hash = 0;
+  format::LogAddress from{};
+  format::LogAddress to{};
+  uint64_t end = 0;
+  uint64_t index_slot = 0;
+};
+
+// Between the two.
+struct CleanQueues {
+  SpscQueue<CleanOrder, 64> orders;
+  SpscQueue<CleanProposal, 256> proposals;
+  // How many bytes of the log the cleaner may have walked through in all: how the shard sets its pace.
+  std::atomic<uint64_t> allowance{0};
+  std::atomic<uint64_t> walked{0};  // and how many it has
+  // Grows when there may be something to do for the cleaner. Its thread sleeps only if it did not grow since before the
+  // last look, and says first that it is about to: of these four, in one order, either the thread sees the growth or
+  // Signal sees that it sleeps.
+  std::atomic<uint32_t> signal{0};
+  std::atomic<bool> sleeping{false};
+  std::function<void()> wake;
+
+  void Signal() {
+    signal.fetch_add(1, std::memory_order_seq_cst);
+    if (sleeping.load(std::memory_order_seq_cst) && wake) wake();
+  }
+};
+
+class Cleaner {
+ public:
+  Cleaner(nvm::Pool& pool, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
+          std::span<std::byte> control, CleanQueues& queues);
+  Cleaner(const Cleaner&) = delete;
+  Cleaner& operator=(const Cleaner&) = delete;
+
+  // Some of what there is to do. False: nothing, until the shard says more.
+  bool Step();
+  // It copies nothing, and has proposed nothing that is not applied.
+  [[nodiscard]] bool idle() const { return !walk_ && queues_.proposals.empty(); }
+  // Beside that: verifies what entries name, one after the other, and goes round and round; about so many bytes of it.
+  void Scrub(uint64_t bytes);
+
+ private:
+  // Where the copies of a head go.
+  struct Target {
+    bool open = false;
+    uint32_t generation = 0;
+    uint32_t slot = 0;
+    uint64_t segment = 0;
+    uint64_t offset = 0;  // of the segment, in the pool
+    uint64_t tail = 0;    // in the segment
+  };
+  // A region that is walked through, for its live objects.
+  struct Walk {
+    CleanOrder order;
+    uint64_t segment = 0;
+    uint64_t at = 0;  // in the segment
+  };
+
+  bool TakeOrders();
+  bool WalkSome();
+  bool ZeroSome();
+  // The next object of the walk that an entry needs. nullopt: there is none, or the step is over (*ended says which).
+  std::optional<format::ObjectView> NextNeeded(bool* ended);
+  [[nodiscard]] format::Place PlaceAt(uint64_t at) const;
+  [[nodiscard]] std::span<const std::byte> BytesAt(uint64_t at) const;
+  [[nodiscard]] bool IsNeeded(const format::ObjectHeader& header, format::LogAddress address) const;
+  void Copy(const format::ObjectView& header, Target& target);
+  // The entry names what is settled and damaged.
+  [[nodiscard]] bool IsDamaged(const format::IndexEntry& entry, uint64_t* bytes) const;
+  void Resume(const CleanOrder& order, Target& target);
+  void Propose(const CleanProposal& proposal);
+  // All that was copied is persistent, and proposed.
+  void ProposeMoves();
+
+  nvm::Writer nvm_;
+  const format::Geometry& geometry_;
+  const uint32_t pool_seed_;
+  const uint32_t shard_;
+  const std::span<std::byte> control_;
+  Counters counters_;
+  CleanQueues& queues_;
+  const index::Index index_;  // to look things up
+
+  std::vector<Target> targets_;  // by head
+  std::optional<Walk> walk_;
+  index::Slot scrubbed_ = 0;    // the next slot to be scrubbed
+  bool needs_segment_ = false;  // it has said so, and waits
+  bool no_segment_ = false;     // there was none: the walk ends here
+  std::vector<CleanProposal> moves_;
+  std::vector<uint32_t> to_zero_;  // regions; the last one first
+  uint64_t zeroed_ = 0;            // of that one
+  uint64_t walked_ = 0;            // bytes, in all
+};
+
+}  // namespace erda::server

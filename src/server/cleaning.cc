@@ -1,0 +1,304 @@
+#include "server/cleaning.h"
+
+#include <algorithm>
+
+#include "base/planted.h"
+
+namespace erda::server {
+
+using format::Counter;
+using log::ShardLog;
+
+namespace {
+
+// Proposals applied in one step: few microseconds, which a request may have to wait.
+constexpr size_t kAppliedPerStep = 8;
+// Reservations looked at in one step, while a region waits for some that may have arrived.
+constexpr size_t kSweptPerStep = 8;
+constexpr uint64_t kStepsPerSweep = 64;
+// A region is worth merging if so much of it is dead: one part in ... With a put that waits, or when it is asked for,
+// every little helps.
+constexpr uint64_t kWorthwhile = 32;
+constexpr uint64_t kBarelyWorthwhile = 256;
+// Whiles (TidyTimer: from 5 ms on, each twice as long) in which a put waits for a region that is held.
+constexpr uint32_t kPatience = 8;
+constexpr uint64_t kStepsOfAWhile = 1 << 18;
+constexpr uint64_t kSearchedPerStep = 128;
+// How much faster than the writers it walks, and how far it may do so at once.
+constexpr double kHaste = 1.5;
+constexpr uint64_t kStartBytes = 64 << 10;
+
+}  // namespace
+
+Cleaning::Cleaning(Versions& versions, const format::Geometry& geometry, std::span<std::byte> control,
+                   CleanQueues& queues)
+    : versions_(versions),
+      log_(versions.log()),
+      geometry_(geometry),
+      counters_(control),
+      queues_(queues),
+      tried_(geometry.regions_per_shard) {}
+
+void Cleaning::Begin() {
+  for (const auto& emptied : log_.emptied()) to_zero_.push_back(emptied.region);
+  OrderZeroes();
+}
+
+size_t Cleaning::Step() {
+  size_t done = queues_.proposals.empty() ? 0 : Apply();
+  if (state_ == State::kIdle && Due()) done += Choose();
+  if (state_ == State::kMerging) SetPace();
+  if (state_ == State::kSearching) done += Search();
+  // Of a shard that is never idle a while is so many looks.
+  if (wanted_ && ++steps_ % kStepsOfAWhile == 0) LosePatience();
+  return done;
+}
+
+// --- What the cleaner proposes
+
+size_t Cleaning::Apply() {
+  size_t applied = 0;
+  while (applied < kAppliedPerStep) {
+    const auto proposal = queues_.proposals.Pop();
+    if (!proposal) break;
+    ++applied;
+    switch (proposal->kind) {
+      case CleanProposal::Kind::kMove:
+        if (versions_.Move(proposal->key_hash, proposal->head, proposal->from, proposal->to)) {
+          counters_.Add(Counter::kCleanMoves);
+        }
+        break;
+      case CleanProposal::Kind::kNeedSegment:
+        GiveSegment(*proposal);
+        break;
+      case CleanProposal::Kind::kMerged:
+        OnMerged(*proposal);
+        break;
+      case CleanProposal::Kind::kZeroed:
+        log_.FreeEmptied(proposal->region);
+        --zeroing_;
+        OrderZeroes();
+        ++rooms_;
+        in_vain_ = 0;
+        wanted_ = false;
+        tried_.assign(tried_.size(), {});
+        counters_.Set(Counter::kFreeRegions, log_.free_regions());
+        break;
+      case CleanProposal::Kind::kDamaged:
+        if (const auto key = versions_.DamagedKey(proposal->index_slot, proposal->head, proposal->from)) {
+          counters_.Add(Counter::kDamagedKeys);
+          if (on_damage) on_damage(*key);
+        }
+        break;
+    }
+  }
+  if (applied > 0) queues_.Signal();  // there is room for more
+  return applied;
+}
+
+void Cleaning::GiveSegment(const CleanProposal& wanted) {
+  CleanOrder order;
+  order.kind = CleanOrder::Kind::kSegment;
+  order.head = wanted.head;
+  auto segment = wanted.end == 0 ? log_.OpenCopies(wanted.head) : std::nullopt;
+  order.begun = segment.has_value();
+  if (!segment) segment = log_.NextCopies(wanted.head, wanted.end);
+  if (segment) {
+    order.region = segment->region;
+    order.generation = segment->generation;
+    order.slot = segment->slot;
+    order.segment = segment->segment;
+  } else {
+    order.kind = CleanOrder::Kind::kNoSegment;
+  }
+  counters_.Set(Counter::kFreeRegions, log_.free_regions());
+  Order(order);
+}
+
+// There is always room: merging, zeroing and giving a segment are answered one by one, and no more zeroes are told than
+// fit.
+void Cleaning::Order(const CleanOrder& order) {
+  (void)queues_.orders.Push(order);
+  queues_.Signal();
+}
+
+void Cleaning::OrderZeroes() {
+  while (!to_zero_.empty() && zeroing_ < 8) {
+    CleanOrder order;
+    order.kind = CleanOrder::Kind::kZero;
+    order.region = to_zero_.back();
+    to_zero_.pop_back();
+    ++zeroing_;
+    Order(order);
+  }
+}
+
+void Cleaning::OnMerged(const CleanProposal& merged) {
+  state_ = State::kIdle;
+  ++in_vain_;
+  log_.ForEachFull([&](const ShardLog::LinkedRegion& region) {
+    if (region.region != merged.region) return;
+    if (region.use.none()) {
+      EmptyRegion(region);
+    } else if (merged.end != 0) {
+      state_ = State::kSearching;
+      searched_ = region;
+      search_at_ = 0;
+    } else {
+      Tried(region);
+    }
+  });
+}
+
+// There was no room to copy to, or something is named there that could not be moved.
+void Cleaning::Tried(const ShardLog::LinkedRegion& region) {
+  tried_[region.region % geometry_.regions_per_shard] = {region.generation, region.use.names};
+}
+
+// What the walk did not meet is damaged. Its key is not known, so all of the index is looked through.
+size_t Cleaning::Search() {
+  const index::Slot end = std::min(search_at_ + kSearchedPerStep, versions_.index().size());
+  for (; search_at_ < end; ++search_at_) versions_.SetAside(search_at_, searched_.head, searched_.slot);
+  if (end < versions_.index().size()) return 1;
+  state_ = State::kIdle;
+  log_.ForEachFull([&](const ShardLog::LinkedRegion& region) {
+    if (region.region != searched_.region) return;
+    if (region.use.none()) {
+      EmptyRegion(region);
+    } else {
+      Tried(region);
+    }
+  });
+  return 1;
+}
+
+// (C6)
+void Cleaning::EmptyRegion(const ShardLog::LinkedRegion& region) {
+  log_.Empty(region.head, region.slot);
+  to_zero_.push_back(region.region);
+  OrderZeroes();
+  counters_.Add(Counter::kCleanRegions);
+  counters_.Add(Counter::kCleanBytesFreed, geometry_.region_size);
+}
+
+// --- What comes next
+
+bool Cleaning::Due() const { return asked_ || NeedsSpace(); }
+
+bool Cleaning::NeedsSpace() const {
+  if (wanted_ || log_.crowded_heads() > 0) return true;
+  const uint64_t coming = log_.free_regions() + zeroing_ + to_zero_.size();
+  return coming <= 2 + geometry_.regions_per_shard / 32;
+}
+
+bool Cleaning::Expects() {
+  if (hopeless_ && log_.unnamed() == unnamed_) return false;
+  hopeless_ = false;
+  if (!wanted_) in_vain_ = impatience_ = 0;
+  wanted_ = true;
+  return true;
+}
+
+void Cleaning::Ask() {
+  asked_ = true;
+  asked_generation_ = log_.newest_generation();
+  counters_.Set(Counter::kCleaning, 1);
+}
+
+// A region whose live objects fit where copies can go without the next region.
+bool Cleaning::Fits(const ShardLog::LinkedRegion& region) const {
+  if (log_.free_regions() > 0) return true;
+  return region.use.live_bytes <= log_.RoomForCopies(region.head);
+}
+
+size_t Cleaning::Choose() {
+  if (!versions_.index().counted()) return 0;
+  const bool every_little = asked_ || wanted_;
+  const bool crowded = log_.crowded_heads() > 0;  // then only those count that have no slots
+  // To look at all regions takes a while: not again before something may have changed.
+  if (!every_little && log_.unnamed() < look_again_at_) return 0;
+  const bool in_need = wanted_ || log_.free_regions() <= 1;
+  std::vector<ShardLog::LinkedRegion> empty;
+  ShardLog::LinkedRegion best;
+  double best_score = 0;
+  uint64_t best_gain = 0;
+  bool waits = false;  // a region would be worthwhile, but for what is in flight there
+  log_.ForEachFull([&](const ShardLog::LinkedRegion& region) {
+    if (region.use.none() || (Planted(Flaw::kFreesHeld) && region.use.names == 0)) {
+      empty.push_back(region);
+      return;
+    }
+    const uint64_t gain = region.dead_bytes();
+    const bool was_asked_for = asked_ && region.generation <= asked_generation_;
+    const bool little_counts = wanted_ || crowded || was_asked_for;
+    if (gain < geometry_.region_size / (little_counts ? kBarelyWorthwhile : kWorthwhile)) return;
+    if (crowded && !region.crowded && !was_asked_for) return;
+    if (!was_asked_for && !NeedsSpace()) return;
+    if (region.use.held > 0 && !Planted(Flaw::kFreesHeld) && !Planted(Flaw::kMovesUnsettled)) {
+      waits = true;
+      return;
+    }
+    const InVain& tried = tried_[region.region % geometry_.regions_per_shard];
+    if (tried.generation == region.generation && tried.names == region.use.names) return;
+    if (!Fits(region)) return;
+    const double live = static_cast<double>(region.use.live_bytes) / static_cast<double>(geometry_.region_size);
+    // What is gained for what it costs to read all and to write what is live; what is old changes less.
+    const double score = in_need ? static_cast<double>(gain)
+                                 : static_cast<double>(gain) * static_cast<double>(region.age + 1) / (1 + live);
+    if (score > best_score) {
+      best = region;
+      best_score = score;
+      best_gain = gain;
+    }
+  });
+  for (const ShardLog::LinkedRegion& region : empty) EmptyRegion(region);
+  if (!empty.empty()) return empty.size();
+  if (zeroing_ > 0 && !asked_) return 0;  // there will be room
+  const bool in_circles = wanted_ && in_vain_ > 2 * geometry_.regions_per_shard;
+  if (best_score > 0 && !in_circles) {
+    CleanOrder order;
+    order.region = best.region;
+    order.generation = best.generation;
+    order.head = best.head;
+    order.slot = best.slot;
+    state_ = State::kMerging;
+    appended_ = log_.appended();
+    begin_ = queues_.walked.load(std::memory_order_relaxed);
+    bytes_per_byte_ = kHaste * static_cast<double>(geometry_.region_size) / static_cast<double>(best_gain);
+    Order(order);
+    return 1;
+  }
+  if (waits) {
+    const bool sweeps = !wanted_ || steps_ % kStepsPerSweep == 0;
+    const size_t settled = sweeps ? versions_.Sweep(kSweptPerStep) : 0;
+    if (settled > 0 || (wanted_ && impatience_ < kPatience)) return settled;
+  }
+  if (zeroing_ > 0) return 0;
+  look_again_at_ = log_.unnamed() + geometry_.regions_per_shard;
+  if (asked_) counters_.Set(Counter::kCleaning, 0);
+  asked_ = false;
+  if (wanted_) {
+    wanted_ = false;
+    hopeless_ = true;
+    unnamed_ = log_.unnamed();
+    ++rooms_;
+    return 1;
+  }
+  return 0;
+}
+
+// As fast as the writers use up space, and a little more; as fast as it can if they would have to wait.
+void Cleaning::SetPace() {
+  uint64_t allowance = UINT64_MAX;
+  if (!asked_ && !wanted_ && log_.free_regions() > 1) {
+    const auto appended = static_cast<double>(log_.appended() - appended_);
+    allowance = begin_ + kStartBytes + static_cast<uint64_t>(appended * bytes_per_byte_);
+  }
+  const uint64_t before = queues_.allowance.load(std::memory_order_relaxed);
+  const bool little_more = allowance >= before && allowance - before < kStartBytes;
+  if (little_more && (allowance != UINT64_MAX || allowance == before)) return;  // not worth waking somebody
+  queues_.allowance.store(allowance, std::memory_order_relaxed);
+  queues_.Signal();
+}
+
+}  // namespace erda::server

@@ -1,0 +1,172 @@
+// Who is told of what entries name.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "index/fixture.h"
+
+namespace erda::index {
+namespace {
+
+using format::EntryWord;
+using format::IndexEntry;
+using format::LogAddress;
+
+// How often each address of a head is named.
+using Names = std::map<std::pair<uint32_t, uint32_t>, int>;
+
+void AddNames(uint32_t head, EntryWord word, int change, Names* names) {
+  for (const LogAddress address : {word.new_address(), word.needed_old()}) {
+    if (address.none()) continue;
+    const auto it = names->emplace(std::pair(head, address.raw()), 0).first;
+    it->second += change;
+    if (it->second == 0) names->erase(it);
+  }
+}
+
+class Told final : public EntryObserver {
+ public:
+  struct Change {
+    uint32_t head = 0;
+    EntryWord before;
+    EntryWord after;
+    bool operator==(const Change&) const = default;
+  };
+  void OnEntryChanged(uint32_t head, EntryWord before, EntryWord after) override {
+    changes.push_back({head, before, after});
+    AddNames(head, before, -1, &names);
+    AddNames(head, after, 1, &names);
+  }
+  std::vector<Change> changes;
+  Names names;
+};
+
+class ObserverTest : public testing::Test {
+ protected:
+  void Open(std::optional<uint64_t> used) {
+    told_.emplace();
+    observed_ =
+        std::make_unique<Index>(index_->nvm(), index_->geometry(), TestIndex::kShard, index_->displacements(), &*told_);
+    observed_->Open(used);
+  }
+  [[nodiscard]] bool Insert(uint64_t key, uint32_t head, EntryWord word) {
+    const auto slot = observed_->MakeRoom(key);
+    if (slot.ok()) observed_->Insert(*slot, key, head, 64, word);
+    return slot.ok();
+  }
+  [[nodiscard]] std::optional<Slot> Find(uint64_t key) const {
+    return observed_->Find(key, [](Slot, const IndexEntry&) { return true; });
+  }
+  // As it stands now, counted by looking at all of it.
+  [[nodiscard]] Names FreshCount() const {
+    Names names;
+    for (Slot slot = 0; slot < observed_->size(); ++slot) {
+      const IndexEntry entry = observed_->At(slot);
+      if (entry.word != 0) AddNames(entry.entry_meta().head(), entry.entry_word(), 1, &names);
+    }
+    return names;
+  }
+
+  std::unique_ptr<TestIndex> index_ = std::make_unique<TestIndex>(256);
+  std::optional<Told> told_;
+  std::unique_ptr<Index> observed_;
+};
+
+TEST_F(ObserverTest, IsToldOfEachChangeOnce) {
+  Open(0);
+  ASSERT_TRUE(observed_->Count(observed_->size()));
+  const uint64_t key = 77;
+  const EntryWord first = WordOf(5);
+  const EntryWord second = first.Published(LogAddress(6));
+  ASSERT_TRUE(Insert(key, 3, first));
+  const Slot slot = *Find(key);
+  observed_->StoreWord(slot, second);
+  observed_->StoreWordLazily(slot, second.Settled());
+  observed_->StoreSizeHint(slot, 1000);
+  observed_->Free(slot);
+  const std::vector<Told::Change> expected = {
+      {3, EntryWord(), first}, {3, first, second}, {3, second, second.Settled()}, {3, second.Settled(), EntryWord()}};
+  EXPECT_EQ(told_->changes, expected);
+}
+
+TEST_F(ObserverTest, IsToldNothingOfAnEntryThatMoves) {
+  Open(0);
+  ASSERT_TRUE(observed_->Count(observed_->size()));
+  KeySource keys(1);
+  uint64_t inserted = 0;
+  while (*index_->displacements() == 0 && Insert(keys.Next(), 1, WordOf(static_cast<uint32_t>(inserted + 1)))) {
+    ++inserted;
+  }
+  ASSERT_GT(*index_->displacements(), 0U);
+  EXPECT_EQ(told_->changes.size(), inserted);
+  EXPECT_EQ(told_->names, FreshCount());
+}
+
+TEST_F(ObserverTest, KnowsOfWhatIsCountedAlone) {
+  Open(0);
+  const uint64_t key = 77;
+  ASSERT_TRUE(Insert(key, 3, WordOf(5)));
+  const Slot slot = *Find(key);
+  EXPECT_FALSE(observed_->Count(slot));
+  observed_->StoreWord(slot, WordOf(6));
+  EXPECT_TRUE(told_->changes.empty());
+  observed_->Count(1);
+  EXPECT_EQ(told_->changes, (std::vector<Told::Change>{{3, EntryWord(), WordOf(6)}}));
+  EXPECT_TRUE(observed_->Count(observed_->size()));
+  EXPECT_EQ(told_->changes.size(), 1U);
+}
+
+// Keys come, change, move and go while the index is counted, with and without a number of them that was known.
+TEST_F(ObserverTest, CountingInStepsEndsWithWhatAFreshCountGives) {
+  uint64_t moves_while_counting = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    KeySource keys(seed);
+    Random& random = keys.random();
+    index_ = std::make_unique<TestIndex>(256);
+    Open(0);
+    std::vector<uint64_t> there;
+    const uint64_t fill = 150 + random.Uniform(100);
+    uint32_t address = 0;
+    const auto change = [&] {
+      const uint64_t dice = random.Uniform(10);
+      if (dice < 4 || there.empty()) {
+        const uint64_t key = keys.Next();
+        if (!Insert(key, static_cast<uint32_t>(random.Uniform(3)), EntryWord().Published(LogAddress(++address)))) {
+          return;
+        }
+        there.push_back(key);
+        return;
+      }
+      uint64_t& key = there[random.Uniform(there.size())];
+      const Slot slot = *Find(key);
+      const EntryWord word = observed_->WordAt(slot);
+      if (dice < 6) {
+        observed_->StoreWord(slot, word.Published(LogAddress(++address)));
+      } else if (dice < 8) {
+        observed_->StoreWordLazily(slot, word.Settled());
+      } else {
+        observed_->Free(slot);
+        std::swap(key, there.back());
+        there.pop_back();
+      }
+    };
+    while (there.size() < fill && address < 1000) change();
+
+    Open(random.Chance(0.5) ? std::optional<uint64_t>(there.size()) : std::nullopt);
+    const uint64_t before = *index_->displacements();
+    while (!observed_->Count(random.Uniform(20))) change();
+    moves_while_counting += (*index_->displacements() - before) / 2;
+    EXPECT_EQ(told_->names, FreshCount());
+    EXPECT_EQ(observed_->used(), there.size());
+    for (int i = 0; i < 50; ++i) change();
+    EXPECT_EQ(told_->names, FreshCount());
+    EXPECT_EQ(observed_->used(), there.size());
+  }
+  EXPECT_GT(moves_while_counting, 100U);
+}
+
+}  // namespace
+}  // namespace erda::index
