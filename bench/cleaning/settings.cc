@@ -23,13 +23,7 @@ CLI::App* AddCleaning(CLI::App& app, Settings& settings) {
   using tools::AddSize;
   constexpr uint64_t kMost = 100'000'000;
   CLI::App* cleaning = app.add_subcommand("cleaning", "Latencies while the log is cleaned, and what cleaning copies");
-  cleaning->add_option("--fabric", settings.fabric, "shm or verbs; default shm")
-      ->check(CLI::IsMember({"shm", "verbs"}))
-      ->type_name("NAME");
-  cleaning
-      ->add_option("-a,--address", settings.address,
-                   "Where this program's own server listens, as verbs://10.9.0.1:7700; with shm not needed")
-      ->type_name("ADDRESS");
+  floors::AddOwnServer(*cleaning, settings.fabric, settings.address);
   cleaning->add_option("--pool", settings.pool, "dram:, a file or /dev/daxX.Y, without keys; default dram:")
       ->type_name("PATH");
   AddSize(*cleaning, "--pool-size", settings.pool_size, "Default: 256M; with --quick 64M");

@@ -25,18 +25,21 @@ constexpr uint64_t kPutKinds = 3;
 
 }  // namespace
 
+void AddOwnServer(CLI::App& app, std::string& fabric, std::string& address) {
+  app.add_option("--fabric", fabric, "shm or verbs; default shm")
+      ->check(CLI::IsMember({"shm", "verbs"}))
+      ->type_name("NAME");
+  app.add_option("-a,--address", address,
+                 "Where this program's own server listens, as verbs://10.9.0.1:7700; with shm not needed")
+      ->type_name("ADDRESS");
+}
+
 CLI::App* AddFloors(CLI::App& app, Settings& settings) {
   using tools::AddNumber;
   using tools::AddSize;
   constexpr uint64_t kMost = 100'000'000;
   CLI::App* floors = app.add_subcommand("floors", "Raw fabric operations beside the engine's, and their ratios");
-  floors->add_option("--fabric", settings.fabric, "shm or verbs; default shm")
-      ->check(CLI::IsMember({"shm", "verbs"}))
-      ->type_name("NAME");
-  floors
-      ->add_option("-a,--address", settings.address,
-                   "Where this program's own server listens, as verbs://10.9.0.1:7700; with shm not needed")
-      ->type_name("ADDRESS");
+  AddOwnServer(*floors, settings.fabric, settings.address);
   floors
       ->add_option("--raw-address", settings.raw_address,
                    "Where the raw operations' peer listens; default: the address with .raw, or the next port")

@@ -37,6 +37,8 @@ struct Settings {
   int gid_index = -1;  // likewise
 };
 
+// Where a benchmark's own server listens: --fabric and --address.
+void AddOwnServer(CLI::App& app, std::string& fabric, std::string& address);
 // `erda-bench floors`
 CLI::App* AddFloors(CLI::App& app, Settings& settings);
 // Empty if the address that the option gave, if any, is one of this fabric.

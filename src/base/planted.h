@@ -53,6 +53,7 @@ enum class Flaw : uint8_t {
   kNoChecksum,         // a get takes a value as it comes
   kDamageIsOlder,      // a get goes from a damaged version to an older one
   kMissNotConfirmed,   // a key is absent though entries were being moved
+  kSlotNotConfirmed,   // a version is damaged though its slot may have changed
   kAcknowledgesEarly,  // a reserved put is done when its space is reserved
   kNoReadBehindWrite,  // a put is done when its Write completes
   kCount
@@ -100,6 +101,7 @@ inline constexpr const char* kFlawNames[] = {
     "no-checksum",
     "damage-is-older",
     "miss-not-confirmed",
+    "slot-not-confirmed",
     "acknowledges-early",
     "no-read-behind-write",
 };

@@ -62,7 +62,8 @@ void Engine::OnControlRead(Link& link) {
     Operation& op = ops_[index];
     if (op.step != Step::kHeads) continue;  // it ended with the link, which the one before it found broken
     if (op.type == OpType::kGet) {
-      ReadEntry(op);
+      // Without a slot there was no version to read, and no look at the entry behind it.
+      DecideVersion(op, ViewOf(op), op.read_bytes == 0 ? EntryLook::kNotYet : EntryLook::kUnchanged);
     } else {
       WriteValue(op);
     }
@@ -71,11 +72,6 @@ void Engine::OnControlRead(Link& link) {
 
 void Engine::WaitForHeads(Operation& op) {
   op.step = Step::kHeads;
-  // A control block that is on its way already may be older than what a reply said. (A get's own Read came behind it.)
-  op.heads_reloaded = op.type == OpType::kGet || !op.link->control_read_pending;
-  op.reloaded_word = op.entry.word;
-  op.reloaded_at = op.at;
-  op.reloaded_slot = op.slot_read;
   op.link->waiting_for_heads.push_back(op.index);
   if (auto status = op.link->ReadControl(); !status.ok()) CloseLink(*op.link, status);
 }

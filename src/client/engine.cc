@@ -142,20 +142,18 @@ Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCal
 }
 
 Status Engine::Delete(std::string_view key, Client::DoneCallback done) {
-  auto op = NewOperation(OpType::kDelete, key);
-  if (!op.ok()) return op.status();
-  (*op)->done = std::move(done);
-  (*op)->value_size = 0;
-  std::memcpy((*op)->message().data() + sizeof(format::Request), key.data(), key.size());
-  Begin(**op);
-  return {};
+  return StartWithKey(OpType::kDelete, key, std::move(done));
 }
 
 // Any key of the shard will do: it only shows the way.
 Status Engine::Clean(uint32_t shard, Client::DoneCallback done) {
   std::string key;
   for (uint32_t i = 0; key.empty() || geometry_.ShardOf(HashKey(key)) != shard; ++i) key = "clean" + std::to_string(i);
-  auto op = NewOperation(OpType::kClean, key);
+  return StartWithKey(OpType::kClean, key, std::move(done));
+}
+
+Status Engine::StartWithKey(OpType type, std::string_view key, Client::DoneCallback done) {
+  auto op = NewOperation(type, key);
   if (!op.ok()) return op.status();
   (*op)->done = std::move(done);
   (*op)->value_size = 0;

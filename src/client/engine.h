@@ -70,6 +70,8 @@ class Engine {
 
   // --- Operations: taking, ordering, finishing
   Result<Operation*> NewOperation(OpType type, std::string_view key);
+  // A request that says no more than its key.
+  Status StartWithKey(OpType type, std::string_view key, Client::DoneCallback done);
   void Begin(Operation& op);
   void Run(Operation& op);
   void JoinKeyOrder(Operation& op);
@@ -106,13 +108,13 @@ class Engine {
 
   // --- Gets (get.cc)
   void StartGet(Operation& op);
-  void ReadEntry(Operation& op);
   void OnEntryRead(Operation& op);
   bool FollowNextEntry(Operation& op);
   void ReadVersion(Operation& op, uint64_t bytes);
   [[nodiscard]] fabric::RemoteAddress EntryAddress(const Operation& op) const;
   [[nodiscard]] static std::span<std::byte> EntryCopy(const Operation& op);
   void OnVersionRead(Operation& op);
+  bool SlotHolds(Operation& op);
   void OnSecondLook(Operation& op);
   void DecideVersion(Operation& op, format::ObjectView view, EntryLook look);
   void GoOlder(Operation& op, const format::ObjectView& view);

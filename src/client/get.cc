@@ -41,11 +41,6 @@ fabric::RemoteAddress NeighbourhoodOf(const Link& link, uint64_t key_hash) {
 // --- Entry
 
 void Engine::StartGet(Operation& op) {
-  op.heads_reloaded = false;
-  ReadEntry(op);
-}
-
-void Engine::ReadEntry(Operation& op) {
   op.foreign_count = 0;
   op.slot_changes = op.link->slot_changes;
   op.slots_read = format::kFirstLook;
@@ -87,12 +82,12 @@ void Engine::ReadVersion(Operation& op, uint64_t bytes) {
   op.read_bytes = bytes;
   // (I10) An address counts in the use of its region in which the entry named it. If slots have changed since, it may
   // be another use: then the entry is read anew.
-  if (op.slot_changes != op.link->slot_changes) return ReadEntry(op);
+  if (op.slot_changes != op.link->slot_changes) return StartGet(op);
+  op.next_control_read = op.link->NextControlRead();
   op.slot_read = op.link->SlotOf(op.entry.entry_meta().head(), op.at);
   if (!op.link->Resolve(op.slot_read, op.at, &offset, &in_segment)) {
-    if (!op.slots_are_known()) return WaitForHeads(op);
     op.read_bytes = 0;
-    return OnVersionRead(op);
+    return WaitForHeads(op);
   }
   op.read_bytes = std::min(std::max(bytes, kVersionBytesMin), in_segment);
   if (auto status = ProvideMessageMemory(op, op.read_bytes); !status.ok()) return Finish(op, std::move(status));
@@ -189,8 +184,7 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
         return Finish(op, Status(Code::kNotFound));
       return FinishGet(op, AsString(view.value));
     case ReadStep::kOlderAndReport:
-      // A header that does not verify, under an entry that did not change: perhaps the region numbers are out of date.
-      if (view.state == ObjectState::kNothing && !op.slots_are_known()) return WaitForHeads(op);
+      if (view.state == ObjectState::kNothing && !SlotHolds(op)) return;
       if (!Report(op)) return;
       return GoOlder(op, view);
     case ReadStep::kOlder:
@@ -201,10 +195,20 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
     case ReadStep::kRestart:
       return StartGet(op);
     case ReadStep::kDamaged:
-      // Or it was torn between an object and the zeroes over it, and the entry came back to the address meanwhile.
-      if (!op.slots_are_known()) return WaitForHeads(op);
+      if (!SlotHolds(op)) return;
       return Finish(op, {Code::kCorruption, address_ + ": the stored value of a key is damaged"});
   }
+}
+
+// (I10) That a version does not verify means nothing unless its slot was the same from before the entry was read until
+// behind the version's Read: else it may have been looked for in another use of its region, or been torn by the zeroes
+// over that; and the entry may have come back to the address meanwhile. False: the operation goes on by itself.
+bool Engine::SlotHolds(Operation& op) {
+  const bool holds = op.link->SlotOf(op.entry.entry_meta().head(), op.at) == op.slot_read;
+  const bool known = op.link->control_reads >= op.next_control_read || Planted(Flaw::kSlotNotConfirmed);
+  if (holds && known) return true;
+  holds ? WaitForHeads(op) : StartGet(op);
+  return false;
 }
 
 void Engine::OnSecondLook(Operation& op) {

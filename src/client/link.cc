@@ -90,6 +90,7 @@ Status Link::ReadControl() {
 
 void Link::OnControlRead() {
   control_read_pending = false;
+  ++control_reads;
   slots_.resize(uint64_t{geometry().heads_per_shard} * format::kSlotsPerHead);
   const auto from = std::span(control_).subspan(format::kControlHeadsOffset, slots_.size() * sizeof(uint64_t));
   if (std::memcmp(slots_.data(), from.data(), from.size()) != 0) {

@@ -72,6 +72,9 @@ class Link {
   std::deque<OpIndex> waiting_for_slot;
   std::deque<OpIndex> waiting_for_heads;
   bool control_read_pending = false;
+  uint64_t control_reads = 0;  // that have arrived
+  // How many have arrived once one has that is yet to be posted.
+  [[nodiscard]] uint64_t NextControlRead() const { return control_reads + (control_read_pending ? 2 : 1); }
   uint32_t times_up = 0;
   uint64_t slot_changes = 0;  // how often the control block told of any
 

@@ -97,26 +97,18 @@ struct Operation {
   // Gets
   format::IndexEntry entry{};  // the entry that is followed
   uint64_t entry_slot = 0;
-  uint32_t slots_read = 0;     // of the neighbourhood: kFirstLook or all
-  format::LogAddress at;       // the version that is being read
-  uint64_t read_bytes = 0;     // of it
-  uint64_t newer_version = 0;  // of the version that was read before it; 0: none
-  uint32_t rereads = 0;        // of this version, because the size was not known
-  format::HeadSlot slot_read;  // where it stood when that read was posted
-  format::HeadSlot old_slot;   // the same of the entry's old version, if its header was read behind
-  // The control block was read anew, for this version of this entry.
-  bool heads_reloaded = false;
-  uint64_t reloaded_word = 0;
-  format::LogAddress reloaded_at;
-  format::HeadSlot reloaded_slot;
-  uint64_t slot_changes = 0;   // of its link, when the entry was asked for
-  uint32_t foreign_count = 0;  // entries with this key's tag that turned out to be another key's
+  uint32_t slots_read = 0;         // of the neighbourhood: kFirstLook or all
+  format::LogAddress at;           // the version that is being read
+  uint64_t read_bytes = 0;         // of it
+  uint64_t newer_version = 0;      // of the version that was read before it; 0: none
+  uint32_t rereads = 0;            // of this version, because the size was not known
+  format::HeadSlot slot_read;      // where it stood when that read was posted
+  format::HeadSlot old_slot;       // the same of the entry's old version, if its header was read behind
+  uint64_t next_control_read = 0;  // of its link: the first behind that read, and of a put, behind its reservation
+  uint64_t slot_changes = 0;       // of its link, when the entry was asked for
+  uint32_t foreign_count = 0;      // entries with this key's tag that turned out to be another key's
   std::array<uint64_t, format::kNeighbourhood> foreign;
 
-  // To read the control block anew would not help: that was done for this very entry, and gave the same slot again.
-  [[nodiscard]] bool slots_are_known() const {
-    return heads_reloaded && entry.word == reloaded_word && (at != reloaded_at || slot_read == reloaded_slot);
-  }
   // True if it is under way, and ends when its link does.
   [[nodiscard]] bool waits_for_link() const {
     return step != Step::kFree && step != Step::kDone && step != Step::kKeyTurn;

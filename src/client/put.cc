@@ -170,7 +170,7 @@ void Engine::OnReserved(Operation& op) {
   const bool ours =
       header.key_size == op.key_size && header.value_size == op.value_size && header.key_hash == op.key_hash;
   if (!ours) return CloseLink(*op.link, {Code::kUnavailable, address_ + ": the server reserved what nobody asked for"});
-  op.heads_reloaded = false;
+  op.next_control_read = op.link->NextControlRead();
   if (Planted(Flaw::kAcknowledgesEarly)) return Finish(op, Status());
   WriteValue(op);
 }
@@ -183,7 +183,7 @@ void Engine::WriteValue(Operation& op) {
   const format::HeadSlot slot = link.SlotOf(op.reply.head, address);
   // (I10) The region may have been linked, or used anew, since the slots were read.
   if (slot.generation() != op.reply.generation || !link.Resolve(slot, address, &offset, &in_segment)) {
-    if (!op.heads_reloaded) return WaitForHeads(op);
+    if (link.control_reads < op.next_control_read) return WaitForHeads(op);
     return CloseLink(link, {Code::kUnavailable, address_ + ": the server reserved a place that is none"});
   }
   // checksum and value stand behind the key, here as in the log

@@ -72,6 +72,9 @@ constexpr uint64_t ObjectSpace(uint64_t key_size, uint64_t value_size) {
   return (ObjectBytes(key_size, value_size) + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
 }
 
+// Of the object with this header.
+constexpr uint64_t SpaceOf(const ObjectHeader& header) { return ObjectSpace(header.key_size, header.value_size); }
+
 // What the checksums bind an object to.
 struct Place {
   uint32_t pool_seed;  // PoolSeed(uuid)

@@ -28,8 +28,6 @@ namespace {
 
 constexpr uint32_t kNoRegion = UINT32_MAX;
 
-uint64_t SpaceOf(const ObjectView& view) { return format::ObjectSpace(view.header.key_size, view.header.value_size); }
-
 bool IsKind(const ObjectView& view, ObjectKind kind) { return view.header.kind == static_cast<uint8_t>(kind); }
 
 class ShardInspector {
@@ -254,7 +252,7 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
       const ObjectView object = object_at(at);
       if (object.state == ObjectState::kNothing || object.header.version < header.first_version) break;
       ++head->objects;
-      at += SpaceOf(object);
+      at += SpaceOf(object.header);
     }
     return at;
   };
@@ -314,7 +312,7 @@ bool ShardInspector::CountsAsSettled(uint32_t head, LogAddress address) const {
 ObjectView ShardInspector::Whole(uint32_t head, LogAddress address) {
   ObjectView view = Header(head, address);
   if (view.state == ObjectState::kNothing) return view;
-  const uint64_t space = SpaceOf(view);
+  const uint64_t space = SpaceOf(view.header);
   budget_spent_ = budget_spent_ || space > budget_;
   if (budget_spent_) return view;
   budget_ -= space;
@@ -396,7 +394,7 @@ void ShardInspector::LookAtEntry(uint64_t slot, const IndexEntry& entry) {
     AddEntry(slot, entry, std::move(fault));
     return;
   }
-  if (!tombstone_slot) shard_.live_bytes += SpaceOf(newest);
+  if (!tombstone_slot) shard_.live_bytes += SpaceOf(newest.header);
   if (!word.settled()) {
     LookAtUnsettled(slot, entry, newest);
     return;
@@ -416,7 +414,7 @@ void ShardInspector::LookAtUnsettled(uint64_t slot, const IndexEntry& entry, con
   const LogAddress address = word.new_address();
   const bool whole = newest.state == ObjectState::kWhole;
   const ObjectView old = Header(head, word.old_address());
-  if (old.state != ObjectState::kNothing) shard_.live_bytes += SpaceOf(old);
+  if (old.state != ObjectState::kNothing) shard_.live_bytes += SpaceOf(old.header);
   if (address.offset_in_region() == format::kTombstoneSlotOffset) {
     ++shard_.tombstones;
     if (!whole || !IsKind(newest, ObjectKind::kTombstone)) AddEntry(slot, entry, "the tombstone is damaged");

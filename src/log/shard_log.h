@@ -6,6 +6,9 @@
 // to segments of its own, and then the region is emptied and free again (docs/cleaning.md). The last free region is the
 // cleaner's.
 //
+// shard_log.cc: appending, segments, looking up. regions.cc: regions, and what cleaning needs of them. take_up.cc:
+// taking up a pool, closing it, and after a crash.
+//
 // Not thread-safe: the shard's thread alone calls it. Clients hold copies of the region numbers (control block).
 #pragma once
 
@@ -75,7 +78,7 @@ class ShardLog final : public index::EntryObserver {
   // Nothing may take the place of the region that the address is in, until as many Releases: somebody may still write
   // there, or look there for an older version.
   void Hold(uint32_t head, format::LogAddress address) { ++UseAt(head, address.slot()).held; }
-  void Release(uint32_t head, format::LogAddress address) { --UseAt(head, address.slot()).held; }
+  void Release(uint32_t head, format::LogAddress address);
 
   // --- Cleaning
 
@@ -117,8 +120,10 @@ class ShardLog final : public index::EntryObserver {
     uint64_t segment = 0;
     bool operator==(const CopySegment&) const = default;
   };
-  // The segment of the head that the last cleaner left open; where its copies end only a walk can tell.
+  // The segment of the head that the last cleaner left open.
   [[nodiscard]] std::optional<CopySegment> OpenCopies(uint32_t head) const;
+  // Where the last copy in it stands that an entry names; 0: none does. REQUIRES: all entries are counted.
+  [[nodiscard]] uint64_t LastCopy(uint32_t head) const { return FindHead(head)->last_copy; }
   // The next one, behind the one that ends there, which the cleaner has filled, if there is one. It may take the last
   // free region. nullopt: there is none.
   std::optional<CopySegment> NextCopies(uint32_t head, uint64_t end);
@@ -138,12 +143,15 @@ class ShardLog final : public index::EntryObserver {
   // REQUIRES: it is emptied, and all of it zeroes, persistently.
   void FreeEmptied(uint32_t region);
   [[nodiscard]] uint32_t free_regions() const { return free_regions_; }
-  // Bytes that were appended by puts, and how often an entry left an address, since the log was taken up.
+  // Bytes that were appended by puts since the log was taken up.
   [[nodiscard]] uint64_t appended() const { return appended_; }
-  [[nodiscard]] uint64_t unnamed() const { return unnamed_; }
+  // Grows with what may make it worth to look for a region to clean: an entry leaves an address, the writers have
+  // filled a region, or nobody holds a full one any more.
+  [[nodiscard]] uint64_t changes() const { return changes_; }
   [[nodiscard]] uint64_t RegionOffset(uint32_t region) const { return geometry_.RegionOffset(region); }
 
-  // In a region of the head that stays for now, in a segment's header: never an object. None if it has no region.
+  // In a segment's header, where no object ever is, in a region of the head that is not about to be cleaned. None if it
+  // has no region.
   [[nodiscard]] format::LogAddress PlaceOfNoObject(uint32_t head) const;
   // The head has a region that is appended to, from this version on; false if none is to be had.
   bool EnsureOpen(uint32_t head, uint64_t version) {
@@ -195,6 +203,7 @@ class ShardLog final : public index::EntryObserver {
     std::vector<uint64_t> linked;   // by slot: how many regions the shard had linked by then
     uint32_t used_slots = 0;        // regions, and what is being emptied
     SegmentId copies;               // where the cleaner copies to. Region kNoRegion: nowhere yet
+    uint64_t last_copy = 0;         // in that segment, that was ever named; 0: none
     uint32_t slot = 0;              // of the open segment
     SegmentId open;                 // region kNoRegion: none yet
     uint64_t tail = 0;              // offset in the open segment
@@ -303,7 +312,7 @@ class ShardLog final : public index::EntryObserver {
   uint32_t next_region_ = 0;  // of the shard: the first to be looked at for the next link
   std::vector<EmptiedRegion> emptied_;
   uint64_t appended_ = 0;
-  uint64_t unnamed_ = 0;
+  uint64_t changes_ = 0;
   uint64_t bytes_used_ = 0;
   uint64_t bytes_live_ = 0;
   bool plain_ = true;

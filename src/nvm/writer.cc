@@ -20,24 +20,13 @@ void Writer::Write(uint64_t offset, std::span<const std::byte> from) {
   counters_.bytes += from.size();
 }
 
-void Writer::Zero(uint64_t offset, uint64_t size) {
-  for (uint64_t left = size; left > 0;) {
-    const uint64_t part = std::min<uint64_t>(kZeroes.size(), left);
-    Write(offset + size - left, std::span(kZeroes).first(part));
-    left -= part;
+void Writer::ZeroOut(uint64_t offset, uint64_t size) {
+  for (uint64_t at = offset, end = offset + size; at < end;) {
+    const uint64_t part = std::min(kZeroes.size() - at % kZeroes.size(), end - at);
+    if (!IsZero(Bytes(at, part))) Write(at, std::span(kZeroes).first(part));
+    at += part;
   }
   Flush(offset, size);
-}
-
-void Writer::ZeroOut(uint64_t offset, uint64_t size) {
-  for (uint64_t end = offset + size; offset < end;) {
-    const uint64_t part = std::min(kZeroes.size() - offset % kZeroes.size(), end - offset);
-    if (!IsZero(Bytes(offset, part))) {
-      Write(offset, std::span(kZeroes).first(part));
-      Flush(offset, part);
-    }
-    offset += part;
-  }
 }
 
 void Writer::Flush(uint64_t offset, uint64_t size) {

@@ -25,9 +25,8 @@ class Writer {
   // Copies bytes in. Readers elsewhere may see any part of it, in any order. REQUIRES: the range lies in the pool.
   void Write(uint64_t offset, std::span<const std::byte> from);
 
-  // Stores zeroes and flushes them.
-  void Zero(uint64_t offset, uint64_t size);
-  // The same, but only where something else stands. (What an earlier process stored may be zero in the caches alone.)
+  // Stores zeroes where something else stands, and flushes all of the range: what is zero already may be so in the
+  // caches alone, by an earlier process.
   void ZeroOut(uint64_t offset, uint64_t size);
 
   // One atomic store, released: a reader that sees it in the cache also sees what this thread stored before it. It

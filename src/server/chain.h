@@ -10,11 +10,6 @@
 
 namespace erda::server {
 
-// The space of an object with this header.
-inline uint64_t SpaceOf(const format::ObjectHeader& header) {
-  return format::ObjectSpace(header.key_size, header.value_size);
-}
-
 class Chain {
  public:
   using Address = format::LogAddress;

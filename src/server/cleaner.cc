@@ -22,16 +22,16 @@ namespace {
 
 // Proposed at once, with one fence.
 constexpr size_t kMovesPerBatch = 32;
-// Of a walk, and of zeroes, in one step.
-constexpr uint64_t kStepBytes = 64 << 10;
+// Of a walk, and of zeroes, in one step: few microseconds, which a shard on the same processor may have to wait.
+constexpr uint64_t kStepBytes = 2 << 10;
+// Of that an object takes at least so much, since its key is looked up.
+constexpr uint64_t kLookBytes = 512;
 
 // The bytes of zeroes that these begin with, in whole granules.
 uint64_t ZeroGranules(std::span<const std::byte> bytes) {
   const auto it = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
   return AlignDown(static_cast<uint64_t>(it - bytes.begin()), format::kGranuleBytes);
 }
-
-uint64_t SpaceOf(const ObjectHeader& header) { return format::ObjectSpace(header.key_size, header.value_size); }
 
 }  // namespace
 
@@ -84,7 +84,7 @@ bool Cleaner::ZeroSome() {
   if (queues_.proposals.room() == 0) return false;
   const uint32_t region = to_zero_.back();
   const uint64_t bytes = std::min(kStepBytes, geometry_.region_size - zeroed_);
-  if (!Planted(Flaw::kNotZeroed)) nvm_.Zero(geometry_.RegionOffset(region) + zeroed_, bytes);
+  if (!Planted(Flaw::kNotZeroed)) nvm_.ZeroOut(geometry_.RegionOffset(region) + zeroed_, bytes);
   zeroed_ += bytes;
   if (zeroed_ < geometry_.region_size) return true;
   nvm_.Fence();
@@ -122,8 +122,7 @@ bool Cleaner::IsNeeded(const ObjectHeader& header, LogAddress address) const {
 // there, which is a little smaller, begins with what stood in a later one.
 std::optional<ObjectView> Cleaner::NextNeeded(bool* ended) {
   *ended = false;
-  const uint64_t step_end = walked_ + kStepBytes;
-  while (walked_ < step_end) {
+  while (left_ > 0) {
     if (walk_->at >= geometry_.segment_size) {
       ++walk_->segment;
       walk_->at = 0;
@@ -144,25 +143,29 @@ std::optional<ObjectView> Cleaner::NextNeeded(bool* ended) {
     const ObjectView view = format::InspectHeader(place, BytesAt(walk_->at));
     if (view.state == ObjectState::kNothing) {
       // The end, or damage: then good objects may stand behind it.
-      const uint64_t skipped = std::max(ZeroGranules(BytesAt(walk_->at)), format::kGranuleBytes);
-      walk_->at += skipped;
-      walked_ += skipped;
+      const auto rest = BytesAt(walk_->at);
+      Pass(std::max(ZeroGranules(rest.first(std::min(left_, rest.size()))), format::kGranuleBytes), 0);
       continue;
     }
     if (IsNeeded(view.header, place.address)) return view;
-    walk_->at += SpaceOf(view.header);
-    walked_ += SpaceOf(view.header);
+    Pass(SpaceOf(view.header), kLookBytes);
   }
   return std::nullopt;
+}
+
+void Cleaner::Pass(uint64_t bytes, uint64_t cost) {
+  walk_->at += bytes;
+  walked_ += bytes;
+  left_ -= std::min(left_, std::max(bytes, cost));
 }
 
 bool Cleaner::WalkSome() {
   if (!walk_ || needs_segment_) return false;
   if (queues_.proposals.room() < kMovesPerBatch + 4) return false;
   if (walked_ >= queues_.allowance.load(std::memory_order_relaxed)) return false;
-  const uint64_t step_end = walked_ + kStepBytes;
+  left_ = kStepBytes;
   bool ended = no_segment_;
-  while (!ended && walked_ < step_end && moves_.size() < kMovesPerBatch) {
+  while (!ended && left_ > 0 && moves_.size() < kMovesPerBatch) {
     const auto object = NextNeeded(&ended);
     if (!object) break;
     Target& target = targets_[walk_->order.head - shard_ * geometry_.heads_per_shard];
@@ -174,11 +177,10 @@ bool Cleaner::WalkSome() {
       return true;
     }
     Copy(*object, target);
-    walk_->at += SpaceOf(object->header);
-    walked_ += SpaceOf(object->header);
+    Pass(SpaceOf(object->header), kLookBytes);
   }
   queues_.walked.store(walked_, std::memory_order_relaxed);
-  ProposeMoves();
+  if (ended || moves_.size() == kMovesPerBatch) ProposeMoves();
   if (!ended) return true;
   Propose({.kind = CleanProposal::Kind::kMerged,
            .head = walk_->order.head,
@@ -233,7 +235,10 @@ void Cleaner::ProposeMoves() {
 }
 
 // There was room for it (WalkSome, ZeroSome).
-void Cleaner::Propose(const CleanProposal& proposal) { (void)queues_.proposals.Push(proposal); }
+void Cleaner::Propose(const CleanProposal& proposal) {
+  (void)queues_.proposals.Push(proposal);
+  ++proposed_;
+}
 
 // --- Scrubbing
 
@@ -285,7 +290,7 @@ void Cleaner::Scrub(uint64_t bytes) {
 // --- Where copies go
 
 // Behind the last copy that an entry names there may be others that an earlier server's cleaner did not get to propose:
-// torn, or in the caches only.
+// torn, or in the caches only. If that last one is damaged nobody knows its end: then the segment is full.
 void Cleaner::Resume(const CleanOrder& order, Target& target) {
   target = {true,
             order.generation,
@@ -294,26 +299,13 @@ void Cleaner::Resume(const CleanOrder& order, Target& target) {
             geometry_.RegionOffset(order.region) + order.segment * geometry_.segment_size,
             FirstObjectOffset(order.segment)};
   if (!order.begun) return;
-  uint64_t end = target.tail;
-  for (uint64_t at = target.tail; at < geometry_.segment_size;) {
-    const auto address = LogAddress::At(target.slot, target.segment * geometry_.segment_size + at);
-    const auto bytes = nvm_.Bytes(target.offset + at, geometry_.segment_size - at);
-    const auto view = format::InspectHeader({pool_seed_, order.head, address, target.generation}, bytes);
-    if (view.state == ObjectState::kNothing) {
-      at += std::max(ZeroGranules(bytes), format::kGranuleBytes);
-      continue;
-    }
-    const auto names = [&](index::Slot /*slot*/, const IndexEntry& entry) {
-      const format::EntryWord word = entry.entry_word();
-      return entry.entry_meta().head() == order.head &&
-             (word.new_address() == address || word.old_address() == address);
-    };
-    at += SpaceOf(view.header);
-    if (index_.Find(view.header.key_hash, names)) end = at;
+  if (order.last_copy != 0) {
+    const auto address = LogAddress::At(order.slot, order.segment * geometry_.segment_size + order.last_copy);
+    const auto bytes = nvm_.Bytes(target.offset + order.last_copy, geometry_.segment_size - order.last_copy);
+    const auto last = format::InspectHeader({pool_seed_, order.head, address, order.generation}, bytes);
+    target.tail = last.state == ObjectState::kNothing ? geometry_.segment_size : order.last_copy + SpaceOf(last.header);
   }
-  target.tail = end;
-  nvm_.ZeroOut(target.offset + end, geometry_.segment_size - end);
-  nvm_.Flush(target.offset + end, geometry_.segment_size - end);
+  nvm_.ZeroOut(target.offset + target.tail, geometry_.segment_size - target.tail);
   nvm_.Fence();
 }
 

@@ -42,7 +42,8 @@ struct CleanOrder {
   uint32_t generation = 0;
   uint32_t head = 0;
   uint32_t slot = 0;
-  uint64_t segment = 0;  // kSegment
+  uint64_t segment = 0;    // kSegment
+  uint64_t last_copy = 0;  // of what was copied there, that an entry names; 0: none
 };
 
 // What the cleaner tells the shard.
@@ -71,6 +72,7 @@ struct CleanQueues {
   // How many bytes of the log the cleaner may have walked through in all: how the shard sets its pace.
   std::atomic<uint64_t> allowance{0};
   std::atomic<uint64_t> walked{0};  // and how many it has
+  std::atomic<bool> hurry{false};   // a put waits for it
   // Grows when there may be something to do for the cleaner. Its thread sleeps only if it did not grow since before the
   // last look, and says first that it is about to: of these four, in one order, either the thread sees the growth or
   // Signal sees that it sleeps.
@@ -95,6 +97,8 @@ class Cleaner {
   bool Step();
   // It copies nothing, and has proposed nothing that is not applied.
   [[nodiscard]] bool idle() const { return !walk_ && queues_.proposals.empty(); }
+  // How much it has proposed in all.
+  [[nodiscard]] uint64_t proposed() const { return proposed_; }
   // Beside that: verifies what entries name, one after the other, and goes round and round; about so many bytes of it.
   void Scrub(uint64_t bytes);
 
@@ -123,6 +127,8 @@ class Cleaner {
   [[nodiscard]] format::Place PlaceAt(uint64_t at) const;
   [[nodiscard]] std::span<const std::byte> BytesAt(uint64_t at) const;
   [[nodiscard]] bool IsNeeded(const format::ObjectHeader& header, format::LogAddress address) const;
+  // So many bytes of the walk are behind it, which took as much work as so many.
+  void Pass(uint64_t bytes, uint64_t cost);
   void Copy(const format::ObjectView& header, Target& target);
   // The entry names what is settled and damaged.
   [[nodiscard]] bool IsDamaged(const format::IndexEntry& entry, uint64_t* bytes) const;
@@ -149,6 +155,8 @@ class Cleaner {
   std::vector<uint32_t> to_zero_;  // regions; the last one first
   uint64_t zeroed_ = 0;            // of that one
   uint64_t walked_ = 0;            // bytes, in all
+  uint64_t left_ = 0;              // of this step of the walk
+  uint64_t proposed_ = 0;
 };
 
 }  // namespace erda::server

@@ -1,6 +1,7 @@
 #include "server/cleaning.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/planted.h"
 
@@ -49,6 +50,9 @@ size_t Cleaning::Step() {
   if (state_ == State::kIdle && Due()) done += Choose();
   if (state_ == State::kMerging) SetPace();
   if (state_ == State::kSearching) done += Search();
+  if (queues_.hurry.load(std::memory_order_relaxed) != wanted_) {
+    queues_.hurry.store(wanted_, std::memory_order_relaxed);
+  }
   // Of a shard that is never idle a while is so many looks.
   if (wanted_ && ++steps_ % kStepsOfAWhile == 0) LosePatience();
   return done;
@@ -102,6 +106,7 @@ void Cleaning::GiveSegment(const CleanProposal& wanted) {
   order.head = wanted.head;
   auto segment = wanted.end == 0 ? log_.OpenCopies(wanted.head) : std::nullopt;
   order.begun = segment.has_value();
+  order.last_copy = order.begun ? log_.LastCopy(wanted.head) : 0;
   if (!segment) segment = log_.NextCopies(wanted.head, wanted.end);
   if (segment) {
     order.region = segment->region;
@@ -183,16 +188,16 @@ void Cleaning::EmptyRegion(const ShardLog::LinkedRegion& region) {
 
 // --- What comes next
 
-bool Cleaning::Due() const { return asked_ || NeedsSpace(); }
+bool Cleaning::Due() const { return asked_ || log_.crowded_heads() > 0 || NeedsSpace(); }
 
 bool Cleaning::NeedsSpace() const {
-  if (wanted_ || log_.crowded_heads() > 0) return true;
+  if (wanted_) return true;
   const uint64_t coming = log_.free_regions() + zeroing_ + to_zero_.size();
   return coming <= 2 + geometry_.regions_per_shard / 32;
 }
 
 bool Cleaning::Expects() {
-  if (hopeless_ && log_.unnamed() == unnamed_) return false;
+  if (hopeless_ && log_.changes() == changes_) return false;
   hopeless_ = false;
   if (!wanted_) in_vain_ = impatience_ = 0;
   wanted_ = true;
@@ -213,15 +218,12 @@ bool Cleaning::Fits(const ShardLog::LinkedRegion& region) const {
 
 size_t Cleaning::Choose() {
   if (!versions_.index().counted()) return 0;
-  const bool every_little = asked_ || wanted_;
-  const bool crowded = log_.crowded_heads() > 0;  // then only those count that have no slots
   // To look at all regions takes a while: not again before something may have changed.
-  if (!every_little && log_.unnamed() < look_again_at_) return 0;
+  if (!asked_ && !wanted_ && log_.changes() < look_again_at_) return 0;
   const bool in_need = wanted_ || log_.free_regions() <= 1;
   std::vector<ShardLog::LinkedRegion> empty;
   ShardLog::LinkedRegion best;
   double best_score = 0;
-  uint64_t best_gain = 0;
   bool waits = false;  // a region would be worthwhile, but for what is in flight there
   log_.ForEachFull([&](const ShardLog::LinkedRegion& region) {
     if (region.use.none() || (Planted(Flaw::kFreesHeld) && region.use.names == 0)) {
@@ -230,10 +232,9 @@ size_t Cleaning::Choose() {
     }
     const uint64_t gain = region.dead_bytes();
     const bool was_asked_for = asked_ && region.generation <= asked_generation_;
-    const bool little_counts = wanted_ || crowded || was_asked_for;
+    if (!was_asked_for && !region.crowded && !NeedsSpace()) return;
+    const bool little_counts = wanted_ || region.crowded || was_asked_for;
     if (gain < geometry_.region_size / (little_counts ? kBarelyWorthwhile : kWorthwhile)) return;
-    if (crowded && !region.crowded && !was_asked_for) return;
-    if (!was_asked_for && !NeedsSpace()) return;
     if (region.use.held > 0 && !Planted(Flaw::kFreesHeld) && !Planted(Flaw::kMovesUnsettled)) {
       waits = true;
       return;
@@ -245,10 +246,10 @@ size_t Cleaning::Choose() {
     // What is gained for what it costs to read all and to write what is live; what is old changes less.
     const double score = in_need ? static_cast<double>(gain)
                                  : static_cast<double>(gain) * static_cast<double>(region.age + 1) / (1 + live);
-    if (score > best_score) {
+    // A head without slots comes first: no other region is of use to its puts.
+    if (best_score == 0 || std::pair(region.crowded, score) > std::pair(best.crowded, best_score)) {
       best = region;
       best_score = score;
-      best_gain = gain;
     }
   });
   for (const ShardLog::LinkedRegion& region : empty) EmptyRegion(region);
@@ -264,7 +265,7 @@ size_t Cleaning::Choose() {
     state_ = State::kMerging;
     appended_ = log_.appended();
     begin_ = queues_.walked.load(std::memory_order_relaxed);
-    bytes_per_byte_ = kHaste * static_cast<double>(geometry_.region_size) / static_cast<double>(best_gain);
+    bytes_per_byte_ = kHaste * static_cast<double>(geometry_.region_size) / static_cast<double>(best.dead_bytes());
     Order(order);
     return 1;
   }
@@ -274,13 +275,13 @@ size_t Cleaning::Choose() {
     if (settled > 0 || (wanted_ && impatience_ < kPatience)) return settled;
   }
   if (zeroing_ > 0) return 0;
-  look_again_at_ = log_.unnamed() + geometry_.regions_per_shard;
+  look_again_at_ = log_.changes() + geometry_.regions_per_shard;
   if (asked_) counters_.Set(Counter::kCleaning, 0);
   asked_ = false;
   if (wanted_) {
     wanted_ = false;
     hopeless_ = true;
-    unnamed_ = log_.unnamed();
+    changes_ = log_.changes();
     ++rooms_;
     return 1;
   }

@@ -1,8 +1,7 @@
 // The shard's side of cleaning: decides when the cleaner works, and on what; applies what it proposes; empties regions.
 //
 //   (C6) A region is emptied when nothing is appended to it any more, no entry names an address in it, and nobody holds
-//   it:
-//        no reservation in it is in flight, and none leads a reader there. Entries are persistent before that.
+//        it: no reservation in it is in flight, and none leads a reader there. Entries are persistent before that.
 //   (C7) Only regions that nobody holds are merged: all that entries name in them is settled. One that a client may
 //        still write into waits, and keeps no other from being cleaned.
 #pragma once
@@ -81,9 +80,9 @@ class Cleaning {
   uint64_t rooms_ = 0;
   uint32_t in_vain_ = 0;     // regions merged since a put waits, or the last room
   uint32_t impatience_ = 0;  // whiles passed since then
-  uint64_t unnamed_ = 0;     // log_.unnamed() when it was clear that there is nothing to gain
+  uint64_t changes_ = 0;     // log_.changes() when it was clear that there is nothing to gain
   bool hopeless_ = false;
-  uint64_t look_again_at_ = 0;     // log_.unnamed() from which on it is worth to look for a region
+  uint64_t look_again_at_ = 0;     // log_.changes() from which on it is worth to look for a region
   std::vector<InVain> tried_;      // by region of the shard
   std::vector<uint32_t> to_zero_;  // not told yet
   uint64_t zeroing_ = 0;           // regions that the cleaner was told to fill with zeroes

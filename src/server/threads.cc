@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <system_error>
 
@@ -122,6 +123,7 @@ void ShardThread::Clean() {
   CleanQueues& queues = shard_->clean_queues();
   const Nanoseconds between_scrubs = Nanoseconds(std::chrono::seconds(1)) / kScrubsPerSecond;
   Nanoseconds next_scrub = SteadyClock::Instance().Now() + between_scrubs;
+  uint64_t proposed = 0;
   while (!stop_.load(std::memory_order_acquire)) {
     const uint32_t signal = queues.signal.load(std::memory_order_seq_cst);  // before it looks
     const bool worked = shard_->cleaner().Step();
@@ -130,8 +132,15 @@ void ShardThread::Clean() {
       shard_->cleaner().Scrub(std::max<uint64_t>(scrub_rate_ / kScrubsPerSecond, 1));
       next_scrub = now + between_scrubs;
     }
-    if (!queues.proposals.empty()) Wake();
-    if (worked) continue;
+    if (const uint64_t now_proposed = shard_->cleaner().proposed(); now_proposed != proposed) {
+      proposed = now_proposed;
+      Wake();
+    }
+    if (worked) {
+      // A shard on the same processor waits no longer than a step, unless it has nothing better to do than to wait.
+      if (!queues.hurry.load(std::memory_order_relaxed)) ::sched_yield();
+      continue;
+    }
     queues.sleeping.store(true, std::memory_order_seq_cst);
     if (queues.signal.load(std::memory_order_seq_cst) == signal) {
       pollfd bell{cleaner_event_.get(), POLLIN, 0};

@@ -1,5 +1,6 @@
 // The versions of a shard's keys: publish, settle, commit, take back, delete (design.md section 7, docs/protocol.md).
 // Everything a shard does to its pool goes through here; nothing here knows of clients' channels or of threads.
+// versions.cc publishes and deletes; settling.cc has what comes behind that.
 //
 // Invariants, checked by tests/model and tests/server:
 //   (I1) An entry's old address names the newest settled version before the new one, or nothing.

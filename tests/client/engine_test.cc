@@ -232,6 +232,93 @@ TEST_F(SlotsTest, AGetReadsItsEntryAnewWhenSlotsHaveChangedSince) {
   EXPECT_EQ(fabric_->Take().remote.offset, entry.remote.offset) << "the entry";
 }
 
+// The version does not verify, and the entry is the same behind it. That is damage only if the slot was the same, too.
+class SlotHoldsTest : public SlotsTest {
+ protected:
+  void SetUp() override {
+    SlotsTest::SetUp();
+    const Status started =
+        engine_->Get(kKey, [this](const Result<std::string_view>& value) { got_ = CodeName(value.status().code()); });
+    ASSERT_TRUE(started.ok());
+    ReadEntry();
+  }
+  void ReadEntry() {
+    const WorkRequest entry = fabric_->Take();
+    ASSERT_EQ(entry.remote.offset, geometry_.SlotOffset(0, geometry_.HomeOf(HashKey(kKey))));
+    GiveEntry(entry);
+    fabric_->Complete(entry);
+    engine_->Poll();
+  }
+  // It is zeroes; then comes the second look.
+  void ReadVersionInVain() {
+    const WorkRequest version = fabric_->Take();
+    ASSERT_EQ(version.remote.offset, geometry_.RegionOffset(0) + 4096);
+    std::memset(version.local.data(), 0, version.local.size());
+    fabric_->Complete(version);
+    engine_->Poll();
+    ReadEntry();
+  }
+  [[nodiscard]] bool ReadsControl() const {
+    return !fabric_->posted.empty() && fabric_->posted.front().remote.region == format::kControlRegion;
+  }
+
+  std::string_view got_;
+};
+
+TEST_F(SlotHoldsTest, TheSameSlotBehindTheVersionMakesItDamage) {
+  ReadVersionInVain();
+  ASSERT_TRUE(ReadsControl());
+  TellSlots(1);
+  engine_->Poll();
+  EXPECT_EQ(got_, CodeName(Code::kCorruption));
+}
+
+// In each round the entry leads to the same address, of another use.
+TEST_F(SlotHoldsTest, AnotherSlotMeansThatTheGetStartsAgainHoweverOften) {
+  for (uint32_t generation = 2; generation < 6; ++generation) {
+    ReadVersionInVain();
+    ASSERT_TRUE(ReadsControl());
+    TellSlots(generation);
+    engine_->Poll();
+    ReadEntry();
+  }
+  ReadVersionInVain();
+  TellSlots(5);
+  engine_->Poll();
+  EXPECT_EQ(got_, CodeName(Code::kCorruption));
+}
+
+TEST_F(SlotHoldsTest, AControlBlockThatWasAskedForBeforeTheVersionDoesNotCount) {
+  const WorkRequest version = fabric_->Take();
+  fabric_->Complete(version);  // whatever is there
+  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  engine_->Poll();
+  const WorkRequest asked_behind = fabric_->Take();
+  ASSERT_EQ(asked_behind.remote.region, format::kControlRegion);
+  ReadEntry();
+  EXPECT_TRUE(fabric_->posted.empty()) << "it waits for that one";
+  fabric_->posted.push_front(asked_behind);
+  TellSlots(2);
+  engine_->Poll();
+  // Another use: the get starts again, with a control block on its way that was asked for before the version.
+  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  const WorkRequest entry = fabric_->Take();
+  const WorkRequest asked_before = fabric_->Take();
+  ASSERT_EQ(asked_before.remote.region, format::kControlRegion);
+  GiveEntry(entry);
+  fabric_->Complete(entry);
+  engine_->Poll();
+  ReadVersionInVain();
+  fabric_->posted.push_front(asked_before);
+  TellSlots(2);
+  engine_->Poll();
+  EXPECT_EQ(got_, "");
+  ASSERT_TRUE(ReadsControl());
+  TellSlots(2);
+  engine_->Poll();
+  EXPECT_EQ(got_, CodeName(Code::kCorruption));
+}
+
 TEST_F(SlotsTest, APutWritesOnlyIntoTheUseOfTheRegionThatItGot) {
   Put(kLargeValue);
   const WorkRequest reserve = TakeRequest(RequestOp::kReserve);
@@ -419,6 +506,29 @@ TEST_F(ChainTest, AGetReadsTheSlotsAnewIfTheOldVersionIsInNone) {
   Serve();
   slots_[1] = format::HeadSlot::Of(0, 1);
   Get();
+  Serve();
+  EXPECT_EQ(got_, "moved");
+}
+
+// The old version was moved away and back to the same address of its slot, in another region, while the get had the
+// slots of the time in between: for the newest version, which is damaged, they were enough.
+TEST_F(ChainTest, AnOldVersionThatCameBackToItsAddressIsNotDamage) {
+  WriteNewest(format::kNoAddress);
+  *InLog(kNewest) ^= std::byte{1};
+  Write(kMoved, 2, format::kNoAddress, "moved", 0);
+  slots_[1] = format::HeadSlot::Of(0, 7).Emptied();
+  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  Serve();
+  Get();
+  // Until it has been told the slots anew, behind the newest version: nothing has changed so far.
+  while (!fabric_->posted.empty() && fabric_->posted.front().remote.region != format::kControlRegion) {
+    Answer(fabric_->Take());
+    engine_->Poll();
+  }
+  ASSERT_FALSE(fabric_->posted.empty());
+  Answer(fabric_->Take());
+  slots_[1] = format::HeadSlot::Of(0, 1);
+  engine_->Poll();
   Serve();
   EXPECT_EQ(got_, "moved");
 }

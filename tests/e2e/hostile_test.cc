@@ -209,6 +209,44 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
   EXPECT_EQ(CountersOf(*client).at("keys"), 1U);
 }
 
+// In each region something is held, and the rest is dead: a put that finds no room waits for what is held.
+TEST_P(Hostile, ASecondRequestInASlotThatWaitsCostsTheChannel) {
+  ServerOptions options = Options();
+  options.pool_size = 1 << 20;
+  options.region_size = 128 << 10;
+  options.segment_size = 16 << 10;
+  const auto server = Serve(options);
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("steady", "value").ok());
+  ASSERT_TRUE(client->Put("gone", "value").ok());
+  RawPeer holder(Address());
+  const std::string large = Bytes(1, 10'000);
+  for (Status put; put.ok();) {
+    holder.Post(RawPeer::ReserveRequest("held", 100, Ack::kPlaced), "held");
+    if (holder.Answer()->code != 0) break;
+    for (int i = 0; i < 10 && put.ok(); ++i) put = client->Put("large", large);
+    if (!put.ok()) ExpectFails(put, Code::kResourceExhausted, "log");
+  }
+  // It hopes anew, with something that has changed.
+  ASSERT_TRUE(client->Delete("gone").ok());
+  const uint64_t delayed = CountersOf(*client).at("puts_delayed");
+  Request put{};
+  put.op = static_cast<uint8_t>(RequestOp::kPutInline);
+  put.key_size = 3;
+  put.value_size = 10'000;
+  RawPeer peer(Address());
+  peer.Post(put, "key...." + large);
+  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("puts_delayed") == delayed + 1; }));
+  peer.Post(put, "key...." + large);
+  EXPECT_TRUE(peer.IsClosed());
+  EXPECT_EQ(CountersOf(*client).at("violations"), 1U);
+  EXPECT_EQ(*client->Get("steady"), "value");
+  holder.Leave();
+  EXPECT_TRUE(client->Put("steady", "value").ok()) << "there is room again";
+  EXPECT_TRUE(client->Put("large", large).ok());
+  EXPECT_EQ(client->stats().reconnects, 0U);
+}
+
 TEST_P(Hostile, RandomRequestsDisturbNobody) {
   const auto server = Serve();
   const auto client = Connect();

@@ -34,14 +34,14 @@ TEST(LogUseTest, ANamedObjectIsLiveUntilNobodyNamesIt) {
   EXPECT_EQ(log.UseOf(0).live_bytes, 496U + 96);
   EXPECT_EQ(log->bytes_live(), 496U + 96);
   EXPECT_FALSE(log.UseOf(0).none());
-  EXPECT_EQ(log->unnamed(), 0U);
+  const uint64_t changes = log->changes();
   log.Unname(*first);
   EXPECT_EQ(log.UseOf(0).names, 1U);
   EXPECT_EQ(log.UseOf(0).live_bytes, 96U);
   log.Unname(*second);
   EXPECT_TRUE(log.UseOf(0).none());
   EXPECT_EQ(log->bytes_live(), 0U);
-  EXPECT_EQ(log->unnamed(), 2U);
+  EXPECT_EQ(log->changes(), changes + 2);
 }
 
 TEST(LogUseTest, TheOldVersionIsNeededUntilTheNewOneIsSettled) {
@@ -85,10 +85,24 @@ TEST(LogUseTest, WhatIsHeldIsNotFree) {
   log->Hold(log.head(), space->address);
   log->Hold(log.head(), space->address);
   EXPECT_EQ(log.UseOf(0).held, 2U);
+  const uint64_t changes = log->changes();
   log->Release(log.head(), space->address);
   EXPECT_FALSE(log.UseOf(0).none());
+  EXPECT_EQ(log->changes(), changes);
   log->Release(log.head(), space->address);
   EXPECT_TRUE(log.UseOf(0).none());
+  EXPECT_EQ(log->changes(), changes + 1) << "it may be worth to be cleaned now";
+}
+
+TEST(LogUseTest, ARegionThatIsFilledIsAChange) {
+  TestLog log;
+  const auto space = log.Append(496);
+  ASSERT_TRUE(space);
+  log->Hold(log.head(), space->address);
+  log->Release(log.head(), space->address);
+  EXPECT_EQ(log->changes(), 0U);
+  ASSERT_TRUE(log.FillRegion());
+  EXPECT_EQ(log->changes(), 1U);
 }
 
 TEST(LogUseTest, WhatIsFilledAndNotLiveIsDead) {
@@ -203,6 +217,31 @@ TEST(LogCopiesTest, TheNextServerGoesOnInTheSegmentThatWasOpen) {
     // The writers go on where they were.
     EXPECT_EQ(log.Append(96)->address, LogAddress(object->address.raw() + 496 / 16));
   }
+}
+
+TEST(LogCopiesTest, WhereTheLastCopyIsThatAnEntryNames) {
+  TestLog log;
+  ASSERT_TRUE(log.Append(496));
+  const auto open = log->NextCopies(log.head(), 0);
+  ASSERT_TRUE(open);
+  const auto name = [&](const ShardLog::CopySegment& in, uint64_t at) {
+    log->OnEntryChanged(log.head(), EntryWord(),
+                        EntryWord().Published(LogAddress::At(in.slot, in.segment * 4096 + at)).Settled());
+  };
+  EXPECT_EQ(log->LastCopy(log.head()), 0U);
+  name(*open, 3008);
+  name(*open, 2000);
+  EXPECT_EQ(log->LastCopy(log.head()), 3008U);
+  name(*open, format::kGranuleBytes);  // what is set aside
+  EXPECT_EQ(log->LastCopy(log.head()), 3008U);
+  const auto next = log->NextCopies(log.head(), 4000);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(log->LastCopy(log.head()), 0U);
+  name(*open, 3504);
+  name(*next, format::kGranuleBytes);
+  EXPECT_EQ(log->LastCopy(log.head()), 0U);
+  name(*next, 1008);
+  EXPECT_EQ(log->LastCopy(log.head()), 1008U);
 }
 
 // --- Emptied regions

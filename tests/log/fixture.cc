@@ -113,7 +113,7 @@ ShardLog::Use TestLog::UseOf(uint32_t slot) {
 }
 
 void TestLog::ZeroAndFree(uint32_t region) {
-  nvm_->Zero(geometry_.RegionOffset(region), geometry_.region_size);
+  nvm_->ZeroOut(geometry_.RegionOffset(region), geometry_.region_size);
   nvm_->Fence();
   log_->FreeEmptied(region);
 }

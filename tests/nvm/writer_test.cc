@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "nvm/fixture.h"
+#include "server/crash_pool.h"
 
 namespace erda::nvm {
 namespace {
@@ -51,6 +52,22 @@ TEST_F(WriterTest, ZeroesAreStoredWhereSomethingElseStands) {
   EXPECT_TRUE(IsZero({}));
   EXPECT_LE(writer.counters().bytes - before, 4 * 4096U) << "what is zero is left alone";
   EXPECT_GT(writer.counters().flushes, 0U);
+}
+
+// Zeroes of a process that died may be in the caches alone.
+TEST_F(WriterTest, WhatIsZeroAlreadyIsPersistentToo) {
+  server::CrashPool pool(65536);
+  Writer first(pool);
+  first.Write(5000, AsBytes(std::string(10000, 'x')));
+  first.Persist(5000, 10000);
+  first.ZeroOut(5000, 10000);
+  pool.ProcessDies();
+  ASSERT_FALSE(pool.IsDurable(5000, 10000));
+  Writer second(pool);
+  second.ZeroOut(5000, 10000);
+  second.Fence();
+  EXPECT_EQ(second.counters().bytes, 0U);
+  EXPECT_TRUE(pool.IsDurable(5000, 10000));
 }
 
 TEST_F(WriterTest, AWordComesBack) {

@@ -447,6 +447,30 @@ TEST_F(CleaningTest, FullOfLiveDataItRefusesPutsUntilThereIsSomethingToGain) {
   ExpectAll();
 }
 
+// In each region something is held, and the rest is dead. Once a put was refused, only what changes gives hope: here it
+// is that a client goes, and no entry.
+TEST_F(CleaningTest, ARegionThatIsLetGoMakesRoomAgain) {
+  Put("other");
+  SessionId sessions = 0;
+  for (;; ++sessions) {
+    const Reserved held = store_->Reserve(Key(sessions), "never there", sessions);
+    if (held.outcome.reason == Reason::kLogFull) break;
+    ASSERT_EQ(held.code(), Code::kOk);
+    ASSERT_LT(sessions, 20U);
+    if (store_->Put(Key(sessions), "newer").code != Code::kOk) break;
+    while (store_->WordOf("other").new_address().slot() == held.outcome.address.slot() &&
+           store_->Put("other", ValueOf(++puts_, 200)).code == Code::kOk) {
+    }
+  }
+  EXPECT_EQ(store_->Put("another", "value").reason, Reason::kLogFull);
+  EXPECT_FALSE(store_->cleaning().Expects());
+  const uint64_t live = store_->versions().log().bytes_live();
+  for (SessionId session = 0; session < sessions; ++session) store_->EndSession(session);
+  EXPECT_EQ(store_->versions().log().bytes_live(), live);
+  EXPECT_TRUE(store_->cleaning().Expects());
+  EXPECT_EQ(store_->Put("another", "value").code, Code::kOk);
+}
+
 // What is copied may not fit into as many segments as it came from: the cleaner must not give its last free region for
 // copies that do not empty another.
 TEST_F(CleaningTest, DeletesMakeRoomForLargeValuesToo) {
@@ -500,6 +524,43 @@ TEST_F(CleaningTest, WhatAnEarlierCleanerLeftBehindItsLastCopyIsWrittenOver) {
   }
 }
 
+// Nobody knows how long it is, so nothing is put behind it, or in its place.
+TEST_F(CleaningTest, ALastCopyThatIsDamagedIsNotWrittenOver) {
+  for (const bool crash : {true, false}) {
+    SCOPED_TRACE(crash);
+    MakeStore(Wish(12));
+    uint64_t last = 0;
+    std::string key;
+    for (int i = 0; last < 2000 || last > 3000; ++i) {  // there would be room behind it
+      ASSERT_LT(i, 100);
+      Churn(1);
+      const auto copies = store_->versions().log().OpenCopies(0);
+      last = 0;
+      if (!copies) continue;
+      for (const auto& [k, value] : model_) {
+        const LogAddress address = store_->WordOf(k).new_address();
+        if (address.slot() != copies->slot || address.offset_in_region() / 4096 != copies->segment) continue;
+        if (address.offset_in_region() % 4096 < last) continue;
+        last = address.offset_in_region() % 4096;
+        key = k;
+      }
+    }
+    DamageHeader(key, offsetof(format::ObjectHeader, value_size));
+    const std::span<const std::byte> there(BytesAt(store_->WordOf(key).new_address()), 200);
+    const std::vector<std::byte> damaged(there.begin(), there.end());
+    crash ? store_->Recover() : store_->CloseAndReopen();
+    model_.erase(key);
+    Put("other");  // counts
+    const uint64_t copied = store_->counter(Counter::kCleanBytesCopied);
+    store_->cleaning().Ask();
+    while (store_->counter(Counter::kCleanBytesCopied) == copied) ASSERT_TRUE(store_->CleanStep());
+    EXPECT_TRUE(std::equal(there.begin(), there.end(), damaged.begin()));
+    store_->Clean();
+    EXPECT_EQ(store_->Get(key), kDamaged);
+    for (const auto& [k, value] : model_) ASSERT_EQ(store_->Get(k), value) << k;
+  }
+}
+
 // The shard dies with copies that were not proposed, proposals that were not applied, and moves that are in the caches
 // only; then the power goes.
 TEST(CleaningCrashTest, NothingIsLostWhateverHadBeenProposed) {
@@ -520,7 +581,7 @@ TEST(CleaningCrashTest, NothingIsLostWhateverHadBeenProposed) {
         const std::string value = ValueOf(++puts, 200);
         ASSERT_EQ(store->Put(key, value).code, Code::kOk);
         model[key] = value;
-        for (uint64_t steps = random.Uniform(3); steps > 0; --steps) {
+        for (uint64_t steps = random.Uniform(6); steps > 0; --steps) {
           random.Chance(0.5) ? static_cast<void>(store->cleaner().Step()) : static_cast<void>(store->cleaning().Step());
         }
       }
@@ -588,6 +649,27 @@ TEST_F(CleaningTest, AHeadWithAllItsSlotsInUseIsCleaned) {
     if (store_->geometry().HeadOf(HashKey(Key(i))) == 0) keys.push_back(Key(i));
   }
   // About half of what the slots hold is live.
+  for (int i = 0; i < 3000 && !HasFailure(); ++i) Put(keys[random_.Uniform(keys.size())]);
+  ExpectAll();
+}
+
+// And it does not keep other heads from being cleaned.
+TEST_F(CleaningTest, AHeadWithAllItsSlotsLiveLeavesTheOtherHeadsAlone) {
+  MakeStore(Wish(37, 4096));
+  ASSERT_EQ(store_->geometry().heads_per_shard, 2U);
+  const auto head_of = [&](const std::string& key) { return store_->geometry().HeadOf(HashKey(key)); };
+  for (uint64_t i = 0;; ++i) {
+    if (head_of(Key(i)) != 0) continue;
+    const Outcome outcome = store_->Put(Key(i), ValueOf(i, 200));
+    if (outcome.reason == Reason::kLogFull) break;
+    ASSERT_EQ(outcome.code, Code::kOk);
+    model_[Key(i)] = ValueOf(i, 200);
+  }
+  ASSERT_EQ(store_->versions().log().crowded_heads(), 1U);
+  std::vector<std::string> keys;
+  for (uint64_t i = 0; keys.size() < 30; ++i) {
+    if (head_of(Key(i)) == 1) keys.push_back(Key(i));
+  }
   for (int i = 0; i < 3000 && !HasFailure(); ++i) Put(keys[random_.Uniform(keys.size())]);
   ExpectAll();
 }

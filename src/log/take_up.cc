@@ -1,0 +1,276 @@
+// Taking up a pool, closing it, and what comes after a crash.
+#include "log/shard_log.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/planted.h"
+
+namespace erda::log {
+
+using format::FirstObjectOffset;
+using format::kSlotsPerHead;
+using format::LogAddress;
+using format::RegionWord;
+using format::SegmentHeader;
+using format::SegmentState;
+using format::SegmentUse;
+
+Status ShardLog::OpenAfterCrash(uint64_t version_limit, const Visit& visit) { return TakeUp(version_limit, &visit); }
+
+Status ShardLog::TakeUp(uint64_t version_limit, const Visit* visit) {
+  if (auto status = LinkExisting(); !status.ok()) return status;
+  for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
+    if (auto status = TakeUpSegments(head, version_limit, visit); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status ShardLog::LinkExisting() {
+  for (uint32_t region = FirstRegion(); region < FirstRegion() + geometry_.regions_per_shard; ++region) {
+    const RegionWord word = RegionWordOf(region);
+    newest_generation_ = std::max(newest_generation_, word.generation());
+    if (word == RegionWord::Free(word.generation())) {
+      free_regions_ += IsFree(region) ? 1 : 0;
+      continue;
+    }
+    if (word == RegionWord::Emptied(word.generation())) {
+      emptied_.push_back({region, word.generation(), UINT32_MAX, 0});
+      continue;
+    }
+    const bool whole = word == RegionWord::Linked(word.generation(), word.head(), word.slot());
+    const Head* head = whole ? FindHead(word.head()) : nullptr;
+    if (head == nullptr || word.slot() >= kSlotsPerHead || head->regions[word.slot()] != kNoRegion) {
+      return {Code::kCorruption, "the region table is damaged: region " + std::to_string(region) + " cannot be slot " +
+                                     std::to_string(word.slot()) + " of head " + std::to_string(word.head())};
+    }
+    HeadAt(word.head()).regions[word.slot()] = region;
+    CountSlots(HeadAt(word.head()), 1);
+    generations_[region - FirstRegion()] = word.generation();
+    PublishRegion(word.head(), word.slot(), region);
+  }
+  return {};
+}
+
+// Each used segment counts as full, but for the open one with the newest versions: that one's end is where the log goes
+// on. (A power cut between sealing one segment and opening the next leaves none open, one between opening and sealing
+// cannot be: sealing comes first.) Segments of a region are opened in order, the first one with the region.
+Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, const Visit* visit) {
+  Head& head = HeadAt(head_number);
+  uint64_t newest = 0;
+  bool newest_is_open = false;
+  uint32_t open_segments = 0;
+  for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
+    const uint32_t region = head.regions[slot];
+    if (region == kNoRegion) continue;
+    bool opened_all = true;  // so far
+    // The segment's first version, but that a later segment of a region is newer whatever a damaged header says.
+    uint64_t age = 0;
+    for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+      const SegmentId id{region, segment};
+      const SegmentHeader header = HeaderOf(id);
+      const SegmentUse use = UseOf(id, RegionWordOf(region).generation());
+      if (use == SegmentUse::kNotYet && (segment > 0 || visit != nullptr)) {
+        opened_all = false;
+        continue;
+      }
+      if (use != SegmentUse::kOpened || !opened_all) {
+        // After a crash it is not fatal if no entry leads there.
+        if (visit == nullptr) {
+          return {Code::kCorruption, "region " + std::to_string(region) + " is linked, and its segment " +
+                                         std::to_string(segment) + " is damaged"};
+        }
+        plain_ = opened_all = false;
+        SegmentOf(id).damaged = true;
+        continue;
+      }
+      if (header.first_version >= version_limit) {
+        return {Code::kCorruption, "a segment of region " + std::to_string(region) + " has versions over the limit"};
+      }
+      bytes_used_ += geometry_.segment_size;
+      SegmentOf(id).opened = true;
+      SegmentOf(id).sealed = true;
+      if (header.copies()) {
+        const bool open_one = header.state == static_cast<uint64_t>(SegmentState::kCopies);
+        if (!open_one || head.copies.region != kNoRegion) continue;
+        SegmentOf(id).sealed = false;
+        head.copies = id;
+        continue;
+      }
+      if (segment == 0 && visit != nullptr) {
+        const Tombstone last = TombstoneIn(head_number, slot, id);
+        plain_ = plain_ && !last.cut_off;
+        const bool is_one = last.view.state != format::ObjectState::kNothing;
+        if (is_one && last.view.header.version >= header.first_version) (*visit)(last.view);
+      }
+      const bool open = header.state == static_cast<uint64_t>(SegmentState::kOpen);
+      const bool settled = header.state == static_cast<uint64_t>(SegmentState::kSettled);
+      Walk walk;
+      if (open || (visit != nullptr && !settled)) {
+        walk = WalkObjects(head_number, slot, id, header, visit);
+      }
+      const bool sealed = header.state == static_cast<uint64_t>(SegmentState::kSealed);
+      plain_ = plain_ && (settled || (sealed && walk.end == header.end) || (open && walk.untouched));
+      open_segments += open ? 1 : 0;
+      // A region that was linked and not filled to the end is where the next segment comes from, open or not.
+      age = std::max(age, header.first_version);
+      if (age < newest) continue;
+      newest = age;
+      newest_is_open = open;
+      head.slot = slot;
+      head.open = id;
+      head.tail = geometry_.segment_size;
+      head.last = 0;
+      head.end = head.tail;
+      if (!open) continue;
+      // What is no object may be a damaged one with good ones behind it, which must not be written over: then the
+      // segment counts as full. After a crash Repair decides.
+      if (walk.untouched && visit == nullptr) head.tail = walk.end;
+      head.last = walk.last;
+      head.end = walk.end;
+    }
+  }
+  // At most one can be open, and that is the newest.
+  plain_ = plain_ && open_segments == (newest_is_open ? 1U : 0U);
+  if (head.open.region == kNoRegion) return {};
+  SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;
+  bytes_used_ -= geometry_.segment_size - head.tail;
+  head.mark = head.tail;
+  return {};
+}
+
+ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id, const SegmentHeader& header,
+                                     const Visit* visit) const {
+  Walk walk;
+  uint64_t& at = walk.end;
+  at = std::max(FirstObjectOffset(id.segment), header.Marked(geometry_.segment_size).value_or(0));
+  while (at < geometry_.segment_size) {
+    const auto address = LogAddress::At(slot, id.segment * geometry_.segment_size + at);
+    const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
+    const format::ObjectView view = format::InspectHeader(PlaceOf(head, address), bytes);
+    if (view.state == format::ObjectState::kNothing || view.header.version < header.first_version) {
+      walk.untouched = IsZero(bytes);
+      return walk;
+    }
+    if (visit != nullptr) (*visit)(view);
+    walk.last = at;
+    at += SpaceOf(view.header);
+  }
+  return walk;
+}
+
+ShardLog::Tombstone ShardLog::TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const {
+  const auto address = LogAddress::At(slot, format::kTombstoneSlotOffset);
+  const auto bytes = nvm_.Bytes(SegmentOffset(id) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
+  const format::ObjectView view = format::InspectHeader(PlaceOf(head, address), bytes);
+  return {view, view.state == format::ObjectState::kNothing && !IsZero(bytes)};
+}
+
+void ShardLog::Close() {
+  for (const Head& head : heads_) {
+    if (head.open.region != kNoRegion && head.tail == geometry_.segment_size) SealIfOpen(head.open, head.tail);
+  }
+  for (uint32_t region = FirstRegion(); region < FirstRegion() + geometry_.regions_per_shard; ++region) {
+    for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+      if (const SegmentId id{region, segment}; SegmentOf(id).sealed) StoreState(id, SegmentState::kSettled);
+    }
+  }
+  for (Head& head : heads_) {
+    if (head.open.region == kNoRegion) continue;
+    ClearTail(head);
+    MoveMark(head);
+  }
+}
+
+// Behind the objects there are zeroes, so that whoever opens the pool knows the end from damage. Something else can
+// only be what a crash cut off, and recovery let lie.
+void ShardLog::ClearTail(const Head& head) {
+  nvm_.ZeroOut(SegmentOffset(head.open) + head.tail, geometry_.segment_size - head.tail);
+  nvm_.Fence();
+}
+
+// --- After a crash
+
+void ShardLog::MarkNamed(uint32_t head_number, LogAddress address) {
+  const uint32_t region = RegionAt(head_number, address);
+  const uint64_t offset = address.offset_in_region();
+  if (region == kNoRegion || offset >= geometry_.region_size) return;
+  Segment& segment = SegmentOf({region, offset >> segment_shift_});
+  // Without an object there it is the entry that is damaged, and not the segment.
+  if (!segment.opened && InspectHeader(head_number, address).state == format::ObjectState::kNothing) return;
+  segment.named = std::max(segment.named, static_cast<uint32_t>(offset & (geometry_.segment_size - 1)));
+}
+
+Status ShardLog::CheckNamed() const {
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    if (segments_[i].opened || segments_[i].named == 0) continue;
+    const uint64_t region = FirstRegion() + i / geometry_.segments_per_region();
+    return {Code::kCorruption, "region " + std::to_string(region) + " is linked, and its segment " +
+                                   std::to_string(i % geometry_.segments_per_region()) + " is damaged"};
+  }
+  return {};
+}
+
+void ShardLog::FlushFound() {
+  nvm_.Flush(RegionWordOffset(FirstRegion()), geometry_.regions_per_shard * sizeof(uint64_t));
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const SegmentId id{static_cast<uint32_t>(FirstRegion() + i / geometry_.segments_per_region()),
+                       i % geometry_.segments_per_region()};
+    if (segments_[i].opened) nvm_.Flush(SegmentOffset(id), sizeof(SegmentHeader));
+  }
+  // Each header was made persistent before the next place was given out. If the last one got lost now, the objects that
+  // come behind it could not be found by the next walk.
+  constexpr uint64_t kHeaderAndKeyMax = format::ChecksumOffset(format::kKeyBytesMax);
+  for (const Head& head : heads_) {
+    if (head.last == 0) continue;
+    nvm_.Flush(SegmentOffset(head.open) + head.last, std::min(kHeaderAndKeyMax, head.end - head.last));
+  }
+}
+
+uint32_t ShardLog::Repair() {
+  uint32_t unlinked = 0;
+  for (uint32_t head_number = FirstHead(); head_number < FirstHead() + geometry_.heads_per_shard; ++head_number) {
+    Head& head = HeadAt(head_number);
+    for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
+      const uint32_t region = head.regions[slot];
+      if (region == kNoRegion) continue;
+      // No entry leads there (CheckNamed). Left as it is, it would be damage to who opens the closed pool.
+      for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+        if (SegmentOf({region, segment}).damaged) ForgetSegment({region, segment});
+      }
+      if (SegmentOf({region, 0}).opened) continue;
+      nvm_.Store64(RegionWordOffset(region), RegionWord::Free(RegionWordOf(region).generation()).raw());
+      nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
+      head.regions[slot] = kNoRegion;
+      CountSlots(head, -1);
+      generations_[region - FirstRegion()] = 0;
+      PublishRegion(head_number, slot, kNoRegion);
+      ++free_regions_;
+      ++unlinked;
+    }
+    // A tombstone that was cut off would make every recovery to come look through the index.
+    for (const uint32_t region : head.regions) {
+      if (region == kNoRegion) continue;
+      const uint32_t slot = RegionWordOf(region).slot();
+      if (!TombstoneIn(head_number, slot, {region, 0}).cut_off) continue;
+      nvm_.ZeroOut(geometry_.RegionOffset(region) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
+    }
+    // If nothing behind the objects is named, what is there was being written when the server died. (What an entry's
+    // versions lead on to along `previous` is older, and so stands before it.) Else it is damage, and the segment full.
+    if (head.open.region == kNoRegion || SegmentOf(head.open).named >= head.end) continue;
+    head.tail = Planted(Flaw::kTailTooEarly) && head.last != 0 ? head.last : head.end;
+    SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;
+    bytes_used_ -= geometry_.segment_size - head.tail;
+  }
+  nvm_.Fence();
+  return unlinked;
+}
+
+// It looks as it did before it was opened.
+void ShardLog::ForgetSegment(SegmentId id) {
+  nvm_.ZeroOut(SegmentOffset(id), std::min(format::kMendedBytesMax, geometry_.segment_size));
+  nvm_.Fence();
+}
+
+}  // namespace erda::log

@@ -1,0 +1,258 @@
+// What becomes of a version that is published: settled, taken back, moved.
+#include <string>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/planted.h"
+#include "server/versions.h"
+
+namespace erda::server {
+
+using format::Counter;
+using format::EntryMeta;
+using format::EntryWord;
+using format::IndexEntry;
+using format::ObjectHeader;
+using format::ObjectState;
+using format::ObjectView;
+using format::Reason;
+
+void Versions::SettleCurrent(Slot slot, uint64_t key_hash) {
+  const IndexEntry entry = index_.At(slot);
+  const EntryWord word = entry.entry_word();
+  const uint32_t head = entry.entry_meta().head();
+  if (Planted(Flaw::kSettledNotWhole)) return chain_.StoreSettled(slot, word);
+  if (word.settled() || !chain_.MakePersistentIfWhole(head, word.new_address())) return;
+  chain_.StoreSettled(slot, word);
+  MarkSettled(key_hash, head, word.new_address());
+}
+
+void Versions::MarkSettled(uint64_t key_hash, uint32_t head, Address address) {
+  const InFlight::Id id = in_flight_.Find(key_hash, head, address);
+  if (id == InFlight::kNone || in_flight_.At(id).settled) return;
+  in_flight_.At(id).settled = true;
+  log_.EndFlight(head, address);
+  counters_.Add(Counter::kSettled);
+  if (!in_flight_.At(id).awaits_commit) Finish(id);
+}
+
+void Versions::Finish(InFlight::Id id) {
+  const Reservation gone = in_flight_.At(id);
+  if (!gone.settled) log_.EndFlight(gone.head, gone.address);
+  --session_reservations_[gone.session];
+  in_flight_.Remove(id);
+  LetGo(gone);
+}
+
+// (I11) Its place is held as long as it is in flight, and on while a newer version of its key is, if nothing as new as
+// itself is settled: that one's `previous` leads here, and on to older ones that may still be in flight themselves.
+void Versions::LetGo(const Reservation& gone) {
+  if (IsPassed(gone)) {
+    passed_.push_back(gone);
+  } else {
+    log_.Release(gone.head, gone.address);
+  }
+  std::erase_if(passed_, [&](const Reservation& older) {
+    if (older.key_hash != gone.key_hash || IsPassed(older)) return false;
+    log_.Release(older.head, older.address);
+    return true;
+  });
+}
+
+bool Versions::IsPassed(const Reservation& older) {
+  bool passed = false;
+  in_flight_.ForEachOf(older.key_hash,
+                       [&](InFlight::Id /*id*/, const Reservation& newer) { passed |= newer.version > older.version; });
+  if (!passed) return false;
+  // Nobody goes past a settled version, so what is not newer is not looked for.
+  const ObjectView view = log_.InspectHeader(older.head, older.address);
+  if (view.state == ObjectState::kNothing) return false;
+  const auto slot = Find(view.key, older.key_hash).entry;
+  if (!slot) return false;
+  const EntryWord word = index_.WordAt(*slot);
+  return !word.settled() && older.version > chain_.VersionAt(older.head, word.old_address());
+}
+
+std::optional<Outcome> Versions::Commit(uint64_t key_hash, uint32_t head, Address address, uint64_t version,
+                                        SessionId session) {
+  const InFlight::Id id = in_flight_.Find(key_hash, head, address);
+  if (id == InFlight::kNone) return std::nullopt;
+  const Reservation& reservation = in_flight_.At(id);
+  if (reservation.session != session || reservation.version != version || !reservation.awaits_commit)
+    return std::nullopt;
+  counters_.Add(Counter::kCommits);
+  if (!reservation.settled) {
+    const bool unflushed = Planted(Flaw::kCommitNotFlushed) && log_.Inspect(head, address).state == ObjectState::kWhole;
+    if (!unflushed && !chain_.MakePersistentIfWhole(head, address))
+      return Outcome{Code::kCorruption, Reason::kNotWhole, address, head, {}};
+    counters_.Add(Counter::kSettled);
+    if (!CommitWhole(reservation)) return Outcome{Code::kCorruption, Reason::kDamaged, address, head, {}};
+  }
+  Finish(id);
+  return Outcome{Code::kOk, Reason::kNone, address, head, {}};
+}
+
+// The version is whole and persistent: it becomes the new one, or the old one, if it is newer than what stands there.
+// The key has an entry, since an entry goes only with its last reservation or by a delete; false if it cannot be found,
+// which means damage.
+bool Versions::CommitWhole(const Reservation& r) {
+  if (r.superseded) return true;  // (I4)
+  const auto slot = Find(log_.InspectHeader(r.head, r.address).key, r.key_hash).entry;
+  if (!slot) return false;
+  const EntryWord word = index_.WordAt(*slot);
+  if (word.new_address() == r.address) {
+    chain_.StoreSettled(*slot, word);
+    return true;
+  }
+  if (Planted(Flaw::kLateCommitLost)) return true;
+  // A header that does not verify is damage. What stood there may have been newer: an older value would be wrong.
+  const uint64_t newest = chain_.VersionAt(r.head, word.new_address());
+  if (newest == 0 && !Planted(Flaw::kCommitsPastDamage)) return false;
+  const uint64_t settled = chain_.VersionAt(r.head, word.old_address());
+  const bool damaged = settled == 0 && !word.old_address().none() && !Planted(Flaw::kCommitsPastDamage);
+  if (r.version > newest) {
+    chain_.StoreSettled(*slot, word.Published(r.address));
+  } else if (!damaged && r.version > settled) {
+    index_.StoreWord(*slot, word.WithOld(r.address));
+  }
+  return true;
+}
+
+size_t Versions::Sweep(size_t limit) {
+  size_t settled = 0;
+  in_flight_.ForSome(limit, [&](InFlight::Id id, Reservation& reservation) {
+    if (reservation.settled || !chain_.MakePersistentIfWhole(reservation.head, reservation.address)) return;
+    if (!CommitWhole(reservation)) return;
+    ++settled;
+    counters_.Add(Counter::kSettled);
+    if (reservation.awaits_commit) {
+      reservation.settled = true;
+      log_.EndFlight(reservation.head, reservation.address);
+    } else {
+      Finish(id);
+    }
+  });
+  return settled;
+}
+
+// --- Taking back
+
+void Versions::EndSession(SessionId session) {
+  if (session >= session_reservations_.size()) return;
+  // First what is whole: a later version that is not would otherwise be taken back past it.
+  in_flight_.ForEach([&](InFlight::Id id, Reservation& reservation) {
+    if (reservation.session != session || reservation.settled) return;
+    if (!chain_.MakePersistentIfWhole(reservation.head, reservation.address)) return;
+    if (CommitWhole(reservation)) counters_.Add(Counter::kSettled);
+    Finish(id);
+  });
+  in_flight_.ForEach([&](InFlight::Id id, Reservation& reservation) {
+    if (reservation.session != session) return;
+    const Reservation gone = reservation;
+    // Not in flight any more before it is taken back: it may not arrive.
+    --session_reservations_[session];
+    in_flight_.Remove(id);
+    if (!gone.settled) {
+      TakeBack(gone);
+      log_.EndFlight(gone.head, gone.address);  // last: the mark of its segment says that nothing is left to do
+    }
+    LetGo(gone);
+  });
+}
+
+// The version will never be whole.
+void Versions::TakeBack(const Reservation& gone) {
+  counters_.Add(Counter::kTakenBack);
+  if (gone.superseded) return;
+  const bool damaged = log_.InspectHeader(gone.head, gone.address).state == ObjectState::kNothing;
+  const auto slot = index_.Find(gone.key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+    return entry.entry_meta().head() == gone.head && entry.entry_word().new_address() == gone.address;
+  });
+  if (!slot) return;
+  if (!damaged) return TakeBackEntry(*slot, gone);
+  // It may have been acknowledged. With the bit, a get says that it is damaged (as RecoveryAction::kDamaged).
+  index_.StoreWordLazily(*slot, index_.WordAt(*slot).Settled());
+}
+
+// To the newest version before it that is whole, or that may still arrive: to skip that one would lose a put that its
+// writer is about to acknowledge.
+void Versions::TakeBackEntry(Slot slot, const Reservation& gone) {
+  const Address old = index_.WordAt(slot).old_address();
+  const ObjectView view = log_.InspectHeader(gone.head, gone.address);
+  const auto before = chain_.NewestBefore(gone.head, view, old, [&](Address at) {
+    if (Planted(Flaw::kTakesBackPastWriters)) return false;
+    return in_flight_.Find(gone.key_hash, gone.head, at) != InFlight::kNone;
+  });
+  chain_.TakeBack(slot, before);
+  if (before.whole_bytes != 0) MarkSettled(gone.key_hash, gone.head, before.address);
+}
+
+void Versions::Report(std::string_view key, uint64_t key_hash) {
+  counters_.Add(Counter::kReports);
+  const auto slot = Find(key, key_hash).entry;
+  if (!slot) return;
+  SettleCurrent(*slot, key_hash);
+  const IndexEntry entry = index_.At(*slot);
+  if (entry.entry_word().settled()) return;
+  Reservation gone;
+  gone.key_hash = key_hash;
+  gone.head = entry.entry_meta().head();
+  gone.address = entry.entry_word().new_address();
+  // Its writer may still be at work.
+  const bool writing = in_flight_.Find(key_hash, gone.head, gone.address) != InFlight::kNone;
+  if (writing && !Planted(Flaw::kReportEndsWriters)) return;
+  TakeBackEntry(*slot, gone);
+}
+
+// --- Moving
+
+bool Versions::Move(uint64_t key_hash, uint32_t head, Address from, Address to) {
+  const auto slot = index_.Find(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+    if (entry.entry_meta().head() != head) return false;
+    if (Planted(Flaw::kMovesUnchecked)) return true;
+    if (Planted(Flaw::kMovesUnsettled) && entry.entry_word().new_address() == from) return true;
+    return entry.entry_word().NamesSettled(from);
+  });
+  if (!slot) return false;
+  const EntryWord word = index_.WordAt(*slot);
+  const EntryWord moved = Planted(Flaw::kMovesUnchecked) ? word.TakenBackTo(to, true) : word.Moved(from, to);
+  index_.StoreWordLazily(*slot, moved);
+  return true;
+}
+
+// What stands there is no object, and so entry and reader know nothing more of it than that it is damaged. They know
+// the same of any place where an object never is.
+void Versions::SetAside(Slot slot, uint32_t head, uint32_t region_slot) {
+  const IndexEntry entry = index_.At(slot);
+  const EntryWord word = entry.entry_word();
+  if (entry.word == 0 || entry.entry_meta().head() != head) return;
+  for (const Address address : {word.new_address(), word.needed_old()}) {
+    const bool leads_there = !address.none() && address.slot() == region_slot && word.NamesSettled(address);
+    if (!leads_there || log_.InspectHeader(head, address).state != ObjectState::kNothing) continue;
+    const auto aside = log_.PlaceOfNoObject(head);
+    if (aside.none() || aside.slot() == region_slot) continue;
+    counters_.Add(Counter::kSetAside);
+    index_.StoreWordLazily(slot, index_.WordAt(slot).Moved(address, aside));
+  }
+}
+
+std::optional<std::string> Versions::DamagedKey(Slot slot, uint32_t head, Address address) const {
+  const IndexEntry entry = index_.At(slot);
+  if (entry.word == 0 || !entry.entry_word().settled() || entry.entry_word().new_address() != address ||
+      entry.entry_meta().head() != head) {
+    return std::nullopt;
+  }
+  const ObjectView view = log_.Inspect(head, address);
+  if (view.state == ObjectState::kWhole) return std::nullopt;
+  if (view.state == ObjectState::kHeader) return std::string(view.key);
+  // The key may be what is left whole: it has the entry's tag then.
+  const auto bytes = log_.BytesAt(head, address);
+  if (bytes.size() < sizeof(ObjectHeader)) return std::string();
+  const auto key_size = LoadAs<ObjectHeader>(bytes).key_size;
+  if (key_size > format::kKeyBytesMax || bytes.size() < format::ChecksumOffset(key_size)) return std::string();
+  const std::string_view key = AsString(bytes.subspan(format::KeyOffset(), key_size));
+  const bool its_key = EntryMeta::TagOf(HashKey(key)) == entry.entry_meta().tag() && CanBeOf(slot, HashKey(key));
+  return its_key ? std::string(key) : std::string();
+}
+
+}  // namespace erda::server
