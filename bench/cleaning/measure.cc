@@ -311,7 +311,7 @@ class Measurement {
       const size_t workload = (round + i) % kWorkloads.size();
       if (auto status = Slice(workload, state, bytes); !status.ok()) return status;
     }
-    return MeasureShard(state, bytes);
+    return MeasureShard(round, state, bytes);
   }
 
   // One operation after the other, and the background's beside them.
@@ -333,12 +333,13 @@ class Measurement {
     return status;
   }
 
-  // With few puts, so that the shard sleeps between them: gets beside them, and nothing beside them.
-  Status MeasureShard(State state, uint64_t bytes) {
+  // With few puts, so that the shard sleeps between them: gets beside them, and nothing beside them; in turn the one or
+  // the other comes first, since the cleaner may still be at work for what was written before.
+  Status MeasureShard(uint64_t round, State state, uint64_t bytes) {
     constexpr size_t kGetsOnly = 2;
     ShardTime& time = report_.shard_time[static_cast<size_t>(state)];
     const uint64_t rate = std::max<uint64_t>(1, settings_.rate / kSlowness);
-    for (const bool with_gets : {true, false}) {
+    for (const bool with_gets : {round % 2 == 0, round % 2 != 0}) {
       Slices slices;
       const double shard = ThreadSeconds(server_.pid, "erda-shard");
       const auto begin = Time::now();

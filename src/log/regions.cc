@@ -209,8 +209,9 @@ void ShardLog::Empty(uint32_t head_number, uint32_t slot) {
 
 void ShardLog::FreeEmptied(uint32_t region) {
   const auto it = std::find_if(emptied_.begin(), emptied_.end(), [&](const auto& e) { return e.region == region; });
+  // Persistent after the next fence: if it gets lost, the region is filled with zeroes once more.
   nvm_.Store64(RegionWordOffset(region), RegionWord::Free(it->generation).raw());
-  nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
+  nvm_.Flush(RegionWordOffset(region), sizeof(uint64_t));
   if (it->head != UINT32_MAX) {
     HeadAt(it->head).emptying[it->slot] = false;
     CountSlots(HeadAt(it->head), -1);
