@@ -122,7 +122,7 @@ class ShardLog final : public index::EntryObserver {
   };
   // The segment of the head that the last cleaner left open.
   [[nodiscard]] std::optional<CopySegment> OpenCopies(uint32_t head) const;
-  // Where the last copy in it stands that an entry names; 0: none does. REQUIRES: all entries are counted.
+  // Where the last copy in it stands that an entry names, or has named; 0: none. REQUIRES: all entries are counted.
   [[nodiscard]] uint64_t LastCopy(uint32_t head) const { return FindHead(head)->last_copy; }
   // The next one, behind the one that ends there, which the cleaner has filled, if there is one. It may take the last
   // free region. nullopt: there is none.
@@ -159,8 +159,9 @@ class ShardLog final : public index::EntryObserver {
   }
   // The newest generation of a region.
   [[nodiscard]] uint32_t newest_generation() const { return newest_generation_; }
-  // Heads that have no more free slots than the cleaner may need.
+  // Heads that have no more free slots than the cleaner may need; one of them.
   [[nodiscard]] uint32_t crowded_heads() const { return crowded_heads_; }
+  [[nodiscard]] bool IsCrowded(uint32_t head) const { return IsCrowded(*FindHead(head)); }
 
   // The head's tombstone slot. REQUIRES: an object was reserved in this head before.
   [[nodiscard]] Space TombstoneSlot(uint32_t head) const;

@@ -22,7 +22,8 @@ namespace {
 
 // Proposed at once, with one fence.
 constexpr size_t kMovesPerBatch = 32;
-// Of a walk, and of zeroes, in one step: few microseconds, which a shard on the same processor may have to wait.
+// Of a walk, and of zeroes, in one step, if one object is not larger: a microsecond or two, which a shard on the same
+// processor may have to wait.
 constexpr uint64_t kStepBytes = 2 << 10;
 // Of that an object takes at least so much, since its key is looked up.
 constexpr uint64_t kLookBytes = 512;

@@ -50,11 +50,11 @@ size_t Cleaning::Step() {
   if (state_ == State::kIdle && Due()) done += Choose();
   if (state_ == State::kMerging) SetPace();
   if (state_ == State::kSearching) done += Search();
-  if (queues_.hurry.load(std::memory_order_relaxed) != wanted_) {
-    queues_.hurry.store(wanted_, std::memory_order_relaxed);
+  if (queues_.hurry.load(std::memory_order_relaxed) != Wanted()) {
+    queues_.hurry.store(Wanted(), std::memory_order_relaxed);
   }
   // Of a shard that is never idle a while is so many looks.
-  if (wanted_ && ++steps_ % kStepsOfAWhile == 0) LosePatience();
+  if (Wanted() && ++steps_ % kStepsOfAWhile == 0) LosePatience();
   return done;
 }
 
@@ -84,7 +84,7 @@ size_t Cleaning::Apply() {
         OrderZeroes();
         ++rooms_;
         in_vain_ = 0;
-        wanted_ = false;
+        space_.waits = slots_.waits = false;
         tried_.assign(tried_.size(), {});
         counters_.Set(Counter::kFreeRegions, log_.free_regions());
         break;
@@ -191,17 +191,23 @@ void Cleaning::EmptyRegion(const ShardLog::LinkedRegion& region) {
 bool Cleaning::Due() const { return asked_ || log_.crowded_heads() > 0 || NeedsSpace(); }
 
 bool Cleaning::NeedsSpace() const {
-  if (wanted_) return true;
+  if (space_.waits) return true;
   const uint64_t coming = log_.free_regions() + zeroing_ + to_zero_.size();
   return coming <= 2 + geometry_.regions_per_shard / 32;
 }
 
-bool Cleaning::Expects() {
-  if (hopeless_ && log_.changes() == changes_) return false;
-  hopeless_ = false;
-  if (!wanted_) in_vain_ = impatience_ = 0;
-  wanted_ = true;
+bool Cleaning::Expects(uint32_t head) {
+  Want& want = log_.IsCrowded(head) ? slots_ : space_;
+  if (want.hopeless && log_.changes() == want.changes) return false;
+  if (!Wanted()) in_vain_ = impatience_ = 0;
+  want = {.waits = true};
   return true;
+}
+
+void Cleaning::GiveUp(Want& want) {
+  if (!want.waits) return;
+  want = {.waits = false, .hopeless = true, .changes = log_.changes()};
+  ++rooms_;
 }
 
 void Cleaning::Ask() {
@@ -219,12 +225,15 @@ bool Cleaning::Fits(const ShardLog::LinkedRegion& region) const {
 size_t Cleaning::Choose() {
   if (!versions_.index().counted()) return 0;
   // To look at all regions takes a while: not again before something may have changed.
-  if (!asked_ && !wanted_ && log_.changes() < look_again_at_) return 0;
-  const bool in_need = wanted_ || log_.free_regions() <= 1;
+  if (!asked_ && !Wanted() && log_.changes() < look_again_at_) return 0;
+  const bool in_need = Wanted() || log_.free_regions() <= 1;
   std::vector<ShardLog::LinkedRegion> empty;
   ShardLog::LinkedRegion best;
   double best_score = 0;
   bool waits = false;  // a region would be worthwhile, but for what is in flight there
+  bool slots_wait = false;
+  bool slots_gain = false;  // a head without slots has a region that is worthwhile
+  const bool slots_first = slots_.waits || !space_.waits;
   log_.ForEachFull([&](const ShardLog::LinkedRegion& region) {
     if (region.use.none() || (Planted(Flaw::kFreesHeld) && region.use.names == 0)) {
       empty.push_back(region);
@@ -233,10 +242,11 @@ size_t Cleaning::Choose() {
     const uint64_t gain = region.dead_bytes();
     const bool was_asked_for = asked_ && region.generation <= asked_generation_;
     if (!was_asked_for && !region.crowded && !NeedsSpace()) return;
-    const bool little_counts = wanted_ || region.crowded || was_asked_for;
+    const bool little_counts = space_.waits || region.crowded || was_asked_for;
     if (gain < geometry_.region_size / (little_counts ? kBarelyWorthwhile : kWorthwhile)) return;
     if (region.use.held > 0 && !Planted(Flaw::kFreesHeld) && !Planted(Flaw::kMovesUnsettled)) {
       waits = true;
+      slots_wait |= region.crowded;
       return;
     }
     const InVain& tried = tried_[region.region % geometry_.regions_per_shard];
@@ -246,8 +256,10 @@ size_t Cleaning::Choose() {
     // What is gained for what it costs to read all and to write what is live; what is old changes less.
     const double score = in_need ? static_cast<double>(gain)
                                  : static_cast<double>(gain) * static_cast<double>(region.age + 1) / (1 + live);
-    // A head without slots comes first: no other region is of use to its puts.
-    if (best_score == 0 || std::pair(region.crowded, score) > std::pair(best.crowded, best_score)) {
+    slots_gain |= region.crowded;
+    // No other region is of use to puts in a head without slots.
+    const auto rank = [&](bool crowded, double of) { return std::pair(crowded && slots_first, of); };
+    if (best_score == 0 || rank(region.crowded, score) > rank(best.crowded, best_score)) {
       best = region;
       best_score = score;
     }
@@ -255,7 +267,9 @@ size_t Cleaning::Choose() {
   for (const ShardLog::LinkedRegion& region : empty) EmptyRegion(region);
   if (!empty.empty()) return empty.size();
   if (zeroing_ > 0 && !asked_) return 0;  // there will be room
-  const bool in_circles = wanted_ && in_vain_ > 2 * geometry_.regions_per_shard;
+  // Other heads may be cleaned for ever, and those puts have no more of it.
+  if (zeroing_ == 0 && !slots_gain && (!slots_wait || impatience_ >= kPatience)) GiveUp(slots_);
+  const bool in_circles = Wanted() && in_vain_ > 2 * geometry_.regions_per_shard;
   if (best_score > 0 && !in_circles) {
     CleanOrder order;
     order.region = best.region;
@@ -270,28 +284,24 @@ size_t Cleaning::Choose() {
     return 1;
   }
   if (waits) {
-    const bool sweeps = !wanted_ || steps_ % kStepsPerSweep == 0;
+    const bool sweeps = !Wanted() || steps_ % kStepsPerSweep == 0;
     const size_t settled = sweeps ? versions_.Sweep(kSweptPerStep) : 0;
-    if (settled > 0 || (wanted_ && impatience_ < kPatience)) return settled;
+    if (settled > 0 || (Wanted() && impatience_ < kPatience)) return settled;
   }
   if (zeroing_ > 0) return 0;
   look_again_at_ = log_.changes() + geometry_.regions_per_shard;
   if (asked_) counters_.Set(Counter::kCleaning, 0);
   asked_ = false;
-  if (wanted_) {
-    wanted_ = false;
-    hopeless_ = true;
-    changes_ = log_.changes();
-    ++rooms_;
-    return 1;
-  }
-  return 0;
+  if (!Wanted()) return 0;
+  GiveUp(space_);
+  GiveUp(slots_);
+  return 1;
 }
 
 // As fast as the writers use up space, and a little more; as fast as it can if they would have to wait.
 void Cleaning::SetPace() {
   uint64_t allowance = UINT64_MAX;
-  if (!asked_ && !wanted_ && log_.free_regions() > 1) {
+  if (!asked_ && !Wanted() && log_.free_regions() > 1) {
     const auto appended = static_cast<double>(log_.appended() - appended_);
     allowance = begin_ + kStartBytes + static_cast<uint64_t>(appended * bytes_per_byte_);
   }

@@ -28,8 +28,9 @@ class Cleaning {
   void Begin();
   // Applies some of what is proposed, and says what comes next; how much that was.
   size_t Step();
-  // There is no room for a put. True: there may be some later, it is worth to try again when `rooms` has changed.
-  bool Expects();
+  // There is no room for a put in this head. True: there may be some later, it is worth to try again when `rooms` has
+  // changed.
+  bool Expects(uint32_t head);
   // A while has passed, and a put still waits.
   void LosePatience() { ++impatience_; }
   // Grows when room was made, or when it is clear that none can be.
@@ -44,6 +45,12 @@ class Cleaning {
  private:
   // Searching: for entries that lead into a region that is merged and still named, to where no object is.
   enum class State : uint8_t { kIdle, kMerging, kSearching };
+  // Puts that wait for the same: for a free region; or, in heads that have no slots for one, for any region there.
+  struct Want {
+    bool waits = false;
+    bool hopeless = false;  // it is clear that there is nothing to gain
+    uint64_t changes = 0;   // log_.changes() by then
+  };
   // What was in a region when it was merged in vain.
   struct InVain {
     uint32_t generation = 0;
@@ -58,6 +65,8 @@ class Cleaning {
   void OrderZeroes();
   [[nodiscard]] bool Due() const;
   [[nodiscard]] bool NeedsSpace() const;
+  [[nodiscard]] bool Wanted() const { return space_.waits || slots_.waits; }
+  void GiveUp(Want& want);
   size_t Choose();
   size_t Search();
   [[nodiscard]] bool Fits(const log::ShardLog::LinkedRegion& region) const;
@@ -76,12 +85,11 @@ class Cleaning {
   bool asked_ = false;
   uint32_t asked_generation_ = 0;  // what is newer than that was not asked for
   uint64_t steps_ = 0;
-  bool wanted_ = false;  // a put waits for room
+  Want space_;
+  Want slots_;
   uint64_t rooms_ = 0;
   uint32_t in_vain_ = 0;     // regions merged since a put waits, or the last room
   uint32_t impatience_ = 0;  // whiles passed since then
-  uint64_t changes_ = 0;     // log_.changes() when it was clear that there is nothing to gain
-  bool hopeless_ = false;
   uint64_t look_again_at_ = 0;     // log_.changes() from which on it is worth to look for a region
   std::vector<InVain> tried_;      // by region of the shard
   std::vector<uint32_t> to_zero_;  // not told yet

@@ -108,13 +108,15 @@ bool Versions::CommitWhole(const Reservation& r) {
   // A header that does not verify is damage. What stood there may have been newer: an older value would be wrong.
   const uint64_t newest = chain_.VersionAt(r.head, word.new_address());
   if (newest == 0 && !Planted(Flaw::kCommitsPastDamage)) return false;
-  const uint64_t settled = chain_.VersionAt(r.head, word.old_address());
-  const bool damaged = settled == 0 && !word.old_address().none() && !Planted(Flaw::kCommitsPastDamage);
   if (r.version > newest) {
     chain_.StoreSettled(*slot, word.Published(r.address));
-  } else if (!damaged && r.version > settled) {
-    index_.StoreWord(*slot, word.WithOld(r.address));
+    return true;
   }
+  const uint64_t settled = chain_.VersionAt(r.head, word.old_address());
+  // Not to be acknowledged then: gets would go past it, to the damage.
+  const bool damaged = settled == 0 && !word.needed_old().none();
+  if (damaged && !Planted(Flaw::kCommitsPastDamage)) return false;
+  if (r.version > settled) index_.StoreWord(*slot, word.WithOld(r.address));
   return true;
 }
 

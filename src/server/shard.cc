@@ -260,7 +260,7 @@ bool Shard::Serve(Session& session, uint32_t slot) {
   } else if (!ServeKeyed(session, request, bytes, &outcome)) {
     return false;
   }
-  if (outcome.reason == format::Reason::kLogFull && cleaning_.Expects()) {
+  if (outcome.reason == format::Reason::kLogFull && cleaning_.Expects(outcome.head)) {
     Wait(session, slot);
     return true;
   }

@@ -158,7 +158,7 @@ Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t valu
   }
   const uint64_t number = NextVersion();
   auto space = log_.Reserve(version->head, format::ObjectSpace(key.size(), value_size), number);
-  if (!space.ok()) return {Code::kResourceExhausted, Reason::kLogFull, {}, 0, {}};
+  if (!space.ok()) return {Code::kResourceExhausted, Reason::kLogFull, {}, version->head, {}};
   version->space = *space;
   if (found.entry) SettleCurrent(version->slot, key_hash);
 
@@ -290,13 +290,12 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   if (!HasVisibleVersion(*slot)) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
 
   const uint64_t number = NextVersion();
-  if (!log_.EnsureOpen(index_.At(*slot).entry_meta().head(), number)) {
-    return {Code::kResourceExhausted, Reason::kLogFull, {}, 0, {}};
-  }
+  const uint32_t head = index_.At(*slot).entry_meta().head();
+  if (!log_.EnsureOpen(head, number)) return {Code::kResourceExhausted, Reason::kLogFull, {}, head, {}};
 
   NewVersion tombstone;
   tombstone.slot = *slot;
-  tombstone.head = index_.At(*slot).entry_meta().head();
+  tombstone.head = head;
   tombstone.space = log_.TombstoneSlot(tombstone.head);
   const EntryWord word = index_.WordAt(*slot);
   ObjectHeader& header = tombstone.header;

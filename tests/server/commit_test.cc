@@ -175,5 +175,26 @@ TEST(CommitTest, ADamagedHeaderIsNotTakenForAnOlderVersion) {
   }
 }
 
+// Between a newest version that is not settled and an old one that is damaged nothing can be acknowledged: gets go past
+// what is not settled, to the damage.
+TEST(CommitTest, NothingIsAcknowledgedBetweenTheNewestAndADamagedOldVersion) {
+  Store store;
+  const Reserved old = store.Reserve("k", "v1");
+  ASSERT_TRUE(store.Finish(old));
+  const uint64_t at = store.OffsetOf(old) + offsetof(format::ObjectHeader, version);
+  const std::byte damage = store.pool().bytes()[at] ^ std::byte{1};
+  nvm::Writer(store.pool()).Write(at, {&damage, 1});
+  const Reserved between = store.Reserve("k", "v2", 1);
+  const Reserved newest = store.Reserve("k", "v3", 2);
+  store.Land(between);
+  EXPECT_EQ(store.Commit(between), Code::kCorruption);
+  EXPECT_EQ(store.Get("k"), kDamaged);
+  ASSERT_TRUE(store.Finish(newest));
+  EXPECT_EQ(store.Get("k"), "v3");
+  EXPECT_EQ(store.Commit(between), Code::kOk) << "it is older than what is settled";
+  store.EndSession(1);
+  EXPECT_EQ(store.Get("k"), "v3");
+}
+
 }  // namespace
 }  // namespace erda::server

@@ -82,7 +82,7 @@ class CrashRun : private RandomRequests {
       }
       totals_.regions_cleaned += store_->counter(format::Counter::kCleanRegions) - cleaned;
     }
-    if (random_.Chance(0.05)) store_->cleaning().Expects();
+    if (random_.Chance(0.05)) store_->cleaning().Expects(0);
     cleans_ = false;
     if (store_->counter(format::Counter::kSettled) == settled) return;
     // Regions that wait for reservations are looked at; the reference settles all or none.

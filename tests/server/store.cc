@@ -72,7 +72,7 @@ Outcome Store::Put(std::string_view key, std::string_view value) {
   versions_->CountKeys(geometry_.index_slots);
   for (;;) {
     const Outcome outcome = Inline(key, value);
-    if (outcome.reason != format::Reason::kLogFull || !cleaning_->Expects()) return outcome;
+    if (outcome.reason != format::Reason::kLogFull || !cleaning_->Expects(outcome.head)) return outcome;
     const uint64_t rooms = cleaning_->rooms();
     while (cleaning_->rooms() == rooms) {
       if (!CleanStep()) cleaning_->LosePatience();
