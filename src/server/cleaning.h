@@ -88,8 +88,8 @@ class Cleaning {
   Want space_;
   Want slots_;
   uint64_t rooms_ = 0;
-  uint32_t in_vain_ = 0;     // regions merged since a put waits, or the last room
-  uint32_t impatience_ = 0;  // whiles passed since then
+  uint32_t in_vain_ = 0;           // regions merged since a put waits, or the last room
+  uint32_t impatience_ = 0;        // whiles passed since then
   uint64_t look_again_at_ = 0;     // log_.changes() from which on it is worth to look for a region
   std::vector<InVain> tried_;      // by region of the shard
   std::vector<uint32_t> to_zero_;  // not told yet
