@@ -131,30 +131,32 @@ std::string CannotWrite(const std::string& path) {
   return fmt::format("cannot write {}: {}", path, std::strerror(errno));
 }
 
-// One client for each thread. The exit code if there is one too few, or none takes such values.
-std::optional<int> Connect(const erda::bench::Settings& settings, std::vector<std::unique_ptr<erda::Client>>& clients) {
+using Stores = std::vector<std::unique_ptr<erda::bench::Store>>;
+
+// One connection for each thread. The exit code if there is one too few, or none takes such values.
+std::optional<int> Connect(const erda::bench::Settings& settings, Stores& stores) {
   erda::ClientOptions options = settings.client;
   options.queue_depth = std::max(settings.depth, erda::bench::kLoadDepth);
-  while (clients.size() < settings.threads) {
+  while (stores.size() < settings.threads) {
     auto client = erda::Client::Connect(settings.address, options);
     if (!client.ok()) return Fail(erda::tools::Describe(settings.address, client.status()));
-    clients.push_back(*std::move(client));
+    stores.push_back(std::make_unique<erda::bench::ErdaStore>(*std::move(client)));
   }
-  const size_t most = clients[0]->max_value_bytes(sizeof(erda::bench::Key));
+  const size_t most = stores[0]->max_value_bytes(sizeof(erda::bench::Key));
   if (settings.value_size <= most) return std::nullopt;
   return Fail(fmt::format("--value-size: the pool at {} takes values up to {} bytes", settings.address, most),
               erda::tools::kExitUsage);
 }
 
 int Benchmark(const erda::bench::Settings& settings, const Output& output) {
-  std::vector<std::unique_ptr<erda::Client>> clients;
-  if (const auto failed = Connect(settings, clients)) return *failed;
+  Stores stores;
+  if (const auto failed = Connect(settings, stores)) return *failed;
   const erda::bench::Values values(settings.value_size);
   erda::bench::Inserts inserts(settings.records, settings.workload.insert_percent > 0 ? settings.operations : 0);
   erda::bench::Failures failures;
   Workers workers;
   for (uint32_t i = 0; i < settings.threads; ++i) {
-    workers.push_back(std::make_unique<Worker>(settings, values, inserts, failures, i, std::move(clients[i])));
+    workers.push_back(std::make_unique<Worker>(settings, values, inserts, failures, i, std::move(stores[i])));
   }
 
   const bool show_progress = !output.quiet && erda::bench::Progress::HasTerminal();

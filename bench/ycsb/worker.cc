@@ -33,13 +33,13 @@ void Measured::Merge(const Measured& other) {
 }
 
 Worker::Worker(const Settings& settings, const Values& values, Inserts& inserts, Failures& failures, uint32_t index,
-               std::unique_ptr<Client> client)
+               std::unique_ptr<Store> store)
     : settings_(settings),
       values_(values),
       inserts_(inserts),
       failures_(failures),
       index_(index),
-      client_(std::move(client)),
+      store_(std::move(store)),
       source_(settings.workload, settings.records, Random::Mix(settings.seed + 1) + index, inserts),
       put_buffer_(values.value_bytes(), '\0'),
       get_buffer_(values.value_bytes(), '\0'),
@@ -106,7 +106,7 @@ void Worker::RunOneByOne() {
 }
 
 bool Worker::GetNow(const PreparedOp& prepared, Clock::time_point start) {
-  const auto size = client_->Get(AsView(prepared.key), std::as_writable_bytes(std::span(get_buffer_)));
+  const auto size = store_->Get(AsView(prepared.key), std::as_writable_bytes(std::span(get_buffer_)));
   now_ = Clock::now();
   const std::string_view value = size.ok() ? std::string_view(get_buffer_).substr(0, *size) : std::string_view();
   return CountGet(prepared, size.status(), value, start);
@@ -115,7 +115,7 @@ bool Worker::GetNow(const PreparedOp& prepared, Clock::time_point start) {
 bool Worker::PutNow(const PreparedOp& prepared) {
   const std::string_view value = MakeValue(prepared.op.record);
   const auto start = now_;
-  const Status status = client_->Put(AsView(prepared.key), value);
+  const Status status = store_->Put(AsView(prepared.key), value);
   now_ = Clock::now();
   return CountPut(prepared, status, start);
 }
@@ -131,7 +131,7 @@ void Worker::RunPipelined(uint32_t depth) {
   for (size_t slot = 0; slot < depth; ++slot) StartOrWait(slot);
   uint32_t idle_polls = 0;
   while (!failures_.any() && (in_flight_ > 0 || !waiting_.empty())) {
-    if (client_->Poll() > 0) {
+    if (store_->Poll() > 0) {
       idle_polls = 0;
     } else if (++idle_polls >= kIdlePolls) {
       std::this_thread::yield();
@@ -157,11 +157,11 @@ bool Worker::StartStep(size_t index) {
   Status started;
   if (slot.step == Step::kGet) {
     slot.start = slot.rmw_start = now_;
-    started = client_->GetAsync(key, [this, index](const Result<std::string_view>& value) { FinishGet(index, value); });
+    started = store_->GetAsync(key, [this, index](const Result<std::string_view>& value) { FinishGet(index, value); });
   } else {
     const std::string_view value = MakeValue(slot.prepared.op.record);
     slot.start = now_;
-    started = client_->PutAsync(key, value, [this, index](const Status& status) { FinishPut(index, status); });
+    started = store_->PutAsync(key, value, [this, index](const Status& status) { FinishPut(index, status); });
   }
   if (started.ok()) {
     ++in_flight_;

@@ -1,4 +1,4 @@
-// One thread of the benchmark: its client, its operations, what it measured.
+// One thread of the benchmark: its connection to the store, its operations, what it measured.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/ycsb/histogram.h"
+#include "bench/ycsb/store.h"
 #include "bench/ycsb/workload.h"
 #include "erda/client.h"
 #include "erda/status.h"
@@ -68,7 +69,7 @@ class Worker {
 
   // What is passed by reference outlives it.
   Worker(const Settings& settings, const Values& values, Inserts& inserts, Failures& failures, uint32_t index,
-         std::unique_ptr<Client> client);
+         std::unique_ptr<Store> store);
 
   // Puts this worker's share of the records.
   void Load();
@@ -104,7 +105,7 @@ class Worker {
   bool PutNow(const PreparedOp& prepared);
 
   void RunPipelined(uint32_t depth);
-  // Starts the slot's step, or its next operation. False if the client has no room now: to be repeated.
+  // Starts the slot's step, or its next operation. False if the store takes no more now: to be repeated.
   bool StartStep(size_t slot);
   void StartOrWait(size_t slot);
   void FinishGet(size_t slot, const Result<std::string_view>& value);
@@ -121,7 +122,7 @@ class Worker {
   Inserts& inserts_;
   Failures& failures_;
   const uint32_t index_;
-  const std::unique_ptr<Client> client_;
+  const std::unique_ptr<Store> store_;
   OpSource source_;
 
   bool loading_ = false;

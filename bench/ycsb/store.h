@@ -1,0 +1,54 @@
+// What the driver measures: one connection to a store, for one thread. Erda's client is one; the schemes it is compared
+// with are others.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "erda/client.h"
+#include "erda/status.h"
+
+namespace erda::bench {
+
+// The calls mean what those of erda::Client mean, which has the same names.
+class Store {
+ public:
+  using GetCallback = std::function<void(Result<std::string_view>)>;
+  using DoneCallback = std::function<void(Status)>;
+
+  Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  virtual ~Store() = default;
+
+  virtual Result<size_t> Get(std::string_view key, std::span<std::byte> out) = 0;
+  virtual Status Put(std::string_view key, std::string_view value) = 0;
+  // Many at a time: kResourceExhausted if as many are in flight as the store was opened for. The callbacks run in Poll,
+  // and may start operations.
+  virtual Status GetAsync(std::string_view key, GetCallback done) = 0;
+  virtual Status PutAsync(std::string_view key, std::string_view value, DoneCallback done) = 0;
+  virtual size_t Poll() = 0;  // without waiting; the number of operations finished
+  [[nodiscard]] virtual size_t max_value_bytes(size_t key_bytes) const = 0;
+};
+
+class ErdaStore : public Store {
+ public:
+  explicit ErdaStore(std::unique_ptr<Client> client) : client_(std::move(client)) {}
+  Result<size_t> Get(std::string_view key, std::span<std::byte> out) override { return client_->Get(key, out); }
+  Status Put(std::string_view key, std::string_view value) override { return client_->Put(key, value); }
+  Status GetAsync(std::string_view key, GetCallback done) override { return client_->GetAsync(key, std::move(done)); }
+  Status PutAsync(std::string_view key, std::string_view value, DoneCallback done) override {
+    return client_->PutAsync(key, value, std::move(done));
+  }
+  size_t Poll() override { return client_->Poll(); }
+  [[nodiscard]] size_t max_value_bytes(size_t key_bytes) const override { return client_->max_value_bytes(key_bytes); }
+
+ private:
+  const std::unique_ptr<Client> client_;
+};
+
+}  // namespace erda::bench
