@@ -34,8 +34,9 @@ enum class PutPath : uint8_t {
 struct ClientOptions {
   Ack ack = Ack::kPersisted;
   PutPath put_path = PutPath::kAuto;
-  uint32_t queue_depth = 64;       // Operations in flight, 1 to 256.
-  uint32_t cache_entries = 65536;  // The location cache's size; the cache is not there yet, so this has no effect.
+  uint32_t queue_depth = 64;  // Operations in flight, 1 to 256.
+  uint32_t cache_entries =
+      65536;  // Keys whose places are remembered, so that a get is one Read; 16 bytes each; 0: none.
   Polling polling = Polling::kAdaptive;     // How synchronous calls and Drain wait; Poll never waits.
   std::chrono::milliseconds timeout{5000};  // For connecting and for each operation.
   std::string token{};                      // Not available yet: Connect answers kInvalidArgument unless it is empty.
@@ -52,6 +53,8 @@ struct ClientStats {
   uint64_t requests = 0;           // Requests sent to the server.
   uint64_t nvm_bytes_written = 0;  // Bytes this client wrote to the pool one-sidedly.
   uint64_t second_looks = 0;       // Gets that had to read an entry again.
+  uint64_t cache_hits = 0;         // Gets that were one Read, of a place that was remembered.
+  uint64_t cache_misled = 0;       // Gets that looked for the key where it was not any more.
   uint64_t older_versions = 0;     // Gets answered with an older version, since the newest was not there yet.
   uint64_t reconnects = 0;
   uint64_t sleeps = 0;  // How often a waiting call went to sleep.

@@ -30,6 +30,7 @@ enum class Flaw : uint8_t {
   kVersionsStartAnew,     // a server begins with version 1 again
   kCommitsPastDamage,     // a version is committed over one whose header is damaged, and may be newer
   kMarksInFlight,         // the mark of a segment moves past what is in flight
+  kLeftNotMarked,         // a version does not say that its entry has left it
   // Cleaning
   kMovesUnsettled,     // a version is moved that is not settled
   kCopiesUnverified,   // what is copied gets a good checksum, whole or not
@@ -54,6 +55,8 @@ enum class Flaw : uint8_t {
   kDamageIsOlder,      // a get goes from a damaged version to an older one
   kMissNotConfirmed,   // a key is absent though entries were being moved
   kSlotNotConfirmed,   // a version is damaged though its slot may have changed
+  kTrustsLocation,     // a get that knows where a version was does not look whether its entry has left it
+  kKnowsForEver,       // what a client knows of locations outlives the server
   kAcknowledgesEarly,  // a reserved put is done when its space is reserved
   kNoReadBehindWrite,  // a put is done when its Write completes
   kCount
@@ -81,6 +84,7 @@ inline constexpr const char* kFlawNames[] = {
     "versions-start-anew",
     "commits-past-damage",
     "marks-in-flight",
+    "left-not-marked",
     "moves-unsettled",
     "copies-unverified",
     "copy-not-flushed",
@@ -102,6 +106,8 @@ inline constexpr const char* kFlawNames[] = {
     "damage-is-older",
     "miss-not-confirmed",
     "slot-not-confirmed",
+    "trusts-location",
+    "knows-for-ever",
     "acknowledges-early",
     "no-read-behind-write",
 };

@@ -194,6 +194,7 @@ Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, Client
   engine_options.ack = options.ack;
   engine_options.put_path = options.put_path;
   engine_options.queue_depth = options.queue_depth;
+  engine_options.cache_entries = options.cache_entries;
   engine_options.timeout = options.timeout;
   engine_options.client_id = RandomId();
   auto engine = Engine::Create(*std::move(fabric), std::string(address), engine_options, SteadyClock::Instance());

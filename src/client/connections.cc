@@ -2,6 +2,7 @@
 #include <deque>
 #include <utility>
 
+#include "base/planted.h"
 #include "client/engine.h"
 
 namespace erda::client {
@@ -27,6 +28,11 @@ Status Engine::EnsureConnecting(Link& link) {
 void Engine::OnLinkConnected(Link& link) {
   if (auto status = link.OnConnected(); !status.ok()) return CloseLink(link, status);
   if (!geometry_known_ || pool_uuid_ != link.hello().pool_uuid) AdoptGeometry(link);
+  // (I12) What was known of locations ends with the server: the flags that take it back may be lost.
+  const uint64_t server = Planted(Flaw::kKnowsForEver) ? 1 : link.hello().server_id;
+  if (locations_server_ == server) return;
+  locations_server_ = server;
+  locations_.Reset(options_.cache_entries);
 }
 
 // The first connection, or another pool than before: whatever was known of the other shards is void.

@@ -71,6 +71,7 @@ Status Engine::Prepare() {
     ops_[i].memory = std::span(op_memory_).subspan(i * kOpMemoryBytes, kOpMemoryBytes);
     free_ops_.push_back(i);
   }
+  locations_.Reset(options_.cache_entries);
   buckets_.assign(std::bit_ceil(2 * count), kNoOp);
   done_.reserve(count);
   links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, 0, options_.client_id));
@@ -216,7 +217,7 @@ void Engine::Run(Operation& op) {
     return;
   }
   if (op.type == OpType::kGet) {
-    StartGet(op);
+    if (!StartLocatedGet(op)) StartGet(op);
   } else {
     StartRequest(op);
   }
@@ -357,6 +358,8 @@ void Engine::Dispatch(const Completion& completion) {
   if ((completion.id & kLastBit) == 0) return;
   Operation& op = ops_[static_cast<OpIndex>(completion.id)];
   switch (op.step) {
+    case Step::kLocated:
+      return OnLocatedRead(op);
     case Step::kEntry:
       return OnEntryRead(op);
     case Step::kObject:

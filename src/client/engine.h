@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "client/link.h"
+#include "client/location_cache.h"
 #include "client/operation.h"
 #include "client/read_table.h"
 #include "erda/client.h"
@@ -26,6 +27,7 @@ struct EngineOptions {
   Ack ack = Ack::kPersisted;
   PutPath put_path = PutPath::kAuto;
   uint32_t queue_depth = 64;
+  uint32_t cache_entries = 65536;
   Nanoseconds timeout{std::chrono::seconds(5)};
   uint64_t client_id = 0;
 };
@@ -107,6 +109,9 @@ class Engine {
   fabric::WorkRequest ReadWork(const Operation& op, std::span<std::byte> to, fabric::RemoteAddress from, bool last);
 
   // --- Gets (get.cc)
+  bool StartLocatedGet(Operation& op);
+  void OnLocatedRead(Operation& op);
+  void Locate(const Operation& op, format::LogAddress address, uint32_t generation, uint64_t object_bytes);
   void StartGet(Operation& op);
   void OnEntryRead(Operation& op);
   bool FollowNextEntry(Operation& op);
@@ -154,6 +159,8 @@ class Engine {
   std::vector<OpIndex> free_ops_;
   std::vector<OpIndex> buckets_;  // operations in flight, by key hash
   std::vector<OpIndex> done_;     // their callbacks run in the next Poll
+  LocationCache locations_;
+  uint64_t locations_server_ = 0;  // the server_id of which they hold
   uint32_t in_flight_ = 0;
   uint64_t finished_ = 0;
   uint64_t next_request_id_ = 1;

@@ -1,5 +1,6 @@
 // Get, step by step (docs/protocol.md, "Get"):
 //
+//   located        with a known location: read the version alone; it counts unless its entry has left it
 //   entry          read the first half of the key's neighbourhood, follow the entry with its tag
 //   version        read the version it names, verify it, decide (read_table.h)
 //   older          along `previous`: read with the old version's header, and go there unless it is newer than that
@@ -37,6 +38,48 @@ fabric::RemoteAddress NeighbourhoodOf(const Link& link, uint64_t key_hash) {
 }
 
 }  // namespace
+
+// --- A known location
+
+// (I12) False if there is none, or it cannot be right any more.
+bool Engine::StartLocatedGet(Operation& op) {
+  const auto location = locations_.Find(op.key_hash);
+  if (!location || (op.link->hello().server_id != locations_server_ && !Planted(Flaw::kKnowsForEver))) return false;
+  uint64_t offset = 0;
+  uint64_t in_segment = 0;
+  op.at = location->address;
+  op.slot_read = op.link->SlotOf(op.link->geometry().HeadOf(op.key_hash), op.at);
+  const bool can_be = op.slot_read.generation() == location->generation &&
+                      op.link->Resolve(op.slot_read, op.at, &offset, &in_segment) &&
+                      location->object_bytes <= in_segment;
+  // If not, the get tells the newer location, or learns of the newer slots.
+  if (!can_be || !ProvideMessageMemory(op, location->object_bytes).ok()) return false;
+  op.read_bytes = location->object_bytes;
+  PostRead(op, Step::kLocated, op.message().first(op.read_bytes), {format::kPoolRegion, offset});
+  return true;
+}
+
+// The version verifies in the use of its region in which the entry named it, and was settled then. If the entry has not
+// left it, it is the newest one still, as of the moment at which the flag was read.
+void Engine::OnLocatedRead(Operation& op) {
+  const format::Place place = op.link->PlaceOf(op.link->geometry().HeadOf(op.key_hash), op.slot_read, op.at);
+  const ObjectView view = format::InspectObject(place, op.message().first(op.read_bytes));
+  const bool left = view.header.left() && !Planted(Flaw::kTrustsLocation);
+  if (view.state != ObjectState::kWhole || left || view.key != op.key_view()) {
+    ++stats_.cache_misled;
+    locations_.Refute(op.key_hash);
+    return StartGet(op);
+  }
+  ++stats_.cache_hits;
+  locations_.Confirm(op.key_hash);
+  FinishGet(op, AsString(view.value));
+}
+
+// The key's entry names this version as its new one, settled, or did after the operation began.
+void Engine::Locate(const Operation& op, LogAddress address, uint32_t generation, uint64_t object_bytes) {
+  const bool of_server = op.link->hello().server_id == locations_server_ || Planted(Flaw::kKnowsForEver);
+  if (of_server) locations_.Store(op.key_hash, {address, generation, object_bytes});
+}
 
 // --- Entry
 
@@ -182,6 +225,9 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
       if (op.newer_version != 0) ++stats_.older_versions;
       if (view.header.kind != static_cast<uint8_t>(format::ObjectKind::kValue))
         return Finish(op, Status(Code::kNotFound));
+      if (op.at == word.new_address() && word.settled()) {
+        Locate(op, op.at, op.slot_read.generation(), format::ObjectBytes(view.key.size(), view.value.size()));
+      }
       return FinishGet(op, AsString(view.value));
     case ReadStep::kOlderAndReport:
       if (view.state == ObjectState::kNothing && !SlotHolds(op)) return;

@@ -134,6 +134,12 @@ void Engine::OnReply(Link& link, uint32_t slot) {
     op.reply = reply;
     return OnReserved(op);
   }
+  if (op.type == OpType::kDelete) {
+    locations_.Erase(op.key_hash);
+  } else if (op.type == OpType::kPut && op.step == Step::kReply) {
+    // Inline: it was settled, and the newest one, when this was sent.
+    Locate(op, format::LogAddress(reply.address), reply.generation, format::ObjectBytes(op.key_size, op.value_size));
+  }
   Finish(op, Status());
 }
 

@@ -19,6 +19,7 @@ uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_v
   const uint32_t words[3] = {place.head, Planted(Flaw::kCrcWithoutPlace) ? 0 : place.address.raw(), place.generation};
   std::memcpy(piece.data(), words, kPlaceBytes);
   std::memcpy(piece.data() + kPlaceBytes, BytesOf(header).data() + sizeof(header.header_crc), kCovered);
+  piece[kPlaceBytes + offsetof(ObjectHeader, flags) - sizeof(header.header_crc)] &= ~std::byte{ObjectHeader::kLeft};
   return Crc32c(Crc32c(place.pool_seed, piece), AsBytes(key));
 }
 
@@ -26,13 +27,27 @@ uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> v
   return Crc32c(header.header_crc, value);
 }
 
+namespace {
+
+// The shard may set kLeft meanwhile, by a store of the first word, which is aligned in the log.
+ObjectHeader LoadHeader(std::span<const std::byte> bytes) {
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(uint64_t) != 0) return LoadAs<ObjectHeader>(bytes);
+  std::array<std::byte, sizeof(ObjectHeader)> header;
+  const uint64_t first = __atomic_load_n(reinterpret_cast<const uint64_t*>(bytes.data()), __ATOMIC_RELAXED);
+  std::memcpy(header.data(), &first, sizeof(first));
+  std::memcpy(header.data() + sizeof(first), bytes.data() + sizeof(first), header.size() - sizeof(first));
+  return LoadAs<ObjectHeader>(header);
+}
+
+}  // namespace
+
 ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes) {
   ObjectView view;
   if (bytes.size() < sizeof(ObjectHeader)) {
     view.bytes_wanted = sizeof(ObjectHeader);
     return view;
   }
-  view.header = LoadAs<ObjectHeader>(bytes);
+  view.header = LoadHeader(bytes);
   const ObjectHeader& header = view.header;
   if (header.key_size == 0 || header.key_size > kKeyBytesMax) return view;
   const uint64_t checksum_at = ChecksumOffset(header.key_size);

@@ -15,6 +15,7 @@
 // the key: what the server wrote when it reserved the space. The checksum goes on from the header crc and covers the
 // value: so it stands for the place, the header, the key and the value. Bytes that belong to another place, another
 // time or another pool do not verify. A reader still compares the key: a checksum finds damage, it does not identify.
+// One thing in the header they do not cover: kLeft, which the shard sets when the entry goes on to another version.
 // previous: the version that was the newest when this one was published (an address in the same head), or none.
 // version: grows with each object of a shard, and never repeats.
 #pragma once
@@ -38,6 +39,10 @@ enum class ObjectKind : uint8_t {  // on NVM: do not renumber
 struct ObjectHeader {
   static constexpr uint8_t kPersistedFlag = 1;      // the put asked for Ack::kPersisted
   static constexpr uint8_t kFlushedByReadFlag = 2;  // and its writer flushes the value itself (read-after-write)
+  // The entry named it as new, and names another version now, or is about to: for readers who come without the entry.
+  // Never flushed, and means nothing to a server that started later (docs/protocol.md, I12). All four bits are set, and
+  // one of them is enough: no checksum covers them, and a flipped bit must not bring back what was left.
+  static constexpr uint8_t kLeft = 0xf0;
 
   uint32_t header_crc;
   uint16_t key_size;
@@ -50,6 +55,7 @@ struct ObjectHeader {
 
   [[nodiscard]] constexpr bool persisted() const { return (flags & kPersistedFlag) != 0; }
   [[nodiscard]] constexpr bool flushed_by_read() const { return (flags & kFlushedByReadFlag) != 0; }
+  [[nodiscard]] constexpr bool left() const { return (flags & kLeft) != 0; }
 };
 ERDA_FORMAT_SIZE(ObjectHeader, 32);
 ERDA_FORMAT_FIELD(ObjectHeader, header_crc, 0);
@@ -60,6 +66,8 @@ ERDA_FORMAT_FIELD(ObjectHeader, value_size, 8);
 ERDA_FORMAT_FIELD(ObjectHeader, previous, 12);
 ERDA_FORMAT_FIELD(ObjectHeader, version, 16);
 ERDA_FORMAT_FIELD(ObjectHeader, key_hash, 24);
+// The first word of a header, with kLeft: what the shard stores.
+constexpr uint64_t WithLeft(uint64_t first_word) { return first_word | uint64_t{ObjectHeader::kLeft} << 56; }
 
 inline constexpr uint64_t kChecksumBytes = 4;
 
@@ -84,7 +92,7 @@ struct Place {
 };
 [[nodiscard]] uint32_t PoolSeed(std::span<const uint8_t, 16> uuid);
 
-// The header's crc; ignores header.header_crc.
+// The header's crc; ignores header.header_crc and kLeft.
 [[nodiscard]] uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key);
 // Covers place, header and key by way of header.header_crc, which must be set.
 [[nodiscard]] uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> value);

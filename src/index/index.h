@@ -25,13 +25,16 @@ namespace erda::index {
 
 using Slot = uint64_t;
 
-// Is told of each change of a word, and so of what entries name. An entry that moves to another slot names the same.
+// Is told of each change of a word, before it, and so of what entries name. An entry that moves to another slot names
+// the same.
 class EntryObserver {
  public:
   EntryObserver() = default;
   EntryObserver(const EntryObserver&) = delete;
   EntryObserver& operator=(const EntryObserver&) = delete;
   virtual void OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) = 0;
+  // As OnEntryChanged, but also of entries that are not counted yet.
+  virtual void OnEntryStored(uint32_t head, format::EntryWord before, format::EntryWord after) = 0;
 
  protected:
   ~EntryObserver() = default;
@@ -134,9 +137,11 @@ class Index {
   }
   // Before the slot's word becomes this one.
   void Observe(Slot slot, format::EntryWord word) {
-    if (observer_ == nullptr || slot >= counted_) return;
+    if (observer_ == nullptr) return;
     const format::IndexEntry before = At(slot);
-    observer_->OnEntryChanged(before.entry_meta().head(), before.entry_word(), word);
+    const uint32_t head = before.entry_meta().head();
+    if (slot < counted_) observer_->OnEntryChanged(head, before.entry_word(), word);
+    observer_->OnEntryStored(head, before.entry_word(), word);
   }
 
   nvm::Writer& nvm_;

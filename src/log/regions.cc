@@ -96,6 +96,20 @@ void ShardLog::OnEntryChanged(uint32_t head, format::EntryWord before, format::E
   }
 }
 
+// (I12) Before the entry, so that who has seen another version by way of the entry finds it there. Not flushed:
+// with this server ends what its clients know. What does not verify is damaged, or is no object, and no client goes by
+// it.
+void ShardLog::OnEntryStored(uint32_t head, format::EntryWord before, format::EntryWord after) {
+  const LogAddress left = before.new_address();
+  if (left == after.new_address() || left.none() || Planted(Flaw::kLeftNotMarked)) return;
+  const format::ObjectView view = InspectHeader(head, left);
+  const bool is_value = view.header.kind == static_cast<uint8_t>(format::ObjectKind::kValue);
+  if (view.state == format::ObjectState::kNothing || !is_value) return;
+  const uint64_t offset = OffsetOf(head, left);
+  const uint64_t first_word = nvm_.Load64(offset);
+  if (format::WithLeft(first_word) != first_word) nvm_.Store64(offset, format::WithLeft(first_word));
+}
+
 void ShardLog::CountName(uint32_t head, LogAddress address, int change) {
   if (address.none()) return;
   Use& use = UseAt(head, address.slot());

@@ -103,6 +103,7 @@ class ShardLog final : public index::EntryObserver {
     [[nodiscard]] uint64_t dead_bytes() const { return use.filled - std::min(use.filled, use.live_bytes); }
   };
   void OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) override;
+  void OnEntryStored(uint32_t head, format::EntryWord before, format::EntryWord after) override;
   // Calls visit(LinkedRegion) for each region where nothing is appended any more.
   template <class Visit>
   void ForEachFull(Visit&& visit) {

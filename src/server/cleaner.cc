@@ -201,6 +201,7 @@ void Cleaner::Copy(const ObjectView& object, Target& target) {
 
   ObjectHeader header = object.header;
   header.previous = 0;  // nothing is older than what is settled
+  header.flags &= static_cast<uint8_t>(~ObjectHeader::kLeft);
   header.header_crc =
       format::HeaderCrc({pool_seed_, walk_->order.head, address, target.generation}, header, object.key);
   const uint64_t value_at = to + format::ValueOffset(key_size);

@@ -412,6 +412,126 @@ class ChainTest : public EngineTest {
   std::string got_;
 };
 
+// --- A known location (I12)
+
+class LocatedTest : public ChainTest {
+ protected:
+  static constexpr auto kPlace = LogAddress::At(0, 4096);
+  static constexpr auto kOther = LogAddress::At(0, 8192);
+
+  // The key's entry names the version at `at`, settled.
+  void Name(LogAddress at) { entry_ = format::EntryWord().Published(at).Settled(); }
+  // The Reads of one get, all of them answered: 'e' an entry, 'v' a version.
+  std::string ReadsOfGet() {
+    std::string reads;
+    got_ = "";
+    Get();
+    while (!fabric_->posted.empty()) {
+      const WorkRequest work = fabric_->Take();
+      EXPECT_EQ(work.kind, OpKind::kRead);
+      const bool version = work.remote.region == format::kPoolRegion && work.remote.offset >= geometry_.RegionOffset(0);
+      reads.push_back(version ? 'v' : work.remote.region == format::kControlRegion ? 'c' : 'e');
+      if (reads.back() == 'e') {
+        const format::IndexEntry entry{entry_.raw(),
+                                       format::EntryMeta::Make(format::EntryMeta::TagOf(HashKey(kKey)), 0, 0, 4).raw()};
+        std::memset(work.local.data(), 0, work.local.size());
+        std::memcpy(work.local.data(), &entry, sizeof(entry));
+        fabric_->Complete(work);
+      } else {
+        Answer(work);
+      }
+      if (fabric_->posted.empty()) engine_->Poll();
+    }
+    return reads;
+  }
+  void SetLeft(LogAddress at) {
+    const auto first = format::WithLeft(LoadAs<uint64_t>(std::span(log_).subspan(at.offset_in_region())));
+    std::memcpy(InLog(at), &first, sizeof(first));
+  }
+
+  format::EntryWord entry_;
+};
+
+TEST_F(LocatedTest, ASecondGetReadsTheVersionAlone) {
+  Write(kPlace, 1, format::kNoAddress, "value", 0);
+  Name(kPlace);
+  EXPECT_EQ(ReadsOfGet(), "ev");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ReadsOfGet(), "v");
+    EXPECT_EQ(got_, "value");
+  }
+  EXPECT_EQ(engine_->stats().cache_hits, 3U);
+  EXPECT_EQ(engine_->stats().cache_misled, 0U);
+}
+
+TEST_F(LocatedTest, AVersionThatItsEntryHasLeftDoesNotCount) {
+  Write(kPlace, 1, format::kNoAddress, "value", 0);
+  Write(kOther, 2, kPlace, "newer", 0);
+  Name(kPlace);
+  EXPECT_EQ(ReadsOfGet(), "ev");
+  SetLeft(kPlace);
+  Name(kOther);
+  EXPECT_EQ(ReadsOfGet(), "vev") << "one round trip more, and no more than one";
+  EXPECT_EQ(got_, "newer");
+  EXPECT_EQ(engine_->stats().cache_misled, 1U);
+  // The flag says nothing to who comes by way of the entry, which may have been taken back.
+  Name(kPlace);
+  SetLeft(kOther);
+  ReadsOfGet();
+  EXPECT_EQ(got_, "value");
+}
+
+TEST_F(LocatedTest, WhatDoesNotVerifyThereDoesNotCount) {
+  Write(kPlace, 1, format::kNoAddress, "value", 0);
+  Write(kOther, 1, format::kNoAddress, "value", 0);
+  Name(kPlace);
+  EXPECT_EQ(ReadsOfGet(), "ev");
+  std::memset(InLog(kPlace), 0, 64);
+  Name(kOther);
+  EXPECT_EQ(ReadsOfGet(), "vev");
+  EXPECT_EQ(got_, "value");
+}
+
+TEST_F(LocatedTest, AVersionThatIsNotSettledIsNotRemembered) {
+  Write(kPlace, 1, format::kNoAddress, "placed", 0);
+  entry_ = format::EntryWord().Published(kPlace);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ReadsOfGet(), "ev");
+    EXPECT_EQ(got_, "placed");
+  }
+}
+
+TEST_F(LocatedTest, AnotherUseOfTheRegionIsNotLookedInto) {
+  Write(kPlace, 1, format::kNoAddress, "value", 0);
+  Name(kPlace);
+  EXPECT_EQ(ReadsOfGet(), "ev");
+  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  TellSlots(2);
+  engine_->Poll();
+  Get();
+  ASSERT_FALSE(fabric_->posted.empty());
+  EXPECT_EQ(fabric_->Take().remote.offset, geometry_.SlotOffset(0, geometry_.HomeOf(HashKey(kKey)))) << "the entry";
+}
+
+TEST_F(LocatedTest, AnInlinePutAndADeleteOfItsOwnAreKnown) {
+  ASSERT_TRUE(engine_->Put(kKey, "value", [](const Status&) {}).ok());
+  const WorkRequest put = TakeRequest(RequestOp::kPutInline);
+  Write(kPlace, 1, format::kNoAddress, "value", 0);
+  Reply reply{};
+  reply.address = kPlace.raw();
+  reply.generation = 1;
+  EngineTest::Answer(put, reply);
+  engine_->Poll();
+  Name(kPlace);
+  EXPECT_EQ(ReadsOfGet(), "v");
+  EXPECT_EQ(got_, "value");
+  ASSERT_TRUE(engine_->Delete(kKey, [](const Status&) {}).ok());
+  EngineTest::Answer(TakeRequest(RequestOp::kDelete), {});
+  engine_->Poll();
+  Get();
+  EXPECT_EQ(fabric_->Take().remote.offset, geometry_.SlotOffset(0, geometry_.HomeOf(HashKey(kKey)))) << "the entry";
+}
+
 TEST_F(ChainTest, AGetDoesNotPassTheOriginalOfTheOldVersion) {
   Write(kOlder, 1, format::kNoAddress, "older", 0);
   Write(kOriginal, 2, kOlder, "original", format::ObjectHeader::kPersistedFlag);

@@ -41,12 +41,13 @@ TEST_P(Counting, EachPutWritesItsValueToNvmOnce) {
     for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
       const auto client = Connect({.ack = ack, .put_path = path});
       const auto put = [&] { return client->Put(key, value); };
-      // A new key: meta, the word that publishes, the word that settles. An old one: without meta.
+      // A new key: meta, the word that publishes, the word that settles. An old one: without meta, but the flag in the
+      // version that is left.
       EXPECT_EQ(written(*client, put), ObjectBytes(key.size(), value.size()) + 24);
-      EXPECT_EQ(written(*client, put), ObjectBytes(key.size(), value.size()) + 16);
+      EXPECT_EQ(written(*client, put), ObjectBytes(key.size(), value.size()) + 24);
       EXPECT_EQ(client->stats().nvm_bytes_written, path == PutPath::kReserve ? 2 * (4 + value.size()) : 0);
-      // The tombstone, the word that publishes it, the word that frees the entry.
-      EXPECT_EQ(written(*client, [&] { return client->Delete(key); }), ObjectBytes(key.size(), 0) + 16);
+      // The tombstone, the flag, the word that publishes it, the word that frees the entry.
+      EXPECT_EQ(written(*client, [&] { return client->Delete(key); }), ObjectBytes(key.size(), 0) + 24);
     }
   }
 }

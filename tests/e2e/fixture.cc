@@ -130,6 +130,7 @@ ClientOptions How::options() const {
   options.ack = ack;
   options.put_path = put_path;
   options.queue_depth = queue_depth;
+  options.cache_entries = cache_entries;
   options.timeout = timeout;
   options.token = token;
   options.polling = polling;

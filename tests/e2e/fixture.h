@@ -29,6 +29,7 @@ struct How {
   Ack ack = Ack::kPersisted;
   PutPath put_path = PutPath::kAuto;
   uint32_t queue_depth = 64;
+  uint32_t cache_entries = 65536;
   std::chrono::milliseconds timeout{5000};
   std::string token{};
   Polling polling = Polling::kAdaptive;

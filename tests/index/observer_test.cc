@@ -39,7 +39,11 @@ class Told final : public EntryObserver {
     AddNames(head, before, -1, &names);
     AddNames(head, after, 1, &names);
   }
+  void OnEntryStored(uint32_t head, EntryWord before, EntryWord after) override {
+    stored.push_back({head, before, after});
+  }
   std::vector<Change> changes;
+  std::vector<Change> stored;  // also before they are counted
   Names names;
 };
 
@@ -89,6 +93,7 @@ TEST_F(ObserverTest, IsToldOfEachChangeOnce) {
   const std::vector<Told::Change> expected = {
       {3, EntryWord(), first}, {3, first, second}, {3, second, second.Settled()}, {3, second.Settled(), EntryWord()}};
   EXPECT_EQ(told_->changes, expected);
+  EXPECT_EQ(told_->stored, expected);
 }
 
 TEST_F(ObserverTest, IsToldNothingOfAnEntryThatMoves) {
@@ -104,7 +109,7 @@ TEST_F(ObserverTest, IsToldNothingOfAnEntryThatMoves) {
   EXPECT_EQ(told_->names, FreshCount());
 }
 
-TEST_F(ObserverTest, KnowsOfWhatIsCountedAlone) {
+TEST_F(ObserverTest, KnowsOfWhatIsCountedAloneAndIsToldOfEveryStore) {
   Open(0);
   const uint64_t key = 77;
   ASSERT_TRUE(Insert(key, 3, WordOf(5)));
@@ -112,6 +117,7 @@ TEST_F(ObserverTest, KnowsOfWhatIsCountedAlone) {
   EXPECT_FALSE(observed_->Count(slot));
   observed_->StoreWord(slot, WordOf(6));
   EXPECT_TRUE(told_->changes.empty());
+  EXPECT_EQ(told_->stored, (std::vector<Told::Change>{{3, EntryWord(), WordOf(5)}, {3, WordOf(5), WordOf(6)}}));
   observed_->Count(1);
   EXPECT_EQ(told_->changes, (std::vector<Told::Change>{{3, EntryWord(), WordOf(6)}}));
   EXPECT_TRUE(observed_->Count(observed_->size()));

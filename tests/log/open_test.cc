@@ -78,6 +78,9 @@ TEST(LogOpenTest, AHeaderThatDoesNotVerifyFillsItsSegment) {
   // Wherever the write of header and key was cut off, and whichever bit is wrong.
   constexpr uint64_t kHeaderBits = format::ChecksumOffset(3) * 8;
   for (uint64_t bit = 0; bit < kHeaderBits; ++bit) {
+    const bool of_left =
+        bit / 8 == offsetof(format::ObjectHeader, flags) && (format::ObjectHeader::kLeft >> (bit % 8)) % 2 != 0;
+    if (of_left) continue;
     TestLog log({.regions = 2, .heads = 1});
     ASSERT_TRUE(log.Append(48));
     const auto torn = log.Append(64);

@@ -14,6 +14,7 @@ What is modelled, and where the code does it
   publish, settle, commit, take back, sweep, delete   src/server/versions.cc, function by function
   the word and its transitions                        src/format/entry_word.h
   a get's steps: entry, version, second look, older   src/client/get.cc; its decisions: src/client/read_table.h
+  the left flag, and a get that reads the version alone   src/log/regions.cc: OnEntryLeaves; src/client/get.cc: OnCachedRead
   recovery, and a power cut in the middle of it        src/server/recovery.cc: Decide, RepairEntry
 
   A shard is one thread: while it is inside a put, a commit, a taking back or a delete (State.busy), no other step of
@@ -35,6 +36,10 @@ whole, since it may be acknowledged, and since whoever can read it finds it past
 settled is not acknowledged yet, what the server itself wrote (an inline put's value, a tombstone) included. Puts with
 path F among others with R are clients with read-after-write among clients with server flush. The defects
 "raw-trusts-server", "passes-what-is-flushed" and "trusts-what-is-not-flushed" show what happens under simpler rules.
+With `warm`, a get may begin at any version that was the settled new one at some time since the server's last start, as if
+some client knew of it, and read nothing else: it counts if it does not say that its entry has left it. A power cut loses
+all such flags, and all that clients know.
+
 The comparison by version in the `lazy` configurations is what a cleaner will need that frees later than it moves; defect
 "chain-by-address" shows why.
 """
@@ -44,7 +49,8 @@ from collections import deque, namedtuple
 
 # A version's body: 0 not all there, 1 whole in memory, 2 whole and persistent. A log entry None: the place was reused.
 # prev: the address of what was newest when this one was published. put: None for a tombstone. rank: its version number.
-Version = namedtuple("Version", "body level prev put rank")           # immutable; indexed by address
+# left: the entry has named it as new, and names another one now.
+Version = namedtuple("Version", "body level prev put rank left", defaults=(False,))  # immutable; indexed by address
 Word = namedtuple("Word", "new old settled")                           # addresses or None
 # Put phases: 0 not begun, 1 asked, 2 published and told, 3 done at the shard, 4 acknowledged, 6 being published,
 # 8 client dead and fenced, 9 unknown for ever. superseded: a delete came after it.
@@ -54,7 +60,8 @@ Del = namedtuple("Del", "phase result")
 # Get phases: 0 not begun, 1 begun, 2 has an address to read, 3 found no whole version there, 4 done, 5 lost in a crash
 Get = namedtuple("Get", "phase snap at")
 # durable: the word on the medium, if it is not (yet) the visible one. busy: what the shard still has to do, in order.
-State = namedtuple("State", "log word durable puts dels gets busy cuts moves sweeps")
+# known: versions that clients may know of as settled new ones, but for those that say that they are not any more.
+State = namedtuple("State", "log word durable puts dels gets busy cuts moves sweeps known", defaults=(frozenset(),))
 
 PLACED, PERSISTED = "placed", "persisted"
 # whole: published settled in one step. R is flushed as its configuration says, F by read-after-write in any.
@@ -67,10 +74,10 @@ NO_GET, GET_DONE = Get(0, None, None), Get(4, None, None)
 
 class Config:
     def __init__(self, puts, gets, dels=0, flush=SERVER, cuts=0, deaths=0, moves=0, crash=False, sweeps=0, fine=False,
-                 lazy=False, defect=None):
+                 lazy=False, warm=False, defect=None):
         self.puts, self.gets, self.dels, self.flush = puts, gets, dels, flush   # puts: list of (path, level)
         self.cuts, self.deaths, self.moves, self.crash = cuts, deaths, moves, crash
-        self.sweeps, self.fine, self.lazy, self.defect = sweeps, fine, lazy, defect
+        self.sweeps, self.fine, self.lazy, self.warm, self.defect = sweeps, fine, lazy, warm, defect
 
 
 def initial(c):
@@ -100,8 +107,20 @@ def with_del(s, i, **kw):
 
 # --- The shard. Each function is one visible step; what has to follow it goes to the front of busy.
 
+def leave(s, a):
+    """The version says that its entry has left it."""
+    return s._replace(log=s.log[:a] + (s.log[a]._replace(left=True),) + s.log[a + 1:])
+
+
 def store(c, s, word, then=()):
-    """The entry is `word` for readers; then it is persistent; then come the steps `then`."""
+    """The entry is `word` for readers, and what it named as new says so; then it is persistent; then come the steps
+    `then`."""
+    a = s.word.new
+    if c.warm and a != word.new and a is not None and s.log[a] is not None and c.defect != "left-not-set":
+        if c.defect == "left-after-entry":
+            then = (("leave", a),) + then
+        else:
+            s = leave(s, a)
     if c.fine and word._replace(settled=False) != s.word._replace(settled=False):
         return s._replace(word=word, durable=s.word, busy=("persist",) + then + s.busy)
     return s._replace(word=word, busy=then + s.busy)
@@ -253,6 +272,8 @@ def go_on(c, s):
         return f"put{i} told its address", with_put(s, i, phase=2)
     if what == "bit":
         return "settled bit", settled_bit(s)
+    if what == "leave":
+        return f"{i} is left", leave(s, i)
     if what == "done":
         return f"put{i} done", with_put(s, i, phase=3, addr=None)
     if what == "supersede":
@@ -296,7 +317,8 @@ def recover(c, s, log, w):
     puts = tuple(Put(9 if p.phase in (1, 2, 3, 6, 8) else p.phase, None, p.alive, False) for p in s.puts)
     dels = tuple(Del(9, None) if d.phase in (1, 3, 6) else d for d in s.dels)
     gets = tuple(Get(5, None, None) if g.phase in (1, 2, 3) else g for g in s.gets)
-    return s._replace(log=log, word=word, durable=None, puts=puts, dels=dels, gets=gets, busy=())
+    known = s.known if c.defect == "known-outlives-server" else frozenset()
+    return s._replace(log=log, word=word, durable=None, puts=puts, dels=dels, gets=gets, busy=(), known=known)
 
 
 def half_recovered(c, log, w):
@@ -386,6 +408,7 @@ def power_cuts(c, s):
     landed = [a for a, v in enumerate(s.log) if v is not None and v.body == 1]
     for kept in subsets(landed):
         log = tuple(v._replace(body=int(a in kept)) if a in landed else v for a, v in enumerate(s.log))
+        log = tuple(v and v._replace(left=False) for v in log)
         for w in words:
             label = f"power cut, keeps {sorted(kept)}, entry {tuple(w)}"
             yield label, recover(c, s._replace(cuts=s.cuts + 1), log, w), (("cut",),)
@@ -400,12 +423,14 @@ def cleaner_steps(c, s, idle):
             a = getattr(s.word, slot)
             if a is None or not whole(s.log, a) or (slot == "new" and not s.word.settled):
                 continue
-            log = s.log + (s.log[a],)
-            if not c.lazy:
-                log = log[:a] + (None,) + log[a + 1:]
-            t = s._replace(log=log, moves=s.moves + 1)
+            t = s._replace(log=s.log + (s.log[a]._replace(left=False),), moves=s.moves + 1)
             word = s.word._replace(**{slot: len(s.log)})
-            yield f"cleaner moves {slot} from {a} to {len(s.log)}", store(c, t, word), ()
+            if c.defect == "moves-without-leaving":
+                t = t._replace(word=word)
+            t = store(c, t, word)
+            if not c.lazy:
+                t = t._replace(log=t.log[:a] + (None,) + t.log[a + 1:])
+            yield f"cleaner moves {slot} from {a} to {len(s.log)}", t, ()
     if c.lazy and idle:
         for a, v in enumerate(s.log):                                   # an original is freed later
             if v is not None and any(o is not None and o.rank == v.rank for o in s.log[a + 1:]):
@@ -422,6 +447,11 @@ def get_steps(c, s, i, g):
         if i == 0 or s.gets[i - 1].phase >= 4:                          # gets of one reader: in order
             yield f"get{i} begins", get(Get(1, None, None)), (("inv", op),)
     elif g.phase == 1:
+        for a in s.known:                                               # all are whole
+            if s.log[a].left:
+                continue
+            value = s.log[a].put
+            yield f"get{i} knows of {a}, returns put{value}", get(GET_DONE), (("ret", op, value),)
         if s.word.new is None:                                          # the confirmed miss
             yield f"get{i} finds no entry", get(GET_DONE), (("ret", op, None),)
         else:
@@ -490,7 +520,12 @@ def subsets(items):
 def tidy(c, s):
     """Forgets what no step can reach any more, so that states differ only where it matters."""
     log = s.log
-    todo = [s.word.new, s.word.old]
+    known = s.known
+    if c.warm and s.word.settled and s.word.new not in (None, SLOT):
+        known |= {s.word.new}
+    for_ever = c.defect == "known-outlives-server"                      # then what was left counts, too
+    s = s._replace(known=frozenset(a for a in known if whole(log, a) and (for_ever or not log[a].left)))
+    todo = [s.word.new, s.word.old, *s.known]
     if s.durable is not None:
         todo += s.durable[:2]
     for p in s.puts:
@@ -514,7 +549,7 @@ def tidy(c, s):
     if not c.sweeps and any(p.phase == 4 and p.addr is not None for p in puts):
         puts = tuple(p._replace(addr=None, superseded=False) if p.phase == 4 else p for p in puts)
         return tidy(c, s._replace(log=kept, puts=puts))
-    return s if kept == log and puts == s.puts else s._replace(log=kept, puts=puts)
+    return s._replace(log=kept, puts=puts)
 
 
 # --- The specification: a register that can be absent (None). The monitor keeps every (tail, open operations,
@@ -698,6 +733,24 @@ DESIGN = [
     ("sweeps, no flush, delete, a client dies",
      Config(puts(R, P, L), 1, dels=1, flush=NONE, sweeps=1, deaths=1), False),
     ("three reserved puts, delete", Config(puts(R, P, P, P), 1, dels=1), False),
+    # Clients that know where a version was.
+    ("known versions, three reserved puts, a client dies", Config(puts(R, P, P, P), 1, deaths=1, warm=True), True),
+    ("known versions, reserved and inline puts, power cut",
+     Config(puts(R, P) + puts(I, P), 2, cuts=1, fine=True, warm=True), True),
+    ("known versions, inline puts, one by one, power cut", Config(puts(I, P, P), 2, cuts=1, fine=True, warm=True), True),
+    ("known versions, reserved puts, power cut", Config(puts(R, P, P), 2, cuts=1, fine=True, warm=True), False),
+    ("known versions, placed and persisted, sweeps", Config(puts(R, L, P), 2, sweeps=2, warm=True), True),
+    ("known versions, delete", Config(puts(R, P) + puts(I, P), 2, dels=1, fine=True, warm=True), True),
+    ("known versions, delete, power cut", Config(puts(R, P, P), 1, dels=1, cuts=1, warm=True), False),
+    ("known versions, server crash, then power cut", Config(puts(R, P, P), 1, crash=True, cuts=2, warm=True), True),
+    ("known versions, cleaner moves", Config(puts(R, P) + puts(I, P), 2, moves=2, warm=True), True),
+    ("known versions, cleaner frees later", Config(puts(R, P) + puts(I, P), 2, moves=2, lazy=True, warm=True), True),
+    ("known versions, cleaner frees later, power cut",
+     Config(puts(I, P, P), 2, moves=1, cuts=1, fine=True, lazy=True, warm=True), False),
+    ("known versions, cleaner frees later, delete",
+     Config(puts(I, P, P), 1, moves=2, lazy=True, dels=1, warm=True), True),
+    ("known versions, read-after-write and server flush",
+     Config(puts(R, P) + puts(F, P), 2, cuts=1, warm=True), True),
     # The cleaner.
     ("cleaner moves", Config(puts(R, P, P), 2, moves=2), True),
     ("cleaner moves, a client dies", Config(puts(R, P, P, P), 1, moves=1, deaths=1), False),
@@ -728,6 +781,11 @@ PLANTED = {
     "passes-what-is-flushed": Config(puts(F, P), 1),
     "trusts-what-is-not-flushed": Config(puts(R, P) + puts(F, P), 2, cuts=1),
     "chain-by-address": Config(puts(R, L, P, P), 1, moves=1, lazy=True),
+    # Clients that know where a version was.
+    "left-not-set": Config(puts(I, P, P), 1, warm=True),
+    "left-after-entry": Config(puts(I, L, L), 2, fine=True, warm=True),         # the entry first: some see the new one
+    "moves-without-leaving": Config(puts(I, P, P), 1, moves=1, lazy=True, warm=True),
+    "known-outlives-server": Config(puts(I, P, P), 1, cuts=1, warm=True),
     # Recovery.
     "recovery-skips-whole": Config(puts(R, L, L), 1, crash=True),       # back to the old one, past a whole one
     "recovery-not-flushed": Config(puts(R, P, P), 1, crash=True, cuts=2),

@@ -105,6 +105,7 @@ class Cluster {
     options.queue_depth = plan_.queue_depth;
     options.timeout = timeout;
     options.client_id = process->id;
+    options.cache_entries = process->id % 3 == 0 ? 0 : 64;
     auto engine = Engine::Create(process->fabric, ServerAddress(random_.Uniform(plan_.ports)), options, network_);
     if (!engine.ok()) {
       Fail("no engine: " + engine.status().ToString());
@@ -328,8 +329,8 @@ class Cluster {
       constexpr uint64_t kKey = 5;
       // The first put of a server writes the version limit as well.
       const bool room = Bytes(40, 0) && Bytes(std::nullopt, 0) && Bytes(40, 36 + kKey + 40 + 24) &&
-                        Bytes(40, 36 + kKey + 40 + 16) && Bytes(100, 36 + kKey + 100 + 16 + 8);
-      Bytes(std::nullopt, room ? 36 + kKey + 16 : 0);
+                        Bytes(40, 36 + kKey + 40 + 24) && Bytes(100, 36 + kKey + 100 + 24 + 8);
+      Bytes(std::nullopt, room ? 36 + kKey + 24 : 0);
     }
   }
 
@@ -376,6 +377,8 @@ class Cluster {
     outcome_.clients.deletes += stats.deletes;
     outcome_.clients.second_looks += stats.second_looks;
     outcome_.clients.older_versions += stats.older_versions;
+    outcome_.clients.cache_hits += stats.cache_hits;
+    outcome_.clients.cache_misled += stats.cache_misled;
     outcome_.clients.reconnects += stats.reconnects;
     outcome_.clients.requests += stats.requests;
   }

@@ -26,6 +26,8 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
   std::array<uint64_t, 10> codes{};
   uint64_t older_versions = 0;
   uint64_t second_looks = 0;
+  uint64_t cache_hits = 0;
+  uint64_t cache_misled = 0;
   uint64_t reconnects = 0;
   uint64_t taken_back = 0;
   uint64_t settled = 0;
@@ -41,6 +43,8 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
     for (size_t i = 0; i < codes.size(); ++i) codes[i] += outcome.codes[i];
     older_versions += outcome.clients.older_versions;
     second_looks += outcome.clients.second_looks;
+    cache_hits += outcome.clients.cache_hits;
+    cache_misled += outcome.clients.cache_misled;
     reconnects += outcome.clients.reconnects;
     taken_back += outcome.facts[Fact::kTakenBack];
     settled += outcome.settled;
@@ -56,6 +60,8 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
   EXPECT_GT(codes[static_cast<size_t>(Code::kResourceExhausted)], 0U);
   EXPECT_GT(older_versions, 40U);
   EXPECT_GT(second_looks, 1000U);
+  EXPECT_GT(cache_hits, 1000U);
+  EXPECT_GT(cache_misled, 300U);
   EXPECT_GT(reconnects, 100U);
   EXPECT_GT(taken_back, 50U);
   EXPECT_GT(settled, 1000U);
