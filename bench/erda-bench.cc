@@ -70,7 +70,7 @@ int Floors(const erda::floors::Settings& settings) {
     const auto status = erda::floors::WriteFileAtomically(settings.json_path, ToJson(settings, *report).dump(2) + "\n");
     if (!status.ok()) return Fail(status.ToString());
   }
-  const double worst = report->ratios().worst();
+  const double worst = report->ratios(settings).worst();
   if (settings.limit > 0 && worst > settings.limit) {
     return Fail(fmt::format("a ratio of {:.2f} is above {}", worst, settings.limit));
   }

@@ -129,6 +129,8 @@ inline void AddClientOptions(CLI::App& app, std::string& address, ClientOptions&
          "How a put travels: inline (in the request), reserve (one-sidedly) or auto (by size); default auto")
       ->check(CLI::IsMember({"auto", "inline", "reserve"}))
       ->type_name("PATH");
+  AddNumber<uint32_t>(app, "--cache-entries", options.cache_entries, 0, 1U << 30,
+                      "Keys whose places are remembered for later gets; default 65536");
   AddPolling(app, options.polling, "calls wait");
 }
 

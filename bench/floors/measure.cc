@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -12,11 +13,13 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "bench/floors/perftest.h"
 #include "bench/floors/raw.h"
 #include "bench/floors/server_process.h"
 #include "bench/floors/temporary_folder.h"
 #include "erda/client.h"
+#include "format/object.h"
 
 namespace erda::floors {
 
@@ -24,6 +27,8 @@ namespace {
 
 using Time = std::chrono::steady_clock;
 using Key = std::array<char, kKeyBytes>;
+
+constexpr format::Place kPlace{1, 0, format::LogAddress(64), 1};  // any
 
 constexpr std::string_view kKeyBegin = "erda-bench.";
 // ib_read_lat runs so often, spread over the rounds.
@@ -78,6 +83,7 @@ class Measurement {
     if (!raw.ok()) return raw.status();
     raw_ = *std::move(raw);
     std::copy(AsBytes(value_).begin(), AsBytes(value_).end(), raw_->body().begin() + format::kChecksumBytes);
+    PrepareMemoryWork();
     return Fill();
   }
 
@@ -110,6 +116,7 @@ class Measurement {
     ClientOptions options;
     options.polling = Polling::kBusy;  // as the raw client, which never sleeps
     options.put_path = PutPath::kInline;
+    options.cache_entries = 0;  // its gets are cold
     auto client = Client::Connect(server_.address, options);
     if (!client.ok()) return client.status();
     inline_ = *std::move(client);
@@ -117,6 +124,10 @@ class Measurement {
     client = Client::Connect(server_.address, options);
     if (!client.ok()) return client.status();
     reserve_ = *std::move(client);
+    options.cache_entries = ClientOptions().cache_entries;
+    client = Client::Connect(server_.address, options);
+    if (!client.ok()) return client.status();
+    warm_ = *std::move(client);
 
     const auto info = inline_->ServerInfo();
     if (!info.ok()) return info.status();
@@ -150,8 +161,9 @@ class Measurement {
     return {};
   }
 
-  Status Get(uint64_t i) {
-    const auto size = inline_->Get(KeyAt(i % places_), read_);
+  Status Get(uint64_t i) { return GetBy(*inline_, i); }
+  Status GetBy(Client& client, uint64_t i) {
+    const auto size = client.Get(KeyAt(i % places_), read_);
     if (!size.ok()) return size.status();
     return *size == read_.size() ? Status() : Status(Code::kInternal, "a get returned a value of another size");
   }
@@ -188,9 +200,93 @@ class Measurement {
     }
     return {};
   }
+  // As Turn, of a kind of which many are in flight: ops(first, count). Blocks are so long that beginning and end, when
+  // there are fewer, hardly count.
+  template <class Ops>
+  Status DeepTurn(Figure figure, Ops&& ops) {
+    std::this_thread::sleep_for(3 * kSpin);
+    const uint64_t count = std::max<uint64_t>(report_.plan.block_ops, 32 * kDeep);
+    for (uint64_t block = 0; block < report_.plan.warm_blocks + report_.plan.blocks; ++block) {
+      const auto begin = Time::now();
+      if (Status status = ops(next_, count); !status.ok()) return status;
+      const double ns = Nanoseconds(Time::now() - begin);
+      next_ += count;
+      if (block >= report_.plan.warm_blocks) report_.Of(figure).Add(ns / 1000 / static_cast<double>(count));
+    }
+    return {};
+  }
   template <class Op>
   Status Turn(Figure figure, Op&& op) {
     return Turn(figure, std::forward<Op>(op), [](uint64_t) { return Status(); });
+  }
+
+  // Until it knows where all are.
+  Status WarmUp() {
+    for (int look = 0; look < 3; ++look) {
+      for (uint64_t i = 0; i < places_; ++i) {
+        if (auto status = GetBy(*warm_, i); !status.ok()) return status;
+      }
+    }
+    return {};
+  }
+
+  // Warm gets, kDeep in flight: each is started where another one has ended.
+  Status GetMany(uint64_t first, uint64_t count) {
+    struct State {
+      Measurement& measurement;
+      uint64_t next;
+      const uint64_t end;
+      uint64_t done = 0;
+      Status status;
+
+      void Start() {
+        Client& client = *measurement.warm_;
+        const auto ended = [this](const Result<std::string_view>& value) {
+          ++done;
+          const bool right = value.ok() && value->size() == measurement.value_.size();
+          if (!right && status.ok()) status = value.ok() ? Status(Code::kInternal) : value.status();
+          if (next < end) Start();
+        };
+        const Status started = client.GetAsync(measurement.KeyAt(next++ % measurement.places_), ended);
+        if (!started.ok()) status = started;
+      }
+    } state{*this, first, first + count, 0, Status()};
+    for (uint32_t i = 0; i < kDeep && state.next < state.end; ++i) state.Start();
+    while (state.done < count && state.status.ok()) warm_->Poll();
+    return state.status;
+  }
+
+  // What a get has to do in memory if the fabric were nothing: hash the key, fetch the object, verify it, compare the
+  // key, give the value to the caller.
+  void PrepareMemoryWork() {
+    objects_.resize(places_ * stride_);
+    fetched_.resize(stride_);
+    for (uint64_t i = 0; i < places_; ++i) {
+      const std::string_view key = KeyAt(i);
+      format::ObjectHeader header{};
+      header.key_size = kKeyBytes;
+      header.kind = static_cast<uint8_t>(format::ObjectKind::kValue);
+      header.value_size = static_cast<uint32_t>(value_.size());
+      header.version = i + 1;
+      header.key_hash = HashKey(key);
+      header.header_crc = format::HeaderCrc(kPlace, header, key);
+      const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value_));
+      std::byte* at = objects_.data() + i * stride_;
+      std::memcpy(at, &header, sizeof(header));
+      std::memcpy(at + format::KeyOffset(), key.data(), key.size());
+      std::memcpy(at + format::ChecksumOffset(kKeyBytes), &checksum, sizeof(checksum));
+      std::memcpy(at + format::ValueOffset(kKeyBytes), value_.data(), value_.size());
+    }
+  }
+  Status MemoryWork(uint64_t i) {
+    const std::string_view key = KeyAt(i % places_);
+    const uint64_t bytes = ObjectReadBytes(settings_.value_bytes);
+    std::memcpy(fetched_.data(), objects_.data() + i % places_ * stride_, bytes);
+    const auto view = format::InspectObject(kPlace, std::span(fetched_).first(bytes));
+    const bool whole = view.state == format::ObjectState::kWhole && view.header.key_hash == HashKey(key);
+    if (!whole || view.key != key) return Status(Code::kInternal, "an object in memory does not verify");
+    std::memcpy(read_.data(), view.value.data(), view.value.size());
+    return {};
   }
 
   Status Round() {
@@ -218,6 +314,17 @@ class Measurement {
     if (status.ok()) status = Turn(Figure::kRawWriteFlush, write_flush);
     if (status.ok()) status = Turn(Figure::kPutReserve, put_reserve);
     if (status.ok()) status = Turn(Figure::kDelete, remove, make);
+    if (status.ok()) status = WarmUp();
+    if (status.ok()) status = Turn(Figure::kGetWarm, [this](uint64_t i) { return GetBy(*warm_, i); });
+    if (status.ok()) status = Turn(Figure::kMemoryWork, [this](uint64_t i) { return MemoryWork(i); });
+    if (status.ok()) {
+      status = DeepTurn(Figure::kRawReadsDeep, [this, object](uint64_t first, uint64_t count) {
+        return raw_->ReadMany(count, object, [this, first](uint64_t i) { return PlaceAt(first + i); });
+      });
+    }
+    if (status.ok()) {
+      status = DeepTurn(Figure::kGetsDeep, [this](uint64_t first, uint64_t count) { return GetMany(first, count); });
+    }
     return status;
   }
 
@@ -268,6 +375,9 @@ class Measurement {
   format::FlushMethod flush_ = format::FlushMethod::kNone;
   std::unique_ptr<Client> inline_;
   std::unique_ptr<Client> reserve_;
+  std::unique_ptr<Client> warm_;    // remembers where objects are
+  std::vector<std::byte> objects_;  // those of MemoryWork
+  std::vector<std::byte> fetched_;
   std::unique_ptr<RawClient> raw_;
 };
 

@@ -6,7 +6,6 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/relax.h"
-#include "bench/floors/settings.h"
 
 namespace erda::floors {
 
@@ -167,12 +166,14 @@ Result<std::unique_ptr<RawClient>> RawClient::Connect(const std::string& address
 Status RawClient::Prepare(uint64_t value_bytes) {
   const uint64_t request_at = AlignUp(std::max(ObjectReadBytes(value_bytes), kSmallReadBytes), kCacheLine);
   const uint64_t commit_at = AlignUp(request_at + RequestBytes(value_bytes), kCacheLine);
-  memory_.resize(commit_at + sizeof(Request));
+  const uint64_t deep_at = AlignUp(commit_at + sizeof(Request), kCacheLine);
+  memory_.resize(deep_at + kDeep * request_at);
   const std::span<std::byte> all = memory_;
   read_buffer_ = all.first(request_at);
   request_ = all.subspan(request_at, RequestBytes(value_bytes));
   body_ = request_.subspan(sizeof(Request) + kKeyBytes);
   commit_ = all.subspan(commit_at, sizeof(Request));
+  deep_buffer_ = all.subspan(deep_at);
   Request request{};
   request.op = static_cast<uint8_t>(RequestOp::kPutInline);
   request.key_size = kKeyBytes;
@@ -198,24 +199,24 @@ Status RawClient::Prepare(uint64_t value_bytes) {
 }
 
 // The engine's client waits in the same way (Polling::kBusy).
-Status RawClient::Await(OpKind kind) {
+Result<uint64_t> RawClient::AwaitCount(OpKind kind) {
   Nanoseconds since{0};
   for (;;) {
     const size_t n = queue_->Poll(completions_);
-    bool done = false;
+    uint64_t done = 0;
     for (size_t i = 0; i < n; ++i) {
       if (completions_[i].kind == OpKind::kClosed) {
-        return {Code::kUnavailable, address_ + ": " + channel_->error().ToString()};
+        return Status(Code::kUnavailable, address_ + ": " + channel_->error().ToString());
       }
-      if (completions_[i].code != Code::kOk) return {completions_[i].code, address_ + ": a raw operation failed"};
-      done |= completions_[i].kind == kind;
+      if (completions_[i].code != Code::kOk) return Status(completions_[i].code, address_ + ": a raw operation failed");
+      done += completions_[i].kind == kind ? 1 : 0;
     }
-    if (done) return {};
+    if (done > 0) return done;
     Relax::Pause();
     if (++idle_looks_ % kClientLooksPerClock != 0) continue;
     const Nanoseconds now = SteadyClock::Instance().Now();
     if (since.count() == 0) since = now;
-    if (now - since > kTimeout) return {Code::kTimeout, address_ + ": no answer to a raw operation"};
+    if (now - since > kTimeout) return Status(Code::kTimeout, address_ + ": no answer to a raw operation");
   }
 }
 

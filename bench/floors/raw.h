@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/shared_memory.h"
+#include "bench/floors/settings.h"
 #include "erda/status.h"
 #include "fabric/fabric.h"
 #include "format/messages.h"
@@ -87,6 +88,10 @@ class RawClient {
 
   // Into read_bytes(). Offsets count from the beginning of the responder's memory.
   Status Read(uint64_t offset, uint64_t bytes);
+  // So many Reads, kDeep in flight; at(i) says where the i-th is from. New ones are posted together, as many as have
+  // completed.
+  template <class At>
+  Status ReadMany(uint64_t count, uint64_t bytes, At&& at);
   // A request with its key and inline value there, a Reply back.
   Status PingPong();
   // Checksum and value of the object at `offset`, and what makes them persistent, behind one doorbell.
@@ -99,15 +104,17 @@ class RawClient {
  private:
   RawClient() = default;
   Status Prepare(uint64_t value_bytes);
-  // Until a completion of this kind. An error if another one failed before, or if nothing comes.
-  Status Await(fabric::OpKind kind);
+  // Until a completion of this kind: how many there are. An error if another one failed before, or if nothing comes.
+  Result<uint64_t> AwaitCount(fabric::OpKind kind);
+  Status Await(fabric::OpKind kind) { return AwaitCount(kind).status(); }
 
   std::string address_;
   format::FlushMethod flush_ = format::FlushMethod::kNone;
   std::vector<std::byte> memory_;
   std::span<std::byte> read_buffer_;
-  std::span<std::byte> request_;  // header, key, checksum, value
-  std::span<std::byte> body_;     // of it: checksum, value
+  std::span<std::byte> deep_buffer_;  // kDeep times as large
+  std::span<std::byte> request_;      // header, key, checksum, value
+  std::span<std::byte> body_;         // of it: checksum, value
   std::span<std::byte> commit_;
   SharedMemory reply_memory_;
   std::shared_ptr<fabric::Fabric> fabric_;
@@ -115,8 +122,32 @@ class RawClient {
   std::unique_ptr<fabric::Region> reply_region_;
   std::unique_ptr<fabric::CompletionQueue> queue_;
   std::unique_ptr<fabric::Channel> channel_;  // last: it goes before the memory that it uses
-  std::array<fabric::Completion, 16> completions_;
+  std::array<fabric::Completion, kDeep> completions_;
   uint32_t idle_looks_ = 0;
 };
+
+template <class At>
+Status RawClient::ReadMany(uint64_t count, uint64_t bytes, At&& at) {
+  std::array<fabric::WorkRequest, kDeep> works;
+  uint64_t posted = 0;
+  uint64_t done = 0;
+  while (done < count) {
+    size_t batch = 0;
+    while (posted < count && posted - done < kDeep) {
+      fabric::WorkRequest& work = works[batch++];
+      work.kind = fabric::OpKind::kRead;
+      work.local = deep_buffer_.subspan(posted % kDeep * read_buffer_.size(), bytes);
+      work.remote = {kRawMemoryRegion, at(posted)};
+      ++posted;
+    }
+    if (batch > 0) {
+      if (auto status = channel_->Post(std::span(works).first(batch)); !status.ok()) return status;
+    }
+    auto completed = AwaitCount(fabric::OpKind::kRead);
+    if (!completed.ok()) return completed.status();
+    done += *completed;
+  }
+  return {};
+}
 
 }  // namespace erda::floors

@@ -38,6 +38,10 @@ std::vector<Row> Rows(const Settings& settings, const Report& report) {
        fmt::format("raw Write of {} B, flushed: {}", value + format::kChecksumBytes, report.flush_method)},
       {Figure::kPutReserve, "put, reserve"},
       {Figure::kDelete, "delete"},
+      {Figure::kGetWarm, "get, warm"},
+      {Figure::kRawReadsDeep, fmt::format("raw Reads of {} B, {} in flight", ObjectReadBytes(value), kDeep)},
+      {Figure::kGetsDeep, fmt::format("gets, warm, {} in flight", kDeep)},
+      {Figure::kMemoryWork, "the work in memory of a get"},
   };
 }
 
@@ -57,9 +61,9 @@ nlohmann::ordered_json OrNull(const std::optional<double>& number) {
 }  // namespace
 
 std::string_view NameOf(Figure figure) {
-  constexpr std::array<std::string_view, kFigures> kNames = {"raw_read_64",   "raw_read_object", "get_cold",
-                                                             "raw_ping_pong", "put_inline",      "raw_write_flush",
-                                                             "put_reserve",   "delete"};
+  constexpr std::array<std::string_view, kFigures> kNames = {
+      "raw_read_64", "raw_read_object", "get_cold", "raw_ping_pong",  "put_inline", "raw_write_flush",
+      "put_reserve", "delete",          "get_warm", "raw_reads_deep", "gets_deep",  "memory_work"};
   return kNames[static_cast<size_t>(figure)];
 }
 
@@ -87,13 +91,18 @@ Machine ThisMachine() {
   return machine;
 }
 
-double Ratios::worst() const { return std::max({get_cold, put_inline, put_reserve}); }
+double Ratios::worst() const { return std::max({get_cold, get_warm, put_inline, put_reserve}); }
 
-Ratios Report::ratios() const {
+Ratios Report::ratios(const Settings& settings) const {
   const double ping_pong = Median(Figure::kRawPingPong);
-  return {Median(Figure::kGetCold) / (Median(Figure::kRawRead64) + Median(Figure::kRawReadObject)),
-          Median(Figure::kPutInline) / ping_pong,
-          Median(Figure::kPutReserve) / (ping_pong + Median(Figure::kRawWriteFlush))};
+  Ratios ratios;
+  ratios.get_cold = Median(Figure::kGetCold) / (Median(Figure::kRawRead64) + Median(Figure::kRawReadObject));
+  ratios.get_warm = Median(Figure::kGetWarm) / Median(Figure::kRawReadObject);
+  ratios.put_inline = Median(Figure::kPutInline) / ping_pong;
+  ratios.put_reserve = Median(Figure::kPutReserve) / (ping_pong + Median(Figure::kRawWriteFlush));
+  ratios.get_rate = Median(Figure::kRawReadsDeep) / Median(Figure::kGetsDeep);
+  if (settings.fabric == "shm") ratios.get_memory = Median(Figure::kGetWarm) / Median(Figure::kMemoryWork);
+  return ratios;
 }
 
 std::optional<double> Report::ib_read_lat_ratio() const {
@@ -115,11 +124,17 @@ std::string ToTable(const Settings& settings, const Report& report) {
     const Samples& samples = report.Of(row.figure);
     text += fmt::format("{:<52} {:>10.3f} {:>10.3f}\n", row.text, samples.median(), samples.p99());
   }
-  const Ratios ratios = report.ratios();
+  const Ratios ratios = report.ratios(settings);
   text += fmt::format("\n{:<52} {:>10}\n", "over the floor", "ratio");
-  text += fmt::format("{:<52} {:>10.2f}\n", "get, cold / (raw Read of 64 B + of an object)", ratios.get_cold);
-  text += fmt::format("{:<52} {:>10.2f}\n", "put, inline / raw WriteImm and back", ratios.put_inline);
-  text += fmt::format("{:<52} {:>10.2f}\n", "put, reserve / (raw WriteImm and back + raw Write)", ratios.put_reserve);
+  const auto add = [&text](const std::string& what, double ratio) {
+    text += fmt::format("{:<52} {:>10.2f}\n", what, ratio);
+  };
+  add("get, warm / raw Read of an object", ratios.get_warm);
+  add("get, cold / (raw Read of 64 B + of an object)", ratios.get_cold);
+  add("put, inline / raw WriteImm and back", ratios.put_inline);
+  add("put, reserve / (raw WriteImm and back + raw Write)", ratios.put_reserve);
+  if (ratios.get_memory) add("get, warm / its work in memory", *ratios.get_memory);
+  add(fmt::format("gets in a second / raw Reads in a second, {} in flight", kDeep), ratios.get_rate);
   if (report.ib_read_lat_us) {
     text += fmt::format("\nib_read_lat of 64 B: {:.3f} us; the raw Read takes {:.2f} times that\n",
                         *report.ib_read_lat_us, report.ib_read_lat_ratio().value());
@@ -145,7 +160,8 @@ nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
       {"durability", report.durability},
       {"flush_method", report.flush_method},
       {"key_bytes", kKeyBytes},
-      {"value_bytes", settings.value_bytes},
+      {"value_size", settings.value_bytes},
+      {"depth", kDeep},
       {"ops", report.plan.ops()},
       {"rounds", report.plan.rounds},
       {"block_ops", report.plan.block_ops},
@@ -155,9 +171,10 @@ nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
     json["figures"][std::string(NameOf(static_cast<Figure>(i)))] = {
         {"median_us", samples.median()}, {"p99_us", samples.p99()}, {"blocks", samples.count()}};
   }
-  const Ratios ratios = report.ratios();
-  json["ratios"] = {
-      {"get_cold", ratios.get_cold}, {"put_inline", ratios.put_inline}, {"put_reserve", ratios.put_reserve}};
+  const Ratios ratios = report.ratios(settings);
+  json["ratios"] = {{"get_warm", ratios.get_warm},     {"get_cold", ratios.get_cold},
+                    {"put_inline", ratios.put_inline}, {"put_reserve", ratios.put_reserve},
+                    {"get_rate", ratios.get_rate},     {"get_memory", OrNull(ratios.get_memory)}};
   json["ib_read_lat_us"] = OrNull(report.ib_read_lat_us);
   json["ib_read_lat_ratio"] = OrNull(report.ib_read_lat_ratio());
   if (!report.ib_read_lat_note.empty()) json["ib_read_lat_note"] = report.ib_read_lat_note;

@@ -24,6 +24,10 @@ enum class Figure : uint8_t {
   kRawWriteFlush,
   kPutReserve,
   kDelete,
+  kGetWarm,
+  kRawReadsDeep,
+  kGetsDeep,
+  kMemoryWork,
   kCount
 };
 inline constexpr size_t kFigures = static_cast<size_t>(Figure::kCount);
@@ -57,6 +61,10 @@ struct Ratios {
   double get_cold = 0;
   double put_inline = 0;
   double put_reserve = 0;
+  double get_warm = 0;
+  double get_rate = 0;               // of operations in a second: the more, the better
+  std::optional<double> get_memory;  // of shm alone: elsewhere a get is more than work in memory
+  // Of those that say how much longer the engine takes.
   [[nodiscard]] double worst() const;
 };
 
@@ -74,7 +82,7 @@ struct Report {
   [[nodiscard]] Samples& Of(Figure figure) { return samples[static_cast<size_t>(figure)]; }
   [[nodiscard]] const Samples& Of(Figure figure) const { return samples[static_cast<size_t>(figure)]; }
   [[nodiscard]] double Median(Figure figure) const { return Of(figure).median(); }
-  [[nodiscard]] Ratios ratios() const;
+  [[nodiscard]] Ratios ratios(const Settings& settings) const;
   // Raw Read of 64 bytes over ib_read_lat.
   [[nodiscard]] std::optional<double> ib_read_lat_ratio() const;
 };

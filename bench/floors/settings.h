@@ -18,6 +18,8 @@ inline constexpr uint32_t kKeyBytes = 24;
 // Different objects that gets and raw operations go through in turn, and the slots of a new pool's index for them.
 inline constexpr uint64_t kPlacesMax = 64;  // and as many operations in a block
 inline constexpr uint64_t kIndexSlots = 16 * kPlacesMax;
+// Operations in flight where the rate counts.
+inline constexpr uint32_t kDeep = 32;
 // The size of the small raw Read.
 inline constexpr uint64_t kSmallReadBytes = 64;
 

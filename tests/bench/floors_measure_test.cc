@@ -53,7 +53,7 @@ TEST_F(FloorsTest, EachKindIsMeasuredAsOftenAsItWasAsked) {
     EXPECT_EQ(report->durability, "volatile");
     EXPECT_EQ(report->flush_method, "none");
     EXPECT_GT(report->clock_ns, 0.0);
-    EXPECT_GT(report->ratios().get_cold, 0.0);
+    EXPECT_GT(report->ratios(settings).get_cold, 0.0);
     EXPECT_NE(report->ib_read_lat_note, "");
   }
 }

@@ -42,11 +42,17 @@ TEST(FloorsSamples, PercentilesAreSamples) {
 }
 
 TEST(FloorsReport, RatiosAreOfTheMedians) {
-  const Ratios ratios = SmallReport().ratios();
+  const Ratios ratios = SmallReport().ratios(Settings());
   EXPECT_DOUBLE_EQ(ratios.get_cold, 3.0 / (1.0 + 2.0));
   EXPECT_DOUBLE_EQ(ratios.put_inline, 5.0 / 4.0);
   EXPECT_DOUBLE_EQ(ratios.put_reserve, 7.0 / (4.0 + 6.0));
-  EXPECT_DOUBLE_EQ(ratios.worst(), 1.25);
+  EXPECT_DOUBLE_EQ(ratios.get_warm, 9.0 / 2.0);
+  EXPECT_DOUBLE_EQ(ratios.get_rate, 10.0 / 11.0);
+  EXPECT_DOUBLE_EQ(ratios.get_memory.value(), 9.0 / 12.0);
+  EXPECT_DOUBLE_EQ(ratios.worst(), 4.5);
+  Settings settings;
+  settings.fabric = "verbs";
+  EXPECT_FALSE(SmallReport().ratios(settings).get_memory);
 }
 
 TEST(FloorsReport, IbReadLatIsComparedWithTheSmallRead) {
@@ -70,13 +76,14 @@ TEST(FloorsReport, JsonHasTheDocumentedFields) {
   EXPECT_EQ(json["pool"], "/dev/dax0.0");
   EXPECT_EQ(json["durability"], "power-safe");
   EXPECT_EQ(json["flush_method"], "server-flush");
-  EXPECT_EQ(json["value_bytes"], 1024);
+  EXPECT_EQ(json["value_size"], 1024);
   EXPECT_EQ(json["ops"], 32);
   EXPECT_EQ(json["rounds"], 2);
   EXPECT_EQ(json["block_ops"], 8);
   double expected = 1;
-  for (const char* figure : {"raw_read_64", "raw_read_object", "get_cold", "raw_ping_pong", "put_inline",
-                             "raw_write_flush", "put_reserve", "delete"}) {
+  for (const char* figure :
+       {"raw_read_64", "raw_read_object", "get_cold", "raw_ping_pong", "put_inline", "raw_write_flush", "put_reserve",
+        "delete", "get_warm", "raw_reads_deep", "gets_deep", "memory_work"}) {
     EXPECT_EQ(json["figures"][figure]["median_us"], expected++) << figure;
     EXPECT_EQ(json["figures"][figure]["p99_us"], 100.0) << figure;
     EXPECT_EQ(json["figures"][figure]["blocks"], 4) << figure;
@@ -85,6 +92,9 @@ TEST(FloorsReport, JsonHasTheDocumentedFields) {
   EXPECT_EQ(json["ratios"]["get_cold"], 1.0);
   EXPECT_EQ(json["ratios"]["put_inline"], 1.25);
   EXPECT_EQ(json["ratios"]["put_reserve"], 0.7);
+  EXPECT_EQ(json["ratios"]["get_warm"], 4.5);
+  EXPECT_EQ(json["ratios"]["get_rate"], 10.0 / 11.0);
+  EXPECT_TRUE(json["ratios"]["get_memory"].is_null());
   EXPECT_TRUE(json["ib_read_lat_us"].is_null());
   EXPECT_TRUE(json["ib_read_lat_ratio"].is_null());
   EXPECT_EQ(json["ib_read_lat_note"], "not installed");
