@@ -91,6 +91,7 @@ class ERDA_EXPORT Client {
   // Key and value are copied before the call returns. If the call itself fails, the callback never runs:
   // kInvalidArgument as above, kResourceExhausted if queue_depth operations are in flight (Poll and try again).
   // Operations on one key take effect in the order started; those on different keys in any order.
+  // What is started while others are in flight is sent in the next Poll(), together with what else there is.
   using GetCallback = std::function<void(Result<std::string_view>)>;  // the view lives for the call only
   using DoneCallback = std::function<void(Status)>;
   Status GetAsync(std::string_view key, GetCallback done);

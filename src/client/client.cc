@@ -273,21 +273,26 @@ Status Client::Drain() {
 }
 
 std::vector<Result<std::string>> Client::MultiGet(std::span<const std::string_view> keys) {
-  std::vector<Result<std::string>> results(keys.size(), Result<std::string>(Status(Code::kInternal)));
-  size_t finished = 0;
+  struct State {
+    std::vector<Result<std::string>> results;
+    size_t finished = 0;
+  } state;
+  state.results.reserve(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
+    state.results.emplace_back(Status(Code::kInternal));
     impl_->MakeRoom();
-    auto status = GetAsync(keys[i], [&results, &finished, i](Result<std::string_view> value) {
-      results[i] = value.ok() ? Result<std::string>(std::string(*value)) : Result<std::string>(value.status());
-      ++finished;
+    // Two words, so that std::function does not allocate.
+    auto status = GetAsync(keys[i], [&state, i](Result<std::string_view> value) {
+      state.results[i] = value.ok() ? Result<std::string>(std::string(*value)) : Result<std::string>(value.status());
+      ++state.finished;
     });
     if (!status.ok()) {
-      results[i] = std::move(status);
-      ++finished;
+      state.results[i] = std::move(status);
+      ++state.finished;
     }
   }
-  impl_->WaitFor([&] { return finished == keys.size(); });
-  return results;
+  impl_->WaitFor([&] { return state.finished == keys.size(); });
+  return std::move(state.results);
 }
 
 ClientStats Client::stats() const { return impl_->Stats(); }

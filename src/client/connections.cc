@@ -1,5 +1,4 @@
 // Connections: one to each shard, made when an operation needs it. What ends with one, and what they say of the pool.
-#include <deque>
 #include <utility>
 
 #include "base/planted.h"
@@ -56,16 +55,18 @@ void Engine::OnControlRead(Link& link) {
   if (!was_up) {
     if (link.times_up++ > 0) ++stats_.reconnects;
     connect_error_ = Status();
-    std::deque<OpIndex> waiting;
-    waiting.swap(link.waiting_for_link);
-    for (const OpIndex index : waiting) {
+    // Those that wait now, unless the link is closed meanwhile.
+    auto& waiting = link.waiting_for_link;
+    for (size_t n = waiting.size(); n > 0 && !waiting.empty(); --n) {
+      const OpIndex index = waiting.front();
+      waiting.pop_front();
       if (ops_[index].step == Step::kLinkUp) Run(ops_[index]);  // perhaps to another shard than was thought
     }
   }
-  std::deque<OpIndex> waiting;
-  waiting.swap(link.waiting_for_heads);
-  for (const OpIndex index : waiting) {
-    Operation& op = ops_[index];
+  auto& waiting = link.waiting_for_heads;
+  for (size_t n = waiting.size(); n > 0 && !waiting.empty(); --n) {
+    Operation& op = ops_[waiting.front()];
+    waiting.pop_front();
     if (op.step != Step::kHeads) continue;  // it ended with the link, which the one before it found broken
     if (op.type == OpType::kGet) {
       // Without a slot there was no version to read, and no look at the entry behind it.

@@ -27,6 +27,9 @@ constexpr int64_t kChecksPerTimeout = 16;
 constexpr uint32_t kBusyPollsPerCheck = 256;
 constexpr uint32_t kIdlePollsPerCheck = 8;
 
+// What is gathered to be posted together is posted at the latest when it is so much.
+constexpr size_t kGatheredMax = 32;
+
 // Set while it lives; also if a callback throws.
 class PollingScope {
  public:
@@ -308,16 +311,22 @@ size_t Engine::Poll() {
   if (polling_) return 0;  // from a callback
   const PollingScope scope(&polling_);
   finished_ = 0;
+  FlushPosts();
   closed_channels_.clear();
+  gathering_ = true;
   if (!done_.empty()) DeliverDeferred();
+  FlushPosts();
   const size_t n = queue_->Poll(completions_);
+  gathering_ = n > 1;
   for (size_t i = 0; i < n; ++i) Dispatch(completions_[i]);
+  FlushPosts();
 
   if (!closed_channels_.empty()) {
     // Before the callbacks: they may use the memory of what ended for new operations, and nothing may still send it.
     closed_channels_.clear();
     DeliverDeferred();
   }
+  if (!to_flush_.empty()) FlushPosts();
   // The clock is looked at now and then: rarely while operations complete at once, so that they do not pay for it.
   const uint32_t between_checks = (n == 0 ? kIdlePollsPerCheck : kBusyPollsPerCheck) - 1;  // all ones: no division
   if (in_flight_ > 0 && (++polls_ & between_checks) == 0) CheckDeadlines();
@@ -377,10 +386,26 @@ void Engine::Dispatch(const Completion& completion) {
 
 bool Engine::Post(Link& link, std::span<const WorkRequest> batch) {
   if (link.channel() == nullptr) return false;
-  const Status status = link.channel()->Post(batch);
+  const bool gather = polling_ ? gathering_ : in_flight_ > 1;
+  if (gather && link.gathered() < kGatheredMax) {
+    if (link.gathered() == 0) to_flush_.push_back(&link);
+    link.Gather(batch);
+    return true;
+  }
+  const Status status = link.Post(batch);
   if (status.ok()) return true;
   CloseLink(link, {Code::kUnavailable, address_ + ": the connection failed"});
   return false;
+}
+
+// One doorbell for each connection. (A link that was closed, or flushed since, has nothing gathered.)
+void Engine::FlushPosts() {
+  for (size_t i = 0; i < to_flush_.size(); ++i) {
+    Link& link = *to_flush_[i];
+    if (link.gathered() == 0 || link.Flush().ok()) continue;
+    CloseLink(link, {Code::kUnavailable, address_ + ": the connection failed"});
+  }
+  to_flush_.clear();
 }
 
 WorkRequest Engine::ReadWork(const Operation& op, std::span<std::byte> to, fabric::RemoteAddress from, bool last) {

@@ -104,7 +104,10 @@ class Engine {
 
   // --- Fabric
   void Dispatch(const fabric::Completion& completion);
+  // At once if nothing else is on its way, else together with what else there is to post. False if the connection
+  // failed.
   bool Post(Link& link, std::span<const fabric::WorkRequest> batch);
+  void FlushPosts();
   void PostRead(Operation& op, Step step, std::span<std::byte> to, fabric::RemoteAddress from);
   fabric::WorkRequest ReadWork(const Operation& op, std::span<std::byte> to, fabric::RemoteAddress from, bool last);
 
@@ -166,7 +169,9 @@ class Engine {
   uint64_t next_request_id_ = 1;
   uint32_t polls_ = 0;
   bool polling_ = false;
-  std::exception_ptr thrown_;  // by a callback of this Poll
+  bool gathering_ = false;       // more than one operation goes on in this Poll
+  std::vector<Link*> to_flush_;  // where something is gathered
+  std::exception_ptr thrown_;    // by a callback of this Poll
   Nanoseconds reported_at_{0};
   Nanoseconds next_check_{0};          // of deadlines
   const Link* report_link_ = nullptr;  // where a report is under way, in the memory behind the operations'

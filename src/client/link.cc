@@ -83,8 +83,16 @@ Status Link::ReadControl() {
   work.id = kControlReadId;
   work.local = control_;
   work.remote = {format::kControlRegion, 0};
-  auto status = channel_->Post({&work, 1});
+  auto status = Post({&work, 1});
   control_read_pending = status.ok();
+  return status;
+}
+
+Status Link::Post(std::span<const fabric::WorkRequest> batch) {
+  if (gathered_.empty()) return batch.empty() ? Status() : channel_->Post(batch);
+  Gather(batch);
+  auto status = channel_->Post(gathered_);
+  gathered_.clear();
   return status;
 }
 
@@ -103,6 +111,7 @@ void Link::OnControlRead() {
 std::unique_ptr<fabric::Channel> Link::Close() {
   state_ = State::kDown;
   control_read_pending = false;
+  gathered_.clear();
   return std::move(channel_);
 }
 

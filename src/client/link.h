@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/fifo.h"
 #include "base/shared_memory.h"
 #include "client/operation.h"
 #include "fabric/fabric.h"
@@ -28,9 +28,16 @@ class Link {
   Status Connect(uint32_t slots_wanted);
   // kConnecting -> kLoading: takes what the server said, and asks for the control block.
   Status OnConnected();
-  // Reads the control block; its completion has the id kControlReadId.
+  // Reads the control block, behind what is gathered; its completion has the id kControlReadId.
   static constexpr uint64_t kControlReadId = UINT64_MAX;
   Status ReadControl();
+  // Posts, behind what is gathered; or gathers, for the next Post or Flush.
+  Status Post(std::span<const fabric::WorkRequest> batch);
+  void Gather(std::span<const fabric::WorkRequest> batch) {
+    gathered_.insert(gathered_.end(), batch.begin(), batch.end());
+  }
+  Status Flush() { return Post({}); }
+  [[nodiscard]] size_t gathered() const { return gathered_.size(); }
   // The control block was read; kLoading -> kUp.
   void OnControlRead();
   // Any -> kDown. The channel is given back, for the caller to destroy when no completion of it is left.
@@ -68,9 +75,9 @@ class Link {
   [[nodiscard]] uint64_t SlotOffset(uint32_t slot) const { return uint64_t{slot} * hello_.slot_bytes; }
   [[nodiscard]] format::Reply ReplyIn(uint32_t slot) const;
 
-  std::deque<OpIndex> waiting_for_link;
-  std::deque<OpIndex> waiting_for_slot;
-  std::deque<OpIndex> waiting_for_heads;
+  Fifo<OpIndex> waiting_for_link;
+  Fifo<OpIndex> waiting_for_slot;
+  Fifo<OpIndex> waiting_for_heads;
   bool control_read_pending = false;
   uint64_t control_reads = 0;  // that have arrived
   // How many have arrived once one has that is yet to be posted.
@@ -89,8 +96,9 @@ class Link {
   uint32_t slots_offered_ = 0;
   format::HelloReply hello_{};
   uint32_t pool_seed_ = 0;
-  std::vector<uint64_t> slots_;  // of this shard's heads: format::HeadSlot
-  std::vector<OpIndex> owners_;  // by request slot
+  std::vector<uint64_t> slots_;                // of this shard's heads: format::HeadSlot
+  std::vector<fabric::WorkRequest> gathered_;  // to be posted together
+  std::vector<OpIndex> owners_;                // by request slot
   std::vector<uint32_t> free_slots_;
   std::vector<std::byte> control_;
   SharedMemory reply_memory_;

@@ -52,6 +52,8 @@ TEST_F(PortsTest, EveryPollLooksAtAllPorts) {
     ASSERT_TRUE(first->Delete("x" + std::to_string(i), count).ok());
     ASSERT_TRUE(second->Delete("y" + std::to_string(i), count).ok());
   }
+  first->Poll();
+  second->Poll();
   network_.RunUntil(network_.Now() + std::chrono::seconds(1));  // all requests arrive
   EXPECT_EQ(shard_->Poll(), 20U);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/event_fd.h"
+#include "base/fifo.h"
 #include "base/shared_memory.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
@@ -109,11 +110,11 @@ class ShmQueue final : public CompletionQueue {
   EventFd wake_;
   UniqueFd epoll_;
   std::vector<ShmChannel*> channels_;
-  std::deque<Completion> ready_;
+  Fifo<Completion> ready_;
   std::deque<std::vector<std::byte>> inbox_;  // messages that the last Poll gave out
   size_t first_ = 0;                          // the channel that is polled first, for fairness
   uint32_t asking_ = 0;
-  uint32_t polls_ = 0;
+  uint32_t since_socket_look_ = 0;
   friend class ShmChannel;
 };
 

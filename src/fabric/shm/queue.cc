@@ -11,8 +11,10 @@ namespace erda::fabric::shm {
 
 namespace {
 
-// A peer that is gone is noticed after so many Polls at the latest; asking the kernel each time would cost too much.
-constexpr uint32_t kPollsPerSocketLook = 256;
+// A peer that is gone is noticed after so many Polls in vain at the latest, or so many others; asking the kernel each
+// time would cost too much. (What completes meanwhile says that the peer was there.)
+constexpr uint32_t kVainPollsPerSocketLook = 256;
+constexpr uint32_t kPollsPerSocketLook = 65536;
 
 }  // namespace
 
@@ -50,11 +52,14 @@ void ShmQueue::Remove(ShmChannel* channel) {
   if (std::erase(channels_, channel) == 0) return;
   Unwatch(channel);
   if (channel->state_ == ShmChannel::State::kAsking) --asking_;
-  std::erase_if(ready_, [&](const Completion& completion) { return completion.channel == channel; });
+  ready_.EraseIf([&](const Completion& completion) { return completion.channel == channel; });
 }
 
 size_t ShmQueue::Poll(std::span<Completion> out) {
-  if (asking_ > 0 || ++polls_ % kPollsPerSocketLook == 0) HearSockets(std::chrono::nanoseconds(0));
+  if (asking_ > 0 || since_socket_look_ >= kPollsPerSocketLook) {
+    HearSockets(std::chrono::nanoseconds(0));
+    since_socket_look_ = 0;
+  }
   size_t n = 0;
   const auto take_ready = [&] {
     for (; n < out.size() && !ready_.empty(); ++n) {
@@ -69,6 +74,7 @@ size_t ShmQueue::Poll(std::span<Completion> out) {
   for (size_t i = first_; i < channels_.size(); ++i) n += channels_[i]->Receive(out.subspan(n), &inbox_);
   for (size_t i = 0; i < first_; ++i) n += channels_[i]->Receive(out.subspan(n), &inbox_);
   take_ready();  // what failed meanwhile, behind its last messages
+  since_socket_look_ += n > 0 ? 1 : kPollsPerSocketLook / kVainPollsPerSocketLook;
   return n;
 }
 

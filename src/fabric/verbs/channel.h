@@ -7,12 +7,12 @@
 #include <rdma/rdma_cma.h>
 
 #include <array>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fifo.h"
 #include "fabric/fabric.h"
 #include "fabric/verbs/device.h"
 #include "fabric/verbs/handshake.h"
@@ -148,7 +148,7 @@ class VerbsChannel final : public Channel {
   uint32_t posted_end_ = 0;
   uint32_t unsignaled_ = 0;  // requests since the last one that asks for a completion
   uint32_t reads_out_ = 0;   // the caller's Reads among what the queue pair has
-  std::deque<Request> waiting_;
+  Fifo<Request> waiting_;
   std::vector<Request> batch_;  // of one Post
   LocalKey last_key_;
   uint64_t last_key_version_ = 0;

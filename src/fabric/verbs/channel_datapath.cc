@@ -54,7 +54,7 @@ Status VerbsChannel::Post(std::span<const WorkRequest> batch) {
   if (batch_.size() > Room()) (void)queue_->TakeCompletions();
   size_t pushed = 0;
   if (waiting_.empty()) pushed = PushSome(batch_);
-  waiting_.insert(waiting_.end(), batch_.begin() + static_cast<ptrdiff_t>(pushed), batch_.end());
+  for (size_t i = pushed; i < batch_.size(); ++i) waiting_.push_back(batch_[i]);
   return {};
 }
 
@@ -159,9 +159,9 @@ void VerbsChannel::PushWaiting() {
   while (!waiting_.empty() && state_ != State::kFailed) {
     std::array<Request, kRequestsPerDoorbell> some;
     const size_t n = std::min(some.size(), waiting_.size());
-    std::copy_n(waiting_.begin(), n, some.begin());
+    for (size_t i = 0; i < n; ++i) some[i] = waiting_[i];
     const size_t pushed = PushSome({some.data(), n});
-    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(pushed));
+    waiting_.pop_front(pushed);
     if (pushed < n) return;
   }
 }
@@ -275,7 +275,8 @@ void VerbsChannel::FlushAll() {
       CompletePosted(PostedAt(posted_begin_), Code::kUnavailable);
     }
   }
-  for (const Request& request : waiting_) {
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    const Request& request = waiting_[i];
     if (request.purpose != Purpose::kCaller) continue;
     CompletePosted(
         {request.work.id, static_cast<uint32_t>(request.work.local.size()), request.work.kind, true, Purpose::kCaller},

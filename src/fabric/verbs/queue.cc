@@ -87,7 +87,7 @@ void VerbsQueue::Remove(VerbsChannel* channel) {
   Member& member = members_[channel->number_];
   member.channel = nullptr;
   while (TakeCompletions()) continue;
-  std::erase_if(ready_, [&](const Ready& ready) {
+  ready_.EraseIf([&](const Ready& ready) {
     if (ready.completion.channel != channel) return false;
     if (ready.completion.kind == OpKind::kReceive) Repost(ready.receive);
     return true;

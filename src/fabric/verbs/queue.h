@@ -5,7 +5,6 @@
 #include <rdma/rdma_cma.h>
 
 #include <algorithm>
-#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/event_fd.h"
+#include "base/fifo.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
 #include "fabric/verbs/device.h"
@@ -111,7 +111,7 @@ class VerbsQueue final : public CompletionQueue {
   std::vector<LocalKey> keys_;
   uint64_t keys_version_ = 0;
 
-  std::deque<Ready> ready_;
+  Fifo<Ready> ready_;
   std::vector<std::pair<uint64_t, VerbsChannel*>> held_;  // receives whose data the last Poll gave out
   uint32_t polls_ = 0;
   Nanoseconds looked_at_{0};  // at the clock
