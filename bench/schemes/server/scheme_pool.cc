@@ -30,7 +30,12 @@ uint32_t CrcOf(const Superblock& superblock) {
 Result<std::unique_ptr<SchemePool>> SchemePool::Open(Scheme scheme, const PoolSettings& settings) {
   auto opened = nvm::Pool::Open(settings.pool);
   if (!opened.ok()) return opened.status();
-  std::unique_ptr<SchemePool> pool(new SchemePool(*std::move(opened)));
+  return Take(*std::move(opened), scheme, settings);
+}
+
+Result<std::unique_ptr<SchemePool>> SchemePool::Take(std::unique_ptr<nvm::Pool> opened, Scheme scheme,
+                                                     const PoolSettings& settings) {
+  std::unique_ptr<SchemePool> pool(new SchemePool(std::move(opened)));
   nvm::Pool& bytes = pool->pool();
   // A device is always there already: a size that is given and zeroes where the superblock would be say that it is to
   // become a pool.

@@ -52,6 +52,9 @@ class SchemePool {
  public:
   // kInvalidArgument: sizes that cannot be, or a pool of the other scheme. kCorruption: not a scheme's pool.
   static Result<std::unique_ptr<SchemePool>> Open(Scheme scheme, const PoolSettings& settings);
+  // The same for a pool that was opened elsewhere.
+  static Result<std::unique_ptr<SchemePool>> Take(std::unique_ptr<nvm::Pool> pool, Scheme scheme,
+                                                  const PoolSettings& settings);
 
   [[nodiscard]] nvm::Pool& pool() { return *pool_; }
   // For the index: of its fields those that say where the index is, and how large.

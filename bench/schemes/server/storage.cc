@@ -30,10 +30,14 @@ Storage::Storage(std::unique_ptr<SchemePool> pool)
 Result<std::unique_ptr<Storage>> Storage::Open(Scheme scheme, const PoolSettings& settings) {
   auto pool = SchemePool::Open(scheme, settings);
   if (!pool.ok()) return pool.status();
-  std::unique_ptr<Storage> storage(new Storage(*std::move(pool)));
-  if (auto status = storage->Recover(); !status.ok()) {
-    return Status(status.code(), "pool " + settings.pool.path + ": " + std::string(status.message()));
-  }
+  auto storage = Open(*std::move(pool));
+  if (storage.ok()) return storage;
+  return Status(storage.status().code(), "pool " + settings.pool.path + ": " + std::string(storage.status().message()));
+}
+
+Result<std::unique_ptr<Storage>> Storage::Open(std::unique_ptr<SchemePool> pool) {
+  std::unique_ptr<Storage> storage(new Storage(std::move(pool)));
+  if (auto status = storage->Recover(); !status.ok()) return status;
   return storage;
 }
 

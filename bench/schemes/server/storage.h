@@ -44,6 +44,7 @@ class Storage {
  public:
   // After a crash too: on return all that was whole in the log is applied.
   static Result<std::unique_ptr<Storage>> Open(Scheme scheme, const PoolSettings& settings);
+  static Result<std::unique_ptr<Storage>> Open(std::unique_ptr<SchemePool> pool);
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
