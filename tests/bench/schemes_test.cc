@@ -54,6 +54,10 @@ class SchemesTest : public testing::TestWithParam<Scheme> {
     out.resize(*size);
     return out;
   }
+  // What it waits for may need this very processor.
+  static void Look(SchemeClient& client) {
+    if (client.Poll() == 0) std::this_thread::yield();
+  }
   static void ExpectOk(const Status& status) { EXPECT_TRUE(status.ok()) << status.ToString(); }
 
   floors::TemporaryFolder folder_;
@@ -121,9 +125,9 @@ TEST_P(SchemesTest, ManyInFlightTakeEffectInTheirOrder) {
       continue;
     }
     ASSERT_EQ(status.code(), Code::kResourceExhausted) << status.ToString();
-    client->Poll();
+    Look(*client);
   }
-  while (finished < started) client->Poll();
+  while (finished < started) Look(*client);
   for (const auto& [key, value] : now) EXPECT_EQ(Get(*client, key), value);
   const auto counters = client->ServerCounters();
   ASSERT_TRUE(counters.ok());
@@ -151,18 +155,18 @@ TEST_P(SchemesTest, SeveralClientsShareASmallLog) {
         ++finished;
         EXPECT_TRUE(status.ok()) << status.ToString();
       };
-      while (started < 3000) {
+      while (started < 1000) {
         // A key of its own, and one of all.
         const std::string key = started % 2 == 0 ? "own " + std::to_string(c) : "shared";
-        const auto status = client->PutAsync(key, key + std::string(started % 3000, '.'), done);
+        const auto status = client->PutAsync(key, key + std::string(started, '.'), done);
         if (status.ok()) {
           ++started;
         } else {
-          client->Poll();
+          Look(*client);
         }
       }
-      while (finished < started) client->Poll();
-      EXPECT_EQ(Get(*client, "own " + std::to_string(c)), "own " + std::to_string(c) + std::string(2998, '.'));
+      while (finished < started) Look(*client);
+      EXPECT_EQ(Get(*client, "own " + std::to_string(c)), "own " + std::to_string(c) + std::string(998, '.'));
       const auto shared = Get(*client, "shared");
       ASSERT_TRUE(shared);
       EXPECT_EQ(*shared, "shared" + std::string(shared->size() - 6, '.'));
@@ -173,8 +177,8 @@ TEST_P(SchemesTest, SeveralClientsShareASmallLog) {
   ASSERT_NE(client, nullptr);
   const auto counters = client->ServerCounters();
   ASSERT_TRUE(counters.ok());
-  EXPECT_EQ(counters->puts, 3000U * kClients);
-  EXPECT_EQ(counters->applied, 3000U * kClients);
+  EXPECT_EQ(counters->puts, 1000U * kClients);
+  EXPECT_EQ(counters->applied, 1000U * kClients);
   EXPECT_EQ(counters->keys, kClients + 1U);
 }
 

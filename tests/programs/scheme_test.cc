@@ -42,7 +42,7 @@ class SchemeServerTest : public ProgramsTest, public testing::WithParamInterface
 };
 
 INSTANTIATE_TEST_SUITE_P(Both, SchemeServerTest, testing::Values("redo", "raw"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& one) { return one.param; });
 
 TEST_P(SchemeServerTest, SaysThatItIsReadyAndStopsOnASignal) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
