@@ -20,8 +20,9 @@ struct Pending {
   bool whole = false;       // verified
   bool persistent = false;  // or it is, as soon as it is whole
   bool counts_as_new = false;
-  uint64_t room = 0;        // in the destination storage, taken for it; 0: none
-  uint64_t next_older = 0;  // the table's: in the same bucket
+  uint32_t partial_looks = 0;  // of Apply, that found its beginning there
+  uint64_t room = 0;           // in the destination storage, taken for it; 0: none
+  uint64_t next_older = 0;     // the table's: in the same bucket
 };
 
 class PendingTable {

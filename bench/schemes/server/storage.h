@@ -104,6 +104,7 @@ class Storage {
   void MoveLogHead(uint64_t position);
   void WriteEntry(uint64_t position, PairSizes sizes, std::span<const std::byte> pair, uint32_t pair_crc);
   bool IsWhole(Pending& pending);
+  bool IsWholeNow(Pending& pending);
   void MakePersistent(Pending& pending);
 
   // Destinations.
