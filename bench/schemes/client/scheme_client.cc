@@ -15,11 +15,7 @@ using fabric::WorkRequest;
 
 namespace {
 
-// As Erda's client (src/client/client.cc, engine.cc): how long a call looks before it sleeps, and how often anybody
-// looks at the clock.
-constexpr std::chrono::microseconds kSpin{50};
-constexpr uint32_t kLooksPerClock = 64;
-constexpr std::chrono::milliseconds kSleep{10};
+// As in Erda's client (src/client/engine.cc): how often it looks whether somebody waits for too long.
 constexpr int64_t kChecksPerTimeout = 16;
 constexpr uint32_t kBusyPollsPerCheck = 256;
 constexpr uint32_t kIdlePollsPerCheck = 8;

@@ -265,8 +265,7 @@ bool Service::ServeGet(Session& session, uint32_t slot, std::string_view key) {
 
 void Service::ServeCounters(Session& session, uint32_t slot) {
   storage_.Fence();
-  while (storage_.Apply(SIZE_MAX) > 0) {
-  }
+  storage_.ApplyAll();
   const nvm::WriteCounters& written = storage_.written();
   counters_.nvm_bytes = written.bytes;
   counters_.nvm_flushes = written.flushes;

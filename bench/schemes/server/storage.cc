@@ -256,22 +256,32 @@ bool Storage::ApplyEntry(uint64_t position, PairSizes sizes, uint64_t key_hash, 
 
 size_t Storage::Apply(size_t most) {
   size_t n = 0;
-  for (; n < most && !pending_.empty(); ++n) {
-    Pending& pending = pending_.At(pending_.first());
-    if (IsWholeNow(pending)) {
-      // The log before the destination: a power cut may tear the one only if the other is there.
-      MakePersistent(pending);
-      // Without a slot it stays in the log, and all behind it: found there, never lost. Nothing more is taken then.
-      if (!ApplyEntry(pending.position, pending.sizes, pending.key_hash, &pending.room)) stuck_ = true;
-      if (stuck_) break;
-      ++applied_;
-    } else if (pending.owner != kNobody) {
-      break;
-    }
-    GiveBack(pending);
-    pending_.PopFirst();
-  }
+  while (n < most && !pending_.empty() && ApplyFirst(IsWholeNow(pending_.At(pending_.first())))) ++n;
   return n;
+}
+
+size_t Storage::ApplyAll() {
+  size_t n = 0;
+  while (!pending_.empty() && ApplyFirst(IsWhole(pending_.At(pending_.first())))) ++n;
+  return n;
+}
+
+// False if it must stay.
+bool Storage::ApplyFirst(bool whole) {
+  Pending& pending = pending_.At(pending_.first());
+  if (whole) {
+    // The log before the destination: a power cut may tear the one only if the other is there.
+    MakePersistent(pending);
+    // Without a slot it stays in the log, and all behind it: found there, never lost. Nothing more is taken then.
+    if (!ApplyEntry(pending.position, pending.sizes, pending.key_hash, &pending.room)) stuck_ = true;
+    if (stuck_) return false;
+    ++applied_;
+  } else if (pending.owner != kNobody) {
+    return false;
+  }
+  GiveBack(pending);
+  pending_.PopFirst();
+  return true;
 }
 
 void Storage::Abandon(Owner owner) {
@@ -284,8 +294,7 @@ void Storage::Abandon(Owner owner) {
 }
 
 void Storage::Close() {
-  while (Apply(SIZE_MAX) > 0) {
-  }
+  ApplyAll();
   if (pending_.empty()) MoveLogHead(log_tail_);
 }
 

@@ -68,6 +68,8 @@ class Storage {
 
   // Applies so many entries; how many there were. REQUIRES: a Fence after the last Append.
   size_t Apply(size_t most);
+  // All that are whole, also those at which Apply would not look just now.
+  size_t ApplyAll();
   // What this client has not written whole by now it never will.
   void Abandon(Owner owner);
   // Applies all that is whole, and leaves an empty log.
@@ -113,6 +115,7 @@ class Storage {
   bool TakeRoom(std::string_view key, Pending& pending);
   void GiveBack(Pending& pending);
   void WriteDestination(uint64_t offset, PairSizes sizes, std::span<const std::byte> pair);
+  bool ApplyFirst(bool whole);
   // room: as in Pending. False if the index has no slot for it.
   bool ApplyEntry(uint64_t position, PairSizes sizes, uint64_t key_hash, uint64_t* room);
 
