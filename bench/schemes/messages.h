@@ -29,7 +29,8 @@ inline constexpr uint32_t kSlotsMax = 257;
 // A request with its key and value fits into a slot of the server, an answer with its value into one of the client.
 inline constexpr uint32_t kSlotBytesMin = 2048;
 inline constexpr uint32_t kSlotBytesMax = 65536;
-inline constexpr uint32_t kReplySlotBytes = kSlotBytesMax;
+// (A line more, so that the slots do not all fall into the same set of a cache.)
+inline constexpr uint32_t kReplySlotBytes = kSlotBytesMax + kCacheLine;
 
 // The regions that each end offers, by their number.
 inline constexpr uint32_t kRequestRegion = 0;  // of the server: this client's request slots, to write

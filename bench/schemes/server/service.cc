@@ -102,7 +102,7 @@ Result<std::unique_ptr<Service::Session>> Service::MakeSession(uint32_t slots) {
   auto memory = SharedMemory::Create("erda-scheme-requests", uint64_t{slots} * options_.slot_bytes);
   if (!memory.ok()) return memory.status();
   session->request_memory = *std::move(memory);
-  session->reply_memory.resize(uint64_t{slots} * options_.slot_bytes);
+  session->reply_memory.resize(uint64_t{slots} * ReplyStride());
   auto request_region = fabric_.Register(session->request_memory.view(), Access::kRemoteReadWrite);
   if (!request_region.ok()) return request_region.status();
   session->request_region = *std::move(request_region);
@@ -292,7 +292,7 @@ void Service::AnswerAdmission(Session& session, uint32_t slot, Admission admissi
 }
 
 std::span<std::byte> Service::ReplySlot(Session& session, uint32_t slot) const {
-  return std::span(session.reply_memory).subspan(uint64_t{slot} * options_.slot_bytes, options_.slot_bytes);
+  return std::span(session.reply_memory).subspan(uint64_t{slot} * ReplyStride(), options_.slot_bytes);
 }
 
 void Service::Answer(Session& session, uint32_t slot, Code code, uint32_t value_size, uint64_t position) {

@@ -79,6 +79,7 @@ class Service {
   bool ServeGet(Session& session, uint32_t slot, std::string_view key);
   void ServeCounters(Session& session, uint32_t slot);
   void AnswerAdmission(Session& session, uint32_t slot, Admission admission, uint64_t position);
+  [[nodiscard]] uint64_t ReplyStride() const { return uint64_t{options_.slot_bytes} + kCacheLine; }
   [[nodiscard]] std::span<std::byte> ReplySlot(Session& session, uint32_t slot) const;
   // With so many bytes, which stand behind the Reply in its slot already.
   void Answer(Session& session, uint32_t slot, Code code, uint32_t value_size = 0, uint64_t position = 0);
