@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -21,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/cleaning/thread_time.h"
+#include "bench/schemes/client/open_store.h"
 #include "bench/ycsb/progress.h"
 #include "bench/ycsb/report.h"
 #include "bench/ycsb/worker.h"
@@ -41,6 +44,8 @@ Workloads: A 50% get, 50% update    D 95% get of the latest, 5% insert
 Records are chosen by Zipf's law with exponent 0.99; in D, those inserted last are the popular ones.
 First all records are put (load), then the operations are timed (run). Each thread has a client of its own.
 Depth 1 uses the synchronous calls, more the asynchronous ones.
+--scheme measures a server of erda-scheme-server, which runs a scheme that Erda is compared with; --ack and --path are
+Erda's alone.
 
 Exit codes: 0 done, 1 an operation failed, 2 bad usage.
 
@@ -48,6 +53,7 @@ Example: erda-ycsb -a shm:/run/erda.sock --workload A --records 100000 --operati
 
 struct Output {
   std::string json_path;
+  int server_pid = 0;  // 0: nobody asked for its processor time
   bool quiet = false;
 };
 
@@ -73,6 +79,11 @@ void AddOptions(CLI::App& app, erda::bench::Settings& settings, std::string& wor
   app.add_flag_callback(
       "--no-load", [&settings] { settings.load = false; }, "The records are there from an earlier run");
   app.add_flag("--verify", settings.verify, "Check that each value read is whole and its key's; values of 16 bytes up");
+  app.add_option("--scheme", settings.scheme, "What the server is: erda, redo or raw; default erda")
+      ->check(CLI::IsMember({"erda", "redo", "raw"}))
+      ->type_name("NAME");
+  AddNumber<int>(app, "--server-pid", output.server_pid, 1, std::numeric_limits<int>::max(),
+                 "The server's process, on this machine: reports the processor time it takes in the run");
   app.add_option("--json", output.json_path, "Also write the results to this file")->type_name("FILE");
   app.add_flag("-q,--quiet", output.quiet, "No progress bar");
 }
@@ -138,14 +149,30 @@ std::optional<int> Connect(const erda::bench::Settings& settings, Stores& stores
   erda::ClientOptions options = settings.client;
   options.queue_depth = std::max(settings.depth, erda::bench::kLoadDepth);
   while (stores.size() < settings.threads) {
-    auto client = erda::Client::Connect(settings.address, options);
-    if (!client.ok()) return Fail(erda::tools::Describe(settings.address, client.status()));
-    stores.push_back(std::make_unique<erda::bench::ErdaStore>(*std::move(client)));
+    auto store = erda::bench::OpenStore(settings.scheme, settings.address, options);
+    if (!store.ok()) return Fail(erda::tools::Describe(settings.address, store.status()));
+    stores.push_back(*std::move(store));
   }
   const size_t most = stores[0]->max_value_bytes(sizeof(erda::bench::Key));
   if (settings.value_size <= most) return std::nullopt;
   return Fail(fmt::format("--value-size: the pool at {} takes values up to {} bytes", settings.address, most),
               erda::tools::kExitUsage);
+}
+
+// What was written and used since the server's and the clients' start.
+struct Totals {
+  uint64_t server_bytes = 0;
+  uint64_t client_bytes = 0;
+  double server_seconds = 0;
+};
+
+erda::Result<Totals> TotalsNow(const Workers& workers, const Output& output) {
+  const auto server_bytes = workers[0]->store().ServerNvmBytes();
+  if (!server_bytes.ok()) return server_bytes.status();
+  Totals totals{*server_bytes, 0, 0};
+  for (const auto& worker : workers) totals.client_bytes += worker->store().ClientNvmBytes();
+  if (output.server_pid != 0) totals.server_seconds = erda::cleaning::ThreadSeconds(output.server_pid, "");
+  return totals;
 }
 
 int Benchmark(const erda::bench::Settings& settings, const Output& output) {
@@ -167,7 +194,17 @@ int Benchmark(const erda::bench::Settings& settings, const Output& output) {
   erda::bench::Report report;
   if (settings.load) report.load = RunPhase(workers, &Worker::Load, settings.records, "load", show_progress);
   if (failures.any()) return failed();
+  const auto before = TotalsNow(workers, output);
+  if (!before.ok()) return Fail(erda::tools::Describe(settings.address, before.status()));
   report.run = RunPhase(workers, &Worker::Run, settings.operations, "run ", show_progress);
+  // After a failure nobody may be there to ask; that is told below.
+  if (const auto after = failures.any() ? before : TotalsNow(workers, output); after.ok()) {
+    report.nvm_bytes_server = after->server_bytes - before->server_bytes;
+    report.nvm_bytes_clients = after->client_bytes - before->client_bytes;
+    if (output.server_pid != 0) report.server_cpu_seconds = after->server_seconds - before->server_seconds;
+  } else {
+    return Fail(erda::tools::Describe(settings.address, after.status()));
+  }
   for (const auto& worker : workers) report.measured.Merge(worker->measured());
   report.failures = failures.count();
 
@@ -193,6 +230,9 @@ int main(int argc, char** argv) {
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
   settings.workload = erda::bench::FindWorkload(workload).value();
   if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
+  if (output.server_pid != 0 && !std::filesystem::exists(fmt::format("/proc/{}/task", output.server_pid))) {
+    return Fail(fmt::format("--server-pid: there is no process {}", output.server_pid), erda::tools::kExitUsage);
+  }
   // Better now than after the run.
   if (!output.json_path.empty() && !std::ofstream(output.json_path, std::ios::app)) {
     return Fail(CannotWrite(output.json_path), erda::tools::kExitUsage);

@@ -19,6 +19,10 @@ std::string Row(const char* name, const Histogram& times) {
   return row + fmt::format(" {:>10.2f}\n", Microseconds(times.max()));
 }
 
+double PerOperation(double sum, const Phase& phase) {
+  return phase.operations == 0 ? 0.0 : sum / static_cast<double>(phase.operations);
+}
+
 std::string Row(const char* name, const Phase& phase) {
   return fmt::format("{:<4} {:>12} operations {:>10.2f} s {:>12.0f} ops/s\n", name, phase.operations, phase.seconds,
                      phase.ops_per_second());
@@ -38,29 +42,41 @@ nlohmann::ordered_json ToJson(const Histogram& times) {
 
 std::string ToTable(const Settings& settings, const Report& report) {
   const Workload& workload = settings.workload;
-  std::string text = fmt::format("workload {}: {}\n{} records, values of {} bytes, {} thread{}, depth {}\n\n",
-                                 workload.name, workload.mix, settings.records, settings.value_size, settings.threads,
-                                 settings.threads == 1 ? "" : "s", settings.depth);
+  std::string text = settings.scheme == "erda" ? "" : fmt::format("scheme {}\n", settings.scheme);
+  text += fmt::format("workload {}: {}\n{} records, values of {} bytes, {} thread{}, depth {}\n\n", workload.name,
+                      workload.mix, settings.records, settings.value_size, settings.threads,
+                      settings.threads == 1 ? "" : "s", settings.depth);
   if (settings.load) text += Row("load", report.load);
   text += Row("run", report.run);
   text += fmt::format("\n{:<4} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "us", "count", "mean", "p50", "p90",
                       "p99", "p99.9", "max");
   const Measured& measured = report.measured;
   text += Row("get", measured.get) + Row("put", measured.put) + Row("rmw", measured.rmw);
+  text += fmt::format("\nNVM bytes written: {}, {:.1f} for each operation\n", report.nvm_bytes(),
+                      PerOperation(static_cast<double>(report.nvm_bytes()), report.run));
+  if (report.server_cpu_seconds) {
+    text += fmt::format("server's processor time: {:.3f} s, {:.3f} us for each operation\n", *report.server_cpu_seconds,
+                        PerOperation(*report.server_cpu_seconds * 1e6, report.run));
+  }
   if (measured.not_found > 0) text += fmt::format("\n{} gets found nothing\n", measured.not_found);
   return text;
 }
 
 nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
-  nlohmann::ordered_json json = {
-      {"workload", settings.workload.name}, {"records", settings.records}, {"operations", settings.operations},
-      {"value_size", settings.value_size},  {"threads", settings.threads}, {"depth", settings.depth},
-      {"load", ToJson(report.load)},        {"run", ToJson(report.run)},   {"not_found", report.measured.not_found},
-      {"failures", report.failures}};
+  nlohmann::ordered_json json = {{"scheme", settings.scheme},         {"workload", settings.workload.name},
+                                 {"records", settings.records},       {"operations", settings.operations},
+                                 {"value_size", settings.value_size}, {"threads", settings.threads},
+                                 {"depth", settings.depth},           {"load", ToJson(report.load)},
+                                 {"run", ToJson(report.run)},         {"not_found", report.measured.not_found},
+                                 {"failures", report.failures}};
   auto& run = json["run"];
   run["get"] = ToJson(report.measured.get);
   run["put"] = ToJson(report.measured.put);
   if (settings.workload.rmw_percent > 0) run["rmw"] = ToJson(report.measured.rmw);
+  run["nvm_bytes"] = report.nvm_bytes();
+  run["nvm_bytes_server"] = report.nvm_bytes_server;
+  run["nvm_bytes_clients"] = report.nvm_bytes_clients;
+  if (report.server_cpu_seconds) run["server_cpu_seconds"] = *report.server_cpu_seconds;
   return json;
 }
 

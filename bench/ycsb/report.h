@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "bench/ycsb/worker.h"
@@ -20,6 +21,11 @@ struct Report {
   Phase run;
   Measured measured;
   uint64_t failures = 0;
+  // During the run.
+  uint64_t nvm_bytes_server = 0;
+  uint64_t nvm_bytes_clients = 0;  // one-sided
+  std::optional<double> server_cpu_seconds;
+  [[nodiscard]] uint64_t nvm_bytes() const { return nvm_bytes_server + nvm_bytes_clients; }
 };
 
 [[nodiscard]] std::string ToTable(const Settings& settings, const Report& report);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -27,12 +28,20 @@ class Store {
 
   virtual Result<size_t> Get(std::string_view key, std::span<std::byte> out) = 0;
   virtual Status Put(std::string_view key, std::string_view value) = 0;
+  virtual Status Delete(std::string_view key) = 0;
   // Many at a time: kResourceExhausted if as many are in flight as the store was opened for. The callbacks run in Poll,
   // and may start operations.
   virtual Status GetAsync(std::string_view key, GetCallback done) = 0;
   virtual Status PutAsync(std::string_view key, std::string_view value, DoneCallback done) = 0;
+  virtual Status DeleteAsync(std::string_view key, DoneCallback done) = 0;
   virtual size_t Poll() = 0;  // without waiting; the number of operations finished
   [[nodiscard]] virtual size_t max_value_bytes(size_t key_bytes) const = 0;
+
+  // Bytes that the server stored into NVM since its start, with all that it does later for what was put before. Waits,
+  // and needs no operation in flight in any store of that server.
+  virtual Result<uint64_t> ServerNvmBytes() = 0;
+  // Bytes that this store wrote there itself.
+  [[nodiscard]] virtual uint64_t ClientNvmBytes() const = 0;
 };
 
 class ErdaStore : public Store {
@@ -44,8 +53,14 @@ class ErdaStore : public Store {
   Status PutAsync(std::string_view key, std::string_view value, DoneCallback done) override {
     return client_->PutAsync(key, value, std::move(done));
   }
+  Status Delete(std::string_view key) override { return client_->Delete(key); }
+  Status DeleteAsync(std::string_view key, DoneCallback done) override {
+    return client_->DeleteAsync(key, std::move(done));
+  }
   size_t Poll() override { return client_->Poll(); }
   [[nodiscard]] size_t max_value_bytes(size_t key_bytes) const override { return client_->max_value_bytes(key_bytes); }
+  Result<uint64_t> ServerNvmBytes() override;
+  [[nodiscard]] uint64_t ClientNvmBytes() const override { return client_->stats().nvm_bytes_written; }
 
  private:
   const std::unique_ptr<Client> client_;

@@ -20,6 +20,7 @@
 namespace erda::bench {
 
 struct Settings {
+  std::string scheme = "erda";  // as OpenStore names them
   std::string address;
   ClientOptions client;
   Workload workload{};
@@ -78,6 +79,7 @@ class Worker {
 
   [[nodiscard]] uint64_t done() const { return done_.load(std::memory_order_relaxed); }  // of the current phase
   [[nodiscard]] const Measured& measured() const { return measured_; }
+  [[nodiscard]] Store& store() { return *store_; }  // while it does nothing
 
  private:
   struct PreparedOp {

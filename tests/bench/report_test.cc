@@ -26,6 +26,8 @@ Report SmallReport() {
   report.run = {4, 2.0};
   for (const uint64_t ns : std::initializer_list<uint64_t>{1000, 2000, 1500}) report.measured.get.Record(ns);
   report.measured.put.Record(1800);
+  report.nvm_bytes_server = 400;
+  report.nvm_bytes_clients = 300;
   return report;
 }
 
@@ -46,12 +48,33 @@ TEST(Report, JsonHasTheDocumentedFields) {
   EXPECT_EQ(json["run"]["get"]["mean_ns"], 1500.0);
   for (const char* field : {"p90_ns", "p99_ns", "p999_ns"}) EXPECT_EQ(json["run"]["put"][field], 1800) << field;
   EXPECT_FALSE(json["run"].contains("rmw"));
+  EXPECT_EQ(json["scheme"], "erda");
+  EXPECT_EQ(json["run"]["nvm_bytes"], 700);
+  EXPECT_EQ(json["run"]["nvm_bytes_server"], 400);
+  EXPECT_EQ(json["run"]["nvm_bytes_clients"], 300);
+  EXPECT_FALSE(json["run"].contains("server_cpu_seconds"));
   EXPECT_EQ(json["not_found"], 0);
   EXPECT_EQ(json["failures"], 0);
 }
 
 TEST(Report, JsonHasReadModifyWritesForTheirWorkloadOnly) {
   EXPECT_TRUE(ToJson(SettingsFor("F"), SmallReport())["run"].contains("rmw"));
+}
+
+TEST(Report, TellsTheServersTimeIfItWasMeasured) {
+  Report report = SmallReport();
+  report.server_cpu_seconds = 0.5;
+  EXPECT_EQ(ToJson(SettingsFor("A"), report)["run"]["server_cpu_seconds"], 0.5);
+  EXPECT_NE(ToTable(SettingsFor("A"), report).find("0.500 s, 125000.000 us for each"), std::string::npos);
+  EXPECT_EQ(ToTable(SettingsFor("A"), SmallReport()).find("processor time"), std::string::npos);
+}
+
+TEST(Report, NamesAnotherScheme) {
+  Settings settings = SettingsFor("A");
+  EXPECT_EQ(ToTable(settings, SmallReport()).find("scheme"), std::string::npos);
+  settings.scheme = "redo";
+  EXPECT_TRUE(ToTable(settings, SmallReport()).starts_with("scheme redo\n"));
+  EXPECT_EQ(ToJson(settings, SmallReport())["scheme"], "redo");
 }
 
 TEST(Report, TableShowsWhatWasMeasuredAndNothingElse) {
@@ -61,6 +84,7 @@ TEST(Report, TableShowsWhatWasMeasuredAndNothingElse) {
   EXPECT_NE(table.find("\nload"), std::string::npos);
   EXPECT_NE(table.find("2 ops/s"), std::string::npos);
   EXPECT_NE(table.find("1.50"), std::string::npos);
+  EXPECT_NE(table.find("NVM bytes written: 700, 175.0 for each operation"), std::string::npos);
   EXPECT_EQ(table.find("rmw"), std::string::npos);
   EXPECT_EQ(table.find("found nothing"), std::string::npos);
   settings.load = false;

@@ -1,0 +1,262 @@
+#include "bench/schemes/client/scheme_client.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+
+namespace erda::schemes {
+
+using fabric::Completion;
+using fabric::OpKind;
+using fabric::WorkRequest;
+
+namespace {
+
+// As in Erda's client (src/client/engine.cc): how often it looks whether somebody waits for too long.
+constexpr int64_t kChecksPerTimeout = 16;
+constexpr uint32_t kBusyPollsPerCheck = 256;
+constexpr uint32_t kIdlePollsPerCheck = 8;
+
+}  // namespace
+
+// --- Taking an operation
+
+Result<SchemeClient::Operation*> SchemeClient::NewOperation(RequestOp kind, std::string_view key, uint64_t value_size) {
+  if (!broken_.ok()) return broken_;
+  const size_t key_most = std::min<size_t>(kKeyBytesMax, hello_.slot_bytes - sizeof(Request));
+  if ((key.empty() && kind != RequestOp::kCounters) || key.size() > key_most) {
+    return Status(Code::kInvalidArgument,
+                  "a key has 1 to " + std::to_string(key_most) + " bytes, not " + std::to_string(key.size()));
+  }
+  if (value_size > max_value_bytes(key.size())) {
+    return Status(Code::kInvalidArgument,
+                  address_ + " takes values up to " + std::to_string(max_value_bytes(key.size())) + " bytes");
+  }
+  if (in_flight_ == options_.queue_depth) {
+    return Status(Code::kResourceExhausted, "as many operations are in flight as the queue is deep");
+  }
+  Operation& op = ops_[free_ops_.back()];
+  free_ops_.pop_back();
+  ++in_flight_;
+  op.op = kind;
+  op.sizes = PairSizes::OfPut(static_cast<uint32_t>(key.size()), static_cast<uint32_t>(value_size));
+  op.key_hash = keeps_key_order_ ? HashKey(key) : 0;
+  op.deadline = Nanoseconds(0);
+  if (!key.empty()) std::memcpy(op.pair().data(), key.data(), key.size());
+  return &op;
+}
+
+size_t SchemeClient::max_value_bytes(size_t key_bytes) const {
+  const size_t space = hello_.slot_bytes - sizeof(Request);
+  return key_bytes > space ? 0 : std::min<size_t>(space - key_bytes, hello_.value_bytes_max);
+}
+
+Status SchemeClient::GetAsync(std::string_view key, GetCallback done) {
+  auto op = NewOperation(RequestOp::kGet, key, 0);
+  if (!op.ok()) return op.status();
+  (*op)->get_done = std::move(done);
+  Begin(**op);
+  return {};
+}
+
+Status SchemeClient::PutAsync(std::string_view key, std::string_view value, DoneCallback done) {
+  auto op = NewOperation(RequestOp::kPut, key, value.size());
+  if (!op.ok()) return op.status();
+  (*op)->done = std::move(done);
+  if (!value.empty()) std::memcpy((*op)->pair().data() + key.size(), value.data(), value.size());
+  Begin(**op);
+  return {};
+}
+
+Status SchemeClient::DeleteAsync(std::string_view key, DoneCallback done) {
+  auto op = NewOperation(RequestOp::kDelete, key, 0);
+  if (!op.ok()) return op.status();
+  (*op)->done = std::move(done);
+  Begin(**op);
+  return {};
+}
+
+void SchemeClient::Begin(Operation& op) {
+  op.step = Step::kFree;
+  if (keeps_key_order_) JoinKeyOrder(op);
+  if (op.step != Step::kKeyTurn) Run(op);
+}
+
+void SchemeClient::Run(Operation& op) {
+  op.step = Step::kReply;
+  if (op.op == RequestOp::kPut) return StartPut(op);
+  SendRequest(op, 0, sizeof(Request) + op.sizes.pair());
+}
+
+// The last operation in flight with the same hash, if any, goes first.
+void SchemeClient::JoinKeyOrder(Operation& op) {
+  OpIndex& bucket = buckets_[op.key_hash & (buckets_.size() - 1)];
+  op.after = kNoOp;
+  for (OpIndex i = bucket; i != kNoOp; i = ops_[i].bucket_next) {
+    if (ops_[i].key_hash != op.key_hash || ops_[i].after != kNoOp) continue;
+    ops_[i].after = op.index;
+    op.step = Step::kKeyTurn;
+    break;
+  }
+  op.bucket_next = bucket;
+  bucket = op.index;
+}
+
+SchemeClient::OpIndex SchemeClient::LeaveKeyOrder(Operation& op) {
+  OpIndex* link = &buckets_[op.key_hash & (buckets_.size() - 1)];
+  while (*link != op.index) link = &ops_[*link].bucket_next;
+  *link = op.bucket_next;
+  return op.after;
+}
+
+// --- Requests and answers
+
+void SchemeClient::SendRequest(Operation& op, uint32_t crc, uint64_t bytes) {
+  Request request{};
+  const bool reserves = op.op == RequestOp::kPut && scheme_ == Scheme::kReadAfterWrite;
+  request.op = static_cast<uint8_t>(reserves ? RequestOp::kReserve : op.op);
+  request.sizes = op.sizes.raw();
+  request.crc = crc;
+  std::memcpy(op.message().data(), &request, sizeof(request));
+  const WorkRequest work = WriteImmWork(op, op.message().first(bytes));
+  Post({&work, 1});
+}
+
+WorkRequest SchemeClient::WriteImmWork(const Operation& op, std::span<std::byte> local) const {
+  WorkRequest work;
+  work.kind = OpKind::kWriteImm;
+  work.signaled = false;  // the answer says that it has arrived
+  work.imm = op.index;
+  work.local = local;
+  work.remote = {kRequestRegion, uint64_t{op.index} * hello_.slot_bytes};
+  return work;
+}
+
+void SchemeClient::Post(std::span<const WorkRequest> works) {
+  const Status status = channel_->Post(works);
+  if (!status.ok()) Break({Code::kUnavailable, address_ + ": the connection failed: " + status.ToString()});
+}
+
+void SchemeClient::Dispatch(const Completion& completion) {
+  if (!broken_.ok()) return;
+  switch (completion.kind) {
+    case OpKind::kConnected:
+      if (auto status = OnConnected(); !status.ok()) Break(status);
+      return;
+    case OpKind::kClosed:
+      return Break(CloseReason());
+    case OpKind::kReceiveImm:
+      if (completion.imm >= ops_.size()) {
+        return Break({Code::kUnavailable, address_ + ": the server answered what nobody asked"});
+      }
+      return OnReply(ops_[completion.imm]);
+    case OpKind::kRead:
+      if (completion.code == Code::kOk) Finish(ops_[static_cast<OpIndex>(completion.id)], Status());
+      return;  // else kClosed follows
+    default:
+      return;
+  }
+}
+
+void SchemeClient::OnReply(Operation& op) {
+  const auto reply = LoadAs<Reply>(reply_memory_.bytes().subspan(uint64_t{op.index} * kReplySlotBytes));
+  const bool asked = op.step == Step::kReply || op.step == Step::kCommitted;
+  if (!asked || reply.code > static_cast<uint8_t>(Code::kInternal) ||
+      reply.value_size > kReplySlotBytes - sizeof(Reply)) {
+    return Break({Code::kUnavailable, address_ + ": the server answered what nobody asked"});
+  }
+  const auto code = static_cast<Code>(reply.code);
+  if (code == Code::kResourceExhausted) return Finish(op, {code, address_ + " has no room for it"});
+  if (code != Code::kOk) return Finish(op, Status(code));
+  if (op.op == RequestOp::kPut && op.step == Step::kReply) return OnPutAnswered(op, reply);
+  Finish(op, Status());
+}
+
+std::string_view SchemeClient::ValueOf(const Operation& op) const {
+  const auto slot = std::as_const(reply_memory_).bytes().subspan(uint64_t{op.index} * kReplySlotBytes, kReplySlotBytes);
+  return AsString(slot.subspan(sizeof(Reply), LoadAs<Reply>(slot).value_size));
+}
+
+// --- Ending an operation
+
+void SchemeClient::Finish(Operation& op, Status status) {
+  op.result = std::move(status);
+  op.step = Step::kDone;
+  if (polling_) return Deliver(op);
+  done_.push_back(op.index);
+}
+
+// The callback runs while the operation is neither in flight nor free: the value lies in its slot.
+void SchemeClient::Deliver(Operation& op) {
+  const OpIndex next = keeps_key_order_ ? LeaveKeyOrder(op) : kNoOp;
+  op.step = Step::kFree;
+  --in_flight_;
+  ++finished_;
+  const Status result = std::move(op.result);
+  if (op.get_done) {
+    const GetCallback done = std::exchange(op.get_done, nullptr);
+    done(result.ok() ? Result<std::string_view>(ValueOf(op)) : Result<std::string_view>(result));
+  } else {
+    const DoneCallback done = std::exchange(op.done, nullptr);
+    done(result);
+  }
+  free_ops_.push_back(op.index);
+  if (next == kNoOp) return;
+  if (broken_.ok()) return Run(ops_[next]);
+  if (ops_[next].step == Step::kKeyTurn) Finish(ops_[next], broken_);
+}
+
+void SchemeClient::DeliverDeferred() {
+  for (size_t n = done_.size(); n > 0; --n) {
+    const OpIndex index = done_.front();
+    done_.pop_front();
+    Deliver(ops_[index]);
+  }
+}
+
+void SchemeClient::Break(const Status& status) {
+  if (!broken_.ok()) return;
+  broken_ = status;
+  for (Operation& op : ops_) {
+    const bool waits = op.step == Step::kReply || op.step == Step::kPlaced || op.step == Step::kCommitted;
+    if (!waits) continue;  // those that wait for their turn end with it
+    op.result = status;
+    op.step = Step::kDone;
+    done_.push_back(op.index);
+  }
+}
+
+// --- Progress
+
+size_t SchemeClient::Poll() {
+  if (polling_) return 0;  // from a callback
+  polling_ = true;
+  finished_ = 0;
+  if (!done_.empty()) DeliverDeferred();
+  const size_t n = queue_->Poll(completions_);
+  for (size_t i = 0; i < n; ++i) Dispatch(completions_[i]);
+  if (!done_.empty()) DeliverDeferred();
+  const uint32_t between_checks = (n == 0 ? kIdlePollsPerCheck : kBusyPollsPerCheck) - 1;
+  if (in_flight_ > 0 && (++polls_ & between_checks) == 0) CheckDeadlines();
+  polling_ = false;
+  return finished_;
+}
+
+void SchemeClient::CheckDeadlines() {
+  const Nanoseconds now = SteadyClock::Instance().Now();
+  if (now < next_check_) return;
+  next_check_ = now + Nanoseconds(options_.timeout) / kChecksPerTimeout;
+  for (Operation& op : ops_) {
+    if (op.step != Step::kReply && op.step != Step::kPlaced && op.step != Step::kCommitted) continue;
+    if (op.deadline.count() == 0) {
+      op.deadline = now + options_.timeout;
+    } else if (now > op.deadline) {
+      return Break({Code::kTimeout, address_ + ": no answer in " + std::to_string(options_.timeout.count()) + " ms"});
+    }
+  }
+}
+
+}  // namespace erda::schemes

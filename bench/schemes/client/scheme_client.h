@@ -1,0 +1,163 @@
+// The client's side of a scheme: a store for the driver, with the calls and the promises of erda::Client. Both schemes
+// get, delete and count in the same way; how they put is in redo_logging.h and read_after_write.h.
+//
+// It waits as Erda's client does (src/client), but does not connect again: when the server is gone, so is the store.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/shared_memory.h"
+#include "bench/schemes/messages.h"
+#include "bench/schemes/scheme.h"
+#include "bench/ycsb/store.h"
+#include "erda/client.h"
+#include "fabric/fabric.h"
+#include "format/messages.h"
+
+namespace erda::schemes {
+
+class SchemeClient : public bench::Store {
+ public:
+  ~SchemeClient() override = default;
+  // First, and once.
+  Status Connect();
+
+  Result<size_t> Get(std::string_view key, std::span<std::byte> out) override;
+  Status Put(std::string_view key, std::string_view value) override;
+  Status Delete(std::string_view key) override;
+  Status GetAsync(std::string_view key, GetCallback done) override;
+  Status PutAsync(std::string_view key, std::string_view value, DoneCallback done) override;
+  Status DeleteAsync(std::string_view key, DoneCallback done) override;
+  size_t Poll() override;
+  [[nodiscard]] size_t max_value_bytes(size_t key_bytes) const override;
+  Result<uint64_t> ServerNvmBytes() override;
+  [[nodiscard]] uint64_t ClientNvmBytes() const override { return nvm_bytes_; }
+
+  // Waits; needs no operation in flight.
+  Result<Counters> ServerCounters();
+  [[nodiscard]] const HelloReply& hello() const { return hello_; }
+
+ protected:
+  enum class Step : uint8_t {
+    kFree,
+    kKeyTurn,    // an earlier operation on the same key
+    kReply,      // the server's answer
+    kPlaced,     // the Read behind the Write of an entry
+    kCommitted,  // the answer to the commit behind it
+    kDone,       // its callback, in the next Poll
+  };
+  using OpIndex = uint32_t;
+  static constexpr OpIndex kNoOp = UINT32_MAX;
+
+  // Memory of an operation, registered with the fabric:
+  //   0         32          40       64
+  //   +---------+-----------+--------+------------------------------+
+  //   | commit  | read into | 0      | message: Request, key, value |
+  //   +---------+-----------+--------+------------------------------+
+  struct Operation {
+    OpIndex index = kNoOp;  // and the number of its request slot
+    Step step = Step::kFree;
+    RequestOp op = RequestOp::kGet;
+    PairSizes sizes;
+    uint64_t key_hash = 0;
+    Status result;
+    GetCallback get_done;
+    DoneCallback done;
+    Nanoseconds deadline{0};  // known from the first look at it on
+    OpIndex after = kNoOp;    // whose turn is next, on the same key
+    OpIndex bucket_next = kNoOp;
+    std::span<std::byte> memory;
+
+    [[nodiscard]] std::span<std::byte> commit() const { return memory.first(sizeof(Request)); }
+    [[nodiscard]] std::span<std::byte> word() const { return memory.subspan(sizeof(Request), sizeof(uint64_t)); }
+    [[nodiscard]] std::span<std::byte> message() const { return memory.subspan(kMessageAt); }
+    [[nodiscard]] std::span<std::byte> pair() const { return message().subspan(sizeof(Request), sizes.pair()); }
+  };
+  static constexpr size_t kMessageAt = 64;
+
+  // keeps_key_order: operations on one key wait for each other here. Not needed where the server sees them in order.
+  SchemeClient(Scheme scheme, std::string address, const ClientOptions& options, bool keeps_key_order)
+      : scheme_(scheme), address_(std::move(address)), options_(options), keeps_key_order_(keeps_key_order) {}
+
+  // Key and value are in its message.
+  virtual void StartPut(Operation& op) = 0;
+  // The answer to what StartPut sent, if it was kOk.
+  virtual void OnPutAnswered(Operation& op, const Reply& reply) = 0;
+
+  void SendRequest(Operation& op, uint32_t crc, uint64_t bytes);
+  [[nodiscard]] fabric::WorkRequest WriteImmWork(const Operation& op, std::span<std::byte> local) const;
+  void Post(std::span<const fabric::WorkRequest> works);
+  void Finish(Operation& op, Status status);
+  void CountNvmBytes(uint64_t bytes) { nvm_bytes_ += bytes; }
+
+ private:
+  Status Prepare();
+  Status OnConnected();
+  [[nodiscard]] Status CloseReason() const;
+  Result<Operation*> NewOperation(RequestOp kind, std::string_view key, uint64_t value_size);
+  void Begin(Operation& op);
+  void Run(Operation& op);
+  void JoinKeyOrder(Operation& op);
+  OpIndex LeaveKeyOrder(Operation& op);
+  void Dispatch(const fabric::Completion& completion);
+  void OnReply(Operation& op);
+  void Deliver(Operation& op);
+  void DeliverDeferred();
+  [[nodiscard]] std::string_view ValueOf(const Operation& op) const;
+  // Every operation in flight ends, and none begins any more.
+  void Break(const Status& status);
+  void CheckDeadlines();
+  template <class Done>
+  void WaitFor(Done&& done);
+  // What a synchronous call waits for. Callbacks know it by one pointer, so that std::function does not allocate.
+  struct Outcome {
+    bool finished = false;
+    Status status;
+    void Set(Status how) {
+      status = std::move(how);
+      finished = true;
+    }
+  };
+  template <class Start>
+  Status RunToEnd(Outcome& outcome, Start&& start);
+
+  const Scheme scheme_;
+  const std::string address_;
+  const ClientOptions options_;
+  const bool keeps_key_order_;
+  HelloReply hello_{};
+  Status broken_;
+  bool connected_ = false;
+
+  std::vector<std::byte> memory_;  // of the operations
+  std::vector<Operation> ops_;
+  std::vector<OpIndex> free_ops_;
+  std::vector<OpIndex> buckets_;
+  std::deque<OpIndex> done_;
+  uint32_t in_flight_ = 0;
+  size_t finished_ = 0;  // in this Poll
+  bool polling_ = false;
+  uint32_t polls_ = 0;
+  Nanoseconds next_check_{0};
+  uint64_t nvm_bytes_ = 0;
+
+  SharedMemory reply_memory_;
+  std::shared_ptr<fabric::Fabric> fabric_;
+  std::unique_ptr<fabric::Region> region_;
+  std::unique_ptr<fabric::Region> reply_region_;
+  std::unique_ptr<fabric::CompletionQueue> queue_;
+  std::unique_ptr<fabric::Channel> channel_;  // last: it goes before the memory that it uses
+  std::array<fabric::Completion, 64> completions_;
+};
+
+// One connection to a server of this scheme.
+Result<std::unique_ptr<SchemeClient>> ConnectScheme(Scheme scheme, const std::string& address,
+                                                    const ClientOptions& options);
+
+}  // namespace erda::schemes

@@ -1,0 +1,111 @@
+// Opening a pool, after a crash or not: what is in the log is applied, what is free follows from the index.
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "bench/schemes/server/storage.h"
+
+namespace erda::schemes {
+
+Status Storage::Recover() {
+  index_.Open(std::nullopt);
+  // A move of the index that was cut off has left its entry in two slots.
+  const auto move = index_.Moved();
+  if (!move.ok()) return move.status();
+  index_.Count(index_.size());
+  if (!move->none()) {
+    const format::IndexEntry from = index_.At(move->from());
+    const bool twice = from.word != 0 && format::IsMovedCopy(from, index_.At(move->to()), move->to() - move->from());
+    if (twice) index_.Free(move->to());
+  }
+  nvm_.Fence();
+  if (auto status = FindFreeSpace(); !status.ok()) return status;
+  return ApplyAgain();
+}
+
+Status Storage::FindFreeSpace() {
+  std::vector<std::pair<uint64_t, uint64_t>> used;
+  for (index::Slot slot = 0; slot < index_.size(); ++slot) {
+    if (index_.WordAt(slot).raw() == 0) continue;
+    const DestinationWord word = WordAt(slot);
+    used.emplace_back(word.offset(), word.bytes());
+  }
+  std::sort(used.begin(), used.end());
+  uint64_t free_from = pool_->data_offset();
+  for (const auto& [offset, bytes] : used) {
+    if (offset < free_from || bytes == 0 || offset > pool_->data_end() || bytes > pool_->data_end() - offset) {
+      return {Code::kCorruption, "its index names what cannot be"};
+    }
+    free_.Add(free_from, offset - free_from);
+    free_from = offset + bytes;
+  }
+  free_.Add(free_from, pool_->data_end() - free_from);
+  return {};
+}
+
+std::optional<Storage::LogEntry> Storage::WholeEntryAt(uint64_t position, uint64_t end) const {
+  const uint64_t to_wrap = log_bytes_ - position % log_bytes_;
+  const auto header = LoadAs<EntryHeader>(nvm_.Bytes(OffsetOf(position), sizeof(EntryHeader)));
+  const PairSizes sizes(header.sizes);
+  if (header.position != position || !sizes.valid()) return std::nullopt;
+  if (EntryBytes(sizes) > std::min(to_wrap, end - position) || !HasEntry(position, sizes)) return std::nullopt;
+  return LogEntry{position, sizes};
+}
+
+// Entries that a client never finished are no hindrance: each place where one may begin is looked at.
+Status Storage::ApplyAgain() {
+  log_head_ = nvm_.Load64(kLogHeadOffset);
+  if (log_head_ % kGranule != 0 || log_head_ > std::numeric_limits<uint64_t>::max() / 2) {
+    return {Code::kCorruption, "the head of its log is damaged"};
+  }
+  log_tail_ = log_head_;
+  std::vector<LogEntry> entries;
+  std::unordered_map<std::string_view, size_t> last;
+  const uint64_t end = log_head_ + log_bytes_;
+  for (uint64_t position = log_head_; position < end;) {
+    const auto entry = WholeEntryAt(position, end);
+    if (!entry) {
+      position += kGranule;
+      continue;
+    }
+    // It may be in the caches alone, by a server that died.
+    nvm_.Flush(OffsetOf(position), EntryBytes(entry->sizes));
+    last[KeyAt(position, entry->sizes)] = entries.size();
+    entries.push_back(*entry);
+    position += AlignUp(EntryBytes(entry->sizes), kGranule);
+    log_tail_ = position;
+  }
+  nvm_.Fence();
+  recovery_.entries = entries.size();
+
+  // Of each key the last one: all of these fitted at once, which may be untrue of those in between. Deletes make room.
+  for (const bool deletes : {true, false}) {
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const auto& [position, sizes] = entries[i];
+      const std::string_view key = KeyAt(position, sizes);
+      if (sizes.deletes() != deletes || last[key] != i) continue;
+      uint64_t room = 0;
+      if (!deletes) {
+        const auto taken = free_.Take(RoomFor(sizes));
+        if (taken) room = *taken;
+        const auto slot = FindSlot(key, HashKey(key));
+        if (room == 0 && !(slot && WordAt(*slot).bytes() >= RoomFor(sizes))) {
+          return {Code::kResourceExhausted, "it has no room for what is in its log"};
+        }
+      }
+      if (!ApplyEntry(position, sizes, HashKey(key), &room)) {
+        return {Code::kResourceExhausted, "its index has no room for what is in its log"};
+      }
+      if (room != 0) free_.Add(room, RoomFor(sizes));
+      ++recovery_.applied;
+    }
+  }
+  MoveLogHead(log_tail_);
+  return {};
+}
+
+}  // namespace erda::schemes

@@ -1,0 +1,117 @@
+// A scheme's storage in NVM that can lose power, and its clients' hands: what the tests of it share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "bench/schemes/server/storage.h"
+#include "server/crash_pool.h"
+
+namespace erda::schemes {
+
+using server::CrashPool;
+
+class TestStorage {
+ public:
+  static constexpr Owner kClient = 7;
+
+  explicit TestStorage(Scheme scheme, PoolSettings settings) : scheme_(scheme), settings_(std::move(settings)) {
+    Open(CrashPool::Image(settings_.pool.size / sizeof(uint64_t)));
+  }
+  static PoolSettings Small() { return {{"crash", 1 << 20, {}}, 512, 64 << 10}; }
+
+  // In what a power cut or a death left. before_fence: during the recovery, and from then on.
+  void Open(CrashPool::Image image, std::function<void()> before_fence = nullptr) {
+    auto crash_pool = std::make_unique<CrashPool>(std::move(image));
+    crash_pool_ = crash_pool.get();
+    crash_pool_->before_fence = std::move(before_fence);
+    storage_.reset();
+    auto pool = SchemePool::Take(std::move(crash_pool), scheme_, settings_);
+    ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+    auto storage = Storage::Open(*std::move(pool));
+    ASSERT_TRUE(storage.ok()) << storage.status().ToString();
+    storage_ = *std::move(storage);
+  }
+  // As a server that dies with all of its stores in the caches, and a machine that stays up.
+  void DieAndReopen() { Open(Everything()); }
+  // All of its stores, or none that was not fenced.
+  [[nodiscard]] CrashPool::Image Everything() const {
+    return crash_pool_->AfterPowerCut([] { return true; });
+  }
+  [[nodiscard]] CrashPool::Image OnlyWhatIsDurable() const {
+    return crash_pool_->AfterPowerCut([] { return false; });
+  }
+
+  // Acknowledged on return, as far as the scheme goes; not applied.
+  Admission Put(std::string_view key, std::string_view value) {
+    uint64_t position = 0;
+    if (scheme_ == Scheme::kRedoLogging) {
+      const Admission admission = Append(key, value);
+      storage_->Fence();
+      return admission;
+    }
+    const Admission admission = Reserve(key, value, &position);
+    if (admission == Admission::kTaken) Write(position, key, value, SIZE_MAX);
+    return admission;
+  }
+  // Redo Logging, without the fence.
+  Admission Append(std::string_view key, std::string_view value) {
+    const std::string pair = std::string(key) + std::string(value);
+    const PairSizes sizes = SizesOf(key, value);
+    return storage_->AppendPut(sizes, HashKey(key), AsBytes(pair), PairCrc(seed(), sizes, AsBytes(pair)));
+  }
+  Admission Reserve(std::string_view key, std::string_view value, uint64_t* position) {
+    return storage_->Reserve(SizesOf(key, value), HashKey(key), key, kClient, true, position);
+  }
+  // As a NIC does, the first `most` bytes of the entry; a Read behind it if it is all.
+  void Write(uint64_t position, std::string_view key, std::string_view value, size_t most) {
+    const std::string entry = Entry(position, key, value);
+    const uint64_t at = OffsetOf(position);
+    const size_t n = std::min(most, entry.size());
+    std::memcpy(crash_pool_->view().bytes.data() + at, entry.data(), n);
+    if (n == entry.size()) crash_pool_->ReadBack(at, n);
+  }
+  Admission Delete(std::string_view key) {
+    const Admission admission = storage_->AppendDelete(key, HashKey(key));
+    storage_->Fence();
+    return admission;
+  }
+  [[nodiscard]] std::optional<std::string> Get(std::string_view key) {
+    const auto found = storage_->Find(key, HashKey(key));
+    if (!found) return std::nullopt;
+    return std::string(AsString(found->value));
+  }
+
+  [[nodiscard]] std::string Entry(uint64_t position, std::string_view key, std::string_view value) {
+    const std::string pair = std::string(key) + std::string(value);
+    const PairSizes sizes = SizesOf(key, value);
+    const EntryHeader header{position, EntryCrc(PairCrc(seed(), sizes, AsBytes(pair)), position), sizes.raw()};
+    return std::string(AsString(BytesOf(header))) + pair;
+  }
+  [[nodiscard]] uint64_t OffsetOf(uint64_t position) {
+    SchemePool& pool = storage_->scheme_pool();
+    return pool.log_offset() + position % pool.log_bytes();
+  }
+  [[nodiscard]] uint32_t seed() { return storage_->scheme_pool().seed(); }
+  [[nodiscard]] Storage& storage() { return *storage_; }
+  [[nodiscard]] CrashPool& pool() { return *crash_pool_; }
+  static PairSizes SizesOf(std::string_view key, std::string_view value) {
+    return PairSizes::OfPut(static_cast<uint32_t>(key.size()), static_cast<uint32_t>(value.size()));
+  }
+
+ private:
+  const Scheme scheme_;
+  const PoolSettings settings_;
+  CrashPool* crash_pool_ = nullptr;
+  std::unique_ptr<Storage> storage_;
+};
+
+}  // namespace erda::schemes

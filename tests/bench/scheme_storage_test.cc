@@ -1,0 +1,353 @@
+// The compared schemes' log, destinations and index: what is applied when, and what a crash leaves.
+#include "bench/scheme_storage.h"
+
+#include <array>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/random.h"
+#include "bench/schemes/server/extents.h"
+
+namespace erda::schemes {
+namespace {
+
+class SchemeStorageTest : public testing::TestWithParam<Scheme> {
+ protected:
+  TestStorage store_{GetParam(), TestStorage::Small()};
+};
+
+std::string Named(const testing::TestParamInfo<Scheme>& info) { return std::string(SchemeName(info.param)); }
+INSTANTIATE_TEST_SUITE_P(Both, SchemeStorageTest, testing::Values(Scheme::kRedoLogging, Scheme::kReadAfterWrite),
+                         Named);
+
+TEST_P(SchemeStorageTest, WhatIsInTheLogIsFoundThereBeforeItIsApplied) {
+  ASSERT_EQ(store_.Put("key", "first"), Admission::kTaken);
+  EXPECT_EQ(store_.storage().unapplied(), 1U);
+  EXPECT_EQ(store_.Get("key"), "first");
+  EXPECT_TRUE(store_.storage().Find("key", HashKey("key"))->in_log);
+  EXPECT_EQ(store_.storage().Apply(10), 1U);
+  EXPECT_EQ(store_.Get("key"), "first");
+  EXPECT_FALSE(store_.storage().Find("key", HashKey("key"))->in_log);
+
+  ASSERT_EQ(store_.Put("key", "second"), Admission::kTaken);
+  ASSERT_EQ(store_.Put("key", "third, and longer"), Admission::kTaken);
+  EXPECT_EQ(store_.Get("key"), "third, and longer");
+  EXPECT_EQ(store_.storage().Apply(1), 1U);
+  EXPECT_EQ(store_.Get("key"), "third, and longer");
+  ASSERT_EQ(store_.Delete("key"), Admission::kTaken);
+  EXPECT_EQ(store_.Get("key"), std::nullopt);
+  EXPECT_EQ(store_.Delete("key"), Admission::kAbsent);
+  EXPECT_EQ(store_.storage().Apply(10), 2U);
+  EXPECT_EQ(store_.Get("key"), std::nullopt);
+  EXPECT_EQ(store_.storage().keys(), 0U);
+}
+
+TEST_P(SchemeStorageTest, AcknowledgedWritesOutliveAPowerCutBeforeTheyAreApplied) {
+  ASSERT_EQ(store_.Put("kept", "value"), Admission::kTaken);
+  ASSERT_EQ(store_.Put("gone", "value"), Admission::kTaken);
+  ASSERT_EQ(store_.Delete("gone"), Admission::kTaken);
+  store_.Open(store_.OnlyWhatIsDurable());
+  EXPECT_EQ(store_.storage().recovery().entries, 3U);
+  EXPECT_EQ(store_.storage().recovery().applied, 2U);
+  EXPECT_EQ(store_.Get("kept"), "value");
+  EXPECT_EQ(store_.Get("gone"), std::nullopt);
+  store_.DieAndReopen();
+  EXPECT_EQ(store_.storage().recovery().entries, 0U);
+  EXPECT_EQ(store_.Get("kept"), "value");
+}
+
+// Every byte of it in turn is as it was before the write.
+TEST_P(SchemeStorageTest, AnEntryThatIsNotWholeIsNotAppliedAfterARestart) {
+  ASSERT_EQ(store_.Put("key", "old value"), Admission::kTaken);
+  store_.storage().Close();
+  const auto before = store_.Everything();
+  store_.Open(before);
+  const std::string value = "a new value";
+  ASSERT_EQ(store_.Put("key", value), Admission::kTaken);
+  const auto after = store_.Everything();
+  const auto old_bytes = std::as_bytes(std::span(before));
+  const auto new_bytes = std::as_bytes(std::span(after));
+  size_t torn = 0;
+  for (size_t i = 0; i < new_bytes.size(); ++i) {
+    if (new_bytes[i] == old_bytes[i]) continue;
+    ++torn;
+    auto image = after;
+    std::as_writable_bytes(std::span(image))[i] = old_bytes[i];
+    store_.Open(image);
+    EXPECT_EQ(store_.storage().recovery().entries, 0U) << "byte " << i;
+    EXPECT_EQ(store_.Get("key"), "old value") << "byte " << i;
+  }
+  EXPECT_GE(torn, value.size());
+  store_.Open(after);
+  EXPECT_EQ(store_.Get("key"), value);
+}
+
+TEST_P(SchemeStorageTest, ATornDestinationIsMendedFromTheLog) {
+  ASSERT_EQ(store_.Put("key", std::string(300, 'a')), Admission::kTaken);
+  store_.storage().Close();
+  ASSERT_EQ(store_.Put("key", std::string(300, 'b')), Admission::kTaken);
+  ASSERT_EQ(store_.storage().Apply(1), 1U);
+  // Nothing of the destination was fenced yet, so a power cut leaves any part of it.
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    TestStorage again(GetParam(), TestStorage::Small());
+    again.Open(store_.pool().AfterPowerCut(random, 0.5));
+    EXPECT_EQ(again.Get("key"), std::string(300, 'b'));
+    EXPECT_EQ(again.storage().recovery().applied, 1U);
+  }
+}
+
+TEST_P(SchemeStorageTest, TheLogGoesRoundAndOldLapsAreNotAppliedAgain) {
+  const uint64_t log_bytes = TestStorage::Small().log_bytes;
+  std::map<std::string, std::string> expected;
+  uint64_t written = 0;
+  for (uint64_t i = 0; written < 5 * log_bytes; ++i) {
+    const std::string key = "key" + std::to_string(i % 37);
+    const std::string value(i * 131 % 3000, static_cast<char>('a' + i % 26));
+    Admission admission = store_.Put(key, value);
+    if (admission == Admission::kWait) {
+      ASSERT_GT(store_.storage().Apply(i % 5 + 1), 0U);
+      admission = store_.Put(key, value);
+    }
+    while (admission == Admission::kWait && store_.storage().Apply(1) > 0) admission = store_.Put(key, value);
+    ASSERT_EQ(admission, Admission::kTaken);
+    expected[key] = value;
+    written += value.size();
+    if (i % 50 == 49) store_.DieAndReopen();
+  }
+  for (const auto& [key, value] : expected) EXPECT_EQ(store_.Get(key), value);
+  store_.Open(store_.OnlyWhatIsDurable());
+  for (const auto& [key, value] : expected) EXPECT_EQ(store_.Get(key), value);
+}
+
+TEST_P(SchemeStorageTest, APoolThatIsFullRefusesPutsAndTakesThemAgainAfterDeletes) {
+  std::vector<std::string> keys;
+  const std::string value(4000, 'v');
+  Admission admission = Admission::kTaken;
+  while (admission != Admission::kFull) {
+    keys.push_back("key" + std::to_string(keys.size()));
+    admission = store_.Put(keys.back(), value);
+    if (admission == Admission::kWait) admission = Admission::kTaken;
+    while (store_.storage().Apply(10) > 0) {
+    }
+    ASSERT_LT(keys.size(), 1000U);
+  }
+  keys.pop_back();
+  for (const std::string& key : keys) ASSERT_EQ(store_.Get(key), value);
+  store_.DieAndReopen();
+  EXPECT_EQ(store_.Put("one more", value), Admission::kFull);
+  EXPECT_EQ(store_.Put(keys[0], std::string(4000, 'w')), Admission::kTaken);  // in place
+  ASSERT_EQ(store_.Delete(keys[1]), Admission::kTaken);
+  while (store_.storage().Apply(10) > 0) {
+  }
+  EXPECT_EQ(store_.Put("one more", value), Admission::kTaken);
+}
+
+TEST_P(SchemeStorageTest, ManyKeysAreRefusedBeforeTheIndexHasNoSlotForThem) {
+  const uint64_t slots = TestStorage::Small().index_entries;
+  uint64_t keys = 0;
+  for (;; ++keys) {
+    ASSERT_LT(keys, slots);
+    const Admission admission = store_.Put("key" + std::to_string(keys), "v");
+    if (admission == Admission::kFull) break;
+    ASSERT_EQ(admission, Admission::kTaken);
+    if (keys % 7 == 0) store_.storage().Apply(7);
+  }
+  EXPECT_EQ(keys, slots - slots / 5);
+  while (store_.storage().Apply(10) > 0) {
+  }
+  EXPECT_EQ(store_.storage().unapplied(), 0U);
+  EXPECT_EQ(store_.storage().keys(), keys);
+  for (uint64_t i = 0; i < keys; ++i) EXPECT_EQ(store_.Get("key" + std::to_string(i)), "v");
+}
+
+TEST(ReadAfterWriteStorageTest, AnEntryCountsFromWhenItIsWhole) {
+  TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
+  ASSERT_EQ(store.Put("key", "old"), Admission::kTaken);
+  uint64_t position = 0;
+  ASSERT_EQ(store.Reserve("key", "new", &position), Admission::kTaken);
+  ASSERT_EQ(store.Put("other", "value"), Admission::kTaken);
+  const size_t size = store.Entry(position, "key", "new").size();
+  for (size_t n = 0; n < size; ++n) {
+    store.Write(position, "key", "new", n);
+    EXPECT_EQ(store.Get("key"), "old") << n << " bytes";
+    store.storage().Apply(10);
+    EXPECT_EQ(store.storage().unapplied(), 2U);  // it holds up the one behind it
+  }
+  EXPECT_EQ(store.Get("other"), "value");
+  EXPECT_FALSE(store.storage().Commit(position, TestStorage::kClient));
+  store.Write(position, "key", "new", size);
+  EXPECT_FALSE(store.storage().Commit(position, TestStorage::kClient + 1));
+  EXPECT_TRUE(store.storage().Commit(position, TestStorage::kClient));
+  EXPECT_EQ(store.Get("key"), "new");
+  EXPECT_EQ(store.storage().Apply(10), 2U);
+  EXPECT_TRUE(store.storage().Commit(position, TestStorage::kClient));  // applied since
+  EXPECT_FALSE(store.storage().Commit(position + (1 << 20), TestStorage::kClient));
+}
+
+TEST(ReadAfterWriteStorageTest, WhatAClientThatIsGoneDidNotFinishIsDropped) {
+  TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
+  uint64_t whole = 0;
+  uint64_t half = 0;
+  ASSERT_EQ(store.Reserve("half", "value", &half), Admission::kTaken);
+  ASSERT_EQ(store.Reserve("whole", "value", &whole), Admission::kTaken);
+  ASSERT_EQ(store.Put("behind", "value"), Admission::kTaken);
+  store.Write(half, "half", "value", 20);
+  store.Write(whole, "whole", "value", SIZE_MAX);
+  EXPECT_EQ(store.storage().Apply(10), 0U);
+  store.storage().Abandon(TestStorage::kClient);
+  EXPECT_EQ(store.storage().Apply(10), 3U);
+  EXPECT_EQ(store.Get("half"), std::nullopt);
+  EXPECT_EQ(store.Get("whole"), "value");
+  EXPECT_EQ(store.Get("behind"), "value");
+}
+
+TEST(ReadAfterWriteStorageTest, RecoveryFindsWhatStandsBehindAnEntryThatIsNotWhole) {
+  TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
+  uint64_t half = 0;
+  ASSERT_EQ(store.Reserve("half", std::string(500, 'h'), &half), Admission::kTaken);
+  store.Write(half, "half", std::string(500, 'h'), 300);
+  ASSERT_EQ(store.Put("behind", "value"), Admission::kTaken);
+  store.Open(store.OnlyWhatIsDurable());
+  EXPECT_EQ(store.Get("behind"), "value");
+  EXPECT_EQ(store.Get("half"), std::nullopt);
+}
+
+// Where a Read flushes nothing, only what the server flushed counts.
+TEST(ReadAfterWriteStorageTest, WhatAReaderSawIsPersistentThen) {
+  TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
+  uint64_t position = 0;
+  ASSERT_EQ(store.storage().Reserve(TestStorage::SizesOf("key", "value"), HashKey("key"), "key", 0, false, &position),
+            Admission::kTaken);
+  const std::string entry = store.Entry(position, "key", "value");
+  std::memcpy(store.pool().view().bytes.data() + store.OffsetOf(position), entry.data(), entry.size());
+  EXPECT_FALSE(store.pool().IsDurable(store.OffsetOf(position), entry.size()));
+  EXPECT_EQ(store.Get("key"), "value");
+  EXPECT_TRUE(store.pool().IsDurable(store.OffsetOf(position), entry.size()));
+}
+
+// Random writes, applied now and then, and the power cut at any fence, also while the log is applied again. What was
+// acknowledged is there; of what was not, all or nothing.
+struct PowerCut {};
+
+class CrashRun {
+ public:
+  CrashRun(Scheme scheme, uint64_t seed) : scheme_(scheme), random_(seed), store_(scheme, TestStorage::Small()) {}
+
+  void Go(int steps) {
+    Arm();
+    for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
+      try {
+        Step();
+      } catch (const PowerCut&) {
+        Recover();
+      }
+    }
+    Compare();
+  }
+  [[nodiscard]] int cuts() const { return cuts_; }
+
+ private:
+  void Arm() {
+    store_.pool().before_fence = [this] { CutSometimes(); };
+  }
+  void CutSometimes() {
+    if (random_.Chance(0.02)) Cut();
+  }
+  void Cut() {
+    constexpr std::array<double, 3> kKept = {0, 0.5, 1};
+    left_ = store_.pool().AfterPowerCut(random_, kKept.at(random_.Uniform(kKept.size())));
+    ++cuts_;
+    throw PowerCut();
+  }
+
+  void Step() {
+    const std::string key = "key" + std::to_string(random_.Uniform(40));
+    const uint64_t draw = random_.Uniform(100);
+    if (draw < 60) {
+      const std::string value(random_.Uniform(600), static_cast<char>('a' + random_.Uniform(26)));
+      Write(key, value);
+    } else if (draw < 75) {
+      Write(key, std::nullopt);
+    } else if (draw < 95) {
+      store_.storage().Apply(random_.Uniform(8));
+    } else if (draw < 97) {
+      store_.storage().Close();
+    } else {
+      Cut();
+    }
+  }
+
+  void Write(const std::string& key, const std::optional<std::string>& value) {
+    if (may_be_[key].empty()) may_be_[key].insert(std::nullopt);
+    may_be_[key].insert(value);
+    const Admission admission = value ? store_.Put(key, *value) : store_.Delete(key);
+    if (admission == Admission::kTaken) {
+      may_be_[key] = {value};
+    } else {
+      EXPECT_NE(admission, Admission::kFull);
+      if (admission == Admission::kAbsent) {
+        EXPECT_TRUE(may_be_[key].contains(std::nullopt));
+      }
+      may_be_[key] = {store_.Get(key)};
+      if (admission == Admission::kWait) store_.storage().Apply(SIZE_MAX);
+    }
+  }
+
+  void Recover() {
+    for (bool open = false; !open;) {
+      try {
+        store_.Open(std::move(left_), [this] { CutSometimes(); });
+        open = true;
+      } catch (const PowerCut&) {
+      }
+    }
+    Compare();
+  }
+
+  void Compare() {
+    for (auto& [key, values] : may_be_) {
+      const auto found = store_.Get(key);
+      EXPECT_TRUE(values.contains(found))
+          << SchemeName(scheme_) << ", " << key << ": " << (found ? found->substr(0, 20) : "nothing");
+      values = {found};
+    }
+  }
+
+  const Scheme scheme_;
+  Random random_;
+  TestStorage store_;
+  std::map<std::string, std::set<std::optional<std::string>>> may_be_;
+  CrashPool::Image left_;  // by the last power cut
+  int cuts_ = 0;
+};
+
+TEST_P(SchemeStorageTest, NothingAcknowledgedIsLostByPowerCuts) {
+  int cuts = 0;
+  for (uint64_t seed = 1; seed <= 10 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    CrashRun run(GetParam(), seed);
+    run.Go(1500);
+    cuts += run.cuts();
+  }
+  EXPECT_GT(cuts, 200);
+}
+
+TEST(ExtentsTest, NeighboursGrowTogetherAgain) {
+  Extents extents;
+  extents.Add(1000, 300);
+  EXPECT_EQ(extents.Take(100), 1000U);
+  EXPECT_EQ(extents.Take(100), 1100U);
+  EXPECT_EQ(extents.Take(101), std::nullopt);
+  extents.Add(1000, 100);
+  EXPECT_EQ(extents.largest(), 100U);
+  extents.Add(1100, 100);
+  EXPECT_EQ(extents.largest(), 300U);
+  EXPECT_EQ(extents.free_bytes(), 300U);
+  EXPECT_EQ(extents.Take(300), 1000U);
+  EXPECT_EQ(extents.Take(1), std::nullopt);
+}
+
+}  // namespace
+}  // namespace erda::schemes
