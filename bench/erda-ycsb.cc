@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/others/open_store.h"
 #include "bench/ycsb/progress.h"
 #include "bench/ycsb/report.h"
 #include "bench/ycsb/worker.h"
@@ -41,6 +42,7 @@ Workloads: A 50% get, 50% update    D 95% get of the latest, 5% insert
 Records are chosen by Zipf's law with exponent 0.99; in D, those inserted last are the popular ones.
 First all records are put (load), then the operations are timed (run). Each thread has a client of its own.
 Depth 1 uses the synchronous calls, more the asynchronous ones.
+Addresses are Erda's, or redis:/path/to/socket and memcached:/path/to/socket, to measure these with the same driver.
 
 Exit codes: 0 done, 1 an operation failed, 2 bad usage.
 
@@ -138,9 +140,9 @@ std::optional<int> Connect(const erda::bench::Settings& settings, Stores& stores
   erda::ClientOptions options = settings.client;
   options.queue_depth = std::max(settings.depth, erda::bench::kLoadDepth);
   while (stores.size() < settings.threads) {
-    auto client = erda::Client::Connect(settings.address, options);
-    if (!client.ok()) return Fail(erda::tools::Describe(settings.address, client.status()));
-    stores.push_back(std::make_unique<erda::bench::ErdaStore>(*std::move(client)));
+    auto store = erda::bench::OpenStore(settings.address, options);
+    if (!store.ok()) return Fail(erda::tools::Describe(settings.address, store.status()));
+    stores.push_back(*std::move(store));
   }
   const size_t most = stores[0]->max_value_bytes(sizeof(erda::bench::Key));
   if (settings.value_size <= most) return std::nullopt;
