@@ -168,6 +168,9 @@ size_t MemcachedStore::Poll() {
   // Both requests are on their way before an answer is awaited.
   const Status asked = polled_.gets.empty() ? Status() : AskFor(polled_);
   const Status sent = polled_.puts.empty() ? Status() : Describe(memcached_flush_buffers(buffered_.get()));
+  // All answers before any callback: a put that one starts may leave half of its request with the server, which then
+  // keeps back the answers to those before.
+  if (sent.ok()) FetchAnswers(polled_.puts.size());
   FinishGets(polled_, asked);
   FinishPuts(polled_, sent);
   const size_t finished = polled_.gets.size() + polled_.puts.size();
@@ -212,19 +215,25 @@ void MemcachedStore::FinishGets(const Batch& batch, const Status& asked) {
   while (next < batch.gets.size()) finish(rest);
 }
 
-void MemcachedStore::FinishPuts(const Batch& batch, const Status& sent) {
-  for (const DoneCallback& done : batch.puts) {
-    Status status = sent;
-    if (sent.ok()) {
-      memcached_return_t code{};
-      // The library says "not found" of a set that was refused, too, whatever the answer was.
-      if (memcached_fetch_result(buffered_.get(), &answer_, &code) == nullptr) {
-        status = code == MEMCACHED_NOTFOUND ? Status(Code::kResourceExhausted, "memcached: a set was refused")
-                                            : Describe(code);
-      }
+void MemcachedStore::FetchAnswers(size_t count) {
+  answers_.clear();
+  while (answers_.size() < count) {
+    memcached_return_t code{};
+    const bool stored = memcached_fetch_result(buffered_.get(), &answer_, &code) != nullptr;
+    if (stored) {
+      answers_.emplace_back();
+    } else if (code == MEMCACHED_NOTFOUND) {  // This is what the library makes of any refusal.
+      answers_.emplace_back(Code::kResourceExhausted, "memcached: a set was refused");
+    } else {
+      answers_.push_back(Describe(code));
     }
+  }
+}
+
+void MemcachedStore::FinishPuts(const Batch& batch, const Status& sent) {
+  for (size_t i = 0; i < batch.puts.size(); ++i) {
     --in_flight_;
-    done(status);
+    batch.puts[i](sent.ok() ? answers_[i] : sent);
   }
 }
 

@@ -55,6 +55,7 @@ class MemcachedStore : public Store {
   [[nodiscard]] Status CanStart() const;
   [[nodiscard]] Status AskFor(const Batch& batch);
   void FinishGets(const Batch& batch, const Status& asked);
+  void FetchAnswers(size_t count);
   void FinishPuts(const Batch& batch, const Status& sent);
 
   const Connection direct_;    // synchronous calls, and gets
@@ -68,6 +69,7 @@ class MemcachedStore : public Store {
   Batch polled_;  // what Poll works on, while callbacks start others
   std::vector<const char*> key_data_;
   std::vector<size_t> key_sizes_;
+  std::vector<Status> answers_;  // to the puts of a batch
 };
 
 }  // namespace erda::bench
