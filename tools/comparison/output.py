@@ -18,13 +18,16 @@ RATIO_SIZE = 1024  # YCSB's records are of this size
 RATIO_WORKLOAD = "C"
 RATIO_CLIENTS = 16
 MIX = {"B": "95 % get, 5 % update", "C": "gets only", "update": "updates only"}
-FAIR = (
-    "One driver (erda-ycsb), the same keys of 24 bytes, values, zipfian choice, clients and operations in flight for all. "
-    "Each client is a thread with a connection of its own. Redis is used through hiredis and memcached through libmemcached, "
-    "over Unix sockets: what a client has in flight goes out together and comes back together. Erda's clients are on the "
-    "same machine and read the server's memory themselves, over shm; so these figures say what shared memory does to "
-    "latency, and nothing of a network. Each figure is the median of the rounds; in a round the systems take turns at each "
-    "point, and the servers that are not measured are idle."
+LEAD = "Three stores on one machine, measured by one driver in one run: Erda over shared memory, the others over Unix sockets."
+METHOD = (
+    "All have the same keys of 24 bytes, the same values, the same zipfian choice of them, and as many clients with as many "
+    "operations in flight. A client is a thread with a connection of its own. Redis is used through hiredis, memcached "
+    "through libmemcached: what a client has in flight goes out together and comes back together.",
+    "Erda's clients read the server's memory themselves, so these figures say what shared memory does for a client on the "
+    "same machine, and nothing of a network.",
+    "Each figure is the median of the rounds. In a round the systems take turns at each point; the servers that are not "
+    "measured are idle. Erda's log was written through once before, so that its memory is in use as in a server that has run "
+    "for a while; the others overwrite values in place.",
 )
 
 
@@ -173,11 +176,13 @@ def _quoted(command: Sequence[str]) -> list[str]:
 # Tables.
 
 
-def _main_columns(depth: int) -> list[Column]:
+def _main_columns() -> list[Column]:
     columns = [Column("Workload", text=True), Column("Clients")]
     for system in systems.MAIN:
-        columns += [Column(f"{system.title}: p50 µs"), Column("p99 µs"), Column(f"ops/s, depth {depth}")]
-    return [*columns, Column("Redis / Erda, p50"), Column("Erda / Redis, ops/s"), Column("Erda / memcached, ops/s")]
+        columns += [Column("p50", group=system.title), Column("p99", group=system.title),
+                    Column("ops/s", group=system.title)]  # fmt: skip
+    return [*columns, Column("p50", group="Redis / Erda"), Column("ops/s", group="Erda / Redis"),
+            Column("ops/s", group="Erda / memcached")]  # fmt: skip
 
 
 def _main_rows(figures: Figures, size: int) -> list[list[str]]:
@@ -228,14 +233,26 @@ def _durable_rows(figures: Figures, size: int) -> list[list[str]]:
 
 
 def _text_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(column.title), *(len(row[i]) for row in rows)) for i, column in enumerate(columns)]
+    titles = [f"{column.group}: {column.title}" if column.group else column.title for column in columns]
+    for i in range(len(columns) - 1, 0, -1):
+        if columns[i].group and columns[i].group == columns[i - 1].group:
+            titles[i] = columns[i].title
+    widths = [max(len(title), *(len(row[i]) for row in rows)) for i, title in enumerate(titles)]
 
     def line(cells: Sequence[str]) -> str:
         parts = [cell.ljust(width) if column.text else cell.rjust(width)
                  for cell, width, column in zip(cells, widths, columns, strict=True)]  # fmt: skip
         return "  " + "  ".join(parts).rstrip()
 
-    return "\n".join([line([column.title for column in columns]), *(line(row) for row in rows)])
+    return "\n".join([line(titles), *(line(row) for row in rows)])
+
+
+def _table_note(plan: Plan) -> str:
+    count = f"{plan.rounds} round{'' if plan.rounds == 1 else 's'}"
+    return (
+        f"p50 and p99 in µs, with one operation in flight: of gets, or of puts in updates; operations per second with "
+        f"{plan.depth} in flight for each client; medians of {count}"
+    )
 
 
 def to_text(figures: Figures, origin: dict[str, Any]) -> str:
@@ -243,11 +260,11 @@ def to_text(figures: Figures, origin: dict[str, Any]) -> str:
     parts = [
         f"{describe(origin['machine'])}; commit {describe_commit(origin['commit'])}",
         "; ".join(f"{name} {version}" for name, version in origin["versions"].items()),
-        f"latencies with one operation in flight, of gets, or of puts in updates; medians of {plan.rounds} rounds",
+        _table_note(plan),
     ]
     for size in plan.sizes:
         parts.append(f"\nValues of {charts.size(size)}, {plan.records_of(size):,} records, no persistence")
-        parts.append(_text_table(_main_columns(plan.depth), _main_rows(figures, size)))
+        parts.append(_text_table(_main_columns(), _main_rows(figures, size)))
     for size in plan.sizes:
         parts.append(f"\nValues of {charts.size(size)}, updates, by what an acknowledged put survives")
         columns = _durable_columns(plan.depth)[:-1]
@@ -302,22 +319,25 @@ def _bars(figures: Figures, group: Sequence[System], workload: str, name: str) -
 
 def to_page(figures: Figures, origin: dict[str, Any]) -> str:
     plan = figures.plan
-    page = Page("Erda beside Redis and memcached", FAIR)
+    page = Page("Erda beside Redis and memcached", LEAD)
     page.cards([
         Card(
             f"{ratio.value:.0f}×" if ratio.value >= 20 else f"{ratio.value:.1f}×",
-            {"redis_latency": "as long for a median get through Redis as through Erda",
-             "redis_throughput": "Redis’s operations per second",
-             "memcached_throughput": "memcached’s operations per second"}[ratio.name],
-            f"{charts.size(ratio.size)}, {_clients(ratio.clients)}, depth {ratio.depth}. Target: {ratio.target:g}, "
-            + ("reached." if ratio.reached else "not reached."),
+            {"redis_latency": "the median time of a get: Redis over Erda",
+             "redis_throughput": "gets per second: Erda over Redis",
+             "memcached_throughput": "gets per second: Erda over memcached"}[ratio.name],
+            f"Values of {charts.size(ratio.size)}; {_clients(ratio.clients)}, {ratio.depth} in flight"
+            + (" for each" if ratio.clients > 1 else "")
+            + f". Target {ratio.target:g}: {'reached' if ratio.reached else 'not reached'}.",
             ratio.reached,
         )
         for ratio in figures.ratios()
     ])  # fmt: skip
     page.paragraph(chosen(figures))
+    for paragraph in METHOD:
+        page.paragraph(paragraph)
     sizes = Axis("Value size", log=True, format=charts.size, ticks=plan.sizes)
-    count = Axis("Clients", log=min(plan.clients) > 0, format=lambda value: f"{value:g}", ticks=plan.clients)
+    count = Axis("Clients", log=True, format=lambda value: f"{value:g}", ticks=plan.clients)
     time = Axis("Latency", log=True, format=charts.microseconds)
     rate = Axis("Operations per second", log=True)
     one = f"{_clients(min(plan.clients))}, one operation in flight"
@@ -331,6 +351,7 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
             ("Get, median, among updates", MIX["B"], "B", "get", "p50_us"),
             ("Put, median", MIX["update"], "update", "put", "p50_us"),
             ("Put, 99th percentile", MIX["update"], "update", "put", "p99_us"),
+            ("Put, median, among gets", MIX["B"], "B", "put", "p50_us"),
         )
     ])  # fmt: skip
 
@@ -372,8 +393,9 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
     ])  # fmt: skip
 
     page.heading("All figures")
+    page.paragraph(_table_note(plan) + ".")
     for size in plan.sizes:
-        page.table(f"Values of {charts.size(size)}, {plan.records_of(size):,} records", _main_columns(plan.depth),
+        page.table(f"Values of {charts.size(size)}, {plan.records_of(size):,} records", _main_columns(),
                    _main_rows(figures, size))  # fmt: skip
     for size in plan.sizes:
         page.table(f"Updates of {charts.size(size)}, with persistence", _durable_columns(plan.depth)[:-1],

@@ -20,6 +20,7 @@ from report import charts
 START_SECONDS = 30
 STOP_SECONDS = 20
 GIBIBYTE = 2**30
+POOL_BYTES = 128 * 2**20  # at least
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,14 +153,17 @@ def start(key: str, build: pathlib.Path, folder: pathlib.Path, value_bytes: int)
     return _start_redis(key, folder)
 
 
+def pool_bytes(value_bytes: int) -> int:
+    """A log cleans best with room, as memcached's slabs and Redis's allocator do with theirs."""
+    return max(POOL_BYTES, value_bytes * 4)
+
+
 def _start_erda(key: str, build: pathlib.Path, folder: pathlib.Path, value_bytes: int) -> Server:
     path = folder / f"{key}.sock"
     pool = "dram:" if key == "erda" else str(folder / f"{key}.pool")
-    # A log cleans best with room, as memcached's slabs and Redis's allocator do with theirs.
-    gibibytes = max(1, -(-value_bytes * 4 // GIBIBYTE))
     server = Server(
         key,
-        [str(build / "bin" / "erda-server"), "--pool", pool, "--size", f"{gibibytes}G", "--listen", f"shm:{path}",
+        [str(build / "bin" / "erda-server"), "--pool", pool, "--size", str(pool_bytes(value_bytes)), "--listen", f"shm:{path}",
          "--shards", str(server_threads())],
         f"shm:{path}",
         folder,
@@ -254,7 +258,7 @@ def require_room(folder: pathlib.Path, value_bytes: int) -> None:
         for line in file:
             if line.startswith("MemAvailable:"):
                 memory = int(line.split()[1]) * 1024
-    pool = max(GIBIBYTE, value_bytes * 4)
+    pool = pool_bytes(value_bytes)
     needed = pool + 4 * value_bytes + GIBIBYTE
     if memory < needed:
         raise CompareError(f"this needs {charts.size(needed)} of memory, and {charts.size(memory)} are free; see --records")

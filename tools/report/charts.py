@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-WIDTH = 420
-HEIGHT = 300
-_LEFT, _RIGHT, _BOTTOM = 56, 14, 44
+WIDTH = 360
+HEIGHT = 270
+_LEFT, _RIGHT, _BOTTOM = 52, 12, 44
 _LINE = 18  # of the legend
 _CHARACTER = 6.3  # the width of one, about, at the size of the labels
 
@@ -168,7 +168,7 @@ def bars(title: str, y: Axis, groups: Sequence[str], series: Sequence[Series]) -
     y_scale = Scale(y, values, HEIGHT - _BOTTOM, drawing.top + 12, zero=True)
     drawing.y_axis(y, y_scale)
     room = (WIDTH - _LEFT - _RIGHT) / max(len(groups), 1)
-    width = min(room * 0.8 / max(len(series), 1), 44)
+    width = min(room * 0.86 / max(len(series), 1), 44)
     base = HEIGHT - _BOTTOM
     for group, name in enumerate(groups):
         middle = _LEFT + room * (group + 0.5)
@@ -185,9 +185,8 @@ def bars(title: str, y: Axis, groups: Sequence[str], series: Sequence[Series]) -
                 f'<g class="bar c{colour}">{_title(label)}'
                 f'<rect x="{left + 1:.1f}" y="{top:.1f}" width="{width - 2:.1f}" height="{max(base - top, 0.5):.1f}" rx="1.5"/></g>'
             )
-            text = y.format(value).split(" ")
-            if len(text[0]) * _CHARACTER * 0.85 <= max(width, 24):
-                short = "".join(text) if y.format is number else text[0]
+            short = y.format(value).replace(" ", "")
+            if len(short) * _CHARACTER * 0.8 <= width:  # else it would run into its neighbour's
                 drawing.add(
                     f'<text class="value" x="{left + width / 2:.1f}" y="{top - 4:.1f}" text-anchor="middle">{escape(short)}</text>'
                 )

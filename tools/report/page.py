@@ -36,10 +36,10 @@ p { margin: 0 0 12px; }
 .card .target.good { color: var(--good); }
 .card .target.short { color: var(--short); }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 16px; margin: 16px 0; }
-figure { margin: 0; background: var(--panel); border: 1px solid var(--rule); border-radius: 10px; padding: 14px 14px 8px; }
+figure { display: flex; flex-direction: column; margin: 0; background: var(--panel); border: 1px solid var(--rule); border-radius: 10px; padding: 14px 14px 8px; }
 figcaption { font-weight: 600; font-size: 0.95rem; line-height: 1.35; margin: 0 2px 8px; }
 figcaption span { display: block; font-weight: 400; font-size: 0.85rem; color: var(--quiet); }
-.chart { display: block; width: 100%; height: auto; max-width: 560px; margin: 0 auto; overflow: visible;
+.chart { display: block; width: 100%; height: auto; max-width: 460px; margin: auto auto 0; overflow: visible;
   font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif; }
 .chart text { fill: var(--ink); }
 .chart .tick, .chart .label { fill: var(--quiet); font-size: 11.5px; }
@@ -53,9 +53,12 @@ COLOURS
 table { border-collapse: collapse; width: 100%; font-size: 0.88rem; line-height: 1.35; }
 caption { text-align: left; font-weight: 600; padding: 12px 14px 4px; font-size: 0.95rem; }
 th, td { padding: 6px 14px; text-align: right; white-space: nowrap; border-top: 1px solid var(--rule); }
-thead th { border-top: 0; color: var(--quiet); font-weight: 600; vertical-align: bottom; }
+thead th { border-top: 0; padding-top: 2px; color: var(--quiet); font-weight: 600; vertical-align: bottom; }
 th.text, td.text { text-align: left; }
 td.wrap { white-space: normal; min-width: 16rem; }
+th.group { text-align: center; color: var(--ink); padding-top: 8px; }
+th.group:not(:empty) { box-shadow: inset 0 -1px var(--rule); }
+th.begins, td.begins { border-left: 1px solid var(--rule); }
 tr.first td { border-top: 2px solid var(--rule); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 18px; margin: 12px 0; font-size: 0.92rem; }
 dt { color: var(--quiet); }
@@ -95,6 +98,7 @@ class Column:
     title: str
     text: bool = False  # else a number, set to the right
     wrap: bool = False
+    group: str = ""  # what it has in common with its neighbours: said once, above them
 
 
 class Page:
@@ -134,11 +138,25 @@ class Page:
     def table(self, caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
         """A line sets apart what begins with another first cell."""
 
+        groups: list[list[Column]] = []
+        for column in columns:
+            if not groups or groups[-1][0].group != column.group:
+                groups.append([])
+            groups[-1].append(column)
+        firsts = [column for group in groups if group[0].group for column in group[:1]]
+
         def kind(column: Column) -> str:
-            names = [name for name, holds in (("text", column.text), ("wrap", column.wrap)) if holds]
+            marks = (("text", column.text), ("wrap", column.wrap), ("begins", any(column is first for first in firsts)))
+            names = [name for name, holds in marks if holds]
             return f' class="{" ".join(names)}"' if names else ""
 
+        above = "".join(
+            f'<th scope="colgroup" class="group{" begins" if group[0].group else ""}" colspan="{len(group)}">'
+            f"{escape(group[0].group)}</th>"
+            for group in groups
+        )
         head = "".join(f'<th scope="col"{kind(column)}>{escape(column.title)}</th>' for column in columns)
+        head = f"<tr>{above}</tr><tr>{head}</tr>" if firsts else f"<tr>{head}</tr>"
         body = []
         before = None
         for row in rows:
@@ -147,7 +165,7 @@ class Page:
             cells = "".join(f"<td{kind(column)}>{escape(cell)}</td>" for column, cell in zip(columns, row, strict=True))
             body.append(_row(begins, cells))
         self._parts.append(
-            f'<div class="scroll"><table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>'
+            f'<div class="scroll"><table><caption>{escape(caption)}</caption><thead>{head}</thead>'
             f"<tbody>{''.join(body)}</tbody></table></div>"
         )
 
