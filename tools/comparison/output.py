@@ -358,7 +358,7 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
     page.heading("Throughput")
     page.paragraph(f"With {plan.depth} operations in flight for each client. Both axes are logarithmic.")
     for workload in WORKLOADS:
-        page.subheading(f"{'Updates' if workload == 'update' else 'YCSB ' + workload}: {MIX[workload]}")
+        page.subheading("Updates" if workload == "update" else f"YCSB {workload}: {MIX[workload]}")
         page.charts([
             (f"Values of {charts.size(size)}", "", charts.lines(
                 f"{workload}, {charts.size(size)}", count, rate, _by_clients(figures, size, workload)))
@@ -368,7 +368,8 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
     groups = [charts.size(size) for size in plan.sizes]
     deep = f"{_clients(figures.ratio_clients)}, {plan.depth} in flight for each"
     page.heading("What it costs the server")
-    page.paragraph("The processor time of all of the server's threads, the kernel's work for them included.")
+    page.paragraph("The processor time of all of the server's threads, the kernel's work for them, the clients' connecting and what the "
+        "server does of its own accord included.")
     cost = Axis("Processor µs for one operation")
     page.charts([
         (title, deep, charts.bars(

@@ -28,7 +28,7 @@ h3 { font-size: 1rem; font-weight: 600; margin: 28px 0 8px; }
 p, li { max-width: 44rem; }
 p { margin: 0 0 12px; }
 .lead { font-size: 1.1rem; color: var(--quiet); }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 250px), 1fr)); gap: 16px; margin: 28px 0 8px; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 250px), 1fr)); gap: 16px; margin: 28px 0 24px; }
 .card { background: var(--panel); border: 1px solid var(--rule); border-radius: 10px; padding: 18px 20px 16px; }
 .card .number { font: 600 2.5rem/1.1 Georgia, "Noto Serif", "DejaVu Serif", serif; }
 .card .what { margin: 4px 0 10px; }
@@ -51,11 +51,11 @@ figcaption span { display: block; font-weight: 400; font-size: 0.85rem; color: v
 COLOURS
 .scroll { overflow-x: auto; margin: 12px 0 20px; border: 1px solid var(--rule); border-radius: 10px; background: var(--panel); }
 table { border-collapse: collapse; width: 100%; font-size: 0.88rem; line-height: 1.35; }
-caption { text-align: left; font-weight: 600; padding: 12px 14px 4px; font-size: 0.95rem; }
-th, td { padding: 6px 14px; text-align: right; white-space: nowrap; border-top: 1px solid var(--rule); }
+caption { text-align: left; font-weight: 600; padding: 12px 11px 4px; font-size: 0.95rem; }
+th, td { padding: 6px 11px; text-align: right; white-space: nowrap; border-top: 1px solid var(--rule); }
 thead th { border-top: 0; padding-top: 2px; color: var(--quiet); font-weight: 600; vertical-align: bottom; }
 th.text, td.text { text-align: left; }
-td.wrap { white-space: normal; min-width: 16rem; }
+td.wrap { white-space: normal; min-width: 11rem; }
 th.group { text-align: center; color: var(--ink); padding-top: 8px; }
 th.group:not(:empty) { box-shadow: inset 0 -1px var(--rule); }
 th.begins, td.begins { border-left: 1px solid var(--rule); }
