@@ -35,7 +35,7 @@ class CompareNoSanitizerTest : public ProgramsTest {
 };
 
 TEST_F(CompareNoSanitizerTest, MeasuresAllThreeAndLeavesNothing) {
-  const auto ended = Compare({"--quick", "--build", Build(), "--sizes", "64", "--clients", "1,2", "--depth", "8",
+  const auto ended = Compare({"--quick", "--build", Build(), "--sizes", "1K", "--clients", "1,2", "--depth", "8",
                               "--records", "1000", "--json", Path("json"), "--html", Path("html")});
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_NE(ended.out.find("redis_latency"), std::string::npos) << ended.out;

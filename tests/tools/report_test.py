@@ -21,7 +21,7 @@ def titles(svg: str) -> list[str]:
 class Numbers(unittest.TestCase):
     def test_three_digits_and_a_unit(self):
         for value, text in ((0, "0"), (0.0123, "0.0123"), (1, "1"), (999.6, "1 k"), (1234, "1.23 k"), (99950, "100 k"),
-                            (1234567, "1.23 M"), (2e9, "2 G")):  # fmt: skip
+                            (1234567, "1.23 M"), (2e9, "2 G")):
             self.assertEqual(charts.number(value), text)
 
     def test_sizes(self):
@@ -71,7 +71,7 @@ class Charts(unittest.TestCase):
             titles(svg),
             ["Erda <shm> & \"co\", 64 B: 0.25 µs", "Erda <shm> & \"co\", 1 KiB: 0.5 µs", "Erda <shm> & \"co\", 16 KiB: 4 µs",
              "Redis, 64 B: 25 µs", "Redis, 16 KiB: 40 µs"],
-        )  # fmt: skip
+        )
 
     def test_points_are_where_their_values_belong(self):
         svg = charts.lines("t", self.SIZES, Axis("Latency", log=True), [Series("s", [(64, 1), (1024, 10), (16384, 100)])])
@@ -96,7 +96,7 @@ class Charts(unittest.TestCase):
         svg = charts.lines("t", Axis("x", ticks=[1]), Axis("y"), series)
         points = [g for g in ElementTree.fromstring(svg).iter(f"{SVG}g") if g.find(f"{SVG}title") is not None]
         shapes = {re.sub(r"[-0-9.]+", "", ElementTree.tostring(point[1], encoding="unicode")) +
-                  str(self._outline(point[1])) for point in points}  # fmt: skip
+                  str(self._outline(point[1])) for point in points}
         self.assertEqual(len(shapes), len(charts.COLOURS))
 
     @staticmethod
@@ -131,7 +131,7 @@ class Pages(unittest.TestCase):
         page.cards([Card("82×", "what", "target 60", True), Card("2×", "what", "target 10", False)])
         page.charts([("title", "more", charts.bars("t", Axis("y"), ["g"], [Series("a", [(0, 1)])]))])
         page.table("cells", [Column("Name", text=True), Column("p50", group="Erda"), Column("p99", group="Erda")],
-                   [["x<y", "1", "2"], ["x<y", "3", "4"], ["z", "5", "6"]])  # fmt: skip
+                   [["x<y", "1", "2"], ["x<y", "3", "4"], ["z", "5", "6"]])
         page.origin(machine.machine(), {"hash": "0123456789abcdef", "date": "d", "changed_files": 1}, [("Redis", "7")], ["a > b"])
         return page.html()
 

@@ -183,12 +183,12 @@ def _ycsb(plan: Plan, size: int, address: str) -> list[str]:
     return [
         str(plan.build / "bin" / "erda-ycsb"), "--address", address, "--records", str(plan.records_of(size)),
         "--value-size", str(size), "--timeout-ms", "60000", "--quiet",
-    ]  # fmt: skip
+    ]
 
 
 def _command(plan: Plan, cell: Cell, server: Server) -> list[str]:
     command = [*_ycsb(plan, cell.size, server.address), "--workload", cell.workload, "--no-load",
-               "--threads", str(cell.clients), "--depth", str(cell.depth)]  # fmt: skip
+               "--threads", str(cell.clients), "--depth", str(cell.depth)]
     return [*command, "--ack", cell.system.ack] if cell.system.ack else command
 
 

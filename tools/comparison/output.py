@@ -52,7 +52,7 @@ class Ratio:
         return {
             "what": self.what, "value": self.value, "target": self.target, "reached": self.reached, "value_size": self.size,
             "workload": self.workload, "clients": self.clients, "depth": self.depth, "erda": self.erda, "other": self.other,
-        }  # fmt: skip
+        }
 
 
 class Figures:
@@ -101,8 +101,12 @@ class Figures:
         """The same of everything else."""
         found = []
         for size in self.plan.sizes:
-            found += [self.latency_ratio(size, "C", "get"), self.latency_ratio(size, "update", "put")]
             for workload in WORKLOADS:
+                found += [
+                    self.latency_ratio(size, workload, kind)
+                    for kind in ("get", "put")
+                    if kind != {"C": "put", "update": "get"}.get(workload)
+                ]
                 for depth in sorted({1, self.plan.depth}):
                     for other in (REDIS, MEMCACHED):
                         found.append(self.throughput_ratio(other, size, workload, self.ratio_clients, depth))
@@ -115,7 +119,7 @@ def chosen(figures: Figures) -> str:
         f"The three ratios with a target are of workload {RATIO_WORKLOAD} ({MIX[RATIO_WORKLOAD]}) with values of "
         f"{charts.size(figures.ratio_size)}, the size of YCSB's own records: latency with {_clients(min(figures.plan.clients))} "
         f"and one operation in flight, throughput with {_clients(figures.ratio_clients)} and {figures.plan.depth} in flight "
-        "for each. The others are in the tables."
+        "for each. The table of ratios has the others."
     )
 
 
@@ -147,7 +151,7 @@ def to_json(figures: Figures, origin: dict[str, Any]) -> dict[str, Any]:
             system.name: {"title": system.title, "promise": system.promise} for system in (*systems.MAIN, *systems.DURABLE)
         },
         "results": [_result(entry) for entry in figures.measured],
-    }  # fmt: skip
+    }
 
 
 def _without_target(ratio: Ratio) -> dict[str, Any]:
@@ -166,7 +170,7 @@ def _result(entry: Measured) -> dict[str, Any]:
     return {
         "system": cell.system.name, "value_size": cell.size, "workload": cell.workload, "clients": cell.clients,
         "depth": cell.depth, "median": medians, "rounds": entry.runs, "command": " ".join(_quoted(entry.command)),
-    }  # fmt: skip
+    }
 
 
 def _quoted(command: Sequence[str]) -> list[str]:
@@ -180,9 +184,9 @@ def _main_columns() -> list[Column]:
     columns = [Column("Workload", text=True), Column("Clients")]
     for system in systems.MAIN:
         columns += [Column("p50", group=system.title), Column("p99", group=system.title),
-                    Column("ops/s", group=system.title)]  # fmt: skip
+                    Column("ops/s", group=system.title)]
     return [*columns, Column("p50", group="Redis / Erda"), Column("ops/s", group="Erda / Redis"),
-            Column("ops/s", group="Erda / memcached")]  # fmt: skip
+            Column("ops/s", group="Erda / memcached")]
 
 
 def _main_rows(figures: Figures, size: int) -> list[list[str]]:
@@ -205,6 +209,27 @@ def _main_rows(figures: Figures, size: int) -> list[list[str]]:
     return rows
 
 
+def _ratio_columns(depth: int) -> list[Column]:
+    columns = [Column("Value", text=True), Column("Workload", text=True), Column("p50", group="Redis / Erda")]
+    for other in (REDIS, MEMCACHED):
+        columns += [Column(f"ops/s, depth {d}", group=f"Erda / {other.title}") for d in sorted({1, depth})]
+    return columns
+
+
+def _ratio_rows(figures: Figures) -> list[list[str]]:
+    """Latencies with as few clients as there are, throughput with as many as the ratios are of."""
+    rows = []
+    for size in figures.plan.sizes:
+        for workload in WORKLOADS:
+            row = [charts.size(size), workload]
+            row.append(_factor(figures.latency_ratio(size, workload, "put" if workload == "update" else "get").value))
+            for other in (REDIS, MEMCACHED):
+                for depth in sorted({1, figures.plan.depth}):
+                    row.append(_factor(figures.throughput_ratio(other, size, workload, figures.ratio_clients, depth).value))
+            rows.append(row)
+    return rows
+
+
 def _time(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
@@ -215,7 +240,7 @@ def _factor(value: float) -> str:
 
 def _durable_columns(depth: int) -> list[Column]:
     return [Column("System", text=True), Column("Clients"), Column("put p50 µs"), Column("p99 µs"), Column("puts/s"),
-            Column(f"puts/s, depth {depth}"), Column("An acknowledged put", text=True, wrap=True)]  # fmt: skip
+            Column(f"puts/s, depth {depth}"), Column("An acknowledged put", text=True, wrap=True)]
 
 
 def _durable_rows(figures: Figures, size: int) -> list[list[str]]:
@@ -228,7 +253,7 @@ def _durable_rows(figures: Figures, size: int) -> list[list[str]]:
                 system.title, str(clients), _time(alone.median("put", "p50_us") or 0.0),
                 _time(alone.median("put", "p99_us") or 0.0), f"{alone.ops_per_second:,.0f}", f"{deep.ops_per_second:,.0f}",
                 system.promise if index == 0 else "",
-            ])  # fmt: skip
+            ])
     return rows
 
 
@@ -241,7 +266,7 @@ def _text_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str
 
     def line(cells: Sequence[str]) -> str:
         parts = [cell.ljust(width) if column.text else cell.rjust(width)
-                 for cell, width, column in zip(cells, widths, columns, strict=True)]  # fmt: skip
+                 for cell, width, column in zip(cells, widths, columns, strict=True)]
         return "  " + "  ".join(parts).rstrip()
 
     return "\n".join([line(titles), *(line(row) for row in rows)])
@@ -271,6 +296,8 @@ def to_text(figures: Figures, origin: dict[str, Any]) -> str:
         parts.append(_text_table(columns, [row[:-1] for row in _durable_rows(figures, size)]))
     parts.append("")
     parts += [f"  {system.title}: {system.promise}" for system in (*systems.MAIN, *systems.DURABLE)]
+    parts.append(f"\nRatios: p50 with {_clients(min(plan.clients))}, operations per second with {_clients(figures.ratio_clients)}")
+    parts.append(_text_table(_ratio_columns(plan.depth), _ratio_rows(figures)))
     parts.append("\n" + chosen(figures))
     for ratio in figures.ratios():
         verdict = "reached" if ratio.reached else "not reached"
@@ -332,7 +359,7 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
             ratio.reached,
         )
         for ratio in figures.ratios()
-    ])  # fmt: skip
+    ])
     page.paragraph(chosen(figures))
     for paragraph in METHOD:
         page.paragraph(paragraph)
@@ -353,7 +380,7 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
             ("Put, 99th percentile", MIX["update"], "update", "put", "p99_us"),
             ("Put, median, among gets", MIX["B"], "B", "put", "p50_us"),
         )
-    ])  # fmt: skip
+    ])
 
     page.heading("Throughput")
     page.paragraph(f"With {plan.depth} operations in flight for each client. Both axes are logarithmic.")
@@ -363,7 +390,7 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
             (f"Values of {charts.size(size)}", "", charts.lines(
                 f"{workload}, {charts.size(size)}", count, rate, _by_clients(figures, size, workload)))
             for size in plan.sizes
-        ])  # fmt: skip
+        ])
 
     groups = [charts.size(size) for size in plan.sizes]
     deep = f"{_clients(figures.ratio_clients)}, {plan.depth} in flight for each"
@@ -375,7 +402,7 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
         (title, deep, charts.bars(
             title, cost, groups, _bars(figures, systems.MAIN, workload, "server_processor_us_per_op")))
         for title, workload in (("Gets", "C"), ("Updates", "update"))
-    ])  # fmt: skip
+    ])
 
     page.heading("Updates that outlive the server")
     page.paragraph(
@@ -384,27 +411,29 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
         "Erda does so with kPersisted on NVM only, which this machine's file system is not."
     )
     page.table("What an acknowledged put has", [Column("System", text=True), Column("Promise", text=True, wrap=True)],
-               [[system.title, system.promise] for system in (*systems.MAIN, *systems.DURABLE)])  # fmt: skip
+               [[system.title, system.promise] for system in (*systems.MAIN, *systems.DURABLE)])
     page.charts([
         ("Put, median", one, charts.lines(
             "Put, median", sizes, time, _by_size(figures, systems.DURABLE, "update", "put", "p50_us", 1))),
         ("Updates per second", deep, charts.bars(
             "Updates per second", Axis("Operations per second"), groups,
             _bars(figures, systems.DURABLE, "update", "ops_per_second"))),
-    ])  # fmt: skip
+    ])
 
     page.heading("All figures")
     page.paragraph(_table_note(plan) + ".")
+    page.table(f"Ratios: p50 with {_clients(min(plan.clients))}, operations per second with {_clients(figures.ratio_clients)}",
+               _ratio_columns(plan.depth), _ratio_rows(figures))
     for size in plan.sizes:
         page.table(f"Values of {charts.size(size)}, {plan.records_of(size):,} records", _main_columns(),
-                   _main_rows(figures, size))  # fmt: skip
+                   _main_rows(figures, size))
     for size in plan.sizes:
         page.table(f"Updates of {charts.size(size)}, with persistence", _durable_columns(plan.depth)[:-1],
-                   [row[:-1] for row in _durable_rows(figures, size)])  # fmt: skip
+                   [row[:-1] for row in _durable_rows(figures, size)])
     versions = [(name, version) for name, version in origin["versions"].items()]
     measured = (f"{plan.rounds} round{'' if plan.rounds == 1 else 's'}, each figure for {plan.slice_seconds:g} s in each; "
-                "keys of 24 bytes, zipfian 0.99")  # fmt: skip
+                "keys of 24 bytes, zipfian 0.99")
     commands = [origin["command"], "", *(" ".join(_quoted(command)) for command in origin["servers"].values()), "",
-                " ".join(_quoted(figures.measured[0].command))]  # fmt: skip
+                " ".join(_quoted(figures.measured[0].command))]
     page.origin(origin["machine"], origin["commit"], [*versions, ("Measured", measured)], commands)
     return page.html()

@@ -167,7 +167,7 @@ def _start_erda(key: str, build: pathlib.Path, folder: pathlib.Path, value_bytes
          "--shards", str(server_threads())],
         f"shm:{path}",
         folder,
-    )  # fmt: skip
+    )
     _or_kill(server, lambda: server.wait_until(lambda: "erda-server: ready" in server.log()))
     return server
 
@@ -177,14 +177,14 @@ def _start_redis(key: str, folder: pathlib.Path) -> Server:
     data = folder / key
     data.mkdir()
     append = {"redis": ["no"], "redis_everysec": ["yes", "--appendfsync", "everysec"],
-              "redis_always": ["yes", "--appendfsync", "always"]}[key]  # fmt: skip
+              "redis_always": ["yes", "--appendfsync", "always"]}[key]
     server = Server(
         key,
         ["redis-server", "--port", "0", "--unixsocket", str(path), "--dir", str(data), "--save", "", "--appendonly", *append,
          "--databases", "1", "--io-threads", str(server_threads())],
         f"redis:{path}",
         folder,
-    )  # fmt: skip
+    )
     _or_kill(server, lambda: server.wait_until(lambda: ask(path, b"PING\r\n").startswith(b"+PONG")))
     return server
 
