@@ -61,6 +61,7 @@ class Measured:
     command: list[str]
     runs: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     operations: int = 0  # of the next run
+    refused: str | None = None  # why a store refused puts in a round, which then has no figure
 
     def median(self, *path: str) -> float | None:
         """Over the rounds, of one number of the runs; None if this workload has none."""
@@ -74,10 +75,8 @@ class Measured:
         return statistics.median(values) if values else None
 
     @property
-    def ops_per_second(self) -> float:
-        value = self.median("ops_per_second")
-        assert value is not None
-        return value
+    def ops_per_second(self) -> float | None:
+        return self.median("ops_per_second")
 
 
 class Progress:
@@ -151,13 +150,18 @@ def _measure_part(plan: Plan, cells: Sequence[Cell], progress: Progress, command
             for entry in _turns(measured, number):
                 _run(plan, entry, servers[entry.cell.system.server])
                 cell = entry.cell
+                rate = f"{charts.number(entry.runs[-1]['ops_per_second'])}/s" if entry.runs else "refused"
                 progress.step(
                     f"round {number + 1}: {cell.system.title}, {charts.size(cell.size)}, {cell.workload}, "
-                    f"{cell.clients} x {cell.depth}: {charts.number(entry.runs[-1]['ops_per_second'])}/s"
+                    f"{cell.clients} x {cell.depth}: {rate}"
                 )
         if "memcached" in servers and (count := systems.evictions(servers["memcached"])):
             raise CompareError(f"memcached evicted {count} values: its figures would be those of a smaller store")
         for entry in measured:
+            if entry.refused:
+                if not entry.runs and entry.cell.system in systems.MAIN:
+                    raise CompareError(entry.refused)
+                entry.refused = entry.refused.replace(str(part), "DIR")
             entry.command = [word.replace(str(part), "DIR") for word in entry.command]
         return measured
     finally:
@@ -203,6 +207,10 @@ def _load(plan: Plan, size: int, server: Server) -> None:
     _execute([*load, "--workload", "update", "--operations", str(updates)], server)
 
 
+class Refused(CompareError):
+    """A store had no room for a put."""
+
+
 def _execute(command: Sequence[str], server: Server) -> None:
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
@@ -210,6 +218,8 @@ def _execute(command: Sequence[str], server: Server) -> None:
         raise CompareError(f"not done in {RUN_SECONDS} s: {' '.join(command)}") from error
     if result.returncode != 0:
         server.require_running()
+        if "resource exhausted" in result.stderr:
+            raise Refused(result.stderr.strip())
         raise CompareError(result.stderr.strip() or f"exit code {result.returncode} of {' '.join(command)}")
 
 
@@ -221,7 +231,11 @@ def _run(plan: Plan, entry: Measured, server: Server) -> None:
     path = plan.folder / "result.json"
     for _ in range(8):
         before = server.processor_seconds()
-        _execute([*entry.command, "--operations", str(entry.operations), "--json", str(path)], server)
+        try:
+            _execute([*entry.command, "--operations", str(entry.operations), "--json", str(path)], server)
+        except Refused as error:
+            entry.refused = str(error)
+            return
         processor = server.processor_seconds() - before
         result = json.loads(path.read_text(encoding="utf-8"))
         seconds = result["run"]["seconds"]

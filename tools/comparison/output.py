@@ -85,6 +85,7 @@ class Figures:
     def throughput_ratio(self, other: System, size: int, workload: str, clients: int, depth: int, target: float = 0) -> Ratio:
         erda = self.at(ERDA, size, workload, clients, depth).ops_per_second
         theirs = self.at(other, size, workload, clients, depth).ops_per_second
+        assert erda is not None and theirs is not None
         what = f"operations per second, Erda / {other.title}"
         return Ratio(f"{other.name}_throughput", what, target, erda / theirs, size, workload, clients, depth, erda, theirs)
 
@@ -95,6 +96,13 @@ class Figures:
             self.latency_ratio(size, RATIO_WORKLOAD, "get", 60),
             self.throughput_ratio(REDIS, size, RATIO_WORKLOAD, clients, depth, 10),
             self.throughput_ratio(MEMCACHED, size, RATIO_WORKLOAD, clients, depth, 8),
+        ]
+
+    def refusals(self) -> list[str]:
+        """Where a store refused puts, and what it said."""
+        return [
+            f"{m.cell.system.title}, {charts.size(m.cell.size)}, {_clients(m.cell.clients)}, {m.cell.depth} in flight: {m.refused}"
+            for m in self.measured if m.refused
         ]
 
     def all_ratios(self) -> list[Ratio]:
@@ -165,11 +173,12 @@ def _result(entry: Measured) -> dict[str, Any]:
         "server_processor_us_per_op": entry.median("server_processor_us_per_op"),
     }
     for kind in ("get", "put"):
-        if kind in entry.runs[0]:
+        if entry.runs and kind in entry.runs[0]:
             medians[kind] = {name: entry.median(kind, name) for name in entry.runs[0][kind]}
     return {
         "system": cell.system.name, "value_size": cell.size, "workload": cell.workload, "clients": cell.clients,
         "depth": cell.depth, "median": medians, "rounds": entry.runs, "command": " ".join(_quoted(entry.command)),
+        **({"refused": entry.refused} if entry.refused else {}),
     }
 
 
@@ -201,7 +210,7 @@ def _main_rows(figures: Figures, size: int) -> list[list[str]]:
             for system in systems.MAIN:
                 alone = figures.at(system, size, workload, clients, 1)
                 p50[system.name] = alone.median(kind, "p50_us") or 0.0
-                rates[system.name] = figures.at(system, size, workload, clients, depth).ops_per_second
+                rates[system.name] = figures.at(system, size, workload, clients, depth).ops_per_second or 0.0
                 row += [_time(p50[system.name]), _time(alone.median(kind, "p99_us") or 0.0), f"{rates[system.name]:,.0f}"]
             row.append(_factor(p50["redis"] / p50["erda"]))
             row += [_factor(rates["erda"] / rates[name]) for name in ("redis", "memcached")]
@@ -249,11 +258,10 @@ def _durable_rows(figures: Figures, size: int) -> list[list[str]]:
         for index, clients in enumerate(figures.plan.clients):
             alone = figures.at(system, size, "update", clients, 1)
             deep = figures.at(system, size, "update", clients, figures.plan.depth)
-            rows.append([
-                system.title, str(clients), _time(alone.median("put", "p50_us") or 0.0),
-                _time(alone.median("put", "p99_us") or 0.0), f"{alone.ops_per_second:,.0f}", f"{deep.ops_per_second:,.0f}",
-                system.promise if index == 0 else "",
-            ])
+            p50, p99 = alone.median("put", "p50_us"), alone.median("put", "p99_us")
+            rates = [f"{rate:,.0f}" if rate else "refused" for rate in (alone.ops_per_second, deep.ops_per_second)]
+            rows.append([system.title, str(clients), _time(p50) if p50 else "-", _time(p99) if p99 else "-", *rates,
+                         system.promise if index == 0 else ""])
     return rows
 
 
@@ -294,6 +302,7 @@ def to_text(figures: Figures, origin: dict[str, Any]) -> str:
         parts.append(f"\nValues of {charts.size(size)}, updates, by what an acknowledged put survives")
         columns = _durable_columns(plan.depth)[:-1]
         parts.append(_text_table(columns, [row[:-1] for row in _durable_rows(figures, size)]))
+    parts += [f"\n  refused: {reason}" for reason in figures.refusals()]
     parts.append("")
     parts += [f"  {system.title}: {system.promise}" for system in (*systems.MAIN, *systems.DURABLE)]
     parts.append(f"\nRatios: p50 with {_clients(min(plan.clients))}, operations per second with {_clients(figures.ratio_clients)}")
@@ -430,6 +439,8 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
     for size in plan.sizes:
         page.table(f"Updates of {charts.size(size)}, with persistence", _durable_columns(plan.depth)[:-1],
                    [row[:-1] for row in _durable_rows(figures, size)])
+    for reason in figures.refusals():
+        page.paragraph("Refused: " + reason)
     versions = [(name, version) for name, version in origin["versions"].items()]
     measured = (f"{plan.rounds} round{'' if plan.rounds == 1 else 's'}, each figure for {plan.slice_seconds:g} s in each; "
                 "keys of 24 bytes, zipfian 0.99")
