@@ -34,7 +34,8 @@ class System:
 
 
 ERDA = System(
-    "erda", "Erda", 0, "Gone when the server ends. (Pool dram:, Ack::kPlaced.)", "erda", ack="placed"
+    "erda", "Erda", 0, "Gone when the server ends. (Pool dram:, where kPlaced and kPersisted are the same.)", "erda",
+    ack="persisted",
 )
 REDIS = System("redis", "Redis", 1, 'Gone when the server ends. (save "", appendonly no.)', "redis")
 MEMCACHED = System("memcached", "memcached", 2, "Gone when the server ends.", "memcached")
