@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "bench/cleaning/thread_time.h"
+#include "bench/others/open_store.h"
 #include "bench/schemes/client/open_store.h"
 #include "bench/ycsb/progress.h"
 #include "bench/ycsb/report.h"
@@ -44,6 +45,7 @@ Workloads: A 50% get, 50% update    D 95% get of the latest, 5% insert
 Records are chosen by Zipf's law with exponent 0.99; in D, those inserted last are the popular ones.
 First all records are put (load), then the operations are timed (run). Each thread has a client of its own.
 Depth 1 uses the synchronous calls, more the asynchronous ones.
+Addresses are Erda's, or redis:/path/to/socket and memcached:/path/to/socket, to measure these with the same driver.
 --scheme measures a server of erda-scheme-server, which runs a scheme that Erda is compared with; --ack and --path are
 Erda's alone.
 
@@ -144,12 +146,20 @@ std::string CannotWrite(const std::string& path) {
 
 using Stores = std::vector<std::unique_ptr<erda::bench::Store>>;
 
+erda::Result<std::unique_ptr<erda::bench::Store>> OpenStoreOf(const erda::bench::Settings& settings,
+                                                              const erda::ClientOptions& options) {
+  if (settings.scheme == erda::bench::kErda) return erda::bench::OpenStore(settings.address, options);
+  auto store = erda::bench::OpenStore(settings.scheme, settings.address, options);
+  if (!store.ok()) return store.status();
+  return std::unique_ptr<erda::bench::Store>(*std::move(store));
+}
+
 // One connection for each thread. The exit code if there is one too few, or none takes such values.
 std::optional<int> Connect(const erda::bench::Settings& settings, Stores& stores) {
   erda::ClientOptions options = settings.client;
   options.queue_depth = std::max(settings.depth, erda::bench::kLoadDepth);
   while (stores.size() < settings.threads) {
-    auto store = erda::bench::OpenStore(settings.scheme, settings.address, options);
+    auto store = OpenStoreOf(settings, options);
     if (!store.ok()) return Fail(erda::tools::Describe(settings.address, store.status()));
     stores.push_back(*std::move(store));
   }
@@ -161,16 +171,20 @@ std::optional<int> Connect(const erda::bench::Settings& settings, Stores& stores
 
 // What was written and used since the server's and the clients' start.
 struct Totals {
-  uint64_t server_bytes = 0;
-  uint64_t client_bytes = 0;
+  std::optional<erda::bench::NvmBytes> nvm_bytes;
   double server_seconds = 0;
 };
 
 erda::Result<Totals> TotalsNow(const Workers& workers, const Output& output) {
-  const auto server_bytes = workers[0]->store().ServerNvmBytes();
-  if (!server_bytes.ok()) return server_bytes.status();
-  Totals totals{*server_bytes, 0, 0};
-  for (const auto& worker : workers) totals.client_bytes += worker->store().ClientNvmBytes();
+  Totals totals;
+  if (auto* first = dynamic_cast<erda::bench::NvmStore*>(&workers[0]->store())) {
+    const auto server_bytes = first->ServerNvmBytes();
+    if (!server_bytes.ok()) return server_bytes.status();
+    totals.nvm_bytes = erda::bench::NvmBytes{*server_bytes, 0};
+    for (const auto& worker : workers) {
+      totals.nvm_bytes->clients += dynamic_cast<erda::bench::NvmStore&>(worker->store()).ClientNvmBytes();
+    }
+  }
   if (output.server_pid != 0) totals.server_seconds = erda::cleaning::ThreadSeconds(output.server_pid, "");
   return totals;
 }
@@ -199,8 +213,9 @@ int Benchmark(const erda::bench::Settings& settings, const Output& output) {
   report.run = RunPhase(workers, &Worker::Run, settings.operations, "run ", show_progress);
   // After a failure nobody may be there to ask; that is told below.
   if (const auto after = failures.any() ? before : TotalsNow(workers, output); after.ok()) {
-    report.nvm_bytes_server = after->server_bytes - before->server_bytes;
-    report.nvm_bytes_clients = after->client_bytes - before->client_bytes;
+    if (const auto& then = before->nvm_bytes) {
+      report.nvm_bytes = {after->nvm_bytes->server - then->server, after->nvm_bytes->clients - then->clients};
+    }
     if (output.server_pid != 0) report.server_cpu_seconds = after->server_seconds - before->server_seconds;
   } else {
     return Fail(erda::tools::Describe(settings.address, after.status()));

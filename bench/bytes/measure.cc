@@ -14,7 +14,7 @@ namespace erda::bytes {
 
 namespace {
 
-using bench::Store;
+using bench::NvmStore;
 
 constexpr uint64_t kPoolBytesMin = 64 << 20;
 // A pool that no size of its values makes clean: what the cleaner copies is no part of table 1.
@@ -22,18 +22,18 @@ uint64_t PoolBytes(const Settings& settings, uint64_t value_size) {
   return kPoolBytesMin + 8 * settings.keys * (value_size + 128);
 }
 
-Result<uint64_t> Total(Store& store) {
+Result<uint64_t> Total(NvmStore& store) {
   const auto server = store.ServerNvmBytes();
   if (!server.ok()) return server.status();
   return *server + store.ClientNvmBytes();
 }
 
-Status Do(Store& store, Kind kind, uint64_t record, const std::string& value) {
+Status Do(NvmStore& store, Kind kind, uint64_t record, const std::string& value) {
   const bench::Key key = bench::KeyOf(record);
   return kind == Kind::kDelete ? store.Delete(bench::AsView(key)) : store.Put(bench::AsView(key), value);
 }
 
-Status CountInto(Store& store, const Settings& settings, Row& row) {
+Status CountInto(NvmStore& store, const Settings& settings, Row& row) {
   const bench::Values values(row.value_size);
   std::string value(row.value_size, '\0');
   for (const Kind kind : kKinds) {

@@ -52,8 +52,10 @@ std::string ToTable(const Settings& settings, const Report& report) {
                       "p99", "p99.9", "max");
   const Measured& measured = report.measured;
   text += Row("get", measured.get) + Row("put", measured.put) + Row("rmw", measured.rmw);
-  text += fmt::format("\nNVM bytes written: {}, {:.1f} for each operation\n", report.nvm_bytes(),
-                      PerOperation(static_cast<double>(report.nvm_bytes()), report.run));
+  if (report.nvm_bytes) {
+    text += fmt::format("\nNVM bytes written: {}, {:.1f} for each operation\n", report.nvm_bytes->all(),
+                        PerOperation(static_cast<double>(report.nvm_bytes->all()), report.run));
+  }
   if (report.server_cpu_seconds) {
     text += fmt::format("server's processor time: {:.3f} s, {:.3f} us for each operation\n", *report.server_cpu_seconds,
                         PerOperation(*report.server_cpu_seconds * 1e6, report.run));
@@ -73,9 +75,11 @@ nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
   run["get"] = ToJson(report.measured.get);
   run["put"] = ToJson(report.measured.put);
   if (settings.workload.rmw_percent > 0) run["rmw"] = ToJson(report.measured.rmw);
-  run["nvm_bytes"] = report.nvm_bytes();
-  run["nvm_bytes_server"] = report.nvm_bytes_server;
-  run["nvm_bytes_clients"] = report.nvm_bytes_clients;
+  if (report.nvm_bytes) {
+    run["nvm_bytes"] = report.nvm_bytes->all();
+    run["nvm_bytes_server"] = report.nvm_bytes->server;
+    run["nvm_bytes_clients"] = report.nvm_bytes->clients;
+  }
   if (report.server_cpu_seconds) run["server_cpu_seconds"] = *report.server_cpu_seconds;
   return json;
 }

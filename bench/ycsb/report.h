@@ -16,16 +16,20 @@ struct Phase {
   [[nodiscard]] double ops_per_second() const { return seconds > 0 ? static_cast<double>(operations) / seconds : 0.0; }
 };
 
+struct NvmBytes {
+  uint64_t server = 0;
+  uint64_t clients = 0;  // one-sided
+  [[nodiscard]] uint64_t all() const { return server + clients; }
+};
+
 struct Report {
   Phase load;
   Phase run;
   Measured measured;
   uint64_t failures = 0;
   // During the run.
-  uint64_t nvm_bytes_server = 0;
-  uint64_t nvm_bytes_clients = 0;  // one-sided
+  std::optional<NvmBytes> nvm_bytes;  // of a store in NVM
   std::optional<double> server_cpu_seconds;
-  [[nodiscard]] uint64_t nvm_bytes() const { return nvm_bytes_server + nvm_bytes_clients; }
 };
 
 [[nodiscard]] std::string ToTable(const Settings& settings, const Report& report);

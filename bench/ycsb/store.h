@@ -1,5 +1,5 @@
-// What the driver measures: one connection to a store, for one thread. Erda's client is one; the schemes it is compared
-// with are others.
+// What the driver measures: one connection to a store, for one thread. Erda's client is one; the schemes that it is
+// compared with, and other systems, are others.
 #pragma once
 
 #include <cstddef>
@@ -28,15 +28,19 @@ class Store {
 
   virtual Result<size_t> Get(std::string_view key, std::span<std::byte> out) = 0;
   virtual Status Put(std::string_view key, std::string_view value) = 0;
-  virtual Status Delete(std::string_view key) = 0;
   // Many at a time: kResourceExhausted if as many are in flight as the store was opened for. The callbacks run in Poll,
   // and may start operations.
   virtual Status GetAsync(std::string_view key, GetCallback done) = 0;
   virtual Status PutAsync(std::string_view key, std::string_view value, DoneCallback done) = 0;
-  virtual Status DeleteAsync(std::string_view key, DoneCallback done) = 0;
   virtual size_t Poll() = 0;  // without waiting; the number of operations finished
   [[nodiscard]] virtual size_t max_value_bytes(size_t key_bytes) const = 0;
+};
 
+// A store in NVM.
+class NvmStore : public Store {
+ public:
+  virtual Status Delete(std::string_view key) = 0;
+  virtual Status DeleteAsync(std::string_view key, DoneCallback done) = 0;
   // Bytes that the server stored into NVM since its start, with all that it does later for what was put before. Waits,
   // and needs no operation in flight in any store of that server.
   virtual Result<uint64_t> ServerNvmBytes() = 0;
@@ -44,7 +48,7 @@ class Store {
   [[nodiscard]] virtual uint64_t ClientNvmBytes() const = 0;
 };
 
-class ErdaStore : public Store {
+class ErdaStore : public NvmStore {
  public:
   explicit ErdaStore(std::unique_ptr<Client> client) : client_(std::move(client)) {}
   Result<size_t> Get(std::string_view key, std::span<std::byte> out) override { return client_->Get(key, out); }

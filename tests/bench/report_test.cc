@@ -26,8 +26,7 @@ Report SmallReport() {
   report.run = {4, 2.0};
   for (const uint64_t ns : std::initializer_list<uint64_t>{1000, 2000, 1500}) report.measured.get.Record(ns);
   report.measured.put.Record(1800);
-  report.nvm_bytes_server = 400;
-  report.nvm_bytes_clients = 300;
+  report.nvm_bytes = {400, 300};
   return report;
 }
 

@@ -14,7 +14,7 @@ namespace erda::bench {
 inline constexpr std::string_view kErda = "erda";
 
 // scheme: "erda", "redo" or "raw". The server must be of this scheme.
-Result<std::unique_ptr<Store>> OpenStore(std::string_view scheme, const std::string& address,
-                                         const ClientOptions& options);
+Result<std::unique_ptr<NvmStore>> OpenStore(std::string_view scheme, const std::string& address,
+                                            const ClientOptions& options);
 
 }  // namespace erda::bench

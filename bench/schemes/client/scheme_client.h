@@ -22,7 +22,7 @@
 
 namespace erda::schemes {
 
-class SchemeClient : public bench::Store {
+class SchemeClient : public bench::NvmStore {
  public:
   ~SchemeClient() override = default;
   // First, and once.

@@ -1,0 +1,75 @@
+// memcached as a store of the benchmark's, through libmemcached, over a Unix socket.
+#pragma once
+
+#include <libmemcached/memcached.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/ycsb/store.h"
+#include "erda/client.h"
+#include "erda/status.h"
+
+namespace erda::bench {
+
+// libmemcached has no asynchronous calls; what it can do with one request on its way for many operations is this:
+//   gets  are asked for together (memcached_mget), when Poll is called, and fetched one by one.
+//   puts  are set on a connection of their own that buffers requests, in the binary protocol, where each request has an
+//         answer of its own: Poll sends the buffer and fetches as many answers. No put is done before its answer said
+//         so (in the text protocol the library drops the answers to what it buffered).
+// So a round trip takes all that was started since the one before, and the two connections make theirs at the same
+// time. Of operations on one key that are in flight together, gets and puts may take effect in any order. Poll waits
+// for all answers.
+class MemcachedStore : public Store {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Store>> Connect(const std::string& path, const ClientOptions& options);
+  ~MemcachedStore() override;
+
+  Result<size_t> Get(std::string_view key, std::span<std::byte> out) override;
+  Status Put(std::string_view key, std::string_view value) override;
+  Status GetAsync(std::string_view key, GetCallback done) override;
+  Status PutAsync(std::string_view key, std::string_view value, DoneCallback done) override;
+  size_t Poll() override;
+  [[nodiscard]] size_t max_value_bytes(size_t key_bytes) const override;
+
+ private:
+  using Connection = std::unique_ptr<memcached_st, void (*)(memcached_st*)>;
+  struct Get1 {
+    size_t key_end;  // in Batch::keys, where the next begins
+    GetCallback done;
+  };
+  // What is started until the next Poll.
+  struct Batch {
+    std::string keys;
+    std::vector<Get1> gets;
+    std::vector<DoneCallback> puts;
+  };
+
+  MemcachedStore(Connection direct, Connection buffered, size_t most_item_bytes, const ClientOptions& options);
+  [[nodiscard]] static Result<Connection> Open(const std::string& path, const ClientOptions& options, bool buffered);
+
+  [[nodiscard]] Status CanStart() const;
+  [[nodiscard]] Status AskFor(const Batch& batch);
+  void FinishGets(const Batch& batch, const Status& asked);
+  void FetchAnswers(size_t count);
+  void FinishPuts(const Batch& batch, const Status& sent);
+
+  const Connection direct_;    // synchronous calls, and gets
+  const Connection buffered_;  // puts
+  memcached_result_st result_{};
+  memcached_result_st answer_{};
+  const size_t most_item_bytes_;
+  const size_t queue_depth_;
+  size_t in_flight_ = 0;
+  Batch started_;
+  Batch polled_;  // what Poll works on, while callbacks start others
+  std::vector<const char*> key_data_;
+  std::vector<size_t> key_sizes_;
+  std::vector<Status> answers_;  // to the puts of a batch
+};
+
+}  // namespace erda::bench

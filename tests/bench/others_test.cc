@@ -1,0 +1,285 @@
+// Redis and memcached as stores of the benchmark's, against the real servers.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bench/others/open_store.h"
+#include "programs/process.h"
+
+namespace erda::bench {
+namespace {
+
+using Words = std::vector<std::string>;
+
+enum class Kind { kRedis, kMemcached };
+
+class OthersTest : public testing::TestWithParam<Kind> {
+ protected:
+  OthersTest() {
+    std::string name = std::filesystem::temp_directory_path() / "erda-others.XXXXXX";
+    EXPECT_NE(mkdtemp(name.data()), nullptr) << name;
+    folder_ = name;
+  }
+  ~OthersTest() override {
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  [[nodiscard]] static bool IsRedis() { return GetParam() == Kind::kRedis; }
+  [[nodiscard]] std::string Path() const { return (folder_ / "socket").string(); }
+  [[nodiscard]] std::string Address() const { return (IsRedis() ? "redis:" : "memcached:") + Path(); }
+
+  // `full`: it takes no put.
+  void StartServer(const Words& more = {}, bool full = false) {
+    Words command = IsRedis() ? Words{"/usr/bin/redis-server", "--port", "0", "--unixsocket", Path(), "--save", ""}
+                              : Words{"/usr/bin/memcached", "-s", Path(), "-t", "2"};
+    if (IsRedis()) {
+      command.insert(command.end(), {"--dir", folder_.string()});
+    } else if (geteuid() == 0) {
+      command.insert(command.end(), {"-u", "root"});
+    }
+    command.insert(command.end(), more.begin(), more.end());
+    server_ = std::make_unique<Process>(command);
+    std::string said;
+    const bool ready = WaitUntil([&] {
+      auto store = OpenStore(Address(), {});
+      if (!store.ok()) {
+        said = store.status().ToString();
+        return false;
+      }
+      const Status put = (*store)->Put("ready", "yes");
+      said = put.ToString();
+      return put.code() == (full ? Code::kResourceExhausted : Code::kOk) || !server_->Running();
+    });
+    EXPECT_TRUE(ready && server_->Running()) << said << server_->out() << server_->err();
+  }
+  void KillServer() {
+    server_->Signal(SIGKILL);
+    EXPECT_EQ(server_->Wait().code, 128 + SIGKILL);
+  }
+
+  [[nodiscard]] std::unique_ptr<Store> Open(uint32_t depth = 64) const {
+    ClientOptions options;
+    options.queue_depth = depth;
+    auto store = OpenStore(Address(), options);
+    EXPECT_TRUE(store.ok()) << store.status().ToString();
+    return store.ok() ? *std::move(store) : nullptr;
+  }
+
+  static std::string Got(Store& store, std::string_view key) {
+    std::string buffer(1 << 21, '\0');
+    const auto size = store.Get(key, std::as_writable_bytes(std::span(buffer)));
+    return size.ok() ? buffer.substr(0, *size) : size.status().ToString();
+  }
+
+ private:
+  std::filesystem::path folder_;
+  std::unique_ptr<Process> server_;
+};
+
+INSTANTIATE_TEST_SUITE_P(All, OthersTest, testing::Values(Kind::kRedis, Kind::kMemcached), [](const auto& test) {
+  return std::string(test.param == Kind::kRedis ? "Redis" : "Memcached");
+});
+
+TEST_P(OthersTest, GivesBackWhatWasPut) {
+  StartServer();
+  const auto store = Open();
+  std::string bytes;
+  for (int i = 0; i < 1000; ++i) bytes += static_cast<char>(i);
+  for (const std::string& value : {std::string("value"), std::string(), std::string("a\r\nEND\r\n$3\r\n"), bytes}) {
+    ASSERT_TRUE(store->Put("key", value).ok());
+    EXPECT_EQ(Got(*store, "key"), value);
+  }
+  std::string small(4, 'x');
+  ASSERT_TRUE(store->Put("key", "value").ok());
+  EXPECT_EQ(store->Get("key", std::as_writable_bytes(std::span(small))).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(small, "xxxx");
+  EXPECT_EQ(Got(*store, "another"), "not found");
+}
+
+TEST_P(OthersTest, FinishesManyAtATimeEachWithItsOwn) {
+  StartServer();
+  constexpr int kCount = 64;
+  const auto store = Open(kCount);
+  int puts = 0;
+  for (int i = 0; i < kCount; i += 2) {  // the odd keys are not there
+    const std::string value(static_cast<size_t>(i) * 300, static_cast<char>('a' + i % 26));
+    ASSERT_TRUE(
+        store->PutAsync("key" + std::to_string(i), value, [&](const Status& status) { puts += status.ok(); }).ok());
+  }
+  while (puts < kCount / 2) ASSERT_GT(store->Poll(), 0U);
+  std::vector<int> order;
+  for (int i = 0; i < kCount; ++i) {
+    ASSERT_TRUE(store
+                    ->GetAsync("key" + std::to_string(i),
+                               [&, i](const Result<std::string_view>& value) {
+                                 order.push_back(i);
+                                 if (i % 2 == 1) {
+                                   EXPECT_EQ(value.status().code(), Code::kNotFound) << i;
+                                   return;
+                                 }
+                                 ASSERT_TRUE(value.ok()) << i;
+                                 EXPECT_EQ(*value,
+                                           std::string(static_cast<size_t>(i) * 300, static_cast<char>('a' + i % 26)));
+                               })
+                    .ok());
+  }
+  while (order.size() < kCount) ASSERT_GT(store->Poll(), 0U);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  EXPECT_EQ(store->Poll(), 0U);
+}
+
+TEST_P(OthersTest, OneKeyManyTimesInOneBatch) {
+  StartServer();
+  const auto store = Open();
+  ASSERT_TRUE(store->Put("a", "1").ok());
+  ASSERT_TRUE(store->Put("b", "2").ok());
+  std::string found;
+  for (const char* key : {"a", "b", "a", "none", "a", "none", "b"}) {
+    ASSERT_TRUE(
+        store
+            ->GetAsync(key,
+                       [&](const Result<std::string_view>& value) { found += value.ok() ? std::string(*value) : "-"; })
+            .ok());
+  }
+  while (found.size() < 7) ASSERT_GT(store->Poll(), 0U);
+  EXPECT_EQ(found, "121-1-2");
+}
+
+TEST_P(OthersTest, TakesNoMoreThanItsDepth) {
+  StartServer();
+  const auto store = Open(2);
+  int done = 0;
+  const auto count = [&done](const Status&) { ++done; };
+  EXPECT_TRUE(store->PutAsync("a", "1", count).ok());
+  EXPECT_TRUE(store->PutAsync("b", "1", count).ok());
+  EXPECT_EQ(store->PutAsync("c", "1", count).code(), Code::kResourceExhausted);
+  EXPECT_EQ(store->GetAsync("c", [](const Result<std::string_view>&) { FAIL(); }).code(), Code::kResourceExhausted);
+  while (done < 2) ASSERT_GT(store->Poll(), 0U);
+  EXPECT_TRUE(store->PutAsync("c", "1", count).ok());
+  while (done < 3) ASSERT_GT(store->Poll(), 0U);
+  EXPECT_EQ(Got(*store, "c"), "1");
+}
+
+// Each callback starts the next operation. Values that are larger than the libraries' buffers are on their way half
+// when the answers to others are awaited.
+TEST_P(OthersTest, CallbacksStartOthers) {
+  StartServer();
+  constexpr int kDepth = 32;
+  constexpr int kTotal = 6000;
+  struct Loop {
+    Store* store = nullptr;
+    int started = 0;
+    int done = 0;
+    std::string value;
+
+    void Next() {
+      if (started == kTotal) return;
+      const int number = started++;
+      const std::string key = "key" + std::to_string(number % 50);
+      const auto finish = [this](const Status& status) {
+        EXPECT_TRUE(status.ok() || status.code() == Code::kNotFound) << status.ToString();
+        ++done;
+        Next();
+      };
+      const Status status =
+          number % 4 == 3
+              ? store->GetAsync(key, [finish](const Result<std::string_view>& got) { finish(got.status()); })
+              : store->PutAsync(key, std::string_view(value).substr(0, static_cast<size_t>(number) * 37 % 9000),
+                                finish);
+      EXPECT_TRUE(status.ok()) << status.ToString();
+    }
+  };
+  const auto store = Open(kDepth);
+  Loop loop{.store = store.get(), .value = std::string(9000, 'v')};
+  for (int i = 0; i < kDepth; ++i) loop.Next();
+  while (loop.done < kTotal) ASSERT_GT(store->Poll(), 0U);
+}
+
+TEST_P(OthersTest, MuchInFlightDoesNotBlockBothEnds) {
+  StartServer();
+  constexpr int kCount = 256;
+  const auto store = Open(kCount);
+  const std::string value(32 << 10, 'v');
+  for (int round = 0; round < 3; ++round) {
+    int done = 0;
+    for (int i = 0; i < kCount; ++i) {
+      const std::string key = "key" + std::to_string(i / 2);
+      const Status status = i % 2 == 0 ? store->PutAsync(key, value, [&](const Status& put) { done += put.ok(); })
+                                       : store->GetAsync(key, [&](const Result<std::string_view>& got) {
+                                           ++done;
+                                           EXPECT_EQ(got.ok() ? std::string(*got) : value, value);
+                                         });
+      ASSERT_TRUE(status.ok()) << status.ToString();
+    }
+    while (done < kCount) ASSERT_GT(store->Poll(), 0U);
+  }
+}
+
+TEST_P(OthersTest, PutThatIsRefusedSaysSoAndTheOthersAreDone) {
+  // Redis has no memory for any value; memcached takes none that is as large as the second.
+  StartServer();
+  const auto store = Open();
+  std::string large(1 << 20, 'x');
+  if (IsRedis()) {
+    KillServer();
+    StartServer({"--maxmemory", "1"}, /*full=*/true);
+    EXPECT_EQ(Open()->Put("key", "value").code(), Code::kResourceExhausted);
+    return;
+  }
+  large.resize(store->max_value_bytes(5));
+  EXPECT_TRUE(store->Put("large", large).ok());
+  EXPECT_EQ(Got(*store, "large"), large);
+  large.append(1000, 'x');
+  std::vector<Code> codes;
+  for (const auto& [key, value] :
+       {std::pair("before", "1"), std::pair("large", large.c_str()), std::pair("after", "2")}) {
+    ASSERT_TRUE(store->PutAsync(key, value, [&](const Status& status) { codes.push_back(status.code()); }).ok());
+  }
+  while (codes.size() < 3) ASSERT_GT(store->Poll(), 0U);
+  EXPECT_EQ(codes[0], Code::kOk);
+  EXPECT_NE(codes[1], Code::kOk);
+  EXPECT_EQ(codes[2], Code::kOk);
+  EXPECT_EQ(Got(*store, "before") + Got(*store, "after"), "12");
+  EXPECT_FALSE(store->Put("large", large).ok());
+}
+
+TEST_P(OthersTest, ServerThatIsGoneEndsWhatIsInFlightAndWhatComesLater) {
+  StartServer();
+  const auto store = Open();
+  ASSERT_TRUE(store->Put("key", "value").ok());
+  std::vector<Status> ended;
+  ASSERT_TRUE(store->PutAsync("a", "1", [&](const Status& status) { ended.push_back(status); }).ok());
+  ASSERT_TRUE(store->GetAsync("key", [&](const Result<std::string_view>& got) { ended.push_back(got.status()); }).ok());
+  KillServer();
+  while (ended.size() < 2) ASSERT_GT(store->Poll(), 0U);
+  for (const Status& status : ended) EXPECT_EQ(status.code(), Code::kUnavailable) << status.ToString();
+  EXPECT_EQ(store->Put("key", "value").code(), Code::kUnavailable);
+  EXPECT_EQ(Got(*store, "key").substr(0, 11), "unavailable");
+}
+
+TEST_P(OthersTest, NobodyListens) {
+  const auto store = OpenStore(Address(), {});
+  ASSERT_FALSE(store.ok());
+  EXPECT_EQ(store.status().code(), Code::kUnavailable) << store.status().ToString();
+}
+
+TEST(OpenStore, WhatIsNotTheirsIsErdas) {
+  const auto store = OpenStore("tape:/dev/st0", {});
+  ASSERT_FALSE(store.ok());
+  EXPECT_EQ(store.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(store.status().message().find("tape:"), std::string_view::npos) << store.status().ToString();
+}
+
+}  // namespace
+}  // namespace erda::bench

@@ -1,0 +1,100 @@
+// tools/compare, with the real redis-server and memcached.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "programs/fixture.h"
+
+namespace erda {
+namespace {
+
+using nlohmann::json;
+
+class CompareNoSanitizerTest : public ProgramsTest {
+ protected:
+  // The tool puts what it makes into a folder of the test's.
+  Ended Compare(const Words& arguments, const std::string& path = "/usr/local/bin:/usr/bin:/bin") {
+    std::filesystem::create_directories(Path("work"));
+    Words command = {"/usr/bin/env",
+                     "PATH=" + path,
+                     "PYTHONDONTWRITEBYTECODE=1",
+                     "/usr/bin/python3",
+                     ERDA_SOURCE_DIR "/tools/compare",
+                     "--folder",
+                     Path("work")};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return Process(command).Wait(std::chrono::seconds(100));
+  }
+  [[nodiscard]] static std::string Build() { return std::string(ERDA_BIN_DIR) + "/.."; }
+  [[nodiscard]] bool LeftNothing() const { return std::filesystem::is_empty(Path("work")); }
+};
+
+TEST_F(CompareNoSanitizerTest, MeasuresAllThreeAndLeavesNothing) {
+  const auto ended = Compare({"--quick", "--build", Build(), "--sizes", "1K", "--clients", "1,2", "--depth", "8",
+                              "--records", "1000", "--json", Path("json"), "--html", Path("html")});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find("redis_latency"), std::string::npos) << ended.out;
+  EXPECT_TRUE(LeftNothing());
+
+  const json report = json::parse(ReadFile(Path("json")), nullptr, false);
+  ASSERT_TRUE(report.is_object());
+  // Three workloads, two numbers of clients, two depths, three systems; and updates of the four that outlive a server.
+  EXPECT_EQ(report["results"].size(), 3U * 2 * 2 * 3 + 2 * 2 * 4);
+  for (const json& result : report["results"]) {
+    SCOPED_TRACE(result["command"].get<std::string>());
+    EXPECT_GT(result["median"]["ops_per_second"], 0);
+    EXPECT_EQ(result["median"].contains("get"), result["workload"] != "update");
+    EXPECT_EQ(result["median"].contains("put"), result["workload"] != "C");
+    EXPECT_EQ(result["rounds"].size(), 1U);
+  }
+  // Each ratio is that of the figures it names.
+  const auto find = [&report](const std::string& system, const json& ratio) {
+    const auto found = std::find_if(report["results"].begin(), report["results"].end(), [&](const json& result) {
+      return result["system"] == system && result["workload"] == ratio["workload"] &&
+             result["clients"] == ratio["clients"] && result["depth"] == ratio["depth"];
+    });
+    return found == report["results"].end() ? json() : (*found)["median"];
+  };
+  const json& details = report["ratio_details"];
+  EXPECT_EQ(details["redis_latency"]["clients"], 1);
+  EXPECT_EQ(details["redis_latency"]["depth"], 1);
+  EXPECT_DOUBLE_EQ(report["ratios"]["redis_latency"],
+                   find("redis", details["redis_latency"])["get"]["p50_us"].get<double>() /
+                       find("erda", details["redis_latency"])["get"]["p50_us"].get<double>());
+  for (const std::string other : {"redis", "memcached"}) {
+    const json& ratio = details[other + "_throughput"];
+    EXPECT_EQ(ratio["clients"], 2);
+    EXPECT_EQ(ratio["depth"], 8);
+    EXPECT_DOUBLE_EQ(report["ratios"][other + "_throughput"], find("erda", ratio)["ops_per_second"].get<double>() /
+                                                                  find(other, ratio)["ops_per_second"].get<double>());
+  }
+  for (const char* name : {"Redis", "memcached", "hiredis", "libmemcached"}) {
+    EXPECT_NE(report["versions"][name], "unknown") << name;
+  }
+  const std::string page = ReadFile(Path("html"));
+  EXPECT_NE(page.find("<svg"), std::string::npos);
+  EXPECT_EQ(page.find("src="), std::string::npos);
+  EXPECT_EQ(page.find("@import"), std::string::npos);
+}
+
+TEST_F(CompareNoSanitizerTest, RefusesWhatCannotBe) {
+  ExpectRefused(Compare({"--quick", "--build", Path("nowhere")}), 1, "erda-server not found");
+  ExpectRefused(Compare({"--quick", "--build", Build()}, Path("nowhere")), 1, "apt-get install redis-server memcached");
+  for (const Words& bad :
+       {Words{"--sizes", "0"}, Words{"--sizes", "1G"}, Words{"--clients", "0"}, Words{"--depth", "1"},
+        Words{"--rounds", "none"}, Words{"--json", Path("nowhere/json")}, Words{"more"}}) {
+    const auto ended = Compare(bad);
+    EXPECT_EQ(ended.code, 2) << bad.back();
+    EXPECT_EQ(ended.out, "");
+    EXPECT_NE(ended.err.find("compare: error: "), std::string::npos) << ended.err;
+  }
+  EXPECT_TRUE(LeftNothing());
+}
+
+}  // namespace
+}  // namespace erda

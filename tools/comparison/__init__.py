@@ -1,0 +1,1 @@
+"""What tools/compare consists of."""

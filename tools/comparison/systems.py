@@ -1,0 +1,269 @@
+"""The systems that are compared: how each is started, and what it promises."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import getpass
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+
+from comparison.common import CompareError
+from report import charts
+
+START_SECONDS = 30
+STOP_SECONDS = 20
+GIBIBYTE = 2**30
+POOL_BYTES = 128 * 2**20  # at least
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    name: str  # in JSON
+    title: str  # for people
+    colour: int
+    promise: str  # what an acknowledged put has
+    server: str  # the key of the server that it needs; two systems may share one
+    ack: str | None = None  # of Erda's clients
+
+
+ERDA = System(
+    "erda", "Erda", 0, "Gone when the server ends. (Pool dram:, where kPlaced and kPersisted are the same.)", "erda",
+    ack="persisted",
+)
+REDIS = System("redis", "Redis", 1, 'Gone when the server ends. (save "", appendonly no.)', "redis")
+MEMCACHED = System("memcached", "memcached", 2, "Gone when the server ends.", "memcached")
+MAIN = (ERDA, REDIS, MEMCACHED)
+
+FILE_PLACED = System(
+    "erda_file_placed",
+    "Erda, file, kPlaced",
+    4,
+    "Survives the death of any process, the server's too. After a power cut nothing is promised. (A pool in a file of an "
+    "ordinary file system.)",
+    "erda_file",
+    ack="placed",
+)
+FILE_PERSISTED = System(
+    "erda_file_persisted",
+    "Erda, file, kPersisted",
+    0,
+    "The same on this medium: process-safe. (On NVM, a DAX device or file system, it also survives a power cut at any "
+    "instant, which costs a flush that is not in this figure.)",
+    "erda_file",
+    ack="persisted",
+)
+EVERYSEC = System(
+    "redis_everysec",
+    "Redis, everysec",
+    5,
+    "Survives the death of the server, but for what was put while an fsync was late; a power cut loses about the last "
+    "second. (appendonly yes, appendfsync everysec.)",
+    "redis_everysec",
+)
+ALWAYS = System(
+    "redis_always",
+    "Redis, always",
+    1,
+    "Survives a power cut: it is synced to the disk before the answer. (appendonly yes, appendfsync always.)",
+    "redis_always",
+)
+DURABLE = (FILE_PLACED, FILE_PERSISTED, EVERYSEC, ALWAYS)
+
+
+class Server:
+    """A server of one system, in a folder of its own. It ends with this tool, however that ends."""
+
+    def __init__(self, name: str, command: Sequence[str], address: str, folder: pathlib.Path) -> None:
+        self.command = list(command)
+        self.address = address
+        self._name = name
+        self._log = folder / f"{name}.log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=folder,
+                preexec_fn=_end_with_parent,
+            )
+
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def wait_until(self, ready: Callable[[], bool]) -> None:
+        end = time.monotonic() + START_SECONDS
+        while not ready():
+            if self._process.poll() is not None:
+                raise CompareError(f"{self._name} ended with {self._process.returncode} at its start: {self._last_line()}")
+            if time.monotonic() > end:
+                raise CompareError(f"{self._name} was not ready in {START_SECONDS} s: {self._last_line()}")
+            time.sleep(0.01)
+
+    def _last_line(self) -> str:
+        lines = self.log().split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+
+    def require_running(self) -> None:
+        if self._process.poll() is not None:
+            raise CompareError(f"{self._name} ended with {self._process.returncode}: {self._last_line()}")
+
+    def processor_seconds(self) -> float:
+        """What its threads took so far."""
+        nanoseconds = 0
+        for thread in pathlib.Path(f"/proc/{self._process.pid}/task").glob("*/schedstat"):
+            try:
+                nanoseconds += int(thread.read_text().split()[0])
+            except OSError:
+                pass  # a thread that has just ended
+        return nanoseconds / 1e9
+
+    def stop(self) -> None:
+        if self._process.poll() is not None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def server_threads() -> int:
+    """For each server that can have more than one: half of the processors, since the clients are on this machine, too."""
+    return max(1, (os.cpu_count() or 1) // 2)
+
+
+def start(key: str, build: pathlib.Path, folder: pathlib.Path, value_bytes: int) -> Server:
+    """Starts a server, large enough for values of so many bytes in all, and waits until it serves."""
+    if key.startswith("erda"):
+        return _start_erda(key, build, folder, value_bytes)
+    if key == "memcached":
+        return _start_memcached(folder, value_bytes)
+    return _start_redis(key, folder)
+
+
+def pool_bytes(value_bytes: int) -> int:
+    """A log cleans best with room, as memcached's slabs and Redis's allocator do with theirs."""
+    return max(POOL_BYTES, value_bytes * 4)
+
+
+def _start_erda(key: str, build: pathlib.Path, folder: pathlib.Path, value_bytes: int) -> Server:
+    path = folder / f"{key}.sock"
+    pool = "dram:" if key == "erda" else str(folder / f"{key}.pool")
+    server = Server(
+        key,
+        [str(build / "bin" / "erda-server"), "--pool", pool, "--size", str(pool_bytes(value_bytes)), "--listen", f"shm:{path}",
+         "--shards", str(server_threads())],
+        f"shm:{path}",
+        folder,
+    )
+    _or_kill(server, lambda: server.wait_until(lambda: "erda-server: ready" in server.log()))
+    return server
+
+
+def _start_redis(key: str, folder: pathlib.Path) -> Server:
+    path = folder / f"{key}.sock"
+    data = folder / key
+    data.mkdir()
+    append = {"redis": ["no"], "redis_everysec": ["yes", "--appendfsync", "everysec"],
+              "redis_always": ["yes", "--appendfsync", "always"]}[key]
+    server = Server(
+        key,
+        ["redis-server", "--port", "0", "--unixsocket", str(path), "--dir", str(data), "--save", "", "--appendonly", *append,
+         "--databases", "1", "--io-threads", str(server_threads())],
+        f"redis:{path}",
+        folder,
+    )
+    _or_kill(server, lambda: server.wait_until(lambda: ask(path, b"PING\r\n").startswith(b"+PONG")))
+    return server
+
+
+def _start_memcached(folder: pathlib.Path, value_bytes: int) -> Server:
+    path = folder / "memcached.sock"
+    # More than its slabs waste, so that nothing is evicted; what is not used is not taken.
+    megabytes = 1024 + value_bytes * 3 // 2**20
+    server = Server(
+        "memcached",
+        ["memcached", "-s", str(path), "-m", str(megabytes), "-t", str(server_threads()), "-u", getpass.getuser()],
+        f"memcached:{path}",
+        folder,
+    )
+    _or_kill(server, lambda: server.wait_until(lambda: ask(path, b"version\r\n").startswith(b"VERSION")))
+    return server
+
+
+def _or_kill(server: Server, wait: Callable[[], None]) -> None:
+    try:
+        wait()
+    except BaseException:
+        server.kill()
+        raise
+
+
+def ask(path: pathlib.Path, question: bytes, last: bytes = b"\r\n") -> bytes:
+    """The answer of a server on a Unix socket, up to its last bytes; nothing if nobody listens."""
+    answer = b""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(5)
+        try:
+            connection.connect(str(path))
+            connection.sendall(question)
+            while not answer.endswith(last):
+                part = connection.recv(65536)
+                if not part:
+                    break
+                answer += part
+        except OSError:
+            pass
+    return answer
+
+
+def evictions(server: Server) -> int:
+    """How many values memcached threw away."""
+    path = pathlib.Path(server.address.partition(":")[2])
+    for line in ask(path, b"stats\r\n", b"END\r\n").decode().splitlines():
+        if line.startswith("STAT evictions "):
+            return int(line.split()[2])
+    raise CompareError("memcached does not say how much it evicted")
+
+
+def require_programs(build: pathlib.Path) -> None:
+    """All that is needed is there, or an error that says what to do."""
+    missing = [name for name in ("redis-server", "memcached") if shutil.which(name) is None]
+    if missing:
+        raise CompareError(f"{' and '.join(missing)} not found; on Debian: apt-get install {' '.join(missing)}")
+    for name in ("erda-server", "erda-ycsb"):
+        if not os.access(build / "bin" / name, os.X_OK):
+            raise CompareError(
+                f"{build}/bin/{name} not found; build it (cmake --preset release && cmake --build --preset release), or say "
+                "where it is: --build"
+            )
+
+
+def require_room(folder: pathlib.Path, value_bytes: int) -> None:
+    """Memory for all servers of one value size, and disk for the pool and the append-only files."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    with open("/proc/meminfo", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                memory = int(line.split()[1]) * 1024
+    pool = pool_bytes(value_bytes)
+    needed = pool + 4 * value_bytes + GIBIBYTE
+    if memory < needed:
+        raise CompareError(f"this needs {charts.size(needed)} of memory, and {charts.size(memory)} are free; see --records")
+    disk = shutil.disk_usage(folder).free
+    needed = pool + 8 * value_bytes + 2 * GIBIBYTE
+    if disk < needed:
+        raise CompareError(f"{folder} needs {charts.size(needed)} of free space, and has {charts.size(disk)}; see --folder")

@@ -1,0 +1,1 @@
+"""Pages with charts and tables, for the tools that measure."""
