@@ -74,29 +74,32 @@ class Figures:
     def ratio_clients(self) -> int:
         return RATIO_CLIENTS if RATIO_CLIENTS in self.plan.clients else max(self.plan.clients)
 
-    def latency_ratio(self, size: int, workload: str, kind: str, target: float = 0) -> Ratio:
+    def latency_ratio(self, size: int, workload: str, kind: str, target: float = 0) -> Ratio | None:
         clients = min(self.plan.clients)
         erda = self.at(ERDA, size, workload, clients, 1).median(kind, "p50_us")
         redis = self.at(REDIS, size, workload, clients, 1).median(kind, "p50_us")
-        assert erda is not None and redis is not None
+        if erda is None or redis is None:
+            return None
         what = f"median {kind} latency, Redis / Erda"
         return Ratio("redis_latency", what, target, redis / erda, size, workload, clients, 1, erda, redis)
 
-    def throughput_ratio(self, other: System, size: int, workload: str, clients: int, depth: int, target: float = 0) -> Ratio:
+    def throughput_ratio(self, other: System, size: int, workload: str, clients: int, depth: int, target: float = 0) -> Ratio | None:
         erda = self.at(ERDA, size, workload, clients, depth).ops_per_second
         theirs = self.at(other, size, workload, clients, depth).ops_per_second
-        assert erda is not None and theirs is not None
+        if erda is None or theirs is None:
+            return None
         what = f"operations per second, Erda / {other.title}"
         return Ratio(f"{other.name}_throughput", what, target, erda / theirs, size, workload, clients, depth, erda, theirs)
 
     def ratios(self) -> list[Ratio]:
         """The three that have a target."""
         size, clients, depth = self.ratio_size, self.ratio_clients, self.plan.depth
-        return [
+        found = [
             self.latency_ratio(size, RATIO_WORKLOAD, "get", 60),
             self.throughput_ratio(REDIS, size, RATIO_WORKLOAD, clients, depth, 10),
             self.throughput_ratio(MEMCACHED, size, RATIO_WORKLOAD, clients, depth, 8),
         ]
+        return [ratio for ratio in found if ratio]
 
     def refusals(self) -> list[str]:
         """Where a store refused puts, and what it said."""
@@ -118,7 +121,7 @@ class Figures:
                 for depth in sorted({1, self.plan.depth}):
                     for other in (REDIS, MEMCACHED):
                         found.append(self.throughput_ratio(other, size, workload, self.ratio_clients, depth))
-        return found
+        return [ratio for ratio in found if ratio]
 
 
 def chosen(figures: Figures) -> str:
@@ -209,11 +212,11 @@ def _main_rows(figures: Figures, size: int) -> list[list[str]]:
             rates = {}
             for system in systems.MAIN:
                 alone = figures.at(system, size, workload, clients, 1)
-                p50[system.name] = alone.median(kind, "p50_us") or 0.0
-                rates[system.name] = figures.at(system, size, workload, clients, depth).ops_per_second or 0.0
-                row += [_time(p50[system.name]), _time(alone.median(kind, "p99_us") or 0.0), f"{rates[system.name]:,.0f}"]
-            row.append(_factor(p50["redis"] / p50["erda"]))
-            row += [_factor(rates["erda"] / rates[name]) for name in ("redis", "memcached")]
+                p50[system.name] = alone.median(kind, "p50_us")
+                rates[system.name] = figures.at(system, size, workload, clients, depth).ops_per_second
+                row += [_time(p50[system.name]), _time(alone.median(kind, "p99_us")), _rate(rates[system.name])]
+            row.append(_factor(_over(p50["redis"], p50["erda"])))
+            row += [_factor(_over(rates["erda"], rates[name])) for name in ("redis", "memcached")]
             rows.append(row)
     return rows
 
@@ -225,25 +228,41 @@ def _ratio_columns(depth: int) -> list[Column]:
     return columns
 
 
+def _ratio(ratio: Ratio | None) -> str:
+    return _factor(ratio.value if ratio else None)
+
+
 def _ratio_rows(figures: Figures) -> list[list[str]]:
     """Latencies with as few clients as there are, throughput with as many as the ratios are of."""
     rows = []
     for size in figures.plan.sizes:
         for workload in WORKLOADS:
             row = [charts.size(size), workload]
-            row.append(_factor(figures.latency_ratio(size, workload, "put" if workload == "update" else "get").value))
+            row.append(_ratio(figures.latency_ratio(size, workload, "put" if workload == "update" else "get")))
             for other in (REDIS, MEMCACHED):
                 for depth in sorted({1, figures.plan.depth}):
-                    row.append(_factor(figures.throughput_ratio(other, size, workload, figures.ratio_clients, depth).value))
+                    row.append(_ratio(figures.throughput_ratio(other, size, workload, figures.ratio_clients, depth)))
             rows.append(row)
     return rows
 
 
-def _time(value: float) -> str:
+def _over(value: float | None, by: float | None) -> float | None:
+    return value / by if value and by else None
+
+
+def _rate(value: float | None) -> str:
+    return f"{value:,.0f}" if value else "refused"
+
+
+def _time(value: float | None) -> str:
+    if value is None:
+        return "-"
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
-def _factor(value: float) -> str:
+def _factor(value: float | None) -> str:
+    if value is None:
+        return "-"
     return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
@@ -258,9 +277,8 @@ def _durable_rows(figures: Figures, size: int) -> list[list[str]]:
         for index, clients in enumerate(figures.plan.clients):
             alone = figures.at(system, size, "update", clients, 1)
             deep = figures.at(system, size, "update", clients, figures.plan.depth)
-            p50, p99 = alone.median("put", "p50_us"), alone.median("put", "p99_us")
-            rates = [f"{rate:,.0f}" if rate else "refused" for rate in (alone.ops_per_second, deep.ops_per_second)]
-            rows.append([system.title, str(clients), _time(p50) if p50 else "-", _time(p99) if p99 else "-", *rates,
+            rows.append([system.title, str(clients), _time(alone.median("put", "p50_us")), _time(alone.median("put", "p99_us")),
+                         _rate(alone.ops_per_second), _rate(deep.ops_per_second),
                          system.promise if index == 0 else ""])
     return rows
 

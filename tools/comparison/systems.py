@@ -162,11 +162,10 @@ def pool_bytes(value_bytes: int) -> int:
 def _start_erda(key: str, build: pathlib.Path, folder: pathlib.Path, value_bytes: int) -> Server:
     path = folder / f"{key}.sock"
     pool = "dram:" if key == "erda" else str(folder / f"{key}.pool")
-    # A shard that is never idle settles large puts late; with the default a client is refused its 1025th.
     server = Server(
         key,
         [str(build / "bin" / "erda-server"), "--pool", pool, "--size", str(pool_bytes(value_bytes)), "--listen", f"shm:{path}",
-         "--shards", str(server_threads()), "--reservations-per-client", "65536"],
+         "--shards", str(server_threads())],
         f"shm:{path}",
         folder,
     )
