@@ -122,19 +122,32 @@ bool Versions::CommitWhole(const Reservation& r) {
 
 size_t Versions::Sweep(size_t limit) {
   size_t settled = 0;
-  in_flight_.ForSome(limit, [&](InFlight::Id id, Reservation& reservation) {
-    if (reservation.settled || !chain_.MakePersistentIfWhole(reservation.head, reservation.address)) return;
-    if (!CommitWhole(reservation)) return;
-    ++settled;
-    counters_.Add(Counter::kSettled);
-    if (reservation.awaits_commit) {
-      reservation.settled = true;
-      log_.EndFlight(reservation.head, reservation.address);
-    } else {
-      Finish(id);
-    }
-  });
+  in_flight_.ForSome(limit,
+                     [&](InFlight::Id id, Reservation& /*reservation*/) { settled += SettleArrived(id) ? 1 : 0; });
   return settled;
+}
+
+size_t Versions::SweepOf(SessionId session, size_t limit) {
+  size_t finished = 0;
+  in_flight_.ForEach([&](InFlight::Id id, const Reservation& reservation) {
+    if (finished == limit || reservation.session != session || reservation.awaits_commit) return;
+    finished += SettleArrived(id) ? 1 : 0;
+  });
+  return finished;
+}
+
+bool Versions::SettleArrived(InFlight::Id id) {
+  Reservation& reservation = in_flight_.At(id);
+  if (reservation.settled || !chain_.MakePersistentIfWhole(reservation.head, reservation.address)) return false;
+  if (!CommitWhole(reservation)) return false;
+  counters_.Add(Counter::kSettled);
+  if (reservation.awaits_commit) {
+    reservation.settled = true;
+    log_.EndFlight(reservation.head, reservation.address);
+  } else {
+    Finish(id);
+  }
+  return true;
 }
 
 // --- Taking back

@@ -25,8 +25,12 @@ namespace {
 constexpr uint64_t kVersionStride = 1 << 20;
 // No shard gets there: a limit above it is damaged, and versions would begin anew.
 constexpr uint64_t kVersionLimitMax = UINT64_MAX / 2;
-// Reservations that are looked at when one more is made by a session that has half of what it may have, or all.
+// Without commits, nobody says that a put is done. A shard that is never idle looks at so many with each reservation,
+// once there are so many: more than are added, so that they do not become more and more, and hold more and more
+// regions.
+constexpr size_t kSweepFrom = 256;
 constexpr size_t kSweepPerReserve = 4;
+// How many are settled of a session that has as many as it may have, before it is refused another one.
 constexpr size_t kSweepAtLimit = 64;
 
 uint64_t* DisplacementsIn(std::span<std::byte> control) {
@@ -227,14 +231,12 @@ Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<c
 Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session,
                           format::FlushMethod flush) {
   if (session >= session_reservations_.size()) session_reservations_.resize(session + 1);
-  // In time, and a few at a time, more than a put adds: no request waits for many checksums.
-  const uint32_t reserved = session_reservations_[session];
-  if (reserved >= options_.reservations_per_session) {
-    Sweep(kSweepAtLimit);
-  } else if (reserved >= options_.reservations_per_session / 2) {
-    Sweep(kSweepPerReserve);
+  if (in_flight_.size() >= std::min<size_t>(kSweepFrom, options_.reservations_per_session / 2)) {
+    in_flight_.ForSome(kSweepPerReserve, [&](InFlight::Id id, const Reservation& reservation) {
+      if (!reservation.awaits_commit) (void)SettleArrived(id);
+    });
   }
-  if (session_reservations_[session] >= options_.reservations_per_session) {
+  if (session_reservations_[session] >= options_.reservations_per_session && SweepOf(session, kSweepAtLimit) == 0) {
     return {Code::kResourceExhausted, Reason::kTooManyReservations, {}, 0, {}};
   }
   NewVersion version;

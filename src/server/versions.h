@@ -137,6 +137,10 @@ class Versions {
   void Publish(const NewVersion& version);
 
   void SettleCurrent(Slot slot, uint64_t key_hash);
+  // Settles it if it has arrived.
+  bool SettleArrived(InFlight::Id id);
+  // Settles what has arrived of the session, up to so many; how many it does not have any more.
+  size_t SweepOf(SessionId session, size_t limit);
   [[nodiscard]] bool CommitWhole(const Reservation& reservation);
   void TakeBack(const Reservation& reservation);
   void TakeBackEntry(Slot slot, const Reservation& gone);

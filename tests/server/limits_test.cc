@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <vector>
 
 #include "format/log_layout.h"
 #include "server/store.h"
@@ -152,6 +153,39 @@ TEST_F(LimitsTest, WhatArrivedUnnoticedDoesNotCountAgainstTheLimit) {
     ASSERT_EQ(reserved.code(), Code::kOk) << i;
     store.Land(reserved);
     EXPECT_EQ(store.Get("k"), std::to_string(i));
+  }
+}
+
+// Nobody says when they are done, and the shard is never idle.
+TEST_F(LimitsTest, PutsWithoutCommitsAreNeverRefusedHoweverManyComeInARow) {
+  StoreOptions options;
+  options.flush = FlushMethod::kNone;
+  options.wish = {64 << 20, 1, 4 << 20, 1 << 20, 4096};
+  Store store(options);
+  // One session leaves many unfinished, another one as many as it may have.
+  std::vector<Reserved> unfinished;
+  for (int i = 0; i < 1000; ++i) unfinished.push_back(store.Reserve("slow" + std::to_string(i), "v", 1));
+  for (int i = 0; i < 20'000; ++i) {
+    const Reserved put = store.Reserve("key" + std::to_string(i % 500), std::string(500, 'v'), 2, Ack::kPlaced);
+    ASSERT_EQ(put.code(), Code::kOk) << i;
+    store.Land(put);
+    ASSERT_LE(store.versions().in_flight(), 1000U + 1024U);
+  }
+  for (int i = 1000; i < 1024; ++i) unfinished.push_back(store.Reserve("slow" + std::to_string(i), "v", 1));
+  EXPECT_EQ(store.Reserve("one more", "v", 1).outcome.reason, Reason::kTooManyReservations);
+  for (const Reserved& reserved : unfinished) EXPECT_EQ(reserved.code(), Code::kOk);
+}
+
+TEST_F(LimitsTest, PutsWithoutCommitsThatAreDoneHoldLittleOfTheLog) {
+  StoreOptions options;
+  options.flush = FlushMethod::kNone;
+  options.wish = {64 << 20, 1, 4 << 20, 1 << 20, 4096};
+  Store store(options);
+  for (int i = 0; i < 5'000; ++i) {
+    const Reserved put = store.Reserve("key" + std::to_string(i % 500), "v", static_cast<SessionId>(i % 16));
+    ASSERT_EQ(put.code(), Code::kOk) << i;
+    store.Land(put);
+    ASSERT_LE(store.versions().in_flight(), 257U);
   }
 }
 
