@@ -34,9 +34,8 @@ enum class PutPath : uint8_t {
 struct ClientOptions {
   Ack ack = Ack::kPersisted;
   PutPath put_path = PutPath::kAuto;
-  uint32_t queue_depth = 64;  // Operations in flight, 1 to 256.
-  uint32_t cache_entries =
-      65536;  // Keys whose places are remembered, so that a get is one Read; 16 bytes each; 0: none.
+  uint32_t queue_depth = 64;                // Operations in flight, 1 to 256.
+  uint32_t cache_entries = 65536;           // Keys whose places are remembered, for gets in one Read; 0: none.
   Polling polling = Polling::kAdaptive;     // How synchronous calls and Drain wait; Poll never waits.
   std::chrono::milliseconds timeout{5000};  // For connecting and for each operation.
   std::string token{};                      // Not available yet: Connect answers kInvalidArgument unless it is empty.
@@ -91,7 +90,8 @@ class ERDA_EXPORT Client {
   // Key and value are copied before the call returns. If the call itself fails, the callback never runs:
   // kInvalidArgument as above, kResourceExhausted if queue_depth operations are in flight (Poll and try again).
   // Operations on one key take effect in the order started; those on different keys in any order.
-  // What is started while others are in flight is sent in the next Poll(), together with what else there is.
+  // What is started while others are in flight is sent in the next Poll() at the latest, together with what else there
+  // is.
   using GetCallback = std::function<void(Result<std::string_view>)>;  // the view lives for the call only
   using DoneCallback = std::function<void(Status)>;
   Status GetAsync(std::string_view key, GetCallback done);

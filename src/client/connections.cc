@@ -122,7 +122,10 @@ void Engine::CloseLink(Link& link, const Status& status, OpIndex timed_out) {
 Status Engine::BeginReadControls() {
   for (const auto& link : links()) {
     if (!link->up()) return {Code::kUnavailable, address_ + ": not connected"};
-    if (auto status = link->ReadControl(); !status.ok()) return status;
+    if (auto status = link->ReadControl(); !status.ok()) {
+      CloseLink(*link, status);
+      return status;
+    }
   }
   return {};
 }

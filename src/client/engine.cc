@@ -378,7 +378,7 @@ void Engine::Dispatch(const Completion& completion) {
     case Step::kMissConfirm:
       return OnMissConfirm(op);
     case Step::kPlaced:
-      return Finish(op, Status());
+      return FinishPut(op, op.reply);
     default:
       return;
   }

@@ -140,6 +140,7 @@ class Engine {
   void OnReply(Link& link, uint32_t slot);
   void OnSent(Operation& op);
   void OnReserved(Operation& op);
+  void FinishPut(Operation& op, const format::Reply& placed);
   void WriteValue(Operation& op);
   [[nodiscard]] bool FitsInline(const Link& link, const Operation& op) const;
   [[nodiscard]] Status ReplyStatus(const Operation& op, const format::Reply& reply) const;

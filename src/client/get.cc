@@ -75,7 +75,7 @@ void Engine::OnLocatedRead(Operation& op) {
   FinishGet(op, AsString(view.value));
 }
 
-// The key's entry names this version as its new one, settled, or did after the operation began.
+// The key's entry named this version as its new one after the operation began, and it is acknowledged.
 void Engine::Locate(const Operation& op, LogAddress address, uint32_t generation, uint64_t object_bytes) {
   const bool of_server = op.link->hello().server_id == locations_server_ || Planted(Flaw::kKnowsForEver);
   if (of_server) locations_.Store(op.key_hash, {address, generation, object_bytes});
@@ -225,7 +225,9 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
       if (op.newer_version != 0) ++stats_.older_versions;
       if (view.header.kind != static_cast<uint8_t>(format::ObjectKind::kValue))
         return Finish(op, Status(Code::kNotFound));
-      if (op.at == word.new_address() && word.settled()) {
+      if (view.header.left()) {
+        locations_.Erase(op.key_hash);  // taken back to, or not the newest: it would be looked for there in vain
+      } else if (op.at == word.new_address() && word.settled()) {
         Locate(op, op.at, op.slot_read.generation(), format::ObjectBytes(view.key.size(), view.value.size()));
       }
       return FinishGet(op, AsString(view.value));

@@ -136,10 +136,15 @@ void Engine::OnReply(Link& link, uint32_t slot) {
   }
   if (op.type == OpType::kDelete) {
     locations_.Erase(op.key_hash);
-  } else if (op.type == OpType::kPut && op.step == Step::kReply) {
-    // Inline: it was settled, and the newest one, when this was sent.
-    Locate(op, format::LogAddress(reply.address), reply.generation, format::ObjectBytes(op.key_size, op.value_size));
+  } else if (op.type == OpType::kPut) {
+    return FinishPut(op, op.step == Step::kReply ? reply : op.reply);
   }
+  Finish(op, Status());
+}
+
+// The put is acknowledged. placed: the reply that said where.
+void Engine::FinishPut(Operation& op, const Reply& placed) {
+  Locate(op, format::LogAddress(placed.address), placed.generation, format::ObjectBytes(op.key_size, op.value_size));
   Finish(op, Status());
 }
 

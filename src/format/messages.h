@@ -150,7 +150,7 @@ struct Reply {
   uint16_t reserved0;
   uint32_t address;
   uint32_t head;
-  uint32_t generation;  // kReserve: of the region of `address`
+  uint32_t generation;  // of the region of `address`, which is where a put is
   uint64_t limit;
   ObjectHeader header;
 };

@@ -29,14 +29,14 @@ uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> v
 
 namespace {
 
-// The shard may set kLeft meanwhile, by a store of the first word, which is aligned in the log.
+// The shard may set kLeft meanwhile, by a store of the first word; in the log it is aligned. (All words: beside damage
+// the cleaner looks at any granule as if it began an object, and the next object's first word may be among these.)
 ObjectHeader LoadHeader(std::span<const std::byte> bytes) {
   if (reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(uint64_t) != 0) return LoadAs<ObjectHeader>(bytes);
-  std::array<std::byte, sizeof(ObjectHeader)> header;
-  const uint64_t first = __atomic_load_n(reinterpret_cast<const uint64_t*>(bytes.data()), __ATOMIC_RELAXED);
-  std::memcpy(header.data(), &first, sizeof(first));
-  std::memcpy(header.data() + sizeof(first), bytes.data() + sizeof(first), header.size() - sizeof(first));
-  return LoadAs<ObjectHeader>(header);
+  std::array<uint64_t, sizeof(ObjectHeader) / sizeof(uint64_t)> words;
+  const auto* from = reinterpret_cast<const uint64_t*>(bytes.data());
+  for (size_t i = 0; i < words.size(); ++i) words[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+  return LoadAs<ObjectHeader>(std::as_bytes(std::span(words)));
 }
 
 }  // namespace

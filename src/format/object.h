@@ -40,8 +40,8 @@ struct ObjectHeader {
   static constexpr uint8_t kPersistedFlag = 1;      // the put asked for Ack::kPersisted
   static constexpr uint8_t kFlushedByReadFlag = 2;  // and its writer flushes the value itself (read-after-write)
   // The entry named it as new, and names another version now, or is about to: for readers who come without the entry.
-  // Never flushed, and means nothing to a server that started later (docs/protocol.md, I12). All four bits are set, and
-  // one of them is enough: no checksum covers them, and a flipped bit must not bring back what was left.
+  // Never flushed, and says nothing true or false to one who knows of no place (docs/protocol.md, I12). All four bits
+  // are set, and one of them is enough: no checksum covers them, and a flipped bit must not bring back what was left.
   static constexpr uint8_t kLeft = 0xf0;
 
   uint32_t header_crc;

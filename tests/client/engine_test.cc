@@ -479,6 +479,29 @@ TEST_F(LocatedTest, AVersionThatItsEntryHasLeftDoesNotCount) {
   SetLeft(kOther);
   ReadsOfGet();
   EXPECT_EQ(got_, "value");
+  // And it is not looked for again where it will not count.
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(ReadsOfGet(), "ev");
+    EXPECT_EQ(got_, "value");
+  }
+}
+
+TEST_F(LocatedTest, AReservedPutOfItsOwnIsKnown) {
+  Put(kLargeValue);
+  const WorkRequest reserve = TakeRequest(RequestOp::kReserve);
+  fabric_->Complete(reserve);
+  Reserve(reserve, kLargeValue);
+  engine_->Poll();
+  EXPECT_EQ(fabric_->Take().kind, OpKind::kWrite);
+  const WorkRequest commit = TakeRequest(RequestOp::kCommit);
+  fabric_->Complete(commit);
+  EngineTest::Answer(commit, {});
+  engine_->Poll();
+  ASSERT_EQ(end_, CodeName(Code::kOk));
+  Get();
+  const WorkRequest read = fabric_->Take();
+  EXPECT_EQ(read.remote.offset, geometry_.RegionOffset(0) + 4096) << "the version";
+  EXPECT_EQ(read.local.size(), format::ObjectSpace(std::string_view(kKey).size(), kLargeValue));
 }
 
 TEST_F(LocatedTest, WhatDoesNotVerifyThereDoesNotCount) {

@@ -14,7 +14,7 @@ What is modelled, and where the code does it
   publish, settle, commit, take back, sweep, delete   src/server/versions.cc, function by function
   the word and its transitions                        src/format/entry_word.h
   a get's steps: entry, version, second look, older   src/client/get.cc; its decisions: src/client/read_table.h
-  the left flag, and a get that reads the version alone   src/log/regions.cc: OnEntryLeaves; src/client/get.cc: OnCachedRead
+  the left flag, and a get that reads the version alone   src/log/regions.cc: OnEntryStored; src/client/get.cc: OnLocatedRead
   recovery, and a power cut in the middle of it        src/server/recovery.cc: Decide, RepairEntry
 
   A shard is one thread: while it is inside a put, a commit, a taking back or a delete (State.busy), no other step of
@@ -36,8 +36,8 @@ whole, since it may be acknowledged, and since whoever can read it finds it past
 settled is not acknowledged yet, what the server itself wrote (an inline put's value, a tombstone) included. Puts with
 path F among others with R are clients with read-after-write among clients with server flush. The defects
 "raw-trusts-server", "passes-what-is-flushed" and "trusts-what-is-not-flushed" show what happens under simpler rules.
-With `warm`, a get may begin at any version that was the settled new one at some time since the server's last start, as if
-some client knew of it, and read nothing else: it counts if it does not say that its entry has left it. A power cut loses
+With `warm`, a get may begin at any version that was the settled new one at some time since the server's last start, or that
+was acknowledged since then, as if some client knew of it, and read nothing else: it counts if it does not say that its entry has left it. A power cut loses
 all such flags, and all that clients know.
 
 The comparison by version in the `lazy` configurations is what a cleaner will need that frees later than it moves; defect
@@ -362,6 +362,11 @@ def steps(c, s):
         yield from cleaner_steps(c, s, idle)
 
 
+def known(s, a):
+    """The client knows where it has put its value; before it is told, which is more than it can."""
+    return s._replace(known=s.known | {a})
+
+
 def put_steps(c, s, idle):
     for i, (path, level) in enumerate(c.puts):
         p = s.puts[i]
@@ -382,15 +387,15 @@ def put_steps(c, s, idle):
                 yield f"put{i} value lands", s._replace(log=set_body(s.log, p.addr, 1)), ()
             elif p.alive:
                 if level == PLACED or flush_of(c, i) == NONE:
-                    yield f"put{i} acknowledged (placed)", with_put(s, i, phase=4), (("ret", op, None),)
+                    yield f"put{i} acknowledged (placed)", known(with_put(s, i, phase=4), p.addr), (("ret", op, None),)
                 elif flush_of(c, i) == RAW:
                     t = s if s.log[p.addr] is None else s._replace(log=set_body(s.log, p.addr, 2))
-                    yield f"put{i} flushed, acknowledged", with_put(t, i, phase=4), (("ret", op, None),)
+                    yield f"put{i} flushed, acknowledged", known(with_put(t, i, phase=4), p.addr), (("ret", op, None),)
                 elif idle:
                     t = with_put(s, i, phase=3, addr=None)
                     if c.defect != "ack-before-flush":
                         t = commit(c, t, p.addr, p.superseded)
-                    yield f"put{i} committed", t, ()
+                    yield f"put{i} committed", known(t, p.addr), ()
             if not p.alive and idle:
                 yield f"put{i} fenced, taken back", take_back(c, s, i), ()
         if p.phase in (1, 2) and p.alive and c.deaths and sum(not q.alive for q in s.puts) < c.deaths:
@@ -520,7 +525,7 @@ def subsets(items):
 def tidy(c, s):
     """Forgets what no step can reach any more, so that states differ only where it matters."""
     log = s.log
-    known = s.known
+    known = s.known if c.warm else frozenset()
     if c.warm and s.word.settled and s.word.new not in (None, SLOT):
         known |= {s.word.new}
     for_ever = c.defect == "known-outlives-server"                      # then what was left counts, too

@@ -12,9 +12,9 @@ namespace erda::fabric::shm {
 namespace {
 
 // A peer that is gone is noticed after so many Polls in vain at the latest, or so many others; asking the kernel each
-// time would cost too much. (What completes meanwhile says that the peer was there.)
+// time would cost too much.
 constexpr uint32_t kVainPollsPerSocketLook = 256;
-constexpr uint32_t kPollsPerSocketLook = 65536;
+constexpr uint32_t kPollsPerSocketLook = 4096;
 
 }  // namespace
 
