@@ -101,7 +101,7 @@ def _measure_session(
             )
 
 
-def _ycsb(plan: Plan, place: Place, scheme: Scheme, server: Server, value_size: int, records: int) -> list[str]:
+def _ycsb(place: Place, scheme: Scheme, server: Server, value_size: int, records: int) -> list[str]:
     return [
         str(place.build / "bin" / "erda-ycsb"), "--address", server.address, "--scheme", scheme.name, "--records", str(records),
         "--value-size", str(value_size), "--timeout-ms", "60000", "--quiet",
@@ -114,9 +114,9 @@ def _load(plan: Plan, place: Place, scheme: Scheme, server: Server, value_size: 
     """
     if scheme is ERDA and not place.device:
         updates = servers.pool_bytes(scheme, plan.settings, value_size) // FILL_VALUE
-        fill = _ycsb(plan, place, scheme, server, FILL_VALUE, min(FILL_RECORDS, plan.settings.records))
+        fill = _ycsb(place, scheme, server, FILL_VALUE, min(FILL_RECORDS, plan.settings.records))
         _execute([*fill, "--workload", "update", "--operations", str(updates), "--depth", str(LOAD_DEPTH)], server)
-    load = _ycsb(plan, place, scheme, server, value_size, plan.settings.records)
+    load = _ycsb(place, scheme, server, value_size, plan.settings.records)
     _execute([*load, "--workload", "C", "--operations", "1", "--depth", str(LOAD_DEPTH)], server)
 
 
@@ -127,7 +127,8 @@ def _run(plan: Plan, place: Place, run: Run, server: Server, rates: dict[tuple[P
         # The puts of a run find a log with room: what cleaning costs has a figure of its own.
         _execute([str(place.build / "bin" / "erda-cli"), "--address", server.address, "--timeout-ms", "60000", "clean"], server)
     command = [
-        *_ycsb(plan, place, run.scheme, server, point.value_size, plan.settings.records), "--workload", point.workload,
+        *servers.on_processors(point.threads),
+        *_ycsb(place, run.scheme, server, point.value_size, plan.settings.records), "--workload", point.workload,
         "--no-load", "--threads", str(point.threads), "--depth", str(plan.settings.depth), "--server-pid", str(server.pid),
     ]
     wanted = plan.settings.seconds
@@ -250,7 +251,6 @@ def _lab(options: Sequence[str], command: Sequence[str], output: int | None = No
         raise
     if code != 0:
         raise PaperError(f"what ran in the lab ended with {code}")
-
 
 
 def step(text: str) -> None:

@@ -121,7 +121,7 @@ class Extent:
 ALL_SIZES = (16, 64, 256, 1024, 4096)
 EXTENTS = {  # (lab, quick)
     (False, False): Extent(ALL_SIZES, (1, 2, 4, 8, 16), 5, 0.8, 100_000, 2048 * MIB),
-    (False, True): Extent((16, 1024, 4096), (1, 2, 4), 1, 0.1, 20_000, 512 * MIB),
+    (False, True): Extent((16, 1024, 4096), (1, 2, 4), 3, 0.1, 20_000, 512 * MIB),
     (True, False): Extent(ALL_SIZES, (1, 2, 4, 8), 3, 1.0, 4000),
     (True, True): Extent((16, 1024), (1, 2, 4), 1, 0.4, 1000),
 }

@@ -38,6 +38,17 @@ class Place:
 _numbers = itertools.count()
 
 
+def on_processors(threads: int | None) -> list[str]:
+    """Where a server runs (None), or a client with so many threads: the server on the last processor, and clients beside it as long
+    as there is one for each thread. Else they would now share one and now not, from run to run.
+    """
+    here = sorted(os.sched_getaffinity(0))
+    if len(here) == 1:
+        return []
+    chosen = here[-1:] if threads is None else here[:-1] if threads < len(here) else here
+    return ["taskset", "-c", ",".join(map(str, chosen))]
+
+
 def start(place: Place, scheme: Scheme, settings: Settings, value_size: int, sleeps: bool) -> Server:
     """With a new pool that has room for all records, and more."""
     number = next(_numbers)
@@ -53,10 +64,11 @@ def start(place: Place, scheme: Scheme, settings: Settings, value_size: int, sle
     if sleeps:
         arguments += ["--spin-us", "0"]
     if scheme is ERDA:
-        command = [str(place.build / "bin" / "erda-server"), *arguments, "--reservations-per-client", str(RESERVATIONS)]
+        command = [*on_processors(None), str(place.build / "bin" / "erda-server"), *arguments, "--shards", "1",
+                   "--reservations-per-client", str(RESERVATIONS)]
         ready = "erda-server: ready"
     else:
-        command = [str(place.build / "bin" / "erda-scheme-server"), "--scheme", scheme.name, *arguments]
+        command = [*on_processors(None), str(place.build / "bin" / "erda-scheme-server"), "--scheme", scheme.name, *arguments]
         ready = "erda-scheme-server: ready"
     server = Server(f"{scheme.name}{number}", command, address, place.folder)
     try:
