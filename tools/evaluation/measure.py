@@ -184,15 +184,12 @@ def _execute(command: Sequence[str], server: Server | None = None, seconds: floa
 
 def count_bytes(store: Store, build: pathlib.Path) -> None:
     """Table 1. The counts are the same on each fabric: over shm."""
-    if store.get("bytes") is None:
-        _bench(store, "bytes", [str(build / "bin" / "erda-bench"), "bytes"], build)
+    _bench(store, "bytes", [str(build / "bin" / "erda-bench"), "bytes"], build)
 
 
-def measure_cleaning(store: Store, build: pathlib.Path, quick: bool, extra: Sequence[str] = ()) -> None:
+def measure_cleaning(store: Store, build: pathlib.Path, quick: bool) -> None:
     """Figure 26, on this machine."""
-    if store.get("cleaning") is None:
-        command = [str(build / "bin" / "erda-bench"), "cleaning", *(["--quick"] if quick else []), *extra]
-        _bench(store, "cleaning", command, build)
+    _bench(store, "cleaning", [str(build / "bin" / "erda-bench"), "cleaning", *(["--quick"] if quick else [])], build)
 
 
 def _bench(store: Store, name: str, command: Sequence[str], build: pathlib.Path) -> None:
@@ -223,8 +220,6 @@ def run_in_lab(arguments: Sequence[str], folder: pathlib.Path) -> None:
 
 
 def measure_cleaning_in_lab(store: Store, build: pathlib.Path, quick: bool) -> None:
-    if store.get("cleaning") is not None:
-        return
     folder = store.folder / "lab"
     folder.mkdir(exist_ok=True)
     try:

@@ -68,7 +68,7 @@ def number(value: float | None, digits: int = 2) -> str:
 def factor(value: float | None) -> str:
     if value is None:
         return NOTHING
-    return f"{value:.3f}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+    return f"{value:.2g}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
 def kops(value: float | None) -> str:
@@ -88,8 +88,12 @@ def say_latency(results: Results, workload: Workload) -> str:
     if None not in values:
         text = (f"At {charts.size(size)} Erda takes {microseconds(values[0])}: {factor(over(values[0], values[1]))} of Redo "
                 f"Logging's {microseconds(values[1])}, {factor(over(values[0], values[2]))} of Read After Write's. ")
+    kind = "put" if workload.name == "update" else "get"
+    medians = [results.latency(workload.name, size, scheme, f"{kind}_p50_us") for scheme in SCHEMES]
+    if None not in medians:
+        text += f"Median {kind}s: {factor(over(medians[0], medians[1]))} and {factor(over(medians[0], medians[2]))}. "
     if None not in averages:
-        text += (f"Averaged over the sizes: {factor(over(averages[0], averages[1]))} and "
+        text += (f"Means averaged over the sizes: {factor(over(averages[0], averages[1]))} and "
                  f"{factor(over(averages[0], averages[2]))}. ")
     paper = PAPER_LATENCY_US[workload.name]
     return text + f"Paper: {paper[0] / paper[1]:.2f} and {paper[0] / paper[2]:.2f} ({paper[0]:g}, {paper[1]:g} and {paper[2]:g} µs)."
@@ -207,23 +211,29 @@ def bytes_chart(results: Results, operation: str) -> str:
 # Tables.
 
 
-def _scheme_columns(*groups: str, more: tuple[str, ...] = ()) -> list[Column]:
-    return [Column(title, group=group) for group in groups for title in (*(scheme.title for scheme in SCHEMES), *more)]
+def _scheme_columns(*groups: str) -> list[Column]:
+    return [Column(scheme.title, group=group) for group in groups for scheme in SCHEMES]
 
 
 def latency_table(results: Results) -> tuple[list[Column], list[list[str]]]:
     columns = [Column("Workload", text=True), Column("Value"), *_scheme_columns("Mean, µs"),
-               *(Column(scheme.title, group="Erda's mean over that of") for scheme in OTHERS),
-               *_scheme_columns("Median get, µs", "Median put, µs")]
+               *(Column(scheme.title, group="Erda's mean over that of") for scheme in OTHERS)]
     rows = []
     for workload in WORKLOADS:
         for size in results.sizes(LATENCY, workload.name):
             values = [results.latency(workload.name, size, scheme) for scheme in SCHEMES]
-            rows.append([
-                workload.title, charts.size(size), *map(number, values), *(factor(over(values[0], value)) for value in values[1:]),
-                *(number(results.latency(workload.name, size, scheme, f"{kind}_p50_us"))
-                  for kind in ("get", "put") for scheme in SCHEMES),
-            ])
+            rows.append([workload.title, charts.size(size), *map(number, values),
+                         *(factor(over(values[0], value)) for value in values[1:])])
+    return columns, rows
+
+
+def median_table(results: Results) -> tuple[list[Column], list[list[str]]]:
+    columns = [Column("Workload", text=True), Column("Value"), *_scheme_columns("Median get, µs", "Median put, µs")]
+    rows = [
+        [workload.title, charts.size(size),
+         *(number(results.latency(workload.name, size, scheme, f"{kind}_p50_us")) for kind in ("get", "put") for scheme in SCHEMES)]
+        for workload in WORKLOADS for size in results.sizes(LATENCY, workload.name)
+    ]
     return columns, rows
 
 
@@ -317,6 +327,8 @@ def _beside(ratio: Ratio) -> str:
     words = [f"Paper: {factor(ratio.paper)}."] if ratio.paper is not None else []
     if ratio.target is not None:
         words.append(f"Target: at most {ratio.target:g}, {'reached' if ratio.reached else 'not reached'}.")
+    words += [f"Here, of median {kind}s: {factor(ratio.more[name])}." for kind in ("get", "put")
+              if ratio.more.get(name := f"of_{kind}_p50") is not None]
     return " ".join(words)
 
 
@@ -325,8 +337,10 @@ def to_page(results: Results) -> str:
     page = Page(TITLE, "Erda beside Redo Logging and Read After Write: figures 14 to 26 and table 1 of “Write-Optimized and Consistent "
                 f"RDMA-based NVM Systems” (Liu, Hua, Li, Liu), {where}.")
     page.cards(_cards(results))
-    for note in (*(NOTES_LAB if results.lab else NOTES_SHM), *NOTES):
-        page.paragraph(note)
+    notes = NOTES_LAB if results.lab else NOTES_SHM
+    page.paragraph(notes[0])
+    if results.lacks():
+        page.paragraph("Not measured yet: " + ", ".join(results.lacks()) + ".")
     _latency(results, page)
     _throughput(results, page)
     _cpu(results, page)
@@ -341,10 +355,13 @@ def to_page(results: Results) -> str:
     if results.bytes:
         page.heading("Bytes written to NVM (table 1)")
         page.paragraph(f"Counted by servers and clients as they store, keys of {results.bytes['result']['key_size']} bytes; in the charts Erda's "
-                       "is the mean of its two put paths. An object here has a header that the paper's does not have (docs/format.md).")
+                       "is the mean of its two put paths. Redo Logging and Read After Write write the same, so their lines are one. An object here has a header that the paper's does not have (docs/format.md).")
         page.charts([(operation.capitalize(), say_bytes(results, operation), bytes_chart(results, operation)) for operation in OPERATIONS])
         page.table("NVM bytes for one operation, counted, and by the formulas of table 1", *bytes_table(results))
     _ratios(results, page)
+    page.heading("How it was measured")
+    for note in (*notes[1:], *NOTES):
+        page.paragraph(note)
     _origin(results, page)
     return page.html()
 
@@ -359,7 +376,8 @@ def _latency(results: Results, page: Page) -> None:
         (f"Figure {figure}: {workload.title}, {workload.mix}", say_latency(results, workload), latency_chart(results, workload))
         for figure, workload in figures
     ], pairs=True)
-    page.table("Latency", *latency_table(results))
+    page.table("Mean latency", *latency_table(results))
+    page.table("Median latency: what a busy machine disturbs least", *median_table(results))
 
 
 def _throughput(results: Results, page: Page) -> None:
@@ -397,9 +415,9 @@ def _ratios(results: Results, page: Page) -> None:
     if not ratios:
         return
     page.heading("Ratios")
-    columns = [Column("Name", text=True), Column("What", text=True, wrap=True), Column("Here"), Column("Paper"), Column("Target")]
+    columns = [Column("Name", text=True), Column("Here"), Column("Paper"), Column("Target"), Column("What", text=True, wrap=True)]
     page.table("As in report.json", columns, [
-        [ratio.name, ratio.what, factor(ratio.value), factor(ratio.paper), f"≤ {ratio.target:g}" if ratio.target is not None else ""]
+        [ratio.name, factor(ratio.value), factor(ratio.paper), f"≤ {ratio.target:g}" if ratio.target is not None else "", ratio.what]
         for ratio in ratios
     ])
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from evaluation.common import (
+    CLEANING_FIGURE,
     CPU,
     CPU_FIGURES,
     ERDA,
@@ -20,6 +21,7 @@ from evaluation.common import (
     REDO,
     SCHEMES,
     THROUGHPUT,
+    THROUGHPUT_FIGURES,
     WORKLOADS,
     Scheme,
 )
@@ -112,6 +114,17 @@ class Results:
     def threads(self, workload: str | None = None) -> list[int]:
         return sorted({point.threads for point, _ in self._rounds
                        if point.purpose == THROUGHPUT and workload in (None, point.workload)})
+
+    def lacks(self) -> list[str]:
+        """The figures that nothing is known of, for people."""
+        known = {
+            **{f"figure {figure}": self.has(LATENCY, workload.name) for figure, workload in LATENCY_FIGURES.items()},
+            **{f"figure {figure}": self.has(THROUGHPUT, workload.name) for figure, workload in THROUGHPUT_FIGURES.items()},
+            **{f"figure {figure}": size in self.sizes(CPU) for figure, size in CPU_FIGURES.items()},
+            f"figure {CLEANING_FIGURE}": self.cleaning is not None,
+            "table 1": self.bytes is not None,
+        }
+        return [name for name, there in known.items() if not there]
 
     # Of figures.
 
@@ -208,7 +221,7 @@ def to_json(results: Results) -> dict[str, Any]:
                     for name in ("mean_us", "get_p50_us", "put_p50_us", "get_p99_us", "put_p99_us")
                 }} for size in results.sizes(LATENCY, workload.name)
             ]}
-    for figure, workload in zip(range(18, 22), WORKLOADS, strict=True):
+    for figure, workload in THROUGHPUT_FIGURES.items():
         if results.has(THROUGHPUT, workload.name):
             figures[str(figure)] = {"workload": workload.name, "value_size": RATIO_SIZE, "points": [
                 {"threads": threads, "ops_per_second": of_schemes(lambda scheme: results.rate(workload.name, threads, scheme))}
