@@ -119,14 +119,17 @@ def say_throughput(results: Results, workload: Workload) -> str:
 
 def say_cpu(results: Results, size: int) -> str:
     parts = []
+    nothing = ""
     for workload in WORKLOADS:
         erda = results.cpu(workload.name, size, ERDA)
+        if erda == 0:
+            nothing += f" In {workload.title} Erda costs it nothing."
         ratios = [over(results.cpu(workload.name, size, scheme), erda) for scheme in OTHERS]
         if None in ratios:
             continue
         name = "updates" if workload.name == "update" else workload.title
         parts.append(f"{factor(ratios[0])} and {factor(ratios[1])} times in {name}")
-    return f"Redo Logging and Read After Write cost the server {', '.join(parts)} what Erda costs it." if parts else ""
+    return f"Redo Logging and Read After Write cost the server {', '.join(parts)} what Erda costs it.{nothing}" if parts else ""
 
 
 PAPER_SAYS_CPU = (
