@@ -70,7 +70,7 @@ pre { overflow-x: auto; background: var(--panel); border: 1px solid var(--rule);
 details { margin: 12px 0; }
 summary { cursor: pointer; font-weight: 600; }
 @media (max-width: 520px) { main { padding: 28px 14px 48px; } dl { grid-template-columns: 1fr; } dd { margin-bottom: 6px; }
-  th, td { padding: 6px 10px; } figure { padding: 12px 8px 6px; } }
+  th, td { padding: 6px 10px; } td.wrap { min-width: 20rem; } figure { padding: 12px 8px 6px; } }
 @media print { main { max-width: none; } figure, .card, .scroll { break-inside: avoid; } }
 """
 
