@@ -61,6 +61,7 @@ std::string Rows(const Measured& workload, std::string_view kind, Histogram Slic
 
 ordered_json ToJson(const Histogram& times) {
   return {{"count", times.count()},
+          {"mean_us", times.mean() / 1000},
           {"p50_us", Microseconds(times.Percentile(50))},
           {"p90_us", Microseconds(times.Percentile(90))},
           {"p99_us", Microseconds(times.Percentile(99))},

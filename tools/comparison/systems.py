@@ -91,6 +91,10 @@ class Server:
                 preexec_fn=_end_with_parent,
             )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def log(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
 

@@ -36,6 +36,8 @@ p { margin: 0 0 12px; }
 .card .target.good { color: var(--good); }
 .card .target.short { color: var(--short); }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 16px; margin: 16px 0; }
+.charts.pairs { grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); }
+.charts.pairs .chart { max-width: 520px; }
 figure { display: flex; flex-direction: column; margin: 0; background: var(--panel); border: 1px solid var(--rule); border-radius: 10px; padding: 14px 14px 8px; }
 figcaption { font-weight: 600; font-size: 0.95rem; line-height: 1.35; margin: 0 2px 8px; }
 figcaption span { display: block; font-weight: 400; font-size: 0.85rem; color: var(--quiet); }
@@ -68,7 +70,7 @@ pre { overflow-x: auto; background: var(--panel); border: 1px solid var(--rule);
 details { margin: 12px 0; }
 summary { cursor: pointer; font-weight: 600; }
 @media (max-width: 520px) { main { padding: 28px 14px 48px; } dl { grid-template-columns: 1fr; } dd { margin-bottom: 6px; }
-  th, td { padding: 6px 10px; } figure { padding: 12px 8px 6px; } }
+  th, td { padding: 6px 10px; } td.wrap { min-width: 20rem; } figure { padding: 12px 8px 6px; } }
 @media print { main { max-width: none; } figure, .card, .scroll { break-inside: avoid; } }
 """
 
@@ -128,9 +130,9 @@ class Page:
             )
         self._parts.append("</div>")
 
-    def charts(self, figures: Sequence[tuple[str, str, str]]) -> None:
-        """Side by side: title, what more there is to say, and the SVG."""
-        self._parts.append('<div class="charts">')
+    def charts(self, figures: Sequence[tuple[str, str, str]], pairs: bool = False) -> None:
+        """Side by side, as many as there is room for or two: title, what more there is to say, and the SVG."""
+        self._parts.append(f'<div class="charts{" pairs" if pairs else ""}">')
         for title, more, svg in figures:
             self._parts.append(f"<figure><figcaption>{escape(title)}<span>{escape(more)}</span></figcaption>{svg}</figure>")
         self._parts.append("</div>")

@@ -1,0 +1,1 @@
+"""What tools/paper consists of."""

@@ -1,0 +1,255 @@
+"""Starts the servers, loads them, and runs erda-ycsb on them in turn; then erda-bench."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from comparison.measure import Progress
+from comparison.systems import Server
+from evaluation import servers
+from evaluation.common import ERDA, ROOT, SCHEMES, PaperError, Scheme
+from evaluation.plan import Plan, Point, Run
+from evaluation.servers import Place
+from evaluation.store import Store
+from report import charts
+
+RUN_SECONDS = 300  # at most, of one command
+BENCH_SECONDS = 1200
+LAB_SECONDS = 4 * 3600
+LAB_NVDIMM = "512M"
+LAB_CLEANING_NVDIMM = "144M"  # docs/benchmarks.md: what an emulated processor fills and cleans in reasonable time
+LAB_CLEANING = ("--rate", "1000", "--times", "1")
+LAB_CLEANING_ROUNDS = {True: "2", False: "6"}  # by --quick
+LOAD_DEPTH = 16
+FILL_VALUE = 15_000  # what the log is written through with
+FILL_RECORDS = 500
+
+
+def measure_points(plan: Plan, store: Store, place: Place) -> None:
+    """All runs that the store does not have."""
+    missing = store.missing(plan.runs())
+    if not missing:
+        return
+    progress = Progress(len(missing))
+    rates: dict[tuple[Point, str], float] = {}  # operations per second, of earlier runs
+    for entry in store.points():
+        point = Point(entry["purpose"], entry["workload"], entry["value_size"], entry["threads"])
+        rates[(point, entry["scheme"])] = entry["result"]["run"]["ops_per_second"]
+    for runs in sessions(missing, place.one_at_a_time):
+        _measure_session(plan, store, place, runs, rates, progress)
+    progress.clear()
+
+
+def sessions(runs: Sequence[Run], one_at_a_time: bool) -> Iterator[list[Run]]:
+    """What is measured of servers that are started and loaded once: of one value size, and where all three have a pool at once,
+    of all rounds. On one device a round has a session for each scheme in turn.
+    """
+
+    def servers_of(run: Run) -> tuple[Any, ...]:
+        return (run.point.value_size, run.point.server_sleeps)
+
+    order = list(dict.fromkeys(servers_of(run) for run in runs))
+    for key in order:
+        group = [run for run in runs if servers_of(run) == key]
+        if not one_at_a_time:
+            yield group
+            continue
+        for _, of_round in itertools.groupby(group, key=lambda run: run.round):
+            together = list(of_round)
+            first = together[0].round % len(SCHEMES)
+            for scheme in (*SCHEMES[first:], *SCHEMES[:first]):
+                if part := [run for run in together if run.scheme is scheme]:
+                    yield part
+
+
+def _measure_session(
+    plan: Plan, store: Store, place: Place, runs: Sequence[Run], rates: dict[tuple[Point, str], float], progress: Progress
+) -> None:
+    point = runs[0].point
+    schemes = [scheme for scheme in SCHEMES if any(run.scheme is scheme for run in runs)]
+    titles = ", ".join(scheme.title for scheme in schemes)
+    asleep = ", servers that sleep when idle" if point.server_sleeps else ""
+    if not place.device:
+        servers.require_memory(plan.settings, point.value_size)
+    progress.part(f"values of {charts.size(point.value_size)}{asleep}: starting and loading {titles}")
+    with contextlib.ExitStack() as stack:
+        started: dict[Scheme, Server] = {}
+        for scheme in schemes:
+            server = servers.start(place, scheme, plan.settings, point.value_size, point.server_sleeps)
+            stack.callback(server.stop)
+            started[scheme] = server
+            _load(plan, place, scheme, server, point.value_size)
+        for run in runs:
+            entry = _run(plan, place, run, started[run.scheme], rates)
+            store.put_run(run, entry)
+            rate = entry["result"]["run"]["ops_per_second"]
+            rates[(run.point, run.scheme.name)] = rate
+            progress.step(
+                f"round {run.round}: {run.scheme.title}, {charts.size(run.point.value_size)}, {run.point.workload}, "
+                f"{run.point.threads} thread{'' if run.point.threads == 1 else 's'}: {charts.number(rate)}/s"
+            )
+
+
+def _ycsb(place: Place, scheme: Scheme, server: Server, value_size: int, records: int) -> list[str]:
+    return [
+        str(place.build / "bin" / "erda-ycsb"), "--address", server.address, "--scheme", scheme.name, "--records", str(records),
+        "--value-size", str(value_size), "--timeout-ms", "60000", "--quiet",
+    ]
+
+
+def _load(plan: Plan, place: Place, scheme: Scheme, server: Server, value_size: int) -> None:
+    """Puts all records. A log in this machine's memory is written through before, since the kernel makes each page of it when
+    it is first written: NVM is there already, and so is the memory of a server that has run for a while.
+    """
+    if scheme is ERDA and not place.device:
+        updates = servers.pool_bytes(scheme, plan.settings, value_size) // FILL_VALUE
+        fill = _ycsb(place, scheme, server, FILL_VALUE, min(FILL_RECORDS, plan.settings.records))
+        _execute([*fill, "--workload", "update", "--operations", str(updates), "--depth", str(LOAD_DEPTH)], server)
+    load = _ycsb(place, scheme, server, value_size, plan.settings.records)
+    _execute([*load, "--workload", "C", "--operations", "1", "--depth", str(LOAD_DEPTH)], server)
+    # Not counted: the first operations of a server, which an emulated processor even has to translate.
+    _execute([*load, "--workload", "A", "--no-load", "--operations", str(max(plan.settings.records // 5, 100))], server)
+
+
+def _run(plan: Plan, place: Place, run: Run, server: Server, rates: dict[tuple[Point, str], float]) -> dict[str, Any]:
+    """Runs as long as the plan says: the number of operations is that of the time of an earlier run, or is found."""
+    point = run.point
+    if run.scheme is ERDA and point.workload != "C":
+        # The puts of a run find a log with room: what cleaning costs has a figure of its own.
+        _execute([str(place.build / "bin" / "erda-cli"), "--address", server.address, "--timeout-ms", "60000", "clean"], server)
+    command = [
+        *servers.on_processors(point.threads),
+        *_ycsb(place, run.scheme, server, point.value_size, plan.settings.records), "--workload", point.workload,
+        "--no-load", "--threads", str(point.threads), "--depth", str(plan.settings.depth), "--server-pid", str(server.pid),
+    ]
+    wanted = plan.settings.seconds
+    least = 20 * point.threads
+    rate = rates.get((point, run.scheme.name)) or _nearest(rates, run) or 2000.0
+    operations = max(int(rate * wanted), least)
+    with tempfile.TemporaryDirectory(dir=place.folder) as folder:
+        path = pathlib.Path(folder) / "result.json"
+        for _ in range(8):
+            _execute([*command, "--operations", str(operations), "--json", str(path)], server)
+            result = json.loads(path.read_text(encoding="utf-8"))
+            seconds = result["run"]["seconds"]
+            if seconds >= wanted * 0.5:
+                break
+            operations = max(int(min(operations * wanted / max(seconds, 1e-6), operations * 50.0)), least)
+    if result["failures"] or result["not_found"]:
+        raise PaperError(
+            f"{run.scheme.title} does not have {result['not_found']} values that were put, and {result['failures']} operations failed"
+        )
+    words = [*command, "--operations", str(operations)]
+    return {"result": result, "command": _shown(words, place), "server_command": _shown(server.command, place)}
+
+
+def _nearest(rates: dict[tuple[Point, str], float], run: Run) -> float | None:
+    """What the scheme did in the workload elsewhere."""
+    found = [rate for (point, name), rate in rates.items() if name == run.scheme.name and point.workload == run.point.workload]
+    return found[-1] if found else None
+
+
+def _shown(command: Sequence[str], place: Place) -> str:
+    """For a reader who does it again: with paths from the source folder."""
+    text = shlex.join(command).replace(str(place.folder), "DIR")
+    pid = command.index("--server-pid") + 1 if "--server-pid" in command else None
+    if pid is not None:
+        text = text.replace(f"--server-pid {command[pid]}", "--server-pid PID")
+    return text.replace(f"{place.build}/", "build/").replace(f"{ROOT}/", "")
+
+
+def _execute(command: Sequence[str], server: Server | None = None, seconds: float = RUN_SECONDS) -> None:
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise PaperError(f"not done in {seconds:g} s: {shlex.join(command)}") from error
+    if result.returncode != 0:
+        if server:
+            server.require_running()
+        said = result.stderr.strip().split("\n")[-1]
+        raise PaperError(f"{said or 'exit code ' + str(result.returncode)} ({shlex.join(command)})")
+
+
+# erda-bench.
+
+
+def count_bytes(store: Store, build: pathlib.Path) -> None:
+    """Table 1. The counts are the same on each fabric: over shm."""
+    _bench(store, "bytes", [str(build / "bin" / "erda-bench"), "bytes"], build)
+
+
+def measure_cleaning(store: Store, build: pathlib.Path, quick: bool) -> None:
+    """Figure 26, on this machine."""
+    _bench(store, "cleaning", [str(build / "bin" / "erda-bench"), "cleaning", *(["--quick"] if quick else [])], build)
+
+
+def _bench(store: Store, name: str, command: Sequence[str], build: pathlib.Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "result.json"
+        _execute([*command, "--json", str(path)], seconds=BENCH_SECONDS)
+        result = json.loads(path.read_text(encoding="utf-8"))
+    place = Place(build, pathlib.Path(folder))
+    store.put(name, {"result": result, "command": _shown(command, place)})
+
+
+# The lab.
+
+
+def place_in_lab(build: pathlib.Path, folder: pathlib.Path) -> Place:
+    """Inside of the guest."""
+    try:
+        host, device, size = (os.environ[f"ERDA_LAB_{name}"] for name in ("SERVER", "DAX", "DAX_SIZE"))
+    except KeyError as error:
+        raise PaperError("this is for the lab's guest: see --lab") from error
+    return Place(build, folder, host, pathlib.Path(device), int(size))
+
+
+def run_in_lab(arguments: Sequence[str], folder: pathlib.Path) -> None:
+    """This tool, in the guest: what it measures gets into the folder."""
+    tool = ["python3", str(ROOT / "tools" / "paper"), "--in-guest", *arguments]
+    _lab(["--timeout", str(LAB_SECONDS), "--nvdimm", LAB_NVDIMM, "--out", str(folder), "--env", "PYTHONDONTWRITEBYTECODE=1"], tool)
+
+
+def measure_cleaning_in_lab(store: Store, build: pathlib.Path, quick: bool) -> None:
+    folder = store.folder / "lab"
+    folder.mkdir(exist_ok=True)
+    try:
+        command = [
+            str(build / "bin" / "erda-bench"), "cleaning", "--fabric", "verbs", "--address", f"verbs://10.9.0.1:{servers.START_PORT}",
+            "--pool", "/dev/dax0.0", *LAB_CLEANING, "--rounds", LAB_CLEANING_ROUNDS[quick],
+        ]
+        options = ["--timeout", str(BENCH_SECONDS), "--nvdimm", LAB_CLEANING_NVDIMM, "--out", str(folder)]
+        _lab(options, [*command, "--json", str(folder / "cleaning.json")], output=subprocess.DEVNULL)
+        result = json.loads((folder / "cleaning.json").read_text(encoding="utf-8"))
+        shown = f"tools/rdma-lab run --nvdimm {LAB_CLEANING_NVDIMM} -- {_shown(command, Place(build, folder))}"
+        store.put("cleaning", {"result": result, "command": shown})
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lab(options: Sequence[str], command: Sequence[str], output: int | None = None) -> None:
+    lab = subprocess.Popen([str(ROOT / "tools" / "rdma-lab"), "run", *options, "--", *command], cwd=ROOT, stdout=output)
+    try:
+        code = lab.wait()
+    except BaseException:
+        lab.terminate()
+        lab.wait()
+        raise
+    if code != 0:
+        raise PaperError(f"what ran in the lab ended with {code}")
+
+
+def step(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+

@@ -1,0 +1,119 @@
+"""The servers of the three schemes, over shm with pools in memory, or over verbs with one DAX device that they take in turn."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import mmap
+import os
+import pathlib
+
+from comparison.common import CompareError
+from comparison.systems import Server
+from evaluation.common import ERDA, SCHEMES, PaperError, Scheme
+from evaluation.plan import MIB, Settings
+from report import charts
+
+RESERVATIONS = 65536  # for each client: a shard that is never idle settles large puts late
+SUPERBLOCK_BYTES = 2 * MIB  # where a pool begins; what is zeroed of a device so that it has none
+START_PORT = 7700
+PORTS = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where servers listen, and what their pools are in."""
+
+    build: pathlib.Path
+    folder: pathlib.Path  # for sockets and logs
+    host: str | None = None  # of an RDMA device; None: shm
+    device: pathlib.Path | None = None
+    device_bytes: int = 0
+
+    @property
+    def one_at_a_time(self) -> bool:
+        return self.device is not None
+
+
+_numbers = itertools.count()
+
+
+def on_processors(threads: int | None) -> list[str]:
+    """Where a server runs (None), or a client with so many threads: the server on the last processor, and clients beside it as long
+    as there is one for each thread. Else they would now share one and now not, from run to run.
+    """
+    here = sorted(os.sched_getaffinity(0))
+    if len(here) == 1:
+        return []
+    chosen = here[-1:] if threads is None else here[:-1] if threads < len(here) else here
+    return ["taskset", "-c", ",".join(map(str, chosen))]
+
+
+def start(place: Place, scheme: Scheme, settings: Settings, value_size: int, sleeps: bool) -> Server:
+    """With a new pool that has room for all records, and more."""
+    number = next(_numbers)
+    if place.device:
+        pool, size = str(place.device), place.device_bytes
+        _forget(place.device)
+    else:
+        pool, size = "dram:", pool_bytes(scheme, settings, value_size)
+    address = (
+        f"verbs://{place.host}:{START_PORT + number % PORTS}" if place.host else f"shm:{place.folder}/{scheme.name}{number}.sock"
+    )
+    arguments = ["--pool", pool, "--size", str(size), "--listen", address]
+    if sleeps:
+        arguments += ["--spin-us", "0"]
+    if scheme is ERDA:
+        command = [*on_processors(None), str(place.build / "bin" / "erda-server"), *arguments, "--shards", "1",
+                   "--reservations-per-client", str(RESERVATIONS)]
+        ready = "erda-server: ready"
+    else:
+        command = [*on_processors(None), str(place.build / "bin" / "erda-scheme-server"), "--scheme", scheme.name, *arguments]
+        ready = "erda-scheme-server: ready"
+    server = Server(f"{scheme.name}{number}", command, address, place.folder)
+    try:
+        server.wait_until(lambda: ready in server.log())
+    except CompareError as error:
+        server.kill()
+        raise PaperError(str(error)) from error
+    except BaseException:
+        server.kill()
+        raise
+    return server
+
+
+def pool_bytes(scheme: Scheme, settings: Settings, value_size: int) -> int:
+    """Erda's log has room for a run of puts. The others overwrite in place, and need room for the records alone."""
+    stored = settings.stored_bytes(value_size)
+    return max(settings.pool_bytes, 4 * stored) if scheme is ERDA else max(256 * MIB, 3 * stored)
+
+
+def _forget(device: pathlib.Path) -> None:
+    """The pool that an earlier server left on the device."""
+    descriptor = os.open(device, os.O_RDWR)
+    try:
+        with mmap.mmap(descriptor, SUPERBLOCK_BYTES) as memory:
+            memory[:] = bytes(SUPERBLOCK_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def require_programs(build: pathlib.Path) -> None:
+    for name in ("erda-server", "erda-scheme-server", "erda-ycsb", "erda-bench", "erda-cli"):
+        if not os.access(build / "bin" / name, os.X_OK):
+            raise PaperError(
+                f"{build}/bin/{name} not found; build it (cmake --preset release && cmake --build --preset release), or say "
+                "where it is: --build"
+            )
+
+
+def require_memory(settings: Settings, value_size: int) -> None:
+    """For all three servers with values of this size at once."""
+    available = 0
+    with open("/proc/meminfo", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                available = int(line.split()[1]) * 1024
+    needed = sum(pool_bytes(scheme, settings, value_size) for scheme in SCHEMES) + 512 * MIB
+    if available < needed:
+        raise PaperError(f"this needs {charts.size(needed)} of memory, and {charts.size(available)} are free; see --records")

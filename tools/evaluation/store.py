@@ -1,0 +1,148 @@
+"""The folder of one evaluation: what was measured, each in a file, and under which conditions.
+
+A run that was stopped goes on with what is missing. Figures of another commit, of other programs, settings or of another machine
+are never mixed with them: that is an error, which says what differs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+from evaluation.common import ROOT, PaperError
+from evaluation.plan import Run, Settings
+from report import machine as machines
+
+SETTINGS_FILE = "settings.json"
+PROGRAMS = ("erda-ycsb", "erda-server", "erda-scheme-server", "erda-bench", "erda-cli")
+
+
+def conditions(settings: Settings, build: pathlib.Path) -> dict[str, Any]:
+    """What must not differ between two figures of one report."""
+    here = machines.machine()
+    commit = machines.commit(ROOT)
+    changes = machines.output(["git", "-C", str(ROOT), "diff", "HEAD"]) if commit["changed_files"] else ""
+    return {
+        "commit": commit["hash"],
+        "changes": hashlib.sha256((changes or "").encode()).hexdigest()[:16] if changes else "",
+        "programs": _digest(build),
+        "processor": here["processor"],
+        "processors": here["processors"],
+        "kernel": here["kernel"],
+        **settings.to_json(),
+    }
+
+
+def _digest(build: pathlib.Path) -> str:
+    """Of the programs and their libraries."""
+    files = [build / "bin" / name for name in PROGRAMS] + sorted((build / "lib").rglob("*.so"))
+    digest = hashlib.sha256()
+    for file in files:
+        if file.is_file():
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def write_json(path: pathlib.Path, value: Any) -> None:
+    """All of it, or nothing."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(partial, path)
+
+
+@dataclasses.dataclass
+class Store:
+    folder: pathlib.Path
+    identity: str  # of the conditions
+    origin: dict[str, Any]  # conditions, machine, commit, commands
+
+    @staticmethod
+    def begin(folder: pathlib.Path, origin: dict[str, Any], fresh: bool) -> Store:
+        """The folder, with what it has if it was measured under the same conditions."""
+        if fresh:
+            _remove(folder)
+        if (folder / SETTINGS_FILE).exists():
+            store = Store.read(folder)
+            differences = [
+                f"{name} {_brief(store.origin['conditions'].get(name))}, not {_brief(value)}"
+                for name, value in origin["conditions"].items()
+                if store.origin["conditions"].get(name) != value
+            ]
+            if differences:
+                raise PaperError(
+                    f"{folder} has figures measured otherwise ({'; '.join(differences)}): they are not mixed. Choose another "
+                    "--out, or --fresh to measure all again"
+                )
+            commands = store.origin["commands"]
+            store.origin["commands"] = [*commands, *(command for command in origin["commands"] if command not in commands)]
+        else:
+            if folder.is_dir() and any(folder.iterdir()):
+                raise PaperError(f"{folder} is no folder of an evaluation, and not empty")
+            store = Store(folder, _identity(origin["conditions"]), origin)
+        (folder / "points").mkdir(parents=True, exist_ok=True)
+        write_json(folder / SETTINGS_FILE, store.origin)
+        return store
+
+    @staticmethod
+    def read(folder: pathlib.Path) -> Store:
+        """As it is."""
+        try:
+            origin = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
+            return Store(folder, _identity(origin["conditions"]), origin)
+        except FileNotFoundError as error:
+            raise PaperError(f"{folder} has no evaluation") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise PaperError(f"{folder / SETTINGS_FILE} is damaged; --fresh begins anew") from error
+
+    def put(self, name: str, entry: dict[str, Any]) -> None:
+        write_json(self.folder / f"{name}.json", {"conditions": self.identity, **entry})
+
+    def get(self, name: str) -> dict[str, Any] | None:
+        return self._entry(self.folder / f"{name}.json")
+
+    def put_run(self, run: Run, entry: dict[str, Any]) -> None:
+        self.put(f"points/{run.name}", {**dataclasses.asdict(run.point), "scheme": run.scheme.name, "round": run.round, **entry})
+
+    def missing(self, runs: Sequence[Run]) -> list[Run]:
+        have = {path.stem for path in (self.folder / "points").glob("*.json")}
+        return [run for run in runs if run.name not in have]
+
+    def points(self) -> list[dict[str, Any]]:
+        """All that was measured."""
+        found = [self._entry(path) for path in sorted((self.folder / "points").glob("*.json"))]
+        return [entry for entry in found if entry is not None]
+
+    def _entry(self, path: pathlib.Path) -> dict[str, Any] | None:
+        try:
+            entry = json.loads(path.read_text(encoding="utf-8"))
+            identity = entry["conditions"]
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise PaperError(f"{path} is damaged: remove it, and it is measured again") from error
+        if identity != self.identity:
+            raise PaperError(f"{path} was measured under other conditions than the rest of its folder: remove it")
+        return dict(entry)
+
+
+def _identity(of_conditions: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(of_conditions, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _brief(value: Any) -> str:
+    return value[:12] if isinstance(value, str) and len(value) == 40 else str(value) or "none"
+
+
+def _remove(folder: pathlib.Path) -> None:
+    """What an evaluation left there, and nothing else."""
+    if not (folder / SETTINGS_FILE).exists():
+        return
+    shutil.rmtree(folder / "points", ignore_errors=True)
+    for name in (SETTINGS_FILE, "bytes.json", "cleaning.json", "guest.json", "report.json", "report.html"):
+        (folder / name).unlink(missing_ok=True)
