@@ -32,16 +32,18 @@ TEST_F(BenchTest, MeasuresFloorsOverShm) {
   EXPECT_EQ(results["fabric"], "shm");
   EXPECT_EQ(results["pool"], "dram:");
   EXPECT_EQ(results["flush_method"], "none");
-  EXPECT_EQ(results["value_bytes"], 64);
+  EXPECT_EQ(results["value_size"], 64);
   EXPECT_EQ(results["ops"], 20);
   EXPECT_NE(results["machine"]["name"], "");
-  EXPECT_EQ(results["figures"].size(), 8U);
+  EXPECT_EQ(results["figures"].size(), 12U);
   for (const auto& [name, figure] : results["figures"].items()) {
     EXPECT_EQ(figure["blocks"], 10) << name;
     EXPECT_GT(figure["median_us"], 0) << name;
     EXPECT_GE(figure["p99_us"], figure["median_us"]) << name;
   }
-  for (const char* ratio : {"get_cold", "put_inline", "put_reserve"}) EXPECT_GT(results["ratios"][ratio], 0) << ratio;
+  for (const char* ratio : {"get_warm", "get_cold", "put_inline", "put_reserve", "get_rate", "get_memory"}) {
+    EXPECT_GT(results["ratios"][ratio], 0) << ratio;
+  }
   EXPECT_TRUE(results["ib_read_lat_us"].is_null());
 }
 
