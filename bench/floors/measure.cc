@@ -275,7 +275,7 @@ class Measurement {
       std::memcpy(at, &header, sizeof(header));
       std::memcpy(at + format::KeyOffset(), key.data(), key.size());
       std::memcpy(at + format::ChecksumOffset(kKeyBytes), &checksum, sizeof(checksum));
-      std::memcpy(at + format::ValueOffset(kKeyBytes), value_.data(), value_.size());
+      std::copy(value_.begin(), value_.end(), reinterpret_cast<char*>(at + format::ValueOffset(kKeyBytes)));
     }
   }
   Status MemoryWork(uint64_t i) {
@@ -285,7 +285,7 @@ class Measurement {
     const auto view = format::InspectObject(kPlace, std::span(fetched_).first(bytes));
     const bool whole = view.state == format::ObjectState::kWhole && view.header.key_hash == HashKey(key);
     if (!whole || view.key != key) return Status(Code::kInternal, "an object in memory does not verify");
-    std::memcpy(read_.data(), view.value.data(), view.value.size());
+    std::copy(view.value.begin(), view.value.end(), read_.begin());
     return {};
   }
 
