@@ -1,8 +1,5 @@
 // erda-scheme-server: serves a pool by one of the schemes that Erda is compared with, until a signal.
 #include <fmt/core.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -16,6 +13,7 @@
 #include "bench/schemes/server/server.h"
 #include "erda/status.h"
 #include "tools/command_line.h"
+#include "tools/serving.h"
 
 namespace {
 
@@ -81,18 +79,8 @@ void AddOptions(CLI::App& app, Options& options) {
 }
 
 int Serve(const ServerSettings& settings) {
-  // Every thread started from here on inherits the mask, so that only sigwait sees these.
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  // Each connection takes a descriptor.
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-  }
+  const erda::tools::StopSignals stop_signals;
+  erda::tools::AllowManyDescriptors();
 
   auto server = erda::schemes::Server::Start(settings);
   if (!server.ok()) {
@@ -107,12 +95,8 @@ int Serve(const ServerSettings& settings) {
   fmt::print("{}: ready, scheme {}, listening on {}, pool {} ({}), flush method {}\n", kProgram,
              SchemeName(settings.scheme), (*server)->address(), settings.pool.pool.path,
              DurabilityName((*server)->durability()), FlushMethodName((*server)->flush_method()));
-  std::fflush(stdout);
 
-  int received = 0;
-  sigwait(&signals, &received);
-  fmt::print("{}: stopping on SIG{}\n", kProgram, sigabbrev_np(received));
-  std::fflush(stdout);
+  stop_signals.Wait(kProgram);
   (*server)->Stop();
   return 0;
 }

@@ -22,11 +22,11 @@
 #include <utility>
 #include <vector>
 
-#include "bench/cleaning/thread_time.h"
 #include "bench/others/open_store.h"
 #include "bench/schemes/client/open_store.h"
 #include "bench/ycsb/progress.h"
 #include "bench/ycsb/report.h"
+#include "bench/ycsb/thread_time.h"
 #include "bench/ycsb/worker.h"
 #include "bench/ycsb/workload.h"
 #include "erda/client.h"
@@ -185,7 +185,7 @@ erda::Result<Totals> TotalsNow(const Workers& workers, const Output& output) {
       totals.nvm_bytes->clients += dynamic_cast<erda::bench::NvmStore&>(worker->store()).ClientNvmBytes();
     }
   }
-  if (output.server_pid != 0) totals.server_seconds = erda::cleaning::ThreadSeconds(output.server_pid, "");
+  if (output.server_pid != 0) totals.server_seconds = erda::bench::ThreadSeconds(output.server_pid, "");
   return totals;
 }
 

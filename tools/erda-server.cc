@@ -1,9 +1,6 @@
 // erda-server: owns a pool and serves it until a signal.
 #include <fmt/core.h>
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -18,6 +15,7 @@
 #include "erda/server.h"
 #include "erda/status.h"
 #include "tools/command_line.h"
+#include "tools/serving.h"
 
 namespace {
 
@@ -114,18 +112,8 @@ std::string Describe(const erda::RecoveryReport& report) {
 }
 
 int Serve(erda::ServerOptions options) {
-  // Every thread started from here on inherits the mask, so that only sigwait sees these.
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  // Each connection takes a descriptor.
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-  }
+  const erda::tools::StopSignals stop_signals;
+  erda::tools::AllowManyDescriptors();
 
   const auto exit_code = [](const erda::Status& status) {
     return status.code() == erda::Code::kInvalidArgument ? erda::tools::kExitUsage : erda::tools::kExitFailure;
@@ -150,12 +138,8 @@ int Serve(erda::ServerOptions options) {
     fmt::print("{}: {}{}, flush method {}, pool registered in {:.3f} ms\n", kProgram, fabric.scheme, device,
                fabric.flush_method, std::chrono::duration<double, std::milli>(fabric.registered_in).count());
   }
-  std::fflush(stdout);
 
-  int received = 0;
-  sigwait(&signals, &received);
-  fmt::print("{}: stopping on SIG{}\n", kProgram, sigabbrev_np(received));
-  std::fflush(stdout);
+  stop_signals.Wait(kProgram);
   if (const auto stopped = (*server)->Stop(); !stopped.ok()) {
     return Fail(kProgram, stopped.ToString(), erda::tools::kExitFailure);
   }

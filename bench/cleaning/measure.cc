@@ -16,9 +16,9 @@
 
 #include "base/random.h"
 #include "base/relax.h"
-#include "bench/cleaning/thread_time.h"
 #include "bench/floors/server_process.h"
 #include "bench/floors/temporary_folder.h"
+#include "bench/ycsb/thread_time.h"
 #include "bench/ycsb/workload.h"
 #include "bench/ycsb/zipfian.h"
 #include "erda/client.h"
@@ -322,11 +322,11 @@ class Measurement {
     Slices& slices = report_.workloads[workload].Of(state);
     const auto before = Look();
     if (!before.ok()) return before.status();
-    const double cleaner = ThreadSeconds(server_.pid, "erda-clean");
+    const double cleaner = bench::ThreadSeconds(server_.pid, "erda-clean");
     const auto begin = Time::now();
     Status status = Operate(&sources_[workload], settings_.rate, bytes, &slices);
     slices.seconds += Seconds(Time::now() - begin);
-    slices.cleaner_seconds += ThreadSeconds(server_.pid, "erda-clean") - cleaner;
+    slices.cleaner_seconds += bench::ThreadSeconds(server_.pid, "erda-clean") - cleaner;
     const auto after = Look();
     if (!after.ok()) return after.status();
     slices.cleaned += after->cleaned - before->cleaned;
@@ -341,12 +341,12 @@ class Measurement {
     const uint64_t rate = std::max<uint64_t>(1, settings_.rate / kSlowness);
     for (const bool with_gets : {round % 2 == 0, round % 2 != 0}) {
       Slices slices;
-      const double shard = ThreadSeconds(server_.pid, "erda-shard");
+      const double shard = bench::ThreadSeconds(server_.pid, "erda-shard");
       const auto begin = Time::now();
       Status status = Operate(with_gets ? &sources_[kGetsOnly] : nullptr, rate, bytes, &slices);
       if (!status.ok()) return status;
       (with_gets ? time.seconds_with : time.seconds_without) += Seconds(Time::now() - begin);
-      (with_gets ? time.shard_with : time.shard_without) += ThreadSeconds(server_.pid, "erda-shard") - shard;
+      (with_gets ? time.shard_with : time.shard_without) += bench::ThreadSeconds(server_.pid, "erda-shard") - shard;
       time.gets += slices.get.count();
     }
     return {};

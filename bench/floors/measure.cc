@@ -181,9 +181,9 @@ class Measurement {
     return least;
   }
 
-  // One kind's turn. `before` runs ahead of each block, and is not timed.
-  template <class Op, class Before>
-  Status Turn(Figure figure, Op&& op, Before&& before) {
+  // One kind's turn, in blocks of `count` operations: ops(first, count). `before` runs ahead of each, and is not timed.
+  template <class Ops, class Before>
+  Status Blocks(Figure figure, uint64_t count, Ops&& ops, Before&& before) {
     // Until the peer of the kind before has fallen asleep: two threads that look for work are as many as there may be
     // processors.
     std::this_thread::sleep_for(3 * kSpin);
@@ -191,33 +191,30 @@ class Measurement {
     for (uint64_t block = 0; block < plan.warm_blocks + plan.blocks; ++block) {
       if (Status status = before(next_); !status.ok()) return status;
       const auto begin = Time::now();
-      for (uint64_t i = 0; i < plan.block_ops; ++i) {
-        if (Status status = op(next_ + i); !status.ok()) return status;
-      }
-      const double ns = Nanoseconds(Time::now() - begin);
-      next_ += plan.block_ops;
-      if (block >= plan.warm_blocks) report_.Of(figure).Add(ns / 1000 / static_cast<double>(plan.block_ops));
-    }
-    return {};
-  }
-  // As Turn, of a kind of which many are in flight: ops(first, count). Blocks are so long that beginning and end, when
-  // there are fewer, hardly count.
-  template <class Ops>
-  Status DeepTurn(Figure figure, Ops&& ops) {
-    std::this_thread::sleep_for(3 * kSpin);
-    const uint64_t count = std::max<uint64_t>(report_.plan.block_ops, 32 * kDeep);
-    for (uint64_t block = 0; block < report_.plan.warm_blocks + report_.plan.blocks; ++block) {
-      const auto begin = Time::now();
       if (Status status = ops(next_, count); !status.ok()) return status;
       const double ns = Nanoseconds(Time::now() - begin);
       next_ += count;
-      if (block >= report_.plan.warm_blocks) report_.Of(figure).Add(ns / 1000 / static_cast<double>(count));
+      if (block >= plan.warm_blocks) report_.Of(figure).Add(ns / 1000 / static_cast<double>(count));
     }
     return {};
   }
-  template <class Op>
-  Status Turn(Figure figure, Op&& op) {
-    return Turn(figure, std::forward<Op>(op), [](uint64_t) { return Status(); });
+  // One at a time.
+  template <class Op, class Before = Status (*)(uint64_t)>
+  Status Turn(
+      Figure figure, Op&& op, Before&& before = [](uint64_t) { return Status(); }) {
+    const auto ops = [&op](uint64_t first, uint64_t count) {
+      for (uint64_t i = first; i < first + count; ++i) {
+        if (Status status = op(i); !status.ok()) return status;
+      }
+      return Status();
+    };
+    return Blocks(figure, report_.plan.block_ops, ops, std::forward<Before>(before));
+  }
+  // Many in flight. Blocks are so long that beginning and end, when there are fewer, hardly count.
+  template <class Ops>
+  Status DeepTurn(Figure figure, Ops&& ops) {
+    const uint64_t count = std::max<uint64_t>(report_.plan.block_ops, 32 * kDeep);
+    return Blocks(figure, count, std::forward<Ops>(ops), [](uint64_t) { return Status(); });
   }
 
   // Until it knows where all are.

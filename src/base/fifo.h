@@ -40,11 +40,6 @@ class Fifo {
     }
     size_ = kept;
   }
-  void swap(Fifo& other) {
-    slots_.swap(other.slots_);
-    std::swap(first_, other.first_);
-    std::swap(size_, other.size_);
-  }
 
  private:
   void Grow() {

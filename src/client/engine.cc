@@ -311,11 +311,13 @@ size_t Engine::Poll() {
   if (polling_) return 0;  // from a callback
   const PollingScope scope(&polling_);
   finished_ = 0;
-  FlushPosts();
+  FlushPosts();  // what was started since the last Poll
   closed_channels_.clear();
-  gathering_ = true;
-  if (!done_.empty()) DeliverDeferred();
-  FlushPosts();
+  if (!done_.empty()) {
+    gathering_ = true;
+    DeliverDeferred();
+    FlushPosts();
+  }
   const size_t n = queue_->Poll(completions_);
   gathering_ = n > 1;
   for (size_t i = 0; i < n; ++i) Dispatch(completions_[i]);
@@ -325,8 +327,8 @@ size_t Engine::Poll() {
     // Before the callbacks: they may use the memory of what ended for new operations, and nothing may still send it.
     closed_channels_.clear();
     DeliverDeferred();
+    FlushPosts();
   }
-  if (!to_flush_.empty()) FlushPosts();
   // The clock is looked at now and then: rarely while operations complete at once, so that they do not pay for it.
   const uint32_t between_checks = (n == 0 ? kIdlePollsPerCheck : kBusyPollsPerCheck) - 1;  // all ones: no division
   if (in_flight_ > 0 && (++polls_ & between_checks) == 0) CheckDeadlines();

@@ -39,17 +39,5 @@ TEST(Fifo, IsWhatADequeIs) {
   }
 }
 
-TEST(Fifo, SwapsAllOfIt) {
-  Fifo<int> one;
-  Fifo<int> other;
-  for (int i = 0; i < 20; ++i) one.push_back(i);
-  one.pop_front(5);
-  one.swap(other);
-  EXPECT_TRUE(one.empty());
-  ASSERT_EQ(other.size(), 15U);
-  EXPECT_EQ(other.front(), 5);
-  EXPECT_EQ(other[14], 19);
-}
-
 }  // namespace
 }  // namespace erda

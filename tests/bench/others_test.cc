@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/floors/temporary_folder.h"
 #include "bench/others/open_store.h"
 #include "programs/process.h"
 
@@ -25,18 +25,10 @@ enum class Kind { kRedis, kMemcached };
 
 class OthersTest : public testing::TestWithParam<Kind> {
  protected:
-  OthersTest() {
-    std::string name = std::filesystem::temp_directory_path() / "erda-others.XXXXXX";
-    EXPECT_NE(mkdtemp(name.data()), nullptr) << name;
-    folder_ = name;
-  }
-  ~OthersTest() override {
-    server_.reset();
-    std::filesystem::remove_all(folder_);
-  }
+  OthersTest() { EXPECT_NE(folder_.path(), ""); }
 
   [[nodiscard]] static bool IsRedis() { return GetParam() == Kind::kRedis; }
-  [[nodiscard]] std::string Path() const { return (folder_ / "socket").string(); }
+  [[nodiscard]] std::string Path() const { return folder_.path() + "/socket"; }
   [[nodiscard]] std::string Address() const { return (IsRedis() ? "redis:" : "memcached:") + Path(); }
 
   // `full`: it takes no put.
@@ -44,7 +36,7 @@ class OthersTest : public testing::TestWithParam<Kind> {
     Words command = IsRedis() ? Words{"/usr/bin/redis-server", "--port", "0", "--unixsocket", Path(), "--save", ""}
                               : Words{"/usr/bin/memcached", "-s", Path(), "-t", "2"};
     if (IsRedis()) {
-      command.insert(command.end(), {"--dir", folder_.string()});
+      command.insert(command.end(), {"--dir", folder_.path()});
     } else if (geteuid() == 0) {
       command.insert(command.end(), {"-u", "root"});
     }
@@ -83,7 +75,7 @@ class OthersTest : public testing::TestWithParam<Kind> {
   }
 
  private:
-  std::filesystem::path folder_;
+  const floors::TemporaryFolder folder_;
   std::unique_ptr<Process> server_;
 };
 

@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-namespace erda::cleaning {
+namespace erda::bench {
 
 // Seconds that the threads whose names begin so have run.
 [[nodiscard]] double ThreadSeconds(int pid, std::string_view name_begin);
 
-}  // namespace erda::cleaning
+}  // namespace erda::bench

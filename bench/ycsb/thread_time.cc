@@ -1,4 +1,4 @@
-#include "bench/cleaning/thread_time.h"
+#include "bench/ycsb/thread_time.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-namespace erda::cleaning {
+namespace erda::bench {
 
 namespace {
 
@@ -43,4 +43,4 @@ double ThreadSeconds(int pid, std::string_view name_begin) {
   return seconds;
 }
 
-}  // namespace erda::cleaning
+}  // namespace erda::bench

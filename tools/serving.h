@@ -1,0 +1,44 @@
+// What the programs that serve until they are told to stop have in common.
+#pragma once
+
+#include <fmt/core.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+
+namespace erda::tools {
+
+// Create it before any thread is started: every thread inherits its mask, so that only Wait sees the signals.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigemptyset(&signals_);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals_, signal);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+  }
+  // Until one of them comes, and says so.
+  void Wait(const char* program) const {
+    std::fflush(stdout);
+    int received = 0;
+    sigwait(&signals_, &received);
+    fmt::print("{}: stopping on SIG{}\n", program, sigabbrev_np(received));
+    std::fflush(stdout);
+  }
+
+ private:
+  sigset_t signals_{};
+};
+
+// Each connection takes a descriptor.
+inline void AllowManyDescriptors() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+}  // namespace erda::tools
