@@ -59,8 +59,8 @@ bool Engine::StartLocatedGet(Operation& op) {
   return true;
 }
 
-// The version verifies in the use of its region in which the entry named it, and was settled or acknowledged by then. If
-// the entry has not left it, it is the newest one still, as of the moment at which the flag was read.
+// The version verifies in the use of its region in which the entry named it, and was settled or acknowledged by then.
+// If the entry has not left it, it is the newest one still, as of the moment at which the flag was read.
 void Engine::OnLocatedRead(Operation& op) {
   const format::Place place = op.link->PlaceOf(op.link->geometry().HeadOf(op.key_hash), op.slot_read, op.at);
   const ObjectView view = format::InspectObject(place, op.message().first(op.read_bytes));
