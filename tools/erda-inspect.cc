@@ -132,6 +132,7 @@ ordered_json JsonOf(const erda::inspect::ShardReport& shard) {
                              {"regions", head.regions},
                              {"segments", JsonOf(head.segments)},
                              {"objects", head.objects},
+                             {"chunks", head.chunks},
                              {"object_bytes", head.object_bytes}});
   }
   return json;
@@ -184,9 +185,9 @@ std::string Text(const erda::inspect::ShardReport& shard, bool verify) {
        fmt::format("linked {}, free {}, emptied {}", shard.regions_linked, shard.regions_free, shard.regions_emptied));
   for (const auto& head : shard.heads) {
     line(fmt::format("head {}", head.head).c_str(),
-         fmt::format("regions {}; segments open {}, sealed {}, settled {}, copying {}; objects {}, {} bytes",
+         fmt::format("regions {}; segments open {}, sealed {}, settled {}, copying {}; objects {}, chunks {}, {} bytes",
                      head.regions, head.segments.open, head.segments.sealed, head.segments.settled,
-                     head.segments.copying, head.objects, head.object_bytes));
+                     head.segments.copying, head.objects, head.chunks, head.object_bytes));
   }
   line("versions", fmt::format("below {}", shard.version_limit));
   if (shard.move) {

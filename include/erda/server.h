@@ -68,6 +68,7 @@ struct ServerStats {
   uint64_t puts = 0;
   uint64_t puts_inline = 0;
   uint64_t puts_reserved = 0;
+  uint64_t puts_delegated = 0;
   uint64_t commits = 0;
   uint64_t deletes = 0;
   uint64_t refused = 0;            // Requests answered with an error.

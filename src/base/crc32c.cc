@@ -22,8 +22,9 @@ constexpr size_t kShortBytes = 256;
 // kTable[k][b]: what the byte b adds to the state when k more bytes of the same word follow it.
 using Table = std::array<std::array<uint32_t, 256>, sizeof(uint32_t)>;
 
+constexpr uint32_t kPolynomial = 0x82f63b78;  // 0x1edc6f41, reflected
+
 constexpr Table MakeTable() {
-  constexpr uint32_t kPolynomial = 0x82f63b78;  // 0x1edc6f41, reflected
   Table table{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
     uint32_t state = byte;
@@ -41,6 +42,27 @@ constexpr Table MakeTable() {
 
 // In one page, so that it is one entry of a TLB.
 alignas(4096) constexpr Table kTable = MakeTable();
+
+// Polynomials over GF(2) modulo kPolynomial, reflected: the highest bit is the coefficient of x^0.
+constexpr uint32_t Product(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (uint32_t bit = 1U << 31; bit != 0; bit >>= 1) {
+    if ((a & bit) != 0) product ^= b;
+    b = (b >> 1) ^ ((b & 1) != 0 ? kPolynomial : 0);
+  }
+  return product;
+}
+
+// kSteps[i]: what a state is multiplied by when 2^i zero bytes follow, x^(8 * 2^i).
+constexpr std::array<uint32_t, 64> kSteps = [] {
+  std::array<uint32_t, 64> steps{};
+  uint32_t step = 1U << (31 - 8);
+  for (uint32_t& to : steps) {
+    to = step;
+    step = Product(step, step);
+  }
+  return steps;
+}();
 
 uint32_t StateByTable(uint32_t state, const std::byte* bytes, size_t size) {
   static_assert(std::endian::native == std::endian::little);
@@ -103,6 +125,12 @@ uint32_t Crc32c(uint32_t crc, std::span<const std::byte> bytes) {
     bytes = bytes.subspan(n);
   }
   return ~state;
+}
+
+// A checksum is linear but for its beginning, which crc_behind has in common with as many zero bytes.
+uint32_t Crc32cOfBoth(uint32_t crc, uint32_t crc_behind, uint64_t bytes) {
+  for (; bytes != 0; bytes &= bytes - 1) crc = Product(kSteps[static_cast<size_t>(std::countr_zero(bytes))], crc);
+  return crc ^ crc_behind;
 }
 
 }  // namespace erda

@@ -31,6 +31,11 @@ enum class Flaw : uint8_t {
   kCommitsPastDamage,     // a version is committed over one whose header is damaged, and may be newer
   kMarksInFlight,         // the mark of a segment moves past what is in flight
   kLeftNotMarked,         // a version does not say that its entry has left it
+  kDelegatedNotFlushed,   // a delegated put is published before its object is flushed
+  kChunkNotFlushed,       // a chunk is not persistent before something else is appended behind it
+  kMarksChunks,           // the mark of a segment moves past chunks that are being filled
+  kChunkNotHeld,          // a region is emptied though a client may fill a chunk in it
+  kPutsInTakenBack,       // puts go on in a chunk that was taken back
   // Cleaning
   kMovesUnsettled,     // a version is moved that is not settled
   kCopiesUnverified,   // what is copied gets a good checksum, whole or not
@@ -85,6 +90,11 @@ inline constexpr const char* kFlawNames[] = {
     "commits-past-damage",
     "marks-in-flight",
     "left-not-marked",
+    "delegated-not-flushed",
+    "chunk-not-flushed",
+    "marks-chunks",
+    "chunk-not-held",
+    "puts-in-taken-back",
     "moves-unsettled",
     "copies-unverified",
     "copy-not-flushed",

@@ -34,9 +34,6 @@ Status CheckOptions(const ClientOptions& options) {
     return {Code::kInvalidArgument, "queue_depth must be 1 to " + std::to_string(format::kSlotsMax)};
   }
   if (options.timeout.count() <= 0) return {Code::kInvalidArgument, "the timeout must be more than 0 ms"};
-  if (options.put_path == PutPath::kDelegate) {
-    return {Code::kInvalidArgument, "PutPath::kDelegate is not available in this version"};
-  }
   if (options.put_path > PutPath::kDelegate || options.ack > Ack::kPersisted) {
     return {Code::kInvalidArgument, "put_path or ack has a value that is none of its kind"};
   }

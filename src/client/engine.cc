@@ -108,6 +108,7 @@ Result<Operation*> Engine::NewOperation(OpType type, std::string_view key) {
   op.slot = Link::kNoSlot;
   op.sending = 0;
   op.doomed = false;
+  op.no_chunk = false;
   return &op;
 }
 
@@ -350,7 +351,9 @@ void Engine::Dispatch(const Completion& completion) {
     case OpKind::kClosed:
       return CloseLink(link, link.CloseReason());
     case OpKind::kReceiveImm:
-      return OnReply(link, completion.imm);
+      if ((completion.imm & format::kTakesBack) == 0) return OnReply(link, completion.imm);
+      link.delegated.OnTakenBack(format::LogAddress(completion.imm), link.FirstHead());
+      return SendChunkRequests(link);
     case OpKind::kWriteImm:
       if (completion.code == Code::kOk) OnSent(ops_[static_cast<OpIndex>(completion.id)]);
       return;  // else kClosed follows

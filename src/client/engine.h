@@ -139,6 +139,9 @@ class Engine {
   void SendRequest(Operation& op);
   void OnReply(Link& link, uint32_t slot);
   void OnSent(Operation& op);
+  bool PutDelegated(Operation& op);
+  void SendChunkRequests(Link& link);
+  void OnChunkReply(Link& link, uint32_t slot);
   void OnReserved(Operation& op);
   void FinishPut(Operation& op, const format::Reply& placed);
   void WriteValue(Operation& op);

@@ -30,9 +30,10 @@ Status Link::Connect(uint32_t slots_wanted) {
   hello.slots = slots_offered_;
   hello.client_id = client_id_;
   fabric::Region* const offer[] = {reply_region_.get()};
-  // Twice as deep as there can be requests: each end may be slow to report the messages that it has consumed, by up to
-  // half the depth, and still a server that answers each request never finds the channel full.
-  auto channel = fabric_.Connect(address_, {&queue_, offer, BytesOf(hello), 2 * slots_offered_});
+  // Twice as deep as there can be requests, and chunks to be taken back: each end may be slow to report the messages
+  // that it has consumed, by up to half the depth, and still a server that answers each request never finds the channel
+  // full.
+  auto channel = fabric_.Connect(address_, {&queue_, offer, BytesOf(hello), 2 * (slots_offered_ + format::kChunksPerClient)});
   if (!channel.ok()) return channel.status();
   channel_ = *std::move(channel);
   channel_->user = this;
@@ -68,7 +69,8 @@ Status Link::OnConnected() {
   free_slots_.clear();
   for (uint32_t slot = hello_.slots; slot > 0; --slot) free_slots_.push_back(slot - 1);
   control_region_.reset();
-  control_.assign(format::ControlBytes(geometry().heads_per_shard), std::byte{0});
+  control_.assign(format::ControlBytes(geometry().heads_per_shard) + sizeof(format::Request), std::byte{0});
+  delegated.Reset(geometry().heads_per_shard);
   auto region = fabric_.Register(MemoryView{control_, -1, -1}, fabric::Access::kLocal);
   if (!region.ok()) return region.status();
   control_region_ = *std::move(region);
@@ -81,7 +83,7 @@ Status Link::ReadControl() {
   fabric::WorkRequest work;
   work.kind = fabric::OpKind::kRead;
   work.id = kControlReadId;
-  work.local = control_;
+  work.local = std::span(control_).first(format::ControlBytes(geometry().heads_per_shard));
   work.remote = {format::kControlRegion, 0};
   auto status = Post({&work, 1});
   control_read_pending = status.ok();
@@ -112,6 +114,7 @@ std::unique_ptr<fabric::Channel> Link::Close() {
   state_ = State::kDown;
   control_read_pending = false;
   gathered_.clear();
+  delegated.Reset(0);
   return std::move(channel_);
 }
 

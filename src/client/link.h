@@ -8,6 +8,7 @@
 
 #include "base/fifo.h"
 #include "base/shared_memory.h"
+#include "client/delegated.h"
 #include "client/operation.h"
 #include "fabric/fabric.h"
 #include "format/control_block.h"
@@ -19,6 +20,7 @@ class Link {
  public:
   enum class State : uint8_t { kDown, kConnecting, kLoading, kUp };
   static constexpr OpIndex kReportOwner = kNoOp - 1;  // a slot that a report to the server uses
+  static constexpr OpIndex kChunkOwner = kNoOp - 2;   // or a request that concerns a chunk
   static constexpr OpIndex kFreeSlot = kNoOp;
 
   Link(fabric::Fabric& fabric, fabric::CompletionQueue& queue, std::string address, uint32_t shard, uint64_t client_id)
@@ -48,6 +50,7 @@ class Link {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool up() const { return state_ == State::kUp; }
   [[nodiscard]] uint32_t shard() const { return shard_; }
+  [[nodiscard]] uint32_t FirstHead() const { return shard_ * geometry().heads_per_shard; }
   [[nodiscard]] fabric::Channel* channel() const { return channel_.get(); }
   [[nodiscard]] const format::HelloReply& hello() const { return hello_; }
   [[nodiscard]] const format::Geometry& geometry() const { return hello_.geometry; }
@@ -60,7 +63,9 @@ class Link {
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::HeadSlot slot, format::LogAddress address) const {
     return {pool_seed_, head, address, slot.generation()};
   }
-  [[nodiscard]] std::span<const std::byte> control() const { return control_; }
+  [[nodiscard]] std::span<const std::byte> control() const {
+    return std::span(control_).first(control_.size() - sizeof(format::Request));
+  }
 
   // The pool offset of a log address, and the bytes from there to the end of its segment. False if the address cannot
   // be, or its region is not known (yet).
@@ -70,10 +75,15 @@ class Link {
   static constexpr uint32_t kNoSlot = UINT32_MAX;
   uint32_t TakeSlot(OpIndex owner);
   void FreeSlot(uint32_t slot);
+  [[nodiscard]] bool has_slot() const { return !free_slots_.empty(); }
   // Whose request is in a slot; kFreeSlot also for a number that is none.
   [[nodiscard]] OpIndex OwnerOf(uint32_t slot) const { return slot < owners_.size() ? owners_[slot] : kFreeSlot; }
   [[nodiscard]] uint64_t SlotOffset(uint32_t slot) const { return uint64_t{slot} * hello_.slot_bytes; }
   [[nodiscard]] format::Reply ReplyIn(uint32_t slot) const;
+
+  // Where the one request lies that concerns a chunk and is under way.
+  [[nodiscard]] std::span<std::byte> chunk_message() { return std::span(control_).last(sizeof(format::Request)); }
+  Delegated delegated;
 
   Fifo<OpIndex> waiting_for_link;
   Fifo<OpIndex> waiting_for_slot;

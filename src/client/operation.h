@@ -94,6 +94,8 @@ struct Operation {
   uint32_t slot = UINT32_MAX;  // the request slot that it holds
   uint32_t sending = 0;        // requests sent from `large` that are not acknowledged
   format::Reply reply{};       // to the reserve request
+  bool delegated = false;      // the request under way is a delegated put
+  bool no_chunk = false;       // its chunk was taken back: it goes another way
 
   // Gets
   format::IndexEntry entry{};  // the entry that is followed

@@ -1,12 +1,15 @@
 // Puts and deletes, step by step (docs/protocol.md, "Put", "Delete"):
 //
 //   inline, delete   request -> reply
+//   delegated        behind one doorbell, the value straight into the log, where the client has a chunk of it, and the
+//                    request -> reply
 //   reserve          request -> reply with the address; then, behind one doorbell, the value straight into the log and
 //                    what makes the put done: a Read that flushes it out of the NIC (placed, or nothing more is
 //                    needed), or a commit request (the server flushes)
 #include <cstring>
 
 #include "base/bytes.h"
+#include "base/crc32c.h"
 #include "base/planted.h"
 #include "client/engine.h"
 
@@ -71,6 +74,10 @@ void Engine::StartRequest(Operation& op) {
 
 void Engine::SendRequest(Operation& op) {
   Link& link = *op.link;
+  op.delegated = op.type == OpType::kPut && options_.put_path == PutPath::kDelegate && !op.no_chunk &&
+                 link.hello().pool_writable != 0;
+  if (op.delegated && PutDelegated(op)) return;
+  op.delegated = false;
   Request request{};
   request.ack = static_cast<uint8_t>(options_.ack);
   request.key_size = op.key_size;
@@ -94,6 +101,95 @@ void Engine::SendRequest(Operation& op) {
   Post(link, {&work, 1});
 }
 
+// --- Delegated path
+
+// False if there is no chunk to put it in: it goes another way, which is slower, and waits for nothing.
+bool Engine::PutDelegated(Operation& op) {
+  Link& link = *op.link;
+  const uint32_t head = link.geometry().HeadOf(op.key_hash);
+  const uint64_t object_bytes = format::ObjectSpace(op.key_size, op.value_size);
+  Delegated::Chunk* chunk = link.delegated.Find(head, head - link.FirstHead(), object_bytes);
+  SendChunkRequests(link);
+  if (!link.up() || op.step == Step::kDone) return true;  // the connection failed
+  if (chunk == nullptr) return false;
+  // (I10) The region may have been linked, or used anew, since the slots were read.
+  uint64_t offset = 0;
+  uint64_t in_segment = 0;
+  const format::HeadSlot region = link.SlotOf(head, chunk->address);
+  if (region.generation() != chunk->generation || !link.Resolve(region, chunk->address, &offset, &in_segment)) {
+    if (auto status = link.ReadControl(); !status.ok()) {
+      CloseLink(link, status);
+      return true;
+    }
+    return false;
+  }
+  offset += chunk->tail;
+  const format::LogAddress address = link.delegated.Place(*chunk, object_bytes);
+
+  const auto message = op.message();
+  const auto value = message.subspan(format::InlineValueOffset(op.key_size), op.value_size);
+  Request request{};
+  request.op = static_cast<uint8_t>(RequestOp::kPutDelegated);
+  request.ack = static_cast<uint8_t>(options_.ack);
+  request.key_size = op.key_size;
+  request.value_size = op.value_size;
+  request.id = next_request_id_++;
+  request.address = address.raw();
+  request.value_crc = Crc32c(0, value);
+  std::memcpy(message.data(), &request, sizeof(request));
+  op.step = Step::kReply;
+  ++stats_.requests;
+  stats_.nvm_bytes_written += value.size();
+  WorkRequest works[2];
+  works[0].kind = OpKind::kWrite;
+  works[0].signaled = false;
+  works[0].local = value;
+  works[0].remote = {format::kPoolWriteRegion, offset + format::ValueOffset(op.key_size)};
+  works[1] = RequestWork(op, message.first(sizeof(Request) + op.key_size));
+  Post(link, works);
+  return true;
+}
+
+void Engine::SendChunkRequests(Link& link) {
+  Delegated& delegated = link.delegated;
+  if (delegated.sending || delegated.to_send.empty() || !link.up()) return;
+  const uint32_t slot = link.TakeSlot(Link::kChunkOwner);
+  if (slot == Link::kNoSlot) return;  // the next one that is free
+  Request& request = delegated.to_send.front();
+  request.id = next_request_id_++;
+  std::memcpy(link.chunk_message().data(), &request, sizeof(request));
+  delegated.to_send.pop_front();
+  delegated.sending = true;
+  ++stats_.requests;
+  WorkRequest work;
+  work.kind = OpKind::kWriteImm;
+  work.signaled = false;
+  work.imm = slot;
+  work.local = link.chunk_message();
+  work.remote = {format::kRequestRegion, link.SlotOffset(slot)};
+  Post(link, {&work, 1});
+}
+
+void Engine::OnChunkReply(Link& link, uint32_t slot) {
+  const auto request = LoadAs<Request>(link.chunk_message());
+  const Reply reply = link.ReplyIn(slot);
+  const bool ok = reply.code == static_cast<uint8_t>(Code::kOk);
+  const bool is_chunk = reply.header.is_chunk() && reply.head == request.head &&
+                        SpaceOf(reply.header) >= request.version && SpaceOf(reply.header) <= request.value_size;
+  const bool delegate = request.op == static_cast<uint8_t>(RequestOp::kDelegate);
+  if (reply.id != request.id || (delegate && ok && !is_chunk)) {
+    return CloseLink(link, {Code::kUnavailable, address_ + ": the server answered what nobody asked"});
+  }
+  link.delegated.sending = false;
+  if (delegate) {
+    link.delegated.OnDelegated(request.head, request.head - link.FirstHead(), format::LogAddress(reply.address),
+                               reply.generation, ok ? SpaceOf(reply.header) : 0);
+  }
+  PassSlotOn(link, slot);
+}
+
+// --- Slots
+
 void Engine::ReleaseSlot(Operation& op) {
   if (op.slot == Link::kNoSlot) return;
   const uint32_t slot = op.slot;
@@ -104,7 +200,8 @@ void Engine::ReleaseSlot(Operation& op) {
 // A slot is free: whoever waits longest for one has it.
 void Engine::PassSlotOn(Link& link, uint32_t slot) {
   link.FreeSlot(slot);
-  if (link.waiting_for_slot.empty()) return;
+  SendChunkRequests(link);
+  if (link.waiting_for_slot.empty() || !link.has_slot()) return;
   Operation& next = ops_[link.waiting_for_slot.front()];
   link.waiting_for_slot.pop_front();
   StartRequest(next);
@@ -118,6 +215,7 @@ void Engine::OnReply(Link& link, uint32_t slot) {
     report_link_ = nullptr;
     return PassSlotOn(link, slot);
   }
+  if (owner == Link::kChunkOwner) return OnChunkReply(link, slot);
   const auto give_up = [&] {
     CloseLink(link, {Code::kUnavailable, address_ + ": the server answered what nobody asked"});
   };
@@ -129,6 +227,15 @@ void Engine::OnReply(Link& link, uint32_t slot) {
     return give_up();
   }
   if (op.step != Step::kReply && op.step != Step::kCommitted) return give_up();
+  if (op.delegated) {
+    link.delegated.OnAnswer(link.geometry().HeadOf(op.key_hash), format::LogAddress(sent.address));
+    SendChunkRequests(link);
+    if (!link.up()) return;
+    if (reply.reason == static_cast<uint8_t>(Reason::kNoChunk)) {
+      op.no_chunk = true;
+      return SendRequest(op);
+    }
+  }
   if (reply.code != static_cast<uint8_t>(Code::kOk)) return Finish(op, ReplyStatus(op, reply));
   if (op.step == Step::kReply && sent.op == static_cast<uint8_t>(RequestOp::kReserve)) {
     op.reply = reply;
@@ -168,6 +275,7 @@ Status Engine::ReplyStatus(const Operation& op, const Reply& reply) const {
       return {code, shard + " does not let this client write"};
     case Reason::kDamaged:
       return {code, shard + " found its data damaged"};
+    case Reason::kNoChunk:  // the put went another way
     case Reason::kNone:
       break;
   }

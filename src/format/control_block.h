@@ -54,6 +54,9 @@ enum class Counter : uint32_t {
   kLogBytesLive,
   kCleaning,
   kSetAside,
+  kPutsDelegated,
+  kChunks,
+  kChunkBytes,
   kCount,
 };
 inline constexpr const char* kCounterNames[] = {
@@ -63,7 +66,7 @@ inline constexpr const char* kCounterNames[] = {
     "log_bytes_used",  "log_bytes_total", "in_flight",    "sleeps",         "clean_bytes_copied",
     "clean_nvm_bytes", "scrub_bytes",     "clean_moves",  "clean_regions",  "clean_bytes_freed",
     "damaged_keys",    "puts_delayed",    "free_regions", "log_bytes_live", "cleaning",
-    "set_aside",
+    "set_aside",       "puts_delegated",  "chunks",       "chunk_bytes",
 };
 static_assert(std::size(kCounterNames) == static_cast<size_t>(Counter::kCount));
 

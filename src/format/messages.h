@@ -6,10 +6,13 @@
 // server, by WriteImm with the slot's number as immediate. The answer: the server writes a Reply into the same slot
 // number of the client's reply memory, by WriteImm with that number. One request at a time in a slot.
 //
-//   Request   0     1     2         4            8      16          24       28     32       40      48
-//             +-----+-----+---------+------------+------+-----------+--------+------+--------+-------+---------------+
-//             | op  | ack | key size| value size | id   | key hash  | address| head | version| 0     | key, 4, value |
-//             +-----+-----+---------+------------+------+-----------+--------+------+--------+-------+---------------+
+// Without being asked, the server sends a WriteImm without bytes, with kTakesBack and the address of a chunk as immediate:
+// the client may not use it any more, and gives it back.
+//
+//   Request   0     1     2         4            8      16          24       28     32       40    44  48
+//             +-----+-----+---------+------------+------+-----------+--------+------+--------+-----+---+-------------+
+//             | op  | ack | key size| value size | id   | key hash  | address| head | version| crc | 0 |key, 4, value|
+//             +-----+-----+---------+------------+------+-----------+--------+------+--------+-----+---+-------------+
 //   Reply     0      8      9        10    12        16     20   24            32                            64
 //             +------+------+--------+-----+---------+------+----+-------------+-----------------------------+
 //             | id   | code | reason | 0   | address | head | 0  | limit       | object header               |
@@ -26,7 +29,7 @@
 namespace erda::format {
 
 inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
-inline constexpr uint16_t kProtocolVersion = 6;
+inline constexpr uint16_t kProtocolVersion = 7;
 inline constexpr uint32_t kSlotsMax = 256;
 
 // The regions that each end offers, by their number.
@@ -106,7 +109,16 @@ enum class RequestOp : uint8_t {
   kDelete = 4,     // key
   kReport = 5,     // key: a reader found its newest version not whole
   kClean = 6,      // any key of the shard: clean the log as far as that gains something
+  kDelegate = 7,   // head; value size: bytes of the log, for a chunk; version: the fewest that are of use. Answers
+                   // address and header
+  kPutDelegated = 8,  // key; value size, address, crc: the value is placed, for an object at that address of a chunk
+  kGiveBack = 9,      // address, head: the client has done with that chunk
 };
+
+// An immediate with this bit is no slot's number but the address of a chunk.
+inline constexpr uint32_t kTakesBack = 1U << 31;
+// Chunks that a client may have, those that it was asked to give back included.
+inline constexpr uint32_t kChunksPerClient = 16;
 
 struct Request {
   uint8_t op;
@@ -115,10 +127,11 @@ struct Request {
   uint32_t value_size;
   uint64_t id;        // comes back in the reply
   uint64_t key_hash;  // kCommit
-  uint32_t address;   // kCommit
-  uint32_t head;      // kCommit
-  uint64_t version;   // kCommit
-  uint64_t reserved;
+  uint32_t address;   // kCommit, kPutDelegated, kGiveBack
+  uint32_t head;      // kCommit, kDelegate, kGiveBack
+  uint64_t version;   // kCommit, kDelegate
+  uint32_t value_crc;  // kPutDelegated: CRC32C of the value
+  uint32_t reserved;
 };
 ERDA_FORMAT_SIZE(Request, 48);
 ERDA_FORMAT_FIELD(Request, key_size, 2);
@@ -128,6 +141,7 @@ ERDA_FORMAT_FIELD(Request, key_hash, 16);
 ERDA_FORMAT_FIELD(Request, address, 24);
 ERDA_FORMAT_FIELD(Request, head, 28);
 ERDA_FORMAT_FIELD(Request, version, 32);
+ERDA_FORMAT_FIELD(Request, value_crc, 40);
 
 // Where an inline value begins in its request.
 constexpr uint64_t InlineValueOffset(uint64_t key_size) { return sizeof(Request) + key_size + kChecksumBytes; }
@@ -141,6 +155,7 @@ enum class Reason : uint8_t {
   kNotWhole = 4,             // a commit of a value that is not there
   kReadOnly = 5,             // the client was not given the right to write into the pool
   kDamaged = 6,
+  kNoChunk = 7,  // no chunk is to be had, or it was taken back: the put may go another way
 };
 
 struct Reply {

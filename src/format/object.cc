@@ -27,6 +27,10 @@ uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> v
   return Crc32c(header.header_crc, value);
 }
 
+uint32_t ObjectChecksumOf(const ObjectHeader& header, uint32_t value_crc) {
+  return Crc32cOfBoth(header.header_crc, value_crc, header.value_size);
+}
+
 namespace {
 
 // The shard may set kLeft meanwhile, by a store of the first word; in the log it is aligned. (All words: beside damage
@@ -49,7 +53,7 @@ ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes) {
   }
   view.header = LoadHeader(bytes);
   const ObjectHeader& header = view.header;
-  if (header.key_size == 0 || header.key_size > kKeyBytesMax) return view;
+  if ((header.key_size == 0) != header.is_chunk() || header.key_size > kKeyBytesMax) return view;
   const uint64_t checksum_at = ChecksumOffset(header.key_size);
   if (bytes.size() < checksum_at) {
     view.bytes_wanted = checksum_at;
@@ -69,7 +73,7 @@ ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes) {
 
 ObjectView InspectObject(const Place& place, std::span<const std::byte> bytes) {
   ObjectView view = InspectHeader(place, bytes);
-  if (view.state == ObjectState::kNothing) return view;
+  if (view.state == ObjectState::kNothing || view.header.is_chunk()) return view;
   const ObjectHeader& header = view.header;
   const auto checksum = LoadAs<uint32_t>(bytes.subspan(ChecksumOffset(header.key_size)));
   const auto value = bytes.subspan(ValueOffset(header.key_size), header.value_size);

@@ -16,6 +16,9 @@
 // value: so it stands for the place, the header, the key and the value. Bytes that belong to another place, another
 // time or another pool do not verify. A reader still compares the key: a checksum finds damage, it does not identify.
 // One thing in the header they do not cover: kLeft, which the shard sets when the entry goes on to another version.
+// A chunk is space in the log that was given to a client for objects of its own (docs/protocol.md, "Put, delegated"). It
+// has no key and no checksum; the objects stand one behind the other where its value would be, from kChunkObjectsAt on,
+// and behind them is whatever the client has written there.
 // previous: the version that was the newest when this one was published (an address in the same head), or none.
 // version: grows with each object of a shard, and never repeats.
 #pragma once
@@ -34,6 +37,7 @@ inline constexpr uint32_t kKeyBytesMax = 1024;
 enum class ObjectKind : uint8_t {  // on NVM: do not renumber
   kValue = 1,
   kTombstone = 2,  // a delete; without a value
+  kChunk = 3,      // space for objects, and no version of anything
 };
 
 struct ObjectHeader {
@@ -56,6 +60,7 @@ struct ObjectHeader {
   [[nodiscard]] constexpr bool persisted() const { return (flags & kPersistedFlag) != 0; }
   [[nodiscard]] constexpr bool flushed_by_read() const { return (flags & kFlushedByReadFlag) != 0; }
   [[nodiscard]] constexpr bool left() const { return (flags & kLeft) != 0; }
+  [[nodiscard]] constexpr bool is_chunk() const { return kind == static_cast<uint8_t>(ObjectKind::kChunk); }
 };
 ERDA_FORMAT_SIZE(ObjectHeader, 32);
 ERDA_FORMAT_FIELD(ObjectHeader, header_crc, 0);
@@ -80,6 +85,10 @@ constexpr uint64_t ObjectSpace(uint64_t key_size, uint64_t value_size) {
   return (ObjectBytes(key_size, value_size) + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
 }
 
+// Where the first object of a chunk begins, and the value size of a chunk that takes so much space, in granules.
+inline constexpr uint64_t kChunkObjectsAt = ObjectSpace(0, 0);
+constexpr uint64_t ChunkValueBytes(uint64_t space) { return space - ValueOffset(0); }
+
 // Of the object with this header.
 constexpr uint64_t SpaceOf(const ObjectHeader& header) { return ObjectSpace(header.key_size, header.value_size); }
 
@@ -96,6 +105,8 @@ struct Place {
 [[nodiscard]] uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key);
 // Covers place, header and key by way of header.header_crc, which must be set.
 [[nodiscard]] uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> value);
+// The same, of a value of which only the CRC32C is at hand.
+[[nodiscard]] uint32_t ObjectChecksumOf(const ObjectHeader& header, uint32_t value_crc);
 
 // How much of an object can be trusted.
 enum class ObjectState : uint8_t {
@@ -111,7 +122,7 @@ struct ObjectView {
   // Bytes that the object takes, if they were fewer than that: kNothing so far, look again with as many.
   uint64_t bytes_wanted = 0;
 };
-// Checks bytes read from a place. Safe on any bytes whatever.
+// Checks bytes read from a place. Safe on any bytes whatever. A chunk is never whole.
 [[nodiscard]] ObjectView InspectObject(const Place& place, std::span<const std::byte> bytes);
 // The same but for the value, which it does not look at: kNothing or kHeader.
 [[nodiscard]] ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes);

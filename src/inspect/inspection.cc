@@ -247,10 +247,21 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
   if (!mark && header.mark != 0) Add(where() + " has a damaged mark");
   bool mark_met = false;
   const auto walk_from = [&](uint64_t at) {
+    uint64_t chunk_end = 0;  // of the last chunk
     while (at < g_.segment_size) {
       mark_met |= at == mark;
       const ObjectView object = object_at(at);
-      if (object.state == ObjectState::kNothing || object.header.version < header.first_version) break;
+      if (object.state == ObjectState::kNothing || object.header.version < header.first_version) {
+        if (at >= chunk_end) break;
+        at = chunk_end;  // the rest of a chunk: what a client put there, or a crash cut off; no entry may lead there
+        continue;
+      }
+      if (object.header.is_chunk()) {
+        ++head->chunks;
+        chunk_end = at + SpaceOf(object.header);
+        at += format::kChunkObjectsAt;
+        continue;
+      }
       ++head->objects;
       at += SpaceOf(object.header);
     }

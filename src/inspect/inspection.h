@@ -57,6 +57,7 @@ struct HeadReport {
   uint32_t regions = 0;
   Segments segments;
   uint64_t objects = 0;       // as far as they can be walked
+  uint64_t chunks = 0;        // that were given to clients, for objects of theirs
   uint64_t object_bytes = 0;  // with what is damaged in between
 };
 

@@ -71,6 +71,16 @@ class ShardLog final : public index::EntryObserver {
   // header with this version there and makes it persistent before it reserves again: a log is walked from header to
   // header. kResourceExhausted if there is no room.
   Result<Space> Reserve(uint32_t head, uint64_t bytes, uint64_t version);
+  // What the open segment of the head still takes.
+  [[nodiscard]] uint64_t RoomLeft(uint32_t head) const {
+    const Head& of = *FindHead(head);
+    return of.open.region == kNoRegion ? 0 : geometry_.segment_size - of.tail;
+  }
+  // Puts go to the region in this slot of the head.
+  [[nodiscard]] bool IsAppendedTo(uint32_t head, uint32_t slot) const {
+    const Head& of = *FindHead(head);
+    return of.open.region != kNoRegion && of.slot == slot;
+  }
   // The space at `address` waits for its writer / does not any more (settled, or dead).
   void BeginFlight(uint32_t head, format::LogAddress address) { ++SegmentAt(head, address).in_flight; }
   void EndFlight(uint32_t head, format::LogAddress address);
@@ -232,6 +242,7 @@ class ShardLog final : public index::EntryObserver {
     uint64_t last = 0;  // of those behind the mark; 0: none
     uint64_t end = 0;
     bool untouched = true;
+    bool plain = true;  // no object was cut off in a chunk
   };
 
   [[nodiscard]] uint32_t FirstHead() const { return shard_ * geometry_.heads_per_shard; }

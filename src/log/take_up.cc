@@ -111,7 +111,7 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
         walk = WalkObjects(head_number, slot, id, header, visit);
       }
       const bool sealed = header.state == static_cast<uint64_t>(SegmentState::kSealed);
-      plain_ = plain_ && (settled || (sealed && walk.end == header.end) || (open && walk.untouched));
+      plain_ = plain_ && walk.plain && (settled || (sealed && walk.end == header.end) || (open && walk.untouched));
       open_segments += open ? 1 : 0;
       // A region that was linked and not filled to the end is where the next segment comes from, open or not.
       age = std::max(age, header.first_version);
@@ -145,16 +145,30 @@ ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id,
   Walk walk;
   uint64_t& at = walk.end;
   at = std::max(FirstObjectOffset(id.segment), header.Marked(geometry_.segment_size).value_or(0));
+  uint64_t chunk_end = 0;  // of the last chunk that it came by
   while (at < geometry_.segment_size) {
     const auto address = LogAddress::At(slot, id.segment * geometry_.segment_size + at);
     const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
     const format::ObjectView view = format::InspectHeader(PlaceOf(head, address), bytes);
+    const bool in_chunk = at < chunk_end;
     if (view.state == format::ObjectState::kNothing || view.header.version < header.first_version) {
-      walk.untouched = IsZero(bytes);
-      return walk;
+      if (!in_chunk) {
+        walk.untouched = IsZero(bytes);
+        return walk;
+      }
+      // Its client may have written values farther on, but where the next header belongs there is nothing.
+      const uint64_t of_header = std::min(sizeof(format::ObjectHeader), chunk_end - at);
+      walk.plain = walk.plain && IsZero(bytes.first(of_header));
+      at = chunk_end;
+      continue;
+    }
+    if (!in_chunk) walk.last = at;
+    if (view.header.is_chunk()) {
+      chunk_end = at + SpaceOf(view.header);
+      at += format::kChunkObjectsAt;
+      continue;
     }
     if (visit != nullptr) (*visit)(view);
-    walk.last = at;
     at += SpaceOf(view.header);
   }
   return walk;

@@ -148,6 +148,11 @@ std::optional<ObjectView> Cleaner::NextNeeded(bool* ended) {
       Pass(std::max(ZeroGranules(rest.first(std::min(left_, rest.size()))), format::kGranuleBytes), 0);
       continue;
     }
+    if (view.header.is_chunk()) {
+      // Its objects come next. Where they end, what its client has written is passed as damage is.
+      Pass(format::kChunkObjectsAt, kLookBytes);
+      continue;
+    }
     if (IsNeeded(view.header, place.address)) return view;
     Pass(SpaceOf(view.header), kLookBytes);
   }

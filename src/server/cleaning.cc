@@ -284,6 +284,7 @@ size_t Cleaning::Choose() {
     return 1;
   }
   if (waits) {
+    versions_.TakeBackChunks();
     const bool sweeps = !Wanted() || steps_ % kStepsPerSweep == 0;
     const size_t settled = sweeps ? versions_.Sweep(kSweptPerStep) : 0;
     if (settled > 0 || (Wanted() && impatience_ < kPatience)) return settled;

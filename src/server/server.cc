@@ -119,6 +119,7 @@ class Server::Impl {
       const auto& counters = thread->shard().counters();
       stats.puts_inline += counters.Get(Counter::kPutsInline);
       stats.puts_reserved += counters.Get(Counter::kPutsReserved);
+      stats.puts_delegated += counters.Get(Counter::kPutsDelegated);
       stats.commits += counters.Get(Counter::kCommits);
       stats.deletes += counters.Get(Counter::kDeletes);
       stats.refused += counters.Get(Counter::kRefused);
@@ -142,7 +143,7 @@ class Server::Impl {
       stats.damaged_keys += counters.Get(Counter::kDamagedKeys);
       stats.log_bytes_live += counters.Get(Counter::kLogBytesLive);
     }
-    stats.puts = stats.puts_inline + stats.puts_reserved;
+    stats.puts = stats.puts_inline + stats.puts_reserved + stats.puts_delegated;
     return stats;
   }
 

@@ -153,6 +153,11 @@ bool Versions::SettleArrived(InFlight::Id id) {
 // --- Taking back
 
 void Versions::EndSession(SessionId session) {
+  if (session < chunks_.size()) {
+    for (const Chunk& chunk : chunks_[session]) EndChunk(chunk);
+    chunks_[session].clear();
+    taken_back_.EraseIf([&](const TakenBack& taken) { return taken.session == session; });
+  }
   if (session >= session_reservations_.size()) return;
   // First what is whole: a later version that is not would otherwise be taken back past it.
   in_flight_.ForEach([&](InFlight::Id id, Reservation& reservation) {

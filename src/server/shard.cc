@@ -23,6 +23,8 @@ namespace {
 constexpr size_t kSweepStep = 64;
 // Slots of the index counted in one CountKeys: some microseconds, since it looks at an object for each key.
 constexpr uint64_t kCountStep = 128;
+// What a while is for the chunks of a shard that is never idle.
+constexpr uint32_t kPollsOfAWhile = 1 << 16;
 
 }  // namespace
 
@@ -206,8 +208,10 @@ size_t Shard::Poll() {
   }
   if (!waiting_.empty()) CountKeys();  // nothing is cleaned before
   const size_t cleaned = cleaning_.Step();
+  if (++polls_ % kPollsOfAWhile == 0) versions_->AgeChunks();
+  TellTakenBack();
   if (!waiting_.empty() && rooms_seen_ != cleaning_.rooms()) served += ServeWaiting();
-  if (served == 0 && cleaned == 0) return 0;
+  if (served == 0 && cleaned == 0 && answered_.empty()) return 0;
   versions_->PublishGauges();  // before the answers: who has one finds itself counted
   PostReplies();
   EndDoomed();
@@ -216,6 +220,10 @@ size_t Shard::Poll() {
 
 size_t Shard::Tidy() {
   if (!waiting_.empty()) cleaning_.LosePatience();
+  versions_->AgeChunks();
+  TellTakenBack();
+  PostReplies();
+  EndDoomed();
   if (versions_->in_flight() == 0) return 0;
   const size_t settled = versions_->Sweep(kSweepStep);
   if (settled > 0) versions_->PublishGauges();
@@ -254,6 +262,12 @@ bool Shard::Serve(Session& session, uint32_t slot) {
                                              request.version, session.id);
     if (!committed) return false;
     outcome = *committed;
+  } else if (request.op == static_cast<uint8_t>(RequestOp::kGiveBack)) {
+    versions_->GiveBack(request.head, format::LogAddress(request.address), session.id);
+  } else if (request.op == static_cast<uint8_t>(RequestOp::kDelegate)) {
+    const uint32_t first_head = number_ * geometry_.heads_per_shard;
+    if (!session.writable || request.head - first_head >= geometry_.heads_per_shard) return false;
+    outcome = versions_->Delegate(request.head, request.version, request.value_size, session.id);
   } else if (session.waiting > 0 && request.op != static_cast<uint8_t>(RequestOp::kReport)) {
     Wait(session, slot);  // behind what came before it
     return true;
@@ -264,7 +278,8 @@ bool Shard::Serve(Session& session, uint32_t slot) {
     Wait(session, slot);
     return true;
   }
-  if (outcome.code != Code::kOk && outcome.code != Code::kNotFound) counters_.Add(Counter::kRefused);
+  const bool other_way = outcome.reason == format::Reason::kNoChunk;
+  if (outcome.code != Code::kOk && outcome.code != Code::kNotFound && !other_way) counters_.Add(Counter::kRefused);
   Answer(session, slot, request.id, outcome);
   return true;
 }
@@ -316,6 +331,13 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
       *outcome =
           versions_->Reserve(key, key_hash, request.value_size, ack, session.id, ports_[session.port].flush_method);
       return true;
+    case RequestOp::kPutDelegated: {
+      if (!session.writable || request.value_size > format::ValueBytesMax(geometry_, request.key_size)) return false;
+      const auto put = versions_->PutDelegated(key, key_hash, request.value_size, request.value_crc, ack,
+                                               format::LogAddress(request.address), session.id);
+      if (put) *outcome = *put;
+      return put.has_value();
+    }
     case RequestOp::kDelete:
       *outcome = versions_->Delete(key, key_hash);
       return true;
@@ -326,6 +348,8 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
       cleaning_.Ask();
       return true;
     case RequestOp::kCommit:
+    case RequestOp::kDelegate:
+    case RequestOp::kGiveBack:
       break;
   }
   return false;
@@ -344,14 +368,24 @@ void Shard::Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& 
   // The slot's last reply has arrived, or the client could not have sent another request in it.
   const std::span<std::byte> local = std::span(session.reply_memory).subspan(slot * sizeof(Reply), sizeof(Reply));
   std::memcpy(local.data(), &reply, sizeof(reply));
+  Say(session, slot, local);
+}
+
+void Shard::Say(Session& session, uint32_t imm, std::span<std::byte> reply) {
   if (session.replies.empty()) answered_.push_back(&session);
   fabric::WorkRequest work;
   work.kind = OpKind::kWriteImm;
   work.signaled = false;
-  work.imm = slot;
-  work.local = local;
-  work.remote = {format::kReplyRegion, slot * sizeof(Reply)};
+  work.imm = imm;
+  work.local = reply;
+  work.remote = {format::kReplyRegion, reply.empty() ? 0 : imm * sizeof(Reply)};
   session.replies.push_back(work);
+}
+
+void Shard::TellTakenBack() {
+  versions_->TellTakenBack([&](SessionId id, format::LogAddress chunk) {
+    if (!sessions_[id]->doomed) Say(*sessions_[id], format::kTakesBack | chunk.raw(), {});
+  });
 }
 
 void Shard::PostReplies() {

@@ -73,7 +73,9 @@ class Shard {
   // For the time after a crash: counts keys, a few slots of the index at a time; true once all are counted.
   bool CountKeys();
   // Something is in flight, or waits: it must be looked at again after a while.
-  [[nodiscard]] bool unsettled() const { return versions_->in_flight() > 0 || !waiting_.empty(); }
+  [[nodiscard]] bool unsettled() const {
+    return versions_->in_flight() > 0 || versions_->delegates() || !waiting_.empty();
+  }
   // The other side of cleaning: may be stepped by another thread.
   [[nodiscard]] Cleaner& cleaner() { return cleaner_; }
   [[nodiscard]] CleanQueues& clean_queues() { return clean_queues_; }
@@ -127,6 +129,9 @@ class Shard {
   bool Serve(Session& session, uint32_t slot);
   bool ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome);
   void Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& outcome);
+  // With an immediate; a reply, or no bytes.
+  void Say(Session& session, uint32_t imm, std::span<std::byte> reply);
+  void TellTakenBack();
   void PostReplies();
 
   FormattedPool& pool_;
@@ -153,6 +158,7 @@ class Shard {
   };
   std::deque<Waiting> waiting_;
   uint64_t rooms_seen_ = 0;
+  uint32_t polls_ = 0;
   size_t first_port_ = 0;  // that is polled first, for fairness
   std::array<fabric::Completion, 64> completions_;
 };

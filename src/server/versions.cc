@@ -37,12 +37,6 @@ uint64_t* DisplacementsIn(std::span<std::byte> control) {
   return reinterpret_cast<uint64_t*>(control.data() + offsetof(format::ControlBlock, displacements));
 }
 
-uint8_t FlagsOf(Ack ack, bool flushed_by_read = false) {
-  if (ack != Ack::kPersisted) return 0;
-  return flushed_by_read ? ObjectHeader::kPersistedFlag | ObjectHeader::kFlushedByReadFlag
-                         : ObjectHeader::kPersistedFlag;
-}
-
 }  // namespace
 
 Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
@@ -97,7 +91,8 @@ void Versions::Begin(uint64_t version_limit) {
 }
 
 void Versions::Close() {
-  for (SessionId session = 0; session < session_reservations_.size(); ++session) EndSession(session);
+  const size_t sessions = std::max(session_reservations_.size(), chunks_.size());
+  for (SessionId session = 0; session < sessions; ++session) EndSession(session);
   log_.Close();
   index_.Count(index_.size());
   nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), index_.used());
@@ -146,6 +141,12 @@ bool Versions::CanBeOf(Slot slot, uint64_t key_hash) const {
 
 // --- Publishing
 
+uint8_t Versions::FlagsOf(Ack ack, bool flushed_by_read) {
+  if (ack != Ack::kPersisted) return 0;
+  return flushed_by_read ? ObjectHeader::kPersistedFlag | ObjectHeader::kFlushedByReadFlag
+                         : ObjectHeader::kPersistedFlag;
+}
+
 Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags,
                           NewVersion* version) {
   version->head = geometry_.HeadOf(key_hash);
@@ -161,22 +162,29 @@ Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t valu
     version->slot = *slot;
   }
   const uint64_t number = NextVersion();
-  auto space = log_.Reserve(version->head, format::ObjectSpace(key.size(), value_size), number);
-  if (!space.ok()) return {Code::kResourceExhausted, Reason::kLogFull, {}, version->head, {}};
-  version->space = *space;
+  if (version->space.address.none()) {
+    auto space = log_.Reserve(version->head, format::ObjectSpace(key.size(), value_size), number);
+    if (!space.ok()) return {Code::kResourceExhausted, Reason::kLogFull, {}, version->head, {}};
+    version->space = *space;
+  }
   if (found.entry) SettleCurrent(version->slot, key_hash);
+  const uint32_t previous = version->replaces ? index_.WordAt(version->slot).new_address().raw() : 0;
+  MakeHeader(version, key, key_hash, value_size, flags, number, previous);
+  const uint32_t generation = log_.PlaceOf(version->head, version->space.address).generation;
+  return {Code::kOk, Reason::kNone, version->space.address, version->head, version->header, generation};
+}
 
+void Versions::MakeHeader(NewVersion* version, std::string_view key, uint64_t key_hash, uint32_t value_size,
+                          uint8_t flags, uint64_t number, uint32_t previous) const {
   ObjectHeader& header = version->header;
   header.key_size = static_cast<uint16_t>(key.size());
   header.kind = static_cast<uint8_t>(ObjectKind::kValue);
   header.flags = flags;
   header.value_size = value_size;
-  header.previous = version->replaces ? index_.WordAt(version->slot).new_address().raw() : 0;
+  header.previous = previous;
   header.version = number;
   header.key_hash = key_hash;
-  const format::Place place = log_.PlaceOf(version->head, version->space.address);
-  header.header_crc = format::HeaderCrc(place, header, key);
-  return {Code::kOk, Reason::kNone, version->space.address, version->head, header, place.generation};
+  header.header_crc = format::HeaderCrc(log_.PlaceOf(version->head, version->space.address), header, key);
 }
 
 // (I3) is up to the caller: it makes persistent what this writes, with what it writes itself.
@@ -336,6 +344,8 @@ void Versions::PublishGauges() {
   counters_.Set(Counter::kLogBytesLive, log_.bytes_live());
   counters_.Set(Counter::kFreeRegions, log_.free_regions());
   counters_.Set(Counter::kInFlight, in_flight_.size());
+  counters_.Set(Counter::kChunks, chunk_count_);
+  counters_.Set(Counter::kChunkBytes, chunk_bytes_);
   counters_.Set(Counter::kNvmBytes, nvm_.counters().bytes);
   counters_.Set(Counter::kNvmFlushes, nvm_.counters().flushes);
   counters_.Set(Counter::kNvmFences, nvm_.counters().fences);

@@ -1,6 +1,7 @@
 // The versions of a shard's keys: publish, settle, commit, take back, delete (design.md section 7, docs/protocol.md).
 // Everything a shard does to its pool goes through here; nothing here knows of clients' channels or of threads.
-// versions.cc publishes and deletes; settling.cc has what comes behind that.
+// versions.cc publishes and deletes; settling.cc has what comes behind that; delegating.cc has the chunks of the log that
+// clients fill themselves.
 //
 // Invariants, checked by tests/model and tests/server:
 //   (I1) An entry's old address names the newest settled version before the new one, or nothing.
@@ -18,6 +19,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/fifo.h"
 #include "erda/client.h"
 #include "erda/server.h"
 #include "format/messages.h"
@@ -26,6 +28,7 @@
 #include "log/shard_log.h"
 #include "nvm/writer.h"
 #include "server/chain.h"
+#include "server/chunk.h"
 #include "server/counters.h"
 #include "server/in_flight.h"
 
@@ -49,6 +52,8 @@ struct Outcome {
 
 class Versions {
  public:
+  using Address = format::LogAddress;
+
   Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
            std::span<std::byte> control, VersionsOptions options);
   ~Versions();
@@ -75,6 +80,28 @@ class Versions {
   std::optional<Outcome> Commit(uint64_t key_hash, uint32_t head, format::LogAddress address, uint64_t version,
                                 SessionId session);
   Outcome Delete(std::string_view key, uint64_t key_hash);
+
+  // A chunk of the log for the session: of `wanted` bytes, or of `least` if there are no more. kNoChunk: none now.
+  Outcome Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session);
+  // A put of a value that the session has placed, for an object at `address` of one of its chunks; they come in the
+  // order in which they stand there. kNoChunk: it has no such chunk any more. nullopt: the value is not there, or it is
+  // not where the next object begins. It broke the protocol.
+  std::optional<Outcome> PutDelegated(std::string_view key, uint64_t key_hash, uint32_t value_size, uint32_t value_crc,
+                                      Ack ack, Address address, SessionId session);
+  // The session writes there no more.
+  void GiveBack(uint32_t head, Address address, SessionId session);
+  // A while has passed: chunks that were not used for some of them are taken back.
+  void AgeChunks();
+  // Cleaning is short of space: chunks where nothing else is appended any more are taken back.
+  void TakeBackChunks();
+  // Calls tell(SessionId, Address) for each chunk that was taken back since the last call: its client is to give it back.
+  template <class Tell>
+  void TellTakenBack(Tell&& tell) {
+    for (; !taken_back_.empty(); taken_back_.pop_front()) tell(taken_back_.front().session, taken_back_.front().address);
+  }
+  // Chunks that clients may fill.
+  [[nodiscard]] bool delegates() const { return open_chunks_ > 0; }
+
   // A reader found the key's newest version not whole.
   void Report(std::string_view key, uint64_t key_hash);
 
@@ -106,7 +133,6 @@ class Versions {
 
  private:
   using Slot = index::Slot;
-  using Address = format::LogAddress;
 
   // What the index has of a key.
   struct Found {
@@ -132,9 +158,20 @@ class Versions {
     return format::kShardRecordsOffset + shard_ * sizeof(format::ShardRecord);
   }
   [[nodiscard]] uint64_t NextVersion();
+  // Of an object's header.
+  [[nodiscard]] static uint8_t FlagsOf(Ack ack, bool flushed_by_read = false);
+  // If version->space is not set, it gets some.
   Outcome Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags, NewVersion* version);
+  // previous: an address.
+  void MakeHeader(NewVersion* version, std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags,
+                  uint64_t number, uint32_t previous) const;
   void WriteHeaderAndKey(const NewVersion& version, std::string_view key, const uint32_t* checksum);
   void Publish(const NewVersion& version);
+
+  // Nothing is put there any more; its client may still write there.
+  void TakeBackChunk(SessionId session, Chunk& chunk);
+  // Nor does its client.
+  void EndChunk(const Chunk& chunk);
 
   void SettleCurrent(Slot slot, uint64_t key_hash);
   // Settles it if it has arrived.
@@ -163,6 +200,15 @@ class Versions {
   // Not in flight any more, but between a newer one that is and what is older: who follows `previous` comes by.
   std::vector<Reservation> passed_;
   std::vector<uint32_t> session_reservations_;  // by session
+  std::vector<std::vector<Chunk>> chunks_;      // by session, in the order in which they were given
+  uint32_t open_chunks_ = 0;                    // that are not taken back
+  uint32_t chunk_count_ = 0;
+  uint64_t chunk_bytes_ = 0;  // of all
+  struct TakenBack {
+    SessionId session = 0;
+    Address address;
+  };
+  Fifo<TakenBack> taken_back_;  // and not told
   std::unique_ptr<Recovery> recovery_;          // between Look and Repair
   uint64_t next_version_ = 1;
   uint64_t version_limit_ = 0;

@@ -99,6 +99,23 @@ TEST(Crc32cTest, ChecksumsContinueByteByByte) {
   EXPECT_EQ(crc, Crc32c(0, bytes));
 }
 
+TEST(Crc32cTest, OfBothNeedsNoBytes) {
+  const auto bytes = RandomBytes(3000, 5);
+  const std::span all(bytes);
+  for (size_t size = 0; size <= all.size(); size += size < 300 ? 1 : 301) {
+    for (const size_t split : {size_t{0}, std::min(size_t{1}, size), size / 2, size}) {
+      const auto behind = all.subspan(split, size - split);
+      const uint32_t both = Crc32cOfBoth(Crc32c(7, all.first(split)), Crc32c(0, behind), behind.size());
+      ASSERT_EQ(both, Crc32c(7, all.first(size))) << size << " bytes, split at " << split;
+    }
+  }
+  // The steps of long values: as many zero bytes at once as one after the other.
+  for (uint64_t bytes_behind = 1; bytes_behind < uint64_t{1} << 40; bytes_behind *= 2) {
+    const uint32_t half = Crc32cOfBoth(0x1234567, 0, bytes_behind / 2);
+    ASSERT_EQ(Crc32cOfBoth(half, 0, bytes_behind - bytes_behind / 2), Crc32cOfBoth(0x1234567, 0, bytes_behind));
+  }
+}
+
 TEST(Crc32cTest, EachBitCounts) {
   auto bytes = RandomBytes(64, 4);
   const uint32_t whole = Crc32c(0, bytes);

@@ -53,7 +53,7 @@ TEST_P(Asynchronous, SynchronousCallsFindRoomBesideThem) {
 
 TEST_P(Asynchronous, OperationsOnOneKeyTakeEffectInTheirOrder) {
   const auto server = Serve();
-  for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
+  for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     for (const Ack ack : {Ack::kPlaced, Ack::kPersisted}) {
       const auto client = Connect({.ack = ack, .put_path = path});
       std::vector<std::string> results;

@@ -34,7 +34,7 @@ TEST_P(Cache, ASecondGetIsOneRead) {
 
 TEST_P(Cache, WhatOthersWriteIsSeenAtOnce) {
   const auto server = Serve();
-  for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
+  for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     const auto writer = Connect({.put_path = path});
     const auto reader = Connect();
     for (int i = 0; i < 20; ++i) {

@@ -16,7 +16,7 @@ TEST_P(FullPool, RefusesPutsWhenTheLogIsFullAndGoesOnWithTheRest) {
   options.pool_size = 1 << 20;
   options.region_size = 128 << 10;
   options.segment_size = 16 << 10;
-  for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
+  for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     options.pool = GetParam() == PoolKind::kDram ? "dram:" : Path("pool" + std::to_string(static_cast<int>(path)));
     const auto server = Serve(options);
     const auto client = Connect({.put_path = path});
@@ -60,7 +60,7 @@ TEST_P(FullPool, RefusesNewKeysWhenTheIndexIsFullAndGoesOnWithTheRest) {
   ServerOptions options = Options();
   options.index_entries = 64;
   const auto server = Serve(options);
-  for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
+  for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     const auto client = Connect({.put_path = path});
     std::map<std::string, std::string> model;
     Status full;

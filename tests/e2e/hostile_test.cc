@@ -147,7 +147,7 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
   const auto op = [](RequestOp code) { return static_cast<uint8_t>(code); };
   const std::vector<std::pair<std::string, std::function<void(RawPeer&)>>> breaches = {
       {"operation 0", with([](Request& r) { r.op = 0; })},
-      {"operation 7", with([](Request& r) { r.op = 7; })},
+      {"operation 10", with([](Request& r) { r.op = 10; })},
       {"operation 255", with([](Request& r) { r.op = 255; })},
       {"ack 2", with([](Request& r) { r.ack = 2; })},
       {"key of 0", with([](Request& r) { r.key_size = 0; })},
@@ -179,6 +179,31 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
          r.head = UINT32_MAX;
          r.version = 1;
        })},
+      {"a chunk of another shard's log", with([&](Request& r) {
+         r.op = op(RequestOp::kDelegate);
+         r.head = UINT32_MAX;
+       })},
+      {"delegated put of a segment", with([&](Request& r) {
+         r.op = op(RequestOp::kPutDelegated);
+         r.value_size = 8 << 20;
+       })},
+      {"delegated put of what was not placed",
+       [&](RawPeer& peer) {
+         Request request{};
+         request.op = op(RequestOp::kDelegate);
+         request.version = 200;
+         request.value_size = 4096;
+         peer.Post(request, "");
+         const auto chunk = peer.Answer();
+         ASSERT_TRUE(chunk && chunk->header.is_chunk());
+         const format::LogAddress at(chunk->address);
+         request = good;
+         request.op = op(RequestOp::kPutDelegated);
+         request.address =
+             format::LogAddress::At(at.slot(), at.offset_in_region() + format::kChunkObjectsAt).raw();
+         request.value_crc = 1;
+         peer.Post(request, key);
+       }},
       {"another shard's key",
        [&](RawPeer& peer) {
          Request request = good;
@@ -260,7 +285,7 @@ TEST_P(Hostile, RandomRequestsDisturbNobody) {
       Request request{};
       const std::string noise = Bytes(random.Next(), sizeof(request));
       std::memcpy(&request, noise.data(), sizeof(request));
-      request.op = static_cast<uint8_t>(random.Uniform(8));
+      request.op = static_cast<uint8_t>(random.Uniform(11));
       request.ack &= 1;
       if (random.Chance(0.9)) request.key_size = static_cast<uint16_t>(random.Between(1, 40));
       if (random.Chance(0.9)) request.value_size = static_cast<uint32_t>(random.Uniform(2000));

@@ -76,7 +76,7 @@ TEST_P(HotPath, AllocationsAreCounted) {
 
 TEST_P(HotPath, SynchronousCallsAllocateNothing) {
   const auto server = Serve();
-  for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
+  for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     for (const uint32_t cache : {0U, 1024U}) {
       const auto client = Connect({.put_path = path, .cache_entries = cache});
       const std::string value(1000, 'v');
@@ -97,7 +97,7 @@ TEST_P(HotPath, SynchronousCallsAllocateNothing) {
 // With as many in flight as there may be, and callbacks that start the next.
 TEST_P(HotPath, AsynchronousCallsAllocateNothing) {
   const auto server = Serve();
-  for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
+  for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     const auto client = Connect({.put_path = path});
     const std::string value(300, 'v');
     struct Run {

@@ -31,7 +31,7 @@ class PutGetDelete : public EveryPool {
 TEST_P(PutGetDelete, KeepsEverySizeOnEveryPath) {
   const auto server = Serve(WithLargeSegments());
   const auto reader = Connect();
-  for (const PutPath path : {PutPath::kAuto, PutPath::kInline, PutPath::kReserve}) {
+  for (const PutPath path : {PutPath::kAuto, PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     for (const Ack ack : {Ack::kPlaced, Ack::kPersisted}) {
       const auto client = Connect({.ack = ack, .put_path = path});
       for (const size_t key_size : {1, 8, 24, 255, 1024}) {
@@ -170,7 +170,6 @@ TEST_F(Limits, ClientOptionsOutsideOfThemAreRefused) {
   };
   refused({.queue_depth = 0}, "queue_depth must be 1 to 256");
   refused({.queue_depth = 257}, "queue_depth must be 1 to 256");
-  refused({.put_path = PutPath::kDelegate}, "kDelegate");
   refused({.put_path = PutPath{9}}, "put_path");
   refused({.ack = Ack{2}}, "ack");
   refused({.timeout = std::chrono::milliseconds(0)}, "timeout");

@@ -140,7 +140,7 @@ TEST_P(Restart, APutThatIsAcknowledgedAfterTheStopIsNotLost) {
 }
 
 TEST_P(Restart, OperationsInFlightAtTheStopEnd) {
-  for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
+  for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     auto server = Serve();
     const auto client = Connect({.put_path = path, .timeout = std::chrono::minutes(10)});
     std::map<Code, int> ends;

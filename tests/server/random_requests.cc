@@ -84,10 +84,25 @@ void RandomRequests::InlinePut() {
   const std::string value = NewValue();
   const Ack ack = RandomAck();
   During(key, value, ack);
-  const Outcome outcome = store_->Inline(key, value, ack);
+  const Outcome outcome = PutOfOneTrip(key, value, ack);
   Done();
   if (Refused(outcome)) return;
   reference_->Inline(key, value, ack);
+}
+
+// A delegated put takes effect as an inline one does: at once and as a whole.
+Outcome RandomRequests::PutOfOneTrip(const std::string& key, const std::string& value, Ack ack) {
+  if (random_.Chance(0.03)) store_->versions().TakeBackChunks();
+  if (random_.Chance(0.1)) store_->versions().AgeChunks();
+  if (random_.Chance(0.3)) store_->GiveBack();
+  if (random_.Chance(0.5)) {
+    const auto session = static_cast<SessionId>(random_.Uniform(kSessions));
+    if (const auto outcome = store_->Delegated(key, value, session, ack)) {
+      ++delegated_;
+      return *outcome;
+    }
+  }
+  return store_->Inline(key, value, ack);
 }
 
 void RandomRequests::ReservePut() {
@@ -158,6 +173,7 @@ void RandomRequests::DeleteKey() {
 }
 
 void RandomRequests::EndSession(SessionId session) {
+  if (random_.Chance(0.3)) (void)store_->LandDelegated(RandomKey(), NewValue(), session);  // its last deed
   store_->EndSession(session);
   reference_->EndSession(session);
   std::erase_if(puts_, [&](const Put& put) { return put.reserved.session == session; });

@@ -71,6 +71,7 @@ class RandomRequests {
   void Done() { pending_key_.clear(); }
 
   void InlinePut();
+  Outcome PutOfOneTrip(const std::string& key, const std::string& value, Ack ack);
   void ReservePut();
   bool Refused(const Outcome& outcome);
   void LandPut();
@@ -84,6 +85,7 @@ class RandomRequests {
   uint64_t moves_ = 0;  // of the stores before this one
   uint64_t values_ = 0;
   int refused_ = 0;
+  int delegated_ = 0;  // puts
 };
 
 }  // namespace erda::server

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/crc32c.h"
 #include "base/hash.h"
 #include "format/log_layout.h"
 
@@ -29,6 +30,7 @@ Store::Store(const StoreOptions& options, std::unique_ptr<nvm::Pool> pool)
 }
 
 void Store::MakeVersions() {
+  chunks_.clear();
   cleaning_.reset();
   versions_.reset();
   control_.assign(format::ControlBytes(geometry_.heads_per_shard) / sizeof(uint64_t), 0);
@@ -105,6 +107,63 @@ Reserved Store::Reserve(std::string_view key, std::string_view value, SessionId 
   reserved.flushed_by_read = ack == Ack::kPersisted && flush == format::FlushMethod::kReadAfterWrite;
   reserved.outcome = versions_->Reserve(key, HashKey(key), static_cast<uint32_t>(value.size()), ack, session, flush);
   return reserved;
+}
+
+Store::ClientChunk* Store::ChunkFor(uint32_t head, uint64_t object_bytes, SessionId session) {
+  ClientChunk& chunk = chunks_[{session, head}];
+  if (chunk.bytes - chunk.tail >= object_bytes) return &chunk;
+  const uint64_t least = format::kChunkObjectsAt + object_bytes;
+  const Outcome given = versions_->Delegate(head, least, 4 * least, session);
+  if (given.code != Code::kOk) return nullptr;
+  EXPECT_TRUE(given.header.is_chunk());
+  EXPECT_GE(SpaceOf(given.header), least);
+  chunk = {given.address, format::kChunkObjectsAt, SpaceOf(given.header)};
+  return &chunk;
+}
+
+void Store::WriteInto(const ClientChunk& chunk, uint32_t head, std::string_view key, std::string_view value) {
+  const format::HeadSlot slot =
+      Published(head - options_.shard * geometry_.heads_per_shard, chunk.address.slot());
+  const uint64_t at = geometry_.RegionOffset(slot.region()) + chunk.address.offset_in_region() + chunk.tail;
+  std::memcpy(pool_->view().bytes.data() + at + format::ValueOffset(key.size()), value.data(), value.size());
+}
+
+std::optional<Outcome> Store::Delegated(std::string_view key, std::string_view value, SessionId session, Ack ack) {
+  const uint64_t hash = HashKey(key);
+  const uint32_t head = geometry_.HeadOf(hash);
+  const uint64_t bytes = format::ObjectSpace(key.size(), value.size());
+  ClientChunk* chunk = ChunkFor(head, bytes, session);
+  if (chunk == nullptr) return std::nullopt;
+  WriteInto(*chunk, head, key, value);
+  const auto address = format::LogAddress::At(chunk->address.slot(), chunk->address.offset_in_region() + chunk->tail);
+  chunk->tail += bytes;
+  const auto outcome = versions_->PutDelegated(key, hash, static_cast<uint32_t>(value.size()),
+                                               Crc32c(0, AsBytes(value)), ack, address, session);
+  EXPECT_TRUE(outcome.has_value());
+  if (!outcome || outcome->reason == format::Reason::kNoChunk) return std::nullopt;
+  return outcome;
+}
+
+bool Store::LandDelegated(std::string_view key, std::string_view value, SessionId session) {
+  const uint32_t head = geometry_.HeadOf(HashKey(key));
+  const ClientChunk* chunk = ChunkFor(head, format::ObjectSpace(key.size(), value.size()), session);
+  if (chunk != nullptr) WriteInto(*chunk, head, key, value);
+  return chunk != nullptr;
+}
+
+void Store::GiveBack() {
+  versions_->TellTakenBack([&](SessionId session, format::LogAddress address) {
+    for (auto& [of, chunk] : chunks_) {
+      if (of.first != session || chunk.address != address) continue;
+      versions_->GiveBack(of.second, address, session);
+      chunk = {};
+    }
+  });
+}
+
+void Store::EndSession(SessionId session) {
+  versions_->EndSession(session);
+  std::erase_if(chunks_, [&](const auto& chunk) { return chunk.first.first == session; });
 }
 
 std::optional<Code> Store::Commit(const Reserved& r) {

@@ -60,11 +60,18 @@ class Store {
   // Requests.
   Outcome Inline(std::string_view key, std::string_view value, Ack ack = Ack::kPersisted);
   Reserved Reserve(std::string_view key, std::string_view value, SessionId session = 0, Ack ack = Ack::kPersisted);
+  // A put in a chunk of the session, for which it asks if it has none with room. nullopt: there is none.
+  std::optional<Outcome> Delegated(std::string_view key, std::string_view value, SessionId session = 0,
+                                   Ack ack = Ack::kPersisted);
+  // Only that one-sided write: the request behind it never comes, nor does any other of the session. False: no chunk.
+  bool LandDelegated(std::string_view key, std::string_view value, SessionId session = 0);
+  // What clients do when they are told that chunks were taken back.
+  void GiveBack();
   // nullopt: a breach of the protocol.
   std::optional<Code> Commit(const Reserved& reserved);
   Code Delete(std::string_view key);
   void Report(std::string_view key);
-  void EndSession(SessionId session) { versions_->EndSession(session); }
+  void EndSession(SessionId session);
   // From now on the session has this flush method.
   void SetFlush(SessionId session, format::FlushMethod flush) { flushes_[session] = flush; }
   [[nodiscard]] format::FlushMethod FlushOf(SessionId session) const {
@@ -127,10 +134,20 @@ class Store {
   [[nodiscard]] uint64_t counter(format::Counter counter) const;
 
  private:
+  // A client's.
+  struct ClientChunk {
+    format::LogAddress address;
+    uint64_t tail = 0;
+    uint64_t bytes = 0;
+  };
+  // One of the session with room for so many bytes in this head, or null.
+  ClientChunk* ChunkFor(uint32_t head, uint64_t object_bytes, SessionId session);
+  void WriteInto(const ClientChunk& chunk, uint32_t head, std::string_view key, std::string_view value);
   void MakeVersions();
 
   StoreOptions options_;
   std::map<SessionId, format::FlushMethod> flushes_;
+  std::map<std::pair<SessionId, uint32_t>, ClientChunk> chunks_;  // by session and head
   format::Geometry geometry_{};
   std::unique_ptr<nvm::Pool> pool_;
   std::unique_ptr<nvm::Writer> nvm_;

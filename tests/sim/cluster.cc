@@ -101,7 +101,9 @@ class Cluster {
     constexpr PutPath kPaths[] = {PutPath::kAuto, PutPath::kReserve, PutPath::kReserve, PutPath::kInline};
     client::EngineOptions options;
     options.ack = process->ack = random_.Chance(plan_.placed_share) ? Ack::kPlaced : Ack::kPersisted;
-    options.put_path = process->path = path.value_or(kPaths[random_.Uniform(std::size(kPaths))]);
+    const PutPath one = kPaths[random_.Uniform(std::size(kPaths))];
+    const bool delegates = Random(plan_.seed ^ (process->id * 0x9e37)).Chance(0.35);
+    options.put_path = process->path = path.value_or(delegates ? PutPath::kDelegate : one);
     options.queue_depth = plan_.queue_depth;
     options.timeout = timeout;
     options.client_id = process->id;

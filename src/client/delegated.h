@@ -1,0 +1,82 @@
+// What a client has of the log of one shard: chunks that it fills itself (docs/protocol.md, "Put, delegated").
+//
+// For each head one that is being filled and one that comes next, which is asked for when half of the first is used: so a
+// client that puts all the time never waits for one. It asks for twice as much each time that it has used one up, and
+// begins small again when one was taken back: the size follows its rate.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/fifo.h"
+#include "format/log_address.h"
+#include "format/messages.h"
+#include "format/object.h"
+
+namespace erda::client {
+
+class Delegated {
+ public:
+  struct Chunk {
+    uint32_t head = 0;
+    format::LogAddress address;  // of its header
+    uint64_t tail = 0;           // where the next object stands, from its beginning
+    uint64_t bytes = 0;
+    uint32_t generation = 0;  // of its region
+    uint32_t in_flight = 0;   // puts there that are not answered
+    bool taken_back = false;
+    bool passed = false;  // the one behind it is being filled: the server holds it no more once it knows that
+    [[nodiscard]] uint64_t room() const { return taken_back || passed ? 0 : bytes - tail; }
+    [[nodiscard]] bool Holds(uint32_t of_head, format::LogAddress object) const {
+      return head == of_head && address.slot() == object.slot() &&
+             object.offset_in_region() - address.offset_in_region() < bytes;
+    }
+  };
+
+  // The connection is new, to a shard with so many heads; or it is gone (0).
+  void Reset(uint32_t heads) {
+    chunks_.clear();
+    chunks_.reserve(format::kChunksPerClient);
+    heads_.assign(heads, {});
+    to_send.clear();
+    sending = false;
+  }
+
+  // The chunk of the head where an object of so many bytes goes, or null. Asks for another one in time.
+  Chunk* Find(uint32_t head, uint32_t head_in_shard, uint64_t object_bytes);
+  // The place for it, in a chunk that Find gave. The chunks of the head before that one are used no more.
+  format::LogAddress Place(Chunk& chunk, uint64_t object_bytes);
+  // A put there was answered.
+  void OnAnswer(uint32_t head, format::LogAddress object);
+
+  // The answer to a request for a chunk; bytes 0: there is none.
+  void OnDelegated(uint32_t head, uint32_t head_in_shard, format::LogAddress address, uint32_t generation,
+                   uint64_t bytes);
+  // The server takes back what begins there.
+  void OnTakenBack(format::LogAddress address, uint32_t first_head);
+
+  // Requests that concern chunks: sent one after the other.
+  Fifo<format::Request> to_send;
+  bool sending = false;
+
+ private:
+  static constexpr uint64_t kObjectsAtFirst = 8;
+  static constexpr uint64_t kBytesMax = 1 << 20;
+  // After a refusal, so many puts go another way before it asks again.
+  static constexpr uint32_t kPatience = 64;
+  struct Head {
+    bool asked = false;
+    uint32_t patience = 0;
+    uint64_t wanted = 0;
+  };
+
+  void Ask(uint32_t head, Head& of, uint64_t object_bytes);
+  // Forgets it if nothing of it is in flight, and it is not to be filled any more.
+  bool Drop(const Chunk& chunk);
+
+  std::vector<Chunk> chunks_;  // in the order in which they were given
+  std::vector<Head> heads_;    // of the shard
+};
+
+}  // namespace erda::client

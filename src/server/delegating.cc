@@ -1,0 +1,165 @@
+// Chunks of the log that clients fill themselves, and the puts whose values are there (docs/protocol.md, "Put,
+// delegated").
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "base/planted.h"
+#include "server/versions.h"
+
+namespace erda::server {
+
+using format::Counter;
+using format::kChunkObjectsAt;
+using format::kGranuleBytes;
+using format::ObjectKind;
+using format::Reason;
+
+namespace {
+
+constexpr uint64_t kChunkBytesMax = 1 << 20;
+// Of a segment; of a shard's log, all chunks together: one part in ...
+constexpr uint64_t kChunksPerSegment = 4;
+constexpr uint64_t kShareOfLog = 16;
+// With fewer free regions, what there is is left to puts.
+constexpr uint32_t kFreeRegionsLeft = 2;
+// A chunk that was not used for so many whiles (of idle moments: TidyTimer, about a second; of a shard that is never
+// idle: kPollsOfAWhile) is taken back.
+constexpr uint32_t kAgeMax = 8;
+
+const Outcome kNone{Code::kResourceExhausted, Reason::kNoChunk, {}, 0, {}};
+
+}  // namespace
+
+Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session) {
+  if (session >= chunks_.size()) chunks_.resize(session + 1);
+  std::vector<Chunk>& chunks = chunks_[session];
+  chunks.reserve(format::kChunksPerClient);
+  const uint64_t share = log_.bytes_total() / kShareOfLog;
+  uint64_t bytes = std::min({wanted, kChunkBytesMax, geometry_.segment_size / kChunksPerSegment,
+                             share - std::min(share, chunk_bytes_)});
+  const bool too_many = chunks.size() >= format::kChunksPerClient;
+  if (too_many || bytes < least || least <= kChunkObjectsAt || log_.free_regions() < kFreeRegionsLeft) return kNone;
+  // Rather a little less than to leave the end of a segment unused.
+  const uint64_t room = log_.RoomLeft(head);
+  if (room < bytes && room >= std::max(least, bytes / 4)) bytes = room;
+  // The objects to come may be as large as the one that is at hand.
+  bytes = AlignDown(bytes - (bytes - kChunkObjectsAt) % (least - kChunkObjectsAt), kGranuleBytes);
+
+  NewVersion chunk;
+  chunk.head = head;
+  const uint64_t number = NextVersion();
+  const auto space = log_.Reserve(head, bytes, number);
+  if (!space.ok()) return kNone;
+  chunk.space = *space;
+  chunk.header.kind = static_cast<uint8_t>(ObjectKind::kChunk);
+  chunk.header.value_size = static_cast<uint32_t>(format::ChunkValueBytes(bytes));
+  chunk.header.version = number;
+  const format::Place place = log_.PlaceOf(head, space->address);
+  chunk.header.header_crc = format::HeaderCrc(place, chunk.header, {});
+  // Persistent before anything else is appended: a walk must be able to step over it.
+  WriteHeaderAndKey(chunk, {}, nullptr);
+  if (!Planted(Flaw::kChunkNotFlushed)) nvm_.Persist(space->offset, sizeof(format::ObjectHeader));
+
+  // (I9) What will be published in it is not settled for a moment: as long as that may come, the mark waits.
+  if (!Planted(Flaw::kMarksChunks)) log_.BeginFlight(head, space->address);
+  if (!Planted(Flaw::kChunkNotHeld)) log_.Hold(head, space->address);
+  chunks.push_back({head, space->address, space->offset, bytes, kChunkObjectsAt});
+  ++open_chunks_;
+  ++chunk_count_;
+  chunk_bytes_ += bytes;
+  return {Code::kOk, Reason::kNone, space->address, head, chunk.header, place.generation};
+}
+
+std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key_hash, uint32_t value_size,
+                                              uint32_t value_crc, Ack ack, Address address, SessionId session) {
+  if (session >= chunks_.size()) return kNone;
+  std::vector<Chunk>& chunks = chunks_[session];
+  const uint32_t head = geometry_.HeadOf(key_hash);
+  const auto it = std::find_if(chunks.begin(), chunks.end(), [&](const Chunk& chunk) {
+    return chunk.head == head && chunk.address.slot() == address.slot() &&
+           address.offset_in_region() - chunk.address.offset_in_region() < chunk.bytes;
+  });
+  if (it == chunks.end()) return kNone;
+  Chunk& chunk = *it;
+  if (chunk.taken_back && !Planted(Flaw::kPutsInTakenBack)) return kNone;
+  const uint64_t space = format::ObjectSpace(key.size(), value_size);
+  const uint64_t at = address.offset_in_region() - chunk.address.offset_in_region();
+  if (at != chunk.tail || space > chunk.bytes - at) return std::nullopt;
+  NewVersion version;
+  version.head = head;
+  version.space = {address, chunk.offset + at};
+  const uint64_t value_at = version.space.offset + format::ValueOffset(key.size());
+  // The value was placed before the request came (it was posted before it, on the same channel).
+  if (Crc32c(0, nvm_.Bytes(value_at, value_size)) != value_crc) return std::nullopt;
+  chunk.tail += space;
+  chunk.age = 0;
+
+  Outcome outcome = Prepare(key, key_hash, value_size, FlagsOf(ack), &version);
+  const bool refused = outcome.code != Code::kOk;
+  // An object stands there all the same, which nothing will name: the next one is found behind it.
+  if (refused) MakeHeader(&version, key, key_hash, value_size, FlagsOf(ack), NextVersion(), 0);
+  const uint32_t checksum = format::ObjectChecksumOf(version.header, value_crc);
+  WriteHeaderAndKey(version, key, &checksum);
+  // (I2, I3) The value, which its client wrote, too.
+  if (!Planted(Flaw::kDelegatedNotFlushed)) nvm_.Persist(version.space.offset, space);
+  if (!refused) {
+    Publish(version);
+    chain_.StoreSettled(version.slot, index_.WordAt(version.slot));
+    counters_.Add(Counter::kPutsDelegated);
+  }
+  // (I8) What the client wrote into chunks that it had before has been placed before this request came.
+  const Address used = chunk.address;
+  for (;;) {
+    const auto first = std::find_if(chunks.begin(), chunks.end(), [&](const Chunk& c) { return c.head == head; });
+    if (first->address == used) return outcome;
+    EndChunk(*first);
+    chunks.erase(first);
+  }
+}
+
+void Versions::GiveBack(uint32_t head, Address address, SessionId session) {
+  if (session >= chunks_.size()) return;
+  std::erase_if(chunks_[session], [&](const Chunk& chunk) {
+    if (chunk.head != head || chunk.address != address) return false;
+    EndChunk(chunk);
+    return true;
+  });
+}
+
+void Versions::TakeBackChunk(SessionId session, Chunk& chunk) {
+  chunk.taken_back = true;
+  --open_chunks_;
+  if (!Planted(Flaw::kMarksChunks)) log_.EndFlight(chunk.head, chunk.address);
+  taken_back_.push_back({session, chunk.address});
+}
+
+void Versions::EndChunk(const Chunk& chunk) {
+  if (!chunk.taken_back) {
+    --open_chunks_;
+    if (!Planted(Flaw::kMarksChunks)) log_.EndFlight(chunk.head, chunk.address);
+  }
+  if (!Planted(Flaw::kChunkNotHeld)) log_.Release(chunk.head, chunk.address);
+  --chunk_count_;
+  chunk_bytes_ -= chunk.bytes;
+}
+
+void Versions::AgeChunks() {
+  if (open_chunks_ == 0) return;
+  for (SessionId session = 0; session < chunks_.size(); ++session) {
+    for (Chunk& chunk : chunks_[session]) {
+      if (!chunk.taken_back && ++chunk.age > kAgeMax) TakeBackChunk(session, chunk);
+    }
+  }
+}
+
+void Versions::TakeBackChunks() {
+  if (open_chunks_ == 0) return;
+  for (SessionId session = 0; session < chunks_.size(); ++session) {
+    for (Chunk& chunk : chunks_[session]) {
+      if (!chunk.taken_back && !log_.IsAppendedTo(chunk.head, chunk.address.slot())) TakeBackChunk(session, chunk);
+    }
+  }
+}
+
+}  // namespace erda::server

@@ -1,0 +1,241 @@
+// Chunks of the log that clients fill, and the puts in them.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/crc32c.h"
+#include "base/hash.h"
+#include "server/crash_pool.h"
+#include "server/store.h"
+
+namespace erda::server {
+namespace {
+
+using format::Counter;
+using format::kChunkObjectsAt;
+using format::LogAddress;
+using format::Reason;
+
+LogAddress Behind(LogAddress address, uint64_t bytes) {
+  return LogAddress::At(address.slot(), address.offset_in_region() + bytes);
+}
+
+class DelegatingTest : public testing::Test {
+ protected:
+  // The client's Write of a value, for an object at this place.
+  void Place(LogAddress object, std::string_view key, std::string_view value) {
+    const uint64_t at = store_.geometry().RegionOffset(store_.Published(0, object.slot()).region()) +
+                        object.offset_in_region() + format::ValueOffset(key.size());
+    std::ranges::copy(AsBytes(value), store_.pool().view().bytes.begin() + static_cast<ptrdiff_t>(at));
+  }
+  std::optional<Outcome> Put(LogAddress object, std::string_view key, std::string_view value, SessionId session = 0) {
+    return store_.versions().PutDelegated(key, HashKey(key), static_cast<uint32_t>(value.size()),
+                                          Crc32c(0, AsBytes(value)), Ack::kPersisted, object, session);
+  }
+  Outcome Chunk(uint64_t bytes = 512, SessionId session = 0) {
+    return store_.versions().Delegate(0, 64, bytes, session);
+  }
+  // Whatever gains something.
+  void CleanAll() {
+    store_.cleaning().Ask();
+    store_.Clean();
+  }
+  uint64_t Gauge(Counter counter) {
+    store_.versions().PublishGauges();
+    return store_.counter(counter);
+  }
+  Store store_;
+};
+
+TEST_F(DelegatingTest, APutIsSettledWhenItIsAnswered) {
+  for (const char* value : {"v1", "v2", ""}) {
+    const auto outcome = store_.Delegated("k", value);
+    ASSERT_TRUE(outcome && outcome->code == Code::kOk);
+    EXPECT_TRUE(store_.WordOf("k").settled());
+    EXPECT_EQ(store_.WordOf("k").new_address(), outcome->address);
+    EXPECT_EQ(store_.Get("k"), value);
+    EXPECT_EQ(store_.GetAfterCrash("k"), value);
+  }
+  EXPECT_EQ(store_.counter(Counter::kPutsDelegated), 3U);
+  EXPECT_EQ(store_.versions().in_flight(), 0U);
+  EXPECT_EQ(Gauge(Counter::kChunks), 1U);
+}
+
+TEST_F(DelegatingTest, TheObjectIsWholeInItsPlaceLikeAnyOther) {
+  const std::string value(300, 'x');
+  const auto outcome = store_.Delegated("key", value);
+  const auto view = store_.versions().log().Inspect(0, outcome->address);
+  EXPECT_EQ(view.state, format::ObjectState::kWhole);
+  EXPECT_EQ(view.key, "key");
+  EXPECT_EQ(AsString(view.value), value);
+}
+
+TEST_F(DelegatingTest, ObjectsStandOneBehindTheOtherAndOtherPutsBehindTheChunk) {
+  const Outcome chunk = Chunk();
+  EXPECT_EQ(SpaceOf(chunk.header), 512U);
+  LogAddress at = Behind(chunk.address, kChunkObjectsAt);
+  for (const char* key : {"a", "b", "c"}) {
+    Place(at, key, "value");
+    ASSERT_EQ(Put(at, key, "value")->code, Code::kOk);
+    at = Behind(at, format::ObjectSpace(1, 5));
+  }
+  EXPECT_EQ(store_.Inline("d", "value").address, Behind(chunk.address, 512));
+  for (const char* key : {"a", "b", "c", "d"}) EXPECT_EQ(store_.Get(key), "value");
+}
+
+TEST_F(DelegatingTest, WhatIsNotThereOrNotNextIsABreach) {
+  const Outcome chunk = Chunk();
+  const LogAddress first = Behind(chunk.address, kChunkObjectsAt);
+  EXPECT_FALSE(Put(first, "k", "value")) << "nothing was placed";
+  Place(first, "k", "valuE");
+  EXPECT_FALSE(Put(first, "k", "value")) << "something else was placed";
+  Place(Behind(first, 16), "k", "value");
+  EXPECT_FALSE(Put(Behind(first, 16), "k", "value")) << "not where the next one begins";
+  EXPECT_FALSE(Put(chunk.address, "k", "value")) << "where the chunk's header is";
+  const std::string large(512, 'x');
+  EXPECT_FALSE(Put(first, "k", large)) << "longer than the chunk";
+  EXPECT_EQ(store_.Get("k"), kAbsent);
+  EXPECT_EQ(store_.Keys(), 0U);
+}
+
+TEST_F(DelegatingTest, AnothersChunkIsNone) {
+  const Outcome chunk = Chunk();
+  const LogAddress first = Behind(chunk.address, kChunkObjectsAt);
+  Place(first, "k", "value");
+  EXPECT_EQ(Put(first, "k", "value", 1)->reason, Reason::kNoChunk);
+  (void)Chunk(512, 1);
+  EXPECT_EQ(Put(first, "k", "value", 1)->reason, Reason::kNoChunk);
+  EXPECT_EQ(store_.Get("k"), kAbsent);
+  store_.versions().GiveBack(0, chunk.address, 1);
+  EXPECT_EQ(Put(first, "k", "value")->code, Code::kOk) << "it was not the other one's to give back";
+}
+
+TEST_F(DelegatingTest, ThereAreNotMoreThanASessionAndTheLogMayHave) {
+  for (uint32_t i = 0; i < format::kChunksPerClient; ++i) ASSERT_EQ(Chunk(128).code, Code::kOk);
+  EXPECT_EQ(Chunk(128).reason, Reason::kNoChunk);
+  uint32_t others = 0;
+  while (Chunk(1024, 1 + others / 4).code == Code::kOk) ++others;
+  EXPECT_LE(Gauge(Counter::kChunkBytes), store_.versions().log().bytes_total() / 16);
+  EXPECT_GE(others, 5U);
+  for (SessionId session = 0; session <= 1 + others / 4; ++session) store_.EndSession(session);
+  EXPECT_EQ(Gauge(Counter::kChunks), 0U);
+  EXPECT_EQ(Gauge(Counter::kChunkBytes), 0U);
+  EXPECT_EQ(Chunk(128).code, Code::kOk);
+}
+
+TEST_F(DelegatingTest, AChunkIsNoLargerThanAQuarterOfASegmentAndNoSmallerThanIsOfUse) {
+  EXPECT_EQ(SpaceOf(Chunk(1 << 20).header), 1024U);
+  EXPECT_EQ(store_.versions().Delegate(0, 1025, 4096, 0).reason, Reason::kNoChunk);
+  EXPECT_EQ(store_.versions().Delegate(0, 0, 0, 0).reason, Reason::kNoChunk);
+  EXPECT_EQ(store_.versions().Delegate(0, UINT64_MAX, UINT32_MAX, 0).reason, Reason::kNoChunk);
+}
+
+TEST_F(DelegatingTest, TheNextChunkEndsTheOneBefore) {
+  const Outcome first = Chunk();
+  const Outcome second = Chunk();
+  const LogAddress in_first = Behind(first.address, kChunkObjectsAt);
+  const LogAddress in_second = Behind(second.address, kChunkObjectsAt);
+  Place(in_first, "k", "v1");
+  ASSERT_EQ(Put(in_first, "k", "v1")->code, Code::kOk);
+  EXPECT_EQ(Gauge(Counter::kChunks), 2U);
+  Place(in_second, "k", "v2");
+  ASSERT_EQ(Put(in_second, "k", "v2")->code, Code::kOk);
+  EXPECT_EQ(Gauge(Counter::kChunks), 1U);
+  const LogAddress next = Behind(in_first, format::ObjectSpace(1, 2));
+  Place(next, "k", "v3");
+  EXPECT_EQ(Put(next, "k", "v3")->reason, Reason::kNoChunk);
+  EXPECT_EQ(store_.Get("k"), "v2");
+}
+
+TEST_F(DelegatingTest, AChunkThatIsNotUsedForAWhileIsTakenBack) {
+  const auto taken_back = [&] {
+    std::vector<LogAddress> addresses;
+    store_.versions().TellTakenBack([&](SessionId session, LogAddress address) {
+      EXPECT_EQ(session, 3U);
+      addresses.push_back(address);
+    });
+    return addresses;
+  };
+  const Outcome chunk = Chunk(512, 3);
+  LogAddress at = Behind(chunk.address, kChunkObjectsAt);
+  for (int i = 0; i < 8; ++i) store_.versions().AgeChunks();
+  EXPECT_TRUE(taken_back().empty());
+  Place(at, "k", "v1");
+  ASSERT_EQ(Put(at, "k", "v1", 3)->code, Code::kOk);
+  for (int i = 0; i < 8; ++i) store_.versions().AgeChunks();
+  EXPECT_TRUE(taken_back().empty()) << "it was used meanwhile";
+  EXPECT_TRUE(store_.versions().delegates());
+  store_.versions().AgeChunks();
+  EXPECT_EQ(taken_back(), std::vector{chunk.address});
+  EXPECT_FALSE(store_.versions().delegates());
+  at = Behind(at, format::ObjectSpace(1, 2));
+  Place(at, "k", "v2");
+  EXPECT_EQ(Put(at, "k", "v2", 3)->reason, Reason::kNoChunk);
+  EXPECT_EQ(store_.Get("k"), "v1");
+  EXPECT_EQ(Gauge(Counter::kChunks), 1U) << "its client may still write there";
+  store_.versions().GiveBack(0, chunk.address, 3);
+  EXPECT_EQ(Gauge(Counter::kChunks), 0U);
+}
+
+// (I8) Nor is it a home for others before its client has let go of it.
+TEST_F(DelegatingTest, ARegionIsNotUsedAnewWhileAClientMayWriteThere) {
+  const Outcome chunk = Chunk();
+  const uint32_t generation = chunk.generation;
+  const std::string value(900, 'x');
+  for (int i = 0; i < 400; ++i) ASSERT_EQ(store_.Put("k" + std::to_string(i % 3), value).code, Code::kOk);
+  CleanAll();
+  EXPECT_EQ(store_.Published(0, chunk.address.slot()).generation(), generation);
+  EXPECT_FALSE(store_.versions().delegates()) << "it was taken back when its region was wanted";
+  store_.GiveBack();
+  store_.versions().GiveBack(0, chunk.address, 0);
+  CleanAll();
+  EXPECT_NE(store_.Published(0, chunk.address.slot()).generation(), generation);
+}
+
+// A put that the index has no room for leaves an object behind that nothing names: the next one stands behind that.
+TEST_F(DelegatingTest, ARefusedPutLeavesNoGap) {
+  std::vector<std::string> keys;
+  while (keys.size() < 200) {
+    const std::string key = "key" + std::to_string(keys.size());
+    if (store_.Inline(key, "v").reason == Reason::kIndexFull) break;
+    keys.push_back(key);
+  }
+  ASSERT_LT(keys.size(), 200U);
+  const std::string refused = "key" + std::to_string(keys.size());
+  const auto outcome = store_.Delegated(refused, "value");
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->reason, Reason::kIndexFull);
+  ASSERT_EQ(store_.Delegated(keys.front(), "value")->code, Code::kOk);
+  EXPECT_EQ(store_.Get(keys.front()), "value");
+  EXPECT_EQ(store_.GetAfterCrash(keys.front()), "value");
+  EXPECT_EQ(store_.Get(refused), kAbsent);
+}
+
+TEST_F(DelegatingTest, WhatIsInChunksOutlivesACloseAndIsMovedByTheCleaner) {
+  for (int i = 0; i < 12; ++i) {
+    ASSERT_TRUE(store_.Delegated("key" + std::to_string(i), "value" + std::to_string(i)));
+  }
+  store_.CloseAndReopen();
+  const std::string value(900, 'x');
+  for (int i = 0; i < 40; ++i) ASSERT_EQ(store_.Put("k" + std::to_string(i % 3), value).code, Code::kOk);
+  CleanAll();
+  EXPECT_GE(store_.counter(Counter::kCleanMoves), 12U);
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(store_.Get("key" + std::to_string(i)), "value" + std::to_string(i));
+}
+
+// The mark waits for a chunk: what is published in it may not be settled at a crash.
+TEST_F(DelegatingTest, AfterACrashWhatAChunkHoldsIsFound) {
+  ASSERT_TRUE(store_.Delegated("k", "v1"));
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(store_.Inline("other", std::string(100, 'x')).code, Code::kOk);
+  ASSERT_TRUE(store_.LandDelegated("k", "never published"));
+  store_.Recover();
+  EXPECT_EQ(store_.Get("k"), "v1");
+  EXPECT_EQ(store_.recovery().index_slots, 0U) << "a plain walk";
+  EXPECT_GE(store_.recovery().objects, 2U);
+  EXPECT_EQ(store_.Violation(), "");
+  ASSERT_TRUE(store_.Delegated("k", "v2"));
+  EXPECT_EQ(store_.Get("k"), "v2");
+}
+
+}  // namespace
+}  // namespace erda::server
