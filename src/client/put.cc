@@ -74,6 +74,7 @@ void Engine::StartRequest(Operation& op) {
 
 void Engine::SendRequest(Operation& op) {
   Link& link = *op.link;
+  op.step = Step::kReply;  // from here on it ends with the connection
   op.delegated = op.type == OpType::kPut && options_.put_path == PutPath::kDelegate && !op.no_chunk &&
                  link.hello().pool_writable != 0;
   if (op.delegated && PutDelegated(op)) return;
@@ -95,7 +96,6 @@ void Engine::SendRequest(Operation& op) {
     request.op = static_cast<uint8_t>(RequestOp::kReserve);
   }
   std::memcpy(op.message().data(), &request, sizeof(request));
-  op.step = Step::kReply;
   ++stats_.requests;
   const WorkRequest work = RequestWork(op, op.message().first(bytes));
   Post(link, {&work, 1});
@@ -110,7 +110,7 @@ bool Engine::PutDelegated(Operation& op) {
   const uint64_t object_bytes = format::ObjectSpace(op.key_size, op.value_size);
   Delegated::Chunk* chunk = link.delegated.Find(head, head - link.FirstHead(), object_bytes);
   SendChunkRequests(link);
-  if (!link.up() || op.step == Step::kDone) return true;  // the connection failed
+  if (!link.up()) return true;  // the connection failed
   if (chunk == nullptr) return false;
   // (I10) The region may have been linked, or used anew, since the slots were read.
   uint64_t offset = 0;
@@ -137,7 +137,6 @@ bool Engine::PutDelegated(Operation& op) {
   request.address = address.raw();
   request.value_crc = Crc32c(0, value);
   std::memcpy(message.data(), &request, sizeof(request));
-  op.step = Step::kReply;
   ++stats_.requests;
   stats_.nvm_bytes_written += value.size();
   WorkRequest works[2];
