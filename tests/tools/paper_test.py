@@ -6,11 +6,12 @@ import pathlib
 import re
 import tempfile
 import unittest
+import unittest.mock
 
 from evaluation import measure, output, results
 from evaluation.common import CPU, ERDA, LATENCY, RAW, REDO, SCHEMES, THROUGHPUT, WORKLOADS, PaperError
 from evaluation.plan import ALL_SIZES, Plan, Point, Run, Settings, parse_figures
-from evaluation.store import Store
+from evaluation.store import Store, conditions
 
 SETTINGS = Settings(lab=False, quick=True, seconds=0.1, records=1000, pool_bytes=1 << 20)
 SLOWER = {"erda": 1, "redo": 2, "raw": 4}  # of the made-up times
@@ -130,6 +131,33 @@ class Stores(Folder):
         store = self.begin(fresh=True, commit="b" * 40)
         self.assertEqual(store.points(), [])
         self.assertIsNone(store.get("bytes"))
+
+    def test_fresh_begins_anew_whatever_was_left(self):
+        self.full(plan("14"))
+        (self.path / "lab").mkdir()
+        (self.path / "lab" / "cleaning.json").write_text("{")
+        (self.path / ".report.json.123").write_text("half of")
+        (self.path / "notes").write_text("precious")
+        store = self.begin(fresh=True)
+        self.assertEqual((store.points(), store.get("bytes"), store.get("cleaning")), ([], None, None))
+        self.assertFalse((self.path / "lab").exists())
+        self.assertEqual((self.path / "notes").read_text(), "precious")
+
+    def test_a_machine_of_the_same_kind_is_another_one(self):
+        here = conditions(SETTINGS, self.path)
+        with unittest.mock.patch("platform.node", return_value="another"):
+            there = conditions(SETTINGS, self.path)
+        self.assertEqual([name for name in here if here[name] != there[name]], ["host"])
+
+    def test_guests_are_not_mixed(self):
+        store = self.begin()
+        store.put_guest({**MACHINE, "kernel": "6.0"})
+        store.put_guest(MACHINE)  # nothing was measured in the one before
+        run = plan("14").runs()[0]
+        store.put_run(run, measured(run))
+        store.put_guest({**MACHINE, "load_average": 7, "time": "later"})
+        with self.assertRaisesRegex(PaperError, "kernel 6.1, not 6.2"):
+            store.put_guest({**MACHINE, "kernel": "6.2"})
 
     def test_a_point_from_elsewhere_is_refused(self):
         store = self.full(plan("14"))

@@ -21,7 +21,7 @@ from evaluation import servers
 from evaluation.common import ERDA, ROOT, SCHEMES, PaperError, Scheme
 from evaluation.plan import Plan, Point, Run
 from evaluation.servers import Place
-from evaluation.store import Store
+from evaluation.store import LAB_FOLDER, Store
 from report import charts
 
 RUN_SECONDS = 300  # at most, of one command
@@ -222,7 +222,7 @@ def run_in_lab(arguments: Sequence[str], folder: pathlib.Path) -> None:
 
 
 def measure_cleaning_in_lab(store: Store, build: pathlib.Path, quick: bool) -> None:
-    folder = store.folder / "lab"
+    folder = store.folder / LAB_FOLDER
     folder.mkdir(exist_ok=True)
     try:
         command = [

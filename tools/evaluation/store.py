@@ -20,6 +20,7 @@ from evaluation.plan import Run, Settings
 from report import machine as machines
 
 SETTINGS_FILE = "settings.json"
+LAB_FOLDER = "lab"  # what the lab's guest may write to
 PROGRAMS = ("erda-ycsb", "erda-server", "erda-scheme-server", "erda-bench", "erda-cli")
 
 
@@ -35,6 +36,7 @@ def conditions(settings: Settings, build: pathlib.Path) -> dict[str, Any]:
         "processor": here["processor"],
         "processors": here["processors"],
         "kernel": here["kernel"],
+        "host": machines.identity(),
         **settings.to_json(),
     }
 
@@ -65,9 +67,8 @@ class Store:
     @staticmethod
     def begin(folder: pathlib.Path, origin: dict[str, Any], fresh: bool) -> Store:
         """The folder, with what it has if it was measured under the same conditions."""
-        if fresh:
-            _remove(folder)
-        if (folder / SETTINGS_FILE).exists():
+        known = (folder / SETTINGS_FILE).exists()
+        if known and not fresh:
             store = Store.read(folder)
             differences = [
                 f"{name} {_brief(store.origin['conditions'].get(name))}, not {_brief(value)}"
@@ -82,7 +83,9 @@ class Store:
             commands = store.origin["commands"]
             store.origin["commands"] = [*commands, *(command for command in origin["commands"] if command not in commands)]
         else:
-            if folder.is_dir() and any(folder.iterdir()):
+            if known:
+                _remove(folder)
+            elif folder.is_dir() and any(folder.iterdir()):
                 raise PaperError(f"{folder} is no folder of an evaluation, and not empty")
             store = Store(folder, _identity(origin["conditions"]), origin)
         (folder / "points").mkdir(parents=True, exist_ok=True)
@@ -105,6 +108,15 @@ class Store:
 
     def get(self, name: str) -> dict[str, Any] | None:
         return self._entry(self.folder / f"{name}.json")
+
+    def put_guest(self, machine: dict[str, Any]) -> None:
+        """The lab's, which must be the same for all points."""
+        before = self.get("guest")
+        for name in ("processor", "processors", "kernel"):
+            if before and self.points() and before["machine"][name] != machine[name]:
+                raise PaperError(f"{self.folder} has figures of a guest with {name} {before['machine'][name]}, not {machine[name]}: "
+                                "they are not mixed. Choose another --out, or --fresh to measure all again")
+        self.put("guest", {"machine": machine})
 
     def put_run(self, run: Run, entry: dict[str, Any]) -> None:
         self.put(f"points/{run.name}", {**dataclasses.asdict(run.point), "scheme": run.scheme.name, "round": run.round, **entry})
@@ -140,9 +152,8 @@ def _brief(value: Any) -> str:
 
 
 def _remove(folder: pathlib.Path) -> None:
-    """What an evaluation left there, and nothing else."""
-    if not (folder / SETTINGS_FILE).exists():
-        return
-    shutil.rmtree(folder / "points", ignore_errors=True)
-    for name in (SETTINGS_FILE, "bytes.json", "cleaning.json", "guest.json", "report.json", "report.html"):
+    """What an evaluation left there, and nothing else; last, what says that it is one."""
+    for name in ("points", LAB_FOLDER):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in ("bytes.json", "cleaning.json", "guest.json", "report.json", "report.html", SETTINGS_FILE):
         (folder / name).unlink(missing_ok=True)
