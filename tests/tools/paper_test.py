@@ -275,6 +275,14 @@ class Pages(Folder):
         _, rows = output.cpu_table(results.Results(self.full()))
         self.assertEqual(rows[0][2:], ["0.000", "2.000", "4.000", "∞", "∞"])
 
+    def test_what_is_not_measured_is_not_infinite(self):
+        store = self.begin()
+        for run in plan("22").runs():
+            if run.scheme is not RAW:
+                store.put_run(run, measured(run))
+        _, rows = output.cpu_table(results.Results(store))
+        self.assertEqual(rows[0][2:], ["0.000", "2.000", "–", "∞", "–"])
+
     def test_text_has_the_ratios(self):
         text = output.to_text(results.Results(self.full()))
         self.assertRegex(text, r"ycsb_c_latency_1k +0\.50 .*target at most 0\.6: reached")

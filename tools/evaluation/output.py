@@ -4,24 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.common import (
-    CPU,
-    CPU_FIGURES,
-    ERDA,
-    LATENCY,
-    LATENCY_FIGURES,
-    PAPER_CPU,
-    PAPER_KOPS,
-    PAPER_LATENCY_US,
-    RATIO_SIZE,
-    RAW,
-    REDO,
-    SCHEMES,
-    THROUGHPUT,
-    THROUGHPUT_FIGURES,
-    WORKLOADS,
-    Workload,
-)
+from evaluation.common import ERDA, PAPER_CPU, PAPER_KOPS, PAPER_LATENCY_US, RATIO_SIZE, RAW, REDO, SCHEMES, WORKLOADS, Workload
 from evaluation.results import OPERATIONS, STATES, Ratio, Results, over
 from report import charts
 from report.charts import Axis, Series
@@ -93,7 +76,7 @@ def kops(value: float | None) -> str:
 
 def say_latency(results: Results, workload: Workload) -> str:
     """One sentence of ours, and one of the paper's."""
-    sizes = results.sizes(LATENCY, workload.name)
+    sizes = results.latency_sizes(workload.name)
     size = RATIO_SIZE if RATIO_SIZE in sizes else sizes[-1]
     values = [results.latency(workload.name, size, scheme) for scheme in SCHEMES]
     averages = [results.latency_average(workload.name, scheme) for scheme in SCHEMES]
@@ -184,13 +167,13 @@ def _size_axis(sizes: list[int]) -> Axis:
 def _by_size(results: Results, workload: Workload) -> list[Series]:
     return [
         Series(scheme.title, [(size, results.latency(workload.name, size, scheme))
-                              for size in results.sizes(LATENCY, workload.name)], scheme.colour)
+                              for size in results.latency_sizes(workload.name)], scheme.colour)
         for scheme in SCHEMES
     ]
 
 
 def latency_chart(results: Results, workload: Workload) -> str:
-    return charts.lines(workload.title, _size_axis(results.sizes(LATENCY, workload.name)),
+    return charts.lines(workload.title, _size_axis(results.latency_sizes(workload.name)),
                         Axis("Mean latency", log=True, format=charts.microseconds), _by_size(results, workload))
 
 
@@ -237,7 +220,7 @@ def latency_table(results: Results) -> tuple[list[Column], list[list[str]]]:
                *(Column(scheme.title, group="Erda's mean over that of") for scheme in OTHERS)]
     rows = []
     for workload in WORKLOADS:
-        for size in results.sizes(LATENCY, workload.name):
+        for size in results.latency_sizes(workload.name):
             values = [results.latency(workload.name, size, scheme) for scheme in SCHEMES]
             rows.append([workload.title, charts.size(size), *map(number, values),
                          *(factor(over(values[0], value)) for value in values[1:])])
@@ -249,7 +232,7 @@ def median_table(results: Results) -> tuple[list[Column], list[list[str]]]:
     rows = [
         [workload.title, charts.size(size),
          *(number(results.latency(workload.name, size, scheme, f"{kind}_p50_us")) for kind in ("get", "put") for scheme in SCHEMES)]
-        for workload in WORKLOADS for size in results.sizes(LATENCY, workload.name)
+        for workload in WORKLOADS for size in results.latency_sizes(workload.name)
     ]
     return columns, rows
 
@@ -269,11 +252,11 @@ def cpu_table(results: Results) -> tuple[list[Column], list[list[str]]]:
     columns = [Column("Value", text=True), Column("Workload", text=True), *_scheme_columns("Processor µs for one operation"),
                *(Column(scheme.title, group="Normalised: over Erda's") for scheme in OTHERS)]
     rows = []
-    for size in results.sizes(CPU):
+    for size in results.cpu_sizes():
         for workload in WORKLOADS:
             values = [results.cpu(workload.name, size, scheme) for scheme in SCHEMES]
             rows.append([charts.size(size), workload.title, *(number(value, 3) for value in values),
-                         *(factor(over(value, values[0])) if values[0] != 0 else "∞" for value in values[1:])])
+                         *("∞" if value and values[0] == 0 else factor(over(value, values[0])) for value in values[1:])])
     return columns, rows
 
 
@@ -388,7 +371,7 @@ def to_page(results: Results) -> str:
 
 
 def _latency(results: Results, page: Page) -> None:
-    figures = [(figure, workload) for figure, workload in LATENCY_FIGURES.items() if results.has(LATENCY, workload.name)]
+    figures = results.latency_figures()
     if not figures:
         return
     page.heading("Latency by value size (figures 14 to 17)")
@@ -402,7 +385,7 @@ def _latency(results: Results, page: Page) -> None:
 
 
 def _throughput(results: Results, page: Page) -> None:
-    figures = [(figure, workload) for figure, workload in THROUGHPUT_FIGURES.items() if results.has(THROUGHPUT, workload.name)]
+    figures = results.throughput_figures()
     if not figures:
         return
     page.heading("Throughput by threads (figures 18 to 21)")
@@ -419,8 +402,8 @@ def _throughput(results: Results, page: Page) -> None:
 
 
 def _cpu(results: Results, page: Page) -> None:
-    sizes = results.sizes(CPU)
-    if not sizes:
+    figures = results.cpu_figures()
+    if not figures:
         return
     page.heading("What it costs the server (figures 22 to 25)")
     page.paragraph("The processor time of all threads of the server, for one operation of one thread. Here the servers sleep "
@@ -430,7 +413,7 @@ def _cpu(results: Results, page: Page) -> None:
     page.paragraph(PAPER_SAYS_CPU)
     page.charts([
         (f"Figure {figure}: values of {charts.size(size)}", say_cpu(results, size), cpu_chart(results, size))
-        for figure, size in CPU_FIGURES.items() if size in sizes
+        for figure, size in figures
     ], pairs=True)
     page.table("The server's processor time", *cpu_table(results))
 
