@@ -1,6 +1,5 @@
 """tools/paper: what is to be measured, what is kept and never mixed, and what the report says of it."""
 
-import html.parser
 import json
 import pathlib
 import re
@@ -8,10 +7,12 @@ import tempfile
 import unittest
 import unittest.mock
 
+from balance import unbalanced
 from evaluation import measure, output, results
-from evaluation.common import CPU, ERDA, LATENCY, RAW, REDO, SCHEMES, THROUGHPUT, WORKLOADS, PaperError
+from evaluation.common import CPU, ERDA, LATENCY, RAW, REDO, SCHEMES, THROUGHPUT, WORKLOADS
 from evaluation.plan import ALL_SIZES, Plan, Point, Run, Settings, parse_figures
 from evaluation.store import Store, conditions
+from measuring.programs import ToolError
 
 SETTINGS = Settings(lab=False, quick=True, seconds=0.1, records=1000, pool_bytes=1 << 20)
 SLOWER = {"erda": 1, "redo": 2, "raw": 4}  # of the made-up times
@@ -80,7 +81,7 @@ class Plans(unittest.TestCase):
     def test_figures_by_numbers_and_ranges(self):
         self.assertEqual(parse_figures("table1,26,14-16"), [14, 15, 16, 26, "table1"])
         for bad in ("13", "27", "16-14", "14-27", "", "x", "table2"):
-            with self.assertRaises(PaperError):
+            with self.assertRaises(ToolError):
                 parse_figures(bad)
 
     def test_each_figure_has_its_points(self):
@@ -126,7 +127,7 @@ class Stores(Folder):
         self.full(plan("14"))
         for more, said in (({"commit": "b" * 40}, "commit aaaaaaaaaaaa, not bbbbbbbbbbbb"), ({"records": 5}, "records 1000, not 5"),
                            ({"programs": "x"}, "programs None, not x")):
-            with self.assertRaisesRegex(PaperError, said):
+            with self.assertRaisesRegex(ToolError, said):
                 self.begin(**more)
         store = self.begin(fresh=True, commit="b" * 40)
         self.assertEqual(store.points(), [])
@@ -156,7 +157,7 @@ class Stores(Folder):
         run = plan("14").runs()[0]
         store.put_run(run, measured(run))
         store.put_guest({**MACHINE, "load_average": 7, "time": "later"})
-        with self.assertRaisesRegex(PaperError, "kernel 6.1, not 6.2"):
+        with self.assertRaisesRegex(ToolError, "kernel 6.1, not 6.2"):
             store.put_guest({**MACHINE, "kernel": "6.2"})
 
     def test_a_point_from_elsewhere_is_refused(self):
@@ -164,20 +165,20 @@ class Stores(Folder):
         path = next((self.path / "points").iterdir())
         entry = json.loads(path.read_text())
         path.write_text(json.dumps({**entry, "conditions": "other"}))
-        with self.assertRaisesRegex(PaperError, "other conditions"):
+        with self.assertRaisesRegex(ToolError, "other conditions"):
             store.points()
         path.write_text("{")
-        with self.assertRaisesRegex(PaperError, "damaged"):
+        with self.assertRaisesRegex(ToolError, "damaged"):
             store.points()
 
     def test_what_is_not_an_evaluation_is_left_alone(self):
         self.path.mkdir()
         (self.path / "mine").write_text("precious")
         for fresh in (False, True):
-            with self.assertRaisesRegex(PaperError, "not empty"):
+            with self.assertRaisesRegex(ToolError, "not empty"):
                 self.begin(fresh=fresh)
         self.assertEqual((self.path / "mine").read_text(), "precious")
-        with self.assertRaisesRegex(PaperError, "no evaluation"):
+        with self.assertRaisesRegex(ToolError, "no evaluation"):
             Store.read(self.path)
 
     def test_commands_add_up(self):
@@ -231,27 +232,10 @@ class Numbers(Folder):
         self.assertEqual(report["figures"]["26"]["points"][0]["cleaning_mean_us"], 2.5)
 
 
-class Balance(html.parser.HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.wrong: list[str] = []
-
-    def handle_starttag(self, tag, attributes):
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if not self.open or self.open.pop() != tag:
-            self.wrong.append(tag)
-
-
 class Pages(Folder):
     def test_is_whole_and_has_every_figure(self):
         page = output.to_page(results.Results(self.full()))
-        balance = Balance()
-        balance.feed(page)
-        self.assertEqual((balance.open, balance.wrong), ([], []))
+        self.assertEqual(unbalanced(page), [])
         for figure in range(14, 27):
             self.assertIn(f"Figure {figure}: ", page)
         self.assertEqual(page.count("<svg"), 4 + 4 + 4 + 1 + 3)

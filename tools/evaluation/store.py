@@ -15,8 +15,8 @@ import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from evaluation.common import ROOT, PaperError
 from evaluation.plan import Run, Settings
+from measuring.programs import ROOT, ToolError
 from report import machine as machines
 
 SETTINGS_FILE = "settings.json"
@@ -76,7 +76,7 @@ class Store:
                 if store.origin["conditions"].get(name) != value
             ]
             if differences:
-                raise PaperError(
+                raise ToolError(
                     f"{folder} has figures measured otherwise ({'; '.join(differences)}): they are not mixed. Choose another "
                     "--out, or --fresh to measure all again"
                 )
@@ -86,7 +86,7 @@ class Store:
             if known:
                 _remove(folder)
             elif folder.is_dir() and any(folder.iterdir()):
-                raise PaperError(f"{folder} is no folder of an evaluation, and not empty")
+                raise ToolError(f"{folder} is no folder of an evaluation, and not empty")
             store = Store(folder, _identity(origin["conditions"]), origin)
         (folder / "points").mkdir(parents=True, exist_ok=True)
         write_json(folder / SETTINGS_FILE, store.origin)
@@ -99,9 +99,9 @@ class Store:
             origin = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
             return Store(folder, _identity(origin["conditions"]), origin)
         except FileNotFoundError as error:
-            raise PaperError(f"{folder} has no evaluation") from error
+            raise ToolError(f"{folder} has no evaluation") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise PaperError(f"{folder / SETTINGS_FILE} is damaged; --fresh begins anew") from error
+            raise ToolError(f"{folder / SETTINGS_FILE} is damaged; --fresh begins anew") from error
 
     def put(self, name: str, entry: dict[str, Any]) -> None:
         write_json(self.folder / f"{name}.json", {"conditions": self.identity, **entry})
@@ -114,7 +114,7 @@ class Store:
         before = self.get("guest")
         for name in ("processor", "processors", "kernel"):
             if before and self.points() and before["machine"][name] != machine[name]:
-                raise PaperError(f"{self.folder} has figures of a guest with {name} {before['machine'][name]}, not {machine[name]}: "
+                raise ToolError(f"{self.folder} has figures of a guest with {name} {before['machine'][name]}, not {machine[name]}: "
                                 "they are not mixed. Choose another --out, or --fresh to measure all again")
         self.put("guest", {"machine": machine})
 
@@ -137,9 +137,9 @@ class Store:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
-            raise PaperError(f"{path} is damaged: remove it, and it is measured again") from error
+            raise ToolError(f"{path} is damaged: remove it, and it is measured again") from error
         if identity != self.identity:
-            raise PaperError(f"{path} was measured under other conditions than the rest of its folder: remove it")
+            raise ToolError(f"{path} was measured under other conditions than the rest of its folder: remove it")
         return dict(entry)
 
 
