@@ -15,37 +15,29 @@ TITLE = "The paper's evaluation, measured again"
 OTHERS = (REDO, RAW)
 NOTHING = "–"
 NOTES_SHM = (
-    "This is shared memory: there is no network, and no NVM. A get of Erda's costs no round trip and a request wakes or finds a "
-    "server on the same machine, so the times are those of the software. The paper's, some 60 to 100 µs, are mostly the "
-    "network's. "
-    "Compare ratios, and not times.",
+    "This is shared memory: there is no network, and no NVM. A get of Erda's costs no round trip and a request wakes or "
+    "finds a server on the same machine, so the times are those of the software. The paper's, some 60 to 100 µs, are mostly "
+    "the network's. Compare ratios, and not times.",
     "Pools are in memory (dram:), so nothing is flushed. Erda's log was written through once before, since the kernel makes "
-    "each page "
-    "of fresh memory when it is first written, which NVM does not need; and it is cleaned before each run with puts, so that no "
-    "run waits for the cleaner: figure 26 is about that.",
+    "each page of fresh memory when it is first written, which NVM does not need; and it is cleaned before each run with "
+    "puts, so that no run waits for the cleaner: figure 26 is about that.",
 )
 NOTES_LAB = (
     "This is the lab: an emulated machine with a Soft-RoCE device, all pools on its DAX device in turn. The processor is "
-    "emulated, and "
-    "the network's work is done by it, so no time here is one of real hardware; and one-sided operations take processor time "
-    "that "
-    "a NIC would take. Ratios within this report mean something, times do not.",
-    "The pool is power-safe here, and Soft-RoCE's Reads flush nothing, so a put that is written one-sidedly is flushed by the "
-    "server upon a "
-    "request, in Erda's reserve path as in Read After Write, where the paper has the Read.",
+    "emulated, and the network's work is done by it, so no time here is one of real hardware; and one-sided operations take "
+    "processor time that a NIC would take. Ratios within this report mean something, times do not.",
+    "The pool is power-safe here, and Soft-RoCE's Reads flush nothing, so a put that is written one-sidedly is flushed by "
+    "the server upon a request, in Erda's reserve path as in Read After Write, where the paper has the Read.",
     "Two things cost more here than on hardware, and both are Erda's: a Read of Soft-RoCE takes longer than a message there "
-    "and back, and "
-    "Erda's clients verify the checksum of each value they get, by a table on an emulated processor. A get of the compared "
-    "schemes "
-    "is one message there and back, and has no checksum to verify.",
+    "and back, and Erda's clients verify the checksum of each value they get, by a table on an emulated processor. A get of "
+    "the compared schemes is one message there and back, and has no checksum to verify.",
 )
 NOTES = (
-    "All three schemes are measured by one driver with the same keys (24 bytes), values, zipfian choice (0.99) and number of "
-    "threads, "
-    "with one operation in flight for each thread. At each point they take turns, in another order in each round; a figure is "
-    "the "
-    "median of the rounds. Each has one server thread for its requests. The server runs on the last processor, and clients on "
-    "the others as long as there are enough of them; from then on clients are on all, the server's too.",
+    "All three schemes are measured by one driver with the same keys (24 bytes), values, zipfian choice (0.99) and number "
+    "of threads, with one operation in flight for each thread. At each point they take turns, in another order in each "
+    "round; a figure is the median of the rounds. Each has one server thread for its requests. The server runs on the last "
+    "processor, and clients on the others as long as there are enough of them; from then on clients are on all, the "
+    "server's too.",
     "Erda is as it is used: clients remember where keys were found (65536 of them), so that most gets are one Read where the "
     "paper's are two; puts travel in the request or one-sidedly, by their size. The compared schemes are described in "
     "docs/benchmarks.md.",
@@ -348,10 +340,9 @@ def to_page(results: Results) -> str:
         page.heading("Cleaning (figure 26)")
         value = charts.size(results.cleaning["result"]["value_bytes"])
         page.paragraph(f"Mean latencies of Erda, values of {value}, one operation at a time, beside a steady load of puts; "
-                       "the same pool, data "
-                       "and load in both states. In the paper a get during cleaning is a request to the server, so that "
-                       "YCSB-C suffers most; here "
-                       "it stays one-sided. The cleaner shares a processor with the server when there are two.")
+                       "the same pool, data and load in both states. In the paper a get during cleaning is a request to the "
+                       "server, so that YCSB-C suffers most; here it stays one-sided. The cleaner shares a processor with "
+                       "the server when there are two.")
         page.charts([("Figure 26: four workloads", say_cleaning(results), cleaning_chart(results))], pairs=True)
         page.table("Latency, normal and while cleaning", *cleaning_table(results))
     if results.bytes:
@@ -391,9 +382,8 @@ def _throughput(results: Results, page: Page) -> None:
     page.heading("Throughput by threads (figures 18 to 21)")
     processors = (results.guest or results.origin)["machine"]["processors"]
     page.paragraph(f"Values of {charts.size(RATIO_SIZE)}, one operation in flight for each thread. Both axes are logarithmic. "
-                   "This machine has "
-                   f"{processors} processor{'' if processors == 1 else 's'} for clients and server together: more threads "
-                   "than that share them.")
+                   f"This machine has {processors} processor{'' if processors == 1 else 's'} for clients and server "
+                   "together: more threads than that share them.")
     page.charts([
         (f"Figure {figure}: {workload.title}, {workload.mix}", say_throughput(results, workload), throughput_chart(results, workload))
         for figure, workload in figures
@@ -407,9 +397,8 @@ def _cpu(results: Results, page: Page) -> None:
         return
     page.heading("What it costs the server (figures 22 to 25)")
     page.paragraph("The processor time of all threads of the server, for one operation of one thread. Here the servers sleep "
-                   "as soon as they have "
-                   "nothing to do (--spin-us 0), so that this is what the work costs, with being woken for it, and not how "
-                   "long they look for more.")
+                   "as soon as they have nothing to do (--spin-us 0), so that this is what the work costs, with being woken "
+                   "for it, and not how long they look for more.")
     page.paragraph(PAPER_SAYS_CPU)
     page.charts([
         (f"Figure {figure}: values of {charts.size(size)}", say_cpu(results, size), cpu_chart(results, size))
