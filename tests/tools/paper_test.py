@@ -188,6 +188,28 @@ class Stores(Folder):
         self.assertEqual(store.origin["commands"], ["tools/paper <x>", "tools/paper --figures 26"])
 
 
+class Bench(Folder):
+    def test_what_erda_bench_makes_goes_with_a_folder_of_the_tool(self):
+        seen = []
+
+        def fake(command, seconds, environment):
+            folder = pathlib.Path(environment["TMPDIR"])
+            (folder / "erda-bench.XXXXXX").mkdir()
+            seen.append(folder)
+            if len(seen) == 2:
+                raise KeyboardInterrupt
+            pathlib.Path(command[command.index("--json") + 1]).write_text("{}")
+
+        store = self.begin()
+        with unittest.mock.patch.object(measure, "execute", fake):
+            measure.count_bytes(store, pathlib.Path("/b"))
+            with self.assertRaises(KeyboardInterrupt):
+                measure.measure_cleaning(store, pathlib.Path("/b"), quick=True)
+        self.assertEqual([folder.exists() for folder in seen], [False, False])
+        self.assertEqual(store.get("bytes")["command"], "build/bin/erda-bench bytes")
+        self.assertIsNone(store.get("cleaning"))
+
+
 class Numbers(Folder):
     def test_the_median_of_the_rounds_and_the_mean_of_all_operations(self):
         found = results.Results(self.full())
