@@ -333,6 +333,25 @@ TEST(ReadAfterWriteStorageTest, RecoveryFindsWhatStandsBehindAnEntryThatIsNotWho
   EXPECT_EQ(store.Get("half"), std::nullopt);
 }
 
+// Found whole before its commit has come. A power cut may tear its destination only if it is in the log.
+TEST(ReadAfterWriteStorageTest, AnEntryIsPersistentBeforeItIsApplied) {
+  const std::string old_value(300, 'a');
+  const std::string new_value(300, 'b');
+  TestStorage store = SmallStorage(kRawCommitted);
+  ASSERT_EQ(store.Put("key", old_value), Admission::kTaken);
+  store.storage().Close();
+  uint64_t position = 0;
+  ASSERT_EQ(store.Reserve("key", new_value, &position), Admission::kTaken);
+  store.Write(position, "key", new_value, SIZE_MAX);
+  ASSERT_EQ(store.storage().Apply(1), 1U);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    TestStorage again = SmallStorage(kRawCommitted);
+    again.Open(store.pool().AfterPowerCut(random, 0.5));
+    EXPECT_EQ(again.Get("key"), new_value);
+  }
+}
+
 // The index knows its destination by what was reserved. Where none was taken, there is none to write to.
 TEST(ReadAfterWriteStorageTest, AnEntryOfAnotherKeyThanItWasReservedForDoesNoHarm) {
   TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());

@@ -171,13 +171,14 @@ void SchemeClient::OnReply(Operation& op) {
   const auto code = static_cast<Code>(reply.code);
   if (code == Code::kResourceExhausted) return Finish(op, {code, address_ + " has no room for it"});
   if (code != Code::kOk) return Finish(op, Status(code));
+  op.value_size = reply.value_size;
   if (op.op == RequestOp::kPut && op.step == Step::kReply) return OnPutAnswered(op, reply);
   Finish(op, Status());
 }
 
 std::string_view SchemeClient::ValueOf(const Operation& op) const {
-  const auto slot = std::as_const(reply_memory_).bytes().subspan(uint64_t{op.index} * kReplySlotBytes, kReplySlotBytes);
-  return AsString(slot.subspan(sizeof(Reply), LoadAs<Reply>(slot).value_size));
+  const uint64_t at = uint64_t{op.index} * kReplySlotBytes + sizeof(Reply);
+  return AsString(std::as_const(reply_memory_).bytes().subspan(at, op.value_size));
 }
 
 // --- Ending an operation

@@ -1,5 +1,5 @@
 // The client's side of a scheme: a store for the driver, with the calls and the promises of erda::Client. Both schemes
-// get, delete and count in the same way; how they put is in redo_logging.h and read_after_write.h.
+// get, delete and count in the same way; how they put is in schemes.h.
 //
 // It waits as Erda's client does (src/client), but does not connect again: when the server is gone, so is the store.
 #pragma once
@@ -65,6 +65,7 @@ class SchemeClient : public bench::NvmStore {
     Step step = Step::kFree;
     RequestOp op = RequestOp::kGet;
     PairSizes sizes;
+    uint32_t value_size = 0;  // of the answer
     uint64_t key_hash = 0;
     Status result;
     GetCallback get_done;
