@@ -231,6 +231,37 @@ TEST_P(SchemeServiceTest, WhatIsAnsweredIsPersistent) {
   EXPECT_EQ(peer->CodeIn(0), Code::kOk);
 }
 
+// Who asks for the counters has all applied, also what has just arrived.
+TEST_P(SchemeServiceTest, CountingAppliesWhatIsPersistent) {
+  const std::string old_value(300, 'a');
+  const std::string new_value(300, 'b');
+  const auto peer = Connect();
+  ASSERT_EQ(Put(*peer, 0, "key", old_value), Code::kOk);
+  AskPut(*peer, 0, "key", new_value);
+  if (GetParam() == Scheme::kReadAfterWrite) {
+    Run();
+    AskCommit(*peer, 0, "key", new_value);
+  }
+  peer->Ask(1, RequestOf(RequestOp::kCounters, {}));
+  Arrive();
+  Random random(1);
+  std::vector<CrashPool::Image> left;
+  store_.pool().before_fence = [&] {
+    for (int i = 0; i < 20; ++i) left.push_back(store_.pool().AfterPowerCut(random, 0.5));
+  };
+  Run();
+  store_.pool().before_fence = nullptr;
+  EXPECT_EQ(peer->CodeIn(0), Code::kOk);
+  EXPECT_EQ(peer->ValueIn<Counters>(1).unapplied, 0U);
+  EXPECT_FALSE(left.empty());
+  for (auto& image : left) {
+    TestStorage again(GetParam(), TestStorage::Small());
+    again.Open(std::move(image));
+    const auto found = again.Get("key");
+    ASSERT_TRUE(found == old_value || found == new_value) << found.value_or("nothing");
+  }
+}
+
 TEST_P(SchemeServiceTest, WhatBreaksTheProtocolEndsItsClientAlone) {
   const bool is_redo = GetParam() == Scheme::kRedoLogging;
   const auto good = Connect();

@@ -30,13 +30,13 @@ class TestStorage {
   }
   static PoolSettings Small() { return {{"crash", 1 << 20, {}}, 512, 64 << 10}; }
 
-  // In what a power cut or a death left. before_fence: during the recovery, and from then on.
+  // In what a power cut left. before_fence: during the recovery, and from then on.
   void Open(CrashPool::Image image, std::function<void()> before_fence = nullptr) {
     Open(std::make_unique<CrashPool>(std::move(image)), std::move(before_fence));
   }
   // After the death of a process on a machine that stays up: what it stored may be in the caches alone.
-  void Open(CrashPool::Images images) {
-    Open(std::make_unique<CrashPool>(std::move(images), nvm::Durability::kPowerSafe), nullptr);
+  void Open(CrashPool::Images images, std::function<void()> before_fence = nullptr) {
+    Open(std::make_unique<CrashPool>(std::move(images), nvm::Durability::kPowerSafe), std::move(before_fence));
   }
   void Open(std::unique_ptr<CrashPool> crash_pool, std::function<void()> before_fence) {
     crash_pool_ = crash_pool.get();

@@ -1,6 +1,7 @@
 // The compared schemes' log, destinations and index: what is applied when, and what a crash leaves.
 #include "bench/scheme_storage.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -194,6 +195,31 @@ TEST_P(SchemeStorageTest, ASuperblockInTheCachesAloneIsMadePersistent) {
   EXPECT_EQ(store_.Get("key"), "value");
 }
 
+// Zeroes where the superblock will be, and anything behind.
+TEST_P(SchemeStorageTest, ADeviceBecomesAPoolOnceItsIndexIsEmpty) {
+  const PoolSettings settings = TestStorage::Small();
+  CrashPool::Image before(settings.pool.size / sizeof(uint64_t), 0x1234567812345678);
+  std::fill_n(before.begin(), kIndexOffset / sizeof(uint64_t), 0);
+  auto device = std::make_unique<CrashPool>(before);
+  CrashPool* const pool = device.get();
+  Random random(1);
+  std::vector<CrashPool::Image> left;
+  pool->before_fence = [&] {
+    for (int i = 0; i < 20; ++i) left.push_back(pool->AfterPowerCut(random, 0.5));
+  };
+  const auto made = SchemePool::Take(std::move(device), GetParam().scheme, settings);
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  left.push_back(pool->AfterPowerCut([] { return false; }));
+  for (auto& image : left) {
+    auto opened = SchemePool::Take(std::make_unique<CrashPool>(std::move(image)), GetParam().scheme, settings);
+    if (opened.status().code() == Code::kCorruption) continue;  // its superblock is torn
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    const auto storage = Storage::Open(*std::move(opened));
+    ASSERT_TRUE(storage.ok()) << storage.status().ToString();
+    EXPECT_EQ((*storage)->keys(), 0U);
+  }
+}
+
 // With a checksum that fits.
 TEST_P(SchemeStorageTest, ASuperblockOfWhatCannotBeIsRefused) {
   const auto good = LoadAs<Superblock>(store_.pool().view().bytes);
@@ -378,8 +404,9 @@ TEST(ReadAfterWriteStorageTest, WhatAReaderSawIsPersistentThen) {
   EXPECT_TRUE(store.pool().IsDurable(store.OffsetOf(position), entry.size()));
 }
 
-// Random writes, applied now and then, and the power cut at any fence, also while the log is applied again. What was
-// acknowledged is there; of what was not, all or nothing.
+// Random writes, applied now and then; at any fence the power is cut or the process dies, also while the log is applied
+// again. What was acknowledged is there; of what was not, all or nothing. No slot of the index is left over, and no
+// destination.
 struct PowerCut {};
 
 class CrashRun {
@@ -396,6 +423,12 @@ class CrashRun {
       }
     }
     Compare();
+    store_.pool().before_fence = nullptr;
+    store_.storage().Abandon(TestStorage::kClient);
+    store_.storage().Close();
+    const uint64_t free_bytes = store_.storage().free_bytes();
+    store_.DieAndReopen();
+    EXPECT_EQ(store_.storage().free_bytes(), free_bytes);
   }
   [[nodiscard]] int cuts() const { return cuts_; }
 
@@ -408,7 +441,13 @@ class CrashRun {
   }
   void Cut() {
     constexpr std::array<double, 3> kKept = {0, 0.5, 1};
-    left_ = store_.pool().AfterPowerCut(random_, kKept.at(random_.Uniform(kKept.size())));
+    const double kept = kKept.at(random_.Uniform(kKept.size()));
+    if (random_.Chance(0.3)) {
+      left_ = store_.pool().AfterProcessEnd([&] { return random_.Chance(kept); });
+    } else {
+      left_.cached = store_.pool().AfterPowerCut(random_, kept);
+      left_.durable = left_.cached;
+    }
     ++cuts_;
     throw PowerCut();
   }
@@ -481,6 +520,8 @@ class CrashRun {
       }
     }
     Compare();
+    EXPECT_EQ(store_.storage().keys(), std::count_if(may_be_.begin(), may_be_.end(),
+                                                     [](const auto& one) { return one.second.begin()->has_value(); }));
   }
 
   void Compare() {
@@ -503,7 +544,7 @@ class CrashRun {
   TestStorage store_;
   std::map<std::string, std::set<std::optional<std::string>>> may_be_;
   std::optional<Half> half_;
-  CrashPool::Image left_;  // by the last power cut
+  CrashPool::Images left_;  // by the last power cut or death
   int cuts_ = 0;
 };
 
