@@ -237,6 +237,7 @@ TEST_P(SchemeServiceTest, CountingAppliesWhatIsPersistent) {
   const std::string new_value(300, 'b');
   const auto peer = Connect();
   ASSERT_EQ(Put(*peer, 0, "key", old_value), Code::kOk);
+  store_.storage().Close();
   AskPut(*peer, 0, "key", new_value);
   if (GetParam() == Scheme::kReadAfterWrite) {
     Run();

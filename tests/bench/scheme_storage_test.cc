@@ -177,6 +177,34 @@ TEST_P(SchemeStorageTest, AHeadOfTheLogInTheCachesAloneIsMadePersistent) {
   EXPECT_EQ(store_.Get("first"), std::string(4000, 'f'));
 }
 
+// One that was not acknowledged: it is applied all the same, and must not leave a torn destination behind.
+TEST_P(SchemeStorageTest, AnEntryInTheCachesAloneIsMadePersistentBeforeItIsApplied) {
+  const std::string old_value(300, 'a');
+  const std::string new_value(300, 'b');
+  ASSERT_EQ(store_.Put("key", old_value), Admission::kTaken);
+  store_.storage().Close();
+  if (GetParam().scheme == Scheme::kRedoLogging) {
+    ASSERT_EQ(store_.Append("key", new_value), Admission::kTaken);
+  } else {
+    uint64_t position = 0;
+    ASSERT_EQ(store_.Reserve("key", new_value, &position), Admission::kTaken);
+    store_.Write(position, "key", new_value, SIZE_MAX);
+  }
+  Random random(1);
+  std::vector<CrashPool::Image> left;
+  store_.Open(store_.pool().AfterProcessEnd([] { return false; }), [&] {
+    for (int i = 0; i < 20; ++i) left.push_back(store_.pool().AfterPowerCut(random, 0.5));
+  });
+  EXPECT_EQ(store_.Get("key"), new_value);
+  EXPECT_FALSE(left.empty());
+  for (auto& image : left) {
+    TestStorage again = SmallStorage(GetParam());
+    again.Open(std::move(image));
+    const auto found = again.Get("key");
+    ASSERT_TRUE(found == old_value || found == new_value) << found.value_or("nothing");
+  }
+}
+
 TEST_P(SchemeStorageTest, ASuperblockInTheCachesAloneIsMadePersistent) {
   const PoolSettings settings = TestStorage::Small();
   auto blank = std::make_unique<CrashPool>(settings.pool.size);
@@ -305,6 +333,37 @@ TEST_P(SchemeStorageTest, ManyKeysAreRefusedBeforeTheIndexHasNoSlotForThem) {
   EXPECT_EQ(store_.storage().unapplied(), 0U);
   EXPECT_EQ(store_.storage().keys(), keys);
   for (uint64_t i = 0; i < keys; ++i) EXPECT_EQ(store_.Get("key" + std::to_string(i)), "v");
+}
+
+// Keys with homes so near each other that their entries move, and the power cut at each fence of a move.
+TEST_P(SchemeStorageTest, AnEntryOfTheIndexThatIsCutOffInAMoveIsInOneSlot) {
+  constexpr uint64_t kMoveOffset = format::kShardRecordsOffset + offsetof(format::ShardRecord, move);
+  constexpr int kFencesOfAMove = 4;
+  const format::Geometry& geometry = store_.storage().scheme_pool().geometry();
+  std::vector<std::string> keys;
+  std::vector<CrashPool::Image> left;
+  uint64_t last_move = 0;
+  int fences = 0;
+  store_.pool().before_fence = [&] {
+    const auto move = LoadAs<uint64_t>(store_.pool().view().bytes.subspan(kMoveOffset));
+    if (std::exchange(last_move, move) != move) fences = kFencesOfAMove;
+    if (fences-- > 0) left.insert(left.end(), {store_.Everything(), store_.OnlyWhatIsDurable()});
+  };
+  for (uint64_t i = 0; left.size() < 40; ++i) {
+    ASSERT_LT(keys.size(), 100U);
+    const std::string key = "key" + std::to_string(i);
+    const uint64_t home = geometry.HomeOf(HashKey(key));
+    if (home < 100 || home >= 130) continue;
+    ASSERT_EQ(store_.Put(key, "v"), Admission::kTaken);
+    store_.storage().Apply(1);
+    if (left.empty()) keys.push_back(key);
+  }
+  for (auto& image : left) {
+    TestStorage again = SmallStorage(GetParam());
+    again.Open(std::move(image));
+    if (HasFailure()) return;
+    for (const std::string& key : keys) EXPECT_EQ(again.Get(key), "v");
+  }
 }
 
 TEST(ReadAfterWriteStorageTest, AnEntryCountsFromWhenItIsWhole) {
