@@ -151,10 +151,14 @@ size_t RedisStore::Poll() {
   const size_t before = finished_;
   if (in_flight_ == 0) return 0;
   if (Flush()) {
-    while (failed_.ok() && finished_ == before) ReadReplies();
+    // hiredis reads 16 KiB at a time. A part of a reply is read to its end, so that what all the callbacks start goes
+    // out together, and not by and by.
+    while (failed_.ok() && (finished_ == before || HasPartOfReply())) ReadReplies();
   }
   return finished_ - before;
 }
+
+bool RedisStore::HasPartOfReply() const { return context_->reader->pos < context_->reader->len; }
 
 bool RedisStore::Flush() {
   int all_sent = 0;

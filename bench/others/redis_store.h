@@ -18,9 +18,9 @@ struct redisReadTask;
 namespace erda::bench {
 
 // SET and GET. What is started goes into hiredis's buffer; Poll sends all of it with one write and reads what has come
-// back, so that as many commands as are in flight travel together. Replies are handed on out of hiredis's reading
-// buffer, without an object for each. Poll waits for the first reply if none is there: a thread that has nothing to do
-// leaves its processor to the server.
+// back, to the end of a reply, so that as many commands as are in flight travel together. Replies are handed on out of
+// hiredis's reading buffer, without an object for each. Poll waits for the first reply if none is there: a thread that
+// has nothing to do leaves its processor to the server.
 //
 // A connection that failed stays so: what is in flight and what comes later ends with kUnavailable, or kTimeout.
 class RedisStore : public Store {
@@ -57,6 +57,7 @@ class RedisStore : public Store {
   // Sends what is buffered.
   bool Flush();
   void ReadReplies();
+  [[nodiscard]] bool HasPartOfReply() const;
   // The connection is of no use any more: ends all that is in flight.
   void Fail(Status status);
 

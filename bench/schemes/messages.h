@@ -22,7 +22,7 @@
 namespace erda::schemes {
 
 inline constexpr uint32_t kMagic = 0x6d484353;  // "SCHm"
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 2;
 // One more than a client's operations in flight: the value of a get lies in its slot while the callback starts the
 // next.
 inline constexpr uint32_t kSlotsMax = 257;
@@ -107,18 +107,12 @@ ERDA_FORMAT_FIELD(Reply, position, 8);
 // Since the server's start.
 struct Counters {
   uint64_t nvm_bytes;  // stored by the server
-  uint64_t nvm_flushes;
-  uint64_t nvm_fences;
-  uint64_t gets;
-  uint64_t gets_from_log;  // of these: not applied yet when they were answered
   uint64_t puts;
-  uint64_t deletes;
   uint64_t applied;
   uint64_t unapplied;  // now
   uint64_t keys;       // now
-  uint64_t waits;      // requests that had to wait for room in the log
-  uint64_t sleeps;
+  uint64_t waits;      // requests that waited for room in the log, or behind one that did
 };
-ERDA_FORMAT_SIZE(Counters, 96);
+ERDA_FORMAT_SIZE(Counters, 48);
 
 }  // namespace erda::schemes

@@ -32,7 +32,7 @@ class Store {
   // and may start operations.
   virtual Status GetAsync(std::string_view key, GetCallback done) = 0;
   virtual Status PutAsync(std::string_view key, std::string_view value, DoneCallback done) = 0;
-  virtual size_t Poll() = 0;  // without waiting; the number of operations finished
+  virtual size_t Poll() = 0;  // the number of operations finished; a store may wait for those in flight
   [[nodiscard]] virtual size_t max_value_bytes(size_t key_bytes) const = 0;
 };
 

@@ -2,7 +2,6 @@
 #include "client/engine.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -75,7 +74,7 @@ Status Engine::Prepare() {
     free_ops_.push_back(i);
   }
   locations_.Reset(options_.cache_entries);
-  buckets_.assign(std::bit_ceil(2 * count), kNoOp);
+  key_order_.Reset(count);
   done_.reserve(count);
   links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, 0, options_.client_id));
   return {};
@@ -181,34 +180,10 @@ Status Engine::ProvideMessageMemory(Operation& op, uint64_t bytes) {
   return {};
 }
 
-// --- The order of operations on one key
-
 void Engine::Begin(Operation& op) {
-  JoinKeyOrder(op);
-  if (op.step != Step::kKeyTurn) Run(op);
-}
-
-// The last operation in flight with the same hash, if any, goes first. (Two keys with one hash wait for each other:
-// rare, and harmless.)
-void Engine::JoinKeyOrder(Operation& op) {
-  OpIndex& bucket = buckets_[op.key_hash & (buckets_.size() - 1)];
-  op.step = Step::kFree;
-  op.after = kNoOp;
-  for (OpIndex i = bucket; i != kNoOp; i = ops_[i].bucket_next) {
-    if (ops_[i].key_hash != op.key_hash || ops_[i].after != kNoOp) continue;
-    ops_[i].after = op.index;
-    op.step = Step::kKeyTurn;
-    break;
-  }
-  op.bucket_next = bucket;
-  bucket = op.index;
-}
-
-OpIndex Engine::LeaveKeyOrder(Operation& op) {
-  OpIndex* link = &buckets_[op.key_hash & (buckets_.size() - 1)];
-  while (*link != op.index) link = &ops_[*link].bucket_next;
-  *link = op.bucket_next;
-  return op.after;
+  const bool waits = key_order_.Join(std::span(ops_), op);
+  op.step = waits ? Step::kKeyTurn : Step::kFree;
+  if (!waits) Run(op);
 }
 
 // Its turn has come: on its way, or to the connection first.
@@ -278,7 +253,7 @@ void Engine::FinishGet(Operation& op, Result<std::string_view> value) {
 // memory. The next one on the key begins after it.
 template <class Callback>
 void Engine::Retire(Operation& op, Callback&& callback) {
-  const OpIndex next = LeaveKeyOrder(op);
+  const OpIndex next = key_order_.Leave(std::span(ops_), op);
   op.step = Step::kFree;
   --in_flight_;
   ++finished_;

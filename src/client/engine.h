@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "client/key_order.h"
 #include "client/link.h"
 #include "client/location_cache.h"
 #include "client/operation.h"
@@ -76,8 +77,6 @@ class Engine {
   Status StartWithKey(OpType type, std::string_view key, Client::DoneCallback done);
   void Begin(Operation& op);
   void Run(Operation& op);
-  void JoinKeyOrder(Operation& op);
-  OpIndex LeaveKeyOrder(Operation& op);
   void Finish(Operation& op, Status status);
   void FinishGet(Operation& op, Result<std::string_view> value);
   template <class Callback>
@@ -164,8 +163,8 @@ class Engine {
   std::unique_ptr<fabric::Region> op_region_;
   std::vector<Operation> ops_;  // queue_depth + 1: one may be in its callback
   std::vector<OpIndex> free_ops_;
-  std::vector<OpIndex> buckets_;  // operations in flight, by key hash
-  std::vector<OpIndex> done_;     // their callbacks run in the next Poll
+  KeyOrder key_order_;
+  std::vector<OpIndex> done_;  // their callbacks run in the next Poll
   LocationCache locations_;
   uint64_t locations_server_ = 0;  // the server_id of which they hold
   uint32_t in_flight_ = 0;

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "client/key_order.h"
 #include "erda/client.h"
 #include "fabric/fabric.h"
 #include "format/control_block.h"
@@ -18,9 +19,6 @@
 namespace erda::client {
 
 class Link;
-
-using OpIndex = uint32_t;
-inline constexpr OpIndex kNoOp = UINT32_MAX;
 
 enum class OpType : uint8_t { kGet, kPut, kDelete, kClean };
 

@@ -1,10 +1,13 @@
 // Redis and memcached as stores of the benchmark's, against the real servers.
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,6 +75,27 @@ class OthersTest : public testing::TestWithParam<Kind> {
     std::string buffer(1 << 21, '\0');
     const auto size = store.Get(key, std::as_writable_bytes(std::span(buffer)));
     return size.ok() ? buffer.substr(0, *size) : size.status().ToString();
+  }
+
+  // How often Redis has read from its clients.
+  [[nodiscard]] uint64_t RedisReads() const {
+    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+    EXPECT_LT(Path().copy(address.sun_path, sizeof(address.sun_path)), sizeof(address.sun_path));
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    constexpr std::string_view kQuestion = "INFO stats\r\n";
+    EXPECT_EQ(::write(socket, kQuestion.data(), kQuestion.size()), static_cast<ssize_t>(kQuestion.size()));
+    constexpr std::string_view kName = "total_reads_processed:";
+    std::string said;
+    size_t at = std::string::npos;
+    for (char part[4096]; at == std::string::npos || said.find('\n', at) == std::string::npos; at = said.find(kName)) {
+      const ssize_t size = ::read(socket, part, sizeof(part));
+      if (size <= 0) break;
+      said.append(part, static_cast<size_t>(size));
+    }
+    ::close(socket);
+    EXPECT_NE(at, std::string::npos) << said;
+    return at == std::string::npos ? 0 : std::stoull(said.substr(at + kName.size()));
   }
 
  private:
@@ -258,6 +282,34 @@ TEST_P(OthersTest, ServerThatIsGoneEndsWhatIsInFlightAndWhatComesLater) {
   for (const Status& status : ended) EXPECT_EQ(status.code(), Code::kUnavailable) << status.ToString();
   EXPECT_EQ(store->Put("key", "value").code(), Code::kUnavailable);
   EXPECT_EQ(Got(*store, "key").substr(0, 11), "unavailable");
+}
+
+// Whose values are as large as what hiredis reads at a time, so that each reply comes in parts.
+TEST_P(OthersTest, WhatIsInFlightTravelsTogether) {
+  if (!IsRedis()) return;  // memcached does not count what it receives
+  StartServer();
+  constexpr uint64_t kDepth = 16;
+  constexpr uint64_t kTotal = 100 * kDepth;
+  const auto store = Open(kDepth);
+  ASSERT_TRUE(store->Put("key", std::string(16 << 10, 'v')).ok());
+  const uint64_t before = RedisReads();
+  uint64_t started = 0;
+  uint64_t done = 0;
+  std::function<void()> next = [&] {
+    if (started == kTotal) return;
+    ++started;
+    EXPECT_TRUE(store
+                    ->GetAsync("key",
+                               [&](const Result<std::string_view>& value) {
+                                 EXPECT_TRUE(value.ok());
+                                 ++done;
+                                 next();
+                               })
+                    .ok());
+  };
+  for (uint64_t i = 0; i < kDepth; ++i) next();
+  while (done < kTotal) ASSERT_GT(store->Poll(), 0U);
+  EXPECT_LT(RedisReads() - before, kTotal / 4);
 }
 
 TEST_P(OthersTest, NobodyListens) {

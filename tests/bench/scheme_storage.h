@@ -23,14 +23,22 @@ class TestStorage {
  public:
   static constexpr Owner kClient = 7;
 
-  explicit TestStorage(Scheme scheme, PoolSettings settings) : scheme_(scheme), settings_(std::move(settings)) {
+  // flushed: a Read behind an entry makes it persistent; otherwise its commit does.
+  explicit TestStorage(Scheme scheme, PoolSettings settings, bool flushed = true)
+      : scheme_(scheme), settings_(std::move(settings)), flushed_(flushed) {
     Open(CrashPool::Image(settings_.pool.size / sizeof(uint64_t)));
   }
   static PoolSettings Small() { return {{"crash", 1 << 20, {}}, 512, 64 << 10}; }
 
-  // In what a power cut or a death left. before_fence: during the recovery, and from then on.
+  // In what a power cut left. before_fence: during the recovery, and from then on.
   void Open(CrashPool::Image image, std::function<void()> before_fence = nullptr) {
-    auto crash_pool = std::make_unique<CrashPool>(std::move(image));
+    Open(std::make_unique<CrashPool>(std::move(image)), std::move(before_fence));
+  }
+  // After the death of a process on a machine that stays up: what it stored may be in the caches alone.
+  void Open(CrashPool::Images images, std::function<void()> before_fence = nullptr) {
+    Open(std::make_unique<CrashPool>(std::move(images), nvm::Durability::kPowerSafe), std::move(before_fence));
+  }
+  void Open(std::unique_ptr<CrashPool> crash_pool, std::function<void()> before_fence) {
     crash_pool_ = crash_pool.get();
     crash_pool_->before_fence = std::move(before_fence);
     storage_.reset();
@@ -59,8 +67,15 @@ class TestStorage {
       return admission;
     }
     const Admission admission = Reserve(key, value, &position);
-    if (admission == Admission::kTaken) Write(position, key, value, SIZE_MAX);
+    if (admission == Admission::kTaken) Finish(position, key, value);
     return admission;
+  }
+  // Read After Write: what comes after Reserve.
+  void Finish(uint64_t position, std::string_view key, std::string_view value) {
+    Write(position, key, value, SIZE_MAX);
+    if (flushed_) return;
+    EXPECT_TRUE(storage_->Commit(position, kClient));
+    storage_->Fence();
   }
   // Redo Logging, without the fence.
   Admission Append(std::string_view key, std::string_view value) {
@@ -69,7 +84,7 @@ class TestStorage {
     return storage_->AppendPut(sizes, HashKey(key), AsBytes(pair), PairCrc(seed(), sizes, AsBytes(pair)));
   }
   Admission Reserve(std::string_view key, std::string_view value, uint64_t* position) {
-    return storage_->Reserve(SizesOf(key, value), HashKey(key), key, kClient, true, position);
+    return storage_->Reserve(SizesOf(key, value), HashKey(key), key, kClient, flushed_, position);
   }
   // As a NIC does, the first `most` bytes of the entry; a Read behind it if it is all.
   void Write(uint64_t position, std::string_view key, std::string_view value, size_t most) {
@@ -77,7 +92,7 @@ class TestStorage {
     const uint64_t at = OffsetOf(position);
     const size_t n = std::min(most, entry.size());
     std::memcpy(crash_pool_->view().bytes.data() + at, entry.data(), n);
-    if (n == entry.size()) crash_pool_->ReadBack(at, n);
+    if (flushed_ && n == entry.size()) crash_pool_->ReadBack(at, n);
   }
   Admission Delete(std::string_view key) {
     const Admission admission = storage_->AppendDelete(key, HashKey(key));
@@ -110,6 +125,7 @@ class TestStorage {
  private:
   const Scheme scheme_;
   const PoolSettings settings_;
+  const bool flushed_;
   CrashPool* crash_pool_ = nullptr;
   std::unique_ptr<Storage> storage_;
 };

@@ -1,9 +1,15 @@
 // The compared schemes' log, destinations and index: what is applied when, and what a crash leaves.
 #include "bench/scheme_storage.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
+#include <ostream>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -12,14 +18,25 @@
 namespace erda::schemes {
 namespace {
 
-class SchemeStorageTest : public testing::TestWithParam<Scheme> {
+struct Way {
+  std::string_view name;
+  Scheme scheme;
+  bool flushed;  // as of TestStorage
+};
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+constexpr Way kRedo{"redo", Scheme::kRedoLogging, true};
+constexpr Way kRaw{"raw", Scheme::kReadAfterWrite, true};
+constexpr Way kRawCommitted{"raw_committed", Scheme::kReadAfterWrite, false};
+
+TestStorage SmallStorage(const Way& way) { return TestStorage(way.scheme, TestStorage::Small(), way.flushed); }
+
+class SchemeStorageTest : public testing::TestWithParam<Way> {
  protected:
-  TestStorage store_{GetParam(), TestStorage::Small()};
+  TestStorage store_ = SmallStorage(GetParam());
 };
 
-std::string Named(const testing::TestParamInfo<Scheme>& info) { return std::string(SchemeName(info.param)); }
-INSTANTIATE_TEST_SUITE_P(Both, SchemeStorageTest, testing::Values(Scheme::kRedoLogging, Scheme::kReadAfterWrite),
-                         Named);
+std::string Named(const testing::TestParamInfo<Way>& info) { return std::string(info.param.name); }
+INSTANTIATE_TEST_SUITE_P(All, SchemeStorageTest, testing::Values(kRedo, kRaw, kRawCommitted), Named);
 
 TEST_P(SchemeStorageTest, WhatIsInTheLogIsFoundThereBeforeItIsApplied) {
   ASSERT_EQ(store_.Put("key", "first"), Admission::kTaken);
@@ -91,11 +108,167 @@ TEST_P(SchemeStorageTest, ATornDestinationIsMendedFromTheLog) {
   // Nothing of the destination was fenced yet, so a power cut leaves any part of it.
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Random random(seed);
-    TestStorage again(GetParam(), TestStorage::Small());
+    TestStorage again = SmallStorage(GetParam());
     again.Open(store_.pool().AfterPowerCut(random, 0.5));
     EXPECT_EQ(again.Get("key"), std::string(300, 'b'));
     EXPECT_EQ(again.storage().recovery().applied, 1U);
   }
+}
+
+// The head of the log is stored once all that it passes is persistent at its destination, whether the log has gone
+// round or is closed. The power is cut at each fence that finds it stored.
+TEST_P(SchemeStorageTest, TheHeadOfTheLogMovesOverWhatIsPersistent) {
+  Random random(1);
+  std::vector<CrashPool::Image> left;
+  std::string acknowledged;
+  std::string next(300, 'a');
+  const auto compare = [&] {
+    EXPECT_FALSE(left.empty());
+    for (auto& image : std::exchange(left, {})) {
+      TestStorage again = SmallStorage(GetParam());
+      again.Open(std::move(image));
+      const auto found = again.Get("key");
+      ASSERT_TRUE(found == acknowledged || found == next) << (found ? found->substr(0, 20) : "nothing");
+    }
+  };
+  ASSERT_EQ(store_.Put("key", next), Admission::kTaken);
+  store_.storage().Close();  // from here on its destination is overwritten in place
+  acknowledged = next;
+  store_.pool().before_fence = [&] {
+    if (store_.pool().IsDurable(kLogHeadOffset, sizeof(uint64_t))) return;
+    for (int i = 0; i < 20; ++i) left.push_back(store_.pool().AfterPowerCut(random, 0.5));
+  };
+  for (int i = 1; left.empty(); ++i) {
+    ASSERT_LT(i, 1000);
+    next.assign(300, static_cast<char>('a' + i % 26));
+    ASSERT_EQ(store_.Put("key", next), Admission::kTaken);
+    if (!left.empty()) break;
+    acknowledged = next;
+    ASSERT_EQ(store_.storage().Apply(1), 1U);
+  }
+  compare();
+  acknowledged = next;
+  store_.storage().Close();
+  compare();
+}
+
+// --- A process that dies while the machine stays up: what it stored last is in the caches, and not on the medium.
+
+struct Death {};
+
+// A server that builds upon a head of the log which only the caches know goes round the log over the one that the
+// medium knows.
+TEST_P(SchemeStorageTest, AHeadOfTheLogInTheCachesAloneIsMadePersistent) {
+  ASSERT_EQ(store_.Put("first", std::string(4000, 'f')), Admission::kTaken);
+  store_.pool().before_fence = [this] {
+    if (!store_.pool().IsDurable(kLogHeadOffset, sizeof(uint64_t))) throw Death();
+  };
+  EXPECT_THROW(store_.storage().Close(), Death);
+  store_.Open(store_.pool().AfterProcessEnd([] { return false; }));
+  EXPECT_EQ(store_.storage().recovery().entries, 0U);
+  std::string last;
+  for (int i = 0;; ++i) {
+    const std::string value = "value " + std::to_string(i) + std::string(1000, '.');
+    if (store_.Put("key", value) != Admission::kTaken) break;  // all of the log is in use
+    last = value;
+  }
+  store_.Open(store_.OnlyWhatIsDurable());
+  EXPECT_EQ(store_.Get("key"), last);
+  EXPECT_EQ(store_.Get("first"), std::string(4000, 'f'));
+}
+
+// One that was not acknowledged: it is applied all the same, and must not leave a torn destination behind.
+TEST_P(SchemeStorageTest, AnEntryInTheCachesAloneIsMadePersistentBeforeItIsApplied) {
+  const std::string old_value(300, 'a');
+  const std::string new_value(300, 'b');
+  ASSERT_EQ(store_.Put("key", old_value), Admission::kTaken);
+  store_.storage().Close();
+  if (GetParam().scheme == Scheme::kRedoLogging) {
+    ASSERT_EQ(store_.Append("key", new_value), Admission::kTaken);
+  } else {
+    uint64_t position = 0;
+    ASSERT_EQ(store_.Reserve("key", new_value, &position), Admission::kTaken);
+    store_.Write(position, "key", new_value, SIZE_MAX);
+  }
+  Random random(1);
+  std::vector<CrashPool::Image> left;
+  store_.Open(store_.pool().AfterProcessEnd([] { return false; }), [&] {
+    for (int i = 0; i < 20; ++i) left.push_back(store_.pool().AfterPowerCut(random, 0.5));
+  });
+  EXPECT_EQ(store_.Get("key"), new_value);
+  EXPECT_FALSE(left.empty());
+  for (auto& image : left) {
+    TestStorage again = SmallStorage(GetParam());
+    again.Open(std::move(image));
+    const auto found = again.Get("key");
+    ASSERT_TRUE(found == old_value || found == new_value) << found.value_or("nothing");
+  }
+}
+
+TEST_P(SchemeStorageTest, ASuperblockInTheCachesAloneIsMadePersistent) {
+  const PoolSettings settings = TestStorage::Small();
+  auto blank = std::make_unique<CrashPool>(settings.pool.size);
+  CrashPool* const pool = blank.get();
+  std::optional<CrashPool::Images> images;
+  pool->before_fence = [&] {
+    if (pool->IsDurable(0, sizeof(Superblock))) return;
+    images = pool->AfterProcessEnd([] { return false; });
+    throw Death();
+  };
+  EXPECT_THROW((void)SchemePool::Take(std::move(blank), GetParam().scheme, settings), Death);
+  ASSERT_TRUE(images);
+  store_.Open(*std::move(images));
+  ASSERT_EQ(store_.Put("key", "value"), Admission::kTaken);
+  store_.Open(store_.OnlyWhatIsDurable());
+  EXPECT_EQ(store_.Get("key"), "value");
+}
+
+// Zeroes where the superblock will be, and anything behind.
+TEST_P(SchemeStorageTest, ADeviceBecomesAPoolOnceItsIndexIsEmpty) {
+  const PoolSettings settings = TestStorage::Small();
+  CrashPool::Image before(settings.pool.size / sizeof(uint64_t), 0x1234567812345678);
+  std::fill_n(before.begin(), kIndexOffset / sizeof(uint64_t), 0);
+  auto device = std::make_unique<CrashPool>(before);
+  CrashPool* const pool = device.get();
+  Random random(1);
+  std::vector<CrashPool::Image> left;
+  pool->before_fence = [&] {
+    for (int i = 0; i < 20; ++i) left.push_back(pool->AfterPowerCut(random, 0.5));
+  };
+  const auto made = SchemePool::Take(std::move(device), GetParam().scheme, settings);
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  left.push_back(pool->AfterPowerCut([] { return false; }));
+  for (auto& image : left) {
+    auto opened = SchemePool::Take(std::make_unique<CrashPool>(std::move(image)), GetParam().scheme, settings);
+    if (opened.status().code() == Code::kCorruption) continue;  // its superblock is torn
+    ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+    const auto storage = Storage::Open(*std::move(opened));
+    ASSERT_TRUE(storage.ok()) << storage.status().ToString();
+    EXPECT_EQ((*storage)->keys(), 0U);
+  }
+}
+
+// With a checksum that fits.
+TEST_P(SchemeStorageTest, ASuperblockOfWhatCannotBeIsRefused) {
+  const auto good = LoadAs<Superblock>(store_.pool().view().bytes);
+  const auto open = [&](void (*spoil)(Superblock&)) {
+    auto image = store_.Everything();
+    Superblock bad = good;
+    spoil(bad);
+    bad.crc = 0;
+    bad.crc = Crc32c(0, BytesOf(bad));
+    std::memcpy(image.data(), &bad, sizeof(bad));
+    return SchemePool::Take(std::make_unique<CrashPool>(std::move(image)), GetParam().scheme, TestStorage::Small())
+        .status()
+        .code();
+  };
+  EXPECT_EQ(open([](Superblock&) {}), Code::kOk);
+  EXPECT_EQ(open([](Superblock& bad) { bad.index_slots = 0; }), Code::kCorruption);
+  EXPECT_EQ(open([](Superblock& bad) { bad.index_slots = uint64_t{1} << 60; }), Code::kCorruption);
+  EXPECT_EQ(open([](Superblock& bad) { bad.index_slots = (1 << 20) / 16; }), Code::kCorruption);
+  EXPECT_EQ(open([](Superblock& bad) { bad.log_bytes = 0; }), Code::kCorruption);
+  EXPECT_EQ(open([](Superblock& bad) { bad.log_bytes += 64; }), Code::kCorruption);
+  EXPECT_EQ(open([](Superblock& bad) { bad.log_bytes = ~uint64_t{4095}; }), Code::kCorruption);
 }
 
 TEST_P(SchemeStorageTest, TheLogGoesRoundAndOldLapsAreNotAppliedAgain) {
@@ -162,6 +335,37 @@ TEST_P(SchemeStorageTest, ManyKeysAreRefusedBeforeTheIndexHasNoSlotForThem) {
   for (uint64_t i = 0; i < keys; ++i) EXPECT_EQ(store_.Get("key" + std::to_string(i)), "v");
 }
 
+// Keys with homes so near each other that their entries move, and the power cut at each fence of a move.
+TEST_P(SchemeStorageTest, AnEntryOfTheIndexThatIsCutOffInAMoveIsInOneSlot) {
+  constexpr uint64_t kMoveOffset = format::kShardRecordsOffset + offsetof(format::ShardRecord, move);
+  constexpr int kFencesOfAMove = 4;
+  const format::Geometry& geometry = store_.storage().scheme_pool().geometry();
+  std::vector<std::string> keys;
+  std::vector<CrashPool::Image> left;
+  uint64_t last_move = 0;
+  int fences = 0;
+  store_.pool().before_fence = [&] {
+    const auto move = LoadAs<uint64_t>(store_.pool().view().bytes.subspan(kMoveOffset));
+    if (std::exchange(last_move, move) != move) fences = kFencesOfAMove;
+    if (fences-- > 0) left.insert(left.end(), {store_.Everything(), store_.OnlyWhatIsDurable()});
+  };
+  for (uint64_t i = 0; left.size() < 40; ++i) {
+    ASSERT_LT(keys.size(), 100U);
+    const std::string key = "key" + std::to_string(i);
+    const uint64_t home = geometry.HomeOf(HashKey(key));
+    if (home < 100 || home >= 130) continue;
+    ASSERT_EQ(store_.Put(key, "v"), Admission::kTaken);
+    store_.storage().Apply(1);
+    if (left.empty()) keys.push_back(key);
+  }
+  for (auto& image : left) {
+    TestStorage again = SmallStorage(GetParam());
+    again.Open(std::move(image));
+    if (HasFailure()) return;
+    for (const std::string& key : keys) EXPECT_EQ(again.Get(key), "v");
+  }
+}
+
 TEST(ReadAfterWriteStorageTest, AnEntryCountsFromWhenItIsWhole) {
   TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
   ASSERT_EQ(store.Put("key", "old"), Admission::kTaken);
@@ -214,6 +418,38 @@ TEST(ReadAfterWriteStorageTest, RecoveryFindsWhatStandsBehindAnEntryThatIsNotWho
   EXPECT_EQ(store.Get("half"), std::nullopt);
 }
 
+// Found whole before its commit has come. A power cut may tear its destination only if it is in the log.
+TEST(ReadAfterWriteStorageTest, AnEntryIsPersistentBeforeItIsApplied) {
+  const std::string old_value(300, 'a');
+  const std::string new_value(300, 'b');
+  TestStorage store = SmallStorage(kRawCommitted);
+  ASSERT_EQ(store.Put("key", old_value), Admission::kTaken);
+  store.storage().Close();
+  uint64_t position = 0;
+  ASSERT_EQ(store.Reserve("key", new_value, &position), Admission::kTaken);
+  store.Write(position, "key", new_value, SIZE_MAX);
+  ASSERT_EQ(store.storage().Apply(1), 1U);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    TestStorage again = SmallStorage(kRawCommitted);
+    again.Open(store.pool().AfterPowerCut(random, 0.5));
+    EXPECT_EQ(again.Get("key"), new_value);
+  }
+}
+
+// The index knows its destination by what was reserved. Where none was taken, there is none to write to.
+TEST(ReadAfterWriteStorageTest, AnEntryOfAnotherKeyThanItWasReservedForDoesNoHarm) {
+  TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
+  ASSERT_EQ(store.Put("key", "old value"), Admission::kTaken);
+  store.storage().Close();
+  uint64_t position = 0;
+  ASSERT_EQ(store.Reserve("key", "new value", &position), Admission::kTaken);  // in place
+  store.Write(position, "yek", "new value", SIZE_MAX);
+  EXPECT_EQ(store.storage().Apply(10), 1U);
+  store.DieAndReopen();
+  EXPECT_EQ(store.Get("key"), "old value");
+}
+
 // Where a Read flushes nothing, only what the server flushed counts.
 TEST(ReadAfterWriteStorageTest, WhatAReaderSawIsPersistentThen) {
   TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
@@ -227,13 +463,14 @@ TEST(ReadAfterWriteStorageTest, WhatAReaderSawIsPersistentThen) {
   EXPECT_TRUE(store.pool().IsDurable(store.OffsetOf(position), entry.size()));
 }
 
-// Random writes, applied now and then, and the power cut at any fence, also while the log is applied again. What was
-// acknowledged is there; of what was not, all or nothing.
+// Random writes, applied now and then; at any fence the power is cut or the process dies, also while the log is applied
+// again. What was acknowledged is there; of what was not, all or nothing. No slot of the index is left over, and no
+// destination.
 struct PowerCut {};
 
 class CrashRun {
  public:
-  CrashRun(Scheme scheme, uint64_t seed) : scheme_(scheme), random_(seed), store_(scheme, TestStorage::Small()) {}
+  CrashRun(const Way& way, uint64_t seed) : way_(way), random_(seed), store_(SmallStorage(way)) {}
 
   void Go(int steps) {
     Arm();
@@ -245,6 +482,12 @@ class CrashRun {
       }
     }
     Compare();
+    store_.pool().before_fence = nullptr;
+    store_.storage().Abandon(TestStorage::kClient);
+    store_.storage().Close();
+    const uint64_t free_bytes = store_.storage().free_bytes();
+    store_.DieAndReopen();
+    EXPECT_EQ(store_.storage().free_bytes(), free_bytes);
   }
   [[nodiscard]] int cuts() const { return cuts_; }
 
@@ -257,7 +500,13 @@ class CrashRun {
   }
   void Cut() {
     constexpr std::array<double, 3> kKept = {0, 0.5, 1};
-    left_ = store_.pool().AfterPowerCut(random_, kKept.at(random_.Uniform(kKept.size())));
+    const double kept = kKept.at(random_.Uniform(kKept.size()));
+    if (random_.Chance(0.3)) {
+      left_ = store_.pool().AfterProcessEnd([&] { return random_.Chance(kept); });
+    } else {
+      left_.cached = store_.pool().AfterPowerCut(random_, kept);
+      left_.durable = left_.cached;
+    }
     ++cuts_;
     throw PowerCut();
   }
@@ -270,6 +519,12 @@ class CrashRun {
       Write(key, value);
     } else if (draw < 75) {
       Write(key, std::nullopt);
+    } else if (draw < 80 && way_.scheme == Scheme::kReadAfterWrite) {
+      if (half_) {
+        EndHalf();
+      } else {
+        BeginHalf();
+      }
     } else if (draw < 95) {
       store_.storage().Apply(random_.Uniform(8));
     } else if (draw < 97) {
@@ -295,7 +550,27 @@ class CrashRun {
     }
   }
 
+  // An entry of which a part is there for a while. No other write has its key.
+  void BeginHalf() {
+    Half half{0, std::string(random_.Uniform(600), static_cast<char>('a' + random_.Uniform(26)))};
+    if (store_.Reserve(kHalf, half.value, &half.position) != Admission::kTaken) return;
+    const size_t size = store_.Entry(half.position, kHalf, half.value).size();
+    store_.Write(half.position, kHalf, half.value, random_.Uniform(size));
+    half_ = half;
+    // The rest of it may stand there already, by an earlier lap.
+    if (may_be_[kHalf].empty()) may_be_[kHalf].insert(std::nullopt);
+    may_be_[kHalf].insert(half.value);
+  }
+  // The rest of it comes, or its client is gone.
+  void EndHalf() {
+    const Half half = *std::exchange(half_, std::nullopt);
+    if (random_.Chance(0.3)) return store_.storage().Abandon(TestStorage::kClient);
+    store_.Finish(half.position, kHalf, half.value);
+    may_be_[kHalf] = {half.value};
+  }
+
   void Recover() {
+    half_.reset();
     for (bool open = false; !open;) {
       try {
         store_.Open(std::move(left_), [this] { CutSometimes(); });
@@ -304,22 +579,31 @@ class CrashRun {
       }
     }
     Compare();
+    EXPECT_EQ(store_.storage().keys(), std::count_if(may_be_.begin(), may_be_.end(),
+                                                     [](const auto& one) { return one.second.begin()->has_value(); }));
   }
 
   void Compare() {
     for (auto& [key, values] : may_be_) {
       const auto found = store_.Get(key);
       EXPECT_TRUE(values.contains(found))
-          << SchemeName(scheme_) << ", " << key << ": " << (found ? found->substr(0, 20) : "nothing");
+          << way_.name << ", " << key << ": " << (found ? found->substr(0, 20) : "nothing");
       values = {found};
     }
   }
 
-  const Scheme scheme_;
+  static constexpr const char* kHalf = "half";
+  struct Half {
+    uint64_t position;
+    std::string value;
+  };
+
+  const Way way_;
   Random random_;
   TestStorage store_;
   std::map<std::string, std::set<std::optional<std::string>>> may_be_;
-  CrashPool::Image left_;  // by the last power cut
+  std::optional<Half> half_;
+  CrashPool::Images left_;  // by the last power cut or death
   int cuts_ = 0;
 };
 

@@ -253,6 +253,16 @@ TEST_P(SchemesTest, WhatDoesNotFitIsRefusedAndTheRestGoesOn) {
   ExpectOk(client->Put("key0", "again"));
 }
 
+// Its log's size counts when a pool is created: one that was refused must not be in the way of the next try.
+TEST_P(SchemesTest, APoolWhoseLogIsTooSmallForTheSlotsIsNotLeftBehind) {
+  ServerSettings settings = Settings();
+  settings.pool.log_bytes = 64 << 10;
+  settings.slot_bytes = 32 << 10;
+  EXPECT_EQ(Server::Start(settings).status().code(), Code::kInvalidArgument);
+  settings.pool.log_bytes = 128 << 10;
+  StartServer(settings);
+}
+
 TEST_P(SchemesTest, OperationsEndWhenTheServerGoesAway) {
   StartServer();
   const auto client = Connect();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,8 +18,9 @@ using nlohmann::json;
 
 class CompareNoSanitizerTest : public ProgramsTest {
  protected:
+  static constexpr const char* kPath = "/usr/local/bin:/usr/bin:/bin";
   // The tool puts what it makes into a folder of the test's.
-  Ended Compare(const Words& arguments, const std::string& path = "/usr/local/bin:/usr/bin:/bin") {
+  [[nodiscard]] Words Command(const Words& arguments, const std::string& path = kPath) const {
     std::filesystem::create_directories(Path("work"));
     Words command = {"/usr/bin/env",
                      "PATH=" + path,
@@ -28,7 +30,10 @@ class CompareNoSanitizerTest : public ProgramsTest {
                      "--folder",
                      Path("work")};
     command.insert(command.end(), arguments.begin(), arguments.end());
-    return Process(command).Wait(std::chrono::seconds(100));
+    return command;
+  }
+  [[nodiscard]] Ended Compare(const Words& arguments, const std::string& path = kPath) const {
+    return Process(Command(arguments, path)).Wait(std::chrono::seconds(100));
   }
   [[nodiscard]] static std::string Build() { return std::string(ERDA_BIN_DIR) + "/.."; }
   [[nodiscard]] bool LeftNothing() const { return std::filesystem::is_empty(Path("work")); }
@@ -80,6 +85,22 @@ TEST_F(CompareNoSanitizerTest, MeasuresAllThreeAndLeavesNothing) {
   EXPECT_NE(page.find("<svg"), std::string::npos);
   EXPECT_EQ(page.find("src="), std::string::npos);
   EXPECT_EQ(page.find("@import"), std::string::npos);
+}
+
+TEST_F(CompareNoSanitizerTest, StoppedInTheMiddleItLeavesNothing) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Process compare(Command({"--quick", "--build", Build(), "--sizes", "1K"}));
+    const auto memcached_serves = [this] {
+      for (const auto& folder : std::filesystem::directory_iterator(Path("work"))) {
+        if (std::filesystem::exists(folder.path() / "memcached.sock")) return true;
+      }
+      return false;
+    };
+    ASSERT_TRUE(WaitUntil(memcached_serves)) << compare.err();
+    compare.Signal(signal);
+    EXPECT_EQ(compare.Wait().code, 128 + signal) << compare.err();
+    EXPECT_TRUE(LeftNothing());
+  }
 }
 
 TEST_F(CompareNoSanitizerTest, RefusesWhatCannotBe) {

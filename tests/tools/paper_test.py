@@ -1,16 +1,18 @@
 """tools/paper: what is to be measured, what is kept and never mixed, and what the report says of it."""
 
-import html.parser
 import json
 import pathlib
 import re
 import tempfile
 import unittest
+import unittest.mock
 
+from balance import unbalanced
 from evaluation import measure, output, results
-from evaluation.common import CPU, ERDA, LATENCY, RAW, REDO, SCHEMES, THROUGHPUT, WORKLOADS, PaperError
+from evaluation.common import CPU, ERDA, LATENCY, RAW, REDO, SCHEMES, THROUGHPUT, WORKLOADS
 from evaluation.plan import ALL_SIZES, Plan, Point, Run, Settings, parse_figures
-from evaluation.store import Store
+from evaluation.store import Store, conditions
+from measuring.programs import ToolError
 
 SETTINGS = Settings(lab=False, quick=True, seconds=0.1, records=1000, pool_bytes=1 << 20)
 SLOWER = {"erda": 1, "redo": 2, "raw": 4}  # of the made-up times
@@ -79,7 +81,7 @@ class Plans(unittest.TestCase):
     def test_figures_by_numbers_and_ranges(self):
         self.assertEqual(parse_figures("table1,26,14-16"), [14, 15, 16, 26, "table1"])
         for bad in ("13", "27", "16-14", "14-27", "", "x", "table2"):
-            with self.assertRaises(PaperError):
+            with self.assertRaises(ToolError):
                 parse_figures(bad)
 
     def test_each_figure_has_its_points(self):
@@ -125,31 +127,58 @@ class Stores(Folder):
         self.full(plan("14"))
         for more, said in (({"commit": "b" * 40}, "commit aaaaaaaaaaaa, not bbbbbbbbbbbb"), ({"records": 5}, "records 1000, not 5"),
                            ({"programs": "x"}, "programs None, not x")):
-            with self.assertRaisesRegex(PaperError, said):
+            with self.assertRaisesRegex(ToolError, said):
                 self.begin(**more)
         store = self.begin(fresh=True, commit="b" * 40)
         self.assertEqual(store.points(), [])
         self.assertIsNone(store.get("bytes"))
+
+    def test_fresh_begins_anew_whatever_was_left(self):
+        self.full(plan("14"))
+        (self.path / "lab").mkdir()
+        (self.path / "lab" / "cleaning.json").write_text("{")
+        (self.path / ".report.json.123").write_text("half of")
+        (self.path / "notes").write_text("precious")
+        store = self.begin(fresh=True)
+        self.assertEqual((store.points(), store.get("bytes"), store.get("cleaning")), ([], None, None))
+        self.assertFalse((self.path / "lab").exists())
+        self.assertEqual((self.path / "notes").read_text(), "precious")
+
+    def test_a_machine_of_the_same_kind_is_another_one(self):
+        here = conditions(SETTINGS, self.path)
+        with unittest.mock.patch("platform.node", return_value="another"):
+            there = conditions(SETTINGS, self.path)
+        self.assertEqual([name for name in here if here[name] != there[name]], ["host"])
+
+    def test_guests_are_not_mixed(self):
+        store = self.begin()
+        store.put_guest({**MACHINE, "kernel": "6.0"})
+        store.put_guest(MACHINE)  # nothing was measured in the one before
+        run = plan("14").runs()[0]
+        store.put_run(run, measured(run))
+        store.put_guest({**MACHINE, "load_average": 7, "time": "later"})
+        with self.assertRaisesRegex(ToolError, "kernel 6.1, not 6.2"):
+            store.put_guest({**MACHINE, "kernel": "6.2"})
 
     def test_a_point_from_elsewhere_is_refused(self):
         store = self.full(plan("14"))
         path = next((self.path / "points").iterdir())
         entry = json.loads(path.read_text())
         path.write_text(json.dumps({**entry, "conditions": "other"}))
-        with self.assertRaisesRegex(PaperError, "other conditions"):
+        with self.assertRaisesRegex(ToolError, "other conditions"):
             store.points()
         path.write_text("{")
-        with self.assertRaisesRegex(PaperError, "damaged"):
+        with self.assertRaisesRegex(ToolError, "damaged"):
             store.points()
 
     def test_what_is_not_an_evaluation_is_left_alone(self):
         self.path.mkdir()
         (self.path / "mine").write_text("precious")
         for fresh in (False, True):
-            with self.assertRaisesRegex(PaperError, "not empty"):
+            with self.assertRaisesRegex(ToolError, "not empty"):
                 self.begin(fresh=fresh)
         self.assertEqual((self.path / "mine").read_text(), "precious")
-        with self.assertRaisesRegex(PaperError, "no evaluation"):
+        with self.assertRaisesRegex(ToolError, "no evaluation"):
             Store.read(self.path)
 
     def test_commands_add_up(self):
@@ -157,6 +186,28 @@ class Stores(Folder):
         second = {**origin(), "commands": ["tools/paper --figures 26"]}
         store = Store.begin(self.path, second, False)
         self.assertEqual(store.origin["commands"], ["tools/paper <x>", "tools/paper --figures 26"])
+
+
+class Bench(Folder):
+    def test_what_erda_bench_makes_goes_with_a_folder_of_the_tool(self):
+        seen = []
+
+        def fake(command, seconds, environment):
+            folder = pathlib.Path(environment["TMPDIR"])
+            (folder / "erda-bench.XXXXXX").mkdir()
+            seen.append(folder)
+            if len(seen) == 2:
+                raise KeyboardInterrupt
+            pathlib.Path(command[command.index("--json") + 1]).write_text("{}")
+
+        store = self.begin()
+        with unittest.mock.patch.object(measure, "execute", fake):
+            measure.count_bytes(store, pathlib.Path("/b"))
+            with self.assertRaises(KeyboardInterrupt):
+                measure.measure_cleaning(store, pathlib.Path("/b"), quick=True)
+        self.assertEqual([folder.exists() for folder in seen], [False, False])
+        self.assertEqual(store.get("bytes")["command"], "build/bin/erda-bench bytes")
+        self.assertIsNone(store.get("cleaning"))
 
 
 class Numbers(Folder):
@@ -203,27 +254,10 @@ class Numbers(Folder):
         self.assertEqual(report["figures"]["26"]["points"][0]["cleaning_mean_us"], 2.5)
 
 
-class Balance(html.parser.HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.wrong: list[str] = []
-
-    def handle_starttag(self, tag, attributes):
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if not self.open or self.open.pop() != tag:
-            self.wrong.append(tag)
-
-
 class Pages(Folder):
     def test_is_whole_and_has_every_figure(self):
         page = output.to_page(results.Results(self.full()))
-        balance = Balance()
-        balance.feed(page)
-        self.assertEqual((balance.open, balance.wrong), ([], []))
+        self.assertEqual(unbalanced(page), [])
         for figure in range(14, 27):
             self.assertIn(f"Figure {figure}: ", page)
         self.assertEqual(page.count("<svg"), 4 + 4 + 4 + 1 + 3)
@@ -246,6 +280,14 @@ class Pages(Folder):
     def test_a_cost_of_nothing_is_infinitely_less(self):
         _, rows = output.cpu_table(results.Results(self.full()))
         self.assertEqual(rows[0][2:], ["0.000", "2.000", "4.000", "∞", "∞"])
+
+    def test_what_is_not_measured_is_not_infinite(self):
+        store = self.begin()
+        for run in plan("22").runs():
+            if run.scheme is not RAW:
+                store.put_run(run, measured(run))
+        _, rows = output.cpu_table(results.Results(store))
+        self.assertEqual(rows[0][2:], ["0.000", "2.000", "–", "∞", "–"])
 
     def test_text_has_the_ratios(self):
         text = output.to_text(results.Results(self.full()))

@@ -1,12 +1,12 @@
 """tools/report: charts are well-formed and show the numbers they were given; pages need nothing else."""
 
-import html.parser
 import pathlib
 import re
 import sys
 import unittest
 import xml.etree.ElementTree as ElementTree
 
+from balance import unbalanced
 from report import charts, machine
 from report.charts import Axis, Scale, Series
 from report.page import Card, Column, Page
@@ -105,25 +105,6 @@ class Charts(unittest.TestCase):
         return [(round(x - points[0][0], 1), round(y - points[0][1], 1)) for x, y in points]
 
 
-class Balance(html.parser.HTMLParser):
-    """Whether every element is closed in its turn."""
-
-    VOID = {"meta", "br"}
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.wrong: list[str] = []
-
-    def handle_starttag(self, tag, attributes):
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if not self.open or self.open.pop() != tag:
-            self.wrong.append(tag)
-
-
 class Pages(unittest.TestCase):
     def page(self) -> str:
         page = Page("A & B", "lead <b>")
@@ -137,9 +118,7 @@ class Pages(unittest.TestCase):
 
     def test_every_element_is_closed_and_every_text_escaped(self):
         text = self.page()
-        balance = Balance()
-        balance.feed(text)
-        self.assertEqual((balance.open, balance.wrong), ([], []))
+        self.assertEqual(unbalanced(text), [])
         for escaped in ("A &amp; B", "lead &lt;b&gt;", "x&lt;y", "a &gt; b", "0123456789ab, and 1 changed file"):
             self.assertIn(escaped, text)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from comparison import systems
-from comparison.measure import WORKLOADS, Measured, Plan
+from comparison.measure import WORKLOADS, Cell, Measured, Plan
 from comparison.systems import ERDA, MEMCACHED, REDIS, System
 from report import charts
 from report.charts import Axis, Series
@@ -61,10 +61,10 @@ class Figures:
     def __init__(self, plan: Plan, measured: Sequence[Measured]) -> None:
         self.plan = plan
         self.measured = list(measured)
-        self._found = {dataclasses.astuple(m.cell)[1:] + (m.cell.system.name,): m for m in measured}
+        self._found = {entry.cell: entry for entry in measured}
 
     def at(self, system: System, size: int, workload: str, clients: int, depth: int) -> Measured:
-        return self._found[(size, workload, clients, depth, system.name)]
+        return self._found[Cell(system, size, workload, clients, depth)]
 
     @property
     def ratio_size(self) -> int:
@@ -74,38 +74,26 @@ class Figures:
     def ratio_clients(self) -> int:
         return RATIO_CLIENTS if RATIO_CLIENTS in self.plan.clients else max(self.plan.clients)
 
-    def latency_ratio(self, size: int, workload: str, kind: str, target: float = 0) -> Ratio | None:
+    def latency_ratio(self, size: int, workload: str, kind: str, target: float = 0) -> Ratio:
         clients = min(self.plan.clients)
         erda = self.at(ERDA, size, workload, clients, 1).median(kind, "p50_us")
         redis = self.at(REDIS, size, workload, clients, 1).median(kind, "p50_us")
-        if erda is None or redis is None:
-            return None
         what = f"median {kind} latency, Redis / Erda"
         return Ratio("redis_latency", what, target, redis / erda, size, workload, clients, 1, erda, redis)
 
-    def throughput_ratio(self, other: System, size: int, workload: str, clients: int, depth: int, target: float = 0) -> Ratio | None:
+    def throughput_ratio(self, other: System, size: int, workload: str, clients: int, depth: int, target: float = 0) -> Ratio:
         erda = self.at(ERDA, size, workload, clients, depth).ops_per_second
         theirs = self.at(other, size, workload, clients, depth).ops_per_second
-        if erda is None or theirs is None:
-            return None
         what = f"operations per second, Erda / {other.title}"
         return Ratio(f"{other.name}_throughput", what, target, erda / theirs, size, workload, clients, depth, erda, theirs)
 
     def ratios(self) -> list[Ratio]:
         """The three that have a target."""
         size, clients, depth = self.ratio_size, self.ratio_clients, self.plan.depth
-        found = [
+        return [
             self.latency_ratio(size, RATIO_WORKLOAD, "get", 60),
             self.throughput_ratio(REDIS, size, RATIO_WORKLOAD, clients, depth, 10),
             self.throughput_ratio(MEMCACHED, size, RATIO_WORKLOAD, clients, depth, 8),
-        ]
-        return [ratio for ratio in found if ratio]
-
-    def refusals(self) -> list[str]:
-        """Where a store refused puts, and what it said."""
-        return [
-            f"{m.cell.system.title}, {charts.size(m.cell.size)}, {_clients(m.cell.clients)}, {m.cell.depth} in flight: {m.refused}"
-            for m in self.measured if m.refused
         ]
 
     def all_ratios(self) -> list[Ratio]:
@@ -118,20 +106,30 @@ class Figures:
                     for kind in ("get", "put")
                     if kind != {"C": "put", "update": "get"}.get(workload)
                 ]
-                for depth in sorted({1, self.plan.depth}):
-                    for other in (REDIS, MEMCACHED):
-                        found.append(self.throughput_ratio(other, size, workload, self.ratio_clients, depth))
-        return [ratio for ratio in found if ratio]
+                found += [
+                    self.throughput_ratio(other, size, workload, self.ratio_clients, depth)
+                    for depth in self.plan.depths
+                    for other in (REDIS, MEMCACHED)
+                ]
+        return found
 
 
 def chosen(figures: Figures) -> str:
     """How the three ratios were chosen."""
+    own = ", the size of YCSB's own records" if figures.ratio_size == RATIO_SIZE else ""
     return (
         f"The three ratios with a target are of workload {RATIO_WORKLOAD} ({MIX[RATIO_WORKLOAD]}) with values of "
-        f"{charts.size(figures.ratio_size)}, the size of YCSB's own records: latency with {_clients(min(figures.plan.clients))} "
+        f"{charts.size(figures.ratio_size)}{own}: latency with {_clients(min(figures.plan.clients))} "
         f"and one operation in flight, throughput with {_clients(figures.ratio_clients)} and {figures.plan.depth} in flight "
         "for each. The table of ratios has the others."
     )
+
+
+def about_files(origin: dict[str, Any]) -> str:
+    """What the pool and Redis's files were on."""
+    kind = origin["file_system"]
+    memory = ": that is memory, so an fsync costs nothing, and nothing survives a power cut" if kind in ("tmpfs", "ramfs") else ""
+    return f"The pool and Redis's files were on {kind}{memory}."
 
 
 def _clients(count: int) -> str:
@@ -148,11 +146,11 @@ def to_json(figures: Figures, origin: dict[str, Any]) -> dict[str, Any]:
         "commit": origin["commit"],
         "versions": origin["versions"],
         "command": origin["command"],
-        "server_commands": {name: " ".join(_quoted(command)) for name, command in origin["servers"].items()},
+        "server_commands": origin["servers"],
         "settings": {
             "rounds": plan.rounds, "slice_seconds": plan.slice_seconds, "value_sizes": list(plan.sizes),
             "records": {str(size): plan.records_of(size) for size in plan.sizes}, "clients": list(plan.clients),
-            "depths": sorted({1, plan.depth}), "key_bytes": 24, "distribution": "zipfian 0.99",
+            "depths": list(plan.depths), "key_bytes": 24, "distribution": "zipfian 0.99", "file_system": origin["file_system"],
         },
         "ratios": {ratio.name: ratio.value for ratio in figures.ratios()},
         "ratio_choice": chosen(figures),
@@ -176,17 +174,12 @@ def _result(entry: Measured) -> dict[str, Any]:
         "server_processor_us_per_op": entry.median("server_processor_us_per_op"),
     }
     for kind in ("get", "put"):
-        if entry.runs and kind in entry.runs[0]:
+        if kind in entry.runs[0]:
             medians[kind] = {name: entry.median(kind, name) for name in entry.runs[0][kind]}
     return {
         "system": cell.system.name, "value_size": cell.size, "workload": cell.workload, "clients": cell.clients,
-        "depth": cell.depth, "median": medians, "rounds": entry.runs, "command": " ".join(_quoted(entry.command)),
-        **({"refused": entry.refused} if entry.refused else {}),
+        "depth": cell.depth, "median": medians, "rounds": entry.runs, "command": entry.command,
     }
-
-
-def _quoted(command: Sequence[str]) -> list[str]:
-    return [word or "''" for word in command]
 
 
 # Tables.
@@ -215,8 +208,8 @@ def _main_rows(figures: Figures, size: int) -> list[list[str]]:
                 p50[system.name] = alone.median(kind, "p50_us")
                 rates[system.name] = figures.at(system, size, workload, clients, depth).ops_per_second
                 row += [_time(p50[system.name]), _time(alone.median(kind, "p99_us")), _rate(rates[system.name])]
-            row.append(_factor(_over(p50["redis"], p50["erda"])))
-            row += [_factor(_over(rates["erda"], rates[name])) for name in ("redis", "memcached")]
+            row.append(_factor(p50["redis"] / p50["erda"]))
+            row += [_factor(rates["erda"] / rates[name]) for name in ("redis", "memcached")]
             rows.append(row)
     return rows
 
@@ -224,12 +217,8 @@ def _main_rows(figures: Figures, size: int) -> list[list[str]]:
 def _ratio_columns(depth: int) -> list[Column]:
     columns = [Column("Value", text=True), Column("Workload", text=True), Column("p50", group="Redis / Erda")]
     for other in (REDIS, MEMCACHED):
-        columns += [Column(f"ops/s, depth {d}", group=f"Erda / {other.title}") for d in sorted({1, depth})]
+        columns += [Column(f"ops/s, depth {d}", group=f"Erda / {other.title}") for d in (1, depth)]
     return columns
-
-
-def _ratio(ratio: Ratio | None) -> str:
-    return _factor(ratio.value if ratio else None)
 
 
 def _ratio_rows(figures: Figures) -> list[list[str]]:
@@ -238,31 +227,23 @@ def _ratio_rows(figures: Figures) -> list[list[str]]:
     for size in figures.plan.sizes:
         for workload in WORKLOADS:
             row = [charts.size(size), workload]
-            row.append(_ratio(figures.latency_ratio(size, workload, "put" if workload == "update" else "get")))
+            row.append(_factor(figures.latency_ratio(size, workload, "put" if workload == "update" else "get").value))
             for other in (REDIS, MEMCACHED):
-                for depth in sorted({1, figures.plan.depth}):
-                    row.append(_ratio(figures.throughput_ratio(other, size, workload, figures.ratio_clients, depth)))
+                for depth in figures.plan.depths:
+                    row.append(_factor(figures.throughput_ratio(other, size, workload, figures.ratio_clients, depth).value))
             rows.append(row)
     return rows
 
 
-def _over(value: float | None, by: float | None) -> float | None:
-    return value / by if value and by else None
+def _rate(value: float) -> str:
+    return f"{value:,.0f}"
 
 
-def _rate(value: float | None) -> str:
-    return f"{value:,.0f}" if value else "refused"
-
-
-def _time(value: float | None) -> str:
-    if value is None:
-        return "-"
+def _time(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
-def _factor(value: float | None) -> str:
-    if value is None:
-        return "-"
+def _factor(value: float) -> str:
     return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
@@ -320,8 +301,7 @@ def to_text(figures: Figures, origin: dict[str, Any]) -> str:
         parts.append(f"\nValues of {charts.size(size)}, updates, by what an acknowledged put survives")
         columns = _durable_columns(plan.depth)[:-1]
         parts.append(_text_table(columns, [row[:-1] for row in _durable_rows(figures, size)]))
-    parts += [f"\n  refused: {reason}" for reason in figures.refusals()]
-    parts.append("")
+    parts.append(f"\n  {about_files(origin)}\n")
     parts += [f"  {system.title}: {system.promise}" for system in (*systems.MAIN, *systems.DURABLE)]
     parts.append(f"\nRatios: p50 with {_clients(min(plan.clients))}, operations per second with {_clients(figures.ratio_clients)}")
     parts.append(_text_table(_ratio_columns(plan.depth), _ratio_rows(figures)))
@@ -422,8 +402,8 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
     groups = [charts.size(size) for size in plan.sizes]
     deep = f"{_clients(figures.ratio_clients)}, {plan.depth} in flight for each"
     page.heading("What it costs the server")
-    page.paragraph("The processor time of all of the server's threads, the kernel's work for them, the clients' connecting and what the "
-        "server does of its own accord included.")
+    page.paragraph("The processor time of all of the server's threads during a run, with the kernel's work for them and what the "
+                   "server does of its own accord.")
     cost = Axis("Processor µs for one operation")
     page.charts([
         (title, deep, charts.bars(
@@ -435,7 +415,7 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
     page.paragraph(
         "These do not promise the same, so only the ones that do may be compared: Erda with a pool in a file and Redis with "
         "appendfsync everysec both survive the death of the server. Redis with appendfsync always also survives a power cut; "
-        "Erda does so with kPersisted on NVM only, which this machine's file system is not."
+        "Erda does so with kPersisted on NVM only. " + about_files(origin)
     )
     page.table("What an acknowledged put has", [Column("System", text=True), Column("Promise", text=True, wrap=True)],
                [[system.title, system.promise] for system in (*systems.MAIN, *systems.DURABLE)])
@@ -457,12 +437,9 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
     for size in plan.sizes:
         page.table(f"Updates of {charts.size(size)}, with persistence", _durable_columns(plan.depth)[:-1],
                    [row[:-1] for row in _durable_rows(figures, size)])
-    for reason in figures.refusals():
-        page.paragraph("Refused: " + reason)
     versions = [(name, version) for name, version in origin["versions"].items()]
     measured = (f"{plan.rounds} round{'' if plan.rounds == 1 else 's'}, each figure for {plan.slice_seconds:g} s in each; "
                 "keys of 24 bytes, zipfian 0.99")
-    commands = [origin["command"], "", *(" ".join(_quoted(command)) for command in origin["servers"].values()), "",
-                " ".join(_quoted(figures.measured[0].command))]
+    commands = [origin["command"], "", *origin["servers"].values(), "", figures.measured[0].command]
     page.origin(origin["machine"], origin["commit"], [*versions, ("Measured", measured)], commands)
     return page.html()

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
-import getpass
 import os
 import pathlib
 import shutil
-import signal
 import socket
-import subprocess
-import time
-from collections.abc import Callable, Sequence
 
-from comparison.common import CompareError
+from measuring.programs import Server, ToolError, available_memory, require_built
 from report import charts
 
-START_SECONDS = 30
-STOP_SECONDS = 20
 GIBIBYTE = 2**30
 POOL_BYTES = 128 * 2**20  # at least
 
@@ -77,73 +69,6 @@ ALWAYS = System(
 DURABLE = (FILE_PLACED, FILE_PERSISTED, EVERYSEC, ALWAYS)
 
 
-class Server:
-    """A server of one system, in a folder of its own. It ends with this tool, however that ends."""
-
-    def __init__(self, name: str, command: Sequence[str], address: str, folder: pathlib.Path) -> None:
-        self.command = list(command)
-        self.address = address
-        self._name = name
-        self._log = folder / f"{name}.log"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=folder,
-                preexec_fn=_end_with_parent,
-            )
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def log(self) -> str:
-        return self._log.read_text(encoding="utf-8", errors="replace")
-
-    def wait_until(self, ready: Callable[[], bool]) -> None:
-        end = time.monotonic() + START_SECONDS
-        while not ready():
-            if self._process.poll() is not None:
-                raise CompareError(f"{self._name} ended with {self._process.returncode} at its start: {self._last_line()}")
-            if time.monotonic() > end:
-                raise CompareError(f"{self._name} was not ready in {START_SECONDS} s: {self._last_line()}")
-            time.sleep(0.01)
-
-    def _last_line(self) -> str:
-        lines = self.log().split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
-
-    def require_running(self) -> None:
-        if self._process.poll() is not None:
-            raise CompareError(f"{self._name} ended with {self._process.returncode}: {self._last_line()}")
-
-    def processor_seconds(self) -> float:
-        """What its threads took so far."""
-        nanoseconds = 0
-        for thread in pathlib.Path(f"/proc/{self._process.pid}/task").glob("*/schedstat"):
-            try:
-                nanoseconds += int(thread.read_text().split()[0])
-            except OSError:
-                pass  # a thread that has just ended
-        return nanoseconds / 1e9
-
-    def stop(self) -> None:
-        if self._process.poll() is not None:
-            return
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
-
-    def kill(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
 def server_threads() -> int:
     """For each server that can have more than one: half of the processors, since the clients are on this machine, too."""
     return max(1, (os.cpu_count() or 1) // 2)
@@ -166,15 +91,14 @@ def pool_bytes(value_bytes: int) -> int:
 def _start_erda(key: str, build: pathlib.Path, folder: pathlib.Path, value_bytes: int) -> Server:
     path = folder / f"{key}.sock"
     pool = "dram:" if key == "erda" else str(folder / f"{key}.pool")
-    server = Server(
+    return Server(
         key,
         [str(build / "bin" / "erda-server"), "--pool", pool, "--size", str(pool_bytes(value_bytes)), "--listen", f"shm:{path}",
          "--shards", str(server_threads())],
         f"shm:{path}",
         folder,
+        lambda server: server.said("erda-server: ready"),
     )
-    _or_kill(server, lambda: server.wait_until(lambda: "erda-server: ready" in server.log()))
-    return server
 
 
 def _start_redis(key: str, folder: pathlib.Path) -> Server:
@@ -183,37 +107,29 @@ def _start_redis(key: str, folder: pathlib.Path) -> Server:
     data.mkdir()
     append = {"redis": ["no"], "redis_everysec": ["yes", "--appendfsync", "everysec"],
               "redis_always": ["yes", "--appendfsync", "always"]}[key]
-    server = Server(
+    return Server(
         key,
         ["redis-server", "--port", "0", "--unixsocket", str(path), "--dir", str(data), "--save", "", "--appendonly", *append,
          "--databases", "1", "--io-threads", str(server_threads())],
         f"redis:{path}",
         folder,
+        lambda _: ask(path, b"PING\r\n").startswith(b"+PONG"),
     )
-    _or_kill(server, lambda: server.wait_until(lambda: ask(path, b"PING\r\n").startswith(b"+PONG")))
-    return server
 
 
 def _start_memcached(folder: pathlib.Path, value_bytes: int) -> Server:
     path = folder / "memcached.sock"
     # More than its slabs waste, so that nothing is evicted; what is not used is not taken.
     megabytes = 1024 + value_bytes * 3 // 2**20
-    server = Server(
+    # Root would need to name another user: as one, it would not end with this tool.
+    user = ["-u", "root"] if os.geteuid() == 0 else []
+    return Server(
         "memcached",
-        ["memcached", "-s", str(path), "-m", str(megabytes), "-t", str(server_threads()), "-u", getpass.getuser()],
+        ["memcached", "-s", str(path), "-m", str(megabytes), "-t", str(server_threads()), *user],
         f"memcached:{path}",
         folder,
+        lambda _: ask(path, b"version\r\n").startswith(b"VERSION"),
     )
-    _or_kill(server, lambda: server.wait_until(lambda: ask(path, b"version\r\n").startswith(b"VERSION")))
-    return server
-
-
-def _or_kill(server: Server, wait: Callable[[], None]) -> None:
-    try:
-        wait()
-    except BaseException:
-        server.kill()
-        raise
 
 
 def ask(path: pathlib.Path, question: bytes, last: bytes = b"\r\n") -> bytes:
@@ -240,34 +156,25 @@ def evictions(server: Server) -> int:
     for line in ask(path, b"stats\r\n", b"END\r\n").decode().splitlines():
         if line.startswith("STAT evictions "):
             return int(line.split()[2])
-    raise CompareError("memcached does not say how much it evicted")
+    raise ToolError("memcached does not say how much it evicted")
 
 
 def require_programs(build: pathlib.Path) -> None:
     """All that is needed is there, or an error that says what to do."""
     missing = [name for name in ("redis-server", "memcached") if shutil.which(name) is None]
     if missing:
-        raise CompareError(f"{' and '.join(missing)} not found; on Debian: apt-get install {' '.join(missing)}")
-    for name in ("erda-server", "erda-ycsb"):
-        if not os.access(build / "bin" / name, os.X_OK):
-            raise CompareError(
-                f"{build}/bin/{name} not found; build it (cmake --preset release && cmake --build --preset release), or say "
-                "where it is: --build"
-            )
+        raise ToolError(f"{' and '.join(missing)} not found; on Debian: apt-get install {' '.join(missing)}")
+    require_built(build, ("erda-server", "erda-ycsb"))
 
 
 def require_room(folder: pathlib.Path, value_bytes: int) -> None:
     """Memory for all servers of one value size, and disk for the pool and the append-only files."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    with open("/proc/meminfo", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("MemAvailable:"):
-                memory = int(line.split()[1]) * 1024
+    memory = available_memory()
     pool = pool_bytes(value_bytes)
     needed = pool + 4 * value_bytes + GIBIBYTE
     if memory < needed:
-        raise CompareError(f"this needs {charts.size(needed)} of memory, and {charts.size(memory)} are free; see --records")
+        raise ToolError(f"this needs {charts.size(needed)} of memory, and {charts.size(memory)} are free; see --records")
     disk = shutil.disk_usage(folder).free
     needed = pool + 8 * value_bytes + 2 * GIBIBYTE
     if disk < needed:
-        raise CompareError(f"{folder} needs {charts.size(needed)} of free space, and has {charts.size(disk)}; see --folder")
+        raise ToolError(f"{folder} needs {charts.size(needed)} of free space, and has {charts.size(disk)}; see --folder")

@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-
-
-class PaperError(Exception):
-    """Something that the user is told in one line."""
 
 
 @dataclasses.dataclass(frozen=True)

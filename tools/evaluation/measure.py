@@ -7,24 +7,24 @@ import itertools
 import json
 import os
 import pathlib
-import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from comparison.measure import Progress
-from comparison.systems import Server
 from evaluation import servers
-from evaluation.common import ERDA, ROOT, SCHEMES, PaperError, Scheme
+from evaluation.common import ERDA, SCHEMES, Scheme
 from evaluation.plan import Plan, Point, Run
 from evaluation.servers import Place
-from evaluation.store import Store
+from evaluation.store import LAB_FOLDER, Store
+from measuring import ycsb
+from measuring.programs import ROOT, Server, ToolError, ending_with_this, execute, shown
+from measuring.progress import Progress
 from report import charts
 
-RUN_SECONDS = 300  # at most, of one command
 BENCH_SECONDS = 1200
 LAB_SECONDS = 4 * 3600
 LAB_NVDIMM = "512M"
@@ -102,10 +102,7 @@ def _measure_session(
 
 
 def _ycsb(place: Place, scheme: Scheme, server: Server, value_size: int, records: int) -> list[str]:
-    return [
-        str(place.build / "bin" / "erda-ycsb"), "--address", server.address, "--scheme", scheme.name, "--records", str(records),
-        "--value-size", str(value_size), "--timeout-ms", "60000", "--quiet",
-    ]
+    return ycsb.command(place.build, server.address, records, value_size, "--scheme", scheme.name)
 
 
 def _load(plan: Plan, place: Place, scheme: Scheme, server: Server, value_size: int) -> None:
@@ -115,11 +112,11 @@ def _load(plan: Plan, place: Place, scheme: Scheme, server: Server, value_size: 
     if scheme is ERDA and not place.device:
         updates = servers.pool_bytes(scheme, plan.settings, value_size) // FILL_VALUE
         fill = _ycsb(place, scheme, server, FILL_VALUE, min(FILL_RECORDS, plan.settings.records))
-        _execute([*fill, "--workload", "update", "--operations", str(updates), "--depth", str(LOAD_DEPTH)], server)
+        execute([*fill, "--workload", "update", "--operations", str(updates), "--depth", str(LOAD_DEPTH)], server)
     load = _ycsb(place, scheme, server, value_size, plan.settings.records)
-    _execute([*load, "--workload", "C", "--operations", "1", "--depth", str(LOAD_DEPTH)], server)
+    execute([*load, "--workload", "C", "--operations", "1", "--depth", str(LOAD_DEPTH)], server)
     # Not counted: the first operations of a server, which an emulated processor even has to translate.
-    _execute([*load, "--workload", "A", "--no-load", "--operations", str(max(plan.settings.records // 5, 100))], server)
+    execute([*load, "--workload", "A", "--no-load", "--operations", str(max(plan.settings.records // 5, 100))], server)
 
 
 def _run(plan: Plan, place: Place, run: Run, server: Server, rates: dict[tuple[Point, str], float]) -> dict[str, Any]:
@@ -127,58 +124,25 @@ def _run(plan: Plan, place: Place, run: Run, server: Server, rates: dict[tuple[P
     point = run.point
     if run.scheme is ERDA and point.workload != "C":
         # The puts of a run find a log with room: what cleaning costs has a figure of its own.
-        _execute([str(place.build / "bin" / "erda-cli"), "--address", server.address, "--timeout-ms", "60000", "clean"], server)
+        execute([str(place.build / "bin" / "erda-cli"), "--address", server.address, "--timeout-ms", "60000", "clean"], server)
     command = [
         *servers.on_processors(point.threads),
         *_ycsb(place, run.scheme, server, point.value_size, plan.settings.records), "--workload", point.workload,
         "--no-load", "--threads", str(point.threads), "--depth", str(plan.settings.depth), "--server-pid", str(server.pid),
     ]
-    wanted = plan.settings.seconds
-    least = 20 * point.threads
-    rate = rates.get((point, run.scheme.name)) or _nearest(rates, run) or 2000.0
-    operations = max(int(rate * wanted), least)
+    rate = rates.get((point, run.scheme.name)) or _nearest(rates, run)
     with tempfile.TemporaryDirectory(dir=place.folder) as folder:
         path = pathlib.Path(folder) / "result.json"
-        for _ in range(8):
-            _execute([*command, "--operations", str(operations), "--json", str(path)], server)
-            result = json.loads(path.read_text(encoding="utf-8"))
-            seconds = result["run"]["seconds"]
-            if seconds >= wanted * 0.5:
-                break
-            operations = max(int(min(operations * wanted / max(seconds, 1e-6), operations * 50.0)), least)
-    if result["failures"] or result["not_found"]:
-        raise PaperError(
-            f"{run.scheme.title} does not have {result['not_found']} values that were put, and {result['failures']} operations failed"
-        )
-    words = [*command, "--operations", str(operations)]
-    return {"result": result, "command": _shown(words, place), "server_command": _shown(server.command, place)}
+        result = ycsb.measured(command, server, point.threads * plan.settings.depth, plan.settings.seconds, rate, path)
+    words = [*command, "--operations", str(result["operations"])]
+    return {"result": result, "command": shown(words, place.build, place.folder),
+            "server_command": shown(server.command, place.build, place.folder)}
 
 
 def _nearest(rates: dict[tuple[Point, str], float], run: Run) -> float | None:
     """What the scheme did in the workload elsewhere."""
     found = [rate for (point, name), rate in rates.items() if name == run.scheme.name and point.workload == run.point.workload]
     return found[-1] if found else None
-
-
-def _shown(command: Sequence[str], place: Place) -> str:
-    """For a reader who does it again: with paths from the source folder."""
-    text = shlex.join(command).replace(str(place.folder), "DIR")
-    pid = command.index("--server-pid") + 1 if "--server-pid" in command else None
-    if pid is not None:
-        text = text.replace(f"--server-pid {command[pid]}", "--server-pid PID")
-    return text.replace(f"{place.build}/", "build/").replace(f"{ROOT}/", "")
-
-
-def _execute(command: Sequence[str], server: Server | None = None, seconds: float = RUN_SECONDS) -> None:
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise PaperError(f"not done in {seconds:g} s: {shlex.join(command)}") from error
-    if result.returncode != 0:
-        if server:
-            server.require_running()
-        said = result.stderr.strip().split("\n")[-1]
-        raise PaperError(f"{said or 'exit code ' + str(result.returncode)} ({shlex.join(command)})")
 
 
 # erda-bench.
@@ -195,12 +159,13 @@ def measure_cleaning(store: Store, build: pathlib.Path, quick: bool) -> None:
 
 
 def _bench(store: Store, name: str, command: Sequence[str], build: pathlib.Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "result.json"
-        _execute([*command, "--json", str(path)], seconds=BENCH_SECONDS)
+    with tempfile.TemporaryDirectory(prefix="erda-paper.") as name_of_folder:
+        folder = pathlib.Path(name_of_folder)
+        path = folder / "result.json"
+        # What it makes itself goes with the folder, however it ends.
+        execute([*command, "--json", str(path)], seconds=BENCH_SECONDS, environment={"TMPDIR": str(folder)})
         result = json.loads(path.read_text(encoding="utf-8"))
-    place = Place(build, pathlib.Path(folder))
-    store.put(name, {"result": result, "command": _shown(command, place)})
+        store.put(name, {"result": result, "command": shown(command, build, folder)})
 
 
 # The lab.
@@ -211,7 +176,7 @@ def place_in_lab(build: pathlib.Path, folder: pathlib.Path) -> Place:
     try:
         host, device, size = (os.environ[f"ERDA_LAB_{name}"] for name in ("SERVER", "DAX", "DAX_SIZE"))
     except KeyError as error:
-        raise PaperError("this is for the lab's guest: see --lab") from error
+        raise ToolError("this is for the lab's guest: see --lab") from error
     return Place(build, folder, host, pathlib.Path(device), int(size))
 
 
@@ -222,7 +187,7 @@ def run_in_lab(arguments: Sequence[str], folder: pathlib.Path) -> None:
 
 
 def measure_cleaning_in_lab(store: Store, build: pathlib.Path, quick: bool) -> None:
-    folder = store.folder / "lab"
+    folder = store.folder / LAB_FOLDER
     folder.mkdir(exist_ok=True)
     try:
         command = [
@@ -232,14 +197,17 @@ def measure_cleaning_in_lab(store: Store, build: pathlib.Path, quick: bool) -> N
         options = ["--timeout", str(BENCH_SECONDS), "--nvdimm", LAB_CLEANING_NVDIMM, "--out", str(folder)]
         _lab(options, [*command, "--json", str(folder / "cleaning.json")], output=subprocess.DEVNULL)
         result = json.loads((folder / "cleaning.json").read_text(encoding="utf-8"))
-        shown = f"tools/rdma-lab run --nvdimm {LAB_CLEANING_NVDIMM} -- {_shown(command, Place(build, folder))}"
-        store.put("cleaning", {"result": result, "command": shown})
+        text = f"tools/rdma-lab run --nvdimm {LAB_CLEANING_NVDIMM} -- {shown(command, build, folder)}"
+        store.put("cleaning", {"result": result, "command": text})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _lab(options: Sequence[str], command: Sequence[str], output: int | None = None) -> None:
-    lab = subprocess.Popen([str(ROOT / "tools" / "rdma-lab"), "run", *options, "--", *command], cwd=ROOT, stdout=output)
+    lab = subprocess.Popen(
+        [str(ROOT / "tools" / "rdma-lab"), "run", *options, "--", *command], cwd=ROOT, stdout=output,
+        preexec_fn=ending_with_this(signal.SIGTERM),
+    )
     try:
         code = lab.wait()
     except BaseException:
@@ -247,7 +215,7 @@ def _lab(options: Sequence[str], command: Sequence[str], output: int | None = No
         lab.wait()
         raise
     if code != 0:
-        raise PaperError(f"what ran in the lab ended with {code}")
+        raise ToolError(f"what ran in the lab ended with {code}")
 
 
 def step(text: str) -> None:

@@ -4,24 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.common import (
-    CPU,
-    CPU_FIGURES,
-    ERDA,
-    LATENCY,
-    LATENCY_FIGURES,
-    PAPER_CPU,
-    PAPER_KOPS,
-    PAPER_LATENCY_US,
-    RATIO_SIZE,
-    RAW,
-    REDO,
-    SCHEMES,
-    THROUGHPUT,
-    THROUGHPUT_FIGURES,
-    WORKLOADS,
-    Workload,
-)
+from evaluation.common import ERDA, PAPER_CPU, PAPER_KOPS, PAPER_LATENCY_US, RATIO_SIZE, RAW, REDO, SCHEMES, WORKLOADS, Workload
 from evaluation.results import OPERATIONS, STATES, Ratio, Results, over
 from report import charts
 from report.charts import Axis, Series
@@ -32,37 +15,29 @@ TITLE = "The paper's evaluation, measured again"
 OTHERS = (REDO, RAW)
 NOTHING = "–"
 NOTES_SHM = (
-    "This is shared memory: there is no network, and no NVM. A get of Erda's costs no round trip and a request wakes or finds a "
-    "server on the same machine, so the times are those of the software. The paper's, some 60 to 100 µs, are mostly the "
-    "network's. "
-    "Compare ratios, and not times.",
+    "This is shared memory: there is no network, and no NVM. A get of Erda's costs no round trip and a request wakes or "
+    "finds a server on the same machine, so the times are those of the software. The paper's, some 60 to 100 µs, are mostly "
+    "the network's. Compare ratios, and not times.",
     "Pools are in memory (dram:), so nothing is flushed. Erda's log was written through once before, since the kernel makes "
-    "each page "
-    "of fresh memory when it is first written, which NVM does not need; and it is cleaned before each run with puts, so that no "
-    "run waits for the cleaner: figure 26 is about that.",
+    "each page of fresh memory when it is first written, which NVM does not need; and it is cleaned before each run with "
+    "puts, so that no run waits for the cleaner: figure 26 is about that.",
 )
 NOTES_LAB = (
     "This is the lab: an emulated machine with a Soft-RoCE device, all pools on its DAX device in turn. The processor is "
-    "emulated, and "
-    "the network's work is done by it, so no time here is one of real hardware; and one-sided operations take processor time "
-    "that "
-    "a NIC would take. Ratios within this report mean something, times do not.",
-    "The pool is power-safe here, and Soft-RoCE's Reads flush nothing, so a put that is written one-sidedly is flushed by the "
-    "server upon a "
-    "request, in Erda's reserve path as in Read After Write, where the paper has the Read.",
+    "emulated, and the network's work is done by it, so no time here is one of real hardware; and one-sided operations take "
+    "processor time that a NIC would take. Ratios within this report mean something, times do not.",
+    "The pool is power-safe here, and Soft-RoCE's Reads flush nothing, so a put that is written one-sidedly is flushed by "
+    "the server upon a request, in Erda's reserve path as in Read After Write, where the paper has the Read.",
     "Two things cost more here than on hardware, and both are Erda's: a Read of Soft-RoCE takes longer than a message there "
-    "and back, and "
-    "Erda's clients verify the checksum of each value they get, by a table on an emulated processor. A get of the compared "
-    "schemes "
-    "is one message there and back, and has no checksum to verify.",
+    "and back, and Erda's clients verify the checksum of each value they get, by a table on an emulated processor. A get of "
+    "the compared schemes is one message there and back, and has no checksum to verify.",
 )
 NOTES = (
-    "All three schemes are measured by one driver with the same keys (24 bytes), values, zipfian choice (0.99) and number of "
-    "threads, "
-    "with one operation in flight for each thread. At each point they take turns, in another order in each round; a figure is "
-    "the "
-    "median of the rounds. Each has one server thread for its requests. The server runs on the last processor, and clients on "
-    "the others as long as there are enough of them; from then on clients are on all, the server's too.",
+    "All three schemes are measured by one driver with the same keys (24 bytes), values, zipfian choice (0.99) and number "
+    "of threads, with one operation in flight for each thread. At each point they take turns, in another order in each "
+    "round; a figure is the median of the rounds. Each has one server thread for its requests. The server runs on the last "
+    "processor, and clients on the others as long as there are enough of them; from then on clients are on all, the "
+    "server's too.",
     "Erda is as it is used: clients remember where keys were found (65536 of them), so that most gets are one Read where the "
     "paper's are two; puts travel in the request or one-sidedly, by their size. The compared schemes are described in "
     "docs/benchmarks.md.",
@@ -93,7 +68,7 @@ def kops(value: float | None) -> str:
 
 def say_latency(results: Results, workload: Workload) -> str:
     """One sentence of ours, and one of the paper's."""
-    sizes = results.sizes(LATENCY, workload.name)
+    sizes = results.latency_sizes(workload.name)
     size = RATIO_SIZE if RATIO_SIZE in sizes else sizes[-1]
     values = [results.latency(workload.name, size, scheme) for scheme in SCHEMES]
     averages = [results.latency_average(workload.name, scheme) for scheme in SCHEMES]
@@ -184,13 +159,13 @@ def _size_axis(sizes: list[int]) -> Axis:
 def _by_size(results: Results, workload: Workload) -> list[Series]:
     return [
         Series(scheme.title, [(size, results.latency(workload.name, size, scheme))
-                              for size in results.sizes(LATENCY, workload.name)], scheme.colour)
+                              for size in results.latency_sizes(workload.name)], scheme.colour)
         for scheme in SCHEMES
     ]
 
 
 def latency_chart(results: Results, workload: Workload) -> str:
-    return charts.lines(workload.title, _size_axis(results.sizes(LATENCY, workload.name)),
+    return charts.lines(workload.title, _size_axis(results.latency_sizes(workload.name)),
                         Axis("Mean latency", log=True, format=charts.microseconds), _by_size(results, workload))
 
 
@@ -237,7 +212,7 @@ def latency_table(results: Results) -> tuple[list[Column], list[list[str]]]:
                *(Column(scheme.title, group="Erda's mean over that of") for scheme in OTHERS)]
     rows = []
     for workload in WORKLOADS:
-        for size in results.sizes(LATENCY, workload.name):
+        for size in results.latency_sizes(workload.name):
             values = [results.latency(workload.name, size, scheme) for scheme in SCHEMES]
             rows.append([workload.title, charts.size(size), *map(number, values),
                          *(factor(over(values[0], value)) for value in values[1:])])
@@ -249,7 +224,7 @@ def median_table(results: Results) -> tuple[list[Column], list[list[str]]]:
     rows = [
         [workload.title, charts.size(size),
          *(number(results.latency(workload.name, size, scheme, f"{kind}_p50_us")) for kind in ("get", "put") for scheme in SCHEMES)]
-        for workload in WORKLOADS for size in results.sizes(LATENCY, workload.name)
+        for workload in WORKLOADS for size in results.latency_sizes(workload.name)
     ]
     return columns, rows
 
@@ -269,11 +244,11 @@ def cpu_table(results: Results) -> tuple[list[Column], list[list[str]]]:
     columns = [Column("Value", text=True), Column("Workload", text=True), *_scheme_columns("Processor µs for one operation"),
                *(Column(scheme.title, group="Normalised: over Erda's") for scheme in OTHERS)]
     rows = []
-    for size in results.sizes(CPU):
+    for size in results.cpu_sizes():
         for workload in WORKLOADS:
             values = [results.cpu(workload.name, size, scheme) for scheme in SCHEMES]
             rows.append([charts.size(size), workload.title, *(number(value, 3) for value in values),
-                         *(factor(over(value, values[0])) if values[0] != 0 else "∞" for value in values[1:])])
+                         *("∞" if value and values[0] == 0 else factor(over(value, values[0])) for value in values[1:])])
     return columns, rows
 
 
@@ -365,10 +340,9 @@ def to_page(results: Results) -> str:
         page.heading("Cleaning (figure 26)")
         value = charts.size(results.cleaning["result"]["value_bytes"])
         page.paragraph(f"Mean latencies of Erda, values of {value}, one operation at a time, beside a steady load of puts; "
-                       "the same pool, data "
-                       "and load in both states. In the paper a get during cleaning is a request to the server, so that "
-                       "YCSB-C suffers most; here "
-                       "it stays one-sided. The cleaner shares a processor with the server when there are two.")
+                       "the same pool, data and load in both states. In the paper a get during cleaning is a request to the "
+                       "server, so that YCSB-C suffers most; here it stays one-sided. The cleaner shares a processor with "
+                       "the server when there are two.")
         page.charts([("Figure 26: four workloads", say_cleaning(results), cleaning_chart(results))], pairs=True)
         page.table("Latency, normal and while cleaning", *cleaning_table(results))
     if results.bytes:
@@ -388,7 +362,7 @@ def to_page(results: Results) -> str:
 
 
 def _latency(results: Results, page: Page) -> None:
-    figures = [(figure, workload) for figure, workload in LATENCY_FIGURES.items() if results.has(LATENCY, workload.name)]
+    figures = results.latency_figures()
     if not figures:
         return
     page.heading("Latency by value size (figures 14 to 17)")
@@ -402,15 +376,14 @@ def _latency(results: Results, page: Page) -> None:
 
 
 def _throughput(results: Results, page: Page) -> None:
-    figures = [(figure, workload) for figure, workload in THROUGHPUT_FIGURES.items() if results.has(THROUGHPUT, workload.name)]
+    figures = results.throughput_figures()
     if not figures:
         return
     page.heading("Throughput by threads (figures 18 to 21)")
     processors = (results.guest or results.origin)["machine"]["processors"]
     page.paragraph(f"Values of {charts.size(RATIO_SIZE)}, one operation in flight for each thread. Both axes are logarithmic. "
-                   "This machine has "
-                   f"{processors} processor{'' if processors == 1 else 's'} for clients and server together: more threads "
-                   "than that share them.")
+                   f"This machine has {processors} processor{'' if processors == 1 else 's'} for clients and server "
+                   "together: more threads than that share them.")
     page.charts([
         (f"Figure {figure}: {workload.title}, {workload.mix}", say_throughput(results, workload), throughput_chart(results, workload))
         for figure, workload in figures
@@ -419,18 +392,17 @@ def _throughput(results: Results, page: Page) -> None:
 
 
 def _cpu(results: Results, page: Page) -> None:
-    sizes = results.sizes(CPU)
-    if not sizes:
+    figures = results.cpu_figures()
+    if not figures:
         return
     page.heading("What it costs the server (figures 22 to 25)")
     page.paragraph("The processor time of all threads of the server, for one operation of one thread. Here the servers sleep "
-                   "as soon as they have "
-                   "nothing to do (--spin-us 0), so that this is what the work costs, with being woken for it, and not how "
-                   "long they look for more.")
+                   "as soon as they have nothing to do (--spin-us 0), so that this is what the work costs, with being woken "
+                   "for it, and not how long they look for more.")
     page.paragraph(PAPER_SAYS_CPU)
     page.charts([
         (f"Figure {figure}: values of {charts.size(size)}", say_cpu(results, size), cpu_chart(results, size))
-        for figure, size in CPU_FIGURES.items() if size in sizes
+        for figure, size in figures
     ], pairs=True)
     page.table("The server's processor time", *cpu_table(results))
 

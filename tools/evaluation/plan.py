@@ -17,9 +17,9 @@ from evaluation.common import (
     THROUGHPUT,
     THROUGHPUT_FIGURES,
     WORKLOADS,
-    PaperError,
     Scheme,
 )
+from measuring.programs import ToolError
 
 MIB = 1 << 20
 RECORD_BYTES = 128  # beside its value, with its slot in the index: at most
@@ -137,5 +137,5 @@ def parse_figures(text: str) -> list[int | str]:
         elif dash and first.isdecimal() and last.isdecimal() and 14 <= int(first) <= int(last) <= 26:
             found.update(range(int(first), int(last) + 1))
         else:
-            raise PaperError(f"'{part}' is none of the figures 14 to 26 and table1")
+            raise ToolError(f"'{part}' is none of the figures 14 to 26 and table1")
     return [figure for figure in ALL_FIGURES if figure in found]

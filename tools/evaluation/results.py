@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from evaluation.common import (
+    ALL_FIGURES,
     CLEANING_FIGURE,
     CPU,
     CPU_FIGURES,
@@ -20,10 +21,12 @@ from evaluation.common import (
     RATIO_SIZE,
     REDO,
     SCHEMES,
+    TABLE,
     THROUGHPUT,
     THROUGHPUT_FIGURES,
     WORKLOADS,
     Scheme,
+    Workload,
 )
 from evaluation.plan import Point
 from evaluation.store import Store
@@ -104,27 +107,34 @@ class Results:
         values = [numbers[name] for numbers in rounds if name in numbers]
         return statistics.median(values) if values else None
 
-    def has(self, purpose: str, workload: str) -> bool:
-        return any(point.purpose == purpose and point.workload == workload for point, _ in self._rounds)
+    # What is known.
 
-    def sizes(self, purpose: str, workload: str | None = None) -> list[int]:
-        return sorted({point.value_size for point, _ in self._rounds
-                       if point.purpose == purpose and workload in (None, point.workload)})
+    def latency_sizes(self, workload: str) -> list[int]:
+        return sorted({point.value_size for point, _ in self._rounds if point.purpose == LATENCY and point.workload == workload})
 
-    def threads(self, workload: str | None = None) -> list[int]:
-        return sorted({point.threads for point, _ in self._rounds
-                       if point.purpose == THROUGHPUT and workload in (None, point.workload)})
+    def threads(self, workload: str) -> list[int]:
+        return sorted({point.threads for point, _ in self._rounds if point.purpose == THROUGHPUT and point.workload == workload})
+
+    def cpu_sizes(self) -> list[int]:
+        return sorted({point.value_size for point, _ in self._rounds if point.purpose == CPU})
+
+    def latency_figures(self) -> list[tuple[int, Workload]]:
+        return [(figure, workload) for figure, workload in LATENCY_FIGURES.items() if self.latency_sizes(workload.name)]
+
+    def throughput_figures(self) -> list[tuple[int, Workload]]:
+        return [(figure, workload) for figure, workload in THROUGHPUT_FIGURES.items() if self.threads(workload.name)]
+
+    def cpu_figures(self) -> list[tuple[int, int]]:
+        sizes = self.cpu_sizes()
+        return [(figure, size) for figure, size in CPU_FIGURES.items() if size in sizes]
 
     def lacks(self) -> list[str]:
         """The figures that nothing is known of, for people."""
-        known = {
-            **{f"figure {figure}": self.has(LATENCY, workload.name) for figure, workload in LATENCY_FIGURES.items()},
-            **{f"figure {figure}": self.has(THROUGHPUT, workload.name) for figure, workload in THROUGHPUT_FIGURES.items()},
-            **{f"figure {figure}": size in self.sizes(CPU) for figure, size in CPU_FIGURES.items()},
-            f"figure {CLEANING_FIGURE}": self.cleaning is not None,
-            "table 1": self.bytes is not None,
-        }
-        return [name for name, there in known.items() if not there]
+        known = {figure for figure, _ in (*self.latency_figures(), *self.throughput_figures(), *self.cpu_figures())}
+        if self.cleaning:
+            known.add(CLEANING_FIGURE)
+        names = [f"figure {figure}" for figure in ALL_FIGURES if figure != TABLE and figure not in known]
+        return names if self.bytes else [*names, "table 1"]
 
     # Of figures.
 
@@ -133,7 +143,7 @@ class Results:
 
     def latency_average(self, workload: str, scheme: Scheme) -> float | None:
         """Over the value sizes, as the paper does."""
-        return mean(self.latency(workload, size, scheme) for size in self.sizes(LATENCY, workload))
+        return mean(self.latency(workload, size, scheme) for size in self.latency_sizes(workload))
 
     def rate(self, workload: str, threads: int, scheme: Scheme) -> float | None:
         return self.at(THROUGHPUT, workload, RATIO_SIZE, threads, scheme, "ops_per_second")
@@ -146,7 +156,7 @@ class Results:
 
     def cpu_over_erda(self, workload: str, scheme: Scheme) -> float | None:
         """The average over the value sizes of the cost over Erda's."""
-        return mean(over(self.cpu(workload, size, scheme), self.cpu(workload, size, ERDA)) for size in self.sizes(CPU))
+        return mean(over(self.cpu(workload, size, scheme), self.cpu(workload, size, ERDA)) for size in self.cpu_sizes())
 
     def written(self, size: int, scheme: Scheme, operation: str, which: str = "counted") -> float | None:
         """Bytes of NVM; Erda's: the mean of its two put paths."""
@@ -213,29 +223,26 @@ def to_json(results: Results) -> dict[str, Any]:
     def of_schemes(value: Callable[[Scheme], float | None]) -> dict[str, float | None]:
         return {scheme.name: value(scheme) for scheme in SCHEMES}
 
-    for figure, workload in LATENCY_FIGURES.items():
-        if results.has(LATENCY, workload.name):
-            figures[str(figure)] = {"workload": workload.name, "threads": 1, "points": [
-                {"value_size": size, **{
-                    name: of_schemes(lambda scheme: results.latency(workload.name, size, scheme, name))
-                    for name in ("mean_us", "get_p50_us", "put_p50_us", "get_p99_us", "put_p99_us")
-                }} for size in results.sizes(LATENCY, workload.name)
-            ]}
-    for figure, workload in THROUGHPUT_FIGURES.items():
-        if results.has(THROUGHPUT, workload.name):
-            figures[str(figure)] = {"workload": workload.name, "value_size": RATIO_SIZE, "points": [
-                {"threads": threads, "ops_per_second": of_schemes(lambda scheme: results.rate(workload.name, threads, scheme))}
-                for threads in results.threads(workload.name)
-            ]}
-    for figure, size in CPU_FIGURES.items():
-        if size in results.sizes(CPU):
-            figures[str(figure)] = {"value_size": size, "points": [
-                {"workload": workload.name,
-                 "server_us_per_op": of_schemes(lambda scheme: results.cpu(workload.name, size, scheme)),
-                 "over_erda": of_schemes(lambda scheme: over(results.cpu(workload.name, size, scheme),
-                                                             results.cpu(workload.name, size, ERDA)))}
-                for workload in WORKLOADS
-            ]}
+    for figure, workload in results.latency_figures():
+        figures[str(figure)] = {"workload": workload.name, "threads": 1, "points": [
+            {"value_size": size, **{
+                name: of_schemes(lambda scheme: results.latency(workload.name, size, scheme, name))
+                for name in ("mean_us", "get_p50_us", "put_p50_us", "get_p99_us", "put_p99_us")
+            }} for size in results.latency_sizes(workload.name)
+        ]}
+    for figure, workload in results.throughput_figures():
+        figures[str(figure)] = {"workload": workload.name, "value_size": RATIO_SIZE, "points": [
+            {"threads": threads, "ops_per_second": of_schemes(lambda scheme: results.rate(workload.name, threads, scheme))}
+            for threads in results.threads(workload.name)
+        ]}
+    for figure, size in results.cpu_figures():
+        figures[str(figure)] = {"value_size": size, "points": [
+            {"workload": workload.name,
+             "server_us_per_op": of_schemes(lambda scheme: results.cpu(workload.name, size, scheme)),
+             "over_erda": of_schemes(lambda scheme: over(results.cpu(workload.name, size, scheme),
+                                                         results.cpu(workload.name, size, ERDA)))}
+            for workload in WORKLOADS
+        ]}
     if results.cleaning:
         figures["26"] = {"value_size": results.cleaning["result"]["value_bytes"], "points": [
             {"workload": workload.name, **{f"{state}_mean_us": results.cleaning_latency(workload.key, state) for state in STATES}}

@@ -8,13 +8,11 @@ import mmap
 import os
 import pathlib
 
-from comparison.common import CompareError
-from comparison.systems import Server
-from evaluation.common import ERDA, SCHEMES, PaperError, Scheme
+from evaluation.common import ERDA, SCHEMES, Scheme
 from evaluation.plan import MIB, Settings
+from measuring.programs import Server, ToolError, available_memory, require_built
 from report import charts
 
-RESERVATIONS = 65536  # for each client: a shard that is never idle settles large puts late
 SUPERBLOCK_BYTES = 2 * MIB  # where a pool begins; what is zeroed of a device so that it has none
 START_PORT = 7700
 PORTS = 200
@@ -64,22 +62,11 @@ def start(place: Place, scheme: Scheme, settings: Settings, value_size: int, sle
     if sleeps:
         arguments += ["--spin-us", "0"]
     if scheme is ERDA:
-        command = [*on_processors(None), str(place.build / "bin" / "erda-server"), *arguments, "--shards", "1",
-                   "--reservations-per-client", str(RESERVATIONS)]
-        ready = "erda-server: ready"
+        program, more = "erda-server", ["--shards", "1"]
     else:
-        command = [*on_processors(None), str(place.build / "bin" / "erda-scheme-server"), "--scheme", scheme.name, *arguments]
-        ready = "erda-scheme-server: ready"
-    server = Server(f"{scheme.name}{number}", command, address, place.folder)
-    try:
-        server.wait_until(lambda: ready in server.log())
-    except CompareError as error:
-        server.kill()
-        raise PaperError(str(error)) from error
-    except BaseException:
-        server.kill()
-        raise
-    return server
+        program, more = "erda-scheme-server", ["--scheme", scheme.name]
+    command = [*on_processors(None), str(place.build / "bin" / program), *arguments, *more]
+    return Server(f"{scheme.name}{number}", command, address, place.folder, lambda server: server.said(f"{program}: ready"))
 
 
 def pool_bytes(scheme: Scheme, settings: Settings, value_size: int) -> int:
@@ -99,21 +86,12 @@ def _forget(device: pathlib.Path) -> None:
 
 
 def require_programs(build: pathlib.Path) -> None:
-    for name in ("erda-server", "erda-scheme-server", "erda-ycsb", "erda-bench", "erda-cli"):
-        if not os.access(build / "bin" / name, os.X_OK):
-            raise PaperError(
-                f"{build}/bin/{name} not found; build it (cmake --preset release && cmake --build --preset release), or say "
-                "where it is: --build"
-            )
+    require_built(build, ("erda-server", "erda-scheme-server", "erda-ycsb", "erda-bench", "erda-cli"))
 
 
 def require_memory(settings: Settings, value_size: int) -> None:
     """For all three servers with values of this size at once."""
-    available = 0
-    with open("/proc/meminfo", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("MemAvailable:"):
-                available = int(line.split()[1]) * 1024
+    available = available_memory()
     needed = sum(pool_bytes(scheme, settings, value_size) for scheme in SCHEMES) + 512 * MIB
     if available < needed:
-        raise PaperError(f"this needs {charts.size(needed)} of memory, and {charts.size(available)} are free; see --records")
+        raise ToolError(f"this needs {charts.size(needed)} of memory, and {charts.size(available)} are free; see --records")

@@ -15,11 +15,12 @@ import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from evaluation.common import ROOT, PaperError
 from evaluation.plan import Run, Settings
+from measuring.programs import ROOT, ToolError
 from report import machine as machines
 
 SETTINGS_FILE = "settings.json"
+LAB_FOLDER = "lab"  # what the lab's guest may write to
 PROGRAMS = ("erda-ycsb", "erda-server", "erda-scheme-server", "erda-bench", "erda-cli")
 
 
@@ -35,6 +36,7 @@ def conditions(settings: Settings, build: pathlib.Path) -> dict[str, Any]:
         "processor": here["processor"],
         "processors": here["processors"],
         "kernel": here["kernel"],
+        "host": machines.identity(),
         **settings.to_json(),
     }
 
@@ -65,9 +67,8 @@ class Store:
     @staticmethod
     def begin(folder: pathlib.Path, origin: dict[str, Any], fresh: bool) -> Store:
         """The folder, with what it has if it was measured under the same conditions."""
-        if fresh:
-            _remove(folder)
-        if (folder / SETTINGS_FILE).exists():
+        known = (folder / SETTINGS_FILE).exists()
+        if known and not fresh:
             store = Store.read(folder)
             differences = [
                 f"{name} {_brief(store.origin['conditions'].get(name))}, not {_brief(value)}"
@@ -75,15 +76,17 @@ class Store:
                 if store.origin["conditions"].get(name) != value
             ]
             if differences:
-                raise PaperError(
+                raise ToolError(
                     f"{folder} has figures measured otherwise ({'; '.join(differences)}): they are not mixed. Choose another "
                     "--out, or --fresh to measure all again"
                 )
             commands = store.origin["commands"]
             store.origin["commands"] = [*commands, *(command for command in origin["commands"] if command not in commands)]
         else:
-            if folder.is_dir() and any(folder.iterdir()):
-                raise PaperError(f"{folder} is no folder of an evaluation, and not empty")
+            if known:
+                _remove(folder)
+            elif folder.is_dir() and any(folder.iterdir()):
+                raise ToolError(f"{folder} is no folder of an evaluation, and not empty")
             store = Store(folder, _identity(origin["conditions"]), origin)
         (folder / "points").mkdir(parents=True, exist_ok=True)
         write_json(folder / SETTINGS_FILE, store.origin)
@@ -96,15 +99,24 @@ class Store:
             origin = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
             return Store(folder, _identity(origin["conditions"]), origin)
         except FileNotFoundError as error:
-            raise PaperError(f"{folder} has no evaluation") from error
+            raise ToolError(f"{folder} has no evaluation") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise PaperError(f"{folder / SETTINGS_FILE} is damaged; --fresh begins anew") from error
+            raise ToolError(f"{folder / SETTINGS_FILE} is damaged; --fresh begins anew") from error
 
     def put(self, name: str, entry: dict[str, Any]) -> None:
         write_json(self.folder / f"{name}.json", {"conditions": self.identity, **entry})
 
     def get(self, name: str) -> dict[str, Any] | None:
         return self._entry(self.folder / f"{name}.json")
+
+    def put_guest(self, machine: dict[str, Any]) -> None:
+        """The lab's, which must be the same for all points."""
+        before = self.get("guest")
+        for name in ("processor", "processors", "kernel"):
+            if before and self.points() and before["machine"][name] != machine[name]:
+                raise ToolError(f"{self.folder} has figures of a guest with {name} {before['machine'][name]}, not {machine[name]}: "
+                                "they are not mixed. Choose another --out, or --fresh to measure all again")
+        self.put("guest", {"machine": machine})
 
     def put_run(self, run: Run, entry: dict[str, Any]) -> None:
         self.put(f"points/{run.name}", {**dataclasses.asdict(run.point), "scheme": run.scheme.name, "round": run.round, **entry})
@@ -125,9 +137,9 @@ class Store:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
-            raise PaperError(f"{path} is damaged: remove it, and it is measured again") from error
+            raise ToolError(f"{path} is damaged: remove it, and it is measured again") from error
         if identity != self.identity:
-            raise PaperError(f"{path} was measured under other conditions than the rest of its folder: remove it")
+            raise ToolError(f"{path} was measured under other conditions than the rest of its folder: remove it")
         return dict(entry)
 
 
@@ -140,9 +152,8 @@ def _brief(value: Any) -> str:
 
 
 def _remove(folder: pathlib.Path) -> None:
-    """What an evaluation left there, and nothing else."""
-    if not (folder / SETTINGS_FILE).exists():
-        return
-    shutil.rmtree(folder / "points", ignore_errors=True)
-    for name in (SETTINGS_FILE, "bytes.json", "cleaning.json", "guest.json", "report.json", "report.html"):
+    """What an evaluation left there, and nothing else; last, what says that it is one."""
+    for name in ("points", LAB_FOLDER):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in ("bytes.json", "cleaning.json", "guest.json", "report.json", "report.html", SETTINGS_FILE):
         (folder / name).unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import os
 import pathlib
 import platform
@@ -24,6 +25,20 @@ def machine() -> dict[str, Any]:
         "load_average": round(os.getloadavg()[0], 2),
         "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
     }
+
+
+def identity() -> str:
+    """Of this machine among others of its kind. It does not tell the machine's name."""
+    try:
+        number = pathlib.Path("/etc/machine-id").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        number = ""
+    return hashlib.sha256(f"{number}{platform.node()}".encode()).hexdigest()[:16]
+
+
+def file_system(folder: pathlib.Path) -> str:
+    """The type of the one that a folder is in."""
+    return output(["findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(folder)]) or "an unknown file system"
 
 
 def describe(values: dict[str, Any]) -> str:
@@ -58,7 +73,7 @@ def describe_commit(values: dict[str, Any]) -> str:
 def output(command: Sequence[str]) -> str | None:
     """What a command prints, or None if it cannot be run or fails."""
     try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return result.stdout.strip()

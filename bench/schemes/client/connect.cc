@@ -1,6 +1,5 @@
 // Connecting.
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 
@@ -39,7 +38,7 @@ Status SchemeClient::Prepare() {
   }
   const uint32_t count = options_.queue_depth + 1;
   ops_.resize(count);
-  buckets_.assign(std::bit_ceil(2 * count), kNoOp);
+  key_order_.Reset(count);
   auto fabric = fabric::OpenFabric(address_, fabric::Role::kConnect);
   if (!fabric.ok()) return fabric.status();
   fabric_ = *std::move(fabric);

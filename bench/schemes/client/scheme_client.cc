@@ -80,36 +80,15 @@ Status SchemeClient::DeleteAsync(std::string_view key, DoneCallback done) {
 }
 
 void SchemeClient::Begin(Operation& op) {
-  op.step = Step::kFree;
-  if (keeps_key_order_) JoinKeyOrder(op);
-  if (op.step != Step::kKeyTurn) Run(op);
+  const bool waits = keeps_key_order_ && key_order_.Join(std::span(ops_), op);
+  op.step = waits ? Step::kKeyTurn : Step::kFree;
+  if (!waits) Run(op);
 }
 
 void SchemeClient::Run(Operation& op) {
   op.step = Step::kReply;
   if (op.op == RequestOp::kPut) return StartPut(op);
   SendRequest(op, 0, sizeof(Request) + op.sizes.pair());
-}
-
-// The last operation in flight with the same hash, if any, goes first.
-void SchemeClient::JoinKeyOrder(Operation& op) {
-  OpIndex& bucket = buckets_[op.key_hash & (buckets_.size() - 1)];
-  op.after = kNoOp;
-  for (OpIndex i = bucket; i != kNoOp; i = ops_[i].bucket_next) {
-    if (ops_[i].key_hash != op.key_hash || ops_[i].after != kNoOp) continue;
-    ops_[i].after = op.index;
-    op.step = Step::kKeyTurn;
-    break;
-  }
-  op.bucket_next = bucket;
-  bucket = op.index;
-}
-
-SchemeClient::OpIndex SchemeClient::LeaveKeyOrder(Operation& op) {
-  OpIndex* link = &buckets_[op.key_hash & (buckets_.size() - 1)];
-  while (*link != op.index) link = &ops_[*link].bucket_next;
-  *link = op.bucket_next;
-  return op.after;
 }
 
 // --- Requests and answers
@@ -171,13 +150,14 @@ void SchemeClient::OnReply(Operation& op) {
   const auto code = static_cast<Code>(reply.code);
   if (code == Code::kResourceExhausted) return Finish(op, {code, address_ + " has no room for it"});
   if (code != Code::kOk) return Finish(op, Status(code));
+  op.value_size = reply.value_size;
   if (op.op == RequestOp::kPut && op.step == Step::kReply) return OnPutAnswered(op, reply);
   Finish(op, Status());
 }
 
 std::string_view SchemeClient::ValueOf(const Operation& op) const {
-  const auto slot = std::as_const(reply_memory_).bytes().subspan(uint64_t{op.index} * kReplySlotBytes, kReplySlotBytes);
-  return AsString(slot.subspan(sizeof(Reply), LoadAs<Reply>(slot).value_size));
+  const uint64_t at = uint64_t{op.index} * kReplySlotBytes + sizeof(Reply);
+  return AsString(std::as_const(reply_memory_).bytes().subspan(at, op.value_size));
 }
 
 // --- Ending an operation
@@ -191,7 +171,7 @@ void SchemeClient::Finish(Operation& op, Status status) {
 
 // The callback runs while the operation is neither in flight nor free: the value lies in its slot.
 void SchemeClient::Deliver(Operation& op) {
-  const OpIndex next = keeps_key_order_ ? LeaveKeyOrder(op) : kNoOp;
+  const OpIndex next = keeps_key_order_ ? key_order_.Leave(std::span(ops_), op) : client::kNoOp;
   op.step = Step::kFree;
   --in_flight_;
   ++finished_;
@@ -204,7 +184,7 @@ void SchemeClient::Deliver(Operation& op) {
     done(result);
   }
   free_ops_.push_back(op.index);
-  if (next == kNoOp) return;
+  if (next == client::kNoOp) return;
   if (broken_.ok()) return Run(ops_[next]);
   if (ops_[next].step == Step::kKeyTurn) Finish(ops_[next], broken_);
 }

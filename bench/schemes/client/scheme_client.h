@@ -1,5 +1,5 @@
 // The client's side of a scheme: a store for the driver, with the calls and the promises of erda::Client. Both schemes
-// get, delete and count in the same way; how they put is in redo_logging.h and read_after_write.h.
+// get, delete and count in the same way; how they put is in schemes.h.
 //
 // It waits as Erda's client does (src/client), but does not connect again: when the server is gone, so is the store.
 #pragma once
@@ -16,6 +16,7 @@
 #include "bench/schemes/messages.h"
 #include "bench/schemes/scheme.h"
 #include "bench/ycsb/store.h"
+#include "client/key_order.h"
 #include "erda/client.h"
 #include "fabric/fabric.h"
 #include "format/messages.h"
@@ -52,8 +53,7 @@ class SchemeClient : public bench::NvmStore {
     kCommitted,  // the answer to the commit behind it
     kDone,       // its callback, in the next Poll
   };
-  using OpIndex = uint32_t;
-  static constexpr OpIndex kNoOp = UINT32_MAX;
+  using OpIndex = client::OpIndex;
 
   // Memory of an operation, registered with the fabric:
   //   0         32          40       64
@@ -61,17 +61,18 @@ class SchemeClient : public bench::NvmStore {
   //   | commit  | read into | 0      | message: Request, key, value |
   //   +---------+-----------+--------+------------------------------+
   struct Operation {
-    OpIndex index = kNoOp;  // and the number of its request slot
+    OpIndex index = client::kNoOp;  // and the number of its request slot
     Step step = Step::kFree;
     RequestOp op = RequestOp::kGet;
     PairSizes sizes;
+    uint32_t value_size = 0;  // of the answer
     uint64_t key_hash = 0;
     Status result;
     GetCallback get_done;
     DoneCallback done;
     Nanoseconds deadline{0};  // known from the first look at it on
-    OpIndex after = kNoOp;    // whose turn is next, on the same key
-    OpIndex bucket_next = kNoOp;
+    OpIndex after = client::kNoOp;
+    OpIndex bucket_next = client::kNoOp;
     std::span<std::byte> memory;
 
     [[nodiscard]] std::span<std::byte> commit() const { return memory.first(sizeof(Request)); }
@@ -103,8 +104,6 @@ class SchemeClient : public bench::NvmStore {
   Result<Operation*> NewOperation(RequestOp kind, std::string_view key, uint64_t value_size);
   void Begin(Operation& op);
   void Run(Operation& op);
-  void JoinKeyOrder(Operation& op);
-  OpIndex LeaveKeyOrder(Operation& op);
   void Dispatch(const fabric::Completion& completion);
   void OnReply(Operation& op);
   void Deliver(Operation& op);
@@ -138,7 +137,7 @@ class SchemeClient : public bench::NvmStore {
   std::vector<std::byte> memory_;  // of the operations
   std::vector<Operation> ops_;
   std::vector<OpIndex> free_ops_;
-  std::vector<OpIndex> buckets_;
+  client::KeyOrder key_order_;  // if it is kept
   std::deque<OpIndex> done_;
   uint32_t in_flight_ = 0;
   size_t finished_ = 0;  // in this Poll

@@ -22,7 +22,6 @@ Status Storage::Recover() {
     const bool twice = from.word != 0 && format::IsMovedCopy(from, index_.At(move->to()), move->to() - move->from());
     if (twice) index_.Free(move->to());
   }
-  nvm_.Fence();
   if (auto status = FindFreeSpace(); !status.ok()) return status;
   return ApplyAgain();
 }
@@ -57,8 +56,11 @@ std::optional<Storage::LogEntry> Storage::WholeEntryAt(uint64_t position, uint64
 }
 
 // Entries that a client never finished are no hindrance: each place where one may begin is looked at.
+// What a server that died stored last may be in the caches alone. All that is built upon is written back, and fenced
+// before anything is stored: the index by Count, the log's head, the entries.
 Status Storage::ApplyAgain() {
   log_head_ = nvm_.Load64(kLogHeadOffset);
+  nvm_.Flush(kLogHeadOffset, sizeof(uint64_t));
   if (log_head_ % kGranule != 0 || log_head_ > std::numeric_limits<uint64_t>::max() / 2) {
     return {Code::kCorruption, "the head of its log is damaged"};
   }
@@ -72,14 +74,13 @@ Status Storage::ApplyAgain() {
       position += kGranule;
       continue;
     }
-    // It may be in the caches alone, by a server that died.
     nvm_.Flush(OffsetOf(position), EntryBytes(entry->sizes));
     last[KeyAt(position, entry->sizes)] = entries.size();
     entries.push_back(*entry);
     position += AlignUp(EntryBytes(entry->sizes), kGranule);
     log_tail_ = position;
   }
-  nvm_.Fence();
+  nvm_.Fence();  // also before what a word that is cleared in the caches named is given to another key
   recovery_.entries = entries.size();
 
   // Of each key the last one: all of these fitted at once, which may be untrue of those in between. Deletes make room.

@@ -60,6 +60,12 @@ void SchemePool::SetGeometry() {
   geometry_.heads_per_shard = 1;
 }
 
+bool SchemePool::Fits() const {
+  // By division, so that nothing can overflow.
+  return superblock_.index_slots <= superblock_.pool_size / sizeof(format::IndexEntry) &&
+         superblock_.log_bytes <= superblock_.pool_size && data_offset() + kPageBytes <= data_end();
+}
+
 Status SchemePool::Create(Scheme scheme, const PoolSettings& settings) {
   superblock_.magic = kPoolMagic;
   superblock_.version = kPoolVersion;
@@ -75,13 +81,10 @@ Status SchemePool::Create(Scheme scheme, const PoolSettings& settings) {
   if (superblock_.log_bytes < kLogBytesMin) {
     return {Code::kInvalidArgument, "the log must have at least " + std::to_string(kLogBytesMin) + " bytes"};
   }
-  // By division, so that nothing can overflow.
-  if (superblock_.index_slots > pool_->size() / sizeof(format::IndexEntry) || superblock_.log_bytes > pool_->size()) {
-    return {Code::kInvalidArgument, "the index or the log would not fit into the pool"};
-  }
   SetGeometry();
-  if (data_offset() + kPageBytes > data_end()) {
-    return {Code::kInvalidArgument, "a pool of " + std::to_string(pool_->size()) + " bytes is too small"};
+  if (!Fits()) {
+    return {Code::kInvalidArgument,
+            "its index, its log and values do not fit into " + std::to_string(pool_->size()) + " bytes"};
   }
   superblock_.crc = CrcOf(superblock_);
   nvm::Writer writer(*pool_);
@@ -105,6 +108,11 @@ Status SchemePool::Check(Scheme scheme) {
     return {Code::kInvalidArgument, "it was made by the other scheme"};
   }
   SetGeometry();
+  if (superblock_.index_slots < format::kIndexSlotsMin || superblock_.log_bytes < kLogBytesMin ||
+      superblock_.log_bytes % kPageBytes != 0 || !Fits()) {
+    return {Code::kCorruption, "its superblock says what cannot be"};
+  }
+  nvm::Writer(*pool_).Persist(0, sizeof(superblock_));  // who made it may have died before it was persistent
   return {};
 }
 

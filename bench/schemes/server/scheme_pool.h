@@ -70,6 +70,8 @@ class SchemePool {
   [[nodiscard]] Status Create(Scheme scheme, const PoolSettings& settings);
   [[nodiscard]] Status Check(Scheme scheme);
   void SetGeometry();
+  // By the superblock: index and log, and a page for destinations.
+  [[nodiscard]] bool Fits() const;
 
   std::unique_ptr<nvm::Pool> pool_;
   Superblock superblock_{};

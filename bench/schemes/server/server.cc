@@ -45,6 +45,7 @@ Status Server::Prepare() {
   if (!storage.ok()) return storage.status();
   storage_ = *std::move(storage);
   if (settings_.slot_bytes > storage_->scheme_pool().log_bytes() / 4) {
+    storage_->scheme_pool().pool().RemoveIfCreated();
     return {Code::kInvalidArgument,
             "the log must have room for four slots of " + std::to_string(settings_.slot_bytes) + " bytes"};
   }
@@ -100,7 +101,6 @@ void Server::Serve() {
       const Nanoseconds now = SteadyClock::Instance().Now();
       if (std::exchange(busy, false)) idle_since = now;
       if (now - idle_since >= spin) {
-        service_->CountSleep();
         queue_->Wait(service_->expects_entries() ? Nanoseconds(kEntriesAwaited) : Nanoseconds(kForever));
         continue;
       }

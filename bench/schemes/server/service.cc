@@ -99,6 +99,7 @@ Result<std::unique_ptr<Service::Session>> Service::MakeSession(uint32_t slots) {
   auto session = std::make_unique<Session>();
   session->id = id;
   session->slots = slots;
+  session->waits.resize(slots);
   auto memory = SharedMemory::Create("erda-scheme-requests", uint64_t{slots} * options_.slot_bytes);
   if (!memory.ok()) return memory.status();
   session->request_memory = *std::move(memory);
@@ -147,7 +148,7 @@ size_t Service::Poll() {
   }
   if (!doomed_.empty()) EndDoomed();
   const size_t applied = storage_.unapplied() > 0 ? storage_.Apply(kApplyStep) : 0;
-  if (applied > 0 && !waiting_.empty()) ServeWaiting();
+  if (!waiting_.empty() && (applied > 0 || storage_.stuck())) ServeWaiting();
   return n + applied;
 }
 
@@ -161,7 +162,8 @@ void Service::Handle(const Completion& completion) {
       return;
     }
     case OpKind::kReceiveImm:
-      if (completion.imm >= session.slots || !Serve(session, completion.imm)) Doom(session);
+      if (completion.imm >= session.slots || !Serve(session, completion.imm)) return Doom(session);
+      if (session.waits[completion.imm]) ++counters_.waits;
       return;
     case OpKind::kReceive:  // nothing in the protocol is sent
     case OpKind::kClosed:
@@ -171,9 +173,15 @@ void Service::Handle(const Completion& completion) {
   }
 }
 
+void Service::Wait(Session& session, uint32_t slot) {
+  waiting_.push_back({session.id, slot});
+  session.waits[slot] = true;
+}
+
 void Service::ServeWaiting() {
   for (const auto& [id, slot] : std::exchange(waiting_, {})) {
     Session& session = *sessions_[id];
+    session.waits[slot] = false;
     if (!session.doomed && !Serve(session, slot)) Doom(session);
   }
   if (answered_.empty()) return;
@@ -185,13 +193,14 @@ bool Service::Serve(Session& session, uint32_t slot) {
   const auto bytes =
       std::as_const(session).request_memory.bytes().subspan(uint64_t{slot} * options_.slot_bytes, options_.slot_bytes);
   const auto request = LoadAs<Request>(bytes);  // a private copy: the client can still write to the slot
+  if (session.waits[slot]) return false;        // that one was not answered yet
   if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
     if (!storage_.Commit(request.position, session.id)) return false;
     Answer(session, slot, Code::kOk);
     return true;
   }
   if (!waiting_.empty()) {  // behind what came before it
-    waiting_.push_back({session.id, slot});
+    Wait(session, slot);
     return true;
   }
   if (request.op == static_cast<uint8_t>(RequestOp::kCounters)) {
@@ -210,7 +219,6 @@ bool Service::Serve(Session& session, uint32_t slot) {
       return !sizes.deletes() && ServePut(session, slot, request, pair);
     case RequestOp::kDelete: {
       const Admission admission = storage_.AppendDelete(key, HashKey(key));
-      if (admission != Admission::kWait) ++counters_.deletes;
       AnswerAdmission(session, slot, admission, 0);
       return true;
     }
@@ -246,13 +254,11 @@ bool Service::ServePut(Session& session, uint32_t slot, const Request& request, 
 // searches the destination address with the object key through a hash table, and then reads the object and returns it".
 // The value is copied once, since the next put may overwrite its destination before a NIC has read it.
 bool Service::ServeGet(Session& session, uint32_t slot, std::string_view key) {
-  ++counters_.gets;
   const auto found = storage_.Find(key, HashKey(key));
   if (!found) {
     Answer(session, slot, Code::kNotFound);
     return true;
   }
-  if (found->in_log) ++counters_.gets_from_log;
   const auto to = ReplySlot(session, slot).subspan(sizeof(Reply));
   if (found->value.size() > to.size()) {  // put by a server with larger slots
     Answer(session, slot, Code::kInvalidArgument);
@@ -266,10 +272,7 @@ bool Service::ServeGet(Session& session, uint32_t slot, std::string_view key) {
 void Service::ServeCounters(Session& session, uint32_t slot) {
   storage_.Fence();
   storage_.ApplyAll();
-  const nvm::WriteCounters& written = storage_.written();
-  counters_.nvm_bytes = written.bytes;
-  counters_.nvm_flushes = written.flushes;
-  counters_.nvm_fences = written.fences;
+  counters_.nvm_bytes = storage_.written().bytes;
   counters_.applied = storage_.applied();
   counters_.unapplied = storage_.unapplied();
   counters_.keys = storage_.keys();
@@ -286,8 +289,7 @@ void Service::AnswerAdmission(Session& session, uint32_t slot, Admission admissi
     case Admission::kAbsent:
       return Answer(session, slot, Code::kNotFound);
     case Admission::kWait:
-      ++counters_.waits;
-      waiting_.push_back({session.id, slot});
+      return Wait(session, slot);
   }
 }
 

@@ -40,7 +40,6 @@ class Service {
   size_t Poll();
   // Something may arrive that nobody tells of: an entry that a client writes one-sidedly.
   [[nodiscard]] bool expects_entries() const { return storage_.unapplied() > 0; }
-  void CountSleep() { ++counters_.sleeps; }
   // Ends all sessions, and leaves the pool with an empty log.
   void Close();
 
@@ -56,6 +55,7 @@ class Service {
     std::unique_ptr<fabric::Region> reply_region;
     std::unique_ptr<fabric::Channel> channel;  // goes first: it uses the regions
     std::vector<fabric::WorkRequest> replies;  // not posted yet
+    std::vector<bool> waits;                   // by slot: its request does
     bool doomed = false;
   };
   struct Waiting {
@@ -72,6 +72,7 @@ class Service {
   void EndDoomed();
 
   void Handle(const fabric::Completion& completion);
+  void Wait(Session& session, uint32_t slot);
   void ServeWaiting();
   // False if the request breaks the protocol.
   bool Serve(Session& session, uint32_t slot);

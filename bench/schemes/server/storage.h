@@ -79,7 +79,11 @@ class Storage {
   [[nodiscard]] const nvm::WriteCounters& written() const { return nvm_.counters(); }
   [[nodiscard]] size_t unapplied() const { return pending_.size(); }
   [[nodiscard]] uint64_t applied() const { return applied_; }
+  // The index found no slot for an entry, which stays in the log: nothing is applied or taken any more.
+  [[nodiscard]] bool stuck() const { return stuck_; }
   [[nodiscard]] uint64_t keys() const { return index_.used(); }
+  // For destinations; what was set aside for entries in the log is none of it.
+  [[nodiscard]] uint64_t free_bytes() const { return free_.free_bytes(); }
   [[nodiscard]] const RecoveryReport& recovery() const { return recovery_; }
 
  private:
@@ -132,7 +136,7 @@ class Storage {
   uint64_t log_tail_ = 0;    // where the next entry goes
   uint64_t new_keys_ = 0;    // that pending entries may bring
   const uint64_t keys_max_;  // beyond which the index may find no slot
-  bool stuck_ = false;       // it found none all the same
+  bool stuck_ = false;
   uint64_t applied_ = 0;
   RecoveryReport recovery_;
 };

@@ -1,0 +1,53 @@
+// Operations of one client on one key, in the order they were started: each begins when the one before it is finished.
+// (Two keys with one hash wait for each other: rare, and harmless.)
+//
+// An operation is known by its index, and has key_hash, and for the order alone bucket_next and after.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace erda::client {
+
+using OpIndex = uint32_t;
+inline constexpr OpIndex kNoOp = UINT32_MAX;
+
+class KeyOrder {
+ public:
+  void Reset(size_t operations_max) { buckets_.assign(std::bit_ceil(2 * operations_max), kNoOp); }
+
+  // It is in flight from here on. True if it has to wait for its turn.
+  template <class Op>
+  [[nodiscard]] bool Join(std::span<Op> ops, Op& op) {
+    OpIndex& bucket = BucketOf(op.key_hash);
+    op.after = kNoOp;
+    bool waits = false;
+    for (OpIndex i = bucket; i != kNoOp; i = ops[i].bucket_next) {
+      if (ops[i].key_hash != op.key_hash || ops[i].after != kNoOp) continue;
+      ops[i].after = op.index;
+      waits = true;
+      break;
+    }
+    op.bucket_next = bucket;
+    bucket = op.index;
+    return waits;
+  }
+  // It is finished. Whose turn is next, if anybody waits for it.
+  template <class Op>
+  [[nodiscard]] OpIndex Leave(std::span<Op> ops, const Op& op) {
+    OpIndex* link = &BucketOf(op.key_hash);
+    while (*link != op.index) link = &ops[*link].bucket_next;
+    *link = op.bucket_next;
+    return op.after;
+  }
+
+ private:
+  [[nodiscard]] OpIndex& BucketOf(uint64_t key_hash) { return buckets_[key_hash & (buckets_.size() - 1)]; }
+
+  std::vector<OpIndex> buckets_;  // operations in flight
+};
+
+}  // namespace erda::client
