@@ -66,6 +66,7 @@ class Measurement {
     report_.clock_ns = ClockCost();
     value_.assign(settings.value_bytes, '\0');
     for (size_t i = 0; i < value_.size(); ++i) value_[i] = static_cast<char>('a' + i % 26);
+    large_value_.assign(kLargeBytes, 'l');
     read_.resize(settings.value_bytes);
     stride_ = StrideFor(settings.value_bytes);
     places_ = std::min(kPlacesMax, server.area.bytes / stride_);
@@ -77,7 +78,10 @@ class Measurement {
   }
 
   Status Prepare() {
-    if (places_ == 0) return {Code::kInvalidArgument, "the pool is too small for a value of this size"};
+    const uint64_t large_at = kPlacesMax * stride_;
+    large_places_ = server_.area.bytes <= large_at ? 0 : (server_.area.bytes - large_at) / StrideFor(kLargeBytes);
+    if (places_ == 0 || large_places_ == 0)
+      return {Code::kInvalidArgument, "the pool is too small for a value of this size"};
     if (auto status = ConnectEngine(); !status.ok()) return status;
     auto raw = RawClient::Connect(server_.raw_address, settings_.value_bytes, flush_);
     if (!raw.ok()) return raw.status();
@@ -112,6 +116,10 @@ class Measurement {
   }
   [[nodiscard]] uint64_t PlaceAt(uint64_t i) const { return server_.area.offset + i % places_ * stride_; }
 
+  [[nodiscard]] uint64_t LargePlaceAt(uint64_t i) const {
+    return server_.area.offset + kPlacesMax * stride_ + i % large_places_ * StrideFor(kLargeBytes);
+  }
+
   Status ConnectEngine() {
     ClientOptions options;
     options.polling = Polling::kBusy;  // as the raw client, which never sleeps
@@ -124,6 +132,10 @@ class Measurement {
     client = Client::Connect(server_.address, options);
     if (!client.ok()) return client.status();
     reserve_ = *std::move(client);
+    options.put_path = PutPath::kDelegate;
+    client = Client::Connect(server_.address, options);
+    if (!client.ok()) return client.status();
+    delegate_ = *std::move(client);
     options.cache_entries = ClientOptions().cache_entries;
     client = Client::Connect(server_.address, options);
     if (!client.ok()) return client.status();
@@ -146,8 +158,15 @@ class Measurement {
       if (auto status = inline_->Put(KeyAt(i), value_); !status.ok()) return status;
       if (auto status = raw_->WriteAndFlush(PlaceAt(i)); !status.ok()) return status;
     }
+    // Its first put asks for a chunk, and goes another way.
+    for (uint64_t i = 0; i < kPlacesMax; ++i) {
+      if (auto status = PutLarge(i); !status.ok()) return status;
+      if (auto status = raw_->WriteAndAsk(LargePlaceAt(i)); !status.ok()) return status;
+    }
     return Check();
   }
+  // Of keys that no get reads.
+  Status PutLarge(uint64_t i) { return delegate_->Put(KeyAt(places_ + i % kPlacesMax), large_value_); }
 
   // What is measured does what it says: the values can be read, and the raw ones are where they were written.
   Status Check() {
@@ -311,6 +330,10 @@ class Measurement {
     if (status.ok()) status = Turn(Figure::kRawWriteFlush, write_flush);
     if (status.ok()) status = Turn(Figure::kPutReserve, put_reserve);
     if (status.ok()) status = Turn(Figure::kDelete, remove, make);
+    if (status.ok()) {
+      status = Turn(Figure::kRawWriteAsk, [this](uint64_t i) { return raw_->WriteAndAsk(LargePlaceAt(i)); });
+    }
+    if (status.ok()) status = Turn(Figure::kPutDelegate, [this](uint64_t i) { return PutLarge(i); });
     if (status.ok()) status = WarmUp();
     if (status.ok()) status = Turn(Figure::kGetWarm, [this](uint64_t i) { return GetBy(*warm_, i); });
     if (status.ok()) status = Turn(Figure::kMemoryWork, [this](uint64_t i) { return MemoryWork(i); });
@@ -368,10 +391,13 @@ class Measurement {
   std::vector<Key> keys_;
   uint64_t stride_ = 0;
   uint64_t places_ = 0;
+  uint64_t large_places_ = 0;
+  std::string large_value_;
   uint64_t next_ = 0;  // counts operations, so that each goes to another key or place than the one before
   format::FlushMethod flush_ = format::FlushMethod::kNone;
   std::unique_ptr<Client> inline_;
   std::unique_ptr<Client> reserve_;
+  std::unique_ptr<Client> delegate_;
   std::unique_ptr<Client> warm_;    // remembers where objects are
   std::vector<std::byte> objects_;  // those of MemoryWork
   std::vector<std::byte> fetched_;
@@ -391,7 +417,7 @@ Result<Report> Measure(const Settings& settings, const std::string& program) {
   serve.raw_address = settings.raw_address.empty() ? RawAddressOf(serve.address) : settings.raw_address;
   serve.pool = settings.pool;
   serve.pool_size = settings.pool_size != 0 ? settings.pool_size : PoolBytesFor(settings);
-  serve.raw_bytes = kPlacesMax * StrideFor(settings.value_bytes);
+  serve.raw_bytes = RawBytesFor(settings.value_bytes);
   // Of a new pool: for its keys, and not for as many as the pool could hold.
   serve.index_entries = kIndexSlots;
   // First of all, and as a new program: what an RDMA device knows of a process does not survive a fork.

@@ -167,18 +167,21 @@ Status RawClient::Prepare(uint64_t value_bytes) {
   const uint64_t request_at = AlignUp(std::max(ObjectReadBytes(value_bytes), kSmallReadBytes), kCacheLine);
   const uint64_t commit_at = AlignUp(request_at + RequestBytes(value_bytes), kCacheLine);
   const uint64_t deep_at = AlignUp(commit_at + sizeof(Request), kCacheLine);
-  memory_.resize(deep_at + kDeep * request_at);
+  const uint64_t large_at = AlignUp(deep_at + kDeep * request_at, kCacheLine);
+  memory_.resize(large_at + RequestBytes(kLargeBytes));
   const std::span<std::byte> all = memory_;
   read_buffer_ = all.first(request_at);
   request_ = all.subspan(request_at, RequestBytes(value_bytes));
   body_ = request_.subspan(sizeof(Request) + kKeyBytes);
   commit_ = all.subspan(commit_at, sizeof(Request));
-  deep_buffer_ = all.subspan(deep_at);
+  deep_buffer_ = all.subspan(deep_at, kDeep * request_at);
+  large_ = all.subspan(large_at);
   Request request{};
   request.op = static_cast<uint8_t>(RequestOp::kPutInline);
   request.key_size = kKeyBytes;
   request.value_size = static_cast<uint32_t>(value_bytes);
   std::memcpy(request_.data(), &request, sizeof(request));
+  std::memcpy(large_.data(), &request, sizeof(request));
   auto replies = SharedMemory::Create("erda-raw-replies", sizeof(Reply));
   if (!replies.ok()) return replies.status();
   reply_memory_ = *std::move(replies);
@@ -255,6 +258,17 @@ Status RawClient::WriteAndFlush(uint64_t offset) {
   }
   if (auto status = channel_->Post(works); !status.ok()) return status;
   return Await(flush_ == format::FlushMethod::kServerFlush ? OpKind::kReceiveImm : OpKind::kRead);
+}
+
+Status RawClient::WriteAndAsk(uint64_t offset) {
+  WorkRequest works[2];
+  works[0].kind = OpKind::kWrite;
+  works[0].signaled = false;
+  works[0].local = large_.last(kLargeBytes);
+  works[0].remote = {kRawMemoryRegion, offset + format::ValueOffset(kKeyBytes)};
+  works[1] = WriteImmWork(large_.first(sizeof(Request) + kKeyBytes), kRawRequestRegion);
+  if (auto status = channel_->Post(works); !status.ok()) return status;
+  return Await(OpKind::kReceiveImm);
 }
 
 }  // namespace erda::floors

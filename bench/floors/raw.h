@@ -96,6 +96,8 @@ class RawClient {
   Status PingPong();
   // Checksum and value of the object at `offset`, and what makes them persistent, behind one doorbell.
   Status WriteAndFlush(uint64_t offset);
+  // A value of kLargeBytes there, and behind the same doorbell a request without a value: the answer to that.
+  Status WriteAndAsk(uint64_t offset);
 
   [[nodiscard]] std::span<const std::byte> read_bytes() const { return read_buffer_; }
   // What WriteAndFlush writes, to be filled with a pattern: checksum and value.
@@ -116,6 +118,7 @@ class RawClient {
   std::span<std::byte> request_;      // header, key, checksum, value
   std::span<std::byte> body_;         // of it: checksum, value
   std::span<std::byte> commit_;
+  std::span<std::byte> large_;  // header, key, a value of kLargeBytes
   SharedMemory reply_memory_;
   std::shared_ptr<fabric::Fabric> fabric_;
   std::unique_ptr<fabric::Region> region_;

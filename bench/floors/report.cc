@@ -42,6 +42,8 @@ std::vector<Row> Rows(const Settings& settings, const Report& report) {
       {Figure::kRawReadsDeep, fmt::format("raw Reads of {} B, {} in flight", ObjectReadBytes(value), kDeep)},
       {Figure::kGetsDeep, fmt::format("gets, warm, {} in flight", kDeep)},
       {Figure::kMemoryWork, "the work in memory of a get"},
+      {Figure::kRawWriteAsk, fmt::format("raw Write of {} B, WriteImm behind it, and back", kLargeBytes)},
+      {Figure::kPutDelegate, fmt::format("put of {} B, delegated", kLargeBytes)},
   };
 }
 
@@ -62,8 +64,9 @@ nlohmann::ordered_json OrNull(const std::optional<double>& number) {
 
 std::string_view NameOf(Figure figure) {
   constexpr std::array<std::string_view, kFigures> kNames = {
-      "raw_read_64", "raw_read_object", "get_cold", "raw_ping_pong",  "put_inline", "raw_write_flush",
-      "put_reserve", "delete",          "get_warm", "raw_reads_deep", "gets_deep",  "memory_work"};
+      "raw_read_64",     "raw_read_object", "get_cold",      "raw_ping_pong", "put_inline",
+      "raw_write_flush", "put_reserve",     "delete",        "get_warm",      "raw_reads_deep",
+      "gets_deep",       "memory_work",     "raw_write_ask", "put_delegate"};
   return kNames[static_cast<size_t>(figure)];
 }
 
@@ -91,7 +94,7 @@ Machine ThisMachine() {
   return machine;
 }
 
-double Ratios::worst() const { return std::max({get_cold, get_warm, put_inline, put_reserve}); }
+double Ratios::worst() const { return std::max({get_cold, get_warm, put_inline, put_reserve, put_delegate}); }
 
 Ratios Report::ratios(const Settings& settings) const {
   const double ping_pong = Median(Figure::kRawPingPong);
@@ -100,6 +103,7 @@ Ratios Report::ratios(const Settings& settings) const {
   ratios.get_warm = Median(Figure::kGetWarm) / Median(Figure::kRawReadObject);
   ratios.put_inline = Median(Figure::kPutInline) / ping_pong;
   ratios.put_reserve = Median(Figure::kPutReserve) / (ping_pong + Median(Figure::kRawWriteFlush));
+  ratios.put_delegate = Median(Figure::kPutDelegate) / Median(Figure::kRawWriteAsk);
   ratios.get_rate = Median(Figure::kRawReadsDeep) / Median(Figure::kGetsDeep);
   if (settings.fabric == "shm") ratios.get_memory = Median(Figure::kGetWarm) / Median(Figure::kMemoryWork);
   return ratios;
@@ -133,6 +137,7 @@ std::string ToTable(const Settings& settings, const Report& report) {
   add("get, cold / (raw Read of 64 B + of an object)", ratios.get_cold);
   add("put, inline / raw WriteImm and back", ratios.put_inline);
   add("put, reserve / (raw WriteImm and back + raw Write)", ratios.put_reserve);
+  add("put, delegated / (raw Write + WriteImm and back)", ratios.put_delegate);
   if (ratios.get_memory) add("get, warm / its work in memory", *ratios.get_memory);
   add(fmt::format("gets in a second / raw Reads in a second, {} in flight", kDeep), ratios.get_rate);
   if (report.ib_read_lat_us) {
@@ -161,6 +166,7 @@ nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
       {"flush_method", report.flush_method},
       {"key_bytes", kKeyBytes},
       {"value_size", settings.value_bytes},
+      {"delegated_value_size", kLargeBytes},
       {"depth", kDeep},
       {"ops", report.plan.ops()},
       {"rounds", report.plan.rounds},
@@ -172,9 +178,13 @@ nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
         {"median_us", samples.median()}, {"p99_us", samples.p99()}, {"blocks", samples.count()}};
   }
   const Ratios ratios = report.ratios(settings);
-  json["ratios"] = {{"get_warm", ratios.get_warm},     {"get_cold", ratios.get_cold},
-                    {"put_inline", ratios.put_inline}, {"put_reserve", ratios.put_reserve},
-                    {"get_rate", ratios.get_rate},     {"get_memory", OrNull(ratios.get_memory)}};
+  json["ratios"] = {{"get_warm", ratios.get_warm},
+                    {"get_cold", ratios.get_cold},
+                    {"put_inline", ratios.put_inline},
+                    {"put_reserve", ratios.put_reserve},
+                    {"put_delegate", ratios.put_delegate},
+                    {"get_rate", ratios.get_rate},
+                    {"get_memory", OrNull(ratios.get_memory)}};
   json["ib_read_lat_us"] = OrNull(report.ib_read_lat_us);
   json["ib_read_lat_ratio"] = OrNull(report.ib_read_lat_ratio());
   if (!report.ib_read_lat_note.empty()) json["ib_read_lat_note"] = report.ib_read_lat_note;

@@ -28,6 +28,8 @@ enum class Figure : uint8_t {
   kRawReadsDeep,
   kGetsDeep,
   kMemoryWork,
+  kRawWriteAsk,
+  kPutDelegate,
   kCount
 };
 inline constexpr size_t kFigures = static_cast<size_t>(Figure::kCount);
@@ -61,6 +63,7 @@ struct Ratios {
   double get_cold = 0;
   double put_inline = 0;
   double put_reserve = 0;
+  double put_delegate = 0;  // of values of kLargeBytes
   double get_warm = 0;
   double get_rate = 0;               // of operations in a second: the more, the better
   std::optional<double> get_memory;  // of shm alone: elsewhere a get is more than work in memory

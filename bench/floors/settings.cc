@@ -125,7 +125,9 @@ uint64_t PoolBytesFor(const Settings& settings) {
   const Plan plan = PlanFor(settings, settings.block_ops != 0 ? settings.block_ops : kBlockOpsMax);
   const uint64_t puts = 2 * kPlacesMax + kPutKinds * plan.rounds * (plan.blocks + plan.warm_blocks) * plan.block_ops;
   // The rest: the index, the ends of segments, the region that the log keeps free.
-  const uint64_t bytes = puts * format::ObjectSpace(kKeyBytes, settings.value_bytes) * 3 / 2;
+  const uint64_t bytes = (puts * format::ObjectSpace(kKeyBytes, settings.value_bytes) +
+                          puts / kPutKinds * format::ObjectSpace(kKeyBytes, kLargeBytes)) *
+                         3 / 2;
   return AlignUp(std::max(kLeast, bytes), 1ULL << 20);
 }
 

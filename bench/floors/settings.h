@@ -20,6 +20,9 @@ inline constexpr uint64_t kPlacesMax = 64;  // and as many operations in a block
 inline constexpr uint64_t kIndexSlots = 16 * kPlacesMax;
 // Operations in flight where the rate counts.
 inline constexpr uint32_t kDeep = 32;
+// What delegated puts are measured with, and the places of raw Writes as large.
+inline constexpr uint64_t kLargeBytes = 16384;
+inline constexpr uint64_t kLargePlaces = 16;
 // The size of the small raw Read.
 inline constexpr uint64_t kSmallReadBytes = 64;
 
@@ -82,6 +85,10 @@ struct Plan {
 // From one raw place to the next.
 [[nodiscard]] constexpr uint64_t StrideFor(uint64_t value_bytes) {
   return AlignUp(format::ObjectSpace(kKeyBytes, value_bytes), kCacheLine);
+}
+// What raw operations use: places for the value, and behind them for large ones.
+[[nodiscard]] constexpr uint64_t RawBytesFor(uint64_t value_bytes) {
+  return kPlacesMax * StrideFor(value_bytes) + kLargePlaces * StrideFor(kLargeBytes);
 }
 // A pool that takes all puts of a run, whatever the block turns out to be.
 [[nodiscard]] uint64_t PoolBytesFor(const Settings& settings);

@@ -28,7 +28,8 @@ enum class PutPath : uint8_t {
   kAuto = 0,      // Inline for what fits into a request, else reserve.
   kReserve = 1,   // The paper's: ask for space, then write the value there one-sidedly. Two round trips, no copy.
   kInline = 2,    // The value travels in the request. One round trip. For values that fit into a request.
-  kDelegate = 3,  // Straight into a piece of the log that the client holds. One round trip, no copy. Else as kAuto.
+  kDelegate = 3,  // Into a piece of the log that the client was given ahead. One round trip, no copy by the server.
+                  // Without one (at first, or if space is short) as kAuto.
 };
 
 struct ClientOptions {

@@ -1,7 +1,7 @@
 // What a client has of the log of one shard: chunks that it fills itself (docs/protocol.md, "Put, delegated").
 //
-// For each head one that is being filled and one that comes next, which is asked for when half of the first is used: so a
-// client that puts all the time never waits for one. It asks for twice as much each time that it has used one up, and
+// For each head one that is being filled and one that comes next, which is asked for when half of the first is used: so
+// a client that puts all the time never waits for one. It asks for twice as much each time that it has used one up, and
 // begins small again when one was taken back: the size follows its rate.
 #pragma once
 

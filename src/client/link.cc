@@ -33,7 +33,8 @@ Status Link::Connect(uint32_t slots_wanted) {
   // Twice as deep as there can be requests, and chunks to be taken back: each end may be slow to report the messages
   // that it has consumed, by up to half the depth, and still a server that answers each request never finds the channel
   // full.
-  auto channel = fabric_.Connect(address_, {&queue_, offer, BytesOf(hello), 2 * (slots_offered_ + format::kChunksPerClient)});
+  auto channel =
+      fabric_.Connect(address_, {&queue_, offer, BytesOf(hello), 2 * (slots_offered_ + format::kChunksPerClient)});
   if (!channel.ok()) return channel.status();
   channel_ = *std::move(channel);
   channel_->user = this;

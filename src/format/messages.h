@@ -6,8 +6,8 @@
 // server, by WriteImm with the slot's number as immediate. The answer: the server writes a Reply into the same slot
 // number of the client's reply memory, by WriteImm with that number. One request at a time in a slot.
 //
-// Without being asked, the server sends a WriteImm without bytes, with kTakesBack and the address of a chunk as immediate:
-// the client may not use it any more, and gives it back.
+// Without being asked, the server sends a WriteImm without bytes, with kTakesBack and the address of a chunk as
+// immediate: the client may not use it any more, and gives it back.
 //
 //   Request   0     1     2         4            8      16          24       28     32       40    44  48
 //             +-----+-----+---------+------------+------+-----------+--------+------+--------+-----+---+-------------+
@@ -103,14 +103,14 @@ ERDA_FORMAT_FIELD(HelloRefusal, code, 6);
 ERDA_FORMAT_FIELD(HelloRefusal, message, 8);
 
 enum class RequestOp : uint8_t {
-  kPutInline = 1,  // key, value
-  kReserve = 2,    // key; value size: answers address, head and the header that the server wrote
-  kCommit = 3,     // key hash, address, head, version: the value is placed, make it persistent
-  kDelete = 4,     // key
-  kReport = 5,     // key: a reader found its newest version not whole
-  kClean = 6,      // any key of the shard: clean the log as far as that gains something
-  kDelegate = 7,   // head; value size: bytes of the log, for a chunk; version: the fewest that are of use. Answers
-                   // address and header
+  kPutInline = 1,     // key, value
+  kReserve = 2,       // key; value size: answers address, head and the header that the server wrote
+  kCommit = 3,        // key hash, address, head, version: the value is placed, make it persistent
+  kDelete = 4,        // key
+  kReport = 5,        // key: a reader found its newest version not whole
+  kClean = 6,         // any key of the shard: clean the log as far as that gains something
+  kDelegate = 7,      // head; value size: bytes of the log, for a chunk; version: the fewest that are of use. Answers
+                      // address and header
   kPutDelegated = 8,  // key; value size, address, crc: the value is placed, for an object at that address of a chunk
   kGiveBack = 9,      // address, head: the client has done with that chunk
 };
@@ -125,11 +125,11 @@ struct Request {
   uint8_t ack;  // an Ack
   uint16_t key_size;
   uint32_t value_size;
-  uint64_t id;        // comes back in the reply
-  uint64_t key_hash;  // kCommit
-  uint32_t address;   // kCommit, kPutDelegated, kGiveBack
-  uint32_t head;      // kCommit, kDelegate, kGiveBack
-  uint64_t version;   // kCommit, kDelegate
+  uint64_t id;         // comes back in the reply
+  uint64_t key_hash;   // kCommit
+  uint32_t address;    // kCommit, kPutDelegated, kGiveBack
+  uint32_t head;       // kCommit, kDelegate, kGiveBack
+  uint64_t version;    // kCommit, kDelegate
   uint32_t value_crc;  // kPutDelegated: CRC32C of the value
   uint32_t reserved;
 };

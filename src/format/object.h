@@ -16,11 +16,10 @@
 // value: so it stands for the place, the header, the key and the value. Bytes that belong to another place, another
 // time or another pool do not verify. A reader still compares the key: a checksum finds damage, it does not identify.
 // One thing in the header they do not cover: kLeft, which the shard sets when the entry goes on to another version.
-// A chunk is space in the log that was given to a client for objects of its own (docs/protocol.md, "Put, delegated"). It
-// has no key and no checksum; the objects stand one behind the other where its value would be, from kChunkObjectsAt on,
-// and behind them is whatever the client has written there.
-// previous: the version that was the newest when this one was published (an address in the same head), or none.
-// version: grows with each object of a shard, and never repeats.
+// A chunk is space in the log that was given to a client for objects of its own (docs/protocol.md, "Put, delegated").
+// It has no key and no checksum; the objects stand one behind the other where its value would be, from kChunkObjectsAt
+// on, and behind them is whatever the client has written there. previous: the version that was the newest when this one
+// was published (an address in the same head), or none. version: grows with each object of a shard, and never repeats.
 #pragma once
 
 #include <cstdint>

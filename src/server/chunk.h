@@ -1,5 +1,5 @@
-// A chunk: a piece of the log that a client fills itself (docs/protocol.md, "Put, delegated"). Kept in DRAM, since only a
-// client that is connected can go on there. After a restart there is none.
+// A chunk: a piece of the log that a client fills itself (docs/protocol.md, "Put, delegated"). Kept in DRAM, since only
+// a client that is connected can go on there. After a restart there is none.
 #pragma once
 
 #include <cstdint>

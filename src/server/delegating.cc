@@ -36,8 +36,8 @@ Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Sessi
   std::vector<Chunk>& chunks = chunks_[session];
   chunks.reserve(format::kChunksPerClient);
   const uint64_t share = log_.bytes_total() / kShareOfLog;
-  uint64_t bytes = std::min({wanted, kChunkBytesMax, geometry_.segment_size / kChunksPerSegment,
-                             share - std::min(share, chunk_bytes_)});
+  uint64_t bytes = std::min(
+      {wanted, kChunkBytesMax, geometry_.segment_size / kChunksPerSegment, share - std::min(share, chunk_bytes_)});
   const bool too_many = chunks.size() >= format::kChunksPerClient;
   if (too_many || bytes < least || least <= kChunkObjectsAt || log_.free_regions() < kFreeRegionsLeft) return kNone;
   // Rather a little less than to leave the end of a segment unused.

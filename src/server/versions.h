@@ -1,7 +1,7 @@
 // The versions of a shard's keys: publish, settle, commit, take back, delete (design.md section 7, docs/protocol.md).
 // Everything a shard does to its pool goes through here; nothing here knows of clients' channels or of threads.
-// versions.cc publishes and deletes; settling.cc has what comes behind that; delegating.cc has the chunks of the log that
-// clients fill themselves.
+// versions.cc publishes and deletes; settling.cc has what comes behind that; delegating.cc has the chunks of the log
+// that clients fill themselves.
 //
 // Invariants, checked by tests/model and tests/server:
 //   (I1) An entry's old address names the newest settled version before the new one, or nothing.
@@ -94,10 +94,12 @@ class Versions {
   void AgeChunks();
   // Cleaning is short of space: chunks where nothing else is appended any more are taken back.
   void TakeBackChunks();
-  // Calls tell(SessionId, Address) for each chunk that was taken back since the last call: its client is to give it back.
+  // Calls tell(SessionId, Address) for each chunk that was taken back since the last call: its client is to give it
+  // back.
   template <class Tell>
   void TellTakenBack(Tell&& tell) {
-    for (; !taken_back_.empty(); taken_back_.pop_front()) tell(taken_back_.front().session, taken_back_.front().address);
+    for (; !taken_back_.empty(); taken_back_.pop_front())
+      tell(taken_back_.front().session, taken_back_.front().address);
   }
   // Chunks that clients may fill.
   [[nodiscard]] bool delegates() const { return open_chunks_ > 0; }
@@ -208,8 +210,8 @@ class Versions {
     SessionId session = 0;
     Address address;
   };
-  Fifo<TakenBack> taken_back_;  // and not told
-  std::unique_ptr<Recovery> recovery_;          // between Look and Repair
+  Fifo<TakenBack> taken_back_;          // and not told
+  std::unique_ptr<Recovery> recovery_;  // between Look and Repair
   uint64_t next_version_ = 1;
   uint64_t version_limit_ = 0;
 };

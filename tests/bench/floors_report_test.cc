@@ -46,6 +46,7 @@ TEST(FloorsReport, RatiosAreOfTheMedians) {
   EXPECT_DOUBLE_EQ(ratios.get_cold, 3.0 / (1.0 + 2.0));
   EXPECT_DOUBLE_EQ(ratios.put_inline, 5.0 / 4.0);
   EXPECT_DOUBLE_EQ(ratios.put_reserve, 7.0 / (4.0 + 6.0));
+  EXPECT_DOUBLE_EQ(ratios.put_delegate, 14.0 / 13.0);
   EXPECT_DOUBLE_EQ(ratios.get_warm, 9.0 / 2.0);
   EXPECT_DOUBLE_EQ(ratios.get_rate, 10.0 / 11.0);
   EXPECT_DOUBLE_EQ(ratios.get_memory.value(), 9.0 / 12.0);
@@ -77,13 +78,14 @@ TEST(FloorsReport, JsonHasTheDocumentedFields) {
   EXPECT_EQ(json["durability"], "power-safe");
   EXPECT_EQ(json["flush_method"], "server-flush");
   EXPECT_EQ(json["value_size"], 1024);
+  EXPECT_EQ(json["delegated_value_size"], 16384);
   EXPECT_EQ(json["ops"], 32);
   EXPECT_EQ(json["rounds"], 2);
   EXPECT_EQ(json["block_ops"], 8);
   double expected = 1;
   for (const char* figure :
        {"raw_read_64", "raw_read_object", "get_cold", "raw_ping_pong", "put_inline", "raw_write_flush", "put_reserve",
-        "delete", "get_warm", "raw_reads_deep", "gets_deep", "memory_work"}) {
+        "delete", "get_warm", "raw_reads_deep", "gets_deep", "memory_work", "raw_write_ask", "put_delegate"}) {
     EXPECT_EQ(json["figures"][figure]["median_us"], expected++) << figure;
     EXPECT_EQ(json["figures"][figure]["p99_us"], 100.0) << figure;
     EXPECT_EQ(json["figures"][figure]["blocks"], 4) << figure;
@@ -92,6 +94,7 @@ TEST(FloorsReport, JsonHasTheDocumentedFields) {
   EXPECT_EQ(json["ratios"]["get_cold"], 1.0);
   EXPECT_EQ(json["ratios"]["put_inline"], 1.25);
   EXPECT_EQ(json["ratios"]["put_reserve"], 0.7);
+  EXPECT_EQ(json["ratios"]["put_delegate"], 14.0 / 13.0);
   EXPECT_EQ(json["ratios"]["get_warm"], 4.5);
   EXPECT_EQ(json["ratios"]["get_rate"], 10.0 / 11.0);
   EXPECT_TRUE(json["ratios"]["get_memory"].is_null());

@@ -147,7 +147,9 @@ TEST(FloorsPlan, HasWholeBlocksInEachRound) {
 
 TEST(FloorsPlan, ThePoolGrowsWithThePuts) {
   Settings settings;
+  settings.ops = 100;
   EXPECT_EQ(PoolBytesFor(settings), 64ULL << 20) << "the least";
+  settings.ops = Settings().ops;
   settings.value_bytes = 4096;
   const uint64_t small = PoolBytesFor(settings);
   EXPECT_GT(small, 3 * settings.ops * 4096);

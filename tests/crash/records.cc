@@ -76,7 +76,7 @@ std::string KeyName(uint32_t key) {
 
 Recorder::Recorder(const std::string& path, uint32_t client, const ClientOptions& options)
     : path_(path), fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644)) {
-  constexpr std::array<const char*, 3> kPaths = {"auto", "reserve", "inline"};
+  constexpr std::array<const char*, 4> kPaths = {"auto", "reserve", "inline", "delegate"};
   Write(fmt::format("client {} {} {}\n", client, options.ack == Ack::kPlaced ? "placed" : "persisted",
                     kPaths[static_cast<size_t>(options.put_path)]));
 }

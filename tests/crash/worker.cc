@@ -157,7 +157,7 @@ int Work(const WorkerSettings& settings) {
   Random random(settings.seed);
   ClientOptions options;
   options.ack = random.Chance(0.5) ? Ack::kPlaced : Ack::kPersisted;
-  options.put_path = static_cast<PutPath>(random.Uniform(3));
+  options.put_path = static_cast<PutPath>(random.Uniform(4));
   const auto depth = static_cast<uint32_t>(random.Between(1, 8));
   options.queue_depth = depth;
   // A slow machine is not a dead one; but one that lost its power may not be noticed sooner.

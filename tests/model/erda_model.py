@@ -64,8 +64,9 @@ Get = namedtuple("Get", "phase snap at")
 State = namedtuple("State", "log word durable puts dels gets busy cuts moves sweeps known", defaults=(frozenset(),))
 
 PLACED, PERSISTED = "placed", "persisted"
-# whole: published settled in one step. R is flushed as its configuration says, F by read-after-write in any.
-R, W, I, F = "reserve", "whole", "inline", "reserve, read-after-write"
+# whole: published settled in one step. R is flushed as its configuration says, F by read-after-write in any. D: the
+# client places the value where no entry leads, and asks behind that; the shard finds it whole, persists and publishes it.
+R, W, I, F, D = "reserve", "whole", "inline", "reserve, read-after-write", "delegated"
 NONE, SERVER, RAW = "none", "server", "read-after-write"               # flush methods
 EMPTY = Word(None, None, False)
 SLOT = 0                                                               # where tombstones stand
@@ -150,12 +151,17 @@ def published(c, word, a):
 def publish(c, s, i):
     path, level = c.puts[i]
     a = len(s.log)
-    s = s._replace(log=s.log + (Version(0 if path in (R, F) else 2, level, s.word.new, i, next_rank(s.log)),))
+    body = 0 if path in (R, F) else 2
+    if path == D and c.defect == "delegated-not-flushed":
+        body = 1
+    if path == D and c.defect == "delegated-not-looked-at":             # its value never came
+        body = 0
+    s = s._replace(log=s.log + (Version(body, level, s.word.new, i, next_rank(s.log)),))
     s = with_put(s, i, phase=6, addr=a)
     word = published(c, s.word, a)
     if path == W:
         return store(c, s, word._replace(settled=True), (("done", i),))
-    if path == I:
+    if path in (I, D):
         if c.defect == "inline-not-settled":
             return store(c, s, word, (("done", i),))
         return store(c, s, word, (("bit", i), ("done", i)))
@@ -678,7 +684,11 @@ DESIGN = [
     ("two reserved and an inline put, power cut", Config(puts(R, P) + puts(I, P) + puts(R, P), 2, cuts=1), False),
     ("reserved and inline puts, a client dies", Config(puts(R, P) + puts(I, P) + puts(R, P), 1, deaths=1), False),
     ("inline placed puts, power cut", Config(puts(I, L, P), 2, cuts=1, fine=True), True),
-    ("reserved and delegated puts, power cut", Config(puts(R, P) + puts(W, P) + puts(R, P), 2, cuts=1), False),
+    ("delegated puts, one by one, power cut", Config(puts(D, P, P), 2, cuts=1, fine=True), True),
+    ("reserved and delegated puts, power cut", Config(puts(R, P) + puts(D, P), 2, cuts=1, fine=True), True),
+    ("two reserved and a delegated put, power cut", Config(puts(R, P) + puts(D, P) + puts(R, P), 2, cuts=1), False),
+    ("reserved and delegated put, delete, a client dies",
+     Config(puts(R, P) + puts(D, P), 1, dels=1, deaths=1), True),
     ("read-after-write, power cut", Config(puts(R, P, P), 2, flush=RAW, cuts=1, fine=True), True),
     ("read-after-write, inline too, power cut", Config(puts(R, P) + puts(I, P), 2, flush=RAW, cuts=1, fine=True), True),
     ("read-after-write, three puts, power cut", Config(puts(R, P, P, P), 2, flush=RAW, cuts=1), False),
@@ -782,6 +792,8 @@ PLANTED = {
     "bit-before-flush": Config(puts(R, P, P), 2, cuts=1),               # settled before the bytes are flushed
     "inline-not-settled": Config(puts(I, P), 1),                        # an inline put answered without the settled bit
     "inline-in-one-store": Config(puts(W, P), 2, cuts=1, fine=True),    # published with the settled bit in one store
+    "delegated-not-flushed": Config(puts(D, P), 2, cuts=1),             # settled before what its client wrote is flushed
+    "delegated-not-looked-at": Config(puts(D, P), 1),                   # settled whether its value is there or not
     "raw-trusts-server": Config(puts(I, P), 2, flush=RAW, cuts=1, fine=True),
     "passes-what-is-flushed": Config(puts(F, P), 1),
     "trusts-what-is-not-flushed": Config(puts(R, P) + puts(F, P), 2, cuts=1),

@@ -122,8 +122,7 @@ Store::ClientChunk* Store::ChunkFor(uint32_t head, uint64_t object_bytes, Sessio
 }
 
 void Store::WriteInto(const ClientChunk& chunk, uint32_t head, std::string_view key, std::string_view value) {
-  const format::HeadSlot slot =
-      Published(head - options_.shard * geometry_.heads_per_shard, chunk.address.slot());
+  const format::HeadSlot slot = Published(head - options_.shard * geometry_.heads_per_shard, chunk.address.slot());
   const uint64_t at = geometry_.RegionOffset(slot.region()) + chunk.address.offset_in_region() + chunk.tail;
   std::memcpy(pool_->view().bytes.data() + at + format::ValueOffset(key.size()), value.data(), value.size());
 }
