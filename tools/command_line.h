@@ -116,8 +116,10 @@ inline void AddClientOptions(CLI::App& app, std::string& address, ClientOptions&
       ->check(NumberFrom<int64_t>(1, 3'600'000))
       ->type_name("N");
   static const std::map<std::string, Ack> kAcks = {{"placed", Ack::kPlaced}, {"persisted", Ack::kPersisted}};
-  static const std::map<std::string, PutPath> kPaths = {
-      {"auto", PutPath::kAuto}, {"inline", PutPath::kInline}, {"reserve", PutPath::kReserve}};
+  static const std::map<std::string, PutPath> kPaths = {{"auto", PutPath::kAuto},
+                                                        {"inline", PutPath::kInline},
+                                                        {"reserve", PutPath::kReserve},
+                                                        {"delegate", PutPath::kDelegate}};
   app.add_option_function<std::string>(
          "--ack", [&options](const std::string& name) { options.ack = kAcks.at(name); },
          "When a put is done: placed (survives any process) or persisted (also what the pool's medium survives); "
@@ -126,8 +128,9 @@ inline void AddClientOptions(CLI::App& app, std::string& address, ClientOptions&
       ->type_name("KIND");
   app.add_option_function<std::string>(
          "--path", [&options](const std::string& name) { options.put_path = kPaths.at(name); },
-         "How a put travels: inline (in the request), reserve (one-sidedly) or auto (by size); default auto")
-      ->check(CLI::IsMember({"auto", "inline", "reserve"}))
+         "How a put travels: inline (in the request), reserve (one-sidedly), delegate (one-sidedly, into space that "
+         "the client was given ahead) or auto (inline or reserve, by size); default auto")
+      ->check(CLI::IsMember({"auto", "inline", "reserve", "delegate"}))
       ->type_name("PATH");
   AddNumber<uint32_t>(app, "--cache-entries", options.cache_entries, 0, 1U << 30,
                       "Keys whose places are remembered for later gets; default 65536");

@@ -81,7 +81,7 @@ class Measurement {
     const uint64_t large_at = kPlacesMax * stride_;
     large_places_ = server_.area.bytes <= large_at ? 0 : (server_.area.bytes - large_at) / StrideFor(kLargeBytes);
     if (places_ == 0 || large_places_ == 0)
-      return {Code::kInvalidArgument, "the pool is too small for a value of this size"};
+      return {Code::kResourceExhausted, "the pool is too small for values of this size"};
     if (auto status = ConnectEngine(); !status.ok()) return status;
     auto raw = RawClient::Connect(server_.raw_address, settings_.value_bytes, flush_);
     if (!raw.ok()) return raw.status();

@@ -19,6 +19,10 @@ class Fifo {
   [[nodiscard]] const T& operator[](size_t i) const { return slots_[(first_ + i) & (slots_.size() - 1)]; }
   [[nodiscard]] T& front() { return slots_[first_]; }
 
+  // So many fit without an allocation.
+  void Reserve(size_t count) {
+    while (slots_.size() < count) Grow();
+  }
   void push_back(T value) {
     if (size_ == slots_.size()) Grow();
     slots_[(first_ + size_) & (slots_.size() - 1)] = std::move(value);

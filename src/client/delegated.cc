@@ -9,8 +9,20 @@ using format::LogAddress;
 using format::Request;
 using format::RequestOp;
 
-Delegated::Chunk* Delegated::Find(uint32_t head, uint32_t head_in_shard, uint64_t object_bytes) {
-  Head& of = heads_[head_in_shard];
+void Delegated::Reset(uint32_t first_head, uint32_t heads, uint64_t bytes_max) {
+  first_head_ = first_head;
+  bytes_max_ = bytes_max;
+  chunks_.clear();
+  // Those that it has, and those that are used up while puts in them are not answered.
+  chunks_.reserve(2 * format::kChunksPerClient);
+  heads_.assign(heads, {});
+  to_send.clear();
+  to_send.Reserve(2 * format::kChunksPerClient);
+  sending = false;
+}
+
+Delegated::Chunk* Delegated::Find(uint32_t head, uint64_t object_bytes) {
+  if (format::kChunkObjectsAt + object_bytes > bytes_max_) return nullptr;
   Chunk* found = nullptr;
   uint64_t room = 0;
   for (Chunk& chunk : chunks_) {
@@ -18,25 +30,24 @@ Delegated::Chunk* Delegated::Find(uint32_t head, uint32_t head_in_shard, uint64_
     room += chunk.room();
     if (found == nullptr && chunk.room() >= object_bytes) found = &chunk;
   }
-  if (room < std::max(of.wanted / 2, object_bytes)) Ask(head, of, object_bytes);
+  if (found == nullptr || room < HeadAt(head).wanted / 2) Ask(head, object_bytes);
   return found;
 }
 
-void Delegated::Ask(uint32_t head, Head& of, uint64_t object_bytes) {
+void Delegated::Ask(uint32_t head, uint64_t object_bytes) {
+  Head& of = HeadAt(head);
   if (of.asked || chunks_.size() >= format::kChunksPerClient) return;
   if (of.patience > 0) {
     --of.patience;
     return;
   }
-  const uint64_t least = format::kChunkObjectsAt + object_bytes;
-  of.wanted = std::min(std::max(2 * of.wanted, kObjectsAtFirst * object_bytes), kBytesMax);
-  of.wanted = std::max(of.wanted, least);
+  of.wanted = std::min(std::max(2 * of.wanted, format::kChunkObjectsAt + kObjectsAtFirst * object_bytes), bytes_max_);
   of.asked = true;
   Request request{};
   request.op = static_cast<uint8_t>(RequestOp::kDelegate);
   request.head = head;
-  request.value_size = static_cast<uint32_t>(std::min<uint64_t>(of.wanted, UINT32_MAX));
-  request.version = least;
+  request.value_size = static_cast<uint32_t>(of.wanted);
+  request.version = format::kChunkObjectsAt + object_bytes;
   to_send.push_back(request);
 }
 
@@ -50,10 +61,11 @@ LogAddress Delegated::Place(Chunk& chunk, uint64_t object_bytes) {
   return address;
 }
 
-void Delegated::OnAnswer(uint32_t head, LogAddress object) {
+void Delegated::OnAnswer(uint32_t head, LogAddress object, bool refused) {
   const auto it = std::find_if(chunks_.begin(), chunks_.end(), [&](const Chunk& c) { return c.Holds(head, object); });
   if (it == chunks_.end()) return;
   --it->in_flight;
+  if (refused) TakeBack(*it);
   if (Drop(*it)) chunks_.erase(it);
 }
 
@@ -64,31 +76,42 @@ bool Delegated::Drop(const Chunk& chunk) {
     request.op = static_cast<uint8_t>(RequestOp::kGiveBack);
     request.head = chunk.head;
     request.address = chunk.address.raw();
+    request.version = chunk.version;
     to_send.push_back(request);
   }
   return true;
 }
 
-void Delegated::OnDelegated(uint32_t head, uint32_t head_in_shard, LogAddress address, uint32_t generation,
-                            uint64_t bytes) {
-  Head& of = heads_[head_in_shard];
+void Delegated::OnDelegated(uint32_t head, const format::Reply& reply) {
+  Head& of = HeadAt(head);
+  const uint64_t bytes = SpaceOf(reply.header);
   of.asked = false;
-  if (bytes == 0) {
-    of.patience = kPatience;
-    of.wanted = 0;
-    return;
-  }
-  chunks_.push_back({head, address, format::kChunkObjectsAt, bytes, generation});
+  of.wanted = std::min(of.wanted, bytes);
+  Chunk chunk;
+  chunk.head = head;
+  chunk.address = LogAddress(reply.address);
+  chunk.tail = format::kChunkObjectsAt;
+  chunk.bytes = bytes;
+  chunk.version = reply.header.version;
+  chunk.generation = reply.generation;
+  chunks_.push_back(chunk);
 }
 
+void Delegated::OnRefused(uint32_t head) { HeadAt(head) = {.patience = kPatience}; }
+
 // Puts there that are in flight may be answered yet: it is given back behind them.
-void Delegated::OnTakenBack(LogAddress address, uint32_t first_head) {
+void Delegated::OnTakenBack(LogAddress address) {
   for (Chunk& chunk : chunks_) {
-    if (chunk.address != address) continue;
-    heads_[chunk.head - first_head].wanted = 0;
-    chunk.taken_back = true;
+    if (chunk.address == address) TakeBack(chunk);
   }
   std::erase_if(chunks_, [&](const Chunk& c) { return Drop(c); });
+}
+
+void Delegated::TakeBack(Chunk& chunk) {
+  if (chunk.taken_back) return;
+  chunk.taken_back = true;
+  HeadAt(chunk.head).wanted = 0;
+  HeadAt(chunk.head).patience = kPatience;
 }
 
 }  // namespace erda::client

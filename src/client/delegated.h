@@ -1,11 +1,11 @@
 // What a client has of the log of one shard: chunks that it fills itself (docs/protocol.md, "Put, delegated").
 //
 // For each head one that is being filled and one that comes next, which is asked for when half of the first is used: so
-// a client that puts all the time never waits for one. It asks for twice as much each time that it has used one up, and
-// begins small again when one was taken back: the size follows its rate.
+// a client that puts all the time never waits for one. Each time it asks for twice as much as it was given. When one
+// was taken back, since it was hardly used or space is short, its puts go another way for a while, and it begins small
+// again: the size follows its rate.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +23,7 @@ class Delegated {
     format::LogAddress address;  // of its header
     uint64_t tail = 0;           // where the next object stands, from its beginning
     uint64_t bytes = 0;
+    uint64_t version = 0;     // in its header
     uint32_t generation = 0;  // of its region
     uint32_t in_flight = 0;   // puts there that are not answered
     bool taken_back = false;
@@ -34,27 +35,22 @@ class Delegated {
     }
   };
 
-  // The connection is new, to a shard with so many heads; or it is gone (0).
-  void Reset(uint32_t heads) {
-    chunks_.clear();
-    chunks_.reserve(format::kChunksPerClient);
-    heads_.assign(heads, {});
-    to_send.clear();
-    sending = false;
-  }
+  // The connection is new, to a shard with so many heads, from this one on; no chunk has more bytes. Or it is gone (0).
+  void Reset(uint32_t first_head, uint32_t heads, uint64_t bytes_max);
 
   // The chunk of the head where an object of so many bytes goes, or null. Asks for another one in time.
-  Chunk* Find(uint32_t head, uint32_t head_in_shard, uint64_t object_bytes);
+  Chunk* Find(uint32_t head, uint64_t object_bytes);
   // The place for it, in a chunk that Find gave. The chunks of the head before that one are used no more.
   format::LogAddress Place(Chunk& chunk, uint64_t object_bytes);
-  // A put there was answered.
-  void OnAnswer(uint32_t head, format::LogAddress object);
+  // A put there was answered; refused: the server takes none there any more.
+  void OnAnswer(uint32_t head, format::LogAddress object, bool refused);
 
-  // The answer to a request for a chunk; bytes 0: there is none.
-  void OnDelegated(uint32_t head, uint32_t head_in_shard, format::LogAddress address, uint32_t generation,
-                   uint64_t bytes);
-  // The server takes back what begins there.
-  void OnTakenBack(format::LogAddress address, uint32_t first_head);
+  // The answer to a request for a chunk of this head.
+  void OnDelegated(uint32_t head, const format::Reply& reply);
+  void OnRefused(uint32_t head);
+  // The server takes back what begins there. (It does not say in which head: another head's chunk at such an address is
+  // given back as well, which does no harm.)
+  void OnTakenBack(format::LogAddress address);
 
   // Requests that concern chunks: sent one after the other.
   Fifo<format::Request> to_send;
@@ -62,8 +58,7 @@ class Delegated {
 
  private:
   static constexpr uint64_t kObjectsAtFirst = 8;
-  static constexpr uint64_t kBytesMax = 1 << 20;
-  // After a refusal, so many puts go another way before it asks again.
+  // After a refusal, or when one was taken back, so many puts go another way before it asks again.
   static constexpr uint32_t kPatience = 64;
   struct Head {
     bool asked = false;
@@ -71,12 +66,16 @@ class Delegated {
     uint64_t wanted = 0;
   };
 
-  void Ask(uint32_t head, Head& of, uint64_t object_bytes);
+  [[nodiscard]] Head& HeadAt(uint32_t head) { return heads_[head - first_head_]; }
+  void Ask(uint32_t head, uint64_t object_bytes);
+  void TakeBack(Chunk& chunk);
   // Forgets it if nothing of it is in flight, and it is not to be filled any more.
   bool Drop(const Chunk& chunk);
 
   std::vector<Chunk> chunks_;  // in the order in which they were given
   std::vector<Head> heads_;    // of the shard
+  uint32_t first_head_ = 0;
+  uint64_t bytes_max_ = 0;
 };
 
 }  // namespace erda::client

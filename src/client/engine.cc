@@ -26,9 +26,6 @@ constexpr int64_t kChecksPerTimeout = 16;
 constexpr uint32_t kBusyPollsPerCheck = 256;
 constexpr uint32_t kIdlePollsPerCheck = 8;
 
-// What is gathered to be posted together is posted at the latest when it is so much.
-constexpr size_t kGatheredMax = 32;
-
 // Set while it lives; also if a callback throws.
 class PollingScope {
  public:
@@ -126,6 +123,8 @@ Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCal
                                         std::to_string(ValueBytesMax(key.size())) + " bytes in this pool, not " +
                                         std::to_string(value.size())};
   }
+  // Who was idle may have been told meanwhile that a chunk was taken back.
+  if (options_.put_path == PutPath::kDelegate && in_flight_ == 0) Poll();
   auto taken = NewOperation(OpType::kPut, key);
   if (!taken.ok()) return taken.status();
   Operation& op = **taken;
@@ -327,7 +326,7 @@ void Engine::Dispatch(const Completion& completion) {
       return CloseLink(link, link.CloseReason());
     case OpKind::kReceiveImm:
       if ((completion.imm & format::kTakesBack) == 0) return OnReply(link, completion.imm);
-      link.delegated.OnTakenBack(format::LogAddress(completion.imm), link.FirstHead());
+      link.delegated.OnTakenBack(format::LogAddress(completion.imm));
       return SendChunkRequests(link);
     case OpKind::kWriteImm:
       if (completion.code == Code::kOk) OnSent(ops_[static_cast<OpIndex>(completion.id)]);
@@ -367,7 +366,7 @@ void Engine::Dispatch(const Completion& completion) {
 bool Engine::Post(Link& link, std::span<const WorkRequest> batch) {
   if (link.channel() == nullptr) return false;
   const bool gather = polling_ ? gathering_ : in_flight_ > 1;
-  if (gather && link.gathered() < kGatheredMax) {
+  if (gather && link.gathered() < Link::kGatheredMax) {
     if (link.gathered() == 0) to_flush_.push_back(&link);
     link.Gather(batch);
     return true;

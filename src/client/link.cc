@@ -66,12 +66,15 @@ Status Link::OnConnected() {
   if (!holds) return wrong("what the server says of itself does not hold together");
   pool_seed_ = format::PoolSeed(hello_.pool_uuid);
 
+  // What may be in use for the first time only when the client has been at work for long.
+  gathered_.reserve(2 * kGatheredMax);
+  waiting_for_heads.Reserve(slots_offered_);
   owners_.assign(hello_.slots, kFreeSlot);
   free_slots_.clear();
   for (uint32_t slot = hello_.slots; slot > 0; --slot) free_slots_.push_back(slot - 1);
   control_region_.reset();
   control_.assign(format::ControlBytes(geometry().heads_per_shard) + sizeof(format::Request), std::byte{0});
-  delegated.Reset(geometry().heads_per_shard);
+  delegated.Reset(FirstHead(), geometry().heads_per_shard, format::ChunkBytesMax(geometry()));
   auto region = fabric_.Register(MemoryView{control_, -1, -1}, fabric::Access::kLocal);
   if (!region.ok()) return region.status();
   control_region_ = *std::move(region);
@@ -115,7 +118,7 @@ std::unique_ptr<fabric::Channel> Link::Close() {
   state_ = State::kDown;
   control_read_pending = false;
   gathered_.clear();
-  delegated.Reset(0);
+  delegated.Reset(0, 0, 0);
   return std::move(channel_);
 }
 

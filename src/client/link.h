@@ -33,6 +33,8 @@ class Link {
   // Reads the control block, behind what is gathered; its completion has the id kControlReadId.
   static constexpr uint64_t kControlReadId = UINT64_MAX;
   Status ReadControl();
+  // What is gathered to be posted together is posted at the latest when it is so much.
+  static constexpr size_t kGatheredMax = 32;
   // Posts, behind what is gathered; or gathers, for the next Post or Flush.
   Status Post(std::span<const fabric::WorkRequest> batch);
   void Gather(std::span<const fabric::WorkRequest> batch) {

@@ -108,7 +108,7 @@ bool Engine::PutDelegated(Operation& op) {
   Link& link = *op.link;
   const uint32_t head = link.geometry().HeadOf(op.key_hash);
   const uint64_t object_bytes = format::ObjectSpace(op.key_size, op.value_size);
-  Delegated::Chunk* chunk = link.delegated.Find(head, head - link.FirstHead(), object_bytes);
+  Delegated::Chunk* chunk = link.delegated.Find(head, object_bytes);
   SendChunkRequests(link);
   if (!link.up()) return true;  // the connection failed
   if (chunk == nullptr) return false;
@@ -180,9 +180,10 @@ void Engine::OnChunkReply(Link& link, uint32_t slot) {
     return CloseLink(link, {Code::kUnavailable, address_ + ": the server answered what nobody asked"});
   }
   link.delegated.sending = false;
-  if (delegate) {
-    link.delegated.OnDelegated(request.head, request.head - link.FirstHead(), format::LogAddress(reply.address),
-                               reply.generation, ok ? SpaceOf(reply.header) : 0);
+  if (delegate && ok) {
+    link.delegated.OnDelegated(request.head, reply);
+  } else if (delegate) {
+    link.delegated.OnRefused(request.head);
   }
   PassSlotOn(link, slot);
 }
@@ -227,10 +228,11 @@ void Engine::OnReply(Link& link, uint32_t slot) {
   }
   if (op.step != Step::kReply && op.step != Step::kCommitted) return give_up();
   if (op.delegated) {
-    link.delegated.OnAnswer(link.geometry().HeadOf(op.key_hash), format::LogAddress(sent.address));
+    const bool refused = reply.reason == static_cast<uint8_t>(Reason::kNoChunk);
+    link.delegated.OnAnswer(link.geometry().HeadOf(op.key_hash), format::LogAddress(sent.address), refused);
     SendChunkRequests(link);
     if (!link.up()) return;
-    if (reply.reason == static_cast<uint8_t>(Reason::kNoChunk)) {
+    if (refused) {
       op.no_chunk = true;
       return SendRequest(op);
     }

@@ -19,6 +19,7 @@
 //             +------+------+--------+-----+---------+------+----+-------------+-----------------------------+
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -112,13 +113,16 @@ enum class RequestOp : uint8_t {
   kDelegate = 7,      // head; value size: bytes of the log, for a chunk; version: the fewest that are of use. Answers
                       // address and header
   kPutDelegated = 8,  // key; value size, address, crc: the value is placed, for an object at that address of a chunk
-  kGiveBack = 9,      // address, head: the client has done with that chunk
+  kGiveBack = 9,      // address, head, version: the client has done with that chunk
 };
 
 // An immediate with this bit is no slot's number but the address of a chunk.
 inline constexpr uint32_t kTakesBack = 1U << 31;
-// Chunks that a client may have, those that it was asked to give back included.
+// Chunks that a client may have, those that it was asked to give back included; and the bytes of one.
 inline constexpr uint32_t kChunksPerClient = 16;
+constexpr uint64_t ChunkBytesMax(const Geometry& geometry) {
+  return std::min<uint64_t>(1 << 20, geometry.segment_size / 4);
+}
 
 struct Request {
   uint8_t op;
@@ -129,7 +133,7 @@ struct Request {
   uint64_t key_hash;   // kCommit
   uint32_t address;    // kCommit, kPutDelegated, kGiveBack
   uint32_t head;       // kCommit, kDelegate, kGiveBack
-  uint64_t version;    // kCommit, kDelegate
+  uint64_t version;    // kCommit, kDelegate, kGiveBack
   uint32_t value_crc;  // kPutDelegated: CRC32C of the value
   uint32_t reserved;
 };

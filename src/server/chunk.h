@@ -12,6 +12,7 @@ struct Chunk {
   uint32_t head = 0;
   format::LogAddress address;  // of its header
   uint64_t offset = 0;         // of that, in the pool
+  uint64_t version = 0;        // in that header: no two chunks have the same
   uint64_t bytes = 0;          // all of it
   uint64_t tail = 0;           // where the next object stands, from its beginning
   uint32_t age = 0;            // whiles since it was used

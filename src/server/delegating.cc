@@ -17,14 +17,12 @@ using format::Reason;
 
 namespace {
 
-constexpr uint64_t kChunkBytesMax = 1 << 20;
-// Of a segment; of a shard's log, all chunks together: one part in ...
-constexpr uint64_t kChunksPerSegment = 4;
+// All chunks together are one part in so many of a shard's log.
 constexpr uint64_t kShareOfLog = 16;
 // With fewer free regions, what there is is left to puts.
 constexpr uint32_t kFreeRegionsLeft = 2;
-// A chunk that was not used for so many whiles (of idle moments: TidyTimer, about a second; of a shard that is never
-// idle: kPollsOfAWhile) is taken back.
+// A chunk that was not used for so many whiles is taken back. They are of idle moments (TidyTimer: from 5 ms on, each
+// twice as long) or, of a shard that is never idle, kPollsOfAWhile.
 constexpr uint32_t kAgeMax = 8;
 
 const Outcome kNone{Code::kResourceExhausted, Reason::kNoChunk, {}, 0, {}};
@@ -36,8 +34,7 @@ Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Sessi
   std::vector<Chunk>& chunks = chunks_[session];
   chunks.reserve(format::kChunksPerClient);
   const uint64_t share = log_.bytes_total() / kShareOfLog;
-  uint64_t bytes = std::min(
-      {wanted, kChunkBytesMax, geometry_.segment_size / kChunksPerSegment, share - std::min(share, chunk_bytes_)});
+  uint64_t bytes = std::min({wanted, format::ChunkBytesMax(geometry_), share - std::min(share, chunk_bytes_)});
   const bool too_many = chunks.size() >= format::kChunksPerClient;
   if (too_many || bytes < least || least <= kChunkObjectsAt || log_.free_regions() < kFreeRegionsLeft) return kNone;
   // Rather a little less than to leave the end of a segment unused.
@@ -64,7 +61,7 @@ Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Sessi
   // (I9) What will be published in it is not settled for a moment: as long as that may come, the mark waits.
   if (!Planted(Flaw::kMarksChunks)) log_.BeginFlight(head, space->address);
   if (!Planted(Flaw::kChunkNotHeld)) log_.Hold(head, space->address);
-  chunks.push_back({head, space->address, space->offset, bytes, kChunkObjectsAt});
+  chunks.push_back({head, space->address, space->offset, number, bytes, kChunkObjectsAt});
   ++open_chunks_;
   ++chunk_count_;
   chunk_bytes_ += bytes;
@@ -81,7 +78,12 @@ std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key
            address.offset_in_region() - chunk.address.offset_in_region() < chunk.bytes;
   });
   if (it == chunks.end()) return kNone;
-  Chunk& chunk = *it;
+  // (I8) What the client wrote into chunks of the head that it had before has been placed before this request came.
+  const auto others = std::remove_if(chunks.begin(), it, [&](const Chunk& older) {
+    if (older.head == head) EndChunk(older);
+    return older.head == head;
+  });
+  Chunk& chunk = *chunks.erase(others, it);
   if (chunk.taken_back && !Planted(Flaw::kPutsInTakenBack)) return kNone;
   const uint64_t space = format::ObjectSpace(key.size(), value_size);
   const uint64_t at = address.offset_in_region() - chunk.address.offset_in_region();
@@ -108,20 +110,13 @@ std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key
     chain_.StoreSettled(version.slot, index_.WordAt(version.slot));
     counters_.Add(Counter::kPutsDelegated);
   }
-  // (I8) What the client wrote into chunks that it had before has been placed before this request came.
-  const Address used = chunk.address;
-  for (;;) {
-    const auto first = std::find_if(chunks.begin(), chunks.end(), [&](const Chunk& c) { return c.head == head; });
-    if (first->address == used) return outcome;
-    EndChunk(*first);
-    chunks.erase(first);
-  }
+  return outcome;
 }
 
-void Versions::GiveBack(uint32_t head, Address address, SessionId session) {
+void Versions::GiveBack(uint32_t head, Address address, uint64_t version, SessionId session) {
   if (session >= chunks_.size()) return;
   std::erase_if(chunks_[session], [&](const Chunk& chunk) {
-    if (chunk.head != head || chunk.address != address) return false;
+    if (chunk.head != head || chunk.address != address || chunk.version != version) return false;
     EndChunk(chunk);
     return true;
   });

@@ -263,7 +263,7 @@ bool Shard::Serve(Session& session, uint32_t slot) {
     if (!committed) return false;
     outcome = *committed;
   } else if (request.op == static_cast<uint8_t>(RequestOp::kGiveBack)) {
-    versions_->GiveBack(request.head, format::LogAddress(request.address), session.id);
+    versions_->GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
   } else if (request.op == static_cast<uint8_t>(RequestOp::kDelegate)) {
     const uint32_t first_head = number_ * geometry_.heads_per_shard;
     if (!session.writable || request.head - first_head >= geometry_.heads_per_shard) return false;

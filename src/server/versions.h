@@ -88,8 +88,8 @@ class Versions {
   // not where the next object begins. It broke the protocol.
   std::optional<Outcome> PutDelegated(std::string_view key, uint64_t key_hash, uint32_t value_size, uint32_t value_crc,
                                       Ack ack, Address address, SessionId session);
-  // The session writes there no more.
-  void GiveBack(uint32_t head, Address address, SessionId session);
+  // The session writes no more into the chunk there whose header has this version.
+  void GiveBack(uint32_t head, Address address, uint64_t version, SessionId session);
   // A while has passed: chunks that were not used for some of them are taken back.
   void AgeChunks();
   // Cleaning is short of space: chunks where nothing else is appended any more are taken back.

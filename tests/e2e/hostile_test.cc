@@ -191,6 +191,7 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
        [&](RawPeer& peer) {
          Request request{};
          request.op = op(RequestOp::kDelegate);
+         request.head = peer.hello().geometry.HeadOf(HashKey(key));
          request.version = 200;
          request.value_size = 4096;
          peer.Post(request, "");

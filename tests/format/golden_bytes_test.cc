@@ -16,7 +16,7 @@ namespace {
 
 TEST(GoldenBytesTest, ASuperblock) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
-    45 52 44 41 50 4f 4f 4c  06 00 00 00 60 f5 a4 65
+    45 52 44 41 50 4f 4f 4c  07 00 00 00 f2 95 9f 68
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -84,7 +84,7 @@ TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kU
 TEST(GoldenBytesTest, AHelloRequest) {
   const HelloRequest hello = {kHelloMagic, kProtocolVersion, 0x2211, 0x66554433, 0, 0x1122334455667788};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 06 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 07 00 11 22  33 44 55 66 00 00 00 00
     88 77 66 55 44 33 22 11)"));
 }
 
@@ -101,7 +101,7 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.pool_writable = 1;
   hello.geometry = TestGeometry();
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 06 00 02 02  00 01 02 03 04 05 06 07
+    45 72 64 61 07 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
     40 00 00 00 00 10 00 00  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -117,7 +117,7 @@ TEST(GoldenBytesTest, AHelloRefusal) {
   refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
   std::memcpy(refusal.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
-    45 72 64 61 06 00 07 00  6e 6f 00*126)"));
+    45 72 64 61 07 00 07 00  6e 6f 00*126)"));
 }
 
 TEST(GoldenBytesTest, ARequest) {

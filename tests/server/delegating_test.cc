@@ -106,7 +106,7 @@ TEST_F(DelegatingTest, AnothersChunkIsNone) {
   (void)Chunk(512, 1);
   EXPECT_EQ(Put(first, "k", "value", 1)->reason, Reason::kNoChunk);
   EXPECT_EQ(store_.Get("k"), kAbsent);
-  store_.versions().GiveBack(0, chunk.address, 1);
+  store_.versions().GiveBack(0, chunk.address, chunk.header.version, 1);
   EXPECT_EQ(Put(first, "k", "value")->code, Code::kOk) << "it was not the other one's to give back";
 }
 
@@ -147,6 +147,27 @@ TEST_F(DelegatingTest, TheNextChunkEndsTheOneBefore) {
   EXPECT_EQ(store_.Get("k"), "v2");
 }
 
+// Also with a put that comes too late: its client has let go of the older one by then.
+TEST_F(DelegatingTest, ARefusedPutEndsTheChunkBefore) {
+  (void)Chunk();
+  const Outcome second = Chunk();
+  for (int i = 0; i < 9; ++i) store_.versions().AgeChunks();
+  EXPECT_EQ(Gauge(Counter::kChunks), 2U);
+  const LogAddress at = Behind(second.address, kChunkObjectsAt);
+  Place(at, "k", "value");
+  EXPECT_EQ(Put(at, "k", "value")->reason, Reason::kNoChunk);
+  EXPECT_EQ(Gauge(Counter::kChunks), 1U);
+  store_.versions().GiveBack(0, second.address, second.header.version, 0);
+  EXPECT_EQ(Gauge(Counter::kChunks), 0U);
+}
+
+// The chunk at an address may be another one than was meant: its region was used anew.
+TEST_F(DelegatingTest, WhatIsGivenBackIsThatChunkAndNoOther) {
+  const Outcome chunk = Chunk();
+  store_.versions().GiveBack(0, chunk.address, chunk.header.version + 1, 0);
+  EXPECT_EQ(Gauge(Counter::kChunks), 1U);
+}
+
 TEST_F(DelegatingTest, AChunkThatIsNotUsedForAWhileIsTakenBack) {
   const auto taken_back = [&] {
     std::vector<LogAddress> addresses;
@@ -173,7 +194,7 @@ TEST_F(DelegatingTest, AChunkThatIsNotUsedForAWhileIsTakenBack) {
   EXPECT_EQ(Put(at, "k", "v2", 3)->reason, Reason::kNoChunk);
   EXPECT_EQ(store_.Get("k"), "v1");
   EXPECT_EQ(Gauge(Counter::kChunks), 1U) << "its client may still write there";
-  store_.versions().GiveBack(0, chunk.address, 3);
+  store_.versions().GiveBack(0, chunk.address, chunk.header.version, 3);
   EXPECT_EQ(Gauge(Counter::kChunks), 0U);
 }
 
@@ -187,7 +208,7 @@ TEST_F(DelegatingTest, ARegionIsNotUsedAnewWhileAClientMayWriteThere) {
   EXPECT_EQ(store_.Published(0, chunk.address.slot()), published);
   EXPECT_FALSE(store_.versions().delegates()) << "it was taken back when its region was wanted";
   store_.GiveBack();
-  store_.versions().GiveBack(0, chunk.address, 0);
+  store_.versions().GiveBack(0, chunk.address, chunk.header.version, 0);
   CleanAll();
   EXPECT_NE(store_.Published(0, chunk.address.slot()), published);
 }

@@ -30,7 +30,7 @@ Store::Store(const StoreOptions& options, std::unique_ptr<nvm::Pool> pool)
 }
 
 void Store::MakeVersions() {
-  chunks_.clear();
+  delegated_.clear();
   cleaning_.reset();
   versions_.reset();
   control_.assign(format::ControlBytes(geometry_.heads_per_shard) / sizeof(uint64_t), 0);
@@ -109,60 +109,84 @@ Reserved Store::Reserve(std::string_view key, std::string_view value, SessionId 
   return reserved;
 }
 
-Store::ClientChunk* Store::ChunkFor(uint32_t head, uint64_t object_bytes, SessionId session) {
-  ClientChunk& chunk = chunks_[{session, head}];
-  if (chunk.bytes - chunk.tail >= object_bytes) return &chunk;
-  const uint64_t least = format::kChunkObjectsAt + object_bytes;
-  const Outcome given = versions_->Delegate(head, least, 4 * least, session);
-  if (given.code != Code::kOk) return nullptr;
-  EXPECT_TRUE(given.header.is_chunk());
-  EXPECT_GE(SpaceOf(given.header), least);
-  chunk = {given.address, format::kChunkObjectsAt, SpaceOf(given.header)};
-  return &chunk;
+client::Delegated& Store::DelegatedOf(SessionId session) {
+  const auto [it, made] = delegated_.try_emplace(session);
+  const uint32_t heads = geometry_.heads_per_shard;
+  if (made) it->second.Reset(options_.shard * heads, heads, format::ChunkBytesMax(geometry_));
+  return it->second;
 }
 
-void Store::WriteInto(const ClientChunk& chunk, uint32_t head, std::string_view key, std::string_view value) {
-  const format::HeadSlot slot = Published(head - options_.shard * geometry_.heads_per_shard, chunk.address.slot());
+void Store::SendChunkRequests(SessionId session) {
+  client::Delegated& delegated = DelegatedOf(session);
+  for (; !delegated.to_send.empty(); delegated.to_send.pop_front()) {
+    const format::Request request = delegated.to_send.front();
+    if (request.op == static_cast<uint8_t>(format::RequestOp::kGiveBack)) {
+      versions_->GiveBack(request.head, format::LogAddress(request.address), request.version, session);
+      continue;
+    }
+    const Outcome given = versions_->Delegate(request.head, request.version, request.value_size, session);
+    if (given.code != Code::kOk) {
+      delegated.OnRefused(request.head);
+      continue;
+    }
+    EXPECT_TRUE(given.header.is_chunk());
+    EXPECT_GE(SpaceOf(given.header), request.version);
+    EXPECT_LE(SpaceOf(given.header), request.value_size);
+    format::Reply reply{};
+    reply.address = given.address.raw();
+    reply.generation = given.generation;
+    reply.header = given.header;
+    delegated.OnDelegated(request.head, reply);
+  }
+}
+
+client::Delegated::Chunk* Store::ChunkFor(uint32_t head, uint64_t object_bytes, SessionId session) {
+  client::Delegated& delegated = DelegatedOf(session);
+  if (auto* chunk = delegated.Find(head, object_bytes)) return chunk;
+  SendChunkRequests(session);
+  return delegated.Find(head, object_bytes);
+}
+
+void Store::WriteInto(const client::Delegated::Chunk& chunk, std::string_view key, std::string_view value) {
+  const format::HeadSlot slot =
+      Published(chunk.head - options_.shard * geometry_.heads_per_shard, chunk.address.slot());
+  EXPECT_EQ(slot.generation(), chunk.generation) << "(I8)";
   const uint64_t at = geometry_.RegionOffset(slot.region()) + chunk.address.offset_in_region() + chunk.tail;
-  std::memcpy(pool_->view().bytes.data() + at + format::ValueOffset(key.size()), value.data(), value.size());
+  std::ranges::copy(AsBytes(value), pool_->view().bytes.data() + at + format::ValueOffset(key.size()));
 }
 
 std::optional<Outcome> Store::Delegated(std::string_view key, std::string_view value, SessionId session, Ack ack) {
   const uint64_t hash = HashKey(key);
   const uint32_t head = geometry_.HeadOf(hash);
   const uint64_t bytes = format::ObjectSpace(key.size(), value.size());
-  ClientChunk* chunk = ChunkFor(head, bytes, session);
+  client::Delegated::Chunk* chunk = ChunkFor(head, bytes, session);
   if (chunk == nullptr) return std::nullopt;
-  WriteInto(*chunk, head, key, value);
-  const auto address = format::LogAddress::At(chunk->address.slot(), chunk->address.offset_in_region() + chunk->tail);
-  chunk->tail += bytes;
+  WriteInto(*chunk, key, value);
+  const format::LogAddress address = DelegatedOf(session).Place(*chunk, bytes);
   const auto outcome = versions_->PutDelegated(key, hash, static_cast<uint32_t>(value.size()),
                                                Crc32c(0, AsBytes(value)), ack, address, session);
   EXPECT_TRUE(outcome.has_value());
-  if (!outcome || outcome->reason == format::Reason::kNoChunk) return std::nullopt;
-  return outcome;
+  const bool refused = !outcome || outcome->reason == format::Reason::kNoChunk;
+  DelegatedOf(session).OnAnswer(head, address, refused);
+  return refused ? std::nullopt : outcome;
 }
 
 bool Store::LandDelegated(std::string_view key, std::string_view value, SessionId session) {
   const uint32_t head = geometry_.HeadOf(HashKey(key));
-  const ClientChunk* chunk = ChunkFor(head, format::ObjectSpace(key.size(), value.size()), session);
-  if (chunk != nullptr) WriteInto(*chunk, head, key, value);
+  const auto* chunk = ChunkFor(head, format::ObjectSpace(key.size(), value.size()), session);
+  if (chunk != nullptr) WriteInto(*chunk, key, value);
   return chunk != nullptr;
 }
 
 void Store::GiveBack() {
-  versions_->TellTakenBack([&](SessionId session, format::LogAddress address) {
-    for (auto& [of, chunk] : chunks_) {
-      if (of.first != session || chunk.address != address) continue;
-      versions_->GiveBack(of.second, address, session);
-      chunk = {};
-    }
-  });
+  versions_->TellTakenBack(
+      [&](SessionId session, format::LogAddress address) { DelegatedOf(session).OnTakenBack(address); });
+  for (const auto& [session, delegated] : delegated_) SendChunkRequests(session);
 }
 
 void Store::EndSession(SessionId session) {
   versions_->EndSession(session);
-  std::erase_if(chunks_, [&](const auto& chunk) { return chunk.first.first == session; });
+  delegated_.erase(session);
 }
 
 std::optional<Code> Store::Commit(const Reserved& r) {

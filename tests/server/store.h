@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "client/delegated.h"
 #include "nvm/pool.h"
 #include "server/cleaner.h"
 #include "server/cleaning.h"
@@ -134,20 +135,17 @@ class Store {
   [[nodiscard]] uint64_t counter(format::Counter counter) const;
 
  private:
-  // A client's.
-  struct ClientChunk {
-    format::LogAddress address;
-    uint64_t tail = 0;
-    uint64_t bytes = 0;
-  };
-  // One of the session with room for so many bytes in this head, or null.
-  ClientChunk* ChunkFor(uint32_t head, uint64_t object_bytes, SessionId session);
-  void WriteInto(const ClientChunk& chunk, uint32_t head, std::string_view key, std::string_view value);
+  // The client's end of a session's chunks.
+  client::Delegated& DelegatedOf(SessionId session);
+  void SendChunkRequests(SessionId session);
+  // A chunk of the session with room for so many bytes in this head, or null.
+  client::Delegated::Chunk* ChunkFor(uint32_t head, uint64_t object_bytes, SessionId session);
+  void WriteInto(const client::Delegated::Chunk& chunk, std::string_view key, std::string_view value);
   void MakeVersions();
 
   StoreOptions options_;
   std::map<SessionId, format::FlushMethod> flushes_;
-  std::map<std::pair<SessionId, uint32_t>, ClientChunk> chunks_;  // by session and head
+  std::map<SessionId, client::Delegated> delegated_;
   format::Geometry geometry_{};
   std::unique_ptr<nvm::Pool> pool_;
   std::unique_ptr<nvm::Writer> nvm_;
