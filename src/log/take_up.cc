@@ -270,8 +270,8 @@ uint32_t ShardLog::Repair() {
       if (!TombstoneIn(head_number, slot, {region, 0}).cut_off) continue;
       nvm_.ZeroOut(geometry_.RegionOffset(region) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
     }
-    // If nothing behind the objects is named, what is there was being written when the server died. (What an entry's
-    // versions lead on to along `previous` is older, and so stands before it.) Else it is damage, and the segment full.
+    // If nothing behind the objects is named, what is there was being written when the server died. (What an entry that
+    // is not settled leads on to along `previous` is named, too.) Else it is damage, and the segment full.
     if (head.open.region == kNoRegion || SegmentOf(head.open).named >= head.end) continue;
     head.tail = Planted(Flaw::kTailTooEarly) && head.last != 0 ? head.last : head.end;
     SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;

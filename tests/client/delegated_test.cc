@@ -1,0 +1,191 @@
+// The client's end of its chunks: which one a put goes to, when another is asked for, and when one is given back.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "client/delegated.h"
+
+namespace erda::client {
+namespace {
+
+using format::kChunkObjectsAt;
+using format::LogAddress;
+using format::Request;
+using format::RequestOp;
+
+class DelegatedTest : public testing::Test {
+ protected:
+  static constexpr uint64_t kBytesMax = 4096;
+  static constexpr uint32_t kHead = 6;  // the second of shard 1
+  static constexpr uint64_t kObject = 160;
+
+  DelegatedTest() { delegated_.Reset(5, 4, kBytesMax); }
+
+  std::vector<Request> Sent() {
+    std::vector<Request> sent;
+    for (; !delegated_.to_send.empty(); delegated_.to_send.pop_front()) sent.push_back(delegated_.to_send.front());
+    return sent;
+  }
+  // As the server would, of so many bytes.
+  LogAddress Give(uint64_t bytes, uint32_t head = kHead) {
+    format::Reply reply{};
+    const auto address = LogAddress::At(3, next_);
+    reply.address = address.raw();
+    reply.head = head;
+    reply.generation = 9;
+    reply.header.kind = static_cast<uint8_t>(format::ObjectKind::kChunk);
+    reply.header.value_size = static_cast<uint32_t>(format::ChunkValueBytes(bytes));
+    reply.header.version = ++version_;
+    delegated_.OnDelegated(head, reply);
+    next_ += bytes;
+    return address;
+  }
+  // A put that finds a chunk: where its object is.
+  std::optional<LogAddress> Put(uint32_t head = kHead, uint64_t bytes = kObject) {
+    Delegated::Chunk* chunk = delegated_.Find(head, bytes);
+    if (chunk == nullptr) return std::nullopt;
+    return delegated_.Place(*chunk, bytes);
+  }
+  static bool Is(const Request& request, RequestOp op) { return request.op == static_cast<uint8_t>(op); }
+
+  Delegated delegated_;
+  uint64_t next_ = 4096;
+  uint64_t version_ = 100;
+};
+
+TEST_F(DelegatedTest, ThePutWithoutAChunkAsksForOne) {
+  EXPECT_FALSE(Put());
+  const auto sent = Sent();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_TRUE(Is(sent[0], RequestOp::kDelegate));
+  EXPECT_EQ(sent[0].head, kHead);
+  EXPECT_EQ(sent[0].version, kChunkObjectsAt + kObject);
+  EXPECT_EQ(sent[0].value_size, kChunkObjectsAt + 8 * kObject);
+  EXPECT_FALSE(Put());
+  EXPECT_TRUE(Sent().empty()) << "asked already";
+}
+
+TEST_F(DelegatedTest, ObjectsStandOneBehindTheOther) {
+  (void)Put();
+  const LogAddress chunk = Give(kChunkObjectsAt + 8 * kObject);
+  for (uint64_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(Put(), LogAddress::At(3, chunk.offset_in_region() + kChunkObjectsAt + i * kObject));
+  }
+  EXPECT_FALSE(Put());
+}
+
+TEST_F(DelegatedTest, TheNextOneIsAskedForWhenHalfIsUsedAndIsTwiceAsLarge) {
+  (void)Put();
+  (void)Sent();
+  (void)Give(kChunkObjectsAt + 8 * kObject);
+  for (int i = 0; i < 4; ++i) (void)Put();
+  EXPECT_TRUE(Sent().empty());
+  (void)Put();
+  (void)Put();
+  const auto sent = Sent();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].value_size, 2 * (kChunkObjectsAt + 8 * kObject));
+}
+
+TEST_F(DelegatedTest, WhatTheServerGivesAtMostIsWhatTheNextOneIsMeasuredBy) {
+  (void)Put();
+  (void)Sent();
+  // It has 300 bytes and no more. Half of that, and not of what was wished, is when to ask.
+  (void)Give(kChunkObjectsAt + kObject + 96);
+  (void)Put();
+  EXPECT_EQ(Sent().size(), 1U);
+  for (int i = 0; i < 50; ++i) {
+    (void)Give(kChunkObjectsAt + kObject + 96);
+    (void)Put();
+    EXPECT_LE(Sent().size(), 1U);
+  }
+}
+
+TEST_F(DelegatedTest, NoChunkIsAskedForThatWouldBeTooLarge) {
+  EXPECT_FALSE(Put(kHead, kBytesMax));
+  EXPECT_TRUE(Sent().empty());
+  EXPECT_FALSE(Put(kHead, kBytesMax - kChunkObjectsAt));
+  const auto sent = Sent();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].value_size, kBytesMax);
+}
+
+// (I8) The server lets go of a chunk with the first put behind it.
+TEST_F(DelegatedTest, ThereIsNoWayBackToAnOlderChunk) {
+  (void)Put();
+  (void)Give(kChunkObjectsAt + kObject + 96);
+  const LogAddress second = Give(kChunkObjectsAt + 8 * kObject);
+  const auto first_object = Put();
+  EXPECT_EQ(Put(), LogAddress::At(3, second.offset_in_region() + kChunkObjectsAt)) << "no room in the first";
+  EXPECT_EQ(Put(kHead, 64), LogAddress::At(3, second.offset_in_region() + kChunkObjectsAt + kObject))
+      << "there would be room for this";
+  delegated_.OnAnswer(kHead, *first_object, false);
+  (void)Sent();
+  delegated_.OnTakenBack(LogAddress::At(3, 4096));
+  EXPECT_TRUE(Sent().empty()) << "it is the server's already";
+}
+
+TEST_F(DelegatedTest, WhatIsTakenBackIsGivenBackWhenAllOfItIsAnswered) {
+  (void)Put();
+  const LogAddress chunk = Give(kChunkObjectsAt + 8 * kObject);
+  const auto first = Put();
+  const auto second = Put();
+  (void)Sent();
+  delegated_.OnTakenBack(chunk);
+  EXPECT_FALSE(Put());
+  delegated_.OnAnswer(kHead, *second, true);
+  EXPECT_TRUE(Sent().empty());
+  delegated_.OnAnswer(kHead, *first, false);
+  const auto sent = Sent();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_TRUE(Is(sent[0], RequestOp::kGiveBack));
+  EXPECT_EQ(sent[0].head, kHead);
+  EXPECT_EQ(sent[0].address, chunk.raw());
+  EXPECT_EQ(sent[0].version, 101U);
+}
+
+TEST_F(DelegatedTest, ARefusedPutTellsThatTheChunkIsGone) {
+  (void)Put();
+  const LogAddress chunk = Give(kChunkObjectsAt + 8 * kObject);
+  const auto object = Put();
+  (void)Sent();
+  delegated_.OnAnswer(kHead, *object, true);
+  const auto sent = Sent();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_TRUE(Is(sent[0], RequestOp::kGiveBack));
+  EXPECT_FALSE(Put());
+  delegated_.OnTakenBack(chunk);
+  EXPECT_TRUE(Sent().empty()) << "given back already";
+}
+
+TEST_F(DelegatedTest, AfterARefusalOrATakingBackOthersGoAnotherWayForAWhile) {
+  (void)Put();
+  ASSERT_EQ(Sent().size(), 1U);
+  delegated_.OnRefused(kHead);
+  int puts = 0;
+  do {
+    EXPECT_FALSE(Put());
+    ++puts;
+  } while (delegated_.to_send.empty() && puts < 1000);
+  EXPECT_EQ(puts, 65);
+  (void)Sent();
+  delegated_.OnTakenBack(Give(kChunkObjectsAt + 8 * kObject));
+  (void)Sent();
+  EXPECT_FALSE(Put());
+  EXPECT_TRUE(Sent().empty());
+}
+
+TEST_F(DelegatedTest, HeadsAreApart) {
+  (void)Put();
+  (void)Put(kHead + 1);
+  EXPECT_EQ(Sent().size(), 2U);
+  (void)Give(kChunkObjectsAt + 8 * kObject);
+  EXPECT_TRUE(Put());
+  EXPECT_FALSE(Put(kHead + 1));
+  (void)Give(kChunkObjectsAt + kObject, kHead + 1);
+  EXPECT_TRUE(Put(kHead + 1));
+  EXPECT_TRUE(Put()) << "a newer chunk of another head ends nothing";
+}
+
+}  // namespace
+}  // namespace erda::client
