@@ -73,6 +73,7 @@ Status Engine::Prepare() {
   locations_.Reset(options_.cache_entries);
   key_order_.Reset(count);
   done_.reserve(count);
+  to_flush_.reserve(count);
   links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, 0, options_.client_id));
   return {};
 }

@@ -28,7 +28,11 @@ Result<std::unique_ptr<ShmQueue>> ShmQueue::Create() {
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
     return ErrnoStatus("cannot create a completion queue");
   }
-  return std::unique_ptr<ShmQueue>(new ShmQueue(std::move(wake), std::move(epoll)));
+  std::unique_ptr<ShmQueue> queue(new ShmQueue(std::move(wake), std::move(epoll)));
+  // As many as an owner has under way between two Polls, or it grows once.
+  constexpr size_t kReady = 512;
+  queue->ready_.Reserve(kReady);
+  return queue;
 }
 
 Status ShmQueue::Add(ShmChannel* channel) {
