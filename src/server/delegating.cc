@@ -43,20 +43,18 @@ Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Sessi
   // The objects to come may be as large as the one that is at hand.
   bytes = AlignDown(bytes - (bytes - kChunkObjectsAt) % (least - kChunkObjectsAt), kGranuleBytes);
 
-  NewVersion chunk;
-  chunk.head = head;
   const uint64_t number = NextVersion();
   const auto space = log_.Reserve(head, bytes, number);
   if (!space.ok()) return kNone;
-  chunk.space = *space;
-  chunk.header.kind = static_cast<uint8_t>(ObjectKind::kChunk);
-  chunk.header.value_size = static_cast<uint32_t>(format::ChunkValueBytes(bytes));
-  chunk.header.version = number;
+  format::ObjectHeader header{};
+  header.kind = static_cast<uint8_t>(ObjectKind::kChunk);
+  header.value_size = static_cast<uint32_t>(format::ChunkValueBytes(bytes));
+  header.version = number;
   const format::Place place = log_.PlaceOf(head, space->address);
-  chunk.header.header_crc = format::HeaderCrc(place, chunk.header, {});
+  header.header_crc = format::HeaderCrc(place, header, {});
   // Persistent before anything else is appended: a walk must be able to step over it.
-  WriteHeaderAndKey(chunk, {}, nullptr);
-  if (!Planted(Flaw::kChunkNotFlushed)) nvm_.Persist(space->offset, sizeof(format::ObjectHeader));
+  nvm_.Write(space->offset, BytesOf(header));
+  if (!Planted(Flaw::kChunkNotFlushed)) nvm_.Persist(space->offset, sizeof(header));
 
   // (I9) What will be published in it is not settled for a moment: as long as that may come, the mark waits.
   if (!Planted(Flaw::kMarksChunks)) log_.BeginFlight(head, space->address);
@@ -65,7 +63,7 @@ Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Sessi
   ++open_chunks_;
   ++chunk_count_;
   chunk_bytes_ += bytes;
-  return {Code::kOk, Reason::kNone, space->address, head, chunk.header, place.generation};
+  return {Code::kOk, Reason::kNone, space->address, head, header, place.generation};
 }
 
 std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key_hash, uint32_t value_size,
