@@ -30,11 +30,11 @@ Status Link::Connect(uint32_t slots_wanted) {
   hello.slots = slots_offered_;
   hello.client_id = client_id_;
   fabric::Region* const offer[] = {reply_region_.get()};
-  // Twice as deep as there can be requests, and chunks to be taken back: each end may be slow to report the messages
-  // that it has consumed, by up to half the depth, and still a server that answers each request never finds the channel
-  // full.
+  // Twice as deep as there can be answers, and chunks to be taken back (those that it has, and one that it asks for):
+  // each end may be slow to report the messages that it has consumed, by up to half the depth, and still the server
+  // never finds the channel full.
   auto channel =
-      fabric_.Connect(address_, {&queue_, offer, BytesOf(hello), 2 * (slots_offered_ + format::kChunksPerClient)});
+      fabric_.Connect(address_, {&queue_, offer, BytesOf(hello), 2 * (slots_offered_ + format::kChunksPerClient + 1)});
   if (!channel.ok()) return channel.status();
   channel_ = *std::move(channel);
   channel_->user = this;

@@ -22,7 +22,7 @@ constexpr uint64_t kShareOfLog = 16;
 // With fewer free regions, what there is is left to puts.
 constexpr uint32_t kFreeRegionsLeft = 2;
 // A chunk that was not used for so many whiles is taken back. They are of idle moments (TidyTimer: from 5 ms on, each
-// twice as long) or, of a shard that is never idle, kPollsOfAWhile.
+// twice as long) or, of a shard that is never idle, Shard's kPollsOfAWhile.
 constexpr uint32_t kAgeMax = 8;
 
 const Outcome kNone{Code::kResourceExhausted, Reason::kNoChunk, {}, 0, {}};
@@ -98,7 +98,7 @@ std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key
   Outcome outcome = Prepare(key, key_hash, value_size, FlagsOf(ack), &version);
   const bool refused = outcome.code != Code::kOk;
   // An object stands there all the same, which nothing will name: the next one is found behind it.
-  if (refused) MakeHeader(&version, key, key_hash, value_size, FlagsOf(ack), NextVersion(), 0);
+  if (refused) MakeHeader(&version, ObjectKind::kValue, key, key_hash, value_size, FlagsOf(ack), NextVersion(), 0);
   const uint32_t checksum = format::ObjectChecksumOf(version.header, value_crc);
   WriteHeaderAndKey(version, key, &checksum);
   // (I2, I3) The value, which its client wrote, too.

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kSweepStep = 64;
 // Slots of the index counted in one CountKeys: some microseconds, since it looks at an object for each key.
 constexpr uint64_t kCountStep = 128;
-// What a while is for the chunks of a shard that is never idle.
+// What a while is for the chunks of a shard that is never idle: so many Polls that served something.
 constexpr uint32_t kPollsOfAWhile = 1 << 16;
 
 }  // namespace
@@ -208,7 +208,7 @@ size_t Shard::Poll() {
   }
   if (!waiting_.empty()) CountKeys();  // nothing is cleaned before
   const size_t cleaned = cleaning_.Step();
-  if (++polls_ % kPollsOfAWhile == 0) versions_->AgeChunks();
+  if (served > 0 && ++busy_polls_ % kPollsOfAWhile == 0) versions_->AgeChunks();
   TellTakenBack();
   if (!waiting_.empty() && rooms_seen_ != cleaning_.rooms()) served += ServeWaiting();
   if (served == 0 && cleaned == 0 && answered_.empty()) return 0;

@@ -158,7 +158,7 @@ class Shard {
   };
   std::deque<Waiting> waiting_;
   uint64_t rooms_seen_ = 0;
-  uint32_t polls_ = 0;
+  uint32_t busy_polls_ = 0;
   size_t first_port_ = 0;  // that is polled first, for fairness
   std::array<fabric::Completion, 64> completions_;
 };

@@ -169,22 +169,24 @@ Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t valu
   }
   if (found.entry) SettleCurrent(version->slot, key_hash);
   const uint32_t previous = version->replaces ? index_.WordAt(version->slot).new_address().raw() : 0;
-  MakeHeader(version, key, key_hash, value_size, flags, number, previous);
-  const uint32_t generation = log_.PlaceOf(version->head, version->space.address).generation;
+  const uint32_t generation =
+      MakeHeader(version, ObjectKind::kValue, key, key_hash, value_size, flags, number, previous);
   return {Code::kOk, Reason::kNone, version->space.address, version->head, version->header, generation};
 }
 
-void Versions::MakeHeader(NewVersion* version, std::string_view key, uint64_t key_hash, uint32_t value_size,
-                          uint8_t flags, uint64_t number, uint32_t previous) const {
+uint32_t Versions::MakeHeader(NewVersion* version, ObjectKind kind, std::string_view key, uint64_t key_hash,
+                              uint32_t value_size, uint8_t flags, uint64_t number, uint32_t previous) const {
   ObjectHeader& header = version->header;
   header.key_size = static_cast<uint16_t>(key.size());
-  header.kind = static_cast<uint8_t>(ObjectKind::kValue);
+  header.kind = static_cast<uint8_t>(kind);
   header.flags = flags;
   header.value_size = value_size;
   header.previous = previous;
   header.version = number;
   header.key_hash = key_hash;
-  header.header_crc = format::HeaderCrc(log_.PlaceOf(version->head, version->space.address), header, key);
+  const format::Place place = log_.PlaceOf(version->head, version->space.address);
+  header.header_crc = format::HeaderCrc(place, header, key);
+  return place.generation;
 }
 
 // (I3) is up to the caller: it makes persistent what this writes, with what it writes itself.
@@ -308,18 +310,11 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   tombstone.head = head;
   tombstone.space = log_.TombstoneSlot(tombstone.head);
   const EntryWord word = index_.WordAt(*slot);
-  ObjectHeader& header = tombstone.header;
-  header.key_size = static_cast<uint16_t>(key.size());
-  header.kind = static_cast<uint8_t>(ObjectKind::kTombstone);
-  header.flags = ObjectHeader::kPersistedFlag;
-  header.previous = word.new_address().raw();
-  header.version = number;
-  header.key_hash = key_hash;
-  const format::Place place = log_.PlaceOf(tombstone.head, tombstone.space.address);
-  header.header_crc = format::HeaderCrc(place, header, key);
-  const uint32_t checksum = format::ObjectChecksum(header, {});
+  MakeHeader(&tombstone, ObjectKind::kTombstone, key, key_hash, 0, ObjectHeader::kPersistedFlag, number,
+             word.new_address().raw());
+  const uint32_t checksum = format::ObjectChecksum(tombstone.header, {});
   WriteHeaderAndKey(tombstone, key, &checksum);
-  if (!Planted(Flaw::kTombstoneNotFlushed)) nvm_.Persist(tombstone.space.offset, SpaceOf(header));
+  if (!Planted(Flaw::kTombstoneNotFlushed)) nvm_.Persist(tombstone.space.offset, SpaceOf(tombstone.header));
   if (!Planted(Flaw::kNoTombstone)) index_.StoreWord(*slot, word.Published(tombstone.space.address));
 
   in_flight_.ForEachOf(key_hash, [&](InFlight::Id /*id*/, Reservation& reservation) {

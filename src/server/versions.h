@@ -164,9 +164,9 @@ class Versions {
   [[nodiscard]] static uint8_t FlagsOf(Ack ack, bool flushed_by_read = false);
   // If version->space is not set, it gets some.
   Outcome Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags, NewVersion* version);
-  // previous: an address.
-  void MakeHeader(NewVersion* version, std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags,
-                  uint64_t number, uint32_t previous) const;
+  // previous: an address. The generation of its region. REQUIRES: version->head and ->space are set.
+  uint32_t MakeHeader(NewVersion* version, format::ObjectKind kind, std::string_view key, uint64_t key_hash,
+                      uint32_t value_size, uint8_t flags, uint64_t number, uint32_t previous) const;
   void WriteHeaderAndKey(const NewVersion& version, std::string_view key, const uint32_t* checksum);
   void Publish(const NewVersion& version);
 

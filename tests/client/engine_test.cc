@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/crc32c.h"
 #include "client/hand_fabric.h"
 #include "format/control_block.h"
 #include "format/durability.h"
@@ -55,6 +56,7 @@ class EngineTest : public testing::Test {
     fabric_->peer_regions.assign(4, {hello.geometry.pool_size, fabric::Access::kRemoteReadWrite});
     EngineOptions options;
     options.timeout = kTimeout;
+    options.put_path = path();
     auto engine = Engine::Create(fabric_, "hand:server", options, clock_);
     ASSERT_TRUE(engine.ok()) << engine.status().ToString();
     engine_ = *std::move(engine);
@@ -83,6 +85,7 @@ class EngineTest : public testing::Test {
         engine_->Put(kKey, std::string(value_bytes, 'v'), [this](const Status& status) { End(status); });
     ASSERT_TRUE(started.ok()) << started.ToString();
   }
+  [[nodiscard]] virtual PutPath path() const { return PutPath::kAuto; }
   virtual void End(const Status& status) { end_ = CodeName(status.code()); }
 
   // The next that is posted, which is to be a request.
@@ -191,6 +194,90 @@ TEST_F(ClosedLargePutTest, EndsWithItsOutcomeWhenTheConnectionEnds) {
   fabric_->Close();
   engine_->Poll();
   EXPECT_EQ(end_, CodeName(Code::kResourceExhausted));
+}
+
+// --- Chunks: what the server says of one
+
+class ChunkTest : public EngineTest {
+ protected:
+  [[nodiscard]] PutPath path() const override { return PutPath::kDelegate; }
+  // The first put asks for a chunk, and goes inline.
+  void SetUp() override {
+    EngineTest::SetUp();
+    Put(100);
+    asks_ = TakeRequest(RequestOp::kDelegate);
+    Answer(TakeRequest(RequestOp::kPutInline), {});
+    engine_->Poll();
+    ASSERT_EQ(end_, CodeName(Code::kOk));
+  }
+  // Of so many bytes.
+  [[nodiscard]] Reply Chunk(uint64_t bytes) const {
+    Reply reply{};
+    reply.address = LogAddress::At(0, 4096).raw();
+    reply.head = LoadAs<Request>(asks_.local).head;
+    reply.generation = 1;
+    reply.header.kind = static_cast<uint8_t>(format::ObjectKind::kChunk);
+    reply.header.value_size = static_cast<uint32_t>(format::ChunkValueBytes(bytes));
+    return reply;
+  }
+  [[nodiscard]] uint64_t Least() const { return LoadAs<Request>(asks_.local).version; }
+  [[nodiscard]] uint64_t Most() const { return LoadAs<Request>(asks_.local).value_size; }
+  // Whether the client goes on.
+  bool Takes(const Reply& reply) {
+    Answer(asks_, reply);
+    engine_->Poll();
+    return fabric_->channel() != nullptr;
+  }
+
+  WorkRequest asks_;
+};
+
+TEST_F(ChunkTest, ThePutIsWrittenThereAndThenAsked) {
+  ASSERT_TRUE(Takes(Chunk(Least())));
+  Put(100);
+  const WorkRequest write = fabric_->Take();
+  EXPECT_EQ(write.kind, OpKind::kWrite);
+  EXPECT_EQ(write.remote.region, format::kPoolWriteRegion);
+  const uint64_t object = geometry_.RegionOffset(0) + 4096 + format::kChunkObjectsAt;
+  EXPECT_EQ(write.remote.offset, object + format::ValueOffset(std::string_view(kKey).size()));
+  EXPECT_EQ(write.local.size(), 100U);
+  const auto request = LoadAs<Request>(TakeRequest(RequestOp::kPutDelegated).local);
+  EXPECT_EQ(request.address, LogAddress::At(0, 4096 + format::kChunkObjectsAt).raw());
+  EXPECT_EQ(request.value_crc, Crc32c(0, write.local));
+}
+
+TEST_F(ChunkTest, OneThatIsSmallerThanItIsOfUseEndsTheConnection) { EXPECT_FALSE(Takes(Chunk(Least() - 16))); }
+
+TEST_F(ChunkTest, OneThatIsLargerThanWasAskedForEndsTheConnection) { EXPECT_FALSE(Takes(Chunk(Most() + 16))); }
+
+TEST_F(ChunkTest, OneOfAnotherHeadEndsTheConnection) {
+  Reply reply = Chunk(Least());
+  ++reply.head;
+  EXPECT_FALSE(Takes(reply));
+}
+
+TEST_F(ChunkTest, WhatIsNoneEndsTheConnection) {
+  Reply reply = Chunk(Least());
+  reply.header.kind = static_cast<uint8_t>(format::ObjectKind::kValue);
+  EXPECT_FALSE(Takes(reply));
+}
+
+TEST_F(ChunkTest, AnAnswerToAnotherRequestEndsTheConnection) {
+  Reply reply = Chunk(Least());
+  reply.id = LoadAs<Request>(asks_.local).id + 1;
+  std::memcpy(fabric_->offered().data() + asks_.imm * sizeof(Reply), &reply, sizeof(reply));
+  fabric_->ReceiveImm(asks_.imm);
+  engine_->Poll();
+  EXPECT_EQ(fabric_->channel(), nullptr);
+}
+
+TEST_F(ChunkTest, AChunkInARegionThatTheClientDoesNotKnowYetIsNotUsed) {
+  Reply reply = Chunk(Least());
+  reply.generation = 2;
+  ASSERT_TRUE(Takes(reply));
+  Put(100);
+  EXPECT_EQ(fabric_->Take().remote.region, format::kControlRegion) << "it asks";
+  TakeRequest(RequestOp::kPutInline);
 }
 
 // --- The slots of the heads (I10)

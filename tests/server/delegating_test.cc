@@ -258,5 +258,25 @@ TEST_F(DelegatingTest, AfterACrashWhatAChunkHoldsIsFound) {
   EXPECT_EQ(store_.Get("k"), "v2");
 }
 
+// Where the next header of a chunk belongs there is nothing, or damage: then good objects may stand behind it.
+TEST_F(DelegatingTest, BehindADamagedHeaderInAChunkTheIndexTellsWhatThereIs) {
+  const auto first = store_.Delegated("a", "value");
+  const auto second = store_.Delegated("b", "value");
+  const auto slot = store_.versions().index().Find(HashKey("b"), [&](index::Slot, const format::IndexEntry& entry) {
+    return entry.entry_word().new_address() == second->address;
+  });
+  ASSERT_TRUE(slot);
+  const auto pool = store_.pool().view().bytes;
+  const uint64_t word = store_.versions().index().WordAt(*slot).Unsettled().raw();
+  std::ranges::copy(BytesOf(word), pool.begin() + static_cast<ptrdiff_t>(store_.geometry().SlotOffset(0, *slot)));
+  const uint64_t header = store_.versions().log().OffsetOf(0, first->address);
+  pool[header + 5] ^= std::byte{1};
+  store_.Recover();
+  EXPECT_GT(store_.recovery().index_slots, 0U) << "it was looked through";
+  EXPECT_EQ(store_.recovery().settled, 1U);
+  EXPECT_TRUE(store_.WordOf("b").settled());
+  EXPECT_EQ(store_.Get("b"), "value");
+}
+
 }  // namespace
 }  // namespace erda::server

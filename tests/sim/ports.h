@@ -24,8 +24,8 @@ class PortsTest : public testing::Test {
   void SetUp() override { Serve({}); }
   void Serve(const std::array<format::FlushMethod, kPorts>& flush_methods);
 
-  // A client on that port, with a fabric of its own name. Its puts reserve.
-  std::unique_ptr<client::Engine> MakeClient(const std::string& name, size_t port);
+  // A client on that port, with a fabric of its own name.
+  std::unique_ptr<client::Engine> MakeClient(const std::string& name, size_t port, PutPath path = PutPath::kReserve);
   // The server takes who has asked.
   void Admit();
   // Everybody does what there is to do until it is done; false if that never comes.

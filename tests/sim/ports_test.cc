@@ -58,6 +58,20 @@ TEST_F(PortsTest, EveryPollLooksAtAllPorts) {
   EXPECT_EQ(shard_->Poll(), 20U);
 }
 
+// A shard that looks for work all the time, and finds none, looks as often in a millisecond as a busy one in a second.
+TEST_F(PortsTest, PollsInVainTakeNoChunkBack) {
+  const auto client = MakeClient("a", 0, PutPath::kDelegate);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(Put(*client, "key", "value"), Code::kOk);
+  const uint64_t delegated = Count(Counter::kPutsDelegated);
+  ASSERT_GT(delegated, 0U);
+  for (int i = 0; i < 10 << 16; ++i) ASSERT_EQ(shard_->Poll(), 0U);
+  ASSERT_EQ(Put(*client, "key", "other"), Code::kOk);
+  EXPECT_EQ(Count(Counter::kPutsDelegated), delegated + 1);
+  for (int i = 0; i < 9; ++i) shard_->Tidy();
+  ASSERT_EQ(Put(*client, "key", "value"), Code::kOk) << "in idle moments it is";
+  EXPECT_EQ(Count(Counter::kPutsDelegated), delegated + 1);
+}
+
 // A peer that the shard accepted, and that was gone before it could be connected, never counts.
 TEST_F(PortsTest, ASessionCountsWhenItIsConnected) {
   auto gone = MakeClient("gone", 1);

@@ -194,7 +194,7 @@ class Bench(Folder):
 
         def fake(command, seconds, environment):
             folder = pathlib.Path(environment["TMPDIR"])
-            (folder / "erda-bench.XXXXXX").mkdir()
+            (folder / "erda-bench.q7Yk2d").mkdir()
             seen.append(folder)
             if len(seen) == 2:
                 raise KeyboardInterrupt
