@@ -85,6 +85,7 @@ bool Index::Count(uint64_t slots) {
   // What a server that died stored last may be in the CPU's caches only. Whoever builds upon what is counted fences.
   if (!used_known_ && counted_ < end && !Planted(Flaw::kCountedNotFlushed)) Flush(counted_, end - counted_);
   for (; counted_ < end; ++counted_) {
+    ReadAhead(counted_);
     const IndexEntry entry = At(counted_);
     if (entry.word == 0) continue;
     if (!used_known_) ++used_;

@@ -11,6 +11,7 @@
 // A power cut in the middle of a move leaves the same entry in two slots, which the shard's record names by then.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -63,6 +64,12 @@ class Index {
   [[nodiscard]] uint64_t size() const { return geometry_.index_slots; }
   [[nodiscard]] format::IndexEntry At(Slot slot) const {
     return {nvm_.Load64(WordOffset(slot)), nvm_.Load64(MetaOffset(slot))};
+  }
+  // For whoever looks at all slots in their order: called for each, before At.
+  void ReadAhead(Slot slot) const {
+    if (slot % kReadAheadSlots == 0) {
+      nvm_.WillRead(WordOffset(slot), std::min(kReadAheadSlots, size() - slot) * sizeof(format::IndexEntry));
+    }
   }
   [[nodiscard]] format::EntryWord WordAt(Slot slot) const { return format::EntryWord(nvm_.Load64(WordOffset(slot))); }
 
@@ -117,6 +124,8 @@ class Index {
   void ForgetMove();
 
  private:
+  static constexpr uint64_t kReadAheadSlots = uint64_t{128} << 10;  // 2 MiB
+
   [[nodiscard]] uint64_t WordOffset(Slot slot) const { return geometry_.SlotOffset(shard_, slot); }
   [[nodiscard]] uint64_t MetaOffset(Slot slot) const { return WordOffset(slot) + sizeof(uint64_t); }
   [[nodiscard]] std::optional<Slot> FirstFree(Slot from) const;

@@ -146,6 +146,7 @@ ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id,
   uint64_t& at = walk.end;
   at = std::max(FirstObjectOffset(id.segment), header.Marked(geometry_.segment_size).value_or(0));
   uint64_t chunk_end = 0;  // of the last chunk that it came by
+  nvm_.WillRead(SegmentOffset(id) + at, geometry_.segment_size - at);
   while (at < geometry_.segment_size) {
     const auto address = LogAddress::At(slot, id.segment * geometry_.segment_size + at);
     const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);

@@ -1,5 +1,8 @@
 #include "nvm/writer.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -27,6 +30,12 @@ void Writer::ZeroOut(uint64_t offset, uint64_t size) {
     at += part;
   }
   Flush(offset, size);
+}
+
+void Writer::WillRead(uint64_t offset, uint64_t size) const {
+  static const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t in_page = offset % page;  // a mapping begins with a page; other memory refuses advice and needs none
+  if (size != 0) (void)::madvise(bytes_.data() + offset - in_page, in_page + size, MADV_WILLNEED);
 }
 
 void Writer::Flush(uint64_t offset, uint64_t size) {

@@ -51,6 +51,8 @@ class Writer {
   [[nodiscard]] std::span<const std::byte> Bytes(uint64_t offset, uint64_t size) const {
     return bytes_.subspan(offset, size);
   }
+  // Advice: all of this range will be read soon. A file's pages that are not in memory begin to come in.
+  void WillRead(uint64_t offset, uint64_t size) const;
   [[nodiscard]] const Pool& pool() const { return pool_; }
   [[nodiscard]] const WriteCounters& counters() const { return counters_; }
 

@@ -135,6 +135,8 @@ std::optional<ObjectView> Cleaner::NextNeeded(bool* ended) {
     if (walk_->at == 0) {
       const auto header = LoadAs<SegmentHeader>(BytesAt(0));
       const bool opened = header.identity == SegmentHeader::Identity(walk_->order.generation);
+      nvm_.WillRead(geometry_.RegionOffset(walk_->order.region) + walk_->segment * geometry_.segment_size,
+                    geometry_.segment_size);
       // (A damaged header is no reason to leave objects behind.)
       walk_->at = opened || !IsZero(BytesAt(0).first(format::kGranuleBytes)) ? FirstObjectOffset(walk_->segment)
                                                                              : geometry_.segment_size;

@@ -84,6 +84,7 @@ void Recovery::ScanIndex() {
   for (Slot slot = 0; slot < index_.size(); ++slot) {
     uint32_t& own = fingerprints[slot % kNeighbourhood];
     own = 0;
+    index_.ReadAhead(slot);
     const IndexEntry entry = index_.At(slot);
     if (entry.word == 0) continue;
     const uint32_t fingerprint = FingerprintOf(entry);

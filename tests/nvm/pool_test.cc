@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/unique_fd.h"
@@ -66,6 +69,37 @@ TEST_F(PoolTest, AFileIsCreatedForItsOwnerAloneAndAllocated) {
   EXPECT_EQ(info.st_mode & 07777, 0600U);
   EXPECT_EQ(info.st_size, off_t{kPoolBytes});
   EXPECT_GE(static_cast<uint64_t>(info.st_blocks) * 512, kPoolBytes);  // a full disk shows now, not as a SIGBUS later
+}
+
+// How many of the pool's pages are in memory.
+size_t PagesInMemory(const Pool& pool) {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> in_memory(pool.size() / page);
+  EXPECT_EQ(::mincore(const_cast<std::byte*>(pool.bytes().data()), pool.size(), in_memory.data()), 0);
+  return static_cast<size_t>(std::ranges::count_if(in_memory, [](unsigned char flags) { return (flags & 1) != 0; }));
+}
+
+// A server looks at the header of each segment when it opens a pool, and must not wait for all of the file.
+TEST_F(PoolTest, ALookHereAndThereReadsNotAllOfAFile) {
+  constexpr uint64_t kBytes = 64 << 20;
+  constexpr uint64_t kStep = 1 << 20;
+  const auto pool = MustOpen(pool_path(), kBytes);
+  ASSERT_NE(pool, nullptr);
+  const size_t before = PagesInMemory(*pool);  // some file systems are memory
+  for (uint64_t at = 0; at < kBytes; at += kStep) EXPECT_EQ(pool->bytes()[at], std::byte{0});
+  EXPECT_LE(PagesInMemory(*pool), before + 2 * kBytes / kStep);
+}
+
+TEST_F(PoolTest, WhatWillBeReadComesIn) {
+  constexpr uint64_t kBytes = 8 << 20;
+  const auto pool = MustOpen(pool_path(), kBytes);
+  ASSERT_NE(pool, nullptr);
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  constexpr uint64_t kAsked = 2 << 20;
+  Writer(*pool).WillRead(kBytes - kAsked - 1, kAsked);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);  // it is advice: it may take a while
+  while (PagesInMemory(*pool) < kAsked / page && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_GE(PagesInMemory(*pool), kAsked / page);
 }
 
 TEST_F(PoolTest, AReopenedFileHasWhatWasStored) {
