@@ -36,6 +36,9 @@ enum class Flaw : uint8_t {
   kMarksChunks,           // the mark of a segment moves past chunks that are being filled
   kChunkNotHeld,          // a region is emptied though a client may fill a chunk in it
   kPutsInTakenBack,       // puts go on in a chunk that was taken back
+  kPublishedUnfenced,     // entries are stored before what they lead to is fenced
+  kSlotTakenTwice,        // puts that share fences do not look which slots the others take
+  kMarksUnpublished,      // the mark of a segment moves past what is not published
   // Cleaning
   kMovesUnsettled,     // a version is moved that is not settled
   kCopiesUnverified,   // what is copied gets a good checksum, whole or not
@@ -95,6 +98,9 @@ inline constexpr const char* kFlawNames[] = {
     "marks-chunks",
     "chunk-not-held",
     "puts-in-taken-back",
+    "published-unfenced",
+    "slot-taken-twice",
+    "marks-unpublished",
     "moves-unsettled",
     "copies-unverified",
     "copy-not-flushed",

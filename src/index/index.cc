@@ -18,8 +18,8 @@ constexpr uint64_t kScanSlotsMax = 8192;
 
 }  // namespace
 
-std::optional<Slot> Index::FirstFree(Slot from) const {
-  const Slot count = std::min(size() - from, kScanSlotsMax);
+std::optional<Slot> Index::FirstFree(Slot from, uint64_t slots_max) const {
+  const Slot count = std::min(size() - from, slots_max);
   const uint64_t first = WordOffset(from);
   for (Slot i = 0; i < count; ++i) {
     if (nvm_.Load64(first + i * sizeof(IndexEntry)) == 0) return from + i;
@@ -27,9 +27,13 @@ std::optional<Slot> Index::FirstFree(Slot from) const {
   return std::nullopt;
 }
 
+std::optional<Slot> Index::FindRoom(uint64_t key_hash) const {
+  return FirstFree(geometry_.HomeOf(key_hash), kNeighbourhood);
+}
+
 Result<Slot> Index::MakeRoom(uint64_t key_hash) {
   const Slot home = geometry_.HomeOf(key_hash);
-  std::optional<Slot> free = FirstFree(home);
+  std::optional<Slot> free = FirstFree(home, kScanSlotsMax);
   while (free && *free >= home + kNeighbourhood) free = Displace(*free);
   if (!free) return Status(Code::kResourceExhausted);
   return *free;
@@ -101,13 +105,11 @@ void Index::StoreDisplacements(uint64_t value) {
   std::atomic_ref<uint64_t>(*displacements_).store(value, std::memory_order_release);
 }
 
-void Index::Insert(Slot slot, uint64_t key_hash, uint32_t head, uint64_t object_bytes, EntryWord word) {
+void Index::Describe(Slot slot, uint64_t key_hash, uint32_t head, uint64_t object_bytes) {
   const auto distance = static_cast<uint32_t>(slot - geometry_.HomeOf(key_hash));
   const EntryMeta meta = EntryMeta::Make(EntryMeta::TagOf(key_hash), head, distance, object_bytes);
   nvm_.Store64(MetaOffset(slot), meta.raw());
-  if (!Planted(Flaw::kMetaNotFlushed)) nvm_.Persist(MetaOffset(slot), sizeof(uint64_t));
-  StoreWord(slot, word);
-  CountChange(slot, 1);
+  if (!Planted(Flaw::kMetaNotFlushed)) nvm_.Flush(MetaOffset(slot), sizeof(uint64_t));
 }
 
 void Index::StoreSizeHint(Slot slot, uint64_t object_bytes) {

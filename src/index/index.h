@@ -87,12 +87,19 @@ class Index {
     return std::nullopt;
   }
 
-  // A free slot in the key's neighbourhood, moving other entries if need be. kResourceExhausted: there is none to be
-  // had.
+  // A free slot in the key's neighbourhood, if there is one.
+  [[nodiscard]] std::optional<Slot> FindRoom(uint64_t key_hash) const;
+  // The same, moving other entries if need be. kResourceExhausted: there is none to be had.
   Result<Slot> MakeRoom(uint64_t key_hash);
 
-  // Fills a slot that MakeRoom gave, with nothing else done to the index since. The entry is persistent on return.
-  void Insert(Slot slot, uint64_t key_hash, uint32_t head, uint64_t object_bytes, format::EntryWord word);
+  // A new entry takes a free slot in two steps. What it says of itself must be persistent before Enter, and is after
+  // the next fence.
+  void Describe(Slot slot, uint64_t key_hash, uint32_t head, uint64_t object_bytes);
+  // From here on it is an entry, persistently after the next fence.
+  void Enter(Slot slot, format::EntryWord word) {
+    StoreWordLazily(slot, word);
+    CountChange(slot, 1);
+  }
   // The word is persistent on return.
   void StoreWord(Slot slot, format::EntryWord word) {
     Observe(slot, word);
@@ -128,7 +135,7 @@ class Index {
 
   [[nodiscard]] uint64_t WordOffset(Slot slot) const { return geometry_.SlotOffset(shard_, slot); }
   [[nodiscard]] uint64_t MetaOffset(Slot slot) const { return WordOffset(slot) + sizeof(uint64_t); }
-  [[nodiscard]] std::optional<Slot> FirstFree(Slot from) const;
+  [[nodiscard]] std::optional<Slot> FirstFree(Slot from, uint64_t slots_max) const;
   // Moves some entry into the free slot from nearer to home; the slot that became free.
   [[nodiscard]] std::optional<Slot> Displace(Slot free);
   void Move(Slot from, Slot to);

@@ -47,9 +47,8 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
 
 Result<ShardLog::Space> ShardLog::Reserve(uint32_t head_number, uint64_t bytes, uint64_t version) {
   Head& head = HeadAt(head_number);
-  const bool fits = head.open.region != kNoRegion && head.tail + bytes <= geometry_.segment_size;
-  if (!fits && !OpenNextSegment(head_number, version)) return Status(Code::kResourceExhausted);
-  if (head.tail - head.mark >= mark_step_) MoveMark(head);
+  if (!Fits(head, bytes) && !OpenNextSegment(head_number, version)) return Status(Code::kResourceExhausted);
+  if (IsMarkDue(head)) MoveMark(head);
   const Space space{LogAddress::At(head.slot, head.open.segment * geometry_.segment_size + head.tail),
                     SegmentOffset(head.open) + head.tail};
   head.tail += bytes;

@@ -68,9 +68,15 @@ class ShardLog final : public index::EntryObserver {
   uint32_t Repair();
 
   // Appends `bytes` (a multiple of the granule, at most what a segment holds) to a head. The caller writes an object
-  // header with this version there and makes it persistent before it reserves again: a log is walked from header to
-  // header. kResourceExhausted if there is no room.
+  // header with this version there, and all headers written so far are persistent before an entry names what is behind
+  // them: a log is walked from header to header. kResourceExhausted if there is no room.
   Result<Space> Reserve(uint32_t head, uint64_t bytes, uint64_t version);
+  // The next Reserve only appends. If not, it also says in the pool what is settled: then all that was reserved before
+  // must be settled, or in flight.
+  [[nodiscard]] bool OnlyAppends(uint32_t head, uint64_t bytes) const {
+    const Head& of = *FindHead(head);
+    return Fits(of, bytes) && !IsMarkDue(of);
+  }
   // What the open segment of the head still takes.
   [[nodiscard]] uint64_t RoomLeft(uint32_t head) const {
     const Head& of = *FindHead(head);
@@ -281,6 +287,10 @@ class ShardLog final : public index::EntryObserver {
   [[nodiscard]] Walk WalkObjects(uint32_t head, uint32_t slot, SegmentId id, const format::SegmentHeader& header,
                                  const Visit* visit) const;
   [[nodiscard]] Tombstone TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const;
+  [[nodiscard]] bool Fits(const Head& head, uint64_t bytes) const {
+    return head.open.region != kNoRegion && head.tail + bytes <= geometry_.segment_size;
+  }
+  [[nodiscard]] bool IsMarkDue(const Head& head) const { return head.tail - head.mark >= mark_step_; }
   void ClearTail(const Head& head);
   void MoveMark(Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);

@@ -30,6 +30,7 @@ const Outcome kNone{Code::kResourceExhausted, Reason::kNoChunk, {}, 0, {}};
 }  // namespace
 
 Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session) {
+  PublishPuts();
   if (session >= chunks_.size()) chunks_.resize(session + 1);
   std::vector<Chunk>& chunks = chunks_[session];
   chunks.reserve(format::kChunksPerClient);
@@ -77,6 +78,7 @@ std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key
   });
   if (it == chunks.end()) return kNone;
   // (I8) What the client wrote into chunks of the head that it had before has been placed before this request came.
+  if (std::any_of(chunks.begin(), it, [&](const Chunk& older) { return older.head == head; })) PublishPuts();
   const auto others = std::remove_if(chunks.begin(), it, [&](const Chunk& older) {
     if (older.head == head) EndChunk(older);
     return older.head == head;
@@ -102,10 +104,9 @@ std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key
   const uint32_t checksum = format::ObjectChecksumOf(version.header, value_crc);
   WriteHeaderAndKey(version, key, &checksum);
   // (I2, I3) The value, which its client wrote, too.
-  if (!Planted(Flaw::kDelegatedNotFlushed)) nvm_.Persist(version.space.offset, space);
+  if (!Planted(Flaw::kDelegatedNotFlushed)) nvm_.Flush(version.space.offset, space);
   if (!refused) {
-    Publish(version);
-    chain_.StoreSettled(version.slot, index_.WordAt(version.slot));
+    AddUnpublished(version, std::nullopt);
     counters_.Add(Counter::kPutsDelegated);
   }
   return outcome;
@@ -113,6 +114,7 @@ std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key
 
 void Versions::GiveBack(uint32_t head, Address address, uint64_t version, SessionId session) {
   if (session >= chunks_.size()) return;
+  PublishPuts();
   std::erase_if(chunks_[session], [&](const Chunk& chunk) {
     if (chunk.head != head || chunk.address != address || chunk.version != version) return false;
     EndChunk(chunk);
@@ -139,6 +141,7 @@ void Versions::EndChunk(const Chunk& chunk) {
 
 void Versions::AgeChunks() {
   if (open_chunks_ == 0) return;
+  PublishPuts();
   for (SessionId session = 0; session < chunks_.size(); ++session) {
     for (Chunk& chunk : chunks_[session]) {
       if (!chunk.taken_back && ++chunk.age > kAgeMax) TakeBackChunk(session, chunk);
@@ -148,6 +151,7 @@ void Versions::AgeChunks() {
 
 void Versions::TakeBackChunks() {
   if (open_chunks_ == 0) return;
+  PublishPuts();
   for (SessionId session = 0; session < chunks_.size(); ++session) {
     for (Chunk& chunk : chunks_[session]) {
       if (!chunk.taken_back && !log_.IsAppendedTo(chunk.head, chunk.address.slot())) TakeBackChunk(session, chunk);

@@ -1,4 +1,5 @@
 // What becomes of a version that is published: settled, taken back, moved.
+#include <algorithm>
 #include <string>
 
 #include "base/bytes.h"
@@ -75,6 +76,8 @@ bool Versions::IsPassed(const Reservation& older) {
 
 std::optional<Outcome> Versions::Commit(uint64_t key_hash, uint32_t head, Address address, uint64_t version,
                                         SessionId session) {
+  const auto same_key = [&](const Unpublished& put) { return put.version.header.key_hash == key_hash; };
+  if (std::any_of(unpublished_.begin(), unpublished_.end(), same_key)) PublishPuts();
   const InFlight::Id id = in_flight_.Find(key_hash, head, address);
   if (id == InFlight::kNone) return std::nullopt;
   const Reservation& reservation = in_flight_.At(id);
@@ -121,6 +124,7 @@ bool Versions::CommitWhole(const Reservation& r) {
 }
 
 size_t Versions::Sweep(size_t limit) {
+  PublishPuts();
   size_t settled = 0;
   in_flight_.ForSome(limit,
                      [&](InFlight::Id id, Reservation& /*reservation*/) { settled += SettleArrived(id) ? 1 : 0; });
@@ -153,6 +157,7 @@ bool Versions::SettleArrived(InFlight::Id id) {
 // --- Taking back
 
 void Versions::EndSession(SessionId session) {
+  PublishPuts();
   if (session < chunks_.size()) {
     for (const Chunk& chunk : chunks_[session]) EndChunk(chunk);
     chunks_[session].clear();
@@ -208,6 +213,7 @@ void Versions::TakeBackEntry(Slot slot, const Reservation& gone) {
 }
 
 void Versions::Report(std::string_view key, uint64_t key_hash) {
+  PublishPuts();
   counters_.Add(Counter::kReports);
   const auto slot = Find(key, key_hash).entry;
   if (!slot) return;

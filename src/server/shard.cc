@@ -206,6 +206,7 @@ size_t Shard::Poll() {
     served += n;
     if (++port == ports_.size()) port = 0;
   }
+  versions_->PublishPuts();
   if (!waiting_.empty()) CountKeys();  // nothing is cleaned before
   const size_t cleaned = cleaning_.Step();
   if (served > 0 && ++busy_polls_ % kPollsOfAWhile == 0) versions_->AgeChunks();
@@ -305,6 +306,7 @@ size_t Shard::ServeWaiting() {
     Session& session = *sessions_[id];
     if (!session.doomed && !Serve(session, slot)) Doom(session, true);
   }
+  versions_->PublishPuts();
   return waiting.size();
 }
 

@@ -1,7 +1,9 @@
 #include "server/versions.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/planted.h"
@@ -32,6 +34,8 @@ constexpr size_t kSweepFrom = 256;
 constexpr size_t kSweepPerReserve = 4;
 // How many are settled of a session that has as many as it may have, before it is refused another one.
 constexpr size_t kSweepAtLimit = 64;
+// Puts that share fences: more save little, and each one looks whether it may go with those before it.
+constexpr size_t kUnpublishedMax = 32;
 
 uint64_t* DisplacementsIn(std::span<std::byte> control) {
   return reinterpret_cast<uint64_t*>(control.data() + offsetof(format::ControlBlock, displacements));
@@ -48,7 +52,9 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       counters_(control),
       log_(nvm, geometry, pool_seed, shard, control),
       index_(nvm, geometry, shard, DisplacementsIn(control), &log_),
-      chain_(nvm, index_, log_) {}
+      chain_(nvm, index_, log_) {
+  unpublished_.reserve(kUnpublishedMax);
+}
 
 Versions::~Versions() = default;
 
@@ -91,6 +97,7 @@ void Versions::Begin(uint64_t version_limit) {
 }
 
 void Versions::Close() {
+  PublishPuts();
   const size_t sessions = std::max(session_reservations_.size(), chunks_.size());
   for (SessionId session = 0; session < sessions; ++session) EndSession(session);
   log_.Close();
@@ -150,20 +157,30 @@ uint8_t Versions::FlagsOf(Ack ack, bool flushed_by_read) {
 Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags,
                           NewVersion* version) {
   version->head = geometry_.HeadOf(key_hash);
-  const Found found = Find(key, key_hash);
+  Found found = Find(key, key_hash);
+  if (unpublished_.size() == kUnpublishedMax || IsClaimed(key_hash, found)) {
+    PublishPuts();
+    found = Find(key, key_hash);
+  }
   // What cannot be told to be this key's, since it is damaged, makes way: a put repairs. Until it is published, and so
   // if it is refused, the damage stays to be seen.
   if (const auto taken = found.entry ? found.entry : found.damaged) {
     version->slot = *taken;
     version->replaces = found.entry.has_value() || CanBeOf(*taken, key_hash);
+  } else if (const auto free = index_.FindRoom(key_hash)) {
+    version->slot = *free;
   } else {
+    PublishPuts();  // entries will be moved
     auto slot = index_.MakeRoom(key_hash);
     if (!slot.ok()) return {Code::kResourceExhausted, Reason::kIndexFull, {}, 0, {}};
     version->slot = *slot;
   }
   const uint64_t number = NextVersion();
   if (version->space.address.none()) {
-    auto space = log_.Reserve(version->head, format::ObjectSpace(key.size(), value_size), number);
+    const uint64_t space_bytes = format::ObjectSpace(key.size(), value_size);
+    // (I9)
+    if (!log_.OnlyAppends(version->head, space_bytes) && !Planted(Flaw::kMarksUnpublished)) PublishPuts();
+    auto space = log_.Reserve(version->head, space_bytes, number);
     if (!space.ok()) return {Code::kResourceExhausted, Reason::kLogFull, {}, version->head, {}};
     version->space = *space;
   }
@@ -202,22 +219,59 @@ void Versions::WriteHeaderAndKey(const NewVersion& version, std::string_view key
   nvm_.Write(version.space.offset, std::span(buffer).first(size));
 }
 
-// The entry names the new version, unsettled, persistently.
+bool Versions::IsClaimed(uint64_t key_hash, const Found& found) const {
+  if (Planted(Flaw::kSlotTakenTwice)) return false;
+  const auto slot = found.entry ? found.entry : found.damaged;
+  const Slot home = geometry_.HomeOf(key_hash);
+  return std::any_of(unpublished_.begin(), unpublished_.end(), [&](const Unpublished& other) {
+    if (slot == other.version.slot) return true;
+    if (found.entry || other.version.replaces) return false;
+    const Slot other_home = geometry_.HomeOf(other.version.header.key_hash);
+    return std::max(home, other_home) - std::min(home, other_home) < format::kNeighbourhood;
+  });
+}
+
+void Versions::AddUnpublished(const NewVersion& version, const std::optional<Reservation>& reservation) {
+  unpublished_.push_back({version, reservation});
+}
+
+// The entry names the new version, unsettled.
 void Versions::Publish(const NewVersion& version) {
-  const uint64_t bytes = SpaceOf(version.header);
+  const EntryWord before = version.replaces ? index_.WordAt(version.slot) : EntryWord();
+  const EntryWord word = (Planted(Flaw::kAlwaysFlips) ? before.Settled() : before).Published(version.space.address);
   if (version.replaces) {
-    index_.StoreSizeHint(version.slot, bytes);
-    EntryWord before = index_.WordAt(version.slot);
-    if (Planted(Flaw::kAlwaysFlips)) before = before.Settled();
-    if (Planted(Flaw::kEntryNotFlushed)) {
-      return index_.StoreWordLazily(version.slot, before.Published(version.space.address));
-    }
-    index_.StoreWord(version.slot, before.Published(version.space.address));
+    index_.StoreSizeHint(version.slot, SpaceOf(version.header));
+    index_.StoreWordLazily(version.slot, word);
   } else {
-    if (!index_.WordAt(version.slot).empty()) index_.Free(version.slot);
-    const EntryWord word = EntryWord().Published(version.space.address);
-    index_.Insert(version.slot, version.header.key_hash, version.head, bytes, word);
+    index_.Enter(version.slot, word);
   }
+}
+
+void Versions::PublishPuts() {
+  if (unpublished_.empty()) return;
+  for (const auto& [version, reservation] : unpublished_) {
+    if (version.replaces) continue;
+    if (!index_.WordAt(version.slot).empty()) index_.Free(version.slot);
+    index_.Describe(version.slot, version.header.key_hash, version.head, SpaceOf(version.header));
+  }
+  // (I3) What an entry will lead to is persistent, and what a new entry says of itself.
+  if (!Planted(Flaw::kPublishedUnfenced)) nvm_.Fence();
+  for (const auto& [version, reservation] : unpublished_) Publish(version);
+  // Unsettled, the entries are persistent before a reader can see them settled, or anybody is answered.
+  if (!Planted(Flaw::kEntryNotFlushed)) nvm_.Fence();
+  for (const auto& [version, reservation] : unpublished_) {
+    if (!reservation) {
+      chain_.StoreSettled(version.slot, index_.WordAt(version.slot));
+      continue;
+    }
+    in_flight_.Add(*reservation);
+    log_.BeginFlight(version.head, version.space.address);
+    log_.Hold(version.head, version.space.address);
+  }
+  unpublished_.clear();
+  in_flight_.ForSome(std::exchange(sweeps_due_, 0), [&](InFlight::Id id, const Reservation& reservation) {
+    if (!reservation.awaits_commit) (void)SettleArrived(id);
+  });
 }
 
 Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack) {
@@ -231,9 +285,8 @@ Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<c
   nvm_.Write(value_at, value);
   const uint32_t checksum = format::ObjectChecksum(version.header, nvm_.Bytes(value_at, value.size()));
   nvm_.Write(version.space.offset + format::ChecksumOffset(key.size()), BytesOf(checksum));
-  if (!Planted(Flaw::kInlineNotFlushed)) nvm_.Persist(version.space.offset, SpaceOf(version.header));
-  Publish(version);
-  chain_.StoreSettled(version.slot, index_.WordAt(version.slot));
+  if (!Planted(Flaw::kInlineNotFlushed)) nvm_.Flush(version.space.offset, SpaceOf(version.header));
+  AddUnpublished(version, std::nullopt);
   counters_.Add(Counter::kPutsInline);
   return outcome;
 }
@@ -242,12 +295,13 @@ Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t valu
                           format::FlushMethod flush) {
   if (session >= session_reservations_.size()) session_reservations_.resize(session + 1);
   if (in_flight_.size() >= std::min<size_t>(kSweepFrom, options_.reservations_per_session / 2)) {
-    in_flight_.ForSome(kSweepPerReserve, [&](InFlight::Id id, const Reservation& reservation) {
-      if (!reservation.awaits_commit) (void)SettleArrived(id);
-    });
+    sweeps_due_ += kSweepPerReserve;
   }
-  if (session_reservations_[session] >= options_.reservations_per_session && SweepOf(session, kSweepAtLimit) == 0) {
-    return {Code::kResourceExhausted, Reason::kTooManyReservations, {}, 0, {}};
+  if (session_reservations_[session] >= options_.reservations_per_session) {
+    PublishPuts();
+    if (SweepOf(session, kSweepAtLimit) == 0) {
+      return {Code::kResourceExhausted, Reason::kTooManyReservations, {}, 0, {}};
+    }
   }
   NewVersion version;
   // Every reader, whatever its own method, judges the version by how it is made persistent: this put may be
@@ -256,8 +310,7 @@ Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t valu
   Outcome outcome = Prepare(key, key_hash, value_size, FlagsOf(ack, flushed_by_read), &version);
   if (outcome.code != Code::kOk) return outcome;
   WriteHeaderAndKey(version, key, nullptr);
-  if (!Planted(Flaw::kHeaderNotFlushed)) nvm_.Persist(version.space.offset, format::ChecksumOffset(key.size()));
-  Publish(version);
+  if (!Planted(Flaw::kHeaderNotFlushed)) nvm_.Flush(version.space.offset, format::ChecksumOffset(key.size()));
 
   Reservation reservation;
   reservation.key_hash = key_hash;
@@ -267,10 +320,8 @@ Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t valu
   reservation.bytes = SpaceOf(version.header);
   reservation.session = session;
   reservation.awaits_commit = ack == Ack::kPersisted && flush == format::FlushMethod::kServerFlush;
-  in_flight_.Add(reservation);
   ++session_reservations_[session];
-  log_.BeginFlight(version.head, version.space.address);
-  log_.Hold(version.head, version.space.address);
+  AddUnpublished(version, reservation);
   counters_.Add(Counter::kPutsReserved);
   return outcome;
 }
@@ -294,6 +345,7 @@ bool Versions::HasVisibleVersion(Slot slot) const {
 // is marked (I4), and after a restart nothing is. So the tombstone lives as long as its delete, in the one slot that
 // its region keeps for it, and a delete needs no space, in a full pool too.
 Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
+  PublishPuts();
   const Found found = Find(key, key_hash);
   const auto slot = found.entry;
   if (!slot && found.damaged) return {Code::kCorruption, Reason::kDamaged, {}, 0, {}};

@@ -72,6 +72,8 @@ class Versions {
 
   // The requests. REQUIRES: key and value lie within the format's limits and the value within a segment, key_hash is
   // the key's and belongs to this shard.
+  // A put is there, and may be answered, when PublishPuts has returned: those in between share its fences. Whatever
+  // else is asked for that could tell comes after it by itself.
   Outcome PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack);
   // flush: how the session makes its values persistent.
   Outcome Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session,
@@ -80,6 +82,8 @@ class Versions {
   std::optional<Outcome> Commit(uint64_t key_hash, uint32_t head, format::LogAddress address, uint64_t version,
                                 SessionId session);
   Outcome Delete(std::string_view key, uint64_t key_hash);
+  // Makes what the puts since the last call have written persistent, and publishes it (docs/protocol.md, "Publish").
+  void PublishPuts();
 
   // A chunk of the log for the session: of `wanted` bytes, or of `least` if there are no more. kNoChunk: none now.
   Outcome Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session);
@@ -111,7 +115,8 @@ class Versions {
   void EndSession(SessionId session);
 
   // The cleaner has copied the version at `from`, whole and persistent, to `to`: if the key's entry still names it as a
-  // settled one, it names the copy from now on. Persistent after the next fence. False: it does not.
+  // settled one, it names the copy from now on. Persistent after the next fence. False: it does not. REQUIRES, as
+  // SetAside: all puts are published.
   bool Move(uint64_t key_hash, uint32_t head, format::LogAddress from, format::LogAddress to);
 
   // If the entry names, as settled, an address in this region of its head, where no object is: it names another such
@@ -125,6 +130,7 @@ class Versions {
   // Settles what arrived in the meantime, looking at up to `limit` reservations; how many it settled.
   size_t Sweep(size_t limit);
 
+  // Of what is published.
   [[nodiscard]] size_t in_flight() const { return in_flight_.size(); }
   // After a crash: counts some more keys; true once all are counted.
   bool CountKeys(uint64_t slots);
@@ -149,6 +155,11 @@ class Versions {
     log::ShardLog::Space space;
     format::ObjectHeader header{};
   };
+  // Written, on its way to the medium, and not published.
+  struct Unpublished {
+    NewVersion version;
+    std::optional<Reservation> reservation;  // none: the value is there, too
+  };
 
   [[nodiscard]] format::ShardRecord Record() const;
   void Begin(uint64_t version_limit);
@@ -168,6 +179,11 @@ class Versions {
   uint32_t MakeHeader(NewVersion* version, format::ObjectKind kind, std::string_view key, uint64_t key_hash,
                       uint32_t value_size, uint8_t flags, uint64_t number, uint32_t previous) const;
   void WriteHeaderAndKey(const NewVersion& version, std::string_view key, const uint32_t* checksum);
+  // A put that is not published may be of this key, or has a slot that one of this key could take.
+  [[nodiscard]] bool IsClaimed(uint64_t key_hash, const Found& found) const;
+  // Its object is flushed. PublishPuts comes to it.
+  void AddUnpublished(const NewVersion& version, const std::optional<Reservation>& reservation);
+  // Persistent after the next fence.
   void Publish(const NewVersion& version);
 
   // Nothing is put there any more; its client may still write there.
@@ -199,6 +215,8 @@ class Versions {
   index::Index index_;
   Chain chain_;
   InFlight in_flight_;
+  std::vector<Unpublished> unpublished_;
+  size_t sweeps_due_ = 0;
   // Not in flight any more, but between a newer one that is and what is older: who follows `previous` comes by.
   std::vector<Reservation> passed_;
   std::vector<uint32_t> session_reservations_;  // by session

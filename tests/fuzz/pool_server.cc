@@ -40,13 +40,19 @@ Result<std::unique_ptr<PoolServer>> PoolServer::Open(Image image) {
 
 Outcome PoolServer::Put(std::string_view key, std::string_view value) {
   const uint64_t hash = HashKey(key);
-  return ShardOf(hash).versions.PutInline(key, hash, AsBytes(value), Ack::kPersisted);
+  server::Versions& versions = ShardOf(hash).versions;
+  const Outcome outcome = versions.PutInline(key, hash, AsBytes(value), Ack::kPersisted);
+  versions.PublishPuts();
+  return outcome;
 }
 
 Outcome PoolServer::Reserve(std::string_view key, std::string_view value, SessionId session) {
   const uint64_t hash = HashKey(key);
-  return ShardOf(hash).versions.Reserve(key, hash, static_cast<uint32_t>(value.size()), Ack::kPersisted, session,
-                                        FlushMethod::kServerFlush);
+  server::Versions& versions = ShardOf(hash).versions;
+  const Outcome outcome = versions.Reserve(key, hash, static_cast<uint32_t>(value.size()), Ack::kPersisted, session,
+                                           FlushMethod::kServerFlush);
+  versions.PublishPuts();
+  return outcome;
 }
 
 void PoolServer::Land(const Outcome& reserved, std::string_view value, size_t bytes) {

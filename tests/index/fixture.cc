@@ -29,7 +29,10 @@ void TestIndex::Reopen() {
 bool TestIndex::Insert(uint64_t key_hash, uint32_t address) {
   const auto slot = index_->MakeRoom(key_hash);
   if (!slot.ok()) return false;
-  index_->Insert(*slot, key_hash, 1, 64, WordOf(address));
+  index_->Describe(*slot, key_hash, 1, 64);
+  nvm_->Fence();
+  index_->Enter(*slot, WordOf(address));
+  nvm_->Fence();
   return true;
 }
 

@@ -33,7 +33,7 @@ class TestIndex {
   // The same pool, opened anew.
   void Reopen();
 
-  // MakeRoom and Insert; false if there is no room.
+  // MakeRoom, Describe and Enter; false if there is no room.
   bool Insert(uint64_t key_hash, uint32_t address = 1);
   [[nodiscard]] std::optional<Slot> Find(uint64_t key_hash) const;
   bool Free(uint64_t key_hash);

@@ -38,7 +38,8 @@ TEST(IndexTest, AnEntrySaysWhatItWasMadeOf) {
   const uint64_t key = 0x8000'0000'1234'5678;
   const auto slot = index->MakeRoom(key);
   ASSERT_TRUE(slot.ok());
-  index->Insert(*slot, key, 7, 1000, WordOf(5));
+  index->Describe(*slot, key, 7, 1000);
+  index->Enter(*slot, WordOf(5));
   const EntryMeta meta = index->At(*slot).entry_meta();
   EXPECT_EQ(meta.tag(), 0x12345678U);
   EXPECT_EQ(meta.head(), 7U);
@@ -219,7 +220,8 @@ TEST(IndexTest, AFullIndexRefusesAndKeepsWhatItHas) {
       EXPECT_EQ(slot.status().code(), Code::kResourceExhausted);
       continue;
     }
-    index->Insert(*slot, key, 1, 64, WordOf(1));
+    index->Describe(*slot, key, 1, 64);
+    index->Enter(*slot, WordOf(1));
     used.insert(key);
   }
   EXPECT_EQ(index->used(), 128U);  // with so many to try, every slot finds a key

@@ -57,8 +57,10 @@ class ObserverTest : public testing::Test {
   }
   [[nodiscard]] bool Insert(uint64_t key, uint32_t head, EntryWord word) {
     const auto slot = observed_->MakeRoom(key);
-    if (slot.ok()) observed_->Insert(*slot, key, head, 64, word);
-    return slot.ok();
+    if (!slot.ok()) return false;
+    observed_->Describe(*slot, key, head, 64);
+    observed_->Enter(*slot, word);
+    return true;
   }
   [[nodiscard]] std::optional<Slot> Find(uint64_t key) const {
     return observed_->Find(key, [](Slot, const IndexEntry&) { return true; });

@@ -29,8 +29,10 @@ class DelegatingTest : public testing::Test {
     std::ranges::copy(AsBytes(value), store_.pool().view().bytes.begin() + static_cast<ptrdiff_t>(at));
   }
   std::optional<Outcome> Put(LogAddress object, std::string_view key, std::string_view value, SessionId session = 0) {
-    return store_.versions().PutDelegated(key, HashKey(key), static_cast<uint32_t>(value.size()),
-                                          Crc32c(0, AsBytes(value)), Ack::kPersisted, object, session);
+    const auto outcome = store_.versions().PutDelegated(key, HashKey(key), static_cast<uint32_t>(value.size()),
+                                                        Crc32c(0, AsBytes(value)), Ack::kPersisted, object, session);
+    store_.versions().PublishPuts();
+    return outcome;
   }
   Outcome Chunk(uint64_t bytes = 512, SessionId session = 0) {
     return store_.versions().Delegate(0, 64, bytes, session);

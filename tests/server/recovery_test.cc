@@ -325,6 +325,58 @@ std::vector<Scene> Scenes() {
        [](Store& store) { store.Reserve("k", std::string(500, 'n'), 2); },
        {{"k", {"old", "a"}}},
        {}},
+      {"together, of every path",
+       [](Store& store) {
+         for (const char* key : {"a", "b", "c"}) store.Inline(key, "old");
+         EXPECT_TRUE(store.Delegated("other", "value", 1));  // the session has a chunk
+       },
+       [](Store& store) {
+         store.PutTogether();
+         store.Inline("a", "new");
+         EXPECT_TRUE(store.Delegated("b", std::string(200, 'n'), 1));
+         const Reserved reserved = store.Reserve("c", "new", 2);
+         store.PublishTogether();
+         EXPECT_TRUE(store.Finish(reserved));
+       },
+       {{"a", {"old", "new"}}, {"b", {"old", std::string(200, 'n')}}, {"c", {"old", "new"}}},
+       {{"a", {"new"}}, {"b", {std::string(200, 'n')}}, {"c", {"new"}}}},
+      {"together, new keys, near and far",
+       [](Store&) {},
+       [](Store& store) {
+         store.PutTogether();
+         for (const char* key : {"a", "b", "c", "d", "e"}) store.Inline(key, "new");
+         store.PublishTogether();
+       },
+       {{"a", {kNone, "new"}}, {"b", {kNone, "new"}}, {"c", {kNone, "new"}}, {"d", {kNone, "new"}}},
+       {{"a", {"new"}}, {"b", {"new"}}, {"c", {"new"}}, {"d", {"new"}}, {"e", {"new"}}},
+       {229376, 1, 16384, 4096, 512}},
+      {"together, one key again and again, and its delete",
+       put,
+       [](Store& store) {
+         store.PutTogether();
+         store.Inline("k", "first");
+         const Reserved never = store.Reserve("k", "never");
+         store.Inline("k", "second");
+         EXPECT_EQ(store.Delete("k"), Code::kOk);
+         store.Inline("k", "last");
+         store.PublishTogether();
+       },
+       {{"k", {"old", "first", "second", kNone, "last"}}},
+       {{"k", {"last"}}}},
+      {"together, over the end of a segment, with the marks that this moves",
+       [](Store& store) {
+         for (const char* key : {"a", "b", "c"}) store.Inline(key, "old");
+         FillSegment(store, 512);
+       },
+       [](Store& store) {
+         store.PutTogether();
+         for (const char* key : {"a", "b", "c"}) store.Inline(key, std::string(240, 'n'));
+         store.PublishTogether();
+       },
+       {{"a", {"old", std::string(240, 'n')}},
+        {"b", {"old", std::string(240, 'n')}},
+        {"c", {"old", std::string(240, 'n')}}},
+       {{"a", {std::string(240, 'n')}}, {"b", {std::string(240, 'n')}}, {"c", {std::string(240, 'n')}}}},
   };
   // So many keys have one home that one of another home must move, to let the last one in.
   Scene move{"an entry moves", nullptr, nullptr, {}, {}};

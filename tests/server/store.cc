@@ -98,7 +98,9 @@ void Store::CloseAndReopen() {
 }
 
 Outcome Store::Inline(std::string_view key, std::string_view value, Ack ack) {
-  return versions_->PutInline(key, HashKey(key), AsBytes(value), ack);
+  const Outcome outcome = versions_->PutInline(key, HashKey(key), AsBytes(value), ack);
+  if (!together_) versions_->PublishPuts();
+  return outcome;
 }
 
 Reserved Store::Reserve(std::string_view key, std::string_view value, SessionId session, Ack ack) {
@@ -106,6 +108,7 @@ Reserved Store::Reserve(std::string_view key, std::string_view value, SessionId 
   const format::FlushMethod flush = FlushOf(session);
   reserved.flushed_by_read = ack == Ack::kPersisted && flush == format::FlushMethod::kReadAfterWrite;
   reserved.outcome = versions_->Reserve(key, HashKey(key), static_cast<uint32_t>(value.size()), ack, session, flush);
+  if (!together_) versions_->PublishPuts();
   return reserved;
 }
 
@@ -165,6 +168,7 @@ std::optional<Outcome> Store::Delegated(std::string_view key, std::string_view v
   const format::LogAddress address = DelegatedOf(session).Place(*chunk, bytes);
   const auto outcome = versions_->PutDelegated(key, hash, static_cast<uint32_t>(value.size()),
                                                Crc32c(0, AsBytes(value)), ack, address, session);
+  if (!together_) versions_->PublishPuts();
   EXPECT_TRUE(outcome.has_value());
   const bool refused = !outcome || outcome->reason == format::Reason::kNoChunk;
   DelegatedOf(session).OnAnswer(head, address, refused);

@@ -58,6 +58,13 @@ class Store {
   // Takes the same bytes up as the next server does after one that died.
   void Recover();
 
+  // From here to PublishTogether, puts are those of one of a shard's batches.
+  void PutTogether() { together_ = true; }
+  void PublishTogether() {
+    together_ = false;
+    versions_->PublishPuts();
+  }
+
   // Requests.
   Outcome Inline(std::string_view key, std::string_view value, Ack ack = Ack::kPersisted);
   Reserved Reserve(std::string_view key, std::string_view value, SessionId session = 0, Ack ack = Ack::kPersisted);
@@ -155,6 +162,7 @@ class Store {
   std::unique_ptr<Cleaner> cleaner_;
   std::unique_ptr<Cleaning> cleaning_;
   RecoveryReport recovery_;
+  bool together_ = false;
 };
 
 // The tests that run once for each flush method.

@@ -241,10 +241,11 @@ bool Storage::ApplyEntry(uint64_t position, PairSizes sizes, uint64_t key_hash, 
   if (!slot) {
     const auto made = index_.MakeRoom(key_hash);
     if (!made.ok()) return false;
-    // Insert fences before it names the destination.
     WriteDestination(*room, sizes, pair);
-    index_.Insert(*made, key_hash, 0, DestinationBytes(sizes),
-                  DestinationWord::Of(*room, RoomFor(sizes)).as_entry_word());
+    index_.Describe(*made, key_hash, 0, DestinationBytes(sizes));
+    nvm_.Fence();  // before the entry names the destination
+    index_.Enter(*made, DestinationWord::Of(*room, RoomFor(sizes)).as_entry_word());
+    nvm_.Fence();
   } else {
     const DestinationWord old = WordAt(*slot);
     WriteDestination(*room, sizes, pair);
