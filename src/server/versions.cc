@@ -297,11 +297,9 @@ Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t valu
   if (in_flight_.size() >= std::min<size_t>(kSweepFrom, options_.reservations_per_session / 2)) {
     sweeps_due_ += kSweepPerReserve;
   }
-  if (session_reservations_[session] >= options_.reservations_per_session) {
-    PublishPuts();
-    if (SweepOf(session, kSweepAtLimit) == 0) {
-      return {Code::kResourceExhausted, Reason::kTooManyReservations, {}, 0, {}};
-    }
+  if (session_reservations_[session] >= options_.reservations_per_session) PublishPuts();  // which may settle some
+  if (session_reservations_[session] >= options_.reservations_per_session && SweepOf(session, kSweepAtLimit) == 0) {
+    return {Code::kResourceExhausted, Reason::kTooManyReservations, {}, 0, {}};
   }
   NewVersion version;
   // Every reader, whatever its own method, judges the version by how it is made persistent: this put may be

@@ -30,6 +30,7 @@ Store::Store(const StoreOptions& options, std::unique_ptr<nvm::Pool> pool)
 }
 
 void Store::MakeVersions() {
+  together_ = false;
   delegated_.clear();
   cleaning_.reset();
   versions_.reset();

@@ -2,7 +2,15 @@
 // middle: recovery_test.cc.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/crc32c.h"
 #include "base/hash.h"
+#include "base/random.h"
 #include "server/store.h"
 
 namespace erda::server {
@@ -116,58 +124,132 @@ TEST_F(TogetherTest, NewKeysOfOneNeighbourhoodTakeASlotEach) {
 
 // Entries are moved to let one in: those that the batch is about to change as well.
 TEST_F(TogetherTest, AnEntryThatIsPutToMayMove) {
-  const auto keys = NearKeys(100);  // more than their neighbourhoods hold, so some are elsewhere
-  for (size_t i = 0; i < 60; ++i) store_.Inline(keys[i], "old");
-  const uint64_t moved = store_.displacements();
-  store_.PutTogether();
-  for (size_t i = 0; i < 60; ++i) store_.Inline(keys[i], "new");
-  std::vector<std::string> there(keys.begin(), keys.begin() + 60);
-  for (size_t i = 60; i < keys.size(); ++i) {
-    store_.Inline(keys[i - 60], "newer");
-    if (store_.Inline(keys[i], "newer").code == Code::kOk) there.push_back(keys[i]);
+  StoreOptions options = Options();
+  options.wish.region_size = 1 << 18;  // so that marks publish few of them
+  options.wish.segment_size = 1 << 16;
+  options.wish.pool_size = 8 << 18;
+  Store store(options);
+  const auto keys = NearKeys(200);  // more than the slots they can have
+  std::map<std::string, std::string> values;
+  const auto put = [&](const std::string& key, const std::string& value) {
+    if (store.Inline(key, value).code == Code::kOk) values[key] = value;
+  };
+  Random random(1);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    store.PutTogether();
+    const size_t first = random.Uniform(i + 1);
+    for (size_t n = 0; n < std::min<size_t>(i, 25); ++n) {
+      const std::string& other = keys[(first + n) % i];
+      if (values.contains(other)) put(other, "before " + keys[i]);
+    }
+    put(keys[i], "new");
+    store.PublishTogether();
   }
-  store_.PublishTogether();
-  EXPECT_GT(store_.displacements(), moved);
-  for (const std::string& key : there) EXPECT_NE(store_.Get(key), kAbsent) << key;
-  for (size_t i = 0; i < 40; ++i) EXPECT_EQ(store_.Get(keys[i]), "newer");
-  EXPECT_EQ(store_.Keys(), there.size());
-  EXPECT_EQ(store_.Violation(), "");
+  EXPECT_GT(store.displacements(), 0U);
+  for (const auto& [key, value] : values) EXPECT_EQ(store.Get(key), value) << key;
+  EXPECT_EQ(store.Keys(), values.size());
+  EXPECT_EQ(store.Violation(), "");
 }
 
-TEST_F(TogetherTest, WhatElseIsAskedForComesBehindThem) {
-  const auto keys = FarKeys(2);
+// What could tell comes behind the puts before it, in a batch as well.
+TEST_F(TogetherTest, WhatElseIsAskedForPublishesThem) {
+  Versions& versions = store_.versions();
+  int number = 0;
+  const auto expect_published = [&](const char* what, const std::function<void()>& ask) {
+    const std::string value = "value " + std::to_string(++number);
+    store_.PutTogether();
+    store_.Inline("k", value);
+    EXPECT_NE(store_.Get("k"), value);
+    ask();
+    EXPECT_EQ(store_.Get("k"), value) << what;
+    store_.PublishTogether();
+  };
+  store_.Inline("other", "value");
+  const uint32_t head = store_.geometry().HeadOf(HashKey("k"));
+  ASSERT_TRUE(store_.Delegated("other", "value", 1));
+  const Outcome chunk = versions.Delegate(head, 256, 256, 2);
+  ASSERT_EQ(chunk.code, Code::kOk);
+
+  expect_published("delete", [&] { EXPECT_EQ(store_.Delete("other"), Code::kOk); });
+  expect_published("report", [&] { store_.Report("other"); });
+  expect_published("sweep", [&] { store_.Sweep(); });
+  expect_published("delegate", [&] { (void)versions.Delegate(head, 64, 64, 3); });
+  expect_published("give back", [&] { versions.GiveBack(head, chunk.address, chunk.header.version, 2); });
+  expect_published("a while", [&] { versions.AgeChunks(); });
+  expect_published("taking chunks back", [&] { versions.TakeBackChunks(); });
+  expect_published("the end of a session", [&] { store_.EndSession(7); });
+  const Reserved older = store_.Reserve("k", "older", 4);
+  expect_published("a commit of the key", [&] { EXPECT_EQ(store_.Commit(older), Code::kCorruption); });
+}
+
+TEST_F(TogetherTest, ClosingPublishesThem) {
+  store_.Inline("k", "old");
   store_.PutTogether();
-  store_.Inline(keys[0], "deleted");
-  EXPECT_EQ(store_.Delete(keys[0]), Code::kOk);
-  EXPECT_EQ(store_.Get(keys[0]), kAbsent);
-
-  const Reserved left = store_.Reserve(keys[0], "never", 1);
-  store_.EndSession(1);
-  EXPECT_EQ(store_.versions().in_flight(), 0U);
-  EXPECT_EQ(store_.Get(keys[0]), kAbsent);
-
-  store_.Inline(keys[1], "kept");
-  store_.Report(keys[1]);
-  EXPECT_EQ(store_.Get(keys[1]), "kept");
-
-  store_.Inline(keys[1], "closed");
-  store_.PublishTogether();
-  store_.PutTogether();
-  store_.Inline(keys[1], "at the end");
+  store_.Inline("k", "new");
   store_.CloseAndReopen();
-  EXPECT_EQ(store_.Get(keys[1]), "at the end");
+  EXPECT_EQ(store_.Get("k"), "new");
 }
 
-// The commit of an older put of a key that is in the batch as well.
-TEST_F(TogetherTest, ACommitDoesNotPassAPutOfItsKey) {
-  const Reserved older = store_.Reserve("k", "older");
-  store_.Land(older);
+TEST_F(TogetherTest, TheEndOfASessionTakesBackWhatItReserved) {
+  store_.Inline("k", "old");
   store_.PutTogether();
-  store_.Inline("k", "newer");
-  EXPECT_EQ(store_.Commit(older), Code::kOk);
+  store_.Reserve("k", "never", 1);
+  store_.EndSession(1);
   store_.PublishTogether();
-  EXPECT_EQ(store_.Get("k"), "newer");
+  EXPECT_EQ(store_.versions().in_flight(), 0U);
+  EXPECT_EQ(store_.Get("k"), "old");
   EXPECT_TRUE(store_.WordOf("k").settled());
+}
+
+TEST_F(TogetherTest, ASessionAtItsLimitWaitsForNoneOfTheBatch) {
+  StoreOptions options = Options();
+  options.reservations_per_session = 2;
+  Store store(options);
+  const Reserved a = store.Reserve("a", "value", 1, Ack::kPlaced);
+  const Reserved b = store.Reserve("b", "value", 1, Ack::kPlaced);
+  store.Land(a);
+  store.Land(b);
+  store.PutTogether();
+  store.Inline("k", "new");
+  EXPECT_EQ(store.Reserve("c", "value", 1, Ack::kPlaced).code(), Code::kOk);
+  EXPECT_EQ(store.Get("k"), "new");  // settled were the others, and that comes behind it
+  store.PublishTogether();
+  EXPECT_EQ(store.versions().in_flight(), 1U);
+}
+
+// (I9) A segment says that all in it is settled when the next one is opened.
+TEST_F(TogetherTest, NoneIsLeftBehindInAFullSegment) {
+  store_.Inline("first", "old");
+  store_.PutTogether();
+  store_.Inline("first", "new");
+  const uint64_t used = store_.LogBytesUsed();
+  const auto keys = FarKeys(6);
+  for (size_t i = 0; store_.LogBytesUsed() / 4096 == used / 4096; ++i) store_.Inline(keys.at(i), std::string(900, 'v'));
+  EXPECT_EQ(store_.Get("first"), "new");
+  store_.PublishTogether();
+}
+
+// (I8, I9) A put into a chunk is published before a put into a later one says that the client is done with the first.
+TEST_F(TogetherTest, AChunkEndsBehindItsPuts) {
+  const auto put = [&](const Outcome& chunk, std::string_view key, std::string_view value) {
+    const uint64_t at = chunk.address.offset_in_region() + format::kChunkObjectsAt;
+    const auto address = format::LogAddress::At(chunk.address.slot(), at);
+    const uint64_t offset = store_.geometry().RegionOffset(store_.Published(0, address.slot()).region()) + at +
+                            format::ValueOffset(key.size());
+    std::ranges::copy(AsBytes(value), store_.pool().view().bytes.begin() + static_cast<ptrdiff_t>(offset));
+    const auto outcome = store_.versions().PutDelegated(key, HashKey(key), static_cast<uint32_t>(value.size()),
+                                                        Crc32c(0, AsBytes(value)), Ack::kPersisted, address, 1);
+    return outcome && outcome->code == Code::kOk;
+  };
+  const Outcome first = store_.versions().Delegate(0, 256, 256, 1);
+  const Outcome second = store_.versions().Delegate(0, 256, 256, 1);
+  ASSERT_TRUE(first.code == Code::kOk && second.code == Code::kOk);
+  EXPECT_TRUE(put(first, "a", "value"));
+  EXPECT_EQ(store_.Get("a"), kAbsent);
+  EXPECT_TRUE(put(second, "b", "value"));
+  EXPECT_EQ(store_.Get("a"), "value");
+  store_.versions().PublishPuts();
+  EXPECT_EQ(store_.Get("b"), "value");
 }
 
 TEST_F(TogetherTest, AsManyAsThereAre) {
