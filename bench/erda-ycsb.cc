@@ -102,6 +102,12 @@ std::string CheckSettings(const erda::bench::Settings& settings) {
 
 using Workers = std::vector<std::unique_ptr<Worker>>;
 
+double SlowestShare(const Workers& workers, uint64_t of_fastest) {
+  uint64_t least = of_fastest;
+  for (const auto& worker : workers) least = std::min(least, worker->done());
+  return static_cast<double>(least) / static_cast<double>(of_fastest);
+}
+
 // Has each worker do its share in a thread of its own, and times from the common start to the last end.
 erda::bench::Phase RunPhase(const Workers& workers, void (Worker::*work)(), uint64_t total, const char* label,
                             bool show_progress) {
@@ -112,6 +118,7 @@ erda::bench::Phase RunPhase(const Workers& workers, void (Worker::*work)(), uint
   std::condition_variable all_done;
   size_t running = workers.size();
   Worker::Clock::time_point end;
+  double slowest_share = 1;
 
   std::vector<std::thread> threads;
   for (const auto& worker : workers) {
@@ -121,6 +128,7 @@ erda::bench::Phase RunPhase(const Workers& workers, void (Worker::*work)(), uint
       const auto now = Worker::Clock::now();
       const std::lock_guard lock(mutex);
       end = std::max(end, now);
+      if (running == workers.size() && worker->done() > 0) slowest_share = SlowestShare(workers, worker->done());
       if (--running == 0) all_done.notify_one();
     });
   }
@@ -137,7 +145,7 @@ erda::bench::Phase RunPhase(const Workers& workers, void (Worker::*work)(), uint
     }
   }
   for (auto& thread : threads) thread.join();
-  return {done(), std::chrono::duration<double>(end - begin).count()};
+  return {done(), std::chrono::duration<double>(end - begin).count(), slowest_share};
 }
 
 std::string CannotWrite(const std::string& path) {

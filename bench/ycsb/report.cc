@@ -48,6 +48,10 @@ std::string ToTable(const Settings& settings, const Report& report) {
                       settings.threads == 1 ? "" : "s", settings.depth);
   if (settings.load) text += Row("load", report.load);
   text += Row("run", report.run);
+  if (settings.threads > 1) {
+    text += fmt::format("When the fastest thread was through, the slowest had done {:.2f} of its share.\n",
+                        report.run.slowest_share);
+  }
   text += fmt::format("\n{:<4} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "us", "count", "mean", "p50", "p90",
                       "p99", "p99.9", "max");
   const Measured& measured = report.measured;
@@ -72,6 +76,7 @@ nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
                                  {"run", ToJson(report.run)},         {"not_found", report.measured.not_found},
                                  {"failures", report.failures}};
   auto& run = json["run"];
+  run["slowest_share"] = report.run.slowest_share;
   run["get"] = ToJson(report.measured.get);
   run["put"] = ToJson(report.measured.put);
   if (settings.workload.rmw_percent > 0) run["rmw"] = ToJson(report.measured.rmw);

@@ -13,6 +13,8 @@ namespace erda::bench {
 struct Phase {
   uint64_t operations = 0;
   double seconds = 0;
+  // What the slowest thread had done when the first one was through, as a part of what that one did.
+  double slowest_share = 1;
   [[nodiscard]] double ops_per_second() const { return seconds > 0 ? static_cast<double>(operations) / seconds : 0.0; }
 };
 

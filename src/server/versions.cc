@@ -54,6 +54,7 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       index_(nvm, geometry, shard, DisplacementsIn(control), &log_),
       chain_(nvm, index_, log_) {
   unpublished_.reserve(kUnpublishedMax);
+  claims_.reserve(kUnpublishedMax);
 }
 
 Versions::~Versions() = default;
@@ -223,16 +224,18 @@ bool Versions::IsClaimed(uint64_t key_hash, const Found& found) const {
   if (Planted(Flaw::kSlotTakenTwice)) return false;
   const auto slot = found.entry ? found.entry : found.damaged;
   const Slot home = geometry_.HomeOf(key_hash);
-  return std::any_of(unpublished_.begin(), unpublished_.end(), [&](const Unpublished& other) {
-    if (slot == other.version.slot) return true;
-    if (found.entry || other.version.replaces) return false;
-    const Slot other_home = geometry_.HomeOf(other.version.header.key_hash);
-    return std::max(home, other_home) - std::min(home, other_home) < format::kNeighbourhood;
+  return std::any_of(claims_.begin(), claims_.end(), [&](const Claim& other) {
+    if (slot == other.slot) return true;
+    if (found.entry || !other.home) return false;
+    return std::max(home, *other.home) - std::min(home, *other.home) < format::kNeighbourhood;
   });
 }
 
 void Versions::AddUnpublished(const NewVersion& version, const std::optional<Reservation>& reservation) {
   unpublished_.push_back({version, reservation});
+  Claim claim{version.slot, std::nullopt};
+  if (!version.replaces) claim.home = geometry_.HomeOf(version.header.key_hash);
+  claims_.push_back(claim);
 }
 
 // The entry names the new version, unsettled.
@@ -269,6 +272,7 @@ void Versions::PublishPuts() {
     log_.Hold(version.head, version.space.address);
   }
   unpublished_.clear();
+  claims_.clear();
   in_flight_.ForSome(std::exchange(sweeps_due_, 0), [&](InFlight::Id id, const Reservation& reservation) {
     if (!reservation.awaits_commit) (void)SettleArrived(id);
   });

@@ -160,6 +160,11 @@ class Versions {
     NewVersion version;
     std::optional<Reservation> reservation;  // none: the value is there, too
   };
+  // What it takes of the index. Apart, since each put looks through all of them.
+  struct Claim {
+    Slot slot = 0;
+    std::optional<Slot> home;  // of a new entry
+  };
 
   [[nodiscard]] format::ShardRecord Record() const;
   void Begin(uint64_t version_limit);
@@ -216,6 +221,7 @@ class Versions {
   Chain chain_;
   InFlight in_flight_;
   std::vector<Unpublished> unpublished_;
+  std::vector<Claim> claims_;  // of each of them
   size_t sweeps_due_ = 0;
   // Not in flight any more, but between a newer one that is and what is older: who follows `previous` comes by.
   std::vector<Reservation> passed_;

@@ -23,7 +23,7 @@ Settings SettingsFor(std::string_view workload) {
 Report SmallReport() {
   Report report;
   report.load = {10, 0.5};
-  report.run = {4, 2.0};
+  report.run = {4, 2.0, 0.75};
   for (const uint64_t ns : std::initializer_list<uint64_t>{1000, 2000, 1500}) report.measured.get.Record(ns);
   report.measured.put.Record(1800);
   report.nvm_bytes = {400, 300};
@@ -54,6 +54,14 @@ TEST(Report, JsonHasTheDocumentedFields) {
   EXPECT_FALSE(json["run"].contains("server_cpu_seconds"));
   EXPECT_EQ(json["not_found"], 0);
   EXPECT_EQ(json["failures"], 0);
+}
+
+TEST(Report, TellsOfTheSlowestThread) {
+  Settings settings = SettingsFor("A");
+  EXPECT_EQ(ToJson(settings, SmallReport())["run"]["slowest_share"], 0.75);
+  EXPECT_EQ(ToTable(settings, SmallReport()).find("slowest"), std::string::npos);  // there is one thread
+  settings.threads = 2;
+  EXPECT_NE(ToTable(settings, SmallReport()).find("the slowest had done 0.75 of its share"), std::string::npos);
 }
 
 TEST(Report, JsonHasReadModifyWritesForTheirWorkloadOnly) {

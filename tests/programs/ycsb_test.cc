@@ -69,6 +69,9 @@ TEST_F(YcsbTest, RunsEachWorkload) {
       const json& run = results["run"];
       EXPECT_GT(run["seconds"], 0);
       EXPECT_GT(run["ops_per_second"], 0);
+      EXPECT_GE(run["slowest_share"], 0);
+      EXPECT_LE(run["slowest_share"], 1);
+      EXPECT_TRUE(threads != std::string("1") || run["slowest_share"] == 1);
       EXPECT_EQ(results["not_found"], 0);
       EXPECT_EQ(results["failures"], 0);
 
