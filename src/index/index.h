@@ -68,7 +68,7 @@ class Index {
   // For whoever looks at all slots in their order: called for each, before At.
   void ReadAhead(Slot slot) const {
     if (slot % kReadAheadSlots == 0) {
-      nvm_.WillRead(WordOffset(slot), std::min(kReadAheadSlots, size() - slot) * sizeof(format::IndexEntry));
+      nvm_.WillUse(WordOffset(slot), std::min(kReadAheadSlots, size() - slot) * sizeof(format::IndexEntry));
     }
   }
   [[nodiscard]] format::EntryWord WordAt(Slot slot) const { return format::EntryWord(nvm_.Load64(WordOffset(slot))); }

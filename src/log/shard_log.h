@@ -227,8 +227,10 @@ class ShardLog final : public index::EntryObserver {
     uint64_t tail = 0;              // offset in the open segment
     uint64_t mark = 0;              // so is this: the next place for the mark, an earlier tail
     uint32_t in_flight = 0;         // before that place
-    // Recovery: the objects in the open segment. Where they end is the tail, unless an entry leads farther.
-    uint64_t last = 0;  // the last of them; 0: there is none behind the mark
+    // Recovery: the objects behind the mark in the open segment. Where they end is the tail, unless an entry leads
+    // farther.
+    uint64_t begin = 0;
+    uint64_t last = 0;  // the last of them; 0: there is none
     uint64_t end = 0;
   };
   // What stands in a region's tombstone slot.
@@ -245,6 +247,7 @@ class ShardLog final : public index::EntryObserver {
   };
   // The end of the objects in a segment, and whether nothing was ever written behind it.
   struct Walk {
+    uint64_t begin = 0;
     uint64_t last = 0;  // of those behind the mark; 0: none
     uint64_t end = 0;
     bool untouched = true;
@@ -290,7 +293,10 @@ class ShardLog final : public index::EntryObserver {
   [[nodiscard]] bool Fits(const Head& head, uint64_t bytes) const {
     return head.open.region != kNoRegion && head.tail + bytes <= geometry_.segment_size;
   }
-  [[nodiscard]] bool IsMarkDue(const Head& head) const { return head.tail - head.mark >= mark_step_; }
+  [[nodiscard]] bool IsMarkDue(const Head& head) const {
+    const bool can_move = head.in_flight == 0 || Planted(Flaw::kMarksInFlight);
+    return can_move && head.tail - head.mark >= mark_step_;
+  }
   void ClearTail(const Head& head);
   void MoveMark(Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);

@@ -122,11 +122,12 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
       head.open = id;
       head.tail = geometry_.segment_size;
       head.last = 0;
-      head.end = head.tail;
+      head.begin = head.end = head.tail;
       if (!open) continue;
       // What is no object may be a damaged one with good ones behind it, which must not be written over: then the
       // segment counts as full. After a crash Repair decides.
       if (walk.untouched && visit == nullptr) head.tail = walk.end;
+      head.begin = walk.begin;
       head.last = walk.last;
       head.end = walk.end;
     }
@@ -146,7 +147,8 @@ ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id,
   uint64_t& at = walk.end;
   at = std::max(FirstObjectOffset(id.segment), header.Marked(geometry_.segment_size).value_or(0));
   uint64_t chunk_end = 0;  // of the last chunk that it came by
-  nvm_.WillRead(SegmentOffset(id) + at, geometry_.segment_size - at);
+  walk.begin = at;
+  nvm_.WillUse(SegmentOffset(id) + at, geometry_.segment_size - at);
   while (at < geometry_.segment_size) {
     const auto address = LogAddress::At(slot, id.segment * geometry_.segment_size + at);
     const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
@@ -234,12 +236,10 @@ void ShardLog::FlushFound() {
                        i % geometry_.segments_per_region()};
     if (segments_[i].opened) nvm_.Flush(SegmentOffset(id), sizeof(SegmentHeader));
   }
-  // Each header was made persistent before the next place was given out. If the last one got lost now, the objects that
-  // come behind it could not be found by the next walk.
-  constexpr uint64_t kHeaderAndKeyMax = format::ChecksumOffset(format::kKeyBytesMax);
+  // Headers that nothing names may be in the caches alone: those of the puts that were to share a fence. If one got
+  // lost now, the objects that come behind it could not be found by the next walk.
   for (const Head& head : heads_) {
-    if (head.last == 0) continue;
-    nvm_.Flush(SegmentOffset(head.open) + head.last, std::min(kHeaderAndKeyMax, head.end - head.last));
+    if (head.last != 0) nvm_.Flush(SegmentOffset(head.open) + head.begin, head.end - head.begin);
   }
 }
 

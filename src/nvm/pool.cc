@@ -164,7 +164,8 @@ Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {
     return fail(ErrnoStatus("cannot map pool " + path));
   }
   // A file is read here and there, as an index is. With the kernel's read-ahead, 8 MiB about each first touch on some
-  // machines, a look at each segment's header would read all of the file. Those who read in order say so (WillRead).
+  // machines, a look at each segment's header would read all of the file. Those who go on in order say so
+  // (Writer::WillUse).
   if (is_pmem == 0) (void)::madvise(at, mapped, MADV_RANDOM);
   const std::span<std::byte> bytes(static_cast<std::byte*>(at), mapped);
   const bool is_device = !created && *existing == 0;  // ExistingSize knows the size of every file

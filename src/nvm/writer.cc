@@ -32,10 +32,14 @@ void Writer::ZeroOut(uint64_t offset, uint64_t size) {
   Flush(offset, size);
 }
 
-void Writer::WillRead(uint64_t offset, uint64_t size) const {
+void Writer::WillUse(uint64_t offset, uint64_t size) const {
   static const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  const uint64_t in_page = offset % page;  // a mapping begins with a page; other memory refuses advice and needs none
-  if (size != 0) (void)::madvise(bytes_.data() + offset - in_page, in_page + size, MADV_WILLNEED);
+  const uint64_t end = offset + size;
+  // A mapping begins with a page. Other memory refuses the advice, and needs none. In pieces, since of one request the
+  // kernel takes no more than the device likes at once.
+  for (uint64_t at = AlignDown(offset, page); at < end; at += kPieceAhead) {
+    if (::madvise(bytes_.data() + at, std::min(kPieceAhead, end - at), MADV_WILLNEED) != 0) return;
+  }
 }
 
 void Writer::Flush(uint64_t offset, uint64_t size) {

@@ -1,6 +1,7 @@
 // One thread's hand on the pool: stores, write-backs and fences, all counted.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -51,8 +52,15 @@ class Writer {
   [[nodiscard]] std::span<const std::byte> Bytes(uint64_t offset, uint64_t size) const {
     return bytes_.subspan(offset, size);
   }
-  // Advice: all of this range will be read soon. A file's pages that are not in memory begin to come in.
-  void WillRead(uint64_t offset, uint64_t size) const;
+  // Advice: all of this range will be used soon. A file's pages that are not in memory begin to come in.
+  void WillUse(uint64_t offset, uint64_t size) const;
+  // The same of the next piece, for who goes on from one place to another in a range that ends there.
+  static constexpr uint64_t kPieceAhead = 128 << 10;
+  void GoesOn(uint64_t from, uint64_t to, uint64_t end) const {
+    if (from / kPieceAhead == to / kPieceAhead) return;
+    const uint64_t next = AlignDown(to, kPieceAhead) + kPieceAhead;
+    if (next < end) WillUse(next, std::min(kPieceAhead, end - next));
+  }
   [[nodiscard]] const Pool& pool() const { return pool_; }
   [[nodiscard]] const WriteCounters& counters() const { return counters_; }
 

@@ -104,8 +104,7 @@ Place Cleaner::PlaceAt(uint64_t at) const {
 }
 
 std::span<const std::byte> Cleaner::BytesAt(uint64_t at) const {
-  const uint64_t segment = geometry_.RegionOffset(walk_->order.region) + walk_->segment * geometry_.segment_size;
-  return nvm_.Bytes(segment + at, geometry_.segment_size - at);
+  return nvm_.Bytes(SegmentOffset() + at, geometry_.segment_size - at);
 }
 
 // (C3) Entries move only away from their home, and are there before they are gone from here: a look at the slots in
@@ -135,8 +134,7 @@ std::optional<ObjectView> Cleaner::NextNeeded(bool* ended) {
     if (walk_->at == 0) {
       const auto header = LoadAs<SegmentHeader>(BytesAt(0));
       const bool opened = header.identity == SegmentHeader::Identity(walk_->order.generation);
-      nvm_.WillRead(geometry_.RegionOffset(walk_->order.region) + walk_->segment * geometry_.segment_size,
-                    geometry_.segment_size);
+      nvm_.WillUse(SegmentOffset(), std::min(2 * nvm::Writer::kPieceAhead, geometry_.segment_size));
       // (A damaged header is no reason to leave objects behind.)
       walk_->at = opened || !IsZero(BytesAt(0).first(format::kGranuleBytes)) ? FirstObjectOffset(walk_->segment)
                                                                              : geometry_.segment_size;
@@ -162,6 +160,8 @@ std::optional<ObjectView> Cleaner::NextNeeded(bool* ended) {
 }
 
 void Cleaner::Pass(uint64_t bytes, uint64_t cost) {
+  nvm_.GoesOn(SegmentOffset() + walk_->at, SegmentOffset() + walk_->at + bytes,
+              SegmentOffset() + geometry_.segment_size);
   walk_->at += bytes;
   walked_ += bytes;
   left_ -= std::min(left_, std::max(bytes, cost));

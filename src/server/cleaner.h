@@ -125,6 +125,9 @@ class Cleaner {
   // The next object of the walk that an entry needs. nullopt: there is none, or the step is over (*ended says which).
   std::optional<format::ObjectView> NextNeeded(bool* ended);
   [[nodiscard]] format::Place PlaceAt(uint64_t at) const;
+  [[nodiscard]] uint64_t SegmentOffset() const {
+    return geometry_.RegionOffset(walk_->order.region) + walk_->segment * geometry_.segment_size;
+  }
   [[nodiscard]] std::span<const std::byte> BytesAt(uint64_t at) const;
   [[nodiscard]] bool IsNeeded(const format::ObjectHeader& header, format::LogAddress address) const;
   // So many bytes of the walk are behind it, which took as much work as so many.

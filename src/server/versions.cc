@@ -251,7 +251,7 @@ void Versions::Publish(const NewVersion& version) {
 }
 
 void Versions::PublishPuts() {
-  if (unpublished_.empty()) return;
+  if (unpublished_.empty() && sweeps_due_ == 0) return;
   for (const auto& [version, reservation] : unpublished_) {
     if (version.replaces) continue;
     if (!index_.WordAt(version.slot).empty()) index_.Free(version.slot);

@@ -90,13 +90,13 @@ TEST_F(PoolTest, ALookHereAndThereReadsNotAllOfAFile) {
   EXPECT_LE(PagesInMemory(*pool), before + 2 * kBytes / kStep);
 }
 
-TEST_F(PoolTest, WhatWillBeReadComesIn) {
+TEST_F(PoolTest, WhatWillBeUsedComesIn) {
   constexpr uint64_t kBytes = 8 << 20;
   const auto pool = MustOpen(pool_path(), kBytes);
   ASSERT_NE(pool, nullptr);
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   constexpr uint64_t kAsked = 2 << 20;
-  Writer(*pool).WillRead(kBytes - kAsked - 1, kAsked);
+  Writer(*pool).WillUse(kBytes - kAsked - 1, kAsked);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);  // it is advice: it may take a while
   while (PagesInMemory(*pool) < kAsked / page && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   EXPECT_GE(PagesInMemory(*pool), kAsked / page);

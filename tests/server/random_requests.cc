@@ -84,10 +84,22 @@ void RandomRequests::InlinePut() {
   const std::string value = NewValue();
   const Ack ack = RandomAck();
   During(key, value, ack);
+  PutCompanions();
   const Outcome outcome = PutOfOneTrip(key, value, ack);
+  PutCompanions();
+  store_->PublishTogether();
   Done();
   if (Refused(outcome)) return;
   reference_->Inline(key, value, ack);
+}
+
+// In one batch with what comes next. They put what is there already.
+void RandomRequests::PutCompanions() {
+  store_->PutTogether();
+  for (uint64_t n = random_.Uniform(4); n > 0 && fillers_ > 0; --n) {
+    const std::string key = Filler(random_.Uniform(fillers_));
+    (void)store_->Inline(key, key);
+  }
 }
 
 // A delegated put takes effect as an inline one does: at once and as a whole.
@@ -110,7 +122,10 @@ void RandomRequests::ReservePut() {
   const std::string value = NewValue();
   const Ack ack = RandomAck();
   const auto session = static_cast<SessionId>(random_.Uniform(kSessions));
+  PutCompanions();
   const Reserved reserved = store_->Reserve(key, value, session, ack);
+  PutCompanions();
+  store_->PublishTogether();
   if (Refused(reserved.outcome)) return;
   puts_.push_back({reserved, reference_->Reserve(key, value, ack, session)});
 }

@@ -71,6 +71,7 @@ class RandomRequests {
   void Done() { pending_key_.clear(); }
 
   void InlinePut();
+  void PutCompanions();
   Outcome PutOfOneTrip(const std::string& key, const std::string& value, Ack ack);
   void ReservePut();
   bool Refused(const Outcome& outcome);

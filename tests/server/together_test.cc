@@ -66,6 +66,36 @@ TEST_F(TogetherTest, TwoFencesAreEnough) {
   EXPECT_EQ(store_.Violation(), "");
 }
 
+// What is in flight keeps the mark of its segment, and the puts behind it share their fences all the same.
+TEST_F(TogetherTest, AStuckPutAndAChunkDoNotKeepThemApart) {
+  const auto fences_per_put = [](const std::function<void(Store&)>& before) {
+    StoreOptions options = Options();
+    options.wish.region_size = 1 << 20;
+    options.wish.segment_size = 1 << 18;
+    options.wish.pool_size = 9 << 20;
+    Store store(options);
+    std::vector<std::string> keys;
+    for (int i = 0; i < 320; ++i) keys.push_back("key" + std::to_string(i));
+    for (const std::string& key : keys) store.Inline(key, std::string(100, 'o'));
+    before(store);
+    for (const std::string& key : keys) store.Inline(key, std::string(200, 'b'));
+    const auto fences = [&store] {
+      store.versions().PublishGauges();
+      return store.counter(Counter::kNvmFences);
+    };
+    const uint64_t first = fences();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (i % 16 == 0) store.PutTogether();
+      store.Inline(keys[i], std::string(200, 'n'));
+      if (i % 16 == 15) store.PublishTogether();
+    }
+    return static_cast<double>(fences() - first) / static_cast<double>(keys.size());
+  };
+  EXPECT_LT(fences_per_put([](Store&) {}), 1);  // the mark moves on
+  EXPECT_LT(fences_per_put([](Store& store) { store.Reserve("stuck", "never", 1); }), 0.2);
+  EXPECT_LT(fences_per_put([](Store& store) { EXPECT_TRUE(store.Delegated("other", "value", 1)); }), 0.2);
+}
+
 TEST_F(TogetherTest, EveryPathSharesThem) {
   const auto keys = FarKeys(3);
   for (const std::string& key : keys) store_.Inline(key, "old");
@@ -215,6 +245,19 @@ TEST_F(TogetherTest, ASessionAtItsLimitWaitsForNoneOfTheBatch) {
   EXPECT_EQ(store.Get("k"), "new");  // settled were the others, and that comes behind it
   store.PublishTogether();
   EXPECT_EQ(store.versions().in_flight(), 1U);
+}
+
+TEST_F(TogetherTest, WhoIsRefusedSettlesWhatArrivedAllTheSame) {
+  StoreOptions options = Options();
+  options.reservations_per_session = 8;
+  Store store(options);
+  std::vector<Reserved> arrived;
+  for (int i = 0; i < 8; ++i) arrived.push_back(store.Reserve("a" + std::to_string(i), "value", 1, Ack::kPlaced));
+  for (int i = 0; i < 8; ++i) store.Reserve("b" + std::to_string(i), "value", 2, Ack::kPersisted);
+  for (const Reserved& reserved : arrived) store.Land(reserved);
+  EXPECT_EQ(store.versions().in_flight(), 16U);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(store.Reserve("c", "value", 2).code(), Code::kResourceExhausted);
+  EXPECT_EQ(store.versions().in_flight(), 8U);
 }
 
 // (I9) A segment says that all in it is settled when the next one is opened.

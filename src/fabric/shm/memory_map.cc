@@ -32,7 +32,6 @@ Result<std::shared_ptr<Mapping>> MemoryMaps::Map(const UniqueFd& fd, size_t size
   }
   void* at = ::mmap(nullptr, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd.get(), 0);
   if (at == MAP_FAILED) return ErrnoStatus("cannot map " + std::to_string(size) + " bytes of the peer's memory");
-  (void)::madvise(at, size, MADV_RANDOM);  // of a pool in a file, only what is asked for (nvm::Pool::Open)
   auto mapping = std::make_shared<Mapping>(std::span(static_cast<std::byte*>(at), size));
   maps_[key] = mapping;
   return mapping;
