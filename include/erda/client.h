@@ -60,6 +60,30 @@ struct ClientStats {
   uint64_t sleeps = 0;  // How often a waiting call went to sleep.
 };
 
+namespace client {
+struct BufferMemory;
+}
+
+// Memory for one value that the NIC knows (Client::MakeBuffer): a value is read straight into it, and sent straight
+// from it, without a copy on the client's side. While an operation has it, nobody else touches its bytes. It may be
+// destroyed at any time; the memory stays as long as an operation needs it.
+class ERDA_EXPORT Buffer {
+ public:
+  Buffer(Buffer&&) noexcept;
+  Buffer& operator=(Buffer&&) noexcept;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer();
+
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  friend class Client;
+  explicit Buffer(std::shared_ptr<client::BufferMemory> memory);
+  std::shared_ptr<client::BufferMemory> memory_;
+  std::span<std::byte> bytes_;
+};
+
 // One Client belongs to one thread at a time. Different Clients are independent.
 //
 // A key is 1 to 1024 bytes; a value is 0 bytes up to what a segment of the pool holds (max_value_bytes()). Both may
@@ -85,11 +109,18 @@ class ERDA_EXPORT Client {
   Status Put(std::string_view key, std::string_view value);
   Status Delete(std::string_view key);  // kNotFound if absent
 
+  // Without a copy. Making a Buffer costs system calls: keep it for many operations, of this Client, one at a time
+  // (kInvalidArgument otherwise). A get leaves the value at the beginning of the buffer, and its bytes undefined if it
+  // fails; a put takes the first `size` bytes.
+  Result<Buffer> MakeBuffer(size_t value_bytes);
+  Result<size_t> Get(std::string_view key, Buffer& into);
+  Status Put(std::string_view key, Buffer& from, size_t size);
+
   // Asynchronous: returns at once, the callback runs inside a later Poll() or Drain(), or inside a synchronous call of
   // this Client. A callback may start operations, but must not call Poll(), Drain() or a synchronous call, and must not
   // throw.
-  // Key and value are copied before the call returns. If the call itself fails, the callback never runs:
-  // kInvalidArgument as above, kResourceExhausted if queue_depth operations are in flight (Poll and try again).
+  // Key and value are copied before the call returns, but for a Buffer's. If the call itself fails, the callback never
+  // runs: kInvalidArgument as above, kResourceExhausted if queue_depth operations are in flight (Poll and try again).
   // Operations on one key take effect in the order started; those on different keys in any order.
   // What is started while others are in flight is sent in the next Poll() at the latest, together with what else there
   // is.
@@ -98,6 +129,8 @@ class ERDA_EXPORT Client {
   Status GetAsync(std::string_view key, GetCallback done);
   Status PutAsync(std::string_view key, std::string_view value, DoneCallback done);
   Status DeleteAsync(std::string_view key, DoneCallback done);
+  Status GetAsync(std::string_view key, Buffer& into, GetCallback done);  // the view is of the buffer
+  Status PutAsync(std::string_view key, Buffer& from, size_t size, DoneCallback done);
   size_t Poll();   // Makes progress without waiting; the number of operations finished.
   Status Drain();  // Until none is in flight.
 

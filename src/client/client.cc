@@ -119,6 +119,10 @@ class Client::Impl {
   // As Run, for a get: take is given the value while it lives.
   template <class Take>
   Status RunGet(std::string_view key, Take&& take) {
+    return RunGetWith([&](auto done) { return engine_->Get(key, std::move(done)); }, take);
+  }
+  template <class Start, class Take>
+  Status RunGetWith(Start&& start, Take& take) {
     struct State {
       bool finished = false;
       Status status;
@@ -126,7 +130,7 @@ class Client::Impl {
     } state{false, Status(), take};
     MakeRoom();
     // One pointer, so that std::function does not allocate.
-    Status started = engine_->Get(key, [&state](Result<std::string_view> value) {
+    Status started = start([&state](Result<std::string_view> value) {
       state.status = value.ok() ? state.take(*value) : value.status();
       state.finished = true;
     });
@@ -203,6 +207,18 @@ Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, Client
   return Status(Code::kResourceExhausted, "no memory to connect");
 }
 
+// --- Buffers
+
+Buffer::Buffer(std::shared_ptr<client::BufferMemory> memory) : memory_(std::move(memory)), bytes_(memory_->value) {}
+Buffer::Buffer(Buffer&& other) noexcept
+    : memory_(std::move(other.memory_)), bytes_(std::exchange(other.bytes_, std::span<std::byte>())) {}
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  memory_ = std::move(other.memory_);
+  bytes_ = std::exchange(other.bytes_, std::span<std::byte>());
+  return *this;
+}
+Buffer::~Buffer() = default;
+
 // --- Synchronous calls
 
 Result<std::string> Client::Get(std::string_view key) {
@@ -240,6 +256,28 @@ Status Client::Put(std::string_view key, std::string_view value) {
   return impl_->Run([&](auto done) { return impl_->engine().Put(key, value, std::move(done)); });
 }
 
+Result<Buffer> Client::MakeBuffer(size_t value_bytes) {
+  auto memory = impl_->engine().MakeBuffer(value_bytes);
+  if (!memory.ok()) return memory.status();
+  return Buffer(*std::move(memory));
+}
+
+Result<size_t> Client::Get(std::string_view key, Buffer& into) {
+  size_t size = 0;
+  auto take = [&](std::string_view value) {
+    size = value.size();
+    return Status();
+  };
+  const auto start = [&](auto done) { return impl_->engine().Get(key, into.memory_, std::move(done)); };
+  auto status = impl_->RunGetWith(start, take);
+  if (!status.ok()) return status;
+  return size;
+}
+
+Status Client::Put(std::string_view key, Buffer& from, size_t size) {
+  return impl_->Run([&](auto done) { return impl_->engine().Put(key, from.memory_, size, std::move(done)); });
+}
+
 Status Client::Delete(std::string_view key) {
   return impl_->Run([&](auto done) { return impl_->engine().Delete(key, std::move(done)); });
 }
@@ -262,6 +300,12 @@ Status Client::PutAsync(std::string_view key, std::string_view value, DoneCallba
 }
 Status Client::DeleteAsync(std::string_view key, DoneCallback done) {
   return impl_->engine().Delete(key, std::move(done));
+}
+Status Client::GetAsync(std::string_view key, Buffer& into, GetCallback done) {
+  return impl_->engine().Get(key, into.memory_, std::move(done));
+}
+Status Client::PutAsync(std::string_view key, Buffer& from, size_t size, DoneCallback done) {
+  return impl_->engine().Put(key, from.memory_, size, std::move(done));
 }
 size_t Client::Poll() { return impl_->engine().Poll(); }
 Status Client::Drain() {

@@ -117,19 +117,25 @@ Status Engine::Get(std::string_view key, Client::GetCallback done) {
   return {};
 }
 
-Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback done) {
-  if (geometry_known_ && !key.empty() && key.size() <= format::kKeyBytesMax &&
-      value.size() > ValueBytesMax(key.size())) {
-    return {Code::kInvalidArgument, "a value for a key of " + std::to_string(key.size()) + " bytes has at most " +
-                                        std::to_string(ValueBytesMax(key.size())) + " bytes in this pool, not " +
-                                        std::to_string(value.size())};
+Result<Operation*> Engine::NewPut(std::string_view key, size_t value_size, Client::DoneCallback done) {
+  if (geometry_known_ && !key.empty() && key.size() <= format::kKeyBytesMax && value_size > ValueBytesMax(key.size())) {
+    return Status(Code::kInvalidArgument, "a value for a key of " + std::to_string(key.size()) + " bytes has at most " +
+                                              std::to_string(ValueBytesMax(key.size())) + " bytes in this pool, not " +
+                                              std::to_string(value_size));
   }
   // Who was idle may have been told meanwhile that a chunk was taken back.
   if (options_.put_path == PutPath::kDelegate && in_flight_ == 0) Poll();
-  auto taken = NewOperation(OpType::kPut, key);
+  auto op = NewOperation(OpType::kPut, key);
+  if (!op.ok()) return op.status();
+  (*op)->done = std::move(done);
+  (*op)->value_size = static_cast<uint32_t>(value_size);
+  return op;
+}
+
+Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback done) {
+  auto taken = NewPut(key, value.size(), std::move(done));
   if (!taken.ok()) return taken.status();
   Operation& op = **taken;
-  op.done = std::move(done);
   // Laid out once, for the request and for the log: request, key, checksum, value.
   const uint64_t value_at = format::InlineValueOffset(key.size());
   if (auto status = ProvideMessageMemory(op, value_at + value.size()); !status.ok()) {
@@ -137,12 +143,84 @@ Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCal
     --in_flight_;
     return status;
   }
-  op.value_size = static_cast<uint32_t>(value.size());
   std::byte* message = op.message().data();
   std::memcpy(message + sizeof(format::Request), key.data(), key.size());
   std::memcpy(message + value_at, value.data(), value.size());
   Begin(op);
   return {};
+}
+
+// --- The caller's memory
+
+Result<std::shared_ptr<BufferMemory>> Engine::MakeBuffer(size_t value_bytes) try {
+  const auto no_memory = [&] {
+    return Status(Code::kResourceExhausted, "no memory for a buffer of " + std::to_string(value_bytes) + " bytes");
+  };
+  constexpr size_t kAround = BufferMemory::kLead + BufferMemory::kTail + kCacheLine;
+  if (value_bytes > UINT32_MAX) return Status(Code::kInvalidArgument, "no value is as large as this buffer");
+  auto buffer = std::make_shared<BufferMemory>();
+  // Zeroes: what a message has before the value goes out with it, used or not.
+  buffer->memory.reset(new (std::nothrow) std::byte[value_bytes + kAround]());
+  if (!buffer->memory) return no_memory();
+  buffer->bytes = {buffer->memory.get(), value_bytes + kAround};
+  const auto at = reinterpret_cast<uintptr_t>(buffer->memory.get()) + BufferMemory::kLead;
+  buffer->value = buffer->bytes.subspan(BufferMemory::kLead + AlignUp(at, kCacheLine) - at, value_bytes);
+  buffer->fabric = fabric_;
+  auto region = fabric_->Register(MemoryView{buffer->bytes, -1, -1}, fabric::Access::kLocal);
+  if (!region.ok()) return region.status();
+  buffer->region = *std::move(region);
+  return buffer;
+} catch (const std::bad_alloc&) {
+  return Status(Code::kResourceExhausted, "no memory for a buffer");
+}
+
+Status Engine::CheckBuffer(const std::shared_ptr<BufferMemory>& buffer) const {
+  if (!buffer) return {Code::kInvalidArgument, "the buffer was moved away"};
+  if (buffer->fabric != fabric_) return {Code::kInvalidArgument, "the buffer is another client's"};
+  if (buffer->in_use) return {Code::kInvalidArgument, "the buffer is in use by an operation in flight"};
+  return {};
+}
+
+void Engine::TakeBuffer(Operation& op, const std::shared_ptr<BufferMemory>& buffer, uint64_t before_value) {
+  op.buffer = buffer;
+  op.in_buffer = buffer->From(before_value);
+  buffer->in_use = true;
+}
+
+Status Engine::Get(std::string_view key, const std::shared_ptr<BufferMemory>& into, Client::GetCallback done) {
+  if (auto status = CheckBuffer(into); !status.ok()) return status;
+  auto op = NewOperation(OpType::kGet, key);
+  if (!op.ok()) return op.status();
+  (*op)->get_done = std::move(done);
+  TakeBuffer(**op, into, format::ValueOffset(key.size()));
+  Begin(**op);
+  return {};
+}
+
+Status Engine::Put(std::string_view key, const std::shared_ptr<BufferMemory>& from, size_t size,
+                   Client::DoneCallback done) {
+  if (auto status = CheckBuffer(from); !status.ok()) return status;
+  if (size > from->value.size()) {
+    return {Code::kInvalidArgument, "the buffer has " + std::to_string(from->value.size()) +
+                                        " bytes, and the value is to have " + std::to_string(size)};
+  }
+  auto op = NewPut(key, size, std::move(done));
+  if (!op.ok()) return op.status();
+  TakeBuffer(**op, from, format::InlineValueOffset(key.size()));
+  std::memcpy((*op)->message().data() + sizeof(format::Request), key.data(), key.size());
+  Begin(**op);
+  return {};
+}
+
+// The value is there already, unless it was read elsewhere: what was said of its size was more than the buffer holds.
+Result<std::string_view> Engine::InBuffer(const BufferMemory& buffer, std::string_view value) {
+  if (value.size() > buffer.value.size()) {
+    return Status(Code::kInvalidArgument, "the value has " + std::to_string(value.size()) +
+                                              " bytes, and the buffer only " + std::to_string(buffer.value.size()));
+  }
+  const auto to = buffer.value.first(value.size());
+  if (!value.empty() && to.data() != AsBytes(value).data()) std::memcpy(to.data(), value.data(), value.size());
+  return AsString(to);
 }
 
 Status Engine::Delete(std::string_view key, Client::DoneCallback done) {
@@ -168,6 +246,10 @@ Status Engine::StartWithKey(OpType type, std::string_view key, Client::DoneCallb
 
 Status Engine::ProvideMessageMemory(Operation& op, uint64_t bytes) {
   if (bytes <= op.message().size()) return {};
+  if (!op.in_buffer.empty()) {
+    op.in_buffer = {};
+    return ProvideMessageMemory(op, bytes);
+  }
   auto large = std::make_unique<LargeMemory>();
   // Not zeroed, and exact: it may be a whole segment.
   large->memory.reset(new (std::nothrow) std::byte[bytes]);
@@ -242,6 +324,7 @@ void Engine::Deliver(Operation& op) {
 }
 
 void Engine::FinishGet(Operation& op, Result<std::string_view> value) {
+  if (op.buffer && value.ok()) value = InBuffer(*op.buffer, *value);
   const Code code = value.status().code();
   ++stats_.gets;
   if (!value.ok() && code != Code::kNotFound) ++stats_.failures;
@@ -257,6 +340,7 @@ void Engine::Retire(Operation& op, Callback&& callback) {
   op.step = Step::kFree;
   --in_flight_;
   ++finished_;
+  if (op.buffer) op.buffer->in_use = false;
   // It must not throw; if it does all the same, nothing else gets stuck: Poll throws it when all is done.
   try {
     callback();
@@ -278,6 +362,8 @@ void Engine::Free(Operation& op) {
   op.get_done = nullptr;
   op.done = nullptr;
   op.DropLargeMemory();
+  op.buffer.reset();
+  op.in_buffer = {};
   free_ops_.push_back(op.index);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "client/buffer.h"
 #include "client/key_order.h"
 #include "erda/client.h"
 #include "fabric/fabric.h"
@@ -81,6 +82,8 @@ struct Operation {
 
   std::span<std::byte> memory;
   std::unique_ptr<LargeMemory> large;
+  std::shared_ptr<BufferMemory> buffer;  // the caller's, if it gave one
+  std::span<std::byte> in_buffer;        // where the message is, if that is in the buffer
 
   // Operations on one key, in their order: each starts when the one before it is finished.
   OpIndex bucket_next = kNoOp;  // in the table of operations by key hash
@@ -90,7 +93,7 @@ struct Operation {
   // Puts and deletes
   uint32_t value_size = 0;
   uint32_t slot = UINT32_MAX;  // the request slot that it holds
-  uint32_t sending = 0;        // requests sent from `large` that are not acknowledged
+  uint32_t sending = 0;        // requests sent from memory of its own that are not acknowledged
   format::Reply reply{};       // to the reserve request
   bool delegated = false;      // the request under way is a delegated put
   bool no_chunk = false;       // its chunk was taken back: it goes another way
@@ -124,7 +127,12 @@ struct Operation {
   [[nodiscard]] std::span<std::byte> old_header() const {
     return memory.subspan(kOldHeaderAt, sizeof(format::ObjectHeader));
   }
-  [[nodiscard]] std::span<std::byte> message() const { return large ? large->bytes : memory.subspan(kMessageAt); }
+  [[nodiscard]] std::span<std::byte> message() const {
+    if (!in_buffer.empty()) return in_buffer;
+    return large ? large->bytes : memory.subspan(kMessageAt);
+  }
+  // The message is in memory that goes with the operation: it stays until nothing is sent from it any more.
+  [[nodiscard]] bool sends_own_memory() const { return large != nullptr || !in_buffer.empty(); }
 };
 
 }  // namespace erda::client

@@ -29,7 +29,7 @@ namespace {
 WorkRequest RequestWork(Operation& op, std::span<std::byte> message) {
   WorkRequest work;
   work.kind = OpKind::kWriteImm;
-  work.signaled = op.large != nullptr;
+  work.signaled = op.sends_own_memory();
   if (work.signaled) ++op.sending;
   work.id = op.index;
   work.imm = op.slot;

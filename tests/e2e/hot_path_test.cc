@@ -90,6 +90,13 @@ TEST_P(HotPath, SynchronousCallsAllocateNothing) {
         ASSERT_EQ(client->Get("there is no such key", out).status().code(), Code::kNotFound);
       });
       EXPECT_EQ(gets, 0U) << "cache " << cache;
+      auto buffer = client->MakeBuffer(2000);
+      ASSERT_TRUE(buffer.ok());
+      const uint64_t in_buffer = AllocationsOf([&] {
+        for (const std::string& key : keys_) ASSERT_TRUE(client->Put(key, *buffer, 1000).ok());
+        for (const std::string& key : keys_) ASSERT_EQ(client->Get(key, *buffer).value(), 1000U);
+      });
+      EXPECT_EQ(in_buffer, 0U);
     }
   }
 }

@@ -19,6 +19,9 @@ using client::Engine;
 using format::Counter;
 
 // A value of its own for each number: the number, and bytes that follow from it and from the size.
+// Larger than any value (Plan::value_bytes_max, StartPut).
+constexpr size_t kBufferBytes = 8192;
+
 std::string ValueOf(uint64_t number, size_t size) {
   std::string value(size, '\0');
   std::memcpy(value.data(), &number, sizeof(number));
@@ -44,6 +47,7 @@ struct ClientProcess {
   std::unique_ptr<Engine> engine;
   Nanoseconds paused_until{0};
   std::map<uint32_t, uint64_t> remembered;  // for Defect::kStaleGet: what a get of a key said
+  std::vector<std::shared_ptr<client::BufferMemory>> buffers;
 };
 
 class Cluster {
@@ -162,10 +166,21 @@ class Cluster {
 
   [[nodiscard]] const std::string& KeyName(uint32_t key) const { return key_names_.at(key); }
 
+  // For every third operation, one that none has. Null: it does without.
+  std::shared_ptr<client::BufferMemory> BufferFor(ClientProcess& process, uint64_t operation) {
+    if (operation % 3 != 0) return nullptr;
+    if (process.buffers.empty()) {
+      for (int i = 0; i < 2; ++i) process.buffers.push_back(process.engine->MakeBuffer(kBufferBytes).value());
+    }
+    const auto free = std::find_if(process.buffers.begin(), process.buffers.end(),
+                                   [](const auto& buffer) { return !buffer->in_use; });
+    return free == process.buffers.end() ? nullptr : *free;
+  }
+
   void StartGet(ClientProcess& process, uint32_t key) {
     const size_t record = outcome_.history.Begin(process.id, key, Action::kGet);
     const bool stale = plan_.defect == Defect::kStaleGet && process.remembered.contains(key) && random_.Chance(0.2);
-    Started(process.engine->Get(KeyName(key), [=, this, &process](Result<std::string_view> value) {
+    const auto done = [=, this, &process](Result<std::string_view> value) {
       uint64_t number = value.ok() ? NumberIn(*value) : Record::kAbsent;
       if (value.ok() && number == 0) Fail("a get returned bytes that no put wrote");
       Code code = value.status().code();
@@ -176,7 +191,9 @@ class Cluster {
         process.remembered[key] = number;
       }
       Ended(process, record, value.status(), code, number);
-    }));
+    };
+    const auto buffer = BufferFor(process, record);
+    Started(buffer ? process.engine->Get(KeyName(key), buffer, done) : process.engine->Get(KeyName(key), done));
   }
 
   void StartPut(ClientProcess& process, uint32_t key) {
@@ -190,7 +207,12 @@ class Cluster {
     const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number, process.ack == Ack::kPlaced);
     const auto done = [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); };
     if (plan_.defect == Defect::kLostPut && random_.Chance(0.05)) return done(Status());
-    Started(process.engine->Put(KeyName(key), value, done));
+    if (const auto buffer = BufferFor(process, number)) {
+      std::ranges::copy(AsBytes(value), buffer->value.begin());
+      Started(process.engine->Put(KeyName(key), buffer, size, done));
+    } else {
+      Started(process.engine->Put(KeyName(key), value, done));
+    }
     if (key == 0 && plan_.stall_chance > 0 && random_.Chance(plan_.stall_chance)) Pause(process);
     if (plan_.defect == Defect::kRepeatedPut && process.engine->in_flight() < plan_.queue_depth) {
       Started(process.engine->Put(KeyName(key), value, [](const Status& /*status*/) {}));

@@ -132,7 +132,7 @@ TEST_F(EngineSimulation, IsLinearizableAcrossCrashesOfTheServer) {
   }
   EXPECT_GT(crashes, Seeds());
   EXPECT_GT(recovered.settled, Seeds() / 4);
-  EXPECT_GT(recovered.taken_back, Seeds() / 10);
+  EXPECT_GT(recovered.taken_back, Seeds() / 16);
   EXPECT_GT(recovered.dropped, Seeds() / 16);
   EXPECT_GT(recovered.deletes_finished, Seeds() / 64);
 }

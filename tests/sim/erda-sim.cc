@@ -4,8 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -105,29 +106,29 @@ bool RunJobs(uint64_t count, const std::function<Job(uint64_t)>& job_of, const A
   return !result.failed;
 }
 
-// Those of cleaning show in runs that clean.
-bool IsOfCleaning(erda::Flaw flaw) {
-  return flaw >= erda::Flaw::kMovesUnsettled && flaw <= erda::Flaw::kSameGeneration;
+// The runs in which a defect shows, if it hardly does in others.
+std::optional<Kind> KindFor(erda::Flaw flaw) {
+  if (flaw >= erda::Flaw::kMovesUnsettled && flaw <= erda::Flaw::kSameGeneration) return Kind::kCleaning;
+  if (flaw >= erda::Flaw::kCommitAfterDelete && flaw <= erda::Flaw::kFreeNotFlushed) return Kind::kDeletes;
+  return std::nullopt;
 }
 
 // Each planted defect has to be found by some seed from 1 on; without one, the same seeds find nothing.
 bool RunPlanted(const Arguments& arguments) {
   constexpr uint64_t kSeedsAtMost = 2500;
-  bool of_cleaning = false;
-  const auto plan_of = [&](uint64_t run) {
-    return PlanOf({of_cleaning ? Kind::kCleaning : KindOf(run + 1), run + 1}, arguments);
-  };
+  std::optional<Kind> kind;
+  const auto plan_of = [&](uint64_t run) { return PlanOf({kind.value_or(KindOf(run + 1)), run + 1}, arguments); };
   const RunnerOptions options{.workers = arguments.workers, .until = {}};
   const auto start = std::chrono::steady_clock::now();
   uint64_t found = 0;
-  std::array<uint64_t, 2> seeds_most{};  // of all kinds, and of cleaning
+  std::map<std::optional<Kind>, uint64_t> seeds_most;
   constexpr auto kFlaws = static_cast<uint64_t>(erda::Flaw::kCount);
   for (uint64_t i = 1; i < kFlaws; ++i) {
     erda::planted_flaw = static_cast<erda::Flaw>(i);
-    of_cleaning = IsOfCleaning(erda::planted_flaw);
+    kind = KindFor(erda::planted_flaw);
     const RunnerResult result = RunAll(kSeedsAtMost, plan_of, options);
     const uint64_t seeds = result.failed ? *result.failed + 1 : kSeedsAtMost;
-    seeds_most.at(of_cleaning ? 1 : 0) = std::max(seeds_most.at(of_cleaning ? 1 : 0), seeds);
+    seeds_most[kind] = std::max(seeds_most[kind], seeds);
     if (!result.failed) {
       fmt::print("{:<24} NOT FOUND by {} seeds\n", erda::kFlawNames[i], kSeedsAtMost);
       continue;
@@ -140,12 +141,11 @@ bool RunPlanted(const Arguments& arguments) {
   }
   erda::planted_flaw = erda::Flaw::kNone;
   bool well = true;
-  for (const bool cleaning : {false, true}) {
-    of_cleaning = cleaning;
-    const uint64_t seeds = seeds_most.at(cleaning ? 1 : 0);
+  for (const auto& [of_kind, seeds] : seeds_most) {
+    kind = of_kind;
     const RunnerResult control = RunAll(seeds, plan_of, options);
     fmt::print("without a defect: {} of {} seeds {}went well\n", control.facts[Fact::kRuns], seeds,
-               cleaning ? "of cleaning " : "");
+               kind ? fmt::format("of {} ", NameOf(*kind)) : "");
     if (control.failed) Explain(plan_of(*control.failed));
     well = well && !control.failed;
   }

@@ -1,0 +1,149 @@
+// Values in the caller's registered memory: as without it, and without a copy.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "e2e/fixture.h"
+
+namespace erda {
+namespace {
+
+class Buffers : public EveryPool {
+ protected:
+  static Buffer Make(Client& client, size_t bytes) {
+    auto buffer = client.MakeBuffer(bytes);
+    EXPECT_TRUE(buffer.ok()) << buffer.status().ToString();
+    return *std::move(buffer);
+  }
+  static std::string_view View(const Buffer& buffer, size_t size) {
+    return {reinterpret_cast<const char*>(buffer.bytes().data()), size};
+  }
+  static void Fill(const Buffer& buffer, std::string_view value) {
+    std::transform(value.begin(), value.end(), buffer.bytes().begin(), [](char c) { return std::byte(c); });
+  }
+};
+
+TEST_P(Buffers, KeepEverySizeOnEveryPath) {
+  const auto server = Serve();
+  const auto reader = Connect();
+  for (const PutPath path : {PutPath::kAuto, PutPath::kReserve, PutPath::kDelegate}) {
+    for (const Ack ack : {Ack::kPlaced, Ack::kPersisted}) {
+      for (const uint32_t cache : {0U, 100U}) {
+        const auto client = Connect({.ack = ack, .put_path = path, .cache_entries = cache});
+        Buffer from = Make(*client, 100'000);
+        Buffer into = Make(*client, 100'000);
+        for (const size_t key_size : {1, 24, 1024}) {
+          const std::string key = Bytes(key_size, key_size);
+          for (const size_t size : {size_t{0}, size_t{1}, size_t{63}, size_t{1000}, size_t{16'300}, size_t{100'000}}) {
+            const std::string value = Bytes(size + key_size, size);
+            Fill(from, value);
+            ASSERT_TRUE(client->Put(key, from, size).ok());
+            EXPECT_EQ(View(from, size), value);
+            for (int i = 0; i < 2; ++i) {
+              ASSERT_EQ(client->Get(key, into).value(), size);
+              ASSERT_EQ(View(into, size), value);
+            }
+            ASSERT_EQ(*reader->Get(key), value);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Buffers, ManyAreInFlight) {
+  const auto server = Serve();
+  const auto client = Connect();
+  constexpr size_t kCount = 32;
+  std::vector<Buffer> buffers;
+  for (size_t i = 0; i < kCount; ++i) buffers.push_back(Make(*client, 3000));
+  size_t done = 0;
+  for (size_t i = 0; i < kCount; ++i) {
+    Fill(buffers[i], Bytes(i, 2000 + i));
+    ASSERT_TRUE(client
+                    ->PutAsync("key" + std::to_string(i), buffers[i], 2000 + i,
+                               [&](const Status& status) { done += status.ok() ? 1 : 0; })
+                    .ok());
+  }
+  ASSERT_TRUE(client->Drain().ok());
+  EXPECT_EQ(done, kCount);
+  for (size_t i = 0; i < kCount; ++i) {
+    Buffer& into = buffers[kCount - 1 - i];
+    ASSERT_TRUE(client
+                    ->GetAsync("key" + std::to_string(i), into,
+                               [&, i](const Result<std::string_view>& value) {
+                                 ASSERT_TRUE(value.ok());
+                                 EXPECT_EQ(*value, Bytes(i, 2000 + i));
+                                 EXPECT_EQ(value->data(), View(into, 0).data());
+                                 ++done;
+                               })
+                    .ok());
+  }
+  ASSERT_TRUE(client->Drain().ok());
+  EXPECT_EQ(done, 2 * kCount);
+}
+
+TEST_P(Buffers, WhatCannotBeIsRefused) {
+  const auto server = Serve();
+  const auto client = Connect();
+  const auto other = Connect();
+  Buffer buffer = Make(*client, 100);
+  Buffer others = Make(*other, 100);
+  EXPECT_EQ(client->Put("key", buffer, 101).code(), Code::kInvalidArgument);
+  EXPECT_EQ(client->Put("key", others, 1).code(), Code::kInvalidArgument);
+  EXPECT_EQ(client->Put("", buffer, 1).code(), Code::kInvalidArgument);
+  EXPECT_EQ(client->Get(std::string(1025, 'k'), buffer).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(client->Get("key", buffer).status().code(), Code::kNotFound);
+  ASSERT_TRUE(client->Put("key", std::string(101, 'v')).ok());
+  const auto too_small = client->Get("key", buffer);
+  EXPECT_EQ(too_small.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(too_small.status().message().find("101 bytes"), std::string_view::npos);
+  EXPECT_EQ(client->MakeBuffer(size_t{1} << 40).status().code(), Code::kInvalidArgument);
+
+  const Buffer moved = std::move(buffer);
+  EXPECT_EQ(client->Get("key", buffer).status().code(), Code::kInvalidArgument);  // NOLINT(bugprone-use-after-move)
+  EXPECT_TRUE(buffer.bytes().empty());                                            // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(moved.bytes().size(), 100U);
+  EXPECT_TRUE(client->Put("key", "still good").ok());
+}
+
+TEST_P(Buffers, MayGoBeforeTheOperationAndAfterTheClient) {
+  const auto server = Serve();
+  auto client = Connect();
+  std::optional<Buffer> buffer(Make(*client, 1000));
+  Fill(*buffer, std::string(1000, 'x'));
+  ASSERT_TRUE(client->PutAsync("key", *buffer, 1000, [](const Status&) {}).ok());
+  buffer.reset();
+  ASSERT_TRUE(client->Drain().ok());
+  EXPECT_EQ(*client->Get("key"), std::string(1000, 'x'));
+
+  Buffer last = Make(*client, 1000);
+  ASSERT_TRUE(client->GetAsync("key", last, [](const auto&) {}).ok());
+  client.reset();
+  Fill(last, "still the caller's");
+}
+
+TEST_P(Buffers, AreGivenBackWhenTheServerGoes) {
+  auto server = Serve();
+  const auto client = Connect();
+  Buffer buffer = Make(*client, 1000);
+  ASSERT_TRUE(client->Put("key", buffer, 1000).ok());
+  server->Stop();
+  EXPECT_EQ(client->Get("key", buffer).status().code(), Code::kUnavailable);
+  EXPECT_EQ(client->Put("key", buffer, 10).code(), Code::kUnavailable);
+  server = nullptr;
+  server = Serve();
+  Fill(buffer, "again");
+  EXPECT_TRUE(client->Put("key", buffer, 5).ok());
+  EXPECT_EQ(*client->Get("key"), "again");
+}
+
+INSTANTIATE_TEST_SUITE_P(E2e, Buffers, kEveryPool, PoolName);
+
+}  // namespace
+}  // namespace erda
