@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -19,6 +20,12 @@ int UseClient(const std::string& address) {
   auto value = (*client)->Get("key");
   if (!value.ok()) return Fail("get", value.status());
   if (*value != "value") return Fail("get", erda::Status(erda::Code::kCorruption, *value));
+  auto buffer = (*client)->MakeBuffer(100);
+  if (!buffer.ok()) return Fail("make a buffer", buffer.status());
+  const auto size = (*client)->Get("key", *buffer);
+  if (!size.ok() || *size != 5) return Fail("get into a buffer", size.status());
+  erda::Buffer moved = *std::move(buffer);
+  if (auto status = (*client)->Put("key", moved, 5); !status.ok()) return Fail("put from a buffer", status);
   if (auto status = (*client)->Delete("key"); !status.ok()) return Fail("delete", status);
   value = (*client)->Get("key");
   if (value.status().code() != erda::Code::kNotFound) return Fail("get of a deleted key", value.status());
