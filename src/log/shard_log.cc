@@ -51,7 +51,6 @@ Result<ShardLog::Space> ShardLog::Reserve(uint32_t head_number, uint64_t bytes, 
   if (IsMarkDue(head)) MoveMark(head);
   const Space space{LogAddress::At(head.slot, head.open.segment * geometry_.segment_size + head.tail),
                     SegmentOffset(head.open) + head.tail};
-  nvm_.GoesOn(space.offset, space.offset + bytes, SegmentOffset(head.open) + geometry_.segment_size);
   head.tail += bytes;
   bytes_used_ += bytes;
   appended_ += bytes;
@@ -88,7 +87,6 @@ void ShardLog::OpenSegment(SegmentId id, uint64_t version) {
   header.state = static_cast<uint64_t>(version == 0 ? SegmentState::kCopies : SegmentState::kOpen);
   header.first_version = version;
   const uint64_t at = SegmentOffset(id);
-  nvm_.WillUse(at, std::min(2 * nvm::Writer::kPieceAhead, geometry_.segment_size));
   // The identity makes the header count, so it comes after the rest. Until then an earlier use's stays.
   constexpr uint64_t kBehindIdentity = offsetof(SegmentHeader, state);
   nvm_.Write(at + kBehindIdentity, BytesOf(header).subspan(kBehindIdentity));
@@ -124,7 +122,8 @@ void ShardLog::EndFlight(uint32_t head_number, LogAddress address) {
 
 // Between two operations: of what was given out before, only what is in flight is not settled. So the place that waited
 // is reached by the mark once nothing before it is in flight, however much is behind; then the tail is the next one to
-// wait for. (If nothing at all is in flight, the mark is there at once.)
+// wait for. (If nothing at all is in flight, the mark is there at once.) REQUIRES: nothing before the mark is in
+// flight.
 void ShardLog::MoveMark(Head& head) {
   head.in_flight = SegmentOf(head.open).in_flight;
   const uint64_t reached = head.in_flight == 0 ? head.tail : head.mark;

@@ -74,8 +74,8 @@ TEST_F(TogetherTest, AStuckPutAndAChunkDoNotKeepThemApart) {
     options.wish.segment_size = 1 << 18;
     options.wish.pool_size = 9 << 20;
     Store store(options);
-    std::vector<std::string> keys;
-    for (int i = 0; i < 320; ++i) keys.push_back("key" + std::to_string(i));
+    std::vector<std::string> keys(320);
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = "key" + std::to_string(i);
     for (const std::string& key : keys) store.Inline(key, std::string(100, 'o'));
     before(store);
     for (const std::string& key : keys) store.Inline(key, std::string(200, 'b'));
@@ -251,8 +251,9 @@ TEST_F(TogetherTest, WhoIsRefusedSettlesWhatArrivedAllTheSame) {
   StoreOptions options = Options();
   options.reservations_per_session = 8;
   Store store(options);
-  std::vector<Reserved> arrived;
-  for (int i = 0; i < 8; ++i) arrived.push_back(store.Reserve("a" + std::to_string(i), "value", 1, Ack::kPlaced));
+  std::vector<Reserved> arrived(8);
+  for (size_t i = 0; i < arrived.size(); ++i)
+    arrived[i] = store.Reserve("a" + std::to_string(i), "value", 1, Ack::kPlaced);
   for (int i = 0; i < 8; ++i) store.Reserve("b" + std::to_string(i), "value", 2, Ack::kPersisted);
   for (const Reserved& reserved : arrived) store.Land(reserved);
   EXPECT_EQ(store.versions().in_flight(), 16U);
