@@ -110,8 +110,9 @@ class ERDA_EXPORT Client {
   Status Delete(std::string_view key);  // kNotFound if absent
 
   // Without a copy. Making a Buffer costs system calls: keep it for many operations, of this Client, one at a time
-  // (kInvalidArgument otherwise). A get leaves the value at the beginning of the buffer, and its bytes undefined if it
-  // fails; a put takes the first `size` bytes.
+  // (kInvalidArgument otherwise). A get leaves the value at the beginning of the buffer, and all other bytes of it
+  // undefined; if the value does not fit, kInvalidArgument, and the message names its size. A put takes the first
+  // `size` bytes.
   Result<Buffer> MakeBuffer(size_t value_bytes);
   Result<size_t> Get(std::string_view key, Buffer& into);
   Status Put(std::string_view key, Buffer& from, size_t size);
