@@ -60,10 +60,6 @@ struct ClientStats {
   uint64_t sleeps = 0;  // How often a waiting call went to sleep.
 };
 
-namespace client {
-struct BufferMemory;
-}
-
 // Memory for one value that the NIC knows (Client::MakeBuffer): a value is read straight into it, and sent straight
 // from it, without a copy on the client's side. While an operation has it, nobody else touches its bytes. It may be
 // destroyed at any time; the memory stays as long as an operation needs it.
@@ -77,10 +73,12 @@ class ERDA_EXPORT Buffer {
 
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
 
+  struct Memory;  // The library's own.
+
  private:
   friend class Client;
-  explicit Buffer(std::shared_ptr<client::BufferMemory> memory);
-  std::shared_ptr<client::BufferMemory> memory_;
+  explicit Buffer(std::shared_ptr<Memory> memory);
+  std::shared_ptr<Memory> memory_;
   std::span<std::byte> bytes_;
 };
 

@@ -1,8 +1,5 @@
-// Registered memory for one value of the caller's, with room before it for what a message or an object has there: so a
-// value is sent and read where it is.
-//   +----------------------------------------------------+---------------+---------------+
-//   | kLead: ends with request or header, key, checksum  | value         | kTail         |
-//   +----------------------------------------------------+---------------+---------------+
+// Memory that is registered with the fabric: of an operation whose message is large, and of the caller's, for one
+// value.
 #pragma once
 
 #include <algorithm>
@@ -12,29 +9,46 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "erda/client.h"
+#include "erda/status.h"
 #include "fabric/fabric.h"
 #include "format/messages.h"
 #include "format/object.h"
 
 namespace erda::client {
 
-struct BufferMemory {
+struct RegisteredMemory {
+  // Not zeroed: it may be a whole segment.
+  static Result<RegisteredMemory> Make(fabric::Fabric& fabric, size_t size);
+
+  std::unique_ptr<std::byte[]> memory;
+  std::span<std::byte> bytes;
+  std::unique_ptr<fabric::Region> region;
+};
+
+}  // namespace erda::client
+
+namespace erda {
+
+// There is room before the value for what a message or an object has there: so it is sent and read where it is.
+//   +----------------------------------------------------+---------------+---------------+
+//   | kLead: ends with request or header, key, checksum  | value         | kTail         |
+//   +----------------------------------------------------+---------------+---------------+
+struct Buffer::Memory {
   static constexpr uint64_t kLead = AlignUp(
       std::max(format::InlineValueOffset(format::kKeyBytesMax), format::ValueOffset(format::kKeyBytesMax)), kCacheLine);
   // Objects end with a granule, and the first Read of one is some bytes long.
   static constexpr uint64_t kTail = 2 * kCacheLine;
 
   std::shared_ptr<fabric::Fabric> fabric;  // that knows it
-  std::unique_ptr<std::byte[]> memory;
-  std::span<std::byte> bytes;  // all of it
-  std::unique_ptr<fabric::Region> region;
+  client::RegisteredMemory registered;
   std::span<std::byte> value;
   bool in_use = false;  // by an operation
 
   // From so far before the value to the end.
   [[nodiscard]] std::span<std::byte> From(uint64_t before_value) const {
-    return bytes.subspan(static_cast<size_t>(value.data() - bytes.data()) - before_value);
+    return registered.bytes.subspan(static_cast<size_t>(value.data() - registered.bytes.data()) - before_value);
   }
 };
 
-}  // namespace erda::client
+}  // namespace erda

@@ -116,13 +116,9 @@ class Client::Impl {
     return result;
   }
 
-  // As Run, for a get: take is given the value while it lives.
-  template <class Take>
-  Status RunGet(std::string_view key, Take&& take) {
-    return RunGetWith([&](auto done) { return engine_->Get(key, std::move(done)); }, take);
-  }
-  template <class Start, class Take>
-  Status RunGetWith(Start&& start, Take& take) {
+  // As Run, for a get of this: take is given the value while it lives.
+  template <class Take, class... What>
+  Status RunGet(Take& take, const What&... what) {
     struct State {
       bool finished = false;
       Status status;
@@ -130,7 +126,7 @@ class Client::Impl {
     } state{false, Status(), take};
     MakeRoom();
     // One pointer, so that std::function does not allocate.
-    Status started = start([&state](Result<std::string_view> value) {
+    Status started = engine_->Get(what..., [&state](Result<std::string_view> value) {
       state.status = value.ok() ? state.take(*value) : value.status();
       state.finished = true;
     });
@@ -209,7 +205,7 @@ Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, Client
 
 // --- Buffers
 
-Buffer::Buffer(std::shared_ptr<client::BufferMemory> memory) : memory_(std::move(memory)), bytes_(memory_->value) {}
+Buffer::Buffer(std::shared_ptr<Memory> memory) : memory_(std::move(memory)), bytes_(memory_->value) {}
 Buffer::Buffer(Buffer&& other) noexcept
     : memory_(std::move(other.memory_)), bytes_(std::exchange(other.bytes_, std::span<std::byte>())) {}
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
@@ -231,7 +227,7 @@ Result<std::string> Client::Get(std::string_view key) {
     }
     return Status();
   };
-  auto status = impl_->RunGet(key, take);
+  auto status = impl_->RunGet(take, key);
   if (!status.ok()) return status;
   return copy;
 }
@@ -247,7 +243,7 @@ Result<size_t> Client::Get(std::string_view key, std::span<std::byte> out) {
     size = value.size();
     return Status();
   };
-  auto status = impl_->RunGet(key, take);
+  auto status = impl_->RunGet(take, key);
   if (!status.ok()) return status;
   return size;
 }
@@ -268,8 +264,7 @@ Result<size_t> Client::Get(std::string_view key, Buffer& into) {
     size = value.size();
     return Status();
   };
-  const auto start = [&](auto done) { return impl_->engine().Get(key, into.memory_, std::move(done)); };
-  auto status = impl_->RunGetWith(start, take);
+  auto status = impl_->RunGet(take, key, into.memory_);
   if (!status.ok()) return status;
   return size;
 }

@@ -150,79 +150,6 @@ Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCal
   return {};
 }
 
-// --- The caller's memory
-
-Result<std::shared_ptr<BufferMemory>> Engine::MakeBuffer(size_t value_bytes) try {
-  const auto no_memory = [&] {
-    return Status(Code::kResourceExhausted, "no memory for a buffer of " + std::to_string(value_bytes) + " bytes");
-  };
-  constexpr size_t kAround = BufferMemory::kLead + BufferMemory::kTail + kCacheLine;
-  if (value_bytes > UINT32_MAX) return Status(Code::kInvalidArgument, "no value is as large as this buffer");
-  auto buffer = std::make_shared<BufferMemory>();
-  // Zeroes: what a message has before the value goes out with it, used or not.
-  buffer->memory.reset(new (std::nothrow) std::byte[value_bytes + kAround]());
-  if (!buffer->memory) return no_memory();
-  buffer->bytes = {buffer->memory.get(), value_bytes + kAround};
-  const auto at = reinterpret_cast<uintptr_t>(buffer->memory.get()) + BufferMemory::kLead;
-  buffer->value = buffer->bytes.subspan(BufferMemory::kLead + AlignUp(at, kCacheLine) - at, value_bytes);
-  buffer->fabric = fabric_;
-  auto region = fabric_->Register(MemoryView{buffer->bytes, -1, -1}, fabric::Access::kLocal);
-  if (!region.ok()) return region.status();
-  buffer->region = *std::move(region);
-  return buffer;
-} catch (const std::bad_alloc&) {
-  return Status(Code::kResourceExhausted, "no memory for a buffer");
-}
-
-Status Engine::CheckBuffer(const std::shared_ptr<BufferMemory>& buffer) const {
-  if (!buffer) return {Code::kInvalidArgument, "the buffer was moved away"};
-  if (buffer->fabric != fabric_) return {Code::kInvalidArgument, "the buffer is another client's"};
-  if (buffer->in_use) return {Code::kInvalidArgument, "the buffer is in use by an operation in flight"};
-  return {};
-}
-
-void Engine::TakeBuffer(Operation& op, const std::shared_ptr<BufferMemory>& buffer, uint64_t before_value) {
-  op.buffer = buffer;
-  op.in_buffer = buffer->From(before_value);
-  buffer->in_use = true;
-}
-
-Status Engine::Get(std::string_view key, const std::shared_ptr<BufferMemory>& into, Client::GetCallback done) {
-  if (auto status = CheckBuffer(into); !status.ok()) return status;
-  auto op = NewOperation(OpType::kGet, key);
-  if (!op.ok()) return op.status();
-  (*op)->get_done = std::move(done);
-  TakeBuffer(**op, into, format::ValueOffset(key.size()));
-  Begin(**op);
-  return {};
-}
-
-Status Engine::Put(std::string_view key, const std::shared_ptr<BufferMemory>& from, size_t size,
-                   Client::DoneCallback done) {
-  if (auto status = CheckBuffer(from); !status.ok()) return status;
-  if (size > from->value.size()) {
-    return {Code::kInvalidArgument, "the buffer has " + std::to_string(from->value.size()) +
-                                        " bytes, and the value is to have " + std::to_string(size)};
-  }
-  auto op = NewPut(key, size, std::move(done));
-  if (!op.ok()) return op.status();
-  TakeBuffer(**op, from, format::InlineValueOffset(key.size()));
-  std::memcpy((*op)->message().data() + sizeof(format::Request), key.data(), key.size());
-  Begin(**op);
-  return {};
-}
-
-// The value is there already, unless it was read elsewhere: what was said of its size was more than the buffer holds.
-Result<std::string_view> Engine::InBuffer(const BufferMemory& buffer, std::string_view value) {
-  if (value.size() > buffer.value.size()) {
-    return Status(Code::kInvalidArgument, "the value has " + std::to_string(value.size()) +
-                                              " bytes, and the buffer only " + std::to_string(buffer.value.size()));
-  }
-  const auto to = buffer.value.first(value.size());
-  if (!value.empty() && to.data() != AsBytes(value).data()) std::memcpy(to.data(), value.data(), value.size());
-  return AsString(to);
-}
-
 Status Engine::Delete(std::string_view key, Client::DoneCallback done) {
   return StartWithKey(OpType::kDelete, key, std::move(done));
 }
@@ -250,15 +177,9 @@ Status Engine::ProvideMessageMemory(Operation& op, uint64_t bytes) {
     op.in_buffer = {};
     return ProvideMessageMemory(op, bytes);
   }
-  auto large = std::make_unique<LargeMemory>();
-  // Not zeroed, and exact: it may be a whole segment.
-  large->memory.reset(new (std::nothrow) std::byte[bytes]);
-  if (!large->memory) return {Code::kResourceExhausted, "no memory for " + std::to_string(bytes) + " bytes"};
-  large->bytes = {large->memory.get(), bytes};
-  auto region = fabric_->Register(MemoryView{large->bytes, -1, -1}, fabric::Access::kLocal);
-  if (!region.ok()) return region.status();
-  large->region = *std::move(region);
-  op.large = std::move(large);
+  auto large = RegisteredMemory::Make(*fabric_, bytes);
+  if (!large.ok()) return large.status();
+  op.large = std::make_unique<RegisteredMemory>(*std::move(large));
   return {};
 }
 

@@ -2,7 +2,8 @@
 // but the one passed in: Client drives it in production, a seeded loop in tests.
 //
 // One operation in flight is one Operation; a completion moves it to its next step. The steps of a get are in get.cc,
-// those of puts and deletes in put.cc, connections in connections.cc, the common parts in engine.cc.
+// those of puts and deletes in put.cc, values in the caller's memory in buffer.cc, connections in connections.cc, the
+// common parts in engine.cc.
 #pragma once
 
 #include <array>
@@ -51,9 +52,9 @@ class Engine {
   Status Put(std::string_view key, std::string_view value, Client::DoneCallback done);
   Status Delete(std::string_view key, Client::DoneCallback done);
   // The same into and from the caller's registered memory.
-  Result<std::shared_ptr<BufferMemory>> MakeBuffer(size_t value_bytes);
-  Status Get(std::string_view key, const std::shared_ptr<BufferMemory>& into, Client::GetCallback done);
-  Status Put(std::string_view key, const std::shared_ptr<BufferMemory>& from, size_t size, Client::DoneCallback done);
+  Result<std::shared_ptr<Buffer::Memory>> MakeBuffer(size_t value_bytes);
+  Status Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& into, Client::GetCallback done);
+  Status Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size, Client::DoneCallback done);
   // REQUIRES: connected, and there is such a shard.
   Status Clean(uint32_t shard, Client::DoneCallback done);
   size_t Poll();
@@ -80,9 +81,9 @@ class Engine {
   // A request that says no more than its key.
   Status StartWithKey(OpType type, std::string_view key, Client::DoneCallback done);
   // The operation has the buffer from here on; its message begins so far before the value.
-  static void TakeBuffer(Operation& op, const std::shared_ptr<BufferMemory>& buffer, uint64_t before_value);
-  [[nodiscard]] Status CheckBuffer(const std::shared_ptr<BufferMemory>& buffer) const;
-  [[nodiscard]] static Result<std::string_view> InBuffer(const BufferMemory& buffer, std::string_view value);
+  static void TakeBuffer(Operation& op, const std::shared_ptr<Buffer::Memory>& buffer, uint64_t before_value);
+  [[nodiscard]] Status CheckBuffer(const std::shared_ptr<Buffer::Memory>& buffer) const;
+  [[nodiscard]] static Result<std::string_view> InBuffer(const Buffer::Memory& buffer, std::string_view value);
   Result<Operation*> NewPut(std::string_view key, size_t value_size, Client::DoneCallback done);
   void Begin(Operation& op);
   void Run(Operation& op);

@@ -59,13 +59,6 @@ inline constexpr uint64_t kReportBytesMax = sizeof(format::Request) + format::kK
 
 inline constexpr uint64_t kLargeBytesKept = 1 << 20;
 
-// For a version or a value that does not fit into kMessageBytes.
-struct LargeMemory {
-  std::unique_ptr<std::byte[]> memory;
-  std::span<std::byte> bytes;
-  std::unique_ptr<fabric::Region> region;
-};
-
 struct Operation {
   OpIndex index = kNoOp;
   OpType type = OpType::kGet;
@@ -81,9 +74,9 @@ struct Operation {
   Status result;  // for kDone and kSent, or if doomed
 
   std::span<std::byte> memory;
-  std::unique_ptr<LargeMemory> large;
-  std::shared_ptr<BufferMemory> buffer;  // the caller's, if it gave one
-  std::span<std::byte> in_buffer;        // where the message is, if that is in the buffer
+  std::unique_ptr<RegisteredMemory> large;  // for a version or a value that does not fit into kMessageBytes
+  std::shared_ptr<Buffer::Memory> buffer;   // the caller's, if it gave one
+  std::span<std::byte> in_buffer;           // where the message is, if that is in the buffer
 
   // Operations on one key, in their order: each starts when the one before it is finished.
   OpIndex bucket_next = kNoOp;  // in the table of operations by key hash

@@ -18,6 +18,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/planted.h"
 #include "erda/status.h"
 #include "format/control_block.h"
 #include "format/entry_word.h"

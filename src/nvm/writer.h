@@ -54,12 +54,14 @@ class Writer {
   }
   // Advice: all of this range will be used soon. A file's pages that are not in memory begin to come in.
   void WillUse(uint64_t offset, uint64_t size) const;
-  // The same of the next piece, for who goes on from one place to another in a range that ends there.
+  // The same, piece by piece, for who goes on from one place to another in a range that ends there: of the piece that
+  // it comes to and of the next one, as far as they were not asked for when it came to `from`.
   static constexpr uint64_t kPieceAhead = 128 << 10;
   void GoesOn(uint64_t from, uint64_t to, uint64_t end) const {
-    if (from / kPieceAhead == to / kPieceAhead) return;
-    const uint64_t next = AlignDown(to, kPieceAhead) + kPieceAhead;
-    if (next < end) WillUse(next, std::min(kPieceAhead, end - next));
+    const uint64_t piece = AlignDown(to, kPieceAhead);
+    const uint64_t begin = std::max(AlignDown(from, kPieceAhead) + 2 * kPieceAhead, piece);
+    const uint64_t until = std::min(piece + 2 * kPieceAhead, end);
+    if (begin < until) WillUse(begin, until - begin);
   }
   [[nodiscard]] const Pool& pool() const { return pool_; }
   [[nodiscard]] const WriteCounters& counters() const { return counters_; }

@@ -202,6 +202,8 @@ bool Cleaner::WalkSome() {
 // a checksum that is none.
 void Cleaner::Copy(const ObjectView& object, Target& target) {
   const auto from = BytesAt(walk_->at);
+  const uint64_t space = SpaceOf(object.header);
+  if (space > nvm::Writer::kPieceAhead) nvm_.WillUse(SegmentOffset() + walk_->at, space);
   const uint64_t key_size = object.header.key_size;
   const uint64_t to = target.offset + target.tail;
   const auto address = LogAddress::At(target.slot, target.segment * geometry_.segment_size + target.tail);
@@ -221,7 +223,6 @@ void Cleaner::Copy(const ObjectView& object, Target& target) {
   nvm_.Write(to, BytesOf(header));
   nvm_.Write(to + format::KeyOffset(), AsBytes(object.key));
   nvm_.Write(to + format::ChecksumOffset(key_size), BytesOf(checksum));
-  const uint64_t space = SpaceOf(header);
   if (!Planted(Flaw::kCopyNotFlushed)) nvm_.Flush(to, space);
   target.tail += space;
   const LogAddress original = PlaceAt(walk_->at).address;

@@ -251,7 +251,13 @@ void Versions::Publish(const NewVersion& version) {
 }
 
 void Versions::PublishPuts() {
-  if (unpublished_.empty() && sweeps_due_ == 0) return;
+  if (!unpublished_.empty()) PublishAll();
+  in_flight_.ForSome(std::exchange(sweeps_due_, 0), [&](InFlight::Id id, const Reservation& reservation) {
+    if (!reservation.awaits_commit) (void)SettleArrived(id);
+  });
+}
+
+void Versions::PublishAll() {
   for (const auto& [version, reservation] : unpublished_) {
     if (version.replaces) continue;
     if (!index_.WordAt(version.slot).empty()) index_.Free(version.slot);
@@ -273,9 +279,6 @@ void Versions::PublishPuts() {
   }
   unpublished_.clear();
   claims_.clear();
-  in_flight_.ForSome(std::exchange(sweeps_due_, 0), [&](InFlight::Id id, const Reservation& reservation) {
-    if (!reservation.awaits_commit) (void)SettleArrived(id);
-  });
 }
 
 Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack) {

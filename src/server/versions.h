@@ -186,8 +186,9 @@ class Versions {
   void WriteHeaderAndKey(const NewVersion& version, std::string_view key, const uint32_t* checksum);
   // A put that is not published may be of this key, or has a slot that one of this key could take.
   [[nodiscard]] bool IsClaimed(uint64_t key_hash, const Found& found) const;
-  // Its object is flushed. PublishPuts comes to it.
+  // Its object is flushed. PublishAll comes to it.
   void AddUnpublished(const NewVersion& version, const std::optional<Reservation>& reservation);
+  void PublishAll();
   // Persistent after the next fence.
   void Publish(const NewVersion& version);
 
@@ -222,7 +223,7 @@ class Versions {
   InFlight in_flight_;
   std::vector<Unpublished> unpublished_;
   std::vector<Claim> claims_;  // of each of them
-  size_t sweeps_due_ = 0;
+  size_t sweeps_due_ = 0;      // places in flight that PublishPuts is to look at
   // Not in flight any more, but between a newer one that is and what is older: who follows `previous` comes by.
   std::vector<Reservation> passed_;
   std::vector<uint32_t> session_reservations_;  // by session

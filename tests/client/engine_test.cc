@@ -260,11 +260,11 @@ class BufferTest : public EngineTest {
     engine_->Poll();
   }
   [[nodiscard]] bool IsInBuffer(std::span<const std::byte> bytes) const {
-    return bytes.data() >= buffer_->bytes.data() &&
-           bytes.data() + bytes.size() <= buffer_->bytes.data() + buffer_->bytes.size();
+    return bytes.data() >= buffer_->registered.bytes.data() &&
+           bytes.data() + bytes.size() <= buffer_->registered.bytes.data() + buffer_->registered.bytes.size();
   }
 
-  std::shared_ptr<BufferMemory> buffer_;
+  std::shared_ptr<Buffer::Memory> buffer_;
   std::string got_;
   bool in_place_ = false;
   std::span<std::byte> read_;
@@ -366,7 +366,7 @@ TEST_F(BufferTest, MustBeAsLargeAsTheValueAndThisClients) {
 
 TEST_F(BufferTest, StaysRegisteredUntilTheOperationIsOver) {
   MakeBuffer(100);
-  const std::span<const std::byte> bytes = buffer_->bytes;
+  const std::span<const std::byte> bytes = buffer_->registered.bytes;
   ASSERT_TRUE(PutBuffer(60).ok());
   buffer_.reset();
   const WorkRequest put = TakeRequest(RequestOp::kPutInline);
@@ -376,6 +376,22 @@ TEST_F(BufferTest, StaysRegisteredUntilTheOperationIsOver) {
   engine_->Poll();
   EXPECT_EQ(end_, CodeName(Code::kOk));
   EXPECT_FALSE(fabric_->Knows(bytes));
+  // The next operation has memory of its own again: the fabric knows what it sends.
+  Put(60);
+  Answer(TakeRequest(RequestOp::kPutInline), {});
+  engine_->Poll();
+}
+
+TEST_F(BufferTest, IsFreeAgainWhenItsOperationEndsBeforeItsTurn) {
+  MakeBuffer(100);
+  Put(60);  // another operation on the key, which the next one waits for
+  ASSERT_TRUE(PutBuffer(60).ok());
+  EXPECT_TRUE(buffer_->in_use);
+  fabric_->Close();
+  engine_->Poll();
+  engine_->Poll();
+  EXPECT_EQ(end_, CodeName(Code::kUnavailable));
+  EXPECT_FALSE(buffer_->in_use);
 }
 
 TEST_F(BufferTest, IsTheCallersAgainOnlyWhenNoChannelCouldUseIt) {
@@ -443,6 +459,38 @@ TEST_F(ChunkTest, ThePutIsWrittenThereAndThenAsked) {
   const auto request = LoadAs<Request>(TakeRequest(RequestOp::kPutDelegated).local);
   EXPECT_EQ(request.address, LogAddress::At(0, 4096 + format::kChunkObjectsAt).raw());
   EXPECT_EQ(request.value_crc, Crc32c(0, write.local));
+}
+
+TEST_F(ChunkTest, APutFromABufferThatIsRefusedEndsWhenBothItsRequestsAreSent) {
+  ASSERT_TRUE(Takes(Chunk(Least())));
+  auto buffer = engine_->MakeBuffer(100);
+  ASSERT_TRUE(buffer.ok());
+  end_ = "";
+  ASSERT_TRUE(engine_->Put(kKey, *buffer, 60, [this](const Status& status) { End(status); }).ok());
+  const WorkRequest write = fabric_->Take();
+  EXPECT_EQ(write.kind, OpKind::kWrite);
+  EXPECT_EQ(write.local.data(), (*buffer)->value.data());
+  const WorkRequest delegated = TakeRequest(RequestOp::kPutDelegated);
+  Reply refused{};
+  refused.code = static_cast<uint8_t>(Code::kResourceExhausted);
+  refused.reason = static_cast<uint8_t>(format::Reason::kNoChunk);
+  Answer(delegated, refused);
+  engine_->Poll();
+  std::optional<WorkRequest> inline_put;
+  while (!fabric_->posted.empty()) {
+    const WorkRequest work = fabric_->Take();
+    if (LoadAs<Request>(work.local).op == static_cast<uint8_t>(RequestOp::kPutInline)) inline_put = work;
+  }
+  ASSERT_TRUE(inline_put);
+  Answer(*inline_put, {});
+  engine_->Poll();
+  EXPECT_EQ(end_, "");
+  fabric_->Complete(delegated);
+  engine_->Poll();
+  EXPECT_EQ(end_, "") << "the second request is not sent";
+  fabric_->Complete(*inline_put);
+  engine_->Poll();
+  EXPECT_EQ(end_, CodeName(Code::kOk));
 }
 
 TEST_F(ChunkTest, OneThatIsSmallerThanItIsOfUseEndsTheConnection) { EXPECT_FALSE(Takes(Chunk(Least() - 16))); }

@@ -105,11 +105,12 @@ TEST_P(Buffers, WhatCannotBeIsRefused) {
   EXPECT_NE(too_small.status().message().find("101 bytes"), std::string_view::npos);
   EXPECT_EQ(client->MakeBuffer(size_t{1} << 40).status().code(), Code::kInvalidArgument);
 
-  const Buffer moved = std::move(buffer);
+  Buffer moved = Make(*client, 5);
+  moved = std::move(buffer);
   EXPECT_EQ(client->Get("key", buffer).status().code(), Code::kInvalidArgument);  // NOLINT(bugprone-use-after-move)
   EXPECT_TRUE(buffer.bytes().empty());                                            // NOLINT(bugprone-use-after-move)
   EXPECT_EQ(moved.bytes().size(), 100U);
-  EXPECT_TRUE(client->Put("key", "still good").ok());
+  EXPECT_TRUE(client->Put("key", moved, 100).ok());
 }
 
 TEST_P(Buffers, MayGoBeforeTheOperationAndAfterTheClient) {

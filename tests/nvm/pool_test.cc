@@ -102,6 +102,36 @@ TEST_F(PoolTest, WhatWillBeUsedComesIn) {
   EXPECT_GE(PagesInMemory(*pool), kAsked / page);
 }
 
+// Whoever goes on finds the piece that it comes to, and has the next one on its way; what it jumps over is left alone.
+TEST_F(PoolTest, WhoGoesOnFindsTheNextPiece) {
+  constexpr uint64_t kPiece = Writer::kPieceAhead;
+  constexpr uint64_t kBytes = 16 * kPiece;
+  const auto pool = MustOpen(pool_path(), kBytes);
+  ASSERT_NE(pool, nullptr);
+  const auto pages = kPiece / static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const size_t before = PagesInMemory(*pool);  // some file systems are memory
+  const auto expect_pieces = [&](size_t count) {
+    const size_t expected = before == 0 ? count * pages : before;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (PagesInMemory(*pool) < expected && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    EXPECT_GE(PagesInMemory(*pool), expected);
+    EXPECT_LT(PagesInMemory(*pool), expected + pages);
+  };
+  const Writer writer(*pool);
+  writer.WillUse(0, 2 * kPiece);
+  expect_pieces(2);
+  writer.GoesOn(100, kPiece - 1, kBytes);
+  expect_pieces(2);
+  writer.GoesOn(kPiece - 1, kPiece + 1, kBytes);  // the third
+  expect_pieces(3);
+  writer.GoesOn(kPiece + 1, 10 * kPiece, kBytes);  // the eleventh and the twelfth
+  expect_pieces(5);
+  writer.GoesOn(10 * kPiece, 15 * kPiece, kBytes);  // the last
+  expect_pieces(6);
+  writer.GoesOn(15 * kPiece, kBytes - 1, kBytes);
+  expect_pieces(6);
+}
+
 TEST_F(PoolTest, AReopenedFileHasWhatWasStored) {
   {
     const auto pool = MustOpen(pool_path(), kPoolBytes);

@@ -26,10 +26,11 @@ class TogetherTest : public testing::Test {
     options.wish.pool_size += 16 * 1024;
     return options;
   }
-  uint64_t Fences() {
-    store_.versions().PublishGauges();
-    return store_.counter(Counter::kNvmFences);
+  static uint64_t FencesOf(Store& store) {
+    store.versions().PublishGauges();
+    return store.counter(Counter::kNvmFences);
   }
+  uint64_t Fences() { return FencesOf(store_); }
   // Keys whose neighbourhoods have nothing in common.
   [[nodiscard]] std::vector<std::string> FarKeys(size_t count) const {
     std::vector<std::string> keys;
@@ -79,17 +80,13 @@ TEST_F(TogetherTest, AStuckPutAndAChunkDoNotKeepThemApart) {
     for (const std::string& key : keys) store.Inline(key, std::string(100, 'o'));
     before(store);
     for (const std::string& key : keys) store.Inline(key, std::string(200, 'b'));
-    const auto fences = [&store] {
-      store.versions().PublishGauges();
-      return store.counter(Counter::kNvmFences);
-    };
-    const uint64_t first = fences();
+    const uint64_t first = FencesOf(store);
     for (size_t i = 0; i < keys.size(); ++i) {
       if (i % 16 == 0) store.PutTogether();
       store.Inline(keys[i], std::string(200, 'n'));
       if (i % 16 == 15) store.PublishTogether();
     }
-    return static_cast<double>(fences() - first) / static_cast<double>(keys.size());
+    return static_cast<double>(FencesOf(store) - first) / static_cast<double>(keys.size());
   };
   EXPECT_LT(fences_per_put([](Store&) {}), 1);  // the mark moves on
   EXPECT_LT(fences_per_put([](Store& store) { store.Reserve("stuck", "never", 1); }), 0.2);
@@ -259,6 +256,9 @@ TEST_F(TogetherTest, WhoIsRefusedSettlesWhatArrivedAllTheSame) {
   EXPECT_EQ(store.versions().in_flight(), 16U);
   for (int i = 0; i < 8; ++i) EXPECT_EQ(store.Reserve("c", "value", 2).code(), Code::kResourceExhausted);
   EXPECT_EQ(store.versions().in_flight(), 8U);
+  const uint64_t fences = FencesOf(store);
+  EXPECT_EQ(store.Reserve("c", "value", 2).code(), Code::kResourceExhausted);
+  EXPECT_EQ(FencesOf(store), fences) << "there was nothing to publish";
 }
 
 // (I9) A segment says that all in it is settled when the next one is opened.

@@ -18,10 +18,10 @@ namespace {
 using client::Engine;
 using format::Counter;
 
-// A value of its own for each number: the number, and bytes that follow from it and from the size.
 // Larger than any value (Plan::value_bytes_max, StartPut).
 constexpr size_t kBufferBytes = 8192;
 
+// A value of its own for each number: the number, and bytes that follow from it and from the size.
 std::string ValueOf(uint64_t number, size_t size) {
   std::string value(size, '\0');
   std::memcpy(value.data(), &number, sizeof(number));
@@ -47,7 +47,7 @@ struct ClientProcess {
   std::unique_ptr<Engine> engine;
   Nanoseconds paused_until{0};
   std::map<uint32_t, uint64_t> remembered;  // for Defect::kStaleGet: what a get of a key said
-  std::vector<std::shared_ptr<client::BufferMemory>> buffers;
+  std::vector<std::shared_ptr<Buffer::Memory>> buffers;
 };
 
 class Cluster {
@@ -167,7 +167,7 @@ class Cluster {
   [[nodiscard]] const std::string& KeyName(uint32_t key) const { return key_names_.at(key); }
 
   // For every third operation, one that none has. Null: it does without.
-  std::shared_ptr<client::BufferMemory> BufferFor(ClientProcess& process, uint64_t operation) {
+  std::shared_ptr<Buffer::Memory> BufferFor(ClientProcess& process, uint64_t operation) {
     if (operation % 3 != 0) return nullptr;
     if (process.buffers.empty()) {
       for (int i = 0; i < 2; ++i) process.buffers.push_back(process.engine->MakeBuffer(kBufferBytes).value());
