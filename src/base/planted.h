@@ -39,6 +39,7 @@ enum class Flaw : uint8_t {
   kPublishedUnfenced,     // entries are stored before what they lead to is fenced
   kSlotTakenTwice,        // puts that share fences do not look which slots the others take
   kMarksUnpublished,      // the mark of a segment moves past what is not published
+  kEndsUnfenced,          // a session ends though its client is in the middle of a Write
   // Cleaning
   kMovesUnsettled,     // a version is moved that is not settled
   kCopiesUnverified,   // what is copied gets a good checksum, whole or not
@@ -101,6 +102,7 @@ inline constexpr const char* kFlawNames[] = {
     "published-unfenced",
     "slot-taken-twice",
     "marks-unpublished",
+    "ends-unfenced",
     "moves-unsettled",
     "copies-unverified",
     "copy-not-flushed",

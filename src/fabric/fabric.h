@@ -10,7 +10,7 @@
 // completed Write is placed, persistent, or visible to another channel; any order between channels.
 // FAILURE. A channel that fails, fails for good. What was posted completes with an error (flushed), in order, and then
 // comes one kClosed. A flushed operation may or may not have been executed, a Write too that had completed before.
-// kClosed is no fence: only destroying the Channel keeps the peer's late Writes out.
+// kClosed is no fence: only destroying the Channel keeps the peer's late Writes out, once Fence said so.
 // LIFE. A queue outlives its channels, a region the channels it is offered to.
 // THREADS. A completion queue and all its channels belong to one thread; only Wake() may be called from others. A
 // Fabric, and Register on it, may be used from any thread.
@@ -99,8 +99,7 @@ struct Completion {
 };
 
 // One end of a reliable connection. Destroying it closes it: after the destructor no operation of the peer that was not
-// placed yet will be (shm: the peer's process may still hold the mapping; docs/protocol.md, I8). No completion
-// of a destroyed channel is returned by a later Poll.
+// placed yet will be, if Fence said true before. No completion of a destroyed channel is returned by a later Poll.
 class Channel {
  public:
   Channel() = default;
@@ -115,6 +114,11 @@ class Channel {
   // channel has failed. A remote address out of bounds, or without the right, completes with kPermissionDenied and
   // fails the channel.
   virtual Status Post(std::span<const WorkRequest> batch) = 0;
+
+  // For an owner who is about to destroy the channel, and uses memory that the peer could write into for something
+  // else then. True: destroying it is a fence. False: the peer is placing something at this moment, which nothing can
+  // stop (shm: its processor copies); ask again. From the first call on the channel has failed, and says nothing more.
+  virtual bool Fence() = 0;
 
   [[nodiscard]] virtual bool connected() const = 0;
   // What the peer offered; empty until connected.

@@ -57,6 +57,7 @@ enum class Counter : uint32_t {
   kPutsDelegated,
   kChunks,
   kChunkBytes,
+  kOverdue,
   kCount,
 };
 inline constexpr const char* kCounterNames[] = {
@@ -66,7 +67,7 @@ inline constexpr const char* kCounterNames[] = {
     "log_bytes_used",  "log_bytes_total", "in_flight",    "sleeps",         "clean_bytes_copied",
     "clean_nvm_bytes", "scrub_bytes",     "clean_moves",  "clean_regions",  "clean_bytes_freed",
     "damaged_keys",    "puts_delayed",    "free_regions", "log_bytes_live", "cleaning",
-    "set_aside",       "puts_delegated",  "chunks",       "chunk_bytes",
+    "set_aside",       "puts_delegated",  "chunks",       "chunk_bytes",    "overdue",
 };
 static_assert(std::size(kCounterNames) == static_cast<size_t>(Counter::kCount));
 

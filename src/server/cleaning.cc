@@ -204,6 +204,13 @@ bool Cleaning::Expects(uint32_t head) {
   return true;
 }
 
+void Cleaning::LosePatience() {
+  ++impatience_;
+  versions_.AwaitChunks();
+}
+
+bool Cleaning::OutOfPatience() const { return impatience_ >= kPatience && !versions_.awaits_chunks(); }
+
 void Cleaning::GiveUp(Want& want) {
   if (!want.waits) return;
   want = {.waits = false, .hopeless = true, .changes = log_.changes()};
@@ -268,7 +275,7 @@ size_t Cleaning::Choose() {
   if (!empty.empty()) return empty.size();
   if (zeroing_ > 0 && !asked_) return 0;  // there will be room
   // Other heads may be cleaned for ever, and those puts have no more of it.
-  if (zeroing_ == 0 && !slots_gain && (!slots_wait || impatience_ >= kPatience)) GiveUp(slots_);
+  if (zeroing_ == 0 && !slots_gain && (!slots_wait || OutOfPatience())) GiveUp(slots_);
   const bool in_circles = Wanted() && in_vain_ > 2 * geometry_.regions_per_shard;
   if (best_score > 0 && !in_circles) {
     CleanOrder order;
@@ -287,7 +294,7 @@ size_t Cleaning::Choose() {
     versions_.TakeBackChunks();
     const bool sweeps = !Wanted() || steps_ % kStepsPerSweep == 0;
     const size_t settled = sweeps ? versions_.Sweep(kSweptPerStep) : 0;
-    if (settled > 0 || (Wanted() && impatience_ < kPatience)) return settled;
+    if (settled > 0 || (Wanted() && !OutOfPatience())) return settled;
   }
   if (zeroing_ > 0) return 0;
   look_again_at_ = log_.changes() + geometry_.regions_per_shard;

@@ -32,7 +32,7 @@ class Cleaning {
   // changed.
   bool Expects(uint32_t head);
   // A while has passed, and a put still waits.
-  void LosePatience() { ++impatience_; }
+  void LosePatience();
   // Grows when room was made, or when it is clear that none can be.
   [[nodiscard]] uint64_t rooms() const { return rooms_; }
   // Cleans whatever gains something, until nothing is left.
@@ -66,6 +66,8 @@ class Cleaning {
   [[nodiscard]] bool Due() const;
   [[nodiscard]] bool NeedsSpace() const;
   [[nodiscard]] bool Wanted() const { return space_.waits || slots_.waits; }
+  // What is held is not waited for any longer.
+  [[nodiscard]] bool OutOfPatience() const;
   void GiveUp(Want& want);
   size_t Choose();
   size_t Search();

@@ -24,6 +24,8 @@ constexpr uint32_t kFreeRegionsLeft = 2;
 // A chunk that was not used for so many whiles is taken back. They are of idle moments (TidyTimer: from 5 ms on, each
 // twice as long) or, of a shard that is never idle, Shard's kPollsOfAWhile.
 constexpr uint32_t kAgeMax = 8;
+// Whiles in which a put waits for room, and a chunk that was taken back is not given back.
+constexpr uint32_t kAwaitedMax = 8;
 
 const Outcome kNone{Code::kResourceExhausted, Reason::kNoChunk, {}, 0, {}};
 
@@ -157,6 +159,22 @@ void Versions::TakeBackChunks() {
       if (!chunk.taken_back && !log_.IsAppendedTo(chunk.head, chunk.address.slot())) TakeBackChunk(session, chunk);
     }
   }
+}
+
+void Versions::AwaitChunks() {
+  if (chunk_count_ == open_chunks_) return;
+  for (SessionId session = 0; session < chunks_.size(); ++session) {
+    bool overdue = false;
+    for (Chunk& chunk : chunks_[session]) overdue |= chunk.taken_back && ++chunk.awaited == kAwaitedMax;
+    if (overdue) overdue_.push_back(session);
+  }
+}
+
+bool Versions::awaits_chunks() const {
+  return chunk_count_ != open_chunks_ && std::ranges::any_of(chunks_, [](const std::vector<Chunk>& chunks) {
+           return std::ranges::any_of(
+               chunks, [](const Chunk& chunk) { return chunk.taken_back && chunk.awaited < kAwaitedMax; });
+         });
 }
 
 }  // namespace erda::server

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 #include <random>
+#include <thread>
 
 #include "base/clock.h"
 #include "fabric/fabric.h"
@@ -51,6 +52,9 @@ Status CheckOptions(const ServerOptions& options) {
   }
   return {};
 }
+
+// A stop waits so long for clients that are in the middle of a Write.
+constexpr std::chrono::seconds kPatience{1};
 
 }  // namespace
 
@@ -102,12 +106,23 @@ class Server::Impl {
     if (state_ == State::kServing) {
       for (auto& doorman : doormen_) doorman->Stop();
       for (auto& shard : shards_) shard->Stop();
+      EndSessions();
       for (auto& shard : shards_) shard->Close();
       pool_->MarkClosed();
     }
     state_ = State::kStopped;
     doormen_.clear();  // nobody else can listen there before
     return {};
+  }
+
+  // Clients that are in the middle of a Write end it soon, unless they are stopped themselves.
+  void EndSessions() {
+    const Nanoseconds begin = SteadyClock::Instance().Now();
+    for (const auto& thread : shards_) {
+      while (!thread->shard().EndSessions() && SteadyClock::Instance().Now() - begin < kPatience) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
   }
 
   [[nodiscard]] const std::vector<std::string>& Addresses() const { return addresses_; }

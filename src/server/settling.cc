@@ -162,6 +162,7 @@ void Versions::EndSession(SessionId session) {
     for (const Chunk& chunk : chunks_[session]) EndChunk(chunk);
     chunks_[session].clear();
     taken_back_.EraseIf([&](const TakenBack& taken) { return taken.session == session; });
+    overdue_.EraseIf([&](SessionId overdue) { return overdue == session; });
   }
   if (session >= session_reservations_.size()) return;
   // First what is whole: a later version that is not would otherwise be taken back past it.

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/planted.h"
 
 namespace erda::server {
 
@@ -76,11 +77,18 @@ Status Shard::Register() {
   return {};
 }
 
-void Shard::Close() {
+bool Shard::EndSessions() {
   for (auto& session : sessions_) {
     if (session) Doom(*session, false);
   }
   EndDoomed();
+  return doomed_.empty();
+}
+
+void Shard::Close() {
+  if (!EndSessions()) {
+    for (const SessionId id : std::exchange(doomed_, {})) EndSession(id);
+  }
   versions_->Close();
 }
 
@@ -179,10 +187,14 @@ void Shard::Doom(Session& session, bool violated) {
   doomed_.push_back(session.id);
 }
 
+// (I8) As long as a client is in the middle of a Write, what its session holds is held.
 void Shard::EndDoomed() {
   if (doomed_.empty()) return;
-  for (const SessionId id : doomed_) EndSession(id);
-  doomed_.clear();
+  std::erase_if(doomed_, [&](SessionId id) {
+    if (!sessions_[id]->channel->Fence() && !Planted(Flaw::kEndsUnfenced)) return false;
+    EndSession(id);
+    return true;
+  });
   versions_->PublishGauges();
 }
 
@@ -211,8 +223,9 @@ size_t Shard::Poll() {
   const size_t cleaned = cleaning_.Step();
   if (served > 0 && ++busy_polls_ % kPollsOfAWhile == 0) versions_->AgeChunks();
   TellTakenBack();
+  DoomOverdue();
   if (!waiting_.empty() && rooms_seen_ != cleaning_.rooms()) served += ServeWaiting();
-  if (served == 0 && cleaned == 0 && answered_.empty()) return 0;
+  if (served == 0 && cleaned == 0 && answered_.empty() && doomed_.empty()) return 0;
   versions_->PublishGauges();  // before the answers: who has one finds itself counted
   PostReplies();
   EndDoomed();
@@ -223,6 +236,7 @@ size_t Shard::Tidy() {
   if (!waiting_.empty()) cleaning_.LosePatience();
   versions_->AgeChunks();
   TellTakenBack();
+  DoomOverdue();
   PostReplies();
   EndDoomed();
   if (versions_->in_flight() == 0) return 0;
@@ -387,6 +401,14 @@ void Shard::Say(Session& session, uint32_t imm, std::span<std::byte> reply) {
 void Shard::TellTakenBack() {
   versions_->TellTakenBack([&](SessionId id, format::LogAddress chunk) {
     if (!sessions_[id]->doomed) Say(*sessions_[id], format::kTakesBack | chunk.raw(), {});
+  });
+}
+
+// They keep what others need; who is called again connects anew.
+void Shard::DoomOverdue() {
+  versions_->EndOverdue([&](SessionId id) {
+    if (!sessions_[id]->doomed) counters_.Add(Counter::kOverdue);
+    Doom(*sessions_[id], false);
   });
 }
 

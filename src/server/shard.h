@@ -74,13 +74,15 @@ class Shard {
   bool CountKeys();
   // Something is in flight, or waits: it must be looked at again after a while.
   [[nodiscard]] bool unsettled() const {
-    return versions_->in_flight() > 0 || versions_->delegates() || !waiting_.empty();
+    return versions_->in_flight() > 0 || versions_->delegates() || !waiting_.empty() || !doomed_.empty();
   }
   // The other side of cleaning: may be stepped by another thread.
   [[nodiscard]] Cleaner& cleaner() { return cleaner_; }
   [[nodiscard]] CleanQueues& clean_queues() { return clean_queues_; }
   // Is told of each key whose value is found damaged by the way; of none if the key cannot be known any more.
   void OnDamage(std::function<void(std::string_view key)> told) { cleaning_.on_damage = std::move(told); }
+  // True once there is none any more. False: a client is in the middle of a Write, ask again soon.
+  bool EndSessions();
   // Ends all sessions, settles or takes back what is in flight, leaves the pool as a clean close wants it.
   void Close();
 
@@ -132,6 +134,7 @@ class Shard {
   // With an immediate; a reply, or no bytes.
   void Say(Session& session, uint32_t imm, std::span<std::byte> reply);
   void TellTakenBack();
+  void DoomOverdue();
   void PostReplies();
 
   FormattedPool& pool_;

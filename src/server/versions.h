@@ -105,6 +105,16 @@ class Versions {
     for (; !taken_back_.empty(); taken_back_.pop_front())
       tell(taken_back_.front().session, taken_back_.front().address);
   }
+  // A while has passed in which a put waits for room. Sessions that do not give back what was taken back long ago are
+  // overdue.
+  void AwaitChunks();
+  // There is something to be given back by sessions that are not overdue.
+  [[nodiscard]] bool awaits_chunks() const;
+  // Calls end(SessionId) for each session that became overdue since the last call.
+  template <class End>
+  void EndOverdue(End&& end) {
+    for (; !overdue_.empty(); overdue_.pop_front()) end(overdue_.front());
+  }
   // Chunks that clients may fill.
   [[nodiscard]] bool delegates() const { return open_chunks_ > 0; }
 
@@ -236,6 +246,7 @@ class Versions {
     Address address;
   };
   Fifo<TakenBack> taken_back_;          // and not told
+  Fifo<SessionId> overdue_;             // and not ended
   std::unique_ptr<Recovery> recovery_;  // between Look and Repair
   uint64_t next_version_ = 1;
   uint64_t version_limit_ = 0;

@@ -113,6 +113,7 @@ class HandFabric final : public fabric::Fabric {
       }
       return {};
     }
+    bool Fence() override { return true; }
     [[nodiscard]] bool connected() const override { return fabric_.connected_; }
     [[nodiscard]] std::span<const fabric::RemoteRegion> peer_regions() const override { return fabric_.peer_regions; }
     [[nodiscard]] std::span<const std::byte> peer_data() const override { return fabric_.peer_data; }

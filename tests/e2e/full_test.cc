@@ -109,6 +109,38 @@ TEST_P(FullPool, LetsAClientHaveSoManyReservationsAndNoMore) {
   EXPECT_TRUE(client->Put("key", "value").ok()) << "those are done by now";
 }
 
+// What its chunk keeps from being cleaned is wanted by others, while it is not called.
+TEST_P(FullPool, AnIdleClientKeepsNoPutFromItsRoom) {
+  ServerOptions options = Options();
+  options.pool_size = 1 << 20;
+  options.region_size = 128 << 10;
+  options.segment_size = 16 << 10;
+  std::map<bool, int> stored;
+  for (const bool stays : {false, true}) {
+    options.pool = GetParam() == PoolKind::kDram ? "dram:" : Path("pool" + std::to_string(stays ? 1 : 0));
+    const auto server = Serve(options);
+    const auto client = Connect();
+    auto idle = Connect({.put_path = PutPath::kDelegate});
+    for (int i = 0; i < 30; ++i) ASSERT_TRUE(idle->Put("idle" + std::to_string(i), Bytes(1, 3000)).ok());
+    ASSERT_NE(InfoOf(*client).at("chunks"), "0");
+    for (int i = 0; i < 30; ++i) ASSERT_TRUE(client->Delete("idle" + std::to_string(i)).ok());
+    if (!stays) idle.reset();
+    Status full;
+    while (full.ok() && stored[stays] < 1000) {
+      full = client->Put("key" + std::to_string(stored[stays]), Bytes(2, 3000));
+      if (full.ok()) ++stored[stays];
+    }
+    ExpectFails(full, Code::kResourceExhausted, "log");
+    EXPECT_EQ(CountersOf(*client).at("overdue"), stays ? 1U : 0U);
+    EXPECT_EQ(InfoOf(*client).at("chunks"), "0");
+    ASSERT_TRUE(client->Delete("key0").ok());
+    // Who was away finds that out, and goes on.
+    EXPECT_TRUE(!stays || WaitUntil([&] { return idle->Delete("key1").ok(); }));
+    EXPECT_EQ(CountersOf(*client).at("violations"), 0U);
+  }
+  EXPECT_GE(stored[true] + 2, stored[false]);
+}
+
 INSTANTIATE_TEST_SUITE_P(E2e, FullPool, kEveryPool, PoolName);
 
 }  // namespace

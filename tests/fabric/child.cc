@@ -77,6 +77,27 @@ Status BeClient(const std::string& address) {
   return (*channel)->error();
 }
 
+Status BeWriter(const std::string& address) {
+  constexpr size_t kBytes = 1 << 20;
+  auto place = Place::Open(address, Role::kConnect, kBytes);
+  if (!place.ok()) return place.status();
+  auto channel = place->fabric->Connect(address, place->Options());
+  if (!channel.ok()) return channel.status();
+  while ((*channel)->error().ok() && !(*channel)->connected()) place->Poll();
+  WorkRequest send;
+  send.kind = OpKind::kSend;
+  send.local = place->memory.bytes().first(100);
+  Status status = (*channel)->Post({&send, 1});
+  WorkRequest write;
+  write.kind = OpKind::kWrite;
+  write.local = place->memory.bytes();
+  while (status.ok()) {
+    place->Poll();
+    status = (*channel)->Post({&write, 1});
+  }
+  return status;
+}
+
 Status BeServer(const std::string& address) {
   auto place = Place::Open(address, Role::kListen, 1 << 20);
   if (!place.ok()) return place.status();
@@ -101,6 +122,11 @@ Child::Child(const char* role, const std::string& address) : pid_(::fork()) {
   ::_exit(127);
 }
 
+void Child::Stop() const {
+  ::kill(pid_, SIGSTOP);
+  ::waitpid(pid_, nullptr, WUNTRACED);
+}
+
 void Child::Kill() {
   if (pid_ <= 0) return;
   ::kill(pid_, SIGKILL);
@@ -111,7 +137,9 @@ void Child::Kill() {
 bool Child::Run(int argc, char** argv, int* exit_code) {
   const std::span arguments(argv, static_cast<size_t>(argc));
   if (arguments.size() != 4 || std::string_view(arguments[1]) != kFlag) return false;
-  const Status status = std::string_view(arguments[2]) == kServer ? BeServer(arguments[3]) : BeClient(arguments[3]);
+  const std::string_view role = arguments[2];
+  const std::string address = arguments[3];
+  const Status status = role == kServer ? BeServer(address) : role == kWriter ? BeWriter(address) : BeClient(address);
   std::fprintf(stderr, "child %s: %s\n", arguments[2], status.ToString().c_str());
   *exit_code = 1;
   return true;

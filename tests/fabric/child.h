@@ -12,12 +12,16 @@ class Child {
  public:
   // What it does, until it is killed.
   static constexpr const char* kClient = "client";  // connects to the address, and sends as much as it may
+  static constexpr const char* kWriter =
+      "writer";  // connects, sends one message, and fills what it was offered again and again
   static constexpr const char* kServer = "server";  // listens at the address, accepts everyone and answers nothing
 
   Child(const char* role, const std::string& address);
   ~Child() { Kill(); }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
+  // It stays where it is, until it is killed.
+  void Stop() const;
   void Kill();
 
   // For main: whether this process was started as a child. If so, it has been one, and ends with `*exit_code`.

@@ -321,6 +321,7 @@ class Cluster {
     if (server_.Count(Counter::kClients) != 0) Fail("the server still has clients in the end");
     if (server_.Count(Counter::kInFlight) != 0) Fail("something is still in flight in the end");
     if (server_.Count(Counter::kViolations) != 0) Fail("a client broke the protocol");
+    if (network_.counts().unfenced != 0) Fail("a session ended while its client was writing");
   }
 
   // Everything is there after a restart, too, and the books agree with what is there.

@@ -141,6 +141,10 @@ void ServerProcess::Inspect(bool recovered) {
 void ServerProcess::Stop() {
   try {
     listeners_.clear();
+    for (ShardProcess& process : shards_) {
+      while (!process.shard->EndSessions() && network_.Step()) {
+      }
+    }
     for (ShardProcess& process : shards_) process.shard->Close();
     if (pool_) pool_->MarkClosed();
   } catch (const ProcessEnds&) {

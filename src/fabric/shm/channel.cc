@@ -89,16 +89,30 @@ void ShmChannel::OnAnswer() {
   queue_->CompleteConnected(this);
 }
 
-// Operations complete when they are posted, so there is nothing to flush.
-void ShmChannel::Fail(Status error) {
-  if (closed_reported_) return;
+void ShmChannel::End() {
   if (state_ == State::kAsking) --queue_->asking_;
   state_ = State::kFailed;
-  error_ = std::move(error);
   closed_reported_ = true;
   receive_.Leave();
   queue_->Unwatch(this);
-  socket_.reset();  // the peer's end sees it, and fails too
+  HangUp(socket_.get());  // the peer's end sees it, and fails too
+}
+
+// The peer is in the middle of a copy, and its processor cannot be stopped. It ends that soon, or dies: its socket says
+// so when all of its threads are gone. (It hangs up in the thread that copies, so not in the middle either.)
+bool ShmChannel::Fence() {
+  if (!closed_reported_) {
+    End();
+    error_ = {Code::kUnavailable, "this end closed the channel"};
+  }
+  return !receive_.IsPlacing() || !HearDoorbell(socket_.get());
+}
+
+// Operations complete when they are posted, so there is nothing to flush.
+void ShmChannel::Fail(Status error) {
+  if (closed_reported_) return;
+  End();
+  error_ = std::move(error);
   Completion completion;
   completion.channel = this;
   completion.kind = OpKind::kClosed;

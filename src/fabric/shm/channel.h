@@ -35,6 +35,7 @@ class ShmChannel final : public Channel {
   ~ShmChannel() override;
 
   Status Post(std::span<const WorkRequest> batch) override;
+  bool Fence() override;
   [[nodiscard]] bool connected() const override { return state_ == State::kConnected; }
   [[nodiscard]] std::span<const RemoteRegion> peer_regions() const override { return peer_regions_; }
   [[nodiscard]] std::span<const std::byte> peer_data() const override { return peer_greeting_.private_data(); }
@@ -62,6 +63,8 @@ class ShmChannel final : public Channel {
   size_t Receive(std::span<Completion> out, std::deque<std::vector<std::byte>>* inbox);
   [[nodiscard]] bool HasMessage();
   void Fail(Status error);
+  // From here on nothing is sent, taken, or told.
+  void End();
 
   ShmQueue* const queue_;
   MemoryMaps* const maps_;

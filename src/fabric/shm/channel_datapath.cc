@@ -6,12 +6,24 @@
 
 namespace erda::fabric::shm {
 
+namespace {
+
+// Whether it places bytes in the peer's memory.
+bool IsWrite(const WorkRequest& work) {
+  return work.kind == OpKind::kWrite || (work.kind == OpKind::kWriteImm && !work.local.empty());
+}
+
+}  // namespace
+
 Status ShmChannel::Post(std::span<const WorkRequest> batch) {
   if (auto status = CheckBatch(batch); !status.ok()) return status;
   bool sent = false;
+  bool placing = false;  // the peer must wait with what it does to its memory
   for (const WorkRequest& work : batch) {
     const bool failed = state_ == State::kFailed;  // by an operation before it in this batch
-    const bool permitted = !failed && Execute(work);
+    if (!placing && !failed && IsWrite(work)) placing = transmit_.BeginPlacing();
+    const bool too_late = !failed && !placing && IsWrite(work);
+    const bool permitted = !failed && !too_late && Execute(work);
     wrote_ |= work.kind == OpKind::kWrite || work.kind == OpKind::kWriteImm;
     if (permitted && !work.signaled && work.kind != OpKind::kRead) {
       sent |= work.kind != OpKind::kWrite;
@@ -19,7 +31,7 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
     }
     // What completes well was done while the peer was there: memory of a peer that left is still mapped here, but what
     // it says is out of date, and what is written there comes too late.
-    const bool gone = permitted && PeerIsGone();
+    const bool gone = too_late || (permitted && PeerIsGone());
     const bool executed = permitted && !gone;
     wrote_ = false;
     Completion completion;
@@ -39,6 +51,7 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
     error_ = gone ? Status(Code::kUnavailable, address_ + ": the peer is gone")
                   : Status(Code::kPermissionDenied, address_ + ": the peer did not grant access to that memory");
   }
+  if (placing) transmit_.EndPlacing();
   // What came before the failure has been sent, so the peer hears of it.
   if (sent && transmit_.Publish()) RingDoorbell(socket_.get());
   if (state_ == State::kFailed) Fail(Status(error_));

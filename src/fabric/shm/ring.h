@@ -1,11 +1,11 @@
 // Messages from one end of a channel to the other: a single-producer single-consumer ring in memory that both ends map.
 // The peer may write anything there at any time: what is read is checked, and each end keeps its own index to itself.
 //
-//   one direction:  0        64       128        192               192 + 16 n           192 + 16 n + 256 n
-//                   +--------+--------+----------+-----------------+--------------------+
-//                   | tail   | head,  | sleeping | n descriptors   | n messages of 256 B|     n: power of two
-//                   |        | gone   |          |                 |                    |
-//                   +--------+--------+----------+-----------------+--------------------+
+//   one direction:  0        64       128        192       256               256 + 16 n           256 + 16 n + 256 n
+//                   +--------+--------+----------+---------+-----------------+--------------------+
+//                   | tail   | head,  | sleeping | placing | n descriptors   | n messages of 256 B|   n: power of two
+//                   |        | gone   |          |         |                 |                    |
+//                   +--------+--------+----------+---------+-----------------+--------------------+
 #pragma once
 
 #include <atomic>
@@ -64,6 +64,19 @@ class Ring {
            Word(kSleepingAt).exchange(0, std::memory_order_relaxed) != 0;
   }
 
+  // Before the first byte is placed in the consumer's memory, and after the last. False: the consumer is gone, and
+  // nothing may be placed any more.
+  // The store, this look, and those of Leave and IsPlacing are in one order (sequentially consistent): either the
+  // producer finds the consumer gone, or the consumer, who has just said that it is, finds the producer placing.
+  [[nodiscard]] bool BeginPlacing() {
+    Word(kPlacingAt).store(1, std::memory_order_seq_cst);
+    if (Word(kGoneAt).load(std::memory_order_seq_cst) == 0) return true;
+    EndPlacing();
+    return false;
+  }
+  // Release pairs with the acquire in IsPlacing: who finds it ended finds all that was placed.
+  void EndPlacing() { Word(kPlacingAt).store(0, std::memory_order_release); }
+
   // Asked after one-sided operations: if it says no, the consumer was there while they were done. `wrote`: there were
   // Writes among them, which a load would otherwise overtake.
   [[nodiscard]] bool ConsumerIsGone(bool wrote) const {
@@ -91,9 +104,11 @@ class Ring {
   // The consumer's end is gone for good: what it does from here on sees everything that the producer placed before a
   // ConsumerIsGone that said no. The fence pairs with the one there.
   void Leave() {
-    Word(kGoneAt).store(1, std::memory_order_release);
+    Word(kGoneAt).store(1, std::memory_order_seq_cst);
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
+  // After Leave: whether the producer is placing something still. Once it is not, it never will be again.
+  [[nodiscard]] bool IsPlacing() const { return Word(kPlacingAt).load(std::memory_order_seq_cst) != 0; }
 
   // From here until EndSleep the producer wakes the consumer. The caller looks once more before it sleeps.
   void BeginSleep() { Word(kSleepingAt).store(1, std::memory_order_relaxed); }
@@ -104,7 +119,8 @@ class Ring {
   static constexpr uint64_t kHeadAt = kCacheLine;
   static constexpr uint64_t kGoneAt = kHeadAt + sizeof(uint64_t);  // beside head: the consumer writes both
   static constexpr uint64_t kSleepingAt = 2 * kCacheLine;
-  static constexpr uint64_t kHeaderBytes = 3 * kCacheLine;
+  static constexpr uint64_t kPlacingAt = 3 * kCacheLine;  // the producer's own: nobody looks before the end
+  static constexpr uint64_t kHeaderBytes = 4 * kCacheLine;
 
   [[nodiscard]] std::atomic_ref<uint64_t> Word(uint64_t at) const {
     return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(memory_ + at));

@@ -170,4 +170,6 @@ bool HearDoorbell(int socket) {
   return true;
 }
 
+void HangUp(int socket) { ::shutdown(socket, SHUT_WR); }
+
 }  // namespace erda::fabric::shm

@@ -16,7 +16,7 @@ namespace erda::fabric::shm {
 // What either end says when a channel is made. The descriptors that go with it, in order: of an asker the channel's
 // memory, of an accepter its beacon; then for both one for each offered region.
 struct Greeting {
-  static constexpr uint64_t kMagic = 0x31306d6873616472;  // "rdashm01"
+  static constexpr uint64_t kMagic = 0x32306d6873616472;  // "rdashm02"
   enum Kind : uint32_t { kAsk = 1, kAccept = 2, kReject = 3 };
 
   uint64_t magic = kMagic;
@@ -45,7 +45,9 @@ Status ReceiveGreeting(int socket, Greeting* greeting, std::vector<UniqueFd>* fd
 
 // After the greetings the socket is a doorbell: a byte wakes the peer, the end of the socket says that it is gone.
 void RingDoorbell(int socket);
-// Takes all rings; false if the peer is gone.
+// Takes all rings; false if the peer is gone, or has hung up.
 bool HearDoorbell(int socket);
+// The peer hears that this end is gone, while this end still hears of the peer.
+void HangUp(int socket);
 
 }  // namespace erda::fabric::shm

@@ -159,6 +159,12 @@ void SimLane::Cut(bool keep_completed) {
   }
 }
 
+bool SimLane::places() const {
+  return std::any_of(ops_.begin(), ops_.end(), [](const auto& op) {
+    return op.second.request.kind != OpKind::kRead && !op.second.pieces.empty();
+  });
+}
+
 void SimLane::Flush() {
   for (auto op = ops_.begin(); op != ops_.end();) {
     Op& flushed = op->second;

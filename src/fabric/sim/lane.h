@@ -31,6 +31,7 @@ struct SimEnd {
   std::vector<std::byte> peer_data;
   std::vector<RemoteRegion> peer_regions;
   bool connected = false;
+  bool fencing = false;
   Status error;
 };
 
@@ -59,6 +60,9 @@ class SimLane {
   [[nodiscard]] Nanoseconds delivered_by() const { return delivered_by_; }
   [[nodiscard]] Nanoseconds completed_by() const { return completed_by_; }
   void set_delivered_by(Nanoseconds time) { delivered_by_ = time; }
+
+  // Something that was begun is not placed yet.
+  [[nodiscard]] bool places() const;
 
   // Messages that the receiver has not polled.
   [[nodiscard]] uint64_t unconsumed() const { return unconsumed_; }

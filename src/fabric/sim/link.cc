@@ -184,9 +184,28 @@ void SimLink::Deny(uint64_t side) {
             {Code::kPermissionDenied, "the peer reached outside of what it is permitted"});
 }
 
+bool SimLink::Fence(uint64_t side) {
+  SimEnd& end = ends_[side];
+  if (!end.fencing) {
+    world_.Note("fence", number_, side, 0);
+    end.fencing = true;
+    end.connected = false;
+    if (end.error.ok()) end.error = Status(Code::kUnavailable, "it is closed");
+    Cut(true);
+    lanes_[side].LeaveSource();
+    lanes_[1 - side].LoseMessages();
+    end.queue->Forget(end.channel);
+    FailLater(1 - side, lanes_[side].delivered_by(), {Code::kUnavailable, "the peer closed the channel"});
+  }
+  return !WaitsToFence(side);
+}
+
+bool SimLink::WaitsToFence(uint64_t side) const { return number_ % 2 == 1 && lanes_[1 - side].places(); }
+
 void SimLink::Leave(uint64_t side, bool killed) {
   SimEnd& end = ends_[side];
   if (end.channel == nullptr) return;
+  if (!killed && end.fencing && WaitsToFence(side)) ++world_.counts.unfenced;
   world_.Note(killed ? "killed" : "close", number_, side, 0);
   const bool keep_completed = !killed || !world_.options.lose_completed;
   Cut(keep_completed);

@@ -35,6 +35,9 @@ class SimLink final : public std::enable_shared_from_this<SimLink> {
   void Drop();
   // The operation that a side just executed reaches outside of what it may.
   void Deny(uint64_t side);
+  // The owner of this end wants a fence. Half of the links are as over verbs: closing the end is one at once. The
+  // others as over shm: what is being placed here, is placed; then it is one.
+  bool Fence(uint64_t side);
   // The owner of this end closes it, or was killed.
   void Leave(uint64_t side, bool killed);
   // All ends that belong to this process are killed.
@@ -46,6 +49,7 @@ class SimLink final : public std::enable_shared_from_this<SimLink> {
 
  private:
   void Connected(uint64_t side);
+  [[nodiscard]] bool WaitsToFence(uint64_t side) const;
   void Cut(bool keep_completed);
   void Fail(uint64_t side, const Status& why);
   void FailLater(uint64_t side, Nanoseconds not_before, Status why);
@@ -65,6 +69,7 @@ class SimChannel final : public Channel {
   ~SimChannel() override { link_->Leave(side_, false); }
 
   Status Post(std::span<const WorkRequest> batch) override { return link_->Post(side_, batch); }
+  bool Fence() override { return link_->Fence(side_); }
   [[nodiscard]] bool connected() const override { return end().connected; }
   [[nodiscard]] std::span<const RemoteRegion> peer_regions() const override { return end().peer_regions; }
   [[nodiscard]] std::span<const std::byte> peer_data() const override { return end().peer_data; }

@@ -47,6 +47,7 @@ struct SimCounts {
   uint64_t torn_reads = 0;   // taken in more than one piece: each from another instant
   uint64_t late_pieces = 0;  // of Writes, placed after these had completed
   uint64_t lost_pieces = 0;  // of Writes: never placed, since their channel broke or an end died
+  uint64_t unfenced = 0;     // channels that were destroyed though Fence had said that it would be none
 };
 
 struct SimWorld;

@@ -37,6 +37,7 @@ class VerbsChannel final : public Channel {
   static Status CheckOffer(const Device& device, const ChannelOptions& options, size_t data_max);
 
   Status Post(std::span<const WorkRequest> batch) override;
+  bool Fence() override { return true; }  // the queue pair goes with the channel
   [[nodiscard]] bool connected() const override { return state_ == State::kConnected; }
   [[nodiscard]] std::span<const RemoteRegion> peer_regions() const override { return peer_regions_; }
   [[nodiscard]] std::span<const std::byte> peer_data() const override { return peer_data_; }
