@@ -17,6 +17,7 @@
 #include "bench/floors/report.h"
 #include "bench/floors/server_process.h"
 #include "bench/floors/settings.h"
+#include "bench/paths/paths.h"
 #include "bench/soak/settings.h"
 #include "bench/soak/soak.h"
 #include "tools/command_line.h"
@@ -29,6 +30,9 @@ Each starts a server of its own. A pool file that does not exist is made for it 
 an existing pool or a device keeps what it has, and with floors the benchmark's keys, which begin with erda-bench.
 
 floors measures the fabric's raw operations beside gets, puts and deletes.
+
+paths measures puts on each path by the size of their values, in a log that was written through before. The server takes
+requests of 64 KiB, so that the inline path can be compared beyond the default.
 
 cleaning measures YCSB A, B and C and updates (zipfian 0.99), one operation at a time, and beside them puts of other keys
 at --rate, in slices of two states in turn. Both have the same pool, live data and load. Idle: all dead space was made
@@ -82,6 +86,16 @@ int Floors(const erda::floors::Settings& settings) {
   return 0;
 }
 
+int Paths(const erda::paths::Settings& settings) {
+  if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
+  const auto report = erda::paths::Measure(settings, ThisProgram());
+  if (!report.ok()) return FailWith(report.status());
+  fmt::print("{}", ToTable(settings, *report));
+  if (settings.json_path.empty()) return 0;
+  const auto status = erda::floors::WriteFileAtomically(settings.json_path, ToJson(settings, *report).dump(2) + "\n");
+  return status.ok() ? 0 : Fail(status.ToString());
+}
+
 int Cleaning(erda::cleaning::Settings& settings) {
   Complete(settings);
   if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
@@ -121,6 +135,8 @@ int main(int argc, char** argv) {
   app.footer(kFooter);
   app.require_subcommand(1);
   const CLI::App* floors = AddFloors(app, settings);
+  erda::paths::Settings paths_settings;
+  const CLI::App* paths = AddPaths(app, paths_settings);
   erda::cleaning::Settings cleaning_settings;
   const CLI::App* cleaning = AddCleaning(app, cleaning_settings);
   erda::soak::Settings soak_settings;
@@ -130,6 +146,7 @@ int main(int argc, char** argv) {
   AddServe(app, serve);
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
   if (floors->parsed()) return Floors(settings);
+  if (paths->parsed()) return Paths(paths_settings);
   if (cleaning->parsed()) return Cleaning(cleaning_settings);
   if (bytes->parsed()) return Bytes(bytes_settings);
   if (soak->parsed()) return Soak(soak_settings);

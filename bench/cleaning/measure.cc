@@ -1,7 +1,6 @@
 #include "bench/cleaning/measure.h"
 
 #include <fmt/core.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -400,24 +399,6 @@ class Measurement {
   std::vector<char> read_;
 };
 
-// The server on all processors but the first, which is for this thread: whoever measures does not compete with it.
-Result<std::unique_ptr<floors::ServerProcess>> StartServer(const std::string& program,
-                                                           const floors::ServeSettings& serve) {
-  cpu_set_t usable;
-  const bool known = ::sched_getaffinity(0, sizeof(usable), &usable) == 0 && CPU_COUNT(&usable) > 1;
-  if (known) {
-    cpu_set_t others = usable;
-    int first = 0;
-    while (!CPU_ISSET(first, &others)) ++first;
-    CPU_CLR(first, &others);
-    (void)::sched_setaffinity(0, sizeof(others), &others);  // the server's process inherits it
-  }
-  auto server = floors::ServerProcess::Start(program, serve);
-  if (known) (void)::sched_setaffinity(0, sizeof(usable), &usable);
-  floors::StayOnOneProcessor(floors::Side::kMeasuring);
-  return server;
-}
-
 }  // namespace
 
 Result<Report> Measure(const Settings& settings, const std::string& program) {
@@ -431,7 +412,7 @@ Result<Report> Measure(const Settings& settings, const std::string& program) {
   serve.pool = settings.pool;
   serve.pool_size = settings.pool_size;
   serve.index_entries = 2 * settings.pool_size / settings.object_bytes();
-  auto server = StartServer(program, serve);
+  auto server = floors::ServerProcess::StartBeside(program, serve);
   if (!server.ok()) return server.status();
 
   Status status;

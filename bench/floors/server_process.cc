@@ -98,6 +98,7 @@ CLI::App* AddServe(CLI::App& app, ServeSettings& settings) {
   serve->add_option("--pool-size", settings.pool_size)->required();
   serve->add_option("--raw-bytes", settings.raw_bytes);
   serve->add_option("--index-entries", settings.index_entries);
+  serve->add_option("--slot-bytes", settings.slot_bytes);
   serve->add_flag("--keep", settings.keep);
   return serve;
 }
@@ -125,6 +126,7 @@ int Serve(const ServeSettings& settings) {
   options.listen = {settings.address};
   if (has_raw) options.spin = kSpin;
   options.index_entries = settings.index_entries;
+  if (settings.slot_bytes != 0) options.slot_bytes = settings.slot_bytes;
   std::error_code ignored;
   const bool is_dram = settings.pool == "dram:";
   const bool is_new = !is_dram && !std::filesystem::exists(settings.pool, ignored);
@@ -143,7 +145,8 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const std::string& p
                                       "--address",       settings.address,
                                       "--pool",          settings.pool,
                                       "--pool-size",     std::to_string(settings.pool_size),
-                                      "--index-entries", std::to_string(settings.index_entries)};
+                                      "--index-entries", std::to_string(settings.index_entries),
+                                      "--slot-bytes",    std::to_string(settings.slot_bytes)};
   if (!settings.raw_address.empty()) {
     command.insert(command.end(),
                    {"--raw-address", settings.raw_address, "--raw-bytes", std::to_string(settings.raw_bytes)});
@@ -160,6 +163,23 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const std::string& p
                      RawArea{said.value("area_offset", uint64_t{0}), said.value("area_bytes", uint64_t{0})},
                      said.at("pid")};
   return process;
+}
+
+Result<std::unique_ptr<ServerProcess>> ServerProcess::StartBeside(const std::string& program,
+                                                                  const ServeSettings& settings) {
+  cpu_set_t usable;
+  const bool known = ::sched_getaffinity(0, sizeof(usable), &usable) == 0 && CPU_COUNT(&usable) > 1;
+  if (known) {
+    cpu_set_t others = usable;
+    int first = 0;
+    while (!CPU_ISSET(first, &others)) ++first;
+    CPU_CLR(first, &others);
+    (void)::sched_setaffinity(0, sizeof(others), &others);  // the server's process inherits it
+  }
+  auto server = Start(program, settings);
+  if (known) (void)::sched_setaffinity(0, sizeof(usable), &usable);
+  StayOnOneProcessor(Side::kMeasuring);
+  return server;
 }
 
 Status ServerProcess::Stop() {

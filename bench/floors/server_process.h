@@ -22,6 +22,7 @@ struct ServeSettings {
   uint64_t pool_size = 0;
   uint64_t raw_bytes = 0;
   uint64_t index_entries = 0;  // of a new pool; 0: by its size
+  uint32_t slot_bytes = 0;     // of a request; 0: the default
   bool keep = false;           // a new pool's file stays
 };
 CLI::App* AddServe(CLI::App& app, ServeSettings& settings);
@@ -46,6 +47,8 @@ class ServerProcess {
 
   // `program`: this program, or another copy of it. The address of `settings` is not empty.
   static Result<std::unique_ptr<ServerProcess>> Start(const std::string& program, const ServeSettings& settings);
+  // On all processors but the first, which is for this thread from here on: who measures does not compete with it.
+  static Result<std::unique_ptr<ServerProcess>> StartBeside(const std::string& program, const ServeSettings& settings);
   [[nodiscard]] const Ready& ready() const { return ready_; }
   // Ends it. An error if it did not end well.
   Status Stop();

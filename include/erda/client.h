@@ -25,11 +25,11 @@ enum class Ack : uint8_t {
 
 // How a put travels. docs/protocol.md draws each path.
 enum class PutPath : uint8_t {
-  kAuto = 0,      // Inline for what fits into a request, else reserve.
+  kAuto = 0,      // Inline for what fits into a request, else delegate.
   kReserve = 1,   // The paper's: ask for space, then write the value there one-sidedly. Two round trips, no copy.
   kInline = 2,    // The value travels in the request. One round trip. For values that fit into a request.
   kDelegate = 3,  // Into a piece of the log that the client was given ahead. One round trip, no copy by the server.
-                  // Without one (at first, or if space is short) as kAuto.
+                  // Without one (at first, or if space is short) inline or by a reservation.
 };
 
 struct ClientOptions {

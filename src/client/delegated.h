@@ -38,6 +38,7 @@ class Delegated {
   // The connection is new, to a shard with so many heads, from this one on; no chunk has more bytes. Or it is gone (0).
   void Reset(uint32_t first_head, uint32_t heads, uint64_t bytes_max);
 
+  [[nodiscard]] bool has_chunks() const { return !chunks_.empty(); }
   // The chunk of the head where an object of so many bytes goes, or null. Asks for another one in time.
   Chunk* Find(uint32_t head, uint64_t object_bytes);
   // The place for it, in a chunk that Find gave. The chunks of the head before that one are used no more.

@@ -117,6 +117,10 @@ Status Engine::Get(std::string_view key, Client::GetCallback done) {
   return {};
 }
 
+bool Engine::HasChunks() const {
+  return std::ranges::any_of(links_, [](const auto& link) { return link->delegated.has_chunks(); });
+}
+
 Result<Operation*> Engine::NewPut(std::string_view key, size_t value_size, Client::DoneCallback done) {
   if (geometry_known_ && !key.empty() && key.size() <= format::kKeyBytesMax && value_size > ValueBytesMax(key.size())) {
     return Status(Code::kInvalidArgument, "a value for a key of " + std::to_string(key.size()) + " bytes has at most " +
@@ -124,7 +128,7 @@ Result<Operation*> Engine::NewPut(std::string_view key, size_t value_size, Clien
                                               std::to_string(value_size));
   }
   // Who was idle may have been told meanwhile that a chunk was taken back.
-  if (options_.put_path == PutPath::kDelegate && in_flight_ == 0) Poll();
+  if (in_flight_ == 0 && HasChunks()) Poll();
   auto op = NewOperation(OpType::kPut, key);
   if (!op.ok()) return op.status();
   (*op)->done = std::move(done);

@@ -84,6 +84,7 @@ class Engine {
   static void TakeBuffer(Operation& op, const std::shared_ptr<Buffer::Memory>& buffer, uint64_t before_value);
   [[nodiscard]] Status CheckBuffer(const std::shared_ptr<Buffer::Memory>& buffer) const;
   [[nodiscard]] static Result<std::string_view> InBuffer(const Buffer::Memory& buffer, std::string_view value);
+  [[nodiscard]] bool HasChunks() const;
   Result<Operation*> NewPut(std::string_view key, size_t value_size, Client::DoneCallback done);
   void Begin(Operation& op);
   void Run(Operation& op);

@@ -75,8 +75,10 @@ void Engine::StartRequest(Operation& op) {
 void Engine::SendRequest(Operation& op) {
   Link& link = *op.link;
   op.step = Step::kReply;  // from here on it ends with the connection
-  op.delegated = op.type == OpType::kPut && options_.put_path == PutPath::kDelegate && !op.no_chunk &&
-                 link.hello().pool_writable != 0;
+  // What kAuto chooses was measured: docs/benchmarks.md, "Put paths by size".
+  const bool wanted =
+      options_.put_path == PutPath::kDelegate || (options_.put_path == PutPath::kAuto && !FitsInline(link, op));
+  op.delegated = op.type == OpType::kPut && wanted && !op.no_chunk && link.hello().pool_writable != 0;
   if (op.delegated && PutDelegated(op)) return;
   op.delegated = false;
   Request request{};

@@ -52,6 +52,22 @@ TEST_P(Counting, EachPutWritesItsValueToNvmOnce) {
   }
 }
 
+TEST_P(Counting, WhatFitsIntoARequestGoesInlineAndTheRestIntoAChunk) {
+  ServerOptions options = Options();
+  options.slot_bytes = 4096;
+  const auto server = Serve(options);
+  const auto client = Connect();
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(client->Put("small", Bytes(i, 3900)).ok());
+  EXPECT_EQ(CountersOf(*client).at("puts_inline"), 10U);
+  EXPECT_EQ(InfoOf(*client).at("chunks"), "0");
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(client->Put("large", Bytes(i, 4096)).ok());
+  const Info info = InfoOf(*client);
+  EXPECT_EQ(info.at("puts_inline"), "10");
+  EXPECT_EQ(info.at("puts_reserved"), "1") << "the first, which asked for a chunk";
+  EXPECT_EQ(info.at("puts_delegated"), "9");
+  EXPECT_EQ(*client->Get("large"), Bytes(9, 4096));
+}
+
 TEST_P(Counting, TheServerCountsWhatItDid) {
   ServerOptions options = Options();
   options.shards = 2;

@@ -1,0 +1,128 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "bench/floors/server_process.h"
+#include "bench/floors/temporary_folder.h"
+#include "bench/paths/paths.h"
+
+namespace erda::paths {
+
+namespace {
+
+using Time = std::chrono::steady_clock;
+
+// Keys of each path, so that none is put by two clients.
+constexpr uint64_t kKeys = 64;
+constexpr uint64_t kIndexSlots = 1024;
+// What the log is filled with first, on each path.
+constexpr size_t kFillBytes = 32768;
+
+class Measurement {
+ public:
+  explicit Measurement(const Settings& settings) : settings_(settings) {}
+
+  Status Prepare(const floors::ServerProcess::Ready& server) {
+    report_.machine = floors::ThisMachine();
+    report_.address = server.address;
+    report_.durability = server.durability;
+    for (size_t path = 0; path < kPaths.size(); ++path) {
+      ClientOptions options;
+      options.put_path = kPaths[path];
+      auto client = Client::Connect(server.address, options);
+      if (!client.ok()) return client.status();
+      clients_[path] = *std::move(client);
+    }
+    uint64_t log_bytes = 0;
+    const auto info = clients_[0]->ServerInfo();
+    if (!info.ok()) return info.status();
+    for (const auto& [name, value] : *info) {
+      if (name == "flush_method") report_.flush_method = value;
+      if (name == "log_bytes_total") log_bytes = std::stoull(value);
+    }
+    std::vector<uint64_t> sizes = settings_.value_sizes;
+    std::sort(sizes.begin(), sizes.end());
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    for (const uint64_t size : sizes) report_.rows.push_back({size, {}});
+    value_.assign(std::max<uint64_t>(sizes.back(), kFillBytes), 'v');
+    return WriteThrough(log_bytes);
+  }
+
+  Status Run() {
+    for (uint64_t round = 0; round < settings_.rounds; ++round) {
+      for (Row& row : report_.rows) {
+        for (size_t path = 0; path < kPaths.size(); ++path) {
+          if (auto status = Turn(path, row); !status.ok()) return status;
+        }
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] Report TakeReport() { return std::move(report_); }
+
+ private:
+  Status Put(size_t path, uint64_t i, size_t bytes) {
+    const std::string key = fmt::format("erda-bench.{}.{:010}", kPathNames[path].front(), i % kKeys);
+    return clients_[path]->Put(key, std::string_view(value_).substr(0, bytes));
+  }
+
+  // Each page of the log is touched by the server, and mapped by each client that writes into it, as after some time at
+  // work. Else it is the kernel's first touch of pages that is measured.
+  Status WriteThrough(uint64_t log_bytes) {
+    for (size_t path = 0; path < kPaths.size(); ++path) {
+      for (uint64_t i = 0; i <= log_bytes / kFillBytes; ++i) {
+        if (auto status = Put(path, i, kFillBytes); !status.ok()) return status;
+      }
+    }
+    return {};
+  }
+
+  // The clock is read once for each put, and that is in the figure.
+  Status Turn(size_t path, Row& row) {
+    if (kPaths[path] == PutPath::kInline && floors::RequestBytes(row.value_size) > kSlotBytes) return {};
+    const uint64_t warm = settings_.ops / 10 + 1;
+    auto begin = Time::now();
+    for (uint64_t i = 0; i < warm + settings_.ops; ++i) {
+      if (auto status = Put(path, i, row.value_size); !status.ok()) return status;
+      const auto end = Time::now();
+      if (i >= warm) row.samples[path].Add(std::chrono::duration<double, std::micro>(end - begin).count());
+      begin = end;
+    }
+    return {};
+  }
+
+  const Settings& settings_;
+  Report report_;
+  std::array<std::unique_ptr<Client>, kPaths.size()> clients_;
+  std::string value_;
+};
+
+}  // namespace
+
+Result<Report> Measure(const Settings& settings, const std::string& program) {
+  const floors::TemporaryFolder folder;
+  floors::ServeSettings serve;
+  serve.address = settings.address;
+  if (serve.address.empty()) {
+    if (folder.path().empty()) return ErrnoStatus("cannot make a folder for a socket");
+    serve.address = "shm:" + folder.path() + "/socket";
+  }
+  serve.pool = settings.pool;
+  serve.pool_size = settings.pool_size;
+  serve.index_entries = kIndexSlots;
+  serve.slot_bytes = kSlotBytes;
+  auto server = floors::ServerProcess::StartBeside(program, serve);
+  if (!server.ok()) return server.status();
+  Measurement measurement(settings);
+  Status status = measurement.Prepare((*server)->ready());
+  if (status.ok()) status = measurement.Run();
+  Report report = measurement.TakeReport();
+  if (!status.ok()) return status;
+  if (auto stopped = (*server)->Stop(); !stopped.ok()) return stopped;
+  return report;
+}
+
+}  // namespace erda::paths
