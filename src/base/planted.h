@@ -14,6 +14,7 @@ enum class Flaw : uint8_t {
   kHeaderNotFlushed,      // a reserved version is published before its header and key are
   kMetaNotFlushed,        // a new entry's word is stored before its meta is flushed
   kCommitNotFlushed,      // a commit is acknowledged before the value is flushed
+  kCommitUnfenced,        // a commit is acknowledged before the fence behind the flush of its value
   kSettledNotFlushed,     // what was found whole is settled without a flush
   kEntryNotFlushed,       // the entry that names a new version is not flushed before that is acknowledged
   kSettledNotWhole,       // what is published over is settled without a look at its checksum
@@ -77,6 +78,7 @@ inline constexpr const char* kFlawNames[] = {
     "header-not-flushed",
     "meta-not-flushed",
     "commit-not-flushed",
+    "commit-unfenced",
     "settled-not-flushed",
     "entry-not-flushed",
     "settled-not-whole",

@@ -18,11 +18,17 @@ uint64_t Chain::VersionAt(uint32_t head, Address address) const {
   return view.state == ObjectState::kNothing ? 0 : view.header.version;
 }
 
-bool Chain::MakePersistentIfWhole(uint32_t head, Address address) {
+bool Chain::FlushIfWhole(uint32_t head, Address address) {
   const ObjectView view = log_.Inspect(head, address);
   if (view.state != ObjectState::kWhole) return false;
-  if (!Planted(Flaw::kSettledNotFlushed)) MakePersistent(head, {address, SpaceOf(view.header)});
+  if (!Planted(Flaw::kSettledNotFlushed)) nvm_.Flush(log_.OffsetOf(head, address), SpaceOf(view.header));
   return true;
+}
+
+bool Chain::MakePersistentIfWhole(uint32_t head, Address address) {
+  const bool whole = FlushIfWhole(head, address);
+  if (whole) nvm_.Fence();
+  return whole;
 }
 
 // (I2) The object is persistent by now. So is the entry, if only the settled bit is new; otherwise the entry becomes

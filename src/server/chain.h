@@ -42,7 +42,9 @@ class Chain {
   // The number of the version whose header is there; 0 if none is.
   [[nodiscard]] uint64_t VersionAt(uint32_t head, Address address) const;
 
-  // If the version there is whole, makes it persistent.
+  // If the version there is whole, begins to make it persistent: it is after the next fence.
+  bool FlushIfWhole(uint32_t head, Address address);
+  // And waits for it.
   bool MakePersistentIfWhole(uint32_t head, Address address);
   // REQUIRES: it was found whole.
   void MakePersistent(uint32_t head, const Before& version) {

@@ -74,25 +74,43 @@ bool Versions::IsPassed(const Reservation& older) {
   return !word.settled() && older.version > chain_.VersionAt(older.head, word.old_address());
 }
 
-std::optional<Outcome> Versions::Commit(uint64_t key_hash, uint32_t head, Address address, uint64_t version,
-                                        SessionId session) {
-  const auto same_key = [&](const Unpublished& put) { return put.version.header.key_hash == key_hash; };
+InFlight::Id Versions::FindCommitted(const Commit& commit) {
+  const InFlight::Id id = in_flight_.Find(commit.key_hash, commit.head, commit.address);
+  if (id == InFlight::kNone) return id;
+  const Reservation& reservation = in_flight_.At(id);
+  const bool is_that = reservation.session == commit.session && reservation.version == commit.version;
+  return is_that && reservation.awaits_commit ? id : InFlight::kNone;
+}
+
+void Versions::BeginCommit(Commit* commit) {
+  if (FindCommitted(*commit) == InFlight::kNone) return;  // what it says is looked at no further
+  const ObjectView view = log_.Inspect(commit->head, commit->address);
+  commit->whole = view.state == ObjectState::kWhole;
+  if (!commit->whole) return;
+  if (!Planted(Flaw::kCommitNotFlushed)) nvm_.Flush(log_.OffsetOf(commit->head, commit->address), SpaceOf(view.header));
+  commit->fences = nvm_.counters().fences;
+}
+
+std::optional<Outcome> Versions::EndCommit(const Commit& commit) {
+  const auto same_key = [&](const Unpublished& put) { return put.version.header.key_hash == commit.key_hash; };
   if (std::any_of(unpublished_.begin(), unpublished_.end(), same_key)) PublishPuts();
-  const InFlight::Id id = in_flight_.Find(key_hash, head, address);
+  const InFlight::Id id = FindCommitted(commit);
   if (id == InFlight::kNone) return std::nullopt;
   const Reservation& reservation = in_flight_.At(id);
-  if (reservation.session != session || reservation.version != version || !reservation.awaits_commit)
-    return std::nullopt;
   counters_.Add(Counter::kCommits);
   if (!reservation.settled) {
-    const bool unflushed = Planted(Flaw::kCommitNotFlushed) && log_.Inspect(head, address).state == ObjectState::kWhole;
-    if (!unflushed && !chain_.MakePersistentIfWhole(head, address))
-      return Outcome{Code::kCorruption, Reason::kNotWhole, address, head, {}};
+    if (!commit.whole) return Outcome{Code::kCorruption, Reason::kNotWhole, commit.address, commit.head, {}};
+    // (I2) Persistent before it is settled, and before its writer hears of it.
+    if (!Planted(Flaw::kCommitUnfenced)) FenceSince(commit.fences);
     counters_.Add(Counter::kSettled);
-    if (!CommitWhole(reservation)) return Outcome{Code::kCorruption, Reason::kDamaged, address, head, {}};
+    if (!CommitWhole(reservation)) return Outcome{Code::kCorruption, Reason::kDamaged, commit.address, commit.head, {}};
   }
   Finish(id);
-  return Outcome{Code::kOk, Reason::kNone, address, head, {}};
+  return Outcome{Code::kOk, Reason::kNone, commit.address, commit.head, {}};
+}
+
+void Versions::FenceSince(uint64_t fences) {
+  if (nvm_.counters().fences == fences) nvm_.Fence();
 }
 
 // The version is whole and persistent: it becomes the new one, or the old one, if it is newer than what stands there.
@@ -125,33 +143,50 @@ bool Versions::CommitWhole(const Reservation& r) {
 
 size_t Versions::Sweep(size_t limit) {
   PublishPuts();
-  size_t settled = 0;
-  in_flight_.ForSome(limit,
-                     [&](InFlight::Id id, Reservation& /*reservation*/) { settled += SettleArrived(id) ? 1 : 0; });
-  return settled;
+  FlushArrived(limit, true);
+  if (arrived_.empty()) return 0;
+  nvm_.Fence();
+  return SettleArrived();
 }
 
 size_t Versions::SweepOf(SessionId session, size_t limit) {
-  size_t finished = 0;
+  const size_t before = session_reservations_[session];
   in_flight_.ForEach([&](InFlight::Id id, const Reservation& reservation) {
-    if (finished == limit || reservation.session != session || reservation.awaits_commit) return;
-    finished += SettleArrived(id) ? 1 : 0;
+    const bool counts = reservation.session == session && !reservation.awaits_commit;
+    if (counts && arrived_.size() < limit) FlushArrived(id, reservation);
   });
-  return finished;
+  if (arrived_.empty()) return 0;
+  nvm_.Fence();
+  (void)SettleArrived();
+  return before - session_reservations_[session];
 }
 
-bool Versions::SettleArrived(InFlight::Id id) {
-  Reservation& reservation = in_flight_.At(id);
-  if (reservation.settled || !chain_.MakePersistentIfWhole(reservation.head, reservation.address)) return false;
-  if (!CommitWhole(reservation)) return false;
-  counters_.Add(Counter::kSettled);
-  if (reservation.awaits_commit) {
-    reservation.settled = true;
-    log_.EndFlight(reservation.head, reservation.address);
-  } else {
-    Finish(id);
+void Versions::FlushArrived(size_t limit, bool awaited_too) {
+  in_flight_.ForSome(limit, [&](InFlight::Id id, const Reservation& reservation) {
+    if (awaited_too || !reservation.awaits_commit) FlushArrived(id, reservation);
+  });
+}
+
+void Versions::FlushArrived(InFlight::Id id, const Reservation& reservation) {
+  if (!reservation.settled && chain_.FlushIfWhole(reservation.head, reservation.address)) arrived_.push_back(id);
+}
+
+size_t Versions::SettleArrived() {
+  size_t settled = 0;
+  for (const InFlight::Id id : arrived_) {
+    Reservation& reservation = in_flight_.At(id);
+    if (!CommitWhole(reservation)) continue;
+    counters_.Add(Counter::kSettled);
+    ++settled;
+    if (reservation.awaits_commit) {
+      reservation.settled = true;
+      log_.EndFlight(reservation.head, reservation.address);
+    } else {
+      Finish(id);
+    }
   }
-  return true;
+  arrived_.clear();
+  return settled;
 }
 
 // --- Taking back

@@ -219,6 +219,7 @@ size_t Shard::Poll() {
     if (++port == ports_.size()) port = 0;
   }
   versions_->PublishPuts();
+  EndCommits();
   if (!waiting_.empty()) CountKeys();  // nothing is cleaned before
   const size_t cleaned = cleaning_.Step();
   if (served > 0 && ++busy_polls_ % kPollsOfAWhile == 0) versions_->AgeChunks();
@@ -273,10 +274,12 @@ bool Shard::Serve(Session& session, uint32_t slot) {
   if (session.waiting > 0 && IsWaiting(session, slot)) return false;  // that one was not answered yet
   Outcome outcome;
   if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
-    const auto committed = versions_->Commit(request.key_hash, request.head, format::LogAddress(request.address),
-                                             request.version, session.id);
-    if (!committed) return false;
-    outcome = *committed;
+    commits_.push_back(
+        {{request.key_hash, request.head, format::LogAddress(request.address), request.version, session.id},
+         slot,
+         request.id});
+    versions_->BeginCommit(&commits_.back().begun);
+    return true;  // answered in EndCommits
   } else if (request.op == static_cast<uint8_t>(RequestOp::kGiveBack)) {
     versions_->GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
   } else if (request.op == static_cast<uint8_t>(RequestOp::kDelegate)) {
@@ -297,6 +300,21 @@ bool Shard::Serve(Session& session, uint32_t slot) {
   if (outcome.code != Code::kOk && outcome.code != Code::kNotFound && !other_way) counters_.Add(Counter::kRefused);
   Answer(session, slot, request.id, outcome);
   return true;
+}
+
+void Shard::EndCommits() {
+  for (const Commit& commit : commits_) {
+    Session& session = *sessions_[commit.begun.session];
+    if (session.doomed) continue;
+    const auto outcome = versions_->EndCommit(commit.begun);
+    if (!outcome) {
+      Doom(session, true);
+      continue;
+    }
+    if (outcome->code != Code::kOk) counters_.Add(Counter::kRefused);
+    Answer(session, commit.slot, commit.id, *outcome);
+  }
+  commits_.clear();
 }
 
 // Its client sends nothing else in the slot before it is answered.

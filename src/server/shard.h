@@ -125,6 +125,8 @@ class Shard {
   void Handle(const fabric::Completion& completion);
   // Puts that found no room, now that there may be some, or none is to be expected.
   size_t ServeWaiting();
+  // Those of this Poll.
+  void EndCommits();
   void Wait(Session& session, uint32_t slot);
   [[nodiscard]] bool IsWaiting(const Session& session, uint32_t slot) const;
   // False if the request breaks the protocol.
@@ -154,6 +156,12 @@ class Shard {
   std::vector<std::unique_ptr<Session>> sessions_;                // by session id; null where free
   std::vector<Session*> answered_;                                // sessions with replies to post
   std::vector<SessionId> doomed_;
+  struct Commit {
+    Versions::Commit begun;
+    uint32_t slot = 0;
+    uint64_t id = 0;  // of the request
+  };
+  std::vector<Commit> commits_;
   // Requests that wait for room in the log, in their order, and what cleaning_.rooms() was when they were served last.
   struct Waiting {
     SessionId session = 0;

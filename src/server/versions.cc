@@ -251,10 +251,12 @@ void Versions::Publish(const NewVersion& version) {
 }
 
 void Versions::PublishPuts() {
+  FlushArrived(std::exchange(sweeps_due_, 0), false);
+  const uint64_t fences = nvm_.counters().fences;
   if (!unpublished_.empty()) PublishAll();
-  in_flight_.ForSome(std::exchange(sweeps_due_, 0), [&](InFlight::Id id, const Reservation& reservation) {
-    if (!reservation.awaits_commit) (void)SettleArrived(id);
-  });
+  if (arrived_.empty()) return;
+  FenceSince(fences);
+  (void)SettleArrived();
 }
 
 void Versions::PublishAll() {

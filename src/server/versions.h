@@ -78,9 +78,20 @@ class Versions {
   // flush: how the session makes its values persistent.
   Outcome Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session,
                   format::FlushMethod flush);
-  // nullopt: this session has no such reservation. It broke the protocol.
-  std::optional<Outcome> Commit(uint64_t key_hash, uint32_t head, format::LogAddress address, uint64_t version,
-                                SessionId session);
+  // Verifies the value of what a session reserved, and begins to make it persistent.
+  struct Commit {
+    uint64_t key_hash = 0;
+    uint32_t head = 0;
+    Address address;
+    uint64_t version = 0;
+    SessionId session = 0;
+    bool whole = false;
+    uint64_t fences = 0;  // by then
+  };
+  void BeginCommit(Commit* commit);
+  // Waits for that, unless somebody has since: commits and puts in between share their fences. nullopt: this session
+  // has no such reservation. It broke the protocol.
+  std::optional<Outcome> EndCommit(const Commit& commit);
   Outcome Delete(std::string_view key, uint64_t key_hash);
   // Makes what the puts since the last call have written persistent, and publishes it (docs/protocol.md, "Publish").
   void PublishPuts();
@@ -199,6 +210,8 @@ class Versions {
   // Its object is flushed. PublishAll comes to it.
   void AddUnpublished(const NewVersion& version, const std::optional<Reservation>& reservation);
   void PublishAll();
+  // What was flushed when there had been so many fences is persistent.
+  void FenceSince(uint64_t fences);
   // Persistent after the next fence.
   void Publish(const NewVersion& version);
 
@@ -208,8 +221,13 @@ class Versions {
   void EndChunk(const Chunk& chunk);
 
   void SettleCurrent(Slot slot, uint64_t key_hash);
-  // Settles it if it has arrived.
-  bool SettleArrived(InFlight::Id id);
+  // The reservation that it is for; kNone: the session has none that waits for it.
+  [[nodiscard]] InFlight::Id FindCommitted(const Commit& commit);
+  // Looks at some of what is in flight, and begins to make persistent what has arrived.
+  void FlushArrived(size_t limit, bool awaited_too);
+  void FlushArrived(InFlight::Id id, const Reservation& reservation);
+  // REQUIRES: what was flushed then is persistent. How many it settled.
+  size_t SettleArrived();
   // Settles what has arrived of the session, up to so many; how many it does not have any more.
   size_t SweepOf(SessionId session, size_t limit);
   [[nodiscard]] bool CommitWhole(const Reservation& reservation);
@@ -232,8 +250,9 @@ class Versions {
   Chain chain_;
   InFlight in_flight_;
   std::vector<Unpublished> unpublished_;
-  std::vector<Claim> claims_;  // of each of them
-  size_t sweeps_due_ = 0;      // places in flight that PublishPuts is to look at
+  std::vector<Claim> claims_;          // of each of them
+  size_t sweeps_due_ = 0;              // places in flight that PublishPuts is to look at
+  std::vector<InFlight::Id> arrived_;  // and flushed: SettleArrived comes to it
   // Not in flight any more, but between a newer one that is and what is older: who follows `previous` comes by.
   std::vector<Reservation> passed_;
   std::vector<uint32_t> session_reservations_;  // by session

@@ -71,7 +71,9 @@ void PoolServer::Land(const Outcome& reserved, std::string_view value, size_t by
 
 std::optional<Outcome> PoolServer::Commit(std::string_view key, const Outcome& reserved, SessionId session) {
   const uint64_t hash = HashKey(key);
-  return ShardOf(hash).versions.Commit(hash, reserved.head, reserved.address, reserved.header.version, session);
+  server::Versions::Commit commit{hash, reserved.head, reserved.address, reserved.header.version, session};
+  ShardOf(hash).versions.BeginCommit(&commit);
+  return ShardOf(hash).versions.EndCommit(commit);
 }
 
 Outcome PoolServer::Delete(std::string_view key) {

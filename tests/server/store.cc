@@ -194,8 +194,16 @@ void Store::EndSession(SessionId session) {
   delegated_.erase(session);
 }
 
-std::optional<Code> Store::Commit(const Reserved& r) {
-  const auto outcome = versions_->Commit(HashKey(r.key), r.outcome.head, r.outcome.address, r.version(), r.session);
+std::optional<Code> Store::Commit(const Reserved& r) { return EndCommit(BeginCommit(r)); }
+
+Versions::Commit Store::BeginCommit(const Reserved& r) {
+  Versions::Commit commit{HashKey(r.key), r.outcome.head, r.outcome.address, r.version(), r.session};
+  versions_->BeginCommit(&commit);
+  return commit;
+}
+
+std::optional<Code> Store::EndCommit(const Versions::Commit& commit) {
+  const auto outcome = versions_->EndCommit(commit);
   return outcome ? std::optional(outcome->code) : std::nullopt;
 }
 

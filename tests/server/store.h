@@ -77,6 +77,9 @@ class Store {
   void GiveBack();
   // nullopt: a breach of the protocol.
   std::optional<Code> Commit(const Reserved& reserved);
+  // In two steps, between which others may come.
+  Versions::Commit BeginCommit(const Reserved& reserved);
+  std::optional<Code> EndCommit(const Versions::Commit& commit);
   Code Delete(std::string_view key);
   void Report(std::string_view key);
   void EndSession(SessionId session);

@@ -209,6 +209,92 @@ TEST_F(TogetherTest, WhatElseIsAskedForPublishesThem) {
   expect_published("a commit of the key", [&] { EXPECT_EQ(store_.Commit(older), Code::kCorruption); });
 }
 
+TEST_F(TogetherTest, CommitsShareAFence) {
+  std::vector<Reserved> reserved;
+  for (const std::string& key : FarKeys(6)) {
+    reserved.push_back(store_.Reserve(key, "value of " + key));
+    store_.Land(reserved.back());
+  }
+  const uint64_t before = Fences();
+  std::vector<Versions::Commit> begun;
+  for (const Reserved& one : reserved) begun.push_back(store_.BeginCommit(one));
+  EXPECT_EQ(Fences(), before);
+  for (const Reserved& one : reserved) EXPECT_FALSE(store_.WordOf(one.key).settled()) << "it is not persistent yet";
+  for (const Versions::Commit& one : begun) EXPECT_EQ(store_.EndCommit(one), Code::kOk);
+  EXPECT_EQ(Fences(), before + 1);
+  for (const Reserved& one : reserved) EXPECT_EQ(store_.GetAfterCrash(one.key), one.value);
+  EXPECT_EQ(store_.versions().in_flight(), 0U);
+}
+
+TEST_F(TogetherTest, TheFencesOfPutsAreACommitsToo) {
+  const auto keys = FarKeys(3);
+  const Reserved first = store_.Reserve(keys[0], "committed");
+  store_.Land(first);
+  store_.Inline(keys[1], "old");
+  const uint64_t before = Fences();
+  store_.PutTogether();
+  store_.Inline(keys[1], "new");
+  const auto commit = store_.BeginCommit(first);
+  store_.Inline(keys[2], "new");
+  store_.PublishTogether();
+  EXPECT_EQ(Fences(), before + 2);
+  EXPECT_EQ(store_.EndCommit(commit), Code::kOk);
+  EXPECT_EQ(Fences(), before + 2);
+  for (const std::string& key : {keys[1], keys[2]}) EXPECT_EQ(store_.Get(key), "new");
+  EXPECT_EQ(store_.Get(keys[0]), "committed");
+}
+
+TEST_F(TogetherTest, WhatArrivedWithoutACommitSharesAFence) {
+  std::vector<Reserved> reserved;
+  for (const std::string& key : FarKeys(6)) {
+    reserved.push_back(store_.Reserve(key, "value", 0, Ack::kPlaced));
+    store_.Land(reserved.back());
+  }
+  const uint64_t before = Fences();
+  EXPECT_EQ(store_.Sweep(), reserved.size());
+  EXPECT_EQ(Fences(), before + 1);
+  EXPECT_EQ(store_.Sweep(), 0U);
+  EXPECT_EQ(Fences(), before + 1) << "nothing was flushed";
+}
+
+// What comes between the two steps of a commit may settle its version, pass it, or end it.
+TEST_F(TogetherTest, BetweenTheStepsOfACommitOthersGoOn) {
+  const auto begin = [&](const std::string& key) {
+    const Reserved reserved = store_.Reserve(key, "reserved");
+    store_.Land(reserved);
+    return store_.BeginCommit(reserved);
+  };
+  auto commit = begin("put");
+  store_.Inline("put", "newer");
+  EXPECT_EQ(store_.EndCommit(commit), Code::kOk) << "the put settled it, and went past it";
+  EXPECT_EQ(store_.Get("put"), "newer");
+
+  commit = begin("reserved anew");
+  const Reserved newer = store_.Reserve("reserved anew", "newer");
+  EXPECT_EQ(store_.EndCommit(commit), Code::kOk);
+  EXPECT_EQ(store_.Get("reserved anew"), "reserved");
+  EXPECT_TRUE(store_.Finish(newer));
+  EXPECT_EQ(store_.Get("reserved anew"), "newer");
+
+  commit = begin("deleted");
+  EXPECT_EQ(store_.Delete("deleted"), Code::kOk);
+  EXPECT_EQ(store_.EndCommit(commit), Code::kOk) << "its put took effect just before the delete";
+  EXPECT_EQ(store_.Get("deleted"), kAbsent);
+
+  commit = begin("put together");
+  store_.PutTogether();
+  store_.Inline("put together", "newer");
+  EXPECT_EQ(store_.EndCommit(commit), Code::kOk);
+  EXPECT_EQ(store_.Get("put together"), "newer") << "it was published first";
+  store_.PublishTogether();
+
+  commit = begin("session");
+  store_.EndSession(0);
+  EXPECT_EQ(store_.EndCommit(commit), std::nullopt);
+  EXPECT_EQ(store_.Get("session"), "reserved") << "what arrived whole was settled";
+  EXPECT_EQ(store_.versions().in_flight(), 0U);
+}
+
 TEST_F(TogetherTest, ClosingPublishesThem) {
   store_.Inline("k", "old");
   store_.PutTogether();
