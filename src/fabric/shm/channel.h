@@ -51,6 +51,7 @@ class ShmChannel final : public Channel {
   [[nodiscard]] Status CheckBatch(std::span<const WorkRequest> batch);
   // Where the remote bytes are mapped, or null if the peer did not grant that.
   [[nodiscard]] std::byte* RemoteBytes(const WorkRequest& work) const;
+  size_t Prefetch(const WorkRequest& work) const;
   [[nodiscard]] bool Execute(const WorkRequest& work);
   // Closed the channel, or died: the ring tells the one, the beacon the other.
   [[nodiscard]] bool PeerIsGone() const {

@@ -13,13 +13,23 @@ bool IsWrite(const WorkRequest& work) {
   return work.kind == OpKind::kWrite || (work.kind == OpKind::kWriteImm && !work.local.empty());
 }
 
+// Reads behind the one that is copied, as far as the processor can have cache misses under way.
+constexpr size_t kBytesAhead = 2048;
+
 }  // namespace
 
 Status ShmChannel::Post(std::span<const WorkRequest> batch) {
   if (auto status = CheckBatch(batch); !status.ok()) return status;
   bool sent = false;
   bool placing = false;  // the peer must wait with what it does to its memory
-  for (const WorkRequest& work : batch) {
+  size_t asked_for = 0;  // works of the batch whose bytes are on their way into the caches
+  size_t bytes_ahead = 0;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    for (; asked_for < batch.size() && (asked_for <= i || bytes_ahead < kBytesAhead); ++asked_for) {
+      bytes_ahead += Prefetch(batch[asked_for]);
+    }
+    const WorkRequest& work = batch[i];
+    if (work.kind == OpKind::kRead) bytes_ahead -= std::min(work.local.size(), kPrefetchBytesMax);
     const bool failed = state_ == State::kFailed;  // by an operation before it in this batch
     if (!placing && !failed && IsWrite(work)) placing = transmit_.BeginPlacing();
     const bool too_late = !failed && !placing && IsWrite(work);
@@ -79,6 +89,13 @@ std::byte* ShmChannel::RemoteBytes(const WorkRequest& work) const {
   if (region.access < needed) return nullptr;
   if (work.remote.offset > region.size || work.local.size() > region.size - work.remote.offset) return nullptr;
   return peer_memory_[work.remote.region]->bytes().data() + work.remote.offset;
+}
+
+// How many bytes that is.
+size_t ShmChannel::Prefetch(const WorkRequest& work) const {
+  if (work.kind != OpKind::kRead) return 0;
+  if (const std::byte* remote = RemoteBytes(work)) PrefetchShared(remote, work.local.size());
+  return std::min(work.local.size(), kPrefetchBytesMax);
 }
 
 bool ShmChannel::Execute(const WorkRequest& work) {

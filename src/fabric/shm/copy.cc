@@ -103,23 +103,18 @@ Copy ChooseStore() { return StoreWords; }
 
 #endif
 
-// Starts loading the cache lines that will be copied. Further in, the hardware has noticed by itself.
-void Prefetch(const std::byte* shared, size_t size) {
-  constexpr size_t kLineBytes = 64;
-  constexpr size_t kPrefetchBytesMax = 2048;
-  const std::byte* const end = shared + std::min(size, kPrefetchBytesMax);
-  for (const std::byte* line = shared; line < end; line += kLineBytes) __builtin_prefetch(line);
-}
-
 const Copy kLoad = ChooseLoad();
 const Copy kStore = ChooseStore();
 
 }  // namespace
 
-void CopyFromShared(std::byte* to, const std::byte* shared, size_t size) {
-  Prefetch(shared, size);
-  kLoad(to, shared, size);
+void PrefetchShared(const std::byte* shared, size_t size) {
+  constexpr size_t kLineBytes = 64;
+  const std::byte* const end = shared + std::min(size, kPrefetchBytesMax);
+  for (const std::byte* line = shared; line < end; line += kLineBytes) __builtin_prefetch(line);
 }
+
+void CopyFromShared(std::byte* to, const std::byte* shared, size_t size) { kLoad(to, shared, size); }
 
 void CopyToShared(std::byte* shared, const std::byte* from, size_t size) { kStore(shared, from, size); }
 

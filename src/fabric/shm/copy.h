@@ -6,6 +6,9 @@
 
 namespace erda::fabric::shm {
 
+// Starts loading the cache lines that will be copied, the first ones: further in, the hardware has noticed by itself.
+inline constexpr size_t kPrefetchBytesMax = 2048;
+void PrefetchShared(const std::byte* shared, size_t size);
 void CopyFromShared(std::byte* to, const std::byte* shared, size_t size);
 void CopyToShared(std::byte* shared, const std::byte* from, size_t size);
 
