@@ -74,6 +74,7 @@ Status Engine::Prepare() {
   key_order_.Reset(count);
   done_.reserve(count);
   to_flush_.reserve(count);
+  to_start_.reserve(count);
   links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, 0, options_.client_id));
   return {};
 }
@@ -202,11 +203,27 @@ void Engine::Run(Operation& op) {
     if (auto status = EnsureConnecting(*op.link); !status.ok()) CloseLink(*op.link, status);
     return;
   }
-  if (op.type == OpType::kGet) {
-    if (!StartLocatedGet(op)) StartGet(op);
-  } else {
-    StartRequest(op);
+  if (op.type != OpType::kGet) return StartRequest(op);
+  // Among others it begins in the next Flush: what is known of its location is in the processor's cache by then.
+  if (Gathers()) {
+    locations_.Prefetch(op.key_hash);
+    op.step = Step::kStarting;
+    to_start_.push_back(op.index);
+  } else if (!StartLocatedGet(op)) {
+    StartGet(op);
   }
+}
+
+void Engine::StartGets() {
+  if (to_start_.empty()) return;
+  const bool gathering = std::exchange(gathering_, true);
+  for (const OpIndex index : to_start_) {
+    Operation& op = ops_[index];
+    // (It ended with its connection, if not: and what stands there now may be another, which comes once more.)
+    if (op.step == Step::kStarting && !StartLocatedGet(op)) StartGet(op);
+  }
+  to_start_.clear();
+  gathering_ = gathering;
 }
 
 // --- Finishing
@@ -377,8 +394,7 @@ void Engine::Dispatch(const Completion& completion) {
 
 bool Engine::Post(Link& link, std::span<const WorkRequest> batch) {
   if (link.channel() == nullptr) return false;
-  const bool gather = polling_ ? gathering_ : in_flight_ > 1;
-  if (gather && link.gathered() < Link::kGatheredMax) {
+  if (Gathers() && link.gathered() < Link::kGatheredMax) {
     if (link.gathered() == 0) to_flush_.push_back(&link);
     link.Gather(batch);
     return true;
@@ -391,6 +407,7 @@ bool Engine::Post(Link& link, std::span<const WorkRequest> batch) {
 
 // One doorbell for each connection. (A link that was closed, or flushed since, has nothing gathered.)
 void Engine::FlushPosts() {
+  StartGets();
   for (size_t i = 0; i < to_flush_.size(); ++i) {
     Link& link = *to_flush_[i];
     if (link.gathered() == 0 || link.Flush().ok()) continue;

@@ -118,6 +118,9 @@ class Engine {
   // failed.
   bool Post(Link& link, std::span<const fabric::WorkRequest> batch);
   void FlushPosts();
+  void StartGets();
+  // What is posted now goes out together with what others post.
+  [[nodiscard]] bool Gathers() const { return polling_ ? gathering_ : in_flight_ > 1; }
   void PostRead(Operation& op, Step step, std::span<std::byte> to, fabric::RemoteAddress from);
   fabric::WorkRequest ReadWork(const Operation& op, std::span<std::byte> to, fabric::RemoteAddress from, bool last);
 
@@ -183,9 +186,10 @@ class Engine {
   uint64_t next_request_id_ = 1;
   uint32_t polls_ = 0;
   bool polling_ = false;
-  bool gathering_ = false;       // more than one operation goes on in this Poll
-  std::vector<Link*> to_flush_;  // where something is gathered
-  std::exception_ptr thrown_;    // by a callback of this Poll
+  bool gathering_ = false;         // more than one operation goes on in this Poll
+  std::vector<OpIndex> to_start_;  // gets, by the next FlushPosts
+  std::vector<Link*> to_flush_;    // where something is gathered
+  std::exception_ptr thrown_;      // by a callback of this Poll
   Nanoseconds reported_at_{0};
   Nanoseconds next_check_{0};          // of deadlines
   const Link* report_link_ = nullptr;  // where a report is under way, in the memory behind the operations'

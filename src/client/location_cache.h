@@ -31,6 +31,10 @@ class LocationCache {
   void Reset(uint64_t entries) { sets_.assign((entries + kWays - 1) / kWays, Set{}); }
   [[nodiscard]] uint64_t capacity() const { return sets_.size() * kWays; }
 
+  // The key will be looked for soon.
+  void Prefetch(uint64_t key_hash) {
+    if (!sets_.empty()) __builtin_prefetch(&SetOf(key_hash));
+  }
   // Where to look for the key's version; nullopt: nowhere, or it is not worth it.
   [[nodiscard]] std::optional<Location> Find(uint64_t key_hash);
   // What Find said was right, or was wrong.

@@ -31,6 +31,7 @@ enum class Step : uint8_t {
   kLinkUp,       // the connection
   kRequestSlot,  // a free request slot
   kHeads,        // the region numbers, read anew
+  kStarting,     // get: the others that begin together with it
   kLocated,      // get: the version at the place where the key's was before
   kEntry,        // get: the key's neighbourhood
   kObject,       // get: a version

@@ -1070,6 +1070,52 @@ TEST_F(SmallPutTest, EndsWithTheReply) {
   EXPECT_EQ(end_, CodeName(Code::kOk));
 }
 
+// --- Gets that begin together, when the callbacks of a Poll are through
+
+class TogetherTest : public EngineTest {
+ protected:
+  void Get(const std::string& key) {
+    const Status started =
+        engine_->Get(key, [this](const Result<std::string_view>& value) { ends_.push_back(value.status().code()); });
+    ASSERT_TRUE(started.ok()) << started.ToString();
+  }
+  // The put's callback starts them.
+  void End(const Status& status) override {
+    EngineTest::End(status);
+    Get("a");
+    Get("b");
+    EXPECT_TRUE(fabric_->posted.empty()) << "they have not begun";
+  }
+  std::vector<Code> ends_;
+};
+
+TEST_F(TogetherTest, TheyAreReadBehindOneDoorbell) {
+  Put(100);
+  const WorkRequest put = TakeRequest(RequestOp::kPutInline);
+  Answer(put, {});
+  fabric_->Complete(put);  // something else that this Poll finds
+  const uint64_t posts = fabric_->posts;
+  engine_->Poll();
+  EXPECT_EQ(fabric_->posted.size(), 2U);
+  EXPECT_EQ(fabric_->posts, posts + 1);
+}
+
+TEST_F(TogetherTest, TheyEndWithTheirConnectionThoughTheyHaveNotBegun) {
+  Put(100);
+  Answer(TakeRequest(RequestOp::kPutInline), {});
+  fabric_->Close();
+  engine_->Poll();
+  EXPECT_EQ(end_, CodeName(Code::kOk));
+  EXPECT_EQ(ends_, (std::vector{Code::kUnavailable, Code::kUnavailable}));
+  EXPECT_EQ(engine_->in_flight(), 0U);
+  // The next ones have the same places, and wait for the next connection.
+  Get("c");
+  Get("d");
+  engine_->Poll();
+  EXPECT_EQ(ends_.size(), 2U);
+  EXPECT_EQ(engine_->in_flight(), 2U);
+}
+
 // --- Time
 
 using TimeoutTest = EngineTest;

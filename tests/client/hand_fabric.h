@@ -24,6 +24,7 @@ class HandFabric final : public fabric::Fabric {
 
   // What the client has posted and nobody has taken, in order.
   std::deque<fabric::WorkRequest> posted;
+  uint64_t posts = 0;  // calls of Post
   // Null without a connection.
   [[nodiscard]] const fabric::Channel* channel() const { return channel_; }
   // The region that the client offers.
@@ -107,6 +108,7 @@ class HandFabric final : public fabric::Fabric {
       fabric_.ready_.clear();
     }
     Status Post(std::span<const fabric::WorkRequest> batch) override {
+      ++fabric_.posts;
       for (const fabric::WorkRequest& work : batch) {
         EXPECT_TRUE(work.local.empty() || fabric_.Knows(work.local)) << "local bytes are in no registered region";
         fabric_.posted.push_back(work);

@@ -29,6 +29,7 @@ class Writer {
   void Connect() {
     ClientOptions options;
     options.ack = ack_;
+    options.put_path = number_ % 2 == 0 ? PutPath::kAuto : PutPath::kReserve;
     options.queue_depth = kDepth;
     options.timeout = std::chrono::minutes(1);
     auto client = Client::Connect(address_, options);
@@ -83,7 +84,7 @@ class Writer {
   static constexpr uint32_t kDepth = 16;
   static constexpr uint64_t kKeys = 60;
 
-  // Small ones go inline, large ones are reserved.
+  // Small ones inline and large ones in a chunk, or, by every other client, all by a reservation.
   std::string NewValue() {
     std::string value = std::to_string(++values_) + " ";
     value.resize(random_.Chance(0.5) ? random_.Between(20, 200) : random_.Between(5'000, 40'000),
