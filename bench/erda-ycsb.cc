@@ -73,6 +73,8 @@ void AddOptions(CLI::App& app, erda::bench::Settings& settings, std::string& wor
   AddNumber<uint64_t>(app, "--records", settings.records, 1, kMost, "Records to load and choose from; default 100000");
   AddNumber<uint64_t>(app, "--operations", settings.operations, 1, kMost,
                       "Operations to time, over all threads; default 1000000");
+  AddNumber<uint64_t>(app, "--warm-up", settings.warm_up, 0, kMost,
+                      "Operations before those, which are not timed; default 0");
   erda::tools::AddSize(app, "--value-size", settings.value_size, "Bytes of each value, or with K, M; default 1024");
   AddNumber<uint32_t>(app, "--threads", settings.threads, 1, 1024, "Threads; default 1");
   AddNumber<uint32_t>(app, "--depth", settings.depth, 1, 256, "Operations in flight for each thread; default 1");
@@ -201,7 +203,8 @@ int Benchmark(const erda::bench::Settings& settings, const Output& output) {
   Stores stores;
   if (const auto failed = Connect(settings, stores)) return *failed;
   const erda::bench::Values values(settings.value_size);
-  erda::bench::Inserts inserts(settings.records, settings.workload.insert_percent > 0 ? settings.operations : 0);
+  erda::bench::Inserts inserts(settings.records,
+                               settings.workload.insert_percent > 0 ? settings.warm_up + settings.operations : 0);
   erda::bench::Failures failures;
   Workers workers;
   for (uint32_t i = 0; i < settings.threads; ++i) {
@@ -215,6 +218,9 @@ int Benchmark(const erda::bench::Settings& settings, const Output& output) {
   };
   erda::bench::Report report;
   if (settings.load) report.load = RunPhase(workers, &Worker::Load, settings.records, "load", show_progress);
+  if (!failures.any() && settings.warm_up > 0) {
+    (void)RunPhase(workers, &Worker::WarmUp, settings.warm_up, "warm", show_progress);
+  }
   if (failures.any()) return failed();
   const auto before = TotalsNow(workers, output);
   if (!before.ok()) return Fail(erda::tools::Describe(settings.address, before.status()));

@@ -69,11 +69,17 @@ std::string ToTable(const Settings& settings, const Report& report) {
 }
 
 nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
-  nlohmann::ordered_json json = {{"scheme", settings.scheme},         {"workload", settings.workload.name},
-                                 {"records", settings.records},       {"operations", settings.operations},
-                                 {"value_size", settings.value_size}, {"threads", settings.threads},
-                                 {"depth", settings.depth},           {"load", ToJson(report.load)},
-                                 {"run", ToJson(report.run)},         {"not_found", report.measured.not_found},
+  nlohmann::ordered_json json = {{"scheme", settings.scheme},
+                                 {"workload", settings.workload.name},
+                                 {"records", settings.records},
+                                 {"warm_up", settings.warm_up},
+                                 {"operations", settings.operations},
+                                 {"value_size", settings.value_size},
+                                 {"threads", settings.threads},
+                                 {"depth", settings.depth},
+                                 {"load", ToJson(report.load)},
+                                 {"run", ToJson(report.run)},
+                                 {"not_found", report.measured.not_found},
                                  {"failures", report.failures}};
   auto& run = json["run"];
   run["slowest_share"] = report.run.slowest_share;

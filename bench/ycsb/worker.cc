@@ -63,10 +63,17 @@ void Worker::Load() {
   loading_ = false;
 }
 
+void Worker::WarmUp() {
+  BeginPhase(settings_.warm_up);
+  RunPhase();
+}
+
 void Worker::Run() {
   BeginPhase(settings_.operations);
-  settings_.depth == 1 ? RunOneByOne() : RunPipelined(settings_.depth);
+  RunPhase();
 }
+
+void Worker::RunPhase() { settings_.depth == 1 ? RunOneByOne() : RunPipelined(settings_.depth); }
 
 bool Worker::TakeOp(PreparedOp& prepared) {
   if (batch_next_ == batch_size_) {

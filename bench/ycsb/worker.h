@@ -26,6 +26,7 @@ struct Settings {
   Workload workload{};
   uint64_t records = 100'000;
   uint64_t operations = 1'000'000;
+  uint64_t warm_up = 0;  // operations before those
   uint64_t value_size = 1024;
   uint32_t threads = 1;
   uint32_t depth = 1;
@@ -74,6 +75,8 @@ class Worker {
 
   // Puts this worker's share of the records.
   void Load();
+  // Does this worker's share of the operations that are not measured.
+  void WarmUp();
   // Does this worker's share of the operations, and measures them.
   void Run();
 
@@ -102,6 +105,7 @@ class Worker {
   bool TakeOp(PreparedOp& prepared);
   [[nodiscard]] std::string_view MakeValue(uint64_t record);
 
+  void RunPhase();
   void RunOneByOne();
   bool GetNow(const PreparedOp& prepared, Clock::time_point start);
   bool PutNow(const PreparedOp& prepared);

@@ -85,6 +85,19 @@ size_t Engine::ValueBytesMax(size_t key_bytes) const {
 
 // --- Taking an operation
 
+bool Engine::HasChunks() const {
+  return std::ranges::any_of(links_, [](const auto& link) { return link->delegated.has_chunks(); });
+}
+
+// The server closes the connection of who keeps a chunk for too long. Nothing is under way: the operation that begins
+// now connects anew, and nobody notices.
+void Engine::CloseLostLinks() {
+  for (const auto& link : links_) {
+    const bool lost = link->delegated.has_chunks() && link->channel() != nullptr && link->channel()->lost();
+    if (lost) CloseLink(*link, {Code::kUnavailable, address_ + ": the server closed the connection"});
+  }
+}
+
 Result<Operation*> Engine::NewOperation(OpType type, std::string_view key) {
   if (key.empty() || key.size() > format::kKeyBytesMax) {
     return Status(Code::kInvalidArgument, "a key has 1 to " + std::to_string(format::kKeyBytesMax) + " bytes, not " +
@@ -94,6 +107,7 @@ Result<Operation*> Engine::NewOperation(OpType type, std::string_view key) {
     return Status(Code::kResourceExhausted,
                   "queue_depth, " + std::to_string(options_.queue_depth) + ", operations are in flight");
   }
+  if (in_flight_ == 0 && !polling_) CloseLostLinks();
   Operation& op = ops_[free_ops_.back()];
   free_ops_.pop_back();
   ++in_flight_;
@@ -116,10 +130,6 @@ Status Engine::Get(std::string_view key, Client::GetCallback done) {
   (*op)->get_done = std::move(done);
   Begin(**op);
   return {};
-}
-
-bool Engine::HasChunks() const {
-  return std::ranges::any_of(links_, [](const auto& link) { return link->delegated.has_chunks(); });
 }
 
 Result<Operation*> Engine::NewPut(std::string_view key, size_t value_size, Client::DoneCallback done) {

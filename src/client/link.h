@@ -86,6 +86,7 @@ class Link {
   // Where the one request lies that concerns a chunk and is under way.
   [[nodiscard]] std::span<std::byte> chunk_message() { return std::span(control_).last(sizeof(format::Request)); }
   Delegated delegated;
+  bool puts_large = false;  // a put came that did not fit into a request
 
   Fifo<OpIndex> waiting_for_link;
   Fifo<OpIndex> waiting_for_slot;

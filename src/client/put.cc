@@ -7,6 +7,7 @@
 //                    what makes the put done: a Read that flushes it out of the NIC (placed, or nothing more is
 //                    needed), or a commit request (the server flushes)
 #include <cstring>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
@@ -75,10 +76,11 @@ void Engine::StartRequest(Operation& op) {
 void Engine::SendRequest(Operation& op) {
   Link& link = *op.link;
   op.step = Step::kReply;  // from here on it ends with the connection
-  // What kAuto chooses was measured: docs/benchmarks.md, "Put paths by size".
-  const bool wanted =
-      options_.put_path == PutPath::kDelegate || (options_.put_path == PutPath::kAuto && !FitsInline(link, op));
-  op.delegated = op.type == OpType::kPut && wanted && !op.no_chunk && link.hello().pool_writable != 0;
+  // What kAuto chooses was measured: docs/benchmarks.md, "Put paths by size". Who puts one large value wants no chunk.
+  const bool is_put = op.type == OpType::kPut;
+  const bool large = is_put && options_.put_path == PutPath::kAuto && !FitsInline(link, op);
+  const bool wanted = options_.put_path == PutPath::kDelegate || (large && std::exchange(link.puts_large, true));
+  op.delegated = is_put && wanted && !op.no_chunk && link.hello().pool_writable != 0;
   if (op.delegated && PutDelegated(op)) return;
   op.delegated = false;
   Request request{};

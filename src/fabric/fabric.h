@@ -117,10 +117,12 @@ class Channel {
 
   // For an owner who is about to destroy the channel, and uses memory that the peer could write into for something
   // else then. True: destroying it is a fence. False: the peer is placing something at this moment, which nothing can
-  // stop (shm: its processor copies); ask again. From the first call on the channel has failed, and says nothing more.
+  // stop (shm: its processor copies); ask again. Meanwhile the channel has failed, and says nothing more.
   virtual bool Fence() = 0;
 
   [[nodiscard]] virtual bool connected() const = 0;
+  // The peer is gone, as far as can be told without a system call: kClosed will come. False: nothing is known.
+  [[nodiscard]] virtual bool lost() const { return false; }
   // What the peer offered; empty until connected.
   [[nodiscard]] virtual std::span<const RemoteRegion> peer_regions() const = 0;
   // The private data of the other end's Accept (also of its Reject), or of its Connect.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/clock.h"
 #include "format/log_address.h"
 
 namespace erda::server {
@@ -17,7 +18,7 @@ struct Chunk {
   uint64_t tail = 0;           // where the next object stands, from its beginning
   uint32_t age = 0;            // whiles since it was used
   bool taken_back = false;     // nothing is put there any more, but its client may not know yet
-  uint32_t awaited = 0;        // whiles since then in which a put has waited for room
+  Nanoseconds awaited{0};      // since then, by one put that waits for room
 };
 
 }  // namespace erda::server

@@ -23,7 +23,11 @@ constexpr uint64_t kWorthwhile = 32;
 constexpr uint64_t kBarelyWorthwhile = 256;
 // Whiles (TidyTimer: from 5 ms on, each twice as long) in which a put waits for a region that is held.
 constexpr uint32_t kPatience = 8;
+// Of a shard that is never idle: so many looks, and about so long.
 constexpr uint64_t kStepsOfAWhile = 1 << 18;
+constexpr Nanoseconds kBusyWhile = std::chrono::milliseconds(50);
+// A put waits so long at most for chunks to be given back.
+constexpr Nanoseconds kChunksAwaitedMax = std::chrono::seconds(3);
 constexpr uint64_t kSearchedPerStep = 128;
 // How much faster than the writers it walks, and how far it may do so at once.
 constexpr double kHaste = 1.5;
@@ -53,8 +57,7 @@ size_t Cleaning::Step() {
   if (queues_.hurry.load(std::memory_order_relaxed) != Wanted()) {
     queues_.hurry.store(Wanted(), std::memory_order_relaxed);
   }
-  // Of a shard that is never idle a while is so many looks.
-  if (Wanted() && ++steps_ % kStepsOfAWhile == 0) LosePatience();
+  if (Wanted() && ++steps_ % kStepsOfAWhile == 0) LosePatience(kBusyWhile);
   return done;
 }
 
@@ -83,7 +86,7 @@ size_t Cleaning::Apply() {
         --zeroing_;
         OrderZeroes();
         ++rooms_;
-        in_vain_ = 0;
+        BeginWait();
         space_.waits = slots_.waits = false;
         tried_.assign(tried_.size(), {});
         counters_.Set(Counter::kFreeRegions, log_.free_regions());
@@ -199,17 +202,26 @@ bool Cleaning::NeedsSpace() const {
 bool Cleaning::Expects(uint32_t head) {
   Want& want = log_.IsCrowded(head) ? slots_ : space_;
   if (want.hopeless && log_.changes() == want.changes) return false;
-  if (!Wanted()) in_vain_ = impatience_ = 0;
+  if (!Wanted()) BeginWait();
   want = {.waits = true};
   return true;
 }
 
-void Cleaning::LosePatience() {
-  ++impatience_;
-  versions_.AwaitChunks();
+void Cleaning::BeginWait() {
+  in_vain_ = impatience_ = 0;
+  waited_ = Nanoseconds(0);
+  versions_.BeginAwaitingChunks();
 }
 
-bool Cleaning::OutOfPatience() const { return impatience_ >= kPatience && !versions_.awaits_chunks(); }
+void Cleaning::LosePatience(Nanoseconds since) {
+  ++impatience_;
+  waited_ += since;
+  versions_.AwaitChunks(since);
+}
+
+bool Cleaning::OutOfPatience() const {
+  return impatience_ >= kPatience && (waited_ >= kChunksAwaitedMax || !versions_.awaits_chunks());
+}
 
 void Cleaning::GiveUp(Want& want) {
   if (!want.waits) return;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "format/geometry.h"
 #include "server/cleaner.h"
 #include "server/counters.h"
@@ -31,8 +32,8 @@ class Cleaning {
   // There is no room for a put in this head. True: there may be some later, it is worth to try again when `rooms` has
   // changed.
   bool Expects(uint32_t head);
-  // A while has passed, and a put still waits.
-  void LosePatience();
+  // A while has passed, so long, and a put still waits.
+  void LosePatience(Nanoseconds since);
   // Grows when room was made, or when it is clear that none can be.
   [[nodiscard]] uint64_t rooms() const { return rooms_; }
   // Cleans whatever gains something, until nothing is left.
@@ -66,6 +67,7 @@ class Cleaning {
   [[nodiscard]] bool Due() const;
   [[nodiscard]] bool NeedsSpace() const;
   [[nodiscard]] bool Wanted() const { return space_.waits || slots_.waits; }
+  void BeginWait();
   // What is held is not waited for any longer.
   [[nodiscard]] bool OutOfPatience() const;
   void GiveUp(Want& want);
@@ -92,6 +94,7 @@ class Cleaning {
   uint64_t rooms_ = 0;
   uint32_t in_vain_ = 0;           // regions merged since a put waits, or the last room
   uint32_t impatience_ = 0;        // whiles passed since then
+  Nanoseconds waited_{0};          // and how long they were
   uint64_t look_again_at_ = 0;     // log_.changes() from which on it is worth to look for a region
   std::vector<InVain> tried_;      // by region of the shard
   std::vector<uint32_t> to_zero_;  // not told yet

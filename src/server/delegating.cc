@@ -24,8 +24,8 @@ constexpr uint32_t kFreeRegionsLeft = 2;
 // A chunk that was not used for so many whiles is taken back. They are of idle moments (TidyTimer: from 5 ms on, each
 // twice as long) or, of a shard that is never idle, Shard's kPollsOfAWhile.
 constexpr uint32_t kAgeMax = 8;
-// Whiles in which a put waits for room, and a chunk that was taken back is not given back.
-constexpr uint32_t kAwaitedMax = 8;
+// A put waits for room, and a chunk that was taken back is not given back.
+constexpr Nanoseconds kAwaitedMax = std::chrono::seconds(1);
 
 const Outcome kNone{Code::kResourceExhausted, Reason::kNoChunk, {}, 0, {}};
 
@@ -161,11 +161,24 @@ void Versions::TakeBackChunks() {
   }
 }
 
-void Versions::AwaitChunks() {
+void Versions::BeginAwaitingChunks() {
+  if (chunk_count_ == open_chunks_) return;
+  for (std::vector<Chunk>& chunks : chunks_) {
+    for (Chunk& chunk : chunks) {
+      if (chunk.awaited < kAwaitedMax) chunk.awaited = Nanoseconds(0);
+    }
+  }
+}
+
+void Versions::AwaitChunks(Nanoseconds since) {
   if (chunk_count_ == open_chunks_) return;
   for (SessionId session = 0; session < chunks_.size(); ++session) {
     bool overdue = false;
-    for (Chunk& chunk : chunks_[session]) overdue |= chunk.taken_back && ++chunk.awaited == kAwaitedMax;
+    for (Chunk& chunk : chunks_[session]) {
+      if (!chunk.taken_back || chunk.awaited >= kAwaitedMax) continue;
+      chunk.awaited += since;
+      overdue |= chunk.awaited >= kAwaitedMax;
+    }
     if (overdue) overdue_.push_back(session);
   }
 }

@@ -118,10 +118,11 @@ class Server::Impl {
   // Clients that are in the middle of a Write end it soon, unless they are stopped themselves.
   void EndSessions() {
     const Nanoseconds begin = SteadyClock::Instance().Now();
-    for (const auto& thread : shards_) {
-      while (!thread->shard().EndSessions() && SteadyClock::Instance().Now() - begin < kPatience) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
+    for (;;) {
+      bool ended = true;
+      for (const auto& thread : shards_) ended &= thread->shard().EndSessions();
+      if (ended || SteadyClock::Instance().Now() - begin >= kPatience) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
 

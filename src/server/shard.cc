@@ -26,6 +26,21 @@ constexpr size_t kSweepStep = 64;
 constexpr uint64_t kCountStep = 128;
 // What a while is for the chunks of a shard that is never idle: so many Polls that served something.
 constexpr uint32_t kPollsOfAWhile = 1 << 16;
+// A client that was in the middle of a Write is looked at again after so many Polls with work.
+constexpr uint32_t kPollsPerFence = 64;
+
+bool MayWait(const Request& request) {
+  switch (RequestOp{request.op}) {
+    case RequestOp::kPutInline:
+    case RequestOp::kReserve:
+    case RequestOp::kPutDelegated:
+    case RequestOp::kDelete:
+    case RequestOp::kClean:
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
@@ -183,25 +198,29 @@ void Shard::OnConnected(Session& session) {
 void Shard::Doom(Session& session, bool violated) {
   if (session.doomed) return;
   session.doomed = true;
+  ends_ = true;
   if (violated) counters_.Add(Counter::kViolations);
   doomed_.push_back(session.id);
 }
 
 // (I8) As long as a client is in the middle of a Write, what its session holds is held.
-void Shard::EndDoomed() {
-  if (doomed_.empty()) return;
-  std::erase_if(doomed_, [&](SessionId id) {
+size_t Shard::EndDoomed() {
+  if (doomed_.empty()) return 0;
+  ends_ = false;
+  const size_t ended = std::erase_if(doomed_, [&](SessionId id) {
     if (!sessions_[id]->channel->Fence() && !Planted(Flaw::kEndsUnfenced)) return false;
     EndSession(id);
     return true;
   });
   versions_->PublishGauges();
+  return ended;
 }
 
 void Shard::EndSession(SessionId id) {
   sessions_[id]->channel.reset();  // the fence: nothing of it arrives from here on
   versions_->EndSession(id);
   std::erase_if(waiting_, [id](const Waiting& waiting) { return waiting.session == id; });
+  std::erase_if(commits_, [id](const Commit& commit) { return commit.begun.session == id; });
   if (sessions_[id]->connected) counters_.Set(Counter::kClients, counters_.Get(Counter::kClients) - 1);
   sessions_[id].reset();
 }
@@ -226,24 +245,24 @@ size_t Shard::Poll() {
   TellTakenBack();
   DoomOverdue();
   if (!waiting_.empty() && rooms_seen_ != cleaning_.rooms()) served += ServeWaiting();
-  if (served == 0 && cleaned == 0 && answered_.empty() && doomed_.empty()) return 0;
+  if (served == 0 && cleaned == 0 && answered_.empty() && !ends_) return 0;
   versions_->PublishGauges();  // before the answers: who has one finds itself counted
   PostReplies();
-  EndDoomed();
+  if (ends_ || ++polls_since_fence_ % kPollsPerFence == 0) EndDoomed();
   return served + cleaned;
 }
 
-size_t Shard::Tidy() {
-  if (!waiting_.empty()) cleaning_.LosePatience();
+size_t Shard::Tidy(Nanoseconds since) {
+  if (!waiting_.empty()) cleaning_.LosePatience(since);
   versions_->AgeChunks();
   TellTakenBack();
   DoomOverdue();
   PostReplies();
-  EndDoomed();
-  if (versions_->in_flight() == 0) return 0;
+  const size_t ended = EndDoomed();
+  if (versions_->in_flight() == 0) return ended;
   const size_t settled = versions_->Sweep(kSweepStep);
   if (settled > 0) versions_->PublishGauges();
-  return settled;
+  return ended + settled;
 }
 
 bool Shard::CountKeys() { return versions_->CountKeys(kCountStep); }
@@ -268,10 +287,12 @@ void Shard::Handle(const Completion& completion) {
   }
 }
 
-bool Shard::Serve(Session& session, uint32_t slot) {
+// waited: it is served once more. What it says now may be something else: the client can still write there.
+bool Shard::Serve(Session& session, uint32_t slot, bool waited) {
   const auto bytes = session.request_memory.bytes().subspan(uint64_t{slot} * options_.slot_bytes, options_.slot_bytes);
   const auto request = LoadAs<Request>(bytes);  // a private copy: the client can still write to the slot
   if (session.waiting > 0 && IsWaiting(session, slot)) return false;  // that one was not answered yet
+  if (waited && !MayWait(request)) return false;
   Outcome outcome;
   if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
     commits_.push_back(
@@ -336,7 +357,7 @@ size_t Shard::ServeWaiting() {
   for (const auto& [session, slot] : waiting) sessions_[session]->waiting = 0;
   for (const auto& [id, slot] : waiting) {
     Session& session = *sessions_[id];
-    if (!session.doomed && !Serve(session, slot)) Doom(session, true);
+    if (!session.doomed && !Serve(session, slot, true)) Doom(session, true);
   }
   versions_->PublishPuts();
   return waiting.size();

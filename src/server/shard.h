@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "fabric/fabric.h"
 #include "format/messages.h"
 #include "nvm/writer.h"
@@ -68,8 +69,9 @@ class Shard {
 
   // Serves what has arrived on all ports; how much that was.
   size_t Poll();
-  // For idle moments: settles what arrived without a commit; how much that was.
-  size_t Tidy();
+  // For idle moments, so long after the last one: settles what arrived without a commit, and ends what is over; how
+  // much that was.
+  size_t Tidy(Nanoseconds since);
   // For the time after a crash: counts keys, a few slots of the index at a time; true once all are counted.
   bool CountKeys();
   // Something is in flight, or waits: it must be looked at again after a while.
@@ -119,7 +121,7 @@ class Shard {
   Status Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port);
   void OnConnected(Session& session);
   void Doom(Session& session, bool violated);
-  void EndDoomed();
+  size_t EndDoomed();
   void EndSession(SessionId id);
 
   void Handle(const fabric::Completion& completion);
@@ -130,7 +132,7 @@ class Shard {
   void Wait(Session& session, uint32_t slot);
   [[nodiscard]] bool IsWaiting(const Session& session, uint32_t slot) const;
   // False if the request breaks the protocol.
-  bool Serve(Session& session, uint32_t slot);
+  bool Serve(Session& session, uint32_t slot, bool waited = false);
   bool ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome);
   void Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& outcome);
   // With an immediate; a reply, or no bytes.
@@ -156,6 +158,8 @@ class Shard {
   std::vector<std::unique_ptr<Session>> sessions_;                // by session id; null where free
   std::vector<Session*> answered_;                                // sessions with replies to post
   std::vector<SessionId> doomed_;
+  bool ends_ = false;  // some of them were not looked at
+  uint32_t polls_since_fence_ = 0;
   struct Commit {
     Versions::Commit begun;
     uint32_t slot = 0;

@@ -103,7 +103,7 @@ void ShardThread::Run() {
         idle_since = now;
         tidy.Restart(now);
       }
-      if (tidy.Due(now)) tidy.Looked(now, shard_->Tidy() > 0);
+      if (tidy.Due(now)) tidy.Looked(now, shard_->Tidy(tidy.Since(now)) > 0);
       if (!never_sleeps && now - idle_since >= spin_) {
         shard_->CountSleep();
         fabric::WaitAny(queues, shard_->unsettled() ? tidy.Left(now) : Nanoseconds(kForever));

@@ -23,6 +23,7 @@ class TidyTimer {
   [[nodiscard]] bool Due(Nanoseconds now) const { return now - since_ >= after_; }
   // REQUIRES: not due.
   [[nodiscard]] Nanoseconds Left(Nanoseconds now) const { return since_ + after_ - now; }
+  [[nodiscard]] Nanoseconds Since(Nanoseconds now) const { return now - since_; }
   // The shard has looked; settled: it found something.
   void Looked(Nanoseconds now, bool settled) {
     after_ = settled ? kFirst : std::min(2 * after_, kLast);

@@ -116,9 +116,10 @@ class Versions {
     for (; !taken_back_.empty(); taken_back_.pop_front())
       tell(taken_back_.front().session, taken_back_.front().address);
   }
-  // A while has passed in which a put waits for room. Sessions that do not give back what was taken back long ago are
-  // overdue.
-  void AwaitChunks();
+  // A put begins to wait for room; so much more time has passed in which it does. Sessions that do not give back for
+  // long what was taken back are overdue.
+  void BeginAwaitingChunks();
+  void AwaitChunks(Nanoseconds since);
   // There is something to be given back by sessions that are not overdue.
   [[nodiscard]] bool awaits_chunks() const;
   // Calls end(SessionId) for each session that became overdue since the last call.

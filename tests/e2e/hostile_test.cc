@@ -327,6 +327,44 @@ TEST_P(Hostile, APeerReachesOnlyWhatItWasOffered) {
 
 // --- Reservations whose writer dies
 
+// A put that waits for room is read anew when it is served: its client can still write there.
+TEST_P(Hostile, APutThatWaitsForRoomBecomesSomethingElse) {
+  ServerOptions options = Options();
+  options.pool_size = 1 << 20;
+  options.region_size = 128 << 10;
+  options.segment_size = 16 << 10;
+  const auto server = Serve(options);
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("steady", "value").ok());
+  int keys = 0;
+  while (client->Put("key" + std::to_string(keys), Bytes(1, 3000)).ok()) ++keys;
+  ASSERT_GT(keys, 100);
+  uint64_t closed = 0;
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(client->Delete("key" + std::to_string(i)).ok());  // there may be room again
+    RawPeer peer(Address());
+    Request put{};
+    put.op = static_cast<uint8_t>(RequestOp::kPutInline);
+    put.key_size = 4;
+    put.value_size = 3000;
+    for (uint32_t slot = 0; slot < 4; ++slot) {
+      put.id = slot;
+      peer.Post(put, "keyX" + Bytes(slot, 3004), slot);
+    }
+    for (uint32_t slot = 0; slot < 4; ++slot) {
+      Request other{};
+      other.op = slot % 2 == 0 ? static_cast<uint8_t>(RequestOp::kCommit) : 99;
+      peer.Write(format::kRequestRegion, uint64_t{slot} * peer.hello().slot_bytes, AsString(BytesOf(other)));
+    }
+    for (int answers = 0; answers < 4 && peer.Answer(); ++answers) {
+    }
+    closed += peer.connected() ? 0 : 1;
+  }
+  EXPECT_GT(closed, 0U) << "none had to wait";
+  ExpectServing(*client, CountersOf(*client).at("violations"));
+  EXPECT_EQ(CountersOf(*client).at("violations"), closed);
+}
+
 class DeadWriter : public EveryPool {
  protected:
   // A peer that has reserved space for this value.

@@ -45,10 +45,13 @@ TEST_P(FenceTest, AChannelThatIsFencedSaysNothingMore) {
     ASSERT_TRUE(Post(*client_.channel, WriteImm(client_, 0, 100, 0, 7)).ok());
     for (size_t step = 0; step < wait; ++step) world_->Advance();
     server_.Poll();
+    ASSERT_TRUE(Post(*server_.channel, Write(server_, 0, 100, 0)).ok());
+    for (size_t step = 0; step < wait; ++step) world_->Advance();
     server_.events.clear();
     // Over some fabrics it is true at once, and then there is no time in which it could say anything.
     while (!server_.channel->Fence()) {
       server_.Poll();
+      EXPECT_TRUE(server_.events.empty()) << "wait " << wait;
       EXPECT_FALSE(server_.channel->connected());
       EXPECT_EQ(Post(*server_.channel, Write(server_, 0, 100, 0)).code(), Code::kUnavailable);
       world_->Advance();

@@ -93,6 +93,23 @@ TEST_P(ProcessTest, TheDeathOfTheServerClosesTheChannelAndFlushes) {
   EXPECT_EQ(channel->error().code(), Code::kUnavailable);
 }
 
+// Its memory may be another server's by now, as a pool is.
+TEST_P(ProcessTest, NothingIsWrittenForADeadServer) {
+  const std::string address = world_->NewAddress();
+  Child child(Child::kServer, address);
+  const auto channel = ConnectTo(address);
+  ASSERT_TRUE(channel && channel->connected());
+  Put(client_.bytes(0, 100), std::string(100, 'x'));
+  Put(client_.bytes(4096, 100), std::string(100, 'c'));
+  child.Kill();
+  // If the Write is done, the Read brings back what it wrote, though it says that it failed.
+  const WorkRequest batch[] = {Unsignaled(Write(client_, 0, 100, 0)), Read(client_, 4096, 100, 0)};
+  (void)channel->Post(batch);
+  ASSERT_TRUE(PumpUntil(client_, OpKind::kClosed));
+  Settle();
+  EXPECT_EQ(client_.text(4096, 100).find('x'), std::string::npos);
+}
+
 TEST_P(ProcessTest, TheAddressOfADeadServerIsListenedAtAgain) {
   const std::string address = world_->NewAddress();
   {

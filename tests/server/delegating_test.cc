@@ -218,37 +218,38 @@ TEST_F(DelegatingTest, ARegionIsNotUsedAnewWhileAClientMayWriteThere) {
 // A put that waits for room, and a session that does not give back what it was told to: in the end it is the session
 // that has to go.
 TEST_F(DelegatingTest, ASessionThatKeepsWhatAPutNeedsIsOverdue) {
+  constexpr Nanoseconds kTenth = std::chrono::milliseconds(100);
   std::vector<SessionId> overdue;
   const auto end_overdue = [&] {
     store_.versions().EndOverdue([&](SessionId session) { overdue.push_back(session); });
   };
+  const auto wait = [&](int tenths) {
+    for (int i = 0; i < tenths; ++i) store_.versions().AwaitChunks(kTenth);
+    end_overdue();
+  };
   const Outcome chunk = Chunk(512, 3);
   (void)Chunk(512, 4);
-  store_.versions().TakeBackChunks();
-  for (int i = 0; i < 100; ++i) store_.versions().AwaitChunks();
-  end_overdue();
-  EXPECT_TRUE(overdue.empty()) << "their region is still appended to";
-  for (SessionId session : {3U, 4U}) {
-    for (int i = 0; i < 9; ++i) store_.versions().AgeChunks();
-    EXPECT_TRUE(store_.versions().awaits_chunks()) << session;
-  }
-  for (int i = 0; i < 7; ++i) store_.versions().AwaitChunks();
-  end_overdue();
-  EXPECT_TRUE(overdue.empty());
+  wait(100);
+  EXPECT_TRUE(overdue.empty()) << "nothing was taken back";
+  for (int i = 0; i < 9; ++i) store_.versions().AgeChunks();
+  EXPECT_TRUE(store_.versions().awaits_chunks());
+  wait(9);
+  store_.versions().BeginAwaitingChunks();
+  wait(9);
+  EXPECT_TRUE(overdue.empty()) << "no put has waited for so long";
   store_.versions().GiveBack(0, chunk.address, chunk.header.version, 3);
-  store_.versions().AwaitChunks();
-  end_overdue();
+  wait(1);
   EXPECT_EQ(overdue, std::vector{SessionId{4}}) << "the other one gave it back";
   EXPECT_FALSE(store_.versions().awaits_chunks()) << "who is overdue is not waited for";
-  for (int i = 0; i < 100; ++i) store_.versions().AwaitChunks();
-  end_overdue();
+  store_.versions().BeginAwaitingChunks();
+  wait(100);
   EXPECT_EQ(overdue.size(), 1U) << "once";
 }
 
 TEST_F(DelegatingTest, WhoIsOverdueIsNotAskedToLeaveTwice) {
   (void)Chunk(512, 3);
   for (int i = 0; i < 9; ++i) store_.versions().AgeChunks();
-  for (int i = 0; i < 8; ++i) store_.versions().AwaitChunks();
+  store_.versions().AwaitChunks(std::chrono::seconds(1));
   store_.EndSession(3);
   store_.versions().EndOverdue([](SessionId session) { ADD_FAILURE() << session << " has left"; });
 }

@@ -78,7 +78,7 @@ Outcome Store::Put(std::string_view key, std::string_view value) {
     if (outcome.reason != format::Reason::kLogFull || !cleaning_->Expects(outcome.head)) return outcome;
     const uint64_t rooms = cleaning_->rooms();
     while (cleaning_->rooms() == rooms) {
-      if (!CleanStep()) cleaning_->LosePatience();
+      if (!CleanStep()) cleaning_->LosePatience(std::chrono::milliseconds(100));
     }
   }
 }

@@ -67,7 +67,7 @@ TEST_F(PortsTest, PollsInVainTakeNoChunkBack) {
   for (int i = 0; i < 10 << 16; ++i) ASSERT_EQ(shard_->Poll(), 0U);
   ASSERT_EQ(Put(*client, "key", "other"), Code::kOk);
   EXPECT_EQ(Count(Counter::kPutsDelegated), delegated + 1);
-  for (int i = 0; i < 9; ++i) shard_->Tidy();
+  for (int i = 0; i < 9; ++i) shard_->Tidy(std::chrono::milliseconds(5));
   ASSERT_EQ(Put(*client, "key", "value"), Code::kOk) << "in idle moments it is";
   EXPECT_EQ(Count(Counter::kPutsDelegated), delegated + 1);
 }

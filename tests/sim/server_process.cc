@@ -241,7 +241,7 @@ void ServerProcess::Step(Random& random) {
     if (random.Chance(plan_.cleaner_chance)) process.shard->cleaner().Step();
     if (random.Chance(0.02)) process.shard->cleaner().Scrub(2000);
     if (process.shard->Poll() == 0 && process.shard->CountKeys() && random.Chance(plan_.tidy_chance))
-      process.shard->Tidy();
+      process.shard->Tidy(std::chrono::milliseconds(300));
   } catch (const ProcessEnds&) {
     Crash();
   }

@@ -101,9 +101,13 @@ void ShmChannel::End() {
 // The peer is in the middle of a copy, and its processor cannot be stopped. It ends that soon, or dies: its socket says
 // so when all of its threads are gone. (It hangs up in the thread that copies, so not in the middle either.)
 bool ShmChannel::Fence() {
-  if (!closed_reported_) {
-    End();
-    error_ = {Code::kUnavailable, "this end closed the channel"};
+  if (!fencing_) {
+    fencing_ = true;
+    if (!closed_reported_) {
+      End();
+      error_ = {Code::kUnavailable, "this end closed the channel"};
+    }
+    queue_->Forget(this);
   }
   return !receive_.IsPlacing() || !HearDoorbell(socket_.get());
 }

@@ -37,6 +37,7 @@ class ShmChannel final : public Channel {
   Status Post(std::span<const WorkRequest> batch) override;
   bool Fence() override;
   [[nodiscard]] bool connected() const override { return state_ == State::kConnected; }
+  [[nodiscard]] bool lost() const override { return state_ == State::kFailed || (connected() && PeerIsGone()); }
   [[nodiscard]] std::span<const RemoteRegion> peer_regions() const override { return peer_regions_; }
   [[nodiscard]] std::span<const std::byte> peer_data() const override { return peer_greeting_.private_data(); }
   [[nodiscard]] const Status& error() const override { return error_; }
@@ -54,9 +55,8 @@ class ShmChannel final : public Channel {
   size_t Prefetch(const WorkRequest& work) const;
   [[nodiscard]] bool Execute(const WorkRequest& work);
   // Closed the channel, or died: the ring tells the one, the beacon the other.
-  [[nodiscard]] bool PeerIsGone() const {
-    return transmit_.ConsumerIsGone(wrote_) || (peer_beacon_ && !Beacon::IsLit(peer_beacon_->bytes().data()));
-  }
+  [[nodiscard]] bool PeerIsGone() const { return transmit_.ConsumerIsGone(wrote_) || !PeerLives(); }
+  [[nodiscard]] bool PeerLives() const { return !peer_beacon_ || Beacon::IsLit(peer_beacon_->bytes().data()); }
 
   // For the queue: what the socket has to say, and what the peer sent.
   void OnSocket();
@@ -85,6 +85,7 @@ class ShmChannel final : public Channel {
   bool wrote_ = false;      // since a completion said last that the peer is there
   bool peer_gone_ = false;  // the socket ended; what was sent before may still be in the ring
   bool closed_reported_ = false;
+  bool fencing_ = false;
 };
 
 class ShmQueue final : public CompletionQueue {
@@ -102,6 +103,10 @@ class ShmQueue final : public CompletionQueue {
   void Remove(ShmChannel* channel);
   void Complete(const Completion& completion) { ready_.push_back(completion); }
   void CompleteConnected(ShmChannel* channel);
+  // Nothing of it is told any more.
+  void Forget(const ShmChannel* channel) {
+    ready_.EraseIf([&](const Completion& completion) { return completion.channel == channel; });
+  }
 
  private:
   ShmQueue(EventFd wake, UniqueFd epoll) : wake_(std::move(wake)), epoll_(std::move(epoll)) {}

@@ -16,12 +16,34 @@ bool IsWrite(const WorkRequest& work) {
 // Reads behind the one that is copied, as far as the processor can have cache misses under way.
 constexpr size_t kBytesAhead = 2048;
 
+// As long as something is placed, the peer waits with what it does to its memory.
+class Placing {
+ public:
+  explicit Placing(Ring& ring) : ring_(ring) {}
+  ~Placing() { End(); }
+  Placing(const Placing&) = delete;
+  Placing& operator=(const Placing&) = delete;
+  // False if the peer is gone.
+  bool Begin() {
+    begun_ = begun_ || ring_.BeginPlacing();
+    return begun_;
+  }
+  void End() {
+    if (begun_) ring_.EndPlacing();
+    begun_ = false;
+  }
+
+ private:
+  Ring& ring_;
+  bool begun_ = false;
+};
+
 }  // namespace
 
 Status ShmChannel::Post(std::span<const WorkRequest> batch) {
   if (auto status = CheckBatch(batch); !status.ok()) return status;
   bool sent = false;
-  bool placing = false;  // the peer must wait with what it does to its memory
+  Placing placing(transmit_);
   size_t asked_for = 0;  // works of the batch whose bytes are on their way into the caches
   size_t bytes_ahead = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -31,8 +53,8 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
     const WorkRequest& work = batch[i];
     if (work.kind == OpKind::kRead) bytes_ahead -= std::min(work.local.size(), kPrefetchBytesMax);
     const bool failed = state_ == State::kFailed;  // by an operation before it in this batch
-    if (!placing && !failed && IsWrite(work)) placing = transmit_.BeginPlacing();
-    const bool too_late = !failed && !placing && IsWrite(work);
+    // A peer that was killed has said nothing in the ring.
+    const bool too_late = !failed && IsWrite(work) && !(placing.Begin() && PeerLives());
     const bool permitted = !failed && !too_late && Execute(work);
     wrote_ |= work.kind == OpKind::kWrite || work.kind == OpKind::kWriteImm;
     if (permitted && !work.signaled && work.kind != OpKind::kRead) {
@@ -61,7 +83,7 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
     error_ = gone ? Status(Code::kUnavailable, address_ + ": the peer is gone")
                   : Status(Code::kPermissionDenied, address_ + ": the peer did not grant access to that memory");
   }
-  if (placing) transmit_.EndPlacing();
+  placing.End();
   // What came before the failure has been sent, so the peer hears of it.
   if (sent && transmit_.Publish()) RingDoorbell(socket_.get());
   if (state_ == State::kFailed) Fail(Status(error_));

@@ -56,7 +56,7 @@ void ShmQueue::Remove(ShmChannel* channel) {
   if (std::erase(channels_, channel) == 0) return;
   Unwatch(channel);
   if (channel->state_ == ShmChannel::State::kAsking) --asking_;
-  ready_.EraseIf([&](const Completion& completion) { return completion.channel == channel; });
+  Forget(channel);
 }
 
 size_t ShmQueue::Poll(std::span<Completion> out) {
