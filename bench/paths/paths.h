@@ -40,6 +40,7 @@ inline constexpr std::array<std::string_view, 3> kPathNames = {"inline", "reserv
 struct Row {
   uint64_t value_size = 0;
   std::array<floors::Samples, kPaths.size()> samples;  // none: the value is too large for that path
+  double delegated_share = 0;  // of the puts of the delegate path: the others had no chunk, or fit into none
   [[nodiscard]] std::optional<double> Median(PutPath path) const;
 };
 
@@ -52,8 +53,8 @@ struct Report {
   // The largest size measured up to which, from the smallest on, no other path was faster than inline, by more than
   // runs differ. 0: none.
   [[nodiscard]] uint64_t InlineIsFastestUpTo() const;
-  // The median of delegate over that of reserve, of sizes that do not fit into a request as large as it is by default:
-  // the median of those ratios. Nothing: no such size.
+  // The median of delegate over that of reserve, of sizes that do not fit into a request as large as it is by default,
+  // and into a chunk: the median of those ratios. Nothing: no such size.
   [[nodiscard]] std::optional<double> DelegateOverReserve() const;
 };
 

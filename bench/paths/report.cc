@@ -14,6 +14,7 @@ namespace {
 
 // Medians of two runs differ by so much.
 constexpr double kNoise = 0.95;
+constexpr double kNearlyAll = 0.995;
 const uint32_t kDefaultSlotBytes = ServerOptions().slot_bytes;
 
 }  // namespace
@@ -65,6 +66,7 @@ std::optional<double> Report::DelegateOverReserve() const {
   for (const Row& row : rows) {
     const auto reserve = row.Median(PutPath::kReserve);
     const auto delegate = row.Median(PutPath::kDelegate);
+    if (row.delegated_share < 0.5) continue;
     if (floors::RequestBytes(row.value_size) > kDefaultSlotBytes && reserve && delegate)
       ratios.push_back(*delegate / *reserve);
   }
@@ -88,6 +90,7 @@ std::string ToTable(const Settings& settings, const Report& report) {
       text += samples.count() == 0 ? fmt::format(" {:>10} {:>9}", "-", "-")
                                    : fmt::format(" {:>10.2f} {:>9.2f}", samples.median(), samples.p99());
     }
+    if (row.delegated_share < kNearlyAll) text += fmt::format("  {:.0f} % delegated", 100 * row.delegated_share);
     text += '\n';
   }
   const uint64_t up_to = report.InlineIsFastestUpTo();
@@ -113,7 +116,7 @@ nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
       {"rounds", settings.rounds},
       {"rows", nlohmann::ordered_json::array()}};
   for (const Row& row : report.rows) {
-    nlohmann::ordered_json one = {{"value_size", row.value_size}};
+    nlohmann::ordered_json one = {{"value_size", row.value_size}, {"delegated_share", row.delegated_share}};
     for (size_t i = 0; i < kPaths.size(); ++i) {
       const floors::Samples& samples = row.samples[i];
       if (samples.count() == 0) continue;

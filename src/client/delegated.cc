@@ -111,7 +111,6 @@ void Delegated::TakeBack(Chunk& chunk) {
   if (chunk.taken_back) return;
   chunk.taken_back = true;
   HeadAt(chunk.head).wanted = 0;
-  HeadAt(chunk.head).patience = kPatience;
 }
 
 }  // namespace erda::client

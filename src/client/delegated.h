@@ -2,8 +2,8 @@
 //
 // For each head one that is being filled and one that comes next, which is asked for when half of the first is used: so
 // a client that puts all the time never waits for one. Each time it asks for twice as much as it was given. When one
-// was taken back, since it was hardly used or space is short, its puts go another way for a while, and it begins small
-// again: the size follows its rate.
+// was taken back, since it was hardly used or its region is wanted, it begins small again: the size follows its rate.
+// When it is refused one, since space is short, its puts go another way for a while.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ class Delegated {
 
  private:
   static constexpr uint64_t kObjectsAtFirst = 8;
-  // After a refusal, or when one was taken back, so many puts go another way before it asks again.
+  // After a refusal so many puts go another way before it asks again.
   static constexpr uint32_t kPatience = 64;
   struct Head {
     bool asked = false;

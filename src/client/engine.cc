@@ -229,7 +229,7 @@ void Engine::StartGets() {
   const bool gathering = std::exchange(gathering_, true);
   for (const OpIndex index : to_start_) {
     Operation& op = ops_[index];
-    // (It ended with its connection, if not: and what stands there now may be another, which comes once more.)
+    // (Else it has ended with its connection.)
     if (op.step == Step::kStarting && !StartLocatedGet(op)) StartGet(op);
   }
   to_start_.clear();

@@ -19,7 +19,7 @@ namespace {
 
 // All chunks together are one part in so many of a shard's log.
 constexpr uint64_t kShareOfLog = 16;
-// With fewer free regions, what there is is left to puts.
+// With fewer free regions, there are only chunks of what is left of the open segment.
 constexpr uint32_t kFreeRegionsLeft = 2;
 // A chunk that was not used for so many whiles is taken back. They are of idle moments (TidyTimer: from 5 ms on, each
 // twice as long) or, of a shard that is never idle, Shard's kPollsOfAWhile.
@@ -38,10 +38,11 @@ Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Sessi
   chunks.reserve(format::kChunksPerClient);
   const uint64_t share = log_.bytes_total() / kShareOfLog;
   uint64_t bytes = std::min({wanted, format::ChunkBytesMax(geometry_), share - std::min(share, chunk_bytes_)});
-  const bool too_many = chunks.size() >= format::kChunksPerClient;
-  if (too_many || bytes < least || least <= kChunkObjectsAt || log_.free_regions() < kFreeRegionsLeft) return kNone;
-  // Rather a little less than to leave the end of a segment unused.
   const uint64_t room = log_.RoomLeft(head);
+  if (log_.free_regions() < kFreeRegionsLeft) bytes = std::min(bytes, room);
+  const bool too_many = chunks.size() >= format::kChunksPerClient;
+  if (too_many || bytes < least || least <= kChunkObjectsAt) return kNone;
+  // Rather a little less than to leave the end of a segment unused.
   if (room < bytes && room >= std::max(least, bytes / 4)) bytes = room;
   // The objects to come may be as large as the one that is at hand.
   bytes = AlignDown(bytes - (bytes - kChunkObjectsAt) % (least - kChunkObjectsAt), kGranuleBytes);

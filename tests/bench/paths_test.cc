@@ -18,6 +18,7 @@ void AddRow(Report& report, uint64_t size, double in_request, double reserve, do
       if (medians[i] >= 0) row.samples[i].Add(medians[i] + off);
     }
   }
+  row.delegated_share = 1;
   report.rows.push_back(row);
 }
 
@@ -44,6 +45,8 @@ TEST(PathsTest, WhatHasNoInlinePutEndsIt) {
   AddRow(report, 200000, -1, 8, 8);
   AddRow(report, 300000, -1, 8, 16);
   EXPECT_DOUBLE_EQ(report.DelegateOverReserve().value_or(0), 1) << "the median of three";
+  report.rows.back().delegated_share = 0;
+  EXPECT_DOUBLE_EQ(report.DelegateOverReserve().value_or(0), 0.75) << "it was reserved";
 }
 
 TEST(PathsTest, TheTableAndTheJsonLeaveOutWhatWasNotMeasured) {
@@ -57,10 +60,13 @@ TEST(PathsTest, TheTableAndTheJsonLeaveOutWhatWasNotMeasured) {
   EXPECT_EQ(json["inline_is_fastest_up_to"], 64);
   EXPECT_EQ(json["delegate_over_reserve"], 0.75);
   const std::string table = ToTable(settings, report);
+  EXPECT_EQ(table.find("% delegated"), std::string::npos) << table;
   EXPECT_NE(table.find("inline is the fastest up to 64 B\n"), std::string::npos) << table;
   EXPECT_NE(table.find("a request of 16384 B, delegate takes 0.75 times as long as reserve"), std::string::npos)
       << table;
   EXPECT_NE(table.find("  100000          -         -"), std::string::npos) << table;
+  report.rows.back().delegated_share = 0.25;
+  EXPECT_NE(ToTable(settings, report).find("25 % delegated"), std::string::npos);
 }
 
 TEST(PathsTest, VerbsNeedsAnAddressOfItsOwn) {

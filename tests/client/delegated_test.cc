@@ -137,6 +137,7 @@ TEST_F(DelegatedTest, WhatIsTakenBackIsGivenBackWhenAllOfItIsAnswered) {
   (void)Sent();
   delegated_.OnTakenBack(chunk);
   EXPECT_FALSE(Put());
+  EXPECT_EQ(Sent().size(), 1U) << "for another one";
   delegated_.OnAnswer(kHead, *second, true);
   EXPECT_TRUE(Sent().empty());
   delegated_.OnAnswer(kHead, *first, false);
@@ -157,12 +158,12 @@ TEST_F(DelegatedTest, ARefusedPutTellsThatTheChunkIsGone) {
   const auto sent = Sent();
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_TRUE(Is(sent[0], RequestOp::kGiveBack));
-  EXPECT_FALSE(Put());
   delegated_.OnTakenBack(chunk);
   EXPECT_TRUE(Sent().empty()) << "given back already";
+  EXPECT_FALSE(Put());
 }
 
-TEST_F(DelegatedTest, AfterARefusalOrATakingBackOthersGoAnotherWayForAWhile) {
+TEST_F(DelegatedTest, AfterARefusalOthersGoAnotherWayForAWhile) {
   (void)Put();
   ASSERT_EQ(Sent().size(), 1U);
   delegated_.OnRefused(kHead);
@@ -173,10 +174,24 @@ TEST_F(DelegatedTest, AfterARefusalOrATakingBackOthersGoAnotherWayForAWhile) {
   } while (delegated_.to_send.empty() && puts < 1000);
   EXPECT_EQ(puts, 65);
   (void)Sent();
-  delegated_.OnTakenBack(Give(kChunkObjectsAt + 8 * kObject));
+}
+
+// It had grown, for puts that do not come any more; or they do.
+TEST_F(DelegatedTest, AfterATakingBackItBeginsSmallAgain) {
+  (void)Put();
+  for (const uint64_t objects : {8, 16, 32}) {
+    ASSERT_EQ(Sent().size(), 1U);
+    const LogAddress chunk = Give(kChunkObjectsAt + objects * kObject);
+    for (uint64_t i = 0; i < objects; ++i) delegated_.OnAnswer(kHead, *Put(), false);
+    if (objects == 32) delegated_.OnTakenBack(chunk);
+  }
+  (void)Sent();
+  delegated_.OnTakenBack(Give(kChunkObjectsAt + 64 * kObject));
   (void)Sent();
   EXPECT_FALSE(Put());
-  EXPECT_TRUE(Sent().empty());
+  const auto sent = Sent();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].value_size, kChunkObjectsAt + 8 * kObject);
 }
 
 TEST_F(DelegatedTest, HeadsAreApart) {

@@ -122,8 +122,12 @@ TEST_P(RealFenceTest, APeerThatDiesInTheMiddleOfAWriteIsNotWaitedFor) {
     server_.channel = *std::move(channel);
     ASSERT_TRUE(PumpUntil(server_, OpKind::kReceive)) << "it begins";
     child.Stop();
+    server_.events.clear();
+    ASSERT_TRUE(Post(*server_.channel, Write(server_, 0, 100, 0)).ok());  // a completion that nobody polls
     if (!server_.channel->Fence()) {
       waited = true;
+      server_.Poll();
+      EXPECT_TRUE(server_.events.empty()) << "it says nothing more";
       for (int i = 0; i < 100; ++i) EXPECT_FALSE(server_.channel->Fence());
     }
     child.Kill();

@@ -115,6 +115,18 @@ TEST_F(YcsbTest, RunsWithoutLoadingOnWhatIsThere) {
   EXPECT_EQ(results["load"]["seconds"], 0.0);
 }
 
+TEST_F(YcsbTest, TheWarmUpIsNotMeasured) {
+  const auto server = StartServer();
+  for (const char* workload : {"C", "D"}) {
+    const json results =
+        Results({"-w", workload, "--records", "100", "--operations", "500", "--warm-up", "2000", "--threads", "2"});
+    EXPECT_EQ(results["warm_up"], 2000);
+    EXPECT_EQ(results["run"]["get"]["count"].get<int>() + results["run"]["put"]["count"].get<int>(), 500) << workload;
+    EXPECT_EQ(results["not_found"], 0);
+  }
+  StopServer(*server);
+}
+
 TEST_F(YcsbTest, VerifyFindsAValueThatIsNotItsOwn) {
   const auto server = StartServer();
   ExpectFine(Ycsb({"-w", "C", "--records", "1", "--operations", "1", "--value-size", "16"}));

@@ -217,6 +217,7 @@ TEST_F(TogetherTest, CommitsShareAFence) {
   }
   const uint64_t before = Fences();
   std::vector<Versions::Commit> begun;
+  begun.reserve(reserved.size());
   for (const Reserved& one : reserved) begun.push_back(store_.BeginCommit(one));
   EXPECT_EQ(Fences(), before);
   for (const Reserved& one : reserved) EXPECT_FALSE(store_.WordOf(one.key).settled()) << "it is not persistent yet";
