@@ -409,11 +409,9 @@ class Measurement {
 Result<Report> Measure(const Settings& settings, const std::string& program) {
   const TemporaryFolder folder;
   ServeSettings serve;
-  serve.address = settings.address;
-  if (serve.address.empty()) {
-    if (folder.path().empty()) return ErrnoStatus("cannot make a folder for a socket");
-    serve.address = "shm:" + folder.path() + "/socket";
-  }
+  auto address = OwnAddress(settings.address, folder);
+  if (!address.ok()) return address.status();
+  serve.address = *std::move(address);
   serve.raw_address = settings.raw_address.empty() ? RawAddressOf(serve.address) : settings.raw_address;
   serve.pool = settings.pool;
   serve.pool_size = settings.pool_size != 0 ? settings.pool_size : PoolBytesFor(settings);

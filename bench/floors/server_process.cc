@@ -140,6 +140,12 @@ int Serve(const ServeSettings& settings) {
   return 0;
 }
 
+Result<std::string> OwnAddress(const std::string& address, const TemporaryFolder& folder) {
+  if (!address.empty()) return address;
+  if (folder.path().empty()) return ErrnoStatus("cannot make a folder for a socket");
+  return "shm:" + folder.path() + "/socket";
+}
+
 Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const std::string& program, const ServeSettings& settings) {
   std::vector<std::string> command = {program,           kServeCommand,
                                       "--address",       settings.address,

@@ -8,6 +8,7 @@
 #include "bench/floors/child.h"
 #include "bench/floors/raw.h"
 #include "bench/floors/settings.h"
+#include "bench/floors/temporary_folder.h"
 #include "erda/status.h"
 
 namespace erda::floors {
@@ -34,6 +35,9 @@ int Serve(const ServeSettings& settings);
 // one.
 enum class Side : uint8_t { kMeasuring, kServing };
 void StayOnOneProcessor(Side side);
+
+// Where a benchmark's own server listens: at that address, or without one at a socket in the folder.
+[[nodiscard]] Result<std::string> OwnAddress(const std::string& address, const TemporaryFolder& folder);
 
 class ServerProcess {
  public:

@@ -127,11 +127,9 @@ class Measurement {
 Result<Report> Measure(const Settings& settings, const std::string& program) {
   const floors::TemporaryFolder folder;
   floors::ServeSettings serve;
-  serve.address = settings.address;
-  if (serve.address.empty()) {
-    if (folder.path().empty()) return ErrnoStatus("cannot make a folder for a socket");
-    serve.address = "shm:" + folder.path() + "/socket";
-  }
+  auto address = floors::OwnAddress(settings.address, folder);
+  if (!address.ok()) return address.status();
+  serve.address = *std::move(address);
   serve.pool = settings.pool;
   serve.pool_size = settings.pool_size;
   serve.index_entries = kIndexSlots;
