@@ -54,7 +54,7 @@ struct Report {
   // runs differ. 0: none.
   [[nodiscard]] uint64_t InlineIsFastestUpTo() const;
   // The median of delegate over that of reserve, of sizes that do not fit into a request as large as it is by default,
-  // and into a chunk: the median of those ratios. Nothing: no such size.
+  // and of which most puts were delegated: the median of those ratios. Nothing: no such size.
   [[nodiscard]] std::optional<double> DelegateOverReserve() const;
 };
 

@@ -88,7 +88,8 @@ class ERDA_EXPORT Buffer {
 // hold any bytes. Outside these limits: kInvalidArgument, and the message names the limit.
 //
 // When the server goes away, operations under way end with kUnavailable: whether a put or delete among them took effect
-// is unknown. Later operations connect again by themselves, or end with kUnavailable at once if nobody listens.
+// is unknown. Later operations connect again by themselves, or end with kUnavailable at once if nobody listens. (Over
+// verbs a client that has nothing under way may learn it by its next operation, which ends with kUnavailable, too.)
 class ERDA_EXPORT Client {
  public:
   // address: "shm:/path/to/socket" or "verbs://host:port". Waits up to options.timeout for the server.

@@ -110,7 +110,11 @@ void Delegated::OnTakenBack(LogAddress address) {
 void Delegated::TakeBack(Chunk& chunk) {
   if (chunk.taken_back) return;
   chunk.taken_back = true;
-  HeadAt(chunk.head).wanted = 0;
+  Head& of = HeadAt(chunk.head);
+  of.wanted = 0;
+  // Who hardly uses what it has would leave space behind with each put.
+  const bool hardly_used = chunk.tail - format::kChunkObjectsAt < (chunk.bytes - format::kChunkObjectsAt) / 2;
+  if (hardly_used) of.patience = kPatience;
 }
 
 }  // namespace erda::client

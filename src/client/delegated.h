@@ -2,8 +2,9 @@
 //
 // For each head one that is being filled and one that comes next, which is asked for when half of the first is used: so
 // a client that puts all the time never waits for one. Each time it asks for twice as much as it was given. When one
-// was taken back, since it was hardly used or its region is wanted, it begins small again: the size follows its rate.
-// When it is refused one, since space is short, its puts go another way for a while.
+// was taken back, since it was not used for a while or its region is wanted, it begins small again: the size follows
+// its rate. If less than half of it was used, or if it is refused one since space is short, its puts go another way for
+// a while.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ class Delegated {
   // The connection is new, to a shard with so many heads, from this one on; no chunk has more bytes. Or it is gone (0).
   void Reset(uint32_t first_head, uint32_t heads, uint64_t bytes_max);
 
-  [[nodiscard]] bool has_chunks() const { return !chunks_.empty(); }
+  // It has chunks, or something is to be said of them: the server may have something to say, too.
+  [[nodiscard]] bool active() const { return sending || !chunks_.empty() || !to_send.empty(); }
   // The chunk of the head where an object of so many bytes goes, or null. Asks for another one in time.
   Chunk* Find(uint32_t head, uint64_t object_bytes);
   // The place for it, in a chunk that Find gave. The chunks of the head before that one are used no more.
@@ -59,7 +61,7 @@ class Delegated {
 
  private:
   static constexpr uint64_t kObjectsAtFirst = 8;
-  // After a refusal so many puts go another way before it asks again.
+  // So many puts go another way before it asks again.
   static constexpr uint32_t kPatience = 64;
   struct Head {
     bool asked = false;

@@ -86,16 +86,7 @@ size_t Engine::ValueBytesMax(size_t key_bytes) const {
 // --- Taking an operation
 
 bool Engine::HasChunks() const {
-  return std::ranges::any_of(links_, [](const auto& link) { return link->delegated.has_chunks(); });
-}
-
-// The server closes the connection of who keeps a chunk for too long. Nothing is under way: the operation that begins
-// now connects anew, and nobody notices.
-void Engine::CloseLostLinks() {
-  for (const auto& link : links_) {
-    const bool lost = link->delegated.has_chunks() && link->channel() != nullptr && link->channel()->lost();
-    if (lost) CloseLink(*link, {Code::kUnavailable, address_ + ": the server closed the connection"});
-  }
+  return std::ranges::any_of(links_, [](const auto& link) { return link->delegated.active(); });
 }
 
 Result<Operation*> Engine::NewOperation(OpType type, std::string_view key) {
@@ -107,7 +98,6 @@ Result<Operation*> Engine::NewOperation(OpType type, std::string_view key) {
     return Status(Code::kResourceExhausted,
                   "queue_depth, " + std::to_string(options_.queue_depth) + ", operations are in flight");
   }
-  if (in_flight_ == 0 && !polling_) CloseLostLinks();
   Operation& op = ops_[free_ops_.back()];
   free_ops_.pop_back();
   ++in_flight_;
@@ -207,6 +197,9 @@ void Engine::Begin(Operation& op) {
 // Its turn has come: on its way, or to the connection first.
 void Engine::Run(Operation& op) {
   op.link = links_[ShardOf(op)].get();
+  // Who was idle may have lost its connection. Nothing is under way: it connects anew, and nobody notices.
+  const bool lost = in_flight_ == 1 && !polling_ && op.link->up() && op.link->channel()->lost();
+  if (lost) CloseLink(*op.link, {Code::kUnavailable, address_ + ": the server closed the connection"});
   if (!op.link->up()) {
     op.step = Step::kLinkUp;
     op.link->waiting_for_link.push_back(op.index);

@@ -85,7 +85,6 @@ class Engine {
   [[nodiscard]] Status CheckBuffer(const std::shared_ptr<Buffer::Memory>& buffer) const;
   [[nodiscard]] static Result<std::string_view> InBuffer(const Buffer::Memory& buffer, std::string_view value);
   [[nodiscard]] bool HasChunks() const;
-  void CloseLostLinks();
   Result<Operation*> NewPut(std::string_view key, size_t value_size, Client::DoneCallback done);
   void Begin(Operation& op);
   void Run(Operation& op);

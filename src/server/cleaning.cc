@@ -23,9 +23,8 @@ constexpr uint64_t kWorthwhile = 32;
 constexpr uint64_t kBarelyWorthwhile = 256;
 // Whiles (TidyTimer: from 5 ms on, each twice as long) in which a put waits for a region that is held.
 constexpr uint32_t kPatience = 8;
-// Of a shard that is never idle: so many looks, and about so long.
+// Of a shard that is never idle a while is so many looks.
 constexpr uint64_t kStepsOfAWhile = 1 << 18;
-constexpr Nanoseconds kBusyWhile = std::chrono::milliseconds(50);
 // A put waits so long at most for chunks to be given back.
 constexpr Nanoseconds kChunksAwaitedMax = std::chrono::seconds(3);
 constexpr uint64_t kSearchedPerStep = 128;
@@ -57,7 +56,7 @@ size_t Cleaning::Step() {
   if (queues_.hurry.load(std::memory_order_relaxed) != Wanted()) {
     queues_.hurry.store(Wanted(), std::memory_order_relaxed);
   }
-  if (Wanted() && ++steps_ % kStepsOfAWhile == 0) LosePatience(kBusyWhile);
+  if (Wanted() && ++steps_ % kStepsOfAWhile == 0) ++impatience_;
   return done;
 }
 
@@ -86,7 +85,7 @@ size_t Cleaning::Apply() {
         --zeroing_;
         OrderZeroes();
         ++rooms_;
-        BeginWait();
+        in_vain_ = 0;
         space_.waits = slots_.waits = false;
         tried_.assign(tried_.size(), {});
         counters_.Set(Counter::kFreeRegions, log_.free_regions());
@@ -199,22 +198,24 @@ bool Cleaning::NeedsSpace() const {
   return coming <= 2 + geometry_.regions_per_shard / 32;
 }
 
-bool Cleaning::Expects(uint32_t head) {
+bool Cleaning::Expects(uint32_t head, bool waited) {
   Want& want = log_.IsCrowded(head) ? slots_ : space_;
   if (want.hopeless && log_.changes() == want.changes) return false;
-  if (!Wanted()) BeginWait();
+  if (!Wanted()) in_vain_ = impatience_ = 0;
+  if (!Wanted() && !waited) {
+    waited_ = Nanoseconds(0);
+    versions_.BeginAwaitingChunks();
+  }
   want = {.waits = true};
   return true;
 }
 
-void Cleaning::BeginWait() {
-  in_vain_ = impatience_ = 0;
-  waited_ = Nanoseconds(0);
-  versions_.BeginAwaitingChunks();
-}
-
 void Cleaning::LosePatience(Nanoseconds since) {
   ++impatience_;
+  AwaitChunks(since);
+}
+
+void Cleaning::AwaitChunks(Nanoseconds since) {
   waited_ += since;
   versions_.AwaitChunks(since);
 }

@@ -29,11 +29,13 @@ class Cleaning {
   void Begin();
   // Applies some of what is proposed, and says what comes next; how much that was.
   size_t Step();
-  // There is no room for a put in this head. True: there may be some later, it is worth to try again when `rooms` has
-  // changed.
-  bool Expects(uint32_t head);
+  // There is no room for a put in this head; waited: as there was none before. True: there may be some later, it is
+  // worth to try again when `rooms` has changed.
+  bool Expects(uint32_t head, bool waited = false);
   // A while has passed, so long, and a put still waits.
   void LosePatience(Nanoseconds since);
+  // So much time has passed, and a put still waits.
+  void AwaitChunks(Nanoseconds since);
   // Grows when room was made, or when it is clear that none can be.
   [[nodiscard]] uint64_t rooms() const { return rooms_; }
   // Cleans whatever gains something, until nothing is left.
@@ -67,7 +69,6 @@ class Cleaning {
   [[nodiscard]] bool Due() const;
   [[nodiscard]] bool NeedsSpace() const;
   [[nodiscard]] bool Wanted() const { return space_.waits || slots_.waits; }
-  void BeginWait();
   // What is held is not waited for any longer.
   [[nodiscard]] bool OutOfPatience() const;
   void GiveUp(Want& want);
@@ -94,7 +95,7 @@ class Cleaning {
   uint64_t rooms_ = 0;
   uint32_t in_vain_ = 0;           // regions merged since a put waits, or the last room
   uint32_t impatience_ = 0;        // whiles passed since then
-  Nanoseconds waited_{0};          // and how long they were
+  Nanoseconds waited_{0};          // since puts wait
   uint64_t look_again_at_ = 0;     // log_.changes() from which on it is worth to look for a region
   std::vector<InVain> tried_;      // by region of the shard
   std::vector<uint32_t> to_zero_;  // not told yet

@@ -26,14 +26,17 @@ constexpr size_t kSweepStep = 64;
 constexpr uint64_t kCountStep = 128;
 // What a while is for the chunks of a shard that is never idle: so many Polls that served something.
 constexpr uint32_t kPollsOfAWhile = 1 << 16;
+// That takes so long at least: a Poll that serves something, a microsecond.
+constexpr Nanoseconds kLeastOfAWhile = std::chrono::milliseconds(65);
 // A client that was in the middle of a Write is looked at again after so many Polls with work.
 constexpr uint32_t kPollsPerFence = 64;
 
+// A delegated put has its space: if it waited, its client would have to keep its chunk, which may be in the way of what
+// it waits for.
 bool MayWait(const Request& request) {
   switch (RequestOp{request.op}) {
     case RequestOp::kPutInline:
     case RequestOp::kReserve:
-    case RequestOp::kPutDelegated:
     case RequestOp::kDelete:
     case RequestOp::kClean:
       return true;
@@ -241,7 +244,10 @@ size_t Shard::Poll() {
   EndCommits();
   if (!waiting_.empty()) CountKeys();  // nothing is cleaned before
   const size_t cleaned = cleaning_.Step();
-  if (served > 0 && ++busy_polls_ % kPollsOfAWhile == 0) versions_->AgeChunks();
+  if (served > 0 && ++busy_polls_ % kPollsOfAWhile == 0) {
+    versions_->AgeChunks();
+    if (!waiting_.empty()) cleaning_.AwaitChunks(kLeastOfAWhile);
+  }
   TellTakenBack();
   DoomOverdue();
   if (!waiting_.empty() && rooms_seen_ != cleaning_.rooms()) served += ServeWaiting();
@@ -307,13 +313,13 @@ bool Shard::Serve(Session& session, uint32_t slot, bool waited) {
     const uint32_t first_head = number_ * geometry_.heads_per_shard;
     if (!session.writable || request.head - first_head >= geometry_.heads_per_shard) return false;
     outcome = versions_->Delegate(request.head, request.version, request.value_size, session.id);
-  } else if (session.waiting > 0 && request.op != static_cast<uint8_t>(RequestOp::kReport)) {
+  } else if (session.waiting > 0 && MayWait(request)) {
     Wait(session, slot);  // behind what came before it
     return true;
   } else if (!ServeKeyed(session, request, bytes, &outcome)) {
     return false;
   }
-  if (outcome.reason == format::Reason::kLogFull && cleaning_.Expects(outcome.head)) {
+  if (outcome.reason == format::Reason::kLogFull && cleaning_.Expects(outcome.head, waited)) {
     Wait(session, slot);
     return true;
   }

@@ -80,11 +80,11 @@ TEST_P(Cache, WhatIsKnownEndsWithTheServer) {
   ASSERT_EQ(ReadsOfGet(*client, "key", "value"), 1U);
   server.reset();
   server = Serve();
-  (void)client->Get("key");  // finds that the connection is gone
   const auto other = Connect();
   ASSERT_TRUE(other->Put("key", "newer").ok());
   const uint64_t hits = client->stats().cache_hits;
-  ReadsOfGet(*client, "key", "newer");
+  ReadsOfGet(*client, "key", "newer");  // over a new connection
+  EXPECT_EQ(client->stats().reconnects, 1U);
   EXPECT_EQ(client->stats().cache_hits, hits);
   EXPECT_EQ(ReadsOfGet(*client, "key", "newer"), 1U);
 }

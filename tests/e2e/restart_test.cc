@@ -97,6 +97,24 @@ TEST_P(Restart, ClientsConnectAgainByThemselves) {
   }
 }
 
+// Who has nothing under way connects anew before the next operation.
+TEST_P(Restart, AnIdleClientDoesNotNotice) {
+  auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("key", "old").ok());
+  for (uint64_t round = 1; round <= 3; ++round) {
+    server->Stop();
+    server = Serve();
+    EXPECT_TRUE(client->Put("key", "new").ok());
+    server->Stop();
+    server = Serve();
+    const auto value = client->Get("key");
+    EXPECT_EQ(value.ok() ? *value : "", Keeps() ? "new" : "");
+    EXPECT_TRUE(Keeps() || value.status().code() == Code::kNotFound) << value.status().ToString();
+    EXPECT_EQ(client->stats().reconnects, 2 * round);
+  }
+}
+
 // What a client still has mapped of a server that is gone is not the store any more.
 TEST_P(Restart, NothingIsReadFromAServerThatHasStopped) {
   auto server = Serve();
