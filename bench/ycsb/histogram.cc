@@ -1,29 +1,9 @@
 #include "bench/ycsb/histogram.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 namespace erda::bench {
-
-namespace {
-
-// Within [2^m, 2^(m+1)) a value is shifted right until kBits + 1 bits are left. These, from 1024 to 2047, tell the
-// buckets of one m apart; the shift tells the m.
-constexpr unsigned kBits = 10;
-constexpr uint64_t kHalf = uint64_t{1} << kBits;
-
-constexpr unsigned ShiftOf(uint64_t value) {
-  const auto width = static_cast<unsigned>(std::bit_width(value));
-  return width > kBits + 1 ? width - (kBits + 1) : 0;
-}
-
-}  // namespace
-
-size_t Histogram::BucketOf(uint64_t value) {
-  const unsigned shift = ShiftOf(value);
-  return shift * kHalf + (value >> shift);
-}
 
 uint64_t Histogram::LargestIn(size_t bucket) {
   if (bucket < 2 * kHalf) return bucket;

@@ -1,6 +1,7 @@
 // A histogram of latencies: fixed memory, any number of values, percentiles to three significant digits.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -32,10 +33,22 @@ class Histogram {
   [[nodiscard]] uint64_t Percentile(double percent) const;
 
   // The bucket of a value up to kLargest, and the largest value that falls into a bucket.
-  [[nodiscard]] static size_t BucketOf(uint64_t value);
+  [[nodiscard]] static size_t BucketOf(uint64_t value) {
+    const unsigned shift = ShiftOf(value);
+    return shift * kHalf + (value >> shift);
+  }
   [[nodiscard]] static uint64_t LargestIn(size_t bucket);
 
  private:
+  // Within [2^m, 2^(m+1)) a value is shifted right until kBits + 1 bits are left. These, from 1024 to 2047, tell the
+  // buckets of one m apart; the shift tells the m.
+  static constexpr unsigned kBits = 10;
+  static constexpr uint64_t kHalf = uint64_t{1} << kBits;
+  static constexpr unsigned ShiftOf(uint64_t value) {
+    const auto width = static_cast<unsigned>(std::bit_width(value));
+    return width > kBits + 1 ? width - (kBits + 1) : 0;
+  }
+
   std::vector<uint64_t> counts_;
   uint64_t count_ = 0;
   uint64_t sum_ = 0;

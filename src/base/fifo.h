@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -15,8 +16,8 @@ class Fifo {
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] size_t size() const { return size_; }
   // The i-th from the front. REQUIRES: i < size().
-  [[nodiscard]] T& operator[](size_t i) { return slots_[(first_ + i) & (slots_.size() - 1)]; }
-  [[nodiscard]] const T& operator[](size_t i) const { return slots_[(first_ + i) & (slots_.size() - 1)]; }
+  [[nodiscard]] T& operator[](size_t i) { return slots_[(first_ + i) & mask_]; }
+  [[nodiscard]] const T& operator[](size_t i) const { return slots_[(first_ + i) & mask_]; }
   [[nodiscard]] T& front() { return slots_[first_]; }
 
   // So many fit without an allocation.
@@ -24,15 +25,15 @@ class Fifo {
     while (slots_.size() < count) Grow();
   }
   void push_back(T value) {
-    if (size_ == slots_.size()) Grow();
-    slots_[(first_ + size_) & (slots_.size() - 1)] = std::move(value);
+    if (size_ == mask_ + 1) Grow();
+    slots_[(first_ + size_) & mask_] = std::move(value);
     ++size_;
   }
   void pop_front() { pop_front(1); }
   // REQUIRES: n <= size().
   void pop_front(size_t n) {
     if (n == 0) return;
-    first_ = (first_ + n) & (slots_.size() - 1);
+    first_ = (first_ + n) & mask_;
     size_ -= n;
   }
   void clear() { first_ = size_ = 0; }
@@ -50,10 +51,12 @@ class Fifo {
     std::vector<T> slots(slots_.empty() ? 8 : 2 * slots_.size());
     for (size_t i = 0; i < size_; ++i) slots[i] = std::move((*this)[i]);
     slots_.swap(slots);
+    mask_ = slots_.size() - 1;
     first_ = 0;
   }
 
-  std::vector<T> slots_;  // a power of two of them
+  std::vector<T> slots_;    // a power of two of them, or none
+  size_t mask_ = SIZE_MAX;  // one less (a division, if it were asked of the vector)
   size_t first_ = 0;
   size_t size_ = 0;
 };

@@ -52,18 +52,18 @@ void Engine::TakeBuffer(Operation& op, const std::shared_ptr<Buffer::Memory>& bu
   buffer->in_use = true;
 }
 
-Status Engine::Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& into, Client::GetCallback done) {
+Status Engine::Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& into, Client::GetCallback&& done) {
   if (auto status = CheckBuffer(into); !status.ok()) return status;
-  auto op = NewOperation(OpType::kGet, key);
-  if (!op.ok()) return op.status();
-  (*op)->get_done = std::move(done);
-  TakeBuffer(**op, into, format::ValueOffset(key.size()));
-  Begin(**op);
+  Operation* op = NewOperation(OpType::kGet, key);
+  if (op == nullptr) return Refusal(key);
+  op->get_done.swap(done);
+  TakeBuffer(*op, into, format::ValueOffset(key.size()));
+  Begin(*op);
   return {};
 }
 
 Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
-                   Client::DoneCallback done) {
+                   Client::DoneCallback&& done) {
   if (auto status = CheckBuffer(from); !status.ok()) return status;
   if (size > from->value.size()) {
     return {Code::kInvalidArgument, "the buffer has " + std::to_string(from->value.size()) +

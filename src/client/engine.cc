@@ -89,15 +89,17 @@ bool Engine::HasChunks() const {
   return std::ranges::any_of(links_, [](const auto& link) { return link->delegated.active(); });
 }
 
-Result<Operation*> Engine::NewOperation(OpType type, std::string_view key) {
+Status Engine::Refusal(std::string_view key) const {
   if (key.empty() || key.size() > format::kKeyBytesMax) {
-    return Status(Code::kInvalidArgument, "a key has 1 to " + std::to_string(format::kKeyBytesMax) + " bytes, not " +
-                                              std::to_string(key.size()));
+    return {Code::kInvalidArgument,
+            "a key has 1 to " + std::to_string(format::kKeyBytesMax) + " bytes, not " + std::to_string(key.size())};
   }
-  if (in_flight_ == options_.queue_depth) {
-    return Status(Code::kResourceExhausted,
-                  "queue_depth, " + std::to_string(options_.queue_depth) + ", operations are in flight");
-  }
+  return {Code::kResourceExhausted,
+          "queue_depth, " + std::to_string(options_.queue_depth) + ", operations are in flight"};
+}
+
+Operation* Engine::NewOperation(OpType type, std::string_view key) {
+  if (key.empty() || key.size() > format::kKeyBytesMax || in_flight_ == options_.queue_depth) return nullptr;
   Operation& op = ops_[free_ops_.back()];
   free_ops_.pop_back();
   ++in_flight_;
@@ -114,15 +116,15 @@ Result<Operation*> Engine::NewOperation(OpType type, std::string_view key) {
   return &op;
 }
 
-Status Engine::Get(std::string_view key, Client::GetCallback done) {
-  auto op = NewOperation(OpType::kGet, key);
-  if (!op.ok()) return op.status();
-  (*op)->get_done = std::move(done);
-  Begin(**op);
+Status Engine::Get(std::string_view key, Client::GetCallback&& done) {
+  Operation* op = NewOperation(OpType::kGet, key);
+  if (op == nullptr) return Refusal(key);
+  op->get_done.swap(done);
+  Begin(*op);
   return {};
 }
 
-Result<Operation*> Engine::NewPut(std::string_view key, size_t value_size, Client::DoneCallback done) {
+Result<Operation*> Engine::NewPut(std::string_view key, size_t value_size, Client::DoneCallback&& done) {
   if (geometry_known_ && !key.empty() && key.size() <= format::kKeyBytesMax && value_size > ValueBytesMax(key.size())) {
     return Status(Code::kInvalidArgument, "a value for a key of " + std::to_string(key.size()) + " bytes has at most " +
                                               std::to_string(ValueBytesMax(key.size())) + " bytes in this pool, not " +
@@ -130,14 +132,14 @@ Result<Operation*> Engine::NewPut(std::string_view key, size_t value_size, Clien
   }
   // Who was idle may have been told meanwhile that a chunk was taken back.
   if (in_flight_ == 0 && HasChunks()) Poll();
-  auto op = NewOperation(OpType::kPut, key);
-  if (!op.ok()) return op.status();
-  (*op)->done = std::move(done);
-  (*op)->value_size = static_cast<uint32_t>(value_size);
+  Operation* op = NewOperation(OpType::kPut, key);
+  if (op == nullptr) return Refusal(key);
+  op->done.swap(done);
+  op->value_size = static_cast<uint32_t>(value_size);
   return op;
 }
 
-Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback done) {
+Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback&& done) {
   auto taken = NewPut(key, value.size(), std::move(done));
   if (!taken.ok()) return taken.status();
   Operation& op = **taken;
@@ -155,29 +157,28 @@ Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCal
   return {};
 }
 
-Status Engine::Delete(std::string_view key, Client::DoneCallback done) {
+Status Engine::Delete(std::string_view key, Client::DoneCallback&& done) {
   return StartWithKey(OpType::kDelete, key, std::move(done));
 }
 
 // Any key of the shard will do: it only shows the way.
-Status Engine::Clean(uint32_t shard, Client::DoneCallback done) {
+Status Engine::Clean(uint32_t shard, Client::DoneCallback&& done) {
   std::string key;
   for (uint32_t i = 0; key.empty() || geometry_.ShardOf(HashKey(key)) != shard; ++i) key = "clean" + std::to_string(i);
   return StartWithKey(OpType::kClean, key, std::move(done));
 }
 
-Status Engine::StartWithKey(OpType type, std::string_view key, Client::DoneCallback done) {
-  auto op = NewOperation(type, key);
-  if (!op.ok()) return op.status();
-  (*op)->done = std::move(done);
-  (*op)->value_size = 0;
-  std::memcpy((*op)->message().data() + sizeof(format::Request), key.data(), key.size());
-  Begin(**op);
+Status Engine::StartWithKey(OpType type, std::string_view key, Client::DoneCallback&& done) {
+  Operation* op = NewOperation(type, key);
+  if (op == nullptr) return Refusal(key);
+  op->done.swap(done);
+  op->value_size = 0;
+  std::memcpy(op->message().data() + sizeof(format::Request), key.data(), key.size());
+  Begin(*op);
   return {};
 }
 
-Status Engine::ProvideMessageMemory(Operation& op, uint64_t bytes) {
-  if (bytes <= op.message().size()) return {};
+Status Engine::ProvideLargeMemory(Operation& op, uint64_t bytes) {
   if (!op.in_buffer.empty()) {
     op.in_buffer = {};
     return ProvideMessageMemory(op, bytes);
@@ -218,7 +219,6 @@ void Engine::Run(Operation& op) {
 }
 
 void Engine::StartGets() {
-  if (to_start_.empty()) return;
   const bool gathering = std::exchange(gathering_, true);
   for (const OpIndex index : to_start_) {
     Operation& op = ops_[index];
@@ -257,24 +257,26 @@ void Engine::DeliverDeferred() {
 
 void Engine::Deliver(Operation& op) {
   op.step = Step::kDone;
-  if (op.type == OpType::kGet) return FinishGet(op, Result<std::string_view>(std::move(op.result)));
+  if (op.type == OpType::kGet) return EndGet(op, Result<std::string_view>(std::move(op.result)));
   const Code code = op.result.code();
   if (op.type == OpType::kPut) ++stats_.puts;
   if (op.type == OpType::kDelete) ++stats_.deletes;
   if (code != Code::kOk && code != Code::kNotFound) ++stats_.failures;
   ReleaseSlot(op);
-  const Client::DoneCallback done = std::move(op.done);
   const Status result = std::move(op.result);
-  Retire(op, [&] { done(result); });
+  Retire(op, [&] { op.done(result); });
 }
 
-void Engine::FinishGet(Operation& op, Result<std::string_view> value) {
-  if (op.buffer && value.ok()) value = InBuffer(*op.buffer, *value);
-  const Code code = value.status().code();
+void Engine::FinishGet(Operation& op, std::string_view value) {
+  if (op.buffer) return EndGet(op, InBuffer(*op.buffer, value));
   ++stats_.gets;
-  if (!value.ok() && code != Code::kNotFound) ++stats_.failures;
-  const Client::GetCallback done = std::move(op.get_done);
-  Retire(op, [&] { done(std::move(value)); });
+  Retire(op, [&] { op.get_done(Result<std::string_view>(value)); });
+}
+
+void Engine::EndGet(Operation& op, Result<std::string_view>&& value) {
+  ++stats_.gets;
+  if (!value.ok() && value.status().code() != Code::kNotFound) ++stats_.failures;
+  Retire(op, [&] { op.get_done(std::move(value)); });
 }
 
 // The callback runs while the operation is neither in flight nor free: a value that it is given lies in the operation's
@@ -304,8 +306,11 @@ void Engine::GoOn(Operation& op, OpIndex next) {
 
 void Engine::Free(Operation& op) {
   op.step = Step::kFree;
-  op.get_done = nullptr;
-  op.done = nullptr;
+  if (op.type == OpType::kGet) {
+    op.get_done = nullptr;
+  } else {
+    op.done = nullptr;
+  }
   op.DropLargeMemory();
   op.buffer.reset();
   op.in_buffer = {};
@@ -409,7 +414,7 @@ bool Engine::Post(Link& link, std::span<const WorkRequest> batch) {
 }
 
 // One doorbell for each connection. (A link that was closed, or flushed since, has nothing gathered.)
-void Engine::FlushPosts() {
+void Engine::FlushAll() {
   StartGets();
   for (size_t i = 0; i < to_flush_.size(); ++i) {
     Link& link = *to_flush_[i];

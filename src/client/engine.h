@@ -48,15 +48,16 @@ class Engine {
   Status TakeConnectError() { return std::exchange(connect_error_, Status()); }
 
   // As in Client. The callback runs in a later Poll.
-  Status Get(std::string_view key, Client::GetCallback done);
-  Status Put(std::string_view key, std::string_view value, Client::DoneCallback done);
-  Status Delete(std::string_view key, Client::DoneCallback done);
+  Status Get(std::string_view key, Client::GetCallback&& done);
+  Status Put(std::string_view key, std::string_view value, Client::DoneCallback&& done);
+  Status Delete(std::string_view key, Client::DoneCallback&& done);
   // The same into and from the caller's registered memory.
   Result<std::shared_ptr<Buffer::Memory>> MakeBuffer(size_t value_bytes);
-  Status Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& into, Client::GetCallback done);
-  Status Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size, Client::DoneCallback done);
+  Status Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& into, Client::GetCallback&& done);
+  Status Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
+             Client::DoneCallback&& done);
   // REQUIRES: connected, and there is such a shard.
-  Status Clean(uint32_t shard, Client::DoneCallback done);
+  Status Clean(uint32_t shard, Client::DoneCallback&& done);
   size_t Poll();
 
   [[nodiscard]] uint32_t in_flight() const { return in_flight_; }
@@ -77,19 +78,22 @@ class Engine {
   Status Prepare();
 
   // --- Operations: taking, ordering, finishing
-  Result<Operation*> NewOperation(OpType type, std::string_view key);
+  // Null if it cannot be: Refusal says why.
+  Operation* NewOperation(OpType type, std::string_view key);
+  [[nodiscard]] Status Refusal(std::string_view key) const;
   // A request that says no more than its key.
-  Status StartWithKey(OpType type, std::string_view key, Client::DoneCallback done);
+  Status StartWithKey(OpType type, std::string_view key, Client::DoneCallback&& done);
   // The operation has the buffer from here on; its message begins so far before the value.
   static void TakeBuffer(Operation& op, const std::shared_ptr<Buffer::Memory>& buffer, uint64_t before_value);
   [[nodiscard]] Status CheckBuffer(const std::shared_ptr<Buffer::Memory>& buffer) const;
   [[nodiscard]] static Result<std::string_view> InBuffer(const Buffer::Memory& buffer, std::string_view value);
   [[nodiscard]] bool HasChunks() const;
-  Result<Operation*> NewPut(std::string_view key, size_t value_size, Client::DoneCallback done);
+  Result<Operation*> NewPut(std::string_view key, size_t value_size, Client::DoneCallback&& done);
   void Begin(Operation& op);
   void Run(Operation& op);
   void Finish(Operation& op, Status status);
-  void FinishGet(Operation& op, Result<std::string_view> value);
+  void FinishGet(Operation& op, std::string_view value);
+  void EndGet(Operation& op, Result<std::string_view>&& value);
   template <class Callback>
   void Retire(Operation& op, Callback&& callback);
   void GoOn(Operation& op, OpIndex next);
@@ -100,7 +104,10 @@ class Engine {
   void Defer(Operation& op, Status status);
   void Deliver(Operation& op);
   void DeliverDeferred();
-  Status ProvideMessageMemory(Operation& op, uint64_t bytes);
+  Status ProvideMessageMemory(Operation& op, uint64_t bytes) {
+    return bytes <= op.message().size() ? Status() : ProvideLargeMemory(op, bytes);
+  }
+  Status ProvideLargeMemory(Operation& op, uint64_t bytes);
 
   // --- Links (connections.cc)
   [[nodiscard]] size_t shards() const { return geometry_known_ ? geometry_.shards : 1; }
@@ -117,7 +124,10 @@ class Engine {
   // At once if nothing else is on its way, else together with what else there is to post. False if the connection
   // failed.
   bool Post(Link& link, std::span<const fabric::WorkRequest> batch);
-  void FlushPosts();
+  void FlushPosts() {
+    if (!to_start_.empty() || !to_flush_.empty()) FlushAll();
+  }
+  void FlushAll();
   void StartGets();
   // What is posted now goes out together with what others post.
   [[nodiscard]] bool Gathers() const { return polling_ ? gathering_ : in_flight_ > 1; }

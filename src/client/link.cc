@@ -94,9 +94,8 @@ Status Link::ReadControl() {
   return status;
 }
 
-Status Link::Post(std::span<const fabric::WorkRequest> batch) {
-  if (gathered_.empty()) return batch.empty() ? Status() : channel_->Post(batch);
-  Gather(batch);
+Status Link::Flush() {
+  if (gathered_.empty()) return {};
   auto status = channel_->Post(gathered_);
   gathered_.clear();
   return status;
@@ -135,21 +134,6 @@ Status Link::CloseReason() const {
   }
   if (state_ != State::kConnecting) return {Code::kUnavailable, address_ + ": the server went away"};
   return error;
-}
-
-bool Link::Resolve(format::HeadSlot slot, format::LogAddress address, uint64_t* offset, uint64_t* bytes) const {
-  const uint64_t in_region = address.offset_in_region();
-  if (address.none() || in_region >= geometry().region_size) return false;
-  if (slot.none() || slot.region() >= geometry().regions()) return false;
-  *offset = geometry().RegionOffset(slot.region()) + in_region;
-  *bytes = geometry().segment_size - in_region % geometry().segment_size;
-  return true;
-}
-
-format::HeadSlot Link::SlotOf(uint32_t head, format::LogAddress address) const {
-  const uint32_t in_shard = head - shard_ * geometry().heads_per_shard;  // huge if it is an earlier shard's
-  if (in_shard >= geometry().heads_per_shard) return {};
-  return format::HeadSlot(slots_[in_shard * format::kSlotsPerHead + address.slot()]);
 }
 
 uint32_t Link::TakeSlot(OpIndex owner) {

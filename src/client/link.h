@@ -36,11 +36,15 @@ class Link {
   // What is gathered to be posted together is posted at the latest when it is so much.
   static constexpr size_t kGatheredMax = 32;
   // Posts, behind what is gathered; or gathers, for the next Post or Flush.
-  Status Post(std::span<const fabric::WorkRequest> batch);
-  void Gather(std::span<const fabric::WorkRequest> batch) {
-    gathered_.insert(gathered_.end(), batch.begin(), batch.end());
+  Status Post(std::span<const fabric::WorkRequest> batch) {
+    if (gathered_.empty()) return channel_->Post(batch);
+    Gather(batch);
+    return Flush();
   }
-  Status Flush() { return Post({}); }
+  void Gather(std::span<const fabric::WorkRequest> batch) {
+    for (const fabric::WorkRequest& work : batch) gathered_.push_back(work);
+  }
+  Status Flush();
   [[nodiscard]] size_t gathered() const { return gathered_.size(); }
   // The control block was read; kLoading -> kUp.
   void OnControlRead();
@@ -61,7 +65,11 @@ class Link {
     return static_cast<format::FlushMethod>(hello_.flush_method);
   }
   // As of the control block that was read last. No slot if there is no such head.
-  [[nodiscard]] format::HeadSlot SlotOf(uint32_t head, format::LogAddress address) const;
+  [[nodiscard]] format::HeadSlot SlotOf(uint32_t head, format::LogAddress address) const {
+    const uint32_t in_shard = head - shard_ * geometry().heads_per_shard;  // huge if it is an earlier shard's
+    if (in_shard >= geometry().heads_per_shard) return {};
+    return format::HeadSlot(slots_[in_shard * format::kSlotsPerHead + address.slot()]);
+  }
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::HeadSlot slot, format::LogAddress address) const {
     return {pool_seed_, head, address, slot.generation()};
   }
@@ -71,7 +79,14 @@ class Link {
 
   // The pool offset of a log address, and the bytes from there to the end of its segment. False if the address cannot
   // be, or its region is not known (yet).
-  bool Resolve(format::HeadSlot slot, format::LogAddress address, uint64_t* offset, uint64_t* bytes) const;
+  bool Resolve(format::HeadSlot slot, format::LogAddress address, uint64_t* offset, uint64_t* bytes) const {
+    const uint64_t in_region = address.offset_in_region();
+    if (address.none() || in_region >= geometry().region_size) return false;
+    if (slot.none() || slot.region() >= geometry().regions()) return false;
+    *offset = geometry().RegionOffset(slot.region()) + in_region;
+    *bytes = geometry().segment_size - (in_region & (geometry().segment_size - 1));  // a power of two
+    return true;
+  }
 
   // A request slot for an operation, or kNoSlot if all are in use.
   static constexpr uint32_t kNoSlot = UINT32_MAX;

@@ -1,29 +1,6 @@
 #include "client/location_cache.h"
 
-#include <utility>
-
 namespace erda::client {
-
-LocationCache::Way* LocationCache::WayOf(uint64_t key_hash) {
-  if (sets_.empty()) return nullptr;
-  for (Way& way : SetOf(key_hash).ways) {
-    if (way.check == CheckOf(key_hash) && way.address != 0) return &way;
-  }
-  return nullptr;
-}
-
-std::optional<Location> LocationCache::Find(uint64_t key_hash) {
-  const Way* way = WayOf(key_hash);
-  if (way == nullptr || way->trust() == 0) return std::nullopt;
-  return Location{format::LogAddress(way->address), way->generation, way->granules() * format::kGranuleBytes};
-}
-
-void LocationCache::Confirm(uint64_t key_hash) {
-  Way* way = WayOf(key_hash);
-  if (way == nullptr) return;
-  if (way->trust() < kTrustMax) way->set_trust(way->trust() + 1);
-  if (way != SetOf(key_hash).ways.data()) std::swap(*way, *(way - 1));
-}
 
 void LocationCache::Refute(uint64_t key_hash) {
   if (Way* way = WayOf(key_hash)) way->set_trust(way->trust() / 2);

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "format/log_address.h"
@@ -36,9 +37,18 @@ class LocationCache {
     if (!sets_.empty()) __builtin_prefetch(&SetOf(key_hash));
   }
   // Where to look for the key's version; nullopt: nowhere, or it is not worth it.
-  [[nodiscard]] std::optional<Location> Find(uint64_t key_hash);
+  [[nodiscard]] std::optional<Location> Find(uint64_t key_hash) {
+    const Way* way = WayOf(key_hash);
+    if (way == nullptr || way->trust() == 0) return std::nullopt;
+    return Location{format::LogAddress(way->address), way->generation, way->granules() * format::kGranuleBytes};
+  }
   // What Find said was right, or was wrong.
-  void Confirm(uint64_t key_hash);
+  void Confirm(uint64_t key_hash) {
+    Way* way = WayOf(key_hash);
+    if (way == nullptr) return;
+    if (way->trust() < kTrustMax) way->set_trust(way->trust() + 1);
+    if (way != SetOf(key_hash).ways.data()) std::swap(*way, *(way - 1));
+  }
   void Refute(uint64_t key_hash);
   // The key's entry names this version as its new one, settled.
   void Store(uint64_t key_hash, const Location& location);
@@ -71,7 +81,13 @@ class LocationCache {
     // By the bits that are not in the check; a multiplication instead of a division.
     return sets_[(uint64_t{static_cast<uint32_t>(key_hash)} * sets_.size()) >> 32];
   }
-  [[nodiscard]] Way* WayOf(uint64_t key_hash);
+  [[nodiscard]] Way* WayOf(uint64_t key_hash) {
+    if (sets_.empty()) return nullptr;
+    for (Way& way : SetOf(key_hash).ways) {
+      if (way.check == CheckOf(key_hash) && way.address != 0) return &way;
+    }
+    return nullptr;
+  }
 
   std::vector<Set> sets_;
 };

@@ -13,8 +13,9 @@ bool IsWrite(const WorkRequest& work) {
   return work.kind == OpKind::kWrite || (work.kind == OpKind::kWriteImm && !work.local.empty());
 }
 
-// Reads behind the one that is copied, as far as the processor can have cache misses under way.
-constexpr size_t kBytesAhead = 2048;
+// Of the Reads behind the one that is copied. Measured with Reads of 1 KiB, 16 at a time: 4096 is 1.10 times as fast as
+// 2048, 8192 1.12, 16384 no more than that.
+constexpr size_t kBytesAhead = 8192;
 
 // As long as something is placed, the peer waits with what it does to its memory.
 class Placing {
@@ -47,11 +48,13 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
   size_t asked_for = 0;  // works of the batch whose bytes are on their way into the caches
   size_t bytes_ahead = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
-    for (; asked_for < batch.size() && (asked_for <= i || bytes_ahead < kBytesAhead); ++asked_for) {
-      bytes_ahead += Prefetch(batch[asked_for]);
-    }
     const WorkRequest& work = batch[i];
-    if (work.kind == OpKind::kRead) bytes_ahead -= std::min(work.local.size(), kPrefetchBytesMax);
+    if (batch.size() > 1) {
+      for (; asked_for < batch.size() && (asked_for <= i || bytes_ahead < kBytesAhead); ++asked_for) {
+        bytes_ahead += Prefetch(batch[asked_for]);
+      }
+      if (work.kind == OpKind::kRead) bytes_ahead -= std::min(work.local.size(), kPrefetchBytesMax);
+    }
     const bool failed = state_ == State::kFailed;  // by an operation before it in this batch
     // A peer that was killed has said nothing in the ring.
     const bool too_late = !failed && IsWrite(work) && !(placing.Begin() && PeerLives());

@@ -66,10 +66,10 @@ size_t ShmQueue::Poll(std::span<Completion> out) {
   }
   size_t n = 0;
   const auto take_ready = [&] {
-    for (; n < out.size() && !ready_.empty(); ++n) {
-      out[n] = ready_.front();
-      ready_.pop_front();
-    }
+    const size_t taken = std::min(out.size() - n, ready_.size());
+    for (size_t i = 0; i < taken; ++i) out[n + i] = ready_[i];
+    ready_.pop_front(taken);
+    n += taken;
   };
   take_ready();
   if (!inbox_.empty()) inbox_.clear();
