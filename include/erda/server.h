@@ -38,7 +38,7 @@ struct ServerOptions {
                                     // an existing pool's own number, and 1 for a new one.
 
   // Geometry, used when the pool is created; 0 chooses by the pool's size. docs/operations.md says how.
-  uint64_t region_size = 0;    // Power of two, at most 1 GiB.
+  uint64_t region_size = 0;    // Power of two, at most 256 MiB.
   uint64_t segment_size = 0;   // Power of two, at most the region size; bounds the largest value.
   uint64_t index_entries = 0;  // Slots of the index, 16 bytes each, over all shards.
 

@@ -20,7 +20,13 @@ constexpr uint32_t kRegionsPerHead = kSlotsPerHead - 2;
 // One that is written to, one that the cleaner copies to, one that is free, one to clean.
 constexpr uint32_t kRegionsPerShardMin = 4;
 constexpr uint64_t kPoolBytesPerIndexSlot = 256;
-constexpr uint64_t kIndexOffset = AlignUp(kRegionTableOffset + kRegionsMax * sizeof(uint64_t), kPageBytes);
+
+// Behind the region table, which has room for as many regions as the pool could hold.
+uint64_t IndexOffset(uint64_t pool_size, uint64_t region_size) {
+  constexpr uint64_t kRegionsLeast = 8192;
+  const uint64_t regions = std::clamp<uint64_t>(pool_size / region_size, kRegionsLeast, kRegionsMax);
+  return AlignUp(kRegionTableOffset + regions * sizeof(uint64_t), kPageBytes);
+}
 
 Status Invalid(std::string what) { return {Code::kInvalidArgument, std::move(what)}; }
 
@@ -32,14 +38,16 @@ Geometry Lay(const GeometryWish& wish, uint64_t region_size, uint64_t segment_si
   g.region_size = region_size;
   g.segment_size = segment_size;
   g.index_slots = index_slots;
-  g.index_offset = kIndexOffset;
+  g.index_offset = IndexOffset(g.pool_size, region_size);
   // Huge pages for large regions; for small ones that would waste more than it brings.
   const uint64_t alignment = std::clamp(region_size / 16, kPageBytes, kHugePageBytes);
   g.regions_offset = AlignUp(g.SlotOffset(g.shards, 0), alignment);
   if (g.regions_offset >= g.pool_size) return g;
   const uint64_t regions = (g.pool_size - g.regions_offset) / region_size / g.shards;
-  g.regions_per_shard = static_cast<uint32_t>(std::min<uint64_t>(regions, kHeadsMax / g.shards * kRegionsPerHead));
-  g.heads_per_shard = std::max<uint32_t>(1, (g.regions_per_shard + kRegionsPerHead - 1) / kRegionsPerHead);
+  const uint32_t per_head =
+      wish.regions_per_head == 0 ? kRegionsPerHead : std::min(wish.regions_per_head, kRegionsPerHead);
+  g.regions_per_shard = static_cast<uint32_t>(std::min<uint64_t>(regions, kHeadsMax / g.shards * per_head));
+  g.heads_per_shard = std::max<uint32_t>(1, (g.regions_per_shard + per_head - 1) / per_head);
   return g;
 }
 
@@ -59,7 +67,8 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
   uint64_t region_size = wish.region_size;
   if (region_size == 0) {
     const uint64_t index_bytes = wish.shards * index_slots * sizeof(IndexEntry);
-    const uint64_t log_bytes = wish.pool_size - std::min(wish.pool_size, kIndexOffset + index_bytes);
+    const uint64_t before_log = IndexOffset(wish.pool_size, kRegionBytesMax) + index_bytes;
+    const uint64_t log_bytes = wish.pool_size - std::min(wish.pool_size, before_log);
     const uint64_t share = log_bytes / wish.shards / kRegionsPerShardWanted;
     const uint64_t least = std::max(wish.segment_size, 4 * kSegmentBytesMin);
     region_size = std::clamp(std::bit_floor(share), std::min(least, kRegionBytesMax), kRegionBytesMax);
@@ -69,7 +78,7 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
     segment_size = std::clamp(region_size / 4, std::min(kSegmentBytesMin, region_size), kSegmentBytesDefault);
   if (!power_of_two(region_size) || region_size < kSegmentBytesMin || region_size > kRegionBytesMax) {
     return Invalid("the region size must be a power of two from " + std::to_string(kSegmentBytesMin) +
-                   " bytes up to 1 GiB, not " + std::to_string(region_size));
+                   " bytes up to 256 MiB, not " + std::to_string(region_size));
   }
   if (!power_of_two(segment_size) || segment_size < kSegmentBytesMin || segment_size > region_size) {
     return Invalid("the segment size must be a power of two from " + std::to_string(kSegmentBytesMin) +

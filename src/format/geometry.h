@@ -81,7 +81,8 @@ struct GeometryWish {
   uint32_t shards = 1;
   uint64_t region_size = 0;
   uint64_t segment_size = 0;
-  uint64_t index_entries = 0;  // over all shards
+  uint64_t index_entries = 0;     // over all shards
+  uint32_t regions_per_head = 0;  // fewer than a head has slots for, if there are to be several heads
 };
 // kInvalidArgument, naming the limit, if no pool can look like that.
 Result<Geometry> ChooseGeometry(const GeometryWish& wish);

@@ -1,12 +1,12 @@
 // Where in the log of a head an object is: 31 bits.
 //
-//   bit 30       26 25                    0
+//   bit 30       24 23                    0
 //   +-------------+------------------------+
-//   | slot (5)    | granule (26)           |    0 means none
+//   | slot (7)    | granule (24)           |    0 means none
 //   +-------------+------------------------+
 //
-// A head has up to 32 slots, a slot holds a region of up to 1 GiB, a granule is 16 bytes of it. Granule 0 of a region
-// belongs to a segment's header, so that no object is ever at address 0.
+// A head has up to 128 slots, a slot holds a region of up to 256 MiB, a granule is 16 bytes of it. Granule 0 of a
+// region belongs to a segment's header, so that no object is ever at address 0.
 #pragma once
 
 #include <compare>
@@ -15,16 +15,16 @@
 namespace erda::format {
 
 inline constexpr uint64_t kGranuleBytes = 16;
-inline constexpr uint32_t kSlotsPerHead = 32;
-inline constexpr uint32_t kGranuleBits = 26;
+inline constexpr uint32_t kSlotsPerHead = 128;
+inline constexpr uint32_t kGranuleBits = 24;
 inline constexpr uint32_t kAddressBits = 31;
-inline constexpr uint64_t kRegionBytesMax = kGranuleBytes << kGranuleBits;  // 1 GiB
+inline constexpr uint64_t kRegionBytesMax = kGranuleBytes << kGranuleBits;  // 256 MiB
 
 class LogAddress {
  public:
   constexpr LogAddress() = default;
   explicit constexpr LogAddress(uint32_t raw) : raw_(raw & kMask) {}
-  // REQUIRES: slot < 32, offset < 1 GiB and a multiple of 16.
+  // REQUIRES: slot < 128, offset < 256 MiB and a multiple of 16.
   static constexpr LogAddress At(uint32_t slot, uint64_t offset_in_region) {
     return LogAddress((slot << kGranuleBits) | static_cast<uint32_t>(offset_in_region / kGranuleBytes));
   }
@@ -45,7 +45,7 @@ class LogAddress {
 inline constexpr LogAddress kNoAddress{};
 
 static_assert(kSlotsPerHead << kGranuleBits == 1U << kAddressBits);
-static_assert(LogAddress::At(31, kRegionBytesMax - 16).slot() == 31);
-static_assert(LogAddress::At(31, kRegionBytesMax - 16).offset_in_region() == kRegionBytesMax - 16);
+static_assert(LogAddress::At(127, kRegionBytesMax - 16).slot() == 127);
+static_assert(LogAddress::At(127, kRegionBytesMax - 16).offset_in_region() == kRegionBytesMax - 16);
 
 }  // namespace erda::format

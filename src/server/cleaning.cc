@@ -201,7 +201,10 @@ bool Cleaning::NeedsSpace() const {
 bool Cleaning::Expects(uint32_t head, bool waited) {
   Want& want = log_.IsCrowded(head) ? slots_ : space_;
   if (want.hopeless && log_.changes() == want.changes) return false;
-  if (!Wanted()) in_vain_ = impatience_ = 0;
+  if (!Wanted()) {
+    in_vain_ = impatience_ = 0;
+    steps_ = 0;  // so what has arrived is looked for at once
+  }
   if (!Wanted() && !waited) {
     waited_ = Nanoseconds(0);
     versions_.BeginAwaitingChunks();
@@ -250,7 +253,7 @@ size_t Cleaning::Choose() {
   std::vector<ShardLog::LinkedRegion> empty;
   ShardLog::LinkedRegion best;
   double best_score = 0;
-  bool waits = false;  // a region would be worthwhile, but for what is in flight there
+  bool waits = false;  // a region would be worthwhile, but for what is in flight
   bool slots_wait = false;
   bool slots_gain = false;  // a head without slots has a region that is worthwhile
   const bool slots_first = slots_.waits || !space_.waits;
@@ -287,6 +290,8 @@ size_t Cleaning::Choose() {
   for (const ShardLog::LinkedRegion& region : empty) EmptyRegion(region);
   if (!empty.empty()) return empty.size();
   if (zeroing_ > 0 && !asked_) return 0;  // there will be room
+  // And what is in flight keeps the versions before it alive, in whatever region they are.
+  if (Wanted() && versions_.in_flight() > 0) waits = slots_wait = true;
   // Other heads may be cleaned for ever, and those puts have no more of it.
   if (zeroing_ == 0 && !slots_gain && (!slots_wait || OutOfPatience())) GiveUp(slots_);
   const bool in_circles = Wanted() && in_vain_ > 2 * geometry_.regions_per_shard;

@@ -16,7 +16,7 @@ namespace {
 
 TEST(GoldenBytesTest, ASuperblock) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
-    45 52 44 41 50 4f 4f 4c  07 00 00 00 f2 95 9f 68
+    45 52 44 41 50 4f 4f 4c  08 00 00 00 9c b2 e4 22
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -67,16 +67,16 @@ TEST(GoldenBytesTest, ASegmentHeader) {
 // The key is "key", the value "value"; the two checksums bind them to TestPlace().
 TEST(GoldenBytesTest, AnObject) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "key", "value")), HexOf(R"(
-    6f ff ac 8d 03 00 01 01  05 00 00 00 08 00 00 04
+    4f 0a f0 9b 03 00 01 01  05 00 00 00 08 00 00 01
     4d 00 00 00 00 00 00 00  e3 65 51 a0 63 0d ea bb
-    6b 65 79 6f e7 18 7f 76  61 6c 75 65)"));
+    6b 65 79 22 3d d2 42 76  61 6c 75 65)"));
 }
 
 TEST(GoldenBytesTest, AnObjectWithoutAValue) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "k", "", 1)), HexOf(R"(
-    7d f1 01 07 01 00 01 01  00 00 00 00 08 00 00 04
+    c3 29 b5 31 01 00 01 01  00 00 00 00 08 00 00 01
     01 00 00 00 00 00 00 00  1d 88 da 4f 70 e3 21 a9
-    6b 7d f1 01 07)"));
+    6b c3 29 b5 31)"));
 }
 
 TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kUuid), 0xd9c908ebU); }
@@ -84,7 +84,7 @@ TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kU
 TEST(GoldenBytesTest, AHelloRequest) {
   const HelloRequest hello = {kHelloMagic, kProtocolVersion, 0x2211, 0x66554433, 0, 0x1122334455667788};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 07 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 08 00 11 22  33 44 55 66 00 00 00 00
     88 77 66 55 44 33 22 11)"));
 }
 
@@ -101,7 +101,7 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.pool_writable = 1;
   hello.geometry = TestGeometry();
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 07 00 02 02  00 01 02 03 04 05 06 07
+    45 72 64 61 08 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
     40 00 00 00 00 10 00 00  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -117,7 +117,7 @@ TEST(GoldenBytesTest, AHelloRefusal) {
   refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
   std::memcpy(refusal.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
-    45 72 64 61 07 00 07 00  6e 6f 00*126)"));
+    45 72 64 61 08 00 07 00  6e 6f 00*126)"));
 }
 
 TEST(GoldenBytesTest, ARequest) {
@@ -163,10 +163,10 @@ TEST(GoldenBytesTest, AControlBlock) {
   control.counters[63] = 0x4444444444444444;
   EXPECT_EQ(Hex(BytesOf(control)), HexOf("11*8 22*8 00*48 33*8 00*496 44*8 00*448"));
   EXPECT_EQ(kControlHeadsOffset, 1024U);
-  EXPECT_EQ(kControlHeadBytes, 256U);
+  EXPECT_EQ(kControlHeadBytes, 1024U);
   EXPECT_EQ(ControlBytes(1), 4096U);
-  EXPECT_EQ(ControlBytes(12), 4096U);
-  EXPECT_EQ(ControlBytes(13), 8192U);
+  EXPECT_EQ(ControlBytes(3), 4096U);
+  EXPECT_EQ(ControlBytes(4), 8192U);
   const uint64_t slot = HeadSlot::Of(0x0a0b, 0x11223344).raw();
   EXPECT_EQ(Hex(BytesOf(slot)), HexOf("0c 0a 00 00 44 33 22 11"));
 }

@@ -13,7 +13,7 @@ namespace erda::format {
 namespace {
 
 constexpr std::array kOffsets = {uint64_t{0},         uint64_t{16},         uint64_t{64},
-                                 uint64_t{4096},      uint64_t{1} << 20,    uint64_t{1} << 29,
+                                 uint64_t{4096},      uint64_t{1} << 20,    uint64_t{1} << 27,
                                  kRegionBytesMax / 2, kRegionBytesMax - 32, kRegionBytesMax - 16};
 
 constexpr bool AddressesRoundTrip() {
@@ -21,7 +21,7 @@ constexpr bool AddressesRoundTrip() {
     for (const uint64_t offset : kOffsets) {
       const LogAddress address = LogAddress::At(slot, offset);
       if (address.slot() != slot || address.offset_in_region() != offset) return false;
-      if (address.raw() != slot * (1U << 26) + offset / 16 || LogAddress(address.raw()) != address) return false;
+      if (address.raw() != slot * (1U << 24) + offset / 16 || LogAddress(address.raw()) != address) return false;
       if (address.none() != (slot == 0 && offset == 0)) return false;
     }
   }
@@ -33,8 +33,8 @@ TEST(LogAddressTest, SlotAndOffsetComeBack) { EXPECT_TRUE(AddressesRoundTrip());
 
 TEST(LogAddressTest, TheExtremesAreTheseNumbers) {
   EXPECT_EQ(LogAddress::At(0, 16).raw(), 1U);
-  EXPECT_EQ(LogAddress::At(1, 0).raw(), 0x04000000U);
-  EXPECT_EQ(LogAddress::At(31, kRegionBytesMax - 16).raw(), 0x7fffffffU);
+  EXPECT_EQ(LogAddress::At(1, 0).raw(), 0x01000000U);
+  EXPECT_EQ(LogAddress::At(127, kRegionBytesMax - 16).raw(), 0x7fffffffU);
   EXPECT_TRUE(kNoAddress.none());
   EXPECT_EQ(kNoAddress.raw(), 0U);
 }
@@ -102,7 +102,7 @@ TEST(EntryMetaTest, TheTagIsTheLowHalfOfTheHash) {
   EXPECT_EQ(EntryMeta::TagOf(uint64_t{7} << 32), 0U);
 }
 
-constexpr bool RegionWordsRoundTrip() {
+bool RegionWordsRoundTrip() {
   for (const uint32_t generation : {0U, 1U, 0x80000000U, UINT32_MAX}) {
     if (RegionWord::Free(generation).linked() || RegionWord::Free(generation).generation() != generation) return false;
     for (uint32_t head = 0; head < 256; ++head) {
@@ -117,7 +117,6 @@ constexpr bool RegionWordsRoundTrip() {
   }
   return true;
 }
-static_assert(RegionWordsRoundTrip());
 
 TEST(RegionWordTest, HeadSlotAndGenerationComeBack) { EXPECT_TRUE(RegionWordsRoundTrip()); }
 

@@ -133,15 +133,15 @@ TEST(LogAppendTest, SmallObjectsStillFitWhereALargeOneDidNot) {
 }
 
 TEST(LogAppendTest, AFullHeadDoesNotStopAnother) {
-  // Of 32 slots of the first head one is left for the cleaner, and of the 40 regions one.
-  TestLog log({.regions = 40, .heads = 2, .region_size = 8192, .segment_size = 8192});
+  // Of 128 slots of the first head one is left for the cleaner, and of the 160 regions one.
+  TestLog log({.regions = 160, .heads = 2, .region_size = 8192, .segment_size = 8192});
   int appended = 0;
   while (log.Append(RoomIn(log, 0), 0)) ++appended;
-  EXPECT_EQ(appended, 31);
-  EXPECT_EQ(log.FreeRegions(), 9U);
+  EXPECT_EQ(appended, 127);
+  EXPECT_EQ(log.FreeRegions(), 33U);
   appended = 0;
   while (log.Append(RoomIn(log, 0), 1)) ++appended;
-  EXPECT_EQ(appended, 8);
+  EXPECT_EQ(appended, 32);
   EXPECT_EQ(log.FreeRegions(), 1U);
 }
 

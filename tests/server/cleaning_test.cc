@@ -306,24 +306,23 @@ TEST_F(CleaningTest, DeletesMakeRoomForLargeValuesToo) {
 
 // --- Slots
 
-// A head has 32 slots, and may come to hold a region in each, all of them partly live: to clean one the cleaner needs
+// A head has 128 slots, and may come to hold a region in each, all of them partly live: to clean one the cleaner needs
 // another.
 TEST_F(CleaningTest, AHeadWithAllItsSlotsInUseIsCleaned) {
-  MakeStore(Wish(37, 4096));
+  MakeStore(Wish(150, 4096));
   ASSERT_EQ(store_->geometry().heads_per_shard, 2U);
-  ASSERT_EQ(store_->geometry().regions_per_shard, 40U);
   std::vector<std::string> keys;
-  for (uint64_t i = 0; keys.size() < 160; ++i) {
+  for (uint64_t i = 0; keys.size() < 640; ++i) {
     if (store_->geometry().HeadOf(HashKey(Key(i))) == 0) keys.push_back(Key(i));
   }
   // About half of what the slots hold is live.
-  for (int i = 0; i < 3000 && !HasFailure(); ++i) Put(keys[random_.Uniform(keys.size())]);
+  for (int i = 0; i < 12000 && !HasFailure(); ++i) Put(keys[random_.Uniform(keys.size())]);
   ExpectAll();
 }
 
 // And it does not keep other heads from being cleaned.
 TEST_F(CleaningTest, AHeadWithAllItsSlotsLiveLeavesTheOtherHeadsAlone) {
-  MakeStore(Wish(37, 4096));
+  MakeStore(Wish(150, 4096));
   ASSERT_EQ(store_->geometry().heads_per_shard, 2U);
   const auto head_of = [&](const std::string& key) { return store_->geometry().HeadOf(HashKey(key)); };
   std::string full_key;  // that has no room
@@ -354,10 +353,44 @@ TEST_F(CleaningTest, AHeadWithAllItsSlotsLiveLeavesTheOtherHeadsAlone) {
   ExpectAll();
 }
 
+// All of the log is live, but only since the version before each one that arrived is.
+TEST_F(CleaningTest, WhatArrivedIsSettledAlsoIfNothingIsDeadBefore) {
+  StoreOptions options;
+  options.wish = Wish(6);
+  options.flush = format::FlushMethod::kNone;  // no commit comes
+  store_.emplace(options);
+  const log::ShardLog& log = store_->versions().log();
+  uint64_t keys = 0;
+  for (; log.bytes_used() < log.bytes_total() * 6 / 10; ++keys) Put(Key(keys), 500);
+  uint64_t updated = 0;
+  for (; updated < keys; ++updated) {
+    const std::string value = ValueOf(updated, 501);
+    const Reserved update = store_->Reserve(Key(updated), value, 1);
+    if (update.outcome.reason == Reason::kLogFull) break;
+    ASSERT_EQ(update.outcome.code, Code::kOk);
+    store_->Land(update);
+    model_[Key(updated)] = value;
+  }
+  ASSERT_LT(updated, keys) << "the log is not full";
+  // As of a busy shard: it looks again and again, and no while passes.
+  Outcome outcome = store_->Inline("another", ValueOf(1, 500));
+  while (outcome.reason == Reason::kLogFull && store_->cleaning().Expects(outcome.head)) {
+    const uint64_t rooms = store_->cleaning().rooms();
+    for (int i = 0; i < 10'000 && store_->cleaning().rooms() == rooms; ++i) store_->CleanStep();
+    outcome = store_->Inline("another", ValueOf(1, 500));
+  }
+  ASSERT_EQ(outcome.code, Code::kOk);
+  ExpectAll();
+}
+
 TEST_F(CleaningTest, AsManyRegionsAsTheHeadsHaveSlots) {
-  for (const uint64_t regions : {32, 62, 64}) {
+  for (const uint64_t regions : {32, 128, 254, 256}) {
     SCOPED_TRACE(regions);
-    MakeStore(Wish(regions));
+    format::GeometryWish wish = Wish(regions);
+    constexpr uint64_t kSlots = 8192;
+    wish.pool_size += (kSlots - wish.index_entries) * sizeof(format::IndexEntry);
+    wish.index_entries = kSlots;
+    MakeStore(wish);
     ASSERT_EQ(store_->geometry().regions_per_shard, regions);
     const uint64_t total = store_->versions().log().bytes_total();
     const uint64_t keys = total / 2 / format::ObjectSpace(7, 500);

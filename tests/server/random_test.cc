@@ -44,7 +44,7 @@ class RandomRun : private RandomRequests {
     // Sometimes of several heads, sometimes with room for many versions in a segment; sometimes the index is nearly
     // full.
     Begin(random_.Chance(0.5) ? format::GeometryWish{229376, 1, 16384, 4096, 128}
-                              : format::GeometryWish{98304 + 40 * 4096, 1, 4096, 4096, 128},
+                              : format::GeometryWish{98304 + 40 * 4096, 1, 4096, 4096, 128, 30},
           random_.Chance(0.5) ? 100 + random_.Uniform(20) : 0);
     pool_->before_fence = [this] {
       if (random_.Chance(0.1)) LookAfterPowerCut();

@@ -160,6 +160,7 @@ TEST_P(ReopenTest, EveryHeadOfAShardWorks) {
   StoreOptions options = Options();
   options.wish = {0, 1, 4096, 4096, 256};
   options.wish.pool_size = 131072 + 80 * 4096;
+  options.wish.regions_per_head = 30;
   Store store(options);
   ASSERT_GE(store.geometry().heads_per_shard, 3U);
   std::map<uint32_t, int> keys_of_head;

@@ -58,6 +58,7 @@ struct Plan {
   bool collisions = false;     // most keys have one home in the index, the others are not far away
   uint64_t pool_size = 4 << 20;
   uint64_t region_size = 64 << 10;
+  uint32_t regions_per_head = 30;  // so that there are often several heads
   uint64_t segment_size = 16 << 10;
   uint32_t value_bytes_max = 6000;
   bool same_sizes = false;  // all values are as large as that

@@ -20,7 +20,7 @@ namespace erda::sim {
 inline std::string ServerAddress(size_t port) { return "sim:server" + std::to_string(port); }
 
 inline format::GeometryWish WishOf(const Plan& plan) {
-  return {plan.pool_size, plan.shards, plan.region_size, plan.segment_size, plan.index_entries};
+  return {plan.pool_size, plan.shards, plan.region_size, plan.segment_size, plan.index_entries, plan.regions_per_head};
 }
 
 class ServerProcess {
