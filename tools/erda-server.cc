@@ -52,7 +52,7 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
   AddNumber<uint32_t>(app, "--shards", options.shards, 0, 1024,
                       "Threads, each with its share of the keys; default 0: an existing pool's own number, else 1");
 
-  AddSize(app, "--region-size", options.region_size, "Power of two, at most 1G; default by the pool's size")
+  AddSize(app, "--region-size", options.region_size, "Power of two, at most 256M; default by the pool's size")
       ->group("Geometry");
   AddSize(app, "--segment-size", options.segment_size,
           "Power of two, at most the region size; bounds the largest value; default by the pool's size")

@@ -9,10 +9,15 @@
 
 namespace erda {
 
-// Not thread-safe. T can be default-constructed and copied.
+// Not thread-safe; neither moved nor copied. T can be default-constructed and copied.
 template <class T>
 class Fifo {
  public:
+  Fifo() = default;
+  Fifo(const Fifo&) = delete;
+  Fifo& operator=(const Fifo&) = delete;
+  ~Fifo() = default;
+
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] size_t size() const { return size_; }
   // The i-th from the front. REQUIRES: i < size().

@@ -4,7 +4,7 @@
 //   byte 0                8                16                64              576        1024
 //   +--------------------+----------------+-----------------+---------------+----------+------------------------+
 //   | displacements      | head generation| 0               | counters      | 0        | slots of each head     |
-//   |                    |                |                 | (64 words)    |          | (32 words of 8 bytes)  |
+//   |                    |                |                 | (64 words)    |          | (128 words of 8 bytes) |
 //   +--------------------+----------------+-----------------+---------------+----------+------------------------+
 //
 // displacements: odd while index entries are being moved. A miss counts only if it was read between two equal, even

@@ -16,7 +16,7 @@ constexpr uint64_t kHugePageBytes = 2ULL << 20;
 // A shard gets so many regions, or up to twice as many: what is kept free of them is a small part then.
 constexpr uint64_t kRegionsPerShardWanted = 48;
 // Of the slots of a head some are for the cleaner, and for what is being emptied (log::ShardLog::kSlotsKept).
-constexpr uint32_t kRegionsPerHead = kSlotsPerHead - 2;
+constexpr uint32_t kRegionsPerHead = kSlotsPerHead - 8;
 // One that is written to, one that the cleaner copies to, one that is free, one to clean.
 constexpr uint32_t kRegionsPerShardMin = 4;
 constexpr uint64_t kPoolBytesPerIndexSlot = 256;

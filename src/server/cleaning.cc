@@ -203,7 +203,7 @@ bool Cleaning::Expects(uint32_t head, bool waited) {
   if (want.hopeless && log_.changes() == want.changes) return false;
   if (!Wanted()) {
     in_vain_ = impatience_ = 0;
-    steps_ = 0;  // so what has arrived is looked for at once
+    unseen_ = versions_.in_flight();
   }
   if (!Wanted() && !waited) {
     waited_ = Nanoseconds(0);
@@ -245,6 +245,15 @@ bool Cleaning::Fits(const ShardLog::LinkedRegion& region) const {
   return region.use.live_bytes <= log_.RoomForCopies(region.head);
 }
 
+// What is in flight keeps the version before it alive, in whatever region that is: it is settled if it has arrived.
+// False when all was looked at that was in flight when the put began to wait.
+bool Cleaning::LookAtArrived() {
+  if (unseen_ == 0) return false;
+  unseen_ -= std::min(unseen_, kSweptPerStep);
+  (void)versions_.Sweep(kSweptPerStep);
+  return true;
+}
+
 size_t Cleaning::Choose() {
   if (!versions_.index().counted()) return 0;
   // To look at all regions takes a while: not again before something may have changed.
@@ -253,7 +262,7 @@ size_t Cleaning::Choose() {
   std::vector<ShardLog::LinkedRegion> empty;
   ShardLog::LinkedRegion best;
   double best_score = 0;
-  bool waits = false;  // a region would be worthwhile, but for what is in flight
+  bool waits = false;  // a region would be worthwhile, but for what is in flight there
   bool slots_wait = false;
   bool slots_gain = false;  // a head without slots has a region that is worthwhile
   const bool slots_first = slots_.waits || !space_.waits;
@@ -290,10 +299,11 @@ size_t Cleaning::Choose() {
   for (const ShardLog::LinkedRegion& region : empty) EmptyRegion(region);
   if (!empty.empty()) return empty.size();
   if (zeroing_ > 0 && !asked_) return 0;  // there will be room
-  // And what is in flight keeps the versions before it alive, in whatever region they are.
-  if (Wanted() && versions_.in_flight() > 0) waits = slots_wait = true;
   // Other heads may be cleaned for ever, and those puts have no more of it.
-  if (zeroing_ == 0 && !slots_gain && (!slots_wait || OutOfPatience())) GiveUp(slots_);
+  if (slots_.waits && zeroing_ == 0 && !slots_gain && (!slots_wait || OutOfPatience())) {
+    if (LookAtArrived()) return 1;
+    GiveUp(slots_);
+  }
   const bool in_circles = Wanted() && in_vain_ > 2 * geometry_.regions_per_shard;
   if (best_score > 0 && !in_circles) {
     CleanOrder order;
@@ -315,6 +325,7 @@ size_t Cleaning::Choose() {
     if (settled > 0 || (Wanted() && !OutOfPatience())) return settled;
   }
   if (zeroing_ > 0) return 0;
+  if (Wanted() && LookAtArrived()) return 1;
   look_again_at_ = log_.changes() + geometry_.regions_per_shard;
   if (asked_) counters_.Set(Counter::kCleaning, 0);
   asked_ = false;

@@ -72,6 +72,7 @@ class Cleaning {
   // What is held is not waited for any longer.
   [[nodiscard]] bool OutOfPatience() const;
   void GiveUp(Want& want);
+  bool LookAtArrived();
   size_t Choose();
   size_t Search();
   [[nodiscard]] bool Fits(const log::ShardLog::LinkedRegion& region) const;
@@ -95,6 +96,7 @@ class Cleaning {
   uint64_t rooms_ = 0;
   uint32_t in_vain_ = 0;           // regions merged since a put waits, or the last room
   uint32_t impatience_ = 0;        // whiles passed since then
+  size_t unseen_ = 0;              // in flight since then, and not looked at whether it has arrived
   Nanoseconds waited_{0};          // since puts wait
   uint64_t look_again_at_ = 0;     // log_.changes() from which on it is worth to look for a region
   std::vector<InVain> tried_;      // by region of the shard

@@ -384,8 +384,8 @@ TEST(ChooseGeometryTest, TheDocumentedDefaults) {
       {2 * kGiB, 32 * kMiB, 8 * kMiB, 59, 1, 0.871},
       {8 * kGiB, 128 * kMiB, 8 * kMiB, 59, 1, 0.871},
       {64 * kGiB, 256 * kMiB, 8 * kMiB, 239, 2, 0.910},
-      {100 * kGiB, 256 * kMiB, 8 * kMiB, 374, 3, 0.914},
-      {1024 * kGiB, 256 * kMiB, 8 * kMiB, 3839, 31, 0.918},
+      {100 * kGiB, 256 * kMiB, 8 * kMiB, 374, 4, 0.909},
+      {1024 * kGiB, 256 * kMiB, 8 * kMiB, 3839, 32, 0.918},
   };
   for (const auto& row : rows) {
     const Geometry g = *ChooseGeometry({.pool_size = row.pool});

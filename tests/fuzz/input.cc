@@ -128,7 +128,7 @@ void Map(Base* base) {
 Base MakeBase(uint32_t number) {
   // One head with regions of four segments; and two shards with two heads each, of the smallest regions.
   constexpr format::GeometryWish kOne{229376, 1, 16384, 4096, 128};
-  constexpr format::GeometryWish kTwo{98304 + 68 * 4096, 2, 4096, 4096, 256};
+  constexpr format::GeometryWish kTwo{98304 + 68 * 4096, 2, 4096, 4096, 256, 30};
   auto server = PoolServer::Open(NewPool(number == 3 ? kTwo : kOne)).value();
   PutAll(server.get(), number == 2 ? 1 : 3);
   if (number == 0) server->Close();
