@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -66,10 +67,13 @@ std::string CommandFor(const Plan& plan, const Plan& original) {
 void Explain(const Plan& failed) {
   fmt::print("FAILED: {}\n", failed.ToText());
   const Plan original = Plan::Of(failed.kind, failed.seed);
-  if (RunApart(failed).empty()) {
+  const std::string problem = RunApart(failed);
+  if (problem.empty()) {
     fmt::print("It went well when it was run again: something in it does not follow from the seed alone.\n");
     return;
   }
+  fmt::print("{}\n", problem);
+  std::fflush(stdout);  // to make it small may take long
   const Plan least = Shrink(failed);
   fmt::print("made small: {}\n{}\nrepeat it:        {}\nfor tests/regression/seeds: {} {}\n", least.ToText(),
              RunApart(least), CommandFor(least, original), NameOf(failed.kind), failed.seed);
