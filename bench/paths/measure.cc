@@ -17,7 +17,7 @@ using Time = std::chrono::steady_clock;
 // Keys of each path, so that none is put by two clients.
 constexpr uint64_t kKeys = 64;
 constexpr uint64_t kIndexSlots = 1024;
-// Before each turn, not measured: more than a client waits before it asks for a chunk again, in each of two heads.
+// Before each turn, not measured: more than a client waits before it asks for a chunk again, in one head or two.
 constexpr uint64_t kWarmPuts = 150;
 // What the log is filled with first, on each path.
 constexpr size_t kFillBytes = 32768;

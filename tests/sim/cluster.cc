@@ -32,8 +32,8 @@ std::string ValueOf(uint64_t number, size_t size) {
 }
 
 // 0 if no put ever wrote such bytes.
-// The history's checker goes a level deeper with each power cut, so a run has no more of them, and of deaths. Few have
-// 100.
+// The history's checker goes a level deeper with each power cut, so a run has no more of them, and of deaths. On average
+// one has 40.
 constexpr uint64_t kDeathsMax = 2000;
 
 uint64_t NumberIn(std::string_view value) {
