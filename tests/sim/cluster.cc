@@ -31,11 +31,11 @@ std::string ValueOf(uint64_t number, size_t size) {
   return value;
 }
 
-// 0 if no put ever wrote such bytes.
-// The history's checker goes a level deeper with each power cut, so a run has no more of them, and of deaths. On average
-// one has 40.
+// The history's checker goes a level deeper with each power cut, so a run has no more of them, and of deaths. On
+// average one has 40.
 constexpr uint64_t kDeathsMax = 2000;
 
+// 0 if no put ever wrote such bytes.
 uint64_t NumberIn(std::string_view value) {
   if (value.size() < sizeof(uint64_t)) return 0;
   const auto number = LoadAs<uint64_t>(AsBytes(value));
