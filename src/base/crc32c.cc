@@ -19,8 +19,8 @@ namespace {
 // word after the other.
 constexpr size_t kShortBytes = 256;
 
-// kTable[k][b]: what the byte b adds to the state when k more bytes of the same word follow it.
-using Table = std::array<std::array<uint32_t, 256>, sizeof(uint32_t)>;
+// kTable[k][b]: what the byte b adds to the state when k more bytes follow it that are added with it.
+using Table = std::array<std::array<uint32_t, 256>, 2 * sizeof(uint64_t)>;
 
 constexpr uint32_t kPolynomial = 0x82f63b78;  // 0x1edc6f41, reflected
 
@@ -40,7 +40,6 @@ constexpr Table MakeTable() {
   return table;
 }
 
-// In one page, so that it is one entry of a TLB.
 alignas(4096) constexpr Table kTable = MakeTable();
 
 // Polynomials over GF(2) modulo kPolynomial, reflected: the highest bit is the coefficient of x^0.
@@ -64,13 +63,39 @@ constexpr std::array<uint32_t, 64> kSteps = [] {
   return steps;
 }();
 
-uint32_t StateByTable(uint32_t state, const std::byte* bytes, size_t size) {
+// What the bytes of a word add to the state when `behind` more bytes follow them.
+template <size_t behind, class Word>
+uint32_t OfWord(Word word) {
+  uint32_t state = 0;
+  for (size_t i = 0; i < sizeof(word); ++i) {
+    state ^= kTable[behind + sizeof(word) - 1 - i][word & 0xff];
+    word >>= 8;
+  }
+  return state;
+}
+
+template <class Word>
+Word LoadWord(const std::byte* bytes) {
   static_assert(std::endian::native == std::endian::little);
-  for (; size >= sizeof(uint32_t); size -= sizeof(uint32_t), bytes += sizeof(uint32_t)) {
-    uint32_t word = 0;
-    std::memcpy(&word, bytes, sizeof(word));
-    word ^= state;
-    state = kTable[3][word & 0xff] ^ kTable[2][word >> 8 & 0xff] ^ kTable[1][word >> 16 & 0xff] ^ kTable[0][word >> 24];
+  Word word = 0;
+  std::memcpy(&word, bytes, sizeof(word));
+  return word;
+}
+
+uint32_t StateByTable(uint32_t state, const std::byte* bytes, size_t size) {
+  constexpr size_t kWord = sizeof(uint64_t);
+  for (; size >= 2 * kWord; size -= 2 * kWord, bytes += 2 * kWord) {
+    state = OfWord<kWord>(LoadWord<uint64_t>(bytes) ^ state) ^ OfWord<0>(LoadWord<uint64_t>(bytes + kWord));
+  }
+  if (size >= kWord) {
+    state = OfWord<0>(LoadWord<uint64_t>(bytes) ^ state);
+    size -= kWord;
+    bytes += kWord;
+  }
+  if (size >= sizeof(uint32_t)) {
+    state = OfWord<0>(LoadWord<uint32_t>(bytes) ^ state);
+    size -= sizeof(uint32_t);
+    bytes += sizeof(uint32_t);
   }
   for (; size > 0; --size, ++bytes) {
     state = (state >> 8) ^ kTable[0][(state ^ std::to_integer<uint32_t>(*bytes)) & 0xff];
@@ -82,17 +107,13 @@ uint32_t StateByTable(uint32_t state, const std::byte* bytes, size_t size) {
 __attribute__((target("sse4.2"))) uint32_t StateByInstruction(uint32_t state, const std::byte* bytes, size_t size) {
   uint64_t wide = state;
   for (; size >= sizeof(uint64_t); size -= sizeof(uint64_t), bytes += sizeof(uint64_t)) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes, sizeof(word));
-    wide = _mm_crc32_u64(wide, word);
+    wide = _mm_crc32_u64(wide, LoadWord<uint64_t>(bytes));
   }
   auto narrow = static_cast<uint32_t>(wide);
   if (size >= sizeof(uint32_t)) {
-    uint32_t word = 0;
-    std::memcpy(&word, bytes, sizeof(word));
-    narrow = _mm_crc32_u32(narrow, word);
-    size -= sizeof(word);
-    bytes += sizeof(word);
+    narrow = _mm_crc32_u32(narrow, LoadWord<uint32_t>(bytes));
+    size -= sizeof(uint32_t);
+    bytes += sizeof(uint32_t);
   }
   for (; size > 0; --size, ++bytes) narrow = _mm_crc32_u8(narrow, std::to_integer<uint8_t>(*bytes));
   return narrow;
@@ -103,7 +124,12 @@ const bool kHasInstruction = __builtin_cpu_supports("sse4.2") != 0;
 uint32_t ShortState(uint32_t state, const std::byte* bytes, size_t size) {
   return kHasInstruction ? StateByInstruction(state, bytes, size) : StateByTable(state, bytes, size);
 }
+
+// Without the instruction ISA-L takes one byte at a time: the table is 6 times as fast, in an emulator 4 times.
+bool IsShort(size_t size) { return size <= kShortBytes || !kHasInstruction; }
 #else
+bool IsShort(size_t size) { return size <= kShortBytes; }
+
 uint32_t ShortState(uint32_t state, const std::byte* bytes, size_t size) { return StateByTable(state, bytes, size); }
 #endif
 
@@ -115,7 +141,7 @@ uint32_t Crc32cByTable(uint32_t crc, std::span<const std::byte> bytes) {
 
 uint32_t Crc32c(uint32_t crc, std::span<const std::byte> bytes) {
   uint32_t state = ~crc;
-  if (bytes.size() <= kShortBytes) return ~ShortState(state, bytes.data(), bytes.size());
+  if (IsShort(bytes.size())) return ~ShortState(state, bytes.data(), bytes.size());
   // ISA-L takes an int for the length, a pointer that is not const, and leaves the inversions to the caller.
   constexpr size_t kStepBytes = size_t{1} << 30;
   while (!bytes.empty()) {

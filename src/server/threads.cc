@@ -16,8 +16,10 @@ namespace erda::server {
 namespace {
 
 constexpr std::chrono::hours kForever{1};
-// Of a shard that is never idle; for others each look that finds nothing counts.
-constexpr uint32_t kBusyPollsPerCount = 64;
+// Of a shard that is never idle: so often it counts keys, and lets others on its processor run. Else clients there,
+// whose requests it has answered, would wait until its time slice ends, while those on other processors are served all
+// along.
+constexpr uint32_t kBusyPollsPerBreak = 64;
 constexpr uint64_t kScrubsPerSecond = 10;
 // Looks for work between two at the clock.
 constexpr uint32_t kLooksPerClock = 16;
@@ -88,7 +90,10 @@ void ShardThread::Run() {
     size_t served = shard_->Poll();
     served += AdmitNewcomers();
     if (served > 0) {
-      if (++busy_polls % kBusyPollsPerCount == 0) shard_->CountKeys();
+      if (++busy_polls % kBusyPollsPerBreak == 0) {
+        shard_->CountKeys();
+        if (polling_ != Polling::kBusy) ::sched_yield();
+      }
       busy = true;
       relax.Reset();
       continue;

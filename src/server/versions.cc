@@ -95,6 +95,7 @@ void Versions::Begin(uint64_t version_limit) {
   counters_.Set(Counter::kIndexSlots, index_.size());
   counters_.Set(Counter::kLogBytesTotal, log_.bytes_total());
   PublishGauges();
+  CountNames();
 }
 
 void Versions::Close() {
@@ -106,6 +107,7 @@ void Versions::Close() {
   nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), index_.used());
   nvm_.Persist(RecordOffset(), sizeof(format::ShardRecord));
   PublishGauges();
+  CountNames();
 }
 
 uint64_t Versions::NextVersion() {
@@ -392,10 +394,14 @@ bool Versions::CountKeys(uint64_t slots) {
   return index_.counted();
 }
 
+void Versions::CountNames() {
+  log_.CountNames();
+  counters_.Set(Counter::kLogBytesLive, log_.bytes_live());
+}
+
 void Versions::PublishGauges() {
   counters_.Set(Counter::kKeys, index_.used());
   counters_.Set(Counter::kLogBytesUsed, log_.bytes_used());
-  counters_.Set(Counter::kLogBytesLive, log_.bytes_live());
   counters_.Set(Counter::kFreeRegions, log_.free_regions());
   counters_.Set(Counter::kInFlight, in_flight_.size());
   counters_.Set(Counter::kChunks, chunk_count_);

@@ -63,6 +63,37 @@ TEST(LogUseTest, TheOldVersionIsNeededUntilTheNewOneIsSettled) {
   EXPECT_EQ(log->bytes_live(), 0U);
 }
 
+// They are counted when somebody asks, and one at a time or together comes to the same.
+TEST(LogUseTest, ManyChangesAreCountedBeforeAnybodyAsks) {
+  TestLog log;
+  std::vector<Space> spaces;
+  for (int i = 0; i < 200; ++i) {
+    const auto space = log.Append(96);
+    ASSERT_TRUE(space);
+    spaces.push_back(*space);
+  }
+  const uint64_t changes = log->changes();
+  // One key: each version is published, and settled at once.
+  EntryWord word;
+  for (int i = 0; i < 100; ++i) {
+    const EntryWord published = word.Published(spaces[i].address);
+    log->OnEntryChanged(log.head(), word, published);
+    log->OnEntryChanged(log.head(), published, published.Settled());
+    word = published.Settled();
+  }
+  // And as many keys that stay unsettled.
+  for (int i = 100; i < 200; ++i) {
+    log->OnEntryChanged(log.head(), EntryWord(), EntryWord().Published(spaces[i].address));
+  }
+  log->CountNames();
+  EXPECT_EQ(log->bytes_live(), 101U * 96);
+  EXPECT_EQ(log->changes(), changes + 99);
+  ASSERT_TRUE(log.FillRegion() && log.Append(96));
+  uint64_t names = 0;
+  for (const auto& region : log.Full()) names += region.use.names;
+  EXPECT_EQ(names, 101U);
+}
+
 TEST(LogUseTest, AMoveTakesTheBytesAlong) {
   TestLog log;
   const auto from = log.Append(496);
