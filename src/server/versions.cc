@@ -366,6 +366,7 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   const uint32_t head = index_.At(*slot).entry_meta().head();
   if (!log_.EnsureOpen(head, number)) return {Code::kResourceExhausted, Reason::kLogFull, {}, head, {}};
 
+  log_.CountNames();  // also of the one that stands there now, while it does
   NewVersion tombstone;
   tombstone.slot = *slot;
   tombstone.head = head;

@@ -1,6 +1,8 @@
 // Deletes: what counts as there, and what must never come back.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "server/crash_pool.h"
 #include "server/store.h"
 
@@ -245,6 +247,25 @@ void ExpectTheValueOrNothing(bool placed_behind_one_in_flight) {
     crash.before_fence = nullptr;
     EXPECT_GE(fences, 4);
     store.EndSession(1);
+  }
+}
+
+// Tombstones take one place in turn, and what names are counted later.
+TEST(DeleteCountTest, HowMuchIsLiveIsExactAfterDeletes) {
+  Store store;
+  store.CountKeys(store.versions().index().size());
+  log::ShardLog& log = store.versions().log();
+  const std::string longer(200, 'l');
+  for (const int before : {0, 1, 61, 62, 63, 64}) {
+    store.Inline("hot", "value");
+    store.Inline("s", "value");
+    store.Inline(longer, "value");
+    const uint64_t live = log.bytes_live();
+    for (int i = 0; i < before; ++i) store.Inline("hot", "value");
+    ASSERT_EQ(store.Delete("s"), Code::kOk);
+    ASSERT_EQ(store.Delete(longer), Code::kOk);
+    const uint64_t gone = format::ObjectSpace(1, 5) + format::ObjectSpace(longer.size(), 5);
+    ASSERT_EQ(log.bytes_live(), live - gone) << "after " << before << " puts";
   }
 }
 
