@@ -63,12 +63,12 @@ constexpr std::array<uint32_t, 64> kSteps = [] {
   return steps;
 }();
 
-// What the bytes of a word add to the state when `behind` more bytes follow them.
-template <size_t behind, class Word>
+// What the bytes of a word add to the state when Behind more bytes follow them.
+template <size_t Behind, class Word>
 uint32_t OfWord(Word word) {
   uint32_t state = 0;
   for (size_t i = 0; i < sizeof(word); ++i) {
-    state ^= kTable[behind + sizeof(word) - 1 - i][word & 0xff];
+    state ^= kTable[Behind + sizeof(word) - 1 - i][word & 0xff];
     word >>= 8;
   }
   return state;
