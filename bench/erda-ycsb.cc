@@ -34,6 +34,7 @@
 
 namespace {
 
+using erda::bench::Stage;
 using erda::bench::Worker;
 using erda::tools::AddNumber;
 
@@ -111,8 +112,7 @@ double SlowestShare(const Workers& workers, uint64_t of_fastest) {
 }
 
 // Has each worker do its share in a thread of its own, and times from the common start to the last end.
-erda::bench::Phase RunPhase(const Workers& workers, void (Worker::*work)(), uint64_t total, const char* label,
-                            bool show_progress) {
+erda::bench::Phase RunPhase(const Workers& workers, uint64_t total, const char* label, bool show_progress) {
   Worker::Clock::time_point begin;
   std::barrier start(static_cast<std::ptrdiff_t>(workers.size()),
                      [&begin]() noexcept { begin = Worker::Clock::now(); });
@@ -126,7 +126,7 @@ erda::bench::Phase RunPhase(const Workers& workers, void (Worker::*work)(), uint
   for (const auto& worker : workers) {
     threads.emplace_back([&, worker = worker.get()] {
       start.arrive_and_wait();
-      (worker->*work)();
+      worker->Run();
       const auto now = Worker::Clock::now();
       const std::lock_guard lock(mutex);
       end = std::max(end, now);
@@ -217,14 +217,22 @@ int Benchmark(const erda::bench::Settings& settings, const Output& output) {
     return Fail(failures.first() + (others == 0 ? "" : fmt::format(" (and {} more)", others)));
   };
   erda::bench::Report report;
-  if (settings.load) report.load = RunPhase(workers, &Worker::Load, settings.records, "load", show_progress);
+  const auto prepare = [&workers](Stage stage) {
+    for (const auto& worker : workers) worker->Prepare(stage);
+  };
+  if (settings.load) {
+    prepare(Stage::kLoad);
+    report.load = RunPhase(workers, settings.records, "load", show_progress);
+  }
   if (!failures.any() && settings.warm_up > 0) {
-    (void)RunPhase(workers, &Worker::WarmUp, settings.warm_up, "warm", show_progress);
+    prepare(Stage::kWarmUp);
+    (void)RunPhase(workers, settings.warm_up, "warm", show_progress);
   }
   if (failures.any()) return failed();
+  prepare(Stage::kRun);
   const auto before = TotalsNow(workers, output);
   if (!before.ok()) return Fail(erda::tools::Describe(settings.address, before.status()));
-  report.run = RunPhase(workers, &Worker::Run, settings.operations, "run ", show_progress);
+  report.run = RunPhase(workers, settings.operations, "run ", show_progress);
   // After a failure nobody may be there to ask; that is told below.
   if (const auto after = failures.any() ? before : TotalsNow(workers, output); after.ok()) {
     if (const auto& then = before->nvm_bytes) {

@@ -49,45 +49,52 @@ uint64_t Worker::ShareBegin(uint64_t total, uint32_t index) const {
   return total / settings_.threads * index + std::min<uint64_t>(index, total % settings_.threads);
 }
 
-void Worker::BeginPhase(uint64_t total) {
+void Worker::Prepare(Stage stage) {
+  constexpr uint64_t kDrawnOnTheWay = 64;
+  stage_ = stage;
+  const uint64_t total = stage == Stage::kLoad     ? settings_.records
+                         : stage == Stage::kWarmUp ? settings_.warm_up
+                                                   : settings_.operations;
   next_record_ = ShareBegin(total, index_);
   left_ = ShareBegin(total, index_ + 1) - next_record_;
   done_.store(0, std::memory_order_relaxed);
   measured_ = Measured();
+  drawn_ahead_ = stage != Stage::kLoad && !settings_.workload.follows_inserts();
+  const uint64_t most = drawn_ahead_ ? std::max<uint64_t>(1, settings_.drawn_most / settings_.threads) : kDrawnOnTheWay;
+  drawn_.assign(std::min(most, left_), PreparedOp());
+  next_drawn_ = drawn_.size();
+  if (drawn_ahead_) Draw();
 }
 
-void Worker::Load() {
-  loading_ = true;
-  BeginPhase(settings_.records);
-  RunPipelined(std::max(settings_.depth, kLoadDepth));
-  loading_ = false;
-}
-
-void Worker::WarmUp() {
-  BeginPhase(settings_.warm_up);
-  RunPhase();
+void Worker::Draw() {
+  for (PreparedOp& next : drawn_) {
+    next.op = stage_ == Stage::kLoad ? Op{OpKind::kUpdate, next_record_++} : source_.Next();
+    next.key = KeyOf(next.op.record);
+  }
+  next_drawn_ = 0;
 }
 
 void Worker::Run() {
-  BeginPhase(settings_.operations);
-  RunPhase();
+  if (stage_ == Stage::kLoad) {
+    RunPipelined(std::max(settings_.depth, kLoadDepth));
+  } else {
+    settings_.depth == 1 ? RunOneByOne() : RunPipelined(settings_.depth);
+  }
 }
 
-void Worker::RunPhase() { settings_.depth == 1 ? RunOneByOne() : RunPipelined(settings_.depth); }
-
 bool Worker::TakeOp(PreparedOp& prepared) {
-  if (batch_next_ == batch_size_) {
-    batch_next_ = 0;
-    batch_size_ = std::min<uint64_t>(left_, batch_.size());
-    left_ -= batch_size_;
-    for (PreparedOp& next : std::span(batch_).first(batch_size_)) {
-      next.op = loading_ ? Op{OpKind::kUpdate, next_record_++} : source_.Next();
-      next.key = KeyOf(next.op.record);
+  if (left_ == 0) return false;
+  if (next_drawn_ == drawn_.size()) {
+    if (drawn_ahead_) {
+      next_drawn_ = 0;
+    } else {
+      drawn_.resize(std::min<uint64_t>(drawn_.size(), left_));  // no more inserts than are asked for
+      Draw();
+      now_ = Clock::now();
     }
-    now_ = Clock::now();
-    if (batch_size_ == 0) return false;
   }
-  prepared = batch_[batch_next_++];
+  --left_;
+  prepared = drawn_[next_drawn_++];
   return true;
 }
 
@@ -101,6 +108,7 @@ std::string_view Worker::MakeValue(uint64_t record) {
 
 void Worker::RunOneByOne() {
   PreparedOp prepared;
+  now_ = Clock::now();
   while (!failures_.any() && TakeOp(prepared)) {
     const OpKind kind = prepared.op.kind;
     const auto start = now_;

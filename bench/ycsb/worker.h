@@ -33,6 +33,7 @@ struct Settings {
   uint64_t seed = 1;
   bool load = true;
   bool verify = false;
+  uint64_t drawn_most = uint64_t{1} << 21;  // operations drawn before they are timed, over all workers; 80 MiB
 };
 
 // The load phase keeps at least this many puts in flight.
@@ -64,6 +65,10 @@ struct Measured {
   void Merge(const Measured& other);
 };
 
+// kLoad puts this worker's share of the records; the others do its share of the operations. Only those of kRun are to
+// be reported.
+enum class Stage : uint8_t { kLoad, kWarmUp, kRun };
+
 // All but done() is for one thread at a time.
 class Worker {
  public:
@@ -73,14 +78,13 @@ class Worker {
   Worker(const Settings& settings, const Values& values, Inserts& inserts, Failures& failures, uint32_t index,
          std::unique_ptr<Store> store);
 
-  // Puts this worker's share of the records.
-  void Load();
-  // Does this worker's share of the operations that are not measured.
-  void WarmUp();
-  // Does this worker's share of the operations, and measures them.
+  // Draws the stage's operations, so that the store is timed and not the drawing: up to drawn_most over all workers,
+  // and these again when they are done. What must follow other threads' inserts is drawn on the way.
+  void Prepare(Stage stage);
+  // Does what was prepared.
   void Run();
 
-  [[nodiscard]] uint64_t done() const { return done_.load(std::memory_order_relaxed); }  // of the current phase
+  [[nodiscard]] uint64_t done() const { return done_.load(std::memory_order_relaxed); }  // of the stage
   [[nodiscard]] const Measured& measured() const { return measured_; }
   [[nodiscard]] Store& store() { return *store_; }  // while it does nothing
 
@@ -100,12 +104,11 @@ class Worker {
 
   // This worker's part of `total` things.
   [[nodiscard]] uint64_t ShareBegin(uint64_t total, uint32_t index) const;
-  void BeginPhase(uint64_t total);
-  // False when there is none left. Operations are prepared some at a time, outside of what is timed.
+  void Draw();
+  // False when there is none left.
   bool TakeOp(PreparedOp& prepared);
   [[nodiscard]] std::string_view MakeValue(uint64_t record);
 
-  void RunPhase();
   void RunOneByOne();
   bool GetNow(const PreparedOp& prepared, Clock::time_point start);
   bool PutNow(const PreparedOp& prepared);
@@ -131,12 +134,12 @@ class Worker {
   const std::unique_ptr<Store> store_;
   OpSource source_;
 
-  bool loading_ = false;
+  Stage stage_ = Stage::kLoad;
   uint64_t next_record_ = 0;  // to load
-  uint64_t left_ = 0;         // operations of this phase not yet prepared
-  std::array<PreparedOp, 64> batch_{};
-  size_t batch_next_ = 0;
-  size_t batch_size_ = 0;
+  uint64_t left_ = 0;         // operations of this stage not yet taken
+  bool drawn_ahead_ = false;
+  std::vector<PreparedOp> drawn_;
+  size_t next_drawn_ = 0;
   std::string put_buffer_;
   std::string get_buffer_;
   uint64_t sequence_ = 0;

@@ -26,6 +26,9 @@ struct Workload {
   uint32_t insert_percent;
   uint32_t rmw_percent;
   bool latest;  // Gets prefer what was inserted last; else a fixed set of records is popular.
+
+  // Which operation comes next depends on those that ended.
+  [[nodiscard]] constexpr bool follows_inserts() const { return latest || insert_percent > 0; }
 };
 inline constexpr std::array<Workload, 6> kWorkloads = {{
     {"A", "50% get, 50% update", 50, 0, 0, false},

@@ -84,18 +84,14 @@ Word LoadWord(const std::byte* bytes) {
 
 uint32_t StateByTable(uint32_t state, const std::byte* bytes, size_t size) {
   constexpr size_t kWord = sizeof(uint64_t);
-  for (; size >= 2 * kWord; size -= 2 * kWord, bytes += 2 * kWord) {
-    state = OfWord<kWord>(LoadWord<uint64_t>(bytes) ^ state) ^ OfWord<0>(LoadWord<uint64_t>(bytes + kWord));
+  // What is short needs the table's first page only: what it comes upon is as often cold as not.
+  if (size > kShortBytes) {
+    for (; size >= 2 * kWord; size -= 2 * kWord, bytes += 2 * kWord) {
+      state = OfWord<kWord>(LoadWord<uint64_t>(bytes) ^ state) ^ OfWord<0>(LoadWord<uint64_t>(bytes + kWord));
+    }
   }
-  if (size >= kWord) {
-    state = OfWord<0>(LoadWord<uint64_t>(bytes) ^ state);
-    size -= kWord;
-    bytes += kWord;
-  }
-  if (size >= sizeof(uint32_t)) {
+  for (; size >= sizeof(uint32_t); size -= sizeof(uint32_t), bytes += sizeof(uint32_t)) {
     state = OfWord<0>(LoadWord<uint32_t>(bytes) ^ state);
-    size -= sizeof(uint32_t);
-    bytes += sizeof(uint32_t);
   }
   for (; size > 0; --size, ++bytes) {
     state = (state >> 8) ^ kTable[0][(state ^ std::to_integer<uint32_t>(*bytes)) & 0xff];

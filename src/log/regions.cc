@@ -9,7 +9,6 @@
 
 namespace erda::log {
 
-using format::EntryWord;
 using format::FirstObjectOffset;
 using format::kSlotsPerHead;
 using format::LogAddress;
@@ -85,34 +84,16 @@ uint32_t ShardLog::SlotOf(const Head& head, uint32_t region) {
 
 // --- What is needed
 
-// To count takes a look at two objects. That can wait until the put is answered.
-void ShardLog::OnEntryChanged(uint32_t head, EntryWord before, EntryWord after) {
+void ShardLog::OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) {
   if (FindHead(head) == nullptr) return;  // a damaged entry
-  if (!uncounted_.empty()) {
-    // A version that is settled as soon as it is published: one change.
-    EntryChange& last = uncounted_.back();
-    if (last.head == head && last.after == before && before.new_address() == after.new_address()) {
-      last.after = after;
-      return;
-    }
+  const LogAddress was[] = {before.new_address(), before.needed_old()};
+  const LogAddress is[] = {after.new_address(), after.needed_old()};
+  for (const LogAddress address : is) {
+    if (address != was[0] && address != was[1]) CountName(head, address, 1);
   }
-  if (uncounted_.size() == kUncountedMax) CountUncounted();
-  uncounted_.push_back({head, before, after});
-}
-
-void ShardLog::CountUncounted() {
-  for (const auto& [head_number, before, after] : uncounted_) {
-    Head& head = HeadAt(head_number);
-    const LogAddress was[] = {before.new_address(), before.needed_old()};
-    const LogAddress is[] = {after.new_address(), after.needed_old()};
-    for (const LogAddress address : is) {
-      if (address != was[0] && address != was[1]) CountName(head, address, 1);
-    }
-    for (const LogAddress address : was) {
-      if (address != is[0] && address != is[1]) CountName(head, address, -1);
-    }
+  for (const LogAddress address : was) {
+    if (address != is[0] && address != is[1]) CountName(head, address, -1);
   }
-  uncounted_.clear();
 }
 
 // (I12) Before the entry, so that who has seen another version by way of the entry finds it there. Not flushed:
@@ -129,26 +110,22 @@ void ShardLog::OnEntryStored(uint32_t head, format::EntryWord before, format::En
   if (format::WithLeft(first_word) != first_word) nvm_.Store64(offset, format::WithLeft(first_word));
 }
 
-void ShardLog::CountName(Head& head, LogAddress address, int change) {
+void ShardLog::CountName(uint32_t head, LogAddress address, int change) {
   if (address.none()) return;
-  Use& use = head.uses[address.slot()];
+  Use& use = UseAt(head, address.slot());
   use.names += change;
   if (change < 0) ++changes_;
-  const uint32_t region = head.regions[address.slot()];
-  const uint64_t in_region = address.offset_in_region();
-  const uint64_t in_segment = in_region & (geometry_.segment_size - 1);
-  const uint64_t room = geometry_.segment_size - in_segment;
-  const bool of_header = in_segment < sizeof(SegmentHeader);
-  if (region == kNoRegion || in_region >= geometry_.region_size || of_header || room < sizeof(format::ObjectHeader)) {
-    return;
-  }
-  if (change > 0 && head.copies == SegmentId{region, in_region >> segment_shift_}) {
-    head.last_copy = std::max(head.last_copy, in_segment);
+  const auto bytes = BytesAt(head, address);
+  const bool of_header = (address.offset_in_region() & (geometry_.segment_size - 1)) < sizeof(SegmentHeader);
+  if (of_header || bytes.size() < sizeof(format::ObjectHeader)) return;
+  Head& in = HeadAt(head);
+  const uint64_t segment = address.offset_in_region() >> segment_shift_;
+  if (change > 0 && in.copies == SegmentId{in.regions[address.slot()], segment}) {
+    in.last_copy = std::max(in.last_copy, address.offset_in_region() & (geometry_.segment_size - 1));
   }
   // As it stands: if it is damaged, the sum is wrong until the region is emptied, and no more than a wrong guess.
-  const auto header = LoadAs<format::ObjectHeader>(
-      nvm_.Bytes(geometry_.RegionOffset(region) + in_region, sizeof(format::ObjectHeader)));
-  const uint64_t space = std::min<uint64_t>(SpaceOf(header), room);
+  const auto header = LoadAs<format::ObjectHeader>(bytes);
+  const uint64_t space = std::min<uint64_t>(SpaceOf(header), bytes.size());
   const uint64_t before = use.live_bytes;
   use.live_bytes = change > 0 ? before + space : before - std::min(space, before);
   bytes_live_ += use.live_bytes - before;
@@ -222,7 +199,6 @@ LogAddress ShardLog::PlaceOfNoObject(uint32_t head_number) const {
 // --- Emptied
 
 void ShardLog::Empty(uint32_t head_number, uint32_t slot) {
-  CountNames();
   Head& head = HeadAt(head_number);
   const uint32_t region = head.regions[slot];
   // Entries that lead elsewhere by now are persistent before those who are left could find zeroes.

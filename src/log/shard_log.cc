@@ -35,7 +35,6 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       heads_(geometry.heads_per_shard),
       segments_(geometry.regions_per_shard * geometry.segments_per_region()),
       generations_(geometry.regions_per_shard) {
-  uncounted_.reserve(kUncountedMax);
   for (Head& head : heads_) {
     head.regions.assign(kSlotsPerHead, kNoRegion);
     head.uses.resize(kSlotsPerHead);

@@ -119,16 +119,11 @@ class ShardLog final : public index::EntryObserver {
     // Bytes that nobody needs.
     [[nodiscard]] uint64_t dead_bytes() const { return use.filled - std::min(use.filled, use.live_bytes); }
   };
-  // Counted later: by CountNames, or when somebody asks.
   void OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) override;
-  void CountNames() {
-    if (!uncounted_.empty()) CountUncounted();
-  }
   void OnEntryStored(uint32_t head, format::EntryWord before, format::EntryWord after) override;
   // Calls visit(LinkedRegion) for each region where nothing is appended any more.
   template <class Visit>
   void ForEachFull(Visit&& visit) {
-    CountNames();
     for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
       for (uint32_t slot = 0; slot < format::kSlotsPerHead; ++slot) {
         if (IsFull(head, slot)) visit(Linked(head, slot));
@@ -146,10 +141,7 @@ class ShardLog final : public index::EntryObserver {
   // The segment of the head that the last cleaner left open.
   [[nodiscard]] std::optional<CopySegment> OpenCopies(uint32_t head) const;
   // Where the last copy in it stands that an entry names, or has named; 0: none. REQUIRES: all entries are counted.
-  [[nodiscard]] uint64_t LastCopy(uint32_t head) {
-    CountNames();
-    return FindHead(head)->last_copy;
-  }
+  [[nodiscard]] uint64_t LastCopy(uint32_t head) const { return FindHead(head)->last_copy; }
   // The next one, behind the one that ends there, which the cleaner has filled, if there is one. It may take the last
   // free region. nullopt: there is none.
   std::optional<CopySegment> NextCopies(uint32_t head, uint64_t end);
@@ -173,10 +165,7 @@ class ShardLog final : public index::EntryObserver {
   [[nodiscard]] uint64_t appended() const { return appended_; }
   // Grows with what may make it worth to look for a region to clean: an entry leaves an address, the writers have
   // filled a region, or nobody holds a full one any more.
-  [[nodiscard]] uint64_t changes() {
-    CountNames();
-    return changes_;
-  }
+  [[nodiscard]] uint64_t changes() const { return changes_; }
   [[nodiscard]] uint64_t RegionOffset(uint32_t region) const { return geometry_.RegionOffset(region); }
 
   // In a segment's header, where no object ever is, in a region of the head that is not about to be cleaned. None if it
@@ -213,23 +202,13 @@ class ShardLog final : public index::EntryObserver {
 
   [[nodiscard]] uint64_t bytes_used() const { return bytes_used_; }
   // Of the objects that entries name, about.
-  [[nodiscard]] uint64_t bytes_live() {
-    CountNames();
-    return bytes_live_;
-  }
+  [[nodiscard]] uint64_t bytes_live() const { return bytes_live_; }
   [[nodiscard]] uint64_t bytes_total() const { return geometry_.regions_per_shard * geometry_.region_size; }
 
  private:
   static constexpr uint32_t kNoRegion = UINT32_MAX;
   // Slots of a head that writers leave, for a region to copy to.
   static constexpr uint32_t kSlotsKept = 1;
-  // Changes of entries that are not counted yet, at most.
-  static constexpr size_t kUncountedMax = 64;
-  struct EntryChange {
-    uint32_t head = 0;
-    format::EntryWord before;
-    format::EntryWord after;
-  };
   // A region and a segment in it.
   struct SegmentId {
     uint32_t region = kNoRegion;
@@ -323,8 +302,7 @@ class ShardLog final : public index::EntryObserver {
   void MoveMark(Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);
   [[nodiscard]] Use& UseAt(uint32_t head, uint32_t slot) { return HeadAt(head).uses[slot]; }
-  void CountUncounted();
-  void CountName(Head& head, format::LogAddress address, int change);
+  void CountName(uint32_t head, format::LogAddress address, int change);
   [[nodiscard]] bool IsFull(uint32_t head, uint32_t slot) const;
   // REQUIRES: the region is linked to the head.
   [[nodiscard]] static uint32_t SlotOf(const Head& head, uint32_t region);
@@ -363,7 +341,6 @@ class ShardLog final : public index::EntryObserver {
   uint32_t newest_generation_ = 0;
   uint32_t next_region_ = 0;  // of the shard: the first to be looked at for the next link
   std::vector<EmptiedRegion> emptied_;
-  std::vector<EntryChange> uncounted_;
   uint64_t appended_ = 0;
   uint64_t changes_ = 0;
   uint64_t bytes_used_ = 0;

@@ -216,7 +216,6 @@ size_t Shard::EndDoomed() {
     return true;
   });
   versions_->PublishGauges();
-  versions_->CountNames();
   return ended;
 }
 
@@ -255,7 +254,6 @@ size_t Shard::Poll() {
   if (served == 0 && cleaned == 0 && answered_.empty() && !ends_) return 0;
   versions_->PublishGauges();  // before the answers: who has one finds itself counted
   PostReplies();
-  versions_->CountNames();
   if (ends_ || ++polls_since_fence_ % kPollsPerFence == 0) EndDoomed();
   return served + cleaned;
 }
@@ -269,10 +267,7 @@ size_t Shard::Tidy(Nanoseconds since) {
   const size_t ended = EndDoomed();
   if (versions_->in_flight() == 0) return ended;
   const size_t settled = versions_->Sweep(kSweepStep);
-  if (settled > 0) {
-    versions_->PublishGauges();
-    versions_->CountNames();
-  }
+  if (settled > 0) versions_->PublishGauges();
   return ended + settled;
 }
 

@@ -95,7 +95,6 @@ void Versions::Begin(uint64_t version_limit) {
   counters_.Set(Counter::kIndexSlots, index_.size());
   counters_.Set(Counter::kLogBytesTotal, log_.bytes_total());
   PublishGauges();
-  CountNames();
 }
 
 void Versions::Close() {
@@ -107,7 +106,6 @@ void Versions::Close() {
   nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), index_.used());
   nvm_.Persist(RecordOffset(), sizeof(format::ShardRecord));
   PublishGauges();
-  CountNames();
 }
 
 uint64_t Versions::NextVersion() {
@@ -366,7 +364,6 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   const uint32_t head = index_.At(*slot).entry_meta().head();
   if (!log_.EnsureOpen(head, number)) return {Code::kResourceExhausted, Reason::kLogFull, {}, head, {}};
 
-  log_.CountNames();  // also of the one that stands there now, while it does
   NewVersion tombstone;
   tombstone.slot = *slot;
   tombstone.head = head;
@@ -395,14 +392,10 @@ bool Versions::CountKeys(uint64_t slots) {
   return index_.counted();
 }
 
-void Versions::CountNames() {
-  log_.CountNames();
-  counters_.Set(Counter::kLogBytesLive, log_.bytes_live());
-}
-
 void Versions::PublishGauges() {
   counters_.Set(Counter::kKeys, index_.used());
   counters_.Set(Counter::kLogBytesUsed, log_.bytes_used());
+  counters_.Set(Counter::kLogBytesLive, log_.bytes_live());
   counters_.Set(Counter::kFreeRegions, log_.free_regions());
   counters_.Set(Counter::kInFlight, in_flight_.size());
   counters_.Set(Counter::kChunks, chunk_count_);

@@ -160,8 +160,6 @@ class Versions {
   [[nodiscard]] log::ShardLog& log() { return log_; }
   // Writes the gauges into the control block.
   void PublishGauges();
-  // How much of the log is live, and that gauge. No answer needs it, so it comes after them.
-  void CountNames();
 
  private:
   using Slot = index::Slot;

@@ -63,8 +63,7 @@ TEST(LogUseTest, TheOldVersionIsNeededUntilTheNewOneIsSettled) {
   EXPECT_EQ(log->bytes_live(), 0U);
 }
 
-// They are counted when somebody asks, and one at a time or together comes to the same.
-TEST(LogUseTest, ManyChangesAreCountedBeforeAnybodyAsks) {
+TEST(LogUseTest, EachChangeOfAnEntryIsCounted) {
   TestLog log;
   std::vector<Space> spaces;
   for (int i = 0; i < 200; ++i) {
@@ -85,7 +84,6 @@ TEST(LogUseTest, ManyChangesAreCountedBeforeAnybodyAsks) {
   for (int i = 100; i < 200; ++i) {
     log->OnEntryChanged(log.head(), EntryWord(), EntryWord().Published(spaces[i].address));
   }
-  log->CountNames();
   EXPECT_EQ(log->bytes_live(), 101U * 96);
   EXPECT_EQ(log->changes(), changes + 99);
   ASSERT_TRUE(log.FillRegion() && log.Append(96));
