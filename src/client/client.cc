@@ -116,9 +116,14 @@ class Client::Impl {
     return result;
   }
 
-  // As Run, for a get of this: take is given the value while it lives.
+  // A get: take is given the value while it lives.
+  template <class Take>
+  Status RunGet(Take& take, std::string_view key) {
+    if (const auto value = engine_->GetNow(key)) return take(*value);
+    return RunGetOperation(take, key);
+  }
   template <class Take, class... What>
-  Status RunGet(Take& take, const What&... what) {
+  Status RunGetOperation(Take& take, const What&... what) {
     struct State {
       bool finished = false;
       Status status;
@@ -264,7 +269,7 @@ Result<size_t> Client::Get(std::string_view key, Buffer& into) {
     size = value.size();
     return Status();
   };
-  auto status = impl_->RunGet(take, key, into.memory_);
+  auto status = impl_->RunGetOperation(take, key, into.memory_);
   if (!status.ok()) return status;
   return size;
 }

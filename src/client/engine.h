@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,9 @@ class Engine {
 
   // As in Client. The callback runs in a later Poll.
   Status Get(std::string_view key, Client::GetCallback&& done);
+  // The same without an operation: if nothing is under way, the value is where it was before, and the fabric reads it
+  // at once. It lives until the next call. nullopt: Get.
+  std::optional<std::string_view> GetNow(std::string_view key);
   Status Put(std::string_view key, std::string_view value, Client::DoneCallback&& done);
   Status Delete(std::string_view key, Client::DoneCallback&& done);
   // The same into and from the caller's registered memory.
@@ -135,7 +139,18 @@ class Engine {
   fabric::WorkRequest ReadWork(const Operation& op, std::span<std::byte> to, fabric::RemoteAddress from, bool last);
 
   // --- Gets (get.cc)
+  // Where a key's version was, in the use of its region that it was in.
+  struct Located {
+    uint32_t head;
+    format::HeadSlot slot;
+    format::LogAddress at;
+    uint64_t bytes;
+  };
+  [[nodiscard]] std::optional<Located> FindLocated(const Link& link, uint64_t key_hash);
   bool StartLocatedGet(Operation& op);
+  [[nodiscard]] static std::optional<std::string_view> LocatedValue(const Link& link, const Located& located,
+                                                                    std::string_view key,
+                                                                    std::span<const std::byte> bytes);
   void OnLocatedRead(Operation& op);
   void Locate(const Operation& op, format::LogAddress address, uint32_t generation, uint64_t object_bytes);
   void StartGet(Operation& op);
@@ -195,6 +210,7 @@ class Engine {
   uint64_t finished_ = 0;
   uint64_t next_request_id_ = 1;
   uint32_t polls_ = 0;
+  uint32_t gets_now_ = 0;
   bool polling_ = false;
   bool gathering_ = false;         // more than one operation goes on in this Poll
   std::vector<OpIndex> to_start_;  // gets, by the next FlushPosts

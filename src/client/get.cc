@@ -1,6 +1,7 @@
 // Get, step by step (docs/protocol.md, "Get"):
 //
 //   located        with a known location: read the version alone; it counts unless its entry has left it
+//                  (where that takes no waiting, without an operation: GetNow)
 //   entry          read the first half of the key's neighbourhood, follow the entry with its tag
 //   version        read the version it names, verify it, decide (read_table.h)
 //   older          along `previous`: read with the old version's header, and go there unless it is newer than that
@@ -10,6 +11,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "base/planted.h"
 #include "client/engine.h"
 
@@ -29,6 +31,8 @@ constexpr uint64_t kVersionBytesMin = 64;
 constexpr uint64_t kSizeHintBytesMax = format::EntryMeta::kSizeHintMax * format::kGranuleBytes;
 // Reads of one version because the size was not known: header, then key, then value, then not again.
 constexpr uint32_t kRereadsMax = 4;
+// Of gets without an operation, one in so many is one with.
+constexpr uint32_t kGetsPerPoll = 256;
 // A reader tells the server of a broken version at most so often.
 constexpr std::chrono::milliseconds kReportEvery{1};
 
@@ -41,38 +45,77 @@ fabric::RemoteAddress NeighbourhoodOf(const Link& link, uint64_t key_hash) {
 
 // --- A known location
 
-// (I12) False if there is none, or it cannot be right any more.
+// (I12) nullopt if there is none, or it cannot be right any more: then the get tells the newer location, or learns of
+// the newer slots.
+std::optional<Engine::Located> Engine::FindLocated(const Link& link, uint64_t key_hash) {
+  const auto location = locations_.Find(key_hash);
+  if (!location || (link.hello().server_id != locations_server_ && !Planted(Flaw::kKnowsForEver))) return std::nullopt;
+  const uint32_t head = link.geometry().HeadOf(key_hash);
+  const Located located{head, link.SlotOf(head, location->address), location->address, location->object_bytes};
+  if (located.slot.generation() != location->generation) return std::nullopt;
+  return located;
+}
+
 bool Engine::StartLocatedGet(Operation& op) {
-  const auto location = locations_.Find(op.key_hash);
-  if (!location || (op.link->hello().server_id != locations_server_ && !Planted(Flaw::kKnowsForEver))) return false;
+  const auto located = FindLocated(*op.link, op.key_hash);
+  if (!located) return false;
   uint64_t offset = 0;
   uint64_t in_segment = 0;
-  op.at = location->address;
-  op.slot_read = op.link->SlotOf(op.link->geometry().HeadOf(op.key_hash), op.at);
-  const bool can_be = op.slot_read.generation() == location->generation &&
-                      op.link->Resolve(op.slot_read, op.at, &offset, &in_segment) &&
-                      location->object_bytes <= in_segment;
-  // If not, the get tells the newer location, or learns of the newer slots.
-  if (!can_be || !ProvideMessageMemory(op, location->object_bytes).ok()) return false;
-  op.read_bytes = location->object_bytes;
+  op.at = located->at;
+  op.slot_read = located->slot;
+  op.read_bytes = located->bytes;
+  const bool can_be = op.link->Resolve(op.slot_read, op.at, &offset, &in_segment) && op.read_bytes <= in_segment;
+  if (!can_be || !ProvideMessageMemory(op, op.read_bytes).ok()) return false;
   PostRead(op, Step::kLocated, op.message().first(op.read_bytes), {format::kPoolRegion, offset});
   return true;
 }
 
 // The version verifies in the use of its region in which the entry named it, and was settled or acknowledged by then.
 // If the entry has not left it, it is the newest one still, as of the moment at which the flag was read.
-void Engine::OnLocatedRead(Operation& op) {
-  const format::Place place = op.link->PlaceOf(op.link->geometry().HeadOf(op.key_hash), op.slot_read, op.at);
-  const ObjectView view = format::InspectObject(place, op.message().first(op.read_bytes));
+std::optional<std::string_view> Engine::LocatedValue(const Link& link, const Located& located, std::string_view key,
+                                                     std::span<const std::byte> bytes) {
+  const ObjectView view = format::InspectObject(link.PlaceOf(located.head, located.slot, located.at), bytes);
   const bool left = view.header.left() && !Planted(Flaw::kTrustsLocation);
-  if (view.state != ObjectState::kWhole || left || view.key != op.key_view()) {
+  if (view.state != ObjectState::kWhole || left || view.key != key) return std::nullopt;
+  return AsString(view.value);
+}
+
+void Engine::OnLocatedRead(Operation& op) {
+  const Located located{op.link->geometry().HeadOf(op.key_hash), op.slot_read, op.at, op.read_bytes};
+  const auto value = LocatedValue(*op.link, located, op.key_view(), op.message().first(op.read_bytes));
+  if (!value) {
     ++stats_.cache_misled;
     locations_.Refute(op.key_hash);
     return StartGet(op);
   }
   ++stats_.cache_hits;
   locations_.Confirm(op.key_hash);
-  FinishGet(op, AsString(view.value));
+  FinishGet(op, *value);
+}
+
+// What was read in vain is not counted: the get that follows looks there itself. Now and then it is one that polls, for
+// what the server has to say. So is every one while the client has a chunk, which the server may ask back.
+std::optional<std::string_view> Engine::GetNow(std::string_view key) {
+  if (in_flight_ > 0 || polling_ || !geometry_known_ || ++gets_now_ % kGetsPerPoll == 0) return std::nullopt;
+  if (key.empty() || key.size() > format::kKeyBytesMax) return std::nullopt;
+  const uint64_t key_hash = HashKey(key);
+  const Link& link = *links_[geometry_.ShardOf(key_hash)];
+  if (!link.up() || link.delegated.active()) return std::nullopt;
+  const auto located = FindLocated(link, key_hash);
+  if (!located || located->bytes > kMessageBytes) return std::nullopt;
+  uint64_t offset = 0;
+  uint64_t in_segment = 0;
+  const bool can_be = link.Resolve(located->slot, located->at, &offset, &in_segment) && located->bytes <= in_segment;
+  const auto to = ops_[free_ops_.back()].memory.subspan(kMessageAt, located->bytes);
+  if (!can_be || !link.channel()->ReadNow(to, {format::kPoolRegion, offset})) return std::nullopt;
+  const auto value = LocatedValue(link, *located, key, to);
+  if (!value) return std::nullopt;
+  ++stats_.reads;
+  stats_.read_bytes += to.size();
+  ++stats_.gets;
+  ++stats_.cache_hits;
+  locations_.Confirm(key_hash);
+  return value;
 }
 
 // The key's entry named this version as its new one after the operation began, and it is acknowledged.

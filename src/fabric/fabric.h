@@ -114,6 +114,9 @@ class Channel {
   // channel has failed. A remote address out of bounds, or without the right, completes with kPermissionDenied and
   // fails the channel.
   virtual Status Post(std::span<const WorkRequest> batch) = 0;
+  // A Read without a completion, where none has to be waited for (shm: it is a copy): executed behind all that was
+  // posted before. False: it was not, or does not count, for whatever reason; posting it tells.
+  virtual bool ReadNow(std::span<std::byte> /*local*/, RemoteAddress /*remote*/) { return false; }
 
   // For an owner who is about to destroy the channel, and uses memory that the peer could write into for something
   // else then. True: destroying it is a fence. False: the peer is placing something at this moment, which nothing can

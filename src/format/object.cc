@@ -1,7 +1,8 @@
 #include "format/object.h"
 
 #include <array>
-#include <cstring>
+#include <bit>
+#include <span>
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
@@ -11,16 +12,17 @@ namespace erda::format {
 
 uint32_t PoolSeed(std::span<const uint8_t, 16> uuid) { return Crc32c(0, std::as_bytes(uuid)); }
 
+// Place and header, all but its checksum, as words: those that were just stored are loaded again as they were stored,
+// else the processor would wait for its store buffer.
 uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key) {
-  // Place and header in one piece: each piece costs a call.
-  constexpr size_t kPlaceBytes = 3 * sizeof(uint32_t);
-  constexpr size_t kCovered = sizeof(ObjectHeader) - sizeof(header.header_crc);
-  std::array<std::byte, kPlaceBytes + kCovered> piece;
-  const uint32_t words[3] = {place.head, Planted(Flaw::kCrcWithoutPlace) ? 0 : place.address.raw(), place.generation};
-  std::memcpy(piece.data(), words, kPlaceBytes);
-  std::memcpy(piece.data() + kPlaceBytes, BytesOf(header).data() + sizeof(header.header_crc), kCovered);
-  piece[kPlaceBytes + offsetof(ObjectHeader, flags) - sizeof(header.header_crc)] &= ~std::byte{ObjectHeader::kLeft};
-  return Crc32c(Crc32c(place.pool_seed, piece), AsBytes(key));
+  static_assert(std::endian::native == std::endian::little && sizeof(ObjectHeader) == 32);
+  const uint32_t address = Planted(Flaw::kCrcWithoutPlace) ? 0 : place.address.raw();
+  const auto flags = static_cast<uint8_t>(header.flags & ~ObjectHeader::kLeft);
+  const uint32_t kinds = header.key_size | uint32_t{header.kind} << 16 | uint32_t{flags} << 24;
+  const std::array<uint64_t, 5> words = {place.head | uint64_t{address} << 32, place.generation | uint64_t{kinds} << 32,
+                                         header.value_size | uint64_t{header.previous} << 32, header.version,
+                                         header.key_hash};
+  return Crc32c(Crc32c(place.pool_seed, std::as_bytes(std::span(words))), AsBytes(key));
 }
 
 uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> value) {
@@ -37,10 +39,20 @@ namespace {
 // the cleaner looks at any granule as if it began an object, and the next object's first word may be among these.)
 ObjectHeader LoadHeader(std::span<const std::byte> bytes) {
   if (reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(uint64_t) != 0) return LoadAs<ObjectHeader>(bytes);
-  std::array<uint64_t, sizeof(ObjectHeader) / sizeof(uint64_t)> words;
   const auto* from = reinterpret_cast<const uint64_t*>(bytes.data());
-  for (size_t i = 0; i < words.size(); ++i) words[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
-  return LoadAs<ObjectHeader>(std::as_bytes(std::span(words)));
+  const auto word = [from](size_t i) { return __atomic_load_n(from + i, __ATOMIC_RELAXED); };
+  const uint64_t first = word(0);
+  const uint64_t second = word(1);
+  ObjectHeader header;
+  header.header_crc = static_cast<uint32_t>(first);
+  header.key_size = static_cast<uint16_t>(first >> 32);
+  header.kind = static_cast<uint8_t>(first >> 48);
+  header.flags = static_cast<uint8_t>(first >> 56);
+  header.value_size = static_cast<uint32_t>(second);
+  header.previous = static_cast<uint32_t>(second >> 32);
+  header.version = word(2);
+  header.key_hash = word(3);
+  return header;
 }
 
 }  // namespace

@@ -876,6 +876,98 @@ TEST_F(LocatedTest, AnotherUseOfTheRegionIsNotLookedInto) {
   EXPECT_EQ(fabric_->Take().remote.offset, geometry_.SlotOffset(0, geometry_.HomeOf(HashKey(kKey)))) << "the entry";
 }
 
+// --- Without an operation
+
+class GetNowTest : public LocatedTest {
+ protected:
+  // The location is known, and the fabric reads at once.
+  void SetUp() override {
+    LocatedTest::SetUp();
+    Write(kPlace, 1, format::kNoAddress, "value", 0);
+    Name(kPlace);
+    ASSERT_EQ(ReadsOfGet(), "ev");
+    fabric_->read_now = [this](std::span<std::byte> local, fabric::RemoteAddress remote) {
+      ++reads_;
+      std::memcpy(local.data(), log_.data() + (remote.offset - geometry_.RegionOffset(0)), local.size());
+      return reads_now_;
+    };
+  }
+  // "-" if it takes an operation.
+  std::string GetNow(std::string_view key = kKey) { return std::string(engine_->GetNow(key).value_or("-")); }
+
+  uint64_t reads_ = 0;
+  bool reads_now_ = true;
+};
+
+TEST_F(GetNowTest, ReadsTheVersionAndPostsNothing) {
+  const ClientStats before = engine_->stats();
+  EXPECT_EQ(GetNow(), "value");
+  EXPECT_EQ(reads_, 1U);
+  EXPECT_TRUE(fabric_->posted.empty());
+  EXPECT_EQ(engine_->in_flight(), 0U);
+  EXPECT_EQ(engine_->stats().gets, before.gets + 1);
+  EXPECT_EQ(engine_->stats().reads, before.reads + 1);
+  EXPECT_EQ(engine_->stats().cache_hits, before.cache_hits + 1);
+}
+
+TEST_F(GetNowTest, WhatTheEntryHasLeftDoesNotCountAndIsLeftToTheGetThatFollows) {
+  SetLeft(kPlace);
+  EXPECT_EQ(GetNow(), "-");
+  EXPECT_EQ(engine_->stats().cache_misled, 0U);
+  Write(kOther, 2, kPlace, "newer", 0);
+  Name(kOther);
+  EXPECT_EQ(ReadsOfGet(), "vev");
+  EXPECT_EQ(got_, "newer");
+  EXPECT_EQ(engine_->stats().cache_misled, 1U);
+  EXPECT_EQ(ReadsOfGet(), "ev") << "seen twice there";
+  EXPECT_EQ(GetNow(), "newer");
+}
+
+TEST_F(GetNowTest, WhatDoesNotVerifyDoesNotCount) {
+  *InLog(LogAddress(kPlace.raw())) ^= std::byte{1};
+  EXPECT_EQ(GetNow(), "-");
+  Write(kPlace, 1, format::kNoAddress, "value", 0, "another key");
+  EXPECT_EQ(GetNow(), "-");
+  Write(kPlace, 1, format::kNoAddress, "value", 0);
+  EXPECT_EQ(GetNow(), "value");
+}
+
+TEST_F(GetNowTest, IsNotWhereTheFabricDoesNotReadAtOnce) {
+  reads_now_ = false;
+  EXPECT_EQ(GetNow(), "-");
+}
+
+TEST_F(GetNowTest, IsNotOfKeysWhosePlaceIsNotKnownNorOfWhatIsNone) {
+  EXPECT_EQ(GetNow("unknown"), "-");
+  EXPECT_EQ(GetNow(""), "-");
+  EXPECT_EQ(GetNow(std::string(format::kKeyBytesMax + 1, 'k')), "-");
+  EXPECT_EQ(reads_, 0U);
+}
+
+// Operations on one key keep their order, and a callback is not run inside another call.
+TEST_F(GetNowTest, IsNotWhileAnythingIsUnderWay) {
+  Get();
+  EXPECT_EQ(GetNow(), "-");
+  Serve();
+  EXPECT_EQ(GetNow(), "value");
+  EXPECT_EQ(reads_, 1U);
+}
+
+TEST_F(GetNowTest, IsNotWithoutAConnection) {
+  fabric_->Close();
+  engine_->Poll();
+  EXPECT_EQ(GetNow(), "-");
+  EXPECT_EQ(reads_, 0U);
+}
+
+// A client that gets, and nothing else, hears all the same what the server has to say.
+TEST_F(GetNowTest, NowAndThenAGetPolls) {
+  int polls = 0;
+  for (int i = 0; i < 10'000; ++i) polls += GetNow() == "-" ? 1 : 0;
+  EXPECT_GE(polls, 10);
+  EXPECT_LE(polls, 100);
+}
+
 TEST_F(LocatedTest, AnInlinePutAndADeleteOfItsOwnAreKnown) {
   ASSERT_TRUE(engine_->Put(kKey, "value", [](const Status&) {}).ok());
   const WorkRequest put = TakeRequest(RequestOp::kPutInline);

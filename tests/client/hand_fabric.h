@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -25,6 +26,8 @@ class HandFabric final : public fabric::Fabric {
   // What the client has posted and nobody has taken, in order.
   std::deque<fabric::WorkRequest> posted;
   uint64_t posts = 0;  // calls of Post
+  // Gives a Read's bytes at once, if there is one and it says so.
+  std::function<bool(std::span<std::byte>, fabric::RemoteAddress)> read_now;
   // Null without a connection.
   [[nodiscard]] const fabric::Channel* channel() const { return channel_; }
   // The region that the client offers.
@@ -114,6 +117,10 @@ class HandFabric final : public fabric::Fabric {
         fabric_.posted.push_back(work);
       }
       return {};
+    }
+    bool ReadNow(std::span<std::byte> local, fabric::RemoteAddress remote) override {
+      EXPECT_TRUE(fabric_.Knows(local)) << "local bytes are in no registered region";
+      return fabric_.read_now && fabric_.read_now(local, remote);
     }
     bool Fence() override { return true; }
     [[nodiscard]] bool connected() const override { return fabric_.connected_; }

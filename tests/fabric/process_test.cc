@@ -93,6 +93,18 @@ TEST_P(ProcessTest, TheDeathOfTheServerClosesTheChannelAndFlushes) {
   EXPECT_EQ(channel->error().code(), Code::kUnavailable);
 }
 
+// Nor is anything read that a dead server said.
+TEST_P(ProcessTest, NothingIsReadAtOnceOfADeadServer) {
+  const std::string address = world_->NewAddress();
+  Child child(Child::kServer, address);
+  const auto channel = ConnectTo(address);
+  ASSERT_TRUE(channel && channel->connected());
+  child.Kill();
+  EXPECT_FALSE(channel->ReadNow(client_.bytes(0, 100), {0, 0}));
+  ASSERT_TRUE(PumpUntil(client_, OpKind::kClosed));
+  EXPECT_FALSE(channel->ReadNow(client_.bytes(0, 100), {0, 0}));
+}
+
 // Its memory may be another server's by now, as a pool is.
 TEST_P(ProcessTest, NothingIsWrittenForADeadServer) {
   const std::string address = world_->NewAddress();

@@ -247,6 +247,54 @@ TEST_P(TransferTest, ARegionToReadIsRead) {
   EXPECT_EQ(client_.text(0, 10), "abcdefghij");
 }
 
+// Where a fabric reads at once, it is the Read that posting it would be.
+TEST_P(TransferTest, AReadAtOnceFetchesTheBytesOfThePeer) {
+  size_t at_once = 0;
+  for (const size_t size : kSizes) {
+    const std::string fetched = Pattern(size, size + 1);
+    Put(server_.bytes(77, size), fetched);
+    const std::string before = Pattern(size + 2 * kGuard, size + 2);
+    Put(client_.bytes(0, size + 2 * kGuard), before);
+    for (int i = 0; i < 20; ++i) {
+      if (!client_.channel->ReadNow(client_.bytes(kGuard, size), {0, 77})) continue;
+      ++at_once;
+      std::string expected = before;
+      expected.replace(kGuard, size, fetched);
+      EXPECT_TRUE(client_.text(0, size + 2 * kGuard) == expected) << "of " << size << " bytes";
+    }
+  }
+  const bool always = GetParam().name == "shm";
+  const bool never = GetParam().name == "verbs";
+  EXPECT_TRUE(always ? at_once == 20 * std::size(kSizes) : never ? at_once == 0 : at_once > 0) << at_once;
+  Settle();
+  EXPECT_TRUE(client_.events.empty()) << "nothing completes";
+  EXPECT_TRUE(server_.events.empty()) << "a one-sided operation is not heard of";
+}
+
+TEST_P(TransferTest, AReadAtOnceSeesTheWritesPostedBeforeIt) {
+  for (uint64_t round = 0; round < 50; ++round) {
+    const std::string written = Pattern(500, round);
+    Put(client_.bytes(0, 500), written);
+    ASSERT_TRUE(Post(*client_.channel, Write(client_, 0, 500, 1000)).ok());
+    if (client_.channel->ReadNow(client_.bytes(1000, 500), {0, 1000})) {
+      EXPECT_TRUE(client_.text(1000, 500) == written);
+    }
+    ASSERT_TRUE(PumpUntil(client_, OpKind::kWrite, round + 1));
+  }
+}
+
+TEST_P(TransferTest, WhatIsNotPermittedIsNotReadAtOnceAndHarmsNothing) {
+  const auto local = client_.bytes(0, 16);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(client_.channel->ReadNow(local, {0, kMemoryBytes - 15}));
+    EXPECT_FALSE(client_.channel->ReadNow(local, {0, UINT64_MAX - 7}));
+    EXPECT_FALSE(client_.channel->ReadNow(local, {1, 0}));
+  }
+  ASSERT_TRUE(Post(*client_.channel, Read(client_, 0, 16, 0)).ok());
+  ASSERT_TRUE(PumpUntil(client_, OpKind::kRead));
+  EXPECT_EQ(client_.events[0].code, Code::kOk);
+}
+
 // One channel writes, another reads the same place meanwhile. A read may see a mixture of rounds, but each aligned
 // word is of one of them. Both may begin and end in the middle of words.
 TEST_P(TransferTest, AWordIsNeverTorn) {

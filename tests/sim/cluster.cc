@@ -196,6 +196,10 @@ class Cluster {
       }
       Ended(process, record, value.status(), code, number);
     };
+    if (const auto value = process.engine->GetNow(KeyName(key))) {
+      ++outcome_.facts[Fact::kGetsAtOnce];
+      return done(*value);
+    }
     const auto buffer = BufferFor(process, record);
     Started(buffer ? process.engine->Get(KeyName(key), buffer, done) : process.engine->Get(KeyName(key), done));
   }

@@ -35,6 +35,7 @@ class ShmChannel final : public Channel {
   ~ShmChannel() override;
 
   Status Post(std::span<const WorkRequest> batch) override;
+  bool ReadNow(std::span<std::byte> local, RemoteAddress remote) override;
   bool Fence() override;
   [[nodiscard]] bool connected() const override { return state_ == State::kConnected; }
   [[nodiscard]] bool lost() const override { return state_ == State::kFailed || (connected() && PeerIsGone()); }
@@ -51,7 +52,11 @@ class ShmChannel final : public Channel {
 
   [[nodiscard]] Status CheckBatch(std::span<const WorkRequest> batch);
   // Where the remote bytes are mapped, or null if the peer did not grant that.
-  [[nodiscard]] std::byte* RemoteBytes(const WorkRequest& work) const;
+  [[nodiscard]] std::byte* RemoteBytes(RemoteAddress remote, size_t size, Access needed) const;
+  [[nodiscard]] std::byte* RemoteBytes(const WorkRequest& work) const {
+    return RemoteBytes(work.remote, work.local.size(),
+                       work.kind == OpKind::kRead ? Access::kRemoteRead : Access::kRemoteReadWrite);
+  }
   size_t Prefetch(const WorkRequest& work) const;
   [[nodiscard]] bool Execute(const WorkRequest& work);
   // Closed the channel, or died: the ring tells the one, the beacon the other.

@@ -17,6 +17,13 @@ bool IsWrite(const WorkRequest& work) {
 // 2048, 8192 1.12, 16384 no more than that.
 constexpr size_t kBytesAhead = 8192;
 
+// Operations are executed in order: nothing that follows is read before this. Pairs with the releasing stores of
+// whoever wrote the bytes.
+void Fetch(std::span<std::byte> to, const std::byte* shared) {
+  CopyFromShared(to.data(), shared, to.size());
+  std::atomic_thread_fence(std::memory_order_acquire);
+}
+
 // As long as something is placed, the peer waits with what it does to its memory.
 class Placing {
  public:
@@ -93,6 +100,17 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
   return {};
 }
 
+// As a Read that completes, above.
+bool ShmChannel::ReadNow(std::span<std::byte> local, RemoteAddress remote) {
+  if (state_ != State::kConnected) return false;
+  const std::byte* from = RemoteBytes(remote, local.size(), Access::kRemoteRead);
+  if (from == nullptr) return false;
+  Fetch(local, from);
+  const bool gone = PeerIsGone();
+  wrote_ = false;
+  return !gone;
+}
+
 Status ShmChannel::CheckBatch(std::span<const WorkRequest> batch) {
   if (state_ != State::kConnected) return {Code::kUnavailable, address_ + ": not connected"};
   uint32_t messages = 0;
@@ -107,13 +125,12 @@ Status ShmChannel::CheckBatch(std::span<const WorkRequest> batch) {
   return {};
 }
 
-std::byte* ShmChannel::RemoteBytes(const WorkRequest& work) const {
-  if (work.remote.region >= peer_regions_.size()) return nullptr;
-  const RemoteRegion& region = peer_regions_[work.remote.region];
-  const Access needed = work.kind == OpKind::kRead ? Access::kRemoteRead : Access::kRemoteReadWrite;
+std::byte* ShmChannel::RemoteBytes(RemoteAddress remote, size_t size, Access needed) const {
+  if (remote.region >= peer_regions_.size()) return nullptr;
+  const RemoteRegion& region = peer_regions_[remote.region];
   if (region.access < needed) return nullptr;
-  if (work.remote.offset > region.size || work.local.size() > region.size - work.remote.offset) return nullptr;
-  return peer_memory_[work.remote.region]->bytes().data() + work.remote.offset;
+  if (remote.offset > region.size || size > region.size - remote.offset) return nullptr;
+  return peer_memory_[remote.region]->bytes().data() + remote.offset;
 }
 
 // How many bytes that is.
@@ -133,10 +150,7 @@ bool ShmChannel::Execute(const WorkRequest& work) {
     std::byte* remote = RemoteBytes(work);
     if (remote == nullptr) return false;
     if (work.kind == OpKind::kRead) {
-      CopyFromShared(work.local.data(), remote, work.local.size());
-      // Operations are executed in order: nothing that follows is read before this. Pairs with the releasing stores of
-      // whoever wrote the bytes.
-      std::atomic_thread_fence(std::memory_order_acquire);
+      Fetch(work.local, remote);
       return true;
     }
     // In order as well: nothing that follows is seen before this, and this not before what came ahead of it.

@@ -26,6 +26,15 @@ void SimLane::Post(std::span<const WorkRequest> batch) {
   ExecuteNext();
 }
 
+bool SimLane::ReadNow(const WorkRequest& request) {
+  if (!open_ || cut_ || next_ != posted_ || to_.channel == nullptr || !Permitted(request)) return false;
+  const auto placing = [](const auto& op) { return !op.second.pieces.empty(); };
+  if (std::any_of(ops_.begin(), ops_.end(), placing)) return false;
+  std::memcpy(request.local.data(), RemoteBytes(request), request.local.size());
+  world_.Note("read", link_.number(), side_, posted_, request.local.size(), HashKey(AsString(request.local)));
+  return true;
+}
+
 void SimLane::Open() {
   open_ = true;
   ExecuteNext();

@@ -42,6 +42,8 @@ class SimLane {
 
   // REQUIRES: the requests are within the contract on this side.
   void Post(std::span<const WorkRequest> batch);
+  // All in one moment. False if something is ahead of it, or it would fail.
+  bool ReadNow(const WorkRequest& request);
   // The other end is there: what was posted may begin.
   void Open();
   // The wire is cut: no operation begins any more, and each piece not placed yet is lost by chance. With keep_completed

@@ -163,6 +163,15 @@ Status SimLink::Post(uint64_t side, std::span<const WorkRequest> batch) {
   return {};
 }
 
+bool SimLink::ReadNow(uint64_t side, std::span<std::byte> local, RemoteAddress remote) {
+  const SimEnd& end = ends_[side];
+  if (!end.error.ok() || !end.connected || world_.random.Chance(0.2)) return false;
+  WorkRequest request;
+  request.local = local;
+  request.remote = remote;
+  return CheckRequest(*end.node, request).ok() && lanes_[side].ReadNow(request);
+}
+
 void SimLink::Cut(bool keep_completed) {
   for (SimLane& lane : lanes_) lane.Cut(keep_completed);
 }

@@ -29,6 +29,8 @@ class SimLink final : public std::enable_shared_from_this<SimLink> {
   void Refuse(std::vector<std::byte> private_data, std::string_view why);
 
   Status Post(uint64_t side, std::span<const WorkRequest> batch);
+  // By chance, if it would have been executed next.
+  bool ReadNow(uint64_t side, std::span<std::byte> local, RemoteAddress remote);
   void Consumed(uint64_t side) { lanes_[1 - side].Consumed(); }
 
   // The wire breaks.
@@ -69,6 +71,9 @@ class SimChannel final : public Channel {
   ~SimChannel() override { link_->Leave(side_, false); }
 
   Status Post(std::span<const WorkRequest> batch) override { return link_->Post(side_, batch); }
+  bool ReadNow(std::span<std::byte> local, RemoteAddress remote) override {
+    return link_->ReadNow(side_, local, remote);
+  }
   bool Fence() override { return link_->Fence(side_); }
   [[nodiscard]] bool connected() const override { return end().connected; }
   [[nodiscard]] std::span<const RemoteRegion> peer_regions() const override { return end().peer_regions; }
