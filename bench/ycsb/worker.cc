@@ -50,7 +50,6 @@ uint64_t Worker::ShareBegin(uint64_t total, uint32_t index) const {
 }
 
 void Worker::Prepare(Stage stage) {
-  constexpr uint64_t kDrawnOnTheWay = 64;
   stage_ = stage;
   const uint64_t total = stage == Stage::kLoad     ? settings_.records
                          : stage == Stage::kWarmUp ? settings_.warm_up
@@ -59,14 +58,14 @@ void Worker::Prepare(Stage stage) {
   left_ = ShareBegin(total, index_ + 1) - next_record_;
   done_.store(0, std::memory_order_relaxed);
   measured_ = Measured();
-  drawn_ahead_ = stage != Stage::kLoad && !settings_.workload.follows_inserts();
-  const uint64_t most = drawn_ahead_ ? std::max<uint64_t>(1, settings_.drawn_most / settings_.threads) : kDrawnOnTheWay;
-  drawn_.assign(std::min(most, left_), PreparedOp());
-  next_drawn_ = drawn_.size();
-  if (drawn_ahead_) Draw();
+  drawn_.clear();
+  const bool ahead = stage != Stage::kLoad && !settings_.workload.follows_inserts();
+  Draw(ahead ? settings_.drawn_most / settings_.threads : 0);
 }
 
-void Worker::Draw() {
+// Or as many as are left.
+void Worker::Draw(uint64_t count) {
+  drawn_.resize(std::min(count, left_));
   for (PreparedOp& next : drawn_) {
     next.op = stage_ == Stage::kLoad ? Op{OpKind::kUpdate, next_record_++} : source_.Next();
     next.key = KeyOf(next.op.record);
@@ -85,13 +84,9 @@ void Worker::Run() {
 bool Worker::TakeOp(PreparedOp& prepared) {
   if (left_ == 0) return false;
   if (next_drawn_ == drawn_.size()) {
-    if (drawn_ahead_) {
-      next_drawn_ = 0;
-    } else {
-      drawn_.resize(std::min<uint64_t>(drawn_.size(), left_));  // no more inserts than are asked for
-      Draw();
-      now_ = Clock::now();
-    }
+    constexpr uint64_t kDrawnOnTheWay = 64;
+    Draw(kDrawnOnTheWay);
+    now_ = Clock::now();
   }
   --left_;
   prepared = drawn_[next_drawn_++];

@@ -100,7 +100,7 @@ std::optional<std::string_view> Engine::GetNow(std::string_view key) {
   if (key.empty() || key.size() > format::kKeyBytesMax) return std::nullopt;
   const uint64_t key_hash = HashKey(key);
   const Link& link = *links_[geometry_.ShardOf(key_hash)];
-  if (!link.up() || link.delegated.active()) return std::nullopt;
+  if (!link.up() || HasChunks()) return std::nullopt;
   const auto located = FindLocated(link, key_hash);
   if (!located || located->bytes > kMessageBytes) return std::nullopt;
   uint64_t offset = 0;

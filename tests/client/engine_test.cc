@@ -953,6 +953,26 @@ TEST_F(GetNowTest, IsNotWhileAnythingIsUnderWay) {
   EXPECT_EQ(reads_, 1U);
 }
 
+TEST_F(GetNowTest, IsNotInsideACallback) {
+  std::string inside;
+  ASSERT_TRUE(engine_->Get(kKey, [&](const Result<std::string_view>&) { inside = GetNow(); }).ok());
+  Serve();
+  EXPECT_EQ(inside, "-");
+  EXPECT_EQ(GetNow(), "value");
+}
+
+// Its memory would be the next operation's.
+TEST_F(GetNowTest, IsNotOfWhatIsLargerThanAnOperationsMemory) {
+  const std::string large(kMessageBytes, 'l');
+  Write(kPlace, 2, format::kNoAddress, large, 0);
+  EXPECT_EQ(GetNow(), "-") << "the size that is known is another one";
+  for (int i = 0; i < 3; ++i) ReadsOfGet();
+  ASSERT_EQ(got_, large);
+  const uint64_t reads = reads_;
+  EXPECT_EQ(GetNow(), "-");
+  EXPECT_EQ(reads_, reads);
+}
+
 TEST_F(GetNowTest, IsNotWithoutAConnection) {
   fabric_->Close();
   engine_->Poll();

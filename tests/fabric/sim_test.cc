@@ -140,6 +140,26 @@ TEST(SimTest, AWriteCompletesBeforeItIsPlaced) {
   EXPECT_GT(early, 10U);
 }
 
+TEST(SimTest, AReadAtOnceWaitsForWritesThatHaveCompletedAndAreNotPlaced) {
+  constexpr size_t kSize = 512;
+  size_t at_once = 0;
+  size_t waited = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SimPair pair(seed);
+    Put(pair.client.bytes(0, kSize), std::string(kSize, 'w'));
+    ASSERT_TRUE(Post(*pair.client.channel, Write(pair.client, 0, kSize, 0)).ok());
+    while (pair.client.Count(OpKind::kWrite) == 0) ASSERT_TRUE(pair.Step());
+    const bool placed = pair.server.text(0, kSize) == std::string(kSize, 'w');
+    if (pair.client.channel->ReadNow(pair.client.bytes(1000, kSize), {0, 0})) {
+      ++at_once;
+      EXPECT_TRUE(pair.client.text(1000, kSize) == std::string(kSize, 'w')) << "seed " << seed;
+    }
+    waited += placed ? 0 : 1;
+  }
+  EXPECT_GT(at_once, 10U);
+  EXPECT_GT(waited, 10U);
+}
+
 TEST(SimTest, AWriteTakesItsBytesAsLateAsItMay) {
   size_t changed = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {

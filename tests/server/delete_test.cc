@@ -250,13 +250,13 @@ void ExpectTheValueOrNothing(bool placed_behind_one_in_flight) {
   }
 }
 
-// Tombstones take one place in turn, and what names are counted later.
+// Tombstones take one place in turn: what stood there is counted before.
 TEST(DeleteCountTest, HowMuchIsLiveIsExactAfterDeletes) {
   Store store;
   store.CountKeys(store.versions().index().size());
   log::ShardLog& log = store.versions().log();
   const std::string longer(200, 'l');
-  for (const int before : {0, 1, 61, 62, 63, 64}) {
+  for (const int before : {0, 1, 64}) {
     store.Inline("hot", "value");
     store.Inline("s", "value");
     store.Inline(longer, "value");

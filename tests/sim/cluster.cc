@@ -182,26 +182,35 @@ class Cluster {
   }
 
   void StartGet(ClientProcess& process, uint32_t key) {
+    if (GetAtOnce(process, key)) return;
     const size_t record = outcome_.history.Begin(process.id, key, Action::kGet);
-    const bool stale = plan_.defect == Defect::kStaleGet && process.remembered.contains(key) && random_.Chance(0.2);
-    const auto done = [=, this, &process](Result<std::string_view> value) {
-      uint64_t number = value.ok() ? NumberIn(*value) : Record::kAbsent;
-      if (value.ok() && number == 0) Fail("a get returned bytes that no put wrote");
-      Code code = value.status().code();
-      if (stale && (code == Code::kOk || code == Code::kNotFound)) {
-        number = process.remembered[key];
-        code = number == Record::kAbsent ? Code::kNotFound : Code::kOk;
-      } else if (code == Code::kOk || code == Code::kNotFound) {
-        process.remembered[key] = number;
-      }
-      Ended(process, record, value.status(), code, number);
+    const auto done = [=, this, &process](const Result<std::string_view>& value) {
+      EndGet(process, key, record, value);
     };
-    if (const auto value = process.engine->GetNow(KeyName(key))) {
-      ++outcome_.facts[Fact::kGetsAtOnce];
-      return done(*value);
-    }
     const auto buffer = BufferFor(process, record);
     Started(buffer ? process.engine->Get(KeyName(key), buffer, done) : process.engine->Get(KeyName(key), done));
+  }
+  // Without an operation, if it can be.
+  bool GetAtOnce(ClientProcess& process, uint32_t key) {
+    if (Paused(process)) return false;
+    const auto value = process.engine->GetNow(KeyName(key));
+    if (!value) return false;
+    ++outcome_.facts[Fact::kGetsAtOnce];
+    EndGet(process, key, outcome_.history.Begin(process.id, key, Action::kGet), *value);
+    return true;
+  }
+  void EndGet(ClientProcess& process, uint32_t key, size_t record, const Result<std::string_view>& value) {
+    const bool stale = plan_.defect == Defect::kStaleGet && process.remembered.contains(key) && random_.Chance(0.2);
+    uint64_t number = value.ok() ? NumberIn(*value) : Record::kAbsent;
+    if (value.ok() && number == 0) Fail("a get returned bytes that no put wrote");
+    Code code = value.status().code();
+    if (stale && (code == Code::kOk || code == Code::kNotFound)) {
+      number = process.remembered[key];
+      code = number == Record::kAbsent ? Code::kNotFound : Code::kOk;
+    } else if (code == Code::kOk || code == Code::kNotFound) {
+      process.remembered[key] = number;
+    }
+    Ended(process, record, value.status(), code, number);
   }
 
   void StartPut(ClientProcess& process, uint32_t key) {
@@ -285,7 +294,9 @@ class Cluster {
     const double chance = ends && plan_.fence_race_chance > 0 ? 0.8 : plan_.fence_race_chance;
     if (clients_.empty() || !random_.Chance(chance)) return;
     for (uint64_t left = random_.Between(1, ends ? 200 : 12); left > 0 && network_.Step(); --left) {
-      Poll(*clients_[random_.Uniform(clients_.size())]);
+      ClientProcess& process = *clients_[random_.Uniform(clients_.size())];
+      Poll(process);
+      if (!stopping_) GetAtOnce(process, static_cast<uint32_t>(random_.Uniform(plan_.keys)));
     }
   }
 

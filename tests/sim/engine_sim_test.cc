@@ -34,6 +34,7 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
   uint64_t reports = 0;
   uint64_t kills = 0;
   uint64_t restarts = 0;
+  uint64_t gets_at_once = 0;
   const uint64_t seeds = Seeds();
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     const Plan plan = Plan::OfMixed(seed);
@@ -51,6 +52,7 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
     reports += outcome.facts[Fact::kReports];
     kills += outcome.facts[Fact::kKills];
     restarts += outcome.facts[Fact::kRestarts];
+    gets_at_once += outcome.facts[Fact::kGetsAtOnce];
   }
   // That the runs have been where it is difficult.
   EXPECT_GT(codes[static_cast<size_t>(Code::kOk)], seeds * 50);
@@ -68,6 +70,7 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
   EXPECT_GT(reports, 50U);
   EXPECT_GT(kills, 50U);
   EXPECT_GT(restarts, 20U);
+  EXPECT_GT(gets_at_once, 20U);
 }
 
 TEST_F(EngineSimulation, IsLinearizableWhenIndexSlotsPassFromKeyToKey) {
@@ -148,12 +151,12 @@ TEST_F(EngineSimulation, IsRepeatedByItsSeed) {
   }
 }
 
-// Runs in which something is wrong on purpose; how many of 40 are found out.
+// Runs in which something is wrong on purpose; how many are found out.
 class PlantedDefect : public EngineSimulation {
  protected:
-  uint64_t FoundOf40(Defect defect) {
+  uint64_t Found(Defect defect, uint64_t runs) {
     uint64_t found = 0;
-    for (uint64_t seed = 1; seed <= 40; ++seed) {
+    for (uint64_t seed = 1; seed <= runs; ++seed) {
       Plan plan = Plan::OfMixed(seed);
       plan.defect = defect;
       plan.keys = std::min(plan.keys, 3U);
@@ -166,9 +169,9 @@ class PlantedDefect : public EngineSimulation {
   }
 };
 
-TEST_F(PlantedDefect, AStaleGetIsFound) { EXPECT_GE(FoundOf40(Defect::kStaleGet), 20U); }
-TEST_F(PlantedDefect, ALostPutIsFound) { EXPECT_GE(FoundOf40(Defect::kLostPut), 20U); }
-TEST_F(PlantedDefect, ARepeatedPutIsFound) { EXPECT_GE(FoundOf40(Defect::kRepeatedPut), 5U); }
+TEST_F(PlantedDefect, AStaleGetIsFound) { EXPECT_GE(Found(Defect::kStaleGet, 40), 20U); }
+TEST_F(PlantedDefect, ALostPutIsFound) { EXPECT_GE(Found(Defect::kLostPut, 40), 20U); }
+TEST_F(PlantedDefect, ARepeatedPutIsFound) { EXPECT_GE(Found(Defect::kRepeatedPut, 160), 20U); }
 
 }  // namespace
 }  // namespace erda::sim
