@@ -58,7 +58,6 @@ void Worker::Prepare(Stage stage) {
   left_ = ShareBegin(total, index_ + 1) - next_record_;
   done_.store(0, std::memory_order_relaxed);
   measured_ = Measured();
-  drawn_.clear();
   const bool ahead = stage != Stage::kLoad && !settings_.workload.follows_inserts();
   Draw(ahead ? settings_.drawn_most / settings_.threads : 0);
 }

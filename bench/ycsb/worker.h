@@ -1,7 +1,6 @@
 // One thread of the benchmark: its connection to the store, its operations, what it measured.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>

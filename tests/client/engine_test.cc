@@ -91,6 +91,17 @@ class EngineTest : public testing::Test {
   [[nodiscard]] virtual PutPath path() const { return PutPath::kAuto; }
   virtual void End(const Status& status) { end_ = CodeName(status.code()); }
 
+  // What answers a request for a chunk: one of so many bytes.
+  [[nodiscard]] static Reply ChunkFor(const WorkRequest& asks, uint64_t bytes) {
+    Reply reply{};
+    reply.address = LogAddress::At(0, 4096).raw();
+    reply.head = LoadAs<Request>(asks.local).head;
+    reply.generation = 1;
+    reply.header.kind = static_cast<uint8_t>(format::ObjectKind::kChunk);
+    reply.header.value_size = static_cast<uint32_t>(format::ChunkValueBytes(bytes));
+    return reply;
+  }
+
   // The next that is posted, which is to be a request.
   WorkRequest TakeRequest(RequestOp op) {
     const WorkRequest work = fabric_->Take();
@@ -432,15 +443,7 @@ class ChunkTest : public EngineTest {
     ASSERT_EQ(end_, CodeName(Code::kOk));
   }
   // Of so many bytes.
-  [[nodiscard]] Reply Chunk(uint64_t bytes) const {
-    Reply reply{};
-    reply.address = LogAddress::At(0, 4096).raw();
-    reply.head = LoadAs<Request>(asks_.local).head;
-    reply.generation = 1;
-    reply.header.kind = static_cast<uint8_t>(format::ObjectKind::kChunk);
-    reply.header.value_size = static_cast<uint32_t>(format::ChunkValueBytes(bytes));
-    return reply;
-  }
+  [[nodiscard]] Reply Chunk(uint64_t bytes) const { return ChunkFor(asks_, bytes); }
   [[nodiscard]] uint64_t Least() const { return LoadAs<Request>(asks_.local).version; }
   [[nodiscard]] uint64_t Most() const { return LoadAs<Request>(asks_.local).value_size; }
   // Whether the client goes on.
@@ -924,10 +927,12 @@ TEST_F(GetNowTest, WhatTheEntryHasLeftDoesNotCountAndIsLeftToTheGetThatFollows) 
 }
 
 TEST_F(GetNowTest, WhatDoesNotVerifyDoesNotCount) {
-  *InLog(LogAddress(kPlace.raw())) ^= std::byte{1};
+  *InLog(kPlace) ^= std::byte{1};
   EXPECT_EQ(GetNow(), "-");
-  Write(kPlace, 1, format::kNoAddress, "value", 0, "another key");
-  EXPECT_EQ(GetNow(), "-");
+  std::string other(kKey);
+  other.back() ^= 1;
+  Write(kPlace, 1, format::kNoAddress, "value", 0, other);
+  EXPECT_EQ(GetNow(), "-") << "another key's, whole";
   Write(kPlace, 1, format::kNoAddress, "value", 0);
   EXPECT_EQ(GetNow(), "value");
 }
@@ -971,6 +976,24 @@ TEST_F(GetNowTest, IsNotOfWhatIsLargerThanAnOperationsMemory) {
   const uint64_t reads = reads_;
   EXPECT_EQ(GetNow(), "-");
   EXPECT_EQ(reads_, reads);
+}
+
+// The server may ask it back, and who polls hears of that.
+class GetNowChunkTest : public GetNowTest {
+ protected:
+  [[nodiscard]] PutPath path() const override { return PutPath::kDelegate; }
+};
+
+TEST_F(GetNowChunkTest, IsNotWithAChunk) {
+  EXPECT_EQ(GetNow(), "value");
+  ASSERT_TRUE(engine_->Put("another key", std::string(100, 'v'), [](const Status&) {}).ok());
+  const WorkRequest asks = TakeRequest(RequestOp::kDelegate);
+  EngineTest::Answer(TakeRequest(RequestOp::kPutInline), {});
+  engine_->Poll();
+  EngineTest::Answer(asks, ChunkFor(asks, LoadAs<Request>(asks.local).version));
+  engine_->Poll();
+  EXPECT_EQ(GetNow(), "-");
+  EXPECT_EQ(reads_, 1U);
 }
 
 TEST_F(GetNowTest, IsNotWithoutAConnection) {

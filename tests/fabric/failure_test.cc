@@ -73,6 +73,7 @@ TEST_P(FailureTest, WhatIsNotPermittedFailsTheChannelForGood) {
     const WorkRequest batch[] = {Read(client_, 4096, 8, 0, 1), offending, Unsignaled(Write(client_, 64, 8, 0, 3)),
                                  Read(client_, 4096, 8, 8, 4), Send(client_, 0, 8, 5)};
     ASSERT_TRUE(pair.client->Post(batch).ok()) << "that it is not permitted is said by the completion";
+    EXPECT_FALSE(pair.client->ReadNow(client_.bytes(8192, 8), {0, 0})) << "though the peer may be there still";
     ASSERT_TRUE(PumpUntil([&] { return !pair.client->error().ok() && !pair.server->error().ok(); }));
     Settle();
 
