@@ -139,16 +139,17 @@ class Engine {
   fabric::WorkRequest ReadWork(const Operation& op, std::span<std::byte> to, fabric::RemoteAddress from, bool last);
 
   // --- Gets (get.cc)
-  // Where a key's version was, in the use of its region that it was in: bytes of it at an offset of the pool.
+  // Where a key's version was, in the use of its region that it was in.
   struct Located {
-    format::LogAddress at;
+    uint32_t head;
     format::HeadSlot slot;
-    uint64_t offset = 0;
-    uint64_t bytes = 0;
+    format::LogAddress at;
+    uint64_t bytes;
   };
   [[nodiscard]] std::optional<Located> FindLocated(const Link& link, uint64_t key_hash);
   bool StartLocatedGet(Operation& op);
-  [[nodiscard]] static std::optional<std::string_view> LocatedValue(const format::Place& place, std::string_view key,
+  [[nodiscard]] static std::optional<std::string_view> LocatedValue(const Link& link, const Located& located,
+                                                                    std::string_view key,
                                                                     std::span<const std::byte> bytes);
   void OnLocatedRead(Operation& op);
   void Locate(const Operation& op, format::LogAddress address, uint32_t generation, uint64_t object_bytes);

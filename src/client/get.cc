@@ -50,39 +50,39 @@ fabric::RemoteAddress NeighbourhoodOf(const Link& link, uint64_t key_hash) {
 std::optional<Engine::Located> Engine::FindLocated(const Link& link, uint64_t key_hash) {
   const auto location = locations_.Find(key_hash);
   if (!location || (link.hello().server_id != locations_server_ && !Planted(Flaw::kKnowsForEver))) return std::nullopt;
-  Located located{location->address, link.SlotOf(link.geometry().HeadOf(key_hash), location->address), 0,
-                  location->object_bytes};
-  uint64_t in_segment = 0;
-  const bool can_be = located.slot.generation() == location->generation &&
-                      link.Resolve(located.slot, located.at, &located.offset, &in_segment) &&
-                      located.bytes <= in_segment;
-  if (!can_be) return std::nullopt;
+  const uint32_t head = link.geometry().HeadOf(key_hash);
+  const Located located{head, link.SlotOf(head, location->address), location->address, location->object_bytes};
+  if (located.slot.generation() != location->generation) return std::nullopt;
   return located;
 }
 
 bool Engine::StartLocatedGet(Operation& op) {
   const auto located = FindLocated(*op.link, op.key_hash);
-  if (!located || !ProvideMessageMemory(op, located->bytes).ok()) return false;
+  if (!located) return false;
+  uint64_t offset = 0;
+  uint64_t in_segment = 0;
   op.at = located->at;
   op.slot_read = located->slot;
   op.read_bytes = located->bytes;
-  PostRead(op, Step::kLocated, op.message().first(op.read_bytes), {format::kPoolRegion, located->offset});
+  const bool can_be = op.link->Resolve(op.slot_read, op.at, &offset, &in_segment) && op.read_bytes <= in_segment;
+  if (!can_be || !ProvideMessageMemory(op, op.read_bytes).ok()) return false;
+  PostRead(op, Step::kLocated, op.message().first(op.read_bytes), {format::kPoolRegion, offset});
   return true;
 }
 
 // The version verifies in the use of its region in which the entry named it, and was settled or acknowledged by then.
 // If the entry has not left it, it is the newest one still, as of the moment at which the flag was read.
-std::optional<std::string_view> Engine::LocatedValue(const format::Place& place, std::string_view key,
+std::optional<std::string_view> Engine::LocatedValue(const Link& link, const Located& located, std::string_view key,
                                                      std::span<const std::byte> bytes) {
-  const ObjectView view = format::InspectObject(place, bytes);
+  const ObjectView view = format::InspectObject(link.PlaceOf(located.head, located.slot, located.at), bytes);
   const bool left = view.header.left() && !Planted(Flaw::kTrustsLocation);
   if (view.state != ObjectState::kWhole || left || view.key != key) return std::nullopt;
   return AsString(view.value);
 }
 
 void Engine::OnLocatedRead(Operation& op) {
-  const format::Place place = op.link->PlaceOf(op.link->geometry().HeadOf(op.key_hash), op.slot_read, op.at);
-  const auto value = LocatedValue(place, op.key_view(), op.message().first(op.read_bytes));
+  const Located located{op.link->geometry().HeadOf(op.key_hash), op.slot_read, op.at, op.read_bytes};
+  const auto value = LocatedValue(*op.link, located, op.key_view(), op.message().first(op.read_bytes));
   if (!value) {
     ++stats_.cache_misled;
     locations_.Refute(op.key_hash);
@@ -103,10 +103,12 @@ std::optional<std::string_view> Engine::GetNow(std::string_view key) {
   if (!link.up() || HasChunks()) return std::nullopt;
   const auto located = FindLocated(link, key_hash);
   if (!located || located->bytes > kMessageBytes) return std::nullopt;
+  uint64_t offset = 0;
+  uint64_t in_segment = 0;
+  const bool can_be = link.Resolve(located->slot, located->at, &offset, &in_segment) && located->bytes <= in_segment;
   const auto to = ops_[free_ops_.back()].memory.subspan(kMessageAt, located->bytes);
-  if (!link.channel()->ReadNow(to, {format::kPoolRegion, located->offset})) return std::nullopt;
-  const uint32_t head = link.geometry().HeadOf(key_hash);
-  const auto value = LocatedValue(link.PlaceOf(head, located->slot, located->at), key, to);
+  if (!can_be || !link.channel()->ReadNow(to, {format::kPoolRegion, offset})) return std::nullopt;
+  const auto value = LocatedValue(link, *located, key, to);
   if (!value) return std::nullopt;
   ++stats_.reads;
   stats_.read_bytes += to.size();
