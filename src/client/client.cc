@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/relax.h"
 #include "client/engine.h"
+#include "client/looks.h"
 #include "format/control_block.h"
 #include "format/durability.h"
 
@@ -58,8 +59,11 @@ class Client::Impl {
   void WaitFor(Done&& done) {
     Relax relax;
     Nanoseconds idle_since{0};
+    enum class Wait : uint8_t { kNone, kLooks, kSleeps } wait = Wait::kNone;
     while (!done()) {
-      if (engine_->Poll() > 0) {
+      if (engine_->Poll() > 0 || engine_->went_on()) {
+        if (wait == Wait::kLooks) looks_.Ended(true);
+        wait = Wait::kNone;
         relax.Reset();
         idle_since = Nanoseconds(0);
         continue;
@@ -68,12 +72,15 @@ class Client::Impl {
         Relax::Pause();
         continue;
       }
-      if (polling_ == Polling::kAdaptive) {
+      if (wait == Wait::kNone) wait = polling_ == Polling::kAdaptive && looks_.Begin() ? Wait::kLooks : Wait::kSleeps;
+      if (wait == Wait::kLooks) {
         relax.Step();
         if (relax.steps() % kLooksPerClock != 0) continue;
         const Nanoseconds now = SteadyClock::Instance().Now();
         if (idle_since.count() == 0) idle_since = now;
         if (now - idle_since <= kSpin) continue;
+        looks_.Ended(false);
+        wait = Wait::kSleeps;
       }
       ++sleeps_;
       engine_->Wait(kSleep);
@@ -182,6 +189,7 @@ class Client::Impl {
   std::unique_ptr<Engine> engine_;
   const Polling polling_;
   const std::chrono::milliseconds timeout_;
+  client::Looks looks_;
   uint64_t sleeps_ = 0;
 };
 

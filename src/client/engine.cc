@@ -331,6 +331,7 @@ size_t Engine::Poll() {
     FlushPosts();
   }
   const size_t n = queue_->Poll(completions_);
+  went_on_ = n > 0;
   gathering_ = n > 1;
   for (size_t i = 0; i < n; ++i) Dispatch(completions_[i]);
   FlushPosts();

@@ -63,6 +63,8 @@ class Engine {
   // REQUIRES: connected, and there is such a shard.
   Status Clean(uint32_t shard, Client::DoneCallback&& done);
   size_t Poll();
+  // The last Poll brought something, if only a step of an operation.
+  [[nodiscard]] bool went_on() const { return went_on_; }
 
   [[nodiscard]] uint32_t in_flight() const { return in_flight_; }
   // Sleeps until Poll may have something, at most so long.
@@ -212,6 +214,7 @@ class Engine {
   uint32_t polls_ = 0;
   uint32_t gets_now_ = 0;
   bool polling_ = false;
+  bool went_on_ = false;
   bool gathering_ = false;         // more than one operation goes on in this Poll
   std::vector<OpIndex> to_start_;  // gets, by the next FlushPosts
   std::vector<Link*> to_flush_;    // where something is gathered
