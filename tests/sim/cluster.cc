@@ -388,7 +388,7 @@ class Cluster {
     const auto written = [&] { return server_.Count(Counter::kNvmBytes) + engine.stats().nvm_bytes_written; };
     const auto cleaned = [&] {
       return server_.Count(Counter::kCleanRegions) + server_.Count(Counter::kCleanMoves) +
-             server_.Count(Counter::kFreeRegions);
+             server_.Count(Counter::kFreeRegions) + server_.Count(Counter::kSetAside);
     };
     const uint64_t before = written();
     const uint64_t cleaned_before = cleaned();
