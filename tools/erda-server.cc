@@ -94,7 +94,8 @@ void AddFlush(CLI::App& app, erda::FlushChoice& flush) {
 void AddTimes(CLI::App& app, uint64_t& spin_us, uint64_t& nvm_write_latency_ns) {
   AddNumber<uint64_t>(
       app, "--spin-us", spin_us, 0, 1'000'000'000,
-      fmt::format("How long an idle shard keeps looking before it sleeps, if --polling is adaptive; default {}",
+      fmt::format("How long an idle shard keeps looking before it sleeps, if --polling is adaptive, and up to 20 times "
+                  "as long where requests come that soon; default {}",
                   spin_us))
       ->group("Timing");
   AddNumber<uint64_t>(app, "--nvm-write-latency-ns", nvm_write_latency_ns, 0, 1'000'000'000,

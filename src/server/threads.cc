@@ -5,10 +5,12 @@
 #include <sched.h>
 
 #include <system_error>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/relax.h"
+#include "server/spin_time.h"
 #include "server/tidy_timer.h"
 
 namespace erda::server {
@@ -82,6 +84,8 @@ void ShardThread::Run() {
   for (const auto& queue : queues_) queues.push_back(queue.get());
   Relax relax;
   TidyTimer tidy;
+  SpinTime spin(spin_);
+  bool slept = false;         // since it was busy
   bool busy = true;           // at the last look
   Nanoseconds idle_since{0};  // known from the first look at the clock on: a busy shard looks at none
   uint32_t looks = 0;         // that found nothing
@@ -90,6 +94,7 @@ void ShardThread::Run() {
     size_t served = shard_->Poll();
     served += AdmitNewcomers();
     if (served > 0) {
+      if (std::exchange(slept, false)) spin.CameAfter(SteadyClock::Instance().Now() - idle_since);
       if (++busy_polls % kBusyPollsPerBreak == 0) {
         shard_->CountKeys();
         if (polling_ != Polling::kBusy) ::sched_yield();
@@ -109,7 +114,8 @@ void ShardThread::Run() {
         tidy.Restart(now);
       }
       if (tidy.Due(now)) tidy.Looked(now, shard_->Tidy(tidy.Since(now)) > 0);
-      if (!never_sleeps && now - idle_since >= spin_) {
+      if (!never_sleeps && now - idle_since >= spin.now()) {
+        slept = true;
         shard_->CountSleep();
         fabric::WaitAny(queues, shard_->unsettled() ? tidy.Left(now) : Nanoseconds(kForever));
         continue;
