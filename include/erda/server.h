@@ -58,7 +58,8 @@ struct ServerOptions {
 
   // How idle shards wait. Waking a sleeping shard costs a put some microseconds.
   Polling polling = Polling::kAdaptive;
-  // How long kAdaptive keeps looking before it sleeps: at first, and up to 20 times as long where requests come that soon.
+  // How long kAdaptive keeps looking before it sleeps: at first, and up to 20 times as long where requests come that
+  // soon.
   std::chrono::microseconds spin{50};
   // Added to every NVM write-back, so that DRAM can stand in for NVM in experiments (the Erda paper uses 150).
   std::chrono::nanoseconds nvm_write_latency{0};
