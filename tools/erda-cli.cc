@@ -38,18 +38,25 @@ constexpr const char* kFooter = R"(
 Keys and values that begin with a dash go behind --, as in: put -- -key -value
 
 Exit codes: 0 done, 1 not found, 2 bad usage or argument, 3 server unavailable or timeout,
-            4 resource exhausted, 5 anything else.
+            4 resource exhausted, 6 conflict, 5 anything else.
 
 Examples: erda-cli -a shm:/run/erda.sock put greeting hello
           erda-cli -a shm:/run/erda.sock get greeting
           erda-cli -a shm:/run/erda.sock put photo - < photo.jpg
-          erda-cli -a shm:/run/erda.sock get --raw photo > copy.jpg)";
+          erda-cli -a shm:/run/erda.sock get --raw photo > copy.jpg
+          erda-cli -a shm:/run/erda.sock put --if-absent lock "$HOSTNAME"
+          erda-cli -a shm:/run/erda.sock incr visits)";
 
 struct Arguments {
   std::string address;
   erda::ClientOptions options;
   std::string key;
   std::string value;
+  uint64_t version = 0;
+  bool if_version = false;
+  bool if_absent = false;
+  bool with_version = false;
+  int64_t delta = 1;
   bool raw = false;
   bool json = false;
   bool no_wait = false;
@@ -68,6 +75,8 @@ int ExitCode(Code code) {
       return 3;
     case Code::kResourceExhausted:
       return 4;
+    case Code::kConflict:
+      return 6;
     default:
       return kExitOther;
   }
@@ -101,17 +110,36 @@ std::optional<std::string> ReadStdin() {
 }
 
 int Get(Client& client, const Arguments& arguments) {
-  auto value = client.Get(arguments.key);
-  if (!value.ok()) return FailWith(arguments, value.status());
-  if (!arguments.raw) value->push_back('\n');
-  return Print(*value);
+  auto got = client.GetVersioned(arguments.key);
+  if (!got.ok()) return FailWith(arguments, got.status());
+  std::string& value = got->value;
+  if (arguments.with_version) value.insert(0, fmt::format("{} ", got->version));
+  if (!arguments.raw) value.push_back('\n');
+  return Print(value);
 }
 
 int Put(Client& client, const Arguments& arguments) {
-  if (arguments.value != "-") return Finish(arguments, client.Put(arguments.key, arguments.value));
-  const auto value = ReadStdin();
-  if (!value) return Fail(kProgram, fmt::format("cannot read stdin: {}", std::strerror(errno)), kExitOther);
-  return Finish(arguments, client.Put(arguments.key, *value));
+  std::optional<std::string> from_stdin;
+  if (arguments.value == "-") {
+    from_stdin = ReadStdin();
+    if (!from_stdin) return Fail(kProgram, fmt::format("cannot read stdin: {}", std::strerror(errno)), kExitOther);
+  }
+  erda::PutOptions options;
+  if (arguments.if_version) options.if_version = arguments.version;
+  if (arguments.if_absent) options.if_version = erda::kAbsent;
+  const auto version = client.Put(arguments.key, from_stdin ? *from_stdin : arguments.value, options);
+  if (!version.ok()) return FailWith(arguments, version.status());
+  return arguments.with_version ? Print(fmt::format("{}\n", *version)) : 0;
+}
+
+int Delete(Client& client, const Arguments& arguments) {
+  if (!arguments.if_version) return Finish(arguments, client.Delete(arguments.key));
+  return Finish(arguments, client.Delete(arguments.key, erda::DeleteOptions{arguments.version}));
+}
+
+int Increment(Client& client, const Arguments& arguments) {
+  const auto sum = client.Increment(arguments.key, arguments.delta);
+  return sum.ok() ? Print(fmt::format("{}\n", *sum)) : FailWith(arguments, sum.status());
 }
 
 // What is written as a plain decimal number becomes one.
@@ -173,12 +201,26 @@ void AddCommands(CLI::App& app, Arguments& arguments, Command& chosen) {
 
   CLI::App* get = add("get", "Print the value of a key and a newline", Get);
   get->add_flag("--raw", arguments.raw, "Only the value's bytes, without a newline");
+  get->add_flag("--with-version", arguments.with_version, "The version and a space before the value");
   add_key(get);
   CLI::App* put = add("put", "Set the value of a key", Put);
   add_key(put);
   put->add_option("VALUE", arguments.value, "The value, or - to read it from stdin")->required()->type_name("");
-  add_key(
-      add("del", "Remove a key", [](Client& client, const Arguments& a) { return Finish(a, client.Delete(a.key)); }));
+  const auto add_condition = [&](CLI::App* sub) {
+    return erda::tools::AddNumber<uint64_t>(*sub, "--if-version", arguments.version, 0, UINT64_MAX,
+                                            "Only if the key has this version (exit code 6)")
+        ->type_name("N")
+        ->each([&](const std::string& /*number*/) { arguments.if_version = true; });
+  };
+  CLI::Option* if_version = add_condition(put);
+  put->add_flag("--if-absent", arguments.if_absent, "Only if the key has no value (exit code 6)")->excludes(if_version);
+  put->add_flag("--with-version", arguments.with_version, "Print the version of what was put");
+  CLI::App* del = add("del", "Remove a key", Delete);
+  add_condition(del);
+  add_key(del);
+  CLI::App* increment = add("incr", "Add to a number of 8 bytes, absent counts as 0, and print the sum", Increment);
+  add_key(increment);
+  increment->add_option("DELTA", arguments.delta, "What is added; default 1")->type_name("");
   CLI::App* clean = add("clean", "Have the server clean its log now, and wait until that is done", Clean);
   clean->add_flag("--no-wait", arguments.no_wait, "Only ask for it");
   CLI::App* stats = add("stats", "Print what the server says of itself", Stats);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,10 +43,33 @@ struct ClientOptions {
   std::string token{};                      // Not available yet: Connect answers kInvalidArgument unless it is empty.
 };
 
+// Every put that takes effect gives its key a version: a number that this key never had before and never has again,
+// also across restarts. It is larger than those before it, and never 0.
+struct Versioned {
+  std::string value;
+  uint64_t version = 0;
+};
+struct VersionedView {
+  std::string_view value;  // lives for the call only
+  uint64_t version = 0;
+};
+
+// As a version in a condition: the key is absent.
+inline constexpr uint64_t kAbsent = 0;
+
+struct PutOptions {
+  // The put takes effect only if the key has this version just before it; kAbsent: only if there is no value. Else
+  // kConflict, and nothing changes.
+  std::optional<uint64_t> if_version{};
+};
+struct DeleteOptions {
+  std::optional<uint64_t> if_version{};  // as of a put
+};
+
 // Counts since Connect.
 struct ClientStats {
   uint64_t gets = 0;  // Finished gets, whatever their outcome.
-  uint64_t puts = 0;
+  uint64_t puts = 0;  // Increments included.
   uint64_t deletes = 0;
   uint64_t failures = 0;  // Finished operations with a code other than kOk and kNotFound.
   uint64_t reads = 0;     // One-sided Reads posted.
@@ -108,6 +132,20 @@ class ERDA_EXPORT Client {
   Status Put(std::string_view key, std::string_view value);
   Status Delete(std::string_view key);  // kNotFound if absent
 
+  // With versions. A put returns that of its value.
+  //
+  // A condition is judged by what a get would return at that moment. While another client writes the key (a large value
+  // on its way), that is not decided: then the operation waits for it, three seconds at most, after which the server
+  // ends that client's connection. Where others write large values to the key all the time, it may end with kTimeout.
+  Result<Versioned> GetVersioned(std::string_view key);
+  Result<uint64_t> Put(std::string_view key, std::string_view value, const PutOptions& options);
+  Status Delete(std::string_view key, const DeleteOptions& options);  // kConflict also if absent
+
+  // Adds to a value of 8 bytes, a signed number in little-endian order, in one step; an absent key counts as 0. The
+  // sum. kInvalidArgument: the value has another size, or the sum does not fit; nothing changes then. With kUnavailable
+  // or kTimeout it is unknown whether it was added.
+  Result<int64_t> Increment(std::string_view key, int64_t delta = 1);
+
   // Without a copy. Making a Buffer costs system calls: keep it for many operations, of this Client, one at a time
   // (kInvalidArgument otherwise). A get leaves the value at the beginning of the buffer, and all other bytes of it
   // undefined; if the value does not fit, kInvalidArgument, and the message names its size. A put takes the first
@@ -126,16 +164,24 @@ class ERDA_EXPORT Client {
   // is.
   using GetCallback = std::function<void(Result<std::string_view>)>;  // the view lives for the call only
   using DoneCallback = std::function<void(Status)>;
+  using GetVersionedCallback = std::function<void(Result<VersionedView>)>;
+  using PutCallback = std::function<void(Result<uint64_t>)>;
+  using IncrementCallback = std::function<void(Result<int64_t>)>;
   Status GetAsync(std::string_view key, GetCallback done);
   Status PutAsync(std::string_view key, std::string_view value, DoneCallback done);
   Status DeleteAsync(std::string_view key, DoneCallback done);
   Status GetAsync(std::string_view key, Buffer& into, GetCallback done);  // the view is of the buffer
   Status PutAsync(std::string_view key, Buffer& from, size_t size, DoneCallback done);
+  Status GetVersionedAsync(std::string_view key, GetVersionedCallback done);
+  Status PutAsync(std::string_view key, std::string_view value, const PutOptions& options, PutCallback done);
+  Status DeleteAsync(std::string_view key, const DeleteOptions& options, DoneCallback done);
+  Status IncrementAsync(std::string_view key, int64_t delta, IncrementCallback done);
   size_t Poll();   // Makes progress without waiting; the number of operations finished.
   Status Drain();  // Until none is in flight.
 
   // One result for each key, in their order.
   std::vector<Result<std::string>> MultiGet(std::span<const std::string_view> keys);
+  std::vector<Result<Versioned>> MultiGetVersioned(std::span<const std::string_view> keys);
 
   // Asks the server to clean the log of all shards as far as that gains something, beyond what it does by itself when
   // space is short. Returns when it has begun; "cleaning" of ServerInfo() is 0 when it is done.

@@ -37,6 +37,9 @@ enum class Flaw : uint8_t {
   kMarksChunks,           // the mark of a segment moves past chunks that are being filled
   kChunkNotHeld,          // a region is emptied though a client may fill a chunk in it
   kPutsInTakenBack,       // puts go on in a chunk that was taken back
+  kConditionNotAwaited,   // a condition is judged by what is settled, whatever is being written
+  kConditionNotJudged,    // a put does what it was told, whatever its condition says
+  kJudgesUnpublished,     // a condition is judged without the puts of the batch that are not published
   kPublishedUnfenced,     // entries are stored before what they lead to is fenced
   kSlotTakenTwice,        // puts that share fences do not look which slots the others take
   kMarksUnpublished,      // the mark of a segment moves past what is not published
@@ -101,6 +104,9 @@ inline constexpr const char* kFlawNames[] = {
     "marks-chunks",
     "chunk-not-held",
     "puts-in-taken-back",
+    "condition-not-awaited",
+    "condition-not-judged",
+    "judges-unpublished",
     "published-unfenced",
     "slot-taken-twice",
     "marks-unpublished",

@@ -69,8 +69,9 @@ Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& 
     return {Code::kInvalidArgument, "the buffer has " + std::to_string(from->value.size()) +
                                         " bytes, and the value is to have " + std::to_string(size)};
   }
-  auto op = NewPut(key, size, std::move(done));
+  auto op = NewPut(OpType::kPut, key, size);
   if (!op.ok()) return op.status();
+  (*op)->done.swap(done);
   TakeBuffer(**op, from, format::InlineValueOffset(key.size()));
   std::memcpy((*op)->message().data() + sizeof(format::Request), key.data(), key.size());
   Begin(**op);

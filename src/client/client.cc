@@ -30,6 +30,23 @@ uint64_t RandomId() {
   return (uint64_t{random()} << 32) | random();
 }
 
+Status CopyTo(std::string* copy, std::string_view value) {
+  try {
+    copy->assign(value);
+  } catch (const std::bad_alloc&) {
+    return {Code::kResourceExhausted, "no memory for a value of " + std::to_string(value.size()) + " bytes"};
+  }
+  return {};
+}
+
+Result<std::string> CopyOf(const Result<std::string_view>& value) {
+  return value.ok() ? Result<std::string>(std::string(*value)) : Result<std::string>(value.status());
+}
+Result<Versioned> CopyOf(const Result<VersionedView>& got) {
+  return got.ok() ? Result<Versioned>(Versioned{std::string(got->value), got->version})
+                  : Result<Versioned>(got.status());
+}
+
 Status CheckOptions(const ClientOptions& options) {
   if (options.queue_depth < 1 || options.queue_depth > format::kSlotsMax) {
     return {Code::kInvalidArgument, "queue_depth must be 1 to " + std::to_string(format::kSlotsMax)};
@@ -123,6 +140,17 @@ class Client::Impl {
     return result;
   }
 
+  // Runs one whose callback gets a result.
+  template <class T, class Start>
+  Result<T> RunFor(Start&& start) {
+    MakeRoom();
+    std::optional<Result<T>> result;
+    Status started = start([&](Result<T> r) { result = std::move(r); });
+    if (!started.ok()) return started;
+    WaitFor([&] { return result.has_value(); });
+    return *std::move(result);
+  }
+
   // A get: take is given the value while it lives.
   template <class Take>
   Status RunGet(Take& take, std::string_view key) {
@@ -131,6 +159,18 @@ class Client::Impl {
   }
   template <class Take, class... What>
   Status RunGetOperation(Take& take, const What&... what) {
+    return RunTaking<std::string_view>(
+        take, [&](Client::GetCallback&& done) { return engine_->Get(what..., std::move(done)); });
+  }
+  template <class Take>
+  Status RunGetVersioned(Take& take, std::string_view key) {
+    uint64_t version = 0;
+    if (const auto value = engine_->GetNow(key, &version)) return take({*value, version});
+    return RunTaking<VersionedView>(
+        take, [&](Client::GetVersionedCallback&& done) { return engine_->GetVersioned(key, std::move(done)); });
+  }
+  template <class View, class Take, class Start>
+  Status RunTaking(Take& take, Start&& start) {
     struct State {
       bool finished = false;
       Status status;
@@ -138,13 +178,38 @@ class Client::Impl {
     } state{false, Status(), take};
     MakeRoom();
     // One pointer, so that std::function does not allocate.
-    Status started = engine_->Get(what..., [&state](Result<std::string_view> value) {
-      state.status = value.ok() ? state.take(*value) : value.status();
+    Status started = start([&state](Result<View> got) {
+      state.status = got.ok() ? state.take(*got) : got.status();
       state.finished = true;
     });
     if (!started.ok()) return started;
     WaitFor([&] { return state.finished; });
     return std::move(state.status);
+  }
+
+  // One result for each key, in their order.
+  template <class T, class View, class Start>
+  std::vector<Result<T>> GetAll(std::span<const std::string_view> keys, Start&& start) {
+    struct State {
+      std::vector<Result<T>> results;
+      size_t finished = 0;
+    } state;
+    state.results.reserve(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      state.results.emplace_back(Status(Code::kInternal));
+      MakeRoom();
+      // Two words, so that std::function does not allocate.
+      Status status = start(i, [&state, i](Result<View> got) {
+        state.results[i] = CopyOf(got);
+        ++state.finished;
+      });
+      if (!status.ok()) {
+        state.results[i] = std::move(status);
+        ++state.finished;
+      }
+    }
+    WaitFor([&] { return state.finished == keys.size(); });
+    return std::move(state.results);
   }
 
   // Room for one more operation, also when asynchronous ones fill the queue.
@@ -232,14 +297,7 @@ Buffer::~Buffer() = default;
 
 Result<std::string> Client::Get(std::string_view key) {
   std::string copy;
-  auto take = [&](std::string_view value) {
-    try {
-      copy.assign(value);
-    } catch (const std::bad_alloc&) {
-      return Status(Code::kResourceExhausted, "no memory for a value of " + std::to_string(value.size()) + " bytes");
-    }
-    return Status();
-  };
+  auto take = [&](std::string_view value) { return CopyTo(&copy, value); };
   auto status = impl_->RunGet(take, key);
   if (!status.ok()) return status;
   return copy;
@@ -263,6 +321,31 @@ Result<size_t> Client::Get(std::string_view key, std::span<std::byte> out) {
 
 Status Client::Put(std::string_view key, std::string_view value) {
   return impl_->Run([&](auto done) { return impl_->engine().Put(key, value, std::move(done)); });
+}
+
+Result<Versioned> Client::GetVersioned(std::string_view key) {
+  Versioned copy;
+  auto take = [&](const VersionedView& got) {
+    copy.version = got.version;
+    return CopyTo(&copy.value, got.value);
+  };
+  auto status = impl_->RunGetVersioned(take, key);
+  if (!status.ok()) return status;
+  return copy;
+}
+
+Result<uint64_t> Client::Put(std::string_view key, std::string_view value, const PutOptions& options) {
+  return impl_->RunFor<uint64_t>(
+      [&](auto&& done) { return impl_->engine().Put(key, value, options, std::forward<decltype(done)>(done)); });
+}
+
+Status Client::Delete(std::string_view key, const DeleteOptions& options) {
+  return impl_->Run([&](auto done) { return impl_->engine().Delete(key, options, std::move(done)); });
+}
+
+Result<int64_t> Client::Increment(std::string_view key, int64_t delta) {
+  return impl_->RunFor<int64_t>(
+      [&](auto&& done) { return impl_->engine().Increment(key, delta, std::forward<decltype(done)>(done)); });
 }
 
 Result<Buffer> Client::MakeBuffer(size_t value_bytes) {
@@ -315,6 +398,18 @@ Status Client::GetAsync(std::string_view key, Buffer& into, GetCallback done) {
 Status Client::PutAsync(std::string_view key, Buffer& from, size_t size, DoneCallback done) {
   return impl_->engine().Put(key, from.memory_, size, std::move(done));
 }
+Status Client::GetVersionedAsync(std::string_view key, GetVersionedCallback done) {
+  return impl_->engine().GetVersioned(key, std::move(done));
+}
+Status Client::PutAsync(std::string_view key, std::string_view value, const PutOptions& options, PutCallback done) {
+  return impl_->engine().Put(key, value, options, std::move(done));
+}
+Status Client::DeleteAsync(std::string_view key, const DeleteOptions& options, DoneCallback done) {
+  return impl_->engine().Delete(key, options, std::move(done));
+}
+Status Client::IncrementAsync(std::string_view key, int64_t delta, IncrementCallback done) {
+  return impl_->engine().Increment(key, delta, std::move(done));
+}
 size_t Client::Poll() { return impl_->engine().Poll(); }
 Status Client::Drain() {
   impl_->WaitFor([&] { return impl_->engine().in_flight() == 0; });
@@ -322,26 +417,14 @@ Status Client::Drain() {
 }
 
 std::vector<Result<std::string>> Client::MultiGet(std::span<const std::string_view> keys) {
-  struct State {
-    std::vector<Result<std::string>> results;
-    size_t finished = 0;
-  } state;
-  state.results.reserve(keys.size());
-  for (size_t i = 0; i < keys.size(); ++i) {
-    state.results.emplace_back(Status(Code::kInternal));
-    impl_->MakeRoom();
-    // Two words, so that std::function does not allocate.
-    auto status = GetAsync(keys[i], [&state, i](Result<std::string_view> value) {
-      state.results[i] = value.ok() ? Result<std::string>(std::string(*value)) : Result<std::string>(value.status());
-      ++state.finished;
-    });
-    if (!status.ok()) {
-      state.results[i] = std::move(status);
-      ++state.finished;
-    }
-  }
-  impl_->WaitFor([&] { return state.finished == keys.size(); });
-  return std::move(state.results);
+  return impl_->GetAll<std::string, std::string_view>(
+      keys, [&](size_t i, GetCallback&& done) { return impl_->engine().Get(keys[i], std::move(done)); });
+}
+
+std::vector<Result<Versioned>> Client::MultiGetVersioned(std::span<const std::string_view> keys) {
+  return impl_->GetAll<Versioned, VersionedView>(keys, [&](size_t i, GetVersionedCallback&& done) {
+    return impl_->engine().GetVersioned(keys[i], std::move(done));
+  });
 }
 
 ClientStats Client::stats() const { return impl_->Stats(); }

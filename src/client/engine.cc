@@ -113,18 +113,28 @@ Operation* Engine::NewOperation(OpType type, std::string_view key) {
   op.sending = 0;
   op.doomed = false;
   op.no_chunk = false;
+  op.if_version.reset();
   return &op;
 }
 
-Status Engine::Get(std::string_view key, Client::GetCallback&& done) {
+template <class Callback>
+Status Engine::BeginGet(std::string_view key, Callback Operation::*member, Callback&& done) {
   Operation* op = NewOperation(OpType::kGet, key);
   if (op == nullptr) return Refusal(key);
-  op->get_done.swap(done);
+  (op->*member).swap(done);
   Begin(*op);
   return {};
 }
 
-Result<Operation*> Engine::NewPut(std::string_view key, size_t value_size, Client::DoneCallback&& done) {
+Status Engine::Get(std::string_view key, Client::GetCallback&& done) {
+  return BeginGet(key, &Operation::get_done, std::move(done));
+}
+
+Status Engine::GetVersioned(std::string_view key, Client::GetVersionedCallback&& done) {
+  return BeginGet(key, &Operation::get_versioned_done, std::move(done));
+}
+
+Result<Operation*> Engine::NewPut(OpType type, std::string_view key, size_t value_size) {
   if (geometry_known_ && !key.empty() && key.size() <= format::kKeyBytesMax && value_size > ValueBytesMax(key.size())) {
     return Status(Code::kInvalidArgument, "a value for a key of " + std::to_string(key.size()) + " bytes has at most " +
                                               std::to_string(ValueBytesMax(key.size())) + " bytes in this pool, not " +
@@ -132,17 +142,20 @@ Result<Operation*> Engine::NewPut(std::string_view key, size_t value_size, Clien
   }
   // Who was idle may have been told meanwhile that a chunk was taken back.
   if (in_flight_ == 0 && HasChunks()) Poll();
-  Operation* op = NewOperation(OpType::kPut, key);
+  Operation* op = NewOperation(type, key);
   if (op == nullptr) return Refusal(key);
-  op->done.swap(done);
   op->value_size = static_cast<uint32_t>(value_size);
   return op;
 }
 
-Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback&& done) {
-  auto taken = NewPut(key, value.size(), std::move(done));
+template <class Callback>
+Status Engine::BeginPut(OpType type, std::string_view key, std::string_view value, std::optional<uint64_t> if_version,
+                        Callback Operation::*member, Callback&& done) {
+  auto taken = NewPut(type, key, value.size());
   if (!taken.ok()) return taken.status();
   Operation& op = **taken;
+  (op.*member).swap(done);
+  op.if_version = if_version;
   // Laid out once, for the request and for the log: request, key, checksum, value.
   const uint64_t value_at = format::InlineValueOffset(key.size());
   if (auto status = ProvideMessageMemory(op, value_at + value.size()); !status.ok()) {
@@ -157,21 +170,41 @@ Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCal
   return {};
 }
 
+Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback&& done) {
+  return BeginPut(OpType::kPut, key, value, std::nullopt, &Operation::done, std::move(done));
+}
+
+Status Engine::Put(std::string_view key, std::string_view value, const PutOptions& options,
+                   Client::PutCallback&& done) {
+  return BeginPut(OpType::kPut, key, value, options.if_version, &Operation::put_done, std::move(done));
+}
+
+Status Engine::Increment(std::string_view key, int64_t delta, Client::IncrementCallback&& done) {
+  const std::string_view bytes = AsString(BytesOf(delta));
+  return BeginPut(OpType::kIncrement, key, bytes, std::nullopt, &Operation::increment_done, std::move(done));
+}
+
 Status Engine::Delete(std::string_view key, Client::DoneCallback&& done) {
-  return StartWithKey(OpType::kDelete, key, std::move(done));
+  return StartWithKey(OpType::kDelete, key, std::nullopt, std::move(done));
+}
+
+Status Engine::Delete(std::string_view key, const DeleteOptions& options, Client::DoneCallback&& done) {
+  return StartWithKey(OpType::kDelete, key, options.if_version, std::move(done));
 }
 
 // Any key of the shard will do: it only shows the way.
 Status Engine::Clean(uint32_t shard, Client::DoneCallback&& done) {
   std::string key;
   for (uint32_t i = 0; key.empty() || geometry_.ShardOf(HashKey(key)) != shard; ++i) key = "clean" + std::to_string(i);
-  return StartWithKey(OpType::kClean, key, std::move(done));
+  return StartWithKey(OpType::kClean, key, std::nullopt, std::move(done));
 }
 
-Status Engine::StartWithKey(OpType type, std::string_view key, Client::DoneCallback&& done) {
+Status Engine::StartWithKey(OpType type, std::string_view key, std::optional<uint64_t> if_version,
+                            Client::DoneCallback&& done) {
   Operation* op = NewOperation(type, key);
   if (op == nullptr) return Refusal(key);
   op->done.swap(done);
+  op->if_version = if_version;
   op->value_size = 0;
   std::memcpy(op->message().data() + sizeof(format::Request), key.data(), key.size());
   Begin(*op);
@@ -259,24 +292,44 @@ void Engine::Deliver(Operation& op) {
   op.step = Step::kDone;
   if (op.type == OpType::kGet) return EndGet(op, Result<std::string_view>(std::move(op.result)));
   const Code code = op.result.code();
-  if (op.type == OpType::kPut) ++stats_.puts;
+  if (op.type == OpType::kPut || op.type == OpType::kIncrement) ++stats_.puts;
   if (op.type == OpType::kDelete) ++stats_.deletes;
   if (code != Code::kOk && code != Code::kNotFound) ++stats_.failures;
   ReleaseSlot(op);
   const Status result = std::move(op.result);
-  Retire(op, [&] { op.done(result); });
+  Retire(op, [&] {
+    if (op.put_done) {
+      op.put_done(result.ok() ? Result<uint64_t>(op.number) : Result<uint64_t>(result));
+    } else if (op.increment_done) {
+      op.increment_done(result.ok() ? Result<int64_t>(static_cast<int64_t>(op.number)) : Result<int64_t>(result));
+    } else {
+      op.done(result);
+    }
+  });
 }
 
-void Engine::FinishGet(Operation& op, std::string_view value) {
+void Engine::FinishGet(Operation& op, std::string_view value, uint64_t version) {
   if (op.buffer) return EndGet(op, InBuffer(*op.buffer, value));
   ++stats_.gets;
-  Retire(op, [&] { op.get_done(Result<std::string_view>(value)); });
+  Retire(op, [&] {
+    if (op.get_versioned_done) {
+      op.get_versioned_done(Result<VersionedView>(VersionedView{value, version}));
+    } else {
+      op.get_done(Result<std::string_view>(value));
+    }
+  });
 }
 
 void Engine::EndGet(Operation& op, Result<std::string_view>&& value) {
   ++stats_.gets;
   if (!value.ok() && value.status().code() != Code::kNotFound) ++stats_.failures;
-  Retire(op, [&] { op.get_done(std::move(value)); });
+  Retire(op, [&] {
+    if (op.get_versioned_done) {
+      op.get_versioned_done(Result<VersionedView>(value.status()));
+    } else {
+      op.get_done(std::move(value));
+    }
+  });
 }
 
 // The callback runs while the operation is neither in flight nor free: a value that it is given lies in the operation's
@@ -308,8 +361,11 @@ void Engine::Free(Operation& op) {
   op.step = Step::kFree;
   if (op.type == OpType::kGet) {
     op.get_done = nullptr;
+    op.get_versioned_done = nullptr;
   } else {
     op.done = nullptr;
+    op.put_done = nullptr;
+    op.increment_done = nullptr;
   }
   op.DropLargeMemory();
   op.buffer.reset();

@@ -52,9 +52,13 @@ class Engine {
   Status Get(std::string_view key, Client::GetCallback&& done);
   // The same without an operation: if nothing is under way, the value is where it was before, and the fabric reads it
   // at once. It lives until the next call. nullopt: Get.
-  std::optional<std::string_view> GetNow(std::string_view key);
+  std::optional<std::string_view> GetNow(std::string_view key, uint64_t* version = nullptr);
   Status Put(std::string_view key, std::string_view value, Client::DoneCallback&& done);
   Status Delete(std::string_view key, Client::DoneCallback&& done);
+  Status GetVersioned(std::string_view key, Client::GetVersionedCallback&& done);
+  Status Put(std::string_view key, std::string_view value, const PutOptions& options, Client::PutCallback&& done);
+  Status Delete(std::string_view key, const DeleteOptions& options, Client::DoneCallback&& done);
+  Status Increment(std::string_view key, int64_t delta, Client::IncrementCallback&& done);
   // The same into and from the caller's registered memory.
   Result<std::shared_ptr<Buffer::Memory>> MakeBuffer(size_t value_bytes);
   Status Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& into, Client::GetCallback&& done);
@@ -87,18 +91,25 @@ class Engine {
   // Null if it cannot be: Refusal says why.
   Operation* NewOperation(OpType type, std::string_view key);
   [[nodiscard]] Status Refusal(std::string_view key) const;
+  template <class Callback>
+  Status BeginGet(std::string_view key, Callback Operation::*member, Callback&& done);
+  // Of what travels with the request, perhaps: a put, or an increment by the value.
+  template <class Callback>
+  Status BeginPut(OpType type, std::string_view key, std::string_view value, std::optional<uint64_t> if_version,
+                  Callback Operation::*member, Callback&& done);
   // A request that says no more than its key.
-  Status StartWithKey(OpType type, std::string_view key, Client::DoneCallback&& done);
+  Status StartWithKey(OpType type, std::string_view key, std::optional<uint64_t> if_version,
+                      Client::DoneCallback&& done);
   // The operation has the buffer from here on; its message begins so far before the value.
   static void TakeBuffer(Operation& op, const std::shared_ptr<Buffer::Memory>& buffer, uint64_t before_value);
   [[nodiscard]] Status CheckBuffer(const std::shared_ptr<Buffer::Memory>& buffer) const;
   [[nodiscard]] static Result<std::string_view> InBuffer(const Buffer::Memory& buffer, std::string_view value);
   [[nodiscard]] bool HasChunks() const;
-  Result<Operation*> NewPut(std::string_view key, size_t value_size, Client::DoneCallback&& done);
+  Result<Operation*> NewPut(OpType type, std::string_view key, size_t value_size);
   void Begin(Operation& op);
   void Run(Operation& op);
   void Finish(Operation& op, Status status);
-  void FinishGet(Operation& op, std::string_view value);
+  void FinishGet(Operation& op, std::string_view value, uint64_t version);
   void EndGet(Operation& op, Result<std::string_view>&& value);
   template <class Callback>
   void Retire(Operation& op, Callback&& callback);
@@ -152,7 +163,8 @@ class Engine {
   bool StartLocatedGet(Operation& op);
   [[nodiscard]] static std::optional<std::string_view> LocatedValue(const Link& link, const Located& located,
                                                                     std::string_view key,
-                                                                    std::span<const std::byte> bytes);
+                                                                    std::span<const std::byte> bytes,
+                                                                    uint64_t* version);
   void OnLocatedRead(Operation& op);
   void Locate(const Operation& op, format::LogAddress address, uint32_t generation, uint64_t object_bytes);
   void StartGet(Operation& op);

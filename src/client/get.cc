@@ -73,16 +73,18 @@ bool Engine::StartLocatedGet(Operation& op) {
 // The version verifies in the use of its region in which the entry named it, and was settled or acknowledged by then.
 // If the entry has not left it, it is the newest one still, as of the moment at which the flag was read.
 std::optional<std::string_view> Engine::LocatedValue(const Link& link, const Located& located, std::string_view key,
-                                                     std::span<const std::byte> bytes) {
+                                                     std::span<const std::byte> bytes, uint64_t* version) {
   const ObjectView view = format::InspectObject(link.PlaceOf(located.head, located.slot, located.at), bytes);
   const bool left = view.header.left() && !Planted(Flaw::kTrustsLocation);
   if (view.state != ObjectState::kWhole || left || view.key != key) return std::nullopt;
+  *version = view.header.version;
   return AsString(view.value);
 }
 
 void Engine::OnLocatedRead(Operation& op) {
   const Located located{op.link->geometry().HeadOf(op.key_hash), op.slot_read, op.at, op.read_bytes};
-  const auto value = LocatedValue(*op.link, located, op.key_view(), op.message().first(op.read_bytes));
+  uint64_t version = 0;
+  const auto value = LocatedValue(*op.link, located, op.key_view(), op.message().first(op.read_bytes), &version);
   if (!value) {
     ++stats_.cache_misled;
     locations_.Refute(op.key_hash);
@@ -90,12 +92,12 @@ void Engine::OnLocatedRead(Operation& op) {
   }
   ++stats_.cache_hits;
   locations_.Confirm(op.key_hash);
-  FinishGet(op, *value);
+  FinishGet(op, *value, version);
 }
 
 // What was read in vain is not counted: the get that follows looks there itself. Now and then it is one that polls, for
 // what the server has to say. So is every one while the client has a chunk, which the server may ask back.
-std::optional<std::string_view> Engine::GetNow(std::string_view key) {
+std::optional<std::string_view> Engine::GetNow(std::string_view key, uint64_t* version) {
   if (in_flight_ > 0 || polling_ || !geometry_known_ || ++gets_now_ % kGetsPerPoll == 0) return std::nullopt;
   if (key.empty() || key.size() > format::kKeyBytesMax) return std::nullopt;
   const uint64_t key_hash = HashKey(key);
@@ -108,13 +110,15 @@ std::optional<std::string_view> Engine::GetNow(std::string_view key) {
   const bool can_be = link.Resolve(located->slot, located->at, &offset, &in_segment) && located->bytes <= in_segment;
   const auto to = ops_[free_ops_.back()].memory.subspan(kMessageAt, located->bytes);
   if (!can_be || !link.channel()->ReadNow(to, {format::kPoolRegion, offset})) return std::nullopt;
-  const auto value = LocatedValue(link, *located, key, to);
+  uint64_t its_version = 0;
+  const auto value = LocatedValue(link, *located, key, to, &its_version);
   if (!value) return std::nullopt;
   ++stats_.reads;
   stats_.read_bytes += to.size();
   ++stats_.gets;
   ++stats_.cache_hits;
   locations_.Confirm(key_hash);
+  if (version != nullptr) *version = its_version;
   return value;
 }
 
@@ -273,7 +277,7 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
       } else if (op.at == word.new_address() && word.settled()) {
         Locate(op, op.at, op.slot_read.generation(), format::ObjectBytes(view.key.size(), view.value.size()));
       }
-      return FinishGet(op, AsString(view.value));
+      return FinishGet(op, AsString(view.value), view.header.version);
     case ReadStep::kOlderAndReport:
       if (view.state == ObjectState::kNothing && !SlotHolds(op)) return;
       if (!Report(op)) return;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -21,7 +22,7 @@ namespace erda::client {
 
 class Link;
 
-enum class OpType : uint8_t { kGet, kPut, kDelete, kClean };
+enum class OpType : uint8_t { kGet, kPut, kDelete, kIncrement, kClean };
 
 // What an operation waits for.
 enum class Step : uint8_t {
@@ -70,8 +71,12 @@ struct Operation {
   std::array<char, format::kKeyBytesMax> key;
   Nanoseconds deadline{0};  // 0: not set yet; see Engine::CheckDeadlines
 
+  // One of them: that of the call which began it.
   Client::GetCallback get_done;
+  Client::GetVersionedCallback get_versioned_done;
   Client::DoneCallback done;
+  Client::PutCallback put_done;
+  Client::IncrementCallback increment_done;
   Status result;  // for kDone and kSent, or if doomed
 
   std::span<std::byte> memory;
@@ -85,6 +90,8 @@ struct Operation {
   bool doomed = false;          // its connection went while it waited for its turn; then it ends with `result`
 
   // Puts and deletes
+  std::optional<uint64_t> if_version;  // its condition
+  uint64_t number = 0;                 // what it came to: the version, or the sum
   uint32_t value_size = 0;
   uint32_t slot = UINT32_MAX;  // the request slot that it holds
   uint32_t sending = 0;        // requests sent from memory of its own that are not acknowledged

@@ -1,6 +1,7 @@
 // Puts and deletes, step by step (docs/protocol.md, "Put", "Delete"):
 //
-//   inline, delete   request -> reply
+//   inline, delete, increment
+//                    request -> reply
 //   delegated        behind one doorbell, the value straight into the log, where the client has a chunk of it, and the
 //                    request -> reply
 //   reserve          request -> reply with the address; then, behind one doorbell, the value straight into the log and
@@ -77,7 +78,7 @@ void Engine::SendRequest(Operation& op) {
   Link& link = *op.link;
   op.step = Step::kReply;  // from here on it ends with the connection
   // What kAuto chooses was measured: docs/benchmarks.md, "Put paths by size". Who puts one large value wants no chunk.
-  const bool is_put = op.type == OpType::kPut;
+  const bool is_put = op.type == OpType::kPut && !op.if_version;  // (a chunk does not wait for what decides)
   const bool large = is_put && options_.put_path == PutPath::kAuto && !FitsInline(link, op);
   const bool wanted = options_.put_path == PutPath::kDelegate || (large && std::exchange(link.puts_large, true));
   op.delegated = is_put && wanted && !op.no_chunk && link.hello().pool_writable != 0;
@@ -88,8 +89,15 @@ void Engine::SendRequest(Operation& op) {
   request.key_size = op.key_size;
   request.value_size = op.value_size;
   request.id = next_request_id_++;
+  if (op.if_version) {
+    request.condition = static_cast<uint8_t>(format::Condition::kVersion);
+    request.version = *op.if_version;
+  }
   uint64_t bytes = sizeof(Request) + op.key_size;
-  if (op.type == OpType::kDelete) {
+  if (op.type == OpType::kIncrement) {
+    request.op = static_cast<uint8_t>(RequestOp::kIncrement);
+    bytes = format::InlineValueOffset(op.key_size) + op.value_size;
+  } else if (op.type == OpType::kDelete) {
     request.op = static_cast<uint8_t>(RequestOp::kDelete);
   } else if (op.type == OpType::kClean) {
     request.op = static_cast<uint8_t>(RequestOp::kClean);
@@ -248,7 +256,7 @@ void Engine::OnReply(Link& link, uint32_t slot) {
   }
   if (op.type == OpType::kDelete) {
     locations_.Erase(op.key_hash);
-  } else if (op.type == OpType::kPut) {
+  } else if (op.type == OpType::kPut || op.type == OpType::kIncrement) {
     return FinishPut(op, op.step == Step::kReply ? reply : op.reply);
   }
   Finish(op, Status());
@@ -256,6 +264,7 @@ void Engine::OnReply(Link& link, uint32_t slot) {
 
 // The put is acknowledged. placed: the reply that said where.
 void Engine::FinishPut(Operation& op, const Reply& placed) {
+  op.number = op.type == OpType::kIncrement ? placed.number : placed.header.version;
   Locate(op, format::LogAddress(placed.address), placed.generation, format::ObjectBytes(op.key_size, op.value_size));
   Finish(op, Status());
 }
@@ -267,19 +276,27 @@ void Engine::OnSent(Operation& op) {
 Status Engine::ReplyStatus(const Operation& op, const Reply& reply) const {
   const auto code = static_cast<Code>(reply.code);
   const std::string shard = address_ + ": shard " + std::to_string(op.link->shard());
+  if (code == Code::kConflict) {
+    const uint64_t version = reply.header.version;
+    return {code, version == 0 ? "the key is absent" : "the key has version " + std::to_string(version)};
+  }
   switch (static_cast<Reason>(reply.reason)) {
     case Reason::kIndexFull:
       return {code, shard + " has no room in its index"};
     case Reason::kLogFull:
       return {code, shard + " has no room in its log"};
     case Reason::kTooManyReservations:
-      return {code, shard + " lets a client have " + std::to_string(reply.limit) + " puts in flight"};
+      return {code, shard + " lets a client have " + std::to_string(reply.number) + " puts in flight"};
     case Reason::kNotWhole:
       return {code, shard + " did not find the value whole that was written"};
     case Reason::kReadOnly:
       return {code, shard + " does not let this client write"};
     case Reason::kDamaged:
       return {code, shard + " found its data damaged"};
+    case Reason::kNotANumber:
+      return {code, "the value is not a number of 8 bytes"};
+    case Reason::kOverflow:
+      return {code, "the sum does not fit into 64 bits"};
     case Reason::kNoChunk:  // the put went another way
     case Reason::kNone:
       break;

@@ -11,11 +11,11 @@
 //
 //   Request   0     1     2         4            8      16          24       28     32       40    44  48
 //             +-----+-----+---------+------------+------+-----------+--------+------+--------+-----+---+-------------+
-//             | op  | ack | key size| value size | id   | key hash  | address| head | version| crc | 0 |key, 4, value|
+//             | op  | ack | key size| value size | id   | key hash  | address| head | version| crc | if|key, 4, value|
 //             +-----+-----+---------+------------+------+-----------+--------+------+--------+-----+---+-------------+
 //   Reply     0      8      9        10    12        16     20   24            32                            64
 //             +------+------+--------+-----+---------+------+----+-------------+-----------------------------+
-//             | id   | code | reason | 0   | address | head | 0  | limit       | object header               |
+//             | id   | code | reason | 0   | address | head | gen| number      | object header               |
 //             +------+------+--------+-----+---------+------+----+-------------+-----------------------------+
 #pragma once
 
@@ -30,7 +30,7 @@
 namespace erda::format {
 
 inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
-inline constexpr uint16_t kProtocolVersion = 8;
+inline constexpr uint16_t kProtocolVersion = 9;
 inline constexpr uint32_t kSlotsMax = 256;
 
 // The regions that each end offers, by their number.
@@ -114,6 +114,13 @@ enum class RequestOp : uint8_t {
                       // address and header
   kPutDelegated = 8,  // key; value size, address, crc: the value is placed, for an object at that address of a chunk
   kGiveBack = 9,      // address, head, version: the client has done with that chunk
+  kIncrement = 10,    // key, and as inline value 8 bytes that are added to the key's. Answers the sum
+};
+
+// What a put inline, a reserve or a delete demands of the key: else it changes nothing, and the answer is kConflict.
+enum class Condition : uint8_t {
+  kNone = 0,
+  kVersion = 1,  // that its version is the request's; 0: that it is absent
 };
 
 // An immediate with this bit is no slot's number but the address of a chunk.
@@ -133,9 +140,10 @@ struct Request {
   uint64_t key_hash;   // kCommit
   uint32_t address;    // kCommit, kPutDelegated, kGiveBack
   uint32_t head;       // kCommit, kDelegate, kGiveBack
-  uint64_t version;    // kCommit, kDelegate, kGiveBack
+  uint64_t version;    // kCommit, kDelegate, kGiveBack, and of a condition
   uint32_t value_crc;  // kPutDelegated: CRC32C of the value
-  uint32_t reserved;
+  uint8_t condition;   // a Condition
+  std::array<uint8_t, 3> reserved;
 };
 ERDA_FORMAT_SIZE(Request, 48);
 ERDA_FORMAT_FIELD(Request, key_size, 2);
@@ -146,6 +154,7 @@ ERDA_FORMAT_FIELD(Request, address, 24);
 ERDA_FORMAT_FIELD(Request, head, 28);
 ERDA_FORMAT_FIELD(Request, version, 32);
 ERDA_FORMAT_FIELD(Request, value_crc, 40);
+ERDA_FORMAT_FIELD(Request, condition, 44);
 
 // Where an inline value begins in its request.
 constexpr uint64_t InlineValueOffset(uint64_t key_size) { return sizeof(Request) + key_size + kChecksumBytes; }
@@ -155,11 +164,13 @@ enum class Reason : uint8_t {
   kNone = 0,
   kIndexFull = 1,
   kLogFull = 2,
-  kTooManyReservations = 3,  // limit: how many this client may have
+  kTooManyReservations = 3,  // number: how many this client may have
   kNotWhole = 4,             // a commit of a value that is not there
   kReadOnly = 5,             // the client was not given the right to write into the pool
   kDamaged = 6,
-  kNoChunk = 7,  // no chunk is to be had, or it was taken back: the put may go another way
+  kNoChunk = 7,     // no chunk is to be had, or it was taken back: the put may go another way
+  kNotANumber = 8,  // an increment of a value that is not 8 bytes
+  kOverflow = 9,    // an increment beyond 64 bits
 };
 
 struct Reply {
@@ -170,8 +181,8 @@ struct Reply {
   uint32_t address;
   uint32_t head;
   uint32_t generation;  // of the region of `address`, which is where a put is
-  uint64_t limit;
-  ObjectHeader header;
+  uint64_t number;      // as the reason says; of kIncrement the sum
+  ObjectHeader header;  // of a put the new version's; of a conflict, `version` is the present one, 0: none
 };
 ERDA_FORMAT_SIZE(Reply, 64);
 ERDA_FORMAT_FIELD(Reply, code, 8);
@@ -179,7 +190,7 @@ ERDA_FORMAT_FIELD(Reply, reason, 9);
 ERDA_FORMAT_FIELD(Reply, address, 12);
 ERDA_FORMAT_FIELD(Reply, head, 16);
 ERDA_FORMAT_FIELD(Reply, generation, 20);
-ERDA_FORMAT_FIELD(Reply, limit, 24);
+ERDA_FORMAT_FIELD(Reply, number, 24);
 ERDA_FORMAT_FIELD(Reply, header, 32);
 
 }  // namespace erda::format

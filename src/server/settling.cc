@@ -32,6 +32,7 @@ void Versions::MarkSettled(uint64_t key_hash, uint32_t head, Address address) {
   const InFlight::Id id = in_flight_.Find(key_hash, head, address);
   if (id == InFlight::kNone || in_flight_.At(id).settled) return;
   in_flight_.At(id).settled = true;
+  ++decisions_;
   log_.EndFlight(head, address);
   counters_.Add(Counter::kSettled);
   if (!in_flight_.At(id).awaits_commit) Finish(id);
@@ -48,6 +49,7 @@ void Versions::Finish(InFlight::Id id) {
 // (I11) Its place is held as long as it is in flight, and on while a newer version of its key is, if nothing as new as
 // itself is settled: that one's `previous` leads here, and on to older ones that may still be in flight themselves.
 void Versions::LetGo(const Reservation& gone) {
+  ++decisions_;
   if (IsPassed(gone)) {
     passed_.push_back(gone);
   } else {
@@ -180,6 +182,7 @@ size_t Versions::SettleArrived() {
     ++settled;
     if (reservation.awaits_commit) {
       reservation.settled = true;
+      ++decisions_;
       log_.EndFlight(reservation.head, reservation.address);
     } else {
       Finish(id);
@@ -254,16 +257,54 @@ void Versions::Report(std::string_view key, uint64_t key_hash) {
   const auto slot = Find(key, key_hash).entry;
   if (!slot) return;
   SettleCurrent(*slot, key_hash);
-  const IndexEntry entry = index_.At(*slot);
-  if (entry.entry_word().settled()) return;
+  if (index_.WordAt(*slot).settled()) return;
+  // Its writer may still be at work.
+  const bool writing = FindWriter(*slot, key_hash) != InFlight::kNone;
+  if (!writing || Planted(Flaw::kReportEndsWriters)) TakeBackAbandoned(*slot, key_hash);
+}
+
+InFlight::Id Versions::FindWriter(Slot slot, uint64_t key_hash) const {
+  const IndexEntry entry = index_.At(slot);
+  return in_flight_.Find(key_hash, entry.entry_meta().head(), entry.entry_word().new_address());
+}
+
+void Versions::TakeBackAbandoned(Slot slot, uint64_t key_hash) {
+  const IndexEntry entry = index_.At(slot);
   Reservation gone;
   gone.key_hash = key_hash;
   gone.head = entry.entry_meta().head();
   gone.address = entry.entry_word().new_address();
-  // Its writer may still be at work.
-  const bool writing = in_flight_.Find(key_hash, gone.head, gone.address) != InFlight::kNone;
-  if (writing && !Planted(Flaw::kReportEndsWriters)) return;
-  TakeBackEntry(*slot, gone);
+  TakeBackEntry(slot, gone);
+}
+
+// --- Conditions
+
+// (I13) What is newest is settled, or it is waited for. One that its client is still writing may become whole at any
+// time, and be acknowledged without the shard: then it came before what would be published now, and after what is
+// settled.
+Present Versions::Judge(std::string_view key, uint64_t key_hash) {
+  Found found = Find(key, key_hash);
+  if (IsClaimed(key_hash, found) && !Planted(Flaw::kJudgesUnpublished)) PublishPuts();
+  for (;;) {
+    found = Find(key, key_hash);
+    if (!found.entry) return {found.damaged ? Present::State::kDamaged : Present::State::kAbsent, 0, {}, 0};
+    const Slot slot = *found.entry;
+    SettleCurrent(slot, key_hash);
+    const EntryWord word = index_.WordAt(slot);
+    const uint32_t head = index_.At(slot).entry_meta().head();
+    const bool not_awaited = Planted(Flaw::kConditionNotAwaited) && !word.old_address().none();
+    if (word.settled() || not_awaited) {
+      const Address address = word.settled() ? word.new_address() : word.old_address();
+      const uint64_t version = chain_.VersionAt(head, address);
+      if (version == 0) return {Present::State::kDamaged, 0, {}, 0};
+      return {Present::State::kThere, version, address, 0};
+    }
+    const InFlight::Id id = FindWriter(slot, key_hash);
+    if (id != InFlight::kNone) {
+      return {Present::State::kUndecided, in_flight_.At(id).version, word.new_address(), in_flight_.At(id).session};
+    }
+    TakeBackAbandoned(slot, key_hash);
+  }
 }
 
 // --- Moving

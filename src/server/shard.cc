@@ -13,6 +13,7 @@ namespace erda::server {
 using fabric::Access;
 using fabric::Completion;
 using fabric::OpKind;
+using format::Condition;
 using format::Counter;
 using format::Reply;
 using format::Request;
@@ -30,6 +31,10 @@ constexpr uint32_t kPollsOfAWhile = 1 << 16;
 constexpr Nanoseconds kLeastOfAWhile = std::chrono::milliseconds(65);
 // A client that was in the middle of a Write is looked at again after so many Polls with work.
 constexpr uint32_t kPollsPerFence = 64;
+// What decides a request's condition may come without a message: looked at after so many Polls.
+constexpr uint32_t kPollsPerLook = 64;
+// Who writes it has so long while others wait.
+constexpr Nanoseconds kWriterAwaitedMax = std::chrono::seconds(3);
 
 // A delegated put has its space: if it waited, its client would have to keep its chunk, which may be in the way of what
 // it waits for.
@@ -39,10 +44,18 @@ bool MayWait(const Request& request) {
     case RequestOp::kReserve:
     case RequestOp::kDelete:
     case RequestOp::kClean:
+    case RequestOp::kIncrement:
       return true;
     default:
       return false;
   }
+}
+
+bool ConditionIsValid(const Request& request) {
+  if (request.condition == static_cast<uint8_t>(Condition::kNone)) return true;
+  const RequestOp op{request.op};
+  const bool may = op == RequestOp::kPutInline || op == RequestOp::kReserve || op == RequestOp::kDelete;
+  return may && request.condition == static_cast<uint8_t>(Condition::kVersion);
 }
 
 }  // namespace
@@ -223,6 +236,7 @@ void Shard::EndSession(SessionId id) {
   sessions_[id]->channel.reset();  // the fence: nothing of it arrives from here on
   versions_->EndSession(id);
   std::erase_if(waiting_, [id](const Waiting& waiting) { return waiting.session == id; });
+  std::erase_if(undecided_, [id](const Undecided& undecided) { return undecided.session == id; });
   std::erase_if(commits_, [id](const Commit& commit) { return commit.begun.session == id; });
   if (sessions_[id]->connected) counters_.Set(Counter::kClients, counters_.Get(Counter::kClients) - 1);
   sessions_[id].reset();
@@ -242,6 +256,9 @@ size_t Shard::Poll() {
   }
   versions_->PublishPuts();
   EndCommits();
+  if (!undecided_.empty() && (versions_->decisions() != decisions_seen_ || ++polls_undecided_ % kPollsPerLook == 0)) {
+    served += ServeUndecided();
+  }
   if (!waiting_.empty()) CountKeys();  // nothing is cleaned before
   const size_t cleaned = cleaning_.Step();
   if (served > 0 && ++busy_polls_ % kPollsOfAWhile == 0) {
@@ -267,7 +284,9 @@ size_t Shard::Tidy(Nanoseconds since) {
   const size_t ended = EndDoomed();
   if (versions_->in_flight() == 0) return ended;
   const size_t settled = versions_->Sweep(kSweepStep);
+  if (!undecided_.empty()) ServeUndecided();
   if (settled > 0) versions_->PublishGauges();
+  PostReplies();
   return ended + settled;
 }
 
@@ -297,9 +316,11 @@ void Shard::Handle(const Completion& completion) {
 bool Shard::Serve(Session& session, uint32_t slot, bool waited) {
   const auto bytes = session.request_memory.bytes().subspan(uint64_t{slot} * options_.slot_bytes, options_.slot_bytes);
   const auto request = LoadAs<Request>(bytes);  // a private copy: the client can still write to the slot
-  if (session.waiting > 0 && IsWaiting(session, slot)) return false;  // that one was not answered yet
+  if (IsWaiting(session, slot)) return false;
   if (waited && !MayWait(request)) return false;
+  if (!ConditionIsValid(request)) return false;
   Outcome outcome;
+  Present present;
   if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
     commits_.push_back(
         {{request.key_hash, request.head, format::LogAddress(request.address), request.version, session.id},
@@ -316,15 +337,19 @@ bool Shard::Serve(Session& session, uint32_t slot, bool waited) {
   } else if (session.waiting > 0 && MayWait(request)) {
     Wait(session, slot);  // behind what came before it
     return true;
-  } else if (!ServeKeyed(session, request, bytes, &outcome)) {
+  } else if (!ServeKeyed(session, request, bytes, &outcome, &present)) {
     return false;
+  }
+  if (present.state == Present::State::kUndecided) {
+    undecided_.push_back({session.id, slot, present});
+    return true;
   }
   if (outcome.reason == format::Reason::kLogFull && cleaning_.Expects(outcome.head, waited)) {
     Wait(session, slot);
     return true;
   }
-  const bool other_way = outcome.reason == format::Reason::kNoChunk;
-  if (outcome.code != Code::kOk && outcome.code != Code::kNotFound && !other_way) counters_.Add(Counter::kRefused);
+  const bool told = outcome.code == Code::kOk || outcome.code == Code::kNotFound || outcome.code == Code::kConflict;
+  if (!told && outcome.reason != format::Reason::kNoChunk) counters_.Add(Counter::kRefused);
   Answer(session, slot, request.id, outcome);
   return true;
 }
@@ -353,8 +378,8 @@ void Shard::Wait(Session& session, uint32_t slot) {
 }
 
 bool Shard::IsWaiting(const Session& session, uint32_t slot) const {
-  return std::any_of(waiting_.begin(), waiting_.end(),
-                     [&](const Waiting& waiting) { return waiting.session == session.id && waiting.slot == slot; });
+  const auto is_it = [&](const auto& waiting) { return waiting.session == session.id && waiting.slot == slot; };
+  return (session.waiting > 0 && std::ranges::any_of(waiting_, is_it)) || std::ranges::any_of(undecided_, is_it);
 }
 
 size_t Shard::ServeWaiting() {
@@ -369,7 +394,36 @@ size_t Shard::ServeWaiting() {
   return waiting.size();
 }
 
-bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::byte> slot, Outcome* outcome) {
+size_t Shard::ServeUndecided() {
+  decisions_seen_ = versions_->decisions();
+  const std::deque<Undecided> undecided = std::exchange(undecided_, {});
+  for (const Undecided& each : undecided) {
+    Session& session = *sessions_[each.session];
+    const size_t before = undecided_.size();
+    if (!session.doomed && !Serve(session, each.slot)) Doom(session, true);
+    const bool goes_on = undecided_.size() > before && undecided_.back().present.version == each.present.version;
+    if (goes_on) undecided_.back().waited = each.waited;
+  }
+  versions_->PublishPuts();
+  return undecided.size() - undecided_.size();
+}
+
+// Whoever keeps others waiting for so long is overdue.
+void Shard::PassTime(Nanoseconds since) {
+  ServeUndecided();
+  for (Undecided& each : undecided_) {
+    each.waited += since;
+    Session& writer = *sessions_[each.present.writer];
+    if (each.waited < kWriterAwaitedMax || writer.doomed) continue;
+    counters_.Add(Counter::kOverdue);
+    Doom(writer, false);
+  }
+  versions_->PublishGauges();
+  PostReplies();
+}
+
+bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::byte> slot, Outcome* outcome,
+                       Present* present) {
   if (request.key_size == 0 || request.key_size > format::kKeyBytesMax) return false;
   if (request.ack > static_cast<uint8_t>(Ack::kPersisted)) return false;
   std::array<char, format::kKeyBytesMax> key_copy;
@@ -378,6 +432,20 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
   const uint64_t key_hash = HashKey(key);
   if (geometry_.ShardOf(key_hash) != number_) return false;
   const Ack ack{request.ack};
+  const bool conditional = request.condition != static_cast<uint8_t>(Condition::kNone);
+  if (conditional || request.op == static_cast<uint8_t>(RequestOp::kIncrement)) {
+    *present = versions_->Judge(key, key_hash);
+    if (present->state == Present::State::kUndecided) return true;
+    if (present->state == Present::State::kDamaged) {
+      *outcome = {Code::kCorruption, format::Reason::kDamaged, {}, 0, {}};
+      return true;
+    }
+  }
+  if (conditional && present->version != request.version && !Planted(Flaw::kConditionNotJudged)) {
+    outcome->code = Code::kConflict;
+    outcome->header.version = present->version;
+    return true;
+  }
 
   switch (RequestOp{request.op}) {
     case RequestOp::kPutInline: {
@@ -398,6 +466,12 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
                                                format::LogAddress(request.address), session.id);
       if (put) *outcome = *put;
       return put.has_value();
+    }
+    case RequestOp::kIncrement: {
+      const uint64_t delta_at = format::InlineValueOffset(request.key_size);
+      if (request.value_size != sizeof(int64_t) || delta_at + sizeof(int64_t) > slot.size()) return false;
+      *outcome = versions_->Increment(key, key_hash, *present, LoadAs<int64_t>(slot.subspan(delta_at)), ack);
+      return true;
     }
     case RequestOp::kDelete:
       *outcome = versions_->Delete(key, key_hash);
@@ -424,7 +498,8 @@ void Shard::Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& 
   reply.address = outcome.address.raw();
   reply.head = outcome.head;
   reply.generation = outcome.generation;
-  reply.limit = options_.reservations_per_client;
+  const bool too_many = outcome.reason == format::Reason::kTooManyReservations;
+  reply.number = too_many ? options_.reservations_per_client : outcome.number;
   reply.header = outcome.header;
   // The slot's last reply has arrived, or the client could not have sent another request in it.
   const std::span<std::byte> local = std::span(session.reply_memory).subspan(slot * sizeof(Reply), sizeof(Reply));

@@ -72,11 +72,15 @@ class Shard {
   // For idle moments, so long after the last one: settles what arrived without a commit, and ends what is over; how
   // much that was.
   size_t Tidy(Nanoseconds since);
+  // Requests wait for what clients write. So much more time has passed in which they do.
+  [[nodiscard]] bool awaits_writers() const { return !undecided_.empty(); }
+  void PassTime(Nanoseconds since);
   // For the time after a crash: counts keys, a few slots of the index at a time; true once all are counted.
   bool CountKeys();
   // Something is in flight, or waits: it must be looked at again after a while.
   [[nodiscard]] bool unsettled() const {
-    return versions_->in_flight() > 0 || versions_->delegates() || !waiting_.empty() || !doomed_.empty();
+    return versions_->in_flight() > 0 || versions_->delegates() || !waiting_.empty() || !undecided_.empty() ||
+           !doomed_.empty();
   }
   // The other side of cleaning: may be stepped by another thread.
   [[nodiscard]] Cleaner& cleaner() { return cleaner_; }
@@ -127,13 +131,18 @@ class Shard {
   void Handle(const fabric::Completion& completion);
   // Puts that found no room, now that there may be some, or none is to be expected.
   size_t ServeWaiting();
+  // Requests that what somebody else writes decides, now that it may have; how many do not wait any more.
+  size_t ServeUndecided();
   // Those of this Poll.
   void EndCommits();
   void Wait(Session& session, uint32_t slot);
+  // It was not answered yet.
   [[nodiscard]] bool IsWaiting(const Session& session, uint32_t slot) const;
   // False if the request breaks the protocol.
   bool Serve(Session& session, uint32_t slot, bool waited = false);
-  bool ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome);
+  // present: what kept it from being served.
+  bool ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome,
+                  Present* present);
   void Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& outcome);
   // With an immediate; a reply, or no bytes.
   void Say(Session& session, uint32_t imm, std::span<std::byte> reply);
@@ -173,6 +182,17 @@ class Shard {
   };
   std::deque<Waiting> waiting_;
   uint64_t rooms_seen_ = 0;
+  // Requests that cannot be judged before the version `present` is whole, or is taken back; since when, and what
+  // versions_->decisions() was when they were looked at last.
+  struct Undecided {
+    SessionId session = 0;
+    uint32_t slot = 0;
+    Present present;
+    Nanoseconds waited{0};
+  };
+  std::deque<Undecided> undecided_;
+  uint64_t decisions_seen_ = 0;
+  uint32_t polls_undecided_ = 0;
   uint32_t busy_polls_ = 0;
   size_t first_port_ = 0;  // that is polled first, for fairness
   std::array<fabric::Completion, 64> completions_;

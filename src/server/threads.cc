@@ -25,6 +25,9 @@ constexpr uint32_t kBusyPollsPerBreak = 64;
 constexpr uint64_t kScrubsPerSecond = 10;
 // Looks for work between two at the clock.
 constexpr uint32_t kLooksPerClock = 16;
+// The same of a busy shard, as long as somebody waits for what a client writes; and how long until it is told.
+constexpr uint32_t kPollsPerClock = 64;
+constexpr Nanoseconds kAwaitedStep = std::chrono::milliseconds(5);
 
 template <class Body>
 Status StartThread(const std::string& name, Body&& body, std::thread* thread) {
@@ -85,14 +88,27 @@ void ShardThread::Run() {
   Relax relax;
   TidyTimer tidy;
   SpinTime spin(spin_);
-  bool slept = false;         // since it was busy
-  bool busy = true;           // at the last look
-  Nanoseconds idle_since{0};  // known from the first look at the clock on: a busy shard looks at none
-  uint32_t looks = 0;         // that found nothing
+  bool slept = false;            // since it was busy
+  bool busy = true;              // at the last look
+  Nanoseconds idle_since{0};     // known from the first look at the clock on: a busy shard looks at none
+  Nanoseconds awaited_since{0};  // until when PassTime was told
+  uint32_t awaiting_polls = 0;
+  uint32_t looks = 0;  // that found nothing
   uint32_t busy_polls = 0;
   while (!stop_.load(std::memory_order_acquire)) {
     size_t served = shard_->Poll();
     served += AdmitNewcomers();
+    if (!shard_->awaits_writers()) {
+      awaited_since = Nanoseconds(0);
+    } else if (++awaiting_polls % kPollsPerClock == 0 || spin_.count() == 0) {
+      const Nanoseconds now = SteadyClock::Instance().Now();
+      if (awaited_since.count() != 0 && now - awaited_since >= kAwaitedStep) {
+        shard_->PassTime(now - awaited_since);
+        awaited_since = now;
+      } else if (awaited_since.count() == 0) {
+        awaited_since = now;
+      }
+    }
     if (served > 0) {
       if (std::exchange(slept, false)) spin.CameAfter(SteadyClock::Instance().Now() - idle_since);
       if (++busy_polls % kBusyPollsPerBreak == 0) {

@@ -385,6 +385,24 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   return {Code::kOk, Reason::kNone, {}, 0, {}};
 }
 
+// --- Increment
+
+Outcome Versions::Increment(std::string_view key, uint64_t key_hash, const Present& present, int64_t delta, Ack ack) {
+  int64_t sum = delta;
+  if (present.state == Present::State::kThere) {
+    const uint32_t head = geometry_.HeadOf(key_hash);
+    const ObjectView view = log_.Inspect(head, present.address);
+    if (view.state != ObjectState::kWhole) return {Code::kCorruption, Reason::kDamaged, {}, head, {}};
+    if (view.value.size() != sizeof(sum)) return {Code::kInvalidArgument, Reason::kNotANumber, {}, head, {}};
+    if (__builtin_add_overflow(LoadAs<int64_t>(view.value), delta, &sum)) {
+      return {Code::kInvalidArgument, Reason::kOverflow, {}, head, {}};
+    }
+  }
+  Outcome outcome = PutInline(key, key_hash, BytesOf(sum), ack);
+  outcome.number = static_cast<uint64_t>(sum);
+  return outcome;
+}
+
 bool Versions::CountKeys(uint64_t slots) {
   if (index_.counted()) return true;
   index_.Count(slots);

@@ -48,6 +48,21 @@ struct Outcome {
   uint32_t head = 0;
   format::ObjectHeader header{};
   uint32_t generation = 0;  // of the region of `address`
+  uint64_t number = 0;      // what an increment came to
+};
+
+// What the key has now, and so what a condition is judged by.
+struct Present {
+  enum class State : uint8_t {
+    kAbsent,
+    kThere,
+    kUndecided,  // its newest version is not whole, and may become so: then it has been there before what comes now
+    kDamaged     // there is something that may be the key's, and nobody can tell
+  };
+  State state = State::kAbsent;
+  uint64_t version = 0;  // of kThere; of kUndecided the one that decides, and the session that writes it
+  format::LogAddress address;
+  SessionId writer = 0;
 };
 
 class Versions {
@@ -93,6 +108,12 @@ class Versions {
   // has no such reservation. It broke the protocol.
   std::optional<Outcome> EndCommit(const Commit& commit);
   Outcome Delete(std::string_view key, uint64_t key_hash);
+  // (I13) What comes next, in the same step of the shard, comes directly after it.
+  Present Judge(std::string_view key, uint64_t key_hash);
+  // Adds to the key's value, of 8 bytes; absent counts as 0. REQUIRES: this is what Judge said just now, and decided.
+  Outcome Increment(std::string_view key, uint64_t key_hash, const Present& present, int64_t delta, Ack ack);
+  // Grows when a version that was undecided may be so no more.
+  [[nodiscard]] uint64_t decisions() const { return decisions_; }
   // Makes what the puts since the last call have written persistent, and publishes it (docs/protocol.md, "Publish").
   void PublishPuts();
 
@@ -222,6 +243,10 @@ class Versions {
   void EndChunk(const Chunk& chunk);
 
   void SettleCurrent(Slot slot, uint64_t key_hash);
+  // The reservation of the entry's new version, which is not settled; kNone: nobody writes it any more.
+  [[nodiscard]] InFlight::Id FindWriter(Slot slot, uint64_t key_hash) const;
+  // Nobody does: what was before it counts.
+  void TakeBackAbandoned(Slot slot, uint64_t key_hash);
   // The reservation that it is for; kNone: the session has none that waits for it.
   [[nodiscard]] InFlight::Id FindCommitted(const Commit& commit);
   // Looks at some of what is in flight, and begins to make persistent what has arrived.
@@ -268,6 +293,7 @@ class Versions {
   Fifo<TakenBack> taken_back_;          // and not told
   Fifo<SessionId> overdue_;             // and not ended
   std::unique_ptr<Recovery> recovery_;  // between Look and Repair
+  uint64_t decisions_ = 0;
   uint64_t next_version_ = 1;
   uint64_t version_limit_ = 0;
 };

@@ -147,9 +147,11 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
   const auto op = [](RequestOp code) { return static_cast<uint8_t>(code); };
   const std::vector<std::pair<std::string, std::function<void(RawPeer&)>>> breaches = {
       {"operation 0", with([](Request& r) { r.op = 0; })},
-      {"operation 10", with([](Request& r) { r.op = 10; })},
+      {"operation 11", with([](Request& r) { r.op = 11; })},
       {"operation 255", with([](Request& r) { r.op = 255; })},
       {"ack 2", with([](Request& r) { r.ack = 2; })},
+      {"condition 2", with([](Request& r) { r.condition = 2; })},
+      {"increment by four bytes", with([&](Request& r) { r.op = op(RequestOp::kIncrement); })},
       {"key of 0", with([](Request& r) { r.key_size = 0; })},
       {"key of 1025", with([](Request& r) { r.key_size = 1025; })},
       {"key of 65535", with([](Request& r) { r.key_size = 65535; })},
@@ -285,8 +287,10 @@ TEST_P(Hostile, RandomRequestsDisturbNobody) {
       Request request{};
       const std::string noise = Bytes(random.Next(), sizeof(request));
       std::memcpy(&request, noise.data(), sizeof(request));
-      request.op = static_cast<uint8_t>(random.Uniform(11));
+      request.op = static_cast<uint8_t>(random.Uniform(12));
       request.ack &= 1;
+      if (random.Chance(0.9)) request.condition = static_cast<uint8_t>(random.Uniform(2));
+      if (random.Chance(0.5)) request.version = 0;
       if (random.Chance(0.9)) request.key_size = static_cast<uint16_t>(random.Between(1, 40));
       if (random.Chance(0.9)) request.value_size = static_cast<uint32_t>(random.Uniform(2000));
       peer.Post(request, Bytes(random.Next(), 2100), static_cast<uint32_t>(i));

@@ -84,7 +84,7 @@ TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kU
 TEST(GoldenBytesTest, AHelloRequest) {
   const HelloRequest hello = {kHelloMagic, kProtocolVersion, 0x2211, 0x66554433, 0, 0x1122334455667788};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 08 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 09 00 11 22  33 44 55 66 00 00 00 00
     88 77 66 55 44 33 22 11)"));
 }
 
@@ -101,7 +101,7 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.pool_writable = 1;
   hello.geometry = TestGeometry();
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 08 00 02 02  00 01 02 03 04 05 06 07
+    45 72 64 61 09 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
     40 00 00 00 00 10 00 00  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -117,7 +117,7 @@ TEST(GoldenBytesTest, AHelloRefusal) {
   refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
   std::memcpy(refusal.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
-    45 72 64 61 08 00 07 00  6e 6f 00*126)"));
+    45 72 64 61 09 00 07 00  6e 6f 00*126)"));
 }
 
 TEST(GoldenBytesTest, ARequest) {
@@ -131,10 +131,11 @@ TEST(GoldenBytesTest, ARequest) {
   request.address = 0x18191a1b;
   request.head = 0x1c1d1e1f;
   request.version = 0x2021222324252627;
+  request.condition = static_cast<uint8_t>(Condition::kVersion);
   EXPECT_EQ(Hex(BytesOf(request)), HexOf(R"(
     03 01 03 02 07 06 05 04  0f 0e 0d 0c 0b 0a 09 08
     17 16 15 14 13 12 11 10  1b 1a 19 18 1f 1e 1d 1c
-    27 26 25 24 23 22 21 20  00 00 00 00 00 00 00 00)"));
+    27 26 25 24 23 22 21 20  00 00 00 00 01 00 00 00)"));
   EXPECT_EQ(InlineValueOffset(5), 48U + 5 + 4);
 }
 
@@ -146,7 +147,7 @@ TEST(GoldenBytesTest, AReply) {
   reply.address = 0x11121314;
   reply.head = 0x15161718;
   reply.generation = 0x191a1b1c;
-  reply.limit = 0x2122232425262728;
+  reply.number = 0x2122232425262728;
   reply.header = {0x31323334, 0x3536, 1, 1, 0x3738393a, 0x3b3c3d3e, 0x4142434445464748, 0x5152535455565758};
   EXPECT_EQ(Hex(BytesOf(reply)), HexOf(R"(
     08 07 06 05 04 03 02 01  04 02 00 00 14 13 12 11
@@ -185,6 +186,13 @@ TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {
   EXPECT_EQ(number(RequestOp::kCommit), 3U);
   EXPECT_EQ(number(RequestOp::kDelete), 4U);
   EXPECT_EQ(number(RequestOp::kReport), 5U);
+  EXPECT_EQ(number(RequestOp::kClean), 6U);
+  EXPECT_EQ(number(RequestOp::kDelegate), 7U);
+  EXPECT_EQ(number(RequestOp::kPutDelegated), 8U);
+  EXPECT_EQ(number(RequestOp::kGiveBack), 9U);
+  EXPECT_EQ(number(RequestOp::kIncrement), 10U);
+  EXPECT_EQ(number(Condition::kNone), 0U);
+  EXPECT_EQ(number(Condition::kVersion), 1U);
   EXPECT_EQ(number(FlushMethod::kNone), 0U);
   EXPECT_EQ(number(FlushMethod::kReadAfterWrite), 1U);
   EXPECT_EQ(number(FlushMethod::kServerFlush), 2U);
@@ -195,6 +203,9 @@ TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {
   EXPECT_EQ(number(Reason::kNotWhole), 4U);
   EXPECT_EQ(number(Reason::kReadOnly), 5U);
   EXPECT_EQ(number(Reason::kDamaged), 6U);
+  EXPECT_EQ(number(Reason::kNoChunk), 7U);
+  EXPECT_EQ(number(Reason::kNotANumber), 8U);
+  EXPECT_EQ(number(Reason::kOverflow), 9U);
   EXPECT_EQ(number(Durability::kVolatile), 0U);
   EXPECT_EQ(number(Durability::kProcessSafe), 1U);
   EXPECT_EQ(number(Durability::kPowerSafe), 2U);

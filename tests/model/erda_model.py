@@ -28,6 +28,10 @@ What is modelled, and where the code does it
   answers. Every tombstone stands at the same address (SLOT): the next delete, of this key or of another one, writes
   over it. A superseded version never changes the entry.
 
+  A put or delete may have a condition: that the key is absent, or that its value is a certain put's (its version). The
+  shard settles the current version if it is whole, and then compares. While the newest version is not whole it waits:
+  that one may become whole, be acknowledged without the shard, and have been before it (`condition-not-awaited`).
+
 What is not modelled: the index (an entry is read as a whole), other keys, torn headers, damage by hardware.
 
 Flush methods belong to the writer, and every reader judges a version by how it was written, whatever its own connection
@@ -54,9 +58,10 @@ Version = namedtuple("Version", "body level prev put rank left", defaults=(False
 Word = namedtuple("Word", "new old settled")                           # addresses or None
 # Put phases: 0 not begun, 1 asked, 2 published and told, 3 done at the shard, 4 acknowledged, 6 being published,
 # 8 client dead and fenced, 9 unknown for ever. superseded: a delete came after it.
-Put = namedtuple("Put", "phase addr alive superseded")
+Put = namedtuple("Put", "phase addr alive superseded result", defaults=(None,))
 # Delete phases: 0 not begun, 1 asked, 3 done at the shard, 4 acknowledged, 6 under way, 9 unknown for ever
 Del = namedtuple("Del", "phase result")
+# result: "conflict" if its condition did not hold.
 # Get phases: 0 not begun, 1 begun, 2 has an address to read, 3 found no whole version there, 4 done, 5 lost in a crash
 Get = namedtuple("Get", "phase snap at")
 # durable: the word on the medium, if it is not (yet) the visible one. busy: what the shard still has to do, in order.
@@ -75,10 +80,11 @@ NO_GET, GET_DONE = Get(0, None, None), Get(4, None, None)
 
 class Config:
     def __init__(self, puts, gets, dels=0, flush=SERVER, cuts=0, deaths=0, moves=0, crash=False, sweeps=0, fine=False,
-                 lazy=False, warm=False, defect=None):
+                 lazy=False, warm=False, wants={}, defect=None):
         self.puts, self.gets, self.dels, self.flush = puts, gets, dels, flush   # puts: list of (path, level)
         self.cuts, self.deaths, self.moves, self.crash = cuts, deaths, moves, crash
         self.sweeps, self.fine, self.lazy, self.warm, self.defect = sweeps, fine, lazy, warm, defect
+        self.wants = wants                              # conditions: {("put", 1): 0} needs put 0's value, None no value
 
 
 def initial(c):
@@ -245,9 +251,31 @@ def visible(c, s):
     return False
 
 
+def decided(s):
+    """What is newest is whole, so nothing can come in between any more. REQUIRES: settle_current."""
+    return s.word.new is None or s.word.settled
+
+
+def present(s):
+    """The put whose value a get would return, if that is decided."""
+    a = s.word.new if s.word.settled else s.word.old
+    return None if a is None else s.log[a].put
+
+
+def conflicts(c, s, op):
+    return op in c.wants and present(s) != c.wants[op]
+
+
+def may_judge(c, s, op):
+    """The shard can tell whether the operation's condition holds; else it waits."""
+    return op not in c.wants or decided(s) or c.defect == "condition-not-awaited"
+
+
 def begin_delete(c, s, j):
     if c.defect != "delete-no-settle":
         s = settle_current(c, s)
+    if conflicts(c, s, ("del", j)):
+        return with_del(s, j, phase=3, result="conflict")
     if not visible(c, s):
         return with_del(s, j, phase=3, result="notfound")
     s = with_del(s, j, phase=6)
@@ -347,9 +375,9 @@ def steps(c, s):
     yield from put_steps(c, s, idle)
     for j, d in enumerate(s.dels):
         op = ("del", j)
-        if d.phase == 0 and (j == 0 or s.dels[j - 1].phase > 0):       # they are all alike: in order
+        if d.phase == 0 and (j == 0 or s.dels[j - 1].phase > 0):       # one after the other
             yield f"del{j} asks", with_del(s, j, phase=1), (("inv", op),)
-        elif d.phase == 1 and idle:
+        elif d.phase == 1 and idle and may_judge(c, settle_current(c, s), op):
             yield f"del{j} at the shard", begin_delete(c, s, j), ()
         elif d.phase == 3:
             yield f"del{j} returns {d.result}", with_del(s, j, phase=4, result=None), (("ret", op, d.result),)
@@ -368,6 +396,10 @@ def steps(c, s):
         yield from cleaner_steps(c, s, idle)
 
 
+def alike(c, i, j):
+    return c.puts[i] == c.puts[j] and not c.wants
+
+
 def known(s, a):
     """The client knows where it has put its value; before it is told, which is more than it can."""
     return s._replace(known=s.known | {a})
@@ -378,15 +410,19 @@ def put_steps(c, s, idle):
         p = s.puts[i]
         op = ("put", i)
         if p.phase == 0:
-            if not (i and c.puts[i - 1] == c.puts[i] and s.puts[i - 1].phase == 0):   # equal puts: in order
+            if not (i and alike(c, i - 1, i) and s.puts[i - 1].phase == 0):     # in order
                 yield f"put{i} asks", with_put(s, i, phase=1), (("inv", op),)
         elif p.phase == 1 and p.alive and idle:
             t = settle_current(c, s)
             if c.fine and t.word != s.word:                             # readers can see it settled first
                 yield "current settled", t, ()
-            yield f"put{i} published", publish(c, t, i), ()
+            if may_judge(c, t, op):
+                if conflicts(c, t, op):
+                    yield f"put{i} has a conflict", with_put(t, i, phase=3, result="conflict"), ()
+                else:
+                    yield f"put{i} published", publish(c, t, i), ()
         elif p.phase == 3:
-            yield f"put{i} acknowledged", with_put(s, i, phase=4), (("ret", op, None),)
+            yield f"put{i} returns {p.result}", with_put(s, i, phase=4, result=None), (("ret", op, p.result),)
         elif p.phase == 2:
             landed = s.log[p.addr] is None or s.log[p.addr].body > 0   # None: settled by others, and moved
             if not landed:                                              # also if the client just died
@@ -573,6 +609,7 @@ def tidy(c, s):
 class Monitor:
     def __init__(self, c):
         self.levels = c.puts
+        self.wants = c.wants
         self.memo = {}
         self.ids = {}
         self.sets = []
@@ -597,7 +634,7 @@ class Monitor:
         for tail, open_, done in self.close(configs):
             if e[0] == "ret":
                 d = dict(done)
-                if e[1] in d and (e[1][0] == "put" or d[e[1]] == e[2]):
+                if e[1] in d and d[e[1]] == e[2]:
                     out.add((tail, open_ - {e[1]}, frozenset((k, v) for k, v in done if k != e[1])))
             elif e[0] == "crash":                                       # open operations took effect, or did not
                 out.add((tail, frozenset(), frozenset()))
@@ -613,7 +650,9 @@ class Monitor:
             taken = {k for k, _ in done}
             for op in open_ - taken:
                 kind, i = op
-                if kind == "put":
+                if op in self.wants and tail[-1] != self.wants[op]:
+                    nxt = (tail, open_, done | {(op, "conflict")})
+                elif kind == "put":
                     longer = tail + (i,) if self.levels[i][1] == PLACED else (i,)
                     nxt = (longer, open_, done | {(op, None)})
                 elif kind == "get":
@@ -748,6 +787,36 @@ DESIGN = [
     ("sweeps, no flush, delete, a client dies",
      Config(puts(R, P, L), 1, dels=1, flush=NONE, sweeps=1, deaths=1), False),
     ("three reserved puts, delete", Config(puts(R, P, P, P), 1, dels=1), False),
+    # Conditions.
+    ("reserved put, put if absent", Config(puts(R, P, P), 2, wants={("put", 1): None}), True),
+    ("puts if absent, power cut",
+     Config(puts(R, P, P), 1, cuts=1, wants={("put", 0): None, ("put", 1): None}), True),
+    ("puts if absent, inline too, one by one, power cut",
+     Config(puts(R, P) + puts(I, P), 2, cuts=1, fine=True, wants={("put", 0): None, ("put", 1): None}), True),
+    ("inline put if equal, among others",
+     Config(puts(I, P) + puts(R, P) + puts(I, P), 1, wants={("put", 2): 0}), True),
+    ("inline put if equal, among others, power cut",
+     Config(puts(I, P) + puts(R, P) + puts(I, P), 1, cuts=1, wants={("put", 2): 0}), False),
+    ("reserved put if equal, placed puts, a client dies",
+     Config(puts(I, L) + puts(R, L, L), 1, deaths=1, wants={("put", 2): 0}), True),
+    ("two puts if equal, a client dies",
+     Config(puts(I, P) + puts(R, P, P), 1, deaths=1, wants={("put", 1): 0, ("put", 2): 0}), True),
+    ("put if equal, read-after-write, power cut",
+     Config(puts(I, P) + puts(R, P, P), 1, flush=RAW, cuts=1, wants={("put", 2): 0}), False),
+    ("put if equal, read-after-write and server flush",
+     Config(puts(I, P) + puts(F, P) + puts(R, P), 1, wants={("put", 2): 0}), True),
+    ("put if equal, delete, power cut",
+     Config(puts(R, P) + puts(I, P), 1, dels=1, cuts=1, fine=True, wants={("put", 1): 0}), True),
+    ("put, put if absent, delete", Config(puts(R, L) + puts(R, P), 1, dels=1, wants={("put", 1): None}), True),
+    ("delete if equal, placed puts", Config(puts(R, L, L), 2, dels=1, wants={("del", 0): 0}), True),
+    ("delete if equal, power cut",
+     Config(puts(R, P, P), 1, dels=1, cuts=1, wants={("del", 0): 0}), True),
+    ("delete if equal, put if absent, a client dies",
+     Config(puts(R, P, P), 1, dels=1, deaths=1, wants={("del", 0): 0, ("put", 1): None}), True),
+    ("put if equal, cleaner moves, known versions",
+     Config(puts(R, P) + puts(I, P), 2, moves=2, warm=True, wants={("put", 1): 0}), True),
+    ("put if equal, server crash, then power cut",
+     Config(puts(R, P) + puts(I, P), 1, crash=True, cuts=2, fine=True, wants={("put", 1): 0}), True),
     # Clients that know where a version was.
     ("known versions, three reserved puts, a client dies", Config(puts(R, P, P, P), 1, deaths=1, warm=True), True),
     ("known versions, reserved and inline puts, power cut",
@@ -798,6 +867,8 @@ PLANTED = {
     "passes-what-is-flushed": Config(puts(F, P), 1),
     "trusts-what-is-not-flushed": Config(puts(R, P) + puts(F, P), 2, cuts=1),
     "chain-by-address": Config(puts(R, L, P, P), 1, moves=1, lazy=True),
+    # Conditions.
+    "condition-not-awaited": Config(puts(I, L) + puts(R, L) + puts(I, L), 1, wants={("put", 2): 0}),
     # Clients that know where a version was.
     "left-not-set": Config(puts(I, P, P), 1, warm=True),
     "left-after-entry": Config(puts(I, L, L), 2, fine=True, warm=True),         # the entry first: some see the new one

@@ -145,6 +145,37 @@ TEST_F(CliTest, StatsAreNamesAndValues) {
   }
 }
 
+TEST_F(CliTest, ConditionsAreAboutVersions) {
+  const auto server = StartServer();
+  const auto put = Cli({"put", "--if-absent", "--with-version", "key", "v1"});
+  ExpectFine(put);
+  const std::string version = put.out.substr(0, put.out.size() - 1);
+  EXPECT_EQ(Cli({"get", "--with-version", "key"}).out, version + " v1\n");
+  ExpectRefused(Cli({"put", "--if-absent", "key", "v2"}), 6, "the key has version " + version);
+  ExpectRefused(Cli({"put", "--if-version", version + "0", "key", "v2"}), 6, "version " + version);
+  EXPECT_EQ(Cli({"put", "key", "--if-version", version, "v2"}).out, "");
+  EXPECT_EQ(Cli({"get", "key"}).out, "v2\n");
+  ExpectRefused(Cli({"del", "--if-version", version, "key"}), 6, "version");
+  const std::string now = Cli({"get", "--with-version", "key"}).out;
+  ExpectFine(Cli({"del", "--if-version", now.substr(0, now.find(' ')), "key"}));
+  ExpectRefused(Cli({"del", "--if-version", version, "key"}), 6, "absent");
+  ExpectRefused(Cli({"put", "--if-absent", "--if-version", "1", "key", "v"}), 2, "if-");
+  ExpectRefused(Cli({"put", "--if-version", "-1", "key", "v"}), 2, "if-version");
+  StopServer(*server);
+}
+
+TEST_F(CliTest, IncrementsPrintTheSum) {
+  const auto server = StartServer();
+  EXPECT_EQ(Cli({"incr", "visits"}).out, "1\n");
+  EXPECT_EQ(Cli({"incr", "visits", "41"}).out, "42\n");
+  EXPECT_EQ(Cli({"incr", "visits", "--", "-50"}).out, "-8\n");
+  EXPECT_EQ(Cli({"get", "--raw", "visits"}).out, std::string("\xf8\xff\xff\xff\xff\xff\xff\xff"));
+  ExpectFine(Cli({"put", "text", "12345"}));
+  ExpectRefused(Cli({"incr", "text"}), 2, "8 bytes");
+  ExpectRefused(Cli({"incr", "visits", "many"}), 2, "DELTA");
+  StopServer(*server);
+}
+
 TEST_F(CliTest, OutputThatCannotBeWrittenIsAnError) {
   const auto server = StartServer();
   ExpectFine(Cli({"put", "key", "value"}));

@@ -42,6 +42,14 @@ uint64_t NumberIn(std::string_view value) {
   return ValueOf(number, value.size()) == value ? number : 0;
 }
 
+// A value and its version; none.
+struct Known {
+  uint64_t number = Record::kAbsent;
+  uint64_t version = kAbsent;
+};
+
+constexpr const char* kCounterName = "counter";
+
 struct ClientProcess {
   uint32_t id = 0;
   std::string node;
@@ -51,6 +59,7 @@ struct ClientProcess {
   std::unique_ptr<Engine> engine;
   Nanoseconds paused_until{0};
   std::map<uint32_t, uint64_t> remembered;  // for Defect::kStaleGet: what a get of a key said
+  std::map<uint32_t, Known> known;          // by key: what was told last
   std::vector<std::shared_ptr<Buffer::Memory>> buffers;
 };
 
@@ -159,7 +168,9 @@ class Cluster {
     const bool hot = plan_.hot_share > 0 && random_.Chance(plan_.hot_share);
     const auto key = hot ? 0 : static_cast<uint32_t>(random_.Uniform(plan_.keys));
     const uint64_t dice = random_.Uniform(100);
-    if (dice < plan_.percent_gets) {
+    if (plan_.conditions && random_.Chance(0.6)) {
+      StartWithVersions(process, key, dice);
+    } else if (dice < plan_.percent_gets) {
       StartGet(process, key);
     } else if (dice < plan_.percent_gets + plan_.percent_deletes) {
       StartDelete(process, key);
@@ -242,6 +253,91 @@ class Cluster {
         KeyName(key), [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); }));
   }
 
+  // --- Versions
+
+  void StartWithVersions(ClientProcess& process, uint32_t key, uint64_t dice) {
+    // Only what survives a power cut can be counted.
+    if (process.ack == Ack::kPersisted && random_.Chance(0.15)) return StartIncrement(process);
+    if (dice < plan_.percent_gets) return StartVersionedGet(process, key);
+    std::optional<Known> wanted;
+    if (random_.Chance(0.8)) wanted = random_.Chance(0.25) ? Known{} : process.known[key];
+    const auto expects = wanted ? std::optional(wanted->number) : std::nullopt;
+    const auto if_version = wanted ? std::optional(wanted->version) : std::nullopt;
+    if (wanted && wanted->version != kAbsent && random_.Chance(0.2)) {
+      const size_t record = outcome_.history.Begin(process.id, key, Action::kDelete, 0, false, expects);
+      return Started(process.engine->Delete(
+          KeyName(key), DeleteOptions{if_version},
+          [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); }));
+    }
+    const uint64_t number = ++values_;
+    size_t most = std::min<size_t>(plan_.value_bytes_max, process.engine->ValueBytesMax(KeyName(key).size()));
+    if (most == 0 || process.path == PutPath::kInline) most = 1900;
+    const std::string value = ValueOf(number, plan_.same_sizes ? most : random_.Between(8, most));
+    const bool placed = process.ack == Ack::kPlaced;
+    const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number, placed, expects);
+    Started(process.engine->Put(KeyName(key), value, PutOptions{if_version},
+                                [=, this, &process](const Result<uint64_t>& version) {
+                                  if (version.ok()) Learn(process, key, {number, *version});
+                                  Ended(process, record, version.status(), version.status().code());
+                                }));
+    if (plan_.stall_chance > 0 && random_.Chance(plan_.stall_chance)) Pause(process);
+  }
+
+  void StartVersionedGet(ClientProcess& process, uint32_t key) {
+    const size_t record = outcome_.history.Begin(process.id, key, Action::kGet);
+    Started(process.engine->GetVersioned(KeyName(key), [=, this, &process](const Result<VersionedView>& got) {
+      const uint64_t number = got.ok() ? NumberIn(got->value) : Record::kAbsent;
+      if (got.ok() && number == 0) Fail("a get returned bytes that no put wrote");
+      if (got.ok()) Learn(process, key, {number, got->version});
+      if (got.status().code() == Code::kNotFound) process.known[key] = {};
+      Ended(process, record, got.status(), got.status().code(), number);
+    }));
+  }
+
+  // A value has one version for ever, and no other one has it.
+  void Learn(ClientProcess& process, uint32_t key, const Known& known) {
+    process.known[key] = known;
+    const bool same_value =
+        values_by_version_.emplace(std::pair(key, known.version), known.number).first->second == known.number;
+    const bool same_version = versions_by_value_.emplace(known.number, known.version).first->second == known.version;
+    if (!same_value || !same_version || known.version == kAbsent) {
+      Fail("value " + std::to_string(known.number) + " of key " + std::to_string(key) + " has version " +
+           std::to_string(known.version) + (same_value ? ", and had another" : ", as another had"));
+    }
+  }
+
+  void StartIncrement(ClientProcess& process) {
+    const size_t number = counts_.size();
+    counts_.push_back({++count_events_, Record::kNever, 0, Code::kUnavailable});
+    Started(process.engine->Increment(kCounterName, 1, [=, this](const Result<int64_t>& sum) {
+      Count& count = counts_[number];
+      count.end = ++count_events_;
+      count.code = sum.status().code();
+      if (sum.ok()) count.sum = *sum;
+    }));
+  }
+
+  // Once nothing is under way.
+  void CheckCounter() {
+    if (counts_.empty() || !failure().empty()) return;
+    ClientProcess& reader = *clients_.back();
+    std::optional<Result<std::string>> last;
+    for (uint32_t attempt = 0; attempt < 100 && (!last || last->status().code() == Code::kTimeout ||
+                                                 last->status().code() == Code::kUnavailable);
+         ++attempt) {
+      Started(reader.engine->Get(kCounterName, [&](const Result<std::string_view>& value) {
+        last = value.ok() ? Result<std::string>(std::string(*value)) : Result<std::string>(value.status());
+      }));
+      Settle();
+    }
+    const bool absent = last && last->status().code() == Code::kNotFound;
+    if (!last || (!last->ok() && !absent)) return Fail("the counter cannot be read in the end");
+    if (last->ok() && (*last)->size() != sizeof(int64_t)) return Fail("the counter is no number in the end");
+    if (last->ok()) ++present_;
+    const int64_t sum = absent ? 0 : LoadAs<int64_t>(AsBytes(**last));
+    if (const std::string why = CountsViolation(counts_, sum); !why.empty()) Fail(why);
+  }
+
   void Started(const Status& status) {
     if (!status.ok()) Fail("an operation could not be started: " + status.ToString());
   }
@@ -251,6 +347,7 @@ class Cluster {
     outcome_.history.End(record, code, value);
     ++outcome_.codes[static_cast<size_t>(code)];
     const bool expected = code == Code::kOk || code == Code::kNotFound || code == Code::kUnavailable ||
+                          (code == Code::kConflict && outcome_.history.records()[record].expects) ||
                           code == Code::kTimeout || code == Code::kResourceExhausted ||
                           (code == Code::kCorruption && outcome_.facts[Fact::kDamages] > 0);
     if (!expected || (plan_.has_room && code == Code::kResourceExhausted)) {
@@ -328,6 +425,7 @@ class Cluster {
         if (code == Code::kOk || code == Code::kCorruption || code == Code::kNotFound || !failure().empty()) break;
       }
     }
+    CheckCounter();
   }
 
   // Without clients nothing is in flight, and none of them ever broke the protocol.
@@ -471,7 +569,11 @@ class Cluster {
   uint32_t clients_made_ = 0;
   uint32_t started_ = 0;
   uint64_t values_ = 0;
-  uint64_t present_ = 0;  // keys that the last ReadAll found
+  uint64_t present_ = 0;                                                 // keys that the last ReadAll found
+  std::map<std::pair<uint32_t, uint64_t>, uint64_t> values_by_version_;  // of each key
+  std::map<uint64_t, uint64_t> versions_by_value_;
+  std::vector<Count> counts_;
+  uint64_t count_events_ = 0;
   bool stopping_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,13 +11,15 @@
 
 namespace erda::sim {
 
-size_t History::Begin(uint32_t client, uint32_t key, Action action, uint64_t value, bool placed) {
+size_t History::Begin(uint32_t client, uint32_t key, Action action, uint64_t value, bool placed,
+                      std::optional<uint64_t> expects) {
   Record record;
   record.client = client;
   record.key = key;
   record.action = action;
   record.value = value;
   record.placed = placed;
+  record.expects = expects;
   record.begin = ++events_;
   records_.push_back(record);
   return records_.size() - 1;
@@ -82,6 +85,7 @@ std::string ToText(const Record& r) {
   std::string text = when + "client " + std::to_string(r.client) + " " + kActions[static_cast<size_t>(r.action)];
   if (r.action == Action::kPut || (r.action == Action::kGet && r.code == Code::kOk))
     text += " " + std::to_string(r.value);
+  if (r.expects) text += " for " + std::to_string(*r.expects);
   if (r.placed) text += " (placed)";
   return text + ": " + std::string(CodeName(r.code));
 }
@@ -91,7 +95,8 @@ namespace {
 // What a record means to one copy of the key.
 struct Act {
   enum class Kind : uint8_t {
-    kRead,  // of this value, which may be none
+    kRead,     // of this value, which may be none
+    kReadNot,  // of any other
     kWrite,
     kErase,    // of a value that is there
     kEraseIf,  // there is one
@@ -101,15 +106,19 @@ struct Act {
   uint64_t value = Record::kAbsent;
   uint64_t begin = 0;
   uint64_t end = Record::kNever;
-  bool must = true;   // take effect, between begin and end
-  bool stays = true;  // a cut does not undo it
+  bool must = true;                   // take effect, between begin and end
+  bool stays = true;                  // a cut does not undo it
+  std::optional<uint64_t> expects{};  // the value just before it
 };
 
 std::optional<Act> ActOf(const Record& r) {
   const bool damaged = r.code == Code::kCorruption && r.action != Action::kPut;
   const bool known = r.code == Code::kOk || r.code == Code::kNotFound || damaged;
   const bool unknown = r.code == Code::kUnavailable || r.code == Code::kTimeout || r.code == Code::kCorruption;
-  Act act{Act::Kind::kRead, r.value, r.begin, known ? r.end : Record::kNever, known, !r.placed};
+  Act act{Act::Kind::kRead, r.value, r.begin, known ? r.end : Record::kNever, known, !r.placed, r.expects};
+  if (r.code == Code::kConflict) {
+    return Act{Act::Kind::kReadNot, r.expects.value_or(Record::kNever), r.begin, r.end, true, true, std::nullopt};
+  }
   if (damaged) {
     act.value = Record::kDamaged;
     return act;
@@ -139,12 +148,13 @@ std::optional<Act> ActOf(const Record& r) {
 class Search {
  public:
   explicit Search(std::vector<Act> acts) : acts_(std::move(acts)), done_((acts_.size() + 63) / 64) {
-    // What must come first is tried first; what need not come at all, last.
-    std::sort(acts_.begin(), acts_.end(),
-              [](const Act& a, const Act& b) { return std::pair(a.end, a.begin) < std::pair(b.end, b.begin); });
+    // What must come first is tried first; what need not come at all, last, and of that what can come at any time.
+    const auto turn = [](const Act& act) { return std::tuple(act.end, !act.expects, act.begin); };
+    std::sort(acts_.begin(), acts_.end(), [&](const Act& a, const Act& b) { return turn(a) < turn(b); });
     for (const Act& act : acts_) {
       if (act.kind == Act::Kind::kRead) ++reads_left_[act.value];
       if (act.kind == Act::Kind::kCut) ++cuts_left_;
+      if (act.expects) reads_left_[*act.expects] += 0;
     }
   }
 
@@ -184,7 +194,7 @@ class Search {
       const size_t before = reads->size();
       for (size_t i = 0; i < acts_.size(); ++i) {
         const Act& act = acts_[i];
-        if (act.kind != Act::Kind::kRead || act.value != value_ || act.begin >= horizon || Done(i)) continue;
+        if (!IsRead(act) || !Reads(act) || act.begin >= horizon || Done(i)) continue;
         Do(i);
         reads->push_back(i);
       }
@@ -203,19 +213,24 @@ class Search {
     bool tried_unread = false;
     for (size_t i = 0; i < acts_.size(); ++i) {
       const Act& act = acts_[i];
-      if (Done(i) || act.begin >= horizon || act.kind == Act::Kind::kRead) continue;
+      if (Done(i) || act.begin >= horizon || IsRead(act)) continue;
+      // What is damaged has still its version, or shows that it has none: anything goes.
+      if (act.expects && *act.expects != value_ && value_ != Record::kDamaged) continue;
       if (act.kind == Act::Kind::kCut) {
         if (TryCut(i)) return true;
         continue;
       }
       if (value_ == Record::kAbsent && act.kind != Act::Kind::kWrite) continue;
       if (act.kind == Act::Kind::kEraseIf) {
-        // Only for somebody who finds nothing then; and one is as good as the other.
-        if (tried_erase_if || !IsNext(Act::Kind::kRead, horizon)) continue;
+        // Only for somebody who finds nothing then, or wants to; and one is as good as the other.
+        const bool wanted = IsNext(Act::Kind::kRead, horizon) || IsAbsenceNext(horizon) || IsNotNext(horizon);
+        if (tried_erase_if || !wanted) continue;
         tried_erase_if = true;
       } else if (!act.must && !reads_left_.contains(act.value)) {
-        // A put that nobody saw and nobody heard of: only for somebody who deletes it, and one is as good as the other.
-        if (tried_unread || value_ != Record::kAbsent || !IsNext(Act::Kind::kErase, horizon)) continue;
+        // A put that nobody saw and nobody heard of: only for somebody who deletes it, or whose condition fails by it;
+        // and one is as good as the other.
+        const bool deleted = value_ == Record::kAbsent && IsNext(Act::Kind::kErase, horizon);
+        if (tried_unread || !(deleted || IsNotNext(horizon))) continue;
         tried_unread = true;
       }
       if (act.stays && (IsMissed(value_) || IsMissed(undo_))) continue;
@@ -269,6 +284,32 @@ class Search {
     return std::any_of(values.begin(), values.end(), [this](uint64_t value) { return IsMissed(value); });
   }
 
+  [[nodiscard]] static bool IsRead(const Act& act) {
+    return act.kind == Act::Kind::kRead || act.kind == Act::Kind::kReadNot;
+  }
+  // It is what there is.
+  [[nodiscard]] bool Reads(const Act& act) const {
+    if (act.kind == Act::Kind::kRead) return act.value == value_;
+    return act.value != value_ || value_ == Record::kDamaged;
+  }
+
+  // Whether somebody could come now who must not find what there is.
+  [[nodiscard]] bool IsNotNext(uint64_t horizon) const {
+    for (size_t i = 0; i < acts_.size(); ++i) {
+      const Act& act = acts_[i];
+      if (act.kind == Act::Kind::kReadNot && act.value == value_ && act.begin < horizon && !Done(i)) return true;
+    }
+    return false;
+  }
+
+  // Whether a write that expects nothing could come now.
+  [[nodiscard]] bool IsAbsenceNext(uint64_t horizon) const {
+    for (size_t i = 0; i < acts_.size(); ++i) {
+      if (acts_[i].expects == Record::kAbsent && acts_[i].begin < horizon && !Done(i)) return true;
+    }
+    return false;
+  }
+
   // Whether an erase, or a read that finds nothing, could come now.
   [[nodiscard]] bool IsNext(Act::Kind kind, uint64_t horizon) const {
     for (size_t i = 0; i < acts_.size(); ++i) {
@@ -307,6 +348,30 @@ bool IsLinearizable(std::span<const Record> of_one_key) {
   return Search(std::move(acts)).Succeeds();
 }
 
+std::string CountsViolation(std::span<const Count> counts, int64_t last) {
+  std::map<int64_t, const Count*> by_sum;
+  int64_t unknown = 0;
+  for (const Count& count : counts) {
+    if (count.code == Code::kUnavailable || count.code == Code::kTimeout) ++unknown;
+    if (count.code != Code::kOk) continue;
+    const auto [it, is_new] = by_sum.emplace(count.sum, &count);
+    if (!is_new) return "two increments came to " + std::to_string(count.sum);
+  }
+  // Sums in their order: none ended before the one before it began.
+  uint64_t begun = 0;
+  for (const auto& [sum, count] : by_sum) {
+    begun = std::max(begun, count->begin);
+    if (count->end < begun) return "the increment to " + std::to_string(sum) + " ended before one that came to less";
+  }
+  const auto done = static_cast<int64_t>(by_sum.size());
+  if (!by_sum.empty() && by_sum.rbegin()->first > last) return "an increment came to more than the last value";
+  if (last < done || last > done + unknown) {
+    return std::to_string(done) + " increments are done and " + std::to_string(unknown) +
+           " may be, and the counter is at " + std::to_string(last);
+  }
+  return {};
+}
+
 // A get may always go: it only says something about the others. So may what a delete said of its outcome. A put or
 // delete may go if no record that stays saw what it left, or may have deleted it; a cut, if there is nothing it could
 // undo.
@@ -318,6 +383,8 @@ std::vector<Record> Shrink(std::vector<Record> records) {
     }
     const uint64_t left = write.action == Action::kDelete ? Record::kAbsent : write.value;
     return std::any_of(records.begin(), records.end(), [&](const Record& r) {
+      if (r.code == Code::kConflict) return r.end > write.begin;  // something else than it expected
+      if (r.expects == left) return true;
       if (r.code == Code::kCorruption && r.action != Action::kPut) return left == Record::kDamaged;
       if (r.code == Code::kNotFound) return left == Record::kAbsent;
       return r.action == Action::kGet && r.code == Code::kOk && r.value == left;
@@ -337,7 +404,7 @@ std::vector<Record> Shrink(std::vector<Record> records) {
     before = records.size();
     for (size_t i = records.size(); i-- > 0;) {
       const Record record = records[i];
-      if (record.action != Action::kGet && saw(record)) continue;
+      if (record.action != Action::kGet && record.code != Code::kConflict && saw(record)) continue;
       if (record.action == Action::kPut && is_deleted(record)) continue;
       records.erase(records.begin() + static_cast<ptrdiff_t>(i));
       if (IsLinearizable(records)) records.insert(records.begin() + static_cast<ptrdiff_t>(i), record);

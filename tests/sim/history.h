@@ -34,12 +34,15 @@ struct Record {
   // kCorruption: a get or delete found the value damaged; a put is as with kUnavailable.
   Code code = Code::kUnavailable;
   bool placed = false;  // a put with kPlaced
+  // Of a put or delete: that this is the key's value just before it, or else kConflict says that it was not.
+  std::optional<uint64_t> expects{};
 };
 
 class History {
  public:
   // The record's number.
-  size_t Begin(uint32_t client, uint32_t key, Action action, uint64_t value = Record::kAbsent, bool placed = false);
+  size_t Begin(uint32_t client, uint32_t key, Action action, uint64_t value = Record::kAbsent, bool placed = false,
+               std::optional<uint64_t> expects = std::nullopt);
   void End(size_t record, Code code, uint64_t value = Record::kAbsent);
 
   // The power goes.
@@ -66,5 +69,15 @@ class History {
 [[nodiscard]] std::vector<Record> Shrink(std::vector<Record> of_one_key);
 
 [[nodiscard]] std::string ToText(const Record& record);
+
+// What increments by 1 of one key, which was absent at first, came to; nothing else wrote it.
+struct Count {
+  uint64_t begin = 0;  // numbers of events, as of a Record
+  uint64_t end = Record::kNever;
+  int64_t sum = 0;
+  Code code = Code::kUnavailable;  // as of a put
+};
+// Why these and the value in the end cannot be; empty if they can.
+[[nodiscard]] std::string CountsViolation(std::span<const Count> counts, int64_t last);
 
 }  // namespace erda::sim

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "base/random.h"
 
@@ -156,6 +159,135 @@ TEST(LinearizabilityChecker, WantsDamageToBeSeenUntilItIsRepaired) {
   EXPECT_TRUE(Holds({Put(1, 1, 2), damage, found, Put(2, 7, 8), Get(2, 9, 10)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), damage, Get(1, 5, 6)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), found})) << "nothing was damaged";
+}
+
+Record If(uint64_t expects, Record record) {
+  record.expects = expects;
+  return record;
+}
+
+TEST(LinearizabilityChecker, TakesAConditionAtItsWord) {
+  EXPECT_TRUE(Holds({If(0, Put(1, 1, 2)), If(1, Put(2, 3, 4)), Get(2, 5, 6), If(2, Delete(7, 8)), Get(0, 9, 10)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), If(0, Put(2, 3, 4))})) << "it was not absent";
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), If(1, Put(3, 5, 6))})) << "it was another value";
+  EXPECT_FALSE(Holds({Put(1, 1, 2), If(0, Delete(3, 4))}));
+  EXPECT_TRUE(Holds({Put(1, 1, 9), Put(2, 2, 10), If(1, Put(3, 3, 11)), Get(2, 12, 13)})) << "one, three, two";
+  EXPECT_FALSE(Holds({Put(1, 1, 2), If(1, Put(2, 3, 7)), If(1, Put(3, 4, 8))})) << "both for one value";
+}
+
+TEST(LinearizabilityChecker, TakesAConflictAtItsWord) {
+  const Record conflict = If(1, Put(2, 5, 6, Code::kConflict));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), conflict})) << "there was no reason";
+  EXPECT_TRUE(Holds({Put(1, 1, 2), Put(3, 3, 4), conflict, Get(3, 7, 8)}));
+  EXPECT_TRUE(Holds({Put(1, 1, 2), Delete(3, 4), conflict, Get(0, 7, 8)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Put(3, 3, 4), conflict, Get(2, 7, 8)})) << "it took no effect";
+  EXPECT_TRUE(Holds({Put(1, 1, 2), Put(3, 3, 4, Code::kTimeout), conflict, Put(4, 7, 8)})) << "one that nobody saw";
+  EXPECT_TRUE(Holds({Put(1, 1, 2), Delete(3, 4, Code::kTimeout), conflict, Put(4, 7, 8)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Put(3, 7, 8, Code::kTimeout), conflict})) << "it came later";
+  EXPECT_TRUE(Holds({If(0, Put(2, 1, 4, Code::kConflict)), Put(1, 2, 3)}));
+}
+
+TEST(LinearizabilityChecker, LetsAnUnknownConditionHoldOrNot) {
+  const Record unknown = If(1, Put(2, 3, 4, Code::kUnavailable));
+  EXPECT_TRUE(Holds({Put(1, 1, 2), unknown, Get(1, 5, 6)}));
+  EXPECT_TRUE(Holds({Put(1, 1, 2), unknown, Get(2, 5, 6)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Put(3, 5, 6), Get(3, 7, 8), unknown, Get(2, 9, 10)})) << "1 does not come again";
+}
+
+// What is tried here, without any shortcut: every order.
+bool HoldsInSomeOrder(const std::vector<Record>& records, std::vector<bool>& done, uint64_t value) {
+  uint64_t horizon = Record::kNever;
+  bool left = false;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const bool must =
+        records[i].code == Code::kOk || records[i].code == Code::kNotFound || records[i].code == Code::kConflict;
+    if (done[i] || !must) continue;
+    left = true;
+    horizon = std::min(horizon, records[i].end);
+  }
+  if (!left) return true;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Record& r = records[i];
+    if (done[i] || r.begin > horizon) continue;
+    uint64_t then = value;
+    if (r.code == Code::kConflict) {
+      if (r.expects == value) continue;
+    } else {
+      if (r.expects && r.expects != value) continue;
+      if (r.action == Action::kGet && r.value != value) continue;
+      if (r.action == Action::kPut) then = r.value;
+      if (r.action == Action::kDelete) {
+        if (r.code == Code::kOk && value == Record::kAbsent) continue;
+        if (r.code == Code::kNotFound && value != Record::kAbsent) continue;
+        then = Record::kAbsent;
+      }
+    }
+    done[i] = true;
+    if (HoldsInSomeOrder(records, done, then)) return true;
+    done[i] = false;
+  }
+  return false;
+}
+
+TEST(LinearizabilityChecker, AgreesWithTryingEveryOrder) {
+  std::array<uint64_t, 2> answers{};
+  for (uint64_t seed = 1; seed <= 20'000; ++seed) {
+    Random random(seed);
+    const uint64_t count = 3 + random.Uniform(5);
+    std::vector<uint64_t> times(2 * count);
+    std::iota(times.begin(), times.end(), 1);
+    for (size_t i = times.size(); i > 1; --i) {  // neighbours for the most part, so that not everything overlaps
+      const size_t k = i - 1;
+      std::swap(times[k], times[k - random.Uniform(std::min<size_t>(k + 1, 5))]);
+    }
+    std::vector<Record> records;
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t begin = std::min(times[2 * i], times[2 * i + 1]);
+      const uint64_t end = std::max(times[2 * i], times[2 * i + 1]);
+      const uint64_t dice = random.Uniform(10);
+      const uint64_t some = random.Uniform(count + 1);
+      constexpr Code kCodes[] = {Code::kOk, Code::kOk, Code::kUnavailable, Code::kConflict};
+      const Code code = kCodes[random.Uniform(std::size(kCodes))];
+      if (dice < 3) {
+        records.push_back(Get(some, begin, end));
+      } else if (dice < 5) {
+        records.push_back(Put(i + 1, begin, end, code == Code::kConflict ? Code::kOk : code));
+      } else if (dice < 8) {
+        records.push_back(If(some, Put(i + 1, begin, end, code)));
+      } else if (dice == 8) {
+        records.push_back(Delete(begin, end, code == Code::kConflict ? Code::kNotFound : code));
+      } else {
+        records.push_back(If(std::max<uint64_t>(some, 1), Delete(begin, end, code)));
+      }
+      records.back().client = static_cast<uint32_t>(i);
+    }
+    std::vector<bool> done(records.size());
+    const bool holds = HoldsInSomeOrder(records, done, Record::kAbsent);
+    std::string text;
+    for (const Record& record : records) text += "\n" + ToText(record);
+    ASSERT_EQ(Holds(records), holds) << "seed " << seed << text;
+    ++answers[holds ? 1 : 0];
+  }
+  EXPECT_GT(answers[0], 1000U);
+  EXPECT_GT(answers[1], 1000U);
+}
+
+TEST(Counts, AddUp) {
+  const std::vector<Count> counts = {{1, 2, 1, Code::kOk},
+                                     {3, 6, 3, Code::kOk},
+                                     {4, 5, 2, Code::kOk},
+                                     {7, 8, 0, Code::kTimeout},
+                                     {9, 10, 0, Code::kResourceExhausted}};
+  EXPECT_EQ(CountsViolation(counts, 3), "");
+  EXPECT_EQ(CountsViolation(counts, 4), "");
+  EXPECT_NE(CountsViolation(counts, 2), "");
+  EXPECT_NE(CountsViolation(counts, 5), "") << "what was refused does not count";
+  std::vector<Count> twice = counts;
+  twice[1].sum = 2;
+  EXPECT_NE(CountsViolation(twice, 3), "");
+  std::vector<Count> backwards = counts;
+  std::swap(backwards[0].sum, backwards[1].sum);
+  EXPECT_NE(CountsViolation(backwards, 3), "") << "an earlier one came to more";
 }
 
 TEST(LinearizabilityChecker, ShowsFewRecordsOfMany) {

@@ -17,8 +17,9 @@ std::optional<Kind> KindNamed(std::string_view name) {
 
 Kind KindOf(uint64_t seed) {
   if (Random(seed ^ 0xc1ea).Uniform(100) < 15) return Kind::kCleaning;
+  if (Random(seed ^ 0xc0d).Uniform(100) < 12) return Kind::kConditions;
   // The others, in percent. The kinds with many keys take longest.
-  constexpr std::array<uint32_t, kKindNames.size() - 1> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
+  constexpr std::array<uint32_t, kKindNames.size() - 2> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
   uint64_t dice = Random(seed ^ 0x41d).Uniform(100);
   for (size_t kind = 0; kind < kShares.size(); ++kind) {
     if (dice < kShares[kind]) return static_cast<Kind>(kind);
@@ -30,7 +31,7 @@ Kind KindOf(uint64_t seed) {
 Plan Plan::Of(Kind kind, uint64_t seed) {
   constexpr std::array kMakers = {&Plan::OfMixed,      &Plan::OfChurn,   &Plan::OfFullIndex, &Plan::OfImpatience,
                                   &Plan::OfReports,    &Plan::OfCrashes, &Plan::OfDeletes,   &Plan::OfMoves,
-                                  &Plan::OfCollisions, &Plan::OfDecay,   &Plan::OfCleaning};
+                                  &Plan::OfCollisions, &Plan::OfDecay,   &Plan::OfCleaning,  &Plan::OfConditions};
   static_assert(kMakers.size() == kKindNames.size());
   Plan plan = kMakers.at(static_cast<size_t>(kind))(seed);
   plan.kind = kind;
@@ -252,6 +253,18 @@ Plan Plan::OfCollisions(uint64_t seed) {
 Plan Plan::OfDecay(uint64_t seed) {
   Plan plan = seed % 2 == 0 ? OfCrashes(seed) : OfMixed(seed);
   plan.damage_chance = 0.01;
+  return plan;
+}
+
+Plan Plan::OfConditions(uint64_t seed) {
+  Random random(seed ^ 0xc04d);
+  constexpr std::array kOthers = {Kind::kMixed,   Kind::kCrashes, Kind::kImpatience, Kind::kReports,
+                                  Kind::kCrashes, Kind::kDecay,   Kind::kCleaning};
+  Plan plan = Of(kOthers.at(random.Uniform(kOthers.size())), seed);
+  plan.conditions = true;
+  plan.keys = std::min<uint32_t>(plan.keys, 4);
+  plan.percent_gets = 35;
+  plan.percent_deletes = std::max<uint32_t>(plan.percent_deletes, 8);
   return plan;
 }
 

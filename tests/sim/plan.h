@@ -33,10 +33,11 @@ enum class Kind : uint8_t {
   kMoves,
   kCollisions,
   kDecay,
-  kCleaning
+  kCleaning,
+  kConditions
 };
-inline constexpr std::array kKindNames = {"mixed",   "churn", "full-index", "impatience", "reports", "crashes",
-                                          "deletes", "moves", "collisions", "decay",      "cleaning"};
+inline constexpr std::array kKindNames = {"mixed",   "churn", "full-index", "impatience", "reports",  "crashes",
+                                          "deletes", "moves", "collisions", "decay",      "cleaning", "conditions"};
 
 [[nodiscard]] std::string_view NameOf(Kind kind);
 [[nodiscard]] std::optional<Kind> KindNamed(std::string_view name);
@@ -66,6 +67,8 @@ struct Plan {
   double stall_chance = 0;  // of a put on that key: that its client pauses before it writes the value
   uint32_t percent_gets = 50;
   uint32_t percent_deletes = 12;  // the rest are puts
+  // Puts and deletes demand a version, or absence, and gets and puts tell versions; a counter is incremented.
+  bool conditions = false;
   uint32_t reservations_per_client = 64;
   std::array<format::FlushMethod, 2> flush_methods{};  // by port; of two ports, none for both or for neither
   Nanoseconds timeout{20'000'000};
@@ -118,6 +121,8 @@ struct Plan {
   static Plan OfDecay(uint64_t seed);
   // A log that is overwritten many times, with all kinds of crashes.
   static Plan OfCleaning(uint64_t seed);
+  // Clients that put and delete only what they know, and count together; with any of the faults above.
+  static Plan OfConditions(uint64_t seed);
   [[nodiscard]] std::string ToText() const;
 };
 

@@ -240,8 +240,10 @@ void ServerProcess::Step(Random& random) {
   try {
     if (random.Chance(plan_.cleaner_chance)) process.shard->cleaner().Step();
     if (random.Chance(0.02)) process.shard->cleaner().Scrub(2000);
-    if (process.shard->Poll() == 0 && process.shard->CountKeys() && random.Chance(plan_.tidy_chance))
+    if (process.shard->Poll() == 0 && process.shard->CountKeys() && random.Chance(plan_.tidy_chance)) {
       process.shard->Tidy(std::chrono::milliseconds(300));
+      if (process.shard->awaits_writers()) process.shard->PassTime(std::chrono::milliseconds(300));
+    }
   } catch (const ProcessEnds&) {
     Crash();
   }
