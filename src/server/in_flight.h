@@ -35,6 +35,7 @@ class InFlight {
   Id Add(const Reservation& reservation);
   void Remove(Id id);
   [[nodiscard]] Reservation& At(Id id) { return nodes_[id].reservation; }
+  [[nodiscard]] const Reservation& At(Id id) const { return nodes_[id].reservation; }
   // kNone if there is none.
   [[nodiscard]] Id Find(uint64_t key_hash, uint32_t head, format::LogAddress address) const;
 

@@ -32,7 +32,6 @@ void Versions::MarkSettled(uint64_t key_hash, uint32_t head, Address address) {
   const InFlight::Id id = in_flight_.Find(key_hash, head, address);
   if (id == InFlight::kNone || in_flight_.At(id).settled) return;
   in_flight_.At(id).settled = true;
-  ++decisions_;
   log_.EndFlight(head, address);
   counters_.Add(Counter::kSettled);
   if (!in_flight_.At(id).awaits_commit) Finish(id);
@@ -49,7 +48,6 @@ void Versions::Finish(InFlight::Id id) {
 // (I11) Its place is held as long as it is in flight, and on while a newer version of its key is, if nothing as new as
 // itself is settled: that one's `previous` leads here, and on to older ones that may still be in flight themselves.
 void Versions::LetGo(const Reservation& gone) {
-  ++decisions_;
   if (IsPassed(gone)) {
     passed_.push_back(gone);
   } else {
@@ -182,7 +180,6 @@ size_t Versions::SettleArrived() {
     ++settled;
     if (reservation.awaits_commit) {
       reservation.settled = true;
-      ++decisions_;
       log_.EndFlight(reservation.head, reservation.address);
     } else {
       Finish(id);
@@ -284,10 +281,12 @@ void Versions::TakeBackAbandoned(Slot slot, uint64_t key_hash) {
 // settled.
 Present Versions::Judge(std::string_view key, uint64_t key_hash) {
   Found found = Find(key, key_hash);
-  if (IsClaimed(key_hash, found) && !Planted(Flaw::kJudgesUnpublished)) PublishPuts();
-  for (;;) {
+  if (IsClaimed(key_hash, found) && !Planted(Flaw::kJudgesUnpublished)) {
+    PublishPuts();
     found = Find(key, key_hash);
-    if (!found.entry) return {found.damaged ? Present::State::kDamaged : Present::State::kAbsent, 0, {}, 0};
+  }
+  for (;; found = Find(key, key_hash)) {
+    if (!found.entry) return {found.damaged ? Present::State::kDamaged : Present::State::kAbsent, 0, {}};
     const Slot slot = *found.entry;
     SettleCurrent(slot, key_hash);
     const EntryWord word = index_.WordAt(slot);
@@ -296,15 +295,28 @@ Present Versions::Judge(std::string_view key, uint64_t key_hash) {
     if (word.settled() || not_awaited) {
       const Address address = word.settled() ? word.new_address() : word.old_address();
       const uint64_t version = chain_.VersionAt(head, address);
-      if (version == 0) return {Present::State::kDamaged, 0, {}, 0};
-      return {Present::State::kThere, version, address, 0};
+      if (version == 0) return {Present::State::kDamaged, 0, {}};
+      return {Present::State::kThere, version, address};
     }
     const InFlight::Id id = FindWriter(slot, key_hash);
     if (id != InFlight::kNone) {
-      return {Present::State::kUndecided, in_flight_.At(id).version, word.new_address(), in_flight_.At(id).session};
+      const Reservation& writing = in_flight_.At(id);
+      return {Present::State::kUndecided, writing.version, writing.address, key_hash, writing.session};
     }
     TakeBackAbandoned(slot, key_hash);
   }
+}
+
+bool Versions::IsUndecided(const Present& present) const {
+  const uint32_t head = geometry_.HeadOf(present.key_hash);
+  const InFlight::Id id = in_flight_.Find(present.key_hash, head, present.address);
+  if (id == InFlight::kNone || in_flight_.At(id).version != present.version || in_flight_.At(id).settled) return false;
+  return index_
+      .Find(present.key_hash,
+            [&](Slot /*slot*/, const IndexEntry& entry) {
+              return entry.entry_meta().head() == head && entry.entry_word().new_address() == present.address;
+            })
+      .has_value();
 }
 
 // --- Moving

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/bytes.h"
-#include "base/hash.h"
 #include "base/planted.h"
 
 namespace erda::server {
@@ -13,11 +12,8 @@ namespace erda::server {
 using fabric::Access;
 using fabric::Completion;
 using fabric::OpKind;
-using format::Condition;
 using format::Counter;
 using format::Reply;
-using format::Request;
-using format::RequestOp;
 
 namespace {
 
@@ -31,32 +27,8 @@ constexpr uint32_t kPollsOfAWhile = 1 << 16;
 constexpr Nanoseconds kLeastOfAWhile = std::chrono::milliseconds(65);
 // A client that was in the middle of a Write is looked at again after so many Polls with work.
 constexpr uint32_t kPollsPerFence = 64;
-// What decides a request's condition may come without a message: looked at after so many Polls.
-constexpr uint32_t kPollsPerLook = 64;
-// Who writes it has so long while others wait.
-constexpr Nanoseconds kWriterAwaitedMax = std::chrono::seconds(3);
-
-// A delegated put has its space: if it waited, its client would have to keep its chunk, which may be in the way of what
-// it waits for.
-bool MayWait(const Request& request) {
-  switch (RequestOp{request.op}) {
-    case RequestOp::kPutInline:
-    case RequestOp::kReserve:
-    case RequestOp::kDelete:
-    case RequestOp::kClean:
-    case RequestOp::kIncrement:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool ConditionIsValid(const Request& request) {
-  if (request.condition == static_cast<uint8_t>(Condition::kNone)) return true;
-  const RequestOp op{request.op};
-  const bool may = op == RequestOp::kPutInline || op == RequestOp::kReserve || op == RequestOp::kDelete;
-  return may && request.condition == static_cast<uint8_t>(Condition::kVersion);
-}
+// Of those that wait for what a client writes, looked at in one Poll that has other work.
+constexpr size_t kUndecidedStep = 16;
 
 }  // namespace
 
@@ -256,9 +228,7 @@ size_t Shard::Poll() {
   }
   versions_->PublishPuts();
   EndCommits();
-  if (!undecided_.empty() && (versions_->decisions() != decisions_seen_ || ++polls_undecided_ % kPollsPerLook == 0)) {
-    served += ServeUndecided();
-  }
+  if (!undecided_.empty()) served += ServeUndecided(served > 0 ? kUndecidedStep : undecided_.size());
   if (!waiting_.empty()) CountKeys();  // nothing is cleaned before
   const size_t cleaned = cleaning_.Step();
   if (served > 0 && ++busy_polls_ % kPollsOfAWhile == 0) {
@@ -271,7 +241,7 @@ size_t Shard::Poll() {
   if (served == 0 && cleaned == 0 && answered_.empty() && !ends_) return 0;
   versions_->PublishGauges();  // before the answers: who has one finds itself counted
   PostReplies();
-  if (ends_ || ++polls_since_fence_ % kPollsPerFence == 0) EndDoomed();
+  if (ends_ || ++polls_since_fence_ % kPollsPerFence == 0) served += EndDoomed();
   return served + cleaned;
 }
 
@@ -281,13 +251,12 @@ size_t Shard::Tidy(Nanoseconds since) {
   TellTakenBack();
   DoomOverdue();
   PostReplies();
-  const size_t ended = EndDoomed();
-  if (versions_->in_flight() == 0) return ended;
-  const size_t settled = versions_->Sweep(kSweepStep);
-  if (!undecided_.empty()) ServeUndecided();
-  if (settled > 0) versions_->PublishGauges();
+  size_t done = EndDoomed();
+  if (versions_->in_flight() > 0) done += versions_->Sweep(kSweepStep);
+  if (!undecided_.empty()) done += ServeUndecided(undecided_.size());
+  if (done > 0) versions_->PublishGauges();
   PostReplies();
-  return ended + settled;
+  return done;
 }
 
 bool Shard::CountKeys() { return versions_->CountKeys(kCountStep); }
@@ -309,238 +278,6 @@ void Shard::Handle(const Completion& completion) {
       return;
     default:  // a reply that could not be sent: kClosed follows
       return;
-  }
-}
-
-// waited: it is served once more. What it says now may be something else: the client can still write there.
-bool Shard::Serve(Session& session, uint32_t slot, bool waited) {
-  const auto bytes = session.request_memory.bytes().subspan(uint64_t{slot} * options_.slot_bytes, options_.slot_bytes);
-  const auto request = LoadAs<Request>(bytes);  // a private copy: the client can still write to the slot
-  if (IsWaiting(session, slot)) return false;
-  if (waited && !MayWait(request)) return false;
-  if (!ConditionIsValid(request)) return false;
-  Outcome outcome;
-  Present present;
-  if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
-    commits_.push_back(
-        {{request.key_hash, request.head, format::LogAddress(request.address), request.version, session.id},
-         slot,
-         request.id});
-    versions_->BeginCommit(&commits_.back().begun);
-    return true;  // answered in EndCommits
-  } else if (request.op == static_cast<uint8_t>(RequestOp::kGiveBack)) {
-    versions_->GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
-  } else if (request.op == static_cast<uint8_t>(RequestOp::kDelegate)) {
-    const uint32_t first_head = number_ * geometry_.heads_per_shard;
-    if (!session.writable || request.head - first_head >= geometry_.heads_per_shard) return false;
-    outcome = versions_->Delegate(request.head, request.version, request.value_size, session.id);
-  } else if (session.waiting > 0 && MayWait(request)) {
-    Wait(session, slot);  // behind what came before it
-    return true;
-  } else if (!ServeKeyed(session, request, bytes, &outcome, &present)) {
-    return false;
-  }
-  if (present.state == Present::State::kUndecided) {
-    undecided_.push_back({session.id, slot, present});
-    return true;
-  }
-  if (outcome.reason == format::Reason::kLogFull && cleaning_.Expects(outcome.head, waited)) {
-    Wait(session, slot);
-    return true;
-  }
-  const bool told = outcome.code == Code::kOk || outcome.code == Code::kNotFound || outcome.code == Code::kConflict;
-  if (!told && outcome.reason != format::Reason::kNoChunk) counters_.Add(Counter::kRefused);
-  Answer(session, slot, request.id, outcome);
-  return true;
-}
-
-void Shard::EndCommits() {
-  for (const Commit& commit : commits_) {
-    Session& session = *sessions_[commit.begun.session];
-    if (session.doomed) continue;
-    const auto outcome = versions_->EndCommit(commit.begun);
-    if (!outcome) {
-      Doom(session, true);
-      continue;
-    }
-    if (outcome->code != Code::kOk) counters_.Add(Counter::kRefused);
-    Answer(session, commit.slot, commit.id, *outcome);
-  }
-  commits_.clear();
-}
-
-// Its client sends nothing else in the slot before it is answered.
-void Shard::Wait(Session& session, uint32_t slot) {
-  waiting_.push_back({session.id, slot});
-  ++session.waiting;
-  rooms_seen_ = cleaning_.rooms();
-  counters_.Add(Counter::kPutsDelayed);
-}
-
-bool Shard::IsWaiting(const Session& session, uint32_t slot) const {
-  const auto is_it = [&](const auto& waiting) { return waiting.session == session.id && waiting.slot == slot; };
-  return (session.waiting > 0 && std::ranges::any_of(waiting_, is_it)) || std::ranges::any_of(undecided_, is_it);
-}
-
-size_t Shard::ServeWaiting() {
-  rooms_seen_ = cleaning_.rooms();
-  const std::deque<Waiting> waiting = std::exchange(waiting_, {});
-  for (const auto& [session, slot] : waiting) sessions_[session]->waiting = 0;
-  for (const auto& [id, slot] : waiting) {
-    Session& session = *sessions_[id];
-    if (!session.doomed && !Serve(session, slot, true)) Doom(session, true);
-  }
-  versions_->PublishPuts();
-  return waiting.size();
-}
-
-size_t Shard::ServeUndecided() {
-  decisions_seen_ = versions_->decisions();
-  const std::deque<Undecided> undecided = std::exchange(undecided_, {});
-  for (const Undecided& each : undecided) {
-    Session& session = *sessions_[each.session];
-    const size_t before = undecided_.size();
-    if (!session.doomed && !Serve(session, each.slot)) Doom(session, true);
-    const bool goes_on = undecided_.size() > before && undecided_.back().present.version == each.present.version;
-    if (goes_on) undecided_.back().waited = each.waited;
-  }
-  versions_->PublishPuts();
-  return undecided.size() - undecided_.size();
-}
-
-// Whoever keeps others waiting for so long is overdue.
-void Shard::PassTime(Nanoseconds since) {
-  ServeUndecided();
-  for (Undecided& each : undecided_) {
-    each.waited += since;
-    Session& writer = *sessions_[each.present.writer];
-    if (each.waited < kWriterAwaitedMax || writer.doomed) continue;
-    counters_.Add(Counter::kOverdue);
-    Doom(writer, false);
-  }
-  versions_->PublishGauges();
-  PostReplies();
-}
-
-bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::byte> slot, Outcome* outcome,
-                       Present* present) {
-  if (request.key_size == 0 || request.key_size > format::kKeyBytesMax) return false;
-  if (request.ack > static_cast<uint8_t>(Ack::kPersisted)) return false;
-  std::array<char, format::kKeyBytesMax> key_copy;
-  std::memcpy(key_copy.data(), slot.data() + sizeof(Request), request.key_size);
-  const std::string_view key(key_copy.data(), request.key_size);
-  const uint64_t key_hash = HashKey(key);
-  if (geometry_.ShardOf(key_hash) != number_) return false;
-  const Ack ack{request.ack};
-  const bool conditional = request.condition != static_cast<uint8_t>(Condition::kNone);
-  if (conditional || request.op == static_cast<uint8_t>(RequestOp::kIncrement)) {
-    *present = versions_->Judge(key, key_hash);
-    if (present->state == Present::State::kUndecided) return true;
-    if (present->state == Present::State::kDamaged) {
-      *outcome = {Code::kCorruption, format::Reason::kDamaged, {}, 0, {}};
-      return true;
-    }
-  }
-  if (conditional && present->version != request.version && !Planted(Flaw::kConditionNotJudged)) {
-    outcome->code = Code::kConflict;
-    outcome->header.version = present->version;
-    return true;
-  }
-
-  switch (RequestOp{request.op}) {
-    case RequestOp::kPutInline: {
-      const uint64_t value_at = format::InlineValueOffset(request.key_size);
-      if (value_at + request.value_size > slot.size()) return false;
-      if (request.value_size > format::ValueBytesMax(geometry_, request.key_size)) return false;
-      *outcome = versions_->PutInline(key, key_hash, slot.subspan(value_at, request.value_size), ack);
-      return true;
-    }
-    case RequestOp::kReserve:
-      if (!session.writable || request.value_size > format::ValueBytesMax(geometry_, request.key_size)) return false;
-      *outcome =
-          versions_->Reserve(key, key_hash, request.value_size, ack, session.id, ports_[session.port].flush_method);
-      return true;
-    case RequestOp::kPutDelegated: {
-      if (!session.writable || request.value_size > format::ValueBytesMax(geometry_, request.key_size)) return false;
-      const auto put = versions_->PutDelegated(key, key_hash, request.value_size, request.value_crc, ack,
-                                               format::LogAddress(request.address), session.id);
-      if (put) *outcome = *put;
-      return put.has_value();
-    }
-    case RequestOp::kIncrement: {
-      const uint64_t delta_at = format::InlineValueOffset(request.key_size);
-      if (request.value_size != sizeof(int64_t) || delta_at + sizeof(int64_t) > slot.size()) return false;
-      *outcome = versions_->Increment(key, key_hash, *present, LoadAs<int64_t>(slot.subspan(delta_at)), ack);
-      return true;
-    }
-    case RequestOp::kDelete:
-      *outcome = versions_->Delete(key, key_hash);
-      return true;
-    case RequestOp::kReport:
-      versions_->Report(key, key_hash);
-      return true;
-    case RequestOp::kClean:
-      cleaning_.Ask();
-      return true;
-    case RequestOp::kCommit:
-    case RequestOp::kDelegate:
-    case RequestOp::kGiveBack:
-      break;
-  }
-  return false;
-}
-
-void Shard::Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& outcome) {
-  Reply reply{};
-  reply.id = id;
-  reply.code = static_cast<uint8_t>(outcome.code);
-  reply.reason = static_cast<uint8_t>(outcome.reason);
-  reply.address = outcome.address.raw();
-  reply.head = outcome.head;
-  reply.generation = outcome.generation;
-  const bool too_many = outcome.reason == format::Reason::kTooManyReservations;
-  reply.number = too_many ? options_.reservations_per_client : outcome.number;
-  reply.header = outcome.header;
-  // The slot's last reply has arrived, or the client could not have sent another request in it.
-  const std::span<std::byte> local = std::span(session.reply_memory).subspan(slot * sizeof(Reply), sizeof(Reply));
-  std::memcpy(local.data(), &reply, sizeof(reply));
-  Say(session, slot, local);
-}
-
-void Shard::Say(Session& session, uint32_t imm, std::span<std::byte> reply) {
-  if (session.replies.empty()) answered_.push_back(&session);
-  fabric::WorkRequest work;
-  work.kind = OpKind::kWriteImm;
-  work.signaled = false;
-  work.imm = imm;
-  work.local = reply;
-  work.remote = {format::kReplyRegion, reply.empty() ? 0 : imm * sizeof(Reply)};
-  session.replies.push_back(work);
-}
-
-void Shard::TellTakenBack() {
-  versions_->TellTakenBack([&](SessionId id, format::LogAddress chunk) {
-    if (!sessions_[id]->doomed) Say(*sessions_[id], format::kTakesBack | chunk.raw(), {});
-  });
-}
-
-// They keep what others need; who is called again connects anew.
-void Shard::DoomOverdue() {
-  versions_->EndOverdue([&](SessionId id) {
-    if (!sessions_[id]->doomed) counters_.Add(Counter::kOverdue);
-    Doom(*sessions_[id], false);
-  });
-}
-
-void Shard::PostReplies() {
-  while (!answered_.empty()) {
-    Session* session = answered_.back();
-    answered_.pop_back();
-    const Status status = session->channel->Post(session->replies);
-    session->replies.clear();
-    // No room: the client asked more at once than its slots allow, or does not take its replies. A failed channel says
-    // so by a completion of its own.
-    if (status.code() == Code::kResourceExhausted) Doom(*session, true);
   }
 }
 

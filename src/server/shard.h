@@ -131,8 +131,9 @@ class Shard {
   void Handle(const fabric::Completion& completion);
   // Puts that found no room, now that there may be some, or none is to be expected.
   size_t ServeWaiting();
-  // Requests that what somebody else writes decides, now that it may have; how many do not wait any more.
-  size_t ServeUndecided();
+  // Looks at so many of the requests that what somebody else writes decides, in turn, and serves those for which it may
+  // have; how many do not wait any more.
+  size_t ServeUndecided(size_t limit);
   // Those of this Poll.
   void EndCommits();
   void Wait(Session& session, uint32_t slot);
@@ -182,17 +183,17 @@ class Shard {
   };
   std::deque<Waiting> waiting_;
   uint64_t rooms_seen_ = 0;
-  // Requests that cannot be judged before the version `present` is whole, or is taken back; since when, and what
-  // versions_->decisions() was when they were looked at last.
+  // Requests that cannot be judged before the version `present` is whole, passed, or taken back; how long and how many
+  // Polls they have waited for it, and when it is looked at next.
   struct Undecided {
     SessionId session = 0;
     uint32_t slot = 0;
     Present present;
     Nanoseconds waited{0};
+    uint64_t polls = 0;
+    uint64_t next_look = 0;
   };
   std::deque<Undecided> undecided_;
-  uint64_t decisions_seen_ = 0;
-  uint32_t polls_undecided_ = 0;
   uint32_t busy_polls_ = 0;
   size_t first_port_ = 0;  // that is polled first, for fairness
   std::array<fabric::Completion, 64> completions_;

@@ -88,27 +88,15 @@ void ShardThread::Run() {
   Relax relax;
   TidyTimer tidy;
   SpinTime spin(spin_);
-  bool slept = false;            // since it was busy
-  bool busy = true;              // at the last look
-  Nanoseconds idle_since{0};     // known from the first look at the clock on: a busy shard looks at none
-  Nanoseconds awaited_since{0};  // until when PassTime was told
-  uint32_t awaiting_polls = 0;
-  uint32_t looks = 0;  // that found nothing
+  bool slept = false;         // since it was busy
+  bool busy = true;           // at the last look
+  Nanoseconds idle_since{0};  // known from the first look at the clock on: a busy shard looks at none
+  uint32_t looks = 0;         // that found nothing
   uint32_t busy_polls = 0;
   while (!stop_.load(std::memory_order_acquire)) {
     size_t served = shard_->Poll();
     served += AdmitNewcomers();
-    if (!shard_->awaits_writers()) {
-      awaited_since = Nanoseconds(0);
-    } else if (++awaiting_polls % kPollsPerClock == 0 || spin_.count() == 0) {
-      const Nanoseconds now = SteadyClock::Instance().Now();
-      if (awaited_since.count() != 0 && now - awaited_since >= kAwaitedStep) {
-        shard_->PassTime(now - awaited_since);
-        awaited_since = now;
-      } else if (awaited_since.count() == 0) {
-        awaited_since = now;
-      }
-    }
+    TellAwaitedTime();
     if (served > 0) {
       if (std::exchange(slept, false)) spin.CameAfter(SteadyClock::Instance().Now() - idle_since);
       if (++busy_polls % kBusyPollsPerBreak == 0) {
@@ -143,6 +131,20 @@ void ShardThread::Run() {
       relax.Step();
     }
   }
+}
+
+// The shard reads no clock: it is told how long what clients write is waited for.
+void ShardThread::TellAwaitedTime() {
+  if (!shard_->awaits_writers()) {
+    awaited_since_.reset();
+    return;
+  }
+  if (++awaiting_polls_ % kPollsPerClock != 0 && spin_.count() != 0) return;
+  const Nanoseconds now = SteadyClock::Instance().Now();
+  if (!awaited_since_) awaited_since_ = now;
+  if (now - *awaited_since_ < kAwaitedStep) return;
+  shard_->PassTime(now - *awaited_since_);
+  awaited_since_ = now;
 }
 
 // Sleeps until the shard says that there is something to do, or until it is time to scrub some more.

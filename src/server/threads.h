@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,6 +50,7 @@ class ShardThread {
 
  private:
   void Run();
+  void TellAwaitedTime();
   void Clean();
   size_t AdmitNewcomers();
   void Wake() { queues_.front()->Wake(); }  // a Wake of any is enough for WaitAny
@@ -59,6 +61,8 @@ class ShardThread {
   const uint64_t scrub_rate_;
   EventFd cleaner_event_;
   std::unique_ptr<Shard> shard_;
+  std::optional<Nanoseconds> awaited_since_;  // as far as the shard was told
+  uint32_t awaiting_polls_ = 0;
   std::thread thread_;
   std::thread cleaner_thread_;
   std::atomic<bool> stop_{false};

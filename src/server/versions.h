@@ -60,8 +60,9 @@ struct Present {
     kDamaged     // there is something that may be the key's, and nobody can tell
   };
   State state = State::kAbsent;
-  uint64_t version = 0;  // of kThere; of kUndecided the one that decides, and the session that writes it
+  uint64_t version = 0;  // of kThere, or of kUndecided: the one that decides
   format::LogAddress address;
+  uint64_t key_hash = 0;  // of kUndecided
   SessionId writer = 0;
 };
 
@@ -112,8 +113,8 @@ class Versions {
   Present Judge(std::string_view key, uint64_t key_hash);
   // Adds to the key's value, of 8 bytes; absent counts as 0. REQUIRES: this is what Judge said just now, and decided.
   Outcome Increment(std::string_view key, uint64_t key_hash, const Present& present, int64_t delta, Ack ack);
-  // Grows when a version that was undecided may be so no more.
-  [[nodiscard]] uint64_t decisions() const { return decisions_; }
+  // What Judge said is so still, as far as it can be told without a look at the value. REQUIRES: it was undecided.
+  [[nodiscard]] bool IsUndecided(const Present& present) const;
   // Makes what the puts since the last call have written persistent, and publishes it (docs/protocol.md, "Publish").
   void PublishPuts();
 
@@ -293,7 +294,6 @@ class Versions {
   Fifo<TakenBack> taken_back_;          // and not told
   Fifo<SessionId> overdue_;             // and not ended
   std::unique_ptr<Recovery> recovery_;  // between Look and Repair
-  uint64_t decisions_ = 0;
   uint64_t next_version_ = 1;
   uint64_t version_limit_ = 0;
 };

@@ -52,32 +52,28 @@ class Concurrency : public E2eTest, public testing::WithParamInterface<std::tupl
 TEST_P(Concurrency, ClientsWithKeysOfTheirOwnDoNotNoticeEachOther) {
   const auto server = Serve();
   std::atomic<uint64_t> wrong{0};
-  std::vector<std::thread> threads;
-  for (uint32_t number = 0; number < 4; ++number) {
-    threads.emplace_back([&, number] {
-      const auto client = Connect({.put_path = number % 2 == 0 ? PutPath::kAuto : PutPath::kReserve});
-      Random random(number);
-      std::map<std::string, std::string> model;
-      for (int i = 0; i < 600; ++i) {
-        const std::string key = std::to_string(number) + "/" + std::to_string(random.Uniform(20));
-        const uint64_t dice = random.Uniform(10);
-        if (dice < 5) {
-          const auto value = client->Get(key);
-          const auto found = model.find(key);
-          const bool as_expected =
-              found == model.end() ? value.status().code() == Code::kNotFound : value.ok() && *value == found->second;
-          wrong += as_expected ? 0 : 1;
-        } else if (dice < 9) {
-          model[key] = Bytes(random.Next(), random.Uniform(3000));
-          wrong += client->Put(key, model[key]).ok() ? 0 : 1;
-        } else {
-          const Code expected = model.erase(key) > 0 ? Code::kOk : Code::kNotFound;
-          wrong += client->Delete(key).code() == expected ? 0 : 1;
-        }
+  AtOnce(4, [&](uint32_t number) {
+    const auto client = Connect({.put_path = number % 2 == 0 ? PutPath::kAuto : PutPath::kReserve});
+    Random random(number);
+    std::map<std::string, std::string> model;
+    for (int i = 0; i < 600; ++i) {
+      const std::string key = std::to_string(number) + "/" + std::to_string(random.Uniform(20));
+      const uint64_t dice = random.Uniform(10);
+      if (dice < 5) {
+        const auto value = client->Get(key);
+        const auto found = model.find(key);
+        const bool as_expected =
+            found == model.end() ? value.status().code() == Code::kNotFound : value.ok() && *value == found->second;
+        wrong += as_expected ? 0 : 1;
+      } else if (dice < 9) {
+        model[key] = Bytes(random.Next(), random.Uniform(3000));
+        wrong += client->Put(key, model[key]).ok() ? 0 : 1;
+      } else {
+        const Code expected = model.erase(key) > 0 ? Code::kOk : Code::kNotFound;
+        wrong += client->Delete(key).code() == expected ? 0 : 1;
       }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+    }
+  });
   EXPECT_EQ(wrong.load(), 0U);
 }
 
@@ -138,29 +134,25 @@ TEST_P(Concurrency, DeletesAndPutsOfOneKeyLeaveItWholeOrAbsent) {
   const auto server = Serve();
   std::atomic<uint64_t> wrong{0};
   std::atomic<uint64_t> deleted{0};
-  std::vector<std::thread> threads;
-  for (uint32_t number = 0; number < 3; ++number) {
-    threads.emplace_back([&, number] {
-      const auto client = Connect({.put_path = number == 0 ? PutPath::kReserve : PutPath::kAuto});
-      Random random(number + 300);
-      for (uint64_t i = 1; i <= 500; ++i) {
-        Stamp stamp;
-        const uint64_t dice = random.Uniform(3);
-        if (dice == 0) {
-          wrong += client->Put("key", Stamped(number, i, random.Uniform(2000))).ok() ? 0 : 1;
-        } else if (dice == 1) {
-          const Code code = client->Delete("key").code();
-          deleted += code == Code::kOk ? 1 : 0;
-          wrong += code == Code::kOk || code == Code::kNotFound ? 0 : 1;
-        } else {
-          const auto value = client->Get("key");
-          const bool holds = value.ok() ? ReadStamp(*value, &stamp) : value.status().code() == Code::kNotFound;
-          wrong += holds ? 0 : 1;
-        }
+  AtOnce(3, [&](uint32_t number) {
+    const auto client = Connect({.put_path = number == 0 ? PutPath::kReserve : PutPath::kAuto});
+    Random random(number + 300);
+    for (uint64_t i = 1; i <= 500; ++i) {
+      Stamp stamp;
+      const uint64_t dice = random.Uniform(3);
+      if (dice == 0) {
+        wrong += client->Put("key", Stamped(number, i, random.Uniform(2000))).ok() ? 0 : 1;
+      } else if (dice == 1) {
+        const Code code = client->Delete("key").code();
+        deleted += code == Code::kOk ? 1 : 0;
+        wrong += code == Code::kOk || code == Code::kNotFound ? 0 : 1;
+      } else {
+        const auto value = client->Get("key");
+        const bool holds = value.ok() ? ReadStamp(*value, &stamp) : value.status().code() == Code::kNotFound;
+        wrong += holds ? 0 : 1;
       }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+    }
+  });
   EXPECT_EQ(wrong.load(), 0U);
   const auto client = Connect();
   EXPECT_EQ(SettledCountersOf(*client).at("deletes"), deleted.load());

@@ -247,7 +247,65 @@ TEST_P(Conditions, EndsAWriterThatIsOverdue) {
   EXPECT_EQ(CountersOf(*client).at("violations"), 0U);
 }
 
+// Nor for ever while others keep the shard busy, which tells the time more rarely then.
+TEST_F(E2eTest, ABusyShardEndsAWriterThatIsOverdue) {
+  const auto server = Serve(PoolKind::kDram);
+  RawPeer stuck(Address());
+  stuck.Post(RawPeer::ReserveRequest("key", 5, Ack::kPersisted), "key");
+  ASSERT_TRUE(stuck.Answer().has_value());
+  std::atomic<bool> ended = false;
+  std::thread others([&] {
+    const auto client = Connect();
+    while (!ended) EXPECT_TRUE(client->Put("other", "v").ok());
+  });
+  const auto client = Connect({.timeout = std::chrono::minutes(1)});
+  const auto put = client->Put("key", "mine", If(kAbsent));
+  ended = true;
+  others.join();
+  EXPECT_TRUE(put.ok()) << put.status().ToString();
+  EXPECT_EQ(CountersOf(*client).at("overdue"), 1U);
+}
+
 // --- Hostile
+
+// What stands in its slot when the request is judged counts, whatever stood there when it came.
+TEST_P(Conditions, ARequestThatIsRewrittenWhileItWaitsIsCheckedAnew) {
+  const auto server = Serve();
+  const auto client = Connect();
+  format::Request good = RawPeer::ReserveRequest("key", 5, Ack::kPersisted);
+  good.op = static_cast<uint8_t>(format::RequestOp::kDelete);
+  good.condition = 1;
+  format::Request other_key = good;
+  other_key.condition = 0;
+  other_key.id = 77;
+  format::Request none = good;
+  none.key_size = UINT16_MAX;
+  format::Request commit = good;
+  commit.op = static_cast<uint8_t>(format::RequestOp::kCommit);
+  commit.condition = 0;
+  uint64_t violations = 0;
+  for (const format::Request& rewritten : {other_key, none, commit}) {
+    RawPeer writer(Address());
+    writer.Post(RawPeer::ReserveRequest("key", 5, Ack::kPersisted), "key");
+    ASSERT_TRUE(writer.Answer().has_value());
+    RawPeer peer(Address());
+    peer.Post(good, "key");
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(client->Put("other", "v").ok());  // the second one is served behind it
+    peer.Write(format::kRequestRegion, 0, std::string(AsString(BytesOf(rewritten))) + "oth");
+    writer.Leave();
+    if (rewritten.id == other_key.id) {
+      const auto answer = peer.Answer();
+      ASSERT_TRUE(answer.has_value());
+      EXPECT_EQ(answer->id, other_key.id);
+      EXPECT_EQ(answer->code, static_cast<uint8_t>(Code::kNotFound));
+    } else {
+      EXPECT_TRUE(peer.IsClosed());
+      ++violations;
+    }
+    EXPECT_EQ(CountersOf(*client).at("violations"), violations);
+  }
+  EXPECT_EQ(*client->Get("other"), "v");
+}
 
 TEST_P(Conditions, RequestsThatAreNoneEndTheChannel) {
   const auto server = Serve();
@@ -298,27 +356,23 @@ TEST_P(Conditions, ManyClientsSwap) {
   const auto server = Serve();
   constexpr int kClients = 8;
   constexpr int kSteps = 60;
-  std::vector<std::thread> threads;
   std::atomic<int> failed = 0;
-  for (int i = 0; i < kClients; ++i) {
-    threads.emplace_back([&, i] {
-      const auto client =
-          Connect({.put_path = i % 2 == 0 ? PutPath::kInline : PutPath::kReserve, .timeout = std::chrono::minutes(1)});
-      for (int step = 0; step < kSteps;) {
-        const auto got = client->GetVersioned("sum");
-        if (!got.ok() && got.status().code() != Code::kNotFound) ++failed;
-        const uint64_t version = got.ok() ? got->version : kAbsent;
-        const int sum = got.ok() ? std::stoi(got->value) : 0;
-        const auto put = client->Put("sum", std::to_string(sum + 1), If(version));
-        if (put.ok()) ++step;
-        if (!put.ok() && put.status().code() != Code::kConflict) {
-          ++failed;
-          return;
-        }
+  AtOnce(kClients, [&](uint32_t i) {
+    const auto client =
+        Connect({.put_path = i % 2 == 0 ? PutPath::kInline : PutPath::kReserve, .timeout = std::chrono::minutes(1)});
+    for (int step = 0; step < kSteps;) {
+      const auto got = client->GetVersioned("sum");
+      if (!got.ok() && got.status().code() != Code::kNotFound) ++failed;
+      const uint64_t version = got.ok() ? got->version : kAbsent;
+      const int sum = got.ok() ? std::stoi(got->value) : 0;
+      const auto put = client->Put("sum", std::to_string(sum + 1), If(version));
+      if (put.ok()) ++step;
+      if (!put.ok() && put.status().code() != Code::kConflict) {
+        ++failed;
+        return;
       }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+    }
+  });
   EXPECT_EQ(failed, 0);
   EXPECT_EQ(*Connect()->Get("sum"), std::to_string(kClients * kSteps));
 }
@@ -327,20 +381,16 @@ TEST_P(Conditions, SixteenClientsCount) {
   const auto server = Serve();
   constexpr int kClients = 16;
   constexpr int kEach = 500;
-  std::vector<std::thread> threads;
   std::atomic<int> failed = 0;
-  for (int i = 0; i < kClients; ++i) {
-    threads.emplace_back([&] {
-      const auto client = Connect({.timeout = std::chrono::minutes(1)});
-      int64_t last = 0;
-      for (int n = 0; n < kEach; ++n) {
-        const auto sum = client->Increment("sum");
-        if (!sum.ok() || *sum <= last) ++failed;
-        if (sum.ok()) last = *sum;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  AtOnce(kClients, [&](uint32_t /*client*/) {
+    const auto client = Connect({.timeout = std::chrono::minutes(1)});
+    int64_t last = 0;
+    for (int n = 0; n < kEach; ++n) {
+      const auto sum = client->Increment("sum");
+      if (!sum.ok() || *sum <= last) ++failed;
+      if (sum.ok()) last = *sum;
+    }
+  });
   EXPECT_EQ(failed, 0);
   EXPECT_EQ(NumberIn(Connect()->Get("sum")), kClients * kEach);
 }

@@ -186,6 +186,12 @@ Counters SettledCountersOf(Client& client) {
   return counters;
 }
 
+void AtOnce(uint32_t count, const std::function<void(uint32_t)>& body) {
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < count; ++i) threads.emplace_back([&, i] { body(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
 bool WaitUntil(const std::function<bool()>& holds) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!holds()) {

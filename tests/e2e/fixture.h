@@ -105,6 +105,9 @@ using Counters = std::map<std::string, uint64_t>;
 // As CountersOf, once nothing is in flight any more.
 [[nodiscard]] Counters SettledCountersOf(Client& client);
 
+// Calls body(i) for each of so many, in threads of their own, until all have returned.
+void AtOnce(uint32_t count, const std::function<void(uint32_t)>& body);
+
 // Until `holds`; what it said last, after a minute.
 bool WaitUntil(const std::function<bool()>& holds);
 

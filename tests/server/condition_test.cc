@@ -24,6 +24,10 @@ class ConditionTest : public testing::TestWithParam<FlushMethod> {
     return options;
   }
   Present Judge(std::string_view key) { return store_.versions().Judge(key, HashKey(key)); }
+  bool IsUndecided(const Present& present) {
+    EXPECT_EQ(present.state, State::kUndecided);
+    return store_.versions().IsUndecided(present);
+  }
   Outcome Increment(std::string_view key, int64_t delta) {
     const Outcome outcome = store_.versions().Increment(key, HashKey(key), Judge(key), delta, Ack::kPersisted);
     store_.versions().PublishPuts();
@@ -71,10 +75,11 @@ TEST_P(ConditionTest, WhatMayArriveDecides) {
   EXPECT_EQ(present.state, State::kUndecided);
   EXPECT_EQ(present.version, second.version());
   EXPECT_EQ(present.writer, 3U);
-  const uint64_t decisions = store_.versions().decisions();
+  EXPECT_TRUE(IsUndecided(present));
   store_.Land(second);
+  EXPECT_TRUE(IsUndecided(present)) << "nobody has looked";
   EXPECT_EQ(store_.Sweep(), 1U);
-  EXPECT_GT(store_.versions().decisions(), decisions);
+  EXPECT_FALSE(IsUndecided(present));
   ExpectThere("k", second.version());
 }
 
@@ -82,11 +87,13 @@ TEST_P(ConditionTest, WhatNeverArrivesWasNotThere) {
   const Outcome first = store_.Inline("k", "v1");
   store_.Reserve("k", "v2", 1);
   store_.Reserve("new", "v", 1);
-  EXPECT_EQ(Judge("k").state, State::kUndecided);
-  EXPECT_EQ(Judge("new").state, State::kUndecided);
-  const uint64_t decisions = store_.versions().decisions();
+  const Present present = Judge("k");
+  const Present fresh = Judge("new");
+  EXPECT_TRUE(IsUndecided(present));
+  EXPECT_TRUE(IsUndecided(fresh));
   store_.EndSession(1);
-  EXPECT_GT(store_.versions().decisions(), decisions);
+  EXPECT_FALSE(IsUndecided(present));
+  EXPECT_FALSE(IsUndecided(fresh));
   ExpectThere("k", first.header.version);
   EXPECT_EQ(Judge("new").state, State::kAbsent);
 }
@@ -112,6 +119,22 @@ TEST_P(ConditionTest, WhatWasPassedDoesNotMatter) {
   store_.Land(first);
   EXPECT_EQ(store_.Sweep(), 1U);
   ExpectThere("k", second.header.version);
+}
+
+TEST_P(ConditionTest, WhatIsPassedDecidesNoMore) {
+  store_.Inline("k", "v1");
+  store_.Reserve("k", "v2", 1);
+  const Present present = Judge("k");
+  EXPECT_TRUE(IsUndecided(present));
+  const Outcome third = store_.Inline("k", "v3");
+  EXPECT_FALSE(IsUndecided(present)) << "though it is still on its way";
+  ExpectThere("k", third.header.version);
+
+  store_.Reserve("k", "v4", 1);
+  const Present again = Judge("k");
+  EXPECT_TRUE(IsUndecided(again));
+  EXPECT_EQ(store_.Delete("k"), Code::kOk);
+  EXPECT_FALSE(IsUndecided(again));
 }
 
 TEST_P(ConditionTest, WhatIsNotPublishedYetIsThere) {

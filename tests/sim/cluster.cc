@@ -224,20 +224,22 @@ class Cluster {
     Ended(process, record, value.status(), code, number);
   }
 
-  void StartPut(ClientProcess& process, uint32_t key) {
-    const uint64_t number = ++values_;
+  size_t SizeOfPut(ClientProcess& process, uint32_t key) {
     size_t most = std::min<size_t>(plan_.value_bytes_max, process.engine->ValueBytesMax(KeyName(key).size()));
     if (most == 0 || process.path == PutPath::kInline) most = plan_.same_sizes ? plan_.value_bytes_max : 1900;
     const size_t least = plan_.same_sizes ? most : 8;
-    const size_t size =
-        !plan_.same_sizes && random_.Chance(0.5) ? random_.Between(8, 100) : random_.Between(least, most);
-    const std::string value = ValueOf(number, size);
+    return !plan_.same_sizes && random_.Chance(0.5) ? random_.Between(8, 100) : random_.Between(least, most);
+  }
+
+  void StartPut(ClientProcess& process, uint32_t key) {
+    const uint64_t number = ++values_;
+    const std::string value = ValueOf(number, SizeOfPut(process, key));
     const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number, process.ack == Ack::kPlaced);
     const auto done = [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); };
     if (plan_.defect == Defect::kLostPut && random_.Chance(0.05)) return done(Status());
     if (const auto buffer = BufferFor(process, number)) {
       std::ranges::copy(AsBytes(value), buffer->value.begin());
-      Started(process.engine->Put(KeyName(key), buffer, size, done));
+      Started(process.engine->Put(KeyName(key), buffer, value.size(), done));
     } else {
       Started(process.engine->Put(KeyName(key), value, done));
     }
@@ -270,9 +272,7 @@ class Cluster {
           [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); }));
     }
     const uint64_t number = ++values_;
-    size_t most = std::min<size_t>(plan_.value_bytes_max, process.engine->ValueBytesMax(KeyName(key).size()));
-    if (most == 0 || process.path == PutPath::kInline) most = 1900;
-    const std::string value = ValueOf(number, plan_.same_sizes ? most : random_.Between(8, most));
+    const std::string value = ValueOf(number, SizeOfPut(process, key));
     const bool placed = process.ack == Ack::kPlaced;
     const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number, placed, expects);
     Started(process.engine->Put(KeyName(key), value, PutOptions{if_version},

@@ -223,13 +223,13 @@ class Search {
       if (value_ == Record::kAbsent && act.kind != Act::Kind::kWrite) continue;
       if (act.kind == Act::Kind::kEraseIf) {
         // Only for somebody who finds nothing then, or wants to; and one is as good as the other.
-        const bool wanted = IsNext(Act::Kind::kRead, horizon) || IsAbsenceNext(horizon) || IsNotNext(horizon);
+        const bool wanted = IsAbsentNext(Act::Kind::kRead, horizon) || IsAbsenceNext(horizon) || IsNotNext(horizon);
         if (tried_erase_if || !wanted) continue;
         tried_erase_if = true;
       } else if (!act.must && !reads_left_.contains(act.value)) {
         // A put that nobody saw and nobody heard of: only for somebody who deletes it, or whose condition fails by it;
         // and one is as good as the other.
-        const bool deleted = value_ == Record::kAbsent && IsNext(Act::Kind::kErase, horizon);
+        const bool deleted = value_ == Record::kAbsent && IsAbsentNext(Act::Kind::kErase, horizon);
         if (tried_unread || !(deleted || IsNotNext(horizon))) continue;
         tried_unread = true;
       }
@@ -293,30 +293,25 @@ class Search {
     return act.value != value_ || value_ == Record::kDamaged;
   }
 
-  // Whether somebody could come now who must not find what there is.
+  // Whether one of those that are meant could come now.
+  template <class Meant>
+  [[nodiscard]] bool IsNext(uint64_t horizon, Meant&& meant) const {
+    for (size_t i = 0; i < acts_.size(); ++i) {
+      if (acts_[i].begin < horizon && !Done(i) && meant(acts_[i])) return true;
+    }
+    return false;
+  }
+  // Somebody who must not find what there is.
   [[nodiscard]] bool IsNotNext(uint64_t horizon) const {
-    for (size_t i = 0; i < acts_.size(); ++i) {
-      const Act& act = acts_[i];
-      if (act.kind == Act::Kind::kReadNot && act.value == value_ && act.begin < horizon && !Done(i)) return true;
-    }
-    return false;
+    return IsNext(horizon, [&](const Act& act) { return act.kind == Act::Kind::kReadNot && act.value == value_; });
   }
-
-  // Whether a write that expects nothing could come now.
+  // A write that expects nothing.
   [[nodiscard]] bool IsAbsenceNext(uint64_t horizon) const {
-    for (size_t i = 0; i < acts_.size(); ++i) {
-      if (acts_[i].expects == Record::kAbsent && acts_[i].begin < horizon && !Done(i)) return true;
-    }
-    return false;
+    return IsNext(horizon, [](const Act& act) { return act.expects == Record::kAbsent; });
   }
-
-  // Whether an erase, or a read that finds nothing, could come now.
-  [[nodiscard]] bool IsNext(Act::Kind kind, uint64_t horizon) const {
-    for (size_t i = 0; i < acts_.size(); ++i) {
-      const Act& act = acts_[i];
-      if (act.kind == kind && act.value == Record::kAbsent && act.begin < horizon && !Done(i)) return true;
-    }
-    return false;
+  // An erase, or a read that finds nothing.
+  [[nodiscard]] bool IsAbsentNext(Act::Kind kind, uint64_t horizon) const {
+    return IsNext(horizon, [&](const Act& act) { return act.kind == kind && act.value == Record::kAbsent; });
   }
 
   std::vector<Act> acts_;

@@ -194,6 +194,38 @@ TEST(LinearizabilityChecker, LetsAnUnknownConditionHoldOrNot) {
   EXPECT_FALSE(Holds({Put(1, 1, 2), Put(3, 5, 6), Get(3, 7, 8), unknown, Get(2, 9, 10)})) << "1 does not come again";
 }
 
+// What need not have come is tried last, and of that what could come at any time: else this takes for ever.
+TEST(LinearizabilityChecker, SoonFindsAnOrderAmongManyUnknownConditions) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Random random(seed);
+    std::vector<Record> records;
+    uint64_t value = Record::kAbsent;
+    for (uint64_t i = 0; i < 300; ++i) {
+      const uint64_t point = 1000 + i * 10;
+      const uint64_t begin = point - random.Uniform(9) * 10 - 3;
+      const uint64_t end = point + random.Uniform(9) * 10 + 3;
+      const bool unknown = random.Chance(0.3);
+      const bool lost = unknown && random.Chance(0.5);
+      const uint64_t dice = random.Uniform(10);
+      if (dice < 2) {
+        records.push_back(Get(value, begin, end));
+      } else if (dice < 4) {
+        records.push_back(If(i + 1, Put(i + 1000, begin, end, Code::kConflict)));
+      } else if (dice < 6 && value != Record::kAbsent) {
+        records.push_back(Delete(begin, end, unknown ? Code::kTimeout : Code::kOk));
+        if (dice == 4) records.back().expects = value;
+        if (!lost) value = Record::kAbsent;
+      } else {
+        records.push_back(Put(i + 1, begin, end, unknown ? Code::kUnavailable : Code::kOk));
+        if (dice < 9) records.back().expects = value;
+        if (!lost) value = i + 1;
+      }
+      records.back().client = static_cast<uint32_t>(i);
+    }
+    ASSERT_TRUE(Holds(records)) << "seed " << seed;
+  }
+}
+
 // What is tried here, without any shortcut: every order.
 bool HoldsInSomeOrder(const std::vector<Record>& records, std::vector<bool>& done, uint64_t value) {
   uint64_t horizon = Record::kNever;

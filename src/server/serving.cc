@@ -1,0 +1,309 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/planted.h"
+#include "server/shard.h"
+
+namespace erda::server {
+
+using fabric::OpKind;
+using format::Condition;
+using format::Counter;
+using format::Reply;
+using format::Request;
+using format::RequestOp;
+
+namespace {
+
+// Polls until what decides a request's condition is looked at first; the time between the looks doubles from there on.
+constexpr uint64_t kFirstLook = 64;
+// Who writes it has so long while others wait.
+constexpr Nanoseconds kWriterAwaitedMax = std::chrono::seconds(3);
+
+// A delegated put has its space: if it waited, its client would have to keep its chunk, which may be in the way of what
+// it waits for.
+bool MayWait(const Request& request) {
+  switch (RequestOp{request.op}) {
+    case RequestOp::kPutInline:
+    case RequestOp::kReserve:
+    case RequestOp::kDelete:
+    case RequestOp::kClean:
+    case RequestOp::kIncrement:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool ConditionIsSound(const Request& request) {
+  if (request.condition == static_cast<uint8_t>(Condition::kNone)) return true;
+  const RequestOp op{request.op};
+  const bool may = op == RequestOp::kPutInline || op == RequestOp::kReserve || op == RequestOp::kDelete;
+  return may && request.condition == static_cast<uint8_t>(Condition::kVersion);
+}
+
+// What the numbers of a request for a key say is within the limits.
+bool KeyedIsSound(const Request& request, bool writable, size_t slot_bytes, const format::Geometry& geometry) {
+  if (request.key_size == 0 || request.key_size > format::kKeyBytesMax) return false;
+  if (request.ack > static_cast<uint8_t>(Ack::kPersisted)) return false;
+  const bool fits_segment = request.value_size <= format::ValueBytesMax(geometry, request.key_size);
+  const bool fits_slot = format::InlineValueOffset(request.key_size) + request.value_size <= slot_bytes;
+  switch (RequestOp{request.op}) {
+    case RequestOp::kPutInline:
+      return fits_segment && fits_slot;
+    case RequestOp::kIncrement:
+      return request.value_size == sizeof(int64_t) && fits_slot;
+    case RequestOp::kReserve:
+    case RequestOp::kPutDelegated:
+      return fits_segment && writable;
+    case RequestOp::kDelete:
+    case RequestOp::kReport:
+    case RequestOp::kClean:
+      return true;
+    case RequestOp::kCommit:
+    case RequestOp::kDelegate:
+    case RequestOp::kGiveBack:
+      break;
+  }
+  return false;
+}
+
+}  // namespace
+
+// --- Requests
+
+// waited: it is served once more. What it says now may be something else: the client can still write there.
+bool Shard::Serve(Session& session, uint32_t slot, bool waited) {
+  const auto bytes = session.request_memory.bytes().subspan(uint64_t{slot} * options_.slot_bytes, options_.slot_bytes);
+  const auto request = LoadAs<Request>(bytes);  // a private copy: the client can still write to the slot
+  if (IsWaiting(session, slot)) return false;
+  if (waited && !MayWait(request)) return false;
+  if (!ConditionIsSound(request)) return false;
+  Outcome outcome;
+  Present present;
+  if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
+    commits_.push_back(
+        {{request.key_hash, request.head, format::LogAddress(request.address), request.version, session.id},
+         slot,
+         request.id});
+    versions_->BeginCommit(&commits_.back().begun);
+    return true;  // answered in EndCommits
+  } else if (request.op == static_cast<uint8_t>(RequestOp::kGiveBack)) {
+    versions_->GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
+  } else if (request.op == static_cast<uint8_t>(RequestOp::kDelegate)) {
+    const uint32_t first_head = number_ * geometry_.heads_per_shard;
+    if (!session.writable || request.head - first_head >= geometry_.heads_per_shard) return false;
+    outcome = versions_->Delegate(request.head, request.version, request.value_size, session.id);
+  } else if (session.waiting > 0 && MayWait(request)) {
+    Wait(session, slot);  // behind what came before it
+    return true;
+  } else if (!ServeKeyed(session, request, bytes, &outcome, &present)) {
+    return false;
+  }
+  if (present.state == Present::State::kUndecided) {
+    undecided_.push_back({session.id, slot, present, Nanoseconds(0), 0, kFirstLook});
+    return true;
+  }
+  if (outcome.reason == format::Reason::kLogFull && cleaning_.Expects(outcome.head, waited)) {
+    Wait(session, slot);
+    return true;
+  }
+  const bool told = outcome.code == Code::kOk || outcome.code == Code::kNotFound || outcome.code == Code::kConflict;
+  if (!told && outcome.reason != format::Reason::kNoChunk) counters_.Add(Counter::kRefused);
+  Answer(session, slot, request.id, outcome);
+  return true;
+}
+
+void Shard::EndCommits() {
+  for (const Commit& commit : commits_) {
+    Session& session = *sessions_[commit.begun.session];
+    if (session.doomed) continue;
+    const auto outcome = versions_->EndCommit(commit.begun);
+    if (!outcome) {
+      Doom(session, true);
+      continue;
+    }
+    if (outcome->code != Code::kOk) counters_.Add(Counter::kRefused);
+    Answer(session, commit.slot, commit.id, *outcome);
+  }
+  commits_.clear();
+}
+
+// Its client sends nothing else in the slot before it is answered.
+void Shard::Wait(Session& session, uint32_t slot) {
+  waiting_.push_back({session.id, slot});
+  ++session.waiting;
+  rooms_seen_ = cleaning_.rooms();
+  counters_.Add(Counter::kPutsDelayed);
+}
+
+bool Shard::IsWaiting(const Session& session, uint32_t slot) const {
+  const auto is_it = [&](const auto& waiting) { return waiting.session == session.id && waiting.slot == slot; };
+  return (session.waiting > 0 && std::ranges::any_of(waiting_, is_it)) || std::ranges::any_of(undecided_, is_it);
+}
+
+size_t Shard::ServeWaiting() {
+  rooms_seen_ = cleaning_.rooms();
+  const std::deque<Waiting> waiting = std::exchange(waiting_, {});
+  for (const auto& [session, slot] : waiting) sessions_[session]->waiting = 0;
+  for (const auto& [id, slot] : waiting) {
+    Session& session = *sessions_[id];
+    if (!session.doomed && !Serve(session, slot, true)) Doom(session, true);
+  }
+  versions_->PublishPuts();
+  return waiting.size();
+}
+
+size_t Shard::ServeUndecided(size_t limit) {
+  const size_t before = undecided_.size();
+  for (size_t i = 0; i < std::min(limit, before); ++i) {
+    Undecided each = undecided_.front();
+    undecided_.pop_front();
+    // What is written may arrive without a message. A look at it takes a checksum, and so it gets rarer.
+    const bool look = ++each.polls == each.next_look;
+    if (look) each.next_look *= 2;
+    if (!look && versions_->IsUndecided(each.present)) {
+      undecided_.push_back(each);
+      continue;
+    }
+    Session& session = *sessions_[each.session];
+    const size_t others = undecided_.size();
+    if (!session.doomed && !Serve(session, each.slot)) Doom(session, true);
+    const bool goes_on = undecided_.size() > others && undecided_.back().present.version == each.present.version;
+    if (goes_on) undecided_.back() = each;
+  }
+  versions_->PublishPuts();
+  return before - undecided_.size();
+}
+
+// Whoever keeps others waiting for so long is overdue.
+void Shard::PassTime(Nanoseconds since) {
+  for (Undecided& each : undecided_) {
+    each.waited += since;
+    if (each.waited < kWriterAwaitedMax || !versions_->IsUndecided(each.present)) continue;
+    Session& writer = *sessions_[each.present.writer];
+    if (writer.doomed) continue;
+    counters_.Add(Counter::kOverdue);
+    Doom(writer, false);
+  }
+}
+
+bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::byte> slot, Outcome* outcome,
+                       Present* present) {
+  if (!KeyedIsSound(request, session.writable, slot.size(), geometry_)) return false;
+  std::array<char, format::kKeyBytesMax> key_copy;
+  std::memcpy(key_copy.data(), slot.data() + sizeof(Request), request.key_size);
+  const std::string_view key(key_copy.data(), request.key_size);
+  const uint64_t key_hash = HashKey(key);
+  if (geometry_.ShardOf(key_hash) != number_) return false;
+  const Ack ack{request.ack};
+  const bool conditional = request.condition != static_cast<uint8_t>(Condition::kNone);
+  if (conditional || request.op == static_cast<uint8_t>(RequestOp::kIncrement)) {
+    *present = versions_->Judge(key, key_hash);
+    if (present->state == Present::State::kUndecided) return true;
+    if (present->state == Present::State::kDamaged) {
+      *outcome = {Code::kCorruption, format::Reason::kDamaged, {}, 0, {}};
+      return true;
+    }
+  }
+  if (conditional && present->version != request.version && !Planted(Flaw::kConditionNotJudged)) {
+    outcome->code = Code::kConflict;
+    outcome->header.version = present->version;
+    return true;
+  }
+
+  const auto inline_value = [&] {
+    return slot.subspan(format::InlineValueOffset(request.key_size), request.value_size);
+  };
+  switch (RequestOp{request.op}) {
+    case RequestOp::kPutInline:
+      *outcome = versions_->PutInline(key, key_hash, inline_value(), ack);
+      return true;
+    case RequestOp::kIncrement:
+      *outcome = versions_->Increment(key, key_hash, *present, LoadAs<int64_t>(inline_value()), ack);
+      return true;
+    case RequestOp::kReserve:
+      *outcome =
+          versions_->Reserve(key, key_hash, request.value_size, ack, session.id, ports_[session.port].flush_method);
+      return true;
+    case RequestOp::kPutDelegated: {
+      const auto put = versions_->PutDelegated(key, key_hash, request.value_size, request.value_crc, ack,
+                                               format::LogAddress(request.address), session.id);
+      if (put) *outcome = *put;
+      return put.has_value();
+    }
+    case RequestOp::kDelete:
+      *outcome = versions_->Delete(key, key_hash);
+      return true;
+    case RequestOp::kReport:
+      versions_->Report(key, key_hash);
+      return true;
+    case RequestOp::kClean:
+      cleaning_.Ask();
+      return true;
+    case RequestOp::kCommit:  // of no key
+    case RequestOp::kDelegate:
+    case RequestOp::kGiveBack:
+      break;
+  }
+  return false;
+}
+
+void Shard::Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& outcome) {
+  Reply reply{};
+  reply.id = id;
+  reply.code = static_cast<uint8_t>(outcome.code);
+  reply.reason = static_cast<uint8_t>(outcome.reason);
+  reply.address = outcome.address.raw();
+  reply.head = outcome.head;
+  reply.generation = outcome.generation;
+  const bool too_many = outcome.reason == format::Reason::kTooManyReservations;
+  reply.number = too_many ? options_.reservations_per_client : outcome.number;
+  reply.header = outcome.header;
+  // The slot's last reply has arrived, or the client could not have sent another request in it.
+  const std::span<std::byte> local = std::span(session.reply_memory).subspan(slot * sizeof(Reply), sizeof(Reply));
+  std::memcpy(local.data(), &reply, sizeof(reply));
+  Say(session, slot, local);
+}
+
+void Shard::Say(Session& session, uint32_t imm, std::span<std::byte> reply) {
+  if (session.replies.empty()) answered_.push_back(&session);
+  fabric::WorkRequest work;
+  work.kind = OpKind::kWriteImm;
+  work.signaled = false;
+  work.imm = imm;
+  work.local = reply;
+  work.remote = {format::kReplyRegion, reply.empty() ? 0 : imm * sizeof(Reply)};
+  session.replies.push_back(work);
+}
+
+void Shard::TellTakenBack() {
+  versions_->TellTakenBack([&](SessionId id, format::LogAddress chunk) {
+    if (!sessions_[id]->doomed) Say(*sessions_[id], format::kTakesBack | chunk.raw(), {});
+  });
+}
+
+// They keep what others need; who is called again connects anew.
+void Shard::DoomOverdue() {
+  versions_->EndOverdue([&](SessionId id) {
+    if (!sessions_[id]->doomed) counters_.Add(Counter::kOverdue);
+    Doom(*sessions_[id], false);
+  });
+}
+
+void Shard::PostReplies() {
+  while (!answered_.empty()) {
+    Session* session = answered_.back();
+    answered_.pop_back();
+    const Status status = session->channel->Post(session->replies);
+    session->replies.clear();
+    // No room: the client asked more at once than its slots allow, or does not take its replies. A failed channel says
+    // so by a completion of its own.
+    if (status.code() == Code::kResourceExhausted) Doom(*session, true);
+  }
+}
+
+}  // namespace erda::server
