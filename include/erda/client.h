@@ -71,7 +71,7 @@ struct ClientStats {
   uint64_t gets = 0;  // Finished gets, whatever their outcome.
   uint64_t puts = 0;  // Increments included.
   uint64_t deletes = 0;
-  uint64_t failures = 0;  // Finished operations with a code other than kOk and kNotFound.
+  uint64_t failures = 0;  // Finished operations with a code other than kOk, kNotFound and kConflict.
   uint64_t reads = 0;     // One-sided Reads posted.
   uint64_t read_bytes = 0;
   uint64_t requests = 0;           // Requests sent to the server.

@@ -219,7 +219,7 @@ void Engine::Deliver(Operation& op) {
   const Code code = op.result.code();
   if (op.type == OpType::kPut || op.type == OpType::kIncrement) ++stats_.puts;
   if (op.type == OpType::kDelete) ++stats_.deletes;
-  if (code != Code::kOk && code != Code::kNotFound) ++stats_.failures;
+  if (code != Code::kOk && code != Code::kNotFound && code != Code::kConflict) ++stats_.failures;
   ReleaseSlot(op);
   const Status result = std::move(op.result);
   Retire(op, [&] {

@@ -349,6 +349,19 @@ TEST_P(Conditions, RequestsThatAreNoneEndTheChannel) {
   EXPECT_EQ(CountersOf(*client).at("violations"), ++violations);
 }
 
+TEST_P(Conditions, AConflictIsAnAnswer) {
+  const auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("key", "v", If(kAbsent)).ok());
+  EXPECT_EQ(client->Put("key", "w", If(kAbsent)).status().code(), Code::kConflict);
+  EXPECT_EQ(client->Delete("key", IfIs(1 << 20)).code(), Code::kConflict);
+  EXPECT_EQ(client->stats().failures, 0U);
+  EXPECT_EQ(CountersOf(*client).at("refused"), 0U);
+  EXPECT_EQ(client->Increment("key").status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(client->stats().failures, 1U);
+  EXPECT_EQ(CountersOf(*client).at("refused"), 1U);
+}
+
 // --- Many
 
 // Each client adds by what it read; nobody's step is lost, and nobody's is done twice.
