@@ -34,7 +34,7 @@ constexpr std::string_view kKeyBegin = "erda-bench.";
 // ib_read_lat runs so often, spread over the rounds.
 constexpr uint64_t kIbReadLatRuns = 3;
 
-double Nanoseconds(Time::duration time) { return std::chrono::duration<double, std::nano>(time).count(); }
+double NanosecondsOf(Time::duration time) { return std::chrono::duration<double, std::nano>(time).count(); }
 
 // One look at the clock: the least mean of several tries.
 double ClockCost() {
@@ -44,7 +44,7 @@ double ClockCost() {
     const auto begin = Time::now();
     auto end = begin;
     for (int look = 0; look < kLooks; ++look) end = Time::now();
-    least = std::min(least, Nanoseconds(end - begin) / kLooks);
+    least = std::min(least, NanosecondsOf(end - begin) / kLooks);
   }
   return least;
 }
@@ -195,7 +195,7 @@ class Measurement {
       for (uint64_t i = 0; i < kOps; ++i) {
         if (auto status = raw_->Read(PlaceAt(i), kSmallReadBytes); !status.ok()) return status;
       }
-      least = std::min(least, Nanoseconds(Time::now() - begin) / kOps);
+      least = std::min(least, NanosecondsOf(Time::now() - begin) / kOps);
     }
     return least;
   }
@@ -211,7 +211,7 @@ class Measurement {
       if (Status status = before(next_); !status.ok()) return status;
       const auto begin = Time::now();
       if (Status status = ops(next_, count); !status.ok()) return status;
-      const double ns = Nanoseconds(Time::now() - begin);
+      const double ns = NanosecondsOf(Time::now() - begin);
       next_ += count;
       if (block >= plan.warm_blocks) report_.Of(figure).Add(ns / 1000 / static_cast<double>(count));
     }

@@ -64,8 +64,9 @@ class SchemesTest : public testing::TestWithParam<Scheme> {
   std::unique_ptr<Server> server_;
 };
 
-std::string Named(const testing::TestParamInfo<Scheme>& info) { return std::string(SchemeName(info.param)); }
-INSTANTIATE_TEST_SUITE_P(Both, SchemesTest, testing::Values(Scheme::kRedoLogging, Scheme::kReadAfterWrite), Named);
+std::string SchemeNamed(const testing::TestParamInfo<Scheme>& info) { return std::string(SchemeName(info.param)); }
+INSTANTIATE_TEST_SUITE_P(Both, SchemesTest, testing::Values(Scheme::kRedoLogging, Scheme::kReadAfterWrite),
+                         SchemeNamed);
 
 TEST_P(SchemesTest, PutsUpdatesAndDeletesValuesOfAllSizes) {
   StartServer();

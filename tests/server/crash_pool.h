@@ -15,6 +15,9 @@
 
 namespace erda::server {
 
+// Thrown out of a fence: whoever was at work is gone.
+struct Crash {};
+
 class CrashPool final : public nvm::Pool {
  public:
   using Image = std::vector<uint64_t>;

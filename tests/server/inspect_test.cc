@@ -21,8 +21,6 @@ using inspect::SuperblockCopy;
 using State = SuperblockCopy::State;
 using Bytes = std::vector<std::byte>;
 
-struct Crash {};
-
 class InspectTest : public testing::Test {
  protected:
   InspectTest() {

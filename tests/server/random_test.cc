@@ -13,7 +13,7 @@ namespace {
 
 using format::FlushMethod;
 
-constexpr int kSteps = 20'000;
+constexpr int kRequests = 20'000;
 #ifdef ERDA_SANITIZED
 constexpr uint64_t kSeeds = 2;
 #else
@@ -27,16 +27,16 @@ class RandomRun : private RandomRequests {
 
   void Go() {
     NewPool();
-    for (step_ = 0; step_ < kSteps && !testing::Test::HasFailure(); ++step_) {
+    for (step_ = 0; step_ < kRequests && !testing::Test::HasFailure(); ++step_) {
       Step();
       Compare();
     }
     if (testing::Test::HasFailure()) ADD_FAILURE() << "at step " << step_;
     EXPECT_GT(pools_, 2) << "the log was never full";
-    EXPECT_GT(cuts_, kSteps / 10);
+    EXPECT_GT(cuts_, kRequests / 10);
     EXPECT_GT(moves(), 0U) << "no entry ever moved";
     const bool reads = std::find(flushes_.begin(), flushes_.end(), FlushMethod::kReadAfterWrite) != flushes_.end();
-    EXPECT_EQ(reads_back_ > kSteps / 100, reads);
+    EXPECT_EQ(reads_back_ > kRequests / 100, reads);
   }
 
  private:

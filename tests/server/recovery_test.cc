@@ -17,9 +17,6 @@ using format::LogAddress;
 using format::SegmentState;
 using Image = CrashPool::Image;
 
-// Thrown out of a fence: whoever was at work is gone.
-struct Crash {};
-
 // A pool and who works on it.
 struct Machine {
   explicit Machine(const StoreOptions& options)

@@ -22,8 +22,6 @@ namespace erda::fabric::verbs {
 
 namespace {
 
-// Address and route: as long as the kernel asks the network for them.
-constexpr int kResolveMs = 2000;
 // From the first step to the last; rdma_cm itself would try for a minute.
 constexpr std::chrono::seconds kConnectIn{5};
 // A failed queue pair gives back what was posted at once; a device that does not is not waited for longer.

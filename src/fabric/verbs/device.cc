@@ -16,8 +16,6 @@ namespace erda::fabric::verbs {
 
 namespace {
 
-constexpr int kResolveMs = 2000;
-
 // What rdma_cm says where the kernel's side of it is not there.
 Status NoRdma(int error) {
   std::string message = std::string("RDMA is not available on this machine: ") + std::strerror(error);

@@ -14,6 +14,9 @@
 
 namespace erda::fabric::verbs {
 
+// Address and route: as long as the kernel asks the network for them.
+constexpr int kResolveMs = 2000;
+
 // The local keys of all registered memory, by address. Shared by the queues, each of which keeps a copy.
 struct LocalKey {
   const std::byte* begin = nullptr;
