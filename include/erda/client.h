@@ -135,8 +135,10 @@ class ERDA_EXPORT Client {
   // With versions. A put returns that of its value.
   //
   // A condition is judged by what a get would return at that moment. While another client writes the key (a large value
-  // on its way), that is not decided: then the operation waits for it, three seconds at most, after which the server
-  // ends that client's connection. Where others write large values to the key all the time, it may end with kTimeout.
+  // on its way), that is not decided: then the operation waits for it. The server ends that client's connection after
+  // some three seconds, and so for each that keeps the operation waiting in turn; where there are several, or others
+  // write large values to the key all the time, it may end with kTimeout. A value that is damaged behind a whole header
+  // has its version still: a put with that version repairs it.
   Result<Versioned> GetVersioned(std::string_view key);
   Result<uint64_t> Put(std::string_view key, std::string_view value, const PutOptions& options);
   Status Delete(std::string_view key, const DeleteOptions& options);  // kConflict also if absent

@@ -1,9 +1,9 @@
 // The client's protocol: operations as state machines over the fabric contract. It owns no thread and reads no clock
 // but the one passed in: Client drives it in production, a seeded loop in tests.
 //
-// One operation in flight is one Operation; a completion moves it to its next step. The steps of a get are in get.cc,
-// those of puts and deletes in put.cc, values in the caller's memory in buffer.cc, connections in connections.cc, the
-// common parts in engine.cc.
+// One operation in flight is one Operation; a completion moves it to its next step, in engine.cc. How operations begin
+// and end is in operations.cc, the steps of a get are in get.cc, those of puts and deletes in put.cc, values in the
+// caller's memory in buffer.cc, connections in connections.cc.
 #pragma once
 
 #include <array>

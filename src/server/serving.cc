@@ -18,8 +18,6 @@ using format::RequestOp;
 
 namespace {
 
-// Polls until what decides a request's condition is looked at first; the time between the looks doubles from there on.
-constexpr uint64_t kFirstLook = 64;
 // Who writes it has so long while others wait.
 constexpr Nanoseconds kWriterAwaitedMax = std::chrono::seconds(3);
 
@@ -75,12 +73,12 @@ bool KeyedIsSound(const Request& request, bool writable, size_t slot_bytes, cons
 
 // --- Requests
 
-// waited: it is served once more. What it says now may be something else: the client can still write there.
-bool Shard::Serve(Session& session, uint32_t slot, bool waited) {
+// What it says when it is served once more may be something else: the client can still write there.
+bool Shard::Serve(Session& session, uint32_t slot, After after) {
   const auto bytes = session.request_memory.bytes().subspan(uint64_t{slot} * options_.slot_bytes, options_.slot_bytes);
   const auto request = LoadAs<Request>(bytes);  // a private copy: the client can still write to the slot
   if (IsWaiting(session, slot)) return false;
-  if (waited && !MayWait(request)) return false;
+  if (after != After::kNothing && !MayWait(request)) return false;
   if (!ConditionIsSound(request)) return false;
   Outcome outcome;
   Present present;
@@ -104,10 +102,10 @@ bool Shard::Serve(Session& session, uint32_t slot, bool waited) {
     return false;
   }
   if (present.state == Present::State::kUndecided) {
-    undecided_.push_back({session.id, slot, present, Nanoseconds(0), 0, kFirstLook});
+    KeepUndecided({.session = session.id, .slot = slot, .present = present});
     return true;
   }
-  if (outcome.reason == format::Reason::kLogFull && cleaning_.Expects(outcome.head, waited)) {
+  if (outcome.reason == format::Reason::kLogFull && cleaning_.Expects(outcome.head, after == After::kRoom)) {
     Wait(session, slot);
     return true;
   }
@@ -142,7 +140,8 @@ void Shard::Wait(Session& session, uint32_t slot) {
 
 bool Shard::IsWaiting(const Session& session, uint32_t slot) const {
   const auto is_it = [&](const auto& waiting) { return waiting.session == session.id && waiting.slot == slot; };
-  return (session.waiting > 0 && std::ranges::any_of(waiting_, is_it)) || std::ranges::any_of(undecided_, is_it);
+  return (session.waiting > 0 && std::ranges::any_of(waiting_, is_it)) ||
+         (session.undecided > 0 && std::ranges::any_of(undecided_, is_it));
 }
 
 size_t Shard::ServeWaiting() {
@@ -151,41 +150,57 @@ size_t Shard::ServeWaiting() {
   for (const auto& [session, slot] : waiting) sessions_[session]->waiting = 0;
   for (const auto& [id, slot] : waiting) {
     Session& session = *sessions_[id];
-    if (!session.doomed && !Serve(session, slot, true)) Doom(session, true);
+    if (!session.doomed && !Serve(session, slot, After::kRoom)) Doom(session, true);
   }
   versions_->PublishPuts();
   return waiting.size();
 }
 
-size_t Shard::ServeUndecided(size_t limit) {
+void Shard::KeepUndecided(const Undecided& undecided) {
+  undecided_.push_back(undecided);
+  ++sessions_[undecided.session]->undecided;
+}
+
+// What is written may arrive without a message. A look at it takes a checksum of all of it: so it gets rarer, and one
+// is enough for all that wait for the same version.
+size_t Shard::ServeUndecided(size_t limit, bool looks) {
   const size_t before = undecided_.size();
+  std::vector<uint64_t> in_vain;  // versions that were looked at
   for (size_t i = 0; i < std::min(limit, before); ++i) {
     Undecided each = undecided_.front();
     undecided_.pop_front();
-    // What is written may arrive without a message. A look at it takes a checksum, and so it gets rarer.
-    const bool look = ++each.polls == each.next_look;
-    if (look) each.next_look *= 2;
+    Session& session = *sessions_[each.session];
+    --session.undecided;
+    const bool due = ++each.polls >= each.next_look || looks;
+    if (due) {
+      each.next_look = 2 * each.polls;
+      each.looked = each.overdue;
+    }
+    const bool look = due && std::ranges::find(in_vain, each.present.version) == in_vain.end();
     if (!look && versions_->IsUndecided(each.present)) {
-      undecided_.push_back(each);
+      KeepUndecided(each);
       continue;
     }
-    Session& session = *sessions_[each.session];
     const size_t others = undecided_.size();
-    if (!session.doomed && !Serve(session, each.slot)) Doom(session, true);
+    if (!session.doomed && !Serve(session, each.slot, After::kWriter)) Doom(session, true);
     const bool goes_on = undecided_.size() > others && undecided_.back().present.version == each.present.version;
-    if (goes_on) undecided_.back() = each;
+    if (!goes_on) continue;
+    undecided_.back() = each;
+    in_vain.push_back(each.present.version);
   }
   versions_->PublishPuts();
   return before - undecided_.size();
 }
 
-// Whoever keeps others waiting for so long is overdue.
+// Whoever keeps others waiting for so long is overdue; but its value may be there, and nobody has looked.
 void Shard::PassTime(Nanoseconds since) {
   for (Undecided& each : undecided_) {
+    if (!std::exchange(each.told, true)) continue;  // it may have come just now
     each.waited += since;
     if (each.waited < kWriterAwaitedMax || !versions_->IsUndecided(each.present)) continue;
+    if (!std::exchange(each.overdue, true)) each.next_look = 0;
     Session& writer = *sessions_[each.present.writer];
-    if (writer.doomed) continue;
+    if (!each.looked || writer.doomed) continue;
     counters_.Add(Counter::kOverdue);
     Doom(writer, false);
   }

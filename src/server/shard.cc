@@ -228,7 +228,7 @@ size_t Shard::Poll() {
   }
   versions_->PublishPuts();
   EndCommits();
-  if (!undecided_.empty()) served += ServeUndecided(served > 0 ? kUndecidedStep : undecided_.size());
+  if (!undecided_.empty()) served += ServeUndecided(served > 0 ? kUndecidedStep : undecided_.size(), false);
   if (!waiting_.empty()) CountKeys();  // nothing is cleaned before
   const size_t cleaned = cleaning_.Step();
   if (served > 0 && ++busy_polls_ % kPollsOfAWhile == 0) {
@@ -253,7 +253,7 @@ size_t Shard::Tidy(Nanoseconds since) {
   PostReplies();
   size_t done = EndDoomed();
   if (versions_->in_flight() > 0) done += versions_->Sweep(kSweepStep);
-  if (!undecided_.empty()) done += ServeUndecided(undecided_.size());
+  if (!undecided_.empty()) done += ServeUndecided(undecided_.size(), true);
   if (done > 0) versions_->PublishGauges();
   PostReplies();
   return done;

@@ -113,7 +113,8 @@ class Shard {
     std::unique_ptr<fabric::Region> reply_region;
     std::unique_ptr<fabric::Channel> channel;  // last, so that it goes first: it uses the regions
     std::vector<fabric::WorkRequest> replies;  // of this Poll, not posted yet
-    uint32_t waiting = 0;                      // requests of it
+    uint32_t waiting = 0;                      // requests of it, for room
+    uint32_t undecided = 0;                    // for what others write
     bool doomed = false;                       // to be ended after this Poll; what it still says is not heard
   };
 
@@ -131,16 +132,17 @@ class Shard {
   void Handle(const fabric::Completion& completion);
   // Puts that found no room, now that there may be some, or none is to be expected.
   size_t ServeWaiting();
-  // Looks at so many of the requests that what somebody else writes decides, in turn, and serves those for which it may
-  // have; how many do not wait any more.
-  size_t ServeUndecided(size_t limit);
+  // Goes through so many of the requests that what somebody else writes decides, in turn, and serves those for which it
+  // may have; how many do not wait any more. looks: also at values that are not due to be looked at.
+  size_t ServeUndecided(size_t limit, bool looks);
   // Those of this Poll.
   void EndCommits();
   void Wait(Session& session, uint32_t slot);
   // It was not answered yet.
   [[nodiscard]] bool IsWaiting(const Session& session, uint32_t slot) const;
-  // False if the request breaks the protocol.
-  bool Serve(Session& session, uint32_t slot, bool waited = false);
+  // False if the request breaks the protocol. after: what it has waited for, if it is served once more.
+  enum class After : uint8_t { kNothing, kRoom, kWriter };
+  bool Serve(Session& session, uint32_t slot, After after = After::kNothing);
   // present: what kept it from being served.
   bool ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome,
                   Present* present);
@@ -183,16 +185,22 @@ class Shard {
   };
   std::deque<Waiting> waiting_;
   uint64_t rooms_seen_ = 0;
-  // Requests that cannot be judged before the version `present` is whole, passed, or taken back; how long and how many
-  // Polls they have waited for it, and when it is looked at next.
+  // Requests that cannot be judged before the version `present` is whole, passed, or taken back.
   struct Undecided {
+    static constexpr uint64_t kFirstLook = 64;
+
     SessionId session = 0;
     uint32_t slot = 0;
     Present present;
+    bool told = false;  // of time, which begins to count then
     Nanoseconds waited{0};
+    bool overdue = false;  // it has waited for long enough
+    bool looked = false;   // since then, in vain
+    // Polls until now, and until its value is looked at next.
     uint64_t polls = 0;
-    uint64_t next_look = 0;
+    uint64_t next_look = kFirstLook;
   };
+  void KeepUndecided(const Undecided& undecided);
   std::deque<Undecided> undecided_;
   uint32_t busy_polls_ = 0;
   size_t first_port_ = 0;  // that is polled first, for fairness

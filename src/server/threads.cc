@@ -28,6 +28,8 @@ constexpr uint32_t kLooksPerClock = 16;
 // The same of a busy shard, as long as somebody waits for what a client writes; and how long until it is told.
 constexpr uint32_t kPollsPerClock = 64;
 constexpr Nanoseconds kAwaitedStep = std::chrono::milliseconds(5);
+// It sleeps no longer then; and if it was kept from running for longer, so were those that it waits for, perhaps.
+constexpr Nanoseconds kAwaitedSleep = std::chrono::milliseconds(250);
 
 template <class Body>
 Status StartThread(const std::string& name, Body&& body, std::thread* thread) {
@@ -93,10 +95,11 @@ void ShardThread::Run() {
   Nanoseconds idle_since{0};  // known from the first look at the clock on: a busy shard looks at none
   uint32_t looks = 0;         // that found nothing
   uint32_t busy_polls = 0;
+  bool woke = false;
   while (!stop_.load(std::memory_order_acquire)) {
+    TellAwaitedTime(std::exchange(woke, false));
     size_t served = shard_->Poll();
     served += AdmitNewcomers();
-    TellAwaitedTime();
     if (served > 0) {
       if (std::exchange(slept, false)) spin.CameAfter(SteadyClock::Instance().Now() - idle_since);
       if (++busy_polls % kBusyPollsPerBreak == 0) {
@@ -121,7 +124,9 @@ void ShardThread::Run() {
       if (!never_sleeps && now - idle_since >= spin.now()) {
         slept = true;
         shard_->CountSleep();
-        fabric::WaitAny(queues, shard_->unsettled() ? tidy.Left(now) : Nanoseconds(kForever));
+        const Nanoseconds left = shard_->unsettled() ? tidy.Left(now) : Nanoseconds(kForever);
+        fabric::WaitAny(queues, shard_->awaits_writers() ? std::min(left, kAwaitedSleep) : left);
+        woke = true;
         continue;
       }
     }
@@ -134,16 +139,17 @@ void ShardThread::Run() {
 }
 
 // The shard reads no clock: it is told how long what clients write is waited for.
-void ShardThread::TellAwaitedTime() {
+void ShardThread::TellAwaitedTime(bool woke) {
   if (!shard_->awaits_writers()) {
     awaited_since_.reset();
     return;
   }
-  if (++awaiting_polls_ % kPollsPerClock != 0 && spin_.count() != 0) return;
+  if (!woke && ++awaiting_polls_ % kPollsPerClock != 0) return;
   const Nanoseconds now = SteadyClock::Instance().Now();
   if (!awaited_since_) awaited_since_ = now;
-  if (now - *awaited_since_ < kAwaitedStep) return;
-  shard_->PassTime(now - *awaited_since_);
+  const Nanoseconds passed = now - *awaited_since_;
+  if (passed < kAwaitedStep) return;
+  shard_->PassTime(std::min(passed, 2 * kAwaitedSleep));
   awaited_since_ = now;
 }
 

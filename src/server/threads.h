@@ -50,7 +50,8 @@ class ShardThread {
 
  private:
   void Run();
-  void TellAwaitedTime();
+  // woke: it slept since the last call.
+  void TellAwaitedTime(bool woke);
   void Clean();
   size_t AdmitNewcomers();
   void Wake() { queues_.front()->Wake(); }  // a Wake of any is enough for WaitAny

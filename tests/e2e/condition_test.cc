@@ -238,7 +238,7 @@ TEST_P(Conditions, EndsAWriterThatIsOverdue) {
   RawPeer stuck(Address());
   stuck.Post(RawPeer::ReserveRequest("key", 5, Ack::kPersisted), "key");
   ASSERT_TRUE(stuck.Answer().has_value());
-  const auto client = Connect({.timeout = std::chrono::minutes(1)});
+  const auto client = Connect({.timeout = std::chrono::seconds(20)});
   const auto put = client->Put("key", "mine", If(kAbsent));
   EXPECT_TRUE(put.ok()) << put.status().ToString();
   EXPECT_EQ(*client->Increment("n"), 1);

@@ -1,6 +1,8 @@
 // One shard that is reached on two fabrics at once.
 #include "sim/ports.h"
 
+#include <optional>
+
 namespace erda::sim {
 namespace {
 
@@ -91,6 +93,94 @@ TEST_F(PortsTest, ASessionCountsWhenItIsConnected) {
   const auto next = MakeClient("next", 1);
   EXPECT_EQ(Put(*next, "key", "value"), Code::kOk);
   EXPECT_EQ(Count(Counter::kClients), 1U);
+}
+
+// --- Who waits for what another client writes
+
+class AwaitedWriterTest : public PortsTest {
+ protected:
+  // The writer's put has its space and no value, and the other one's waits for that.
+  void SetUp() override {
+    PortsTest::SetUp();
+    writer_ = MakeClient("writer", 0);
+    waiter_ = MakeClient("waiter", 1);
+    ASSERT_EQ(Put(*waiter_, "other", "v"), Code::kOk);
+    const auto done = [this](const Status& status) { written_ = status.code(); };
+    ASSERT_TRUE(writer_->Put("key", std::string(3000, 'n'), done).ok());
+    ASSERT_TRUE(RunUntil({writer_.get()}, [&] { return Count(Counter::kPutsReserved) == 2; }));
+    const auto answered = [this](const Result<uint64_t>& version) { answer_ = version.status().code(); };
+    ASSERT_TRUE(waiter_->Put("key", "mine", PutOptions{.if_version = kAbsent}, answered).ok());
+    ASSERT_TRUE(RunUntil({waiter_.get()}, [&] { return shard_->awaits_writers(); }));
+  }
+  // The writer does what it has to do, and the shard hears of nothing.
+  void FinishWriting() {
+    for (int step = 0; step < 10'000 && !written_; ++step) {
+      writer_->Poll();
+      network_.Step();
+    }
+    ASSERT_EQ(written_, Code::kOk);
+  }
+
+  std::unique_ptr<client::Engine> writer_;
+  std::unique_ptr<client::Engine> waiter_;
+  std::vector<std::unique_ptr<client::Engine>> others_;
+  std::optional<Code> written_;
+  std::optional<Code> answer_;
+};
+
+TEST_F(AwaitedWriterTest, IsEndedAfterThreeSeconds) {
+  shard_->PassTime(std::chrono::hours(1));  // in which nobody waited, perhaps
+  shard_->Poll();
+  EXPECT_EQ(Count(Counter::kOverdue), 0U);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(Count(Counter::kOverdue), 0U);
+    shard_->PassTime(std::chrono::seconds(1));
+    shard_->Poll();
+  }
+  EXPECT_EQ(Count(Counter::kOverdue), 1U);
+  ASSERT_TRUE(RunUntil({waiter_.get()}, [&] { return answer_.has_value(); }));
+  EXPECT_EQ(answer_, Code::kOk);
+  EXPECT_FALSE(written_.has_value());
+}
+
+// The shard has not looked at the value yet.
+TEST_F(AwaitedWriterTest, IsNotEndedIfItHasWritten) {
+  shard_->PassTime(std::chrono::seconds(1));
+  FinishWriting();
+  for (int i = 0; i < 4; ++i) {
+    shard_->PassTime(std::chrono::seconds(2));
+    shard_->Poll();
+  }
+  EXPECT_EQ(Count(Counter::kOverdue), 0U);
+  ASSERT_TRUE(RunUntil({waiter_.get()}, [&] { return answer_.has_value(); }));
+  EXPECT_EQ(answer_, Code::kConflict);
+}
+
+TEST_F(AwaitedWriterTest, IsLookedAtMoreAndMoreRarely) {
+  FinishWriting();
+  int polls = 0;
+  for (; shard_->awaits_writers(); ++polls) shard_->Poll();
+  EXPECT_GT(polls, 30);
+  ASSERT_TRUE(RunUntil({waiter_.get()}, [&] { return answer_.has_value(); }));
+  EXPECT_EQ(answer_, Code::kConflict);
+}
+
+// Whatever else is in flight, of which an idle moment looks at a part only.
+TEST_F(AwaitedWriterTest, IsLookedAtInIdleMoments) {
+  for (int client = 0; client < 4; ++client) {
+    others_.push_back(MakeClient("other" + std::to_string(client), 0));
+    const auto reserved = Count(Counter::kPutsReserved);
+    for (int i = 0; i < 60; ++i) {
+      const std::string key = "of " + std::to_string(client) + ", " + std::to_string(i);
+      ASSERT_TRUE(others_.back()->Put(key, std::string(50, 'n'), [](const Status&) {}).ok());
+    }
+    ASSERT_TRUE(RunUntil({others_.back().get()}, [&] { return Count(Counter::kPutsReserved) == reserved + 60; }));
+  }
+  shard_->Tidy(std::chrono::milliseconds(5));
+  EXPECT_TRUE(shard_->awaits_writers());
+  FinishWriting();
+  EXPECT_GT(shard_->Tidy(std::chrono::milliseconds(5)), 0U);
+  EXPECT_FALSE(shard_->awaits_writers());
 }
 
 }  // namespace
