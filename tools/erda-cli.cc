@@ -45,6 +45,7 @@ Examples: erda-cli -a shm:/run/erda.sock put greeting hello
           erda-cli -a shm:/run/erda.sock put photo - < photo.jpg
           erda-cli -a shm:/run/erda.sock get --raw photo > copy.jpg
           erda-cli -a shm:/run/erda.sock put --if-absent lock "$HOSTNAME"
+          erda-cli -a shm:/run/erda.sock put --ttl 30000 session 4711
           erda-cli -a shm:/run/erda.sock incr visits)";
 
 struct Arguments {
@@ -56,6 +57,8 @@ struct Arguments {
   bool if_version = false;
   bool if_absent = false;
   bool with_version = false;
+  bool with_expiry = false;
+  int64_t ttl = 0;  // in milliseconds; 0: none
   int64_t delta = 1;
   bool raw = false;
   bool json = false;
@@ -113,6 +116,9 @@ int Get(Client& client, const Arguments& arguments) {
   auto got = client.GetVersioned(arguments.key);
   if (!got.ok()) return FailWith(arguments, got.status());
   std::string& value = got->value;
+  if (arguments.with_expiry) {
+    value.insert(0, fmt::format("{} ", got->expires ? got->expires->time_since_epoch().count() : 0));
+  }
   if (arguments.with_version) value.insert(0, fmt::format("{} ", got->version));
   if (!arguments.raw) value.push_back('\n');
   return Print(value);
@@ -127,6 +133,7 @@ int Put(Client& client, const Arguments& arguments) {
   erda::PutOptions options;
   if (arguments.if_version) options.if_version = arguments.version;
   if (arguments.if_absent) options.if_version = erda::kAbsent;
+  if (arguments.ttl != 0) options.ttl = std::chrono::milliseconds(arguments.ttl);
   const auto version = client.Put(arguments.key, from_stdin ? *from_stdin : arguments.value, options);
   if (!version.ok()) return FailWith(arguments, version.status());
   return arguments.with_version ? Print(fmt::format("{}\n", *version)) : 0;
@@ -202,6 +209,8 @@ void AddCommands(CLI::App& app, Arguments& arguments, Command& chosen) {
   CLI::App* get = add("get", "Print the value of a key and a newline", Get);
   get->add_flag("--raw", arguments.raw, "Only the value's bytes, without a newline");
   get->add_flag("--with-version", arguments.with_version, "The version and a space before the value");
+  get->add_flag("--with-expiry", arguments.with_expiry,
+                "When it expires, in milliseconds of Unix time, and a space before the value; 0: never");
   add_key(get);
   CLI::App* put = add("put", "Set the value of a key", Put);
   add_key(put);
@@ -215,6 +224,9 @@ void AddCommands(CLI::App& app, Arguments& arguments, Command& chosen) {
   CLI::Option* if_version = add_condition(put);
   put->add_flag("--if-absent", arguments.if_absent, "Only if the key has no value (exit code 6)")->excludes(if_version);
   put->add_flag("--with-version", arguments.with_version, "Print the version of what was put");
+  erda::tools::AddNumber<int64_t>(*put, "--ttl", arguments.ttl, 1, int64_t{1} << 48,
+                                  "The value expires after so many milliseconds; default: never")
+      ->type_name("MS");
   CLI::App* del = add("del", "Remove a key", Delete);
   add_condition(del);
   add_key(del);

@@ -289,7 +289,7 @@ class Measurement {
       const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value_));
       std::byte* at = objects_.data() + i * stride_;
       std::memcpy(at, &header, sizeof(header));
-      std::memcpy(at + format::KeyOffset(), key.data(), key.size());
+      std::memcpy(at + format::kLabelOffset, key.data(), key.size());
       std::memcpy(at + format::ChecksumOffset(kKeyBytes), &checksum, sizeof(checksum));
       std::copy(value_.begin(), value_.end(), reinterpret_cast<char*>(at + format::ValueOffset(kKeyBytes)));
     }

@@ -45,13 +45,17 @@ struct ClientOptions {
 
 // Every put that takes effect gives its key a version: a number that this key never had before and never has again,
 // also across restarts. It is larger than those before it, and never 0.
+// expires: when it will be absent, by the server's clock; none: never.
+using Deadline = std::chrono::sys_time<std::chrono::milliseconds>;
 struct Versioned {
   std::string value;
   uint64_t version = 0;
+  std::optional<Deadline> expires{};
 };
 struct VersionedView {
   std::string_view value;  // lives for the call only
   uint64_t version = 0;
+  std::optional<Deadline> expires{};
 };
 
 // As a version in a condition: the key is absent.
@@ -61,6 +65,9 @@ struct PutOptions {
   // The put takes effect only if the key has this version just before it; kAbsent: only if there is no value. Else
   // kConflict, and nothing changes.
   std::optional<uint64_t> if_version{};
+  // The value expires: so long after the server has taken the put, at least 1 ms, the key is absent. A later put
+  // without it stays; an increment leaves the deadline as it is. The value may have 8 bytes less (max_value_bytes).
+  std::optional<std::chrono::milliseconds> ttl{};
 };
 struct DeleteOptions {
   std::optional<uint64_t> if_version{};  // as of a put
@@ -192,7 +199,7 @@ class ERDA_EXPORT Client {
   ClientStats stats() const;
   // What the server says of itself, in name and value pairs, read one-sidedly. Waits; needs no operation in flight.
   Result<std::vector<std::pair<std::string, std::string>>> ServerInfo();
-  // The largest value that this pool takes for a key of this size.
+  // The largest value that this pool takes for a key of this size, if it does not expire.
   size_t max_value_bytes(size_t key_bytes) const;
 
  private:

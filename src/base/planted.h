@@ -55,6 +55,9 @@ enum class Flaw : uint8_t {
   kSlotTooEarly,       // a slot gets another region before the one it had is zeroes
   kNotZeroed,          // a region is free though what it held is still there
   kSameGeneration,     // generations are counted by each region for itself
+  kExpiryIgnored,      // what has expired is there for conditions, increments and deletes
+  kExpiresNewer,       // an entry is freed though it names a newer version than the one that has expired
+  kExpiresInFlight,    // what was in flight when a version was freed that has expired, counts still
   // Recovery
   kSuperblockNotFlushed,  // the superblock that counts is not flushed before the other copy is written
   kTrustsNewest,          // the newest version is taken for whole
@@ -72,6 +75,8 @@ enum class Flaw : uint8_t {
   kKnowsForEver,       // what a client knows of locations outlives the server
   kAcknowledgesEarly,  // a reserved put is done when its space is reserved
   kNoReadBehindWrite,  // a put is done when its Write completes
+  kReturnsExpired,     // a get returns what it finds, expired or not
+  kExpiresBehindRead,  // a value has expired if its deadline has passed when the get is over
   kCount
 };
 
@@ -121,6 +126,9 @@ inline constexpr const char* kFlawNames[] = {
     "slot-too-early",
     "not-zeroed",
     "same-generation",
+    "expiry-ignored",
+    "expires-newer",
+    "expires-in-flight",
     "superblock-not-flushed",
     "trusts-newest",
     "found-not-flushed",
@@ -136,6 +144,8 @@ inline constexpr const char* kFlawNames[] = {
     "knows-for-ever",
     "acknowledges-early",
     "no-read-behind-write",
+    "returns-expired",
+    "expires-behind-read",
 };
 static_assert(sizeof(kFlawNames) / sizeof(kFlawNames[0]) == static_cast<size_t>(Flaw::kCount));
 

@@ -69,7 +69,7 @@ Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& 
     return {Code::kInvalidArgument, "the buffer has " + std::to_string(from->value.size()) +
                                         " bytes, and the value is to have " + std::to_string(size)};
   }
-  auto op = NewPut(OpType::kPut, key, size);
+  auto op = NewPut(OpType::kPut, key, size, {});
   if (!op.ok()) return op.status();
   (*op)->done.swap(done);
   TakeBuffer(**op, from, format::InlineValueOffset(key.size()));
@@ -79,13 +79,14 @@ Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& 
 }
 
 // The value is there already, unless it was read elsewhere: what was said of its size was more than the buffer holds.
+// Behind a deadline it is a few bytes farther.
 Result<std::string_view> Engine::InBuffer(const Buffer::Memory& buffer, std::string_view value) {
   if (value.size() > buffer.value.size()) {
     return Status(Code::kInvalidArgument, "the value has " + std::to_string(value.size()) +
                                               " bytes, and the buffer only " + std::to_string(buffer.value.size()));
   }
   const auto to = buffer.value.first(value.size());
-  if (!value.empty() && to.data() != AsBytes(value).data()) std::memcpy(to.data(), value.data(), value.size());
+  if (!value.empty() && to.data() != AsBytes(value).data()) std::memmove(to.data(), value.data(), value.size());
   return AsString(to);
 }
 

@@ -43,7 +43,7 @@ Result<std::string> CopyOf(const Result<std::string_view>& value) {
   return value.ok() ? Result<std::string>(std::string(*value)) : Result<std::string>(value.status());
 }
 Result<Versioned> CopyOf(const Result<VersionedView>& got) {
-  return got.ok() ? Result<Versioned>(Versioned{std::string(got->value), got->version})
+  return got.ok() ? Result<Versioned>(Versioned{std::string(got->value), got->version, got->expires})
                   : Result<Versioned>(got.status());
 }
 
@@ -154,8 +154,10 @@ class Client::Impl {
   // A get: take is given the value while it lives.
   template <class Take>
   Status RunGet(Take& take, std::string_view key) {
-    if (const auto value = engine_->GetNow(key)) return take(*value);
-    return RunGetOperation(take, key);
+    VersionedView found;
+    const Engine::Now now = engine_->GetNow(key, &found);
+    if (now == Engine::Now::kNo) return RunGetOperation(take, key);
+    return now == Engine::Now::kValue ? take(found.value) : Status(Code::kNotFound);
   }
   template <class Take, class... What>
   Status RunGetOperation(Take& take, const What&... what) {
@@ -164,8 +166,9 @@ class Client::Impl {
   }
   template <class Take>
   Status RunGetVersioned(Take& take, std::string_view key) {
-    uint64_t version = 0;
-    if (const auto value = engine_->GetNow(key, &version)) return take({*value, version});
+    VersionedView found;
+    const Engine::Now now = engine_->GetNow(key, &found);
+    if (now != Engine::Now::kNo) return now == Engine::Now::kValue ? take(found) : Status(Code::kNotFound);
     return RunTaking<VersionedView>(
         take, [&](Client::GetVersionedCallback&& done) { return engine_->GetVersioned(key, std::move(done)); });
   }
@@ -327,6 +330,7 @@ Result<Versioned> Client::GetVersioned(std::string_view key) {
   Versioned copy;
   auto take = [&](const VersionedView& got) {
     copy.version = got.version;
+    copy.expires = got.expires;
     return CopyTo(&copy.value, got.value);
   };
   auto status = impl_->RunGetVersioned(take, key);

@@ -21,11 +21,11 @@ Result<bool> Engine::Connect() {
 
 Status Engine::EnsureConnecting(Link& link) {
   if (link.state() != Link::State::kDown) return {};
-  return link.Connect(options_.queue_depth);
+  return link.Connect(options_.queue_depth, clock_.Now());
 }
 
 void Engine::OnLinkConnected(Link& link) {
-  if (auto status = link.OnConnected(); !status.ok()) return CloseLink(link, status);
+  if (auto status = link.OnConnected(clock_.Now()); !status.ok()) return CloseLink(link, status);
   if (!geometry_known_ || pool_uuid_ != link.hello().pool_uuid) AdoptGeometry(link);
   // (I12) What was known of locations ends with the server: the flags that take it back may be lost.
   const uint64_t server = Planted(Flaw::kKnowsForEver) ? 1 : link.hello().server_id;
@@ -70,7 +70,7 @@ void Engine::OnControlRead(Link& link) {
     if (op.step != Step::kHeads) continue;  // it ended with the link, which the one before it found broken
     if (op.type == OpType::kGet) {
       // Without a slot there was no version to read, and no look at the entry behind it.
-      DecideVersion(op, ViewOf(op), op.read_bytes == 0 ? EntryLook::kNotYet : EntryLook::kUnchanged);
+      DecideVersion(op, InspectRead(op), op.read_bytes == 0 ? EntryLook::kNotYet : EntryLook::kUnchanged);
     } else {
       WriteValue(op);
     }

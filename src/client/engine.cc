@@ -209,6 +209,7 @@ void Engine::PostRead(Operation& op, Step step, std::span<std::byte> to, fabric:
 // An operation's time begins when it is first found waiting.
 void Engine::CheckDeadlines() {
   const Nanoseconds now = clock_.Now();
+  seen_ = now;
   if (now < next_check_) return;
   next_check_ = now + options_.timeout / kChecksPerTimeout;
   for (Operation& op : ops_) {

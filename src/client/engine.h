@@ -51,8 +51,9 @@ class Engine {
   // As in Client. The callback runs in a later Poll.
   Status Get(std::string_view key, Client::GetCallback&& done);
   // The same without an operation: if nothing is under way, the value is where it was before, and the fabric reads it
-  // at once. It lives until the next call. nullopt: Get.
-  std::optional<std::string_view> GetNow(std::string_view key, uint64_t* version = nullptr);
+  // at once. It lives until the next call. kNo: Get.
+  enum class Now : uint8_t { kNo, kValue, kAbsent };
+  [[nodiscard]] Now GetNow(std::string_view key, VersionedView* found);
   Status Put(std::string_view key, std::string_view value, Client::DoneCallback&& done);
   Status Delete(std::string_view key, Client::DoneCallback&& done);
   Status GetVersioned(std::string_view key, Client::GetVersionedCallback&& done);
@@ -95,7 +96,7 @@ class Engine {
   Status BeginGet(std::string_view key, Callback Operation::*member, Callback&& done);
   // Of what travels with the request, perhaps: a put, or an increment by the value.
   template <class Callback>
-  Status BeginPut(OpType type, std::string_view key, std::string_view value, std::optional<uint64_t> if_version,
+  Status BeginPut(OpType type, std::string_view key, std::string_view value, const PutOptions& options,
                   Callback Operation::*member, Callback&& done);
   // A request that says no more than its key.
   Status StartWithKey(OpType type, std::string_view key, std::optional<uint64_t> if_version,
@@ -105,11 +106,11 @@ class Engine {
   [[nodiscard]] Status CheckBuffer(const std::shared_ptr<Buffer::Memory>& buffer) const;
   [[nodiscard]] static Result<std::string_view> InBuffer(const Buffer::Memory& buffer, std::string_view value);
   [[nodiscard]] bool HasChunks() const;
-  Result<Operation*> NewPut(OpType type, std::string_view key, size_t value_size);
+  Result<Operation*> NewPut(OpType type, std::string_view key, size_t value_size, const PutOptions& options);
   void Begin(Operation& op);
   void Run(Operation& op);
   void Finish(Operation& op, Status status);
-  void FinishGet(Operation& op, std::string_view value, uint64_t version);
+  void FinishGet(Operation& op, const VersionedView& found);
   void EndGet(Operation& op, Result<std::string_view>&& value);
   template <class Callback>
   void Retire(Operation& op, Callback&& callback);
@@ -161,10 +162,8 @@ class Engine {
   };
   [[nodiscard]] std::optional<Located> FindLocated(const Link& link, uint64_t key_hash);
   bool StartLocatedGet(Operation& op);
-  [[nodiscard]] static std::optional<std::string_view> LocatedValue(const Link& link, const Located& located,
-                                                                    std::string_view key,
-                                                                    std::span<const std::byte> bytes,
-                                                                    uint64_t* version);
+  [[nodiscard]] static bool IsLocated(const Link& link, const Located& located, std::string_view key,
+                                      std::span<const std::byte> bytes, format::ObjectView* view);
   void OnLocatedRead(Operation& op);
   void Locate(const Operation& op, format::LogAddress address, uint32_t generation, uint64_t object_bytes);
   void StartGet(Operation& op);
@@ -183,7 +182,16 @@ class Engine {
   [[nodiscard]] static uint64_t OldVersion(const Operation& op);
   void ConfirmMiss(Operation& op);
   void OnMissConfirm(Operation& op);
-  [[nodiscard]] format::ObjectView ViewOf(const Operation& op) const;
+  [[nodiscard]] format::ObjectView InspectRead(const Operation& op) const;
+  // kMeanwhile: it was the newest before the deadline, and that has passed by now. kUnsure: perhaps it has.
+  enum class Expiry : uint8_t { kLives, kOver, kMeanwhile, kUnsure };
+  // Of a version that was the newest after this reading of the clock.
+  [[nodiscard]] Expiry ExpiryOf(const Link& link, uint64_t deadline, Nanoseconds seen) {
+    return deadline == 0 ? Expiry::kLives : LookAtClock(link, deadline, seen);
+  }
+  [[nodiscard]] Expiry LookAtClock(const Link& link, uint64_t deadline, Nanoseconds seen);
+  void EndWith(Operation& op, const format::ObjectView& view);
+  [[nodiscard]] static VersionedView ViewOf(const format::ObjectView& view);
   bool Report(Operation& op);
 
   // --- Puts and deletes (put.cc)
@@ -194,6 +202,10 @@ class Engine {
   bool PutDelegated(Operation& op);
   void SendChunkRequests(Link& link);
   void OnChunkReply(Link& link, uint32_t slot);
+  void AskTime(Link& link);
+  void OnTimeReply(Link& link, uint32_t slot);
+  // False if the connection failed.
+  bool SendOwn(Link& link, uint32_t slot, std::span<std::byte> message);
   void OnReserved(Operation& op);
   void FinishPut(Operation& op, const format::Reply& placed);
   void WriteValue(Operation& op);
@@ -233,6 +245,7 @@ class Engine {
   std::exception_ptr thrown_;      // by a callback of this Poll
   Nanoseconds reported_at_{0};
   Nanoseconds next_check_{0};          // of deadlines
+  Nanoseconds seen_{0};                // what the clock said when it was looked at last
   const Link* report_link_ = nullptr;  // where a report is under way, in the memory behind the operations'
   Status connect_error_;
   ClientStats stats_;

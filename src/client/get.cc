@@ -64,6 +64,7 @@ bool Engine::StartLocatedGet(Operation& op) {
   op.at = located->at;
   op.slot_read = located->slot;
   op.read_bytes = located->bytes;
+  op.seen = seen_;
   const bool can_be = op.link->Resolve(op.slot_read, op.at, &offset, &in_segment) && op.read_bytes <= in_segment;
   if (!can_be || !ProvideMessageMemory(op, op.read_bytes).ok()) return false;
   PostRead(op, Step::kLocated, op.message().first(op.read_bytes), {format::kPoolRegion, offset});
@@ -72,54 +73,91 @@ bool Engine::StartLocatedGet(Operation& op) {
 
 // The version verifies in the use of its region in which the entry named it, and was settled or acknowledged by then.
 // If the entry has not left it, it is the newest one still, as of the moment at which the flag was read.
-std::optional<std::string_view> Engine::LocatedValue(const Link& link, const Located& located, std::string_view key,
-                                                     std::span<const std::byte> bytes, uint64_t* version) {
-  const ObjectView view = format::InspectObject(link.PlaceOf(located.head, located.slot, located.at), bytes);
-  const bool left = view.header.left() && !Planted(Flaw::kTrustsLocation);
-  if (view.state != ObjectState::kWhole || left || view.key != key) return std::nullopt;
-  *version = view.header.version;
-  return AsString(view.value);
+bool Engine::IsLocated(const Link& link, const Located& located, std::string_view key, std::span<const std::byte> bytes,
+                       ObjectView* view) {
+  *view = format::InspectObject(link.PlaceOf(located.head, located.slot, located.at), bytes);
+  const bool left = view->header.left() && !Planted(Flaw::kTrustsLocation);
+  return view->state == ObjectState::kWhole && !left && view->key == key;
 }
 
 void Engine::OnLocatedRead(Operation& op) {
   const Located located{op.link->geometry().HeadOf(op.key_hash), op.slot_read, op.at, op.read_bytes};
-  uint64_t version = 0;
-  const auto value = LocatedValue(*op.link, located, op.key_view(), op.message().first(op.read_bytes), &version);
-  if (!value) {
+  ObjectView view;
+  if (!IsLocated(*op.link, located, op.key_view(), op.message().first(op.read_bytes), &view)) {
     ++stats_.cache_misled;
     locations_.Refute(op.key_hash);
     return StartGet(op);
   }
   ++stats_.cache_hits;
   locations_.Confirm(op.key_hash);
-  FinishGet(op, *value, version);
+  EndWith(op, view);
 }
 
 // What was read in vain is not counted: the get that follows looks there itself. Now and then it is one that polls, for
 // what the server has to say. So is every one while the client has a chunk, which the server may ask back.
-std::optional<std::string_view> Engine::GetNow(std::string_view key, uint64_t* version) {
-  if (in_flight_ > 0 || polling_ || !geometry_known_ || ++gets_now_ % kGetsPerPoll == 0) return std::nullopt;
-  if (key.empty() || key.size() > format::kKeyBytesMax) return std::nullopt;
+Engine::Now Engine::GetNow(std::string_view key, VersionedView* found) {
+  if (in_flight_ > 0 || polling_ || !geometry_known_ || ++gets_now_ % kGetsPerPoll == 0) return Now::kNo;
+  if (key.empty() || key.size() > format::kKeyBytesMax) return Now::kNo;
   const uint64_t key_hash = HashKey(key);
   const Link& link = *links_[geometry_.ShardOf(key_hash)];
-  if (!link.up() || HasChunks()) return std::nullopt;
+  if (!link.up() || HasChunks()) return Now::kNo;
   const auto located = FindLocated(link, key_hash);
-  if (!located || located->bytes > kMessageBytes) return std::nullopt;
+  if (!located || located->bytes > kMessageBytes) return Now::kNo;
   uint64_t offset = 0;
   uint64_t in_segment = 0;
   const bool can_be = link.Resolve(located->slot, located->at, &offset, &in_segment) && located->bytes <= in_segment;
   const auto to = ops_[free_ops_.back()].memory.subspan(kMessageAt, located->bytes);
-  if (!can_be || !link.channel()->ReadNow(to, {format::kPoolRegion, offset})) return std::nullopt;
-  uint64_t its_version = 0;
-  const auto value = LocatedValue(link, *located, key, to, &its_version);
-  if (!value) return std::nullopt;
+  const Nanoseconds seen = seen_;  // before it is read
+  if (!can_be || !link.channel()->ReadNow(to, {format::kPoolRegion, offset})) return Now::kNo;
+  ObjectView view;
+  if (!IsLocated(link, *located, key, to, &view)) return Now::kNo;
+  const Expiry expiry = ExpiryOf(link, view.deadline, seen);
+  if (expiry == Expiry::kMeanwhile || expiry == Expiry::kUnsure) return Now::kNo;
   ++stats_.reads;
   stats_.read_bytes += to.size();
   ++stats_.gets;
   ++stats_.cache_hits;
   locations_.Confirm(key_hash);
-  if (version != nullptr) *version = its_version;
-  return value;
+  if (expiry == Expiry::kOver) return Now::kAbsent;
+  *found = ViewOf(view);
+  return Now::kValue;
+}
+
+// --- Expiry
+
+// It has expired only if its deadline had passed before what said that it is the newest was read: else another one may
+// have taken its place before that. And it has not, if the deadline has not passed by now.
+Engine::Expiry Engine::LookAtClock(const Link& link, uint64_t deadline, Nanoseconds seen) {
+  if (Planted(Flaw::kReturnsExpired)) return Expiry::kLives;
+  if (link.time.HasPassed(deadline, seen)) return Expiry::kOver;
+  seen_ = clock_.Now();
+  if (link.time.HasNotPassed(deadline, seen_)) return Expiry::kLives;
+  if (!link.time.HasPassed(deadline, seen_)) return Expiry::kUnsure;
+  return Planted(Flaw::kExpiresBehindRead) ? Expiry::kOver : Expiry::kMeanwhile;
+}
+
+// The version is the one that counts.
+void Engine::EndWith(Operation& op, const ObjectView& view) {
+  Link& link = *op.link;
+  switch (ExpiryOf(link, view.deadline, op.seen)) {
+    case Expiry::kLives:
+      return FinishGet(op, ViewOf(view));
+    case Expiry::kOver:
+      return Finish(op, Status(Code::kNotFound));
+    case Expiry::kUnsure:
+      AskTime(link);
+      if (!link.up()) return;  // it has ended with its connection
+      break;
+    case Expiry::kMeanwhile:
+      break;
+  }
+  StartGet(op);
+}
+
+VersionedView Engine::ViewOf(const ObjectView& view) {
+  VersionedView found{AsString(view.value), view.header.version, std::nullopt};
+  if (view.deadline != 0) found.expires = Deadline(std::chrono::milliseconds(view.deadline));
+  return found;
 }
 
 // The key's entry named this version as its new one after the operation began, and it is acknowledged.
@@ -132,6 +170,7 @@ void Engine::Locate(const Operation& op, LogAddress address, uint32_t generation
 
 void Engine::StartGet(Operation& op) {
   op.foreign_count = 0;
+  op.seen = seen_;
   op.slot_changes = op.link->slot_changes;
   op.slots_read = format::kFirstLook;
   PostRead(op, Step::kEntry, op.neighbourhood().first(format::kFirstLookBytes), NeighbourhoodOf(*op.link, op.key_hash));
@@ -186,7 +225,7 @@ void Engine::ReadVersion(Operation& op, uint64_t bytes) {
     const LogAddress old_address = op.entry.entry_word().old_address();
     op.old_slot = op.link->SlotOf(op.entry.entry_meta().head(), old_address);
     const bool can_be = op.link->Resolve(op.old_slot, old_address, &offset, &in_segment);
-    if (!can_be || in_segment < sizeof(ObjectHeader)) return GoTo(op, old_address);
+    if (!can_be || in_segment < kOldHeaderBytes) return GoTo(op, old_address);
     op.step = Step::kObject;
     const fabric::RemoteAddress old_version{format::kPoolRegion, offset};
     const fabric::WorkRequest works[] = {ReadWork(op, op.message().first(op.read_bytes), version, false),
@@ -214,7 +253,7 @@ fabric::RemoteAddress Engine::EntryAddress(const Operation& op) const {
 
 std::span<std::byte> Engine::EntryCopy(const Operation& op) { return op.readings().first(sizeof(IndexEntry)); }
 
-ObjectView Engine::ViewOf(const Operation& op) const {
+ObjectView Engine::InspectRead(const Operation& op) const {
   const format::Place place = op.link->PlaceOf(op.entry.entry_meta().head(), op.slot_read, op.at);
   return format::InspectObject(place, op.message().first(op.read_bytes));
 }
@@ -224,7 +263,7 @@ void Engine::OnVersionRead(Operation& op) {
     const auto now = LoadAs<IndexEntry>(EntryCopy(op));
     if (now.word != op.entry.word || now.entry_meta().head() != op.entry.entry_meta().head()) return StartGet(op);
   }
-  const ObjectView view = ViewOf(op);
+  const ObjectView view = InspectRead(op);
   if (view.bytes_wanted > op.read_bytes && op.rereads < kRereadsMax) {
     uint64_t offset = 0;
     uint64_t in_segment = 0;
@@ -257,7 +296,7 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
   if (!of_chain) view.state = ObjectState::kNothing;
   if (Planted(Flaw::kNoChecksum) && view.state == ObjectState::kHeader) {
     view.state = ObjectState::kWhole;
-    view.value = op.message().subspan(format::ValueOffset(op.key_size), view.header.value_size);
+    view.value = op.message().subspan(format::ValueOffset(view.header.label_size()), view.header.value_size);
   }
   const EntryWord word = op.entry.entry_word();
   ReadFacts facts;
@@ -275,9 +314,9 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
       if (view.header.left()) {
         locations_.Erase(op.key_hash);  // taken back to, or not the newest: it would be looked for there in vain
       } else if (op.at == word.new_address() && word.settled()) {
-        Locate(op, op.at, op.slot_read.generation(), format::ObjectBytes(view.key.size(), view.value.size()));
+        Locate(op, op.at, op.slot_read.generation(), format::ObjectBytes(view.header.label_size(), view.value.size()));
       }
-      return FinishGet(op, AsString(view.value), view.header.version);
+      return EndWith(op, view);
     case ReadStep::kOlderAndReport:
       if (view.state == ObjectState::kNothing && !SlotHolds(op)) return;
       if (!Report(op)) return;
@@ -312,7 +351,7 @@ void Engine::OnSecondLook(Operation& op) {
   // before, and then look for the version in the wrong head. The size hint may differ.
   const bool same = entry.word == op.entry.word && entry.entry_meta().tag() == op.entry.entry_meta().tag() &&
                     entry.entry_meta().head() == op.entry.entry_meta().head();
-  DecideVersion(op, ViewOf(op), same ? EntryLook::kUnchanged : EntryLook::kChanged);
+  DecideVersion(op, InspectRead(op), same ? EntryLook::kUnchanged : EntryLook::kChanged);
 }
 
 // From newest to oldest along `previous`; the entry's old address is where that ends, and the short cut if the chain
@@ -349,7 +388,9 @@ uint64_t Engine::OldVersion(const Operation& op) {
   const auto old = LoadAs<ObjectHeader>(op.old_header());
   const LogAddress old_address = op.entry.entry_word().old_address();
   const format::Place place = op.link->PlaceOf(op.entry.entry_meta().head(), op.old_slot, old_address);
-  const bool verifies = old.key_size == op.key_size && format::HeaderCrc(place, old, op.key_view()) == old.header_crc;
+  const auto deadline = LoadAs<uint64_t>(op.old_header().subspan(format::kLabelOffset));
+  const bool verifies =
+      old.key_size == op.key_size && format::HeaderCrc(place, old, op.key_view(), deadline) == old.header_crc;
   return verifies ? old.version : 0;
 }
 
@@ -358,6 +399,7 @@ uint64_t Engine::OldVersion(const Operation& op) {
 void Engine::ConfirmMiss(Operation& op) {
   ++stats_.second_looks;
   op.step = Step::kMissConfirm;
+  op.seen = seen_;
   op.slot_changes = op.link->slot_changes;
   op.slots_read = format::kNeighbourhood;
   const fabric::RemoteAddress counter{format::kControlRegion, offsetof(format::ControlBlock, displacements)};
@@ -398,14 +440,8 @@ bool Engine::Report(Operation& op) {
   const auto message = std::span(op_memory_).last(kReportBytesMax);
   std::memcpy(message.data(), &request, sizeof(request));
   std::memcpy(message.data() + sizeof(request), op.key.data(), op.key_size);
-  fabric::WorkRequest work;
-  work.kind = fabric::OpKind::kWriteImm;
-  work.signaled = false;
-  work.imm = slot;
-  work.local = message.first(sizeof(request) + op.key_size);
-  work.remote = {format::kRequestRegion, op.link->SlotOffset(slot)};
   ++stats_.requests;
-  return Post(*op.link, {&work, 1});
+  return SendOwn(*op.link, slot, message.first(sizeof(request) + op.key_size));
 }
 
 }  // namespace erda::client

@@ -13,7 +13,8 @@ using format::HelloReply;
 using format::HelloRequest;
 using format::Reply;
 
-Status Link::Connect(uint32_t slots_wanted) {
+Status Link::Connect(uint32_t slots_wanted, Nanoseconds now) {
+  asked_at = now;
   slots_offered_ = std::min(slots_wanted, format::kSlotsMax);
   if (!reply_region_) {
     auto memory = SharedMemory::Create("erda-replies", slots_offered_ * sizeof(Reply));
@@ -42,7 +43,7 @@ Status Link::Connect(uint32_t slots_wanted) {
   return {};
 }
 
-Status Link::OnConnected() {
+Status Link::OnConnected(Nanoseconds now) {
   const auto data = channel_->peer_data();
   const auto wrong = [&](const char* what) { return Status(Code::kInvalidArgument, address_ + ": " + what); };
   if (data.size() < sizeof(HelloReply)) return wrong("that is no Erda server");
@@ -64,6 +65,7 @@ Status Link::OnConnected() {
                      regions[format::kRequestRegion].size >= uint64_t{hello_.slots} * hello_.slot_bytes &&
                      (hello_.pool_writable == 0 || regions.size() > format::kPoolWriteRegion);
   if (!holds) return wrong("what the server says of itself does not hold together");
+  time.Learn(asked_at, now, hello_.time);
   pool_seed_ = format::PoolSeed(hello_.pool_uuid);
 
   // What may be in use for the first time only when the client has been at work for long.
@@ -73,7 +75,7 @@ Status Link::OnConnected() {
   free_slots_.clear();
   for (uint32_t slot = hello_.slots; slot > 0; --slot) free_slots_.push_back(slot - 1);
   control_region_.reset();
-  control_.assign(format::ControlBytes(geometry().heads_per_shard) + sizeof(format::Request), std::byte{0});
+  control_.assign(format::ControlBytes(geometry().heads_per_shard) + 2 * sizeof(format::Request), std::byte{0});
   delegated.Reset(FirstHead(), geometry().heads_per_shard, format::ChunkBytesMax(geometry()));
   auto region = fabric_.Register(MemoryView{control_, -1, -1}, fabric::Access::kLocal);
   if (!region.ok()) return region.status();
@@ -116,6 +118,7 @@ void Link::OnControlRead() {
 std::unique_ptr<fabric::Channel> Link::Close() {
   state_ = State::kDown;
   control_read_pending = false;
+  asks_time = false;
   gathered_.clear();
   delegated.Reset(0, 0, 0);
   return std::move(channel_);

@@ -10,6 +10,7 @@
 #include "base/shared_memory.h"
 #include "client/delegated.h"
 #include "client/operation.h"
+#include "client/time_bounds.h"
 #include "fabric/fabric.h"
 #include "format/control_block.h"
 #include "format/messages.h"
@@ -21,15 +22,16 @@ class Link {
   enum class State : uint8_t { kDown, kConnecting, kLoading, kUp };
   static constexpr OpIndex kReportOwner = kNoOp - 1;  // a slot that a report to the server uses
   static constexpr OpIndex kChunkOwner = kNoOp - 2;   // or a request that concerns a chunk
+  static constexpr OpIndex kTimeOwner = kNoOp - 3;    // or one for the server's time
   static constexpr OpIndex kFreeSlot = kNoOp;
 
   Link(fabric::Fabric& fabric, fabric::CompletionQueue& queue, std::string address, uint32_t shard, uint64_t client_id)
       : fabric_(fabric), queue_(queue), address_(std::move(address)), shard_(shard), client_id_(client_id) {}
 
   // kDown -> kConnecting.
-  Status Connect(uint32_t slots_wanted);
+  Status Connect(uint32_t slots_wanted, Nanoseconds now);
   // kConnecting -> kLoading: takes what the server said, and asks for the control block.
-  Status OnConnected();
+  Status OnConnected(Nanoseconds now);
   // Reads the control block, behind what is gathered; its completion has the id kControlReadId.
   static constexpr uint64_t kControlReadId = UINT64_MAX;
   Status ReadControl();
@@ -74,7 +76,7 @@ class Link {
     return {pool_seed_, head, address, slot.generation()};
   }
   [[nodiscard]] std::span<const std::byte> control() const {
-    return std::span(control_).first(control_.size() - sizeof(format::Request));
+    return std::span(control_).first(control_.size() - 2 * sizeof(format::Request));
   }
 
   // The pool offset of a log address, and the bytes from there to the end of its segment. False if the address cannot
@@ -100,6 +102,13 @@ class Link {
 
   // Where the one request lies that concerns a chunk and is under way.
   [[nodiscard]] std::span<std::byte> chunk_message() { return std::span(control_).last(sizeof(format::Request)); }
+  // The same of the one that asks for the time.
+  [[nodiscard]] std::span<std::byte> time_message() {
+    return std::span(control_).subspan(control_.size() - 2 * sizeof(format::Request), sizeof(format::Request));
+  }
+  TimeBounds time;
+  bool asks_time = false;
+  Nanoseconds asked_at{0};  // for the time, or for the connection
   Delegated delegated;
   bool puts_large = false;  // a put came that did not fit into a request
 

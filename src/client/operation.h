@@ -45,14 +45,16 @@ enum class Step : uint8_t {
 };
 
 // Memory of an operation, registered with the fabric.
-//   0                1024          1040         1072  1088
+//   0                1024          1040         1080  1088
 //   +----------------+-------------+------------+-----+-----------------------------------------------------+
 //   | neighbourhood  | two readings| old header |     | message: what is sent, or the version that is read  |
 //   +----------------+-------------+------------+-----+-----------------------------------------------------+
 inline constexpr uint64_t kReadingsAt = format::kNeighbourhoodBytes;
 inline constexpr uint64_t kOldHeaderAt = kReadingsAt + 2 * sizeof(uint64_t);
 inline constexpr uint64_t kMessageAt = kReadingsAt + kCacheLine;
-static_assert(kOldHeaderAt + sizeof(format::ObjectHeader) <= kMessageAt);
+// With a deadline, if it has one.
+inline constexpr uint64_t kOldHeaderBytes = sizeof(format::ObjectHeader) + format::kDeadlineBytes;
+static_assert(kOldHeaderAt + kOldHeaderBytes <= kMessageAt);
 inline constexpr uint64_t kMessageBytes = 20480;  // more than any inline put; larger values get memory of their own
 inline constexpr uint64_t kOpMemoryBytes = kMessageAt + kMessageBytes;
 
@@ -91,6 +93,7 @@ struct Operation {
 
   // Puts and deletes
   std::optional<uint64_t> if_version;  // its condition
+  uint64_t ttl = 0;                    // its time to live, in milliseconds; 0: none
   uint64_t number = 0;                 // what it came to: the version, or the sum
   uint32_t value_size = 0;
   uint32_t slot = UINT32_MAX;  // the request slot that it holds
@@ -104,6 +107,7 @@ struct Operation {
   uint64_t entry_slot = 0;
   uint32_t slots_read = 0;         // of the neighbourhood: kFirstLook or all
   format::LogAddress at;           // the version that is being read
+  Nanoseconds seen{0};             // a reading of the clock before the entry was, or a version by its location
   uint64_t read_bytes = 0;         // of it
   uint64_t newer_version = 0;      // of the version that was read before it; 0: none
   uint32_t rereads = 0;            // of this version, because the size was not known
@@ -122,12 +126,11 @@ struct Operation {
   void DropLargeMemory() {
     if (large && large->bytes.size() > kLargeBytesKept) large.reset();
   }
+  [[nodiscard]] uint64_t label_size() const { return format::LabelSize(key_size, ttl != 0); }
   [[nodiscard]] std::string_view key_view() const { return {key.data(), key_size}; }
   [[nodiscard]] std::span<std::byte> neighbourhood() const { return memory.first(format::kNeighbourhoodBytes); }
   [[nodiscard]] std::span<std::byte> readings() const { return memory.subspan(kReadingsAt, 2 * sizeof(uint64_t)); }
-  [[nodiscard]] std::span<std::byte> old_header() const {
-    return memory.subspan(kOldHeaderAt, sizeof(format::ObjectHeader));
-  }
+  [[nodiscard]] std::span<std::byte> old_header() const { return memory.subspan(kOldHeaderAt, kOldHeaderBytes); }
   [[nodiscard]] std::span<std::byte> message() const {
     if (!in_buffer.empty()) return in_buffer;
     return large ? large->bytes : memory.subspan(kMessageAt);

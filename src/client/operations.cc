@@ -8,6 +8,13 @@
 
 namespace erda::client {
 
+namespace {
+
+// Milliseconds: some nine thousand years.
+constexpr int64_t kTtlMax = int64_t{1} << 48;
+
+}  // namespace
+
 // --- Taking an operation
 
 bool Engine::HasChunks() const {
@@ -39,6 +46,7 @@ Operation* Engine::NewOperation(OpType type, std::string_view key) {
   op.doomed = false;
   op.no_chunk = false;
   op.if_version.reset();
+  op.ttl = 0;
   return &op;
 }
 
@@ -59,28 +67,36 @@ Status Engine::GetVersioned(std::string_view key, Client::GetVersionedCallback&&
   return BeginGet(key, &Operation::get_versioned_done, std::move(done));
 }
 
-Result<Operation*> Engine::NewPut(OpType type, std::string_view key, size_t value_size) {
-  if (geometry_known_ && !key.empty() && key.size() <= format::kKeyBytesMax && value_size > ValueBytesMax(key.size())) {
-    return Status(Code::kInvalidArgument, "a value for a key of " + std::to_string(key.size()) + " bytes has at most " +
-                                              std::to_string(ValueBytesMax(key.size())) + " bytes in this pool, not " +
-                                              std::to_string(value_size));
+Result<Operation*> Engine::NewPut(OpType type, std::string_view key, size_t value_size, const PutOptions& options) {
+  if (options.ttl && (options.ttl->count() < 1 || options.ttl->count() > kTtlMax)) {
+    return Status(Code::kInvalidArgument, "a time to live has 1 to " + std::to_string(kTtlMax) + " ms, not " +
+                                              std::to_string(options.ttl->count()));
+  }
+  if (geometry_known_ && !key.empty() && key.size() <= format::kKeyBytesMax) {
+    const uint64_t most = format::ValueBytesMax(geometry_, key.size(), options.ttl.has_value());
+    if (value_size > most) {
+      return Status(Code::kInvalidArgument, "a value for a key of " + std::to_string(key.size()) +
+                                                " bytes has at most " + std::to_string(most) +
+                                                " bytes in this pool, not " + std::to_string(value_size));
+    }
   }
   // Who was idle may have been told meanwhile that a chunk was taken back.
   if (in_flight_ == 0 && HasChunks()) Poll();
   Operation* op = NewOperation(type, key);
   if (op == nullptr) return Refusal(key);
   op->value_size = static_cast<uint32_t>(value_size);
+  op->if_version = options.if_version;
+  op->ttl = options.ttl ? static_cast<uint64_t>(options.ttl->count()) : 0;
   return op;
 }
 
 template <class Callback>
-Status Engine::BeginPut(OpType type, std::string_view key, std::string_view value, std::optional<uint64_t> if_version,
+Status Engine::BeginPut(OpType type, std::string_view key, std::string_view value, const PutOptions& options,
                         Callback Operation::*member, Callback&& done) {
-  auto taken = NewPut(type, key, value.size());
+  auto taken = NewPut(type, key, value.size(), options);
   if (!taken.ok()) return taken.status();
   Operation& op = **taken;
   (op.*member).swap(done);
-  op.if_version = if_version;
   // Laid out once, for the request and for the log: request, key, checksum, value.
   const uint64_t value_at = format::InlineValueOffset(key.size());
   if (auto status = ProvideMessageMemory(op, value_at + value.size()); !status.ok()) {
@@ -96,17 +112,17 @@ Status Engine::BeginPut(OpType type, std::string_view key, std::string_view valu
 }
 
 Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback&& done) {
-  return BeginPut(OpType::kPut, key, value, std::nullopt, &Operation::done, std::move(done));
+  return BeginPut(OpType::kPut, key, value, {}, &Operation::done, std::move(done));
 }
 
 Status Engine::Put(std::string_view key, std::string_view value, const PutOptions& options,
                    Client::PutCallback&& done) {
-  return BeginPut(OpType::kPut, key, value, options.if_version, &Operation::put_done, std::move(done));
+  return BeginPut(OpType::kPut, key, value, options, &Operation::put_done, std::move(done));
 }
 
 Status Engine::Increment(std::string_view key, int64_t delta, Client::IncrementCallback&& done) {
   const std::string_view bytes = AsString(BytesOf(delta));
-  return BeginPut(OpType::kIncrement, key, bytes, std::nullopt, &Operation::increment_done, std::move(done));
+  return BeginPut(OpType::kIncrement, key, bytes, {}, &Operation::increment_done, std::move(done));
 }
 
 Status Engine::Delete(std::string_view key, Client::DoneCallback&& done) {
@@ -233,14 +249,14 @@ void Engine::Deliver(Operation& op) {
   });
 }
 
-void Engine::FinishGet(Operation& op, std::string_view value, uint64_t version) {
-  if (op.buffer) return EndGet(op, InBuffer(*op.buffer, value));
+void Engine::FinishGet(Operation& op, const VersionedView& found) {
+  if (op.buffer) return EndGet(op, InBuffer(*op.buffer, found.value));
   ++stats_.gets;
   Retire(op, [&] {
     if (op.get_versioned_done) {
-      op.get_versioned_done(Result<VersionedView>(VersionedView{value, version}));
+      op.get_versioned_done(Result<VersionedView>(found));
     } else {
-      op.get_done(Result<std::string_view>(value));
+      op.get_done(Result<std::string_view>(found.value));
     }
   });
 }

@@ -51,7 +51,7 @@ void Engine::StartRequest(Operation& op) {
   Link& link = *op.link;
   if (op.type == OpType::kPut) {
     const bool fits = FitsInline(link, op);
-    if (op.value_size > format::ValueBytesMax(link.geometry(), op.key_size)) {
+    if (op.value_size > format::ValueBytesMax(link.geometry(), op.key_size, op.ttl != 0)) {
       return Defer(op, {Code::kInvalidArgument, "the value is larger than a segment of this pool holds"});
     }
     if (options_.put_path == PutPath::kInline && !fits) {
@@ -89,6 +89,7 @@ void Engine::SendRequest(Operation& op) {
   request.key_size = op.key_size;
   request.value_size = op.value_size;
   request.id = next_request_id_++;
+  request.ttl = op.ttl;
   if (op.if_version) {
     request.condition = static_cast<uint8_t>(format::Condition::kVersion);
     request.version = *op.if_version;
@@ -119,7 +120,7 @@ void Engine::SendRequest(Operation& op) {
 bool Engine::PutDelegated(Operation& op) {
   Link& link = *op.link;
   const uint32_t head = link.geometry().HeadOf(op.key_hash);
-  const uint64_t object_bytes = format::ObjectSpace(op.key_size, op.value_size);
+  const uint64_t object_bytes = format::ObjectSpace(op.label_size(), op.value_size);
   Delegated::Chunk* chunk = link.delegated.Find(head, object_bytes);
   SendChunkRequests(link);
   if (!link.up()) return true;  // the connection failed
@@ -148,6 +149,7 @@ bool Engine::PutDelegated(Operation& op) {
   request.id = next_request_id_++;
   request.address = address.raw();
   request.value_crc = Crc32c(0, value);
+  request.ttl = op.ttl;
   std::memcpy(message.data(), &request, sizeof(request));
   ++stats_.requests;
   stats_.nvm_bytes_written += value.size();
@@ -155,7 +157,7 @@ bool Engine::PutDelegated(Operation& op) {
   works[0].kind = OpKind::kWrite;
   works[0].signaled = false;
   works[0].local = value;
-  works[0].remote = {format::kPoolWriteRegion, offset + format::ValueOffset(op.key_size)};
+  works[0].remote = {format::kPoolWriteRegion, offset + format::ValueOffset(op.label_size())};
   works[1] = RequestWork(op, message.first(sizeof(Request) + op.key_size));
   Post(link, works);
   return true;
@@ -172,13 +174,18 @@ void Engine::SendChunkRequests(Link& link) {
   delegated.to_send.pop_front();
   delegated.sending = true;
   ++stats_.requests;
+  SendOwn(link, slot, link.chunk_message());
+}
+
+// In memory that stays as long as the link.
+bool Engine::SendOwn(Link& link, uint32_t slot, std::span<std::byte> message) {
   WorkRequest work;
   work.kind = OpKind::kWriteImm;
   work.signaled = false;
   work.imm = slot;
-  work.local = link.chunk_message();
+  work.local = message;
   work.remote = {format::kRequestRegion, link.SlotOffset(slot)};
-  Post(link, {&work, 1});
+  return Post(link, {&work, 1});
 }
 
 void Engine::OnChunkReply(Link& link, uint32_t slot) {
@@ -197,6 +204,33 @@ void Engine::OnChunkReply(Link& link, uint32_t slot) {
   } else if (delegate) {
     link.delegated.OnRefused(request.head);
   }
+  PassSlotOn(link, slot);
+}
+
+// --- Time
+
+// Without a slot to spare whoever needs it comes again.
+void Engine::AskTime(Link& link) {
+  if (link.asks_time) return;
+  const uint32_t slot = link.TakeSlot(Link::kTimeOwner);
+  if (slot == Link::kNoSlot) return;
+  Request request{};
+  request.op = static_cast<uint8_t>(RequestOp::kTime);
+  request.id = next_request_id_++;
+  std::memcpy(link.time_message().data(), &request, sizeof(request));
+  link.asks_time = true;
+  link.asked_at = clock_.Now();
+  ++stats_.requests;
+  SendOwn(link, slot, link.time_message());
+}
+
+void Engine::OnTimeReply(Link& link, uint32_t slot) {
+  const Reply reply = link.ReplyIn(slot);
+  if (reply.id != LoadAs<Request>(link.time_message()).id || reply.code != static_cast<uint8_t>(Code::kOk)) {
+    return CloseLink(link, {Code::kUnavailable, address_ + ": the server answered what nobody asked"});
+  }
+  link.asks_time = false;
+  link.time.Learn(link.asked_at, clock_.Now(), reply.number);
   PassSlotOn(link, slot);
 }
 
@@ -228,6 +262,7 @@ void Engine::OnReply(Link& link, uint32_t slot) {
     return PassSlotOn(link, slot);
   }
   if (owner == Link::kChunkOwner) return OnChunkReply(link, slot);
+  if (owner == Link::kTimeOwner) return OnTimeReply(link, slot);
   const auto give_up = [&] {
     CloseLink(link, {Code::kUnavailable, address_ + ": the server answered what nobody asked"});
   };
@@ -265,7 +300,8 @@ void Engine::OnReply(Link& link, uint32_t slot) {
 // The put is acknowledged. placed: the reply that said where.
 void Engine::FinishPut(Operation& op, const Reply& placed) {
   op.number = op.type == OpType::kIncrement ? placed.number : placed.header.version;
-  Locate(op, format::LogAddress(placed.address), placed.generation, format::ObjectBytes(op.key_size, op.value_size));
+  Locate(op, format::LogAddress(placed.address), placed.generation,
+         format::ObjectBytes(placed.header.label_size(), op.value_size));
   Finish(op, Status());
 }
 
@@ -308,8 +344,8 @@ Status Engine::ReplyStatus(const Operation& op, const Reply& reply) const {
 
 void Engine::OnReserved(Operation& op) {
   const format::ObjectHeader& header = op.reply.header;
-  const bool ours =
-      header.key_size == op.key_size && header.value_size == op.value_size && header.key_hash == op.key_hash;
+  const bool ours = header.key_size == op.key_size && header.value_size == op.value_size &&
+                    header.key_hash == op.key_hash && header.label_size() == op.label_size();
   if (!ours) return CloseLink(*op.link, {Code::kUnavailable, address_ + ": the server reserved what nobody asked for"});
   op.next_control_read = op.link->NextControlRead();
   if (Planted(Flaw::kAcknowledgesEarly)) return Finish(op, Status());
@@ -343,7 +379,7 @@ void Engine::WriteValue(Operation& op) {
     work.local = bytes;
     work.remote = {format::kPoolWriteRegion, offset + at};
   };
-  const uint64_t checksum_at = format::ChecksumOffset(op.key_size);
+  const uint64_t checksum_at = format::ChecksumOffset(op.label_size());
   if (options_.ack == Ack::kPersisted && link.flush_method() == format::FlushMethod::kServerFlush) {
     Request commit{};
     commit.op = static_cast<uint8_t>(RequestOp::kCommit);

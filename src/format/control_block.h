@@ -58,6 +58,7 @@ enum class Counter : uint32_t {
   kChunks,
   kChunkBytes,
   kOverdue,
+  kExpired,
   kCount,
 };
 inline constexpr const char* kCounterNames[] = {
@@ -68,6 +69,7 @@ inline constexpr const char* kCounterNames[] = {
     "clean_nvm_bytes", "scrub_bytes",     "clean_moves",  "clean_regions",  "clean_bytes_freed",
     "damaged_keys",    "puts_delayed",    "free_regions", "log_bytes_live", "cleaning",
     "set_aside",       "puts_delegated",  "chunks",       "chunk_bytes",    "overdue",
+    "expired",
 };
 static_assert(std::size(kCounterNames) == static_cast<size_t>(Counter::kCount));
 

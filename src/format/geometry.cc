@@ -125,9 +125,10 @@ double UsableShare(const Geometry& g) {
   return kWorthCleaning * static_cast<double>(usable) / static_cast<double>(g.pool_size);
 }
 
-uint64_t ValueBytesMax(const Geometry& geometry, uint64_t key_bytes) {
+uint64_t ValueBytesMax(const Geometry& geometry, uint64_t key_bytes, bool expires) {
   const uint64_t space = geometry.segment_size - FirstObjectOffset(0);
-  return key_bytes > kKeyBytesMax ? 0 : std::min<uint64_t>(space - ValueOffset(key_bytes), UINT32_MAX);
+  return key_bytes > kKeyBytesMax ? 0
+                                  : std::min<uint64_t>(space - ValueOffset(LabelSize(key_bytes, expires)), UINT32_MAX);
 }
 
 }  // namespace erda::format

@@ -100,6 +100,6 @@ Status CheckGeometry(const Geometry& geometry);
 [[nodiscard]] double UsableShare(const Geometry& geometry);
 
 // The largest value that a segment holds beside its header and the key.
-[[nodiscard]] uint64_t ValueBytesMax(const Geometry& geometry, uint64_t key_bytes);
+[[nodiscard]] uint64_t ValueBytesMax(const Geometry& geometry, uint64_t key_bytes, bool expires = false);
 
 }  // namespace erda::format

@@ -10,9 +10,13 @@
 // immediate: the client may not use it any more, and gives it back.
 //
 //   Request   0     1     2         4            8      16          24       28     32       40    44  48
-//             +-----+-----+---------+------------+------+-----------+--------+------+--------+-----+---+-------------+
-//             | op  | ack | key size| value size | id   | key hash  | address| head | version| crc | if|key, 4, value|
-//             +-----+-----+---------+------------+------+-----------+--------+------+--------+-----+---+-------------+
+//             +-----+-----+---------+------------+------+-----------+--------+------+--------+-----+---+
+//             | op  | ack | key size| value size | id   | key hash  | address| head | version| crc | if|
+//             +-----+-----+---------+------------+------+-----------+--------+------+--------+-----+---+
+//             48    56
+//             +-----+---------------+
+//             | ttl | key, 4, value |
+//             +-----+---------------+
 //   Reply     0      8      9        10    12        16     20   24            32                            64
 //             +------+------+--------+-----+---------+------+----+-------------+-----------------------------+
 //             | id   | code | reason | 0   | address | head | gen| number      | object header               |
@@ -30,7 +34,7 @@
 namespace erda::format {
 
 inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
-inline constexpr uint16_t kProtocolVersion = 9;
+inline constexpr uint16_t kProtocolVersion = 10;
 inline constexpr uint32_t kSlotsMax = 256;
 
 // The regions that each end offers, by their number.
@@ -82,14 +86,16 @@ struct HelloReply {
   uint32_t slot_bytes;    // of the request slots
   uint8_t pool_writable;  // 1: kPoolWriteRegion is offered
   std::array<uint8_t, 7> reserved;
+  uint64_t time;  // the server's, in microseconds of Unix time, when it accepted
   Geometry geometry;
 };
-ERDA_FORMAT_SIZE(HelloReply, 112);
+ERDA_FORMAT_SIZE(HelloReply, 120);
 ERDA_FORMAT_FIELD(HelloReply, pool_uuid, 8);
 ERDA_FORMAT_FIELD(HelloReply, server_id, 24);
 ERDA_FORMAT_FIELD(HelloReply, slots, 32);
 ERDA_FORMAT_FIELD(HelloReply, pool_writable, 40);
-ERDA_FORMAT_FIELD(HelloReply, geometry, 48);
+ERDA_FORMAT_FIELD(HelloReply, time, 48);
+ERDA_FORMAT_FIELD(HelloReply, geometry, 56);
 
 // As long as every fabric can carry back to a peer that it refuses (fabric::kRejectDataMax).
 struct HelloRefusal {
@@ -115,6 +121,7 @@ enum class RequestOp : uint8_t {
   kPutDelegated = 8,  // key; value size, address, crc: the value is placed, for an object at that address of a chunk
   kGiveBack = 9,      // address, head, version: the client has done with that chunk
   kIncrement = 10,    // key, and as inline value 8 bytes that are added to the key's. Answers the sum
+  kTime = 11,         // answers the server's time
 };
 
 // What a put inline, a reserve or a delete demands of the key: else it changes nothing, and the answer is kConflict.
@@ -144,8 +151,9 @@ struct Request {
   uint32_t value_crc;  // kPutDelegated: CRC32C of the value
   uint8_t condition;   // a Condition
   std::array<uint8_t, 3> reserved;
+  uint64_t ttl;  // of a put: so many milliseconds from now on the value expires; 0: never
 };
-ERDA_FORMAT_SIZE(Request, 48);
+ERDA_FORMAT_SIZE(Request, 56);
 ERDA_FORMAT_FIELD(Request, key_size, 2);
 ERDA_FORMAT_FIELD(Request, value_size, 4);
 ERDA_FORMAT_FIELD(Request, id, 8);
@@ -155,6 +163,7 @@ ERDA_FORMAT_FIELD(Request, head, 28);
 ERDA_FORMAT_FIELD(Request, version, 32);
 ERDA_FORMAT_FIELD(Request, value_crc, 40);
 ERDA_FORMAT_FIELD(Request, condition, 44);
+ERDA_FORMAT_FIELD(Request, ttl, 48);
 
 // Where an inline value begins in its request.
 constexpr uint64_t InlineValueOffset(uint64_t key_size) { return sizeof(Request) + key_size + kChecksumBytes; }
@@ -181,7 +190,7 @@ struct Reply {
   uint32_t address;
   uint32_t head;
   uint32_t generation;  // of the region of `address`, which is where a put is
-  uint64_t number;      // as the reason says; of kIncrement the sum
+  uint64_t number;      // as the reason says; of kIncrement the sum, of kTime microseconds of Unix time
   ObjectHeader header;  // of a put the new version's; of a conflict, `version` is the present one, 0: none
 };
 ERDA_FORMAT_SIZE(Reply, 64);

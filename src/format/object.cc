@@ -14,15 +14,19 @@ uint32_t PoolSeed(std::span<const uint8_t, 16> uuid) { return Crc32c(0, std::as_
 
 // Place and header, all but its checksum, as words: those that were just stored are loaded again as they were stored,
 // else the processor would wait for its store buffer.
-uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key) {
+uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key, uint64_t deadline) {
   static_assert(std::endian::native == std::endian::little && sizeof(ObjectHeader) == 32);
   const uint32_t address = Planted(Flaw::kCrcWithoutPlace) ? 0 : place.address.raw();
   const auto flags = static_cast<uint8_t>(header.flags & ~ObjectHeader::kLeft);
   const uint32_t kinds = header.key_size | uint32_t{header.kind} << 16 | uint32_t{flags} << 24;
-  const std::array<uint64_t, 5> words = {place.head | uint64_t{address} << 32, place.generation | uint64_t{kinds} << 32,
-                                         header.value_size | uint64_t{header.previous} << 32, header.version,
-                                         header.key_hash};
-  return Crc32c(Crc32c(place.pool_seed, std::as_bytes(std::span(words))), AsBytes(key));
+  const std::array<uint64_t, 6> words = {place.head | uint64_t{address} << 32,
+                                         place.generation | uint64_t{kinds} << 32,
+                                         header.value_size | uint64_t{header.previous} << 32,
+                                         header.version,
+                                         header.key_hash,
+                                         deadline};
+  const auto covered = std::span(words).first(header.expires() ? 6 : 5);
+  return Crc32c(Crc32c(place.pool_seed, std::as_bytes(covered)), AsBytes(key));
 }
 
 uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> value) {
@@ -66,15 +70,17 @@ ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes) {
   view.header = LoadHeader(bytes);
   const ObjectHeader& header = view.header;
   if ((header.key_size == 0) != header.is_chunk() || header.key_size > kKeyBytesMax) return view;
-  const uint64_t checksum_at = ChecksumOffset(header.key_size);
+  const uint64_t label_size = header.label_size();
+  const uint64_t checksum_at = ChecksumOffset(label_size);
   if (bytes.size() < checksum_at) {
     view.bytes_wanted = checksum_at;
     return view;
   }
-  view.key = AsString(bytes.subspan(KeyOffset(), header.key_size));
-  if (HeaderCrc(place, header, view.key) != header.header_crc) return view;
+  view.key = AsString(bytes.subspan(checksum_at - header.key_size, header.key_size));
+  if (header.expires()) view.deadline = LoadAs<uint64_t>(bytes.subspan(kLabelOffset));
+  if (HeaderCrc(place, header, view.key, view.deadline) != header.header_crc) return view;
 
-  const uint64_t size = ObjectBytes(header.key_size, header.value_size);
+  const uint64_t size = ObjectBytes(label_size, header.value_size);
   if (bytes.size() < size) {
     view.bytes_wanted = size;
     return view;
@@ -87,8 +93,8 @@ ObjectView InspectObject(const Place& place, std::span<const std::byte> bytes) {
   ObjectView view = InspectHeader(place, bytes);
   if (view.state == ObjectState::kNothing || view.header.is_chunk()) return view;
   const ObjectHeader& header = view.header;
-  const auto checksum = LoadAs<uint32_t>(bytes.subspan(ChecksumOffset(header.key_size)));
-  const auto value = bytes.subspan(ValueOffset(header.key_size), header.value_size);
+  const auto checksum = LoadAs<uint32_t>(bytes.subspan(ChecksumOffset(header.label_size())));
+  const auto value = bytes.subspan(ValueOffset(header.label_size()), header.value_size);
   if (ObjectChecksum(header, value) != checksum) return view;
   view.state = ObjectState::kWhole;
   view.value = value;

@@ -5,14 +5,16 @@
 //   | header crc | key | kind| flags | value size | previous  | version    | key hash    |
 //   |            | size|     |       |            | address   |            |             |
 //   +------------+-----+-----+-------+------------+-----------+------------+-------------+
-//   | key ...            | checksum (4) | value ...            | unused up to a granule   |
+//   | label ...          | checksum (4) | value ...            | unused up to a granule   |
 //   +--------------------+--------------+----------------------+--------------------------+
 //     written by the       written by the writer of the value
 //     server, with the     (the client on the reserve path)
 //     header
 //
+// The label is the key; before it, if the version expires, 8 bytes: its deadline, in milliseconds of Unix time by the
+// server's clock (base/server_time.h). From then on the key is absent.
 // The header crc covers the place (pool, head, address, and which use of its region this is), the header behind it and
-// the key: what the server wrote when it reserved the space. The checksum goes on from the header crc and covers the
+// the label: what the server wrote when it reserved the space. The checksum goes on from the header crc and covers the
 // value: so it stands for the place, the header, the key and the value. Bytes that belong to another place, another
 // time or another pool do not verify. A reader still compares the key: a checksum finds damage, it does not identify.
 // One thing in the header they do not cover: kLeft, which the shard sets when the entry goes on to another version.
@@ -32,6 +34,9 @@
 namespace erda::format {
 
 inline constexpr uint32_t kKeyBytesMax = 1024;
+inline constexpr uint64_t kDeadlineBytes = sizeof(uint64_t);
+inline constexpr uint64_t kLabelBytesMax = kDeadlineBytes + kKeyBytesMax;
+constexpr uint64_t LabelSize(uint64_t key_size, bool expires) { return key_size + (expires ? kDeadlineBytes : 0); }
 
 enum class ObjectKind : uint8_t {  // on NVM: do not renumber
   kValue = 1,
@@ -42,6 +47,7 @@ enum class ObjectKind : uint8_t {  // on NVM: do not renumber
 struct ObjectHeader {
   static constexpr uint8_t kPersistedFlag = 1;      // the put asked for Ack::kPersisted
   static constexpr uint8_t kFlushedByReadFlag = 2;  // and its writer flushes the value itself (read-after-write)
+  static constexpr uint8_t kExpiresFlag = 4;        // its label has a deadline
   // The entry named it as new, and names another version now, or is about to: for readers who come without the entry.
   // Never flushed, and says nothing true or false to one who knows of no place (docs/protocol.md, I12). All four bits
   // are set, and one of them is enough: no checksum covers them, and a flipped bit must not bring back what was left.
@@ -58,6 +64,9 @@ struct ObjectHeader {
 
   [[nodiscard]] constexpr bool persisted() const { return (flags & kPersistedFlag) != 0; }
   [[nodiscard]] constexpr bool flushed_by_read() const { return (flags & kFlushedByReadFlag) != 0; }
+  [[nodiscard]] constexpr bool expires() const { return (flags & kExpiresFlag) != 0; }
+  [[nodiscard]] constexpr uint64_t label_size() const { return LabelSize(key_size, expires()); }
+  [[nodiscard]] constexpr uint64_t key_offset() const { return sizeof(ObjectHeader) + LabelSize(0, expires()); }
   [[nodiscard]] constexpr bool left() const { return (flags & kLeft) != 0; }
   [[nodiscard]] constexpr bool is_chunk() const { return kind == static_cast<uint8_t>(ObjectKind::kChunk); }
 };
@@ -75,13 +84,15 @@ constexpr uint64_t WithLeft(uint64_t first_word) { return first_word | uint64_t{
 
 inline constexpr uint64_t kChecksumBytes = 4;
 
-constexpr uint64_t KeyOffset() { return sizeof(ObjectHeader); }
-constexpr uint64_t ChecksumOffset(uint64_t key_size) { return KeyOffset() + key_size; }
-constexpr uint64_t ValueOffset(uint64_t key_size) { return ChecksumOffset(key_size) + kChecksumBytes; }
+inline constexpr uint64_t kLabelOffset = sizeof(ObjectHeader);
+constexpr uint64_t ChecksumOffset(uint64_t label_size) { return kLabelOffset + label_size; }
+constexpr uint64_t ValueOffset(uint64_t label_size) { return ChecksumOffset(label_size) + kChecksumBytes; }
 // Without / with the unused bytes up to the next granule.
-constexpr uint64_t ObjectBytes(uint64_t key_size, uint64_t value_size) { return ValueOffset(key_size) + value_size; }
-constexpr uint64_t ObjectSpace(uint64_t key_size, uint64_t value_size) {
-  return (ObjectBytes(key_size, value_size) + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+constexpr uint64_t ObjectBytes(uint64_t label_size, uint64_t value_size) {
+  return ValueOffset(label_size) + value_size;
+}
+constexpr uint64_t ObjectSpace(uint64_t label_size, uint64_t value_size) {
+  return (ObjectBytes(label_size, value_size) + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
 }
 
 // Where the first object of a chunk begins, and the value size of a chunk that takes so much space, in granules.
@@ -89,7 +100,7 @@ inline constexpr uint64_t kChunkObjectsAt = ObjectSpace(0, 0);
 constexpr uint64_t ChunkValueBytes(uint64_t space) { return space - ValueOffset(0); }
 
 // Of the object with this header.
-constexpr uint64_t SpaceOf(const ObjectHeader& header) { return ObjectSpace(header.key_size, header.value_size); }
+constexpr uint64_t SpaceOf(const ObjectHeader& header) { return ObjectSpace(header.label_size(), header.value_size); }
 
 // What the checksums bind an object to.
 struct Place {
@@ -101,8 +112,9 @@ struct Place {
 [[nodiscard]] uint32_t PoolSeed(std::span<const uint8_t, 16> uuid);
 
 // The header's crc; ignores header.header_crc and kLeft.
-[[nodiscard]] uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key);
-// Covers place, header and key by way of header.header_crc, which must be set.
+[[nodiscard]] uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key,
+                                 uint64_t deadline = 0);
+// Covers place, header and label by way of header.header_crc, which must be set.
 [[nodiscard]] uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> value);
 // The same, of a value of which only the CRC32C is at hand.
 [[nodiscard]] uint32_t ObjectChecksumOf(const ObjectHeader& header, uint32_t value_crc);
@@ -110,13 +122,14 @@ struct Place {
 // How much of an object can be trusted.
 enum class ObjectState : uint8_t {
   kNothing,  // not even the header: the place holds something else by now, or the bytes are damaged or out of bounds
-  kHeader,   // header and key are what the server wrote; the value is not there (yet)
+  kHeader,   // header and label are what the server wrote; the value is not there (yet)
   kWhole,
 };
 struct ObjectView {
   ObjectState state = ObjectState::kNothing;
   ObjectHeader header{};
   std::string_view key;              // if not kNothing
+  uint64_t deadline = 0;             // the same; 0: it has none
   std::span<const std::byte> value;  // if kWhole
   // Bytes that the object takes, if they were fewer than that: kNothing so far, look again with as many.
   uint64_t bytes_wanted = 0;

@@ -21,7 +21,7 @@
 namespace erda::format {
 
 inline constexpr uint64_t kPoolMagic = 0x4c4f4f5041445245;  // "ERDAPOOL"
-inline constexpr uint32_t kFormatVersion = 8;
+inline constexpr uint32_t kFormatVersion = 9;
 inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
 
 struct Superblock {
@@ -80,26 +80,50 @@ class MoveWord {
   uint64_t raw_ = 0;
 };
 
+// A time in milliseconds of Unix time << 16, and a check of it: a flipped bit must not let everything expire.
+class TimeWord {
+ public:
+  constexpr TimeWord() = default;
+  explicit constexpr TimeWord(uint64_t raw) : raw_(raw) {}
+  static constexpr TimeWord Of(uint64_t millis) { return TimeWord(millis << kShift | CheckOf(millis)); }
+
+  [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
+  // 0 if it is none.
+  [[nodiscard]] constexpr uint64_t millis() const {
+    const uint64_t millis = raw_ >> kShift;
+    return (raw_ & 0xffff) == CheckOf(millis) ? millis : 0;
+  }
+
+ private:
+  static constexpr int kShift = 16;
+  static constexpr uint64_t CheckOf(uint64_t millis) { return (millis * 0x9e3779b97f4a7c15U) >> 48; }
+  uint64_t raw_ = 0;
+};
+
 // A shard's own record.
 //
-//   byte 0               8          16         24         64
-//   +-------------------+----------+----------+-----------+
-//   | version limit     | keys     | move     | 0         |
-//   +-------------------+----------+----------+-----------+
+//   byte 0               8          16         24         32         64
+//   +-------------------+----------+----------+----------+-----------+
+//   | version limit     | keys     | move     | time     | 0         |
+//   +-------------------+----------+----------+----------+-----------+
 //
 // version limit: every version this shard ever gave out is below it.
 // keys: the used slots of its index at the last clean close, so that they need not be counted.
 // move: a MoveWord, written before the move. After a crash the entry may stand in both slots.
+// time: a TimeWord, of a moment at which the server's clock was there already (base/server_time.h).
 struct ShardRecord {
   uint64_t version_limit;
   uint64_t keys;
   uint64_t move;
-  uint64_t reserved[5];
+  uint64_t time;
+  uint64_t reserved[4];
 };
 ERDA_FORMAT_SIZE(ShardRecord, 64);
 ERDA_FORMAT_FIELD(ShardRecord, version_limit, 0);
 ERDA_FORMAT_FIELD(ShardRecord, keys, 8);
 ERDA_FORMAT_FIELD(ShardRecord, move, 16);
+ERDA_FORMAT_FIELD(ShardRecord, time, 24);
+constexpr uint64_t ShardRecordOffset(uint32_t shard) { return kShardRecordsOffset + shard * sizeof(ShardRecord); }
 static_assert(kShardRecordsOffset + kShardsMax * sizeof(ShardRecord) <= kRegionTableOffset);
 
 }  // namespace erda::format

@@ -373,9 +373,10 @@ void ShardInspector::AddEntry(uint64_t slot, const IndexEntry& entry, std::strin
   if (view.state != ObjectState::kNothing) {
     damage.key = std::string(view.key);
   } else if (bytes.size() >= sizeof(format::ObjectHeader)) {
-    const uint64_t size = LoadAs<format::ObjectHeader>(bytes).key_size;
-    if (size > 0 && size <= format::kKeyBytesMax && bytes.size() >= format::ChecksumOffset(size)) {
-      const std::string_view key = AsString(bytes.subspan(format::KeyOffset(), size));
+    const auto header = LoadAs<format::ObjectHeader>(bytes);
+    const uint64_t size = header.key_size;
+    if (size > 0 && size <= format::kKeyBytesMax && bytes.size() >= format::ChecksumOffset(header.label_size())) {
+      const std::string_view key = AsString(bytes.subspan(header.key_offset(), size));
       if (IsKeyOf(slot, entry.entry_meta(), HashKey(key))) damage.key = std::string(key);
     }
   }

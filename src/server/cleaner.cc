@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 
 #include "base/bytes.h"
 #include "base/planted.h"
+#include "format/superblock.h"
 
 namespace erda::server {
 
@@ -25,6 +27,14 @@ constexpr size_t kMovesPerBatch = 32;
 // Of a walk, and of zeroes, in one step, if one object is not larger: a microsecond or two, which a shard on the same
 // processor may have to wait.
 constexpr uint64_t kStepBytes = 2 << 10;
+// Versions looked at for what has expired, while a put waits.
+constexpr uint64_t kSweptPerStep = 16;
+// The same ten times a second: a per mille of a processor, and if many of those with deadlines, one in ..., have
+// expired, up to a few hundredths. Empty slots count little.
+constexpr uint64_t kSweptAtOnceMin = 1024;
+constexpr uint64_t kSweptAtOnceMax = 64 << 10;
+constexpr uint64_t kManyExpired = 8;
+constexpr uint64_t kSlotsPerLook = 64;
 // Of that an object takes at least so much, since its key is looked up.
 constexpr uint64_t kLookBytes = 512;
 
@@ -37,7 +47,7 @@ uint64_t ZeroGranules(std::span<const std::byte> bytes) {
 }  // namespace
 
 Cleaner::Cleaner(nvm::Pool& pool, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
-                 std::span<std::byte> control, CleanQueues& queues)
+                 std::span<std::byte> control, CleanQueues& queues, const ServerTime& time)
     : nvm_(pool),
       geometry_(geometry),
       pool_seed_(pool_seed),
@@ -45,13 +55,15 @@ Cleaner::Cleaner(nvm::Pool& pool, const format::Geometry& geometry, uint32_t poo
       control_(control),
       counters_(control),
       queues_(queues),
+      time_(time),
       index_(nvm_, geometry, shard, nullptr),
       targets_(geometry.heads_per_shard) {}
 
 bool Cleaner::Step() {
   const bool told = TakeOrders();
   if (!to_zero_.empty()) return ZeroSome();
-  return WalkSome() || told;
+  const bool walked = WalkSome();
+  return SweepSome() || walked || told;
 }
 
 bool Cleaner::TakeOrders() {
@@ -73,6 +85,10 @@ bool Cleaner::TakeOrders() {
         break;
       case CleanOrder::Kind::kZero:
         to_zero_.insert(to_zero_.begin(), order->region);
+        break;
+      case CleanOrder::Kind::kSweep:
+        sweeps_ = true;
+        sweep_at_ = 0;
         break;
     }
   }
@@ -176,6 +192,15 @@ bool Cleaner::WalkSome() {
   while (!ended && left_ > 0 && moves_.size() < kMovesPerBatch) {
     const auto object = NextNeeded(&ended);
     if (!object) break;
+    const LogAddress address = PlaceAt(walk_->at).address;
+    if (HasExpired(*object, address)) {
+      moves_.push_back({.kind = CleanProposal::Kind::kExpire,
+                        .head = walk_->order.head,
+                        .key_hash = object->header.key_hash,
+                        .from = address});
+      Pass(SpaceOf(object->header), kLookBytes);
+      continue;
+    }
     Target& target = targets_[walk_->order.head - shard_ * geometry_.heads_per_shard];
     if (!target.open || target.tail + SpaceOf(object->header) > geometry_.segment_size) {
       ProposeMoves();
@@ -204,25 +229,25 @@ void Cleaner::Copy(const ObjectView& object, Target& target) {
   const auto from = BytesAt(walk_->at);
   const uint64_t space = SpaceOf(object.header);
   if (space > nvm::Writer::kPieceAhead) nvm_.WillUse(SegmentOffset() + walk_->at, space);
-  const uint64_t key_size = object.header.key_size;
+  const uint64_t label_size = object.header.label_size();
   const uint64_t to = target.offset + target.tail;
   const auto address = LogAddress::At(target.slot, target.segment * geometry_.segment_size + target.tail);
 
   ObjectHeader header = object.header;
   header.previous = 0;  // nothing is older than what is settled
   header.flags &= static_cast<uint8_t>(~ObjectHeader::kLeft);
-  header.header_crc =
-      format::HeaderCrc({pool_seed_, walk_->order.head, address, target.generation}, header, object.key);
-  const uint64_t value_at = to + format::ValueOffset(key_size);
-  nvm_.Write(value_at, from.subspan(format::ValueOffset(key_size), header.value_size));
+  header.header_crc = format::HeaderCrc({pool_seed_, walk_->order.head, address, target.generation}, header, object.key,
+                                        object.deadline);
+  const uint64_t value_at = to + format::ValueOffset(label_size);
+  nvm_.Write(value_at, from.subspan(format::ValueOffset(label_size), header.value_size));
   const auto value = nvm_.Bytes(value_at, header.value_size);
-  const auto stated = LoadAs<uint32_t>(from.subspan(format::ChecksumOffset(key_size)));
+  const auto stated = LoadAs<uint32_t>(from.subspan(format::ChecksumOffset(label_size)));
   const bool whole = format::ObjectChecksum(object.header, value) == stated || Planted(Flaw::kCopiesUnverified);
   uint32_t checksum = format::ObjectChecksum(header, value);
   if (!whole) checksum = ~checksum;
   nvm_.Write(to, BytesOf(header));
-  nvm_.Write(to + format::KeyOffset(), AsBytes(object.key));
-  nvm_.Write(to + format::ChecksumOffset(key_size), BytesOf(checksum));
+  nvm_.Write(to + format::kLabelOffset, from.subspan(format::kLabelOffset, label_size));
+  nvm_.Write(to + format::ChecksumOffset(label_size), BytesOf(checksum));
   if (!Planted(Flaw::kCopyNotFlushed)) nvm_.Flush(to, space);
   target.tail += space;
   const LogAddress original = PlaceAt(walk_->at).address;
@@ -255,24 +280,32 @@ void Cleaner::Propose(const CleanProposal& proposal) {
 // As a client does: the entry, the slot of its head, the object, and if that is not whole, the first two again. A
 // region that is emptied meanwhile is not filled with zeroes before this is over: that is for the same thread.
 bool Cleaner::IsDamaged(const IndexEntry& entry, uint64_t* bytes) const {
+  const auto named = FindNamed(entry);
+  if (!named) return true;
+  const ObjectView view = format::InspectObject(named->place, named->bytes);
+  *bytes = view.state == ObjectState::kNothing ? format::kGranuleBytes : SpaceOf(view.header);
+  const bool whole =
+      view.state == ObjectState::kWhole && format::EntryMeta::TagOf(view.header.key_hash) == entry.entry_meta().tag();
+  return !whole && SlotNow(named->slot_word) == named->slot;
+}
+
+format::HeadSlot Cleaner::SlotNow(uint64_t* slot_word) {
+  return format::HeadSlot(std::atomic_ref(*slot_word).load(std::memory_order_acquire));
+}
+
+std::optional<Cleaner::Named> Cleaner::FindNamed(const IndexEntry& entry) const {
   const uint32_t head = entry.entry_meta().head();
   const uint32_t head_in_shard = head - shard_ * geometry_.heads_per_shard;  // huge if it is an earlier shard's
   const LogAddress address = entry.entry_word().new_address();
   const uint64_t offset = address.offset_in_region();
-  if (head_in_shard >= geometry_.heads_per_shard || offset >= geometry_.region_size) return true;
+  if (head_in_shard >= geometry_.heads_per_shard || offset >= geometry_.region_size) return std::nullopt;
   auto* const word =
       reinterpret_cast<uint64_t*>(control_.data() + format::HeadSlotOffset(head_in_shard, address.slot()));
-  const auto slot_now = [&] { return format::HeadSlot(std::atomic_ref(*word).load(std::memory_order_acquire)); };
-  const format::HeadSlot slot = slot_now();
-  if (slot.none()) return true;
+  const format::HeadSlot slot = SlotNow(word);
+  if (slot.none()) return std::nullopt;
   const uint64_t in_segment = offset % geometry_.segment_size;
-  const ObjectView view = format::InspectObject(
-      {pool_seed_, head, address, slot.generation()},
-      nvm_.Bytes(geometry_.RegionOffset(slot.region()) + offset, geometry_.segment_size - in_segment));
-  *bytes = view.state == ObjectState::kNothing ? format::kGranuleBytes : SpaceOf(view.header);
-  const bool whole =
-      view.state == ObjectState::kWhole && format::EntryMeta::TagOf(view.header.key_hash) == entry.entry_meta().tag();
-  return !whole && slot_now() == slot;
+  const auto bytes = nvm_.Bytes(geometry_.RegionOffset(slot.region()) + offset, geometry_.segment_size - in_segment);
+  return Named{{pool_seed_, head, address, slot.generation()}, bytes, word, slot};
 }
 
 void Cleaner::Scrub(uint64_t bytes) {
@@ -295,6 +328,75 @@ void Cleaner::Scrub(uint64_t bytes) {
              .index_slot = slot});
   }
   counters_.Add(Counter::kScrubBytes, scrubbed);
+}
+
+// --- Expiry
+
+bool Cleaner::HasExpired(const ObjectView& object, LogAddress address) const {
+  if (!time_.Passed(object.deadline)) return false;
+  const auto names = [&](index::Slot /*slot*/, const IndexEntry& entry) {
+    const auto word = entry.entry_word();
+    return entry.entry_meta().head() == walk_->order.head && word.settled() && word.new_address() == address;
+  };
+  return index_.Find(object.header.key_hash, names).has_value();
+}
+
+Cleaner::Swept Cleaner::SweepSlots(index::Slot* next, uint64_t looks) {
+  Swept swept;
+  const index::Slot end = std::min(*next + looks * kSlotsPerLook, index_.size());
+  for (; *next < end && looks > 0 && queues_.proposals.room() >= kMovesPerBatch + 4; ++*next, ++swept.slots) {
+    const IndexEntry entry = index_.At(*next);
+    if (entry.word == 0) continue;
+    --looks;
+    if (!entry.entry_word().settled()) {
+      swept.unsettled = true;
+      continue;
+    }
+    const auto named = FindNamed(entry);
+    if (!named) continue;
+    const ObjectView view = format::InspectHeader(named->place, named->bytes);
+    if (view.state == ObjectState::kNothing || view.deadline == 0) continue;
+    ++swept.expiring;
+    if (!time_.Passed(view.deadline)) continue;
+    ++swept.expired;
+    Propose({.kind = CleanProposal::Kind::kExpire,
+             .head = entry.entry_meta().head(),
+             .key_hash = view.header.key_hash,
+             .from = entry.entry_word().new_address()});
+  }
+  return swept;
+}
+
+bool Cleaner::SweepSome() {
+  if (!sweeps_) return false;
+  const Swept swept = SweepSlots(&sweep_at_, kSweptPerStep);
+  if (sweep_at_ < index_.size()) return swept.slots > 0;
+  if (queues_.proposals.room() == 0) return false;
+  Propose({.kind = CleanProposal::Kind::kSwept});
+  sweeps_ = false;
+  return true;
+}
+
+// What was counted just before a round may be published behind it, and is found in the next one.
+void Cleaner::Sweep() {
+  if (!queues_.MayExpire()) return;
+  if (swept_ == 0) round_ = {queues_.expiring_puts.load(std::memory_order_relaxed), false};
+  sweep_looks_ = std::clamp(sweep_looks_, kSweptAtOnceMin, kSweptAtOnceMax);
+  const Swept swept = SweepSlots(&swept_, sweep_looks_);
+  round_.found |= swept.expiring > 0 || swept.unsettled;
+  const bool many = swept.expired * kManyExpired > swept.expiring;
+  sweep_looks_ = many ? sweep_looks_ * 2 : sweep_looks_ / 2;
+  if (swept_ < index_.size()) return;
+  swept_ = 0;
+  const bool none = !round_.found && !round_before_.found && round_.expiring_puts == round_before_.expiring_puts;
+  if (none) queues_.none_left_of.store(round_before_.expiring_puts, std::memory_order_relaxed);
+  round_before_ = round_;
+}
+
+void Cleaner::KeepTime() {
+  const uint64_t at = format::ShardRecordOffset(shard_) + offsetof(format::ShardRecord, time);
+  nvm_.Store64(at, format::TimeWord::Of(time_.Micros() / 1000).raw());
+  nvm_.Persist(at, sizeof(uint64_t));
 }
 
 // --- Where copies go

@@ -18,7 +18,9 @@
 #include <span>
 #include <vector>
 
+#include "base/server_time.h"
 #include "base/spsc_queue.h"
+#include "format/control_block.h"
 #include "format/geometry.h"
 #include "format/log_layout.h"
 #include "format/object.h"
@@ -35,6 +37,7 @@ struct CleanOrder {
     kSegment,    // answers kNeedSegment: copy to there
     kNoSegment,  // or there is none
     kZero,       // fill this region with zeroes; answered by kZeroed
+    kSweep,      // look at all entries for what has expired; answered by kSwept
   };
   Kind kind = Kind::kMerge;
   bool begun = false;  // kSegment: an earlier server's cleaner has copied there
@@ -54,6 +57,8 @@ struct CleanProposal {
     kMerged,       // all moves out of this region are proposed; `end` 0: there was no room for more
     kZeroed,
     kDamaged,  // what the entry in `index_slot` named, settled, is damaged: at `from`
+    kExpire,   // the version at `from`, which an entry named as its new one, settled, has expired
+    kSwept,
   };
   Kind kind = Kind::kMove;
   uint32_t head = 0;
@@ -73,6 +78,12 @@ struct CleanQueues {
   std::atomic<uint64_t> allowance{0};
   std::atomic<uint64_t> walked{0};  // and how many it has
   std::atomic<bool> hurry{false};   // a put waits for it
+  // The shard counts puts that have a deadline; the cleaner says up to which one it knows that none is left of them.
+  std::atomic<uint64_t> expiring_puts{1};
+  std::atomic<uint64_t> none_left_of{0};
+  [[nodiscard]] bool MayExpire() const {
+    return none_left_of.load(std::memory_order_relaxed) != expiring_puts.load(std::memory_order_relaxed);
+  }
   // Grows when there may be something to do for the cleaner. Its thread sleeps only if it did not grow since before the
   // last look, and says first that it is about to: of these four, in one order, either the thread sees the growth or
   // Signal sees that it sleeps.
@@ -89,18 +100,22 @@ struct CleanQueues {
 class Cleaner {
  public:
   Cleaner(nvm::Pool& pool, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
-          std::span<std::byte> control, CleanQueues& queues);
+          std::span<std::byte> control, CleanQueues& queues, const ServerTime& time);
   Cleaner(const Cleaner&) = delete;
   Cleaner& operator=(const Cleaner&) = delete;
 
   // Some of what there is to do. False: nothing, until the shard says more.
   bool Step();
   // It copies nothing, and has proposed nothing that is not applied.
-  [[nodiscard]] bool idle() const { return !walk_ && queues_.proposals.empty(); }
+  [[nodiscard]] bool idle() const { return !walk_ && !sweeps_ && queues_.proposals.empty(); }
   // How much it has proposed in all.
   [[nodiscard]] uint64_t proposed() const { return proposed_; }
   // Beside that: verifies what entries name, one after the other, and goes round and round; about so many bytes of it.
   void Scrub(uint64_t bytes);
+  // The same for what has expired, by the header alone: some entries, more if there is more to find.
+  void Sweep();
+  // A server that starts later does not begin before now, whatever its wall clock says.
+  void KeepTime();
 
  private:
   // Where the copies of a head go.
@@ -122,6 +137,7 @@ class Cleaner {
   bool TakeOrders();
   bool WalkSome();
   bool ZeroSome();
+  bool SweepSome();
   // The next object of the walk that an entry needs. nullopt: there is none, or the step is over (*ended says which).
   std::optional<format::ObjectView> NextNeeded(bool* ended);
   [[nodiscard]] format::Place PlaceAt(uint64_t at) const;
@@ -135,6 +151,26 @@ class Cleaner {
   void Copy(const format::ObjectView& header, Target& target);
   // The entry names what is settled and damaged.
   [[nodiscard]] bool IsDamaged(const format::IndexEntry& entry, uint64_t* bytes) const;
+  // What an entry names as its new version: where it stands, and the bytes from there to the end of its segment.
+  struct Named {
+    format::Place place;
+    std::span<const std::byte> bytes;
+    uint64_t* slot_word = nullptr;
+    format::HeadSlot slot;  // what that was when it was looked up
+  };
+  [[nodiscard]] std::optional<Named> FindNamed(const format::IndexEntry& entry) const;
+  [[nodiscard]] static format::HeadSlot SlotNow(uint64_t* slot_word);
+  // Of the walk: it has expired, and its entry names it as the new version.
+  [[nodiscard]] bool HasExpired(const format::ObjectView& object, format::LogAddress address) const;
+  // Goes on in the index, up to so many entries; how many of them name versions with deadlines, how many
+  // of these have passed, and whether some may still go back to one.
+  struct Swept {
+    uint64_t slots = 0;
+    uint64_t expiring = 0;
+    uint64_t expired = 0;
+    bool unsettled = false;
+  };
+  Swept SweepSlots(index::Slot* next, uint64_t looks);
   void Resume(const CleanOrder& order, Target& target);
   void Propose(const CleanProposal& proposal);
   // All that was copied is persistent, and proposed.
@@ -147,11 +183,22 @@ class Cleaner {
   const std::span<std::byte> control_;
   Counters counters_;
   CleanQueues& queues_;
+  const ServerTime& time_;
   const index::Index index_;  // to look things up
 
   std::vector<Target> targets_;  // by head
   std::optional<Walk> walk_;
-  index::Slot scrubbed_ = 0;    // the next slot to be scrubbed
+  index::Slot scrubbed_ = 0;  // the next slot to be scrubbed
+  bool sweeps_ = false;       // it was told to, from this slot on
+  index::Slot sweep_at_ = 0;
+  index::Slot swept_ = 0;     // the next slot of those that it sweeps by itself
+  uint64_t sweep_looks_ = 0;  // at once
+  struct Round {
+    uint64_t expiring_puts = 0;  // when it began
+    bool found = true;           // a version with a deadline, or an entry that may go back to one
+  };
+  Round round_;
+  Round round_before_;
   bool needs_segment_ = false;  // it has said so, and waits
   bool no_segment_ = false;     // there was none: the walk ends here
   std::vector<CleanProposal> moves_;

@@ -90,6 +90,12 @@ size_t Cleaning::Apply() {
         tried_.assign(tried_.size(), {});
         counters_.Set(Counter::kFreeRegions, log_.free_regions());
         break;
+      case CleanProposal::Kind::kExpire:
+        versions_.Expire(proposal->key_hash, proposal->head, proposal->from);
+        break;
+      case CleanProposal::Kind::kSwept:
+        state_ = State::kIdle;
+        break;
       case CleanProposal::Kind::kDamaged:
         if (const auto key = versions_.DamagedKey(proposal->index_slot, proposal->head, proposal->from)) {
           counters_.Add(Counter::kDamagedKeys);
@@ -204,6 +210,7 @@ bool Cleaning::Expects(uint32_t head, bool waited) {
   if (!Wanted()) {
     in_vain_ = impatience_ = 0;
     unseen_ = versions_.in_flight();
+    swept_ = false;
   }
   if (!Wanted() && !waited) {
     waited_ = Nanoseconds(0);
@@ -254,6 +261,17 @@ bool Cleaning::LookAtArrived() {
   return true;
 }
 
+// False when the cleaner has looked since the put began to wait.
+bool Cleaning::LookAtExpired() {
+  if (swept_ || !queues_.MayExpire()) return false;
+  swept_ = true;
+  state_ = State::kSweeping;
+  CleanOrder order;
+  order.kind = CleanOrder::Kind::kSweep;
+  Order(order);
+  return true;
+}
+
 size_t Cleaning::Choose() {
   if (!versions_.index().counted()) return 0;
   // To look at all regions takes a while: not again before something may have changed.
@@ -301,7 +319,7 @@ size_t Cleaning::Choose() {
   if (zeroing_ > 0 && !asked_) return 0;  // there will be room
   // Other heads may be cleaned for ever, and those puts have no more of it.
   if (slots_.waits && zeroing_ == 0 && !slots_gain && (!slots_wait || OutOfPatience())) {
-    if (LookAtArrived()) return 1;
+    if (LookAtArrived() || LookAtExpired()) return 1;
     GiveUp(slots_);
   }
   const bool in_circles = Wanted() && in_vain_ > 2 * geometry_.regions_per_shard;
@@ -325,7 +343,7 @@ size_t Cleaning::Choose() {
     if (settled > 0 || (Wanted() && !OutOfPatience())) return settled;
   }
   if (zeroing_ > 0) return 0;
-  if (Wanted() && LookAtArrived()) return 1;
+  if (Wanted() && (LookAtArrived() || LookAtExpired())) return 1;
   look_again_at_ = log_.changes() + geometry_.regions_per_shard;
   if (asked_) counters_.Set(Counter::kCleaning, 0);
   asked_ = false;

@@ -40,6 +40,11 @@ class Cleaning {
   [[nodiscard]] uint64_t rooms() const { return rooms_; }
   // Cleans whatever gains something, until nothing is left.
   void Ask();
+  // A put has a deadline.
+  void WillExpire() {
+    auto& puts = queues_.expiring_puts;
+    puts.store(puts.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   [[nodiscard]] bool asked() const { return asked_; }
 
   // Is told of each key whose value turned out to be damaged; of none if the key cannot be known any more.
@@ -47,7 +52,8 @@ class Cleaning {
 
  private:
   // Searching: for entries that lead into a region that is merged and still named, to where no object is.
-  enum class State : uint8_t { kIdle, kMerging, kSearching };
+  // Sweeping: for what has expired, before a put is refused.
+  enum class State : uint8_t { kIdle, kMerging, kSearching, kSweeping };
   // Puts that wait for the same: for a free region; or, in heads that have no slots for one, for any region there.
   struct Want {
     bool waits = false;
@@ -73,6 +79,7 @@ class Cleaning {
   [[nodiscard]] bool OutOfPatience() const;
   void GiveUp(Want& want);
   bool LookAtArrived();
+  bool LookAtExpired();
   size_t Choose();
   size_t Search();
   [[nodiscard]] bool Fits(const log::ShardLog::LinkedRegion& region) const;
@@ -97,6 +104,7 @@ class Cleaning {
   uint32_t in_vain_ = 0;           // regions merged since a put waits, or the last room
   uint32_t impatience_ = 0;        // whiles passed since then
   size_t unseen_ = 0;              // in flight since then, and not looked at whether it has arrived
+  bool swept_ = false;             // since then, for what has expired
   Nanoseconds waited_{0};          // since puts wait
   uint64_t look_again_at_ = 0;     // log_.changes() from which on it is worth to look for a region
   std::vector<InVain> tried_;      // by region of the shard

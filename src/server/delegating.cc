@@ -71,7 +71,8 @@ Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Sessi
 }
 
 std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key_hash, uint32_t value_size,
-                                              uint32_t value_crc, Ack ack, Address address, SessionId session) {
+                                              uint32_t value_crc, Ack ack, Address address, SessionId session,
+                                              uint64_t deadline) {
   if (session >= chunks_.size()) return kNone;
   std::vector<Chunk>& chunks = chunks_[session];
   const uint32_t head = geometry_.HeadOf(key_hash);
@@ -88,13 +89,15 @@ std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key
   });
   Chunk& chunk = *chunks.erase(others, it);
   if (chunk.taken_back && !Planted(Flaw::kPutsInTakenBack)) return kNone;
-  const uint64_t space = format::ObjectSpace(key.size(), value_size);
+  const uint64_t label_size = format::LabelSize(key.size(), deadline != 0);
+  const uint64_t space = format::ObjectSpace(label_size, value_size);
   const uint64_t at = address.offset_in_region() - chunk.address.offset_in_region();
   if (at != chunk.tail || space > chunk.bytes - at) return std::nullopt;
   NewVersion version;
   version.head = head;
   version.space = {address, chunk.offset + at};
-  const uint64_t value_at = version.space.offset + format::ValueOffset(key.size());
+  version.deadline = deadline;
+  const uint64_t value_at = version.space.offset + format::ValueOffset(label_size);
   // The value was placed before the request came (it was posted before it, on the same channel).
   if (Crc32c(0, nvm_.Bytes(value_at, value_size)) != value_crc) return std::nullopt;
   chunk.tail += space;

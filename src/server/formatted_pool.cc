@@ -30,6 +30,15 @@ Result<std::unique_ptr<FormattedPool>> FormattedPool::Take(std::unique_ptr<nvm::
   return Status(status.code(), "pool " + options.path + ": " + std::string(status.message()));
 }
 
+uint64_t FormattedPool::time() const {
+  uint64_t millis = 0;
+  for (uint32_t shard = 0; shard < geometry().shards; ++shard) {
+    const auto bytes = pool_->bytes().subspan(format::ShardRecordOffset(shard), sizeof(format::ShardRecord));
+    millis = std::max(millis, format::TimeWord(LoadAs<format::ShardRecord>(bytes).time).millis());
+  }
+  return millis * 1000;
+}
+
 bool FormattedPool::IsBlank() const {
   return IsZero(pool_->bytes().first(std::min<uint64_t>(pool_->size(), format::kShardRecordsOffset)));
 }

@@ -26,6 +26,9 @@ class FormattedPool {
   // It was not closed cleanly: its server died or lost power. Each shard must be recovered before it is used.
   [[nodiscard]] bool needs_recovery() const { return needs_recovery_; }
 
+  // The latest time that a server's clock is known to have been at, in microseconds; 0: of none.
+  [[nodiscard]] uint64_t time() const;
+
   // The next superblock says that the pool is in use / was closed cleanly. Persistent on return.
   void MarkOpen() { WriteSuperblock(false); }
   void MarkClosed() { WriteSuperblock(true); }

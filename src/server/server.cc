@@ -205,6 +205,8 @@ class Server::Impl {
     options.slot_bytes = options_.slot_bytes;
     options.reservations_per_client = options_.reservations_per_client;
     options.server_id = RandomId();
+    time_.emplace(SteadyClock::Instance(), std::max(ServerTime::WallMicros(), pool_->time()));
+    options.time = &*time_;
     for (uint32_t number = 0; number < pool_->geometry().shards; ++number) {
       std::vector<std::unique_ptr<fabric::CompletionQueue>> queues;
       for (const auto& fabric : fabrics_) {
@@ -249,6 +251,7 @@ class Server::Impl {
   State state_ = State::kOpen;
   std::vector<std::shared_ptr<fabric::Fabric>> fabrics_;  // a shard's port for each
   std::unique_ptr<FormattedPool> pool_;
+  std::optional<ServerTime> time_;
   // By port as well:
   std::vector<server::PoolRegions> pool_regions_;
   std::vector<format::FlushMethod> flush_methods_;

@@ -47,7 +47,7 @@ bool ConditionIsSound(const Request& request) {
 bool KeyedIsSound(const Request& request, bool writable, size_t slot_bytes, const format::Geometry& geometry) {
   if (request.key_size == 0 || request.key_size > format::kKeyBytesMax) return false;
   if (request.ack > static_cast<uint8_t>(Ack::kPersisted)) return false;
-  const bool fits_segment = request.value_size <= format::ValueBytesMax(geometry, request.key_size);
+  const bool fits_segment = request.value_size <= format::ValueBytesMax(geometry, request.key_size, request.ttl != 0);
   const bool fits_slot = format::InlineValueOffset(request.key_size) + request.value_size <= slot_bytes;
   switch (RequestOp{request.op}) {
     case RequestOp::kPutInline:
@@ -64,6 +64,7 @@ bool KeyedIsSound(const Request& request, bool writable, size_t slot_bytes, cons
     case RequestOp::kCommit:
     case RequestOp::kDelegate:
     case RequestOp::kGiveBack:
+    case RequestOp::kTime:
       break;
   }
   return false;
@@ -95,6 +96,8 @@ bool Shard::Serve(Session& session, uint32_t slot, After after) {
     const uint32_t first_head = number_ * geometry_.heads_per_shard;
     if (!session.writable || request.head - first_head >= geometry_.heads_per_shard) return false;
     outcome = versions_->Delegate(request.head, request.version, request.value_size, session.id);
+  } else if (request.op == static_cast<uint8_t>(RequestOp::kTime)) {
+    outcome.number = options_.time->Micros();
   } else if (session.waiting > 0 && MayWait(request)) {
     Wait(session, slot);  // behind what came before it
     return true;
@@ -233,20 +236,22 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
   const auto inline_value = [&] {
     return slot.subspan(format::InlineValueOffset(request.key_size), request.value_size);
   };
+  const uint64_t deadline = request.ttl == 0 ? 0 : options_.time->DeadlineIn(request.ttl);
+  if (deadline != 0) cleaning_.WillExpire();
   switch (RequestOp{request.op}) {
     case RequestOp::kPutInline:
-      *outcome = versions_->PutInline(key, key_hash, inline_value(), ack);
+      *outcome = versions_->PutInline(key, key_hash, inline_value(), ack, deadline);
       return true;
     case RequestOp::kIncrement:
       *outcome = versions_->Increment(key, key_hash, *present, LoadAs<int64_t>(inline_value()), ack);
       return true;
     case RequestOp::kReserve:
-      *outcome =
-          versions_->Reserve(key, key_hash, request.value_size, ack, session.id, ports_[session.port].flush_method);
+      *outcome = versions_->Reserve(key, key_hash, request.value_size, ack, session.id,
+                                    ports_[session.port].flush_method, deadline);
       return true;
     case RequestOp::kPutDelegated: {
       const auto put = versions_->PutDelegated(key, key_hash, request.value_size, request.value_crc, ack,
-                                               format::LogAddress(request.address), session.id);
+                                               format::LogAddress(request.address), session.id, deadline);
       if (put) *outcome = *put;
       return put.has_value();
     }
@@ -262,6 +267,7 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
     case RequestOp::kCommit:  // of no key
     case RequestOp::kDelegate:
     case RequestOp::kGiveBack:
+    case RequestOp::kTime:
       break;
   }
   return false;

@@ -161,6 +161,14 @@ size_t Versions::SweepOf(SessionId session, size_t limit) {
   return before - session_reservations_[session];
 }
 
+void Versions::SettleArrivedOf(uint64_t key_hash) {
+  in_flight_.ForEachOf(key_hash,
+                       [&](InFlight::Id id, const Reservation& reservation) { FlushArrived(id, reservation); });
+  if (arrived_.empty()) return;
+  nvm_.Fence();
+  (void)SettleArrived();
+}
+
 void Versions::FlushArrived(size_t limit, bool awaited_too) {
   in_flight_.ForSome(limit, [&](InFlight::Id id, const Reservation& reservation) {
     if (awaited_too || !reservation.awaits_commit) FlushArrived(id, reservation);
@@ -294,9 +302,10 @@ Present Versions::Judge(std::string_view key, uint64_t key_hash) {
     const bool not_awaited = Planted(Flaw::kConditionNotAwaited) && !word.old_address().none();
     if (word.settled() || not_awaited) {
       const Address address = word.settled() ? word.new_address() : word.old_address();
-      const uint64_t version = chain_.VersionAt(head, address);
-      if (version == 0) return {Present::State::kDamaged, 0, {}};
-      return {Present::State::kThere, version, address};
+      const ObjectView view = log_.InspectHeader(head, address);
+      if (view.state == ObjectState::kNothing) return {Present::State::kDamaged, 0, {}};
+      if (options_.time->Passed(view.deadline) && !Planted(Flaw::kExpiryIgnored)) return {};
+      return {Present::State::kThere, view.header.version, address};
     }
     const InFlight::Id id = FindWriter(slot, key_hash);
     if (id != InFlight::kNone) {
@@ -363,9 +372,11 @@ std::optional<std::string> Versions::DamagedKey(Slot slot, uint32_t head, Addres
   // The key may be what is left whole: it has the entry's tag then.
   const auto bytes = log_.BytesAt(head, address);
   if (bytes.size() < sizeof(ObjectHeader)) return std::string();
-  const auto key_size = LoadAs<ObjectHeader>(bytes).key_size;
-  if (key_size > format::kKeyBytesMax || bytes.size() < format::ChecksumOffset(key_size)) return std::string();
-  const std::string_view key = AsString(bytes.subspan(format::KeyOffset(), key_size));
+  const auto header = LoadAs<ObjectHeader>(bytes);
+  const bool fits =
+      header.key_size <= format::kKeyBytesMax && bytes.size() >= format::ChecksumOffset(header.label_size());
+  if (!fits) return std::string();
+  const std::string_view key = AsString(bytes.subspan(header.key_offset(), header.key_size));
   const bool its_key = EntryMeta::TagOf(HashKey(key)) == entry.entry_meta().tag() && CanBeOf(slot, HashKey(key));
   return its_key ? std::string(key) : std::string();
 }

@@ -63,8 +63,8 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
       control_(std::move(control)),
       counters_(control_.bytes()),
       versions_(std::make_unique<Versions>(nvm_, geometry_, pool_.seed(), number_, control_.bytes(),
-                                           VersionsOptions{options_.reservations_per_client})),
-      cleaner_(pool.pool(), geometry_, pool_.seed(), number_, control_.bytes(), clean_queues_),
+                                           VersionsOptions{options_.reservations_per_client, options_.time})),
+      cleaner_(pool.pool(), geometry_, pool_.seed(), number_, control_.bytes(), clean_queues_, *options_.time),
       cleaning_(*versions_, geometry_, control_.bytes(), clean_queues_) {}
 
 Shard::~Shard() = default;
@@ -149,6 +149,7 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
   Session& session = **made;
 
   format::HelloReply reply{};
+  reply.time = options_.time->Micros();
   reply.magic = format::kHelloMagic;
   reply.protocol_version = format::kProtocolVersion;
   reply.flush_method = static_cast<uint8_t>(ports_[port].flush_method);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/server_time.h"
 #include "fabric/fabric.h"
 #include "format/messages.h"
 #include "nvm/writer.h"
@@ -30,6 +31,7 @@ struct ShardOptions {
   uint32_t slot_bytes = 16384;
   uint32_t reservations_per_client = 1024;
   uint64_t server_id = 0;
+  const ServerTime* time = &ServerTime::OfThisMachine();
 };
 
 // The pool as a fabric knows it: registered once, offered by all shards.

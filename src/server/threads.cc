@@ -22,7 +22,9 @@ constexpr std::chrono::hours kForever{1};
 // whose requests it has answered, would wait until its time slice ends, while those on other processors are served all
 // along.
 constexpr uint32_t kBusyPollsPerBreak = 64;
-constexpr uint64_t kScrubsPerSecond = 10;
+// So often the cleaner scrubs and looks for what has expired; and after so many times it keeps the time.
+constexpr uint64_t kTicksPerSecond = 10;
+constexpr uint64_t kTicksPerTime = 100;
 // Looks for work between two at the clock.
 constexpr uint32_t kLooksPerClock = 16;
 // The same of a busy shard, as long as somebody waits for what a client writes; and how long until it is told.
@@ -153,19 +155,22 @@ void ShardThread::TellAwaitedTime(bool woke) {
   awaited_since_ = now;
 }
 
-// Sleeps until the shard says that there is something to do, or until it is time to scrub some more.
+// Sleeps until the shard says that there is something to do, or until it is time to look around some more.
 void ShardThread::Clean() {
   CleanQueues& queues = shard_->clean_queues();
-  const Nanoseconds between_scrubs = Nanoseconds(std::chrono::seconds(1)) / kScrubsPerSecond;
-  Nanoseconds next_scrub = SteadyClock::Instance().Now() + between_scrubs;
+  const Nanoseconds between_ticks = Nanoseconds(std::chrono::seconds(1)) / kTicksPerSecond;
+  Nanoseconds next_tick = SteadyClock::Instance().Now() + between_ticks;
+  uint64_t ticks = 0;
   uint64_t proposed = 0;
   while (!stop_.load(std::memory_order_acquire)) {
     const uint32_t signal = queues.signal.load(std::memory_order_seq_cst);  // before it looks
     const bool worked = shard_->cleaner().Step();
     const Nanoseconds now = SteadyClock::Instance().Now();
-    if (scrub_rate_ != 0 && now >= next_scrub) {
-      shard_->cleaner().Scrub(std::max<uint64_t>(scrub_rate_ / kScrubsPerSecond, 1));
-      next_scrub = now + between_scrubs;
+    if (now >= next_tick) {
+      if (scrub_rate_ != 0) shard_->cleaner().Scrub(std::max<uint64_t>(scrub_rate_ / kTicksPerSecond, 1));
+      shard_->cleaner().Sweep();
+      if (++ticks % kTicksPerTime == 0) shard_->cleaner().KeepTime();
+      next_tick = now + between_ticks;
     }
     if (const uint64_t now_proposed = shard_->cleaner().proposed(); now_proposed != proposed) {
       proposed = now_proposed;
@@ -179,7 +184,7 @@ void ShardThread::Clean() {
     queues.sleeping.store(true, std::memory_order_seq_cst);
     if (queues.signal.load(std::memory_order_seq_cst) == signal) {
       pollfd bell{cleaner_event_.get(), POLLIN, 0};
-      (void)::poll(&bell, 1, scrub_rate_ == 0 ? -1 : PollMilliseconds(next_scrub - now));
+      (void)::poll(&bell, 1, PollMilliseconds(next_tick - now));
       cleaner_event_.Drain();
     }
     queues.sleeping.store(false, std::memory_order_seq_cst);

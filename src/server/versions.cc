@@ -104,6 +104,8 @@ void Versions::Close() {
   log_.Close();
   index_.Count(index_.size());
   nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), index_.used());
+  nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, time),
+               format::TimeWord::Of(options_.time->Micros() / 1000).raw());
   nvm_.Persist(RecordOffset(), sizeof(format::ShardRecord));
   PublishGauges();
 }
@@ -129,7 +131,8 @@ Versions::Found Versions::Find(std::string_view key, uint64_t key_hash) const {
     if (bytes.size() >= format::ChecksumOffset(key.size())) {
       const auto header = LoadAs<ObjectHeader>(bytes);
       const bool same = header.key_hash == key_hash && header.key_size == key.size() &&
-                        AsString(bytes.subspan(format::KeyOffset(), key.size())) == key;
+                        bytes.size() >= format::ChecksumOffset(header.label_size()) &&
+                        AsString(bytes.subspan(header.key_offset(), key.size())) == key;
       if (same) return true;
     }
     // Hardly ever two keys share a tag, so nothing of this is done for most.
@@ -178,7 +181,7 @@ Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t valu
   }
   const uint64_t number = NextVersion();
   if (version->space.address.none()) {
-    const uint64_t space_bytes = format::ObjectSpace(key.size(), value_size);
+    const uint64_t space_bytes = format::ObjectSpace(format::LabelSize(key.size(), version->deadline != 0), value_size);
     // (I9)
     if (!log_.OnlyAppends(version->head, space_bytes) && !Planted(Flaw::kMarksUnpublished)) PublishPuts();
     auto space = log_.Reserve(version->head, space_bytes, number);
@@ -197,22 +200,23 @@ uint32_t Versions::MakeHeader(NewVersion* version, ObjectKind kind, std::string_
   ObjectHeader& header = version->header;
   header.key_size = static_cast<uint16_t>(key.size());
   header.kind = static_cast<uint8_t>(kind);
-  header.flags = flags;
+  header.flags = static_cast<uint8_t>(flags | (version->deadline != 0 ? ObjectHeader::kExpiresFlag : 0));
   header.value_size = value_size;
   header.previous = previous;
   header.version = number;
   header.key_hash = key_hash;
   const format::Place place = log_.PlaceOf(version->head, version->space.address);
-  header.header_crc = format::HeaderCrc(place, header, key);
+  header.header_crc = format::HeaderCrc(place, header, key, version->deadline);
   return place.generation;
 }
 
 // (I3) is up to the caller: it makes persistent what this writes, with what it writes itself.
 void Versions::WriteHeaderAndKey(const NewVersion& version, std::string_view key, const uint32_t* checksum) {
-  std::array<std::byte, format::ValueOffset(format::kKeyBytesMax)> buffer;
+  std::array<std::byte, format::ValueOffset(format::kLabelBytesMax)> buffer;
   std::memcpy(buffer.data(), &version.header, sizeof(ObjectHeader));
-  std::memcpy(buffer.data() + format::KeyOffset(), key.data(), key.size());
-  size_t size = format::ChecksumOffset(key.size());
+  if (version.deadline != 0) std::memcpy(buffer.data() + format::kLabelOffset, &version.deadline, sizeof(uint64_t));
+  std::memcpy(buffer.data() + version.header.key_offset(), key.data(), key.size());
+  size_t size = format::ChecksumOffset(version.header.label_size());
   if (checksum != nullptr) {
     std::memcpy(buffer.data() + size, checksum, sizeof(*checksum));
     size += sizeof(*checksum);
@@ -283,17 +287,19 @@ void Versions::PublishAll() {
   claims_.clear();
 }
 
-Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack) {
+Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack,
+                            uint64_t deadline) {
   NewVersion version;
+  version.deadline = deadline;
   Outcome outcome = Prepare(key, key_hash, static_cast<uint32_t>(value.size()), FlagsOf(ack), &version);
   if (outcome.code != Code::kOk) return outcome;
   // Header and key first: if this process dies in the middle, whoever walks the log steps over the object.
   WriteHeaderAndKey(version, key, nullptr);
   // The value may lie in memory that the client can write to: the checksum is taken of the copy in the pool.
-  const uint64_t value_at = version.space.offset + format::ValueOffset(key.size());
+  const uint64_t value_at = version.space.offset + format::ValueOffset(version.header.label_size());
   nvm_.Write(value_at, value);
   const uint32_t checksum = format::ObjectChecksum(version.header, nvm_.Bytes(value_at, value.size()));
-  nvm_.Write(version.space.offset + format::ChecksumOffset(key.size()), BytesOf(checksum));
+  nvm_.Write(value_at - format::kChecksumBytes, BytesOf(checksum));
   if (!Planted(Flaw::kInlineNotFlushed)) nvm_.Flush(version.space.offset, SpaceOf(version.header));
   AddUnpublished(version, std::nullopt);
   counters_.Add(Counter::kPutsInline);
@@ -301,7 +307,7 @@ Outcome Versions::PutInline(std::string_view key, uint64_t key_hash, std::span<c
 }
 
 Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session,
-                          format::FlushMethod flush) {
+                          format::FlushMethod flush, uint64_t deadline) {
   if (session >= session_reservations_.size()) session_reservations_.resize(session + 1);
   if (in_flight_.size() >= std::min<size_t>(kSweepFrom, options_.reservations_per_session / 2)) {
     sweeps_due_ += kSweepPerReserve;
@@ -311,13 +317,15 @@ Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t valu
     return {Code::kResourceExhausted, Reason::kTooManyReservations, {}, 0, {}};
   }
   NewVersion version;
+  version.deadline = deadline;
   // Every reader, whatever its own method, judges the version by how it is made persistent: this put may be
   // acknowledged before the version is settled.
   const bool flushed_by_read = flush == format::FlushMethod::kReadAfterWrite;
   Outcome outcome = Prepare(key, key_hash, value_size, FlagsOf(ack, flushed_by_read), &version);
   if (outcome.code != Code::kOk) return outcome;
   WriteHeaderAndKey(version, key, nullptr);
-  if (!Planted(Flaw::kHeaderNotFlushed)) nvm_.Flush(version.space.offset, format::ChecksumOffset(key.size()));
+  if (!Planted(Flaw::kHeaderNotFlushed))
+    nvm_.Flush(version.space.offset, format::ChecksumOffset(version.header.label_size()));
 
   Reservation reservation;
   reservation.key_hash = key_hash;
@@ -335,13 +343,13 @@ Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t valu
 
 // --- Delete
 
-// A version that a get could return: if none, the key is absent and stays as it is. The newest one was settled if that
-// could be.
+// A version that a get could return: if none, the key is absent and stays as it is. What could be settled was.
 bool Versions::HasVisibleVersion(Slot slot) const {
   const IndexEntry entry = index_.At(slot);
   const uint32_t head = entry.entry_meta().head();
   const EntryWord word = entry.entry_word();
-  if (word.settled() || !word.old_address().none()) return true;
+  if (word.settled()) return !HasExpired(head, word.new_address());
+  if (!word.old_address().none()) return !HasExpired(head, word.old_address());
   const ObjectView newest = log_.InspectHeader(head, word.new_address());
   const auto not_whole = [](Address /*at*/) { return false; };
   return chain_.NewestBefore(head, newest, format::kNoAddress, not_whole).whole_bytes != 0;
@@ -358,6 +366,8 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   if (!slot && found.damaged) return {Code::kCorruption, Reason::kDamaged, {}, 0, {}};
   if (!slot) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
   SettleCurrent(*slot, key_hash);
+  // What is whole, and not the newest, says what a get finds: a value, or one that has expired.
+  if (!index_.WordAt(*slot).settled()) SettleArrivedOf(key_hash);
   if (!HasVisibleVersion(*slot)) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
 
   const uint64_t number = NextVersion();
@@ -376,19 +386,47 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   if (!Planted(Flaw::kTombstoneNotFlushed)) nvm_.Persist(tombstone.space.offset, SpaceOf(tombstone.header));
   if (!Planted(Flaw::kNoTombstone)) index_.StoreWord(*slot, word.Published(tombstone.space.address));
 
-  in_flight_.ForEachOf(key_hash, [&](InFlight::Id /*id*/, Reservation& reservation) {
-    if (Planted(Flaw::kCommitAfterDelete)) return;
-    if (log_.InspectHeader(reservation.head, reservation.address).key == key) reservation.superseded = true;
-  });
+  if (!Planted(Flaw::kCommitAfterDelete)) Supersede(key, key_hash);
   index_.Free(*slot);
   counters_.Add(Counter::kDeletes);
   return {Code::kOk, Reason::kNone, {}, 0, {}};
+}
+
+void Versions::Supersede(std::string_view key, uint64_t key_hash) {
+  in_flight_.ForEachOf(key_hash, [&](InFlight::Id /*id*/, Reservation& reservation) {
+    if (log_.InspectHeader(reservation.head, reservation.address).key == key) reservation.superseded = true;
+  });
+}
+
+// --- Expiry
+
+bool Versions::HasExpired(uint32_t head, Address address) const {
+  if (Planted(Flaw::kExpiryIgnored)) return false;
+  return options_.time->Passed(log_.InspectHeader(head, address).deadline);
+}
+
+// No tombstone: whatever a power cut undoes of it, the key is absent.
+bool Versions::Expire(uint64_t key_hash, uint32_t head, Address address) {
+  const auto slot = index_.Find(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+    const EntryWord word = entry.entry_word();
+    if (entry.entry_meta().head() != head) return false;
+    return Planted(Flaw::kExpiresNewer) || (word.settled() && word.new_address() == address);
+  });
+  if (!slot) return false;
+  const ObjectView view = log_.InspectHeader(head, address);
+  if (!options_.time->Passed(view.deadline)) return false;
+  // What is in flight is older, or the entry would name it.
+  if (!Planted(Flaw::kExpiresInFlight)) Supersede(view.key, key_hash);
+  index_.Free(*slot);
+  counters_.Add(Counter::kExpired);
+  return true;
 }
 
 // --- Increment
 
 Outcome Versions::Increment(std::string_view key, uint64_t key_hash, const Present& present, int64_t delta, Ack ack) {
   int64_t sum = delta;
+  uint64_t deadline = 0;
   if (present.state == Present::State::kThere) {
     const uint32_t head = geometry_.HeadOf(key_hash);
     const ObjectView view = log_.Inspect(head, present.address);
@@ -397,8 +435,9 @@ Outcome Versions::Increment(std::string_view key, uint64_t key_hash, const Prese
     if (__builtin_add_overflow(LoadAs<int64_t>(view.value), delta, &sum)) {
       return {Code::kInvalidArgument, Reason::kOverflow, {}, head, {}};
     }
+    deadline = view.deadline;
   }
-  Outcome outcome = PutInline(key, key_hash, BytesOf(sum), ack);
+  Outcome outcome = PutInline(key, key_hash, BytesOf(sum), ack, deadline);
   outcome.number = static_cast<uint64_t>(sum);
   return outcome;
 }

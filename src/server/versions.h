@@ -20,6 +20,7 @@
 #include <string_view>
 
 #include "base/fifo.h"
+#include "base/server_time.h"
 #include "erda/client.h"
 #include "erda/server.h"
 #include "format/messages.h"
@@ -38,6 +39,7 @@ class Recovery;
 
 struct VersionsOptions {
   uint32_t reservations_per_session = 1024;
+  const ServerTime* time = &ServerTime::OfThisMachine();
 };
 
 // What a request answers beside its code.
@@ -90,10 +92,12 @@ class Versions {
   // the key's and belongs to this shard.
   // A put is there, and may be answered, when PublishPuts has returned: those in between share its fences. Whatever
   // else is asked for that could tell comes after it by itself.
-  Outcome PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack);
+  // deadline: of the value, by options.time; 0: it has none.
+  Outcome PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack,
+                    uint64_t deadline = 0);
   // flush: how the session makes its values persistent.
   Outcome Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session,
-                  format::FlushMethod flush);
+                  format::FlushMethod flush, uint64_t deadline = 0);
   // Verifies the value of what a session reserved, and begins to make it persistent.
   struct Commit {
     uint64_t key_hash = 0;
@@ -109,7 +113,7 @@ class Versions {
   // has no such reservation. It broke the protocol.
   std::optional<Outcome> EndCommit(const Commit& commit);
   Outcome Delete(std::string_view key, uint64_t key_hash);
-  // (I13) What comes next, in the same step of the shard, comes directly after it.
+  // (I13) An expired value is absent. What comes next, in the same step of the shard, comes directly after it.
   Present Judge(std::string_view key, uint64_t key_hash);
   // Adds to the key's value, of 8 bytes; absent counts as 0. REQUIRES: this is what Judge said just now, and decided.
   Outcome Increment(std::string_view key, uint64_t key_hash, const Present& present, int64_t delta, Ack ack);
@@ -124,7 +128,7 @@ class Versions {
   // order in which they stand there. kNoChunk: it has no such chunk any more. nullopt: the value is not there, or it is
   // not where the next object begins. It broke the protocol.
   std::optional<Outcome> PutDelegated(std::string_view key, uint64_t key_hash, uint32_t value_size, uint32_t value_crc,
-                                      Ack ack, Address address, SessionId session);
+                                      Ack ack, Address address, SessionId session, uint64_t deadline = 0);
   // The session writes no more into the chunk there whose header has this version.
   void GiveBack(uint32_t head, Address address, uint64_t version, SessionId session);
   // A while has passed: chunks that were not used for some of them are taken back.
@@ -163,6 +167,10 @@ class Versions {
   // SetAside: all puts are published.
   bool Move(uint64_t key_hash, uint32_t head, format::LogAddress from, format::LogAddress to);
 
+  // If the key's entry names the version there as its new one, settled, and that has expired: there is no entry any
+  // more. REQUIRES: all puts are published. False: not so.
+  bool Expire(uint64_t key_hash, uint32_t head, format::LogAddress address);
+
   // If the entry names, as settled, an address in this region of its head, where no object is: it names another such
   // place from now on. Persistent after the next fence.
   void SetAside(index::Slot slot, uint32_t head, uint32_t region_slot);
@@ -197,6 +205,7 @@ class Versions {
     bool replaces = false;  // the slot's entry is the key's: published by one store
     uint32_t head = 0;
     log::ShardLog::Space space;
+    uint64_t deadline = 0;
     format::ObjectHeader header{};
   };
   // Written, on its way to the medium, and not published.
@@ -216,9 +225,7 @@ class Versions {
   [[nodiscard]] Found Find(std::string_view key, uint64_t key_hash) const;
   // Head and distance of the slot's entry are as the key's would be.
   [[nodiscard]] bool CanBeOf(Slot slot, uint64_t key_hash) const;
-  [[nodiscard]] uint64_t RecordOffset() const {
-    return format::kShardRecordsOffset + shard_ * sizeof(format::ShardRecord);
-  }
+  [[nodiscard]] uint64_t RecordOffset() const { return format::ShardRecordOffset(shard_); }
   [[nodiscard]] uint64_t NextVersion();
   // Of an object's header.
   [[nodiscard]] static uint8_t FlagsOf(Ack ack, bool flushed_by_read = false);
@@ -266,6 +273,11 @@ class Versions {
   [[nodiscard]] bool IsPassed(const Reservation& older);
   void MarkSettled(uint64_t key_hash, uint32_t head, Address address);
   [[nodiscard]] bool HasVisibleVersion(Slot slot) const;
+  [[nodiscard]] bool HasExpired(uint32_t head, Address address) const;
+  // Settles what has arrived of the key.
+  void SettleArrivedOf(uint64_t key_hash);
+  // (I4) Nothing of the key that is in flight counts, whether it arrives or not.
+  void Supersede(std::string_view key, uint64_t key_hash);
 
   nvm::Writer& nvm_;
   const format::Geometry& geometry_;

@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "base/hand_clock.h"
 #include "client/hand_fabric.h"
 #include "format/control_block.h"
 #include "format/durability.h"
@@ -34,12 +35,6 @@ constexpr const char* kKey = "key";
 // In memory of its own, which is given back when the operation ends.
 constexpr size_t kLargeValue = kLargeBytesKept + 1;
 
-class HandClock final : public Clock {
- public:
-  [[nodiscard]] Nanoseconds Now() const override { return now; }
-  Nanoseconds now{1};
-};
-
 class EngineTest : public testing::Test {
  protected:
   // A client that is connected, to a power-safe pool that the server flushes.
@@ -52,6 +47,7 @@ class EngineTest : public testing::Test {
     hello.slots = 4;
     hello.slot_bytes = 4096;
     hello.pool_writable = 1;
+    hello.time = kServerMillis * 1000;
     hello.geometry = *format::ChooseGeometry({64 << 20, 1, 8 << 20, 4 << 20, 0});
     geometry_ = hello.geometry;
     const auto data = BytesOf(hello);
@@ -137,6 +133,7 @@ class EngineTest : public testing::Test {
   }
 
   static constexpr Nanoseconds kTimeout{1'000'000'000};
+  static constexpr uint64_t kServerMillis = 1'000'000;  // what the server says when it accepts
   HandClock clock_;
   format::Geometry geometry_{};
   const std::shared_ptr<HandFabric> fabric_ = std::make_shared<HandFabric>();
@@ -688,25 +685,26 @@ class ChainTest : public EngineTest {
   static constexpr auto kNewest = LogAddress::At(0, 16384);
   static constexpr auto kMoved = LogAddress::At(1, 20480);  // where the old version is now
 
-  // A version in the log, whole.
+  // A version in the log, whole. deadline: 0, none.
   void Write(LogAddress at, uint64_t version, LogAddress previous, std::string_view value, uint8_t flags,
-             std::string_view key = kKey) {
+             std::string_view key = kKey, uint64_t deadline = 0) {
     format::ObjectHeader header{};
     header.key_size = static_cast<uint16_t>(key.size());
     header.kind = static_cast<uint8_t>(format::ObjectKind::kValue);
-    header.flags = flags;
+    header.flags = static_cast<uint8_t>(flags | (deadline != 0 ? format::ObjectHeader::kExpiresFlag : 0));
     header.value_size = static_cast<uint32_t>(value.size());
     header.previous = previous.raw();
     header.version = version;
     header.key_hash = HashKey(key);
     const uint32_t pool_seed = format::PoolSeed(format::HelloReply{}.pool_uuid);
-    header.header_crc = format::HeaderCrc({pool_seed, 0, at, 1}, header, key);
+    header.header_crc = format::HeaderCrc({pool_seed, 0, at, 1}, header, key, deadline);
     const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value));
     std::byte* const to = InLog(at);
     std::memcpy(to, &header, sizeof(header));
-    std::memcpy(to + format::KeyOffset(), key.data(), key.size());
-    std::memcpy(to + format::ChecksumOffset(key.size()), &checksum, sizeof(checksum));
-    std::memcpy(to + format::ValueOffset(key.size()), value.data(), value.size());
+    if (deadline != 0) std::memcpy(to + format::kLabelOffset, &deadline, sizeof(deadline));
+    std::memcpy(to + header.key_offset(), key.data(), key.size());
+    std::memcpy(to + format::ChecksumOffset(header.label_size()), &checksum, sizeof(checksum));
+    std::memcpy(to + format::ValueOffset(header.label_size()), value.data(), value.size());
   }
   std::byte* InLog(LogAddress at) { return log_.data() + at.offset_in_region(); }
   // The newest version, which is not settled: a get of this client has to pass it.
@@ -736,7 +734,7 @@ class ChainTest : public EngineTest {
       const uint64_t from = work.remote.offset - geometry_.RegionOffset(0);
       ASSERT_LE(from + work.local.size(), log_.size());
       std::memcpy(work.local.data(), log_.data() + from, work.local.size());
-      old_headers_ += work.local.size() == sizeof(format::ObjectHeader) ? 1 : 0;
+      old_headers_ += work.local.size() == kOldHeaderBytes ? 1 : 0;
     } else {
       const format::IndexEntry entry{format::EntryWord::Make(true, kNewest, old_, false).raw(),
                                      format::EntryMeta::Make(format::EntryMeta::TagOf(HashKey(kKey)), 0, 0, 4).raw()};
@@ -775,17 +773,20 @@ class LocatedTest : public ChainTest {
       const bool version = work.remote.region == format::kPoolRegion && work.remote.offset >= geometry_.RegionOffset(0);
       reads.push_back(version ? 'v' : work.remote.region == format::kControlRegion ? 'c' : 'e');
       if (reads.back() == 'e') {
-        const format::IndexEntry entry{entry_.raw(),
-                                       format::EntryMeta::Make(format::EntryMeta::TagOf(HashKey(kKey)), 0, 0, 4).raw()};
-        std::memset(work.local.data(), 0, work.local.size());
-        std::memcpy(work.local.data(), &entry, sizeof(entry));
-        fabric_->Complete(work);
+        AnswerEntry(work);
       } else {
         Answer(work);
       }
       if (fabric_->posted.empty()) engine_->Poll();
     }
     return reads;
+  }
+  void AnswerEntry(const WorkRequest& work) {
+    const format::IndexEntry entry{entry_.raw(),
+                                   format::EntryMeta::Make(format::EntryMeta::TagOf(HashKey(kKey)), 0, 0, 4).raw()};
+    std::memset(work.local.data(), 0, work.local.size());
+    std::memcpy(work.local.data(), &entry, sizeof(entry));
+    fabric_->Complete(work);
   }
   void SetLeft(LogAddress at) {
     const auto first = format::WithLeft(LoadAs<uint64_t>(std::span(log_).subspan(at.offset_in_region())));
@@ -879,6 +880,115 @@ TEST_F(LocatedTest, AnotherUseOfTheRegionIsNotLookedInto) {
   EXPECT_EQ(fabric_->Take().remote.offset, geometry_.SlotOffset(0, geometry_.HomeOf(HashKey(kKey)))) << "the entry";
 }
 
+// --- Expiry. The client knows the server's time exactly at first, and less so later.
+
+class ExpiryTest : public LocatedTest {
+ protected:
+  void WriteFor(uint64_t millis) {
+    Write(kPlace, 1, format::kNoAddress, "value", 0, kKey, kServerMillis + millis);
+    Name(kPlace);
+  }
+  // Answers the question for the server's time: so many milliseconds since it accepted.
+  void TellTime(uint64_t millis) {
+    Reply reply{};
+    reply.number = (kServerMillis + millis) * 1000;
+    EngineTest::Answer(TakeRequest(RequestOp::kTime), reply);
+  }
+  // Gets, with answers to all Reads, until something else is posted.
+  void GetUntilItAsks() {
+    got_ = "";
+    Get();
+    ServeAll();
+    ASSERT_EQ(got_, "");
+  }
+  void ServeAll() {
+    while (!fabric_->posted.empty() && fabric_->posted.front().kind == OpKind::kRead) {
+      const WorkRequest work = fabric_->Take();
+      const bool entry = work.remote.region == format::kPoolRegion && work.remote.offset < geometry_.RegionOffset(0);
+      entry ? AnswerEntry(work) : Answer(work);
+      engine_->Poll();
+    }
+  }
+};
+
+TEST_F(ExpiryTest, AValueIsThereBeforeItsDeadlineAndNotBehindIt) {
+  WriteFor(10);
+  EXPECT_EQ(ReadsOfGet(), "ev");
+  EXPECT_EQ(got_, "value");
+  clock_.now += std::chrono::milliseconds(9);
+  EXPECT_EQ(ReadsOfGet(), "v");
+  EXPECT_EQ(got_, "value");
+  // The first get that looks at the clock begins anew: there may have been a put before the deadline.
+  clock_.now += std::chrono::milliseconds(100);
+  EXPECT_EQ(ReadsOfGet(), "vev");
+  EXPECT_EQ(got_, "not found");
+  // From then on it costs no more than another.
+  EXPECT_EQ(ReadsOfGet(), "v");
+  EXPECT_EQ(got_, "not found");
+  VersionedView found;
+  fabric_->read_now = [this](std::span<std::byte> local, fabric::RemoteAddress remote) {
+    std::memcpy(local.data(), log_.data() + (remote.offset - geometry_.RegionOffset(0)), local.size());
+    return true;
+  };
+  EXPECT_EQ(engine_->GetNow(kKey, &found), Engine::Now::kAbsent);
+}
+
+TEST_F(ExpiryTest, WhereClocksMayDifferTheServerSaysWhatTimeItIs) {
+  clock_.now += std::chrono::seconds(8);  // 10 ms to be sure of, one way or the other
+  WriteFor(8'005);
+  GetUntilItAsks();
+  TellTime(8'004);  // its clock is a little slow
+  engine_->Poll();
+  ServeAll();
+  EXPECT_EQ(got_, "value");
+  // And behind it.
+  clock_.now += std::chrono::milliseconds(1);
+  ASSERT_NE(got_, "");
+  GetUntilItAsks();
+  TellTime(8'006);
+  engine_->Poll();
+  ServeAll();
+  EXPECT_EQ(got_, "not found");
+}
+
+TEST_F(ExpiryTest, APutSendsItsTimeToLiveAndWritesBehindTheDeadline) {
+  const auto started = [&](size_t bytes) {
+    return engine_->Put(kKey, std::string(bytes, 'v'), PutOptions{{}, std::chrono::milliseconds(7)},
+                        [this](const Result<uint64_t>& version) { End(version.status()); });
+  };
+  ASSERT_TRUE(started(10).ok());
+  const WorkRequest inline_put = TakeRequest(RequestOp::kPutInline);
+  EXPECT_EQ(LoadAs<Request>(inline_put.local).ttl, 7U);
+  EngineTest::Answer(inline_put, {});
+  engine_->Poll();
+  ASSERT_TRUE(started(5000).ok());
+  const WorkRequest reserve = TakeReserve();
+  EXPECT_EQ(LoadAs<Request>(reserve.local).ttl, 7U);
+  Reply reply{};
+  reply.address = LogAddress::At(0, 4096).raw();
+  reply.generation = 1;
+  reply.header.key_size = static_cast<uint16_t>(std::string_view(kKey).size());
+  reply.header.flags = format::ObjectHeader::kExpiresFlag;
+  reply.header.value_size = 5000;
+  reply.header.key_hash = HashKey(kKey);
+  EngineTest::Answer(reserve, reply);
+  engine_->Poll();
+  const WorkRequest write = fabric_->Take();
+  EXPECT_EQ(write.kind, OpKind::kWrite);
+  EXPECT_EQ(write.remote.offset,
+            geometry_.RegionOffset(0) + 4096 + format::ChecksumOffset(std::string_view(kKey).size() + 8));
+}
+
+TEST_F(ExpiryTest, AServerThatForgetsTheDeadlineIsNotBelieved) {
+  ASSERT_TRUE(engine_
+                  ->Put(kKey, std::string(5000, 'v'), PutOptions{{}, std::chrono::milliseconds(7)},
+                        [this](const Result<uint64_t>& version) { End(version.status()); })
+                  .ok());
+  Reserve(TakeReserve(), 5000);
+  engine_->Poll();
+  EXPECT_EQ(end_, "unavailable");
+}
+
 // --- Without an operation
 
 class GetNowTest : public LocatedTest {
@@ -896,7 +1006,10 @@ class GetNowTest : public LocatedTest {
     };
   }
   // "-" if it takes an operation.
-  std::string GetNow(std::string_view key = kKey) { return std::string(engine_->GetNow(key).value_or("-")); }
+  std::string GetNow(std::string_view key = kKey) {
+    VersionedView found;
+    return engine_->GetNow(key, &found) == Engine::Now::kValue ? std::string(found.value) : "-";
+  }
 
   uint64_t reads_ = 0;
   bool reads_now_ = true;
@@ -1049,7 +1162,7 @@ TEST_F(ChainTest, AGetTakesWhatIsNewerThanTheOldVersion) {
   ASSERT_EQ(fabric_->posted.size(), 2U) << "version and old header are posted together";
   EXPECT_FALSE(Reads(fabric_->posted[0], kMoved));
   EXPECT_TRUE(Reads(fabric_->posted[1], kMoved));
-  EXPECT_EQ(fabric_->posted[1].local.size(), sizeof(format::ObjectHeader));
+  EXPECT_EQ(fabric_->posted[1].local.size(), kOldHeaderBytes);
   Serve();
   EXPECT_EQ(got_, "middle");
 }

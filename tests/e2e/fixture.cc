@@ -169,7 +169,7 @@ Counters CountersOf(Client& client) {
                            "nvm_flushes",    "nvm_fences",      "clients",      "keys",         "index_slots",
                            "log_bytes_used", "log_bytes_total", "in_flight",    "sleeps",       "clean_bytes_copied",
                            "clean_moves",    "clean_regions",   "damaged_keys", "puts_delayed", "free_regions",
-                           "log_bytes_live", "overdue"}) {
+                           "log_bytes_live", "overdue",         "expired"}) {
     EXPECT_TRUE(info.contains(name)) << name;
     if (info.contains(name)) counters[name] = std::stoull(info.at(name));
   }

@@ -168,7 +168,8 @@ uint64_t RawPeer::BodyOffset(const Reply& reserved) {
   const uint64_t slot_at = format::HeadSlotOffset(reserved.head % geometry.heads_per_shard, address.slot());
   const auto slot = Read(format::kControlRegion, slot_at, sizeof(format::HeadSlot));
   const auto region = LoadAs<format::HeadSlot>(AsBytes(slot.value())).region();
-  return geometry.RegionOffset(region) + address.offset_in_region() + format::ChecksumOffset(reserved.header.key_size);
+  return geometry.RegionOffset(region) + address.offset_in_region() +
+         format::ChecksumOffset(reserved.header.label_size());
 }
 
 std::string RawPeer::Body(const Reply& reserved, std::string_view value) const {

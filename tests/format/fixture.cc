@@ -29,20 +29,23 @@ std::string HexOf(std::string_view literal) {
   return Hex(bytes);
 }
 
-std::vector<std::byte> WholeObject(const Place& place, std::string_view key, std::string_view value, uint64_t version) {
+std::vector<std::byte> WholeObject(const Place& place, std::string_view key, std::string_view value, uint64_t version,
+                                   uint64_t deadline) {
   ObjectHeader header{};
   header.key_size = static_cast<uint16_t>(key.size());
   header.kind = static_cast<uint8_t>(ObjectKind::kValue);
   header.flags = ObjectHeader::kPersistedFlag;
+  if (deadline != 0) header.flags |= ObjectHeader::kExpiresFlag;
   header.value_size = static_cast<uint32_t>(value.size());
   header.previous = LogAddress::At(1, 128).raw();
   header.version = version;
   header.key_hash = HashKey(key);
-  header.header_crc = HeaderCrc(place, header, key);
+  header.header_crc = HeaderCrc(place, header, key, deadline);
   const uint32_t checksum = ObjectChecksum(header, AsBytes(value));
 
   std::vector<std::byte> bytes;
-  for (const auto part : {BytesOf(header), AsBytes(key), BytesOf(checksum), AsBytes(value)})
+  const auto its_deadline = BytesOf(deadline).first(deadline != 0 ? sizeof(deadline) : 0);
+  for (const auto part : {BytesOf(header), its_deadline, AsBytes(key), BytesOf(checksum), AsBytes(value)})
     bytes.insert(bytes.end(), part.begin(), part.end());
   return bytes;
 }

@@ -27,7 +27,7 @@ inline Place TestPlace() { return {PoolSeed(kUuid), 3, LogAddress::At(2, 4096), 
 
 // A whole object, without the unused bytes behind it.
 std::vector<std::byte> WholeObject(const Place& place, std::string_view key, std::string_view value,
-                                   uint64_t version = 77);
+                                   uint64_t version = 77, uint64_t deadline = 0);
 
 // A geometry with fixed, checked contents: 64 MiB, two shards.
 Geometry TestGeometry();

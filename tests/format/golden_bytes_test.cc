@@ -16,7 +16,7 @@ namespace {
 
 TEST(GoldenBytesTest, ASuperblock) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
-    45 52 44 41 50 4f 4f 4c  08 00 00 00 9c b2 e4 22
+    45 52 44 41 50 4f 4f 4c  09 00 00 00 0e d2 df 2f
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -31,7 +31,9 @@ TEST(GoldenBytesTest, AShardRecord) {
   record.version_limit = 0x1122334455667788;
   record.keys = 0x0102;
   record.move = 0x0304;
-  EXPECT_EQ(Hex(BytesOf(record)), HexOf("88 77 66 55 44 33 22 11  02 01 00*6  04 03 00*6  00*40"));
+  record.time = TimeWord::Of(0x0102030405).raw();
+  EXPECT_EQ(Hex(BytesOf(record)),
+            HexOf("88 77 66 55 44 33 22 11  02 01 00*6  04 03 00*6  71 54 05 04 03 02 01 00  00*32"));
 }
 
 TEST(GoldenBytesTest, ARegionWord) {
@@ -72,6 +74,14 @@ TEST(GoldenBytesTest, AnObject) {
     6b 65 79 22 3d d2 42 76  61 6c 75 65)"));
 }
 
+TEST(GoldenBytesTest, AnObjectThatExpires) {
+  EXPECT_EQ(Hex(WholeObject(TestPlace(), "key", "value", 77, 0x0102030405)), HexOf(R"(
+    9a 71 8b 74 03 00 01 05  05 00 00 00 08 00 00 01
+    4d 00 00 00 00 00 00 00  e3 65 51 a0 63 0d ea bb
+    05 04 03 02 01 00 00 00  6b 65 79 62 0f 0c 55 76
+    61 6c 75 65)"));
+}
+
 TEST(GoldenBytesTest, AnObjectWithoutAValue) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "k", "", 1)), HexOf(R"(
     c3 29 b5 31 01 00 01 01  00 00 00 00 08 00 00 01
@@ -84,7 +94,7 @@ TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kU
 TEST(GoldenBytesTest, AHelloRequest) {
   const HelloRequest hello = {kHelloMagic, kProtocolVersion, 0x2211, 0x66554433, 0, 0x1122334455667788};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 09 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 0a 00 11 22  33 44 55 66 00 00 00 00
     88 77 66 55 44 33 22 11)"));
 }
 
@@ -99,11 +109,13 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.slot_bytes = 0x1000;
   hello.durability = static_cast<uint8_t>(Durability::kPowerSafe);
   hello.pool_writable = 1;
+  hello.time = 0x2122232425262728;
   hello.geometry = TestGeometry();
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 09 00 02 02  00 01 02 03 04 05 06 07
+    45 72 64 61 0a 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
     40 00 00 00 00 10 00 00  01 00 00 00 00 00 00 00
+    28 27 26 25 24 23 22 21
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
     00 00 04 00 00 00 00 00  00 10 00 00 00 00 00 00
     00 60 01 00 00 00 00 00  00 00 10 00 00 00 00 00
@@ -117,7 +129,7 @@ TEST(GoldenBytesTest, AHelloRefusal) {
   refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
   std::memcpy(refusal.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
-    45 72 64 61 09 00 07 00  6e 6f 00*126)"));
+    45 72 64 61 0a 00 07 00  6e 6f 00*126)"));
 }
 
 TEST(GoldenBytesTest, ARequest) {
@@ -132,11 +144,13 @@ TEST(GoldenBytesTest, ARequest) {
   request.head = 0x1c1d1e1f;
   request.version = 0x2021222324252627;
   request.condition = static_cast<uint8_t>(Condition::kVersion);
+  request.ttl = 0x28292a2b2c2d2e2f;
   EXPECT_EQ(Hex(BytesOf(request)), HexOf(R"(
     03 01 03 02 07 06 05 04  0f 0e 0d 0c 0b 0a 09 08
     17 16 15 14 13 12 11 10  1b 1a 19 18 1f 1e 1d 1c
-    27 26 25 24 23 22 21 20  00 00 00 00 01 00 00 00)"));
-  EXPECT_EQ(InlineValueOffset(5), 48U + 5 + 4);
+    27 26 25 24 23 22 21 20  00 00 00 00 01 00 00 00
+    2f 2e 2d 2c 2b 2a 29 28)"));
+  EXPECT_EQ(InlineValueOffset(5), 56U + 5 + 4);
 }
 
 TEST(GoldenBytesTest, AReply) {

@@ -52,9 +52,41 @@ TEST(InspectObjectTest, TheLongestKeyAndTheEmptyValueAreWhole) {
   }
 }
 
+TEST(InspectObjectTest, ADeadlineStandsBeforeTheKey) {
+  const std::string longest(kKeyBytesMax, 'k');
+  for (const std::string& key : {std::string("k"), longest}) {
+    const Bytes bytes = WholeObject(TestPlace(), key, "value", 77, 0x0102030405);
+    EXPECT_EQ(bytes.size(), ObjectBytes(LabelSize(key.size(), true), 5));
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      const ObjectView cut = InspectHeader(TestPlace(), std::span(bytes).first(size));
+      ASSERT_EQ(cut.state, ObjectState::kNothing) << size;
+      ASSERT_GT(cut.bytes_wanted, size);
+      ASSERT_LE(cut.bytes_wanted, bytes.size());
+    }
+    const ObjectView view = InspectObject(TestPlace(), bytes);
+    ASSERT_EQ(view.state, ObjectState::kWhole);
+    EXPECT_EQ(view.key, key);
+    EXPECT_EQ(AsString(view.value), "value");
+    EXPECT_EQ(view.deadline, 0x0102030405U);
+    EXPECT_TRUE(view.header.expires());
+    EXPECT_EQ(SpaceOf(view.header), ObjectSpace(key.size() + 8, 5));
+  }
+  EXPECT_EQ(InspectObject(TestPlace(), WholeObject(TestPlace(), "k", "value")).deadline, 0U);
+}
+
+TEST(InspectObjectTest, ADeadlineThatChangesDoesNotVerify) {
+  Bytes bytes = WholeObject(TestPlace(), "key", "value", 77, 0x0102030405);
+  for (size_t bit = kLabelOffset * 8; bit < (kLabelOffset + kDeadlineBytes) * 8; ++bit) {
+    FlipBit(bytes, bit);
+    EXPECT_EQ(InspectHeader(TestPlace(), bytes).state, ObjectState::kNothing) << bit;
+    FlipBit(bytes, bit);
+  }
+}
+
 // The checksums cover the flags, so an unknown one was written on purpose: it says nothing about what is known here.
 TEST(InspectObjectTest, TheFlagsAreApartAndUnknownOnesDoNotMatter) {
   for (unsigned flags = 0; flags < 256; ++flags) {
+    if ((flags & ObjectHeader::kExpiresFlag) != 0) continue;  // it says that there is more
     Bytes bytes = WholeObject(TestPlace(), "key", "value");
     auto header = LoadAs<ObjectHeader>(bytes);
     header.flags = static_cast<uint8_t>(flags);
@@ -215,7 +247,7 @@ TEST(InspectObjectTest, AKeySizeOutOfRangeIsRefusedEvenWithAGoodChecksum) {
     Bytes bytes(ObjectBytes(key_size, 0));
     const uint32_t checksum = ObjectChecksum(header, {});
     std::memcpy(bytes.data(), &header, sizeof(header));
-    std::memcpy(bytes.data() + KeyOffset(), key.data(), key.size());
+    std::memcpy(bytes.data() + kLabelOffset, key.data(), key.size());
     std::memcpy(bytes.data() + ChecksumOffset(key_size), &checksum, sizeof(checksum));
     const ObjectView view = InspectObject(TestPlace(), bytes);
     EXPECT_EQ(view.state, ObjectState::kNothing) << key_size;
@@ -231,7 +263,7 @@ TEST(InspectObjectTest, AValueOfFourGigabytesIsWantedAndNotTouched) {
   header.header_crc = HeaderCrc(TestPlace(), header, "key");
   Bytes bytes(64);
   std::memcpy(bytes.data(), &header, sizeof(header));
-  std::memcpy(bytes.data() + KeyOffset(), "key", 3);
+  std::memcpy(bytes.data() + kLabelOffset, "key", 3);
   const ObjectView view = InspectObject(TestPlace(), bytes);
   EXPECT_EQ(view.state, ObjectState::kNothing);
   EXPECT_EQ(view.bytes_wanted, ObjectBytes(3, UINT32_MAX));

@@ -114,8 +114,7 @@ void Map(Base* base) {
         const bool tombstone_slot = segment == 0 && at == format::kTombstoneSlotOffset;
         if (view.state == format::ObjectState::kNothing && !tombstone_slot) break;
         if (view.state != format::ObjectState::kNothing) base->objects.push_back({begin + at, place});
-        at = tombstone_slot ? format::FirstObjectOffset(0)
-                            : at + format::ObjectSpace(view.header.key_size, view.header.value_size);
+        at = tombstone_slot ? format::FirstObjectOffset(0) : at + SpaceOf(view.header);
       }
     }
   }
@@ -216,13 +215,14 @@ void FixChecksums(const Base& base, const Change& change, Input* input) {
     const Object& object = base.objects[(change.index >> 8) % base.objects.size()];
     const auto at = bytes.subspan(object.offset);
     auto header = LoadAs<format::ObjectHeader>(at);
-    if (at.size() < format::ObjectBytes(header.key_size, header.value_size)) return;
-    const auto key = AsString(at.subspan(format::KeyOffset(), header.key_size));
-    header.header_crc = format::HeaderCrc(object.place, header, key);
+    if (at.size() < format::ObjectBytes(header.label_size(), header.value_size)) return;
+    const auto key = AsString(at.subspan(header.key_offset(), header.key_size));
+    header.header_crc =
+        format::HeaderCrc(object.place, header, key, LoadAs<uint64_t>(at.subspan(format::kLabelOffset)));
     std::memcpy(at.data(), &header, sizeof(header));
-    const auto value = at.subspan(format::ValueOffset(header.key_size), header.value_size);
+    const auto value = at.subspan(format::ValueOffset(header.label_size()), header.value_size);
     const uint32_t checksum = format::ObjectChecksum(header, value);
-    std::memcpy(at.data() + format::ChecksumOffset(header.key_size), &checksum, sizeof(checksum));
+    std::memcpy(at.data() + format::ChecksumOffset(header.label_size()), &checksum, sizeof(checksum));
     input->forged = true;
   }
 }

@@ -76,7 +76,7 @@ void TestLog::WriteHeader(uint32_t head, const Space& space, uint64_t bytes, uin
   header.version = version;
   header.header_crc = format::HeaderCrc(log_->PlaceOf(head, space.address), header, key);
   nvm_->Write(space.offset, BytesOf(header));
-  nvm_->Write(space.offset + format::KeyOffset(), AsBytes(key));
+  nvm_->Write(space.offset + format::kLabelOffset, AsBytes(key));
   nvm_->Persist(space.offset, format::ChecksumOffset(key.size()));
 }
 

@@ -32,7 +32,11 @@ What is modelled, and where the code does it
   shard settles the current version if it is whole, and then compares. While the newest version is not whole it waits:
   that one may become whole, be acknowledged without the shard, and have been before it (`condition-not-awaited`).
 
-What is not modelled: the index (an entry is read as a whole), other keys, torn headers, damage by hardware.
+A put may expire: at any moment after it was published its value's time is over, for all at once. From then on the version
+says that the key is absent: to conditions and deletes, and to gets that have read the entry since; others start again. A delete settles what has arrived before it says not-found. The
+shard frees an entry whose new version, settled, has expired, and marks what is in flight; there is no tombstone.
+
+What is not modelled: how a client knows the time; the index (an entry is read as a whole), other keys, torn headers, damage by hardware.
 
 Flush methods belong to the writer, and every reader judges a version by how it was written, whatever its own connection
 has: the object's header says which ones their writer flushes by a Read. Such a version is returned as soon as it is
@@ -63,10 +67,13 @@ Put = namedtuple("Put", "phase addr alive superseded result", defaults=(None,))
 Del = namedtuple("Del", "phase result")
 # result: "conflict" if its condition did not hold.
 # Get phases: 0 not begun, 1 begun, 2 has an address to read, 3 found no whole version there, 4 done, 5 lost in a crash
-Get = namedtuple("Get", "phase snap at")
+# over: what had expired before the entry was read.
+Get = namedtuple("Get", "phase snap at over", defaults=(frozenset(),))
 # durable: the word on the medium, if it is not (yet) the visible one. busy: what the shard still has to do, in order.
 # known: versions that clients may know of as settled new ones, but for those that say that they are not any more.
-State = namedtuple("State", "log word durable puts dels gets busy cuts moves sweeps known", defaults=(frozenset(),))
+# over: puts whose values have expired.
+State = namedtuple("State", "log word durable puts dels gets busy cuts moves sweeps known over",
+                   defaults=(frozenset(), frozenset()))
 
 PLACED, PERSISTED = "placed", "persisted"
 # whole: published settled in one step. R is flushed as its configuration says, F by read-after-write in any. D: the
@@ -80,10 +87,11 @@ NO_GET, GET_DONE = Get(0, None, None), Get(4, None, None)
 
 class Config:
     def __init__(self, puts, gets, dels=0, flush=SERVER, cuts=0, deaths=0, moves=0, crash=False, sweeps=0, fine=False,
-                 lazy=False, warm=False, wants={}, defect=None):
+                 lazy=False, warm=False, wants={}, expires=(), defect=None):
         self.puts, self.gets, self.dels, self.flush = puts, gets, dels, flush   # puts: list of (path, level)
         self.cuts, self.deaths, self.moves, self.crash = cuts, deaths, moves, crash
         self.sweeps, self.fine, self.lazy, self.warm, self.defect = sweeps, fine, lazy, warm, defect
+        self.expires = expires                          # puts with a time to live
         self.wants = wants                              # conditions: {("put", 1): 0} needs put 0's value, None no value
 
 
@@ -237,10 +245,16 @@ def take_back(c, s, i):
     return store(c, s, Word(w.old, None, w.old is not None))
 
 
+def value_of(s, a):
+    """The put that the version there says is the key's value; None: the key is absent."""
+    return None if s.log[a] is None or s.log[a].put in s.over else s.log[a].put
+
+
 def visible(c, s):
     w = s.word
     if w.settled or w.old is not None:
-        return True
+        a = w.new if w.settled else w.old
+        return s.log[a] is None or s.log[a].put not in s.over
     b = w.new
     while b is not None and s.log[b] is not None:
         if s.log[b].body > 0:
@@ -259,7 +273,7 @@ def decided(s):
 def present(s):
     """The put whose value a get would return, if that is decided."""
     a = s.word.new if s.word.settled else s.word.old
-    return None if a is None else s.log[a].put
+    return None if a is None else value_of(s, a)
 
 
 def conflicts(c, s, op):
@@ -289,6 +303,21 @@ def begin_delete(c, s, j):
     if c.defect == "tombstone-settled":                                # visible as settled before it is persistent
         word = word._replace(settled=True)
     return store(c, s, word, (("supersede", j), ("free", j), ("deleted", j)))
+
+
+def settle_arrived(c, s):
+    """What has arrived of the key and is not settled; one of them."""
+    if s.word.new is None or s.word.settled or c.defect == "delete-trusts-what-expired":
+        return s
+    for p in s.puts:
+        if p.phase in (2, 4) and p.addr is not None and s.log[p.addr] is not None and s.log[p.addr].body == 1:
+            return commit(c, s, p.addr, p.superseded)
+    return s
+
+
+def expire(c, s):
+    """The entry's new version, settled, has expired."""
+    return store(c, s if c.defect == "expiry-forgets-in-flight" else supersede(s), EMPTY)
 
 
 def supersede(s):
@@ -377,6 +406,8 @@ def steps(c, s):
         op = ("del", j)
         if d.phase == 0 and (j == 0 or s.dels[j - 1].phase > 0):       # one after the other
             yield f"del{j} asks", with_del(s, j, phase=1), (("inv", op),)
+        elif d.phase == 1 and idle and c.expires and settle_arrived(c, settle_current(c, s)) != settle_current(c, s):
+            yield f"del{j} settles what has arrived", settle_arrived(c, settle_current(c, s)), ()
         elif d.phase == 1 and idle and may_judge(c, settle_current(c, s), op):
             yield f"del{j} at the shard", begin_delete(c, s, j), ()
         elif d.phase == 3:
@@ -394,10 +425,17 @@ def steps(c, s):
         yield "another key's delete uses the slot", s._replace(log=(None,) + s.log[1:]), ()
     if c.moves:
         yield from cleaner_steps(c, s, idle)
+    for i in c.expires:
+        if i not in s.over and s.puts[i].phase in (2, 3, 4) and s.puts[i].result is None:
+            yield f"put{i} expires", s._replace(over=s.over | {i}), (("over", i),)
+    new = s.log[s.word.new] if s.word.new is not None else None
+    gone = new is not None and s.word.settled and new.put in s.over
+    if idle and (gone or (c.defect == "expires-newer" and s.over and s.word.new is not None)):
+        yield "the expired version goes", expire(c, s), ()
 
 
 def alike(c, i, j):
-    return c.puts[i] == c.puts[j] and not c.wants
+    return c.puts[i] == c.puts[j] and not c.wants and not c.expires
 
 
 def known(s, a):
@@ -497,12 +535,12 @@ def get_steps(c, s, i, g):
         for a in s.known:                                               # all are whole
             if s.log[a].left:
                 continue
-            value = s.log[a].put
+            value = value_of(s, a)
             yield f"get{i} knows of {a}, returns put{value}", get(GET_DONE), (("ret", op, value),)
         if s.word.new is None:                                          # the confirmed miss
             yield f"get{i} finds no entry", get(GET_DONE), (("ret", op, None),)
         else:
-            yield f"get{i} reads entry {tuple(s.word)}", get(Get(2, s.word, s.word.new)), ()
+            yield f"get{i} reads entry {tuple(s.word)}", get(Get(2, s.word, s.word.new, s.over)), ()
     elif g.phase == 2:
         yield from read_version(c, s, i, g, op, get)
     elif g.phase == 3:
@@ -522,21 +560,21 @@ def older(c, s, i, g, op, get, label):
         a = old if v is None or v.prev is None or c.defect == "no-chain" else v.prev
     if a is None:
         return f"{label}, nothing older", get(GET_DONE), (("ret", op, None),)
-    return f"{label}, goes older to {a}", get(Get(2, g.snap, a)), ()
+    return f"{label}, goes older to {a}", get(Get(2, g.snap, a, g.over)), ()
 
 
 def read_version(c, s, i, g, op, get):
     a, snap = g.at, g.snap
     v = s.log[a]
     if v is None or v.body == 0:
-        yield f"get{i} {a} is not whole", get(Get(3, snap, a)), ()
+        yield f"get{i} {a} is not whole", get(Get(3, snap, a, g.over)), ()
         return
     settled = (a == snap.new and snap.settled) or a == snap.old
     to_old = False                                                      # not further along the chain
     if c.lazy and c.defect != "chain-by-address" and not settled and a != snap.new and snap.old is not None:
         o = s.log[snap.old]
         if o is not None and v.rank <= o.rank:                          # what was the old one before it was moved
-            yield f"get{i} {a} is not newer than the old one", get(Get(2, snap, snap.old)), ()
+            yield f"get{i} {a} is not newer than the old one", get(Get(2, snap, snap.old, g.over)), ()
             return
         to_old = o is None                                              # perhaps it was, but nothing older
     flushed = flushed_by_read(c, v)
@@ -549,10 +587,16 @@ def read_version(c, s, i, g, op, get):
         t = get(GET_DONE)
         if flushed:
             t = t._replace(log=set_body(s.log, a, 2))
-        value = v.put
+        if v.put in s.over and c.defect == "expired-is-older" and snap.old not in (None, a):
+            yield older(c, s, i, g, op, get, f"get{i} {a} has expired")
+            return
+        value = value_of(s, a)
+        if v.put in s.over and v.put not in g.over and c.defect != "expires-behind-read":
+            yield f"get{i} {a} expired meanwhile, starts again", get(Get(1, None, None)), ()
+            return
         yield f"get{i} returns {'absent' if value is None else f'put{value}'}", t, (("ret", op, value),)
     elif to_old:
-        yield f"get{i} {a} not settled, goes to the old one", get(Get(2, snap, snap.old)), ()
+        yield f"get{i} {a} not settled, goes to the old one", get(Get(2, snap, snap.old, g.over)), ()
     else:
         yield older(c, s, i, g, op, get, f"get{i} {a} not settled")
 
@@ -636,6 +680,9 @@ class Monitor:
                 d = dict(done)
                 if e[1] in d and d[e[1]] == e[2]:
                     out.add((tail, open_ - {e[1]}, frozenset((k, v) for k, v in done if k != e[1])))
+            elif e[0] == "over":                                        # in all that is there, and may come yet
+                gone = tuple(None if v == e[1] else v for v in tail)
+                out.add((gone, open_ | {e}, done))
             elif e[0] == "crash":                                       # open operations took effect, or did not
                 out.add((tail, frozenset(), frozenset()))
             else:
@@ -650,10 +697,13 @@ class Monitor:
             taken = {k for k, _ in done}
             for op in open_ - taken:
                 kind, i = op
+                if kind == "over":
+                    continue
                 if op in self.wants and tail[-1] != self.wants[op]:
                     nxt = (tail, open_, done | {(op, "conflict")})
                 elif kind == "put":
-                    longer = tail + (i,) if self.levels[i][1] == PLACED else (i,)
+                    value = None if ("over", i) in open_ else i
+                    longer = tail + (value,) if self.levels[i][1] == PLACED else (value,)
                     nxt = (longer, open_, done | {(op, None)})
                 elif kind == "get":
                     nxt = (tail, open_, done | {(op, tail[-1])})
@@ -817,6 +867,23 @@ DESIGN = [
      Config(puts(R, P) + puts(I, P), 2, moves=2, warm=True, wants={("put", 1): 0}), True),
     ("put if equal, server crash, then power cut",
      Config(puts(R, P) + puts(I, P), 1, crash=True, cuts=2, fine=True, wants={("put", 1): 0}), True),
+    # Expiry.
+    ("a put expires, another one is under way, a client dies", Config(puts(R, P, P), 1, deaths=1, expires=(0,)), True),
+    ("puts expire, power cut", Config(puts(I, P) + puts(R, P), 2, cuts=1, fine=True, expires=(0, 1)), True),
+    ("a reserved put expires behind others, sweeps", Config(puts(R, L, L, L), 1, sweeps=1, expires=(1,)), True),
+    ("placed and persisted puts expire, power cut", Config(puts(R, L, P), 1, cuts=1, expires=(0, 1)), True),
+    ("a put expires, delete, a client dies", Config(puts(R, L, L), 1, dels=1, deaths=1, expires=(0,)), True),
+    ("the newer put expires, delete, sweeps", Config(puts(R, L, L), 1, dels=1, sweeps=1, expires=(1,)), True),
+    ("puts expire, delete, power cut", Config(puts(I, P) + puts(R, P), 1, dels=1, cuts=1, expires=(0, 1)), True),
+    ("a put expires, put if absent", Config(puts(R, L, L), 2, expires=(0,), wants={("put", 1): None}), True),
+    ("a put expires, put if absent, power cut",
+     Config(puts(I, P) + puts(R, P), 1, cuts=1, fine=True, expires=(0,), wants={("put", 1): None}), True),
+    ("a put expires, known versions, cleaner moves",
+     Config(puts(I, P) + puts(R, P), 2, moves=1, lazy=True, warm=True, expires=(0,)), True),
+    ("puts expire, server crash, then power cut",
+     Config(puts(I, P) + puts(R, P), 1, crash=True, cuts=2, fine=True, expires=(0, 1)), True),
+    ("puts expire, read-after-write and server flush, power cut",
+     Config(puts(R, P) + puts(F, P), 1, cuts=1, expires=(0, 1)), True),
     # Clients that know where a version was.
     ("known versions, three reserved puts, a client dies", Config(puts(R, P, P, P), 1, deaths=1, warm=True), True),
     ("known versions, reserved and inline puts, power cut",
@@ -869,6 +936,12 @@ PLANTED = {
     "chain-by-address": Config(puts(R, L, P, P), 1, moves=1, lazy=True),
     # Conditions.
     "condition-not-awaited": Config(puts(I, L) + puts(R, L) + puts(I, L), 1, wants={("put", 2): 0}),
+    # Expiry.
+    "expiry-forgets-in-flight": Config(puts(R, L, L), 2, sweeps=2, expires=(1,)),
+    "expires-behind-read": Config(puts(I, L, L), 1, expires=(0,)),
+    "expired-is-older": Config(puts(I, L) + puts(R, L), 1, expires=(1,)),
+    "expires-newer": Config(puts(I, L, L), 1, expires=(0,)),
+    "delete-trusts-what-expired": Config(puts(R, L, L, L), 0, dels=1, expires=(0,)),
     # Clients that know where a version was.
     "left-not-set": Config(puts(I, P, P), 1, warm=True),
     "left-after-entry": Config(puts(I, L, L), 2, fine=True, warm=True),         # the entry first: some see the new one

@@ -164,6 +164,22 @@ TEST_F(CliTest, ConditionsAreAboutVersions) {
   StopServer(*server);
 }
 
+TEST_F(CliTest, ValuesExpire) {
+  const auto server = StartServer();
+  ExpectFine(Cli({"put", "key", "v"}));
+  EXPECT_EQ(Cli({"get", "--with-expiry", "key"}).out, "0 v\n");
+  ExpectFine(Cli({"put", "--ttl", "3600000", "key", "v"}));
+  const std::string text = Cli({"get", "--with-expiry", "key"}).out;
+  EXPECT_GT(std::stoull(text), 1'700'000'000'000U) << text;
+  EXPECT_EQ(text.substr(text.find(' ')), " v\n");
+  ExpectFine(Cli({"put", "--ttl", "1", "brief", "v"}));
+  while (Cli({"get", "brief"}).code == 0) {
+  }
+  EXPECT_EQ(Cli({"get", "brief"}).code, 1);
+  ExpectRefused(Cli({"put", "--ttl", "0", "key", "v"}), 2, "ttl");
+  StopServer(*server);
+}
+
 TEST_F(CliTest, IncrementsPrintTheSum) {
   const auto server = StartServer();
   EXPECT_EQ(Cli({"incr", "visits"}).out, "1\n");

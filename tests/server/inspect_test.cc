@@ -245,7 +245,7 @@ TEST_F(InspectTest, DamagedHeaderIsNamedByTheKeyBehindIt) {
 TEST_F(InspectTest, DamagedKeyIsNamedByItsPlace) {
   const Outcome put = store_->Inline("key", "value");
   Bytes bytes = Crashed();
-  Change(&bytes, OffsetOf(put) + format::KeyOffset());
+  Change(&bytes, OffsetOf(put) + format::kLabelOffset);
   const Damage damage = InspectDamaged(bytes);
   EXPECT_FALSE(damage.key.has_value());
   EXPECT_EQ(damage.slot, SlotOf("key"));

@@ -63,9 +63,10 @@ IndexEntry EntryAt(const PoolBytes& pool, uint64_t slot) {
   return LoadAs<IndexEntry>(pool.bytes.subspan(pool.geometry.SlotOffset(pool.shard, slot), sizeof(IndexEntry)));
 }
 
-std::string Answer(const ObjectView& view) {
-  return view.header.kind == static_cast<uint8_t>(format::ObjectKind::kValue) ? std::string(AsString(view.value))
-                                                                              : std::string(kAbsent);
+std::string Answer(const PoolBytes& pool, const ObjectView& view) {
+  const bool is_value = view.header.kind == static_cast<uint8_t>(format::ObjectKind::kValue);
+  const bool expired = view.deadline != 0 && view.deadline <= pool.millis;
+  return is_value && !expired ? std::string(AsString(view.value)) : std::string(kAbsent);
 }
 
 using Answers = std::optional<std::string>;
@@ -122,7 +123,7 @@ std::string ReadLikeAClient(const PoolBytes& pool, std::span<const std::byte> co
         facts.look = client::EntryLook::kUnchanged;
         step = client::DecideRead(facts);
       }
-      if (step == client::ReadStep::kReturn) return Answer(view);
+      if (step == client::ReadStep::kReturn) return Answer(pool, view);
       return step == client::ReadStep::kDamaged ? Answers(kDamaged) : std::nullopt;
     });
   }
@@ -140,8 +141,8 @@ std::string ReadAfterCrash(const PoolBytes& pool, std::string_view key) {
     const ObjectView newest = Inspect(pool, resolve, entry.entry_meta().head(), entry.entry_word().new_address());
     if (newest.state == ObjectState::kNothing) return "error: an entry names nothing";
     if (newest.key != key) continue;
-    std::string answer = WalkVersions(pool, resolve, entry, key, [](LogAddress, const ObjectView& view) {
-      return view.state == ObjectState::kWhole ? Answers(Answer(view)) : std::nullopt;
+    std::string answer = WalkVersions(pool, resolve, entry, key, [&](LogAddress, const ObjectView& view) {
+      return view.state == ObjectState::kWhole ? Answers(Answer(pool, view)) : std::nullopt;
     });
     // Twice only in the middle of a move, and then alike.
     if (found && *found != answer) return "error: two entries of a key, " + *found + " and " + answer;

@@ -23,6 +23,7 @@ struct PoolBytes {
   format::Geometry geometry{};
   uint32_t pool_seed = 0;
   uint32_t shard = 0;
+  uint64_t millis = 0;  // deadlines up to here have passed
 };
 
 // A get, as a client does it: region numbers from the control block, then neighbourhood, object, read table.

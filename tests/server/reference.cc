@@ -61,6 +61,12 @@ std::optional<Code> Reference::Commit(const Handle& version) {
 Code Reference::Delete(const std::string& key) {
   Key& k = keys_[key];
   if (const Handle newest = Newest(k); newest && newest->whole) Settle(newest);
+  if (const Handle newest = Newest(k); newest && !newest->whole) {
+    for (const Handle& version : reservations_) {
+      if (version->key == key && version->open && version->whole) Settle(version);
+    }
+    std::erase_if(reservations_, [](const Handle& version) { return !version->open; });
+  }
   const bool visible = std::any_of(k.versions.begin(), k.versions.end(), [](const Handle& v) { return v->whole; });
   if (!visible) return Code::kNotFound;
   for (const Handle& version : k.versions) version->superseded = true;

@@ -36,12 +36,12 @@ void Store::MakeVersions() {
   versions_.reset();
   control_.assign(format::ControlBytes(geometry_.heads_per_shard) / sizeof(uint64_t), 0);
   nvm_ = std::make_unique<nvm::Writer>(*pool_);
-  const VersionsOptions options{options_.reservations_per_session};
+  const VersionsOptions options{options_.reservations_per_session, &time_};
   versions_ = std::make_unique<Versions>(*nvm_, geometry_, kPoolSeed, options_.shard,
                                          std::as_writable_bytes(std::span(control_)), options);
   queues_ = std::make_unique<CleanQueues>();
   cleaner_ = std::make_unique<Cleaner>(*pool_, geometry_, kPoolSeed, options_.shard,
-                                       std::as_writable_bytes(std::span(control_)), *queues_);
+                                       std::as_writable_bytes(std::span(control_)), *queues_, time_);
   cleaning_ = std::make_unique<Cleaning>(*versions_, geometry_, std::as_writable_bytes(std::span(control_)), *queues_);
 }
 
@@ -99,7 +99,7 @@ void Store::CloseAndReopen() {
 }
 
 Outcome Store::Inline(std::string_view key, std::string_view value, Ack ack) {
-  const Outcome outcome = versions_->PutInline(key, HashKey(key), AsBytes(value), ack);
+  const Outcome outcome = versions_->PutInline(key, HashKey(key), AsBytes(value), ack, Deadline());
   if (!together_) versions_->PublishPuts();
   return outcome;
 }
@@ -108,7 +108,8 @@ Reserved Store::Reserve(std::string_view key, std::string_view value, SessionId 
   Reserved reserved{{}, std::string(key), std::string(value), session};
   const format::FlushMethod flush = FlushOf(session);
   reserved.flushed_by_read = ack == Ack::kPersisted && flush == format::FlushMethod::kReadAfterWrite;
-  reserved.outcome = versions_->Reserve(key, HashKey(key), static_cast<uint32_t>(value.size()), ack, session, flush);
+  reserved.outcome =
+      versions_->Reserve(key, HashKey(key), static_cast<uint32_t>(value.size()), ack, session, flush, Deadline());
   if (!together_) versions_->PublishPuts();
   return reserved;
 }
@@ -156,19 +157,19 @@ void Store::WriteInto(const client::Delegated::Chunk& chunk, std::string_view ke
       Published(chunk.head - options_.shard * geometry_.heads_per_shard, chunk.address.slot());
   EXPECT_EQ(slot.generation(), chunk.generation) << "(I8)";
   const uint64_t at = geometry_.RegionOffset(slot.region()) + chunk.address.offset_in_region() + chunk.tail;
-  std::ranges::copy(AsBytes(value), pool_->view().bytes.data() + at + format::ValueOffset(key.size()));
+  std::ranges::copy(AsBytes(value), pool_->view().bytes.data() + at + format::ValueOffset(LabelSize(key)));
 }
 
 std::optional<Outcome> Store::Delegated(std::string_view key, std::string_view value, SessionId session, Ack ack) {
   const uint64_t hash = HashKey(key);
   const uint32_t head = geometry_.HeadOf(hash);
-  const uint64_t bytes = format::ObjectSpace(key.size(), value.size());
+  const uint64_t bytes = format::ObjectSpace(LabelSize(key), value.size());
   client::Delegated::Chunk* chunk = ChunkFor(head, bytes, session);
   if (chunk == nullptr) return std::nullopt;
   WriteInto(*chunk, key, value);
   const format::LogAddress address = DelegatedOf(session).Place(*chunk, bytes);
   const auto outcome = versions_->PutDelegated(key, hash, static_cast<uint32_t>(value.size()),
-                                               Crc32c(0, AsBytes(value)), ack, address, session);
+                                               Crc32c(0, AsBytes(value)), ack, address, session, Deadline());
   if (!together_) versions_->PublishPuts();
   EXPECT_TRUE(outcome.has_value());
   const bool refused = !outcome || outcome->reason == format::Reason::kNoChunk;
@@ -178,7 +179,7 @@ std::optional<Outcome> Store::Delegated(std::string_view key, std::string_view v
 
 bool Store::LandDelegated(std::string_view key, std::string_view value, SessionId session) {
   const uint32_t head = geometry_.HeadOf(HashKey(key));
-  const auto* chunk = ChunkFor(head, format::ObjectSpace(key.size(), value.size()), session);
+  const auto* chunk = ChunkFor(head, format::ObjectSpace(LabelSize(key), value.size()), session);
   if (chunk != nullptr) WriteInto(*chunk, key, value);
   return chunk != nullptr;
 }
@@ -224,7 +225,7 @@ void Store::LandPart(const Reserved& r, size_t bytes) {
   std::vector<std::byte> body(format::kChecksumBytes + value.size());
   std::memcpy(body.data(), &checksum, sizeof(checksum));
   if (!value.empty()) std::memcpy(body.data() + sizeof(checksum), value.data(), value.size());
-  std::byte* to = pool_->view().bytes.data() + OffsetOf(r) + format::ChecksumOffset(r.key.size());
+  std::byte* to = pool_->view().bytes.data() + OffsetOf(r) + format::ChecksumOffset(r.outcome.header.label_size());
   std::memcpy(to, body.data(), std::min(bytes, body.size()));
 }
 

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/hand_clock.h"
+#include "base/server_time.h"
 #include "client/delegated.h"
 #include "nvm/pool.h"
 #include "server/cleaner.h"
@@ -57,6 +59,11 @@ class Store {
   void Open();
   // Takes the same bytes up as the next server does after one that died.
   void Recover();
+
+  // From here on puts have so long to live, in milliseconds; 0: they do not expire.
+  void PutFor(uint64_t ttl) { ttl_ = ttl; }
+  void PassTime(uint64_t millis) { clock_.now += std::chrono::milliseconds(millis); }
+  [[nodiscard]] const ServerTime& time() const { return time_; }
 
   // From here to PublishTogether, puts are those of one of a shard's batches.
   void PutTogether() { together_ = true; }
@@ -118,9 +125,11 @@ class Store {
   [[nodiscard]] std::string GetAfterCrash(std::string_view key) const { return ReadAfterCrash(Bytes(), key); }
   [[nodiscard]] std::string Violation() const { return FindViolation(Bytes()); }
 
-  [[nodiscard]] PoolBytes Bytes() const { return {pool_->bytes(), geometry_, kPoolSeed, options_.shard}; }
+  [[nodiscard]] PoolBytes Bytes() const {
+    return {pool_->bytes(), geometry_, kPoolSeed, options_.shard, time_.Micros() / 1000};
+  }
   [[nodiscard]] PoolBytes BytesOfImage(std::span<const std::byte> image) const {
-    return {image, geometry_, kPoolSeed, options_.shard};
+    return {image, geometry_, kPoolSeed, options_.shard, time_.Micros() / 1000};
   }
   // The key's entry; an empty one if there is none.
   [[nodiscard]] format::EntryWord WordOf(std::string_view key) const;
@@ -152,7 +161,12 @@ class Store {
   client::Delegated::Chunk* ChunkFor(uint32_t head, uint64_t object_bytes, SessionId session);
   void WriteInto(const client::Delegated::Chunk& chunk, std::string_view key, std::string_view value);
   void MakeVersions();
+  [[nodiscard]] uint64_t Deadline() const { return ttl_ == 0 ? 0 : time_.DeadlineIn(ttl_); }
+  [[nodiscard]] uint64_t LabelSize(std::string_view key) const { return format::LabelSize(key.size(), ttl_ != 0); }
 
+  HandClock clock_;
+  ServerTime time_{clock_, 1'000'000'000'000'000};
+  uint64_t ttl_ = 0;
   StoreOptions options_;
   std::map<SessionId, format::FlushMethod> flushes_;
   std::map<SessionId, client::Delegated> delegated_;

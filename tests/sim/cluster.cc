@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/bytes.h"
 #include "base/hash.h"
@@ -134,6 +135,59 @@ class Cluster {
     return process;
   }
 
+  // --- Expiry
+
+  // What a put with a time to live becomes, by the virtual clock: its deadline is between these two.
+  struct Expiring {
+    uint32_t key = 0;
+    uint64_t number = 0;
+    Nanoseconds begins{0};
+    Nanoseconds ends = Nanoseconds::max();
+    size_t put = 0;
+    std::optional<size_t> expiry{};  // its record
+  };
+  // Before anything is recorded.
+  void TellExpiries() {
+    const Nanoseconds now = network_.Now();
+    std::erase_if(expiring_, [&](Expiring& each) {
+      if (now < each.begins) return false;
+      if (!each.expiry) {
+        each.expiry = outcome_.history.Begin(Record::kNature, each.key, Action::kExpire, each.number);
+      }
+      if (now < each.ends) return false;
+      outcome_.history.End(*each.expiry, Code::kOk);
+      return true;
+    });
+  }
+  size_t BeginRecord(const ClientProcess& process, uint32_t key, Action action, uint64_t value = 0, bool placed = false,
+                     std::optional<uint64_t> expects = std::nullopt) {
+    TellExpiries();
+    return outcome_.history.Begin(process.id, key, action, value, placed, expects);
+  }
+  // Of a put that has just been recorded; none: it does not expire.
+  std::optional<std::chrono::milliseconds> DrawTtl(uint32_t key, uint64_t number, size_t record) {
+    if (plan_.ttl_share == 0 || !random_.Chance(plan_.ttl_share)) return std::nullopt;
+    const std::chrono::milliseconds ttl(random_.Between(1, plan_.ttl_max));
+    Expiring expiring;
+    expiring.key = key;
+    expiring.number = number;
+    expiring.begins = network_.Now() + ttl;
+    expiring.put = record;
+    expiring_.push_back(expiring);
+    expires_.insert(number);
+    ttls_[record] = ttl;
+    ++outcome_.facts[Fact::kPutsExpiring];
+    return ttl;
+  }
+  // A put was answered: its deadline is known, but for what it is rounded up.
+  void LearnDeadline(size_t record, Code code) {
+    const auto ttl = ttls_.find(record);
+    if (ttl == ttls_.end() || code != Code::kOk) return;
+    for (Expiring& each : expiring_) {
+      if (each.put == record) each.ends = network_.Now() + ttl->second + std::chrono::milliseconds(1);
+    }
+  }
+
   // Dead in the middle of whatever it does; another one takes its place.
   void KillClient() {
     auto& victim = clients_[random_.Uniform(clients_.size())];
@@ -194,7 +248,7 @@ class Cluster {
 
   void StartGet(ClientProcess& process, uint32_t key) {
     if (GetAtOnce(process, key)) return;
-    const size_t record = outcome_.history.Begin(process.id, key, Action::kGet);
+    const size_t record = BeginRecord(process, key, Action::kGet);
     const auto done = [=, this, &process](const Result<std::string_view>& value) {
       EndGet(process, key, record, value);
     };
@@ -204,10 +258,12 @@ class Cluster {
   // Without an operation, if it can be.
   bool GetAtOnce(ClientProcess& process, uint32_t key) {
     if (Paused(process)) return false;
-    const auto value = process.engine->GetNow(KeyName(key));
-    if (!value) return false;
+    VersionedView found;
+    const auto now = process.engine->GetNow(KeyName(key), &found);
+    if (now == Engine::Now::kNo) return false;
     ++outcome_.facts[Fact::kGetsAtOnce];
-    EndGet(process, key, outcome_.history.Begin(process.id, key, Action::kGet), *value);
+    const auto value = now == Engine::Now::kValue ? Result<std::string_view>(found.value) : Status(Code::kNotFound);
+    EndGet(process, key, BeginRecord(process, key, Action::kGet), value);
     return true;
   }
   void EndGet(ClientProcess& process, uint32_t key, size_t record, const Result<std::string_view>& value) {
@@ -234,10 +290,13 @@ class Cluster {
   void StartPut(ClientProcess& process, uint32_t key) {
     const uint64_t number = ++values_;
     const std::string value = ValueOf(number, SizeOfPut(process, key));
-    const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number, process.ack == Ack::kPlaced);
+    const size_t record = BeginRecord(process, key, Action::kPut, number, process.ack == Ack::kPlaced);
     const auto done = [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); };
     if (plan_.defect == Defect::kLostPut && random_.Chance(0.05)) return done(Status());
-    if (const auto buffer = BufferFor(process, number)) {
+    if (const auto ttl = DrawTtl(key, number, record)) {
+      Started(process.engine->Put(KeyName(key), value, PutOptions{{}, ttl},
+                                  [done](const Result<uint64_t>& version) { done(version.status()); }));
+    } else if (const auto buffer = BufferFor(process, number)) {
       std::ranges::copy(AsBytes(value), buffer->value.begin());
       Started(process.engine->Put(KeyName(key), buffer, value.size(), done));
     } else {
@@ -250,7 +309,7 @@ class Cluster {
   }
 
   void StartDelete(ClientProcess& process, uint32_t key) {
-    const size_t record = outcome_.history.Begin(process.id, key, Action::kDelete);
+    const size_t record = BeginRecord(process, key, Action::kDelete);
     Started(process.engine->Delete(
         KeyName(key), [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); }));
   }
@@ -266,7 +325,7 @@ class Cluster {
     const auto expects = wanted ? std::optional(wanted->number) : std::nullopt;
     const auto if_version = wanted ? std::optional(wanted->version) : std::nullopt;
     if (wanted && wanted->version != kAbsent && random_.Chance(0.2)) {
-      const size_t record = outcome_.history.Begin(process.id, key, Action::kDelete, 0, false, expects);
+      const size_t record = BeginRecord(process, key, Action::kDelete, 0, false, expects);
       return Started(process.engine->Delete(
           KeyName(key), DeleteOptions{if_version},
           [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); }));
@@ -274,8 +333,9 @@ class Cluster {
     const uint64_t number = ++values_;
     const std::string value = ValueOf(number, SizeOfPut(process, key));
     const bool placed = process.ack == Ack::kPlaced;
-    const size_t record = outcome_.history.Begin(process.id, key, Action::kPut, number, placed, expects);
-    Started(process.engine->Put(KeyName(key), value, PutOptions{if_version},
+    const size_t record = BeginRecord(process, key, Action::kPut, number, placed, expects);
+    const auto ttl = DrawTtl(key, number, record);
+    Started(process.engine->Put(KeyName(key), value, PutOptions{if_version, ttl},
                                 [=, this, &process](const Result<uint64_t>& version) {
                                   if (version.ok()) Learn(process, key, {number, *version});
                                   Ended(process, record, version.status(), version.status().code());
@@ -284,11 +344,12 @@ class Cluster {
   }
 
   void StartVersionedGet(ClientProcess& process, uint32_t key) {
-    const size_t record = outcome_.history.Begin(process.id, key, Action::kGet);
+    const size_t record = BeginRecord(process, key, Action::kGet);
     Started(process.engine->GetVersioned(KeyName(key), [=, this, &process](const Result<VersionedView>& got) {
       const uint64_t number = got.ok() ? NumberIn(got->value) : Record::kAbsent;
       if (got.ok() && number == 0) Fail("a get returned bytes that no put wrote");
       if (got.ok()) Learn(process, key, {number, got->version});
+      if (got.ok() && got->expires.has_value() != expires_.contains(number)) Fail("a value has another deadline");
       if (got.status().code() == Code::kNotFound) process.known[key] = {};
       Ended(process, record, got.status(), got.status().code(), number);
     }));
@@ -344,6 +405,8 @@ class Cluster {
 
   void Ended(ClientProcess& process, size_t record, const Status& status, Code code, uint64_t value = 0) {
     if (outcome_.history.records()[record].end != Record::kNever) return Fail("an operation ended twice");
+    TellExpiries();
+    LearnDeadline(record, code);
     outcome_.history.End(record, code, value);
     ++outcome_.codes[static_cast<size_t>(code)];
     const bool expected = code == Code::kOk || code == Code::kNotFound || code == Code::kUnavailable ||
@@ -434,9 +497,12 @@ class Cluster {
       if (process->engine) AddStats(process->engine->stats());
     }
     clients_.clear();
+    // All that expires has done so by then, and there is time to find it.
+    const bool expires = plan_.ttl_share > 0;
+    if (expires) network_.RunUntil(network_.Now() + std::chrono::milliseconds(plan_.ttl_max + 2));
     for (uint64_t i = 0; i < 10'000; ++i) {
       server_.Step(random_);
-      if (!network_.Step() && server_.Count(Counter::kClients) == 0 && i > 1000) break;
+      if (!network_.Step() && server_.Count(Counter::kClients) == 0 && i > (expires ? 5000 : 1000)) break;
     }
     if (!failure().empty()) return;
     if (server_.Count(Counter::kClients) != 0) Fail("the server still has clients in the end");
@@ -553,6 +619,7 @@ class Cluster {
     facts[Fact::kTakenBack] = server_.Count(Counter::kTakenBack);
     facts[Fact::kRegionsCleaned] = server_.Count(Counter::kCleanRegions);
     facts[Fact::kVersionsMoved] = server_.Count(Counter::kCleanMoves);
+    facts[Fact::kExpired] = server_.Count(Counter::kExpired);
     facts[Fact::kPutsDelayed] = server_.Count(Counter::kPutsDelayed);
     facts[Fact::kRunsWithRoom] = plan_.has_room ? 1 : 0;
     facts[Fact::kPutsRefused] = outcome_.codes[static_cast<size_t>(Code::kResourceExhausted)];
@@ -572,6 +639,9 @@ class Cluster {
   uint64_t present_ = 0;                                                 // keys that the last ReadAll found
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> values_by_version_;  // of each key
   std::map<uint64_t, uint64_t> versions_by_value_;
+  std::vector<Expiring> expiring_;
+  std::map<size_t, std::chrono::milliseconds> ttls_;  // by record
+  std::set<uint64_t> expires_;                        // values
   std::vector<Count> counts_;
   uint64_t count_events_ = 0;
   bool stopping_ = false;

@@ -38,6 +38,8 @@ enum class Fact : uint8_t {
   kRegionsCleaned,
   kVersionsMoved,
   kPutsDelayed,
+  kPutsExpiring,
+  kExpired,
   kPutsRefused,
   kRunsWithRoom,
   kCount
@@ -66,6 +68,8 @@ inline constexpr std::array kFactNames = {
     "regions cleaned",
     "versions moved by the cleaner",
     "puts that waited for room",
+    "puts with a time to live",
+    "versions freed since they had expired",
     "puts refused for want of room",
     "runs that had to have room",
 };

@@ -113,6 +113,8 @@ bool RunJobs(uint64_t count, const std::function<Job(uint64_t)>& job_of, const A
 // The runs in which a defect shows, if it hardly does in others.
 std::optional<Kind> KindFor(erda::Flaw flaw) {
   if (flaw >= erda::Flaw::kMovesUnsettled && flaw <= erda::Flaw::kSameGeneration) return Kind::kCleaning;
+  if (flaw >= erda::Flaw::kExpiryIgnored && flaw <= erda::Flaw::kExpiresInFlight) return Kind::kExpiry;
+  if (flaw == erda::Flaw::kReturnsExpired || flaw == erda::Flaw::kExpiresBehindRead) return Kind::kExpiry;
   if (flaw >= erda::Flaw::kConditionNotAwaited && flaw <= erda::Flaw::kJudgesUnpublished) return Kind::kConditions;
   if (flaw >= erda::Flaw::kCommitAfterDelete && flaw <= erda::Flaw::kFreeNotFlushed) return Kind::kDeletes;
   return std::nullopt;

@@ -79,6 +79,7 @@ std::string ToText(const Record& r) {
   const std::string end = r.end == Record::kNever ? "never" : std::to_string(r.end);
   const std::string when = "[" + std::to_string(r.begin) + ", " + end + "] ";
   if (r.action == Action::kCut) return when + "the power goes";
+  if (r.action == Action::kExpire) return when + std::to_string(r.value) + " expires";
   if (r.action == Action::kPut && r.value == Record::kDamaged) return when + "the value is damaged";
   if (r.client == Record::kNature) return when + "the medium holds " + std::to_string(r.value);
   constexpr const char* kActions[] = {"get", "put", "delete"};
@@ -100,6 +101,7 @@ struct Act {
     kWrite,
     kErase,    // of a value that is there
     kEraseIf,  // there is one
+    kExpire,   // this value stands for none from here on
     kCut       // back to the last value that stays, or to one since
   };
   Kind kind = Kind::kRead;
@@ -133,6 +135,9 @@ std::optional<Act> ActOf(const Record& r) {
     case Action::kCut:
       act.kind = Act::Kind::kCut;
       break;
+    case Action::kExpire:
+      act.kind = Act::Kind::kExpire;
+      break;
     case Action::kDelete:
       act.value = Record::kAbsent;
       if (r.code == Code::kNotFound) return act;
@@ -142,6 +147,7 @@ std::optional<Act> ActOf(const Record& r) {
   return known || unknown ? std::optional(act) : std::nullopt;
 }
 
+// An expiry is an act that changes no value, but from which on one stands for none, wherever it comes up again.
 // Tries what could come next, deepest first, and never twice from the same place. Acts that need not come are what
 // makes it long; but each put writes another value, and one that never ended may come at any time, so that few of the
 // choices make a difference.
@@ -151,10 +157,16 @@ class Search {
     // What must come first is tried first; what need not come at all, last, and of that what can come at any time.
     const auto turn = [](const Act& act) { return std::tuple(act.end, !act.expects, act.begin); };
     std::sort(acts_.begin(), acts_.end(), [&](const Act& a, const Act& b) { return turn(a) < turn(b); });
-    for (const Act& act : acts_) {
+    for (size_t i = 0; i < acts_.size(); ++i) {
+      const Act& act = acts_[i];
       if (act.kind == Act::Kind::kRead) ++reads_left_[act.value];
       if (act.kind == Act::Kind::kCut) ++cuts_left_;
       if (act.expects) reads_left_[*act.expects] += 0;
+      if (act.kind == Act::Kind::kExpire) lives_[act.value].expiry = i;
+    }
+    for (size_t i = 0; i < acts_.size(); ++i) {
+      const auto life = lives_.find(acts_[i].value);
+      if (acts_[i].kind == Act::Kind::kWrite && life != lives_.end()) life->second.put = i;
     }
   }
 
@@ -167,6 +179,13 @@ class Search {
   }
 
  private:
+  static constexpr size_t kNone = SIZE_MAX;
+  // The acts of a value that expires.
+  struct Life {
+    size_t put = kNone;
+    size_t expiry = kNone;
+  };
+
   [[nodiscard]] bool Done(size_t i) const { return (done_[i / 64] >> (i % 64) & 1) != 0; }
   void Flip(size_t i) { done_[i / 64] ^= uint64_t{1} << (i % 64); }
   void Do(size_t i) {
@@ -186,7 +205,24 @@ class Search {
     return 0;
   }
 
-  // A read that fits now can only get worse by waiting. True if nothing is left that must come.
+  // What a get finds.
+  [[nodiscard]] uint64_t Present() const {
+    if (lives_.empty()) return value_;
+    const auto life = lives_.find(value_);
+    return life != lives_.end() && Done(life->second.expiry) ? Record::kAbsent : value_;
+  }
+  // The value was put, and nobody needs it any more.
+  [[nodiscard]] bool CanExpire(const Act& act) const {
+    const size_t put = lives_.at(act.value).put;
+    return put != kNone && Done(put) && !IsMissed(act.value);
+  }
+  // The value is gone for good.
+  [[nodiscard]] bool IsPast(const Act& expiry) const {
+    return expiry.value != value_ && !std::binary_search(undo_.begin(), undo_.end(), expiry.value);
+  }
+
+  // A read that fits now can only get worse by waiting, and so can an expiry that changes nothing. True if nothing is
+  // left that must come.
   bool TakeReads(std::vector<size_t>* reads) {
     for (;;) {
       const uint64_t horizon = Horizon();
@@ -194,7 +230,9 @@ class Search {
       const size_t before = reads->size();
       for (size_t i = 0; i < acts_.size(); ++i) {
         const Act& act = acts_[i];
-        if (!IsRead(act) || !Reads(act) || act.begin >= horizon || Done(i)) continue;
+        if (act.begin >= horizon || Done(i)) continue;
+        const bool expires = act.kind == Act::Kind::kExpire && IsPast(act) && CanExpire(act);
+        if (!expires && (!IsRead(act) || !Reads(act))) continue;
         Do(i);
         reads->push_back(i);
       }
@@ -211,45 +249,68 @@ class Search {
     const uint64_t horizon = Horizon();
     bool tried_erase_if = false;
     bool tried_unread = false;
+    bool tried_expired = false;
     for (size_t i = 0; i < acts_.size(); ++i) {
       const Act& act = acts_[i];
       if (Done(i) || act.begin >= horizon || IsRead(act)) continue;
       // What is damaged has still its version, or shows that it has none: anything goes.
-      if (act.expects && *act.expects != value_ && value_ != Record::kDamaged) continue;
+      if (act.expects && *act.expects != Present() && value_ != Record::kDamaged) continue;
       if (act.kind == Act::Kind::kCut) {
         if (TryCut(i)) return true;
         continue;
       }
-      if (value_ == Record::kAbsent && act.kind != Act::Kind::kWrite) continue;
+      if (act.kind == Act::Kind::kExpire) {
+        if (IsPast(act) || !CanExpire(act)) continue;
+        if (!act.must && (act.value != value_ || !IsNoneWanted(horizon))) continue;
+        Do(i);
+        const bool found = Succeeds();
+        Undo(i);
+        if (found) return true;
+        continue;
+      }
+      if (Present() == Record::kAbsent && act.kind != Act::Kind::kWrite) continue;
       if (act.kind == Act::Kind::kEraseIf) {
         // Only for somebody who finds nothing then, or wants to; and one is as good as the other.
-        const bool wanted = IsAbsentNext(Act::Kind::kRead, horizon) || IsAbsenceNext(horizon) || IsNotNext(horizon);
-        if (tried_erase_if || !wanted) continue;
+        if (tried_erase_if || !IsNoneWanted(horizon)) continue;
         tried_erase_if = true;
       } else if (!act.must && !reads_left_.contains(act.value)) {
         // A put that nobody saw and nobody heard of: only for somebody who deletes it, or whose condition fails by it;
         // and one is as good as the other.
-        const bool deleted = value_ == Record::kAbsent && IsAbsentNext(Act::Kind::kErase, horizon);
+        const bool deleted = Present() == Record::kAbsent && IsAbsentNext(Act::Kind::kErase, horizon);
+        const size_t expiry = ExpiryNext(act.value, horizon);
+        if (expiry != kNone && !tried_expired && IsNoneWanted(horizon)) {
+          // Or to be gone at once.
+          tried_expired = true;
+          Do(expiry);
+          const bool found = TryWrite(i);
+          Undo(expiry);
+          if (found) return true;
+        }
         if (tried_unread || !(deleted || IsNotNext(horizon))) continue;
         tried_unread = true;
       }
-      if (act.stays && (IsMissed(value_) || IsMissed(undo_))) continue;
-      const uint64_t before = value_;
-      std::vector<uint64_t> undo_before = undo_;
-      Do(i);
-      value_ = act.value;
-      if (act.stays || cuts_left_ == 0) {
-        undo_.clear();
-      } else {
-        undo_.insert(std::lower_bound(undo_.begin(), undo_.end(), before), before);
-      }
-      const bool found = Succeeds();
-      value_ = before;
-      undo_ = std::move(undo_before);
-      Undo(i);
-      if (found) return true;
+      if (TryWrite(i)) return true;
     }
     return false;
+  }
+
+  bool TryWrite(size_t i) {
+    const Act& act = acts_[i];
+    if (act.stays && (IsMissed(value_) || IsMissed(undo_))) return false;
+    const uint64_t before = value_;
+    std::vector<uint64_t> undo_before = undo_;
+    Do(i);
+    value_ = act.value;
+    if (act.stays || cuts_left_ == 0) {
+      undo_.clear();
+    } else {
+      undo_.insert(std::lower_bound(undo_.begin(), undo_.end(), before), before);
+    }
+    const bool found = Succeeds();
+    value_ = before;
+    undo_ = std::move(undo_before);
+    Undo(i);
+    return found;
   }
 
   // What is there after a cut stays.
@@ -289,8 +350,8 @@ class Search {
   }
   // It is what there is.
   [[nodiscard]] bool Reads(const Act& act) const {
-    if (act.kind == Act::Kind::kRead) return act.value == value_;
-    return act.value != value_ || value_ == Record::kDamaged;
+    if (act.kind == Act::Kind::kRead) return act.value == Present();
+    return act.value != Present() || value_ == Record::kDamaged;
   }
 
   // Whether one of those that are meant could come now.
@@ -303,7 +364,18 @@ class Search {
   }
   // Somebody who must not find what there is.
   [[nodiscard]] bool IsNotNext(uint64_t horizon) const {
-    return IsNext(horizon, [&](const Act& act) { return act.kind == Act::Kind::kReadNot && act.value == value_; });
+    return IsNext(horizon, [&](const Act& act) { return act.kind == Act::Kind::kReadNot && act.value == Present(); });
+  }
+  // Somebody who finds nothing, or wants to.
+  [[nodiscard]] bool IsNoneWanted(uint64_t horizon) const {
+    return IsAbsentNext(Act::Kind::kRead, horizon) || IsAbsenceNext(horizon) || IsNotNext(horizon);
+  }
+  // Of a value, if it could come now.
+  [[nodiscard]] size_t ExpiryNext(uint64_t value, uint64_t horizon) const {
+    const auto life = lives_.find(value);
+    if (life == lives_.end()) return kNone;
+    const size_t expiry = life->second.expiry;
+    return acts_[expiry].begin < horizon && !Done(expiry) ? expiry : kNone;
   }
   // A write that expects nothing.
   [[nodiscard]] bool IsAbsenceNext(uint64_t horizon) const {
@@ -321,6 +393,7 @@ class Search {
   uint64_t cuts_left_ = 0;
   std::unordered_map<uint64_t, uint64_t> reads_left_;  // by value; an entry for each that was read at all
   std::unordered_set<std::string> been_;
+  std::unordered_map<uint64_t, Life> lives_;
 };
 
 }  // namespace
@@ -334,10 +407,12 @@ bool IsLinearizable(std::span<const Record> of_one_key) {
     if (record.action == Action::kCut && !undone) continue;
     auto act = ActOf(record);
     uint64_t& turn = last_end[record.client];
+    const bool in_turn = record.action != Action::kExpire;
     if (act) {
-      act->begin = std::max(act->begin, turn);
+      if (in_turn) act->begin = std::max(act->begin, turn);
       acts.push_back(*act);
     }
+    if (!in_turn) continue;
     if (record.end != Record::kNever) turn = std::max(turn, record.end);
   }
   return Search(std::move(acts)).Succeeds();
@@ -369,7 +444,7 @@ std::string CountsViolation(std::span<const Count> counts, int64_t last) {
 
 // A get may always go: it only says something about the others. So may what a delete said of its outcome. A put or
 // delete may go if no record that stays saw what it left, or may have deleted it; a cut, if there is nothing it could
-// undo.
+// undo. What expires stays.
 std::vector<Record> Shrink(std::vector<Record> records) {
   const std::vector<Record> originals = records;
   const auto saw = [&](const Record& write) {
@@ -390,6 +465,10 @@ std::vector<Record> Shrink(std::vector<Record> records) {
       return r.action == Action::kDelete && r.code == Code::kOk && r.end > put.begin;
     });
   };
+  const auto expires = [&](const Record& put) {
+    return std::any_of(records.begin(), records.end(),
+                       [&](const Record& r) { return r.action == Action::kExpire && r.value == put.value; });
+  };
   for (Record& record : records) {
     if (record.action != Action::kDelete || record.code != Code::kOk) continue;
     record.code = Code::kUnavailable;
@@ -400,7 +479,8 @@ std::vector<Record> Shrink(std::vector<Record> records) {
     for (size_t i = records.size(); i-- > 0;) {
       const Record record = records[i];
       if (record.action != Action::kGet && record.code != Code::kConflict && saw(record)) continue;
-      if (record.action == Action::kPut && is_deleted(record)) continue;
+      if (record.action == Action::kPut && (is_deleted(record) || expires(record))) continue;
+      if (record.action == Action::kExpire) continue;
       records.erase(records.begin() + static_cast<ptrdiff_t>(i));
       if (IsLinearizable(records)) records.insert(records.begin() + static_cast<ptrdiff_t>(i), record);
     }

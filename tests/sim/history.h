@@ -13,7 +13,8 @@
 namespace erda::sim {
 
 // kCut: the power went. Puts with kPlaced may be undone then, the last ones first.
-enum class Action : uint8_t { kGet, kPut, kDelete, kCut };
+// kExpire: from then on the value that was put is an absent key's, wherever it comes up.
+enum class Action : uint8_t { kGet, kPut, kDelete, kCut, kExpire };
 
 // One operation. Every put writes another value; kAbsent stands for none.
 struct Record {
@@ -26,7 +27,7 @@ struct Record {
   uint32_t client = 0;
   uint32_t key = 0;
   Action action = Action::kGet;
-  uint64_t value = kAbsent;  // that was put, or that the get returned
+  uint64_t value = kAbsent;  // that was put, that the get returned, or that expires
   uint64_t begin = 0;        // numbers of events: all begins and ends of a history are different
   uint64_t end = kNever;     // when its caller heard of it
   // kOk and kNotFound mean what they say. kUnavailable: a put or delete may have taken effect at any time since its
@@ -34,6 +35,7 @@ struct Record {
   // kCorruption: a get or delete found the value damaged; a put is as with kUnavailable.
   Code code = Code::kUnavailable;
   bool placed = false;  // a put with kPlaced
+  // (An expiry that does not end may come at any time, or never.)
   // Of a put or delete: that this is the key's value just before it, or else kConflict says that it was not.
   std::optional<uint64_t> expects{};
 };

@@ -232,6 +232,41 @@ TEST(LinearizabilityChecker, SoonFindsAnOrderAmongManyUnknownConditions) {
   }
 }
 
+Record Expire(uint64_t value, uint64_t begin, uint64_t end) {
+  const Code code = end == Record::kNever ? Code::kUnavailable : Code::kOk;
+  return {Record::kNature, 0, Action::kExpire, value, begin, end, code};
+}
+
+TEST(LinearizabilityChecker, AValueIsThereUntilItExpiresAndNotAfter) {
+  EXPECT_TRUE(Holds({Put(1, 1, 2), Get(1, 3, 4), Expire(1, 5, 8), Get(1, 6, 7), Get(0, 9, 10)}));
+  EXPECT_TRUE(Holds({Put(1, 1, 2), Expire(1, 5, 8), Get(0, 6, 7), Delete(9, 10, Code::kNotFound)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Get(0, 3, 4), Expire(1, 5, 8)})) << "too early";
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Expire(1, 3, 4), Get(1, 5, 6)})) << "too late";
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Expire(1, 3, 10), Get(0, 4, 5), Get(1, 6, 7)})) << "and back";
+  EXPECT_TRUE(Holds({Put(1, 1, 2), Expire(1, 3, Record::kNever), Get(0, 4, 5)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Expire(1, 3, Record::kNever), Get(0, 4, 5), Get(1, 6, 7)}));
+}
+
+TEST(LinearizabilityChecker, WhatExpiresTakesNothingElseWithIt) {
+  EXPECT_TRUE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(1, 5, 6), Get(2, 7, 8)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(1, 5, 6), Get(0, 7, 8)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(2, 5, 6), Get(1, 7, 8)})) << "nothing older comes back";
+  EXPECT_TRUE(Holds({Put(1, 1, 2), Expire(1, 3, 4), If(0, Put(2, 5, 6)), Get(2, 7, 8)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), Expire(1, 3, 4), If(1, Put(2, 5, 6))}));
+}
+
+TEST(LinearizabilityChecker, WhatACutBringsBackHasStillExpired) {
+  const auto placed = [](Record put) {
+    put.placed = true;
+    return put;
+  };
+  const Record cut{Record::kNature, Record::kAllKeys, Action::kCut, 0, 7, 8, Code::kOk};
+  EXPECT_TRUE(Holds({Put(1, 1, 2), placed(Put(2, 3, 4)), Expire(1, 5, 6), cut, Get(0, 9, 10)}));
+  EXPECT_TRUE(Holds({Put(1, 1, 2), placed(Put(2, 3, 4)), Expire(1, 5, 6), cut, Get(2, 9, 10)}));
+  EXPECT_FALSE(Holds({Put(1, 1, 2), placed(Put(2, 3, 4)), Expire(1, 5, 6), cut, Get(1, 9, 10)}));
+  EXPECT_TRUE(Holds({Put(1, 1, 2), placed(Put(2, 3, 4)), Expire(1, 5, 12), cut, Get(1, 9, 10), Get(0, 13, 14)}));
+}
+
 // What is tried here, without any shortcut: every order.
 bool HoldsInSomeOrder(const std::vector<Record>& records, std::vector<bool>& done, uint64_t value) {
   uint64_t horizon = Record::kNever;
@@ -244,19 +279,28 @@ bool HoldsInSomeOrder(const std::vector<Record>& records, std::vector<bool>& don
     horizon = std::min(horizon, records[i].end);
   }
   if (!left) return true;
+  const auto is_done = [&](Action action, uint64_t of) {
+    for (size_t i = 0; i < records.size(); ++i) {
+      if (done[i] && records[i].action == action && records[i].value == of) return true;
+    }
+    return false;
+  };
+  const uint64_t present = is_done(Action::kExpire, value) ? Record::kAbsent : value;
   for (size_t i = 0; i < records.size(); ++i) {
     const Record& r = records[i];
     if (done[i] || r.begin > horizon) continue;
     uint64_t then = value;
-    if (r.code == Code::kConflict) {
-      if (r.expects == value) continue;
+    if (r.action == Action::kExpire) {
+      if (!is_done(Action::kPut, r.value)) continue;
+    } else if (r.code == Code::kConflict) {
+      if (r.expects == present) continue;
     } else {
-      if (r.expects && r.expects != value) continue;
-      if (r.action == Action::kGet && r.value != value) continue;
+      if (r.expects && r.expects != present) continue;
+      if (r.action == Action::kGet && r.value != present) continue;
       if (r.action == Action::kPut) then = r.value;
       if (r.action == Action::kDelete) {
-        if (r.code == Code::kOk && value == Record::kAbsent) continue;
-        if (r.code == Code::kNotFound && value != Record::kAbsent) continue;
+        if (r.code == Code::kOk && present == Record::kAbsent) continue;
+        if (r.code == Code::kNotFound && present != Record::kAbsent) continue;
         then = Record::kAbsent;
       }
     }
@@ -269,6 +313,7 @@ bool HoldsInSomeOrder(const std::vector<Record>& records, std::vector<bool>& don
 
 TEST(LinearizabilityChecker, AgreesWithTryingEveryOrder) {
   std::array<uint64_t, 2> answers{};
+  uint64_t expiries = 0;
   for (uint64_t seed = 1; seed <= 20'000; ++seed) {
     Random random(seed);
     const uint64_t count = 3 + random.Uniform(5);
@@ -280,8 +325,8 @@ TEST(LinearizabilityChecker, AgreesWithTryingEveryOrder) {
     }
     std::vector<Record> records;
     for (uint64_t i = 0; i < count; ++i) {
-      const uint64_t begin = std::min(times[2 * i], times[2 * i + 1]);
-      const uint64_t end = std::max(times[2 * i], times[2 * i + 1]);
+      const uint64_t begin = 3 * std::min(times[2 * i], times[2 * i + 1]);
+      const uint64_t end = 3 * std::max(times[2 * i], times[2 * i + 1]);
       const uint64_t dice = random.Uniform(10);
       const uint64_t some = random.Uniform(count + 1);
       constexpr Code kCodes[] = {Code::kOk, Code::kOk, Code::kUnavailable, Code::kConflict};
@@ -298,6 +343,13 @@ TEST(LinearizabilityChecker, AgreesWithTryingEveryOrder) {
         records.push_back(If(std::max<uint64_t>(some, 1), Delete(begin, end, code)));
       }
       records.back().client = static_cast<uint32_t>(i);
+      const Record last = records.back();
+      if (last.action != Action::kPut || last.code == Code::kConflict || !random.Chance(0.4)) continue;
+      const uint64_t from = random.Between(begin / 3, 2 * count);
+      const bool ends = last.code == Code::kOk && random.Chance(0.7);
+      const uint64_t to = 3 * random.Between(std::max(from, end / 3), 2 * count) + 2;
+      records.push_back(Expire(last.value, 3 * from + 1, ends ? to : Record::kNever));
+      ++expiries;
     }
     std::vector<bool> done(records.size());
     const bool holds = HoldsInSomeOrder(records, done, Record::kAbsent);
@@ -308,6 +360,7 @@ TEST(LinearizabilityChecker, AgreesWithTryingEveryOrder) {
   }
   EXPECT_GT(answers[0], 1000U);
   EXPECT_GT(answers[1], 1000U);
+  EXPECT_GT(expiries, 10'000U);
 }
 
 TEST(Counts, AddUp) {

@@ -22,7 +22,7 @@ std::optional<Medium::Version> Medium::VersionAt(uint32_t head, LogAddress addre
     version.view =
         format::InspectObject({pool_seed_, head, address, linked.generation()}, pool_.subspan(version.at, left));
     if (version.view.state != format::ObjectState::kWhole) return std::nullopt;
-    version.bytes = format::ObjectBytes(version.view.header.key_size, version.view.header.value_size);
+    version.bytes = format::ObjectBytes(version.view.header.label_size(), version.view.header.value_size);
     return version;
   }
   return std::nullopt;

@@ -18,8 +18,9 @@ std::optional<Kind> KindNamed(std::string_view name) {
 Kind KindOf(uint64_t seed) {
   if (Random(seed ^ 0xc1ea).Uniform(100) < 15) return Kind::kCleaning;
   if (Random(seed ^ 0xc0d).Uniform(100) < 12) return Kind::kConditions;
+  if (Random(seed ^ 0xe4b).Uniform(100) < 12) return Kind::kExpiry;
   // The others, in percent. The kinds with many keys take longest.
-  constexpr std::array<uint32_t, kKindNames.size() - 2> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
+  constexpr std::array<uint32_t, kKindNames.size() - 3> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
   uint64_t dice = Random(seed ^ 0x41d).Uniform(100);
   for (size_t kind = 0; kind < kShares.size(); ++kind) {
     if (dice < kShares[kind]) return static_cast<Kind>(kind);
@@ -31,7 +32,8 @@ Kind KindOf(uint64_t seed) {
 Plan Plan::Of(Kind kind, uint64_t seed) {
   constexpr std::array kMakers = {&Plan::OfMixed,      &Plan::OfChurn,   &Plan::OfFullIndex, &Plan::OfImpatience,
                                   &Plan::OfReports,    &Plan::OfCrashes, &Plan::OfDeletes,   &Plan::OfMoves,
-                                  &Plan::OfCollisions, &Plan::OfDecay,   &Plan::OfCleaning,  &Plan::OfConditions};
+                                  &Plan::OfCollisions, &Plan::OfDecay,   &Plan::OfCleaning,  &Plan::OfConditions,
+                                  &Plan::OfExpiry};
   static_assert(kMakers.size() == kKindNames.size());
   Plan plan = kMakers.at(static_cast<size_t>(kind))(seed);
   plan.kind = kind;
@@ -265,6 +267,34 @@ Plan Plan::OfConditions(uint64_t seed) {
   plan.keys = std::min<uint32_t>(plan.keys, 4);
   plan.percent_gets = 35;
   plan.percent_deletes = std::max<uint32_t>(plan.percent_deletes, 8);
+  return plan;
+}
+
+Plan Plan::OfExpiry(uint64_t seed) {
+  Random random(seed ^ 0xe4b1);
+  constexpr std::array kOthers = {Kind::kMixed,   Kind::kCrashes,  Kind::kImpatience, Kind::kReports,   Kind::kDeletes,
+                                  Kind::kCrashes, Kind::kCleaning, Kind::kCleaning,   Kind::kConditions};
+  Plan plan = Of(kOthers.at(random.Uniform(kOthers.size())), seed);
+  plan.keys = std::min<uint32_t>(plan.keys, random.Chance(0.5) ? 4 : 12);
+  plan.operations = std::min<uint32_t>(plan.operations, 400);
+  plan.damage_chance = 0;  // what is damaged is absent, too, when it has expired
+  plan.ttl_share = random.Chance(0.5) ? 0.3 : 0.8;
+  plan.ttl_max = random.Chance(0.5) ? 1 : 4;
+  if (random.Chance(0.2)) {  // gets take about as long as values live, and others put meanwhile
+    plan = OfReports(seed);
+    plan.shards = 1;
+    plan.keys = 2;
+    plan.operations = 400;
+    plan.value_bytes_max = 200;
+    plan.percent_gets = 70;
+    plan.network.delay_max = Nanoseconds(30'000);
+    plan.network.long_delay_chance = 0.05;
+    plan.network.long_delay_max = Nanoseconds(4'000'000);
+    plan.ttl_share = 0.5;
+    plan.ttl_max = 2;
+  }
+  plan.check_bytes = false;
+  plan.has_room = false;
   return plan;
 }
 

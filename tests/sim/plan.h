@@ -34,10 +34,12 @@ enum class Kind : uint8_t {
   kCollisions,
   kDecay,
   kCleaning,
-  kConditions
+  kConditions,
+  kExpiry
 };
-inline constexpr std::array kKindNames = {"mixed",   "churn", "full-index", "impatience", "reports",  "crashes",
-                                          "deletes", "moves", "collisions", "decay",      "cleaning", "conditions"};
+inline constexpr std::array kKindNames = {"mixed",    "churn",      "full-index", "impatience", "reports",
+                                          "crashes",  "deletes",    "moves",      "collisions", "decay",
+                                          "cleaning", "conditions", "expiry"};
 
 [[nodiscard]] std::string_view NameOf(Kind kind);
 [[nodiscard]] std::optional<Kind> KindNamed(std::string_view name);
@@ -69,6 +71,8 @@ struct Plan {
   uint32_t percent_deletes = 12;  // the rest are puts
   // Puts and deletes demand a version, or absence, and gets and puts tell versions; a counter is incremented.
   bool conditions = false;
+  double ttl_share = 0;  // of puts, that have a time to live, of so many milliseconds at most
+  uint32_t ttl_max = 3;
   uint32_t reservations_per_client = 64;
   std::array<format::FlushMethod, 2> flush_methods{};  // by port; of two ports, none for both or for neither
   Nanoseconds timeout{20'000'000};
@@ -123,6 +127,8 @@ struct Plan {
   static Plan OfCleaning(uint64_t seed);
   // Clients that put and delete only what they know, and count together; with any of the faults above.
   static Plan OfConditions(uint64_t seed);
+  // Values that expire, with any of the faults above, while entries are freed behind them.
+  static Plan OfExpiry(uint64_t seed);
   [[nodiscard]] std::string ToText() const;
 };
 

@@ -95,6 +95,7 @@ Status ServerProcess::StartOnce() {
   options.slot_bytes = 2048;
   options.reservations_per_client = plan_.reservations_per_client;
   options.server_id = ++starts_;
+  options.time = &time_;
   for (uint32_t number = 0; number < pool_->geometry().shards; ++number) {
     ShardProcess process;
     std::vector<server::Port> ports;
@@ -202,7 +203,7 @@ std::optional<std::string> ServerProcess::Damage(std::string_view key) {
     crash_pool_->Damage(version->at, std::vector<std::byte>(bytes.begin(), bytes.end()));
     return value;
   }
-  const uint64_t in_header = format::ValueOffset(version->view.header.key_size);
+  const uint64_t in_header = format::ValueOffset(version->view.header.label_size());
   const uint64_t at = version->at + crash_random_.Uniform(crash_random_.Chance(0.5) ? in_header : version->bytes);
   // (No bit of kLeft, which is covered by nothing and needs nothing.)
   const uint64_t bits = at - version->at == offsetof(format::ObjectHeader, flags) ? 4 : 8;
@@ -240,6 +241,7 @@ void ServerProcess::Step(Random& random) {
   try {
     if (random.Chance(plan_.cleaner_chance)) process.shard->cleaner().Step();
     if (random.Chance(0.02)) process.shard->cleaner().Scrub(2000);
+    if (plan_.ttl_share > 0 && random.Chance(0.02)) process.shard->cleaner().Sweep();
     if (process.shard->Poll() == 0 && process.shard->CountKeys() && random.Chance(plan_.tidy_chance)) {
       process.shard->Tidy(std::chrono::milliseconds(300));
       if (process.shard->awaits_writers()) process.shard->PassTime(std::chrono::milliseconds(300));

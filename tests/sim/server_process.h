@@ -46,6 +46,7 @@ class ServerProcess {
   std::function<void()> on_power_cut;  // called once what is lost is lost
   // Called while the server waits for what it has flushed; ends: it will not get there.
   std::function<void(bool ends)> on_fence;
+  [[nodiscard]] const ServerTime& time() const { return time_; }
   // Some of the work there is.
   void Step(Random& random);
 
@@ -89,6 +90,7 @@ class ServerProcess {
   RecoveryReport recovered_;
   uint64_t moves_fenced_ = 0;  // kCleanMoves at the last fence
   bool crashes_ = true;
+  ServerTime time_{network_, 1'000'000'000'000'000};  // for all that start
   Random crash_random_;
   server::CrashPool::Images images_;  // of the pool, while nobody has it open
   server::CrashPool* crash_pool_ = nullptr;

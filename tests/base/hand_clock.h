@@ -1,0 +1,14 @@
+// A clock that is turned by hand.
+#pragma once
+
+#include "base/clock.h"
+
+namespace erda {
+
+class HandClock final : public Clock {
+ public:
+  [[nodiscard]] Nanoseconds Now() const override { return now; }
+  Nanoseconds now{1};
+};
+
+}  // namespace erda
