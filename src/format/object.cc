@@ -77,8 +77,9 @@ ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes) {
     return view;
   }
   view.key = AsString(bytes.subspan(checksum_at - header.key_size, header.key_size));
-  if (header.expires()) view.deadline = LoadAs<uint64_t>(bytes.subspan(kLabelOffset));
-  if (HeaderCrc(place, header, view.key, view.deadline) != header.header_crc) return view;
+  const uint64_t deadline = header.expires() ? LoadAs<uint64_t>(bytes.subspan(kLabelOffset)) : 0;
+  if (HeaderCrc(place, header, view.key, deadline) != header.header_crc) return view;
+  view.deadline = deadline;
 
   const uint64_t size = ObjectBytes(label_size, header.value_size);
   if (bytes.size() < size) {

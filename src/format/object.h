@@ -129,7 +129,7 @@ struct ObjectView {
   ObjectState state = ObjectState::kNothing;
   ObjectHeader header{};
   std::string_view key;              // if not kNothing
-  uint64_t deadline = 0;             // the same; 0: it has none
+  uint64_t deadline = 0;             // 0 if it has none, or none that can be trusted
   std::span<const std::byte> value;  // if kWhole
   // Bytes that the object takes, if they were fewer than that: kNothing so far, look again with as many.
   uint64_t bytes_wanted = 0;

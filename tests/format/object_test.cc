@@ -79,6 +79,7 @@ TEST(InspectObjectTest, ADeadlineThatChangesDoesNotVerify) {
   for (size_t bit = kLabelOffset * 8; bit < (kLabelOffset + kDeadlineBytes) * 8; ++bit) {
     FlipBit(bytes, bit);
     EXPECT_EQ(InspectHeader(TestPlace(), bytes).state, ObjectState::kNothing) << bit;
+    EXPECT_EQ(InspectHeader(TestPlace(), bytes).deadline, 0U) << bit;
     FlipBit(bytes, bit);
   }
 }

@@ -184,6 +184,23 @@ TEST_P(ExpiryTest, AnIncrementKeepsTheDeadlineAndStartsAnewBehindIt) {
   EXPECT_EQ(Increment("n", 3).number, 6U);
 }
 
+// Bits of a deadline that flip let nothing expire.
+TEST_P(ExpiryTest, ADamagedDeadlineIsDamage) {
+  store_.PutFor(1'000'000);
+  store_.Inline("k", "v");
+  const auto at = store_.WordOf("k").new_address();
+  const auto offset = store_.geometry().RegionOffset(store_.Published(0, at.slot()).region()) + at.offset_in_region();
+  store_.pool().view().bytes[offset + format::kLabelOffset + 4] ^= std::byte{8};  // long ago
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  EXPECT_EQ(Judge("k").state, Present::State::kDamaged);
+  EXPECT_FALSE(Expire("k", at));
+  for (int i = 0; i < 3; ++i) store_.cleaner().Sweep();
+  store_.Clean();
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  EXPECT_EQ(store_.counter(Counter::kExpired), 0U);
+  EXPECT_EQ(store_.Delete("k"), Code::kOk) << "it is not as if nothing were there";
+}
+
 class ExpiryCleaningTest : public CleaningTest {
  protected:
   void Sweep() {
