@@ -14,6 +14,7 @@ class ServerTime {
  public:
   // No deadline is later: some nine thousand years, in milliseconds.
   static constexpr uint64_t kDeadlineMax = uint64_t{1} << 48;
+  static constexpr uint64_t kMicrosMax = kDeadlineMax * 1000;
 
   ServerTime(const Clock& clock, uint64_t micros) : clock_(clock), begin_(clock.Now()), micros_(micros) {}
   // The wall clock, from the first call on.

@@ -89,6 +89,7 @@ bool Cleaner::TakeOrders() {
       case CleanOrder::Kind::kSweep:
         sweeps_ = true;
         sweep_at_ = 0;
+        next_deadline_ = UINT64_MAX;
         break;
     }
   }
@@ -353,11 +354,14 @@ Cleaner::Swept Cleaner::SweepSlots(index::Slot* next, uint64_t looks) {
       continue;
     }
     const auto named = FindNamed(entry);
-    if (!named) continue;
-    const ObjectView view = format::InspectHeader(named->place, named->bytes);
+    const ObjectView view = named ? format::InspectHeader(named->place, named->bytes) : ObjectView();
+    if (view.state == ObjectState::kNothing) swept.unsettled = true;  // damage, or it has just changed
     if (view.state == ObjectState::kNothing || view.deadline == 0) continue;
     ++swept.expiring;
-    if (!time_.Passed(view.deadline)) continue;
+    if (!time_.Passed(view.deadline)) {
+      swept.next_deadline = std::min(swept.next_deadline, view.deadline);
+      continue;
+    }
     ++swept.expired;
     Propose({.kind = CleanProposal::Kind::kExpire,
              .head = entry.entry_meta().head(),
@@ -370,9 +374,10 @@ Cleaner::Swept Cleaner::SweepSlots(index::Slot* next, uint64_t looks) {
 bool Cleaner::SweepSome() {
   if (!sweeps_) return false;
   const Swept swept = SweepSlots(&sweep_at_, kSweptPerStep);
+  next_deadline_ = std::min(next_deadline_, swept.next_deadline);
   if (sweep_at_ < index_.size()) return swept.slots > 0;
   if (queues_.proposals.room() == 0) return false;
-  Propose({.kind = CleanProposal::Kind::kSwept});
+  Propose({.kind = CleanProposal::Kind::kSwept, .end = next_deadline_ == UINT64_MAX ? 0 : next_deadline_});
   sweeps_ = false;
   return true;
 }

@@ -58,7 +58,7 @@ struct CleanProposal {
     kZeroed,
     kDamaged,  // what the entry in `index_slot` named, settled, is damaged: at `from`
     kExpire,   // the version at `from`, which an entry named as its new one, settled, has expired
-    kSwept,
+    kSwept,    // `end`: the earliest deadline that has not passed; 0: none
   };
   Kind kind = Kind::kMove;
   uint32_t head = 0;
@@ -169,6 +169,7 @@ class Cleaner {
     uint64_t expiring = 0;
     uint64_t expired = 0;
     bool unsettled = false;
+    uint64_t next_deadline = UINT64_MAX;  // of the others
   };
   Swept SweepSlots(index::Slot* next, uint64_t looks);
   void Resume(const CleanOrder& order, Target& target);
@@ -191,8 +192,9 @@ class Cleaner {
   index::Slot scrubbed_ = 0;  // the next slot to be scrubbed
   bool sweeps_ = false;       // it was told to, from this slot on
   index::Slot sweep_at_ = 0;
-  index::Slot swept_ = 0;     // the next slot of those that it sweeps by itself
-  uint64_t sweep_looks_ = 0;  // at once
+  uint64_t next_deadline_ = 0;  // the earliest that it has found, and that has not passed
+  index::Slot swept_ = 0;       // the next slot of those that it sweeps by itself
+  uint64_t sweep_looks_ = 0;    // at once
   struct Round {
     uint64_t expiring_puts = 0;  // when it began
     bool found = true;           // a version with a deadline, or an entry that may go back to one

@@ -95,6 +95,8 @@ size_t Cleaning::Apply() {
         break;
       case CleanProposal::Kind::kSwept:
         state_ = State::kIdle;
+        in_vain_ = 0;
+        next_deadline_ = proposal->end;
         break;
       case CleanProposal::Kind::kDamaged:
         if (const auto key = versions_.DamagedKey(proposal->index_slot, proposal->head, proposal->from)) {
@@ -206,7 +208,10 @@ bool Cleaning::NeedsSpace() const {
 
 bool Cleaning::Expects(uint32_t head, bool waited) {
   Want& want = log_.IsCrowded(head) ? slots_ : space_;
-  if (want.hopeless && log_.changes() == want.changes) return false;
+  if (want.hopeless && log_.changes() == want.changes) {
+    if (!versions_.HasPassed(next_deadline_)) return false;
+    next_deadline_ = 0;  // it is looked through once more for that
+  }
   if (!Wanted()) {
     in_vain_ = impatience_ = 0;
     unseen_ = versions_.in_flight();
@@ -336,6 +341,7 @@ size_t Cleaning::Choose() {
     Order(order);
     return 1;
   }
+  if (Wanted() && zeroing_ == 0 && LookAtExpired()) return 1;
   if (waits) {
     versions_.TakeBackChunks();
     const bool sweeps = !Wanted() || steps_ % kStepsPerSweep == 0;
@@ -343,7 +349,7 @@ size_t Cleaning::Choose() {
     if (settled > 0 || (Wanted() && !OutOfPatience())) return settled;
   }
   if (zeroing_ > 0) return 0;
-  if (Wanted() && (LookAtArrived() || LookAtExpired())) return 1;
+  if (Wanted() && LookAtArrived()) return 1;
   look_again_at_ = log_.changes() + geometry_.regions_per_shard;
   if (asked_) counters_.Set(Counter::kCleaning, 0);
   asked_ = false;

@@ -105,6 +105,7 @@ class Cleaning {
   uint32_t impatience_ = 0;        // whiles passed since then
   size_t unseen_ = 0;              // in flight since then, and not looked at whether it has arrived
   bool swept_ = false;             // since then, for what has expired
+  uint64_t next_deadline_ = 0;     // of those that the last sweep found not to have passed; 0: none
   Nanoseconds waited_{0};          // since puts wait
   uint64_t look_again_at_ = 0;     // log_.changes() from which on it is worth to look for a region
   std::vector<InVain> tried_;      // by region of the shard

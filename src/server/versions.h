@@ -170,6 +170,7 @@ class Versions {
   // If the key's entry names the version there as its new one, settled, and that has expired: there is no entry any
   // more. REQUIRES: all puts are published. False: not so.
   bool Expire(uint64_t key_hash, uint32_t head, format::LogAddress address);
+  [[nodiscard]] bool HasPassed(uint64_t deadline) const { return options_.time->Passed(deadline); }
 
   // If the entry names, as settled, an address in this region of its head, where no object is: it names another such
   // place from now on. Persistent after the next fence.

@@ -117,7 +117,7 @@ TEST(FloorsReport, TableNamesWhatWasMeasuredAndWhere) {
   const std::string table = ToTable(Settings(), SmallReport());
   for (const char* part :
        {"lab: 2 x A CPU, Linux 6.1, clock hpet", "server-flush", "32 operations of each kind in 2 rounds", "get, cold",
-        "put, reserve", "raw WriteImm of 140 B, and of 64 B back", "1.25", "ib_read_lat: not installed"}) {
+        "put, reserve", "raw WriteImm of 148 B, and of 64 B back", "1.25", "ib_read_lat: not installed"}) {
     EXPECT_NE(table.find(part), std::string::npos) << part << " is not in\n" << table;
   }
   Report report = SmallReport();

@@ -100,8 +100,8 @@ TEST(FloorsSettings, AreCheckedTogether) {
   EXPECT_EQ(verbs_error({"verbs://10.9.0.1:65535", "--raw-address", "verbs://10.9.0.1:5"}), "");
   EXPECT_NE(verbs_error({"verbs://10.9.0.1:5", "--raw-address", "shm:/x"}).find("--raw-address: shm:/x is not of"),
             std::string::npos);
-  EXPECT_NE(error({"--value-bytes", "16309"}).find("at most 16308"), std::string::npos);
-  EXPECT_EQ(error({"--value-bytes", "16308"}), "");
+  EXPECT_NE(error({"--value-bytes", "16301"}).find("at most 16300"), std::string::npos);
+  EXPECT_EQ(error({"--value-bytes", "16300"}), "");
   EXPECT_NE(error({"--ops", "2", "--rounds", "3"}).find("--rounds"), std::string::npos);
 }
 

@@ -233,8 +233,8 @@ class BufferTest : public EngineTest {
       in_place_ = value.ok() && AsBytes(*value).data() == buffer_->value.data();
     });
   }
-  // Answers the Reads of a get: the entry says that the object has so many bytes.
-  void AnswerGet(std::string_view value, uint64_t said_bytes) {
+  // Answers the Reads of a get: the entry says that the object has so many bytes. deadline: 0, none.
+  void AnswerGet(std::string_view value, uint64_t said_bytes, uint64_t deadline = 0) {
     const WorkRequest look = fabric_->Take();
     ASSERT_EQ(look.kind, OpKind::kRead);
     const uint64_t hash = HashKey(kKey);
@@ -260,10 +260,12 @@ class BufferTest : public EngineTest {
     header.value_size = static_cast<uint32_t>(value.size());
     header.version = 7;
     header.key_hash = hash;
+    if (deadline != 0) header.flags = format::ObjectHeader::kExpiresFlag;
     header.header_crc = format::HeaderCrc(
-        {format::PoolSeed(std::array<uint8_t, 16>{}), geometry_.HeadOf(hash), address, 1}, header, kKey);
+        {format::PoolSeed(std::array<uint8_t, 16>{}), geometry_.HeadOf(hash), address, 1}, header, kKey, deadline);
     const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value));
     std::string bytes(AsString(BytesOf(header)));
+    if (deadline != 0) bytes += AsString(BytesOf(deadline));
     bytes += kKey;
     bytes += AsString(BytesOf(checksum));
     bytes += value;
@@ -327,6 +329,21 @@ TEST_F(BufferTest, AGetReadsIntoIt) {
   AnswerGet(value, format::ObjectSpace(3, value.size()));
   EXPECT_TRUE(IsInBuffer(read_));
   EXPECT_EQ(got_, value);
+  EXPECT_TRUE(in_place_);
+}
+
+class ExpiringInBufferTest : public BufferTest, public testing::WithParamInterface<size_t> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, ExpiringInBufferTest, testing::Values(0, 1, 7, 8, 9, 900, 8192));
+
+// It is read a few bytes behind its place, into the room behind the buffer if need be.
+TEST_P(ExpiringInBufferTest, AValueIsMovedToTheBeginning) {
+  MakeBuffer(GetParam());
+  std::string value;
+  for (size_t i = 0; i < GetParam(); ++i) value += static_cast<char>('a' + i % 26);
+  ASSERT_TRUE(GetBuffer().ok());
+  AnswerGet(value, format::ObjectSpace(format::LabelSize(3, true), value.size()), kServerMillis + 1000);
+  EXPECT_TRUE(IsInBuffer(read_));
+  EXPECT_TRUE(got_ == value);
   EXPECT_TRUE(in_place_);
 }
 
@@ -894,6 +911,25 @@ class ExpiryTest : public LocatedTest {
     reply.number = (kServerMillis + millis) * 1000;
     EngineTest::Answer(TakeRequest(RequestOp::kTime), reply);
   }
+  // The newest version cannot be returned, and the one before it was moved and expires. What it leads to is the
+  // original.
+  void WriteMoved() {
+    entry_ = format::EntryWord::Make(true, kNewest, kMoved, false);
+    WriteNewest(kOriginal);
+    Write(kOriginal, 2, format::kNoAddress, "original", 0);
+    Write(kMoved, 2, format::kNoAddress, "moved", 0, kKey, kServerMillis + 10);
+  }
+  // Answers the Read of the version; then it gives way to another, and its deadline passes.
+  void ReplaceBehindTheRead() {
+    const WorkRequest read = fabric_->Take();
+    ASSERT_TRUE(Reads(read, kPlace));
+    Answer(read);
+    Write(kOther, 2, kPlace, "newer", 0);
+    SetLeft(kPlace);
+    Name(kOther);
+    clock_.now += std::chrono::milliseconds(100);
+    engine_->Poll();
+  }
   // Gets, with answers to all Reads, until something else is posted.
   void GetUntilItAsks() {
     got_ = "";
@@ -902,7 +938,8 @@ class ExpiryTest : public LocatedTest {
     ASSERT_EQ(got_, "");
   }
   void ServeAll() {
-    while (!fabric_->posted.empty() && fabric_->posted.front().kind == OpKind::kRead) {
+    for (int i = 0; !fabric_->posted.empty() && fabric_->posted.front().kind == OpKind::kRead; ++i) {
+      ASSERT_LT(i, 1000) << "it begins anew for ever";
       const WorkRequest work = fabric_->Take();
       const bool entry = work.remote.region == format::kPoolRegion && work.remote.offset < geometry_.RegionOffset(0);
       entry ? AnswerEntry(work) : Answer(work);
@@ -987,6 +1024,269 @@ TEST_F(ExpiryTest, AServerThatForgetsTheDeadlineIsNotBelieved) {
   Reserve(TakeReserve(), 5000);
   engine_->Poll();
   EXPECT_EQ(end_, "unavailable");
+}
+
+TEST_F(ExpiryTest, ATimeToLiveHasLimits) {
+  const auto put = [&](int64_t ttl, size_t bytes) {
+    return engine_
+        ->Put(kKey, std::string(bytes, 'v'), PutOptions{{}, std::chrono::milliseconds(ttl)},
+              [this](const Result<uint64_t>& version) { End(version.status()); })
+        .code();
+  };
+  for (const int64_t ttl : {INT64_MIN, int64_t{-1}, int64_t{0}, (int64_t{1} << 48) + 1, INT64_MAX}) {
+    EXPECT_EQ(put(ttl, 10), Code::kInvalidArgument) << ttl;
+  }
+  const uint64_t most = format::ValueBytesMax(geometry_, std::string_view(kKey).size());
+  EXPECT_EQ(put(1, most - format::kDeadlineBytes + 1), Code::kInvalidArgument);
+  EXPECT_TRUE(fabric_->posted.empty());
+  EXPECT_EQ(engine_->in_flight(), 0U);
+  ASSERT_EQ(put(int64_t{1} << 48, 10), Code::kOk);
+  EXPECT_EQ(LoadAs<Request>(TakeRequest(RequestOp::kPutInline).local).ttl, uint64_t{1} << 48);
+  ASSERT_EQ(put(1, most - format::kDeadlineBytes), Code::kOk);
+}
+
+TEST_F(ExpiryTest, TheNextOperationHasNoTimeToLive) {
+  ASSERT_TRUE(
+      engine_->Put(kKey, "v", PutOptions{{}, std::chrono::milliseconds(7)}, [](const Result<uint64_t>&) {}).ok());
+  EngineTest::Answer(TakeRequest(RequestOp::kPutInline), {});
+  engine_->Poll();
+  Put(10);
+  const WorkRequest put = TakeRequest(RequestOp::kPutInline);
+  EXPECT_EQ(LoadAs<Request>(put.local).ttl, 0U);
+  EngineTest::Answer(put, {});
+  engine_->Poll();
+  ASSERT_TRUE(engine_->Increment(kKey, 1, [](const Result<int64_t>&) {}).ok());
+  EXPECT_EQ(LoadAs<Request>(TakeRequest(RequestOp::kIncrement).local).ttl, 0U);
+}
+
+TEST_F(ExpiryTest, AGetSaysWhenItsValueExpires) {
+  std::optional<Deadline> expires;
+  const auto get = [&] {
+    expires.reset();
+    const Status started = engine_->GetVersioned(kKey, [&](const Result<VersionedView>& got) {
+      ASSERT_TRUE(got.ok());
+      EXPECT_EQ(got->value, "value");
+      EXPECT_EQ(got->version, 1U);
+      expires = got->expires;
+    });
+    ASSERT_TRUE(started.ok());
+    ServeAll();
+  };
+  WriteFor(10);
+  get();
+  EXPECT_EQ(expires, Deadline(std::chrono::milliseconds(kServerMillis + 10)));
+  get();
+  EXPECT_EQ(expires, Deadline(std::chrono::milliseconds(kServerMillis + 10)));
+  Write(kPlace, 1, format::kNoAddress, "value", 0);
+  get();
+  EXPECT_EQ(expires, std::nullopt);
+}
+
+// Between the Read and the deadline another put may have ended, and then the key was never absent.
+TEST_F(ExpiryTest, AKeyIsNotAbsentByAClockThatWasReadBehindTheEntry) {
+  WriteFor(10);
+  Get();
+  AnswerEntry(fabric_->Take());
+  engine_->Poll();
+  ReplaceBehindTheRead();
+  EXPECT_EQ(got_, "");
+  ServeAll();
+  EXPECT_EQ(got_, "newer");
+}
+
+TEST_F(ExpiryTest, AKeyIsNotAbsentByAClockThatWasReadBehindItsKnownVersion) {
+  WriteFor(10);
+  EXPECT_EQ(ReadsOfGet(), "ev");
+  got_ = "";
+  Get();
+  ReplaceBehindTheRead();
+  EXPECT_EQ(got_, "");
+  ServeAll();
+  EXPECT_EQ(got_, "newer");
+}
+
+TEST_F(ExpiryTest, TheTimeIsAskedForOnceAtATime) {
+  clock_.now += std::chrono::seconds(8);
+  WriteFor(8'005);
+  GetUntilItAsks();
+  const WorkRequest asks = TakeRequest(RequestOp::kTime);
+  for (int i = 0; i < 10; ++i) {
+    const WorkRequest work = fabric_->Take();
+    ASSERT_EQ(work.kind, OpKind::kRead);
+    Reads(work, kPlace) ? Answer(work) : AnswerEntry(work);
+    engine_->Poll();
+    ASSERT_EQ(got_, "");
+  }
+  Reply reply{};
+  reply.number = (kServerMillis + 8'006) * 1000;
+  EngineTest::Answer(asks, reply);
+  engine_->Poll();
+  ServeAll();
+  EXPECT_EQ(got_, "not found");
+}
+
+TEST_F(ExpiryTest, WithoutAnAnswerTimeItselfDecides) {
+  clock_.now += std::chrono::seconds(8);
+  WriteFor(8'005);
+  GetUntilItAsks();
+  TakeRequest(RequestOp::kTime);
+  clock_.now += std::chrono::milliseconds(100);
+  engine_->Poll();
+  ServeAll();
+  EXPECT_EQ(got_, "not found");
+}
+
+TEST_F(ExpiryTest, ATimeThatNobodyAskedForEndsTheConnectionAndTheNextOneIsAskedAnew) {
+  for (const bool refused : {false, true}) {
+    SCOPED_TRACE(refused);
+    clock_.now += std::chrono::seconds(8);
+    Write(kPlace, 1, format::kNoAddress, "value", 0, kKey, kServerMillis + 8'005);
+    Name(kPlace);
+    GetUntilItAsks();
+    const WorkRequest asks = TakeRequest(RequestOp::kTime);
+    Reply reply{};
+    reply.id = LoadAs<Request>(asks.local).id + (refused ? 0 : 1);
+    reply.code = static_cast<uint8_t>(refused ? Code::kInternal : Code::kOk);
+    std::memcpy(fabric_->offered().data() + asks.imm * sizeof(Reply), &reply, sizeof(reply));
+    fabric_->ReceiveImm(asks.imm);
+    engine_->Poll();
+    EXPECT_EQ(got_, "unavailable");
+    ASSERT_EQ(fabric_->channel(), nullptr);
+    got_ = "";
+    Get();
+    fabric_->Accept();
+    engine_->Poll();
+    TellSlots(1);
+    engine_->Poll();
+    ServeAll();
+    EXPECT_EQ(got_, "value") << "the server that it is connected to said so just now";
+  }
+}
+
+TEST_F(ExpiryTest, AConnectionThatEndsWhileTheTimeIsAskedForEndsTheGet) {
+  clock_.now += std::chrono::seconds(8);
+  WriteFor(8'005);
+  GetUntilItAsks();
+  fabric_->Close();
+  engine_->Poll();
+  EXPECT_EQ(got_, "unavailable");
+  Get();
+  fabric_->Accept();
+  engine_->Poll();
+  TellSlots(1);
+  engine_->Poll();
+  ServeAll();
+  EXPECT_EQ(got_, "value");
+  clock_.now += std::chrono::milliseconds(8'005);
+  GetUntilItAsks();
+  TellTime(8'005);
+  engine_->Poll();
+  ServeAll();
+  EXPECT_EQ(got_, "not found");
+}
+
+TEST_F(ExpiryTest, WithoutASlotToSpareTheTimeIsAskedForLater) {
+  std::vector<WorkRequest> puts;
+  for (const char* key : {"a", "b", "c", "d"}) {
+    ASSERT_TRUE(engine_->Put(key, "v", [](const Status&) {}).ok());
+    engine_->Poll();
+    puts.push_back(TakeRequest(RequestOp::kPutInline));
+  }
+  clock_.now += std::chrono::seconds(8);
+  WriteFor(8'005);
+  got_ = "";
+  Get();
+  engine_->Poll();
+  for (int i = 0; i < 10; ++i) {
+    const WorkRequest work = fabric_->Take();
+    ASSERT_EQ(work.kind, OpKind::kRead);
+    Reads(work, kPlace) ? Answer(work) : AnswerEntry(work);
+    engine_->Poll();
+    ASSERT_EQ(got_, "");
+  }
+  EngineTest::Answer(puts.front(), {});
+  engine_->Poll();
+  ServeAll();
+  TellTime(8'004);
+  engine_->Poll();
+  ServeAll();
+  EXPECT_EQ(got_, "value");
+}
+
+TEST_F(ExpiryTest, WhatIsFoundByTheOldVersionExpiresToo) {
+  WriteMoved();
+  ReadsOfGet();
+  EXPECT_EQ(got_, "moved");
+  clock_.now += std::chrono::milliseconds(11);
+  ReadsOfGet();
+  EXPECT_EQ(got_, "not found");
+  // What is newer counts, and the deadline of the old one does not.
+  Write(kOriginal, 3, format::kNoAddress, "newer", 0);
+  ReadsOfGet();
+  EXPECT_EQ(got_, "newer");
+}
+
+TEST_F(ExpiryTest, AnOldVersionWhoseDeadlineIsDamagedIsNone) {
+  WriteMoved();
+  *(InLog(kMoved) + format::kLabelOffset) ^= std::byte{1};
+  ReadsOfGet();
+  EXPECT_EQ(got_, "original") << "it need not be passed: the old one may be older";
+}
+
+class ExpiryNowTest : public ExpiryTest {
+ protected:
+  void SetUp() override {
+    ExpiryTest::SetUp();
+    fabric_->read_now = [this](std::span<std::byte> local, fabric::RemoteAddress remote) {
+      std::memcpy(local.data(), log_.data() + (remote.offset - geometry_.RegionOffset(0)), local.size());
+      return true;
+    };
+  }
+};
+
+TEST_F(ExpiryNowTest, SaysOnlyWhatIsSureAndAsksNobody) {
+  clock_.now += std::chrono::seconds(8);
+  WriteFor(8'100);
+  EXPECT_EQ(ReadsOfGet(), "ev");
+  VersionedView found;
+  ASSERT_EQ(engine_->GetNow(kKey, &found), Engine::Now::kValue);
+  EXPECT_EQ(found.value, "value");
+  EXPECT_EQ(found.version, 1U);
+  EXPECT_EQ(found.expires, Deadline(std::chrono::milliseconds(kServerMillis + 8'100)));
+  const ClientStats before = engine_->stats();
+  clock_.now += std::chrono::milliseconds(100);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(engine_->GetNow(kKey, &found), Engine::Now::kNo) << "it may be either";
+  clock_.now += std::chrono::milliseconds(100);
+  EXPECT_EQ(engine_->GetNow(kKey, &found), Engine::Now::kNo) << "it was read before the clock was";
+  EXPECT_EQ(engine_->stats().gets, before.gets);
+  EXPECT_TRUE(fabric_->posted.empty());
+  EXPECT_EQ(engine_->GetNow(kKey, &found), Engine::Now::kAbsent);
+  EXPECT_EQ(engine_->stats().gets, before.gets + 1);
+}
+
+class ExpiryChunkTest : public ChunkTest {};
+
+TEST_F(ExpiryChunkTest, ADelegatedPutIsWrittenBehindTheDeadline) {
+  ASSERT_TRUE(Takes(Chunk(Most())));
+  const uint64_t label = format::LabelSize(std::string_view(kKey).size(), true);
+  uint64_t object = 4096 + format::kChunkObjectsAt;
+  for (int i = 0; i < 2; ++i) {
+    const Status started = engine_->Put(kKey, std::string(100, 'v'), PutOptions{{}, std::chrono::milliseconds(7)},
+                                        [this](const Result<uint64_t>& version) { End(version.status()); });
+    ASSERT_TRUE(started.ok());
+    const WorkRequest write = fabric_->Take();
+    EXPECT_EQ(write.kind, OpKind::kWrite);
+    EXPECT_EQ(write.remote.offset, geometry_.RegionOffset(0) + object + format::ValueOffset(label));
+    const WorkRequest put = TakeRequest(RequestOp::kPutDelegated);
+    const auto request = LoadAs<Request>(put.local);
+    EXPECT_EQ(request.ttl, 7U);
+    EXPECT_EQ(request.address, LogAddress::At(0, object).raw());
+    EXPECT_EQ(request.value_crc, Crc32c(0, write.local));
+    Answer(put, {});
+    engine_->Poll();
+    EXPECT_EQ(end_, CodeName(Code::kOk));
+    object += format::ObjectSpace(label, 100);
+  }
 }
 
 // --- Without an operation

@@ -1,7 +1,11 @@
 // Values with a time to live, as users have them. Real time: nothing here has to be quick.
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +13,8 @@
 #include "base/bytes.h"
 #include "base/server_time.h"
 #include "e2e/fixture.h"
+#include "e2e/raw_peer.h"
+#include "format/superblock.h"
 
 namespace erda {
 namespace {
@@ -71,9 +77,10 @@ TEST_P(Expiry, ValuesOfAllSizesAreThereAndGoOnEveryPath) {
 TEST_P(Expiry, WhatHasExpiredIsAbsentForConditions) {
   const auto server = Serve();
   const auto client = Connect();
-  const auto first = client->Put("lock", "mine", PutOptions{kAbsent, milliseconds(200)});
+  ASSERT_TRUE(client->Put("held", "mine", PutOptions{kAbsent, hours(1)}).ok());
+  ExpectFails(client->Put("held", "yours", PutOptions{kAbsent, hours(1)}).status(), Code::kConflict, "version");
+  const auto first = client->Put("lock", "mine", PutOptions{kAbsent, milliseconds(20)});
   ASSERT_TRUE(first.ok());
-  ExpectFails(client->Put("lock", "yours", PutOptions{kAbsent, hours(1)}).status(), Code::kConflict, "version");
   EXPECT_TRUE(WaitUntil([&] { return client->Put("lock", "yours", PutOptions{kAbsent, hours(1)}).ok(); }));
   ExpectFails(client->Put("lock", "mine", PutOptions{*first, {}}).status(), Code::kConflict, "version");
   EXPECT_EQ(*client->Get("lock"), "yours");
@@ -123,7 +130,195 @@ TEST_P(Expiry, ATimeToLiveIsWithinItsLimits) {
   ExpectFails(client->Put("big", largest + "!", For(hours(1))).status(), Code::kInvalidArgument, "bytes");
 }
 
-class ExpiryRestart : public E2eTest {};
+// With the 8 bytes more, each of these ends differently in its granule, its request and its first Read.
+TEST_P(Expiry, ValuesOfTheSizeOfTheMemoryTheyAreReadInto) {
+  ServerOptions options = Options();
+  options.region_size = 4 << 20;
+  options.segment_size = 2 << 20;
+  const auto server = Serve(options);
+  const auto writer = Connect({.put_path = PutPath::kReserve});
+  for (const uint32_t cache : {0U, 1000U}) {
+    const auto reader = Connect({.cache_entries = cache});
+    for (const size_t key_size : {1, 24, 1024}) {
+      for (const size_t size : {1, 4, 8, 20, 28, 64, 1000, 20 << 10, 300 << 10}) {
+        SCOPED_TRACE(std::to_string(key_size) + ", " + std::to_string(size));
+        const std::string key = Bytes(size, key_size);
+        const std::string value = Bytes(key_size, size);
+        ASSERT_TRUE(writer->Put(key, value, For(hours(1))).ok());
+        auto buffer = reader->MakeBuffer(size);
+        ASSERT_TRUE(buffer.ok());
+        for (int i = 0; i < 3; ++i) {
+          const auto got = reader->Get(key, *buffer);
+          ASSERT_TRUE(got.ok()) << got.status().ToString();
+          EXPECT_EQ(*got, size);
+          EXPECT_TRUE(AsString(buffer->bytes()) == value);
+        }
+        std::vector<std::byte> out(size);
+        EXPECT_EQ(*reader->Get(key, out), size);
+        EXPECT_TRUE(AsString(out) == value);
+        auto too_small = reader->MakeBuffer(size - 1);
+        ASSERT_TRUE(too_small.ok());
+        ExpectFails(reader->Get(key, *too_small).status(), Code::kInvalidArgument, std::to_string(size));
+      }
+    }
+  }
+}
+
+TEST_P(Expiry, ManyAreInFlight) {
+  const auto server = Serve();
+  const auto client = Connect();
+  size_t done = 0;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < 60; ++i) names.push_back("key" + std::to_string(i));
+  for (size_t i = 0; i < 60; ++i) {
+    const PutOptions options = i % 3 == 0 ? PutOptions() : For(i % 3 == 1 ? milliseconds(5) : milliseconds(hours(1)));
+    ASSERT_TRUE(client
+                    ->PutAsync(names[i], Bytes(i, i % 2 == 0 ? 100 : 20'000), options,
+                               [&](const Result<uint64_t>& version) { done += version.ok() ? 1 : 0; })
+                    .ok());
+  }
+  ASSERT_TRUE(client->Drain().ok());
+  EXPECT_EQ(done, 60U);
+  const std::vector<std::string_view> keys(names.begin(), names.end());
+  EXPECT_TRUE(WaitUntil([&] {
+    const auto got = client->MultiGet(keys);
+    return std::count_if(got.begin(), got.end(), [](const auto& value) { return value.ok(); }) == 40;
+  }));
+  const auto got = client->MultiGetVersioned(keys);
+  for (size_t i = 0; i < 60; ++i) {
+    SCOPED_TRACE(i);
+    if (i % 3 == 1) {
+      EXPECT_EQ(got[i].status().code(), Code::kNotFound);
+      continue;
+    }
+    ASSERT_TRUE(got[i].ok());
+    EXPECT_TRUE(got[i]->value == Bytes(i, i % 2 == 0 ? 100 : 20'000));
+    EXPECT_EQ(got[i]->expires.has_value(), i % 3 == 2);
+  }
+  size_t absent = 0;
+  ASSERT_TRUE(client
+                  ->GetVersionedAsync("key1",
+                                      [&](const Result<VersionedView>& value) {
+                                        absent += value.status().code() == Code::kNotFound ? 1 : 0;
+                                      })
+                  .ok());
+  ASSERT_TRUE(client->Drain().ok());
+  EXPECT_EQ(absent, 1U);
+}
+
+TEST_P(Expiry, WhatHasExpiredIsAbsentForDeletesAndIncrements) {
+  const auto server = Serve();
+  const auto client = Connect();
+  const auto version = client->Put("gone", "v", For(milliseconds(1)));
+  ASSERT_TRUE(version.ok());
+  ASSERT_TRUE(client->Put("count", std::string(8, '\1'), For(milliseconds(1))).ok());
+  EXPECT_TRUE(WaitUntil([&] { return IsAbsent(*client, "gone") && IsAbsent(*client, "count"); }));
+  EXPECT_EQ(client->Delete("gone").code(), Code::kNotFound);
+  ExpectFails(client->Delete("gone", DeleteOptions{*version}), Code::kConflict, "absent");
+  EXPECT_EQ(*client->Increment("count", 7), 7);
+  const auto count = client->GetVersioned("count");
+  ASSERT_TRUE(count.ok());
+  EXPECT_EQ(count->expires, std::nullopt);
+  const auto again = client->Put("gone", "back", PutOptions{kAbsent, {}});
+  ASSERT_TRUE(again.ok());
+  EXPECT_GT(*again, *version);
+}
+
+// Who knows of a place where a value was does not take what is put there next for it.
+TEST_P(Expiry, WhatIsPutNextIsThereForThoseWhoKnowTheExpiredOne) {
+  const auto server = Serve();
+  const auto writer = Connect();
+  const auto reader = Connect();
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_TRUE(writer->Put("key", "brief", For(milliseconds(10))).ok());
+    EXPECT_TRUE(WaitUntil([&] { return IsAbsent(*reader, "key"); }));
+    if (round % 2 == 0) {  // freed first
+      EXPECT_TRUE(WaitUntil([&] { return CountersOf(*reader)["keys"] == 0; }));
+    }
+    ASSERT_TRUE(writer->Put("key", "stays").ok());
+    EXPECT_EQ(*reader->Get("key"), "stays");
+    EXPECT_EQ(*reader->Get("key"), "stays");
+  }
+}
+
+TEST_P(Expiry, AFullPoolHasRoomAgain) {
+  ServerOptions options = Options();
+  options.pool_size = 8 << 20;
+  const auto server = Serve(options);
+  const auto client = Connect();
+  const std::string value = Bytes(1, 10'000);
+  for (int i = 0; i < 3000; ++i) {  // more than it holds
+    const std::string key = "key" + std::to_string(i);
+    ASSERT_TRUE(WaitUntil([&] { return client->Put(key, value, For(milliseconds(50))).ok(); })) << i;
+  }
+  EXPECT_TRUE(WaitUntil([&] { return client->Put("stays", value).ok(); }));
+  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client)["keys"] == 1; })) << CountersOf(*client)["keys"];
+  EXPECT_EQ(*client->Get("stays"), value);
+}
+
+TEST_P(Expiry, AServerSaysWhatTimeItIs) {
+  const auto server = Serve();
+  const uint64_t before = ServerTime::WallMicros();
+  RawPeer peer(Address());
+  uint64_t last = peer.hello().time;
+  EXPECT_GT(last, before - uint64_t{3'600'000'000});
+  EXPECT_LT(last, before + uint64_t{3'600'000'000});
+  for (int i = 0; i < 3; ++i) {
+    format::Request request{};
+    request.op = static_cast<uint8_t>(format::RequestOp::kTime);
+    peer.Post(request, "");
+    const auto reply = peer.Answer();
+    ASSERT_TRUE(reply);
+    EXPECT_EQ(reply->code, static_cast<uint8_t>(Code::kOk));
+    EXPECT_GE(reply->number, last);
+    last = reply->number;
+  }
+  EXPECT_LT(last, ServerTime::WallMicros() + uint64_t{3'600'000'000});
+}
+
+TEST_P(Expiry, AValueThatLeavesNoRoomForItsDeadlineBreaksTheProtocol) {
+  const auto server = Serve();
+  const auto client = Connect();
+  const auto most = static_cast<uint32_t>(client->max_value_bytes(3));
+  for (const uint64_t ttl : {uint64_t{0}, uint64_t{1}, UINT64_MAX}) {
+    RawPeer peer(Address());
+    format::Request request = RawPeer::ReserveRequest("key", most, Ack::kPersisted);
+    request.ttl = ttl;
+    peer.Post(request, "key");
+    const auto reply = peer.Answer();
+    EXPECT_EQ(reply.has_value(), ttl == 0);
+    if (reply) {
+      EXPECT_EQ(reply->code, static_cast<uint8_t>(Code::kOk));
+    }
+  }
+  RawPeer peer(Address());
+  format::Request request = RawPeer::ReserveRequest("key", most - 8, Ack::kPersisted);
+  request.ttl = UINT64_MAX;
+  peer.Post(request, "key");
+  const auto reply = peer.Answer();
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->code, static_cast<uint8_t>(Code::kOk));
+  EXPECT_TRUE(reply->header.expires());
+}
+
+class ExpiryRestart : public E2eTest {
+ protected:
+  // In the file of a pool of one shard.
+  void NoteTime(format::TimeWord time) const {
+    std::fstream file(Path("pool"), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(format::ShardRecordOffset(0) + offsetof(format::ShardRecord, time)));
+    const uint64_t raw = time.raw();
+    file.write(reinterpret_cast<const char*>(&raw), sizeof(raw));
+    ASSERT_TRUE(file.good());
+  }
+  [[nodiscard]] format::TimeWord NotedTime() const {
+    std::ifstream file(Path("pool"), std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(format::ShardRecordOffset(0) + offsetof(format::ShardRecord, time)));
+    uint64_t raw = 0;
+    file.read(reinterpret_cast<char*>(&raw), sizeof(raw));
+    return format::TimeWord(raw);
+  }
+};
 
 TEST_F(ExpiryRestart, DeadlinesAreKept) {
   auto server = Serve(PoolKind::kFile);
@@ -142,6 +337,72 @@ TEST_F(ExpiryRestart, DeadlinesAreKept) {
   const auto got = client->GetVersioned("stays");
   ASSERT_TRUE(got.ok());
   EXPECT_EQ(got->expires, expires);
+}
+
+TEST_F(ExpiryRestart, DeadlinesAreKeptWhenTheServerDies) {
+  auto server = Serve(PoolKind::kPowerSafe);
+  {
+    const auto client = Connect();
+    for (int i = 0; i < 100; ++i) {
+      const std::string number = std::to_string(i);
+      ASSERT_TRUE(client->Put("goes" + number, Bytes(1, 100 + i * 300), For(milliseconds(1))).ok());
+      ASSERT_TRUE(client->Put("stays" + number, Bytes(2, 100 + i * 300), For(hours(1))).ok());
+    }
+  }
+  server->Signal(SIGKILL);
+  server.reset();
+  server = Serve(PoolKind::kPowerSafe);
+  const auto client = Connect();
+  const auto goes = [&](int i) { return client->Get("goes" + std::to_string(i)).status().code() == Code::kNotFound; };
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(WaitUntil([&] { return goes(i); }));
+    const auto got = client->GetVersioned("stays" + std::to_string(i));
+    ASSERT_TRUE(got.ok());
+    EXPECT_TRUE(got->value == Bytes(2, 100 + i * 300));
+    EXPECT_TRUE(got->expires);
+  }
+  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client)["keys"] == 100; })) << CountersOf(*client)["keys"];
+}
+
+// The wall clock was set back since, say.
+TEST_F(ExpiryRestart, AServerDoesNotBeginBeforeTheTimeThatThePoolKeeps) {
+  auto server = Serve(PoolKind::kFile);
+  std::optional<Deadline> expires;
+  {
+    const auto client = Connect();
+    ASSERT_TRUE(client->Put("goes", "v", For(hours(1))).ok());
+    ASSERT_TRUE(client->Put("stays", "v", For(hours(5))).ok());
+    expires = client->GetVersioned("goes")->expires;
+  }
+  server->Stop();
+  const uint64_t noted = NotedTime().millis();
+  EXPECT_GT(noted, ServerTime::WallMicros() / 1000 - 3'600'000);
+  const auto deadline = static_cast<uint64_t>(expires->time_since_epoch().count());
+  EXPECT_LT(noted, deadline);
+  NoteTime(format::TimeWord::Of(deadline));
+  server = Serve(PoolKind::kFile);
+  {
+    const auto client = Connect();
+    EXPECT_EQ(client->Get("goes").status().code(), Code::kNotFound);
+    EXPECT_EQ(*client->Get("stays"), "v");
+    ASSERT_TRUE(client->Put("next", "v", For(hours(1))).ok());
+    EXPECT_GE(*client->GetVersioned("next")->expires, *expires + hours(1));
+  }
+  server->Stop();
+  EXPECT_GE(NotedTime().millis(), deadline);
+}
+
+TEST_F(ExpiryRestart, ATimeThatIsDamagedCountsForNothing) {
+  auto server = Serve(PoolKind::kFile);
+  {
+    const auto client = Connect();
+    ASSERT_TRUE(client->Put("stays", "v", For(hours(1))).ok());
+  }
+  server->Stop();
+  NoteTime(format::TimeWord(NotedTime().raw() ^ uint64_t{1} << 60));
+  server = Serve(PoolKind::kFile);
+  const auto client = Connect();
+  EXPECT_EQ(*client->Get("stays"), "v");
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
   const auto op = [](RequestOp code) { return static_cast<uint8_t>(code); };
   const std::vector<std::pair<std::string, std::function<void(RawPeer&)>>> breaches = {
       {"operation 0", with([](Request& r) { r.op = 0; })},
-      {"operation 11", with([](Request& r) { r.op = 11; })},
+      {"operation 12", with([](Request& r) { r.op = 12; })},
       {"operation 255", with([](Request& r) { r.op = 255; })},
       {"ack 2", with([](Request& r) { r.ack = 2; })},
       {"condition 2", with([](Request& r) { r.condition = 2; })},

@@ -16,7 +16,7 @@ constexpr uint64_t kSegment = 2 << 20;
 std::string KeyOf(size_t size, uint64_t seed) { return Bytes(seed * 1000 + size, size); }
 
 // The largest value that an inline put of this server's default takes.
-size_t InlineMax(size_t key_size) { return 16384 - 48 - key_size - 4; }
+size_t InlineMax(size_t key_size) { return 16384 - 56 - key_size - 4; }
 
 class PutGetDelete : public EveryPool {
  protected:

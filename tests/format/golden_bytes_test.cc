@@ -192,6 +192,7 @@ TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {
   EXPECT_EQ(number(ObjectKind::kTombstone), 2U);
   EXPECT_EQ(number(ObjectHeader::kPersistedFlag), 1U);
   EXPECT_EQ(number(ObjectHeader::kFlushedByReadFlag), 2U);
+  EXPECT_EQ(number(ObjectHeader::kExpiresFlag), 4U);
   EXPECT_EQ(number(SegmentState::kOpen), 0x6e65706f6e65706fU);
   EXPECT_EQ(number(SegmentState::kSealed), 0x6c6165736c616573U);
   EXPECT_EQ(number(SegmentState::kSettled), 0x656e6f64656e6f64U);
@@ -205,6 +206,7 @@ TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {
   EXPECT_EQ(number(RequestOp::kPutDelegated), 8U);
   EXPECT_EQ(number(RequestOp::kGiveBack), 9U);
   EXPECT_EQ(number(RequestOp::kIncrement), 10U);
+  EXPECT_EQ(number(RequestOp::kTime), 11U);
   EXPECT_EQ(number(Condition::kNone), 0U);
   EXPECT_EQ(number(Condition::kVersion), 1U);
   EXPECT_EQ(number(FlushMethod::kNone), 0U);

@@ -84,6 +84,15 @@ TEST(InspectObjectTest, ADeadlineThatChangesDoesNotVerify) {
   }
 }
 
+TEST(InspectObjectTest, TheDeadlineOfAReservationIsKnownBeforeItsValue) {
+  Bytes bytes = WholeObject(TestPlace(), "key", "value", 77, 0x0102030405);
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(ChecksumOffset(LabelSize(3, true))), bytes.end(), std::byte{0});
+  const ObjectView view = InspectObject(TestPlace(), bytes);
+  EXPECT_EQ(view.state, ObjectState::kHeader);
+  EXPECT_EQ(view.key, "key");
+  EXPECT_EQ(view.deadline, 0x0102030405U);
+}
+
 // The checksums cover the flags, so an unknown one was written on purpose: it says nothing about what is known here.
 TEST(InspectObjectTest, TheFlagsAreApartAndUnknownOnesDoNotMatter) {
   for (unsigned flags = 0; flags < 256; ++flags) {
@@ -178,6 +187,19 @@ TEST(InspectObjectTest, NoFlippedBitGoesUnnoticed) {
     FlipBit(bytes, bit);
   }
   EXPECT_EQ(InspectObject(TestPlace(), bytes).state, ObjectState::kWhole);
+}
+
+TEST(InspectObjectTest, NoFlippedBitOfOneThatExpiresGoesUnnoticed) {
+  Bytes bytes = WholeObject(TestPlace(), "key", "small value", 77, 0x0102030405);
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    if (IsOfLeft(bit)) continue;
+    FlipBit(bytes, bit);
+    const ObjectView view = InspectObject(TestPlace(), bytes);
+    const bool in_header = bit / 8 < ChecksumOffset(LabelSize(3, true));
+    EXPECT_EQ(view.state, in_header ? ObjectState::kNothing : ObjectState::kHeader) << "bit " << bit;
+    EXPECT_EQ(view.deadline, in_header ? 0U : 0x0102030405U) << "bit " << bit;
+    FlipBit(bytes, bit);
+  }
 }
 
 // What was left stays so, whichever two bits flip.

@@ -8,6 +8,7 @@
 #include "format/index_entry.h"
 #include "format/log_address.h"
 #include "format/log_layout.h"
+#include "format/superblock.h"
 
 namespace erda::format {
 namespace {
@@ -141,6 +142,22 @@ TEST(RegionWordTest, AnEmptiedRegionIsNeitherFreeNorLinked) {
     EXPECT_FALSE(emptied.linked());
     EXPECT_NE(emptied, RegionWord::Free(generation));
     EXPECT_NE(emptied, RegionWord::Linked(generation, emptied.head(), emptied.slot()));
+  }
+}
+
+TEST(TimeWordTest, TheTimeComesBackAndZeroesAreNone) {
+  for (const uint64_t millis : {uint64_t{1}, uint64_t{1'790'000'000'000}, (uint64_t{1} << 48) - 1}) {
+    EXPECT_EQ(TimeWord::Of(millis).millis(), millis);
+    EXPECT_EQ(TimeWord(TimeWord::Of(millis).raw()).millis(), millis);
+  }
+  EXPECT_EQ(TimeWord().millis(), 0U);
+}
+
+TEST(TimeWordTest, NoFlippedBitMakesOneTimeOfAnother) {
+  for (const uint64_t millis : {uint64_t{0}, uint64_t{1}, uint64_t{1'790'000'000'000}, (uint64_t{1} << 48) - 1}) {
+    for (int bit = 0; bit < 64; ++bit) {
+      EXPECT_EQ(TimeWord(TimeWord::Of(millis).raw() ^ uint64_t{1} << bit).millis(), 0U) << millis << ", bit " << bit;
+    }
   }
 }
 

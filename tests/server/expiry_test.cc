@@ -201,6 +201,144 @@ TEST_P(ExpiryTest, ADamagedDeadlineIsDamage) {
   EXPECT_EQ(store_.Delete("k"), Code::kOk) << "it is not as if nothing were there";
 }
 
+TEST_P(ExpiryTest, WhatNeverArrivedHasNotExpiredAfterARestartEither) {
+  store_.Inline("stays", "older");
+  store_.PutFor(10);
+  store_.Inline("goes", "older");
+  store_.Reserve("stays", "newer");
+  store_.PutFor(0);
+  store_.Reserve("goes", "newer");
+  store_.PassTime(11);
+  EXPECT_EQ(store_.GetAfterCrash("stays"), "older");
+  EXPECT_EQ(store_.GetAfterCrash("goes"), kAbsent);
+  store_.Recover();
+  EXPECT_EQ(store_.Get("stays"), "older");
+  EXPECT_EQ(store_.Get("goes"), kAbsent);
+  EXPECT_EQ(store_.Delete("goes"), Code::kNotFound);
+  EXPECT_TRUE(Expire("goes", store_.WordOf("goes").new_address()));
+}
+
+TEST_P(ExpiryTest, ATimeToLiveBeginsWithTheReservation) {
+  store_.Inline("k", "older");
+  store_.PutFor(10);
+  const Reserved slow = store_.Reserve("k", "slow");
+  store_.PassTime(11);
+  store_.Land(slow);
+  if (GetParam() == FlushMethod::kServerFlush) {
+    EXPECT_EQ(store_.Commit(slow), Code::kOk);
+  }
+  store_.Sweep();
+  EXPECT_EQ(store_.Get("k"), kAbsent);
+  EXPECT_EQ(store_.GetAfterCrash("k"), kAbsent);
+}
+
+TEST_P(ExpiryTest, ItsOwnCommitMayComeWhenItIsFreed) {
+  store_.PutFor(10);
+  const Reserved reserved = store_.Reserve("k", "v");
+  store_.Land(reserved);
+  store_.Sweep();
+  ASSERT_TRUE(store_.WordOf("k").settled());
+  store_.PassTime(11);
+  ASSERT_TRUE(Expire("k", store_.WordOf("k").new_address()));
+  store_.PutFor(0);
+  store_.Inline("k", "next");
+  if (GetParam() == FlushMethod::kServerFlush) {
+    EXPECT_EQ(store_.Commit(reserved), Code::kOk);
+  }
+  EXPECT_EQ(store_.versions().in_flight(), 0U);
+  EXPECT_EQ(store_.Get("k"), "next");
+  EXPECT_EQ(store_.Violation(), "");
+}
+
+// (I12) Else who knows of its place would say that the key is absent, whatever is put next.
+TEST_P(ExpiryTest, WhatIsFreedIsLeft) {
+  store_.PutFor(10);
+  store_.Inline("k", "v");
+  const auto at = store_.WordOf("k").new_address();
+  const auto offset = store_.geometry().RegionOffset(store_.Published(0, at.slot()).region()) + at.offset_in_region();
+  const auto is_left = [&] { return LoadAs<format::ObjectHeader>(store_.pool().bytes().subspan(offset)).left(); };
+  store_.PassTime(11);
+  EXPECT_FALSE(is_left());
+  ASSERT_TRUE(Expire("k", at));
+  EXPECT_TRUE(is_left());
+}
+
+TEST_P(ExpiryTest, VersionsGoOnBehindWhatHasExpired) {
+  store_.PutFor(10);
+  const uint64_t first = store_.Inline("k", "v1").header.version;
+  store_.PassTime(11);
+  EXPECT_GT(store_.Inline("k", "v2").header.version, first);
+  const uint64_t second = Judge("k").version;
+  store_.PassTime(11);
+  ASSERT_TRUE(Expire("k", store_.WordOf("k").new_address()));
+  store_.PutFor(0);
+  EXPECT_GT(store_.Inline("k", "v3").header.version, second);
+  EXPECT_EQ(store_.Get("k"), "v3");
+}
+
+TEST_P(ExpiryTest, AConditionWaitsForWhatMayComeBehindAnExpiredVersion) {
+  store_.PutFor(10);
+  store_.Inline("k", "v");
+  store_.PassTime(11);
+  store_.PutFor(0);
+  const Reserved first = store_.Reserve("k", "first", 1);
+  EXPECT_EQ(Judge("k").state, Present::State::kUndecided);
+  store_.EndSession(1);
+  EXPECT_EQ(Judge("k").state, Present::State::kAbsent);
+  const Reserved second = store_.Reserve("k", "second", 2);
+  store_.Land(second);
+  EXPECT_EQ(Judge("k").version, second.version());
+  EXPECT_NE(second.version(), first.version());
+}
+
+TEST_P(ExpiryTest, OfPutsTogetherTheLastOneCounts) {
+  store_.PutTogether();
+  store_.PutFor(10);
+  store_.Inline("stays", "v1");
+  store_.PutFor(0);
+  store_.Inline("stays", "v2");
+  store_.Inline("goes", "v1");
+  store_.PutFor(10);
+  store_.Inline("goes", "v2");
+  store_.PublishTogether();
+  EXPECT_EQ(store_.Get("goes"), "v2");
+  store_.PassTime(11);
+  EXPECT_EQ(store_.Get("stays"), "v2");
+  EXPECT_EQ(store_.Get("goes"), kAbsent);
+  EXPECT_EQ(store_.Violation(), "");
+}
+
+TEST_P(ExpiryTest, ADeadlineTakesSpaceOfTheLargestValue) {
+  store_.PutFor(10);
+  const std::string largest(format::ValueBytesMax(store_.geometry(), 1, true), 'v');
+  EXPECT_EQ(store_.geometry().segment_size,
+            format::FirstObjectOffset(0) + format::ObjectBytes(format::LabelSize(1, true), largest.size()));
+  ASSERT_EQ(store_.Inline("i", largest).code, Code::kOk);
+  const Reserved reserved = store_.Reserve("r", largest);
+  ASSERT_EQ(reserved.code(), Code::kOk);
+  store_.Land(reserved);
+  store_.Sweep();
+  for (const char* key : {"i", "r"}) EXPECT_EQ(store_.Get(key), largest) << key;
+  store_.PassTime(11);
+  for (const char* key : {"i", "r"}) EXPECT_EQ(store_.Get(key), kAbsent) << key;
+  EXPECT_EQ(store_.Violation(), "");
+}
+
+TEST_P(ExpiryTest, ThePoolKeepsTheTime) {
+  const auto kept = [&] {
+    const auto at = store_.pool().bytes().subspan(format::ShardRecordOffset(0));
+    return format::TimeWord(LoadAs<format::ShardRecord>(at).time).millis();
+  };
+  EXPECT_EQ(kept(), 0U);
+  store_.PassTime(5);
+  store_.cleaner().KeepTime();
+  EXPECT_EQ(kept(), store_.time().Micros() / 1000);
+  store_.PassTime(5);
+  EXPECT_LT(kept(), store_.time().Micros() / 1000);
+  store_.Close();
+  EXPECT_EQ(kept(), store_.time().Micros() / 1000);
+}
+
 class ExpiryCleaningTest : public CleaningTest {
  protected:
   void Sweep() {
@@ -303,6 +441,142 @@ TEST_F(ExpiryCleaningTest, APutWaitsUntilTheWholeIndexWasLookedThrough) {
     ASSERT_EQ(store_->Put("new" + std::to_string(i % filled), ValueOf(i, 500)).code, Code::kOk) << i;
   }
   EXPECT_GE(store_->counter(Counter::kExpired), filled - 5);
+}
+
+TEST_F(ExpiryCleaningTest, RegionsThatHoldOnlyWhatHasExpiredAreFree) {
+  for (uint64_t i = 0; i < 10; ++i) Put(Key(i));
+  store_->PutFor(10);
+  for (uint64_t i = 10; i < 110; ++i) Put(Key(i), 700);
+  store_->PutFor(0);
+  store_->Clean();
+  const uint64_t before = store_->versions().log().free_regions();
+  const uint64_t moves = store_->counter(Counter::kCleanMoves);
+  store_->PassTime(11);
+  for (uint64_t i = 10; i < 110; ++i) model_[Key(i)] = kAbsent;
+  Sweep();
+  store_->cleaning().Ask();
+  store_->Clean();
+  EXPECT_EQ(Keys(), 10U);
+  EXPECT_GE(store_->versions().log().free_regions(), before + 3);
+  EXPECT_LE(store_->counter(Counter::kCleanMoves), moves + 10) << "what has expired is not copied";
+  ExpectAll();
+}
+
+// (C3) Between the cleaner's look and the shard's another put may come.
+TEST_F(ExpiryCleaningTest, WhatHasExpiredIsNotLostForTheSpaceWhenThePutBehindItComesToNothing) {
+  store_->PutFor(10);
+  for (uint64_t i = 0; i < 60; ++i) Put(Key(i), 500);
+  store_->PutFor(0);
+  store_->PassTime(11);
+  for (uint64_t i = 0; i < 60; ++i) model_[Key(i)] = kAbsent;
+  store_->versions().CountKeys(store_->geometry().index_slots);
+  store_->cleaning().Ask();
+  for (int i = 0; store_->counter(Counter::kCleaning) != 0; ++i) {
+    ASSERT_LT(i, 100'000);
+    store_->cleaner().Step();
+    // The proposals are under way.
+    for (uint64_t key = 0; key < 60; ++key) {
+      if (store_->WordOf(Key(key)).settled()) store_->Reserve(Key(key), "never comes", 1);
+    }
+    store_->cleaning().Step();
+  }
+  ExpectAll();
+  EXPECT_GT(Keys(), 0U);
+  store_->EndSession(1);
+  ExpectAll();
+  Sweep();
+  store_->cleaning().Ask();
+  store_->Clean();
+  EXPECT_EQ(Keys(), 0U);
+  ExpectAll();
+}
+
+// As the old version of one in flight it is copied like any other.
+TEST_F(ExpiryCleaningTest, AnExpiredVersionIsMovedAsLongAsAnotherMayBeTakenBackToIt) {
+  store_->PutFor(10);
+  Put("old");
+  store_->PutFor(0);
+  for (uint64_t i = 0; i < 90; ++i) Put(Key(i), 500);
+  store_->PassTime(11);
+  model_["old"] = kAbsent;
+  store_->Reserve("old", "never comes", 1);
+  const auto before = store_->WordOf("old").old_address();
+  for (uint64_t i = 0; i < 90; i += 2) Put(Key(i), 500);
+  store_->cleaning().Ask();
+  store_->Clean();
+  EXPECT_NE(store_->WordOf("old").old_address(), before);
+  EXPECT_EQ(store_->counter(Counter::kExpired), 0U);
+  ExpectAll();
+  store_->EndSession(1);
+  ExpectAll();
+  Sweep();
+  EXPECT_EQ(store_->counter(Counter::kExpired), 1U);
+  EXPECT_TRUE(store_->WordOf("old").empty());
+  ExpectAll();
+}
+
+TEST_F(ExpiryCleaningTest, TheSweepGoesOnAfterARestart) {
+  store_->PutFor(10);
+  for (uint64_t i = 0; i < 20; ++i) Put(Key(i));
+  store_->PutFor(0);
+  Put("stays");
+  store_->PassTime(11);
+  for (uint64_t i = 0; i < 20; ++i) model_[Key(i)] = kAbsent;
+  store_->CloseAndReopen();
+  Sweep();
+  EXPECT_EQ(Keys(), 1U);
+  store_->PutFor(10);
+  for (uint64_t i = 0; i < 20; ++i) Put(Key(i));
+  store_->PutFor(0);
+  store_->PassTime(11);
+  for (uint64_t i = 0; i < 20; ++i) model_[Key(i)] = kAbsent;
+  store_->Recover();
+  ExpectAll();
+  Sweep();
+  EXPECT_EQ(Keys(), 1U);
+  ExpectAll();
+}
+
+// A counter's deadline is no new one, and it moves in the log with each increment.
+TEST_F(ExpiryCleaningTest, TheSweepFindsWhatWasIncrementedMeanwhile) {
+  Versions& versions = store_->versions();
+  store_->PutFor(100);
+  store_->cleaning().WillExpire();
+  ASSERT_EQ(store_->Put("n", std::string(8, '\0')).code, Code::kOk);
+  store_->PutFor(0);
+  for (int i = 0; i < 20; ++i) {
+    const Present present = versions.Judge("n", HashKey("n"));
+    ASSERT_EQ(versions.Increment("n", HashKey("n"), present, 1, Ack::kPersisted).code, Code::kOk);
+    versions.PublishPuts();
+    store_->PassTime(4);
+    Sweep();
+  }
+  EXPECT_EQ(Keys(), 1U);
+  store_->PassTime(100);
+  for (int round = 0; round < 2; ++round) Sweep();
+  EXPECT_EQ(Keys(), 0U);
+}
+
+TEST_F(ExpiryCleaningTest, EachPutThatWaitsHasTheRoomOfWhatHasExpiredUntilThen) {
+  store_->PutFor(10);
+  uint64_t filled = 0;
+  for (; store_->LogBytesUsed() < 12 * 16384 * 6 / 10; ++filled) {
+    ASSERT_EQ(store_->Put(Key(filled), ValueOf(filled, 500)).code, Code::kOk);
+  }
+  for (uint64_t i = 0; i < 10 * filled; ++i) {
+    if (i % filled == 0) store_->PassTime(11);
+    ASSERT_EQ(store_->Put("new" + std::to_string(i), ValueOf(i, 500)).code, Code::kOk) << i;
+  }
+}
+
+TEST_F(ExpiryCleaningTest, APutThatWasRefusedOnceHasTheRoomOfWhatHasExpiredSince) {
+  store_->PutFor(10);
+  uint64_t filled = 0;
+  while (store_->Put(Key(filled), ValueOf(filled, 500)).code == Code::kOk) ++filled;
+  EXPECT_EQ(store_->Put("one more", ValueOf(1, 500)).code, Code::kResourceExhausted);
+  store_->PutFor(0);
+  store_->PassTime(11);
+  EXPECT_EQ(store_->Put("one more", ValueOf(1, 500)).code, Code::kOk);
 }
 
 }  // namespace
