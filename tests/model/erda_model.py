@@ -53,7 +53,9 @@ The comparison by version in the `lazy` configurations is what a cleaner will ne
 """
 import sys
 import time
-from collections import deque, namedtuple
+from collections import namedtuple
+
+from _explore import explore
 
 # A version's body: 0 not all there, 1 whole in memory, 2 whole and persistent. A log entry None: the place was reused.
 # prev: the address of what was newest when this one was published. put: None for a tombstone. rank: its version number.
@@ -671,6 +673,9 @@ class Monitor:
             self.memo[key] = self.intern(self.event(self.sets[m], event))
         return self.memo[key]
 
+    def holds(self, m):
+        return bool(self.sets[m])
+
     def event(self, configs, e):
         out = set()
         if e[0] == "inv":
@@ -717,41 +722,10 @@ class Monitor:
         return seen
 
 
-# --- The search, breadth first, so that a broken run is a shortest one
+# --- The search
 
 def check(c, limit=20_000_000):
-    monitor = Monitor(c)
-    start = (initial(c), monitor.start)
-    number = {start: 0}
-    came = [(0, None)]                                                  # of each node: the node before, and the step
-    todo = deque([start])
-    while todo:
-        node = todo.popleft()
-        s, m = node
-        here = number[node]
-        for label, t, events in steps(c, s):
-            n = m
-            for e in events:
-                n = monitor.after(n, e)
-            nxt = (tidy(c, t), n)
-            if nxt in number:
-                continue
-            number[nxt] = len(came)
-            came.append((here, label))
-            if not monitor.sets[n]:
-                return False, len(came), path(came, number[nxt])
-            todo.append(nxt)
-            if len(came) > limit:
-                return None, len(came), []
-    return True, len(came), []
-
-
-def path(came, n):
-    out = []
-    while n:
-        n, label = came[n]
-        out.append(label)
-    return out[::-1]
+    return explore(initial(c), lambda s: steps(c, s), Monitor(c), limit, lambda s: tidy(c, s))
 
 
 def puts(path, *levels):
