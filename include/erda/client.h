@@ -158,10 +158,11 @@ class ERDA_EXPORT Client {
   // Without a copy. Making a Buffer costs system calls: keep it for many operations, of this Client, one at a time
   // (kInvalidArgument otherwise). A get leaves the value at the beginning of the buffer, and all other bytes of it
   // undefined; if the value does not fit, kInvalidArgument, and the message names its size. A put takes the first
-  // `size` bytes.
+  // `size` bytes, and leaves them as they are.
   Result<Buffer> MakeBuffer(size_t value_bytes);
   Result<size_t> Get(std::string_view key, Buffer& into);
   Status Put(std::string_view key, Buffer& from, size_t size);
+  Result<uint64_t> Put(std::string_view key, Buffer& from, size_t size, const PutOptions& options);
 
   // Asynchronous: returns at once, the callback runs inside a later Poll() or Drain(), or inside a synchronous call of
   // this Client. A callback may start operations, but must not call Poll(), Drain() or a synchronous call, and must not
@@ -183,6 +184,7 @@ class ERDA_EXPORT Client {
   Status PutAsync(std::string_view key, Buffer& from, size_t size, DoneCallback done);
   Status GetVersionedAsync(std::string_view key, GetVersionedCallback done);
   Status PutAsync(std::string_view key, std::string_view value, const PutOptions& options, PutCallback done);
+  Status PutAsync(std::string_view key, Buffer& from, size_t size, const PutOptions& options, PutCallback done);
   Status DeleteAsync(std::string_view key, const DeleteOptions& options, DoneCallback done);
   Status IncrementAsync(std::string_view key, int64_t delta, IncrementCallback done);
   size_t Poll();   // Makes progress without waiting; the number of operations finished.

@@ -62,20 +62,31 @@ Status Engine::Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& 
   return {};
 }
 
-Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
-                   Client::DoneCallback&& done) {
+template <class Callback>
+Status Engine::BeginPutFrom(const std::shared_ptr<Buffer::Memory>& from, std::string_view key, size_t size,
+                            const PutOptions& options, Callback Operation::*member, Callback&& done) {
   if (auto status = CheckBuffer(from); !status.ok()) return status;
   if (size > from->value.size()) {
     return {Code::kInvalidArgument, "the buffer has " + std::to_string(from->value.size()) +
                                         " bytes, and the value is to have " + std::to_string(size)};
   }
-  auto op = NewPut(OpType::kPut, key, size, {});
+  auto op = NewPut(OpType::kPut, key, size, options);
   if (!op.ok()) return op.status();
-  (*op)->done.swap(done);
+  ((*op)->*member).swap(done);
   TakeBuffer(**op, from, format::InlineValueOffset(key.size()));
   std::memcpy((*op)->message().data() + sizeof(format::Request), key.data(), key.size());
   Begin(**op);
   return {};
+}
+
+Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
+                   Client::DoneCallback&& done) {
+  return BeginPutFrom(from, key, size, {}, &Operation::done, std::move(done));
+}
+
+Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
+                   const PutOptions& options, Client::PutCallback&& done) {
+  return BeginPutFrom(from, key, size, options, &Operation::put_done, std::move(done));
 }
 
 // The value is there already, unless it was read elsewhere: what was said of its size was more than the buffer holds.

@@ -373,6 +373,12 @@ Status Client::Put(std::string_view key, Buffer& from, size_t size) {
   return impl_->Run([&](auto done) { return impl_->engine().Put(key, from.memory_, size, std::move(done)); });
 }
 
+Result<uint64_t> Client::Put(std::string_view key, Buffer& from, size_t size, const PutOptions& options) {
+  return impl_->RunFor<uint64_t>([&](auto&& done) {
+    return impl_->engine().Put(key, from.memory_, size, options, std::forward<decltype(done)>(done));
+  });
+}
+
 Status Client::Delete(std::string_view key) {
   return impl_->Run([&](auto done) { return impl_->engine().Delete(key, std::move(done)); });
 }
@@ -407,6 +413,9 @@ Status Client::GetVersionedAsync(std::string_view key, GetVersionedCallback done
 }
 Status Client::PutAsync(std::string_view key, std::string_view value, const PutOptions& options, PutCallback done) {
   return impl_->engine().Put(key, value, options, std::move(done));
+}
+Status Client::PutAsync(std::string_view key, Buffer& from, size_t size, const PutOptions& options, PutCallback done) {
+  return impl_->engine().Put(key, from.memory_, size, options, std::move(done));
 }
 Status Client::DeleteAsync(std::string_view key, const DeleteOptions& options, DoneCallback done) {
   return impl_->engine().Delete(key, options, std::move(done));

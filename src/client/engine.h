@@ -65,6 +65,8 @@ class Engine {
   Status Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& into, Client::GetCallback&& done);
   Status Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
              Client::DoneCallback&& done);
+  Status Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size, const PutOptions& options,
+             Client::PutCallback&& done);
   // REQUIRES: connected, and there is such a shard.
   Status Clean(uint32_t shard, Client::DoneCallback&& done);
   size_t Poll();
@@ -106,6 +108,9 @@ class Engine {
   [[nodiscard]] Status CheckBuffer(const std::shared_ptr<Buffer::Memory>& buffer) const;
   [[nodiscard]] static Result<std::string_view> InBuffer(const Buffer::Memory& buffer, std::string_view value);
   [[nodiscard]] bool HasChunks() const;
+  template <class Callback>
+  Status BeginPutFrom(const std::shared_ptr<Buffer::Memory>& from, std::string_view key, size_t size,
+                      const PutOptions& options, Callback Operation::*member, Callback&& done);
   Result<Operation*> NewPut(OpType type, std::string_view key, size_t value_size, const PutOptions& options);
   void Begin(Operation& op);
   void Run(Operation& op);

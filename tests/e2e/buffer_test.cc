@@ -56,6 +56,53 @@ TEST_P(Buffers, KeepEverySizeOnEveryPath) {
   }
 }
 
+TEST_P(Buffers, HaveWhatOtherPutsHave) {
+  const auto server = Serve();
+  const auto reader = Connect({.cache_entries = 0});
+  const PutOptions hour{.ttl = std::chrono::hours(1)};
+  for (const PutPath path : {PutPath::kAuto, PutPath::kReserve, PutPath::kDelegate}) {
+    for (const Ack ack : {Ack::kPlaced, Ack::kPersisted}) {
+      const auto client = Connect({.ack = ack, .put_path = path});
+      Buffer buffer = Make(*client, 100'000);
+      for (const size_t key_size : {1, 24, 1024}) {
+        const std::string key = Bytes(key_size, key_size);
+        for (const size_t size : {size_t{0}, size_t{1}, size_t{63}, size_t{1000}, size_t{16'300}, size_t{100'000}}) {
+          SCOPED_TRACE(std::to_string(static_cast<int>(path)) + ", " + std::to_string(key_size) + ", " +
+                       std::to_string(size));
+          const std::string value = Bytes(size + key_size, size);
+          Fill(buffer, value);
+          const auto version = client->Put(key, buffer, size, hour);
+          ASSERT_TRUE(version.ok()) << version.status().ToString();
+          EXPECT_EQ(View(buffer, size), value);
+          const auto got = reader->GetVersioned(key);
+          ASSERT_TRUE(got.ok()) << got.status().ToString();
+          EXPECT_EQ(got->version, *version);
+          EXPECT_TRUE(got->expires);
+          EXPECT_TRUE(got->value == value);
+
+          ExpectFails(client->Put(key, buffer, size, {.if_version = kAbsent}).status(), Code::kConflict, "version");
+          const auto next = client->Put(key, buffer, size, {.if_version = *version});
+          ASSERT_TRUE(next.ok()) << next.status().ToString();
+          EXPECT_GT(*next, *version);
+          EXPECT_EQ(reader->GetVersioned(key)->expires, std::nullopt);
+        }
+      }
+      Fill(buffer, "brief");
+      ASSERT_TRUE(client->Put("goes", buffer, 5, {.ttl = std::chrono::milliseconds(1)}).ok());
+      EXPECT_TRUE(WaitUntil([&] { return reader->Get("goes").status().code() == Code::kNotFound; }));
+      ExpectFails(client->Put("key", buffer, 5, {.ttl = std::chrono::milliseconds(0)}).status(), Code::kInvalidArgument,
+                  "time to live");
+
+      uint64_t told = 0;
+      const auto tell = [&](const Result<uint64_t>& version) { told = version.ok() ? *version : 0; };
+      ASSERT_TRUE(client->PutAsync("async", buffer, 5, hour, tell).ok());
+      ExpectFails(client->PutAsync("async", buffer, 5, hour, tell), Code::kInvalidArgument, "in use");
+      ASSERT_TRUE(client->Drain().ok());
+      EXPECT_EQ(reader->GetVersioned("async")->version, told);
+    }
+  }
+}
+
 TEST_P(Buffers, ManyAreInFlight) {
   const auto server = Serve();
   const auto client = Connect();
