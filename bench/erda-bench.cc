@@ -1,5 +1,5 @@
-// erda-bench: how far the engine is from what the fabric can do, what cleaning costs, what is written to NVM, and
-// whether anything gets lost.
+// erda-bench: how far the engine is from what the fabric can do, what cleaning and growing cost, what is written to
+// NVM, and whether anything gets lost.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -17,6 +17,7 @@
 #include "bench/floors/report.h"
 #include "bench/floors/server_process.h"
 #include "bench/floors/settings.h"
+#include "bench/growth/growth.h"
 #include "bench/paths/paths.h"
 #include "bench/soak/settings.h"
 #include "bench/soak/soak.h"
@@ -39,6 +40,9 @@ at --rate, in slices of two states in turn. Both have the same pool, live data a
 free before, so that the cleaner is not due. Cleaning: the log is full, so that it is. It is a failure if the cleaner did
 nothing in the one, or something in the other. Then there is what it copies for each byte it frees, at four shares of
 live data, under uniform overwrites; and the shard's processor time for a get. It takes a minute or two.
+
+growth puts new keys, one at a time, and gets others between them, until there are twice as many, and tells what each took
+while the index grew and while it did not.
 
 soak overwrites a store with several clients, values of 16 to 8000 bytes and deletes. A put that is refused is a failure,
 and so is a get that finds anything but a whole value, no older than what was acknowledged before. Then all is verified,
@@ -119,6 +123,15 @@ int Bytes(const erda::bytes::Settings& settings) {
   return status.ok() ? 0 : Fail(status.ToString());
 }
 
+int Growth(const erda::growth::Settings& settings) {
+  const auto report = erda::growth::Measure(settings, ThisProgram());
+  if (!report.ok()) return FailWith(report.status());
+  fmt::print("{}", ToTable(settings, *report));
+  if (settings.json_path.empty()) return 0;
+  const auto status = erda::floors::WriteFileAtomically(settings.json_path, ToJson(settings, *report).dump(2) + "\n");
+  return status.ok() ? 0 : Fail(status.ToString());
+}
+
 int Soak(const erda::soak::Settings& settings) {
   const auto report = erda::soak::Run(settings, ThisProgram());
   if (!report.ok()) return FailWith(report.status());
@@ -141,6 +154,8 @@ int main(int argc, char** argv) {
   const CLI::App* cleaning = AddCleaning(app, cleaning_settings);
   erda::soak::Settings soak_settings;
   const CLI::App* soak = AddSoak(app, soak_settings);
+  erda::growth::Settings growth_settings;
+  const CLI::App* growth = AddGrowth(app, growth_settings);
   erda::bytes::Settings bytes_settings;
   const CLI::App* bytes = AddBytes(app, bytes_settings);
   AddServe(app, serve);
@@ -149,6 +164,7 @@ int main(int argc, char** argv) {
   if (paths->parsed()) return Paths(paths_settings);
   if (cleaning->parsed()) return Cleaning(cleaning_settings);
   if (bytes->parsed()) return Bytes(bytes_settings);
+  if (growth->parsed()) return Growth(growth_settings);
   if (soak->parsed()) return Soak(soak_settings);
   return Serve(serve);
 }

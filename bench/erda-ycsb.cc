@@ -24,13 +24,13 @@
 
 #include "bench/others/open_store.h"
 #include "bench/schemes/client/open_store.h"
-#include "bench/ycsb/progress.h"
 #include "bench/ycsb/report.h"
 #include "bench/ycsb/thread_time.h"
 #include "bench/ycsb/worker.h"
 #include "bench/ycsb/workload.h"
 #include "erda/client.h"
 #include "tools/command_line.h"
+#include "tools/progress.h"
 
 namespace {
 
@@ -140,7 +140,7 @@ erda::bench::Phase RunPhase(const Workers& workers, uint64_t total, const char* 
     return sum;
   };
   {
-    erda::bench::Progress progress(label, total, show_progress);
+    erda::tools::Progress progress(label, total, show_progress);
     std::unique_lock lock(mutex);
     while (!all_done.wait_for(lock, std::chrono::milliseconds(200), [&running] { return running == 0; })) {
       progress.Update(done());
@@ -211,7 +211,7 @@ int Benchmark(const erda::bench::Settings& settings, const Output& output) {
     workers.push_back(std::make_unique<Worker>(settings, values, inserts, failures, i, std::move(stores[i])));
   }
 
-  const bool show_progress = !output.quiet && erda::bench::Progress::HasTerminal();
+  const bool show_progress = !output.quiet && erda::tools::Progress::HasTerminal();
   const auto failed = [&failures] {
     const uint64_t others = failures.count() - 1;
     return Fail(failures.first() + (others == 0 ? "" : fmt::format(" (and {} more)", others)));

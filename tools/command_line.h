@@ -105,7 +105,8 @@ inline void AddPolling(CLI::App& app, Polling& polling, const std::string& who) 
       ->type_name("KIND");
 }
 
-// --address, --timeout-ms, --ack, --path, --polling. `address` and `options` are filled in by Parse.
+// --address, --timeout-ms, --ack, --path, --cache-entries, --polling, --token-file. `address` and `options` are filled
+// in by Parse.
 inline void AddClientOptions(CLI::App& app, std::string& address, ClientOptions& options) {
   app.add_option("-a,--address", address, "The server, as in shm:/path/to/socket or verbs://host:port")
       ->required()
@@ -135,6 +136,10 @@ inline void AddClientOptions(CLI::App& app, std::string& address, ClientOptions&
   AddNumber<uint32_t>(app, "--cache-entries", options.cache_entries, 0, 1U << 30,
                       "Keys whose places are remembered for later gets; default 65536");
   AddPolling(app, options.polling, "calls wait");
+  app.add_option(
+         "--token-file", options.token_file,
+         "A file with the token that the server asks for, in its first line; nobody else may be able to read it")
+      ->type_name("FILE");
 }
 
 // The status's text, with the address in front unless the text names it.

@@ -1,5 +1,7 @@
 // erda-cli: one operation on a server, from a shell.
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,11 +14,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -24,6 +28,9 @@
 #include "erda/client.h"
 #include "erda/status.h"
 #include "tools/command_line.h"
+#include "tools/dump/dump.h"
+#include "tools/progress.h"
+#include "tools/scan_pages.h"
 
 namespace {
 
@@ -46,7 +53,9 @@ Examples: erda-cli -a shm:/run/erda.sock put greeting hello
           erda-cli -a shm:/run/erda.sock get --raw photo > copy.jpg
           erda-cli -a shm:/run/erda.sock put --if-absent lock "$HOSTNAME"
           erda-cli -a shm:/run/erda.sock put --ttl 30000 session 4711
-          erda-cli -a shm:/run/erda.sock incr visits)";
+          erda-cli -a shm:/run/erda.sock incr visits
+          erda-cli -a shm:/run/erda.sock dump all.dump
+          erda-cli -a shm:/run/other.sock load all.dump)";
 
 struct Arguments {
   std::string address;
@@ -63,6 +72,7 @@ struct Arguments {
   bool raw = false;
   bool json = false;
   bool no_wait = false;
+  std::string file;
 };
 
 int ExitCode(Code code) {
@@ -195,6 +205,104 @@ int Clean(Client& client, const Arguments& arguments) {
   }
 }
 
+// --- Dump and load
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+bool ShowsProgress() { return erda::tools::Progress::HasTerminal(); }
+
+// What is said of it goes where the dump does not.
+int TellDumped(const Arguments& arguments, const erda::tools::Dumped& dumped) {
+  const std::string text = fmt::format("keys {}, bytes {}\n", dumped.keys, dumped.bytes);
+  if (arguments.file != "-") {
+    if (const int code = Print(text); code != 0) return code;
+  } else {
+    fmt::print(stderr, "{}", text);
+  }
+  if (dumped.damaged == 0) return 0;
+  return Fail(kProgram, fmt::format("{} keys are damaged in the pool, and not in the dump", dumped.damaged),
+              kExitOther);
+}
+
+int Keys(Client& client, const Arguments& arguments) {
+  erda::ScanOptions options;
+  options.values = false;
+  uint64_t damaged = 0;
+  int code = 0;
+  const auto print = [&](const erda::ScanPage& page) {
+    std::string text;
+    for (const erda::ScannedKey& each : page.keys) text.append(each.key).push_back('\n');
+    code = Print(text);
+    damaged += page.damaged;
+    return code == 0 ? Status() : Status(erda::Code::kInternal);  // it was told
+  };
+  const Status status = erda::tools::ForEachPage(client, options, print);
+  if (code != 0) return code;
+  if (!status.ok()) return FailWith(arguments, status);
+  return damaged == 0 ? 0 : Fail(kProgram, fmt::format("{} keys are damaged in the pool", damaged), kExitOther);
+}
+
+// A file gets its name when it is whole, and on the medium: what had it before stays until then.
+int Dump(Client& client, const Arguments& arguments) {
+  const auto failed = [&](const std::string& file) {
+    return Fail(kProgram, fmt::format("cannot write {}: {}", file, std::strerror(errno)), kExitOther);
+  };
+  if (arguments.file == "-") {
+    const auto dumped = erda::tools::Dump(client, stdout, ShowsProgress());
+    if (!dumped.ok()) return FailWith(arguments, dumped.status());
+    if (std::fflush(stdout) != 0) return failed("stdout");
+    return TellDumped(arguments, *dumped);
+  }
+  struct stat status {};
+  const bool in_place = stat(arguments.file.c_str(), &status) == 0 && !S_ISREG(status.st_mode);  // as /dev/null
+  // Where a link leads to, if it does. For the user alone, as a pool is.
+  std::error_code none;
+  const auto target = std::filesystem::canonical(arguments.file, none);
+  const std::string whole = none ? arguments.file : target.string();
+  std::string name = in_place ? arguments.file : whole + ".part.XXXXXX";
+  const int descriptor =
+      in_place ? open(name.c_str(), O_WRONLY | O_CLOEXEC) : mkostemp(name.data(), O_CLOEXEC);  // mode 0600
+  File file(descriptor < 0 ? nullptr : fdopen(descriptor, "w"));
+  if (!file) return failed(name);
+  const auto dumped = erda::tools::Dump(client, file.get(), ShowsProgress());
+  const auto remove = [&] {
+    if (!in_place) std::remove(name.c_str());
+  };
+  if (!dumped.ok()) {
+    remove();
+    return FailWith(arguments, dumped.status());
+  }
+  const bool written = std::fflush(file.get()) == 0 && (in_place || fsync(fileno(file.get())) == 0);
+  if (!written || (!in_place && std::rename(name.c_str(), whole.c_str()) != 0)) {
+    const int code = failed(arguments.file);
+    remove();
+    return code;
+  }
+  return TellDumped(arguments, *dumped);
+}
+
+int Load(Client& client, const Arguments& arguments) {
+  const bool from_stdin = arguments.file == "-";
+  File file(from_stdin ? fdopen(dup(STDIN_FILENO), "re") : std::fopen(arguments.file.c_str(), "re"));
+  if (!file) {
+    return Fail(kProgram, fmt::format("cannot read {}: {}", arguments.file, std::strerror(errno)), kExitOther);
+  }
+  erda::tools::Loaded loaded;
+  const auto status = erda::tools::Load(client, file.get(), arguments.if_absent, ShowsProgress(), &loaded);
+  std::string text = fmt::format("keys {}", loaded.keys);
+  if (loaded.present > 0) text += fmt::format(", left as they were {}", loaded.present);
+  if (loaded.expired > 0) text += fmt::format(", expired {}", loaded.expired);
+  if (const int code = Print(text + "\n"); code != 0) return code;
+  if (!status.ok()) return FailWith(arguments, status);
+  if (loaded.damaged == 0) return 0;
+  return Fail(kProgram,
+              fmt::format("{} keys were damaged when the dump was written, and are not in it", loaded.damaged),
+              kExitOther);
+}
+
 using Command = int (*)(Client&, const Arguments&);
 
 // The subcommands; parsing sets `chosen`.
@@ -224,7 +332,7 @@ void AddCommands(CLI::App& app, Arguments& arguments, Command& chosen) {
   CLI::Option* if_version = add_condition(put);
   put->add_flag("--if-absent", arguments.if_absent, "Only if the key has no value (exit code 6)")->excludes(if_version);
   put->add_flag("--with-version", arguments.with_version, "Print the version of what was put");
-  erda::tools::AddNumber<int64_t>(*put, "--ttl", arguments.ttl, 1, int64_t{1} << 48,
+  erda::tools::AddNumber<int64_t>(*put, "--ttl", arguments.ttl, 1, erda::kTtlMax.count(),
                                   "The value expires after so many milliseconds; default: never")
       ->type_name("MS");
   CLI::App* del = add("del", "Remove a key", Delete);
@@ -235,6 +343,15 @@ void AddCommands(CLI::App& app, Arguments& arguments, Command& chosen) {
   increment->add_option("DELTA", arguments.delta, "What is added; default 1")->type_name("");
   CLI::App* clean = add("clean", "Have the server clean its log now, and wait until that is done", Clean);
   clean->add_flag("--no-wait", arguments.no_wait, "Only ask for it");
+  add("keys", "Print all keys, each and a newline, in no order, while all goes on", Keys);
+  const auto add_file = [&](CLI::App* sub, const char* help) {
+    sub->add_option("FILE", arguments.file, help)->required()->type_name("");
+  };
+  add_file(add("dump", "Write all keys, values and deadlines to a file, while all goes on", Dump),
+           "The file, or - for stdout");
+  CLI::App* load = add("load", "Put all that a dump holds", Load);
+  add_file(load, "The dump, or - for stdin");
+  load->add_flag("--if-absent", arguments.if_absent, "Leave keys as they are that have a value");
   CLI::App* stats = add("stats", "Print what the server says of itself", Stats);
   stats->add_flag("--json", arguments.json, "As one JSON object");
   app.require_subcommand(1, 1);

@@ -84,6 +84,7 @@ ordered_json JsonOf(const erda::format::Geometry& g) {
           {"region_size", g.region_size},
           {"segment_size", g.segment_size},
           {"index_slots", g.index_slots},
+          {"block_slots", g.block_slots()},
           {"index_offset", g.index_offset},
           {"regions_offset", g.regions_offset},
           {"usable_share", erda::format::UsableShare(g)}};
@@ -101,6 +102,7 @@ ordered_json JsonOf(const erda::inspect::ShardReport& shard) {
       {"shard", shard.shard},
       {"version_limit", shard.version_limit},
       {"index_slots", shard.index_slots},
+      {"index_blocks", shard.index_blocks},
       {"used_slots", shard.used_slots},
       {"keys", shard.keys},
       {"keys_at_close", shard.keys_at_close},
@@ -119,6 +121,7 @@ ordered_json JsonOf(const erda::inspect::ShardReport& shard) {
        {{"linked", shard.regions_linked},
         {"free", shard.regions_free},
         {"emptied", shard.regions_emptied},
+        {"of_index", shard.regions_index},
         {"unopened", shard.regions_unopened}}},
       {"verified", {{"objects", shard.verified}, {"bytes", shard.verified_bytes}}},
   };
@@ -176,13 +179,14 @@ std::string Text(const erda::inspect::ShardReport& shard, bool verify) {
   };
   const double fill = 100.0 * static_cast<double>(shard.used_slots) / static_cast<double>(shard.index_slots);
   line("keys", fmt::format("{}", shard.keys));
-  line("index", fmt::format("{} of {} slots used ({:.1f} %)", shard.used_slots, shard.index_slots, fill));
+  line("index", fmt::format("{} of {} slots used ({:.1f} %), in {} blocks", shard.used_slots, shard.index_slots, fill,
+                            shard.index_blocks));
   line("in flight", fmt::format("unsettled {}: whole {}, not whole {}, tombstones {}", shard.unsettled(), shard.whole,
                                 shard.not_whole, shard.tombstones));
   line("log", fmt::format("{} bytes, objects {}: live {}, dead {}", shard.log_bytes, shard.object_bytes,
                           shard.live_bytes, shard.dead_bytes()));
-  line("regions",
-       fmt::format("linked {}, free {}, emptied {}", shard.regions_linked, shard.regions_free, shard.regions_emptied));
+  line("regions", fmt::format("linked {}, free {}, emptied {}, of the index {}", shard.regions_linked,
+                              shard.regions_free, shard.regions_emptied, shard.regions_index));
   for (const auto& head : shard.heads) {
     line(fmt::format("head {}", head.head).c_str(),
          fmt::format("regions {}; segments open {}, sealed {}, settled {}, copying {}; objects {}, chunks {}, {} bytes",
@@ -196,6 +200,8 @@ std::string Text(const erda::inspect::ShardReport& shard, bool verify) {
   }
   if (shard.cut_off != 0)
     line("cut off", fmt::format("open segments {}: something that is no object ends them", shard.cut_off));
+  if (shard.left_over != 0)
+    line("left over", fmt::format("of the last split of the index: entries {}", shard.left_over));
   if (shard.regions_unopened != 0) line("unopened", fmt::format("linked regions {}", shard.regions_unopened));
   if (verify) line("verified", fmt::format("whole {}, {} bytes", shard.verified, shard.verified_bytes));
   return text;

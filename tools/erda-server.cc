@@ -46,6 +46,10 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
       ->required()
       ->allow_extra_args(false)
       ->type_name("ADDRESS");
+  app.add_option("--token-file", options.token_file,
+                 "Only clients that know a token of this file may connect; read-only behind a token: to read only. "
+                 "A change counts within a second (docs/security.md)")
+      ->type_name("FILE");
   options.shards = 0;
   AddSize(app, "--scrub-rate", options.scrub_rate,
           "Bytes of stored values that are verified in a second, beside all else; 0: none; default 1M");
@@ -57,8 +61,9 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
   AddSize(app, "--segment-size", options.segment_size,
           "Power of two, at most the region size; bounds the largest value; default by the pool's size")
       ->group("Geometry");
-  AddNumber<uint64_t>(app, "--index-entries", options.index_entries, 0, uint64_t{1} << 40,
-                      "Slots of the index, 16 bytes each, over all shards; default by the pool's size")
+  AddNumber<uint64_t>(
+      app, "--index-entries", options.index_entries, 0, uint64_t{1} << 40,
+      "Slots of the index at first, 16 bytes each, over all shards; default by the pool's size. It grows")
       ->group("Geometry");
 
   constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();

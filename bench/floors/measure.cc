@@ -28,8 +28,6 @@ namespace {
 using Time = std::chrono::steady_clock;
 using Key = std::array<char, kKeyBytes>;
 
-constexpr format::Place kPlace{1, 0, format::LogAddress(64), 1};  // any
-
 constexpr std::string_view kKeyBegin = "erda-bench.";
 // ib_read_lat runs so often, spread over the rounds.
 constexpr uint64_t kIbReadLatRuns = 3;
@@ -69,7 +67,7 @@ class Measurement {
     large_value_.assign(kLargeBytes, 'l');
     read_.resize(settings.value_bytes);
     stride_ = StrideFor(settings.value_bytes);
-    places_ = std::min(kPlacesMax, server.area.bytes / stride_);
+    places_ = std::min(kPlacesMax, (server.area.bytes - std::min(server.area.bytes, kRawEntriesBytes)) / stride_);
     for (uint64_t i = 0; i < places_ + kPlacesMax; ++i) {
       Key& key = keys_.emplace_back();
       const std::string text = fmt::format("{}{:0{}}", kKeyBegin, i, kKeyBytes - kKeyBegin.size());
@@ -78,7 +76,7 @@ class Measurement {
   }
 
   Status Prepare() {
-    const uint64_t large_at = kPlacesMax * stride_;
+    const uint64_t large_at = kRawEntriesBytes + kPlacesMax * stride_;
     large_places_ = server_.area.bytes <= large_at ? 0 : (server_.area.bytes - large_at) / StrideFor(kLargeBytes);
     if (places_ == 0 || large_places_ == 0)
       return {Code::kResourceExhausted, "the pool is too small for values of this size"};
@@ -114,10 +112,12 @@ class Measurement {
     const Key& key = keys_[i];
     return {key.data(), key.size()};
   }
-  [[nodiscard]] uint64_t PlaceAt(uint64_t i) const { return server_.area.offset + i % places_ * stride_; }
-
+  [[nodiscard]] uint64_t EntryAt(uint64_t i) const { return server_.area.offset + i % places_ * kCacheLine; }
+  [[nodiscard]] uint64_t PlaceAt(uint64_t i) const {
+    return server_.area.offset + kRawEntriesBytes + i % places_ * stride_;
+  }
   [[nodiscard]] uint64_t LargePlaceAt(uint64_t i) const {
-    return server_.area.offset + kPlacesMax * stride_ + i % large_places_ * StrideFor(kLargeBytes);
+    return server_.area.offset + kRawEntriesBytes + kPlacesMax * stride_ + i % large_places_ * StrideFor(kLargeBytes);
   }
 
   Status ConnectEngine() {
@@ -285,7 +285,7 @@ class Measurement {
       header.value_size = static_cast<uint32_t>(value_.size());
       header.version = i + 1;
       header.key_hash = HashKey(key);
-      header.header_crc = format::HeaderCrc(kPlace, header, key);
+      header.header_crc = format::HeaderCrc(kRawPlace, header, key);
       const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value_));
       std::byte* at = objects_.data() + i * stride_;
       std::memcpy(at, &header, sizeof(header));
@@ -298,7 +298,7 @@ class Measurement {
     const std::string_view key = KeyAt(i % places_);
     const uint64_t bytes = ObjectReadBytes(settings_.value_bytes);
     std::memcpy(fetched_.data(), objects_.data() + i % places_ * stride_, bytes);
-    const auto view = format::InspectObject(kPlace, std::span(fetched_).first(bytes));
+    const auto view = format::InspectObject(kRawPlace, std::span(fetched_).first(bytes));
     const bool whole = view.state == format::ObjectState::kWhole && view.header.key_hash == HashKey(key);
     if (!whole || view.key != key) return Status(Code::kInternal, "an object in memory does not verify");
     std::copy(view.value.begin(), view.value.end(), read_.begin());
@@ -311,6 +311,9 @@ class Measurement {
     const auto read_object = [this, object](uint64_t i) { return raw_->Read(PlaceAt(i), object); };
     const auto get = [this](uint64_t i) { return Get(i); };
     const auto ping_pong = [this](uint64_t) { return raw_->PingPong(); };
+    const auto put_work = [this](uint64_t i) {
+      return raw_->PutWork(PlaceAt(i), EntryAt(i), KeyAt(i % places_), value_);
+    };
     const auto put_inline = [this](uint64_t i) { return inline_->Put(KeyAt(i % places_), value_); };
     const auto write_flush = [this](uint64_t i) { return raw_->WriteAndFlush(PlaceAt(i)); };
     const auto put_reserve = [this](uint64_t i) { return reserve_->Put(KeyAt(i % places_), value_); };
@@ -326,6 +329,7 @@ class Measurement {
     if (status.ok()) status = Turn(Figure::kRawReadObject, read_object);
     if (status.ok()) status = Turn(Figure::kGetCold, get);
     if (status.ok()) status = Turn(Figure::kRawPingPong, ping_pong);
+    if (status.ok()) status = Turn(Figure::kRawPutWork, put_work);
     if (status.ok()) status = Turn(Figure::kPutInline, put_inline);
     if (status.ok()) status = Turn(Figure::kRawWriteFlush, write_flush);
     if (status.ok()) status = Turn(Figure::kPutReserve, put_reserve);

@@ -1,10 +1,12 @@
 #include "bench/floors/raw.h"
 
+#include <cstring>
 #include <system_error>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/relax.h"
 
 namespace erda::floors {
@@ -13,6 +15,7 @@ using fabric::Access;
 using fabric::Completion;
 using fabric::OpKind;
 using fabric::WorkRequest;
+using format::ObjectHeader;
 using format::Reply;
 using format::Request;
 using format::RequestOp;
@@ -25,6 +28,8 @@ constexpr uint32_t kClientLooksPerClock = 8;
 constexpr std::chrono::seconds kTimeout{10};
 constexpr std::chrono::milliseconds kListenAtMost{100};
 constexpr std::chrono::seconds kSleepAtMost{1};
+// As the offset of an object: there is none.
+constexpr uint64_t kNoWork = ~uint64_t{0};
 
 WorkRequest WriteImmWork(std::span<std::byte> local, uint32_t region) {
   WorkRequest work;
@@ -43,6 +48,7 @@ Result<std::unique_ptr<RawServer>> RawServer::Start(const std::string& address, 
                                                     const RawArea& area, Persist persist) {
   std::unique_ptr<RawServer> server(new RawServer());
   server->area_ = area;
+  server->memory_ = memory.bytes;
   server->persist_ = std::move(persist);
   if (auto status = server->Prepare(address, memory); !status.ok()) return status;
   try {
@@ -132,19 +138,54 @@ void RawServer::Serve(fabric::Incoming& incoming) {
 bool RawServer::Answer(fabric::Channel& channel, const Completion& completion) {
   if (completion.bytes < sizeof(Request)) return false;
   const auto request = LoadAs<Request>(request_memory_.bytes());
-  if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
-    // The key hash stands for the offset.
-    const uint64_t offset = request.key_hash - area_.offset;
-    if (request.key_hash < area_.offset || offset > area_.bytes || request.value_size > area_.bytes - offset) {
-      return false;
-    }
-    persist_(request.key_hash, request.value_size);
-  }
   Reply reply{};
+  switch (RequestOp{request.op}) {
+    case RequestOp::kCommit:  // the key hash stands for the offset
+      if (!Has(request.key_hash, request.value_size)) return false;
+      persist_(request.key_hash, request.value_size);
+      break;
+    case RequestOp::kPutInline:
+      if (request.key_hash != kNoWork && !PutWork(request, &reply.header)) return false;
+      break;
+    default:
+      return false;
+  }
   reply.id = request.id;
   std::memcpy(reply_memory_.data(), &reply, sizeof(reply));
   const WorkRequest work = WriteImmWork(reply_memory_, kRawReplyRegion);
   return channel.Post({&work, 1}).ok();
+}
+
+// What any put does that is to be found, verified and kept: in Erda's formats, since others would not take less. The
+// key hash stands for the object's offset, the version for the one of the word that names it.
+bool RawServer::PutWork(const Request& request, ObjectHeader* header) {
+  const uint64_t object = request.key_hash;
+  const uint64_t entry = request.version;
+  const std::span<const std::byte> bytes = request_memory_.bytes();
+  if (request.key_size != kKeyBytes || request.value_size > bytes.size() - format::InlineValueOffset(kKeyBytes)) {
+    return false;
+  }
+  if (!Has(object, ObjectReadBytes(request.value_size)) || !Has(entry, sizeof(uint64_t))) return false;
+  std::array<char, kKeyBytes> key;  // a private copy, as of the request: the client can still write there
+  std::memcpy(key.data(), bytes.data() + sizeof(Request), key.size());
+  header->key_size = kKeyBytes;
+  header->kind = static_cast<uint8_t>(format::ObjectKind::kValue);
+  header->value_size = request.value_size;
+  header->version = ++version_;
+  header->key_hash = HashKey({key.data(), key.size()});
+  header->header_crc = format::HeaderCrc(kRawPlace, *header, {key.data(), key.size()});
+  std::byte* const at = memory_.data() + object;
+  std::memcpy(at, header, sizeof(*header));
+  std::memcpy(at + format::kLabelOffset, key.data(), key.size());
+  const std::span<std::byte> value(at + format::ValueOffset(kKeyBytes), request.value_size);
+  std::memcpy(value.data(), bytes.data() + format::InlineValueOffset(kKeyBytes), value.size());
+  const uint32_t checksum = format::ObjectChecksum(*header, value);
+  std::memcpy(at + format::ChecksumOffset(kKeyBytes), &checksum, sizeof(checksum));
+  persist_(object, ObjectReadBytes(request.value_size));
+  auto& word = *reinterpret_cast<uint64_t*>(memory_.data() + entry);
+  std::atomic_ref<uint64_t>(word).store(object, std::memory_order_relaxed);  // whole, as an entry's; nobody looks
+  persist_(entry, sizeof(word));
+  return true;
 }
 
 // --- The client
@@ -165,19 +206,22 @@ Result<std::unique_ptr<RawClient>> RawClient::Connect(const std::string& address
 
 Status RawClient::Prepare(uint64_t value_bytes) {
   const uint64_t request_at = AlignUp(std::max(ObjectReadBytes(value_bytes), kSmallReadBytes), kCacheLine);
-  const uint64_t commit_at = AlignUp(request_at + RequestBytes(value_bytes), kCacheLine);
+  const uint64_t work_at = AlignUp(request_at + RequestBytes(value_bytes), kCacheLine);
+  const uint64_t commit_at = AlignUp(work_at + RequestBytes(value_bytes), kCacheLine);
   const uint64_t deep_at = AlignUp(commit_at + sizeof(Request), kCacheLine);
   const uint64_t large_at = AlignUp(deep_at + kDeep * request_at, kCacheLine);
   memory_.resize(large_at + RequestBytes(kLargeBytes));
   const std::span<std::byte> all = memory_;
   read_buffer_ = all.first(request_at);
   request_ = all.subspan(request_at, RequestBytes(value_bytes));
+  work_ = all.subspan(work_at, RequestBytes(value_bytes));
   body_ = request_.subspan(sizeof(Request) + kKeyBytes);
   commit_ = all.subspan(commit_at, sizeof(Request));
   deep_buffer_ = all.subspan(deep_at, kDeep * request_at);
   large_ = all.subspan(large_at);
   Request request{};
   request.op = static_cast<uint8_t>(RequestOp::kPutInline);
+  request.key_hash = kNoWork;
   request.key_size = kKeyBytes;
   request.value_size = static_cast<uint32_t>(value_bytes);
   std::memcpy(request_.data(), &request, sizeof(request));
@@ -236,6 +280,22 @@ Status RawClient::PingPong() {
   const WorkRequest work = WriteImmWork(request_, kRawRequestRegion);
   if (auto status = channel_->Post({&work, 1}); !status.ok()) return status;
   return Await(OpKind::kReceiveImm);
+}
+
+Status RawClient::PutWork(uint64_t offset, uint64_t entry, std::string_view key, std::string_view value) {
+  auto request = LoadAs<Request>(request_);
+  request.key_hash = offset;
+  request.version = entry;
+  request.id = HashKey(key);  // which says what shard to ask
+  std::memcpy(work_.data(), &request, sizeof(request));
+  std::memcpy(work_.data() + sizeof(request), key.data(), kKeyBytes);
+  std::memcpy(work_.data() + format::InlineValueOffset(kKeyBytes), value.data(), value.size());
+  const WorkRequest work = WriteImmWork(work_, kRawRequestRegion);
+  if (auto status = channel_->Post({&work, 1}); !status.ok()) return status;
+  if (auto status = Await(OpKind::kReceiveImm); !status.ok()) return status;
+  const auto reply = LoadAs<Reply>(reply_memory_.bytes());
+  const bool right = reply.id == request.id && reply.header.key_hash == request.id && reply.header.version != 0;
+  return right ? Status() : Status(Code::kInternal, address_ + ": another answer than to what was asked");
 }
 
 Status RawClient::WriteAndFlush(uint64_t offset) {

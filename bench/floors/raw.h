@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,6 +22,7 @@
 #include "erda/status.h"
 #include "fabric/fabric.h"
 #include "format/messages.h"
+#include "format/object.h"
 
 namespace erda::floors {
 
@@ -33,6 +36,8 @@ inline constexpr uint32_t kRawMemoryRegion = 0;
 inline constexpr uint32_t kRawRequestRegion = 1;
 inline constexpr uint32_t kRawReplyRegion = 0;
 inline constexpr uint64_t kRawRequestBytesMax = 16384;
+// What the checksums of an object say that the bare work of a put makes: any place.
+inline constexpr format::Place kRawPlace{1, 0, format::LogAddress(64), 1};
 
 // Where raw operations may read and write: from `offset` of the memory on.
 struct RawArea {
@@ -62,8 +67,16 @@ class RawServer {
   void Serve(fabric::Incoming& incoming);
   // False if the client asks what cannot be.
   bool Answer(fabric::Channel& channel, const fabric::Completion& completion);
+  bool PutWork(const format::Request& request, format::ObjectHeader* header);
+  // In the area that raw operations may use.
+  [[nodiscard]] bool Has(uint64_t offset, uint64_t bytes) const {
+    return offset >= area_.offset && offset - area_.offset <= area_.bytes &&
+           bytes <= area_.bytes - (offset - area_.offset);
+  }
 
   RawArea area_;
+  std::span<std::byte> memory_;
+  uint64_t version_ = 0;
   Persist persist_;
   SharedMemory request_memory_;
   std::vector<std::byte> reply_memory_;
@@ -94,6 +107,9 @@ class RawClient {
   Status ReadMany(uint64_t count, uint64_t bytes, At&& at);
   // A request with its key and inline value there, a Reply back.
   Status PingPong();
+  // The same, with the bare work of a put: the request is made of key and value, and the responder puts them into an
+  // object at `offset`, and its place into the word at `entry`, each made persistent.
+  Status PutWork(uint64_t offset, uint64_t entry, std::string_view key, std::string_view value);
   // Checksum and value of the object at `offset`, and what makes them persistent, behind one doorbell.
   Status WriteAndFlush(uint64_t offset);
   // A value of kLargeBytes there, and behind the same doorbell a request without a value: the answer to that.
@@ -117,6 +133,7 @@ class RawClient {
   std::span<std::byte> deep_buffer_;  // kDeep times as large
   std::span<std::byte> request_;      // header, key, checksum, value
   std::span<std::byte> body_;         // of it: checksum, value
+  std::span<std::byte> work_;         // a request that is made anew each time
   std::span<std::byte> commit_;
   std::span<std::byte> large_;  // header, key, a value of kLargeBytes
   SharedMemory reply_memory_;

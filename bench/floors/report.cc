@@ -33,6 +33,7 @@ std::vector<Row> Rows(const Settings& settings, const Report& report) {
       {Figure::kGetCold, "get, cold"},
       {Figure::kRawPingPong,
        fmt::format("raw WriteImm of {} B, and of {} B back", RequestBytes(value), sizeof(format::Reply))},
+      {Figure::kRawPutWork, "the same, with the bare work of a put"},
       {Figure::kPutInline, "put, inline"},
       {Figure::kRawWriteFlush,
        fmt::format("raw Write of {} B, flushed: {}", value + format::kChecksumBytes, report.flush_method)},
@@ -64,9 +65,9 @@ nlohmann::ordered_json OrNull(const std::optional<double>& number) {
 
 std::string_view NameOf(Figure figure) {
   constexpr std::array<std::string_view, kFigures> kNames = {
-      "raw_read_64",     "raw_read_object", "get_cold",      "raw_ping_pong", "put_inline",
-      "raw_write_flush", "put_reserve",     "delete",        "get_warm",      "raw_reads_deep",
-      "gets_deep",       "memory_work",     "raw_write_ask", "put_delegate"};
+      "raw_read_64",    "raw_read_object", "get_cold",    "raw_ping_pong", "raw_put_work",
+      "put_inline",     "raw_write_flush", "put_reserve", "delete",        "get_warm",
+      "raw_reads_deep", "gets_deep",       "memory_work", "raw_write_ask", "put_delegate"};
   return kNames[static_cast<size_t>(figure)];
 }
 
@@ -101,6 +102,7 @@ Ratios Report::ratios(const Settings& settings) const {
   Ratios ratios;
   ratios.get_cold = Median(Figure::kGetCold) / (Median(Figure::kRawRead64) + Median(Figure::kRawReadObject));
   ratios.get_warm = Median(Figure::kGetWarm) / Median(Figure::kRawReadObject);
+  ratios.put_bare = Median(Figure::kRawPutWork) / ping_pong;
   ratios.put_inline = Median(Figure::kPutInline) / ping_pong;
   ratios.put_reserve = Median(Figure::kPutReserve) / (ping_pong + Median(Figure::kRawWriteFlush));
   ratios.put_delegate = Median(Figure::kPutDelegate) / Median(Figure::kRawWriteAsk);
@@ -136,6 +138,7 @@ std::string ToTable(const Settings& settings, const Report& report) {
   add("get, warm / raw Read of an object", ratios.get_warm);
   add("get, cold / (raw Read of 64 B + of an object)", ratios.get_cold);
   add("put, inline / raw WriteImm and back", ratios.put_inline);
+  add("  of which with the bare work of a put", ratios.put_bare);
   add("put, reserve / (raw WriteImm and back + raw Write)", ratios.put_reserve);
   add("put, delegated / (raw Write + WriteImm and back)", ratios.put_delegate);
   if (ratios.get_memory) add("get, warm / its work in memory", *ratios.get_memory);
@@ -178,13 +181,10 @@ nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
         {"median_us", samples.median()}, {"p99_us", samples.p99()}, {"blocks", samples.count()}};
   }
   const Ratios ratios = report.ratios(settings);
-  json["ratios"] = {{"get_warm", ratios.get_warm},
-                    {"get_cold", ratios.get_cold},
-                    {"put_inline", ratios.put_inline},
-                    {"put_reserve", ratios.put_reserve},
-                    {"put_delegate", ratios.put_delegate},
-                    {"get_rate", ratios.get_rate},
-                    {"get_memory", OrNull(ratios.get_memory)}};
+  json["ratios"] = {{"get_warm", ratios.get_warm},       {"get_cold", ratios.get_cold},
+                    {"put_inline", ratios.put_inline},   {"put_bare", ratios.put_bare},
+                    {"put_reserve", ratios.put_reserve}, {"put_delegate", ratios.put_delegate},
+                    {"get_rate", ratios.get_rate},       {"get_memory", OrNull(ratios.get_memory)}};
   json["ib_read_lat_us"] = OrNull(report.ib_read_lat_us);
   json["ib_read_lat_ratio"] = OrNull(report.ib_read_lat_ratio());
   if (!report.ib_read_lat_note.empty()) json["ib_read_lat_note"] = report.ib_read_lat_note;

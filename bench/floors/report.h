@@ -20,6 +20,7 @@ enum class Figure : uint8_t {
   kRawReadObject,
   kGetCold,
   kRawPingPong,
+  kRawPutWork,
   kPutInline,
   kRawWriteFlush,
   kPutReserve,
@@ -62,6 +63,7 @@ struct Machine {
 struct Ratios {
   double get_cold = 0;
   double put_inline = 0;
+  double put_bare = 0;  // of put_inline, what the bare work of a put makes it: without the engine
   double put_reserve = 0;
   double put_delegate = 0;  // of values of kLargeBytes
   double get_warm = 0;

@@ -86,9 +86,11 @@ struct Plan {
 [[nodiscard]] constexpr uint64_t StrideFor(uint64_t value_bytes) {
   return AlignUp(format::ObjectSpace(kKeyBytes, value_bytes), kCacheLine);
 }
-// What raw operations use: places for the value, and behind them for large ones.
+// What raw operations use: words that name objects, each in a cache line of its own as Erda's entries are; behind them
+// places for the value, and for large ones.
+inline constexpr uint64_t kRawEntriesBytes = kPlacesMax * kCacheLine;
 [[nodiscard]] constexpr uint64_t RawBytesFor(uint64_t value_bytes) {
-  return kPlacesMax * StrideFor(value_bytes) + kLargePlaces * StrideFor(kLargeBytes);
+  return kRawEntriesBytes + kPlacesMax * StrideFor(value_bytes) + kLargePlaces * StrideFor(kLargeBytes);
 }
 // A pool that takes all puts of a run, whatever the block turns out to be.
 [[nodiscard]] uint64_t PoolBytesFor(const Settings& settings);

@@ -18,10 +18,10 @@
 #include "bench/floors/child.h"
 #include "bench/floors/server_process.h"
 #include "bench/floors/temporary_folder.h"
-#include "bench/ycsb/progress.h"
 #include "bench/ycsb/worker.h"
 #include "bench/ycsb/workload.h"
 #include "erda/client.h"
+#include "tools/progress.h"
 
 namespace erda::soak {
 
@@ -283,7 +283,7 @@ class Soak {
       });
     }
     {
-      bench::Progress progress(what, settings_.times * settings_.pool_size, bench::Progress::HasTerminal());
+      tools::Progress progress(what, settings_.times * settings_.pool_size, tools::Progress::HasTerminal());
       while (running > 0) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         progress.Update(store_.bytes);

@@ -40,7 +40,10 @@ struct ClientOptions {
   uint32_t cache_entries = 65536;           // Keys whose places are remembered, for gets in one Read; 0: none.
   Polling polling = Polling::kAdaptive;     // How synchronous calls and Drain wait; Poll never waits.
   std::chrono::milliseconds timeout{5000};  // For connecting and for each operation.
-  std::string token{};                      // Not available yet: Connect answers kInvalidArgument unless it is empty.
+  // What the server asks for, if it demands a token. With one the client speaks to no server that does not know it.
+  std::string token{};
+  // The same from a file, its first line; read each time it is asked for. Nobody else may be able to read it.
+  std::string token_file{};
 };
 
 // Every put that takes effect gives its key a version: a number that this key never had before and never has again,
@@ -61,11 +64,14 @@ struct VersionedView {
 // As a version in a condition: the key is absent.
 inline constexpr uint64_t kAbsent = 0;
 
+// The longest time to live: some 9,000 years.
+inline constexpr std::chrono::milliseconds kTtlMax{int64_t{1} << 48};
+
 struct PutOptions {
   // The put takes effect only if the key has this version just before it; kAbsent: only if there is no value. Else
   // kConflict, and nothing changes.
   std::optional<uint64_t> if_version{};
-  // The value expires: so long after the server has taken the put, at least 1 ms, the key is absent. A later put
+  // The value expires: so long after the server has taken the put, 1 ms to kTtlMax, the key is absent. A later put
   // without it stays; an increment leaves the deadline as it is. The value may have 8 bytes less (max_value_bytes).
   std::optional<std::chrono::milliseconds> ttl{};
 };
@@ -73,9 +79,29 @@ struct DeleteOptions {
   std::optional<uint64_t> if_version{};  // as of a put
 };
 
+// A scan goes through all keys, page by page, in no order that means anything.
+struct ScanOptions {
+  uint64_t cursor = 0;             // Where to go on: 0, or `next` of the page before.
+  size_t keys = 1000;              // A page ends behind about so many keys,
+  size_t bytes = size_t{4} << 20;  // or so many bytes of what it reads, but not before its first.
+  bool values = true;              // Else the keys alone: values are not read, nor their damage noticed.
+};
+struct ScannedKey {
+  std::string key;
+  std::string value;
+  uint64_t version = 0;
+  std::optional<Deadline> expires{};
+};
+struct ScanPage {
+  std::vector<ScannedKey> keys;    // May be none, and more pages follow.
+  std::optional<uint64_t> next{};  // The cursor behind it; none: this was the last one.
+  double part = 0;                 // How much of the scan is done with it, up to 1.
+  uint64_t damaged = 0;            // Keys that are stored there and cannot be told, since they are damaged.
+};
+
 // Counts since Connect.
 struct ClientStats {
-  uint64_t gets = 0;  // Finished gets, whatever their outcome.
+  uint64_t gets = 0;  // Finished gets, whatever their outcome; one for each entry that a scan looks at.
   uint64_t puts = 0;  // Increments included.
   uint64_t deletes = 0;
   uint64_t failures = 0;  // Finished operations with a code other than kOk, kNotFound and kConflict.
@@ -193,6 +219,13 @@ class ERDA_EXPORT Client {
   // One result for each key, in their order.
   std::vector<Result<std::string>> MultiGet(std::span<const std::string_view> keys);
   std::vector<Result<Versioned>> MultiGetVersioned(std::span<const std::string_view> keys);
+
+  // The next keys of a scan. It reads one-sidedly, stops nothing, and needs the server no more than a get does. A key
+  // that is there all the time from the first page to the last is told once, with a value that it had while its
+  // page was read; one that comes or goes meanwhile may be told or not; none is told twice. A cursor is a number, good
+  // for as long as the pool is: another client may go on with it, also after a restart. Fails as a get does; then the
+  // same cursor goes on where it was. kInvalidArgument: it is none of this pool, or the server has another one now.
+  Result<ScanPage> Scan(const ScanOptions& options = {});
 
   // Asks the server to clean the log of all shards as far as that gains something, beyond what it does by itself when
   // space is short. Returns when it has begun; "cleaning" of ServerInfo() is 0 when it is done.

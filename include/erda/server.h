@@ -40,13 +40,19 @@ struct ServerOptions {
   // Geometry, used when the pool is created; 0 chooses by the pool's size. docs/operations.md says how.
   uint64_t region_size = 0;    // Power of two, at most 256 MiB.
   uint64_t segment_size = 0;   // Power of two, at most the region size; bounds the largest value.
-  uint64_t index_entries = 0;  // Slots of the index, 16 bytes each, over all shards.
+  uint64_t index_entries = 0;  // Slots of the index at first, 16 bytes each, over all shards. It grows by itself.
 
   // Limits
   uint32_t max_clients = 1024;              // Connections for each shard.
   uint32_t slots_per_client = 256;          // Requests in flight for each client and shard, at most 256.
   uint32_t slot_bytes = 16384;              // A request with its key and inline value; 2048 to 65536.
   uint32_t reservations_per_client = 1024;  // Reserved and not yet settled puts of one client on one shard.
+
+  // Who may connect: clients that prove in the handshake that they know one of the tokens in this file, one to a line;
+  // `read-only` behind a token: they may read only. Empty: whoever can reach an address. The file belongs to the user
+  // or to root, and nobody else may read it. A change counts within a second; clients whose token is gone are ended.
+  // docs/security.md says what a token protects from, and what not.
+  std::string token_file;
 
   FlushChoice flush = FlushChoice::kAuto;
 

@@ -58,7 +58,14 @@ enum class Flaw : uint8_t {
   kExpiryIgnored,      // what has expired is there for conditions, increments and deletes
   kExpiresNewer,       // an entry is freed though it names a newer version than the one that has expired
   kExpiresInFlight,    // what was in flight when a version was freed that has expired, counts still
+  // Growing
+  kSplitNotFlushed,    // a block counts before it is flushed
+  kSplitUnfenced,      // entries leave a block before the number of blocks is persistent
+  kSplitCountedFirst,  // a block counts before what belongs there stands there
+  kSplitLeavesOld,     // entries stay in the block that they went from, too
+  kRunNotFlushed,      // a block is put into a region that the region table does not say is the index's
   // Recovery
+  kKeepsLeftOver,         // of a split
   kSuperblockNotFlushed,  // the superblock that counts is not flushed before the other copy is written
   kTrustsNewest,          // the newest version is taken for whole
   kFoundNotFlushed,       // what was found is built upon before it is flushed
@@ -70,6 +77,7 @@ enum class Flaw : uint8_t {
   kNoChecksum,         // a get takes a value as it comes
   kDamageIsOlder,      // a get goes from a damaged version to an older one
   kMissNotConfirmed,   // a key is absent though entries were being moved
+  kSplitNotSeen,       // a key is absent though its block was split
   kSlotNotConfirmed,   // a version is damaged though its slot may have changed
   kTrustsLocation,     // a get that knows where a version was does not look whether its entry has left it
   kKnowsForEver,       // what a client knows of locations outlives the server
@@ -77,6 +85,11 @@ enum class Flaw : uint8_t {
   kNoReadBehindWrite,  // a put is done when its Write completes
   kReturnsExpired,     // a get returns what it finds, expired or not
   kExpiresBehindRead,  // a value has expired if its deadline has passed when the get is over
+  // Its scans
+  kBlockNotConfirmed,    // a block counts though entries were being moved
+  kBlockSplitNotSeen,    // a block counts for what belonged there before it was split
+  kScanSkipsUnverified,  // an entry whose newest version is not there yet is nobody's
+  kScanForgetsChanged,   // so is one that has changed before its key was known
   kCount
 };
 
@@ -129,6 +142,12 @@ inline constexpr const char* kFlawNames[] = {
     "expiry-ignored",
     "expires-newer",
     "expires-in-flight",
+    "split-not-flushed",
+    "split-unfenced",
+    "split-counted-first",
+    "split-leaves-old",
+    "run-not-flushed",
+    "keeps-left-over",
     "superblock-not-flushed",
     "trusts-newest",
     "found-not-flushed",
@@ -139,6 +158,7 @@ inline constexpr const char* kFlawNames[] = {
     "no-checksum",
     "damage-is-older",
     "miss-not-confirmed",
+    "split-not-seen",
     "slot-not-confirmed",
     "trusts-location",
     "knows-for-ever",
@@ -146,6 +166,10 @@ inline constexpr const char* kFlawNames[] = {
     "no-read-behind-write",
     "returns-expired",
     "expires-behind-read",
+    "block-not-confirmed",
+    "block-split-not-seen",
+    "scan-skips-unverified",
+    "scan-forgets-changed",
 };
 static_assert(sizeof(kFlawNames) / sizeof(kFlawNames[0]) == static_cast<size_t>(Flaw::kCount));
 

@@ -2,13 +2,16 @@
 #include "erda/client.h"
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <random>
 
 #include "base/bytes.h"
 #include "base/relax.h"
+#include "base/token_file.h"
 #include "client/engine.h"
 #include "client/looks.h"
+#include "client/scan.h"
 #include "format/control_block.h"
 #include "format/durability.h"
 
@@ -58,7 +61,12 @@ Status CheckOptions(const ClientOptions& options) {
   if (options.polling > Polling::kSleep) {
     return {Code::kInvalidArgument, "polling has a value that is none of its kind"};
   }
-  if (!options.token.empty()) return {Code::kInvalidArgument, "tokens are not available in this version"};
+  if (!options.token.empty() && !options.token_file.empty()) {
+    return {Code::kInvalidArgument, "a token, or the name of a file with one, but not both"};
+  }
+  if (!options.token.empty()) {
+    if (const std::string what = CheckToken(options.token); !what.empty()) return {Code::kInvalidArgument, what};
+  }
   return {};
 }
 
@@ -71,14 +79,22 @@ class Client::Impl {
 
   Engine& engine() { return *engine_; }
 
-  // Polls until done() is true. It must become so: every operation ends by its deadline.
+  // Polls until done() is true. It must become so: every operation ends by its deadline. What a callback of the
+  // caller's throws meanwhile, though it must not, is thrown only then: what is waited for has its end here.
   template <class Done>
   void WaitFor(Done&& done) {
+    std::exception_ptr thrown;
     Relax relax;
     Nanoseconds idle_since{0};
     enum class Wait : uint8_t { kNone, kLooks, kSleeps } wait = Wait::kNone;
     while (!done()) {
-      if (engine_->Poll() > 0 || engine_->went_on()) {
+      size_t finished = 0;
+      try {
+        finished = engine_->Poll();
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      if (finished > 0 || engine_->went_on()) {
         if (wait == Wait::kLooks) looks_.Ended(true);
         wait = Wait::kNone;
         relax.Reset();
@@ -102,6 +118,7 @@ class Client::Impl {
       ++sleeps_;
       engine_->Wait(kSleep);
     }
+    if (thrown) std::rethrow_exception(thrown);
   }
 
   [[nodiscard]] ClientStats Stats() const {
@@ -275,6 +292,14 @@ Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, Client
   engine_options.cache_entries = options.cache_entries;
   engine_options.timeout = options.timeout;
   engine_options.client_id = RandomId();
+  if (!options.token.empty()) {
+    engine_options.token = [token = std::move(options.token)]() -> Result<std::string> { return token; };
+  } else if (!options.token_file.empty()) {
+    engine_options.token = [path = std::move(options.token_file)]() -> Result<std::string> {
+      auto tokens = ReadTokenFile(path);
+      return tokens.ok() ? Result<std::string>(std::move(tokens->front().secret)) : tokens.status();
+    };
+  }
   auto engine = Engine::Create(*std::move(fabric), std::string(address), engine_options, SteadyClock::Instance());
   if (!engine.ok()) return engine.status();
   auto impl = std::make_unique<Impl>(*std::move(engine), options.polling, options.timeout);
@@ -438,6 +463,13 @@ std::vector<Result<Versioned>> Client::MultiGetVersioned(std::span<const std::st
   return impl_->GetAll<Versioned, VersionedView>(keys, [&](size_t i, GetVersionedCallback&& done) {
     return impl_->engine().GetVersioned(keys[i], std::move(done));
   });
+}
+
+Result<ScanPage> Client::Scan(const ScanOptions& options) {
+  if (auto status = impl_->Connect(); !status.ok()) return status;
+  client::Scan scan(impl_->engine(), options);
+  impl_->WaitFor([&] { return scan.GoOn(); });
+  return scan.Take();
 }
 
 ClientStats Client::stats() const { return impl_->Stats(); }

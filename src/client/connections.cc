@@ -24,8 +24,23 @@ Status Engine::EnsureConnecting(Link& link) {
   return link.Connect(options_.queue_depth, clock_.Now());
 }
 
+// The server wants a proof: the token is read anew, since it may have been changed.
+void Engine::Prove(Link& link) {
+  auto token = options_.token ? options_.token() : Result<std::string>("");
+  if (!token.ok()) return CloseLink(link, token.status());
+  if (token->empty()) {
+    return CloseLink(link, {Code::kPermissionDenied, address_ + ": the server asks for a token, and there is none"});
+  }
+  Link::Connection before;
+  const Status status = link.Prove(*std::move(token), clock_.Now(), &before);
+  closed_.push_back(std::move(before));
+  if (!status.ok()) CloseLink(link, status);
+}
+
 void Engine::OnLinkConnected(Link& link) {
-  if (auto status = link.OnConnected(clock_.Now()); !status.ok()) return CloseLink(link, status);
+  if (auto status = link.OnConnected(clock_.Now(), options_.token != nullptr); !status.ok()) {
+    return CloseLink(link, status);
+  }
   if (!geometry_known_ || pool_uuid_ != link.hello().pool_uuid) AdoptGeometry(link);
   // (I12) What was known of locations ends with the server: the flags that take it back may be lost.
   const uint64_t server = Planted(Flaw::kKnowsForEver) ? 1 : link.hello().server_id;
@@ -68,7 +83,11 @@ void Engine::OnControlRead(Link& link) {
     Operation& op = ops_[waiting.front()];
     waiting.pop_front();
     if (op.step != Step::kHeads) continue;  // it ended with the link, which the one before it found broken
-    if (op.type == OpType::kGet) {
+    if (op.type == OpType::kBlock) {
+      StartBlock(op);
+    } else if (op.type == OpType::kGet && op.block == kNoBlock) {
+      StartGet(op);
+    } else if (op.type == OpType::kGet) {
       // Without a slot there was no version to read, and no look at the entry behind it.
       DecideVersion(op, InspectRead(op), op.read_bytes == 0 ? EntryLook::kNotYet : EntryLook::kUnchanged);
     } else {
@@ -88,7 +107,7 @@ void Engine::WaitForHeads(Operation& op) {
 // Every operation on the link ends; the next one connects again.
 void Engine::CloseLink(Link& link, const Status& status, OpIndex timed_out) {
   if (!link.up()) connect_error_ = status;
-  if (auto channel = link.Close()) closed_channels_.push_back(std::move(channel));
+  if (auto connection = link.Close(); connection.channel) closed_.push_back(std::move(connection));
   if (report_link_ == &link) report_link_ = nullptr;
   link.waiting_for_link.clear();
   link.waiting_for_slot.clear();

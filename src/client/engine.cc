@@ -88,7 +88,7 @@ size_t Engine::Poll() {
   const PollingScope scope(&polling_);
   finished_ = 0;
   FlushPosts();  // what was started since the last Poll
-  closed_channels_.clear();
+  closed_.clear();
   if (!done_.empty()) {
     gathering_ = true;
     DeliverDeferred();
@@ -100,9 +100,9 @@ size_t Engine::Poll() {
   for (size_t i = 0; i < n; ++i) Dispatch(completions_[i]);
   FlushPosts();
 
-  if (!closed_channels_.empty()) {
+  if (!closed_.empty()) {
     // Before the callbacks: they may use the memory of what ended for new operations, and nothing may still send it.
-    closed_channels_.clear();
+    closed_.clear();
     DeliverDeferred();
     FlushPosts();
   }
@@ -125,7 +125,7 @@ void Engine::Dispatch(const Completion& completion) {
     case OpKind::kConnected:
       return OnLinkConnected(link);
     case OpKind::kClosed:
-      return CloseLink(link, link.CloseReason());
+      return link.IsChallenged() ? Prove(link) : CloseLink(link, link.CloseReason());
     case OpKind::kReceiveImm:
       if ((completion.imm & format::kTakesBack) == 0) return OnReply(link, completion.imm);
       link.delegated.OnTakenBack(format::LogAddress(completion.imm));
@@ -158,6 +158,8 @@ void Engine::Dispatch(const Completion& completion) {
       return OnSecondLook(op);
     case Step::kMissConfirm:
       return OnMissConfirm(op);
+    case Step::kBlock:
+      return OnBlockRead(op);
     case Step::kPlaced:
       return FinishPut(op, op.reply);
     default:

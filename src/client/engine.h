@@ -2,13 +2,14 @@
 // but the one passed in: Client drives it in production, a seeded loop in tests.
 //
 // One operation in flight is one Operation; a completion moves it to its next step, in engine.cc. How operations begin
-// and end is in operations.cc, the steps of a get are in get.cc, those of puts and deletes in put.cc, values in the
-// caller's memory in buffer.cc, connections in connections.cc.
+// and end is in operations.cc, the steps of a get are in get.cc, those of puts and deletes in put.cc, what a scan is
+// made of in block.cc, values in the caller's memory in buffer.cc, connections in connections.cc.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,8 @@ struct EngineOptions {
   uint32_t cache_entries = 65536;
   Nanoseconds timeout{std::chrono::seconds(5)};
   uint64_t client_id = 0;
+  // What is known of the server's token, each time that it is asked for; empty: none.
+  std::function<Result<std::string>()> token{};
 };
 
 class Engine {
@@ -67,6 +70,11 @@ class Engine {
              Client::DoneCallback&& done);
   Status Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size, const PutOptions& options,
              Client::PutCallback&& done);
+  // For scans (scan.h). The block of the index where keys with these low bits of their hashes are; what the key is, and
+  // its value if that is wanted, of which an entry was found.
+  // REQUIRES: connected, and there is such a shard.
+  Status ReadBlock(uint32_t shard, uint32_t hash_low, BlockCallback&& done);
+  Status GetEntry(const FoundEntry& found, bool with_value, EntryCallback&& done);
   // REQUIRES: connected, and there is such a shard.
   Status Clean(uint32_t shard, Client::DoneCallback&& done);
   size_t Poll();
@@ -84,6 +92,9 @@ class Engine {
   Status BeginReadControls();
   [[nodiscard]] bool ControlsRead() const;
   [[nodiscard]] std::span<const std::unique_ptr<Link>> links() const { return std::span(links_).first(shards()); }
+  // Of the pool. REQUIRES: was connected.
+  [[nodiscard]] const format::Geometry& geometry() const { return geometry_; }
+  [[nodiscard]] uint32_t pool_seed() const { return format::PoolSeed(pool_uuid_); }
   [[nodiscard]] uint32_t queue_depth() const { return options_.queue_depth; }
 
  private:
@@ -93,6 +104,8 @@ class Engine {
   // --- Operations: taking, ordering, finishing
   // Null if it cannot be: Refusal says why.
   Operation* NewOperation(OpType type, std::string_view key);
+  // REQUIRES: fewer than queue_depth are in flight.
+  Operation& TakeOperation(OpType type);
   [[nodiscard]] Status Refusal(std::string_view key) const;
   template <class Callback>
   Status BeginGet(std::string_view key, Callback Operation::*member, Callback&& done);
@@ -122,6 +135,7 @@ class Engine {
   void GoOn(Operation& op, OpIndex next);
   void Free(Operation& op);
   [[nodiscard]] uint32_t ShardOf(const Operation& op) const {
+    if (op.shard != Operation::kByKey) return op.shard;
     return geometry_known_ ? geometry_.ShardOf(op.key_hash) : 0;
   }
   void Defer(Operation& op, Status status);
@@ -135,6 +149,7 @@ class Engine {
   // --- Links (connections.cc)
   [[nodiscard]] size_t shards() const { return geometry_known_ ? geometry_.shards : 1; }
   Status EnsureConnecting(Link& link);
+  void Prove(Link& link);
   void OnLinkConnected(Link& link);
   void OnControlRead(Link& link);
   void CloseLink(Link& link, const Status& status, OpIndex timed_out = kNoOp);
@@ -174,6 +189,7 @@ class Engine {
   void StartGet(Operation& op);
   void OnEntryRead(Operation& op);
   bool FollowNextEntry(Operation& op);
+  void ReadNewest(Operation& op);
   void ReadVersion(Operation& op, uint64_t bytes);
   [[nodiscard]] fabric::RemoteAddress EntryAddress(const Operation& op) const;
   [[nodiscard]] static std::span<std::byte> EntryCopy(const Operation& op);
@@ -185,7 +201,20 @@ class Engine {
   void GoTo(Operation& op, format::LogAddress address);
   [[nodiscard]] static bool IsComparedWithOld(const Operation& op);
   [[nodiscard]] static uint64_t OldVersion(const Operation& op);
-  void ConfirmMiss(Operation& op);
+  static constexpr uint64_t kNoBlock = UINT64_MAX;
+  [[nodiscard]] static uint64_t LikelyBlock(const Operation& op);
+  void WaitForBlock(Operation& op);
+  // Whose log the versions of its key are in.
+  [[nodiscard]] static uint32_t HeadOf(const Operation& op) { return op.link->geometry().HeadOf(op.key_hash); }
+  // Of what moves entries, before a look at them and behind it.
+  struct Reading {
+    uint64_t displacements;
+    uint64_t blocks;
+  };
+  [[nodiscard]] static std::pair<Reading, Reading> ReadingsOf(const Operation& op);
+  [[nodiscard]] static bool IsOfBlock(const Operation& op, const Reading& reading);
+  void PostBetweenReadings(Operation& op, std::span<std::byte> to, fabric::RemoteAddress from);
+  void ConfirmMiss(Operation& op, uint64_t block);
   void OnMissConfirm(Operation& op);
   [[nodiscard]] format::ObjectView InspectRead(const Operation& op) const;
   // kMeanwhile: it was the newest before the deadline, and that has passed by now. kUnsure: perhaps it has.
@@ -198,6 +227,15 @@ class Engine {
   void EndWith(Operation& op, const format::ObjectView& view);
   [[nodiscard]] static VersionedView ViewOf(const format::ObjectView& view);
   bool Report(Operation& op);
+
+  // --- Blocks, and their entries (block.cc)
+  void StartBlock(Operation& op);
+  void OnBlockRead(Operation& op);
+  void EndBlock(Operation& op, const Result<BlockView>& block);
+  void StartEntry(Operation& op);
+  static bool TakeKey(Operation& op, const format::ObjectView& view);
+  void LearnKey(Operation& op, const format::ObjectView& view);
+  void DecideNameless(Operation& op, EntryLook look);
 
   // --- Puts and deletes (put.cc)
   void StartRequest(Operation& op);
@@ -258,7 +296,7 @@ class Engine {
   std::array<fabric::Completion, 64> completions_;
   std::vector<std::unique_ptr<Link>> links_;  // by shard
   // Until the Poll that closed them is over. What they may use, above, outlives them.
-  std::vector<std::unique_ptr<fabric::Channel>> closed_channels_;
+  std::vector<Link::Connection> closed_;
 };
 
 }  // namespace erda::client

@@ -1,12 +1,12 @@
 // Get, step by step (docs/protocol.md, "Get"):
 //
-//   located        with a known location: read the version alone; it counts unless its entry has left it
-//                  (where that takes no waiting, without an operation: GetNow)
+//   located        with a known location: read the version alone (located.cc); else, and if that does not count:
 //   entry          read the first half of the key's neighbourhood, follow the entry with its tag
 //   version        read the version it names, verify it, decide (read_table.h)
 //   older          along `previous`: read with the old version's header, and go there unless it is newer than that
 //   second look    if it does not verify: has the entry changed since?
-//   miss confirm   if there is no entry: look at all of it between two readings of the displacement counter (I6)
+//   miss confirm   if there is no entry: look at all of it between two readings of the displacement counter and of the
+//                  number of blocks (I6, I14); in the block where the key is by now, if the index has grown
 #include <algorithm>
 #include <cstring>
 
@@ -31,97 +31,16 @@ constexpr uint64_t kVersionBytesMin = 64;
 constexpr uint64_t kSizeHintBytesMax = format::EntryMeta::kSizeHintMax * format::kGranuleBytes;
 // Reads of one version because the size was not known: header, then key, then value, then not again.
 constexpr uint32_t kRereadsMax = 4;
-// Of gets without an operation, one in so many is one with.
-constexpr uint32_t kGetsPerPoll = 256;
 // A reader tells the server of a broken version at most so often.
 constexpr std::chrono::milliseconds kReportEvery{1};
 
-fabric::RemoteAddress NeighbourhoodOf(const Link& link, uint64_t key_hash) {
-  const auto& geometry = link.geometry();
-  return {format::kPoolRegion, geometry.SlotOffset(link.shard(), geometry.HomeOf(key_hash))};
+// REQUIRES: the place of the operation's block is known.
+fabric::RemoteAddress NeighbourhoodOf(const Operation& op) {
+  const format::IndexLayout& layout = op.link->layout();
+  return {format::kPoolRegion, layout.SlotOffset(layout.HomeIn(op.block, op.key_hash))};
 }
 
 }  // namespace
-
-// --- A known location
-
-// (I12) nullopt if there is none, or it cannot be right any more: then the get tells the newer location, or learns of
-// the newer slots.
-std::optional<Engine::Located> Engine::FindLocated(const Link& link, uint64_t key_hash) {
-  const auto location = locations_.Find(key_hash);
-  if (!location || (link.hello().server_id != locations_server_ && !Planted(Flaw::kKnowsForEver))) return std::nullopt;
-  const uint32_t head = link.geometry().HeadOf(key_hash);
-  const Located located{head, link.SlotOf(head, location->address), location->address, location->object_bytes};
-  if (located.slot.generation() != location->generation) return std::nullopt;
-  return located;
-}
-
-bool Engine::StartLocatedGet(Operation& op) {
-  const auto located = FindLocated(*op.link, op.key_hash);
-  if (!located) return false;
-  uint64_t offset = 0;
-  uint64_t in_segment = 0;
-  op.at = located->at;
-  op.slot_read = located->slot;
-  op.read_bytes = located->bytes;
-  op.seen = seen_;
-  const bool can_be = op.link->Resolve(op.slot_read, op.at, &offset, &in_segment) && op.read_bytes <= in_segment;
-  if (!can_be || !ProvideMessageMemory(op, op.read_bytes).ok()) return false;
-  PostRead(op, Step::kLocated, op.message().first(op.read_bytes), {format::kPoolRegion, offset});
-  return true;
-}
-
-// The version verifies in the use of its region in which the entry named it, and was settled or acknowledged by then.
-// If the entry has not left it, it is the newest one still, as of the moment at which the flag was read.
-bool Engine::IsLocated(const Link& link, const Located& located, std::string_view key, std::span<const std::byte> bytes,
-                       ObjectView* view) {
-  *view = format::InspectObject(link.PlaceOf(located.head, located.slot, located.at), bytes);
-  const bool left = view->header.left() && !Planted(Flaw::kTrustsLocation);
-  return view->state == ObjectState::kWhole && !left && view->key == key;
-}
-
-void Engine::OnLocatedRead(Operation& op) {
-  const Located located{op.link->geometry().HeadOf(op.key_hash), op.slot_read, op.at, op.read_bytes};
-  ObjectView view;
-  if (!IsLocated(*op.link, located, op.key_view(), op.message().first(op.read_bytes), &view)) {
-    ++stats_.cache_misled;
-    locations_.Refute(op.key_hash);
-    return StartGet(op);
-  }
-  ++stats_.cache_hits;
-  locations_.Confirm(op.key_hash);
-  EndWith(op, view);
-}
-
-// What was read in vain is not counted: the get that follows looks there itself. Now and then it is one that polls, for
-// what the server has to say. So is every one while the client has a chunk, which the server may ask back.
-Engine::Now Engine::GetNow(std::string_view key, VersionedView* found) {
-  if (in_flight_ > 0 || polling_ || !geometry_known_ || ++gets_now_ % kGetsPerPoll == 0) return Now::kNo;
-  if (key.empty() || key.size() > format::kKeyBytesMax) return Now::kNo;
-  const uint64_t key_hash = HashKey(key);
-  const Link& link = *links_[geometry_.ShardOf(key_hash)];
-  if (!link.up() || HasChunks()) return Now::kNo;
-  const auto located = FindLocated(link, key_hash);
-  if (!located || located->bytes > kMessageBytes) return Now::kNo;
-  uint64_t offset = 0;
-  uint64_t in_segment = 0;
-  const bool can_be = link.Resolve(located->slot, located->at, &offset, &in_segment) && located->bytes <= in_segment;
-  const auto to = ops_[free_ops_.back()].memory.subspan(kMessageAt, located->bytes);
-  const Nanoseconds seen = seen_;  // before it is read
-  if (!can_be || !link.channel()->ReadNow(to, {format::kPoolRegion, offset})) return Now::kNo;
-  ObjectView view;
-  if (!IsLocated(link, *located, key, to, &view)) return Now::kNo;
-  const Expiry expiry = ExpiryOf(link, view.deadline, seen);
-  if (expiry == Expiry::kMeanwhile || expiry == Expiry::kUnsure) return Now::kNo;
-  ++stats_.reads;
-  stats_.read_bytes += to.size();
-  ++stats_.gets;
-  ++stats_.cache_hits;
-  locations_.Confirm(key_hash);
-  if (expiry == Expiry::kOver) return Now::kAbsent;
-  *found = ViewOf(view);
-  return Now::kValue;
-}
 
 // --- Expiry
 
@@ -160,24 +79,51 @@ VersionedView Engine::ViewOf(const ObjectView& view) {
   return found;
 }
 
-// The key's entry named this version as its new one after the operation began, and it is acknowledged.
-void Engine::Locate(const Operation& op, LogAddress address, uint32_t generation, uint64_t object_bytes) {
-  const bool of_server = op.link->hello().server_id == locations_server_ || Planted(Flaw::kKnowsForEver);
-  if (of_server) locations_.Store(op.key_hash, {address, generation, object_bytes});
-}
-
 // --- Entry
 
 void Engine::StartGet(Operation& op) {
+  if (op.nameless) return Finish(op, Status(Code::kConflict));  // who found the entry looks again
   op.foreign_count = 0;
   op.seen = seen_;
   op.slot_changes = op.link->slot_changes;
   op.slots_read = format::kFirstLook;
-  PostRead(op, Step::kEntry, op.neighbourhood().first(format::kFirstLookBytes), NeighbourhoodOf(*op.link, op.key_hash));
+  op.block = op.link->layout().BlockOf(op.key_hash);
+  if (!op.link->layout().IsKnown(op.block)) return WaitForBlock(op);
+  PostRead(op, Step::kEntry, op.neighbourhood().first(format::kFirstLookBytes), NeighbourhoodOf(op));
 }
 
 void Engine::OnEntryRead(Operation& op) {
-  if (!FollowNextEntry(op)) ConfirmMiss(op);
+  if (FollowNextEntry(op)) return;
+  uint64_t block = LikelyBlock(op);
+  if (!op.link->layout().IsKnown(block)) {
+    // It may have a place that the control block tells.
+    block = op.block;
+    if (auto status = op.link->ReadControl(); !status.ok()) return CloseLink(*op.link, status);
+  }
+  ConfirmMiss(op, block);
+}
+
+// What was read tells of a block's depth that is not known yet: then the key is likely to be in the block which that
+// makes its own. No more than a guess: what counts is the number of blocks.
+uint64_t Engine::LikelyBlock(const Operation& op) {
+  const format::IndexLayout& layout = op.link->layout();
+  if (const uint64_t block = layout.BlockOf(op.key_hash); block != op.block) return block;  // another get has told
+  const uint32_t known = layout.DepthOf(op.block);
+  uint32_t deepest = known;
+  const std::byte* at = op.neighbourhood().data();
+  for (uint32_t slot = 0; slot < op.slots_read; ++slot, at += sizeof(IndexEntry)) {
+    IndexEntry entry;
+    std::memcpy(&entry, at, sizeof(entry));
+    deepest = std::max(deepest, entry.entry_meta().depth());
+  }
+  const uint64_t likely = format::IndexLayout::BlockAt(op.key_hash, deepest);
+  return deepest == known || likely >= op.link->geometry().blocks_max() ? op.block : likely;
+}
+
+// The control block tells it.
+void Engine::WaitForBlock(Operation& op) {
+  op.block = kNoBlock;
+  WaitForHeads(op);
 }
 
 // Follows the first entry that has the key's tag and is not known to be another key's.
@@ -191,19 +137,24 @@ bool Engine::FollowNextEntry(Operation& op) {
     const auto foreign = std::span(op.foreign).first(op.foreign_count);
     if (std::find(foreign.begin(), foreign.end(), entry.word) != foreign.end()) continue;
     op.entry = entry;
-    op.entry_slot = slot;
-    op.at = entry.entry_word().new_address();
-    op.newer_version = 0;
-    op.rereads = 0;
-    // The largest hint says only that it is large: its header says how large.
-    const uint64_t hint = entry.entry_meta().size_hint_bytes();
-    ReadVersion(op, hint == kSizeHintBytesMax ? 0 : hint);
+    op.entry_slot = op.link->layout().HomeIn(op.block, op.key_hash) + slot;
+    ReadNewest(op);
     return true;
   }
   return false;
 }
 
 // --- Version
+
+// What the entry names as new. The largest hint says only that it is large: its header says how large.
+void Engine::ReadNewest(Operation& op) {
+  op.at = op.entry.entry_word().new_address();
+  op.newer_version = 0;
+  op.rereads = 0;
+  const uint64_t hint = op.entry.entry_meta().size_hint_bytes();
+  if (op.label_only) return ReadVersion(op, std::min(hint, kLabelBytesRead));
+  ReadVersion(op, hint == kSizeHintBytesMax ? 0 : hint);
+}
 
 void Engine::ReadVersion(Operation& op, uint64_t bytes) {
   uint64_t offset = 0;
@@ -213,7 +164,7 @@ void Engine::ReadVersion(Operation& op, uint64_t bytes) {
   // be another use: then the entry is read anew.
   if (op.slot_changes != op.link->slot_changes) return StartGet(op);
   op.next_control_read = op.link->NextControlRead();
-  op.slot_read = op.link->SlotOf(op.entry.entry_meta().head(), op.at);
+  op.slot_read = op.link->SlotOf(HeadOf(op), op.at);
   if (!op.link->Resolve(op.slot_read, op.at, &offset, &in_segment)) {
     op.read_bytes = 0;
     return WaitForHeads(op);
@@ -223,7 +174,7 @@ void Engine::ReadVersion(Operation& op, uint64_t bytes) {
   const fabric::RemoteAddress version{format::kPoolRegion, offset};
   if (IsComparedWithOld(op)) {
     const LogAddress old_address = op.entry.entry_word().old_address();
-    op.old_slot = op.link->SlotOf(op.entry.entry_meta().head(), old_address);
+    op.old_slot = op.link->SlotOf(HeadOf(op), old_address);
     const bool can_be = op.link->Resolve(op.old_slot, old_address, &offset, &in_segment);
     if (!can_be || in_segment < kOldHeaderBytes) return GoTo(op, old_address);
     op.step = Step::kObject;
@@ -246,22 +197,25 @@ void Engine::ReadVersion(Operation& op, uint64_t bytes) {
 }
 
 fabric::RemoteAddress Engine::EntryAddress(const Operation& op) const {
-  fabric::RemoteAddress address = NeighbourhoodOf(*op.link, op.key_hash);
-  address.offset += op.entry_slot * sizeof(IndexEntry);
-  return address;
+  return {format::kPoolRegion, op.link->layout().SlotOffset(op.entry_slot)};
 }
 
 std::span<std::byte> Engine::EntryCopy(const Operation& op) { return op.readings().first(sizeof(IndexEntry)); }
 
 ObjectView Engine::InspectRead(const Operation& op) const {
-  const format::Place place = op.link->PlaceOf(op.entry.entry_meta().head(), op.slot_read, op.at);
-  return format::InspectObject(place, op.message().first(op.read_bytes));
+  const format::Place place = op.link->PlaceOf(HeadOf(op), op.slot_read, op.at);
+  const auto bytes = op.message().first(op.read_bytes);
+  return op.label_only ? format::InspectLabel(place, bytes) : format::InspectObject(place, bytes);
 }
 
 void Engine::OnVersionRead(Operation& op) {
   if (op.newer_version == 0 && op.read_bytes != 0 && op.link->geometry().heads_per_shard > 1) {
     const auto now = LoadAs<IndexEntry>(EntryCopy(op));
-    if (now.word != op.entry.word || now.entry_meta().head() != op.entry.entry_meta().head()) return StartGet(op);
+    if (now.word != op.entry.word || now.entry_meta().tag() != op.entry.entry_meta().tag()) {
+      if (op.nameless)
+        (void)TakeKey(op, InspectRead(op));  // a get of the key decides; without it the entry is sought anew
+      return StartGet(op);
+    }
   }
   const ObjectView view = InspectRead(op);
   if (view.bytes_wanted > op.read_bytes && op.rereads < kRereadsMax) {
@@ -271,6 +225,7 @@ void Engine::OnVersionRead(Operation& op) {
     ++op.rereads;
     if (fits) return ReadVersion(op, view.bytes_wanted);
   }
+  if (op.nameless) return LearnKey(op, view);
   const bool compared = op.read_bytes != 0 && IsComparedWithOld(op);
   if (compared && view.state != ObjectState::kNothing && view.header.version <= OldVersion(op)) {
     return GoTo(op, op.entry.entry_word().old_address());
@@ -282,13 +237,14 @@ void Engine::OnVersionRead(Operation& op) {
     // Another key with the same tag.
     if (op.foreign_count == op.foreign.size()) return StartGet(op);
     op.foreign[op.foreign_count++] = op.entry.word;
-    if (!FollowNextEntry(op)) ConfirmMiss(op);
+    if (!FollowNextEntry(op)) ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));
     return;
   }
   DecideVersion(op, view, EntryLook::kNotYet);
 }
 
 void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
+  if (op.nameless) return DecideNameless(op, look);
   // What is there counts only if it is a version of the key: else the entry is damaged, or has changed since it was
   // read (its slot is another key's now, or the tombstone of its delete made way for the next one). Further down the
   // chain a place may have been used anew: only an older version counts.
@@ -311,9 +267,9 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
       if (op.newer_version != 0) ++stats_.older_versions;
       if (view.header.kind != static_cast<uint8_t>(format::ObjectKind::kValue))
         return Finish(op, Status(Code::kNotFound));
-      if (view.header.left()) {
+      if (view.header.left() && op.in_order) {
         locations_.Erase(op.key_hash);  // taken back to, or not the newest: it would be looked for there in vain
-      } else if (op.at == word.new_address() && word.settled()) {
+      } else if (op.at == word.new_address() && word.settled() && op.in_order) {
         Locate(op, op.at, op.slot_read.generation(), format::ObjectBytes(view.header.label_size(), view.value.size()));
       }
       return EndWith(op, view);
@@ -338,7 +294,7 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
 // behind the version's Read: else it may have been looked for in another use of its region, or been torn by the zeroes
 // over that; and the entry may have come back to the address meanwhile. False: the operation goes on by itself.
 bool Engine::SlotHolds(Operation& op) {
-  const bool holds = op.link->SlotOf(op.entry.entry_meta().head(), op.at) == op.slot_read;
+  const bool holds = op.link->SlotOf(HeadOf(op), op.at) == op.slot_read;
   const bool known = op.link->control_reads >= op.next_control_read || Planted(Flaw::kSlotNotConfirmed);
   if (holds && known) return true;
   holds ? WaitForHeads(op) : StartGet(op);
@@ -349,8 +305,7 @@ void Engine::OnSecondLook(Operation& op) {
   const auto entry = LoadAs<IndexEntry>(EntryCopy(op));
   // Word and meta are two words: one Read may see the word of a key beside the meta of the key that had the slot
   // before, and then look for the version in the wrong head. The size hint may differ.
-  const bool same = entry.word == op.entry.word && entry.entry_meta().tag() == op.entry.entry_meta().tag() &&
-                    entry.entry_meta().head() == op.entry.entry_meta().head();
+  const bool same = entry.word == op.entry.word && entry.entry_meta().tag() == op.entry.entry_meta().tag();
   DecideVersion(op, InspectRead(op), same ? EntryLook::kUnchanged : EntryLook::kChanged);
 }
 
@@ -387,7 +342,7 @@ bool Engine::IsComparedWithOld(const Operation& op) {
 uint64_t Engine::OldVersion(const Operation& op) {
   const auto old = LoadAs<ObjectHeader>(op.old_header());
   const LogAddress old_address = op.entry.entry_word().old_address();
-  const format::Place place = op.link->PlaceOf(op.entry.entry_meta().head(), op.old_slot, old_address);
+  const format::Place place = op.link->PlaceOf(HeadOf(op), op.old_slot, old_address);
   const auto deadline = LoadAs<uint64_t>(op.old_header().subspan(format::kLabelOffset));
   const bool verifies =
       old.key_size == op.key_size && format::HeaderCrc(place, old, op.key_view(), deadline) == old.header_crc;
@@ -396,28 +351,48 @@ uint64_t Engine::OldVersion(const Operation& op) {
 
 // --- Miss
 
-void Engine::ConfirmMiss(Operation& op) {
+void Engine::ConfirmMiss(Operation& op, uint64_t block) {
   ++stats_.second_looks;
   op.step = Step::kMissConfirm;
   op.seen = seen_;
   op.slot_changes = op.link->slot_changes;
   op.slots_read = format::kNeighbourhood;
+  op.block = block;
+  if (!op.link->layout().IsKnown(block)) return WaitForBlock(op);
+  PostBetweenReadings(op, op.neighbourhood(), NeighbourhoodOf(op));
+}
+
+void Engine::PostBetweenReadings(Operation& op, std::span<std::byte> to, fabric::RemoteAddress from) {
   const fabric::RemoteAddress counter{format::kControlRegion, offsetof(format::ControlBlock, displacements)};
   const auto readings = op.readings();
   const fabric::WorkRequest works[] = {
-      ReadWork(op, readings.first(sizeof(uint64_t)), counter, false),
-      ReadWork(op, op.neighbourhood(), NeighbourhoodOf(*op.link, op.key_hash), false),
-      ReadWork(op, readings.subspan(sizeof(uint64_t)), counter, true),
+      ReadWork(op, readings.first(format::kMissReadingBytes), counter, false),
+      ReadWork(op, to, from, false),
+      ReadWork(op, readings.subspan(format::kMissReadingBytes), counter, true),
   };
   Post(*op.link, works);
 }
 
+std::pair<Engine::Reading, Engine::Reading> Engine::ReadingsOf(const Operation& op) {
+  static_assert(sizeof(Reading) == format::kMissReadingBytes);
+  return {LoadAs<Reading>(op.readings()), LoadAs<Reading>(op.readings().subspan(sizeof(Reading)))};
+}
+
+// The operation's block was its key's, or of the place that it looks for.
+bool Engine::IsOfBlock(const Operation& op, const Reading& reading) {
+  return reading.blocks != 0 && reading.blocks <= op.link->geometry().blocks_max() &&
+         format::IndexLayout::BlockOf(op.key_hash, reading.blocks) == op.block;
+}
+
 void Engine::OnMissConfirm(Operation& op) {
-  if (FollowNextEntry(op)) return;
-  const auto before = LoadAs<uint64_t>(op.readings());
-  const auto after = LoadAs<uint64_t>(op.readings().subspan(sizeof(uint64_t)));
-  const bool moved = before != after || before % 2 != 0;
-  if (moved && !Planted(Flaw::kMissNotConfirmed)) return ConfirmMiss(op);
+  const auto [before, after] = ReadingsOf(op);
+  op.link->LearnBlocks(after.blocks);
+  // (I14) An entry counts if the block was the key's before it was read; that there is none, if it was so after that.
+  if (IsOfBlock(op, before) && FollowNextEntry(op)) return;
+  const bool moved = before.displacements != after.displacements || before.displacements % 2 != 0;
+  const bool split = !IsOfBlock(op, before) || !IsOfBlock(op, after);
+  if (split && !Planted(Flaw::kSplitNotSeen)) return ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));
+  if (moved && !Planted(Flaw::kMissNotConfirmed)) return ConfirmMiss(op, op.block);
   Finish(op, Status(Code::kNotFound));
 }
 
@@ -428,7 +403,8 @@ void Engine::OnMissConfirm(Operation& op) {
 bool Engine::Report(Operation& op) {
   const Nanoseconds now = clock_.Now();
   if (now - reported_at_ < kReportEvery) return true;
-  if (report_link_ != nullptr || !closed_channels_.empty()) return true;
+  if (report_link_ != nullptr || !closed_.empty()) return true;
+  if (op.link->hello().read_only != 0) return true;  // others tell
   const uint32_t slot = op.link->TakeSlot(Link::kReportOwner);
   if (slot == Link::kNoSlot) return true;
   reported_at_ = now;

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "base/bytes.h"
+#include "base/printable.h"
 #include "format/durability.h"
+#include "format/proof.h"
 
 namespace erda::client {
 
@@ -13,60 +17,117 @@ using format::HelloReply;
 using format::HelloRequest;
 using format::Reply;
 
-Status Link::Connect(uint32_t slots_wanted, Nanoseconds now) {
+namespace {
+
+// A challenge that came too late to be answered in time is followed by another one.
+constexpr uint32_t kAnswersMost = 3;
+
+// What the other end said when it refused, if it asks for a proof.
+std::optional<format::HelloChallenge> ChallengeIn(std::span<const std::byte> data) {
+  if (data.size() < sizeof(format::HelloChallenge)) return std::nullopt;
+  const auto challenge = LoadAs<format::HelloChallenge>(data);
+  const bool is_one = challenge.magic == format::kHelloMagic && challenge.is_challenge == 1 &&
+                      challenge.protocol_version == format::kProtocolVersion && challenge.challenge != 0;
+  return is_one ? std::optional(challenge) : std::nullopt;
+}
+
+// Who refuses has proved nothing, and says why there is no connection; what only an operation can come to, as that a
+// key is absent, he cannot say.
+Code CodeOfRefusal(uint8_t said) {
+  for (const Code code : {Code::kInvalidArgument, Code::kResourceExhausted, Code::kPermissionDenied}) {
+    if (said == static_cast<uint8_t>(code)) return code;
+  }
+  return Code::kUnavailable;
+}
+
+}  // namespace
+
+bool Link::IsChallenged() const {
+  return state_ == State::kConnecting && (!answer_ || answer_->number < kAnswersMost) &&
+         ChallengeIn(channel()->peer_data()).has_value();
+}
+
+Status Link::Prove(std::string token, Nanoseconds now, Connection* before) {
+  answer_ = {*ChallengeIn(channel()->peer_data()), std::move(token), answer_ ? answer_->number + 1 : 1};
+  *before = std::move(connection_);
+  return Ask(slots_offered_, now);
+}
+
+Status Link::Ask(uint32_t slots_wanted, Nanoseconds now) {
   asked_at = now;
   slots_offered_ = std::min(slots_wanted, format::kSlotsMax);
-  if (!reply_region_) {
-    auto memory = SharedMemory::Create("erda-replies", slots_offered_ * sizeof(Reply));
-    if (!memory.ok()) return memory.status();
-    reply_memory_ = *std::move(memory);
-    auto region = fabric_.Register(reply_memory_.view(), fabric::Access::kRemoteReadWrite);
-    if (!region.ok()) return region.status();
-    reply_region_ = *std::move(region);
-  }
+  auto memory = SharedMemory::Create("erda-replies", slots_offered_ * sizeof(Reply));
+  if (!memory.ok()) return memory.status();
+  connection_.replies = *std::move(memory);
+  auto region = fabric_.Register(connection_.replies.view(), fabric::Access::kRemoteReadWrite);
+  if (!region.ok()) return region.status();
+  connection_.region = *std::move(region);
   HelloRequest hello{};
   hello.magic = format::kHelloMagic;
   hello.protocol_version = format::kProtocolVersion;
   hello.shard = static_cast<uint16_t>(shard_);
   hello.slots = slots_offered_;
   hello.client_id = client_id_;
-  fabric::Region* const offer[] = {reply_region_.get()};
+  if (answer_) {
+    hello.challenge = answer_->challenge.challenge;
+    hello.proof = format::ClientProof(answer_->token, answer_->challenge.nonce, hello);
+  }
+  fabric::Region* const offer[] = {connection_.region.get()};
   // Twice as deep as there can be answers, and chunks to be taken back (those that it has, and one that it asks for):
   // each end may be slow to report the messages that it has consumed, by up to half the depth, and still the server
   // never finds the channel full.
   auto channel =
       fabric_.Connect(address_, {&queue_, offer, BytesOf(hello), 2 * (slots_offered_ + format::kChunksPerClient + 1)});
   if (!channel.ok()) return channel.status();
-  channel_ = *std::move(channel);
-  channel_->user = this;
+  connection_.channel = *std::move(channel);
+  connection_.channel->user = this;
   state_ = State::kConnecting;
   return {};
 }
 
-Status Link::OnConnected(Nanoseconds now) {
-  const auto data = channel_->peer_data();
+Status Link::CheckHello(const HelloReply& hello, bool has_token) const {
   const auto wrong = [&](const char* what) { return Status(Code::kInvalidArgument, address_ + ": " + what); };
-  if (data.size() < sizeof(HelloReply)) return wrong("that is no Erda server");
-  hello_ = LoadAs<HelloReply>(data);
-  if (hello_.magic != format::kHelloMagic) return wrong("that is no Erda server");
-  if (hello_.protocol_version != format::kProtocolVersion) return wrong("the server speaks another protocol version");
-  const auto regions = channel_->peer_regions();
+  if (hello.magic != format::kHelloMagic) return wrong("that is no Erda server");
+  if (hello.protocol_version != format::kProtocolVersion) return wrong("the server speaks another protocol version");
+  if (answer_) {
+    const auto proof = format::ServerProof(answer_->token, answer_->challenge.nonce, hello);
+    if (!format::SameProof(proof, hello.proof)) {
+      return {Code::kPermissionDenied, address_ + ": the server does not prove that it knows the token"};
+    }
+  } else if (has_token) {
+    return {Code::kPermissionDenied, address_ + ": the server does not ask for the token, so it may be another one"};
+  }
   // On a power-safe pool a method of none would make every kPersisted put less than it is asked for.
-  const bool flush_is_known = hello_.durability <= static_cast<uint8_t>(format::Durability::kPowerSafe) &&
-                              hello_.flush_method <= static_cast<uint8_t>(format::FlushMethod::kServerFlush);
+  const bool flush_is_known = hello.durability <= static_cast<uint8_t>(format::Durability::kPowerSafe) &&
+                              hello.flush_method <= static_cast<uint8_t>(format::FlushMethod::kServerFlush);
   if (!flush_is_known) return wrong("the server has a pool or a flush method that this client does not know");
-  const bool flushes = hello_.durability != static_cast<uint8_t>(format::Durability::kPowerSafe) ||
-                       flush_method() != format::FlushMethod::kNone;
-  const bool holds = flushes && format::CheckGeometry(geometry()).ok() && shard_ < geometry().shards &&
-                     hello_.slots >= 1 && hello_.slots <= slots_offered_ &&
-                     hello_.slot_bytes >= sizeof(format::Request) && regions.size() >= 3 &&
-                     regions[format::kPoolRegion].size >= geometry().pool_size &&
-                     regions[format::kControlRegion].size >= format::ControlBytes(geometry().heads_per_shard) &&
-                     regions[format::kRequestRegion].size >= uint64_t{hello_.slots} * hello_.slot_bytes &&
-                     (hello_.pool_writable == 0 || regions.size() > format::kPoolWriteRegion);
-  if (!holds) return wrong("what the server says of itself does not hold together");
+  const bool flushes = hello.durability != static_cast<uint8_t>(format::Durability::kPowerSafe) ||
+                       hello.flush_method != static_cast<uint8_t>(format::FlushMethod::kNone);
+  const auto regions = channel()->peer_regions();
+  const auto has = [&regions](uint32_t region, uint64_t bytes) {
+    return regions.size() > region && regions[region].size >= bytes;
+  };
+  const uint64_t slot_bytes = uint64_t{hello.slots} * hello.slot_bytes;
+  const bool may_ask = hello.read_only != 0 ? hello.pool_writable == 0 : has(format::kRequestRegion, slot_bytes);
+  const format::Geometry& geometry = hello.geometry;
+  const bool holds = flushes && format::CheckGeometry(geometry).ok() && shard_ < geometry.shards && hello.slots >= 1 &&
+                     hello.slots <= slots_offered_ && hello.slot_bytes >= sizeof(format::Request) &&
+                     has(format::kPoolRegion, geometry.pool_size) &&
+                     has(format::kControlRegion, format::ControlBytes(geometry)) && may_ask &&
+                     (hello.pool_writable == 0 || has(format::kPoolWriteRegion, 0));
+  return holds ? Status() : wrong("what the server says of itself does not hold together");
+}
+
+Status Link::OnConnected(Nanoseconds now, bool has_token) {
+  const auto data = channel()->peer_data();
+  if (data.size() < sizeof(HelloReply)) return {Code::kInvalidArgument, address_ + ": that is no Erda server"};
+  const auto hello = LoadAs<HelloReply>(data);
+  if (auto status = CheckHello(hello, has_token); !status.ok()) return status;
+  hello_ = hello;
   time.Learn(asked_at, now, hello_.time);
   pool_seed_ = format::PoolSeed(hello_.pool_uuid);
+  runs_.assign(geometry().runs_max(), 0);
+  layout_.emplace(geometry(), shard_, runs_);
 
   // What may be in use for the first time only when the client has been at work for long.
   gathered_.reserve(2 * kGatheredMax);
@@ -75,7 +136,7 @@ Status Link::OnConnected(Nanoseconds now) {
   free_slots_.clear();
   for (uint32_t slot = hello_.slots; slot > 0; --slot) free_slots_.push_back(slot - 1);
   control_region_.reset();
-  control_.assign(format::ControlBytes(geometry().heads_per_shard) + 2 * sizeof(format::Request), std::byte{0});
+  control_.assign(format::ControlBytes(geometry()) + sizeof(format::Request), std::byte{0});
   delegated.Reset(FirstHead(), geometry().heads_per_shard, format::ChunkBytesMax(geometry()));
   auto region = fabric_.Register(MemoryView{control_, -1, -1}, fabric::Access::kLocal);
   if (!region.ok()) return region.status();
@@ -89,7 +150,7 @@ Status Link::ReadControl() {
   fabric::WorkRequest work;
   work.kind = fabric::OpKind::kRead;
   work.id = kControlReadId;
-  work.local = std::span(control_).first(format::ControlBytes(geometry().heads_per_shard));
+  work.local = std::span(control_).first(format::ControlBytes(geometry()));
   work.remote = {format::kControlRegion, 0};
   auto status = Post({&work, 1});
   control_read_pending = status.ok();
@@ -98,7 +159,7 @@ Status Link::ReadControl() {
 
 Status Link::Flush() {
   if (gathered_.empty()) return {};
-  auto status = channel_->Post(gathered_);
+  auto status = channel()->Post(gathered_);
   gathered_.clear();
   return status;
 }
@@ -112,27 +173,37 @@ void Link::OnControlRead() {
     ++slot_changes;
     std::memcpy(slots_.data(), from.data(), from.size());
   }
+  const auto runs = std::span(control_).subspan(format::RunsOffset(geometry().heads_per_shard));
+  std::memcpy(runs_.data(), runs.data(), runs_.size() * sizeof(uint32_t));
+  LearnBlocks(LoadAs<format::ControlBlock>(control_).blocks);
   if (state_ == State::kLoading) state_ = State::kUp;
 }
 
-std::unique_ptr<fabric::Channel> Link::Close() {
+// Readings may come in any order, and the index never shrinks.
+void Link::LearnBlocks(uint64_t blocks) {
+  if (blocks > layout_->blocks() && blocks <= geometry().blocks_max()) layout_->SetBlocks(blocks);
+}
+
+Link::Connection Link::Close() {
   state_ = State::kDown;
   control_read_pending = false;
   asks_time = false;
   gathered_.clear();
   delegated.Reset(0, 0, 0);
-  return std::move(channel_);
+  return std::move(connection_);
 }
 
 Status Link::CloseReason() const {
-  const Status& error = channel_->error();
-  const auto data = channel_->peer_data();
+  const Status& error = channel()->error();
+  const auto data = channel()->peer_data();
+  if (state_ == State::kConnecting && ChallengeIn(data)) {
+    return {Code::kPermissionDenied, address_ + ": the server keeps asking for a proof"};
+  }
   if (state_ == State::kConnecting && data.size() >= sizeof(HelloRefusal)) {
     const auto refusal = LoadAs<HelloRefusal>(data);
-    if (refusal.magic == format::kHelloMagic && refusal.code != 0 &&
-        refusal.code <= static_cast<uint8_t>(Code::kInternal)) {
-      const auto end = std::find(refusal.message.begin(), refusal.message.end(), '\0');
-      return {static_cast<Code>(refusal.code), address_ + ": " + std::string(refusal.message.begin(), end)};
+    if (refusal.magic == format::kHelloMagic && refusal.is_challenge == 0) {
+      const std::string_view message(refusal.message.begin(), std::ranges::find(refusal.message, '\0'));
+      return {CodeOfRefusal(refusal.code), address_ + ": " + Printable(message)};
     }
   }
   if (state_ != State::kConnecting) return {Code::kUnavailable, address_ + ": the server went away"};
@@ -153,7 +224,7 @@ void Link::FreeSlot(uint32_t slot) {
 }
 
 format::Reply Link::ReplyIn(uint32_t slot) const {
-  return LoadAs<Reply>(reply_memory_.bytes().subspan(slot * sizeof(Reply), sizeof(Reply)));
+  return LoadAs<Reply>(connection_.replies.bytes().subspan(slot * sizeof(Reply), sizeof(Reply)));
 }
 
 }  // namespace erda::client

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "client/time_bounds.h"
 #include "fabric/fabric.h"
 #include "format/control_block.h"
+#include "format/index_layout.h"
 #include "format/messages.h"
 
 namespace erda::client {
@@ -29,9 +31,24 @@ class Link {
       : fabric_(fabric), queue_(queue), address_(std::move(address)), shard_(shard), client_id_(client_id) {}
 
   // kDown -> kConnecting.
-  Status Connect(uint32_t slots_wanted, Nanoseconds now);
-  // kConnecting -> kLoading: takes what the server said, and asks for the control block.
-  Status OnConnected(Nanoseconds now);
+  Status Connect(uint32_t slots_wanted, Nanoseconds now) {
+    answer_.reset();
+    return Ask(slots_wanted, now);
+  }
+  // The server refused, and asks for a proof. Not of one who keeps asking.
+  [[nodiscard]] bool IsChallenged() const;
+  // A channel, and what the server writes into: other memory for each, since on shm who was connected to, or refused,
+  // can still write there.
+  struct Connection {
+    SharedMemory replies;
+    std::unique_ptr<fabric::Region> region;
+    std::unique_ptr<fabric::Channel> channel;  // last: it goes before the memory that it uses
+  };
+  // kConnecting -> kConnecting, with the proof. The connection before is given back, as by Close.
+  Status Prove(std::string token, Nanoseconds now, Connection* before);
+  // kConnecting -> kLoading: takes what the server said, and asks for the control block. has_token: a server that did
+  // not ask for it is refused.
+  Status OnConnected(Nanoseconds now, bool has_token);
   // Reads the control block, behind what is gathered; its completion has the id kControlReadId.
   static constexpr uint64_t kControlReadId = UINT64_MAX;
   Status ReadControl();
@@ -39,7 +56,7 @@ class Link {
   static constexpr size_t kGatheredMax = 32;
   // Posts, behind what is gathered; or gathers, for the next Post or Flush.
   Status Post(std::span<const fabric::WorkRequest> batch) {
-    if (gathered_.empty()) return channel_->Post(batch);
+    if (gathered_.empty()) return channel()->Post(batch);
     Gather(batch);
     return Flush();
   }
@@ -50,8 +67,8 @@ class Link {
   [[nodiscard]] size_t gathered() const { return gathered_.size(); }
   // The control block was read; kLoading -> kUp.
   void OnControlRead();
-  // Any -> kDown. The channel is given back, for the caller to destroy when no completion of it is left.
-  std::unique_ptr<fabric::Channel> Close();
+  // Any -> kDown. The connection is given back, for the caller to destroy when no completion of it is left.
+  Connection Close();
   // Why the channel was closed, with the server's own words if it refused.
   [[nodiscard]] Status CloseReason() const;
 
@@ -59,7 +76,7 @@ class Link {
   [[nodiscard]] bool up() const { return state_ == State::kUp; }
   [[nodiscard]] uint32_t shard() const { return shard_; }
   [[nodiscard]] uint32_t FirstHead() const { return shard_ * geometry().heads_per_shard; }
-  [[nodiscard]] fabric::Channel* channel() const { return channel_.get(); }
+  [[nodiscard]] fabric::Channel* channel() const { return connection_.channel.get(); }
   [[nodiscard]] const format::HelloReply& hello() const { return hello_; }
   [[nodiscard]] const format::Geometry& geometry() const { return hello_.geometry; }
   [[nodiscard]] const std::string& address() const { return address_; }
@@ -75,8 +92,12 @@ class Link {
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::HeadSlot slot, format::LogAddress address) const {
     return {pool_seed_, head, address, slot.generation()};
   }
+  // Of the index: as it was told last, by the control block or a Read of its blocks alone.
+  [[nodiscard]] const format::IndexLayout& layout() const { return *layout_; }
+  // So many blocks there are, if that can be.
+  void LearnBlocks(uint64_t blocks);
   [[nodiscard]] std::span<const std::byte> control() const {
-    return std::span(control_).first(control_.size() - 2 * sizeof(format::Request));
+    return std::span(control_).first(control_.size() - sizeof(format::Request));
   }
 
   // The pool offset of a log address, and the bytes from there to the end of its segment. False if the address cannot
@@ -102,10 +123,6 @@ class Link {
 
   // Where the one request lies that concerns a chunk and is under way.
   [[nodiscard]] std::span<std::byte> chunk_message() { return std::span(control_).last(sizeof(format::Request)); }
-  // The same of the one that asks for the time.
-  [[nodiscard]] std::span<std::byte> time_message() {
-    return std::span(control_).subspan(control_.size() - 2 * sizeof(format::Request), sizeof(format::Request));
-  }
   TimeBounds time;
   bool asks_time = false;
   Nanoseconds asked_at{0};  // for the time, or for the connection
@@ -123,6 +140,16 @@ class Link {
   uint64_t slot_changes = 0;  // how often the control block told of any
 
  private:
+  // The server's challenge, and what it is answered with; the last of so many.
+  struct Answer {
+    format::HelloChallenge challenge{};
+    std::string token;
+    uint32_t number = 0;
+  };
+  Status Ask(uint32_t slots_wanted, Nanoseconds now);
+  // What says so does not hold together; else ok.
+  [[nodiscard]] Status CheckHello(const format::HelloReply& hello, bool has_token) const;
+
   fabric::Fabric& fabric_;
   fabric::CompletionQueue& queue_;
   const std::string address_;
@@ -130,18 +157,19 @@ class Link {
   const uint64_t client_id_;
 
   State state_ = State::kDown;
+  std::optional<Answer> answer_;  // since it was kDown
   uint32_t slots_offered_ = 0;
   format::HelloReply hello_{};
   uint32_t pool_seed_ = 0;
-  std::vector<uint64_t> slots_;                // of this shard's heads: format::HeadSlot
+  std::vector<uint64_t> slots_;  // of this shard's heads: format::HeadSlot
+  std::vector<uint32_t> runs_;   // of the index, as in the control block
+  std::optional<format::IndexLayout> layout_;
   std::vector<fabric::WorkRequest> gathered_;  // to be posted together
   std::vector<OpIndex> owners_;                // by request slot
   std::vector<uint32_t> free_slots_;
   std::vector<std::byte> control_;
-  SharedMemory reply_memory_;
   std::unique_ptr<fabric::Region> control_region_;
-  std::unique_ptr<fabric::Region> reply_region_;
-  std::unique_ptr<fabric::Channel> channel_;  // last: it goes before the memory that it uses
+  Connection connection_;  // last: it goes before the memory that it uses
 };
 
 }  // namespace erda::client

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -22,7 +23,28 @@ namespace erda::client {
 
 class Link;
 
-enum class OpType : uint8_t { kGet, kPut, kDelete, kIncrement, kClean };
+enum class OpType : uint8_t { kGet, kPut, kDelete, kIncrement, kClean, kBlock };
+
+// An entry of the index, as a Read of its block found it.
+struct FoundEntry {
+  uint32_t shard = 0;
+  uint32_t times_up = 0;      // of the link
+  uint64_t slot_changes = 0;  // of the link, when the block was asked for
+  Nanoseconds seen{0};        // a reading of the clock before that
+  uint64_t block = 0;
+  uint64_t slot = 0;  // counted through all blocks
+  format::IndexEntry entry{};
+};
+// A block as it was at one moment: each key that was there all the time stands in one of its slots. An entry of slot 0
+// is as all of them were found. The slots live for the call only.
+struct BlockView {
+  FoundEntry first;
+  uint32_t depth = 0;  // how many low bits of the hash say that a key belongs there
+  std::span<const std::byte> slots;
+};
+using BlockCallback = std::function<void(const Result<BlockView>&)>;
+// kConflict: it has changed since, before its key was known.
+using EntryCallback = std::function<void(std::string_view key, const Result<VersionedView>&)>;
 
 // What an operation waits for.
 enum class Step : uint8_t {
@@ -38,6 +60,7 @@ enum class Step : uint8_t {
   kObject,       // get: a version
   kSecondLook,   // get: the entry, again
   kMissConfirm,  // get: the neighbourhood between two readings of the displacement counter
+  kBlock,        // a block of the index: the same of all its slots
   kReply,        // put, delete: the server's answer
   kPlaced,       // put: the Read behind the Write of the value
   kCommitted,    // put: the answer to the commit behind the Write of the value
@@ -45,13 +68,13 @@ enum class Step : uint8_t {
 };
 
 // Memory of an operation, registered with the fabric.
-//   0                1024          1040         1080  1088
+//   0                1024          1056         1096  1152
 //   +----------------+-------------+------------+-----+-----------------------------------------------------+
 //   | neighbourhood  | two readings| old header |     | message: what is sent, or the version that is read  |
 //   +----------------+-------------+------------+-----+-----------------------------------------------------+
 inline constexpr uint64_t kReadingsAt = format::kNeighbourhoodBytes;
-inline constexpr uint64_t kOldHeaderAt = kReadingsAt + 2 * sizeof(uint64_t);
-inline constexpr uint64_t kMessageAt = kReadingsAt + kCacheLine;
+inline constexpr uint64_t kOldHeaderAt = kReadingsAt + 2 * format::kMissReadingBytes;
+inline constexpr uint64_t kMessageAt = kReadingsAt + 2 * kCacheLine;
 // With a deadline, if it has one.
 inline constexpr uint64_t kOldHeaderBytes = sizeof(format::ObjectHeader) + format::kDeadlineBytes;
 static_assert(kOldHeaderAt + kOldHeaderBytes <= kMessageAt);
@@ -63,11 +86,17 @@ inline constexpr uint64_t kReportBytesMax = sizeof(format::Request) + format::kK
 
 inline constexpr uint64_t kLargeBytesKept = 1 << 20;
 
+// What is read of a version of which only the key is wanted, at first: nearly all keys are shorter.
+inline constexpr uint64_t kLabelBytesRead = 128;
+
 struct Operation {
+  static constexpr uint32_t kByKey = UINT32_MAX;
+
   OpIndex index = kNoOp;
   OpType type = OpType::kGet;
   Step step = Step::kFree;
   Link* link = nullptr;
+  uint32_t shard = kByKey;
   uint64_t key_hash = 0;
   uint16_t key_size = 0;
   std::array<char, format::kKeyBytesMax> key;
@@ -79,6 +108,8 @@ struct Operation {
   Client::DoneCallback done;
   Client::PutCallback put_done;
   Client::IncrementCallback increment_done;
+  EntryCallback entry_done;
+  BlockCallback block_done;
   Status result;  // for kDone and kSent, or if doomed
 
   std::span<std::byte> memory;
@@ -89,6 +120,8 @@ struct Operation {
   // Operations on one key, in their order: each starts when the one before it is finished.
   OpIndex bucket_next = kNoOp;  // in the table of operations by key hash
   OpIndex after = kNoOp;        // the operation that waits for this one
+  bool in_order = false;        // it is in that order
+  uint32_t block_reads = 0;     // of a block of the index, that were begun
   bool doomed = false;          // its connection went while it waited for its turn; then it ends with `result`
 
   // Puts and deletes
@@ -103,8 +136,12 @@ struct Operation {
   bool no_chunk = false;       // its chunk was taken back: it goes another way
 
   // Gets
-  format::IndexEntry entry{};  // the entry that is followed
-  uint64_t entry_slot = 0;
+  uint64_t block = 0;              // of the index, where its key is looked for
+  format::IndexEntry entry{};      // the entry that is followed
+  uint64_t entry_slot = 0;         // counted through all blocks
+  bool label_only = false;         // of a version that is settled: it needs no value
+  bool nameless = false;           // it has an entry, and does not know its key yet (block.cc)
+  uint32_t times_up = 0;           // of its link, when that was read
   uint32_t slots_read = 0;         // of the neighbourhood: kFirstLook or all
   format::LogAddress at;           // the version that is being read
   Nanoseconds seen{0};             // a reading of the clock before the entry was, or a version by its location
@@ -129,7 +166,9 @@ struct Operation {
   [[nodiscard]] uint64_t label_size() const { return format::LabelSize(key_size, ttl != 0); }
   [[nodiscard]] std::string_view key_view() const { return {key.data(), key_size}; }
   [[nodiscard]] std::span<std::byte> neighbourhood() const { return memory.first(format::kNeighbourhoodBytes); }
-  [[nodiscard]] std::span<std::byte> readings() const { return memory.subspan(kReadingsAt, 2 * sizeof(uint64_t)); }
+  [[nodiscard]] std::span<std::byte> readings() const {
+    return memory.subspan(kReadingsAt, 2 * format::kMissReadingBytes);
+  }
   [[nodiscard]] std::span<std::byte> old_header() const { return memory.subspan(kOldHeaderAt, kOldHeaderBytes); }
   [[nodiscard]] std::span<std::byte> message() const {
     if (!in_buffer.empty()) return in_buffer;

@@ -8,12 +8,7 @@
 
 namespace erda::client {
 
-namespace {
-
-// Milliseconds: some nine thousand years.
-constexpr int64_t kTtlMax = int64_t{1} << 48;
-
-}  // namespace
+namespace {}  // namespace
 
 // --- Taking an operation
 
@@ -32,13 +27,23 @@ Status Engine::Refusal(std::string_view key) const {
 
 Operation* Engine::NewOperation(OpType type, std::string_view key) {
   if (key.empty() || key.size() > format::kKeyBytesMax || in_flight_ == options_.queue_depth) return nullptr;
+  Operation& op = TakeOperation(type);
+  op.key_hash = HashKey(key);
+  op.key_size = static_cast<uint16_t>(key.size());
+  std::memcpy(op.key.data(), key.data(), key.size());
+  return &op;
+}
+
+Operation& Engine::TakeOperation(OpType type) {
   Operation& op = ops_[free_ops_.back()];
   free_ops_.pop_back();
   ++in_flight_;
   op.type = type;
-  op.key_hash = HashKey(key);
-  op.key_size = static_cast<uint16_t>(key.size());
-  std::memcpy(op.key.data(), key.data(), key.size());
+  op.shard = Operation::kByKey;
+  op.key_size = 0;
+  op.nameless = false;
+  op.label_only = false;
+  op.in_order = false;
   op.deadline = Nanoseconds(0);
   op.link = nullptr;
   op.slot = Link::kNoSlot;
@@ -47,7 +52,7 @@ Operation* Engine::NewOperation(OpType type, std::string_view key) {
   op.no_chunk = false;
   op.if_version.reset();
   op.ttl = 0;
-  return &op;
+  return op;
 }
 
 template <class Callback>
@@ -68,8 +73,8 @@ Status Engine::GetVersioned(std::string_view key, Client::GetVersionedCallback&&
 }
 
 Result<Operation*> Engine::NewPut(OpType type, std::string_view key, size_t value_size, const PutOptions& options) {
-  if (options.ttl && (options.ttl->count() < 1 || options.ttl->count() > kTtlMax)) {
-    return Status(Code::kInvalidArgument, "a time to live has 1 to " + std::to_string(kTtlMax) + " ms, not " +
+  if (options.ttl && (options.ttl->count() < 1 || *options.ttl > kTtlMax)) {
+    return Status(Code::kInvalidArgument, "a time to live has 1 to " + std::to_string(kTtlMax.count()) + " ms, not " +
                                               std::to_string(options.ttl->count()));
   }
   if (geometry_known_ && !key.empty() && key.size() <= format::kKeyBytesMax) {
@@ -165,6 +170,7 @@ Status Engine::ProvideLargeMemory(Operation& op, uint64_t bytes) {
 
 void Engine::Begin(Operation& op) {
   const bool waits = key_order_.Join(std::span(ops_), op);
+  op.in_order = true;
   op.step = waits ? Step::kKeyTurn : Step::kFree;
   if (!waits) Run(op);
 }
@@ -181,7 +187,9 @@ void Engine::Run(Operation& op) {
     if (auto status = EnsureConnecting(*op.link); !status.ok()) CloseLink(*op.link, status);
     return;
   }
+  if (op.type == OpType::kBlock) return StartBlock(op);
   if (op.type != OpType::kGet) return StartRequest(op);
+  if (op.nameless) return StartEntry(op);
   // Among others it begins in the next Flush: what is known of its location is in the processor's cache by then.
   if (Gathers()) {
     locations_.Prefetch(op.key_hash);
@@ -232,6 +240,7 @@ void Engine::DeliverDeferred() {
 void Engine::Deliver(Operation& op) {
   op.step = Step::kDone;
   if (op.type == OpType::kGet) return EndGet(op, Result<std::string_view>(std::move(op.result)));
+  if (op.type == OpType::kBlock) return EndBlock(op, std::move(op.result));
   const Code code = op.result.code();
   if (op.type == OpType::kPut || op.type == OpType::kIncrement) ++stats_.puts;
   if (op.type == OpType::kDelete) ++stats_.deletes;
@@ -253,31 +262,41 @@ void Engine::FinishGet(Operation& op, const VersionedView& found) {
   if (op.buffer) return EndGet(op, InBuffer(*op.buffer, found.value));
   ++stats_.gets;
   Retire(op, [&] {
-    if (op.get_versioned_done) {
+    if (op.get_done) {
+      op.get_done(Result<std::string_view>(found.value));
+    } else if (op.get_versioned_done) {
       op.get_versioned_done(Result<VersionedView>(found));
     } else {
-      op.get_done(Result<std::string_view>(found.value));
+      op.entry_done(op.key_view(), Result<VersionedView>(found));
     }
   });
 }
 
 void Engine::EndGet(Operation& op, Result<std::string_view>&& value) {
+  const Code code = value.status().code();
   ++stats_.gets;
-  if (!value.ok() && value.status().code() != Code::kNotFound) ++stats_.failures;
+  if (code != Code::kOk && code != Code::kNotFound && code != Code::kConflict) ++stats_.failures;
   Retire(op, [&] {
-    if (op.get_versioned_done) {
+    if (op.get_done) {
+      op.get_done(std::move(value));
+    } else if (op.get_versioned_done) {
       op.get_versioned_done(Result<VersionedView>(value.status()));
     } else {
-      op.get_done(std::move(value));
+      op.entry_done(op.key_view(), Result<VersionedView>(value.status()));
     }
   });
+}
+
+void Engine::EndBlock(Operation& op, const Result<BlockView>& block) {
+  if (!block.ok()) ++stats_.failures;
+  Retire(op, [&] { op.block_done(block); });
 }
 
 // The callback runs while the operation is neither in flight nor free: a value that it is given lies in the operation's
 // memory. The next one on the key begins after it.
 template <class Callback>
 void Engine::Retire(Operation& op, Callback&& callback) {
-  const OpIndex next = key_order_.Leave(std::span(ops_), op);
+  const OpIndex next = op.in_order ? key_order_.Leave(std::span(ops_), op) : kNoOp;
   op.step = Step::kFree;
   --in_flight_;
   ++finished_;
@@ -303,6 +322,10 @@ void Engine::Free(Operation& op) {
   if (op.type == OpType::kGet) {
     op.get_done = nullptr;
     op.get_versioned_done = nullptr;
+    op.entry_done = nullptr;
+  } else if (op.type == OpType::kBlock) {
+    op.block_done = nullptr;
+    op.large.reset();  // a put from such memory takes a completion more
   } else {
     op.done = nullptr;
     op.put_done = nullptr;

@@ -49,6 +49,9 @@ bool Engine::FitsInline(const Link& link, const Operation& op) const {
 // What cannot be asked is told later: this may run inside the call that starts the operation, from a callback too.
 void Engine::StartRequest(Operation& op) {
   Link& link = *op.link;
+  if (link.hello().read_only != 0) {
+    return Defer(op, {Code::kPermissionDenied, address_ + ": this client's token is for reading only"});
+  }
   if (op.type == OpType::kPut) {
     const bool fits = FitsInline(link, op);
     if (op.value_size > format::ValueBytesMax(link.geometry(), op.key_size, op.ttl != 0)) {
@@ -214,19 +217,19 @@ void Engine::AskTime(Link& link) {
   if (link.asks_time) return;
   const uint32_t slot = link.TakeSlot(Link::kTimeOwner);
   if (slot == Link::kNoSlot) return;
-  Request request{};
-  request.op = static_cast<uint8_t>(RequestOp::kTime);
-  request.id = next_request_id_++;
-  std::memcpy(link.time_message().data(), &request, sizeof(request));
   link.asks_time = true;
   link.asked_at = clock_.Now();
   ++stats_.requests;
-  SendOwn(link, slot, link.time_message());
+  WorkRequest work;
+  work.kind = OpKind::kWriteImm;
+  work.signaled = false;
+  work.imm = format::kAsksTime | slot;
+  Post(link, {&work, 1});
 }
 
 void Engine::OnTimeReply(Link& link, uint32_t slot) {
   const Reply reply = link.ReplyIn(slot);
-  if (reply.id != LoadAs<Request>(link.time_message()).id || reply.code != static_cast<uint8_t>(Code::kOk)) {
+  if (reply.id != 0 || reply.code != static_cast<uint8_t>(Code::kOk)) {
     return CloseLink(link, {Code::kUnavailable, address_ + ": the server answered what nobody asked"});
   }
   link.asks_time = false;

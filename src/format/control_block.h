@@ -1,14 +1,16 @@
 // What a shard publishes to its clients in DRAM: they Read it one-sidedly, and nothing of it needs to outlive the
 // server.
 //
-//   byte 0                8                16                64              576        1024
-//   +--------------------+----------------+-----------------+---------------+----------+------------------------+
-//   | displacements      | head generation| 0               | counters      | 0        | slots of each head     |
-//   |                    |                |                 | (64 words)    |          | (128 words of 8 bytes) |
-//   +--------------------+----------------+-----------------+---------------+----------+------------------------+
+//   byte 0              8         16               24   64            576   1024
+//   +------------------+---------+----------------+----+-------------+-----+------------------------+--------------+
+//   | displacements    | blocks  | head generation| 0  | counters    | 0   | slots of each head     | runs: 4 bytes|
+//   |                  |         |                |    | (64 words)  |     | (128 words of 8 bytes) | for each     |
+//   +------------------+---------+----------------+----+-------------+-----+------------------------+--------------+
 //
 // displacements: odd while index entries are being moved. A miss counts only if it was read between two equal, even
-// readings (I6).
+// readings (I6), and the key's block was the same in both.
+// blocks: of the index, behind which clients know where a key is (index_layout.h).
+// runs: the region of each run of the index's blocks, plus 1, or 0.
 // head generation: grows after the slots changed. A slot: the region's number plus 1, or 0, and in the upper half the
 // region's generation, without which nothing verifies that stands there.
 #pragma once
@@ -17,6 +19,7 @@
 
 #include "base/bytes.h"
 #include "format/check.h"
+#include "format/geometry.h"
 #include "format/log_address.h"
 
 namespace erda::format {
@@ -98,14 +101,16 @@ class HeadSlot {
 
 struct ControlBlock {
   uint64_t displacements;
+  uint64_t blocks;
   uint64_t head_generation;
-  uint64_t reserved0[6];
+  uint64_t reserved0[5];
   uint64_t counters[64];
   uint64_t reserved1[56];
 };
 ERDA_FORMAT_SIZE(ControlBlock, 1024);
 ERDA_FORMAT_FIELD(ControlBlock, displacements, 0);
-ERDA_FORMAT_FIELD(ControlBlock, head_generation, 8);
+ERDA_FORMAT_FIELD(ControlBlock, blocks, 8);
+ERDA_FORMAT_FIELD(ControlBlock, head_generation, 16);
 ERDA_FORMAT_FIELD(ControlBlock, counters, 64);
 static_assert(static_cast<size_t>(Counter::kCount) <= 64);
 
@@ -115,8 +120,13 @@ inline constexpr uint64_t kControlHeadBytes = kSlotsPerHead * sizeof(uint64_t);
 constexpr uint64_t HeadSlotOffset(uint32_t head_in_shard, uint32_t slot) {
   return kControlHeadsOffset + head_in_shard * kControlHeadBytes + slot * sizeof(uint64_t);
 }
-constexpr uint64_t ControlBytes(uint32_t heads_per_shard) {
-  return AlignUp(kControlHeadsOffset + heads_per_shard * kControlHeadBytes, 4096);
+constexpr uint64_t RunsOffset(uint32_t heads_per_shard) {
+  return kControlHeadsOffset + heads_per_shard * kControlHeadBytes;
 }
+constexpr uint64_t ControlBytes(const Geometry& geometry) {
+  return AlignUp(RunsOffset(geometry.heads_per_shard) + geometry.runs_max() * sizeof(uint32_t), 4096);
+}
+// What a miss is confirmed with, in one Read: displacements and blocks.
+inline constexpr uint64_t kMissReadingBytes = 2 * sizeof(uint64_t);
 
 }  // namespace erda::format

@@ -19,7 +19,6 @@ constexpr uint64_t kRegionsPerShardWanted = 48;
 constexpr uint32_t kRegionsPerHead = kSlotsPerHead - 8;
 // One that is written to, one that the cleaner copies to, one that is free, one to clean.
 constexpr uint32_t kRegionsPerShardMin = 4;
-constexpr uint64_t kPoolBytesPerIndexSlot = 256;
 
 // Behind the region table, which has room for as many regions as the pool could hold.
 uint64_t IndexOffset(uint64_t pool_size, uint64_t region_size) {
@@ -38,10 +37,12 @@ Geometry Lay(const GeometryWish& wish, uint64_t region_size, uint64_t segment_si
   g.region_size = region_size;
   g.segment_size = segment_size;
   g.index_slots = index_slots;
+  const uint64_t block_slots = std::min({kBlockSlotsMax, index_slots, region_size / sizeof(IndexEntry)});
+  g.block_shift = static_cast<uint32_t>(std::countr_zero(block_slots));
   g.index_offset = IndexOffset(g.pool_size, region_size);
   // Huge pages for large regions; for small ones that would waste more than it brings.
   const uint64_t alignment = std::clamp(region_size / 16, kPageBytes, kHugePageBytes);
-  g.regions_offset = AlignUp(g.SlotOffset(g.shards, 0), alignment);
+  g.regions_offset = AlignUp(g.FirstSlotOffset(g.shards, 0), alignment);
   if (g.regions_offset >= g.pool_size) return g;
   const uint64_t regions = (g.pool_size - g.regions_offset) / region_size / g.shards;
   const uint32_t per_head =
@@ -57,10 +58,11 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
   if (wish.shards == 0 || wish.shards > kShardsMax) {
     return Invalid("a pool has 1 to " + std::to_string(kShardsMax) + " shards, not " + std::to_string(wish.shards));
   }
-  uint64_t index_slots = wish.index_entries != 0 ? (wish.index_entries - 1) / wish.shards + 1
-                                                 : wish.pool_size / wish.shards / kPoolBytesPerIndexSlot;
-  index_slots = std::max(index_slots, kIndexSlotsMin);
   const uint64_t index_slots_max = wish.pool_size / wish.shards / sizeof(IndexEntry);
+  const uint64_t wished = wish.index_entries == 0 ? 0 : (wish.index_entries - 1) / wish.shards + 1;
+  if (wished > index_slots_max) return Invalid("the index would not fit into the pool");
+  uint64_t index_slots = wished != 0 ? std::bit_ceil(wished) : UsualIndexSlots(wish.pool_size, wish.shards);
+  index_slots = std::max(index_slots, kIndexSlotsMin);
   if (index_slots > index_slots_max) return Invalid("the index would not fit into the pool");
 
   const auto power_of_two = [](uint64_t n) { return std::has_single_bit(n); };
@@ -102,15 +104,18 @@ Status CheckGeometry(const Geometry& g) {
   const bool counts_hold = g.shards >= 1 && g.shards <= kShardsMax && g.heads_per_shard >= 1 &&
                            g.heads_per_shard <= kHeadsMax / g.shards && g.regions_per_shard >= 2 &&
                            g.regions() <= kRegionsMax && g.regions_per_shard <= g.heads_per_shard * kSlotsPerHead &&
-                           g.reserved == 0;
+                           g.block_shift < 64 && g.block_slots() >= kBlockSlotsMin &&
+                           g.block_slots() <= kBlockSlotsMax && g.block_slots() * sizeof(IndexEntry) <= g.region_size;
   if (!sizes_hold || !counts_hold) return Invalid("the geometry is out of its limits");
   // By division, so that nothing can overflow.
-  const bool index_holds = g.index_slots >= kIndexSlotsMin &&
+  const bool index_holds = std::has_single_bit(g.index_slots) && g.index_slots >= g.block_slots() &&
                            g.index_offset >= kRegionTableOffset + g.regions() * sizeof(uint64_t) &&
                            g.index_offset <= g.regions_offset && g.index_offset % kPageBytes == 0 &&
                            (g.regions_offset - g.index_offset) / sizeof(IndexEntry) / g.shards >= g.index_slots;
   const bool regions_hold = g.regions_offset < g.pool_size && g.regions_offset % kPageBytes == 0 &&
                             (g.pool_size - g.regions_offset) / g.region_size >= g.regions();
+  // A hash's low 32 bits choose the block.
+  if (g.blocks_max() > uint64_t{1} << 32) return Invalid("the index has more blocks than there can be");
   if (!index_holds || !regions_hold) return Invalid("the geometry does not fit into the pool");
   return {};
 }

@@ -6,9 +6,12 @@
 //   | block A  | block B  | 64 B a shard  | 8 B a region      | shard, in turn  | shard 0, of shard 1 ... |
 //   +----------+----------+---------------+-------------------+-----------------+------------------- ... -+
 //
-// Which shard, head and index slot a key belongs to follows from its hash alone.
+// Which shard and head a key belongs to follows from its hash alone. Where in the index it is, also from how far that
+// has grown (index_layout.h): what it has more than at first is in regions of the log.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "base/hash.h"
@@ -25,24 +28,39 @@ inline constexpr uint64_t kSegmentBytesMin = 4096;
 inline constexpr uint64_t kSegmentBytesDefault = 8ULL << 20;
 inline constexpr uint64_t kShardRecordsOffset = 8192;
 inline constexpr uint64_t kRegionTableOffset = 24576;
-inline constexpr uint64_t kIndexSlotsMin = 2 * kNeighbourhood;
+inline constexpr uint64_t kBlockSlotsMin = 2 * kNeighbourhood;
+inline constexpr uint64_t kBlockSlotsMax = 2048;
+inline constexpr uint64_t kIndexSlotsMin = kBlockSlotsMin;
+// That each shard's index has at first, if nobody says how many.
+[[nodiscard]] constexpr uint64_t UsualIndexSlots(uint64_t pool_size, uint32_t shards) {
+  constexpr uint64_t kPoolBytesPerSlot = 256;
+  return std::max(std::bit_floor(pool_size / shards / kPoolBytesPerSlot), kIndexSlotsMin);
+}
 
 struct Geometry {
   uint64_t pool_size;
   uint64_t region_size;   // power of two
   uint64_t segment_size;  // power of two
-  uint64_t index_slots;   // of each shard, the neighbourhood behind the last home included
+  uint64_t index_slots;   // of each shard, at first: power of two, whole blocks
   uint64_t index_offset;
   uint64_t regions_offset;
   uint32_t regions_per_shard;
   uint32_t shards;
   uint32_t heads_per_shard;
-  uint32_t reserved;
+  uint32_t block_shift;  // a block of the index has 1 << block_shift slots, and is no larger than a region
 
   [[nodiscard]] constexpr uint32_t heads() const { return shards * heads_per_shard; }
   [[nodiscard]] constexpr uint32_t regions() const { return shards * regions_per_shard; }
   [[nodiscard]] constexpr uint64_t segments_per_region() const { return region_size / segment_size; }
-  [[nodiscard]] constexpr uint64_t homes() const { return index_slots - kNeighbourhood + 1; }
+  [[nodiscard]] constexpr uint64_t block_slots() const { return uint64_t{1} << block_shift; }
+  [[nodiscard]] constexpr uint64_t first_blocks() const { return index_slots >> block_shift; }
+  // Of the blocks that a region of the log holds.
+  [[nodiscard]] constexpr uint64_t run_slots() const { return region_size / sizeof(IndexEntry); }
+  // Of these regions: an entry leads to an object at least, which is no smaller than its share of the index.
+  [[nodiscard]] constexpr uint32_t runs_max() const { return regions_per_shard / 2; }
+  [[nodiscard]] constexpr uint64_t blocks_max() const {
+    return first_blocks() + runs_max() * (run_slots() >> block_shift);
+  }
 
   [[nodiscard]] constexpr uint32_t ShardOf(uint64_t key_hash) const {
     return Spread32(static_cast<uint32_t>(key_hash), shards);
@@ -53,12 +71,14 @@ struct Geometry {
     const uint32_t within_shard = low * shards;  // what is left of the low bits once they chose the shard
     return ShardOf(key_hash) * heads_per_shard + Spread32(within_shard, heads_per_shard);
   }
-  // The first slot of the key's neighbourhood, in its shard's index. Monotonic in the hash's high bits: an index of
-  // twice as many homes keeps the order.
-  [[nodiscard]] constexpr uint64_t HomeOf(uint64_t key_hash) const { return Spread64(key_hash, homes()); }
+  // The first slot of the key's neighbourhood, counted from the first of its block (index_layout.h).
+  [[nodiscard]] constexpr uint64_t HomeInBlock(uint64_t key_hash) const {
+    return Spread64(key_hash, block_slots() - kNeighbourhood + 1);
+  }
 
   // Pool offsets.
-  [[nodiscard]] constexpr uint64_t SlotOffset(uint32_t shard, uint64_t slot) const {
+  // REQUIRES: slot < index_slots. Of the others: IndexLayout::SlotOffset.
+  [[nodiscard]] constexpr uint64_t FirstSlotOffset(uint32_t shard, uint64_t slot) const {
     return index_offset + (shard * index_slots + slot) * sizeof(IndexEntry);
   }
   [[nodiscard]] constexpr uint64_t RegionOffset(uint32_t region) const { return regions_offset + region * region_size; }
@@ -73,7 +93,7 @@ ERDA_FORMAT_FIELD(Geometry, regions_offset, 40);
 ERDA_FORMAT_FIELD(Geometry, regions_per_shard, 48);
 ERDA_FORMAT_FIELD(Geometry, shards, 52);
 ERDA_FORMAT_FIELD(Geometry, heads_per_shard, 56);
-ERDA_FORMAT_FIELD(Geometry, reserved, 60);
+ERDA_FORMAT_FIELD(Geometry, block_shift, 60);
 
 // What the owner of a new pool may wish; 0 chooses by the pool's size.
 struct GeometryWish {

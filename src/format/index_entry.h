@@ -7,13 +7,15 @@
 //
 //   meta:  bit 63     32 31   24 23       16 15           0
 //          +------------+-------+-----------+-------------+
-//          | key tag    | head  | distance  | size hint   |
+//          | key tag    | depth | distance  | size hint   |
 //          +------------+-------+-----------+-------------+
 //
-// key tag: the low 32 bits of the key's hash. head: whose log the addresses are in. distance: slots from the key's
-// home. size hint: granules of the newest object, so that a reader fetches it in one Read; 0xffff means that many or
-// more. It is a hint only: word and meta are two stores, and a reader may see one of them earlier than the other. The
-// slot is free if its word is empty, whatever meta says.
+// key tag: the low 32 bits of the key's hash; shard, head and block follow from them. depth: how many low bits of the
+// hash chose the block when the entry came there; in a slot that it left by a split, of the block that it went to: a
+// hint for clients that do not know of the split yet (index_layout.h). distance: slots from the key's home. size hint:
+// granules of the newest object, so that a reader fetches it in one Read; 0xffff means that many or more. It is a hint
+// only: word and meta are two stores, and a reader may see one of them earlier than the other. The slot is free if its
+// word is empty, whatever meta says.
 #pragma once
 
 #include <algorithm>
@@ -36,20 +38,24 @@ class EntryMeta {
 
   constexpr EntryMeta() = default;
   explicit constexpr EntryMeta(uint64_t raw) : raw_(raw) {}
-  static constexpr EntryMeta Make(uint32_t tag, uint32_t head, uint32_t distance, uint64_t object_bytes) {
+  static constexpr EntryMeta Make(uint32_t tag, uint32_t depth, uint32_t distance, uint64_t object_bytes) {
     const uint64_t granules = (object_bytes + kGranuleBytes - 1) / kGranuleBytes;
-    return EntryMeta((uint64_t{tag} << 32) | (uint64_t{head & 0xff} << 24) | (uint64_t{distance & 0xff} << 16) |
+    return EntryMeta((uint64_t{tag} << 32) | (uint64_t{depth & 0xff} << 24) | (uint64_t{distance & 0xff} << 16) |
                      std::min<uint64_t>(granules, kSizeHintMax));
   }
   static constexpr uint32_t TagOf(uint64_t key_hash) { return static_cast<uint32_t>(key_hash); }
 
   [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
   [[nodiscard]] constexpr uint32_t tag() const { return static_cast<uint32_t>(raw_ >> 32); }
-  [[nodiscard]] constexpr uint32_t head() const { return static_cast<uint32_t>(raw_ >> 24) & 0xff; }
+  [[nodiscard]] constexpr uint32_t depth() const { return static_cast<uint32_t>(raw_ >> 24) & 0xff; }
   [[nodiscard]] constexpr uint32_t distance() const { return static_cast<uint32_t>(raw_ >> 16) & 0xff; }
-  [[nodiscard]] constexpr uint64_t size_hint_bytes() const { return (raw_ & 0xffff) * kGranuleBytes; }
+  [[nodiscard]] constexpr uint64_t size_hint_bytes() const { return (raw_ & kSizeHintMax) * kGranuleBytes; }
+  [[nodiscard]] constexpr bool may_be_larger() const { return (raw_ & kSizeHintMax) == kSizeHintMax; }
   [[nodiscard]] constexpr EntryMeta WithDistance(uint32_t distance) const {
     return EntryMeta((raw_ & ~(uint64_t{0xff} << 16)) | (uint64_t{distance & 0xff} << 16));
+  }
+  [[nodiscard]] constexpr EntryMeta WithDepth(uint32_t depth) const {
+    return EntryMeta((raw_ & ~(uint64_t{0xff} << 24)) | (uint64_t{depth & 0xff} << 24));
   }
   constexpr bool operator==(const EntryMeta&) const = default;
 
@@ -68,12 +74,12 @@ ERDA_FORMAT_SIZE(IndexEntry, 16);
 ERDA_FORMAT_FIELD(IndexEntry, word, 0);
 ERDA_FORMAT_FIELD(IndexEntry, meta, 8);
 // One entry in two slots, `slots` apart, as a crash in the middle of a move leaves it: the same word, with the same
-// tag, head and home. (Equal words alone can be two heads'.)
+// tag and home. (Equal words alone can be two heads'.)
 [[nodiscard]] constexpr bool IsMovedCopy(const IndexEntry& from, const IndexEntry& to, uint64_t slots) {
   const EntryMeta one = from.entry_meta();
   const EntryMeta other = to.entry_meta();
-  return from.word == to.word && one.tag() == other.tag() && one.head() == other.head() &&
-         one.distance() + slots == other.distance() && other.distance() < kNeighbourhood;
+  return from.word == to.word && one.tag() == other.tag() && one.distance() + slots == other.distance() &&
+         other.distance() < kNeighbourhood;
 }
 inline constexpr uint64_t kFirstLookBytes = kFirstLook * sizeof(IndexEntry);
 inline constexpr uint64_t kNeighbourhoodBytes = kNeighbourhood * sizeof(IndexEntry);

@@ -2,10 +2,10 @@
 //
 // A region table entry is one word, changed by one atomic store:
 //
-//   bit 63        32 31    24 23   16 15    8 7      0
-//   +---------------+--------+-------+-------+--------+    state: 0 free, 0xa5 linked to (head, slot), 0x5a emptied
-//   | generation    | check  | slot  | head  | state  |    check: the other seven bytes, in exclusive or
-//   +---------------+--------+-------+-------+--------+
+//   bit 63        32 31    24 23   16 15    8 7      0    state: 0 free, 0xa5 linked to (head, slot), 0x5a emptied,
+//   +---------------+--------+-------+-------+--------+           0x3c a run of the index, which one instead of slot
+//   | generation    | check  | slot  | head  | state  |           and head
+//   +---------------+--------+-------+-------+--------+    check: the other seven bytes, in exclusive or
 //
 // An emptied region is in no head any more, no entry leads there, and it is being filled with zeroes; then it is free.
 // Each time a region is linked it gets a generation that no region of the shard had before. A segment's header counts
@@ -43,9 +43,13 @@ class RegionWord {
   }
   static constexpr RegionWord Free(uint32_t generation) { return Checked(uint64_t{generation} << 32); }
   static constexpr RegionWord Emptied(uint32_t generation) { return Checked((uint64_t{generation} << 32) | kEmptied); }
+  static constexpr RegionWord OfIndex(uint32_t generation, uint32_t run) {
+    return Checked((uint64_t{generation} << 32) | (uint64_t{run & 0xffff} << 8) | kOfIndex);
+  }
 
   [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
   [[nodiscard]] constexpr bool linked() const { return (raw_ & 0xff) == kLinked; }
+  [[nodiscard]] constexpr uint32_t run() const { return static_cast<uint32_t>(raw_ >> 8) & 0xffff; }
   [[nodiscard]] constexpr uint32_t head() const { return static_cast<uint32_t>(raw_ >> 8) & 0xff; }
   [[nodiscard]] constexpr uint32_t slot() const { return static_cast<uint32_t>(raw_ >> 16) & 0xff; }
   [[nodiscard]] constexpr uint32_t generation() const { return static_cast<uint32_t>(raw_ >> 32); }
@@ -54,6 +58,7 @@ class RegionWord {
  private:
   static constexpr uint64_t kLinked = 0xa5;
   static constexpr uint64_t kEmptied = 0x5a;
+  static constexpr uint64_t kOfIndex = 0x3c;
   static constexpr RegionWord Checked(uint64_t raw) {
     uint64_t check = 0;
     for (int bit = 0; bit < 64; bit += 8) check ^= (raw >> bit) & 0xff;

@@ -1,13 +1,17 @@
 // What client and server say to each other. Little-endian, in place, no padding.
 //
 // Connecting: the client's private data is a HelloRequest, the server's a HelloReply if it accepts, and a HelloRefusal
-// if not.
+// if not. A server that demands a token refuses the first HelloRequest with a HelloChallenge; the client connects once
+// more with the proof that it knows the token, and the HelloReply proves that the server knows it (format/proof.h).
 // A request: the client writes a Request, the key, and for an inline put the value, into one of its slots on the
 // server, by WriteImm with the slot's number as immediate. The answer: the server writes a Reply into the same slot
 // number of the client's reply memory, by WriteImm with that number. One request at a time in a slot.
 //
 // Without being asked, the server sends a WriteImm without bytes, with kTakesBack and the address of a chunk as
 // immediate: the client may not use it any more, and gives it back.
+// A client that may only read has no slots on the server, and sends one message alone: a WriteImm without bytes, with
+// kAsksTime and the number of a slot as immediate, as all do that want to know the server's time. The Reply's number is
+// the time, its id 0.
 //
 //   Request   0     1     2         4            8      16          24       28     32       40    44  48
 //             +-----+-----+---------+------------+------+-----------+--------+------+--------+-----+---+
@@ -34,7 +38,7 @@
 namespace erda::format {
 
 inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
-inline constexpr uint16_t kProtocolVersion = 10;
+inline constexpr uint16_t kProtocolVersion = 12;
 inline constexpr uint32_t kSlotsMax = 256;
 
 // The regions that each end offers, by their number.
@@ -64,6 +68,10 @@ constexpr const char* FlushMethodName(FlushMethod method) {
   return "unknown";
 }
 
+using Proof = std::array<uint8_t, 16>;
+using Nonce = std::array<uint8_t, 32>;
+
+// As long as every fabric can carry with a request to connect (fabric::kConnectDataMax).
 struct HelloRequest {
   uint32_t magic;
   uint16_t protocol_version;
@@ -71,9 +79,13 @@ struct HelloRequest {
   uint32_t slots;  // requests the client wants to have in flight
   uint32_t reserved;
   uint64_t client_id;  // random; the same on all channels of one client
+  uint64_t challenge;  // the HelloChallenge's, if this answers one; else 0
+  Proof proof;         // that the client knows the token; covers the nonce and the fields above
 };
-ERDA_FORMAT_SIZE(HelloRequest, 24);
+ERDA_FORMAT_SIZE(HelloRequest, 48);
 ERDA_FORMAT_FIELD(HelloRequest, client_id, 16);
+ERDA_FORMAT_FIELD(HelloRequest, challenge, 24);
+ERDA_FORMAT_FIELD(HelloRequest, proof, 32);
 
 struct HelloReply {
   uint32_t magic;
@@ -85,29 +97,47 @@ struct HelloReply {
   uint32_t slots;         // granted
   uint32_t slot_bytes;    // of the request slots
   uint8_t pool_writable;  // 1: kPoolWriteRegion is offered
-  std::array<uint8_t, 7> reserved;
+  uint8_t read_only;      // 1: the client may only read, and kRequestRegion is not offered
+  std::array<uint8_t, 6> reserved;
   uint64_t time;  // the server's, in microseconds of Unix time, when it accepted
   Geometry geometry;
+  Proof proof;  // that the server knows the client's token, if it asked for it; covers the nonce and the fields above
 };
-ERDA_FORMAT_SIZE(HelloReply, 120);
+ERDA_FORMAT_SIZE(HelloReply, 136);
 ERDA_FORMAT_FIELD(HelloReply, pool_uuid, 8);
 ERDA_FORMAT_FIELD(HelloReply, server_id, 24);
 ERDA_FORMAT_FIELD(HelloReply, slots, 32);
 ERDA_FORMAT_FIELD(HelloReply, pool_writable, 40);
 ERDA_FORMAT_FIELD(HelloReply, time, 48);
 ERDA_FORMAT_FIELD(HelloReply, geometry, 56);
+ERDA_FORMAT_FIELD(HelloReply, proof, 120);
 
 // As long as every fabric can carry back to a peer that it refuses (fabric::kRejectDataMax).
 struct HelloRefusal {
   uint32_t magic;
-  uint16_t protocol_version;  // the server's
-  uint8_t code;               // a Code
-  uint8_t reserved;
+  uint16_t protocol_version;      // the server's
+  uint8_t code;                   // a Code
+  uint8_t is_challenge;           // 0
   std::array<char, 128> message;  // ends with a 0 byte
 };
 ERDA_FORMAT_SIZE(HelloRefusal, 136);
 ERDA_FORMAT_FIELD(HelloRefusal, code, 6);
+ERDA_FORMAT_FIELD(HelloRefusal, is_challenge, 7);
 ERDA_FORMAT_FIELD(HelloRefusal, message, 8);
+
+// All that somebody without a token gets to see.
+struct HelloChallenge {
+  uint32_t magic;
+  uint16_t protocol_version;
+  uint8_t code;          // Code::kPermissionDenied
+  uint8_t is_challenge;  // 1
+  uint64_t challenge;    // never 0; the server knows by it which nonce it was
+  Nonce nonce;           // that nobody can foretell
+};
+ERDA_FORMAT_SIZE(HelloChallenge, 48);
+ERDA_FORMAT_FIELD(HelloChallenge, is_challenge, 7);
+ERDA_FORMAT_FIELD(HelloChallenge, challenge, 8);
+ERDA_FORMAT_FIELD(HelloChallenge, nonce, 16);
 
 enum class RequestOp : uint8_t {
   kPutInline = 1,     // key, value
@@ -121,7 +151,6 @@ enum class RequestOp : uint8_t {
   kPutDelegated = 8,  // key; value size, address, crc: the value is placed, for an object at that address of a chunk
   kGiveBack = 9,      // address, head, version: the client has done with that chunk
   kIncrement = 10,    // key, and as inline value 8 bytes that are added to the key's. Answers the sum
-  kTime = 11,         // answers the server's time
 };
 
 // What a put inline, a reserve or a delete demands of the key: else it changes nothing, and the answer is kConflict.
@@ -132,6 +161,8 @@ enum class Condition : uint8_t {
 
 // An immediate with this bit is no slot's number but the address of a chunk.
 inline constexpr uint32_t kTakesBack = 1U << 31;
+// One with this bit is a slot's number, and the message has no bytes: it asks for the server's time.
+inline constexpr uint32_t kAsksTime = 1U << 30;
 // Chunks that a client may have, those that it was asked to give back included; and the bytes of one.
 inline constexpr uint32_t kChunksPerClient = 16;
 constexpr uint64_t ChunkBytesMax(const Geometry& geometry) {
@@ -190,7 +221,7 @@ struct Reply {
   uint32_t address;
   uint32_t head;
   uint32_t generation;  // of the region of `address`, which is where a put is
-  uint64_t number;      // as the reason says; of kIncrement the sum, of kTime microseconds of Unix time
+  uint64_t number;      // as the reason says; of kIncrement the sum, of kAsksTime microseconds of Unix time
   ObjectHeader header;  // of a put the new version's; of a conflict, `version` is the present one, 0: none
 };
 ERDA_FORMAT_SIZE(Reply, 64);

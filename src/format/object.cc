@@ -61,7 +61,7 @@ ObjectHeader LoadHeader(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes) {
+ObjectView InspectLabel(const Place& place, std::span<const std::byte> bytes) {
   ObjectView view;
   if (bytes.size() < sizeof(ObjectHeader)) {
     view.bytes_wanted = sizeof(ObjectHeader);
@@ -80,13 +80,18 @@ ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes) {
   const uint64_t deadline = header.expires() ? LoadAs<uint64_t>(bytes.subspan(kLabelOffset)) : 0;
   if (HeaderCrc(place, header, view.key, deadline) != header.header_crc) return view;
   view.deadline = deadline;
+  view.state = ObjectState::kHeader;
+  return view;
+}
 
-  const uint64_t size = ObjectBytes(label_size, header.value_size);
+ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes) {
+  ObjectView view = InspectLabel(place, bytes);
+  if (view.state == ObjectState::kNothing) return view;
+  const uint64_t size = ObjectBytes(view.header.label_size(), view.header.value_size);
   if (bytes.size() < size) {
     view.bytes_wanted = size;
-    return view;
+    view.state = ObjectState::kNothing;
   }
-  view.state = ObjectState::kHeader;
   return view;
 }
 

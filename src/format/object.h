@@ -138,5 +138,7 @@ struct ObjectView {
 [[nodiscard]] ObjectView InspectObject(const Place& place, std::span<const std::byte> bytes);
 // The same but for the value, which it does not look at: kNothing or kHeader.
 [[nodiscard]] ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes);
+// The same of bytes that may end behind the label.
+[[nodiscard]] ObjectView InspectLabel(const Place& place, std::span<const std::byte> bytes);
 
 }  // namespace erda::format

@@ -21,7 +21,7 @@
 namespace erda::format {
 
 inline constexpr uint64_t kPoolMagic = 0x4c4f4f5041445245;  // "ERDAPOOL"
-inline constexpr uint32_t kFormatVersion = 9;
+inline constexpr uint32_t kFormatVersion = 10;
 inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
 
 struct Superblock {
@@ -80,49 +80,54 @@ class MoveWord {
   uint64_t raw_ = 0;
 };
 
-// A time in milliseconds of Unix time << 16, and a check of it: a flipped bit must not let everything expire.
-class TimeWord {
+// A number of 48 bits << 16, and a check of it: a flipped bit must not let everything expire, or hide keys. 0: none was
+// ever stored.
+class CheckedWord {
  public:
-  constexpr TimeWord() = default;
-  explicit constexpr TimeWord(uint64_t raw) : raw_(raw) {}
-  static constexpr TimeWord Of(uint64_t millis) { return TimeWord(millis << kShift | CheckOf(millis)); }
+  constexpr CheckedWord() = default;
+  explicit constexpr CheckedWord(uint64_t raw) : raw_(raw) {}
+  static constexpr CheckedWord Of(uint64_t number) { return CheckedWord(number << kShift | CheckOf(number)); }
 
   [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
-  // 0 if it is none.
-  [[nodiscard]] constexpr uint64_t millis() const {
-    const uint64_t millis = raw_ >> kShift;
-    return (raw_ & 0xffff) == CheckOf(millis) ? millis : 0;
+  // 0 if it is none, or damaged.
+  [[nodiscard]] constexpr uint64_t number() const {
+    const uint64_t number = raw_ >> kShift;
+    return (raw_ & 0xffff) == CheckOf(number) ? number : 0;
   }
+  [[nodiscard]] constexpr bool damaged() const { return raw_ != 0 && number() == 0; }
 
  private:
   static constexpr int kShift = 16;
-  static constexpr uint64_t CheckOf(uint64_t millis) { return (millis * 0x9e3779b97f4a7c15U) >> 48; }
+  static constexpr uint64_t CheckOf(uint64_t number) { return (number * 0x9e3779b97f4a7c15U) >> 48; }
   uint64_t raw_ = 0;
 };
 
 // A shard's own record.
 //
-//   byte 0               8          16         24         32         64
-//   +-------------------+----------+----------+----------+-----------+
-//   | version limit     | keys     | move     | time     | 0         |
-//   +-------------------+----------+----------+----------+-----------+
+//   byte 0               8          16         24         32         40         64
+//   +-------------------+----------+----------+----------+----------+-----------+
+//   | version limit     | keys     | move     | time     | blocks   | 0         |
+//   +-------------------+----------+----------+----------+----------+-----------+
 //
 // version limit: every version this shard ever gave out is below it.
 // keys: the used slots of its index at the last clean close, so that they need not be counted.
 // move: a MoveWord, written before the move. After a crash the entry may stand in both slots.
-// time: a TimeWord, of a moment at which the server's clock was there already (base/server_time.h).
+// time: a CheckedWord of milliseconds of Unix time, at which the server's clock was there already (base/server_time.h).
+// blocks: a CheckedWord, of the blocks of its index; 0 if those are the first ones. Its store is what splits a block.
 struct ShardRecord {
   uint64_t version_limit;
   uint64_t keys;
   uint64_t move;
   uint64_t time;
-  uint64_t reserved[4];
+  uint64_t blocks;
+  uint64_t reserved[3];
 };
 ERDA_FORMAT_SIZE(ShardRecord, 64);
 ERDA_FORMAT_FIELD(ShardRecord, version_limit, 0);
 ERDA_FORMAT_FIELD(ShardRecord, keys, 8);
 ERDA_FORMAT_FIELD(ShardRecord, move, 16);
 ERDA_FORMAT_FIELD(ShardRecord, time, 24);
+ERDA_FORMAT_FIELD(ShardRecord, blocks, 32);
 constexpr uint64_t ShardRecordOffset(uint32_t shard) { return kShardRecordsOffset + shard * sizeof(ShardRecord); }
 static_assert(kShardRecordsOffset + kShardsMax * sizeof(ShardRecord) <= kRegionTableOffset);
 

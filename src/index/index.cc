@@ -1,6 +1,7 @@
 #include "index/index.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/planted.h"
 
@@ -15,11 +16,41 @@ namespace {
 
 // How far from its home a key looks for a free slot to hop back from.
 constexpr uint64_t kScanSlotsMax = 8192;
+constexpr uint64_t kReadAheadSlots = uint64_t{128} << 10;  // 2 MiB
+// In percent of the slots of all blocks of the last doubling: from here on blocks are split, so fast that all are when
+// there.
+constexpr uint64_t kSplitsFrom = 65;
+constexpr uint64_t kSplitUntil = 75;
+// The first run is linked when so many are used.
+constexpr uint64_t kRunFrom = 60;
 
 }  // namespace
 
+Published Published::In(std::span<std::byte> control, const format::Geometry& geometry) {
+  const auto word = [&](uint64_t offset) { return reinterpret_cast<uint64_t*>(control.data() + offset); };
+  auto* const runs = reinterpret_cast<uint32_t*>(control.data() + format::RunsOffset(geometry.heads_per_shard));
+  return {word(offsetof(format::ControlBlock, displacements)), word(offsetof(format::ControlBlock, blocks)),
+          std::span(runs, geometry.runs_max())};
+}
+
+Index::Index(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t shard, const Published& published,
+             EntryObserver* observer)
+    : nvm_(nvm),
+      geometry_(geometry),
+      shard_(shard),
+      published_(published),
+      observer_(observer),
+      runs_(published.runs.size()),
+      read_ahead_slots_(published.runs.empty()
+                            ? kReadAheadSlots
+                            : std::min({kReadAheadSlots, geometry.index_slots, geometry.run_slots()})),
+      layout_(geometry, shard, runs_) {}
+
+// --- Places
+
 std::optional<Slot> Index::FirstFree(Slot from, uint64_t slots_max) const {
-  const Slot count = std::min(size() - from, slots_max);
+  const Slot end = layout_.FirstOf(layout_.BlockWith(from) + 1);
+  const Slot count = std::min(end - from, slots_max);
   const uint64_t first = WordOffset(from);
   for (Slot i = 0; i < count; ++i) {
     if (nvm_.Load64(first + i * sizeof(IndexEntry)) == 0) return from + i;
@@ -28,15 +59,25 @@ std::optional<Slot> Index::FirstFree(Slot from, uint64_t slots_max) const {
 }
 
 std::optional<Slot> Index::FindRoom(uint64_t key_hash) const {
-  return FirstFree(geometry_.HomeOf(key_hash), kNeighbourhood);
+  return FirstFree(layout_.HomeOf(key_hash), kNeighbourhood);
 }
 
 Result<Slot> Index::MakeRoom(uint64_t key_hash) {
-  const Slot home = geometry_.HomeOf(key_hash);
+  const Slot home = layout_.HomeOf(key_hash);
   std::optional<Slot> free = FirstFree(home, kScanSlotsMax);
   while (free && *free >= home + kNeighbourhood) free = Displace(*free);
   if (!free) return Status(Code::kResourceExhausted);
   return *free;
+}
+
+uint32_t Index::BitsShared(uint64_t key_hash) const {
+  const Slot home = layout_.HomeOf(key_hash);
+  uint32_t differing = 0;
+  for (Slot slot = home; slot < home + kNeighbourhood; ++slot) {
+    const IndexEntry entry = At(slot);
+    if (entry.word != 0) differing |= entry.entry_meta().tag() ^ EntryMeta::TagOf(key_hash);
+  }
+  return static_cast<uint32_t>(std::countr_zero(differing));
 }
 
 std::optional<Slot> Index::Displace(Slot free) {
@@ -57,7 +98,7 @@ void Index::Move(Slot from, Slot to) {
   nvm_.Persist(MoveRecordOffset(), sizeof(uint64_t));
   const IndexEntry entry = At(from);
   const auto distance = static_cast<uint32_t>(entry.entry_meta().distance() + (to - from));
-  const uint64_t counter = *displacements_;
+  const uint64_t counter = *published_.displacements;
   StoreDisplacements(counter + 1);
   nvm_.Store64(MetaOffset(to), entry.entry_meta().WithDistance(distance).raw());
   nvm_.Persist(MetaOffset(to), sizeof(uint64_t));
@@ -68,7 +109,7 @@ void Index::Move(Slot from, Slot to) {
   CountChange(from, -1);
   // It stays counted, or stays to be counted, unless it leaves what was counted.
   if (observer_ != nullptr && from < counted_ && to >= counted_) {
-    observer_->OnEntryChanged(entry.entry_meta().head(), entry.entry_word(), EntryWord());
+    observer_->OnEntryChanged(HeadOf(entry), entry.entry_word(), EntryWord());
   }
   StoreDisplacements(counter + 2);
 }
@@ -84,6 +125,15 @@ void Index::ForgetMove() {
   nvm_.Persist(MoveRecordOffset(), sizeof(uint64_t));
 }
 
+// Block by block: they need not be one behind the other.
+void Index::Flush(Slot first, uint64_t slots) {
+  for (const Slot end = first + slots; first < end;) {
+    const Slot next = std::min(end, layout_.FirstOf(layout_.BlockWith(first) + 1));
+    nvm_.Flush(WordOffset(first), (next - first) * sizeof(IndexEntry));
+    first = next;
+  }
+}
+
 bool Index::Count(uint64_t slots) {
   const Slot end = counted_ + std::min(slots, size() - counted_);
   // What a server that died stored last may be in the CPU's caches only. Whoever builds upon what is counted fences.
@@ -93,7 +143,7 @@ bool Index::Count(uint64_t slots) {
     const IndexEntry entry = At(counted_);
     if (entry.word == 0) continue;
     if (!used_known_) ++used_;
-    if (observer_ != nullptr) observer_->OnEntryChanged(entry.entry_meta().head(), EntryWord(), entry.entry_word());
+    if (observer_ != nullptr) observer_->OnEntryChanged(HeadOf(entry), EntryWord(), entry.entry_word());
   }
   return counted();
 }
@@ -102,22 +152,126 @@ bool Index::Count(uint64_t slots) {
 // counter is odd before an entry moves and even only after it arrived. Pairs with the readers' Reads of counter,
 // neighbourhood, counter, which a channel executes in that order.
 void Index::StoreDisplacements(uint64_t value) {
-  std::atomic_ref<uint64_t>(*displacements_).store(value, std::memory_order_release);
+  std::atomic_ref<uint64_t>(*published_.displacements).store(value, std::memory_order_release);
 }
 
-void Index::Describe(Slot slot, uint64_t key_hash, uint32_t head, uint64_t object_bytes) {
-  const auto distance = static_cast<uint32_t>(slot - geometry_.HomeOf(key_hash));
-  const EntryMeta meta = EntryMeta::Make(EntryMeta::TagOf(key_hash), head, distance, object_bytes);
+void Index::Describe(Slot slot, uint64_t key_hash, uint64_t object_bytes) {
+  const auto distance = static_cast<uint32_t>(slot - layout_.HomeOf(key_hash));
+  const uint32_t depth = layout_.DepthOf(layout_.BlockWith(slot));
+  const EntryMeta meta = EntryMeta::Make(EntryMeta::TagOf(key_hash), depth, distance, object_bytes);
   nvm_.Store64(MetaOffset(slot), meta.raw());
   if (!Planted(Flaw::kMetaNotFlushed)) nvm_.Flush(MetaOffset(slot), sizeof(uint64_t));
 }
 
 void Index::StoreSizeHint(Slot slot, uint64_t object_bytes) {
   const EntryMeta old_meta = At(slot).entry_meta();
-  const EntryMeta meta = EntryMeta::Make(old_meta.tag(), old_meta.head(), old_meta.distance(), object_bytes);
+  const EntryMeta meta = EntryMeta::Make(old_meta.tag(), old_meta.depth(), old_meta.distance(), object_bytes);
   if (meta == old_meta) return;
   nvm_.Store64(MetaOffset(slot), meta.raw());
   nvm_.Flush(MetaOffset(slot), sizeof(uint64_t));
+}
+
+// --- Growing
+
+Status Index::TakeUp(std::span<const uint32_t> regions) {
+  const format::CheckedWord record(nvm_.Load64(BlocksRecordOffset()));
+  const uint64_t blocks = record.raw() == 0 ? geometry_.first_blocks() : record.number();
+  for (const uint32_t region : regions) AddRun(region);
+  layout_.SetBlocks(std::max(blocks, uint64_t{1}));
+  // The run behind the last one in use may be there, too.
+  const bool holds = blocks >= geometry_.first_blocks() && blocks <= geometry_.blocks_max() && !record.damaged() &&
+                     layout_.IsKnown(blocks - 1) && runs_used_ <= (layout_.grown() ? layout_.RunOf(blocks - 1) + 2 : 1);
+  if (!holds) return {Code::kCorruption, "the index of a shard has not the blocks that its record says"};
+  std::atomic_ref<uint64_t>(*published_.blocks).store(blocks, std::memory_order_release);
+  return {};
+}
+
+bool Index::Refresh() {
+  // Acquired: what was stored before it is seen, and so are the runs of all these blocks.
+  const uint64_t blocks = std::atomic_ref<uint64_t>(*published_.blocks).load(std::memory_order_acquire);
+  if (blocks <= layout_.blocks()) return false;
+  for (const uint64_t runs = layout_.RunOf(blocks - 1) + 1; runs_used_ < runs; ++runs_used_) {
+    runs_[runs_used_] = std::atomic_ref<uint32_t>(published_.runs[runs_used_]).load(std::memory_order_relaxed);
+  }
+  layout_.SetBlocks(blocks);
+  return true;
+}
+
+bool Index::WantsSplit() const {
+  const uint64_t full = std::bit_floor(layout_.blocks());
+  const uint64_t begin = layout_.FirstOf(full) * kSplitsFrom / 100;
+  const uint64_t split = layout_.FirstOf(layout_.blocks() - full);  // slots of blocks that are
+  return used_ > begin && split < (used_ - begin) * 100 / (kSplitUntil - kSplitsFrom);
+}
+
+// Before it is needed, so that most clients know it by then.
+bool Index::WantsRun() const {
+  if (!MayHaveRun()) return false;
+  if (runs_used_ == 0) return used_ > layout_.slots() * kRunFrom / 100;
+  const uint64_t run_blocks = geometry_.run_slots() >> geometry_.block_shift;
+  const uint64_t known = geometry_.first_blocks() + runs_used_ * run_blocks;
+  return layout_.blocks() + run_blocks / 2 >= known;
+}
+
+void Index::AddRun(uint32_t region) {
+  runs_[runs_used_] = region + 1;
+  std::atomic_ref<uint32_t>(published_.runs[runs_used_]).store(region + 1, std::memory_order_release);
+  ++runs_used_;
+}
+
+void Index::StoreBlocks(uint64_t blocks) {
+  layout_.SetBlocks(blocks);
+  nvm_.Store64(BlocksRecordOffset(), format::CheckedWord::Of(blocks).raw());
+  FlushBlocks();
+  // Released: pairs with Refresh, and with the readers' Reads of neighbourhood and number, in that order.
+  std::atomic_ref<uint64_t>(*published_.blocks).store(blocks, std::memory_order_release);
+}
+
+void Index::Split() {
+  const uint64_t blocks = layout_.blocks();
+  const uint64_t bit = std::bit_floor(blocks);
+  const auto depth = static_cast<uint32_t>(std::countr_zero(bit)) + 1;
+  const Slot from = layout_.FirstOf(layout_.NextParent());
+  const Slot to = layout_.FirstOf(blocks);
+  const uint64_t slots = geometry_.block_slots();
+  const auto moves = [&](const IndexEntry& entry) { return entry.word != 0 && (entry.entry_meta().tag() & bit) != 0; };
+
+  if (Planted(Flaw::kSplitCountedFirst)) StoreBlocks(blocks + 1);
+  // What stands there is zeroes, or what a crash left of this split.
+  for (Slot i = 0; i < slots; ++i) {
+    const IndexEntry entry = At(from + i);
+    if (moves(entry)) {
+      nvm_.Store64(MetaOffset(to + i), entry.entry_meta().WithDepth(depth).raw());
+      nvm_.Store64(WordOffset(to + i), entry.word);
+    } else if (At(to + i).word != 0) {
+      nvm_.Store64(WordOffset(to + i), 0);
+    }
+  }
+  if (!Planted(Flaw::kSplitNotFlushed)) Flush(to, slots);
+  nvm_.Fence();
+  StoreBlocks(blocks + 1);
+  if (!Planted(Flaw::kSplitUnfenced)) nvm_.Fence();
+  // Freed for good before another key's meta stands there: a word that a power cut brought back would lead to what is
+  // not that key's. (The depth is for clients alone, and need not last.)
+  for (Slot i = 0; i < slots; ++i) {
+    const IndexEntry entry = At(from + i);
+    if (!moves(entry)) continue;
+    nvm_.Store64(MetaOffset(from + i), entry.entry_meta().WithDepth(depth).raw());
+    if (!Planted(Flaw::kSplitLeavesOld)) nvm_.Store64(WordOffset(from + i), 0);
+  }
+  Flush(from, slots);
+  nvm_.Fence();
+  counted_ = size();
+}
+
+void Index::EndLastSplit() {
+  if (!layout_.grown() || Planted(Flaw::kKeepsLeftOver)) return;
+  const Slot first = layout_.FirstOf(layout_.LastParent());
+  for (Slot slot = first; slot < first + geometry_.block_slots(); ++slot) {
+    if (const IndexEntry entry = At(slot); entry.word != 0 && IsLeftOver(slot, entry))
+      nvm_.Store64(WordOffset(slot), 0);
+  }
+  Flush(first, geometry_.block_slots());
 }
 
 }  // namespace erda::index

@@ -1,5 +1,6 @@
-// The hash table of one shard: hopscotch hashing over a line of slots. A key's entry is in one of the kNeighbourhood
-// slots from its home on, so that a client reads them all in one Read.
+// The hash table of one shard: blocks of slots, with hopscotch hashing in each, that are split in two one after the
+// other as the keys become more (format/index_layout.h). A key's entry is in one of the kNeighbourhood slots from its
+// home on, so that a client reads them all in one Read.
 //
 // Not thread-safe: the shard's thread alone calls it. Clients read the slots meanwhile; that is what the order of the
 // stores is for:
@@ -8,17 +9,26 @@
 //   (I6) An entry that moves is in its new slot before it leaves the old one, and the displacement counter is odd in
 //        between. A reader who finds nothing between two equal, even readings of the counter has seen every slot while
 //        no entry moved: the key was absent.
-// A power cut in the middle of a move leaves the same entry in two slots, which the shard's record names by then.
+//   (I14) A split stores the new block first, whole and persistent; then the number of blocks, which makes it count;
+//        and frees the entries in the old block when that is persistent. So an entry that a client finds in the old
+//        block is the key's still; and if it finds none, the number of blocks that it reads behind that tells it where
+//        else to look.
+// A power cut in the middle of a move leaves the same entry in two slots, which the shard's record names by then. One
+// in the middle of a split leaves entries in the old block that belong to the new one: IsLeftOver.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "base/planted.h"
 #include "erda/status.h"
+#include "format/control_block.h"
 #include "format/geometry.h"
+#include "format/index_layout.h"
 #include "format/superblock.h"
 #include "nvm/writer.h"
 
@@ -41,34 +51,49 @@ class EntryObserver {
   ~EntryObserver() = default;
 };
 
+// What readers elsewhere see of it, in the shard's control block.
+struct Published {
+  uint64_t* displacements = nullptr;
+  uint64_t* blocks = nullptr;
+  std::span<uint32_t> runs;
+
+  static Published In(std::span<std::byte> control, const format::Geometry& geometry);
+};
+
 class Index {
  public:
-  // displacements: the word in the shard's control block. observer: may be null.
-  Index(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t shard, uint64_t* displacements,
-        EntryObserver* observer = nullptr)
-      : nvm_(nvm), geometry_(geometry), shard_(shard), displacements_(displacements), observer_(observer) {}
+  // As large as it was at first. observer: may be null.
+  Index(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t shard, const Published& published,
+        EntryObserver* observer = nullptr);
+  Index(const Index&) = delete;
+  Index& operator=(const Index&) = delete;
 
-  // Takes up an existing index. used: how many of its slots are; if nobody knows, Count finds out. In any case it is
+  // As large as the shard's record says it is, with these regions as runs. kCorruption: that cannot be.
+  Status TakeUp(std::span<const uint32_t> regions);
+  // Takes up what is in it. used: how many of its slots are; if nobody knows, Count finds out. In any case it is
   // counted in steps, while it is used already: the observer knows of what is counted.
   void Open(std::optional<uint64_t> used) {
     counted_ = 0;
     used_known_ = used.has_value();
     used_ = used.value_or(0);
   }
+  // For who reads it beside the shard: as large as it is by now. True if it has grown since.
+  bool Refresh();
   // Looks at so many more slots; true once all are counted.
   bool Count(uint64_t slots);
 
   // Used slots; if nobody knew, as far as they are counted.
   [[nodiscard]] uint64_t used() const { return used_; }
   [[nodiscard]] bool counted() const { return counted_ == size(); }
-  [[nodiscard]] uint64_t size() const { return geometry_.index_slots; }
+  [[nodiscard]] uint64_t size() const { return layout_.slots(); }
+  [[nodiscard]] const format::IndexLayout& layout() const { return layout_; }
   [[nodiscard]] format::IndexEntry At(Slot slot) const {
     return {nvm_.Load64(WordOffset(slot)), nvm_.Load64(MetaOffset(slot))};
   }
   // For whoever looks at all slots in their order: called for each, before At.
   void ReadAhead(Slot slot) const {
-    if (slot % kReadAheadSlots == 0) {
-      nvm_.WillUse(WordOffset(slot), std::min(kReadAheadSlots, size() - slot) * sizeof(format::IndexEntry));
+    if (slot % read_ahead_slots_ == 0) {
+      nvm_.WillUse(WordOffset(slot), std::min(read_ahead_slots_, size() - slot) * sizeof(format::IndexEntry));
     }
   }
   [[nodiscard]] format::EntryWord WordAt(Slot slot) const { return format::EntryWord(nvm_.Load64(WordOffset(slot))); }
@@ -76,7 +101,7 @@ class Index {
   // The slot whose entry has the key's tag and satisfies is_key(slot, entry).
   template <class IsKey>
   [[nodiscard]] std::optional<Slot> Find(uint64_t key_hash, IsKey&& is_key) const {
-    const Slot home = geometry_.HomeOf(key_hash);
+    const Slot home = layout_.HomeOf(key_hash);
     const uint64_t first = MetaOffset(home);  // counted on from there: the slots of a miss are many
     for (Slot i = 0; i < format::kNeighbourhood; ++i) {
       const format::EntryMeta meta(nvm_.Load64(first + i * sizeof(format::IndexEntry)));
@@ -91,10 +116,13 @@ class Index {
   [[nodiscard]] std::optional<Slot> FindRoom(uint64_t key_hash) const;
   // The same, moving other entries if need be. kResourceExhausted: there is none to be had.
   Result<Slot> MakeRoom(uint64_t key_hash);
+  // How many low bits of their hashes the key and all that stand in its neighbourhood share: splits by these bits do
+  // not part them.
+  [[nodiscard]] uint32_t BitsShared(uint64_t key_hash) const;
 
   // A new entry takes a free slot in two steps. What it says of itself must be persistent before Enter, and is after
   // the next fence.
-  void Describe(Slot slot, uint64_t key_hash, uint32_t head, uint64_t object_bytes);
+  void Describe(Slot slot, uint64_t key_hash, uint64_t object_bytes);
   // From here on it is an entry, persistently after the next fence.
   void Enter(Slot slot, format::EntryWord word) {
     StoreWordLazily(slot, word);
@@ -114,7 +142,7 @@ class Index {
   // Only a hint, so it is written when it changed and made persistent by whoever fences next.
   void StoreSizeHint(Slot slot, uint64_t object_bytes);
   // What stands in these slots will be persistent after the next fence.
-  void Flush(Slot first, uint64_t slots) { nvm_.Flush(WordOffset(first), slots * sizeof(format::IndexEntry)); }
+  void Flush(Slot first, uint64_t slots);
   // The slot is free, persistently, on return.
   void Free(Slot slot) {
     if (Planted(Flaw::kFreeNotFlushed)) {
@@ -125,23 +153,51 @@ class Index {
     CountChange(slot, -1);
   }
 
+  // --- Growing, by one block at a time: the oldest of those that are not split yet.
+
+  // There are so many keys that the next block is due, or the next run will be needed soon.
+  [[nodiscard]] bool WantsSplit() const;
+  [[nodiscard]] bool WantsRun() const;
+  // The next block has a place. Else a run is needed first, and can be had if there are not as many as there may be.
+  [[nodiscard]] bool CanSplit() const {
+    return layout_.blocks() < geometry_.blocks_max() && layout_.IsKnown(layout_.blocks());
+  }
+  [[nodiscard]] uint32_t runs() const { return runs_used_; }
+  [[nodiscard]] bool MayHaveRun() const { return runs_used_ < geometry_.runs_max(); }
+  // The region has the next run, persistently.
+  void AddRun(uint32_t region);
+  // REQUIRES: all is counted, no slot is about to be entered, and CanSplit. Persistent on return.
+  void Split();
+  // The entry belongs to the last block, which came of this slot's: a crash came before it was freed here.
+  [[nodiscard]] bool IsLeftOver(Slot slot, const format::IndexEntry& entry) const {
+    return layout_.grown() && layout_.BlockWith(slot) == layout_.LastParent() &&
+           layout_.BlockOf(entry.entry_meta().tag()) == layout_.blocks() - 1;
+  }
+  // The number of blocks will be persistent after the next fence.
+  void FlushBlocks() { nvm_.Flush(BlocksRecordOffset(), sizeof(uint64_t)); }
+  // They are freed, persistently after the next fence. REQUIRES: the number of blocks is persistent, and nothing is
+  // counted yet.
+  void EndLastSplit();
+
   // The last move that was begun, if any was. kCorruption: its record is damaged.
   [[nodiscard]] Result<format::MoveWord> Moved() const;
   // There was none; persistent on return.
   void ForgetMove();
 
  private:
-  static constexpr uint64_t kReadAheadSlots = uint64_t{128} << 10;  // 2 MiB
-
-  [[nodiscard]] uint64_t WordOffset(Slot slot) const { return geometry_.SlotOffset(shard_, slot); }
+  [[nodiscard]] uint64_t WordOffset(Slot slot) const { return layout_.SlotOffset(slot); }
   [[nodiscard]] uint64_t MetaOffset(Slot slot) const { return WordOffset(slot) + sizeof(uint64_t); }
   [[nodiscard]] std::optional<Slot> FirstFree(Slot from, uint64_t slots_max) const;
   // Moves some entry into the free slot from nearer to home; the slot that became free.
   [[nodiscard]] std::optional<Slot> Displace(Slot free);
   void Move(Slot from, Slot to);
   void StoreDisplacements(uint64_t value);
+  void StoreBlocks(uint64_t blocks);
   [[nodiscard]] uint64_t MoveRecordOffset() const {
-    return format::kShardRecordsOffset + shard_ * sizeof(format::ShardRecord) + offsetof(format::ShardRecord, move);
+    return format::ShardRecordOffset(shard_) + offsetof(format::ShardRecord, move);
+  }
+  [[nodiscard]] uint64_t BlocksRecordOffset() const {
+    return format::ShardRecordOffset(shard_) + offsetof(format::ShardRecord, blocks);
   }
   void CountChange(Slot slot, int change) {
     if (used_known_ || slot < counted_) used_ += change;
@@ -155,16 +211,25 @@ class Index {
   void Observe(Slot slot, format::EntryWord word) {
     if (observer_ == nullptr) return;
     const format::IndexEntry before = At(slot);
-    const uint32_t head = before.entry_meta().head();
+    const uint32_t head = HeadOf(before);
     if (slot < counted_) observer_->OnEntryChanged(head, before.entry_word(), word);
     observer_->OnEntryStored(head, before.entry_word(), word);
+  }
+
+  // A damaged entry's may be another shard's.
+  [[nodiscard]] uint32_t HeadOf(const format::IndexEntry& entry) const {
+    return geometry_.HeadOf(entry.entry_meta().tag());
   }
 
   nvm::Writer& nvm_;
   const format::Geometry& geometry_;
   const uint32_t shard_;
-  uint64_t* const displacements_;
+  const Published published_;
   EntryObserver* const observer_;
+  std::vector<uint32_t> runs_;  // as in the control block
+  uint32_t runs_used_ = 0;
+  uint64_t read_ahead_slots_;  // a power of two, that are one behind the other in the pool
+  format::IndexLayout layout_;
   uint64_t used_ = 0;        // of the first counted_ slots, or of all
   bool used_known_ = false;  // of all
   uint64_t counted_ = 0;     // all, but for a while after the start

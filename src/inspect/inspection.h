@@ -80,7 +80,10 @@ struct ShardReport {
   uint32_t regions_unopened = 0;  // linked, and not used yet: a crash came in between
   uint64_t cut_off = 0;           // open segments with something behind their objects that is none: a crash came
 
-  uint64_t index_slots = 0;
+  uint64_t index_slots = 0;  // of all blocks
+  uint64_t index_blocks = 0;
+  uint32_t regions_index = 0;  // runs of its blocks
+  uint64_t left_over = 0;      // entries in the block that was split last, which are in the new one
   uint64_t used_slots = 0;
   uint64_t keys = 0;            // whose newest version is a value, whole or not known to be otherwise
   uint64_t not_whole = 0;       // in flight: entries whose newest version is not settled, and not whole

@@ -35,14 +35,8 @@ std::optional<ShardLog::SegmentId> ShardLog::LinkFreeRegion(uint32_t head_number
   uint32_t slot = 0;
   while (slot < kSlotsPerHead && (head.regions[slot] != kNoRegion || head.emptying[slot])) ++slot;
   if (slot == kSlotsPerHead) return std::nullopt;
-  // In turn, so that all of the medium wears alike.
-  uint32_t region = kNoRegion;
-  for (uint32_t i = 0; i < geometry_.regions_per_shard && region == kNoRegion; ++i) {
-    const uint32_t next = FirstRegion() + (next_region_ + i) % geometry_.regions_per_shard;
-    if (IsFree(next)) region = next;
-  }
+  const uint32_t region = NextFree();
   if (region == kNoRegion) return std::nullopt;
-  next_region_ = region - FirstRegion() + 1;
 
   // No two regions of a shard ever have the same one: it also tells apart those that one slot had.
   ++newest_generation_;
@@ -64,6 +58,28 @@ std::optional<ShardLog::SegmentId> ShardLog::LinkFreeRegion(uint32_t head_number
   generations_[region - FirstRegion()] = word.generation();
   PublishRegion(head_number, slot, region);
   return SegmentId{region, 0};
+}
+
+// In turn, so that all of the medium wears alike.
+uint32_t ShardLog::NextFree() {
+  for (uint32_t i = 0; i < geometry_.regions_per_shard; ++i) {
+    const uint32_t region = FirstRegion() + (next_region_ + i) % geometry_.regions_per_shard;
+    if (!IsFree(region)) continue;
+    next_region_ = region - FirstRegion() + 1;
+    return region;
+  }
+  return kNoRegion;
+}
+
+std::optional<uint32_t> ShardLog::LinkRun() {
+  const uint32_t region = free_regions_ > 1 ? NextFree() : kNoRegion;
+  if (region == kNoRegion) return std::nullopt;
+  const auto word = RegionWord::OfIndex(RegionWordOf(region).generation(), static_cast<uint32_t>(runs_.size()));
+  nvm_.Store64(RegionWordOffset(region), word.raw());
+  if (!Planted(Flaw::kRunNotFlushed)) nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
+  --free_regions_;
+  runs_.push_back(region);
+  return region;
 }
 
 // Released, the generation last: a client that reads a new generation also reads the region behind it. Clients look

@@ -161,6 +161,11 @@ class ShardLog final : public index::EntryObserver {
   // REQUIRES: it is emptied, and all of it zeroes, persistently.
   void FreeEmptied(uint32_t region);
   [[nodiscard]] uint32_t free_regions() const { return free_regions_; }
+
+  // Regions that are the index's, for good: its runs, in their order.
+  [[nodiscard]] std::span<const uint32_t> runs() const { return runs_; }
+  // One more, persistently. The last free region stays the cleaner's: nullopt if there is no other.
+  std::optional<uint32_t> LinkRun();
   // Bytes that were appended by puts since the log was taken up.
   [[nodiscard]] uint64_t appended() const { return appended_; }
   // Grows with what may make it worth to look for a region to clean: an entry leaves an address, the writers have
@@ -174,6 +179,10 @@ class ShardLog final : public index::EntryObserver {
   // The head has a region that is appended to, from this version on; false if none is to be had.
   bool EnsureOpen(uint32_t head, uint64_t version) {
     return HeadAt(head).open.region != kNoRegion || OpenNextSegment(head, version);
+  }
+  // Whose log the entry's addresses are in. A damaged entry's may be another shard's.
+  [[nodiscard]] uint32_t HeadOf(const format::IndexEntry& entry) const {
+    return geometry_.HeadOf(entry.entry_meta().tag());
   }
   // The newest generation of a region.
   [[nodiscard]] uint32_t newest_generation() const { return newest_generation_; }
@@ -203,7 +212,9 @@ class ShardLog final : public index::EntryObserver {
   [[nodiscard]] uint64_t bytes_used() const { return bytes_used_; }
   // Of the objects that entries name, about.
   [[nodiscard]] uint64_t bytes_live() const { return bytes_live_; }
-  [[nodiscard]] uint64_t bytes_total() const { return geometry_.regions_per_shard * geometry_.region_size; }
+  [[nodiscard]] uint64_t bytes_total() const {
+    return (geometry_.regions_per_shard - runs_.size()) * geometry_.region_size;
+  }
 
  private:
   static constexpr uint32_t kNoRegion = UINT32_MAX;
@@ -312,6 +323,8 @@ class ShardLog final : public index::EntryObserver {
   // Links a region to a slot of the head; its first segment. Writers leave the last free region to the cleaner, and
   // some slots.
   std::optional<SegmentId> LinkFreeRegion(uint32_t head, bool for_writers);
+  // kNoRegion if there is none.
+  uint32_t NextFree();
   void CountSlots(Head& head, int change);
   [[nodiscard]] static bool IsCrowded(const Head& head) {
     return head.used_slots + kSlotsKept >= format::kSlotsPerHead;
@@ -341,6 +354,7 @@ class ShardLog final : public index::EntryObserver {
   uint32_t newest_generation_ = 0;
   uint32_t next_region_ = 0;  // of the shard: the first to be looked at for the next link
   std::vector<EmptiedRegion> emptied_;
+  std::vector<uint32_t> runs_;
   uint64_t appended_ = 0;
   uint64_t changes_ = 0;
   uint64_t bytes_used_ = 0;

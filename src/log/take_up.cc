@@ -39,6 +39,15 @@ Status ShardLog::LinkExisting() {
       emptied_.push_back({region, word.generation(), UINT32_MAX, 0});
       continue;
     }
+    if (word == RegionWord::OfIndex(word.generation(), word.run())) {
+      if (word.run() >= geometry_.runs_max())
+        return Status(Code::kCorruption, "the region table names too many runs of the index");
+      if (word.run() >= runs_.size()) runs_.resize(word.run() + 1, kNoRegion);
+      if (runs_[word.run()] != kNoRegion)
+        return Status(Code::kCorruption, "the region table names a run of the index twice");
+      runs_[word.run()] = region;
+      continue;
+    }
     const bool whole = word == RegionWord::Linked(word.generation(), word.head(), word.slot());
     const Head* head = whole ? FindHead(word.head()) : nullptr;
     if (head == nullptr || word.slot() >= kSlotsPerHead || head->regions[word.slot()] != kNoRegion) {
@@ -49,6 +58,9 @@ Status ShardLog::LinkExisting() {
     CountSlots(HeadAt(word.head()), 1);
     generations_[region - FirstRegion()] = word.generation();
     PublishRegion(word.head(), word.slot(), region);
+  }
+  if (std::find(runs_.begin(), runs_.end(), kNoRegion) != runs_.end()) {
+    return {Code::kCorruption, "the region table lacks a run of the index"};
   }
   return {};
 }

@@ -42,7 +42,7 @@ void Chain::StoreSettled(Slot slot, EntryWord word) {
 void Chain::TakeBack(Slot slot, const Before& before) {
   const EntryWord word = index_.WordAt(slot);
   if (before.whole_bytes != 0) {
-    MakePersistent(index_.At(slot).entry_meta().head(), before);
+    MakePersistent(log_.HeadOf(index_.At(slot)), before);
     StoreSettled(slot, word.TakenBackTo(before.address, true));
   } else if (!before.address.none()) {
     index_.StoreWord(slot, word.TakenBackTo(before.address, false));

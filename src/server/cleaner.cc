@@ -28,7 +28,7 @@ constexpr size_t kMovesPerBatch = 32;
 // processor may have to wait.
 constexpr uint64_t kStepBytes = 2 << 10;
 // Versions looked at for what has expired, while a put waits.
-constexpr uint64_t kSweptPerStep = 16;
+constexpr uint64_t kSlotsSweptPerStep = 16;
 // The same ten times a second: a per mille of a processor, and if many of those with deadlines, one in ..., have
 // expired, up to a few hundredths. Empty slots count little.
 constexpr uint64_t kSweptAtOnceMin = 1024;
@@ -56,10 +56,11 @@ Cleaner::Cleaner(nvm::Pool& pool, const format::Geometry& geometry, uint32_t poo
       counters_(control),
       queues_(queues),
       time_(time),
-      index_(nvm_, geometry, shard, nullptr),
+      index_(nvm_, geometry, shard, index::Published::In(control, geometry)),
       targets_(geometry.heads_per_shard) {}
 
 bool Cleaner::Step() {
+  (void)index_.Refresh();
   const bool told = TakeOrders();
   if (!to_zero_.empty()) return ZeroSome();
   const bool walked = WalkSome();
@@ -125,14 +126,18 @@ std::span<const std::byte> Cleaner::BytesAt(uint64_t at) const {
 }
 
 // (C3) Entries move only away from their home, and are there before they are gone from here: a look at the slots in
-// their order misses none. It may see one half of an entry that changes.
-bool Cleaner::IsNeeded(const ObjectHeader& header, LogAddress address) const {
+// their order misses none. It may see one half of an entry that changes. One that went to another block is found there:
+// by then the index has grown.
+bool Cleaner::IsNeeded(const ObjectHeader& header, LogAddress address) {
   const auto names = [&](index::Slot /*slot*/, const IndexEntry& entry) {
-    if (entry.entry_meta().head() != walk_->order.head) return false;
     if (Planted(Flaw::kMovesUnsettled) && entry.entry_word().new_address() == address) return true;
     return entry.entry_word().NamesSettled(address);
   };
-  return index_.Find(header.key_hash, names).has_value();
+  bool found = false;
+  do {
+    found = index_.Find(header.key_hash, names).has_value();
+  } while (!found && index_.Refresh());
+  return found;
 }
 
 // In the order in which it was filled: then what is needed in it fits into one other region, even if the first segment
@@ -295,7 +300,7 @@ format::HeadSlot Cleaner::SlotNow(uint64_t* slot_word) {
 }
 
 std::optional<Cleaner::Named> Cleaner::FindNamed(const IndexEntry& entry) const {
-  const uint32_t head = entry.entry_meta().head();
+  const uint32_t head = HeadOf(entry);
   const uint32_t head_in_shard = head - shard_ * geometry_.heads_per_shard;  // huge if it is an earlier shard's
   const LogAddress address = entry.entry_word().new_address();
   const uint64_t offset = address.offset_in_region();
@@ -310,6 +315,7 @@ std::optional<Cleaner::Named> Cleaner::FindNamed(const IndexEntry& entry) const 
 }
 
 void Cleaner::Scrub(uint64_t bytes) {
+  (void)index_.Refresh();
   uint64_t scrubbed = 0;
   // Empty slots are passed, too, but not for ever.
   for (uint64_t slots = 0; scrubbed < bytes && slots < bytes / sizeof(IndexEntry); ++slots) {
@@ -321,10 +327,10 @@ void Cleaner::Scrub(uint64_t bytes) {
     const bool damaged = IsDamaged(entry, &of_object);
     scrubbed += of_object;
     const IndexEntry now = index_.At(slot);
-    if (!damaged || now.word != entry.word || now.entry_meta().head() != entry.entry_meta().head()) continue;
+    if (!damaged || now.word != entry.word || HeadOf(now) != HeadOf(entry)) continue;
     if (queues_.proposals.room() < kMovesPerBatch + 4) break;
     Propose({.kind = CleanProposal::Kind::kDamaged,
-             .head = entry.entry_meta().head(),
+             .head = HeadOf(entry),
              .from = entry.entry_word().new_address(),
              .index_slot = slot});
   }
@@ -337,13 +343,16 @@ bool Cleaner::HasExpired(const ObjectView& object, LogAddress address) const {
   if (!time_.Passed(object.deadline)) return false;
   const auto names = [&](index::Slot /*slot*/, const IndexEntry& entry) {
     const auto word = entry.entry_word();
-    return entry.entry_meta().head() == walk_->order.head && word.settled() && word.new_address() == address;
+    return word.settled() && word.new_address() == address;
   };
   return index_.Find(object.header.key_hash, names).has_value();
 }
 
+// Splits take entries to the end of the index alone, so a round that goes to the end of what is there by then meets
+// all.
 Cleaner::Swept Cleaner::SweepSlots(index::Slot* next, uint64_t looks) {
   Swept swept;
+  (void)index_.Refresh();
   const index::Slot end = std::min(*next + looks * kSlotsPerLook, index_.size());
   for (; *next < end && looks > 0 && queues_.proposals.room() >= kMovesPerBatch + 4; ++*next, ++swept.slots) {
     const IndexEntry entry = index_.At(*next);
@@ -364,7 +373,7 @@ Cleaner::Swept Cleaner::SweepSlots(index::Slot* next, uint64_t looks) {
     }
     ++swept.expired;
     Propose({.kind = CleanProposal::Kind::kExpire,
-             .head = entry.entry_meta().head(),
+             .head = HeadOf(entry),
              .key_hash = view.header.key_hash,
              .from = entry.entry_word().new_address()});
   }
@@ -373,8 +382,9 @@ Cleaner::Swept Cleaner::SweepSlots(index::Slot* next, uint64_t looks) {
 
 bool Cleaner::SweepSome() {
   if (!sweeps_) return false;
-  const Swept swept = SweepSlots(&sweep_at_, kSweptPerStep);
+  const Swept swept = SweepSlots(&sweep_at_, kSlotsSweptPerStep);
   next_deadline_ = std::min(next_deadline_, swept.next_deadline);
+  (void)index_.Refresh();
   if (sweep_at_ < index_.size()) return swept.slots > 0;
   if (queues_.proposals.room() == 0) return false;
   Propose({.kind = CleanProposal::Kind::kSwept, .end = next_deadline_ == UINT64_MAX ? 0 : next_deadline_});
@@ -391,6 +401,7 @@ void Cleaner::Sweep() {
   round_.found |= swept.expiring > 0 || swept.unsettled;
   const bool many = swept.expired * kManyExpired > swept.expiring;
   sweep_looks_ = many ? sweep_looks_ * 2 : sweep_looks_ / 2;
+  (void)index_.Refresh();
   if (swept_ < index_.size()) return;
   swept_ = 0;
   const bool none = !round_.found && !round_before_.found && round_.expiring_puts == round_before_.expiring_puts;
@@ -400,7 +411,7 @@ void Cleaner::Sweep() {
 
 void Cleaner::KeepTime() {
   const uint64_t at = format::ShardRecordOffset(shard_) + offsetof(format::ShardRecord, time);
-  nvm_.Store64(at, format::TimeWord::Of(time_.Micros() / 1000).raw());
+  nvm_.Store64(at, format::CheckedWord::Of(time_.Micros() / 1000).raw());
   nvm_.Persist(at, sizeof(uint64_t));
 }
 

@@ -145,7 +145,10 @@ class Cleaner {
     return geometry_.RegionOffset(walk_->order.region) + walk_->segment * geometry_.segment_size;
   }
   [[nodiscard]] std::span<const std::byte> BytesAt(uint64_t at) const;
-  [[nodiscard]] bool IsNeeded(const format::ObjectHeader& header, format::LogAddress address) const;
+  [[nodiscard]] bool IsNeeded(const format::ObjectHeader& header, format::LogAddress address);
+  [[nodiscard]] uint32_t HeadOf(const format::IndexEntry& entry) const {
+    return geometry_.HeadOf(entry.entry_meta().tag());
+  }
   // So many bytes of the walk are behind it, which took as much work as so many.
   void Pass(uint64_t bytes, uint64_t cost);
   void Copy(const format::ObjectView& header, Target& target);
@@ -185,7 +188,7 @@ class Cleaner {
   Counters counters_;
   CleanQueues& queues_;
   const ServerTime& time_;
-  const index::Index index_;  // to look things up
+  index::Index index_;  // to look things up
 
   std::vector<Target> targets_;  // by head
   std::optional<Walk> walk_;

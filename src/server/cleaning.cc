@@ -70,7 +70,7 @@ size_t Cleaning::Apply() {
     ++applied;
     switch (proposal->kind) {
       case CleanProposal::Kind::kMove:
-        if (versions_.Move(proposal->key_hash, proposal->head, proposal->from, proposal->to)) {
+        if (versions_.Move(proposal->key_hash, proposal->from, proposal->to)) {
           counters_.Add(Counter::kCleanMoves);
         }
         break;
@@ -207,7 +207,7 @@ bool Cleaning::NeedsSpace() const {
 }
 
 bool Cleaning::Expects(uint32_t head, bool waited) {
-  Want& want = log_.IsCrowded(head) ? slots_ : space_;
+  Want& want = head != kAnyHead && log_.IsCrowded(head) ? slots_ : space_;
   if (want.hopeless && log_.changes() == want.changes) {
     if (!versions_.HasPassed(next_deadline_)) return false;
     next_deadline_ = 0;  // it is looked through once more for that

@@ -115,7 +115,8 @@ std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key
     AddUnpublished(version, std::nullopt);
     counters_.Add(Counter::kPutsDelegated);
   }
-  return outcome;
+  // There is no region for the index: another way the put may wait for one.
+  return outcome.reason == Reason::kLogFull ? kNone : outcome;
 }
 
 void Versions::GiveBack(uint32_t head, Address address, uint64_t version, SessionId session) {

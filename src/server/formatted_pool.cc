@@ -34,7 +34,7 @@ uint64_t FormattedPool::time() const {
   uint64_t millis = 0;
   for (uint32_t shard = 0; shard < geometry().shards; ++shard) {
     const auto bytes = pool_->bytes().subspan(format::ShardRecordOffset(shard), sizeof(format::ShardRecord));
-    millis = std::max(millis, format::TimeWord(LoadAs<format::ShardRecord>(bytes).time).millis());
+    millis = std::max(millis, format::CheckedWord(LoadAs<format::ShardRecord>(bytes).time).number());
   }
   return millis * 1000;
 }

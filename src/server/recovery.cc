@@ -30,14 +30,18 @@ uint32_t FingerprintOf(const IndexEntry& entry) {
 // --- Looking
 
 Status Recovery::Look(uint64_t version_limit) {
-  std::vector<Slot> homes;  // of the keys of objects that may not be settled
+  std::vector<uint64_t> hashes;  // of the keys of objects that may not be settled
   const auto visit = [&](const ObjectView& object) {
     ++report_.objects;
-    if (geometry_.ShardOf(object.header.key_hash) == shard_) homes.push_back(geometry_.HomeOf(object.header.key_hash));
+    if (geometry_.ShardOf(object.header.key_hash) == shard_) hashes.push_back(object.header.key_hash);
   };
   if (auto status = log_.OpenAfterCrash(version_limit, visit); !status.ok()) return status;
+  if (auto status = index_.TakeUp(log_.runs()); !status.ok()) return status;
   const auto move = index_.Moved();
   if (log_.plain() && move.ok()) {
+    std::vector<Slot> homes;
+    homes.reserve(hashes.size() + 1);
+    for (const uint64_t hash : hashes) homes.push_back(index_.layout().HomeOf(hash));
     LookAtNeighbourhoods(std::move(homes), *move);
     return {};
   }
@@ -50,7 +54,9 @@ void Recovery::LookAtNeighbourhoods(std::vector<Slot> homes, format::MoveWord mo
   // The entry that was moved last may stand in both of its slots. Then only the copy that is to stay is repaired.
   std::optional<Slot> second_copy;
   if (!move.none()) {
-    homes.push_back(std::min(move.from(), geometry_.homes() - 1));  // from there on are both
+    // From there on are both, in one block.
+    const Slot end = index_.layout().FirstOf(index_.layout().BlockWith(move.from()) + 1);
+    homes.push_back(std::min(move.from(), end - kNeighbourhood));
     const IndexEntry first = index_.At(move.from());
     const bool copied = first.word != 0 && format::IsMovedCopy(first, index_.At(move.to()), move.to() - move.from());
     if (copied) second_copy = move.to();
@@ -70,6 +76,7 @@ void Recovery::LookAtNeighbourhoods(std::vector<Slot> homes, format::MoveWord mo
     for (Slot slot = begin; slot < end; ++slot) {
       const IndexEntry entry = index_.At(slot);
       if (entry.word == 0 || entry.entry_word().settled() || slot == second_copy) continue;
+      if (index_.IsLeftOver(slot, entry)) continue;
       unsettled_.push_back(Decide(slot, entry));
     }
   }
@@ -86,7 +93,7 @@ void Recovery::ScanIndex() {
     own = 0;
     index_.ReadAhead(slot);
     const IndexEntry entry = index_.At(slot);
-    if (entry.word == 0) continue;
+    if (entry.word == 0 || index_.IsLeftOver(slot, entry)) continue;
     const uint32_t fingerprint = FingerprintOf(entry);
     bool similar = false;  // no early exit, so that it compiles to a few vector instructions
     for (const uint32_t other : fingerprints) similar |= other == fingerprint;
@@ -102,16 +109,16 @@ void Recovery::ScanIndex() {
       }
     }
     const EntryWord word = entry.entry_word();
-    log_.MarkNamed(entry.entry_meta().head(), word.new_address());
+    log_.MarkNamed(log_.HeadOf(entry), word.new_address());
     if (word.settled()) continue;  // nobody goes back to its old one; it may be the damaged one that a put repaired
-    log_.MarkNamed(entry.entry_meta().head(), word.old_address());
+    log_.MarkNamed(log_.HeadOf(entry), word.old_address());
     unsettled_.push_back(Decide(slot, entry));
   }
 }
 
 Recovery::Unsettled Recovery::Decide(Slot slot, const IndexEntry& entry) {
   const EntryWord word = entry.entry_word();
-  const uint32_t head = entry.entry_meta().head();
+  const uint32_t head = log_.HeadOf(entry);
   const ObjectView newest = log_.Inspect(head, word.new_address());
   RecoveryFacts facts;
   facts.newest = newest.state;
@@ -138,7 +145,7 @@ bool Recovery::Belongs(Slot slot, const IndexEntry& entry, const ObjectView& vie
   const uint64_t key_hash = view.header.key_hash;
   const EntryMeta meta = entry.entry_meta();
   return geometry_.ShardOf(key_hash) == shard_ && meta.tag() == EntryMeta::TagOf(key_hash) &&
-         geometry_.HomeOf(key_hash) + meta.distance() == slot;
+         index_.layout().HomeOf(key_hash) + meta.distance() == slot;
 }
 
 // --- Repairing
@@ -148,12 +155,16 @@ RecoveryReport Recovery::Repair() {
   //    it before it is on the medium.
   if (!Planted(Flaw::kFoundNotFlushed)) {
     for (const auto& [begin, end] : touched_) index_.Flush(begin, end - begin);
+    index_.FlushBlocks();
     log_.FlushFound();
   }
   nvm_.Fence();
 
-  // 2. Before one of two copies changes, the other one goes: the one that is farther from home.
+  // 2. Entries that are in a new block by now go from the old one. Before one of two copies changes, the other one
+  // goes:
+  //    the one that is farther from home.
   index_.Open(std::nullopt);
+  index_.EndLastSplit();
   if (!Planted(Flaw::kKeepsBothCopies)) {
     for (const Slot slot : second_copies_) index_.Free(slot);
   }
@@ -177,7 +188,7 @@ void Recovery::RepairEntry(const Unsettled& unsettled) {
   const EntryWord word = entry.entry_word();
   switch (unsettled.action) {
     case RecoveryAction::kSettle:
-      chain_.MakePersistent(entry.entry_meta().head(), unsettled.version);
+      chain_.MakePersistent(log_.HeadOf(entry), unsettled.version);
       chain_.StoreSettled(slot, word);
       ++report_.settled;
       return;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "fabric/fabric.h"
 #include "server/flush.h"
+#include "server/gate.h"
 #include "server/shard.h"
 #include "server/threads.h"
 
@@ -67,6 +68,11 @@ class Server::Impl {
 
   Status Open() {
     if (auto status = CheckOptions(options_); !status.ok()) return status;
+    if (!options_.token_file.empty()) {
+      auto gate = server::Gate::Open(options_.token_file, SteadyClock::Instance());
+      if (!gate.ok()) return gate.status();
+      gate_ = *std::move(gate);
+    }
     // First of all, so that an address that cannot be leaves no pool behind. Who asks waits until Start.
     for (const std::string& address : options_.listen) {
       auto port = PortOf(address);
@@ -74,7 +80,7 @@ class Server::Impl {
       auto listener = fabrics_[*port]->Listen(address);
       if (!listener.ok()) return listener.status();
       addresses_.push_back((*listener)->address());
-      doormen_.push_back(std::make_unique<Doorman>(*std::move(listener), *port, shards_));
+      doormen_.push_back(std::make_unique<Doorman>(*std::move(listener), *port, shards_, gate_.get()));
     }
     const nvm::PoolOptions pool_options{options_.pool, options_.pool_size, options_.nvm_write_latency};
     const format::GeometryWish wish{options_.pool_size, options_.shards, options_.region_size, options_.segment_size,
@@ -215,7 +221,7 @@ class Server::Impl {
         queues.push_back(*std::move(queue));
       }
       auto thread = std::make_unique<ShardThread>(std::move(queues), options_.polling, options_.spin,
-                                                  options_.scrub_rate / pool_->geometry().shards);
+                                                  options_.scrub_rate / pool_->geometry().shards, gate_.get());
       std::vector<server::Port> ports;
       for (size_t i = 0; i < fabrics_.size(); ++i) {
         ports.push_back({*fabrics_[i], pool_regions_[i], thread->queue(i), flush_methods_[i]});
@@ -248,6 +254,7 @@ class Server::Impl {
   }
 
   ServerOptions options_;
+  std::unique_ptr<server::Gate> gate_;  // if a token is demanded
   State state_ = State::kOpen;
   std::vector<std::shared_ptr<fabric::Fabric>> fabrics_;  // a shard's port for each
   std::unique_ptr<FormattedPool> pool_;

@@ -64,7 +64,6 @@ bool KeyedIsSound(const Request& request, bool writable, size_t slot_bytes, cons
     case RequestOp::kCommit:
     case RequestOp::kDelegate:
     case RequestOp::kGiveBack:
-    case RequestOp::kTime:
       break;
   }
   return false;
@@ -96,8 +95,6 @@ bool Shard::Serve(Session& session, uint32_t slot, After after) {
     const uint32_t first_head = number_ * geometry_.heads_per_shard;
     if (!session.writable || request.head - first_head >= geometry_.heads_per_shard) return false;
     outcome = versions_->Delegate(request.head, request.version, request.value_size, session.id);
-  } else if (request.op == static_cast<uint8_t>(RequestOp::kTime)) {
-    outcome.number = options_.time->Micros();
   } else if (session.waiting > 0 && MayWait(request)) {
     Wait(session, slot);  // behind what came before it
     return true;
@@ -267,10 +264,17 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
     case RequestOp::kCommit:  // of no key
     case RequestOp::kDelegate:
     case RequestOp::kGiveBack:
-    case RequestOp::kTime:
       break;
   }
   return false;
+}
+
+bool Shard::TellTime(Session& session, uint32_t slot) {
+  if (IsWaiting(session, slot)) return false;
+  Outcome outcome;
+  outcome.number = options_.time->Micros();
+  Answer(session, slot, 0, outcome);
+  return true;
 }
 
 void Shard::Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& outcome) {

@@ -21,7 +21,7 @@ using format::Reason;
 void Versions::SettleCurrent(Slot slot, uint64_t key_hash) {
   const IndexEntry entry = index_.At(slot);
   const EntryWord word = entry.entry_word();
-  const uint32_t head = entry.entry_meta().head();
+  const uint32_t head = HeadOf(entry);
   if (Planted(Flaw::kSettledNotWhole)) return chain_.StoreSettled(slot, word);
   if (word.settled() || !chain_.MakePersistentIfWhole(head, word.new_address())) return;
   chain_.StoreSettled(slot, word);
@@ -235,7 +235,7 @@ void Versions::TakeBack(const Reservation& gone) {
   if (gone.superseded) return;
   const bool damaged = log_.InspectHeader(gone.head, gone.address).state == ObjectState::kNothing;
   const auto slot = index_.Find(gone.key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
-    return entry.entry_meta().head() == gone.head && entry.entry_word().new_address() == gone.address;
+    return entry.entry_word().new_address() == gone.address;
   });
   if (!slot) return;
   if (!damaged) return TakeBackEntry(*slot, gone);
@@ -270,14 +270,14 @@ void Versions::Report(std::string_view key, uint64_t key_hash) {
 
 InFlight::Id Versions::FindWriter(Slot slot, uint64_t key_hash) const {
   const IndexEntry entry = index_.At(slot);
-  return in_flight_.Find(key_hash, entry.entry_meta().head(), entry.entry_word().new_address());
+  return in_flight_.Find(key_hash, HeadOf(entry), entry.entry_word().new_address());
 }
 
 void Versions::TakeBackAbandoned(Slot slot, uint64_t key_hash) {
   const IndexEntry entry = index_.At(slot);
   Reservation gone;
   gone.key_hash = key_hash;
-  gone.head = entry.entry_meta().head();
+  gone.head = HeadOf(entry);
   gone.address = entry.entry_word().new_address();
   TakeBackEntry(slot, gone);
 }
@@ -298,7 +298,7 @@ Present Versions::Judge(std::string_view key, uint64_t key_hash) {
     const Slot slot = *found.entry;
     SettleCurrent(slot, key_hash);
     const EntryWord word = index_.WordAt(slot);
-    const uint32_t head = index_.At(slot).entry_meta().head();
+    const uint32_t head = HeadOf(index_.At(slot));
     const bool not_awaited = Planted(Flaw::kConditionNotAwaited) && !word.old_address().none();
     if (word.settled() || not_awaited) {
       const Address address = word.settled() ? word.new_address() : word.old_address();
@@ -322,17 +322,14 @@ bool Versions::IsUndecided(const Present& present) const {
   if (id == InFlight::kNone || in_flight_.At(id).version != present.version || in_flight_.At(id).settled) return false;
   return index_
       .Find(present.key_hash,
-            [&](Slot /*slot*/, const IndexEntry& entry) {
-              return entry.entry_meta().head() == head && entry.entry_word().new_address() == present.address;
-            })
+            [&](Slot /*slot*/, const IndexEntry& entry) { return entry.entry_word().new_address() == present.address; })
       .has_value();
 }
 
 // --- Moving
 
-bool Versions::Move(uint64_t key_hash, uint32_t head, Address from, Address to) {
+bool Versions::Move(uint64_t key_hash, Address from, Address to) {
   const auto slot = index_.Find(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
-    if (entry.entry_meta().head() != head) return false;
     if (Planted(Flaw::kMovesUnchecked)) return true;
     if (Planted(Flaw::kMovesUnsettled) && entry.entry_word().new_address() == from) return true;
     return entry.entry_word().NamesSettled(from);
@@ -349,7 +346,7 @@ bool Versions::Move(uint64_t key_hash, uint32_t head, Address from, Address to) 
 void Versions::SetAside(Slot slot, uint32_t head, uint32_t region_slot) {
   const IndexEntry entry = index_.At(slot);
   const EntryWord word = entry.entry_word();
-  if (entry.word == 0 || entry.entry_meta().head() != head) return;
+  if (entry.word == 0 || HeadOf(entry) != head) return;
   for (const Address address : {word.new_address(), word.needed_old()}) {
     const bool leads_there = !address.none() && address.slot() == region_slot && word.NamesSettled(address);
     if (!leads_there || log_.InspectHeader(head, address).state != ObjectState::kNothing) continue;
@@ -363,7 +360,7 @@ void Versions::SetAside(Slot slot, uint32_t head, uint32_t region_slot) {
 std::optional<std::string> Versions::DamagedKey(Slot slot, uint32_t head, Address address) const {
   const IndexEntry entry = index_.At(slot);
   if (entry.word == 0 || !entry.entry_word().settled() || entry.entry_word().new_address() != address ||
-      entry.entry_meta().head() != head) {
+      HeadOf(entry) != head) {
     return std::nullopt;
   }
   const ObjectView view = log_.Inspect(head, address);

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/planted.h"
+#include "format/proof.h"
 
 namespace erda::server {
 
@@ -44,8 +45,8 @@ Result<PoolRegions> PoolRegions::Register(fabric::Fabric& fabric, const nvm::Poo
 
 Result<std::unique_ptr<Shard>> Shard::Create(FormattedPool& pool, uint32_t number, std::span<const Port> ports,
                                              const ShardOptions& options) {
-  auto control = SharedMemory::Create("erda-control", format::ControlBytes(pool.geometry().heads_per_shard),
-                                      SharedMemory::Writers::kOwner);
+  auto control =
+      SharedMemory::Create("erda-control", format::ControlBytes(pool.geometry()), SharedMemory::Writers::kOwner);
   if (!control.ok()) return control.status();
   std::unique_ptr<Shard> shard(new Shard(pool, number, ports, options, *std::move(control)));
   if (auto status = shard->Register(); !status.ok()) return status;
@@ -62,8 +63,9 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
       nvm_(pool.pool()),
       control_(std::move(control)),
       counters_(control_.bytes()),
-      versions_(std::make_unique<Versions>(nvm_, geometry_, pool_.seed(), number_, control_.bytes(),
-                                           VersionsOptions{options_.reservations_per_client, options_.time})),
+      versions_(std::make_unique<Versions>(
+          nvm_, geometry_, pool_.seed(), number_, control_.bytes(),
+          VersionsOptions{options_.reservations_per_client, options_.time, options_.index_grows})),
       cleaner_(pool.pool(), geometry_, pool_.seed(), number_, control_.bytes(), clean_queues_, *options_.time),
       cleaning_(*versions_, geometry_, control_.bytes(), clean_queues_) {}
 
@@ -108,14 +110,22 @@ format::HelloRefusal Shard::Refusal(Code code, std::string_view message) {
   return refusal;
 }
 
-void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port) {
-  const Status status = Accept(*incoming, hello, port);
+void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
+                  const Admission& admission) {
+  const Status status = Accept(*incoming, hello, port, admission);
   if (status.ok()) return;
   counters_.Add(Counter::kRefused);
   incoming->Reject(BytesOf(Refusal(status.code(), status.message())));
 }
 
-Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRequest& hello, size_t port) {
+void Shard::EndOthers(const TokenIds& tokens) {
+  for (const auto& session : sessions_) {
+    if (session && session->token != 0 && !tokens.contains(session->token)) Doom(*session, false);
+  }
+}
+
+Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRequest& hello, size_t port,
+                                                           const Admission& admission) {
   const auto free = std::find(sessions_.begin(), sessions_.end(), nullptr);
   const auto id = static_cast<SessionId>(free - sessions_.begin());
   if (id >= options_.max_clients) {
@@ -128,23 +138,27 @@ Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRe
   session->id = id;
   session->port = port;
   session->slots = std::clamp(hello.slots, 1U, std::min(options_.slots_per_client, format::kSlotsMax));
-  session->writable = true;
-  auto memory = SharedMemory::Create("erda-requests", uint64_t{session->slots} * options_.slot_bytes);
-  if (!memory.ok()) return memory.status();
-  session->request_memory = *std::move(memory);
+  session->token = admission.token;
+  session->read_only = admission.read_only;
+  session->writable = !session->read_only;
   session->reply_memory.resize(session->slots * sizeof(Reply));
   fabric::Fabric& fabric = ports_[port].fabric;
-  auto request_region = fabric.Register(session->request_memory.view(), Access::kRemoteReadWrite);
-  if (!request_region.ok()) return request_region.status();
-  session->request_region = *std::move(request_region);
   auto reply_region = fabric.Register(MemoryView{session->reply_memory, -1, -1}, Access::kLocal);
   if (!reply_region.ok()) return reply_region.status();
   session->reply_region = *std::move(reply_region);
+  if (session->read_only) return session;
+  auto memory = SharedMemory::Create("erda-requests", uint64_t{session->slots} * options_.slot_bytes);
+  if (!memory.ok()) return memory.status();
+  session->request_memory = *std::move(memory);
+  auto request_region = fabric.Register(session->request_memory.view(), Access::kRemoteReadWrite);
+  if (!request_region.ok()) return request_region.status();
+  session->request_region = *std::move(request_region);
   return session;
 }
 
-Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port) {
-  auto made = MakeSession(hello, port);
+Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port,
+                     const Admission& admission) {
+  auto made = MakeSession(hello, port, admission);
   if (!made.ok()) return made.status();
   Session& session = **made;
 
@@ -159,11 +173,13 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
   reply.slot_bytes = options_.slot_bytes;
   reply.durability = static_cast<uint8_t>(pool_.pool().durability());
   reply.pool_writable = session.writable ? 1 : 0;
+  reply.read_only = session.read_only ? 1 : 0;
   reply.geometry = geometry_;
+  if (!admission.secret.empty()) reply.proof = format::ServerProof(admission.secret, admission.nonce, reply);
 
   const PoolRegions& pool_regions = ports_[port].pool_regions;
-  std::vector<fabric::Region*> offer = {pool_regions.readable.get(), control_regions_[port].get(),
-                                        session.request_region.get()};
+  std::vector<fabric::Region*> offer = {pool_regions.readable.get(), control_regions_[port].get()};
+  if (!session.read_only) offer.push_back(session.request_region.get());
   if (session.writable) offer.push_back(pool_regions.writable.get());
   const fabric::ChannelOptions options{&ports_[port].queue, offer, BytesOf(reply)};
   auto channel = incoming.Accept(options);
@@ -242,6 +258,7 @@ size_t Shard::Poll() {
   if (served == 0 && cleaned == 0 && answered_.empty() && !ends_) return 0;
   versions_->PublishGauges();  // before the answers: who has one finds itself counted
   PostReplies();
+  versions_->Grow();  // behind them
   if (ends_ || ++polls_since_fence_ % kPollsPerFence == 0) served += EndDoomed();
   return served + cleaned;
 }
@@ -262,6 +279,14 @@ size_t Shard::Tidy(Nanoseconds since) {
 
 bool Shard::CountKeys() { return versions_->CountKeys(kCountStep); }
 
+// False if it breaks the protocol.
+bool Shard::Hear(Session& session, const Completion& message) {
+  const uint32_t slot = message.imm & ~format::kAsksTime;
+  if (slot >= session.slots) return false;
+  if (slot != message.imm) return message.bytes == 0 && TellTime(session, slot);
+  return !session.read_only && Serve(session, slot);
+}
+
 void Shard::Handle(const Completion& completion) {
   auto& session = *static_cast<Session*>(completion.channel->user);
   if (session.doomed) return;
@@ -269,7 +294,7 @@ void Shard::Handle(const Completion& completion) {
     case OpKind::kConnected:
       return OnConnected(session);
     case OpKind::kReceiveImm:
-      if (completion.imm >= session.slots || !Serve(session, completion.imm)) Doom(session, true);
+      if (!Hear(session, completion)) Doom(session, true);
       return;
     case OpKind::kReceive:  // nothing in the protocol is sent
       Doom(session, true);

@@ -21,6 +21,7 @@
 #include "server/cleaner.h"
 #include "server/cleaning.h"
 #include "server/formatted_pool.h"
+#include "server/gate.h"
 #include "server/versions.h"
 
 namespace erda::server {
@@ -31,6 +32,7 @@ struct ShardOptions {
   uint32_t slot_bytes = 16384;
   uint32_t reservations_per_client = 1024;
   uint64_t server_id = 0;
+  bool index_grows = true;  // VersionsOptions
   const ServerTime* time = &ServerTime::OfThisMachine();
 };
 
@@ -66,8 +68,11 @@ class Shard {
   // After that, before anything is served.
   void BeginCleaning() { cleaning_.Begin(); }
 
-  // A peer that asked for this shard on that port: becomes a session, or is refused with a message.
-  void Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port);
+  // A peer that asked for this shard on that port, and was let in: becomes a session, or is refused with a message.
+  void Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
+             const Admission& admission = {});
+  // Ends all sessions whose token is none of these.
+  void EndOthers(const TokenIds& tokens);
 
   // Serves what has arrived on all ports; how much that was.
   size_t Poll();
@@ -108,6 +113,8 @@ class Shard {
     size_t port = 0;
     bool connected = false;  // before that it is not counted, and nothing is heard of it or said to it
     uint32_t slots = 0;
+    TokenId token = 0;
+    bool read_only = false;  // then it has no request memory
     bool writable = false;
     SharedMemory request_memory;
     std::vector<std::byte> reply_memory;  // where replies wait until they are sent; slot by slot
@@ -124,14 +131,16 @@ class Shard {
         SharedMemory control);
   Status Register();
 
-  [[nodiscard]] Result<std::unique_ptr<Session>> MakeSession(const format::HelloRequest& hello, size_t port);
-  Status Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port);
+  [[nodiscard]] Result<std::unique_ptr<Session>> MakeSession(const format::HelloRequest& hello, size_t port,
+                                                             const Admission& admission);
+  Status Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port, const Admission& admission);
   void OnConnected(Session& session);
   void Doom(Session& session, bool violated);
   size_t EndDoomed();
   void EndSession(SessionId id);
 
   void Handle(const fabric::Completion& completion);
+  bool Hear(Session& session, const fabric::Completion& message);
   // Puts that found no room, now that there may be some, or none is to be expected.
   size_t ServeWaiting();
   // Goes through so many of the requests that what somebody else writes decides, in turn, and serves those for which it
@@ -145,6 +154,7 @@ class Shard {
   // False if the request breaks the protocol. after: what it has waited for, if it is served once more.
   enum class After : uint8_t { kNothing, kRoom, kWriter };
   bool Serve(Session& session, uint32_t slot, After after = After::kNothing);
+  bool TellTime(Session& session, uint32_t slot);
   // present: what kept it from being served.
   bool ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome,
                   Present* present);

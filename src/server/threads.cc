@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -18,10 +20,15 @@ namespace erda::server {
 namespace {
 
 constexpr std::chrono::hours kForever{1};
-// Of a shard that is never idle: so often it counts keys, and lets others on its processor run. Else clients there,
-// whose requests it has answered, would wait until its time slice ends, while those on other processors are served all
-// along.
+// How soon a change of the token file is noticed.
+constexpr std::chrono::seconds kLookAtTokens{1};
+// So often a shard that is never idle lets others on its processor run. Else clients there, whose requests it has
+// answered, would wait until its time slice ends, while those on other processors are served all along. In the time of
+// so many Polls each of the former gets one answer, and the one that runs elsewhere gets so many. With a crowd of
+// clients the former are a large part of all, and the breaks come sooner; with few they would only cost time.
 constexpr uint32_t kBusyPollsPerBreak = 64;
+constexpr uint32_t kPollsPerBreakInCrowd = 16;
+constexpr uint64_t kCrowd = 32;
 // So often the cleaner scrubs and looks for what has expired; and after so many times it keeps the time.
 constexpr uint64_t kTicksPerSecond = 10;
 constexpr uint64_t kTicksPerTime = 100;
@@ -49,11 +56,12 @@ Status StartThread(const std::string& name, Body&& body, std::thread* thread) {
 // --- ShardThread
 
 ShardThread::ShardThread(std::vector<std::unique_ptr<fabric::CompletionQueue>> queues, Polling polling,
-                         std::chrono::nanoseconds spin, uint64_t scrub_rate)
+                         std::chrono::nanoseconds spin, uint64_t scrub_rate, const Gate* gate)
     : queues_(std::move(queues)),
       polling_(polling),
       spin_(polling == Polling::kSleep ? Nanoseconds(0) : spin),
-      scrub_rate_(scrub_rate) {}
+      scrub_rate_(scrub_rate),
+      gate_(gate) {}
 
 ShardThread::~ShardThread() { Stop(); }
 
@@ -82,7 +90,11 @@ void ShardThread::Admit(Newcomer newcomer) {
     const std::scoped_lock lock(mutex_);
     newcomers_.push_back(std::move(newcomer));
   }
-  has_newcomers_.store(true, std::memory_order_release);  // pairs with the exchange in AdmitNewcomers
+  Tell();
+}
+
+void ShardThread::Tell() {
+  was_told_.store(true, std::memory_order_release);  // pairs with the exchange in AdmitNewcomers
   Wake();
 }
 
@@ -104,9 +116,9 @@ void ShardThread::Run() {
     served += AdmitNewcomers();
     if (served > 0) {
       if (std::exchange(slept, false)) spin.CameAfter(SteadyClock::Instance().Now() - idle_since);
-      if (++busy_polls % kBusyPollsPerBreak == 0) {
-        shard_->CountKeys();
-        if (polling_ != Polling::kBusy) ::sched_yield();
+      if (++busy_polls % kPollsPerBreakInCrowd == 0 && polling_ != Polling::kBusy) {
+        const bool crowd = shard_->counters().Get(format::Counter::kClients) >= kCrowd;
+        if (crowd || busy_polls % kBusyPollsPerBreak == 0) ::sched_yield();
       }
       busy = true;
       relax.Reset();
@@ -192,22 +204,27 @@ void ShardThread::Clean() {
 }
 
 size_t ShardThread::AdmitNewcomers() {
-  if (!has_newcomers_.load(std::memory_order_relaxed)) return 0;
-  if (!has_newcomers_.exchange(false, std::memory_order_acquire)) return 0;
+  if (!was_told_.load(std::memory_order_relaxed)) return 0;
+  if (!was_told_.exchange(false, std::memory_order_acquire)) return 0;
   std::deque<Newcomer> newcomers;
   {
     const std::scoped_lock lock(mutex_);
     newcomers.swap(newcomers_);
   }
-  for (Newcomer& newcomer : newcomers) shard_->Admit(std::move(newcomer.incoming), newcomer.hello, newcomer.port);
-  return newcomers.size();
+  for (Newcomer& newcomer : newcomers) {
+    shard_->Admit(std::move(newcomer.incoming), newcomer.hello, newcomer.port, newcomer.admission);
+  }
+  // Behind the newcomers, by what the gate says now: one of them may have been let in just before its token was taken
+  // away, or just after it came.
+  if (gate_ != nullptr) shard_->EndOthers(*gate_->ids());
+  return 1;
 }
 
 // --- Doorman
 
 Doorman::Doorman(std::unique_ptr<fabric::Listener> listener, size_t port,
-                 std::vector<std::unique_ptr<ShardThread>>& shards)
-    : listener_(std::move(listener)), port_(port), shards_(shards) {}
+                 std::vector<std::unique_ptr<ShardThread>>& shards, Gate* gate)
+    : listener_(std::move(listener)), port_(port), shards_(shards), gate_(gate) {}
 
 Doorman::~Doorman() { Stop(); }
 
@@ -224,19 +241,28 @@ void Doorman::Stop() {
 
 void Doorman::Run() {
   while (!stop_.load(std::memory_order_acquire)) {
-    while (auto incoming = listener_->Poll()) Receive(std::move(incoming));
-    listener_->Wait(kForever);
+    LookAtTokens();  // also between two that ask: they may never end
+    if (auto incoming = listener_->Poll()) {
+      Receive(std::move(incoming));
+      continue;
+    }
+    listener_->Wait(gate_ != nullptr ? Nanoseconds(kLookAtTokens) : kForever);
   }
+}
+
+void Doorman::LookAtTokens() {
+  if (gate_ == nullptr || !gate_->Refresh()) return;
+  for (const auto& shard : shards_) shard->TokensChanged();
 }
 
 void Doorman::Receive(std::unique_ptr<fabric::Incoming> incoming) {
   const auto refuse = [&](Code code, const std::string& message) {
     incoming->Reject(BytesOf(Shard::Refusal(code, message)));
   };
-  if (incoming->peer_data().size() < sizeof(format::HelloRequest)) {
-    return refuse(Code::kInvalidArgument, "this is an Erda server, and that was no Erda client");
-  }
-  const auto hello = LoadAs<format::HelloRequest>(incoming->peer_data());
+  // Of another version's hello this much is the same.
+  format::HelloRequest hello{};
+  const auto said = incoming->peer_data();
+  std::memcpy(&hello, said.data(), std::min(said.size(), sizeof(hello)));
   if (hello.magic != format::kHelloMagic) {
     return refuse(Code::kInvalidArgument, "this is an Erda server, and that was no Erda client");
   }
@@ -245,8 +271,16 @@ void Doorman::Receive(std::unique_ptr<fabric::Incoming> incoming) {
                                               std::to_string(format::kProtocolVersion) + ", the client " +
                                               std::to_string(hello.protocol_version));
   }
+  if (said.size() < sizeof(hello)) return refuse(Code::kInvalidArgument, "that was only a part of a hello");
+  Admission admission;
+  if (gate_ != nullptr) {
+    auto verdict = gate_->Judge(hello);
+    if (verdict.challenge) return incoming->Reject(BytesOf(*verdict.challenge));
+    if (!verdict.admission) return refuse(verdict.refusal.code(), std::string(verdict.refusal.message()));
+    admission = *std::move(verdict.admission);
+  }
   if (hello.shard >= shards_.size()) return refuse(Code::kInvalidArgument, "there is no such shard");
-  shards_[hello.shard]->Admit({std::move(incoming), hello, port_});
+  shards_[hello.shard]->Admit({std::move(incoming), hello, port_, std::move(admission)});
 }
 
 }  // namespace erda::server

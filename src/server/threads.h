@@ -15,6 +15,7 @@
 #include "base/event_fd.h"
 #include "erda/polling.h"
 #include "fabric/fabric.h"
+#include "server/gate.h"
 #include "server/shard.h"
 
 namespace erda::server {
@@ -23,15 +24,17 @@ struct Newcomer {
   std::unique_ptr<fabric::Incoming> incoming;
   format::HelloRequest hello{};
   size_t port = 0;  // of the shards
+  Admission admission{};
 };
 
 // A shard, its queues, its thread and its cleaner's, and the clients that wait to be admitted by it.
 class ShardThread {
  public:
   // queues: one for each port. spin: how long it looks for work before it sleeps, if it is adaptive.
-  // scrub_rate: bytes that its cleaner verifies in a second, beside its work; 0: none.
+  // scrub_rate: bytes that its cleaner verifies in a second, beside its work; 0: none. gate: whose tokens its clients
+  // have; none if no token is demanded.
   ShardThread(std::vector<std::unique_ptr<fabric::CompletionQueue>> queues, Polling polling,
-              std::chrono::nanoseconds spin, uint64_t scrub_rate);
+              std::chrono::nanoseconds spin, uint64_t scrub_rate, const Gate* gate);
   ShardThread(const ShardThread&) = delete;
   ShardThread& operator=(const ShardThread&) = delete;
   ~ShardThread();
@@ -47,6 +50,8 @@ class ShardThread {
   void Close() { shard_->Close(); }
   // From any thread.
   void Admit(Newcomer newcomer);
+  // The gate has other tokens: clients of those that are gone are ended. From any thread.
+  void TokensChanged() { Tell(); }
 
  private:
   void Run();
@@ -54,12 +59,14 @@ class ShardThread {
   void TellAwaitedTime(bool woke);
   void Clean();
   size_t AdmitNewcomers();
+  void Tell();
   void Wake() { queues_.front()->Wake(); }  // a Wake of any is enough for WaitAny
 
   const std::vector<std::unique_ptr<fabric::CompletionQueue>> queues_;
   const Polling polling_;
   const std::chrono::nanoseconds spin_;
   const uint64_t scrub_rate_;
+  const Gate* const gate_;
   EventFd cleaner_event_;
   std::unique_ptr<Shard> shard_;
   std::optional<Nanoseconds> awaited_since_;  // as far as the shard was told
@@ -67,7 +74,7 @@ class ShardThread {
   std::thread thread_;
   std::thread cleaner_thread_;
   std::atomic<bool> stop_{false};
-  std::atomic<bool> has_newcomers_{false};
+  std::atomic<bool> was_told_{false};
   std::mutex mutex_;  // connecting is not the hot path
   std::deque<Newcomer> newcomers_;
 };
@@ -75,8 +82,9 @@ class ShardThread {
 // A listening address and the thread that hears it: checks who asks, and sends them to their shard.
 class Doorman {
  public:
-  // port: the shards' port for those who ask here.
-  Doorman(std::unique_ptr<fabric::Listener> listener, size_t port, std::vector<std::unique_ptr<ShardThread>>& shards);
+  // port: the shards' port for those who ask here. gate: none lets everybody in.
+  Doorman(std::unique_ptr<fabric::Listener> listener, size_t port, std::vector<std::unique_ptr<ShardThread>>& shards,
+          Gate* gate);
   Doorman(const Doorman&) = delete;
   Doorman& operator=(const Doorman&) = delete;
   ~Doorman();
@@ -88,10 +96,12 @@ class Doorman {
  private:
   void Run();
   void Receive(std::unique_ptr<fabric::Incoming> incoming);
+  void LookAtTokens();
 
   std::unique_ptr<fabric::Listener> listener_;
   const size_t port_;
   std::vector<std::unique_ptr<ShardThread>>& shards_;
+  Gate* const gate_;
   std::thread thread_;
   std::atomic<bool> stop_{false};
 };

@@ -37,10 +37,6 @@ constexpr size_t kSweepAtLimit = 64;
 // Puts that share fences: more save little, and each one looks whether it may go with those before it.
 constexpr size_t kUnpublishedMax = 32;
 
-uint64_t* DisplacementsIn(std::span<std::byte> control) {
-  return reinterpret_cast<uint64_t*>(control.data() + offsetof(format::ControlBlock, displacements));
-}
-
 }  // namespace
 
 Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
@@ -51,7 +47,7 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       options_(options),
       counters_(control),
       log_(nvm, geometry, pool_seed, shard, control),
-      index_(nvm, geometry, shard, DisplacementsIn(control), &log_),
+      index_(nvm, geometry, shard, index::Published::In(control, geometry), &log_),
       chain_(nvm, index_, log_) {
   unpublished_.reserve(kUnpublishedMax);
   claims_.reserve(kUnpublishedMax);
@@ -67,11 +63,11 @@ format::ShardRecord Versions::Record() const {
 
 Status Versions::Open() {
   const format::ShardRecord record = Record();
-  if (record.keys > index_.size() || record.version_limit > kVersionLimitMax) {
-    return {Code::kCorruption, "the record of a shard is damaged"};
-  }
-  index_.Open(record.keys);
+  if (record.version_limit > kVersionLimitMax) return {Code::kCorruption, "the record of a shard is damaged"};
   if (auto status = log_.Open(record.version_limit); !status.ok()) return status;
+  if (auto status = index_.TakeUp(log_.runs()); !status.ok()) return status;
+  if (record.keys > index_.size()) return {Code::kCorruption, "the record of a shard is damaged"};
+  index_.Open(record.keys);
   Begin(record.version_limit);
   return {};
 }
@@ -91,7 +87,7 @@ RecoveryReport Versions::Repair() {
 
 void Versions::Begin(uint64_t version_limit) {
   version_limit_ = version_limit;
-  next_version_ = Planted(Flaw::kVersionsStartAnew) ? 1 : std::max<uint64_t>(version_limit, 1);
+  grown_at_ = next_version_ = Planted(Flaw::kVersionsStartAnew) ? 1 : std::max<uint64_t>(version_limit, 1);
   counters_.Set(Counter::kIndexSlots, index_.size());
   counters_.Set(Counter::kLogBytesTotal, log_.bytes_total());
   PublishGauges();
@@ -105,7 +101,7 @@ void Versions::Close() {
   index_.Count(index_.size());
   nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), index_.used());
   nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, time),
-               format::TimeWord::Of(options_.time->Micros() / 1000).raw());
+               format::CheckedWord::Of(options_.time->Micros() / 1000).raw());
   nvm_.Persist(RecordOffset(), sizeof(format::ShardRecord));
   PublishGauges();
 }
@@ -125,7 +121,7 @@ uint64_t Versions::NextVersion() {
 Versions::Found Versions::Find(std::string_view key, uint64_t key_hash) const {
   Found found;
   found.entry = index_.Find(key_hash, [&](Slot slot, const IndexEntry& entry) {
-    const uint32_t head = entry.entry_meta().head();
+    const uint32_t head = HeadOf(entry);
     const Address address = entry.entry_word().new_address();
     const auto bytes = log_.BytesAt(head, address);
     if (bytes.size() >= format::ChecksumOffset(key.size())) {
@@ -147,7 +143,7 @@ Versions::Found Versions::Find(std::string_view key, uint64_t key_hash) const {
 
 bool Versions::CanBeOf(Slot slot, uint64_t key_hash) const {
   const EntryMeta meta = index_.At(slot).entry_meta();
-  return meta.head() == geometry_.HeadOf(key_hash) && geometry_.HomeOf(key_hash) + meta.distance() == slot;
+  return meta.tag() == EntryMeta::TagOf(key_hash) && index_.layout().HomeOf(key_hash) + meta.distance() == slot;
 }
 
 // --- Publishing
@@ -175,9 +171,8 @@ Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t valu
     version->slot = *free;
   } else {
     PublishPuts();  // entries will be moved
-    auto slot = index_.MakeRoom(key_hash);
-    if (!slot.ok()) return {Code::kResourceExhausted, Reason::kIndexFull, {}, 0, {}};
-    version->slot = *slot;
+    const Reason none = MakeRoom(key_hash, &version->slot);
+    if (none != Reason::kNone) return {Code::kResourceExhausted, none, {}, kAnyHead, {}};
   }
   const uint64_t number = NextVersion();
   if (version->space.address.none()) {
@@ -227,7 +222,7 @@ void Versions::WriteHeaderAndKey(const NewVersion& version, std::string_view key
 bool Versions::IsClaimed(uint64_t key_hash, const Found& found) const {
   if (Planted(Flaw::kSlotTakenTwice)) return false;
   const auto slot = found.entry ? found.entry : found.damaged;
-  const Slot home = geometry_.HomeOf(key_hash);
+  const Slot home = index_.layout().HomeOf(key_hash);
   return std::any_of(claims_.begin(), claims_.end(), [&](const Claim& other) {
     if (slot == other.slot) return true;
     if (found.entry || !other.home) return false;
@@ -238,7 +233,7 @@ bool Versions::IsClaimed(uint64_t key_hash, const Found& found) const {
 void Versions::AddUnpublished(const NewVersion& version, const std::optional<Reservation>& reservation) {
   unpublished_.push_back({version, reservation});
   Claim claim{version.slot, std::nullopt};
-  if (!version.replaces) claim.home = geometry_.HomeOf(version.header.key_hash);
+  if (!version.replaces) claim.home = index_.layout().HomeOf(version.header.key_hash);
   claims_.push_back(claim);
 }
 
@@ -267,7 +262,7 @@ void Versions::PublishAll() {
   for (const auto& [version, reservation] : unpublished_) {
     if (version.replaces) continue;
     if (!index_.WordAt(version.slot).empty()) index_.Free(version.slot);
-    index_.Describe(version.slot, version.header.key_hash, version.head, SpaceOf(version.header));
+    index_.Describe(version.slot, version.header.key_hash, SpaceOf(version.header));
   }
   // (I3) What an entry will lead to is persistent, and what a new entry says of itself.
   if (!Planted(Flaw::kPublishedUnfenced)) nvm_.Fence();
@@ -346,7 +341,7 @@ Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t valu
 // A version that a get could return: if none, the key is absent and stays as it is. What could be settled was.
 bool Versions::HasVisibleVersion(Slot slot) const {
   const IndexEntry entry = index_.At(slot);
-  const uint32_t head = entry.entry_meta().head();
+  const uint32_t head = HeadOf(entry);
   const EntryWord word = entry.entry_word();
   if (word.settled()) return !HasExpired(head, word.new_address());
   if (!word.old_address().none()) return !HasExpired(head, word.old_address());
@@ -371,7 +366,7 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
   if (!HasVisibleVersion(*slot)) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
 
   const uint64_t number = NextVersion();
-  const uint32_t head = index_.At(*slot).entry_meta().head();
+  const uint32_t head = geometry_.HeadOf(key_hash);
   if (!log_.EnsureOpen(head, number)) return {Code::kResourceExhausted, Reason::kLogFull, {}, head, {}};
 
   NewVersion tombstone;
@@ -409,7 +404,6 @@ bool Versions::HasExpired(uint32_t head, Address address) const {
 bool Versions::Expire(uint64_t key_hash, uint32_t head, Address address) {
   const auto slot = index_.Find(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
     const EntryWord word = entry.entry_word();
-    if (entry.entry_meta().head() != head) return false;
     return Planted(Flaw::kExpiresNewer) || (word.settled() && word.new_address() == address);
   });
   if (!slot) return false;
@@ -442,12 +436,7 @@ Outcome Versions::Increment(std::string_view key, uint64_t key_hash, const Prese
   return outcome;
 }
 
-bool Versions::CountKeys(uint64_t slots) {
-  if (index_.counted()) return true;
-  index_.Count(slots);
-  counters_.Set(Counter::kKeys, index_.used());
-  return index_.counted();
-}
+// --- Counters
 
 void Versions::PublishGauges() {
   counters_.Set(Counter::kKeys, index_.used());

@@ -37,9 +37,13 @@ namespace erda::server {
 
 class Recovery;
 
+// Of a put that is refused for want of a region, whatever head that would be in.
+inline constexpr uint32_t kAnyHead = UINT32_MAX;
+
 struct VersionsOptions {
   uint32_t reservations_per_session = 1024;
   const ServerTime* time = &ServerTime::OfThisMachine();
+  bool index_grows = true;  // else it stays as it is, and gets full: for tests
 };
 
 // What a request answers beside its code.
@@ -165,7 +169,7 @@ class Versions {
   // The cleaner has copied the version at `from`, whole and persistent, to `to`: if the key's entry still names it as a
   // settled one, it names the copy from now on. Persistent after the next fence. False: it does not. REQUIRES, as
   // SetAside: all puts are published.
-  bool Move(uint64_t key_hash, uint32_t head, format::LogAddress from, format::LogAddress to);
+  bool Move(uint64_t key_hash, format::LogAddress from, format::LogAddress to);
 
   // If the key's entry names the version there as its new one, settled, and that has expired: there is no entry any
   // more. REQUIRES: all puts are published. False: not so.
@@ -182,6 +186,10 @@ class Versions {
 
   // Settles what arrived in the meantime, looking at up to `limit` reservations; how many it settled.
   size_t Sweep(size_t limit);
+
+  // Some of the growth that is due, if any is: blocks of the index are split, or it gets a region of the log.
+  // slots: of blocks that are split at once, about.
+  void Grow(uint64_t slots = format::kBlockSlotsMax);
 
   // Of what is published.
   [[nodiscard]] size_t in_flight() const { return in_flight_.size(); }
@@ -221,10 +229,19 @@ class Versions {
   };
 
   [[nodiscard]] format::ShardRecord Record() const;
+  // Of an entry: whose log its addresses are in.
+  [[nodiscard]] uint32_t HeadOf(const format::IndexEntry& entry) const {
+    return geometry_.HeadOf(entry.entry_meta().tag());
+  }
+  // A free slot for a new entry, if need be in an index that has grown; kNone: there is one, and *slot is it.
+  // REQUIRES: all puts are published.
+  format::Reason MakeRoom(uint64_t key_hash, Slot* slot);
+  // The next block. False: there is no region for it.
+  bool SplitNext();
   void Begin(uint64_t version_limit);
   // Looks for damage only as far as the key's entry.
   [[nodiscard]] Found Find(std::string_view key, uint64_t key_hash) const;
-  // Head and distance of the slot's entry are as the key's would be.
+  // Tag and place of the slot's entry are as the key's would be.
   [[nodiscard]] bool CanBeOf(Slot slot, uint64_t key_hash) const;
   [[nodiscard]] uint64_t RecordOffset() const { return format::ShardRecordOffset(shard_); }
   [[nodiscard]] uint64_t NextVersion();
@@ -308,6 +325,7 @@ class Versions {
   Fifo<SessionId> overdue_;             // and not ended
   std::unique_ptr<Recovery> recovery_;  // between Look and Repair
   uint64_t next_version_ = 1;
+  uint64_t grown_at_ = 0;  // next_version_ at the last Grow
   uint64_t version_limit_ = 0;
 };
 

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "bench/floors/raw.h"
 #include "bench/floors/raw_memory.h"
 #include "erda/server.h"
 #include "format/log_layout.h"
+#include "format/object.h"
 #include "format/superblock.h"
 
 namespace erda::floors {
@@ -156,6 +158,36 @@ TEST_F(RawTest, NothingOutsideTheAreaIsMadePersistent) {
   Start(format::FlushMethod::kServerFlush);
   EXPECT_FALSE(client_->WriteAndFlush(kAreaAt - 1024).ok());
   EXPECT_TRUE(Persisted().empty());
+}
+
+TEST_F(RawTest, TheBareWorkOfAPutLeavesAWholeObjectAndAWordThatNamesIt) {
+  Start(format::FlushMethod::kNone);
+  const std::string key(kKeyBytes, 'k');
+  const std::string value(kValueBytes, 'v');
+  const uint64_t object = kAreaAt + 256;
+  ASSERT_TRUE(client_->PutWork(object, kAreaAt + 64, key, value).ok());
+  const std::vector<std::pair<uint64_t, uint64_t>> expected = {{object, ObjectReadBytes(kValueBytes)},
+                                                               {kAreaAt + 64, sizeof(uint64_t)}};
+  EXPECT_EQ(Persisted(), expected) << "the object first";
+  EXPECT_TRUE(client_->PingPong().ok()) << "and no work is done unasked";
+  EXPECT_EQ(Persisted(), expected);
+  client_.reset();
+  server_.reset();  // its thread has ended before this one looks at what it wrote
+  EXPECT_EQ(LoadAs<uint64_t>(memory_.bytes().subspan(kAreaAt + 64)), object);
+  const auto view = format::InspectObject(kRawPlace, memory_.bytes().subspan(object, ObjectReadBytes(kValueBytes)));
+  ASSERT_EQ(view.state, format::ObjectState::kWhole);
+  EXPECT_EQ(view.key, key);
+  EXPECT_EQ(view.header.key_hash, HashKey(key));
+  EXPECT_EQ(AsString(view.value), value);
+}
+
+TEST_F(RawTest, NoWorkIsDoneOutsideTheArea) {
+  Start(format::FlushMethod::kNone);
+  const std::string key(kKeyBytes, 'k');
+  const std::string value(kValueBytes, 'v');
+  EXPECT_FALSE(client_->PutWork(kAreaAt - 8, kAreaAt, key, value).ok());
+  EXPECT_TRUE(Persisted().empty());
+  EXPECT_EQ(std::count(memory_.bytes().begin(), memory_.bytes().end(), std::byte{'v'}), 0);
 }
 
 TEST_F(RawTest, TheNextClientIsServed) {

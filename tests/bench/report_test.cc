@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "bench/ycsb/progress.h"
+#include "tools/progress.h"
 
 namespace erda::bench {
 namespace {
@@ -100,6 +100,7 @@ TEST(Report, TableShowsWhatWasMeasuredAndNothingElse) {
 
 TEST(Progress, LineShowsPartRateAndWhatIsLeft) {
   using std::chrono::seconds;
+  using tools::ProgressLine;
   EXPECT_EQ(ProgressLine("run", 0, 100, seconds(1)), "run [------------------------------]   0%");
   EXPECT_EQ(ProgressLine("run", 50, 200, seconds(2)), "run [#######-----------------------]  25%  25 ops/s, 6 s left");
   EXPECT_EQ(ProgressLine("run", 100, 100, seconds(4)), "run [##############################] 100%  25 ops/s, 0 s left");

@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "bench/schemes/server/extents.h"
+#include "tests/format/first_blocks.h"
 
 namespace erda::schemes {
 namespace {
@@ -352,7 +353,7 @@ TEST_P(SchemeStorageTest, AnEntryOfTheIndexThatIsCutOffInAMoveIsInOneSlot) {
   for (uint64_t i = 0; left.size() < 40; ++i) {
     ASSERT_LT(keys.size(), 100U);
     const std::string key = "key" + std::to_string(i);
-    const uint64_t home = geometry.HomeOf(HashKey(key));
+    const uint64_t home = format::FirstHome(geometry, HashKey(key));
     if (home < 100 || home >= 130) continue;
     ASSERT_EQ(store_.Put(key, "v"), Admission::kTaken);
     store_.storage().Apply(1);

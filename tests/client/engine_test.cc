@@ -20,6 +20,7 @@
 #include "format/durability.h"
 #include "format/messages.h"
 #include "format/object.h"
+#include "tests/format/first_blocks.h"
 
 namespace erda::client {
 namespace {
@@ -567,7 +568,7 @@ class SlotsTest : public EngineTest {
 TEST_F(SlotsTest, AGetGoesOnWhenTheControlBlockIsReadAndTellsNothingNew) {
   ASSERT_TRUE(engine_->Get(kKey, [](const Result<std::string_view>&) {}).ok());
   const WorkRequest entry = fabric_->Take();
-  ASSERT_EQ(entry.remote.offset, geometry_.SlotOffset(0, geometry_.HomeOf(HashKey(kKey))));
+  ASSERT_EQ(entry.remote.offset, geometry_.FirstSlotOffset(0, format::FirstHome(geometry_, HashKey(kKey))));
   ASSERT_TRUE(engine_->BeginReadControls().ok());
   TellSlots(1);
   engine_->Poll();
@@ -601,7 +602,7 @@ class SlotHoldsTest : public SlotsTest {
   }
   void ReadEntry() {
     const WorkRequest entry = fabric_->Take();
-    ASSERT_EQ(entry.remote.offset, geometry_.SlotOffset(0, geometry_.HomeOf(HashKey(kKey))));
+    ASSERT_EQ(entry.remote.offset, geometry_.FirstSlotOffset(0, format::FirstHome(geometry_, HashKey(kKey))));
     GiveEntry(entry);
     fabric_->Complete(entry);
     engine_->Poll();
@@ -894,7 +895,8 @@ TEST_F(LocatedTest, AnotherUseOfTheRegionIsNotLookedInto) {
   engine_->Poll();
   Get();
   ASSERT_FALSE(fabric_->posted.empty());
-  EXPECT_EQ(fabric_->Take().remote.offset, geometry_.SlotOffset(0, geometry_.HomeOf(HashKey(kKey)))) << "the entry";
+  EXPECT_EQ(fabric_->Take().remote.offset, geometry_.FirstSlotOffset(0, format::FirstHome(geometry_, HashKey(kKey))))
+      << "the entry";
 }
 
 // --- Expiry. The client knows the server's time exactly at first, and less so later.
@@ -905,11 +907,23 @@ class ExpiryTest : public LocatedTest {
     Write(kPlace, 1, format::kNoAddress, "value", 0, kKey, kServerMillis + millis);
     Name(kPlace);
   }
+  // The slot in which the server is asked for its time, by a message without bytes.
+  uint32_t TakeTimeQuestion() {
+    const WorkRequest work = fabric_->Take();
+    EXPECT_EQ(work.kind, OpKind::kWriteImm);
+    EXPECT_TRUE(work.local.empty());
+    EXPECT_EQ(work.imm & format::kAsksTime, format::kAsksTime);
+    return work.imm & ~format::kAsksTime;
+  }
+  void AnswerTime(uint32_t slot, const Reply& reply) {
+    std::memcpy(fabric_->offered().data() + slot * sizeof(Reply), &reply, sizeof(reply));
+    fabric_->ReceiveImm(slot);
+  }
   // Answers the question for the server's time: so many milliseconds since it accepted.
   void TellTime(uint64_t millis) {
     Reply reply{};
     reply.number = (kServerMillis + millis) * 1000;
-    EngineTest::Answer(TakeRequest(RequestOp::kTime), reply);
+    AnswerTime(TakeTimeQuestion(), reply);
   }
   // The newest version cannot be returned, and the one before it was moved and expires. What it leads to is the
   // original.
@@ -1109,7 +1123,7 @@ TEST_F(ExpiryTest, TheTimeIsAskedForOnceAtATime) {
   clock_.now += std::chrono::seconds(8);
   WriteFor(8'005);
   GetUntilItAsks();
-  const WorkRequest asks = TakeRequest(RequestOp::kTime);
+  const uint32_t slot = TakeTimeQuestion();
   for (int i = 0; i < 10; ++i) {
     const WorkRequest work = fabric_->Take();
     ASSERT_EQ(work.kind, OpKind::kRead);
@@ -1119,7 +1133,7 @@ TEST_F(ExpiryTest, TheTimeIsAskedForOnceAtATime) {
   }
   Reply reply{};
   reply.number = (kServerMillis + 8'006) * 1000;
-  EngineTest::Answer(asks, reply);
+  AnswerTime(slot, reply);
   engine_->Poll();
   ServeAll();
   EXPECT_EQ(got_, "not found");
@@ -1129,7 +1143,7 @@ TEST_F(ExpiryTest, WithoutAnAnswerTimeItselfDecides) {
   clock_.now += std::chrono::seconds(8);
   WriteFor(8'005);
   GetUntilItAsks();
-  TakeRequest(RequestOp::kTime);
+  TakeTimeQuestion();
   clock_.now += std::chrono::milliseconds(100);
   engine_->Poll();
   ServeAll();
@@ -1143,12 +1157,11 @@ TEST_F(ExpiryTest, ATimeThatNobodyAskedForEndsTheConnectionAndTheNextOneIsAskedA
     Write(kPlace, 1, format::kNoAddress, "value", 0, kKey, kServerMillis + 8'005);
     Name(kPlace);
     GetUntilItAsks();
-    const WorkRequest asks = TakeRequest(RequestOp::kTime);
+    const uint32_t slot = TakeTimeQuestion();
     Reply reply{};
-    reply.id = LoadAs<Request>(asks.local).id + (refused ? 0 : 1);
+    reply.id = refused ? 0 : 1;
     reply.code = static_cast<uint8_t>(refused ? Code::kInternal : Code::kOk);
-    std::memcpy(fabric_->offered().data() + asks.imm * sizeof(Reply), &reply, sizeof(reply));
-    fabric_->ReceiveImm(asks.imm);
+    AnswerTime(slot, reply);
     engine_->Poll();
     EXPECT_EQ(got_, "unavailable");
     ASSERT_EQ(fabric_->channel(), nullptr);
@@ -1440,7 +1453,8 @@ TEST_F(LocatedTest, AnInlinePutAndADeleteOfItsOwnAreKnown) {
   EngineTest::Answer(TakeRequest(RequestOp::kDelete), {});
   engine_->Poll();
   Get();
-  EXPECT_EQ(fabric_->Take().remote.offset, geometry_.SlotOffset(0, geometry_.HomeOf(HashKey(kKey)))) << "the entry";
+  EXPECT_EQ(fabric_->Take().remote.offset, geometry_.FirstSlotOffset(0, format::FirstHome(geometry_, HashKey(kKey))))
+      << "the entry";
 }
 
 TEST_F(ChainTest, AGetDoesNotPassTheOriginalOfTheOldVersion) {
@@ -1588,7 +1602,8 @@ TEST_F(ChainTest, TheOldVersionStandsWhereItDidWhenItsHeaderWasAskedFor) {
   engine_->Poll();
   EXPECT_EQ(got_, "") << "it was compared, and is not newer";
   ASSERT_FALSE(fabric_->posted.empty());
-  EXPECT_EQ(fabric_->posted.front().remote.offset, geometry_.SlotOffset(0, geometry_.HomeOf(HashKey(kKey))))
+  EXPECT_EQ(fabric_->posted.front().remote.offset,
+            geometry_.FirstSlotOffset(0, format::FirstHome(geometry_, HashKey(kKey))))
       << "the entry: slots have changed";
 }
 

@@ -1,7 +1,9 @@
 // What a client takes from a server that it connects to, and what it does not.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "fabric/sim/network.h"
 #include "format/durability.h"
 #include "format/messages.h"
+#include "format/proof.h"
 
 namespace erda::client {
 namespace {
@@ -94,6 +97,129 @@ TEST(HelloTest, ASlotOrARegionThatIsTooSmallIsRefused) {
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.geometry.pool_size *= 2; }), "hold together");
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.protocol_version = 1; }), "protocol version");
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.magic = 1; }), "no Erda server");
+}
+
+// Who refuses has proved nothing: no code of his is taken for what an operation came to.
+TEST(HelloTest, ARefusalSaysNothingOfKeys) {
+  const std::map<Code, Code> taken = {{Code::kOk, Code::kUnavailable},
+                                      {Code::kNotFound, Code::kUnavailable},
+                                      {Code::kInvalidArgument, Code::kInvalidArgument},
+                                      {Code::kConflict, Code::kUnavailable},
+                                      {Code::kResourceExhausted, Code::kResourceExhausted},
+                                      {Code::kPermissionDenied, Code::kPermissionDenied},
+                                      {Code::kCorruption, Code::kUnavailable},
+                                      {Code{200}, Code::kUnavailable}};
+  for (const auto& [said, code] : taken) {
+    fabric::SimNetwork network(1);
+    const auto server = network.CreateFabric("server");
+    const auto listener = *server->Listen("sim:server");
+    auto engine = *Engine::Create(network.CreateFabric("client"), "sim:server", EngineOptions(), network);
+    Status status;
+    for (int step = 0; step < 10'000 && status.ok(); ++step) {
+      ASSERT_TRUE(engine->Connect().ok());
+      if (const auto incoming = listener->Poll()) {
+        format::HelloRefusal refusal{};
+        refusal.magic = format::kHelloMagic;
+        refusal.protocol_version = format::kProtocolVersion;
+        refusal.code = static_cast<uint8_t>(said);
+        std::memcpy(refusal.message.data(), "no\x1b[2J", 6);
+        incoming->Reject(BytesOf(refusal));
+      }
+      network.Step();
+      engine->Poll();
+      status = engine->TakeConnectError();
+    }
+    EXPECT_EQ(status.code(), code) << static_cast<int>(said);
+    EXPECT_NE(status.message().find("no\\x1b[2J"), std::string_view::npos) << status.message();
+  }
+}
+
+// --- Tokens
+
+const std::string kToken = "the token of this client";
+
+// Connects with the token to a server that asks for a proof so many times, and then takes it; the error, or ok.
+Status Prove(const std::function<void(HelloReply&)>& change, int challenges = 1, const std::string& token = kToken) {
+  fabric::SimNetwork network(1);
+  const auto server = network.CreateFabric("server");
+  const auto queue = *server->CreateQueue();
+  const auto listener = *server->Listen("sim:server");
+  const format::Geometry geometry = *format::ChooseGeometry({4 << 20, 1, 64 << 10, 16 << 10, 0});
+  std::vector<std::byte> memory(geometry.pool_size);
+  const auto readable = *server->Register({memory, -1, -1}, fabric::Access::kRemoteRead);
+
+  EngineOptions options;
+  if (!token.empty()) options.token = [&]() -> Result<std::string> { return token; };
+  auto engine = *Engine::Create(network.CreateFabric("client"), "sim:server", options, network);
+  std::unique_ptr<fabric::Channel> channel;
+  format::HelloChallenge challenge{};
+  int asked = 0;
+  for (int step = 0; step < 10'000; ++step) {
+    const auto up = engine->Connect();
+    if (!up.ok()) return up.status();
+    if (*up) return {};
+    if (const auto incoming = listener->Poll()) {
+      const auto hello = LoadAs<format::HelloRequest>(incoming->peer_data());
+      EXPECT_EQ(hello.challenge, challenge.challenge);
+      if (asked > 0) {
+        EXPECT_TRUE(format::SameProof(hello.proof, format::ClientProof(kToken, challenge.nonce, hello)));
+      }
+      if (asked++ < challenges) {
+        challenge = {format::kHelloMagic,
+                     format::kProtocolVersion,
+                     static_cast<uint8_t>(Code::kPermissionDenied),
+                     1,
+                     static_cast<uint64_t>(asked),
+                     {}};
+        challenge.nonce.fill(static_cast<uint8_t>(asked));
+        incoming->Reject(BytesOf(challenge));
+      } else {
+        HelloReply reply{};
+        reply.magic = format::kHelloMagic;
+        reply.protocol_version = format::kProtocolVersion;
+        reply.slots = 1;
+        reply.slot_bytes = 4096;
+        reply.read_only = 1;
+        reply.geometry = geometry;
+        reply.proof = format::ServerProof(kToken, challenge.nonce, reply);
+        change(reply);
+        fabric::Region* const offer[] = {readable.get(), readable.get()};
+        channel = *incoming->Accept({queue.get(), offer, BytesOf(reply)});
+      }
+    }
+    network.Step();
+    engine->Poll();
+    if (auto status = engine->TakeConnectError(); !status.ok()) return status;
+  }
+  return {Code::kTimeout, "neither taken nor refused"};
+}
+
+void ExpectDenied(const Status& status, const std::string& words) {
+  EXPECT_EQ(status.code(), Code::kPermissionDenied) << status.ToString();
+  EXPECT_NE(status.message().find(words), std::string_view::npos) << status.ToString();
+}
+
+TEST(HelloTest, AServerThatKnowsTheTokenIsTaken) {
+  for (const int challenges : {1, 2, 3}) EXPECT_TRUE(Prove([](HelloReply&) {}, challenges).ok()) << challenges;
+}
+
+TEST(HelloTest, AServerThatDoesNotIsNot) {
+  ExpectDenied(Prove([](HelloReply& reply) { reply.proof[15] ^= 1; }), "does not prove");
+  ExpectDenied(Prove([](HelloReply& reply) { reply.proof = {}; }), "does not prove");
+  ExpectDenied(Prove([](HelloReply& reply) { reply.server_id = 1; }), "does not prove");  // said by somebody else
+  ExpectDenied(Prove([](HelloReply&) {}, 0), "does not ask");
+  ExpectDenied(Prove([](HelloReply&) {}, 4), "keeps asking");
+  ExpectDenied(Prove([](HelloReply&) {}, 1, ""), "there is none");
+}
+
+TEST(HelloTest, WhatAReaderCouldWriteToDoesNotHoldTogether) {
+  const auto writable = [](HelloReply& reply) {
+    format::Nonce nonce;
+    nonce.fill(1);
+    reply.pool_writable = 1;
+    reply.proof = format::ServerProof(kToken, nonce, reply);
+  };
+  ExpectRefused(Prove(writable), "hold together");
 }
 
 }  // namespace

@@ -263,13 +263,12 @@ TEST_P(Expiry, AServerSaysWhatTimeItIs) {
   uint64_t last = peer.hello().time;
   EXPECT_GT(last, before - uint64_t{3'600'000'000});
   EXPECT_LT(last, before + uint64_t{3'600'000'000});
-  for (int i = 0; i < 3; ++i) {
-    format::Request request{};
-    request.op = static_cast<uint8_t>(format::RequestOp::kTime);
-    peer.Post(request, "");
+  for (uint32_t slot = 0; slot < 3; ++slot) {
+    peer.PostImm(format::kAsksTime | slot);
     const auto reply = peer.Answer();
     ASSERT_TRUE(reply);
     EXPECT_EQ(reply->code, static_cast<uint8_t>(Code::kOk));
+    EXPECT_EQ(reply->id, 0U);
     EXPECT_GE(reply->number, last);
     last = reply->number;
   }
@@ -304,19 +303,19 @@ TEST_P(Expiry, AValueThatLeavesNoRoomForItsDeadlineBreaksTheProtocol) {
 class ExpiryRestart : public E2eTest {
  protected:
   // In the file of a pool of one shard.
-  void NoteTime(format::TimeWord time) const {
+  void NoteTime(format::CheckedWord time) const {
     std::fstream file(Path("pool"), std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(static_cast<std::streamoff>(format::ShardRecordOffset(0) + offsetof(format::ShardRecord, time)));
     const uint64_t raw = time.raw();
     file.write(reinterpret_cast<const char*>(&raw), sizeof(raw));
     ASSERT_TRUE(file.good());
   }
-  [[nodiscard]] format::TimeWord NotedTime() const {
+  [[nodiscard]] format::CheckedWord NotedTime() const {
     std::ifstream file(Path("pool"), std::ios::binary);
     file.seekg(static_cast<std::streamoff>(format::ShardRecordOffset(0) + offsetof(format::ShardRecord, time)));
     uint64_t raw = 0;
     file.read(reinterpret_cast<char*>(&raw), sizeof(raw));
-    return format::TimeWord(raw);
+    return format::CheckedWord(raw);
   }
 };
 
@@ -375,11 +374,11 @@ TEST_F(ExpiryRestart, AServerDoesNotBeginBeforeTheTimeThatThePoolKeeps) {
     expires = client->GetVersioned("goes")->expires;
   }
   server->Stop();
-  const uint64_t noted = NotedTime().millis();
+  const uint64_t noted = NotedTime().number();
   EXPECT_GT(noted, ServerTime::WallMicros() / 1000 - 3'600'000);
   const auto deadline = static_cast<uint64_t>(expires->time_since_epoch().count());
   EXPECT_LT(noted, deadline);
-  NoteTime(format::TimeWord::Of(deadline));
+  NoteTime(format::CheckedWord::Of(deadline));
   server = Serve(PoolKind::kFile);
   {
     const auto client = Connect();
@@ -389,7 +388,7 @@ TEST_F(ExpiryRestart, AServerDoesNotBeginBeforeTheTimeThatThePoolKeeps) {
     EXPECT_GE(*client->GetVersioned("next")->expires, *expires + hours(1));
   }
   server->Stop();
-  EXPECT_GE(NotedTime().millis(), deadline);
+  EXPECT_GE(NotedTime().number(), deadline);
 }
 
 TEST_F(ExpiryRestart, ATimeThatIsDamagedCountsForNothing) {
@@ -399,7 +398,7 @@ TEST_F(ExpiryRestart, ATimeThatIsDamagedCountsForNothing) {
     ASSERT_TRUE(client->Put("stays", "v", For(hours(1))).ok());
   }
   server->Stop();
-  NoteTime(format::TimeWord(NotedTime().raw() ^ uint64_t{1} << 60));
+  NoteTime(format::CheckedWord(NotedTime().raw() ^ uint64_t{1} << 60));
   server = Serve(PoolKind::kFile);
   const auto client = Connect();
   EXPECT_EQ(*client->Get("stays"), "v");

@@ -56,6 +56,7 @@ void TestServer::StartProcess(const ServerOptions& options) {
       number("--reservations-per-client", options.reservations_per_client),
       std::string("--flush=") + kFlushNames.at(static_cast<size_t>(options.flush)),
   };
+  if (!options.token_file.empty()) words.push_back("--token-file=" + options.token_file);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

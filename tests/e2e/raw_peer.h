@@ -32,6 +32,8 @@ class RawPeer {
   // The server's words if it accepted, or if it refused; zeroes otherwise.
   [[nodiscard]] format::HelloReply hello() const;
   [[nodiscard]] format::HelloRefusal refusal() const;
+  [[nodiscard]] std::span<const std::byte> said() const { return channel_->peer_data(); }
+  [[nodiscard]] std::span<const fabric::RemoteRegion> offered() const { return channel_->peer_regions(); }
 
   // A request with what follows it, in a slot.
   void Post(const format::Request& request, std::string_view rest, uint32_t slot = 0);

@@ -56,6 +56,7 @@ Geometry TestGeometry() {
   geometry.region_size = 1 << 20;
   geometry.segment_size = 1 << 18;
   geometry.index_slots = 4096;
+  geometry.block_shift = 11;
   geometry.index_offset = 0x16000;
   geometry.regions_offset = 1 << 20;
   geometry.regions_per_shard = 31;

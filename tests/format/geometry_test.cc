@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "format/fixture.h"
 #include "format/log_layout.h"
+#include "tests/format/first_blocks.h"
 
 namespace erda::format {
 namespace {
@@ -43,12 +44,13 @@ testing::AssertionResult HoldsTogether(const Geometry& g) {
       {heads >= g.shards && heads <= kHeadsMax, "the heads"},
       {regions >= 2 * Wide{g.shards} && regions <= kRegionsMax, "the regions"},
       {g.regions_per_shard <= Wide{g.heads_per_shard} * kSlotsPerHead, "more regions than slots"},
-      {g.index_slots >= kIndexSlotsMin, "the index slots"},
+      {g.block_shift >= 7 && g.block_shift <= 11, "the blocks of the index"},
+      {(Wide{16} << std::min(g.block_shift, 64U)) <= g.region_size, "blocks larger than regions"},
+      {power_of_two(g.index_slots) && g.index_slots >= Wide{1} << std::min(g.block_shift, 64U), "the index slots"},
       {g.index_offset >= kRegionTableOffset + regions * sizeof(uint64_t), "the index over the region table"},
       {g.index_offset % 4096 == 0 && g.regions_offset % 4096 == 0, "an offset within a page"},
       {index_end <= g.regions_offset, "the regions over the index"},
       {regions_end <= g.pool_size, "regions behind the end"},
-      {g.reserved == 0, "the reserved field"},
   };
   for (const auto& rule : rules) {
     if (!rule.holds) return testing::AssertionFailure() << rule.what;
@@ -203,7 +205,7 @@ TEST(CheckGeometryTest, AGeometryWithAWrongFieldIsRefused) {
   }
   {
     SCOPED_TRACE("index_slots");
-    refused(&Geometry::index_slots, {0, 1, 63, 1 << 15, 64 * kMiB, uint64_t{1} << 60, UINT64_MAX});
+    refused(&Geometry::index_slots, {0, 1, 64, 1024, 4097, 6144, 1 << 15, 64 * kMiB, uint64_t{1} << 60, UINT64_MAX});
   }
   {
     SCOPED_TRACE("index_offset");
@@ -226,8 +228,8 @@ TEST(CheckGeometryTest, AGeometryWithAWrongFieldIsRefused) {
     refused(&Geometry::heads_per_shard, {0, 129, 1U << 31, (1U << 31) + 1, UINT32_MAX});
   }
   {
-    SCOPED_TRACE("reserved");
-    refused(&Geometry::reserved, {1, 1U << 31});
+    SCOPED_TRACE("block_shift");
+    refused(&Geometry::block_shift, {0, 1, 6, 12, 13, 63, 64, 1U << 31, UINT32_MAX});
   }
 }
 
@@ -248,7 +250,7 @@ TEST(CheckGeometryTest, WhatIsTakenHoldsTogetherWhateverTheFields) {
       const auto small = static_cast<uint32_t>(value);
       uint64_t* const wide[] = {&g.pool_size,   &g.region_size,  &g.segment_size,
                                 &g.index_slots, &g.index_offset, &g.regions_offset};
-      uint32_t* const narrow[] = {&g.regions_per_shard, &g.shards, &g.heads_per_shard, &g.reserved};
+      uint32_t* const narrow[] = {&g.regions_per_shard, &g.shards, &g.heads_per_shard, &g.block_shift};
       if (field < 6) {
         *wide[field] = value;
       } else {
@@ -267,10 +269,11 @@ TEST(GeometryTest, EveryKeyHasItsShardHeadAndHome) {
     Geometry g = TestGeometry();
     g.shards = shards;
     g.heads_per_shard = 256 / shards;
-    g.index_slots = 131;
+    g.index_slots = 512;
+    g.block_shift = 7;
     std::vector<int> by_shard(shards);
     std::vector<int> by_head(g.heads());
-    std::vector<int> by_home(g.homes());
+    std::vector<int> by_home(g.index_slots);
     for (int i = 0; i < kKeys; ++i) {
       const uint64_t hash = HashKey("key " + std::to_string(i));
       const uint32_t shard = g.ShardOf(hash);
@@ -278,8 +281,8 @@ TEST(GeometryTest, EveryKeyHasItsShardHeadAndHome) {
       const uint32_t head = g.HeadOf(hash);
       ASSERT_EQ(head / g.heads_per_shard, shard);
       ASSERT_LT(head, g.heads());
-      const uint64_t home = g.HomeOf(hash);
-      ASSERT_LE(home + kNeighbourhood, g.index_slots);
+      const uint64_t home = FirstHome(g, hash);
+      ASSERT_LE(home % 128 + kNeighbourhood, 128U);
       ++by_shard[shard];
       ++by_head[head];
       ++by_home[home];
@@ -291,6 +294,8 @@ TEST(GeometryTest, EveryKeyHasItsShardHeadAndHome) {
     };
     even(by_shard);
     even(by_head);
+    std::erase(by_home, 0);
+    EXPECT_EQ(by_home.size(), 4U * (128 - kNeighbourhood + 1));
     even(by_home);
   }
 }
@@ -302,32 +307,18 @@ TEST(GeometryTest, TheExtremeHashesAreInRange) {
     g.heads_per_shard = 256 / shards;
     EXPECT_EQ(g.ShardOf(0), 0U);
     EXPECT_EQ(g.HeadOf(0), 0U);
-    EXPECT_EQ(g.HomeOf(0), 0U);
+    EXPECT_EQ(FirstHome(g, 0), 0U);
     EXPECT_EQ(g.ShardOf(UINT64_MAX), shards - 1);
     EXPECT_EQ(g.HeadOf(UINT64_MAX), g.heads() - 1);
-    EXPECT_EQ(g.HomeOf(UINT64_MAX), g.index_slots - kNeighbourhood);
-  }
-}
-
-TEST(GeometryTest, HomesKeepTheOrderOfTheHashes) {
-  constexpr uint64_t kSeed = 9;
-  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
-  std::vector<uint64_t> hashes(10'000);
-  for (uint64_t& hash : hashes) hash = random.Next();
-  std::ranges::sort(hashes);
-  Geometry g = TestGeometry();
-  for (const uint64_t slots : {kIndexSlotsMin, uint64_t{1000}, uint64_t{1} << 40}) {
-    g.index_slots = slots;
-    EXPECT_TRUE(std::ranges::is_sorted(hashes, {}, [&](uint64_t hash) { return g.HomeOf(hash); })) << slots;
+    EXPECT_EQ(FirstHome(g, UINT64_MAX), g.index_slots - kNeighbourhood);
   }
 }
 
 TEST(GeometryTest, TheIndexesAndRegionsOfTheShardsFollowEachOther) {
   const Geometry g = TestGeometry();
-  EXPECT_EQ(g.SlotOffset(0, 0), g.index_offset);
-  EXPECT_EQ(g.SlotOffset(0, g.index_slots), g.SlotOffset(1, 0));
-  EXPECT_LE(g.SlotOffset(1, g.index_slots), g.regions_offset);
+  EXPECT_EQ(g.FirstSlotOffset(0, 0), g.index_offset);
+  EXPECT_EQ(g.FirstSlotOffset(0, g.index_slots), g.FirstSlotOffset(1, 0));
+  EXPECT_LE(g.FirstSlotOffset(1, g.index_slots), g.regions_offset);
   EXPECT_EQ(g.RegionOffset(0), g.regions_offset);
   EXPECT_EQ(g.RegionOffset(g.regions() - 1) + g.region_size, 63 * kMiB);
   EXPECT_EQ(g.segments_per_region(), 4U);
@@ -378,13 +369,13 @@ TEST(ChooseGeometryTest, TheDocumentedDefaults) {
     double usable;
   } rows[] = {
       {64 * kMiB, kMiB, kMiB / 4, 59, 1, 0.867},
-      {100 * kMiB, kMiB, kMiB / 4, 93, 1, 0.892},
+      {100 * kMiB, kMiB, kMiB / 4, 95, 1, 0.912},
       {256 * kMiB, 4 * kMiB, kMiB, 59, 1, 0.870},
       {kGiB, 16 * kMiB, 4 * kMiB, 59, 1, 0.871},
       {2 * kGiB, 32 * kMiB, 8 * kMiB, 59, 1, 0.871},
       {8 * kGiB, 128 * kMiB, 8 * kMiB, 59, 1, 0.871},
       {64 * kGiB, 256 * kMiB, 8 * kMiB, 239, 2, 0.910},
-      {100 * kGiB, 256 * kMiB, 8 * kMiB, 374, 4, 0.909},
+      {100 * kGiB, 256 * kMiB, 8 * kMiB, 383, 4, 0.931},
       {1024 * kGiB, 256 * kMiB, 8 * kMiB, 3839, 32, 0.918},
   };
   for (const auto& row : rows) {

@@ -10,19 +10,20 @@
 #include "format/index_entry.h"
 #include "format/log_layout.h"
 #include "format/messages.h"
+#include "format/proof.h"
 
 namespace erda::format {
 namespace {
 
 TEST(GoldenBytesTest, ASuperblock) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
-    45 52 44 41 50 4f 4f 4c  09 00 00 00 0e d2 df 2f
+    45 52 44 41 50 4f 4f 4c  0a 00 00 00 66 a0 a5 de
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
     00 00 04 00 00 00 00 00  00 10 00 00 00 00 00 00
     00 60 01 00 00 00 00 00  00 00 10 00 00 00 00 00
-    1f 00 00 00 02 00 00 00  01 00 00 00 00 00 00 00
+    1f 00 00 00 02 00 00 00  01 00 00 00 0b 00 00 00
     00*16)"));
 }
 
@@ -31,9 +32,11 @@ TEST(GoldenBytesTest, AShardRecord) {
   record.version_limit = 0x1122334455667788;
   record.keys = 0x0102;
   record.move = 0x0304;
-  record.time = TimeWord::Of(0x0102030405).raw();
-  EXPECT_EQ(Hex(BytesOf(record)),
-            HexOf("88 77 66 55 44 33 22 11  02 01 00*6  04 03 00*6  71 54 05 04 03 02 01 00  00*32"));
+  record.time = CheckedWord::Of(0x0102030405).raw();
+  record.blocks = CheckedWord::Of(0x0102).raw();
+  EXPECT_EQ(Hex(BytesOf(record)), HexOf(R"(
+    88 77 66 55 44 33 22 11  02 01 00*6  04 03 00*6  71 54 05 04 03 02 01 00
+    e8 73 02 01 00*4  00*24)"));
 }
 
 TEST(GoldenBytesTest, ARegionWord) {
@@ -43,6 +46,8 @@ TEST(GoldenBytesTest, ARegionWord) {
   EXPECT_EQ(Hex(BytesOf(free)), HexOf("00 00 00 44 44 33 22 11"));
   const uint64_t emptied = RegionWord::Emptied(0x11223344).raw();
   EXPECT_EQ(Hex(BytesOf(emptied)), HexOf("5a 00 00 1e 44 33 22 11"));
+  const uint64_t run = RegionWord::OfIndex(0x11223344, 0x0aaa).raw();
+  EXPECT_EQ(Hex(BytesOf(run)), HexOf("3c aa 0a d8 44 33 22 11"));
 }
 
 TEST(GoldenBytesTest, AnIndexEntry) {
@@ -92,10 +97,18 @@ TEST(GoldenBytesTest, AnObjectWithoutAValue) {
 TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kUuid), 0xd9c908ebU); }
 
 TEST(GoldenBytesTest, AHelloRequest) {
-  const HelloRequest hello = {kHelloMagic, kProtocolVersion, 0x2211, 0x66554433, 0, 0x1122334455667788};
+  const HelloRequest hello = {kHelloMagic,
+                              kProtocolVersion,
+                              0x2211,
+                              0x66554433,
+                              0,
+                              0x1122334455667788,
+                              0x99aabbccddeeff00,
+                              {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 0a 00 11 22  33 44 55 66 00 00 00 00
-    88 77 66 55 44 33 22 11)"));
+    45 72 64 61 0c 00 11 22  33 44 55 66 00 00 00 00
+    88 77 66 55 44 33 22 11  00 ff ee dd cc bb aa 99
+    01 02 03 04 05 06 07 08  09 0a 0b 0c 0d 0e 0f 10)"));
 }
 
 TEST(GoldenBytesTest, AHelloReply) {
@@ -109,17 +122,20 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.slot_bytes = 0x1000;
   hello.durability = static_cast<uint8_t>(Durability::kPowerSafe);
   hello.pool_writable = 1;
+  hello.read_only = 1;
+  hello.proof.fill(0xab);
   hello.time = 0x2122232425262728;
   hello.geometry = TestGeometry();
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 0a 00 02 02  00 01 02 03 04 05 06 07
+    45 72 64 61 0c 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
-    40 00 00 00 00 10 00 00  01 00 00 00 00 00 00 00
+    40 00 00 00 00 10 00 00  01 01 00 00 00 00 00 00
     28 27 26 25 24 23 22 21
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
     00 00 04 00 00 00 00 00  00 10 00 00 00 00 00 00
     00 60 01 00 00 00 00 00  00 00 10 00 00 00 00 00
-    1f 00 00 00 02 00 00 00  01 00 00 00 00 00 00 00)"));
+    1f 00 00 00 02 00 00 00  01 00 00 00 0b 00 00 00
+    ab*16)"));
 }
 
 TEST(GoldenBytesTest, AHelloRefusal) {
@@ -129,7 +145,42 @@ TEST(GoldenBytesTest, AHelloRefusal) {
   refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
   std::memcpy(refusal.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
-    45 72 64 61 0a 00 07 00  6e 6f 00*126)"));
+    45 72 64 61 0c 00 07 00  6e 6f 00*126)"));
+}
+
+TEST(GoldenBytesTest, AHelloChallenge) {
+  HelloChallenge challenge{};
+  challenge.magic = kHelloMagic;
+  challenge.protocol_version = kProtocolVersion;
+  challenge.code = static_cast<uint8_t>(Code::kPermissionDenied);
+  challenge.is_challenge = 1;
+  challenge.challenge = 0x1122334455667788;
+  challenge.nonce.fill(0xcd);
+  EXPECT_EQ(Hex(BytesOf(challenge)), HexOf(R"(
+    45 72 64 61 0c 00 07 01  88 77 66 55 44 33 22 11
+    cd*32)"));
+}
+
+// HMAC-SHA-256 computed apart: Python's hmac, of the label, the nonce and the bytes before the proof.
+TEST(GoldenBytesTest, Proofs) {
+  Nonce nonce;
+  nonce.fill(0xcd);
+  HelloRequest request{};
+  request.magic = kHelloMagic;
+  request.protocol_version = kProtocolVersion;
+  request.shard = 3;
+  request.slots = 64;
+  request.client_id = 0x1122334455667788;
+  request.challenge = 0x99aabbccddeeff00;
+  request.proof.fill(0xff);  // counts for nothing
+  EXPECT_EQ(Hex(BytesOf(ClientProof("a token of some length", nonce, request))),
+            HexOf("81 f0 d6 bb 33 46 a3 76 50 15 a1 f4 e3 d8 5a fe"));
+  HelloReply reply{};
+  reply.magic = kHelloMagic;
+  reply.protocol_version = kProtocolVersion;
+  reply.slots = 64;
+  EXPECT_EQ(Hex(BytesOf(ServerProof("a token of some length", nonce, reply))),
+            HexOf("de f2 3b 1c df 1f c5 3e 7d 97 3f 6b 2c e6 97 dd"));
 }
 
 TEST(GoldenBytesTest, ARequest) {
@@ -173,15 +224,22 @@ TEST(GoldenBytesTest, AReply) {
 TEST(GoldenBytesTest, AControlBlock) {
   ControlBlock control{};
   control.displacements = 0x1111111111111111;
+  control.blocks = 0x5555555555555555;
   control.head_generation = 0x2222222222222222;
   control.counters[0] = 0x3333333333333333;
   control.counters[63] = 0x4444444444444444;
-  EXPECT_EQ(Hex(BytesOf(control)), HexOf("11*8 22*8 00*48 33*8 00*496 44*8 00*448"));
+  EXPECT_EQ(Hex(BytesOf(control)), HexOf("11*8 55*8 22*8 00*40 33*8 00*496 44*8 00*448"));
   EXPECT_EQ(kControlHeadsOffset, 1024U);
   EXPECT_EQ(kControlHeadBytes, 1024U);
-  EXPECT_EQ(ControlBytes(1), 4096U);
-  EXPECT_EQ(ControlBytes(3), 4096U);
-  EXPECT_EQ(ControlBytes(4), 8192U);
+  Geometry geometry = TestGeometry();
+  geometry.heads_per_shard = 3;
+  geometry.regions_per_shard = 100;
+  EXPECT_EQ(RunsOffset(3), 4096U);
+  EXPECT_EQ(ControlBytes(geometry), 8192U);
+  geometry.heads_per_shard = 2;
+  EXPECT_EQ(ControlBytes(geometry), 4096U);
+  geometry.regions_per_shard = 514;  // 257 runs, of 4 bytes each
+  EXPECT_EQ(ControlBytes(geometry), 8192U);
   const uint64_t slot = HeadSlot::Of(0x0a0b, 0x11223344).raw();
   EXPECT_EQ(Hex(BytesOf(slot)), HexOf("0c 0a 00 00 44 33 22 11"));
 }
@@ -206,7 +264,8 @@ TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {
   EXPECT_EQ(number(RequestOp::kPutDelegated), 8U);
   EXPECT_EQ(number(RequestOp::kGiveBack), 9U);
   EXPECT_EQ(number(RequestOp::kIncrement), 10U);
-  EXPECT_EQ(number(RequestOp::kTime), 11U);
+  EXPECT_EQ(kTakesBack, 0x80000000U);
+  EXPECT_EQ(kAsksTime, 0x40000000U);
   EXPECT_EQ(number(Condition::kNone), 0U);
   EXPECT_EQ(number(Condition::kVersion), 1U);
   EXPECT_EQ(number(FlushMethod::kNone), 0U);

@@ -48,12 +48,12 @@ TEST(LogAddressTest, TheHighestBitIsNoPartOfAnAddress) {
 
 constexpr bool MetasRoundTrip() {
   for (const uint32_t tag : {0U, 1U, 0x89abcdefU, UINT32_MAX}) {
-    for (uint32_t head = 0; head < 256; head += 51) {
+    for (uint32_t depth = 0; depth < 256; depth += 51) {
       for (uint32_t distance = 0; distance < 256; ++distance) {
-        const EntryMeta meta = EntryMeta::Make(tag, head, distance, 100);
-        const uint64_t expected = uint64_t{tag} << 32 | head << 24 | distance << 16 | 7;
+        const EntryMeta meta = EntryMeta::Make(tag, depth, distance, 100);
+        const uint64_t expected = uint64_t{tag} << 32 | depth << 24 | distance << 16 | 7;
         if (meta.raw() != expected || EntryMeta(expected) != meta) return false;
-        if (meta.tag() != tag || meta.head() != head || meta.distance() != distance) return false;
+        if (meta.tag() != tag || meta.depth() != depth || meta.distance() != distance) return false;
       }
     }
   }
@@ -61,23 +61,28 @@ constexpr bool MetasRoundTrip() {
 }
 static_assert(MetasRoundTrip());
 
-TEST(EntryMetaTest, TagHeadAndDistanceComeBack) { EXPECT_TRUE(MetasRoundTrip()); }
+TEST(EntryMetaTest, TagDepthAndDistanceComeBack) { EXPECT_TRUE(MetasRoundTrip()); }
 
-TEST(EntryMetaTest, ANewDistanceChangesNothingElse) {
+TEST(EntryMetaTest, ANewDistanceOrDepthChangesNothingElse) {
   const EntryMeta meta = EntryMeta::Make(0x12345678, 200, 31, 5000);
   for (uint32_t distance = 0; distance < 256; ++distance) {
     const EntryMeta moved = meta.WithDistance(distance);
     EXPECT_EQ(moved.distance(), distance);
     EXPECT_EQ(moved.WithDistance(31), meta);
   }
+  for (uint32_t depth = 0; depth < 256; ++depth) {
+    const EntryMeta told = meta.WithDepth(depth);
+    EXPECT_EQ(told.depth(), depth);
+    EXPECT_EQ(told.WithDepth(200), meta);
+  }
 }
 
 TEST(EntryMetaTest, WhatDoesNotFitDoesNotSpillIntoItsNeighbours) {
   const EntryMeta meta = EntryMeta::Make(1, 256 + 7, 256 + 9, 16);
   EXPECT_EQ(meta.tag(), 1U);
-  EXPECT_EQ(meta.head(), 7U);
+  EXPECT_EQ(meta.depth(), 7U);
   EXPECT_EQ(meta.distance(), 9U);
-  EXPECT_EQ(meta.WithDistance(256 + 3).head(), 7U);
+  EXPECT_EQ(meta.WithDistance(256 + 3).depth(), 7U);
 }
 
 TEST(EntryMetaTest, TheSizeHintRoundsUpToGranules) {
@@ -145,18 +150,19 @@ TEST(RegionWordTest, AnEmptiedRegionIsNeitherFreeNorLinked) {
   }
 }
 
-TEST(TimeWordTest, TheTimeComesBackAndZeroesAreNone) {
+TEST(CheckedWordTest, TheTimeComesBackAndZeroesAreNone) {
   for (const uint64_t millis : {uint64_t{1}, uint64_t{1'790'000'000'000}, (uint64_t{1} << 48) - 1}) {
-    EXPECT_EQ(TimeWord::Of(millis).millis(), millis);
-    EXPECT_EQ(TimeWord(TimeWord::Of(millis).raw()).millis(), millis);
+    EXPECT_EQ(CheckedWord::Of(millis).number(), millis);
+    EXPECT_EQ(CheckedWord(CheckedWord::Of(millis).raw()).number(), millis);
   }
-  EXPECT_EQ(TimeWord().millis(), 0U);
+  EXPECT_EQ(CheckedWord().number(), 0U);
 }
 
-TEST(TimeWordTest, NoFlippedBitMakesOneTimeOfAnother) {
+TEST(CheckedWordTest, NoFlippedBitMakesOneTimeOfAnother) {
   for (const uint64_t millis : {uint64_t{0}, uint64_t{1}, uint64_t{1'790'000'000'000}, (uint64_t{1} << 48) - 1}) {
     for (int bit = 0; bit < 64; ++bit) {
-      EXPECT_EQ(TimeWord(TimeWord::Of(millis).raw() ^ uint64_t{1} << bit).millis(), 0U) << millis << ", bit " << bit;
+      EXPECT_EQ(CheckedWord(CheckedWord::Of(millis).raw() ^ uint64_t{1} << bit).number(), 0U)
+          << millis << ", bit " << bit;
     }
   }
 }

@@ -3,10 +3,12 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "format/log_layout.h"
+#include "format/pool_index.h"
 #include "format/superblock.h"
 
 namespace erda::fuzz {
@@ -94,6 +96,22 @@ void LeaveMoving(PoolServer* server) {
   server->memory().before_fence = nullptr;
 }
 
+// An index that has grown, cut off in the middle of a split.
+void LeaveSplitting(PoolServer* server) {
+  const auto blocks = [server] {
+    return LoadAs<format::ShardRecord>(server->memory().bytes().subspan(format::ShardRecordOffset(0))).blocks;
+  };
+  server->memory().before_fence = [&, before = blocks()]() mutable {
+    if (std::exchange(before, blocks()) != before && format::CheckedWord(before).number() == 6) throw Crash();
+  };
+  try {
+    for (int i = 0; i < 1000; ++i) server->Put("filler" + std::to_string(i), "x");
+    std::abort();
+  } catch (const Crash&) {
+  }
+  server->memory().before_fence = nullptr;
+}
+
 void Map(Base* base) {
   const auto bytes = std::as_bytes(std::span(base->image));
   const format::Superblock superblock = format::FindSuperblock(bytes).value().superblock;
@@ -118,21 +136,25 @@ void Map(Base* base) {
       }
     }
   }
-  for (uint64_t slot = 0; slot < g.shards * g.index_slots; ++slot) {
-    const uint64_t at = g.SlotOffset(0, slot);
-    if (LoadAs<uint64_t>(bytes.subspan(at, 8)) != 0) base->entries.push_back(at);
+  for (uint32_t shard = 0; shard < g.shards; ++shard) {
+    const format::PoolIndex index(bytes, g, shard);
+    for (uint64_t slot = 0; slot < index.slots(); ++slot) {
+      if (index.At(slot).word != 0) base->entries.push_back(index.OffsetOf(slot));
+    }
   }
 }
 
 Base MakeBase(uint32_t number) {
-  // One head with regions of four segments; and two shards with two heads each, of the smallest regions.
+  // One head with regions of four segments; two shards with two heads each, of the smallest regions; and one of these.
   constexpr format::GeometryWish kOne{229376, 1, 16384, 4096, 128};
   constexpr format::GeometryWish kTwo{98304 + 68 * 4096, 2, 4096, 4096, 256, 30};
-  auto server = PoolServer::Open(NewPool(number == 3 ? kTwo : kOne)).value();
-  PutAll(server.get(), number == 2 ? 1 : 3);
+  constexpr format::GeometryWish kGrowing{98304 + 40 * 4096, 1, 4096, 4096, 128};
+  auto server = PoolServer::Open(NewPool(number == 3 ? kTwo : number == 4 ? kGrowing : kOne)).value();
+  PutAll(server.get(), number == 2 || number == 4 ? 1 : 3);
   if (number == 0) server->Close();
   if (number == 1 || number == 3) LeaveInFlight(server.get());
   if (number == 2) LeaveMoving(server.get());
+  if (number == 4) LeaveSplitting(server.get());
   Base base;
   base.image = server->image();
   Map(&base);
@@ -140,7 +162,7 @@ Base MakeBase(uint32_t number) {
 }
 
 const Base& BaseAt(uint32_t number) {
-  static const std::array<Base, kPools> bases = {MakeBase(0), MakeBase(1), MakeBase(2), MakeBase(3)};
+  static const std::array<Base, kPools> bases = {MakeBase(0), MakeBase(1), MakeBase(2), MakeBase(3), MakeBase(4)};
   return bases.at(number % kPools);
 }
 
@@ -162,7 +184,7 @@ uint64_t PlaceOf(const Base& base, const Change& change) {
     case 0:
       return format::kSuperblockOffsets[which % 2] + word % 16 * 8;
     case 1:
-      return format::kShardRecordsOffset + which % g.shards * sizeof(format::ShardRecord) + word % 3 * 8;
+      return format::kShardRecordsOffset + which % g.shards * sizeof(format::ShardRecord) + word % 5 * 8;
     case 2:
       return format::kRegionTableOffset + which % g.regions() * 8;
     case 3:
@@ -180,7 +202,7 @@ uint64_t PlaceOf(const Base& base, const Change& change) {
 
 uint64_t Changed(const Base& base, const Change& change, const Image& image, uint64_t old) {
   const auto object = [&](uint64_t number) { return base.objects[number % base.objects.size()].place.address; };
-  switch (change.operation % 8) {
+  switch ((change.operation & 0x7f) % 10) {
     case 0:
       return change.value;
     case 1:
@@ -197,6 +219,11 @@ uint64_t Changed(const Base& base, const Change& change, const Image& image, uin
           .raw();
     case 6:  // a small number in one half
       return (old & 0xffffffff00000000) | (change.value & 0xffff);
+    case 7:  // as many blocks, or another time
+      return format::CheckedWord::Of(change.value & 0xff).raw();
+    case 8:  // a run of the index
+      return format::RegionWord::OfIndex(static_cast<uint32_t>(old >> 32), static_cast<uint32_t>(change.value & 7))
+          .raw();
     default:
       return (old & 0xffffffff) | (change.value << 32);
   }

@@ -13,7 +13,7 @@ using server::SessionId;
 
 PoolServer::Shard::Shard(nvm::Pool& pool, const format::Geometry& geometry, uint32_t seed, uint32_t number)
     : nvm(pool),
-      control(format::ControlBytes(geometry.heads_per_shard) / sizeof(uint64_t)),
+      control(format::ControlBytes(geometry) / sizeof(uint64_t)),
       versions(nvm, geometry, seed, number, std::as_writable_bytes(std::span(control)), {}) {}
 
 Result<std::unique_ptr<PoolServer>> PoolServer::Open(Image image) {

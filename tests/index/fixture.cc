@@ -22,14 +22,14 @@ TestIndex::TestIndex(uint64_t slots) {
 
 void TestIndex::Reopen() {
   const uint64_t used = index_ ? index_->used() : 0;
-  index_ = std::make_unique<Index>(*nvm_, geometry_, kShard, &displacements_);
+  index_ = std::make_unique<Index>(*nvm_, geometry_, kShard, published());
   index_->Open(used);
 }
 
 bool TestIndex::Insert(uint64_t key_hash, uint32_t address) {
   const auto slot = index_->MakeRoom(key_hash);
   if (!slot.ok()) return false;
-  index_->Describe(*slot, key_hash, 1, 64);
+  index_->Describe(*slot, key_hash, 64);
   nvm_->Fence();
   index_->Enter(*slot, WordOf(address));
   nvm_->Fence();
@@ -60,7 +60,7 @@ testing::AssertionResult TestIndex::IsSound(const std::unordered_set<uint64_t>& 
                                        << index_->used();
   }
   for (const uint64_t key : keys) {
-    const Slot home = geometry_.HomeOf(key);
+    const Slot home = index_->layout().HomeOf(key);
     const auto slot = Find(key);
     if (!slot) return testing::AssertionFailure() << "a key with home " << home << " is not found";
     if (*slot < home || *slot >= home + kNeighbourhood || index_->At(*slot).entry_meta().distance() != *slot - home) {

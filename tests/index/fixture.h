@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_set>
+#include <vector>
 
 #include "base/random.h"
 #include "format/geometry.h"
@@ -28,6 +29,7 @@ class TestIndex {
   [[nodiscard]] nvm::Pool& pool() { return *pool_; }
   [[nodiscard]] nvm::Writer& nvm() { return *nvm_; }
   [[nodiscard]] uint64_t* displacements() { return &displacements_; }
+  [[nodiscard]] Published published() { return {&displacements_, &blocks_, runs_}; }
   Index& operator*() { return *index_; }
   Index* operator->() { return index_.get(); }
   // The same pool, opened anew.
@@ -47,6 +49,8 @@ class TestIndex {
   std::unique_ptr<nvm::Pool> pool_;
   std::optional<nvm::Writer> nvm_;
   uint64_t displacements_ = 0;
+  uint64_t blocks_ = 0;
+  std::vector<uint32_t> runs_ = std::vector<uint32_t>(64);
   std::unique_ptr<Index> index_;
 };
 

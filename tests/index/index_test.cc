@@ -38,12 +38,12 @@ TEST(IndexTest, AnEntrySaysWhatItWasMadeOf) {
   const uint64_t key = 0x8000'0000'1234'5678;
   const auto slot = index->MakeRoom(key);
   ASSERT_TRUE(slot.ok());
-  index->Describe(*slot, key, 7, 1000);
+  index->Describe(*slot, key, 1000);
   index->Enter(*slot, WordOf(5));
   const EntryMeta meta = index->At(*slot).entry_meta();
   EXPECT_EQ(meta.tag(), 0x12345678U);
-  EXPECT_EQ(meta.head(), 7U);
-  EXPECT_EQ(meta.distance(), *slot - index.geometry().HomeOf(key));
+  EXPECT_EQ(meta.depth(), 0U);  // one block
+  EXPECT_EQ(meta.distance(), *slot - index->layout().HomeOf(key));
   EXPECT_EQ(meta.size_hint_bytes(), 1008U);
 }
 
@@ -72,7 +72,7 @@ TEST(IndexTest, KeysWithOneTagAreToldApartByTheCaller) {
   TestIndex index(1024);
   const uint64_t first = 0x12345678;
   const uint64_t second = (uint64_t{1} << 33) | first;  // the same home and the same tag
-  ASSERT_EQ(index.geometry().HomeOf(first), index.geometry().HomeOf(second));
+  ASSERT_EQ(index->layout().HomeOf(first), index->layout().HomeOf(second));
   ASSERT_TRUE(index.Insert(first, 10));
   ASSERT_TRUE(index.Insert(second, 20));
   const auto with_address = [&](uint32_t address) {
@@ -130,7 +130,7 @@ TEST(IndexTest, ASizeHintIsWrittenWhenItChanges) {
   EXPECT_EQ(index.nvm().counters().bytes, bytes + 8);
   const EntryMeta after = index->At(slot).entry_meta();
   EXPECT_EQ(after.size_hint_bytes(), 80U);
-  EXPECT_EQ(EntryMeta::Make(before.tag(), before.head(), before.distance(), 80), after);
+  EXPECT_EQ(EntryMeta::Make(before.tag(), before.depth(), before.distance(), 80), after);
 }
 
 TEST(IndexTest, ReopeningFindsWhatIsThere) {
@@ -154,13 +154,13 @@ TEST(IndexTest, AnEmptyIndexDisplacesNothing) {
 
 TEST(IndexTest, ADisplacementIsCountedByTwo) {
   TestIndex index(256);
-  // Homes 0, 1, 2 ...: with 225 homes, these hashes lie in the middle of their intervals.
+  // Homes 0, 1, 2 ...: with 193 homes, these hashes lie in the middle of their intervals.
   const auto key_at = [&](uint64_t home, uint32_t tag) {
-    const uint64_t step = UINT64_MAX / index.geometry().homes();
+    const uint64_t step = UINT64_MAX / (256 - kNeighbourhood + 1);
     return ((home * step + step / 2) & ~uint64_t{UINT32_MAX}) | tag;
   };
   for (uint32_t i = 0; i < kNeighbourhood; ++i) ASSERT_TRUE(index.Insert(key_at(i, i)));
-  ASSERT_EQ(index.geometry().HomeOf(key_at(1, 1)), 1U);
+  ASSERT_EQ(index->layout().HomeOf(key_at(1, 1)), 1U);
   EXPECT_EQ(*index.displacements(), 0U);
   // The first neighbourhood is full; the entry with home 1 can move to the slot behind it, and makes room for one more
   // of home 0.
@@ -220,7 +220,7 @@ TEST(IndexTest, AFullIndexRefusesAndKeepsWhatItHas) {
       EXPECT_EQ(slot.status().code(), Code::kResourceExhausted);
       continue;
     }
-    index->Describe(*slot, key, 1, 64);
+    index->Describe(*slot, key, 64);
     index->Enter(*slot, WordOf(1));
     used.insert(key);
   }
@@ -234,8 +234,8 @@ TEST(IndexTest, AFullIndexRefusesAndKeepsWhatItHas) {
 
 TEST(IndexTest, NothingOutsideOfTheShardsSlotsIsTouched) {
   TestIndex index(128);
-  const uint64_t begin = index.geometry().SlotOffset(TestIndex::kShard, 0);
-  const uint64_t end = index.geometry().SlotOffset(TestIndex::kShard, 128);
+  const uint64_t begin = index.geometry().FirstSlotOffset(TestIndex::kShard, 0);
+  const uint64_t end = index.geometry().FirstSlotOffset(TestIndex::kShard, 128);
   const uint64_t move = format::kShardRecordsOffset + TestIndex::kShard * sizeof(format::ShardRecord) +
                         offsetof(format::ShardRecord, move);
   KeySource keys(6);

@@ -52,13 +52,13 @@ class ObserverTest : public testing::Test {
   void Open(std::optional<uint64_t> used) {
     told_.emplace();
     observed_ =
-        std::make_unique<Index>(index_->nvm(), index_->geometry(), TestIndex::kShard, index_->displacements(), &*told_);
+        std::make_unique<Index>(index_->nvm(), index_->geometry(), TestIndex::kShard, index_->published(), &*told_);
     observed_->Open(used);
   }
-  [[nodiscard]] bool Insert(uint64_t key, uint32_t head, EntryWord word) {
+  [[nodiscard]] bool Insert(uint64_t key, EntryWord word) {
     const auto slot = observed_->MakeRoom(key);
     if (!slot.ok()) return false;
-    observed_->Describe(*slot, key, head, 64);
+    observed_->Describe(*slot, key, 64);
     observed_->Enter(*slot, word);
     return true;
   }
@@ -70,7 +70,7 @@ class ObserverTest : public testing::Test {
     Names names;
     for (Slot slot = 0; slot < observed_->size(); ++slot) {
       const IndexEntry entry = observed_->At(slot);
-      if (entry.word != 0) AddNames(entry.entry_meta().head(), entry.entry_word(), 1, &names);
+      if (entry.word != 0) AddNames(index_->geometry().HeadOf(entry.entry_meta().tag()), entry.entry_word(), 1, &names);
     }
     return names;
   }
@@ -83,17 +83,17 @@ class ObserverTest : public testing::Test {
 TEST_F(ObserverTest, IsToldOfEachChangeOnce) {
   Open(0);
   ASSERT_TRUE(observed_->Count(observed_->size()));
-  const uint64_t key = 77;
+  const uint64_t key = 0xb0000077;  // head 1 of 2
   const EntryWord first = WordOf(5);
   const EntryWord second = first.Published(LogAddress(6));
-  ASSERT_TRUE(Insert(key, 3, first));
+  ASSERT_TRUE(Insert(key, first));
   const Slot slot = *Find(key);
   observed_->StoreWord(slot, second);
   observed_->StoreWordLazily(slot, second.Settled());
   observed_->StoreSizeHint(slot, 1000);
   observed_->Free(slot);
   const std::vector<Told::Change> expected = {
-      {3, EntryWord(), first}, {3, first, second}, {3, second, second.Settled()}, {3, second.Settled(), EntryWord()}};
+      {1, EntryWord(), first}, {1, first, second}, {1, second, second.Settled()}, {1, second.Settled(), EntryWord()}};
   EXPECT_EQ(told_->changes, expected);
   EXPECT_EQ(told_->stored, expected);
 }
@@ -103,7 +103,7 @@ TEST_F(ObserverTest, IsToldNothingOfAnEntryThatMoves) {
   ASSERT_TRUE(observed_->Count(observed_->size()));
   KeySource keys(1);
   uint64_t inserted = 0;
-  while (*index_->displacements() == 0 && Insert(keys.Next(), 1, WordOf(static_cast<uint32_t>(inserted + 1)))) {
+  while (*index_->displacements() == 0 && Insert(keys.Next(), WordOf(static_cast<uint32_t>(inserted + 1)))) {
     ++inserted;
   }
   ASSERT_GT(*index_->displacements(), 0U);
@@ -113,15 +113,15 @@ TEST_F(ObserverTest, IsToldNothingOfAnEntryThatMoves) {
 
 TEST_F(ObserverTest, KnowsOfWhatIsCountedAloneAndIsToldOfEveryStore) {
   Open(0);
-  const uint64_t key = 77;
-  ASSERT_TRUE(Insert(key, 3, WordOf(5)));
+  const uint64_t key = 0xb0000077;  // head 1 of 2
+  ASSERT_TRUE(Insert(key, WordOf(5)));
   const Slot slot = *Find(key);
   EXPECT_FALSE(observed_->Count(slot));
   observed_->StoreWord(slot, WordOf(6));
   EXPECT_TRUE(told_->changes.empty());
-  EXPECT_EQ(told_->stored, (std::vector<Told::Change>{{3, EntryWord(), WordOf(5)}, {3, WordOf(5), WordOf(6)}}));
+  EXPECT_EQ(told_->stored, (std::vector<Told::Change>{{1, EntryWord(), WordOf(5)}, {1, WordOf(5), WordOf(6)}}));
   observed_->Count(1);
-  EXPECT_EQ(told_->changes, (std::vector<Told::Change>{{3, EntryWord(), WordOf(6)}}));
+  EXPECT_EQ(told_->changes, (std::vector<Told::Change>{{1, EntryWord(), WordOf(6)}}));
   EXPECT_TRUE(observed_->Count(observed_->size()));
   EXPECT_EQ(told_->changes.size(), 1U);
 }
@@ -142,7 +142,7 @@ TEST_F(ObserverTest, CountingInStepsEndsWithWhatAFreshCountGives) {
       const uint64_t dice = random.Uniform(10);
       if (dice < 4 || there.empty()) {
         const uint64_t key = keys.Next();
-        if (!Insert(key, static_cast<uint32_t>(random.Uniform(3)), EntryWord().Published(LogAddress(++address)))) {
+        if (!Insert(key, EntryWord().Published(LogAddress(++address)))) {
           return;
         }
         there.push_back(key);

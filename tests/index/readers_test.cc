@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "index/fixture.h"
+#include "tests/format/first_blocks.h"
 
 namespace erda::index {
 namespace {
@@ -55,12 +56,12 @@ class Reader {
   static uint64_t Load(uint64_t* word) { return std::atomic_ref<uint64_t>(*word).load(std::memory_order_acquire); }
 
   bool Sees(uint64_t key_hash) {
-    const Slot home = geometry_.HomeOf(key_hash);
+    const Slot home = format::FirstHome(geometry_, key_hash);
     const Slot pause = random_.Uniform(8 * kNeighbourhood);
     bool seen = false;
     for (const Slot distance : order_) {
       if (distance == pause) between_pieces();
-      auto* slot = reinterpret_cast<uint64_t*>(&pool_[geometry_.SlotOffset(TestIndex::kShard, home + distance)]);
+      auto* slot = reinterpret_cast<uint64_t*>(&pool_[geometry_.FirstSlotOffset(TestIndex::kShard, home + distance)]);
       const uint64_t word = Load(slot);
       const EntryMeta meta(Load(slot + 1));
       if (word != 0 && meta.tag() == EntryMeta::TagOf(key_hash)) seen = true;

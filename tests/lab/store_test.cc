@@ -3,7 +3,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -117,6 +121,112 @@ TEST_F(StoreLab, TwentyThousandOperationsOfYcsbAAreVerified) {
     const auto found = reader->Get(key);
     ASSERT_TRUE(found.ok() && *found == value) << key;
   }
+  std::map<std::string, std::string> scanned;
+  for (std::optional<uint64_t> cursor = 0; cursor;) {
+    const auto page = reader->Scan({*cursor, 100, 1 << 20});
+    ASSERT_TRUE(page.ok()) << page.status().ToString();
+    for (const ScannedKey& each : page->keys) EXPECT_TRUE(scanned.emplace(each.key, each.value).second) << each.key;
+    cursor = page->next;
+  }
+  EXPECT_TRUE(scanned == model) << scanned.size() << " keys";
+  StopServer(*server);
+}
+
+TEST_F(StoreLab, ConditionsAreJudgedAndIncrementsAddUp) {
+  const auto server = StartServer();
+  for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
+    const auto one = Connect(By(path));
+    const auto two = Connect(By(path));
+    ASSERT_TRUE(one && two);
+    const std::string key = fmt::format("key {}", static_cast<int>(path));
+    const std::string value(path == PutPath::kInline ? 100 : 20'000, 'v');
+    const auto first = one->Put(key, value, PutOptions{kAbsent, {}});
+    ASSERT_TRUE(first.ok()) << first.status().ToString();
+    EXPECT_EQ(two->Put(key, value + "2", PutOptions{kAbsent, {}}).status().code(), Code::kConflict);
+    const auto second = two->Put(key, value + "2", PutOptions{*first, {}});
+    ASSERT_TRUE(second.ok()) << second.status().ToString();
+    EXPECT_EQ(one->Put(key, value + "3", PutOptions{*first, {}}).status().code(), Code::kConflict);
+    EXPECT_EQ(one->Delete(key, DeleteOptions{*first}).code(), Code::kConflict);
+    const auto found = one->GetVersioned(key);
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found->version, *second);
+    EXPECT_TRUE(found->value == value + "2");
+    EXPECT_TRUE(one->Delete(key, DeleteOptions{*second}).ok());
+    EXPECT_EQ(two->Get(key).status().code(), Code::kNotFound);
+
+    const std::string counter = "count of " + key;
+    int added = 0;
+    for (int i = 0; i < 500; ++i) {
+      for (Client* client : {one.get(), two.get()}) {
+        const auto count = [&added](const Result<int64_t>& sum) { added += sum.ok() ? 1 : 0; };
+        while (client->IncrementAsync(counter, 1, count).code() == Code::kResourceExhausted) client->Poll();
+      }
+    }
+    ASSERT_TRUE(one->Drain().ok() && two->Drain().ok());
+    EXPECT_EQ(added, 1000);
+    const auto sum = one->Increment(counter, 0);
+    ASSERT_TRUE(sum.ok());
+    EXPECT_EQ(*sum, 1000);
+  }
+  StopServer(*server);
+}
+
+TEST_F(StoreLab, ValuesExpireAlsoForThoseWhoKnowWhereTheyWere) {
+  auto server = StartServer();
+  const auto writer = Connect();
+  const auto reader = Connect();
+  ASSERT_TRUE(writer && reader);
+  const PutOptions soon{{}, std::chrono::milliseconds(2000)};
+  const PutOptions late{{}, std::chrono::hours(1)};
+  for (const size_t size : {10, 3000, 100'000}) {
+    const std::string value(size, 'v');
+    ASSERT_TRUE(writer->Put(fmt::format("late {}", size), value, late).ok());
+    const auto begin = std::chrono::steady_clock::now();
+    ASSERT_TRUE(writer->Put(fmt::format("soon {}", size), value, soon).ok());
+    for (int i = 0; i < 3; ++i) {  // the second one knows where it is
+      const auto found = reader->Get(fmt::format("soon {}", size));
+      const bool early = std::chrono::steady_clock::now() - begin < *soon.ttl;
+      ASSERT_TRUE(found.ok() || !early) << "it has not expired";
+    }
+  }
+  for (const size_t size : {10, 3000, 100'000}) {
+    const auto is_over = [&] { return reader->Get(fmt::format("soon {}", size)).status().code() == Code::kNotFound; };
+    EXPECT_TRUE(WaitUntil(is_over)) << size;
+    EXPECT_EQ(writer->Get(fmt::format("soon {}", size)).status().code(), Code::kNotFound);
+  }
+  StopServer(*server);
+  server = StartServer();
+  for (const size_t size : {10, 3000, 100'000}) {
+    const auto found = Connect()->GetVersioned(fmt::format("late {}", size));
+    ASSERT_TRUE(found.ok()) << found.status().ToString();
+    EXPECT_TRUE(found->expires.has_value());
+    EXPECT_EQ(Connect()->Get(fmt::format("soon {}", size)).status().code(), Code::kNotFound);
+  }
+  StopServer(*server);
+}
+
+TEST_F(StoreLab, TheIndexGrowsAndWhoSleptFindsAll) {
+  const auto server = StartServer({"--index-entries", "128"});
+  const auto writer = Connect();
+  const auto sleeper = Connect();
+  ASSERT_TRUE(writer && sleeper);
+  constexpr int kKeys = 5000;
+  ASSERT_TRUE(sleeper->Put("key 0", "0").ok());
+  int put = 0;
+  for (int i = 0; i < kKeys; ++i) {
+    const auto count = [&put](const Status& status) { put += status.ok() ? 1 : 0; };
+    const auto start = [&] { return writer->PutAsync(fmt::format("key {}", i), std::to_string(i), count); };
+    while (start().code() == Code::kResourceExhausted) writer->Poll();
+  }
+  ASSERT_TRUE(writer->Drain().ok());
+  ASSERT_EQ(put, kKeys);
+  EXPECT_GE(std::stoull(InfoOf(*writer)["index_slots"]), 5000U);
+  for (int i = 0; i < kKeys; ++i) {
+    const auto found = sleeper->Get(fmt::format("key {}", i));
+    ASSERT_TRUE(found.ok()) << i << ": " << found.status().ToString();
+    ASSERT_EQ(*found, std::to_string(i));
+  }
+  EXPECT_EQ(sleeper->Get("nobody's").status().code(), Code::kNotFound);
   StopServer(*server);
 }
 
@@ -253,6 +363,39 @@ TEST_F(StoreLab, EachWayOfWaitingWorks) {
     }
     StopServer(*server);
   }
+}
+
+// rdma_cm carries the challenge with a refusal, and the answer with the next request to connect.
+TEST_F(StoreLab, OnlyWhoKnowsATokenIsLetInAndAReaderChangesNothing) {
+  const std::string tokens = std::filesystem::temp_directory_path() / "erda-lab-tokens";
+  std::ofstream(tokens) << "the-token-of-a-writer\nthe-token-of-a-reader read-only\n";
+  std::filesystem::permissions(tokens, std::filesystem::perms::owner_read);
+  const auto server = StartServer({"--token-file", tokens, "--shards", "2"});
+  const auto with = [](const std::string& token) {
+    ClientOptions options;
+    options.token = token;
+    return Client::Connect(Address(), options);
+  };
+  EXPECT_EQ(with("").status().code(), Code::kPermissionDenied);
+  EXPECT_EQ(with("the-token-of-nobody").status().code(), Code::kPermissionDenied);
+  const auto writer = with("the-token-of-a-writer");
+  ASSERT_TRUE(writer.ok()) << writer.status().ToString();
+  for (int i = 0; i < 50; ++i) {
+    const std::string value(i % 10 == 0 ? 50'000 : 100, static_cast<char>('a' + i % 26));
+    ASSERT_TRUE((*writer)->Put(fmt::format("key{}", i), value).ok());
+  }
+  const auto reader = with("the-token-of-a-reader");
+  ASSERT_TRUE(reader.ok()) << reader.status().ToString();
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE((*reader)->Get(fmt::format("key{}", i)).ok()) << i;
+  EXPECT_EQ((*reader)->Put("key1", "other").code(), Code::kPermissionDenied);
+  EXPECT_EQ((*reader)->Delete("key1").code(), Code::kPermissionDenied);
+  PutOptions expires;
+  expires.ttl = std::chrono::milliseconds(1000);
+  ASSERT_TRUE((*writer)->Put("expires", "value", expires).ok());
+  EXPECT_TRUE(WaitUntil([&] { return (*reader)->Get("expires").status().code() == Code::kNotFound; }));
+  EXPECT_EQ((*reader)->stats().reconnects, 0U);
+  StopServer(*server);
+  std::filesystem::remove(tokens);
 }
 
 TEST_F(StoreLab, ClientsComeBackToAServerThatRestarts) {

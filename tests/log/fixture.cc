@@ -29,7 +29,7 @@ TestLog::TestLog(LogShape shape) {
 }
 
 void TestLog::MakeLog() {
-  control_.assign(format::ControlBytes(geometry_.heads_per_shard) / sizeof(uint64_t), 0);
+  control_.assign(format::ControlBytes(geometry_) / sizeof(uint64_t), 0);
   log_ = std::make_unique<ShardLog>(*nvm_, geometry_, kPoolSeed, kShard,
                                     std::as_writable_bytes(std::span<uint64_t>(control_)));
 }

@@ -8,25 +8,28 @@ Each run is checked for linearizability: what was acknowledged or seen stays, ac
 
 The exit code is 0 only if every configuration holds and every planted defect is found.
 
-What is modelled. A block has a depth: how many low bits of the hash say that a key belongs there. A split makes it one
-more, and moves the entries whose next bit is 1 to the same slots of a new block. The key here has that bit: it is in the
-old block at first, and in the new one then. Every slot's meta tells the depth of its block. The steps of a split, in one
-step of the shard for everybody but readers and the power:
+What is modelled. A split moves the entries whose next bit of the hash is 1 to the same slots of a new block. The key here
+has that bit: it is in the old block at first, and in the new one then. The steps of a split, in one step of the shard for
+everybody but readers and the power:
 
   copy      the entry stands in the new block, too
   flush     the new block is persistent
   publish   the number of blocks, one store: from here on the key is in the new one
   fence     that is persistent
-  odd       the counter of moves is odd
-  tell      the slot's meta in the old block says the new depth. Nobody waits for that to be persistent
-  clear     the slot in the old block is free. Persistent at some time later: a restart clears it anew
-  even      the counter of moves is even
+  tell      the slot's meta in the old block says the new depth, a hint for readers
+  clear     the slot in the old block is free
+  last      that is persistent. Until then a restart clears it anew, once the number is persistent
 
-A client knows a depth of the block, or an older one, from when it connected. It reads meta and word of a slot in any
-order, since a Read is not one moment. If the meta tells a depth that the client does not know, it goes to the new block.
-If it does not, and there is a word, that is what it was before the split, which no put has changed since that meta was
-read: so the get took effect then. If there is none, it may have been cleared since that meta was read: a miss counts
-only if it was read between two equal, even readings of the counter.
+Another key may take the slot that is free: then its meta is that key's, and a word that came back would lead astray.
+
+A client knows the number of blocks, or an older one, from when it connected. A get looks where the key is by that. If
+there is a word, it counts: the slot is cleared in the step of the shard that published the split, so no put has come in
+between. If there is none, the get looks again, between two readings of the number of blocks: in the same block, or in the
+new one if the meta tells of it. What it finds there counts if the first reading made that block the key's; that it finds
+nothing, if the second one did, too. Else it looks again, where the second reading says.
+
+A scan begins in the old block, at a place before the key's. It reads the block between two readings of the number, and what
+it read of the key counts if the second one says that the key's place is in that block. Else it goes on to the new block.
 
 What is not modelled: versions that are not whole (erda_model.py has them: here a put is published and persistent in one
 step), other keys, entries that move within their block.
@@ -36,55 +39,59 @@ from collections import namedtuple
 
 from _explore import explore
 
-# visible and durable: what readers see, and what the medium has. Words: old and new slot (a value or None), depth (0: not
-# split, 1: split), told (the depth that the old slot's meta says), moves (the counter; in DRAM).
-Words = namedtuple("Words", "old new depth told moves")
-# split: how far; 0: none, or done. knows: the depth that a client has from connecting.
-State = namedtuple("State", "visible durable split puts gets cuts knows")
+# visible and durable: what readers see, and what the medium has. Words: the key's old and new slot (a value, None, or
+# OTHER), whether the old slot's meta is another key's, and depth: 1 from when the number of blocks says so.
+Words = namedtuple("Words", "old new taken depth")
+# split: the next step of it; 0: none. other: how far another key is that takes the old slot. restart: the next step of a
+# recovery; 0: none. knows: what a client has from connecting.
+State = namedtuple("State", "visible durable split other restart puts gets cuts knows")
 # phase 0 not begun, 1 asked, 3 done at the shard, 4 acknowledged, 9 unknown for ever
 Put = namedtuple("Put", "phase")
-# phase 0 not begun; 1 about to read a block, 2 half of that read; 3 about to read the counter, after a miss; 4, 5 as 1, 2;
-# 6 about to read the counter again; 8 done, 9 lost. moves: of the first reading
-Get = namedtuple("Get", "phase knows half seen moves", defaults=(0,))
-NEW_GET, DONE_GET, LOST_GET = Get(0, 0, None, None), Get(8, 0, None, None), Get(9, 0, None, None)
-STEPS = ("copy", "flush", "publish", "fence", "odd", "tell", "clear", "even")
+# phase 0 not begun; 1 about to read the slot; 2, 3, 4 between two readings: about to read the number, the slot, the number
+# again; 8 done, 9 lost. block: 0 old, 1 new. first, seen: what was read by then
+Get = namedtuple("Get", "phase block first seen", defaults=(0, 0, None))
+NEW_GET, DONE_GET, LOST_GET = Get(0), Get(8), Get(9)
+OTHER = "another key"
+SPLIT = ("copy", "flush", "publish", "fence", "clear", "last")
+RESTART = ("number", "clear")
 
 
 class Config:
-    # far: the slot is in the second half of the key's neighbourhood, where a get looks when it confirms a miss
-    def __init__(self, values, gets, cuts=0, begins_absent=False, far=False):
+    # far: the slot is in the second half of the key's neighbourhood, where a get looks only between two readings.
+    # process: cuts may be deaths of the process alone, which leave the caches
+    # scans: instead of gets
+    def __init__(self, values, gets, cuts=0, begins_absent=False, far=False, process=False, scans=False):
         self.values, self.gets, self.cuts, self.begins_absent, self.far = values, gets, cuts, begins_absent, far
+        self.process, self.scans = process, scans
         self.defect = None
 
 
-def order(c):
-    steps = list(STEPS)
+def split_steps(c):
+    steps = list(SPLIT)
     if c.defect == "published-first":
         steps.remove("publish")
         steps.insert(0, "publish")
-    if c.defect == "told-first":
-        steps.remove("tell")
-        steps.insert(0, "tell")
     if c.defect == "new-not-flushed":
         steps.remove("flush")
-    if c.defect == "not-told":
-        steps.remove("tell")
+    if c.defect == "cleared-first":
+        steps.remove("clear")
+        steps.insert(2, "clear")
     if c.defect == "cleared-unfenced":
         steps.remove("fence")
-        steps.append("fence")
-    if c.defect == "not-counted":
-        steps.remove("odd")
-        steps.remove("even")
+    if c.defect == "not-cleared":
+        steps.remove("clear")
+    if c.defect == "taken-unfenced":
+        steps.remove("last")
     return steps
 
 
+def restart_steps(c):
+    return RESTART[::-1] if c.defect == "freed-before-number" else RESTART
+
+
 def initial(c):
-    words = Words(None if c.begins_absent else 0, None, 0, 0, 0)
-    return State(words, words, 0, (Put(0),) * len(c.values), (NEW_GET,) * c.gets, 0, 0)
-
-
-def where(words):
-    return "new" if words.depth else "old"
+    words = Words(None if c.begins_absent else 0, None, False, 0)
+    return State(words, words, 0, 0, 0, (Put(0),) * len(c.values), (NEW_GET,) * c.gets, 0, 0)
 
 
 def with_put(s, i, phase):
@@ -93,27 +100,45 @@ def with_put(s, i, phase):
 
 def steps(c, s):
     """Yields (label, next state, events)."""
-    todo = order(c)
-    if s.split:
+    if s.restart:
+        yield from restart(c, s)
+    elif s.split:
+        todo = split_steps(c)
         step = todo[s.split - 1]
         yield f"split: {step}", after_split_step(s, step, s.split + 1 if s.split < len(todo) else 0), ()
-    elif s.visible.depth == 0:
-        yield "the split begins", s._replace(split=1), ()
-    for i, value in enumerate(c.values):
-        op = ("put", i)
-        phase = s.puts[i].phase
-        if phase == 0 and (i == 0 or s.puts[i - 1].phase > 0):
-            yield f"put{i} asks", with_put(s, i, 1), (("inv", op),)
-        elif phase == 1 and not s.split:
-            slot = where(s.visible)
-            t = s._replace(visible=s.visible._replace(**{slot: value}), durable=s.durable._replace(**{slot: value}))
-            yield f"put{i} writes {value} into the {slot} block", with_put(t, i, 3), ()
-        elif phase == 3:
-            yield f"put{i} acknowledged", with_put(s, i, 4), (("ret", op, None),)
+    else:
+        yield from shard_steps(c, s)
+    for i, put in enumerate(s.puts):
+        if put.phase == 0 and (i == 0 or s.puts[i - 1].phase > 0):
+            yield f"put{i} asks", with_put(s, i, 1), (("inv", ("put", i)),)
+        elif put.phase == 3 and not s.restart:
+            yield f"put{i} acknowledged", with_put(s, i, 4), (("ret", ("put", i), None),)
     for i, g in enumerate(s.gets):
-        yield from get_steps(c, s, i, g)
+        if not s.restart:
+            yield from get_steps(c, s, i, g)
     if s.cuts < c.cuts:
         yield from power_cuts(s)
+        if c.process:
+            yield "the process dies", restarted(s, s.visible, s.durable), (("cut",),)
+
+
+def shard_steps(c, s):
+    v, d = s.visible, s.durable
+    if v.depth == 0:
+        yield "the split begins", s._replace(split=1), ()
+    slot = "new" if v.depth else "old"
+    for i, value in enumerate(c.values):
+        if s.puts[i].phase == 1:
+            t = s._replace(visible=v._replace(**{slot: value}), durable=d._replace(**{slot: value}))
+            yield f"put{i} writes {value} into the {slot} block", with_put(t, i, 3), ()
+    if v.depth and v.old is None and s.other == 0 and c.cuts:
+        yield "another key describes itself in the old slot", s._replace(visible=v._replace(taken=True), other=1), ()
+    elif s.other == 1:
+        fenced = d._replace(old=v.old, taken=True)
+        yield "that is persistent", s._replace(durable=fenced, other=2), ()
+    elif s.other == 2:
+        t = s._replace(visible=v._replace(old=OTHER), durable=d._replace(old=OTHER), other=3)
+        yield "another key is there", t, ()
 
 
 def after_split_step(s, step, split):
@@ -126,28 +151,45 @@ def after_split_step(s, step, split):
         v = v._replace(depth=1)
     elif step == "fence":
         d = d._replace(depth=v.depth)
-    elif step == "tell":
-        v = v._replace(told=1)
     elif step == "clear":
         v = v._replace(old=None)
-    elif step in ("odd", "even"):
-        v = v._replace(moves=v.moves + 1)
-        d = d._replace(moves=v.moves)
+    elif step == "last":
+        d = d._replace(depth=v.depth, old=v.old)
     return s._replace(visible=v, durable=d, split=split)
 
 
+def restarted(s, visible, durable):
+    puts = tuple(Put(9) if p.phase in (1, 3) else p for p in s.puts)
+    gets = tuple(LOST_GET if 0 < g.phase < 8 else g for g in s.gets)
+    # A key that has only described itself is none.
+    return s._replace(visible=visible, durable=durable, split=0, other=3 if visible.old == OTHER else 0, restart=1,
+                      puts=puts, gets=gets, cuts=s.cuts + 1, knows=visible.depth)
+
+
 def power_cuts(s):
-    """Each word that is not persistent is kept or lost. Clients connect anew, and learn the depth."""
+    """Each word that is not persistent is kept or lost. Clients connect anew, and learn the number of blocks."""
     lost = [name for name in Words._fields if getattr(s.visible, name) != getattr(s.durable, name)]
     for kept in range(1 << len(lost)):
-        words = s.durable._replace(**{n: getattr(s.visible, n) for k, n in enumerate(lost) if kept >> k & 1}, moves=0)
-        if words.depth:
-            words = words._replace(old=None)                            # what a restart finds to be cleared
-        puts = tuple(Put(9) if p.phase in (1, 3) else p for p in s.puts)
-        gets = tuple(LOST_GET if 0 < g.phase < 8 else g for g in s.gets)
-        t = s._replace(visible=words, durable=words, split=0, puts=puts, gets=gets, cuts=s.cuts + 1,
-                       knows=words.depth)
-        yield f"power cut, leaves {tuple(words)}", t, (("cut",),)
+        words = s.durable._replace(**{n: getattr(s.visible, n) for k, n in enumerate(lost) if kept >> k & 1})
+        yield f"power cut, leaves {tuple(words)}", restarted(s, words, words), (("cut",),)
+
+
+def restart(c, s):
+    """What the shard finds in an old block is left over if its meta says that it belongs to the new one."""
+    todo = restart_steps(c)
+    step = todo[s.restart - 1] if s.restart <= len(todo) else None
+    v, d = s.visible, s.durable
+    events = ()
+    if step == "number":
+        d = d._replace(depth=v.depth)
+    elif v.depth:
+        if v.old not in (None, OTHER):
+            if v.taken:
+                events = (("astray",),)                                 # beside another key's meta
+            v = v._replace(old=None)
+        d = d._replace(old=v.old, taken=v.taken)                        # all of the block is flushed
+    last = s.restart >= len(todo)
+    yield f"restart: {step}", s._replace(visible=v, durable=d, restart=0 if last else s.restart + 1), events
 
 
 def get_steps(c, s, i, g):
@@ -157,42 +199,54 @@ def get_steps(c, s, i, g):
     def get(new):
         return s._replace(gets=s.gets[:i] + (new,) + s.gets[i + 1:])
 
-    first = 3 if c.far else 1
-
     def done(value):
         return get(DONE_GET), (("ret", op, value),)
 
-    if g.phase == 0:
-        if i == 0 or s.gets[i - 1].phase >= 8:
-            yield f"get{i} begins, knows depth {s.knows}", get(Get(first, s.knows, None, None)), (("inv", op),)
-            if v.depth != s.knows and not s.split:                      # it has learned of the split meanwhile
-                yield f"get{i} begins, knows depth {v.depth}", get(Get(first, v.depth, None, None)), (("inv", op),)
+    word = v.new if g.block else v.old
+    word = None if word == OTHER else word
+    if c.scans and g.phase > 0:
+        yield from scan_steps(c, s, i, g, word, get, done)
+    elif g.phase == 0:
+        if c.scans and (i == 0 or s.gets[i - 1].phase >= 8):
+            yield f"scan{i} begins", get(Get(2)), (("inv", op),)
+        elif i == 0 or s.gets[i - 1].phase >= 8:
+            for knows in {s.knows, v.depth} if not s.split else {s.knows}:
+                yield (f"get{i} begins, in the {('old', 'new')[knows]} block", get(Get(1, knows)),
+                       (("inv", op),))
+    elif g.phase == 1:
+        if word is not None and not c.far:
+            yield (f"get{i} returns {word}",) + done(word)
+            return
+        for block in {g.block, 1}:                                      # 1: some meta tells of the new block, or is damaged
+            yield f"get{i} finds nothing, looks again in block {block}", get(Get(2, block)), ()
+    elif g.phase == 2:
+        yield f"get{i} reads the number: {v.depth}", get(Get(3, g.block, v.depth)), ()
     elif g.phase == 3:
-        yield f"get{i} reads the counter: {v.moves}", get(Get(4, g.knows, None, None, v.moves)), ()
-    elif g.phase == 6:
-        equal = v.moves == g.moves and g.moves % 2 == 0
-        if equal or c.defect == "miss-not-counted":
+        if word is not None and (g.first == g.block or c.defect == "found-without-number"):
+            yield (f"get{i} returns {word}",) + done(word)
+        else:
+            yield f"get{i} finds nothing that counts", get(g._replace(phase=4, seen=word)), ()
+    elif g.phase == 4:
+        before = g.first == g.block or c.defect == "missed-by-the-second-number"
+        behind = v.depth == g.block or c.defect == "missed-by-the-first-number"
+        if before and behind and (g.seen is None or g.first == g.block):
             yield (f"get{i} returns None",) + done(None)
         else:
-            yield f"get{i} reads the counter: {v.moves}, and looks again", get(Get(3, g.knows, None, None)), ()
-    elif g.phase in (1, 4):
-        if not g.knows:                                                 # word and meta, in any order
-            yield f"get{i} reads meta: {v.told}", get(g._replace(phase=g.phase + 1, half="meta", seen=v.told)), ()
-            yield f"get{i} reads word: {v.old}", get(g._replace(phase=g.phase + 1, half="word", seen=v.old)), ()
-        elif v.new is None:
-            yield f"get{i} finds nothing in the new block", get(g._replace(phase=3 if g.phase == 1 else 6)), ()
+            yield f"get{i} looks again in block {v.depth}", get(Get(2, v.depth)), ()
+
+
+def scan_steps(c, s, i, g, word, get, done):
+    number = s.visible.depth
+    if g.phase == 2:
+        yield f"scan{i} reads the number: {number}", get(Get(3, g.block, number)), ()
+    elif g.phase == 3:
+        yield f"scan{i} reads {word} in block {g.block}", get(g._replace(phase=4, seen=word)), ()
+    elif g.phase == 4:
+        by = g.first if c.defect == "scanned-by-the-first-number" else number
+        if by == g.block:
+            yield (f"scan{i} tells {g.seen}",) + done(g.seen)
         else:
-            yield (f"get{i} returns {v.new} from the new block",) + done(v.new)
-    elif g.phase in (2, 5):
-        told, word = (g.seen, v.old) if g.half == "meta" else (v.told, g.seen)
-        trusts_miss = word is None and c.defect == "miss-without-depth"
-        if told and c.defect != "depth-not-seen" and not trusts_miss:
-            yield f"get{i} sees the new depth", get(Get(first, 1, None, None)), ()
-        elif word is None:
-            nothing = g._replace(phase=3 if g.phase == 2 else 6, half=None, seen=None)
-            yield f"get{i} finds nothing in the old block", get(nothing), ()
-        else:
-            yield (f"get{i} returns {word} from the old block",) + done(word)
+            yield f"scan{i} goes on to block {number}", get(Get(2, 1)), ()
 
 
 # --- The specification: a register. The monitor keeps every (value, open operations, those taken effect) that the events
@@ -209,6 +263,8 @@ class Monitor:
         if event[0] == "inv":
             return frozenset((v, open_ | {event[1]}, done) for v, open_, done in configs)
         for value, open_, done in self.close(configs):
+            if event[0] == "astray":
+                continue
             if event[0] == "cut":
                 out.add((value, frozenset(), frozenset()))
                 continue
@@ -251,17 +307,25 @@ DESIGN = [
     ("a put and a delete, power cut", Config((1, None), 1, cuts=1)),
     ("two puts, two power cuts", Config((1, 2), 1, cuts=2)),
     ("a new key, two power cuts", Config((1,), 1, cuts=2, begins_absent=True)),
+    ("a put, two cuts or deaths of the process", Config((1,), 1, cuts=2, process=True)),
+    ("two puts, scans", Config((1, 2), 2, scans=True)),
+    ("a put and a delete, scans", Config((1, None), 2, scans=True)),
+    ("a new key that goes again, scans", Config((1, None), 2, begins_absent=True, scans=True)),
+    ("a put and a delete, scans, power cut", Config((1, None), 1, cuts=1, scans=True)),
+    ("a put and a delete, two cuts or deaths", Config((1, None), 1, cuts=2, process=True)),
 ]
 PLANTED = {
-    "published-first": Config((), 1, cuts=1),                           # before the entry is there
-    "told-first": Config((), 1),
+    "published-first": Config((), 1, far=True),                         # before the entry is there
     "new-not-flushed": Config((), 1, cuts=1),
-    "not-told": Config((1,), 1),
-    "cleared-unfenced": Config((), 1, cuts=1),
-    "not-counted": Config((), 1, far=True),
-    "miss-not-counted": Config((), 1, far=True),
-    "depth-not-seen": Config((1,), 1),
-    "miss-without-depth": Config((1,), 1, begins_absent=True),
+    "cleared-first": Config((), 1),
+    "cleared-unfenced": Config((), 1, cuts=1),                          # before the number is persistent
+    "not-cleared": Config((1,), 1),
+    "taken-unfenced": Config((), 1, cuts=1),
+    "freed-before-number": Config((), 1, cuts=2, process=True),
+    "found-without-number": Config((None,), 1, cuts=1),
+    "missed-by-the-first-number": Config((), 1, far=True),
+    "missed-by-the-second-number": Config((), 1, far=True),
+    "scanned-by-the-first-number": Config((), 1, scans=True),
 }
 WORDS = {True: "holds", False: "BROKEN", None: "TOO LARGE"}
 

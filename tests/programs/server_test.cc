@@ -103,6 +103,30 @@ TEST_F(ServerTest, DramPoolNeedsNoFile) {
   StopServer(*server);
 }
 
+TEST_F(ServerTest, TokensComeFromFilesAndAreNeverPrinted) {
+  const std::string token = "a-token-that-is-secret";
+  WriteFile(Path("tokens"), token + "\n");
+  std::filesystem::permissions(Path("tokens"), std::filesystem::perms::owner_read);
+  const auto server = StartServer({"--token-file", Path("tokens")});
+  ExpectRefused(Cli({"put", "key", "value"}), 5, "asks for a token");
+  ExpectFine(Cli({"--token-file", Path("tokens"), "put", "key", "value"}));
+  EXPECT_EQ(Cli({"--token-file", Path("tokens"), "get", "key"}).out, "value\n");
+  EXPECT_EQ((server->out() + server->err()).find(token), std::string::npos);
+  StopServer(*server);
+  const auto refused = [&](const std::string& text, std::filesystem::perms rights, const std::string& words) {
+    WriteFile(Path("wrong"), text);
+    std::filesystem::permissions(Path("wrong"), rights);
+    const auto ended = ServerWith({"--pool", Pool(), "--listen", Address(), "--token-file", Path("wrong")});
+    EXPECT_NE(ended.code, 0);
+    EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
+    EXPECT_EQ(ended.err.find(token), std::string::npos);
+    std::filesystem::remove(Path("wrong"));
+  };
+  using std::filesystem::perms;
+  refused(token + " read-write\n", perms::owner_read, "line 1");
+  refused(token + "\n", perms::owner_read | perms::others_read, "chmod 600");
+}
+
 TEST_F(ServerTest, BadUsageIsOneLineAndHasItsExitCode) {
   const std::string pool = Pool();
   const std::string address = Address();

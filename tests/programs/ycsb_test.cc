@@ -187,7 +187,7 @@ TEST_F(LostServerTest, StoppedByASignal) { ExpectEndsAfter(SIGTERM, {"--depth", 
 TEST_F(YcsbTest, GetsNeedNothingOfTheServersProcessor) {
   const auto server = StartServer();
   ExpectFine(Ycsb({"-w", "C", "--records", "1000", "--operations", "1"}));
-  const auto ycsb = StartYcsb({"-w", "C", "--no-load", "--records", "1000", "--operations", "1000000", "--verify"});
+  const auto ycsb = StartYcsb({"-w", "C", "--no-load", "--records", "1000", "--operations", "4000000", "--verify"});
   server->Signal(SIGSTOP);
   const auto ended = ycsb->Wait();
   server->Signal(SIGCONT);

@@ -6,6 +6,7 @@
 #include "format/log_layout.h"
 #include "format/superblock.h"
 #include "regression/fixture.h"
+#include "tests/format/first_blocks.h"
 
 namespace erda {
 namespace {
@@ -79,7 +80,7 @@ TEST_F(PoolTest, AnEntryThatNamesAnotherKeysVersionIsDamageThatAPutRepairs) {
   const format::Geometry& geometry = found->superblock.geometry;
   const auto entry_of = [&](int i) {
     const uint64_t hash = HashKey(Key(i));
-    uint64_t at = geometry.SlotOffset(0, geometry.HomeOf(hash));
+    uint64_t at = geometry.FirstSlotOffset(0, format::FirstHome(geometry, hash));
     const auto entry = [&] { return LoadAs<format::IndexEntry>(AsBytes(pool).subspan(at)); };
     while (entry().entry_meta().tag() != format::EntryMeta::TagOf(hash)) at += sizeof(format::IndexEntry);
     return at;
@@ -157,8 +158,8 @@ TEST_F(PoolTest, ADamagedShardLeavesTheOthersAsTheyWere) {
   const format::Geometry& geometry = found->superblock.geometry;
   const auto word_at = [&](uint64_t at) { return LoadAs<uint64_t>(AsBytes(pool).subspan(at, sizeof(uint64_t))); };
   const auto place_of = [&](uint64_t at) { return format::EntryWord(word_at(at)).new_address().raw(); };
-  uint64_t newest = geometry.SlotOffset(0, 0);
-  for (uint64_t at = newest; at < geometry.SlotOffset(1, 0); at += sizeof(format::IndexEntry)) {
+  uint64_t newest = geometry.FirstSlotOffset(0, 0);
+  for (uint64_t at = newest; at < geometry.FirstSlotOffset(1, 0); at += sizeof(format::IndexEntry)) {
     if (place_of(at) > place_of(newest)) newest = at;
   }
   FlipBit(newest);  // it is not settled

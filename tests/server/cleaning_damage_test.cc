@@ -268,7 +268,7 @@ TEST(CleaningCrashTest, EntriesAreOnTheMediumBeforeARegionIsEmptied) {
       const RegionWord word(LoadAs<uint64_t>(pool.bytes().subspan(at)));
       if (word != RegionWord::Emptied(word.generation()) || pool.IsDurable(at, sizeof(uint64_t))) continue;
       ++emptied;
-      EXPECT_TRUE(pool.IsDurable(geometry.SlotOffset(0, 0), index_bytes));
+      EXPECT_TRUE(pool.IsDurable(geometry.FirstSlotOffset(0, 0), index_bytes));
     }
   };
   Random random(1);

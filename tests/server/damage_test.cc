@@ -86,7 +86,7 @@ TEST_F(LogDamageTest, AnEntryThatLeadsIntoASegmentThatIsNotUsed) {
   store_.Inline("other", "value");
   const auto slot = store_.versions().index().Find(HashKey("key"), [](index::Slot, const auto&) { return true; });
   const auto word = format::EntryWord::Make(true, format::LogAddress::At(0, 2 * 4096 + 64), {}, true);
-  Store64(store_.geometry().SlotOffset(0, *slot), word.raw());
+  Store64(store_.geometry().FirstSlotOffset(0, *slot), word.raw());
   Store64(Segment(0, 0) + 3000, 1);  // something that was cut off: the index is looked through
   store_.Recover();
   EXPECT_NE(store_.recovery().index_slots, 0U);
@@ -133,7 +133,7 @@ TEST_F(LogDamageTest, AVersionLimitThatNoneReaches) {
   store_.Close();
   Store64(format::kShardRecordsOffset, UINT64_MAX - 1);
   nvm::Writer nvm(store_.pool());
-  std::vector<uint64_t> control(format::ControlBytes(1) / sizeof(uint64_t));
+  std::vector<uint64_t> control(format::ControlBytes(store_.geometry()) / sizeof(uint64_t));
   Versions versions(nvm, store_.geometry(), Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
   EXPECT_EQ(versions.Open().code(), Code::kCorruption);
   EXPECT_EQ(versions.Look().code(), Code::kCorruption);

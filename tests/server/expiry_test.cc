@@ -327,7 +327,7 @@ TEST_P(ExpiryTest, ADeadlineTakesSpaceOfTheLargestValue) {
 TEST_P(ExpiryTest, ThePoolKeepsTheTime) {
   const auto kept = [&] {
     const auto at = store_.pool().bytes().subspan(format::ShardRecordOffset(0));
-    return format::TimeWord(LoadAs<format::ShardRecord>(at).time).millis();
+    return format::CheckedWord(LoadAs<format::ShardRecord>(at).time).number();
   };
   EXPECT_EQ(kept(), 0U);
   store_.PassTime(5);

@@ -67,7 +67,7 @@ class InspectTest : public testing::Test {
     return *store_->versions().index().Find(HashKey(key), [](index::Slot, const format::IndexEntry&) { return true; });
   }
   [[nodiscard]] uint64_t EntryOffset(std::string_view key) const {
-    return store_->geometry().SlotOffset(0, SlotOf(key));
+    return store_->geometry().FirstSlotOffset(0, SlotOf(key));
   }
 
   CrashPool* pool_ = nullptr;
@@ -279,7 +279,7 @@ TEST_F(InspectTest, DamagedEntries) {
             "the entry leads to another key's object");
   EXPECT_EQ(with(word, [](EntryMeta meta) { return meta.WithDistance(meta.distance() + 1); }).key, "key");
   EXPECT_EQ(with(word, [](EntryMeta meta) { return EntryMeta(meta.raw() ^ (uint64_t{200} << 24)); }).what,
-            "the entry leads out of the log");
+            "the entry tells of a split that was not");
 }
 
 TEST_F(InspectTest, EntriesThatShareAnObject) {
@@ -289,7 +289,7 @@ TEST_F(InspectTest, EntriesThatShareAnObject) {
   // Every slot leads to one large object: the time is that of reading it a few times.
   const auto entry = LoadAs<format::IndexEntry>(std::span(bytes).subspan(EntryOffset("key")));
   for (uint64_t slot = 0; slot < 128; ++slot) {
-    std::memcpy(bytes.data() + store_->geometry().SlotOffset(0, slot), &entry, sizeof(entry));
+    std::memcpy(bytes.data() + store_->geometry().FirstSlotOffset(0, slot), &entry, sizeof(entry));
   }
   const PoolReport report = Inspect(bytes);
   EXPECT_EQ(report.damage_count, 127U);

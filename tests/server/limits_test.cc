@@ -1,9 +1,13 @@
 // Full indexes, full logs, sessions with too much in flight: an error that changes nothing, while the rest goes on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
+#include "base/hash.h"
+#include "format/geometry.h"
 #include "format/log_layout.h"
 #include "server/store.h"
 
@@ -12,8 +16,6 @@ namespace {
 
 using format::FlushMethod;
 using format::Reason;
-
-StoreOptions SmallIndex() { return {}; }  // 64 slots
 
 StoreOptions SmallLog() {
   StoreOptions options;
@@ -48,24 +50,47 @@ class LimitsTest : public testing::Test {
   std::string refused_;
 };
 
-TEST_F(LimitsTest, AFullIndexRefusesNewKeysAndServesTheOthers) {
-  Store store(SmallIndex());
-  auto contents = Fill(store, 8, Reason::kIndexFull);
-  EXPECT_GT(contents.size(), 40U);
-  ExpectContents(store, contents);
-  EXPECT_EQ(store.Reserve(refused_, "v").outcome.reason, Reason::kIndexFull);
-  ExpectContents(store, contents);
-  EXPECT_EQ(store.versions().index().used(), contents.size());
+// Keys whose hashes differ in bits alone that no split goes by.
+TEST_F(LimitsTest, KeysThatHaveOnePlaceAreRefusedWhenItIsFullAndTheOthersServed) {
+  Store store;
+  const auto put = [&](uint64_t i) {
+    const Outcome outcome =
+        store.versions().PutInline("key" + std::to_string(i), i << 32, AsBytes("v"), Ack::kPersisted);
+    store.versions().PublishPuts();
+    return outcome;
+  };
+  uint64_t keys = 0;
+  while (put(keys).code == Code::kOk) ++keys;
+  EXPECT_EQ(put(keys).reason, Reason::kIndexFull);
+  EXPECT_EQ(keys, 64U);
+  EXPECT_EQ(put(0).code, Code::kOk) << "it is there already";
+  // A quarter of the slots is used then, and nothing is gained by more of them.
+  EXPECT_EQ(store.versions().index().size(), 4U * 64 + 128);
+  EXPECT_EQ(store.Inline("another", "v").code, Code::kOk);
+  EXPECT_EQ(store.Get("another"), "v");
+  EXPECT_EQ(store.Violation(), "");
+}
 
-  contents["key0"] = "another";
-  EXPECT_EQ(store.Inline("key0", "another").code, Code::kOk);
-  for (auto it = contents.begin(); it != contents.end();) {
-    EXPECT_EQ(store.Delete(it->first), Code::kOk);
-    it = contents.erase(it);
-    ExpectContents(store, contents);
-  }
-  EXPECT_EQ(store.Inline(refused_, "v").code, Code::kOk);
-  EXPECT_EQ(store.Get(refused_), "v");
+// As a scan by places would tell them: one block is filled after the other, and to split the next ones is no use until
+// it is that one's turn.
+TEST_F(LimitsTest, KeysInTheOrderOfTheirHashesAreTaken) {
+  StoreOptions options;
+  options.wish = {4 << 20, 1, 16384, 4096, 128};
+  Store store(options);
+  constexpr uint64_t kKeys = 8000;
+  std::vector<std::string> keys;
+  for (uint64_t i = 0; i < kKeys; ++i) keys.push_back("key" + std::to_string(i));
+  const auto place = [](const std::string& key) {
+    uint32_t bits = 0;
+    for (uint64_t bit = 0, hash = HashKey(key); bit < 32; ++bit, hash >>= 1) bits = bits << 1 | (hash & 1);
+    return bits;
+  };
+  std::ranges::sort(keys, {}, place);
+  for (const std::string& key : keys) ASSERT_EQ(store.Inline(key, "v").code, Code::kOk) << key;
+  // No more than a new pool of this size has, as long as that is enough.
+  EXPECT_LE(store.versions().index().size(), format::UsualIndexSlots(4 << 20, 1));
+  for (const std::string& key : keys) ASSERT_EQ(store.Get(key), "v") << key;
+  EXPECT_EQ(store.Violation(), "");
 }
 
 TEST_F(LimitsTest, AFullLogRefusesPutsAndServesGetsAndDeletes) {

@@ -19,6 +19,7 @@ void RandomRequests::Begin(const format::GeometryWish& wish, uint64_t fillers) {
   puts_.clear();
   refused_ = 0;
   fillers_ = fillers;
+  grows_ = random_.Chance(0.5);
   for (uint64_t i = 0; i < fillers_; ++i) ASSERT_EQ(store_->Inline(Filler(i), Filler(i)).code, Code::kOk);
 }
 
@@ -50,6 +51,11 @@ void RandomRequests::During(const std::string& key, const std::string& value, Ac
 }
 
 void RandomRequests::Step() {
+  if (grows_ && random_.Chance(0.02)) {
+    growing_ = true;
+    store_->versions().Grow();
+    growing_ = false;
+  }
   const uint64_t dice = random_.Uniform(100);
   if (dice < 17) {
     InlinePut();

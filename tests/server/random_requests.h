@@ -58,6 +58,8 @@ class RandomRequests {
   std::string pending_value_;
   Ack pending_ack_ = Ack::kPlaced;
   uint64_t fillers_ = 0;
+  bool grows_ = false;  // the index, now and then, if it is full enough
+  bool growing_ = false;
   int pools_ = 0;
   int reads_back_ = 0;
 

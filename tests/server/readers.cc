@@ -9,6 +9,7 @@
 #include "client/read_table.h"
 #include "format/control_block.h"
 #include "format/log_layout.h"
+#include "format/pool_index.h"
 #include "format/superblock.h"
 
 namespace erda::server {
@@ -59,10 +60,6 @@ ObjectView Inspect(const PoolBytes& pool, const Resolve& resolve, uint32_t head,
                                pool.bytes.subspan(pool.geometry.RegionOffset(slot.region()) + offset, in_segment));
 }
 
-IndexEntry EntryAt(const PoolBytes& pool, uint64_t slot) {
-  return LoadAs<IndexEntry>(pool.bytes.subspan(pool.geometry.SlotOffset(pool.shard, slot), sizeof(IndexEntry)));
-}
-
 std::string Answer(const PoolBytes& pool, const ObjectView& view) {
   const bool is_value = view.header.kind == static_cast<uint8_t>(format::ObjectKind::kValue);
   const bool expired = view.deadline != 0 && view.deadline <= pool.millis;
@@ -75,13 +72,14 @@ using Answers = std::optional<std::string>;
 template <class Visit>
 std::string WalkVersions(const PoolBytes& pool, const Resolve& resolve, const IndexEntry& entry, std::string_view key,
                          Visit&& visit) {
+  const uint32_t head = pool.geometry.HeadOf(entry.entry_meta().tag());
   const EntryWord word = entry.entry_word();
-  const ObjectView old = Inspect(pool, resolve, entry.entry_meta().head(), word.old_address());
+  const ObjectView old = Inspect(pool, resolve, head, word.old_address());
   const uint64_t oldest = old.state != ObjectState::kNothing && old.key == key ? old.header.version : 0;
   LogAddress at = word.new_address();
   uint64_t newer = UINT64_MAX;
   for (;;) {
-    ObjectView view = Inspect(pool, resolve, entry.entry_meta().head(), at);
+    ObjectView view = Inspect(pool, resolve, head, at);
     if (view.key != key || view.header.version >= newer) view.state = ObjectState::kNothing;
     // Along `previous`, the original of an old version that was moved, or what is older.
     const bool in_between = at != word.new_address() && at != word.old_address();
@@ -102,12 +100,13 @@ std::string ReadLikeAClient(const PoolBytes& pool, std::span<const std::byte> co
                             std::string_view key) {
   const Resolve resolve = ByControlBlock(pool, control);
   const uint64_t hash = HashKey(key);
-  const uint64_t home = pool.geometry.HomeOf(hash);
+  const format::PoolIndex index(pool.bytes, pool.geometry, pool.shard, control);
+  const uint64_t home = index.HomeOf(hash);
   for (uint64_t slot = home; slot < home + format::kNeighbourhood; ++slot) {
-    const IndexEntry entry = EntryAt(pool, slot);
+    const IndexEntry entry = index.At(slot);
     if (entry.word == 0 || entry.entry_meta().tag() != format::EntryMeta::TagOf(hash)) continue;
     const EntryWord word = entry.entry_word();
-    const ObjectView newest = Inspect(pool, resolve, entry.entry_meta().head(), word.new_address());
+    const ObjectView newest = Inspect(pool, resolve, index.HeadOf(entry), word.new_address());
     const bool of_tag = newest.state != ObjectState::kNothing &&
                         format::EntryMeta::TagOf(newest.header.key_hash) == format::EntryMeta::TagOf(hash);
     if (of_tag && newest.key != key) continue;  // another key with the tag; what is not of the tag is damage
@@ -133,12 +132,13 @@ std::string ReadLikeAClient(const PoolBytes& pool, std::span<const std::byte> co
 std::string ReadAfterCrash(const PoolBytes& pool, std::string_view key) {
   const Resolve resolve = ByRegionTable(pool);
   const uint64_t hash = HashKey(key);
-  const uint64_t home = pool.geometry.HomeOf(hash);
+  const format::PoolIndex index(pool.bytes, pool.geometry, pool.shard);
+  const uint64_t home = index.HomeOf(hash);
   Answers found;
   for (uint64_t slot = home; slot < home + format::kNeighbourhood; ++slot) {
-    const IndexEntry entry = EntryAt(pool, slot);
+    const IndexEntry entry = index.At(slot);
     if (entry.word == 0 || entry.entry_meta().tag() != format::EntryMeta::TagOf(hash)) continue;
-    const ObjectView newest = Inspect(pool, resolve, entry.entry_meta().head(), entry.entry_word().new_address());
+    const ObjectView newest = Inspect(pool, resolve, index.HeadOf(entry), entry.entry_word().new_address());
     if (newest.state == ObjectState::kNothing) return "error: an entry names nothing";
     if (newest.key != key) continue;
     std::string answer = WalkVersions(pool, resolve, entry, key, [&](LogAddress, const ObjectView& view) {
@@ -155,11 +155,12 @@ std::string FindViolation(const PoolBytes& pool) {
   const Resolve resolve = ByRegionTable(pool);
   const uint64_t version_limit =
       LoadWord(pool.bytes, format::kShardRecordsOffset + pool.shard * sizeof(format::ShardRecord));
-  for (uint64_t slot = 0; slot < pool.geometry.index_slots; ++slot) {
-    const IndexEntry entry = EntryAt(pool, slot);
+  const format::PoolIndex index(pool.bytes, pool.geometry, pool.shard);
+  for (uint64_t slot = 0; slot < index.slots(); ++slot) {
+    const IndexEntry entry = index.At(slot);
     const EntryWord word = entry.entry_word();
-    if (word.empty()) continue;
-    const uint32_t head = entry.entry_meta().head();
+    if (word.empty() || index.IsLeftOver(slot, entry)) continue;
+    const uint32_t head = index.HeadOf(entry);
     const std::string where = "slot " + std::to_string(slot) + ": ";
     const ObjectView newest = Inspect(pool, resolve, head, word.new_address());
     if (newest.state == ObjectState::kNothing) return where + "the new version has no header";
@@ -221,18 +222,19 @@ std::string FindUnrestInLog(const PoolBytes& pool) {
 std::string FindUnrest(const PoolBytes& pool) {
   const Resolve resolve = ByRegionTable(pool);
   std::set<std::string_view> keys;
-  for (uint64_t slot = 0; slot < pool.geometry.index_slots; ++slot) {
-    const IndexEntry entry = EntryAt(pool, slot);
+  const format::PoolIndex index(pool.bytes, pool.geometry, pool.shard);
+  for (uint64_t slot = 0; slot < index.slots(); ++slot) {
+    const IndexEntry entry = index.At(slot);
     if (entry.word == 0) continue;
     const std::string where = "slot " + std::to_string(slot) + ": ";
     if (!entry.entry_word().settled()) return where + "not settled";
-    const ObjectView view = Inspect(pool, resolve, entry.entry_meta().head(), entry.entry_word().new_address());
+    const ObjectView view = Inspect(pool, resolve, index.HeadOf(entry), entry.entry_word().new_address());
     if (view.state != ObjectState::kWhole) return where + "not whole";
     if (view.header.kind != static_cast<uint8_t>(format::ObjectKind::kValue)) return where + "a tombstone";
     const uint64_t hash = HashKey(view.key);
-    const uint64_t home = pool.geometry.HomeOf(hash);
+    const uint64_t home = index.HomeOf(hash);
     if (hash != view.header.key_hash || pool.geometry.ShardOf(hash) != pool.shard ||
-        pool.geometry.HeadOf(hash) != entry.entry_meta().head()) {
+        pool.geometry.HeadOf(hash) != index.HeadOf(entry)) {
       return where + "another shard's or head's key";
     }
     if (slot < home || slot >= home + format::kNeighbourhood) return where + "out of its neighbourhood";

@@ -17,9 +17,6 @@ using format::FlushMethod;
 
 constexpr int kSteps = 6'000;
 
-// Thrown out of a fence.
-struct Crash {};
-
 struct Totals {
   RecoveryReport found;
   int crashes = 0;
@@ -29,6 +26,7 @@ struct Totals {
   int pools = 0;
   int scans = 0;  // recoveries that had to look through the index
   int crashes_of_cleaning = 0;
+  int crashes_of_growth = 0;
   uint64_t regions_cleaned = 0;
 };
 
@@ -91,7 +89,7 @@ class CrashRun : private RandomRequests {
   }
   void ExpectCrashes(double chance) {
     pool_->before_fence = [this, chance] {
-      const bool moving = store_->displacements() % 2 != 0;
+      const bool moving = store_->displacements() % 2 != 0 || growing_;
       if (random_.Chance(moving ? 0.2 : cleans_ ? 3 * chance : chance)) throw Crash();
     };
   }
@@ -125,7 +123,8 @@ class CrashRun : private RandomRequests {
   void AfterCrash() {
     ++totals_.crashes;
     totals_.crashes_of_cleaning += cleans_ ? 1 : 0;
-    cleans_ = false;
+    totals_.crashes_of_growth += growing_ ? 1 : 0;
+    cleans_ = growing_ = false;
     const uint64_t bytes_used = store_->LogBytesUsed();
     bool power_cut = false;
     std::map<std::string, std::string> expected;
@@ -235,7 +234,8 @@ void RunAll(const std::vector<FlushMethod>& flushes, bool cleaning = false) {
             << totals.found.settled << " settled, " << totals.found.taken_back << " taken back, "
             << totals.found.dropped << " dropped, " << totals.found.deletes_finished << " deletes, "
             << totals.found.moves_undone << " moves, " << totals.found.regions_unlinked << " regions; "
-            << totals.regions_cleaned << " cleaned, " << totals.crashes_of_cleaning << " crashes of that" << std::endl;
+            << totals.regions_cleaned << " cleaned, " << totals.crashes_of_cleaning << " crashes of that, "
+            << totals.crashes_of_growth << " of growth" << std::endl;
   // That the runs have been where it is difficult.
   EXPECT_GT(totals.crashes, 1000);
   EXPECT_GT(totals.cut_recoveries, 100);
@@ -248,6 +248,7 @@ void RunAll(const std::vector<FlushMethod>& flushes, bool cleaning = false) {
   EXPECT_GT(totals.found.deletes_finished, 5U);
   EXPECT_TRUE(cleaning || totals.found.moves_undone > 5);
   EXPECT_GT(totals.found.regions_unlinked, 2U);
+  EXPECT_TRUE(cleaning || totals.crashes_of_growth > 5);
   if (!cleaning) return;
   EXPECT_GT(totals.regions_cleaned, 500U);
   EXPECT_GT(totals.crashes_of_cleaning, 50);

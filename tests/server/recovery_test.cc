@@ -7,8 +7,8 @@
 #include <set>
 
 #include "base/hash.h"
-#include "server/crash_pool.h"
-#include "server/store.h"
+#include "server/machine.h"
+#include "tests/format/first_blocks.h"
 
 namespace erda::server {
 namespace {
@@ -16,70 +16,6 @@ namespace {
 using format::LogAddress;
 using format::SegmentState;
 using Image = CrashPool::Image;
-
-// A pool and who works on it.
-struct Machine {
-  explicit Machine(const StoreOptions& options)
-      : Machine(options, std::make_unique<CrashPool>(options.wish.pool_size)) {}
-  // With the power back.
-  Machine(StoreOptions options, const Image& image, TakeUp take_up = TakeUp::kRecover)
-      : Machine(With(options, take_up), std::make_unique<CrashPool>(image)) {}
-
-  // Runs something up to the fence of this number; true if it ended before.
-  template <class Work>
-  bool RunUpTo(size_t fence, Work&& work) {
-    pool->before_fence = [&] {
-      if (fence-- == 0) throw Crash();
-    };
-    bool ended = true;
-    try {
-      work();
-    } catch (const Crash&) {
-      ended = false;
-    }
-    pool->before_fence = nullptr;
-    return ended;
-  }
-
-  CrashPool* pool;
-  Store store;
-
- private:
-  static StoreOptions With(StoreOptions options, TakeUp take_up) {
-    options.take_up = take_up;
-    return options;
-  }
-  Machine(const StoreOptions& options, std::unique_ptr<CrashPool> new_pool)
-      : pool(new_pool.get()), store(options, std::move(new_pool)) {}
-};
-
-// What may be lost at a power cut, word by word: every choice, if there are few; else some by chance.
-class Choices {
- public:
-  static constexpr size_t kAllUpTo = 6;
-  static constexpr size_t kSome = 40;
-
-  Choices(const CrashPool& pool, uint64_t seed) : pool_(pool), random_(seed) {
-    (void)pool.AfterPowerCut([&] {
-      ++words_;
-      return true;
-    });
-  }
-  [[nodiscard]] size_t size() const { return words_ <= kAllUpTo ? size_t{1} << words_ : kSome; }
-  Image At(size_t number) {
-    if (words_ > kAllUpTo) {
-      constexpr std::array kKept = {0.0, 0.1, 0.5, 0.9, 1.0};
-      return pool_.AfterPowerCut(random_, kKept.at(number % kKept.size()));
-    }
-    size_t word = 0;
-    return pool_.AfterPowerCut([&] { return ((number >> word++) & 1) != 0; });
-  }
-
- private:
-  const CrashPool& pool_;
-  Random random_;
-  size_t words_ = 0;
-};
 
 using Values = std::map<std::string, std::set<std::string>>;  // by key: what may be found
 const std::string kNone(kAbsent);
@@ -122,7 +58,7 @@ std::vector<std::string> KeysAt(const format::Geometry& geometry, uint64_t home,
   std::vector<std::string> keys;
   for (int i = 0; keys.size() < count; ++i) {
     std::string key = "at" + std::to_string(i);
-    if (geometry.HomeOf(HashKey(key)) == home) keys.push_back(key);
+    if (format::FirstHome(geometry, HashKey(key)) == home) keys.push_back(key);
   }
   return keys;
 }
@@ -587,7 +523,7 @@ class RecoveryTest : public testing::Test {
     return *store_.versions().index().Find(HashKey(key), [](index::Slot, const format::IndexEntry&) { return true; });
   }
   [[nodiscard]] std::byte* EntryOf(std::string_view key) const {
-    return bytes() + store_.geometry().SlotOffset(0, SlotOf(key));
+    return bytes() + store_.geometry().FirstSlotOffset(0, SlotOf(key));
   }
   // Of the only head, whose regions are linked in their order.
   [[nodiscard]] std::byte* ObjectAt(LogAddress address) const {
@@ -601,7 +537,7 @@ class RecoveryTest : public testing::Test {
   void ExpectRefused(const std::string& place) {
     const auto before = AllBytes();
     nvm::Writer writer(*machine_.pool);
-    std::vector<uint64_t> control(format::ControlBytes(1) / sizeof(uint64_t));
+    std::vector<uint64_t> control(format::ControlBytes(store_.geometry()) / sizeof(uint64_t));
     Versions versions(writer, store_.geometry(), Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
     const Status status = versions.Look();
     EXPECT_EQ(status.code(), Code::kCorruption) << status.ToString();
@@ -771,7 +707,7 @@ class DamageTest : public RecoveryTest, public testing::WithParamInterface<int> 
  protected:
   static constexpr int kHeader = 0;    // the header of its newest version
   static constexpr int kOtherKey = 1;  // it names another key's version
-  static constexpr int kHead = 2;      // it names a head that is none
+  static constexpr int kNowhere = 2;   // it leads out of the log
 
   // In any pool of one head that has the keys "k" and "other".
   static void Damage(Machine& machine) {
@@ -779,7 +715,7 @@ class DamageTest : public RecoveryTest, public testing::WithParamInterface<int> 
     std::byte* bytes = machine.pool->view().bytes.data();
     const auto slot_of = [&](std::string_view key) {
       const auto any = [](index::Slot, const format::IndexEntry&) { return true; };
-      return bytes + store.geometry().SlotOffset(0, *store.versions().index().Find(HashKey(key), any));
+      return bytes + store.geometry().FirstSlotOffset(0, *store.versions().index().Find(HashKey(key), any));
     };
     auto entry = LoadAs<format::IndexEntry>(std::span<const std::byte>(slot_of("k"), sizeof(format::IndexEntry)));
     const LogAddress address = entry.entry_word().new_address();
@@ -789,7 +725,7 @@ class DamageTest : public RecoveryTest, public testing::WithParamInterface<int> 
     } else if (GetParam() == kOtherKey) {
       entry.word = store.WordOf("other").raw();
     } else {
-      entry.meta ^= uint64_t{1} << 24;
+      entry.word = format::EntryWord::Make(true, LogAddress::At(31, 4096), {}, true).raw();
     }
     std::memcpy(slot_of("k"), &entry, sizeof(entry));
     machine.pool->EverythingIsDurable();
@@ -836,7 +772,7 @@ TEST_P(DamageTest, APutRepairs) {
 
 // Where head and distance are the key's the entry is never gone, and so its damage neither, before a value is there.
 TEST_P(DamageTest, APutThatIsNeverDoneDoesNotHideIt) {
-  if (GetParam() == kHead) return;
+  if (GetParam() == kNowhere) return;
   Put(store_);
   Damage(machine_);
   const Reserved reserved = store_.Reserve("k", "new", 1);
@@ -849,7 +785,7 @@ TEST_P(DamageTest, APutThatIsNeverDoneDoesNotHideIt) {
 }
 
 TEST_P(DamageTest, ACrashAtAnyPointOfThePutLeavesTheDamageOrTheValue) {
-  if (GetParam() == kHead) return;
+  if (GetParam() == kNowhere) return;
   for (const bool reserve : {false, true}) {
     for (size_t fence = 0; !HasFailure(); ++fence) {
       SCOPED_TRACE("fence " + std::to_string(fence));
@@ -920,7 +856,7 @@ TEST_F(RecoveryTest, BothCopiesOfAMovedEntryAreFoundHoweverFarApart) {
     Machine machine(options);
     const std::string key = KeysAt(machine.store.geometry(), 20, 1)[0];
     machine.store.Inline(key, "value");
-    std::byte* slots = machine.pool->view().bytes.data() + machine.store.geometry().SlotOffset(0, 20);
+    std::byte* slots = machine.pool->view().bytes.data() + machine.store.geometry().FirstSlotOffset(0, 20);
     auto entry = LoadAs<format::IndexEntry>(std::span<const std::byte>(slots, sizeof(format::IndexEntry)));
     entry.meta = entry.entry_meta().WithDistance(static_cast<uint32_t>(distance)).raw();
     std::memcpy(slots + distance * sizeof(entry), &entry, sizeof(entry));
@@ -1009,7 +945,7 @@ TEST_F(RecoveryTest, ASegmentWhoseBeginWasWipedOutIsDamage) {
   std::byte* segment = machine.pool->view().bytes.data() + g.regions_offset + last * g.segment_size;
   std::memset(segment, 0, 4096);
   nvm::Writer writer(*machine.pool);
-  std::vector<uint64_t> control(format::ControlBytes(1) / sizeof(uint64_t));
+  std::vector<uint64_t> control(format::ControlBytes(g) / sizeof(uint64_t));
   for (const bool crashed : {true, false}) {
     Versions versions(writer, g, Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
     const Status status = crashed ? versions.Look() : versions.Open();

@@ -203,7 +203,7 @@ TEST_P(ReopenTest, ShardsOfOnePoolKeepToTheirParts) {
     }
   };
   expect_zero(format::kShardRecordsOffset, sizeof(uint64_t) * 8);
-  expect_zero(g.SlotOffset(0, 0), g.index_slots * sizeof(format::IndexEntry));
+  expect_zero(g.FirstSlotOffset(0, 0), g.index_slots * sizeof(format::IndexEntry));
   expect_zero(g.RegionOffset(0), g.regions_per_shard * g.region_size);
 }
 
@@ -214,7 +214,7 @@ TEST_P(ReopenTest, ADamagedRegionTableIsRefusedWithAMessage) {
   auto bytes = store_.pool().view().bytes.subspan(format::kRegionTableOffset);
   std::memcpy(bytes.data() + sizeof(uint64_t), bytes.data(), sizeof(uint64_t));
   nvm::Writer writer(store_.pool());
-  std::vector<uint64_t> control(format::ControlBytes(1) / sizeof(uint64_t));
+  std::vector<uint64_t> control(format::ControlBytes(store_.geometry()) / sizeof(uint64_t));
   Versions versions(writer, store_.geometry(), 1, 0, std::as_writable_bytes(std::span(control)), {});
   const Status status = versions.Open();
   EXPECT_EQ(status.code(), Code::kCorruption);

@@ -34,7 +34,7 @@ void Store::MakeVersions() {
   delegated_.clear();
   cleaning_.reset();
   versions_.reset();
-  control_.assign(format::ControlBytes(geometry_.heads_per_shard) / sizeof(uint64_t), 0);
+  control_.assign(format::ControlBytes(geometry_) / sizeof(uint64_t), 0);
   nvm_ = std::make_unique<nvm::Writer>(*pool_);
   const VersionsOptions options{options_.reservations_per_session, &time_};
   versions_ = std::make_unique<Versions>(*nvm_, geometry_, kPoolSeed, options_.shard,
@@ -66,13 +66,13 @@ bool Store::CleanStep() {
 }
 
 void Store::Clean() {
-  versions_->CountKeys(geometry_.index_slots);
+  versions_->CountKeys(versions_->index().size());
   while (CleanStep()) {
   }
 }
 
 Outcome Store::Put(std::string_view key, std::string_view value) {
-  versions_->CountKeys(geometry_.index_slots);
+  versions_->CountKeys(versions_->index().size());
   for (;;) {
     const Outcome outcome = Inline(key, value);
     if (outcome.reason != format::Reason::kLogFull || !cleaning_->Expects(outcome.head)) return outcome;
@@ -89,7 +89,7 @@ format::HeadSlot Store::Published(uint32_t head_of_shard, uint32_t slot) const {
 }
 
 uint64_t Store::Keys() {
-  versions_->CountKeys(geometry_.index_slots);
+  versions_->CountKeys(versions_->index().size());
   return versions_->index().used();
 }
 

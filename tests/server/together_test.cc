@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "server/store.h"
+#include "tests/format/first_blocks.h"
 
 namespace erda::server {
 namespace {
@@ -36,7 +37,7 @@ class TogetherTest : public testing::Test {
     std::vector<std::string> keys;
     for (int i = 0; keys.size() < count; ++i) {
       std::string key = "far" + std::to_string(i);
-      const uint64_t home = store_.geometry().HomeOf(HashKey(key));
+      const uint64_t home = format::FirstHome(store_.geometry(), HashKey(key));
       if (home / 64 == 2 * keys.size()) keys.push_back(std::move(key));
     }
     return keys;
@@ -45,7 +46,7 @@ class TogetherTest : public testing::Test {
     std::vector<std::string> keys;
     for (int i = 0; keys.size() < count; ++i) {
       std::string key = "near" + std::to_string(i);
-      if (store_.geometry().HomeOf(HashKey(key)) / 64 == 5) keys.push_back(std::move(key));
+      if (format::FirstHome(store_.geometry(), HashKey(key)) / 64 == 5) keys.push_back(std::move(key));
     }
     return keys;
   }

@@ -9,8 +9,10 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "client/engine.h"
+#include "client/scan.h"
 #include "fabric/sim/network.h"
 #include "sim/server_process.h"
+#include "tests/format/first_blocks.h"
 
 namespace erda::sim {
 
@@ -51,6 +53,15 @@ struct Known {
 
 constexpr const char* kCounterName = "counter";
 
+// A page of a scan that is under way: to the checker a get of each key that there is.
+struct Scanning {
+  ScanOptions options;
+  std::unique_ptr<client::Scan> scan;
+  std::vector<size_t> records;  // by key
+};
+// What a scan looks at comes in no order with what else its client does: to the checker it is another client.
+constexpr uint32_t kScanners = 1'000'000;
+
 struct ClientProcess {
   uint32_t id = 0;
   std::string node;
@@ -62,6 +73,8 @@ struct ClientProcess {
   std::map<uint32_t, uint64_t> remembered;  // for Defect::kStaleGet: what a get of a key said
   std::map<uint32_t, Known> known;          // by key: what was told last
   std::vector<std::shared_ptr<Buffer::Memory>> buffers;
+  std::unique_ptr<Scanning> scanning;  // gone before the engine is
+  uint64_t cursor = 0;
 };
 
 class Cluster {
@@ -71,9 +84,13 @@ class Cluster {
     const auto geometry = format::ChooseGeometry(WishOf(plan_));
     for (uint64_t i = 0; geometry.ok() && key_names_.size() < plan_.keys; ++i) {
       std::string name = "key" + std::to_string(i);
-      const uint64_t home = geometry->HomeOf(HashKey(name));
+      const uint64_t home = format::FirstHome(*geometry, HashKey(name));
       const bool near = key_names_.size() % 3 == 0;
       if (!plan_.collisions || (near ? home >= 12 && home <= 20 : home == 0)) key_names_.push_back(std::move(name));
+    }
+    for (uint32_t key = 0; key < key_names_.size(); ++key) {
+      const uint64_t hash = HashKey(key_names_[key]);
+      places_[key_names_[key]] = {geometry->ShardOf(hash), client::Scan::PlaceOf(static_cast<uint32_t>(hash))};
     }
     server_.on_power_cut = [this] { outcome_.history.Cut(); };
     server_.on_fence = [this](bool ends) { GoOnWithoutServer(ends); };
@@ -199,7 +216,9 @@ class Cluster {
 
   [[nodiscard]] bool Paused(const ClientProcess& process) const { return network_.Now() < process.paused_until; }
   void Poll(ClientProcess& process) {
-    if (!Paused(process)) process.engine->Poll();
+    if (Paused(process)) return;
+    process.engine->Poll();
+    if (process.scanning && process.scanning->scan->GoOn()) EndScan(process);
   }
 
   void Pause(ClientProcess& process) {
@@ -221,6 +240,7 @@ class Cluster {
     ++started_;
     const bool hot = plan_.hot_share > 0 && random_.Chance(plan_.hot_share);
     const auto key = hot ? 0 : static_cast<uint32_t>(random_.Uniform(plan_.keys));
+    if (plan_.scan_share > 0 && random_.Chance(plan_.scan_share)) return StartScan(process);
     const uint64_t dice = random_.Uniform(100);
     if (plan_.conditions && random_.Chance(0.6)) {
       StartWithVersions(process, key, dice);
@@ -312,6 +332,79 @@ class Cluster {
     const size_t record = BeginRecord(process, key, Action::kDelete);
     Started(process.engine->Delete(
         KeyName(key), [=, this, &process](const Status& status) { Ended(process, record, status, status.code()); }));
+  }
+
+  // --- Scans
+
+  void StartScan(ClientProcess& process) {
+    const auto up = process.engine->Connect();
+    if (process.scanning || !up.ok() || !*up) return;
+    TellExpiries();
+    process.scanning = std::make_unique<Scanning>();
+    Scanning& scanning = *process.scanning;
+    scanning.options.cursor = process.cursor;
+    scanning.options.keys = random_.Chance(0.5) ? plan_.keys : random_.Between(1, plan_.keys);
+    scanning.options.bytes = random_.Chance(0.8) ? 1 << 20 : random_.Between(1, 10'000);
+    // Of a key that is told without its value it is known that it was there: that it was absent is in conflict with
+    // that.
+    scanning.options.values = random_.Chance(0.7);
+    const auto expects = scanning.options.values ? std::nullopt : std::optional(Record::kAbsent);
+    for (uint32_t key = 0; key < plan_.keys; ++key) {
+      scanning.records.push_back(
+          outcome_.history.Begin(kScanners + process.id, key, Action::kGet, Record::kAbsent, false, expects));
+    }
+    scanning.scan = std::make_unique<client::Scan>(*process.engine, scanning.options);
+    if (scanning.scan->GoOn()) EndScan(process);
+  }
+  // A page goes from one cursor to the other, or to the end.
+  [[nodiscard]] bool IsInPage(const std::string& key, uint64_t cursor, std::optional<uint64_t> next) const {
+    const auto& [shard, place] = places_.at(key);
+    const auto from = client::ScanCursor::From(cursor);
+    const auto to = client::ScanCursor::From(next.value_or(UINT64_MAX));
+    if (shard < from.shard || shard > to.shard) return false;
+    const bool depth_told = shard == from.shard && from.position > 0;
+    const uint32_t depth = depth_told ? from.depth : shard == to.shard ? to.depth : 0;
+    const uint32_t position = client::Scan::PositionOf(place, depth);
+    return (shard > from.shard || position >= from.position) && (shard < to.shard || position < to.position);
+  }
+  void EndScan(ClientProcess& process) {
+    const auto scanning = std::exchange(process.scanning, nullptr);
+    const auto page = scanning->scan->Take();
+    TellExpiries();
+    ++outcome_.facts[Fact::kScans];
+    const auto end = [&](uint32_t key, Code code, uint64_t value = Record::kAbsent) {
+      outcome_.history.End(scanning->records[key], code, value);
+    };
+    if (!page.ok()) {
+      const Code code = page.status().code();
+      const bool expected = code == Code::kUnavailable || code == Code::kTimeout;
+      if (!expected) Fail("a scan ended with " + page.status().ToString());
+      for (uint32_t key = 0; key < plan_.keys; ++key) end(key, code);
+      return;
+    }
+    process.cursor = page->next.value_or(0);
+    if (page->damaged > 0 && outcome_.facts[Fact::kDamages] == 0) Fail("a scan met damage, and there is none");
+    std::map<std::string, uint64_t> told;
+    for (const ScannedKey& each : page->keys) {
+      const bool of_all = each.key == kCounterName || each.key == "probe";
+      if (!told.emplace(each.key, NumberIn(each.value)).second) Fail("a scan told a key twice");
+      if (of_all) continue;
+      if (!places_.contains(each.key)) return Fail("a scan told a key that was never put");
+      if (!IsInPage(each.key, scanning->options.cursor, page->next)) Fail("a scan told a key that is not of its page");
+      if (!scanning->options.values && !each.value.empty()) Fail("a scan told a value that was not wanted");
+      if (scanning->options.values && told[each.key] == 0) Fail("a scan told bytes that no put wrote");
+    }
+    outcome_.facts[Fact::kKeysScanned] += told.size();
+    for (uint32_t key = 0; key < plan_.keys; ++key) {
+      const auto found = told.find(KeyName(key));
+      if (found != told.end()) {
+        end(key, scanning->options.values ? Code::kOk : Code::kConflict, found->second);
+      } else {
+        // What is damaged is not told.
+        const bool absent = page->damaged == 0 && IsInPage(KeyName(key), scanning->options.cursor, page->next);
+        end(key, absent ? Code::kNotFound : Code::kInvalidArgument);
+      }
+    }
   }
 
   // --- Versions
@@ -488,7 +581,23 @@ class Cluster {
         if (code == Code::kOk || code == Code::kCorruption || code == Code::kNotFound || !failure().empty()) break;
       }
     }
+    if (plan_.scan_share > 0) ScanAll(reader);
     CheckCounter();
+  }
+  void ScanAll(ClientProcess& reader) {
+    reader.cursor = 0;
+    for (uint64_t i = 0; failure().empty(); ++i) {
+      if (i == 1'000'000) return Fail("a scan never ends");
+      const auto up = reader.engine->Connect();
+      if (up.ok() && *up) {
+        StartScan(reader);
+        Settle();
+        if (reader.cursor == 0) return;
+      }
+      Poll(reader);
+      server_.Step(random_);
+      if (!network_.Step()) network_.RunUntil(network_.Now() + std::chrono::microseconds(100));
+    }
   }
 
   // Without clients nothing is in flight, and none of them ever broke the protocol.
@@ -620,6 +729,7 @@ class Cluster {
     facts[Fact::kRegionsCleaned] = server_.Count(Counter::kCleanRegions);
     facts[Fact::kVersionsMoved] = server_.Count(Counter::kCleanMoves);
     facts[Fact::kExpired] = server_.Count(Counter::kExpired);
+    facts[Fact::kSplits] = server_.Splits();
     facts[Fact::kPutsDelayed] = server_.Count(Counter::kPutsDelayed);
     facts[Fact::kRunsWithRoom] = plan_.has_room ? 1 : 0;
     facts[Fact::kPutsRefused] = outcome_.codes[static_cast<size_t>(Code::kResourceExhausted)];
@@ -633,6 +743,7 @@ class Cluster {
   std::vector<std::unique_ptr<ClientProcess>> clients_;
   Outcome outcome_;
   std::vector<std::string> key_names_;
+  std::map<std::string, std::pair<uint32_t, uint32_t>> places_;  // of keys: the shard, and the place in it
   uint32_t clients_made_ = 0;
   uint32_t started_ = 0;
   uint64_t values_ = 0;

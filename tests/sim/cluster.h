@@ -40,6 +40,9 @@ enum class Fact : uint8_t {
   kPutsDelayed,
   kPutsExpiring,
   kExpired,
+  kSplits,
+  kScans,
+  kKeysScanned,
   kPutsRefused,
   kRunsWithRoom,
   kCount
@@ -70,6 +73,9 @@ inline constexpr std::array kFactNames = {
     "puts that waited for room",
     "puts with a time to live",
     "versions freed since they had expired",
+    "blocks of the index split",
+    "pages of scans",
+    "keys that scans told",
     "puts refused for want of room",
     "runs that had to have room",
 };

@@ -115,6 +115,9 @@ std::optional<Kind> KindFor(erda::Flaw flaw) {
   if (flaw >= erda::Flaw::kMovesUnsettled && flaw <= erda::Flaw::kSameGeneration) return Kind::kCleaning;
   if (flaw >= erda::Flaw::kExpiryIgnored && flaw <= erda::Flaw::kExpiresInFlight) return Kind::kExpiry;
   if (flaw == erda::Flaw::kReturnsExpired || flaw == erda::Flaw::kExpiresBehindRead) return Kind::kExpiry;
+  if (flaw >= erda::Flaw::kSplitNotFlushed && flaw <= erda::Flaw::kKeepsLeftOver) return Kind::kGrowth;
+  if (flaw == erda::Flaw::kSplitNotSeen) return Kind::kGrowth;
+  if (flaw >= erda::Flaw::kBlockNotConfirmed && flaw <= erda::Flaw::kScanForgetsChanged) return Kind::kScans;
   if (flaw >= erda::Flaw::kConditionNotAwaited && flaw <= erda::Flaw::kJudgesUnpublished) return Kind::kConditions;
   if (flaw >= erda::Flaw::kCommitAfterDelete && flaw <= erda::Flaw::kFreeNotFlushed) return Kind::kDeletes;
   return std::nullopt;
@@ -122,7 +125,7 @@ std::optional<Kind> KindFor(erda::Flaw flaw) {
 
 // Each planted defect has to be found by some seed from 1 on; without one, the same seeds find nothing.
 bool RunPlanted(const Arguments& arguments) {
-  constexpr uint64_t kSeedsAtMost = 2500;
+  constexpr uint64_t kSeedsAtMost = 5000;
   std::optional<Kind> kind;
   const auto plan_of = [&](uint64_t run) { return PlanOf({kind.value_or(KindOf(run + 1)), run + 1}, arguments); };
   const RunnerOptions options{.workers = arguments.workers, .until = {}};

@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "format/log_layout.h"
+#include "format/pool_index.h"
 
 namespace erda::sim {
 
@@ -30,16 +31,16 @@ std::optional<Medium::Version> Medium::VersionAt(uint32_t head, LogAddress addre
 
 std::optional<Medium::Version> Medium::SettledOf(std::string_view key) const {
   const uint64_t hash = HashKey(key);
-  const uint64_t home = geometry_.HomeOf(hash);
+  const format::PoolIndex index(pool_, geometry_, geometry_.ShardOf(hash));
+  const uint64_t home = index.HomeOf(hash);
   for (uint64_t slot = home; slot < home + format::kNeighbourhood; ++slot) {
-    const uint64_t at = geometry_.SlotOffset(geometry_.ShardOf(hash), slot);
-    const auto entry = LoadAs<IndexEntry>(pool_.subspan(at, sizeof(IndexEntry)));
+    const IndexEntry entry = index.At(slot);
     if (entry.word == 0 || !entry.entry_word().settled()) continue;
     // (Where a damaged copy was the last one, another key's may stand now.)
     if (entry.entry_meta().tag() != format::EntryMeta::TagOf(hash)) continue;
-    auto version = VersionAt(entry.entry_meta().head(), entry.entry_word().new_address());
+    auto version = VersionAt(index.HeadOf(entry), entry.entry_word().new_address());
     if (!version || version->view.key != key) continue;
-    version->entry_at = at;
+    version->entry_at = index.OffsetOf(slot);
     return version;
   }
   return std::nullopt;

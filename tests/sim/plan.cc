@@ -19,8 +19,10 @@ Kind KindOf(uint64_t seed) {
   if (Random(seed ^ 0xc1ea).Uniform(100) < 15) return Kind::kCleaning;
   if (Random(seed ^ 0xc0d).Uniform(100) < 12) return Kind::kConditions;
   if (Random(seed ^ 0xe4b).Uniform(100) < 12) return Kind::kExpiry;
+  if (Random(seed ^ 0x960).Uniform(100) < 6) return Kind::kGrowth;
+  if (Random(seed ^ 0x5ca).Uniform(100) < 8) return Kind::kScans;
   // The others, in percent. The kinds with many keys take longest.
-  constexpr std::array<uint32_t, kKindNames.size() - 3> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
+  constexpr std::array<uint32_t, kKindNames.size() - 5> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
   uint64_t dice = Random(seed ^ 0x41d).Uniform(100);
   for (size_t kind = 0; kind < kShares.size(); ++kind) {
     if (dice < kShares[kind]) return static_cast<Kind>(kind);
@@ -33,7 +35,7 @@ Plan Plan::Of(Kind kind, uint64_t seed) {
   constexpr std::array kMakers = {&Plan::OfMixed,      &Plan::OfChurn,   &Plan::OfFullIndex, &Plan::OfImpatience,
                                   &Plan::OfReports,    &Plan::OfCrashes, &Plan::OfDeletes,   &Plan::OfMoves,
                                   &Plan::OfCollisions, &Plan::OfDecay,   &Plan::OfCleaning,  &Plan::OfConditions,
-                                  &Plan::OfExpiry};
+                                  &Plan::OfExpiry,     &Plan::OfGrowth,  &Plan::OfScans};
   static_assert(kMakers.size() == kKindNames.size());
   Plan plan = kMakers.at(static_cast<size_t>(kind))(seed);
   plan.kind = kind;
@@ -417,6 +419,49 @@ Plan Plan::OfCleaning(uint64_t seed) {
   // that he does not write to.
   const bool nobody_is_stuck = plan.pause_chance == 0 && plan.timeout >= std::chrono::milliseconds(20);
   plan.has_room = nobody_is_stuck && plan.keys * (plan.value_bytes_max + 100) < 16 << 10;
+  return plan;
+}
+
+Plan Plan::OfGrowth(uint64_t seed) {
+  Random random(seed ^ 0x960);
+  const bool crashes = random.Chance(0.6);
+  Plan plan = crashes ? OfCrashes(seed) : OfChurn(seed);
+  plan.shards = 1;
+  plan.ports = 1;
+  plan.index_entries = format::kIndexSlotsMin;
+  plan.index_grows = true;
+  plan.region_size = plan.segment_size = 4 << 10;
+  plan.pool_size = kTightPoolBytes + (random.Between(50, 90) << 12);
+  plan.regions_per_head = 100;
+  plan.clients = 4;
+  plan.queue_depth = 6;
+  plan.keys = static_cast<uint32_t>(random.Between(150, 450));
+  plan.operations = 3 * plan.keys + 400;
+  plan.value_bytes_max = 40;
+  plan.percent_gets = 35;
+  plan.percent_deletes = static_cast<uint32_t>(random.Between(0, 8));
+  plan.crash_chance /= 20;
+  plan.crash_anywhere_chance /= 20;
+  plan.split_crash_chance = crashes ? 0.3 : 0;
+  plan.next_chance = 0.9;
+  plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
+  plan.timeout = std::chrono::seconds(1);
+  if (random.Chance(0.5)) {  // clients that sleep while it grows
+    plan.pause_chance = 0.002;
+    plan.pause_max = Nanoseconds(10'000'000);
+  }
+  plan.check_bytes = false;
+  plan.has_room = false;
+  return plan;
+}
+
+Plan Plan::OfScans(uint64_t seed) {
+  Random random(seed ^ 0x5ca4);
+  constexpr std::array kBases = {&Plan::OfMixed,   &Plan::OfChurn,  &Plan::OfFullIndex, &Plan::OfReports,
+                                 &Plan::OfCrashes, &Plan::OfMoves,  &Plan::OfDecay,     &Plan::OfCleaning,
+                                 &Plan::OfExpiry,  &Plan::OfGrowth, &Plan::OfGrowth};
+  Plan plan = kBases.at(random.Uniform(kBases.size()))(seed);
+  plan.scan_share = random.Chance(0.5) ? 0.02 : 0.15;
   return plan;
 }
 

@@ -35,11 +35,13 @@ enum class Kind : uint8_t {
   kDecay,
   kCleaning,
   kConditions,
-  kExpiry
+  kExpiry,
+  kGrowth,
+  kScans
 };
 inline constexpr std::array kKindNames = {"mixed",    "churn",      "full-index", "impatience", "reports",
                                           "crashes",  "deletes",    "moves",      "collisions", "decay",
-                                          "cleaning", "conditions", "expiry"};
+                                          "cleaning", "conditions", "expiry",     "growth",     "scans"};
 
 [[nodiscard]] std::string_view NameOf(Kind kind);
 [[nodiscard]] std::optional<Kind> KindNamed(std::string_view name);
@@ -58,6 +60,7 @@ struct Plan {
   uint32_t queue_depth = 4;
   uint32_t operations = 200;
   uint64_t index_entries = 0;  // 0: room for all
+  bool index_grows = false;    // so that where it is to be full it is
   bool collisions = false;     // most keys have one home in the index, the others are not far away
   uint64_t pool_size = 4 << 20;
   uint64_t region_size = 64 << 10;
@@ -73,6 +76,7 @@ struct Plan {
   bool conditions = false;
   double ttl_share = 0;  // of puts, that have a time to live, of so many milliseconds at most
   uint32_t ttl_max = 3;
+  double scan_share = 0;  // of operations, that are a page of a scan
   uint32_t reservations_per_client = 64;
   std::array<format::FlushMethod, 2> flush_methods{};  // by port; of two ports, none for both or for neither
   Nanoseconds timeout{20'000'000};
@@ -91,6 +95,7 @@ struct Plan {
   double damage_chance = 0;          // of a settled value, on the medium
   double crash_chance = 0;           // of the server, at each fence
   double move_crash_chance = 0;      // and at the first fence behind a move of the cleaner's
+  double split_crash_chance = 0;     // and at the last two fences of a split of the index, and the first one behind it
   double start_crash_chance = 0;     // the same while it starts
   double crash_anywhere_chance = 0;  // of the server, between any two steps
   double power_cut_share = 0;        // of crashes: the power goes, and what is not flushed may be lost
@@ -129,6 +134,10 @@ struct Plan {
   static Plan OfConditions(uint64_t seed);
   // Values that expire, with any of the faults above, while entries are freed behind them.
   static Plan OfExpiry(uint64_t seed);
+  // An index that grows from its smallest size on, with any of the faults above.
+  static Plan OfGrowth(uint64_t seed);
+  // Scans among everything else: one of the plans above.
+  static Plan OfScans(uint64_t seed);
   [[nodiscard]] std::string ToText() const;
 };
 

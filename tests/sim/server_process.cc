@@ -51,7 +51,13 @@ Result<std::unique_ptr<server::FormattedPool>> ServerProcess::OpenPool() {
     // (Starts have few fences, and much depends on them.)
     const uint64_t moves = Count(Counter::kCleanMoves);
     const bool moved = std::exchange(moves_fenced_, moves) != moves;
-    const double crash_chance = plan_.crash_chance + (moved ? plan_.move_crash_chance : 0);
+    // The record of a block that is split is stored before the second fence of that; the third one is the last. Behind
+    // it others take the slots that are free.
+    const uint64_t splits = Splits();
+    if (std::exchange(splits_fenced_, splits) != splits) fences_of_split_ = 3;
+    const bool split = fences_of_split_ > 0 && fences_of_split_-- > 0;
+    const double crash_chance =
+        plan_.crash_chance + (moved ? plan_.move_crash_chance : 0) + (split ? plan_.split_crash_chance : 0);
     const double chance = running() ? crash_chance : plan_.start_crash_chance;
     const bool ends = crashes_ && crash_random_.Chance(chance);
     if (on_fence) on_fence(ends);
@@ -96,6 +102,7 @@ Status ServerProcess::StartOnce() {
   options.reservations_per_client = plan_.reservations_per_client;
   options.server_id = ++starts_;
   options.time = &time_;
+  options.index_grows = plan_.index_grows;
   for (uint32_t number = 0; number < pool_->geometry().shards; ++number) {
     ShardProcess process;
     std::vector<server::Port> ports;
@@ -254,6 +261,17 @@ void ServerProcess::Step(Random& random) {
 void ServerProcess::Admit(std::unique_ptr<fabric::Incoming> incoming, size_t port) {
   const auto hello = LoadAs<format::HelloRequest>(incoming->peer_data());
   if (hello.shard < shards_.size()) shards_[hello.shard].shard->Admit(std::move(incoming), hello, port);
+}
+
+uint64_t ServerProcess::Splits() const {
+  if (crash_pool_ == nullptr || !pool_) return 0;
+  uint64_t splits = 0;
+  for (uint32_t shard = 0; shard < pool_->geometry().shards; ++shard) {
+    const auto record = LoadAs<format::ShardRecord>(crash_pool_->bytes().subspan(format::ShardRecordOffset(shard)));
+    const uint64_t blocks = format::CheckedWord(record.blocks).number();
+    if (blocks != 0) splits += blocks - pool_->geometry().first_blocks();
+  }
+  return splits;
 }
 
 uint64_t ServerProcess::Count(Counter counter) const {

@@ -51,6 +51,8 @@ class ServerProcess {
   void Step(Random& random);
 
   // The sum over all shards, since the first start.
+  // Blocks of the index that were split since the pool was made.
+  [[nodiscard]] uint64_t Splits() const;
   [[nodiscard]] uint64_t Count(format::Counter counter) const;
   // Why it could not do as told; empty if it could.
   [[nodiscard]] const std::string& failure() const { return failure_; }
@@ -89,6 +91,8 @@ class ServerProcess {
   uint64_t power_cuts_ = 0;
   RecoveryReport recovered_;
   uint64_t moves_fenced_ = 0;  // kCleanMoves at the last fence
+  uint64_t splits_fenced_ = 0;
+  uint32_t fences_of_split_ = 0;  // that come yet
   bool crashes_ = true;
   ServerTime time_{network_, 1'000'000'000'000'000};  // for all that start
   Random crash_random_;

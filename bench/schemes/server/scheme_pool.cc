@@ -1,6 +1,7 @@
 #include "bench/schemes/server/scheme_pool.h"
 
 #include <algorithm>
+#include <bit>
 #include <random>
 #include <string>
 
@@ -13,7 +14,7 @@ namespace erda::schemes {
 namespace {
 
 constexpr std::array<char, 8> kPoolMagic = {'E', 'R', 'D', 'A', 'S', 'C', 'H', 'M'};
-constexpr uint32_t kPoolVersion = 1;
+constexpr uint32_t kPoolVersion = 2;
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kPoolBytesPerIndexSlot = 256;  // as Erda's
 constexpr uint64_t kLogBytesMin = 16 * kPageBytes;
@@ -48,13 +49,14 @@ Result<std::unique_ptr<SchemePool>> SchemePool::Take(std::unique_ptr<nvm::Pool> 
   return Status(status.code(), "pool " + settings.pool.path + ": " + std::string(status.message()));
 }
 
-uint64_t SchemePool::log_offset() const { return AlignUp(geometry_.SlotOffset(1, 0), kPageBytes); }
+uint64_t SchemePool::log_offset() const { return AlignUp(geometry_.FirstSlotOffset(1, 0), kPageBytes); }
 
 uint64_t SchemePool::data_end() const { return AlignDown(superblock_.pool_size, kGranule); }
 
 void SchemePool::SetGeometry() {
   geometry_.pool_size = superblock_.pool_size;
   geometry_.index_slots = superblock_.index_slots;
+  geometry_.block_shift = static_cast<uint32_t>(std::countr_zero(superblock_.index_slots));  // one block, of any size
   geometry_.index_offset = kIndexOffset;
   geometry_.shards = 1;
   geometry_.heads_per_shard = 1;
@@ -73,7 +75,7 @@ Status SchemePool::Create(Scheme scheme, const PoolSettings& settings) {
   superblock_.seed = std::random_device()();
   superblock_.pool_size = pool_->size();
   const uint64_t wanted = settings.index_entries != 0 ? settings.index_entries : pool_->size() / kPoolBytesPerIndexSlot;
-  superblock_.index_slots = std::max(wanted, format::kIndexSlotsMin);
+  superblock_.index_slots = std::bit_ceil(std::clamp(wanted, format::kIndexSlotsMin, uint64_t{1} << 48));
   const uint64_t log_bytes = settings.log_bytes != 0
                                  ? settings.log_bytes
                                  : std::clamp(AlignDown(pool_->size() / 8, kPageBytes), kLogBytesMin, kLogBytesDefault);
@@ -108,8 +110,8 @@ Status SchemePool::Check(Scheme scheme) {
     return {Code::kInvalidArgument, "it was made by the other scheme"};
   }
   SetGeometry();
-  if (superblock_.index_slots < format::kIndexSlotsMin || superblock_.log_bytes < kLogBytesMin ||
-      superblock_.log_bytes % kPageBytes != 0 || !Fits()) {
+  if (superblock_.index_slots < format::kIndexSlotsMin || !std::has_single_bit(superblock_.index_slots) ||
+      superblock_.log_bytes < kLogBytesMin || superblock_.log_bytes % kPageBytes != 0 || !Fits()) {
     return {Code::kCorruption, "its superblock says what cannot be"};
   }
   nvm::Writer(*pool_).Persist(0, sizeof(superblock_));  // who made it may have died before it was persistent

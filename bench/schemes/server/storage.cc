@@ -21,7 +21,7 @@ constexpr uint64_t KeysMax(uint64_t slots) { return slots - slots / 5; }
 Storage::Storage(std::unique_ptr<SchemePool> pool)
     : pool_(std::move(pool)),
       nvm_(pool_->pool()),
-      index_(nvm_, pool_->geometry(), 0, &displacements_),
+      index_(nvm_, pool_->geometry(), 0, {&displacements_, nullptr, {}}),
       seed_(pool_->seed()),
       log_offset_(pool_->log_offset()),
       log_bytes_(pool_->log_bytes()),
@@ -242,7 +242,7 @@ bool Storage::ApplyEntry(uint64_t position, PairSizes sizes, uint64_t key_hash, 
     const auto made = index_.MakeRoom(key_hash);
     if (!made.ok()) return false;
     WriteDestination(*room, sizes, pair);
-    index_.Describe(*made, key_hash, 0, DestinationBytes(sizes));
+    index_.Describe(*made, key_hash, DestinationBytes(sizes));
     nvm_.Fence();  // before the entry names the destination
     index_.Enter(*made, DestinationWord::Of(*room, RoomFor(sizes)).as_entry_word());
     nvm_.Fence();

@@ -1,0 +1,97 @@
+#include "base/token_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/bytes.h"
+#include "base/unique_fd.h"
+
+namespace erda {
+
+namespace {
+
+constexpr size_t kFileBytesMax = size_t{1} << 20;
+constexpr std::string_view kReadOnly = "read-only";
+constexpr std::string_view kBlanks = " \t\r";
+
+// The first word of a line, which it is taken off.
+std::string_view TakeWord(std::string_view* line) {
+  line->remove_prefix(std::min(line->find_first_not_of(kBlanks), line->size()));
+  const std::string_view word = line->substr(0, line->find_first_of(kBlanks));
+  line->remove_prefix(word.size());
+  return word;
+}
+
+Status CheckRights(const struct stat& info, const std::string& path) {
+  if (!S_ISREG(info.st_mode)) return {Code::kInvalidArgument, path + " is not a file"};
+  const bool is_roots = info.st_uid == 0;
+  if (info.st_uid != ::geteuid() && !is_roots) {
+    return {Code::kPermissionDenied, path + " belongs to somebody else: tokens must be the user's own, or root's"};
+  }
+  const mode_t forbidden = is_roots && ::geteuid() != 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
+  if ((info.st_mode & forbidden) != 0) {
+    return {Code::kPermissionDenied, path + " can be read or changed by others: chmod 600 makes it right"};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string CheckToken(std::string_view secret) {
+  if (secret.size() < kTokenBytesMin || secret.size() > kTokenBytesMax) {
+    return "a token has " + std::to_string(kTokenBytesMin) + " to " + std::to_string(kTokenBytesMax) + " characters";
+  }
+  const bool printable = std::ranges::all_of(secret, [](char c) { return c > ' ' && c < 127; });
+  return printable ? "" : "a token consists of printable ASCII characters without spaces";
+}
+
+Result<std::vector<Token>> ParseTokens(std::string_view text, const std::string& path) {
+  std::vector<Token> tokens;
+  const auto wrong = [&path](size_t line, const std::string& what) {
+    return Status(Code::kInvalidArgument, path + ", line " + std::to_string(line) + ": " + what);
+  };
+  for (size_t number = 1; !text.empty(); ++number) {
+    // It may be cut off, and then a token without its rights, or a shorter one, would count.
+    if (text.find('\n') == std::string_view::npos) return wrong(number, "it does not end");
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const std::string_view secret = TakeWord(&line);
+    if (secret.empty() || secret.front() == '#') continue;
+    const std::string_view rights = TakeWord(&line);
+    if (const std::string what = CheckToken(secret); !what.empty()) return wrong(number, what);
+    if ((!rights.empty() && rights != kReadOnly) || !TakeWord(&line).empty()) {
+      return wrong(number, "behind a token there is nothing, or the word read-only");
+    }
+    if (std::ranges::find(tokens, secret, &Token::secret) != tokens.end()) {
+      return wrong(number, "this token is there already");
+    }
+    if (tokens.size() == kTokensMax) return wrong(number, "there are more tokens than " + std::to_string(kTokensMax));
+    tokens.push_back({std::string(secret), !rights.empty()});
+  }
+  if (tokens.empty()) return Status(Code::kInvalidArgument, path + " has no token");
+  return tokens;
+}
+
+Result<std::vector<Token>> ReadTokenFile(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // (a pipe is none, and not waited for)
+  if (!file) return ErrnoStatus("cannot open the token file " + path);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return ErrnoStatus("cannot look at the token file " + path);
+  if (auto status = CheckRights(info, path); !status.ok()) return status;
+  std::string text;
+  std::array<char, 4096> part;
+  for (;;) {
+    const ssize_t n = ::read(file.get(), part.data(), part.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus("cannot read the token file " + path);
+    if (n == 0) return ParseTokens(text, path);
+    text.append(part.data(), static_cast<size_t>(n));
+    if (text.size() > kFileBytesMax) return Status(Code::kInvalidArgument, path + " is too long for a token file");
+  }
+}
+
+}  // namespace erda

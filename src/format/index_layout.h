@@ -1,0 +1,93 @@
+// Where in its shard's index a key is, and where in the pool a slot is.
+//
+// The index is a line of blocks of equal size, each a hopscotch table of its own. It grows by linear hashing: with n
+// blocks, 2^d <= n < 2^(d+1), a key's block is the low d+1 bits of its hash, or the low d bits if there is no such
+// block yet. So one number says which blocks are split: block n comes of block n - 2^d.
+//
+//   block 0 ... first_blocks - 1     run 0                         run 1
+//   +--------- ... -----------+      +--------- ... --------+      +--------- ... --------+
+//   | at index_offset         |      | a region of the log  |      | another one          |
+//   +--------- ... -----------+      +--------- ... --------+      +--------- ... --------+
+//
+// Slots are numbered through all blocks. Sizes are powers of two, so the place of one takes shifts alone.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <span>
+
+#include "base/hash.h"
+#include "format/geometry.h"
+#include "format/index_entry.h"
+
+namespace erda::format {
+
+class IndexLayout {
+ public:
+  // runs: as in the control block, the region of each run plus 1, or 0; they may come and stay where they are.
+  IndexLayout(const Geometry& geometry, uint32_t shard, std::span<const uint32_t> runs)
+      : geometry_(geometry), shard_(shard), runs_(runs), blocks_(geometry.first_blocks()) {}
+
+  [[nodiscard]] uint64_t blocks() const { return blocks_; }
+  void SetBlocks(uint64_t blocks) { blocks_ = blocks; }
+  [[nodiscard]] uint64_t slots() const { return blocks_ << geometry_.block_shift; }
+
+  // With so many blocks. Of the hash's low 32 bits alone, which an entry's tag has.
+  [[nodiscard]] static uint64_t BlockOf(uint64_t key_hash, uint64_t blocks) {
+    const uint64_t low = static_cast<uint32_t>(key_hash);
+    const uint64_t full = std::bit_floor(blocks);
+    const uint64_t block = low & (2 * full - 1);
+    return block < blocks ? block : low & (full - 1);
+  }
+  [[nodiscard]] uint64_t BlockOf(uint64_t key_hash) const { return BlockOf(key_hash, blocks_); }
+  // The key's block, if so many bits choose it.
+  [[nodiscard]] static uint64_t BlockAt(uint64_t key_hash, uint32_t depth) {
+    return static_cast<uint32_t>(key_hash) & ((uint64_t{1} << (depth & 63)) - 1);
+  }
+  // How many low bits of the hash say that a key belongs to this block.
+  [[nodiscard]] static uint32_t DepthOf(uint64_t block, uint64_t blocks) {
+    const uint64_t full = std::bit_floor(blocks);
+    const bool split = block >= full || block + full < blocks;
+    return static_cast<uint32_t>(std::countr_zero(full)) + (split ? 1 : 0);
+  }
+  [[nodiscard]] uint32_t DepthOf(uint64_t block) const { return DepthOf(block, blocks_); }
+  [[nodiscard]] uint64_t BlockWith(uint64_t slot) const { return slot >> geometry_.block_shift; }
+  [[nodiscard]] uint64_t FirstOf(uint64_t block) const { return block << geometry_.block_shift; }
+  // The first slot of the key's neighbourhood in that block, which has all of it.
+  [[nodiscard]] uint64_t HomeIn(uint64_t block, uint64_t key_hash) const {
+    return FirstOf(block) + geometry_.HomeInBlock(key_hash);
+  }
+  [[nodiscard]] uint64_t HomeOf(uint64_t key_hash) const { return HomeIn(BlockOf(key_hash), key_hash); }
+
+  // The block that the next one comes of, and the one that the last one came of. REQUIRES: there is such a one.
+  [[nodiscard]] uint64_t NextParent() const { return blocks_ - std::bit_floor(blocks_); }
+  [[nodiscard]] uint64_t LastParent() const { return blocks_ - 1 - std::bit_floor(blocks_ - 1); }
+  [[nodiscard]] bool grown() const { return blocks_ > geometry_.first_blocks(); }
+
+  // Of a block that is not one of the first.
+  [[nodiscard]] uint64_t RunOf(uint64_t block) const {
+    return ((block - geometry_.first_blocks()) << geometry_.block_shift) / geometry_.run_slots();
+  }
+  // Whether the block's place is known.
+  [[nodiscard]] bool IsKnown(uint64_t block) const {
+    if (block < geometry_.first_blocks()) return true;
+    const uint64_t run = RunOf(block);
+    return run < runs_.size() && runs_[run] != 0 && runs_[run] <= geometry_.regions();
+  }
+  // Pool offset. REQUIRES: the slot's block is known.
+  [[nodiscard]] uint64_t SlotOffset(uint64_t slot) const {
+    if (slot < geometry_.index_slots) return geometry_.FirstSlotOffset(shard_, slot);
+    const uint64_t in_runs = slot - geometry_.index_slots;
+    const auto shift = std::countr_zero(geometry_.run_slots());
+    return geometry_.RegionOffset(runs_[in_runs >> shift] - 1) +
+           (in_runs & (geometry_.run_slots() - 1)) * sizeof(IndexEntry);
+  }
+
+ private:
+  const Geometry& geometry_;
+  const uint32_t shard_;
+  const std::span<const uint32_t> runs_;
+  uint64_t blocks_;
+};
+
+}  // namespace erda::format

@@ -1,0 +1,19 @@
+// How the two ends of a connection prove to each other that they know the token, which never travels itself:
+// HMAC-SHA-256 with the token as key, of which the first 16 bytes are the proof, over a word that tells the ends apart,
+// the nonce of the server's challenge, and all of the hello before its proof. A proof counts once, since a nonce does,
+// for one client and one shard; and it counts in one direction only.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "format/messages.h"
+
+namespace erda::format {
+
+[[nodiscard]] Proof ClientProof(std::string_view token, const Nonce& nonce, const HelloRequest& hello);
+[[nodiscard]] Proof ServerProof(std::string_view token, const Nonce& nonce, const HelloReply& hello);
+// In the same time wherever they differ.
+[[nodiscard]] bool SameProof(const Proof& a, const Proof& b);
+
+}  // namespace erda::format

@@ -1,0 +1,257 @@
+// The record of a shard, its regions, and the log in them, segment by segment.
+#include <algorithm>
+#include <utility>
+
+#include "inspect/shard_inspector.h"
+
+namespace erda::inspect {
+
+using format::FirstObjectOffset;
+using format::IndexEntry;
+using format::kSlotsPerHead;
+using format::LogAddress;
+using format::ObjectState;
+using format::ObjectView;
+using format::RegionWord;
+using format::SegmentHeader;
+using format::SegmentState;
+
+void ShardInspector::LookAtRecord() {
+  const auto record = LoadAs<format::ShardRecord>(
+      Bytes(format::kShardRecordsOffset + shard_.shard * sizeof(format::ShardRecord), sizeof(format::ShardRecord)));
+  shard_.version_limit = record.version_limit;
+  shard_.keys_at_close = record.keys;
+  LookAtBlocks(format::CheckedWord(record.blocks));
+  shard_.index_blocks = layout_.blocks();
+  shard_.index_slots = layout_.slots();
+  shard_.log_bytes = (g_.regions_per_shard - shard_.regions_index) * g_.region_size;
+  budget_ = shard_.log_bytes;
+  if (record.version_limit > UINT64_MAX / 2) Add("the shard's record has a limit of versions that none reaches");
+  if (record.keys > layout_.slots()) {
+    Add("the shard's record counts " + std::to_string(record.keys) + " keys, more than its index has slots");
+  }
+  const format::MoveWord move(record.move);
+  if (move.none()) return;
+  if (!move.Fits(layout_.slots())) {
+    Add("the shard's record names a move in its index that cannot be");
+    return;
+  }
+  const IndexEntry first = EntryAt(move.from());
+  const bool under_way = first.word != 0 && format::IsMovedCopy(first, EntryAt(move.to()), move.to() - move.from());
+  shard_.move = ShardReport::Move{move.from(), move.to(), under_way};
+}
+
+// The first ones alone, if the record is damaged, or a run is missing.
+void ShardInspector::LookAtBlocks(format::CheckedWord record) {
+  const uint64_t blocks = record.raw() == 0 ? g_.first_blocks() : record.number();
+  const uint32_t runs = shard_.regions_index;
+  const bool can_be = !record.damaged() && blocks >= g_.first_blocks() && blocks <= g_.blocks_max();
+  if (can_be) layout_.SetBlocks(blocks);
+  bool known = true;
+  for (uint64_t block = g_.first_blocks(); block < layout_.blocks(); ++block) known = known && layout_.IsKnown(block);
+  if (!known) layout_.SetBlocks(g_.first_blocks());
+  const bool fits = runs <= (layout_.grown() ? layout_.RunOf(layout_.blocks() - 1) + 2 : 1);
+  if (!can_be || !known || !fits) Add("the index has not the blocks that the shard's record says");
+}
+
+void ShardInspector::LinkRegions() {
+  const uint32_t first = shard_.shard * g_.regions_per_shard;
+  for (uint32_t region = first; region < first + g_.regions_per_shard; ++region) {
+    const RegionWord word = RegionWordOf(region);
+    if (word == RegionWord::Free(word.generation())) {
+      ++shard_.regions_free;
+      bool opened = false;
+      for (uint64_t at = g_.RegionOffset(region); at < g_.RegionOffset(region + 1); at += g_.segment_size) {
+        opened |= LoadAs<SegmentHeader>(Bytes(at, sizeof(SegmentHeader))).OpenedAfter(word.generation());
+      }
+      if (opened)
+        Add("the region table is damaged: region " + std::to_string(region) + " is free, and was opened since");
+      continue;
+    }
+    if (word == RegionWord::Emptied(word.generation())) {
+      ++shard_.regions_emptied;
+      continue;
+    }
+    if (word == RegionWord::OfIndex(word.generation(), word.run())) {
+      const bool can_be = word.run() < runs_.size() && runs_[word.run()] == 0;
+      if (can_be) runs_[word.run()] = region + 1;
+      if (!can_be)
+        Add("the region table is damaged: region " + std::to_string(region) + " cannot be run " +
+            std::to_string(word.run()) + " of the index");
+      ++shard_.regions_index;
+      continue;
+    }
+    const bool whole = word == RegionWord::Linked(word.generation(), word.head(), word.slot());
+    const uint64_t head = word.head() - FirstHead();  // huge if it is an earlier shard's
+    if (!whole || head >= g_.heads_per_shard || word.slot() >= kSlotsPerHead ||
+        regions_[head * kSlotsPerHead + word.slot()] != kNoRegion) {
+      Add("the region table is damaged: region " + std::to_string(region) + " cannot be slot " +
+          std::to_string(word.slot()) + " of head " + std::to_string(word.head()));
+      continue;
+    }
+    ++shard_.regions_linked;
+    regions_[head * kSlotsPerHead + word.slot()] = region;
+  }
+}
+
+void ShardInspector::LookAtHead(uint32_t head_in_shard) {
+  HeadReport head;
+  head.head = static_cast<uint32_t>(FirstHead() + head_in_shard);
+  walked_ = {};
+  for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
+    const uint32_t region = regions_[head_in_shard * kSlotsPerHead + slot];
+    if (region == kNoRegion) continue;
+    ++head.regions;
+    walked_.opened_all = true;
+    walked_.segment_first = 0;
+    for (uint64_t segment = 0; segment < g_.segments_per_region(); ++segment) {
+      LookAtSegment(&head, slot, region, segment);
+    }
+  }
+  if (head.segments.open > (walked_.newest_is_open ? 1U : 0U)) {
+    Add("head " + std::to_string(head.head) + " has an open segment that is not its newest");
+  }
+  shard_.object_bytes += head.object_bytes;
+  shard_.heads.push_back(head);
+}
+
+void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t region, uint64_t segment) {
+  const auto where = [&] { return "segment " + std::to_string(segment) + " of region " + std::to_string(region); };
+  const uint64_t offset = g_.RegionOffset(region) + segment * g_.segment_size;
+  const auto header = LoadAs<SegmentHeader>(Bytes(offset, sizeof(SegmentHeader)));
+  const uint32_t generation = RegionWordOf(region).generation();
+  const auto object_at = [&](uint64_t at) {
+    const auto address = LogAddress::At(slot, segment * g_.segment_size + at);
+    return format::InspectHeader({seed_, head->head, address, generation}, Bytes(offset + at, g_.segment_size - at));
+  };
+  const uint64_t first = FirstObjectOffset(segment);
+
+  if (const auto use = format::UseOfSegment(Bytes(offset, g_.segment_size), generation);
+      use != format::SegmentUse::kOpened) {
+    if (use == format::SegmentUse::kDamaged) {
+      Add(where() + (header.NotYet(generation) ? " has objects and no header" : " has a damaged header"));
+    } else if (segment == 0 && report_.needs_recovery) {
+      ++shard_.regions_unopened;
+    } else if (segment == 0) {
+      Add("region " + std::to_string(region) + " is linked, and was never opened");
+    }
+    walked_.opened_all = false;
+    return;
+  }
+  if (!walked_.opened_all) {
+    Add(where() + " is in use, and one before it is not");
+    return;
+  }
+  const bool open = header.state == static_cast<uint64_t>(SegmentState::kOpen);
+  const bool sealed = header.state == static_cast<uint64_t>(SegmentState::kSealed);
+  const bool settled = header.state == static_cast<uint64_t>(SegmentState::kSettled);
+  const bool copying = header.state == static_cast<uint64_t>(SegmentState::kCopies);
+  head->segments.copying += copying ? 1 : 0;
+  head->segments.open += open ? 1 : 0;
+  head->segments.sealed += sealed ? 1 : 0;
+  head->segments.settled += settled ? 1 : 0;
+  if (!open && !sealed && !settled && !copying) Add(where() + " is in a state that there is not");
+  if (header.first_version >= shard_.version_limit) Add(where() + " has versions over the shard's limit");
+  if (segment > 0 && header.first_version <= walked_.segment_first && !header.copies()) {
+    Add(where() + " has older versions than the one before it");
+  }
+  walked_.segment_first = header.first_version;
+  if (!header.copies() && (!walked_.any || header.first_version >= walked_.newest_first)) {
+    walked_.any = true;
+    walked_.newest_first = header.first_version;
+    walked_.newest_is_open = open;
+  }
+
+  const auto mark = header.Marked(g_.segment_size);
+  if (!mark && header.mark != 0) Add(where() + " has a damaged mark");
+  bool mark_met = false;
+  const auto walk_from = [&](uint64_t at) {
+    uint64_t chunk_end = 0;  // of the last chunk
+    while (at < g_.segment_size) {
+      mark_met |= at == mark;
+      const ObjectView object = object_at(at);
+      if (object.state == ObjectState::kNothing || object.header.version < header.first_version) {
+        if (at >= chunk_end) break;
+        at = chunk_end;  // the rest of a chunk: what a client put there, or a crash cut off; no entry may lead there
+        continue;
+      }
+      if (object.header.is_chunk()) {
+        ++head->chunks;
+        chunk_end = at + SpaceOf(object.header);
+        at += format::kChunkObjectsAt;
+        continue;
+      }
+      ++head->objects;
+      at += SpaceOf(object.header);
+    }
+    return at;
+  };
+  uint64_t end = walk_from(first);
+  if (mark && *mark >= first && *mark < end && !mark_met) Add(where() + " has a mark where no object begins");
+  if (open && mark && *mark > end) {  // where objects were
+    Add(where() + " has something damaged between its objects, at byte " + std::to_string(end));
+    end = walk_from(*mark);
+  }
+  const auto rest = Bytes(offset + end, g_.segment_size - end);
+  if (const bool states_end = !open && !copying && header.end >= first && header.end <= g_.segment_size; states_end) {
+    // It may state more than there is: if a crash came between sealing it and opening the next one.
+    if (header.end < end || !IsZero(rest.first(header.end - end))) {
+      Add(where() + " has something damaged between its objects, at byte " + std::to_string(end));
+      end = std::max(end, header.end);
+    }
+  } else if (!IsZero(rest)) {
+    // In the open segment it is what the crash cut off. (Else it is something damaged, with good objects behind it.)
+    // Copies that were cut off stay until the cleaner goes on there.
+    if ((open && report_.needs_recovery) || copying) {
+      ++shard_.cut_off;
+    } else {
+      Add(where() + " has something damaged behind its objects, at byte " + std::to_string(end));
+    }
+    const auto last = std::find_if(rest.rbegin(), rest.rend(), [](std::byte b) { return b != std::byte{0}; });
+    end += AlignUp(static_cast<uint64_t>(rest.rend() - last), format::kGranuleBytes);
+  }
+  head->object_bytes += end - first;
+}
+
+uint32_t ShardInspector::RegionAt(uint32_t head, LogAddress address) const {
+  const uint64_t head_in_shard = head - FirstHead();  // huge if it is an earlier shard's
+  if (head_in_shard >= g_.heads_per_shard || address.none()) return kNoRegion;
+  return regions_[head_in_shard * kSlotsPerHead + address.slot()];
+}
+
+std::span<const std::byte> ShardInspector::BytesAt(uint32_t head, LogAddress address) const {
+  const uint32_t region = RegionAt(head, address);
+  const uint64_t offset = address.offset_in_region();
+  if (region == kNoRegion || offset >= g_.region_size) return {};
+  return Bytes(g_.RegionOffset(region) + offset, g_.segment_size - offset % g_.segment_size);
+}
+
+format::Place ShardInspector::PlaceOf(uint32_t head, LogAddress address) const {
+  const uint32_t region = RegionAt(head, address);
+  return {seed_, head, address, region == kNoRegion ? 0 : RegionWordOf(region).generation()};
+}
+
+bool ShardInspector::CountsAsSettled(uint32_t head, LogAddress address) const {
+  const uint64_t begin = AlignDown(address.offset_in_region(), g_.segment_size);
+  const uint32_t region = RegionAt(head, address);
+  const auto header = LoadAs<SegmentHeader>(Bytes(g_.RegionOffset(region) + begin, sizeof(SegmentHeader)));
+  return header.state == static_cast<uint64_t>(SegmentState::kSettled) ||
+         address.offset_in_region() - begin < header.Marked(g_.segment_size).value_or(0);
+}
+
+ObjectView ShardInspector::Whole(uint32_t head, LogAddress address) {
+  ObjectView view = Header(head, address);
+  if (view.state == ObjectState::kNothing) return view;
+  const uint64_t space = SpaceOf(view.header);
+  budget_spent_ = budget_spent_ || space > budget_;
+  if (budget_spent_) return view;
+  budget_ -= space;
+  view = format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
+  if (view.state == ObjectState::kWhole) {
+    ++shard_.verified;
+    shard_.verified_bytes += space;
+  }
+  return view;
+}
+
+}  // namespace erda::inspect

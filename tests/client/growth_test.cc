@@ -1,0 +1,600 @@
+// Gets while the index grows, against a server that answers by hand: what is read of it, and what of that counts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/hand_clock.h"
+#include "base/hash.h"
+#include "client/engine.h"
+#include "client/hand_pool.h"
+#include "format/control_block.h"
+#include "format/durability.h"
+#include "format/index_entry.h"
+#include "format/messages.h"
+#include "format/object.h"
+
+namespace erda::client {
+namespace {
+
+using fabric::OpKind;
+using fabric::WorkRequest;
+using format::EntryMeta;
+using format::EntryWord;
+using format::IndexEntry;
+using format::LogAddress;
+
+class GrowthTest : public HandPoolTest {};
+
+const std::string kAbsentName(CodeName(Code::kNotFound));
+
+// --- The client knows the number of blocks
+
+TEST_F(GrowthTest, AGetLooksWhereTheKeyIsByTheNumberOfBlocks) {
+  // The block of a key whose hash ends with these bits, with so many blocks.
+  struct {
+    uint64_t blocks;
+    std::vector<uint64_t> block_of;
+  } const cases[] = {
+      {1, {0, 0, 0, 0, 0, 0, 0, 0}}, {2, {0, 1, 0, 1, 0, 1, 0, 1}}, {3, {0, 1, 2, 1, 0, 1, 2, 1}},
+      {4, {0, 1, 2, 3, 0, 1, 2, 3}}, {5, {0, 1, 2, 3, 4, 1, 2, 3}}, {7, {0, 1, 2, 3, 4, 5, 6, 3}},
+  };
+  TellRuns();
+  for (const auto& [blocks, block_of] : cases) {
+    SCOPED_TRACE(std::to_string(blocks) + " blocks");
+    Tell(blocks);
+    Connect();
+    for (uint64_t low = 0; low < 8; ++low) {
+      const std::string key = KeyWith(low);
+      const std::string block = std::to_string(block_of[low]);
+      EXPECT_EQ(ReadsOfGet(key), "look " + block + " | reading, all " + block + ", reading");
+      EXPECT_EQ(got_, kAbsentName);
+      Put(block_of[low], key, "here", 3);
+      EXPECT_EQ(ReadsOfGet(key), "look " + block + " | version");
+      EXPECT_EQ(got_, "here");
+      Forget(block_of[low], key);
+      Put(block_of[low], key, "far", 0, kFar);  // of the next number of blocks, nothing is told
+      EXPECT_EQ(ReadsOfGet(key), "look " + block + " | reading, all " + block + ", reading | version");
+      EXPECT_EQ(got_, "far");
+      Forget(block_of[low], key, kFar);
+      next_object_ = 256;
+    }
+    engine_.reset();
+  }
+}
+
+// Whatever it was when the entry was put: some blocks have been split since, and others not.
+TEST_F(GrowthTest, AnEntryCountsWhateverItsDepth) {
+  TellRuns();
+  Tell(5);
+  Connect();
+  const std::string key = KeyWith(6);
+  for (const uint32_t depth : {0U, 1U, 2U, 3U, 32U, 63U, 64U, 255U}) {
+    Put(2, key, "value", depth);
+    EXPECT_EQ(ReadsOfGet(key), "look 2 | version") << depth;
+    EXPECT_EQ(got_, "value") << depth;
+  }
+}
+
+// A slot that is read again, since a word may have been read beside another key's meta: of the same block.
+TEST_F(GrowthTest, WithSeveralHeadsTheEntryIsReadAgainInTheBlockWhereItWasFound) {
+  Make(10);
+  ASSERT_GT(geometry_.heads_per_shard, 1U);
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(3);
+  Put(0, key, "value", 0);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | version, entry 0");
+  Move(0, 1, key, 1);
+  Tell(2);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | version, entry 1");
+  EXPECT_EQ(got_, "value");
+  // It leaves again, between the look and the version.
+  Before(2, [&] {
+    Move(1, 3, key, 2);
+    Tell(4);
+  });
+  EXPECT_EQ(ReadsOfGet(key), "look 1 | version, entry 1 | look 1 | reading, all 3, reading | version, entry 3");
+  EXPECT_EQ(got_, "value");
+}
+
+// --- The key has left the block
+
+TEST_F(GrowthTest, AGetGoesWhereAnEmptySlotSaysThatItsKeyIs) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(1);
+  Put(0, key, "value", 0);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | version");
+  Move(0, 1, key, 1);
+  Tell(2);
+  const ClientStats before = engine_->stats();
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | version") << "one round trip more";
+  EXPECT_EQ(got_, "value");
+  EXPECT_EQ(engine_->stats().reads - before.reads, 5U);
+  EXPECT_EQ(engine_->stats().second_looks - before.second_looks, 1U);
+  EXPECT_EQ(ReadsOfGet(key), "look 1 | version") << "the client knows the number now";
+  EXPECT_EQ(got_, "value");
+  EXPECT_EQ(ReadsOfGet(KeyWith(3)), "look 1 | reading, all 1, reading") << "and of other keys";
+}
+
+// Every slot that was read may tell it: also one of another key, that has left or that came since.
+TEST_F(GrowthTest, AnySlotOfTheFirstLookMayTell) {
+  TellRuns();
+  for (const uint32_t distance : {0U, 1U, 17U, format::kFirstLook - 1}) {
+    for (const bool used : {false, true}) {
+      SCOPED_TRACE(distance);
+      Tell(1);
+      Connect();
+      Tell(2);
+      const std::string key = KeyWith(1);
+      Put(1, key, "value", 1, distance == 0 ? 1 : 0);
+      const EntryMeta other = EntryMeta::Make(EntryMeta::TagOf(HashKey(key)) + 2, 1, distance, 64);
+      WriteSlot(0, key, distance, {used ? EntryWord().Published(LogAddress(1)).raw() : 0, other.raw()});
+      EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | version");
+      EXPECT_EQ(got_, "value");
+      Forget(0, key, distance);
+      Forget(1, key, distance == 0 ? 1 : 0);
+      next_object_ = 256;
+      engine_.reset();
+    }
+  }
+}
+
+TEST_F(GrowthTest, AKeyThatIsFarFromItsHomeIsFoundByTheSameLook) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(1);
+  Put(1, key, "value", 1, kFar);
+  WriteDepth(0, key, 3, 1);
+  Tell(2);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | version");
+  EXPECT_EQ(got_, "value");
+}
+
+TEST_F(GrowthTest, WithoutAHintTheSecondLookTellsTheNumber) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(1);
+  Put(1, key, "value", 1);
+  Tell(2);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 0, reading | reading, all 1, reading | version");
+  EXPECT_EQ(got_, "value");
+  EXPECT_EQ(ReadsOfGet(key), "look 1 | version");
+  EXPECT_EQ(got_, "value");
+}
+
+// What tells a depth that the client knows is no hint.
+TEST_F(GrowthTest, ADepthThatIsKnownIsNoHint) {
+  TellRuns();
+  Tell(2);
+  Connect();
+  const std::string key = KeyWith(2);
+  WriteDepth(0, key, 3, 1);
+  WriteDepth(0, key, 4, 0);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 0, reading");
+  EXPECT_EQ(got_, kAbsentName);
+  Put(2, key, "value", 2);
+  Tell(3);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 0, reading | reading, all 2, reading | version");
+  EXPECT_EQ(got_, "value");
+}
+
+TEST_F(GrowthTest, AfterSeveralDoublingsTheLastDepthLeadsThereAtOnce) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(6);
+  Put(6, key, "value", 3);
+  WriteDepth(0, key, 3, 1);  // some left for block 1, some for block 2, and some came when there were four already
+  WriteDepth(0, key, 4, 3);
+  WriteDepth(0, key, 5, 2);
+  Tell(7);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 6, reading | version");
+  EXPECT_EQ(got_, "value");
+}
+
+TEST_F(GrowthTest, AfterSeveralDoublingsAGetTakesAFewRoundTripsOnce) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(3);
+  Put(0, key, "value", 0);
+  Move(0, 1, key, 1);
+  Move(1, 3, key, 2);
+  Tell(7);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | reading, all 3, reading | version");
+  EXPECT_EQ(got_, "value");
+  EXPECT_EQ(ReadsOfGet(key), "look 3 | version");
+  for (uint64_t low = 0; low < 7; ++low) {
+    const std::string block = std::to_string(low);
+    EXPECT_EQ(ReadsOfGet(KeyWith(low, 1)), "look " + block + " | reading, all " + block + ", reading");
+  }
+}
+
+// A slot tells of a depth, and the key has no block of that depth yet: its block is not split, others are.
+TEST_F(GrowthTest, ABlockThatIsNotThereYetIsLookedAtInVain) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(3);
+  Put(1, key, "value", 1);
+  WriteDepth(0, key, 3, 2);  // block 2 came of block 0; block 3 would come of block 1
+  Tell(3);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 3, reading | reading, all 1, reading | version");
+  EXPECT_EQ(got_, "value");
+}
+
+TEST_F(GrowthTest, AKeyThatIsInNeitherBlockIsAbsent) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(1);
+  WriteDepth(0, key, 3, 1);
+  Tell(2);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading") << "no more than ever";
+  EXPECT_EQ(got_, kAbsentName);
+  EXPECT_EQ(ReadsOfGet(key), "look 1 | reading, all 1, reading");
+  EXPECT_EQ(got_, kAbsentName);
+}
+
+TEST_F(GrowthTest, AKeyThatIsInNeitherBlockIsAbsentWithoutAHintToo) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(1);
+  Tell(2);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 0, reading | reading, all 1, reading");
+  EXPECT_EQ(got_, kAbsentName);
+}
+
+// The number says that others have left the block, and this key has not.
+TEST_F(GrowthTest, AKeyThatStayedIsAbsentByOneSecondLook) {
+  TellRuns();
+  Connect();
+  Tell(2);
+  EXPECT_EQ(ReadsOfGet(KeyWith(2)), "look 0 | reading, all 0, reading");
+  EXPECT_EQ(got_, kAbsentName);
+  EXPECT_EQ(ReadsOfGet(KeyWith(1)), "look 1 | reading, all 1, reading") << "that has told the number";
+}
+
+// What the client has learned meanwhile, by another get, it need not be told again.
+TEST_F(GrowthTest, AGetThatIsUnderWayWhenTheNumberIsLearnedGoesThereToo) {
+  TellRuns();
+  Connect();
+  const std::string absent = KeyWith(1);
+  const std::string key = KeyWith(3);
+  Put(0, key, "value", 0);
+  Move(0, 1, key, 1);
+  WriteDepth(0, absent, 3, 1);
+  Tell(2);
+  std::string got_absent;
+  key_ = absent;
+  Get(absent, &got_absent);
+  ASSERT_EQ(Round(), "look 0");
+  Get(key, &got_);  // it does not know yet
+  engine_->Poll();
+  ASSERT_EQ(fabric_->posted.size(), 4U);
+  const WorkRequest look = fabric_->posted.back();
+  fabric_->posted.pop_back();
+  EXPECT_EQ(Round(), "reading, all 1, reading");
+  EXPECT_EQ(got_absent, kAbsentName);  // now it does
+  key_ = key;
+  EXPECT_EQ(Answer(look), "look 0");
+  engine_->Poll();
+  EXPECT_EQ(Round(), "reading, all 1, reading") << "one round trip more, and not two";
+  while (!fabric_->posted.empty()) Round();
+  EXPECT_EQ(got_, "value");
+}
+
+// --- A depth is a guess alone
+
+TEST_F(GrowthTest, AFlippedDepthCostsARoundTripAndNoMore) {
+  TellRuns();
+  Tell(2);
+  Connect();
+  const std::string key = KeyWith(2);
+  WriteDepth(0, key, 3, 2);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 2, reading | reading, all 0, reading");
+  EXPECT_EQ(got_, kAbsentName);
+  Put(0, key, "far", 1, kFar);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 2, reading | reading, all 0, reading | version");
+  EXPECT_EQ(got_, "far");
+  WriteDepth(0, key, 3, 1);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 0, reading | version") << "the number is what it was";
+}
+
+// Whatever the depth, how many blocks there are, and where the key is: it is found or absent as without it, and what
+// stands in other blocks does not count.
+TEST_F(GrowthTest, NoDepthLeadsAstray) {
+  TellRuns();
+  struct {
+    uint64_t blocks;
+    uint64_t block;
+  } const cases[] = {{1, 0}, {2, 0}, {3, 2}, {6, 2}};  // of a key that ends with 0110
+  const std::string key = KeyWith(6);
+  for (const auto& [blocks, block] : cases) {
+    for (uint64_t other = 0; other < kBlocks; ++other) {
+      if (other != block) Put(other, key, "none of it counts", 3, kFar);
+    }
+    Tell(blocks);
+    Connect();
+    for (uint32_t depth = 0; depth < 256; ++depth) {
+      SCOPED_TRACE(std::to_string(blocks) + " blocks, depth " + std::to_string(depth));
+      WriteDepth(block, key, 3, depth);
+      EXPECT_LE(RoundsIn(ReadsOfGet(key)), 3);
+      EXPECT_EQ(got_, kAbsentName);
+      next_object_ = 2048;
+      Put(block, key, "far", depth, kFar);
+      EXPECT_LE(RoundsIn(ReadsOfGet(key)), 4);
+      EXPECT_EQ(got_, "far");
+      Forget(block, key, kFar);
+      ASSERT_FALSE(HasFailure());
+    }
+    Forget(block, key);
+    for (uint64_t other = 0; other < kBlocks; ++other) Forget(other, key, kFar);
+    next_object_ = 256;
+    engine_.reset();
+  }
+}
+
+// --- The new block's place
+
+TEST_F(GrowthTest, ABlockInARunThatIsNotKnownTakesTheControlBlock) {
+  Connect();
+  TellRuns();
+  const std::string key = KeyWith(3);
+  Put(0, key, "value", 0);
+  Move(0, 1, key, 1);
+  Tell(2);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | control, reading, all 0, reading | reading, all 1, reading | version")
+      << "two round trips more";
+  EXPECT_EQ(got_, "value");
+  EXPECT_EQ(ReadsOfGet(key), "look 1 | version");
+  // All of it is known by now.
+  Move(1, 3, key, 2);
+  Tell(4);
+  EXPECT_EQ(ReadsOfGet(key), "look 1 | reading, all 3, reading | version");
+  EXPECT_EQ(got_, "value");
+}
+
+TEST_F(GrowthTest, AKeyThatIsAbsentInARunThatIsNotKnownTakesItToo) {
+  Connect();
+  TellRuns();
+  const std::string key = KeyWith(1);
+  WriteDepth(0, key, 3, 1);
+  Tell(2);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | control, reading, all 0, reading | reading, all 1, reading");
+  EXPECT_EQ(got_, kAbsentName);
+}
+
+TEST_F(GrowthTest, WithoutAHintItIsReadWhenTheNumberIsKnown) {
+  Connect();
+  TellRuns();
+  const std::string key = KeyWith(1);
+  Put(1, key, "value", 1);
+  Tell(2);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 0, reading | control | look 1 | version");
+  EXPECT_EQ(got_, "value");
+}
+
+// The run is told before the number is: one reading may be of before, and the other of behind.
+TEST_F(GrowthTest, ARunThatComesBehindTheControlBlockIsAskedForAgain) {
+  Connect();
+  const std::string key = KeyWith(1);
+  Put(1, key, "value", 1);
+  WriteDepth(0, key, 3, 1);
+  Before(3, [&] {  // behind the control block
+    TellRuns();
+    Tell(2);
+  });
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | control, reading, all 0, reading | control | look 1 | version");
+  EXPECT_EQ(got_, "value");
+}
+
+// A flipped depth again, to a block that could be, and that no control block tells of.
+TEST_F(GrowthTest, ABlockThatNoControlBlockTellsOfIsNotWaitedFor) {
+  TellRun(0, kRunRegions[0] + 1);
+  Tell(2);
+  Connect();
+  const std::string key = KeyWith(6);
+  WriteDepth(0, key, 3, 3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ReadsOfGet(key), "look 0 | control, reading, all 0, reading");
+    EXPECT_EQ(got_, kAbsentName);
+  }
+  Put(0, key, "far", 1, kFar);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | control, reading, all 0, reading | version");
+  EXPECT_EQ(got_, "far");
+}
+
+// One that cannot be is not asked for.
+TEST_F(GrowthTest, ABlockThatCannotBeIsNotLookedFor) {
+  TellRuns();
+  Tell(2);
+  Connect();
+  uint32_t number = 0;
+  std::string key = KeyWith(2);
+  while ((HashKey(key) & 63) < geometry_.blocks_max()) key = KeyWith(2, ++number);
+  for (const uint32_t depth : {6U, 20U, 32U, 63U, 255U}) {
+    WriteDepth(0, key, 3, depth);
+    EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 0, reading") << depth;
+    EXPECT_EQ(got_, kAbsentName);
+  }
+}
+
+// --- The number changes while it is looked at (I14)
+
+TEST_F(GrowthTest, AKeyThatLeavesDuringTheSecondLookIsLookedForAgain) {
+  TellRuns();
+  const std::string key = KeyWith(1);
+  for (const uint32_t read : {3U, 4U}) {  // before the block is read, or behind it
+    SCOPED_TRACE(read);
+    Tell(1);
+    Connect();
+    Put(0, key, "value", 0, kFar);
+    Before(read, [&] {
+      Move(0, 1, key, 1, kFar);
+      Tell(2);
+    });
+    const bool found = read == 4;  // nothing was put since
+    EXPECT_EQ(ReadsOfGet(key), found ? "look 0 | reading, all 0, reading | version"
+                                     : "look 0 | reading, all 0, reading | reading, all 1, reading | version");
+    EXPECT_EQ(got_, "value");
+    Forget(1, key, kFar);
+    engine_.reset();
+  }
+}
+
+TEST_F(GrowthTest, AMissDoesNotCountIfTheNumberChanged) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(1);
+  Before(4, [&] { Tell(2); });
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 0, reading | reading, all 1, reading");
+  EXPECT_EQ(got_, kAbsentName);
+  // It is put there, when nobody looks at the old block any more.
+  const std::string put = KeyWith(3);
+  Before(4, [&] {
+    Put(3, put, "value", 2);
+    Tell(4);
+  });
+  EXPECT_EQ(ReadsOfGet(put), "look 1 | reading, all 1, reading | reading, all 3, reading | version");
+  EXPECT_EQ(got_, "value");
+}
+
+// The key's block is the same by both numbers.
+TEST_F(GrowthTest, AMissCountsIfTheNumberChangedForOthers) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(2);
+  Before(4, [&] { Tell(2); });
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 0, reading");
+  EXPECT_EQ(got_, kAbsentName);
+  EXPECT_EQ(ReadsOfGet(KeyWith(1)), "look 1 | reading, all 1, reading") << "it is known";
+}
+
+TEST_F(GrowthTest, ANumberThatChangesAgainAndAgainIsLookedAtAgainAndAgain) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(6);  // in block 0, then 2, then 6
+  Before(4, [&] { Tell(2); });         // still there
+  Before(3, [&] { TellDisplacements(2); });
+  Before(7, [&] { Tell(3); });
+  Before(10, [&] { Tell(7); });
+  EXPECT_EQ(ReadsOfGet(key),
+            "look 0 | reading, all 0, reading | reading, all 0, reading | reading, all 2, reading | "
+            "reading, all 6, reading");
+  EXPECT_EQ(got_, kAbsentName);
+}
+
+// A move within the block, of one reading to the next: as ever (I6).
+TEST_F(GrowthTest, AMissInTheNewBlockDoesNotCountWhileEntriesAreMoved) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(1);
+  WriteDepth(0, key, 3, 1);
+  Tell(2);
+  TellDisplacements(1);
+  Before(5, [&] { TellDisplacements(2); });
+  Before(6, [&] { Put(1, key, "value", 1); });
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | reading, all 1, reading | version");
+  EXPECT_EQ(got_, "value");
+}
+
+// A split that was cut off has left entries in what is no block yet. The key has a newer version since.
+TEST_F(GrowthTest, AnEntryInWhatWasNoBlockBeforeDoesNotCount) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(1);
+  Put(1, key, "old", 1);
+  Put(0, key, "new", 0, kFar);
+  WriteDepth(0, key, 3, 1);  // the hint comes of the same split
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | reading, all 0, reading | version");
+  EXPECT_EQ(got_, "new");
+  Forget(0, key, kFar);  // deleted
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | reading, all 0, reading");
+  EXPECT_EQ(got_, kAbsentName);
+}
+
+// It was the old one when the block was read, and the block is the key's by the second reading.
+TEST_F(GrowthTest, AnEntryInWhatBecomesABlockOnlyThenDoesNotCount) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(1);
+  Put(1, key, "old", 1);
+  Put(0, key, "new", 0, kFar);
+  WriteDepth(0, key, 3, 1);
+  Before(4, [&] {
+    Move(0, 1, key, 1, kFar);
+    Forget(1, key);
+    Tell(2);
+  });
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | reading, all 1, reading | version");
+  EXPECT_EQ(got_, "new");
+}
+
+// Nor does one if the number before it made another block the key's by then: it was there before, and is no more.
+TEST_F(GrowthTest, AnEntryInWhatIsTheKeysBlockNoMoreDoesNotCount) {
+  TellRuns();
+  Connect();
+  const std::string key = KeyWith(3);
+  Put(1, key, "old", 1);
+  WriteDepth(0, key, 3, 1);
+  Put(3, key, "new", 2);
+  Tell(4);
+  EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | reading, all 3, reading | version");
+  EXPECT_EQ(got_, "new");
+}
+
+// --- Numbers that cannot be
+
+TEST_F(GrowthTest, ASmallerNumberIsAnOlderOne) {
+  TellRuns();
+  Tell(4);
+  Connect();
+  const std::string key = KeyWith(3);
+  Before(2, [&] { Tell(2); });
+  Before(5, [&] { Tell(4); });
+  EXPECT_EQ(ReadsOfGet(key), "look 3 | reading, all 3, reading | reading, all 3, reading");
+  EXPECT_EQ(got_, kAbsentName);
+  EXPECT_EQ(ReadsOfGet(key), "look 3 | reading, all 3, reading");
+}
+
+// The next server at this address may have another pool.
+TEST_F(GrowthTest, WhatIsKnownEndsWithTheConnection) {
+  TellRuns();
+  Tell(7);
+  Connect();
+  const std::string key = KeyWith(6);
+  EXPECT_EQ(ReadsOfGet(key), "look 6 | reading, all 6, reading");
+  fabric_->Close();
+  engine_->Poll();
+  for (uint32_t run = 0; run < kRunRegions.size(); ++run) TellRun(run, 0);
+  Tell(1);
+  Put(0, key, "value", 0);
+  Get(key, &got_);
+  engine_->Poll();
+  fabric_->Accept();
+  engine_->Poll();
+  EXPECT_EQ(Round(), "control");
+  EXPECT_EQ(Round(), "look 0");
+  EXPECT_EQ(Round(), "version");
+  EXPECT_EQ(got_, "value");
+  TellRuns();
+  Move(0, 1, key, 1);
+  Put(2, key, "moved", 2);
+  Tell(3);
+  EXPECT_EQ(ReadsOfGet(KeyWith(1)), "look 0 | control, reading, all 0, reading | reading, all 1, reading");
+  EXPECT_EQ(ReadsOfGet(key), "look 2 | version");
+  EXPECT_EQ(got_, "moved");
+}
+
+}  // namespace
+}  // namespace erda::client

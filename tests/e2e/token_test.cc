@@ -1,0 +1,223 @@
+// Servers that demand a token: who is let in, with which rights, and what the others see.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/bytes.h"
+#include "e2e/fixture.h"
+#include "e2e/raw_peer.h"
+#include "format/proof.h"
+
+namespace erda {
+namespace {
+
+using format::HelloChallenge;
+using format::HelloRequest;
+
+const std::string kWriter = "the-token-of-a-writer";
+const std::string kReader = "the-token-of-a-reader";
+
+class TokenTest : public EveryPool {
+ protected:
+  [[nodiscard]] ServerOptions Guarded(uint32_t shards = 1) const {
+    Write(kWriter + "\n" + kReader + " read-only\n");
+    ServerOptions options = Options();
+    options.shards = shards;
+    options.token_file = Path("tokens");
+    return options;
+  }
+  void Write(const std::string& text) const {
+    const std::string next = Path("tokens.next");
+    std::ofstream(next) << text;
+    EXPECT_EQ(chmod(next.c_str(), 0600), 0);
+    std::filesystem::rename(next, Path("tokens"));
+  }
+  // Why a client with this token does not get in.
+  [[nodiscard]] Status Refusal(const std::string& token) const {
+    How how;
+    how.token = token;
+    return Client::Connect(Address(), how.options()).status();
+  }
+  [[nodiscard]] std::unique_ptr<Client> ConnectWith(const std::string& token) const {
+    How how;
+    how.token = token;
+    return Connect(how);
+  }
+  // What a raw peer with this hello gets to see of the server if it is not let in.
+  [[nodiscard]] HelloChallenge ChallengeOf(const HelloRequest& hello) const {
+    const RawPeer peer(Address(), BytesOf(hello));
+    EXPECT_FALSE(peer.connected());
+    EXPECT_TRUE(peer.offered().empty());
+    EXPECT_EQ(peer.said().size(), sizeof(HelloChallenge)) << "and no more";
+    return peer.said().size() < sizeof(HelloChallenge) ? HelloChallenge{} : LoadAs<HelloChallenge>(peer.said());
+  }
+  [[nodiscard]] HelloRequest Proved(const std::string& token) const {
+    HelloRequest hello = RawPeer::Hello();
+    const HelloChallenge challenge = ChallengeOf(hello);
+    EXPECT_EQ(challenge.is_challenge, 1);
+    hello.challenge = challenge.challenge;
+    hello.proof = format::ClientProof(token, challenge.nonce, hello);
+    return hello;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(E2e, TokenTest, kEveryPool, PoolName);
+
+void ExpectDenied(const Status& status, const std::string& words) {
+  EXPECT_EQ(status.code(), Code::kPermissionDenied) << status.ToString();
+  EXPECT_NE(status.message().find(words), std::string_view::npos) << status.ToString();
+}
+
+TEST_P(TokenTest, WhoKnowsATokenMayReadAndWrite) {
+  const auto server = Serve(Guarded(2));
+  const auto client = ConnectWith(kWriter);
+  ASSERT_TRUE(client);
+  for (int i = 0; i < 100; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    ASSERT_TRUE(client->Put(key, Bytes(i, i == 0 ? 60'000 : 100)).ok());
+    EXPECT_EQ(*client->Get(key), Bytes(i, i == 0 ? 60'000 : 100));
+  }
+  ASSERT_TRUE(client->Delete("key1").ok());
+  EXPECT_EQ(client->Get("key1").status().code(), Code::kNotFound);
+}
+
+TEST_P(TokenTest, WhoKnowsNoneIsRefused) {
+  const auto server = Serve(Guarded());
+  ExpectDenied(Refusal(""), "asks for a token");
+  ExpectDenied(Refusal("the-token-of-nobody"), "does not know this token");
+  EXPECT_EQ(Refusal("short").code(), Code::kInvalidArgument);
+  EXPECT_TRUE(ConnectWith(kWriter));
+}
+
+// Else whoever takes the server's place is believed.
+TEST_P(TokenTest, AClientWithATokenSpeaksToNobodyWhoDoesNotAskForIt) {
+  const auto server = Serve();
+  ExpectDenied(Refusal(kWriter), "does not ask for the token");
+}
+
+TEST_P(TokenTest, ATokenCanComeFromAFile) {
+  const auto server = Serve(Guarded());
+  ClientOptions options;
+  options.token_file = Path("tokens");
+  EXPECT_TRUE(Client::Connect(Address(), options).ok());
+  ASSERT_EQ(chmod(Path("tokens").c_str(), 0644), 0);
+  ExpectDenied(Client::Connect(Address(), options).status(), "can be read");
+  options.token = kWriter;
+  EXPECT_EQ(Client::Connect(Address(), options).status().code(), Code::kInvalidArgument) << "both";
+}
+
+TEST_P(TokenTest, AReadOnlyTokenReadsEverythingAndChangesNothing) {
+  const auto server = Serve(Guarded(2));
+  const auto writer = ConnectWith(kWriter);
+  ASSERT_TRUE(writer);
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(writer->Put("key" + std::to_string(i), Bytes(i, 100)).ok());
+  PutOptions expires;
+  expires.ttl = std::chrono::milliseconds(1500);
+  ASSERT_TRUE(writer->Put("expires", "value", expires).ok());
+  const auto reader = ConnectWith(kReader);
+  ASSERT_TRUE(reader);
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(*reader->Get("key" + std::to_string(i)), Bytes(i, 100));
+  EXPECT_EQ(reader->Get("nothing").status().code(), Code::kNotFound);
+  size_t told = 0;
+  ScanOptions from;
+  for (std::optional<uint64_t> cursor = 0; cursor;) {
+    from.cursor = *cursor;
+    const auto page = reader->Scan(from);
+    ASSERT_TRUE(page.ok()) << page.status().ToString();
+    told += page->keys.size();
+    cursor = page->next;
+  }
+  EXPECT_EQ(told, 201U);
+  // It learns of a deadline as others do, by asking if it has to.
+  EXPECT_TRUE(WaitUntil([&] { return reader->Get("expires").status().code() == Code::kNotFound; }));
+
+  ExpectDenied(reader->Put("key1", "other"), "reading only");
+  ExpectDenied(reader->Put("large", std::string(60'000, 'x')), "reading only");
+  ExpectDenied(reader->Delete("key1"), "reading only");
+  ExpectDenied(reader->Increment("number", 1).status(), "reading only");
+  ExpectDenied(reader->Put("key1", "other", PutOptions{kAbsent, {}}).status(), "reading only");
+  EXPECT_EQ(*reader->Get("key1"), Bytes(1, 100));
+  EXPECT_EQ(reader->stats().reconnects, 0U);
+}
+
+TEST_P(TokenTest, ATokenThatIsTakenAwayEndsItsClientsAndNoOthers) {
+  const auto server = Serve(Guarded(2));
+  const auto writer = ConnectWith(kWriter);
+  const auto reader = ConnectWith(kReader);
+  ASSERT_TRUE(writer && reader);
+  ASSERT_TRUE(writer->Put("key", "value").ok());
+  const std::string another = "a-token-that-is-new";
+  Write(kReader + " read-only\n" + another + "\n");
+  EXPECT_TRUE(WaitUntil([&] { return writer->Put("key", "late").code() == Code::kPermissionDenied; }));
+  ExpectDenied(Refusal(kWriter), "does not know this token");
+  ASSERT_TRUE(reader->Get("key").ok());
+  EXPECT_EQ(reader->stats().reconnects, 0U);
+  const auto newcomer = ConnectWith(another);
+  ASSERT_TRUE(newcomer);
+  EXPECT_TRUE(newcomer->Put("key", "new").ok());
+}
+
+// --- Below the client library
+
+TEST_P(TokenTest, WithoutAProofNothingIsToSee) {
+  const auto server = Serve(Guarded());
+  HelloRequest hello = RawPeer::Hello();
+  hello.shard = 99;  // not even whether there is such a one
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ChallengeOf(hello).is_challenge, 1);
+    hello.challenge = uint64_t{1} << (20 * i);
+  }
+  HelloRequest wrong = Proved("the-token-of-nobody");
+  const RawPeer peer(Address(), BytesOf(wrong));
+  EXPECT_FALSE(peer.connected());
+  EXPECT_EQ(peer.refusal().code, static_cast<uint8_t>(Code::kPermissionDenied));
+}
+
+TEST_P(TokenTest, AProofThatWasSeenIsOfNoUse) {
+  const auto server = Serve(Guarded());
+  const HelloRequest hello = Proved(kWriter);
+  RawPeer first(Address(), BytesOf(hello));
+  ASSERT_TRUE(first.connected());
+  EXPECT_EQ(first.hello().read_only, 0);
+  const RawPeer second(Address(), BytesOf(hello));
+  EXPECT_FALSE(second.connected());
+  EXPECT_NE(std::string(second.refusal().message.data()).find("used before"), std::string::npos);
+  EXPECT_TRUE(first.Read(format::kPoolRegion, 0, 8)) << "which costs the first nothing";
+}
+
+TEST_P(TokenTest, AReadOnlyPeerHasNoRightToWriteAnywhere) {
+  const auto server = Serve(Guarded());
+  const auto writer = ConnectWith(kWriter);
+  ASSERT_TRUE(writer && writer->Put("steady", "value").ok());
+  for (const uint32_t region : {0U, 1U, 2U, 3U}) {
+    RawPeer peer(Address(), BytesOf(Proved(kReader)));
+    ASSERT_TRUE(peer.connected());
+    EXPECT_EQ(peer.hello().read_only, 1);
+    EXPECT_EQ(peer.hello().pool_writable, 0);
+    ASSERT_EQ(peer.offered().size(), 2U);
+    for (const auto& offered : peer.offered()) EXPECT_EQ(offered.access, fabric::Access::kRemoteRead);
+    ASSERT_TRUE(peer.Read(format::kPoolRegion, 0, 8));
+    peer.Write(region, 4096, "overwritten");
+    EXPECT_TRUE(peer.IsClosed()) << region;
+  }
+  // Nor may it ask for anything but the time.
+  for (const uint32_t imm : {0U, 7U, format::kTakesBack, format::kAsksTime | RawPeer::kSlots}) {
+    RawPeer peer(Address(), BytesOf(Proved(kReader)));
+    ASSERT_TRUE(peer.connected());
+    peer.PostImm(format::kAsksTime | 3);
+    const auto reply = peer.Answer();
+    ASSERT_TRUE(reply);
+    EXPECT_GT(reply->number, 0U);
+    peer.PostImm(imm);
+    EXPECT_TRUE(peer.IsClosed()) << imm;
+  }
+  EXPECT_EQ(*writer->Get("steady"), "value");
+  ASSERT_TRUE(writer->Put("steady", "goes on").ok());
+}
+
+}  // namespace
+}  // namespace erda
