@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/temporary_folder.h"
+
 namespace erda {
 namespace {
 
@@ -49,16 +51,10 @@ TEST(TokenFileTest, WhatIsWrongIsToldByItsLineAndNeverRepeated) {
 
 class TokenFileRights : public testing::Test {
  protected:
-  TokenFileRights() {
-    std::string name = std::filesystem::temp_directory_path() / "erda-token-test.XXXXXX";
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    std::ofstream(path()) << kOne << "\n";
-  }
-  ~TokenFileRights() override { std::filesystem::remove_all(folder_); }
+  TokenFileRights() { std::ofstream(path()) << kOne << "\n"; }
   [[nodiscard]] std::string path() const { return folder_ / "tokens"; }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(TokenFileRights, OnlyTheOwnerMayReadOrChangeIt) {
@@ -76,7 +72,7 @@ TEST_F(TokenFileRights, OnlyTheOwnerMayReadOrChangeIt) {
 
 TEST_F(TokenFileRights, WhatIsNoFileIsToldAtOnce) {
   EXPECT_FALSE(ReadTokenFile(folder_ / "nothing").ok());
-  EXPECT_EQ(ReadTokenFile(folder_).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(ReadTokenFile(folder_.path()).status().code(), Code::kInvalidArgument);
   const std::string pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(ReadTokenFile(pipe).status().code(), Code::kInvalidArgument);

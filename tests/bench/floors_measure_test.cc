@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/temporary_folder.h"
 #include "bench/floors/raw.h"
 #include "bench/floors/raw_memory.h"
 #include "erda/server.h"
@@ -23,16 +23,10 @@ namespace {
 
 class FloorsTest : public testing::Test {
  protected:
-  FloorsTest() {
-    std::string name = std::filesystem::temp_directory_path() / "erda-bench-test.XXXXXX";
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  ~FloorsTest() override { std::filesystem::remove_all(folder_); }
   [[nodiscard]] std::string Address() const { return "shm:" + (folder_ / "socket").string(); }
   [[nodiscard]] std::string Pool() const { return folder_ / "pool"; }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 // --- A whole run

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "base/temporary_folder.h"
+
 namespace erda::floors {
 namespace {
 
@@ -36,15 +38,9 @@ TEST(IbReadLat, TypicalIsFoundByItsHeading) {
 class IbReadLatTest : public testing::Test {
  protected:
   IbReadLatTest() {
-    std::string name = std::filesystem::temp_directory_path() / "erda-bench-test.XXXXXX";
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
     if (const char* path = std::getenv("PATH")) path_ = path;
   }
-  ~IbReadLatTest() override {
-    setenv("PATH", path_.c_str(), 1);
-    std::filesystem::remove_all(folder_);
-  }
+  ~IbReadLatTest() override { setenv("PATH", path_.c_str(), 1); }
 
   void AddGid(const std::string& device, int index, const std::string& gid, const std::string& type) const {
     const auto port = folder_ / device / "ports" / "1";
@@ -54,14 +50,14 @@ class IbReadLatTest : public testing::Test {
   void AddProgram(const std::string& script) const {
     Write(folder_ / "ib_read_lat", "#!/bin/sh\n" + script);
     std::filesystem::permissions(folder_ / "ib_read_lat", std::filesystem::perms::owner_all);
-    setenv("PATH", (folder_.string() + ":" + path_).c_str(), 1);
+    setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1);
   }
   static void Write(const std::filesystem::path& path, const std::string& text) {
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path) << text << "\n";
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   std::string path_;
 };
 
@@ -70,15 +66,15 @@ TEST_F(IbReadLatTest, TheDeviceIsTheOneWithTheAddress) {
   AddGid("rxe0", 0, "0000:0000:0000:0000:0000:ffff:0a09:0001", "IB/RoCE v1");
   AddGid("rxe0", 3, "0000:0000:0000:0000:0000:ffff:0a09:0001", "RoCE v2");
   AddGid("rxe0", 4, "fd09:0000:0000:0000:0000:0000:0000:0001", "RoCE v2");
-  const auto by_ipv4 = FindDevice(folder_, "10.9.0.1");
+  const auto by_ipv4 = FindDevice(folder_.path(), "10.9.0.1");
   ASSERT_TRUE(by_ipv4);
   EXPECT_EQ(by_ipv4->name, "rxe0");
   EXPECT_EQ(by_ipv4->gid_index, 3);
-  const auto by_ipv6 = FindDevice(folder_, "fd09::1");
+  const auto by_ipv6 = FindDevice(folder_.path(), "fd09::1");
   ASSERT_TRUE(by_ipv6);
   EXPECT_EQ(by_ipv6->gid_index, 4);
-  EXPECT_FALSE(FindDevice(folder_, "10.9.0.2"));
-  EXPECT_FALSE(FindDevice(folder_, "a name"));
+  EXPECT_FALSE(FindDevice(folder_.path(), "10.9.0.2"));
+  EXPECT_FALSE(FindDevice(folder_.path(), "a name"));
   EXPECT_FALSE(FindDevice(folder_ / "nothing", "10.9.0.1"));
 }
 
@@ -99,7 +95,7 @@ TEST_F(IbReadLatTest, RunsServerAndClient) {
 }
 
 TEST_F(IbReadLatTest, SaysThatItIsNotInstalled) {
-  setenv("PATH", folder_.c_str(), 1);
+  setenv("PATH", folder_.path().c_str(), 1);
   const auto us = RunIbReadLat({"rxe0", 3}, "10.9.0.1");
   ASSERT_FALSE(us.ok());
   EXPECT_NE(us.status().message().find("not installed"), std::string_view::npos) << us.status().ToString();

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/temporary_folder.h"
+
 namespace erda::floors {
 namespace {
 
@@ -136,17 +138,11 @@ TEST(FloorsReport, ThisMachineHasAName) {
 
 class AtomicFileTest : public testing::Test {
  protected:
-  AtomicFileTest() {
-    std::string name = std::filesystem::temp_directory_path() / "erda-bench-test.XXXXXX";
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  ~AtomicFileTest() override { std::filesystem::remove_all(folder_); }
   [[nodiscard]] size_t Files() const {
-    const std::filesystem::directory_iterator begin(folder_);
+    const std::filesystem::directory_iterator begin(folder_.path());
     return static_cast<size_t>(std::distance(begin, std::filesystem::directory_iterator()));
   }
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(AtomicFileTest, ReplacesWhatIsThere) {

@@ -1,10 +1,12 @@
 // What a client takes from a server that it connects to, and what it does not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,43 +24,66 @@ using format::Durability;
 using format::FlushMethod;
 using format::HelloReply;
 
+// A server by hand, and a client that connects to it: until it has taken the server, or there is an error.
+class ByHand {
+ public:
+  explicit ByHand(const EngineOptions& options = {})
+      : engine_(*Engine::Create(network_.CreateFabric("client"), "sim:server", options, network_)) {}
+
+  // What a server says that is in order. A reader is offered nothing to write to.
+  [[nodiscard]] HelloReply Reply(bool read_only = false) const {
+    HelloReply reply{};
+    reply.magic = format::kHelloMagic;
+    reply.protocol_version = format::kProtocolVersion;
+    reply.slots = 1;
+    reply.slot_bytes = 4096;
+    reply.read_only = read_only ? 1 : 0;
+    reply.pool_writable = read_only ? 0 : 1;
+    reply.geometry = geometry_;
+    return reply;
+  }
+  void Accept(fabric::Incoming& incoming, const HelloReply& reply, size_t regions = SIZE_MAX) {
+    fabric::Region* const offer[] = {readable_.get(), readable_.get(), writable_.get(), writable_.get()};
+    regions = std::min<size_t>(regions, reply.read_only != 0 ? 2 : 4);
+    channel_ = *incoming.Accept({queue_.get(), std::span(offer).first(regions), BytesOf(reply)});
+  }
+  // `serve` answers each that asks.
+  Status Connect(const std::function<void(fabric::Incoming&)>& serve) {
+    for (int step = 0; step < 10'000; ++step) {
+      const auto up = engine_->Connect();
+      if (!up.ok()) return up.status();
+      if (*up) return {};
+      if (const auto incoming = listener_->Poll()) serve(*incoming);
+      network_.Step();
+      engine_->Poll();
+      if (auto status = engine_->TakeConnectError(); !status.ok()) return status;
+    }
+    return {Code::kTimeout, "neither taken nor refused"};
+  }
+
+ private:
+  fabric::SimNetwork network_{1};
+  const std::shared_ptr<fabric::Fabric> server_ = network_.CreateFabric("server");
+  const std::unique_ptr<fabric::CompletionQueue> queue_ = *server_->CreateQueue();
+  const std::unique_ptr<fabric::Listener> listener_ = *server_->Listen("sim:server");
+  const format::Geometry geometry_ = *format::ChooseGeometry({4 << 20, 1, 64 << 10, 16 << 10, 0});
+  std::vector<std::byte> memory_ = std::vector<std::byte>(geometry_.pool_size);
+  const std::unique_ptr<fabric::Region> readable_ = *server_->Register({memory_, -1, -1}, fabric::Access::kRemoteRead);
+  const std::unique_ptr<fabric::Region> writable_ =
+      *server_->Register({memory_, -1, -1}, fabric::Access::kRemoteReadWrite);
+  const std::unique_ptr<Engine> engine_;
+  std::unique_ptr<fabric::Channel> channel_;
+};
+
 // Connects to a server that says of itself what a real one would, but for the change; the error, or ok once the client
 // has taken it.
 Status ConnectTo(const std::function<void(HelloReply&)>& change) {
-  fabric::SimNetwork network(1);
-  const auto server = network.CreateFabric("server");
-  const auto queue = *server->CreateQueue();
-  const auto listener = *server->Listen("sim:server");
-  const format::Geometry geometry = *format::ChooseGeometry({4 << 20, 1, 64 << 10, 16 << 10, 0});
-  std::vector<std::byte> memory(geometry.pool_size);
-  const auto readable = *server->Register({memory, -1, -1}, fabric::Access::kRemoteRead);
-  const auto writable = *server->Register({memory, -1, -1}, fabric::Access::kRemoteReadWrite);
-
-  HelloReply reply{};
-  reply.magic = format::kHelloMagic;
-  reply.protocol_version = format::kProtocolVersion;
-  reply.slots = 1;
-  reply.slot_bytes = 4096;
-  reply.pool_writable = 1;
-  reply.geometry = geometry;
-  change(reply);
-
-  EngineOptions options;
-  auto engine = *Engine::Create(network.CreateFabric("client"), "sim:server", options, network);
-  std::unique_ptr<fabric::Channel> channel;
-  for (int step = 0; step < 10'000; ++step) {
-    const auto up = engine->Connect();
-    if (!up.ok()) return up.status();
-    if (*up) return {};
-    if (const auto incoming = listener->Poll()) {
-      fabric::Region* const offer[] = {readable.get(), readable.get(), writable.get(), writable.get()};
-      channel = *incoming->Accept({queue.get(), offer, BytesOf(reply)});
-    }
-    network.Step();
-    engine->Poll();
-    if (auto status = engine->TakeConnectError(); !status.ok()) return status;
-  }
-  return {Code::kTimeout, "neither taken nor refused"};
+  ByHand by_hand;
+  return by_hand.Connect([&](fabric::Incoming& incoming) {
+    HelloReply reply = by_hand.Reply();
+    change(reply);
+    by_hand.Accept(incoming, reply);
+  });
 }
 
 Status ConnectTo(Durability durability, uint8_t flush_method) {
@@ -110,25 +135,14 @@ TEST(HelloTest, ARefusalSaysNothingOfKeys) {
                                       {Code::kCorruption, Code::kUnavailable},
                                       {Code{200}, Code::kUnavailable}};
   for (const auto& [said, code] : taken) {
-    fabric::SimNetwork network(1);
-    const auto server = network.CreateFabric("server");
-    const auto listener = *server->Listen("sim:server");
-    auto engine = *Engine::Create(network.CreateFabric("client"), "sim:server", EngineOptions(), network);
-    Status status;
-    for (int step = 0; step < 10'000 && status.ok(); ++step) {
-      ASSERT_TRUE(engine->Connect().ok());
-      if (const auto incoming = listener->Poll()) {
-        format::HelloRefusal refusal{};
-        refusal.magic = format::kHelloMagic;
-        refusal.protocol_version = format::kProtocolVersion;
-        refusal.code = static_cast<uint8_t>(said);
-        std::memcpy(refusal.message.data(), "no\x1b[2J", 6);
-        incoming->Reject(BytesOf(refusal));
-      }
-      network.Step();
-      engine->Poll();
-      status = engine->TakeConnectError();
-    }
+    const Status status = ByHand().Connect([&](fabric::Incoming& incoming) {
+      format::HelloRefusal refusal{};
+      refusal.magic = format::kHelloMagic;
+      refusal.protocol_version = format::kProtocolVersion;
+      refusal.code = static_cast<uint8_t>(said);
+      std::memcpy(refusal.message.data(), "no\x1b[2J", 6);
+      incoming.Reject(BytesOf(refusal));
+    });
     EXPECT_EQ(status.code(), code) << static_cast<int>(said);
     EXPECT_NE(status.message().find("no\\x1b[2J"), std::string_view::npos) << status.message();
   }
@@ -138,60 +152,37 @@ TEST(HelloTest, ARefusalSaysNothingOfKeys) {
 
 const std::string kToken = "the token of this client";
 
-// Connects with the token to a server that asks for a proof so many times, and then takes it; the error, or ok.
-Status Prove(const std::function<void(HelloReply&)>& change, int challenges = 1, const std::string& token = kToken) {
-  fabric::SimNetwork network(1);
-  const auto server = network.CreateFabric("server");
-  const auto queue = *server->CreateQueue();
-  const auto listener = *server->Listen("sim:server");
-  const format::Geometry geometry = *format::ChooseGeometry({4 << 20, 1, 64 << 10, 16 << 10, 0});
-  std::vector<std::byte> memory(geometry.pool_size);
-  const auto readable = *server->Register({memory, -1, -1}, fabric::Access::kRemoteRead);
-
+// Connects with the token to a server that asks for a proof so many times, by so many bytes, and then takes it; the
+// error, or ok.
+Status Prove(const std::function<void(HelloReply&)>& change, int challenges = 1, const std::string& token = kToken,
+             size_t bytes = sizeof(format::HelloChallenge), size_t regions = SIZE_MAX) {
   EngineOptions options;
   if (!token.empty()) options.token = [&]() -> Result<std::string> { return token; };
-  auto engine = *Engine::Create(network.CreateFabric("client"), "sim:server", options, network);
-  std::unique_ptr<fabric::Channel> channel;
+  ByHand by_hand(options);
   format::HelloChallenge challenge{};
   int asked = 0;
-  for (int step = 0; step < 10'000; ++step) {
-    const auto up = engine->Connect();
-    if (!up.ok()) return up.status();
-    if (*up) return {};
-    if (const auto incoming = listener->Poll()) {
-      const auto hello = LoadAs<format::HelloRequest>(incoming->peer_data());
-      EXPECT_EQ(hello.challenge, challenge.challenge);
-      if (asked > 0) {
-        EXPECT_TRUE(format::SameProof(hello.proof, format::ClientProof(kToken, challenge.nonce, hello)));
-      }
-      if (asked++ < challenges) {
-        challenge = {format::kHelloMagic,
-                     format::kProtocolVersion,
-                     static_cast<uint8_t>(Code::kPermissionDenied),
-                     1,
-                     static_cast<uint64_t>(asked),
-                     {}};
-        challenge.nonce.fill(static_cast<uint8_t>(asked));
-        incoming->Reject(BytesOf(challenge));
-      } else {
-        HelloReply reply{};
-        reply.magic = format::kHelloMagic;
-        reply.protocol_version = format::kProtocolVersion;
-        reply.slots = 1;
-        reply.slot_bytes = 4096;
-        reply.read_only = 1;
-        reply.geometry = geometry;
-        reply.proof = format::ServerProof(kToken, challenge.nonce, reply);
-        change(reply);
-        fabric::Region* const offer[] = {readable.get(), readable.get()};
-        channel = *incoming->Accept({queue.get(), offer, BytesOf(reply)});
-      }
+  return by_hand.Connect([&](fabric::Incoming& incoming) {
+    const auto hello = LoadAs<format::HelloRequest>(incoming.peer_data());
+    EXPECT_EQ(hello.challenge, challenge.challenge);
+    if (asked > 0) {
+      EXPECT_TRUE(format::SameProof(hello.proof, format::ClientProof(kToken, challenge.nonce, hello)));
     }
-    network.Step();
-    engine->Poll();
-    if (auto status = engine->TakeConnectError(); !status.ok()) return status;
-  }
-  return {Code::kTimeout, "neither taken nor refused"};
+    if (asked++ < challenges) {
+      challenge = {format::kHelloMagic,
+                   format::kProtocolVersion,
+                   static_cast<uint8_t>(Code::kPermissionDenied),
+                   1,
+                   static_cast<uint64_t>(asked),
+                   {}};
+      challenge.nonce.fill(static_cast<uint8_t>(asked));
+      incoming.Reject(BytesOf(challenge).first(bytes));
+    } else {
+      HelloReply reply = by_hand.Reply(true);
+      reply.proof = format::ServerProof(kToken, challenge.nonce, reply);
+      change(reply);
+      by_hand.Accept(incoming, reply, regions);
+    }
+  });
 }
 
 void ExpectDenied(const Status& status, const std::string& words) {
@@ -220,6 +211,19 @@ TEST(HelloTest, WhatAReaderCouldWriteToDoesNotHoldTogether) {
     reply.proof = format::ServerProof(kToken, nonce, reply);
   };
   ExpectRefused(Prove(writable), "hold together");
+}
+
+TEST(HelloTest, AReaderIsOfferedThePoolAndTheControlBlock) {
+  const auto as_it_is = [](HelloReply&) {};
+  EXPECT_TRUE(Prove(as_it_is, 1, kToken, sizeof(format::HelloChallenge), 2).ok());
+  ExpectRefused(Prove(as_it_is, 1, kToken, sizeof(format::HelloChallenge), 1), "hold together");
+}
+
+// It is a refusal as any other: no proof is made of what did not arrive.
+TEST(HelloTest, HalfAChallengeIsNone) {
+  const Status status = Prove([](HelloReply&) {}, 1, kToken, sizeof(format::HelloChallenge) - 1);
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.code(), Code::kTimeout) << status.ToString();
 }
 
 }  // namespace

@@ -108,16 +108,6 @@ void TestServer::Stop() {
 
 // --- Tests
 
-E2eTest::E2eTest() {
-  std::string name = (std::filesystem::temp_directory_path() / "erda-e2e-XXXXXX").string();
-  folder_ = mkdtemp(name.data());
-}
-
-E2eTest::~E2eTest() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
 ServerOptions E2eTest::Options(PoolKind kind) const {
   ServerOptions options;
   options.pool = kind == PoolKind::kDram ? "dram:" : Path("pool");

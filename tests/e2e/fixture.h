@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "erda/client.h"
 #include "erda/server.h"
 
@@ -64,9 +64,6 @@ class TestServer {
 
 class E2eTest : public testing::Test {
  protected:
-  E2eTest();
-  ~E2eTest() override;
-
   [[nodiscard]] std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   [[nodiscard]] std::string Address() const { return "shm:" + Path("socket"); }
   // A pool of 64 MiB at Address().
@@ -78,7 +75,7 @@ class E2eTest : public testing::Test {
   [[nodiscard]] std::unique_ptr<Client> Connect(const How& how = How()) const;
 
  private:
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 class EveryPool : public E2eTest, public testing::WithParamInterface<PoolKind> {

@@ -4,18 +4,8 @@
 
 namespace erda::nvm {
 
-void PoolTest::SetUp() {
-  std::string path = testing::TempDir() + "erda-nvm-XXXXXX";
-  ASSERT_NE(::mkdtemp(path.data()), nullptr);
-  directory_ = path;
-}
-
-void PoolTest::TearDown() {
-  if (!directory_.empty()) std::filesystem::remove_all(directory_);
-}
-
 void PoolTest::WriteFile(const std::string& name, std::string_view bytes) const {
-  std::ofstream file(directory_ / name, std::ios::binary);
+  std::ofstream file(folder_ / name, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   EXPECT_TRUE(file.flush());
 }

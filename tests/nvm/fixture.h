@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/temporary_folder.h"
 #include "nvm/pool.h"
 
 namespace erda::nvm {
@@ -17,16 +18,13 @@ class PoolTest : public testing::Test {
  protected:
   static constexpr uint64_t kPoolBytes = 1 << 20;
 
-  void SetUp() override;
-  void TearDown() override;
-
-  [[nodiscard]] std::string Path(const std::string& name) const { return (directory_ / name).string(); }
+  [[nodiscard]] std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   [[nodiscard]] std::string pool_path() const { return Path("pool"); }
-  [[nodiscard]] bool Exists(const std::string& name) const { return std::filesystem::exists(directory_ / name); }
+  [[nodiscard]] bool Exists(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
   // An ordinary file with these bytes.
   void WriteFile(const std::string& name, std::string_view bytes) const;
 
-  std::filesystem::path directory_;
+  const TemporaryFolder folder_;
 };
 
 // Opens what must open; null, and a failure of the test, if it does not.

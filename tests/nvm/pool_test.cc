@@ -181,8 +181,8 @@ TEST_F(PoolTest, AFileWithoutBytesIsRefusedAndLeftAsItIs) {
 }
 
 TEST_F(PoolTest, WhatIsNoFileIsRefused) {
-  EXPECT_TRUE(Refuses({.path = directory_.string()}, Code::kInvalidArgument, ""));
-  EXPECT_TRUE(Refuses({.path = directory_.string(), .size = kPoolBytes}, Code::kInvalidArgument, ""));
+  EXPECT_TRUE(Refuses({.path = folder_.path().string()}, Code::kInvalidArgument, ""));
+  EXPECT_TRUE(Refuses({.path = folder_.path().string(), .size = kPoolBytes}, Code::kInvalidArgument, ""));
   ASSERT_EQ(::mkfifo(Path("fifo").c_str(), 0600), 0);
   EXPECT_TRUE(Refuses({.path = Path("fifo")}, Code::kInvalidArgument, "neither a file nor a DAX device"));
   EXPECT_TRUE(Refuses({.path = Path("fifo"), .size = kPoolBytes}, Code::kInvalidArgument, "neither a file"));

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "erda/client.h"
 #include "erda/server.h"
 
@@ -109,16 +110,6 @@ class ServerProcess {
 
 class RegressionTest : public testing::Test {
  protected:
-  RegressionTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "erda-regression-XXXXXX").string();
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  ~RegressionTest() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-
   [[nodiscard]] std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   [[nodiscard]] std::string Address() const { return "shm:" + Path("socket"); }
 
@@ -147,7 +138,7 @@ class RegressionTest : public testing::Test {
   }
 
  private:
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 }  // namespace erda

@@ -1,7 +1,6 @@
 #include "server/formatted_pool.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstring>
@@ -13,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/random.h"
+#include "base/temporary_folder.h"
 #include "server/crash_pool.h"
 
 namespace erda::server {
@@ -26,13 +26,10 @@ constexpr uint64_t kPoolBytes = 1 << 20;
 class FormattedPoolTest : public testing::Test {
  protected:
   FormattedPoolTest() {
-    std::string name = testing::TempDir() + "erda-pool-XXXXXX";
-    directory_ = ::mkdtemp(name.data());
-    options_.path = directory_ + "/pool";
+    options_.path = folder_ / "pool";
     options_.size = kPoolBytes;
     wish_.shards = 2;
   }
-  ~FormattedPoolTest() override { std::filesystem::remove_all(directory_); }
 
   Result<std::unique_ptr<FormattedPool>> Open() { return FormattedPool::Open(options_, wish_); }
   // Opens, and closes as a server does in order.
@@ -75,7 +72,7 @@ class FormattedPoolTest : public testing::Test {
     WriteFile(bytes);
   }
 
-  std::string directory_;
+  const TemporaryFolder folder_;
   nvm::PoolOptions options_;
   format::GeometryWish wish_;
 };

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/hand_clock.h"
+#include "base/temporary_folder.h"
 #include "format/proof.h"
 
 namespace erda::server {
@@ -25,13 +26,9 @@ const std::string kReader = "the-token-of-a-reader";
 class GateTest : public testing::Test {
  protected:
   GateTest() {
-    std::string name = std::filesystem::temp_directory_path() / "erda-gate-test.XXXXXX";
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
     Write(kWriter + "\n" + kReader + " read-only\n");
     gate_ = *Gate::Open(path(), clock_);
   }
-  ~GateTest() override { std::filesystem::remove_all(folder_); }
   [[nodiscard]] std::string path() const { return folder_ / "tokens"; }
   // Another file each time, as careful editors do it: so the change is seen however coarse the file system's clock is.
   void Write(const std::string& text) const {
@@ -66,7 +63,7 @@ class GateTest : public testing::Test {
     EXPECT_NE(verdict.refusal.message().find(words), std::string_view::npos) << verdict.refusal.ToString();
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   HandClock clock_;
   std::unique_ptr<Gate> gate_;
   format::Nonce nonce_{};
