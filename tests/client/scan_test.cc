@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -541,6 +542,28 @@ TEST_F(ScanTest, ALostConnectionEndsThePageAndTheCursorIsGoodForTheNext) {
     ReadsOfScan();
     EXPECT_EQ(told_.size(), 5U);
   }
+}
+
+// Of another pool it would tell other keys as if they were those of this one.
+TEST_F(ScanTest, APageThatFindsAnotherPoolEnds) {
+  Connect();
+  Put(0, KeyWith(1), "value");
+  Scan scan(*engine_, {});
+  fabric_->Close();
+  engine_->Poll();
+  fabric_->peer_data[offsetof(format::HelloReply, pool_uuid)] ^= std::byte{1};
+  bool accepted = false;
+  int rounds = 0;
+  for (; !scan.GoOn() && rounds < 100; ++rounds) {
+    if (fabric_->channel() != nullptr && !std::exchange(accepted, true)) fabric_->Accept();
+    clock_.now += std::chrono::milliseconds(1);
+    Round();
+  }
+  ASSERT_LT(rounds, 100);
+  EXPECT_TRUE(accepted);
+  const auto page = scan.Take();
+  EXPECT_EQ(page.status().code(), Code::kInvalidArgument) << page.status().ToString();
+  EXPECT_NE(page.status().message().find("another pool"), std::string_view::npos);
 }
 
 }  // namespace

@@ -44,7 +44,6 @@ void TestServer::StartProcess(const ServerOptions& options) {
   std::vector<std::string> words = {
       ERDA_BIN_DIR "/erda-server",
       "--pool=" + options.pool,
-      "--listen=" + options.listen.front(),
       number("--size", options.pool_size),
       number("--shards", options.shards),
       number("--region-size", options.region_size),
@@ -56,6 +55,7 @@ void TestServer::StartProcess(const ServerOptions& options) {
       number("--reservations-per-client", options.reservations_per_client),
       std::string("--flush=") + kFlushNames.at(static_cast<size_t>(options.flush)),
   };
+  for (const std::string& address : options.listen) words.push_back("--listen=" + address);
   if (!options.token_file.empty()) words.push_back("--token-file=" + options.token_file);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

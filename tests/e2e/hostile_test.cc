@@ -102,6 +102,12 @@ TEST_P(Hostile, AHelloOfSomethingElseIsRefusedWithAReason) {
   refused([](auto& hello) { hello.shard = 0xffff; }, "no such shard");
   const std::byte little[] = {std::byte{1}};
   EXPECT_FALSE(RawPeer(Address(), little).connected());
+  const format::HelloRequest whole = RawPeer::Hello();
+  for (const size_t bytes : {sizeof(uint64_t) + sizeof(uint16_t), sizeof(whole) - 1}) {
+    const RawPeer peer(Address(), BytesOf(whole).first(bytes));
+    EXPECT_FALSE(peer.connected());
+    EXPECT_NE(std::string(peer.refusal().message.data()).find("a part of a hello"), std::string::npos) << bytes;
+  }
   EXPECT_FALSE(RawPeer(Address(), std::span<const std::byte>()).connected());
   for (const uint32_t slots : {0U, 1U, 100'000U}) {  // is given what fits
     format::HelloRequest hello = RawPeer::Hello();
@@ -215,6 +221,8 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
       {"slot out of range", [](RawPeer& peer) { peer.PostImm(RawPeer::kSlots); }},
       {"slot far out of range", [](RawPeer& peer) { peer.PostImm(UINT32_MAX); }},
       {"empty slot", [](RawPeer& peer) { peer.PostImm(3); }},
+      {"the time, with bytes", [](RawPeer& peer) { peer.PostImm(format::kAsksTime | 3, "12345678"); }},
+      {"the time, in a slot out of range", [](RawPeer& peer) { peer.PostImm(format::kAsksTime | RawPeer::kSlots); }},
       {"message", [](RawPeer& peer) { peer.PostSend("hello"); }},
       {"empty message", [](RawPeer& peer) { peer.PostSend(""); }},
   };
@@ -256,17 +264,24 @@ TEST_P(Hostile, ASecondRequestInASlotThatWaitsCostsTheChannel) {
   }
   // It hopes anew, with something that has changed.
   ASSERT_TRUE(client->Delete("gone").ok());
-  const uint64_t delayed = CountersOf(*client).at("puts_delayed");
   Request put{};
   put.op = static_cast<uint8_t>(RequestOp::kPutInline);
   put.key_size = 3;
   put.value_size = 10'000;
-  RawPeer peer(Address());
-  peer.Post(put, "key...." + large);
-  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("puts_delayed") == delayed + 1; }));
-  peer.Post(put, "key...." + large);
-  EXPECT_TRUE(peer.IsClosed());
-  EXPECT_EQ(CountersOf(*client).at("violations"), 1U);
+  const std::function<void(RawPeer&)> seconds[] = {
+      [&](RawPeer& peer) { peer.Post(put, "key...." + large); },
+      [](RawPeer& peer) { peer.PostImm(format::kAsksTime); },
+  };
+  uint64_t violations = 0;
+  for (const auto& second : seconds) {
+    const uint64_t delayed = CountersOf(*client).at("puts_delayed");
+    RawPeer peer(Address());
+    peer.Post(put, "key...." + large);
+    EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("puts_delayed") == delayed + 1; })) << violations;
+    second(peer);
+    EXPECT_TRUE(peer.IsClosed());
+    EXPECT_EQ(CountersOf(*client).at("violations"), ++violations);
+  }
   EXPECT_EQ(*client->Get("steady"), "value");
   holder.Leave();
   EXPECT_TRUE(client->Put("steady", "value").ok()) << "there is room again";

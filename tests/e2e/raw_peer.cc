@@ -90,11 +90,14 @@ void RawPeer::Post(const Request& request, std::string_view rest, uint32_t slot)
   EXPECT_TRUE(status.ok()) << status.ToString();
 }
 
-void RawPeer::PostImm(uint32_t imm) {
+void RawPeer::PostImm(uint32_t imm, std::string_view bytes) {
+  std::memcpy(local_.data(), bytes.data(), bytes.size());
   fabric::WorkRequest work;
   work.kind = OpKind::kWriteImm;
   work.signaled = false;
   work.imm = imm;
+  work.local = std::span(local_).first(bytes.size());
+  work.remote = {format::kRequestRegion, 0};
   (void)channel_->Post({&work, 1});
 }
 

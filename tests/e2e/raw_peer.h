@@ -37,7 +37,8 @@ class RawPeer {
 
   // A request with what follows it, in a slot.
   void Post(const format::Request& request, std::string_view rest, uint32_t slot = 0);
-  void PostImm(uint32_t imm);
+  // With bytes for the first slot, or without any.
+  void PostImm(uint32_t imm, std::string_view bytes = "");
   void PostSend(std::string_view message);
   // A Write into a region that the server offered.
   void Write(uint32_t region, uint64_t offset, std::string_view bytes);

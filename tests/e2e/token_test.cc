@@ -1,16 +1,26 @@
 // Servers that demand a token: who is let in, with which rights, and what the others see.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "base/bytes.h"
+#include "base/temporary_folder.h"
+#include "base/unique_fd.h"
 #include "e2e/fixture.h"
 #include "e2e/raw_peer.h"
+#include "fabric/shm/socket.h"
 #include "format/proof.h"
 
 namespace erda {
@@ -159,6 +169,76 @@ TEST_P(TokenTest, ATokenThatIsTakenAwayEndsItsClientsAndNoOthers) {
   const auto newcomer = ConnectWith(another);
   ASSERT_TRUE(newcomer);
   EXPECT_TRUE(newcomer->Put("key", "new").ok());
+}
+
+// Each address has a thread that looks at the file: which of them sees a change first makes no difference.
+TEST_P(TokenTest, TwoChangesAtOnceCountForTheClientsOfAllAddresses) {
+  ServerOptions options = Guarded(2);
+  options.listen.push_back("shm:" + Path("other"));
+  const auto server = Serve(options);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::unique_ptr<Client>> before;
+    How how;
+    how.token = kWriter;
+    for (const std::string& address : options.listen) {
+      before.push_back(*Client::Connect(address, how.options()));
+      ASSERT_TRUE(before.back()->Put("key", "value").ok());
+    }
+    Write("a-token-that-comes-and-goes\n");
+    Write("a-token-of-another-client\n");
+    for (const auto& client : before) {
+      EXPECT_TRUE(WaitUntil([&] { return client->Put("key", "late").code() == Code::kPermissionDenied; })) << round;
+    }
+    how.token = "a-token-of-another-client";
+    for (const std::string& address : options.listen) EXPECT_TRUE(Client::Connect(address, how.options()).ok());
+    Write(kWriter + "\n");
+    EXPECT_TRUE(WaitUntil([&] { return Refusal(kWriter).ok(); }));
+  }
+}
+
+// Who plays the server and is refused, or refuses, can still write into what he was offered: it is no part of the next
+// connection.
+TEST(TokenOfferTest, EachConnectionOffersOtherMemory) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "socket";
+  const UniqueFd listener = *fabric::shm::ListenOn(path);
+  std::vector<ino_t> offered;
+  std::vector<UniqueFd> kept;  // so that no inode comes again
+  std::thread impostor([&] {
+    for (int i = 0; i < 4; ++i) {
+      pollfd ready{listener.get(), POLLIN, 0};
+      ASSERT_EQ(poll(&ready, 1, 60'000), 1);
+      const UniqueFd socket(accept(listener.get(), nullptr, nullptr));
+      fabric::shm::Greeting greeting;
+      std::vector<UniqueFd> fds;
+      Status received(Code::kTimeout);
+      EXPECT_TRUE(WaitUntil([&] {
+        received = fabric::shm::ReceiveGreeting(socket.get(), &greeting, &fds);
+        return received.code() != Code::kTimeout;
+      }));
+      ASSERT_TRUE(received.ok() && fds.size() == 2) << received.ToString();
+      struct stat info {};
+      ASSERT_EQ(fstat(fds[1].get(), &info), 0);
+      offered.push_back(info.st_ino);
+      std::move(fds.begin(), fds.end(), std::back_inserter(kept));
+      HelloChallenge challenge{};
+      challenge.magic = format::kHelloMagic;
+      challenge.protocol_version = format::kProtocolVersion;
+      challenge.code = static_cast<uint8_t>(Code::kPermissionDenied);
+      challenge.is_challenge = 1;
+      challenge.challenge = 1;
+      fabric::shm::Greeting answer;
+      answer.kind = fabric::shm::Greeting::kReject;
+      answer.data_bytes = sizeof(challenge);
+      std::memcpy(answer.data.data(), &challenge, sizeof(challenge));
+      ASSERT_TRUE(fabric::shm::SendGreeting(socket.get(), answer, {}).ok());
+    }
+  });
+  How how;
+  how.token = kWriter;
+  ExpectDenied(Client::Connect("shm:" + path, how.options()).status(), "keeps asking");
+  impostor.join();
+  EXPECT_EQ(std::set(offered.begin(), offered.end()).size(), 4U);
 }
 
 // --- Below the client library

@@ -233,6 +233,26 @@ TEST(CheckGeometryTest, AGeometryWithAWrongFieldIsRefused) {
   }
 }
 
+// The low 32 bits of a hash choose a block: of more blocks some would never be found.
+TEST(CheckGeometryTest, MoreBlocksThanAHashCanChooseAreRefused) {
+  Geometry geometry = TestGeometry();
+  geometry.shards = 1;
+  geometry.block_shift = 7;
+  geometry.region_size = 1 << 12;
+  geometry.segment_size = 1 << 12;
+  const uint64_t more = geometry.runs_max() * (geometry.run_slots() >> 7);
+  ASSERT_GT(more, 0U);
+  for (const uint64_t blocks : {uint64_t{1} << 31, uint64_t{1} << 32}) {
+    geometry.index_slots = blocks << 7;
+    geometry.regions_offset = geometry.index_offset + geometry.index_slots * sizeof(IndexEntry);
+    geometry.pool_size = geometry.regions_offset + geometry.regions() * geometry.region_size;
+    ASSERT_EQ(geometry.blocks_max(), blocks + more);
+    const Status status = CheckGeometry(geometry);
+    EXPECT_EQ(status.ok(), blocks < uint64_t{1} << 32) << status.ToString();
+    EXPECT_EQ(status.message().find("more blocks") != std::string_view::npos, !status.ok()) << status.ToString();
+  }
+}
+
 // Any bytes may come as a geometry: from a pool file, or from a server.
 TEST(CheckGeometryTest, WhatIsTakenHoldsTogetherWhateverTheFields) {
   constexpr uint64_t kSeed = 8;

@@ -160,6 +160,21 @@ TEST_F(GateTest, AChangeOfTheFileCounts) {
   EXPECT_FALSE(verdict.admission->read_only);
 }
 
+// What is remembered is bounded, and forgotten when it does not count any more.
+TEST_F(GateTest, OfTooManyAtOnceTheLastAreToldToTryAgain) {
+  HelloRequest hello = Hello();
+  for (hello.client_id = 1; hello.client_id <= Gate::kAnswersMax; ++hello.client_id) {
+    ASSERT_TRUE(gate_->Judge(Answer(hello, kWriter)).admission) << hello.client_id;
+  }
+  const HelloRequest one_more = Answer(hello, kWriter);
+  const auto verdict = gate_->Judge(one_more);
+  EXPECT_FALSE(verdict.admission || verdict.challenge);
+  EXPECT_EQ(verdict.refusal.code(), Code::kResourceExhausted);
+  ExpectRefused(Answer(hello, "the-token-of-nobody"), "does not know this token");
+  clock_.now += Gate::kAnswerTime + std::chrono::seconds(1);
+  EXPECT_TRUE(gate_->Judge(Answer(hello, kWriter)).admission);
+}
+
 // Whoever is in stays in; nobody comes in by tokens that may be out of date.
 TEST_F(GateTest, AFileThatCannotBeReadLetsNobodyIn) {
   const TokenIds before = *gate_->ids();
