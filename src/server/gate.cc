@@ -140,4 +140,48 @@ Status Gate::Remember(const HelloRequest& hello, uint32_t now) {
   return {};
 }
 
+format::HelloRefusal Refusal(Code code, std::string_view message) {
+  static_assert(sizeof(format::HelloRefusal) <= fabric::kRejectDataMax);
+  format::HelloRefusal refusal{};
+  refusal.magic = format::kHelloMagic;
+  refusal.protocol_version = format::kProtocolVersion;
+  refusal.code = static_cast<uint8_t>(code);
+  const size_t n = std::min(message.size(), refusal.message.size() - 1);
+  std::copy_n(message.begin(), n, refusal.message.begin());
+  return refusal;
+}
+
+std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shards) {
+  const auto refuse = [&](Code code, std::string_view message) {
+    incoming.Reject(BytesOf(Refusal(code, message)));
+    return std::nullopt;
+  };
+  // Of another version's hello this much is the same.
+  Guest guest;
+  HelloRequest& hello = guest.hello;
+  const auto said = incoming.peer_data();
+  std::ranges::copy(said.first(std::min(said.size(), sizeof(hello))),
+                    std::as_writable_bytes(std::span(&hello, 1)).begin());
+  if (hello.magic != format::kHelloMagic) {
+    return refuse(Code::kInvalidArgument, "this is an Erda server, and that was no Erda client");
+  }
+  if (hello.protocol_version != format::kProtocolVersion) {
+    return refuse(Code::kInvalidArgument, "the server speaks protocol version " +
+                                              std::to_string(format::kProtocolVersion) + ", the client " +
+                                              std::to_string(hello.protocol_version));
+  }
+  if (said.size() < sizeof(hello)) return refuse(Code::kInvalidArgument, "that was only a part of a hello");
+  if (gate != nullptr) {
+    auto verdict = gate->Judge(hello);
+    if (verdict.challenge) {
+      incoming.Reject(BytesOf(*verdict.challenge));
+      return std::nullopt;
+    }
+    if (!verdict.admission) return refuse(verdict.refusal.code(), verdict.refusal.message());
+    guest.admission = *std::move(verdict.admission);
+  }
+  if (hello.shard >= shards) return refuse(Code::kInvalidArgument, "there is no such shard");
+  return guest;
+}
+
 }  // namespace erda::server

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "base/crypto.h"
 #include "base/token_file.h"
 #include "erda/status.h"
+#include "fabric/fabric.h"
 #include "format/messages.h"
 
 namespace erda::server {
@@ -94,5 +96,17 @@ class Gate {
   Tokens tokens_;
   std::set<std::tuple<uint64_t, uint64_t, uint16_t>> answered_;  // challenge, client, shard
 };
+
+// The private data of a Reject: why.
+[[nodiscard]] format::HelloRefusal Refusal(Code code, std::string_view message);
+
+// Who may come in, what he said, and with what.
+struct Guest {
+  format::HelloRequest hello{};
+  Admission admission;
+};
+// nullopt: who asks is refused, and told why, or is asked for a proof. gate: none lets in everybody who speaks the
+// protocol.
+std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shards);
 
 }  // namespace erda::server

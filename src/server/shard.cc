@@ -99,17 +99,6 @@ void Shard::Close() {
 
 // --- Sessions
 
-format::HelloRefusal Shard::Refusal(Code code, std::string_view message) {
-  static_assert(sizeof(format::HelloRefusal) <= fabric::kRejectDataMax);
-  format::HelloRefusal refusal{};
-  refusal.magic = format::kHelloMagic;
-  refusal.protocol_version = format::kProtocolVersion;
-  refusal.code = static_cast<uint8_t>(code);
-  const size_t n = std::min(message.size(), refusal.message.size() - 1);
-  std::copy_n(message.begin(), n, refusal.message.begin());
-  return refusal;
-}
-
 void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
                   const Admission& admission) {
   const Status status = Accept(*incoming, hello, port, admission);

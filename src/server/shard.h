@@ -104,9 +104,6 @@ class Shard {
   void CountSleep() { counters_.Add(format::Counter::kSleeps); }
   [[nodiscard]] const Versions& versions() const { return *versions_; }
 
-  // Private data for Reject.
-  static format::HelloRefusal Refusal(Code code, std::string_view message);
-
  private:
   struct Session {
     SessionId id = 0;

@@ -256,31 +256,10 @@ void Doorman::LookAtTokens() {
 }
 
 void Doorman::Receive(std::unique_ptr<fabric::Incoming> incoming) {
-  const auto refuse = [&](Code code, const std::string& message) {
-    incoming->Reject(BytesOf(Shard::Refusal(code, message)));
-  };
-  // Of another version's hello this much is the same.
-  format::HelloRequest hello{};
-  const auto said = incoming->peer_data();
-  std::memcpy(&hello, said.data(), std::min(said.size(), sizeof(hello)));
-  if (hello.magic != format::kHelloMagic) {
-    return refuse(Code::kInvalidArgument, "this is an Erda server, and that was no Erda client");
-  }
-  if (hello.protocol_version != format::kProtocolVersion) {
-    return refuse(Code::kInvalidArgument, "the server speaks protocol version " +
-                                              std::to_string(format::kProtocolVersion) + ", the client " +
-                                              std::to_string(hello.protocol_version));
-  }
-  if (said.size() < sizeof(hello)) return refuse(Code::kInvalidArgument, "that was only a part of a hello");
-  Admission admission;
-  if (gate_ != nullptr) {
-    auto verdict = gate_->Judge(hello);
-    if (verdict.challenge) return incoming->Reject(BytesOf(*verdict.challenge));
-    if (!verdict.admission) return refuse(verdict.refusal.code(), std::string(verdict.refusal.message()));
-    admission = *std::move(verdict.admission);
-  }
-  if (hello.shard >= shards_.size()) return refuse(Code::kInvalidArgument, "there is no such shard");
-  shards_[hello.shard]->Admit({std::move(incoming), hello, port_, std::move(admission)});
+  auto guest = Greet(*incoming, gate_, static_cast<uint32_t>(shards_.size()));
+  if (!guest) return;
+  const uint16_t shard = guest->hello.shard;
+  shards_[shard]->Admit({std::move(incoming), guest->hello, port_, std::move(guest->admission)});
 }
 
 }  // namespace erda::server

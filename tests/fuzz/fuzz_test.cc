@@ -57,8 +57,30 @@ TEST(FuzzTest, InputsAreDecodedAlikeEachTime) {
   EXPECT_TRUE(Decode(bytes).image == Decode(bytes).image);
 }
 
+// Random bytes are as good a conversation as any. So much must come of them that it is one.
+TEST(FuzzTest, SpeakRandom) {
+  Random random(7);
+  Spoken sum;
+  for (int i = 0; i < 400; ++i) {
+    std::vector<uint8_t> input(8 * random.Between(10, 120));
+    for (uint8_t& byte : input) byte = static_cast<uint8_t>(random.Next());
+    const Spoken spoken = Speak(input);
+    sum.actions += spoken.actions;
+    for (size_t op = 0; op < sum.served.size(); ++op) sum.served[op] += spoken.served[op];
+    sum.violations += spoken.violations;
+  }
+  RecordProperty("actions", std::to_string(sum.actions));
+  RecordProperty("violations", std::to_string(sum.violations));
+  EXPECT_GT(sum.actions, 20'000U);
+  for (size_t op = 1; op < sum.served.size(); ++op) EXPECT_GT(sum.served[op], 10U) << op;
+  EXPECT_GT(sum.violations, 500U);
+}
+
 TEST(FuzzTest, OpenCorpus) { RunCorpus(OpenAndServe, "open"); }
 TEST(FuzzTest, InspectCorpus) { RunCorpus(Inspect, "inspect"); }
+TEST(FuzzTest, SpeakCorpus) {
+  RunCorpus([](std::span<const uint8_t> input) { Speak(input); }, "speak");
+}
 TEST(FuzzTest, OpenRandom) { RunRandom(OpenAndServe, 4000); }
 TEST(FuzzTest, InspectRandom) { RunRandom(Inspect, 4000); }
 

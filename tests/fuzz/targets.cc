@@ -1,8 +1,6 @@
 #include "fuzz/targets.h"
 
-#include <cstdio>
-#include <cstdlib>
-
+#include "fuzz/check.h"
 #include "fuzz/input.h"
 #include "inspect/inspection.h"
 #include "server/readers.h"
@@ -10,12 +8,6 @@
 namespace erda::fuzz {
 
 namespace {
-
-void Check(bool holds, const char* what, const std::string& detail = {}) {
-  if (holds) return;
-  std::fprintf(stderr, "broken promise: %s: %s\n", what, detail.c_str());
-  std::abort();
-}
 
 void CheckGets(const PoolServer& server, bool forged) {
   for (int i = 0; i < kKeys + 2; ++i) {

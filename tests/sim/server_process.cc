@@ -259,8 +259,8 @@ void ServerProcess::Step(Random& random) {
 }
 
 void ServerProcess::Admit(std::unique_ptr<fabric::Incoming> incoming, size_t port) {
-  const auto hello = LoadAs<format::HelloRequest>(incoming->peer_data());
-  if (hello.shard < shards_.size()) shards_[hello.shard].shard->Admit(std::move(incoming), hello, port);
+  const auto guest = server::Greet(*incoming, nullptr, static_cast<uint32_t>(shards_.size()));
+  if (guest) shards_[guest->hello.shard].shard->Admit(std::move(incoming), guest->hello, port, guest->admission);
 }
 
 uint64_t ServerProcess::Splits() const {
