@@ -140,7 +140,9 @@ format::Request HostilePeer::Build(const Action& action, std::string* rest) {
   request.ack = action.what & 1;
   request.id = action.size;
   std::string key = KeyOf(action);
+  // (Zeros are what is in the log where nobody has written: they can be said to be there without a Write.)
   std::string value = Filled(action.size % 3000, action.what);
+  if (action.where % 4 == 0) std::ranges::fill(value, '\0');
   request.key_size = static_cast<uint16_t>(key.size());
   request.value_size = static_cast<uint32_t>(value.size());
   request.ttl = action.what % 16 == 7 ? action.size : 0;
