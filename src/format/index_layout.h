@@ -26,7 +26,10 @@ class IndexLayout {
  public:
   // runs: as in the control block, the region of each run plus 1, or 0; they may come and stay where they are.
   IndexLayout(const Geometry& geometry, uint32_t shard, std::span<const uint32_t> runs)
-      : geometry_(geometry), shard_(shard), runs_(runs), blocks_(geometry.first_blocks()) {}
+      : geometry_(geometry),
+        first_slot_offset_(geometry.FirstSlotOffset(shard, 0)),
+        runs_(runs),
+        blocks_(geometry.first_blocks()) {}
 
   [[nodiscard]] uint64_t blocks() const { return blocks_; }
   void SetBlocks(uint64_t blocks) { blocks_ = blocks; }
@@ -76,7 +79,7 @@ class IndexLayout {
   }
   // Pool offset. REQUIRES: the slot's block is known.
   [[nodiscard]] uint64_t SlotOffset(uint64_t slot) const {
-    if (slot < geometry_.index_slots) return geometry_.FirstSlotOffset(shard_, slot);
+    if (slot < geometry_.index_slots) return first_slot_offset_ + slot * sizeof(IndexEntry);
     const uint64_t in_runs = slot - geometry_.index_slots;
     const auto shift = std::countr_zero(geometry_.run_slots());
     return geometry_.RegionOffset(runs_[in_runs >> shift] - 1) +
@@ -85,7 +88,7 @@ class IndexLayout {
 
  private:
   const Geometry& geometry_;
-  const uint32_t shard_;
+  const uint64_t first_slot_offset_;
   const std::span<const uint32_t> runs_;
   uint64_t blocks_;
 };

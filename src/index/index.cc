@@ -108,6 +108,7 @@ void Index::Move(Slot from, Slot to) {
   Store(from, EntryWord());
   CountChange(from, -1);
   // It stays counted, or stays to be counted, unless it leaves what was counted.
+  TellPublished();
   if (observer_ != nullptr && from < counted_ && to >= counted_) {
     observer_->OnEntryChanged(HeadOf(entry), entry.entry_word(), EntryWord());
   }
@@ -134,7 +135,13 @@ void Index::Flush(Slot first, uint64_t slots) {
   }
 }
 
+void Index::TellUntold() {
+  for (const auto& [head, before, after] : untold_) observer_->OnEntryChanged(head, before, after);
+  untold_.clear();
+}
+
 bool Index::Count(uint64_t slots) {
+  TellPublished();
   const Slot end = counted_ + std::min(slots, size() - counted_);
   // What a server that died stored last may be in the CPU's caches only. Whoever builds upon what is counted fences.
   if (!used_known_ && counted_ < end && !Planted(Flaw::kCountedNotFlushed)) Flush(counted_, end - counted_);

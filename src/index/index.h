@@ -44,8 +44,8 @@ class EntryObserver {
   EntryObserver(const EntryObserver&) = delete;
   EntryObserver& operator=(const EntryObserver&) = delete;
   virtual void OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) = 0;
-  // As OnEntryChanged, but also of entries that are not counted yet.
-  virtual void OnEntryStored(uint32_t head, format::EntryWord before, format::EntryWord after) = 0;
+  // Of each store to a word, before it, also of entries that are not counted yet. before: as it stands in its slot.
+  virtual void OnEntryStored(uint32_t head, const format::IndexEntry& before, format::EntryWord after) = 0;
 
  protected:
   ~EntryObserver() = default;
@@ -136,8 +136,31 @@ class Index {
   // The word will be persistent after the next fence.
   void StoreWordLazily(Slot slot, format::EntryWord word) {
     Observe(slot, word);
-    nvm_.Store64(WordOffset(slot), word.raw());
-    nvm_.Flush(WordOffset(slot), sizeof(uint64_t));
+    StoreLazily(slot, word);
+  }
+  // For a version that is whole, and settled behind the next fence: two stores, as Enter or StoreWordLazily and
+  // StoreWordLazily. What entries name by them is told once, and later: by TellPublished, since who waits for an answer
+  // need not wait for that.
+  struct Change {
+    uint32_t head;  // of the entry
+    format::EntryWord before;
+    format::EntryWord after;  // the first of the two stores
+  };
+  void Publish(Slot slot, const Change& change) {
+    if (observer_ != nullptr) {
+      observer_->OnEntryStored(change.head, {change.before.raw(), nvm_.Load64(MetaOffset(slot))}, change.after);
+    }
+    StoreLazily(slot, change.after);
+    if (change.before.empty()) CountChange(slot, 1);
+  }
+  void SettlePublished(Slot slot, const Change& change) {
+    const format::EntryWord settled = change.after.Settled();
+    if (observer_ != nullptr && slot < counted_) untold_.push_back({change.head, change.before, settled});
+    StoreLazily(slot, settled);
+  }
+  // REQUIRED before anybody asks what entries name.
+  void TellPublished() {
+    if (!untold_.empty()) TellUntold();
   }
   // Only a hint, so it is written when it changed and made persistent by whoever fences next.
   void StoreSizeHint(Slot slot, uint64_t object_bytes);
@@ -187,6 +210,7 @@ class Index {
  private:
   [[nodiscard]] uint64_t WordOffset(Slot slot) const { return layout_.SlotOffset(slot); }
   [[nodiscard]] uint64_t MetaOffset(Slot slot) const { return WordOffset(slot) + sizeof(uint64_t); }
+  void TellUntold();
   [[nodiscard]] std::optional<Slot> FirstFree(Slot from, uint64_t slots_max) const;
   // Moves some entry into the free slot from nearer to home; the slot that became free.
   [[nodiscard]] std::optional<Slot> Displace(Slot free);
@@ -207,13 +231,19 @@ class Index {
     nvm_.Store64(WordOffset(slot), word.raw());
     nvm_.Persist(WordOffset(slot), sizeof(uint64_t));
   }
+  void StoreLazily(Slot slot, format::EntryWord word) {
+    const uint64_t at = WordOffset(slot);
+    nvm_.Store64(at, word.raw());
+    nvm_.Flush(at, sizeof(uint64_t));
+  }
   // Before the slot's word becomes this one.
   void Observe(Slot slot, format::EntryWord word) {
     if (observer_ == nullptr) return;
+    TellPublished();
     const format::IndexEntry before = At(slot);
     const uint32_t head = HeadOf(before);
     if (slot < counted_) observer_->OnEntryChanged(head, before.entry_word(), word);
-    observer_->OnEntryStored(head, before.entry_word(), word);
+    observer_->OnEntryStored(head, before, word);
   }
 
   // A damaged entry's may be another shard's.
@@ -233,6 +263,7 @@ class Index {
   uint64_t used_ = 0;        // of the first counted_ slots, or of all
   bool used_known_ = false;  // of all
   uint64_t counted_ = 0;     // all, but for a while after the start
+  std::vector<Change> untold_;  // in the order of the stores
 };
 
 }  // namespace erda::index

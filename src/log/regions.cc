@@ -113,14 +113,17 @@ void ShardLog::OnEntryChanged(uint32_t head, format::EntryWord before, format::E
 }
 
 // (I12) Before the entry, so that who has seen another version by way of the entry finds it there. Not flushed:
-// with this server ends what its clients know. What does not verify is damaged, or is no object, and no client goes by
-// it.
-void ShardLog::OnEntryStored(uint32_t head, format::EntryWord before, format::EntryWord after) {
-  const LogAddress left = before.new_address();
+// with this server ends what its clients know. Without the header's crc: a header that is damaged keeps its damage, and
+// no client goes by it. What has not the entry's tag where a header has it is no version of the entry's, and is left
+// alone: a damaged entry may lead into some value.
+void ShardLog::OnEntryStored(uint32_t head, const format::IndexEntry& before, format::EntryWord after) {
+  const LogAddress left = before.entry_word().new_address();
   if (left == after.new_address() || left.none() || Planted(Flaw::kLeftNotMarked)) return;
-  const format::ObjectView view = InspectHeader(head, left);
-  const bool is_value = view.header.kind == static_cast<uint8_t>(format::ObjectKind::kValue);
-  if (view.state == format::ObjectState::kNothing || !is_value) return;
+  const auto bytes = BytesAt(head, left);
+  if (bytes.size() < sizeof(format::ObjectHeader)) return;
+  const auto header = LoadAs<format::ObjectHeader>(bytes);
+  const bool is_value = header.kind == static_cast<uint8_t>(format::ObjectKind::kValue);
+  if (!is_value || format::EntryMeta::TagOf(header.key_hash) != before.entry_meta().tag()) return;
   const uint64_t offset = OffsetOf(head, left);
   const uint64_t first_word = nvm_.Load64(offset);
   if (format::WithLeft(first_word) != first_word) nvm_.Store64(offset, format::WithLeft(first_word));

@@ -29,6 +29,7 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       geometry_(geometry),
       pool_seed_(pool_seed),
       shard_(shard),
+      first_head_(shard * geometry.heads_per_shard),
       segment_shift_(std::countr_zero(geometry.segment_size)),
       mark_step_(std::max(geometry.segment_size / kMarksPerSegment, kMarkStepMin)),
       control_(control),
@@ -49,9 +50,13 @@ Result<ShardLog::Space> ShardLog::Reserve(uint32_t head_number, uint64_t bytes, 
   Head& head = HeadAt(head_number);
   if (!Fits(head, bytes) && !OpenNextSegment(head_number, version)) return Status(Code::kResourceExhausted);
   if (IsMarkDue(head)) MoveMark(head);
-  const Space space{LogAddress::At(head.slot, head.open.segment * geometry_.segment_size + head.tail),
-                    SegmentOffset(head.open) + head.tail};
-  head.tail += bytes;
+  return AppendTo(&head, bytes);
+}
+
+ShardLog::Space ShardLog::AppendTo(Head* head, uint64_t bytes) {
+  const uint64_t in_region = (head->open.segment << segment_shift_) + head->tail;
+  const Space space{LogAddress::At(head->slot, in_region), geometry_.RegionOffset(head->open.region) + in_region};
+  head->tail += bytes;
   bytes_used_ += bytes;
   appended_ += bytes;
   return space;
@@ -148,8 +153,8 @@ void ShardLog::StoreInHeader(SegmentId id, uint64_t field, uint64_t value) {
 // --- Looking up
 
 const ShardLog::Head* ShardLog::FindHead(uint32_t head) const {
-  if (head < FirstHead() || head >= FirstHead() + geometry_.heads_per_shard) return nullptr;
-  return &heads_[head - FirstHead()];
+  const uint32_t in_shard = head - FirstHead();  // huge if it is an earlier shard's
+  return in_shard < heads_.size() ? &heads_[in_shard] : nullptr;
 }
 
 uint32_t ShardLog::RegionAt(uint32_t head, LogAddress address) const {

@@ -72,11 +72,12 @@ class ShardLog final : public index::EntryObserver {
   // header with this version there, and all headers written so far are persistent before an entry names what is behind
   // them: a log is walked from header to header. kResourceExhausted if there is no room.
   Result<Space> Reserve(uint32_t head, uint64_t bytes, uint64_t version);
-  // The next Reserve only appends. If not, it also says in the pool what is settled: then all that was reserved before
-  // must be settled, or in flight.
-  [[nodiscard]] bool OnlyAppends(uint32_t head, uint64_t bytes) const {
-    const Head& of = *FindHead(head);
-    return Fits(of, bytes) && !IsMarkDue(of);
+  // The same if it only appends. nullopt: Reserve would also say in the pool what is settled: before, all that was
+  // reserved must be settled, or in flight.
+  std::optional<Space> Append(uint32_t head, uint64_t bytes) {
+    Head& of = HeadAt(head);
+    if (!Fits(of, bytes) || IsMarkDue(of)) return std::nullopt;
+    return AppendTo(&of, bytes);
   }
   // What the open segment of the head still takes.
   [[nodiscard]] uint64_t RoomLeft(uint32_t head) const {
@@ -120,7 +121,7 @@ class ShardLog final : public index::EntryObserver {
     [[nodiscard]] uint64_t dead_bytes() const { return use.filled - std::min(use.filled, use.live_bytes); }
   };
   void OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) override;
-  void OnEntryStored(uint32_t head, format::EntryWord before, format::EntryWord after) override;
+  void OnEntryStored(uint32_t head, const format::IndexEntry& before, format::EntryWord after) override;
   // Calls visit(LinkedRegion) for each region where nothing is appended any more.
   template <class Visit>
   void ForEachFull(Visit&& visit) {
@@ -266,7 +267,7 @@ class ShardLog final : public index::EntryObserver {
     bool plain = true;  // no object was cut off in a chunk
   };
 
-  [[nodiscard]] uint32_t FirstHead() const { return shard_ * geometry_.heads_per_shard; }
+  [[nodiscard]] uint32_t FirstHead() const { return first_head_; }
   [[nodiscard]] uint32_t FirstRegion() const { return shard_ * geometry_.regions_per_shard; }
   [[nodiscard]] Head& HeadAt(uint32_t head) { return heads_[head - FirstHead()]; }
   [[nodiscard]] const Head* FindHead(uint32_t head) const;
@@ -309,6 +310,8 @@ class ShardLog final : public index::EntryObserver {
     const bool can_move = head.in_flight == 0 || Planted(Flaw::kMarksInFlight);
     return can_move && head.tail - head.mark >= mark_step_;
   }
+  // REQUIRES: it fits.
+  Space AppendTo(Head* head, uint64_t bytes);
   void ClearTail(const Head& head);
   void MoveMark(Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);
@@ -342,6 +345,7 @@ class ShardLog final : public index::EntryObserver {
   const format::Geometry& geometry_;
   const uint32_t pool_seed_;
   const uint32_t shard_;
+  const uint32_t first_head_;
   const int segment_shift_;  // segments have a power of two of bytes
   const uint64_t mark_step_;
   const std::span<std::byte> control_;

@@ -49,6 +49,7 @@ void Cleaning::Begin() {
 }
 
 size_t Cleaning::Step() {
+  versions_.CountPublished();
   size_t done = queues_.proposals.empty() ? 0 : Apply();
   if (state_ == State::kIdle && Due()) done += Choose();
   if (state_ == State::kMerging) SetPace();
@@ -207,6 +208,7 @@ bool Cleaning::NeedsSpace() const {
 }
 
 bool Cleaning::Expects(uint32_t head, bool waited) {
+  versions_.CountPublished();
   Want& want = head != kAnyHead && log_.IsCrowded(head) ? slots_ : space_;
   if (want.hopeless && log_.changes() == want.changes) {
     if (!versions_.HasPassed(next_deadline_)) return false;

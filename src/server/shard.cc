@@ -234,6 +234,11 @@ size_t Shard::Poll() {
   }
   versions_->PublishPuts();
   EndCommits();
+  if (!answered_.empty()) {
+    versions_->PublishGauges();  // before the answers: who has one finds itself counted
+    PostReplies();
+  }
+  // Nobody waits for what comes behind the answers.
   if (!undecided_.empty()) served += ServeUndecided(served > 0 ? kUndecidedStep : undecided_.size(), false);
   if (!waiting_.empty()) CountKeys();  // nothing is cleaned before
   const size_t cleaned = cleaning_.Step();
@@ -245,9 +250,9 @@ size_t Shard::Poll() {
   DoomOverdue();
   if (!waiting_.empty() && rooms_seen_ != cleaning_.rooms()) served += ServeWaiting();
   if (served == 0 && cleaned == 0 && answered_.empty() && !ends_) return 0;
-  versions_->PublishGauges();  // before the answers: who has one finds itself counted
+  versions_->PublishGauges();
   PostReplies();
-  versions_->Grow();  // behind them
+  versions_->Grow();
   if (ends_ || ++polls_since_fence_ % kPollsPerFence == 0) served += EndDoomed();
   return served + cleaned;
 }

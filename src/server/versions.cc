@@ -177,11 +177,14 @@ Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t valu
   const uint64_t number = NextVersion();
   if (version->space.address.none()) {
     const uint64_t space_bytes = format::ObjectSpace(format::LabelSize(key.size(), version->deadline != 0), value_size);
-    // (I9)
-    if (!log_.OnlyAppends(version->head, space_bytes) && !Planted(Flaw::kMarksUnpublished)) PublishPuts();
-    auto space = log_.Reserve(version->head, space_bytes, number);
-    if (!space.ok()) return {Code::kResourceExhausted, Reason::kLogFull, {}, version->head, {}};
-    version->space = *space;
+    if (const auto space = log_.Append(version->head, space_bytes)) {
+      version->space = *space;
+    } else {
+      if (!Planted(Flaw::kMarksUnpublished)) PublishPuts();  // (I9)
+      auto reserved = log_.Reserve(version->head, space_bytes, number);
+      if (!reserved.ok()) return {Code::kResourceExhausted, Reason::kLogFull, {}, version->head, {}};
+      version->space = *reserved;
+    }
   }
   if (found.entry) SettleCurrent(version->slot, key_hash);
   const uint32_t previous = version->replaces ? index_.WordAt(version->slot).new_address().raw() : 0;
@@ -220,7 +223,7 @@ void Versions::WriteHeaderAndKey(const NewVersion& version, std::string_view key
 }
 
 bool Versions::IsClaimed(uint64_t key_hash, const Found& found) const {
-  if (Planted(Flaw::kSlotTakenTwice)) return false;
+  if (claims_.empty() || Planted(Flaw::kSlotTakenTwice)) return false;
   const auto slot = found.entry ? found.entry : found.damaged;
   const Slot home = index_.layout().HomeOf(key_hash);
   return std::any_of(claims_.begin(), claims_.end(), [&](const Claim& other) {
@@ -238,18 +241,22 @@ void Versions::AddUnpublished(const NewVersion& version, const std::optional<Res
 }
 
 // The entry names the new version, unsettled.
-void Versions::Publish(const NewVersion& version) {
+void Versions::Publish(Unpublished* put) {
+  const NewVersion& version = put->version;
   const EntryWord before = version.replaces ? index_.WordAt(version.slot) : EntryWord();
   const EntryWord word = (Planted(Flaw::kAlwaysFlips) ? before.Settled() : before).Published(version.space.address);
-  if (version.replaces) {
-    index_.StoreSizeHint(version.slot, SpaceOf(version.header));
+  if (version.replaces) index_.StoreSizeHint(version.slot, SpaceOf(version.header));
+  if (!put->reservation) {
+    put->change = {version.head, before, word};
+    index_.Publish(version.slot, put->change);
+  } else if (version.replaces) {
     index_.StoreWordLazily(version.slot, word);
   } else {
     index_.Enter(version.slot, word);
   }
 }
 
-void Versions::PublishPuts() {
+void Versions::PublishAndSweep() {
   FlushArrived(std::exchange(sweeps_due_, 0), false);
   const uint64_t fences = nvm_.counters().fences;
   if (!unpublished_.empty()) PublishAll();
@@ -259,19 +266,19 @@ void Versions::PublishPuts() {
 }
 
 void Versions::PublishAll() {
-  for (const auto& [version, reservation] : unpublished_) {
+  for (const auto& [version, reservation, change] : unpublished_) {
     if (version.replaces) continue;
     if (!index_.WordAt(version.slot).empty()) index_.Free(version.slot);
     index_.Describe(version.slot, version.header.key_hash, SpaceOf(version.header));
   }
   // (I3) What an entry will lead to is persistent, and what a new entry says of itself.
   if (!Planted(Flaw::kPublishedUnfenced)) nvm_.Fence();
-  for (const auto& [version, reservation] : unpublished_) Publish(version);
+  for (Unpublished& put : unpublished_) Publish(&put);
   // Unsettled, the entries are persistent before a reader can see them settled, or anybody is answered.
   if (!Planted(Flaw::kEntryNotFlushed)) nvm_.Fence();
-  for (const auto& [version, reservation] : unpublished_) {
+  for (const auto& [version, reservation, change] : unpublished_) {
     if (!reservation) {
-      chain_.StoreSettled(version.slot, index_.WordAt(version.slot));
+      index_.SettlePublished(version.slot, change);  // (I2)
       continue;
     }
     in_flight_.Add(*reservation);
@@ -441,7 +448,7 @@ Outcome Versions::Increment(std::string_view key, uint64_t key_hash, const Prese
 void Versions::PublishGauges() {
   counters_.Set(Counter::kKeys, index_.used());
   counters_.Set(Counter::kLogBytesUsed, log_.bytes_used());
-  counters_.Set(Counter::kLogBytesLive, log_.bytes_live());
+  counters_.Set(Counter::kLogBytesLive, log_.bytes_live());  // but for what is counted behind the answers
   counters_.Set(Counter::kFreeRegions, log_.free_regions());
   counters_.Set(Counter::kInFlight, in_flight_.size());
   counters_.Set(Counter::kChunks, chunk_count_);

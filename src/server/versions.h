@@ -124,7 +124,9 @@ class Versions {
   // What Judge said is so still, as far as it can be told without a look at the value. REQUIRES: it was undecided.
   [[nodiscard]] bool IsUndecided(const Present& present) const;
   // Makes what the puts since the last call have written persistent, and publishes it (docs/protocol.md, "Publish").
-  void PublishPuts();
+  void PublishPuts() {
+    if (!unpublished_.empty() || sweeps_due_ > 0) PublishAndSweep();
+  }
 
   // A chunk of the log for the session: of `wanted` bytes, or of `least` if there are no more. kNoChunk: none now.
   Outcome Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session);
@@ -196,6 +198,8 @@ class Versions {
   // After a crash: counts some more keys; true once all are counted.
   bool CountKeys(uint64_t slots);
   [[nodiscard]] const index::Index& index() const { return index_; }
+  // REQUIRED before anybody asks the log what it is needed for: what was published since is counted there by now.
+  void CountPublished() { index_.TellPublished(); }
   [[nodiscard]] log::ShardLog& log() { return log_; }
   // Writes the gauges into the control block.
   void PublishGauges();
@@ -221,6 +225,7 @@ class Versions {
   struct Unpublished {
     NewVersion version;
     std::optional<Reservation> reservation;  // none: the value is there, too
+    index::Index::Change change{};           // of its entry, if the value is there
   };
   // What it takes of the index. Apart, since each put looks through all of them.
   struct Claim {
@@ -257,11 +262,12 @@ class Versions {
   [[nodiscard]] bool IsClaimed(uint64_t key_hash, const Found& found) const;
   // Its object is flushed. PublishAll comes to it.
   void AddUnpublished(const NewVersion& version, const std::optional<Reservation>& reservation);
+  void PublishAndSweep();
   void PublishAll();
   // What was flushed when there had been so many fences is persistent.
   void FenceSince(uint64_t fences);
   // Persistent after the next fence.
-  void Publish(const NewVersion& version);
+  void Publish(Unpublished* put);
 
   // Nothing is put there any more; its client may still write there.
   void TakeBackChunk(SessionId session, Chunk& chunk);

@@ -39,8 +39,8 @@ class Told final : public EntryObserver {
     AddNames(head, before, -1, &names);
     AddNames(head, after, 1, &names);
   }
-  void OnEntryStored(uint32_t head, EntryWord before, EntryWord after) override {
-    stored.push_back({head, before, after});
+  void OnEntryStored(uint32_t head, const IndexEntry& before, EntryWord after) override {
+    stored.push_back({head, before.entry_word(), after});
   }
   std::vector<Change> changes;
   std::vector<Change> stored;  // also before they are counted
