@@ -11,10 +11,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "erda/server.h"
 #include "erda/status.h"
 #include "tools/command_line.h"
+#include "tools/event_log.h"
 #include "tools/serving.h"
 
 namespace {
@@ -80,6 +82,14 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
                       fmt::format("Reserved and not yet settled puts of one client on one shard; default {}",
                                   options.reservations_per_client))
       ->group("Limits");
+  AddNumber<uint32_t>(app, "--clients-per-token", options.clients_per_token, 0, kMost,
+                      "Connections to each shard with one token, or of one client where none is asked for; default 0: "
+                      "as many as there are")
+      ->group("Limits");
+  AddNumber<uint32_t>(
+      app, "--requests-per-second", options.requests_per_second, 0, 1'000'000'000,
+      "Of one client that each shard serves, 100 and more; what comes faster waits; default 0: no limit")
+      ->group("Limits");
 }
 
 void AddFlush(CLI::App& app, erda::FlushChoice& flush) {
@@ -129,6 +139,10 @@ int Serve(erda::ServerOptions options) {
         key.empty() ? "a key that cannot be read any more" : fmt::format("key {}", Printable(key));
     fmt::print(stderr, "{}: the stored value of {} is damaged; only a new put repairs it\n", kProgram, named);
   };
+  erda::tools::EventLog events(erda::SteadyClock::Instance(), [](std::string_view line) {
+    fmt::print(stderr, "{}: {}\n", kProgram, Printable(line));
+  });
+  options.on_event = [&events](std::string_view line) { events.Tell(line); };
   auto server = erda::Server::Open(options);
   if (!server.ok()) return Fail(kProgram, server.status().ToString(), exit_code(server.status()));
   if (const auto started = (*server)->Start(); !started.ok()) {
@@ -149,6 +163,7 @@ int Serve(erda::ServerOptions options) {
   if (const auto stopped = (*server)->Stop(); !stopped.ok()) {
     return Fail(kProgram, stopped.ToString(), erda::tools::kExitFailure);
   }
+  events.End();
   return 0;
 }
 

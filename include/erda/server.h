@@ -47,6 +47,12 @@ struct ServerOptions {
   uint32_t slots_per_client = 256;          // Requests in flight for each client and shard, at most 256.
   uint32_t slot_bytes = 16384;              // A request with its key and inline value; 2048 to 65536.
   uint32_t reservations_per_client = 1024;  // Reserved and not yet settled puts of one client on one shard.
+  // Connections to each shard with one token; without a token file, of one client. So a token cannot use up
+  // max_clients. A client that connects anew may need one more for a moment. 0: no limit of its own.
+  uint32_t clients_per_token = 0;
+  // Of one client that each shard serves, 100 and more. What comes faster waits its turn, and nobody else with it; so
+  // many as in a tenth of a second may come at once. 0: no limit.
+  uint32_t requests_per_second = 0;
 
   // Who may connect: clients that prove in the handshake that they know one of the tokens in this file, one to a line;
   // `read-only` behind a token: they may read only. Empty: whoever can reach an address. The file belongs to the user
@@ -61,6 +67,12 @@ struct ServerOptions {
   // known any more. Only a new put repairs it. on_damage is called on a shard's thread, and must not wait.
   uint64_t scrub_rate = 1 << 20;
   std::function<void(std::string_view key)> on_damage;
+
+  // Is told in a line, without its end, of each client that breaks the protocol, keeps others waiting, or is refused:
+  // who, which shard, and what was wrong. The line is printable, and has no key, value or token. on_event is called on
+  // the threads of shards and addresses, on several at once perhaps, and must not wait; limiting what it writes is its
+  // matter.
+  std::function<void(std::string_view line)> on_event;
 
   // How idle shards wait. Waking a sleeping shard costs a put some microseconds.
   Polling polling = Polling::kAdaptive;
@@ -90,8 +102,11 @@ struct ServerStats {
   uint64_t index_slots = 0;
   uint64_t log_bytes_used = 0;  // Now: reserved in the log, live or not.
   uint64_t log_bytes_total = 0;
-  uint64_t in_flight = 0;  // Now: reserved and not settled.
-  uint64_t sleeps = 0;     // How often shards went to sleep.
+  uint64_t in_flight = 0;    // Now: reserved and not settled.
+  uint64_t descriptors = 0;  // Now: open in the server's process.
+  uint64_t registered_bytes =
+      0;                // Now: memory that clients can reach or that RDMA devices know; the pool counts twice.
+  uint64_t sleeps = 0;  // How often shards went to sleep.
   // Cleaning
   uint64_t log_bytes_live = 0;  // Now: of what is used, needed. Known once all keys are counted after the start.
   uint64_t puts_delayed = 0;    // Puts that had to wait until the cleaner had made room.

@@ -132,6 +132,8 @@ class Channel {
   [[nodiscard]] virtual std::span<const std::byte> peer_data() const = 0;
   // Why it failed or was refused; ok while it has not.
   [[nodiscard]] virtual const Status& error() const = 0;
+  // It failed since the peer did what the fabric does not allow, as far as this end can tell.
+  [[nodiscard]] virtual bool peer_broke_rules() const { return false; }
 
   void* user = nullptr;  // the owner's, untouched by the fabric
 };
@@ -176,6 +178,8 @@ class Incoming {
   Incoming(const Incoming&) = delete;
   Incoming& operator=(const Incoming&) = delete;
   [[nodiscard]] virtual std::span<const std::byte> peer_data() const = 0;
+  // Who it is, as far as the fabric knows by itself, for people: "shm, process 12 of user 0".
+  [[nodiscard]] virtual std::string peer_name() const { return {}; }
   // Returns at once; kConnected or kClosed follows on the queue. The channel's peer_data() is there already.
   // message_depth is the connecting end's.
   virtual Result<std::unique_ptr<Channel>> Accept(const ChannelOptions& options) = 0;

@@ -44,7 +44,7 @@ enum class Counter : uint32_t {
   kLogBytesTotal,
   kInFlight,
   kSleeps,
-  // Cleaning. The first three are written by the cleaner, all others by the shard.
+  // Cleaning. The first three and kDescriptors are written by the cleaner, all others by the shard.
   kCleanBytesCopied,
   kCleanNvmBytes,
   kScrubBytes,
@@ -62,17 +62,19 @@ enum class Counter : uint32_t {
   kChunkBytes,
   kOverdue,
   kExpired,
+  kDescriptors,  // of the process; by the cleaner of the first shard
+  kRegisteredBytes,
   kCount,
 };
 inline constexpr const char* kCounterNames[] = {
-    "puts_inline",     "puts_reserved",   "commits",      "deletes",        "reports",
-    "refused",         "violations",      "settled",      "taken_back",     "nvm_bytes_written",
-    "nvm_flushes",     "nvm_fences",      "clients",      "keys",           "index_slots",
-    "log_bytes_used",  "log_bytes_total", "in_flight",    "sleeps",         "clean_bytes_copied",
-    "clean_nvm_bytes", "scrub_bytes",     "clean_moves",  "clean_regions",  "clean_bytes_freed",
-    "damaged_keys",    "puts_delayed",    "free_regions", "log_bytes_live", "cleaning",
-    "set_aside",       "puts_delegated",  "chunks",       "chunk_bytes",    "overdue",
-    "expired",
+    "puts_inline",     "puts_reserved",   "commits",          "deletes",        "reports",
+    "refused",         "violations",      "settled",          "taken_back",     "nvm_bytes_written",
+    "nvm_flushes",     "nvm_fences",      "clients",          "keys",           "index_slots",
+    "log_bytes_used",  "log_bytes_total", "in_flight",        "sleeps",         "clean_bytes_copied",
+    "clean_nvm_bytes", "scrub_bytes",     "clean_moves",      "clean_regions",  "clean_bytes_freed",
+    "damaged_keys",    "puts_delayed",    "free_regions",     "log_bytes_live", "cleaning",
+    "set_aside",       "puts_delegated",  "chunks",           "chunk_bytes",    "overdue",
+    "expired",         "descriptors",     "registered_bytes",
 };
 static_assert(std::size(kCounterNames) == static_cast<size_t>(Counter::kCount));
 

@@ -151,14 +151,15 @@ format::HelloRefusal Refusal(Code code, std::string_view message) {
   return refusal;
 }
 
-std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shards) {
+std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shards, const TellEvent& tell) {
+  Guest guest;
+  HelloRequest& hello = guest.hello;
   const auto refuse = [&](Code code, std::string_view message) {
+    if (tell) tell(NameOfClient(hello.client_id, incoming.peer_name()) + ": refused: " + std::string(message));
     incoming.Reject(BytesOf(Refusal(code, message)));
     return std::nullopt;
   };
   // Of another version's hello this much is the same.
-  Guest guest;
-  HelloRequest& hello = guest.hello;
   const auto said = incoming.peer_data();
   std::ranges::copy(said.first(std::min(said.size(), sizeof(hello))),
                     std::as_writable_bytes(std::span(&hello, 1)).begin());

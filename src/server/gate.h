@@ -23,6 +23,7 @@
 #include "erda/status.h"
 #include "fabric/fabric.h"
 #include "format/messages.h"
+#include "server/events.h"
 
 namespace erda::server {
 
@@ -106,7 +107,7 @@ struct Guest {
   Admission admission;
 };
 // nullopt: who asks is refused, and told why, or is asked for a proof. gate: none lets in everybody who speaks the
-// protocol.
-std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shards);
+// protocol. tell: is told who is refused, and why; but not of a question for a proof.
+std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shards, const TellEvent& tell = {});
 
 }  // namespace erda::server

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "fabric/fabric.h"
 #include "server/flush.h"
 #include "server/gate.h"
@@ -41,6 +42,9 @@ Status CheckOptions(const ServerOptions& options) {
   if (outside(options.max_clients, 1, 65536)) return {Code::kInvalidArgument, "max_clients must be 1 to 65536"};
   if (outside(options.reservations_per_client, 1, 1 << 20)) {
     return {Code::kInvalidArgument, "reservations_per_client must be 1 to 1048576"};
+  }
+  if (options.requests_per_second != 0 && outside(options.requests_per_second, 100, 1'000'000'000)) {
+    return {Code::kInvalidArgument, "requests_per_second must be 0, or 100 to 1000000000"};
   }
   if (options.polling > Polling::kSleep) {
     return {Code::kInvalidArgument, "polling has a value that is none of its kind"};
@@ -80,7 +84,8 @@ class Server::Impl {
       auto listener = fabrics_[*port]->Listen(address);
       if (!listener.ok()) return listener.status();
       addresses_.push_back((*listener)->address());
-      doormen_.push_back(std::make_unique<Doorman>(*std::move(listener), *port, shards_, gate_.get()));
+      doormen_.push_back(
+          std::make_unique<Doorman>(*std::move(listener), *port, shards_, gate_.get(), options_.on_event));
     }
     const nvm::PoolOptions pool_options{options_.pool, options_.pool_size, options_.nvm_write_latency};
     const format::GeometryWish wish{options_.pool_size, options_.shards, options_.region_size, options_.segment_size,
@@ -163,8 +168,10 @@ class Server::Impl {
       stats.clean_nvm_bytes_written += counters.Get(Counter::kCleanNvmBytes);
       stats.scrub_bytes += counters.Get(Counter::kScrubBytes);
       stats.damaged_keys += counters.Get(Counter::kDamagedKeys);
+      stats.registered_bytes += counters.Get(Counter::kRegisteredBytes);
       stats.log_bytes_live += counters.Get(Counter::kLogBytesLive);
     }
+    stats.descriptors = CountDescriptors();
     stats.puts = stats.puts_inline + stats.puts_reserved + stats.puts_delegated;
     return stats;
   }
@@ -210,6 +217,8 @@ class Server::Impl {
     options.slots_per_client = options_.slots_per_client;
     options.slot_bytes = options_.slot_bytes;
     options.reservations_per_client = options_.reservations_per_client;
+    options.clients_per_token = options_.clients_per_token;
+    options.requests_per_second = options_.requests_per_second;
     options.server_id = RandomId();
     time_.emplace(SteadyClock::Instance(), std::max(ServerTime::WallMicros(), pool_->time()));
     options.time = &*time_;
@@ -229,6 +238,7 @@ class Server::Impl {
       auto shard = Shard::Create(*pool_, number, ports, options);
       if (!shard.ok()) return shard.status();
       if (options_.on_damage) (*shard)->OnDamage(options_.on_damage);
+      (*shard)->OnEvent(options_.on_event);
       thread->set_shard(*std::move(shard));
       shards_.push_back(std::move(thread));
     }

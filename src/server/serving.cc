@@ -43,30 +43,31 @@ bool ConditionIsSound(const Request& request) {
   return may && request.condition == static_cast<uint8_t>(Condition::kVersion);
 }
 
-// What the numbers of a request for a key say is within the limits.
-bool KeyedIsSound(const Request& request, bool writable, size_t slot_bytes, const format::Geometry& geometry) {
-  if (request.key_size == 0 || request.key_size > format::kKeyBytesMax) return false;
-  if (request.ack > static_cast<uint8_t>(Ack::kPersisted)) return false;
+// What is wrong with the numbers of a request for a key; null if they are within the limits.
+const char* FaultOf(const Request& request, bool writable, size_t slot_bytes, const format::Geometry& geometry) {
+  if (request.key_size == 0 || request.key_size > format::kKeyBytesMax) return "a key of no bytes, or too many";
+  if (request.ack > static_cast<uint8_t>(Ack::kPersisted)) return "an ack that is none";
   const bool fits_segment = request.value_size <= format::ValueBytesMax(geometry, request.key_size, request.ttl != 0);
   const bool fits_slot = format::InlineValueOffset(request.key_size) + request.value_size <= slot_bytes;
   switch (RequestOp{request.op}) {
     case RequestOp::kPutInline:
-      return fits_segment && fits_slot;
+      return fits_segment && fits_slot ? nullptr : "a value that does not fit";
     case RequestOp::kIncrement:
-      return request.value_size == sizeof(int64_t) && fits_slot;
+      return request.value_size == sizeof(int64_t) && fits_slot ? nullptr : "an increment by something else";
     case RequestOp::kReserve:
     case RequestOp::kPutDelegated:
-      return fits_segment && writable;
+      if (!writable) return "a put that it would have to write itself, which it may not";
+      return fits_segment ? nullptr : "a value that does not fit";
     case RequestOp::kDelete:
     case RequestOp::kReport:
     case RequestOp::kClean:
-      return true;
+      return nullptr;
     case RequestOp::kCommit:
     case RequestOp::kDelegate:
     case RequestOp::kGiveBack:
       break;
   }
-  return false;
+  return "an operation that is none";
 }
 
 }  // namespace
@@ -77,9 +78,9 @@ bool KeyedIsSound(const Request& request, bool writable, size_t slot_bytes, cons
 bool Shard::Serve(Session& session, uint32_t slot, After after) {
   const auto bytes = session.request_memory.bytes().subspan(uint64_t{slot} * options_.slot_bytes, options_.slot_bytes);
   const auto request = LoadAs<Request>(bytes);  // a private copy: the client can still write to the slot
-  if (IsWaiting(session, slot)) return false;
-  if (after != After::kNothing && !MayWait(request)) return false;
-  if (!ConditionIsSound(request)) return false;
+  if (IsWaiting(session, slot)) return Wrong("a request in a slot where another waits");
+  if (after != After::kNothing && !MayWait(request)) return Wrong("a request that became another while it waited");
+  if (!ConditionIsSound(request)) return Wrong("a condition that is none, or where none may be");
   Outcome outcome;
   Present present;
   if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
@@ -93,7 +94,8 @@ bool Shard::Serve(Session& session, uint32_t slot, After after) {
     versions_->GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
   } else if (request.op == static_cast<uint8_t>(RequestOp::kDelegate)) {
     const uint32_t first_head = number_ * geometry_.heads_per_shard;
-    if (!session.writable || request.head - first_head >= geometry_.heads_per_shard) return false;
+    if (!session.writable) return Wrong("it asks for a piece of the log, and may not write there");
+    if (request.head - first_head >= geometry_.heads_per_shard) return Wrong("it asks for a piece of another's log");
     outcome = versions_->Delegate(request.head, request.version, request.value_size, session.id);
   } else if (session.waiting > 0 && MayWait(request)) {
     Wait(session, slot);  // behind what came before it
@@ -121,7 +123,7 @@ void Shard::EndCommits() {
     if (session.doomed) continue;
     const auto outcome = versions_->EndCommit(commit.begun);
     if (!outcome) {
-      Doom(session, true);
+      Violate(session, "a commit of what it has not reserved");
       continue;
     }
     if (outcome->code != Code::kOk) counters_.Add(Counter::kRefused);
@@ -202,18 +204,20 @@ void Shard::PassTime(Nanoseconds since) {
     Session& writer = *sessions_[each.present.writer];
     if (!each.looked || writer.doomed) continue;
     counters_.Add(Counter::kOverdue);
+    TellOf(writer, "ended: others waited too long for a value that it reserved space for");
     Doom(writer, false);
   }
 }
 
 bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::byte> slot, Outcome* outcome,
                        Present* present) {
-  if (!KeyedIsSound(request, session.writable, slot.size(), geometry_)) return false;
+  const char* const fault = FaultOf(request, session.writable, slot.size(), geometry_);
+  if (fault != nullptr) return Wrong(fault);
   std::array<char, format::kKeyBytesMax> key_copy;
   std::memcpy(key_copy.data(), slot.data() + sizeof(Request), request.key_size);
   const std::string_view key(key_copy.data(), request.key_size);
   const uint64_t key_hash = HashKey(key);
-  if (geometry_.ShardOf(key_hash) != number_) return false;
+  if (geometry_.ShardOf(key_hash) != number_) return Wrong("a key of another shard");
   const Ack ack{request.ack};
   const bool conditional = request.condition != static_cast<uint8_t>(Condition::kNone);
   if (conditional || request.op == static_cast<uint8_t>(RequestOp::kIncrement)) {
@@ -250,7 +254,7 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
       const auto put = versions_->PutDelegated(key, key_hash, request.value_size, request.value_crc, ack,
                                                format::LogAddress(request.address), session.id, deadline);
       if (put) *outcome = *put;
-      return put.has_value();
+      return put.has_value() || Wrong("a delegated put whose value is not there, or not where the next one goes");
     }
     case RequestOp::kDelete:
       *outcome = versions_->Delete(key, key_hash);
@@ -270,7 +274,7 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
 }
 
 bool Shard::TellTime(Session& session, uint32_t slot) {
-  if (IsWaiting(session, slot)) return false;
+  if (IsWaiting(session, slot)) return Wrong("a message in a slot where a request waits");
   Outcome outcome;
   outcome.number = options_.time->Micros();
   Answer(session, slot, 0, outcome);
@@ -314,7 +318,10 @@ void Shard::TellTakenBack() {
 // They keep what others need; who is called again connects anew.
 void Shard::DoomOverdue() {
   versions_->EndOverdue([&](SessionId id) {
-    if (!sessions_[id]->doomed) counters_.Add(Counter::kOverdue);
+    if (!sessions_[id]->doomed) {
+      counters_.Add(Counter::kOverdue);
+      TellOf(*sessions_[id], "ended: others waited too long for a piece of the log that it was to give back");
+    }
     Doom(*sessions_[id], false);
   });
 }
@@ -327,7 +334,9 @@ void Shard::PostReplies() {
     session->replies.clear();
     // No room: the client asked more at once than its slots allow, or does not take its replies. A failed channel says
     // so by a completion of its own.
-    if (status.code() == Code::kResourceExhausted) Doom(*session, true);
+    if (status.code() == Code::kResourceExhausted) {
+      Violate(*session, "it takes no answers, or asks more at once than it has slots");
+    }
   }
 }
 

@@ -79,6 +79,7 @@ Status Shard::Register() {
     if (!region.ok()) return region.status();
     control_regions_.push_back(*std::move(region));
   }
+  CountRegistered();
   return {};
 }
 
@@ -104,6 +105,10 @@ void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::Hell
   const Status status = Accept(*incoming, hello, port, admission);
   if (status.ok()) return;
   counters_.Add(Counter::kRefused);
+  if (on_event_) {
+    on_event_(NameOfClient(hello.client_id, incoming->peer_name()) + ", shard " + std::to_string(number_) +
+              ": refused: " + std::string(status.message()));
+  }
   incoming->Reject(BytesOf(Refusal(status.code(), status.message())));
 }
 
@@ -115,6 +120,7 @@ void Shard::EndOthers(const TokenIds& tokens) {
 
 Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRequest& hello, size_t port,
                                                            const Admission& admission) {
+  if (auto status = MayConnect(hello, admission); !status.ok()) return status;
   const auto free = std::find(sessions_.begin(), sessions_.end(), nullptr);
   const auto id = static_cast<SessionId>(free - sessions_.begin());
   if (id >= options_.max_clients) {
@@ -125,9 +131,11 @@ Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRe
 
   auto session = std::make_unique<Session>();
   session->id = id;
+  session->client_id = hello.client_id;
   session->port = port;
   session->slots = std::clamp(hello.slots, 1U, std::min(options_.slots_per_client, format::kSlotsMax));
   session->token = admission.token;
+  session->rate = Rate(std::max(options_.requests_per_second, 1U));
   session->read_only = admission.read_only;
   session->writable = !session->read_only;
   session->reply_memory.resize(session->slots * sizeof(Reply));
@@ -150,6 +158,7 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
   auto made = MakeSession(hello, port, admission);
   if (!made.ok()) return made.status();
   Session& session = **made;
+  session.peer = incoming.peer_name();
 
   format::HelloReply reply{};
   reply.time = options_.time->Micros();
@@ -177,6 +186,7 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
   session.channel->user = &session;
   session.request_memory.DropDescriptors();  // handed over: each session keeps one descriptor, its channel's
   sessions_[session.id] = *std::move(made);
+  CountRegistered(session, true);
   return {};
 }
 
@@ -185,7 +195,7 @@ void Shard::OnConnected(Session& session) {
   counters_.Add(Counter::kClients);
   const auto offered = session.channel->peer_regions();
   const bool holds_replies = !offered.empty() && offered[format::kReplyRegion].size >= session.slots * sizeof(Reply);
-  if (!holds_replies) Doom(session, true);
+  if (!holds_replies) Violate(session, "it offers no memory for its replies");
 }
 
 // The channel is not destroyed at once: completions of it may stand further down in the batch at hand.
@@ -193,7 +203,10 @@ void Shard::Doom(Session& session, bool violated) {
   if (session.doomed) return;
   session.doomed = true;
   ends_ = true;
-  if (violated) counters_.Add(Counter::kViolations);
+  if (violated) {
+    counters_.Add(Counter::kViolations);
+    TellViolation(session);
+  }
   doomed_.push_back(session.id);
 }
 
@@ -217,6 +230,8 @@ void Shard::EndSession(SessionId id) {
   std::erase_if(undecided_, [id](const Undecided& undecided) { return undecided.session == id; });
   std::erase_if(commits_, [id](const Commit& commit) { return commit.begun.session == id; });
   if (sessions_[id]->connected) counters_.Set(Counter::kClients, counters_.Get(Counter::kClients) - 1);
+  if (!sessions_[id]->held.empty()) std::erase(holding_, id);
+  CountRegistered(*sessions_[id], false);
   sessions_[id].reset();
 }
 
@@ -224,6 +239,10 @@ void Shard::EndSession(SessionId id) {
 
 size_t Shard::Poll() {
   size_t served = 0;
+  if (options_.requests_per_second != 0) {
+    now_micros_ = options_.time->Micros();
+    served += ServeHeld();
+  }
   // From another port on each time, and as much of each at most, so that a busy one does not keep the others waiting.
   if (++first_port_ >= ports_.size()) first_port_ = 0;
   for (size_t port = first_port_, i = 0; i < ports_.size(); ++i) {
@@ -276,9 +295,18 @@ bool Shard::CountKeys() { return versions_->CountKeys(kCountStep); }
 // False if it breaks the protocol.
 bool Shard::Hear(Session& session, const Completion& message) {
   const uint32_t slot = message.imm & ~format::kAsksTime;
-  if (slot >= session.slots) return false;
-  if (slot != message.imm) return message.bytes == 0 && TellTime(session, slot);
-  return !session.read_only && Serve(session, slot);
+  if (slot >= session.slots) return Wrong("a message for a slot that it does not have");
+  if (slot != message.imm && message.bytes != 0) return Wrong("it asks for the time, with bytes");
+  if (slot == message.imm && session.read_only) return Wrong("a request, though it may only read");
+  if (options_.requests_per_second != 0 && IsHeldBack(session, message.imm)) {
+    return session.held.size() <= session.slots || Wrong("more requests at once than it has slots");
+  }
+  return HearNow(session, message.imm);
+}
+
+bool Shard::HearNow(Session& session, uint32_t imm) {
+  const uint32_t slot = imm & ~format::kAsksTime;
+  return slot != imm ? TellTime(session, slot) : Serve(session, slot);
 }
 
 void Shard::Handle(const Completion& completion) {
@@ -291,11 +319,10 @@ void Shard::Handle(const Completion& completion) {
       if (!Hear(session, completion)) Doom(session, true);
       return;
     case OpKind::kReceive:  // nothing in the protocol is sent
-      Doom(session, true);
-      return;
+      return Violate(session, "a message that is no request");
     case OpKind::kClosed:
-      Doom(session, false);
-      return;
+      if (session.channel->peer_broke_rules()) return Violate(session, "it did what its fabric does not allow");
+      return Doom(session, false);
     default:  // a reply that could not be sent: kClosed follows
       return;
   }

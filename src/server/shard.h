@@ -20,8 +20,10 @@
 #include "nvm/writer.h"
 #include "server/cleaner.h"
 #include "server/cleaning.h"
+#include "server/events.h"
 #include "server/formatted_pool.h"
 #include "server/gate.h"
+#include "server/rate.h"
 #include "server/versions.h"
 
 namespace erda::server {
@@ -31,6 +33,8 @@ struct ShardOptions {
   uint32_t slots_per_client = format::kSlotsMax;
   uint32_t slot_bytes = 16384;
   uint32_t reservations_per_client = 1024;
+  uint32_t clients_per_token = 0;    // connections with one token, or of one client id; 0: no limit of their own
+  uint32_t requests_per_second = 0;  // of one client that are served; what is more waits. 0: no limit
   uint64_t server_id = 0;
   bool index_grows = true;  // VersionsOptions
   const ServerTime* time = &ServerTime::OfThisMachine();
@@ -94,6 +98,11 @@ class Shard {
   [[nodiscard]] CleanQueues& clean_queues() { return clean_queues_; }
   // Is told of each key whose value is found damaged by the way; of none if the key cannot be known any more.
   void OnDamage(std::function<void(std::string_view key)> told) { cleaning_.on_damage = std::move(told); }
+  // Is told of clients that break the protocol or keep others waiting, and of those that are refused.
+  void OnEvent(TellEvent tell) { on_event_ = std::move(tell); }
+  // Requests are held back until more of their clients' may be served; for so long.
+  [[nodiscard]] bool holds_back() const { return !holding_.empty(); }
+  [[nodiscard]] Nanoseconds held_for() const;
   // True once there is none any more. False: a client is in the middle of a Write, ask again soon.
   bool EndSessions();
   // Ends all sessions, settles or takes back what is in flight, leaves the pool as a clean close wants it.
@@ -102,11 +111,15 @@ class Shard {
   [[nodiscard]] uint32_t number() const { return number_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
   void CountSleep() { counters_.Add(format::Counter::kSleeps); }
+  // Of the process. The cleaner's thread calls it.
+  void CountDescriptors(uint64_t open) { counters_.Set(format::Counter::kDescriptors, open); }
   [[nodiscard]] const Versions& versions() const { return *versions_; }
 
  private:
   struct Session {
     SessionId id = 0;
+    uint64_t client_id = 0;  // as it says
+    std::string peer;        // as the fabric says
     size_t port = 0;
     bool connected = false;  // before that it is not counted, and nothing is heard of it or said to it
     uint32_t slots = 0;
@@ -121,6 +134,8 @@ class Shard {
     std::vector<fabric::WorkRequest> replies;  // of this Poll, not posted yet
     uint32_t waiting = 0;                      // requests of it, for room
     uint32_t undecided = 0;                    // for what others write
+    Rate rate;                                 // of those served, if there is a limit
+    std::deque<uint32_t> held;                 // what it said beyond it, and was not heard yet
     bool doomed = false;                       // to be ended after this Poll; what it still says is not heard
   };
 
@@ -132,12 +147,25 @@ class Shard {
                                                              const Admission& admission);
   Status Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port, const Admission& admission);
   void OnConnected(Session& session);
+  // limits.cc
+  static constexpr const char* kUnknownWrong = "in a way that has no name";
+  // False. what: of the session at hand, for whoever is told when it is doomed for it.
+  [[gnu::cold]] bool Wrong(const char* what);
+  void TellOf(const Session& session, std::string_view what) const;
+  void TellViolation(const Session& session);
+  [[gnu::cold]] void Violate(Session& session, const char* what);
+  [[nodiscard]] Status MayConnect(const format::HelloRequest& hello, const Admission& admission) const;
+  void CountRegistered();  // without sessions
+  void CountRegistered(const Session& session, bool comes);
+  [[nodiscard]] bool IsHeldBack(Session& session, uint32_t imm);
+  size_t ServeHeld();
   void Doom(Session& session, bool violated);
   size_t EndDoomed();
   void EndSession(SessionId id);
 
   void Handle(const fabric::Completion& completion);
   bool Hear(Session& session, const fabric::Completion& message);
+  bool HearNow(Session& session, uint32_t imm);
   // Puts that found no room, now that there may be some, or none is to be expected.
   size_t ServeWaiting();
   // Goes through so many of the requests that what somebody else writes decides, in turn, and serves those for which it
@@ -179,7 +207,11 @@ class Shard {
   std::vector<std::unique_ptr<Session>> sessions_;                // by session id; null where free
   std::vector<Session*> answered_;                                // sessions with replies to post
   std::vector<SessionId> doomed_;
-  bool ends_ = false;  // some of them were not looked at
+  TellEvent on_event_;
+  const char* wrong_ = kUnknownWrong;
+  std::vector<SessionId> holding_;  // sessions with requests that are held back
+  uint64_t now_micros_ = 0;         // in this Poll, if there is a limit on requests
+  bool ends_ = false;               // some of them were not looked at
   uint32_t polls_since_fence_ = 0;
   struct Commit {
     Versions::Commit begun;

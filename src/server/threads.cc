@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/relax.h"
 #include "server/spin_time.h"
 #include "server/tidy_timer.h"
@@ -32,6 +33,8 @@ constexpr uint64_t kCrowd = 32;
 // So often the cleaner scrubs and looks for what has expired; and after so many times it keeps the time.
 constexpr uint64_t kTicksPerSecond = 10;
 constexpr uint64_t kTicksPerTime = 100;
+// So rarely it counts descriptors.
+constexpr uint64_t kTicksPerCount = 10;
 // Looks for work between two at the clock.
 constexpr uint32_t kLooksPerClock = 16;
 // The same of a busy shard, as long as somebody waits for what a client writes; and how long until it is told.
@@ -138,7 +141,8 @@ void ShardThread::Run() {
       if (!never_sleeps && now - idle_since >= spin.now()) {
         slept = true;
         shard_->CountSleep();
-        const Nanoseconds left = shard_->unsettled() ? tidy.Left(now) : Nanoseconds(kForever);
+        Nanoseconds left = shard_->unsettled() ? tidy.Left(now) : Nanoseconds(kForever);
+        if (shard_->holds_back()) left = std::min(left, shard_->held_for());
         fabric::WaitAny(queues, shard_->awaits_writers() ? std::min(left, kAwaitedSleep) : left);
         woke = true;
         continue;
@@ -181,6 +185,7 @@ void ShardThread::Clean() {
     if (now >= next_tick) {
       if (scrub_rate_ != 0) shard_->cleaner().Scrub(std::max<uint64_t>(scrub_rate_ / kTicksPerSecond, 1));
       shard_->cleaner().Sweep();
+      if (ticks % kTicksPerCount == 0 && shard_->number() == 0) shard_->CountDescriptors(CountDescriptors());
       if (++ticks % kTicksPerTime == 0) shard_->cleaner().KeepTime();
       next_tick = now + between_ticks;
     }
@@ -223,8 +228,8 @@ size_t ShardThread::AdmitNewcomers() {
 // --- Doorman
 
 Doorman::Doorman(std::unique_ptr<fabric::Listener> listener, size_t port,
-                 std::vector<std::unique_ptr<ShardThread>>& shards, Gate* gate)
-    : listener_(std::move(listener)), port_(port), shards_(shards), gate_(gate) {}
+                 std::vector<std::unique_ptr<ShardThread>>& shards, Gate* gate, TellEvent tell)
+    : listener_(std::move(listener)), port_(port), shards_(shards), gate_(gate), tell_(std::move(tell)) {}
 
 Doorman::~Doorman() { Stop(); }
 
@@ -256,7 +261,7 @@ void Doorman::LookAtTokens() {
 }
 
 void Doorman::Receive(std::unique_ptr<fabric::Incoming> incoming) {
-  auto guest = Greet(*incoming, gate_, static_cast<uint32_t>(shards_.size()));
+  auto guest = Greet(*incoming, gate_, static_cast<uint32_t>(shards_.size()), tell_);
   if (!guest) return;
   const uint16_t shard = guest->hello.shard;
   shards_[shard]->Admit({std::move(incoming), guest->hello, port_, std::move(guest->admission)});

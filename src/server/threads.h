@@ -82,9 +82,9 @@ class ShardThread {
 // A listening address and the thread that hears it: checks who asks, and sends them to their shard.
 class Doorman {
  public:
-  // port: the shards' port for those who ask here. gate: none lets everybody in.
+  // port: the shards' port for those who ask here. gate: none lets everybody in. tell: of those who are refused.
   Doorman(std::unique_ptr<fabric::Listener> listener, size_t port, std::vector<std::unique_ptr<ShardThread>>& shards,
-          Gate* gate);
+          Gate* gate, TellEvent tell);
   Doorman(const Doorman&) = delete;
   Doorman& operator=(const Doorman&) = delete;
   ~Doorman();
@@ -102,6 +102,7 @@ class Doorman {
   const size_t port_;
   std::vector<std::unique_ptr<ShardThread>>& shards_;
   Gate* const gate_;
+  const TellEvent tell_;
   std::thread thread_;
   std::atomic<bool> stop_{false};
 };

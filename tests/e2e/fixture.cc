@@ -53,6 +53,8 @@ void TestServer::StartProcess(const ServerOptions& options) {
       number("--slots-per-client", options.slots_per_client),
       number("--slot-bytes", options.slot_bytes),
       number("--reservations-per-client", options.reservations_per_client),
+      number("--clients-per-token", options.clients_per_token),
+      number("--requests-per-second", options.requests_per_second),
       std::string("--flush=") + kFlushNames.at(static_cast<size_t>(options.flush)),
   };
   for (const std::string& address : options.listen) words.push_back("--listen=" + address);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,10 @@ TEST_F(ServerTest, TakesAllItsOptions) {
                                    "4096",
                                    "--reservations-per-client",
                                    "16",
+                                   "--clients-per-token",
+                                   "3",
+                                   "--requests-per-second",
+                                   "100000",
                                    "--spin-us",
                                    "0",
                                    "--polling",
@@ -127,6 +132,41 @@ TEST_F(ServerTest, TokensComeFromFilesAndAreNeverPrinted) {
   refused(token + "\n", perms::owner_read | perms::others_read, "chmod 600");
 }
 
+TEST_F(ServerTest, SaysWhoIsRefusedButNotWithoutEnd) {
+  using std::filesystem::perms;
+  WriteFile(Path("tokens"), "a-token-that-is-secret\n");
+  WriteFile(Path("wrong"), "another-one-that-is-secret\n");
+  for (const char* name : {"tokens", "wrong"}) std::filesystem::permissions(Path(name), perms::owner_read);
+  const auto server = StartServer({"--token-file", Path("tokens")});
+  constexpr int kTries = 30;
+  for (int i = 0; i < kTries; ++i) {
+    ExpectRefused(Cli({"--token-file", Path("wrong"), "get", "key"}), 5, "does not know this token");
+  }
+  server->Signal(SIGTERM);
+  const Ended ended = server->Wait();
+  EXPECT_EQ(ended.code, 0);
+  const std::regex line(
+      "erda-server: client [0-9a-f]{16} \\(shm, process [0-9]+ of user [0-9]+\\): refused: the server does not know "
+      "this "
+      "token");
+  const std::regex left_out("erda-server: ([0-9]+) more lines like these were left out");
+  std::istringstream lines(ended.err);
+  int said = 0;
+  int missing = 0;
+  for (std::string text; std::getline(lines, text);) {
+    std::smatch match;
+    if (std::regex_match(text, match, left_out)) {
+      missing += std::stoi(match[1]);
+    } else {
+      EXPECT_TRUE(std::regex_match(text, line)) << text;
+      ++said;
+    }
+  }
+  EXPECT_GE(said, 20);
+  EXPECT_EQ(said + missing, kTries);
+  EXPECT_EQ(ended.err.find("secret"), std::string::npos);
+}
+
 TEST_F(ServerTest, BadUsageIsOneLineAndHasItsExitCode) {
   const std::string pool = Pool();
   const std::string address = Address();
@@ -144,6 +184,8 @@ TEST_F(ServerTest, BadUsageIsOneLineAndHasItsExitCode) {
                                   {"--pool", pool, "--listen", address, "--shards", "4294967296"},
                                   {"--pool", pool, "--listen", address, "--slots-per-client", "257"},
                                   {"--pool", pool, "--listen", address, "--slot-bytes", "100"},
+                                  {"--pool", pool, "--listen", address, "--clients-per-token", "-1"},
+                                  {"--pool", pool, "--listen", address, "--requests-per-second", "99"},
                                   {"--pool", pool, "--listen", address, "--spin-us", "1.5"}};
   for (const Words& arguments : bad) ExpectRefused(ServerWith(arguments), 2, "erda-server: ");
   EXPECT_FALSE(fs::exists(pool));

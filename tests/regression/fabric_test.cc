@@ -15,6 +15,7 @@
 #include "fabric/shm/socket.h"
 #include "format/messages.h"
 #include "regression/fixture.h"
+#include "regression/intruder.h"
 
 namespace erda {
 namespace {
@@ -85,89 +86,6 @@ TEST(SharedMemoryTest, MemoryOfAnOwnerCannotBeMappedForWritingByReopeningADescri
 }
 
 // --- A client that speaks the greetings itself
-
-class Intruder {
- public:
-  static constexpr uint32_t kSlots = 4;
-  static constexpr size_t kReplyBytes = kSlots * sizeof(format::Reply);
-
-  explicit Intruder(const std::string& path, uint32_t reply_access = static_cast<uint32_t>(Access::kRemoteReadWrite))
-      : rings_(*SharedMemory::Create("rings", 2 * Ring::Bytes(kSlots))),
-        replies_(*SharedMemory::Create("replies", kReplyBytes)),
-        transmit_(rings_.bytes().data(), kSlots),
-        receive_(rings_.bytes().data() + Ring::Bytes(kSlots), kSlots) {
-    auto socket = fabric::shm::ConnectTo(path);
-    EXPECT_TRUE(socket.ok()) << socket.status().ToString();
-    if (!socket.ok()) return;
-    socket_ = *std::move(socket);
-    Greeting ask;
-    ask.message_depth = kSlots;
-    ask.regions = 1;
-    ask.region_sizes[0] = kReplyBytes;
-    ask.region_access[0] = reply_access;
-    format::HelloRequest hello{};
-    hello.magic = format::kHelloMagic;
-    hello.protocol_version = format::kProtocolVersion;
-    hello.slots = kSlots;
-    ask.data_bytes = sizeof(hello);
-    std::memcpy(ask.data.data(), &hello, sizeof(hello));
-    const int fds[] = {rings_.view().fd, replies_.view().fd};
-    const Status sent = fabric::shm::SendGreeting(socket_.get(), ask, fds);
-    EXPECT_TRUE(sent.ok()) << sent.ToString();
-    Status status(Code::kTimeout);
-    WaitUntil([&] {
-      status = fabric::shm::ReceiveGreeting(socket_.get(), &answer_, &fds_);
-      return status.code() != Code::kTimeout;
-    });
-    connected_ = status.ok() && answer_.kind == Greeting::kAccept;
-    EXPECT_NE(status.code(), Code::kTimeout) << "no answer";
-    if (!connected_) return;
-    const size_t at = 1 + format::kRequestRegion;
-    const UniqueFd& fd = fds_.at(at);
-    auto requests =
-        SharedMemory::Map(UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)), answer_.region_sizes[at - 1], true);
-    EXPECT_TRUE(requests.ok()) << requests.status().ToString();
-    if (requests.ok()) requests_ = *std::move(requests);
-  }
-
-  [[nodiscard]] bool connected() const { return connected_; }
-  [[nodiscard]] int socket() const { return socket_.get(); }
-  [[nodiscard]] const Greeting& answer() const { return answer_; }
-  [[nodiscard]] int beacon() const { return fds_.at(0).get(); }
-  [[nodiscard]] int region(uint32_t number) const { return fds_.at(1 + number).get(); }
-  [[nodiscard]] std::byte* rings() const { return rings_.bytes().data(); }
-
-  // Asks for a delete, and wants to be woken when it is answered.
-  void Ask() {
-    format::Request request{};
-    request.op = static_cast<uint8_t>(format::RequestOp::kDelete);
-    request.key_size = 1;
-    std::memcpy(requests_.bytes().data(), &request, sizeof(request));
-    requests_.bytes()[sizeof(request)] = std::byte{'k'};
-    receive_.BeginSleep();
-    transmit_.Push({static_cast<uint32_t>(OpKind::kReceiveImm), 0, sizeof(request) + 1, 0}, {});
-    if (transmit_.Publish()) fabric::shm::RingDoorbell(socket_.get());
-  }
-  bool TakeAnswer() {
-    Descriptor descriptor{};
-    const auto answered = [&] { return receive_.Peek(&descriptor) == Ring::Look::kMessage; };
-    for (int i = 0; i < 1000 && !answered(); ++i) std::this_thread::yield();
-    if (!WaitUntil(answered)) return false;
-    receive_.Advance();
-    return true;
-  }
-
- private:
-  SharedMemory rings_;
-  SharedMemory replies_;
-  Ring transmit_;
-  Ring receive_;
-  UniqueFd socket_;
-  Greeting answer_;
-  std::vector<UniqueFd> fds_;
-  SharedMemory requests_;
-  bool connected_ = false;
-};
 
 class IntruderTest : public RegressionTest {
  protected:

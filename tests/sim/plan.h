@@ -78,6 +78,7 @@ struct Plan {
   uint32_t ttl_max = 3;
   double scan_share = 0;  // of operations, that are a page of a scan
   uint32_t reservations_per_client = 64;
+  uint32_t requests_per_second = 0;                    // of a client, that a shard serves; 0: no limit
   std::array<format::FlushMethod, 2> flush_methods{};  // by port; of two ports, none for both or for neither
   Nanoseconds timeout{20'000'000};
   fabric::SimOptions network;

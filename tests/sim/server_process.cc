@@ -100,6 +100,7 @@ Status ServerProcess::StartOnce() {
   server::ShardOptions options;
   options.slot_bytes = 2048;
   options.reservations_per_client = plan_.reservations_per_client;
+  options.requests_per_second = plan_.requests_per_second;
   options.server_id = ++starts_;
   options.time = &time_;
   options.index_grows = plan_.index_grows;

@@ -42,6 +42,7 @@ class ShmChannel final : public Channel {
   [[nodiscard]] std::span<const RemoteRegion> peer_regions() const override { return peer_regions_; }
   [[nodiscard]] std::span<const std::byte> peer_data() const override { return peer_greeting_.private_data(); }
   [[nodiscard]] const Status& error() const override { return error_; }
+  [[nodiscard]] bool peer_broke_rules() const override { return peer_broke_rules_; }
 
  private:
   friend class ShmQueue;
@@ -77,6 +78,7 @@ class ShmChannel final : public Channel {
   const std::string address_;
   State state_;
   Status error_;
+  bool peer_broke_rules_ = false;
   UniqueFd socket_;
   SharedMemory own_rings_;                 // of the asking end
   std::shared_ptr<Mapping> mapped_rings_;  // of the accepting end

@@ -188,6 +188,7 @@ size_t ShmChannel::Receive(std::span<Completion> out, std::deque<std::vector<std
     completion.bytes = descriptor.bytes;
     const bool is_message = completion.kind == OpKind::kReceive && descriptor.bytes <= kSendBytesMax;
     if (look == Ring::Look::kNonsense || (!is_message && completion.kind != OpKind::kReceiveImm)) {
+      peer_broke_rules_ = true;
       Fail({Code::kInternal, address_ + ": the peer wrote nonsense into the channel"});
       break;
     }

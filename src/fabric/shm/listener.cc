@@ -33,6 +33,13 @@ class ShmIncoming final : public Incoming {
 
   [[nodiscard]] std::span<const std::byte> peer_data() const override { return ask_.private_data(); }
 
+  [[nodiscard]] std::string peer_name() const override {
+    ucred peer{};
+    socklen_t size = sizeof(peer);
+    if (!socket_ || ::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return "shm";
+    return "shm, process " + std::to_string(peer.pid) + " of user " + std::to_string(peer.uid);
+  }
+
   Result<std::unique_ptr<Channel>> Accept(const ChannelOptions& options) override {
     auto* queue = dynamic_cast<ShmQueue*>(options.queue);
     if (queue == nullptr || !socket_) return Status(Code::kInvalidArgument, "a channel needs a queue of its fabric");
@@ -83,7 +90,7 @@ class ShmIncoming final : public Incoming {
 
 }  // namespace
 
-Result<std::unique_ptr<Listener>> ShmListener::Create(std::string_view address, MemoryMaps* maps) {
+Result<std::unique_ptr<Listener>> ShmListener::Create(std::string_view address, MemoryMaps* maps, const Clock& clock) {
   auto path = PathOf(address);
   if (!path.ok()) return path.status();
   EventFd doorbell;
@@ -93,18 +100,19 @@ Result<std::unique_ptr<Listener>> ShmListener::Create(std::string_view address, 
   auto socket = ListenOn(*path);
   if (!socket.ok()) return socket.status();
   return std::unique_ptr<Listener>(new ShmListener(std::string(address), *std::move(path), *std::move(socket),
-                                                   std::move(doorbell), maps, *std::move(beacon)));
+                                                   std::move(doorbell), maps, *std::move(beacon), clock));
 }
 
 ShmListener::ShmListener(std::string address, std::string path, UniqueFd socket, EventFd doorbell, MemoryMaps* maps,
-                         std::shared_ptr<Beacon> beacon)
+                         std::shared_ptr<Beacon> beacon, const Clock& clock)
     : address_(std::move(address)),
       path_(std::move(path)),
       inode_(InodeOf(path_)),
       socket_(std::move(socket)),
       doorbell_(std::move(doorbell)),
       maps_(maps),
-      beacon_(std::move(beacon)) {}
+      beacon_(std::move(beacon)),
+      clock_(clock) {}
 
 ShmListener::~ShmListener() {
   // Unless another server has put its own socket there since.
@@ -119,24 +127,25 @@ void ShmListener::AcceptSockets() {
       exhausted_ = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
       return;
     }
-    silent_.push_back(std::move(socket));
+    silent_.push_back({std::move(socket), clock_.Now()});
     if (silent_.size() > kSilentMax) silent_.pop_front();
   }
 }
 
 std::unique_ptr<Incoming> ShmListener::Poll() {
   AcceptSockets();
+  const Nanoseconds now = silent_.empty() ? Nanoseconds(0) : clock_.Now();
   for (auto it = silent_.begin(); it != silent_.end();) {
     Greeting ask;
     std::vector<UniqueFd> fds;
-    const Status status = ReceiveGreeting(it->get(), &ask, &fds);
-    if (status.code() == Code::kTimeout) {
+    const Status status = ReceiveGreeting(it->socket.get(), &ask, &fds);
+    if (status.code() == Code::kTimeout && now - it->since < kSilentMost) {
       ++it;
       continue;
     }
-    UniqueFd socket = std::move(*it);
+    UniqueFd socket = std::move(it->socket);
     it = silent_.erase(it);
-    if (!status.ok() || ask.kind != Greeting::kAsk) continue;  // not one of ours: hang up
+    if (!status.ok() || ask.kind != Greeting::kAsk) continue;  // not one of ours, or silent for too long: hang up
     return std::make_unique<ShmIncoming>(maps_, beacon_, std::move(socket), ask, std::move(fds));
   }
   return nullptr;
@@ -145,10 +154,17 @@ std::unique_ptr<Incoming> ShmListener::Poll() {
 void ShmListener::Wait(std::chrono::nanoseconds timeout) {
   std::vector<pollfd> watched = {{doorbell_.get(), POLLIN, 0}};
   if (!exhausted_) watched.push_back({socket_.get(), POLLIN, 0});
-  for (const UniqueFd& socket : silent_) watched.push_back({socket.get(), POLLIN, 0});
+  for (const Silent& silent : silent_) watched.push_back({silent.socket.get(), POLLIN, 0});
+  timeout = SilentFor(timeout);
   if (exhausted_) timeout = std::min<std::chrono::nanoseconds>(timeout, kExhaustedWait);
   ::poll(watched.data(), watched.size(), PollMilliseconds(timeout));
   doorbell_.Drain();
+}
+
+std::chrono::nanoseconds ShmListener::SilentFor(std::chrono::nanoseconds timeout) const {
+  if (silent_.empty()) return timeout;
+  const Nanoseconds left = silent_.front().since + kSilentMost - clock_.Now();
+  return std::clamp<std::chrono::nanoseconds>(left, std::chrono::nanoseconds(0), timeout);
 }
 
 void ShmListener::Wake() { doorbell_.Ring(); }

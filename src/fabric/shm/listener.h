@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/event_fd.h"
 #include "base/unique_fd.h"
 #include "fabric/fabric.h"
@@ -20,7 +21,11 @@ Status FillGreeting(const ChannelOptions& options, size_t data_max, Greeting* gr
 
 class ShmListener final : public Listener {
  public:
-  static Result<std::unique_ptr<Listener>> Create(std::string_view address, MemoryMaps* maps);
+  // Who connects and does not ask is dropped after so long.
+  static constexpr std::chrono::seconds kSilentMost{5};
+
+  static Result<std::unique_ptr<Listener>> Create(std::string_view address, MemoryMaps* maps,
+                                                  const Clock& clock = SteadyClock::Instance());
   ~ShmListener() override;
 
   [[nodiscard]] const std::string& address() const override { return address_; }
@@ -30,8 +35,10 @@ class ShmListener final : public Listener {
 
  private:
   ShmListener(std::string address, std::string path, UniqueFd socket, EventFd doorbell, MemoryMaps* maps,
-              std::shared_ptr<Beacon> beacon);
+              std::shared_ptr<Beacon> beacon, const Clock& clock);
   void AcceptSockets();
+  // Until the oldest of them is dropped, but not longer than `timeout`.
+  [[nodiscard]] std::chrono::nanoseconds SilentFor(std::chrono::nanoseconds timeout) const;
 
   const std::string address_;
   const std::string path_;
@@ -40,8 +47,13 @@ class ShmListener final : public Listener {
   EventFd doorbell_;
   MemoryMaps* const maps_;
   const std::shared_ptr<Beacon> beacon_;
-  bool exhausted_ = false;      // no descriptor was left to accept with
-  std::list<UniqueFd> silent_;  // connected, but have not asked yet; oldest first
+  bool exhausted_ = false;  // no descriptor was left to accept with
+  struct Silent {
+    UniqueFd socket;
+    Nanoseconds since{0};
+  };
+  const Clock& clock_;
+  std::list<Silent> silent_;  // connected, but have not asked yet; oldest first
 };
 
 }  // namespace erda::fabric::shm

@@ -42,6 +42,7 @@ class VerbsChannel final : public Channel {
   [[nodiscard]] std::span<const RemoteRegion> peer_regions() const override { return peer_regions_; }
   [[nodiscard]] std::span<const std::byte> peer_data() const override { return peer_data_; }
   [[nodiscard]] const Status& error() const override { return error_; }
+  [[nodiscard]] bool peer_broke_rules() const override { return peer_broke_rules_; }
 
  private:
   friend class VerbsQueue;
@@ -83,6 +84,7 @@ class VerbsChannel final : public Channel {
   void OnTime(Nanoseconds now);
   // No kClosed yet: that comes when nothing is posted any more.
   void Fail(Status error);
+  void FailByPeer();
   void EndConnection();
   void PostLast();
   // True once: when the last of what was posted is completed, and kClosed behind it.
@@ -115,6 +117,7 @@ class VerbsChannel final : public Channel {
   const bool asking_;
   State state_;
   Status error_;
+  bool peer_broke_rules_ = false;
   bool closed_reported_ = false;
   bool dead_device_ = false;  // nothing that was posted will be heard of
   Nanoseconds since_{0};      // began to connect, or to fail

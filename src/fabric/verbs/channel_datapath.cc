@@ -112,7 +112,7 @@ bool VerbsChannel::HasCredit(uint32_t messages) {
 // A peer that counts more than the queue pair has sent loses its channel: what waits here would be more than the depth.
 bool VerbsChannel::LearnConsumed(uint64_t consumed) {
   if (consumed > pushed_) {
-    Fail({Code::kUnavailable, name_ + ": the peer broke the fabric's rules"});
+    FailByPeer();
     return false;
   }
   known_consumed_ = std::max(known_consumed_, consumed);
@@ -133,8 +133,13 @@ bool VerbsChannel::MayArrive(const ibv_wc& wc) {
       ++arrived_ - consumed_ <= message_depth_) {
     return true;
   }
-  Fail({Code::kUnavailable, name_ + ": the peer broke the fabric's rules"});
+  FailByPeer();
   return false;
+}
+
+void VerbsChannel::FailByPeer() {
+  peer_broke_rules_ = true;
+  Fail({Code::kUnavailable, name_ + ": the peer broke the fabric's rules"});
 }
 
 void VerbsChannel::TellCredit() {

@@ -32,6 +32,15 @@ class VerbsIncoming final : public Incoming {
 
   [[nodiscard]] std::span<const std::byte> peer_data() const override { return data_; }
 
+  [[nodiscard]] std::string peer_name() const override {
+    if (id_ == nullptr) return "verbs";
+    SocketAddress peer;
+    const sockaddr* const from = ::rdma_get_peer_addr(id_);
+    const size_t size = from->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+    std::memcpy(&peer.storage, from, size);
+    return FormatAddress(peer, ntohs(::rdma_get_dst_port(id_)));
+  }
+
   Result<std::unique_ptr<Channel>> Accept(const ChannelOptions& options) override {
     auto* queue = dynamic_cast<VerbsQueue*>(options.queue);
     if (queue == nullptr || id_ == nullptr) {

@@ -1,0 +1,102 @@
+// What keeps one client from taking what the others need, and what is told of those who break the protocol.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "server/shard.h"
+
+namespace erda::server {
+
+using format::Counter;
+
+std::string NameOfClient(uint64_t client_id, std::string_view peer) {
+  std::array<char, 32> number{};
+  std::snprintf(number.data(), number.size(), "client %016llx", static_cast<unsigned long long>(client_id));
+  std::string name = number.data();
+  if (!peer.empty()) name.append(" (").append(peer).append(")");
+  return name;
+}
+
+// --- Events
+
+bool Shard::Wrong(const char* what) {
+  wrong_ = what;
+  return false;
+}
+
+void Shard::TellOf(const Session& session, std::string_view what) const {
+  if (!on_event_) return;
+  on_event_(NameOfClient(session.client_id, session.peer) + ", shard " + std::to_string(number_) + ": " +
+            std::string(what));
+}
+
+void Shard::TellViolation(const Session& session) {
+  TellOf(session, "it broke the protocol: " + std::string(wrong_));
+  wrong_ = kUnknownWrong;
+}
+
+void Shard::Violate(Session& session, const char* what) {
+  wrong_ = what;
+  Doom(session, true);
+}
+
+// --- Connections
+
+Status Shard::MayConnect(const format::HelloRequest& hello, const Admission& admission) const {
+  if (options_.clients_per_token == 0) return {};
+  const auto is_same = [&](const std::unique_ptr<Session>& session) {
+    if (!session) return false;
+    return admission.token != 0 ? session->token == admission.token : session->client_id == hello.client_id;
+  };
+  if (std::ranges::count_if(sessions_, is_same) < options_.clients_per_token) return {};
+  const std::string who = admission.token != 0 ? "the clients of this token" : "clients of this number";
+  return {Code::kResourceExhausted,
+          who + " have " + std::to_string(options_.clients_per_token) + " connections already, which is their limit"};
+}
+
+void Shard::CountRegistered() {
+  uint64_t bytes = control_.bytes().size();
+  if (number_ == 0) bytes += 2 * pool_.pool().view().bytes.size();  // for all shards: to be read, and to be written
+  counters_.Set(Counter::kRegisteredBytes, ports_.size() * bytes);
+}
+
+void Shard::CountRegistered(const Session& session, bool comes) {
+  const uint64_t bytes = session.reply_memory.size() + session.request_memory.bytes().size();
+  const uint64_t before = counters_.Get(Counter::kRegisteredBytes);
+  counters_.Set(Counter::kRegisteredBytes, comes ? before + bytes : before - bytes);
+}
+
+// --- Requests per second
+
+// Behind those that it holds back already.
+bool Shard::IsHeldBack(Session& session, uint32_t imm) {
+  if (session.held.empty() && session.rate.Take(now_micros_)) return false;
+  if (session.held.empty()) holding_.push_back(session.id);
+  session.held.push_back(imm);
+  return true;
+}
+
+size_t Shard::ServeHeld() {
+  size_t served = 0;
+  std::erase_if(holding_, [&](SessionId id) {
+    Session& session = *sessions_[id];
+    while (!session.doomed && !session.held.empty() && session.rate.Take(now_micros_)) {
+      const uint32_t imm = session.held.front();
+      session.held.pop_front();
+      if (!HearNow(session, imm)) Doom(session, true);
+      ++served;
+    }
+    return session.doomed || session.held.empty();
+  });
+  return served;
+}
+
+Nanoseconds Shard::held_for() const {
+  uint64_t least = UINT64_MAX;
+  const uint64_t now = options_.time->Micros();
+  for (const SessionId id : holding_) least = std::min(least, sessions_[id]->rate.WaitNanos(now));
+  return Nanoseconds(least);
+}
+
+}  // namespace erda::server

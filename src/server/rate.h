@@ -1,0 +1,35 @@
+// How fast the requests of one client are served: so many in a second, and some more after a pause.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace erda::server {
+
+class Rate {
+ public:
+  // The pause that counts: so long after the last request, as many as in this time may come at once.
+  static constexpr uint64_t kBurstMicros = 100'000;
+
+  // per_second: more than 0.
+  explicit Rate(uint32_t per_second = 1) : nanos_each_(std::max<uint64_t>(1'000'000'000 / per_second, 1)) {}
+
+  // One more may be served now.
+  [[nodiscard]] bool Take(uint64_t now_micros) {
+    if (WaitNanos(now_micros) != 0) return false;
+    next_ = std::max(next_, now_micros * 1000) + nanos_each_;
+    return true;
+  }
+  // Until the next one may.
+  [[nodiscard]] uint64_t WaitNanos(uint64_t now_micros) const {
+    const uint64_t now = now_micros * 1000;
+    const uint64_t burst = kBurstMicros * 1000 - std::min(kBurstMicros * 1000, nanos_each_);
+    return next_ > now + burst ? next_ - now - burst : 0;
+  }
+
+ private:
+  uint64_t nanos_each_;
+  uint64_t next_ = 0;  // when the next one is due, if they came evenly
+};
+
+}  // namespace erda::server
