@@ -106,6 +106,35 @@ void AddFlush(CLI::App& app, erda::FlushChoice& flush) {
       ->type_name("METHOD");
 }
 
+void AddRights(CLI::App& app, erda::ServerOptions& options) {
+  static const std::map<std::string, erda::ShmAccess> kAccess = {{"owner", erda::ShmAccess::kOwner},
+                                                                 {"group", erda::ShmAccess::kGroup},
+                                                                 {"everybody", erda::ShmAccess::kEverybody}};
+  static const std::map<std::string, erda::PoolWrites> kWrites = {{"nobody", erda::PoolWrites::kNobody},
+                                                                  {"same-user", erda::PoolWrites::kSameUser},
+                                                                  {"everybody", erda::PoolWrites::kEverybody}};
+  app.add_option_function<std::string>(
+         "--shm-access", [&options](const std::string& name) { options.shm_access = kAccess.at(name); },
+         "Which users of this machine can connect to the shm addresses: owner, the server's own; group; everybody; "
+         "default owner")
+      ->check(CLI::IsMember({"owner", "group", "everybody"}))
+      ->type_name("WHO")
+      ->group("Rights");
+  app.add_option_function<std::string>(
+         "--pool-writes", [&options](const std::string& name) { options.pool_writes = kWrites.at(name); },
+         "Which clients write large values into the pool themselves, and could write anywhere there: nobody; "
+         "same-user, "
+         "over shm those of the server's own user, over a NIC all; everybody. The values of the others are copied by "
+         "the server; default same-user (docs/security.md)")
+      ->check(CLI::IsMember({"nobody", "same-user", "everybody"}))
+      ->type_name("WHO")
+      ->group("Rights");
+  AddSize(app, "--staging-bytes", options.staging_bytes,
+          "Memory for the large values of each client that does not write into the pool, on each shard; at least a "
+          "segment is given; default 4M")
+      ->group("Rights");
+}
+
 void AddTimes(CLI::App& app, uint64_t& spin_us, uint64_t& nvm_write_latency_ns) {
   AddNumber<uint64_t>(
       app, "--spin-us", spin_us, 0, 1'000'000'000,
@@ -177,6 +206,7 @@ int main(int argc, char** argv) {
   app.footer(kFooter);
   AddOptions(app, options);
   AddFlush(app, options.flush);
+  AddRights(app, options);
   AddTimes(app, spin_us, nvm_write_latency_ns);
   erda::tools::AddPolling(app, options.polling, "idle shards wait");
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;

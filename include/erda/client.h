@@ -31,6 +31,9 @@ enum class PutPath : uint8_t {
   kInline = 2,    // The value travels in the request. One round trip. For values that fit into a request.
   kDelegate = 3,  // Into a piece of the log that the client was given ahead. One round trip, no copy by the server.
                   // Without one (at first, or if space is short) inline or by a reservation.
+  // A client that the server lets not write into the pool (ServerOptions::pool_writes) puts what others delegate, or
+  // what does not fit into a request, into memory of its own at the server, which copies it into the log: one round
+  // trip, also with conditions. kReserve is kPermissionDenied then.
 };
 
 struct ClientOptions {

@@ -28,6 +28,18 @@ enum class FlushChoice : uint8_t {
   kReadAfterWrite = 2,
 };
 
+// Which users of the server's machine can open the sockets of its shm addresses (modes 0600, 0660 and 0666).
+enum class ShmAccess : uint8_t { kOwner = 0, kGroup = 1, kEverybody = 2 };
+
+// Which clients place large values in the pool themselves, and so could write anywhere into it. The others put them
+// into memory of their own, from where the server copies them: no slower to answer, but at the cost of a copy by its
+// CPU.
+enum class PoolWrites : uint8_t {
+  kNobody = 0,     // Then nobody but the server's process can write into the pool.
+  kSameUser = 1,   // Over shm those of the server's own user; over a NIC, where nobody knows users, all.
+  kEverybody = 2,  // Each client that may write.
+};
+
 struct ServerOptions {
   // Where the pool is: "/dev/daxX.Y", a file on a DAX file system, an ordinary file, or "dram:" (gone when the server
   // stops). A file that does not exist is created; an existing pool is opened, never created over.
@@ -60,6 +72,13 @@ struct ServerOptions {
   // docs/security.md says what a token protects from, and what not.
   std::string token_file;
 
+  // docs/security.md says what these keep from whom.
+  ShmAccess shm_access = ShmAccess::kOwner;
+  PoolWrites pool_writes = PoolWrites::kSameUser;
+  // The memory, for each client and shard, in which clients place values that may not write into the pool; at least a
+  // segment is given. At most 1 GiB.
+  uint64_t staging_bytes = 4 << 20;
+
   FlushChoice flush = FlushChoice::kAuto;
 
   // Beside all else, stored values are verified one after the other, round and round: so many bytes in a second, over
@@ -87,6 +106,7 @@ struct ServerOptions {
 struct ServerStats {
   uint64_t puts = 0;
   uint64_t puts_inline = 0;
+  uint64_t puts_staged = 0;  // Of these: the value was in the client's staging buffer.
   uint64_t puts_reserved = 0;
   uint64_t puts_delegated = 0;
   uint64_t commits = 0;

@@ -20,7 +20,8 @@ struct MemoryView {
 
 class SharedMemory {
  public:
-  // Zeroed. Sealed against shrinking and growing, so that no peer can take pages away under a reader.
+  // Zeroed. Sealed against shrinking and growing, so that no peer can take pages away under a reader; and the owner's
+  // alone to open (mode 0600): another user has no more rights than the descriptor that it is given.
   // kOwner: nobody can map it for writing any more, by whatever descriptor.
   enum class Writers : uint8_t { kPeers, kOwner };
   static Result<SharedMemory> Create(const std::string& name, size_t size, Writers writers = Writers::kPeers);

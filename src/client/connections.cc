@@ -112,6 +112,7 @@ void Engine::CloseLink(Link& link, const Status& status, OpIndex timed_out) {
   link.waiting_for_link.clear();
   link.waiting_for_slot.clear();
   link.waiting_for_heads.clear();
+  link.waiting_for_staging.clear();
   for (Operation& op : ops_) {
     if (op.step == Step::kKeyTurn && links_[ShardOf(op)].get() == &link) {
       // Ends as well, in its turn: each waiting for a time of its own would take for ever.
@@ -122,6 +123,7 @@ void Engine::CloseLink(Link& link, const Status& status, OpIndex timed_out) {
     }
     if (op.link != &link || !op.waits_for_link()) continue;
     op.slot = Link::kNoSlot;  // gone with the channel
+    op.staged = Operation::kNotStaged;
     op.sending = 0;
     if (op.step == Step::kSent) {
       Defer(op, std::move(op.result));

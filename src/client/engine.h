@@ -243,6 +243,9 @@ class Engine {
   void OnReply(Link& link, uint32_t slot);
   void OnSent(Operation& op);
   bool PutDelegated(Operation& op);
+  [[nodiscard]] bool GoesStaged(const Link& link, const Operation& op) const;
+  void PutStaged(Operation& op);
+  void GiveStagingBack(Operation& op);
   void SendChunkRequests(Link& link);
   void OnChunkReply(Link& link, uint32_t slot);
   void AskTime(Link& link);

@@ -108,13 +108,19 @@ Status Link::CheckHello(const HelloReply& hello, bool has_token) const {
     return regions.size() > region && regions[region].size >= bytes;
   };
   const uint64_t slot_bytes = uint64_t{hello.slots} * hello.slot_bytes;
-  const bool may_ask = hello.read_only != 0 ? hello.pool_writable == 0 : has(format::kRequestRegion, slot_bytes);
+  const bool may_ask = hello.read_only != 0 ? hello.placing == static_cast<uint8_t>(format::Placing::kNone)
+                                            : has(format::kRequestRegion, slot_bytes);
   const format::Geometry& geometry = hello.geometry;
+  // (A staging buffer that is too small for some value would keep the client waiting for ever.)
+  const bool may_place = hello.placing == static_cast<uint8_t>(format::Placing::kNone) ||
+                         (hello.placing == static_cast<uint8_t>(format::Placing::kPool) &&
+                          has(format::kPoolWriteRegion, geometry.pool_size)) ||
+                         (hello.placing == static_cast<uint8_t>(format::Placing::kStaging) &&
+                          has(format::kStagingRegion, geometry.segment_size));
   const bool holds = flushes && format::CheckGeometry(geometry).ok() && shard_ < geometry.shards && hello.slots >= 1 &&
                      hello.slots <= slots_offered_ && hello.slot_bytes >= sizeof(format::Request) &&
                      has(format::kPoolRegion, geometry.pool_size) &&
-                     has(format::kControlRegion, format::ControlBytes(geometry)) && may_ask &&
-                     (hello.pool_writable == 0 || has(format::kPoolWriteRegion, 0));
+                     has(format::kControlRegion, format::ControlBytes(geometry)) && may_ask && may_place;
   return holds ? Status() : wrong("what the server says of itself does not hold together");
 }
 
@@ -132,12 +138,15 @@ Status Link::OnConnected(Nanoseconds now, bool has_token) {
   // What may be in use for the first time only when the client has been at work for long.
   gathered_.reserve(2 * kGatheredMax);
   waiting_for_heads.Reserve(slots_offered_);
+  waiting_for_staging.Reserve(slots_offered_);
   owners_.assign(hello_.slots, kFreeSlot);
   free_slots_.clear();
   for (uint32_t slot = hello_.slots; slot > 0; --slot) free_slots_.push_back(slot - 1);
   control_region_.reset();
   control_.assign(format::ControlBytes(geometry()) + sizeof(format::Request), std::byte{0});
   delegated.Reset(FirstHead(), geometry().heads_per_shard, format::ChunkBytesMax(geometry()));
+  const bool stages = placing() == format::Placing::kStaging;
+  staging.Reset(stages ? channel()->peer_regions()[format::kStagingRegion].size : 0, slots_offered_);
   auto region = fabric_.Register(MemoryView{control_, -1, -1}, fabric::Access::kLocal);
   if (!region.ok()) return region.status();
   control_region_ = *std::move(region);
@@ -190,6 +199,7 @@ Link::Connection Link::Close() {
   asks_time = false;
   gathered_.clear();
   delegated.Reset(0, 0, 0);
+  staging.Reset(0, 0);
   return std::move(connection_);
 }
 

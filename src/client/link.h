@@ -11,6 +11,7 @@
 #include "base/shared_memory.h"
 #include "client/delegated.h"
 #include "client/operation.h"
+#include "client/staging.h"
 #include "client/time_bounds.h"
 #include "fabric/fabric.h"
 #include "format/control_block.h"
@@ -126,12 +127,15 @@ class Link {
   TimeBounds time;
   bool asks_time = false;
   Nanoseconds asked_at{0};  // for the time, or for the connection
+  [[nodiscard]] format::Placing placing() const { return static_cast<format::Placing>(hello_.placing); }
   Delegated delegated;
+  Staging staging;
   bool puts_large = false;  // a put came that did not fit into a request
 
   Fifo<OpIndex> waiting_for_link;
   Fifo<OpIndex> waiting_for_slot;
   Fifo<OpIndex> waiting_for_heads;
+  Fifo<OpIndex> waiting_for_staging;
   bool control_read_pending = false;
   uint64_t control_reads = 0;  // that have arrived
   // How many have arrived once one has that is yet to be posted.

@@ -52,6 +52,7 @@ enum class Step : uint8_t {
   kDone,         // its callback, in the next Poll
   kKeyTurn,      // an earlier operation on the same key
   kLinkUp,       // the connection
+  kStagingRoom,  // put: a place in the staging buffer
   kRequestSlot,  // a free request slot
   kHeads,        // the region numbers, read anew
   kStarting,     // get: the others that begin together with it
@@ -134,6 +135,8 @@ struct Operation {
   format::Reply reply{};       // to the reserve request
   bool delegated = false;      // the request under way is a delegated put
   bool no_chunk = false;       // its chunk was taken back: it goes another way
+  static constexpr uint32_t kNotStaged = UINT32_MAX;
+  uint32_t staged = kNotStaged;  // its place in the staging buffer
 
   // Gets
   uint64_t block = 0;              // of the index, where its key is looked for

@@ -50,6 +50,7 @@ Operation& Engine::TakeOperation(OpType type) {
   op.sending = 0;
   op.doomed = false;
   op.no_chunk = false;
+  op.staged = Operation::kNotStaged;
   op.if_version.reset();
   op.ttl = 0;
   return op;
@@ -246,6 +247,7 @@ void Engine::Deliver(Operation& op) {
   if (op.type == OpType::kDelete) ++stats_.deletes;
   if (code != Code::kOk && code != Code::kNotFound && code != Code::kConflict) ++stats_.failures;
   ReleaseSlot(op);
+  if (op.staged != Operation::kNotStaged) GiveStagingBack(op);
   const Status result = std::move(op.result);
   Retire(op, [&] {
     if (op.put_done) {

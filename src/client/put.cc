@@ -4,6 +4,7 @@
 //                    request -> reply
 //   delegated        behind one doorbell, the value straight into the log, where the client has a chunk of it, and the
 //                    request -> reply
+//   staged           the same into memory of its own at the server, where it has no right to write into the log
 //   reserve          request -> reply with the address; then, behind one doorbell, the value straight into the log and
 //                    what makes the put done: a Read that flushes it out of the NIC (placed, or nothing more is
 //                    needed), or a commit request (the server flushes)
@@ -63,9 +64,20 @@ void Engine::StartRequest(Operation& op) {
                    {Code::kInvalidArgument, "an inline put of a key of " + std::to_string(op.key_size) +
                                                 " bytes takes a value of at most " + std::to_string(most) + " bytes"});
     }
-    if ((options_.put_path == PutPath::kReserve || !fits) && link.hello().pool_writable == 0) {
+    const bool staged = GoesStaged(link, op);
+    if ((options_.put_path == PutPath::kReserve || !fits) && link.placing() != format::Placing::kPool && !staged) {
       return Defer(op,
                    {Code::kPermissionDenied, address_ + ": the server does not let this client write into the pool"});
+    }
+    // Before the slot: who waits for room keeps nobody else from a slot, and who has room waits for answers alone.
+    if (staged && op.staged == Operation::kNotStaged) {
+      const auto place = link.waiting_for_staging.empty() ? link.staging.Take(op.value_size) : std::nullopt;
+      if (!place) {
+        op.step = Step::kStagingRoom;
+        link.waiting_for_staging.push_back(op.index);
+        return;
+      }
+      op.staged = *place;
     }
   }
   op.slot = link.TakeSlot(op.index);
@@ -80,11 +92,12 @@ void Engine::StartRequest(Operation& op) {
 void Engine::SendRequest(Operation& op) {
   Link& link = *op.link;
   op.step = Step::kReply;  // from here on it ends with the connection
+  if (op.staged != Operation::kNotStaged) return PutStaged(op);
   // What kAuto chooses was measured: docs/benchmarks.md, "Put paths by size". Who puts one large value wants no chunk.
   const bool is_put = op.type == OpType::kPut && !op.if_version;  // (a chunk does not wait for what decides)
   const bool large = is_put && options_.put_path == PutPath::kAuto && !FitsInline(link, op);
   const bool wanted = options_.put_path == PutPath::kDelegate || (large && std::exchange(link.puts_large, true));
-  op.delegated = is_put && wanted && !op.no_chunk && link.hello().pool_writable != 0;
+  op.delegated = is_put && wanted && !op.no_chunk && link.placing() == format::Placing::kPool;
   if (op.delegated && PutDelegated(op)) return;
   op.delegated = false;
   Request request{};
@@ -115,6 +128,53 @@ void Engine::SendRequest(Operation& op) {
   ++stats_.requests;
   const WorkRequest work = RequestWork(op, op.message().first(bytes));
   Post(link, {&work, 1});
+}
+
+// --- Staged path
+
+// Small values go inline, unless it is wanted otherwise: one copy less.
+bool Engine::GoesStaged(const Link& link, const Operation& op) const {
+  if (link.placing() != format::Placing::kStaging) return false;
+  return options_.put_path == PutPath::kDelegate || (options_.put_path == PutPath::kAuto && !FitsInline(link, op));
+}
+
+void Engine::PutStaged(Operation& op) {
+  const auto message = op.message();
+  Request request{};
+  request.op = static_cast<uint8_t>(RequestOp::kPutStaged);
+  request.ack = static_cast<uint8_t>(options_.ack);
+  request.key_size = op.key_size;
+  request.value_size = op.value_size;
+  request.id = next_request_id_++;
+  request.address = op.staged;
+  request.ttl = op.ttl;
+  if (op.if_version) {
+    request.condition = static_cast<uint8_t>(format::Condition::kVersion);
+    request.version = *op.if_version;
+  }
+  std::memcpy(message.data(), &request, sizeof(request));
+  ++stats_.requests;
+  WorkRequest works[2];
+  works[0].kind = OpKind::kWrite;
+  works[0].signaled = false;
+  works[0].local = message.subspan(format::InlineValueOffset(op.key_size), op.value_size);
+  works[0].remote = {format::kStagingRegion, op.staged};
+  works[1] = RequestWork(op, message.first(sizeof(Request) + op.key_size));
+  Post(*op.link, works);
+}
+
+// Answered: the shard has its copy. Those that wait go on in their order, as far as there is room.
+void Engine::GiveStagingBack(Operation& op) {
+  Link& link = *op.link;
+  link.staging.GiveBack(std::exchange(op.staged, Operation::kNotStaged));
+  while (!link.waiting_for_staging.empty()) {
+    Operation& next = ops_[link.waiting_for_staging.front()];
+    const auto place = link.staging.Take(next.value_size);
+    if (!place) return;
+    link.waiting_for_staging.pop_front();
+    next.staged = *place;
+    StartRequest(next);
+  }
 }
 
 // --- Delegated path

@@ -170,6 +170,9 @@ struct ChannelOptions {
   uint32_t message_depth = 64;  // WriteImms and Sends in each direction that the receiver has not polled yet
 };
 
+// Whose process a peer is, where the fabric knows users: on one machine.
+enum class PeerUser : uint8_t { kUnknown, kSame, kOther };
+
 // A peer that asks to connect.
 class Incoming {
  public:
@@ -180,11 +183,16 @@ class Incoming {
   [[nodiscard]] virtual std::span<const std::byte> peer_data() const = 0;
   // Who it is, as far as the fabric knows by itself, for people: "shm, process 12 of user 0".
   [[nodiscard]] virtual std::string peer_name() const { return {}; }
+  // By what the system says, not the peer.
+  [[nodiscard]] virtual PeerUser peer_user() const { return PeerUser::kUnknown; }
   // Returns at once; kConnected or kClosed follows on the queue. The channel's peer_data() is there already.
   // message_depth is the connecting end's.
   virtual Result<std::unique_ptr<Channel>> Accept(const ChannelOptions& options) = 0;
   virtual void Reject(std::span<const std::byte> private_data) = 0;
 };
+
+// Which users of this machine may ask, where the fabric knows users.
+enum class Askers : uint8_t { kOwner, kGroup, kEverybody };
 
 class Listener {
  public:
@@ -193,6 +201,8 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   [[nodiscard]] virtual const std::string& address() const = 0;
+  // At first only the owner may ask.
+  virtual Status LetAsk(Askers /*askers*/) { return {}; }
   virtual std::unique_ptr<Incoming> Poll() = 0;  // null if nobody asks
   virtual void Wait(std::chrono::nanoseconds timeout) = 0;
   virtual void Wake() = 0;  // from any thread

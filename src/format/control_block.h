@@ -64,6 +64,7 @@ enum class Counter : uint32_t {
   kExpired,
   kDescriptors,  // of the process; by the cleaner of the first shard
   kRegisteredBytes,
+  kPutsStaged,  // of kPutsInline
   kCount,
 };
 inline constexpr const char* kCounterNames[] = {
@@ -74,7 +75,7 @@ inline constexpr const char* kCounterNames[] = {
     "clean_nvm_bytes", "scrub_bytes",     "clean_moves",      "clean_regions",  "clean_bytes_freed",
     "damaged_keys",    "puts_delayed",    "free_regions",     "log_bytes_live", "cleaning",
     "set_aside",       "puts_delegated",  "chunks",           "chunk_bytes",    "overdue",
-    "expired",         "descriptors",     "registered_bytes",
+    "expired",         "descriptors",     "registered_bytes", "puts_staged",
 };
 static_assert(std::size(kCounterNames) == static_cast<size_t>(Counter::kCount));
 

@@ -38,7 +38,7 @@
 namespace erda::format {
 
 inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
-inline constexpr uint16_t kProtocolVersion = 12;
+inline constexpr uint16_t kProtocolVersion = 13;
 inline constexpr uint32_t kSlotsMax = 256;
 
 // The regions that each end offers, by their number.
@@ -46,6 +46,7 @@ inline constexpr uint32_t kPoolRegion = 0;       // of the server: the pool, to 
 inline constexpr uint32_t kControlRegion = 1;    // of the server: the shard's control block, to read
 inline constexpr uint32_t kRequestRegion = 2;    // of the server: this client's request slots, to write
 inline constexpr uint32_t kPoolWriteRegion = 3;  // of the server, if granted: the pool, to write values
+inline constexpr uint32_t kStagingRegion = 3;    // of the server, in its stead: this client's staging buffer
 inline constexpr uint32_t kReplyRegion = 0;      // of the client: its reply slots, for the server to write
 
 // How a client makes its one-sided writes persistent (docs/protocol.md, "Flush methods"). Each connection has its own
@@ -64,6 +65,25 @@ constexpr const char* FlushMethodName(FlushMethod method) {
       return "read-after-write";
     case FlushMethod::kServerFlush:
       return "server-flush";
+  }
+  return "unknown";
+}
+
+// How a client places values that do not fit into a request.
+enum class Placing : uint8_t {
+  kNone = 0,     // not at all
+  kPool = 1,     // anywhere in the pool: kPoolWriteRegion
+  kStaging = 2,  // in memory of its own, from where the shard copies them: kStagingRegion, of a segment at least
+};
+
+constexpr const char* PlacingName(Placing placing) {
+  switch (placing) {
+    case Placing::kNone:
+      return "none";
+    case Placing::kPool:
+      return "pool";
+    case Placing::kStaging:
+      return "staging";
   }
   return "unknown";
 }
@@ -93,11 +113,11 @@ struct HelloReply {
   uint8_t flush_method;  // a FlushMethod: this connection's
   uint8_t durability;    // a Durability
   std::array<uint8_t, 16> pool_uuid;
-  uint64_t server_id;     // random for each start of a server
-  uint32_t slots;         // granted
-  uint32_t slot_bytes;    // of the request slots
-  uint8_t pool_writable;  // 1: kPoolWriteRegion is offered
-  uint8_t read_only;      // 1: the client may only read, and kRequestRegion is not offered
+  uint64_t server_id;   // random for each start of a server
+  uint32_t slots;       // granted
+  uint32_t slot_bytes;  // of the request slots
+  uint8_t placing;      // a Placing
+  uint8_t read_only;    // 1: the client may only read, and kRequestRegion is not offered
   std::array<uint8_t, 6> reserved;
   uint64_t time;  // the server's, in microseconds of Unix time, when it accepted
   Geometry geometry;
@@ -107,7 +127,7 @@ ERDA_FORMAT_SIZE(HelloReply, 136);
 ERDA_FORMAT_FIELD(HelloReply, pool_uuid, 8);
 ERDA_FORMAT_FIELD(HelloReply, server_id, 24);
 ERDA_FORMAT_FIELD(HelloReply, slots, 32);
-ERDA_FORMAT_FIELD(HelloReply, pool_writable, 40);
+ERDA_FORMAT_FIELD(HelloReply, placing, 40);
 ERDA_FORMAT_FIELD(HelloReply, time, 48);
 ERDA_FORMAT_FIELD(HelloReply, geometry, 56);
 ERDA_FORMAT_FIELD(HelloReply, proof, 120);
@@ -151,9 +171,11 @@ enum class RequestOp : uint8_t {
   kPutDelegated = 8,  // key; value size, address, crc: the value is placed, for an object at that address of a chunk
   kGiveBack = 9,      // address, head, version: the client has done with that chunk
   kIncrement = 10,    // key, and as inline value 8 bytes that are added to the key's. Answers the sum
+  kPutStaged = 11,    // key; value size, address: the value is in the staging buffer, from that byte on
 };
 
-// What a put inline, a reserve or a delete demands of the key: else it changes nothing, and the answer is kConflict.
+// What a put inline or staged, a reserve or a delete demands of the key: else it changes nothing, and the answer is
+// kConflict.
 enum class Condition : uint8_t {
   kNone = 0,
   kVersion = 1,  // that its version is the request's; 0: that it is absent
@@ -176,7 +198,7 @@ struct Request {
   uint32_t value_size;
   uint64_t id;         // comes back in the reply
   uint64_t key_hash;   // kCommit
-  uint32_t address;    // kCommit, kPutDelegated, kGiveBack
+  uint32_t address;    // kCommit, kPutDelegated, kGiveBack; kPutStaged
   uint32_t head;       // kCommit, kDelegate, kGiveBack
   uint64_t version;    // kCommit, kDelegate, kGiveBack, and of a condition
   uint32_t value_crc;  // kPutDelegated: CRC32C of the value

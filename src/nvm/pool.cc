@@ -127,7 +127,7 @@ Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {
   }
   if (path == "dram:") {
     if (options.size == 0) return InPath(path, Code::kInvalidArgument, "needs a size");
-    auto memory = SharedMemory::Create("erda-pool", options.size);
+    auto memory = SharedMemory::Create("erda-pool", options.size, options.writers);
     if (!memory.ok()) return memory.status();
     return std::unique_ptr<Pool>(std::make_unique<DramPool>(*std::move(memory), options.write_latency));
   }

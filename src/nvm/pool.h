@@ -26,6 +26,8 @@ struct PoolOptions {
   std::string path;                           // "dram:", a file, /dev/daxX.Y
   uint64_t size = 0;                          // to create; 0 to take what is there
   std::chrono::nanoseconds write_latency{0};  // added to each fence that has something to wait for
+  // Of "dram:" whether anybody else can ever map it for writing. (A file has the rights that it has.)
+  SharedMemory::Writers writers = SharedMemory::Writers::kPeers;
 };
 
 // The mapped bytes. One process at a time has a pool open: a lock on the file says so.

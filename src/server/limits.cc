@@ -57,12 +57,15 @@ Status Shard::MayConnect(const format::HelloRequest& hello, const Admission& adm
 
 void Shard::CountRegistered() {
   uint64_t bytes = control_.bytes().size();
-  if (number_ == 0) bytes += 2 * pool_.pool().view().bytes.size();  // for all shards: to be read, and to be written
+  // For all shards: to be read, and to be written, if anybody may.
+  const uint64_t times = options_.pool_writes == PoolWrites::kNobody ? 1 : 2;
+  if (number_ == 0) bytes += times * pool_.pool().view().bytes.size();
   counters_.Set(Counter::kRegisteredBytes, ports_.size() * bytes);
 }
 
 void Shard::CountRegistered(const Session& session, bool comes) {
-  const uint64_t bytes = session.reply_memory.size() + session.request_memory.bytes().size();
+  const uint64_t bytes =
+      session.reply_memory.size() + session.request_memory.bytes().size() + session.staging.bytes().size();
   const uint64_t before = counters_.Get(Counter::kRegisteredBytes);
   counters_.Set(Counter::kRegisteredBytes, comes ? before + bytes : before - bytes);
 }

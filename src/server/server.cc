@@ -46,6 +46,13 @@ Status CheckOptions(const ServerOptions& options) {
   if (options.requests_per_second != 0 && outside(options.requests_per_second, 100, 1'000'000'000)) {
     return {Code::kInvalidArgument, "requests_per_second must be 0, or 100 to 1000000000"};
   }
+  if (options.staging_bytes > 1 << 30) return {Code::kInvalidArgument, "staging_bytes must be at most 1 GiB"};
+  if (options.shm_access > ShmAccess::kEverybody) {
+    return {Code::kInvalidArgument, "shm_access has a value that is none of its kind"};
+  }
+  if (options.pool_writes > PoolWrites::kEverybody) {
+    return {Code::kInvalidArgument, "pool_writes has a value that is none of its kind"};
+  }
   if (options.polling > Polling::kSleep) {
     return {Code::kInvalidArgument, "polling has a value that is none of its kind"};
   }
@@ -83,11 +90,16 @@ class Server::Impl {
       if (!port.ok()) return port.status();
       auto listener = fabrics_[*port]->Listen(address);
       if (!listener.ok()) return listener.status();
+      if (auto status = (*listener)->LetAsk(fabric::Askers{static_cast<uint8_t>(options_.shm_access)}); !status.ok()) {
+        return status;
+      }
       addresses_.push_back((*listener)->address());
       doormen_.push_back(
           std::make_unique<Doorman>(*std::move(listener), *port, shards_, gate_.get(), options_.on_event));
     }
-    const nvm::PoolOptions pool_options{options_.pool, options_.pool_size, options_.nvm_write_latency};
+    const auto writers =
+        options_.pool_writes == PoolWrites::kNobody ? SharedMemory::Writers::kOwner : SharedMemory::Writers::kPeers;
+    const nvm::PoolOptions pool_options{options_.pool, options_.pool_size, options_.nvm_write_latency, writers};
     const format::GeometryWish wish{options_.pool_size, options_.shards, options_.region_size, options_.segment_size,
                                     options_.index_entries};
     auto pool = FormattedPool::Open(pool_options, wish);
@@ -145,6 +157,7 @@ class Server::Impl {
     for (const auto& thread : shards_) {
       const auto& counters = thread->shard().counters();
       stats.puts_inline += counters.Get(Counter::kPutsInline);
+      stats.puts_staged += counters.Get(Counter::kPutsStaged);
       stats.puts_reserved += counters.Get(Counter::kPutsReserved);
       stats.puts_delegated += counters.Get(Counter::kPutsDelegated);
       stats.commits += counters.Get(Counter::kCommits);
@@ -201,7 +214,7 @@ class Server::Impl {
   Status RegisterPool() {
     for (const auto& fabric : fabrics_) {
       const Nanoseconds begin = SteadyClock::Instance().Now();
-      auto regions = server::PoolRegions::Register(*fabric, pool_->pool());
+      auto regions = server::PoolRegions::Register(*fabric, pool_->pool(), options_.pool_writes);
       if (!regions.ok()) return regions.status();
       pool_regions_.push_back(*std::move(regions));
       flush_methods_.push_back(server::ChooseFlush(options_.flush, pool_->pool().durability(), fabric->capabilities()));
@@ -219,6 +232,8 @@ class Server::Impl {
     options.reservations_per_client = options_.reservations_per_client;
     options.clients_per_token = options_.clients_per_token;
     options.requests_per_second = options_.requests_per_second;
+    options.pool_writes = options_.pool_writes;
+    options.staging_bytes = options_.staging_bytes;
     options.server_id = RandomId();
     time_.emplace(SteadyClock::Instance(), std::max(ServerTime::WallMicros(), pool_->time()));
     options.time = &*time_;

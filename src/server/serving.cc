@@ -26,6 +26,7 @@ constexpr Nanoseconds kWriterAwaitedMax = std::chrono::seconds(3);
 bool MayWait(const Request& request) {
   switch (RequestOp{request.op}) {
     case RequestOp::kPutInline:
+    case RequestOp::kPutStaged:
     case RequestOp::kReserve:
     case RequestOp::kDelete:
     case RequestOp::kClean:
@@ -39,12 +40,28 @@ bool MayWait(const Request& request) {
 bool ConditionIsSound(const Request& request) {
   if (request.condition == static_cast<uint8_t>(Condition::kNone)) return true;
   const RequestOp op{request.op};
-  const bool may = op == RequestOp::kPutInline || op == RequestOp::kReserve || op == RequestOp::kDelete;
+  const bool may = op == RequestOp::kPutInline || op == RequestOp::kPutStaged || op == RequestOp::kReserve ||
+                   op == RequestOp::kDelete;
   return may && request.condition == static_cast<uint8_t>(Condition::kVersion);
 }
 
-// What is wrong with the numbers of a request for a key; null if they are within the limits.
-const char* FaultOf(const Request& request, bool writable, size_t slot_bytes, const format::Geometry& geometry) {
+// It concerns a place in the pool that the client writes into.
+bool PlacesInPool(const Request& request) {
+  switch (RequestOp{request.op}) {
+    case RequestOp::kReserve:
+    case RequestOp::kCommit:
+    case RequestOp::kDelegate:
+    case RequestOp::kPutDelegated:
+    case RequestOp::kGiveBack:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What is wrong with the numbers of a request for a key; null if they are within the limits. staging_bytes: 0 if there
+// is no such buffer.
+const char* FaultOf(const Request& request, size_t slot_bytes, size_t staging_bytes, const format::Geometry& geometry) {
   if (request.key_size == 0 || request.key_size > format::kKeyBytesMax) return "a key of no bytes, or too many";
   if (request.ack > static_cast<uint8_t>(Ack::kPersisted)) return "an ack that is none";
   const bool fits_segment = request.value_size <= format::ValueBytesMax(geometry, request.key_size, request.ttl != 0);
@@ -54,9 +71,13 @@ const char* FaultOf(const Request& request, bool writable, size_t slot_bytes, co
       return fits_segment && fits_slot ? nullptr : "a value that does not fit";
     case RequestOp::kIncrement:
       return request.value_size == sizeof(int64_t) && fits_slot ? nullptr : "an increment by something else";
+    case RequestOp::kPutStaged:
+      if (request.address >= staging_bytes || request.value_size > staging_bytes - request.address) {
+        return "a value outside of its staging buffer";
+      }
+      return fits_segment ? nullptr : "a value that does not fit";
     case RequestOp::kReserve:
     case RequestOp::kPutDelegated:
-      if (!writable) return "a put that it would have to write itself, which it may not";
       return fits_segment ? nullptr : "a value that does not fit";
     case RequestOp::kDelete:
     case RequestOp::kReport:
@@ -81,6 +102,7 @@ bool Shard::Serve(Session& session, uint32_t slot, After after) {
   if (IsWaiting(session, slot)) return Wrong("a request in a slot where another waits");
   if (after != After::kNothing && !MayWait(request)) return Wrong("a request that became another while it waited");
   if (!ConditionIsSound(request)) return Wrong("a condition that is none, or where none may be");
+  if (!session.writable && PlacesInPool(request)) return Wrong("a place in the pool, where it may not write");
   Outcome outcome;
   Present present;
   if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
@@ -94,7 +116,6 @@ bool Shard::Serve(Session& session, uint32_t slot, After after) {
     versions_->GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
   } else if (request.op == static_cast<uint8_t>(RequestOp::kDelegate)) {
     const uint32_t first_head = number_ * geometry_.heads_per_shard;
-    if (!session.writable) return Wrong("it asks for a piece of the log, and may not write there");
     if (request.head - first_head >= geometry_.heads_per_shard) return Wrong("it asks for a piece of another's log");
     outcome = versions_->Delegate(request.head, request.version, request.value_size, session.id);
   } else if (session.waiting > 0 && MayWait(request)) {
@@ -211,7 +232,7 @@ void Shard::PassTime(Nanoseconds since) {
 
 bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::byte> slot, Outcome* outcome,
                        Present* present) {
-  const char* const fault = FaultOf(request, session.writable, slot.size(), geometry_);
+  const char* const fault = FaultOf(request, slot.size(), session.staging.bytes().size(), geometry_);
   if (fault != nullptr) return Wrong(fault);
   std::array<char, format::kKeyBytesMax> key_copy;
   std::memcpy(key_copy.data(), slot.data() + sizeof(Request), request.key_size);
@@ -242,6 +263,11 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
   switch (RequestOp{request.op}) {
     case RequestOp::kPutInline:
       *outcome = versions_->PutInline(key, key_hash, inline_value(), ack, deadline);
+      return true;
+    case RequestOp::kPutStaged:
+      *outcome = versions_->PutInline(
+          key, key_hash, session.staging.bytes().subspan(request.address, request.value_size), ack, deadline);
+      if (outcome->code == Code::kOk) counters_.Add(Counter::kPutsStaged);
       return true;
     case RequestOp::kIncrement:
       *outcome = versions_->Increment(key, key_hash, *present, LoadAs<int64_t>(inline_value()), ack);

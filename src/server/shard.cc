@@ -35,9 +35,10 @@ constexpr size_t kUndecidedStep = 16;
 
 // --- Setting up
 
-Result<PoolRegions> PoolRegions::Register(fabric::Fabric& fabric, const nvm::Pool& pool) {
+Result<PoolRegions> PoolRegions::Register(fabric::Fabric& fabric, const nvm::Pool& pool, PoolWrites writes) {
   auto readable = fabric.Register(pool.view(), Access::kRemoteRead);
   if (!readable.ok()) return readable.status();
+  if (writes == PoolWrites::kNobody) return PoolRegions{*std::move(readable), nullptr};
   auto writable = fabric.Register(pool.view(), Access::kRemoteReadWrite);
   if (!writable.ok()) return writable.status();
   return PoolRegions{*std::move(readable), *std::move(writable)};
@@ -118,8 +119,32 @@ void Shard::EndOthers(const TokenIds& tokens) {
   }
 }
 
+// Who cannot be told to be another user may: over a NIC it is up to the address and the token who comes in.
+bool Shard::MayWritePool(fabric::PeerUser user) const {
+  switch (options_.pool_writes) {
+    case PoolWrites::kNobody:
+      return false;
+    case PoolWrites::kSameUser:
+      return user != fabric::PeerUser::kOther;
+    case PoolWrites::kEverybody:
+      return true;
+  }
+  return false;
+}
+
+// The server's memory: what a client made could vanish, or come for ever, while the shard copies from it.
+Status Shard::GiveStaging(Session& session) {
+  auto memory = SharedMemory::Create("erda-staging", std::max(options_.staging_bytes, geometry_.segment_size));
+  if (!memory.ok()) return memory.status();
+  session.staging = *std::move(memory);
+  auto region = ports_[session.port].fabric.Register(session.staging.view(), Access::kRemoteReadWrite);
+  if (!region.ok()) return region.status();
+  session.staging_region = *std::move(region);
+  return {};
+}
+
 Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRequest& hello, size_t port,
-                                                           const Admission& admission) {
+                                                           const Admission& admission, fabric::PeerUser user) {
   if (auto status = MayConnect(hello, admission); !status.ok()) return status;
   const auto free = std::find(sessions_.begin(), sessions_.end(), nullptr);
   const auto id = static_cast<SessionId>(free - sessions_.begin());
@@ -137,7 +162,7 @@ Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRe
   session->token = admission.token;
   session->rate = Rate(std::max(options_.requests_per_second, 1U));
   session->read_only = admission.read_only;
-  session->writable = !session->read_only;
+  session->writable = !session->read_only && MayWritePool(user);
   session->reply_memory.resize(session->slots * sizeof(Reply));
   fabric::Fabric& fabric = ports_[port].fabric;
   auto reply_region = fabric.Register(MemoryView{session->reply_memory, -1, -1}, Access::kLocal);
@@ -150,12 +175,15 @@ Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRe
   auto request_region = fabric.Register(session->request_memory.view(), Access::kRemoteReadWrite);
   if (!request_region.ok()) return request_region.status();
   session->request_region = *std::move(request_region);
+  if (!session->writable) {
+    if (auto status = GiveStaging(*session); !status.ok()) return status;
+  }
   return session;
 }
 
 Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port,
                      const Admission& admission) {
-  auto made = MakeSession(hello, port, admission);
+  auto made = MakeSession(hello, port, admission, incoming.peer_user());
   if (!made.ok()) return made.status();
   Session& session = **made;
   session.peer = incoming.peer_name();
@@ -170,7 +198,9 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
   reply.slots = session.slots;
   reply.slot_bytes = options_.slot_bytes;
   reply.durability = static_cast<uint8_t>(pool_.pool().durability());
-  reply.pool_writable = session.writable ? 1 : 0;
+  reply.placing = static_cast<uint8_t>(session.writable         ? format::Placing::kPool
+                                       : session.staging_region ? format::Placing::kStaging
+                                                                : format::Placing::kNone);
   reply.read_only = session.read_only ? 1 : 0;
   reply.geometry = geometry_;
   if (!admission.secret.empty()) reply.proof = format::ServerProof(admission.secret, admission.nonce, reply);
@@ -179,12 +209,14 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
   std::vector<fabric::Region*> offer = {pool_regions.readable.get(), control_regions_[port].get()};
   if (!session.read_only) offer.push_back(session.request_region.get());
   if (session.writable) offer.push_back(pool_regions.writable.get());
+  if (session.staging_region) offer.push_back(session.staging_region.get());
   const fabric::ChannelOptions options{&ports_[port].queue, offer, BytesOf(reply)};
   auto channel = incoming.Accept(options);
   if (!channel.ok()) return channel.status();
   session.channel = *std::move(channel);
   session.channel->user = &session;
   session.request_memory.DropDescriptors();  // handed over: each session keeps one descriptor, its channel's
+  session.staging.DropDescriptors();
   sessions_[session.id] = *std::move(made);
   CountRegistered(session, true);
   return {};
@@ -210,12 +242,13 @@ void Shard::Doom(Session& session, bool violated) {
   doomed_.push_back(session.id);
 }
 
-// (I8) As long as a client is in the middle of a Write, what its session holds is held.
+// (I8) As long as a client is in the middle of a Write, what its session holds is held. Who writes into no pool holds
+// nothing, and is not waited for, whatever it says.
 size_t Shard::EndDoomed() {
   if (doomed_.empty()) return 0;
   ends_ = false;
   const size_t ended = std::erase_if(doomed_, [&](SessionId id) {
-    if (!sessions_[id]->channel->Fence() && !Planted(Flaw::kEndsUnfenced)) return false;
+    if (sessions_[id]->writable && !sessions_[id]->channel->Fence() && !Planted(Flaw::kEndsUnfenced)) return false;
     EndSession(id);
     return true;
   });

@@ -15,6 +15,8 @@
 
 #include "base/clock.h"
 #include "base/server_time.h"
+#include "base/shared_memory.h"
+#include "erda/server.h"
 #include "fabric/fabric.h"
 #include "format/messages.h"
 #include "nvm/writer.h"
@@ -35,6 +37,8 @@ struct ShardOptions {
   uint32_t reservations_per_client = 1024;
   uint32_t clients_per_token = 0;    // connections with one token, or of one client id; 0: no limit of their own
   uint32_t requests_per_second = 0;  // of one client that are served; what is more waits. 0: no limit
+  PoolWrites pool_writes = PoolWrites::kSameUser;
+  uint64_t staging_bytes = 4 << 20;  // of each session that may not write into the pool, or a segment if that is more
   uint64_t server_id = 0;
   bool index_grows = true;  // VersionsOptions
   const ServerTime* time = &ServerTime::OfThisMachine();
@@ -43,8 +47,9 @@ struct ShardOptions {
 // The pool as a fabric knows it: registered once, offered by all shards.
 struct PoolRegions {
   std::unique_ptr<fabric::Region> readable;
-  std::unique_ptr<fabric::Region> writable;
-  static Result<PoolRegions> Register(fabric::Fabric& fabric, const nvm::Pool& pool);
+  std::unique_ptr<fabric::Region> writable;  // none if it is nobody's to write
+  static Result<PoolRegions> Register(fabric::Fabric& fabric, const nvm::Pool& pool,
+                                      PoolWrites writes = PoolWrites::kSameUser);
 };
 
 // A fabric that a shard is reached on, the pool's regions there, and the shard's own queue.
@@ -125,11 +130,13 @@ class Shard {
     uint32_t slots = 0;
     TokenId token = 0;
     bool read_only = false;  // then it has no request memory
-    bool writable = false;
+    bool writable = false;   // it was offered the pool to write
     SharedMemory request_memory;
+    SharedMemory staging;                 // of one that may write, and not into the pool
     std::vector<std::byte> reply_memory;  // where replies wait until they are sent; slot by slot
     std::unique_ptr<fabric::Region> request_region;
     std::unique_ptr<fabric::Region> reply_region;
+    std::unique_ptr<fabric::Region> staging_region;
     std::unique_ptr<fabric::Channel> channel;  // last, so that it goes first: it uses the regions
     std::vector<fabric::WorkRequest> replies;  // of this Poll, not posted yet
     uint32_t waiting = 0;                      // requests of it, for room
@@ -144,7 +151,9 @@ class Shard {
   Status Register();
 
   [[nodiscard]] Result<std::unique_ptr<Session>> MakeSession(const format::HelloRequest& hello, size_t port,
-                                                             const Admission& admission);
+                                                             const Admission& admission, fabric::PeerUser user);
+  [[nodiscard]] bool MayWritePool(fabric::PeerUser user) const;
+  Status GiveStaging(Session& session);
   Status Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port, const Admission& admission);
   void OnConnected(Session& session);
   // limits.cc

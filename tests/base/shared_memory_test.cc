@@ -47,6 +47,19 @@ TEST(SharedMemoryTest, NoMemoryAtAllIsRefused) {
   EXPECT_FALSE(SharedMemory::Create("test", size_t{1} << 62).ok());
 }
 
+// Whoever has a descriptor could open it anew otherwise.
+TEST(SharedMemoryTest, ItIsTheOwnersAloneToOpen) {
+  for (const auto writers : {SharedMemory::Writers::kPeers, SharedMemory::Writers::kOwner}) {
+    const auto memory = SharedMemory::Create("test", kBytes, writers);
+    ASSERT_TRUE(memory.ok());
+    for (const int fd : {memory->view().fd, memory->view().fd_read_only}) {
+      struct stat info {};
+      ASSERT_EQ(::fstat(fd, &info), 0);
+      EXPECT_EQ(info.st_mode & 07777, 0600U);
+    }
+  }
+}
+
 TEST(SharedMemoryTest, BothDescriptorsShowTheSameBytes) {
   const SharedMemory memory = Created();
   auto writable = SharedMemory::Map(Duplicate(memory.view().fd), kBytes, true);

@@ -47,7 +47,7 @@ class EngineTest : public testing::Test {
     hello.durability = static_cast<uint8_t>(format::Durability::kPowerSafe);
     hello.slots = 4;
     hello.slot_bytes = 4096;
-    hello.pool_writable = 1;
+    hello.placing = static_cast<uint8_t>(format::Placing::kPool);
     hello.time = kServerMillis * 1000;
     hello.geometry = *format::ChooseGeometry({64 << 20, 1, 8 << 20, 4 << 20, 0});
     geometry_ = hello.geometry;

@@ -160,14 +160,16 @@ class HandPoolTest : public testing::Test {
     hello.durability = static_cast<uint8_t>(format::Durability::kPowerSafe);
     hello.slots = std::min(4U, queue_depth_);
     hello.slot_bytes = 4096;
-    hello.pool_writable = 1;
+    hello.placing = static_cast<uint8_t>(placing_);
     hello.geometry = geometry_;
     const auto data = BytesOf(hello);
     fabric_->peer_data.assign(data.begin(), data.end());
     fabric_->peer_regions.assign(4, {geometry_.pool_size, fabric::Access::kRemoteReadWrite});
+    if (placing_ == format::Placing::kStaging) fabric_->peer_regions[format::kStagingRegion].size = staging_bytes_;
     EngineOptions options;
     options.cache_entries = 0;
     options.queue_depth = queue_depth_;
+    options.put_path = put_path_;
     auto engine = Engine::Create(fabric_, "hand:server", options, clock_);
     ASSERT_TRUE(engine.ok()) << engine.status().ToString();
     engine_ = *std::move(engine);
@@ -256,6 +258,9 @@ class HandPoolTest : public testing::Test {
 
   HandClock clock_;
   uint32_t queue_depth_ = 64;
+  PutPath put_path_ = PutPath::kAuto;
+  format::Placing placing_ = format::Placing::kPool;
+  uint64_t staging_bytes_ = 0;
   format::Geometry geometry_{};
   std::vector<std::byte> pool_;
   std::vector<std::byte> control_;

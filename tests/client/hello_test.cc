@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,12 +39,18 @@ class ByHand {
     reply.slots = 1;
     reply.slot_bytes = 4096;
     reply.read_only = read_only ? 1 : 0;
-    reply.pool_writable = read_only ? 0 : 1;
+    reply.placing = static_cast<uint8_t>(read_only ? format::Placing::kNone : format::Placing::kPool);
     reply.geometry = geometry_;
     return reply;
   }
-  void Accept(fabric::Incoming& incoming, const HelloReply& reply, size_t regions = SIZE_MAX) {
-    fabric::Region* const offer[] = {readable_.get(), readable_.get(), writable_.get(), writable_.get()};
+  // place_bytes: of the region where values are placed.
+  void Accept(fabric::Incoming& incoming, const HelloReply& reply, size_t regions = SIZE_MAX,
+              std::optional<uint64_t> place_bytes = std::nullopt) {
+    if (place_bytes) {
+      place_ = *server_->Register({std::span(memory_).first(*place_bytes), -1, -1}, fabric::Access::kRemoteReadWrite);
+    }
+    fabric::Region* const place = place_ ? place_.get() : writable_.get();
+    fabric::Region* const offer[] = {readable_.get(), readable_.get(), writable_.get(), place};
     regions = std::min<size_t>(regions, reply.read_only != 0 ? 2 : 4);
     channel_ = *incoming.Accept({queue_.get(), std::span(offer).first(regions), BytesOf(reply)});
   }
@@ -72,6 +79,7 @@ class ByHand {
   const std::unique_ptr<fabric::Region> writable_ =
       *server_->Register({memory_, -1, -1}, fabric::Access::kRemoteReadWrite);
   const std::unique_ptr<Engine> engine_;
+  std::unique_ptr<fabric::Region> place_;
   std::unique_ptr<fabric::Channel> channel_;
 };
 
@@ -122,6 +130,26 @@ TEST(HelloTest, ASlotOrARegionThatIsTooSmallIsRefused) {
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.geometry.pool_size *= 2; }), "hold together");
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.protocol_version = 1; }), "protocol version");
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.magic = 1; }), "no Erda server");
+}
+
+// A way to place values that the client does not know is none that it could leave to chance; and a staging buffer takes
+// any value, or a put would wait for ever.
+TEST(HelloTest, AWayToPlaceValuesThatIsUnknownOrTooNarrowIsRefused) {
+  using format::Placing;
+  for (const Placing placing : {Placing::kNone, Placing::kPool, Placing::kStaging}) {
+    EXPECT_TRUE(ConnectTo([&](HelloReply& reply) { reply.placing = static_cast<uint8_t>(placing); }).ok());
+  }
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.placing = 3; }), "hold together");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.placing = 255; }), "hold together");
+  for (const Placing placing : {Placing::kPool, Placing::kStaging}) {
+    ByHand by_hand;
+    const Status status = by_hand.Connect([&](fabric::Incoming& incoming) {
+      HelloReply reply = by_hand.Reply();
+      reply.placing = static_cast<uint8_t>(placing);
+      by_hand.Accept(incoming, reply, 4, reply.geometry.segment_size - 1);
+    });
+    ExpectRefused(status, "hold together");
+  }
 }
 
 // Who refuses has proved nothing: no code of his is taken for what an operation came to.
@@ -208,7 +236,7 @@ TEST(HelloTest, WhatAReaderCouldWriteToDoesNotHoldTogether) {
   const auto writable = [](HelloReply& reply) {
     format::Nonce nonce;
     nonce.fill(1);
-    reply.pool_writable = 1;
+    reply.placing = static_cast<uint8_t>(format::Placing::kPool);
     reply.proof = format::ServerProof(kToken, nonce, reply);
   };
   ExpectRefused(Prove(writable), "hold together");

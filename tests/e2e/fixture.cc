@@ -38,6 +38,8 @@ TestServer::~TestServer() {
 }
 
 constexpr std::array kFlushNames = {"auto", "server-flush", "read-after-write"};
+constexpr std::array kAccessNames = {"owner", "group", "everybody"};
+constexpr std::array kWritesNames = {"nobody", "same-user", "everybody"};
 
 void TestServer::StartProcess(const ServerOptions& options) {
   const auto number = [](const char* name, uint64_t value) { return std::string(name) + "=" + std::to_string(value); };
@@ -56,6 +58,9 @@ void TestServer::StartProcess(const ServerOptions& options) {
       number("--clients-per-token", options.clients_per_token),
       number("--requests-per-second", options.requests_per_second),
       std::string("--flush=") + kFlushNames.at(static_cast<size_t>(options.flush)),
+      std::string("--shm-access=") + kAccessNames.at(static_cast<size_t>(options.shm_access)),
+      std::string("--pool-writes=") + kWritesNames.at(static_cast<size_t>(options.pool_writes)),
+      number("--staging-bytes", options.staging_bytes),
   };
   for (const std::string& address : options.listen) words.push_back("--listen=" + address);
   if (!options.token_file.empty()) words.push_back("--token-file=" + options.token_file);
@@ -162,7 +167,7 @@ Counters CountersOf(Client& client) {
                            "nvm_flushes",    "nvm_fences",      "clients",      "keys",         "index_slots",
                            "log_bytes_used", "log_bytes_total", "in_flight",    "sleeps",       "clean_bytes_copied",
                            "clean_moves",    "clean_regions",   "damaged_keys", "puts_delayed", "free_regions",
-                           "log_bytes_live", "overdue",         "expired"}) {
+                           "log_bytes_live", "overdue",         "expired",      "puts_staged"}) {
     EXPECT_TRUE(info.contains(name)) << name;
     if (info.contains(name)) counters[name] = std::stoull(info.at(name));
   }

@@ -154,6 +154,11 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
   const std::vector<std::pair<std::string, std::function<void(RawPeer&)>>> breaches = {
       {"operation 0", with([](Request& r) { r.op = 0; })},
       {"operation 12", with([](Request& r) { r.op = 12; })},
+      {"staged put without a buffer", with([&](Request& r) { r.op = op(RequestOp::kPutStaged); })},
+      {"staged put of nothing without a buffer", with([&](Request& r) {
+         r.op = op(RequestOp::kPutStaged);
+         r.value_size = 0;
+       })},
       {"operation 255", with([](Request& r) { r.op = 255; })},
       {"ack 2", with([](Request& r) { r.ack = 2; })},
       {"condition 2", with([](Request& r) { r.condition = 2; })},
@@ -242,6 +247,130 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
   }
   EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("clients") == 2; }));  // of each shard, the client's own
   EXPECT_EQ(CountersOf(*client).at("keys"), 1U);
+}
+
+// A client that may not write into the pool, by what it says; that it cannot do more, rights_test.cc shows.
+TEST_P(Hostile, BreakingTheProtocolOfAStagingBufferCostsTheChannelAndNothingElse) {
+  ServerOptions options = Options();
+  options.pool_writes = PoolWrites::kNobody;
+  options.segment_size = 64 << 10;
+  options.region_size = 1 << 20;
+  options.staging_bytes = 256 << 10;
+  const auto server = Serve(options);
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("steady", "value").ok());
+  ASSERT_TRUE(client->Put("large", Bytes(1, 50'000)).ok());
+  const auto buffer = static_cast<uint32_t>(options.staging_bytes);
+  Request good{};
+  good.op = static_cast<uint8_t>(RequestOp::kPutStaged);
+  good.key_size = 3;
+  good.value_size = 100;
+  good.address = buffer - 100;
+  const auto with = [&](const std::function<void(Request&)>& change) {
+    return [=](RawPeer& peer) {
+      Request request = good;
+      change(request);
+      peer.Post(request, "key");
+    };
+  };
+  const auto op = [](RequestOp code) { return static_cast<uint8_t>(code); };
+  const auto largest = static_cast<uint32_t>(client->max_value_bytes(3));
+  const std::vector<std::pair<std::string, std::function<void(RawPeer&)>>> breaches = {
+      {"a byte beyond the buffer", with([](Request& r) { r.address += 1; })},
+      {"a value that is a byte too long", with([](Request& r) { r.value_size += 1; })},
+      {"at the end of the buffer", with([&](Request& r) { r.address = buffer; })},
+      {"nothing, at the end of the buffer", with([&](Request& r) {
+         r.address = buffer;
+         r.value_size = 0;
+       })},
+      {"far beyond the buffer", with([](Request& r) { r.address = UINT32_MAX; })},
+      {"a place and a size that wrap", with([](Request& r) {
+         r.address = UINT32_MAX - 50;
+         r.value_size = 100;
+       })},
+      {"a value of 4 GiB", with([](Request& r) {
+         r.address = 0;
+         r.value_size = UINT32_MAX;
+       })},
+      {"a value larger than a segment takes", with([&](Request& r) {
+         r.address = 0;
+         r.value_size = largest + 1;
+       })},
+      {"the largest value, that expires", with([&](Request& r) {
+         r.address = 0;
+         r.value_size = largest;
+         r.ttl = 1'000'000;
+       })},
+      {"a key of 0", with([](Request& r) { r.key_size = 0; })},
+      {"a key of 1025", with([](Request& r) { r.key_size = 1025; })},
+      {"a key of 65535", with([](Request& r) { r.key_size = 65535; })},
+      {"ack 2", with([](Request& r) { r.ack = 2; })},
+      {"condition 2", with([](Request& r) { r.condition = 2; })},
+      {"reserve", with([&](Request& r) { r.op = op(RequestOp::kReserve); })},
+      {"delegate", with([&](Request& r) {
+         r.op = op(RequestOp::kDelegate);
+         r.version = 200;
+         r.value_size = 4096;
+       })},
+      {"delegated put", with([&](Request& r) { r.op = op(RequestOp::kPutDelegated); })},
+      {"commit", with([&](Request& r) { r.op = op(RequestOp::kCommit); })},
+      {"give back", with([&](Request& r) { r.op = op(RequestOp::kGiveBack); })},
+      {"a Write beyond the buffer",
+       [&](RawPeer& peer) { peer.Write(format::kStagingRegion, buffer - 3, "over the end"); }},
+      {"a Write into the pool", [&](RawPeer& peer) { peer.Write(format::kPoolRegion, 8192, "overwritten"); }},
+  };
+  const uint64_t others = 2;  // the last two: the fabric does not let them reach the server
+  uint64_t violations = 0;
+  for (const auto& [what, breach] : breaches) {
+    SCOPED_TRACE(what);
+    RawPeer peer(Address());
+    ASSERT_TRUE(peer.connected());
+    peer.Write(format::kStagingRegion, good.address, Bytes(7, 100));
+    peer.Post(good, "key");
+    ASSERT_EQ(peer.Answer()->code, 0);
+    breach(peer);
+    EXPECT_TRUE(peer.IsClosed());
+    violations += violations + others < breaches.size() ? 1 : 0;
+    ExpectServing(*client, violations);
+    EXPECT_EQ(*client->Get("key") == Bytes(7, 100), true);
+    EXPECT_EQ(*client->Get("large") == Bytes(1, 50'000), true);
+  }
+  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("clients") == 1; }));
+}
+
+// The shard takes the checksum of what it has copied, whatever that is.
+TEST_P(Hostile, ChangingWhatTheShardCopiesMakesNothingThatIsDamaged) {
+  ServerOptions options = Options();
+  options.pool_writes = PoolWrites::kNobody;
+  const auto server = Serve(options);
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("steady", "value").ok());
+  RawPeer peer(Address());
+  Request put{};
+  put.op = static_cast<uint8_t>(RequestOp::kPutStaged);
+  put.key_size = 3;
+  put.value_size = 240'000;
+  const std::string ones(100'000, '1');
+  const std::string twos(100'000, '2');
+  for (int round = 0; round < 40; ++round) {
+    for (uint32_t slot = 0; slot < RawPeer::kSlots; ++slot) {
+      put.id = slot;
+      peer.Post(put, "key", slot);
+    }
+    for (int i = 0; i < 10; ++i) {
+      peer.Write(format::kStagingRegion, static_cast<uint64_t>(i) * 14'000, ones);
+      peer.Write(format::kStagingRegion, static_cast<uint64_t>(i) * 13'000, twos);
+    }
+    for (uint32_t slot = 0; slot < RawPeer::kSlots; ++slot) {
+      const auto reply = peer.Answer();
+      ASSERT_TRUE(reply && reply->code == 0);
+    }
+    const auto value = client->Get("key");
+    ASSERT_TRUE(value.ok()) << value.status().ToString();
+    EXPECT_EQ(value->size(), 240'000U);
+    EXPECT_EQ(value->find_first_not_of(std::string("12\0", 3)), std::string::npos);
+  }
+  ExpectServing(*client, 0);
 }
 
 // In each region something is held, and the rest is dead: a put that finds no room waits for what is held.

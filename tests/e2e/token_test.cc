@@ -277,7 +277,7 @@ TEST_P(TokenTest, AReadOnlyPeerHasNoRightToWriteAnywhere) {
     RawPeer peer(Address(), BytesOf(Proved(kReader)));
     ASSERT_TRUE(peer.connected());
     EXPECT_EQ(peer.hello().read_only, 1);
-    EXPECT_EQ(peer.hello().pool_writable, 0);
+    EXPECT_EQ(peer.hello().placing, static_cast<uint8_t>(format::Placing::kNone));
     ASSERT_EQ(peer.offered().size(), 2U);
     for (const auto& offered : peer.offered()) EXPECT_EQ(offered.access, fabric::Access::kRemoteRead);
     ASSERT_TRUE(peer.Read(format::kPoolRegion, 0, 8));

@@ -43,6 +43,18 @@ TEST_P(ConnectTest, TheListenerSeesThePrivateDataBeforeItAnswers) {
   EXPECT_EQ(AsString(incoming->peer_data()), "hello");
 }
 
+TEST_P(ConnectTest, WhoAsksIsTheSameUserWhereUsersAreKnown) {
+  for (const Askers askers : {Askers::kEverybody, Askers::kGroup, Askers::kOwner}) {
+    ASSERT_TRUE(listener_->LetAsk(askers).ok());
+    auto asking = client_.fabric->Connect(listener_->address(), Bare(client_, "hello"));
+    ASSERT_TRUE(asking.ok());
+    const auto incoming = NextIncoming();
+    ASSERT_NE(incoming, nullptr);
+    const bool knows = server_.fabric->scheme() != "verbs";
+    EXPECT_EQ(incoming->peer_user(), knows ? PeerUser::kSame : PeerUser::kUnknown);
+  }
+}
+
 TEST_P(ConnectTest, NoPrivateDataIsNone) {
   const ChannelPair pair = Connect(Bare(client_), Bare(server_));
   ASSERT_TRUE(pair.client && pair.server);

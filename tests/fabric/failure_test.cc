@@ -96,6 +96,47 @@ TEST_P(FailureTest, WhatIsNotPermittedFailsTheChannelForGood) {
   }
 }
 
+// Two peers, each of which may read all and has a part to write to. (Over shm a part begins where the memory does: one
+// has a memory of its own.)
+TEST_P(FailureTest, AnothersPartIsWrittenByNobodyElse) {
+  const std::string before = Pattern(8192, 1);
+  const auto other_memory = SharedMemory::Create("other", 8192);
+  ASSERT_TRUE(other_memory.ok());
+  const MemoryView whole = server_.memory.view();
+  const auto readable = Register(server_, Access::kRemoteRead);
+  const auto first =
+      server_.fabric->Register({whole.bytes.first(4096), whole.fd, whole.fd_read_only}, Access::kRemoteReadWrite);
+  const auto second = server_.fabric->Register(other_memory->view(), Access::kRemoteReadWrite);
+  ASSERT_TRUE(first.ok() && second.ok());
+  Put(client_.bytes(64, 64), Pattern(64, 2));
+  struct Try {
+    Region* mine;
+    uint32_t region;
+    uint64_t offset;
+  };
+  const Try tries[] = {{first->get(), 1, 4096},  {first->get(), 1, 4089},  {first->get(), 0, 4096},
+                       {first->get(), 0, 0},     {second->get(), 0, 0},    {second->get(), 0, 4096},
+                       {second->get(), 1, 8185}, {second->get(), 1, 8192}, {second->get(), 2, 0}};
+  for (const auto& [mine, region, offset] : tries) {
+    SCOPED_TRACE("region " + std::to_string(region) + " at " + std::to_string(offset));
+    Put(server_.bytes(0, 8192), before);
+    Put(other_memory->bytes(), before);
+    Region* const offer[] = {readable.get(), mine};
+    const ChannelPair pair = Connect({}, Offer(server_, offer));
+    ASSERT_TRUE(pair.client && pair.server);
+    ASSERT_TRUE(Post(*pair.client, InRegion(region, Write(client_, 64, 8, offset))).ok());
+    ASSERT_TRUE(PumpUntil([&] { return !pair.client->error().ok() && !pair.server->error().ok(); }));
+    Settle();
+    const std::vector<Event> events = Closed(client_, pair.client.get());
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(events[0].code, Code::kPermissionDenied);
+    EXPECT_TRUE(server_.text(0, 8192) == before);
+    EXPECT_TRUE(AsString(other_memory->bytes()) == before);
+    server_.events.clear();
+    client_.events.clear();
+  }
+}
+
 TEST_P(FailureTest, AnOffenceWithoutSignalIsHeardOf) {
   Connect();
   ASSERT_TRUE(Post(*client_.channel, Unsignaled(Write(client_, 0, 1, kMemoryBytes, 7))).ok());

@@ -106,7 +106,7 @@ TEST(GoldenBytesTest, AHelloRequest) {
                               0x99aabbccddeeff00,
                               {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 0c 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 0d 00 11 22  33 44 55 66 00 00 00 00
     88 77 66 55 44 33 22 11  00 ff ee dd cc bb aa 99
     01 02 03 04 05 06 07 08  09 0a 0b 0c 0d 0e 0f 10)"));
 }
@@ -121,15 +121,15 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.slots = 64;
   hello.slot_bytes = 0x1000;
   hello.durability = static_cast<uint8_t>(Durability::kPowerSafe);
-  hello.pool_writable = 1;
+  hello.placing = static_cast<uint8_t>(Placing::kStaging);
   hello.read_only = 1;
   hello.proof.fill(0xab);
   hello.time = 0x2122232425262728;
   hello.geometry = TestGeometry();
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 0c 00 02 02  00 01 02 03 04 05 06 07
+    45 72 64 61 0d 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
-    40 00 00 00 00 10 00 00  01 01 00 00 00 00 00 00
+    40 00 00 00 00 10 00 00  02 01 00 00 00 00 00 00
     28 27 26 25 24 23 22 21
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
     00 00 04 00 00 00 00 00  00 10 00 00 00 00 00 00
@@ -145,7 +145,7 @@ TEST(GoldenBytesTest, AHelloRefusal) {
   refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
   std::memcpy(refusal.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
-    45 72 64 61 0c 00 07 00  6e 6f 00*126)"));
+    45 72 64 61 0d 00 07 00  6e 6f 00*126)"));
 }
 
 TEST(GoldenBytesTest, AHelloChallenge) {
@@ -157,7 +157,7 @@ TEST(GoldenBytesTest, AHelloChallenge) {
   challenge.challenge = 0x1122334455667788;
   challenge.nonce.fill(0xcd);
   EXPECT_EQ(Hex(BytesOf(challenge)), HexOf(R"(
-    45 72 64 61 0c 00 07 01  88 77 66 55 44 33 22 11
+    45 72 64 61 0d 00 07 01  88 77 66 55 44 33 22 11
     cd*32)"));
 }
 
@@ -174,13 +174,13 @@ TEST(GoldenBytesTest, Proofs) {
   request.challenge = 0x99aabbccddeeff00;
   request.proof.fill(0xff);  // counts for nothing
   EXPECT_EQ(Hex(BytesOf(ClientProof("a token of some length", nonce, request))),
-            HexOf("81 f0 d6 bb 33 46 a3 76 50 15 a1 f4 e3 d8 5a fe"));
+            HexOf("10 d0 eb fa 43 e9 92 65 de 6d aa 00 e1 4c 4c 2d"));
   HelloReply reply{};
   reply.magic = kHelloMagic;
   reply.protocol_version = kProtocolVersion;
   reply.slots = 64;
   EXPECT_EQ(Hex(BytesOf(ServerProof("a token of some length", nonce, reply))),
-            HexOf("de f2 3b 1c df 1f c5 3e 7d 97 3f 6b 2c e6 97 dd"));
+            HexOf("f0 a2 f9 bb 4f c3 14 c6 ad 93 86 28 11 c5 18 f7"));
 }
 
 TEST(GoldenBytesTest, ARequest) {
@@ -263,6 +263,7 @@ TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {
   EXPECT_EQ(number(RequestOp::kDelegate), 7U);
   EXPECT_EQ(number(RequestOp::kPutDelegated), 8U);
   EXPECT_EQ(number(RequestOp::kGiveBack), 9U);
+  EXPECT_EQ(number(RequestOp::kPutStaged), 11U);
   EXPECT_EQ(number(RequestOp::kIncrement), 10U);
   EXPECT_EQ(kTakesBack, 0x80000000U);
   EXPECT_EQ(kAsksTime, 0x40000000U);

@@ -61,7 +61,7 @@ TEST(FuzzTest, InputsAreDecodedAlikeEachTime) {
 TEST(FuzzTest, SpeakRandom) {
   Random random(7);
   Spoken sum;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 800; ++i) {
     std::vector<uint8_t> input(8 * random.Between(10, 120));
     for (uint8_t& byte : input) byte = static_cast<uint8_t>(random.Next());
     const Spoken spoken = Speak(input);
@@ -71,9 +71,9 @@ TEST(FuzzTest, SpeakRandom) {
   }
   RecordProperty("actions", std::to_string(sum.actions));
   RecordProperty("violations", std::to_string(sum.violations));
-  EXPECT_GT(sum.actions, 20'000U);
+  EXPECT_GT(sum.actions, 40'000U);
   for (size_t op = 1; op < sum.served.size(); ++op) EXPECT_GT(sum.served[op], 10U) << op;
-  EXPECT_GT(sum.violations, 500U);
+  EXPECT_GT(sum.violations, 1000U);
 }
 
 TEST(FuzzTest, OpenCorpus) { RunCorpus(OpenAndServe, "open"); }

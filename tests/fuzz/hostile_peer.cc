@@ -35,8 +35,9 @@ std::string Filled(size_t size, uint8_t what) {
 
 }  // namespace
 
-HostilePeer::HostilePeer(fabric::SimNetwork& network, const std::string& name, std::string address, uint64_t client_id)
-    : fabric_(network.CreateFabric(name)),
+HostilePeer::HostilePeer(fabric::SimNetwork& network, const std::string& name, std::string address, uint64_t client_id,
+                         uint32_t user)
+    : fabric_(network.CreateFabric(name, nullptr, user)),
       queue_(*fabric_->CreateQueue()),
       address_(std::move(address)),
       client_id_(client_id),
@@ -134,6 +135,9 @@ std::string HostilePeer::KeyOf(const Action& action) const {
 format::Request HostilePeer::Build(const Action& action, std::string* rest) {
   format::Request request{};
   auto op = static_cast<RequestOp>(1 + action.op % static_cast<uint8_t>(RequestOp::kIncrement));
+  const bool of_pool = op == RequestOp::kReserve || op == RequestOp::kCommit || op == RequestOp::kDelegate ||
+                       op == RequestOp::kPutDelegated || op == RequestOp::kGiveBack;
+  if (stages() && of_pool && action.what % 16 != 0) op = RequestOp::kPutStaged;  // (the others cost it its channel)
   if (op == RequestOp::kCommit && !reserved_) op = RequestOp::kReserve;
   if ((op == RequestOp::kPutDelegated || op == RequestOp::kGiveBack) && !chunk_) op = RequestOp::kDelegate;
   request.op = static_cast<uint8_t>(op);
@@ -171,6 +175,11 @@ format::Request HostilePeer::Build(const Action& action, std::string* rest) {
              {format::kPoolWriteRegion, *at + chunk_->tail + format::ValueOffset(key.size())});
       }
       chunk_->tail += format::ObjectSpace(key.size(), value.size());
+      value.clear();
+      break;
+    case RequestOp::kPutStaged:
+      request.address = uint32_t{action.where} * 61;
+      if (action.what % 4 != 0) Post(OpKind::kWrite, 0, value, {format::kStagingRegion, request.address});
       value.clear();
       break;
     case RequestOp::kGiveBack:
@@ -230,6 +239,10 @@ std::optional<uint64_t> HostilePeer::OffsetOf(const format::Reply& told) const {
 }
 
 void HostilePeer::WriteIntoPlace(const Action& action) {
+  if (stages()) {  // also what the shard may be about to copy
+    return Post(OpKind::kWrite, 0, Filled(action.size % 3000, action.what),
+                {format::kStagingRegion, uint64_t{action.where} * 61});
+  }
   if (reserved_ && action.op % 2 == 0) {
     WriteBody(action.what, action.op % 4 == 0 ? action.size : SIZE_MAX);
   } else if (chunk_) {

@@ -2,7 +2,8 @@
 // and such that are not, garbage, Writes and Reads anywhere, silence, and leaving in the middle.
 //
 // It does not write into the pool but where it was told to: into what it reserved, and into its chunk, as long as that
-// is its own. That it could do more on this fabric is known (docs/security.md, "Open").
+// is its own. That it could do more on this fabric is known (docs/security.md, "Open"). One of another user writes
+// anywhere into its staging buffer.
 #pragma once
 
 #include <array>
@@ -47,14 +48,16 @@ class HostilePeer {
     kOthers = 201  // speak.cc
   };
 
-  HostilePeer(fabric::SimNetwork& network, const std::string& name, std::string address, uint64_t client_id);
+  // user: the server's own is 0; another one's is given a staging buffer, and no right to write into the pool.
+  HostilePeer(fabric::SimNetwork& network, const std::string& name, std::string address, uint64_t client_id,
+              uint32_t user);
 
   void Act(const Action& action);
   // Takes what has arrived.
   void Poll();
   void Leave();
   // How many of its requests were served, by format::RequestOp.
-  using Served = std::array<uint64_t, 11>;
+  using Served = std::array<uint64_t, 12>;
   [[nodiscard]] const Served& served() const { return served_; }
 
  private:
@@ -69,6 +72,7 @@ class HostilePeer {
   void Request(const Action& action);
   void WriteIntoPlace(const Action& action);
   void WriteBody(uint8_t what, size_t bytes);
+  [[nodiscard]] bool stages() const { return hello_.placing == static_cast<uint8_t>(format::Placing::kStaging); }
   void Post(fabric::OpKind kind, uint32_t imm, std::string_view bytes, fabric::RemoteAddress to);
   [[nodiscard]] format::Request Build(const Action& action, std::string* rest);
   // The offset of its first byte in the pool; nullopt if the control block that was read last does not tell.

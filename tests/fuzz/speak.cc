@@ -114,8 +114,8 @@ class Conversation {
   Random random_{1};
   sim::ServerProcess server_{network_, plan_};
   std::unique_ptr<client::Engine> engine_;
-  std::array<HostilePeer, 2> peers_ = {HostilePeer(network_, "hostile0", sim::ServerAddress(0), 1),
-                                       HostilePeer(network_, "hostile1", sim::ServerAddress(0), 2)};
+  std::array<HostilePeer, 2> peers_ = {HostilePeer(network_, "hostile0", sim::ServerAddress(0), 1, 0),
+                                       HostilePeer(network_, "hostile1", sim::ServerAddress(0), 2, 1)};
   std::array<std::string, 4> steady_;  // what each key has; empty: nothing
 };
 

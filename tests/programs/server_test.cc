@@ -62,10 +62,26 @@ TEST_F(ServerTest, TakesAllItsOptions) {
                                    "sleep",
                                    "--flush",
                                    "read-after-write",
+                                   "--shm-access",
+                                   "everybody",
+                                   "--pool-writes",
+                                   "nobody",
+                                   "--staging-bytes",
+                                   "1M",
                                    "--nvm-write-latency-ns",
                                    "150"});
   ExpectFine(Ycsb({"--workload", "A", "--records", "500", "--operations", "2000", "--polling", "busy", "--verify"}));
   StopServer(*server);
+}
+
+TEST_F(ServerTest, SaysHowLargeValuesOfAClientGo) {
+  for (const auto& [who, placing] : {std::pair("nobody", "staging"), std::pair("same-user", "pool")}) {
+    const auto server = StartServer({"--pool-writes", who, "--shm-access", "group"});
+    const std::string stats = Cli({"stats", "--json"}).out;
+    EXPECT_TRUE(std::regex_search(stats, std::regex("\"placing\": *\"" + std::string(placing) + "\""))) << stats;
+    EXPECT_EQ(fs::status(Path("socket")).permissions() & fs::perms::all, fs::perms{0660});
+    StopServer(*server);
+  }
 }
 
 TEST_F(ServerTest, StopsOnASignalAndHasTheDataAfterwards) {
@@ -180,6 +196,9 @@ TEST_F(ServerTest, BadUsageIsOneLineAndHasItsExitCode) {
                                   {"--pool", pool, "--listen", address, "--size", "-1"},
                                   {"--pool", pool, "--listen", address, "--size", "64X"},
                                   {"--pool", pool, "--listen", address, "--size", "99999999999G"},
+                                  {"--pool", pool, "--listen", address, "--pool-writes", "me"},
+                                  {"--pool", pool, "--listen", address, "--shm-access", "0666"},
+                                  {"--pool", pool, "--listen", address, "--staging-bytes", "2G"},
                                   {"--pool", pool, "--listen", address, "--shards", "-1"},
                                   {"--pool", pool, "--listen", address, "--shards", "4294967296"},
                                   {"--pool", pool, "--listen", address, "--slots-per-client", "257"},

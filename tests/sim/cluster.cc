@@ -128,16 +128,20 @@ class Cluster {
 
   // --- Clients
 
+  // path: of one of the server's own user; else what chance says.
   std::unique_ptr<ClientProcess> MakeClient(Nanoseconds timeout, std::optional<PutPath> path = std::nullopt) {
     auto process = std::make_unique<ClientProcess>();
     process->id = ++clients_made_;
     process->node = "client" + std::to_string(process->id);
-    process->fabric = network_.CreateFabric(process->node);
+    Random nature(plan_.seed ^ (process->id * 0x9e37));
+    const bool delegates = nature.Chance(0.35);
+    const bool stranger = !path && nature.Chance(plan_.stranger_share);
+    process->fabric = network_.CreateFabric(process->node, nullptr, stranger ? 1 : 0);
     constexpr PutPath kPaths[] = {PutPath::kAuto, PutPath::kReserve, PutPath::kReserve, PutPath::kInline};
     client::EngineOptions options;
     options.ack = process->ack = random_.Chance(plan_.placed_share) ? Ack::kPlaced : Ack::kPersisted;
-    const PutPath one = kPaths[random_.Uniform(std::size(kPaths))];
-    const bool delegates = Random(plan_.seed ^ (process->id * 0x9e37)).Chance(0.35);
+    PutPath one = kPaths[random_.Uniform(std::size(kPaths))];
+    if (stranger && one == PutPath::kReserve) one = PutPath::kAuto;  // it would be refused
     options.put_path = process->path = path.value_or(delegates ? PutPath::kDelegate : one);
     options.queue_depth = plan_.queue_depth;
     options.timeout = timeout;
@@ -731,6 +735,7 @@ class Cluster {
     facts[Fact::kExpired] = server_.Count(Counter::kExpired);
     facts[Fact::kSplits] = server_.Splits();
     facts[Fact::kPutsDelayed] = server_.Count(Counter::kPutsDelayed);
+    facts[Fact::kPutsStaged] = server_.Count(Counter::kPutsStaged);
     facts[Fact::kRunsWithRoom] = plan_.has_room ? 1 : 0;
     facts[Fact::kPutsRefused] = outcome_.codes[static_cast<size_t>(Code::kResourceExhausted)];
     outcome_.recovered = server_.recovered();

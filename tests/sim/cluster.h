@@ -45,6 +45,7 @@ enum class Fact : uint8_t {
   kKeysScanned,
   kPutsRefused,
   kRunsWithRoom,
+  kPutsStaged,
   kCount
 };
 inline constexpr std::array kFactNames = {
@@ -78,6 +79,7 @@ inline constexpr std::array kFactNames = {
     "keys that scans told",
     "puts refused for want of room",
     "runs that had to have room",
+    "puts through a staging buffer",
 };
 static_assert(kFactNames.size() == static_cast<size_t>(Fact::kCount));
 

@@ -96,6 +96,8 @@ Plan Plan::OfMixed(uint64_t seed) {
     plan.pause_max = plan.timeout * random.Between(1, 10);
   }
   if (random.Chance(0.5)) plan.fence_race_chance = 0.2;
+  Random strangers(seed ^ 0x57a6);
+  if (strangers.Chance(0.35)) plan.stranger_share = strangers.Chance(0.3) ? 1 : 0.4;
   return plan;
 }
 

@@ -44,11 +44,12 @@ void PortsTest::Serve(const std::array<format::FlushMethod, kPorts>& flush_metho
   ASSERT_TRUE(shard_->TakeUp().ok());
 }
 
-std::unique_ptr<client::Engine> PortsTest::MakeClient(const std::string& name, size_t port, PutPath path) {
+std::unique_ptr<client::Engine> PortsTest::MakeClient(const std::string& name, size_t port, PutPath path,
+                                                      uint32_t user) {
   client::EngineOptions options;
   options.put_path = path;
   options.timeout = std::chrono::seconds(10);
-  auto engine = client::Engine::Create(network_.CreateFabric(name), AddressOf(port), options, network_);
+  auto engine = client::Engine::Create(network_.CreateFabric(name, nullptr, user), AddressOf(port), options, network_);
   EXPECT_TRUE(engine.ok());
   return *std::move(engine);
 }

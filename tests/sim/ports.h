@@ -25,7 +25,8 @@ class PortsTest : public testing::Test {
   void Serve(const std::array<format::FlushMethod, kPorts>& flush_methods);
 
   // A client on that port, with a fabric of its own name.
-  std::unique_ptr<client::Engine> MakeClient(const std::string& name, size_t port, PutPath path = PutPath::kReserve);
+  std::unique_ptr<client::Engine> MakeClient(const std::string& name, size_t port, PutPath path = PutPath::kReserve,
+                                             uint32_t user = 0);
   // The server takes who has asked.
   void Admit();
   // Everybody does what there is to do until it is done; false if that never comes.

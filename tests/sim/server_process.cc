@@ -101,6 +101,7 @@ Status ServerProcess::StartOnce() {
   options.slot_bytes = 2048;
   options.reservations_per_client = plan_.reservations_per_client;
   options.requests_per_second = plan_.requests_per_second;
+  options.staging_bytes = 0;  // a segment, so that puts wait for room there, too
   options.server_id = ++starts_;
   options.time = &time_;
   options.index_grows = plan_.index_grows;

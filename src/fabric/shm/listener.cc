@@ -32,6 +32,7 @@ class ShmIncoming final : public Incoming {
       : maps_(maps), beacon_(std::move(beacon)), socket_(std::move(socket)), ask_(ask), fds_(std::move(fds)) {}
 
   [[nodiscard]] std::span<const std::byte> peer_data() const override { return ask_.private_data(); }
+  [[nodiscard]] PeerUser peer_user() const override { return UserOf(socket_.get()); }
 
   [[nodiscard]] std::string peer_name() const override {
     ucred peer{};
@@ -118,6 +119,8 @@ ShmListener::~ShmListener() {
   // Unless another server has put its own socket there since.
   if (inode_ != 0 && InodeOf(path_) == inode_) ::unlink(path_.c_str());
 }
+
+Status ShmListener::LetAsk(Askers askers) { return SetAskers(path_, askers); }
 
 void ShmListener::AcceptSockets() {
   for (;;) {

@@ -29,6 +29,7 @@ class ShmListener final : public Listener {
   ~ShmListener() override;
 
   [[nodiscard]] const std::string& address() const override { return address_; }
+  Status LetAsk(Askers askers) override;
   std::unique_ptr<Incoming> Poll() override;
   void Wait(std::chrono::nanoseconds timeout) override;
   void Wake() override;

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -91,6 +92,19 @@ Result<UniqueFd> ListenOn(const std::string& path) {
     return status;
   }
   return fd;
+}
+
+Status SetAskers(const std::string& path, Askers askers) {
+  constexpr std::array<mode_t, 3> kModes = {0600, 0660, 0666};
+  if (::chmod(path.c_str(), kModes.at(static_cast<size_t>(askers))) == 0) return {};
+  return ErrnoStatus("cannot let others connect to shm:" + path);
+}
+
+PeerUser UserOf(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return PeerUser::kOther;
+  return peer.uid == ::geteuid() ? PeerUser::kSame : PeerUser::kOther;
 }
 
 Status SendGreeting(int socket, const Greeting& greeting, std::span<const int> fds) {

@@ -39,6 +39,11 @@ Result<UniqueFd> ConnectTo(const std::string& path);
 // Takes the place of a socket that nobody listens on any more. kUnavailable if somebody does.
 Result<UniqueFd> ListenOn(const std::string& path);
 
+// Who may connect there: its mode.
+Status SetAskers(const std::string& path, Askers askers);
+// The effective user of the process that connected, when it did, against this one's.
+PeerUser UserOf(int socket);
+
 Status SendGreeting(int socket, const Greeting& greeting, std::span<const int> fds);
 // kUnavailable: the peer hung up. kTimeout: nothing there yet. kInvalidArgument: not a greeting.
 Status ReceiveGreeting(int socket, Greeting* greeting, std::vector<UniqueFd>* fds);

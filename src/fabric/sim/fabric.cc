@@ -82,9 +82,10 @@ std::unique_ptr<Incoming> SimListener::Poll() {
   return std::make_unique<SimIncoming>(node_, std::move(link));
 }
 
-SimFabric::SimFabric(SimWorld& world, std::string_view node, SimNetwork::Placed placed)
+SimFabric::SimFabric(SimWorld& world, std::string_view node, SimNetwork::Placed placed, uint32_t user)
     : world_(world), node_(std::make_shared<SimNode>()) {
   node_->name = node;
+  node_->user = user;
   node_->placed = std::move(placed);
   world_.nodes.push_back(node_);
 }

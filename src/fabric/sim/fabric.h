@@ -19,6 +19,9 @@ class SimIncoming final : public Incoming {
       : node_(std::move(node)), link_(std::move(link)) {}
   ~SimIncoming() override { Reject({}); }
   [[nodiscard]] std::span<const std::byte> peer_data() const override { return link_->end(1).peer_data; }
+  [[nodiscard]] PeerUser peer_user() const override {
+    return link_->end(0).node->user == node_->user ? PeerUser::kSame : PeerUser::kOther;
+  }
   Result<std::unique_ptr<Channel>> Accept(const ChannelOptions& options) override;
   void Reject(std::span<const std::byte> private_data) override;
 
@@ -50,7 +53,7 @@ class SimListener final : public Listener {
 
 class SimFabric final : public Fabric {
  public:
-  SimFabric(SimWorld& world, std::string_view node, SimNetwork::Placed placed);
+  SimFabric(SimWorld& world, std::string_view node, SimNetwork::Placed placed, uint32_t user);
   [[nodiscard]] std::string_view scheme() const override { return "sim"; }
   [[nodiscard]] Capabilities capabilities() const override { return {}; }
   Result<std::unique_ptr<Region>> Register(const MemoryView& memory, Access access) override;

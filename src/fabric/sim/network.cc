@@ -14,8 +14,8 @@ SimNetwork::SimNetwork(uint64_t seed, SimOptions options)
 
 SimNetwork::~SimNetwork() = default;
 
-std::shared_ptr<Fabric> SimNetwork::CreateFabric(std::string_view node, Placed placed) {
-  return std::make_shared<SimFabric>(*world_, node, std::move(placed));
+std::shared_ptr<Fabric> SimNetwork::CreateFabric(std::string_view node, Placed placed, uint32_t user) {
+  return std::make_shared<SimFabric>(*world_, node, std::move(placed), user);
 }
 
 Nanoseconds SimNetwork::Now() const { return world_->events.now(); }

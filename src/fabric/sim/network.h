@@ -61,9 +61,10 @@ class SimNetwork final : public Clock {
   SimNetwork& operator=(const SimNetwork&) = delete;
 
   // The fabric as a process of that name has it. Its addresses are "sim:name"; any name may be listened at.
-  // placed: called for bytes of the process that another one's Write has just changed.
+  // placed: called for bytes of the process that another one's Write has just changed. user: whose process it is; two
+  // that are not the same user's are others to each other.
   using Placed = std::function<void(std::span<const std::byte>)>;
-  std::shared_ptr<Fabric> CreateFabric(std::string_view node, Placed placed = nullptr);
+  std::shared_ptr<Fabric> CreateFabric(std::string_view node, Placed placed = nullptr, uint32_t user = 0);
 
   [[nodiscard]] Nanoseconds Now() const override;
   // Goes on to the next event and runs it. False if there is none.

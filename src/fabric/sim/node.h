@@ -22,6 +22,7 @@ struct SimNode {
   [[nodiscard]] bool Knows(std::span<const std::byte> buffer) const;
 
   std::string name;
+  uint32_t user = 0;
   std::function<void(std::span<const std::byte>)> placed;  // may be none
   bool alive = true;
   std::vector<const SimRegion*> regions;
