@@ -3,8 +3,8 @@
 crashes, clients' deaths and the cleaner's moves. Each run is checked for linearizability, across restarts too: what was
 acknowledged or seen stays, as far as its put asked for it.
 
-    erda_model.py            a selection of configurations, and every planted defect (well under two minutes)
-    erda_model.py --full     every configuration, and every planted defect (about ten minutes)
+    erda_model.py            a selection of configurations, and every planted defect (about a minute)
+    erda_model.py --full     every configuration, and every planted defect (some minutes)
     erda_model.py --trace D  a shortest run that breaks the planted defect D
     erda_model.py --list     the names of the configurations and of the defects
 
