@@ -106,7 +106,7 @@ void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::Hell
   const Status status = Accept(*incoming, hello, port, admission);
   if (status.ok()) return;
   counters_.Add(Counter::kRefused);
-  if (on_event_) {
+  if (on_event_ && status.code() != Code::kUnavailable) {  // who has left already did nothing wrong
     on_event_(NameOfClient(hello.client_id, incoming->peer_name()) + ", shard " + std::to_string(number_) +
               ": refused: " + std::string(status.message()));
   }
