@@ -260,9 +260,9 @@ class Index {
   uint32_t runs_used_ = 0;
   uint64_t read_ahead_slots_;  // a power of two, that are one behind the other in the pool
   format::IndexLayout layout_;
-  uint64_t used_ = 0;        // of the first counted_ slots, or of all
-  bool used_known_ = false;  // of all
-  uint64_t counted_ = 0;     // all, but for a while after the start
+  uint64_t used_ = 0;           // of the first counted_ slots, or of all
+  bool used_known_ = false;     // of all
+  uint64_t counted_ = 0;        // all, but for a while after the start
   std::vector<Change> untold_;  // in the order of the stores
 };
 

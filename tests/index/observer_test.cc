@@ -98,6 +98,38 @@ TEST_F(ObserverTest, IsToldOfEachChangeOnce) {
   EXPECT_EQ(told_->stored, expected);
 }
 
+TEST_F(ObserverTest, HearsOnceAndLaterOfWhatIsPublishedAndSettledTogether) {
+  Open(0);
+  ASSERT_TRUE(observed_->Count(observed_->size()));
+  const uint64_t key = 0xb0000077;  // head 1 of 2
+  const EntryWord first = WordOf(5).Settled();
+  ASSERT_TRUE(Insert(key, first));
+  const Slot slot = *Find(key);
+  const Index::Change change{1, first, first.Published(LogAddress(6))};
+  const EntryWord second = change.after.Settled();
+  observed_->Publish(slot, change);
+  EXPECT_EQ(observed_->WordAt(slot), change.after);
+  observed_->SettlePublished(slot, change);
+  EXPECT_EQ(observed_->WordAt(slot), second);
+  const std::vector<Told::Change> stored = {{1, EntryWord(), first}, {1, first, change.after}};
+  EXPECT_EQ(told_->stored, stored) << "before each store but the one that settles";
+  std::vector<Told::Change> changes = {{1, EntryWord(), first}};
+  EXPECT_EQ(told_->changes, changes);
+  observed_->TellPublished();
+  observed_->TellPublished();
+  changes.push_back({1, first, second});
+  EXPECT_EQ(told_->changes, changes);
+  // Whatever else happens to an entry is told behind it.
+  const Index::Change next{1, second, second.Published(LogAddress(7))};
+  observed_->Publish(slot, next);
+  observed_->SettlePublished(slot, next);
+  observed_->Free(slot);
+  changes.push_back({1, second, next.after.Settled()});
+  changes.push_back({1, next.after.Settled(), EntryWord()});
+  EXPECT_EQ(told_->changes, changes);
+  EXPECT_TRUE(told_->names.empty());
+}
+
 TEST_F(ObserverTest, IsToldNothingOfAnEntryThatMoves) {
   Open(0);
   ASSERT_TRUE(observed_->Count(observed_->size()));
@@ -151,8 +183,12 @@ TEST_F(ObserverTest, CountingInStepsEndsWithWhatAFreshCountGives) {
       uint64_t& key = there[random.Uniform(there.size())];
       const Slot slot = *Find(key);
       const EntryWord word = observed_->WordAt(slot);
-      if (dice < 6) {
+      if (dice < 5) {
         observed_->StoreWord(slot, word.Published(LogAddress(++address)));
+      } else if (dice < 6) {
+        const Index::Change both{index_->geometry().HeadOf(key), word, word.Published(LogAddress(++address))};
+        observed_->Publish(slot, both);
+        observed_->SettlePublished(slot, both);
       } else if (dice < 8) {
         observed_->StoreWordLazily(slot, word.Settled());
       } else {
@@ -167,9 +203,11 @@ TEST_F(ObserverTest, CountingInStepsEndsWithWhatAFreshCountGives) {
     const uint64_t before = *index_->displacements();
     while (!observed_->Count(random.Uniform(20))) change();
     moves_while_counting += (*index_->displacements() - before) / 2;
+    observed_->TellPublished();
     EXPECT_EQ(told_->names, FreshCount());
     EXPECT_EQ(observed_->used(), there.size());
     for (int i = 0; i < 50; ++i) change();
+    observed_->TellPublished();
     EXPECT_EQ(told_->names, FreshCount());
     EXPECT_EQ(observed_->used(), there.size());
   }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/random.h"
 #include "log/fixture.h"
 
@@ -90,6 +91,24 @@ TEST(LogUseTest, EachChangeOfAnEntryIsCounted) {
   uint64_t names = 0;
   for (const auto& region : log.Full()) names += region.use.names;
   EXPECT_EQ(names, 101U);
+}
+
+// A damaged entry may lead into some value, where nothing may be changed.
+TEST(LogLeftTest, OnlyAVersionWithTheEntrysTagIsMarked) {
+  TestLog log;
+  const auto space = log.Append(96);  // its key's hash is 0
+  ASSERT_TRUE(space);
+  const auto header = [&] { return LoadAs<format::ObjectHeader>(log.bytes().subspan(space->offset)); };
+  const EntryWord word = EntryWord().Published(space->address).Settled();
+  const auto entry = [&](uint32_t tag) {
+    return format::IndexEntry{word.raw(), format::EntryMeta::Make(tag, 0, 0, 96).raw()};
+  };
+  log->OnEntryStored(log.head(), entry(7), EntryWord());
+  EXPECT_EQ(header().flags, 0);
+  log->OnEntryStored(log.head(), entry(0), word);
+  EXPECT_FALSE(header().left()) << "the entry names it still";
+  log->OnEntryStored(log.head(), entry(0), EntryWord());
+  EXPECT_TRUE(header().left());
 }
 
 TEST(LogUseTest, AMoveTakesTheBytesAlong) {

@@ -260,6 +260,7 @@ TEST(DeleteCountTest, HowMuchIsLiveIsExactAfterDeletes) {
     store.Inline("hot", "value");
     store.Inline("s", "value");
     store.Inline(longer, "value");
+    store.versions().CountPublished();
     const uint64_t live = log.bytes_live();
     for (int i = 0; i < before; ++i) store.Inline("hot", "value");
     ASSERT_EQ(store.Delete("s"), Code::kOk);
