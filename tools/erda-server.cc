@@ -90,6 +90,10 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
       app, "--requests-per-second", options.requests_per_second, 0, 1'000'000'000,
       "Of one client that each shard serves, 100 and more; what comes faster waits; default 0: no limit")
       ->group("Limits");
+  AddNumber<uint32_t>(app, "--connects-per-second", options.connects_per_second, 0, 1'000'000,
+                      "To each address with one token, or in all where none is asked for; who comes faster is refused; "
+                      "default 0: no limit")
+      ->group("Limits");
 }
 
 void AddFlush(CLI::App& app, erda::FlushChoice& flush) {

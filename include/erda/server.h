@@ -65,6 +65,9 @@ struct ServerOptions {
   // Of one client that each shard serves, 100 and more. What comes faster waits its turn, and nobody else with it; so
   // many as in a tenth of a second may come at once. 0: no limit.
   uint32_t requests_per_second = 0;
+  // With one token; without a token file, with none. What comes faster is refused by the thread of the address, so that
+  // the shards have the time for those who are in; so many as in a second may come at once. 0: no limit.
+  uint32_t connects_per_second = 0;
 
   // Who may connect: clients that prove in the handshake that they know one of the tokens in this file, one to a line;
   // `read-only` behind a token: they may read only. Empty: whoever can reach an address. The file belongs to the user

@@ -1,4 +1,4 @@
-// How fast the requests of one client are served: so many in a second, and some more after a pause.
+// How fast the requests of one client are served, or clients let in: so many in a second, and some more after a pause.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@ class Rate {
   static constexpr uint64_t kBurstMicros = 100'000;
 
   // per_second: more than 0.
-  explicit Rate(uint32_t per_second = 1) : nanos_each_(std::max<uint64_t>(1'000'000'000 / per_second, 1)) {}
+  explicit Rate(uint32_t per_second = 1, uint64_t burst_micros = kBurstMicros)
+      : nanos_each_(std::max<uint64_t>(1'000'000'000 / per_second, 1)), burst_(burst_micros * 1000) {}
 
   // One more may be served now.
   [[nodiscard]] bool Take(uint64_t now_micros) {
@@ -23,12 +24,13 @@ class Rate {
   // Until the next one may.
   [[nodiscard]] uint64_t WaitNanos(uint64_t now_micros) const {
     const uint64_t now = now_micros * 1000;
-    const uint64_t burst = kBurstMicros * 1000 - std::min(kBurstMicros * 1000, nanos_each_);
+    const uint64_t burst = burst_ - std::min(burst_, nanos_each_);
     return next_ > now + burst ? next_ - now - burst : 0;
   }
 
  private:
   uint64_t nanos_each_;
+  uint64_t burst_;
   uint64_t next_ = 0;  // when the next one is due, if they came evenly
 };
 

@@ -46,6 +46,9 @@ Status CheckOptions(const ServerOptions& options) {
   if (options.requests_per_second != 0 && outside(options.requests_per_second, 100, 1'000'000'000)) {
     return {Code::kInvalidArgument, "requests_per_second must be 0, or 100 to 1000000000"};
   }
+  if (options.connects_per_second > 1'000'000) {
+    return {Code::kInvalidArgument, "connects_per_second must be 0 to 1000000"};
+  }
   if (options.staging_bytes > 1 << 30) return {Code::kInvalidArgument, "staging_bytes must be at most 1 GiB"};
   if (options.shm_access > ShmAccess::kEverybody) {
     return {Code::kInvalidArgument, "shm_access has a value that is none of its kind"};
@@ -94,8 +97,8 @@ class Server::Impl {
         return status;
       }
       addresses_.push_back((*listener)->address());
-      doormen_.push_back(
-          std::make_unique<Doorman>(*std::move(listener), *port, shards_, gate_.get(), options_.on_event));
+      doormen_.push_back(std::make_unique<Doorman>(*std::move(listener), *port, shards_, gate_.get(),
+                                                   options_.connects_per_second, options_.on_event));
     }
     const auto writers =
         options_.pool_writes == PoolWrites::kNobody ? SharedMemory::Writers::kOwner : SharedMemory::Writers::kPeers;

@@ -42,6 +42,8 @@ constexpr uint32_t kPollsPerClock = 64;
 constexpr Nanoseconds kAwaitedStep = std::chrono::milliseconds(5);
 // It sleeps no longer then; and if it was kept from running for longer, so were those that it waits for, perhaps.
 constexpr Nanoseconds kAwaitedSleep = std::chrono::milliseconds(250);
+// As many clients as in this time may come at once: those of a program that starts, or all after a restart.
+constexpr uint64_t kConnectBurstMicros = 1'000'000;
 
 template <class Body>
 Status StartThread(const std::string& name, Body&& body, std::thread* thread) {
@@ -228,8 +230,13 @@ size_t ShardThread::AdmitNewcomers() {
 // --- Doorman
 
 Doorman::Doorman(std::unique_ptr<fabric::Listener> listener, size_t port,
-                 std::vector<std::unique_ptr<ShardThread>>& shards, Gate* gate, TellEvent tell)
-    : listener_(std::move(listener)), port_(port), shards_(shards), gate_(gate), tell_(std::move(tell)) {}
+                 std::vector<std::unique_ptr<ShardThread>>& shards, Gate* gate, uint32_t per_second, TellEvent tell)
+    : listener_(std::move(listener)),
+      port_(port),
+      shards_(shards),
+      gate_(gate),
+      per_second_(per_second),
+      tell_(std::move(tell)) {}
 
 Doorman::~Doorman() { Stop(); }
 
@@ -257,12 +264,28 @@ void Doorman::Run() {
 
 void Doorman::LookAtTokens() {
   if (gate_ == nullptr || !gate_->Refresh()) return;
+  std::erase_if(rates_, [ids = gate_->ids()](const auto& rate) { return !ids->contains(rate.first); });
   for (const auto& shard : shards_) shard->TokensChanged();
+}
+
+// To let somebody in, and to end what is left of it, takes the shard 0.2 ms in which it serves nobody.
+bool Doorman::IsTooFast(TokenId token) {
+  if (per_second_ == 0) return false;
+  Rate& rate = rates_.try_emplace(token, per_second_, kConnectBurstMicros).first->second;
+  return !rate.Take(static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::Instance().Now()).count()));
 }
 
 void Doorman::Receive(std::unique_ptr<fabric::Incoming> incoming) {
   auto guest = Greet(*incoming, gate_, static_cast<uint32_t>(shards_.size()), tell_);
   if (!guest) return;
+  if (IsTooFast(guest->admission.token)) {
+    const std::string why = "more than " + std::to_string(per_second_) + " clients " +
+                            (gate_ != nullptr ? "with this token " : "") + "came within a second";
+    if (tell_) tell_(NameOfClient(guest->hello.client_id, incoming->peer_name()) + ": refused: " + why);
+    incoming->Reject(BytesOf(Refusal(Code::kResourceExhausted, why)));
+    return;
+  }
   const uint16_t shard = guest->hello.shard;
   shards_[shard]->Admit({std::move(incoming), guest->hello, port_, std::move(guest->admission)});
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "erda/polling.h"
 #include "fabric/fabric.h"
 #include "server/gate.h"
+#include "server/rate.h"
 #include "server/shard.h"
 
 namespace erda::server {
@@ -82,9 +84,10 @@ class ShardThread {
 // A listening address and the thread that hears it: checks who asks, and sends them to their shard.
 class Doorman {
  public:
-  // port: the shards' port for those who ask here. gate: none lets everybody in. tell: of those who are refused.
+  // port: the shards' port for those who ask here. gate: none lets everybody in. per_second: who may come in with one
+  // token; 0: no limit. tell: of those who are refused.
   Doorman(std::unique_ptr<fabric::Listener> listener, size_t port, std::vector<std::unique_ptr<ShardThread>>& shards,
-          Gate* gate, TellEvent tell);
+          Gate* gate, uint32_t per_second, TellEvent tell);
   Doorman(const Doorman&) = delete;
   Doorman& operator=(const Doorman&) = delete;
   ~Doorman();
@@ -97,11 +100,14 @@ class Doorman {
   void Run();
   void Receive(std::unique_ptr<fabric::Incoming> incoming);
   void LookAtTokens();
+  [[nodiscard]] bool IsTooFast(TokenId token);
 
   std::unique_ptr<fabric::Listener> listener_;
   const size_t port_;
   std::vector<std::unique_ptr<ShardThread>>& shards_;
   Gate* const gate_;
+  const uint32_t per_second_;
+  std::map<TokenId, Rate> rates_;  // of the tokens that count
   const TellEvent tell_;
   std::thread thread_;
   std::atomic<bool> stop_{false};

@@ -57,6 +57,7 @@ void TestServer::StartProcess(const ServerOptions& options) {
       number("--reservations-per-client", options.reservations_per_client),
       number("--clients-per-token", options.clients_per_token),
       number("--requests-per-second", options.requests_per_second),
+      number("--connects-per-second", options.connects_per_second),
       std::string("--flush=") + kFlushNames.at(static_cast<size_t>(options.flush)),
       std::string("--shm-access=") + kAccessNames.at(static_cast<size_t>(options.shm_access)),
       std::string("--pool-writes=") + kWritesNames.at(static_cast<size_t>(options.pool_writes)),

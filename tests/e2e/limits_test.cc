@@ -194,10 +194,45 @@ TEST_F(ClientLimits, DescriptorsAndRegisteredMemoryAreVisible) {
   EXPECT_TRUE(WaitUntil([&] { return server->server().stats().descriptors == before.descriptors; }));
 }
 
+TEST_F(ClientLimits, WhoConnectsTooOftenIsRefusedAndToldWhy) {
+  std::mutex mutex;
+  std::string told;
+  ServerOptions options = Small();
+  options.connects_per_second = 3;
+  options.on_event = [&](std::string_view line) {
+    const std::scoped_lock lock(mutex);
+    told = line;
+  };
+  const auto server = Serve(PoolKind::kDram, options);
+  const RawPeer inside(Address());
+  uint64_t let_in = 1;
+  uint64_t refused = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  while (refused == 0 || let_in < 5) {  // those who come at once, and one that had to wait for its turn
+    const RawPeer peer(Address(), BytesOf(RawPeer::Hello()));
+    if (peer.connected()) {
+      ++let_in;
+      continue;
+    }
+    ++refused;
+    EXPECT_EQ(peer.refusal().code, static_cast<uint8_t>(Code::kResourceExhausted));
+    EXPECT_EQ(std::string(peer.refusal().message.data()), "more than 3 clients came within a second");
+  }
+  // Three and one for each third of a second, but for the one that it began with.
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+  EXPECT_LE(static_cast<double>(let_in), 4 + passed.count() * 3);
+  EXPECT_TRUE(inside.connected());
+  const std::scoped_lock lock(mutex);
+  EXPECT_NE(told.find("refused: more than 3 clients came within a second"), std::string::npos) << told;
+}
+
 TEST_F(ClientLimits, ARateThatIsNoneIsRefused) {
   ServerOptions options = Small();
   options.requests_per_second = 99;
   ExpectFails(Server::Open(options).status(), Code::kInvalidArgument, "requests_per_second");
+  options.requests_per_second = 0;
+  options.connects_per_second = 1'000'001;
+  ExpectFails(Server::Open(options).status(), Code::kInvalidArgument, "connects_per_second");
 }
 
 }  // namespace

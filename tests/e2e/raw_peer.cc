@@ -61,7 +61,9 @@ HelloRefusal RawPeer::refusal() const {
 
 void RawPeer::Take(std::span<const fabric::Completion> completions) {
   for (const fabric::Completion& completion : completions) {
-    if (completion.kind == OpKind::kReceiveImm) answered_.push_back(completion.imm);
+    // Not what it is asked for: a piece of the log back, say.
+    const bool answers = completion.kind == OpKind::kReceiveImm && (completion.imm & format::kTakesBack) == 0;
+    if (answers) answered_.push_back(completion.imm);
     if (completion.kind == OpKind::kClosed) closed_ = true;
     if (completion.kind == OpKind::kRead) read_done_ = completion.code == Code::kOk;
   }

@@ -123,8 +123,7 @@ bool StormClient::Enter() {
   used_ = hello;
   if (hello && peer_->connected()) return true;
   peer_.reset();
-  Count(Came::kError);  // others with its token are in, as many as may
-  return false;
+  return false;  // too many of its token are in, or came just now: no input, however often it tries
 }
 
 // --- Requests
