@@ -15,7 +15,7 @@ using format::FlushMethod;
 
 constexpr int kRequests = 20'000;
 #ifdef ERDA_SANITIZED
-constexpr uint64_t kSeeds = 2;
+constexpr uint64_t kSeeds = 1;
 #else
 constexpr uint64_t kSeeds = 5;
 #endif

@@ -16,6 +16,11 @@ namespace {
 using format::FlushMethod;
 
 constexpr int kSteps = 6'000;
+#ifdef ERDA_SANITIZED
+constexpr uint64_t kRecoverySeeds = 8;
+#else
+constexpr uint64_t kRecoverySeeds = 16;
+#endif
 
 struct Totals {
   RecoveryReport found;
@@ -223,7 +228,7 @@ class CrashRun : private RandomRequests {
 
 void RunAll(const std::vector<FlushMethod>& flushes, bool cleaning = false) {
   Totals totals;
-  for (uint64_t seed = 1; seed <= 16; ++seed) {
+  for (uint64_t seed = 1; seed <= kRecoverySeeds; ++seed) {
     std::cout << "seed " << seed << std::endl;
     SCOPED_TRACE("seed " + std::to_string(seed));
     CrashRun(flushes, cleaning, seed, &totals).Go();
