@@ -124,6 +124,7 @@ int Serve(const ServeSettings& settings) {
   ServerOptions options;
   options.pool = settings.pool;
   options.listen = {settings.address};
+  options.pool_writes = PoolWrites::kEverybody;  // the reserve path is measured, over each fabric
   if (has_raw) options.spin = kSpin;
   options.index_entries = settings.index_entries;
   if (settings.slot_bytes != 0) options.slot_bytes = settings.slot_bytes;

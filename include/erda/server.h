@@ -36,7 +36,7 @@ enum class ShmAccess : uint8_t { kOwner = 0, kGroup = 1, kEverybody = 2 };
 // CPU.
 enum class PoolWrites : uint8_t {
   kNobody = 0,     // Then nobody but the server's process can write into the pool.
-  kSameUser = 1,   // Over shm those of the server's own user; over a NIC, where nobody knows users, all.
+  kSameUser = 1,   // Over shm those of the server's own user; over a NIC, where nobody knows users, none.
   kEverybody = 2,  // Each client that may write.
 };
 

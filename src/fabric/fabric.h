@@ -216,6 +216,7 @@ struct Capabilities {
   bool memory_windows = false;  // of type 2B
   bool on_demand_paging = false;
   bool native_flush = false;
+  bool knows_users = false;        // Incoming::peer_user is never kUnknown
   bool nic_writes = false;         // Writes are placed by a NIC, past this machine's CPU: a Read can flush them
   uint32_t outstanding_reads = 0;  // of one channel; 0: no limit
 };

@@ -56,11 +56,13 @@ Status Shard::MayConnect(const format::HelloRequest& hello, const Admission& adm
 }
 
 void Shard::CountRegistered() {
-  uint64_t bytes = control_.bytes().size();
-  // For all shards: to be read, and to be written, if anybody may.
-  const uint64_t times = options_.pool_writes == PoolWrites::kNobody ? 1 : 2;
-  if (number_ == 0) bytes += times * pool_.pool().view().bytes.size();
-  counters_.Set(Counter::kRegisteredBytes, ports_.size() * bytes);
+  uint64_t bytes = 0;
+  for (const Port& port : ports_) {
+    bytes += control_.bytes().size();
+    // For all shards: to be read, and to be written, if anybody may.
+    if (number_ == 0) bytes += (port.pool_regions.writable ? 2 : 1) * pool_.pool().view().bytes.size();
+  }
+  counters_.Set(Counter::kRegisteredBytes, bytes);
 }
 
 void Shard::CountRegistered(const Session& session, bool comes) {

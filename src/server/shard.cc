@@ -38,7 +38,10 @@ constexpr size_t kUndecidedStep = 16;
 Result<PoolRegions> PoolRegions::Register(fabric::Fabric& fabric, const nvm::Pool& pool, PoolWrites writes) {
   auto readable = fabric.Register(pool.view(), Access::kRemoteRead);
   if (!readable.ok()) return readable.status();
-  if (writes == PoolWrites::kNobody) return PoolRegions{*std::move(readable), nullptr};
+  // Where nobody is known to be the server's own user, nobody would be offered it.
+  const bool is_somebodys = writes == PoolWrites::kEverybody ||
+                            (writes == PoolWrites::kSameUser && fabric.capabilities().knows_users);
+  if (!is_somebodys) return PoolRegions{*std::move(readable), nullptr};
   auto writable = fabric.Register(pool.view(), Access::kRemoteReadWrite);
   if (!writable.ok()) return writable.status();
   return PoolRegions{*std::move(readable), *std::move(writable)};
@@ -119,13 +122,13 @@ void Shard::EndOthers(const TokenIds& tokens) {
   }
 }
 
-// Who cannot be told to be another user may: over a NIC it is up to the address and the token who comes in.
+// Over a NIC nobody is known to be the server's own user: a writable pool is for the operator to allow there.
 bool Shard::MayWritePool(fabric::PeerUser user) const {
   switch (options_.pool_writes) {
     case PoolWrites::kNobody:
       return false;
     case PoolWrites::kSameUser:
-      return user != fabric::PeerUser::kOther;
+      return user == fabric::PeerUser::kSame;
     case PoolWrites::kEverybody:
       return true;
   }

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <functional>
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "e2e/fixture.h"
 #include "format/control_block.h"
 
 namespace erda {
@@ -70,13 +70,15 @@ void RawPeer::Take(std::span<const fabric::Completion> completions) {
 }
 
 bool RawPeer::PollUntil(const std::function<bool()>& holds) {
-  return WaitUntil([&] {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  do {
     std::array<fabric::Completion, 16> completions;
     Take(std::span(completions).first(queue_->Poll(completions)));
     queue_->Wait(std::chrono::milliseconds(1));
     Take(std::span(completions).first(queue_->Poll(completions)));
-    return holds();
-  });
+    if (holds()) return true;
+  } while (std::chrono::steady_clock::now() < give_up);
+  return false;
 }
 
 void RawPeer::Post(const Request& request, std::string_view rest, uint32_t slot) {

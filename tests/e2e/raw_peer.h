@@ -49,6 +49,8 @@ class RawPeer {
   std::optional<format::Reply> Answer();
   // Whether the server ends the channel.
   bool IsClosed();
+  // Why it ended.
+  [[nodiscard]] const Status& error() const { return channel_->error(); }
   // Goes away as a dying process does.
   void Leave() { channel_.reset(); }
 

@@ -31,10 +31,15 @@ class StoreLab : public LabTest {
     options.ack = ack;
     return options;
   }
+  // Over verbs the operator has to allow it.
+  static Words WithReserving(Words more = {}) {
+    more.insert(more.end(), {"--pool-writes", "everybody"});
+    return more;
+  }
 };
 
 TEST_F(StoreLab, TwoClientsPutGetAndDelete) {
-  const auto server = StartServer();
+  const auto server = StartServer(WithReserving());
   EXPECT_NE(server->out().find("power-safe"), std::string::npos) << server->out();
   const auto one = Connect(By(PutPath::kAuto));
   const auto two = Connect(By(PutPath::kReserve));
@@ -133,7 +138,7 @@ TEST_F(StoreLab, TwentyThousandOperationsOfYcsbAAreVerified) {
 }
 
 TEST_F(StoreLab, ConditionsAreJudgedAndIncrementsAddUp) {
-  const auto server = StartServer();
+  const auto server = StartServer(WithReserving());
   for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     const auto one = Connect(By(path));
     const auto two = Connect(By(path));
@@ -231,7 +236,7 @@ TEST_F(StoreLab, TheIndexGrowsAndWhoSleptFindsAll) {
 }
 
 TEST_F(StoreLab, AClientThatIsKilledLeavesWholeValues) {
-  const auto server = StartServer();
+  const auto server = StartServer(WithReserving());
   const auto client = Connect();
   ASSERT_TRUE(client);
   const auto name = [](int key) { return fmt::format("key{}", key); };
@@ -262,7 +267,7 @@ TEST_F(StoreLab, AClientThatIsKilledLeavesWholeValues) {
 }
 
 TEST_F(StoreLab, OneServerServesBothFabricsAtOnce) {
-  const auto server = StartServer({"--listen", Address(), "--listen", SocketAddress(), "--shards", "2"});
+  const auto server = StartServer(WithReserving({"--listen", Address(), "--listen", SocketAddress(), "--shards", "2"}));
   const auto remote = Connect(Address(), By(PutPath::kReserve));
   const auto local = Connect(SocketAddress(), By(PutPath::kReserve));
   ASSERT_TRUE(remote && local);
@@ -332,7 +337,7 @@ TEST_F(StoreLab, TheAddressToSpeakFromCanBeNamed) {
 }
 
 TEST_F(StoreLab, ReadAfterWriteNeedsNoCommit) {
-  const auto server = StartServer({"--flush", "read-after-write"});
+  const auto server = StartServer(WithReserving({"--flush", "read-after-write"}));
   const auto client = Connect(By(PutPath::kReserve));
   ASSERT_TRUE(client);
   EXPECT_EQ(InfoOf(*client)["flush_method"], "read-after-write");
@@ -348,7 +353,7 @@ TEST_F(StoreLab, EachWayOfWaitingWorks) {
   for (const std::string way : {"adaptive", "busy", "sleep"}) {
     SCOPED_TRACE(way);
     WipeDevice();
-    const auto server = StartServer({"--polling", way});
+    const auto server = StartServer(WithReserving({"--polling", way}));
     ClientOptions options = By(PutPath::kReserve);
     options.polling = way == "busy" ? Polling::kBusy : way == "sleep" ? Polling::kSleep : Polling::kAdaptive;
     const auto client = Connect(options);

@@ -62,7 +62,8 @@ def start(place: Place, scheme: Scheme, settings: Settings, value_size: int, sle
     if sleeps:
         arguments += ["--spin-us", "0"]
     if scheme is ERDA:
-        program, more = "erda-server", ["--shards", "1"]
+        # Over RDMA the paper's path, where clients write where they reserved, is for the operator to allow.
+        program, more = "erda-server", ["--shards", "1", "--pool-writes", "everybody"]
     else:
         program, more = "erda-scheme-server", ["--scheme", scheme.name]
     command = [*on_processors(None), str(place.build / "bin" / program), *arguments, *more]

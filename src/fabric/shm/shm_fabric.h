@@ -11,7 +11,11 @@ namespace erda::fabric::shm {
 class ShmFabric final : public Fabric {
  public:
   [[nodiscard]] std::string_view scheme() const override { return "shm"; }
-  [[nodiscard]] Capabilities capabilities() const override { return {}; }
+  [[nodiscard]] Capabilities capabilities() const override {
+    Capabilities capabilities;
+    capabilities.knows_users = true;
+    return capabilities;
+  }
   Result<std::unique_ptr<Region>> Register(const MemoryView& memory, Access access) override;
   Result<std::unique_ptr<CompletionQueue>> CreateQueue() override;
   Result<std::unique_ptr<Listener>> Listen(std::string_view address) override;

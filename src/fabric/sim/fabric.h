@@ -55,7 +55,11 @@ class SimFabric final : public Fabric {
  public:
   SimFabric(SimWorld& world, std::string_view node, SimNetwork::Placed placed, uint32_t user);
   [[nodiscard]] std::string_view scheme() const override { return "sim"; }
-  [[nodiscard]] Capabilities capabilities() const override { return {}; }
+  [[nodiscard]] Capabilities capabilities() const override {
+    Capabilities capabilities;
+    capabilities.knows_users = true;
+    return capabilities;
+  }
   Result<std::unique_ptr<Region>> Register(const MemoryView& memory, Access access) override;
   Result<std::unique_ptr<CompletionQueue>> CreateQueue() override;
   Result<std::unique_ptr<Listener>> Listen(std::string_view address) override;
