@@ -94,6 +94,7 @@ void Delegated::OnDelegated(uint32_t head, const format::Reply& reply) {
   chunk.bytes = bytes;
   chunk.version = reply.header.version;
   chunk.generation = reply.generation;
+  chunk.window = static_cast<uint32_t>(reply.number);
   chunks_.push_back(chunk);
 }
 

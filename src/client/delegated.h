@@ -26,6 +26,7 @@ class Delegated {
     uint64_t bytes = 0;
     uint64_t version = 0;     // in its header
     uint32_t generation = 0;  // of its region
+    uint32_t window = 0;      // its key, if there is one
     uint32_t in_flight = 0;   // puts there that are not answered
     bool taken_back = false;
     bool passed = false;  // the one behind it is being filled: the server holds it no more once it knows that

@@ -243,6 +243,7 @@ class Engine {
   void OnReply(Link& link, uint32_t slot);
   void OnSent(Operation& op);
   bool PutDelegated(Operation& op);
+  [[nodiscard]] bool GoesByWindow(const Link& link, const Operation& op) const;
   [[nodiscard]] bool GoesStaged(const Link& link, const Operation& op) const;
   void PutStaged(Operation& op);
   void GiveStagingBack(Operation& op);

@@ -115,7 +115,8 @@ Status Link::CheckHello(const HelloReply& hello, bool has_token) const {
   const bool may_place = hello.placing == static_cast<uint8_t>(format::Placing::kNone) ||
                          (hello.placing == static_cast<uint8_t>(format::Placing::kPool) &&
                           has(format::kPoolWriteRegion, geometry.pool_size)) ||
-                         (hello.placing == static_cast<uint8_t>(format::Placing::kStaging) &&
+                         ((hello.placing == static_cast<uint8_t>(format::Placing::kStaging) ||
+                           hello.placing == static_cast<uint8_t>(format::Placing::kWindow)) &&
                           has(format::kStagingRegion, geometry.segment_size));
   const bool holds = flushes && format::CheckGeometry(geometry).ok() && shard_ < geometry.shards && hello.slots >= 1 &&
                      hello.slots <= slots_offered_ && hello.slot_bytes >= sizeof(format::Request) &&
@@ -145,7 +146,7 @@ Status Link::OnConnected(Nanoseconds now, bool has_token) {
   control_region_.reset();
   control_.assign(format::ControlBytes(geometry()) + sizeof(format::Request), std::byte{0});
   delegated.Reset(FirstHead(), geometry().heads_per_shard, format::ChunkBytesMax(geometry()));
-  const bool stages = placing() == format::Placing::kStaging;
+  const bool stages = placing() == format::Placing::kStaging || placing() == format::Placing::kWindow;
   staging.Reset(stages ? channel()->peer_regions()[format::kStagingRegion].size : 0, slots_offered_);
   auto region = fabric_.Register(MemoryView{control_, -1, -1}, fabric::Access::kLocal);
   if (!region.ok()) return region.status();

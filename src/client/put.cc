@@ -4,7 +4,9 @@
 //                    request -> reply
 //   delegated        behind one doorbell, the value straight into the log, where the client has a chunk of it, and the
 //                    request -> reply
-//   staged           the same into memory of its own at the server, where it has no right to write into the log
+//                    (through a window to the chunk, if it has no right to write elsewhere)
+//   staged           the same into memory of its own at the server, where it has no right to write into the log, or no
+//                    chunk
 //   reserve          request -> reply with the address; then, behind one doorbell, the value straight into the log and
 //                    what makes the put done: a Read that flushes it out of the NIC (placed, or nothing more is
 //                    needed), or a commit request (the server flushes)
@@ -65,11 +67,13 @@ void Engine::StartRequest(Operation& op) {
                                                 " bytes takes a value of at most " + std::to_string(most) + " bytes"});
     }
     const bool staged = GoesStaged(link, op);
-    if ((options_.put_path == PutPath::kReserve || !fits) && link.placing() != format::Placing::kPool && !staged) {
+    const bool has_way = link.placing() == format::Placing::kPool || staged || GoesByWindow(link, op);
+    if ((options_.put_path == PutPath::kReserve || !fits) && !has_way) {
       return Defer(op,
                    {Code::kPermissionDenied, address_ + ": the server does not let this client write into the pool"});
     }
     // Before the slot: who waits for room keeps nobody else from a slot, and who has room waits for answers alone.
+    link.puts_large |= staged;
     if (staged && op.staged == Operation::kNotStaged) {
       const auto place = link.waiting_for_staging.empty() ? link.staging.Take(op.value_size) : std::nullopt;
       if (!place) {
@@ -92,14 +96,26 @@ void Engine::StartRequest(Operation& op) {
 void Engine::SendRequest(Operation& op) {
   Link& link = *op.link;
   op.step = Step::kReply;  // from here on it ends with the connection
-  if (op.staged != Operation::kNotStaged) return PutStaged(op);
+  if (op.staged != Operation::kNotStaged) {
+    SendChunkRequests(link);  // what had no chunk may have asked for one
+    if (link.up()) PutStaged(op);
+    return;
+  }
   // What kAuto chooses was measured: docs/benchmarks.md, "Put paths by size". Who puts one large value wants no chunk.
   const bool is_put = op.type == OpType::kPut && !op.if_version;  // (a chunk does not wait for what decides)
   const bool large = is_put && options_.put_path == PutPath::kAuto && !FitsInline(link, op);
   const bool wanted = options_.put_path == PutPath::kDelegate || (large && std::exchange(link.puts_large, true));
-  op.delegated = is_put && wanted && !op.no_chunk && link.placing() == format::Placing::kPool;
+  const bool has_chunks = link.placing() == format::Placing::kPool || link.placing() == format::Placing::kWindow;
+  op.delegated = is_put && wanted && !op.no_chunk && has_chunks;
   if (op.delegated && PutDelegated(op)) return;
   op.delegated = false;
+  if (op.type == OpType::kPut && link.placing() == format::Placing::kWindow) {
+    op.no_chunk = true;
+    if (GoesStaged(link, op)) {  // once more from the start: it may have to wait for room, and not in a slot
+      ReleaseSlot(op);
+      return StartRequest(op);
+    }
+  }
   Request request{};
   request.ack = static_cast<uint8_t>(options_.ack);
   request.key_size = op.key_size;
@@ -132,9 +148,17 @@ void Engine::SendRequest(Operation& op) {
 
 // --- Staged path
 
+// Into a chunk, if there is one. As with kPool, who puts one large value wants none, and a condition is judged without.
+bool Engine::GoesByWindow(const Link& link, const Operation& op) const {
+  if (link.placing() != format::Placing::kWindow || op.if_version || op.no_chunk) return false;
+  return options_.put_path == PutPath::kDelegate ||
+         (options_.put_path == PutPath::kAuto && link.puts_large && !FitsInline(link, op));
+}
+
 // Small values go inline, unless it is wanted otherwise: one copy less.
 bool Engine::GoesStaged(const Link& link, const Operation& op) const {
-  if (link.placing() != format::Placing::kStaging) return false;
+  const bool has_buffer = link.placing() == format::Placing::kStaging || link.placing() == format::Placing::kWindow;
+  if (!has_buffer || GoesByWindow(link, op)) return false;
   return options_.put_path == PutPath::kDelegate || (options_.put_path == PutPath::kAuto && !FitsInline(link, op));
 }
 
@@ -200,6 +224,7 @@ bool Engine::PutDelegated(Operation& op) {
     return false;
   }
   offset += chunk->tail;
+  const uint32_t window = chunk->window;
   const format::LogAddress address = link.delegated.Place(*chunk, object_bytes);
 
   const auto message = op.message();
@@ -220,7 +245,8 @@ bool Engine::PutDelegated(Operation& op) {
   works[0].kind = OpKind::kWrite;
   works[0].signaled = false;
   works[0].local = value;
-  works[0].remote = {format::kPoolWriteRegion, offset + format::ValueOffset(op.label_size())};
+  const uint32_t to = window != 0 ? format::kPoolRegion : format::kPoolWriteRegion;
+  works[0].remote = {to, offset + format::ValueOffset(op.label_size()), window};
   works[1] = RequestWork(op, message.first(sizeof(Request) + op.key_size));
   Post(link, works);
   return true;
@@ -256,7 +282,9 @@ void Engine::OnChunkReply(Link& link, uint32_t slot) {
   const Reply reply = link.ReplyIn(slot);
   const bool ok = reply.code == static_cast<uint8_t>(Code::kOk);
   const bool is_chunk = reply.header.is_chunk() && reply.head == request.head &&
-                        SpaceOf(reply.header) >= request.version && SpaceOf(reply.header) <= request.value_size;
+                        SpaceOf(reply.header) >= request.version && SpaceOf(reply.header) <= request.value_size &&
+                        reply.number <= UINT32_MAX &&
+                        (reply.number != 0) == (link.placing() == format::Placing::kWindow);
   const bool delegate = request.op == static_cast<uint8_t>(RequestOp::kDelegate);
   if (reply.id != request.id || (delegate && ok && !is_chunk)) {
     return CloseLink(link, {Code::kUnavailable, address_ + ": the server answered what nobody asked"});

@@ -31,7 +31,9 @@
 namespace erda::fabric {
 
 // What a peer may do with a registered region. The owner itself may always use it as local memory.
-enum class Access : uint8_t { kLocal = 0, kRemoteRead = 1, kRemoteReadWrite = 2 };
+// kRemoteReadWindows: it reads all of it, and writes where a window is open to it (Channel::OpenWindow); it is told of
+// kRemoteRead.
+enum class Access : uint8_t { kLocal = 0, kRemoteRead = 1, kRemoteReadWrite = 2, kRemoteReadWindows = 3 };
 
 // Memory that the fabric knows: local buffers of operations lie in one, and a peer reaches what was offered to it.
 // Registering costs system calls; do it once. The memory must outlive the region, the region the channels it is offered
@@ -55,6 +57,7 @@ struct RemoteRegion {
 struct RemoteAddress {
   uint32_t region = 0;
   uint64_t offset = 0;
+  uint32_t window = 0;  // the key of an open one, for a Write; 0: by the right to the region itself
 };
 
 enum class OpKind : uint8_t {
@@ -64,8 +67,9 @@ enum class OpKind : uint8_t {
   kSend,      // a message of at most kSendBytesMax bytes; the peer gets kReceive with its bytes
   kReceiveImm,
   kReceive,
-  kConnected,  // to both ends: the channel can be posted to; peer_regions() and peer_data() are there
-  kClosed,     // the channel is gone: refused, failed, or the peer closed it; channel->error() says why
+  kConnected,     // to both ends: the channel can be posted to; peer_regions() and peer_data() are there
+  kClosed,        // the channel is gone: refused, failed, or the peer closed it; channel->error() says why
+  kWindowClosed,  // of CloseWindow
 };
 
 inline constexpr size_t kSendBytesMax = 256;
@@ -122,6 +126,20 @@ class Channel {
   // else then. True: destroying it is a fence. False: the peer is placing something at this moment, which nothing can
   // stop (shm: its processor copies); ask again. Meanwhile the channel has failed, and says nothing more.
   virtual bool Fence() = 0;
+
+  // Windows, where the fabric has them (Capabilities::memory_windows): pieces of this end's memory that this peer alone
+  // may write to, on this channel alone, by the key that OpenWindow returns. They lie in a region of kRemoteReadWindows
+  // that was offered on it, each byte in one at most. A window is open before the peer hears of anything that is posted
+  // later; no two of a channel have the same key.
+  virtual Result<uint32_t> OpenWindow(const Region& /*region*/, uint64_t /*offset*/, uint64_t /*bytes*/) {
+    return Status(Code::kInvalidArgument, "this fabric has no memory windows");
+  }
+  // Completes as kWindowClosed with this id, in no order with others: from kOk on nothing is placed through it any
+  // more, and a Write that tries to fails the channel. If it fails, or the channel is destroyed, that closes all of
+  // them. REQUIRES: OpenWindow gave the key, and it was not closed.
+  virtual Status CloseWindow(uint32_t /*key*/, uint64_t /*id*/) {
+    return {Code::kInvalidArgument, "this fabric has no memory windows"};
+  }
 
   [[nodiscard]] virtual bool connected() const = 0;
   // The peer is gone, as far as can be told without a system call: kClosed will come. False: nothing is known.

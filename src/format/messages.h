@@ -38,7 +38,7 @@
 namespace erda::format {
 
 inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
-inline constexpr uint16_t kProtocolVersion = 13;
+inline constexpr uint16_t kProtocolVersion = 14;
 inline constexpr uint32_t kSlotsMax = 256;
 
 // The regions that each end offers, by their number.
@@ -74,6 +74,7 @@ enum class Placing : uint8_t {
   kNone = 0,     // not at all
   kPool = 1,     // anywhere in the pool: kPoolWriteRegion
   kStaging = 2,  // in memory of its own, from where the shard copies them: kStagingRegion, of a segment at least
+  kWindow = 3,   // in its chunks, through a window that comes with each, in kPoolRegion; else as with kStaging
 };
 
 constexpr const char* PlacingName(Placing placing) {
@@ -84,6 +85,8 @@ constexpr const char* PlacingName(Placing placing) {
       return "pool";
     case Placing::kStaging:
       return "staging";
+    case Placing::kWindow:
+      return "window";
   }
   return "unknown";
 }
@@ -243,7 +246,8 @@ struct Reply {
   uint32_t address;
   uint32_t head;
   uint32_t generation;  // of the region of `address`, which is where a put is
-  uint64_t number;      // as the reason says; of kIncrement the sum, of kAsksTime microseconds of Unix time
+  uint64_t number;  // as the reason says; of kIncrement the sum, of kAsksTime microseconds of Unix time, of kDelegate
+                    // with Placing::kWindow the window's key
   ObjectHeader header;  // of a put the new version's; of a conflict, `version` is the present one, 0: none
 };
 ERDA_FORMAT_SIZE(Reply, 64);

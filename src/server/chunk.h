@@ -17,6 +17,7 @@ struct Chunk {
   uint64_t bytes = 0;          // all of it
   uint64_t tail = 0;           // where the next object stands, from its beginning
   uint32_t age = 0;            // whiles since it was used
+  bool windowed = false;       // its client writes there through a window
   bool taken_back = false;     // nothing is put there any more, but its client may not know yet
   Nanoseconds awaited{0};      // since then, by one put that waits for room
 };

@@ -22,7 +22,8 @@ constexpr uint64_t kShareOfLog = 16;
 // With fewer free regions, there are only chunks of what is left of the open segment.
 constexpr uint32_t kFreeRegionsLeft = 2;
 // A chunk that was not used for so many whiles is taken back. They are of idle moments (TidyTimer: from 5 ms on, each
-// twice as long) or, of a shard that is never idle, Shard's kPollsOfAWhile.
+// twice as long) or, of a shard that is never idle, Shard's kPollsOfAWhile. So many later the window to it is closed,
+// if there is one, whatever its client says.
 constexpr uint32_t kAgeMax = 8;
 // A put waits for room, and a chunk that was taken back is not given back.
 constexpr Nanoseconds kAwaitedMax = std::chrono::seconds(1);
@@ -31,7 +32,7 @@ const Outcome kNone{Code::kResourceExhausted, Reason::kNoChunk, {}, 0, {}};
 
 }  // namespace
 
-Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session) {
+Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session, bool windowed) {
   PublishPuts();
   if (session >= chunks_.size()) chunks_.resize(session + 1);
   std::vector<Chunk>& chunks = chunks_[session];
@@ -63,7 +64,7 @@ Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Sessi
   // (I9) What will be published in it is not settled for a moment: as long as that may come, the mark waits.
   if (!Planted(Flaw::kMarksChunks)) log_.BeginFlight(head, space->address);
   if (!Planted(Flaw::kChunkNotHeld)) log_.Hold(head, space->address);
-  chunks.push_back({head, space->address, space->offset, number, bytes, kChunkObjectsAt});
+  chunks.push_back({head, space->address, space->offset, number, bytes, kChunkObjectsAt, 0, windowed});
   ++open_chunks_;
   ++chunk_count_;
   chunk_bytes_ += bytes;
@@ -84,7 +85,7 @@ std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key
   // (I8) What the client wrote into chunks of the head that it had before has been placed before this request came.
   if (std::any_of(chunks.begin(), it, [&](const Chunk& older) { return older.head == head; })) PublishPuts();
   const auto others = std::remove_if(chunks.begin(), it, [&](const Chunk& older) {
-    if (older.head == head) EndChunk(older);
+    if (older.head == head) EndChunk(session, older);
     return older.head == head;
   });
   Chunk& chunk = *chunks.erase(others, it);
@@ -124,35 +125,64 @@ void Versions::GiveBack(uint32_t head, Address address, uint64_t version, Sessio
   PublishPuts();
   std::erase_if(chunks_[session], [&](const Chunk& chunk) {
     if (chunk.head != head || chunk.address != address || chunk.version != version) return false;
-    EndChunk(chunk);
+    EndChunk(session, chunk);
     return true;
   });
 }
 
+// With a window its segment does not count as settled either before that is closed (ReleaseChunk).
 void Versions::TakeBackChunk(SessionId session, Chunk& chunk) {
   chunk.taken_back = true;
+  chunk.age = 0;
   --open_chunks_;
-  if (!Planted(Flaw::kMarksChunks)) log_.EndFlight(chunk.head, chunk.address);
+  if (chunk.windowed) {
+    ++lingering_;
+  } else if (!Planted(Flaw::kMarksChunks)) {
+    log_.EndFlight(chunk.head, chunk.address);
+  }
   taken_back_.push_back({session, chunk.address});
 }
 
-void Versions::EndChunk(const Chunk& chunk) {
-  if (!chunk.taken_back) {
-    --open_chunks_;
-    if (!Planted(Flaw::kMarksChunks)) log_.EndFlight(chunk.head, chunk.address);
-  }
+void Versions::EndChunk(SessionId session, const Chunk& chunk) {
+  if (!chunk.taken_back) --open_chunks_;
+  if (!chunk.windowed) return ReleaseChunk(chunk);
+  if (chunk.taken_back) --lingering_;
+  closing_.push_back({session, chunk});
+  to_close_.push_back({session, chunk.version});
+}
+
+// (I8) Pairs with CloseWindows: the device has said that nothing goes through the window any more. A session that ends
+// takes its windows with it: EndSession comes behind the end of its channel.
+void Versions::OnWindowClosed(SessionId session, uint64_t version) {
+  std::erase_if(closing_, [&](const ClosingChunk& closing) {
+    if (closing.session != session || closing.chunk.version != version) return false;
+    ReleaseChunk(closing.chunk);
+    return true;
+  });
+}
+
+void Versions::ReleaseChunk(const Chunk& chunk) {
+  const bool in_flight = chunk.windowed || !chunk.taken_back;
+  if (in_flight && !Planted(Flaw::kMarksChunks)) log_.EndFlight(chunk.head, chunk.address);
   if (!Planted(Flaw::kChunkNotHeld)) log_.Release(chunk.head, chunk.address);
   --chunk_count_;
   chunk_bytes_ -= chunk.bytes;
 }
 
 void Versions::AgeChunks() {
-  if (open_chunks_ == 0) return;
+  if (!delegates()) return;
   PublishPuts();
   for (SessionId session = 0; session < chunks_.size(); ++session) {
-    for (Chunk& chunk : chunks_[session]) {
-      if (!chunk.taken_back && ++chunk.age > kAgeMax) TakeBackChunk(session, chunk);
-    }
+    std::erase_if(chunks_[session], [&](Chunk& chunk) {
+      if ((chunk.taken_back && !chunk.windowed) || ++chunk.age <= kAgeMax) return false;
+      const bool ends = chunk.taken_back;
+      if (ends) {
+        EndChunk(session, chunk);
+      } else {
+        TakeBackChunk(session, chunk);
+      }
+      return ends;
+    });
   }
 }
 

@@ -45,11 +45,14 @@ bool ConditionIsSound(const Request& request) {
   return may && request.condition == static_cast<uint8_t>(Condition::kVersion);
 }
 
-// It concerns a place in the pool that the client writes into.
-bool PlacesInPool(const Request& request) {
+// It concerns a place in the pool that the client writes into: anywhere, or in a chunk.
+bool PlacesAnywhere(const Request& request) {
+  return request.op == static_cast<uint8_t>(RequestOp::kReserve) ||
+         request.op == static_cast<uint8_t>(RequestOp::kCommit);
+}
+
+bool PlacesInChunk(const Request& request) {
   switch (RequestOp{request.op}) {
-    case RequestOp::kReserve:
-    case RequestOp::kCommit:
     case RequestOp::kDelegate:
     case RequestOp::kPutDelegated:
     case RequestOp::kGiveBack:
@@ -102,7 +105,10 @@ bool Shard::Serve(Session& session, uint32_t slot, After after) {
   if (IsWaiting(session, slot)) return Wrong("a request in a slot where another waits");
   if (after != After::kNothing && !MayWait(request)) return Wrong("a request that became another while it waited");
   if (!ConditionIsSound(request)) return Wrong("a condition that is none, or where none may be");
-  if (!session.writable && PlacesInPool(request)) return Wrong("a place in the pool, where it may not write");
+  if ((!session.writable && PlacesAnywhere(request)) ||
+      (!session.writable && !session.windowed && PlacesInChunk(request))) {
+    return Wrong("a place in the pool, where it may not write");
+  }
   Outcome outcome;
   Present present;
   if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
@@ -117,7 +123,8 @@ bool Shard::Serve(Session& session, uint32_t slot, After after) {
   } else if (request.op == static_cast<uint8_t>(RequestOp::kDelegate)) {
     const uint32_t first_head = number_ * geometry_.heads_per_shard;
     if (request.head - first_head >= geometry_.heads_per_shard) return Wrong("it asks for a piece of another's log");
-    outcome = versions_->Delegate(request.head, request.version, request.value_size, session.id);
+    outcome = versions_->Delegate(request.head, request.version, request.value_size, session.id, session.windowed);
+    if (session.windowed && outcome.code == Code::kOk) OpenWindow(session, &outcome);
   } else if (session.waiting > 0 && MayWait(request)) {
     Wait(session, slot);  // behind what came before it
     return true;
@@ -333,6 +340,33 @@ void Shard::Say(Session& session, uint32_t imm, std::span<std::byte> reply) {
   work.local = reply;
   work.remote = {format::kReplyRegion, reply.empty() ? 0 : imm * sizeof(Reply)};
   session.replies.push_back(work);
+}
+
+// On exactly the chunk, without its header. The answer is posted behind it, so whoever has that finds it open.
+void Shard::OpenWindow(Session& session, Outcome* outcome) {
+  const uint64_t chunk = versions_->log().OffsetOf(outcome->head, outcome->address);
+  const uint64_t bytes = format::SpaceOf(outcome->header) - format::kChunkObjectsAt;
+  const auto key =
+      session.channel->OpenWindow(*ports_[session.port].pool_regions.readable, chunk + format::kChunkObjectsAt, bytes);
+  if (key.ok()) {
+    session.windows.push_back({outcome->header.version, *key});
+    outcome->number = *key;
+    return;
+  }
+  versions_->GiveBack(outcome->head, outcome->address, outcome->header.version, session.id);
+  *outcome = {Code::kResourceExhausted, format::Reason::kNoChunk, {}, 0, {}};
+}
+
+// (I8) What is over waits for its window: Handle hears of the end. What has none, since it could not be opened, does
+// not. A channel that takes no request has failed, and its end closes all.
+void Shard::CloseWindows() {
+  versions_->CloseWindows([&](SessionId id, uint64_t chunk) {
+    Session& session = *sessions_[id];
+    const auto window = std::ranges::find(session.windows, chunk, &Session::Window::chunk);
+    if (window == session.windows.end()) return versions_->OnWindowClosed(id, chunk);
+    (void)session.channel->CloseWindow(window->key, chunk);
+    session.windows.erase(window);
+  });
 }
 
 void Shard::TellTakenBack() {

@@ -36,11 +36,14 @@ constexpr size_t kUndecidedStep = 16;
 // --- Setting up
 
 Result<PoolRegions> PoolRegions::Register(fabric::Fabric& fabric, const nvm::Pool& pool, PoolWrites writes) {
-  auto readable = fabric.Register(pool.view(), Access::kRemoteRead);
+  // A device that pins no such memory may do so without windows: all stage then.
+  const bool windows = writes == PoolWrites::kSameUser && fabric.capabilities().memory_windows;
+  auto readable = fabric.Register(pool.view(), windows ? Access::kRemoteReadWindows : Access::kRemoteRead);
+  if (windows && !readable.ok()) readable = fabric.Register(pool.view(), Access::kRemoteRead);
   if (!readable.ok()) return readable.status();
   // Where nobody is known to be the server's own user, nobody would be offered it.
-  const bool is_somebodys = writes == PoolWrites::kEverybody ||
-                            (writes == PoolWrites::kSameUser && fabric.capabilities().knows_users);
+  const bool is_somebodys =
+      writes == PoolWrites::kEverybody || (writes == PoolWrites::kSameUser && fabric.capabilities().knows_users);
   if (!is_somebodys) return PoolRegions{*std::move(readable), nullptr};
   auto writable = fabric.Register(pool.view(), Access::kRemoteReadWrite);
   if (!writable.ok()) return writable.status();
@@ -135,6 +138,10 @@ bool Shard::MayWritePool(fabric::PeerUser user) const {
   return false;
 }
 
+bool Shard::MayHaveWindows(size_t port) const {
+  return ports_[port].pool_regions.readable->access() == Access::kRemoteReadWindows;
+}
+
 // The server's memory: what a client made could vanish, or come for ever, while the shard copies from it.
 Status Shard::GiveStaging(Session& session) {
   auto memory = SharedMemory::Create("erda-staging", std::max(options_.staging_bytes, geometry_.segment_size));
@@ -166,6 +173,7 @@ Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRe
   session->rate = Rate(std::max(options_.requests_per_second, 1U));
   session->read_only = admission.read_only;
   session->writable = !session->read_only && MayWritePool(user);
+  session->windowed = !session->read_only && !session->writable && MayHaveWindows(port);
   session->reply_memory.resize(session->slots * sizeof(Reply));
   fabric::Fabric& fabric = ports_[port].fabric;
   auto reply_region = fabric.Register(MemoryView{session->reply_memory, -1, -1}, Access::kLocal);
@@ -202,6 +210,7 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
   reply.slot_bytes = options_.slot_bytes;
   reply.durability = static_cast<uint8_t>(pool_.pool().durability());
   reply.placing = static_cast<uint8_t>(session.writable         ? format::Placing::kPool
+                                       : session.windowed       ? format::Placing::kWindow
                                        : session.staging_region ? format::Placing::kStaging
                                                                 : format::Placing::kNone);
   reply.read_only = session.read_only ? 1 : 0;
@@ -245,13 +254,14 @@ void Shard::Doom(Session& session, bool violated) {
   doomed_.push_back(session.id);
 }
 
-// (I8) As long as a client is in the middle of a Write, what its session holds is held. Who writes into no pool holds
-// nothing, and is not waited for, whatever it says.
+// (I8) As long as a client is in the middle of a Write, what its session holds is held. Who writes into no pool,
+// through no window either, holds nothing, and is not waited for, whatever it says.
 size_t Shard::EndDoomed() {
   if (doomed_.empty()) return 0;
   ends_ = false;
   const size_t ended = std::erase_if(doomed_, [&](SessionId id) {
-    if (sessions_[id]->writable && !sessions_[id]->channel->Fence() && !Planted(Flaw::kEndsUnfenced)) return false;
+    const bool writes = sessions_[id]->writable || sessions_[id]->windowed;
+    if (writes && !sessions_[id]->channel->Fence() && !Planted(Flaw::kEndsUnfenced)) return false;
     EndSession(id);
     return true;
   });
@@ -260,7 +270,7 @@ size_t Shard::EndDoomed() {
 }
 
 void Shard::EndSession(SessionId id) {
-  sessions_[id]->channel.reset();  // the fence: nothing of it arrives from here on
+  sessions_[id]->channel.reset();  // the fence: nothing of it arrives from here on, through no window either
   versions_->EndSession(id);
   std::erase_if(waiting_, [id](const Waiting& waiting) { return waiting.session == id; });
   std::erase_if(undecided_, [id](const Undecided& undecided) { return undecided.session == id; });
@@ -302,6 +312,7 @@ size_t Shard::Poll() {
     if (!waiting_.empty()) cleaning_.AwaitChunks(kLeastOfAWhile);
   }
   TellTakenBack();
+  CloseWindows();
   DoomOverdue();
   if (!waiting_.empty() && rooms_seen_ != cleaning_.rooms()) served += ServeWaiting();
   if (served == 0 && cleaned == 0 && answered_.empty() && !ends_) return 0;
@@ -316,6 +327,7 @@ size_t Shard::Tidy(Nanoseconds since) {
   if (!waiting_.empty()) cleaning_.LosePatience(since);
   versions_->AgeChunks();
   TellTakenBack();
+  CloseWindows();
   DoomOverdue();
   PostReplies();
   size_t done = EndDoomed();
@@ -359,6 +371,9 @@ void Shard::Handle(const Completion& completion) {
     case OpKind::kClosed:
       if (session.channel->peer_broke_rules()) return Violate(session, "it did what its fabric does not allow");
       return Doom(session, false);
+    case OpKind::kWindowClosed:  // (else kClosed follows, and the session's end closes it)
+      if (completion.code == Code::kOk) versions_->OnWindowClosed(session.id, completion.id);
+      return;
     default:  // a reply that could not be sent: kClosed follows
       return;
   }

@@ -46,7 +46,7 @@ struct ShardOptions {
 
 // The pool as a fabric knows it: registered once, offered by all shards.
 struct PoolRegions {
-  std::unique_ptr<fabric::Region> readable;
+  std::unique_ptr<fabric::Region> readable;  // with windows, if the fabric has them and somebody may have one
   std::unique_ptr<fabric::Region> writable;  // none if it is nobody's to write
   static Result<PoolRegions> Register(fabric::Fabric& fabric, const nvm::Pool& pool,
                                       PoolWrites writes = PoolWrites::kSameUser);
@@ -131,6 +131,12 @@ class Shard {
     TokenId token = 0;
     bool read_only = false;  // then it has no request memory
     bool writable = false;   // it was offered the pool to write
+    bool windowed = false;   // it writes into its chunks through windows
+    struct Window {
+      uint64_t chunk = 0;  // its version
+      uint32_t key = 0;
+    };
+    std::vector<Window> windows;
     SharedMemory request_memory;
     SharedMemory staging;                 // of one that may write, and not into the pool
     std::vector<std::byte> reply_memory;  // where replies wait until they are sent; slot by slot
@@ -153,6 +159,7 @@ class Shard {
   [[nodiscard]] Result<std::unique_ptr<Session>> MakeSession(const format::HelloRequest& hello, size_t port,
                                                              const Admission& admission, fabric::PeerUser user);
   [[nodiscard]] bool MayWritePool(fabric::PeerUser user) const;
+  [[nodiscard]] bool MayHaveWindows(size_t port) const;
   Status GiveStaging(Session& session);
   Status Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port, const Admission& admission);
   void OnConnected(Session& session);
@@ -195,6 +202,9 @@ class Shard {
   void Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& outcome);
   // With an immediate; a reply, or no bytes.
   void Say(Session& session, uint32_t imm, std::span<std::byte> reply);
+  // To the chunk that Delegate gave; else the session has no such chunk.
+  void OpenWindow(Session& session, Outcome* outcome);
+  void CloseWindows();
   void TellTakenBack();
   void DoomOverdue();
   void PostReplies();

@@ -129,7 +129,8 @@ class Versions {
   }
 
   // A chunk of the log for the session: of `wanted` bytes, or of `least` if there are no more. kNoChunk: none now.
-  Outcome Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session);
+  // windowed: its client writes there through a window, and the chunk ends when that is closed.
+  Outcome Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session, bool windowed = false);
   // A put of a value that the session has placed, for an object at `address` of one of its chunks; they come in the
   // order in which they stand there. kNoChunk: it has no such chunk any more. nullopt: the value is not there, or it is
   // not where the next object begins. It broke the protocol.
@@ -148,6 +149,13 @@ class Versions {
     for (; !taken_back_.empty(); taken_back_.pop_front())
       tell(taken_back_.front().session, taken_back_.front().address);
   }
+  // Calls close(SessionId, version) for each windowed chunk that is over since the last call but for its window:
+  // nothing is put there any more. It is held until OnWindowClosed says that nobody can write there.
+  template <class Close>
+  void CloseWindows(Close&& close) {
+    for (; !to_close_.empty(); to_close_.pop_front()) close(to_close_.front().session, to_close_.front().version);
+  }
+  void OnWindowClosed(SessionId session, uint64_t version);
   // A put begins to wait for room; so much more time has passed in which it does. Sessions that do not give back for
   // long what was taken back are overdue.
   void BeginAwaitingChunks();
@@ -159,8 +167,8 @@ class Versions {
   void EndOverdue(End&& end) {
     for (; !overdue_.empty(); overdue_.pop_front()) end(overdue_.front());
   }
-  // Chunks that clients may fill.
-  [[nodiscard]] bool delegates() const { return open_chunks_ > 0; }
+  // Chunks that clients may fill, or that are to end when a while has passed.
+  [[nodiscard]] bool delegates() const { return open_chunks_ > 0 || lingering_ > 0; }
 
   // A reader found the key's newest version not whole.
   void Report(std::string_view key, uint64_t key_hash);
@@ -271,8 +279,10 @@ class Versions {
 
   // Nothing is put there any more; its client may still write there.
   void TakeBackChunk(SessionId session, Chunk& chunk);
-  // Nor does its client.
-  void EndChunk(const Chunk& chunk);
+  // It is the session's no more; but if there is a window, its client may still write there until that is closed.
+  void EndChunk(SessionId session, const Chunk& chunk);
+  // Nor does its client write there.
+  void ReleaseChunk(const Chunk& chunk);
 
   void SettleCurrent(Slot slot, uint64_t key_hash);
   // The reservation of the entry's new version, which is not settled; kNone: nobody writes it any more.
@@ -321,14 +331,25 @@ class Versions {
   std::vector<uint32_t> session_reservations_;  // by session
   std::vector<std::vector<Chunk>> chunks_;      // by session, in the order in which they were given
   uint32_t open_chunks_ = 0;                    // that are not taken back
+  uint32_t lingering_ = 0;                      // that are, and have a window
   uint32_t chunk_count_ = 0;
   uint64_t chunk_bytes_ = 0;  // of all
   struct TakenBack {
     SessionId session = 0;
     Address address;
   };
-  Fifo<TakenBack> taken_back_;          // and not told
-  Fifo<SessionId> overdue_;             // and not ended
+  Fifo<TakenBack> taken_back_;  // and not told
+  Fifo<SessionId> overdue_;     // and not ended
+  struct Closing {
+    SessionId session = 0;
+    uint64_t version = 0;  // of the chunk
+  };
+  Fifo<Closing> to_close_;  // and not told
+  struct ClosingChunk {
+    SessionId session = 0;
+    Chunk chunk;
+  };
+  std::vector<ClosingChunk> closing_;   // until OnWindowClosed
   std::unique_ptr<Recovery> recovery_;  // between Look and Repair
   uint64_t next_version_ = 1;
   uint64_t grown_at_ = 0;  // next_version_ at the last Grow

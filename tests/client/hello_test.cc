@@ -136,12 +136,12 @@ TEST(HelloTest, ASlotOrARegionThatIsTooSmallIsRefused) {
 // any value, or a put would wait for ever.
 TEST(HelloTest, AWayToPlaceValuesThatIsUnknownOrTooNarrowIsRefused) {
   using format::Placing;
-  for (const Placing placing : {Placing::kNone, Placing::kPool, Placing::kStaging}) {
+  for (const Placing placing : {Placing::kNone, Placing::kPool, Placing::kStaging, Placing::kWindow}) {
     EXPECT_TRUE(ConnectTo([&](HelloReply& reply) { reply.placing = static_cast<uint8_t>(placing); }).ok());
   }
-  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.placing = 3; }), "hold together");
+  ExpectRefused(ConnectTo([](HelloReply& reply) { reply.placing = 4; }), "hold together");
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.placing = 255; }), "hold together");
-  for (const Placing placing : {Placing::kPool, Placing::kStaging}) {
+  for (const Placing placing : {Placing::kPool, Placing::kStaging, Placing::kWindow}) {
     ByHand by_hand;
     const Status status = by_hand.Connect([&](fabric::Incoming& incoming) {
       HelloReply reply = by_hand.Reply();

@@ -114,13 +114,13 @@ void RawPeer::PostSend(std::string_view message) {
   (void)channel_->Post({&work, 1});
 }
 
-void RawPeer::Write(uint32_t region, uint64_t offset, std::string_view bytes) {
+void RawPeer::Write(uint32_t region, uint64_t offset, std::string_view bytes, uint32_t window) {
   std::memcpy(local_.data(), bytes.data(), bytes.size());
   fabric::WorkRequest work;
   work.kind = OpKind::kWrite;
   work.signaled = false;
   work.local = std::span(local_).first(bytes.size());
-  work.remote = {region, offset};
+  work.remote = {region, offset, window};
   (void)channel_->Post({&work, 1});
 }
 
@@ -169,14 +169,36 @@ Request RawPeer::CommitRequest(std::string_view key, const Reply& reserved) {
   return request;
 }
 
-uint64_t RawPeer::BodyOffset(const Reply& reserved) {
+Request RawPeer::DelegateRequest(uint32_t bytes) {
+  Request request{};
+  request.op = static_cast<uint8_t>(RequestOp::kDelegate);
+  request.id = 9;
+  request.value_size = bytes;
+  request.version = bytes / 2;
+  return request;
+}
+
+Request RawPeer::GiveBackRequest(const Reply& chunk) {
+  Request request{};
+  request.op = static_cast<uint8_t>(RequestOp::kGiveBack);
+  request.id = 10;
+  request.address = chunk.address;
+  request.head = chunk.head;
+  request.version = chunk.header.version;
+  return request;
+}
+
+uint64_t RawPeer::OffsetOf(const Reply& given) {
   const format::Geometry geometry = hello().geometry;
-  const format::LogAddress address(reserved.address);
-  const uint64_t slot_at = format::HeadSlotOffset(reserved.head % geometry.heads_per_shard, address.slot());
+  const format::LogAddress address(given.address);
+  const uint64_t slot_at = format::HeadSlotOffset(given.head % geometry.heads_per_shard, address.slot());
   const auto slot = Read(format::kControlRegion, slot_at, sizeof(format::HeadSlot));
   const auto region = LoadAs<format::HeadSlot>(AsBytes(slot.value())).region();
-  return geometry.RegionOffset(region) + address.offset_in_region() +
-         format::ChecksumOffset(reserved.header.label_size());
+  return geometry.RegionOffset(region) + address.offset_in_region();
+}
+
+uint64_t RawPeer::BodyOffset(const Reply& reserved) {
+  return OffsetOf(reserved) + format::ChecksumOffset(reserved.header.label_size());
 }
 
 std::string RawPeer::Body(const Reply& reserved, std::string_view value) const {

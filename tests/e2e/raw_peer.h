@@ -40,8 +40,8 @@ class RawPeer {
   // With bytes for the first slot, or without any.
   void PostImm(uint32_t imm, std::string_view bytes = "");
   void PostSend(std::string_view message);
-  // A Write into a region that the server offered.
-  void Write(uint32_t region, uint64_t offset, std::string_view bytes);
+  // A Write into a region that the server offered, by any key of a window there.
+  void Write(uint32_t region, uint64_t offset, std::string_view bytes, uint32_t window = 0);
   // Bytes of such a region; nullopt if the channel does not take it.
   std::optional<std::string> Read(uint32_t region, uint64_t offset, size_t size);
 
@@ -56,6 +56,11 @@ class RawPeer {
 
   [[nodiscard]] static format::Request ReserveRequest(std::string_view key, uint32_t value_size, Ack ack);
   [[nodiscard]] static format::Request CommitRequest(std::string_view key, const format::Reply& reserved);
+  // A piece of the first head's log, of so many bytes.
+  [[nodiscard]] static format::Request DelegateRequest(uint32_t bytes);
+  [[nodiscard]] static format::Request GiveBackRequest(const format::Reply& chunk);
+  // Where in the pool that begins which was reserved or delegated.
+  [[nodiscard]] uint64_t OffsetOf(const format::Reply& given);
   // Where the checksum and the value of a reservation go.
   [[nodiscard]] uint64_t BodyOffset(const format::Reply& reserved);
   // What belongs there.

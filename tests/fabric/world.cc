@@ -115,7 +115,8 @@ class VerbsWorld final : public World {
   uint64_t steps_ = 0;
 };
 
-WorldKind Simulated(const std::string& name, uint64_t seed, const SimOptions& options = {}) {
+WorldKind Simulated(const std::string& name, uint64_t seed, SimOptions options = {}) {
+  options.memory_windows = true;
   return {"sim" + name, [seed, options] { return std::make_unique<SimulatedWorld>(seed, options); }};
 }
 

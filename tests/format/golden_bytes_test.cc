@@ -106,7 +106,7 @@ TEST(GoldenBytesTest, AHelloRequest) {
                               0x99aabbccddeeff00,
                               {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 0d 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 0e 00 11 22  33 44 55 66 00 00 00 00
     88 77 66 55 44 33 22 11  00 ff ee dd cc bb aa 99
     01 02 03 04 05 06 07 08  09 0a 0b 0c 0d 0e 0f 10)"));
 }
@@ -127,7 +127,7 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.time = 0x2122232425262728;
   hello.geometry = TestGeometry();
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 0d 00 02 02  00 01 02 03 04 05 06 07
+    45 72 64 61 0e 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
     40 00 00 00 00 10 00 00  02 01 00 00 00 00 00 00
     28 27 26 25 24 23 22 21
@@ -145,7 +145,7 @@ TEST(GoldenBytesTest, AHelloRefusal) {
   refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
   std::memcpy(refusal.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
-    45 72 64 61 0d 00 07 00  6e 6f 00*126)"));
+    45 72 64 61 0e 00 07 00  6e 6f 00*126)"));
 }
 
 TEST(GoldenBytesTest, AHelloChallenge) {
@@ -157,7 +157,7 @@ TEST(GoldenBytesTest, AHelloChallenge) {
   challenge.challenge = 0x1122334455667788;
   challenge.nonce.fill(0xcd);
   EXPECT_EQ(Hex(BytesOf(challenge)), HexOf(R"(
-    45 72 64 61 0d 00 07 01  88 77 66 55 44 33 22 11
+    45 72 64 61 0e 00 07 01  88 77 66 55 44 33 22 11
     cd*32)"));
 }
 
@@ -174,13 +174,13 @@ TEST(GoldenBytesTest, Proofs) {
   request.challenge = 0x99aabbccddeeff00;
   request.proof.fill(0xff);  // counts for nothing
   EXPECT_EQ(Hex(BytesOf(ClientProof("a token of some length", nonce, request))),
-            HexOf("10 d0 eb fa 43 e9 92 65 de 6d aa 00 e1 4c 4c 2d"));
+            HexOf("34 95 d2 3d 1a c7 c2 92 f3 49 05 1e e7 bb 37 db"));
   HelloReply reply{};
   reply.magic = kHelloMagic;
   reply.protocol_version = kProtocolVersion;
   reply.slots = 64;
   EXPECT_EQ(Hex(BytesOf(ServerProof("a token of some length", nonce, reply))),
-            HexOf("f0 a2 f9 bb 4f c3 14 c6 ad 93 86 28 11 c5 18 f7"));
+            HexOf("40 96 d1 2a 66 f0 5b c0 ee 04 76 00 33 c8 81 26"));
 }
 
 TEST(GoldenBytesTest, ARequest) {

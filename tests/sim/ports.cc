@@ -10,8 +10,9 @@ namespace {
 std::string AddressOf(size_t port) { return "sim:port" + std::to_string(port); }
 
 // A line for each event begins with its time and its side; side 0 is the one that connected.
-fabric::SimOptions Tracing(std::vector<std::string>* doorbells) {
+fabric::SimOptions Tracing(std::vector<std::string>* doorbells, bool windows) {
   fabric::SimOptions options;
+  options.memory_windows = windows;
   options.trace = [doorbells](const std::string& line) {
     if (line.find("side 0: post ") == std::string::npos) return;
     std::string when = line.substr(0, line.find("side"));
@@ -22,7 +23,7 @@ fabric::SimOptions Tracing(std::vector<std::string>* doorbells) {
 
 }  // namespace
 
-PortsTest::PortsTest() : network_(1, Tracing(&doorbells_)) {}
+PortsTest::PortsTest(bool windows) : network_(1, Tracing(&doorbells_, windows)) {}
 
 void PortsTest::Serve(const std::array<format::FlushMethod, kPorts>& flush_methods) {
   const format::GeometryWish wish{4 << 20, 1, 64 << 10, 16 << 10, 0};

@@ -20,7 +20,7 @@ class PortsTest : public testing::Test {
  protected:
   static constexpr size_t kPorts = 2;
 
-  PortsTest();
+  explicit PortsTest(bool windows = false);
   void SetUp() override { Serve({}); }
   void Serve(const std::array<format::FlushMethod, kPorts>& flush_methods);
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,15 +38,16 @@ struct Raw {
     const size_t n = queue->Poll(completions);
     for (const fabric::Completion& completion : std::span(completions).first(n)) {
       closed |= completion.kind == OpKind::kClosed;
+      answered |= completion.kind == OpKind::kReceiveImm;
       if (completion.kind == OpKind::kWrite) code = completion.code;
     }
   }
-  void Write(uint32_t to, uint64_t offset, std::string_view bytes) {
+  void Write(uint32_t to, uint64_t offset, std::string_view bytes, uint32_t window = 0) {
     std::memcpy(memory.data() + 4096, bytes.data(), bytes.size());
     fabric::WorkRequest work;
     work.kind = OpKind::kWrite;
     work.local = std::span(memory).subspan(4096, bytes.size());
-    work.remote = {to, offset};
+    work.remote = {to, offset, window};
     EXPECT_TRUE(channel->Post({&work, 1}).ok());
   }
 
@@ -54,12 +56,26 @@ struct Raw {
   std::unique_ptr<fabric::CompletionQueue> queue;
   std::unique_ptr<fabric::Region> region;
   std::unique_ptr<fabric::Channel> channel;
+  void Ask(const format::Request& request) {
+    answered = false;
+    std::memcpy(memory.data() + 4096, &request, sizeof(request));
+    fabric::WorkRequest work;
+    work.kind = OpKind::kWriteImm;
+    work.local = std::span(memory).subspan(4096, sizeof(request));
+    work.remote = {format::kRequestRegion, 0};
+    EXPECT_TRUE(channel->Post({&work, 1}).ok());
+  }
+  [[nodiscard]] format::Reply reply() const { return LoadAs<format::Reply>(memory); }
+
   bool closed = false;
+  bool answered = false;
   Code code = Code::kOk;
 };
 
 class RightsTest : public PortsTest {
  protected:
+  explicit RightsTest(bool windows = false) : PortsTest(windows) {}
+
   bool RawUntil(Raw& raw, const std::function<bool()>& done) {
     return RunUntil({}, [&] {
       raw.Poll();
@@ -67,11 +83,14 @@ class RightsTest : public PortsTest {
     });
   }
   // Where these bytes are in the pool.
+  [[nodiscard]] std::optional<uint64_t> OffsetOfIfThere(std::string_view bytes) const {
+    const size_t at = AsString(pool_->pool().bytes()).find(bytes);
+    return at == std::string_view::npos ? std::nullopt : std::optional<uint64_t>(at);
+  }
   [[nodiscard]] uint64_t OffsetOf(std::string_view bytes) const {
-    const std::string_view pool = AsString(pool_->pool().bytes());
-    const size_t at = pool.find(bytes);
-    EXPECT_NE(at, std::string_view::npos);
-    return at;
+    const auto at = OffsetOfIfThere(bytes);
+    EXPECT_TRUE(at.has_value());
+    return at.value_or(0);
   }
 };
 
@@ -137,6 +156,148 @@ TEST_F(RightsTest, AnotherUserPutsThroughItsBuffer) {
     EXPECT_EQ(Get(*reader, "key"), value);
   }
   EXPECT_EQ(Count(Counter::kPutsStaged), 5U);
+  EXPECT_EQ(Count(Counter::kViolations), 0U);
+}
+
+// --- Windows
+
+class WindowRightsTest : public RightsTest {
+ protected:
+  WindowRightsTest() : RightsTest(true) {}
+
+  // A raw client of another user with a chunk.
+  struct Delegated {
+    explicit Delegated(fabric::SimNetwork& network) : raw(network, 1) {}
+    Raw raw;
+    format::Reply chunk{};
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+  };
+  std::unique_ptr<Delegated> Delegate() {
+    auto made = std::make_unique<Delegated>(network_);
+    Raw& raw = made->raw;
+    EXPECT_TRUE(RawUntil(raw, [&] { return raw.channel->connected(); }));
+    EXPECT_EQ(raw.hello().placing, static_cast<uint8_t>(Placing::kWindow));
+    format::Request request{};
+    request.op = static_cast<uint8_t>(format::RequestOp::kDelegate);
+    request.value_size = 8192;
+    request.version = 4096;
+    raw.Ask(request);
+    EXPECT_TRUE(RawUntil(raw, [&] { return raw.answered; }));
+    made->chunk = raw.reply();
+    EXPECT_EQ(made->chunk.code, static_cast<uint8_t>(Code::kOk));
+    made->offset = OffsetOf(AsString(BytesOf(made->chunk.header)));
+    made->bytes = SpaceOf(made->chunk.header);
+    return made;
+  }
+  format::Request GiveBack(const Delegated& of) {
+    format::Request request{};
+    request.op = static_cast<uint8_t>(format::RequestOp::kGiveBack);
+    request.address = of.chunk.address;
+    request.head = of.chunk.head;
+    request.version = of.chunk.header.version;
+    return request;
+  }
+  static uint32_t KeyOf(const Delegated& of) { return static_cast<uint32_t>(of.chunk.number); }
+  // It tries, and is gone.
+  void ExpectDenied(Raw& raw, uint64_t offset, uint32_t key) {
+    raw.Write(format::kPoolRegion, offset, "overwritten", key);
+    ASSERT_TRUE(RawUntil(raw, [&] { return raw.closed; }));
+    EXPECT_EQ(raw.code, Code::kPermissionDenied);
+    EXPECT_EQ(AsString(pool_->pool().bytes()).find("overwritten"), std::string_view::npos);
+  }
+};
+
+TEST_F(WindowRightsTest, AClientWritesIntoItsChunkAndNowhereElse) {
+  const auto steady = MakeClient("steady", 0);
+  const std::string settled(3000, 's');
+  ASSERT_EQ(Put(*steady, "settled", settled), Code::kOk);
+  const uint64_t settled_at = OffsetOf(settled);
+  enum Where { kHeader, kEndOfHeader, kEnd, kSettled, kOthers, kWithoutKey };
+  for (const Where where : {kHeader, kEndOfHeader, kEnd, kSettled, kOthers, kWithoutKey}) {
+    SCOPED_TRACE(where);
+    const auto mine = Delegate();
+    const auto others = Delegate();
+    const uint64_t first = mine->offset + format::kChunkObjectsAt;
+    const std::string own = "its own " + std::to_string(where);
+    mine->raw.Write(format::kPoolRegion, first, own, KeyOf(*mine));
+    ASSERT_TRUE(RawUntil(mine->raw, [&] { return OffsetOfIfThere(own) == first; }));
+    const uint64_t tried = where == kHeader        ? mine->offset
+                           : where == kEndOfHeader ? first - 1
+                           : where == kEnd         ? mine->offset + mine->bytes - 10
+                           : where == kSettled     ? settled_at
+                           : where == kOthers      ? others->offset + format::kChunkObjectsAt
+                                                   : first;
+    ExpectDenied(mine->raw, tried, where == kWithoutKey ? 0 : where == kOthers ? KeyOf(*others) : KeyOf(*mine));
+    const std::string goes_on = "goes on " + std::to_string(where);
+    others->raw.Write(format::kPoolRegion, others->offset + format::kChunkObjectsAt, goes_on, KeyOf(*others));
+    EXPECT_TRUE(RawUntil(others->raw, [&] { return OffsetOfIfThere(goes_on).has_value(); }));
+    EXPECT_EQ(Get(*steady, "settled"), settled);
+  }
+}
+
+// (I8) The chunk is held until the window is closed, and is not the client's when it is not held.
+TEST_F(WindowRightsTest, AChunkIsHeldUntilItsWindowIsClosed) {
+  int held = 0;
+  for (int i = 0; i < 20; ++i) {
+    const auto mine = Delegate();
+    const uint64_t first = mine->offset + format::kChunkObjectsAt;
+    ASSERT_EQ(Count(Counter::kChunks), 1U);
+    mine->raw.Write(format::kPoolRegion, first, "under way", KeyOf(*mine));
+    mine->raw.Ask(GiveBack(*mine));
+    bool was_held = false;
+    ASSERT_TRUE(RawUntil(mine->raw, [&] {
+      was_held |= mine->raw.answered && Count(Counter::kChunks) == 1;
+      shard_->Tidy(Nanoseconds(0));
+      return mine->raw.answered && Count(Counter::kChunks) == 0;
+    }));
+    ExpectDenied(mine->raw, first, KeyOf(*mine));
+    held += was_held ? 1 : 0;
+  }
+  EXPECT_GT(held, 0) << "it was never waited for";
+}
+
+// Whatever its client says.
+TEST_F(WindowRightsTest, AChunkThatIsNotGivenBackIsClosedAfterAWhile) {
+  const auto mine = Delegate();
+  for (int i = 0; i < 40; ++i) shard_->Tidy(Nanoseconds(0));
+  ASSERT_TRUE(RawUntil(mine->raw, [&] {
+    shard_->Tidy(Nanoseconds(0));
+    return Count(Counter::kChunks) == 0;
+  }));
+  EXPECT_FALSE(mine->raw.closed);
+  EXPECT_FALSE(shard_->unsettled());
+  ExpectDenied(mine->raw, mine->offset + format::kChunkObjectsAt, KeyOf(*mine));
+}
+
+TEST_F(WindowRightsTest, ASessionsEndEndsItsChunks) {
+  auto mine = Delegate();
+  mine->raw.Ask(GiveBack(*mine));
+  for (int i = 0; i < 3; ++i) network_.Step();
+  mine.reset();
+  const auto another = MakeClient("another", 0);
+  EXPECT_TRUE(RunUntil({another.get()}, [&] {
+    shard_->Tidy(Nanoseconds(0));
+    return Count(Counter::kChunks) == 0;
+  }));
+  EXPECT_FALSE(shard_->unsettled());
+}
+
+TEST_F(WindowRightsTest, AnotherUserDelegatesThroughWindows) {
+  const auto stranger = MakeClient("stranger", 0, PutPath::kDelegate, 1);
+  const auto reader = MakeClient("reader", 1);
+  ASSERT_EQ(Put(*stranger, "key", "connects first"), Code::kOk);
+  for (int i = 0; i < 200; ++i) {
+    const std::string value(100 + 37 * (i % 50), static_cast<char>('a' + i % 26));
+    ASSERT_EQ(Put(*stranger, "key", value), Code::kOk);
+    ASSERT_EQ(Get(*reader, "key"), value);
+  }
+  EXPECT_GT(Count(Counter::kPutsDelegated), 150U);
+  EXPECT_GT(Count(Counter::kPutsStaged), 0U) << "what has no chunk is staged";
+  const size_t doorbells = Doorbells();
+  ASSERT_EQ(Put(*stranger, "key", "one round trip"), Code::kOk);
+  EXPECT_EQ(Doorbells(), doorbells + 1);
+  EXPECT_EQ(Put(*MakeClient("reserves", 0, PutPath::kReserve, 1), "key", "value"), Code::kPermissionDenied);
   EXPECT_EQ(Count(Counter::kViolations), 0U);
 }
 

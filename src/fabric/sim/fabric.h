@@ -58,6 +58,7 @@ class SimFabric final : public Fabric {
   [[nodiscard]] Capabilities capabilities() const override {
     Capabilities capabilities;
     capabilities.knows_users = true;
+    capabilities.memory_windows = world_.options.memory_windows;
     return capabilities;
   }
   Result<std::unique_ptr<Region>> Register(const MemoryView& memory, Access access) override;

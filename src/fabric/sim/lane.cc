@@ -174,6 +174,12 @@ bool SimLane::places() const {
   });
 }
 
+bool SimLane::PlacesThrough(uint32_t window) const {
+  return std::any_of(ops_.begin(), ops_.end(), [window](const auto& op) {
+    return op.second.request.remote.window == window && !op.second.pieces.empty();
+  });
+}
+
 void SimLane::Flush() {
   for (auto op = ops_.begin(); op != ops_.end();) {
     Op& flushed = op->second;
@@ -250,10 +256,17 @@ SimLane::Ops::iterator SimLane::Retire(Ops::iterator op) {
 bool SimLane::Permitted(const WorkRequest& request) const {
   const size_t size = request.local.size();
   if (request.kind == OpKind::kSend || size == 0) return true;
-  const auto [region, offset] = request.remote;
+  const auto [region, offset, key] = request.remote;
   if (region >= to_.offer.size()) return false;
-  const size_t region_size = to_.offer[region]->bytes().size();
-  if (size > region_size || offset > region_size - size) return false;
+  const auto within = [&](uint64_t begin, uint64_t bytes) {
+    return offset >= begin && size <= bytes && offset - begin <= bytes - size;
+  };
+  if (key != 0) {
+    const auto window = to_.windows.find(key);
+    return request.kind != OpKind::kRead && window != to_.windows.end() && window->second.region == to_.offer[region] &&
+           within(window->second.offset, window->second.size);
+  }
+  if (!within(0, to_.offer[region]->bytes().size())) return false;
   return request.kind == OpKind::kRead || to_.offer[region]->access() == Access::kRemoteReadWrite;
 }
 

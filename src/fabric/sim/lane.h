@@ -30,6 +30,14 @@ struct SimEnd {
   std::vector<SimRegion*> offer;
   std::vector<std::byte> peer_data;
   std::vector<RemoteRegion> peer_regions;
+  // Of its memory, that the other end may write into; by key.
+  struct Window {
+    const SimRegion* region = nullptr;
+    uint64_t offset = 0;
+    uint64_t size = 0;
+  };
+  std::map<uint32_t, Window> windows;
+  std::map<uint32_t, uint64_t> closing;  // by key: the id with which it is told of
   bool connected = false;
   bool fencing = false;
   Status error;
@@ -65,6 +73,8 @@ class SimLane {
 
   // Something that was begun is not placed yet.
   [[nodiscard]] bool places() const;
+  // The same through a window.
+  [[nodiscard]] bool PlacesThrough(uint32_t window) const;
 
   // Messages that the receiver has not polled.
   [[nodiscard]] uint64_t unconsumed() const { return unconsumed_; }

@@ -41,7 +41,10 @@ Status CheckRequest(const SimNode& node, const WorkRequest& request) {
 std::vector<RemoteRegion> Describe(const std::vector<SimRegion*>& offer) {
   std::vector<RemoteRegion> regions;
   regions.reserve(offer.size());
-  for (const SimRegion* region : offer) regions.push_back({region->bytes().size(), region->access()});
+  for (const SimRegion* region : offer) {
+    const bool windows = region->access() == Access::kRemoteReadWindows;
+    regions.push_back({region->bytes().size(), windows ? Access::kRemoteRead : region->access()});
+  }
   return regions;
 }
 
@@ -73,6 +76,8 @@ void SimEnd::Release() {
   channel = nullptr;
   queue = nullptr;
   offer.clear();
+  windows.clear();
+  closing.clear();
 }
 
 SimLink::SimLink(SimWorld& world, uint32_t message_depth)
@@ -172,6 +177,43 @@ bool SimLink::ReadNow(uint64_t side, std::span<std::byte> local, RemoteAddress r
   return CheckRequest(*end.node, request).ok() && lanes_[side].ReadNow(request);
 }
 
+Result<uint32_t> SimLink::OpenWindow(uint64_t side, const Region& region, uint64_t offset, uint64_t bytes) {
+  SimEnd& end = ends_[side];
+  if (!end.error.ok()) return Status(Code::kUnavailable, "the channel has failed");
+  const auto of = std::ranges::find(end.offer, &region);
+  const uint64_t size = region.bytes().size();
+  const bool is_within = bytes > 0 && bytes <= size && offset <= size - bytes;
+  if (!world_.options.memory_windows || of == end.offer.end() || !is_within ||
+      region.access() != Access::kRemoteReadWindows) {
+    return Status(Code::kInvalidArgument, "there can be no window");
+  }
+  const uint32_t key = ++world_.windows_made;
+  end.windows[key] = {*of, offset, bytes};
+  world_.Note("window", number_, side, key, offset, bytes);
+  return key;
+}
+
+Status SimLink::CloseWindow(uint64_t side, uint32_t key, uint64_t id) {
+  SimEnd& end = ends_[side];
+  if (!end.error.ok()) return {Code::kUnavailable, "the channel has failed"};
+  if (end.windows.erase(key) == 0) return {Code::kInvalidArgument, "there is no such window"};
+  end.closing[key] = id;
+  world_.Note("close window", number_, side, key);
+  EndWindow(side, key);
+  return {};
+}
+
+void SimLink::EndWindow(uint64_t side, uint32_t key) {
+  world_.events.At(world_.events.now() + world_.Delay(), [self = shared_from_this(), side, key] {
+    SimEnd& closing_end = self->ends_[side];
+    if (!closing_end.closing.contains(key)) return;
+    if (self->lanes_[1 - side].PlacesThrough(key)) return self->EndWindow(side, key);
+    WorkRequest closed;
+    closed.id = closing_end.closing.extract(key).mapped();
+    closing_end.Complete(OpKind::kWindowClosed, closed, Code::kOk);
+  });
+}
+
 void SimLink::Cut(bool keep_completed) {
   for (SimLane& lane : lanes_) lane.Cut(keep_completed);
 }
@@ -203,6 +245,8 @@ bool SimLink::Fence(uint64_t side) {
     Cut(true);
     lanes_[side].LeaveSource();
     lanes_[1 - side].LoseMessages();
+    end.windows.clear();
+    end.closing.clear();
     end.queue->Forget(end.channel);
     FailLater(1 - side, lanes_[side].delivered_by(), {Code::kUnavailable, "the peer closed the channel"});
   }
@@ -249,6 +293,11 @@ void SimLink::Fail(uint64_t side, const Status& why) {
   lanes_[1 - side].LoseMessages();
   lanes_[side].Flush();
   if (end.channel == nullptr) return;
+  for (const auto& [key, id] : std::exchange(end.closing, {})) {
+    WorkRequest closed;
+    closed.id = id;
+    end.Complete(OpKind::kWindowClosed, closed, Code::kUnavailable);
+  }
   end.queue->Push({.channel = end.channel, .kind = OpKind::kClosed, .code = why.code(), .data = {}});
 }
 

@@ -32,6 +32,10 @@ class SimLink final : public std::enable_shared_from_this<SimLink> {
   // By chance, if it would have been executed next.
   bool ReadNow(uint64_t side, std::span<std::byte> local, RemoteAddress remote);
   void Consumed(uint64_t side) { lanes_[1 - side].Consumed(); }
+  // For this end's peer. Open at once, which may be sooner than it hears of it; closed when what goes through it by
+  // then is placed.
+  Result<uint32_t> OpenWindow(uint64_t side, const Region& region, uint64_t offset, uint64_t bytes);
+  Status CloseWindow(uint64_t side, uint32_t key, uint64_t id);
 
   // The wire breaks.
   void Drop();
@@ -51,6 +55,7 @@ class SimLink final : public std::enable_shared_from_this<SimLink> {
 
  private:
   void Connected(uint64_t side);
+  void EndWindow(uint64_t side, uint32_t key);
   [[nodiscard]] bool WaitsToFence(uint64_t side) const;
   void Cut(bool keep_completed);
   void Fail(uint64_t side, const Status& why);
@@ -75,6 +80,10 @@ class SimChannel final : public Channel {
     return link_->ReadNow(side_, local, remote);
   }
   bool Fence() override { return link_->Fence(side_); }
+  Result<uint32_t> OpenWindow(const Region& region, uint64_t offset, uint64_t bytes) override {
+    return link_->OpenWindow(side_, region, offset, bytes);
+  }
+  Status CloseWindow(uint32_t key, uint64_t id) override { return link_->CloseWindow(side_, key, id); }
   [[nodiscard]] bool connected() const override { return end().connected; }
   [[nodiscard]] std::span<const RemoteRegion> peer_regions() const override { return end().peer_regions; }
   [[nodiscard]] std::span<const std::byte> peer_data() const override { return end().peer_data; }

@@ -36,6 +36,7 @@ struct SimOptions {
   // A Write that completed and was not placed yet can be lost with its channel, as the contract says. Without, only
   // what did not complete can, as on an RNIC that acknowledges what it can no longer lose.
   bool lose_completed = true;
+  bool memory_windows = false;
   // Gets a line for each event, if set.
   std::function<void(const std::string&)> trace;
 };

@@ -52,6 +52,7 @@ struct SimWorld {
   uint64_t history = 0;
   SimCounts counts;
   uint64_t links_made = 0;
+  uint32_t windows_made = 0;
   std::map<uint64_t, SimLink*> links;  // by number, so that walking them is the same in every run
   std::map<std::string, SimListener*, std::less<>> listeners;
   std::vector<std::weak_ptr<SimNode>> nodes;

@@ -274,7 +274,7 @@ void VerbsChannel::SendGreeting() {
   for (size_t i = 0; i < offer_.size(); ++i) {
     const auto* region = dynamic_cast<const VerbsRegion*>(offer_[i]);
     greeting.region[i] = {reinterpret_cast<uint64_t>(region->bytes().data()), region->bytes().size(),
-                          region->remote_key(), static_cast<uint32_t>(region->access())};
+                          region->mr()->rkey, static_cast<uint32_t>(region->told_access())};
   }
   std::copy_n(private_data_.begin(), greeting.data_bytes, greeting.data.begin());
   std::memcpy(greeting_.data(), &greeting, sizeof(greeting));
@@ -384,9 +384,12 @@ VerbsChannel::~VerbsChannel() {
 // REQUIRES: it is disconnected. Shared receives that it has used, and that are not taken from the completion queue yet,
 // are taken first, to be posted again: some devices drop, with a queue pair, its completions that are left, and those
 // receives would be lost to all.
+// Its windows go before it, since the device may count them as uses of it: on a queue pair that is in error nothing is
+// placed through them any more.
 void VerbsChannel::DestroyQueuePair() {
   queue_->by_queue_pair_.erase(id_->qp->qp_num);
   while (queue_->TakeCompletions()) continue;
+  while (!windows_.empty()) DropWindow(windows_.back().key);
   ::rdma_destroy_qp(id_);
 }
 

@@ -37,6 +37,8 @@ class VerbsChannel final : public Channel {
   static Status CheckOffer(const Device& device, const ChannelOptions& options, size_t data_max);
 
   Status Post(std::span<const WorkRequest> batch) override;
+  Result<uint32_t> OpenWindow(const Region& region, uint64_t offset, uint64_t bytes) override;
+  Status CloseWindow(uint32_t key, uint64_t id) override;
   bool Fence() override { return true; }  // the queue pair goes with the channel
   [[nodiscard]] bool connected() const override { return state_ == State::kConnected; }
   [[nodiscard]] std::span<const RemoteRegion> peer_regions() const override { return peer_regions_; }
@@ -48,13 +50,30 @@ class VerbsChannel final : public Channel {
   friend class VerbsQueue;
   enum class State : uint8_t { kResolving, kAsking, kGreeting, kConnected, kFailed };
   // Whose a request is: the caller's, or the channel's own.
-  enum class Purpose : uint8_t { kCaller, kGreet, kTellCredit, kAskCredit, kKeepAlive, kLast };
+  enum class Purpose : uint8_t {
+    kCaller,
+    kGreet,
+    kTellCredit,
+    kAskCredit,
+    kKeepAlive,
+    kOpenWindow,
+    kCloseWindow,
+    kLast
+  };
+  // A memory window of type 2B: bound once, since some drivers bind none anew.
+  struct Window {
+    ibv_mw* window = nullptr;
+    uint32_t key = 0;
+    ibv_mw_bind_info bound{};
+    ibv_mr* own = nullptr;  // what it is bound in, if that is its own (Limits::windows_have_bounds)
+  };
 
   // A request on its way through this end.
   struct Request {
     WorkRequest work;
     uint32_t local_key = 0;
     Purpose purpose = Purpose::kCaller;
+    Window window{};  // of kOpenWindow; of kCloseWindow its key
   };
   // A request that the queue pair has.
   struct Posted {
@@ -63,6 +82,7 @@ class VerbsChannel final : public Channel {
     OpKind kind = OpKind::kRead;
     bool signaled = false;  // the caller wants to hear of it
     Purpose purpose = Purpose::kCaller;
+    uint32_t window = 0;  // of kCloseWindow: its key
   };
 
   VerbsChannel(VerbsQueue* queue, std::shared_ptr<Device> device, rdma_cm_id* id, uint32_t message_depth, bool asking);
@@ -95,13 +115,20 @@ class VerbsChannel final : public Channel {
   bool FindLocalKey(std::span<const std::byte> bytes, bool to_write, uint32_t* key);
   bool HasCredit(uint32_t messages);
   [[nodiscard]] bool LearnConsumed(uint64_t consumed);
-  void PostOwn(Purpose purpose, const WorkRequest& work, uint32_t local_key);
+  void PostOwn(Purpose purpose, const WorkRequest& work, uint32_t local_key) {
+    PostOwn({work, local_key, purpose, {}});
+  }
+  void PostOwn(const Request& request);
+  // The device forgets it: its key opens nothing from then on.
+  void DropWindow(uint32_t key);
   void PushWaiting();
   size_t PushSome(std::span<const Request> requests);
   [[nodiscard]] uint32_t InQueuePair() const { return posted_end_ - posted_begin_; }
   // One place is kept for what PostLast posts.
   [[nodiscard]] uint32_t Room() const { return static_cast<uint32_t>(posted_.size()) - 1 - InQueuePair(); }
   Posted& PostedAt(uint32_t number) { return posted_[number % posted_.size()]; }
+  // The caller hears of its end.
+  static bool IsTold(Purpose purpose) { return purpose == Purpose::kCaller || purpose == Purpose::kCloseWindow; }
   void OnSendCompletion(const ibv_wc& wc);
   void CompletePosted(const Posted& posted, Code code);
   void FlushAll();
@@ -145,6 +172,8 @@ class VerbsChannel final : public Channel {
   bool credit_asked_ = false;
   bool heard_ = false;  // something of the peer, since the last look at the clock
   bool keep_alive_out_ = false;
+
+  std::vector<Window> windows_;  // that are open, or to be closed
 
   uint32_t inline_bytes_ = 0;
   std::vector<Posted> posted_;  // a ring, by number

@@ -66,7 +66,7 @@ Status VerbsChannel::CheckBatch(std::span<const WorkRequest> batch, uint32_t* me
       return {Code::kInvalidArgument, "a message has at most " + std::to_string(kSendBytesMax) + " bytes"};
     }
     if (work.local.size() > UINT32_MAX >> 1) return {Code::kInvalidArgument, "an operation of 2 GiB or more"};
-    Request request{work, 0, Purpose::kCaller};
+    Request request{work, 0, Purpose::kCaller, {}};
     if (!work.local.empty() && !FindLocalKey(work.local, work.kind == OpKind::kRead, &request.local_key)) {
       return {Code::kInvalidArgument, "local bytes are in no registered region"};
     }
@@ -154,9 +154,62 @@ void VerbsChannel::TellCredit() {
   PostOwn(Purpose::kTellCredit, work, credit_.mr()->lkey);
 }
 
+// --- Windows
+
+// Bound on this queue pair (type 2B): its peer alone can use the key. The request to bind stands in the send queue
+// ahead of whatever tells the peer of the key, so nobody has to wait for it.
+Result<uint32_t> VerbsChannel::OpenWindow(const Region& region, uint64_t offset, uint64_t bytes) {
+  if (state_ != State::kConnected) return Status(Code::kUnavailable, name_ + ": not connected");
+  const auto* of = dynamic_cast<const VerbsRegion*>(&region);
+  const uint64_t size = region.bytes().size();
+  if (of == nullptr || region.access() != Access::kRemoteReadWindows || bytes == 0 || bytes > size ||
+      offset > size - bytes) {
+    return Status(Code::kInvalidArgument, "there can be no window");
+  }
+  Window window;
+  window.window = ibv_alloc_mw(device_->domain(), IBV_MW_TYPE_2);
+  if (window.window == nullptr) return ErrnoStatus(name_ + ": no memory window");
+  window.key = ibv_inc_rkey(window.window->rkey);
+  if (!device_->limits().windows_have_bounds) {
+    auto own = device_->Register(region.bytes().subspan(offset, bytes), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    if (!own.ok()) {
+      (void)ibv_dealloc_mw(window.window);
+      return own.status();
+    }
+    window.own = *own;
+  }
+  const auto begin = reinterpret_cast<uint64_t>(region.bytes().data() + offset);
+  window.bound = {window.own != nullptr ? window.own : of->mr(), begin, bytes, IBV_ACCESS_REMOTE_WRITE};
+  windows_.push_back(window);
+  WorkRequest work;
+  work.kind = OpKind::kWrite;  // as one, it needs no completion: if it fails, so does the channel
+  work.signaled = false;
+  PostOwn({work, 0, Purpose::kOpenWindow, window});
+  return window.key;
+}
+
+Status VerbsChannel::CloseWindow(uint32_t key, uint64_t id) {
+  if (state_ != State::kConnected) return {Code::kUnavailable, name_ + ": not connected"};
+  const auto is_it = [key](const Window& window) { return window.key == key; };
+  if (std::ranges::none_of(windows_, is_it)) return {Code::kInvalidArgument, "there is no such window"};
+  WorkRequest work;
+  work.kind = OpKind::kWrite;
+  work.id = id;
+  PostOwn({work, 0, Purpose::kCloseWindow, {nullptr, key, {}, nullptr}});
+  return {};
+}
+
+void VerbsChannel::DropWindow(uint32_t key) {
+  const auto window = std::ranges::find(windows_, key, &Window::key);
+  if (window == windows_.end()) return;
+  (void)ibv_dealloc_mw(window->window);
+  if (window->own != nullptr) (void)ibv_dereg_mr(window->own);
+  windows_.erase(window);
+}
+
 // What the channel posts for itself, behind what waits already.
-void VerbsChannel::PostOwn(Purpose purpose, const WorkRequest& work, uint32_t local_key) {
-  waiting_.push_back({work, local_key, purpose});
+void VerbsChannel::PostOwn(const Request& request) {
+  waiting_.push_back(request);
   PushWaiting();
 }
 
@@ -205,7 +258,14 @@ size_t VerbsChannel::PushSome(std::span<const Request> requests) {
         if (work.kind != OpKind::kRead && work.local.size() <= inline_bytes_) wr.send_flags |= IBV_SEND_INLINE;
       }
       wr.imm_data = htonl(work.imm);
-      if (request.purpose == Purpose::kTellCredit || request.purpose == Purpose::kAskCredit) {
+      if (request.purpose == Purpose::kOpenWindow) {
+        wr.opcode = IBV_WR_BIND_MW;
+        wr.bind_mw = {request.window.window, request.window.key, request.window.bound};
+      } else if (request.purpose == Purpose::kCloseWindow) {
+        wr.opcode = IBV_WR_LOCAL_INV;
+        wr.imm_data = 0;
+        wr.invalidate_rkey = request.window.key;
+      } else if (request.purpose == Purpose::kTellCredit || request.purpose == Purpose::kAskCredit) {
         const bool tell = request.purpose == Purpose::kTellCredit;
         wr.wr.rdma.remote_addr =
             peer_credit_address_ + (tell ? offsetof(CreditPage, told) : offsetof(CreditPage, consumed));
@@ -213,10 +273,11 @@ size_t VerbsChannel::PushSome(std::span<const Request> requests) {
       } else if (work.kind != OpKind::kSend && work.remote.region < peer_memory_.size()) {
         // The peer's device checks the bounds and the right. An offset that overflows ends up before the region.
         wr.wr.rdma.remote_addr = peer_memory_[work.remote.region].address + work.remote.offset;
-        wr.wr.rdma.rkey = peer_memory_[work.remote.region].key;
+        wr.wr.rdma.rkey = work.remote.window != 0 ? work.remote.window : peer_memory_[work.remote.region].key;
       }  // else key 0, which opens nothing
-      PostedAt(posted_end_++) = {work.id, static_cast<uint32_t>(work.local.size()), work.kind,
-                                 work.signaled || work.kind == OpKind::kRead, request.purpose};
+      PostedAt(posted_end_++) = {work.id,         static_cast<uint32_t>(work.local.size()),
+                                 work.kind,       work.signaled || work.kind == OpKind::kRead,
+                                 request.purpose, request.window.key};
     }
     ibv_send_wr* bad = nullptr;
     if (const int error = ibv_post_send(id_->qp, works.data(), &bad); error != 0) {
@@ -255,18 +316,22 @@ void VerbsChannel::OnSendCompletion(const ibv_wc& wc) {
     if (posted.purpose == Purpose::kKeepAlive) keep_alive_out_ = false;
     if (posted.purpose == Purpose::kCaller && posted.kind == OpKind::kRead) --reads_out_;
     if (posted.purpose == Purpose::kCaller && posted.signaled) CompletePosted(posted, Code::kOk);
+    if (posted.purpose == Purpose::kCloseWindow) {
+      DropWindow(posted.window);
+      CompletePosted(posted, Code::kOk);
+    }
     PushWaiting();
     return;
   }
   const bool denied = wc.status == IBV_WC_REM_ACCESS_ERR || wc.status == IBV_WC_REM_INV_REQ_ERR;
   Fail({denied ? Code::kPermissionDenied : Code::kUnavailable, name_ + ": " + ibv_wc_status_str(wc.status)});
-  if (posted.purpose == Purpose::kCaller) CompletePosted(posted, denied ? Code::kPermissionDenied : Code::kUnavailable);
+  if (IsTold(posted.purpose)) CompletePosted(posted, denied ? Code::kPermissionDenied : Code::kUnavailable);
 }
 
 void VerbsChannel::CompletePosted(const Posted& posted, Code code) {
   Completion completion;
   completion.channel = this;
-  completion.kind = posted.kind;
+  completion.kind = posted.purpose == Purpose::kCloseWindow ? OpKind::kWindowClosed : posted.kind;
   completion.code = code;
   completion.id = posted.id;
   completion.bytes = posted.bytes;
@@ -276,15 +341,15 @@ void VerbsChannel::CompletePosted(const Posted& posted, Code code) {
 // What the queue pair never completed, and what it never had.
 void VerbsChannel::FlushAll() {
   for (; InQueuePair() > 0; ++posted_begin_) {
-    if (PostedAt(posted_begin_).purpose == Purpose::kCaller) {
+    if (IsTold(PostedAt(posted_begin_).purpose)) {
       CompletePosted(PostedAt(posted_begin_), Code::kUnavailable);
     }
   }
   for (size_t i = 0; i < waiting_.size(); ++i) {
     const Request& request = waiting_[i];
-    if (request.purpose != Purpose::kCaller) continue;
+    if (!IsTold(request.purpose)) continue;
     CompletePosted(
-        {request.work.id, static_cast<uint32_t>(request.work.local.size()), request.work.kind, true, Purpose::kCaller},
+        {request.work.id, static_cast<uint32_t>(request.work.local.size()), request.work.kind, true, request.purpose},
         Code::kUnavailable);
   }
   waiting_.clear();

@@ -191,6 +191,10 @@ Status Device::Ask() {
   limits_.reads_out = static_cast<uint8_t>(std::clamp(plain.max_qp_init_rd_atom, 0, 64));
   limits_.reads_in = static_cast<uint8_t>(std::clamp(plain.max_qp_rd_atom, 0, 64));
   capabilities_.outstanding_reads = limits_.reads_out;
+  // Soft-RoCE (which has no other name that lasts) looks whose a window is, and whether it is open, and then at the
+  // bounds of its region alone.
+  constexpr uint32_t kSoftRoce = 0xffffff;
+  limits_.windows_have_bounds = plain.vendor_id != kSoftRoce;
   const auto missing = [&](const char* what) {
     return Status(Code::kUnavailable, "device " + capabilities_.device + " has no " + what + ", which Erda needs");
   };

@@ -46,6 +46,8 @@ struct Limits {
   uint32_t srq_requests = 0;
   uint8_t reads_out = 0;  // Reads of a channel that may be under way, as asker and as answerer
   uint8_t reads_in = 0;
+  // A memory window ends where it was bound, and not where the region ends that it is bound in.
+  bool windows_have_bounds = true;
 };
 
 class Device {
@@ -96,7 +98,11 @@ class VerbsRegion final : public Region {
   ~VerbsRegion() override;
   [[nodiscard]] std::span<std::byte> bytes() const override { return bytes_; }
   [[nodiscard]] Access access() const override { return access_; }
-  [[nodiscard]] uint32_t remote_key() const { return mr_->rkey; }
+  // What its peers are told of it.
+  [[nodiscard]] Access told_access() const {
+    return access_ == Access::kRemoteReadWindows ? Access::kRemoteRead : access_;
+  }
+  [[nodiscard]] ibv_mr* mr() const { return mr_; }
   [[nodiscard]] const Device* device() const { return device_.get(); }
 
  private:

@@ -27,6 +27,10 @@ Result<std::unique_ptr<Region>> VerbsFabric::Register(const MemoryView& memory, 
   if (access != Access::kRemoteRead) flags |= IBV_ACCESS_LOCAL_WRITE;
   if (access != Access::kLocal) flags |= IBV_ACCESS_REMOTE_READ;
   if (access == Access::kRemoteReadWrite) flags |= IBV_ACCESS_REMOTE_WRITE;
+  if (access == Access::kRemoteReadWindows) {
+    if (!capabilities().memory_windows) return Status(Code::kInvalidArgument, "the device has no memory windows");
+    flags |= IBV_ACCESS_MW_BIND;
+  }
   auto mr = device_->Register(memory.bytes, flags);
   if (!mr.ok()) return mr.status();
   return std::unique_ptr<Region>(std::make_unique<VerbsRegion>(device_, *mr, memory.bytes, access));
