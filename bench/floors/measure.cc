@@ -57,7 +57,10 @@ std::optional<format::FlushMethod> FlushMethodNamed(std::string_view name) {
 
 class Measurement {
  public:
-  Measurement(const Settings& settings, const ServerProcess::Ready& server) : settings_(settings), server_(server) {
+  // trusted, guarded: servers for delegated puts alone, whose clients may write anywhere, or have the least rights.
+  Measurement(const Settings& settings, const ServerProcess::Ready& server, const ServerProcess::Ready& trusted,
+              const ServerProcess::Ready& guarded)
+      : settings_(settings), server_(server), trusted_server_(trusted), guarded_server_(guarded) {
     report_.machine = ThisMachine();
     report_.address = server.address;
     report_.durability = server.durability;
@@ -136,12 +139,23 @@ class Measurement {
     client = Client::Connect(server_.address, options);
     if (!client.ok()) return client.status();
     delegate_ = *std::move(client);
+    client = Client::Connect(trusted_server_.address, options);
+    if (!client.ok()) return client.status();
+    trusted_ = *std::move(client);
+    client = Client::Connect(guarded_server_.address, options);
+    if (!client.ok()) return client.status();
+    guarded_ = *std::move(client);
     options.cache_entries = ClientOptions().cache_entries;
     client = Client::Connect(server_.address, options);
     if (!client.ok()) return client.status();
     warm_ = *std::move(client);
 
-    const auto info = inline_->ServerInfo();
+    auto info = guarded_->ServerInfo();
+    if (!info.ok()) return info.status();
+    for (const auto& [name, value] : *info) {
+      if (name == "placing") report_.least_rights = value;
+    }
+    info = inline_->ServerInfo();
     if (!info.ok()) return info.status();
     for (const auto& [name, value] : *info) {
       if (name == "flush_method") report_.flush_method = value;
@@ -160,13 +174,15 @@ class Measurement {
     }
     // Its first put asks for a chunk, and goes another way.
     for (uint64_t i = 0; i < kPlacesMax; ++i) {
-      if (auto status = PutLarge(i); !status.ok()) return status;
+      if (auto status = PutLarge(*delegate_, i); !status.ok()) return status;
+      if (auto status = PutLarge(*trusted_, i); !status.ok()) return status;
+      if (auto status = PutLarge(*guarded_, i); !status.ok()) return status;
       if (auto status = raw_->WriteAndAsk(LargePlaceAt(i)); !status.ok()) return status;
     }
     return Check();
   }
   // Of keys that no get reads.
-  Status PutLarge(uint64_t i) { return delegate_->Put(KeyAt(places_ + i % kPlacesMax), large_value_); }
+  Status PutLarge(Client& client, uint64_t i) { return client.Put(KeyAt(places_ + i % kPlacesMax), large_value_); }
 
   // What is measured does what it says: the values can be read, and the raw ones are where they were written.
   Status Check() {
@@ -337,7 +353,11 @@ class Measurement {
     if (status.ok()) {
       status = Turn(Figure::kRawWriteAsk, [this](uint64_t i) { return raw_->WriteAndAsk(LargePlaceAt(i)); });
     }
-    if (status.ok()) status = Turn(Figure::kPutDelegate, [this](uint64_t i) { return PutLarge(i); });
+    for (const auto& [figure, client] : {std::pair(Figure::kPutDelegate, delegate_.get()),
+                                         {Figure::kPutTrusted, trusted_.get()},
+                                         {Figure::kPutGuarded, guarded_.get()}}) {
+      if (status.ok()) status = Turn(figure, [this, to = client](uint64_t i) { return PutLarge(*to, i); });
+    }
     if (status.ok()) status = WarmUp();
     if (status.ok()) status = Turn(Figure::kGetWarm, [this](uint64_t i) { return GetBy(*warm_, i); });
     if (status.ok()) status = Turn(Figure::kMemoryWork, [this](uint64_t i) { return MemoryWork(i); });
@@ -353,11 +373,13 @@ class Measurement {
   }
 
   Status CheckThatNothingIsCleaned() {
-    const auto info = inline_->ServerInfo();
-    if (!info.ok()) return info.status();
-    for (const auto& [name, value] : *info) {
-      if (name != "clean_regions" || value == "0") continue;
-      return {Code::kResourceExhausted, "the pool is too small for so many operations: the log had to be cleaned"};
+    for (Client* client : {inline_.get(), trusted_.get(), guarded_.get()}) {
+      const auto info = client->ServerInfo();
+      if (!info.ok()) return info.status();
+      for (const auto& [name, value] : *info) {
+        if (name != "clean_regions" || value == "0") continue;
+        return {Code::kResourceExhausted, "the pool is too small for so many operations: the log had to be cleaned"};
+      }
     }
     return {};
   }
@@ -388,6 +410,8 @@ class Measurement {
 
   const Settings& settings_;
   const ServerProcess::Ready& server_;
+  const ServerProcess::Ready& trusted_server_;
+  const ServerProcess::Ready& guarded_server_;
   Report report_;
   Samples ib_read_lat_;
   std::string value_;
@@ -402,6 +426,8 @@ class Measurement {
   std::unique_ptr<Client> inline_;
   std::unique_ptr<Client> reserve_;
   std::unique_ptr<Client> delegate_;
+  std::unique_ptr<Client> trusted_;  // the same to other servers
+  std::unique_ptr<Client> guarded_;
   std::unique_ptr<Client> warm_;    // remembers where objects are
   std::vector<std::byte> objects_;  // those of MemoryWork
   std::vector<std::byte> fetched_;
@@ -425,15 +451,30 @@ Result<Report> Measure(const Settings& settings, const std::string& program) {
   // First of all, and as a new program: what an RDMA device knows of a process does not survive a fork.
   auto server = ServerProcess::Start(program, serve);
   if (!server.ok()) return server.status();
+  ServeSettings beside = serve;
+  beside.address = RawAddressOf(serve.raw_address);
+  beside.raw_address.clear();
+  beside.pool = "dram:";
+  beside.pool_size = PoolBytesFor(settings);
+  beside.beside_raw = true;
+  auto trusted = ServerProcess::Start(program, beside);
+  if (!trusted.ok()) return trusted.status();
+  beside.address = RawAddressOf(beside.address);
+  beside.least_rights = true;
+  auto guarded = ServerProcess::Start(program, beside);
+  if (!guarded.ok()) return guarded.status();
   StayOnOneProcessor(Side::kMeasuring);  // the child has chosen for itself
 
   Status status;
   Report report;
   {
-    Measurement measurement(settings, (*server)->ready());
+    Measurement measurement(settings, (*server)->ready(), (*trusted)->ready(), (*guarded)->ready());
     status = measurement.Prepare();
     if (status.ok()) status = measurement.Run();
     report = measurement.TakeReport();
+  }
+  for (auto* const other : {trusted->get(), guarded->get()}) {
+    if (const Status ended = other->Stop(); status.ok()) status = ended;
   }
   const Status stopped = (*server)->Stop();
   // If the log came to the raw operations' place, operations fail in many ways for that one reason.

@@ -45,6 +45,8 @@ std::vector<Row> Rows(const Settings& settings, const Report& report) {
       {Figure::kMemoryWork, "the work in memory of a get"},
       {Figure::kRawWriteAsk, fmt::format("raw Write of {} B, WriteImm behind it, and back", kLargeBytes)},
       {Figure::kPutDelegate, fmt::format("put of {} B, delegated", kLargeBytes)},
+      {Figure::kPutTrusted, "the same, pool in dram:"},
+      {Figure::kPutGuarded, fmt::format("the same, with the least rights: {}", report.least_rights)},
   };
 }
 
@@ -65,9 +67,9 @@ nlohmann::ordered_json OrNull(const std::optional<double>& number) {
 
 std::string_view NameOf(Figure figure) {
   constexpr std::array<std::string_view, kFigures> kNames = {
-      "raw_read_64",    "raw_read_object", "get_cold",    "raw_ping_pong", "raw_put_work",
-      "put_inline",     "raw_write_flush", "put_reserve", "delete",        "get_warm",
-      "raw_reads_deep", "gets_deep",       "memory_work", "raw_write_ask", "put_delegate"};
+      "raw_read_64",     "raw_read_object", "get_cold",     "raw_ping_pong", "raw_put_work",   "put_inline",
+      "raw_write_flush", "put_reserve",     "delete",       "get_warm",      "raw_reads_deep", "gets_deep",
+      "memory_work",     "raw_write_ask",   "put_delegate", "put_trusted",   "put_guarded"};
   return kNames[static_cast<size_t>(figure)];
 }
 
@@ -106,6 +108,7 @@ Ratios Report::ratios(const Settings& settings) const {
   ratios.put_inline = Median(Figure::kPutInline) / ping_pong;
   ratios.put_reserve = Median(Figure::kPutReserve) / (ping_pong + Median(Figure::kRawWriteFlush));
   ratios.put_delegate = Median(Figure::kPutDelegate) / Median(Figure::kRawWriteAsk);
+  ratios.trust = Median(Figure::kPutGuarded) / Median(Figure::kPutTrusted);
   ratios.get_rate = Median(Figure::kRawReadsDeep) / Median(Figure::kGetsDeep);
   if (settings.fabric == "shm") ratios.get_memory = Median(Figure::kGetWarm) / Median(Figure::kMemoryWork);
   return ratios;
@@ -141,6 +144,7 @@ std::string ToTable(const Settings& settings, const Report& report) {
   add("  of which with the bare work of a put", ratios.put_bare);
   add("put, reserve / (raw WriteImm and back + raw Write)", ratios.put_reserve);
   add("put, delegated / (raw Write + WriteImm and back)", ratios.put_delegate);
+  add(fmt::format("put, delegated: {} / anywhere", report.least_rights), ratios.trust);
   if (ratios.get_memory) add("get, warm / its work in memory", *ratios.get_memory);
   add(fmt::format("gets in a second / raw Reads in a second, {} in flight", kDeep), ratios.get_rate);
   if (report.ib_read_lat_us) {
@@ -167,6 +171,7 @@ nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
       {"pool", settings.pool},
       {"durability", report.durability},
       {"flush_method", report.flush_method},
+      {"least_rights", report.least_rights},
       {"key_bytes", kKeyBytes},
       {"value_size", settings.value_bytes},
       {"delegated_value_size", kLargeBytes},
@@ -181,10 +186,10 @@ nlohmann::ordered_json ToJson(const Settings& settings, const Report& report) {
         {"median_us", samples.median()}, {"p99_us", samples.p99()}, {"blocks", samples.count()}};
   }
   const Ratios ratios = report.ratios(settings);
-  json["ratios"] = {{"get_warm", ratios.get_warm},       {"get_cold", ratios.get_cold},
-                    {"put_inline", ratios.put_inline},   {"put_bare", ratios.put_bare},
-                    {"put_reserve", ratios.put_reserve}, {"put_delegate", ratios.put_delegate},
-                    {"get_rate", ratios.get_rate},       {"get_memory", OrNull(ratios.get_memory)}};
+  json["ratios"] = {
+      {"get_warm", ratios.get_warm}, {"get_cold", ratios.get_cold},       {"put_inline", ratios.put_inline},
+      {"put_bare", ratios.put_bare}, {"put_reserve", ratios.put_reserve}, {"put_delegate", ratios.put_delegate},
+      {"trust", ratios.trust},       {"get_rate", ratios.get_rate},       {"get_memory", OrNull(ratios.get_memory)}};
   json["ib_read_lat_us"] = OrNull(report.ib_read_lat_us);
   json["ib_read_lat_ratio"] = OrNull(report.ib_read_lat_ratio());
   if (!report.ib_read_lat_note.empty()) json["ib_read_lat_note"] = report.ib_read_lat_note;

@@ -31,6 +31,8 @@ enum class Figure : uint8_t {
   kMemoryWork,
   kRawWriteAsk,
   kPutDelegate,
+  kPutTrusted,
+  kPutGuarded,
   kCount
 };
 inline constexpr size_t kFigures = static_cast<size_t>(Figure::kCount);
@@ -66,6 +68,7 @@ struct Ratios {
   double put_bare = 0;  // of put_inline, what the bare work of a put makes it: without the engine
   double put_reserve = 0;
   double put_delegate = 0;  // of values of kLargeBytes
+  double trust = 0;         // of those, with the least rights: over the same by clients that may write anywhere
   double get_warm = 0;
   double get_rate = 0;               // of operations in a second: the more, the better
   std::optional<double> get_memory;  // of shm alone: elsewhere a get is more than work in memory
@@ -78,6 +81,7 @@ struct Report {
   std::string address;
   std::string durability;
   std::string flush_method;
+  std::string least_rights;  // how clients with the least rights place values: ServerInfo's `placing`
   Plan plan;
   double clock_ns = 0;  // one look at the clock
   std::array<Samples, kFigures> samples;

@@ -100,6 +100,8 @@ CLI::App* AddServe(CLI::App& app, ServeSettings& settings) {
   serve->add_option("--index-entries", settings.index_entries);
   serve->add_option("--slot-bytes", settings.slot_bytes);
   serve->add_flag("--keep", settings.keep);
+  serve->add_flag("--least-rights", settings.least_rights);
+  serve->add_flag("--beside-raw", settings.beside_raw);
   return serve;
 }
 
@@ -117,14 +119,19 @@ void StayOnOneProcessor(Side side) {
 }
 
 int Serve(const ServeSettings& settings) {
-  const bool has_raw = !settings.raw_address.empty();
+  const bool has_raw = !settings.raw_address.empty() || settings.beside_raw;
   if (has_raw) StayOnOneProcessor(Side::kServing);
   // Who interrupts the benchmark means the process that started this one; then stdin ends.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_IGN);
   ServerOptions options;
   options.pool = settings.pool;
   options.listen = {settings.address};
-  options.pool_writes = PoolWrites::kEverybody;  // the reserve path is measured, over each fabric
+  // The reserve path is measured, over each fabric. With least rights over shm, where they would be the server's user's
+  // all, nobody writes into the pool.
+  const bool shm = settings.address.starts_with("shm:");
+  options.pool_writes = !settings.least_rights ? PoolWrites::kEverybody
+                        : shm                  ? PoolWrites::kNobody
+                                               : PoolWrites::kSameUser;
   if (has_raw) options.spin = kSpin;
   options.index_entries = settings.index_entries;
   if (settings.slot_bytes != 0) options.slot_bytes = settings.slot_bytes;
@@ -159,6 +166,8 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const std::string& p
                    {"--raw-address", settings.raw_address, "--raw-bytes", std::to_string(settings.raw_bytes)});
   }
   if (settings.keep) command.emplace_back("--keep");
+  if (settings.least_rights) command.emplace_back("--least-rights");
+  if (settings.beside_raw) command.emplace_back("--beside-raw");
   auto child = Child::Start(command);
   if (!child.ok()) return child.status();
   std::unique_ptr<ServerProcess> process(new ServerProcess(*std::move(child)));

@@ -25,6 +25,8 @@ struct ServeSettings {
   uint64_t index_entries = 0;  // of a new pool; 0: by its size
   uint32_t slot_bytes = 0;     // of a request; 0: the default
   bool keep = false;           // a new pool's file stays
+  bool least_rights = false;   // clients write where they must: into their chunks, or nowhere. Else anywhere
+  bool beside_raw = false;     // of one alone: it waits, and runs, as one with a raw address does
 };
 CLI::App* AddServe(CLI::App& app, ServeSettings& settings);
 // Serves until stdin ends. Says one line on stdout when it is ready or if it cannot be, and one at the end.

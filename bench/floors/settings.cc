@@ -82,6 +82,10 @@ std::string CheckSettings(const Settings& settings) {
   if (!settings.address.empty() && settings.raw_address.empty() && RawAddressOf(settings.address).empty()) {
     return fmt::format("--address: there is no port after that of {}, so --raw-address is needed", settings.address);
   }
+  const std::string raw = settings.raw_address.empty() ? RawAddressOf(settings.address) : settings.raw_address;
+  if (!raw.empty() && RawAddressOf(RawAddressOf(raw)).empty()) {
+    return fmt::format("there are no two ports after that of {}, for more servers", raw);
+  }
   if (settings.value_bytes > kValueBytesMax) {
     return fmt::format("--value-bytes: an inline put takes at most {} here", kValueBytesMax);
   }

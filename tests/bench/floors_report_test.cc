@@ -21,6 +21,7 @@ Report SmallReport() {
   report.address = "verbs://10.9.0.1:7700";
   report.durability = "power-safe";
   report.flush_method = "server-flush";
+  report.least_rights = "window";
   report.plan = {8, 1, 2, 2};
   report.clock_ns = 1000;
   for (size_t i = 0; i < kFigures; ++i) {
@@ -50,6 +51,7 @@ TEST(FloorsReport, RatiosAreOfTheMedians) {
   EXPECT_DOUBLE_EQ(ratios.put_inline, 6.0 / 4.0);
   EXPECT_DOUBLE_EQ(ratios.put_reserve, 8.0 / (4.0 + 7.0));
   EXPECT_DOUBLE_EQ(ratios.put_delegate, 15.0 / 14.0);
+  EXPECT_DOUBLE_EQ(ratios.trust, 17.0 / 16.0);
   EXPECT_DOUBLE_EQ(ratios.get_warm, 10.0 / 2.0);
   EXPECT_DOUBLE_EQ(ratios.get_rate, 11.0 / 12.0);
   EXPECT_DOUBLE_EQ(ratios.get_memory.value(), 10.0 / 13.0);
@@ -80,15 +82,17 @@ TEST(FloorsReport, JsonHasTheDocumentedFields) {
   EXPECT_EQ(json["pool"], "/dev/dax0.0");
   EXPECT_EQ(json["durability"], "power-safe");
   EXPECT_EQ(json["flush_method"], "server-flush");
+  EXPECT_EQ(json["least_rights"], "window");
   EXPECT_EQ(json["value_size"], 1024);
   EXPECT_EQ(json["delegated_value_size"], 16384);
   EXPECT_EQ(json["ops"], 32);
   EXPECT_EQ(json["rounds"], 2);
   EXPECT_EQ(json["block_ops"], 8);
   double expected = 1;
-  for (const char* figure : {"raw_read_64", "raw_read_object", "get_cold", "raw_ping_pong", "raw_put_work",
-                             "put_inline", "raw_write_flush", "put_reserve", "delete", "get_warm", "raw_reads_deep",
-                             "gets_deep", "memory_work", "raw_write_ask", "put_delegate"}) {
+  for (const char* figure :
+       {"raw_read_64", "raw_read_object", "get_cold", "raw_ping_pong", "raw_put_work", "put_inline", "raw_write_flush",
+        "put_reserve", "delete", "get_warm", "raw_reads_deep", "gets_deep", "memory_work", "raw_write_ask",
+        "put_delegate", "put_trusted", "put_guarded"}) {
     EXPECT_EQ(json["figures"][figure]["median_us"], expected++) << figure;
     EXPECT_EQ(json["figures"][figure]["p99_us"], 100.0) << figure;
     EXPECT_EQ(json["figures"][figure]["blocks"], 4) << figure;
@@ -99,6 +103,7 @@ TEST(FloorsReport, JsonHasTheDocumentedFields) {
   EXPECT_EQ(json["ratios"]["put_inline"], 1.5);
   EXPECT_EQ(json["ratios"]["put_reserve"], 8.0 / 11.0);
   EXPECT_EQ(json["ratios"]["put_delegate"], 15.0 / 14.0);
+  EXPECT_EQ(json["ratios"]["trust"], 17.0 / 16.0);
   EXPECT_EQ(json["ratios"]["get_warm"], 5.0);
   EXPECT_EQ(json["ratios"]["get_rate"], 11.0 / 12.0);
   EXPECT_TRUE(json["ratios"]["get_memory"].is_null());

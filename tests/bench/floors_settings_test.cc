@@ -98,6 +98,8 @@ TEST(FloorsSettings, AreCheckedTogether) {
   EXPECT_NE(verbs_error({"verbs://10.9.0.1:7700?gid=1"}).find("gid needs a device"), std::string::npos);
   EXPECT_NE(verbs_error({"verbs://10.9.0.1:65535"}).find("--raw-address is needed"), std::string::npos);
   EXPECT_EQ(verbs_error({"verbs://10.9.0.1:65535", "--raw-address", "verbs://10.9.0.1:5"}), "");
+  EXPECT_NE(verbs_error({"verbs://10.9.0.1:65533"}).find("no two ports"), std::string::npos);
+  EXPECT_EQ(verbs_error({"verbs://10.9.0.1:65532"}), "");
   EXPECT_NE(verbs_error({"verbs://10.9.0.1:5", "--raw-address", "shm:/x"}).find("--raw-address: shm:/x is not of"),
             std::string::npos);
   EXPECT_NE(error({"--value-bytes", "16301"}).find("at most 16300"), std::string::npos);
