@@ -33,7 +33,8 @@ enum class PutPath : uint8_t {
                   // Without one (at first, or if space is short) inline or by a reservation.
   // A client that the server lets not write into the pool (ServerOptions::pool_writes) puts what others delegate, or
   // what does not fit into a request, into memory of its own at the server, which copies it into the log: one round
-  // trip, also with conditions. kReserve is kPermissionDenied then.
+  // trip, also with conditions. Over a NIC it may delegate all the same, and only what has no such piece goes that way.
+  // kReserve is kPermissionDenied then.
 };
 
 struct ClientOptions {

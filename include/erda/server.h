@@ -36,7 +36,8 @@ enum class ShmAccess : uint8_t { kOwner = 0, kGroup = 1, kEverybody = 2 };
 // CPU.
 enum class PoolWrites : uint8_t {
   kNobody = 0,     // Then nobody but the server's process can write into the pool.
-  kSameUser = 1,   // Over shm those of the server's own user; over a NIC, where nobody knows users, none.
+  kSameUser = 1,   // Over shm those of the server's own user. Over a NIC, where nobody knows users, none: each writes
+                   // into the pieces of the log that it was given, and nowhere else, if the device can see to that.
   kEverybody = 2,  // Each client that may write.
 };
 

@@ -248,6 +248,10 @@ class Fabric {
 
   [[nodiscard]] virtual std::string_view scheme() const = 0;  // "shm"
   [[nodiscard]] virtual Capabilities capabilities() const = 0;
+  // The same device for peers that may only read: a fabric of its own for their regions, queues and channels, where no
+  // key opens what is registered here. Who asks at a listener of this one is accepted with a queue and regions of that
+  // one. Null where a key opens nothing anyway that was not offered to the peer (shm, sim).
+  virtual Result<std::shared_ptr<Fabric>> ForReaders() { return std::shared_ptr<Fabric>(); }
   virtual Result<std::unique_ptr<Region>> Register(const MemoryView& memory, Access access) = 0;
   virtual Result<std::unique_ptr<CompletionQueue>> CreateQueue() = 0;
   virtual Result<std::unique_ptr<Listener>> Listen(std::string_view address) = 0;

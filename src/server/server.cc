@@ -100,6 +100,7 @@ class Server::Impl {
       doormen_.push_back(std::make_unique<Doorman>(*std::move(listener), *port, shards_, gate_.get(),
                                                    options_.connects_per_second, options_.on_event));
     }
+    if (auto status = OpenForReaders(); !status.ok()) return status;
     const auto writers =
         options_.pool_writes == PoolWrites::kNobody ? SharedMemory::Writers::kOwner : SharedMemory::Writers::kPeers;
     const nvm::PoolOptions pool_options{options_.pool, options_.pool_size, options_.nvm_write_latency, writers};
@@ -214,13 +215,31 @@ class Server::Impl {
     return port;
   }
 
+  // Behind the fabrics with addresses, for those of them that need it. Without tokens there is nobody who may only
+  // read.
+  Status OpenForReaders() {
+    for_readers_.resize(fabrics_.size());
+    if (options_.token_file.empty()) return {};
+    for (size_t i = 0; i < for_readers_.size(); ++i) {
+      auto fabric = fabrics_[i]->ForReaders();
+      if (!fabric.ok()) return fabric.status();
+      if (*fabric == nullptr) continue;
+      for_readers_[i] = fabrics_.size();
+      fabrics_.push_back(*std::move(fabric));
+    }
+    return {};
+  }
+
   Status RegisterPool() {
     for (const auto& fabric : fabrics_) {
+      const bool is_for_readers = pool_regions_.size() >= for_readers_.size();
       const Nanoseconds begin = SteadyClock::Instance().Now();
-      auto regions = server::PoolRegions::Register(*fabric, pool_->pool(), options_.pool_writes);
+      auto regions = server::PoolRegions::Register(*fabric, pool_->pool(),
+                                                   is_for_readers ? PoolWrites::kNobody : options_.pool_writes);
       if (!regions.ok()) return regions.status();
       pool_regions_.push_back(*std::move(regions));
       flush_methods_.push_back(server::ChooseFlush(options_.flush, pool_->pool().durability(), fabric->capabilities()));
+      if (is_for_readers) continue;
       fabric_infos_.push_back({std::string(fabric->scheme()), fabric->capabilities().device,
                                format::FlushMethodName(flush_methods_.back()), SteadyClock::Instance().Now() - begin});
     }
@@ -251,7 +270,8 @@ class Server::Impl {
                                                   options_.scrub_rate / pool_->geometry().shards, gate_.get());
       std::vector<server::Port> ports;
       for (size_t i = 0; i < fabrics_.size(); ++i) {
-        ports.push_back({*fabrics_[i], pool_regions_[i], thread->queue(i), flush_methods_[i]});
+        ports.push_back({*fabrics_[i], pool_regions_[i], thread->queue(i), flush_methods_[i],
+                         i < for_readers_.size() ? for_readers_[i] : std::nullopt});
       }
       auto shard = Shard::Create(*pool_, number, ports, options);
       if (!shard.ok()) return shard.status();
@@ -285,6 +305,7 @@ class Server::Impl {
   std::unique_ptr<server::Gate> gate_;  // if a token is demanded
   State state_ = State::kOpen;
   std::vector<std::shared_ptr<fabric::Fabric>> fabrics_;  // a shard's port for each
+  std::vector<std::optional<size_t>> for_readers_;        // of each that has addresses: which of the others that is
   std::unique_ptr<FormattedPool> pool_;
   std::optional<ServerTime> time_;
   // By port as well:

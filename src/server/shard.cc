@@ -109,7 +109,8 @@ void Shard::Close() {
 
 void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
                   const Admission& admission) {
-  const Status status = Accept(*incoming, hello, port, admission);
+  const size_t own = admission.read_only ? ports_[port].for_readers.value_or(port) : port;
+  const Status status = Accept(*incoming, hello, own, admission);
   if (status.ok()) return;
   counters_.Add(Counter::kRefused);
   if (on_event_ && status.code() != Code::kUnavailable) {  // who has left already did nothing wrong

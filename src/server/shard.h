@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,7 @@ struct Port {
   const PoolRegions& pool_regions;
   fabric::CompletionQueue& queue;
   format::FlushMethod flush_method = format::FlushMethod::kNone;  // of its sessions
+  std::optional<size_t> for_readers = std::nullopt;               // the port of those who come here, and may only read
 };
 
 class Shard {

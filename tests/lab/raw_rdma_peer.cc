@@ -166,4 +166,12 @@ Greeting RawRdmaPeer::HonestGreeting() const {
   return greeting;
 }
 
+Greeting RawRdmaPeer::GreetingWithRegion() const {
+  Greeting greeting = HonestGreeting();
+  greeting.regions = 1;
+  greeting.region[0] = {reinterpret_cast<uint64_t>(memory_.data()), memory_.size(), region_->rkey,
+                        static_cast<uint32_t>(fabric::Access::kRemoteReadWrite)};
+  return greeting;
+}
+
 }  // namespace erda

@@ -36,11 +36,15 @@ class RawRdmaPeer {
   void KeepConsumed(uint64_t count);
   // Whether the other end's greeting is there.
   bool greeted();
+  // What it said: where the other end's regions are, and by what keys. REQUIRES: greeted().
+  [[nodiscard]] const fabric::verbs::Greeting& greeting() const { return *greeting_; }
   // Whether all that was posted is done, well or not.
   bool idle();
   // Whether the other end has closed the connection, or takes nothing any more.
   bool closed();
 
+  // The same with a region for the other end to write, of which nothing is used.
+  [[nodiscard]] fabric::verbs::Greeting GreetingWithRegion() const;
   // What an honest client that offers nothing would send first.
   [[nodiscard]] fabric::verbs::Greeting HonestGreeting() const;
 

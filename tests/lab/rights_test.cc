@@ -1,4 +1,5 @@
 // What a client of RDMA can write with the keys that it was told, and with others.
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "e2e/raw_peer.h"
 #include "format/proof.h"
 #include "lab/fixture.h"
+#include "lab/raw_rdma_peer.h"
 
 namespace erda {
 namespace {
@@ -105,6 +107,14 @@ class WindowLab : public RightsLab {
     made->end = begin + SpaceOf(chunk->header);
     made->key = static_cast<uint32_t>(chunk->number);
     return made;
+  }
+  static format::HelloRequest HelloWith(const std::string& token) {
+    format::HelloRequest hello = RawPeer::Hello();
+    const RawPeer asks(Address(), BytesOf(hello));
+    const auto challenge = LoadAs<format::HelloChallenge>(asks.said());
+    hello.challenge = challenge.challenge;
+    hello.proof = format::ClientProof(token, challenge.nonce, hello);
+    return hello;
   }
   static void ExpectDenied(RawPeer& peer, uint64_t offset, uint32_t key) {
     RawPeer onlooker(Address());
@@ -232,12 +242,7 @@ TEST_F(WindowLab, AReaderWritesNowhereByAnothersKey) {
   std::filesystem::permissions(tokens, std::filesystem::perms::owner_read);
   const auto server = StartServer({"--token-file", tokens});
   const auto with = [](const std::string& token) {
-    format::HelloRequest hello = RawPeer::Hello();
-    const RawPeer asks(Address(), BytesOf(hello));
-    const auto challenge = LoadAs<format::HelloChallenge>(asks.said());
-    hello.challenge = challenge.challenge;
-    hello.proof = format::ClientProof(token, challenge.nonce, hello);
-    return std::make_unique<RawPeer>(Address(), BytesOf(hello));
+    return std::make_unique<RawPeer>(Address(), BytesOf(HelloWith(token)));
   };
   const auto writer = with("the-token-of-a-writer");
   ASSERT_TRUE(writer->connected());
@@ -258,6 +263,52 @@ TEST_F(WindowLab, AReaderWritesNowhereByAnothersKey) {
   writer->Write(format::kPoolRegion, first, "goes on", key);
   EXPECT_EQ(writer->Read(format::kPoolRegion, first, 7), "goes on");
   StopServer(*server);
+  std::filesystem::remove(tokens);
+}
+
+// Keys are known here, as by one who guesses or remembers them, of all that a writer was offered: its request slots,
+// and the staging buffer or, where that is allowed, the pool. (The regions are in one process, so the places of one
+// client's are those of the other's.)
+TEST_F(WindowLab, AReaderWritesNowhereByAnyKey) {
+  const std::string tokens = std::filesystem::temp_directory_path() / "erda-lab-rights-tokens";
+  std::ofstream(tokens) << "the-token-of-a-reader read-only\nthe-token-of-a-writer\n";
+  std::filesystem::permissions(tokens, std::filesystem::perms::owner_read);
+  for (const std::string who : {"same-user", "everybody"}) {
+    SCOPED_TRACE(who);
+    WipeDevice();
+    const auto server = StartServer({"--token-file", tokens, "--pool-writes", who});
+    const auto hello = HelloWith("the-token-of-a-writer");
+    std::vector<std::byte> knock(sizeof(fabric::verbs::Knock));
+    const fabric::verbs::Knock head{.data_bytes = sizeof(hello), .message_depth = 64};
+    std::memcpy(knock.data(), &head, sizeof(head));
+    const auto bytes = BytesOf(hello);
+    knock.insert(knock.end(), bytes.begin(), bytes.end());
+    auto writer = RawRdmaPeer::Connect(Address(), knock);
+    ASSERT_TRUE(writer.ok()) << writer.status().ToString();
+    (*writer)->Send(BytesOf((*writer)->GreetingWithRegion()));
+    ASSERT_TRUE(WaitUntil([&] { return (*writer)->greeted(); }));
+    const fabric::verbs::Greeting& told = (*writer)->greeting();
+    ASSERT_EQ(told.regions, 4);
+    const uint64_t pool = told.region[format::kPoolRegion].address;
+    for (const uint32_t region : {format::kRequestRegion, format::kStagingRegion}) {
+      SCOPED_TRACE(region);
+      const auto& target = told.region[region];
+      ASSERT_EQ(target.access, static_cast<uint32_t>(fabric::Access::kRemoteReadWrite));
+      // Another writer's queue pair is in the domain of the key: so this is how one writes there.
+      RawPeer other(Address(), BytesOf(HelloWith("the-token-of-a-writer")));
+      ASSERT_TRUE(other.connected());
+      other.Write(format::kPoolRegion, target.address + 64 - pool, "by a writer", target.key);
+      EXPECT_TRUE(other.Read(format::kPoolRegion, 0, 8)) << "it goes on";
+      RawPeer reader(Address(), BytesOf(HelloWith("the-token-of-a-reader")));
+      ASSERT_TRUE(reader.connected());
+      EXPECT_TRUE(reader.Read(format::kPoolRegion, 0, 8)) << "it reads";
+      reader.Write(format::kPoolRegion, target.address + 64 - pool, "overwritten", target.key);
+      EXPECT_TRUE(reader.IsClosed());
+      EXPECT_EQ(reader.error().code(), Code::kPermissionDenied) << reader.error().ToString();
+      EXPECT_FALSE((*writer)->closed());
+    }
+    StopServer(*server);
+  }
   std::filesystem::remove(tokens);
 }
 

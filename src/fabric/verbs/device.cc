@@ -79,15 +79,28 @@ Result<std::shared_ptr<Device>> Device::Open(const Address& address, Role role) 
   if (::rdma_create_id(nullptr, &device->id_, nullptr, RDMA_PS_TCP) != 0) return NoRdma(errno);
   if (auto status = device->Find(address, role); !status.ok()) return status;
   if (auto status = device->Ask(); !status.ok()) return status;
-  device->domain_ = ibv_alloc_pd(device->context());
-  if (device->domain_ == nullptr)
-    return ErrnoStatus("device " + device->capabilities_.device + ": no protection domain");
+  if (auto status = device->MakeDomain(); !status.ok()) return status;
   return device;
+}
+
+Result<std::shared_ptr<Device>> Device::WithOtherDomain(std::shared_ptr<Device> device) {
+  std::shared_ptr<Device> other(new Device());
+  other->id_ = device->id_;
+  other->capabilities_ = device->capabilities_;
+  other->limits_ = device->limits_;
+  other->opened_ = std::move(device);
+  if (auto status = other->MakeDomain(); !status.ok()) return status;
+  return other;
+}
+
+Status Device::MakeDomain() {
+  domain_ = ibv_alloc_pd(context());
+  return domain_ != nullptr ? Status() : ErrnoStatus("device " + capabilities_.device + ": no protection domain");
 }
 
 Device::~Device() {
   if (domain_ != nullptr) ibv_dealloc_pd(domain_);
-  if (id_ != nullptr) ::rdma_destroy_id(id_);
+  if (id_ != nullptr && !opened_) ::rdma_destroy_id(id_);
 }
 
 Status Device::Find(const Address& address, Role role) {

@@ -54,6 +54,8 @@ class Device {
  public:
   // The device that the address leads to. kUnavailable: there is none.
   static Result<std::shared_ptr<Device>> Open(const Address& address, Role role);
+  // The same device once more, with another protection domain.
+  static Result<std::shared_ptr<Device>> WithOtherDomain(std::shared_ptr<Device> device);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -81,8 +83,10 @@ class Device {
   Status FindOnlyOne(int family);
   Status BindTo(const Address& address, int family);
   Status Ask();
+  Status MakeDomain();
 
-  rdma_cm_id* id_ = nullptr;  // keeps the device open
+  std::shared_ptr<Device> opened_;  // whose device it is, if it is another's
+  rdma_cm_id* id_ = nullptr;        // keeps the device open
   ibv_pd* domain_ = nullptr;
   Capabilities capabilities_;
   Limits limits_;

@@ -46,11 +46,13 @@ class VerbsIncoming final : public Incoming {
     if (queue == nullptr || id_ == nullptr) {
       return Status(Code::kInvalidArgument, "a channel needs a queue of its fabric");
     }
-    if (id_->verbs != device_->context()) {
+    // The queue's, and so the regions': perhaps the same in another domain (ForReaders).
+    const std::shared_ptr<Device>& device = queue->device();
+    if (id_->verbs != device->context()) {
       return Status(Code::kInvalidArgument, "the peer came over another device than the one that is listened at");
     }
-    if (auto status = VerbsChannel::CheckOffer(*device_, options, kAcceptDataMax); !status.ok()) return status;
-    auto channel = VerbsChannel::Accept(queue, device_, id_, asked_, message_depth_, data_, options);
+    if (auto status = VerbsChannel::CheckOffer(*device, options, kAcceptDataMax); !status.ok()) return status;
+    auto channel = VerbsChannel::Accept(queue, device, id_, asked_, message_depth_, data_, options);
     if (channel.ok()) id_ = nullptr;  // the channel's now
     return channel;
   }

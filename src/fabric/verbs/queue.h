@@ -32,6 +32,7 @@ class VerbsQueue final : public CompletionQueue {
   [[nodiscard]] int descriptor() const override { return epoll_.get(); }
   void Disarm() override;
   void Wake() override;
+  [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
 
  private:
   friend class VerbsChannel;

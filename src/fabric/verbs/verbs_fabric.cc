@@ -20,6 +20,12 @@ Result<std::unique_ptr<Fabric>> VerbsFabric::Open(std::string_view address, Role
   return std::unique_ptr<Fabric>(new VerbsFabric(*std::move(device)));
 }
 
+Result<std::shared_ptr<Fabric>> VerbsFabric::ForReaders() {
+  auto device = Device::WithOtherDomain(device_);
+  if (!device.ok()) return device.status();
+  return std::shared_ptr<Fabric>(new VerbsFabric(*std::move(device)));
+}
+
 Result<std::unique_ptr<Region>> VerbsFabric::Register(const MemoryView& memory, Access access) {
   if (memory.bytes.empty()) return Status(Code::kInvalidArgument, "no memory cannot be registered");
   // Never with relaxed ordering: the contract's order depends on it.

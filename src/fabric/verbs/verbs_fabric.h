@@ -14,6 +14,7 @@ class VerbsFabric final : public Fabric {
 
   [[nodiscard]] std::string_view scheme() const override { return "verbs"; }
   [[nodiscard]] Capabilities capabilities() const override { return device_->capabilities(); }
+  Result<std::shared_ptr<Fabric>> ForReaders() override;
   Result<std::unique_ptr<Region>> Register(const MemoryView& memory, Access access) override;
   Result<std::unique_ptr<CompletionQueue>> CreateQueue() override;
   Result<std::unique_ptr<Listener>> Listen(std::string_view address) override;
