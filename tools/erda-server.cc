@@ -127,7 +127,8 @@ void AddRights(CLI::App& app, erda::ServerOptions& options) {
   app.add_option_function<std::string>(
          "--pool-writes", [&options](const std::string& name) { options.pool_writes = kWrites.at(name); },
          "Which clients write large values into the pool themselves, and could write anywhere there: nobody; "
-         "same-user, over shm those of the server's own user, over a NIC none but for their own pieces of the log; everybody. The values of the others are "
+         "same-user, over shm those of the server's own user, over a NIC none but for their own pieces of the log; "
+         "everybody. The values of the others are "
          "copied by the server; default same-user (docs/security.md)")
       ->check(CLI::IsMember({"nobody", "same-user", "everybody"}))
       ->type_name("WHO")

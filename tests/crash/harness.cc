@@ -126,10 +126,9 @@ class Harness {
   void StartProcess() {
     const std::string size = fs::is_character_file(settings_.pool) ? DeviceSize(settings_.pool) : "256M";
     // Over a NIC too, workers put by reservations.
-    server_ = std::make_unique<Process>(std::vector<std::string>{settings_.server, "--pool", settings_.pool, "--size",
-                                                                 size, "--region-size", "4M", "--shards", "2",
-                                                                 "--listen", settings_.address, "--pool-writes",
-                                                                 "everybody"});
+    server_ = std::make_unique<Process>(
+        std::vector<std::string>{settings_.server, "--pool", settings_.pool, "--size", size, "--region-size", "4M",
+                                 "--shards", "2", "--listen", settings_.address, "--pool-writes", "everybody"});
   }
 
   // On the pool that is there. Some are killed while they recover it.

@@ -74,8 +74,9 @@ struct Plan {
   uint32_t percent_deletes = 12;  // the rest are puts
   // Puts and deletes demand a version, or absence, and gets and puts tell versions; a counter is incremented.
   bool conditions = false;
-  double stranger_share = 0;  // of clients: they are another user's, so their large values are staged, or go through windows
-  double ttl_share = 0;       // of puts, that have a time to live, of so many milliseconds at most
+  double stranger_share =
+      0;                 // of clients: they are another user's, so their large values are staged, or go through windows
+  double ttl_share = 0;  // of puts, that have a time to live, of so many milliseconds at most
   uint32_t ttl_max = 3;
   double scan_share = 0;  // of operations, that are a page of a scan
   uint32_t reservations_per_client = 64;

@@ -256,9 +256,9 @@ SimLane::Ops::iterator SimLane::Retire(Ops::iterator op) {
 bool SimLane::Permitted(const WorkRequest& request) const {
   const size_t size = request.local.size();
   if (request.kind == OpKind::kSend || size == 0) return true;
-  const auto [region, offset, key] = request.remote;
+  const auto [region, at, key] = request.remote;
   if (region >= to_.offer.size()) return false;
-  const auto within = [&](uint64_t begin, uint64_t bytes) {
+  const auto within = [size, offset = at](uint64_t begin, uint64_t bytes) {
     return offset >= begin && size <= bytes && offset - begin <= bytes - size;
   };
   if (key != 0) {
