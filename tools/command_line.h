@@ -99,10 +99,10 @@ inline void AddPolling(CLI::App& app, Polling& polling, const std::string& who) 
   app.add_option_function<std::string>(
          "--polling", [&polling](const std::string& name) { polling = kKinds.at(name); },
          "How " + who +
-             ": adaptive (looks for a while, then sleeps), busy (never sleeps) or sleep (at once); "
-             "default adaptive")
+             ": adaptive (looks for a while, then sleeps), busy (never sleeps) or sleep (at once)")
       ->check(CLI::IsMember({"adaptive", "busy", "sleep"}))
-      ->type_name("KIND");
+      ->type_name("KIND")
+      ->default_str("adaptive");
 }
 
 // --address, --timeout-ms, --ack, --path, --cache-entries, --polling, --token-file. `address` and `options` are filled

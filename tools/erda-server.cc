@@ -6,10 +6,10 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -17,6 +17,7 @@
 #include "erda/status.h"
 #include "tools/command_line.h"
 #include "tools/event_log.h"
+#include "tools/server/config_file.h"
 #include "tools/serving.h"
 
 namespace {
@@ -34,19 +35,38 @@ When clients can connect, one line on stdout says so, and one for each fabric ho
 close the pool cleanly. A pool that was not closed cleanly is recovered first; then another line before it says what was
 found.
 
-Exit codes: 0 stopped by a signal, 1 failure, 2 bad usage.
+The configuration file is TOML. Its keys are the options' names, without the dashes in front.
 
-Example: erda-server --pool /var/lib/erda/pool --size 4G --listen shm:/run/erda.sock)";
+Exit codes: 0 stopped by a signal, or --check found nothing wrong, 1 failure, 2 bad usage.
+
+Examples: erda-server --pool /var/lib/erda/pool --size 4G --listen shm:/run/erda.sock
+          erda-server --config /etc/erda/erda-server.toml --check)";
+
+// What a number has to be besides; the check before it has seen that it is one.
+CLI::Validator MustBe(bool (*holds)(uint64_t), const std::string& what) {
+  const auto check = [holds, what](const std::string& text) {
+    return holds(std::stoull(text)) ? std::string() : fmt::format("'{}' is not {}", text, what);
+  };
+  return CLI::Validator(check, "", "must be");
+}
+
+bool IsPowerOfTwo(uint64_t size) { return (size & (size - 1)) == 0; }
+
+std::string CheckAddress(const std::string& address) {
+  for (const std::string_view scheme : {"shm:", "verbs:"}) {
+    if (address.starts_with(scheme) && address.size() > scheme.size()) return {};
+  }
+  return fmt::format("'{}' is not shm:/path/to/socket or verbs://host:port", address);
+}
 
 void AddOptions(CLI::App& app, erda::ServerOptions& options) {
-  app.add_option("--pool", options.pool, "A file, /dev/daxX.Y or dram: (gone when the server stops)")
-      ->required()
+  app.add_option("--pool", options.pool, "A file, /dev/daxX.Y or dram: (gone when the server stops); required")
       ->type_name("PATH");
   AddSize(app, "--size", options.pool_size, "The pool's size; needed to create it");
   app.add_option("--listen", options.listen,
-                 "Where clients connect: shm:/path/to/socket or verbs://host:port; may be repeated")
-      ->required()
+                 "Where clients connect: shm:/path/to/socket or verbs://host:port; required, may be repeated")
       ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckAddress, "", "address"))
       ->type_name("ADDRESS");
   app.add_option("--token-file", options.token_file,
                  "Only clients that know a token of this file may connect; read-only behind a token: to read only. "
@@ -54,46 +74,43 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
       ->type_name("FILE");
   options.shards = 0;
   AddSize(app, "--scrub-rate", options.scrub_rate,
-          "Bytes of stored values that are verified in a second, beside all else; 0: none; default 1M");
+          "Bytes of stored values that are verified in a second, beside all else; 0: none")
+      ->capture_default_str();
   AddNumber<uint32_t>(app, "--shards", options.shards, 0, 1024,
-                      "Threads, each with its share of the keys; default 0: an existing pool's own number, else 1");
+                      "Threads, each with its share of the keys; 0: an existing pool's own number, else 1")
+      ->capture_default_str();
 
   AddSize(app, "--region-size", options.region_size, "Power of two, at most 256M; default by the pool's size")
+      ->check(
+          MustBe([](uint64_t size) { return IsPowerOfTwo(size) && size <= 256 << 20; }, "a power of two up to 256M"))
       ->group("Geometry");
   AddSize(app, "--segment-size", options.segment_size,
           "Power of two, at most the region size; bounds the largest value; default by the pool's size")
+      ->check(
+          MustBe([](uint64_t size) { return IsPowerOfTwo(size) && size <= 256 << 20; }, "a power of two up to 256M"))
       ->group("Geometry");
   AddNumber<uint64_t>(
       app, "--index-entries", options.index_entries, 0, uint64_t{1} << 40,
       "Slots of the index at first, 16 bytes each, over all shards; default by the pool's size. It grows")
       ->group("Geometry");
 
-  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
-  AddNumber<uint32_t>(app, "--max-clients", options.max_clients, 1, kMost,
-                      fmt::format("Connections for each shard; default {}", options.max_clients))
-      ->group("Limits");
-  AddNumber<uint32_t>(app, "--slots-per-client", options.slots_per_client, 1, 256,
-                      fmt::format("Requests in flight for each client and shard; default {}", options.slots_per_client))
-      ->group("Limits");
-  AddNumber<uint32_t>(app, "--slot-bytes", options.slot_bytes, 2048, 65536,
-                      fmt::format("A request with its key and inline value; default {}", options.slot_bytes))
-      ->group("Limits");
-  AddNumber<uint32_t>(app, "--reservations-per-client", options.reservations_per_client, 1, kMost,
-                      fmt::format("Reserved and not yet settled puts of one client on one shard; default {}",
-                                  options.reservations_per_client))
-      ->group("Limits");
-  AddNumber<uint32_t>(app, "--clients-per-token", options.clients_per_token, 0, kMost,
-                      "Connections to each shard with one token, or of one client where none is asked for; default 0: "
-                      "as many as there are")
-      ->group("Limits");
-  AddNumber<uint32_t>(
-      app, "--requests-per-second", options.requests_per_second, 0, 1'000'000'000,
-      "Of one client that each shard serves, 100 and more; what comes faster waits; default 0: no limit")
-      ->group("Limits");
-  AddNumber<uint32_t>(app, "--connects-per-second", options.connects_per_second, 0, 1'000'000,
-                      "To each address with one token, or in all where none is asked for; who comes faster is refused; "
-                      "default 0: no limit")
-      ->group("Limits");
+  const auto limit = [&app](const std::string& name, uint32_t& value, uint32_t low, uint32_t high,
+                            const std::string& help) {
+    return AddNumber<uint32_t>(app, name, value, low, high, help)->capture_default_str()->group("Limits");
+  };
+  limit("--max-clients", options.max_clients, 1, 65536, "Connections for each shard");
+  limit("--slots-per-client", options.slots_per_client, 1, 256, "Requests in flight for each client and shard");
+  limit("--slot-bytes", options.slot_bytes, 2048, 65536, "A request with its key and inline value; a multiple of 64")
+      ->check(MustBe([](uint64_t bytes) { return bytes % 64 == 0; }, "a multiple of 64"));
+  limit("--reservations-per-client", options.reservations_per_client, 1, 1 << 20,
+        "Reserved and not yet settled puts of one client on one shard");
+  limit("--clients-per-token", options.clients_per_token, 0, 65536,
+        "Connections to each shard with one token, or of one client where none is asked for; 0: as many as there are");
+  limit("--requests-per-second", options.requests_per_second, 0, 1'000'000'000,
+        "Of one client that each shard serves, 100 and more; what comes faster waits; 0: no limit")
+      ->check(MustBe([](uint64_t rate) { return rate == 0 || rate >= 100; }, "0, or 100 and more"));
+  limit("--connects-per-second", options.connects_per_second, 0, 1'000'000,
+        "To each address with one token, or in all where none is asked for; who comes faster is refused; 0: no limit");
 }
 
 void AddFlush(CLI::App& app, erda::FlushChoice& flush) {
@@ -104,10 +121,10 @@ void AddFlush(CLI::App& app, erda::FlushChoice& flush) {
   app.add_option_function<std::string>(
          "--flush", [&flush](const std::string& name) { flush = kChoices.at(name); },
          "How clients' values become persistent in a power-safe pool: server-flush, or read-after-write, which loses "
-         "data unless the NIC writes past the CPU's caches (DDIO off) and the platform has ADR; default auto: "
-         "server-flush")
+         "data unless the NIC writes past the CPU's caches (DDIO off) and the platform has ADR; auto: server-flush")
       ->check(CLI::IsMember({"auto", "server-flush", "read-after-write"}))
-      ->type_name("METHOD");
+      ->type_name("METHOD")
+      ->default_str("auto");
 }
 
 void AddRights(CLI::App& app, erda::ServerOptions& options) {
@@ -119,35 +136,37 @@ void AddRights(CLI::App& app, erda::ServerOptions& options) {
                                                                   {"everybody", erda::PoolWrites::kEverybody}};
   app.add_option_function<std::string>(
          "--shm-access", [&options](const std::string& name) { options.shm_access = kAccess.at(name); },
-         "Which users of this machine can connect to the shm addresses: owner, the server's own; group; everybody; "
-         "default owner")
+         "Which users of this machine can connect to the shm addresses: owner, the server's own; group; everybody")
       ->check(CLI::IsMember({"owner", "group", "everybody"}))
       ->type_name("WHO")
+      ->default_str("owner")
       ->group("Rights");
   app.add_option_function<std::string>(
          "--pool-writes", [&options](const std::string& name) { options.pool_writes = kWrites.at(name); },
          "Which clients write large values into the pool themselves, and could write anywhere there: nobody; "
          "same-user, over shm those of the server's own user, over a NIC none but for their own pieces of the log; "
-         "everybody. The values of the others are "
-         "copied by the server; default same-user (docs/security.md)")
+         "everybody. The values of the others are copied by the server (docs/security.md)")
       ->check(CLI::IsMember({"nobody", "same-user", "everybody"}))
       ->type_name("WHO")
+      ->default_str("same-user")
       ->group("Rights");
   AddSize(app, "--staging-bytes", options.staging_bytes,
           "Memory for the large values of each client that does not write into the pool, on each shard; at least a "
-          "segment is given; default 4M")
+          "segment is given, and at most 1G")
+      ->check(MustBe([](uint64_t bytes) { return bytes <= 1 << 30; }, "at most 1G"))
+      ->capture_default_str()
       ->group("Rights");
 }
 
 void AddTimes(CLI::App& app, uint64_t& spin_us, uint64_t& nvm_write_latency_ns) {
-  AddNumber<uint64_t>(
-      app, "--spin-us", spin_us, 0, 1'000'000'000,
-      fmt::format("How long an idle shard keeps looking before it sleeps, if --polling is adaptive, and up to 20 times "
-                  "as long where requests come that soon; default {}",
-                  spin_us))
+  AddNumber<uint64_t>(app, "--spin-us", spin_us, 0, 1'000'000'000,
+                      "How long an idle shard keeps looking before it sleeps, if --polling is adaptive, and up to 20 "
+                      "times as long where requests come that soon")
+      ->capture_default_str()
       ->group("Timing");
   AddNumber<uint64_t>(app, "--nvm-write-latency-ns", nvm_write_latency_ns, 0, 1'000'000'000,
-                      "Added to every NVM write-back, for experiments on DRAM; default 0")
+                      "Added to every NVM write-back, for experiments on DRAM")
+      ->capture_default_str()
       ->group("Timing");
 }
 
@@ -213,7 +232,25 @@ int main(int argc, char** argv) {
   AddRights(app, options);
   AddTimes(app, spin_us, nvm_write_latency_ns);
   erda::tools::AddPolling(app, options.polling, "idle shards wait");
+  std::string config;
+  app.add_option("--config", config, "A file with options; flags win over it")->type_name("FILE")->configurable(false);
+  bool check = false;
+  app.add_flag("--check", check, "Print what would be used, as a configuration file, and exit; nothing is opened")
+      ->configurable(false);
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
+  if (!config.empty()) {
+    if (const auto wrong = erda::tools::TakeConfigFile(app, config)) {
+      return Fail(kProgram, *wrong, erda::tools::kExitUsage);
+    }
+  }
+  for (const auto& [needed, missing] :
+       {std::pair("--pool", options.pool.empty()), {"--listen", options.listen.empty()}}) {
+    if (missing) return Fail(kProgram, fmt::format("{} is required (see --help)", needed), erda::tools::kExitUsage);
+  }
+  if (check) {
+    fmt::print("{}", erda::tools::AsConfigFile(app));
+    return 0;
+  }
   options.spin = std::chrono::microseconds(spin_us);
   options.nvm_write_latency = std::chrono::nanoseconds(nvm_write_latency_ns);
   return Serve(options);

@@ -54,6 +54,7 @@ XXHASH = Known("xxhash", "BSD-2-Clause", "libxxhash", "libxxhash-dev")
 FOR_PROGRAMS = (
     Known("cli11", "BSD-3-Clause", "CLI11", "libcli11-dev"),
     Known("nlohmann-json", "MIT", "nlohmann_json", "nlohmann-json3-dev"),
+    Known("tomlplusplus", "MIT", "tomlplusplus", "libtomlplusplus-dev"),
 )
 
 
