@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,6 +20,7 @@
 #include "tools/command_line.h"
 #include "tools/event_log.h"
 #include "tools/server/config_file.h"
+#include "tools/server/notify.h"
 #include "tools/serving.h"
 
 namespace {
@@ -179,6 +182,11 @@ std::string Describe(const erda::RecoveryReport& report) {
       report.moves_undone, report.regions_unlinked);
 }
 
+// systemd, if it has started the server. It may be mistaken about the server then, which serves all the same.
+void TellManager(const char* state) {
+  if (!erda::tools::Notify(state)) Fail(kProgram, fmt::format("NOTIFY_SOCKET: {}", std::strerror(errno)), 0);
+}
+
 int Serve(erda::ServerOptions options) {
   const erda::tools::StopSignals stop_signals;
   erda::tools::AllowManyDescriptors();
@@ -211,7 +219,11 @@ int Serve(erda::ServerOptions options) {
                fabric.flush_method, std::chrono::duration<double, std::milli>(fabric.registered_in).count());
   }
 
+  std::fflush(stdout);
+  TellManager("READY=1");
+
   stop_signals.Wait(kProgram);
+  TellManager("STOPPING=1");
   if (const auto stopped = (*server)->Stop(); !stopped.ok()) {
     return Fail(kProgram, stopped.ToString(), erda::tools::kExitFailure);
   }
