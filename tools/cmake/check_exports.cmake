@@ -1,5 +1,7 @@
-# Fails unless a shared library exports members of each of some classes, and nothing else.
-# cmake -DNM=<nm> -DLIBRARY=<file> "-DCLASSES=<erda::Name;erda::Other>" -P check_exports.cmake
+# Fails unless a shared library exports members of each of some classes, each C function with a prefix that a header
+# declares, and nothing else.
+# cmake -DNM=<nm> -DLIBRARY=<file> "-DCLASSES=<erda::Name;erda::Other>" -DHEADER=<file> -DPREFIX=<erda_name_>
+#   -P check_exports.cmake
 execute_process(COMMAND ${NM} --dynamic --defined-only --extern-only --demangle ${LIBRARY}
   OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX REPLACE ";" "," listing "${listing}")
@@ -8,11 +10,21 @@ string(REPLACE ";" "|" any "(${CLASSES})")
 foreach(class IN LISTS CLASSES)
   set(members_${class} 0)
 endforeach()
+cmake_minimum_required(VERSION 3.22)
+file(READ ${HEADER} declarations)
+string(REGEX MATCHALL "[^a-z_]${PREFIX}[a-z_]+\\([^)]*\\) ERDA_NOEXCEPT" declarations "${declarations}")
+list(LENGTH declarations declared)
+if(declared GREATER 0)
+  list(TRANSFORM declarations REPLACE "^.([a-z_]+)\\(.*" "\\1" OUTPUT_VARIABLE functions)
+endif()
+set(missing ${functions})
 foreach(line IN LISTS lines)
   string(REGEX REPLACE "^[0-9a-f]* [A-Za-z] " "" symbol "${line}")
   if(symbol MATCHES "^${any}::" AND NOT symbol MATCHES "^${any}::Impl")
     string(REGEX MATCH "^${any}" class "${symbol}")
     math(EXPR members_${class} "${members_${class}} + 1")
+  elseif(symbol MATCHES "^([a-z_]+)(@|$)" AND CMAKE_MATCH_1 IN_LIST functions)
+    list(REMOVE_ITEM missing ${CMAKE_MATCH_1})
   elseif(NOT symbol MATCHES "^((typeinfo|typeinfo name|vtable) for ${any}(@|$)|ERDA_[0-9]+(@|$)|$)")
     message(SEND_ERROR "${LIBRARY} exports ${symbol}")
   endif()
@@ -23,3 +35,7 @@ foreach(class IN LISTS CLASSES)
   endif()
   message(STATUS "${LIBRARY} exports ${members_${class}} members of ${class}")
 endforeach()
+if(missing OR (declared EQUAL 0 AND PREFIX STREQUAL "erda_client_"))
+  message(SEND_ERROR "${LIBRARY} does not export: ${missing}; ${HEADER} declares ${declared} functions ${PREFIX}*")
+endif()
+message(STATUS "${LIBRARY} exports ${declared} functions ${PREFIX}*")

@@ -1,0 +1,265 @@
+// The C API, for C99 and for whatever can call C. It has all that erda/client.h has, which says more of
+// what each call means: the name in brackets is the one there. In liberda-client.so.
+//
+// Failures. What can fail returns an erda_code, ERDA_OK or why not; erda_client_error() has the message. Nothing
+// throws. When a call fails, what it should have returned through a pointer is 0 or NULL, but where it says otherwise.
+//
+// Threads. An erda_client belongs to one thread at a time, and its buffers with it. Different clients are independent.
+//
+// Memory. What a call allocates is one piece, with all that it points to: give it to erda_client_free, as long after
+// the call as you like, on any thread. What you pass is yours, and copied before a call returns, but for the bytes of
+// an erda_client_buffer.
+//
+// Growth. A structure that you fill in begins with its size, and the function _init sets it, and the defaults: so a
+// program goes on with a newer library. One that the library returns stays as it is as long as the library's soname
+// does.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "erda/export.h"
+
+// NOLINTBEGIN(readability-identifier-naming, modernize-*): C's names
+#ifdef __cplusplus
+#define ERDA_NOEXCEPT noexcept
+extern "C" {
+#else
+#define ERDA_NOEXCEPT
+#endif
+
+// What the caller can do about it [Code]. The numbers stay.
+typedef enum erda_code {
+  ERDA_OK = 0,
+  ERDA_NOT_FOUND = 1,           // The key has no value. Not a failure of the store.
+  ERDA_INVALID_ARGUMENT = 2,    // The call can never succeed as it is: change what the message names.
+  ERDA_CONFLICT = 3,            // A condition of the call did not hold: read again and decide.
+  ERDA_RESOURCE_EXHAUSTED = 4,  // No room now, or no memory.
+  ERDA_UNAVAILABLE = 5,         // The server cannot be reached, or went away: try again. The outcome of a put or
+                                // delete that was under way is unknown.
+  ERDA_TIMEOUT = 6,             // No answer in time: as ERDA_UNAVAILABLE.
+  ERDA_PERMISSION_DENIED = 7,   // The peer, the token or the file's rights forbid it.
+  ERDA_CORRUPTION = 8,          // Stored bytes are damaged.
+  ERDA_INTERNAL = 9             // A bug in Erda, or a failure of the machine that has no better name.
+} erda_code;
+
+// When a put counts as done [Ack].
+typedef enum erda_ack { ERDA_ACK_PLACED = 0, ERDA_ACK_PERSISTED = 1 } erda_ack;
+
+// How a put travels [PutPath].
+typedef enum erda_put_path {
+  ERDA_PUT_AUTO = 0,
+  ERDA_PUT_RESERVE = 1,
+  ERDA_PUT_INLINE = 2,
+  ERDA_PUT_DELEGATE = 3
+} erda_put_path;
+
+// How a thread waits [Polling].
+typedef enum erda_polling { ERDA_POLL_ADAPTIVE = 0, ERDA_POLL_BUSY = 1, ERDA_POLL_SLEEP = 2 } erda_polling;
+
+typedef struct erda_client erda_client;
+typedef struct erda_client_buffer erda_client_buffer;
+
+// [ClientOptions]
+typedef struct erda_client_options {
+  size_t size;             // of this structure
+  int ack;                 // an erda_ack: ERDA_ACK_PERSISTED
+  int put_path;            // an erda_put_path: ERDA_PUT_AUTO
+  int polling;             // an erda_polling: ERDA_POLL_ADAPTIVE
+  uint32_t queue_depth;    // 64. Operations in flight, 1 to 256.
+  uint32_t cache_entries;  // 65536. Keys whose places are remembered; 0: none.
+  int64_t timeout_ms;      // 5000. For connecting and for each operation.
+  const char* token;       // NULL: none
+  const char* token_file;  // NULL: none
+} erda_client_options;
+
+// [PutOptions]
+typedef struct erda_put_options {
+  size_t size;          // of this structure
+  int conditional;      // 0. Else the put takes effect only if the key has the version if_version, or ERDA_CONFLICT.
+  uint64_t if_version;  // 0: the key is absent.
+  int64_t ttl_ms;       // 0: stays. Else the value expires so long after the server has taken the put.
+} erda_put_options;
+
+// [DeleteOptions]
+typedef struct erda_delete_options {
+  size_t size;          // of this structure
+  int conditional;      // as of a put
+  uint64_t if_version;  // as of a put
+} erda_delete_options;
+
+// [ScanOptions]
+typedef struct erda_scan_options {
+  size_t size;      // of this structure
+  uint64_t cursor;  // 0. Where to go on: `next` of the page before.
+  size_t keys;      // 1000. A page ends behind about so many keys,
+  size_t bytes;     // 4 MiB. or so many bytes of what it reads, but not before its first.
+  int values;       // 1. 0: the keys alone.
+} erda_scan_options;
+
+// Bytes of the caller's, or of what they are in. NULL only if there are none.
+typedef struct erda_bytes {
+  const void* data;
+  size_t size;
+} erda_bytes;
+
+// How one operation ended. What does not belong to it is 0.
+typedef struct erda_result {
+  erda_code code;
+  const char* message;  // More about a failure, perhaps; never NULL.
+  erda_bytes value;     // of a get
+  uint64_t version;     // of a get or a put
+  int64_t expires_ms;   // of a get: when it will be absent, by the server's clock, since 1970; 0: never
+  int64_t sum;          // of an increment
+} erda_result;
+
+// [ScannedKey]
+typedef struct erda_scanned_key {
+  erda_bytes key;
+  erda_bytes value;
+  uint64_t version;
+  int64_t expires_ms;  // as of a result
+} erda_scanned_key;
+
+// [ScanPage]
+typedef struct erda_scan_page {
+  const erda_scanned_key* keys;
+  size_t count;      // May be 0, and more pages follow.
+  int more;          // 0: this was the last one.
+  uint64_t next;     // The cursor behind it, if there are more.
+  double part;       // How much of the scan is done with it, up to 1.
+  uint64_t damaged;  // Keys that are stored there and cannot be told.
+} erda_scan_page;
+
+// Counts since the client connected [ClientStats].
+typedef struct erda_client_stats {
+  size_t size;  // of this structure
+  uint64_t gets;
+  uint64_t puts;
+  uint64_t deletes;
+  uint64_t failures;
+  uint64_t reads;
+  uint64_t read_bytes;
+  uint64_t requests;
+  uint64_t nvm_bytes_written;
+  uint64_t second_looks;
+  uint64_t cache_hits;
+  uint64_t cache_misled;
+  uint64_t older_versions;
+  uint64_t reconnects;
+  uint64_t sleeps;
+} erda_client_stats;
+
+// What the server says of itself, in name and value pairs.
+typedef struct erda_server_info {
+  const char* const* names;
+  const char* const* values;
+  size_t count;
+} erda_server_info;
+
+// Is told how an asynchronous operation ended, on the client's thread. The result lives for the call only.
+typedef void (*erda_done)(void* user, const erda_result* result);
+
+// What the last call of this thread that failed said: "" if it said nothing more than its code. It stays until another
+// call of this thread to this library fails. Longer messages than 1023 bytes are cut off.
+ERDA_EXPORT const char* erda_client_error(void) ERDA_NOEXCEPT;
+// "not found"; "unknown" for a number that is no code.
+ERDA_EXPORT const char* erda_client_code_name(erda_code code) ERDA_NOEXCEPT;
+// NULL does nothing.
+ERDA_EXPORT void erda_client_free(void* allocated) ERDA_NOEXCEPT;
+
+// The defaults. size: that of the structure, as the program was compiled: erda_client_put_options_init(&o, sizeof o).
+// One that is shorter than any there was is left as it is.
+ERDA_EXPORT void erda_client_options_init(erda_client_options* options, size_t size) ERDA_NOEXCEPT;
+ERDA_EXPORT void erda_client_put_options_init(erda_put_options* options, size_t size) ERDA_NOEXCEPT;
+ERDA_EXPORT void erda_client_delete_options_init(erda_delete_options* options, size_t size) ERDA_NOEXCEPT;
+ERDA_EXPORT void erda_client_scan_options_init(erda_scan_options* options, size_t size) ERDA_NOEXCEPT;
+
+// address: "shm:/path/to/socket" or "verbs://host:port". options: NULL for the defaults. Waits up to the timeout for
+// the server.
+ERDA_EXPORT erda_code erda_client_connect(const char* address, const erda_client_options* options,
+                                          erda_client** client) ERDA_NOEXCEPT;
+// Abandons what is in flight, without calling its callbacks. Not in a callback. NULL does nothing.
+ERDA_EXPORT void erda_client_close(erda_client* client) ERDA_NOEXCEPT;
+
+// Into the caller's memory. If it is too short, ERDA_INVALID_ARGUMENT: nothing is written there then, and *value_size
+// is what the value needs.
+ERDA_EXPORT erda_code erda_client_get(erda_client* client, const void* key, size_t key_size, void* out, size_t out_size,
+                                      size_t* value_size) ERDA_NOEXCEPT;
+// Into allocated memory. result: with its version and deadline. Only if it succeeds there is one to be freed.
+ERDA_EXPORT erda_code erda_client_get_alloc(erda_client* client, const void* key, size_t key_size,
+                                            erda_result** result) ERDA_NOEXCEPT;
+// options and version may be NULL.
+ERDA_EXPORT erda_code erda_client_put(erda_client* client, const void* key, size_t key_size, const void* value,
+                                      size_t value_size, const erda_put_options* options,
+                                      uint64_t* version) ERDA_NOEXCEPT;
+// options may be NULL. ERDA_NOT_FOUND if absent; with a condition ERDA_CONFLICT.
+ERDA_EXPORT erda_code erda_client_delete(erda_client* client, const void* key, size_t key_size,
+                                         const erda_delete_options* options) ERDA_NOEXCEPT;
+// Adds to a value of 8 bytes, a signed number in little-endian order, in one step; an absent key counts as 0. sum may
+// be NULL.
+ERDA_EXPORT erda_code erda_client_increment(erda_client* client, const void* key, size_t key_size, int64_t delta,
+                                            int64_t* sum) ERDA_NOEXCEPT;
+// One result for each key, in their order: an array of `count`, one piece of memory. ERDA_OK also if some of them
+// failed: each has its code. With no keys, *results is NULL.
+ERDA_EXPORT erda_code erda_client_multi_get(erda_client* client, const erda_bytes* keys, size_t count,
+                                            erda_result** results) ERDA_NOEXCEPT;
+// The next keys of a scan of all. options: NULL for the first page, with the defaults.
+ERDA_EXPORT erda_code erda_client_scan(erda_client* client, const erda_scan_options* options,
+                                       erda_scan_page** page) ERDA_NOEXCEPT;
+
+// Memory for one value that the NIC knows: values are read and sent without a copy on the client's side [Buffer]. For
+// operations of this client, one at a time. It may be freed at any time, also after the client.
+ERDA_EXPORT erda_code erda_client_buffer_make(erda_client* client, size_t value_bytes,
+                                              erda_client_buffer** buffer) ERDA_NOEXCEPT;
+ERDA_EXPORT void erda_client_buffer_free(erda_client_buffer* buffer) ERDA_NOEXCEPT;
+// Where its bytes are, and how many. While an operation has it, nobody else touches them. NULL and 0 of NULL.
+ERDA_EXPORT void* erda_client_buffer_data(const erda_client_buffer* buffer) ERDA_NOEXCEPT;
+ERDA_EXPORT size_t erda_client_buffer_size(const erda_client_buffer* buffer) ERDA_NOEXCEPT;
+// Leaves the value at the beginning, and all other bytes undefined.
+ERDA_EXPORT erda_code erda_client_get_buffer(erda_client* client, const void* key, size_t key_size,
+                                             erda_client_buffer* into, size_t* value_size) ERDA_NOEXCEPT;
+// Takes the first value_size bytes. options and version may be NULL.
+ERDA_EXPORT erda_code erda_client_put_buffer(erda_client* client, const void* key, size_t key_size,
+                                             erda_client_buffer* from, size_t value_size,
+                                             const erda_put_options* options, uint64_t* version) ERDA_NOEXCEPT;
+
+// Asynchronous: these return at once, and `done` is called later, in erda_client_poll or erda_client_drain, or in any
+// other call that waits, of this client. It may start operations, but not poll, drain, wait or close. If the call
+// itself fails, `done` is never called: ERDA_RESOURCE_EXHAUSTED if queue_depth operations are in flight. done may be
+// NULL. Operations on one key take effect in the order started; those on different keys in any order.
+ERDA_EXPORT erda_code erda_client_get_async(erda_client* client, const void* key, size_t key_size, erda_done done,
+                                            void* user) ERDA_NOEXCEPT;
+ERDA_EXPORT erda_code erda_client_put_async(erda_client* client, const void* key, size_t key_size, const void* value,
+                                            size_t value_size, const erda_put_options* options, erda_done done,
+                                            void* user) ERDA_NOEXCEPT;
+ERDA_EXPORT erda_code erda_client_delete_async(erda_client* client, const void* key, size_t key_size,
+                                               const erda_delete_options* options, erda_done done,
+                                               void* user) ERDA_NOEXCEPT;
+ERDA_EXPORT erda_code erda_client_increment_async(erda_client* client, const void* key, size_t key_size, int64_t delta,
+                                                  erda_done done, void* user) ERDA_NOEXCEPT;
+// The result's value is in the buffer; it has no version.
+ERDA_EXPORT erda_code erda_client_get_buffer_async(erda_client* client, const void* key, size_t key_size,
+                                                   erda_client_buffer* into, erda_done done, void* user) ERDA_NOEXCEPT;
+ERDA_EXPORT erda_code erda_client_put_buffer_async(erda_client* client, const void* key, size_t key_size,
+                                                   erda_client_buffer* from, size_t value_size,
+                                                   const erda_put_options* options, erda_done done,
+                                                   void* user) ERDA_NOEXCEPT;
+// Makes progress without waiting. finished: how many operations ended; may be NULL.
+ERDA_EXPORT erda_code erda_client_poll(erda_client* client, size_t* finished) ERDA_NOEXCEPT;
+// Until none is in flight.
+ERDA_EXPORT erda_code erda_client_drain(erda_client* client) ERDA_NOEXCEPT;
+
+// Asks the server to clean the log of all shards, and returns when it has begun.
+ERDA_EXPORT erda_code erda_client_clean(erda_client* client) ERDA_NOEXCEPT;
+// stats->size says how much of it there is: set it before, to sizeof *stats.
+ERDA_EXPORT erda_code erda_client_get_stats(const erda_client* client, erda_client_stats* stats) ERDA_NOEXCEPT;
+// Waits; needs no operation in flight.
+ERDA_EXPORT erda_code erda_client_get_server_info(erda_client* client, erda_server_info** info) ERDA_NOEXCEPT;
+// The largest value that this pool takes for a key of this size, if it does not expire. 0 of NULL.
+ERDA_EXPORT size_t erda_client_max_value_bytes(const erda_client* client, size_t key_size) ERDA_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+// NOLINTEND(readability-identifier-naming, modernize-*)

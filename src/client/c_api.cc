@@ -1,0 +1,568 @@
+// The C API of the client: each call is one of erda::Client, with what C has no words for taken apart.
+#include "base/c_api.h"
+
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "erda/client.h"
+#include "erda/erda.h"
+
+struct erda_client {
+  std::unique_ptr<erda::Client> client;
+};
+struct erda_client_buffer {
+  erda::Buffer buffer;
+};
+
+namespace erda::c_api {
+namespace {
+
+// The sizes that these structures had in the first version of the API.
+constexpr size_t kClientOptionsLeast = sizeof(erda_client_options);
+constexpr size_t kPutOptionsLeast = sizeof(erda_put_options);
+constexpr size_t kDeleteOptionsLeast = sizeof(erda_delete_options);
+constexpr size_t kScanOptionsLeast = sizeof(erda_scan_options);
+constexpr size_t kStatsLeast = sizeof(erda_client_stats);
+
+erda_client_options DefaultClientOptions() noexcept {
+  const ClientOptions defaults;
+  erda_client_options options{};
+  options.size = sizeof(options);
+  options.ack = static_cast<int>(defaults.ack);
+  options.put_path = static_cast<int>(defaults.put_path);
+  options.polling = static_cast<int>(defaults.polling);
+  options.queue_depth = defaults.queue_depth;
+  options.cache_entries = defaults.cache_entries;
+  options.timeout_ms = defaults.timeout.count();
+  return options;
+}
+erda_scan_options DefaultScanOptions() noexcept {
+  const ScanOptions defaults;
+  return {sizeof(erda_scan_options), defaults.cursor, defaults.keys, defaults.bytes, defaults.values ? 1 : 0};
+}
+
+// What is none of the numbers of an enumeration of one byte stays none.
+template <class Enum>
+Enum EnumOf(int number) {
+  using Number = std::underlying_type_t<Enum>;
+  const bool fits = number >= 0 && number <= std::numeric_limits<Number>::max();
+  return static_cast<Enum>(fits ? static_cast<Number>(number) : std::numeric_limits<Number>::max());
+}
+
+Status Missing(const char* what) { return {Code::kInvalidArgument, std::string(what) + " is NULL"}; }
+
+Status Check(const erda_client* client) { return client == nullptr ? Missing("the client") : Status(); }
+
+Status CheckBytes(const void* data, size_t size, const char* what) {
+  return data == nullptr && size > 0 ? Missing(what) : Status();
+}
+
+std::string_view View(const void* data, size_t size) { return {static_cast<const char*>(data), size}; }
+erda_bytes BytesOf(std::string_view view) { return {view.data(), view.size()}; }
+
+// What each operation on a key needs.
+Status Check(const erda_client* client, const void* key, size_t key_size) {
+  if (auto status = Check(client); !status.ok()) return status;
+  return CheckBytes(key, key_size, "the key");
+}
+
+Status ToPutOptions(const erda_put_options* options, PutOptions* to) {
+  erda_put_options known{};
+  if (auto status = ReadOptions(options, kPutOptionsLeast, &known); !status.ok()) return status;
+  if (known.conditional != 0) to->if_version = known.if_version;
+  if (known.ttl_ms != 0) to->ttl = std::chrono::milliseconds(known.ttl_ms);
+  return {};
+}
+
+Status ToDeleteOptions(const erda_delete_options* options, DeleteOptions* to) {
+  erda_delete_options known{};
+  if (auto status = ReadOptions(options, kDeleteOptionsLeast, &known); !status.ok()) return status;
+  if (known.conditional != 0) to->if_version = known.if_version;
+  return {};
+}
+
+int64_t ExpiresMs(const std::optional<Deadline>& expires) { return expires ? expires->time_since_epoch().count() : 0; }
+
+// One piece of memory with a head at its front and the bytes that it points to behind. Ask for all of them first.
+class Piece {
+ public:
+  template <class T>
+  size_t Ask(size_t count) {
+    size_ = (size_ + alignof(T) - 1) / alignof(T) * alignof(T);
+    const size_t at = size_;
+    size_ += count * sizeof(T);
+    return at;
+  }
+  void Make() {
+    memory_.reset(static_cast<char*>(std::calloc(1, size_)));
+    if (memory_ == nullptr) throw std::bad_alloc();
+  }
+  // calloc's memory is fit for all that is asked for here.
+  template <class T>
+  T* At(size_t at) {
+    return reinterpret_cast<T*>(memory_.get() + at);
+  }
+  // A copy at this place, ended by a zero that it does not count; the place moves behind it.
+  erda_bytes Copy(size_t* at, std::string_view bytes) {
+    char* copy = memory_.get() + *at;
+    std::copy(bytes.begin(), bytes.end(), copy);
+    *at += bytes.size() + 1;
+    return {copy, bytes.size()};
+  }
+  template <class T>
+  T* Release() {
+    return reinterpret_cast<T*>(memory_.release());
+  }
+
+ private:
+  struct Free {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+  size_t size_ = 0;
+  std::unique_ptr<char, Free> memory_;
+};
+
+erda_result* CopyResults(const std::vector<Result<Versioned>>& all) {
+  Piece piece;
+  size_t bytes = 0;
+  for (const auto& one : all) bytes += (one.ok() ? one->value.size() : one.status().message().size()) + 1;
+  const size_t results_at = piece.Ask<erda_result>(all.size());
+  size_t at = piece.Ask<char>(bytes);
+  piece.Make();
+  for (size_t i = 0; i < all.size(); ++i) {
+    erda_result& result = piece.At<erda_result>(results_at)[i];
+    result.message = "";
+    if (all[i].ok()) {
+      result.value = piece.Copy(&at, all[i]->value);
+      result.version = all[i]->version;
+      result.expires_ms = ExpiresMs(all[i]->expires);
+    } else {
+      result.code = static_cast<erda_code>(all[i].status().code());
+      result.message = static_cast<const char*>(piece.Copy(&at, all[i].status().message()).data);
+    }
+  }
+  return piece.Release<erda_result>();
+}
+
+erda_scan_page* CopyPage(const ScanPage& from) {
+  Piece piece;
+  size_t bytes = 0;
+  for (const auto& key : from.keys) bytes += key.key.size() + key.value.size() + 2;
+  piece.Ask<erda_scan_page>(1);
+  const size_t keys_at = piece.Ask<erda_scanned_key>(from.keys.size());
+  size_t at = piece.Ask<char>(bytes);
+  piece.Make();
+  auto* keys = piece.At<erda_scanned_key>(keys_at);
+  for (size_t i = 0; i < from.keys.size(); ++i) {
+    const ScannedKey& key = from.keys[i];
+    keys[i].key = piece.Copy(&at, key.key);
+    keys[i].value = piece.Copy(&at, key.value);
+    keys[i].version = key.version;
+    keys[i].expires_ms = ExpiresMs(key.expires);
+  }
+  auto* page = piece.At<erda_scan_page>(0);
+  page->keys = keys;
+  page->count = from.keys.size();
+  page->more = from.next ? 1 : 0;
+  page->next = from.next.value_or(0);
+  page->part = from.part;
+  page->damaged = from.damaged;
+  return piece.Release<erda_scan_page>();
+}
+
+erda_server_info* CopyInfo(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  Piece piece;
+  size_t bytes = 0;
+  for (const auto& [name, value] : pairs) bytes += name.size() + value.size() + 2;
+  piece.Ask<erda_server_info>(1);
+  const size_t names_at = piece.Ask<const char*>(pairs.size());
+  const size_t values_at = piece.Ask<const char*>(pairs.size());
+  size_t at = piece.Ask<char>(bytes);
+  piece.Make();
+  auto* names = piece.At<const char*>(names_at);
+  auto* values = piece.At<const char*>(values_at);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    names[i] = static_cast<const char*>(piece.Copy(&at, pairs[i].first).data);
+    values[i] = static_cast<const char*>(piece.Copy(&at, pairs[i].second).data);
+  }
+  auto* info = piece.At<erda_server_info>(0);
+  info->names = names;
+  info->values = values;
+  info->count = pairs.size();
+  return piece.Release<erda_server_info>();
+}
+
+// What the callbacks of the C++ API are told, as a result.
+void Fill(erda_result* /*result*/, const Status& /*ok*/) {}
+void Fill(erda_result* result, const Result<VersionedView>& got) {
+  result->value = BytesOf(got->value);
+  result->version = got->version;
+  result->expires_ms = ExpiresMs(got->expires);
+}
+void Fill(erda_result* result, const Result<std::string_view>& got) { result->value = BytesOf(*got); }
+void Fill(erda_result* result, const Result<uint64_t>& version) { result->version = *version; }
+void Fill(erda_result* result, const Result<int64_t>& sum) { result->sum = *sum; }
+
+const Status& StatusOf(const Status& status) { return status; }
+template <class T>
+const Status& StatusOf(const Result<T>& result) {
+  return result.status();
+}
+
+// Two words, so that std::function does not allocate.
+struct Teller {
+  erda_done done;
+  void* user;
+  template <class Outcome>
+  void operator()(const Outcome& outcome) const {
+    if (done == nullptr) return;
+    erda_result result{};
+    result.message = "";
+    std::string message;
+    if (outcome.ok()) {
+      Fill(&result, outcome);
+    } else {
+      const Status& status = StatusOf(outcome);
+      message = status.message();
+      result.code = static_cast<erda_code>(status.code());
+      result.message = message.c_str();
+    }
+    done(user, &result);
+  }
+};
+
+// The value's size also where it does not fit: then it is read once more, to know it.
+Status GetInto(Client& client, std::string_view key, std::span<std::byte> out, size_t* size) {
+  auto got = client.Get(key, out);
+  if (got.ok()) {
+    *size = *got;
+    return {};
+  }
+  if (got.status().code() != Code::kInvalidArgument) return got.status();
+  const auto value = client.Get(key);
+  if (!value.ok()) return value.status();
+  *size = value->size();
+  if (value->size() > out.size()) return got.status();
+  std::copy_n(reinterpret_cast<const std::byte*>(value->data()), value->size(), out.begin());
+  return {};
+}
+
+}  // namespace
+}  // namespace erda::c_api
+
+// NOLINTBEGIN(readability-identifier-naming): C's names
+using erda::Status;
+using erda::c_api::Guarded;
+
+const char* erda_client_error(void) noexcept { return erda::c_api::last_error.data(); }
+
+const char* erda_client_code_name(erda_code code) noexcept {
+  const int number = code;
+  return erda::CodeName(erda::c_api::EnumOf<erda::Code>(number)).data();
+}
+
+void erda_client_free(void* allocated) noexcept { std::free(allocated); }
+
+void erda_client_options_init(erda_client_options* options, size_t size) noexcept {
+  erda::c_api::SetDefaults(options, size, erda::c_api::kClientOptionsLeast, erda::c_api::DefaultClientOptions());
+}
+void erda_client_put_options_init(erda_put_options* options, size_t size) noexcept {
+  erda::c_api::SetDefaults(options, size, erda::c_api::kPutOptionsLeast, {});
+}
+void erda_client_delete_options_init(erda_delete_options* options, size_t size) noexcept {
+  erda::c_api::SetDefaults(options, size, erda::c_api::kDeleteOptionsLeast, {});
+}
+void erda_client_scan_options_init(erda_scan_options* options, size_t size) noexcept {
+  erda::c_api::SetDefaults(options, size, erda::c_api::kScanOptionsLeast, erda::c_api::DefaultScanOptions());
+}
+
+erda_code erda_client_connect(const char* address, const erda_client_options* options, erda_client** client) noexcept {
+  return Guarded([&]() -> Status {
+    if (client == nullptr) return erda::c_api::Missing("the place for the client");
+    *client = nullptr;
+    if (address == nullptr) return erda::c_api::Missing("the address");
+    auto known = erda::c_api::DefaultClientOptions();
+    if (auto status = erda::c_api::ReadOptions(options, erda::c_api::kClientOptionsLeast, &known); !status.ok()) {
+      return status;
+    }
+    erda::ClientOptions how;
+    how.ack = erda::c_api::EnumOf<erda::Ack>(known.ack);
+    how.put_path = erda::c_api::EnumOf<erda::PutPath>(known.put_path);
+    how.polling = erda::c_api::EnumOf<erda::Polling>(known.polling);
+    how.queue_depth = known.queue_depth;
+    how.cache_entries = known.cache_entries;
+    how.timeout = std::chrono::milliseconds(known.timeout_ms);
+    if (known.token != nullptr) how.token = known.token;
+    if (known.token_file != nullptr) how.token_file = known.token_file;
+    auto connected = erda::Client::Connect(address, std::move(how));
+    if (!connected.ok()) return connected.status();
+    *client = new erda_client{*std::move(connected)};
+    return {};
+  });
+}
+
+void erda_client_close(erda_client* client) noexcept { delete client; }
+
+erda_code erda_client_get(erda_client* client, const void* key, size_t key_size, void* out, size_t out_size,
+                          size_t* value_size) noexcept {
+  return Guarded([&]() -> Status {
+    if (value_size == nullptr) return erda::c_api::Missing("the place for the value's size");
+    *value_size = 0;
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    if (auto status = erda::c_api::CheckBytes(out, out_size, "the memory for the value"); !status.ok()) return status;
+    return erda::c_api::GetInto(*client->client, erda::c_api::View(key, key_size),
+                                {static_cast<std::byte*>(out), out_size}, value_size);
+  });
+}
+
+erda_code erda_client_get_alloc(erda_client* client, const void* key, size_t key_size, erda_result** result) noexcept {
+  return Guarded([&]() -> Status {
+    if (result == nullptr) return erda::c_api::Missing("the place for the result");
+    *result = nullptr;
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    std::vector<erda::Result<erda::Versioned>> one;
+    one.push_back(client->client->GetVersioned(erda::c_api::View(key, key_size)));
+    if (!one[0].ok()) return one[0].status();
+    *result = erda::c_api::CopyResults(one);
+    return {};
+  });
+}
+
+erda_code erda_client_put(erda_client* client, const void* key, size_t key_size, const void* value, size_t value_size,
+                          const erda_put_options* options, uint64_t* version) noexcept {
+  return Guarded([&]() -> Status {
+    if (version != nullptr) *version = 0;
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    if (auto status = erda::c_api::CheckBytes(value, value_size, "the value"); !status.ok()) return status;
+    erda::PutOptions how;
+    if (auto status = erda::c_api::ToPutOptions(options, &how); !status.ok()) return status;
+    const auto put = client->client->Put(erda::c_api::View(key, key_size), erda::c_api::View(value, value_size), how);
+    if (put.ok() && version != nullptr) *version = *put;
+    return put.status();
+  });
+}
+
+erda_code erda_client_delete(erda_client* client, const void* key, size_t key_size,
+                             const erda_delete_options* options) noexcept {
+  return Guarded([&]() -> Status {
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    erda::DeleteOptions how;
+    if (auto status = erda::c_api::ToDeleteOptions(options, &how); !status.ok()) return status;
+    return client->client->Delete(erda::c_api::View(key, key_size), how);
+  });
+}
+
+erda_code erda_client_increment(erda_client* client, const void* key, size_t key_size, int64_t delta,
+                                int64_t* sum) noexcept {
+  return Guarded([&]() -> Status {
+    if (sum != nullptr) *sum = 0;
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    const auto added = client->client->Increment(erda::c_api::View(key, key_size), delta);
+    if (added.ok() && sum != nullptr) *sum = *added;
+    return added.status();
+  });
+}
+
+erda_code erda_client_multi_get(erda_client* client, const erda_bytes* keys, size_t count,
+                                erda_result** results) noexcept {
+  return Guarded([&]() -> Status {
+    if (results == nullptr) return erda::c_api::Missing("the place for the results");
+    *results = nullptr;
+    if (auto status = erda::c_api::Check(client); !status.ok()) return status;
+    if (auto status = erda::c_api::CheckBytes(keys, count, "the array of keys"); !status.ok()) return status;
+    std::vector<std::string_view> views;
+    views.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
+      if (auto status = erda::c_api::CheckBytes(keys[i].data, keys[i].size, "a key"); !status.ok()) return status;
+      views.push_back(erda::c_api::View(keys[i].data, keys[i].size));
+    }
+    if (count > 0) *results = erda::c_api::CopyResults(client->client->MultiGetVersioned(views));
+    return {};
+  });
+}
+
+erda_code erda_client_scan(erda_client* client, const erda_scan_options* options, erda_scan_page** page) noexcept {
+  return Guarded([&]() -> Status {
+    if (page == nullptr) return erda::c_api::Missing("the place for the page");
+    *page = nullptr;
+    if (auto status = erda::c_api::Check(client); !status.ok()) return status;
+    auto known = erda::c_api::DefaultScanOptions();
+    if (auto status = erda::c_api::ReadOptions(options, erda::c_api::kScanOptionsLeast, &known); !status.ok()) {
+      return status;
+    }
+    const auto read = client->client->Scan(
+        {.cursor = known.cursor, .keys = known.keys, .bytes = known.bytes, .values = known.values != 0});
+    if (!read.ok()) return read.status();
+    *page = erda::c_api::CopyPage(*read);
+    return {};
+  });
+}
+
+erda_code erda_client_buffer_make(erda_client* client, size_t value_bytes, erda_client_buffer** buffer) noexcept {
+  return Guarded([&]() -> Status {
+    if (buffer == nullptr) return erda::c_api::Missing("the place for the buffer");
+    *buffer = nullptr;
+    if (auto status = erda::c_api::Check(client); !status.ok()) return status;
+    auto made = client->client->MakeBuffer(value_bytes);
+    if (!made.ok()) return made.status();
+    *buffer = new erda_client_buffer{*std::move(made)};
+    return {};
+  });
+}
+
+void erda_client_buffer_free(erda_client_buffer* buffer) noexcept { delete buffer; }
+
+void* erda_client_buffer_data(const erda_client_buffer* buffer) noexcept {
+  return buffer == nullptr ? nullptr : buffer->buffer.bytes().data();
+}
+size_t erda_client_buffer_size(const erda_client_buffer* buffer) noexcept {
+  return buffer == nullptr ? 0 : buffer->buffer.bytes().size();
+}
+
+erda_code erda_client_get_buffer(erda_client* client, const void* key, size_t key_size, erda_client_buffer* into,
+                                 size_t* value_size) noexcept {
+  return Guarded([&]() -> Status {
+    if (value_size == nullptr) return erda::c_api::Missing("the place for the value's size");
+    *value_size = 0;
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    if (into == nullptr) return erda::c_api::Missing("the buffer");
+    const auto size = client->client->Get(erda::c_api::View(key, key_size), into->buffer);
+    if (size.ok()) *value_size = *size;
+    return size.status();
+  });
+}
+
+erda_code erda_client_put_buffer(erda_client* client, const void* key, size_t key_size, erda_client_buffer* from,
+                                 size_t value_size, const erda_put_options* options, uint64_t* version) noexcept {
+  return Guarded([&]() -> Status {
+    if (version != nullptr) *version = 0;
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    if (from == nullptr) return erda::c_api::Missing("the buffer");
+    erda::PutOptions how;
+    if (auto status = erda::c_api::ToPutOptions(options, &how); !status.ok()) return status;
+    const auto put = client->client->Put(erda::c_api::View(key, key_size), from->buffer, value_size, how);
+    if (put.ok() && version != nullptr) *version = *put;
+    return put.status();
+  });
+}
+
+erda_code erda_client_get_async(erda_client* client, const void* key, size_t key_size, erda_done done,
+                                void* user) noexcept {
+  return Guarded([&]() -> Status {
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    return client->client->GetVersionedAsync(erda::c_api::View(key, key_size), erda::c_api::Teller{done, user});
+  });
+}
+
+erda_code erda_client_put_async(erda_client* client, const void* key, size_t key_size, const void* value,
+                                size_t value_size, const erda_put_options* options, erda_done done,
+                                void* user) noexcept {
+  return Guarded([&]() -> Status {
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    if (auto status = erda::c_api::CheckBytes(value, value_size, "the value"); !status.ok()) return status;
+    erda::PutOptions how;
+    if (auto status = erda::c_api::ToPutOptions(options, &how); !status.ok()) return status;
+    return client->client->PutAsync(erda::c_api::View(key, key_size), erda::c_api::View(value, value_size), how,
+                                    erda::c_api::Teller{done, user});
+  });
+}
+
+erda_code erda_client_delete_async(erda_client* client, const void* key, size_t key_size,
+                                   const erda_delete_options* options, erda_done done, void* user) noexcept {
+  return Guarded([&]() -> Status {
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    erda::DeleteOptions how;
+    if (auto status = erda::c_api::ToDeleteOptions(options, &how); !status.ok()) return status;
+    return client->client->DeleteAsync(erda::c_api::View(key, key_size), how, erda::c_api::Teller{done, user});
+  });
+}
+
+erda_code erda_client_increment_async(erda_client* client, const void* key, size_t key_size, int64_t delta,
+                                      erda_done done, void* user) noexcept {
+  return Guarded([&]() -> Status {
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    return client->client->IncrementAsync(erda::c_api::View(key, key_size), delta, erda::c_api::Teller{done, user});
+  });
+}
+
+erda_code erda_client_get_buffer_async(erda_client* client, const void* key, size_t key_size, erda_client_buffer* into,
+                                       erda_done done, void* user) noexcept {
+  return Guarded([&]() -> Status {
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    if (into == nullptr) return erda::c_api::Missing("the buffer");
+    return client->client->GetAsync(erda::c_api::View(key, key_size), into->buffer, erda::c_api::Teller{done, user});
+  });
+}
+
+erda_code erda_client_put_buffer_async(erda_client* client, const void* key, size_t key_size, erda_client_buffer* from,
+                                       size_t value_size, const erda_put_options* options, erda_done done,
+                                       void* user) noexcept {
+  return Guarded([&]() -> Status {
+    if (auto status = erda::c_api::Check(client, key, key_size); !status.ok()) return status;
+    if (from == nullptr) return erda::c_api::Missing("the buffer");
+    erda::PutOptions how;
+    if (auto status = erda::c_api::ToPutOptions(options, &how); !status.ok()) return status;
+    return client->client->PutAsync(erda::c_api::View(key, key_size), from->buffer, value_size, how,
+                                    erda::c_api::Teller{done, user});
+  });
+}
+
+erda_code erda_client_poll(erda_client* client, size_t* finished) noexcept {
+  return Guarded([&]() -> Status {
+    if (finished != nullptr) *finished = 0;
+    if (auto status = erda::c_api::Check(client); !status.ok()) return status;
+    const size_t ended = client->client->Poll();
+    if (finished != nullptr) *finished = ended;
+    return {};
+  });
+}
+
+erda_code erda_client_drain(erda_client* client) noexcept {
+  return Guarded([&]() -> Status {
+    if (auto status = erda::c_api::Check(client); !status.ok()) return status;
+    return client->client->Drain();
+  });
+}
+
+erda_code erda_client_clean(erda_client* client) noexcept {
+  return Guarded([&]() -> Status {
+    if (auto status = erda::c_api::Check(client); !status.ok()) return status;
+    return client->client->Clean();
+  });
+}
+
+erda_code erda_client_get_stats(const erda_client* client, erda_client_stats* stats) noexcept {
+  return Guarded([&]() -> Status {
+    if (stats == nullptr) return erda::c_api::Missing("the place for the counts");
+    if (stats->size < erda::c_api::kStatsLeast) return {erda::Code::kInvalidArgument, "the counts' size is not set"};
+    const erda::ClientStats now = client == nullptr ? erda::ClientStats() : client->client->stats();
+    const size_t size = stats->size;
+    erda::c_api::SetDefaults(stats, size, erda::c_api::kStatsLeast,
+                             {size, now.gets, now.puts, now.deletes, now.failures, now.reads, now.read_bytes,
+                              now.requests, now.nvm_bytes_written, now.second_looks, now.cache_hits, now.cache_misled,
+                              now.older_versions, now.reconnects, now.sleeps});
+    return erda::c_api::Check(client);
+  });
+}
+
+erda_code erda_client_get_server_info(erda_client* client, erda_server_info** info) noexcept {
+  return Guarded([&]() -> Status {
+    if (info == nullptr) return erda::c_api::Missing("the place for the pairs");
+    *info = nullptr;
+    if (auto status = erda::c_api::Check(client); !status.ok()) return status;
+    const auto pairs = client->client->ServerInfo();
+    if (!pairs.ok()) return pairs.status();
+    *info = erda::c_api::CopyInfo(*pairs);
+    return {};
+  });
+}
+
+size_t erda_client_max_value_bytes(const erda_client* client, size_t key_size) noexcept {
+  return client == nullptr ? 0 : client->client->max_value_bytes(key_size);
+}
+// NOLINTEND(readability-identifier-naming)

@@ -1,0 +1,517 @@
+// The client's C API over shm: each function, and what each says of bad arguments.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/c_api.h"
+#include "base/temporary_folder.h"
+#include "c_api/user.h"
+#include "erda/client.h"
+#include "erda/erda.h"
+#include "erda/server.h"
+
+namespace erda {
+namespace {
+
+std::string_view ViewOf(const erda_bytes& bytes) { return {static_cast<const char*>(bytes.data), bytes.size}; }
+
+// The arguments that say a key or a value.
+#define BYTES(text) (text), std::strlen(text)
+
+// How asynchronous operations ended, in this order.
+struct Ended {
+  struct One {
+    erda_code code;
+    std::string message;
+    std::string value;
+    uint64_t version;
+    int64_t expires_ms;
+    int64_t sum;
+  };
+  std::vector<One> all;
+  static void Tell(void* user, const erda_result* result) {
+    static_cast<Ended*>(user)->all.push_back({result->code, result->message, std::string(ViewOf(result->value)),
+                                              result->version, result->expires_ms, result->sum});
+  }
+};
+
+class CClient : public testing::Test {
+ protected:
+  void SetUp() override {
+    ServerOptions options;
+    options.pool = "dram:";
+    options.pool_size = uint64_t{64} << 20;
+    options.listen = {address_};
+    auto server = Server::Open(options);
+    ASSERT_TRUE(server.ok()) << server.status().ToString();
+    server_ = *std::move(server);
+    ASSERT_TRUE(server_->Start().ok());
+    ASSERT_EQ(erda_client_connect(address_.c_str(), nullptr, &client_), ERDA_OK) << erda_client_error();
+  }
+  void TearDown() override { erda_client_close(client_); }
+
+  void Put(const std::string& key, const std::string& value) {
+    ASSERT_EQ(erda_client_put(client_, key.data(), key.size(), value.data(), value.size(), nullptr, nullptr), ERDA_OK)
+        << erda_client_error();
+  }
+  std::string Get(const std::string& key) {
+    erda_result* result = nullptr;
+    const erda_code code = erda_client_get_alloc(client_, key.data(), key.size(), &result);
+    if (code != ERDA_OK) return erda_client_code_name(code);
+    std::string value(ViewOf(result->value));
+    erda_client_free(result);
+    return value;
+  }
+  static erda_put_options PutOptionsOf(int conditional, uint64_t if_version, int64_t ttl_ms) {
+    erda_put_options options;
+    erda_client_put_options_init(&options, sizeof(options));
+    options.conditional = conditional;
+    options.if_version = if_version;
+    options.ttl_ms = ttl_ms;
+    return options;
+  }
+  static erda_delete_options DeleteIf(uint64_t version) {
+    erda_delete_options options;
+    erda_client_delete_options_init(&options, sizeof(options));
+    options.conditional = 1;
+    options.if_version = version;
+    return options;
+  }
+
+  const TemporaryFolder folder_;
+  const std::string address_ = "shm:" + (folder_ / "socket").string();
+  std::unique_ptr<Server> server_;
+  erda_client* client_ = nullptr;
+};
+
+// A call ends with this code, and its message has these words.
+void ExpectSaid(erda_code code, erda_code expected, std::string_view words) {
+  EXPECT_EQ(code, expected) << erda_client_error();
+  EXPECT_NE(std::string_view(erda_client_error()).find(words), std::string_view::npos) << erda_client_error();
+}
+
+TEST_F(CClient, WorksFromC) { EXPECT_EQ(UseClientFromC(address_.c_str()), 0) << "line of user.c"; }
+
+TEST_F(CClient, GetsIntoTheCallersMemoryAndSaysTheSizeItNeeds) {
+  Put("key", "value");
+  char out[6] = "-----";
+  size_t size = 99;
+  EXPECT_EQ(erda_client_get(client_, BYTES("key"), out, 5, &size), ERDA_OK);
+  EXPECT_EQ(size, 5U);
+  EXPECT_STREQ(out, "value");
+  std::strcpy(out, "-----");
+  ExpectSaid(erda_client_get(client_, BYTES("key"), out, 4, &size), ERDA_INVALID_ARGUMENT, "5 bytes");
+  EXPECT_EQ(size, 5U);
+  EXPECT_STREQ(out, "-----");
+  EXPECT_EQ(erda_client_get(client_, BYTES("key"), nullptr, 0, &size), ERDA_INVALID_ARGUMENT);
+  EXPECT_EQ(size, 5U);
+  EXPECT_EQ(erda_client_get(client_, BYTES("none"), out, 5, &size), ERDA_NOT_FOUND);
+  EXPECT_EQ(size, 0U);
+  EXPECT_STREQ(erda_client_error(), "");
+  ExpectSaid(erda_client_get(client_, "", 0, out, 5, &size), ERDA_INVALID_ARGUMENT, "key");
+  Put("empty", "");
+  EXPECT_EQ(erda_client_get(client_, BYTES("empty"), nullptr, 0, &size), ERDA_OK);
+  EXPECT_EQ(size, 0U);
+}
+
+TEST_F(CClient, GetsIntoAllocatedMemoryWithVersionAndDeadline) {
+  const std::string value(100'000, 'x');
+  const auto options = PutOptionsOf(0, 0, 3'600'000);
+  uint64_t version = 0;
+  ASSERT_EQ(erda_client_put(client_, BYTES("key"), value.data(), value.size(), &options, &version), ERDA_OK);
+  erda_result* result = nullptr;
+  ASSERT_EQ(erda_client_get_alloc(client_, BYTES("key"), &result), ERDA_OK);
+  EXPECT_EQ(result->code, ERDA_OK);
+  EXPECT_STREQ(result->message, "");
+  EXPECT_EQ(ViewOf(result->value), value);
+  EXPECT_EQ(result->version, version);
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  EXPECT_GT(result->expires_ms, now.time_since_epoch().count());
+  erda_client_free(result);
+  result = nullptr;
+  Put("stays", "");
+  ASSERT_EQ(erda_client_get_alloc(client_, BYTES("stays"), &result), ERDA_OK);
+  EXPECT_EQ(result->expires_ms, 0);
+  EXPECT_EQ(result->value.size, 0U);
+  erda_client_free(result);
+  EXPECT_EQ(erda_client_get_alloc(client_, BYTES("none"), &result), ERDA_NOT_FOUND);
+  EXPECT_EQ(result, nullptr);
+  erda_client_free(nullptr);
+}
+
+TEST_F(CClient, PutsAndDeletesOnConditions) {
+  uint64_t first = 0;
+  auto absent = PutOptionsOf(1, 0, 0);
+  ASSERT_EQ(erda_client_put(client_, BYTES("key"), BYTES("v1"), &absent, &first), ERDA_OK);
+  uint64_t version = 99;
+  ExpectSaid(erda_client_put(client_, BYTES("key"), BYTES("v2"), &absent, &version), ERDA_CONFLICT, "version");
+  EXPECT_EQ(version, 0U);
+  auto is_first = PutOptionsOf(1, first, 0);
+  ASSERT_EQ(erda_client_put(client_, BYTES("key"), BYTES("v2"), &is_first, &version), ERDA_OK);
+  EXPECT_GT(version, first);
+  EXPECT_EQ(Get("key"), "v2");
+  auto delete_first = DeleteIf(first);
+  EXPECT_EQ(erda_client_delete(client_, BYTES("key"), &delete_first), ERDA_CONFLICT);
+  auto delete_second = DeleteIf(version);
+  EXPECT_EQ(erda_client_delete(client_, BYTES("key"), &delete_second), ERDA_OK);
+  EXPECT_EQ(erda_client_delete(client_, BYTES("key"), nullptr), ERDA_NOT_FOUND);
+  EXPECT_EQ(erda_client_delete(client_, BYTES("key"), &delete_second), ERDA_CONFLICT);
+  const auto negative = PutOptionsOf(0, 0, -1);
+  ExpectSaid(erda_client_put(client_, BYTES("key"), BYTES("v"), &negative, nullptr), ERDA_INVALID_ARGUMENT, "time to live");
+}
+
+TEST_F(CClient, Increments) {
+  int64_t sum = 99;
+  EXPECT_EQ(erda_client_increment(client_, BYTES("n"), 5, &sum), ERDA_OK);
+  EXPECT_EQ(sum, 5);
+  EXPECT_EQ(erda_client_increment(client_, BYTES("n"), -7, &sum), ERDA_OK);
+  EXPECT_EQ(sum, -2);
+  EXPECT_EQ(erda_client_increment(client_, BYTES("n"), 1, nullptr), ERDA_OK);
+  Put("text", "text");
+  EXPECT_EQ(erda_client_increment(client_, BYTES("text"), 1, &sum), ERDA_INVALID_ARGUMENT);
+  EXPECT_EQ(sum, 0);
+}
+
+TEST_F(CClient, GetsManyAtOnce) {
+  Put("a", "1");
+  Put("b", std::string("\0two", 4));
+  const erda_bytes keys[] = {{"b", 1}, {"none", 4}, {"a", 1}, {"", 0}};
+  erda_result* results = nullptr;
+  ASSERT_EQ(erda_client_multi_get(client_, keys, std::size(keys), &results), ERDA_OK);
+  EXPECT_EQ(results[0].code, ERDA_OK);
+  EXPECT_EQ(ViewOf(results[0].value), std::string_view("\0two", 4));
+  EXPECT_GT(results[0].version, 0U);
+  EXPECT_EQ(results[1].code, ERDA_NOT_FOUND);
+  EXPECT_STREQ(results[1].message, "");
+  EXPECT_EQ(ViewOf(results[2].value), "1");
+  EXPECT_EQ(results[3].code, ERDA_INVALID_ARGUMENT);
+  EXPECT_NE(std::string_view(results[3].message).find("key"), std::string_view::npos);
+  erda_client_free(results);
+  EXPECT_EQ(erda_client_multi_get(client_, nullptr, 0, &results), ERDA_OK);
+  EXPECT_EQ(results, nullptr);
+}
+
+TEST_F(CClient, ScansAllKeysPageByPage) {
+  std::map<std::string, std::string> stored;
+  for (int i = 0; i < 300; ++i) stored["key" + std::to_string(i)] = std::string(static_cast<size_t>(i), 'v');
+  for (const auto& [key, value] : stored) Put(key, value);
+  erda_scan_options options;
+  erda_client_scan_options_init(&options, sizeof(options));
+  EXPECT_EQ(options.values, 1);
+  options.keys = 50;
+  std::map<std::string, std::string> found;
+  int pages = 0;
+  for (;; ++pages) {
+    erda_scan_page* page = nullptr;
+    ASSERT_EQ(erda_client_scan(client_, &options, &page), ERDA_OK) << erda_client_error();
+    for (size_t i = 0; i < page->count; ++i) {
+      const erda_scanned_key& key = page->keys[i];
+      EXPECT_TRUE(found.emplace(ViewOf(key.key), ViewOf(key.value)).second);
+      EXPECT_GT(key.version, 0U);
+    }
+    EXPECT_EQ(page->damaged, 0U);
+    const bool more = page->more != 0;
+    if (more) {
+      options.cursor = page->next;
+    } else {
+      EXPECT_EQ(page->part, 1.0);
+    }
+    erda_client_free(page);
+    if (!more) break;
+  }
+  EXPECT_EQ(found, stored);
+  EXPECT_GT(pages, 1);
+  erda_scan_page* page = nullptr;
+  erda_client_scan_options_init(&options, sizeof(options));
+  options.values = 0;
+  ASSERT_EQ(erda_client_scan(client_, &options, &page), ERDA_OK);
+  ASSERT_GT(page->count, 0U);
+  EXPECT_EQ(page->keys[0].value.size, 0U);
+  erda_client_free(page);
+  options.cursor = UINT64_MAX;
+  ExpectSaid(erda_client_scan(client_, &options, &page), ERDA_INVALID_ARGUMENT, "cursor");
+  EXPECT_EQ(page, nullptr);
+}
+
+TEST_F(CClient, ReadsAndSendsBuffersInPlace) {
+  erda_client_buffer* buffer = nullptr;
+  ASSERT_EQ(erda_client_buffer_make(client_, 1000, &buffer), ERDA_OK);
+  ASSERT_GE(erda_client_buffer_size(buffer), 1000U);
+  std::memcpy(erda_client_buffer_data(buffer), "in place", 8);
+  uint64_t version = 0;
+  EXPECT_EQ(erda_client_put_buffer(client_, BYTES("key"), buffer, 8, nullptr, &version), ERDA_OK);
+  EXPECT_GT(version, 0U);
+  EXPECT_EQ(Get("key"), "in place");
+  Put("key", "another");
+  size_t size = 0;
+  EXPECT_EQ(erda_client_get_buffer(client_, BYTES("key"), buffer, &size), ERDA_OK);
+  EXPECT_EQ(std::string_view(static_cast<char*>(erda_client_buffer_data(buffer)), size), "another");
+  Put("large", std::string(5000, 'x'));
+  ExpectSaid(erda_client_get_buffer(client_, BYTES("large"), buffer, &size), ERDA_INVALID_ARGUMENT, "5000");
+  EXPECT_EQ(size, 0U);
+  const auto absent = PutOptionsOf(1, 0, 0);
+  EXPECT_EQ(erda_client_put_buffer(client_, BYTES("key"), buffer, 8, &absent, &version), ERDA_CONFLICT);
+  EXPECT_EQ(version, 0U);
+
+  Ended ended;
+  std::memcpy(erda_client_buffer_data(buffer), "later", 5);
+  EXPECT_EQ(erda_client_put_buffer_async(client_, BYTES("key"), buffer, 5, nullptr, Ended::Tell, &ended), ERDA_OK);
+  EXPECT_EQ(erda_client_drain(client_), ERDA_OK);
+  EXPECT_EQ(erda_client_get_buffer_async(client_, BYTES("key"), buffer, Ended::Tell, &ended), ERDA_OK);
+  EXPECT_EQ(erda_client_drain(client_), ERDA_OK);
+  ASSERT_EQ(ended.all.size(), 2U);
+  EXPECT_GT(ended.all[0].version, version);
+  EXPECT_EQ(ended.all[1].value, "later");
+  erda_client_buffer_free(buffer);
+  erda_client_buffer_free(nullptr);
+}
+
+TEST_F(CClient, TellsHowAsynchronousOperationsEnded) {
+  Ended ended;
+  const auto options = PutOptionsOf(0, 0, 3'600'000);
+  const auto conflict = DeleteIf(uint64_t{1} << 40);
+  EXPECT_EQ(erda_client_put_async(client_, BYTES("k"), BYTES("v"), &options, Ended::Tell, &ended), ERDA_OK);
+  EXPECT_EQ(erda_client_get_async(client_, BYTES("k"), Ended::Tell, &ended), ERDA_OK);
+  EXPECT_EQ(erda_client_delete_async(client_, BYTES("k"), &conflict, Ended::Tell, &ended), ERDA_OK);
+  EXPECT_EQ(erda_client_delete_async(client_, BYTES("k"), nullptr, Ended::Tell, &ended), ERDA_OK);
+  EXPECT_EQ(erda_client_increment_async(client_, BYTES("k"), 3, Ended::Tell, &ended), ERDA_OK);
+  EXPECT_EQ(erda_client_increment_async(client_, BYTES("k"), 4, nullptr, nullptr), ERDA_OK);
+  size_t finished = 0;
+  while (finished < 6) {
+    size_t now = 0;
+    ASSERT_EQ(erda_client_poll(client_, &now), ERDA_OK);
+    finished += now;
+  }
+  EXPECT_EQ(erda_client_poll(client_, nullptr), ERDA_OK);
+  ASSERT_EQ(ended.all.size(), 5U);
+  EXPECT_GT(ended.all[0].version, 0U);
+  EXPECT_EQ(ended.all[1].value, "v");
+  EXPECT_EQ(ended.all[1].version, ended.all[0].version);
+  EXPECT_GT(ended.all[1].expires_ms, 0);
+  EXPECT_EQ(ended.all[2].code, ERDA_CONFLICT);
+  EXPECT_NE(ended.all[2].message.find("version"), std::string::npos);
+  EXPECT_EQ(ended.all[3].code, ERDA_OK);
+  EXPECT_EQ(ended.all[4].sum, 3);
+  int64_t sum = 0;
+  EXPECT_EQ(erda_client_increment(client_, BYTES("k"), 0, &sum), ERDA_OK);
+  EXPECT_EQ(sum, 7);
+}
+
+TEST_F(CClient, SaysWhenTheQueueIsFull) {
+  erda_client_options options;
+  erda_client_options_init(&options, sizeof(options));
+  options.queue_depth = 1;
+  erda_client* client = nullptr;
+  ASSERT_EQ(erda_client_connect(address_.c_str(), &options, &client), ERDA_OK);
+  Ended ended;
+  EXPECT_EQ(erda_client_put_async(client, BYTES("k"), BYTES("v"), nullptr, Ended::Tell, &ended), ERDA_OK);
+  EXPECT_EQ(erda_client_put_async(client, BYTES("k"), BYTES("v"), nullptr, Ended::Tell, &ended),
+            ERDA_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(erda_client_drain(client), ERDA_OK);
+  EXPECT_EQ(ended.all.size(), 1U);
+  erda_client_close(client);
+}
+
+TEST_F(CClient, TellsOfItselfAndOfTheServer) {
+  Put("key", "value");
+  Get("key");
+  erda_client_stats stats;
+  stats.size = sizeof(stats);
+  EXPECT_EQ(erda_client_get_stats(client_, &stats), ERDA_OK);
+  EXPECT_EQ(stats.size, sizeof(stats));
+  EXPECT_EQ(stats.puts, 1U);
+  EXPECT_EQ(stats.gets, 1U);
+  EXPECT_GT(stats.requests, 0U);
+  stats.size = 0;
+  EXPECT_EQ(erda_client_get_stats(client_, &stats), ERDA_INVALID_ARGUMENT);
+  EXPECT_GT(erda_client_max_value_bytes(client_, 3), 100'000U);
+  EXPECT_GT(erda_client_max_value_bytes(client_, 3), erda_client_max_value_bytes(client_, 1000));
+  erda_server_info* info = nullptr;
+  ASSERT_EQ(erda_client_get_server_info(client_, &info), ERDA_OK);
+  std::map<std::string, std::string> pairs;
+  for (size_t i = 0; i < info->count; ++i) pairs[info->names[i]] = info->values[i];
+  erda_client_free(info);
+  EXPECT_EQ(pairs["durability"], "volatile");
+  EXPECT_EQ(pairs["shards"], "1");
+  EXPECT_EQ(erda_client_clean(client_), ERDA_OK) << erda_client_error();
+}
+
+TEST_F(CClient, OptionsCountAndMustBeInitialized) {
+  erda_client_options options{};
+  erda_client* client = client_;
+  ExpectSaid(erda_client_connect(address_.c_str(), &options, &client), ERDA_INVALID_ARGUMENT, "not initialized");
+  EXPECT_EQ(client, nullptr);
+  erda_client_options_init(&options, sizeof(options) - 1);  // shorter than any there was
+  EXPECT_EQ(options.size, 0U);
+  erda_client_options_init(&options, sizeof(options));
+  EXPECT_EQ(options.size, sizeof(options));
+  EXPECT_EQ(options.queue_depth, 64U);
+  EXPECT_EQ(options.ack, ERDA_ACK_PERSISTED);
+  for (int erda_client_options::*number :
+       {&erda_client_options::ack, &erda_client_options::put_path, &erda_client_options::polling}) {
+    for (const int wrong : {4, 256, -1}) {
+      erda_client_options changed = options;
+      changed.*number = wrong;
+      EXPECT_EQ(erda_client_connect(address_.c_str(), &changed, &client), ERDA_INVALID_ARGUMENT) << wrong;
+    }
+  }
+  options.queue_depth = 257;
+  ExpectSaid(erda_client_connect(address_.c_str(), &options, &client), ERDA_INVALID_ARGUMENT, "queue_depth");
+  options.queue_depth = 1;
+  options.token = "a token that is long enough to be one";
+  options.token_file = "/nowhere";
+  ExpectSaid(erda_client_connect(address_.c_str(), &options, &client), ERDA_INVALID_ARGUMENT, "token");
+  options.token = nullptr;
+  options.token_file = nullptr;
+  options.timeout_ms = 0;
+  ExpectSaid(erda_client_connect(address_.c_str(), &options, &client), ERDA_INVALID_ARGUMENT, "timeout");
+
+  // A program that is newer than the library.
+  struct Newer {
+    erda_client_options known;
+    uint64_t more;
+  } newer;
+  erda_client_options_init(&newer.known, sizeof(newer));
+  ASSERT_EQ(newer.known.size, sizeof(newer));
+  EXPECT_EQ(newer.more, 0U);
+  ASSERT_EQ(erda_client_connect(address_.c_str(), &newer.known, &client), ERDA_OK) << erda_client_error();
+  erda_client_close(client);
+  newer.more = 1;
+  ExpectSaid(erda_client_connect(address_.c_str(), &newer.known, &client), ERDA_INVALID_ARGUMENT, "does not know");
+  const erda_put_options put{};
+  ExpectSaid(erda_client_put(client_, BYTES("k"), BYTES("v"), &put, nullptr), ERDA_INVALID_ARGUMENT, "initialized");
+  const erda_delete_options del{};
+  ExpectSaid(erda_client_delete(client_, BYTES("k"), &del), ERDA_INVALID_ARGUMENT, "initialized");
+  const erda_scan_options scan{};
+  erda_scan_page* page = nullptr;
+  ExpectSaid(erda_client_scan(client_, &scan, &page), ERDA_INVALID_ARGUMENT, "initialized");
+}
+
+TEST_F(CClient, ANullIsAnInvalidArgument) {
+  size_t size = 0;
+  char out[1];
+  int64_t sum = 0;
+  erda_result* result = nullptr;
+  erda_client_buffer* buffer = nullptr;
+  erda_scan_page* page = nullptr;
+  erda_server_info* info = nullptr;
+  erda_client_stats stats;
+  stats.size = sizeof(stats);
+  const erda_bytes no_key{nullptr, 1};
+  ASSERT_EQ(erda_client_buffer_make(client_, 10, &buffer), ERDA_OK);
+  erda_client_buffer* none = nullptr;
+  const erda_code no_client[] = {
+      erda_client_get(nullptr, "k", 1, out, 1, &size),
+      erda_client_get_alloc(nullptr, "k", 1, &result),
+      erda_client_put(nullptr, "k", 1, "v", 1, nullptr, nullptr),
+      erda_client_delete(nullptr, "k", 1, nullptr),
+      erda_client_increment(nullptr, "k", 1, 1, &sum),
+      erda_client_multi_get(nullptr, &no_key, 0, &result),
+      erda_client_scan(nullptr, nullptr, &page),
+      erda_client_buffer_make(nullptr, 10, &none),
+      erda_client_get_buffer(nullptr, "k", 1, buffer, &size),
+      erda_client_put_buffer(nullptr, "k", 1, buffer, 1, nullptr, nullptr),
+      erda_client_get_async(nullptr, "k", 1, nullptr, nullptr),
+      erda_client_put_async(nullptr, "k", 1, "v", 1, nullptr, nullptr, nullptr),
+      erda_client_delete_async(nullptr, "k", 1, nullptr, nullptr, nullptr),
+      erda_client_increment_async(nullptr, "k", 1, 1, nullptr, nullptr),
+      erda_client_get_buffer_async(nullptr, "k", 1, buffer, nullptr, nullptr),
+      erda_client_put_buffer_async(nullptr, "k", 1, buffer, 1, nullptr, nullptr, nullptr),
+      erda_client_poll(nullptr, &size),
+      erda_client_drain(nullptr),
+      erda_client_clean(nullptr),
+      erda_client_get_stats(nullptr, &stats),
+      erda_client_get_server_info(nullptr, &info),
+  };
+  for (size_t i = 0; i < std::size(no_client); ++i) EXPECT_EQ(no_client[i], ERDA_INVALID_ARGUMENT) << i;
+  EXPECT_STREQ(erda_client_error(), "the client is NULL");
+  const erda_code others[] = {
+      erda_client_connect(nullptr, nullptr, &client_),  // which is NULL behind it
+      erda_client_connect("shm:/nowhere", nullptr, nullptr),
+  };
+  for (size_t i = 0; i < std::size(others); ++i) EXPECT_EQ(others[i], ERDA_INVALID_ARGUMENT) << i;
+  erda_client_buffer_free(buffer);
+  EXPECT_EQ(erda_client_max_value_bytes(nullptr, 1), 0U);
+  EXPECT_EQ(erda_client_buffer_data(nullptr), nullptr);
+  EXPECT_EQ(erda_client_buffer_size(nullptr), 0U);
+}
+
+TEST_F(CClient, ANullBehindAClientIsAnInvalidArgument) {
+  size_t size = 0;
+  char out[1];
+  const erda_bytes no_key{nullptr, 1};
+  erda_result* result = nullptr;
+  const erda_code codes[] = {
+      erda_client_get(client_, nullptr, 1, out, 1, &size),
+      erda_client_get(client_, "k", 1, nullptr, 1, &size),
+      erda_client_get(client_, "k", 1, out, 1, nullptr),
+      erda_client_get_alloc(client_, "k", 1, nullptr),
+      erda_client_put(client_, "k", 1, nullptr, 1, nullptr, nullptr),
+      erda_client_put_async(client_, "k", 1, nullptr, 1, nullptr, nullptr, nullptr),
+      erda_client_multi_get(client_, &no_key, 1, &result),
+      erda_client_multi_get(client_, nullptr, 1, &result),
+      erda_client_multi_get(client_, &no_key, 1, nullptr),
+      erda_client_scan(client_, nullptr, nullptr),
+      erda_client_buffer_make(client_, 10, nullptr),
+      erda_client_get_buffer(client_, "k", 1, nullptr, &size),
+      erda_client_put_buffer(client_, "k", 1, nullptr, 1, nullptr, nullptr),
+      erda_client_get_buffer_async(client_, "k", 1, nullptr, nullptr, nullptr),
+      erda_client_put_buffer_async(client_, "k", 1, nullptr, 1, nullptr, nullptr, nullptr),
+      erda_client_get_stats(client_, nullptr),
+      erda_client_get_server_info(client_, nullptr),
+  };
+  for (size_t i = 0; i < std::size(codes); ++i) EXPECT_EQ(codes[i], ERDA_INVALID_ARGUMENT) << i;
+}
+
+TEST_F(CClient, AServerThatIsGoneIsUnavailable) {
+  ASSERT_TRUE(server_->Stop().ok());
+  size_t size = 0;
+  EXPECT_EQ(erda_client_get(client_, BYTES("k"), nullptr, 0, &size), ERDA_UNAVAILABLE);
+  erda_client_options options;
+  erda_client_options_init(&options, sizeof(options));
+  options.timeout_ms = 50;
+  erda_client* client = client_;
+  const erda_code code = erda_client_connect(address_.c_str(), &options, &client);
+  EXPECT_TRUE(code == ERDA_UNAVAILABLE || code == ERDA_TIMEOUT) << code;
+  EXPECT_EQ(client, nullptr);
+  EXPECT_STRNE(erda_client_error(), "");
+}
+
+TEST(CApiTest, TheCodesAreThoseOfCpp) {
+  const std::pair<erda_code, Code> codes[] = {{ERDA_OK, Code::kOk},
+                                              {ERDA_NOT_FOUND, Code::kNotFound},
+                                              {ERDA_INVALID_ARGUMENT, Code::kInvalidArgument},
+                                              {ERDA_CONFLICT, Code::kConflict},
+                                              {ERDA_RESOURCE_EXHAUSTED, Code::kResourceExhausted},
+                                              {ERDA_UNAVAILABLE, Code::kUnavailable},
+                                              {ERDA_TIMEOUT, Code::kTimeout},
+                                              {ERDA_PERMISSION_DENIED, Code::kPermissionDenied},
+                                              {ERDA_CORRUPTION, Code::kCorruption},
+                                              {ERDA_INTERNAL, Code::kInternal}};
+  for (const auto& [c, cpp] : codes) {
+    EXPECT_EQ(static_cast<int>(c), static_cast<int>(cpp));
+    EXPECT_EQ(erda_client_code_name(c), CodeName(cpp));
+  }
+  EXPECT_STREQ(erda_client_code_name(static_cast<erda_code>(10)), "unknown");
+}
+
+TEST(CApiTest, WhatIsThrownBecomesACode) {
+  ExpectSaid(c_api::Guarded([]() -> Status { throw std::bad_alloc(); }), ERDA_RESOURCE_EXHAUSTED, "memory");
+  ExpectSaid(c_api::Guarded([]() -> Status { throw std::length_error("too long"); }), ERDA_INTERNAL, "too long");
+  ExpectSaid(c_api::Guarded([]() -> Status { throw 1; }), ERDA_INTERNAL, "exception");
+  EXPECT_EQ(c_api::Guarded([] { return Status(Code::kConflict, std::string(5000, 'x')); }), ERDA_CONFLICT);
+  EXPECT_EQ(std::string_view(erda_client_error()), std::string(1023, 'x'));
+  EXPECT_EQ(c_api::Guarded([] { return Status(); }), ERDA_OK);
+  EXPECT_EQ(std::string_view(erda_client_error()).size(), 1023U);  // a success leaves it
+}
+
+}  // namespace
+}  // namespace erda

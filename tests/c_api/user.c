@@ -1,0 +1,42 @@
+#include "c_api/user.h"
+
+#include <erda/erda.h>
+#include <string.h>
+
+#define REQUIRE(holds) \
+  if (!(holds)) return __LINE__
+
+static void Count(void* user, const erda_result* result) {
+  if (result->code == ERDA_OK) ++*(int*)user;
+}
+
+int UseClientFromC(const char* address) {
+  erda_client_options options;
+  erda_client* client = NULL;
+  erda_result* result = NULL;
+  erda_put_options put;
+  char out[8];
+  size_t size = 0;
+  uint64_t version = 0;
+  int done = 0;
+
+  erda_client_options_init(&options, sizeof options);
+  options.ack = ERDA_ACK_PLACED;
+  REQUIRE(erda_client_connect(address, &options, &client) == ERDA_OK);
+  REQUIRE(erda_client_put(client, "c", 1, "value", 5, NULL, &version) == ERDA_OK && version > 0);
+  REQUIRE(erda_client_get(client, "c", 1, out, sizeof out, &size) == ERDA_OK);
+  REQUIRE(size == 5 && memcmp(out, "value", 5) == 0);
+  erda_client_put_options_init(&put, sizeof put);
+  put.conditional = 1;
+  put.if_version = version + 1;
+  REQUIRE(erda_client_put(client, "c", 1, "other", 5, &put, NULL) == ERDA_CONFLICT);
+  REQUIRE(strstr(erda_client_error(), "version") != NULL);
+  REQUIRE(erda_client_get_alloc(client, "c", 1, &result) == ERDA_OK && result->version == version);
+  erda_client_free(result);
+  REQUIRE(erda_client_get_async(client, "c", 1, Count, &done) == ERDA_OK);
+  REQUIRE(erda_client_drain(client) == ERDA_OK && done == 1);
+  REQUIRE(erda_client_delete(client, "c", 1, NULL) == ERDA_OK);
+  REQUIRE(erda_client_get(client, "c", 1, out, sizeof out, &size) == ERDA_NOT_FOUND && size == 0);
+  erda_client_close(client);
+  return 0;
+}

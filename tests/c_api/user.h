@@ -1,0 +1,10 @@
+// A C program's use of the client, in C99: user.c. 0, or the line that found a fault.
+#pragma once
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+int UseClientFromC(const char* address);
+#ifdef __cplusplus
+}
+#endif
