@@ -113,7 +113,8 @@ void Engine::SendRequest(Operation& op) {
     op.no_chunk = true;
     if (GoesStaged(link, op)) {  // once more from the start: it may have to wait for room, and not in a slot
       ReleaseSlot(op);
-      return StartRequest(op);
+      if (op.step == Step::kReply) StartRequest(op);  // else it ended: the slot's next user found the channel closed
+      return;
     }
   }
   Request request{};

@@ -22,9 +22,11 @@ constexpr uint64_t kShareOfLog = 16;
 // With fewer free regions, there are only chunks of what is left of the open segment.
 constexpr uint32_t kFreeRegionsLeft = 2;
 // A chunk that was not used for so many whiles is taken back. They are of idle moments (TidyTimer: from 5 ms on, each
-// twice as long) or, of a shard that is never idle, Shard's kPollsOfAWhile. So many later the window to it is closed,
-// if there is one, whatever its client says.
+// twice as long) or, of a shard that is never idle, Shard's kPollsOfAWhile. If there is a window to it, it is closed
+// later, whatever its client says: a Write of a client that was stopped meanwhile would cost it its channel, so that is
+// so many whiles later, a second at the least where there are idle moments.
 constexpr uint32_t kAgeMax = 8;
+constexpr uint32_t kClosingAgeMax = 200;
 // A put waits for room, and a chunk that was taken back is not given back.
 constexpr Nanoseconds kAwaitedMax = std::chrono::seconds(1);
 
@@ -41,7 +43,8 @@ Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Sessi
   uint64_t bytes = std::min({wanted, format::ChunkBytesMax(geometry_), share - std::min(share, chunk_bytes_)});
   const uint64_t room = log_.RoomLeft(head);
   if (log_.free_regions() < kFreeRegionsLeft) bytes = std::min(bytes, room);
-  const bool too_many = chunks.size() >= format::kChunksPerClient;
+  const auto closing = std::ranges::count(closing_, session, &ClosingChunk::session);
+  const bool too_many = chunks.size() + static_cast<size_t>(closing) >= format::kChunksPerClient;
   if (too_many || bytes < least || least <= kChunkObjectsAt) return kNone;
   // Rather a little less than to leave the end of a segment unused.
   if (room < bytes && room >= std::max(least, bytes / 4)) bytes = room;
@@ -148,6 +151,7 @@ void Versions::EndChunk(SessionId session, const Chunk& chunk) {
   if (!chunk.windowed) return ReleaseChunk(chunk);
   if (chunk.taken_back) --lingering_;
   closing_.push_back({session, chunk});
+  closing_.back().chunk.taken_back = true;
   to_close_.push_back({session, chunk.version});
 }
 
@@ -174,7 +178,8 @@ void Versions::AgeChunks() {
   PublishPuts();
   for (SessionId session = 0; session < chunks_.size(); ++session) {
     std::erase_if(chunks_[session], [&](Chunk& chunk) {
-      if ((chunk.taken_back && !chunk.windowed) || ++chunk.age <= kAgeMax) return false;
+      if (chunk.taken_back && !chunk.windowed) return false;
+      if (++chunk.age <= (chunk.taken_back ? kClosingAgeMax : kAgeMax)) return false;
       const bool ends = chunk.taken_back;
       if (ends) {
         EndChunk(session, chunk);
@@ -203,6 +208,9 @@ void Versions::BeginAwaitingChunks() {
       if (chunk.awaited < kAwaitedMax) chunk.awaited = Nanoseconds(0);
     }
   }
+  for (auto& [session, chunk] : closing_) {
+    if (chunk.awaited < kAwaitedMax) chunk.awaited = Nanoseconds(0);
+  }
 }
 
 void Versions::AwaitChunks(Nanoseconds since) {
@@ -216,13 +224,19 @@ void Versions::AwaitChunks(Nanoseconds since) {
     }
     if (overdue) overdue_.push_back(session);
   }
+  // A client can keep its channel from closing a window: what is posted waits until it takes what was posted before.
+  for (auto& [session, chunk] : closing_) {
+    if (chunk.awaited >= kAwaitedMax) continue;
+    chunk.awaited += since;
+    if (chunk.awaited >= kAwaitedMax) overdue_.push_back(session);
+  }
 }
 
 bool Versions::awaits_chunks() const {
-  return chunk_count_ != open_chunks_ && std::ranges::any_of(chunks_, [](const std::vector<Chunk>& chunks) {
-           return std::ranges::any_of(
-               chunks, [](const Chunk& chunk) { return chunk.taken_back && chunk.awaited < kAwaitedMax; });
-         });
+  if (chunk_count_ == open_chunks_) return false;
+  const auto is_awaited = [](const Chunk& chunk) { return chunk.taken_back && chunk.awaited < kAwaitedMax; };
+  return std::ranges::any_of(chunks_, [&](const auto& chunks) { return std::ranges::any_of(chunks, is_awaited); }) ||
+         std::ranges::any_of(closing_, is_awaited, &ClosingChunk::chunk);
 }
 
 }  // namespace erda::server

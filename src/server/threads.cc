@@ -264,15 +264,19 @@ void Doorman::Run() {
 
 void Doorman::LookAtTokens() {
   if (gate_ == nullptr || !gate_->Refresh()) return;
-  std::erase_if(rates_, [ids = gate_->ids()](const auto& rate) { return !ids->contains(rate.first); });
   for (const auto& shard : shards_) shard->TokensChanged();
 }
 
 // To let somebody in, and to end what is left of it, takes the shard 0.2 ms in which it serves nobody.
 bool Doorman::IsTooFast(TokenId token) {
   if (per_second_ == 0) return false;
-  Rate& rate = rates_.try_emplace(token, per_second_, kConnectBurstMicros).first->second;
-  return !rate.Take(static_cast<uint64_t>(
+  const auto [rate, is_new] = rates_.try_emplace(token, per_second_, kConnectBurstMicros);
+  if (is_new && gate_ != nullptr) {  // so there may be others that are gone
+    std::erase_if(rates_, [&, ids = gate_->ids()](const auto& each) {
+      return each.first != token && !ids->contains(each.first);
+    });
+  }
+  return !rate->second.Take(static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::Instance().Now()).count()));
 }
 

@@ -95,7 +95,12 @@ Result<std::shared_ptr<Device>> Device::WithOtherDomain(std::shared_ptr<Device> 
 
 Status Device::MakeDomain() {
   domain_ = ibv_alloc_pd(context());
-  return domain_ != nullptr ? Status() : ErrnoStatus("device " + capabilities_.device + ": no protection domain");
+  if (domain_ == nullptr) return ErrnoStatus("device " + capabilities_.device + ": no protection domain");
+  if (capabilities_.memory_windows) {  // as the kernel says; the device's library may have none all the same
+    ibv_mw* const window = ibv_alloc_mw(domain_, IBV_MW_TYPE_2);
+    capabilities_.memory_windows = window != nullptr && ibv_dealloc_mw(window) == 0;
+  }
+  return {};
 }
 
 Device::~Device() {
