@@ -20,6 +20,7 @@
 #include "tools/command_line.h"
 #include "tools/event_log.h"
 #include "tools/server/config_file.h"
+#include "tools/server/metrics.h"
 #include "tools/server/notify.h"
 #include "tools/serving.h"
 
@@ -187,7 +188,7 @@ void TellManager(const char* state) {
   if (!erda::tools::Notify(state)) Fail(kProgram, fmt::format("NOTIFY_SOCKET: {}", std::strerror(errno)), 0);
 }
 
-int Serve(erda::ServerOptions options) {
+int Serve(erda::ServerOptions options, const std::string& metrics_address) {
   const erda::tools::StopSignals stop_signals;
   erda::tools::AllowManyDescriptors();
 
@@ -219,6 +220,15 @@ int Serve(erda::ServerOptions options) {
                fabric.flush_method, std::chrono::duration<double, std::milli>(fabric.registered_in).count());
   }
 
+  erda::tools::MetricsServer metrics(
+      [&server] { return erda::tools::MetricsText((*server)->stats(), (*server)->fabrics(), (*server)->recovery()); });
+  if (!metrics_address.empty()) {
+    if (!metrics.Start(*erda::tools::ParseMetricsAddress(metrics_address))) {
+      return Fail(kProgram, fmt::format("--metrics {}: {}", metrics_address, std::strerror(errno)),
+                  erda::tools::kExitFailure);
+    }
+    fmt::print("{}: metrics on port {}\n", kProgram, metrics.port());
+  }
   std::fflush(stdout);
   TellManager("READY=1");
 
@@ -244,6 +254,16 @@ int main(int argc, char** argv) {
   AddRights(app, options);
   AddTimes(app, spin_us, nvm_write_latency_ns);
   erda::tools::AddPolling(app, options.polling, "idle shards wait");
+  std::string metrics;
+  const auto check_metrics = [](const std::string& address) {
+    if (erda::tools::ParseMetricsAddress(address)) return std::string();
+    return fmt::format("'{}' is not a port, or an IP address and a port", address);
+  };
+  app.add_option("--metrics", metrics,
+                 "Prometheus' metrics over HTTP, GET /metrics, at 127.0.0.1:9464 or so, to whoever reaches it; a port "
+                 "alone is one of 127.0.0.1; off if it is not given")
+      ->check(CLI::Validator(check_metrics, "", "metrics"))
+      ->type_name("ADDRESS");
   std::string config;
   app.add_option("--config", config, "A file with options; flags win over it")->type_name("FILE")->configurable(false);
   bool check = false;
@@ -265,5 +285,5 @@ int main(int argc, char** argv) {
   }
   options.spin = std::chrono::microseconds(spin_us);
   options.nvm_write_latency = std::chrono::nanoseconds(nvm_write_latency_ns);
-  return Serve(options);
+  return Serve(options, metrics);
 }

@@ -1,0 +1,134 @@
+// erda-server's metrics over HTTP: what they say, and to whom.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <memory>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "programs/fixture.h"
+
+namespace erda {
+namespace {
+
+class MetricsTest : public ProgramsTest {
+ protected:
+  // A server with metrics on a port that was free.
+  void Start() {
+    server_ = StartServer({"--metrics", "0"});
+    std::smatch match;
+    const std::string out = server_->out();
+    ASSERT_TRUE(std::regex_search(out, match, std::regex("metrics on port ([0-9]+)\n"))) << out;
+    port_ = static_cast<uint16_t>(std::stoi(match[1]));
+  }
+  void Stop() { StopServer(*server_); }
+
+  [[nodiscard]] UniqueFd Connect() const {
+    UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port_);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    return socket;
+  }
+  static void Send(const UniqueFd& socket, const std::string& text) {
+    EXPECT_EQ(::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+  }
+  // All until the end.
+  static std::string Receive(const UniqueFd& socket) {
+    std::string all;
+    std::array<char, 4096> part{};
+    ssize_t got = 0;
+    while ((got = ::recv(socket.get(), part.data(), part.size(), 0)) > 0) {
+      all.append(part.data(), static_cast<size_t>(got));
+    }
+    EXPECT_EQ(got, 0);
+    return all;
+  }
+  [[nodiscard]] std::string Ask(const std::string& request) const {
+    const UniqueFd socket = Connect();
+    Send(socket, request);
+    return Receive(socket);
+  }
+
+ private:
+  std::unique_ptr<Process> server_;
+  uint16_t port_ = 0;
+};
+
+TEST_F(MetricsTest, EachSampleHasHelpAndTypeAndANumber) {
+  Start();
+  ExpectFine(Cli({"put", "key", "value"}));
+  const std::string answer = Ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
+  const size_t head = answer.find("\r\n\r\n");
+  ASSERT_NE(head, std::string::npos);
+  const std::string body = answer.substr(head + 4);
+  EXPECT_NE(answer.find("Content-Length: " + std::to_string(body.size()) + "\r\n"), std::string::npos);
+  EXPECT_NE(body.find("\nerda_puts_total{path=\"inline\"} 1\n"), std::string::npos) << body;
+  EXPECT_NE(body.find("\nerda_keys 1\n"), std::string::npos) << body;
+  const std::regex help("# HELP (erda_[a-z_]+) [^\n]+");
+  const std::regex type("# TYPE (erda_[a-z_]+) (counter|gauge)");
+  const std::regex sample("(erda_[a-z_]+)(\\{[a-z_]+=\"[^\"]*\"(,[a-z_]+=\"[^\"]*\")*\\})? [0-9.e+-]+");
+  std::set<std::string> families;
+  std::string family;
+  std::istringstream lines(body);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (std::regex_match(line, match, help)) {
+      family = match[1];
+      EXPECT_TRUE(families.insert(family).second) << line;
+    } else if (std::regex_match(line, match, type)) {
+      EXPECT_EQ(match[1], family);
+      EXPECT_EQ(match[2] == "counter", family.ends_with("_total")) << line;
+    } else {
+      ASSERT_TRUE(std::regex_match(line, match, sample)) << line;
+      EXPECT_EQ(match[1], family);
+    }
+  }
+  EXPECT_GT(families.size(), 20U);
+  Stop();
+}
+
+TEST_F(MetricsTest, WhatIsNoRequestForThemIsRefused) {
+  Start();
+  EXPECT_TRUE(Ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+  EXPECT_TRUE(Ask("GET /metricsx HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+  EXPECT_TRUE(Ask("GET /metrics?a=b HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(Ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+  EXPECT_TRUE(Ask("GET /metrics\r\n\r\n").starts_with("HTTP/1.1 400 "));
+  EXPECT_TRUE(Ask(" \r\n\r\n").starts_with("HTTP/1.1 400 "));
+  EXPECT_TRUE(Ask(std::string(5, '\0') + "\xff\r\n\r\n").starts_with("HTTP/1.1 400 "));
+  EXPECT_TRUE(Ask(std::string(20'000, 'x')).starts_with("HTTP/1.1 400 "));  // without an end
+  Stop();
+}
+
+TEST_F(MetricsTest, ClientsThatSayNothingDoNotKeepTheOthersOut) {
+  Start();
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(Connect());
+  Send(silent.front(), "GET /met");
+  EXPECT_TRUE(Ask("GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
+  for (const UniqueFd& socket : silent) EXPECT_EQ(Receive(socket), "");
+  ExpectFine(Cli({"put", "key", "value"}));
+  Stop();
+}
+
+TEST_F(MetricsTest, AddressesAreCheckedAndTaken) {
+  for (const char* wrong : {"", "x", "65536", "1.2.3:1", "localhost:1", "[::1]", "127.0.0.1:", "-1"}) {
+    EXPECT_EQ(ServerWith({"--pool", "dram:", "--listen", Address(), "--metrics", wrong, "--check"}).code, 2) << wrong;
+  }
+  for (const char* right : {"1", "127.0.0.1:9464", "0.0.0.0:1", "[::1]:9464"}) {
+    ExpectFine(ServerWith({"--pool", "dram:", "--listen", Address(), "--metrics", right, "--check"}));
+  }
+}
+
+}  // namespace
+}  // namespace erda

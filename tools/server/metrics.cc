@@ -1,0 +1,276 @@
+#include "tools/server/metrics.h"
+
+#include <arpa/inet.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace erda::tools {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kConnections = 8;
+constexpr size_t kRequestBytes = 4096;
+constexpr std::chrono::seconds kTimeLimit{5};
+
+class Text {
+ public:
+  void Family(std::string_view name, std::string_view type, std::string_view help) {
+    fmt::format_to(std::back_inserter(text_), "# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
+  }
+  template <class Number>
+  void Sample(std::string_view name, Number value) {
+    fmt::format_to(std::back_inserter(text_), "{} {}\n", name, value);
+  }
+  void Counter(std::string_view name, uint64_t value, std::string_view help) {
+    Family(name, "counter", help);
+    Sample(name, value);
+  }
+  void Gauge(std::string_view name, uint64_t value, std::string_view help) {
+    Family(name, "gauge", help);
+    Sample(name, value);
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+std::string Label(std::string_view value) {
+  std::string escaped;
+  for (const char byte : value) {
+    if (byte == '\\' || byte == '"') escaped += '\\';
+    if (byte == '\n') {
+      escaped += "\\n";
+    } else {
+      escaped += byte;
+    }
+  }
+  return escaped;
+}
+
+void AddOperations(Text& text, const ServerStats& stats) {
+  constexpr std::string_view kPuts = "erda_puts_total";
+  text.Family(kPuts, "counter", "Puts, by the way that their values took.");
+  text.Sample("erda_puts_total{path=\"inline\"}", stats.puts_inline - std::min(stats.puts_staged, stats.puts_inline));
+  text.Sample("erda_puts_total{path=\"staged\"}", stats.puts_staged);
+  text.Sample("erda_puts_total{path=\"reserved\"}", stats.puts_reserved);
+  text.Sample("erda_puts_total{path=\"delegated\"}", stats.puts_delegated);
+  text.Counter("erda_commits_total", stats.commits, "Commits of reserved puts.");
+  text.Counter("erda_deletes_total", stats.deletes, "Deletes.");
+  text.Counter("erda_requests_refused_total", stats.refused, "Requests answered with an error.");
+  text.Counter("erda_violations_total", stats.violations, "Channels closed because the peer broke the protocol.");
+  text.Counter("erda_puts_delayed_total", stats.puts_delayed, "Puts that waited until the cleaner had made room.");
+  text.Family("erda_versions_total", "counter",
+              "Versions that were completed, or given up, after they were published.");
+  text.Sample("erda_versions_total{outcome=\"settled\"}", stats.settled);
+  text.Sample("erda_versions_total{outcome=\"taken_back\"}", stats.taken_back);
+  text.Gauge("erda_in_flight", stats.in_flight, "Versions reserved and not settled.");
+}
+
+void AddSpace(Text& text, const ServerStats& stats) {
+  text.Gauge("erda_shards", stats.shards, "Shards of the pool.");
+  text.Gauge("erda_connections", stats.clients, "Connections, one for each client and shard.");
+  text.Gauge("erda_keys", stats.keys, "Used slots of the index.");
+  text.Gauge("erda_index_slots", stats.index_slots, "Slots of the index.");
+  text.Gauge("erda_log_size_bytes", stats.log_bytes_total, "Size of the log.");
+  text.Gauge("erda_log_used_bytes", stats.log_bytes_used, "Reserved in the log, live or not.");
+  text.Gauge("erda_log_live_bytes", stats.log_bytes_live, "Needed of what is used, as far as it is counted.");
+  text.Gauge("erda_open_descriptors", stats.descriptors, "Descriptors that the process has open.");
+  text.Gauge("erda_registered_bytes", stats.registered_bytes, "Memory that clients can reach or RDMA devices know.");
+  text.Counter("erda_nvm_written_bytes_total", stats.nvm_bytes_written,
+               "Written to NVM by the server, without its cleaners.");
+  text.Counter("erda_shard_sleeps_total", stats.sleeps, "How often shards went to sleep.");
+  text.Counter("erda_cleaner_regions_total", stats.regions_cleaned, "Regions emptied.");
+  text.Counter("erda_cleaner_copied_bytes_total", stats.clean_bytes_copied, "Copied out of regions.");
+  text.Counter("erda_cleaner_freed_bytes_total", stats.clean_bytes_freed, "Of regions emptied.");
+  text.Counter("erda_cleaner_nvm_written_bytes_total", stats.clean_nvm_bytes_written,
+               "Written to NVM by the cleaners.");
+  text.Counter("erda_scrubbed_bytes_total", stats.scrub_bytes, "Of stored values verified in the background.");
+  text.Counter("erda_damaged_values_total", stats.damaged_keys, "Values found damaged, each time that one was.");
+}
+
+void AddRecovery(Text& text, const RecoveryReport& report) {
+  text.Family("erda_recovery_seconds", "gauge", "How long the recovery at the start took.");
+  text.Sample("erda_recovery_seconds", std::chrono::duration<double>(report.time).count());
+  text.Gauge("erda_recovery_objects", report.objects, "Objects looked at.");
+  text.Family("erda_recovery_entries", "gauge", "Entries whose newest version was verified, by what was found.");
+  for (const auto& [outcome, count] : {std::pair("settled", report.settled),
+                                       {"taken_back", report.taken_back},
+                                       {"dropped", report.dropped},
+                                       {"deletes_finished", report.deletes_finished},
+                                       {"damaged", report.damaged}}) {
+    text.Sample(fmt::format("erda_recovery_entries{{outcome=\"{}\"}}", outcome), count);
+  }
+}
+
+// To a whole request.
+std::string Answer(std::string_view request, const std::function<std::string()>& text) {
+  const auto answer = [](std::string_view status, std::string_view type, std::string_view body) {
+    return fmt::format("HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}", status,
+                       type, body.size(), body);
+  };
+  const auto refuse = [&](std::string_view status) {
+    return answer(status, "text/plain", fmt::format("{}\n", status));
+  };
+  const std::string_view line = request.substr(0, request.find("\r\n"));
+  const size_t method_end = line.find(' ');
+  const size_t target_end = line.rfind(' ');
+  if (method_end == std::string_view::npos || target_end <= method_end ||
+      !line.substr(target_end + 1).starts_with("HTTP/1.")) {
+    return refuse("400 Bad Request");
+  }
+  if (line.substr(0, method_end) != "GET") return refuse("405 Method Not Allowed");
+  const std::string_view target = line.substr(method_end + 1, target_end - method_end - 1);
+  if (target.substr(0, target.find('?')) != "/metrics") return refuse("404 Not Found");
+  return answer("200 OK", "text/plain; version=0.0.4; charset=utf-8", text());
+}
+
+}  // namespace
+
+std::string MetricsText(const ServerStats& stats, const std::vector<ServerFabric>& fabrics,
+                        const std::optional<RecoveryReport>& recovery) {
+  Text text;
+  AddOperations(text, stats);
+  AddSpace(text, stats);
+  text.Family("erda_fabric_registration_seconds", "gauge", "How long it took to register the pool on a fabric.");
+  for (const ServerFabric& fabric : fabrics) {
+    text.Sample(fmt::format("erda_fabric_registration_seconds{{fabric=\"{}\",device=\"{}\",flush_method=\"{}\"}}",
+                            Label(fabric.scheme), Label(fabric.device), Label(fabric.flush_method)),
+                std::chrono::duration<double>(fabric.registered_in).count());
+  }
+  if (recovery) AddRecovery(text, *recovery);
+  return text.Take();
+}
+
+std::optional<sockaddr_storage> ParseMetricsAddress(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  std::string host = colon == std::string_view::npos ? "127.0.0.1" : std::string(text.substr(0, colon));
+  const std::string_view digits = colon == std::string_view::npos ? text : text.substr(colon + 1);
+  uint16_t port = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  sockaddr_storage address{};
+  if (host.starts_with('[') && host.ends_with(']')) {
+    sockaddr_in6 six{};
+    six.sin6_family = AF_INET6;
+    six.sin6_port = htons(port);
+    if (::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &six.sin6_addr) != 1) return std::nullopt;
+    std::memcpy(&address, &six, sizeof(six));
+  } else {
+    sockaddr_in four{};
+    four.sin_family = AF_INET;
+    four.sin_port = htons(port);
+    if (::inet_pton(AF_INET, host.c_str(), &four.sin_addr) != 1) return std::nullopt;
+    std::memcpy(&address, &four, sizeof(four));
+  }
+  return address;
+}
+
+struct MetricsServer::Connection {
+  UniqueFd socket;
+  Clock::time_point limit;
+  std::string in;
+  std::string out;
+  size_t sent = 0;
+
+  [[nodiscard]] bool answered() const { return !out.empty() && sent == out.size(); }
+  [[nodiscard]] short waits_for() const { return !out.empty() && !answered() ? POLLOUT : POLLIN; }
+};
+
+MetricsServer::~MetricsServer() {
+  if (!thread_.joinable()) return;
+  ::eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+bool MetricsServer::Start(const sockaddr_storage& address) {
+  listener_ = UniqueFd(::socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  stop_ = UniqueFd(::eventfd(0, EFD_CLOEXEC));
+  const int yes = 1;
+  const socklen_t size = address.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  if (!listener_ || !stop_ || ::setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
+      ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+      ::listen(listener_.get(), kConnections) != 0) {
+    return false;
+  }
+  thread_ = std::thread([this] { Run(); });
+  return true;
+}
+
+uint16_t MetricsServer::port() const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  sockaddr_in with_port{};  // IPv6 has it at the same place
+  std::memcpy(&with_port, &address, sizeof(with_port));
+  return ntohs(with_port.sin_port);
+}
+
+void MetricsServer::Run() {
+  std::vector<Connection> connections;
+  while (true) {
+    std::vector<pollfd> waits = {{stop_.get(), POLLIN, 0},
+                                 {connections.size() < kConnections ? listener_.get() : -1, POLLIN, 0}};
+    auto first = Clock::time_point::max();
+    for (const Connection& one : connections) {
+      waits.push_back({one.socket.get(), one.waits_for(), 0});
+      first = std::min(first, one.limit);
+    }
+    int timeout = -1;
+    if (!connections.empty()) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(first - Clock::now()).count();
+      timeout = static_cast<int>(std::max<int64_t>(left, 0));
+    }
+    ::poll(waits.data(), waits.size(), timeout);
+    if (waits[0].revents != 0) return;
+    const auto now = Clock::now();
+    for (size_t i = connections.size(); i-- > 0;) {
+      const bool over = waits[i + 2].revents != 0 && !Go(connections[i]);
+      if (over || now >= connections[i].limit) connections.erase(connections.begin() + static_cast<ptrdiff_t>(i));
+    }
+    if (waits[1].revents == 0) continue;
+    UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket) connections.push_back({std::move(socket), now + kTimeLimit, {}, {}, 0});
+  }
+}
+
+bool MetricsServer::Go(Connection& connection) const {
+  const int socket = connection.socket.get();
+  if (connection.waits_for() == POLLIN) {
+    std::array<char, kRequestBytes> part{};
+    const ssize_t got = ::recv(socket, part.data(), part.size(), 0);
+    if (got < 0) return errno == EAGAIN || errno == EINTR;
+    if (got == 0) return false;
+    // What comes after the answer is read, and dropped: closed before, the connection would be reset, and the answer
+    // lost.
+    if (connection.answered()) return true;
+    connection.in.append(part.data(), static_cast<size_t>(got));
+    if (connection.in.find("\r\n\r\n") != std::string::npos) {
+      connection.out = Answer(connection.in, text_);
+    } else if (connection.in.size() > kRequestBytes) {
+      connection.out = Answer("", text_);
+    } else {
+      return true;
+    }
+  }
+  const ssize_t sent =
+      ::send(socket, connection.out.data() + connection.sent, connection.out.size() - connection.sent, MSG_NOSIGNAL);
+  if (sent < 0) return errno == EAGAIN || errno == EINTR;
+  connection.sent += static_cast<size_t>(sent);
+  return !connection.answered() || ::shutdown(socket, SHUT_WR) == 0;
+}
+
+}  // namespace erda::tools

@@ -1,0 +1,54 @@
+// What a server counts, for Prometheus: as text, and over HTTP.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "erda/server.h"
+
+namespace erda::tools {
+
+// In Prometheus' text format, 0.0.4.
+[[nodiscard]] std::string MetricsText(const ServerStats& stats, const std::vector<ServerFabric>& fabrics,
+                                      const std::optional<RecoveryReport>& recovery);
+
+// "127.0.0.1:9464", "[::1]:9464"; a port alone means 127.0.0.1. Numbers only.
+[[nodiscard]] std::optional<sockaddr_storage> ParseMetricsAddress(std::string_view text);
+
+// Answers GET /metrics on a thread of its own, one request for each connection. A few connections are served at once,
+// the others wait; one has a few seconds for all that it does, and its request some bytes.
+class MetricsServer {
+ public:
+  // text: what is answered, from the server's thread.
+  explicit MetricsServer(std::function<std::string()> text) : text_(std::move(text)) {}
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+  ~MetricsServer();  // ends the thread, and all connections
+
+  // False if the address cannot be had; errno says why.
+  [[nodiscard]] bool Start(const sockaddr_storage& address);
+  [[nodiscard]] uint16_t port() const;  // also where port 0 was asked for
+
+ private:
+  struct Connection;
+
+  void Run();
+  // False when it is over.
+  [[nodiscard]] bool Go(Connection& connection) const;
+
+  const std::function<std::string()> text_;
+  UniqueFd listener_;
+  UniqueFd stop_;
+  std::thread thread_;
+};
+
+}  // namespace erda::tools
