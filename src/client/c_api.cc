@@ -301,6 +301,7 @@ erda_code erda_client_connect(const char* address, const erda_client_options* op
     if (known.token_file != nullptr) how.token_file = known.token_file;
     auto connected = erda::Client::Connect(address, std::move(how));
     if (!connected.ok()) return connected.status();
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): Guarded catches it
     *client = new erda_client{*std::move(connected)};
     return {};
   });
@@ -410,6 +411,7 @@ erda_code erda_client_buffer_make(erda_client* client, size_t value_bytes, erda_
     if (auto status = erda::c_api::Check(client); !status.ok()) return status;
     auto made = client->client->MakeBuffer(value_bytes);
     if (!made.ok()) return made.status();
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): Guarded catches it
     *buffer = new erda_client_buffer{*std::move(made)};
     return {};
   });

@@ -25,7 +25,8 @@ class HandFabric final : public fabric::Fabric {
 
   // What the client has posted and nobody has taken, in order.
   std::deque<fabric::WorkRequest> posted;
-  uint64_t posts = 0;  // calls of Post
+  uint64_t posts = 0;        // calls of Post
+  bool fails_posts = false;  // the channel has failed, and has not said so yet
   // Gives a Read's bytes at once, if there is one and it says so.
   std::function<bool(std::span<std::byte>, fabric::RemoteAddress)> read_now;
   // Null without a connection.
@@ -112,6 +113,7 @@ class HandFabric final : public fabric::Fabric {
     }
     Status Post(std::span<const fabric::WorkRequest> batch) override {
       ++fabric_.posts;
+      if (fabric_.fails_posts) return {Code::kUnavailable, "the channel has failed"};
       for (const fabric::WorkRequest& work : batch) {
         EXPECT_TRUE(work.local.empty() || fabric_.Knows(work.local)) << "local bytes are in no registered region";
         fabric_.posted.push_back(work);

@@ -297,5 +297,45 @@ TEST_F(StagedPut, IsNoReservation) {
   EXPECT_TRUE(fabric_->posted.empty());
 }
 
+// Through a window if there is a chunk, and staged as long as there is none.
+class WindowedPut : public StagedPut {
+ protected:
+  void SetUp() override {
+    StagedPut::SetUp();
+    placing_ = format::Placing::kWindow;
+  }
+};
+
+// The first of them that is answered makes room for those that wait for a slot. What they post finds that the channel
+// has failed, and so all end; one that was about to go another way must not begin anew then.
+TEST_F(WindowedPut, WhatEndedWithTheChannelDoesNotComeBack) {
+  Connect();
+  const std::string value(100, 'v');
+  for (const char* key : {"a", "b", "c", "d", "e", "f"}) Put(key, value);
+  engine_->Poll();
+  const auto is_staged = [](const WorkRequest& work) {
+    return work.kind == OpKind::kWriteImm &&
+           LoadAs<Request>(work.local).op == static_cast<uint8_t>(RequestOp::kPutStaged);
+  };
+  const auto sent = std::ranges::find_if(fabric_->posted, is_staged);
+  ASSERT_NE(sent, fabric_->posted.end());
+  Staged staged;
+  staged.request = LoadAs<Request>(sent->local);
+  staged.slot = sent->imm;
+  fabric_->fails_posts = true;
+  Answer(staged);
+  fabric_->fails_posts = false;
+  engine_->Poll();
+  for (const char* key : {"b", "c", "d", "e", "f"}) EXPECT_EQ(outcomes_[key], CodeName(Code::kUnavailable)) << key;
+  EXPECT_EQ(engine_->in_flight(), 0U);
+
+  Put("g", value);
+  fabric_->Accept();
+  engine_->Poll();
+  ASSERT_EQ(Round(), "control");
+  engine_->Poll();
+  EXPECT_NE(std::ranges::find_if(fabric_->posted, is_staged), fabric_->posted.end());
+}
+
 }  // namespace
 }  // namespace erda::client

@@ -246,6 +246,34 @@ TEST_F(DelegatingTest, ASessionThatKeepsWhatAPutNeedsIsOverdue) {
   EXPECT_EQ(overdue.size(), 1U) << "once";
 }
 
+// A client that takes no answers keeps its channel from closing a window.
+TEST_F(DelegatingTest, ASessionWhoseWindowDoesNotCloseIsOverdue) {
+  Versions& versions = store_.versions();
+  const auto windowed = [&] { return versions.Delegate(0, 64, 128, 3, true); };
+  uint32_t chunks = 0;
+  for (Outcome chunk = windowed(); chunk.code == Code::kOk; chunk = windowed()) {
+    versions.GiveBack(0, chunk.address, chunk.header.version, 3);
+    ASSERT_LE(++chunks, format::kChunksPerClient) << "more than one client may have, all of them being closed";
+  }
+  EXPECT_EQ(Gauge(Counter::kChunks), chunks);
+  EXPECT_GT(chunks, 0U);
+  EXPECT_TRUE(versions.awaits_chunks());
+  std::vector<SessionId> overdue;
+  const auto end_overdue = [&] { versions.EndOverdue([&](SessionId session) { overdue.push_back(session); }); };
+  versions.AwaitChunks(std::chrono::milliseconds(900));
+  versions.BeginAwaitingChunks();
+  versions.AwaitChunks(std::chrono::milliseconds(900));
+  end_overdue();
+  EXPECT_TRUE(overdue.empty()) << "no put has waited for so long";
+  versions.AwaitChunks(std::chrono::milliseconds(100));
+  end_overdue();
+  ASSERT_FALSE(overdue.empty());
+  EXPECT_EQ(std::ranges::count(overdue, SessionId{3}), std::ssize(overdue));
+  EXPECT_FALSE(versions.awaits_chunks());
+  versions.EndSession(3);
+  EXPECT_EQ(Gauge(Counter::kChunks), 0U);
+}
+
 TEST_F(DelegatingTest, WhoIsOverdueIsNotAskedToLeaveTwice) {
   (void)Chunk(512, 3);
   for (int i = 0; i < 9; ++i) store_.versions().AgeChunks();

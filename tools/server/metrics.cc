@@ -243,7 +243,12 @@ void MetricsServer::Run() {
     }
     if (waits[1].revents == 0) continue;
     UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket) connections.push_back({std::move(socket), now + kTimeLimit, {}, {}, 0});
+    if (socket) {
+      connections.push_back({std::move(socket), now + kTimeLimit, {}, {}, 0});
+    } else if (errno != EAGAIN) {
+      // No descriptors: the client is still there, and poll would say so at once.
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
   }
 }
 
