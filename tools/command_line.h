@@ -98,8 +98,7 @@ inline void AddPolling(CLI::App& app, Polling& polling, const std::string& who) 
       {"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}, {"sleep", Polling::kSleep}};
   app.add_option_function<std::string>(
          "--polling", [&polling](const std::string& name) { polling = kKinds.at(name); },
-         "How " + who +
-             ": adaptive (looks for a while, then sleeps), busy (never sleeps) or sleep (at once)")
+         "How " + who + ": adaptive (looks for a while, then sleeps), busy (never sleeps) or sleep (at once)")
       ->check(CLI::IsMember({"adaptive", "busy", "sleep"}))
       ->type_name("KIND")
       ->default_str("adaptive");

@@ -67,8 +67,9 @@ std::pair<std::vector<Value>, std::optional<uint32_t>> Values(const CLI::Option&
   std::vector<Value> values;
   const auto take = [&](const toml::node& one) {
     auto text = Text(option, one);
-    if (text) values.push_back({one.source().begin.line, *std::move(text)});
-    return text.has_value();
+    if (!text) return false;
+    values.push_back({one.source().begin.line, *std::move(text)});
+    return true;
   };
   const auto* array = TakesMany(option) ? node.as_array() : nullptr;
   if (array == nullptr) {

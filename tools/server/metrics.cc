@@ -187,7 +187,7 @@ struct MetricsServer::Connection {
   size_t sent = 0;
 
   [[nodiscard]] bool answered() const { return !out.empty() && sent == out.size(); }
-  [[nodiscard]] short waits_for() const { return !out.empty() && !answered() ? POLLOUT : POLLIN; }
+  [[nodiscard]] decltype(pollfd::events) waits_for() const { return !out.empty() && !answered() ? POLLOUT : POLLIN; }
 };
 
 MetricsServer::~MetricsServer() {
