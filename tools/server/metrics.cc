@@ -12,7 +12,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 namespace erda::tools {
@@ -28,11 +27,11 @@ constexpr std::chrono::seconds kTimeLimit{5};
 class Text {
  public:
   void Family(std::string_view name, std::string_view type, std::string_view help) {
-    fmt::format_to(std::back_inserter(text_), "# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
+    text_ += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
   }
   template <class Number>
   void Sample(std::string_view name, Number value) {
-    fmt::format_to(std::back_inserter(text_), "{} {}\n", name, value);
+    text_ += fmt::format("{} {}\n", name, value);
   }
   void Counter(std::string_view name, uint64_t value, std::string_view help) {
     Family(name, "counter", help);
