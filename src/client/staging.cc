@@ -23,6 +23,9 @@ std::optional<uint32_t> Staging::Take(uint64_t bytes) {
   return static_cast<uint32_t>(begin);
 }
 
-void Staging::GiveBack(uint32_t at) { taken_.erase(std::ranges::lower_bound(taken_, at, {}, &Place::begin)); }
+void Staging::GiveBack(uint32_t at) {
+  const auto place = std::ranges::lower_bound(taken_, at, {}, &Place::begin);
+  if (place != taken_.end() && place->begin == at) taken_.erase(place);  // else the connection ended meanwhile
+}
 
 }  // namespace erda::client

@@ -54,7 +54,7 @@ std::string_view Wanted(const CLI::Option& option) {
 }
 
 // As a flag's value would be; nothing if it is of a type that the option does not take.
-std::optional<std::string> Text(const CLI::Option& option, const toml::node& node) {
+std::optional<std::string> TextOf(const CLI::Option& option, const toml::node& node) {
   if (const auto* number = node.as_integer(); number != nullptr && (TakesNumber(option) || TakesSize(option))) {
     return std::to_string(number->get());
   }
@@ -66,7 +66,7 @@ std::optional<std::string> Text(const CLI::Option& option, const toml::node& nod
 std::pair<std::vector<Value>, std::optional<uint32_t>> Values(const CLI::Option& option, const toml::node& node) {
   std::vector<Value> values;
   const auto take = [&](const toml::node& one) {
-    auto text = Text(option, one);
+    auto text = TextOf(option, one);
     if (!text) return false;
     values.push_back({one.source().begin.line, *std::move(text)});
     return true;
