@@ -434,13 +434,13 @@ TEST_F(CClient, ANullIsAnInvalidArgument) {
   };
   for (size_t i = 0; i < std::size(no_client); ++i) EXPECT_EQ(no_client[i], ERDA_INVALID_ARGUMENT) << i;
   EXPECT_STREQ(erda_client_error(), "the client is NULL");
-  erda_client* none = client_;
+  erda_client* other = client_;
   const erda_code others[] = {
-      erda_client_connect(nullptr, nullptr, &none),
+      erda_client_connect(nullptr, nullptr, &other),
       erda_client_connect("shm:/nowhere", nullptr, nullptr),
   };
   for (size_t i = 0; i < std::size(others); ++i) EXPECT_EQ(others[i], ERDA_INVALID_ARGUMENT) << i;
-  EXPECT_EQ(none, nullptr);
+  EXPECT_EQ(other, nullptr);
   erda_client_buffer_free(buffer);
   EXPECT_EQ(erda_client_max_value_bytes(nullptr, 1), 0U);
   EXPECT_EQ(erda_client_buffer_data(nullptr), nullptr);
