@@ -224,14 +224,17 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
   if (session.writable) offer.push_back(pool_regions.writable.get());
   if (session.staging_region) offer.push_back(session.staging_region.get());
   const fabric::ChannelOptions options{&ports_[port].queue, offer, BytesOf(reply)};
+  CountRegistered(session, true);  // before the answer: who is let in finds itself counted
   auto channel = incoming.Accept(options);
-  if (!channel.ok()) return channel.status();
+  if (!channel.ok()) {
+    CountRegistered(session, false);
+    return channel.status();
+  }
   session.channel = *std::move(channel);
   session.channel->user = &session;
   session.request_memory.DropDescriptors();  // handed over: each session keeps one descriptor, its channel's
   session.staging.DropDescriptors();
   sessions_[session.id] = *std::move(made);
-  CountRegistered(session, true);
   return {};
 }
 

@@ -14,7 +14,6 @@
 #include "base/hash.h"
 #include "e2e/fixture.h"
 #include "e2e/raw_peer.h"
-#include "format/proof.h"
 #include "regression/intruder.h"
 
 namespace erda {
@@ -183,14 +182,7 @@ TEST_F(EventsTest, AProofThatFailsIsNamedAndAQuestionForOneIsNot) {
   ServerOptions options = Telling();
   options.token_file = file;
   const auto server = Serve(PoolKind::kDram, options);
-  const auto proved = [&](const std::string& token) {
-    format::HelloRequest hello = RawPeer::Hello();
-    const RawPeer asking(Address(), BytesOf(hello));
-    const auto challenge = LoadAs<format::HelloChallenge>(asking.said());
-    hello.challenge = challenge.challenge;
-    hello.proof = format::ClientProof(token, challenge.nonce, hello);
-    return hello;
-  };
+  const auto proved = [&](const std::string& token) { return RawPeer::Proved(Address(), token).value(); };
   EXPECT_FALSE(RawPeer(Address(), BytesOf(proved("the-token-of-nobody"))).connected());
   ExpectRefused("the server does not know this token");
   const format::HelloRequest once = proved("the-token-of-a-writer");

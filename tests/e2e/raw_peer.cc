@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "format/control_block.h"
+#include "format/proof.h"
 
 namespace erda {
 
@@ -28,6 +29,16 @@ HelloRequest RawPeer::Hello(uint32_t shard) {
   hello.shard = static_cast<uint16_t>(shard);
   hello.slots = kSlots;
   hello.client_id = 1;
+  return hello;
+}
+
+std::optional<HelloRequest> RawPeer::Proved(const std::string& address, std::string_view token, HelloRequest hello) {
+  const RawPeer asking(address, BytesOf(hello));
+  if (asking.said().size() < sizeof(format::HelloChallenge)) return std::nullopt;
+  const auto challenge = LoadAs<format::HelloChallenge>(asking.said());
+  if (challenge.is_challenge != 1) return std::nullopt;
+  hello.challenge = challenge.challenge;
+  hello.proof = format::ClientProof(token, challenge.nonce, hello);
   return hello;
 }
 

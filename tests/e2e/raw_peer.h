@@ -22,6 +22,9 @@ class RawPeer {
 
   // A hello as the client library's.
   [[nodiscard]] static format::HelloRequest Hello(uint32_t shard = 0);
+  // The same hello with the proof of a token, for a challenge that it asks for; nullopt if it is given none.
+  [[nodiscard]] static std::optional<format::HelloRequest> Proved(const std::string& address, std::string_view token,
+                                                                  format::HelloRequest hello = Hello());
   // Asks with any private data, and waits for the answer.
   RawPeer(const std::string& address, std::span<const std::byte> hello);
   explicit RawPeer(const std::string& address, uint32_t shard = 0);

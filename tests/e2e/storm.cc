@@ -14,7 +14,6 @@
 #include "base/unique_fd.h"
 #include "e2e/fixture.h"
 #include "fabric/shm/socket.h"
-#include "format/proof.h"
 #include "regression/intruder.h"
 
 namespace erda {
@@ -107,13 +106,7 @@ format::HelloRequest StormClient::Hello() {
 std::optional<format::HelloRequest> StormClient::Proved(std::string_view token, uint32_t slots) {
   format::HelloRequest hello = Hello();
   hello.slots = slots;
-  const RawPeer asking(address_, BytesOf(hello));
-  if (asking.said().size() < sizeof(format::HelloChallenge)) return std::nullopt;
-  const auto challenge = LoadAs<format::HelloChallenge>(asking.said());
-  if (challenge.is_challenge != 1) return std::nullopt;
-  hello.challenge = challenge.challenge;
-  hello.proof = format::ClientProof(token, challenge.nonce, hello);
-  return hello;
+  return RawPeer::Proved(address_, token, hello);
 }
 
 bool StormClient::Enter() {

@@ -12,7 +12,6 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "e2e/raw_peer.h"
-#include "format/proof.h"
 #include "lab/fixture.h"
 #include "lab/raw_rdma_peer.h"
 
@@ -108,14 +107,7 @@ class WindowLab : public RightsLab {
     made->key = static_cast<uint32_t>(chunk->number);
     return made;
   }
-  static format::HelloRequest HelloWith(const std::string& token) {
-    format::HelloRequest hello = RawPeer::Hello();
-    const RawPeer asks(Address(), BytesOf(hello));
-    const auto challenge = LoadAs<format::HelloChallenge>(asks.said());
-    hello.challenge = challenge.challenge;
-    hello.proof = format::ClientProof(token, challenge.nonce, hello);
-    return hello;
-  }
+  static format::HelloRequest HelloWith(const std::string& token) { return RawPeer::Proved(Address(), token).value(); }
   static void ExpectDenied(RawPeer& peer, uint64_t offset, uint32_t key) {
     RawPeer onlooker(Address());
     const auto before = onlooker.Read(format::kPoolRegion, offset, 11);
