@@ -68,7 +68,7 @@ Result<std::shared_ptr<Fabric>> OpenVerbsModule(std::string_view address, Role r
     if (!fabric) return error;
     return fabric;
   }
-  return LoadError("it is not installed; it was looked for at " + tried);
+  return LoadError("it is not installed (on Debian: the package erda-verbs); it was looked for at " + tried);
 }
 
 }  // namespace erda::fabric
