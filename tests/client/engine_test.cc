@@ -47,7 +47,7 @@ class EngineTest : public testing::Test {
     hello.durability = static_cast<uint8_t>(format::Durability::kPowerSafe);
     hello.slots = 4;
     hello.slot_bytes = 4096;
-    hello.placing = static_cast<uint8_t>(format::Placing::kPool);
+    hello.placing = static_cast<uint8_t>(placing());
     hello.time = kServerMillis * 1000;
     hello.geometry = *format::ChooseGeometry({64 << 20, 1, 8 << 20, 4 << 20, 0});
     geometry_ = hello.geometry;
@@ -86,6 +86,7 @@ class EngineTest : public testing::Test {
     ASSERT_TRUE(started.ok()) << started.ToString();
   }
   [[nodiscard]] virtual PutPath path() const { return PutPath::kAuto; }
+  [[nodiscard]] virtual format::Placing placing() const { return format::Placing::kPool; }
   virtual void End(const Status& status) { end_ = CodeName(status.code()); }
 
   // What answers a request for a chunk: one of so many bytes.
@@ -453,10 +454,11 @@ class ChunkTest : public EngineTest {
     EngineTest::SetUp();
     Put(100);
     asks_ = TakeRequest(RequestOp::kDelegate);
-    Answer(TakeRequest(RequestOp::kPutInline), {});
+    GoesWithout();
     engine_->Poll();
     ASSERT_EQ(end_, CodeName(Code::kOk));
   }
+  virtual void GoesWithout() { Answer(TakeRequest(RequestOp::kPutInline), {}); }
   // Of so many bytes.
   [[nodiscard]] Reply Chunk(uint64_t bytes) const { return ChunkFor(asks_, bytes); }
   [[nodiscard]] uint64_t Least() const { return LoadAs<Request>(asks_.local).version; }
@@ -533,6 +535,12 @@ TEST_F(ChunkTest, WhatIsNoneEndsTheConnection) {
   EXPECT_FALSE(Takes(reply));
 }
 
+TEST_F(ChunkTest, OneWithAWindowThatNobodyAskedForEndsTheConnection) {
+  Reply reply = Chunk(Least());
+  reply.number = 5;
+  EXPECT_FALSE(Takes(reply));
+}
+
 TEST_F(ChunkTest, AnAnswerToAnotherRequestEndsTheConnection) {
   Reply reply = Chunk(Least());
   reply.id = LoadAs<Request>(asks_.local).id + 1;
@@ -550,6 +558,34 @@ TEST_F(ChunkTest, AChunkInARegionThatTheClientDoesNotKnowYetIsNotUsed) {
   EXPECT_EQ(fabric_->Take().remote.region, format::kControlRegion) << "it asks";
   TakeRequest(RequestOp::kPutInline);
 }
+
+// It writes there through a window, whose key comes with the chunk.
+class WindowedChunkTest : public ChunkTest {
+ protected:
+  [[nodiscard]] format::Placing placing() const override { return format::Placing::kWindow; }
+  void GoesWithout() override {
+    EXPECT_EQ(fabric_->Take().kind, OpKind::kWrite);  // into its staging buffer
+    Answer(TakeRequest(RequestOp::kPutStaged), {});
+  }
+  Reply Chunk(uint64_t key) {
+    Reply reply = ChunkTest::Chunk(Least());
+    reply.number = key;
+    return reply;
+  }
+};
+
+TEST_F(WindowedChunkTest, ThePutIsWrittenByTheKeyThatCameWithIt) {
+  ASSERT_TRUE(Takes(Chunk(UINT32_MAX)));
+  Put(100);
+  const WorkRequest write = fabric_->Take();
+  EXPECT_EQ(write.kind, OpKind::kWrite);
+  EXPECT_EQ(write.remote.window, UINT32_MAX);
+  TakeRequest(RequestOp::kPutDelegated);
+}
+
+TEST_F(WindowedChunkTest, OneWithoutAKeyEndsTheConnection) { EXPECT_FALSE(Takes(Chunk(0))); }
+
+TEST_F(WindowedChunkTest, OneWithWhatIsNoKeyEndsTheConnection) { EXPECT_FALSE(Takes(Chunk(uint64_t{1} << 32))); }
 
 // --- The slots of the heads (I10)
 
