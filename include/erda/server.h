@@ -44,11 +44,11 @@ enum class PoolWrites : uint8_t {
 struct ServerOptions {
   // Where the pool is: "/dev/daxX.Y", a file on a DAX file system, an ordinary file, or "dram:" (gone when the server
   // stops). A file that does not exist is created; an existing pool is opened, never created over.
-  std::string pool;
-  uint64_t pool_size = 0;           // Bytes. Needed to create; 0 or the pool's own size to open.
-  std::vector<std::string> listen;  // "shm:/path/to/socket", "verbs://host:port"; one or more
-  uint32_t shards = 1;              // Threads, each with its share of the keys. Fixed when the pool is created: 0 takes
-                                    // an existing pool's own number, and 1 for a new one.
+  std::string pool{};
+  uint64_t pool_size = 0;             // Bytes. Needed to create; 0 or the pool's own size to open.
+  std::vector<std::string> listen{};  // "shm:/path/to/socket", "verbs://host:port"; one or more
+  uint32_t shards = 1;  // Threads, each with its share of the keys. Fixed when the pool is created: 0 takes
+                        // an existing pool's own number, and 1 for a new one.
 
   // Geometry, used when the pool is created; 0 chooses by the pool's size. docs/operations.md says how.
   uint64_t region_size = 0;    // Power of two, at most 256 MiB.
@@ -74,7 +74,7 @@ struct ServerOptions {
   // `read-only` behind a token: they may read only. Empty: whoever can reach an address. The file belongs to the user
   // or to root, and nobody else may read it. A change counts within a second; clients whose token is gone are ended.
   // docs/security.md says what a token protects from, and what not.
-  std::string token_file;
+  std::string token_file{};
 
   // docs/security.md says what these keep from whom.
   ShmAccess shm_access = ShmAccess::kOwner;
@@ -89,13 +89,13 @@ struct ServerOptions {
   // all shards. 0: never. Damage is counted, and told by on_damage: with the key, or with nothing where that cannot be
   // known any more. Only a new put repairs it. on_damage is called on a shard's thread, and must not wait.
   uint64_t scrub_rate = 1 << 20;
-  std::function<void(std::string_view key)> on_damage;
+  std::function<void(std::string_view key)> on_damage{};
 
   // Is told in a line, without its end, of each client that breaks the protocol, keeps others waiting, or is refused:
   // who, which shard, and what was wrong. The line is printable, and has no key, value or token. on_event is called on
   // the threads of shards and addresses, on several at once perhaps, and must not wait; limiting what it writes is its
   // matter.
-  std::function<void(std::string_view line)> on_event;
+  std::function<void(std::string_view line)> on_event{};
 
   // How idle shards wait. Waking a sleeping shard costs a put some microseconds.
   Polling polling = Polling::kAdaptive;

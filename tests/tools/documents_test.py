@@ -1,0 +1,237 @@
+"""README.md and docs/: each command in them is run here, in a folder of its own, or is named below with who runs it; each
+program is compiled and run; each option that is named is one.
+
+Paths such as /run/erda lead into that folder, and pools and runs are small.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).parents[2]
+BUILD = pathlib.Path(os.environ["ERDA_BUILD_DIR"]).resolve()
+CXX = os.environ["ERDA_CC"]
+DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").rglob("*.md"))]
+LANGUAGES = {"sh", "console", "text", "cpp", "c", "cmake", "python"}
+
+# Commands that begin so are not run here: who runs them, or why nobody can.
+ELSEWHERE = {
+    "tools/quickstart": "tools/test",
+    "tools/test": "is what runs this",
+    "tools/crash-test": "tools/test",
+    "tools/sim": "tools/test",
+    "tools/rdma-lab": "tools/test: its guest",
+    "tools/packages": "tests/install/packages",
+    "apt-get install ./packages/": "tests/install/packages",
+    "tools/compare": "tests/programs/compare_test",
+    "tools/paper": "tests/programs/paper_test",
+    "tools/install-deps": "tools/test",
+    "cmake --preset": "tools/test",
+    "build-fuzz/": "tools/test: the fuzzers",
+    "mkdir -p /tmp/found": "a long run of a fuzzer",
+    "build/tests/": "tools/test",
+    "ERDA_STORM_INPUTS=": "a long run of a test of tests/e2e",
+    "python3 tests/model/": "tools/test",
+    "build/bin/erda-bench": "tests/programs/bench_test: it takes minutes",
+    "systemctl": "changes the machine",
+    "echo within_size >": "changes the machine",
+}
+
+# What a command takes for granted: run before it.
+BEFORE = {
+    "erda-cli --token-file ~/.erda-token": "cp /etc/erda/tokens ~/.erda-token && "
+                                           "erda-cli --token-file ~/.erda-token -a shm:/run/erda/socket put key value",
+}
+
+FOLDERS = re.compile(r"(?<![\w.}])/(?:run|var/lib/erda|etc/erda|backup|tmp|dev/shm)(?=/|\b)")
+PROGRAM = re.compile(r"(?:^|(?<=[;|&] )|(?<=time ))(?:build/bin/)?(?=erda-[a-z-]+\b)", re.M)
+
+
+def blocks(document: pathlib.Path) -> list[tuple[int, str, str]]:
+    """Of each fenced block: its line, its language and its text."""
+    found, language, begin, text = [], None, 0, []
+    for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.startswith("```"):
+            text.append(line)
+        elif language is None:
+            language, begin, text = line[3:], number, []
+        else:
+            found.append((begin, language, "\n".join(text)))
+            language = None
+    return found
+
+
+def commands(language: str, text: str) -> list[str]:
+    text = text.replace("\\\n", " ")
+    lines = [line[2:] for line in text.splitlines() if line.startswith("$ ")] if language == "console" else text.splitlines()
+    return [command for line in lines if (command := re.sub(r"(^|\s+)# .*", "", line).strip())]
+
+
+def is_elsewhere(command: str) -> bool:
+    return any(command.startswith(begin) for begin in ELSEWHERE)
+
+
+def all_blocks(*languages: str) -> list[tuple[str, str, str]]:
+    return [(f"{document.relative_to(SOURCE)}:{line}", language, text)
+            for document in DOCUMENTS for line, language, text in blocks(document) if language in languages]
+
+
+class Sandbox:
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        self.servers: list[subprocess.Popen] = []
+        for name in ("run/erda", "var/lib/erda", "etc/erda", "backup", "tmp", "dev/shm", "home"):
+            (folder / name).mkdir(parents=True)
+        self.env = {"PATH": f"{BUILD}/bin:/usr/bin:/bin", "HOME": str(folder / "home"),
+                    "LD_LIBRARY_PATH": f"{BUILD}/lib"}
+
+    def here(self, text: str) -> str:
+        text = FOLDERS.sub(lambda match: f"{self.folder}{match.group()}", PROGRAM.sub("", text))
+        text = re.sub(r"verbs://(\w+):\d+", rf"shm:{self.folder}/run/\1", text)
+        text = re.sub(r"(--(?:records|operations)) \d+", r"\1 2000", text)
+        return re.sub(r'(--size |size = ")\d+G', r"\g<1>64M", text)
+
+    def run(self, command: str) -> None:
+        # A server that a document takes for granted.
+        listens = re.search(r"erda-[a-z-]*server .*--listen shm:(\S+)", command)
+        for path in re.findall(r"shm:([^\s\"']+)", command):
+            if not pathlib.Path(path).exists() and not (listens and listens.group(1) == path):
+                self.serve(f"erda-server --pool dram: --size 64M --listen shm:{path}")
+        if re.match(r"erda-(scheme-)?server\b", command) and "--check" not in command:
+            self.serve(command.removesuffix("&"))
+        elif command == "kill %1":
+            self.stop(self.servers.pop(0))
+        else:
+            if self.servers:
+                command = command.replace("$!", str(self.servers[-1].pid))
+            done = subprocess.run(["bash", "-o", "pipefail", "-ec", command], cwd=self.folder, env=self.env, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=50,
+                                  check=False)
+            if done.returncode != 0:
+                raise AssertionError(f"exit code {done.returncode}:\n{command}\n{done.stdout}")
+
+    def serve(self, command: str) -> None:
+        server = subprocess.Popen(shlex.split(command), cwd=self.folder, env=self.env, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        self.servers.append(server)
+        said = ""
+        while " ready" not in said:
+            line = server.stdout.readline()
+            if not line:
+                raise AssertionError(f"exit code {server.wait()}:\n{command}\n{said}")
+            said += line
+
+    def stop(self, server: subprocess.Popen) -> None:
+        server.send_signal(signal.SIGTERM)
+        _, code = server.stdout.close(), server.wait()
+        if code != 0:
+            raise AssertionError(f"{server.args}: exit code {code}")
+
+    def stop_all(self) -> None:
+        while self.servers:
+            self.stop(self.servers.pop())
+
+
+@functools.cache
+def options_of(program: str, *subcommands: str) -> frozenset[str]:
+    shown = subprocess.run([program, *subcommands, "--help"], capture_output=True, text=True, check=True).stdout
+    options = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", shown))
+    listed = shown.partition("\nSubcommands:")[2] or shown.partition("\npositional arguments:")[2]
+    for name in re.findall(r"^ +([a-z]+)  ", listed, re.M) if not subcommands else ():
+        options |= options_of(program, name)
+    return frozenset(options)
+
+
+def tools() -> list[str]:
+    programs = [str(path) for path in (BUILD / "bin").glob("erda-*")] + [str(BUILD / "tests" / "erda-sim")]
+    return programs + [str(SOURCE / "tools" / name) for name in ("compare", "crash-test", "paper", "rdma-lab", "test")]
+
+
+class Documents(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="erda-documents.")
+        self.addCleanup(folder.cleanup)
+        self.sandbox = Sandbox(pathlib.Path(folder.name))
+        self.addCleanup(self.sandbox.stop_all)
+
+    def test_each_block_says_what_it_is(self):
+        for document in DOCUMENTS:
+            for line, language, _ in blocks(document):
+                self.assertIn(language, LANGUAGES, f"{document.relative_to(SOURCE)}:{line}")
+
+    def test_each_command_does_what_it_is_for(self):
+        run = 0
+        for place, language, text in all_blocks("sh", "console"):
+            for shown, file in re.findall(r"^(\$ cat (\S+)\n(?:(?!\$ ).*\n)*)", text, re.M) if language == "console" else ():
+                pathlib.Path(self.sandbox.here(file)).write_text(self.sandbox.here(shown.partition("\n")[2]), encoding="utf-8")
+            for command in commands(language, text):
+                if is_elsewhere(command):
+                    continue
+                with self.subTest(place=place, command=command):
+                    for begin, before in BEFORE.items():
+                        if command.startswith(begin):
+                            for each in before.split(" && "):
+                                self.sandbox.run(self.sandbox.here(each))
+                    self.sandbox.run(self.sandbox.here(command))
+                    run += 1
+            self.sandbox.stop_all()
+        self.assertGreater(run, 20)
+
+    def test_what_is_run_elsewhere_is_in_the_documents(self):
+        every = [command for _, language, text in all_blocks("sh", "console") for command in commands(language, text)]
+        for begin in (*ELSEWHERE, *BEFORE):
+            self.assertTrue(any(command.startswith(begin) for command in every), begin)
+
+    def test_each_program_compiles_and_runs(self):
+        compilers = {"cpp": [CXX, "-std=c++20", "-x", "c++"], "c": [CXX, "-std=c99", "-x", "c"]}
+        programs = all_blocks("cpp", "c", "python")
+        self.assertGreaterEqual({language for _, language, _ in programs}, {"cpp", "c", "python"})
+        for place, language, text in programs:
+            with self.subTest(place=place):
+                text = self.sandbox.here(text)
+                for path in re.findall(r'"shm:(/[^\s"]+)"', text):
+                    if "listen" not in text:
+                        self.sandbox.serve(f"erda-server --pool dram: --size 64M --listen shm:{path}")
+                file = self.sandbox.folder / "program"
+                if language == "python":
+                    file.write_text(text, encoding="utf-8")
+                    self.sandbox.run(f"PYTHONPATH={SOURCE}/src/python PYTHONDONTWRITEBYTECODE=1 python3 {file}")
+                else:
+                    subprocess.run([*compilers[language], "-Wall", "-Wextra", "-Werror", f"-I{SOURCE}/include", "-",
+                                    f"-L{BUILD}/lib", "-lerda-client", "-lerda-server", "-o", file], input=text, text=True,
+                                   check=True)
+                    self.sandbox.run(str(file))
+                self.sandbox.stop_all()
+
+    def test_each_option_is_one(self):
+        known = frozenset().union(*(options_of(tool) for tool in tools()))
+        ours = re.compile(r"(?:build/bin/|build/tests/|tools/)?(erda-[a-z-]+|compare|crash-test|paper|rdma-lab|sim)\b")
+        named = {pathlib.Path(tool).name.replace("erda-sim", "sim"): tool for tool in tools()}
+        for document in DOCUMENTS:
+            text = document.read_text(encoding="utf-8")
+            where = str(document.relative_to(SOURCE))
+            prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+            for quoted in re.findall(r"`([^`]+)`", prose):
+                if quoted.startswith("-") or ours.match(quoted):
+                    for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", quoted.partition(" -- ")[0]):
+                        self.assertIn(option, known, where)
+            for _, language, block in blocks(document):
+                for command in commands(language, block) if language in ("sh", "console") else ():
+                    match = ours.match(command)
+                    tool = match and named.get(match.group(1).replace("erda-sim", "sim"))
+                    # What the lab runs is a command of its own, and what is behind ; or | is another.
+                    rest = re.split(r" -- |[;|]|--server '|--client '", command)[0] if match else ""
+                    for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", rest) if tool else ():
+                        self.assertIn(option, options_of(tool), f"{where}: {command}")
+
+
+if __name__ == "__main__":
+    unittest.main()
