@@ -1,14 +1,18 @@
-// The C API, for C99 and for whatever can call C. It has all that erda/client.h has, which says more of
-// what each call means: the name in brackets is the one there. In liberda-client.so.
+// The C API, for C99 and for whatever can call C. It has all that erda/client.h and erda/server.h have, which say more
+// of what each call means: the name in brackets is the one there. What begins with erda_client_ is in
+// liberda-client.so, what begins with erda_server_ in liberda-server.so; a program may use one of them, or both.
 //
-// Failures. What can fail returns an erda_code, ERDA_OK or why not; erda_client_error() has the message. Nothing
-// throws. When a call fails, what it should have returned through a pointer is 0 or NULL, but where it says otherwise.
+// Failures. What can fail returns an erda_code, ERDA_OK or why not; the library's own erda_client_error() or
+// erda_server_error() has the message. Nothing throws. When a call fails, what it should have returned through a
+// pointer is 0 or NULL, but where it says otherwise.
 //
-// Threads. An erda_client belongs to one thread at a time, and its buffers with it. Different clients are independent.
+// Threads. An erda_client belongs to one thread at a time, and its buffers with it. An erda_server is started, stopped
+// and closed by one thread at a time; until it is closed, any thread may ask it what it says of itself. Different ones
+// are independent.
 //
-// Memory. What a call allocates is one piece, with all that it points to: give it to erda_client_free, as long after
-// the call as you like, on any thread. What you pass is yours, and copied before a call returns, but for the bytes of
-// an erda_client_buffer.
+// Memory. What a call allocates is one piece, with all that it points to: give it to the free of its library,
+// erda_client_free or erda_server_free, as long after the call as you like, on any thread. What you pass is yours, and
+// copied before a call returns, but for the bytes of an erda_client_buffer.
 //
 // Growth. A structure that you fill in begins with its size, and the function _init sets it, and the defaults: so a
 // program goes on with a newer library. One that the library returns stays as it is as long as the library's soname
@@ -56,6 +60,8 @@ typedef enum erda_put_path {
 
 // How a thread waits [Polling].
 typedef enum erda_polling { ERDA_POLL_ADAPTIVE = 0, ERDA_POLL_BUSY = 1, ERDA_POLL_SLEEP = 2 } erda_polling;
+
+// --- The client
 
 typedef struct erda_client erda_client;
 typedef struct erda_client_buffer erda_client_buffer;
@@ -258,6 +264,161 @@ ERDA_EXPORT erda_code erda_client_get_stats(const erda_client* client, erda_clie
 ERDA_EXPORT erda_code erda_client_get_server_info(erda_client* client, erda_server_info** info) ERDA_NOEXCEPT;
 // The largest value that this pool takes for a key of this size, if it does not expire. 0 of NULL.
 ERDA_EXPORT size_t erda_client_max_value_bytes(const erda_client* client, size_t key_size) ERDA_NOEXCEPT;
+
+// --- The server
+
+// How values that clients write are made persistent, on a power-safe pool [FlushChoice]. Read there before you take the
+// last one.
+typedef enum erda_flush { ERDA_FLUSH_AUTO = 0, ERDA_FLUSH_SERVER = 1, ERDA_FLUSH_READ_AFTER_WRITE = 2 } erda_flush;
+
+// Which users of the machine can open the sockets of shm addresses [ShmAccess].
+typedef enum erda_shm_access { ERDA_SHM_OWNER = 0, ERDA_SHM_GROUP = 1, ERDA_SHM_EVERYBODY = 2 } erda_shm_access;
+
+// Which clients place large values in the pool themselves [PoolWrites].
+typedef enum erda_pool_writes {
+  ERDA_POOL_WRITES_NOBODY = 0,
+  ERDA_POOL_WRITES_SAME_USER = 1,
+  ERDA_POOL_WRITES_EVERYBODY = 2
+} erda_pool_writes;
+
+typedef struct erda_server erda_server;
+
+// Is told of a key whose stored value is damaged, or of none (NULL, 0) if that cannot be known any more. On a thread of
+// the server's; must not wait.
+typedef void (*erda_on_damage)(void* user, const void* key, size_t key_size);
+// Is told in a line, ended by a zero, of each client that breaks the protocol, keeps others waiting, or is refused.
+// Longer lines than 1023 bytes are cut off. On threads of the server's, on several at once perhaps; must not wait.
+typedef void (*erda_on_event)(void* user, const char* line);
+
+// [ServerOptions]
+typedef struct erda_server_options {
+  size_t size;                       // of this structure
+  const char* pool;                  // Needed. "/dev/daxX.Y", a file, or "dram:".
+  uint64_t pool_size;                // 0. Bytes. Needed to create the pool; 0 or its own size to open it.
+  const char* const* listen;         // Needed. "shm:/path/to/socket", "verbs://host:port":
+  size_t listen_count;               // one or more.
+  uint32_t shards;                   // 1. 0: an existing pool's own number, and 1 for a new one.
+  uint32_t max_clients;              // 1024. Connections for each shard.
+  uint64_t region_size;              // 0, as the next two: chosen by the pool's size.
+  uint64_t segment_size;             // Bounds the largest value.
+  uint64_t index_entries;            // Slots at first, over all shards.
+  uint32_t slots_per_client;         // 256. Requests in flight for each client and shard, at most 256.
+  uint32_t slot_bytes;               // 16384. A request with its key and inline value; 2048 to 65536.
+  uint32_t reservations_per_client;  // 1024
+  uint32_t clients_per_token;        // 0: no limit, as the next two.
+  uint32_t requests_per_second;
+  uint32_t connects_per_second;
+  const char* token_file;        // NULL: no token is demanded.
+  int shm_access;                // an erda_shm_access: ERDA_SHM_OWNER
+  int pool_writes;               // an erda_pool_writes: ERDA_POOL_WRITES_SAME_USER
+  uint64_t staging_bytes;        // 4 MiB. For each client and shard that may not write into the pool.
+  int flush;                     // an erda_flush: ERDA_FLUSH_AUTO
+  int polling;                   // an erda_polling: ERDA_POLL_ADAPTIVE
+  uint64_t scrub_rate;           // 1 MiB. Bytes that are verified in a second; 0: never.
+  erda_on_damage on_damage;      // NULL: nobody wants to know.
+  void* on_damage_user;          // Its first argument.
+  erda_on_event on_event;        // NULL: nobody wants to know.
+  void* on_event_user;           // Its first argument.
+  int64_t spin_us;               // 50. How long ERDA_POLL_ADAPTIVE keeps looking at first.
+  int64_t nvm_write_latency_ns;  // 0. For experiments: added to every NVM write-back.
+} erda_server_options;
+
+// Sums over all shards since the start, but for those of "now" [ServerStats, which says what each counts].
+typedef struct erda_server_stats {
+  size_t size;  // of this structure
+  uint64_t puts;
+  uint64_t puts_inline;
+  uint64_t puts_staged;
+  uint64_t puts_reserved;
+  uint64_t puts_delegated;
+  uint64_t commits;
+  uint64_t deletes;
+  uint64_t refused;
+  uint64_t violations;
+  uint64_t settled;
+  uint64_t taken_back;
+  uint64_t nvm_bytes_written;
+  uint64_t shards;
+  uint64_t clients;           // now
+  uint64_t keys;              // now
+  uint64_t index_slots;       // now
+  uint64_t log_bytes_used;    // now
+  uint64_t log_bytes_total;   // now
+  uint64_t in_flight;         // now
+  uint64_t descriptors;       // now
+  uint64_t registered_bytes;  // now
+  uint64_t sleeps;
+  uint64_t log_bytes_live;  // now
+  uint64_t puts_delayed;
+  uint64_t regions_cleaned;
+  uint64_t clean_bytes_copied;
+  uint64_t clean_bytes_freed;
+  uint64_t clean_nvm_bytes_written;
+  uint64_t scrub_bytes;
+  uint64_t damaged_keys;
+} erda_server_stats;
+
+// What the opening of a pool found and did that was not closed cleanly [RecoveryReport, which says what each counts].
+typedef struct erda_recovery_report {
+  size_t size;  // of this structure
+  uint64_t objects;
+  uint64_t index_slots;
+  uint64_t unsettled;
+  uint64_t settled;
+  uint64_t taken_back;
+  uint64_t dropped;
+  uint64_t deletes_finished;
+  uint64_t damaged;
+  uint64_t moves_undone;
+  uint64_t regions_unlinked;
+  int64_t time_ns;
+} erda_recovery_report;
+
+typedef struct erda_server_addresses {
+  const char* const* addresses;
+  size_t count;
+} erda_server_addresses;
+
+// A fabric that a server is reached on [ServerFabric].
+typedef struct erda_server_fabric {
+  const char* scheme;        // "shm"
+  const char* device;        // the NIC's name; "" for shm
+  const char* flush_method;  // "none", "server-flush" or "read-after-write"
+  int64_t registered_in_ns;  // how long it took to register the pool there
+} erda_server_fabric;
+typedef struct erda_server_fabrics {
+  const erda_server_fabric* fabrics;
+  size_t count;
+} erda_server_fabrics;
+
+// As erda_client_error, erda_client_code_name and erda_client_free, of this library.
+ERDA_EXPORT const char* erda_server_error(void) ERDA_NOEXCEPT;
+ERDA_EXPORT const char* erda_server_code_name(erda_code code) ERDA_NOEXCEPT;
+ERDA_EXPORT void erda_server_free(void* allocated) ERDA_NOEXCEPT;
+
+// The defaults: erda_server_options_init(&o, sizeof o). As erda_client_options_init.
+ERDA_EXPORT void erda_server_options_init(erda_server_options* options, size_t size) ERDA_NOEXCEPT;
+
+// Takes the addresses, creates the pool, or opens it, and recovers it if it was not closed cleanly. Nothing is served
+// before the start. The codes are those of Server::Open.
+ERDA_EXPORT erda_code erda_server_open(const erda_server_options* options, erda_server** server) ERDA_NOEXCEPT;
+ERDA_EXPORT erda_code erda_server_start(erda_server* server) ERDA_NOEXCEPT;
+// Closes every connection, settles what can be settled, closes the pool cleanly. A stopped server stays stopped, and
+// says what it counted until it is closed.
+ERDA_EXPORT erda_code erda_server_stop(erda_server* server) ERDA_NOEXCEPT;
+// Stops it, if it serves. Not in a callback. NULL does nothing.
+ERDA_EXPORT void erda_server_close(erda_server* server) ERDA_NOEXCEPT;
+
+// What clients can connect to.
+ERDA_EXPORT erda_code erda_server_get_addresses(const erda_server* server,
+                                                erda_server_addresses** addresses) ERDA_NOEXCEPT;
+// stats->size says how much of it there is: set it before, to sizeof *stats.
+ERDA_EXPORT erda_code erda_server_get_stats(const erda_server* server, erda_server_stats* stats) ERDA_NOEXCEPT;
+ERDA_EXPORT erda_code erda_server_get_fabrics(const erda_server* server, erda_server_fabrics** fabrics) ERDA_NOEXCEPT;
+// report->size as that of the counts. ERDA_NOT_FOUND: the pool was new or had been closed cleanly.
+ERDA_EXPORT erda_code erda_server_get_recovery(const erda_server* server, erda_recovery_report* report) ERDA_NOEXCEPT;
+// "power-safe", "process-safe" or "volatile": what the pool's medium survives. Lives as long as the server. "" of NULL.
+ERDA_EXPORT const char* erda_server_durability(const erda_server* server) ERDA_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -1,27 +1,38 @@
-// What the C API of both libraries needs: no exception leaves it, messages for each thread, structures that grow.
+// What the C API of both libraries needs: no exception leaves it, messages for each thread, structures that grow, and
+// what it returns in one piece.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <limits>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "erda/erda.h"
 #include "erda/status.h"
 
 namespace erda::c_api {
 
-// Of this thread, ended by a zero. Not a string: it must hold the news that there is no memory.
-inline thread_local std::array<char, 1024> last_error{};
+// Text that needs no allocation, ended by a zero. What does not fit is cut off.
+using ShortText = std::array<char, 1024>;
+inline void CopyShort(std::string_view from, ShortText* to) noexcept {
+  const size_t size = std::min(from.size(), to->size() - 1);
+  std::copy_n(from.begin(), size, to->begin());
+  (*to)[size] = '\0';
+}
+
+// Of this thread. It must hold the news that there is no memory.
+inline thread_local ShortText last_error{};
 
 inline erda_code Failed(Code code, std::string_view message) noexcept {
-  const size_t size = std::min(message.size(), last_error.size() - 1);
-  std::copy_n(message.begin(), size, last_error.begin());
-  last_error[size] = '\0';
+  CopyShort(message, &last_error);
   return static_cast<erda_code>(code);
 }
 
@@ -68,5 +79,55 @@ Status ReadOptions(const Options* options, size_t least, Options* known) {
   std::memcpy(static_cast<void*>(known), options, std::min(options->size, sizeof(Options)));
   return {};
 }
+
+inline Status Missing(const char* what) { return {Code::kInvalidArgument, std::string(what) + " is NULL"}; }
+
+// What is none of the numbers of an enumeration of one byte stays none.
+template <class Enum>
+Enum EnumOf(int number) {
+  using Number = std::underlying_type_t<Enum>;
+  const bool fits = number >= 0 && number <= std::numeric_limits<Number>::max();
+  return static_cast<Enum>(fits ? static_cast<Number>(number) : std::numeric_limits<Number>::max());
+}
+
+// One piece of memory with a head at its front and the bytes that it points to behind. Ask for all of them first.
+class Piece {
+ public:
+  template <class T>
+  size_t Ask(size_t count) {
+    size_ = (size_ + alignof(T) - 1) / alignof(T) * alignof(T);
+    const size_t at = size_;
+    size_ += count * sizeof(T);
+    return at;
+  }
+  void Make() {
+    memory_.reset(static_cast<char*>(std::calloc(1, size_)));
+    if (memory_ == nullptr) throw std::bad_alloc();
+  }
+  // calloc's memory is fit for all that is asked for here.
+  template <class T>
+  T* At(size_t at) {
+    return reinterpret_cast<T*>(memory_.get() + at);
+  }
+  // A copy at this place, ended by a zero that it does not count; the place moves behind it.
+  erda_bytes Copy(size_t* at, std::string_view bytes) {
+    char* copy = memory_.get() + *at;
+    std::copy(bytes.begin(), bytes.end(), copy);
+    *at += bytes.size() + 1;
+    return {copy, bytes.size()};
+  }
+  const char* CopyText(size_t* at, std::string_view text) { return static_cast<const char*>(Copy(at, text).data); }
+  template <class T>
+  T* Release() {
+    return reinterpret_cast<T*>(memory_.release());
+  }
+
+ private:
+  struct Free {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+  size_t size_ = 0;
+  std::unique_ptr<char, Free> memory_;
+};
 
 }  // namespace erda::c_api

@@ -2,10 +2,8 @@
 #include "base/c_api.h"
 
 #include <cstdlib>
-#include <limits>
 #include <memory>
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -46,16 +44,6 @@ erda_scan_options DefaultScanOptions() noexcept {
   return {sizeof(erda_scan_options), defaults.cursor, defaults.keys, defaults.bytes, defaults.values ? 1 : 0};
 }
 
-// What is none of the numbers of an enumeration of one byte stays none.
-template <class Enum>
-Enum EnumOf(int number) {
-  using Number = std::underlying_type_t<Enum>;
-  const bool fits = number >= 0 && number <= std::numeric_limits<Number>::max();
-  return static_cast<Enum>(fits ? static_cast<Number>(number) : std::numeric_limits<Number>::max());
-}
-
-Status Missing(const char* what) { return {Code::kInvalidArgument, std::string(what) + " is NULL"}; }
-
 Status Check(const erda_client* client) { return client == nullptr ? Missing("the client") : Status(); }
 
 Status CheckBytes(const void* data, size_t size, const char* what) {
@@ -88,45 +76,6 @@ Status ToDeleteOptions(const erda_delete_options* options, DeleteOptions* to) {
 
 int64_t ExpiresMs(const std::optional<Deadline>& expires) { return expires ? expires->time_since_epoch().count() : 0; }
 
-// One piece of memory with a head at its front and the bytes that it points to behind. Ask for all of them first.
-class Piece {
- public:
-  template <class T>
-  size_t Ask(size_t count) {
-    size_ = (size_ + alignof(T) - 1) / alignof(T) * alignof(T);
-    const size_t at = size_;
-    size_ += count * sizeof(T);
-    return at;
-  }
-  void Make() {
-    memory_.reset(static_cast<char*>(std::calloc(1, size_)));
-    if (memory_ == nullptr) throw std::bad_alloc();
-  }
-  // calloc's memory is fit for all that is asked for here.
-  template <class T>
-  T* At(size_t at) {
-    return reinterpret_cast<T*>(memory_.get() + at);
-  }
-  // A copy at this place, ended by a zero that it does not count; the place moves behind it.
-  erda_bytes Copy(size_t* at, std::string_view bytes) {
-    char* copy = memory_.get() + *at;
-    std::copy(bytes.begin(), bytes.end(), copy);
-    *at += bytes.size() + 1;
-    return {copy, bytes.size()};
-  }
-  template <class T>
-  T* Release() {
-    return reinterpret_cast<T*>(memory_.release());
-  }
-
- private:
-  struct Free {
-    void operator()(char* memory) const { std::free(memory); }
-  };
-  size_t size_ = 0;
-  std::unique_ptr<char, Free> memory_;
-};
-
 erda_result* CopyResults(const std::vector<Result<Versioned>>& all) {
   Piece piece;
   size_t bytes = 0;
@@ -143,7 +92,7 @@ erda_result* CopyResults(const std::vector<Result<Versioned>>& all) {
       result.expires_ms = ExpiresMs(all[i]->expires);
     } else {
       result.code = static_cast<erda_code>(all[i].status().code());
-      result.message = static_cast<const char*>(piece.Copy(&at, all[i].status().message()).data);
+      result.message = piece.CopyText(&at, all[i].status().message());
     }
   }
   return piece.Release<erda_result>();
@@ -187,8 +136,8 @@ erda_server_info* CopyInfo(const std::vector<std::pair<std::string, std::string>
   auto* names = piece.At<const char*>(names_at);
   auto* values = piece.At<const char*>(values_at);
   for (size_t i = 0; i < pairs.size(); ++i) {
-    names[i] = static_cast<const char*>(piece.Copy(&at, pairs[i].first).data);
-    values[i] = static_cast<const char*>(piece.Copy(&at, pairs[i].second).data);
+    names[i] = piece.CopyText(&at, pairs[i].first);
+    values[i] = piece.CopyText(&at, pairs[i].second);
   }
   auto* info = piece.At<erda_server_info>(0);
   info->names = names;

@@ -40,3 +40,41 @@ int UseClientFromC(const char* address) {
   erda_client_close(client);
   return 0;
 }
+
+static void Ignore(void* user, const char* line) {
+  (void)user;
+  (void)line;
+}
+
+int UseServerFromC(const char* address) {
+  erda_server_options options;
+  erda_server* server = NULL;
+  erda_server_addresses* addresses = NULL;
+  erda_server_stats stats;
+  erda_recovery_report report;
+  int line;
+
+  erda_server_options_init(&options, sizeof options);
+  options.pool = "dram:";
+  options.listen = &address;
+  options.listen_count = 1;
+  options.on_event = Ignore;
+  REQUIRE(erda_server_open(&options, &server) == ERDA_INVALID_ARGUMENT && server == NULL);
+  REQUIRE(strstr(erda_server_error(), "size") != NULL);
+  options.pool_size = 64 << 20;
+  REQUIRE(erda_server_open(&options, &server) == ERDA_OK);
+  REQUIRE(erda_server_start(server) == ERDA_OK);
+  REQUIRE(erda_server_get_addresses(server, &addresses) == ERDA_OK);
+  REQUIRE(addresses->count == 1 && strcmp(addresses->addresses[0], address) == 0);
+  erda_server_free(addresses);
+  line = UseClientFromC(address);
+  if (line != 0) return line;
+  stats.size = sizeof stats;
+  REQUIRE(erda_server_get_stats(server, &stats) == ERDA_OK && stats.deletes == 1);
+  report.size = sizeof report;
+  REQUIRE(erda_server_get_recovery(server, &report) == ERDA_NOT_FOUND);
+  REQUIRE(strcmp(erda_server_durability(server), "volatile") == 0);
+  REQUIRE(erda_server_stop(server) == ERDA_OK);
+  erda_server_close(server);
+  return 0;
+}

@@ -1,7 +1,9 @@
-"""src/python/erda: the Python module, against a server of its own."""
+"""src/python/erda: the Python module, its clients against a server of its own, and its servers."""
 
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,9 +13,12 @@ import unittest
 
 BUILD = pathlib.Path(os.environ["ERDA_BUILD_DIR"])
 os.environ["ERDA_CLIENT_LIBRARY"] = str(BUILD / "lib" / "liberda-client.so.0")
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "src" / "python"))
+os.environ["ERDA_SERVER_LIBRARY"] = str(BUILD / "lib" / "liberda-server.so.0")
+SOURCE = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(SOURCE / "src" / "python"))
 
 import erda  # noqa: E402
+from erda import _native, _native_server  # noqa: E402
 
 
 class Module(unittest.TestCase):
@@ -155,6 +160,97 @@ class Module(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(self.client.incr("n", 0), 800)
+
+
+class Servers(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.address = f"shm:{self.folder}/socket"
+
+    def test_serves_in_this_process(self):
+        with erda.Server("dram:", self.address, size=64 << 20, shards=2) as server:
+            self.assertEqual(server.addresses, [self.address])
+            self.assertEqual(server.durability, "volatile")
+            self.assertIsNone(server.recovery())
+            with erda.Client(self.address) as client:
+                client.put("key", "value")
+                self.assertEqual(client.get("key"), b"value")
+            stats = server.stats()
+            self.assertEqual((stats["puts"], stats["keys"], stats["shards"]), (1, 1, 2))
+            server.stop()
+            self.assertEqual(server.stats()["puts"], 1)
+            self.assertRaises(erda.InvalidArgumentError, server.start)
+        server.close()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            server.stats()
+
+    def test_several_addresses_and_servers(self):
+        addresses = [f"shm:{self.folder}/{name}" for name in "abc"]
+        with erda.Server("dram:", addresses[:2], size=64 << 20) as first, \
+                erda.Server("dram:", addresses[2], size=64 << 20) as second:
+            self.assertEqual(first.addresses + second.addresses, addresses)
+            for number, address in enumerate(addresses):
+                with erda.Client(address) as client:
+                    client.put(str(number), "v")
+            self.assertEqual((first.stats()["keys"], second.stats()["keys"]), (2, 1))
+
+    def test_what_was_not_closed_is_recovered(self):
+        pool = str(self.folder / "pool")
+        with erda.Server(pool, self.address, size=64 << 20) as server:
+            self.assertEqual(server.durability, "process-safe")
+            with erda.Client(self.address) as client:
+                client.put("key", "value")
+            shutil.copy(pool, pool + "2")  # as its death would leave it
+        with erda.Server(pool, self.address) as server:
+            self.assertIsNone(server.recovery())
+        server = erda.Server(pool + "2", self.address)  # opened, and not started
+        self.assertGreater(server.recovery()["objects"], 0)
+        server.start()
+        with erda.Client(self.address) as client:
+            self.assertEqual(client.get("key"), b"value")
+        server.close()
+
+    def test_options_count(self):
+        with self.assertRaisesRegex(erda.InvalidArgumentError, "size"):
+            erda.Server("dram:", self.address)
+        for wrong in ({"shards": -1}, {"shards": 1 << 32}, {"slot_bytes": 1}, {"flush": "perhaps"}, {"polling": 0},
+                      {"shm_access": "all"}, {"pool_writes": "all"}, {"token_file": "a\0b"}):
+            with self.assertRaises(erda.InvalidArgumentError):
+                erda.Server("dram:", self.address, size=64 << 20, **wrong)
+        (self.folder / "tokens").write_text("0123456789abcdef\n")
+        (self.folder / "tokens").chmod(0o600)
+        with erda.Server("dram:", self.address, size=64 << 20, segment_size=64 << 10, region_size=1 << 20,
+                         token_file=str(self.folder / "tokens")):
+            self.assertRaises(erda.PermissionDeniedError, erda.Client, self.address)
+            with erda.Client(self.address, token="0123456789abcdef") as client:
+                self.assertEqual(client.server_info()["segment_bytes"], str(64 << 10))
+
+    def test_the_pool_of_another_is_unavailable(self):
+        pool = str(self.folder / "pool")
+        with erda.Server(pool, self.address, size=64 << 20):
+            self.assertRaises(erda.UnavailableError, erda.Server, pool, self.address + "2")
+
+
+class Structures(unittest.TestCase):
+    def test_are_those_of_the_header(self):
+        header = re.sub(r"//.*", "", (SOURCE / "include" / "erda" / "erda.h").read_text())
+        for name, structure in {
+            "client_options": _native._ClientOptions, "put_options": _native._PutOptions,
+            "delete_options": _native._DeleteOptions, "scan_options": _native._ScanOptions, "bytes": _native._Bytes,
+            "result": _native._Result, "scanned_key": _native._ScannedKey, "scan_page": _native._ScanPage,
+            "client_stats": _native._Stats, "server_info": _native._ServerInfo,
+            "server_options": _native_server._Options, "server_stats": _native_server._Stats,
+            "recovery_report": _native_server._Report, "server_addresses": _native_server._Addresses,
+        }.items():
+            body = re.search(rf"typedef struct erda_{name} {{([^}}]*)}} erda_{name};", header).group(1)
+            fields = [re.split(r"[\s*]+", field.strip()) for field in body.split(";") if field.strip()]
+            self.assertEqual([field[-1] for field in fields], [field[0] for field in structure._fields_], name)
+            sizes = {"uint32_t": 4, "int": 4, "erda_code": 4, "erda_bytes": 16}
+            for field in fields:
+                kind = field[0] if field[0] != "const" else "pointer"
+                self.assertEqual(getattr(structure, field[-1]).size, sizes.get(kind, 8), f"{name}.{field[-1]}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Erda, a key-value store for non-volatile memory: the client.
+"""Erda, a key-value store for non-volatile memory: the client, and a server in this process.
 
     import erda
 
@@ -13,10 +13,14 @@ Keys and values are bytes. A str is taken as its UTF-8; what comes back is alway
 What fails raises an erda.Error, one class for each kind; its message says what failed. A key without a value is no error
 for get, get_versioned and multi_get, which say None; delete says False; client[key] and del client[key] raise KeyError.
 
-Threads: a Client may be used by several threads, which take turns: each call holds a lock until it ends. For calls at the
-same time make a Client for each thread. A Client does not survive os.fork().
+    with erda.Server("dram:", "shm:/tmp/erda.sock", size=64 << 20), erda.Client("shm:/tmp/erda.sock") as client:
+        ...
 
-The module calls liberda-client.so.0 of the system; ERDA_CLIENT_LIBRARY names another file.
+Threads: a Client or Server may be used by several threads, which take turns: each call holds a lock until it ends. For
+calls at the same time make a Client for each thread. Neither survives os.fork().
+
+The module calls liberda-client.so.0 of the system, and liberda-server.so.0 from the first Server on; ERDA_CLIENT_LIBRARY
+and ERDA_SERVER_LIBRARY name other files.
 """
 
 from __future__ import annotations
@@ -24,15 +28,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Literal, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Literal, NamedTuple, Optional, Union
 
 from . import _native
 from ._native import (ConflictError, CorruptionError, Error, InternalError, InvalidArgumentError, PermissionDeniedError,
                       ResourceExhaustedError, TimeoutError, UnavailableError)
 
+if TYPE_CHECKING:
+    from . import _native_server
+
 __all__ = [
     "ABSENT", "Client", "ConflictError", "CorruptionError", "Error", "InternalError", "InvalidArgumentError",
-    "PermissionDeniedError", "ResourceExhaustedError", "ScannedKey", "TimeoutError", "UnavailableError", "Versioned",
+    "PermissionDeniedError", "ResourceExhaustedError", "ScannedKey", "Server", "TimeoutError", "UnavailableError", "Versioned",
 ]
 
 Bytes = Union[bytes, bytearray, memoryview, str]
@@ -43,6 +50,9 @@ ABSENT = 0
 _ACKS = {"placed": 0, "persisted": 1}
 _PATHS = {"auto": 0, "reserve": 1, "inline": 2, "delegate": 3}
 _POLLING = {"adaptive": 0, "busy": 1, "sleep": 2}
+_SHM_ACCESS = {"owner": 0, "group": 1, "everybody": 2}
+_POOL_WRITES = {"nobody": 0, "same-user": 1, "everybody": 2}
+_FLUSH = {"auto": 0, "server-flush": 1, "read-after-write": 2}
 
 
 class Versioned(NamedTuple):
@@ -236,3 +246,101 @@ class Client:
 
     def __contains__(self, key: Bytes) -> bool:
         return self.get_versioned(key) is not None
+
+
+class Server:
+    """A server in this process, on threads of its own: a context manager, that starts and closes it.
+
+    It opens the pool, or creates it, and recovers it if it was not closed cleanly; nothing is served before start().
+
+    pool: "/dev/daxX.Y", a file, or "dram:" (gone when it is closed).
+    listen: "shm:/path/to/socket" or "verbs://host:port", or several of them.
+    size: of the pool in bytes, needed to create it.
+    What is None is as in docs/operations.md: these are the options of erda-server.
+    """
+
+    def __init__(self, pool: str, listen: Union[str, Iterable[str]], *, size: int = 0, shards: int = 0,
+                 region_size: Optional[int] = None, segment_size: Optional[int] = None,
+                 index_entries: Optional[int] = None, max_clients: Optional[int] = None,
+                 slots_per_client: Optional[int] = None, slot_bytes: Optional[int] = None,
+                 reservations_per_client: Optional[int] = None, clients_per_token: Optional[int] = None,
+                 requests_per_second: Optional[int] = None, connects_per_second: Optional[int] = None,
+                 token_file: Optional[str] = None, shm_access: Literal["owner", "group", "everybody"] = "owner",
+                 pool_writes: Literal["nobody", "same-user", "everybody"] = "same-user",
+                 staging_bytes: Optional[int] = None,
+                 flush: Literal["auto", "server-flush", "read-after-write"] = "auto",
+                 scrub_rate: Optional[int] = None, polling: Literal["adaptive", "busy", "sleep"] = "adaptive") -> None:
+        from . import _native_server  # here, so that clients need no server's library
+
+        self._lock = threading.Lock()
+        self._server: Optional[_native_server.Serving] = None
+        self._started = False
+        self._server = _native_server.Serving(
+            pool, [listen] if isinstance(listen, str) else list(listen), token_file=token_file,
+            numbers={"pool_size": size, "shards": shards, "region_size": region_size, "segment_size": segment_size,
+                     "index_entries": index_entries, "max_clients": max_clients, "slots_per_client": slots_per_client,
+                     "slot_bytes": slot_bytes, "reservations_per_client": reservations_per_client,
+                     "clients_per_token": clients_per_token, "requests_per_second": requests_per_second,
+                     "connects_per_second": connects_per_second, "staging_bytes": staging_bytes,
+                     "scrub_rate": scrub_rate},
+            choices={"shm_access": _choice(_SHM_ACCESS, shm_access, "shm_access"),
+                     "pool_writes": _choice(_POOL_WRITES, pool_writes, "pool_writes"),
+                     "flush": _choice(_FLUSH, flush, "flush"), "polling": _choice(_POLLING, polling, "polling")})
+
+    def start(self) -> None:
+        """Serves from now on. A server starts once."""
+        with self._lock:
+            self._open().start()
+            self._started = True
+
+    def stop(self) -> None:
+        """Closes every connection, and the pool cleanly. It still tells of itself; it does not start again."""
+        with self._lock:
+            self._open().stop()
+
+    def close(self) -> None:
+        """Stops it, and gives its memory back. Closing twice does nothing; any other call then raises ValueError."""
+        with self._lock:
+            if self._server is not None:
+                self._server.close()
+                self._server = None
+
+    def __enter__(self) -> Server:
+        if not self._started:
+            self.start()
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_server", None) is not None:
+            self.close()
+
+    def _open(self) -> _native_server.Serving:
+        if self._server is None:
+            raise ValueError("the server is closed")
+        return self._server
+
+    @property
+    def addresses(self) -> list[str]:
+        """What clients can connect to."""
+        with self._lock:
+            return self._open().addresses()
+
+    @property
+    def durability(self) -> str:
+        """"power-safe", "process-safe" or "volatile": what the pool's medium survives."""
+        with self._lock:
+            return self._open().durability()
+
+    def stats(self) -> dict[str, int]:
+        """What it counted, by name."""
+        with self._lock:
+            return self._open().stats()
+
+    def recovery(self) -> Optional[dict[str, int]]:
+        """What the opening of a pool found that was not closed cleanly; None if it was, or is new."""
+        with self._lock:
+            return self._open().recovery()

@@ -1,0 +1,142 @@
+"""The server's part of the C API, erda/erda.h, by ctypes: loaded by the first Server."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Optional
+
+from ._native import _NOT_FOUND, InternalError, _failure, _text, _unsigned
+
+_NUMBERS = {
+    "pool_size": 64, "shards": 32, "max_clients": 32, "region_size": 64, "segment_size": 64, "index_entries": 64,
+    "slots_per_client": 32, "slot_bytes": 32, "reservations_per_client": 32, "clients_per_token": 32,
+    "requests_per_second": 32, "connects_per_second": 32, "staging_bytes": 64, "scrub_rate": 64,
+}
+"""The unsigned options, and their bits."""
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("pool", c_char_p), ("pool_size", c_uint64), ("listen", POINTER(c_char_p)),
+                ("listen_count", c_size_t), ("shards", c_uint32), ("max_clients", c_uint32), ("region_size", c_uint64),
+                ("segment_size", c_uint64), ("index_entries", c_uint64), ("slots_per_client", c_uint32),
+                ("slot_bytes", c_uint32), ("reservations_per_client", c_uint32), ("clients_per_token", c_uint32),
+                ("requests_per_second", c_uint32), ("connects_per_second", c_uint32), ("token_file", c_char_p),
+                ("shm_access", c_int), ("pool_writes", c_int), ("staging_bytes", c_uint64), ("flush", c_int),
+                ("polling", c_int), ("scrub_rate", c_uint64), ("on_damage", c_void_p), ("on_damage_user", c_void_p),
+                ("on_event", c_void_p), ("on_event_user", c_void_p), ("spin_us", c_int64),
+                ("nvm_write_latency_ns", c_int64)]
+
+
+_COUNTS = ("puts", "puts_inline", "puts_staged", "puts_reserved", "puts_delegated", "commits", "deletes", "refused",
+           "violations", "settled", "taken_back", "nvm_bytes_written", "shards", "clients", "keys", "index_slots",
+           "log_bytes_used", "log_bytes_total", "in_flight", "descriptors", "registered_bytes", "sleeps",
+           "log_bytes_live", "puts_delayed", "regions_cleaned", "clean_bytes_copied", "clean_bytes_freed",
+           "clean_nvm_bytes_written", "scrub_bytes", "damaged_keys")
+
+
+class _Stats(ctypes.Structure):
+    _fields_ = [("size", c_size_t), *((name, c_uint64) for name in _COUNTS)]
+
+
+_FINDINGS = ("objects", "index_slots", "unsettled", "settled", "taken_back", "dropped", "deletes_finished", "damaged",
+             "moves_undone", "regions_unlinked", "time_ns")
+
+
+class _Report(ctypes.Structure):
+    _fields_ = [("size", c_size_t), *((name, c_uint64) for name in _FINDINGS)]
+
+
+class _Addresses(ctypes.Structure):
+    _fields_ = [("addresses", POINTER(c_char_p)), ("count", c_size_t)]
+
+
+def _load() -> ctypes.CDLL:
+    library = ctypes.CDLL(os.environ.get("ERDA_SERVER_LIBRARY", "liberda-server.so.0"))
+    for name, arguments in {
+        "options_init": [POINTER(_Options), c_size_t],
+        "free": [c_void_p],
+        "close": [c_void_p],
+        "open": [POINTER(_Options), POINTER(c_void_p)],
+        "start": [c_void_p],
+        "stop": [c_void_p],
+        "get_addresses": [c_void_p, POINTER(POINTER(_Addresses))],
+        "get_stats": [c_void_p, POINTER(_Stats)],
+        "get_recovery": [c_void_p, POINTER(_Report)],
+        "durability": [c_void_p],
+        "error": [],
+    }.items():
+        function = getattr(library, "erda_server_" + name)
+        function.argtypes = arguments
+        function.restype = c_int
+        if name in ("options_init", "free", "close"):
+            function.restype = None
+    library.erda_server_error.restype = c_char_p
+    library.erda_server_durability.restype = c_char_p
+    return library
+
+
+_library = _load()
+
+
+def _check(code: int) -> None:
+    if code != 0:
+        raise _failure(code, _library.erda_server_error())
+
+
+class Serving:
+    """An erda_server that has a pool open."""
+
+    def __init__(self, pool: str, listen: list[str], *, numbers: dict[str, Optional[int]], token_file: Optional[str],
+                 choices: dict[str, int]) -> None:
+        options = _Options()
+        _library.erda_server_options_init(byref(options), ctypes.sizeof(options))
+        if options.size == 0:
+            raise InternalError("the library is another version's")
+        options.pool = _text(pool, "the pool")
+        addresses = [_text(address, "an address") for address in listen]
+        options.listen = (c_char_p * len(addresses))(*addresses)
+        options.listen_count = len(addresses)
+        options.token_file = _text(token_file, "token_file")
+        for name, number in numbers.items():
+            if number is not None:
+                setattr(options, name, _unsigned(number, _NUMBERS[name], name))
+        for name, number in choices.items():
+            setattr(options, name, number)
+        self._server = c_void_p()
+        _check(_library.erda_server_open(byref(options), byref(self._server)))
+
+    def start(self) -> None:
+        _check(_library.erda_server_start(self._server))
+
+    def stop(self) -> None:
+        _check(_library.erda_server_stop(self._server))
+
+    def close(self) -> None:
+        _library.erda_server_close(self._server)
+
+    def addresses(self) -> list[str]:
+        addresses = POINTER(_Addresses)()
+        _check(_library.erda_server_get_addresses(self._server, byref(addresses)))
+        try:
+            told = addresses.contents
+            return [os.fsdecode(told.addresses[i]) for i in range(told.count)]
+        finally:
+            _library.erda_server_free(addresses)
+
+    def stats(self) -> dict[str, int]:
+        stats = _Stats(size=ctypes.sizeof(_Stats))
+        _check(_library.erda_server_get_stats(self._server, byref(stats)))
+        return {name: getattr(stats, name) for name in _COUNTS}
+
+    def recovery(self) -> Optional[dict[str, int]]:
+        report = _Report(size=ctypes.sizeof(_Report))
+        code = _library.erda_server_get_recovery(self._server, byref(report))
+        if code == _NOT_FOUND:
+            return None
+        _check(code)
+        return {name: getattr(report, name) for name in _FINDINGS}
+
+    def durability(self) -> str:
+        return _library.erda_server_durability(self._server).decode()

@@ -1,0 +1,14 @@
+// How the C API of the server says what erda/server.h says: each field of a structure there is one here.
+#pragma once
+
+#include "erda/erda.h"
+#include "erda/server.h"
+
+namespace erda::c_api {
+
+erda_server_options DefaultServerOptions() noexcept;
+Result<ServerOptions> ToServerOptions(const erda_server_options& options);
+erda_server_stats StatsOf(const ServerStats& stats) noexcept;
+erda_recovery_report ReportOf(const RecoveryReport& report) noexcept;
+
+}  // namespace erda::c_api
