@@ -1,0 +1,49 @@
+#include "tools/cli/command.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace erda::cli {
+
+int ExitCode(Code code) {
+  switch (code) {
+    case Code::kOk:
+      return 0;
+    case Code::kNotFound:
+      return kExitNotFound;
+    case Code::kInvalidArgument:
+      return tools::kExitUsage;
+    case Code::kUnavailable:
+    case Code::kTimeout:
+      return 3;
+    case Code::kResourceExhausted:
+      return 4;
+    case Code::kConflict:
+      return 6;
+    default:
+      return kExitOther;
+  }
+}
+
+int FailWith(const Session& session, const Status& status) {
+  if (status.code() == Code::kNotFound) {
+    fmt::print(stderr, "not found\n");
+    return ExitCode(status.code());
+  }
+  return tools::Fail(kProgram, tools::Describe(session.address, status), ExitCode(status.code()));
+}
+
+int FailWith(std::string message) { return tools::Fail(kProgram, std::move(message), kExitOther); }
+
+int Finish(const Session& session, const Status& status) { return status.ok() ? 0 : FailWith(session, status); }
+
+int Print(std::string_view bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0) return 0;
+  return FailWith(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+}
+
+}  // namespace erda::cli
