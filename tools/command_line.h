@@ -109,6 +109,7 @@ inline void AddPolling(CLI::App& app, Polling& polling, const std::string& who) 
 inline void AddClientOptions(CLI::App& app, std::string& address, ClientOptions& options) {
   app.add_option("-a,--address", address, "The server, as in shm:/path/to/socket or verbs://host:port")
       ->required()
+      ->envname("ERDA_ADDRESS")
       ->type_name("ADDRESS");
   const auto set_timeout = [&options](int64_t ms) { options.timeout = std::chrono::milliseconds(ms); };
   app.add_option_function<int64_t>("--timeout-ms", set_timeout,

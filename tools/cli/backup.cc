@@ -10,7 +10,7 @@
 
 #include "tools/cli/command.h"
 #include "tools/cli/commands.h"
-#include "tools/cli/whole_file.h"
+#include "tools/cli/files.h"
 #include "tools/dump/dump.h"
 #include "tools/progress.h"
 
@@ -30,7 +30,7 @@ struct LoadOptions {
 bool ShowsProgress() { return tools::Progress::HasTerminal(); }
 
 int CannotWrite(const std::string& file) {
-  return FailWith(fmt::format("cannot write {}: {}", file, std::strerror(errno)));
+  return FailHere(fmt::format("cannot write {}: {}", file, std::strerror(errno)));
 }
 
 // What is said of it goes where the dump does not.
@@ -42,7 +42,7 @@ int TellDumped(const DumpOptions& options, const tools::Dumped& dumped) {
     fmt::print(stderr, "{}", text);
   }
   if (dumped.damaged == 0) return 0;
-  return FailWith(fmt::format("{} keys are damaged in the pool, and not in the dump", dumped.damaged));
+  return FailHere(fmt::format("{} keys are damaged in the pool, and not in the dump", dumped.damaged));
 }
 
 int Dump(Session& session, const DumpOptions& options) {
@@ -63,7 +63,7 @@ int Dump(Session& session, const DumpOptions& options) {
 int Load(Session& session, const LoadOptions& options) {
   const bool from_stdin = options.file == "-";
   File file(from_stdin ? fdopen(dup(STDIN_FILENO), "re") : std::fopen(options.file.c_str(), "re"));
-  if (!file) return FailWith(fmt::format("cannot read {}: {}", options.file, std::strerror(errno)));
+  if (!file) return FailHere(fmt::format("cannot read {}: {}", options.file, std::strerror(errno)));
   tools::Loaded loaded;
   const auto status = tools::Load(*session.client, file.get(), options.if_absent, ShowsProgress(), &loaded);
   std::string text = fmt::format("keys {}", loaded.keys);
@@ -72,7 +72,7 @@ int Load(Session& session, const LoadOptions& options) {
   if (const int code = Print(text + "\n"); code != 0) return code;
   if (!status.ok()) return FailWith(session, status);
   if (loaded.damaged == 0) return 0;
-  return FailWith(fmt::format("{} keys were damaged when the dump was written, and are not in it", loaded.damaged));
+  return FailHere(fmt::format("{} keys were damaged when the dump was written, and are not in it", loaded.damaged));
 }
 
 }  // namespace

@@ -37,13 +37,17 @@ int FailWith(const Session& session, const Status& status) {
   return tools::Fail(kProgram, tools::Describe(session.address, status), ExitCode(status.code()));
 }
 
-int FailWith(std::string message) { return tools::Fail(kProgram, std::move(message), kExitOther); }
+int FailHere(const Status& status) {
+  return tools::Fail(kProgram, std::string(status.message()), ExitCode(status.code()));
+}
+
+int FailHere(std::string message) { return tools::Fail(kProgram, std::move(message), kExitOther); }
 
 int Finish(const Session& session, const Status& status) { return status.ok() ? 0 : FailWith(session, status); }
 
 int Print(std::string_view bytes) {
   if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0) return 0;
-  return FailWith(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+  return FailHere(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
 }
 
 }  // namespace erda::cli

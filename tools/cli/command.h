@@ -29,7 +29,8 @@ struct Session {
 
 // These say it on stderr in one line, and return the exit code.
 int FailWith(const Session& session, const Status& status);
-int FailWith(std::string message);  // for what is no failure of the server: kExitOther
+int FailHere(const Status& status);  // what has nothing to do with the server: the message alone
+int FailHere(std::string message);   // with kExitOther
 
 int Finish(const Session& session, const Status& status);
 

@@ -12,9 +12,11 @@ namespace erda::cli {
 void AddGet(CLI::App& sub, Session& session);
 void AddPut(CLI::App& sub, Session& session);
 void AddDel(CLI::App& sub, Session& session);
+void AddMget(CLI::App& sub, Session& session);
 void AddIncr(CLI::App& sub, Session& session);
 
 // scan.cc
+void AddScan(CLI::App& sub, Session& session);
 void AddKeys(CLI::App& sub, Session& session);
 
 // backup.cc
@@ -24,5 +26,6 @@ void AddLoad(CLI::App& sub, Session& session);
 // state.cc
 void AddStats(CLI::App& sub, Session& session);
 void AddClean(CLI::App& sub, Session& session);
+void AddPing(CLI::App& sub, Session& session);
 
 }  // namespace erda::cli

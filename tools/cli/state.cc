@@ -1,4 +1,4 @@
-// stats, clean.
+// stats, clean, ping.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "erda/client.h"
+#include "erda/status.h"
 #include "tools/cli/command.h"
 #include "tools/cli/commands.h"
 
@@ -29,6 +30,11 @@ struct StatsOptions {
 
 struct CleanOptions {
   bool no_wait = false;
+};
+
+struct PingOptions {
+  uint32_t count = 1;
+  uint32_t interval_ms = 1000;
 };
 
 // What is written as a plain decimal number becomes one.
@@ -77,6 +83,46 @@ int Clean(Session& session, const CleanOptions& options) {
   }
 }
 
+// --- Ping
+
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+template <class Body>
+Microseconds TimeOf(Body&& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::steady_clock::now() - start;
+}
+
+// A request that a shard has to answer, and that changes nothing: a delete on the condition that the key has a version
+// that none has. A client that may only read has no requests: it connects once more instead, which each shard answers.
+Result<std::string> RequestTime(Session& session, const std::string& key) {
+  Status status;
+  const Microseconds request =
+      TimeOf([&] { status = session.client->Delete(key, DeleteOptions{.if_version = UINT64_MAX}); });
+  if (status.code() == Code::kConflict) return fmt::format("request {:.1f} us", request.count());
+  if (status.code() != Code::kPermissionDenied) return status;
+  const Microseconds connect = TimeOf([&] { status = Client::Connect(session.address, session.options).status(); });
+  if (!status.ok()) return status;
+  return fmt::format("connect {:.1f} us", connect.count());
+}
+
+// And a get, which the server's processor has no part in.
+int Ping(Session& session, const PingOptions& options) {
+  const std::string key = "erda-cli ping";
+  for (uint32_t i = 0; i < options.count; ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(options.interval_ms));
+    const auto request = RequestTime(session, key);
+    if (!request.ok()) return FailWith(session, request.status());
+    Status status;
+    const Microseconds get = TimeOf([&] { status = session.client->Get(key).status(); });
+    if (!status.ok() && status.code() != Code::kNotFound) return FailWith(session, status);
+    const std::string text = fmt::format("{}: {}, get {:.1f} us\n", session.address, *request, get.count());
+    if (const int code = Print(text); code != 0) return code;
+  }
+  return 0;
+}
+
 }  // namespace
 
 void AddStats(CLI::App& sub, Session& session) {
@@ -87,6 +133,13 @@ void AddStats(CLI::App& sub, Session& session) {
 void AddClean(CLI::App& sub, Session& session) {
   CleanOptions& options = Bind(sub, session, Clean);
   sub.add_flag("--no-wait", options.no_wait, "Only ask for it");
+}
+
+void AddPing(CLI::App& sub, Session& session) {
+  PingOptions& options = Bind(sub, session, Ping);
+  tools::AddNumber<uint32_t>(sub, "-n,--count", options.count, 1, UINT32_MAX, "So many times; default 1");
+  tools::AddNumber<uint32_t>(sub, "--interval-ms", options.interval_ms, 0, 3'600'000,
+                             "Milliseconds from one to the next; default 1000");
 }
 
 }  // namespace erda::cli

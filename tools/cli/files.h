@@ -1,9 +1,11 @@
-// Files that are there whole, or not at all; and reading one.
+// Reading a file, and writing one that is there whole or not at all.
 #pragma once
 
 #include <cstdio>
 #include <memory>
 #include <string>
+
+#include "erda/status.h"
 
 namespace erda::cli {
 
@@ -11,6 +13,9 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
+
+// All of a file, or of stdin if its name is -. The message of a failure names it.
+[[nodiscard]] Result<std::string> ReadAll(const std::string& path);
 
 // A file gets its name when it is whole, and on the medium: what had it before stays until then. It is for the user
 // alone, as a pool is: mode 0600. What is no regular file, as /dev/null, is written in place.

@@ -1,15 +1,38 @@
-#include "tools/cli/whole_file.h"
+#include "tools/cli/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "base/unique_fd.h"
+
 namespace erda::cli {
+
+Result<std::string> ReadAll(const std::string& path) {
+  const bool from_stdin = path == "-";
+  const auto failed = [&] {
+    return Status(Code::kInternal, "cannot read " + (from_stdin ? "stdin" : path) + ": " + std::strerror(errno));
+  };
+  const UniqueFd opened(from_stdin ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const int file = from_stdin ? STDIN_FILENO : opened.get();
+  if (file < 0) return failed();
+  std::string all;
+  std::array<char, 65536> buffer;
+  for (;;) {
+    const ssize_t size = read(file, buffer.data(), buffer.size());
+    if (size == 0) return all;
+    if (size > 0) all.append(buffer.data(), static_cast<size_t>(size));
+    if (size < 0 && errno != EINTR) return failed();
+  }
+}
 
 WholeFile::WholeFile(std::string path) : target_(std::move(path)) {
   struct stat status {};
