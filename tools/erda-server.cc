@@ -19,6 +19,7 @@
 #include "erda/status.h"
 #include "tools/command_line.h"
 #include "tools/event_log.h"
+#include "tools/geometry_options.h"
 #include "tools/server/config_file.h"
 #include "tools/server/metrics.h"
 #include "tools/server/notify.h"
@@ -30,6 +31,7 @@ using erda::Printable;
 using erda::tools::AddNumber;
 using erda::tools::AddSize;
 using erda::tools::Fail;
+using erda::tools::MustBe;
 
 constexpr const char* kProgram = "erda-server";
 constexpr const char* kFooter = R"(
@@ -46,16 +48,6 @@ Exit codes: 0 stopped by a signal, or --check found nothing wrong, 1 failure, 2 
 Examples: erda-server --pool /var/lib/erda/pool --size 4G --listen shm:/run/erda.sock
           erda-server --config /etc/erda/erda-server.toml --check)";
 
-// What a number has to be besides; the check before it has seen that it is one.
-CLI::Validator MustBe(bool (*holds)(uint64_t), const std::string& what) {
-  const auto check = [holds, what](const std::string& text) {
-    return holds(std::stoull(text)) ? std::string() : fmt::format("'{}' is not {}", text, what);
-  };
-  return CLI::Validator(check, "", "must be");
-}
-
-bool IsPowerOfTwo(uint64_t size) { return (size & (size - 1)) == 0; }
-
 std::string CheckAddress(const std::string& address) {
   for (const std::string_view scheme : {"shm:", "verbs:"}) {
     if (address.starts_with(scheme) && address.size() > scheme.size()) return {};
@@ -66,7 +58,7 @@ std::string CheckAddress(const std::string& address) {
 void AddOptions(CLI::App& app, erda::ServerOptions& options) {
   app.add_option("--pool", options.pool, "A file, /dev/daxX.Y or dram: (gone when the server stops); required")
       ->type_name("PATH");
-  AddSize(app, "--size", options.pool_size, "The pool's size; needed to create it");
+  erda::tools::AddPoolSize(app, options.pool_size, "The pool's size; needed to create it");
   app.add_option("--listen", options.listen,
                  "Where clients connect: shm:/path/to/socket or verbs://host:port; required, may be repeated")
       ->allow_extra_args(false)
@@ -80,23 +72,8 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
   AddSize(app, "--scrub-rate", options.scrub_rate,
           "Bytes of stored values that are verified in a second, beside all else; 0: none")
       ->capture_default_str();
-  AddNumber<uint32_t>(app, "--shards", options.shards, 0, 1024,
-                      "Threads, each with its share of the keys; 0: an existing pool's own number, else 1")
-      ->capture_default_str();
-
-  AddSize(app, "--region-size", options.region_size, "Power of two, at most 256M; default by the pool's size")
-      ->check(
-          MustBe([](uint64_t size) { return IsPowerOfTwo(size) && size <= 256 << 20; }, "a power of two up to 256M"))
-      ->group("Geometry");
-  AddSize(app, "--segment-size", options.segment_size,
-          "Power of two, at most the region size; bounds the largest value; default by the pool's size")
-      ->check(
-          MustBe([](uint64_t size) { return IsPowerOfTwo(size) && size <= 256 << 20; }, "a power of two up to 256M"))
-      ->group("Geometry");
-  AddNumber<uint64_t>(
-      app, "--index-entries", options.index_entries, 0, uint64_t{1} << 40,
-      "Slots of the index at first, 16 bytes each, over all shards; default by the pool's size. It grows")
-      ->group("Geometry");
+  erda::tools::AddShards(app, options.shards, "an existing pool's own number, else 1");
+  erda::tools::AddGeometry(app, options.region_size, options.segment_size, options.index_entries);
 
   const auto limit = [&app](const std::string& name, uint32_t& value, uint32_t low, uint32_t high,
                             const std::string& help) {

@@ -7,7 +7,7 @@
 
 namespace erda::inspect {
 
-Result<PoolReport> InspectPool(std::span<const std::byte> pool, const Options& options) {
+Result<PoolReport> InspectFrame(std::span<const std::byte> pool) {
   const auto found = format::FindSuperblock(pool);
   if (!found.ok()) return found.status();
   PoolReport report;
@@ -25,9 +25,15 @@ Result<PoolReport> InspectPool(std::span<const std::byte> pool, const Options& o
       to.state = found->other_damaged ? SuperblockCopy::State::kNotValid : SuperblockCopy::State::kOlder;
     }
   }
-  for (uint32_t shard = 0; shard < report.superblock.geometry.shards; ++shard) {
-    ShardReport one = ShardInspector(pool, shard, options, &report).Inspect();
-    report.shards.push_back(std::move(one));
+  return report;
+}
+
+Result<PoolReport> InspectPool(std::span<const std::byte> pool, const Options& options) {
+  auto report = InspectFrame(pool);
+  if (!report.ok()) return report.status();
+  for (uint32_t shard = 0; shard < report->superblock.geometry.shards; ++shard) {
+    ShardReport one = ShardInspector(pool, shard, options, &*report).Inspect();
+    report->shards.push_back(std::move(one));
   }
   return report;
 }

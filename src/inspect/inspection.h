@@ -1,5 +1,6 @@
-// What a pool's bytes are, told by reading them: for erda-inspect. Safe on any bytes whatever: every offset is checked,
-// the time is in proportion to the pool's size, and the memory to its regions and to the damage that may be listed.
+// What a pool's bytes are, told by reading them: for erda-inspect and erda-pool. Safe on any bytes whatever: every
+// offset is checked, the time is in proportion to the pool's size, and the memory to its regions and to the damage that
+// may be listed.
 //
 // It reads the formats by itself, and not by way of index, log and recovery: those take a pool up to change it, and
 // stop at the first contradiction; this goes on, and names them all.
@@ -109,6 +110,9 @@ struct PoolReport {
 };
 
 // The status is that of format::FindSuperblock: without a valid superblock there is no pool.
+// Its superblocks alone, at once; the report has no shards.
+Result<PoolReport> InspectFrame(std::span<const std::byte> pool);
+// All of it.
 Result<PoolReport> InspectPool(std::span<const std::byte> pool, const Options& options);
 
 }  // namespace erda::inspect

@@ -1,8 +1,10 @@
 #include "server/formatted_pool.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 #include <string>
+#include <system_error>
 
 #include "base/bytes.h"
 #include "base/planted.h"
@@ -22,12 +24,25 @@ Result<std::unique_ptr<FormattedPool>> FormattedPool::Take(std::unique_ptr<nvm::
   std::unique_ptr<FormattedPool> formatted(new FormattedPool(std::move(pool)));
   // A device is always there already: a size that is given and zeroes where superblocks would be say that it is to
   // become a pool.
-  const bool blank_device = formatted->pool().is_device() && options.size != 0 && formatted->IsBlank();
+  const bool blank_device = formatted->pool().is_device() && options.size != 0 && IsBlank(formatted->pool());
   const bool create = formatted->pool().created() || blank_device;
   Status status = create ? formatted->Create(wish) : formatted->Check(wish);
   if (status.ok()) return formatted;
   formatted->pool().RemoveIfCreated();
   return Status(status.code(), "pool " + options.path + ": " + std::string(status.message()));
+}
+
+Result<std::unique_ptr<FormattedPool>> FormattedPool::Make(const nvm::PoolOptions& options,
+                                                           const format::GeometryWish& wish) {
+  const auto exists = [&options] { return Status(Code::kConflict, "pool " + options.path + ": it exists already"); };
+  std::error_code none;
+  if (std::filesystem::is_regular_file(options.path, none)) return exists();
+  auto pool = nvm::Pool::Open(options);
+  if (!pool.ok()) return pool.status();
+  // (Somebody else may have made it since.)
+  const bool is_new = (*pool)->created() || ((*pool)->is_device() && IsBlank(**pool));
+  if (!is_new) return exists();
+  return Take(*std::move(pool), options, wish);
 }
 
 uint64_t FormattedPool::time() const {
@@ -39,8 +54,8 @@ uint64_t FormattedPool::time() const {
   return millis * 1000;
 }
 
-bool FormattedPool::IsBlank() const {
-  return IsZero(pool_->bytes().first(std::min<uint64_t>(pool_->size(), format::kShardRecordsOffset)));
+bool FormattedPool::IsBlank(const nvm::Pool& pool) {
+  return IsZero(pool.bytes().first(std::min<uint64_t>(pool.size(), format::kShardRecordsOffset)));
 }
 
 Status FormattedPool::Create(const format::GeometryWish& wish) {

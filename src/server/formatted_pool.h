@@ -19,6 +19,9 @@ class FormattedPool {
   static Result<std::unique_ptr<FormattedPool>> Take(std::unique_ptr<nvm::Pool> pool, const nvm::PoolOptions& options,
                                                      const format::GeometryWish& wish);
 
+  // Makes a pool, and nothing else. kConflict: something is there already. (A device has to be blank, as for Open.)
+  static Result<std::unique_ptr<FormattedPool>> Make(const nvm::PoolOptions& options, const format::GeometryWish& wish);
+
   [[nodiscard]] nvm::Pool& pool() { return *pool_; }
   [[nodiscard]] const format::Superblock& superblock() const { return superblock_; }
   [[nodiscard]] const format::Geometry& geometry() const { return superblock_.geometry; }
@@ -35,7 +38,7 @@ class FormattedPool {
 
  private:
   explicit FormattedPool(std::unique_ptr<nvm::Pool> pool) : pool_(std::move(pool)), nvm_(*pool_) {}
-  [[nodiscard]] bool IsBlank() const;
+  [[nodiscard]] static bool IsBlank(const nvm::Pool& pool);
   Status Create(const format::GeometryWish& wish);
   Status Check(const format::GeometryWish& wish);
   void WriteSuperblock(bool clean);

@@ -1,0 +1,196 @@
+// erda-pool, and what erda-server makes of its pools.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "format/geometry.h"
+#include "format/superblock.h"
+#include "programs/fixture.h"
+
+namespace erda {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ErdaPoolTest : public ProgramsTest {
+ protected:
+  Ended Do(const std::string& command, const Words& more = {}) const {
+    Words arguments = {command, Pool()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Run("erda-pool", arguments);
+  }
+  // The exit code is that, and nothing is said on stderr.
+  nlohmann::json Json(int code, const std::string& command, Words more = {}) const {
+    more.emplace_back("--json");
+    const Ended ended = Do(command, more);
+    EXPECT_EQ(ended.code, code);
+    EXPECT_EQ(ended.err, "");
+    auto json = nlohmann::json::parse(ended.out, nullptr, false);
+    EXPECT_TRUE(json.is_object()) << ended.out;
+    return json;
+  }
+  // The first byte of the text in the pool.
+  void Damage(const std::string& text) const {
+    std::string bytes = ReadFile(Pool());
+    const size_t at = bytes.find(text);
+    ASSERT_NE(at, std::string::npos);
+    bytes[at] ^= 1;
+    WriteFile(Pool(), bytes);
+  }
+};
+
+TEST_F(ErdaPoolTest, WhatIsCreatedIsServed) {
+  const Words cut = {"--size",         "64M",  "--shards",        "2",    "--region-size", "1M",
+                     "--segment-size", "256K", "--index-entries", "10000"};
+  const auto made = Do("create", cut);
+  ExpectFine(made);
+  EXPECT_EQ(fs::status(Pool()).permissions(), fs::perms(0600));
+  const auto g = *format::ChooseGeometry({64 << 20, 2, 1 << 20, 256 << 10, 10000});
+  const std::string says = "shards 2; in each heads 1, regions " + std::to_string(g.regions_per_shard) +
+                           " of 1048576 bytes, segments of 262144 bytes, index slots 8192\n";
+  EXPECT_NE(made.out.find(says), std::string::npos) << made.out;
+  EXPECT_NE(made.out.find("\nclosed cleanly\n"), std::string::npos) << made.out;
+  EXPECT_NE(made.out.find("\nusable        8"), std::string::npos) << made.out;
+  EXPECT_EQ(Do("info").out, made.out);
+
+  const auto server = StartServerWith({"--pool", Pool(), "--listen", Address()});
+  ExpectFine(Cli({"put", "key", "value"}));
+  StopServer(*server);
+  const auto json = Json(0, "info");
+  EXPECT_EQ(json["pool"], Pool());
+  EXPECT_EQ(json["needs_recovery"], false);
+  EXPECT_EQ(json["superblocks"]["a"]["generation"], 3);
+  EXPECT_EQ(json["geometry"]["shards"], 2);
+  EXPECT_EQ(json["geometry"]["segment_size"], 256 << 10);
+  EXPECT_DOUBLE_EQ(json["geometry"]["usable_share"], format::UsableShare(g));
+  EXPECT_FALSE(json.contains("shards"));
+}
+
+// As a server does that makes a pool for itself.
+TEST_F(ErdaPoolTest, TheDefaultsAreTheServers) {
+  MakePool();
+  const auto of_server = Json(0, "info")["geometry"];
+  fs::remove(Pool());
+  EXPECT_EQ(Json(0, "create", {"--size", "64M"})["geometry"], of_server);
+}
+
+TEST_F(ErdaPoolTest, NothingIsEverMadeAnew) {
+  for (const std::string& content : {std::string(), std::string("dear to someone"), std::string(64 << 20, '\0')}) {
+    WriteFile(Pool(), content);
+    ExpectRefused(Do("create", {"--size", "64M"}), 1, Pool() + ": it exists already");
+    EXPECT_TRUE(ReadFile(Pool()) == content);
+  }
+  fs::remove(Pool());
+  ExpectFine(Do("create", {"--size", "64M"}));
+  const std::string bytes = ReadFile(Pool());
+  ExpectRefused(Do("create", {"--size", "64M"}), 1, Pool() + ": it exists already");
+  ExpectRefused(Do("create", {"--size", "32M"}), 1, Pool() + ": it exists already");
+  EXPECT_TRUE(ReadFile(Pool()) == bytes);
+  for (const char* path : {"/", "/dev/null", "/dev/zero"}) {
+    ExpectRefused(Run("erda-pool", {"create", path, "--size", "64M"}), 2, path);
+  }
+  fs::create_symlink(Path("nowhere"), Path("link"));
+  ExpectRefused(Run("erda-pool", {"create", Path("link"), "--size", "64M"}), 1, "File exists");
+  EXPECT_FALSE(fs::exists(Path("nowhere")));
+}
+
+TEST_F(ErdaPoolTest, WhatCannotBeMadeLeavesNoFile) {
+  const std::vector<Words> bad = {{},
+                                  {"--size", "0"},
+                                  {"--size", "1"},
+                                  {"--size", "many"},
+                                  {"--size", "64M", "--shards", "1000"},
+                                  {"--size", "64M", "--region-size", "3M"},
+                                  {"--size", "64M", "--region-size", "64M"},
+                                  {"--size", "64M", "--segment-size", "3000"},
+                                  {"--size", "64M", "--region-size", "1M", "--segment-size", "2M"},
+                                  {"--size", "64M", "--index-entries", "100000000"}};
+  for (const Words& more : bad) {
+    ExpectRefused(Do("create", more), 2, "erda-pool: ");
+    EXPECT_FALSE(fs::exists(Pool()));
+  }
+  ExpectRefused(Run("erda-pool", {"create", "dram:", "--size", "64M"}), 2, "dram:");
+  ExpectRefused(Run("erda-pool", {"create", Path("nowhere/pool"), "--size", "64M"}), 2, Path("nowhere/pool"));
+  fs::create_directory(Path("folder"));
+  fs::permissions(Path("folder"), fs::perms(0555));
+  const Words in_folder = {"create", Path("folder/pool"), "--size", "64M"};
+  ExpectRefused(Run("erda-pool", in_folder, "", Rights::kAsAnyone), 1, Path("folder/pool"));
+}
+
+TEST_F(ErdaPoolTest, DamageIsFoundAndHasItsExitCode) {
+  const auto server = StartServer();
+  ExpectFine(Cli({"put", "damaged", "seventeen"}));
+  ExpectFine(Cli({"put", "sound", "eighteen"}));
+  StopServer(*server);
+  const auto sound = Do("check");
+  ExpectFine(sound);
+  EXPECT_NE(sound.out.find(": keys 2, values of "), std::string::npos) << sound.out;
+  EXPECT_NE(sound.out.find("\nclosed cleanly\nno damage\n"), std::string::npos) << sound.out;
+  Damage("seventeen");
+  const std::string bytes = ReadFile(Pool());
+  const auto text = Do("check");
+  EXPECT_EQ(text.code, 3);
+  EXPECT_NE(text.out.find("damage: 1\n  shard 0: the value is damaged (key damaged, slot "), std::string::npos)
+      << text.out;
+  const auto json = Json(3, "check");
+  EXPECT_EQ(json["values_verified"], true);
+  EXPECT_EQ(json["keys"], 2);
+  EXPECT_EQ(json["damage_count"], 1);
+  EXPECT_EQ(json["damage"][0]["key"], "damaged");
+  EXPECT_EQ(Json(3, "check", {"--list", "0"})["damage"].size(), 0U);
+  const auto quick = Json(0, "check", {"--no-values"});
+  EXPECT_EQ(quick["values_verified"], false);
+  EXPECT_EQ(quick["verified_bytes"], 0);
+  EXPECT_TRUE(ReadFile(Pool()) == bytes) << "the pool was changed";
+}
+
+TEST_F(ErdaPoolTest, APoolThatNeedsRecoveryIsSound) {
+  const auto server = StartServer();
+  ExpectFine(Cli({"put", "key", "value"}));
+  server->Signal(SIGKILL);
+  EXPECT_EQ(server->Wait().code, 128 + SIGKILL);
+  for (const char* command : {"info", "check"}) {
+    const auto text = Do(command);
+    ExpectFine(text);
+    EXPECT_NE(text.out.find("\nnot closed cleanly: it needs recovery"), std::string::npos) << text.out;
+    EXPECT_EQ(Json(0, command)["needs_recovery"], true);
+  }
+}
+
+TEST_F(ErdaPoolTest, WhatIsNoPoolOrInUseIsRefused) {
+  for (const char* command : {"info", "check"}) {
+    ExpectRefused(Do(command), 1, Pool() + ": No such file or directory");
+    WriteFile(Pool(), std::string(1 << 20, 'x'));
+    ExpectRefused(Do(command), 1, Pool() + ": it is not an Erda pool");
+    fs::remove(Pool());
+  }
+  const auto server = StartServer();
+  ExpectRefused(Do("create", {"--size", "64M"}), 1, Pool() + ": it exists already");
+  for (const char* command : {"info", "check"}) ExpectRefused(Do(command), 1, Pool() + ": a server has it open");
+  StopServer(*server);
+}
+
+TEST_F(ErdaPoolTest, BadUsage) {
+  const std::vector<Words> bad = {{},
+                                  {"frobnicate"},
+                                  {"info"},
+                                  {"check"},
+                                  {"info", Pool(), "another"},
+                                  {"info", Pool(), "--list", "1"},
+                                  {Pool()},
+                                  {"check", Pool(), "info"}};
+  for (const Words& arguments : bad) ExpectRefused(Run("erda-pool", arguments), 2, "erda-pool: ");
+  ExpectFine(Do("create", {"--size", "64M"}));
+  for (const char* command : {"info", "check"}) {
+    const std::string line = std::string(ERDA_BIN_DIR) + "/erda-pool " + command + " " + Pool() + " > /dev/full";
+    ExpectRefused(Process({"/bin/sh", "-c", line}).Wait(), 1, "stdout");
+  }
+}
+
+}  // namespace
+}  // namespace erda

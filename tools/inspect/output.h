@@ -1,0 +1,26 @@
+// What erda-inspect and erda-pool say of a pool: its frame, which is superblocks and geometry; all of it; or the
+// verdict.
+#pragma once
+
+#include <string>
+
+#include "inspect/inspection.h"
+
+namespace erda::tools {
+
+inline constexpr int kExitDamage = 3;
+
+std::string FrameText(const std::string& pool, const inspect::PoolReport& report);
+std::string FrameJson(const std::string& pool, const inspect::PoolReport& report);
+
+// verify: values were read, too.
+std::string FullText(const std::string& pool, const inspect::PoolReport& report, bool verify);
+std::string FullJson(const std::string& pool, const inspect::PoolReport& report, bool verify);
+
+std::string VerdictText(const std::string& pool, const inspect::PoolReport& report, bool verify);
+std::string VerdictJson(const std::string& pool, const inspect::PoolReport& report, bool verify);
+
+// On stdout; the exit code.
+int Print(const char* program, const std::string& text);
+
+}  // namespace erda::tools
