@@ -6,6 +6,7 @@ Paths such as /run/erda lead into that folder, and pools and runs are small.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import pathlib
@@ -47,6 +48,9 @@ ELSEWHERE = {
 
 # What a command takes for granted: run before it.
 BEFORE = {
+    "erda-cli mget greeting nobody": "erda-cli put greeting hello",
+    "erda-cli scan --prefix session/": "erda-cli put session/1 value",
+    "erda-pool create": "rm -f /var/lib/erda/pool",
     "erda-cli --token-file ~/.erda-token": "cp /etc/erda/tokens ~/.erda-token && "
                                            "erda-cli --token-file ~/.erda-token -a shm:/run/erda/socket put key value",
 }
@@ -69,14 +73,21 @@ def blocks(document: pathlib.Path) -> list[tuple[int, str, str]]:
     return found
 
 
-def commands(language: str, text: str) -> list[str]:
+@dataclasses.dataclass(frozen=True)
+class Command:
+    text: str
+    code: int  # that it ends with: 0, or what a comment behind it says, "# exit code 1"
+
+    def begins(self, *beginnings: str) -> bool:
+        return self.text.startswith(beginnings)
+
+
+def commands(language: str, text: str) -> list[Command]:
     text = text.replace("\\\n", " ")
     lines = [line[2:] for line in text.splitlines() if line.startswith("$ ")] if language == "console" else text.splitlines()
-    return [command for line in lines if (command := re.sub(r"(^|\s+)# .*", "", line).strip())]
-
-
-def is_elsewhere(command: str) -> bool:
-    return any(command.startswith(begin) for begin in ELSEWHERE)
+    parts = [re.split(r"(?:^|\s+)# ", line.strip(), maxsplit=1) for line in lines]
+    return [Command(command, int(said.group(1)) if (said := re.match(r"exit code (\d+)", "".join(comment))) else 0)
+            for command, *comment in parts if command]
 
 
 def all_blocks(*languages: str) -> list[tuple[str, str, str]]:
@@ -91,7 +102,7 @@ class Sandbox:
         for name in ("run/erda", "var/lib/erda", "etc/erda", "backup", "tmp", "dev/shm", "home"):
             (folder / name).mkdir(parents=True)
         self.env = {"PATH": f"{BUILD}/bin:/usr/bin:/bin", "HOME": str(folder / "home"),
-                    "LD_LIBRARY_PATH": f"{BUILD}/lib"}
+                    "LD_LIBRARY_PATH": f"{BUILD}/lib", "ERDA_ADDRESS": f"shm:{folder}/run/erda/socket"}
 
     def here(self, text: str) -> str:
         text = FOLDERS.sub(lambda match: f"{self.folder}{match.group()}", PROGRAM.sub("", text))
@@ -99,10 +110,11 @@ class Sandbox:
         text = re.sub(r"(--(?:records|operations)) \d+", r"\1 2000", text)
         return re.sub(r'(--size |size = ")\d+G', r"\g<1>64M", text)
 
-    def run(self, command: str) -> None:
+    def run(self, command: str, code: int = 0) -> None:
         # A server that a document takes for granted.
         listens = re.search(r"erda-[a-z-]*server .*--listen shm:(\S+)", command)
-        for path in re.findall(r"shm:([^\s\"']+)", command):
+        uses = command + (f" {self.env['ERDA_ADDRESS']}" if re.search(r"erda-cli (?!.*(-a|--address) )", command) else "")
+        for path in re.findall(r"shm:([^\s\"']+)", uses):
             if not pathlib.Path(path).exists() and not (listens and listens.group(1) == path):
                 self.serve(f"erda-server --pool dram: --size 64M --listen shm:{path}")
         if re.match(r"erda-(scheme-)?server\b", command) and "--check" not in command:
@@ -115,7 +127,7 @@ class Sandbox:
             done = subprocess.run(["bash", "-o", "pipefail", "-ec", command], cwd=self.folder, env=self.env, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=50,
                                   check=False)
-            if done.returncode != 0:
+            if done.returncode != code:
                 raise AssertionError(f"exit code {done.returncode}:\n{command}\n{done.stdout}")
 
     def serve(self, command: str) -> None:
@@ -173,14 +185,13 @@ class Documents(unittest.TestCase):
             for shown, file in re.findall(r"^(\$ cat (\S+)\n(?:(?!\$ ).*\n)*)", text, re.M) if language == "console" else ():
                 pathlib.Path(self.sandbox.here(file)).write_text(self.sandbox.here(shown.partition("\n")[2]), encoding="utf-8")
             for command in commands(language, text):
-                if is_elsewhere(command):
+                if command.begins(*ELSEWHERE):
                     continue
-                with self.subTest(place=place, command=command):
+                with self.subTest(place=place, command=command.text):
                     for begin, before in BEFORE.items():
-                        if command.startswith(begin):
-                            for each in before.split(" && "):
-                                self.sandbox.run(self.sandbox.here(each))
-                    self.sandbox.run(self.sandbox.here(command))
+                        for each in before.split(" && ") if command.begins(begin) else ():
+                            self.sandbox.run(self.sandbox.here(each))
+                    self.sandbox.run(self.sandbox.here(command.text), command.code)
                     run += 1
             self.sandbox.stop_all()
         self.assertGreater(run, 20)
@@ -188,7 +199,7 @@ class Documents(unittest.TestCase):
     def test_what_is_run_elsewhere_is_in_the_documents(self):
         every = [command for _, language, text in all_blocks("sh", "console") for command in commands(language, text)]
         for begin in (*ELSEWHERE, *BEFORE):
-            self.assertTrue(any(command.startswith(begin) for command in every), begin)
+            self.assertTrue(any(command.begins(begin) for command in every), begin)
 
     def test_each_program_compiles_and_runs(self):
         compilers = {"cpp": [CXX, "-std=c++20", "-x", "c++"], "c": [CXX, "-std=c99", "-x", "c"]}
@@ -198,11 +209,11 @@ class Documents(unittest.TestCase):
             with self.subTest(place=place):
                 text = self.sandbox.here(text)
                 for path in re.findall(r'"shm:(/[^\s"]+)"', text):
-                    if "listen" not in text:
+                    if "listen" not in text and "erda.Server" not in text:
                         self.sandbox.serve(f"erda-server --pool dram: --size 64M --listen shm:{path}")
                 file = self.sandbox.folder / "program"
                 if language == "python":
-                    file.write_text(text, encoding="utf-8")
+                    file.write_text(f"import erda\n{text}", encoding="utf-8")
                     self.sandbox.run(f"PYTHONPATH={SOURCE}/src/python PYTHONDONTWRITEBYTECODE=1 python3 {file}")
                 else:
                     subprocess.run([*compilers[language], "-Wall", "-Wextra", "-Werror", f"-I{SOURCE}/include", "-",
@@ -225,12 +236,12 @@ class Documents(unittest.TestCase):
                         self.assertIn(option, known, where)
             for _, language, block in blocks(document):
                 for command in commands(language, block) if language in ("sh", "console") else ():
-                    match = ours.match(command)
+                    match = ours.match(command.text)
                     tool = match and named.get(match.group(1).replace("erda-sim", "sim"))
                     # What the lab runs is a command of its own, and what is behind ; or | is another.
-                    rest = re.split(r" -- |[;|]|--server '|--client '", command)[0] if match else ""
+                    rest = re.split(r" -- |[;|]|--server '|--client '", command.text)[0] if match else ""
                     for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", rest) if tool else ():
-                        self.assertIn(option, options_of(tool), f"{where}: {command}")
+                        self.assertIn(option, options_of(tool), f"{where}: {command.text}")
 
 
 if __name__ == "__main__":

@@ -192,7 +192,8 @@ def bill_of(version: str, readelf: str, binaries: list[pathlib.Path]) -> dict:
             if name in own_libraries:
                 bill.relate(own, "DYNAMIC_LINK", own_libraries[name])
                 continue
-            known = LOADED.get(re.sub(r"-[0-9.]+$", "", name), Known(library, "NOASSERTION"))
+            # Some have their version in their name, as libx-1.2.so; ld-linux-x86-64 has not.
+            known = LOADED.get(name) or LOADED.get(re.sub(r"-[0-9.]+$", "", name)) or Known(library, "NOASSERTION")
             bill.relate(own, "DYNAMIC_LINK", bill.add_other(known, owner_of(library)))
     return bill.document()
 
