@@ -130,7 +130,7 @@ inline void AddClientOptions(CLI::App& app, std::string& address, ClientOptions&
   app.add_option_function<std::string>(
          "--path", [&options](const std::string& name) { options.put_path = kPaths.at(name); },
          "How a put travels: inline (in the request), reserve (one-sidedly), delegate (one-sidedly, into space that "
-         "the client was given ahead) or auto (inline or reserve, by size); default auto")
+         "the client was given ahead) or auto (inline or delegate, by size); default auto")
       ->check(CLI::IsMember({"auto", "inline", "reserve", "delegate"}))
       ->type_name("PATH");
   AddNumber<uint32_t>(app, "--cache-entries", options.cache_entries, 0, 1U << 30,

@@ -107,6 +107,7 @@ class Completion(unittest.TestCase):
             "erda-inspect --json p": ["pool"],
             "erda-server --config k": ["key file", "keys.txt"],
             "erda-server --pool p": ["pool"],
+            "erda-bench growth --pool p": ["pool"],
             "erda-cli mget --file k": ["key file", "keys.txt"],
             "erda-cli get --out=p": ["pool"],
             "erda-cli put photo --value-file p": ["pool"],

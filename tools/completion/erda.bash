@@ -27,7 +27,7 @@ _erda_value() {
       IFS=, read -ra values <<< "${set%%\}*}"
       _erda_offer "$3" "${values[@]}"
       ;;
-    FILE* | PATH*) _erda_files "$3" ;;
+    FILE* | PATH* | POOL*) _erda_files "$3" ;;
     ADDRESS*)
       if [[ $3 == shm:* ]]; then
         _erda_files "${3#shm:}" sockets
