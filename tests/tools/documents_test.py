@@ -55,6 +55,9 @@ BEFORE = {
                                            "erda-cli --token-file ~/.erda-token -a shm:/run/erda/socket put key value",
 }
 
+# What they print is an example: a line that begins with a name, as in "index    300001 of", begins with one of the document's.
+EXAMPLES = ("erda-inspect --verify", "erda-pool ")
+
 FOLDERS = re.compile(r"(?<![\w.}])/(?:run|var/lib/erda|etc/erda|backup|tmp|dev/shm)(?=/|\b)")
 PROGRAM = re.compile(r"(?:^|(?<=[;|&] )|(?<=time ))(?:build/bin/)?(?=erda-[a-z-]+\b)", re.M)
 
@@ -77,6 +80,7 @@ def blocks(document: pathlib.Path) -> list[tuple[int, str, str]]:
 class Command:
     text: str
     code: int  # that it ends with: 0, or what a comment behind it says, "# exit code 1"
+    output: str  # that the document shows
 
     def begins(self, *beginnings: str) -> bool:
         return self.text.startswith(beginnings)
@@ -84,10 +88,15 @@ class Command:
 
 def commands(language: str, text: str) -> list[Command]:
     text = text.replace("\\\n", " ")
-    lines = [line[2:] for line in text.splitlines() if line.startswith("$ ")] if language == "console" else text.splitlines()
-    parts = [re.split(r"(?:^|\s+)# ", line.strip(), maxsplit=1) for line in lines]
-    return [Command(command, int(said.group(1)) if (said := re.match(r"exit code (\d+)", "".join(comment))) else 0)
-            for command, *comment in parts if command]
+    pairs = re.findall(r"^\$ (.*)\n?((?:(?!\$ ).*\n?)*)", text, re.M) if language == "console" else \
+        [(line, "") for line in text.splitlines()]
+    found = []
+    for line, output in pairs:
+        command, *comment = re.split(r"(?:^|\s+)# ", line.strip(), maxsplit=1)
+        said = re.match(r"exit code (\d+)", "".join(comment))
+        if command:
+            found.append(Command(command, int(said.group(1)) if said else 0, output.strip()))
+    return found
 
 
 def all_blocks(*languages: str) -> list[tuple[str, str, str]]:
@@ -110,7 +119,7 @@ class Sandbox:
         text = re.sub(r"(--(?:records|operations)) \d+", r"\1 2000", text)
         return re.sub(r'(--size |size = ")\d+G', r"\g<1>64M", text)
 
-    def run(self, command: str, code: int = 0) -> None:
+    def run(self, command: str, code: int = 0) -> str:
         # A server that a document takes for granted.
         listens = re.search(r"erda-[a-z-]*server .*--listen shm:(\S+)", command)
         uses = command + (f" {self.env['ERDA_ADDRESS']}" if re.search(r"erda-cli (?!.*(-a|--address) )", command) else "")
@@ -118,19 +127,19 @@ class Sandbox:
             if not pathlib.Path(path).exists() and not (listens and listens.group(1) == path):
                 self.serve(f"erda-server --pool dram: --size 64M --listen shm:{path}")
         if re.match(r"erda-(scheme-)?server\b", command) and "--check" not in command:
-            self.serve(command.removesuffix("&"))
-        elif command == "kill %1":
+            return self.serve(command.removesuffix("&"))
+        if command == "kill %1":
             self.stop(self.servers.pop(0))
-        else:
-            if self.servers:
-                command = command.replace("$!", str(self.servers[-1].pid))
-            done = subprocess.run(["bash", "-o", "pipefail", "-ec", command], cwd=self.folder, env=self.env, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=50,
-                                  check=False)
-            if done.returncode != code:
-                raise AssertionError(f"exit code {done.returncode}:\n{command}\n{done.stdout}")
+            return ""
+        if self.servers:
+            command = command.replace("$!", str(self.servers[-1].pid))
+        done = subprocess.run(["bash", "-o", "pipefail", "-ec", command], cwd=self.folder, env=self.env, text=True,
+                              capture_output=True, stdin=subprocess.DEVNULL, timeout=50, check=False)
+        if done.returncode != code:
+            raise AssertionError(f"exit code {done.returncode}:\n{command}\n{done.stdout}{done.stderr}")
+        return done.stdout.strip()
 
-    def serve(self, command: str) -> None:
+    def serve(self, command: str) -> str:
         server = subprocess.Popen(shlex.split(command), cwd=self.folder, env=self.env, text=True, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         self.servers.append(server)
@@ -140,6 +149,7 @@ class Sandbox:
             if not line:
                 raise AssertionError(f"exit code {server.wait()}:\n{command}\n{said}")
             said += line
+        return said.strip()
 
     def stop(self, server: subprocess.Popen) -> None:
         server.send_signal(signal.SIGTERM)
@@ -182,8 +192,6 @@ class Documents(unittest.TestCase):
     def test_each_command_does_what_it_is_for(self):
         run = 0
         for place, language, text in all_blocks("sh", "console"):
-            for shown, file in re.findall(r"^(\$ cat (\S+)\n(?:(?!\$ ).*\n)*)", text, re.M) if language == "console" else ():
-                pathlib.Path(self.sandbox.here(file)).write_text(self.sandbox.here(shown.partition("\n")[2]), encoding="utf-8")
             for command in commands(language, text):
                 if command.begins(*ELSEWHERE):
                     continue
@@ -191,14 +199,22 @@ class Documents(unittest.TestCase):
                     for begin, before in BEFORE.items():
                         for each in before.split(" && ") if command.begins(begin) else ():
                             self.sandbox.run(self.sandbox.here(each))
-                    self.sandbox.run(self.sandbox.here(command.text), command.code)
+                    shown = self.sandbox.here(command.output)
+                    if command.begins("cat "):  # the file is what the document shows
+                        pathlib.Path(self.sandbox.here(command.text[4:])).write_text(shown, encoding="utf-8")
+                    printed = self.sandbox.run(self.sandbox.here(command.text), command.code)
+                    if command.begins(*EXAMPLES):
+                        names = [set(re.findall(r"^ *(\S+(?: \S+)*?) {2,}", text, re.M)) for text in (shown, printed)]
+                        self.assertLessEqual(names[1], names[0])
+                    elif shown:
+                        self.assertEqual(printed, shown)
                     run += 1
             self.sandbox.stop_all()
         self.assertGreater(run, 20)
 
     def test_what_is_run_elsewhere_is_in_the_documents(self):
         every = [command for _, language, text in all_blocks("sh", "console") for command in commands(language, text)]
-        for begin in (*ELSEWHERE, *BEFORE):
+        for begin in (*ELSEWHERE, *BEFORE, *EXAMPLES):
             self.assertTrue(any(command.begins(begin) for command in every), begin)
 
     def test_each_program_compiles_and_runs(self):
