@@ -1,0 +1,71 @@
+// 03: many operations in flight: the asynchronous calls return at once, and callbacks say later how each ended.
+//
+// Prints:
+//   10000 puts, 0 failed
+//   10000 gets, 0 failed
+#include <erda/client.h>
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "example.h"
+
+namespace {
+
+constexpr int kOperations = 10'000;
+
+struct Outcome {
+  int done = 0;
+  int failed = 0;
+};
+
+std::string KeyOf(int i) { return "key" + std::to_string(i); }
+
+// Starts each operation, waits for room while too many are in flight, and then for the rest.
+void RunAll(erda::Client& client, const std::function<erda::Status(int)>& start) {
+  for (int i = 0; i < kOperations; ++i) {
+    for (;;) {
+      const erda::Status started = start(i);
+      if (started.ok()) break;
+      // Its callback will never run. If the queue is full, let some of those in flight end.
+      if (started.code() != erda::Code::kResourceExhausted) example::Check(started, "start an operation");
+      client.Poll();
+    }
+  }
+  example::Check(client.Drain(), "wait for the rest");
+}
+
+}  // namespace
+
+int main() try {
+  const example::OwnServer server;
+  erda::ClientOptions options;
+  options.queue_depth = 32;  // in flight at most
+  const auto client = example::Check(erda::Client::Connect(server.address(), options), "connect");
+
+  // A callback runs inside Poll, Drain or a synchronous call, on this thread. It must not throw, and not wait.
+  Outcome puts;
+  RunAll(*client, [&](int i) {
+    return client->PutAsync(KeyOf(i), "value" + std::to_string(i), [&puts](erda::Status status) {
+      ++puts.done;
+      if (!status.ok()) ++puts.failed;
+    });
+  });
+  std::printf("%d puts, %d failed\n", puts.done, puts.failed);
+
+  Outcome gets;
+  RunAll(*client, [&](int i) {
+    return client->GetAsync(KeyOf(i), [&gets, i](erda::Result<std::string_view> value) {
+      ++gets.done;  // The view lives as long as the callback: copy what is needed later.
+      if (!value.ok() || *value != "value" + std::to_string(i)) ++gets.failed;
+    });
+  });
+  std::printf("%d gets, %d failed\n", gets.done, gets.failed);
+  return puts.failed + gets.failed == 0 ? 0 : 1;
+} catch (const std::exception& failed) {
+  std::fprintf(stderr, "%s\n", failed.what());
+  return 1;
+}

@@ -1,0 +1,34 @@
+// 04: many keys at once: one call, that has as many gets in flight as queue_depth allows.
+//
+// Prints:
+//   apple: red
+//   pear: not found
+//   plum: blue
+#include <erda/client.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "example.h"
+
+int main() try {
+  const example::OwnServer server;
+  const auto client = example::Check(erda::Client::Connect(server.address()), "connect");
+  example::Check(client->Put("apple", "red"), "put");
+  example::Check(client->Put("plum", "blue"), "put");
+
+  const std::vector<std::string_view> keys = {"apple", "pear", "plum"};
+  const auto values = client->MultiGet(keys);  // one result for each key, in their order
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto& value = values[i];
+    if (!value.ok() && value.status().code() != erda::Code::kNotFound) example::Check(value.status(), "get");
+    std::printf("%s: %s\n", std::string(keys[i]).c_str(), value.ok() ? value->c_str() : "not found");
+  }
+  return 0;
+} catch (const std::exception& failed) {
+  std::fprintf(stderr, "%s\n", failed.what());
+  return 1;
+}

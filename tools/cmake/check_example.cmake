@@ -1,0 +1,16 @@
+# Runs an example, and fails unless it succeeds and prints what its source has behind "Prints:".
+# cmake -DSOURCE=<file> "-DCOMMAND=<program;argument>" -P check_example.cmake
+cmake_minimum_required(VERSION 3.22)
+file(READ ${SOURCE} source)
+if(NOT source MATCHES "\n(//|#) Prints:\n(((//|#)   [^\n]*\n)+)")
+  message(FATAL_ERROR "${SOURCE} does not say what it prints")
+endif()
+string(REGEX REPLACE "(//|#)   ([^\n]*\n)" "\\2" expected "${CMAKE_MATCH_2}")
+execute_process(COMMAND ${COMMAND} OUTPUT_VARIABLE printed RESULT_VARIABLE status TIMEOUT 60)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${COMMAND} ended with ${status} and printed\n${printed}")
+endif()
+if(NOT printed STREQUAL expected)
+  message(FATAL_ERROR "${COMMAND} printed\n${printed}and not\n${expected}")
+endif()
+message(STATUS "it printed what ${SOURCE} says")
