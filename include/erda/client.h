@@ -143,7 +143,7 @@ class ERDA_EXPORT Buffer {
   std::span<std::byte> bytes_;
 };
 
-// One Client belongs to one thread at a time. Different Clients are independent.
+// One Client belongs to one thread at a time. Different Clients are independent (docs/threads.md).
 //
 // A key is 1 to 1024 bytes; a value is 0 bytes up to what a segment of the pool holds (max_value_bytes()). Both may
 // hold any bytes. Outside these limits: kInvalidArgument, and the message names the limit.

@@ -8,7 +8,7 @@
 //
 // Threads. An erda_client belongs to one thread at a time, and its buffers with it. An erda_server is started, stopped
 // and closed by one thread at a time; until it is closed, any thread may ask it what it says of itself. Different ones
-// are independent.
+// are independent. docs/threads.md says more.
 //
 // Memory. What a call allocates is one piece, with all that it points to: give it to the free of its library,
 // erda_client_free or erda_server_free, as long after the call as you like, on any thread. What you pass is yours, and
@@ -283,8 +283,8 @@ typedef enum erda_pool_writes {
 
 typedef struct erda_server erda_server;
 
-// Is told of a key whose stored value is damaged, or of none (NULL, 0) if that cannot be known any more. On a thread of
-// the server's; must not wait.
+// Is told of a key whose stored value is damaged, or of none (NULL, 0) if that cannot be known any more. On threads
+// of the server's, on several at once perhaps; must not wait.
 typedef void (*erda_on_damage)(void* user, const void* key, size_t key_size);
 // Is told in a line, ended by a zero, of each client that breaks the protocol, keeps others waiting, or is refused.
 // Longer lines than 1023 bytes are cut off. On threads of the server's, on several at once perhaps; must not wait.

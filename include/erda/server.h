@@ -87,7 +87,7 @@ struct ServerOptions {
 
   // Beside all else, stored values are verified one after the other, round and round: so many bytes in a second, over
   // all shards. 0: never. Damage is counted, and told by on_damage: with the key, or with nothing where that cannot be
-  // known any more. Only a new put repairs it. on_damage is called on a shard's thread, and must not wait.
+  // known any more. Only a new put repairs it. on_damage is called on the threads of shards, and must not wait.
   uint64_t scrub_rate = 1 << 20;
   std::function<void(std::string_view key)> on_damage{};
 
@@ -181,7 +181,7 @@ struct RecoveryReport {
   }
 };
 
-// Start and Stop from one thread; stats and addresses from any.
+// Start, Stop and the destructor from one thread at a time; what it says of itself any may ask (docs/threads.md).
 class ERDA_EXPORT Server {
  public:
   // Takes the addresses, creates the pool, or opens it. A pool that was not closed cleanly, since its server died or
