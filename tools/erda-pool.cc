@@ -1,7 +1,8 @@
-// erda-pool: makes, looks at and checks pools that no server has open.
+// erda-pool: makes, looks at, checks and grows pools that no server has open.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -85,6 +86,18 @@ int Check(const Arguments& arguments) {
   return report->damage_count == 0 ? 0 : erda::tools::kExitDamage;
 }
 
+int Resize(const Arguments& arguments) {
+  {
+    const erda::nvm::PoolOptions options{arguments.pool, 0, std::chrono::nanoseconds(0)};
+    auto pool = FormattedPool::Open(options, {.shards = 0});
+    if (!pool.ok()) return FailWith(pool.status());
+    if (const auto grown = (*pool)->Grow(arguments.wish.pool_size); !grown.ok()) {
+      return FailWith({grown.code(), fmt::format("pool {}: {}", arguments.pool, grown.message())});
+    }
+  }
+  return PrintFrame(arguments);
+}
+
 CLI::App* AddCommand(CLI::App& app, const char* name, const char* what, Arguments& arguments) {
   CLI::App* command = app.add_subcommand(name, what);
   command->add_option("POOL", arguments.pool, "A file or /dev/daxX.Y")->required()->type_name("");
@@ -96,14 +109,14 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* what, Argument
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Makes, looks at and checks pools that no server has open.", kProgram);
+  CLI::App app("Makes, looks at, checks and grows pools that no server has open.", kProgram);
   app.footer(kFooter);
   app.require_subcommand(1);
 
   CLI::App* create =
       AddCommand(app, "create", "Make a pool, and say how it is cut; never over a file or a device that holds anything",
                  arguments);
-  erda::tools::AddPoolSize(*create, arguments.wish.pool_size, "The pool's size; of a DAX device exactly its own")
+  erda::tools::AddPoolSize(*create, arguments.wish.pool_size, "The pool's size; of a DAX device at most its own")
       ->required();
   arguments.wish.shards = 0;
   erda::tools::AddShards(*create, arguments.wish.shards, "one");
@@ -119,8 +132,14 @@ int main(int argc, char** argv) {
       *check, "--list", arguments.options.damage_listed, 0, 1'000'000'000,
       fmt::format("How much damage is listed, and not only counted; default {}", arguments.options.damage_listed));
 
+  CLI::App* resize = AddCommand(app, "resize", "Make a pool larger, in place, and say how it is cut then", arguments);
+  erda::tools::AddPoolSize(*resize, arguments.wish.pool_size,
+                           "The new size, larger than the pool's; of a DAX device at most its own")
+      ->required();
+
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
   arguments.options.verify = !arguments.no_values;
   if (create->parsed()) return Create(arguments);
+  if (resize->parsed()) return Resize(arguments);
   return info->parsed() ? PrintFrame(arguments) : Check(arguments);
 }

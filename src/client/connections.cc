@@ -41,7 +41,11 @@ void Engine::OnLinkConnected(Link& link) {
   if (auto status = link.OnConnected(clock_.Now(), options_.token != nullptr); !status.ok()) {
     return CloseLink(link, status);
   }
-  if (!geometry_known_ || pool_uuid_ != link.hello().pool_uuid) AdoptGeometry(link);
+  const bool same = geometry_known_ && pool_uuid_ == link.hello().pool_uuid &&
+                    geometry_.shards == link.geometry().shards &&
+                    geometry_.heads_per_shard == link.geometry().heads_per_shard;
+  if (!same) AdoptGeometry(link);
+  geometry_ = link.geometry();  // the pool may have been grown
   // (I12) What was known of locations ends with the server: the flags that take it back may be lost.
   const uint64_t server = Planted(Flaw::kKnowsForEver) ? 1 : link.hello().server_id;
   if (locations_server_ == server) return;

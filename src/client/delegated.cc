@@ -52,7 +52,7 @@ void Delegated::Ask(uint32_t head, uint64_t object_bytes) {
 }
 
 LogAddress Delegated::Place(Chunk& chunk, uint64_t object_bytes) {
-  const auto address = LogAddress::At(chunk.address.slot(), chunk.address.offset_in_region() + chunk.tail);
+  const auto address = LogAddress::At(chunk.address.slot(), chunk.address.offset_in_slot() + chunk.tail);
   chunk.tail += object_bytes;
   ++chunk.in_flight;
   // (I8) With the first put in this one the server lets go of those before it.

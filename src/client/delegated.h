@@ -33,7 +33,7 @@ class Delegated {
     [[nodiscard]] uint64_t room() const { return taken_back || passed ? 0 : bytes - tail; }
     [[nodiscard]] bool Holds(uint32_t of_head, format::LogAddress object) const {
       return head == of_head && address.slot() == object.slot() &&
-             object.offset_in_region() - address.offset_in_region() < bytes;
+             object.offset_in_slot() - address.offset_in_slot() < bytes;
     }
   };
 

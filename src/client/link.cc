@@ -177,13 +177,13 @@ Status Link::Flush() {
 void Link::OnControlRead() {
   control_read_pending = false;
   ++control_reads;
-  slots_.resize(uint64_t{geometry().heads_per_shard} * format::kSlotsPerHead);
+  slots_.resize(uint64_t{geometry().heads_per_shard} * geometry().slots_per_head());
   const auto from = std::span(control_).subspan(format::kControlHeadsOffset, slots_.size() * sizeof(uint64_t));
   if (std::memcmp(slots_.data(), from.data(), from.size()) != 0) {
     ++slot_changes;
     std::memcpy(slots_.data(), from.data(), from.size());
   }
-  const auto runs = std::span(control_).subspan(format::RunsOffset(geometry().heads_per_shard));
+  const auto runs = std::span(control_).subspan(format::RunsOffset(geometry()));
   std::memcpy(runs_.data(), runs.data(), runs_.size() * sizeof(uint32_t));
   LearnBlocks(LoadAs<format::ControlBlock>(control_).blocks);
   if (state_ == State::kLoading) state_ = State::kUp;

@@ -84,11 +84,13 @@ class Link {
   [[nodiscard]] format::FlushMethod flush_method() const {
     return static_cast<format::FlushMethod>(hello_.flush_method);
   }
-  // As of the control block that was read last. No slot if there is no such head.
+  // As of the control block that was read last. No slot if there is no such head, or no such address.
   [[nodiscard]] format::HeadSlot SlotOf(uint32_t head, format::LogAddress address) const {
     const uint32_t in_shard = head - shard_ * geometry().heads_per_shard;  // huge if it is an earlier shard's
-    if (in_shard >= geometry().heads_per_shard) return {};
-    return format::HeadSlot(slots_[in_shard * format::kSlotsPerHead + address.slot()]);
+    const uint32_t slot = geometry().SlotOf(address);
+    if (in_shard >= geometry().heads_per_shard || slot >= geometry().slots_per_head()) return {};
+    const uint64_t at = format::HeadSlotOffset(geometry(), in_shard, slot) - format::kControlHeadsOffset;
+    return format::HeadSlot(slots_[at / sizeof(uint64_t)]);
   }
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::HeadSlot slot, format::LogAddress address) const {
     return {pool_seed_, head, address, slot.generation()};
@@ -104,9 +106,8 @@ class Link {
   // The pool offset of a log address, and the bytes from there to the end of its segment. False if the address cannot
   // be, or its region is not known (yet).
   bool Resolve(format::HeadSlot slot, format::LogAddress address, uint64_t* offset, uint64_t* bytes) const {
-    const uint64_t in_region = address.offset_in_region();
-    if (address.none() || in_region >= geometry().region_size) return false;
-    if (slot.none() || slot.region() >= geometry().regions()) return false;
+    const uint64_t in_region = geometry().OffsetInRegion(address);
+    if (address.none() || slot.none() || slot.region() >= geometry().regions()) return false;
     *offset = geometry().RegionOffset(slot.region()) + in_region;
     *bytes = geometry().segment_size - (in_region & (geometry().segment_size - 1));  // a power of two
     return true;

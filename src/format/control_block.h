@@ -4,7 +4,8 @@
 //   byte 0              8         16               24   64            576   1024
 //   +------------------+---------+----------------+----+-------------+-----+------------------------+--------------+
 //   | displacements    | blocks  | head generation| 0  | counters    | 0   | slots of each head     | runs: 4 bytes|
-//   |                  |         |                |    | (64 words)  |     | (128 words of 8 bytes) | for each     |
+//   |                  |         |                |    | (64 words)  |     | (128 words of 8 bytes),| for each     |
+//   |                  |         |                |    |             |     | layer by layer         |              |
 //   +------------------+---------+----------------+----+-------------+-----+------------------------+--------------+
 //
 // displacements: odd while index entries are being moved. A miss counts only if it was read between two equal, even
@@ -123,11 +124,15 @@ inline constexpr uint64_t kControlHeadBytes = kSlotsPerHead * sizeof(uint64_t);
 constexpr uint64_t HeadSlotOffset(uint32_t head_in_shard, uint32_t slot) {
   return kControlHeadsOffset + head_in_shard * kControlHeadBytes + slot * sizeof(uint64_t);
 }
-constexpr uint64_t RunsOffset(uint32_t heads_per_shard) {
-  return kControlHeadsOffset + heads_per_shard * kControlHeadBytes;
+// The same of a slot in any layer.
+constexpr uint64_t HeadSlotOffset(const Geometry& g, uint32_t head_in_shard, uint32_t slot) {
+  return HeadSlotOffset(head_in_shard + slot / kSlotsPerHead * g.heads_per_shard, slot % kSlotsPerHead);
+}
+constexpr uint64_t RunsOffset(const Geometry& g) {
+  return kControlHeadsOffset + uint64_t{g.heads_per_shard} * g.layers() * kControlHeadBytes;
 }
 constexpr uint64_t ControlBytes(const Geometry& geometry) {
-  return AlignUp(RunsOffset(geometry.heads_per_shard) + geometry.runs_max() * sizeof(uint32_t), 4096);
+  return AlignUp(RunsOffset(geometry) + geometry.runs_max() * sizeof(uint32_t), 4096);
 }
 // What a miss is confirmed with, in one Read: displacements and blocks.
 inline constexpr uint64_t kMissReadingBytes = 2 * sizeof(uint64_t);

@@ -16,9 +16,15 @@ constexpr uint64_t kHugePageBytes = 2ULL << 20;
 // A shard gets so many regions, or up to twice as many: what is kept free of them is a small part then.
 constexpr uint64_t kRegionsPerShardWanted = 48;
 // Of the slots of a head some are for the cleaner, and for what is being emptied (log::ShardLog::kSlotsKept).
-constexpr uint32_t kRegionsPerHead = kSlotsPerHead - 8;
+constexpr uint32_t kSlotsSpared = 8;
+constexpr uint32_t kRegionsPerHead = kSlotsPerHead - kSlotsSpared;
 // One that is written to, one that the cleaner copies to, one that is free, one to clean.
 constexpr uint32_t kRegionsPerShardMin = 4;
+
+// So many that addresses reach them, and that a region word can tell them (log_layout.h).
+uint32_t LayersMax(const Geometry& g) {
+  return static_cast<uint32_t>(std::min<uint64_t>(kRegionBytesMax / g.region_size, kHeadsMax / g.heads()));
+}
 
 // Behind the region table, which has room for as many regions as the pool could hold.
 uint64_t IndexOffset(uint64_t pool_size, uint64_t region_size) {
@@ -38,7 +44,7 @@ Geometry Lay(const GeometryWish& wish, uint64_t region_size, uint64_t segment_si
   g.segment_size = segment_size;
   g.index_slots = index_slots;
   const uint64_t block_slots = std::min({kBlockSlotsMax, index_slots, region_size / sizeof(IndexEntry)});
-  g.block_shift = static_cast<uint32_t>(std::countr_zero(block_slots));
+  g.block_shift = static_cast<uint16_t>(std::countr_zero(block_slots));
   g.index_offset = IndexOffset(g.pool_size, region_size);
   // Huge pages for large regions; for small ones that would waste more than it brings.
   const uint64_t alignment = std::clamp(region_size / 16, kPageBytes, kHugePageBytes);
@@ -97,16 +103,55 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
   return geometry;
 }
 
+namespace {
+
+// That each shard can have, whatever the pool's size.
+uint32_t RegionsPerShardMax(const Geometry& g) {
+  const uint64_t in_table = (g.index_offset - kRegionTableOffset) / sizeof(uint64_t);
+  const uint64_t in_heads = uint64_t{g.heads_per_shard} * (LayersMax(g) * kSlotsPerHead - kSlotsSpared);
+  return static_cast<uint32_t>(std::min(std::min<uint64_t>(in_table, kRegionsMax) / g.shards, in_heads));
+}
+
+}  // namespace
+
+uint64_t GrowthLimit(const Geometry& g) {
+  const uint64_t regions = std::max(RegionsPerShardMax(g), g.regions_per_shard) * uint64_t{g.shards};
+  return std::max(g.pool_size, g.RegionOffset(0) + regions * g.region_size);
+}
+
+Result<Geometry> GrownGeometry(const Geometry& geometry, uint64_t pool_size) {
+  if (pool_size <= geometry.pool_size) {
+    return Invalid("it has " + std::to_string(geometry.pool_size) +
+                   " bytes, and a pool only grows: " + std::to_string(pool_size) + " are not more");
+  }
+  if (pool_size > GrowthLimit(geometry)) {
+    return Invalid("it can grow to " + std::to_string(GrowthLimit(geometry)) + " bytes, with regions of " +
+                   std::to_string(geometry.region_size) + ", and not to " + std::to_string(pool_size));
+  }
+  Geometry g = geometry;
+  g.pool_size = pool_size;
+  const uint64_t regions = (pool_size - g.regions_offset) / g.region_size / g.shards;
+  g.regions_per_shard =
+      std::max(g.regions_per_shard, static_cast<uint32_t>(std::min<uint64_t>(regions, RegionsPerShardMax(g))));
+  while (g.more_layers + 1U < LayersMax(g) &&
+         g.regions_per_shard > g.heads_per_shard * (g.slots_per_head() - kSlotsSpared)) {
+    ++g.more_layers;
+  }
+  if (auto status = CheckGeometry(g); !status.ok()) return status;
+  return g;
+}
+
 Status CheckGeometry(const Geometry& g) {
   const bool sizes_hold = std::has_single_bit(g.region_size) && g.region_size <= kRegionBytesMax &&
                           std::has_single_bit(g.segment_size) && g.segment_size >= kSegmentBytesMin &&
                           g.segment_size <= g.region_size;
-  const bool counts_hold = g.shards >= 1 && g.shards <= kShardsMax && g.heads_per_shard >= 1 &&
+  const bool counts_hold = sizes_hold && g.shards >= 1 && g.shards <= kShardsMax && g.heads_per_shard >= 1 &&
                            g.heads_per_shard <= kHeadsMax / g.shards && g.regions_per_shard >= 2 &&
-                           g.regions() <= kRegionsMax && g.regions_per_shard <= g.heads_per_shard * kSlotsPerHead &&
-                           g.block_shift < 64 && g.block_slots() >= kBlockSlotsMin &&
-                           g.block_slots() <= kBlockSlotsMax && g.block_slots() * sizeof(IndexEntry) <= g.region_size;
-  if (!sizes_hold || !counts_hold) return Invalid("the geometry is out of its limits");
+                           g.layers() <= LayersMax(g) && g.regions() <= kRegionsMax &&
+                           g.regions_per_shard <= g.heads_per_shard * g.slots_per_head() && g.block_shift < 64 &&
+                           g.block_slots() >= kBlockSlotsMin && g.block_slots() <= kBlockSlotsMax &&
+                           g.block_slots() * sizeof(IndexEntry) <= g.region_size;
+  if (!counts_hold) return Invalid("the geometry is out of its limits");
   // By division, so that nothing can overflow.
   const bool index_holds = std::has_single_bit(g.index_slots) && g.index_slots >= g.block_slots() &&
                            g.index_offset >= kRegionTableOffset + g.regions() * sizeof(uint64_t) &&

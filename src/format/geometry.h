@@ -2,9 +2,12 @@
 //
 //   0          4096       8192            24576               index_offset      regions_offset
 //   +----------+----------+---------------+-------------------+-----------------+------------------- ... -+
-//   | super-   | super-   | shard records | region table      | index of each   | regions: those of       |
-//   | block A  | block B  | 64 B a shard  | 8 B a region      | shard, in turn  | shard 0, of shard 1 ... |
+//   | super-   | super-   | shard records | region table      | index of each   | regions: one of shard 0,|
+//   | block A  | block B  | 64 B a shard  | 8 B a region      | shard, in turn  | one of shard 1, ...     |
 //   +----------+----------+---------------+-------------------+-----------------+------------------- ... -+
+//
+// The regions go round the shards, so that those of a larger pool are those of a smaller one and some more: a pool
+// grows in place, by a larger pool_size, regions_per_shard and more_layers (GrownGeometry). Nothing else ever changes.
 //
 // Which shard and head a key belongs to follows from its hash alone. Where in the index it is, also from how far that
 // has grown (index_layout.h): what it has more than at first is in regions of the log.
@@ -18,6 +21,7 @@
 #include "erda/status.h"
 #include "format/check.h"
 #include "format/index_entry.h"
+#include "format/log_address.h"
 
 namespace erda::format {
 
@@ -47,10 +51,13 @@ struct Geometry {
   uint32_t regions_per_shard;
   uint32_t shards;
   uint32_t heads_per_shard;
-  uint32_t block_shift;  // a block of the index has 1 << block_shift slots, and is no larger than a region
+  uint16_t block_shift;  // a block of the index has 1 << block_shift slots, and is no larger than a region
+  uint16_t more_layers;  // of slots in each head, beyond the first: 0 until the pool is grown beyond that
 
   [[nodiscard]] constexpr uint32_t heads() const { return shards * heads_per_shard; }
   [[nodiscard]] constexpr uint32_t regions() const { return shards * regions_per_shard; }
+  [[nodiscard]] constexpr uint32_t layers() const { return uint32_t{more_layers} + 1; }
+  [[nodiscard]] constexpr uint32_t slots_per_head() const { return layers() * kSlotsPerHead; }
   [[nodiscard]] constexpr uint64_t segments_per_region() const { return region_size / segment_size; }
   [[nodiscard]] constexpr uint64_t block_slots() const { return uint64_t{1} << block_shift; }
   [[nodiscard]] constexpr uint64_t first_blocks() const { return index_slots >> block_shift; }
@@ -82,6 +89,25 @@ struct Geometry {
     return index_offset + (shard * index_slots + slot) * sizeof(IndexEntry);
   }
   [[nodiscard]] constexpr uint64_t RegionOffset(uint32_t region) const { return regions_offset + region * region_size; }
+
+  // A shard's own regions, in their order.
+  [[nodiscard]] constexpr uint32_t RegionOf(uint32_t shard, uint32_t number) const { return number * shards + shard; }
+  [[nodiscard]] constexpr uint32_t NumberInShard(uint32_t region) const { return region / shards; }
+
+  // An address has room for 128 regions of 256 MiB. Where they are smaller, a slot of an address holds several: those
+  // of layer 0 at its beginning, those of layer 1 a region farther on, ... So a slot of a head, 0 to slots_per_head -
+  // 1, is the address's slot and, times 128, the layer. Of an address that is in no layer: slots_per_head.
+  [[nodiscard]] constexpr uint32_t SlotOf(LogAddress address) const {
+    const uint64_t layer = address.offset_in_slot() >> std::countr_zero(region_size);
+    return layer > more_layers ? slots_per_head() : static_cast<uint32_t>(layer) * kSlotsPerHead + address.slot();
+  }
+  [[nodiscard]] constexpr uint64_t OffsetInRegion(LogAddress address) const {
+    return address.offset_in_slot() & (region_size - 1);
+  }
+  // REQUIRES: slot < slots_per_head, offset_in_region < region_size.
+  [[nodiscard]] constexpr LogAddress AddressOf(uint32_t slot, uint64_t offset_in_region) const {
+    return LogAddress::At(slot % kSlotsPerHead, slot / kSlotsPerHead * region_size + offset_in_region);
+  }
 };
 ERDA_FORMAT_SIZE(Geometry, 64);
 ERDA_FORMAT_FIELD(Geometry, pool_size, 0);
@@ -94,6 +120,7 @@ ERDA_FORMAT_FIELD(Geometry, regions_per_shard, 48);
 ERDA_FORMAT_FIELD(Geometry, shards, 52);
 ERDA_FORMAT_FIELD(Geometry, heads_per_shard, 56);
 ERDA_FORMAT_FIELD(Geometry, block_shift, 60);
+ERDA_FORMAT_FIELD(Geometry, more_layers, 62);
 
 // What the owner of a new pool may wish; 0 chooses by the pool's size.
 struct GeometryWish {
@@ -106,6 +133,12 @@ struct GeometryWish {
 };
 // kInvalidArgument, naming the limit, if no pool can look like that.
 Result<Geometry> ChooseGeometry(const GeometryWish& wish);
+
+// The same pool with so many bytes: where all is stays where it is, and each shard has more regions. kInvalidArgument,
+// naming the limit, if that is not larger, or more than the pool can grow to.
+Result<Geometry> GrownGeometry(const Geometry& geometry, uint64_t pool_size);
+// The most that it can grow to: as far as its region table has room, and each head's addresses reach.
+[[nodiscard]] uint64_t GrowthLimit(const Geometry& geometry);
 
 // Ok if a geometry read from a pool holds together: everything in bounds, nothing overlaps.
 Status CheckGeometry(const Geometry& geometry);

@@ -5,8 +5,9 @@
 //   | slot (7)    | granule (24)           |    0 means none
 //   +-------------+------------------------+
 //
-// A head has up to 128 slots, a slot holds a region of up to 256 MiB, a granule is 16 bytes of it. Granule 0 of a
-// region belongs to a segment's header, so that no object is ever at address 0.
+// A head has 128 slots, a slot is 256 MiB wide, a granule is 16 bytes of it. A slot holds one region, or, if a pool was
+// grown, several, one behind the other (Geometry::SlotOf). Granule 0 of a region belongs to a segment's header, so that
+// no object is ever at address 0.
 #pragma once
 
 #include <compare>
@@ -25,14 +26,14 @@ class LogAddress {
   constexpr LogAddress() = default;
   explicit constexpr LogAddress(uint32_t raw) : raw_(raw & kMask) {}
   // REQUIRES: slot < 128, offset < 256 MiB and a multiple of 16.
-  static constexpr LogAddress At(uint32_t slot, uint64_t offset_in_region) {
-    return LogAddress((slot << kGranuleBits) | static_cast<uint32_t>(offset_in_region / kGranuleBytes));
+  static constexpr LogAddress At(uint32_t slot, uint64_t offset_in_slot) {
+    return LogAddress((slot << kGranuleBits) | static_cast<uint32_t>(offset_in_slot / kGranuleBytes));
   }
 
   [[nodiscard]] constexpr bool none() const { return raw_ == 0; }
   [[nodiscard]] constexpr uint32_t raw() const { return raw_; }
   [[nodiscard]] constexpr uint32_t slot() const { return raw_ >> kGranuleBits; }
-  [[nodiscard]] constexpr uint64_t offset_in_region() const {
+  [[nodiscard]] constexpr uint64_t offset_in_slot() const {
     return uint64_t{raw_ & ((1U << kGranuleBits) - 1)} * kGranuleBytes;
   }
   constexpr bool operator==(const LogAddress&) const = default;
@@ -46,6 +47,6 @@ inline constexpr LogAddress kNoAddress{};
 
 static_assert(kSlotsPerHead << kGranuleBits == 1U << kAddressBits);
 static_assert(LogAddress::At(127, kRegionBytesMax - 16).slot() == 127);
-static_assert(LogAddress::At(127, kRegionBytesMax - 16).offset_in_region() == kRegionBytesMax - 16);
+static_assert(LogAddress::At(127, kRegionBytesMax - 16).offset_in_slot() == kRegionBytesMax - 16);
 
 }  // namespace erda::format

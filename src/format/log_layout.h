@@ -7,6 +7,9 @@
 //   | generation    | check  | slot  | head  | state  |           and head
 //   +---------------+--------+-------+-------+--------+    check: the other seven bytes, in exclusive or
 //
+// Slot has 7 bits. Of a slot in a layer of its head (geometry.h), head is the head's number and, times the number of
+// heads, the layer.
+//
 // An emptied region is in no head any more, no entry leads there, and it is being filled with zeroes; then it is free.
 // Each time a region is linked it gets a generation that no region of the shard had before. A segment's header counts
 // only if it names the generation of its region, and an object verifies only with it, so that what an earlier use left
@@ -29,6 +32,7 @@
 #include <span>
 
 #include "format/check.h"
+#include "format/geometry.h"
 #include "format/object.h"
 
 namespace erda::format {
@@ -41,6 +45,10 @@ class RegionWord {
     return Checked((uint64_t{generation} << 32) | (uint64_t{slot & 0xff} << 16) | (uint64_t{head & 0xff} << 8) |
                    kLinked);
   }
+  // The same in any layer: slot < slots_per_head.
+  static constexpr RegionWord Linked(const Geometry& g, uint32_t generation, uint32_t head, uint32_t slot) {
+    return Linked(generation, head + slot / kSlotsPerHead * g.heads(), slot % kSlotsPerHead);
+  }
   static constexpr RegionWord Free(uint32_t generation) { return Checked(uint64_t{generation} << 32); }
   static constexpr RegionWord Emptied(uint32_t generation) { return Checked((uint64_t{generation} << 32) | kEmptied); }
   static constexpr RegionWord OfIndex(uint32_t generation, uint32_t run) {
@@ -52,6 +60,11 @@ class RegionWord {
   [[nodiscard]] constexpr uint32_t run() const { return static_cast<uint32_t>(raw_ >> 8) & 0xffff; }
   [[nodiscard]] constexpr uint32_t head() const { return static_cast<uint32_t>(raw_ >> 8) & 0xff; }
   [[nodiscard]] constexpr uint32_t slot() const { return static_cast<uint32_t>(raw_ >> 16) & 0xff; }
+  [[nodiscard]] constexpr uint32_t HeadIn(const Geometry& g) const { return head() % g.heads(); }
+  // As large as slots_per_head, or larger, if it is damaged.
+  [[nodiscard]] constexpr uint32_t SlotIn(const Geometry& g) const {
+    return slot() < kSlotsPerHead ? head() / g.heads() * kSlotsPerHead + slot() : UINT32_MAX;
+  }
   [[nodiscard]] constexpr uint32_t generation() const { return static_cast<uint32_t>(raw_ >> 32); }
   constexpr bool operator==(const RegionWord&) const = default;
 

@@ -38,7 +38,7 @@
 namespace erda::format {
 
 inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
-inline constexpr uint16_t kProtocolVersion = 14;
+inline constexpr uint16_t kProtocolVersion = 15;
 inline constexpr uint32_t kSlotsMax = 256;
 
 // The regions that each end offers, by their number.

@@ -25,7 +25,8 @@ Status CheckCopy(const Superblock& sb, uint64_t pool_size) {
                                               ", and this program reads version " + std::to_string(kFormatVersion));
   }
   if (SuperblockCrc(sb) != sb.crc) return {Code::kCorruption, "its superblock is damaged (wrong checksum)"};
-  if (sb.geometry.pool_size != pool_size) {
+  // What is behind the pool is none of it: room that a pool was to grow into, and did not get to.
+  if (sb.geometry.pool_size > pool_size) {
     return Status(Code::kInvalidArgument, "it was made with " + std::to_string(sb.geometry.pool_size) +
                                               " bytes and now has " + std::to_string(pool_size));
   }

@@ -21,7 +21,7 @@
 namespace erda::format {
 
 inline constexpr uint64_t kPoolMagic = 0x4c4f4f5041445245;  // "ERDAPOOL"
-inline constexpr uint32_t kFormatVersion = 10;
+inline constexpr uint32_t kFormatVersion = 11;
 inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
 
 struct Superblock {
@@ -53,7 +53,7 @@ struct FoundSuperblock {
   bool other_damaged;  // the other copy was written, and does not verify: its write was cut off, or it is damaged
 };
 // The valid copy that counts. kCorruption: neither copy is one (the message says what is wrong with the better one).
-// kInvalidArgument: a pool of another format version, or of another size than pool_bytes.size().
+// kInvalidArgument: a pool of another format version, or of more bytes than there are.
 Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes);
 
 // The last entry of an index that was moved: the slot it went to << 8, and how many slots before that it had been. 0:

@@ -91,7 +91,7 @@ std::string ShardInspector::FindFault(uint64_t slot, const IndexEntry& entry, co
 void ShardInspector::LookAtEntry(uint64_t slot, const IndexEntry& entry) {
   const EntryWord word = entry.entry_word();
   const uint32_t head = HeadOf(entry);
-  const bool tombstone_slot = word.new_address().offset_in_region() == format::kTombstoneSlotOffset;
+  const bool tombstone_slot = g_.OffsetInRegion(word.new_address()) == format::kTombstoneSlotOffset;
   const bool read = options_.verify || !word.settled();
   const ObjectView newest = read ? Whole(head, word.new_address()) : Header(head, word.new_address());
   if (std::string fault = FindFault(slot, entry, newest); !fault.empty()) {
@@ -119,7 +119,7 @@ void ShardInspector::LookAtUnsettled(uint64_t slot, const IndexEntry& entry, con
   const bool whole = newest.state == ObjectState::kWhole;
   const ObjectView old = Header(head, word.old_address());
   if (old.state != ObjectState::kNothing) shard_.live_bytes += SpaceOf(old.header);
-  if (address.offset_in_region() == format::kTombstoneSlotOffset) {
+  if (g_.OffsetInRegion(address) == format::kTombstoneSlotOffset) {
     ++shard_.tombstones;
     if (!whole || !IsKind(newest, ObjectKind::kTombstone)) AddEntry(slot, entry, "the tombstone is damaged");
     return;

@@ -31,6 +31,7 @@ Result<PoolReport> InspectFrame(std::span<const std::byte> pool) {
 Result<PoolReport> InspectPool(std::span<const std::byte> pool, const Options& options) {
   auto report = InspectFrame(pool);
   if (!report.ok()) return report.status();
+  pool = pool.first(report->superblock.geometry.pool_size);
   for (uint32_t shard = 0; shard < report->superblock.geometry.shards; ++shard) {
     ShardReport one = ShardInspector(pool, shard, options, &*report).Inspect();
     report->shards.push_back(std::move(one));

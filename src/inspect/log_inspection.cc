@@ -8,7 +8,6 @@ namespace erda::inspect {
 
 using format::FirstObjectOffset;
 using format::IndexEntry;
-using format::kSlotsPerHead;
 using format::LogAddress;
 using format::ObjectState;
 using format::ObjectView;
@@ -55,13 +54,14 @@ void ShardInspector::LookAtBlocks(format::CheckedWord record) {
 }
 
 void ShardInspector::LinkRegions() {
-  const uint32_t first = shard_.shard * g_.regions_per_shard;
-  for (uint32_t region = first; region < first + g_.regions_per_shard; ++region) {
+  for (uint32_t number = 0; number < g_.regions_per_shard; ++number) {
+    const uint32_t region = g_.RegionOf(shard_.shard, number);
     const RegionWord word = RegionWordOf(region);
     if (word == RegionWord::Free(word.generation())) {
       ++shard_.regions_free;
       bool opened = false;
-      for (uint64_t at = g_.RegionOffset(region); at < g_.RegionOffset(region + 1); at += g_.segment_size) {
+      for (uint64_t at = g_.RegionOffset(region); at < g_.RegionOffset(region) + g_.region_size;
+           at += g_.segment_size) {
         opened |= LoadAs<SegmentHeader>(Bytes(at, sizeof(SegmentHeader))).OpenedAfter(word.generation());
       }
       if (opened)
@@ -82,15 +82,15 @@ void ShardInspector::LinkRegions() {
       continue;
     }
     const bool whole = word == RegionWord::Linked(word.generation(), word.head(), word.slot());
-    const uint64_t head = word.head() - FirstHead();  // huge if it is an earlier shard's
-    if (!whole || head >= g_.heads_per_shard || word.slot() >= kSlotsPerHead ||
-        regions_[head * kSlotsPerHead + word.slot()] != kNoRegion) {
+    const uint64_t head = word.HeadIn(g_) - FirstHead();  // huge if it is an earlier shard's
+    const uint32_t slot = word.SlotIn(g_);
+    if (!whole || head >= g_.heads_per_shard || slot >= g_.slots_per_head() || RegionIn(head, slot) != kNoRegion) {
       Add("the region table is damaged: region " + std::to_string(region) + " cannot be slot " +
           std::to_string(word.slot()) + " of head " + std::to_string(word.head()));
       continue;
     }
     ++shard_.regions_linked;
-    regions_[head * kSlotsPerHead + word.slot()] = region;
+    RegionIn(head, slot) = region;
   }
 }
 
@@ -98,8 +98,8 @@ void ShardInspector::LookAtHead(uint32_t head_in_shard) {
   HeadReport head;
   head.head = static_cast<uint32_t>(FirstHead() + head_in_shard);
   walked_ = {};
-  for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
-    const uint32_t region = regions_[head_in_shard * kSlotsPerHead + slot];
+  for (uint32_t slot = 0; slot < g_.slots_per_head(); ++slot) {
+    const uint32_t region = RegionIn(head_in_shard, slot);
     if (region == kNoRegion) continue;
     ++head.regions;
     walked_.opened_all = true;
@@ -121,7 +121,7 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
   const auto header = LoadAs<SegmentHeader>(Bytes(offset, sizeof(SegmentHeader)));
   const uint32_t generation = RegionWordOf(region).generation();
   const auto object_at = [&](uint64_t at) {
-    const auto address = LogAddress::At(slot, segment * g_.segment_size + at);
+    const auto address = g_.AddressOf(slot, segment * g_.segment_size + at);
     return format::InspectHeader({seed_, head->head, address, generation}, Bytes(offset + at, g_.segment_size - at));
   };
   const uint64_t first = FirstObjectOffset(segment);
@@ -215,14 +215,15 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
 
 uint32_t ShardInspector::RegionAt(uint32_t head, LogAddress address) const {
   const uint64_t head_in_shard = head - FirstHead();  // huge if it is an earlier shard's
-  if (head_in_shard >= g_.heads_per_shard || address.none()) return kNoRegion;
-  return regions_[head_in_shard * kSlotsPerHead + address.slot()];
+  const uint32_t slot = g_.SlotOf(address);
+  if (head_in_shard >= g_.heads_per_shard || slot >= g_.slots_per_head() || address.none()) return kNoRegion;
+  return regions_[head_in_shard * g_.slots_per_head() + slot];
 }
 
 std::span<const std::byte> ShardInspector::BytesAt(uint32_t head, LogAddress address) const {
   const uint32_t region = RegionAt(head, address);
-  const uint64_t offset = address.offset_in_region();
-  if (region == kNoRegion || offset >= g_.region_size) return {};
+  if (region == kNoRegion) return {};
+  const uint64_t offset = g_.OffsetInRegion(address);
   return Bytes(g_.RegionOffset(region) + offset, g_.segment_size - offset % g_.segment_size);
 }
 
@@ -232,11 +233,11 @@ format::Place ShardInspector::PlaceOf(uint32_t head, LogAddress address) const {
 }
 
 bool ShardInspector::CountsAsSettled(uint32_t head, LogAddress address) const {
-  const uint64_t begin = AlignDown(address.offset_in_region(), g_.segment_size);
+  const uint64_t begin = AlignDown(g_.OffsetInRegion(address), g_.segment_size);
   const uint32_t region = RegionAt(head, address);
   const auto header = LoadAs<SegmentHeader>(Bytes(g_.RegionOffset(region) + begin, sizeof(SegmentHeader)));
   return header.state == static_cast<uint64_t>(SegmentState::kSettled) ||
-         address.offset_in_region() - begin < header.Marked(g_.segment_size).value_or(0);
+         g_.OffsetInRegion(address) - begin < header.Marked(g_.segment_size).value_or(0);
 }
 
 ObjectView ShardInspector::Whole(uint32_t head, LogAddress address) {

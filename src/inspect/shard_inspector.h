@@ -24,7 +24,7 @@ class ShardInspector {
         options_(options),
         runs_(g_.runs_max()),
         layout_(g_, shard, runs_),
-        regions_(g_.heads_per_shard * format::kSlotsPerHead, kNoRegion),
+        regions_(g_.heads_per_shard * g_.slots_per_head(), kNoRegion),
         report_(*report) {
     shard_.shard = shard;
   }
@@ -78,6 +78,9 @@ class ShardInspector {
   [[nodiscard]] bool IsKeyOf(uint64_t slot, format::EntryMeta meta, uint64_t key_hash) const;
   void AddEntry(uint64_t slot, const format::IndexEntry& entry, std::string what);
 
+  [[nodiscard]] uint32_t& RegionIn(uint64_t head_in_shard, uint32_t slot) {
+    return regions_[head_in_shard * g_.slots_per_head() + slot];
+  }
   // kNoRegion if no entry can lead there.
   [[nodiscard]] uint32_t RegionAt(uint32_t head, format::LogAddress address) const;
   // The pool's bytes from an address to the end of its segment; empty if no entry can lead there.

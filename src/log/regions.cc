@@ -10,7 +10,6 @@
 namespace erda::log {
 
 using format::FirstObjectOffset;
-using format::kSlotsPerHead;
 using format::LogAddress;
 using format::RegionWord;
 using format::SegmentHeader;
@@ -33,8 +32,8 @@ std::optional<ShardLog::SegmentId> ShardLog::LinkFreeRegion(uint32_t head_number
   Head& head = HeadAt(head_number);
   if (free_regions_ <= (for_writers ? 1 : 0) || (for_writers && IsCrowded(head))) return std::nullopt;
   uint32_t slot = 0;
-  while (slot < kSlotsPerHead && (head.regions[slot] != kNoRegion || head.emptying[slot])) ++slot;
-  if (slot == kSlotsPerHead) return std::nullopt;
+  while (slot < geometry_.slots_per_head() && (head.regions[slot] != kNoRegion || head.emptying[slot])) ++slot;
+  if (slot == geometry_.slots_per_head()) return std::nullopt;
   const uint32_t region = NextFree();
   if (region == kNoRegion) return std::nullopt;
 
@@ -42,7 +41,7 @@ std::optional<ShardLog::SegmentId> ShardLog::LinkFreeRegion(uint32_t head_number
   ++newest_generation_;
   const uint32_t generation =
       Planted(Flaw::kSameGeneration) ? RegionWordOf(region).generation() + 1 : newest_generation_;
-  const auto word = RegionWord::Linked(generation, head_number, slot);
+  const auto word = RegionWord::Linked(geometry_, generation, head_number, slot);
   // What is not an earlier use's header was damaged while nobody used it. It must not be damage in this use.
   for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
     const SegmentId id{region, segment};
@@ -55,7 +54,7 @@ std::optional<ShardLog::SegmentId> ShardLog::LinkFreeRegion(uint32_t head_number
   head.regions[slot] = region;
   head.linked[slot] = ++links_;
   CountSlots(head, 1);
-  generations_[region - FirstRegion()] = word.generation();
+  generations_[geometry_.NumberInShard(region)] = word.generation();
   PublishRegion(head_number, slot, region);
   return SegmentId{region, 0};
 }
@@ -63,9 +62,10 @@ std::optional<ShardLog::SegmentId> ShardLog::LinkFreeRegion(uint32_t head_number
 // In turn, so that all of the medium wears alike.
 uint32_t ShardLog::NextFree() {
   for (uint32_t i = 0; i < geometry_.regions_per_shard; ++i) {
-    const uint32_t region = FirstRegion() + (next_region_ + i) % geometry_.regions_per_shard;
+    const uint32_t number = (next_region_ + i) % geometry_.regions_per_shard;
+    const uint32_t region = geometry_.RegionOf(shard_, number);
     if (!IsFree(region)) continue;
-    next_region_ = region - FirstRegion() + 1;
+    next_region_ = number + 1;
     return region;
   }
   return kNoRegion;
@@ -85,7 +85,8 @@ std::optional<uint32_t> ShardLog::LinkRun() {
 // Released, the generation last: a client that reads a new generation also reads the region behind it. Clients look
 // again when they meet a slot that they do not know, so the order is for their sake only.
 void ShardLog::PublishRegion(uint32_t head, uint32_t slot, uint32_t region) {
-  auto* word = reinterpret_cast<uint64_t*>(control_.data() + format::HeadSlotOffset(head - FirstHead(), slot));
+  auto* word =
+      reinterpret_cast<uint64_t*>(control_.data() + format::HeadSlotOffset(geometry_, head - FirstHead(), slot));
   const auto published =
       region == kNoRegion ? format::HeadSlot(*word).Emptied() : format::HeadSlot::Of(region, GenerationOf(region));
   std::atomic_ref<uint64_t>(*word).store(published.raw(), std::memory_order_release);
@@ -131,16 +132,16 @@ void ShardLog::OnEntryStored(uint32_t head, const format::IndexEntry& before, fo
 
 void ShardLog::CountName(uint32_t head, LogAddress address, int change) {
   if (address.none()) return;
-  Use& use = UseAt(head, address.slot());
+  Use& use = UseAt(head, geometry_.SlotOf(address));
   use.names += change;
   if (change < 0) ++changes_;
   const auto bytes = BytesAt(head, address);
-  const bool of_header = (address.offset_in_region() & (geometry_.segment_size - 1)) < sizeof(SegmentHeader);
+  const bool of_header = (geometry_.OffsetInRegion(address) & (geometry_.segment_size - 1)) < sizeof(SegmentHeader);
   if (of_header || bytes.size() < sizeof(format::ObjectHeader)) return;
   Head& in = HeadAt(head);
-  const uint64_t segment = address.offset_in_region() >> segment_shift_;
-  if (change > 0 && in.copies == SegmentId{in.regions[address.slot()], segment}) {
-    in.last_copy = std::max(in.last_copy, address.offset_in_region() & (geometry_.segment_size - 1));
+  const uint64_t segment = geometry_.OffsetInRegion(address) >> segment_shift_;
+  if (change > 0 && in.copies == SegmentId{in.regions[geometry_.SlotOf(address)], segment}) {
+    in.last_copy = std::max(in.last_copy, geometry_.OffsetInRegion(address) & (geometry_.segment_size - 1));
   }
   // As it stands: if it is damaged, the sum is wrong until the region is emptied, and no more than a wrong guess.
   const auto header = LoadAs<format::ObjectHeader>(bytes);
@@ -151,7 +152,8 @@ void ShardLog::CountName(uint32_t head, LogAddress address, int change) {
 }
 
 void ShardLog::Release(uint32_t head, LogAddress address) {
-  if (--UseAt(head, address.slot()).held == 0 && IsFull(head, address.slot())) ++changes_;
+  const uint32_t slot = geometry_.SlotOf(address);
+  if (--UseAt(head, slot).held == 0 && IsFull(head, slot)) ++changes_;
 }
 
 bool ShardLog::IsFull(uint32_t head_number, uint32_t slot) const {
@@ -212,7 +214,7 @@ uint64_t ShardLog::RoomForCopies(uint32_t head) const {
 LogAddress ShardLog::PlaceOfNoObject(uint32_t head_number) const {
   const Head& head = *FindHead(head_number);
   const uint32_t region = head.open.region != kNoRegion ? head.open.region : head.copies.region;
-  return region == kNoRegion ? LogAddress() : LogAddress::At(SlotOf(head, region), format::kGranuleBytes);
+  return region == kNoRegion ? LogAddress() : geometry_.AddressOf(SlotOf(head, region), format::kGranuleBytes);
 }
 
 // --- Emptied
@@ -236,7 +238,7 @@ void ShardLog::Empty(uint32_t head_number, uint32_t slot) {
   head.regions[slot] = kNoRegion;
   bytes_live_ -= head.uses[slot].live_bytes;
   head.uses[slot] = Use{};
-  generations_[region - FirstRegion()] = 0;
+  generations_[geometry_.NumberInShard(region)] = 0;
   PublishRegion(head_number, slot, kNoRegion);
 }
 

@@ -9,7 +9,6 @@
 namespace erda::log {
 
 using format::FirstObjectOffset;
-using format::kSlotsPerHead;
 using format::LogAddress;
 using format::SegmentHeader;
 using format::SegmentState;
@@ -37,10 +36,11 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       segments_(geometry.regions_per_shard * geometry.segments_per_region()),
       generations_(geometry.regions_per_shard) {
   for (Head& head : heads_) {
-    head.regions.assign(kSlotsPerHead, kNoRegion);
-    head.uses.resize(kSlotsPerHead);
-    head.linked.resize(kSlotsPerHead);
-    head.emptying.resize(kSlotsPerHead);
+    const uint32_t slots = geometry.slots_per_head() + 1;
+    head.regions.assign(slots, kNoRegion);
+    head.uses.resize(slots);
+    head.linked.resize(slots);
+    head.emptying.resize(slots);
   }
 }
 
@@ -55,7 +55,7 @@ Result<ShardLog::Space> ShardLog::Reserve(uint32_t head_number, uint64_t bytes, 
 
 ShardLog::Space ShardLog::AppendTo(Head* head, uint64_t bytes) {
   const uint64_t in_region = (head->open.segment << segment_shift_) + head->tail;
-  const Space space{LogAddress::At(head->slot, in_region), geometry_.RegionOffset(head->open.region) + in_region};
+  const Space space{geometry_.AddressOf(head->slot, in_region), geometry_.RegionOffset(head->open.region) + in_region};
   head->tail += bytes;
   bytes_used_ += bytes;
   appended_ += bytes;
@@ -118,10 +118,11 @@ void ShardLog::SealIfOpen(SegmentId id, uint64_t end) {
 
 void ShardLog::EndFlight(uint32_t head_number, LogAddress address) {
   Head& head = HeadAt(head_number);
-  const SegmentId id{head.regions[address.slot()], address.offset_in_region() >> segment_shift_};
+  const SegmentId id{head.regions[geometry_.SlotOf(address)], geometry_.OffsetInRegion(address) >> segment_shift_};
   Segment& segment = SegmentOf(id);
   --segment.in_flight;
-  if (id == head.open && (address.offset_in_region() & (geometry_.segment_size - 1)) < head.mark) --head.in_flight;
+  if (id == head.open && (geometry_.OffsetInRegion(address) & (geometry_.segment_size - 1)) < head.mark)
+    --head.in_flight;
   if (segment.in_flight == 0 && segment.sealed) StoreState(id, SegmentState::kSettled);
 }
 
@@ -159,32 +160,33 @@ const ShardLog::Head* ShardLog::FindHead(uint32_t head) const {
 
 uint32_t ShardLog::RegionAt(uint32_t head, LogAddress address) const {
   const Head* found = address.none() ? nullptr : FindHead(head);
-  return found == nullptr ? kNoRegion : found->regions[address.slot()];
+  return found == nullptr ? kNoRegion : found->regions[geometry_.SlotOf(address)];
 }
 
 ShardLog::Segment& ShardLog::SegmentOf(SegmentId id) {
-  return segments_[(id.region - FirstRegion()) * geometry_.segments_per_region() + id.segment];
+  return segments_[geometry_.NumberInShard(id.region) * geometry_.segments_per_region() + id.segment];
 }
 
 ShardLog::Segment& ShardLog::SegmentAt(uint32_t head, LogAddress address) {
-  return SegmentOf({HeadAt(head).regions[address.slot()], address.offset_in_region() / geometry_.segment_size});
+  return SegmentOf(
+      {HeadAt(head).regions[geometry_.SlotOf(address)], geometry_.OffsetInRegion(address) >> segment_shift_});
 }
 
 uint64_t ShardLog::OffsetOf(uint32_t head, LogAddress address) const {
-  return geometry_.RegionOffset(FindHead(head)->regions[address.slot()]) + address.offset_in_region();
+  return geometry_.RegionOffset(FindHead(head)->regions[geometry_.SlotOf(address)]) + geometry_.OffsetInRegion(address);
 }
 
 std::span<const std::byte> ShardLog::BytesAt(uint32_t head_number, LogAddress address) const {
   const uint32_t region = RegionAt(head_number, address);
-  const uint64_t offset = address.offset_in_region();
-  if (region == kNoRegion || offset >= geometry_.region_size) return {};
+  if (region == kNoRegion) return {};
+  const uint64_t offset = geometry_.OffsetInRegion(address);
   const uint64_t in_segment = offset & (geometry_.segment_size - 1);
   return nvm_.Bytes(geometry_.RegionOffset(region) + offset, geometry_.segment_size - in_segment);
 }
 
 ShardLog::Space ShardLog::TombstoneSlot(uint32_t head_number) const {
   const Head* head = FindHead(head_number);
-  return {LogAddress::At(head->slot, format::kTombstoneSlotOffset),
+  return {geometry_.AddressOf(head->slot, format::kTombstoneSlotOffset),
           geometry_.RegionOffset(head->open.region) + format::kTombstoneSlotOffset};
 }
 

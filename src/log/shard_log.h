@@ -95,7 +95,7 @@ class ShardLog final : public index::EntryObserver {
 
   // Nothing may take the place of the region that the address is in, until as many Releases: somebody may still write
   // there, or look there for an older version.
-  void Hold(uint32_t head, format::LogAddress address) { ++UseAt(head, address.slot()).held; }
+  void Hold(uint32_t head, format::LogAddress address) { ++UseAt(head, geometry_.SlotOf(address)).held; }
   void Release(uint32_t head, format::LogAddress address);
 
   // --- Cleaning
@@ -126,7 +126,7 @@ class ShardLog final : public index::EntryObserver {
   template <class Visit>
   void ForEachFull(Visit&& visit) {
     for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
-      for (uint32_t slot = 0; slot < format::kSlotsPerHead; ++slot) {
+      for (uint32_t slot = 0; slot < geometry_.slots_per_head(); ++slot) {
         if (IsFull(head, slot)) visit(Linked(head, slot));
       }
     }
@@ -228,18 +228,19 @@ class ShardLog final : public index::EntryObserver {
     bool operator==(const SegmentId&) const = default;
   };
   struct Head {
-    std::vector<uint32_t> regions;  // by slot; kNoRegion where there is none
-    std::vector<Use> uses;          // by slot
-    std::vector<bool> emptying;     // by slot: what it had is not zeroes yet
-    std::vector<uint64_t> linked;   // by slot: how many regions the shard had linked by then
-    uint32_t used_slots = 0;        // regions, and what is being emptied
-    SegmentId copies;               // where the cleaner copies to. Region kNoRegion: nowhere yet
-    uint64_t last_copy = 0;         // in that segment, that was ever named; 0: none
-    uint32_t slot = 0;              // of the open segment
-    SegmentId open;                 // region kNoRegion: none yet
-    uint64_t tail = 0;              // offset in the open segment
-    uint64_t mark = 0;              // so is this: the next place for the mark, an earlier tail
-    uint32_t in_flight = 0;         // before that place
+    // All by slot, and one more: for addresses that are in no slot, where damage leads.
+    std::vector<uint32_t> regions;  // kNoRegion where there is none
+    std::vector<Use> uses;
+    std::vector<bool> emptying;    // what it had is not zeroes yet
+    std::vector<uint64_t> linked;  // how many regions the shard had linked by then
+    uint32_t used_slots = 0;       // regions, and what is being emptied
+    SegmentId copies;              // where the cleaner copies to. Region kNoRegion: nowhere yet
+    uint64_t last_copy = 0;        // in that segment, that was ever named; 0: none
+    uint32_t slot = 0;             // of the open segment
+    SegmentId open;                // region kNoRegion: none yet
+    uint64_t tail = 0;             // offset in the open segment
+    uint64_t mark = 0;             // so is this: the next place for the mark, an earlier tail
+    uint32_t in_flight = 0;        // before that place
     // Recovery: the objects behind the mark in the open segment. Where they end is the tail, unless an entry leads
     // farther.
     uint64_t begin = 0;
@@ -268,13 +269,12 @@ class ShardLog final : public index::EntryObserver {
   };
 
   [[nodiscard]] uint32_t FirstHead() const { return first_head_; }
-  [[nodiscard]] uint32_t FirstRegion() const { return shard_ * geometry_.regions_per_shard; }
   [[nodiscard]] Head& HeadAt(uint32_t head) { return heads_[head - FirstHead()]; }
   [[nodiscard]] const Head* FindHead(uint32_t head) const;
   // kNoRegion if there is none.
   [[nodiscard]] uint32_t RegionAt(uint32_t head, format::LogAddress address) const;
   // As it was when the region was linked: its word on the medium may decay.
-  [[nodiscard]] uint32_t GenerationOf(uint32_t region) const { return generations_[region - FirstRegion()]; }
+  [[nodiscard]] uint32_t GenerationOf(uint32_t region) const { return generations_[geometry_.NumberInShard(region)]; }
   [[nodiscard]] Segment& SegmentOf(SegmentId id);
   [[nodiscard]] Segment& SegmentAt(uint32_t head, format::LogAddress address);
   [[nodiscard]] uint64_t SegmentOffset(SegmentId id) const {
@@ -329,8 +329,8 @@ class ShardLog final : public index::EntryObserver {
   // kNoRegion if there is none.
   uint32_t NextFree();
   void CountSlots(Head& head, int change);
-  [[nodiscard]] static bool IsCrowded(const Head& head) {
-    return head.used_slots + kSlotsKept >= format::kSlotsPerHead;
+  [[nodiscard]] bool IsCrowded(const Head& head) const {
+    return head.used_slots + kSlotsKept >= geometry_.slots_per_head();
   }
   void ForgetSegment(SegmentId id);
   // version: of the first object; 0 for copies.

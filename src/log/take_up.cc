@@ -10,7 +10,6 @@
 namespace erda::log {
 
 using format::FirstObjectOffset;
-using format::kSlotsPerHead;
 using format::LogAddress;
 using format::RegionWord;
 using format::SegmentHeader;
@@ -28,7 +27,8 @@ Status ShardLog::TakeUp(uint64_t version_limit, const Visit* visit) {
 }
 
 Status ShardLog::LinkExisting() {
-  for (uint32_t region = FirstRegion(); region < FirstRegion() + geometry_.regions_per_shard; ++region) {
+  for (uint32_t number = 0; number < geometry_.regions_per_shard; ++number) {
+    const uint32_t region = geometry_.RegionOf(shard_, number);
     const RegionWord word = RegionWordOf(region);
     newest_generation_ = std::max(newest_generation_, word.generation());
     if (word == RegionWord::Free(word.generation())) {
@@ -49,15 +49,17 @@ Status ShardLog::LinkExisting() {
       continue;
     }
     const bool whole = word == RegionWord::Linked(word.generation(), word.head(), word.slot());
-    const Head* head = whole ? FindHead(word.head()) : nullptr;
-    if (head == nullptr || word.slot() >= kSlotsPerHead || head->regions[word.slot()] != kNoRegion) {
+    const uint32_t head_number = word.HeadIn(geometry_);
+    const uint32_t slot = word.SlotIn(geometry_);
+    const Head* head = whole ? FindHead(head_number) : nullptr;
+    if (head == nullptr || slot >= geometry_.slots_per_head() || head->regions[slot] != kNoRegion) {
       return {Code::kCorruption, "the region table is damaged: region " + std::to_string(region) + " cannot be slot " +
                                      std::to_string(word.slot()) + " of head " + std::to_string(word.head())};
     }
-    HeadAt(word.head()).regions[word.slot()] = region;
-    CountSlots(HeadAt(word.head()), 1);
-    generations_[region - FirstRegion()] = word.generation();
-    PublishRegion(word.head(), word.slot(), region);
+    HeadAt(head_number).regions[slot] = region;
+    CountSlots(HeadAt(head_number), 1);
+    generations_[number] = word.generation();
+    PublishRegion(head_number, slot, region);
   }
   if (std::find(runs_.begin(), runs_.end(), kNoRegion) != runs_.end()) {
     return {Code::kCorruption, "the region table lacks a run of the index"};
@@ -73,7 +75,7 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
   uint64_t newest = 0;
   bool newest_is_open = false;
   uint32_t open_segments = 0;
-  for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
+  for (uint32_t slot = 0; slot < geometry_.slots_per_head(); ++slot) {
     const uint32_t region = head.regions[slot];
     if (region == kNoRegion) continue;
     bool opened_all = true;  // so far
@@ -162,7 +164,7 @@ ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id,
   walk.begin = at;
   nvm_.WillUse(SegmentOffset(id) + at, geometry_.segment_size - at);
   while (at < geometry_.segment_size) {
-    const auto address = LogAddress::At(slot, id.segment * geometry_.segment_size + at);
+    const auto address = geometry_.AddressOf(slot, id.segment * geometry_.segment_size + at);
     const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
     const format::ObjectView view = format::InspectHeader(PlaceOf(head, address), bytes);
     const bool in_chunk = at < chunk_end;
@@ -190,7 +192,7 @@ ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id,
 }
 
 ShardLog::Tombstone ShardLog::TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const {
-  const auto address = LogAddress::At(slot, format::kTombstoneSlotOffset);
+  const auto address = geometry_.AddressOf(slot, format::kTombstoneSlotOffset);
   const auto bytes = nvm_.Bytes(SegmentOffset(id) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
   const format::ObjectView view = format::InspectHeader(PlaceOf(head, address), bytes);
   return {view, view.state == format::ObjectState::kNothing && !IsZero(bytes)};
@@ -200,9 +202,10 @@ void ShardLog::Close() {
   for (const Head& head : heads_) {
     if (head.open.region != kNoRegion && head.tail == geometry_.segment_size) SealIfOpen(head.open, head.tail);
   }
-  for (uint32_t region = FirstRegion(); region < FirstRegion() + geometry_.regions_per_shard; ++region) {
+  for (uint32_t number = 0; number < geometry_.regions_per_shard; ++number) {
     for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
-      if (const SegmentId id{region, segment}; SegmentOf(id).sealed) StoreState(id, SegmentState::kSettled);
+      if (const SegmentId id{geometry_.RegionOf(shard_, number), segment}; SegmentOf(id).sealed)
+        StoreState(id, SegmentState::kSettled);
     }
   }
   for (Head& head : heads_) {
@@ -223,8 +226,8 @@ void ShardLog::ClearTail(const Head& head) {
 
 void ShardLog::MarkNamed(uint32_t head_number, LogAddress address) {
   const uint32_t region = RegionAt(head_number, address);
-  const uint64_t offset = address.offset_in_region();
-  if (region == kNoRegion || offset >= geometry_.region_size) return;
+  if (region == kNoRegion) return;
+  const uint64_t offset = geometry_.OffsetInRegion(address);
   Segment& segment = SegmentOf({region, offset >> segment_shift_});
   // Without an object there it is the entry that is damaged, and not the segment.
   if (!segment.opened && InspectHeader(head_number, address).state == format::ObjectState::kNothing) return;
@@ -234,7 +237,7 @@ void ShardLog::MarkNamed(uint32_t head_number, LogAddress address) {
 Status ShardLog::CheckNamed() const {
   for (size_t i = 0; i < segments_.size(); ++i) {
     if (segments_[i].opened || segments_[i].named == 0) continue;
-    const uint64_t region = FirstRegion() + i / geometry_.segments_per_region();
+    const uint32_t region = geometry_.RegionOf(shard_, static_cast<uint32_t>(i / geometry_.segments_per_region()));
     return {Code::kCorruption, "region " + std::to_string(region) + " is linked, and its segment " +
                                    std::to_string(i % geometry_.segments_per_region()) + " is damaged"};
   }
@@ -242,9 +245,9 @@ Status ShardLog::CheckNamed() const {
 }
 
 void ShardLog::FlushFound() {
-  nvm_.Flush(RegionWordOffset(FirstRegion()), geometry_.regions_per_shard * sizeof(uint64_t));
+  nvm_.Flush(format::kRegionTableOffset, geometry_.regions() * sizeof(uint64_t));  // the other shards' among them
   for (size_t i = 0; i < segments_.size(); ++i) {
-    const SegmentId id{static_cast<uint32_t>(FirstRegion() + i / geometry_.segments_per_region()),
+    const SegmentId id{geometry_.RegionOf(shard_, static_cast<uint32_t>(i / geometry_.segments_per_region())),
                        i % geometry_.segments_per_region()};
     if (segments_[i].opened) nvm_.Flush(SegmentOffset(id), sizeof(SegmentHeader));
   }
@@ -259,7 +262,7 @@ uint32_t ShardLog::Repair() {
   uint32_t unlinked = 0;
   for (uint32_t head_number = FirstHead(); head_number < FirstHead() + geometry_.heads_per_shard; ++head_number) {
     Head& head = HeadAt(head_number);
-    for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
+    for (uint32_t slot = 0; slot < geometry_.slots_per_head(); ++slot) {
       const uint32_t region = head.regions[slot];
       if (region == kNoRegion) continue;
       // No entry leads there (CheckNamed). Left as it is, it would be damage to who opens the closed pool.
@@ -271,7 +274,7 @@ uint32_t ShardLog::Repair() {
       nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
       head.regions[slot] = kNoRegion;
       CountSlots(head, -1);
-      generations_[region - FirstRegion()] = 0;
+      generations_[geometry_.NumberInShard(region)] = 0;
       PublishRegion(head_number, slot, kNoRegion);
       ++free_regions_;
       ++unlinked;
@@ -279,7 +282,7 @@ uint32_t ShardLog::Repair() {
     // A tombstone that was cut off would make every recovery to come look through the index.
     for (const uint32_t region : head.regions) {
       if (region == kNoRegion) continue;
-      const uint32_t slot = RegionWordOf(region).slot();
+      const uint32_t slot = RegionWordOf(region).SlotIn(geometry_);
       if (!TombstoneIn(head_number, slot, {region, 0}).cut_off) continue;
       nvm_.ZeroOut(geometry_.RegionOffset(region) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
     }

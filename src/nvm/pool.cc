@@ -25,6 +25,9 @@ class DramPool final : public Pool {
   [[nodiscard]] MemoryView view() const override { return memory_.view(); }
   [[nodiscard]] bool created() const override { return true; }
   void RemoveIfCreated() override {}
+  Status Widen(uint64_t /*kept*/, uint64_t /*size*/) override {
+    return {Code::kInvalidArgument, "dram: has the size that it was made with"};
+  }
 
  private:
   // Nothing of DRAM outlives the process, so there is nothing to write back.
@@ -33,6 +36,24 @@ class DramPool final : public Pool {
 
   SharedMemory memory_;
 };
+
+struct Mapping {
+  std::span<std::byte> bytes;
+  bool is_pmem = false;
+};
+
+// All of what is there. No bytes: errno says why.
+Mapping Map(const std::string& path) {
+  size_t mapped = 0;
+  int is_pmem = 0;
+  void* at = pmem_map_file(path.c_str(), 0, 0, 0, &mapped, &is_pmem);
+  if (at == nullptr) return {};
+  // A file is read here and there, as an index is. With the kernel's read-ahead, 8 MiB about each first touch on some
+  // machines, a look at each segment's header would read all of the file. Those who go on in order say so
+  // (Writer::WillUse).
+  if (is_pmem == 0) (void)::madvise(at, mapped, MADV_RANDOM);
+  return {{static_cast<std::byte*>(at), mapped}, is_pmem != 0};
+}
 
 // A file or a DAX device, mapped by libpmem.
 class FilePool final : public Pool {
@@ -43,16 +64,16 @@ class FilePool final : public Pool {
     UniqueFd read_only;
   };
 
-  FilePool(std::string path, std::span<std::byte> bytes, bool is_pmem, bool created, bool is_device, Descriptors fds,
+  FilePool(std::string path, Mapping mapping, bool created, bool is_device, Descriptors fds,
            std::chrono::nanoseconds write_latency)
-      : path_(std::move(path)), is_pmem_(is_pmem), created_(created), is_device_(is_device), fds_(std::move(fds)) {
-    bytes_ = bytes;
-    durability_ = is_pmem ? Durability::kPowerSafe : Durability::kProcessSafe;
+      : path_(std::move(path)), mapping_(mapping), created_(created), is_device_(is_device), fds_(std::move(fds)) {
+    bytes_ = mapping.bytes;
+    durability_ = mapping.is_pmem ? Durability::kPowerSafe : Durability::kProcessSafe;
     write_latency_ = write_latency;
   }
   FilePool(const FilePool&) = delete;
   FilePool& operator=(const FilePool&) = delete;
-  ~FilePool() override { pmem_unmap(bytes_.data(), bytes_.size()); }
+  ~FilePool() override { Unmap(); }
 
   [[nodiscard]] MemoryView view() const override { return {bytes_, fds_.read_write.get(), fds_.read_only.get()}; }
   [[nodiscard]] bool created() const override { return created_; }
@@ -60,19 +81,28 @@ class FilePool final : public Pool {
   void RemoveIfCreated() override {
     if (created_) ::unlink(path_.c_str());
   }
+  Status Widen(uint64_t kept, uint64_t size) override;
+  Status Sync() override {
+    return is_device_ || ::fsync(fds_.lock.get()) == 0 ? Status() : ErrnoStatus("cannot write pool " + path_ + " back");
+  }
 
  private:
+  void Unmap() {
+    if (!mapping_.bytes.empty()) pmem_unmap(mapping_.bytes.data(), mapping_.bytes.size());
+    mapping_ = {};
+    bytes_ = {};
+  }
   // The page cache keeps what a dead process stored, and msync for each put would cost milliseconds without making the
   // pool power-safe in between: on an ordinary file there is nothing to do.
   void FlushRange(const std::byte* begin, size_t size) override {
-    if (is_pmem_) pmem_flush(begin, size);  // takes any alignment
+    if (mapping_.is_pmem) pmem_flush(begin, size);  // takes any alignment
   }
   void Drain() override {
-    if (is_pmem_) pmem_drain();
+    if (mapping_.is_pmem) pmem_drain();
   }
 
   std::string path_;
-  bool is_pmem_;
+  Mapping mapping_;  // all of the file, also where the pool is a part of it
   bool created_;
   bool is_device_;
   Descriptors fds_;
@@ -117,6 +147,34 @@ Status Allocate(const std::string& path, int fd, uint64_t size) {
   return {};
 }
 
+Status FilePool::Widen(uint64_t kept, uint64_t size) {
+  const int fd = fds_.lock.get();
+  if (is_device_) {
+    if (size <= mapping_.bytes.size()) {
+      bytes_ = mapping_.bytes.first(size);
+      return {};
+    }
+    return InPath(
+        path_, Code::kInvalidArgument,
+        "is a device of " + std::to_string(mapping_.bytes.size()) + " bytes: " + std::to_string(size) + " do not fit");
+  }
+  Unmap();
+  // What an earlier attempt left behind goes, so that all that comes is zeroes.
+  Status status;
+  if (::ftruncate(fd, static_cast<off_t>(kept)) != 0) status = ErrnoStatus("cannot cut off pool " + path_);
+  if (status.ok()) status = Allocate(path_, fd, size);
+  if (!status.ok()) {
+    // (If that fails as well, the file stays longer than the pool, which does no harm.)
+    [[maybe_unused]] const int undone = ::ftruncate(fd, static_cast<off_t>(kept));
+  }
+  // The file is that long persistently, before anything says that the pool is.
+  if (status.ok() && ::fsync(fd) != 0) status = ErrnoStatus("cannot write pool " + path_ + " back");
+  mapping_ = Map(path_);
+  bytes_ = mapping_.bytes;
+  if (status.ok() && bytes_.size() != size) status = ErrnoStatus("cannot map pool " + path_);
+  return status;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {
@@ -144,7 +202,7 @@ Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {
   if (!existing.ok()) return fail(existing.status());
   if (created) {
     if (auto status = Allocate(path, lock->get(), options.size); !status.ok()) return fail(std::move(status));
-  } else if (*existing != 0 && options.size != 0 && *existing != options.size) {
+  } else if (*existing != 0 && *existing < options.size) {
     return InPath(
         path, Code::kInvalidArgument,
         "has " + std::to_string(*existing) + " bytes, not the " + std::to_string(options.size) + " asked for");
@@ -156,22 +214,15 @@ Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {
   fds.read_only = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fds.read_write || !fds.read_only) return fail(ErrnoStatus("cannot open pool " + path));
 
-  size_t mapped = 0;
-  int is_pmem = 0;
-  void* at = pmem_map_file(path.c_str(), 0, 0, 0, &mapped, &is_pmem);
-  if (at == nullptr) {
+  const Mapping mapping = Map(path);
+  if (mapping.bytes.empty()) {
     if (!created && *existing == 0) return InPath(path, Code::kInvalidArgument, "cannot be mapped; it has no bytes");
     return fail(ErrnoStatus("cannot map pool " + path));
   }
-  // A file is read here and there, as an index is. With the kernel's read-ahead, 8 MiB about each first touch on some
-  // machines, a look at each segment's header would read all of the file. Those who go on in order say so
-  // (Writer::WillUse).
-  if (is_pmem == 0) (void)::madvise(at, mapped, MADV_RANDOM);
-  const std::span<std::byte> bytes(static_cast<std::byte*>(at), mapped);
+  const uint64_t mapped = mapping.bytes.size();
   const bool is_device = !created && *existing == 0;  // ExistingSize knows the size of every file
-  auto pool =
-      std::make_unique<FilePool>(path, bytes, is_pmem != 0, created, is_device, std::move(fds), options.write_latency);
-  if (options.size != 0 && mapped != options.size) {
+  auto pool = std::make_unique<FilePool>(path, mapping, created, is_device, std::move(fds), options.write_latency);
+  if (mapped < options.size) {
     return InPath(path, Code::kInvalidArgument,
                   "has " + std::to_string(mapped) + " bytes, not the " + std::to_string(options.size) + " asked for");
   }

@@ -24,7 +24,7 @@ using format::Durability;
 
 struct PoolOptions {
   std::string path;                           // "dram:", a file, /dev/daxX.Y
-  uint64_t size = 0;                          // to create; 0 to take what is there
+  uint64_t size = 0;                          // to create, and the least of what is there; 0 to take that
   std::chrono::nanoseconds write_latency{0};  // added to each fence that has something to wait for
   // Of "dram:" whether anybody else can ever map it for writing. (A file has the rights that it has.)
   SharedMemory::Writers writers = SharedMemory::Writers::kPeers;
@@ -33,8 +33,9 @@ struct PoolOptions {
 // The mapped bytes. One process at a time has a pool open: a lock on the file says so.
 class Pool {
  public:
-  // Maps what is there, or creates a file of zeroes of options.size bytes. created() tells which.
-  // kUnavailable: another process has it open. kInvalidArgument: the size does not fit, or is missing.
+  // Maps what is there, or creates a file of zeroes of options.size bytes. created() tells which. What is there has
+  // that many bytes at least. kUnavailable: another process has it open. kInvalidArgument: the size does not fit, or is
+  // missing.
   static Result<std::unique_ptr<Pool>> Open(const PoolOptions& options);
 
   Pool(const Pool&) = delete;
@@ -54,6 +55,15 @@ class Pool {
   [[nodiscard]] virtual bool is_device() const { return false; }
   // Removes a file that this Open created: for an owner that could not make a pool of it.
   virtual void RemoveIfCreated() = 0;
+
+  // What is behind is none of the pool: bytes() and view() end there. REQUIRES: size <= size().
+  void Narrow(uint64_t size) { bytes_ = bytes_.first(size); }
+  // There are so many bytes, mapped anew, and none of those before `kept` has changed. In a file those behind are
+  // zeroes, and it has them persistently; of a device nobody knows what they are. No Writer is left, and none knows
+  // these bytes by their old address. kInvalidArgument: a device is smaller. kResourceExhausted: the disk is full.
+  virtual Status Widen(uint64_t kept, uint64_t size) = 0;
+  // All that was stored so far is on the medium, also where a Writer's Fence does not wait for that.
+  virtual Status Sync() { return {}; }
 
  protected:
   friend class Writer;

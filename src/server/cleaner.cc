@@ -117,7 +117,7 @@ bool Cleaner::ZeroSome() {
 
 Place Cleaner::PlaceAt(uint64_t at) const {
   const CleanOrder& order = walk_->order;
-  return {pool_seed_, order.head, LogAddress::At(order.slot, walk_->segment * geometry_.segment_size + at),
+  return {pool_seed_, order.head, geometry_.AddressOf(order.slot, walk_->segment * geometry_.segment_size + at),
           order.generation};
 }
 
@@ -237,7 +237,7 @@ void Cleaner::Copy(const ObjectView& object, Target& target) {
   if (space > nvm::Writer::kPieceAhead) nvm_.WillUse(SegmentOffset() + walk_->at, space);
   const uint64_t label_size = object.header.label_size();
   const uint64_t to = target.offset + target.tail;
-  const auto address = LogAddress::At(target.slot, target.segment * geometry_.segment_size + target.tail);
+  const auto address = geometry_.AddressOf(target.slot, target.segment * geometry_.segment_size + target.tail);
 
   ObjectHeader header = object.header;
   header.previous = 0;  // nothing is older than what is settled
@@ -303,10 +303,11 @@ std::optional<Cleaner::Named> Cleaner::FindNamed(const IndexEntry& entry) const 
   const uint32_t head = HeadOf(entry);
   const uint32_t head_in_shard = head - shard_ * geometry_.heads_per_shard;  // huge if it is an earlier shard's
   const LogAddress address = entry.entry_word().new_address();
-  const uint64_t offset = address.offset_in_region();
-  if (head_in_shard >= geometry_.heads_per_shard || offset >= geometry_.region_size) return std::nullopt;
+  const uint64_t offset = geometry_.OffsetInRegion(address);
+  const uint32_t slot_number = geometry_.SlotOf(address);
+  if (head_in_shard >= geometry_.heads_per_shard || slot_number >= geometry_.slots_per_head()) return std::nullopt;
   auto* const word =
-      reinterpret_cast<uint64_t*>(control_.data() + format::HeadSlotOffset(head_in_shard, address.slot()));
+      reinterpret_cast<uint64_t*>(control_.data() + format::HeadSlotOffset(geometry_, head_in_shard, slot_number));
   const format::HeadSlot slot = SlotNow(word);
   if (slot.none()) return std::nullopt;
   const uint64_t in_segment = offset % geometry_.segment_size;
@@ -428,7 +429,7 @@ void Cleaner::Resume(const CleanOrder& order, Target& target) {
             FirstObjectOffset(order.segment)};
   if (!order.begun) return;
   if (order.last_copy != 0) {
-    const auto address = LogAddress::At(order.slot, order.segment * geometry_.segment_size + order.last_copy);
+    const auto address = geometry_.AddressOf(order.slot, order.segment * geometry_.segment_size + order.last_copy);
     const auto bytes = nvm_.Bytes(target.offset + order.last_copy, geometry_.segment_size - order.last_copy);
     const auto last = format::InspectHeader({pool_seed_, order.head, address, order.generation}, bytes);
     target.tail = last.state == ObjectState::kNothing ? geometry_.segment_size : order.last_copy + SpaceOf(last.header);

@@ -168,7 +168,7 @@ void Cleaning::OnMerged(const CleanProposal& merged) {
 
 // There was no room to copy to, or something is named there that could not be moved.
 void Cleaning::Tried(const ShardLog::LinkedRegion& region) {
-  tried_[region.region % geometry_.regions_per_shard] = {region.generation, region.use.names};
+  tried_[geometry_.NumberInShard(region.region)] = {region.generation, region.use.names};
 }
 
 // What the walk did not meet is damaged. Its key is not known, so all of the index is looked through.
@@ -306,7 +306,7 @@ size_t Cleaning::Choose() {
       slots_wait |= region.crowded;
       return;
     }
-    const InVain& tried = tried_[region.region % geometry_.regions_per_shard];
+    const InVain& tried = tried_[geometry_.NumberInShard(region.region)];
     if (tried.generation == region.generation && tried.names == region.use.names) return;
     if (!Fits(region)) return;
     const double live = static_cast<double>(region.use.live_bytes) / static_cast<double>(geometry_.region_size);

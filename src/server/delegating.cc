@@ -82,7 +82,7 @@ std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key
   const uint32_t head = geometry_.HeadOf(key_hash);
   const auto it = std::find_if(chunks.begin(), chunks.end(), [&](const Chunk& chunk) {
     return chunk.head == head && chunk.address.slot() == address.slot() &&
-           address.offset_in_region() - chunk.address.offset_in_region() < chunk.bytes;
+           address.offset_in_slot() - chunk.address.offset_in_slot() < chunk.bytes;
   });
   if (it == chunks.end()) return kNone;
   // (I8) What the client wrote into chunks of the head that it had before has been placed before this request came.
@@ -95,7 +95,7 @@ std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key
   if (chunk.taken_back && !Planted(Flaw::kPutsInTakenBack)) return kNone;
   const uint64_t label_size = format::LabelSize(key.size(), deadline != 0);
   const uint64_t space = format::ObjectSpace(label_size, value_size);
-  const uint64_t at = address.offset_in_region() - chunk.address.offset_in_region();
+  const uint64_t at = address.offset_in_slot() - chunk.address.offset_in_slot();
   if (at != chunk.tail || space > chunk.bytes - at) return std::nullopt;
   NewVersion version;
   version.head = head;
@@ -196,7 +196,7 @@ void Versions::TakeBackChunks() {
   PublishPuts();
   for (SessionId session = 0; session < chunks_.size(); ++session) {
     for (Chunk& chunk : chunks_[session]) {
-      if (!chunk.taken_back && !log_.IsAppendedTo(chunk.head, chunk.address.slot())) TakeBackChunk(session, chunk);
+      if (!chunk.taken_back && !log_.IsAppendedTo(chunk.head, geometry_.SlotOf(chunk.address))) TakeBackChunk(session, chunk);
     }
   }
 }

@@ -26,7 +26,8 @@ Result<std::unique_ptr<FormattedPool>> FormattedPool::Take(std::unique_ptr<nvm::
   // become a pool.
   const bool blank_device = formatted->pool().is_device() && options.size != 0 && IsBlank(formatted->pool());
   const bool create = formatted->pool().created() || blank_device;
-  Status status = create ? formatted->Create(wish) : formatted->Check(wish);
+  if (blank_device && options.size < formatted->pool().size()) formatted->pool().Narrow(options.size);
+  Status status = create ? formatted->Create(wish) : formatted->Check(options.size, wish);
   if (status.ok()) return formatted;
   formatted->pool().RemoveIfCreated();
   return Status(status.code(), "pool " + options.path + ": " + std::string(status.message()));
@@ -70,15 +71,19 @@ Status FormattedPool::Create(const format::GeometryWish& wish) {
   std::random_device random;
   for (uint8_t& byte : superblock_.uuid) byte = static_cast<uint8_t>(random());
   // An empty pool is zeroes but for this: the end of a log is known by them. Of a device nobody knows what it held.
-  if (!pool_->created()) nvm_.ZeroOut(format::kShardRecordsOffset, pool_->size() - format::kShardRecordsOffset);
+  if (!pool_->created()) nvm_->ZeroOut(format::kShardRecordsOffset, pool_->size() - format::kShardRecordsOffset);
   MarkClosed();
   return {};
 }
 
-Status FormattedPool::Check(const format::GeometryWish& wish) {
+Status FormattedPool::Check(uint64_t size, const format::GeometryWish& wish) {
   auto found = format::FindSuperblock(pool_->bytes());
   if (!found.ok()) return found.status();
   const format::Superblock& sb = found->superblock;
+  if (size != 0 && size != sb.geometry.pool_size) {
+    return {Code::kInvalidArgument, "it has " + std::to_string(sb.geometry.pool_size) + " bytes, not the " +
+                                        std::to_string(size) + " asked for"};
+  }
   if (wish.shards != 0 && wish.shards != sb.geometry.shards) {
     return {Code::kInvalidArgument, "it was made with " + std::to_string(sb.geometry.shards) + " shards, not the " +
                                         std::to_string(wish.shards) + " asked for"};
@@ -87,6 +92,36 @@ Status FormattedPool::Check(const format::GeometryWish& wish) {
   needs_recovery_ = sb.clean != 1 || found->other_damaged;
   superblock_ = sb;
   copy_ = found->copy;
+  pool_->Narrow(sb.geometry.pool_size);
+  return {};
+}
+
+Status FormattedPool::Grow(uint64_t size) {
+  if (needs_recovery_) {
+    return {Code::kConflict, "it needs recovery: start a server with it, and stop that"};
+  }
+  const format::Geometry before = geometry();
+  auto grown = format::GrownGeometry(before, size);
+  if (!grown.ok()) return grown.status();
+  if (auto status = pool_->Widen(before.pool_size, size); !status.ok()) return status;
+  nvm_.emplace(*pool_);
+  // New regions are zeroes, as in a new pool, and free. A file is zeroes from where the pool ended; of a device nobody
+  // knows what it holds there, and a part of a region was between the last one and the end.
+  const uint64_t regions_end = before.RegionOffset(before.regions());
+  nvm_->ZeroOut(regions_end, (pool_->is_device() ? size : before.pool_size) - regions_end);
+  nvm_->ZeroOut(format::kRegionTableOffset + before.regions() * sizeof(uint64_t),
+                (grown->regions() - before.regions()) * sizeof(uint64_t));
+  // Pairs with FindSuperblock: who finds the new superblock finds all of that behind it.
+  nvm_->Fence();
+  if (auto status = pool_->Sync(); !status.ok()) return status;
+  superblock_.geometry = *grown;
+  // Both copies: damage to one must not bring the smaller pool back, once there is something in the larger one. The
+  // first is on the medium before the second is written (WriteSuperblock; of an ordinary file, Sync): whatever arrives
+  // of one, there is the other.
+  for (int copy = 0; copy < 2; ++copy) {
+    MarkClosed();
+    if (auto status = pool_->Sync(); !status.ok()) return status;
+  }
   return {};
 }
 
@@ -94,15 +129,15 @@ Status FormattedPool::Check(const format::GeometryWish& wish) {
 void FormattedPool::WriteSuperblock(bool clean) {
   // The server that wrote the copy that counts may have died before it was on the medium. It must be there before the
   // other one is touched.
-  if (!Planted(Flaw::kSuperblockNotFlushed)) nvm_.Persist(format::kSuperblockOffsets[copy_], sizeof(superblock_));
+  if (!Planted(Flaw::kSuperblockNotFlushed)) nvm_->Persist(format::kSuperblockOffsets[copy_], sizeof(superblock_));
   copy_ = 1 - copy_;
   ++superblock_.generation;
   superblock_.clean = clean ? 1 : 0;
   superblock_.crc = format::SuperblockCrc(superblock_);
   const uint64_t at = format::kSuperblockOffsets[copy_];
-  nvm_.Fence();
-  nvm_.Write(at, BytesOf(superblock_));
-  nvm_.Persist(at, sizeof(superblock_));
+  nvm_->Fence();
+  nvm_->Write(at, BytesOf(superblock_));
+  nvm_->Persist(at, sizeof(superblock_));
 }
 
 }  // namespace erda::server

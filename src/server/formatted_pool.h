@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "format/object.h"
 #include "format/superblock.h"
@@ -36,15 +37,20 @@ class FormattedPool {
   void MarkOpen() { WriteSuperblock(false); }
   void MarkClosed() { WriteSuperblock(true); }
 
+  // The pool gets so many bytes, in place: the one that it was, or the larger one, whenever the power goes meanwhile.
+  // It must not be in use: neither marked open, nor may anybody else have its bytes. kConflict: it needs recovery.
+  // kInvalidArgument, kResourceExhausted: it cannot have that size (format::GrownGeometry, Pool::Widen).
+  Status Grow(uint64_t size);
+
  private:
-  explicit FormattedPool(std::unique_ptr<nvm::Pool> pool) : pool_(std::move(pool)), nvm_(*pool_) {}
+  explicit FormattedPool(std::unique_ptr<nvm::Pool> pool) : pool_(std::move(pool)) { nvm_.emplace(*pool_); }
   [[nodiscard]] static bool IsBlank(const nvm::Pool& pool);
   Status Create(const format::GeometryWish& wish);
-  Status Check(const format::GeometryWish& wish);
+  Status Check(uint64_t size, const format::GeometryWish& wish);
   void WriteSuperblock(bool clean);
 
   std::unique_ptr<nvm::Pool> pool_;
-  nvm::Writer nvm_;
+  std::optional<nvm::Writer> nvm_;  // another one once the pool is mapped anew
   format::Superblock superblock_{};
   int copy_ = 1;  // the copy that counts
   bool needs_recovery_ = false;

@@ -125,7 +125,7 @@ Recovery::Unsettled Recovery::Decide(Slot slot, const IndexEntry& entry) {
   if (Planted(Flaw::kTrustsNewest) && newest.state == ObjectState::kHeader) facts.newest = ObjectState::kWhole;
   facts.belongs = newest.state != ObjectState::kNothing && Belongs(slot, entry, newest);
   facts.tombstone = newest.header.kind == static_cast<uint8_t>(ObjectKind::kTombstone);
-  facts.in_its_slot = word.new_address().offset_in_region() == format::kTombstoneSlotOffset;
+  facts.in_its_slot = geometry_.OffsetInRegion(word.new_address()) == format::kTombstoneSlotOffset;
   facts.old = !word.old_address().none();
   Chain::Before before;
   if (facts.newest == ObjectState::kHeader && facts.belongs) {

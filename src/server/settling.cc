@@ -353,10 +353,10 @@ void Versions::SetAside(Slot slot, uint32_t head, uint32_t region_slot) {
   const EntryWord word = entry.entry_word();
   if (entry.word == 0 || HeadOf(entry) != head) return;
   for (const Address address : {word.new_address(), word.needed_old()}) {
-    const bool leads_there = !address.none() && address.slot() == region_slot && word.NamesSettled(address);
+    const bool leads_there = !address.none() && geometry_.SlotOf(address) == region_slot && word.NamesSettled(address);
     if (!leads_there || log_.InspectHeader(head, address).state != ObjectState::kNothing) continue;
     const auto aside = log_.PlaceOfNoObject(head);
-    if (aside.none() || aside.slot() == region_slot) continue;
+    if (aside.none() || geometry_.SlotOf(aside) == region_slot) continue;
     counters_.Add(Counter::kSetAside);
     index_.StoreWordLazily(slot, index_.WordAt(slot).Moved(address, aside));
   }

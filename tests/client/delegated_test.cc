@@ -69,7 +69,7 @@ TEST_F(DelegatedTest, ObjectsStandOneBehindTheOther) {
   (void)Put();
   const LogAddress chunk = Give(kChunkObjectsAt + 8 * kObject);
   for (uint64_t i = 0; i < 8; ++i) {
-    EXPECT_EQ(Put(), LogAddress::At(3, chunk.offset_in_region() + kChunkObjectsAt + i * kObject));
+    EXPECT_EQ(Put(), LogAddress::At(3, chunk.offset_in_slot() + kChunkObjectsAt + i * kObject));
   }
   EXPECT_FALSE(Put());
 }
@@ -120,8 +120,8 @@ TEST_F(DelegatedTest, ThereIsNoWayBackToAnOlderChunk) {
   (void)Give(kChunkObjectsAt + kObject + 96);
   const LogAddress second = Give(kChunkObjectsAt + 8 * kObject);
   const auto first_object = Put();
-  EXPECT_EQ(Put(), LogAddress::At(3, second.offset_in_region() + kChunkObjectsAt)) << "no room in the first";
-  EXPECT_EQ(Put(kHead, 64), LogAddress::At(3, second.offset_in_region() + kChunkObjectsAt + kObject))
+  EXPECT_EQ(Put(), LogAddress::At(3, second.offset_in_slot() + kChunkObjectsAt)) << "no room in the first";
+  EXPECT_EQ(Put(kHead, 64), LogAddress::At(3, second.offset_in_slot() + kChunkObjectsAt + kObject))
       << "there would be room for this";
   delegated_.OnAnswer(kHead, *first_object, false);
   (void)Sent();

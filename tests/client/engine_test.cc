@@ -760,7 +760,7 @@ class ChainTest : public EngineTest {
     std::memcpy(to + format::ChecksumOffset(header.label_size()), &checksum, sizeof(checksum));
     std::memcpy(to + format::ValueOffset(header.label_size()), value.data(), value.size());
   }
-  std::byte* InLog(LogAddress at) { return log_.data() + at.offset_in_region(); }
+  std::byte* InLog(LogAddress at) { return log_.data() + at.offset_in_slot(); }
   // The newest version, which is not settled: a get of this client has to pass it.
   void WriteNewest(LogAddress previous) { Write(kNewest, 9, previous, "newest", format::ObjectHeader::kPersistedFlag); }
 
@@ -797,7 +797,7 @@ class ChainTest : public EngineTest {
     fabric_->Complete(work);
   }
   [[nodiscard]] bool Reads(const WorkRequest& work, LogAddress at) const {
-    return !at.none() && work.remote.offset == geometry_.RegionOffset(0) + at.offset_in_region();
+    return !at.none() && work.remote.offset == geometry_.RegionOffset(0) + at.offset_in_slot();
   }
 
   std::vector<std::byte> log_ = std::vector<std::byte>(32768);  // the beginning of the first region
@@ -843,7 +843,7 @@ class LocatedTest : public ChainTest {
     fabric_->Complete(work);
   }
   void SetLeft(LogAddress at) {
-    const auto first = format::WithLeft(LoadAs<uint64_t>(std::span(log_).subspan(at.offset_in_region())));
+    const auto first = format::WithLeft(LoadAs<uint64_t>(std::span(log_).subspan(at.offset_in_slot())));
     std::memcpy(InLog(at), &first, sizeof(first));
   }
 

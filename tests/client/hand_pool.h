@@ -70,7 +70,7 @@ class HandPoolTest : public testing::Test {
     for (uint32_t run = 0; run < kRunRegions.size(); ++run) TellRun(run, kRunRegions[run] + 1);
   }
   void TellRun(uint32_t run, uint32_t number) {
-    std::memcpy(control_.data() + format::RunsOffset(geometry_.heads_per_shard) + run * sizeof(number), &number,
+    std::memcpy(control_.data() + format::RunsOffset(geometry_) + run * sizeof(number), &number,
                 sizeof(number));
   }
 
@@ -125,7 +125,7 @@ class HandPoolTest : public testing::Test {
     const uint32_t pool_seed = format::PoolSeed(format::HelloReply{}.pool_uuid);
     header.header_crc = format::HeaderCrc({pool_seed, geometry_.HeadOf(hash), address, 1}, header, key);
     const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value));
-    std::byte* const to = pool_.data() + geometry_.RegionOffset(kLogRegion) + address.offset_in_region();
+    std::byte* const to = pool_.data() + geometry_.RegionOffset(kLogRegion) + address.offset_in_slot();
     std::memcpy(to, &header, sizeof(header));
     std::memcpy(to + header.key_offset(), key.data(), key.size());
     if (arrived == Arrived::kHeader) return;

@@ -386,7 +386,7 @@ TEST_F(ScanTest, WhatHasChangedIsLookedAtAgainAndNothingElse) {
   EXPECT_EQ(told_, (Told{{key, "value"}, {other, "other"}}));
 
   // The same, but it is removed.
-  std::memset(pool_.data() + geometry_.RegionOffset(kLogRegion) + address.offset_in_region(), 0, 128);
+  std::memset(pool_.data() + geometry_.RegionOffset(kLogRegion) + address.offset_in_slot(), 0, 128);
   enter();
   Before(6, [&] { Forget(0, key); });
   EXPECT_EQ(ReadsOfScan(), kBlockZero + " | version | version | entry 0 | " + kBlockZero);

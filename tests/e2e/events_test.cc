@@ -132,7 +132,7 @@ TEST_F(EventsTest, ADelegatedPutOfWhatIsNotThereIsNamed) {
   request.op = static_cast<uint8_t>(RequestOp::kPutDelegated);
   request.key_size = 3;
   request.value_size = 4;
-  request.address = format::LogAddress::At(at.slot(), at.offset_in_region() + format::kChunkObjectsAt).raw();
+  request.address = format::LogAddress::At(at.slot(), at.offset_in_slot() + format::kChunkObjectsAt).raw();
   request.value_crc = 1;
   peer.Post(request, "key");
   EXPECT_TRUE(peer.IsClosed());

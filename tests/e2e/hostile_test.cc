@@ -213,7 +213,7 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
          const format::LogAddress at(chunk->address);
          request = good;
          request.op = op(RequestOp::kPutDelegated);
-         request.address = format::LogAddress::At(at.slot(), at.offset_in_region() + format::kChunkObjectsAt).raw();
+         request.address = format::LogAddress::At(at.slot(), at.offset_in_slot() + format::kChunkObjectsAt).raw();
          request.value_crc = 1;
          peer.Post(request, key);
        }},

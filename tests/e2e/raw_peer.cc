@@ -205,7 +205,7 @@ uint64_t RawPeer::OffsetOf(const Reply& given) {
   const uint64_t slot_at = format::HeadSlotOffset(given.head % geometry.heads_per_shard, address.slot());
   const auto slot = Read(format::kControlRegion, slot_at, sizeof(format::HeadSlot));
   const auto region = LoadAs<format::HeadSlot>(AsBytes(slot.value())).region();
-  return geometry.RegionOffset(region) + address.offset_in_region();
+  return geometry.RegionOffset(region) + address.offset_in_slot();
 }
 
 uint64_t RawPeer::BodyOffset(const Reply& reserved) {

@@ -43,10 +43,14 @@ testing::AssertionResult HoldsTogether(const Geometry& g) {
       {g.shards >= 1 && g.shards <= kShardsMax, "the shards"},
       {heads >= g.shards && heads <= kHeadsMax, "the heads"},
       {regions >= 2 * Wide{g.shards} && regions <= kRegionsMax, "the regions"},
-      {g.regions_per_shard <= Wide{g.heads_per_shard} * kSlotsPerHead, "more regions than slots"},
+      {heads * (Wide{g.more_layers} + 1) <= kHeadsMax, "layers that no region word can tell"},
+      {g.region_size * (Wide{g.more_layers} + 1) <= kRegionBytesMax, "layers behind the end of a slot"},
+      {g.regions_per_shard <= Wide{g.heads_per_shard} * kSlotsPerHead * (Wide{g.more_layers} + 1),
+       "more regions than slots"},
       {g.block_shift >= 7 && g.block_shift <= 11, "the blocks of the index"},
-      {(Wide{16} << std::min(g.block_shift, 64U)) <= g.region_size, "blocks larger than regions"},
-      {power_of_two(g.index_slots) && g.index_slots >= Wide{1} << std::min(g.block_shift, 64U), "the index slots"},
+      {(Wide{16} << std::min<uint32_t>(g.block_shift, 64)) <= g.region_size, "blocks larger than regions"},
+      {power_of_two(g.index_slots) && g.index_slots >= Wide{1} << std::min<uint32_t>(g.block_shift, 64),
+       "the index slots"},
       {g.index_offset >= kRegionTableOffset + regions * sizeof(uint64_t), "the index over the region table"},
       {g.index_offset % 4096 == 0 && g.regions_offset % 4096 == 0, "an offset within a page"},
       {index_end <= g.regions_offset, "the regions over the index"},
@@ -229,7 +233,11 @@ TEST(CheckGeometryTest, AGeometryWithAWrongFieldIsRefused) {
   }
   {
     SCOPED_TRACE("block_shift");
-    refused(&Geometry::block_shift, {0, 1, 6, 12, 13, 63, 64, 1U << 31, UINT32_MAX});
+    refused(&Geometry::block_shift, {0, 1, 6, 12, 13, 63, 64, 1U << 15, UINT16_MAX});
+  }
+  {
+    SCOPED_TRACE("more_layers");
+    refused(&Geometry::more_layers, {128, 255, 256, 1U << 15, UINT16_MAX});
   }
 }
 
@@ -265,16 +273,19 @@ TEST(CheckGeometryTest, WhatIsTakenHoldsTogetherWhateverTheFields) {
   for (int i = 0; i < 1'000'000; ++i) {
     Geometry g = TestGeometry();
     for (uint64_t changes = random.Between(1, 4); changes > 0; --changes) {
-      const uint64_t field = random.Uniform(10);
+      const uint64_t field = random.Uniform(11);
       const uint64_t value = extreme();
       const auto small = static_cast<uint32_t>(value);
       uint64_t* const wide[] = {&g.pool_size,   &g.region_size,  &g.segment_size,
                                 &g.index_slots, &g.index_offset, &g.regions_offset};
-      uint32_t* const narrow[] = {&g.regions_per_shard, &g.shards, &g.heads_per_shard, &g.block_shift};
+      uint32_t* const narrow[] = {&g.regions_per_shard, &g.shards, &g.heads_per_shard};
+      uint16_t* const narrowest[] = {&g.block_shift, &g.more_layers};
       if (field < 6) {
         *wide[field] = value;
-      } else {
+      } else if (field < 9) {
         *narrow[field - 6] = small;
+      } else {
+        *narrowest[field - 9] = static_cast<uint16_t>(small);
       }
     }
     if (CheckGeometry(g).ok()) {
@@ -334,14 +345,123 @@ TEST(GeometryTest, TheExtremeHashesAreInRange) {
   }
 }
 
-TEST(GeometryTest, TheIndexesAndRegionsOfTheShardsFollowEachOther) {
+TEST(GeometryTest, TheIndexesFollowEachOtherAndTheRegionsGoRound) {
   const Geometry g = TestGeometry();
   EXPECT_EQ(g.FirstSlotOffset(0, 0), g.index_offset);
   EXPECT_EQ(g.FirstSlotOffset(0, g.index_slots), g.FirstSlotOffset(1, 0));
   EXPECT_LE(g.FirstSlotOffset(1, g.index_slots), g.regions_offset);
   EXPECT_EQ(g.RegionOffset(0), g.regions_offset);
   EXPECT_EQ(g.RegionOffset(g.regions() - 1) + g.region_size, 63 * kMiB);
+  EXPECT_EQ(g.RegionOf(0, 0), 0U);
+  EXPECT_EQ(g.RegionOf(1, 0), 1U);
+  EXPECT_EQ(g.RegionOf(1, 30), g.regions() - 1);
+  EXPECT_EQ(g.NumberInShard(g.RegionOf(1, 30)), 30U);
   EXPECT_EQ(g.segments_per_region(), 4U);
+}
+
+// --- Growth
+
+TEST(GrownGeometryTest, WhatIsThereStaysWhereItIs) {
+  constexpr uint64_t kSeed = 9;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  Random random(kSeed);
+  int grown_times = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const auto made = ChooseGeometry({.pool_size = uint64_t{1} << random.Between(18, 40),
+                                      .shards = static_cast<uint32_t>(random.Between(1, 64)),
+                                      .regions_per_head = static_cast<uint32_t>(random.Uniform(130))});
+    if (!made.ok()) continue;
+    Geometry g = *made;
+    while (g.pool_size < GrowthLimit(g)) {
+      const uint64_t left = GrowthLimit(g) - g.pool_size;
+      const uint64_t size =
+          g.pool_size + random.Between(1, random.Chance(0.3) ? left : std::min(left, 2 * g.pool_size));
+      const auto larger = GrownGeometry(g, size);
+      ASSERT_TRUE(larger.ok()) << larger.status().ToString();
+      ASSERT_TRUE(HoldsTogether(*larger));
+      ASSERT_EQ(larger->pool_size, size);
+      ASSERT_EQ(GrowthLimit(*larger), GrowthLimit(g)) << "one that grew in steps grows as far";
+      ASSERT_GE(larger->regions_per_shard, g.regions_per_shard);
+      ASSERT_GE(larger->more_layers, g.more_layers);
+      // All of the space is used, but for what is less than a region for each shard.
+      const uint64_t used = larger->RegionOffset(larger->regions());
+      ASSERT_LT(size - used, larger->region_size * larger->shards);
+      // Nothing else changed.
+      Geometry rest = *larger;
+      rest.pool_size = g.pool_size;
+      rest.regions_per_shard = g.regions_per_shard;
+      rest.more_layers = g.more_layers;
+      ASSERT_EQ(Hex(BytesOf(rest)), Hex(BytesOf(g)));
+      const auto number = static_cast<uint32_t>(random.Uniform(g.regions_per_shard));
+      const auto shard = static_cast<uint32_t>(random.Uniform(g.shards));
+      ASSERT_EQ(larger->RegionOf(shard, number), g.RegionOf(shard, number));
+      g = *larger;
+      ++grown_times;
+    }
+    ASSERT_EQ(GrownGeometry(g, g.pool_size + 1).status().code(), Code::kInvalidArgument);
+  }
+  EXPECT_GT(grown_times, 1000);
+}
+
+TEST(GrownGeometryTest, APoolOnlyGrowsAndNotWithoutEnd) {
+  const Geometry g = *ChooseGeometry({.pool_size = kGiB});
+  for (const uint64_t size : {uint64_t{0}, kGiB - 1, kGiB}) {
+    const auto grown = GrownGeometry(g, size);
+    EXPECT_EQ(grown.status().code(), Code::kInvalidArgument);
+    EXPECT_NE(grown.status().message().find("a pool only grows"), std::string_view::npos);
+  }
+  EXPECT_TRUE(GrownGeometry(g, GrowthLimit(g)).ok());
+  const auto beyond = GrownGeometry(g, GrowthLimit(g) + 1);
+  EXPECT_EQ(beyond.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(beyond.status().message().find("can grow to " + std::to_string(GrowthLimit(g))), std::string_view::npos);
+}
+
+// What docs/operations.md says.
+TEST(GrownGeometryTest, TheDocumentedLimits) {
+  const struct {
+    uint64_t pool, limit, region, step;
+    double usable;
+  } rows[] = {
+      {64 * kMiB, 8 * kGiB, kMiB, 640 * kMiB, 0.98},
+      {256 * kMiB, 32 * kGiB, 4 * kMiB, 2560 * kMiB, 0.98},
+      {kGiB, 32 * kGiB, 16 * kMiB, 10 * kGiB, 0.98},
+      {8 * kGiB, 32 * kGiB, 128 * kMiB, 16 * kGiB, 0.9},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(testing::Message() << row.pool / kMiB << " MiB");
+    const Geometry g = *ChooseGeometry({.pool_size = row.pool});
+    EXPECT_EQ(g.region_size, row.region);
+    EXPECT_NEAR(static_cast<double>(GrowthLimit(g)), static_cast<double>(row.limit),
+                0.08 * static_cast<double>(row.limit));
+    const Geometry grown = *GrownGeometry(g, row.step);
+    EXPECT_NEAR(UsableShare(grown), row.usable, 0.05);
+  }
+}
+
+TEST(GeometryTest, ASlotOfALayerHasAnAddressOfItsOwn) {
+  Geometry g = TestGeometry();
+  g.more_layers = 3;
+  std::vector<bool> seen(size_t{1} << (31 - 16));  // by address, of regions of 1 MiB
+  for (uint32_t slot = 0; slot < g.slots_per_head(); ++slot) {
+    for (const uint64_t offset : {uint64_t{0}, uint64_t{16}, g.region_size - 16}) {
+      const LogAddress address = g.AddressOf(slot, offset);
+      ASSERT_EQ(g.SlotOf(address), slot);
+      ASSERT_EQ(g.OffsetInRegion(address), offset);
+    }
+    const LogAddress first = g.AddressOf(slot, 0);
+    ASSERT_FALSE(seen[first.raw() >> 16]);
+    seen[first.raw() >> 16] = true;
+    const RegionWord word = RegionWord::Linked(g, 7, g.heads() - 1, slot);
+    ASSERT_TRUE(word == RegionWord::Linked(7, word.head(), word.slot())) << "whole, whatever the layer";
+    ASSERT_EQ(word.HeadIn(g), g.heads() - 1);
+    ASSERT_EQ(word.SlotIn(g), slot);
+    if (slot < kSlotsPerHead) {
+      ASSERT_EQ(first, LogAddress::At(slot, 0));
+    }
+  }
+  EXPECT_EQ(g.SlotOf(LogAddress::At(5, 4 * g.region_size)), g.slots_per_head()) << "in no layer";
+  EXPECT_GE(RegionWord::Linked(7, 4 * g.heads(), 0).SlotIn(g), g.slots_per_head());
+  EXPECT_GE(RegionWord::Linked(7, 0, 128).SlotIn(g), g.slots_per_head());
 }
 
 TEST(UsableShareTest, IsWhatTheFormulaSays) {

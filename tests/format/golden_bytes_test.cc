@@ -17,7 +17,7 @@ namespace {
 
 TEST(GoldenBytesTest, ASuperblock) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
-    45 52 44 41 50 4f 4f 4c  0a 00 00 00 66 a0 a5 de
+    45 52 44 41 50 4f 4f 4c  0b 00 00 00 f4 c0 9e d3
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -106,7 +106,7 @@ TEST(GoldenBytesTest, AHelloRequest) {
                               0x99aabbccddeeff00,
                               {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 0e 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 0f 00 11 22  33 44 55 66 00 00 00 00
     88 77 66 55 44 33 22 11  00 ff ee dd cc bb aa 99
     01 02 03 04 05 06 07 08  09 0a 0b 0c 0d 0e 0f 10)"));
 }
@@ -127,7 +127,7 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.time = 0x2122232425262728;
   hello.geometry = TestGeometry();
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 0e 00 02 02  00 01 02 03 04 05 06 07
+    45 72 64 61 0f 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
     40 00 00 00 00 10 00 00  02 01 00 00 00 00 00 00
     28 27 26 25 24 23 22 21
@@ -145,7 +145,7 @@ TEST(GoldenBytesTest, AHelloRefusal) {
   refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
   std::memcpy(refusal.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
-    45 72 64 61 0e 00 07 00  6e 6f 00*126)"));
+    45 72 64 61 0f 00 07 00  6e 6f 00*126)"));
 }
 
 TEST(GoldenBytesTest, AHelloChallenge) {
@@ -157,7 +157,7 @@ TEST(GoldenBytesTest, AHelloChallenge) {
   challenge.challenge = 0x1122334455667788;
   challenge.nonce.fill(0xcd);
   EXPECT_EQ(Hex(BytesOf(challenge)), HexOf(R"(
-    45 72 64 61 0e 00 07 01  88 77 66 55 44 33 22 11
+    45 72 64 61 0f 00 07 01  88 77 66 55 44 33 22 11
     cd*32)"));
 }
 
@@ -174,13 +174,13 @@ TEST(GoldenBytesTest, Proofs) {
   request.challenge = 0x99aabbccddeeff00;
   request.proof.fill(0xff);  // counts for nothing
   EXPECT_EQ(Hex(BytesOf(ClientProof("a token of some length", nonce, request))),
-            HexOf("34 95 d2 3d 1a c7 c2 92 f3 49 05 1e e7 bb 37 db"));
+            HexOf("5f fb 4f 01 81 a0 fc ec de 69 d0 50 ca e0 03 e3"));
   HelloReply reply{};
   reply.magic = kHelloMagic;
   reply.protocol_version = kProtocolVersion;
   reply.slots = 64;
   EXPECT_EQ(Hex(BytesOf(ServerProof("a token of some length", nonce, reply))),
-            HexOf("40 96 d1 2a 66 f0 5b c0 ee 04 76 00 33 c8 81 26"));
+            HexOf("5f a2 84 79 86 05 62 46 47 ca c5 6b e1 cd 52 aa"));
 }
 
 TEST(GoldenBytesTest, ARequest) {
@@ -234,7 +234,12 @@ TEST(GoldenBytesTest, AControlBlock) {
   Geometry geometry = TestGeometry();
   geometry.heads_per_shard = 3;
   geometry.regions_per_shard = 100;
-  EXPECT_EQ(RunsOffset(3), 4096U);
+  EXPECT_EQ(RunsOffset(geometry), 4096U);
+  geometry.more_layers = 1;
+  EXPECT_EQ(RunsOffset(geometry), 7168U);
+  EXPECT_EQ(HeadSlotOffset(geometry, 2, 3), 1024U + 2 * 1024 + 3 * 8);
+  EXPECT_EQ(HeadSlotOffset(geometry, 2, 128 + 3), 1024U + (3 + 2) * 1024 + 3 * 8);
+  geometry.more_layers = 0;
   EXPECT_EQ(ControlBytes(geometry), 8192U);
   geometry.heads_per_shard = 2;
   EXPECT_EQ(ControlBytes(geometry), 4096U);

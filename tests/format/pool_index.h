@@ -19,7 +19,7 @@ class PoolIndex {
   PoolIndex(std::span<const std::byte> pool, const Geometry& geometry, uint32_t shard,
             std::span<const std::byte> control)
       : PoolIndex(pool, geometry, shard, Empty()) {
-    const uint64_t runs = RunsOffset(geometry.heads_per_shard);
+    const uint64_t runs = RunsOffset(geometry);
     for (uint32_t run = 0; run < runs_.size(); ++run) {
       runs_[run] = LoadAs<uint32_t>(control.subspan(runs + run * sizeof(uint32_t), sizeof(uint32_t)));
     }
@@ -28,8 +28,8 @@ class PoolIndex {
   // By the shard's record, and the region table.
   PoolIndex(std::span<const std::byte> pool, const Geometry& geometry, uint32_t shard)
       : PoolIndex(pool, geometry, shard, Empty()) {
-    const uint32_t first = shard * geometry.regions_per_shard;
-    for (uint32_t region = first; region < first + geometry.regions_per_shard; ++region) {
+    for (uint32_t number = 0; number < geometry.regions_per_shard; ++number) {
+      const uint32_t region = geometry.RegionOf(shard, number);
       const RegionWord word(Word(kRegionTableOffset + region * sizeof(uint64_t)));
       if (word == RegionWord::OfIndex(word.generation(), word.run())) runs_.at(word.run()) = region + 1;
     }

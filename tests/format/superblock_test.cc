@@ -170,8 +170,29 @@ TEST_F(SuperblockTest, AnotherSizeIsNamed) {
   Write(0, Good(9));
   pool_.resize(kPoolBytes - 4096);
   EXPECT_TRUE(Fails(Code::kInvalidArgument, "made with 1048576 bytes and now has 1044480"));
+}
+
+// The room for a pool that was to grow: it is there first.
+TEST_F(SuperblockTest, BytesBehindThePoolAreNoneOfIt) {
+  Write(0, Good(9));
   pool_.resize(kPoolBytes + 1);
-  EXPECT_TRUE(Fails(Code::kInvalidArgument, "made with 1048576 bytes and now has 1048577"));
+  EXPECT_TRUE(Finds(0, 9));
+  EXPECT_FALSE(Find()->other_damaged);
+}
+
+// Whatever arrives of the copies that say so, it is a pool, of one size or the other.
+TEST_F(SuperblockTest, APoolOfTwoSizesIsTheNewerOne) {
+  Superblock grown = Good(10);
+  grown.geometry = *GrownGeometry(geometry_, 2 * kPoolBytes);
+  Write(0, Good(9));
+  pool_.resize(2 * kPoolBytes);
+  EXPECT_TRUE(Finds(0, 9));
+  WriteSealed(1, grown);
+  EXPECT_TRUE(Finds(1, 10));
+  EXPECT_EQ(Find()->superblock.geometry.pool_size, 2 * kPoolBytes);
+  FlipBit(Copy(1), 500);
+  EXPECT_TRUE(Finds(0, 9));
+  EXPECT_EQ(Find()->superblock.geometry.pool_size, kPoolBytes);
 }
 
 TEST_F(SuperblockTest, BytesTooFewForASuperblockAreNoPool) {

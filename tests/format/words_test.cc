@@ -21,7 +21,7 @@ constexpr bool AddressesRoundTrip() {
   for (uint32_t slot = 0; slot < kSlotsPerHead; ++slot) {
     for (const uint64_t offset : kOffsets) {
       const LogAddress address = LogAddress::At(slot, offset);
-      if (address.slot() != slot || address.offset_in_region() != offset) return false;
+      if (address.slot() != slot || address.offset_in_slot() != offset) return false;
       if (address.raw() != slot * (1U << 24) + offset / 16 || LogAddress(address.raw()) != address) return false;
       if (address.none() != (slot == 0 && offset == 0)) return false;
     }

@@ -167,7 +167,7 @@ format::Request HostilePeer::Build(const Action& action, std::string* rest) {
       request.value_crc = Crc32c(0, AsBytes(value));
       request.address =
           format::LogAddress::At(format::LogAddress(chunk_->told.address).slot(),
-                                 format::LogAddress(chunk_->told.address).offset_in_region() + chunk_->tail)
+                                 format::LogAddress(chunk_->told.address).offset_in_slot() + chunk_->tail)
               .raw();
       if (const auto at = OffsetOf(chunk_->told);
           at && chunk_->tail + format::ObjectSpace(key.size(), value.size()) <= EndOf(chunk_->told)) {
@@ -235,7 +235,7 @@ std::optional<uint64_t> HostilePeer::OffsetOf(const format::Reply& told) const {
   if (at + sizeof(format::HeadSlot) > control_.size()) return std::nullopt;
   const auto slot = LoadAs<format::HeadSlot>(std::span(control_).subspan(at));
   if (slot.none() || slot.generation() != told.generation) return std::nullopt;
-  return geometry.RegionOffset(slot.region()) + address.offset_in_region();
+  return geometry.RegionOffset(slot.region()) + address.offset_in_slot();
 }
 
 void HostilePeer::WriteIntoPlace(const Action& action) {

@@ -126,8 +126,8 @@ void Map(Base* base) {
       uint64_t at = format::FirstObjectOffset(segment);
       if (segment == 0) at = format::kTombstoneSlotOffset;  // first of all what is there
       while (at < g.segment_size) {
-        const auto address = LogAddress::At(word.slot(), segment * g.segment_size + at);
-        const format::Place place{format::PoolSeed(superblock.uuid), word.head(), address, word.generation()};
+        const auto address = g.AddressOf(word.SlotIn(g), segment * g.segment_size + at);
+        const format::Place place{format::PoolSeed(superblock.uuid), word.HeadIn(g), address, word.generation()};
         const auto view = format::InspectHeader(place, bytes.subspan(begin + at, g.segment_size - at));
         const bool tombstone_slot = segment == 0 && at == format::kTombstoneSlotOffset;
         if (view.state == format::ObjectState::kNothing && !tombstone_slot) break;

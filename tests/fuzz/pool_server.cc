@@ -65,7 +65,7 @@ void PoolServer::Land(const Outcome& reserved, std::string_view value, size_t by
   std::memcpy(body.data(), &checksum, sizeof(checksum));
   body += value;
   std::memcpy(memory_->view().bytes.data() + geometry().RegionOffset(slot.region()) +
-                  reserved.address.offset_in_region() + format::ChecksumOffset(header.label_size()),
+                  reserved.address.offset_in_slot() + format::ChecksumOffset(header.label_size()),
               body.data(), std::min(bytes, body.size()));
 }
 

@@ -25,6 +25,7 @@ class MemoryPool final : public nvm::Pool {
   [[nodiscard]] MemoryView view() const override { return {bytes_, -1, -1}; }
   [[nodiscard]] bool created() const override { return false; }
   void RemoveIfCreated() override {}
+  Status Widen(uint64_t /*kept*/, uint64_t /*size*/) override { return Status(Code::kInvalidArgument); }
   [[nodiscard]] const Image& image() const { return image_; }
 
   std::function<void()> before_fence;

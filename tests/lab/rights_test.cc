@@ -205,7 +205,7 @@ TEST_F(WindowLab, AFullChunkIsClosed) {
     request.value_size = static_cast<uint32_t>(value.size());
     request.id = 11;
     request.address =
-        format::LogAddress::At(address.slot(), address.offset_in_region() + format::kChunkObjectsAt).raw();
+        format::LogAddress::At(address.slot(), address.offset_in_slot() + format::kChunkObjectsAt).raw();
     request.value_crc = Crc32c(0, AsBytes(value));
     // (The Write's bytes are still to be sent: RawPeer has one buffer, so it is waited for.)
     EXPECT_TRUE(mine->peer.Read(format::kPoolRegion, first, 1));

@@ -58,11 +58,12 @@ TEST(LogAppendTest, EveryObjectHasAPlaceOfItsOwnInOneSegment) {
       EXPECT_TRUE(addresses.insert({head, space->address.raw()}).second);
       ranges.emplace_back(space->offset, space->offset + size);
       // Within a region of this shard, and of one segment behind what it begins with.
-      ASSERT_GE(space->offset, g.RegionOffset(log.region(0)));
-      const uint64_t in_regions = space->offset - g.RegionOffset(log.region(0));
-      ASSERT_LT(in_regions, g.regions_per_shard * g.region_size);
+      ASSERT_GE(space->offset, g.regions_offset);
+      const uint64_t in_regions = space->offset - g.regions_offset;
+      ASSERT_LT(in_regions, g.regions() * g.region_size);
+      ASSERT_EQ(in_regions / g.region_size % g.shards, TestLog::kShard);
       const uint64_t in_region = in_regions % g.region_size;
-      EXPECT_EQ(space->address.offset_in_region(), in_region);
+      EXPECT_EQ(space->address.offset_in_slot(), in_region);
       EXPECT_GE(in_region % g.segment_size, FirstObjectOffset(in_region / g.segment_size));
       EXPECT_LE(in_region % g.segment_size + size, g.segment_size);
       // And where the address says.
@@ -98,7 +99,7 @@ TEST(LogAppendTest, TheTombstoneSlotIsTheOpenRegionsAndNoObjectTouchesIt) {
     EXPECT_EQ(slot.address, LogAddress::At(space->address.slot(), 64));
     EXPECT_EQ(slot.offset, log.geometry().RegionOffset(log.region(space->address.slot())) + 64);
     EXPECT_EQ(log->OffsetOf(log.head(), slot.address), slot.offset);
-    EXPECT_GE(space->address.offset_in_region(), 64 + format::kTombstoneSlotBytes);
+    EXPECT_GE(space->address.offset_in_slot(), 64 + format::kTombstoneSlotBytes);
   }
   EXPECT_EQ(log->TombstoneSlot(log.head()).address.slot(), 2U);
 }
@@ -177,9 +178,10 @@ TEST(LogAppendTest, TheOtherShardsRegionsAreNotTouched) {
   TestLog log;
   while (log.Append(400, 0)) {
   }
-  const uint64_t begin = log.geometry().RegionOffset(0);
-  const auto others = log.bytes().subspan(begin, log.geometry().RegionOffset(log.region(0)) - begin);
-  EXPECT_TRUE(std::ranges::all_of(others, [](std::byte byte) { return byte == std::byte{0}; }));
+  const format::Geometry& g = log.geometry();
+  for (uint32_t i = 0; i < g.regions_per_shard; ++i) {
+    EXPECT_TRUE(IsZero(log.bytes().subspan(g.RegionOffset(g.RegionOf(0, i)), g.region_size))) << i;
+  }
 }
 
 // --- The states of a segment
@@ -294,10 +296,10 @@ TEST(LogMarkTest, DoesNotPassWhatIsInFlight) {
   ASSERT_TRUE(log.Append(1040));
   log->EndFlight(log.head(), other->address);
   ASSERT_TRUE(log.Append(1040));
-  EXPECT_LE(MarkOf(log, *stuck).value_or(0), stuck->address.offset_in_region());
+  EXPECT_LE(MarkOf(log, *stuck).value_or(0), stuck->address.offset_in_slot());
   log->EndFlight(log.head(), stuck->address);
   ASSERT_TRUE(log.Append(1040));
-  EXPECT_GT(MarkOf(log, *stuck).value_or(0), other->address.offset_in_region());
+  EXPECT_GT(MarkOf(log, *stuck).value_or(0), other->address.offset_in_slot());
 }
 
 TEST(LogMarkTest, MovesOnThoughSomethingIsAlwaysInFlight) {
@@ -310,7 +312,7 @@ TEST(LogMarkTest, MovesOnThoughSomethingIsAlwaysInFlight) {
     if (before) log->EndFlight(log.head(), before->address);
     before = space;
   }
-  EXPECT_GT(MarkOf(log, *before).value_or(0), before->address.offset_in_region() - 3 * 1024);
+  EXPECT_GT(MarkOf(log, *before).value_or(0), before->address.offset_in_slot() - 3 * 1024);
 }
 
 TEST(LogMarkTest, FlightsOfAnotherSegmentDoNotHoldIt) {

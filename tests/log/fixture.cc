@@ -133,13 +133,13 @@ uint32_t TestLog::FreeRegions() const {
 }
 
 format::SegmentHeader TestLog::SegmentOf(const Space& space) const {
-  const uint64_t in_segment = space.address.offset_in_region() % geometry_.segment_size;
+  const uint64_t in_segment = space.address.offset_in_slot() % geometry_.segment_size;
   return LoadAs<format::SegmentHeader>(bytes().subspan(space.offset - in_segment));
 }
 
 format::HeadSlot TestLog::Published(uint32_t head_of_shard, uint32_t slot) const {
   const auto control = std::as_bytes(std::span(control_));
-  return format::HeadSlot(LoadAs<uint64_t>(control.subspan(format::HeadSlotOffset(head_of_shard, slot))));
+  return format::HeadSlot(LoadAs<uint64_t>(control.subspan(format::HeadSlotOffset(geometry_, head_of_shard, slot))));
 }
 
 uint64_t TestLog::PublishedGeneration() const {

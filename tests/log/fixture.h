@@ -35,7 +35,7 @@ class TestLog {
 
   [[nodiscard]] const format::Geometry& geometry() const { return geometry_; }
   [[nodiscard]] uint32_t head(uint32_t of_shard = 0) const { return kShard * geometry_.heads_per_shard + of_shard; }
-  [[nodiscard]] uint32_t region(uint32_t of_shard) const { return kShard * geometry_.regions_per_shard + of_shard; }
+  [[nodiscard]] uint32_t region(uint32_t of_shard) const { return geometry_.RegionOf(kShard, of_shard); }
   [[nodiscard]] std::span<std::byte> bytes() const { return pool_->view().bytes; }
   [[nodiscard]] nvm::Writer& nvm() { return *nvm_; }
   ShardLog& operator*() { return *log_; }

@@ -99,7 +99,7 @@ TEST(LogOpenTest, ADamagedMarkIsDoneWithout) {
     std::optional<TestLog::Space> last;
     for (int i = 0; i < 16; ++i) last = log.Append(96);
     ASSERT_TRUE(last);
-    const uint64_t at = last->offset - last->address.offset_in_region() + offsetof(format::SegmentHeader, mark);
+    const uint64_t at = last->offset - last->address.offset_in_slot() + offsetof(format::SegmentHeader, mark);
     ASSERT_GT(log.SegmentOf(*last).Marked(log.geometry().segment_size), FirstObjectOffset(0));
     log.nvm().Store64(at, log.nvm().Load64(at) ^ uint64_t{1} << bit);
     ASSERT_EQ(log.SegmentOf(*last).Marked(log.geometry().segment_size), std::nullopt) << "bit " << bit;
@@ -124,7 +124,7 @@ TEST(LogOpenTest, ASegmentThatIsFilledAfterItsSealingWasCutOffStatesWhereItEnds)
   TestLog log;
   const auto space = log.Append(RoomIn(log, 0) - 48);
   ASSERT_TRUE(space);
-  log.nvm().Store64(space->offset - space->address.offset_in_region() + offsetof(format::SegmentHeader, end), 4048);
+  log.nvm().Store64(space->offset - space->address.offset_in_slot() + offsetof(format::SegmentHeader, end), 4048);
   ASSERT_TRUE(log.Append(48));
   ASSERT_TRUE(log.Reopen().ok());
   log->Close();
@@ -137,7 +137,7 @@ TEST(LogOpenTest, ASegmentIsSealedOnce) {
   TestLog log;
   const auto space = log.Append(RoomIn(log, 0) - 48);
   ASSERT_TRUE(space);
-  const uint64_t header = space->offset - space->address.offset_in_region();
+  const uint64_t header = space->offset - space->address.offset_in_slot();
   log.nvm().Store64(header + offsetof(format::SegmentHeader, end), 4048);
   log.nvm().Store64(header + offsetof(format::SegmentHeader, state),
                     static_cast<uint64_t>(format::SegmentState::kSettled));
@@ -163,7 +163,7 @@ TEST(LogOpenTest, AnObjectOfAnotherPoolOrPlaceIsNotTaken) {
   // A header that is good in another head, at another address.
   for (const auto& [head, address] :
        {std::pair(log.head(1), space->address), std::pair(log.head(0), LogAddress(space->address.raw() + 1)),
-        std::pair(log.head(0), LogAddress::At(1, space->address.offset_in_region()))}) {
+        std::pair(log.head(0), LogAddress::At(1, space->address.offset_in_slot()))}) {
     log.WriteHeader(head, {address, space->offset}, 48, 2);
     ASSERT_TRUE(log.Reopen().ok());
     EXPECT_EQ(log->bytes_used(), 4096U);
@@ -316,12 +316,13 @@ TEST(LogAddressTest, NoAddressLeadsOutOfASegment) {
     static_cast<void>(log->Inspect(head, address));
     if (bytes.empty()) continue;
     ++inside;
-    ASSERT_GE(bytes.data(), log.bytes().data() + g.RegionOffset(log.region(0)));
-    const auto begin = static_cast<uint64_t>(bytes.data() - log.bytes().data()) - g.RegionOffset(log.region(0));
-    ASSERT_LE(begin + bytes.size(), g.regions_per_shard * g.region_size);
+    ASSERT_GE(bytes.data(), log.bytes().data() + g.regions_offset);
+    const auto begin = static_cast<uint64_t>(bytes.data() - log.bytes().data()) - g.regions_offset;
+    ASSERT_LE(begin + bytes.size(), g.regions() * g.region_size);
+    ASSERT_EQ(begin / g.region_size % g.shards, TestLog::kShard);
     ASSERT_EQ(begin / g.segment_size, (begin + bytes.size() - 1) / g.segment_size);
     ASSERT_EQ((begin + bytes.size()) % g.segment_size, 0U);
-    ASSERT_EQ(begin % g.region_size, address.offset_in_region());
+    ASSERT_EQ(begin % g.region_size, address.offset_in_slot());
   }
   EXPECT_GT(inside, 10'000U);
 }

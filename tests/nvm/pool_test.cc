@@ -160,6 +160,44 @@ TEST_F(PoolTest, AFileOfAnotherSizeIsRefusedAndLeftAsItIs) {
   EXPECT_EQ(AsString(pool->bytes()), std::string(8192, 'x'));
 }
 
+TEST_F(PoolTest, AFileMayHaveMoreThanWasAskedFor) {
+  WriteFile("pool", std::string(8192, 'x'));
+  auto pool = MustOpen(pool_path(), 4096);
+  ASSERT_NE(pool, nullptr);
+  EXPECT_EQ(pool->size(), 8192U);
+  pool->Narrow(4096);
+  EXPECT_EQ(pool->size(), 4096U);
+  EXPECT_EQ(pool->view().bytes.size(), 4096U);
+}
+
+TEST_F(PoolTest, AFileIsWidenedByZeroes) {
+  WriteFile("pool", std::string(8192, 'x'));
+  const auto pool = MustOpen(pool_path(), 0);
+  ASSERT_NE(pool, nullptr);
+  pool->Narrow(4096);
+  ASSERT_TRUE(pool->Widen(4096, kPoolBytes).ok());
+  EXPECT_EQ(AsString(pool->bytes().first(4096)), std::string(4096, 'x'));
+  EXPECT_EQ(pool->size(), kPoolBytes);
+  EXPECT_TRUE(AllZero(pool->bytes().subspan(4096)));
+  EXPECT_TRUE(pool->Sync().ok());
+  EXPECT_EQ(fs::file_size(pool_path()), kPoolBytes);
+  struct stat info {};
+  ASSERT_EQ(::stat(pool_path().c_str(), &info), 0);
+  EXPECT_GE(static_cast<uint64_t>(info.st_blocks) * 512, kPoolBytes);
+  Writer(*pool).Write(kPoolBytes - 3, AsBytes("end"));
+  EXPECT_TRUE(Refuses({.path = pool_path()}, Code::kUnavailable, "another server")) << "it is locked all the time";
+}
+
+TEST_F(PoolTest, WhatCannotBeWidenedStaysAsItIs) {
+  WriteFile("pool", std::string(8192, 'x'));
+  const auto pool = MustOpen(pool_path(), 0);
+  ASSERT_NE(pool, nullptr);
+  EXPECT_FALSE(pool->Widen(8192, uint64_t{1} << 62).ok());  // no file system has so much
+  EXPECT_EQ(AsString(pool->bytes()), std::string(8192, 'x'));
+  EXPECT_EQ(fs::file_size(pool_path()), 8192U);
+  EXPECT_EQ(MustOpen("dram:", kPoolBytes)->Widen(kPoolBytes, 2 * kPoolBytes).code(), Code::kInvalidArgument);
+}
+
 TEST_F(PoolTest, AnOddSizeIsASize) {
   WriteFile("pool", "123");
   const auto pool = MustOpen(pool_path(), 0);

@@ -1,11 +1,13 @@
 // erda-pool, and what erda-server makes of its pools.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "format/geometry.h"
@@ -56,6 +58,9 @@ TEST_F(ErdaPoolTest, WhatIsCreatedIsServed) {
   EXPECT_NE(made.out.find(says), std::string::npos) << made.out;
   EXPECT_NE(made.out.find("\nclosed cleanly\n"), std::string::npos) << made.out;
   EXPECT_NE(made.out.find("\nusable        8"), std::string::npos) << made.out;
+  EXPECT_NE(made.out.find("\ngrows         to " + std::to_string(format::GrowthLimit(g)) + " bytes\n"),
+            std::string::npos)
+      << made.out;
   EXPECT_EQ(Do("info").out, made.out);
 
   const auto server = StartServerWith({"--pool", Pool(), "--listen", Address()});
@@ -173,6 +178,125 @@ TEST_F(ErdaPoolTest, WhatIsNoPoolOrInUseIsRefused) {
   ExpectRefused(Do("create", {"--size", "64M"}), 1, Pool() + ": it exists already");
   for (const char* command : {"info", "check"}) ExpectRefused(Do(command), 1, Pool() + ": a server has it open");
   StopServer(*server);
+}
+
+// --- resize
+
+TEST_F(ErdaPoolTest, AFullPoolGrowsAndGoesOn) {
+  const std::string value(100'000, 'v');
+  int keys = 0;
+  const auto fill_up = [&](int at_most) {
+    for (int i = 0; i < at_most; ++i, ++keys) {
+      const auto put = Cli({"put", "key" + std::to_string(keys), value + std::to_string(keys)});
+      if (put.code == 0) continue;
+      EXPECT_NE(put.err.find("resource exhausted"), std::string::npos) << put.err;
+      return;
+    }
+  };
+  const auto expect_all = [&] {
+    for (int i = 0; i < keys; ++i)
+      EXPECT_EQ(Cli({"get", "key" + std::to_string(i)}).out, value + std::to_string(i) + "\n");
+  };
+  ExpectFine(Do("create", {"--size", "4M", "--segment-size", "128K", "--shards", "2"}));
+  {
+    const auto server = StartServerWith({"--pool", Pool(), "--listen", Address()});
+    fill_up(1000);
+    EXPECT_LT(keys, 42);
+    StopServer(*server);
+  }
+  const int full = keys;
+  const auto made = Json(0, "info")["geometry"];
+  const auto grown = Do("resize", {"--size", "16M"});
+  ExpectFine(grown);
+  EXPECT_NE(grown.out.find("\n16777216 bytes, "), std::string::npos) << grown.out;
+  EXPECT_NE(grown.out.find("\nclosed cleanly\n"), std::string::npos) << grown.out;
+  EXPECT_EQ(Do("info").out, grown.out);
+  ExpectFine(Do("check"));
+  const auto server = StartServerWith({"--pool", Pool(), "--size", "16M", "--listen", Address()});
+  expect_all();
+  fill_up(2 * full);
+  EXPECT_EQ(keys, 3 * full) << "there is room for three times as much, and more";
+  expect_all();
+  // And it is recovered, checked, and grown again.
+  server->Signal(SIGKILL);
+  EXPECT_EQ(server->Wait().code, 128 + SIGKILL);
+  ExpectRefused(Do("resize", {"--size", "64M"}), 1, "needs recovery");
+  StopServer(*StartServerWith({"--pool", Pool(), "--listen", Address()}));
+  const auto last = Json(0, "resize", {"--size", "64M"});
+  EXPECT_EQ(last["geometry"]["pool_size"], 64 << 20);
+  EXPECT_EQ(last["geometry"]["region_size"], made["region_size"]);
+  EXPECT_EQ(last["geometry"]["growth_limit"], made["growth_limit"]);
+  EXPECT_GT(last["geometry"]["layers"], 1);
+  EXPECT_GT(last["geometry"]["usable_share"], 0.9);
+  const auto check = Json(0, "check");
+  EXPECT_EQ(check["keys"], keys);
+  EXPECT_EQ(check["damage_count"], 0);
+  const auto again = StartServerWith({"--pool", Pool(), "--listen", Address()});
+  expect_all();
+  StopServer(*again);
+}
+
+TEST_F(ErdaPoolTest, WhatCannotGrowStaysAsItIs) {
+  ExpectRefused(Do("resize", {"--size", "64M"}), 2, Pool());
+  EXPECT_FALSE(fs::exists(Pool()));
+  WriteFile(Pool(), std::string(1 << 20, 'x'));
+  ExpectRefused(Do("resize", {"--size", "64M"}), 1, Pool() + ": it is not an Erda pool");
+  fs::remove(Pool());
+  MakePool();
+  const std::string bytes = ReadFile(Pool());
+  for (const char* size : {"0", "32M", "64M"}) ExpectRefused(Do("resize", {"--size", size}), 2, "a pool only grows");
+  ExpectRefused(Do("resize", {"--size", "100G"}), 2, "it can grow to ");
+  ExpectRefused(Do("resize"), 2, "--size");
+  ExpectRefused(Do("resize", {"--size", "many"}), 2, "--size");
+  EXPECT_TRUE(ReadFile(Pool()) == bytes);
+  fs::permissions(Pool(), fs::perms(0444));
+  ExpectRefused(Run("erda-pool", {"resize", Pool(), "--size", "128M"}, "", Rights::kAsAnyone), 1, Pool());
+  fs::permissions(Pool(), fs::perms(0600));
+  {
+    const auto server = StartServer();
+    ExpectRefused(Do("resize", {"--size", "128M"}), 1, Pool() + ": another server has it open");
+    StopServer(*server);
+  }
+  EXPECT_EQ(fs::file_size(Pool()), 64U << 20);
+  ExpectRefused(Run("erda-pool", {"resize", "/dev/null", "--size", "64M"}), 2, "/dev/null");
+}
+
+// A server that is told the size that a pool had is not given another one.
+TEST_F(ErdaPoolTest, AServerIsToldTheNewSizeOrNone) {
+  MakePool();
+  ExpectFine(Do("resize", {"--size", "128M"}));
+  ExpectRefused(ServerWith({"--pool", Pool(), "--size", "64M", "--listen", Address()}), 2,
+                "it has 134217728 bytes, not the 67108864 asked for");
+  StopServer(*StartServerWith({"--pool", Pool(), "--size", "128M", "--listen", Address()}));
+}
+
+// Killed at any moment, it leaves the old pool or the new one, which a server opens with the old size or the new one.
+TEST_F(ErdaPoolTest, AKilledResizeLeavesAPool) {
+  constexpr uint64_t kOld = 8 << 20;
+  const auto server = StartServerWith({"--pool", Pool(), "--size", "8M", "--listen", Address()});
+  ExpectFine(Cli({"put", "key", "value"}));
+  StopServer(*server);
+  uint64_t size = kOld;
+  for (int i = 0; i < 40; ++i) {
+    const uint64_t wanted = size + (1 << 20);
+    Process resize(Command("erda-pool", {"resize", Pool(), "--size", std::to_string(wanted)}));
+    if (i % 8 != 7) {
+      std::this_thread::sleep_for(std::chrono::microseconds(i * 100));
+      resize.Signal(SIGKILL);
+    }
+    resize.Wait();
+    const auto check = Json(0, "check");
+    EXPECT_EQ(check["keys"], 1);
+    const uint64_t now = Json(0, "info")["geometry"]["pool_size"];
+    EXPECT_TRUE(now == size || now == wanted) << now;
+    if (check["needs_recovery"] == true || i % 8 == 7) {
+      const auto next = StartServerWith({"--pool", Pool(), "--size", std::to_string(now), "--listen", Address()});
+      EXPECT_EQ(Cli({"get", "key"}).out, "value\n");
+      StopServer(*next);
+    }
+    size = now;
+  }
+  EXPECT_GT(size, kOld);
 }
 
 TEST_F(ErdaPoolTest, BadUsage) {

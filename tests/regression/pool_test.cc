@@ -163,8 +163,10 @@ TEST_F(PoolTest, ADamagedShardLeavesTheOthersAsTheyWere) {
     if (place_of(at) > place_of(newest)) newest = at;
   }
   FlipBit(newest);  // it is not settled
-  uint32_t region = geometry.regions_per_shard;
-  while (!format::RegionWord(word_at(format::kRegionTableOffset + region * sizeof(uint64_t))).linked()) ++region;
+  uint32_t region = geometry.RegionOf(1, 0);
+  while (!format::RegionWord(word_at(format::kRegionTableOffset + region * sizeof(uint64_t))).linked()) {
+    region += geometry.shards;
+  }
   FlipBit(geometry.RegionOffset(region));
   pool = ReadPool();
   const auto refused = Server::Open(options);

@@ -153,8 +153,8 @@ TEST_F(CleaningTest, WhatAnEarlierCleanerLeftBehindItsLastCopyIsWrittenOver) {
     uint64_t end = format::FirstObjectOffset(copies->segment);
     for (const auto& [key, value] : model_) {
       const LogAddress address = store_->WordOf(key).new_address();
-      if (address.slot() != copies->slot || address.offset_in_region() / 4096 != copies->segment) continue;
-      end = std::max(end, address.offset_in_region() % 4096 + format::ObjectSpace(key.size(), value.size()));
+      if (address.slot() != copies->slot || address.offset_in_slot() / 4096 != copies->segment) continue;
+      end = std::max(end, address.offset_in_slot() % 4096 + format::ObjectSpace(key.size(), value.size()));
     }
     ASSERT_LT(end, 4096U);
     std::memset(store_->pool().view().bytes.data() + segment + end, 0x7e, 4096 - end);
@@ -188,9 +188,9 @@ TEST_F(CleaningTest, ALastCopyThatIsDamagedIsNotWrittenOver) {
       if (!copies) continue;
       for (const auto& [k, value] : model_) {
         const LogAddress address = store_->WordOf(k).new_address();
-        if (address.slot() != copies->slot || address.offset_in_region() / 4096 != copies->segment) continue;
-        if (address.offset_in_region() % 4096 < last) continue;
-        last = address.offset_in_region() % 4096;
+        if (address.slot() != copies->slot || address.offset_in_slot() / 4096 != copies->segment) continue;
+        if (address.offset_in_slot() % 4096 < last) continue;
+        last = address.offset_in_slot() % 4096;
         key = k;
       }
     }

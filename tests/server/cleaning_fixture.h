@@ -68,7 +68,7 @@ class CleaningTest : public testing::Test {
   }
   [[nodiscard]] std::byte* BytesAt(format::LogAddress address) {
     return store_->pool().view().bytes.data() + store_->geometry().RegionOffset(RegionOf(address).region()) +
-           address.offset_in_region();
+           address.offset_in_slot();
   }
   void DamageValue(const std::string& key) {
     BytesAt(store_->WordOf(key).new_address())[format::ValueOffset(key.size()) + 5] ^= std::byte{1};

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,12 @@ class CrashPool final : public nvm::Pool {
   [[nodiscard]] bool created() const override { return false; }
   [[nodiscard]] bool is_device() const override { return true; }  // there already, and as large as it is
   void RemoveIfCreated() override {}
+  Status Widen(uint64_t /*kept*/, uint64_t size) override {
+    const auto all = std::as_writable_bytes(std::span(volatile_));
+    if (size > all.size()) return {Code::kInvalidArgument, "it has " + std::to_string(all.size()) + " bytes"};
+    bytes_ = all.first(size);
+    return {};
+  }
 
   // REQUIRES: nothing stores here any more. Of what was flushed and not fenced, each line is on the medium if
   // kept() says so.

@@ -17,7 +17,7 @@ using format::LogAddress;
 using format::Reason;
 
 LogAddress Behind(LogAddress address, uint64_t bytes) {
-  return LogAddress::At(address.slot(), address.offset_in_region() + bytes);
+  return LogAddress::At(address.slot(), address.offset_in_slot() + bytes);
 }
 
 class DelegatingTest : public testing::Test {
@@ -25,7 +25,7 @@ class DelegatingTest : public testing::Test {
   // The client's Write of a value, for an object at this place.
   void Place(LogAddress object, std::string_view key, std::string_view value) {
     const uint64_t at = store_.geometry().RegionOffset(store_.Published(0, object.slot()).region()) +
-                        object.offset_in_region() + format::ValueOffset(key.size());
+                        object.offset_in_slot() + format::ValueOffset(key.size());
     std::ranges::copy(AsBytes(value), store_.pool().view().bytes.begin() + static_cast<ptrdiff_t>(at));
   }
   std::optional<Outcome> Put(LogAddress object, std::string_view key, std::string_view value, SessionId session = 0) {

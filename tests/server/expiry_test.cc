@@ -189,7 +189,7 @@ TEST_P(ExpiryTest, ADamagedDeadlineIsDamage) {
   store_.PutFor(1'000'000);
   store_.Inline("k", "v");
   const auto at = store_.WordOf("k").new_address();
-  const auto offset = store_.geometry().RegionOffset(store_.Published(0, at.slot()).region()) + at.offset_in_region();
+  const auto offset = store_.geometry().RegionOffset(store_.Published(0, at.slot()).region()) + at.offset_in_slot();
   store_.pool().view().bytes[offset + format::kLabelOffset + 4] ^= std::byte{8};  // long ago
   EXPECT_EQ(store_.Get("k"), kDamaged);
   EXPECT_EQ(Judge("k").state, Present::State::kDamaged);
@@ -255,7 +255,7 @@ TEST_P(ExpiryTest, WhatIsFreedIsLeft) {
   store_.PutFor(10);
   store_.Inline("k", "v");
   const auto at = store_.WordOf("k").new_address();
-  const auto offset = store_.geometry().RegionOffset(store_.Published(0, at.slot()).region()) + at.offset_in_region();
+  const auto offset = store_.geometry().RegionOffset(store_.Published(0, at.slot()).region()) + at.offset_in_slot();
   const auto is_left = [&] { return LoadAs<format::ObjectHeader>(store_.pool().bytes().subspan(offset)).left(); };
   store_.PassTime(11);
   EXPECT_FALSE(is_left());

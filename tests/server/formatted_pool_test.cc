@@ -182,9 +182,112 @@ TEST_F(FormattedPoolTest, AnotherSizeIsRefused) {
   OpenAndClose();
   options_.size = 2 * kPoolBytes;
   ExpectError(Code::kInvalidArgument, std::to_string(2 * kPoolBytes));
+  std::filesystem::resize_file(options_.path, kPoolBytes / 2);
   options_.size = 0;
-  std::filesystem::resize_file(options_.path, 2 * kPoolBytes);
   ExpectError(Code::kInvalidArgument, "was made with " + std::to_string(kPoolBytes));
+}
+
+// A power cut may come between the file that grows and the pool that does.
+TEST_F(FormattedPoolTest, WhatIsBehindThePoolIsLeftAlone) {
+  OpenAndClose();
+  std::filesystem::resize_file(options_.path, 2 * kPoolBytes);
+  for (const uint64_t size : {uint64_t{0}, kPoolBytes}) {
+    options_.size = size;
+    auto pool = Open();
+    ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+    EXPECT_FALSE((*pool)->needs_recovery());
+    EXPECT_EQ((*pool)->geometry().pool_size, kPoolBytes);
+    EXPECT_EQ((*pool)->pool().size(), kPoolBytes);
+    EXPECT_EQ((*pool)->pool().view().bytes.size(), kPoolBytes);
+  }
+  EXPECT_EQ(std::filesystem::file_size(options_.path), 2 * kPoolBytes);
+  options_.size = 2 * kPoolBytes;
+  ExpectError(Code::kInvalidArgument, "it has " + std::to_string(kPoolBytes) + " bytes, not the");
+}
+
+TEST_F(FormattedPoolTest, MakeNeverTakesWhatIsThere) {
+  auto made = FormattedPool::Make(options_, wish_);
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  EXPECT_EQ((*made)->geometry().shards, 2U);
+  made->reset();
+  const auto before = ReadFile();
+  for (const uint64_t size : {kPoolBytes, 2 * kPoolBytes}) {
+    options_.size = size;
+    const auto again = FormattedPool::Make(options_, wish_);
+    EXPECT_EQ(again.status().code(), Code::kConflict) << again.status().ToString();
+  }
+  EXPECT_TRUE(ReadFile() == before);
+}
+
+// --- Growth
+
+TEST_F(FormattedPoolTest, APoolGrowsInPlaceAgainAndAgain) {
+  OpenAndClose();
+  options_.size = 0;
+  const auto made = (*Open())->geometry();
+  const auto before = ReadFile();
+  for (const uint64_t size : {kPoolBytes + 1, 2 * kPoolBytes, 5 * kPoolBytes - 8, 20 * kPoolBytes}) {
+    {
+      auto pool = Open();
+      ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+      const uint64_t generation = (*pool)->superblock().generation;
+      const Status grown = (*pool)->Grow(size);
+      ASSERT_TRUE(grown.ok()) << grown.ToString();
+      EXPECT_EQ((*pool)->superblock().generation, generation + 2);
+      EXPECT_EQ((*pool)->pool().size(), size);
+      (*pool)->MarkOpen();
+      (*pool)->MarkClosed();
+    }
+    auto pool = Open();
+    ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+    EXPECT_FALSE((*pool)->needs_recovery());
+    const format::Geometry& g = (*pool)->geometry();
+    EXPECT_EQ(g.pool_size, size);
+    EXPECT_EQ(g.regions_per_shard, (size - g.regions_offset) / g.region_size / 2);
+    EXPECT_EQ(std::filesystem::file_size(options_.path), size);
+    for (const size_t copy : {0, 1}) EXPECT_EQ(Copy(copy).geometry.pool_size, size) << copy;
+  }
+  EXPECT_GT((*Open())->geometry().more_layers, 0U);
+  const auto after = ReadFile();
+  EXPECT_TRUE(std::equal(before.begin() + format::kShardRecordsOffset, before.end(),
+                         after.begin() + format::kShardRecordsOffset))
+      << "nothing moved";
+  EXPECT_TRUE(IsZero(std::as_bytes(std::span(after)).subspan(made.regions_offset)));
+}
+
+TEST_F(FormattedPoolTest, AGrowthThatIsRefusedChangesNothing) {
+  OpenAndClose();
+  options_.size = 0;
+  const auto expect_refused = [&](uint64_t size, Code code, const std::string& part) {
+    const auto before = ReadFile();
+    const Status grown = (*Open())->Grow(size);
+    EXPECT_EQ(grown.code(), code) << grown.ToString();
+    EXPECT_NE(grown.message().find(part), std::string_view::npos) << grown.ToString();
+    EXPECT_TRUE(ReadFile() == before);
+  };
+  for (const uint64_t size : {uint64_t{0}, kPoolBytes / 2, kPoolBytes}) {
+    expect_refused(size, Code::kInvalidArgument, "only grows");
+  }
+  const uint64_t limit = format::GrowthLimit((*Open())->geometry());
+  expect_refused(limit + 1, Code::kInvalidArgument, "can grow to");
+  (*Open())->MarkOpen();  // and dies
+  expect_refused(2 * kPoolBytes, Code::kConflict, "needs recovery");
+  options_.path = "dram:";
+  options_.size = kPoolBytes;
+  EXPECT_EQ((*Open())->Grow(2 * kPoolBytes).code(), Code::kInvalidArgument);
+}
+
+// What an earlier attempt left behind the pool, or somebody else, is not taken for zeroes.
+TEST_F(FormattedPoolTest, NewRegionsAreZeroesWhateverWasThere) {
+  OpenAndClose();
+  std::vector<char> bytes = ReadFile();
+  bytes.resize(3 * kPoolBytes / 2, 'x');
+  WriteFile(bytes);
+  options_.size = 0;
+  ASSERT_TRUE((*Open())->Grow(2 * kPoolBytes).ok());
+  const auto after = ReadFile();
+  EXPECT_EQ(after.size(), 2 * kPoolBytes);
+  EXPECT_TRUE(IsZero(std::as_bytes(std::span(after)).subspan(kPoolBytes)));
 }
 
 TEST_F(FormattedPoolTest, ACreationThatFailsLeavesNoFile) {
@@ -305,6 +408,69 @@ TEST_F(FormattedPoolTest, OneServerAtATime) {
   auto pool = Open();
   ASSERT_TRUE(pool.ok());
   ExpectError(Code::kUnavailable, "another server");
+}
+
+// The power goes at each fence, with any of what is not durable by then: it is the old pool or the new one, whole. The
+// new one's space is zeroes, of which there were none. Then it grows again, to its end.
+TEST(GrowingDeviceTest, APowerCutLeavesTheOldPoolOrTheNewOne) {
+  struct Ends {};
+  constexpr uint64_t kBefore = 256 << 10;
+  constexpr uint64_t kAfter = 320 << 10;
+  constexpr uint64_t kDevice = 384 << 10;
+  CrashPool::Image blank(kDevice / sizeof(uint64_t), 0xa5a5a5a5a5a5a5a5);
+  std::fill_n(blank.begin(), format::kShardRecordsOffset / sizeof(uint64_t), 0);
+  const auto take = [](CrashPool::Image image, uint64_t size, CrashPool** medium) {
+    auto device = std::make_unique<CrashPool>(std::move(image));
+    *medium = device.get();
+    const nvm::PoolOptions options{"device", size, std::chrono::nanoseconds(0)};
+    return FormattedPool::Take(std::move(device), options, {.shards = 0, .region_size = 4096, .segment_size = 4096});
+  };
+  CrashPool* medium = nullptr;
+  {
+    auto made = take(std::move(blank), kBefore, &medium);
+    ASSERT_TRUE(made.ok()) << made.status().ToString();
+    blank = medium->AfterPowerCut([] { return false; });
+  }
+  const CrashPool::Image& small = blank;
+  int old_ones = 0;
+  int new_ones = 0;
+  bool ended = false;
+  for (size_t fence = 0; !ended; ++fence) {
+    auto pool = take(small, 0, &medium);
+    ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+    medium->before_fence = [left = fence]() mutable {
+      if (left-- == 0) throw Ends();
+    };
+    try {
+      ASSERT_TRUE((*pool)->Grow(kAfter).ok());
+      ended = true;
+    } catch (const Ends&) {
+    }
+    medium->before_fence = nullptr;
+    Random random(fence);
+    for (int choice = 0; choice < 60; ++choice) {
+      const double kept = choice % 3 == 0 ? 1.0 : choice % 3 == 1 ? 0.0 : 0.5;
+      const CrashPool::Image image = medium->AfterPowerCut(random, kept);
+      CrashPool* next_medium = nullptr;
+      auto next = take(image, 0, &next_medium);
+      ASSERT_TRUE(next.ok()) << "fence " << fence << ", " << next.status().ToString();
+      const format::Geometry& g = (*next)->geometry();
+      ASSERT_TRUE(g.pool_size == kBefore || g.pool_size == kAfter) << g.pool_size;
+      const bool is_new = g.pool_size == kAfter;
+      ++(is_new ? new_ones : old_ones);
+      ASSERT_TRUE(!ended || (is_new && !(*next)->needs_recovery()));
+      const auto bytes = std::as_bytes(std::span(image)).first(g.pool_size);
+      ASSERT_TRUE(IsZero(bytes.subspan(format::kShardRecordsOffset))) << "fence " << fence;
+      if ((*next)->needs_recovery()) (*next)->MarkClosed();
+      auto again = take(next_medium->AfterPowerCut([] { return false; }), 0, &next_medium);
+      ASSERT_TRUE(again.ok());
+      ASSERT_TRUE((*again)->Grow(kDevice).ok());
+      ASSERT_TRUE(IsZero((*again)->pool().bytes().subspan(format::kShardRecordsOffset)));
+      ASSERT_EQ((*again)->Grow(2 * kDevice).code(), Code::kInvalidArgument);
+    }
+  }
+  EXPECT_GT(old_ones, 60);
+  EXPECT_GT(new_ones, 60);
 }
 
 // A server that died while it marked the pool left its superblock in the caches. The next one takes it for the one that

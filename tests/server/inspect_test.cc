@@ -195,7 +195,7 @@ TEST_F(InspectTest, DamagedOldValueOfAnUnfinishedPut) {
 TEST_F(InspectTest, DamagedMark) {
   const Outcome put = store_->Inline("key", "value");
   Bytes bytes = Closed();
-  Change(&bytes, OffsetOf(put) - put.address.offset_in_region() + offsetof(format::SegmentHeader, mark));
+  Change(&bytes, OffsetOf(put) - put.address.offset_in_slot() + offsetof(format::SegmentHeader, mark));
   ASSERT_EQ(Inspect(bytes).damage_count, 1U);
   EXPECT_EQ(Inspect(bytes).damage[0].what, "segment 0 of region 0 has a damaged mark");
   EXPECT_EQ(Inspect(bytes).shards[0].heads[0].objects, 1U);
@@ -204,8 +204,8 @@ TEST_F(InspectTest, DamagedMark) {
 TEST_F(InspectTest, MarkInTheMiddleOfAnObject) {
   const Outcome put = store_->Inline("key", "value");
   Bytes bytes = Closed();
-  const uint64_t mark = format::SegmentHeader::Mark(put.address.offset_in_region() + 16);
-  const uint64_t at = OffsetOf(put) - put.address.offset_in_region() + offsetof(format::SegmentHeader, mark);
+  const uint64_t mark = format::SegmentHeader::Mark(put.address.offset_in_slot() + 16);
+  const uint64_t at = OffsetOf(put) - put.address.offset_in_slot() + offsetof(format::SegmentHeader, mark);
   std::memcpy(bytes.data() + at, &mark, sizeof(mark));
   ASSERT_EQ(Inspect(bytes).damage_count, 1U);
   EXPECT_EQ(Inspect(bytes).damage[0].what, "segment 0 of region 0 has a mark where no object begins");
@@ -222,7 +222,7 @@ TEST_F(InspectTest, ObjectsBeforeTheMarkThatAreGone) {
   EXPECT_EQ(report.shards[0].heads[0].objects, 1U);
   EXPECT_EQ(report.shards[0].object_bytes, 3U * 48);
   EXPECT_EQ(report.shards[0].cut_off, 0U);
-  EXPECT_EQ(last.address.offset_in_region(), put.address.offset_in_region() + 48);
+  EXPECT_EQ(last.address.offset_in_slot(), put.address.offset_in_slot() + 48);
 }
 
 TEST_F(InspectTest, DamagedHeaderIsNamedByTheKeyBehindIt) {

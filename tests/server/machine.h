@@ -1,6 +1,7 @@
 // A store on NVM that can lose power.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>
@@ -13,7 +14,7 @@ namespace erda::server {
 // A pool and who works on it.
 struct Machine {
   explicit Machine(const StoreOptions& options)
-      : Machine(options, std::make_unique<CrashPool>(options.wish.pool_size)) {}
+      : Machine(options, std::make_unique<CrashPool>(std::max(options.wish.pool_size, options.grown_to))) {}
   // With the power back.
   Machine(StoreOptions options, const CrashPool::Image& image, TakeUp take_up = TakeUp::kRecover)
       : Machine(With(options, take_up), std::make_unique<CrashPool>(image)) {}

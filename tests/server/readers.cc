@@ -34,7 +34,7 @@ Resolve ByControlBlock(const PoolBytes& pool, std::span<const std::byte> control
   return [&pool, control](uint32_t head, uint32_t slot) {
     const uint32_t in_shard = head - pool.shard * pool.geometry.heads_per_shard;
     if (in_shard >= pool.geometry.heads_per_shard) return format::HeadSlot();
-    return format::HeadSlot(LoadWord(control, format::HeadSlotOffset(in_shard, slot)));
+    return format::HeadSlot(LoadWord(control, format::HeadSlotOffset(pool.geometry, in_shard, slot)));
   };
 }
 
@@ -42,7 +42,7 @@ Resolve ByRegionTable(const PoolBytes& pool) {
   return [&pool](uint32_t head, uint32_t slot) {
     for (uint32_t region = 0; region < pool.geometry.regions(); ++region) {
       const RegionWord word(LoadWord(pool.bytes, format::kRegionTableOffset + region * sizeof(uint64_t)));
-      if (word.linked() && word.head() == head && word.slot() == slot) {
+      if (word.linked() && word.HeadIn(pool.geometry) == head && word.SlotIn(pool.geometry) == slot) {
         return format::HeadSlot::Of(region, word.generation());
       }
     }
@@ -51,10 +51,11 @@ Resolve ByRegionTable(const PoolBytes& pool) {
 }
 
 ObjectView Inspect(const PoolBytes& pool, const Resolve& resolve, uint32_t head, LogAddress address) {
-  if (address.none()) return {};
-  const format::HeadSlot slot = resolve(head, address.slot());
-  const uint64_t offset = address.offset_in_region();
-  if (slot.none() || offset >= pool.geometry.region_size) return {};
+  const uint32_t number = pool.geometry.SlotOf(address);
+  if (address.none() || number >= pool.geometry.slots_per_head()) return {};
+  const format::HeadSlot slot = resolve(head, number);
+  const uint64_t offset = pool.geometry.OffsetInRegion(address);
+  if (slot.none()) return {};
   const uint64_t in_segment = pool.geometry.segment_size - offset % pool.geometry.segment_size;
   return format::InspectObject({pool.pool_seed, head, address, slot.generation()},
                                pool.bytes.subspan(pool.geometry.RegionOffset(slot.region()) + offset, in_segment));
@@ -175,11 +176,11 @@ std::string FindViolation(const PoolBytes& pool) {
       if (old.header.version >= newest.header.version) return where + "the old version is not older";
     }
     // (I9)
-    if (word.settled() || word.new_address().offset_in_region() == format::kTombstoneSlotOffset) continue;
-    const uint64_t segment = AlignDown(pool.geometry.RegionOffset(resolve(head, word.new_address().slot()).region()) +
-                                           word.new_address().offset_in_region() - pool.geometry.regions_offset,
-                                       pool.geometry.segment_size) +
-                             pool.geometry.regions_offset;
+    const format::Geometry& g = pool.geometry;
+    const uint64_t in_region = g.OffsetInRegion(word.new_address());
+    if (word.settled() || in_region == format::kTombstoneSlotOffset) continue;
+    const uint64_t segment =
+        g.RegionOffset(resolve(head, g.SlotOf(word.new_address())).region()) + AlignDown(in_region, g.segment_size);
     const auto header = LoadAs<format::SegmentHeader>(pool.bytes.subspan(segment, sizeof(format::SegmentHeader)));
     if (header.state == static_cast<uint64_t>(format::SegmentState::kSettled)) {
       return where + "not settled, and its segment is marked settled";
@@ -194,7 +195,8 @@ std::string FindUnrestInLog(const PoolBytes& pool) {
   const format::Geometry& g = pool.geometry;
   std::set<uint32_t> heads;  // that have an open segment
   std::set<uint32_t> copied_to;
-  for (uint32_t region = pool.shard * g.regions_per_shard; region < (pool.shard + 1) * g.regions_per_shard; ++region) {
+  for (uint32_t number = 0; number < g.regions_per_shard; ++number) {
+    const uint32_t region = g.RegionOf(pool.shard, number);
     const RegionWord word(LoadWord(pool.bytes, format::kRegionTableOffset + region * sizeof(uint64_t)));
     if (!word.linked()) continue;
     for (uint64_t segment = 0; segment < g.segments_per_region(); ++segment) {
@@ -207,11 +209,11 @@ std::string FindUnrestInLog(const PoolBytes& pool) {
       }
       if (header.state == static_cast<uint64_t>(format::SegmentState::kSettled)) continue;
       if (header.copies()) {
-        if (!copied_to.insert(word.head()).second) return where + "its head has another one for copies";
+        if (!copied_to.insert(word.HeadIn(g)).second) return where + "its head has another one for copies";
         continue;
       }
       const bool open = header.state == static_cast<uint64_t>(format::SegmentState::kOpen);
-      if (!open || !heads.insert(word.head()).second) return where + "full, and not settled";
+      if (!open || !heads.insert(word.HeadIn(g)).second) return where + "full, and not settled";
     }
   }
   return {};

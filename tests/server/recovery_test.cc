@@ -527,7 +527,7 @@ class RecoveryTest : public testing::Test {
   }
   // Of the only head, whose regions are linked in their order.
   [[nodiscard]] std::byte* ObjectAt(LogAddress address) const {
-    return bytes() + store_.geometry().RegionOffset(address.slot()) + address.offset_in_region();
+    return bytes() + store_.geometry().RegionOffset(address.slot()) + address.offset_in_slot();
   }
   [[nodiscard]] std::byte* bytes() const { return machine_.pool->view().bytes.data(); }
   [[nodiscard]] std::vector<std::byte> AllBytes() const {
@@ -720,7 +720,7 @@ class DamageTest : public RecoveryTest, public testing::WithParamInterface<int> 
     auto entry = LoadAs<format::IndexEntry>(std::span<const std::byte>(slot_of("k"), sizeof(format::IndexEntry)));
     const LogAddress address = entry.entry_word().new_address();
     if (GetParam() == kHeader) {
-      bytes[store.geometry().RegionOffset(address.slot()) + address.offset_in_region() +
+      bytes[store.geometry().RegionOffset(address.slot()) + address.offset_in_slot() +
             offsetof(format::ObjectHeader, key_hash)] ^= std::byte{1};
     } else if (GetParam() == kOtherKey) {
       entry.word = store.WordOf("other").raw();

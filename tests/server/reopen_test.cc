@@ -204,7 +204,7 @@ TEST_P(ReopenTest, ShardsOfOnePoolKeepToTheirParts) {
   };
   expect_zero(format::kShardRecordsOffset, sizeof(uint64_t) * 8);
   expect_zero(g.FirstSlotOffset(0, 0), g.index_slots * sizeof(format::IndexEntry));
-  expect_zero(g.RegionOffset(0), g.regions_per_shard * g.region_size);
+  for (uint32_t i = 0; i < g.regions_per_shard; ++i) expect_zero(g.RegionOffset(g.RegionOf(0, i)), g.region_size);
 }
 
 TEST_P(ReopenTest, ADamagedRegionTableIsRefusedWithAMessage) {

@@ -19,11 +19,16 @@ std::unique_ptr<nvm::Pool> DramPool(uint64_t size) {
   return nvm::Pool::Open(options).value();
 }
 
+format::Geometry GeometryOf(const StoreOptions& options) {
+  const format::Geometry made = format::ChooseGeometry(options.wish).value();
+  return options.grown_to == 0 ? made : format::GrownGeometry(made, options.grown_to).value();
+}
+
 }  // namespace
 
 Store::Store(const StoreOptions& options, std::unique_ptr<nvm::Pool> pool)
     : options_(options),
-      geometry_(format::ChooseGeometry(options.wish).value()),
+      geometry_(GeometryOf(options)),
       pool_(pool ? std::move(pool) : DramPool(geometry_.pool_size)) {
   if (options_.take_up == TakeUp::kOpen) Open();
   if (options_.take_up == TakeUp::kRecover) Recover();
@@ -85,7 +90,7 @@ Outcome Store::Put(std::string_view key, std::string_view value) {
 
 format::HeadSlot Store::Published(uint32_t head_of_shard, uint32_t slot) const {
   const auto control = std::as_bytes(std::span(control_));
-  return format::HeadSlot(LoadAs<uint64_t>(control.subspan(format::HeadSlotOffset(head_of_shard, slot))));
+  return format::HeadSlot(LoadAs<uint64_t>(control.subspan(format::HeadSlotOffset(geometry_, head_of_shard, slot))));
 }
 
 uint64_t Store::Keys() {
@@ -154,9 +159,9 @@ client::Delegated::Chunk* Store::ChunkFor(uint32_t head, uint64_t object_bytes, 
 
 void Store::WriteInto(const client::Delegated::Chunk& chunk, std::string_view key, std::string_view value) {
   const format::HeadSlot slot =
-      Published(chunk.head - options_.shard * geometry_.heads_per_shard, chunk.address.slot());
+      Published(chunk.head - options_.shard * geometry_.heads_per_shard, geometry_.SlotOf(chunk.address));
   EXPECT_EQ(slot.generation(), chunk.generation) << "(I8)";
-  const uint64_t at = geometry_.RegionOffset(slot.region()) + chunk.address.offset_in_region() + chunk.tail;
+  const uint64_t at = geometry_.RegionOffset(slot.region()) + geometry_.OffsetInRegion(chunk.address) + chunk.tail;
   std::ranges::copy(AsBytes(value), pool_->view().bytes.data() + at + format::ValueOffset(LabelSize(key)));
 }
 
@@ -215,8 +220,8 @@ void Store::Report(std::string_view key) { versions_->Report(key, HashKey(key));
 uint64_t Store::OffsetOf(const Reserved& r) const {
   // As the writer finds it: by the region numbers in the control block.
   const format::HeadSlot slot =
-      Published(r.outcome.head - options_.shard * geometry_.heads_per_shard, r.outcome.address.slot());
-  return geometry_.RegionOffset(slot.region()) + r.outcome.address.offset_in_region();
+      Published(r.outcome.head - options_.shard * geometry_.heads_per_shard, geometry_.SlotOf(r.outcome.address));
+  return geometry_.RegionOffset(slot.region()) + geometry_.OffsetInRegion(r.outcome.address);
 }
 
 void Store::LandPart(const Reserved& r, size_t bytes) {

@@ -33,6 +33,7 @@ struct StoreOptions {
   // Eight regions of four segments of 4 KiB, an index of 64 slots.
   format::GeometryWish wish{229376, 1, 16384, 4096, 64};
   TakeUp take_up = TakeUp::kOpen;
+  uint64_t grown_to = 0;  // as a pool of the wish is that was grown to this size; 0: it was not
 };
 
 // A reserved place, in its writer's hands.

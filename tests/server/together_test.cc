@@ -364,7 +364,7 @@ TEST_F(TogetherTest, NoneIsLeftBehindInAFullSegment) {
 // (I8, I9) A put into a chunk is published before a put into a later one says that the client is done with the first.
 TEST_F(TogetherTest, AChunkEndsBehindItsPuts) {
   const auto put = [&](const Outcome& chunk, std::string_view key, std::string_view value) {
-    const uint64_t at = chunk.address.offset_in_region() + format::kChunkObjectsAt;
+    const uint64_t at = chunk.address.offset_in_slot() + format::kChunkObjectsAt;
     const auto address = format::LogAddress::At(chunk.address.slot(), at);
     const uint64_t offset = store_.geometry().RegionOffset(store_.Published(0, address.slot()).region()) + at +
                             format::ValueOffset(key.size());

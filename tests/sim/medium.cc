@@ -11,15 +11,16 @@ using format::IndexEntry;
 using format::LogAddress;
 
 std::optional<Medium::Version> Medium::VersionAt(uint32_t head, LogAddress address) const {
-  if (address.none() || address.offset_in_region() >= geometry_.region_size) return std::nullopt;
+  if (address.none() || geometry_.SlotOf(address) >= geometry_.slots_per_head()) return std::nullopt;
   for (uint32_t region = 0; region < geometry_.regions(); ++region) {
     const auto word = LoadAs<uint64_t>(pool_.subspan(format::kRegionTableOffset + region * sizeof(uint64_t)));
     const format::RegionWord linked(word);
-    if (!linked.linked() || linked.head() != head || linked.slot() != address.slot()) continue;
+    if (!linked.linked() || linked.HeadIn(geometry_) != head || linked.SlotIn(geometry_) != geometry_.SlotOf(address))
+      continue;
     Version version;
     version.head = head;
-    version.at = geometry_.RegionOffset(region) + address.offset_in_region();
-    const uint64_t left = geometry_.segment_size - address.offset_in_region() % geometry_.segment_size;
+    version.at = geometry_.RegionOffset(region) + geometry_.OffsetInRegion(address);
+    const uint64_t left = geometry_.segment_size - geometry_.OffsetInRegion(address) % geometry_.segment_size;
     version.view =
         format::InspectObject({pool_seed_, head, address, linked.generation()}, pool_.subspan(version.at, left));
     if (version.view.state != format::ObjectState::kWhole) return std::nullopt;

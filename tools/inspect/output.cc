@@ -59,13 +59,15 @@ ordered_json JsonOf(const format::Geometry& g) {
           {"shards", g.shards},
           {"heads_per_shard", g.heads_per_shard},
           {"regions_per_shard", g.regions_per_shard},
+          {"layers", g.layers()},
           {"region_size", g.region_size},
           {"segment_size", g.segment_size},
           {"index_slots", g.index_slots},
           {"block_slots", g.block_slots()},
           {"index_offset", g.index_offset},
           {"regions_offset", g.regions_offset},
-          {"usable_share", format::UsableShare(g)}};
+          {"usable_share", format::UsableShare(g)},
+          {"growth_limit", format::GrowthLimit(g)}};
 }
 
 ordered_json JsonOf(const inspect::Segments& segments) {
@@ -235,6 +237,7 @@ std::string FrameText(const std::string& pool, const PoolReport& report) {
       "geometry      shards {}; in each heads {}, regions {} of {} bytes, segments of {} bytes, index slots {}\n",
       g.shards, g.heads_per_shard, g.regions_per_shard, g.region_size, g.segment_size, g.index_slots);
   text += fmt::format("usable        {:.1f} % of the pool, at the least\n", 100.0 * format::UsableShare(g));
+  text += fmt::format("grows         to {} bytes\n", format::GrowthLimit(g));
   return text;
 }
 

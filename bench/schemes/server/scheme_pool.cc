@@ -56,7 +56,7 @@ uint64_t SchemePool::data_end() const { return AlignDown(superblock_.pool_size, 
 void SchemePool::SetGeometry() {
   geometry_.pool_size = superblock_.pool_size;
   geometry_.index_slots = superblock_.index_slots;
-  geometry_.block_shift = static_cast<uint32_t>(std::countr_zero(superblock_.index_slots));  // one block, of any size
+  geometry_.block_shift = static_cast<uint16_t>(std::countr_zero(superblock_.index_slots));  // one block, of any size
   geometry_.index_offset = kIndexOffset;
   geometry_.shards = 1;
   geometry_.heads_per_shard = 1;
