@@ -20,6 +20,7 @@ namespace {
 using erda::Status;
 using erda::inspect::PoolReport;
 using erda::server::FormattedPool;
+using erda::tools::AddSize;
 using erda::tools::Fail;
 using erda::tools::kExitFailure;
 using erda::tools::kExitUsage;
@@ -88,9 +89,14 @@ int Check(const Arguments& arguments) {
 
 int Resize(const Arguments& arguments) {
   {
+    // What is not there, or in use, is refused by the same words as by info.
+    const auto there = erda::inspect::ReadOnlyPool::Open(arguments.pool);
+    if (!there.ok()) return Fail(kProgram, there.status().ToString(), kExitFailure);
+  }
+  {
     const erda::nvm::PoolOptions options{arguments.pool, 0, std::chrono::nanoseconds(0)};
     auto pool = FormattedPool::Open(options, {.shards = 0});
-    if (!pool.ok()) return FailWith(pool.status());
+    if (!pool.ok()) return Fail(kProgram, pool.status().ToString(), kExitFailure);
     if (const auto grown = (*pool)->Grow(arguments.wish.pool_size); !grown.ok()) {
       return FailWith({grown.code(), fmt::format("pool {}: {}", arguments.pool, grown.message())});
     }
@@ -122,6 +128,10 @@ int main(int argc, char** argv) {
   erda::tools::AddShards(*create, arguments.wish.shards, "one");
   erda::tools::AddGeometry(*create, arguments.wish.region_size, arguments.wish.segment_size,
                            arguments.wish.index_entries);
+
+  AddSize(*create, "--grow-to", arguments.wish.grow_to,
+          "Cut it so that resize can make it this large; by itself about 32G for each shard, and less if it is small")
+      ->group("Geometry");
 
   const CLI::App* info =
       AddCommand(app, "info", "Say how a pool is cut, and whether it was closed; reads nothing else", arguments);

@@ -13,11 +13,15 @@ namespace {
 
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kHugePageBytes = 2ULL << 20;
-// A shard gets so many regions, or up to twice as many: what is kept free of them is a small part then.
-constexpr uint64_t kRegionsPerShardWanted = 48;
+constexpr uint64_t kRegionsPerShardWanted = 48;  // of a shard with one head
 // Of the slots of a head some are for the cleaner, and for what is being emptied (log::ShardLog::kSlotsKept).
 constexpr uint32_t kSlotsSpared = 8;
 constexpr uint32_t kRegionsPerHead = kSlotsPerHead - kSlotsSpared;
+// Of a pool that has grown as far as was wished: some fewer than there can be, since heads are not filled to the last.
+constexpr uint64_t kRegionsGrown = kHeadsMax * kRegionsPerHead;
+constexpr uint64_t kHeadBytesMax = kRegionBytesMax * kRegionsPerHead;
+// Of a pool that is made to be grown.
+constexpr double kUsableLeast = 0.5;
 // One that is written to, one that the cleaner copies to, one that is free, one to clean.
 constexpr uint32_t kRegionsPerShardMin = 4;
 
@@ -45,7 +49,7 @@ Geometry Lay(const GeometryWish& wish, uint64_t region_size, uint64_t segment_si
   g.index_slots = index_slots;
   const uint64_t block_slots = std::min({kBlockSlotsMax, index_slots, region_size / sizeof(IndexEntry)});
   g.block_shift = static_cast<uint16_t>(std::countr_zero(block_slots));
-  g.index_offset = IndexOffset(g.pool_size, region_size);
+  g.index_offset = IndexOffset(std::max(g.pool_size, wish.grow_to), region_size);
   // Huge pages for large regions; for small ones that would waste more than it brings.
   const uint64_t alignment = std::clamp(region_size / 16, kPageBytes, kHugePageBytes);
   g.regions_offset = AlignUp(g.FirstSlotOffset(g.shards, 0), alignment);
@@ -55,7 +59,14 @@ Geometry Lay(const GeometryWish& wish, uint64_t region_size, uint64_t segment_si
       wish.regions_per_head == 0 ? kRegionsPerHead : std::min(wish.regions_per_head, kRegionsPerHead);
   g.regions_per_shard = static_cast<uint32_t>(std::min<uint64_t>(regions, kHeadsMax / g.shards * per_head));
   g.heads_per_shard = std::max<uint32_t>(1, (g.regions_per_shard + per_head - 1) / per_head);
+  while (GrowthLimit(g) < wish.grow_to && g.heads() + g.shards <= kHeadsMax) ++g.heads_per_shard;
   return g;
+}
+
+// A shard gets so many regions at least, or up to twice as many: what is kept free of them is a small part then.
+uint64_t RegionsPerShardWanted(const GeometryWish& wish) {
+  const uint64_t heads = wish.grow_to / wish.shards / kHeadBytesMax + 1;
+  return (1 + 2 * heads) * kRegionsPerShardWanted / 3;
 }
 
 }  // namespace
@@ -77,8 +88,10 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
     const uint64_t index_bytes = wish.shards * index_slots * sizeof(IndexEntry);
     const uint64_t before_log = IndexOffset(wish.pool_size, kRegionBytesMax) + index_bytes;
     const uint64_t log_bytes = wish.pool_size - std::min(wish.pool_size, before_log);
-    const uint64_t share = log_bytes / wish.shards / kRegionsPerShardWanted;
-    const uint64_t least = std::max(wish.segment_size, 4 * kSegmentBytesMin);
+    const uint64_t share = log_bytes / wish.shards / RegionsPerShardWanted(wish);
+    // No smaller than a pool that has grown needs them to be, with the regions that there can be.
+    const uint64_t in_reach = std::bit_ceil(std::min(wish.grow_to, kRegionsMax * kRegionBytesMax) / kRegionsGrown);
+    const uint64_t least = std::max({wish.segment_size, 4 * kSegmentBytesMin, in_reach});
     region_size = std::clamp(std::bit_floor(share), std::min(least, kRegionBytesMax), kRegionBytesMax);
   }
   uint64_t segment_size = wish.segment_size;
@@ -100,6 +113,16 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
                    " bytes: each needs four");
   }
   if (auto status = CheckGeometry(geometry); !status.ok()) return status;
+  if (wish.grow_to == 0) return geometry;
+  if (const uint64_t limit = GrowthLimit(geometry); limit < wish.grow_to) {
+    return Invalid("a pool of " + std::to_string(wish.pool_size) + " bytes with regions of " +
+                   std::to_string(region_size) + " bytes can grow to " + std::to_string(limit) +
+                   " at most, and not to " + std::to_string(wish.grow_to));
+  }
+  if (UsableShare(geometry) < kUsableLeast) {
+    return Invalid("of a pool of " + std::to_string(wish.pool_size) + " bytes that can grow to " +
+                   std::to_string(wish.grow_to) + " not half would be usable: make it larger");
+  }
   return geometry;
 }
 

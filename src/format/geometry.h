@@ -130,6 +130,7 @@ struct GeometryWish {
   uint64_t segment_size = 0;
   uint64_t index_entries = 0;     // over all shards
   uint32_t regions_per_head = 0;  // fewer than a head has slots for, if there are to be several heads
+  uint64_t grow_to = 0;           // how large the pool can be made later, at the least
 };
 // kInvalidArgument, naming the limit, if no pool can look like that.
 Result<Geometry> ChooseGeometry(const GeometryWish& wish);

@@ -438,6 +438,58 @@ TEST(GrownGeometryTest, TheDocumentedLimits) {
   }
 }
 
+TEST(GrownGeometryTest, AWishToGrowIsKeptOrRefused) {
+  constexpr uint64_t kSeed = 10;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  Random random(kSeed);
+  int kept = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    GeometryWish wish;
+    wish.pool_size = random.Next() >> random.Between(20, 46);
+    wish.shards = static_cast<uint32_t>(random.Between(1, random.Chance(0.5) ? 4 : 64));
+    wish.grow_to = random.Chance(0.1) ? random.Next() : wish.pool_size * random.Between(1, 300);
+    const auto geometry = ChooseGeometry(wish);
+    if (!geometry.ok()) {
+      ASSERT_EQ(geometry.status().code(), Code::kInvalidArgument);
+      continue;
+    }
+    ++kept;
+    ASSERT_TRUE(HoldsTogether(*geometry)) << Describe(wish) << " to " << wish.grow_to;
+    ASSERT_GE(GrowthLimit(*geometry), wish.grow_to);
+    ASSERT_GE(UsableShare(*geometry), 0.5);
+    if (wish.grow_to <= wish.pool_size) continue;
+    const auto grown = GrownGeometry(*geometry, wish.grow_to);
+    ASSERT_TRUE(grown.ok()) << grown.status().ToString();
+    ASSERT_TRUE(HoldsTogether(*grown));
+  }
+  EXPECT_GT(kept, 3000);
+  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .grow_to = 8192 * kGiB}, ""));
+  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .region_size = kMiB, .grow_to = 1024 * kGiB}, "can grow to"));
+  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .grow_to = 1024 * kGiB}, "not half would be usable"));
+}
+
+// What docs/operations.md says.
+TEST(GrownGeometryTest, TheDocumentedWishes) {
+  const struct {
+    uint64_t pool, grow_to, region;
+    uint32_t heads;
+    double usable, usable_grown;
+  } rows[] = {
+      {kGiB, 100 * kGiB, 4 * kMiB, 4, 0.894, 0.994},
+      {8 * kGiB, 256 * kGiB, 16 * kMiB, 9, 0.895, 0.993},
+      {64 * kGiB, 256 * kGiB, 128 * kMiB, 9, 0.895, 0.971},
+      {64 * kGiB, 1024 * kGiB, 64 * kMiB, 33, 0.868, 0.988},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(testing::Message() << row.pool / kMiB << " MiB");
+    const Geometry g = *ChooseGeometry({.pool_size = row.pool, .grow_to = row.grow_to});
+    EXPECT_EQ(g.region_size, row.region);
+    EXPECT_EQ(g.heads_per_shard, row.heads);
+    EXPECT_NEAR(UsableShare(g), row.usable, 0.0005);
+    EXPECT_NEAR(UsableShare(*GrownGeometry(g, row.grow_to)), row.usable_grown, 0.0005);
+  }
+}
+
 TEST(GeometryTest, ASlotOfALayerHasAnAddressOfItsOwn) {
   Geometry g = TestGeometry();
   g.more_layers = 3;

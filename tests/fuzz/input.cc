@@ -35,8 +35,9 @@ struct Base {
   std::vector<uint64_t> segments;  // offsets of all in linked regions
 };
 
-Image NewPool(const format::GeometryWish& wish) {
-  const Geometry geometry = format::ChooseGeometry(wish).value();
+Image NewPool(const format::GeometryWish& wish, uint64_t grown_to) {
+  Geometry geometry = format::ChooseGeometry(wish).value();
+  if (grown_to != 0) geometry = format::GrownGeometry(geometry, grown_to).value();
   Image image(geometry.pool_size / sizeof(uint64_t));
   format::Superblock superblock{};
   superblock.magic = format::kPoolMagic;
@@ -82,6 +83,14 @@ void LeaveInFlight(PoolServer* server) {
   } catch (const Crash&) {
   }
   server->memory().before_fence = nullptr;
+}
+
+// So much that some of it is in the second layer of the head's slots.
+void FillALayer(PoolServer* server) {
+  for (int i = 0; i < 130; ++i) {
+    const std::string key = "filler" + std::to_string(i);
+    if (server->Put(key, ValueOf(key, 0, 2000)).code != Code::kOk) std::abort();
+  }
 }
 
 // Cut off in the middle of a move in the index.
@@ -145,14 +154,17 @@ void Map(Base* base) {
 }
 
 Base MakeBase(uint32_t number) {
-  // One head with regions of four segments; two shards with two heads each, of the smallest regions; and one of these.
+  // One head with regions of four segments; two shards with two heads each, of the smallest regions; one of these; and
+  // one that was grown.
   constexpr format::GeometryWish kOne{229376, 1, 16384, 4096, 128};
   constexpr format::GeometryWish kTwo{98304 + 68 * 4096, 2, 4096, 4096, 256, 30};
   constexpr format::GeometryWish kGrowing{98304 + 40 * 4096, 1, 4096, 4096, 128};
-  auto server = PoolServer::Open(NewPool(number == 3 ? kTwo : number == 4 ? kGrowing : kOne)).value();
-  PutAll(server.get(), number == 2 || number == 4 ? 1 : 3);
+  const format::GeometryWish& wish = number == 3 ? kTwo : number >= 4 ? kGrowing : kOne;
+  auto server = PoolServer::Open(NewPool(wish, number == 5 ? 98304 + 150 * 4096 : 0)).value();
+  if (number == 5) FillALayer(server.get());
+  PutAll(server.get(), number == 2 || number >= 4 ? 1 : 3);
   if (number == 0) server->Close();
-  if (number == 1 || number == 3) LeaveInFlight(server.get());
+  if (number == 1 || number == 3 || number == 5) LeaveInFlight(server.get());
   if (number == 2) LeaveMoving(server.get());
   if (number == 4) LeaveSplitting(server.get());
   Base base;
@@ -162,8 +174,11 @@ Base MakeBase(uint32_t number) {
 }
 
 const Base& BaseAt(uint32_t number) {
-  static const std::array<Base, kPools> bases = {MakeBase(0), MakeBase(1), MakeBase(2), MakeBase(3), MakeBase(4)};
-  return bases.at(number % kPools);
+  static const std::array<Base, kPools> bases = {MakeBase(0), MakeBase(1), MakeBase(2),
+                                                 MakeBase(3), MakeBase(4), MakeBase(5)};
+  // (The corpus is from when there were five.)
+  constexpr uint32_t kGrown = kPools - 1;
+  return bases.at(number >= 240 ? kGrown : number < kPools ? number : number % kGrown);
 }
 
 struct Change {

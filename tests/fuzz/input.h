@@ -15,7 +15,7 @@
 
 namespace erda::fuzz {
 
-inline constexpr uint32_t kPools = 5;
+inline constexpr uint32_t kPools = 6;
 inline constexpr size_t kInputHeaderBytes = 2;
 inline constexpr size_t kChangeBytes = 16;
 inline constexpr size_t kChangesMax = 24;

@@ -237,7 +237,7 @@ TEST_F(ErdaPoolTest, AFullPoolGrowsAndGoesOn) {
 }
 
 TEST_F(ErdaPoolTest, WhatCannotGrowStaysAsItIs) {
-  ExpectRefused(Do("resize", {"--size", "64M"}), 2, Pool());
+  ExpectRefused(Do("resize", {"--size", "64M"}), 1, Pool() + ": No such file or directory");
   EXPECT_FALSE(fs::exists(Pool()));
   WriteFile(Pool(), std::string(1 << 20, 'x'));
   ExpectRefused(Do("resize", {"--size", "64M"}), 1, Pool() + ": it is not an Erda pool");
@@ -254,11 +254,11 @@ TEST_F(ErdaPoolTest, WhatCannotGrowStaysAsItIs) {
   fs::permissions(Pool(), fs::perms(0600));
   {
     const auto server = StartServer();
-    ExpectRefused(Do("resize", {"--size", "128M"}), 1, Pool() + ": another server has it open");
+    ExpectRefused(Do("resize", {"--size", "128M"}), 1, Pool() + ": a server has it open");
     StopServer(*server);
   }
   EXPECT_EQ(fs::file_size(Pool()), 64U << 20);
-  ExpectRefused(Run("erda-pool", {"resize", "/dev/null", "--size", "64M"}), 2, "/dev/null");
+  ExpectRefused(Run("erda-pool", {"resize", "/dev/null", "--size", "64M"}), 1, "/dev/null");
 }
 
 // A server that is told the size that a pool had is not given another one.
@@ -268,6 +268,17 @@ TEST_F(ErdaPoolTest, AServerIsToldTheNewSizeOrNone) {
   ExpectRefused(ServerWith({"--pool", Pool(), "--size", "64M", "--listen", Address()}), 2,
                 "it has 134217728 bytes, not the 67108864 asked for");
   StopServer(*StartServerWith({"--pool", Pool(), "--size", "128M", "--listen", Address()}));
+}
+
+TEST_F(ErdaPoolTest, APoolMadeToGrowGrowsThatFar) {
+  const auto plain = Json(0, "create", {"--size", "64M"})["geometry"];
+  fs::remove(Pool());
+  const auto made = Json(0, "create", {"--size", "64M", "--grow-to", "40G"})["geometry"];
+  EXPECT_LT(plain["growth_limit"], uint64_t{40} << 30);
+  EXPECT_GE(made["growth_limit"], uint64_t{40} << 30);
+  fs::remove(Pool());
+  ExpectRefused(Do("create", {"--size", "64M", "--grow-to", "200G"}), 2, "not half would be usable");
+  EXPECT_FALSE(fs::exists(Pool()));
 }
 
 // Killed at any moment, it leaves the old pool or the new one, which a server opens with the old size or the new one.

@@ -720,6 +720,7 @@ class Cluster {
     facts[Fact::kProcessDeaths] = server_.process_deaths();
     facts[Fact::kPowerCuts] = server_.power_cuts();
     facts[Fact::kRecoveriesCutOff] = server_.recoveries_cut_off();
+    facts[Fact::kGrown] = server_.growths();
     const fabric::SimCounts& counts = network_.counts();
     facts[Fact::kDroppedChannels] = counts.dropped_channels;
     facts[Fact::kTornWrites] = counts.torn_writes;

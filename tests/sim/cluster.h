@@ -46,6 +46,7 @@ enum class Fact : uint8_t {
   kPutsRefused,
   kRunsWithRoom,
   kPutsStaged,
+  kGrown,  // pools, between two lives of the server
   kCount
 };
 inline constexpr std::array kFactNames = {
@@ -80,6 +81,7 @@ inline constexpr std::array kFactNames = {
     "puts refused for want of room",
     "runs that had to have room",
     "puts through a staging buffer",
+    "pools grown",
 };
 static_assert(kFactNames.size() == static_cast<size_t>(Fact::kCount));
 

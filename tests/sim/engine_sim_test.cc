@@ -34,6 +34,7 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
   uint64_t reports = 0;
   uint64_t kills = 0;
   uint64_t restarts = 0;
+  uint64_t grown = 0;
   uint64_t gets_at_once = 0;
   const uint64_t seeds = Seeds();
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -52,6 +53,7 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
     reports += outcome.facts[Fact::kReports];
     kills += outcome.facts[Fact::kKills];
     restarts += outcome.facts[Fact::kRestarts];
+    grown += outcome.facts[Fact::kGrown];
     gets_at_once += outcome.facts[Fact::kGetsAtOnce];
   }
   // That the runs have been where it is difficult.
@@ -70,6 +72,7 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
   EXPECT_GT(reports, 50U);
   EXPECT_GT(kills, 50U);
   EXPECT_GT(restarts, 20U);
+  EXPECT_GT(grown, 2U);
   EXPECT_GT(gets_at_once, 20U);
 }
 

@@ -98,6 +98,8 @@ Plan Plan::OfMixed(uint64_t seed) {
   if (random.Chance(0.5)) plan.fence_race_chance = 0.2;
   Random strangers(seed ^ 0x57a6);
   if (strangers.Chance(0.35)) plan.stranger_share = strangers.Chance(0.3) ? 1 : 0.4;
+  Random growth(seed ^ 0x6706);
+  if (plan.restart_chance > 0 && growth.Chance(0.5)) plan.grow_chance = 0.5;
   plan.network.memory_windows = strangers.Chance(0.5);
   return plan;
 }

@@ -101,6 +101,7 @@ struct Plan {
   double split_crash_chance = 0;     // and at the last two fences of a split of the index, and the first one behind it
   double start_crash_chance = 0;     // the same while it starts
   double crash_anywhere_chance = 0;  // of the server, between any two steps
+  double grow_chance = 0;            // of a pool that was closed, before the next server opens it
   double power_cut_share = 0;        // of crashes: the power goes, and what is not flushed may be lost
   double fence_race_chance = 0;      // that the others go on while the server waits in a fence
   bool check_bytes = true;           // that the bytes written to NVM are those of docs/benchmarks.md

@@ -14,7 +14,7 @@ namespace erda::sim {
 using format::Counter;
 
 ServerProcess::ServerProcess(fabric::SimNetwork& network, const Plan& plan)
-    : network_(network), plan_(plan), crash_random_(plan.seed + 17) {
+    : network_(network), plan_(plan), crash_random_(plan.seed + 17), grow_random_(plan.seed + 23) {
   MakePool();
 }
 
@@ -78,10 +78,24 @@ void ServerProcess::Start() {
   }
 }
 
+// By some regions, of which nobody knows what they hold. Up to four times the plan's size.
+void ServerProcess::Widen() {
+  const uint64_t bytes = images_.cached.size() * sizeof(uint64_t) + grow_random_.Between(1, 8) * plan_.region_size;
+  if (bytes > 4 * plan_.pool_size) return;
+  for (auto* image : {&images_.cached, &images_.durable}) image->resize(bytes / sizeof(uint64_t), 0xa5a5a5a5a5a5a5a5);
+}
+
 Status ServerProcess::StartOnce() {
+  const bool grows = plan_.grow_chance > 0 && starts_ > 0 && grow_random_.Chance(plan_.grow_chance);
+  if (grows) Widen();
+  const uint64_t medium_bytes = images_.cached.size() * sizeof(uint64_t);
   auto pool = OpenPool();
   if (!pool.ok()) return pool.status();
   pool_ = *std::move(pool);
+  if (grows && !pool_->needs_recovery() && pool_->geometry().pool_size < medium_bytes) {
+    if (auto status = pool_->Grow(medium_bytes); !status.ok()) return status;
+    ++growths_;
+  }
   for (size_t i = 0; i < plan_.ports; ++i) {
     // With read-after-write the NIC's Writes go past the CPU's caches.
     fabric::SimNetwork::Placed placed;

@@ -57,6 +57,7 @@ class ServerProcess {
   // Why it could not do as told; empty if it could.
   [[nodiscard]] const std::string& failure() const { return failure_; }
   [[nodiscard]] uint64_t recoveries_cut_off() const { return recoveries_cut_off_; }
+  [[nodiscard]] uint64_t growths() const { return growths_; }
   [[nodiscard]] uint64_t process_deaths() const { return process_deaths_; }
   [[nodiscard]] uint64_t power_cuts() const { return power_cuts_; }
   // The sum over all recoveries.
@@ -75,6 +76,8 @@ class ServerProcess {
   [[nodiscard]] Result<std::unique_ptr<server::FormattedPool>> OpenPool();
   // The process has ended, the machine has not.
   void KeepImages();
+  // Of the medium: the pool has not grown by that.
+  void Widen();
   Status StartOnce();
   void Inspect(bool recovered);
   void Drop();
@@ -87,6 +90,7 @@ class ServerProcess {
   std::string failure_;
   uint64_t starts_ = 0;
   uint64_t recoveries_cut_off_ = 0;
+  uint64_t growths_ = 0;
   uint64_t process_deaths_ = 0;
   uint64_t power_cuts_ = 0;
   RecoveryReport recovered_;
@@ -96,6 +100,7 @@ class ServerProcess {
   bool crashes_ = true;
   ServerTime time_{network_, 1'000'000'000'000'000};  // for all that start
   Random crash_random_;
+  Random grow_random_;
   server::CrashPool::Images images_;  // of the pool, while nobody has it open
   server::CrashPool* crash_pool_ = nullptr;
   std::array<uint64_t, static_cast<size_t>(format::Counter::kCount)> before_{};  // of the servers stopped so far
