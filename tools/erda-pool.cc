@@ -18,7 +18,6 @@
 namespace {
 
 using erda::Status;
-using erda::inspect::PoolReport;
 using erda::server::FormattedPool;
 using erda::tools::AddSize;
 using erda::tools::Fail;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/random.h"
 #include "format/fixture.h"
 #include "format/log_layout.h"

@@ -65,9 +65,10 @@ TEST_F(GrownPoolTest, EveryLayerServes) {
   EXPECT_EQ(report->shards[0].regions_linked, 357U);
   // Damage in the last layer is found by its key.
   const std::string value = Value(350);
-  const auto found = std::ranges::search(whole, std::as_bytes(std::span(value)));
-  ASSERT_FALSE(found.empty());
-  found.front() ^= std::byte{1};
+  const auto wanted = std::as_bytes(std::span(value));
+  const auto found = std::search(whole.begin(), whole.end(), wanted.begin(), wanted.end());
+  ASSERT_NE(found, whole.end());
+  *found ^= std::byte{1};
   const auto damaged = inspect::InspectPool(whole, {true, 10});
   ASSERT_EQ(damaged->damage_count, 1U);
   EXPECT_EQ(damaged->damage[0].key, Key(350));
