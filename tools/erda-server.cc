@@ -197,8 +197,7 @@ int Serve(erda::ServerOptions options, const std::string& metrics_address) {
                fabric.flush_method, std::chrono::duration<double, std::milli>(fabric.registered_in).count());
   }
 
-  erda::tools::MetricsServer metrics(
-      [&server] { return erda::tools::MetricsText((*server)->stats(), (*server)->fabrics(), (*server)->recovery()); });
+  erda::tools::MetricsServer metrics([&server] { return erda::tools::MetricsText(**server); });
   if (!metrics_address.empty()) {
     if (!metrics.Start(*erda::tools::ParseMetricsAddress(metrics_address))) {
       return Fail(kProgram, fmt::format("--metrics {}: {}", metrics_address, std::strerror(errno)),

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "erda/activity.h"
 #include "erda/export.h"
 #include "erda/polling.h"
 #include "erda/status.h"
@@ -238,6 +239,8 @@ class ERDA_EXPORT Client {
   ClientStats stats() const;
   // What the server says of itself, in name and value pairs, read one-sidedly. Waits; needs no operation in flight.
   Result<std::vector<std::pair<std::string, std::string>>> ServerInfo();
+  // What the server did since it started, by kind and outcome, and how long that took. As ServerInfo.
+  Result<Activity> ServerActivity();
   // The largest value that this pool takes for a key of this size, if it does not expire.
   size_t max_value_bytes(size_t key_bytes) const;
 

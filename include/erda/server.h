@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "erda/activity.h"
 #include "erda/export.h"
 #include "erda/polling.h"
 #include "erda/status.h"
@@ -199,6 +200,8 @@ class ERDA_EXPORT Server {
   Status Stop();
   std::vector<std::string> addresses() const;  // what clients can connect to
   ServerStats stats() const;
+  // What it did, by kind and outcome, and how long that took.
+  Activity activity() const;
   std::vector<ServerFabric> fabrics() const;
   // Of this Open; nothing if the pool was new or had been closed cleanly.
   std::optional<RecoveryReport> recovery() const;

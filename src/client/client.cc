@@ -12,6 +12,7 @@
 #include "client/engine.h"
 #include "client/looks.h"
 #include "client/scan.h"
+#include "format/activity.h"
 #include "format/control_block.h"
 #include "format/durability.h"
 
@@ -68,6 +69,36 @@ Status CheckOptions(const ClientOptions& options) {
     if (const std::string what = CheckToken(options.token); !what.empty()) return {Code::kInvalidArgument, what};
   }
   return {};
+}
+
+using InfoPairs = std::vector<std::pair<std::string, std::string>>;
+
+void AddTimesTo(InfoPairs& info, const std::string& name, const LatencyHistogram& times) {
+  if (times.count() == 0) return;
+  for (const auto& [quantile, share] : {std::pair("p50", 0.5), {"p99", 0.99}, {"p999", 0.999}}) {
+    info.emplace_back(name + "_" + quantile + "_ns", std::to_string(times.Quantile(share).count()));
+  }
+}
+
+// What is 0 of it is left out.
+void AddActivityTo(InfoPairs& info, const Activity& activity) {
+  for (const OperationStats& operation : activity.operations) {
+    const std::string name = "requests_" + operation.kind;
+    for (size_t i = 0; i < OperationStats::kOutcomes; ++i) {
+      if (operation.outcomes[i] == 0) continue;
+      info.emplace_back(name + "_" + OperationStats::OutcomeName(i), std::to_string(operation.outcomes[i]));
+    }
+    AddTimesTo(info, name, operation.time);
+  }
+  AddTimesTo(info, "persist", activity.persist);
+  AddTimesTo(info, "clean_region", activity.clean_region);
+  for (const FabricStats& fabric : activity.fabrics) {
+    const std::string name = "fabric_" + fabric.scheme + (fabric.device.empty() ? "" : "_" + fabric.device) + "_";
+    info.emplace_back(name + "connections", std::to_string(fabric.connections));
+    info.emplace_back(name + "requests", std::to_string(fabric.requests));
+    info.emplace_back(name + "refused", std::to_string(fabric.refused));
+    info.emplace_back(name + "violations", std::to_string(fabric.violations));
+  }
 }
 
 }  // namespace
@@ -238,6 +269,22 @@ class Client::Impl {
     if (!has_room()) WaitFor(has_room);
   }
 
+  Status ReadControls() {
+    if (auto status = Connect(); !status.ok()) return status;
+    const auto are_read = [&] { return engine_->ControlsRead(); };
+    WaitFor(are_read);
+    if (auto status = engine_->BeginReadControls(); !status.ok()) return status;
+    WaitFor(are_read);
+    return {};
+  }
+
+  // What ReadControls has read.
+  [[nodiscard]] Activity ActivityRead() const {
+    Activity activity;
+    for (const auto& link : engine_->links()) format::AddActivity(link->activity(), &activity);
+    return activity;
+  }
+
   std::vector<std::pair<std::string, std::string>> Info() {
     std::vector<std::pair<std::string, std::string>> info;
     const auto links = engine_->links();
@@ -268,6 +315,7 @@ class Client::Impl {
       }
       number(format::kCounterNames[i], sum);
     }
+    AddActivityTo(info, ActivityRead());
     return info;
   }
 
@@ -476,10 +524,13 @@ Result<ScanPage> Client::Scan(const ScanOptions& options) {
 ClientStats Client::stats() const { return impl_->Stats(); }
 
 Result<std::vector<std::pair<std::string, std::string>>> Client::ServerInfo() {
-  if (auto status = impl_->Connect(); !status.ok()) return status;
-  if (auto status = impl_->engine().BeginReadControls(); !status.ok()) return status;
-  impl_->WaitFor([&] { return impl_->engine().ControlsRead(); });
+  if (auto status = impl_->ReadControls(); !status.ok()) return status;
   return impl_->Info();
+}
+
+Result<Activity> Client::ServerActivity() {
+  if (auto status = impl_->ReadControls(); !status.ok()) return status;
+  return impl_->ActivityRead();
 }
 
 size_t Client::max_value_bytes(size_t key_bytes) const { return impl_->engine().ValueBytesMax(key_bytes); }

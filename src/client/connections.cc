@@ -147,7 +147,7 @@ void Engine::CloseLink(Link& link, const Status& status, OpIndex timed_out) {
 Status Engine::BeginReadControls() {
   for (const auto& link : links()) {
     if (!link->up()) return {Code::kUnavailable, address_ + ": not connected"};
-    if (auto status = link->ReadControl(); !status.ok()) {
+    if (auto status = link->ReadControl(true); !status.ok()) {
       CloseLink(*link, status);
       return status;
     }

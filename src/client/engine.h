@@ -88,7 +88,8 @@ class Engine {
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] size_t ValueBytesMax(size_t key_bytes) const;
 
-  // The control blocks of all shards, read anew: begins, and true once they are there.
+  // The control blocks of all shards, with what they count, read anew: begins, and true once they are there. REQUIRES
+  // to begin: ControlsRead().
   Status BeginReadControls();
   [[nodiscard]] bool ControlsRead() const;
   [[nodiscard]] std::span<const std::unique_ptr<Link>> links() const { return std::span(links_).first(shards()); }

@@ -121,7 +121,7 @@ Status Link::CheckHello(const HelloReply& hello, bool has_token) const {
   const bool holds = flushes && format::CheckGeometry(geometry).ok() && shard_ < geometry.shards && hello.slots >= 1 &&
                      hello.slots <= slots_offered_ && hello.slot_bytes >= sizeof(format::Request) &&
                      has(format::kPoolRegion, geometry.pool_size) &&
-                     has(format::kControlRegion, format::ControlBytes(geometry)) && may_ask && may_place;
+                     has(format::kControlRegion, format::ControlRegionBytes(geometry)) && may_ask && may_place;
   return holds ? Status() : wrong("what the server says of itself does not hold together");
 }
 
@@ -144,7 +144,7 @@ Status Link::OnConnected(Nanoseconds now, bool has_token) {
   free_slots_.clear();
   for (uint32_t slot = hello_.slots; slot > 0; --slot) free_slots_.push_back(slot - 1);
   control_region_.reset();
-  control_.assign(format::ControlBytes(geometry()) + sizeof(format::Request), std::byte{0});
+  control_.assign(format::ControlRegionBytes(geometry()) + sizeof(format::Request), std::byte{0});
   delegated.Reset(FirstHead(), geometry().heads_per_shard, format::ChunkBytesMax(geometry()));
   const bool stages = placing() == format::Placing::kStaging || placing() == format::Placing::kWindow;
   staging.Reset(stages ? channel()->peer_regions()[format::kStagingRegion].size : 0, slots_offered_);
@@ -155,12 +155,13 @@ Status Link::OnConnected(Nanoseconds now, bool has_token) {
   return ReadControl();
 }
 
-Status Link::ReadControl() {
+Status Link::ReadControl(bool with_activity) {
   if (control_read_pending) return {};
   fabric::WorkRequest work;
   work.kind = fabric::OpKind::kRead;
   work.id = kControlReadId;
-  work.local = std::span(control_).first(format::ControlBytes(geometry()));
+  work.local = std::span(control_).first(with_activity ? format::ControlRegionBytes(geometry())
+                                                       : format::ControlBytes(geometry()));
   work.remote = {format::kControlRegion, 0};
   auto status = Post({&work, 1});
   control_read_pending = status.ok();

@@ -14,6 +14,7 @@
 #include "client/staging.h"
 #include "client/time_bounds.h"
 #include "fabric/fabric.h"
+#include "format/activity.h"
 #include "format/control_block.h"
 #include "format/index_layout.h"
 #include "format/messages.h"
@@ -50,9 +51,10 @@ class Link {
   // kConnecting -> kLoading: takes what the server said, and asks for the control block. has_token: a server that did
   // not ask for it is refused.
   Status OnConnected(Nanoseconds now, bool has_token);
-  // Reads the control block, behind what is gathered; its completion has the id kControlReadId.
+  // Reads the control block, behind what is gathered; its completion has the id kControlReadId. One that is pending is
+  // enough, so whoever wants what the server counts, too, waits for that first.
   static constexpr uint64_t kControlReadId = UINT64_MAX;
-  Status ReadControl();
+  Status ReadControl(bool with_activity = false);
   // What is gathered to be posted together is posted at the latest when it is so much.
   static constexpr size_t kGatheredMax = 32;
   // Posts, behind what is gathered; or gathers, for the next Post or Flush.
@@ -101,6 +103,10 @@ class Link {
   void LearnBlocks(uint64_t blocks);
   [[nodiscard]] std::span<const std::byte> control() const {
     return std::span(control_).first(control_.size() - sizeof(format::Request));
+  }
+  // As of the last reading that was with it.
+  [[nodiscard]] std::span<const std::byte> activity() const {
+    return control().subspan(format::ActivityOffset(geometry()), sizeof(format::ActivityBlock));
   }
 
   // The pool offset of a log address, and the bytes from there to the end of its segment. False if the address cannot

@@ -151,6 +151,7 @@ void Cleaning::OrderZeroes() {
 
 void Cleaning::OnMerged(const CleanProposal& merged) {
   state_ = State::kIdle;
+  if (on_merge) on_merge(false);
   ++in_vain_;
   log_.ForEachFull([&](const ShardLog::LinkedRegion& region) {
     if (region.region != merged.region) return;
@@ -337,6 +338,7 @@ size_t Cleaning::Choose() {
     order.head = best.head;
     order.slot = best.slot;
     state_ = State::kMerging;
+    if (on_merge) on_merge(true);
     appended_ = log_.appended();
     begin_ = queues_.walked.load(std::memory_order_relaxed);
     bytes_per_byte_ = kHaste * static_cast<double>(geometry_.region_size) / static_cast<double>(best.dead_bytes());

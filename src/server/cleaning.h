@@ -49,6 +49,8 @@ class Cleaning {
 
   // Is told of each key whose value turned out to be damaged; of none if the key cannot be known any more.
   std::function<void(std::string_view key)> on_damage;
+  // Is told when a region is begun to be merged, and when it was walked.
+  std::function<void(bool begins)> on_merge;
 
  private:
   // Searching: for entries that lead into a region that is merged and still named, to where no object is.

@@ -55,6 +55,25 @@ Status Shard::MayConnect(const format::HelloRequest& hello, const Admission& adm
           who + " have " + std::to_string(options_.clients_per_token) + " connections already, which is their limit"};
 }
 
+// All of a device are one fabric, with the port of those who may only read.
+void Shard::NameFabrics() {
+  for (size_t port = 0; port < ports_.size(); ++port) {
+    const auto of = std::ranges::find(ports_, std::optional(port), &Port::for_readers);
+    fabric_of_port_.push_back(of != ports_.end() ? static_cast<size_t>(of - ports_.begin()) : port);
+  }
+  // What comes by more of them than there is room for is not told apart.
+  for (size_t& fabric : fabric_of_port_) fabric = std::min(fabric, ActivityCounts::kFabrics - 1);
+  for (size_t port = ports_.size(); port-- > 0;) {
+    if (fabric_of_port_[port] != port) continue;
+    activity_.NameFabric(port, ports_[port].fabric.scheme(), ports_[port].fabric.capabilities().device);
+  }
+}
+
+void Shard::CountRefused(size_t fabric) {
+  counters_.Add(Counter::kRefused);
+  activity_.CountRefused(fabric);
+}
+
 void Shard::CountRegistered() {
   uint64_t bytes = 0;
   for (const Port& port : ports_) {
@@ -78,7 +97,7 @@ void Shard::CountRegistered(const Session& session, bool comes) {
 bool Shard::IsHeldBack(Session& session, uint32_t imm) {
   if (session.held.empty() && session.rate.Take(now_micros_)) return false;
   if (session.held.empty()) holding_.push_back(session.id);
-  session.held.push_back(imm);
+  session.held.push_back({imm, seen_});
   return true;
 }
 
@@ -87,8 +106,9 @@ size_t Shard::ServeHeld() {
   std::erase_if(holding_, [&](SessionId id) {
     Session& session = *sessions_[id];
     while (!session.doomed && !session.held.empty() && session.rate.Take(now_micros_)) {
-      const uint32_t imm = session.held.front();
+      const auto [imm, seen] = session.held.front();
       session.held.pop_front();
+      seen_ = seen;
       if (!HearNow(session, imm)) Doom(session, true);
       ++served;
     }

@@ -193,6 +193,12 @@ class Server::Impl {
     return stats;
   }
 
+  [[nodiscard]] Activity WhatWasDone() const {
+    Activity activity;
+    for (const auto& thread : shards_) thread->shard().AddActivity(&activity);
+    return activity;
+  }
+
   [[nodiscard]] const std::vector<ServerFabric>& Fabrics() const { return fabric_infos_; }
   [[nodiscard]] const std::optional<RecoveryReport>& Recovery() const { return recovery_; }
 
@@ -333,6 +339,7 @@ Status Server::Start() { return impl_->Start(); }
 Status Server::Stop() { return impl_->Stop(); }
 std::vector<std::string> Server::addresses() const { return impl_->Addresses(); }
 ServerStats Server::stats() const { return impl_->Stats(); }
+Activity Server::activity() const { return impl_->WhatWasDone(); }
 std::vector<ServerFabric> Server::fabrics() const { return impl_->Fabrics(); }
 std::optional<RecoveryReport> Server::recovery() const { return impl_->Recovery(); }
 std::string Server::durability() const { return impl_->Durability(); }

@@ -115,7 +115,8 @@ bool Shard::Serve(Session& session, uint32_t slot, After after) {
     commits_.push_back(
         {{request.key_hash, request.head, format::LogAddress(request.address), request.version, session.id},
          slot,
-         request.id});
+         request.id,
+         seen_});
     versions_->BeginCommit(&commits_.back().begun);
     return true;  // answered in EndCommits
   } else if (request.op == static_cast<uint8_t>(RequestOp::kGiveBack)) {
@@ -132,7 +133,7 @@ bool Shard::Serve(Session& session, uint32_t slot, After after) {
     return false;
   }
   if (present.state == Present::State::kUndecided) {
-    KeepUndecided({.session = session.id, .slot = slot, .present = present});
+    KeepUndecided({.session = session.id, .slot = slot, .seen = seen_, .present = present});
     return true;
   }
   if (outcome.reason == format::Reason::kLogFull && cleaning_.Expects(outcome.head, after == After::kRoom)) {
@@ -140,8 +141,8 @@ bool Shard::Serve(Session& session, uint32_t slot, After after) {
     return true;
   }
   const bool told = outcome.code == Code::kOk || outcome.code == Code::kNotFound || outcome.code == Code::kConflict;
-  if (!told && outcome.reason != format::Reason::kNoChunk) counters_.Add(Counter::kRefused);
-  Answer(session, slot, request.id, outcome);
+  if (!told && outcome.reason != format::Reason::kNoChunk) CountRefused(session.fabric);
+  Answer(session, slot, request.op, request.id, outcome);
   return true;
 }
 
@@ -154,15 +155,16 @@ void Shard::EndCommits() {
       Violate(session, "a commit of what it has not reserved");
       continue;
     }
-    if (outcome->code != Code::kOk) counters_.Add(Counter::kRefused);
-    Answer(session, commit.slot, commit.id, *outcome);
+    if (outcome->code != Code::kOk) CountRefused(session.fabric);
+    seen_ = commit.seen;
+    Answer(session, commit.slot, static_cast<uint8_t>(RequestOp::kCommit), commit.id, *outcome);
   }
   commits_.clear();
 }
 
 // Its client sends nothing else in the slot before it is answered.
 void Shard::Wait(Session& session, uint32_t slot) {
-  waiting_.push_back({session.id, slot});
+  waiting_.push_back({session.id, slot, seen_});
   ++session.waiting;
   rooms_seen_ = cleaning_.rooms();
   counters_.Add(Counter::kPutsDelayed);
@@ -177,9 +179,10 @@ bool Shard::IsWaiting(const Session& session, uint32_t slot) const {
 size_t Shard::ServeWaiting() {
   rooms_seen_ = cleaning_.rooms();
   const std::deque<Waiting> waiting = std::exchange(waiting_, {});
-  for (const auto& [session, slot] : waiting) sessions_[session]->waiting = 0;
-  for (const auto& [id, slot] : waiting) {
+  for (const Waiting& each : waiting) sessions_[each.session]->waiting = 0;
+  for (const auto& [id, slot, seen] : waiting) {
     Session& session = *sessions_[id];
+    seen_ = seen;
     if (!session.doomed && !Serve(session, slot, After::kRoom)) Doom(session, true);
   }
   versions_->PublishPuts();
@@ -212,6 +215,7 @@ size_t Shard::ServeUndecided(size_t limit, bool looks) {
       continue;
     }
     const size_t others = undecided_.size();
+    seen_ = each.seen;
     if (!session.doomed && !Serve(session, each.slot, After::kWriter)) Doom(session, true);
     const bool goes_on = undecided_.size() > others && undecided_.back().present.version == each.present.version;
     if (!goes_on) continue;
@@ -310,11 +314,17 @@ bool Shard::TellTime(Session& session, uint32_t slot) {
   if (IsWaiting(session, slot)) return Wrong("a message in a slot where a request waits");
   Outcome outcome;
   outcome.number = options_.time->Micros();
-  Answer(session, slot, 0, outcome);
+  Answer(session, slot, 0, 0, outcome);
   return true;
 }
 
-void Shard::Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& outcome) {
+void Shard::Answer(Session& session, uint32_t slot, uint8_t kind, uint64_t id, const Outcome& outcome) {
+  activity_.CountAnswer(kind, outcome.code);
+  activity_.CountRequest(session.fabric);
+  const bool like_last =
+      !answered_kinds_.empty() && answered_kinds_.back().kind == kind && answered_kinds_.back().seen == seen_;
+  if (!like_last) answered_kinds_.push_back({kind, 0, seen_});
+  ++answered_kinds_.back().count;
   Reply reply{};
   reply.id = id;
   reply.code = static_cast<uint8_t>(outcome.code);
@@ -398,6 +408,10 @@ void Shard::PostReplies() {
       Violate(*session, "it takes no answers, or asks more at once than it has slots");
     }
   }
+  if (answered_kinds_.empty()) return;
+  const Nanoseconds now = options_.clock->Now();
+  for (const auto& [kind, count, seen] : answered_kinds_) activity_.TimeAnswers(kind, now - seen, count);
+  answered_kinds_.clear();
 }
 
 }  // namespace erda::server

@@ -26,6 +26,8 @@ constexpr uint64_t kCountStep = 128;
 constexpr uint32_t kPollsOfAWhile = 1 << 16;
 // That takes so long at least: a Poll that serves something, a microsecond.
 constexpr Nanoseconds kLeastOfAWhile = std::chrono::milliseconds(65);
+// Of the steps that persist something one in so many is timed: that takes two more looks at the clock.
+constexpr uint32_t kPersistsPerTime = 64;
 // A client that was in the middle of a Write is looked at again after so many Polls with work.
 constexpr uint32_t kPollsPerFence = 64;
 // Of those that wait for what a client writes, looked at in one Poll that has other work.
@@ -53,7 +55,7 @@ Result<PoolRegions> PoolRegions::Register(fabric::Fabric& fabric, const nvm::Poo
 Result<std::unique_ptr<Shard>> Shard::Create(FormattedPool& pool, uint32_t number, std::span<const Port> ports,
                                              const ShardOptions& options) {
   auto control =
-      SharedMemory::Create("erda-control", format::ControlBytes(pool.geometry()), SharedMemory::Writers::kOwner);
+      SharedMemory::Create("erda-control", format::ControlRegionBytes(pool.geometry()), SharedMemory::Writers::kOwner);
   if (!control.ok()) return control.status();
   std::unique_ptr<Shard> shard(new Shard(pool, number, ports, options, *std::move(control)));
   if (auto status = shard->Register(); !status.ok()) return status;
@@ -70,11 +72,18 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
       nvm_(pool.pool()),
       control_(std::move(control)),
       counters_(control_.bytes()),
+      activity_(control_.bytes(), geometry_),
       versions_(std::make_unique<Versions>(
           nvm_, geometry_, pool_.seed(), number_, control_.bytes(),
           VersionsOptions{options_.reservations_per_client, options_.time, options_.index_grows})),
       cleaner_(pool.pool(), geometry_, pool_.seed(), number_, control_.bytes(), clean_queues_, *options_.time),
-      cleaning_(*versions_, geometry_, control_.bytes(), clean_queues_) {}
+      cleaning_(*versions_, geometry_, control_.bytes(), clean_queues_) {
+  cleaning_.on_merge = [this](bool begins) {
+    const Nanoseconds now = options_.clock->Now();
+    if (!begins) activity_.TimeCleanRegion(now - merging_since_);
+    merging_since_ = now;
+  };
+}
 
 Shard::~Shard() = default;
 
@@ -86,6 +95,7 @@ Status Shard::Register() {
     if (!region.ok()) return region.status();
     control_regions_.push_back(*std::move(region));
   }
+  NameFabrics();
   CountRegistered();
   return {};
 }
@@ -112,7 +122,7 @@ void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::Hell
   const size_t own = admission.read_only ? ports_[port].for_readers.value_or(port) : port;
   const Status status = Accept(*incoming, hello, own, admission);
   if (status.ok()) return;
-  counters_.Add(Counter::kRefused);
+  CountRefused(fabric_of_port_[port]);
   if (on_event_ && status.code() != Code::kUnavailable) {  // who has left already did nothing wrong
     on_event_(NameOfClient(hello.client_id, incoming->peer_name()) + ", shard " + std::to_string(number_) +
               ": refused: " + std::string(status.message()));
@@ -169,6 +179,7 @@ Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRe
   session->id = id;
   session->client_id = hello.client_id;
   session->port = port;
+  session->fabric = fabric_of_port_[port];
   session->slots = std::clamp(hello.slots, 1U, std::min(options_.slots_per_client, format::kSlotsMax));
   session->token = admission.token;
   session->rate = Rate(std::max(options_.requests_per_second, 1U));
@@ -241,6 +252,7 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
 void Shard::OnConnected(Session& session) {
   session.connected = true;
   counters_.Add(Counter::kClients);
+  activity_.CountConnection(session.fabric, true);
   const auto offered = session.channel->peer_regions();
   const bool holds_replies = !offered.empty() && offered[format::kReplyRegion].size >= session.slots * sizeof(Reply);
   if (!holds_replies) Violate(session, "it offers no memory for its replies");
@@ -253,6 +265,7 @@ void Shard::Doom(Session& session, bool violated) {
   ends_ = true;
   if (violated) {
     counters_.Add(Counter::kViolations);
+    activity_.CountViolation(session.fabric);
     TellViolation(session);
   }
   doomed_.push_back(session.id);
@@ -279,7 +292,10 @@ void Shard::EndSession(SessionId id) {
   std::erase_if(waiting_, [id](const Waiting& waiting) { return waiting.session == id; });
   std::erase_if(undecided_, [id](const Undecided& undecided) { return undecided.session == id; });
   std::erase_if(commits_, [id](const Commit& commit) { return commit.begun.session == id; });
-  if (sessions_[id]->connected) counters_.Set(Counter::kClients, counters_.Get(Counter::kClients) - 1);
+  if (sessions_[id]->connected) {
+    counters_.Set(Counter::kClients, counters_.Get(Counter::kClients) - 1);
+    activity_.CountConnection(sessions_[id]->fabric, false);
+  }
   if (!sessions_[id]->held.empty()) std::erase(holding_, id);
   CountRegistered(*sessions_[id], false);
   sessions_[id].reset();
@@ -293,16 +309,17 @@ size_t Shard::Poll() {
     now_micros_ = options_.time->Micros();
     served += ServeHeld();
   }
+  bool looked = false;  // at the clock
   // From another port on each time, and as much of each at most, so that a busy one does not keep the others waiting.
   if (++first_port_ >= ports_.size()) first_port_ = 0;
   for (size_t port = first_port_, i = 0; i < ports_.size(); ++i) {
     const size_t n = ports_[port].queue.Poll(completions_);
+    if (n > 0 && !std::exchange(looked, true)) seen_ = options_.clock->Now();
     for (size_t k = 0; k < n; ++k) Handle(completions_[k]);
     served += n;
     if (++port == ports_.size()) port = 0;
   }
-  versions_->PublishPuts();
-  EndCommits();
+  PublishAndCommit();
   if (!answered_.empty()) {
     versions_->PublishGauges();  // before the answers: who has one finds itself counted
     PostReplies();
@@ -340,6 +357,18 @@ size_t Shard::Tidy(Nanoseconds since) {
   if (done > 0) versions_->PublishGauges();
   PostReplies();
   return done;
+}
+
+// One in some is timed, if it waits for the medium.
+void Shard::PublishAndCommit() {
+  const uint64_t fences = nvm_.counters().fences;
+  const bool timed = persists_ % kPersistsPerTime == 0 && (versions_->has_unpublished() || !commits_.empty());
+  const Nanoseconds begin = timed ? options_.clock->Now() : Nanoseconds(0);
+  versions_->PublishPuts();
+  EndCommits();
+  if (nvm_.counters().fences == fences) return;
+  ++persists_;
+  if (timed) activity_.TimePersist(options_.clock->Now() - begin);
 }
 
 bool Shard::CountKeys() { return versions_->CountKeys(kCountStep); }

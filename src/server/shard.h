@@ -21,6 +21,7 @@
 #include "fabric/fabric.h"
 #include "format/messages.h"
 #include "nvm/writer.h"
+#include "server/activity.h"
 #include "server/cleaner.h"
 #include "server/cleaning.h"
 #include "server/events.h"
@@ -43,6 +44,7 @@ struct ShardOptions {
   uint64_t server_id = 0;
   bool index_grows = true;  // VersionsOptions
   const ServerTime* time = &ServerTime::OfThisMachine();
+  const Clock* clock = &SteadyClock::Instance();  // by which requests are timed
 };
 
 // The pool as a fabric knows it: registered once, offered by all shards.
@@ -118,6 +120,8 @@ class Shard {
   [[nodiscard]] uint32_t number() const { return number_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
   void CountSleep() { counters_.Add(format::Counter::kSleeps); }
+  // What it did so far; it may be doing more.
+  void AddActivity(Activity* sum) const { format::AddActivity(activity_.bytes(), sum); }
   // Of the process. The cleaner's thread calls it.
   void CountDescriptors(uint64_t open) { counters_.Set(format::Counter::kDescriptors, open); }
   [[nodiscard]] const Versions& versions() const { return *versions_; }
@@ -128,6 +132,7 @@ class Shard {
     uint64_t client_id = 0;  // as it says
     std::string peer;        // as the fabric says
     size_t port = 0;
+    size_t fabric = 0;       // by which it is counted
     bool connected = false;  // before that it is not counted, and nothing is heard of it or said to it
     uint32_t slots = 0;
     TokenId token = 0;
@@ -149,9 +154,13 @@ class Shard {
     std::vector<fabric::WorkRequest> replies;  // of this Poll, not posted yet
     uint32_t waiting = 0;                      // requests of it, for room
     uint32_t undecided = 0;                    // for what others write
-    Rate rate;                                 // of those served, if there is a limit
-    std::deque<uint32_t> held;                 // what it said beyond it, and was not heard yet
-    bool doomed = false;                       // to be ended after this Poll; what it still says is not heard
+    struct Held {
+      uint32_t imm = 0;
+      Nanoseconds seen{0};
+    };
+    Rate rate;              // of those served, if there is a limit
+    std::deque<Held> held;  // what it said beyond it, and was not heard yet
+    bool doomed = false;    // to be ended after this Poll; what it still says is not heard
   };
 
   Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, const ShardOptions& options,
@@ -173,6 +182,8 @@ class Shard {
   void TellViolation(const Session& session);
   [[gnu::cold]] void Violate(Session& session, const char* what);
   [[nodiscard]] Status MayConnect(const format::HelloRequest& hello, const Admission& admission) const;
+  void NameFabrics();
+  void CountRefused(size_t fabric);
   void CountRegistered();  // without sessions
   void CountRegistered(const Session& session, bool comes);
   [[nodiscard]] bool IsHeldBack(Session& session, uint32_t imm);
@@ -201,7 +212,8 @@ class Shard {
   // present: what kept it from being served.
   bool ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome,
                   Present* present);
-  void Answer(Session& session, uint32_t slot, uint64_t id, const Outcome& outcome);
+  // kind: of what is answered, its RequestOp, or 0. It was seen at seen_.
+  void Answer(Session& session, uint32_t slot, uint8_t kind, uint64_t id, const Outcome& outcome);
   // With an immediate; a reply, or no bytes.
   void Say(Session& session, uint32_t imm, std::span<std::byte> reply);
   // To the chunk that Delegate gave; else the session has no such chunk.
@@ -210,6 +222,7 @@ class Shard {
   void TellTakenBack();
   void DoomOverdue();
   void PostReplies();
+  void PublishAndCommit();
 
   FormattedPool& pool_;
   const format::Geometry& geometry_;
@@ -220,6 +233,8 @@ class Shard {
   nvm::Writer nvm_;
   SharedMemory control_;
   Counters counters_;
+  ActivityCounts activity_;
+  std::vector<size_t> fabric_of_port_;  // as they are counted
   std::unique_ptr<Versions> versions_;
   CleanQueues clean_queues_;
   Cleaner cleaner_;
@@ -230,6 +245,16 @@ class Shard {
   std::vector<SessionId> doomed_;
   TellEvent on_event_;
   const char* wrong_ = kUnknownWrong;
+  // By options_.clock, which is read when a Poll finds something, and when it has posted answers.
+  Nanoseconds seen_{0};  // the request at hand was
+  struct Answered {
+    uint8_t kind = 0;
+    uint32_t count = 0;
+    Nanoseconds seen{0};
+  };
+  std::vector<Answered> answered_kinds_;  // not posted yet; in a row if they are of a kind and were seen together
+  Nanoseconds merging_since_{0};
+  uint32_t persists_ = 0;
   std::vector<SessionId> holding_;  // sessions with requests that are held back
   uint64_t now_micros_ = 0;         // in this Poll, if there is a limit on requests
   bool ends_ = false;               // some of them were not looked at
@@ -238,12 +263,14 @@ class Shard {
     Versions::Commit begun;
     uint32_t slot = 0;
     uint64_t id = 0;  // of the request
+    Nanoseconds seen{0};
   };
   std::vector<Commit> commits_;
   // Requests that wait for room in the log, in their order, and what cleaning_.rooms() was when they were served last.
   struct Waiting {
     SessionId session = 0;
     uint32_t slot = 0;
+    Nanoseconds seen{0};
   };
   std::deque<Waiting> waiting_;
   uint64_t rooms_seen_ = 0;
@@ -253,6 +280,7 @@ class Shard {
 
     SessionId session = 0;
     uint32_t slot = 0;
+    Nanoseconds seen{0};
     Present present;
     bool told = false;  // of time, which begins to count then
     Nanoseconds waited{0};

@@ -128,6 +128,8 @@ class Versions {
     if (!unpublished_.empty() || sweeps_due_ > 0) PublishAndSweep();
   }
 
+  [[nodiscard]] bool has_unpublished() const { return !unpublished_.empty(); }
+
   // A chunk of the log for the session: of `wanted` bytes, or of `least` if there are no more. kNoChunk: none now.
   // windowed: its client writes there through a window, and the chunk ends when that is closed.
   Outcome Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session, bool windowed = false);

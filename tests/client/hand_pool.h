@@ -22,6 +22,7 @@
 #include "base/hash.h"
 #include "client/engine.h"
 #include "client/hand_fabric.h"
+#include "format/activity.h"
 #include "format/control_block.h"
 #include "format/durability.h"
 #include "format/index_entry.h"
@@ -50,7 +51,7 @@ class HandPoolTest : public testing::Test {
     ASSERT_EQ(geometry_.block_slots(), kBlockSlots);
     ASSERT_EQ(geometry_.run_slots(), kBlocksInRun * kBlockSlots);
     pool_.assign(geometry_.pool_size, std::byte{0});
-    control_.assign(format::ControlBytes(geometry_), std::byte{0});
+    control_.assign(format::ControlRegionBytes(geometry_), std::byte{0});
     const auto slot = format::HeadSlot::Of(kLogRegion, 1);
     for (uint32_t head = 0; head < geometry_.heads(); ++head) {
       std::memcpy(control_.data() + format::HeadSlotOffset(head, 0), &slot, sizeof(slot));

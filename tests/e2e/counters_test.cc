@@ -68,6 +68,46 @@ TEST_P(Counting, WhatFitsIntoARequestGoesInlineAndTheRestIntoAChunk) {
   EXPECT_EQ(*client->Get("large"), Bytes(9, 4096));
 }
 
+TEST_P(Counting, ClientsReadWhatTheServerCountsByKindAndOutcome) {
+  ServerOptions options = Options();
+  options.shards = 2;
+  const auto server = Serve(options);
+  const auto client = Connect({.put_path = PutPath::kInline});
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(client->Put("key" + std::to_string(i), "value").ok());
+  EXPECT_EQ(client->Delete("none").code(), Code::kNotFound);
+  // A time is counted behind the answer.
+  const auto times = [&] {
+    uint64_t count = 0;
+    const auto activity = client->ServerActivity();
+    if (!activity.ok()) return count;
+    for (const OperationStats& operation : activity->operations) count += operation.time.count();
+    return count;
+  };
+  ASSERT_TRUE(WaitUntil([&] { return times() == 31; }));
+  const auto read = client->ServerActivity();
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  // (A power-safe pool's server is a process of its own.)
+  const Activity own = GetParam() == PoolKind::kPowerSafe ? *read : server->server().activity();
+  ASSERT_EQ(read->operations.size(), own.operations.size());
+  for (size_t i = 0; i < own.operations.size(); ++i) {
+    EXPECT_EQ(read->operations[i].kind, own.operations[i].kind);
+    EXPECT_EQ(read->operations[i].outcomes, own.operations[i].outcomes);
+    EXPECT_EQ(read->operations[i].time.counts, own.operations[i].time.counts);
+    EXPECT_EQ(read->operations[i].time.sum_nanos, own.operations[i].time.sum_nanos);
+  }
+  ASSERT_EQ(read->fabrics.size(), 1U);
+  EXPECT_EQ(read->fabrics[0].scheme, "shm");
+  EXPECT_EQ(read->fabrics[0].connections, 2U);
+  EXPECT_EQ(read->fabrics[0].requests, 31U);
+  EXPECT_EQ(read->fabrics[0].violations, 0U);
+  const Info info = InfoOf(*client);
+  EXPECT_EQ(info.at("requests_put_inline_ok"), "30");
+  EXPECT_EQ(info.at("requests_delete_not_found"), "1");
+  EXPECT_FALSE(info.contains("requests_delete_ok"));
+  EXPECT_EQ(info.at("fabric_shm_requests"), "31");
+  EXPECT_LE(std::stoull(info.at("requests_put_inline_p50_ns")), std::stoull(info.at("requests_put_inline_p999_ns")));
+}
+
 TEST_P(Counting, TheServerCountsWhatItDid) {
   ServerOptions options = Options();
   options.shards = 2;

@@ -247,6 +247,14 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
   }
   EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("clients") == 2; }));  // of each shard, the client's own
   EXPECT_EQ(CountersOf(*client).at("keys"), 1U);
+  // What was no request is in no count of requests.
+  const auto activity = client->ServerActivity();
+  ASSERT_TRUE(activity.ok());
+  uint64_t requests = 0;
+  for (const OperationStats& operation : activity->operations) requests += operation.count();
+  EXPECT_EQ(activity->fabrics.at(0).requests, requests);
+  EXPECT_EQ(activity->fabrics.at(0).violations, violations);
+  EXPECT_EQ(activity->fabrics.at(0).connections, 2U);
 }
 
 // A client that may not write into the pool, by what it says; that it cannot do more, rights_test.cc shows.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "format/activity.h"
 #include "format/control_block.h"
 #include "format/durability.h"
 #include "format/fixture.h"
@@ -245,8 +246,29 @@ TEST(GoldenBytesTest, AControlBlock) {
   EXPECT_EQ(ControlBytes(geometry), 4096U);
   geometry.regions_per_shard = 514;  // 257 runs, of 4 bytes each
   EXPECT_EQ(ControlBytes(geometry), 8192U);
+  EXPECT_EQ(ActivityOffset(geometry), 8192U);
+  EXPECT_EQ(ControlRegionBytes(geometry), 16384U);
   const uint64_t slot = HeadSlot::Of(0x0a0b, 0x11223344).raw();
   EXPECT_EQ(Hex(BytesOf(slot)), HexOf("0c 0a 00 00 44 33 22 11"));
+}
+
+TEST(GoldenBytesTest, WhatAShardCounts) {
+  ActivityBlock block{};
+  KindCounts& put = block.kinds[static_cast<size_t>(RequestOp::kPutInline)];
+  put.outcomes[static_cast<size_t>(Code::kConflict)] = 0x1111111111111111;
+  put.times.buckets[0] = 0x2222222222222222;
+  put.times.nanos = 0x3333333333333333;
+  block.persist.buckets[1] = 0x4444444444444444;
+  block.clean_region.nanos = 0x5555555555555555;
+  block.fabrics[1].scheme = {'s', 'h', 'm'};
+  block.fabrics[1].device = {'r', 'x', 'e', '0'};
+  block.fabrics[1].violations = 0x6666666666666666;
+  EXPECT_EQ(Hex(BytesOf(block)), HexOf("00*320 00*24 11*8 00*88 22*8 00*184 33*8 00*4480 00*8 44*8 00*184 00*192 55*8 "
+                                       "00*112 00*64 73 68 6d 00*5 72 78 65 30 00*20 00*24 66*8 00*384"));
+  for (const auto& [nanos, bucket] : std::vector<std::pair<uint64_t, size_t>>{
+           {0, 0}, {1, 0}, {256, 0}, {257, 1}, {512, 1}, {513, 2}, {1 << 30, 22}, {(1 << 30) + 1, 23}, {~0ULL, 23}}) {
+    EXPECT_EQ(BucketOf(nanos), bucket) << nanos;
+  }
 }
 
 TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cmath>
 #include <memory>
 #include <regex>
 #include <set>
@@ -63,9 +64,56 @@ class MetricsTest : public ProgramsTest {
   uint16_t port_ = 0;
 };
 
+// Each series is its buckets, whose bounds and counts grow, up to +Inf; then _sum and _count, the same as +Inf.
+void ExpectHistograms(const std::vector<std::string>& lines) {
+  const std::regex sample("(erda_[a-z_]+)_(bucket|sum|count)(\\{(.*)\\})? ([0-9.e+-]+)");
+  const std::regex bound("(.*?),?le=\"([^\"]+)\"");
+  std::string series;  // name and labels of what has buckets now; empty behind its count
+  double last_bound = 0;
+  double last_count = 0;
+  bool summed = false;
+  for (const std::string& line : lines) {
+    std::smatch match;
+    ASSERT_TRUE(std::regex_match(line, match, sample)) << line;
+    const std::string what = match[2];
+    const std::string labels = match[4];
+    const double number = std::stod(match[5]);
+    if (what == "bucket") {
+      std::smatch parts;
+      ASSERT_TRUE(std::regex_match(labels, parts, bound)) << line;
+      const std::string of = match[1].str() + parts[1].str();
+      if (series.empty()) {
+        series = of;
+        last_bound = last_count = 0;
+        summed = false;
+      }
+      EXPECT_EQ(series, of) << line;
+      const double upper = parts[2] == "+Inf" ? HUGE_VAL : std::stod(parts[2]);
+      EXPECT_GT(upper, last_bound) << line;
+      EXPECT_GE(number, last_count) << line;
+      last_bound = upper;
+      last_count = number;
+      continue;
+    }
+    EXPECT_EQ(series, match[1].str() + labels) << line;
+    EXPECT_EQ(last_bound, HUGE_VAL) << line;
+    if (what == "sum") {
+      EXPECT_EQ(number > 0, last_count > 0) << line;
+      summed = true;
+    } else {
+      EXPECT_TRUE(summed) << line;
+      EXPECT_EQ(number, last_count) << line;
+      series.clear();
+    }
+  }
+  EXPECT_EQ(series, "");
+}
+
 TEST_F(MetricsTest, EachSampleHasHelpAndTypeAndANumber) {
   Start();
   ExpectFine(Cli({"put", "key", "value"}));
+  EXPECT_EQ(Cli({"put", "--if-absent", "key", "value"}).code, 6);
+  EXPECT_EQ(Cli({"del", "none"}).code, 1);
   const std::string answer = Ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
   ASSERT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
   const size_t head = answer.find("\r\n\r\n");
@@ -74,9 +122,17 @@ TEST_F(MetricsTest, EachSampleHasHelpAndTypeAndANumber) {
   EXPECT_NE(answer.find("Content-Length: " + std::to_string(body.size()) + "\r\n"), std::string::npos);
   EXPECT_NE(body.find("\nerda_puts_total{path=\"inline\"} 1\n"), std::string::npos) << body;
   EXPECT_NE(body.find("\nerda_keys 1\n"), std::string::npos) << body;
+  for (const char* line : {"erda_requests_total{kind=\"put_inline\",outcome=\"ok\"} 1",
+                           "erda_requests_total{kind=\"put_inline\",outcome=\"conflict\"} 1",
+                           "erda_requests_total{kind=\"delete\",outcome=\"not_found\"} 1",
+                           "erda_fabric_requests_total{fabric=\"shm\",device=\"\"} 3"}) {
+    EXPECT_NE(body.find(std::string("\n") + line + "\n"), std::string::npos) << line << "\n" << body;
+  }
   const std::regex help("# HELP (erda_[a-z_]+) [^\n]+");
-  const std::regex type("# TYPE (erda_[a-z_]+) (counter|gauge)");
+  const std::regex type("# TYPE (erda_[a-z_]+) (counter|gauge|histogram)");
   const std::regex sample("(erda_[a-z_]+)(\\{[a-z_]+=\"[^\"]*\"(,[a-z_]+=\"[^\"]*\")*\\})? [0-9.e+-]+");
+  std::set<std::string> histograms;
+  std::vector<std::string> histogram_lines;
   std::set<std::string> families;
   std::string family;
   std::istringstream lines(body);
@@ -88,11 +144,18 @@ TEST_F(MetricsTest, EachSampleHasHelpAndTypeAndANumber) {
     } else if (std::regex_match(line, match, type)) {
       EXPECT_EQ(match[1], family);
       EXPECT_EQ(match[2] == "counter", family.ends_with("_total")) << line;
+      if (match[2] == "histogram") histograms.insert(family);
     } else {
       ASSERT_TRUE(std::regex_match(line, match, sample)) << line;
-      EXPECT_EQ(match[1], family);
+      if (histograms.contains(family)) {
+        histogram_lines.push_back(line);
+      } else {
+        EXPECT_EQ(match[1], family);
+      }
     }
   }
+  EXPECT_EQ(histograms.size(), 3U);
+  ExpectHistograms(histogram_lines);
   EXPECT_GT(families.size(), 20U);
   Stop();
 }

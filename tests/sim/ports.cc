@@ -23,7 +23,7 @@ fabric::SimOptions Tracing(std::vector<std::string>* doorbells, bool windows) {
 
 }  // namespace
 
-PortsTest::PortsTest(bool windows) : network_(1, Tracing(&doorbells_, windows)) {}
+PortsTest::PortsTest(bool windows) : network_(1, Tracing(&doorbells_, windows)) { shard_options_.clock = &network_; }
 
 void PortsTest::Serve(const std::array<format::FlushMethod, kPorts>& flush_methods) {
   const format::GeometryWish wish{4 << 20, 1, 64 << 10, 16 << 10, 0};
@@ -39,7 +39,7 @@ void PortsTest::Serve(const std::array<format::FlushMethod, kPorts>& flush_metho
     ports.push_back({*fabrics_.back(), regions_.back(), *queues_.back(), flush_methods.at(i)});
     listeners_.push_back(*fabrics_.back()->Listen(AddressOf(i)));
   }
-  auto shard = server::Shard::Create(*pool_, 0, ports, {});
+  auto shard = server::Shard::Create(*pool_, 0, ports, shard_options_);
   ASSERT_TRUE(shard.ok()) << shard.status().ToString();
   shard_ = *std::move(shard);
   ASSERT_TRUE(shard_->TakeUp().ok());

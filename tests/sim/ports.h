@@ -40,6 +40,8 @@ class PortsTest : public testing::Test {
   // At how many moments clients have posted: each is one doorbell, and begins a round trip.
   [[nodiscard]] size_t Doorbells() const { return doorbells_.size(); }
 
+  // Of the shard; to be changed before Serve. Its clock is the simulated one.
+  server::ShardOptions shard_options_;
   std::vector<std::string> doorbells_;
   fabric::SimNetwork network_;
   std::vector<std::shared_ptr<fabric::Fabric>> fabrics_;

@@ -118,6 +118,7 @@ Status ServerProcess::StartOnce() {
   options.staging_bytes = 0;  // a segment, so that puts wait for room there, too
   options.server_id = ++starts_;
   options.time = &time_;
+  options.clock = &network_;
   options.index_grows = plan_.index_grows;
   for (uint32_t number = 0; number < pool_->geometry().shards; ++number) {
     ShardProcess process;

@@ -79,6 +79,60 @@ void AddOperations(Text& text, const ServerStats& stats) {
   text.Gauge("erda_in_flight", stats.in_flight, "Versions reserved and not settled.");
 }
 
+// labels: of all samples, with a comma behind them, or none.
+void AddHistogram(Text& text, std::string_view name, std::string_view labels, const LatencyHistogram& times) {
+  const auto seconds = [](uint64_t nanos) { return static_cast<double>(nanos) / 1e9; };
+  uint64_t below = 0;
+  for (size_t i = 0; i + 1 < LatencyHistogram::kBuckets; ++i) {
+    below += times.counts[i];
+    const auto bound = static_cast<uint64_t>(LatencyHistogram::UpperBound(i).count());
+    text.Sample(fmt::format("{}_bucket{{{}le=\"{}\"}}", name, labels, seconds(bound)), below);
+  }
+  below += times.counts.back();
+  text.Sample(fmt::format("{}_bucket{{{}le=\"+Inf\"}}", name, labels), below);
+  const std::string_view alone = labels.substr(0, labels.size() - (labels.empty() ? 0 : 1));
+  const std::string braced = alone.empty() ? "" : fmt::format("{{{}}}", alone);
+  text.Sample(fmt::format("{}_sum{}", name, braced), seconds(times.sum_nanos));
+  text.Sample(fmt::format("{}_count{}", name, braced), below);
+}
+
+void AddActivity(Text& text, const Activity& activity) {
+  text.Family("erda_requests_total", "counter", "Requests answered, by kind and by the code of the answer.");
+  for (const OperationStats& operation : activity.operations) {
+    for (size_t i = 0; i < OperationStats::kOutcomes; ++i) {
+      text.Sample(fmt::format("erda_requests_total{{kind=\"{}\",outcome=\"{}\"}}", operation.kind,
+                              OperationStats::OutcomeName(i)),
+                  operation.outcomes[i]);
+    }
+  }
+  text.Family("erda_request_seconds", "histogram",
+              "From when a shard saw a request until it handed the answer to the fabric, waits included.");
+  for (const OperationStats& operation : activity.operations) {
+    AddHistogram(text, "erda_request_seconds", fmt::format("kind=\"{}\",", operation.kind), operation.time);
+  }
+  text.Family("erda_persist_seconds", "histogram",
+              "Until what a step of a shard had put was persistent and published; one step in 64 is timed.");
+  AddHistogram(text, "erda_persist_seconds", "", activity.persist);
+  text.Family("erda_cleaner_region_seconds", "histogram", "How long it took to clean a region.");
+  AddHistogram(text, "erda_cleaner_region_seconds", "", activity.clean_region);
+
+  const auto by_fabric = [&](std::string_view name, std::string_view type, uint64_t FabricStats::*number,
+                             std::string_view help) {
+    text.Family(name, type, help);
+    for (const FabricStats& fabric : activity.fabrics) {
+      text.Sample(fmt::format("{}{{fabric=\"{}\",device=\"{}\"}}", name, Label(fabric.scheme), Label(fabric.device)),
+                  fabric.*number);
+    }
+  };
+  by_fabric("erda_fabric_connections", "gauge", &FabricStats::connections,
+            "Connections by fabric, one for each client and shard.");
+  by_fabric("erda_fabric_requests_total", "counter", &FabricStats::requests, "Requests answered, by fabric.");
+  by_fabric("erda_fabric_refused_total", "counter", &FabricStats::refused,
+            "Requests answered with an error, and clients that shards did not let in, by fabric.");
+  by_fabric("erda_fabric_violations_total", "counter", &FabricStats::violations,
+            "Channels closed because the peer broke the protocol, by fabric.");
+}
+
 void AddSpace(Text& text, const ServerStats& stats) {
   text.Gauge("erda_shards", stats.shards, "Shards of the pool.");
   text.Gauge("erda_connections", stats.clients, "Connections, one for each client and shard.");
@@ -139,10 +193,12 @@ std::string Answer(std::string_view request, const std::function<std::string()>&
 
 }  // namespace
 
-std::string MetricsText(const ServerStats& stats, const std::vector<ServerFabric>& fabrics,
-                        const std::optional<RecoveryReport>& recovery) {
+std::string MetricsText(const Server& server) {
   Text text;
+  const ServerStats stats = server.stats();
+  const std::vector<ServerFabric> fabrics = server.fabrics();
   AddOperations(text, stats);
+  AddActivity(text, server.activity());
   AddSpace(text, stats);
   text.Family("erda_fabric_registration_seconds", "gauge", "How long it took to register the pool on a fabric.");
   for (const ServerFabric& fabric : fabrics) {
@@ -150,7 +206,7 @@ std::string MetricsText(const ServerStats& stats, const std::vector<ServerFabric
                             Label(fabric.scheme), Label(fabric.device), Label(fabric.flush_method)),
                 std::chrono::duration<double>(fabric.registered_in).count());
   }
-  if (recovery) AddRecovery(text, *recovery);
+  if (const auto recovery = server.recovery()) AddRecovery(text, *recovery);
   return text.Take();
 }
 

@@ -18,8 +18,7 @@
 namespace erda::tools {
 
 // In Prometheus' text format, 0.0.4.
-[[nodiscard]] std::string MetricsText(const ServerStats& stats, const std::vector<ServerFabric>& fabrics,
-                                      const std::optional<RecoveryReport>& recovery);
+[[nodiscard]] std::string MetricsText(const Server& server);
 
 // "127.0.0.1:9464", "[::1]:9464"; a port alone means 127.0.0.1. Numbers only.
 [[nodiscard]] std::optional<sockaddr_storage> ParseMetricsAddress(std::string_view text);
