@@ -36,6 +36,10 @@ ELSEWHERE = {
     "tools/paper": "tests/programs/paper_test",
     "tools/install-deps": "tools/test",
     "cmake --preset": "tools/test",
+    "c++ -std=c++20 01_embed_client.cc": "tools/test: the installation",
+    "cc -std=c99 10_client_and_server.c": "tools/test: the installation",
+    "cmake -S . -B /tmp/erda-examples": "tools/test: the installation",
+    "python3 11_python.py": "tools/test: the installation",
     "build-fuzz/": "tools/test: the fuzzers",
     "mkdir -p /tmp/found": "a long run of a fuzzer",
     "build/tests/": "tools/test",
@@ -117,6 +121,7 @@ class Sandbox:
         text = FOLDERS.sub(lambda match: f"{self.folder}{match.group()}", PROGRAM.sub("", text))
         text = re.sub(r"verbs://(\w+):\d+", rf"shm:{self.folder}/run/\1", text)
         text = re.sub(r"(--(?:records|operations)) \d+", r"\1 2000", text)
+        text = re.sub(r"(resize .*--size )\d+G", r"\g<1>128M", text)
         return re.sub(r'(--size |size = ")\d+G', r"\g<1>64M", text)
 
     def run(self, command: str, code: int = 0) -> str:
