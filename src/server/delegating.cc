@@ -196,7 +196,8 @@ void Versions::TakeBackChunks() {
   PublishPuts();
   for (SessionId session = 0; session < chunks_.size(); ++session) {
     for (Chunk& chunk : chunks_[session]) {
-      if (!chunk.taken_back && !log_.IsAppendedTo(chunk.head, geometry_.SlotOf(chunk.address))) TakeBackChunk(session, chunk);
+      if (!chunk.taken_back && !log_.IsAppendedTo(chunk.head, geometry_.SlotOf(chunk.address)))
+        TakeBackChunk(session, chunk);
     }
   }
 }

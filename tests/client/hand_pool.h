@@ -71,8 +71,7 @@ class HandPoolTest : public testing::Test {
     for (uint32_t run = 0; run < kRunRegions.size(); ++run) TellRun(run, kRunRegions[run] + 1);
   }
   void TellRun(uint32_t run, uint32_t number) {
-    std::memcpy(control_.data() + format::RunsOffset(geometry_) + run * sizeof(number), &number,
-                sizeof(number));
+    std::memcpy(control_.data() + format::RunsOffset(geometry_) + run * sizeof(number), &number, sizeof(number));
   }
 
   // --- What is in the pool

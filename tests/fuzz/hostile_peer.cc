@@ -165,10 +165,9 @@ format::Request HostilePeer::Build(const Action& action, std::string* rest) {
       break;
     case RequestOp::kPutDelegated:
       request.value_crc = Crc32c(0, AsBytes(value));
-      request.address =
-          format::LogAddress::At(format::LogAddress(chunk_->told.address).slot(),
-                                 format::LogAddress(chunk_->told.address).offset_in_slot() + chunk_->tail)
-              .raw();
+      request.address = format::LogAddress::At(format::LogAddress(chunk_->told.address).slot(),
+                                               format::LogAddress(chunk_->told.address).offset_in_slot() + chunk_->tail)
+                            .raw();
       if (const auto at = OffsetOf(chunk_->told);
           at && chunk_->tail + format::ObjectSpace(key.size(), value.size()) <= EndOf(chunk_->told)) {
         Post(OpKind::kWrite, 0, value,

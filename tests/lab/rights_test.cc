@@ -204,8 +204,7 @@ TEST_F(WindowLab, AFullChunkIsClosed) {
     request.key_size = static_cast<uint16_t>(key.size());
     request.value_size = static_cast<uint32_t>(value.size());
     request.id = 11;
-    request.address =
-        format::LogAddress::At(address.slot(), address.offset_in_slot() + format::kChunkObjectsAt).raw();
+    request.address = format::LogAddress::At(address.slot(), address.offset_in_slot() + format::kChunkObjectsAt).raw();
     request.value_crc = Crc32c(0, AsBytes(value));
     // (The Write's bytes are still to be sent: RawPeer has one buffer, so it is waited for.)
     EXPECT_TRUE(mine->peer.Read(format::kPoolRegion, first, 1));

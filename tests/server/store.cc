@@ -27,9 +27,7 @@ format::Geometry GeometryOf(const StoreOptions& options) {
 }  // namespace
 
 Store::Store(const StoreOptions& options, std::unique_ptr<nvm::Pool> pool)
-    : options_(options),
-      geometry_(GeometryOf(options)),
-      pool_(pool ? std::move(pool) : DramPool(geometry_.pool_size)) {
+    : options_(options), geometry_(GeometryOf(options)), pool_(pool ? std::move(pool) : DramPool(geometry_.pool_size)) {
   if (options_.take_up == TakeUp::kOpen) Open();
   if (options_.take_up == TakeUp::kRecover) Recover();
 }
