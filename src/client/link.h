@@ -89,10 +89,9 @@ class Link {
   // As of the control block that was read last. No slot if there is no such head, or no such address.
   [[nodiscard]] format::HeadSlot SlotOf(uint32_t head, format::LogAddress address) const {
     const uint32_t in_shard = head - shard_ * geometry().heads_per_shard;  // huge if it is an earlier shard's
-    const uint32_t slot = geometry().SlotOf(address);
-    if (in_shard >= geometry().heads_per_shard || slot >= geometry().slots_per_head()) return {};
-    const uint64_t at = format::HeadSlotOffset(geometry(), in_shard, slot) - format::kControlHeadsOffset;
-    return format::HeadSlot(slots_[at / sizeof(uint64_t)]);
+    const uint64_t layer = geometry().LayerOf(address);
+    if (in_shard >= geometry().heads_per_shard || layer > geometry().more_layers) return {};
+    return format::HeadSlot(slots_[format::HeadSlotIndex(geometry(), in_shard, layer) + address.slot()]);
   }
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::HeadSlot slot, format::LogAddress address) const {
     return {pool_seed_, head, address, slot.generation()};

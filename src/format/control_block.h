@@ -128,6 +128,10 @@ constexpr uint64_t HeadSlotOffset(uint32_t head_in_shard, uint32_t slot) {
 constexpr uint64_t HeadSlotOffset(const Geometry& g, uint32_t head_in_shard, uint32_t slot) {
   return HeadSlotOffset(head_in_shard + slot / kSlotsPerHead * g.heads_per_shard, slot % kSlotsPerHead);
 }
+// Of a head's first slot in this layer, counted in slots.
+constexpr uint64_t HeadSlotIndex(const Geometry& g, uint32_t head_in_shard, uint64_t layer) {
+  return (head_in_shard + layer * g.heads_per_shard) * kSlotsPerHead;
+}
 constexpr uint64_t RunsOffset(const Geometry& g) {
   return kControlHeadsOffset + uint64_t{g.heads_per_shard} * g.layers() * kControlHeadBytes;
 }

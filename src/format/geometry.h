@@ -98,8 +98,12 @@ struct Geometry {
   // of layer 0 at its beginning, those of layer 1 a region farther on, ... So a slot of a head, 0 to slots_per_head -
   // 1, is the address's slot and, times 128, the layer. Of an address that is in no layer: slots_per_head.
   [[nodiscard]] constexpr uint32_t SlotOf(LogAddress address) const {
-    const uint64_t layer = address.offset_in_slot() >> std::countr_zero(region_size);
+    const uint64_t layer = LayerOf(address);
     return layer > more_layers ? slots_per_head() : static_cast<uint32_t>(layer) * kSlotsPerHead + address.slot();
+  }
+  [[nodiscard]] constexpr uint64_t LayerOf(LogAddress address) const {
+    const uint64_t offset = address.offset_in_slot();
+    return offset < region_size ? 0 : offset >> std::countr_zero(region_size);  // most pools have no other layer
   }
   [[nodiscard]] constexpr uint64_t OffsetInRegion(LogAddress address) const {
     return address.offset_in_slot() & (region_size - 1);

@@ -54,7 +54,7 @@ std::optional<ShardLog::SegmentId> ShardLog::LinkFreeRegion(uint32_t head_number
   head.regions[slot] = region;
   head.linked[slot] = ++links_;
   CountSlots(head, 1);
-  generations_[geometry_.NumberInShard(region)] = word.generation();
+  generations_[NumberInShard(region)] = word.generation();
   PublishRegion(head_number, slot, region);
   return SegmentId{region, 0};
 }
@@ -238,7 +238,7 @@ void ShardLog::Empty(uint32_t head_number, uint32_t slot) {
   head.regions[slot] = kNoRegion;
   bytes_live_ -= head.uses[slot].live_bytes;
   head.uses[slot] = Use{};
-  generations_[geometry_.NumberInShard(region)] = 0;
+  generations_[NumberInShard(region)] = 0;
   PublishRegion(head_number, slot, kNoRegion);
 }
 

@@ -29,7 +29,9 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       pool_seed_(pool_seed),
       shard_(shard),
       first_head_(shard * geometry.heads_per_shard),
+      shard_part_((uint64_t{1} << 32) / geometry.shards + 1),
       segment_shift_(std::countr_zero(geometry.segment_size)),
+      region_segments_shift_(std::countr_zero(geometry.segments_per_region())),
       mark_step_(std::max(geometry.segment_size / kMarksPerSegment, kMarkStepMin)),
       control_(control),
       heads_(geometry.heads_per_shard),
@@ -164,7 +166,7 @@ uint32_t ShardLog::RegionAt(uint32_t head, LogAddress address) const {
 }
 
 ShardLog::Segment& ShardLog::SegmentOf(SegmentId id) {
-  return segments_[geometry_.NumberInShard(id.region) * geometry_.segments_per_region() + id.segment];
+  return segments_[(uint64_t{NumberInShard(id.region)} << region_segments_shift_) + id.segment];
 }
 
 ShardLog::Segment& ShardLog::SegmentAt(uint32_t head, LogAddress address) {

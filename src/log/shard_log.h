@@ -274,7 +274,13 @@ class ShardLog final : public index::EntryObserver {
   // kNoRegion if there is none.
   [[nodiscard]] uint32_t RegionAt(uint32_t head, format::LogAddress address) const;
   // As it was when the region was linked: its word on the medium may decay.
-  [[nodiscard]] uint32_t GenerationOf(uint32_t region) const { return generations_[geometry_.NumberInShard(region)]; }
+  [[nodiscard]] uint32_t GenerationOf(uint32_t region) const { return generations_[NumberInShard(region)]; }
+  // geometry_.NumberInShard without its division, which every put would have some of. (It is exact as long as the
+  // product of both numbers is no more than 32 bits.)
+  [[nodiscard]] uint32_t NumberInShard(uint32_t region) const {
+    static_assert(uint64_t{format::kRegionsMax} * format::kShardsMax < uint64_t{1} << 32);
+    return static_cast<uint32_t>((region * shard_part_) >> 32);
+  }
   [[nodiscard]] Segment& SegmentOf(SegmentId id);
   [[nodiscard]] Segment& SegmentAt(uint32_t head, format::LogAddress address);
   [[nodiscard]] uint64_t SegmentOffset(SegmentId id) const {
@@ -346,7 +352,9 @@ class ShardLog final : public index::EntryObserver {
   const uint32_t pool_seed_;
   const uint32_t shard_;
   const uint32_t first_head_;
-  const int segment_shift_;  // segments have a power of two of bytes
+  const uint64_t shard_part_;        // of 1 << 32, one shard's, and a little more
+  const int segment_shift_;          // segments have a power of two of bytes,
+  const int region_segments_shift_;  // and there is a power of two of them in a region
   const uint64_t mark_step_;
   const std::span<std::byte> control_;
   std::vector<Head> heads_;

@@ -274,7 +274,7 @@ uint32_t ShardLog::Repair() {
       nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
       head.regions[slot] = kNoRegion;
       CountSlots(head, -1);
-      generations_[geometry_.NumberInShard(region)] = 0;
+      generations_[NumberInShard(region)] = 0;
       PublishRegion(head_number, slot, kNoRegion);
       ++free_regions_;
       ++unlinked;
