@@ -52,9 +52,12 @@ WholeFile::~WholeFile() {
 bool WholeFile::Keep() {
   if (std::fflush(file_.get()) != 0) return false;
   if (in_place_) return true;
-  if (fsync(fileno(file_.get())) != 0 || std::rename(name_.c_str(), target_.c_str()) != 0) return false;
+  // First the bytes, then the name, and that in the folder: after a power cut the file is the old one or the new one.
+  const std::filesystem::path parent = std::filesystem::path(target_).parent_path();
+  const UniqueFd folder(open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || fsync(fileno(file_.get())) != 0 || std::rename(name_.c_str(), target_.c_str()) != 0) return false;
   file_.reset();
-  return true;
+  return fsync(folder.get()) == 0;
 }
 
 }  // namespace erda::cli
