@@ -96,7 +96,8 @@ int Serve(const ServerSettings& settings) {
              SchemeName(settings.scheme), (*server)->address(), settings.pool.pool.path,
              DurabilityName((*server)->durability()), FlushMethodName((*server)->flush_method()));
 
-  stop_signals.Wait(kProgram);
+  fmt::print("{}: stopping on {}\n", kProgram, stop_signals.Wait());
+  std::fflush(stdout);
   (*server)->Stop();
   return 0;
 }

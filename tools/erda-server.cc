@@ -9,28 +9,29 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/clock.h"
-#include "base/printable.h"
 #include "erda/server.h"
 #include "erda/status.h"
 #include "tools/command_line.h"
 #include "tools/event_log.h"
 #include "tools/geometry_options.h"
 #include "tools/server/config_file.h"
+#include "tools/server/log.h"
 #include "tools/server/metrics.h"
 #include "tools/server/notify.h"
 #include "tools/serving.h"
 
 namespace {
 
-using erda::Printable;
 using erda::tools::AddNumber;
 using erda::tools::AddSize;
 using erda::tools::Fail;
+using erda::tools::LogLevel;
 using erda::tools::MustBe;
 
 constexpr const char* kProgram = "erda-server";
@@ -165,55 +166,99 @@ void TellManager(const char* state) {
   if (!erda::tools::Notify(state)) Fail(kProgram, fmt::format("NOTIFY_SOCKET: {}", std::strerror(errno)), 0);
 }
 
-int Serve(erda::ServerOptions options, const std::string& metrics_address) {
+struct LogOptions {
+  LogLevel level = LogLevel::kInfo;
+  std::string file;
+};
+
+void AddLog(CLI::App& app, LogOptions& options) {
+  static const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
+                                                          {"info", LogLevel::kInfo},
+                                                          {"warning", LogLevel::kWarning},
+                                                          {"error", LogLevel::kError}};
+  app.add_option_function<std::string>(
+         "--log-level", [&options](const std::string& name) { options.level = kLevels.at(name); },
+         "The least that is logged: debug, the options that are used; info; warning, what clients do wrong; error, "
+         "damage")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->type_name("LEVEL")
+      ->default_str("info")
+      ->group("Log");
+  app.add_option("--log-file", options.file,
+                 "Where the log goes, at its end; what is said on stdout is in it, too. It may be renamed at any time: "
+                 "the next line begins a new one. Else the log goes to stderr")
+      ->type_name("FILE")
+      ->group("Log");
+}
+
+// What the server says of itself: whoever starts it reads stdout, and a log in a file is to have all.
+void Say(erda::tools::Log& log, const std::string& line) {
+  fmt::print("{}: {}\n", kProgram, line);
+  if (log.to_file()) log.Write(LogLevel::kInfo, line);
+}
+
+int FailAndLog(erda::tools::Log& log, const std::string& why, int exit_code) {
+  if (log.to_file()) log.Write(LogLevel::kError, why);
+  return Fail(kProgram, why, exit_code);
+}
+
+// config: what is used, for the log.
+int Serve(erda::ServerOptions options, const std::string& metrics_address, const LogOptions& log_options,
+          const std::string& config) {
   const erda::tools::StopSignals stop_signals;
   erda::tools::AllowManyDescriptors();
+  erda::tools::Log log(log_options.level);  // outlives the server
+  if (const std::string wrong = log.Open(log_options.file); !wrong.empty()) {
+    return Fail(kProgram, wrong, erda::tools::kExitFailure);
+  }
+  std::istringstream options_used(config);
+  for (std::string line; std::getline(options_used, line);) log.Write(LogLevel::kDebug, line);
 
   const auto exit_code = [](const erda::Status& status) {
     return status.code() == erda::Code::kInvalidArgument ? erda::tools::kExitUsage : erda::tools::kExitFailure;
   };
-  options.on_damage = [](std::string_view key) {
-    const std::string named =
-        key.empty() ? "a key that cannot be read any more" : fmt::format("key {}", Printable(key));
-    fmt::print(stderr, "{}: the stored value of {} is damaged; only a new put repairs it\n", kProgram, named);
+  options.on_damage = [&log](std::string_view key) {
+    const std::string named = key.empty() ? "a key that cannot be read any more" : fmt::format("key {}", key);
+    log.Write(LogLevel::kError, fmt::format("the stored value of {} is damaged; only a new put repairs it", named));
   };
-  erda::tools::EventLog events(erda::SteadyClock::Instance(), [](std::string_view line) {
-    fmt::print(stderr, "{}: {}\n", kProgram, Printable(line));
-  });
+  erda::tools::EventLog events(erda::SteadyClock::Instance(),
+                               [&log](std::string_view line) { log.Write(LogLevel::kWarning, line); });
   options.on_event = [&events](std::string_view line) { events.Tell(line); };
   auto server = erda::Server::Open(options);
-  if (!server.ok()) return Fail(kProgram, server.status().ToString(), exit_code(server.status()));
+  if (!server.ok()) return FailAndLog(log, server.status().ToString(), exit_code(server.status()));
   if (const auto started = (*server)->Start(); !started.ok()) {
-    return Fail(kProgram, started.ToString(), exit_code(started));
+    return FailAndLog(log, started.ToString(), exit_code(started));
   }
-  if (const auto report = (*server)->recovery()) fmt::print("{}: {}\n", kProgram, Describe(*report));
+  if (const auto report = (*server)->recovery()) Say(log, Describe(*report));
   const uint32_t count = (*server)->stats().shards;
   const std::string shards = fmt::format(", {} shard{}", count, count == 1 ? "" : "s");
-  fmt::print("{}: ready, listening on {}, pool {} ({}){}\n", kProgram, fmt::join((*server)->addresses(), " and "),
-             options.pool, (*server)->durability(), shards);
+  Say(log, fmt::format("ready, listening on {}, pool {} ({}){}", fmt::join((*server)->addresses(), " and "),
+                       options.pool, (*server)->durability(), shards));
   for (const erda::ServerFabric& fabric : (*server)->fabrics()) {
     const std::string device = fabric.device.empty() ? "" : " on " + fabric.device;
-    fmt::print("{}: {}{}, flush method {}, pool registered in {:.3f} ms\n", kProgram, fabric.scheme, device,
-               fabric.flush_method, std::chrono::duration<double, std::milli>(fabric.registered_in).count());
+    Say(log, fmt::format("{}{}, flush method {}, pool registered in {:.3f} ms", fabric.scheme, device,
+                         fabric.flush_method, std::chrono::duration<double, std::milli>(fabric.registered_in).count()));
   }
 
   erda::tools::MetricsServer metrics([&server] { return erda::tools::MetricsText(**server); });
   if (!metrics_address.empty()) {
     if (!metrics.Start(*erda::tools::ParseMetricsAddress(metrics_address))) {
-      return Fail(kProgram, fmt::format("--metrics {}: {}", metrics_address, std::strerror(errno)),
-                  erda::tools::kExitFailure);
+      return FailAndLog(log, fmt::format("--metrics {}: {}", metrics_address, std::strerror(errno)),
+                        erda::tools::kExitFailure);
     }
-    fmt::print("{}: metrics on port {}\n", kProgram, metrics.port());
+    Say(log, fmt::format("metrics on port {}", metrics.port()));
   }
   std::fflush(stdout);
   TellManager("READY=1");
 
-  stop_signals.Wait(kProgram);
+  Say(log, fmt::format("stopping on {}", stop_signals.Wait()));
+  std::fflush(stdout);
   TellManager("STOPPING=1");
   if (const auto stopped = (*server)->Stop(); !stopped.ok()) {
-    return Fail(kProgram, stopped.ToString(), erda::tools::kExitFailure);
+    return FailAndLog(log, stopped.ToString(), erda::tools::kExitFailure);
   }
   events.End();
+  if (log.to_file()) log.Write(LogLevel::kInfo, "stopped");
   return 0;
 }
 
@@ -240,6 +285,8 @@ int main(int argc, char** argv) {
                  "alone is one of 127.0.0.1; off if it is not given")
       ->check(CLI::Validator(check_metrics, "", "metrics"))
       ->type_name("ADDRESS");
+  LogOptions log;
+  AddLog(app, log);
   std::string config;
   app.add_option("--config", config, "A file with options; flags win over it")->type_name("FILE")->configurable(false);
   bool check = false;
@@ -261,5 +308,5 @@ int main(int argc, char** argv) {
   }
   options.spin = std::chrono::microseconds(spin_us);
   options.nvm_write_latency = std::chrono::nanoseconds(nvm_write_latency_ns);
-  return Serve(options, metrics);
+  return Serve(options, metrics, log, erda::tools::AsConfigFile(app));
 }

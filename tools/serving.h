@@ -1,13 +1,13 @@
 // What the programs that serve until they are told to stop have in common.
 #pragma once
 
-#include <fmt/core.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include <cstdio>
+#include <string>
 
 namespace erda::tools {
 
@@ -20,13 +20,12 @@ class StopSignals {
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
     signal(SIGPIPE, SIG_IGN);
   }
-  // Until one of them comes, and says so.
-  void Wait(const char* program) const {
+  // Until one of them comes: its name.
+  [[nodiscard]] std::string Wait() const {
     std::fflush(stdout);
     int received = 0;
     sigwait(&signals_, &received);
-    fmt::print("{}: stopping on SIG{}\n", program, sigabbrev_np(received));
-    std::fflush(stdout);
+    return std::string("SIG") + sigabbrev_np(received);
   }
 
  private:

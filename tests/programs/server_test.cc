@@ -162,10 +162,11 @@ TEST_F(ServerTest, SaysWhoIsRefusedButNotWithoutEnd) {
   const Ended ended = server->Wait();
   EXPECT_EQ(ended.code, 0);
   const std::regex line(
-      "erda-server: client [0-9a-f]{16} \\(shm, process [0-9]+ of user [0-9]+\\): refused: the server does not know "
+      "[0-9T:.-]+Z warning: client [0-9a-f]{16} \\(shm, process [0-9]+ of user [0-9]+\\): refused: the server does not "
+      "know "
       "this "
       "token");
-  const std::regex left_out("erda-server: ([0-9]+) more lines like these were left out");
+  const std::regex left_out("[0-9T:.-]+Z warning: ([0-9]+) more lines like these were left out");
   std::istringstream lines(ended.err);
   int said = 0;
   int missing = 0;

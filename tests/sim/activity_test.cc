@@ -199,8 +199,9 @@ TEST_F(ActivityTest, APutThatWaitedForRoomTookThatLong) {
   const auto client = MakeClient("client", 0, PutPath::kInline);
   const std::string value(8000, 'x');
   bool waits = false;
+  bool done = false;  // outlives the put that waits
   for (int i = 0; !waits; ++i) {
-    bool done = false;
+    done = false;
     // A value of each region is live, so that the region has to be walked.
     const std::string key = i % 7 == 0 ? "live" + std::to_string(i) : "key";
     ASSERT_TRUE(client->Put(key, value, [&](const Status& status) { done = status.ok(); }).ok());

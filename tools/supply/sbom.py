@@ -41,6 +41,7 @@ LOADED = {
     "libibverbs": Known("libibverbs", RDMA, "libibverbs"),
     "librdmacm": Known("librdmacm", RDMA, "librdmacm"),
     "libfmt": Known("fmt", "MIT", "fmt"),
+    "libspdlog": Known("spdlog", "MIT", "libspdlog"),
     "libhiredis": Known("hiredis", "BSD-3-Clause", "hiredis"),
     "libmemcached": Known("libmemcached", "BSD-3-Clause", "libmemcached"),
     "libstdc++": Known("libstdc++", GCC),

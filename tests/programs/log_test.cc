@@ -1,0 +1,179 @@
+// erda-server's log: where it goes, what its lines look like, and what is in it at which level.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "programs/fixture.h"
+
+namespace erda {
+namespace {
+
+constexpr const char* kTime = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z ";
+
+class LogTest : public ProgramsTest {
+ protected:
+  [[nodiscard]] std::string File() const { return Path("log"); }
+
+  // A server that refuses who does not know its token.
+  [[nodiscard]] Words WithTokens(Words more) const {
+    using std::filesystem::perms;
+    WriteFile(Path("tokens"), "a-token-that-is-secret\n");
+    WriteFile(Path("wrong"), "another-one-that-is-secret\n");
+    for (const char* name : {"tokens", "wrong"}) std::filesystem::permissions(Path(name), perms::owner_read);
+    more.insert(more.end(), {"--token-file", Path("tokens")});
+    return more;
+  }
+  void BeRefused() const {
+    ExpectRefused(Cli({"--token-file", Path("wrong"), "get", "key"}), 5, "does not know this token");
+  }
+  static std::vector<std::string> Lines(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream from(text);
+    for (std::string line; std::getline(from, line);) lines.push_back(line);
+    return lines;
+  }
+  static size_t LinesWith(const std::string& text, const std::string& pattern) {
+    const std::regex regex(pattern);
+    size_t count = 0;
+    for (const std::string& line : Lines(text)) count += std::regex_search(line, regex) ? 1 : 0;
+    return count;
+  }
+};
+
+TEST_F(LogTest, ALineForEachEventWithItsTimeAndLevel) {
+  const auto server = StartServer(WithTokens({}));
+  BeRefused();
+  server->Signal(SIGTERM);
+  const Ended ended = server->Wait();
+  EXPECT_EQ(ended.code, 0);
+  ASSERT_EQ(Lines(ended.err).size(), 1U) << ended.err;
+  EXPECT_EQ(LinesWith(ended.err, std::string("^") + kTime + "warning: client [0-9a-f]{16} \\(.*\\): refused: "), 1U)
+      << ended.err;
+}
+
+TEST_F(LogTest, ALevelLeavesOutWhatIsLess) {
+  auto server = StartServer(WithTokens({"--log-level", "error"}));
+  BeRefused();
+  StopServer(*server);  // nothing on stderr
+
+  server = StartServer(WithTokens({"--log-level", "debug"}));
+  BeRefused();
+  server->Signal(SIGTERM);
+  const Ended ended = server->Wait();
+  EXPECT_EQ(LinesWith(ended.err, std::string("^") + kTime + "warning: "), 1U) << ended.err;
+  EXPECT_EQ(LinesWith(ended.err, std::string("^") + kTime + "debug: max-clients = 1024$"), 1U) << ended.err;
+  EXPECT_EQ(LinesWith(ended.err, std::string("^") + kTime + "debug: log-level = 'debug'$"), 1U) << ended.err;
+  EXPECT_EQ(ended.err.find("secret"), std::string::npos);
+
+  ExpectRefused(ServerWith({"--pool", Pool(), "--listen", Address(), "--log-level", "loud"}), 2, "--log-level");
+}
+
+TEST_F(LogTest, AFileHasAllThatIsSaid) {
+  for (int run = 1; run <= 2; ++run) {
+    const auto server = StartServer(WithTokens({"--log-file", File()}));
+    const std::string said = server->out();
+    BeRefused();
+    StopServer(*server);
+    const std::string log = ReadFile(File());
+    EXPECT_EQ(Lines(log).size(), 5U * run) << log;
+    for (const std::string& line : Lines(log)) EXPECT_TRUE(std::regex_search(line, std::regex(kTime))) << line;
+    for (const char* what : {"info: ready, listening on ", "info: shm, flush method ", "warning: client ",
+                             "info: stopping on SIGTERM$", "info: stopped$"}) {
+      EXPECT_EQ(LinesWith(log, std::string("^") + kTime + what), static_cast<size_t>(run)) << log;
+    }
+    for (const std::string& line : Lines(said)) {
+      EXPECT_NE(log.find(line.substr(std::string("erda-server: ").size())), std::string::npos) << line;
+    }
+  }
+  struct stat status {};
+  ASSERT_EQ(::stat(File().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07137, 0U) << "for others, or to be run";
+}
+
+TEST_F(LogTest, AFileThatIsRenamedIsFollowedByANewOne) {
+  const auto server = StartServer(WithTokens({"--log-file", File()}));
+  ASSERT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(File()), "flush method") == 1; }));
+  std::filesystem::rename(File(), Path("log.1"));
+  BeRefused();
+  ASSERT_TRUE(
+      WaitUntil([&] { return std::filesystem::exists(File()) && LinesWith(ReadFile(File()), "refused") == 1; }));
+  std::filesystem::remove(File());
+  StopServer(*server);
+  EXPECT_EQ(Lines(ReadFile(Path("log.1"))).size(), 2U);
+  EXPECT_EQ(LinesWith(ReadFile(File()), "stopping|stopped"), 2U);
+  EXPECT_EQ(Lines(ReadFile(File())).size(), 2U);
+}
+
+TEST_F(LogTest, AFileThatCannotBeOpenedKeepsTheServerFromStarting) {
+  const Words arguments = {"--pool", Pool(), "--size", "64M", "--listen", Address(), "--log-file"};
+  for (const std::string& file : {Path("none/log"), Path("")}) {
+    Words all = arguments;
+    all.push_back(file);
+    ExpectRefused(ServerWith(all), 1, "cannot open " + file);
+    EXPECT_FALSE(std::filesystem::exists(Pool()));
+  }
+}
+
+TEST_F(LogTest, AServerServesThoughItsLogIsFull) {
+  const auto server = StartServer(WithTokens({"--log-file", "/dev/full"}));
+  BeRefused();
+  ExpectFine(Cli({"--token-file", Path("tokens"), "put", "key", "value"}));
+  server->Signal(SIGTERM);
+  const Ended ended = server->Wait();
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_NE(ended.err.find("erda-server: log: cannot write to /dev/full: No space left on device\n"), std::string::npos)
+      << ended.err;
+}
+
+TEST_F(LogTest, WhyItDidNotStartIsInTheFile) {
+  WriteFile(Pool(), "no pool");
+  const Ended ended = ServerWith({"--pool", Pool(), "--listen", Address(), "--log-file", File()});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_EQ(LinesWith(ReadFile(File()), std::string("^") + kTime + "error: .*" + Pool()), 1U) << ReadFile(File());
+}
+
+TEST_F(LogTest, DamageIsAnErrorWithItsKeyOnOneLine) {
+  const std::string value = "a value that is to be found in the file of the pool";
+  {
+    const auto server = StartServer();
+    ExpectFine(Cli({"put", "a\nkey\\", value}));
+    StopServer(*server);
+  }
+  std::string pool = ReadFile(Pool());
+  const size_t at = pool.find(value);
+  ASSERT_NE(at, std::string::npos);
+  pool[at] = 'b';
+  WriteFile(Pool(), pool);
+  const auto server = StartServer({"--scrub-rate", "1G", "--log-file", File()});
+  const std::string line = std::string("^") + kTime +
+                           "error: the stored value of key a\\\\x0akey\\\\\\\\ is damaged; only a new put repairs it$";
+  EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(File()), line) > 0; })) << ReadFile(File());
+  StopServer(*server);
+}
+
+TEST_F(LogTest, TheJournalIsToldThePriority) {
+  // As systemd does: stderr, and which file that is.
+  const std::string as_systemd = "exec 2> " + Path("journal") + "; JOURNAL_STREAM=$(stat -c %d:%i " + Path("journal") +
+                                 ") exec \"$@\" --log-level debug";
+  Words command = {"/bin/sh", "-c", as_systemd, "sh"};
+  const Words server_command = ServerCommand(WithTokens({}));
+  command.insert(command.end(), server_command.begin(), server_command.end());
+  Process server(command);
+  ASSERT_TRUE(WaitUntil([&] { return server.out().find("flush method") != std::string::npos; }));
+  BeRefused();
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait().code, 0);
+  const std::string journal = ReadFile(Path("journal"));
+  EXPECT_EQ(LinesWith(journal, "^<4>client [0-9a-f]{16} "), 1U) << journal;
+  EXPECT_EQ(LinesWith(journal, "^<7>max-clients = 1024$"), 1U) << journal;
+  EXPECT_EQ(LinesWith(journal, "^<[0-7]>"), Lines(journal).size()) << journal;
+}
+
+}  // namespace
+}  // namespace erda

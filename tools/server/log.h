@@ -1,0 +1,46 @@
+// erda-server's log: a line for each event, on stderr or in a file.
+//
+//   2026-11-25T04:35:04.123Z warning: client 00000000000003e8 (...), shard 0: it broke the protocol: ...
+//
+// Where stderr is systemd's journal, which has the time, lines begin with their priority instead: <4>client ...
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace spdlog {
+class logger;
+namespace details {
+class thread_pool;
+}
+}  // namespace spdlog
+
+namespace erda::tools {
+
+enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
+
+class Log {
+ public:
+  explicit Log(LogLevel least) : least_(least) {}  // less is not written
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+  ~Log();  // writes what is left
+
+  // Before anything is written. file: appended to; empty: stderr. What was wrong, or nothing.
+  [[nodiscard]] std::string Open(const std::string& file);
+
+  // From any thread. It does not wait: a thread of the log writes the lines, and if it is so late that there is no room
+  // for more, the oldest are left out. Whatever the text holds, it is one printable line.
+  void Write(LogLevel level, std::string_view text);
+  [[nodiscard]] bool to_file() const { return to_file_; }
+
+ private:
+  const LogLevel least_;
+  bool to_file_ = false;
+  std::shared_ptr<spdlog::details::thread_pool> writer_;
+  std::shared_ptr<spdlog::logger> logger_;
+};
+
+}  // namespace erda::tools
