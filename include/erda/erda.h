@@ -16,7 +16,7 @@
 //
 // Growth. A structure that you fill in begins with its size, and the function _init sets it, and the defaults: so a
 // program goes on with a newer library. One that the library returns stays as it is as long as the library's soname
-// does.
+// does; but those of an erda_activity, which are only pointed to, may get more fields at their ends, and longer arrays.
 #pragma once
 
 #include <stddef.h>
@@ -61,6 +61,46 @@ typedef enum erda_put_path {
 // How a thread waits [Polling].
 typedef enum erda_polling { ERDA_POLL_ADAPTIVE = 0, ERDA_POLL_BUSY = 1, ERDA_POLL_SLEEP = 2 } erda_polling;
 
+// --- What a server has done, of which its clients and itself can tell
+
+// How long something took each time, counted in buckets [LatencyHistogram].
+typedef struct erda_latency_histogram {
+  const uint64_t* counts;           // Of bucket i: took at most upper_bounds_ns[i], and more than that of i - 1.
+  const uint64_t* upper_bounds_ns;  // 256, each twice the one before; but the last is UINT64_MAX, since it has none.
+  size_t buckets;
+  uint64_t count;   // of all buckets
+  uint64_t sum_ns;  // of all times together
+} erda_latency_histogram;
+
+// The requests of one kind [OperationStats, which says what is counted when].
+typedef struct erda_operation_stats {
+  const char* kind;          // "put_inline"; docs/operations.md says what each is.
+  const uint64_t* outcomes;  // outcomes[ERDA_NOT_FOUND]: how many were answered with that code.
+  size_t outcome_count;      // More than the largest code.
+  uint64_t count;            // of all outcomes
+  const erda_latency_histogram* time;
+} erda_operation_stats;
+
+// What came by one fabric [FabricStats].
+typedef struct erda_fabric_stats {
+  const char* scheme;    // "shm"
+  const char* device;    // the NIC's name, at most 23 bytes of it; "" for shm
+  uint64_t connections;  // now
+  uint64_t requests;
+  uint64_t refused;
+  uint64_t violations;
+} erda_fabric_stats;
+
+// Sums over all shards since the start [Activity].
+typedef struct erda_activity {
+  const erda_operation_stats* const* operations;  // every kind, whether there were any or not
+  size_t operation_count;
+  const erda_fabric_stats* const* fabrics;
+  size_t fabric_count;
+  const erda_latency_histogram* persist;
+  const erda_latency_histogram* clean_region;
+} erda_activity;
+
 // --- The client
 
 typedef struct erda_client erda_client;
@@ -79,12 +119,18 @@ typedef struct erda_client_options {
   const char* token_file;  // NULL: none
 } erda_client_options;
 
+// As a version in a condition: the key is absent [kAbsent].
+#define ERDA_ABSENT 0
+// The longest time to live: some 9,000 years [kTtlMax].
+#define ERDA_TTL_MAX_MS (INT64_C(1) << 48)
+
 // [PutOptions]
 typedef struct erda_put_options {
   size_t size;          // of this structure
   int conditional;      // 0. Else the put takes effect only if the key has the version if_version, or ERDA_CONFLICT.
-  uint64_t if_version;  // 0: the key is absent.
-  int64_t ttl_ms;       // 0: stays. Else the value expires so long after the server has taken the put.
+  uint64_t if_version;  // ERDA_ABSENT: there is no value.
+  int64_t ttl_ms;       // 0: stays. Else the value expires so long after the server has taken the put, 1 to
+                        // ERDA_TTL_MAX_MS.
 } erda_put_options;
 
 // [DeleteOptions]
@@ -262,6 +308,12 @@ ERDA_EXPORT erda_code erda_client_clean(erda_client* client) ERDA_NOEXCEPT;
 ERDA_EXPORT erda_code erda_client_get_stats(const erda_client* client, erda_client_stats* stats) ERDA_NOEXCEPT;
 // Waits; needs no operation in flight.
 ERDA_EXPORT erda_code erda_client_get_server_info(erda_client* client, erda_server_info** info) ERDA_NOEXCEPT;
+// What the server did since it started, and how long that took. As erda_client_get_server_info.
+ERDA_EXPORT erda_code erda_client_get_activity(erda_client* client, erda_activity** activity) ERDA_NOEXCEPT;
+// An estimate of the time that this share of all, 0 to 1, did not exceed [LatencyHistogram::Quantile]; 0 if there was
+// nothing. counts, buckets: of a histogram, or what came to its counts since an earlier reading. 0 too if the library's
+// histograms have another number of buckets.
+ERDA_EXPORT uint64_t erda_client_quantile_ns(const uint64_t* counts, size_t buckets, double share) ERDA_NOEXCEPT;
 // The largest value that this pool takes for a key of this size, if it does not expire. 0 of NULL.
 ERDA_EXPORT size_t erda_client_max_value_bytes(const erda_client* client, size_t key_size) ERDA_NOEXCEPT;
 
@@ -414,6 +466,10 @@ ERDA_EXPORT erda_code erda_server_get_addresses(const erda_server* server,
                                                 erda_server_addresses** addresses) ERDA_NOEXCEPT;
 // stats->size says how much of it there is: set it before, to sizeof *stats.
 ERDA_EXPORT erda_code erda_server_get_stats(const erda_server* server, erda_server_stats* stats) ERDA_NOEXCEPT;
+// What it did, by kind and outcome, and how long that took.
+ERDA_EXPORT erda_code erda_server_get_activity(const erda_server* server, erda_activity** activity) ERDA_NOEXCEPT;
+// As erda_client_quantile_ns, of this library.
+ERDA_EXPORT uint64_t erda_server_quantile_ns(const uint64_t* counts, size_t buckets, double share) ERDA_NOEXCEPT;
 ERDA_EXPORT erda_code erda_server_get_fabrics(const erda_server* server, erda_server_fabrics** fabrics) ERDA_NOEXCEPT;
 // report->size as that of the counts. ERDA_NOT_FOUND: the pool was new or had been closed cleanly.
 ERDA_EXPORT erda_code erda_server_get_recovery(const erda_server* server, erda_recovery_report* report) ERDA_NOEXCEPT;

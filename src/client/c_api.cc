@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/c_activity.h"
 #include "erda/client.h"
 #include "erda/erda.h"
 
@@ -491,6 +492,7 @@ erda_code erda_client_get_stats(const erda_client* client, erda_client_stats* st
   return Guarded([&]() -> Status {
     if (stats == nullptr) return erda::c_api::Missing("the place for the counts");
     if (stats->size < erda::c_api::kStatsLeast) return {erda::Code::kInvalidArgument, "the counts' size is not set"};
+    static_assert(sizeof(*stats) == sizeof(stats->size) + sizeof(erda::ClientStats), "one count for each");
     const erda::ClientStats now = client == nullptr ? erda::ClientStats() : client->client->stats();
     const size_t size = stats->size;
     erda::c_api::SetDefaults(stats, size, erda::c_api::kStatsLeast,
@@ -511,6 +513,22 @@ erda_code erda_client_get_server_info(erda_client* client, erda_server_info** in
     *info = erda::c_api::CopyInfo(*pairs);
     return {};
   });
+}
+
+erda_code erda_client_get_activity(erda_client* client, erda_activity** activity) noexcept {
+  return Guarded([&]() -> Status {
+    if (activity == nullptr) return erda::c_api::Missing("the place for what the server did");
+    *activity = nullptr;
+    if (auto status = erda::c_api::Check(client); !status.ok()) return status;
+    const auto did = client->client->ServerActivity();
+    if (!did.ok()) return did.status();
+    *activity = erda::c_api::CopyActivity(*did);
+    return {};
+  });
+}
+
+uint64_t erda_client_quantile_ns(const uint64_t* counts, size_t buckets, double share) noexcept {
+  return erda::c_api::QuantileNanos(counts, buckets, share);
 }
 
 size_t erda_client_max_value_bytes(const erda_client* client, size_t key_size) noexcept {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/c_activity.h"
 #include "base/c_api.h"
 
 struct erda_server {
@@ -264,6 +265,20 @@ erda_code erda_server_get_stats(const erda_server* server, erda_server_stats* st
     auto status = erda::c_api::Give(stats, erda::c_api::kServerStatsLeast, erda::c_api::StatsOf(now));
     return status.ok() ? erda::c_api::CheckServer(server) : status;
   });
+}
+
+erda_code erda_server_get_activity(const erda_server* server, erda_activity** activity) noexcept {
+  return Guarded([&]() -> Status {
+    if (activity == nullptr) return erda::c_api::Missing("the place for what the server did");
+    *activity = nullptr;
+    if (auto status = erda::c_api::CheckServer(server); !status.ok()) return status;
+    *activity = erda::c_api::CopyActivity(server->server->activity());
+    return {};
+  });
+}
+
+uint64_t erda_server_quantile_ns(const uint64_t* counts, size_t buckets, double share) noexcept {
+  return erda::c_api::QuantileNanos(counts, buckets, share);
 }
 
 erda_code erda_server_get_fabrics(const erda_server* server, erda_server_fabrics** fabrics) noexcept {

@@ -345,6 +345,81 @@ TEST_F(CClient, TellsOfItselfAndOfTheServer) {
   EXPECT_EQ(erda_client_clean(client_), ERDA_OK) << erda_client_error();
 }
 
+TEST_F(CClient, TellsWhatTheServerDid) {
+  Put("key", "value");
+  EXPECT_EQ(erda_client_delete(client_, BYTES("none"), nullptr), ERDA_NOT_FOUND);
+  erda_activity* activity = nullptr;
+  ASSERT_EQ(erda_client_get_activity(client_, &activity), ERDA_OK) << erda_client_error();
+  EXPECT_EQ(activity->operation_count, server_->activity().operations.size());
+  const erda_operation_stats* const puts = OperationOfKind(activity, "put_inline");
+  ASSERT_NE(puts, nullptr);
+  EXPECT_EQ(puts->outcomes[ERDA_OK], 1U);
+  EXPECT_EQ(puts->count, 1U);
+  const erda_operation_stats* const deletes = OperationOfKind(activity, "delete");
+  ASSERT_NE(deletes, nullptr);
+  EXPECT_EQ(deletes->outcomes[ERDA_NOT_FOUND], 1U);
+  ASSERT_EQ(activity->fabric_count, 1U);
+  EXPECT_STREQ(activity->fabrics[0]->scheme, "shm");
+  EXPECT_EQ(activity->fabrics[0]->connections, 1U);
+  erda_client_free(activity);
+
+  server_.reset();
+  EXPECT_EQ(Get("key"), "unavailable");
+  ExpectSaid(erda_client_get_activity(client_, &activity), ERDA_UNAVAILABLE, "nobody listens");
+  EXPECT_EQ(activity, nullptr);
+}
+
+// All fields: a structure that gets another one does not compile here any more.
+TEST(CApiTest, TheOptionsOfAClientAndTheirDefaultsAreThoseOfCpp) {
+  const ClientOptions client_defaults;
+  const auto& [ack, put_path, queue_depth, cache_entries, polling, timeout, token, token_file] = client_defaults;
+  erda_client_options client;
+  erda_client_options_init(&client, sizeof(client));
+  const auto& [client_size, c_ack, c_put_path, c_polling, c_queue_depth, c_cache_entries, c_timeout_ms, c_token,
+               c_token_file] = client;
+  EXPECT_EQ(client_size, sizeof(client));
+  EXPECT_EQ(c_ack, static_cast<int>(ack));
+  EXPECT_EQ(c_put_path, static_cast<int>(put_path));
+  EXPECT_EQ(c_polling, static_cast<int>(polling));
+  EXPECT_EQ(c_queue_depth, queue_depth);
+  EXPECT_EQ(c_cache_entries, cache_entries);
+  EXPECT_EQ(c_timeout_ms, timeout.count());
+  EXPECT_EQ(c_token == nullptr, token.empty());
+  EXPECT_EQ(c_token_file == nullptr, token_file.empty());
+
+  const PutOptions put_defaults;
+  const auto& [if_version, ttl] = put_defaults;
+  erda_put_options put;
+  erda_client_put_options_init(&put, sizeof(put));
+  const auto& [put_size, c_conditional, c_if_version, c_ttl_ms] = put;
+  EXPECT_EQ(put_size, sizeof(put));
+  EXPECT_EQ(c_conditional != 0, if_version.has_value());
+  EXPECT_EQ(c_if_version, ERDA_ABSENT);
+  EXPECT_EQ(c_ttl_ms != 0, ttl.has_value());
+
+  const DeleteOptions delete_defaults;
+  const auto& [delete_if_version] = delete_defaults;
+  erda_delete_options del;
+  erda_client_delete_options_init(&del, sizeof(del));
+  const auto& [delete_size, c_delete_conditional, c_delete_if_version] = del;
+  EXPECT_EQ(delete_size, sizeof(del));
+  EXPECT_EQ(c_delete_conditional != 0, delete_if_version.has_value());
+  EXPECT_EQ(c_delete_if_version, ERDA_ABSENT);
+
+  const ScanOptions scan_defaults;
+  const auto& [cursor, keys, bytes, values] = scan_defaults;
+  erda_scan_options scan;
+  erda_client_scan_options_init(&scan, sizeof(scan));
+  const auto& [scan_size, c_cursor, c_keys, c_bytes, c_values] = scan;
+  EXPECT_EQ(scan_size, sizeof(scan));
+  EXPECT_EQ(c_cursor, cursor);
+  EXPECT_EQ(c_keys, keys);
+  EXPECT_EQ(c_bytes, bytes);
+  EXPECT_EQ(c_values != 0, values);
+
+  static_assert(ERDA_ABSENT == kAbsent && ERDA_TTL_MAX_MS == kTtlMax.count());
+}
+
 TEST_F(CClient, OptionsCountAndMustBeInitialized) {
   erda_client_options options{};
   erda_client* client = client_;
@@ -404,6 +479,7 @@ TEST_F(CClient, ANullIsAnInvalidArgument) {
   erda_client_buffer* buffer = nullptr;
   erda_scan_page* page = nullptr;
   erda_server_info* info = nullptr;
+  erda_activity* activity = nullptr;
   erda_client_stats stats;
   stats.size = sizeof(stats);
   const erda_bytes no_key{nullptr, 1};
@@ -431,6 +507,7 @@ TEST_F(CClient, ANullIsAnInvalidArgument) {
       erda_client_clean(nullptr),
       erda_client_get_stats(nullptr, &stats),
       erda_client_get_server_info(nullptr, &info),
+      erda_client_get_activity(nullptr, &activity),
   };
   for (size_t i = 0; i < std::size(no_client); ++i) EXPECT_EQ(no_client[i], ERDA_INVALID_ARGUMENT) << i;
   EXPECT_STREQ(erda_client_error(), "the client is NULL");
@@ -470,6 +547,7 @@ TEST_F(CClient, ANullBehindAClientIsAnInvalidArgument) {
       erda_client_put_buffer_async(client_, "k", 1, nullptr, 1, nullptr, nullptr, nullptr),
       erda_client_get_stats(client_, nullptr),
       erda_client_get_server_info(client_, nullptr),
+      erda_client_get_activity(client_, nullptr),
   };
   for (size_t i = 0; i < std::size(codes); ++i) EXPECT_EQ(codes[i], ERDA_INVALID_ARGUMENT) << i;
 }

@@ -321,6 +321,14 @@ TEST_F(CServer, TellsOfItselfUntilItIsClosed) {
     EXPECT_EQ(stats.puts_inline, 1U);
     EXPECT_EQ(stats.keys, 1U);
     EXPECT_GT(stats.log_bytes_total, uint64_t{1} << 20);
+    erda_activity* activity = nullptr;
+    ASSERT_EQ(erda_server_get_activity(server_, &activity), ERDA_OK) << erda_server_error();
+    ASSERT_NE(OperationOfKind(activity, "put_inline"), nullptr);
+    EXPECT_EQ(OperationOfKind(activity, "put_inline")->outcomes[ERDA_OK], 1U);
+    ASSERT_EQ(activity->fabric_count, 1U);
+    EXPECT_STREQ(activity->fabrics[0]->scheme, "shm");
+    EXPECT_EQ(activity->fabrics[0]->requests, 1U);
+    erda_server_free(activity);
     if (stopped) break;
     ExpectServerSaid(erda_server_start(server_), ERDA_INVALID_ARGUMENT, "once");
     EXPECT_EQ(erda_server_stop(server_), ERDA_OK);
@@ -500,6 +508,7 @@ TEST_F(CServer, ANullIsAnInvalidArgument) {
   erda_server* other = server_;
   erda_server_addresses* addresses = nullptr;
   erda_server_fabrics* fabrics = nullptr;
+  erda_activity* activity = nullptr;
   erda_server_stats stats;
   stats.size = sizeof(stats);
   erda_recovery_report report;
@@ -509,6 +518,7 @@ TEST_F(CServer, ANullIsAnInvalidArgument) {
       erda_server_stop(nullptr),
       erda_server_get_addresses(nullptr, &addresses),
       erda_server_get_stats(nullptr, &stats),
+      erda_server_get_activity(nullptr, &activity),
       erda_server_get_fabrics(nullptr, &fabrics),
       erda_server_get_recovery(nullptr, &report),
   };
@@ -518,6 +528,7 @@ TEST_F(CServer, ANullIsAnInvalidArgument) {
       erda_server_open(nullptr, &other),           erda_server_open(&options_, nullptr),
       erda_server_get_addresses(server_, nullptr), erda_server_get_stats(server_, nullptr),
       erda_server_get_fabrics(server_, nullptr),   erda_server_get_recovery(server_, nullptr),
+      erda_server_get_activity(server_, nullptr),
   };
   for (size_t i = 0; i < std::size(others); ++i) EXPECT_EQ(others[i], ERDA_INVALID_ARGUMENT) << i;
   EXPECT_EQ(other, nullptr);

@@ -90,18 +90,26 @@ TEST_F(Threads, AnyMayAskAServerWhileItStartsAndServesAndStops) {
   for (int i = 0; i < 3; ++i) {
     asking.emplace_back([&] {
       uint64_t puts = 0;
+      uint64_t requests = 0;
       for (bool last = false; !last;) {
         last = over;
         const ServerStats stats = server->stats();
         EXPECT_GE(stats.puts, puts);
         puts = stats.puts;
         EXPECT_EQ(stats.shards, 2U);
+        const Activity activity = server->activity();
+        EXPECT_FALSE(activity.operations.empty());
+        uint64_t now = 0;
+        for (const OperationStats& operation : activity.operations) now += operation.count();
+        EXPECT_GE(now, requests);
+        requests = now;
         EXPECT_EQ(server->addresses().size(), 1U);
         EXPECT_EQ(server->fabrics().size(), 1U);
         EXPECT_EQ(server->durability(), "process-safe");
         EXPECT_FALSE(server->recovery());
       }
       EXPECT_EQ(puts, 100U);
+      EXPECT_GE(requests, 100U);
     });
   }
   ASSERT_TRUE(server->Start().ok());
