@@ -1,7 +1,14 @@
 """src/python/erda: the Python module, its clients against a server of its own, and its servers."""
 
+import contextlib
+import ctypes
+import dataclasses
+import gc
+import inspect
 import os
 import pathlib
+import pickle
+import queue
 import re
 import shutil
 import subprocess
@@ -18,7 +25,7 @@ SOURCE = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(SOURCE / "src" / "python"))
 
 import erda  # noqa: E402
-from erda import _native, _native_server  # noqa: E402
+from erda import _activity, _native, _native_server  # noqa: E402
 
 
 class Module(unittest.TestCase):
@@ -124,6 +131,36 @@ class Module(unittest.TestCase):
         self.assertTrue(all(key.version > 0 and key.expires is None for key in scan))
         self.assertEqual({key.value for key in self.client.scan(values=False)}, {b""})
 
+    def test_scans_a_page_at_a_time(self):
+        for i in range(50):
+            self.client.put(f"key{i}", "v" * 100)
+        keys, cursor, part = [], 0, 0.0
+        while cursor is not None:
+            page = self.client.scan_page(cursor, keys=1)
+            self.assertEqual(page.damaged, 0)
+            self.assertGreaterEqual(page.part, part)
+            cursor, part = page.next, page.part
+            keys += [found.key for found in page.keys]
+            self.assertLess(len(page.keys), 50)
+        self.assertEqual(part, 1.0)
+        self.assertEqual(sorted(keys), sorted(b"key%d" % i for i in range(50)))
+        for wrong in ({"cursor": -1}, {"keys": -1}, {"size": 1 << 64}):
+            self.assertRaises(erda.InvalidArgumentError, self.client.scan_page, **wrong)
+
+    def test_tells_what_the_server_did(self):
+        earlier = self.client.server_activity()
+        self.client.put("key", "v")
+        self.client.delete("key")
+        self.client.delete("key")
+        now = self.client.server_activity()
+        self.assertEqual(now["put_inline"].outcomes.ok, earlier["put_inline"].outcomes.ok + 1)
+        self.assertEqual(now["put_inline"].count, earlier["put_inline"].count + 1)
+        self.assertEqual(now["delete"].outcomes.not_found, earlier["delete"].outcomes.not_found + 1)
+        self.assertEqual((now["put_inline"].time - earlier["put_inline"].time).count, 1)
+        self.assertRaises(KeyError, lambda: now["get"])
+        self.assertEqual([(fabric.scheme, fabric.device, fabric.violations) for fabric in now.fabrics], [("shm", "", 0)])
+        self.assertEqual(now.fabrics[0].requests, earlier.fabrics[0].requests + 3)
+
     def test_tells_of_itself_and_of_the_server(self):
         self.client.put("key", "v")
         self.assertGreaterEqual(self.client.stats()["puts"], 1)
@@ -216,7 +253,8 @@ class Servers(unittest.TestCase):
         with self.assertRaisesRegex(erda.InvalidArgumentError, "size"):
             erda.Server("dram:", self.address)
         for wrong in ({"shards": -1}, {"shards": 1 << 32}, {"slot_bytes": 1}, {"flush": "perhaps"}, {"polling": 0},
-                      {"shm_access": "all"}, {"pool_writes": "all"}, {"token_file": "a\0b"}):
+                      {"shm_access": "all"}, {"pool_writes": "all"}, {"token_file": "a\0b"}, {"spin_us": -1},
+                      {"nvm_write_latency_ns": -1}, {"spin_us": 1 << 63}):
             with self.assertRaises(erda.InvalidArgumentError):
                 erda.Server("dram:", self.address, size=64 << 20, **wrong)
         (self.folder / "tokens").write_text("0123456789abcdef\n")
@@ -233,18 +271,217 @@ class Servers(unittest.TestCase):
             self.assertRaises(erda.UnavailableError, erda.Server, pool, self.address + "2")
 
 
+    def test_tells_what_it_did_and_how_it_is_reached(self):
+        with erda.Server("dram:", self.address, size=64 << 20) as server, erda.Client(self.address) as client:
+            client.put("key", "value")
+            client.delete("key")  # behind which the time of the put is counted
+            self.assertEqual([(fabric.scheme, fabric.device, fabric.flush_method) for fabric in server.fabrics],
+                             [("shm", "", "none")])
+            activity = server.activity()
+            self.assertEqual((activity["put_inline"].outcomes.ok, activity["put_inline"].time.count), (1, 1))
+            self.assertEqual([operation.kind for operation in activity.operations],
+                             [operation.kind for operation in client.server_activity().operations])
+            for wrong in ("operations", "fabrics"):
+                with self.assertRaises(dataclasses.FrozenInstanceError):
+                    setattr(activity, wrong, ())
+            self.assertEqual(pickle.loads(pickle.dumps(activity)), activity)
+            self.assertEqual(len({activity, pickle.loads(pickle.dumps(activity))}), 1)
+            server.stop()
+            self.assertEqual(server.activity()["put_inline"].count, 1)
+
+    def refuse(self):
+        """A client that a server with tokens does not let in."""
+        self.assertRaises(erda.PermissionDeniedError, erda.Client, self.address, token="f" * 16)
+
+    def server_with_token(self, on_event):
+        (self.folder / "tokens").write_text("0123456789abcdef\n")
+        (self.folder / "tokens").chmod(0o600)
+        return erda.Server(str(self.folder / "pool"), self.address, size=64 << 20, on_event=on_event,
+                           token_file=str(self.folder / "tokens"))
+
+    def test_tells_of_events_on_its_threads(self):
+        told = queue.Queue()
+        with self.server_with_token(lambda line: told.put((line, threading.get_ident()))):
+            gc.collect()
+            self.refuse()
+            line, thread = told.get(timeout=60)
+            self.assertIn("does not know this token", line)
+            self.assertNotEqual(thread, threading.get_ident())
+
+    def test_tells_of_damage(self):
+        pool = self.folder / "pool"
+        told = queue.Queue()
+        with erda.Server(str(pool), self.address, size=64 << 20, scrub_rate=1 << 30, on_damage=told.put), \
+                erda.Client(self.address) as client:
+            client.put("the key", "a value that is nowhere else in the pool")
+            with open(pool, "r+b") as file:
+                at = file.read().index(b"a value that is nowhere else")
+                file.seek(at)
+                file.write(b"A")
+            self.assertEqual(told.get(timeout=60), b"the key")
+        told = queue.Queue()  # the same damage may have been found again
+        unknown = _native_server._OnDamage(_native_server._damage_teller(told.put))
+        unknown(None, None, 0)  # a key that is not known any more
+        self.assertIsNone(told.get(timeout=60))
+
+    def test_what_a_callback_raises_does_not_end_the_server(self):
+        raised = queue.Queue()
+        hook, sys.unraisablehook = sys.unraisablehook, lambda unraisable: raised.put(unraisable.exc_type)
+        self.addCleanup(setattr, sys, "unraisablehook", hook)
+
+        def fail(line):
+            raise (LookupError if raised.empty() else SystemExit)(line)
+
+        with self.server_with_token(fail):
+            self.refuse()
+            self.assertIs(raised.get(timeout=60), LookupError)
+            raised.put(None)
+            self.refuse()
+            self.assertEqual([raised.get(timeout=60), raised.get(timeout=60)], [None, SystemExit])
+            with erda.Client(self.address, token="0123456789abcdef") as client:
+                client.put("key", "value")
+                self.assertEqual(client.get("key"), b"value")
+        for wrong in ({"on_event": "line"}, {"on_damage": 1}):
+            self.assertRaises(TypeError, erda.Server, "dram:", self.address, size=64 << 20, **wrong)
+
+    def test_a_callback_may_ask_while_another_thread_stops(self):
+        told = queue.Queue()
+        begun = threading.Event()
+
+        def ask(line):
+            for call in (server.start, server.stop, server.close):
+                try:
+                    call()
+                except RuntimeError as error:
+                    told.put(str(error))
+            begun.set()
+            while not server._lock.locked():  # until who stops it has its turn
+                time.sleep(0.001)
+            told.put(server.stats()["puts"])
+            told.put(server.activity()["put_inline"].count)
+
+        def come():  # who is refused waits for the callback
+            with contextlib.suppress(erda.Error):
+                erda.Client(self.address, token="f" * 16)
+
+        with self.server_with_token(ask) as server:
+            client = threading.Thread(target=come)
+            client.start()
+            self.assertTrue(begun.wait(60))
+            server.close()
+        client.join()
+        self.assertEqual(told.qsize(), 5)
+        for _ in range(3):
+            self.assertIn("callback", told.get())
+        self.assertEqual((told.get(), told.get()), (0, 0))
+
+    def wait_for_the_pool(self):
+        """A server that opens the pool, once nobody else has it."""
+        for _ in range(600):
+            try:
+                return erda.Server(str(self.folder / "pool"), self.address)
+            except erda.UnavailableError:
+                time.sleep(0.05)
+        raise AssertionError("the pool is still open")
+
+    def test_a_callback_may_be_the_last_that_knows_the_server(self):
+        knows = []
+        dropped = threading.Event()
+
+        def drop(_line):
+            knows.clear()
+            dropped.set()
+
+        knows.append(self.server_with_token(drop))
+        knows[0].start()
+        self.refuse()
+        self.assertTrue(dropped.wait(60))
+        with self.wait_for_the_pool() as server:
+            self.assertIsNone(server.recovery())
+
+    def test_is_closed_when_the_interpreter_ends(self):
+        # A daemon's variable goes on to the end of the process.
+        program = f"""
+import sys, threading, time
+sys.path.insert(0, {str(SOURCE / 'src' / 'python')!r})
+import erda
+server = erda.Server({str(self.folder / 'pool')!r}, {self.address!r}, size=64 << 20, on_event=print)
+server.start()
+threading.Thread(target=lambda kept: time.sleep(1000), args=[server], daemon=True).start()
+"""
+        subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+        with self.wait_for_the_pool() as server:
+            self.assertIsNone(server.recovery())
+
+
+class Histograms(unittest.TestCase):
+    def histogram(self, counts, total=0.0):
+        bounds = [256e-9 * (1 << i) for i in range(len(counts) - 1)]
+        return erda.LatencyHistogram(tuple(counts), (*bounds, float("inf")), total)
+
+    def test_quantiles_are_those_of_the_library(self):
+        quantile = _native._library.erda_client_quantile_ns
+        quantile.argtypes = [ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t, ctypes.c_double]
+        quantile.restype = ctypes.c_uint64
+        for n in range(25):
+            counts = [(1 + i * 7 % 5) if i < n else 0 for i in range(24)]
+            histogram = self.histogram(counts)
+            for share in (0, 0.001, 0.25, 0.5, 0.9, 0.999, 1):
+                expected = quantile((ctypes.c_uint64 * 24)(*counts), 24, share)
+                self.assertLess(abs(histogram.quantile(share) * 1e9 - expected), 1.5, (n, share))
+        for share in (-0.1, 1.1, float("nan")):
+            self.assertRaises(ValueError, histogram.quantile, share)
+
+    def test_are_added_and_subtracted(self):
+        a, b = self.histogram([1, 2, 3], 0.5), self.histogram([4, 5, 6], 0.25)
+        self.assertEqual(a + b, self.histogram([5, 7, 9], 0.75))
+        self.assertEqual(a + b - b, a)
+        self.assertEqual((a + b).count, 21)
+        self.assertRaises(ValueError, lambda: a + self.histogram([1, 2]))
+        self.assertRaises(TypeError, lambda: a - 1)
+
+
 class Structures(unittest.TestCase):
+    HEADER = re.sub(r"//.*", "", (SOURCE / "include" / "erda" / "erda.h").read_text())
+
+    def test_each_option_is_one(self):
+        for structure, of, others in ((_native._ClientOptions, erda.Client, {"address"}),
+                                      (_native_server._Options, erda.Server, set())):
+            names = {"pool_size": "size", "timeout_ms": "timeout"}
+            fields = {names.get(field[0], field[0]) for field in structure._fields_[1:]}
+            fields -= {"listen_count", "on_damage_user", "on_event_user"}
+            self.assertEqual(set(inspect.signature(of).parameters), fields | others)
+
+    def test_each_function_is_called_or_left_out_on_purpose(self):
+        functions = set(re.findall(r"\b(erda_(?:client|server)_\w+)\([^;]*\) ERDA_NOEXCEPT", self.HEADER))
+        self.assertGreater(len(functions), 40)
+        sources = "".join(path.read_text() for path in (SOURCE / "src" / "python" / "erda").glob("*.py"))
+        called = set(re.findall(r"_library\.(erda_\w+)\(", sources))
+        left_out = {name for name in functions
+                    if re.search(r"_async$|_buffer|_client_(get|poll|drain)$|_code_name$|_quantile_ns$", name)}
+        self.assertEqual(called, functions - left_out)
+
+    def test_the_outcomes_are_the_codes(self):
+        name = _native._library.erda_client_code_name
+        name.restype = ctypes.c_char_p
+        names = [name(code).decode().replace(" ", "_") for code in range(len(erda.Outcomes._fields) + 1)]
+        self.assertEqual(names, [*erda.Outcomes._fields, "unknown"])
+
     def test_are_those_of_the_header(self):
-        header = re.sub(r"//.*", "", (SOURCE / "include" / "erda" / "erda.h").read_text())
-        for name, structure in {
+        structures = {
             "client_options": _native._ClientOptions, "put_options": _native._PutOptions,
             "delete_options": _native._DeleteOptions, "scan_options": _native._ScanOptions, "bytes": _native._Bytes,
             "result": _native._Result, "scanned_key": _native._ScannedKey, "scan_page": _native._ScanPage,
             "client_stats": _native._Stats, "server_info": _native._ServerInfo,
             "server_options": _native_server._Options, "server_stats": _native_server._Stats,
             "recovery_report": _native_server._Report, "server_addresses": _native_server._Addresses,
-        }.items():
-            body = re.search(rf"typedef struct erda_{name} {{([^}}]*)}} erda_{name};", header).group(1)
+            "server_fabric": _native_server._Fabric, "server_fabrics": _native_server._Fabrics,
+            "latency_histogram": _activity.LatencyHistogramInC, "operation_stats": _activity.OperationStatsInC,
+            "fabric_stats": _activity.FabricStatsInC, "activity": _activity.ActivityInC,
+        }
+        self.assertEqual(set(re.findall(r"typedef struct erda_(\w+) {", self.HEADER)), set(structures))
+        for name, structure in structures.items():
+            body = re.search(rf"typedef struct erda_{name} {{([^}}]*)}} erda_{name};", self.HEADER).group(1)
             fields = [re.split(r"[\s*]+", field.strip()) for field in body.split(";") if field.strip()]
             self.assertEqual([field[-1] for field in fields], [field[0] for field in structure._fields_], name)
             sizes = {"uint32_t": 4, "int": 4, "erda_code": 4, "erda_bytes": 16}

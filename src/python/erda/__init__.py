@@ -16,8 +16,9 @@ for get, get_versioned and multi_get, which say None; delete says False; client[
     with erda.Server("dram:", "shm:/tmp/erda.sock", size=64 << 20), erda.Client("shm:/tmp/erda.sock") as client:
         ...
 
-Threads: a Client or Server may be used by several threads, which take turns: each call holds a lock until it ends. For
-calls at the same time make a Client for each thread. Neither survives os.fork().
+Threads: a Client may be used by several threads, which take turns: each call holds a lock until it ends. For calls at the
+same time make a Client for each thread. A Server is started, stopped and closed in turns; what it says of itself, any
+thread may ask at any time. Neither survives os.fork().
 
 The module calls liberda-client.so.0 of the system, and liberda-server.so.0 from the first Server on; ERDA_CLIENT_LIBRARY
 and ERDA_SERVER_LIBRARY name other files.
@@ -25,12 +26,17 @@ and ERDA_SERVER_LIBRARY name other files.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
 import threading
+import weakref
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Callable, Literal, NamedTuple, Optional, Union
 
 from . import _native
+from ._activity import Activity, FabricStats, LatencyHistogram, OperationStats, Outcomes
 from ._native import (ConflictError, CorruptionError, Error, InternalError, InvalidArgumentError, PermissionDeniedError,
                       ResourceExhaustedError, TimeoutError, UnavailableError)
 
@@ -38,8 +44,10 @@ if TYPE_CHECKING:
     from . import _native_server
 
 __all__ = [
-    "ABSENT", "Client", "ConflictError", "CorruptionError", "Error", "InternalError", "InvalidArgumentError",
-    "PermissionDeniedError", "ResourceExhaustedError", "ScannedKey", "Server", "TimeoutError", "UnavailableError", "Versioned",
+    "ABSENT", "Activity", "Client", "ConflictError", "CorruptionError", "Error", "FabricStats", "InternalError",
+    "InvalidArgumentError", "LatencyHistogram", "OperationStats", "Outcomes", "PermissionDeniedError",
+    "ResourceExhaustedError", "ScanPage", "ScannedKey", "Server", "ServerFabric", "TimeoutError", "UnavailableError",
+    "Versioned",
 ]
 
 Bytes = Union[bytes, bytearray, memoryview, str]
@@ -70,6 +78,36 @@ class ScannedKey(NamedTuple):
     value: bytes
     version: int
     expires: Optional[float]
+
+
+class ScanPage(NamedTuple):
+    """One page of a scan.
+
+    keys: may be none, and more pages follow.
+    next: the cursor behind it; None: it was the last one.
+    part: how much of the scan is done with it, up to 1.0.
+    damaged: keys that are stored there and cannot be told.
+    """
+
+    keys: list[ScannedKey]
+    next: Optional[int]
+    part: float
+    damaged: int
+
+
+class ServerFabric(NamedTuple):
+    """A fabric that a server is reached on.
+
+    scheme: "shm" or "verbs".
+    device: the NIC's name; empty for shm.
+    flush_method: "none", "server-flush" or "read-after-write".
+    registered_in: the seconds that it took to register the pool there.
+    """
+
+    scheme: str
+    device: str
+    flush_method: str
+    registered_in: float
 
 
 def _bytes(data: Bytes) -> bytes:
@@ -206,10 +244,21 @@ class Client:
         """
         cursor: Optional[int] = 0
         while cursor is not None:
-            with self._lock:
-                page, cursor = self._open().scan(cursor, values)
-            for key, value, version, expires in page:
-                yield ScannedKey(key, value, version, _expires(expires))
+            page = self.scan_page(cursor, values=values)
+            yield from page.keys
+            cursor = page.next
+
+    def scan_page(self, cursor: int = 0, *, keys: int = 1000, size: int = 4 << 20, values: bool = True) -> ScanPage:
+        """The next keys of a scan, for who goes on later or elsewhere: a cursor is good for as long as the pool is.
+
+        cursor: 0, or `next` of the page before.
+        keys, size: it ends behind about so many keys, or so many bytes of what it reads, but not before its first.
+        values: as of scan.
+        """
+        with self._lock:
+            found, following, part, damaged = self._open().scan(cursor, keys, size, values)
+        told = [ScannedKey(key, value, version, _expires(expires)) for key, value, version, expires in found]
+        return ScanPage(told, following, part, damaged)
 
     def clean(self) -> None:
         """Asks the server to clean its log; returns when it has begun."""
@@ -225,6 +274,11 @@ class Client:
         """What the server says of itself."""
         with self._lock:
             return self._open().server_info()
+
+    def server_activity(self) -> Activity:
+        """What the server did since it started, by kind and outcome, and how long that took."""
+        with self._lock:
+            return self._open().activity()
 
     def max_value_bytes(self, key_bytes: int) -> int:
         """The largest value that this pool takes for a key of this size, if it does not expire."""
@@ -256,7 +310,14 @@ class Server:
     pool: "/dev/daxX.Y", a file, or "dram:" (gone when it is closed).
     listen: "shm:/path/to/socket" or "verbs://host:port", or several of them.
     size: of the pool in bytes, needed to create it.
-    What is None is as in docs/operations.md: these are the options of erda-server.
+    on_event: is told in a line of each client that breaks the protocol, keeps others waiting, or is refused.
+    on_damage: is told of each key whose stored value is damaged, or None if the key cannot be known any more.
+    What is None is as in docs/operations.md: the rest are the options of erda-server.
+
+    on_event and on_damage are called on threads of the server's, of several at once perhaps, from start() until stop()
+    has returned. Whom such a thread serves, waits meanwhile: so they should be short, say a put into a queue. They may
+    ask the server what it says of itself, but not start, stop or close it: RuntimeError. What they raise goes to
+    sys.unraisablehook, which prints it, and the server goes on.
     """
 
     def __init__(self, pool: str, listen: Union[str, Iterable[str]], *, size: int = 0, shards: int = 0,
@@ -269,14 +330,25 @@ class Server:
                  pool_writes: Literal["nobody", "same-user", "everybody"] = "same-user",
                  staging_bytes: Optional[int] = None,
                  flush: Literal["auto", "server-flush", "read-after-write"] = "auto",
-                 scrub_rate: Optional[int] = None, polling: Literal["adaptive", "busy", "sleep"] = "adaptive") -> None:
+                 scrub_rate: Optional[int] = None, polling: Literal["adaptive", "busy", "sleep"] = "adaptive",
+                 spin_us: Optional[int] = None, nvm_write_latency_ns: Optional[int] = None,
+                 on_event: Optional[Callable[[str], object]] = None,
+                 on_damage: Optional[Callable[[Optional[bytes]], object]] = None) -> None:
         from . import _native_server  # here, so that clients need no server's library
 
+        for name, callback in (("on_event", on_event), ("on_damage", on_damage)):
+            if callback is not None and not callable(callback):
+                raise TypeError(f"{name} is called, which {type(callback).__name__} cannot be")
         self._lock = threading.Lock()
+        # Who asks takes no turns with who stops: a callback may ask, and a stop waits for it.
+        self._idle = threading.Condition()
+        self._asking = 0
         self._server: Optional[_native_server.Serving] = None
         self._started = False
+        self._process = os.getpid()
         self._server = _native_server.Serving(
-            pool, [listen] if isinstance(listen, str) else list(listen), token_file=token_file,
+            pool, [listen] if isinstance(listen, str) else list(listen), token_file=token_file, on_event=on_event,
+            on_damage=on_damage, times={"spin_us": spin_us, "nvm_write_latency_ns": nvm_write_latency_ns},
             numbers={"pool_size": size, "shards": shards, "region_size": region_size, "segment_size": segment_size,
                      "index_entries": index_entries, "max_clients": max_clients, "slots_per_client": slots_per_client,
                      "slot_bytes": slot_bytes, "reservations_per_client": reservations_per_client,
@@ -286,24 +358,36 @@ class Server:
             choices={"shm_access": _choice(_SHM_ACCESS, shm_access, "shm_access"),
                      "pool_writes": _choice(_POOL_WRITES, pool_writes, "pool_writes"),
                      "flush": _choice(_FLUSH, flush, "flush"), "polling": _choice(_POLLING, polling, "polling")})
+        _servers.add(self)
 
     def start(self) -> None:
         """Serves from now on. A server starts once."""
+        self._refuse_in_callback()
         with self._lock:
             self._open().start()
             self._started = True
 
     def stop(self) -> None:
         """Closes every connection, and the pool cleanly. It still tells of itself; it does not start again."""
+        self._refuse_in_callback()
         with self._lock:
             self._open().stop()
 
     def close(self) -> None:
         """Stops it, and gives its memory back. Closing twice does nothing; any other call then raises ValueError."""
+        self._refuse_in_callback()
         with self._lock:
             if self._server is not None:
-                self._server.close()
-                self._server = None
+                self._server.stop()  # its callbacks may ask until then
+                with self._idle:
+                    server, self._server = self._server, None
+                    self._idle.wait_for(lambda: self._asking == 0)
+                server.close()
+
+    def _refuse_in_callback(self) -> None:
+        server = self._server
+        if server is not None and server.is_telling:
+            raise RuntimeError("a server's own callback cannot start, stop or close it: that would wait for its end")
 
     def __enter__(self) -> Server:
         if not self._started:
@@ -315,7 +399,12 @@ class Server:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_server", None) is not None:
+        server = getattr(self, "_server", None)
+        if server is None:
+            return
+        if server.is_telling:  # the last that knew it was its own callback
+            threading.Thread(target=server.close).start()
+        else:
             self.close()
 
     def _open(self) -> _native_server.Serving:
@@ -323,24 +412,62 @@ class Server:
             raise ValueError("the server is closed")
         return self._server
 
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[_native_server.Serving]:
+        """The server, that is not closed meanwhile."""
+        with self._idle:
+            server = self._open()
+            self._asking += 1
+        try:
+            yield server
+        finally:
+            with self._idle:
+                self._asking -= 1
+                self._idle.notify_all()
+
     @property
     def addresses(self) -> list[str]:
         """What clients can connect to."""
-        with self._lock:
-            return self._open().addresses()
+        with self._asked() as server:
+            return server.addresses()
 
     @property
     def durability(self) -> str:
         """"power-safe", "process-safe" or "volatile": what the pool's medium survives."""
-        with self._lock:
-            return self._open().durability()
+        with self._asked() as server:
+            return server.durability()
+
+    @property
+    def fabrics(self) -> list[ServerFabric]:
+        """The fabrics that it is reached on."""
+        with self._asked() as server:
+            return [ServerFabric(scheme, device, flush_method, registered_in_ns / 1e9)
+                    for scheme, device, flush_method, registered_in_ns in server.fabrics()]
 
     def stats(self) -> dict[str, int]:
         """What it counted, by name."""
-        with self._lock:
-            return self._open().stats()
+        with self._asked() as server:
+            return server.stats()
+
+    def activity(self) -> Activity:
+        """What it did since it started, by kind and outcome, and how long that took."""
+        with self._asked() as server:
+            return server.activity()
 
     def recovery(self) -> Optional[dict[str, int]]:
         """What the opening of a pool found that was not closed cleanly; None if it was, or is new."""
-        with self._lock:
-            return self._open().recovery()
+        with self._asked() as server:
+            return server.recovery()
+
+
+_servers: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+def _close_servers() -> None:
+    """While callbacks can still be called. Not in the child of a fork, which has not the threads."""
+    for server in list(_servers):
+        if server._process == os.getpid():
+            server.close()
+
+
+atexit.register(_close_servers)

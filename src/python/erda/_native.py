@@ -8,9 +8,12 @@ import time
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Optional
 
+from . import _activity
+
 now = time.time
 
 Found = tuple[bytes, int, int]  # value, version, expires in ms or 0
+Page = tuple[list[tuple[bytes, bytes, int, int]], Optional[int], float, int]  # keys, next, part, damaged
 
 
 class Error(Exception):
@@ -126,6 +129,7 @@ def _load() -> ctypes.CDLL:
         "clean": [c_void_p],
         "get_stats": [c_void_p, POINTER(_Stats)],
         "get_server_info": [c_void_p, POINTER(POINTER(_ServerInfo))],
+        "get_activity": [c_void_p, POINTER(POINTER(_activity.ActivityInC))],
         "max_value_bytes": [c_void_p, c_size_t],
         "error": [],
     }.items():
@@ -250,18 +254,20 @@ class Connection:
         _check(_library.erda_client_increment(self._client, key, len(key), _signed(delta, "delta"), byref(total)))
         return total.value
 
-    def scan(self, cursor: int, values: bool) -> tuple[list[tuple[bytes, bytes, int, int]], Optional[int]]:
+    def scan(self, cursor: int, keys: int, size: int, values: bool) -> Page:
         options = _ScanOptions()
         _library.erda_client_scan_options_init(byref(options), ctypes.sizeof(options))
-        options.cursor = cursor
+        options.cursor = _unsigned(cursor, 64, "a cursor")
+        options.keys = _unsigned(keys, 64, "the number of keys")
+        options.bytes = _unsigned(size, 64, "the number of bytes")
         options.values = int(values)
         page = POINTER(_ScanPage)()
         _check(_library.erda_client_scan(self._client, byref(options), byref(page)))
         try:
             told = page.contents
-            keys = [(key.key.copy(), key.value.copy(), key.version, key.expires_ms)
-                    for key in (told.keys[i] for i in range(told.count))]
-            return keys, told.next if told.more else None
+            found = [(key.key.copy(), key.value.copy(), key.version, key.expires_ms)
+                     for key in (told.keys[i] for i in range(told.count))]
+            return found, told.next if told.more else None, told.part, told.damaged
         finally:
             _library.erda_client_free(page)
 
@@ -281,6 +287,14 @@ class Connection:
             return {pairs.names[i].decode(): pairs.values[i].decode() for i in range(pairs.count)}
         finally:
             _library.erda_client_free(info)
+
+    def activity(self) -> _activity.Activity:
+        activity = POINTER(_activity.ActivityInC)()
+        _check(_library.erda_client_get_activity(self._client, byref(activity)))
+        try:
+            return _activity.copy(activity.contents)
+        finally:
+            _library.erda_client_free(activity)
 
     def max_value_bytes(self, key_bytes: int) -> int:
         return _library.erda_client_max_value_bytes(self._client, _unsigned(key_bytes, 64, "the key's size"))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Optional
+import threading
+from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Callable, Optional
 
-from ._native import _NOT_FOUND, InternalError, _failure, _text, _unsigned
+from . import _activity
+from ._native import _NOT_FOUND, InternalError, _failure, _signed, _text, _unsigned
 
 _NUMBERS = {
     "pool_size": 64, "shards": 32, "max_clients": 32, "region_size": 64, "segment_size": 64, "index_entries": 64,
@@ -15,6 +17,9 @@ _NUMBERS = {
     "requests_per_second": 32, "connects_per_second": 32, "staging_bytes": 64, "scrub_rate": 64,
 }
 """The unsigned options, and their bits."""
+
+_OnDamage = CFUNCTYPE(None, c_void_p, c_void_p, c_size_t)
+_OnEvent = CFUNCTYPE(None, c_void_p, c_char_p)
 
 
 class _Options(ctypes.Structure):
@@ -24,8 +29,8 @@ class _Options(ctypes.Structure):
                 ("slot_bytes", c_uint32), ("reservations_per_client", c_uint32), ("clients_per_token", c_uint32),
                 ("requests_per_second", c_uint32), ("connects_per_second", c_uint32), ("token_file", c_char_p),
                 ("shm_access", c_int), ("pool_writes", c_int), ("staging_bytes", c_uint64), ("flush", c_int),
-                ("polling", c_int), ("scrub_rate", c_uint64), ("on_damage", c_void_p), ("on_damage_user", c_void_p),
-                ("on_event", c_void_p), ("on_event_user", c_void_p), ("spin_us", c_int64),
+                ("polling", c_int), ("scrub_rate", c_uint64), ("on_damage", _OnDamage), ("on_damage_user", c_void_p),
+                ("on_event", _OnEvent), ("on_event_user", c_void_p), ("spin_us", c_int64),
                 ("nvm_write_latency_ns", c_int64)]
 
 
@@ -52,6 +57,14 @@ class _Addresses(ctypes.Structure):
     _fields_ = [("addresses", POINTER(c_char_p)), ("count", c_size_t)]
 
 
+class _Fabric(ctypes.Structure):
+    _fields_ = [("scheme", c_char_p), ("device", c_char_p), ("flush_method", c_char_p), ("registered_in_ns", c_int64)]
+
+
+class _Fabrics(ctypes.Structure):
+    _fields_ = [("fabrics", POINTER(_Fabric)), ("count", c_size_t)]
+
+
 def _load() -> ctypes.CDLL:
     library = ctypes.CDLL(os.environ.get("ERDA_SERVER_LIBRARY", "liberda-server.so.0"))
     for name, arguments in {
@@ -63,6 +76,8 @@ def _load() -> ctypes.CDLL:
         "stop": [c_void_p],
         "get_addresses": [c_void_p, POINTER(POINTER(_Addresses))],
         "get_stats": [c_void_p, POINTER(_Stats)],
+        "get_activity": [c_void_p, POINTER(POINTER(_activity.ActivityInC))],
+        "get_fabrics": [c_void_p, POINTER(POINTER(_Fabrics))],
         "get_recovery": [c_void_p, POINTER(_Report)],
         "durability": [c_void_p],
         "error": [],
@@ -85,11 +100,34 @@ def _check(code: int) -> None:
         raise _failure(code, _library.erda_server_error())
 
 
+def _damage_teller(on_damage: Callable[[Optional[bytes]], object]) -> Callable[..., object]:
+    return lambda _user, key, size: on_damage(None if key is None else ctypes.string_at(key, size))
+
+
+def _event_teller(on_event: Callable[[str], object]) -> Callable[..., object]:
+    return lambda _user, line: on_event(line.decode(errors="replace"))
+
+
+def _marked(telling: threading.local, callback: Callable[..., object]) -> Callable[..., None]:
+    """As the callback, but its thread is known by `telling` meanwhile."""
+
+    def tell(*arguments: object) -> None:
+        telling.now = True
+        try:
+            callback(*arguments)
+        finally:
+            telling.now = False
+
+    return tell
+
+
 class Serving:
     """An erda_server that has a pool open."""
 
-    def __init__(self, pool: str, listen: list[str], *, numbers: dict[str, Optional[int]], token_file: Optional[str],
-                 choices: dict[str, int]) -> None:
+    def __init__(self, pool: str, listen: list[str], *, numbers: dict[str, Optional[int]],
+                 times: dict[str, Optional[int]], token_file: Optional[str], choices: dict[str, int],
+                 on_damage: Optional[Callable[[Optional[bytes]], object]],
+                 on_event: Optional[Callable[[str], object]]) -> None:
         options = _Options()
         _library.erda_server_options_init(byref(options), ctypes.sizeof(options))
         if options.size == 0:
@@ -102,10 +140,24 @@ class Serving:
         for name, number in numbers.items():
             if number is not None:
                 setattr(options, name, _unsigned(number, _NUMBERS[name], name))
+        for name, number in times.items():
+            if number is not None:
+                setattr(options, name, _signed(number, name))
         for name, number in choices.items():
             setattr(options, name, number)
+        # They must be there as long as the server is. What they raise, ctypes gives to sys.unraisablehook.
+        self._telling = threading.local()
+        if on_damage is not None:
+            self._on_damage = options.on_damage = _OnDamage(_marked(self._telling, _damage_teller(on_damage)))
+        if on_event is not None:
+            self._on_event = options.on_event = _OnEvent(_marked(self._telling, _event_teller(on_event)))
         self._server = c_void_p()
         _check(_library.erda_server_open(byref(options), byref(self._server)))
+
+    @property
+    def is_telling(self) -> bool:
+        """This thread is in a callback of it, for whose end stop and close would wait."""
+        return getattr(self._telling, "now", False)
 
     def start(self) -> None:
         _check(_library.erda_server_start(self._server))
@@ -124,6 +176,24 @@ class Serving:
             return [os.fsdecode(told.addresses[i]) for i in range(told.count)]
         finally:
             _library.erda_server_free(addresses)
+
+    def fabrics(self) -> list[tuple[str, str, str, int]]:
+        fabrics = POINTER(_Fabrics)()
+        _check(_library.erda_server_get_fabrics(self._server, byref(fabrics)))
+        try:
+            told = fabrics.contents
+            return [(fabric.scheme.decode(), fabric.device.decode(), fabric.flush_method.decode(),
+                     fabric.registered_in_ns) for fabric in told.fabrics[:told.count]]
+        finally:
+            _library.erda_server_free(fabrics)
+
+    def activity(self) -> _activity.Activity:
+        activity = POINTER(_activity.ActivityInC)()
+        _check(_library.erda_server_get_activity(self._server, byref(activity)))
+        try:
+            return _activity.copy(activity.contents)
+        finally:
+            _library.erda_server_free(activity)
 
     def stats(self) -> dict[str, int]:
         stats = _Stats(size=ctypes.sizeof(_Stats))

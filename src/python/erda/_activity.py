@@ -1,0 +1,181 @@
+"""What a server did, as the C API of both libraries says it, and as the module does."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_char_p, c_size_t, c_uint64
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+@dataclass(frozen=True)
+class LatencyHistogram:
+    """How long something took each time, in seconds, counted in buckets.
+
+    counts: of each bucket, how often it took at most its upper bound, and more than that of the one before.
+    upper_bounds: each is twice the one before; but the last is infinite.
+    sum: of all times together.
+
+    now - earlier is what came since an earlier reading of the same server; a + b both.
+    """
+
+    counts: tuple[int, ...]
+    upper_bounds: tuple[float, ...]
+    sum: float
+
+    @property
+    def count(self) -> int:
+        """Of all buckets."""
+        return sum(self.counts)
+
+    def quantile(self, share: float) -> float:
+        """An estimate of the time that this share of all, 0 to 1, did not exceed; 0.0 if there was nothing.
+
+        As if the times of a bucket were spread evenly over it: so it lies in the right bucket. Of the last one it is
+        where that begins.
+        """
+        if not 0 <= share <= 1:
+            raise ValueError(f"a share is 0 to 1, not {share}")
+        rank = share * self.count
+        below = 0
+        begin = 0.0
+        for here, end in zip(self.counts, self.upper_bounds):
+            if here > 0 and below + here >= rank:
+                if end == float("inf"):
+                    return begin
+                return begin + (end - begin) * max(0.0, rank - below) / here
+            below += here
+            begin = end
+        return 0.0
+
+    def _with(self, other: LatencyHistogram, sign: int) -> LatencyHistogram:
+        if self.upper_bounds != other.upper_bounds:
+            raise ValueError("the histograms have other buckets")
+        counts = tuple(mine + sign * its for mine, its in zip(self.counts, other.counts))
+        return LatencyHistogram(counts, self.upper_bounds, self.sum + sign * other.sum)
+
+    def __add__(self, other: LatencyHistogram) -> LatencyHistogram:
+        return self._with(other, 1) if isinstance(other, LatencyHistogram) else NotImplemented
+
+    def __sub__(self, earlier: LatencyHistogram) -> LatencyHistogram:
+        return self._with(earlier, -1) if isinstance(earlier, LatencyHistogram) else NotImplemented
+
+
+class Outcomes(NamedTuple):
+    """How many requests were answered so. not_found and conflict are answers like ok."""
+
+    ok: int
+    not_found: int
+    invalid_argument: int
+    conflict: int
+    resource_exhausted: int
+    unavailable: int
+    timeout: int
+    permission_denied: int
+    corruption: int
+    internal: int
+
+
+@dataclass(frozen=True)
+class OperationStats:
+    """The requests of one kind. Gets and scans are none: they are one-sided, and no server sees them.
+
+    kind: "put_inline"; docs/operations.md names all, and says what each is.
+    time: from when the shard saw the request until it had handed over the answer. Counted just behind that, and outcomes
+    just before it.
+    """
+
+    kind: str
+    outcomes: Outcomes
+    time: LatencyHistogram
+
+    @property
+    def count(self) -> int:
+        """Of all outcomes."""
+        return sum(self.outcomes)
+
+
+@dataclass(frozen=True)
+class FabricStats:
+    """What came by one fabric.
+
+    scheme: "shm" or "verbs".
+    device: the NIC's name, at most 23 bytes of it; empty for shm.
+    connections: now, one for each client and shard.
+    requests: that were answered.
+    refused: of these with an error; and clients that a shard did not let in.
+    violations: connections closed because the peer broke the protocol.
+    """
+
+    scheme: str
+    device: str
+    connections: int
+    requests: int
+    refused: int
+    violations: int
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What a server did since it started, and how long that took: sums over all shards.
+
+    The numbers are read while they grow: one may lag behind another by what happens meanwhile.
+
+    operations: every kind of request, whether there were any or not. activity["put_inline"] is that of one kind.
+    persist: steps of shards in which they waited for the NVM; timed one in 64.
+    clean_region: from when a region was chosen to be cleaned until all of it was looked at.
+    """
+
+    operations: tuple[OperationStats, ...]
+    fabrics: tuple[FabricStats, ...]
+    persist: LatencyHistogram
+    clean_region: LatencyHistogram
+
+    def __getitem__(self, kind: str) -> OperationStats:
+        for operation in self.operations:
+            if operation.kind == kind:
+                return operation
+        raise KeyError(kind)
+
+
+class LatencyHistogramInC(ctypes.Structure):
+    _fields_ = [("counts", POINTER(c_uint64)), ("upper_bounds_ns", POINTER(c_uint64)), ("buckets", c_size_t),
+                ("count", c_uint64), ("sum_ns", c_uint64)]
+
+
+class OperationStatsInC(ctypes.Structure):
+    _fields_ = [("kind", c_char_p), ("outcomes", POINTER(c_uint64)), ("outcome_count", c_size_t), ("count", c_uint64),
+                ("time", POINTER(LatencyHistogramInC))]
+
+
+class FabricStatsInC(ctypes.Structure):
+    _fields_ = [("scheme", c_char_p), ("device", c_char_p), ("connections", c_uint64), ("requests", c_uint64),
+                ("refused", c_uint64), ("violations", c_uint64)]
+
+
+class ActivityInC(ctypes.Structure):
+    _fields_ = [("operations", POINTER(POINTER(OperationStatsInC))), ("operation_count", c_size_t),
+                ("fabrics", POINTER(POINTER(FabricStatsInC))), ("fabric_count", c_size_t),
+                ("persist", POINTER(LatencyHistogramInC)), ("clean_region", POINTER(LatencyHistogramInC))]
+
+
+def _histogram(pointer: Any) -> LatencyHistogram:
+    told = pointer.contents
+    bounds = [bound / 1e9 for bound in told.upper_bounds_ns[:told.buckets - 1]]
+    return LatencyHistogram(tuple(told.counts[:told.buckets]), (*bounds, float("inf")), told.sum_ns / 1e9)
+
+
+def _operation(told: OperationStatsInC) -> OperationStats:
+    return OperationStats(told.kind.decode(), Outcomes(*told.outcomes[:len(Outcomes._fields)]), _histogram(told.time))
+
+
+def _fabric(told: FabricStatsInC) -> FabricStats:
+    return FabricStats(told.scheme.decode(), told.device.decode(), told.connections, told.requests, told.refused,
+                       told.violations)
+
+
+def copy(told: ActivityInC) -> Activity:
+    """Nothing of it is used afterwards."""
+    return Activity(tuple(_operation(told.operations[i].contents) for i in range(told.operation_count)),
+                    tuple(_fabric(told.fabrics[i].contents) for i in range(told.fabric_count)),
+                    _histogram(told.persist), _histogram(told.clean_region))
