@@ -241,6 +241,7 @@ class Client:
         """All keys, in no order. Other calls may come in between; docs/protocol.md says what a scan then tells.
 
         values: else the keys alone, and their values are b"".
+        It says nothing of keys that are damaged; scan_page does.
         """
         cursor: Optional[int] = 0
         while cursor is not None:
