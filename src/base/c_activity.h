@@ -87,8 +87,8 @@ class ActivityCopy {
     histogram_->sum_ns = from.sum_nanos;
     return histogram_++;
   }
-  template <size_t kSize>
-  const uint64_t* CopyNumbers(const std::array<uint64_t, kSize>& from) {
+  template <size_t N>
+  const uint64_t* CopyNumbers(const std::array<uint64_t, N>& from) {
     const uint64_t* copy = number_;
     number_ = std::copy(from.begin(), from.end(), number_);
     return copy;

@@ -22,8 +22,8 @@ void AddTimes(const TimeCounts& times, LatencyHistogram* sum) {
 }
 
 // A peer says it: it may have no end, and any bytes.
-template <size_t kSize>
-std::string TextOf(const std::array<char, kSize>& chars) {
+template <size_t N>
+std::string TextOf(const std::array<char, N>& chars) {
   return Printable({chars.begin(), std::find(chars.begin(), chars.end(), '\0')});
 }
 

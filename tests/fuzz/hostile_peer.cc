@@ -230,11 +230,11 @@ std::optional<uint64_t> HostilePeer::OffsetOf(const format::Reply& told) const {
   const format::Geometry& geometry = hello_.geometry;
   if (geometry.heads_per_shard == 0) return std::nullopt;
   const format::LogAddress address(told.address);
-  const uint64_t at = format::HeadSlotOffset(told.head % geometry.heads_per_shard, address.slot());
+  const uint64_t at = format::HeadSlotOffset(geometry, told.head % geometry.heads_per_shard, geometry.SlotOf(address));
   if (at + sizeof(format::HeadSlot) > control_.size()) return std::nullopt;
   const auto slot = LoadAs<format::HeadSlot>(std::span(control_).subspan(at));
   if (slot.none() || slot.generation() != told.generation) return std::nullopt;
-  return geometry.RegionOffset(slot.region()) + address.offset_in_slot();
+  return geometry.RegionOffset(slot.region()) + geometry.OffsetInRegion(address);
 }
 
 void HostilePeer::WriteIntoPlace(const Action& action) {

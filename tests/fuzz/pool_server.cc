@@ -58,14 +58,14 @@ Outcome PoolServer::Reserve(std::string_view key, std::string_view value, Sessio
 void PoolServer::Land(const Outcome& reserved, std::string_view value, size_t bytes) {
   const auto& header = reserved.header;
   const uint32_t in_shard = reserved.head % geometry().heads_per_shard;
-  const uint64_t at = format::HeadSlotOffset(in_shard, reserved.address.slot());
+  const uint64_t at = format::HeadSlotOffset(geometry(), in_shard, geometry().SlotOf(reserved.address));
   const format::HeadSlot slot(LoadAs<uint64_t>(std::as_bytes(std::span(ShardOf(header.key_hash).control)).subspan(at)));
   std::string body(format::kChecksumBytes, '\0');
   const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value));
   std::memcpy(body.data(), &checksum, sizeof(checksum));
   body += value;
   std::memcpy(memory_->view().bytes.data() + geometry().RegionOffset(slot.region()) +
-                  reserved.address.offset_in_slot() + format::ChecksumOffset(header.label_size()),
+                  geometry().OffsetInRegion(reserved.address) + format::ChecksumOffset(header.label_size()),
               body.data(), std::min(bytes, body.size()));
 }
 
