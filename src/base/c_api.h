@@ -97,7 +97,7 @@ class Piece {
   size_t Ask(size_t count) {
     size_ = (size_ + alignof(T) - 1) / alignof(T) * alignof(T);
     const size_t at = size_;
-    size_ += count * sizeof(T);
+    size_ += count * sizeof(T);  // NOLINT(bugprone-sizeof-expression): T may be a pointer
     return at;
   }
   void Make() {

@@ -192,6 +192,18 @@ Status Give(Counts* to, size_t least, const Counts& counts) {
   return {};
 }
 
+// What the caller frees; NULL if there is none.
+template <class Pieces, class Copy>
+erda_code GetCopy(const erda_server* server, Pieces** to, const char* place, const Copy& copy) {
+  return Guarded([&]() -> Status {
+    if (to == nullptr) return Missing(place);
+    *to = nullptr;
+    if (auto status = CheckServer(server); !status.ok()) return status;
+    *to = copy();
+    return {};
+  });
+}
+
 }  // namespace
 }  // namespace erda::c_api
 
@@ -249,13 +261,8 @@ erda_code erda_server_stop(erda_server* server) noexcept {
 void erda_server_close(erda_server* server) noexcept { delete server; }
 
 erda_code erda_server_get_addresses(const erda_server* server, erda_server_addresses** addresses) noexcept {
-  return Guarded([&]() -> Status {
-    if (addresses == nullptr) return erda::c_api::Missing("the place for the addresses");
-    *addresses = nullptr;
-    if (auto status = erda::c_api::CheckServer(server); !status.ok()) return status;
-    *addresses = erda::c_api::CopyAddresses(server->server->addresses());
-    return {};
-  });
+  return erda::c_api::GetCopy(server, addresses, "the place for the addresses",
+                              [&] { return erda::c_api::CopyAddresses(server->server->addresses()); });
 }
 
 erda_code erda_server_get_stats(const erda_server* server, erda_server_stats* stats) noexcept {
@@ -268,13 +275,8 @@ erda_code erda_server_get_stats(const erda_server* server, erda_server_stats* st
 }
 
 erda_code erda_server_get_activity(const erda_server* server, erda_activity** activity) noexcept {
-  return Guarded([&]() -> Status {
-    if (activity == nullptr) return erda::c_api::Missing("the place for what the server did");
-    *activity = nullptr;
-    if (auto status = erda::c_api::CheckServer(server); !status.ok()) return status;
-    *activity = erda::c_api::CopyActivity(server->server->activity());
-    return {};
-  });
+  return erda::c_api::GetCopy(server, activity, "the place for what the server did",
+                              [&] { return erda::c_api::CopyActivity(server->server->activity()); });
 }
 
 uint64_t erda_server_quantile_ns(const uint64_t* counts, size_t buckets, double share) noexcept {
@@ -282,13 +284,8 @@ uint64_t erda_server_quantile_ns(const uint64_t* counts, size_t buckets, double 
 }
 
 erda_code erda_server_get_fabrics(const erda_server* server, erda_server_fabrics** fabrics) noexcept {
-  return Guarded([&]() -> Status {
-    if (fabrics == nullptr) return erda::c_api::Missing("the place for the fabrics");
-    *fabrics = nullptr;
-    if (auto status = erda::c_api::CheckServer(server); !status.ok()) return status;
-    *fabrics = erda::c_api::CopyFabrics(server->server->fabrics());
-    return {};
-  });
+  return erda::c_api::GetCopy(server, fabrics, "the place for the fabrics",
+                              [&] { return erda::c_api::CopyFabrics(server->server->fabrics()); });
 }
 
 erda_code erda_server_get_recovery(const erda_server* server, erda_recovery_report* report) noexcept {
