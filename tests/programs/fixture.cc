@@ -89,6 +89,14 @@ void ProgramsTest::MakePool() const {
   StopServer(*server);
 }
 
+void ProgramsTest::Damage(const std::string& text) const {
+  std::string bytes = ReadFile(Pool());
+  const size_t at = bytes.find(text);
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] ^= 1;
+  WriteFile(Pool(), bytes);
+}
+
 void ExpectRefused(const Ended& ended, int code, const std::string& text) {
   EXPECT_EQ(ended.code, code) << ended.err;
   EXPECT_EQ(ended.out, "");

@@ -43,6 +43,8 @@ class ProgramsTest : public testing::Test {
   static void StopServer(Process& server);
   // A new pool that was closed cleanly, without a server.
   void MakePool() const;
+  // The first byte of the text in the pool.
+  void Damage(const std::string& text) const;
 
  private:
   std::filesystem::path folder_;

@@ -36,14 +36,6 @@ class InspectTest : public ProgramsTest {
     server.Signal(SIGKILL);
     EXPECT_EQ(server.Wait().code, 128 + SIGKILL);
   }
-  // The first byte of the text in the pool.
-  void Damage(const std::string& text) const {
-    std::string bytes = ReadFile(Pool());
-    const size_t at = bytes.find(text);
-    ASSERT_NE(at, std::string::npos);
-    bytes[at] ^= 1;
-    WriteFile(Pool(), bytes);
-  }
 };
 
 TEST_F(InspectTest, CleanPool) {
