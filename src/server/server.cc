@@ -304,6 +304,7 @@ class Server::Impl {
     recovery_.emplace();
     for (const auto& thread : shards_) *recovery_ += thread->shard().Repair();
     recovery_->time = SteadyClock::Instance().Now() - begin;
+    shards_.front()->shard().CountRecovery(*recovery_);
     return {};
   }
 

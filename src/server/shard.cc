@@ -87,6 +87,16 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
 
 Shard::~Shard() = default;
 
+void Shard::CountRecovery(const RecoveryReport& report) {
+  counters_.Set(Counter::kRecoveryNanos, static_cast<uint64_t>(report.time.count()));
+  counters_.Set(Counter::kRecoveryObjects, report.objects);
+  counters_.Set(Counter::kRecoverySettled, report.settled);
+  counters_.Set(Counter::kRecoveryTakenBack, report.taken_back);
+  counters_.Set(Counter::kRecoveryDropped, report.dropped);
+  counters_.Set(Counter::kRecoveryDeletesFinished, report.deletes_finished);
+  counters_.Set(Counter::kRecoveryDamaged, report.damaged);
+}
+
 Status Shard::TakeUp() { return pool_.needs_recovery() ? versions_->Look() : versions_->Open(); }
 
 Status Shard::Register() {

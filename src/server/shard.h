@@ -124,6 +124,8 @@ class Shard {
   void AddActivity(Activity* sum) const { format::AddActivity(activity_.bytes(), sum); }
   // Of the process. The cleaner's thread calls it.
   void CountDescriptors(uint64_t open) { counters_.Set(format::Counter::kDescriptors, open); }
+  // Of all shards. Before this one serves.
+  void CountRecovery(const RecoveryReport& report);
   [[nodiscard]] const Versions& versions() const { return *versions_; }
 
  private:

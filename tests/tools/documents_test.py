@@ -21,7 +21,7 @@ SOURCE = pathlib.Path(__file__).parents[2]
 BUILD = pathlib.Path(os.environ["ERDA_BUILD_DIR"]).resolve()
 CXX = os.environ["ERDA_CC"]
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").rglob("*.md"))]
-LANGUAGES = {"sh", "console", "text", "cpp", "c", "cmake", "python"}
+LANGUAGES = {"sh", "console", "text", "cpp", "c", "cmake", "python", "yaml"}
 
 # Commands that begin so are not run here: who runs them, or why nobody can.
 ELSEWHERE = {

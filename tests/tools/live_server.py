@@ -9,20 +9,33 @@ from binaries import BUILD
 
 
 class LiveServer:
-    """A context: a server of a new pool, in memory, at `address`, and a folder to work in."""
+    """A context: a server of a new pool at `address`, in memory if no file is named, and a folder to work in."""
+
+    def __init__(self, pool: str = "dram:", options: tuple[str, ...] = ()):
+        self._options = ["--pool", pool, "--size", "64M", *options]
 
     def __enter__(self):
         self._temporary = tempfile.TemporaryDirectory(prefix="erda-live.")
         self.folder = pathlib.Path(self._temporary.name)
         self.address = f"shm:{self.folder}/socket"
-        self._server = subprocess.Popen([BUILD / "bin" / "erda-server", "--pool", "dram:", "--size", "64M", "--listen",
-                                         self.address], stdout=subprocess.PIPE, text=True)
-        assert "ready" in self._server.stdout.readline()
+        self.start()
         return self
 
+    def start(self):
+        command = [BUILD / "bin" / "erda-server", "--listen", self.address, *self._options]
+        self.server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=self.folder)
+        self.wait_for("ready")
+
+    def wait_for(self, text: str) -> str:
+        """The next line on the server's stdout that has it."""
+        for line in self.server.stdout:
+            if text in line:
+                return line
+        raise AssertionError(f"the server ended without saying {text}")
+
     def __exit__(self, *_):
-        self._server.terminate()
-        self._server.communicate(timeout=30)
+        self.server.terminate()
+        self.server.communicate(timeout=30)
         self._temporary.cleanup()
 
     def run(self, script: str) -> subprocess.CompletedProcess:
