@@ -89,6 +89,13 @@ Examples: erda-cli -a shm:/run/erda.sock load all.dump
           zcat all.dump.gz | erda-cli -a shm:/run/erda.sock load --if-absent -)"},
     {"stats", "Print what the server says of itself", cli::AddStats, R"(
 Example: erda-cli -a shm:/run/erda.sock stats --json)"},
+    {"top", "Show what the server does, anew each second", cli::AddTop, R"(
+Rates and times of the requests of the last second; at first, counts of all since the server's start. On a terminal it
+fills the screen until q or Ctrl-C; elsewhere it prints one screen after another. Gets and scans are one-sided: no
+server sees them.
+
+Examples: erda-cli -a shm:/run/erda.sock top
+          erda-cli -a shm:/run/erda.sock top -n 60 --interval-ms 60000 > hour.txt)"},
     {"clean", "Have the server clean its log now, and wait until that is done", cli::AddClean, R"(
 Example: erda-cli -a shm:/run/erda.sock clean)"},
     {"ping", "Ask the server for an answer, and print how long it took", cli::AddPing, R"(

@@ -28,4 +28,7 @@ void AddStats(CLI::App& sub, Session& session);
 void AddClean(CLI::App& sub, Session& session);
 void AddPing(CLI::App& sub, Session& session);
 
+// top.cc
+void AddTop(CLI::App& sub, Session& session);
+
 }  // namespace erda::cli

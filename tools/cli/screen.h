@@ -1,0 +1,40 @@
+// Where erda-cli top shows its lines.
+#pragma once
+
+#include <termios.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <vector>
+
+namespace erda::cli {
+
+// On a terminal it fills another screen of it, until it is destroyed: then all is as it was. Elsewhere lines are just
+// printed. While there is one, SIGINT, SIGTERM and SIGHUP only end a wait. One at a time.
+class Screen {
+ public:
+  Screen();
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+  ~Screen();
+
+  // As many as there is room for. 0, or the exit code of a failure.
+  int Show(std::vector<std::string> lines);
+  // False as soon as whoever looks at it wants no more: by q, or by a signal.
+  [[nodiscard]] bool WaitUntil(std::chrono::steady_clock::time_point end);
+
+ private:
+  int Draw() const;
+
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
+  const bool is_terminal_;
+  bool has_keys_ = false;
+  std::vector<std::string> lines_;
+  termios modes_{};
+  sigset_t mask_{};
+  std::array<struct sigaction, kSignals.size()> actions_{};
+};
+
+}  // namespace erda::cli
