@@ -408,6 +408,17 @@ typedef struct erda_server_stats {
   uint64_t clean_nvm_bytes_written;
   uint64_t scrub_bytes;
   uint64_t damaged_keys;
+  uint64_t clean_moves;
+  uint64_t free_regions;  // now
+  uint64_t cleaning;      // now
+  uint64_t set_aside;
+  uint64_t expired;
+  uint64_t chunks;       // now
+  uint64_t chunk_bytes;  // now
+  uint64_t overdue;
+  uint64_t reports;
+  uint64_t nvm_flushes;
+  uint64_t nvm_fences;
 } erda_server_stats;
 
 // What the opening of a pool found and did that was not closed cleanly [RecoveryReport, which says what each counts].

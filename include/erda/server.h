@@ -141,6 +141,18 @@ struct ServerStats {
   uint64_t clean_nvm_bytes_written = 0;  // By the cleaners: copies and zeroes. Not in nvm_bytes_written.
   uint64_t scrub_bytes = 0;              // Of values verified without a reason.
   uint64_t damaged_keys = 0;             // Found by that, as often as it came by.
+  uint64_t clean_moves = 0;              // Versions copied elsewhere.
+  uint64_t free_regions = 0;             // Now: they hold nothing.
+  uint64_t cleaning = 0;                 // Now: shards that clean because they were asked to.
+  uint64_t set_aside = 0;                // Entries of damaged objects that stood in the way, and lead nowhere now.
+  uint64_t expired = 0;                  // Versions freed since they had expired.
+  // What clients have of the log, to fill it by themselves.
+  uint64_t chunks = 0;       // Now.
+  uint64_t chunk_bytes = 0;  // Now.
+  uint64_t overdue = 0;      // Channels closed since the peer kept others waiting for too long.
+  uint64_t reports = 0;      // From clients that met a value which was not whole.
+  uint64_t nvm_flushes = 0;  // As nvm_bytes_written.
+  uint64_t nvm_fences = 0;
 };
 
 // A fabric that a server is reached on: all its addresses of one device.

@@ -122,6 +122,17 @@ erda_server_stats StatsOf(const ServerStats& stats) noexcept {
   to.clean_nvm_bytes_written = stats.clean_nvm_bytes_written;
   to.scrub_bytes = stats.scrub_bytes;
   to.damaged_keys = stats.damaged_keys;
+  to.clean_moves = stats.clean_moves;
+  to.free_regions = stats.free_regions;
+  to.cleaning = stats.cleaning;
+  to.set_aside = stats.set_aside;
+  to.expired = stats.expired;
+  to.chunks = stats.chunks;
+  to.chunk_bytes = stats.chunk_bytes;
+  to.overdue = stats.overdue;
+  to.reports = stats.reports;
+  to.nvm_flushes = stats.nvm_flushes;
+  to.nvm_fences = stats.nvm_fences;
   return to;
 }
 

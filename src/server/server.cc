@@ -185,6 +185,17 @@ class Server::Impl {
       stats.clean_nvm_bytes_written += counters.Get(Counter::kCleanNvmBytes);
       stats.scrub_bytes += counters.Get(Counter::kScrubBytes);
       stats.damaged_keys += counters.Get(Counter::kDamagedKeys);
+      stats.clean_moves += counters.Get(Counter::kCleanMoves);
+      stats.free_regions += counters.Get(Counter::kFreeRegions);
+      stats.cleaning += counters.Get(Counter::kCleaning);
+      stats.set_aside += counters.Get(Counter::kSetAside);
+      stats.expired += counters.Get(Counter::kExpired);
+      stats.chunks += counters.Get(Counter::kChunks);
+      stats.chunk_bytes += counters.Get(Counter::kChunkBytes);
+      stats.overdue += counters.Get(Counter::kOverdue);
+      stats.reports += counters.Get(Counter::kReports);
+      stats.nvm_flushes += counters.Get(Counter::kNvmFlushes);
+      stats.nvm_fences += counters.Get(Counter::kNvmFences);
       stats.registered_bytes += counters.Get(Counter::kRegisteredBytes);
       stats.log_bytes_live += counters.Get(Counter::kLogBytesLive);
     }

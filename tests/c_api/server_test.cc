@@ -45,7 +45,8 @@ std::vector<uint64_t> Number(ServerStats* stats) {
   auto& [puts, puts_inline, puts_staged, puts_reserved, puts_delegated, commits, deletes, refused, violations, settled,
          taken_back, nvm_bytes_written, shards, clients, keys, index_slots, log_bytes_used, log_bytes_total, in_flight,
          descriptors, registered_bytes, sleeps, log_bytes_live, puts_delayed, regions_cleaned, clean_bytes_copied,
-         clean_bytes_freed, clean_nvm_bytes_written, scrub_bytes, damaged_keys] = *stats;
+         clean_bytes_freed, clean_nvm_bytes_written, scrub_bytes, damaged_keys, clean_moves, free_regions, cleaning,
+         set_aside, expired, chunks, chunk_bytes, overdue, reports, nvm_flushes, nvm_fences] = *stats;
   uint64_t number = 100;
   shards = static_cast<uint32_t>(number++);
   std::vector<uint64_t> all = {shards};
@@ -77,7 +78,18 @@ std::vector<uint64_t> Number(ServerStats* stats) {
                           &clean_bytes_freed,
                           &clean_nvm_bytes_written,
                           &scrub_bytes,
-                          &damaged_keys}) {
+                          &damaged_keys,
+                          &clean_moves,
+                          &free_regions,
+                          &cleaning,
+                          &set_aside,
+                          &expired,
+                          &chunks,
+                          &chunk_bytes,
+                          &overdue,
+                          &reports,
+                          &nvm_flushes,
+                          &nvm_fences}) {
     all.push_back(*field = number++);
   }
   return all;

@@ -32,6 +32,17 @@ SAME = {
     "erda_cleaner_nvm_written_bytes_total": "clean_nvm_bytes",
     "erda_damaged_values_total": "damaged_keys",
     "erda_recovery_objects": "recovery_objects",
+    "erda_expired_versions_total": "expired",
+    "erda_reports_total": "reports",
+    "erda_overdue_total": "overdue",
+    "erda_free_regions": "free_regions",
+    "erda_chunks": "chunks",
+    "erda_chunk_bytes": "chunk_bytes",
+    "erda_nvm_flushes_total": "nvm_flushes",
+    "erda_nvm_fences_total": "nvm_fences",
+    "erda_cleaner_asked_shards": "cleaning",
+    "erda_cleaner_moves_total": "clean_moves",
+    "erda_cleaner_set_aside_total": "set_aside",
     'erda_puts_total{path="staged"}': "puts_staged",
     'erda_puts_total{path="reserved"}': "puts_reserved",
     'erda_puts_total{path="delegated"}': "puts_delegated",
@@ -63,6 +74,7 @@ NOT_IN_STATS = {
 NOT_SHOWN = {
     "erda_commits_total": "requests of the kind commit",
     "erda_deletes_total": "requests of the kind delete",
+    "erda_reports_total": "requests of the kind report",
 }
 
 

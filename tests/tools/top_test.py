@@ -157,7 +157,7 @@ class Piped(unittest.TestCase):
         self.assertRegex(screens[0], r"\nindex     2 keys, ")
         self.assertRegex(screens[0], r"\nput_inline +4 +1 ")
         self.assertRegex(screens[0], r"\ndelete +1 +0 ")
-        self.assertRegex(screens[0], r"\nshm +\d+ +1 +\d+ +0\Z")
+        self.assertRegex(screens[0], r"\nshm +\d+ +[1-9]\d* +\d+ +0\Z")
         for screen in screens[1:]:
             self.assertIn("  In the last ", screen)
             self.assertRegex(screen, r"\nput_inline +0 +0 +- +- +-\n")

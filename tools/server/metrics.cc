@@ -76,6 +76,9 @@ void AddOperations(Text& text, const ServerStats& stats) {
               "Versions that were completed, or given up, after they were published.");
   text.Sample("erda_versions_total{outcome=\"settled\"}", stats.settled);
   text.Sample("erda_versions_total{outcome=\"taken_back\"}", stats.taken_back);
+  text.Counter("erda_expired_versions_total", stats.expired, "Versions freed since they had expired.");
+  text.Counter("erda_reports_total", stats.reports, "Reports of clients that met a value which was not whole.");
+  text.Counter("erda_overdue_total", stats.overdue, "Channels closed since the peer kept others waiting for too long.");
   text.Gauge("erda_in_flight", stats.in_flight, "Versions reserved and not settled.");
 }
 
@@ -141,12 +144,21 @@ void AddSpace(Text& text, const ServerStats& stats) {
   text.Gauge("erda_log_size_bytes", stats.log_bytes_total, "Size of the log.");
   text.Gauge("erda_log_used_bytes", stats.log_bytes_used, "Reserved in the log, live or not.");
   text.Gauge("erda_log_live_bytes", stats.log_bytes_live, "Needed of what is used, as far as it is counted.");
+  text.Gauge("erda_free_regions", stats.free_regions, "Regions of the log that hold nothing.");
+  text.Gauge("erda_chunks", stats.chunks, "Pieces of the log that clients have, to fill them by themselves.");
+  text.Gauge("erda_chunk_bytes", stats.chunk_bytes, "Bytes of these pieces.");
   text.Gauge("erda_open_descriptors", stats.descriptors, "Descriptors that the process has open.");
   text.Gauge("erda_registered_bytes", stats.registered_bytes, "Memory that clients can reach or RDMA devices know.");
   text.Counter("erda_nvm_written_bytes_total", stats.nvm_bytes_written,
                "Written to NVM by the server, without its cleaners.");
+  text.Counter("erda_nvm_flushes_total", stats.nvm_flushes, "Write-backs to NVM, of the same.");
+  text.Counter("erda_nvm_fences_total", stats.nvm_fences, "Waits for them.");
   text.Counter("erda_shard_sleeps_total", stats.sleeps, "How often shards went to sleep.");
   text.Counter("erda_cleaner_regions_total", stats.regions_cleaned, "Regions emptied.");
+  text.Gauge("erda_cleaner_asked_shards", stats.cleaning, "Shards that clean because they were asked to.");
+  text.Counter("erda_cleaner_moves_total", stats.clean_moves, "Versions copied out of regions.");
+  text.Counter("erda_cleaner_set_aside_total", stats.set_aside,
+               "Entries of damaged objects that stood in the way, and lead nowhere now.");
   text.Counter("erda_cleaner_copied_bytes_total", stats.clean_bytes_copied, "Copied out of regions.");
   text.Counter("erda_cleaner_freed_bytes_total", stats.clean_bytes_freed, "Of regions emptied.");
   text.Counter("erda_cleaner_nvm_written_bytes_total", stats.clean_nvm_bytes_written,
