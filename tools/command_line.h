@@ -142,10 +142,12 @@ inline void AddClientOptions(CLI::App& app, std::string& address, ClientOptions&
       ->type_name("FILE");
 }
 
-// The status's text, with the address in front unless the text names it.
+// The text, with what it is about in front unless the text names it.
+inline std::string Describe(std::string_view about, std::string_view text) {
+  return text.find(about) != std::string_view::npos ? std::string(text) : fmt::format("{}: {}", about, text);
+}
 inline std::string Describe(std::string_view address, const Status& status) {
-  const std::string text = status.ToString();
-  return text.find(address) != std::string::npos ? text : fmt::format("{}: {}", address, text);
+  return Describe(address, std::string_view(status.ToString()));
 }
 
 }  // namespace erda::tools

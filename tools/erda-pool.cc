@@ -97,7 +97,7 @@ int Resize(const Arguments& arguments) {
     auto pool = FormattedPool::Open(options, {.shards = 0});
     if (!pool.ok()) return Fail(kProgram, pool.status().ToString(), kExitFailure);
     if (const auto grown = (*pool)->Grow(arguments.wish.pool_size); !grown.ok()) {
-      return FailWith({grown.code(), fmt::format("pool {}: {}", arguments.pool, grown.message())});
+      return FailWith({grown.code(), erda::tools::Describe("pool " + arguments.pool, grown.message())});
     }
   }
   return PrintFrame(arguments);

@@ -202,7 +202,8 @@ Request RawPeer::GiveBackRequest(const Reply& chunk) {
 uint64_t RawPeer::OffsetOf(const Reply& given) {
   const format::Geometry geometry = hello().geometry;
   const format::LogAddress address(given.address);
-  const uint64_t slot_at = format::HeadSlotOffset(geometry, given.head % geometry.heads_per_shard, geometry.SlotOf(address));
+  const uint64_t slot_at =
+      format::HeadSlotOffset(geometry, given.head % geometry.heads_per_shard, geometry.SlotOf(address));
   const auto slot = Read(format::kControlRegion, slot_at, sizeof(format::HeadSlot));
   const auto region = LoadAs<format::HeadSlot>(AsBytes(slot.value())).region();
   return geometry.RegionOffset(region) + geometry.OffsetInRegion(address);

@@ -274,6 +274,17 @@ TEST_F(ErdaPoolTest, APoolMadeToGrowGrowsThatFar) {
 }
 
 // Killed at any moment, it leaves the old pool or the new one, which a server opens with the old size or the new one.
+TEST_F(ErdaPoolTest, WhatDoesNotFitIsRefusedAndThePoolIsAsItWas) {
+  MakePool();
+  const std::string before = ReadFile(Pool());
+  Words limited = {"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 200000; exec \"$@\"", "sh"};  // units of 512 bytes
+  for (const std::string& word : Command("erda-pool", {"resize", Pool(), "--size", "128M"})) limited.push_back(word);
+  const Ended ended = Process(limited).Wait();
+  ExpectRefused(ended, 2, ": cannot allocate 134217728 bytes for pool " + Pool());
+  EXPECT_EQ(ended.err.find(Pool()), ended.err.rfind(Pool())) << "it is named once";
+  EXPECT_TRUE(ReadFile(Pool()) == before);
+}
+
 TEST_F(ErdaPoolTest, AKilledResizeLeavesAPool) {
   constexpr uint64_t kOld = 8 << 20;
   const auto server = StartServerWith({"--pool", Pool(), "--size", "8M", "--listen", Address()});

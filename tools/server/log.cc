@@ -111,8 +111,8 @@ std::unique_ptr<spdlog::formatter> MakeFormatter(bool for_journal) {
 
 }  // namespace
 
-// The thread ends when all is written; the logger holds it weakly.
-Log::~Log() = default;
+// The thread ends when all is written; the logger holds it weakly, and goes when nobody uses it any more.
+Log::~Log() { writer_.reset(); }
 
 std::string Log::Open(const std::string& file) try {
   to_file_ = !file.empty();
