@@ -3,10 +3,12 @@
 //
 //   byte 0        8         12    16       32           40      44        48         112        128
 //   +------------+---------+-----+--------+------------+-------+---------+----------+----------+
-//   | "ERDAPOOL" | format  | crc | uuid   | generation | clean | 0       | geometry | 0        |
+//   | "ERDAPOOL" | format  | crc | uuid   | generation | clean | 0       | geometry | boot     |
 //   |            | version |     |        |            |       |         | (64)     |          |
 //   +------------+---------+-----+--------+------------+-------+---------+----------+----------+
 //
+// boot: the boot of the machine that marked the pool, as nvm::Pool::boot says. 0: nothing vouches for the bytes that
+// were not synced.
 // crc: CRC32C of the 128 bytes with the crc taken as 0.
 #pragma once
 
@@ -21,8 +23,11 @@
 namespace erda::format {
 
 inline constexpr uint64_t kPoolMagic = 0x4c4f4f5041445245;  // "ERDAPOOL"
-inline constexpr uint32_t kFormatVersion = 11;
+inline constexpr uint32_t kFormatVersion = 12;
 inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
+
+// Of one run of a machine's kernel; all zeroes: unknown.
+using BootId = std::array<uint8_t, 16>;
 
 struct Superblock {
   uint64_t magic;
@@ -33,7 +38,7 @@ struct Superblock {
   uint32_t clean;  // 1: closed in order, nothing was in flight
   uint32_t reserved0;
   Geometry geometry;
-  std::array<uint64_t, 2> reserved1;
+  BootId boot;
 };
 ERDA_FORMAT_SIZE(Superblock, 128);
 ERDA_FORMAT_FIELD(Superblock, magic, 0);
@@ -43,7 +48,7 @@ ERDA_FORMAT_FIELD(Superblock, uuid, 16);
 ERDA_FORMAT_FIELD(Superblock, generation, 32);
 ERDA_FORMAT_FIELD(Superblock, clean, 40);
 ERDA_FORMAT_FIELD(Superblock, geometry, 48);
-ERDA_FORMAT_FIELD(Superblock, reserved1, 112);
+ERDA_FORMAT_FIELD(Superblock, boot, 112);
 
 [[nodiscard]] uint32_t SuperblockCrc(const Superblock& superblock);
 

@@ -6,7 +6,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <array>
+#include <filesystem>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "base/bytes.h"
@@ -14,6 +17,8 @@
 namespace erda::nvm {
 
 namespace {
+
+constexpr uint64_t kPage = 4096;  // of any mapping on x86-64, or a part of one
 
 class DramPool final : public Pool {
  public:
@@ -55,6 +60,23 @@ Mapping Map(const std::string& path) {
   return {{static_cast<std::byte*>(at), mapped}, is_pmem != 0};
 }
 
+// Zeroes if it cannot be read: then no pool is taken for one of this boot.
+format::BootId BootOfMachine() {
+  format::BootId boot{};
+  const UniqueFd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  std::array<char, 37> text{};  // 36 characters: 32 hexadecimal digits in five groups
+  if (!fd || ::read(fd.get(), text.data(), text.size()) < 36) return boot;
+  size_t digits = 0;
+  for (const char c : std::string_view(text.data(), 36)) {
+    if (c == '-') continue;
+    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit < 0 || digits == 2 * boot.size()) return {};
+    boot[digits / 2] = static_cast<uint8_t>(boot[digits / 2] << 4 | digit);
+    ++digits;
+  }
+  return digits == 2 * boot.size() ? boot : format::BootId{};
+}
+
 // A file or a DAX device, mapped by libpmem.
 class FilePool final : public Pool {
  public:
@@ -82,9 +104,9 @@ class FilePool final : public Pool {
     if (created_) ::unlink(path_.c_str());
   }
   Status Widen(uint64_t kept, uint64_t size) override;
-  Status Sync() override {
-    return is_device_ || ::fsync(fds_.lock.get()) == 0 ? Status() : ErrnoStatus("cannot write pool " + path_ + " back");
-  }
+  Status Sync(uint64_t offset, uint64_t size) override;
+  Status SyncName() override;
+  [[nodiscard]] format::BootId boot() const override { return mapping_.is_pmem ? format::BootId{} : BootOfMachine(); }
 
  private:
   void Unmap() {
@@ -144,6 +166,28 @@ Status Allocate(const std::string& path, int fd, uint64_t size) {
   if (const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(size)); error != 0) {
     return ErrnoStatus("cannot allocate " + std::to_string(size) + " bytes for pool " + path, error);
   }
+  return {};
+}
+
+// A part goes by msync, so that a mark does not wait for the gigabytes that a dead server left in the page cache. All
+// of it goes by fdatasync, which also writes what is needed to find the bytes: the file's size and blocks. (A DAX
+// file's bytes are persistent with the Writer's Fence; its size and blocks are not.)
+Status FilePool::Sync(uint64_t offset, uint64_t size) {
+  const bool all = offset == 0 && size == bytes_.size();
+  if (is_device_ || (mapping_.is_pmem && !all)) return {};
+  const int failed = all ? ::fdatasync(fds_.lock.get())
+                         : ::msync(bytes_.data() + AlignDown(offset, kPage), size + offset % kPage, MS_SYNC);
+  return failed == 0 ? Status() : ErrnoStatus("cannot write pool " + path_ + " to its disk");
+}
+
+Status FilePool::SyncName() {
+  if (!created_) return {};
+  const std::string folder = std::filesystem::absolute(path_).parent_path();
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // A folder that the server may write to and not read cannot be opened, and so not be synced either.
+  if (!fd && errno != EACCES) return ErrnoStatus("cannot open " + folder + ", the folder of the new pool");
+  if (fd && ::fsync(fd.get()) != 0)
+    return ErrnoStatus("cannot write " + folder + ", the folder of the new pool, to its disk");
   return {};
 }
 

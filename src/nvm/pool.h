@@ -17,6 +17,7 @@
 #include "base/unique_fd.h"
 #include "erda/status.h"
 #include "format/durability.h"
+#include "format/superblock.h"
 
 namespace erda::nvm {
 
@@ -62,8 +63,16 @@ class Pool {
   // zeroes, and it has them persistently; of a device nobody knows what they are. No Writer is left, and none knows
   // these bytes by their old address. kInvalidArgument: a device is smaller. kResourceExhausted: the disk is full.
   virtual Status Widen(uint64_t kept, uint64_t size) = 0;
-  // All that was stored so far is on the medium, also where a Writer's Fence does not wait for that.
-  virtual Status Sync() { return {}; }
+  // Returns ok if the medium holds what was stored in this range so far, also where a Writer's Fence does not wait for
+  // that. An error cannot be mended by another call: the kernel forgets pages that it failed to write, so a later ok
+  // says nothing of the bytes that were stored before the error.
+  virtual Status Sync(uint64_t /*offset*/, uint64_t /*size*/) { return {}; }
+  Status Sync() { return Sync(0, size()); }
+  // Returns ok if a file that Open created is found under its name after a power cut.
+  virtual Status SyncName() { return {}; }
+  // The boot of this machine, if the pool's unsynced bytes live in its page cache. Zeroes: there are no such bytes, or
+  // the boot is unknown.
+  [[nodiscard]] virtual format::BootId boot() const { return {}; }
 
  protected:
   friend class Writer;

@@ -72,8 +72,13 @@ Status FormattedPool::Create(const format::GeometryWish& wish) {
   for (uint8_t& byte : superblock_.uuid) byte = static_cast<uint8_t>(random());
   // An empty pool is zeroes but for this: the end of a log is known by them. Of a device nobody knows what it held.
   if (!pool_->created()) nvm_->ZeroOut(format::kShardRecordsOffset, pool_->size() - format::kShardRecordsOffset);
-  MarkClosed();
-  return {};
+  if (auto status = MarkClosed(); !status.ok()) return status;
+  return pool_->SyncName();
+}
+
+Status FormattedPool::MarkClosed() {
+  if (auto status = pool_->Sync(); !status.ok()) return status;
+  return WriteSuperblock(true, pool_->boot());
 }
 
 Status FormattedPool::Check(uint64_t size, const format::GeometryWish& wish) {
@@ -113,31 +118,30 @@ Status FormattedPool::Grow(uint64_t size) {
                 (grown->regions() - before.regions()) * sizeof(uint64_t));
   // Pairs with FindSuperblock: who finds the new superblock finds all of that behind it.
   nvm_->Fence();
-  if (auto status = pool_->Sync(); !status.ok()) return status;
   superblock_.geometry = *grown;
   // Both copies: damage to one must not bring the smaller pool back, once there is something in the larger one. The
-  // first is on the medium before the second is written (WriteSuperblock; of an ordinary file, Sync): whatever arrives
-  // of one, there is the other.
+  // first is on the medium before the second is written (WriteSuperblock): whatever arrives of one, there is the other.
   for (int copy = 0; copy < 2; ++copy) {
-    MarkClosed();
-    if (auto status = pool_->Sync(); !status.ok()) return status;
+    if (auto status = MarkClosed(); !status.ok()) return status;
   }
   return {};
 }
 
 // Into the copy that does not count: a write that stays half done leaves the other one.
-void FormattedPool::WriteSuperblock(bool clean) {
+Status FormattedPool::WriteSuperblock(bool clean, const format::BootId& boot) {
   // The server that wrote the copy that counts may have died before it was on the medium. It must be there before the
   // other one is touched.
   if (!Planted(Flaw::kSuperblockNotFlushed)) nvm_->Persist(format::kSuperblockOffsets[copy_], sizeof(superblock_));
   copy_ = 1 - copy_;
   ++superblock_.generation;
   superblock_.clean = clean ? 1 : 0;
+  superblock_.boot = boot;
   superblock_.crc = format::SuperblockCrc(superblock_);
   const uint64_t at = format::kSuperblockOffsets[copy_];
   nvm_->Fence();
   nvm_->Write(at, BytesOf(superblock_));
   nvm_->Persist(at, sizeof(superblock_));
+  return pool_->Sync(0, format::kShardRecordsOffset);
 }
 
 }  // namespace erda::server

@@ -29,13 +29,22 @@ class FormattedPool {
   [[nodiscard]] uint32_t seed() const { return format::PoolSeed(superblock_.uuid); }
   // It was not closed cleanly: its server died or lost power. Each shard must be recovered before it is used.
   [[nodiscard]] bool needs_recovery() const { return needs_recovery_; }
+  // Its bytes may be a mixture of pages of different times: the pool lives in a page cache, it was not closed cleanly,
+  // and the machine was started again since, or a sync failed. Then each shard must be verified in full.
+  [[nodiscard]] bool needs_verification() const {
+    return needs_recovery_ && pool_->durability() == nvm::Durability::kProcessSafe && !IsOfThisBoot();
+  }
 
   // The latest time that a server's clock is known to have been at, in microseconds; 0: of none.
   [[nodiscard]] uint64_t time() const;
 
-  // The next superblock says that the pool is in use / was closed cleanly. Persistent on return.
-  void MarkOpen() { WriteSuperblock(false); }
-  void MarkClosed() { WriteSuperblock(true); }
+  // The next superblock says that the pool is in use / was closed cleanly. Persistent on return, also where a Writer's
+  // Fence does not wait for the medium. MarkClosed syncs all other bytes first: a mark never gets to the medium before
+  // what it vouches for. After an error of that sync the pool is not marked.
+  Status MarkOpen() { return WriteSuperblock(false, pool_->boot()); }
+  Status MarkClosed();
+  // The next superblock says that the pool is in use, and that nothing vouches for its bytes: a sync failed.
+  Status MarkUnvouched() { return WriteSuperblock(false, {}); }
 
   // The pool gets so many bytes, in place: the one that it was, or the larger one, whenever the power goes meanwhile.
   // It must not be in use: neither marked open, nor may anybody else have its bytes. kConflict: it needs recovery.
@@ -47,7 +56,10 @@ class FormattedPool {
   [[nodiscard]] static bool IsBlank(const nvm::Pool& pool);
   Status Create(const format::GeometryWish& wish);
   Status Check(uint64_t size, const format::GeometryWish& wish);
-  void WriteSuperblock(bool clean);
+  Status WriteSuperblock(bool clean, const format::BootId& boot);
+  [[nodiscard]] bool IsOfThisBoot() const {
+    return superblock_.boot != format::BootId{} && superblock_.boot == pool_->boot();
+  }
 
   std::unique_ptr<nvm::Pool> pool_;
   std::optional<nvm::Writer> nvm_;  // another one once the pool is mapped anew

@@ -116,9 +116,9 @@ class Server::Impl {
 
   Status Start() {
     if (state_ != State::kOpen) return {Code::kInvalidArgument, "a server starts once"};
-    pool_->MarkOpen();
+    Status status = pool_->MarkOpen();
+    if (!status.ok()) return status;
     state_ = State::kServing;
-    Status status;
     for (auto& shard : shards_) {
       if (status.ok()) status = shard->Start();
     }
@@ -130,16 +130,17 @@ class Server::Impl {
   }
 
   Status Stop() {
+    Status status;
     if (state_ == State::kServing) {
       for (auto& doorman : doormen_) doorman->Stop();
       for (auto& shard : shards_) shard->Stop();
       EndSessions();
       for (auto& shard : shards_) shard->Close();
-      pool_->MarkClosed();
+      status = pool_->MarkClosed();
     }
     state_ = State::kStopped;
     doormen_.clear();  // nobody else can listen there before
-    return {};
+    return status;
   }
 
   // Clients that are in the middle of a Write end it soon, unless they are stopped themselves.

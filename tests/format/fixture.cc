@@ -73,6 +73,7 @@ Superblock TestSuperblock(const Geometry& geometry, uint64_t generation) {
   superblock.generation = generation;
   superblock.clean = 1;
   superblock.geometry = geometry;
+  for (uint8_t i = 0; i < 16; ++i) superblock.boot[i] = static_cast<uint8_t>(0xb0 + i);
   superblock.crc = SuperblockCrc(superblock);
   return superblock;
 }

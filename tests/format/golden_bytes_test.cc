@@ -18,14 +18,14 @@ namespace {
 
 TEST(GoldenBytesTest, ASuperblock) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
-    45 52 44 41 50 4f 4f 4c  0b 00 00 00 f4 c0 9e d3
+    45 52 44 41 50 4f 4f 4c  0c 00 00 00 98 89 cb 10
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
     00 00 04 00 00 00 00 00  00 10 00 00 00 00 00 00
     00 60 01 00 00 00 00 00  00 00 10 00 00 00 00 00
     1f 00 00 00 02 00 00 00  01 00 00 00 0b 00 00 00
-    00*16)"));
+    b0 b1 b2 b3 b4 b5 b6 b7  b8 b9 ba bb bc bd be bf)"));
 }
 
 TEST(GoldenBytesTest, AShardRecord) {

@@ -34,7 +34,7 @@ Result<std::unique_ptr<PoolServer>> PoolServer::Open(Image image) {
   if (recover) {
     for (auto& shard : server->shards_) shard->versions.Repair();
   }
-  server->pool_->MarkOpen();
+  if (!server->pool_->MarkOpen().ok()) return nullptr;
   return server;
 }
 
@@ -103,7 +103,7 @@ std::string PoolServer::Get(std::string_view key) const {
 
 void PoolServer::Close() {
   for (auto& shard : shards_) shard->versions.Close();
-  pool_->MarkClosed();
+  (void)pool_->MarkClosed();  // memory syncs always
 }
 
 }  // namespace erda::fuzz

@@ -1,13 +1,18 @@
 #include "nvm/pool.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -158,6 +163,64 @@ TEST_F(PoolTest, AFileOfAnotherSizeIsRefusedAndLeftAsItIs) {
   const auto pool = MustOpen(pool_path(), 0);
   ASSERT_NE(pool, nullptr);
   EXPECT_EQ(AsString(pool->bytes()), std::string(8192, 'x'));
+}
+
+// --- What the disk has
+
+// Kibibytes of the mapping that begins there and that are newer in memory than on the disk.
+uint64_t DirtyKib(const std::byte* begin) {
+  std::ifstream smaps("/proc/self/smaps");
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  uint64_t dirty = 0;
+  bool inside = false;
+  for (std::string line; std::getline(smaps, line);) {
+    uint64_t low = 0;
+    uint64_t high = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &low, &high) == 2) inside = low <= address && address < high;
+    uint64_t kib = 0;
+    if (inside && (std::sscanf(line.c_str(), "Private_Dirty: %lu", &kib) == 1 ||
+                   std::sscanf(line.c_str(), "Shared_Dirty: %lu", &kib) == 1)) {
+      dirty += kib;
+    }
+  }
+  return dirty;
+}
+
+TEST_F(PoolTest, SyncWritesTheWholeFileOrTheRange) {
+  struct statfs system {};
+  ASSERT_EQ(::statfs(folder_.path().c_str(), &system), 0);
+  if (system.f_type == TMPFS_MAGIC) GTEST_SKIP() << "a file system in memory never writes a page to a disk";
+  const auto pool = MustOpen(pool_path(), kPoolBytes);
+  ASSERT_NE(pool, nullptr);
+  Writer writer(*pool);
+  const auto fill = [&] {
+    for (uint64_t at = 0; at < kPoolBytes; at += 4096) writer.Store64(at, at + 1);
+  };
+  fill();
+  ASSERT_EQ(DirtyKib(pool->bytes().data()), kPoolBytes / 1024);
+  ASSERT_TRUE(pool->Sync().ok());
+  EXPECT_EQ(DirtyKib(pool->bytes().data()), 0U);
+  fill();
+  ASSERT_TRUE(pool->Sync(4096, 8192).ok());
+  EXPECT_EQ(DirtyKib(pool->bytes().data()), kPoolBytes / 1024 - 8);
+  ASSERT_TRUE(pool->Sync(0, 1).ok());
+  EXPECT_EQ(DirtyKib(pool->bytes().data()), kPoolBytes / 1024 - 12);
+}
+
+TEST_F(PoolTest, AFileHasTheBootOfTheMachine) {
+  const auto pool = MustOpen(pool_path(), kPoolBytes);
+  ASSERT_NE(pool, nullptr);
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  ASSERT_TRUE(std::getline(file, text));
+  std::erase(text, '-');
+  std::string hex;
+  for (const uint8_t byte : pool->boot()) {
+    hex += "0123456789abcdef"[byte >> 4];
+    hex += "0123456789abcdef"[byte & 15];
+  }
+  EXPECT_EQ(hex, text);
+  EXPECT_EQ(MustOpen("dram:", kPoolBytes)->boot(), format::BootId{});
 }
 
 TEST_F(PoolTest, AFileMayHaveMoreThanWasAskedFor) {

@@ -36,8 +36,8 @@ class FormattedPoolTest : public testing::Test {
   void OpenAndClose() {
     auto pool = Open();
     ASSERT_TRUE(pool.ok()) << pool.status().ToString();
-    (*pool)->MarkOpen();
-    (*pool)->MarkClosed();
+    EXPECT_TRUE((*pool)->MarkOpen().ok());
+    EXPECT_TRUE((*pool)->MarkClosed().ok());
   }
   void ExpectError(Code code, const std::string& part) {
     const auto before = std::filesystem::exists(options_.path) ? ReadFile() : std::vector<char>();
@@ -118,7 +118,7 @@ TEST_F(FormattedPoolTest, APoolThatWasNotClosedNeedsRecoveryUntilItIs) {
     auto pool = Open();
     ASSERT_TRUE(pool.ok());
     EXPECT_FALSE((*pool)->needs_recovery());
-    (*pool)->MarkOpen();
+    EXPECT_TRUE((*pool)->MarkOpen().ok());
   }
   const auto before = ReadFile();
   for (int i = 0; i < 3; ++i) {
@@ -126,7 +126,7 @@ TEST_F(FormattedPoolTest, APoolThatWasNotClosedNeedsRecoveryUntilItIs) {
     ASSERT_TRUE(pool.ok()) << pool.status().ToString();
     EXPECT_TRUE((*pool)->needs_recovery());
     EXPECT_TRUE(ReadFile() == before) << "it is not marked by being looked at";
-    (*pool)->MarkOpen();  // and dies again
+    EXPECT_TRUE((*pool)->MarkOpen().ok());  // and dies again
     pool->reset();
     ASSERT_TRUE(Open().ok());
     EXPECT_TRUE((*Open())->needs_recovery());
@@ -134,8 +134,8 @@ TEST_F(FormattedPoolTest, APoolThatWasNotClosedNeedsRecoveryUntilItIs) {
   }
   auto pool = Open();
   ASSERT_TRUE(pool.ok());
-  (*pool)->MarkOpen();
-  (*pool)->MarkClosed();
+  EXPECT_TRUE((*pool)->MarkOpen().ok());
+  EXPECT_TRUE((*pool)->MarkClosed().ok());
   pool->reset();
   EXPECT_FALSE((*Open())->needs_recovery());
 }
@@ -152,9 +152,9 @@ TEST_F(FormattedPoolTest, MarksAlternateBetweenTheCopies) {
     const bool open = generation % 2 == 0;
     const auto before = ReadFile();
     if (open) {
-      (*pool)->MarkOpen();
+      EXPECT_TRUE((*pool)->MarkOpen().ok());
     } else {
-      (*pool)->MarkClosed();
+      EXPECT_TRUE((*pool)->MarkClosed().ok());
     }
     const auto found = format::FindSuperblock((*pool)->pool().bytes());
     ASSERT_TRUE(found.ok());
@@ -235,8 +235,8 @@ TEST_F(FormattedPoolTest, APoolGrowsInPlaceAgainAndAgain) {
       ASSERT_TRUE(grown.ok()) << grown.ToString();
       EXPECT_EQ((*pool)->superblock().generation, generation + 2);
       EXPECT_EQ((*pool)->pool().size(), size);
-      (*pool)->MarkOpen();
-      (*pool)->MarkClosed();
+      EXPECT_TRUE((*pool)->MarkOpen().ok());
+      EXPECT_TRUE((*pool)->MarkClosed().ok());
     }
     auto pool = Open();
     ASSERT_TRUE(pool.ok()) << pool.status().ToString();
@@ -270,7 +270,7 @@ TEST_F(FormattedPoolTest, AGrowthThatIsRefusedChangesNothing) {
   }
   const uint64_t limit = format::GrowthLimit((*Open())->geometry());
   expect_refused(limit + 1, Code::kInvalidArgument, "can grow to");
-  (*Open())->MarkOpen();  // and dies
+  EXPECT_TRUE((*Open())->MarkOpen().ok());  // and dies
   expect_refused(2 * kPoolBytes, Code::kConflict, "needs recovery");
   options_.path = "dram:";
   options_.size = kPoolBytes;
@@ -373,12 +373,14 @@ TEST_F(FormattedPoolTest, ATornSuperblockLeavesTheOtherCopy) {
     {
       auto pool = Open();
       ASSERT_TRUE(pool.ok()) << pool.status().ToString();
-      if (closing) (*pool)->MarkOpen();
+      if (closing) {
+        EXPECT_TRUE((*pool)->MarkOpen().ok());
+      }
       before = ReadFile();
       if (closing) {
-        (*pool)->MarkClosed();
+        EXPECT_TRUE((*pool)->MarkClosed().ok());
       } else {
-        (*pool)->MarkOpen();
+        EXPECT_TRUE((*pool)->MarkOpen().ok());
       }
       after = ReadFile();
     }
@@ -461,7 +463,9 @@ TEST(GrowingDeviceTest, APowerCutLeavesTheOldPoolOrTheNewOne) {
       ASSERT_TRUE(!ended || (is_new && !(*next)->needs_recovery()));
       const auto bytes = std::as_bytes(std::span(image)).first(g.pool_size);
       ASSERT_TRUE(IsZero(bytes.subspan(format::kShardRecordsOffset))) << "fence " << fence;
-      if ((*next)->needs_recovery()) (*next)->MarkClosed();
+      if ((*next)->needs_recovery()) {
+        EXPECT_TRUE((*next)->MarkClosed().ok());
+      }
       auto again = take(next_medium->AfterPowerCut([] { return false; }), 0, &next_medium);
       ASSERT_TRUE(again.ok());
       ASSERT_TRUE((*again)->Grow(kDevice).ok());
@@ -503,7 +507,7 @@ TEST(SuperblockTest, APowerCutAfterAProcessDeathLeavesOneCopy) {
         if (random.Chance(0.5)) throw Ends();
       };
       EXPECT_ANY_THROW({
-        for (;;) (*formatted)->MarkOpen();
+        for (;;) EXPECT_TRUE((*formatted)->MarkOpen().ok());
       });
       if (random.Chance(0.5)) {
         images = medium.AfterProcessEnd([] { return false; });

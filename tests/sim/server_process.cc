@@ -143,7 +143,7 @@ Status ServerProcess::StartOnce() {
     Inspect(true);
   }
   for (ShardProcess& process : shards_) process.shard->BeginCleaning();
-  pool_->MarkOpen();
+  if (auto status = pool_->MarkOpen(); !status.ok()) return status;
   for (size_t i = 0; i < plan_.ports; ++i) {
     auto listener = fabrics_[i]->Listen(ServerAddress(i));
     if (!listener.ok()) return listener.status();
@@ -171,7 +171,7 @@ void ServerProcess::Stop() {
       }
     }
     for (ShardProcess& process : shards_) process.shard->Close();
-    if (pool_) pool_->MarkClosed();
+    if (pool_) Require(pool_->MarkClosed());
   } catch (const ProcessEnds&) {
     return Crash();
   }
