@@ -20,6 +20,7 @@
 #include "tools/command_line.h"
 #include "tools/event_log.h"
 #include "tools/geometry_options.h"
+#include "tools/server/bus_error.h"
 #include "tools/server/config_file.h"
 #include "tools/server/log.h"
 #include "tools/server/metrics.h"
@@ -206,6 +207,7 @@ int FailAndLog(erda::tools::Log& log, const std::string& why, int exit_code) {
 int Serve(erda::ServerOptions options, const std::string& metrics_address, const LogOptions& log_options,
           const std::string& config) {
   const erda::tools::StopSignals stop_signals;
+  erda::tools::TellBusErrors(kProgram, log_options.file);
   erda::tools::AllowManyDescriptors();
   erda::tools::Log log(log_options.level);  // outlives the server
   if (const std::string wrong = log.Open(log_options.file); !wrong.empty()) {

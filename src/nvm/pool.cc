@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <limits>
 #include <string_view>
@@ -161,10 +163,42 @@ Result<uint64_t> ExistingSize(const std::string& path, int fd) {
   return static_cast<uint64_t>(info.st_size);
 }
 
+// Gives a range of the file real blocks, so that a full disk is an error here and not a SIGBUS later. Keeps what is in
+// the range. In pieces, since a signal ends a call in the middle, and the next one has to get farther.
+int AllocateRange(int fd, uint64_t begin, uint64_t end) {
+  constexpr uint64_t kPiece = 1 << 30;
+  for (uint64_t at = begin; at < end;) {
+    const uint64_t size = std::min(kPiece, end - at);
+    const int error = ::posix_fallocate(fd, static_cast<off_t>(at), static_cast<off_t>(size));
+    if (error == EINTR) continue;
+    if (error != 0) return error;
+    at += size;
+  }
+  return 0;
+}
+
 Status Allocate(const std::string& path, int fd, uint64_t size) {
-  // Real blocks, so that a full disk is an error here and not a SIGBUS later.
-  if (const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(size)); error != 0) {
+  if (const int error = AllocateRange(fd, 0, size); error != 0) {
     return ErrnoStatus("cannot allocate " + std::to_string(size) + " bytes for pool " + path, error);
+  }
+  return {};
+}
+
+// A sparse copy of a pool has holes where the pool has zeroes. (So has, to this call, what was allocated and not
+// written yet: to allocate that again takes nothing.)
+Status FillHoles(const std::string& path, int fd, uint64_t size) {
+  for (uint64_t at = 0; at < size;) {
+    const off_t hole = ::lseek(fd, static_cast<off_t>(at), SEEK_HOLE);
+    if (hole < 0 || std::cmp_greater_equal(hole, size)) return {};  // none, or the file system does not know
+    const off_t data = ::lseek(fd, hole, SEEK_DATA);
+    const uint64_t end = data < 0 ? size : std::min(static_cast<uint64_t>(data), size);  // < 0: it goes to the end
+    if (const int error = AllocateRange(fd, static_cast<uint64_t>(hole), end); error != 0) {
+      return ErrnoStatus("cannot allocate the holes of pool " + path +
+                             ", a sparse file: " + std::to_string(end - static_cast<uint64_t>(hole)) +
+                             " bytes at offset " + std::to_string(hole),
+                         error);
+    }
+    at = end;
   }
   return {};
 }
@@ -250,6 +284,8 @@ Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {
     return InPath(
         path, Code::kInvalidArgument,
         "has " + std::to_string(*existing) + " bytes, not the " + std::to_string(options.size) + " asked for");
+  } else if (auto status = FillHoles(path, lock->get(), *existing); !status.ok()) {
+    return status;
   }
 
   FilePool::Descriptors fds;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <thread>
 #include <vector>
@@ -221,6 +223,36 @@ TEST_F(PoolTest, AFileHasTheBootOfTheMachine) {
   }
   EXPECT_EQ(hex, text);
   EXPECT_EQ(MustOpen("dram:", kPoolBytes)->boot(), format::BootId{});
+}
+
+uint64_t AllocatedBytes(const fs::path& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? static_cast<uint64_t>(info.st_blocks) * 512 : 0;
+}
+
+TEST_F(PoolTest, AFileWithHolesGetsItsBlocks) {
+  WriteFile("pool", std::string(8192, 'x'));
+  fs::resize_file(pool_path(), kPoolBytes - 4096);
+  std::ofstream(pool_path(), std::ios::app) << std::string(4096, 'y');
+  ASSERT_LT(AllocatedBytes(pool_path()), kPoolBytes);
+  const auto pool = MustOpen(pool_path(), 0);
+  ASSERT_NE(pool, nullptr);
+  EXPECT_GE(AllocatedBytes(pool_path()), kPoolBytes);
+  EXPECT_EQ(AsString(pool->bytes().first(8192)), std::string(8192, 'x'));
+  EXPECT_TRUE(AllZero(pool->bytes().subspan(8192, kPoolBytes - 12288)));
+  EXPECT_EQ(AsString(pool->bytes().last(4096)), std::string(4096, 'y'));
+}
+
+TEST_F(PoolTest, HolesOnAFullDiskAreRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can mount a small file system";
+  ASSERT_EQ(::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=64k"), 0) << std::strerror(errno);
+  WriteFile("pool", std::string(8192, 'x'));
+  fs::resize_file(pool_path(), 1 << 20);
+  EXPECT_TRUE(Refuses({.path = pool_path()}, Code::kResourceExhausted, "a sparse file"));
+  EXPECT_EQ(fs::file_size(pool_path()), 1U << 20);
+  fs::resize_file(pool_path(), 32 << 10);
+  EXPECT_NE(MustOpen(pool_path(), 0), nullptr);
+  ASSERT_EQ(::umount(folder_.path().c_str()), 0) << std::strerror(errno);
 }
 
 TEST_F(PoolTest, AFileMayHaveMoreThanWasAskedFor) {

@@ -252,6 +252,26 @@ TEST_F(ServerTest, SocketThatAKilledServerLeftIsTakenOver) {
   StopServer(*server);
 }
 
+TEST_F(ServerTest, NamesTheFileWhosePagesAreGoneAndEndsByTheSignal) {
+  const auto server = StartServer({"--log-file", Path("log")});
+  ExpectFine(Cli({"put", "greeting", "hello"}));
+  std::filesystem::resize_file(Pool(), 8192);
+  (void)Cli({"put", "greeting", "again"});
+  const Ended ended = server->Wait();
+  EXPECT_EQ(ended.code, 128 + SIGBUS);
+  EXPECT_NE(ended.err.find("of " + Pool() + " cannot be had any more: the file was made shorter"), std::string::npos)
+      << ended.err;
+  EXPECT_NE(ReadFile(Path("log")).find(ended.err), std::string::npos);
+}
+
+TEST_F(ServerTest, TellsASentBusErrorFromAPageThatIsGone) {
+  const auto server = StartServer();
+  server->Signal(SIGBUS);
+  const Ended ended = server->Wait();
+  EXPECT_EQ(ended.code, 128 + SIGBUS);
+  EXPECT_NE(ended.err.find("a process sent"), std::string::npos) << ended.err;
+}
+
 TEST_F(ServerTest, FullPoolRefusesPutsAndServesTheRest) {
   // Of one head: when it is full, all of the pool is.
   const auto server =
