@@ -34,7 +34,7 @@ Result<std::unique_ptr<PoolServer>> PoolServer::Open(Image image) {
   if (recover) {
     for (auto& shard : server->shards_) shard->versions.Repair();
   }
-  if (!server->pool_->MarkOpen().ok()) return nullptr;
+  if (auto status = server->pool_->MarkOpen(); !status.ok()) return status;
   return server;
 }
 
