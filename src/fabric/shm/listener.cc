@@ -47,12 +47,12 @@ class ShmIncoming final : public Incoming {
     const bool holds =
         ask_.message_depth >= 1 && ask_.message_depth <= kMessageDepthMax && fds_.size() == 1 + ask_.regions;
     if (!holds) return Status(Code::kInvalidArgument, "the client asks for an impossible channel");
-    auto rings = maps_->Map(fds_[0], 2 * Ring::Bytes(ask_.message_depth), true, MemoryMaps::Trust::kPeerMustSeal);
+    auto rings = maps_->Map(fds_[0], 2 * Ring::Bytes(ask_.message_depth), true, MemoryMaps::Trust::kPeerMayNotHarm);
     if (!rings.ok()) return rings.status();
     std::vector<std::shared_ptr<Mapping>> regions;
     for (uint32_t i = 0; i < ask_.regions; ++i) {
       const bool writable = ask_.region_access[i] == static_cast<uint32_t>(Access::kRemoteReadWrite);
-      auto mapping = maps_->Map(fds_[1 + i], ask_.region_sizes[i], writable, MemoryMaps::Trust::kPeerMustSeal);
+      auto mapping = maps_->Map(fds_[1 + i], ask_.region_sizes[i], writable, MemoryMaps::Trust::kPeerMayNotHarm);
       if (!mapping.ok()) return mapping.status();
       regions.push_back(*std::move(mapping));
     }

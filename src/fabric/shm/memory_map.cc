@@ -1,10 +1,14 @@
 #include "fabric/shm/memory_map.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/bytes.h"
 
@@ -12,20 +16,39 @@ namespace erda::fabric::shm {
 
 Mapping::~Mapping() { ::munmap(bytes_.data(), bytes_.size()); }
 
+namespace {
+
+// The seals come first: the caller may measure the memory only once nobody can shrink it any more.
+Status CheckItStays(const UniqueFd& fd) {
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    return {Code::kInvalidArgument, "the peer's memory is not sealed against shrinking"};
+  }
+  struct statfs system {};
+  if (::fstatfs(fd.get(), &system) != 0) return ErrnoStatus("cannot examine the peer's memory");
+  // A sealed memfd on huge pages is on hugetlbfs: a page that its owner punches out raises SIGBUS if no other is free.
+  if (system.f_type != TMPFS_MAGIC) {
+    return {Code::kInvalidArgument, "the peer's memory is on huge pages: make it a memfd without MFD_HUGETLB"};
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Mapping>> MemoryMaps::Map(const UniqueFd& fd, size_t size, bool writable, Trust trust) {
+  if (trust == Trust::kPeerMayNotHarm) {
+    if (auto status = CheckItStays(fd); !status.ok()) return status;
+  }
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return ErrnoStatus("cannot examine the peer's memory");
   if (size == 0 || (S_ISREG(info.st_mode) && std::cmp_less(info.st_size, size))) {
     return Status(Code::kInvalidArgument, "the peer's memory is not of the size that it says");
   }
-  if (trust == Trust::kPeerMustSeal) {
-    const int seals = ::fcntl(fd.get(), F_GET_SEALS);
-    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-      return Status(Code::kInvalidArgument, "the peer's memory is not sealed against shrinking");
-    }
-  }
   const std::scoped_lock lock(mutex_);
-  std::erase_if(maps_, [](const auto& item) { return item.second.expired(); });
+  if (maps_.size() >= sweep_at_) {
+    std::erase_if(maps_, [](const auto& item) { return item.second.expired(); });
+    sweep_at_ = std::max<size_t>(64, 2 * maps_.size());
+  }
   const Key key{info.st_dev, info.st_ino, size, writable};
   if (const auto found = maps_.find(key); found != maps_.end()) {
     if (auto mapping = found->second.lock()) return mapping;

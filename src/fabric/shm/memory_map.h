@@ -28,15 +28,17 @@ class Mapping {
 // Thread-safe.
 class MemoryMaps {
  public:
-  // Whether the peer could shrink the memory under us: what a server maps of its clients must be sealed against that,
-  // what a client maps of its server (a pool file, say) is the server's to break.
-  enum class Trust { kPeerMustSeal, kPeerIsTrusted };
+  // kPeerMayNotHarm: the peer made the memory and is not trusted. Map refuses memory that could vanish under a reader
+  // and end this process by SIGBUS; docs/fabric.md, "What a peer can break", says which memory cannot. kPeerIsTrusted:
+  // a client maps what its server offers, a pool file for example.
+  enum class Trust { kPeerMayNotHarm, kPeerIsTrusted };
   Result<std::shared_ptr<Mapping>> Map(const UniqueFd& fd, size_t size, bool writable, Trust trust);
 
  private:
   using Key = std::tuple<uint64_t, uint64_t, size_t, bool>;  // device, inode, size, writable
   std::mutex mutex_;                                         // connecting is not the hot path
   std::map<Key, std::weak_ptr<Mapping>> maps_;
+  size_t sweep_at_ = 64;  // Map removes expired entries when there are this many, so a connection costs no walk of all
 };
 
 }  // namespace erda::fabric::shm
