@@ -1,5 +1,7 @@
 #include "fabric/shm/socket.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -7,8 +9,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 
 namespace erda::fabric::shm {
 
@@ -43,6 +48,46 @@ bool SomebodyListens(const std::string& path) {
   return result == 0 || errno != ECONNREFUSED;
 }
 
+// Held from the look at a path's old socket until the new one listens: of several servers that start at once, the
+// second finds the first one listening. Without it both could find the old socket, and the slower one would remove the
+// socket of the other.
+class StartLock {
+ public:
+  StartLock(const StartLock&) = delete;
+  StartLock& operator=(const StartLock&) = delete;
+  StartLock(StartLock&&) = default;
+  StartLock& operator=(StartLock&&) = delete;
+  // Removes the file while it holds the lock: a process that waits for it sees that its file is no longer the one
+  // there.
+  ~StartLock() {
+    if (fd_) ::unlink(path_.c_str());
+  }
+
+  static Result<StartLock> Take(const std::string& socket_path) {
+    const std::string path = socket_path + ".lock";
+    const Nanoseconds begin = SteadyClock::Instance().Now();
+    do {
+      UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+      if (!fd) return ErrnoStatus("cannot listen on shm:" + socket_path + " (its lock " + path + ")");
+      if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 && IsThere(path, fd)) return StartLock(path, std::move(fd));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } while (SteadyClock::Instance().Now() - begin < kStartMost);
+    return Status(Code::kUnavailable, "shm:" + socket_path + ": another server is starting there, and holds " + path);
+  }
+
+ private:
+  StartLock(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  static bool IsThere(const std::string& path, const UniqueFd& fd) {
+    struct stat named {};
+    struct stat held {};
+    return ::lstat(path.c_str(), &named) == 0 && ::fstat(fd.get(), &held) == 0 && named.st_dev == held.st_dev &&
+           named.st_ino == held.st_ino;
+  }
+
+  std::string path_;
+  UniqueFd fd_;
+};
+
 }  // namespace
 
 Result<std::string> PathOf(std::string_view address) {
@@ -73,6 +118,8 @@ Result<UniqueFd> ConnectTo(const std::string& path) {
 
 Result<UniqueFd> ListenOn(const std::string& path) {
   const std::string at = "shm:" + path;
+  auto lock = StartLock::Take(path);
+  if (!lock.ok()) return lock.status();
   struct stat info {};
   if (::lstat(path.c_str(), &info) == 0) {
     if (!S_ISSOCK(info.st_mode)) return Status(Code::kInvalidArgument, at + ": a file is there that is not a socket");
@@ -173,11 +220,12 @@ void RingDoorbell(int socket) {
   [[maybe_unused]] const ssize_t n = ::send(socket, &ring, sizeof(ring), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-bool HearDoorbell(int socket) {
+bool HearDoorbell(int socket, uint64_t* rings) {
   // What is left is heard the next time: a peer that rings without a pause gets no more attention than others.
   for (int i = 0; i < kRingsAtOnce; ++i) {
-    std::array<std::byte, 8> rings;
-    const ssize_t n = ::recv(socket, rings.data(), rings.size(), MSG_DONTWAIT);
+    std::array<std::byte, 8> ring;
+    const ssize_t n = ::recv(socket, ring.data(), ring.size(), MSG_DONTWAIT);
+    if (n > 0 && rings != nullptr) ++*rings;
     if (n > 0 || (n < 0 && errno == EINTR)) continue;
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
   }

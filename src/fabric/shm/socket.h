@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -36,7 +37,10 @@ static_assert(sizeof(Greeting::data) >= kAcceptDataMax && sizeof(Greeting::data)
 Result<std::string> PathOf(std::string_view address);
 
 Result<UniqueFd> ConnectTo(const std::string& path);
-// Takes the place of a socket that nobody listens on any more. kUnavailable if somebody does.
+// Takes the place of a socket that nobody listens on any more. kUnavailable if somebody does, or if another process
+// that starts holds the lock of this path for kStartMost. The lock is the file `path`.lock, which exists only in the
+// meantime.
+inline constexpr std::chrono::seconds kStartMost{2};
 Result<UniqueFd> ListenOn(const std::string& path);
 
 // Who may connect there: its mode.
@@ -50,8 +54,8 @@ Status ReceiveGreeting(int socket, Greeting* greeting, std::vector<UniqueFd>* fd
 
 // After the greetings the socket is a doorbell: a byte wakes the peer, the end of the socket says that it is gone.
 void RingDoorbell(int socket);
-// Takes all rings; false if the peer is gone, or has hung up.
-bool HearDoorbell(int socket);
+// Takes all rings, and adds their number to `rings` if that is given; false if the peer is gone, or has hung up.
+bool HearDoorbell(int socket, uint64_t* rings = nullptr);
 // The peer hears that this end is gone, while this end still hears of the peer.
 void HangUp(int socket);
 
