@@ -165,6 +165,18 @@ TEST_F(IntruderTest, AClientWhoseRingHoldsNonsenseIsClosed) {
   ExpectServing();
 }
 
+// A queue reads the doorbells of its clients between requests: rings without messages cost all others time.
+TEST_F(IntruderTest, ClientThatRingsWithoutMessagesIsClosed) {
+  Intruder intruder(Socket());
+  ASSERT_TRUE(intruder.connected());
+  EXPECT_TRUE(WaitUntil([&] {
+    for (uint32_t i = 0; i < 2 * Intruder::kSlots; ++i) fabric::shm::RingDoorbell(intruder.socket());
+    return !fabric::shm::HearDoorbell(intruder.socket());
+  }));
+  EXPECT_TRUE(WaitUntil([&] { return server_->stats().clients == 1; }));
+  ExpectServing();
+}
+
 // What all clients read and trust could be written by each of them.
 TEST_F(IntruderTest, NoClientCanWriteTheControlBlockOrTheBeacon) {
   Intruder intruder(Socket());

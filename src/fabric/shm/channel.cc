@@ -54,9 +54,20 @@ void ShmChannel::TakePeer(const Greeting& greeting, std::vector<std::shared_ptr<
   }
 }
 
+// Whatever the socket says, the queue looks into the ring again: a parked channel may have a message there.
 void ShmChannel::OnSocket() {
   if (state_ == State::kAsking) return OnAnswer();
-  if (state_ == State::kConnected && !HearDoorbell(socket_.get())) peer_gone_ = true;
+  if (state_ == State::kConnected) HearSocket();
+  queue_->Unpark(this);
+}
+
+// An honest peer rings at most once for each message, after it published that. A peer that rings more often wants to
+// cost others time.
+void ShmChannel::HearSocket() {
+  peer_gone_ = !HearDoorbell(socket_.get(), &rings_);
+  if (rings_ <= receive_.consumed() + receive_.depth()) return;
+  peer_broke_rules_ = true;
+  Fail({Code::kInternal, address_ + ": the peer rings the doorbell without a message"});
 }
 
 void ShmChannel::OnAnswer() {
@@ -109,7 +120,7 @@ bool ShmChannel::Fence() {
     }
     queue_->Forget(this);
   }
-  return !receive_.IsPlacing() || !HearDoorbell(socket_.get());
+  return !receive_.IsPlacing() || !HearDoorbell(socket_.get(), &rings_);
 }
 
 // Operations complete when they are posted, so there is nothing to flush.

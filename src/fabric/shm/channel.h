@@ -1,7 +1,14 @@
 // One end of an shm channel, and the queue that its completions go to.
 //
 // A one-sided operation is a copy that the posting thread does at once, in or out of the peer's memory, which is mapped
-// here. Messages go through two rings in memory that both ends map. The Unix socket only tells when the peer is gone.
+// here. Messages go through two rings in memory that both ends map. The Unix socket is a doorbell for an end that does
+// not look into its ring, and its end tells that the peer is gone.
+//
+// PARKING. A Poll looks into the ring of each channel that was active lately, so that those need no system call. A
+// channel that stays silent while others talk is parked: the queue leaves the sleeping flag in its ring set and looks
+// into the ring no more. The peer's next message then rings the doorbell, which the queue hears by epoll. So a Poll
+// costs by the active channels, not by the connected ones. No peer can keep another from being heard: each ring and
+// each socket is between two ends alone.
 #pragma once
 
 #include <atomic>
@@ -66,6 +73,7 @@ class ShmChannel final : public Channel {
 
   // For the queue: what the socket has to say, and what the peer sent.
   void OnSocket();
+  void HearSocket();
   void OnAnswer();
   size_t Receive(std::span<Completion> out, std::deque<std::vector<std::byte>>* inbox);
   [[nodiscard]] bool HasMessage();
@@ -91,12 +99,19 @@ class ShmChannel final : public Channel {
   std::vector<std::shared_ptr<Mapping>> peer_memory_;
   bool wrote_ = false;      // since a completion said last that the peer is there
   bool peer_gone_ = false;  // the socket ended; what was sent before may still be in the ring
+  bool parked_ = false;     // the queue does not look into the ring: the peer rings the doorbell for its next message
+  bool heard_ = true;       // it sent something, or was unparked, since the queue last parked silent channels
+  uint64_t rings_ = 0;      // of the doorbell, by the peer
   bool closed_reported_ = false;
   bool fencing_ = false;
 };
 
 class ShmQueue final : public CompletionQueue {
  public:
+  // A channel is parked when so many looks into its ring found nothing, each in a Poll that had something from others.
+  // (A Poll in vain counts for nothing: a queue without work sleeps.)
+  static constexpr uint32_t kBusyLooksPerPark = 256;
+
   static Result<std::unique_ptr<ShmQueue>> Create();
 
   size_t Poll(std::span<Completion> out) override;
@@ -105,6 +120,9 @@ class ShmQueue final : public CompletionQueue {
   [[nodiscard]] int descriptor() const override { return epoll_.get(); }
   void Disarm() override;
   void Wake() override;
+
+  // How many channels a Poll looks at.
+  [[nodiscard]] size_t polled() const { return polled_.size(); }
 
   Status Add(ShmChannel* channel);
   void Remove(ShmChannel* channel);
@@ -121,16 +139,22 @@ class ShmQueue final : public CompletionQueue {
   // True if Wake was called since the last Drain of wake_: that is left for a Wait, also if a Poll hears it.
   bool HearSockets(std::chrono::nanoseconds timeout);
   void EndSleep();
+  template <class Which>
+  void AskForRings(const Which& which);
+  void ParkSilent();
+  void Unpark(ShmChannel* channel);
   void Unwatch(ShmChannel* channel);
 
   EventFd wake_;
   UniqueFd epoll_;
-  std::vector<ShmChannel*> channels_;
+  std::vector<ShmChannel*> polled_;  // all channels that are not parked
+  size_t parked_ = 0;                // the number of the others
   Fifo<Completion> ready_;
   std::deque<std::vector<std::byte>> inbox_;  // messages that the last Poll gave out
   size_t first_ = 0;                          // the channel that is polled first, for fairness
   uint32_t asking_ = 0;
   uint32_t since_socket_look_ = 0;
+  uint32_t busy_looks_ = 0;  // Polls that looked into each polled ring and found something, since ParkSilent
   friend class ShmChannel;
 };
 

@@ -171,7 +171,9 @@ bool ShmChannel::HasMessage() {
 
 size_t ShmChannel::Receive(std::span<Completion> out, std::deque<std::vector<std::byte>>* inbox) {
   if (state_ != State::kConnected) return 0;
-  const bool last = peer_gone_;  // read before the ring: everything the peer ever sent is in it by then
+  // The queue heard the end of the socket before this look into the ring, so all that the peer ever sent is there. Only
+  // the thread of the queue sets peer_gone_, and not in here.
+  const bool last = peer_gone_;
   size_t n = 0;
   while (n < out.size()) {
     Descriptor descriptor{};
@@ -200,6 +202,7 @@ size_t ShmChannel::Receive(std::span<Completion> out, std::deque<std::vector<std
     receive_.Advance();
     ++n;
   }
+  if (n > 0) heard_ = true;
   return n;
 }
 

@@ -15,6 +15,10 @@ namespace {
 // time would cost too much.
 constexpr uint32_t kVainPollsPerSocketLook = 256;
 constexpr uint32_t kPollsPerSocketLook = 4096;
+// A parked peer that speaks is heard after so many other Polls at the latest.
+constexpr uint32_t kPollsPerSocketLookParked = 64;
+// A few silent channels cost a Poll next to nothing: their rings stay in the caches.
+constexpr size_t kPolledAlways = 16;
 
 }  // namespace
 
@@ -42,7 +46,7 @@ Status ShmQueue::Add(ShmChannel* channel) {
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, channel->socket_.get(), &event) != 0) {
     return ErrnoStatus("cannot watch a channel");
   }
-  channels_.push_back(channel);
+  polled_.push_back(channel);
   if (!channel->connected()) ++asking_;
   return {};
 }
@@ -53,7 +57,11 @@ void ShmQueue::Unwatch(ShmChannel* channel) {
 }
 
 void ShmQueue::Remove(ShmChannel* channel) {
-  if (std::erase(channels_, channel) == 0) return;
+  if (channel->parked_) {
+    --parked_;
+  } else if (std::erase(polled_, channel) == 0) {
+    return;
+  }
   Unwatch(channel);
   if (channel->state_ == ShmChannel::State::kAsking) --asking_;
   Forget(channel);
@@ -74,16 +82,66 @@ size_t ShmQueue::Poll(std::span<Completion> out) {
   take_ready();
   if (!inbox_.empty()) inbox_.clear();
   // From another channel on each time, so that a busy one does not keep the others waiting.
-  if (++first_ >= channels_.size()) first_ = 0;
-  for (size_t i = first_; i < channels_.size(); ++i) n += channels_[i]->Receive(out.subspan(n), &inbox_);
-  for (size_t i = 0; i < first_; ++i) n += channels_[i]->Receive(out.subspan(n), &inbox_);
+  if (++first_ >= polled_.size()) first_ = 0;
+  for (size_t i = first_; i < polled_.size(); ++i) n += polled_[i]->Receive(out.subspan(n), &inbox_);
+  for (size_t i = 0; i < first_; ++i) n += polled_[i]->Receive(out.subspan(n), &inbox_);
+  const bool looked_at_all = n < out.size();
   take_ready();  // what failed meanwhile, behind its last messages
-  since_socket_look_ += n > 0 ? 1 : kPollsPerSocketLook / kVainPollsPerSocketLook;
+  if (n == 0) {
+    since_socket_look_ += kPollsPerSocketLook / kVainPollsPerSocketLook;
+    return 0;
+  }
+  since_socket_look_ += parked_ == 0 ? 1 : kPollsPerSocketLook / kPollsPerSocketLookParked;
+  if (looked_at_all && ++busy_looks_ >= kBusyLooksPerPark) {
+    busy_looks_ = 0;
+    if (polled_.size() > kPolledAlways) ParkSilent();
+  }
   return n;
 }
 
+// Sets the sleeping flag in the rings of those channels, then fences. The caller looks into each ring after that. The
+// fence pairs with the one in Ring::Publish: a peer that published too late for the look sees the flag, and rings the
+// doorbell.
+template <class Which>
+void ShmQueue::AskForRings(const Which& which) {
+  for (ShmChannel* channel : polled_) {
+    if (which(channel)) channel->receive_.BeginSleep();
+  }
+  Ring::FenceSleep();
+}
+
+// As Arm, for single channels. The socket of a parked one stays readable until the queue hears it, and unparks.
+void ShmQueue::ParkSilent() {
+  const auto is_silent = [](ShmChannel* channel) {
+    return !channel->heard_ && !channel->peer_gone_ && channel->state_ == ShmChannel::State::kConnected;
+  };
+  AskForRings(is_silent);
+  std::erase_if(polled_, [&](ShmChannel* channel) {
+    if (!is_silent(channel)) {
+      channel->heard_ = false;
+      return false;
+    }
+    if (channel->HasMessage()) {
+      channel->receive_.EndSleep();
+      return false;
+    }
+    channel->parked_ = true;
+    ++parked_;
+    return true;
+  });
+}
+
+void ShmQueue::Unpark(ShmChannel* channel) {
+  if (!channel->parked_) return;
+  channel->parked_ = false;
+  --parked_;
+  channel->heard_ = true;
+  channel->receive_.EndSleep();
+  polled_.push_back(channel);
+}
+
 bool ShmQueue::SomethingToPoll() {
-  return !ready_.empty() || std::any_of(channels_.begin(), channels_.end(), [](auto* c) { return c->HasMessage(); });
+  return !ready_.empty() || std::any_of(polled_.begin(), polled_.end(), [](auto* c) { return c->HasMessage(); });
 }
 
 // As Arm, sleep, Disarm, but the one epoll_wait that sleeps also brings what the sockets have to say.
@@ -92,13 +150,11 @@ void ShmQueue::Wait(std::chrono::nanoseconds timeout) {
   EndSleep();
 }
 
-// No wake-up is lost: each ring's sleeping flag is set, then the fence, then the rings are looked at once more. It
-// pairs with the fence in Ring::Publish: a peer that published too late for the look sees the flag, and rings the
-// doorbell, which makes the descriptor readable. It stays so until the ring is heard.
+// No wake-up is lost: AskForRings, then the rings are looked at once more. What comes after that makes the descriptor
+// readable. It stays so until the doorbell is heard. Parked channels asked already, and ParkSilent looked after that.
 bool ShmQueue::Arm(std::chrono::nanoseconds* /*at_most*/) {
   if (!ready_.empty()) return false;
-  for (ShmChannel* channel : channels_) channel->receive_.BeginSleep();
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  AskForRings([](ShmChannel*) { return true; });
   return !SomethingToPoll();
 }
 
@@ -108,7 +164,7 @@ void ShmQueue::Disarm() {
 }
 
 void ShmQueue::EndSleep() {
-  for (ShmChannel* channel : channels_) channel->receive_.EndSleep();
+  for (ShmChannel* channel : polled_) channel->receive_.EndSleep();
 }
 
 bool ShmQueue::HearSockets(std::chrono::nanoseconds timeout) {

@@ -55,8 +55,7 @@ class Ring {
   }
   // True if the consumer sleeps and must be woken.
   // Release: what was placed before comes first; pairs with the acquire in Peek. The fence orders the tail before the
-  // look at the flag, and pairs with the one in ShmQueue::Wait: either the consumer sees the tail, or this sees the
-  // flag.
+  // look at the flag, and pairs with FenceSleep: either the consumer sees the tail, or this sees the flag.
   [[nodiscard]] bool Publish() {
     Word(kTailAt).store(index_, std::memory_order_release);
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -100,6 +99,8 @@ class Ring {
   // The message that Peek described, out of the peer's reach.
   void Copy(std::span<std::byte> message) { CopyFromShared(message.data(), MessageAt(index_), message.size()); }
   void Advance() { Word(kHeadAt).store(++index_, std::memory_order_release); }
+  [[nodiscard]] uint64_t consumed() const { return index_; }
+  [[nodiscard]] uint32_t depth() const { return depth_; }
 
   // The consumer's end is gone for good: what it does from here on sees everything that the producer placed before a
   // ConsumerIsGone that said no. The fence pairs with the one there.
@@ -110,9 +111,12 @@ class Ring {
   // After Leave: whether the producer is placing something still. Once it is not, it never will be again.
   [[nodiscard]] bool IsPlacing() const { return Word(kPlacingAt).load(std::memory_order_seq_cst) != 0; }
 
-  // From here until EndSleep the producer wakes the consumer. The caller looks once more before it sleeps.
+  // From here until EndSleep the producer wakes the consumer. The caller calls FenceSleep, once for several rings, and
+  // looks into each ring once more before it sleeps or parks.
   void BeginSleep() { Word(kSleepingAt).store(1, std::memory_order_relaxed); }
   void EndSleep() { Word(kSleepingAt).store(0, std::memory_order_relaxed); }
+  // Orders the flags before the looks. Pairs with the fence in Publish.
+  static void FenceSleep() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
  private:
   static constexpr uint64_t kTailAt = 0;
