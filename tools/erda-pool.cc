@@ -1,4 +1,4 @@
-// erda-pool: makes, looks at, checks and grows pools that no server has open.
+// erda-pool: makes, looks at, checks, grows and salvages pools that no server has open.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +14,7 @@
 #include "tools/command_line.h"
 #include "tools/geometry_options.h"
 #include "tools/inspect/output.h"
+#include "tools/pool/salvage.h"
 
 namespace {
 
@@ -30,10 +31,11 @@ A pool is a file or a DAX device, /dev/daxX.Y. No server may have it open meanwh
 Sizes are bytes, or a number with K, M or G (powers of two).
 
 Exit codes: 0 done, and of check: sound (a pool that needs recovery is, too: a server recovers it when it opens it),
-            1 failure, 2 bad usage, 3 there is damage.
+            1 failure, 2 bad usage, 3 there is damage; of salvage: not all could be read.
 
 Examples: erda-pool create /var/lib/erda/pool --size 8G --shards 2
-          erda-pool check /var/lib/erda/pool)";
+          erda-pool check /var/lib/erda/pool
+          erda-pool salvage /var/lib/erda/pool /tmp/salvaged.dump)";
 
 struct Arguments {
   std::string pool;
@@ -41,6 +43,7 @@ struct Arguments {
   bool json = false;
   bool no_values = false;
   erda::inspect::Options options;
+  erda::tools::SalvageArguments salvage;
 };
 
 int FailWith(const Status& status) {
@@ -114,7 +117,7 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* what, Argument
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Makes, looks at, checks and grows pools that no server has open.", kProgram);
+  CLI::App app("Makes, looks at, checks, grows and salvages pools that no server has open.", kProgram);
   app.footer(kFooter);
   app.require_subcommand(1);
 
@@ -146,7 +149,13 @@ int main(int argc, char** argv) {
                            "The new size, larger than the pool's; of a DAX device at most its own")
       ->required();
 
+  CLI::App* salvage = AddCommand(
+      app, "salvage", "Write all values that can be read of a pool that does not open to a dump, and name what cannot",
+      arguments);
+  erda::tools::AddSalvageOptions(*salvage, arguments.salvage);
+
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
+  if (salvage->parsed()) return erda::tools::SalvagePool(kProgram, arguments.pool, arguments.salvage, arguments.json);
   arguments.options.verify = !arguments.no_values;
   if (create->parsed()) return Create(arguments);
   if (resize->parsed()) return Resize(arguments);

@@ -78,11 +78,17 @@ TEST(FuzzTest, SpeakRandom) {
 
 TEST(FuzzTest, OpenCorpus) { RunCorpus(OpenAndServe, "open"); }
 TEST(FuzzTest, InspectCorpus) { RunCorpus(Inspect, "inspect"); }
+TEST(FuzzTest, SalvageCorpus) { RunCorpus(Salvage, "inspect"); }
 TEST(FuzzTest, SpeakCorpus) {
   RunCorpus([](std::span<const uint8_t> input) { Speak(input); }, "speak");
 }
 TEST(FuzzTest, OpenRandom) { RunRandom(OpenAndServe, 4000); }
 TEST(FuzzTest, InspectRandom) { RunRandom(Inspect, 4000); }
+TEST(FuzzTest, SalvageRandom) { RunRandom(Salvage, 4000); }
+
+TEST(FuzzTest, SalvageOfPoolsAsTheyAreFindsWhatGetsFind) {
+  for (uint8_t pool = 0; pool < kPools; ++pool) Salvage(std::array<uint8_t, 2>{pool, 0});
+}
 
 }  // namespace
 }  // namespace erda::fuzz

@@ -1,8 +1,13 @@
 #include "fuzz/targets.h"
 
+#include <map>
+#include <string>
+
+#include "base/bytes.h"
 #include "fuzz/check.h"
 #include "fuzz/input.h"
 #include "inspect/inspection.h"
+#include "inspect/salvage.h"
 #include "server/readers.h"
 
 namespace erda::fuzz {
@@ -82,6 +87,38 @@ void Inspect(std::span<const uint8_t> input) {
     Check(shard.used_slots <= shard.index_slots && shard.object_bytes <= shard.log_bytes, "impossible sums");
   }
   Check(report->damage.size() <= 10 && report->damage.size() <= report->damage_count, "impossible damage");
+}
+
+void Salvage(std::span<const uint8_t> input) {
+  const Input decoded = Decode(input);
+  inspect::SalvageOptions options;
+  options.newest = (decoded.todo & 1) != 0;
+  options.older = (decoded.todo & 2) != 0;
+  options.listed = 10;
+  std::map<std::string, bool> named;
+  std::map<std::string, std::string> values;
+  const auto take = [&](const inspect::SalvagedValue& value) {
+    const std::string key(value.key);
+    Check(named.emplace(key, value.named).second, "a key is taken twice", key);
+    values[key] = AsString(value.value);
+    const bool filler = key.starts_with("filler") && values[key] == "x";
+    Check(values[key].starts_with(key + "#") || filler || decoded.forged, "salvage takes what was never put",
+          values[key]);
+    return Status();
+  };
+  const auto report = inspect::Salvage(std::as_bytes(std::span(decoded.image)), options, take);
+  if (!report.ok()) return;
+  Check(report->keys() == named.size() && report->lost.size() <= 10, "impossible sums");
+  if (decoded.changes != 0) return;
+  const auto server = PoolServer::Open(decoded.image);
+  Check(server.ok(), "a pool as it was made is refused");
+  for (int i = 0; i < kKeys + 2; ++i) {
+    const std::string key = KeyAt(i);
+    const std::string value = (*server)->Get(key);
+    const bool there = named.contains(key) && named[key];
+    Check(there == (value != server::kAbsent), "salvage names other keys than gets find", key);
+    Check(!there || values[key] == value, "salvage takes another value than gets read", key);
+  }
 }
 
 }  // namespace erda::fuzz

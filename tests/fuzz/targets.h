@@ -16,6 +16,10 @@ void OpenAndServe(std::span<const uint8_t> input);
 // erda-inspect.
 void Inspect(std::span<const uint8_t> input);
 
+// erda-pool salvage. No value is taken that was never put, no key twice. From a pool that is not changed, what the
+// index names is what gets read.
+void Salvage(std::span<const uint8_t> input);
+
 // Clients that say what the input says, eight bytes for each thing (hostile_peer.h), to a live server. Whatever it is,
 // another client's keys keep their values, its operations end, and it keeps its connection.
 struct Spoken {

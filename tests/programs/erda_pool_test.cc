@@ -313,6 +313,75 @@ TEST_F(ErdaPoolTest, AKilledResizeLeavesAPool) {
   EXPECT_GT(size, kOld);
 }
 
+// What a pool has is in the dump, and a server that loads it has it.
+TEST_F(ErdaPoolTest, SalvagedDumpLoadsIntoAnotherServer) {
+  const auto server = StartServer({"--shards", "2"});
+  for (int i = 0; i < 20; ++i) ExpectFine(Cli({"put", "key" + std::to_string(i), "value" + std::to_string(i)}));
+  ExpectFine(Cli({"put", "--ttl", "3600000", "expires", "later"}));
+  ExpectFine(Cli({"put", "large", "-"}, std::string(100'000, 'L')));
+  ExpectRefused(Do("salvage", {Path("dump")}), 1, Pool() + ": a server has it open");
+  StopServer(*server);
+  EXPECT_FALSE(fs::exists(Path("dump")));
+
+  const auto sound = Json(0, "salvage", {Path("dump")});
+  EXPECT_EQ(sound["keys"], 22);
+  EXPECT_EQ(sound["keys_named"], 22);
+  EXPECT_EQ(sound["complete"], true);
+  EXPECT_EQ(sound["geometry"]["from"], "superblock");
+
+  std::string bytes = ReadFile(Pool());
+  const auto g = *format::ChooseGeometry({64 << 20, 2});
+  std::fill_n(bytes.begin(), 8192, '\0');  // both superblocks
+  std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(g.index_offset), g.regions_offset - g.index_offset, '\0');
+  const size_t at = bytes.find("value7");
+  bytes[at] = 'V';
+  WriteFile(Pool(), bytes);
+  ExpectRefused(ServerWith({"--pool", Pool(), "--listen", Address()}), 1, Pool());
+  const auto json = Json(0, "salvage", {Path("dump")});
+  EXPECT_EQ(json["keys_unnamed"], 21);
+  EXPECT_EQ(json["keys_unfinished"], 1);
+  EXPECT_EQ(json["lost"][0]["key"], "key7");
+  EXPECT_EQ(json["geometry"]["from"], "defaults");
+  const auto text = Do("salvage", {Path("dump"), "--unnamed", Path("unnamed")});
+  ExpectFine(text);
+  EXPECT_NE(text.out.find(": keys 21 written to "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("some of them may have been deleted"), std::string::npos) << text.out;
+  EXPECT_TRUE(ReadFile(Pool()) == bytes);
+
+  const auto other = StartServerWith({"--pool", Path("other"), "--size", "64M", "--listen", Address()});
+  EXPECT_EQ(Cli({"load", Path("dump")}).out, "keys 0\n");
+  EXPECT_EQ(Cli({"load", Path("unnamed")}).out, "keys 21\n");
+  EXPECT_EQ(Cli({"get", "key19"}).out, "value19\n");
+  EXPECT_EQ(Cli({"get", "key7"}).code, 1);
+  EXPECT_EQ(Cli({"get", "large"}).out, std::string(100'000, 'L') + "\n");
+  EXPECT_EQ(Cli({"get", "expires"}).out, "later\n");
+  StopServer(*other);
+}
+
+TEST_F(ErdaPoolTest, SalvageSaysWhatItCouldNotRead) {
+  const auto server = StartServer();
+  ExpectFine(Cli({"put", "damaged", "seventeen"}));
+  ExpectFine(Cli({"put", "sound", "eighteen"}));
+  StopServer(*server);
+  Damage("seventeen");
+  const auto text = Do("salvage", {Path("dump")});
+  EXPECT_EQ(text.code, 3);
+  EXPECT_NE(text.out.find("the value is damaged (key damaged), at byte "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("not all could be read\n"), std::string::npos) << text.out;
+  const auto to_stdout = Do("salvage", {"-"});
+  EXPECT_EQ(to_stdout.code, 3);
+  EXPECT_TRUE(to_stdout.out == ReadFile(Path("dump")));
+  EXPECT_NE(to_stdout.err.find("not all could be read\n"), std::string::npos) << to_stdout.err;
+
+  ExpectRefused(Do("salvage"), 2, "FILE");
+  ExpectRefused(Do("salvage", {"-", "--unnamed", "-"}), 2, "stdout");
+  ExpectRefused(Do("salvage", {Path("nowhere/dump")}), 1, Path("nowhere/dump"));
+  ExpectRefused(Do("salvage", {Path("dump3"), "--region-size", "256M"}), 1, Pool() + ": no pool can have been made");
+  WriteFile(Pool(), std::string(1 << 20, 'x'));
+  ExpectRefused(Do("salvage", {Path("dump3")}), 1, Pool() + ": neither superblock is readable");
+  EXPECT_FALSE(fs::exists(Path("dump3")));
+}
+
 TEST_F(ErdaPoolTest, BadUsage) {
   const std::vector<Words> bad = {{},
                                   {"frobnicate"},

@@ -55,6 +55,7 @@ BEFORE = {
     "erda-cli mget greeting nobody": "erda-cli put greeting hello",
     "erda-cli scan --prefix session/": "erda-cli put session/1 value",
     "erda-pool create": "rm -f /var/lib/erda/pool",
+    "erda-pool salvage": "rm -f /var/lib/erda/pool && erda-pool create /var/lib/erda/pool --size 1G",
     "erda-cli --token-file ~/.erda-token": "cp /etc/erda/tokens ~/.erda-token && "
                                            "erda-cli --token-file ~/.erda-token -a shm:/run/erda/socket put key value",
 }

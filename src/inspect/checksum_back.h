@@ -1,0 +1,39 @@
+// CRC32C run backwards: what a checksum was before the bytes that it covers last. So an object tells which pool's seed,
+// or which generation of its region, it was written with, where nothing else tells it any more.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "format/object.h"
+
+namespace erda::inspect {
+
+// Crc32c(Crc32cBefore(crc, bytes), bytes) == crc.
+[[nodiscard]] uint32_t Crc32cBefore(uint32_t crc, std::span<const std::byte> bytes);
+
+// What format::HeaderCrc covers behind the pool's seed: head and address (8 bytes), generation (4), header and label.
+class CoveredBytes {
+ public:
+  static constexpr size_t kPlaceBytes = 8;
+  static constexpr size_t kGenerationBytes = 4;
+
+  CoveredBytes(const format::ObjectHeader& header, std::string_view key, uint64_t deadline, uint32_t head,
+               format::LogAddress address, uint32_t generation);
+  [[nodiscard]] std::span<const std::byte> all() const { return std::span(bytes_).first(size_); }
+  [[nodiscard]] std::span<const std::byte> behind_generation() const {
+    return all().subspan(kPlaceBytes + kGenerationBytes);
+  }
+
+ private:
+  std::array<std::byte, 48 + format::kKeyBytesMax> bytes_{};
+  size_t size_ = 0;
+};
+
+}  // namespace erda::inspect

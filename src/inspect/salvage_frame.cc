@@ -1,0 +1,226 @@
+#include "inspect/salvage_frame.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "format/superblock.h"
+#include "inspect/checksum_back.h"
+
+namespace erda::inspect {
+
+using format::Geometry;
+using format::kFormatVersion;
+using format::ObjectHeader;
+using format::Superblock;
+
+std::optional<LoneObject> LoneObjects::At(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(ObjectHeader)) return std::nullopt;
+  LoneObject object;
+  object.header = LoadAs<ObjectHeader>(bytes);
+  const ObjectHeader& header = object.header;
+  constexpr uint8_t kFlags = ObjectHeader::kPersistedFlag | ObjectHeader::kFlushedByReadFlag |
+                             ObjectHeader::kExpiresFlag | ObjectHeader::kLeft;
+  if (header.kind != static_cast<uint8_t>(format::ObjectKind::kValue) || header.key_size == 0 ||
+      header.key_size > format::kKeyBytesMax || (header.flags & ~kFlags) != 0) {
+    return std::nullopt;
+  }
+  const uint64_t label = header.label_size();
+  if (bytes.size() < format::ObjectBytes(label, header.value_size) || header.value_size > budget_) return std::nullopt;
+  budget_ -= header.value_size;
+  const auto value = bytes.subspan(format::ValueOffset(label), header.value_size);
+  if (format::ObjectChecksum(header, value) != LoadAs<uint32_t>(bytes.subspan(format::ChecksumOffset(label)))) {
+    return std::nullopt;
+  }
+  object.key = AsString(bytes.subspan(header.key_offset(), header.key_size));
+  object.deadline = header.expires() ? LoadAs<uint64_t>(bytes.subspan(format::kLabelOffset)) : 0;
+  return object;
+}
+
+namespace {
+
+// What of a superblock holds by itself. The file may be shorter than the pool: then the rest is salvaged.
+bool Verifies(const Superblock& copy) {
+  return copy.magic == format::kPoolMagic && copy.format_version == kFormatVersion &&
+         format::SuperblockCrc(copy) == copy.crc && format::CheckGeometry(copy.geometry).ok();
+}
+
+format::RegionWord RegionWordIn(std::span<const std::byte> pool, uint32_t region) {
+  const uint64_t at = format::kRegionTableOffset + region * sizeof(uint64_t);
+  if (at + sizeof(uint64_t) > pool.size()) return {};
+  return format::RegionWord(LoadAs<uint64_t>(pool.subspan(at)));
+}
+
+// The segment, as far as the file has it.
+std::span<const std::byte> SegmentIn(std::span<const std::byte> pool, const Geometry& g, uint32_t region,
+                                     uint64_t segment) {
+  const uint64_t at = g.RegionOffset(region) + segment * g.segment_size;
+  if (at >= pool.size()) return {};
+  return pool.subspan(at, std::min(g.segment_size, pool.size() - at));
+}
+
+// How well a geometry fits what is found: one for each region that the table and its first header say the same of, one
+// less for each that they do not.
+int64_t FitOf(std::span<const std::byte> pool, const Geometry& g) {
+  int64_t fit = 0;
+  for (uint32_t region = 0; region < g.regions(); ++region) {
+    const auto word = RegionWordIn(pool, region);
+    if (!word.linked()) continue;
+    const auto linked = LinkedWord(g, region, word);
+    fit += linked && GenerationIn(SegmentIn(pool, g, region, 0)) == linked->generation() ? 1 : -1;
+  }
+  return fit;
+}
+
+// Headers that stand at the beginnings of segments: of two geometries that fit as well, the larger segments are right,
+// unless they leave headers out.
+uint64_t HeadersIn(std::span<const std::byte> pool, const Geometry& g) {
+  uint64_t headers = 0;
+  for (uint32_t region = 0; region < g.regions() && g.RegionOffset(region) < pool.size(); ++region) {
+    for (uint64_t segment = 0; segment < g.segments_per_region(); ++segment) {
+      headers += GenerationIn(SegmentIn(pool, g, region, segment)) ? 1 : 0;
+    }
+  }
+  return headers;
+}
+
+std::optional<Geometry> Made(format::GeometryWish wish, uint64_t file_size) {
+  if (wish.pool_size == 0) wish.pool_size = file_size;
+  auto geometry = format::ChooseGeometry(wish);
+  if (!geometry.ok()) return std::nullopt;
+  if (wish.pool_size >= file_size) return *geometry;
+  const auto grown = format::GrownGeometry(*geometry, file_size);
+  return grown.ok() ? *grown : *geometry;
+}
+
+// The seed that most objects were written with, by what table and headers say of their places.
+std::optional<uint32_t> VoteForSeed(std::span<const std::byte> pool, const Geometry& g) {
+  constexpr size_t kVotes = 256;
+  constexpr size_t kVotesOfSegment = 4;
+  std::unordered_map<uint32_t, size_t> votes;
+  size_t all = 0;
+  for (uint32_t region = 0; region < g.regions() && g.RegionOffset(region) < pool.size() && all < kVotes; ++region) {
+    const auto word = LinkedWord(g, region, RegionWordIn(pool, region));
+    if (!word) continue;
+    for (uint64_t segment = 0; segment < g.segments_per_region() && all < kVotes; ++segment) {
+      const auto bytes = SegmentIn(pool, g, region, segment);
+      const uint32_t generation = GenerationIn(bytes).value_or(word->generation());
+      LoneObjects objects(4 * g.segment_size);
+      size_t here = 0;
+      for (uint64_t at = format::FirstObjectOffset(segment); at < bytes.size() && here < kVotesOfSegment;
+           at += format::kGranuleBytes) {
+        const auto object = objects.At(bytes.subspan(at));
+        if (!object) continue;
+        const auto address = g.AddressOf(word->SlotIn(g), segment * g.segment_size + at);
+        const CoveredBytes covered(object->header, object->key, object->deadline, word->HeadIn(g), address, generation);
+        ++votes[Crc32cBefore(object->header.header_crc, covered.all())];
+        ++here;
+        ++all;
+        at += format::SpaceOf(object->header) - format::kGranuleBytes;
+      }
+    }
+  }
+  const auto best =
+      std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  // Of places that are not theirs, objects tell several seeds.
+  if (best == votes.end() || best->second < all - all / 16) return std::nullopt;
+  return best->first;
+}
+
+struct Candidate {
+  Geometry geometry{};
+  FrameSource source = FrameSource::kDefaults;
+  int64_t fit = 0;
+  uint64_t headers = 0;
+};
+
+// The best first; those alone that fit more than they do not.
+std::vector<Candidate> ByFit(std::span<const std::byte> pool, std::vector<Candidate> candidates) {
+  for (Candidate& candidate : candidates) {
+    candidate.fit = FitOf(pool, candidate.geometry);
+    if (candidate.fit > 0) candidate.headers = HeadersIn(pool, candidate.geometry);
+  }
+  std::erase_if(candidates, [](const Candidate& candidate) { return candidate.fit <= 0; });
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tuple(a.fit, a.headers, a.geometry.segment_size) >
+           std::tuple(b.fit, b.headers, b.geometry.segment_size);
+  });
+  return candidates;
+}
+
+bool HasUuid(const Superblock& copy) {
+  return std::any_of(copy.uuid.begin(), copy.uuid.end(), [](uint8_t byte) { return byte != 0; });
+}
+
+// The pool is cut as its owner says.
+Result<SalvageFrame> FrameAsMade(std::span<const std::byte> pool, const std::vector<Superblock>& copies,
+                                 const Superblock* counts, const format::GeometryWish& wish) {
+  const auto made = Made(wish, pool.size());
+  if (!made) return Status(Code::kInvalidArgument, "no pool can have been made with these options");
+  if (counts != nullptr) return SalvageFrame{*made, format::PoolSeed(counts->uuid), FrameSource::kOptions};
+  if (const auto seed = VoteForSeed(pool, *made)) return SalvageFrame{*made, *seed, FrameSource::kOptions};
+  for (const Superblock& copy : copies) {
+    if (HasUuid(copy)) return SalvageFrame{*made, format::PoolSeed(copy.uuid), FrameSource::kOptions};
+  }
+  return Status(Code::kCorruption,
+                "neither superblock is readable, and no object is found where these options and the region table say: "
+                "give the options that the pool was made with; if these are they, nothing can be read");
+}
+
+// The pool is cut as a damaged superblock says, or as the defaults are, if that fits what is found.
+Result<SalvageFrame> FrameThatFits(std::span<const std::byte> pool, const std::vector<Superblock>& copies) {
+  std::vector<Candidate> candidates;
+  for (const Superblock& copy : copies) {
+    if (!format::CheckGeometry(copy.geometry).ok()) continue;
+    candidates.push_back({copy.geometry, FrameSource::kDamagedSuperblock});
+  }
+  const std::vector<Candidate> told = candidates;
+  for (uint32_t shards = 1; shards <= format::kShardsMax; ++shards) {
+    if (const auto usual = Made({.shards = shards}, pool.size())) candidates.push_back({*usual});
+  }
+  for (const Candidate& candidate : ByFit(pool, std::move(candidates))) {
+    const auto seed = VoteForSeed(pool, candidate.geometry);
+    if (seed) return SalvageFrame{candidate.geometry, *seed, candidate.source};
+  }
+  // The region table is lost, too. What the damaged copy says may be right all the same: else no object verifies.
+  for (const Candidate& candidate : told) {
+    for (const Superblock& copy : copies) {
+      if (HasUuid(copy)) return SalvageFrame{candidate.geometry, format::PoolSeed(copy.uuid), candidate.source};
+    }
+  }
+  return Status(Code::kCorruption,
+                "neither superblock is readable, and nothing else tells how the pool is cut: give the options that it "
+                "was made with (--size, --shards, --region-size, --segment-size, --index-entries, --grow-to)");
+}
+
+}  // namespace
+
+Result<SalvageFrame> FindSalvageFrame(std::span<const std::byte> pool, const SalvageOptions& options) {
+  if (pool.size() < format::kRegionTableOffset) {
+    return Status(Code::kCorruption, "it has " + std::to_string(pool.size()) + " bytes, fewer than any pool");
+  }
+  std::vector<Superblock> copies;
+  for (const uint64_t offset : format::kSuperblockOffsets) copies.push_back(LoadAs<Superblock>(pool.subspan(offset)));
+  const Superblock* counts = nullptr;
+  for (const Superblock& copy : copies) {
+    if (Verifies(copy) && (counts == nullptr || copy.generation > counts->generation)) counts = &copy;
+  }
+  if (counts != nullptr && !options.made) {
+    return SalvageFrame{counts->geometry, format::PoolSeed(counts->uuid), FrameSource::kSuperblock};
+  }
+  for (const Superblock& copy : copies) {
+    if (copy.magic == format::kPoolMagic && copy.format_version != kFormatVersion &&
+        format::SuperblockCrc(copy) == copy.crc) {
+      return Status(Code::kInvalidArgument, "it has format version " + std::to_string(copy.format_version) +
+                                                ", and this program reads version " + std::to_string(kFormatVersion) +
+                                                ": use the erda-pool of its version");
+    }
+  }
+
+  return options.made ? FrameAsMade(pool, copies, counts, *options.made) : FrameThatFits(pool, copies);
+}
+
+}  // namespace erda::inspect

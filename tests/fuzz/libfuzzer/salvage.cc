@@ -1,0 +1,3 @@
+#include "fuzz/libfuzzer/main.h"
+
+ERDA_FUZZ_TARGET(erda::fuzz::Salvage)

@@ -1,0 +1,24 @@
+// erda-pool salvage: the values of a pool that does not open, as a dump (docs/salvage.md).
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "format/geometry.h"
+#include "inspect/salvage.h"
+
+namespace erda::tools {
+
+struct SalvageArguments {
+  std::string file;
+  std::string unnamed_file;
+  format::GeometryWish made;
+  inspect::SalvageOptions options;
+  CLI::App* command = nullptr;
+};
+void AddSalvageOptions(CLI::App& command, SalvageArguments& arguments);
+// The exit code.
+int SalvagePool(const char* program, const std::string& pool, SalvageArguments& arguments, bool json);
+
+}  // namespace erda::tools
