@@ -68,7 +68,8 @@ struct ObjectHeader {
   [[nodiscard]] constexpr uint64_t label_size() const { return LabelSize(key_size, expires()); }
   [[nodiscard]] constexpr uint64_t key_offset() const { return sizeof(ObjectHeader) + LabelSize(0, expires()); }
   [[nodiscard]] constexpr bool left() const { return (flags & kLeft) != 0; }
-  [[nodiscard]] constexpr bool is_chunk() const { return kind == static_cast<uint8_t>(ObjectKind::kChunk); }
+  [[nodiscard]] constexpr bool is(ObjectKind what) const { return kind == static_cast<uint8_t>(what); }
+  [[nodiscard]] constexpr bool is_chunk() const { return is(ObjectKind::kChunk); }
 };
 ERDA_FORMAT_SIZE(ObjectHeader, 32);
 ERDA_FORMAT_FIELD(ObjectHeader, header_crc, 0);

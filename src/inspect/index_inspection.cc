@@ -16,11 +16,7 @@ using format::ObjectKind;
 using format::ObjectState;
 using format::ObjectView;
 
-namespace {
-
-bool IsKind(const ObjectView& view, ObjectKind kind) { return view.header.kind == static_cast<uint8_t>(kind); }
-
-}  // namespace
+namespace {}  // namespace
 
 void ShardInspector::LookAtIndex() {
   for (uint64_t slot = 0; slot < layout_.slots(); ++slot) {
@@ -104,7 +100,7 @@ void ShardInspector::LookAtEntry(uint64_t slot, const IndexEntry& entry) {
     return;
   }
   ++shard_.keys;
-  if (tombstone_slot || !IsKind(newest, ObjectKind::kValue)) {
+  if (tombstone_slot || !newest.header.is(ObjectKind::kValue)) {
     AddEntry(slot, entry, "the entry is settled, and leads to what is no value");
   } else if (read && !budget_spent_ && newest.state != ObjectState::kWhole) {
     AddEntry(slot, entry, "the value is damaged");
@@ -121,7 +117,7 @@ void ShardInspector::LookAtUnsettled(uint64_t slot, const IndexEntry& entry, con
   if (old.state != ObjectState::kNothing) shard_.live_bytes += SpaceOf(old.header);
   if (g_.OffsetInRegion(address) == format::kTombstoneSlotOffset) {
     ++shard_.tombstones;
-    if (!whole || !IsKind(newest, ObjectKind::kTombstone)) AddEntry(slot, entry, "the tombstone is damaged");
+    if (!whole || !newest.header.is(ObjectKind::kTombstone)) AddEntry(slot, entry, "the tombstone is damaged");
     return;
   }
   ++shard_.keys;

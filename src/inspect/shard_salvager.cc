@@ -22,8 +22,6 @@ using format::RegionWord;
 
 namespace {
 
-bool IsKind(const ObjectView& view, ObjectKind kind) { return view.header.kind == static_cast<uint8_t>(kind); }
-
 void AddOnce(std::vector<uint32_t>* to, uint32_t generation) {
   if (std::find(to->begin(), to->end(), generation) == to->end()) to->push_back(generation);
 }
@@ -241,7 +239,7 @@ void ShardSalvager::ReadEntry(const IndexEntry& entry, uint64_t slot) {
   const bool is_its_own = is_its(newest);
   const bool whole = is_its_own && newest.view.state == ObjectState::kWhole;
   if (whole) {
-    Name(newest, IsKind(newest.view, ObjectKind::kTombstone) ? Best::kNamed | Best::kDeleted : Best::kNamed);
+    Name(newest, newest.view.header.is(ObjectKind::kTombstone) ? Best::kNamed | Best::kDeleted : Best::kNamed);
     return;
   }
   if (word.settled() && is_its_own) {
@@ -294,7 +292,7 @@ void ShardSalvager::WalkRegion(uint32_t region) {
 // Of the last delete there, done or not. A version that nothing names is older than it, and gone, or newer.
 void ShardSalvager::LookAtTombstone(uint32_t region) {
   const ObjectView view = Look(g_.RegionOffset(region) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
-  if (view.state != ObjectState::kWhole || !IsKind(view, ObjectKind::kTombstone)) return;
+  if (view.state != ObjectState::kWhole || !view.header.is(ObjectKind::kTombstone)) return;
   uint64_t& newest = tombstones_[view.header.key_hash];
   newest = std::max(newest, view.header.version);
 }
@@ -333,7 +331,7 @@ void ShardSalvager::WalkSegment(uint32_t region, uint64_t segment) {
       continue;
     }
     const bool proven = on_its_way && !in_chunk;
-    if (IsKind(view, ObjectKind::kValue)) Add(view, begin + at, proven);
+    if (view.header.is(ObjectKind::kValue)) Add(view, begin + at, proven);
     // What is neither whole nor proven may claim any size.
     at += proven || view.state == ObjectState::kWhole ? format::SpaceOf(view.header) : kGranuleBytes;
   }

@@ -123,8 +123,8 @@ void ShardLog::OnEntryStored(uint32_t head, const format::IndexEntry& before, fo
   const auto bytes = BytesAt(head, left);
   if (bytes.size() < sizeof(format::ObjectHeader)) return;
   const auto header = LoadAs<format::ObjectHeader>(bytes);
-  const bool is_value = header.kind == static_cast<uint8_t>(format::ObjectKind::kValue);
-  if (!is_value || format::EntryMeta::TagOf(header.key_hash) != before.entry_meta().tag()) return;
+  if (!header.is(format::ObjectKind::kValue) || format::EntryMeta::TagOf(header.key_hash) != before.entry_meta().tag())
+    return;
   const uint64_t offset = OffsetOf(head, left);
   const uint64_t first_word = nvm_.Load64(offset);
   if (format::WithLeft(first_word) != first_word) nvm_.Store64(offset, format::WithLeft(first_word));

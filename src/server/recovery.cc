@@ -124,7 +124,7 @@ Recovery::Unsettled Recovery::Decide(Slot slot, const IndexEntry& entry) {
   facts.newest = newest.state;
   if (Planted(Flaw::kTrustsNewest) && newest.state == ObjectState::kHeader) facts.newest = ObjectState::kWhole;
   facts.belongs = newest.state != ObjectState::kNothing && Belongs(slot, entry, newest);
-  facts.tombstone = newest.header.kind == static_cast<uint8_t>(ObjectKind::kTombstone);
+  facts.tombstone = newest.header.is(ObjectKind::kTombstone);
   facts.in_its_slot = geometry_.OffsetInRegion(word.new_address()) == format::kTombstoneSlotOffset;
   facts.old = !word.old_address().none();
   Chain::Before before;
