@@ -300,7 +300,7 @@ class Measurement {
       header.kind = static_cast<uint8_t>(format::ObjectKind::kValue);
       header.value_size = static_cast<uint32_t>(value_.size());
       header.version = i + 1;
-      header.key_hash = HashKey(key);
+      header.key_hash = HashKey(key, kRawHashSeed);
       header.header_crc = format::HeaderCrc(kRawPlace, header, key);
       const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value_));
       std::byte* at = objects_.data() + i * stride_;
@@ -315,7 +315,7 @@ class Measurement {
     const uint64_t bytes = ObjectReadBytes(settings_.value_bytes);
     std::memcpy(fetched_.data(), objects_.data() + i % places_ * stride_, bytes);
     const auto view = format::InspectObject(kRawPlace, std::span(fetched_).first(bytes));
-    const bool whole = view.state == format::ObjectState::kWhole && view.header.key_hash == HashKey(key);
+    const bool whole = view.state == format::ObjectState::kWhole && view.header.key_hash == HashKey(key, kRawHashSeed);
     if (!whole || view.key != key) return Status(Code::kInternal, "an object in memory does not verify");
     std::copy(view.value.begin(), view.value.end(), read_.begin());
     return {};

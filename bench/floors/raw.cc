@@ -172,7 +172,7 @@ bool RawServer::PutWork(const Request& request, ObjectHeader* header) {
   header->kind = static_cast<uint8_t>(format::ObjectKind::kValue);
   header->value_size = request.value_size;
   header->version = ++version_;
-  header->key_hash = HashKey({key.data(), key.size()});
+  header->key_hash = HashKey({key.data(), key.size()}, kRawHashSeed);
   header->header_crc = format::HeaderCrc(kRawPlace, *header, {key.data(), key.size()});
   std::byte* const at = memory_.data() + object;
   std::memcpy(at, header, sizeof(*header));
@@ -286,7 +286,7 @@ Status RawClient::PutWork(uint64_t offset, uint64_t entry, std::string_view key,
   auto request = LoadAs<Request>(request_);
   request.key_hash = offset;
   request.version = entry;
-  request.id = HashKey(key);  // which says what shard to ask
+  request.id = HashKey(key, kRawHashSeed);  // which says what shard to ask
   std::memcpy(work_.data(), &request, sizeof(request));
   std::memcpy(work_.data() + sizeof(request), key.data(), kKeyBytes);
   std::memcpy(work_.data() + format::InlineValueOffset(kKeyBytes), value.data(), value.size());

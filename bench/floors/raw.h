@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/shared_memory.h"
 #include "bench/floors/settings.h"
 #include "erda/status.h"
@@ -38,6 +39,8 @@ inline constexpr uint32_t kRawReplyRegion = 0;
 inline constexpr uint64_t kRawRequestBytesMax = 16384;
 // What the checksums of an object say that the bare work of a put makes: any place.
 inline constexpr format::Place kRawPlace{1, 0, format::LogAddress(64), 1};
+// And the seed of its keys' hashes: any.
+inline constexpr HashSeed kRawHashSeed = {1, 2};
 
 // Where raw operations may read and write: from `offset` of the memory on.
 struct RawArea {

@@ -19,12 +19,18 @@
 #include <optional>
 #include <string_view>
 
+#include "base/hash.h"
+
 namespace erda::schemes {
 
 enum class Scheme : uint8_t {  // in pools and on the wire: do not renumber
   kRedoLogging = 1,
   kReadAfterWrite = 2,
 };
+
+// Their pools live in benchmarks alone, and nobody chooses keys there: the hash costs what Erda's does, and its seed is
+// no secret.
+inline constexpr HashSeed kHashSeed = {0x736368656d657331, 0x736368656d657332};
 
 constexpr std::string_view SchemeName(Scheme scheme) { return scheme == Scheme::kRedoLogging ? "redo" : "raw"; }
 

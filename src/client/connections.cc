@@ -1,6 +1,7 @@
 // Connections: one to each shard, made when an operation needs it. What ends with one, and what they say of the pool.
 #include <utility>
 
+#include "base/hash.h"
 #include "base/planted.h"
 #include "client/engine.h"
 
@@ -41,7 +42,7 @@ void Engine::OnLinkConnected(Link& link) {
   if (auto status = link.OnConnected(clock_.Now(), options_.token != nullptr); !status.ok()) {
     return CloseLink(link, status);
   }
-  const bool same = geometry_known_ && pool_uuid_ == link.hello().pool_uuid &&
+  const bool same = geometry_known_ && pool_uuid_ == link.hello().pool_uuid && hash_seed_ == link.hello().hash_seed &&
                     geometry_.shards == link.geometry().shards &&
                     geometry_.heads_per_shard == link.geometry().heads_per_shard;
   if (!same) AdoptGeometry(link);
@@ -58,6 +59,12 @@ void Engine::AdoptGeometry(const Link& link) {
   geometry_known_ = true;
   geometry_ = link.geometry();
   pool_uuid_ = link.hello().pool_uuid;
+  hash_seed_ = link.hello().hash_seed;
+  // Operations that wait have hashes of the seed before. What is known of locations ends with the server (I12).
+  for (Operation& op : ops_) {
+    if (op.in_order) op.key_hash = HashKey(op.key_view(), hash_seed_);
+  }
+  key_order_.Rehash(std::span(ops_));
   for (auto& other : links_) {
     if (other.get() == &link || other->state() == Link::State::kDown) continue;
     CloseLink(*other, {Code::kUnavailable, address_ + ": the server has another pool now"});

@@ -271,6 +271,7 @@ class Engine {
   bool geometry_known_ = false;
   format::Geometry geometry_{};
   std::array<uint8_t, 16> pool_uuid_{};
+  HashSeed hash_seed_{};  // of that pool; before the first connection it is not known, and another one does
 
   std::vector<std::byte> op_memory_;
   std::unique_ptr<fabric::Region> op_region_;

@@ -1,7 +1,7 @@
 // Operations of one client on one key, in the order they were started: each begins when the one before it is finished.
-// (Two keys with one hash wait for each other: rare, and harmless.)
 //
-// An operation is known by its index, and has key_hash, and for the order alone bucket_next and after.
+// An operation is known by its index, and has key_hash and key_view, and for the order alone bucket_next, after and
+// in_order.
 #pragma once
 
 #include <bit>
@@ -22,29 +22,43 @@ class KeyOrder {
   // It is in flight from here on. True if it has to wait for its turn.
   template <class Op>
   [[nodiscard]] bool Join(std::span<Op> ops, Op& op) {
-    OpIndex& bucket = BucketOf(op.key_hash);
     op.after = kNoOp;
     bool waits = false;
-    for (OpIndex i = bucket; i != kNoOp; i = ops[i].bucket_next) {
-      if (ops[i].key_hash != op.key_hash || ops[i].after != kNoOp) continue;
+    for (OpIndex i = BucketOf(op.key_hash); i != kNoOp; i = ops[i].bucket_next) {
+      if (ops[i].key_hash != op.key_hash || ops[i].after != kNoOp || ops[i].key_view() != op.key_view()) continue;
       ops[i].after = op.index;
       waits = true;
       break;
     }
-    op.bucket_next = bucket;
-    bucket = op.index;
+    Enter(op);
     return waits;
   }
   // It is finished. Whose turn is next, if anybody waits for it.
   template <class Op>
-  [[nodiscard]] OpIndex Leave(std::span<Op> ops, const Op& op) {
+  [[nodiscard]] OpIndex Leave(std::span<Op> ops, Op& op) {
     OpIndex* link = &BucketOf(op.key_hash);
     while (*link != op.index) link = &ops[*link].bucket_next;
     *link = op.bucket_next;
+    op.in_order = false;
     return op.after;
+  }
+  // Each operation in flight has a new hash, since the seed is another one.
+  template <class Op>
+  void Rehash(std::span<Op> ops) {
+    buckets_.assign(buckets_.size(), kNoOp);
+    for (Op& op : ops) {
+      if (op.in_order) Enter(op);
+    }
   }
 
  private:
+  template <class Op>
+  void Enter(Op& op) {
+    OpIndex& bucket = BucketOf(op.key_hash);
+    op.bucket_next = bucket;
+    bucket = op.index;
+    op.in_order = true;
+  }
   [[nodiscard]] OpIndex& BucketOf(uint64_t key_hash) { return buckets_[key_hash & (buckets_.size() - 1)]; }
 
   std::vector<OpIndex> buckets_;  // operations in flight

@@ -78,7 +78,7 @@ void Engine::OnLocatedRead(Operation& op) {
 Engine::Now Engine::GetNow(std::string_view key, VersionedView* found) {
   if (in_flight_ > 0 || polling_ || !geometry_known_ || ++gets_now_ % kGetsPerPoll == 0) return Now::kNo;
   if (key.empty() || key.size() > format::kKeyBytesMax) return Now::kNo;
-  const uint64_t key_hash = HashKey(key);
+  const uint64_t key_hash = HashKey(key, hash_seed_);
   const Link& link = *links_[geometry_.ShardOf(key_hash)];
   if (!link.up() || HasChunks()) return Now::kNo;
   const auto located = FindLocated(link, key_hash);

@@ -28,7 +28,7 @@ Status Engine::Refusal(std::string_view key) const {
 Operation* Engine::NewOperation(OpType type, std::string_view key) {
   if (key.empty() || key.size() > format::kKeyBytesMax || in_flight_ == options_.queue_depth) return nullptr;
   Operation& op = TakeOperation(type);
-  op.key_hash = HashKey(key);
+  op.key_hash = HashKey(key, hash_seed_);
   op.key_size = static_cast<uint16_t>(key.size());
   std::memcpy(op.key.data(), key.data(), key.size());
   return &op;
@@ -142,7 +142,9 @@ Status Engine::Delete(std::string_view key, const DeleteOptions& options, Client
 // Any key of the shard will do: it only shows the way.
 Status Engine::Clean(uint32_t shard, Client::DoneCallback&& done) {
   std::string key;
-  for (uint32_t i = 0; key.empty() || geometry_.ShardOf(HashKey(key)) != shard; ++i) key = "clean" + std::to_string(i);
+  for (uint32_t i = 0; key.empty() || geometry_.ShardOf(HashKey(key, hash_seed_)) != shard; ++i) {
+    key = "clean" + std::to_string(i);
+  }
   return StartWithKey(OpType::kClean, key, std::nullopt, std::move(done));
 }
 
@@ -171,7 +173,6 @@ Status Engine::ProvideLargeMemory(Operation& op, uint64_t bytes) {
 
 void Engine::Begin(Operation& op) {
   const bool waits = key_order_.Join(std::span(ops_), op);
-  op.in_order = true;
   op.step = waits ? Step::kKeyTurn : Step::kFree;
   if (!waits) Run(op);
 }

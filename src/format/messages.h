@@ -31,6 +31,7 @@
 #include <array>
 #include <cstdint>
 
+#include "base/hash.h"
 #include "format/check.h"
 #include "format/geometry.h"
 #include "format/object.h"
@@ -38,7 +39,7 @@
 namespace erda::format {
 
 inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
-inline constexpr uint16_t kProtocolVersion = 15;
+inline constexpr uint16_t kProtocolVersion = 16;
 inline constexpr uint32_t kSlotsMax = 256;
 
 // The regions that each end offers, by their number.
@@ -124,16 +125,18 @@ struct HelloReply {
   std::array<uint8_t, 6> reserved;
   uint64_t time;  // the server's, in microseconds of Unix time, when it accepted
   Geometry geometry;
+  HashSeed hash_seed;  // the pool's
   Proof proof;  // that the server knows the client's token, if it asked for it; covers the nonce and the fields above
 };
-ERDA_FORMAT_SIZE(HelloReply, 136);
+ERDA_FORMAT_SIZE(HelloReply, 152);
 ERDA_FORMAT_FIELD(HelloReply, pool_uuid, 8);
 ERDA_FORMAT_FIELD(HelloReply, server_id, 24);
 ERDA_FORMAT_FIELD(HelloReply, slots, 32);
 ERDA_FORMAT_FIELD(HelloReply, placing, 40);
 ERDA_FORMAT_FIELD(HelloReply, time, 48);
 ERDA_FORMAT_FIELD(HelloReply, geometry, 56);
-ERDA_FORMAT_FIELD(HelloReply, proof, 120);
+ERDA_FORMAT_FIELD(HelloReply, hash_seed, 120);
+ERDA_FORMAT_FIELD(HelloReply, proof, 136);
 
 // As long as every fabric can carry back to a peer that it refuses (fabric::kRejectDataMax).
 struct HelloRefusal {

@@ -1,21 +1,23 @@
 // The superblock: what makes bytes a pool. Two copies; the valid one with the higher generation counts, and the other
 // one is overwritten next, so that a torn write of one leaves the other.
 //
-//   byte 0        8         12    16       32           40      44        48         112        128
-//   +------------+---------+-----+--------+------------+-------+---------+----------+----------+
-//   | "ERDAPOOL" | format  | crc | uuid   | generation | clean | 0       | geometry | boot     |
-//   |            | version |     |        |            |       |         | (64)     |          |
-//   +------------+---------+-----+--------+------------+-------+---------+----------+----------+
+//   byte 0        8         12    16       32           40      44        48         112        128    144        192
+//   +------------+---------+-----+--------+------------+-------+---------+----------+----------+------+----------+
+//   | "ERDAPOOL" | format  | crc | uuid   | generation | clean | 0       | geometry | boot     | hash | 0        |
+//   |            | version |     |        |            |       |         | (64)     |          | seed |          |
+//   +------------+---------+-----+--------+------------+-------+---------+----------+----------+------+----------+
 //
 // boot: the boot of the machine that marked the pool, as nvm::Pool::boot says. 0: nothing vouches for the bytes that
 // were not synced.
-// crc: CRC32C of the 128 bytes with the crc taken as 0.
+// crc: CRC32C of the 192 bytes with the crc taken as 0.
+// hash seed: secret; the server tells it to a client that it has let in, and nothing prints it.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <span>
 
+#include "base/hash.h"
 #include "erda/status.h"
 #include "format/check.h"
 #include "format/geometry.h"
@@ -39,8 +41,10 @@ struct Superblock {
   uint32_t reserved0;
   Geometry geometry;
   BootId boot;
+  HashSeed hash_seed;
+  std::array<uint64_t, 6> reserved;
 };
-ERDA_FORMAT_SIZE(Superblock, 128);
+ERDA_FORMAT_SIZE(Superblock, 192);
 ERDA_FORMAT_FIELD(Superblock, magic, 0);
 ERDA_FORMAT_FIELD(Superblock, format_version, 8);
 ERDA_FORMAT_FIELD(Superblock, crc, 12);
@@ -49,6 +53,7 @@ ERDA_FORMAT_FIELD(Superblock, generation, 32);
 ERDA_FORMAT_FIELD(Superblock, clean, 40);
 ERDA_FORMAT_FIELD(Superblock, geometry, 48);
 ERDA_FORMAT_FIELD(Superblock, boot, 112);
+ERDA_FORMAT_FIELD(Superblock, hash_seed, 128);
 
 [[nodiscard]] uint32_t SuperblockCrc(const Superblock& superblock);
 

@@ -64,7 +64,7 @@ void ShardInspector::AddEntry(uint64_t slot, const IndexEntry& entry, std::strin
     const uint64_t size = header.key_size;
     if (size > 0 && size <= format::kKeyBytesMax && bytes.size() >= format::ChecksumOffset(header.label_size())) {
       const std::string_view key = AsString(bytes.subspan(header.key_offset(), size));
-      if (IsKeyOf(slot, entry.entry_meta(), HashKey(key))) damage.key = std::string(key);
+      if (IsKeyOf(slot, entry.entry_meta(), HashKey(key, hash_seed_))) damage.key = std::string(key);
     }
   }
   Add(std::move(damage));
@@ -77,7 +77,7 @@ std::string ShardInspector::FindFault(uint64_t slot, const IndexEntry& entry, co
   if (address.none()) return "the entry leads nowhere";
   if (BytesAt(HeadOf(entry), address).empty()) return "the entry leads out of the log";
   if (newest.state == ObjectState::kNothing) return "the object's header or key is damaged";
-  if (HashKey(newest.key) != newest.header.key_hash) return "the object's hash is not its key's";
+  if (HashKey(newest.key, hash_seed_) != newest.header.key_hash) return "the object's hash is not its key's";
   if (!IsKeyOf(slot, meta, newest.header.key_hash)) return "the entry leads to another key's object";
   if (newest.header.version >= shard_.version_limit) return "the object's version is over the shard's limit";
   if (meta.depth() > layout_.DepthOf(layout_.BlockWith(slot))) return "the entry tells of a split that was not";

@@ -160,10 +160,10 @@ Result<SalvageFrame> FrameAsMade(std::span<const std::byte> pool, const std::vec
                                  const Superblock* counts, const format::GeometryWish& wish) {
   const auto made = Made(wish, pool.size());
   if (!made) return Status(Code::kInvalidArgument, "no pool can have been made with these options");
-  if (counts != nullptr) return SalvageFrame{*made, format::PoolSeed(counts->uuid), FrameSource::kOptions};
-  if (const auto seed = VoteForSeed(pool, *made)) return SalvageFrame{*made, *seed, FrameSource::kOptions};
+  if (counts != nullptr) return SalvageFrame{*made, format::PoolSeed(counts->uuid), counts->hash_seed, FrameSource::kOptions};
+  if (const auto seed = VoteForSeed(pool, *made)) return SalvageFrame{*made, *seed, {}, FrameSource::kOptions};
   for (const Superblock& copy : copies) {
-    if (HasUuid(copy)) return SalvageFrame{*made, format::PoolSeed(copy.uuid), FrameSource::kOptions};
+    if (HasUuid(copy)) return SalvageFrame{*made, format::PoolSeed(copy.uuid), {}, FrameSource::kOptions};
   }
   return Status(Code::kCorruption,
                 "neither superblock is readable, and no object is found where these options and the region table say: "
@@ -183,12 +183,12 @@ Result<SalvageFrame> FrameThatFits(std::span<const std::byte> pool, const std::v
   }
   for (const Candidate& candidate : ByFit(pool, std::move(candidates))) {
     const auto seed = VoteForSeed(pool, candidate.geometry);
-    if (seed) return SalvageFrame{candidate.geometry, *seed, candidate.source};
+    if (seed) return SalvageFrame{candidate.geometry, *seed, {}, candidate.source};
   }
   // The region table is lost, too. What the damaged copy says may be right all the same: else no object verifies.
   for (const Candidate& candidate : told) {
     for (const Superblock& copy : copies) {
-      if (HasUuid(copy)) return SalvageFrame{candidate.geometry, format::PoolSeed(copy.uuid), candidate.source};
+      if (HasUuid(copy)) return SalvageFrame{candidate.geometry, format::PoolSeed(copy.uuid), {}, candidate.source};
     }
   }
   return Status(Code::kCorruption,
@@ -209,7 +209,7 @@ Result<SalvageFrame> FindSalvageFrame(std::span<const std::byte> pool, const Sal
     if (Verifies(copy) && (counts == nullptr || copy.generation > counts->generation)) counts = &copy;
   }
   if (counts != nullptr && !options.made) {
-    return SalvageFrame{counts->geometry, format::PoolSeed(counts->uuid), FrameSource::kSuperblock};
+    return SalvageFrame{counts->geometry, format::PoolSeed(counts->uuid), counts->hash_seed, FrameSource::kSuperblock};
   }
   for (const Superblock& copy : copies) {
     if (copy.magic == format::kPoolMagic && copy.format_version != kFormatVersion &&

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "erda/status.h"
 #include "format/log_layout.h"
 #include "format/object.h"
@@ -17,6 +18,7 @@ namespace erda::inspect {
 struct SalvageFrame {
   format::Geometry geometry{};
   uint32_t seed = 0;
+  std::optional<HashSeed> hash_seed;  // a superblock that verifies has it, and nothing else
   FrameSource source = FrameSource::kSuperblock;
 };
 Result<SalvageFrame> FindSalvageFrame(std::span<const std::byte> pool, const SalvageOptions& options);

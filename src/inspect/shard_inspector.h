@@ -21,6 +21,7 @@ class ShardInspector {
       : pool_(pool),
         g_(report->superblock.geometry),
         seed_(format::PoolSeed(report->superblock.uuid)),
+        hash_seed_(report->superblock.hash_seed),
         options_(options),
         runs_(g_.runs_max()),
         layout_(g_, shard, runs_),
@@ -97,6 +98,7 @@ class ShardInspector {
   const std::span<const std::byte> pool_;
   const format::Geometry& g_;
   const uint32_t seed_;
+  const HashSeed hash_seed_;
   const Options& options_;
   std::vector<uint32_t> runs_;  // of the index, as in a control block
   format::IndexLayout layout_;

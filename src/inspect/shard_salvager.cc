@@ -33,6 +33,7 @@ ShardSalvager::ShardSalvager(std::span<const std::byte> pool, const SalvageFrame
     : pool_(pool),
       g_(frame.geometry),
       seed_(frame.seed),
+      hash_seed_(frame.hash_seed),
       shard_(shard),
       options_(options),
       report_(*report),
@@ -176,9 +177,10 @@ ObjectView ShardSalvager::Look(uint64_t offset, uint64_t bytes) const {
   for (const uint32_t generation : of.generations) {
     place.generation = generation;
     const ObjectView view = format::InspectHeader(place, span);
-    // The key counts that the hash is of: no key is in two shards.
+    // The key counts that the hash is of: no key is in two shards. (Without the hash seed nothing tells.)
     if (view.state == ObjectState::kNothing) continue;
-    const bool hash_is_keys = view.header.is_chunk() || HashKey(view.key) == view.header.key_hash;
+    const bool hash_is_keys =
+        view.header.is_chunk() || !hash_seed_ || HashKey(view.key, *hash_seed_) == view.header.key_hash;
     return hash_is_keys ? format::InspectObject(place, span) : ObjectView();
   }
   return {};

@@ -100,6 +100,7 @@ class ShardSalvager {
   const std::span<const std::byte> pool_;
   const format::Geometry& g_;
   const uint32_t seed_;
+  const std::optional<HashSeed> hash_seed_;
   const uint32_t shard_;
   const SalvageOptions& options_;
   SalvageReport& report_;

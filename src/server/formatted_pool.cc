@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <random>
+#include <span>
 #include <string>
 #include <system_error>
 
 #include "base/bytes.h"
+#include "base/crypto.h"
 #include "base/planted.h"
 
 namespace erda::server {
@@ -70,6 +72,7 @@ Status FormattedPool::Create(const format::GeometryWish& wish) {
   superblock_.geometry = *geometry;
   std::random_device random;
   for (uint8_t& byte : superblock_.uuid) byte = static_cast<uint8_t>(random());
+  FillRandom(std::as_writable_bytes(std::span(superblock_.hash_seed)));
   // An empty pool is zeroes but for this: the end of a log is known by them. Of a device nobody knows what it held.
   if (!pool_->created()) nvm_->ZeroOut(format::kShardRecordsOffset, pool_->size() - format::kShardRecordsOffset);
   if (auto status = MarkClosed(); !status.ok()) return status;

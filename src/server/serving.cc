@@ -248,7 +248,7 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
   std::array<char, format::kKeyBytesMax> key_copy;
   std::memcpy(key_copy.data(), slot.data() + sizeof(Request), request.key_size);
   const std::string_view key(key_copy.data(), request.key_size);
-  const uint64_t key_hash = HashKey(key);
+  const uint64_t key_hash = HashKey(key, pool_.superblock().hash_seed);
   if (geometry_.ShardOf(key_hash) != number_) return Wrong("a key of another shard");
   const Ack ack{request.ack};
   const bool conditional = request.condition != static_cast<uint8_t>(Condition::kNone);

@@ -379,8 +379,7 @@ std::optional<std::string> Versions::DamagedKey(Slot slot, uint32_t head, Addres
       header.key_size <= format::kKeyBytesMax && bytes.size() >= format::ChecksumOffset(header.label_size());
   if (!fits) return std::string();
   const std::string_view key = AsString(bytes.subspan(header.key_offset(), header.key_size));
-  const bool its_key = EntryMeta::TagOf(HashKey(key)) == entry.entry_meta().tag() && CanBeOf(slot, HashKey(key));
-  return its_key ? std::string(key) : std::string();
+  return CanBeOf(slot, HashKey(key, options_.hash_seed)) ? std::string(key) : std::string();
 }
 
 }  // namespace erda::server

@@ -73,9 +73,9 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
       control_(std::move(control)),
       counters_(control_.bytes()),
       activity_(control_.bytes(), geometry_),
-      versions_(std::make_unique<Versions>(
-          nvm_, geometry_, pool_.seed(), number_, control_.bytes(),
-          VersionsOptions{options_.reservations_per_client, options_.time, options_.index_grows})),
+      versions_(std::make_unique<Versions>(nvm_, geometry_, pool_.seed(), number_, control_.bytes(),
+                                           VersionsOptions{options_.reservations_per_client, options_.time,
+                                                           pool_.superblock().hash_seed, options_.index_grows})),
       cleaner_(pool.pool(), geometry_, pool_.seed(), number_, control_.bytes(), clean_queues_, *options_.time),
       cleaning_(*versions_, geometry_, control_.bytes(), clean_queues_) {
   cleaning_.on_merge = [this](bool begins) {
@@ -237,6 +237,7 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
                                                                 : format::Placing::kNone);
   reply.read_only = session.read_only ? 1 : 0;
   reply.geometry = geometry_;
+  reply.hash_seed = pool_.superblock().hash_seed;
   if (!admission.secret.empty()) reply.proof = format::ServerProof(admission.secret, admission.nonce, reply);
 
   const PoolRegions& pool_regions = ports_[port].pool_regions;

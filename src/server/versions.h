@@ -43,6 +43,7 @@ inline constexpr uint32_t kAnyHead = UINT32_MAX;
 struct VersionsOptions {
   uint32_t reservations_per_session = 1024;
   const ServerTime* time = &ServerTime::OfThisMachine();
+  HashSeed hash_seed{};     // the pool's
   bool index_grows = true;  // else it stays as it is, and gets full: for tests
 };
 

@@ -1,24 +1,56 @@
 #include "base/hash.h"
 
 #include <gtest/gtest.h>
+#include <sodium.h>
 
 #include <string>
 
 #include "base/random.h"
+#include "base/test_hash.h"
 
 namespace erda {
 namespace {
 
-// The hash is part of the pool's format: with other values, no key of an existing pool is ever found again.
+// The hash is part of the pool's format: with other values, no key of an existing pool is ever found again. These are
+// what CPython's hash(bytes) gives where PYTHONHASHSEED=0 (its seed is zero then, and its algorithm siphash13).
+TEST(HashKeyTest, IsSipHash13AsCPythonComputesIt) {
+  constexpr HashSeed kZero{};
+  EXPECT_EQ(HashKey("a", kZero), 0x407448d2b89b1813U);
+  EXPECT_EQ(HashKey("key", kZero), 0xdf61b30b684217c0U);
+  EXPECT_EQ(HashKey("user0000000042", kZero), 0xb90bc5f3ac05cee1U);
+  EXPECT_EQ(HashKey(std::string(17, '\0'), kZero), 0x9845044618bd249eU);
+  EXPECT_EQ(HashKey("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", kZero), 0x0cd198c4d1bb4b52U);
+  EXPECT_EQ(HashKey(std::string(200, 'x'), kZero), 0xe27ba1701482722bU);
+  EXPECT_EQ(HashKey(std::string(1024, '\xff'), kZero), 0xf47b18a512f35262U);
+}
+
 TEST(HashKeyTest, TheHashesOfTheFormatNeverChange) {
-  EXPECT_EQ(HashKey(""), 0x2d06800538d394c2U);
-  EXPECT_EQ(HashKey("a"), 0xe6c632b61e964e1fU);
-  EXPECT_EQ(HashKey("key"), 0xbbea0d63a05165e3U);
-  EXPECT_EQ(HashKey("user0000000042"), 0x7c3889cadf7b76f4U);
-  EXPECT_EQ(HashKey(std::string(17, '\0')), 0xc2915ca0df7ad4c1U);
-  EXPECT_EQ(HashKey("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"), 0x1e841dae933ea302U);
-  EXPECT_EQ(HashKey(std::string(200, 'x')), 0x50ef124fb1e4de53U);
-  EXPECT_EQ(HashKey(std::string(1024, '\xff')), 0x91a9afd3ad9eb82eU);
+  constexpr HashSeed kSeed = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
+  EXPECT_EQ(HashKey("", kSeed), 0xabac0158050fc4dcU);
+  EXPECT_EQ(HashKey("key", kSeed), 0x3477d32dd11798e1U);
+  EXPECT_EQ(HashKey("user0000000042", kSeed), 0xa824272c604b56e7U);
+  EXPECT_EQ(HashKey(std::string(1024, '\xff'), kSeed), 0x4deaf2e2150538edU);
+}
+
+// libsodium's is the same with 2 and 4 rounds: each length, so each way to take the last bytes.
+TEST(HashKeyTest, IsLibsodiumsForEachLengthWithItsRounds) {
+  const HashSeed seed = {0x0123456789abcdef, 0xfedcba9876543210};
+  std::string bytes;
+  for (size_t size = 0; size <= 1024; ++size) {
+    uint64_t expected = 0;
+    crypto_shorthash(reinterpret_cast<unsigned char*>(&expected), reinterpret_cast<const unsigned char*>(bytes.data()),
+                     size, reinterpret_cast<const unsigned char*>(seed.data()));
+    ASSERT_EQ((SipHash<2, 4>(seed).Of(bytes)), expected) << size;
+    bytes.push_back(static_cast<char>(size * 167 + 1));
+  }
+}
+
+TEST(HashKeyTest, EachBitOfTheSeedMatters) {
+  for (size_t bit = 0; bit < 128; ++bit) {
+    HashSeed seed = kTestHashSeed;
+    seed[bit / 64] ^= uint64_t{1} << bit % 64;
+    EXPECT_NE(HashKey("key", seed), HashKey("key")) << bit;
+  }
 }
 
 TEST(HashKeyTest, AlignmentDoesNotMatter) {

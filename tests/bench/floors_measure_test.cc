@@ -171,7 +171,7 @@ TEST_F(RawTest, TheBareWorkOfAPutLeavesAWholeObjectAndAWordThatNamesIt) {
   const auto view = format::InspectObject(kRawPlace, memory_.bytes().subspan(object, ObjectReadBytes(kValueBytes)));
   ASSERT_EQ(view.state, format::ObjectState::kWhole);
   EXPECT_EQ(view.key, key);
-  EXPECT_EQ(view.header.key_hash, HashKey(key));
+  EXPECT_EQ(view.header.key_hash, HashKey(key, kRawHashSeed));
   EXPECT_EQ(AsString(view.value), value);
 }
 

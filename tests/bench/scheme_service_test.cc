@@ -375,7 +375,7 @@ TEST_P(SchemeServiceTest, WhenTheIndexHasNoSlotForAKeyThoseThatWaitAreRefused) {
   std::vector<std::string> keys;
   for (uint64_t i = 0; keys.size() <= format::kNeighbourhood; ++i) {
     std::string key = "key" + std::to_string(i);
-    if (format::FirstHome(geometry, HashKey(key)) == 100) keys.push_back(std::move(key));
+    if (format::FirstHome(geometry, HashKey(key, schemes::kHashSeed)) == 100) keys.push_back(std::move(key));
   }
   const std::string last = keys.back();
   keys.pop_back();

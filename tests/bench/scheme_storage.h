@@ -81,10 +81,11 @@ class TestStorage {
   Admission Append(std::string_view key, std::string_view value) {
     const std::string pair = std::string(key) + std::string(value);
     const PairSizes sizes = SizesOf(key, value);
-    return storage_->AppendPut(sizes, HashKey(key), AsBytes(pair), PairCrc(seed(), sizes, AsBytes(pair)));
+    return storage_->AppendPut(sizes, HashKey(key, schemes::kHashSeed), AsBytes(pair),
+                               PairCrc(seed(), sizes, AsBytes(pair)));
   }
   Admission Reserve(std::string_view key, std::string_view value, uint64_t* position) {
-    return storage_->Reserve(SizesOf(key, value), HashKey(key), key, kClient, flushed_, position);
+    return storage_->Reserve(SizesOf(key, value), HashKey(key, schemes::kHashSeed), key, kClient, flushed_, position);
   }
   // As a NIC does, the first `most` bytes of the entry; a Read behind it if it is all.
   void Write(uint64_t position, std::string_view key, std::string_view value, size_t most) {
@@ -95,12 +96,12 @@ class TestStorage {
     if (flushed_ && n == entry.size()) crash_pool_->ReadBack(at, n);
   }
   Admission Delete(std::string_view key) {
-    const Admission admission = storage_->AppendDelete(key, HashKey(key));
+    const Admission admission = storage_->AppendDelete(key, HashKey(key, schemes::kHashSeed));
     storage_->Fence();
     return admission;
   }
   [[nodiscard]] std::optional<std::string> Get(std::string_view key) {
-    const auto found = storage_->Find(key, HashKey(key));
+    const auto found = storage_->Find(key, HashKey(key, schemes::kHashSeed));
     if (!found) return std::nullopt;
     return std::string(AsString(found->value));
   }

@@ -43,10 +43,10 @@ TEST_P(SchemeStorageTest, WhatIsInTheLogIsFoundThereBeforeItIsApplied) {
   ASSERT_EQ(store_.Put("key", "first"), Admission::kTaken);
   EXPECT_EQ(store_.storage().unapplied(), 1U);
   EXPECT_EQ(store_.Get("key"), "first");
-  EXPECT_TRUE(store_.storage().Find("key", HashKey("key"))->in_log);
+  EXPECT_TRUE(store_.storage().Find("key", HashKey("key", schemes::kHashSeed))->in_log);
   EXPECT_EQ(store_.storage().Apply(10), 1U);
   EXPECT_EQ(store_.Get("key"), "first");
-  EXPECT_FALSE(store_.storage().Find("key", HashKey("key"))->in_log);
+  EXPECT_FALSE(store_.storage().Find("key", HashKey("key", schemes::kHashSeed))->in_log);
 
   ASSERT_EQ(store_.Put("key", "second"), Admission::kTaken);
   ASSERT_EQ(store_.Put("key", "third, and longer"), Admission::kTaken);
@@ -353,7 +353,7 @@ TEST_P(SchemeStorageTest, AnEntryOfTheIndexThatIsCutOffInAMoveIsInOneSlot) {
   for (uint64_t i = 0; left.size() < 40; ++i) {
     ASSERT_LT(keys.size(), 100U);
     const std::string key = "key" + std::to_string(i);
-    const uint64_t home = format::FirstHome(geometry, HashKey(key));
+    const uint64_t home = format::FirstHome(geometry, HashKey(key, schemes::kHashSeed));
     if (home < 100 || home >= 130) continue;
     ASSERT_EQ(store_.Put(key, "v"), Admission::kTaken);
     store_.storage().Apply(1);
@@ -455,7 +455,8 @@ TEST(ReadAfterWriteStorageTest, AnEntryOfAnotherKeyThanItWasReservedForDoesNoHar
 TEST(ReadAfterWriteStorageTest, WhatAReaderSawIsPersistentThen) {
   TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
   uint64_t position = 0;
-  ASSERT_EQ(store.storage().Reserve(TestStorage::SizesOf("key", "value"), HashKey("key"), "key", 0, false, &position),
+  ASSERT_EQ(store.storage().Reserve(TestStorage::SizesOf("key", "value"), HashKey("key", schemes::kHashSeed), "key", 0,
+                                    false, &position),
             Admission::kTaken);
   const std::string entry = store.Entry(position, "key", "value");
   std::memcpy(store.pool().view().bytes.data() + store.OffsetOf(position), entry.data(), entry.size());

@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/hand_clock.h"
+#include "base/test_hash.h"
 #include "client/hand_fabric.h"
 #include "format/control_block.h"
 #include "format/durability.h"
@@ -50,6 +51,7 @@ class EngineTest : public testing::Test {
     hello.placing = static_cast<uint8_t>(placing());
     hello.time = kServerMillis * 1000;
     hello.geometry = *format::ChooseGeometry({64 << 20, 1, 8 << 20, 4 << 20, 0});
+    hello.hash_seed = kTestHashSeed;
     geometry_ = hello.geometry;
     const auto data = BytesOf(hello);
     fabric_->peer_data.assign(data.begin(), data.end());

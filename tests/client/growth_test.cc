@@ -16,7 +16,7 @@
 
 #include "base/bytes.h"
 #include "base/hand_clock.h"
-#include "base/hash.h"
+#include "base/test_hash.h"
 #include "client/engine.h"
 #include "client/hand_pool.h"
 #include "format/control_block.h"
@@ -591,9 +591,42 @@ TEST_F(GrowthTest, WhatIsKnownEndsWithTheConnection) {
   Move(0, 1, key, 1);
   Put(2, key, "moved", 2);
   Tell(3);
-  EXPECT_EQ(ReadsOfGet(KeyWith(1)), "look 0 | control, reading, all 0, reading | reading, all 1, reading");
+  // Of another key, whose first look meets the slot that the key has left.
+  const uint64_t left = HomeOffset(0, key) + 3 * sizeof(format::IndexEntry);
+  std::string near;
+  for (uint32_t n = 0; near.empty(); ++n) {
+    const uint64_t home = HomeOffset(0, KeyWith(1, n));
+    if (home <= left && left < home + format::kFirstLookBytes) near = KeyWith(1, n);
+  }
+  EXPECT_EQ(ReadsOfGet(near), "look 0 | control, reading, all 0, reading | reading, all 1, reading");
   EXPECT_EQ(ReadsOfGet(key), "look 2 | version");
   EXPECT_EQ(got_, "moved");
+}
+
+// A client hashes the key when an operation begins. It may wait for a connection then, and meet a pool with another
+// seed.
+TEST_F(GrowthTest, OperationsThatWaitForAConnectionAreHashedByTheSeedOfThePoolThatTheyMeet) {
+  const std::string key = KeyWith(6);
+  Connect({5, 6});
+  EXPECT_NE(ReadsOfGet(key).substr(0, 6), "look 0") << "this pool has another place for it";
+  fabric_->Close();
+  engine_->Poll();
+  Tell(7);
+  TellRuns();
+  Put(6, key, "value", 3);
+  std::string second;
+  Get(key, &got_);
+  Get(key, &second);
+  TellSeed(kTestHashSeed);
+  engine_->Poll();
+  fabric_->Accept();
+  engine_->Poll();
+  EXPECT_EQ(Round(), "control");
+  for (const std::string* got : {&got_, &second}) {
+    EXPECT_EQ(Round(), "look 6");
+    EXPECT_EQ(Round(), "version");
+    EXPECT_EQ(*got, "value");
+  }
 }
 
 }  // namespace

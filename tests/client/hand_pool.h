@@ -19,7 +19,7 @@
 
 #include "base/bytes.h"
 #include "base/hand_clock.h"
-#include "base/hash.h"
+#include "base/test_hash.h"
 #include "client/engine.h"
 #include "client/hand_fabric.h"
 #include "format/activity.h"
@@ -152,7 +152,11 @@ class HandPoolTest : public testing::Test {
 
   // --- The client
 
-  void Connect() {
+  void TellSeed(const HashSeed& seed) {
+    const auto at = offsetof(format::HelloReply, hash_seed);
+    std::memcpy(fabric_->peer_data.data() + at, seed.data(), sizeof(seed));
+  }
+  void Connect(const HashSeed& seed = kTestHashSeed) {
     format::HelloReply hello{};
     hello.magic = format::kHelloMagic;
     hello.protocol_version = format::kProtocolVersion;
@@ -162,6 +166,7 @@ class HandPoolTest : public testing::Test {
     hello.slot_bytes = 4096;
     hello.placing = static_cast<uint8_t>(placing_);
     hello.geometry = geometry_;
+    hello.hash_seed = seed;
     const auto data = BytesOf(hello);
     fabric_->peer_data.assign(data.begin(), data.end());
     fabric_->peer_regions.assign(4, {geometry_.pool_size, fabric::Access::kRemoteReadWrite});

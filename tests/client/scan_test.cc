@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/test_hash.h"
 #include "client/hand_pool.h"
 
 namespace erda::client {
@@ -205,7 +206,9 @@ TEST_F(ScanTest, WithoutValuesOnlyTheKeyIsRead) {
   EXPECT_EQ(engine_->stats().read_bytes - before,
             2 * format::kMissReadingBytes + kBlockSlots * sizeof(IndexEntry) + kLabelBytesRead);
   EXPECT_EQ(told_, (Told{{key, ""}}));
-  const std::string longer = std::string(300, 'k');
+  std::string longer = std::string(300, 'k');  // before the other one in the scan's order
+  const auto place_of = [](std::string_view k) { return Scan::PlaceOf(static_cast<uint32_t>(HashKey(k))); };
+  while (place_of(longer) > place_of(key)) longer.push_back('k');
   Put(0, longer, "value");
   EXPECT_EQ(ReadsOfScan({.values = false}), kBlockZero + " | version | version, version");
   EXPECT_EQ(told_, (Told{{key, ""}, {longer, ""}}));

@@ -208,7 +208,7 @@ TEST_P(Conditions, WaitsForAValueOnItsWay) {
   EXPECT_FALSE(done);
   slow.Write(format::kPoolWriteRegion, slow.BodyOffset(*reserved), slow.Body(*reserved, "slow!"));
   if (slow.hello().flush_method == static_cast<uint8_t>(format::FlushMethod::kServerFlush)) {  // else nobody says so
-    slow.Post(RawPeer::CommitRequest("key", *reserved), "");
+    slow.Post(RawPeer::CommitRequest(*reserved), "");
     const auto committed = slow.Answer();
     ASSERT_TRUE(committed && committed->code == 0);
   }

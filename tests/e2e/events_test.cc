@@ -69,7 +69,8 @@ TEST_F(EventsTest, EachViolationIsNamed) {
   const auto server = Serve(PoolKind::kDram, options);
   std::string key = "k";
   std::string elsewhere = "k";
-  const auto shard_of = [](const std::string& k) { return Spread32(static_cast<uint32_t>(HashKey(k)), 2); };
+  const format::HelloReply hello = RawPeer(Address()).hello();
+  const auto shard_of = [&](const std::string& k) { return hello.geometry.ShardOf(HashKey(k, hello.hash_seed)); };
   while (shard_of(key) != 0) key += "k";
   while (shard_of(elsewhere) != 1) elsewhere += "k";
   Request good{};
@@ -121,7 +122,7 @@ TEST_F(EventsTest, ADelegatedPutOfWhatIsNotThereIsNamed) {
   RawPeer peer(Address());
   Request request{};
   request.op = static_cast<uint8_t>(RequestOp::kDelegate);
-  request.head = peer.hello().geometry.HeadOf(HashKey("key"));
+  request.head = peer.hello().geometry.HeadOf(HashKey("key", peer.hello().hash_seed));
   request.version = 200;
   request.value_size = 4096;
   peer.Post(request, "");

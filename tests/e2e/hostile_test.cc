@@ -134,7 +134,8 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
   // A key of shard 0 and one of shard 1.
   std::string key = "k";
   std::string elsewhere = "k";
-  const auto shard_of = [](const std::string& k) { return Spread32(static_cast<uint32_t>(HashKey(k)), 2); };
+  const format::HelloReply hello = RawPeer(Address()).hello();
+  const auto shard_of = [&](const std::string& k) { return hello.geometry.ShardOf(HashKey(k, hello.hash_seed)); };
   while (shard_of(key) != 0) key += "k";
   while (shard_of(elsewhere) != 1) elsewhere += "k";
 
@@ -187,7 +188,7 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
       {"commit of nothing", with([&](Request& r) { r.op = op(RequestOp::kCommit); })},
       {"commit of anything", with([&](Request& r) {
          r.op = op(RequestOp::kCommit);
-         r.key_hash = HashKey(key);
+         r.key_hash = HashKey(key, hello.hash_seed);
          r.address = 0x7fffffff;
          r.head = UINT32_MAX;
          r.version = 1;
@@ -204,7 +205,7 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
        [&](RawPeer& peer) {
          Request request{};
          request.op = op(RequestOp::kDelegate);
-         request.head = peer.hello().geometry.HeadOf(HashKey(key));
+         request.head = hello.geometry.HeadOf(HashKey(key, hello.hash_seed));
          request.version = 200;
          request.value_size = 4096;
          peer.Post(request, "");
@@ -664,17 +665,17 @@ TEST_P(DeadWriter, CannotBeCommittedForByAnother) {
   Reply reply{};
   Reserve(writer, "key", 100, Ack::kPersisted, &reply);
   RawPeer other(Address());
-  other.Post(RawPeer::CommitRequest("key", reply), "");
+  other.Post(RawPeer::CommitRequest(reply), "");
   EXPECT_TRUE(other.IsClosed());
   if (GetParam() == PoolKind::kPowerSafe) {
-    writer.Post(RawPeer::CommitRequest("key", reply), "");
+    writer.Post(RawPeer::CommitRequest(reply), "");
     EXPECT_EQ(writer.Answer()->reason, static_cast<uint8_t>(format::Reason::kNotWhole));
     writer.Write(format::kPoolWriteRegion, writer.BodyOffset(reply), writer.Body(reply, Bytes(1, 100)));
     EXPECT_EQ(*client->Get("key"), "older") << "not acknowledged yet";
-    writer.Post(RawPeer::CommitRequest("key", reply), "");
+    writer.Post(RawPeer::CommitRequest(reply), "");
     EXPECT_EQ(writer.Answer()->code, 0);
     EXPECT_EQ(*client->Get("key") == Bytes(1, 100), true);
-    writer.Post(RawPeer::CommitRequest("key", reply), "");
+    writer.Post(RawPeer::CommitRequest(reply), "");
     EXPECT_TRUE(writer.IsClosed()) << "it was committed already";
   }
 }

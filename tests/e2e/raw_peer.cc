@@ -8,7 +8,6 @@
 #include <functional>
 
 #include "base/bytes.h"
-#include "base/hash.h"
 #include "format/control_block.h"
 #include "format/proof.h"
 
@@ -169,11 +168,11 @@ Request RawPeer::ReserveRequest(std::string_view key, uint32_t value_size, Ack a
   return request;
 }
 
-Request RawPeer::CommitRequest(std::string_view key, const Reply& reserved) {
+Request RawPeer::CommitRequest(const Reply& reserved) {
   Request request{};
   request.op = static_cast<uint8_t>(RequestOp::kCommit);
   request.id = 8;
-  request.key_hash = HashKey(key);
+  request.key_hash = reserved.header.key_hash;
   request.address = reserved.address;
   request.head = reserved.head;
   request.version = reserved.header.version;

@@ -58,7 +58,7 @@ class RawPeer {
   void Leave() { channel_.reset(); }
 
   [[nodiscard]] static format::Request ReserveRequest(std::string_view key, uint32_t value_size, Ack ack);
-  [[nodiscard]] static format::Request CommitRequest(std::string_view key, const format::Reply& reserved);
+  [[nodiscard]] static format::Request CommitRequest(const format::Reply& reserved);
   // A piece of the first head's log, of so many bytes.
   [[nodiscard]] static format::Request DelegateRequest(uint32_t bytes);
   [[nodiscard]] static format::Request GiveBackRequest(const format::Reply& chunk);

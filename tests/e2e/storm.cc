@@ -114,7 +114,10 @@ bool StormClient::Enter() {
   const auto hello = Proved(token_);
   if (hello) peer_ = std::make_unique<RawPeer>(address_, BytesOf(*hello));
   used_ = hello;
-  if (hello && peer_->connected()) return true;
+  if (hello && peer_->connected()) {
+    said_ = peer_->hello();
+    return true;
+  }
   peer_.reset();
   return false;  // too many of its token are in, or came just now: no input, however often it tries
 }
@@ -129,7 +132,7 @@ void StormClient::Post(const Request& request, std::string_view rest) {
 std::string StormClient::Key() {
   for (;;) {
     const std::string key = "hostile" + std::to_string(random_.Uniform(100));
-    if (Spread32(static_cast<uint32_t>(HashKey(key)), kShards) == used_->shard) return key;
+    if (said_.geometry.ShardOf(HashKey(key, said_.hash_seed)) == used_->shard) return key;
   }
 }
 
@@ -207,7 +210,8 @@ void StormClient::SendWrongPlace() {
   constexpr RequestOp kOps[] = {RequestOp::kCommit, RequestOp::kPutDelegated, RequestOp::kGiveBack,
                                 RequestOp::kDelegate};
   request.op = Code8(kOps[random_.Uniform(std::size(kOps))]);
-  request.key_hash = random_.Chance(0.5) ? random_.Next() : HashKey(std::string_view(rest).substr(0, request.key_size));
+  request.key_hash = random_.Chance(0.5) ? random_.Next()
+                                         : HashKey(std::string_view(rest).substr(0, request.key_size), said_.hash_seed);
   request.address = static_cast<uint32_t>(random_.Next() >> random_.Uniform(64));
   request.head = static_cast<uint32_t>(random_.Uniform(3) == 0 ? random_.Next() : random_.Uniform(4));
   request.version = random_.Next() >> random_.Uniform(64);
@@ -269,7 +273,7 @@ void StormClient::Stop() {
   if (chunk) {
     Request request{};
     request.op = Code8(RequestOp::kDelegate);
-    request.head = peer_->hello().geometry.HeadOf(HashKey(key));
+    request.head = said_.geometry.HeadOf(HashKey(key, said_.hash_seed));
     request.version = 200;
     request.value_size = size;
     peer_->Post(request, "");

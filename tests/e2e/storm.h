@@ -101,6 +101,7 @@ class StormClient {
   Random random_;
   std::unique_ptr<RawPeer> peer_;
   std::optional<format::HelloRequest> used_;  // a proof that was right, once
+  format::HelloReply said_{};                 // the server's answer to it; the peer may be cut off since
   Tallies tallies_{};
   Tally* tally_ = nullptr;  // of what is being sent
 };

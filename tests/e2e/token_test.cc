@@ -257,6 +257,31 @@ TEST_P(TokenTest, WithoutAProofNothingIsToSee) {
   EXPECT_EQ(peer.refusal().code, static_cast<uint8_t>(Code::kPermissionDenied));
 }
 
+// By it a peer could choose keys that share a place.
+TEST_P(TokenTest, TheHashSeedIsToldBehindAProofAlone) {
+  const auto server = Serve(Guarded());
+  const RawPeer reader(Address(), BytesOf(Proved(kReader)));
+  ASSERT_TRUE(reader.connected());
+  const HashSeed seed = reader.hello().hash_seed;
+  EXPECT_NE(seed, HashSeed{});
+  const RawPeer writer(Address(), BytesOf(Proved(kWriter)));
+  EXPECT_EQ(writer.hello().hash_seed, seed) << "it is the pool's";
+  const auto tells = [&](std::span<const std::byte> said) {
+    const auto has = [&](uint64_t half) { return !std::ranges::search(said, BytesOf(half)).empty(); };
+    return has(seed[0]) || has(seed[1]);
+  };
+  EXPECT_TRUE(tells(writer.said()));
+  const HelloRequest nobody = RawPeer::Hello();
+  HelloRequest of_another_version = nobody;
+  of_another_version.protocol_version = 15;
+  for (const HelloRequest& hello : {nobody, Proved("the-token-of-nobody"), of_another_version}) {
+    const RawPeer peer(Address(), BytesOf(hello));
+    EXPECT_FALSE(peer.connected());
+    EXPECT_FALSE(peer.said().empty());
+    EXPECT_FALSE(tells(peer.said()));
+  }
+}
+
 TEST_P(TokenTest, AProofThatWasSeenIsOfNoUse) {
   const auto server = Serve(Guarded());
   const HelloRequest hello = Proved(kWriter);

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "base/bytes.h"
-#include "base/hash.h"
+#include "base/test_hash.h"
 
 namespace erda::format {
 
@@ -70,6 +70,7 @@ Superblock TestSuperblock(const Geometry& geometry, uint64_t generation) {
   superblock.magic = kPoolMagic;
   superblock.format_version = kFormatVersion;
   superblock.uuid = kUuid;
+  superblock.hash_seed = kTestHashSeed;
   superblock.generation = generation;
   superblock.clean = 1;
   superblock.geometry = geometry;

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/random.h"
+#include "base/test_hash.h"
 #include "format/fixture.h"
 #include "format/log_layout.h"
 #include "tests/format/first_blocks.h"

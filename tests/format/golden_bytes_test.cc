@@ -25,7 +25,9 @@ TEST(GoldenBytesTest, ASuperblock) {
     00 00 04 00 00 00 00 00  00 10 00 00 00 00 00 00
     00 60 01 00 00 00 00 00  00 00 10 00 00 00 00 00
     1f 00 00 00 02 00 00 00  01 00 00 00 0b 00 00 00
-    b0 b1 b2 b3 b4 b5 b6 b7  b8 b9 ba bb bc bd be bf)"));
+    b0 b1 b2 b3 b4 b5 b6 b7  b8 b9 ba bb bc bd be bf
+    00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
+    00*48)"));
 }
 
 TEST(GoldenBytesTest, AShardRecord) {
@@ -75,24 +77,24 @@ TEST(GoldenBytesTest, ASegmentHeader) {
 // The key is "key", the value "value"; the two checksums bind them to TestPlace().
 TEST(GoldenBytesTest, AnObject) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "key", "value")), HexOf(R"(
-    4f 0a f0 9b 03 00 01 01  05 00 00 00 08 00 00 01
-    4d 00 00 00 00 00 00 00  e3 65 51 a0 63 0d ea bb
-    6b 65 79 22 3d d2 42 76  61 6c 75 65)"));
+    45 16 be 29 03 00 01 01  05 00 00 00 08 00 00 01
+    4d 00 00 00 00 00 00 00  e1 98 17 d1 2d d3 77 34
+    6b 65 79 5c 9a d8 21 76  61 6c 75 65)"));
 }
 
 TEST(GoldenBytesTest, AnObjectThatExpires) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "key", "value", 77, 0x0102030405)), HexOf(R"(
-    9a 71 8b 74 03 00 01 05  05 00 00 00 08 00 00 01
-    4d 00 00 00 00 00 00 00  e3 65 51 a0 63 0d ea bb
-    05 04 03 02 01 00 00 00  6b 65 79 62 0f 0c 55 76
+    ea 47 2f 5e 03 00 01 05  05 00 00 00 08 00 00 01
+    4d 00 00 00 00 00 00 00  e1 98 17 d1 2d d3 77 34
+    05 04 03 02 01 00 00 00  6b 65 79 95 3e b4 3d 76
     61 6c 75 65)"));
 }
 
 TEST(GoldenBytesTest, AnObjectWithoutAValue) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "k", "", 1)), HexOf(R"(
-    c3 29 b5 31 01 00 01 01  00 00 00 00 08 00 00 01
-    01 00 00 00 00 00 00 00  1d 88 da 4f 70 e3 21 a9
-    6b c3 29 b5 31)"));
+    6c 93 ca 08 01 00 01 01  00 00 00 00 08 00 00 01
+    01 00 00 00 00 00 00 00  5b e6 f6 8d 00 38 cf 23
+    6b 6c 93 ca 08)"));
 }
 
 TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kUuid), 0xd9c908ebU); }
@@ -107,7 +109,7 @@ TEST(GoldenBytesTest, AHelloRequest) {
                               0x99aabbccddeeff00,
                               {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 0f 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 10 00 11 22  33 44 55 66 00 00 00 00
     88 77 66 55 44 33 22 11  00 ff ee dd cc bb aa 99
     01 02 03 04 05 06 07 08  09 0a 0b 0c 0d 0e 0f 10)"));
 }
@@ -127,8 +129,9 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.proof.fill(0xab);
   hello.time = 0x2122232425262728;
   hello.geometry = TestGeometry();
+  hello.hash_seed = kTestHashSeed;
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 0f 00 02 02  00 01 02 03 04 05 06 07
+    45 72 64 61 10 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
     40 00 00 00 00 10 00 00  02 01 00 00 00 00 00 00
     28 27 26 25 24 23 22 21
@@ -136,6 +139,7 @@ TEST(GoldenBytesTest, AHelloReply) {
     00 00 04 00 00 00 00 00  00 10 00 00 00 00 00 00
     00 60 01 00 00 00 00 00  00 00 10 00 00 00 00 00
     1f 00 00 00 02 00 00 00  01 00 00 00 0b 00 00 00
+    00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     ab*16)"));
 }
 
@@ -146,7 +150,7 @@ TEST(GoldenBytesTest, AHelloRefusal) {
   refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
   std::memcpy(refusal.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
-    45 72 64 61 0f 00 07 00  6e 6f 00*126)"));
+    45 72 64 61 10 00 07 00  6e 6f 00*126)"));
 }
 
 TEST(GoldenBytesTest, AHelloChallenge) {
@@ -158,7 +162,7 @@ TEST(GoldenBytesTest, AHelloChallenge) {
   challenge.challenge = 0x1122334455667788;
   challenge.nonce.fill(0xcd);
   EXPECT_EQ(Hex(BytesOf(challenge)), HexOf(R"(
-    45 72 64 61 0f 00 07 01  88 77 66 55 44 33 22 11
+    45 72 64 61 10 00 07 01  88 77 66 55 44 33 22 11
     cd*32)"));
 }
 
@@ -175,13 +179,13 @@ TEST(GoldenBytesTest, Proofs) {
   request.challenge = 0x99aabbccddeeff00;
   request.proof.fill(0xff);  // counts for nothing
   EXPECT_EQ(Hex(BytesOf(ClientProof("a token of some length", nonce, request))),
-            HexOf("5f fb 4f 01 81 a0 fc ec de 69 d0 50 ca e0 03 e3"));
+            HexOf("6c 60 5d 1f 2e 9c 3e 6a 1c 38 29 9b d2 10 c6 de"));
   HelloReply reply{};
   reply.magic = kHelloMagic;
   reply.protocol_version = kProtocolVersion;
   reply.slots = 64;
   EXPECT_EQ(Hex(BytesOf(ServerProof("a token of some length", nonce, reply))),
-            HexOf("5f a2 84 79 86 05 62 46 47 ca c5 6b e1 cd 52 aa"));
+            HexOf("18 20 99 eb fd cd c8 5b f8 6d 72 e5 44 9a 59 07"));
 }
 
 TEST(GoldenBytesTest, ARequest) {

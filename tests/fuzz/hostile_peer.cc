@@ -128,7 +128,7 @@ void HostilePeer::Ask(const Action& action) {
 std::string HostilePeer::KeyOf(const Action& action) const {
   if (action.key % 16 == 15) return Filled(1 + action.size % 300, action.key);
   std::string key = "hostile" + std::to_string(client_id_ * 16 + action.key % 4);
-  while (hello_.geometry.ShardOf(HashKey(key)) != shard_) key += "'";
+  while (hello_.geometry.ShardOf(HashKey(key, hello_.hash_seed)) != shard_) key += "'";
   return key;
 }
 
@@ -153,7 +153,7 @@ format::Request HostilePeer::Build(const Action& action, std::string* rest) {
   switch (op) {
     case RequestOp::kCommit:
       if (action.what % 4 != 0) WriteBody(action.what, SIZE_MAX);
-      request.key_hash = HashKey(reserved_->key);
+      request.key_hash = HashKey(reserved_->key, hello_.hash_seed);
       request.address = reserved_->told.address;
       request.head = reserved_->told.head;
       request.version = reserved_->told.header.version;

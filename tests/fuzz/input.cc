@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/bytes.h"
-#include "base/hash.h"
+#include "base/test_hash.h"
 #include "format/log_layout.h"
 #include "format/pool_index.h"
 #include "format/superblock.h"
@@ -43,6 +43,7 @@ Image NewPool(const format::GeometryWish& wish, uint64_t grown_to) {
   superblock.magic = format::kPoolMagic;
   superblock.format_version = format::kFormatVersion;
   superblock.uuid = {7, 7, 7};
+  superblock.hash_seed = kTestHashSeed;
   superblock.generation = 1;
   superblock.clean = 1;
   superblock.geometry = geometry;

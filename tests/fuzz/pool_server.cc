@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/hash.h"
+#include "base/test_hash.h"
 #include "server/readers.h"
 
 namespace erda::fuzz {

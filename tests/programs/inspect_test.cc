@@ -1,4 +1,5 @@
 // erda-inspect on the pools of a real erda-server.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "format/superblock.h"
 #include "programs/fixture.h"
 
@@ -90,6 +92,39 @@ TEST_F(InspectTest, CleanPool) {
   EXPECT_EQ(keys, 19U);
   EXPECT_EQ(verified, 19U);
   EXPECT_EQ(dead, 2U * 48);
+}
+
+// With it, keys can be chosen that share a place.
+TEST_F(InspectTest, NoProgramPrintsTheHashSeed) {
+  const auto server = StartServer({"--log-level", "debug", "--shards", "2"});
+  std::string said;
+  const auto hear = [&said](const Ended& ended) { said += ended.out + ended.err; };
+  hear(Cli({"put", "key", "value"}));
+  for (const Words& words : {Words{"stats"}, Words{"stats", "--json"}, Words{"ping"}, Words{"scan", "--json"}}) {
+    hear(Cli(words));
+  }
+  ExpectFine(Cli({"dump", Path("dump")}));
+  said += ReadFile(Path("dump"));
+  server->Signal(SIGTERM);
+  hear(server->Wait());
+  for (const Words& words : {Words{}, Words{"--json"}, Words{"--verify", "--json"}}) hear(Inspect(words));
+  for (const Words& words : {Words{"info"}, Words{"info", "--json"}, Words{"check"}, Words{"check", "--json"}}) {
+    Words arguments = words;
+    arguments.push_back(Pool());
+    hear(Run("erda-pool", arguments));
+  }
+  EXPECT_NE(said.find("uuid"), std::string::npos) << said;
+  const std::string pool = ReadFile(Pool());
+  const auto superblock = LoadAs<format::Superblock>(AsBytes(pool).subspan(format::kSuperblockOffsets[0]));
+  for (const uint64_t half : superblock.hash_seed) {
+    EXPECT_NE(half, 0U);
+    EXPECT_EQ(said.find(AsString(BytesOf(half))), std::string::npos);
+    std::string in_order;
+    for (const std::byte byte : BytesOf(half)) in_order += fmt::format("{:02x}", static_cast<unsigned>(byte));
+    for (const std::string& form : {std::to_string(half), fmt::format("{:x}", half), in_order}) {
+      EXPECT_EQ(said.find(form), std::string::npos) << form;
+    }
+  }
 }
 
 TEST_F(InspectTest, PoolOfARunningServerIsRefused) {

@@ -79,7 +79,7 @@ TEST_F(PoolTest, AnEntryThatNamesAnotherKeysVersionIsDamageThatAPutRepairs) {
   ASSERT_TRUE(found.ok()) << found.status().ToString();
   const format::Geometry& geometry = found->superblock.geometry;
   const auto entry_of = [&](int i) {
-    const uint64_t hash = HashKey(Key(i));
+    const uint64_t hash = HashKey(Key(i), found->superblock.hash_seed);
     uint64_t at = geometry.FirstSlotOffset(0, format::FirstHome(geometry, hash));
     const auto entry = [&] { return LoadAs<format::IndexEntry>(AsBytes(pool).subspan(at)); };
     while (entry().entry_meta().tag() != format::EntryMeta::TagOf(hash)) at += sizeof(format::IndexEntry);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/hash.h"
 #include "base/random.h"
+#include "base/test_hash.h"
 #include "format/log_layout.h"
 #include "server/cleaning_fixture.h"
 

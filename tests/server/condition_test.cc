@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/hash.h"
+#include "base/test_hash.h"
 #include "server/store.h"
 
 namespace erda::server {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "base/hash.h"
+#include "base/test_hash.h"
 #include "format/log_layout.h"
 #include "server/store.h"
 

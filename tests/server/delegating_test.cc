@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/crc32c.h"
-#include "base/hash.h"
+#include "base/test_hash.h"
 #include "server/crash_pool.h"
 #include "server/store.h"
 

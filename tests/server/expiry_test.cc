@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/hash.h"
+#include "base/test_hash.h"
 #include "server/cleaning_fixture.h"
 #include "server/store.h"
 

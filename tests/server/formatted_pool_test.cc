@@ -106,6 +106,27 @@ TEST_F(FormattedPoolTest, TwoPoolsHaveDifferentUuids) {
   EXPECT_NE((*first)->superblock().uuid, (*second)->superblock().uuid);
 }
 
+TEST_F(FormattedPoolTest, EachPoolHasAHashSeedOfItsOwnAndKeepsIt) {
+  HashSeed seed{};
+  {
+    const auto pool = Open();
+    ASSERT_TRUE(pool.ok()) << pool.status().ToString();
+    seed = (*pool)->superblock().hash_seed;
+  }
+  EXPECT_NE(seed[0], 0U);
+  EXPECT_NE(seed[1], 0U);
+  {
+    const auto again = Open();
+    ASSERT_TRUE(again.ok()) << again.status().ToString();
+    EXPECT_EQ((*again)->superblock().hash_seed, seed);
+  }
+  options_.path = "dram:";
+  const auto other = Open();
+  ASSERT_TRUE(other.ok()) << other.status().ToString();
+  EXPECT_NE((*other)->superblock().hash_seed[0], seed[0]);
+  EXPECT_NE((*other)->superblock().hash_seed[1], seed[1]);
+}
+
 TEST_F(FormattedPoolTest, OpeningChangesNothingUntilItIsMarked) {
   OpenAndClose();
   const auto before = ReadFile();

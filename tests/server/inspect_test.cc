@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/hash.h"
 #include "base/printable.h"
 #include "base/random.h"
+#include "base/test_hash.h"
 #include "format/log_layout.h"
 #include "server/crash_pool.h"
 #include "server/whole_pool.h"

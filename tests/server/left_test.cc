@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/hash.h"
 #include "base/random.h"
+#include "base/test_hash.h"
 #include "server/store.h"
 
 namespace erda::server {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/hash.h"
+#include "base/test_hash.h"
 #include "format/geometry.h"
 #include "format/log_layout.h"
 #include "server/store.h"
@@ -68,6 +68,23 @@ TEST_F(LimitsTest, KeysThatHaveOnePlaceAreRefusedWhenItIsFullAndTheOthersServed)
   EXPECT_EQ(store.versions().index().size(), 4U * 64 + 128);
   EXPECT_EQ(store.Inline("another", "v").code, Code::kOk);
   EXPECT_EQ(store.Get("another"), "v");
+  EXPECT_EQ(store.Violation(), "");
+}
+
+// Somebody who chooses keys and does not know the pool's seed can do no better than to guess one.
+TEST_F(LimitsTest, KeysChosenByAnotherSeedAreSpreadAsAnyOthers) {
+  StoreOptions options;
+  options.wish = {4 << 20, 1, 16384, 4096, 4096};
+  Store store(options);
+  const uint64_t slots = store.versions().index().size();
+  uint64_t chosen = 0;
+  for (uint64_t i = 0; chosen < 2 * format::kNeighbourhood; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    if (store.versions().index().layout().HomeOf(HashKey(key, HashSeed{})) != 100) continue;
+    ++chosen;
+    ASSERT_EQ(store.Inline(key, "v").code, Code::kOk) << key;
+  }
+  EXPECT_EQ(store.versions().index().size(), slots) << "nothing was crowded";
   EXPECT_EQ(store.Violation(), "");
 }
 

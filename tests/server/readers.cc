@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/bytes.h"
-#include "base/hash.h"
+#include "base/test_hash.h"
 #include "client/read_table.h"
 #include "format/control_block.h"
 #include "format/log_layout.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "base/hash.h"
+#include "base/test_hash.h"
 #include "server/machine.h"
 #include "tests/format/first_blocks.h"
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <map>
 
-#include "base/hash.h"
 #include "base/random.h"
+#include "base/test_hash.h"
 #include "server/store.h"
 
 namespace erda::server {

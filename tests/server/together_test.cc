@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/crc32c.h"
-#include "base/hash.h"
 #include "base/random.h"
+#include "base/test_hash.h"
 #include "server/store.h"
 #include "tests/format/first_blocks.h"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/test_hash.h"
 #include "format/superblock.h"
 #include "inspect/inspection.h"
 #include "server/store.h"
@@ -26,6 +27,7 @@ inline std::vector<std::byte> WholePool(const PoolBytes& pool, bool clean) {
     superblock.generation = copy + 1;
     superblock.clean = clean || copy == 0 ? 1 : 0;
     superblock.geometry = pool.geometry;
+    superblock.hash_seed = kTestHashSeed;
     superblock.crc = format::SuperblockCrc(superblock);
     std::memcpy(bytes.data() + format::kSuperblockOffsets[copy], &superblock, sizeof(superblock));
   }

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/bytes.h"
-#include "base/hash.h"
 #include "base/random.h"
+#include "base/test_hash.h"
 #include "client/engine.h"
 #include "client/scan.h"
 #include "fabric/sim/network.h"

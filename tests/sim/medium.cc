@@ -1,7 +1,7 @@
 #include "sim/medium.h"
 
 #include "base/bytes.h"
-#include "base/hash.h"
+#include "base/test_hash.h"
 #include "format/log_layout.h"
 #include "format/pool_index.h"
 

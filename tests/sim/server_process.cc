@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/test_hash.h"
 #include "inspect/inspection.h"
 #include "sim/medium.h"
 
@@ -26,7 +27,8 @@ void ServerProcess::Require(const Status& status) {
   if (!status.ok() && failure_.empty()) failure_ = "the server failed: " + status.ToString();
 }
 
-// As FormattedPool makes one, but for the uuid: a random one would be in every checksum, and no run the same twice.
+// As FormattedPool makes one, but for uuid and hash seed: random ones would be in every checksum and place, and no
+// run the same twice.
 void ServerProcess::MakePool() {
   auto geometry = format::ChooseGeometry(WishOf(plan_));
   if (!geometry.ok()) return Require(geometry.status());
@@ -37,6 +39,7 @@ void ServerProcess::MakePool() {
   superblock.generation = 1;
   superblock.clean = 1;
   superblock.uuid.fill(static_cast<uint8_t>(plan_.seed));
+  superblock.hash_seed = kTestHashSeed;
   superblock.crc = format::SuperblockCrc(superblock);
   images_.cached.resize(plan_.pool_size / sizeof(uint64_t));
   std::memcpy(images_.cached.data(), &superblock, sizeof(superblock));

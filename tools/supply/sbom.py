@@ -51,7 +51,6 @@ LOADED = {
     "ld-linux-x86-64": Known("glibc", "LGPL-2.1-or-later"),
     "ld-linux-aarch64": Known("glibc", "LGPL-2.1-or-later"),
 }
-XXHASH = Known("xxhash", "BSD-2-Clause", "libxxhash", "libxxhash-dev")
 FOR_PROGRAMS = (
     Known("cli11", "BSD-3-Clause", "CLI11", "libcli11-dev"),
     Known("nlohmann-json", "MIT", "nlohmann_json", "nlohmann-json3-dev"),
@@ -185,7 +184,7 @@ def bill_of(version: str, readelf: str, binaries: list[pathlib.Path]) -> dict:
         if is_library:
             own_libraries[name] = own
         loads[own] = loaded_by(readelf, binary)
-    for headers in (XXHASH, *(FOR_PROGRAMS if len(own_libraries) < len(loads) else ())):
+    for headers in FOR_PROGRAMS if len(own_libraries) < len(loads) else ():
         bill.relate(bill.add_other(headers, headers.debian), "BUILD_DEPENDENCY_OF", erda)
     for own, libraries in loads.items():
         for library in libraries:

@@ -43,7 +43,7 @@ Result<SchemeClient::Operation*> SchemeClient::NewOperation(RequestOp kind, std:
   ++in_flight_;
   op.op = kind;
   op.sizes = PairSizes::OfPut(static_cast<uint32_t>(key.size()), static_cast<uint32_t>(value_size));
-  op.key_hash = keeps_key_order_ ? HashKey(key) : 0;
+  op.key_hash = keeps_key_order_ ? HashKey(key, kHashSeed) : 0;
   op.deadline = Nanoseconds(0);
   if (!key.empty()) std::memcpy(op.pair().data(), key.data(), key.size());
   return &op;

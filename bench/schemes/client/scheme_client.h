@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/shared_memory.h"
 #include "bench/schemes/messages.h"
@@ -73,12 +74,14 @@ class SchemeClient : public bench::NvmStore {
     Nanoseconds deadline{0};  // known from the first look at it on
     OpIndex after = client::kNoOp;
     OpIndex bucket_next = client::kNoOp;
+    bool in_order = false;
     std::span<std::byte> memory;
 
     [[nodiscard]] std::span<std::byte> commit() const { return memory.first(sizeof(Request)); }
     [[nodiscard]] std::span<std::byte> word() const { return memory.subspan(sizeof(Request), sizeof(uint64_t)); }
     [[nodiscard]] std::span<std::byte> message() const { return memory.subspan(kMessageAt); }
     [[nodiscard]] std::span<std::byte> pair() const { return message().subspan(sizeof(Request), sizes.pair()); }
+    [[nodiscard]] std::string_view key_view() const { return AsString(pair().first(sizes.key())); }
   };
   static constexpr size_t kMessageAt = 64;
 

@@ -93,12 +93,12 @@ Status Storage::ApplyAgain() {
       if (!deletes) {
         const auto taken = free_.Take(RoomFor(sizes));
         if (taken) room = *taken;
-        const auto slot = FindSlot(key, HashKey(key));
+        const auto slot = FindSlot(key, HashKey(key, kHashSeed));
         if (room == 0 && !(slot && WordAt(*slot).bytes() >= RoomFor(sizes))) {
           return {Code::kResourceExhausted, "it has no room for what is in its log"};
         }
       }
-      if (!ApplyEntry(position, sizes, HashKey(key), &room)) {
+      if (!ApplyEntry(position, sizes, HashKey(key, kHashSeed), &room)) {
         return {Code::kResourceExhausted, "its index has no room for what is in its log"};
       }
       if (room != 0) free_.Add(room, RoomFor(sizes));

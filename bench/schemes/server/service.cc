@@ -218,7 +218,7 @@ bool Service::Serve(Session& session, uint32_t slot) {
     case RequestOp::kReserve:
       return !sizes.deletes() && ServePut(session, slot, request, pair);
     case RequestOp::kDelete: {
-      const Admission admission = storage_.AppendDelete(key, HashKey(key));
+      const Admission admission = storage_.AppendDelete(key, HashKey(key, kHashSeed));
       AnswerAdmission(session, slot, admission, 0);
       return true;
     }
@@ -238,12 +238,12 @@ bool Service::ServePut(Session& session, uint32_t slot, const Request& request, 
     // "the server verifies the integrity of the message in the redo log": before it is there, and the checksum that it
     // gets there is the client's, bound to its place.
     if (PairCrc(storage_.scheme_pool().seed(), sizes, pair) != request.crc) return false;
-    admission = storage_.AppendPut(sizes, HashKey(key), pair, request.crc);
+    admission = storage_.AppendPut(sizes, HashKey(key, kHashSeed), pair, request.crc);
   } else {
     // A copy of the key: it is looked at more than once.
     const std::string own_key(key);
     const bool flushed = options_.flush_method != format::FlushMethod::kServerFlush;
-    admission = storage_.Reserve(sizes, HashKey(own_key), own_key, session.id, flushed, &position);
+    admission = storage_.Reserve(sizes, HashKey(own_key, kHashSeed), own_key, session.id, flushed, &position);
   }
   if (admission != Admission::kWait) ++counters_.puts;
   AnswerAdmission(session, slot, admission, position);
@@ -254,7 +254,7 @@ bool Service::ServePut(Session& session, uint32_t slot, const Request& request, 
 // searches the destination address with the object key through a hash table, and then reads the object and returns it".
 // The value is copied once, since the next put may overwrite its destination before a NIC has read it.
 bool Service::ServeGet(Session& session, uint32_t slot, std::string_view key) {
-  const auto found = storage_.Find(key, HashKey(key));
+  const auto found = storage_.Find(key, HashKey(key, kHashSeed));
   if (!found) {
     Answer(session, slot, Code::kNotFound);
     return true;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/bytes.h"
-#include "base/hash.h"
+#include "base/crc32c.h"
 #include "fabric/sim/link.h"
 
 namespace erda::fabric {
@@ -31,7 +31,7 @@ bool SimLane::ReadNow(const WorkRequest& request) {
   const auto placing = [](const auto& op) { return !op.second.pieces.empty(); };
   if (std::any_of(ops_.begin(), ops_.end(), placing)) return false;
   std::memcpy(request.local.data(), RemoteBytes(request), request.local.size());
-  world_.Note("read", link_.number(), side_, posted_, request.local.size(), HashKey(AsString(request.local)));
+  world_.Note("read", link_.number(), side_, posted_, request.local.size(), Crc32c(0, request.local));
   return true;
 }
 
@@ -125,8 +125,7 @@ void SimLane::Copy(uint64_t number, const Op& op, const Piece& piece) {
   if (!piece.kept.empty()) from = piece.kept.data();
   std::memmove(to, from, piece.size);
   if (to == remote && to_.node->placed) to_.node->placed({to, piece.size});
-  const std::string_view bytes = AsString({to, piece.size});
-  world_.Note("place", link_.number(), side_, number, piece.offset, HashKey(bytes));
+  world_.Note("place", link_.number(), side_, number, piece.offset, Crc32c(0, {to, piece.size}));
 }
 
 void SimLane::Complete(uint64_t number) {
@@ -143,7 +142,7 @@ void SimLane::Deliver(uint64_t number) {
   const auto op = ops_.find(number);
   const WorkRequest& request = op->second.request;
   const bool send = request.kind == OpKind::kSend;
-  world_.Note("deliver", link_.number(), side_, number, request.imm, HashKey(AsString(op->second.message)));
+  world_.Note("deliver", link_.number(), side_, number, request.imm, Crc32c(0, op->second.message));
   op->second.delivery = {};
   to_.Receive(send ? OpKind::kReceive : OpKind::kReceiveImm, send ? 0 : request.imm,
               static_cast<uint32_t>(request.local.size()), std::move(op->second.message));

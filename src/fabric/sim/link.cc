@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/bytes.h"
-#include "base/hash.h"
+#include "base/crc32c.h"
 #include "fabric/sim/fabric.h"
 
 namespace erda::fabric {
@@ -92,7 +92,7 @@ SimLink::~SimLink() { world_.links.erase(number_); }
 
 void SimLink::Ask(std::shared_ptr<SimNode> node, Channel* channel, const ChannelOptions& options,
                   std::string_view address) {
-  world_.Note("ask", number_, 0, options.private_data.size(), message_depth_, HashKey(AsString(options.private_data)));
+  world_.Note("ask", number_, 0, options.private_data.size(), message_depth_, Crc32c(0, options.private_data));
   ends_[0].node = std::move(node);
   ends_[0].Hold(channel, options);
   asked_with_ = Describe(ends_[0].offer);
@@ -108,7 +108,7 @@ void SimLink::Ask(std::shared_ptr<SimNode> node, Channel* channel, const Channel
 }
 
 void SimLink::Accept(Channel* channel, const ChannelOptions& options) {
-  world_.Note("accept", number_, 1, options.private_data.size(), 0, HashKey(AsString(options.private_data)));
+  world_.Note("accept", number_, 1, options.private_data.size(), 0, Crc32c(0, options.private_data));
   answered_ = true;
   SimEnd& end = ends_[1];
   end.Hold(channel, options);
@@ -140,7 +140,7 @@ void SimLink::Connected(uint64_t side) {
 }
 
 void SimLink::Refuse(std::vector<std::byte> private_data, std::string_view why) {
-  world_.Note("refuse", number_, 1, private_data.size(), 0, HashKey(AsString(private_data)));
+  world_.Note("refuse", number_, 1, private_data.size(), 0, Crc32c(0, private_data));
   answered_ = true;
   const Status refused(Code::kUnavailable, "the connection was refused: " + std::string(why));
   ends_[1].error = refused;
