@@ -1,0 +1,432 @@
+#!/usr/bin/env python3
+"""An exhaustive model of the shm fabric's ring and its sleepers, under a weak memory model: every interleaving of a
+producer that posts and a consumer that polls, parks, sleeps and leaves, and every value that each load may return.
+
+    ring_model.py            every configuration, and every planted defect
+    ring_model.py --trace D  a shortest run that breaks the planted defect D
+
+The exit code is 0 only if every configuration holds and every planted defect is found.
+
+What is modelled. `Ring::Push`, `Publish`, `Peek`, `BeginSleep`, `EndSleep`, `FenceSleep`, `BeginPlacing`, `Leave` and
+`ConsumerIsGone` (src/fabric/shm/ring.h), with `ShmQueue::Arm`, `ParkSilent` and `Unpark` (queue.cc) for one channel. The
+socket beside the ring is the kernel's: what is sent there is there for all, after all that its sender did before, so a
+send is also a release, and hearing it an acquire.
+
+  producer   for each message: the bytes, then the tail; a fence; then the sleeping flag. If that is set, it takes it back,
+             and rings. In the end it hangs up, which the consumer hears as well.
+  consumer   Each turn it may look into the ring and take a message; or park; or arm itself and sleep. Asleep or parked, it
+             hears the socket, and looks into the ring then. It tells that the peer is gone once the ring is empty after
+             the socket ended.
+
+  and, in configurations of their own, a producer that places bytes in the consumer's memory, and a consumer that leaves.
+
+The memory is that of C++20 without reads of values that are stored later (the promise-free part of the promising
+semantics): a location is a list of the stores to it, in their order of modification. Each thread has a view, the oldest
+store of each location that it may still read. A relaxed load reads any store that is not older; a relaxed store enters
+the list anywhere behind the view. A store that releases carries its thread's view, and a load that acquires takes it
+over. A sequentially consistent fence exchanges views with all others before it. A read-modify-write follows the store
+that it read directly. This allows all that x86 and ARM do with these accesses, and more. A sequentially consistent access
+is taken as a fence and then the access, which is what compilers make of it, or weaker.
+
+Checked: a consumer that sleeps or has parked the ring, when nothing more happens, has taken all messages; a message that
+is taken has its bytes; when the peer is told to be gone, all it sent was taken; no Write that was acknowledged is missing
+from what a consumer that left sees; nothing is placed any more once the consumer found placing ended.
+
+What is not modelled: several rings of a queue, which share no word; a socket that is full, whose reader has a ring to
+hear; peers that break the rules. A mutant of the code that reads `peer_gone_` after the ring is the same program: the
+thread of the queue alone sets it, when it hears the socket. The defect here asks the socket at that point.
+"""
+import sys
+from collections import namedtuple
+
+from _explore import explore
+
+# --- The memory.
+
+# stores: of each location, a tuple of Store. seen: of each thread, what it may not read behind (a position for each
+# location); taken: the same with what relaxed loads found, for a later fence that acquires; given: what a fence that
+# releases saw. all: what fences have exchanged.
+Memory = namedtuple("Memory", "stores seen taken given all")
+# glued: nothing may come between it and the store before it.
+Store = namedtuple("Store", "value view glued")
+
+
+def new_memory(locations, threads):
+    zero = (0,) * locations
+    return Memory(((Store(0, zero, False),),) * locations, (zero,) * threads, (zero,) * threads, (zero,) * threads, zero)
+
+
+def join(a, b):
+    return tuple(x if x > y else y for x, y in zip(a, b))
+
+
+def put(t, i, x):
+    return t[:i] + (x,) + t[i + 1:]
+
+
+def load(m, thread, location, acquires):
+    """Yields (value, memory, position)."""
+    for at in range(m.seen[thread][location], len(m.stores[location])):
+        store = m.stores[location][at]
+        seen = put(m.seen[thread], location, at)
+        taken = join(m.taken[thread], store.view)
+        taken = put(taken, location, max(taken[location], at))
+        if acquires:
+            seen = join(seen, store.view)
+        yield store.value, m._replace(seen=put(m.seen, thread, seen), taken=put(m.taken, thread, join(taken, seen))), at
+
+
+def store(m, thread, location, value, releases, behind=None):
+    """Yields memories. behind: the position of the store that a read-modify-write read."""
+    first = m.seen[thread][location] + 1
+    places = range(first, len(m.stores[location]) + 1) if behind is None else [behind + 1]
+    for at in places:
+        if at < len(m.stores[location]) and m.stores[location][at].glued:
+            continue
+        n = moved(m, location, at)
+        seen = put(n.seen[thread], location, at)
+        view = seen if releases else put(n.given[thread], location, at)
+        if behind is not None:                                          # it goes on with the release sequence that it read
+            view = join(view, n.stores[location][behind].view)
+        stores = n.stores[location]
+        new = Store(value, view, behind is not None)
+        n = n._replace(stores=put(n.stores, location, stores[:at] + (new,) + stores[at:]))
+        taken = put(n.taken[thread], location, max(n.taken[thread][location], at))
+        yield n._replace(seen=put(n.seen, thread, seen), taken=put(n.taken, thread, taken))
+
+
+def moved(m, location, at):
+    """A place is made in a list: what points behind it moves on."""
+    if at == len(m.stores[location]):
+        return m
+
+    def view(v):
+        return put(v, location, v[location] + 1) if v[location] >= at else v
+
+    stores = tuple(tuple(s._replace(view=view(s.view)) for s in all_of) for all_of in m.stores)
+    return Memory(stores, tuple(map(view, m.seen)), tuple(map(view, m.taken)), tuple(map(view, m.given)), view(m.all))
+
+
+def fence(m, thread, order):
+    seen, taken, given, everybody = m.seen[thread], m.taken[thread], m.given[thread], m.all
+    if order in ("acquire", "acq_rel", "seq_cst"):
+        seen = join(seen, taken)
+    if order == "seq_cst":
+        seen = everybody = join(seen, everybody)
+    if order in ("release", "acq_rel", "seq_cst"):
+        given = seen
+    return m._replace(seen=put(m.seen, thread, seen), taken=put(m.taken, thread, join(taken, seen)),
+                      given=put(m.given, thread, given), all=everybody)
+
+
+# --- The ring.
+
+PRODUCER, CONSUMER = 0, 1
+
+
+class Config:
+    # messages: that the producer posts. turns: how often the consumer begins to sleep or to park, at most. leaves: the
+    # consumer leaves instead, while the producer writes. hangs_up: the producer does, at its end.
+    def __init__(self, messages=1, turns=2, parks=True, sleeps=True, hangs_up=False, writes=0, places=False):
+        self.messages, self.turns, self.parks, self.sleeps, self.hangs_up = messages, turns, parks, sleeps, hangs_up
+        self.writes, self.places = writes, places
+        self.defect = None
+        # tail, sleeping, and the bytes of each message; or gone, placing, and the bytes of each Write
+        self.locations = 2 + max(messages, writes)
+
+
+TAIL, SLEEPING, BYTES = 0, 1, 2
+GONE, PLACING = 0, 1
+
+# at: the next step of the producer, and for which message. rung: doorbells that were not heard, with the views of who
+# sent them. hung: whether the end of the socket is there, with the view.
+# mode: what the consumer does: poll, begin, look, flags, asleep, parked, told. why: what it began: park or sleep.
+# parked: whether the ring is. gone: it heard the end of the socket. took: messages so far.
+Ring = namedtuple("Ring", "memory step message rung hung mode why parked gone took turns")
+
+
+def ring_start(c):
+    return Ring(new_memory(c.locations, 2), "bytes", 0, (), None, "poll", None, False, False, 0, 0)
+
+
+def ring_steps(c, s):
+    yield from producer_steps(c, s)
+    yield from consumer_steps(c, s)
+
+
+def producer_steps(c, s):
+    m, i = s.memory, s.message
+    if s.step == "bytes" and i < c.messages:
+        for n in store(m, PRODUCER, BYTES + i, i + 1, False):
+            yield f"producer: bytes of {i}", s._replace(memory=n, step="tail"), ()
+    elif s.step == "tail":
+        for n in store(m, PRODUCER, TAIL, i + 1, c.defect != "tail-not-released"):
+            yield f"producer: tail {i + 1}", s._replace(memory=n, step="fence"), ()
+    elif s.step == "fence":
+        n = m if c.defect == "publish-without-fence" else fence(m, PRODUCER, "seq_cst")
+        if c.defect == "publish-fence-acq-rel":
+            n = fence(m, PRODUCER, "acq_rel")
+        yield "producer: fence", s._replace(memory=n, step="flag"), ()
+    elif s.step == "flag":
+        for value, n, _ in load(m, PRODUCER, SLEEPING, False):
+            t = s._replace(memory=n, step="take" if value else "bytes", message=i if value else i + 1)
+            yield f"producer: sees the flag {value}", t, ()
+    elif s.step == "take":                                              # an exchange
+        for value, read, at in load(m, PRODUCER, SLEEPING, False):
+            for n in store(read, PRODUCER, SLEEPING, 0, False, behind=at):
+                t = s._replace(memory=n, step="ring" if value else "bytes", message=i if value else i + 1)
+                yield f"producer: takes the flag {value}", t, ()
+    elif s.step == "ring":
+        yield "producer: rings", s._replace(rung=s.rung + (m.seen[PRODUCER],), step="bytes", message=i + 1), ()
+    elif s.step == "bytes" and c.hangs_up and s.hung is None:
+        yield "producer: hangs up", s._replace(hung=m.seen[PRODUCER]), ()
+
+
+def peek(c, s, then_empty, then_taken):
+    """The consumer looks into the ring. then_...(state): what follows."""
+    for tail, m, _ in load(s.memory, CONSUMER, TAIL, c.defect != "tail-not-acquired"):
+        if tail <= s.took:
+            yield "consumer: finds nothing", then_empty(s._replace(memory=m)), ()
+        else:
+            yield f"consumer: sees the tail {tail}", then_taken(s._replace(memory=m)), ()
+
+
+def consumer_steps(c, s):
+    m = s.memory
+    if s.mode == "poll":
+        # As Receive: the socket was heard before this look.
+        last = s.gone
+
+        def empty(t):
+            if c.defect == "gone-asked-after-the-ring" and t.hung is not None:
+                return t._replace(mode="told")
+            return t._replace(mode="told" if last else "idle")
+
+        yield from peek(c, s, empty, lambda t: t._replace(mode="take"))
+    elif s.mode == "take":
+        for value, n, _ in load(m, CONSUMER, BYTES + s.took, False):
+            t = s._replace(memory=n, took=s.took + 1, mode="poll")
+            yield f"consumer: takes {value}", t, (() if value == s.took + 1 else (("torn",),))
+    elif s.mode == "idle":
+        if not s.gone:
+            for heard in hear(c, s, "poll"):
+                yield heard
+        if s.turns < c.turns:
+            for why in ("park",) * c.parks + ("sleep",) * c.sleeps:
+                for n in store(m, CONSUMER, SLEEPING, 1, False):
+                    yield f"consumer: begins to {why}", s._replace(memory=n, mode="begun", why=why, turns=s.turns + 1), ()
+        else:                                                           # it polls on for ever
+            for t in peek(c, s, lambda t: None, lambda t: t._replace(mode="take")):
+                if t[1] is not None:
+                    yield t
+    elif s.mode == "begun":
+        n = m if c.defect == "sleep-without-fence" else fence(m, CONSUMER, "seq_cst")
+        if c.defect == "sleep-fence-acq-rel":
+            n = fence(m, CONSUMER, "acq_rel")
+        if c.defect == f"{s.why}-without-look":
+            yield "consumer: does not look again", s._replace(memory=n, mode="parked" if s.why == "park" else "asleep"), ()
+            return
+        yield "consumer: fence", s._replace(memory=n, mode="look"), ()
+    elif s.mode == "look":
+        rest = "parked" if s.why == "park" else "asleep"
+        yield from peek(c, s, lambda t: t._replace(mode=rest), lambda t: t._replace(mode="awake"))
+    elif s.mode == "awake":
+        yield from awake(c, s, "poll")
+    elif s.mode == "asleep":
+        yield from hear(c, s, "awake")
+        if c.defect is None or c.defect.startswith("park"):
+            # Wake(), or the time is over: the flag goes, and it polls.
+            if s.turns < c.turns:
+                yield "consumer: wakes by itself", s._replace(mode="awake"), ()
+    elif s.mode == "parked":
+        # Others talk; or it sleeps, and then its other rings' flags go, but not this one's.
+        yield from hear(c, s, "parked" if c.defect == "heard-and-not-unparked" else "awake")
+        if c.defect == "unparked-by-the-end-of-a-sleep":
+            for n in store(m, CONSUMER, SLEEPING, 0, False):
+                yield "consumer: another sleep ends", s._replace(memory=n), ()
+
+
+def awake(c, s, mode):
+    for n in store(s.memory, CONSUMER, SLEEPING, 0, False):
+        yield "consumer: takes its flag back", s._replace(memory=n, mode=mode, why=None), ()
+
+
+def hear(c, s, mode):
+    def acquired(view):
+        seen = join(s.memory.seen[CONSUMER], view)
+        return s.memory._replace(seen=put(s.memory.seen, CONSUMER, seen),
+                                 taken=put(s.memory.taken, CONSUMER, join(s.memory.taken[CONSUMER], seen)))
+
+    if s.rung:
+        yield "consumer: hears a ring", s._replace(memory=acquired(s.rung[0]), rung=s.rung[1:], mode=mode), ()
+    elif s.hung is not None and not s.gone:
+        yield "consumer: hears the end", s._replace(memory=acquired(s.hung), gone=True, mode=mode), ()
+
+
+class RingMonitor:
+    """Nothing is wrong so far: True."""
+    start = True
+
+    def after(self, m, event):
+        return False
+
+    def holds(self, m):
+        return m
+
+
+def ring_ends(c, s):
+    """What is wrong in a state where nothing more happens, or in which the peer is told to be gone."""
+    if s.mode == "told" and s.took < c.messages:
+        return ("the peer is told to be gone, and not all was taken",)
+    done = s.step == "bytes" and s.message == c.messages and not s.rung and (not c.hangs_up or s.hung is not None)
+    if done and s.mode in ("asleep", "parked") and not (s.hung is not None and not s.gone) and s.took < c.messages:
+        return ("a sleeper that nobody wakes",)
+    return ()
+
+
+# --- Leaving.
+
+# The producer writes, and looks then whether the consumer is gone. The consumer leaves, waits for what is being placed, and
+# looks at its memory. acknowledged, placed: the Writes that are. found: what the consumer read. late: something was
+# placed after the consumer looked.
+Leave = namedtuple("Leave", "memory step write acknowledged placed mode found late")
+
+
+def leave_start(c):
+    return Leave(new_memory(c.locations, 2), "begin", 0, (), (), "there", (), False)
+
+
+def sc_store(m, thread, location, value, weak):
+    for n in store(m if weak else fence(m, thread, "seq_cst"), thread, location, value, True):
+        yield n
+
+
+def leave_steps(c, s):
+    m, i = s.memory, s.write
+    # The producer.
+    if s.step == "begin" and i < c.writes:
+        if not c.places:
+            yield "producer: begins", s._replace(step="write"), ()
+        else:
+            for n in sc_store(m, PRODUCER, PLACING, 1, c.defect == "placing-relaxed"):
+                yield "producer: places", s._replace(memory=n, step="look"), ()
+    elif s.step == "look":
+        for gone, n, _ in load(m if c.defect == "placing-relaxed" else fence(m, PRODUCER, "seq_cst"), PRODUCER, GONE, True):
+            yield f"producer: sees gone {gone}", s._replace(memory=n, step="stop" if gone else "write"), ()
+    elif s.step == "write":
+        for n in store(m, PRODUCER, BYTES + i, 1, False):
+            late = s.mode in ("alone", "done")
+            t = s._replace(memory=n, placed=s.placed + (i,), late=s.late or (late and c.places))
+            yield f"producer: writes {i}", t._replace(step="ask"), ()
+            if c.places:                                                # nobody asked to hear of it
+                yield f"producer: writes {i}, unsignaled", t._replace(step="end"), ()
+    elif s.step == "ask":
+        order = {"gone-without-fence": "acquire", "gone-fence-acq-rel": "acq_rel"}.get(c.defect, "seq_cst")
+        yield "producer: fence", s._replace(memory=fence(m, PRODUCER, order), step="asked"), ()
+    elif s.step == "asked":
+        for gone, n, _ in load(m, PRODUCER, GONE, True):
+            acknowledged = s.acknowledged if gone else s.acknowledged + (i,)
+            yield f"producer: sees gone {gone}", s._replace(memory=n, step="end", acknowledged=acknowledged), ()
+    elif s.step in ("end", "stop"):
+        after = "begin" if s.step == "end" else "over"
+        if not c.places:
+            yield "producer: goes on", s._replace(step=after, write=i + 1), ()
+        else:
+            for n in store(m, PRODUCER, PLACING, 0, c.defect != "placing-ends-relaxed"):
+                yield "producer: places no more", s._replace(memory=n, step=after, write=i + 1), ()
+    # The consumer.
+    if s.mode == "there":
+        for n in sc_store(m, CONSUMER, GONE, 1, c.defect == "leave-without-fence"):
+            yield "consumer: leaves", s._replace(memory=n, mode="left"), ()
+    elif s.mode == "left":
+        n = m if c.defect == "leave-without-fence" else fence(m, CONSUMER, "seq_cst")
+        yield "consumer: fence", s._replace(memory=n, mode="wait" if c.places else "alone"), ()
+    elif s.mode == "wait":
+        for placing, n, _ in load(m, CONSUMER, PLACING, True):
+            yield f"consumer: sees placing {placing}", s._replace(memory=n, mode="wait" if placing else "alone"), ()
+    elif s.mode == "alone":
+        found = s.found
+        for value, n, _ in load(m, CONSUMER, BYTES + len(found), False):
+            more = found + (value,)
+            yield (f"consumer: reads {value}",
+                   s._replace(memory=n, found=more, mode="done" if len(more) == c.writes else "alone"), ())
+
+
+def leave_ends(c, s):
+    if s.late:
+        return ("a byte is placed in memory that is used again",)
+    if s.mode == "done" and any(not s.found[i] for i in (s.placed if c.places else s.acknowledged)):
+        return ("a Write is missing that was acknowledged, or placed before the consumer looked",)
+    return ()
+
+
+def check(c, limit=3_000_000):
+    start, steps, ends = ((leave_start(c), leave_steps, leave_ends) if c.writes else
+                          (ring_start(c), ring_steps, ring_ends))
+
+    def judged(s):
+        for label, t, events in steps(c, s):
+            yield label, t, tuple(events) + tuple((what,) for what in ends(c, t))
+
+    return explore(start, judged, RingMonitor(), limit)
+
+
+DESIGN = [
+    ("one message, the queue sleeps", Config(1, 2, parks=False)),
+    ("one message, the ring is parked", Config(1, 2, sleeps=False)),
+    ("one message, both", Config(1, 3)),
+    ("two messages, the queue sleeps", Config(2, 2, parks=False)),
+    ("two messages, the ring is parked", Config(2, 2, sleeps=False)),
+    ("two messages, both", Config(2, 2)),
+    ("one message, then the producer hangs up", Config(1, 2, hangs_up=True)),
+    ("two messages, then the producer hangs up", Config(2, 1, hangs_up=True)),
+    ("a Write, the consumer leaves", Config(0, writes=1)),
+    ("two Writes, the consumer leaves", Config(0, writes=2)),
+    ("a Write that is placed, the consumer leaves", Config(0, writes=1, places=True)),
+    ("two Writes that are placed, the consumer leaves", Config(0, writes=2, places=True)),
+]
+PLANTED = {
+    "publish-without-fence": Config(1, 1, parks=False),                 # Ring::Publish
+    "publish-fence-acq-rel": Config(1, 1, parks=False),
+    "sleep-without-fence": Config(1, 1, parks=False),                   # Ring::FenceSleep, in Arm and in ParkSilent
+    "sleep-fence-acq-rel": Config(1, 1, sleeps=False),
+    "sleep-without-look": Config(1, 1, parks=False),                    # Arm
+    "park-without-look": Config(1, 1, sleeps=False),                    # ParkSilent
+    "heard-and-not-unparked": Config(1, 1, sleeps=False),               # OnSocket
+    "unparked-by-the-end-of-a-sleep": Config(1, 1, sleeps=False),       # EndSleep of a parked channel
+    "tail-not-released": Config(1, 1, sleeps=False),
+    "tail-not-acquired": Config(1, 1, sleeps=False),
+    "gone-asked-after-the-ring": Config(1, 1, hangs_up=True),           # Receive
+    "gone-without-fence": Config(0, writes=1),                          # Ring::ConsumerIsGone
+    "gone-fence-acq-rel": Config(0, writes=1),
+    "leave-without-fence": Config(0, writes=1),                         # Ring::Leave
+    "placing-relaxed": Config(0, writes=1, places=True),                # Ring::BeginPlacing
+    "placing-ends-relaxed": Config(0, writes=1, places=True),           # Ring::EndPlacing
+}
+WORDS = {True: "holds", False: "BROKEN", None: "TOO LARGE"}
+
+
+def main(args):
+    if args and not (len(args) == 2 and args[0] == "--trace" and args[1] in PLANTED):
+        print(__doc__.split("\n\n")[1], file=sys.stderr)
+        return 2
+    bad = 0
+    for name in args[1:] or PLANTED:
+        c = PLANTED[name]
+        c.defect = name
+        ok, n, trace = check(c)
+        print(f"{'found' if ok is False else 'NOT FOUND'}: {name} ({n} states, {len(trace)} steps)", flush=True)
+        bad += ok is not False
+        if args:
+            print("\n".join("    " + line for line in trace))
+    for name, c in [] if args else DESIGN:
+        ok, n, trace = check(c)
+        print(f"{WORDS[ok]}: {name} ({n} states)", flush=True)
+        print("".join(f"    {line}\n" for line in trace), end="")
+        bad += ok is not True
+    print("all hold, all planted defects found" if bad == 0 else f"{bad} failed")
+    return min(bad, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
