@@ -18,7 +18,7 @@ namespace {
 
 TEST(GoldenBytesTest, ASuperblock) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
-    45 52 44 41 50 4f 4f 4c  0c 00 00 00 98 89 cb 10
+    45 52 44 41 50 4f 4f 4c  0c 00 00 00 36 cd 66 19
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
