@@ -235,10 +235,13 @@ TEST_F(ParkTest, NoWakeUpIsLostWhileChannelsAreParked) {
 
 // The same at the instant that counts: a channel speaks while the other thread parks it.
 TEST_F(ParkTest, ChannelThatSpeaksWhileItIsParkedIsHeard) {
-  constexpr size_t kClients = 17;
+  constexpr size_t kClients = 18;  // so many that looks are counted also while one is parked
   constexpr uint32_t kPeriod = shm::ShmQueue::kBusyLooksPerPark;
   Connect(kClients);
-  while (polled() == kClients) Talk(1);
+  while (polled() == kClients) {
+    for (size_t i = 2; i < kClients; ++i) Say(i);
+    Talk(1);
+  }
   // All speak in one period, and all but the second client in the next. Then the next Poll parks that one.
   const auto until_it_is_parked = [&](uint32_t polls) {
     for (size_t i = 1; i < kClients; ++i) Say(i);

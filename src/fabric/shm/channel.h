@@ -141,7 +141,9 @@ class ShmQueue final : public CompletionQueue {
   void EndSleep();
   template <class Which>
   void AskForRings(const Which& which);
-  void ParkSilent();
+  [[gnu::noinline]] void CountLook(size_t found, size_t room);
+  [[gnu::noinline]] void ParkSilent();
+  void CountUnparked();
   void Unpark(ShmChannel* channel);
   void Unwatch(ShmChannel* channel);
 
@@ -154,7 +156,8 @@ class ShmQueue final : public CompletionQueue {
   size_t first_ = 0;                          // the channel that is polled first, for fairness
   uint32_t asking_ = 0;
   uint32_t since_socket_look_ = 0;
-  uint32_t busy_looks_ = 0;  // Polls that looked into each polled ring and found something, since ParkSilent
+  uint32_t busy_poll_weight_ = 1;  // what a Poll with work adds to since_socket_look_: more if channels are parked
+  uint32_t busy_looks_ = 0;        // Polls that looked into each polled ring and found something, since ParkSilent
   friend class ShmChannel;
 };
 

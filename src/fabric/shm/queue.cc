@@ -58,7 +58,7 @@ void ShmQueue::Unwatch(ShmChannel* channel) {
 
 void ShmQueue::Remove(ShmChannel* channel) {
   if (channel->parked_) {
-    --parked_;
+    CountUnparked();
   } else if (std::erase(polled_, channel) == 0) {
     return;
   }
@@ -85,18 +85,17 @@ size_t ShmQueue::Poll(std::span<Completion> out) {
   if (++first_ >= polled_.size()) first_ = 0;
   for (size_t i = first_; i < polled_.size(); ++i) n += polled_[i]->Receive(out.subspan(n), &inbox_);
   for (size_t i = 0; i < first_; ++i) n += polled_[i]->Receive(out.subspan(n), &inbox_);
-  const bool looked_at_all = n < out.size();
+  if (polled_.size() > kPolledAlways) CountLook(n, out.size());
   take_ready();  // what failed meanwhile, behind its last messages
-  if (n == 0) {
-    since_socket_look_ += kPollsPerSocketLook / kVainPollsPerSocketLook;
-    return 0;
-  }
-  since_socket_look_ += parked_ == 0 ? 1 : kPollsPerSocketLook / kPollsPerSocketLookParked;
-  if (looked_at_all && ++busy_looks_ >= kBusyLooksPerPark) {
-    busy_looks_ = 0;
-    if (polled_.size() > kPolledAlways) ParkSilent();
-  }
+  since_socket_look_ += n > 0 ? busy_poll_weight_ : kPollsPerSocketLook / kVainPollsPerSocketLook;
   return n;
+}
+
+// A look that had no room for all is none at the channels that came last.
+void ShmQueue::CountLook(size_t found, size_t room) {
+  if (found == 0 || found == room || ++busy_looks_ < kBusyLooksPerPark) return;
+  busy_looks_ = 0;
+  ParkSilent();
 }
 
 // Sets the sleeping flag in the rings of those channels, then fences. The caller looks into each ring after that. The
@@ -129,12 +128,17 @@ void ShmQueue::ParkSilent() {
     ++parked_;
     return true;
   });
+  if (parked_ > 0) busy_poll_weight_ = kPollsPerSocketLook / kPollsPerSocketLookParked;
+}
+
+void ShmQueue::CountUnparked() {
+  if (--parked_ == 0) busy_poll_weight_ = 1;
 }
 
 void ShmQueue::Unpark(ShmChannel* channel) {
   if (!channel->parked_) return;
   channel->parked_ = false;
-  --parked_;
+  CountUnparked();
   channel->heard_ = true;
   channel->receive_.EndSleep();
   polled_.push_back(channel);
