@@ -13,6 +13,7 @@
 #include "bench/cleaning/measure.h"
 #include "bench/cleaning/report.h"
 #include "bench/cleaning/settings.h"
+#include "bench/crowd/crowd.h"
 #include "bench/floors/measure.h"
 #include "bench/floors/report.h"
 #include "bench/floors/server_process.h"
@@ -43,6 +44,9 @@ live data, under uniform overwrites; and the shard's processor time for a get. I
 
 growth puts new keys, one at a time, and gets others between them, until there are twice as many, and tells what each took
 while the index grew and while it did not.
+
+crowd measures puts and gets of one client while more and more others are connected and silent, and tells each median. It
+raises the limit of open files as far as it may: each connection takes a descriptor of the benchmark and one of its server.
 
 soak overwrites a store with several clients, values of 16 to 8000 bytes and deletes. A put that is refused is a failure,
 and so is a get that finds anything but a whole value, no older than what was acknowledged before. Then all is verified,
@@ -132,6 +136,16 @@ int Growth(const erda::growth::Settings& settings) {
   return status.ok() ? 0 : Fail(status.ToString());
 }
 
+int Crowd(const erda::crowd::Settings& settings) {
+  if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
+  const auto report = erda::crowd::Measure(settings, ThisProgram());
+  if (!report.ok()) return FailWith(report.status());
+  fmt::print("{}", ToTable(settings, *report));
+  if (settings.json_path.empty()) return 0;
+  const auto status = erda::floors::WriteFileAtomically(settings.json_path, ToJson(settings, *report).dump(2) + "\n");
+  return status.ok() ? 0 : Fail(status.ToString());
+}
+
 int Soak(const erda::soak::Settings& settings) {
   const auto report = erda::soak::Run(settings, ThisProgram());
   if (!report.ok()) return FailWith(report.status());
@@ -156,6 +170,8 @@ int main(int argc, char** argv) {
   const CLI::App* soak = AddSoak(app, soak_settings);
   erda::growth::Settings growth_settings;
   const CLI::App* growth = AddGrowth(app, growth_settings);
+  erda::crowd::Settings crowd_settings;
+  const CLI::App* crowd = AddCrowd(app, crowd_settings);
   erda::bytes::Settings bytes_settings;
   const CLI::App* bytes = AddBytes(app, bytes_settings);
   AddServe(app, serve);
@@ -165,6 +181,7 @@ int main(int argc, char** argv) {
   if (cleaning->parsed()) return Cleaning(cleaning_settings);
   if (bytes->parsed()) return Bytes(bytes_settings);
   if (growth->parsed()) return Growth(growth_settings);
+  if (crowd->parsed()) return Crowd(crowd_settings);
   if (soak->parsed()) return Soak(soak_settings);
   return Serve(serve);
 }

@@ -99,6 +99,7 @@ CLI::App* AddServe(CLI::App& app, ServeSettings& settings) {
   serve->add_option("--raw-bytes", settings.raw_bytes);
   serve->add_option("--index-entries", settings.index_entries);
   serve->add_option("--slot-bytes", settings.slot_bytes);
+  serve->add_option("--max-clients", settings.max_clients);
   serve->add_flag("--keep", settings.keep);
   serve->add_flag("--least-rights", settings.least_rights);
   serve->add_flag("--beside-raw", settings.beside_raw);
@@ -135,6 +136,7 @@ int Serve(const ServeSettings& settings) {
   if (has_raw) options.spin = kSpin;
   options.index_entries = settings.index_entries;
   if (settings.slot_bytes != 0) options.slot_bytes = settings.slot_bytes;
+  if (settings.max_clients != 0) options.max_clients = settings.max_clients;
   std::error_code ignored;
   const bool is_dram = settings.pool == "dram:";
   const bool is_new = !is_dram && !std::filesystem::exists(settings.pool, ignored);
@@ -160,7 +162,8 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(const std::string& p
                                       "--pool",          settings.pool,
                                       "--pool-size",     std::to_string(settings.pool_size),
                                       "--index-entries", std::to_string(settings.index_entries),
-                                      "--slot-bytes",    std::to_string(settings.slot_bytes)};
+                                      "--slot-bytes",    std::to_string(settings.slot_bytes),
+                                      "--max-clients",   std::to_string(settings.max_clients)};
   if (!settings.raw_address.empty()) {
     command.insert(command.end(),
                    {"--raw-address", settings.raw_address, "--raw-bytes", std::to_string(settings.raw_bytes)});

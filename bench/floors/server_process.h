@@ -24,6 +24,7 @@ struct ServeSettings {
   uint64_t raw_bytes = 0;
   uint64_t index_entries = 0;  // of a new pool; 0: by its size
   uint32_t slot_bytes = 0;     // of a request; 0: the default
+  uint32_t max_clients = 0;    // 0: the default
   bool keep = false;           // a new pool's file stays
   bool least_rights = false;   // clients write where they must: into their chunks, or nowhere. Else anywhere
   bool beside_raw = false;     // of one alone: it waits, and runs, as one with a raw address does
