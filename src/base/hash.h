@@ -18,7 +18,7 @@ namespace erda {
 using HashSeed = std::array<uint64_t, 2>;
 
 // A message of bytes to 64 bits: J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input PRF".
-template <int kRounds, int kFinalRounds>
+template <int Rounds, int FinalRounds>
 class SipHash {
  public:
   explicit constexpr SipHash(const HashSeed& seed)
@@ -32,7 +32,7 @@ class SipHash {
     for (size_t at = 0; at < bytes.size() - rest; at += sizeof(uint64_t)) Take(Load<uint64_t>(bytes, at));
     Take(uint64_t{bytes.size()} << 56 | Last(bytes, rest));
     v2_ ^= 0xff;
-    for (int i = 0; i < kFinalRounds; ++i) Round();
+    for (int i = 0; i < FinalRounds; ++i) Round();
     return v0_ ^ v1_ ^ v2_ ^ v3_;
   }
 
@@ -55,7 +55,7 @@ class SipHash {
   }
   void Take(uint64_t word) {
     v3_ ^= word;
-    for (int i = 0; i < kRounds; ++i) Round();
+    for (int i = 0; i < Rounds; ++i) Round();
     v0_ ^= word;
   }
   void Round() {
