@@ -71,6 +71,7 @@ enum class Flaw : uint8_t {
   kFoundNotFlushed,       // what was found is built upon before it is flushed
   kKeepsBothCopies,       // of an entry that was being moved
   kTailTooEarly,          // the log goes on at the last object, not behind it
+  kTrustsChunks,          // a walk goes on where the headers in a chunk say
   // The client
   kReturnsUnsettled,   // a get returns a kPersisted version that nobody has made persistent yet
   kSkipsChain,         // a get goes from the newest version to the old one, past those in between
@@ -153,6 +154,7 @@ inline constexpr const char* kFlawNames[] = {
     "found-not-flushed",
     "keeps-both-copies",
     "tail-too-early",
+    "trusts-chunks",
     "returns-unsettled",
     "skips-chain",
     "no-checksum",

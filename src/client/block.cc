@@ -129,7 +129,7 @@ void Engine::LearnKey(Operation& op, const ObjectView& view) {
   if (op.at != op.entry.entry_word().new_address()) return StartGet(op);
   if (!label_only) return DecideVersion(op, view, EntryLook::kNotYet);
   // It is settled, and so it was whole.
-  const bool is_value = view.header.is(format::ObjectKind::kValue);
+  const bool is_value = view.header.is_value();
   is_value ? EndWith(op, view) : Finish(op, Status(Code::kNotFound));
 }
 

@@ -20,8 +20,11 @@
 // One thing in the header they do not cover: kLeft, which the shard sets when the entry goes on to another version.
 // A chunk is space in the log that was given to a client for objects of its own (docs/protocol.md, "Put, delegated").
 // It has no key and no checksum; the objects stand one behind the other where its value would be, from kChunkObjectsAt
-// on, and behind them is whatever the client has written there. previous: the version that was the newest when this one
-// was published (an address in the same head), or none. version: grows with each object of a shard, and never repeats.
+// on, and behind them is whatever the client has written there. The client can write headers there, too, and knows all
+// that their crc covers. So a walk goes by the chunk's own header alone: it ends the chunk where that says, takes no
+// object in it for longer than the chunk, and no chunk in it for one. previous: the version that was the newest when
+// this one was published (an address in the same head), or none. version: grows with each object of a shard, and never
+// repeats.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +51,7 @@ struct ObjectHeader {
   static constexpr uint8_t kPersistedFlag = 1;      // the put asked for Ack::kPersisted
   static constexpr uint8_t kFlushedByReadFlag = 2;  // and its writer flushes the value itself (read-after-write)
   static constexpr uint8_t kExpiresFlag = 4;        // its label has a deadline
+  static constexpr uint8_t kWindowFlag = 8;         // a chunk: its client can write there and nowhere else
   // The entry named it as new, and names another version now, or is about to: for readers who come without the entry.
   // Never flushed, and says nothing true or false to one who knows of no place (docs/protocol.md, I12). All four bits
   // are set, and one of them is enough: no checksum covers them, and a flipped bit must not bring back what was left.
@@ -70,6 +74,8 @@ struct ObjectHeader {
   [[nodiscard]] constexpr bool left() const { return (flags & kLeft) != 0; }
   [[nodiscard]] constexpr bool is(ObjectKind what) const { return kind == static_cast<uint8_t>(what); }
   [[nodiscard]] constexpr bool is_chunk() const { return is(ObjectKind::kChunk); }
+  [[nodiscard]] constexpr bool is_value() const { return is(ObjectKind::kValue); }
+  [[nodiscard]] constexpr bool has_window() const { return (flags & kWindowFlag) != 0; }
 };
 ERDA_FORMAT_SIZE(ObjectHeader, 32);
 ERDA_FORMAT_FIELD(ObjectHeader, header_crc, 0);

@@ -100,7 +100,7 @@ void ShardInspector::LookAtEntry(uint64_t slot, const IndexEntry& entry) {
     return;
   }
   ++shard_.keys;
-  if (tombstone_slot || !newest.header.is(ObjectKind::kValue)) {
+  if (tombstone_slot || !newest.header.is_value()) {
     AddEntry(slot, entry, "the entry is settled, and leads to what is no value");
   } else if (read && !budget_spent_ && newest.state != ObjectState::kWhole) {
     AddEntry(slot, entry, "the value is damaged");

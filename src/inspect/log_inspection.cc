@@ -120,9 +120,9 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
   const uint64_t offset = g_.RegionOffset(region) + segment * g_.segment_size;
   const auto header = LoadAs<SegmentHeader>(Bytes(offset, sizeof(SegmentHeader)));
   const uint32_t generation = RegionWordOf(region).generation();
-  const auto object_at = [&](uint64_t at) {
+  const auto object_at = [&](uint64_t at, uint64_t end) {
     const auto address = g_.AddressOf(slot, segment * g_.segment_size + at);
-    return format::InspectHeader({seed_, head->head, address, generation}, Bytes(offset + at, g_.segment_size - at));
+    return format::InspectHeader({seed_, head->head, address, generation}, Bytes(offset + at, end - at));
   };
   const uint64_t first = FirstObjectOffset(segment);
 
@@ -169,9 +169,13 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
     uint64_t chunk_end = 0;  // of the last chunk
     while (at < g_.segment_size) {
       mark_met |= at == mark;
-      const ObjectView object = object_at(at);
-      if (object.state == ObjectState::kNothing || object.header.version < header.first_version) {
-        if (at >= chunk_end) break;
+      const bool in_chunk = at < chunk_end;
+      const ObjectView object = object_at(at, in_chunk ? chunk_end : g_.segment_size);
+      // No header in a chunk leads out of it, whatever its client has written there.
+      const bool is_none = object.state == ObjectState::kNothing || object.header.version < header.first_version ||
+                           (in_chunk && !object.header.is_value());
+      if (is_none) {
+        if (!in_chunk) break;
         at = chunk_end;  // the rest of a chunk: what a client put there, or a crash cut off; no entry may lead there
         continue;
       }

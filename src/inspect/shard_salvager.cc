@@ -333,7 +333,7 @@ void ShardSalvager::WalkSegment(uint32_t region, uint64_t segment) {
       continue;
     }
     const bool proven = on_its_way && !in_chunk;
-    if (view.header.is(ObjectKind::kValue)) Add(view, begin + at, proven);
+    if (view.header.is_value()) Add(view, begin + at, proven);
     // What is neither whole nor proven may claim any size.
     at += proven || view.state == ObjectState::kWhole ? format::SpaceOf(view.header) : kGranuleBytes;
   }

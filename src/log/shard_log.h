@@ -265,7 +265,7 @@ class ShardLog final : public index::EntryObserver {
     uint64_t last = 0;  // of those behind the mark; 0: none
     uint64_t end = 0;
     bool untouched = true;
-    bool plain = true;  // no object was cut off in a chunk
+    bool plain = true;  // no object was cut off in a chunk without a window
   };
 
   [[nodiscard]] uint32_t FirstHead() const { return first_head_; }
@@ -308,6 +308,11 @@ class ShardLog final : public index::EntryObserver {
   // From the mark on.
   [[nodiscard]] Walk WalkObjects(uint32_t head, uint32_t slot, SegmentId id, const format::SegmentHeader& header,
                                  const Visit* visit) const;
+  // Shows the objects in a chunk, and returns where it ends. address, bytes: where it begins, and from there to the end
+  // of its segment.
+  [[nodiscard]] uint64_t WalkChunk(uint32_t head, format::LogAddress address, std::span<const std::byte> bytes,
+                                   const format::ObjectHeader& chunk, uint64_t first_version, const Visit* visit,
+                                   bool* plain) const;
   [[nodiscard]] Tombstone TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const;
   [[nodiscard]] bool Fits(const Head& head, uint64_t bytes) const {
     return head.open.region != kNoRegion && head.tail + bytes <= geometry_.segment_size;

@@ -160,35 +160,56 @@ ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id,
   Walk walk;
   uint64_t& at = walk.end;
   at = std::max(FirstObjectOffset(id.segment), header.Marked(geometry_.segment_size).value_or(0));
-  uint64_t chunk_end = 0;  // of the last chunk that it came by
   walk.begin = at;
   nvm_.WillUse(SegmentOffset(id) + at, geometry_.segment_size - at);
   while (at < geometry_.segment_size) {
     const auto address = geometry_.AddressOf(slot, id.segment * geometry_.segment_size + at);
     const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
     const format::ObjectView view = format::InspectHeader(PlaceOf(head, address), bytes);
-    const bool in_chunk = at < chunk_end;
     if (view.state == format::ObjectState::kNothing || view.header.version < header.first_version) {
-      if (!in_chunk) {
-        walk.untouched = IsZero(bytes);
-        return walk;
-      }
-      // Its client may have written values farther on, but where the next header belongs there is nothing.
-      const uint64_t of_header = std::min(sizeof(format::ObjectHeader), chunk_end - at);
-      walk.plain = walk.plain && IsZero(bytes.first(of_header));
-      at = chunk_end;
-      continue;
+      walk.untouched = IsZero(bytes);
+      return walk;
     }
-    if (!in_chunk) walk.last = at;
+    walk.last = at;
     if (view.header.is_chunk()) {
-      chunk_end = at + SpaceOf(view.header);
-      at += format::kChunkObjectsAt;
+      at += WalkChunk(head, address, bytes, view.header, header.first_version, visit, &walk.plain);
       continue;
     }
     if (visit != nullptr) (*visit)(view);
     at += SpaceOf(view.header);
   }
   return walk;
+}
+
+// The server wrote the chunk's header, and the client everything in the chunk if it wants. So each granule is looked
+// at, whatever the headers before it say: a header can tell of more places in the index, and can hide none. What breaks
+// the form is damage, or a client's doing. If the client had a window it can do no other damage, and must not make the
+// server look through the index: only without a window the walk is not plain then.
+uint64_t ShardLog::WalkChunk(uint32_t head, LogAddress address, std::span<const std::byte> bytes,
+                             const format::ObjectHeader& chunk, uint64_t first_version, const Visit* visit,
+                             bool* plain) const {
+  const uint64_t end = SpaceOf(chunk);
+  const uint64_t limit = Planted(Flaw::kTrustsChunks) ? bytes.size() : end;
+  format::Place place = PlaceOf(head, address);
+  uint64_t next = format::kChunkObjectsAt;  // where the next object begins, if the client keeps the form
+  bool in_form = true;
+  for (uint64_t at = next; at < end; at += format::kGranuleBytes) {
+    if (Planted(Flaw::kTrustsChunks) && at != next) continue;
+    place.address = LogAddress::At(address.slot(), address.offset_in_slot() + at);
+    const auto rest = bytes.subspan(at, limit - at);
+    const format::ObjectView view = format::InspectHeader(place, rest);
+    const bool is_object =
+        view.state != format::ObjectState::kNothing && view.header.is_value() && view.header.version >= first_version;
+    if (is_object && visit != nullptr) (*visit)(view);
+    if (!in_form || at != next) continue;
+    in_form = is_object;
+    if (is_object) {
+      next += SpaceOf(view.header);
+    } else if (!chunk.has_window()) {
+      *plain = *plain && IsZero(rest.first(std::min(sizeof(format::ObjectHeader), rest.size())));
+    }
+  }
+  return Planted(Flaw::kTrustsChunks) ? std::max(next, end) : end;
 }
 
 ShardLog::Tombstone ShardLog::TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const {

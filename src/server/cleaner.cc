@@ -146,8 +146,7 @@ std::optional<ObjectView> Cleaner::NextNeeded(bool* ended) {
   *ended = false;
   while (left_ > 0) {
     if (walk_->at >= geometry_.segment_size) {
-      ++walk_->segment;
-      walk_->at = 0;
+      *walk_ = Walk{walk_->order, walk_->segment + 1};
     }
     if (walk_->segment == geometry_.segments_per_region()) {
       *ended = true;
@@ -162,23 +161,48 @@ std::optional<ObjectView> Cleaner::NextNeeded(bool* ended) {
                                                                              : geometry_.segment_size;
       continue;
     }
+    const bool in_chunk = walk_->in_chunk();
+    const uint64_t limit = (in_chunk ? walk_->chunk_end : geometry_.segment_size) - walk_->at;
     const Place place = PlaceAt(walk_->at);
-    const ObjectView view = format::InspectHeader(place, BytesAt(walk_->at));
-    if (view.state == ObjectState::kNothing) {
-      // The end, or damage: then good objects may stand behind it.
-      const auto rest = BytesAt(walk_->at);
-      Pass(std::max(ZeroGranules(rest.first(std::min(left_, rest.size()))), format::kGranuleBytes), 0);
+    const ObjectView view = format::InspectLabel(place, BytesAt(walk_->at));
+    const ObjectHeader& header = view.header;
+    const bool fits = format::ObjectBytes(header.label_size(), header.value_size) <= limit;
+    const bool is_none = view.state == ObjectState::kNothing || (in_chunk ? !header.is_value() : !fits);
+    if (is_none) {
+      // The end, or damage: then good objects may stand behind it. Or what a client has written into its chunk.
+      walk_->lost |= !in_chunk;
+      Pass(std::max(ZeroGranules(BytesAt(walk_->at).first(std::min(left_, limit))), format::kGranuleBytes), 0);
       continue;
     }
-    if (view.header.is_chunk()) {
-      // Its objects come next. Where they end, what its client has written is passed as damage is.
-      Pass(format::kChunkObjectsAt, kLookBytes);
+    // The server wrote this header if the walk came here from the one before it. A client may have written any other:
+    // into its chunk, or into a value. Of those only what an entry names is an object, and none is stepped over.
+    const bool trusted = !in_chunk && (!walk_->lost || Planted(Flaw::kTrustsChunks));
+    if (header.is_chunk()) {
+      if (trusted) walk_->covered = 0;
+      if (trusted) walk_->chunk_end = walk_->at + SpaceOf(header);
+      Pass(trusted ? format::kChunkObjectsAt : format::kGranuleBytes, kLookBytes);
       continue;
     }
-    if (IsNeeded(view.header, place.address)) return view;
-    Pass(SpaceOf(view.header), kLookBytes);
+    if (!IsNeeded(header, place.address)) {
+      Pass(trusted ? SpaceOf(header) : format::kGranuleBytes, kLookBytes);
+      continue;
+    }
+    if (!in_chunk || (fits && walk_->at >= walk_->covered)) return view;
+    // No two objects share bytes, and none reaches out of its chunk: a header was forged. To copy all such objects
+    // would take more room than there is.
+    moves_.push_back(
+        {.kind = CleanProposal::Kind::kForged, .head = place.head, .key_hash = header.key_hash, .from = place.address});
+    Pass(format::kGranuleBytes, kLookBytes);
   }
   return std::nullopt;
+}
+
+// In a chunk, and where the walk is lost, the next header may stand in the bytes of this object.
+void Cleaner::PassObject(const ObjectHeader& header) {
+  const uint64_t space = SpaceOf(header);
+  const bool in_chunk = walk_->in_chunk();
+  if (in_chunk) walk_->covered = walk_->at + space;
+  Pass(in_chunk || walk_->lost ? format::kGranuleBytes : space, std::max(space, kLookBytes));
 }
 
 void Cleaner::Pass(uint64_t bytes, uint64_t cost) {
@@ -204,7 +228,7 @@ bool Cleaner::WalkSome() {
                         .head = walk_->order.head,
                         .key_hash = object->header.key_hash,
                         .from = address});
-      Pass(SpaceOf(object->header), kLookBytes);
+      PassObject(object->header);
       continue;
     }
     Target& target = targets_[walk_->order.head - shard_ * geometry_.heads_per_shard];
@@ -216,10 +240,10 @@ bool Cleaner::WalkSome() {
       return true;
     }
     Copy(*object, target);
-    Pass(SpaceOf(object->header), kLookBytes);
+    PassObject(object->header);
   }
   queues_.walked.store(walked_, std::memory_order_relaxed);
-  if (ended || moves_.size() == kMovesPerBatch) ProposeMoves();
+  if (ended || moves_.size() >= kMovesPerBatch) ProposeMoves();
   if (!ended) return true;
   Propose({.kind = CleanProposal::Kind::kMerged,
            .head = walk_->order.head,

@@ -57,6 +57,7 @@ struct CleanProposal {
     kMerged,       // all moves out of this region are proposed; `end` 0: there was no room for more
     kZeroed,
     kDamaged,  // what the entry in `index_slot` named, settled, is damaged: at `from`
+    kForged,   // the version at `from`, in a chunk, stands in another one's bytes or reaches out of the chunk
     kExpire,   // the version at `from`, which an entry named as its new one, settled, has expired
     kSwept,    // `end`: the earliest deadline that has not passed; 0: none
   };
@@ -131,7 +132,12 @@ class Cleaner {
   struct Walk {
     CleanOrder order;
     uint64_t segment = 0;
-    uint64_t at = 0;  // in the segment
+    // All in the segment.
+    uint64_t at = 0;
+    uint64_t chunk_end = 0;  // of the last chunk
+    uint64_t covered = 0;    // the end of the last object that was copied out of it
+    bool lost = false;       // where the last object ends is not known
+    [[nodiscard]] bool in_chunk() const { return at < chunk_end; }
   };
 
   bool TakeOrders();
@@ -149,6 +155,8 @@ class Cleaner {
   [[nodiscard]] uint32_t HeadOf(const format::IndexEntry& entry) const {
     return geometry_.HeadOf(entry.entry_meta().tag());
   }
+  // The object at hand was copied, or need not be.
+  void PassObject(const format::ObjectHeader& header);
   // So many bytes of the walk are behind it, which took as much work as so many.
   void Pass(uint64_t bytes, uint64_t cost);
   void Copy(const format::ObjectView& header, Target& target);

@@ -75,6 +75,9 @@ size_t Cleaning::Apply() {
           counters_.Add(Counter::kCleanMoves);
         }
         break;
+      case CleanProposal::Kind::kForged:
+        versions_.SetAside(proposal->key_hash, proposal->head, proposal->from);
+        break;
       case CleanProposal::Kind::kNeedSegment:
         GiveSegment(*proposal);
         break;
@@ -161,6 +164,7 @@ void Cleaning::OnMerged(const CleanProposal& merged) {
       state_ = State::kSearching;
       searched_ = region;
       search_at_ = 0;
+      search_settled_ = false;
     } else {
       Tried(region);
     }
@@ -172,17 +176,20 @@ void Cleaning::Tried(const ShardLog::LinkedRegion& region) {
   tried_[geometry_.NumberInShard(region.region)] = {region.generation, region.use.names};
 }
 
-// What the walk did not meet is damaged. Its key is not known, so all of the index is looked through.
+// What the walk did not meet is damaged, or its client has forged its header. Its key is not known, so all of the index
+// is looked through.
 size_t Cleaning::Search() {
   const index::Slot end = std::min(search_at_ + kSearchedPerStep, versions_.index().size());
-  for (; search_at_ < end; ++search_at_) versions_.SetAside(search_at_, searched_.head, searched_.slot);
+  for (; search_at_ < end; ++search_at_) {
+    search_settled_ |= versions_.SetAside(search_at_, searched_.head, searched_.slot);
+  }
   if (end < versions_.index().size()) return 1;
   state_ = State::kIdle;
   log_.ForEachFull([&](const ShardLog::LinkedRegion& region) {
     if (region.region != searched_.region) return;
     if (region.use.none()) {
       EmptyRegion(region);
-    } else {
+    } else if (!search_settled_) {
       Tried(region);
     }
   });

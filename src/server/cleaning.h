@@ -97,6 +97,7 @@ class Cleaning {
   State state_ = State::kIdle;
   log::ShardLog::LinkedRegion searched_;
   index::Slot search_at_ = 0;
+  bool search_settled_ = false;  // something can be moved now that could not before
   bool asked_ = false;
   uint32_t asked_generation_ = 0;  // what is newer than that was not asked for
   uint64_t steps_ = 0;

@@ -56,6 +56,7 @@ Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Sessi
   if (!space.ok()) return kNone;
   format::ObjectHeader header{};
   header.kind = static_cast<uint8_t>(ObjectKind::kChunk);
+  header.flags = windowed ? format::ObjectHeader::kWindowFlag : 0;
   header.value_size = static_cast<uint32_t>(format::ChunkValueBytes(bytes));
   header.version = number;
   const format::Place place = log_.PlaceOf(head, space->address);

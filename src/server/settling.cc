@@ -284,7 +284,9 @@ void Versions::TakeBackAbandoned(Slot slot, uint64_t key_hash) {
   gone.key_hash = key_hash;
   gone.head = HeadOf(entry);
   gone.address = entry.entry_word().new_address();
-  TakeBackEntry(slot, gone);
+  const bool damaged = log_.InspectHeader(gone.head, gone.address).state == ObjectState::kNothing;
+  if (!damaged) return TakeBackEntry(slot, gone);
+  index_.StoreWordLazily(slot, entry.entry_word().Settled());  // as TakeBack
 }
 
 // --- Conditions
@@ -346,20 +348,41 @@ bool Versions::Move(uint64_t key_hash, Address from, Address to) {
   return true;
 }
 
-// What stands there is no object, and so entry and reader know nothing more of it than that it is damaged. They know
-// the same of any place where an object never is.
-void Versions::SetAside(Slot slot, uint32_t head, uint32_t region_slot) {
+// What stands there is no object of the key, and so entry and reader know nothing more of it than that it is damaged.
+// They know the same of any place where an object never is.
+bool Versions::SetAside(Slot slot, uint32_t head, uint32_t region_slot) {
   const IndexEntry entry = index_.At(slot);
-  const EntryWord word = entry.entry_word();
-  if (entry.word == 0 || HeadOf(entry) != head) return;
-  for (const Address address : {word.new_address(), word.needed_old()}) {
-    const bool leads_there = !address.none() && geometry_.SlotOf(address) == region_slot && word.NamesSettled(address);
-    if (!leads_there || log_.InspectHeader(head, address).state != ObjectState::kNothing) continue;
-    const auto aside = log_.PlaceOfNoObject(head);
-    if (aside.none() || geometry_.SlotOf(aside) == region_slot) continue;
-    counters_.Add(Counter::kSetAside);
-    index_.StoreWordLazily(slot, index_.WordAt(slot).Moved(address, aside));
+  if (entry.word == 0 || HeadOf(entry) != head) return false;
+  const auto leads_there = [&](Address address) { return !address.none() && geometry_.SlotOf(address) == region_slot; };
+  const Address newest = entry.entry_word().new_address();
+  if (!entry.entry_word().settled() && leads_there(newest)) {
+    const ObjectView view = log_.InspectHeader(head, newest);
+    if (IsVersionOf(slot, view)) {
+      SettleCurrent(slot, view.header.key_hash);
+      if (!index_.WordAt(slot).settled()) TakeBackAbandoned(slot, view.header.key_hash);
+      return true;
+    }
+    index_.StoreWordLazily(slot, entry.entry_word().Settled());
   }
+  const EntryWord word = index_.WordAt(slot);
+  for (const Address address : {word.new_address(), word.needed_old()}) {
+    if (!leads_there(address) || !word.NamesSettled(address)) continue;
+    if (!IsVersionOf(slot, log_.InspectHeader(head, address))) StoreAside(slot, head, address);
+  }
+  return false;
+}
+
+void Versions::SetAside(uint64_t key_hash, uint32_t head, Address from) {
+  const auto slot = index_.Find(
+      key_hash, [&](Slot /*slot*/, const IndexEntry& entry) { return entry.entry_word().NamesSettled(from); });
+  if (slot) StoreAside(*slot, head, from);
+}
+
+void Versions::StoreAside(Slot slot, uint32_t head, Address from) {
+  const Address aside = log_.PlaceOfNoObject(head);
+  if (aside.none() || geometry_.SlotOf(aside) == geometry_.SlotOf(from)) return;
+  counters_.Add(Counter::kSetAside);
+  index_.StoreWordLazily(slot, index_.WordAt(slot).Moved(from, aside));
 }
 
 std::optional<std::string> Versions::DamagedKey(Slot slot, uint32_t head, Address address) const {

@@ -189,9 +189,12 @@ class Versions {
   bool Expire(uint64_t key_hash, uint32_t head, format::LogAddress address);
   [[nodiscard]] bool HasPassed(uint64_t deadline) const { return options_.time->Passed(deadline); }
 
-  // If the entry names, as settled, an address in this region of its head, where no object is: it names another such
-  // place from now on. Persistent after the next fence.
-  void SetAside(index::Slot slot, uint32_t head, uint32_t region_slot);
+  // If the entry names, as settled, an address in this region of its head, where no object of its key can be: it names
+  // another such place from now on. If it names one as its new version, not settled, which recovery has not found, that
+  // is decided now; true if it can be moved then. Persistent after the next fence. REQUIRES: nobody holds the region.
+  bool SetAside(index::Slot slot, uint32_t head, uint32_t region_slot);
+  // If the key's entry names the address as a settled version: it names a place where no object is from now on.
+  void SetAside(uint64_t key_hash, uint32_t head, Address from);
   // The key of an entry, if it still names this address, settled, and what stands there is damaged; empty if the key
   // cannot be known.
   [[nodiscard]] std::optional<std::string> DamagedKey(index::Slot slot, uint32_t head,
@@ -257,6 +260,11 @@ class Versions {
   void Begin(uint64_t version_limit);
   // Looks for damage only as far as the key's entry.
   [[nodiscard]] Found Find(std::string_view key, uint64_t key_hash) const;
+  // A value with this header can be the version that the slot's entry names.
+  [[nodiscard]] bool IsVersionOf(Slot slot, const format::ObjectView& view) const {
+    return view.state != format::ObjectState::kNothing && view.header.is_value() && CanBeOf(slot, view.header.key_hash);
+  }
+  void StoreAside(Slot slot, uint32_t head, Address from);
   // Tag and place of the slot's entry are as the key's would be.
   [[nodiscard]] bool CanBeOf(Slot slot, uint64_t key_hash) const;
   [[nodiscard]] uint64_t RecordOffset() const { return format::ShardRecordOffset(shard_); }

@@ -1,6 +1,7 @@
 // Chunks of the log that clients fill, and the puts in them.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 
 #include "base/crc32c.h"
@@ -22,6 +23,7 @@ LogAddress Behind(LogAddress address, uint64_t bytes) {
 
 class DelegatingTest : public testing::Test {
  protected:
+  explicit DelegatingTest(const StoreOptions& options = {}) : store_(options) {}
   // The client's Write of a value, for an object at this place.
   void Place(LogAddress object, std::string_view key, std::string_view value) {
     const uint64_t at = store_.geometry().RegionOffset(store_.Published(0, object.slot()).region()) +
@@ -41,6 +43,15 @@ class DelegatingTest : public testing::Test {
   void CleanAll() {
     store_.cleaning().Ask();
     store_.Clean();
+  }
+  // As a power cut may leave the key's entry.
+  void LoseSettledBit(std::string_view key) {
+    const index::Index& index = store_.versions().index();
+    const auto slot = index.Find(HashKey(key), [](index::Slot, const format::IndexEntry&) { return true; });
+    ASSERT_TRUE(slot);
+    const uint64_t word = index.WordAt(*slot).Unsettled().raw();
+    std::ranges::copy(BytesOf(word), store_.pool().view().bytes.begin() +
+                                         static_cast<ptrdiff_t>(store_.geometry().FirstSlotOffset(0, *slot)));
   }
   uint64_t Gauge(Counter counter) {
     store_.versions().PublishGauges();
@@ -339,24 +350,252 @@ TEST_F(DelegatingTest, AfterACrashWhatAChunkHoldsIsFound) {
   EXPECT_EQ(store_.Get("k"), "v2");
 }
 
-// Where the next header of a chunk belongs there is nothing, or damage: then good objects may stand behind it.
-TEST_F(DelegatingTest, BehindADamagedHeaderInAChunkTheIndexTellsWhatThereIs) {
+// Where the next header of a chunk belongs there is nothing, or damage. If its client had no window, the index tells
+// what stands there.
+TEST_F(DelegatingTest, AHeaderThatIsDamagedInAChunkWithoutAWindowIsSearchedFor) {
   const auto first = store_.Delegated("a", "value");
-  const auto second = store_.Delegated("b", "value");
-  const auto slot = store_.versions().index().Find(HashKey("b"), [&](index::Slot, const format::IndexEntry& entry) {
-    return entry.entry_word().new_address() == second->address;
-  });
-  ASSERT_TRUE(slot);
-  const auto pool = store_.pool().view().bytes;
-  const uint64_t word = store_.versions().index().WordAt(*slot).Unsettled().raw();
-  std::ranges::copy(BytesOf(word), pool.begin() + static_cast<ptrdiff_t>(store_.geometry().FirstSlotOffset(0, *slot)));
-  const uint64_t header = store_.versions().log().OffsetOf(0, first->address);
-  pool[header + 5] ^= std::byte{1};
+  ASSERT_TRUE(store_.Delegated("b", "value"));
+  LoseSettledBit("a");
+  LoseSettledBit("b");
+  store_.pool().view().bytes[store_.versions().log().OffsetOf(0, first->address) + 5] ^= std::byte{1};
   store_.Recover();
   EXPECT_GT(store_.recovery().index_slots, 0U) << "it was looked through";
   EXPECT_EQ(store_.recovery().settled, 1U);
-  EXPECT_TRUE(store_.WordOf("b").settled());
+  EXPECT_EQ(store_.recovery().damaged, 1U);
   EXPECT_EQ(store_.Get("b"), "value");
+  EXPECT_EQ(store_.Get("a"), kDamaged);
+}
+
+// --- What a client with a window writes into its chunk
+
+class ForgedTest : public DelegatingTest {
+ protected:
+  // In an index in which keys are far from one another, so that recovery comes by none by chance.
+  static StoreOptions LargeIndex() {
+    StoreOptions options;
+    options.wish = {98304 + 36864 + 8 * 16384, 1, 16384, 4096, 2048};
+    return options;
+  }
+  ForgedTest() : DelegatingTest(LargeIndex()) { chunk_ = store_.versions().Delegate(0, 64, 512, 0, true); }
+
+  [[nodiscard]] LogAddress InChunk(uint64_t at) const { return Behind(chunk_.address, at); }
+  [[nodiscard]] std::byte* BytesAt(LogAddress address) {
+    return store_.pool().view().bytes.data() + store_.versions().log().OffsetOf(0, address);
+  }
+  // To the end of the segment.
+  [[nodiscard]] uint64_t RoomBehind(LogAddress address) const {
+    return store_.geometry().segment_size - address.offset_in_slot() % store_.geometry().segment_size;
+  }
+  // A header that verifies, of an object that takes so much space; and its checksum, so that it is whole.
+  void Forge(LogAddress at, std::string_view key, uint64_t space, uint64_t version = UINT64_MAX / 2,
+             format::ObjectKind kind = format::ObjectKind::kValue) {
+    format::ObjectHeader header{};
+    const bool is_chunk = kind == format::ObjectKind::kChunk;
+    header.key_size = is_chunk ? 0 : static_cast<uint16_t>(key.size());
+    header.kind = static_cast<uint8_t>(kind);
+    header.value_size = static_cast<uint32_t>(space - format::ValueOffset(header.key_size));
+    header.version = version;
+    header.key_hash = HashKey(key);
+    header.header_crc = format::HeaderCrc(store_.versions().log().PlaceOf(0, at), header, is_chunk ? "" : key);
+    std::byte* to = BytesAt(at);
+    std::memcpy(to, &header, sizeof(header));
+    if (!is_chunk) std::memcpy(to + format::kLabelOffset, key.data(), key.size());
+    const auto value = std::span<const std::byte>(to + format::ValueOffset(header.key_size), header.value_size);
+    const uint32_t checksum = format::ObjectChecksum(header, value);
+    std::memcpy(to + format::ChecksumOffset(header.key_size), &checksum, sizeof(checksum));
+  }
+  // A put of the client itself.
+  LogAddress PutOwn(std::string_view key, std::string_view value) {
+    const LogAddress at = InChunk(tail_);
+    Place(at, key, value);
+    const auto outcome = Put(at, key, value);
+    EXPECT_TRUE(outcome && outcome->code == Code::kOk);
+    tail_ += format::ObjectSpace(key.size(), value.size());
+    return at;
+  }
+  // Of another client, behind the chunk, and of a key that had a value before; a power cut loses the last settled bit.
+  void PutVictim() {
+    ASSERT_EQ(store_.Inline("victim", "newest").code, Code::kOk);
+    LoseSettledBit("victim");
+  }
+  // It is there, and nobody has looked through the index for it.
+  void ExpectVictim() {
+    store_.Recover();
+    EXPECT_EQ(store_.Get("victim"), "newest");
+    EXPECT_TRUE(store_.WordOf("victim").settled());
+    EXPECT_EQ(store_.recovery().index_slots, 0U);
+    EXPECT_EQ(store_.recovery().damaged, 0U);
+    EXPECT_EQ(store_.Violation(), "");
+  }
+
+  Outcome chunk_;
+  uint64_t tail_ = kChunkObjectsAt;
+};
+
+TEST_F(ForgedTest, AHeaderThatReachesOutOfItsChunkHidesNoOtherObject) {
+  ASSERT_EQ(store_.Inline("victim", "older").code, Code::kOk);
+  Forge(InChunk(kChunkObjectsAt), "forged", RoomBehind(InChunk(kChunkObjectsAt)));
+  PutVictim();
+  ExpectVictim();
+}
+
+TEST_F(ForgedTest, AHeaderAtTheEndOfAChunkHidesNoOtherObject) {
+  ASSERT_EQ(store_.Inline("victim", "older").code, Code::kOk);
+  PutOwn("own", std::string(300, 'x'));
+  const LogAddress last = InChunk(512 - 48);
+  Forge(last, "forged", RoomBehind(last));
+  PutVictim();
+  ExpectVictim();
+  EXPECT_EQ(store_.Get("own"), std::string(300, 'x'));
+}
+
+TEST_F(ForgedTest, AChunkInAChunkIsNone) {
+  ASSERT_EQ(store_.Inline("victim", "older").code, Code::kOk);
+  Forge(InChunk(kChunkObjectsAt), "", RoomBehind(InChunk(kChunkObjectsAt)), 1, format::ObjectKind::kChunk);
+  PutVictim();
+  ExpectVictim();
+}
+
+TEST_F(ForgedTest, AnObjectThatWasPublishedAndEnlargedHidesNoOtherObject) {
+  ASSERT_EQ(store_.Inline("victim", "older").code, Code::kOk);
+  const LogAddress own = PutOwn("own", "value");
+  const LogAddress next = PutOwn("next", "value");
+  LoseSettledBit("next");
+  PutVictim();
+  Forge(own, "own", RoomBehind(own));
+  store_.Recover();
+  EXPECT_EQ(store_.Get("victim"), "newest");
+  EXPECT_TRUE(store_.WordOf("next").settled()) << "nor one in the chunk";
+  EXPECT_EQ(store_.WordOf("next").new_address(), next);
+  EXPECT_EQ(store_.recovery().index_slots, 0U);
+}
+
+// Whatever stands where a header belongs: what a client writes does not make a restart take longer.
+TEST_F(ForgedTest, GarbageInAChunkIsNotSearchedFor) {
+  ASSERT_EQ(store_.Inline("victim", "older").code, Code::kOk);
+  *BytesAt(InChunk(kChunkObjectsAt)) = std::byte{1};
+  PutVictim();
+  ExpectVictim();
+}
+
+TEST_F(ForgedTest, AHeaderOfAnothersKeyChangesNothingOfThatKey) {
+  ASSERT_EQ(store_.Inline("victim", "older").code, Code::kOk);
+  for (const uint64_t version : {uint64_t{1}, uint64_t{1} << 40, UINT64_MAX}) {
+    Forge(InChunk(kChunkObjectsAt), "victim", 64, version);
+    PutVictim();
+    ExpectVictim();
+    EXPECT_EQ(store_.Delete("victim"), Code::kOk);
+    store_.Recover();
+    EXPECT_EQ(store_.Get("victim"), kAbsent);
+    ASSERT_EQ(store_.Inline("victim", "older").code, Code::kOk);
+  }
+}
+
+// Each of them is in the chunk's region, with another client's values behind the chunk: these are moved, and the region
+// is used anew.
+class ForgedAndCleanedTest : public ForgedTest {
+ protected:
+  void ExpectCleaned() {
+    for (int i = 0; i < 8; ++i) ASSERT_EQ(store_.Inline("other" + std::to_string(i), "value").code, Code::kOk);
+    store_.versions().GiveBack(0, chunk_.address, chunk_.header.version, 0);
+    store_.versions().CloseWindows(
+        [&](SessionId session, uint64_t version) { store_.versions().OnWindowClosed(session, version); });
+    ASSERT_EQ(Gauge(Counter::kChunks), 0U);
+    const format::HeadSlot region = store_.Published(0, chunk_.address.slot());
+    const std::string value(900, 'x');
+    for (int i = 0; i < 4400; ++i) {
+      ASSERT_EQ(store_.Put("k" + std::to_string(i % 3), value).code, Code::kOk) << "put " << i;
+    }
+    CleanAll();
+    EXPECT_NE(store_.Published(0, chunk_.address.slot()), region) << "it was never cleaned";
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(store_.Get("other" + std::to_string(i)), "value");
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(store_.Get("k" + std::to_string(i)), value);
+  }
+};
+
+TEST_F(ForgedAndCleanedTest, BehindAHeaderThatReachesOutOfItsChunk) {
+  Forge(InChunk(kChunkObjectsAt), "forged", RoomBehind(InChunk(kChunkObjectsAt)));
+  ExpectCleaned();
+}
+
+TEST_F(ForgedAndCleanedTest, BehindAChunkInAChunk) {
+  Forge(InChunk(kChunkObjectsAt), "", RoomBehind(InChunk(kChunkObjectsAt)), 1, format::ObjectKind::kChunk);
+  ExpectCleaned();
+}
+
+TEST_F(ForgedAndCleanedTest, BehindAnObjectThatWasEnlarged) {
+  Forge(PutOwn("own", "value"), "own", RoomBehind(InChunk(kChunkObjectsAt)));
+  ExpectCleaned();
+  EXPECT_EQ(store_.Get("own"), kDamaged);
+}
+
+// Its key reaches out of the chunk, too.
+TEST_F(ForgedAndCleanedTest, BehindAnObjectWhoseKeyWasEnlarged) {
+  PutOwn("first", std::string(350, 'x'));
+  const LogAddress own = PutOwn("own", "value");
+  const auto others = AsString(std::span<const std::byte>(BytesAt(own) + format::kLabelOffset, 90));
+  ASSERT_EQ(store_.Inline("behind", "value").code, Code::kOk);
+  Forge(own, "own", 1024, 1, format::ObjectKind::kValue);
+  format::ObjectHeader header{};
+  std::memcpy(&header, BytesAt(own), sizeof(header));
+  header.key_size = 90;
+  header.header_crc = format::HeaderCrc(store_.versions().log().PlaceOf(0, own), header, others);
+  std::memcpy(BytesAt(own), &header, sizeof(header));
+  ExpectCleaned();
+  EXPECT_EQ(store_.Get("behind"), "value");
+}
+
+// The client damages its own key alone.
+TEST_F(ForgedAndCleanedTest, WithAnObjectThatCoversAnother) {
+  const LogAddress own = PutOwn("own", "value");
+  PutOwn("covered", "value");
+  Forge(own, "own", 256);
+  ExpectCleaned();
+  EXPECT_EQ(store_.Get("covered"), kDamaged);
+  EXPECT_EQ(store_.Inline("covered", "anew").code, Code::kOk);
+  EXPECT_EQ(store_.Get("covered"), "anew");
+}
+
+TEST_F(ForgedAndCleanedTest, WithAnObjectThatSaysItIsAnothersKey) {
+  ASSERT_EQ(store_.Inline("victim", "newest").code, Code::kOk);
+  const LogAddress own = PutOwn("own", "value");
+  Forge(own, "victim", 64);
+  ExpectCleaned();
+  EXPECT_EQ(store_.Get("victim"), "newest");
+  EXPECT_EQ(store_.Get("own"), kDamaged);
+}
+
+TEST_F(ForgedAndCleanedTest, WithAnObjectThatSaysItIsAChunk) {
+  const LogAddress own = PutOwn("own", "value");
+  Forge(own, "own", 64, 1, format::ObjectKind::kChunk);
+  ExpectCleaned();
+  EXPECT_EQ(store_.Get("own"), kDamaged);
+}
+
+// Recovery does not find the entry then. It keeps no region all the same.
+TEST_F(ForgedAndCleanedTest, WithAnObjectThatIsNotSettledAndSaysItIsAnothersKey) {
+  const LogAddress own = PutOwn("own", "value");
+  ASSERT_EQ(store_.Inline("victim", "newest").code, Code::kOk);
+  LoseSettledBit("own");
+  Forge(own, "victim", 64);
+  store_.Recover();
+  EXPECT_FALSE(store_.WordOf("own").settled());
+  ExpectCleaned();
+  EXPECT_EQ(store_.Get("victim"), "newest");
+  EXPECT_EQ(store_.Get("own"), kDamaged);
+}
+
+// Where damage makes the cleaner look at each granule, it comes by headers in values, which whoever put them has
+// chosen.
+TEST_F(ForgedAndCleanedTest, BehindAHeaderInAValueThatDamageHasLaidOpen) {
+  const Outcome put = store_.Inline("mallory", std::string(200, 'm'));
+  const LogAddress in_value = Behind(put.address, 64);
+  for (const auto kind : {format::ObjectKind::kValue, format::ObjectKind::kChunk}) {
+    Forge(kind == format::ObjectKind::kValue ? in_value : Behind(in_value, 64), "forged", RoomBehind(in_value) - 64, 1,
+          kind);
+  }
+  *(BytesAt(put.address) + 8) ^= std::byte{1};
+  ExpectCleaned();
 }
 
 }  // namespace

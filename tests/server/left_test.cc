@@ -138,7 +138,7 @@ TEST(LeftRandomTest, WhatIsNotLeftIsTheNewestStill) {
           ASSERT_EQ(address, now) << name << ", step " << step;
         }
         const ObjectView view = log.InspectHeader(0, now);
-        const bool value_there = view.state != ObjectState::kNothing && view.header.is(format::ObjectKind::kValue);
+        const bool value_there = view.state != ObjectState::kNothing && view.header.is_value();
         const std::pair here(now, log.PlaceOf(0, now).generation);
         if (value_there && (of_key.empty() || of_key.back() != here)) of_key.push_back(here);
       }

@@ -62,7 +62,7 @@ ObjectView Inspect(const PoolBytes& pool, const Resolve& resolve, uint32_t head,
 }
 
 std::string Answer(const PoolBytes& pool, const ObjectView& view) {
-  const bool is_value = view.header.is(format::ObjectKind::kValue);
+  const bool is_value = view.header.is_value();
   const bool expired = view.deadline != 0 && view.deadline <= pool.millis;
   return is_value && !expired ? std::string(AsString(view.value)) : std::string(kAbsent);
 }

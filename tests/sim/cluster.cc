@@ -11,6 +11,7 @@
 #include "client/engine.h"
 #include "client/scan.h"
 #include "fabric/sim/network.h"
+#include "sim/forger.h"
 #include "sim/server_process.h"
 #include "tests/format/first_blocks.h"
 
@@ -92,6 +93,9 @@ class Cluster {
       const uint64_t hash = HashKey(key_names_[key]);
       places_[key_names_[key]] = {geometry->ShardOf(hash), client::Scan::PlaceOf(static_cast<uint32_t>(hash))};
     }
+    if (plan_.forge_chance > 0) {
+      forger_ = std::make_unique<Forger>(network_, plan_.seed, ServerAddress(0), plan_.shards, key_names_);
+    }
     server_.on_power_cut = [this] { outcome_.history.Cut(); };
     server_.on_fence = [this](bool ends) { GoOnWithoutServer(ends); };
   }
@@ -108,6 +112,8 @@ class Cluster {
     for (uint32_t i = 0; i < plan_.clients && failure().empty(); ++i) clients_.push_back(MakeClient(plan_.timeout));
     while (started_ < plan_.operations && failure().empty()) Step();
     stopping_ = true;
+    if (forger_) outcome_.facts[Fact::kForged] = forger_->forged();
+    forger_.reset();
     server_.StayUp();
     Settle();
     ReadAll();
@@ -523,6 +529,7 @@ class Cluster {
     if (random_.Chance(plan_.start_chance)) StartOperation(client());
     if (random_.Chance(plan_.client_chance)) Poll(client());
     if (random_.Chance(plan_.server_chance)) server_.Step(random_);
+    if (forger_ && random_.Chance(plan_.forge_chance)) forger_->Step();
     if (random_.Chance(plan_.drop_chance)) network_.DropChannel();
     if (random_.Chance(plan_.kill_chance)) KillClient();
     if (random_.Chance(plan_.pause_chance)) Pause(client());
@@ -553,6 +560,7 @@ class Cluster {
     for (uint64_t left = random_.Between(1, ends ? 200 : 12); left > 0 && network_.Step(); --left) {
       ClientProcess& process = *clients_[random_.Uniform(clients_.size())];
       Poll(process);
+      if (forger_ && random_.Chance(0.2)) forger_->Step();
       if (!stopping_) GetAtOnce(process, static_cast<uint32_t>(random_.Uniform(plan_.keys)));
     }
   }
@@ -620,7 +628,8 @@ class Cluster {
     if (!failure().empty()) return;
     if (server_.Count(Counter::kClients) != 0) Fail("the server still has clients in the end");
     if (server_.Count(Counter::kInFlight) != 0) Fail("something is still in flight in the end");
-    if (server_.Count(Counter::kViolations) != 0) Fail("a client broke the protocol");
+    // (What the forger writes late may lie where it has put since.)
+    if (server_.Count(Counter::kViolations) != 0 && plan_.forge_chance == 0) Fail("a client broke the protocol");
     if (network_.counts().unfenced != 0) Fail("a session ended while its client was writing");
   }
 
@@ -634,7 +643,7 @@ class Cluster {
     ReadAll();
     if (!failure().empty()) return;
     if (server_.Count(Counter::kKeys) != keys) Fail("another number of keys after a restart");
-    if (present_ != keys) {
+    if (present_ != keys && plan_.forge_chance == 0) {
       Fail("the server counts " + std::to_string(keys) + " keys, and " + std::to_string(present_) + " can be read");
     }
     // (Where objects end is not known beside damage: that segment counts as full.)
@@ -746,6 +755,7 @@ class Cluster {
   Random random_;
   fabric::SimNetwork network_;
   ServerProcess server_;
+  std::unique_ptr<Forger> forger_;  // none: nobody forges
   std::vector<std::unique_ptr<ClientProcess>> clients_;
   Outcome outcome_;
   std::vector<std::string> key_names_;

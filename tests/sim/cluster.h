@@ -46,7 +46,8 @@ enum class Fact : uint8_t {
   kPutsRefused,
   kRunsWithRoom,
   kPutsStaged,
-  kGrown,  // pools, between two lives of the server
+  kForged,  // headers in chunks
+  kGrown,   // pools, between two lives of the server
   kCount
 };
 inline constexpr std::array kFactNames = {
@@ -81,6 +82,7 @@ inline constexpr std::array kFactNames = {
     "puts refused for want of room",
     "runs that had to have room",
     "puts through a staging buffer",
+    "headers forged in chunks",
     "pools grown",
 };
 static_assert(kFactNames.size() == static_cast<size_t>(Fact::kCount));

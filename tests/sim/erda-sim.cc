@@ -116,6 +116,7 @@ std::optional<Kind> KindFor(erda::Flaw flaw) {
   if (flaw >= erda::Flaw::kExpiryIgnored && flaw <= erda::Flaw::kExpiresInFlight) return Kind::kExpiry;
   if (flaw == erda::Flaw::kReturnsExpired || flaw == erda::Flaw::kExpiresBehindRead) return Kind::kExpiry;
   if (flaw >= erda::Flaw::kSplitNotFlushed && flaw <= erda::Flaw::kKeepsLeftOver) return Kind::kGrowth;
+  if (flaw == erda::Flaw::kTrustsChunks) return Kind::kForgeries;
   if (flaw == erda::Flaw::kSplitNotSeen) return Kind::kGrowth;
   if (flaw >= erda::Flaw::kBlockNotConfirmed && flaw <= erda::Flaw::kScanForgetsChanged) return Kind::kScans;
   if (flaw >= erda::Flaw::kConditionNotAwaited && flaw <= erda::Flaw::kJudgesUnpublished) return Kind::kConditions;

@@ -21,8 +21,9 @@ Kind KindOf(uint64_t seed) {
   if (Random(seed ^ 0xe4b).Uniform(100) < 12) return Kind::kExpiry;
   if (Random(seed ^ 0x960).Uniform(100) < 6) return Kind::kGrowth;
   if (Random(seed ^ 0x5ca).Uniform(100) < 8) return Kind::kScans;
+  if (Random(seed ^ 0xf04e).Uniform(100) < 5) return Kind::kForgeries;
   // The others, in percent. The kinds with many keys take longest.
-  constexpr std::array<uint32_t, kKindNames.size() - 5> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
+  constexpr std::array<uint32_t, kKindNames.size() - 6> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
   uint64_t dice = Random(seed ^ 0x41d).Uniform(100);
   for (size_t kind = 0; kind < kShares.size(); ++kind) {
     if (dice < kShares[kind]) return static_cast<Kind>(kind);
@@ -35,7 +36,7 @@ Plan Plan::Of(Kind kind, uint64_t seed) {
   constexpr std::array kMakers = {&Plan::OfMixed,      &Plan::OfChurn,   &Plan::OfFullIndex, &Plan::OfImpatience,
                                   &Plan::OfReports,    &Plan::OfCrashes, &Plan::OfDeletes,   &Plan::OfMoves,
                                   &Plan::OfCollisions, &Plan::OfDecay,   &Plan::OfCleaning,  &Plan::OfConditions,
-                                  &Plan::OfExpiry,     &Plan::OfGrowth,  &Plan::OfScans};
+                                  &Plan::OfExpiry,     &Plan::OfGrowth,  &Plan::OfScans,     &Plan::OfForgeries};
   static_assert(kMakers.size() == kKindNames.size());
   Plan plan = kMakers.at(static_cast<size_t>(kind))(seed);
   plan.kind = kind;
@@ -467,6 +468,18 @@ Plan Plan::OfScans(uint64_t seed) {
                                  &Plan::OfExpiry,  &Plan::OfGrowth, &Plan::OfGrowth};
   Plan plan = kBases.at(random.Uniform(kBases.size()))(seed);
   plan.scan_share = random.Chance(0.5) ? 0.02 : 0.15;
+  return plan;
+}
+
+Plan Plan::OfForgeries(uint64_t seed) {
+  Random random(seed ^ 0xf049);
+  Plan plan = random.Chance(0.6) ? OfCrashes(seed) : OfCleaning(seed);
+  plan.network.memory_windows = true;
+  plan.forge_chance = random.Chance(0.5) ? 0.02 : 0.2;
+  plan.damage_chance = 0;
+  plan.grow_chance = 0;
+  plan.check_bytes = false;
+  plan.has_room = false;
   return plan;
 }
 

@@ -37,11 +37,12 @@ enum class Kind : uint8_t {
   kConditions,
   kExpiry,
   kGrowth,
-  kScans
+  kScans,
+  kForgeries
 };
-inline constexpr std::array kKindNames = {"mixed",    "churn",      "full-index", "impatience", "reports",
-                                          "crashes",  "deletes",    "moves",      "collisions", "decay",
-                                          "cleaning", "conditions", "expiry",     "growth",     "scans"};
+inline constexpr std::array kKindNames = {"mixed",   "churn",  "full-index", "impatience", "reports",  "crashes",
+                                          "deletes", "moves",  "collisions", "decay",      "cleaning", "conditions",
+                                          "expiry",  "growth", "scans",      "forgeries"};
 
 [[nodiscard]] std::string_view NameOf(Kind kind);
 [[nodiscard]] std::optional<Kind> KindNamed(std::string_view name);
@@ -78,7 +79,8 @@ struct Plan {
       0;                 // of clients: they are another user's, so their large values are staged, or go through windows
   double ttl_share = 0;  // of puts, that have a time to live, of so many milliseconds at most
   uint32_t ttl_max = 3;
-  double scan_share = 0;  // of operations, that are a page of a scan
+  double forge_chance = 0;  // of a step of the loop: of one of a client that forges headers in its chunk
+  double scan_share = 0;    // of operations, that are a page of a scan
   uint32_t reservations_per_client = 64;
   uint32_t requests_per_second = 0;                    // of a client, that a shard serves; 0: no limit
   std::array<format::FlushMethod, 2> flush_methods{};  // by port; of two ports, none for both or for neither
@@ -142,6 +144,8 @@ struct Plan {
   static Plan OfGrowth(uint64_t seed);
   // Scans among everything else: one of the plans above.
   static Plan OfScans(uint64_t seed);
+  // A client that writes headers into its chunk, among crashes or while the log is cleaned.
+  static Plan OfForgeries(uint64_t seed);
   [[nodiscard]] std::string ToText() const;
 };
 
