@@ -124,7 +124,8 @@ inline void AddClientOptions(CLI::App& app, std::string& address, ClientOptions&
   app.add_option_function<std::string>(
          "--ack", [&options](const std::string& name) { options.ack = kAcks.at(name); },
          "When a put is done: placed (survives any process) or persisted (also what the pool's medium survives); "
-         "default persisted")
+         "default persisted. In a file on an ordinary disk both are the same: acknowledged puts survive the death of "
+         "any process, but not a power cut or a crash of the kernel")
       ->check(CLI::IsMember({"placed", "persisted"}))
       ->type_name("KIND");
   app.add_option_function<std::string>(

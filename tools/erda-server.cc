@@ -4,11 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -17,6 +19,7 @@
 #include "base/clock.h"
 #include "erda/server.h"
 #include "erda/status.h"
+#include "format/durability.h"
 #include "tools/command_line.h"
 #include "tools/event_log.h"
 #include "tools/geometry_options.h"
@@ -57,6 +60,23 @@ std::string CheckAddress(const std::string& address) {
   return fmt::format("'{}' is not shm:/path/to/socket or verbs://host:port", address);
 }
 
+// "never", or a number with ms, s or m.
+std::optional<std::chrono::milliseconds> ParseSync(const std::string& text) {
+  if (text == "never") return std::chrono::milliseconds(0);
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  constexpr uint64_t kDay = 24 * 60 * 60 * 1000;
+  const uint64_t factor = unit == "ms" ? 1 : unit == "s" ? 1000 : unit == "m" ? 60'000 : 0;
+  if (error != std::errc() || factor == 0 || number == 0 || number > kDay / factor) return std::nullopt;
+  return std::chrono::milliseconds(number * factor);
+}
+
+std::string CheckSync(const std::string& text) {
+  if (ParseSync(text)) return {};
+  return fmt::format("'{}' is not a time: give 1s, 500ms, 2m or so, at most a day, or never", text);
+}
+
 void AddOptions(CLI::App& app, erda::ServerOptions& options) {
   app.add_option("--pool", options.pool, "A file, /dev/daxX.Y or dram: (gone when the server stops); required")
       ->type_name("PATH");
@@ -70,6 +90,14 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
                  "Only clients that know a token of this file may connect; read-only behind a token: to read only. "
                  "A change counts within a second (docs/security.md)")
       ->type_name("FILE");
+  app.add_option_function<std::string>(
+         "--sync", [&options](const std::string& text) { options.sync = *ParseSync(text); },
+         "How often a pool in an ordinary file is written to its disk while there are changes: 1s, 500ms, 2m, or "
+         "never. "
+         "It bounds what a power cut or a crash of the kernel takes, and promises nothing")
+      ->check(CLI::Validator(CheckSync, "", "sync"))
+      ->type_name("TIME")
+      ->default_str("1s");
   options.shards = 0;
   AddSize(app, "--scrub-rate", options.scrub_rate,
           "Bytes of stored values that are verified in a second, beside all else; 0: none")
@@ -162,6 +190,19 @@ std::string Describe(const erda::RecoveryReport& report) {
       report.moves_undone, report.regions_unlinked);
 }
 
+constexpr const char* kMayBeMissing =
+    "the machine lost power or its kernel crashed while the pool was open: acknowledged puts may be missing";
+
+// What a pool in a file survives, for whoever starts the server.
+std::string Survives(const erda::ServerOptions& options) {
+  const std::string synced =
+      options.sync.count() == 0
+          ? "nothing is synced before the server stops (--sync never)"
+          : fmt::format("it is synced every {} ms, which bounds the loss and promises nothing", options.sync.count());
+  return fmt::format("pool {} is process-safe: {}; {}", options.pool,
+                     erda::format::DurabilityMeaning(erda::format::Durability::kProcessSafe), synced);
+}
+
 // systemd, if it has started the server. It may be mistaken about the server then, which serves all the same.
 void TellManager(const char* state) {
   if (!erda::tools::Notify(state)) Fail(kProgram, fmt::format("NOTIFY_SOCKET: {}", std::strerror(errno)), 0);
@@ -231,7 +272,14 @@ int Serve(erda::ServerOptions options, const std::string& metrics_address, const
   if (const auto started = (*server)->Start(); !started.ok()) {
     return FailAndLog(log, started.ToString(), exit_code(started));
   }
-  if (const auto report = (*server)->recovery()) Say(log, Describe(*report));
+  const auto report = (*server)->recovery();
+  if (report) Say(log, Describe(*report));
+  const bool may_be_missing = report && report->shards_verified > 0;
+  if (may_be_missing) {
+    Say(log, fmt::format("{}; every value was verified: {} damaged", kMayBeMissing, report->damaged));
+    log.Write(LogLevel::kError, kMayBeMissing);
+  }
+  if ((*server)->durability() == "process-safe") Say(log, Survives(options));
   const uint32_t count = (*server)->stats().shards;
   const std::string shards = fmt::format(", {} shard{}", count, count == 1 ? "" : "s");
   Say(log, fmt::format("ready, listening on {}, pool {} ({}){}", fmt::join((*server)->addresses(), " and "),
@@ -254,6 +302,7 @@ int Serve(erda::ServerOptions options, const std::string& metrics_address, const
   TellManager("READY=1");
 
   Say(log, fmt::format("stopping on {}", stop_signals.Wait()));
+  if (may_be_missing) Say(log, fmt::format("before this run, {}", kMayBeMissing));
   std::fflush(stdout);
   TellManager("STOPPING=1");
   if (const auto stopped = (*server)->Stop(); !stopped.ok()) {

@@ -373,6 +373,7 @@ typedef struct erda_server_options {
   void* on_event_user;           // Its first argument.
   int64_t spin_us;               // 50. How long ERDA_POLL_ADAPTIVE keeps looking at first.
   int64_t nvm_write_latency_ns;  // 0. For experiments: added to every NVM write-back.
+  int64_t sync_ms;               // 1000. How often a pool in a file is written to its disk; 0: never.
 } erda_server_options;
 
 // Sums over all shards since the start, but for those of "now" [ServerStats, which says what each counts].
@@ -419,6 +420,9 @@ typedef struct erda_server_stats {
   uint64_t reports;
   uint64_t nvm_flushes;
   uint64_t nvm_fences;
+  uint64_t syncs;
+  uint64_t sync_failures;
+  uint64_t synced_at_ms;
 } erda_server_stats;
 
 // What the opening of a pool found and did that was not closed cleanly [RecoveryReport, which says what each counts].
@@ -435,6 +439,7 @@ typedef struct erda_recovery_report {
   uint64_t moves_undone;
   uint64_t regions_unlinked;
   int64_t time_ns;
+  uint64_t shards_verified;  // Not 0: acknowledged puts may be missing.
 } erda_recovery_report;
 
 typedef struct erda_server_addresses {

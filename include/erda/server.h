@@ -86,6 +86,11 @@ struct ServerOptions {
 
   FlushChoice flush = FlushChoice::kAuto;
 
+  // A pool in an ordinary file: while there are changes, a thread writes it to its disk this often. That bounds what a
+  // power cut or a crash of the kernel takes; it promises nothing, since no answer waits for it. 0: never; at most a
+  // day. Other pools need no sync. A sync that fails is told by on_event, once.
+  std::chrono::milliseconds sync{1000};
+
   // Beside all else, stored values are verified one after the other, round and round: so many bytes in a second, over
   // all shards. 0: never. Damage is counted, and told by on_damage: with the key, or with nothing where that cannot be
   // known any more. Only a new put repairs it. on_damage is called on the threads of shards, and must not wait.
@@ -153,6 +158,10 @@ struct ServerStats {
   uint64_t reports = 0;      // From clients that met a value which was not whole.
   uint64_t nvm_flushes = 0;  // As nvm_bytes_written.
   uint64_t nvm_fences = 0;
+  // Of a pool in an ordinary file: writes of all of it to its disk, in the background.
+  uint64_t syncs = 0;
+  uint64_t sync_failures = 0;  // Not 0: acknowledged puts may be lost, whatever later syncs say.
+  uint64_t synced_at_ms = 0;   // Unix time at which the last one began that did not fail. 0: none did.
 };
 
 // A fabric that a server is reached on: all its addresses of one device.
@@ -175,7 +184,10 @@ struct RecoveryReport {
   uint64_t deletes_finished = 0;  // Of these: a delete had taken effect, and was ended.
   uint64_t damaged = 0;       // Of these: what no crash leaves. A get of the key says kCorruption, a put repairs it.
   uint64_t moves_undone = 0;  // Entries that stood in two slots, in the middle of a move.
-  uint64_t regions_unlinked = 0;     // Regions of the log that were linked, and not used yet.
+  uint64_t regions_unlinked = 0;  // Regions of the log that were linked, and not used yet.
+  // Shards that were verified in full: the machine was started again since the pool was in use, and lost what was not
+  // synced. Acknowledged puts may be missing then. Damage is told by on_damage. 0: no put is missing.
+  uint64_t shards_verified = 0;
   std::chrono::nanoseconds time{0};  // That the looking and the repairing took.
 
   RecoveryReport& operator+=(const RecoveryReport& other) {
@@ -189,6 +201,7 @@ struct RecoveryReport {
     damaged += other.damaged;
     moves_undone += other.moves_undone;
     regions_unlinked += other.regions_unlinked;
+    shards_verified += other.shards_verified;
     time += other.time;
     return *this;
   }

@@ -299,6 +299,7 @@ class Client::Impl {
     info.emplace_back("pool_uuid", uuid);
     number("server_id", hello.server_id);
     info.emplace_back("durability", format::DurabilityName(static_cast<format::Durability>(hello.durability)));
+    info.emplace_back("durability_means", format::DurabilityMeaning(static_cast<format::Durability>(hello.durability)));
     info.emplace_back("flush_method", format::FlushMethodName(links[0]->flush_method()));
     info.emplace_back("placing", format::PlacingName(links[0]->placing()));
     number("pool_bytes", hello.geometry.pool_size);

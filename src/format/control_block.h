@@ -74,6 +74,11 @@ enum class Counter : uint32_t {
   kRecoveryDropped,
   kRecoveryDeletesFinished,
   kRecoveryDamaged,
+  kRecoveryShardsVerified,
+  // Of a pool in an ordinary file: by the thread that syncs it, at the first shard.
+  kSyncs,
+  kSyncFailures,
+  kSyncedAt,  // milliseconds of Unix time, when the last one began that did not fail; 0: none did
   kCount,
 };
 inline constexpr const char* kCounterNames[] = {
@@ -123,6 +128,10 @@ inline constexpr const char* kCounterNames[] = {
     "recovery_dropped",
     "recovery_deletes_finished",
     "recovery_damaged",
+    "recovery_shards_verified",
+    "syncs",
+    "sync_failures",
+    "synced_at_ms",
 };
 static_assert(std::size(kCounterNames) == static_cast<size_t>(Counter::kCount));
 

@@ -23,4 +23,17 @@ constexpr const char* DurabilityName(Durability durability) {
   return "unknown";
 }
 
+// The same words wherever a user meets them: README, man pages, help, configuration file, stats, guarantees.md.
+constexpr const char* DurabilityMeaning(Durability durability) {
+  switch (durability) {
+    case Durability::kVolatile:
+      return "acknowledged puts are gone when the server ends";
+    case Durability::kProcessSafe:
+      return "acknowledged puts survive the death of any process, but not a power cut or a crash of the kernel";
+    case Durability::kPowerSafe:
+      return "acknowledged puts survive a power cut";
+  }
+  return "unknown";
+}
+
 }  // namespace erda::format

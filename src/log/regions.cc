@@ -77,6 +77,9 @@ std::optional<uint32_t> ShardLog::LinkRun() {
   const auto word = RegionWord::OfIndex(RegionWordOf(region).generation(), static_cast<uint32_t>(runs_.size()));
   nvm_.Store64(RegionWordOffset(region), word.raw());
   if (!Planted(Flaw::kRunNotFlushed)) nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
+  // In an ordinary file, before the record of the shard counts a block in it: without its runs an index is lost. (Once
+  // for the entries of a region; if it fails, the next sync of the pool fails, too, and says so.)
+  (void)nvm_.Sync(RegionWordOffset(region), sizeof(uint64_t));
   --free_regions_;
   runs_.push_back(region);
   return region;

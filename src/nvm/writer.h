@@ -49,6 +49,9 @@ class Writer {
     Fence();
   }
 
+  // Pool::Sync: for the few words that a pool in an ordinary file cannot be repaired without.
+  Status Sync(uint64_t offset, uint64_t size) { return pool_.Sync(offset, size); }
+
   [[nodiscard]] std::span<const std::byte> Bytes(uint64_t offset, uint64_t size) const {
     return bytes_.subspan(offset, size);
   }

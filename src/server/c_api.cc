@@ -41,6 +41,7 @@ erda_server_options DefaultServerOptions() noexcept {
   options.scrub_rate = defaults.scrub_rate;
   options.spin_us = defaults.spin.count();
   options.nvm_write_latency_ns = defaults.nvm_write_latency.count();
+  options.sync_ms = defaults.sync.count();
   return options;
 }
 
@@ -86,6 +87,7 @@ Result<ServerOptions> ToServerOptions(const erda_server_options& options) {
   to.polling = EnumOf<Polling>(options.polling);
   to.spin = std::chrono::microseconds(options.spin_us);
   to.nvm_write_latency = std::chrono::nanoseconds(options.nvm_write_latency_ns);
+  to.sync = std::chrono::milliseconds(options.sync_ms);
   return to;
 }
 
@@ -133,6 +135,9 @@ erda_server_stats StatsOf(const ServerStats& stats) noexcept {
   to.reports = stats.reports;
   to.nvm_flushes = stats.nvm_flushes;
   to.nvm_fences = stats.nvm_fences;
+  to.syncs = stats.syncs;
+  to.sync_failures = stats.sync_failures;
+  to.synced_at_ms = stats.synced_at_ms;
   return to;
 }
 
@@ -150,6 +155,7 @@ erda_recovery_report ReportOf(const RecoveryReport& report) noexcept {
   to.moves_undone = report.moves_undone;
   to.regions_unlinked = report.regions_unlinked;
   to.time_ns = report.time.count();
+  to.shards_verified = report.shards_verified;
   return to;
 }
 

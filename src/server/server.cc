@@ -13,6 +13,7 @@
 #include "server/flush.h"
 #include "server/gate.h"
 #include "server/shard.h"
+#include "server/syncer.h"
 #include "server/threads.h"
 
 namespace erda {
@@ -64,6 +65,9 @@ Status CheckOptions(const ServerOptions& options) {
   }
   if (options.spin.count() < 0 || options.nvm_write_latency.count() < 0) {
     return {Code::kInvalidArgument, "a duration cannot be negative"};
+  }
+  if (options.sync.count() < 0 || options.sync > std::chrono::hours(24)) {
+    return {Code::kInvalidArgument, "sync must be 0, which is never, or at most a day"};
   }
   return {};
 }
@@ -125,6 +129,7 @@ class Server::Impl {
     for (auto& doorman : doormen_) {
       if (status.ok()) status = doorman->Start();
     }
+    if (status.ok()) status = StartSyncer();
     if (!status.ok()) (void)Stop();
     return status;
   }
@@ -136,11 +141,36 @@ class Server::Impl {
       for (auto& shard : shards_) shard->Stop();
       EndSessions();
       for (auto& shard : shards_) shard->Close();
-      status = pool_->MarkClosed();
+      status = MarkClosed();
     }
     state_ = State::kStopped;
     doormen_.clear();  // nobody else can listen there before
     return status;
+  }
+
+  Status StartSyncer() {
+    if (options_.sync.count() == 0 || pool_->pool().durability() != nvm::Durability::kProcessSafe) return {};
+    const auto changes = [this] {
+      uint64_t bytes = 0;
+      for (const auto& thread : shards_) {
+        bytes += thread->shard().counters().Get(Counter::kNvmBytes);
+        bytes += thread->shard().counters().Get(Counter::kCleanNvmBytes);
+      }
+      return bytes;
+    };
+    syncer_.emplace(*pool_, options_.sync, shards_.front()->shard().counters(), changes, options_.on_event);
+    return syncer_->Start();
+  }
+
+  Status MarkClosed() {
+    if (syncer_) syncer_->Stop();
+    Status status = syncer_ && syncer_->failed() ? Status(Code::kUnavailable, "a sync of the pool failed before")
+                                                 : pool_->MarkClosed();
+    if (status.ok()) return status;
+    (void)pool_->MarkUnvouched();
+    return {status.code(), "pool " + options_.pool +
+                               " is not marked as closed cleanly: " + std::string(status.message()) +
+                               ". Acknowledged puts may be lost; the next start verifies it in full"};
   }
 
   // Clients that are in the middle of a Write end it soon, unless they are stopped themselves.
@@ -197,6 +227,9 @@ class Server::Impl {
       stats.reports += counters.Get(Counter::kReports);
       stats.nvm_flushes += counters.Get(Counter::kNvmFlushes);
       stats.nvm_fences += counters.Get(Counter::kNvmFences);
+      stats.syncs += counters.Get(Counter::kSyncs);
+      stats.sync_failures += counters.Get(Counter::kSyncFailures);
+      stats.synced_at_ms += counters.Get(Counter::kSyncedAt);
       stats.registered_bytes += counters.Get(Counter::kRegisteredBytes);
       stats.log_bytes_live += counters.Get(Counter::kLogBytesLive);
     }
@@ -307,6 +340,11 @@ class Server::Impl {
     return {};
   }
 
+  // Of keys whose damage is found while the pool is opened.
+  [[nodiscard]] std::function<void(std::string_view)> TellDamage() const {
+    return options_.on_damage ? options_.on_damage : [](std::string_view /*key*/) {};
+  }
+
   Status RecoverShards() {
     const Nanoseconds begin = SteadyClock::Instance().Now();
     for (const auto& thread : shards_) {
@@ -314,7 +352,15 @@ class Server::Impl {
     }
     if (!pool_->needs_recovery()) return {};
     recovery_.emplace();
-    for (const auto& thread : shards_) *recovery_ += thread->shard().Repair();
+    for (const auto& thread : shards_) {
+      RecoveryReport report;
+      if (!pool_->needs_verification()) {
+        report = thread->shard().Repair();
+      } else if (auto status = thread->shard().Verify(TellDamage(), &report); !status.ok()) {
+        return status;
+      }
+      *recovery_ += report;
+    }
     recovery_->time = SteadyClock::Instance().Now() - begin;
     shards_.front()->shard().CountRecovery(*recovery_);
     return {};
@@ -333,6 +379,7 @@ class Server::Impl {
   std::vector<ServerFabric> fabric_infos_;
   std::vector<std::unique_ptr<ShardThread>> shards_;
   std::vector<std::unique_ptr<Doorman>> doormen_;
+  std::optional<server::Syncer> syncer_;
   std::vector<std::string> addresses_;      // does not change after Open
   std::optional<RecoveryReport> recovery_;  // does not change after Open
 };

@@ -95,9 +95,13 @@ void Shard::CountRecovery(const RecoveryReport& report) {
   counters_.Set(Counter::kRecoveryDropped, report.dropped);
   counters_.Set(Counter::kRecoveryDeletesFinished, report.deletes_finished);
   counters_.Set(Counter::kRecoveryDamaged, report.damaged);
+  counters_.Set(Counter::kRecoveryShardsVerified, report.shards_verified);
 }
 
-Status Shard::TakeUp() { return pool_.needs_recovery() ? versions_->Look() : versions_->Open(); }
+Status Shard::TakeUp() {
+  if (pool_.needs_verification()) return versions_->LookUnvouched();
+  return pool_.needs_recovery() ? versions_->Look() : versions_->Open();
+}
 
 Status Shard::Register() {
   for (const Port& port : ports_) {

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/planted.h"
 #include "server/recovery.h"
+#include "server/verification.h"
 
 namespace erda::server {
 
@@ -43,6 +44,7 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
                    std::span<std::byte> control, VersionsOptions options)
     : nvm_(nvm),
       geometry_(geometry),
+      pool_seed_(pool_seed),
       shard_(shard),
       options_(options),
       counters_(control),
@@ -83,6 +85,17 @@ RecoveryReport Versions::Repair() {
   recovery_.reset();
   Begin(Record().version_limit);
   return report;
+}
+
+Status Versions::LookUnvouched() {
+  verification_ = std::make_unique<Verification>(nvm_, geometry_, pool_seed_, shard_);
+  return verification_->Look();
+}
+
+Status Versions::Verify(const std::function<void(std::string_view key)>& on_damage, RecoveryReport* report) {
+  const Status status = verification_->Repair(on_damage, report);
+  verification_.reset();
+  return status.ok() ? Open() : status;
 }
 
 void Versions::Begin(uint64_t version_limit) {

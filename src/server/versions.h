@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,7 @@
 namespace erda::server {
 
 class Recovery;
+class Verification;
 
 // Of a put that is refused for want of a region, whatever head that would be in.
 inline constexpr uint32_t kAnyHead = UINT32_MAX;
@@ -90,6 +92,10 @@ class Versions {
   Status Look();
   // REQUIRES: Look was ok.
   RecoveryReport Repair();
+  // The same of a pool whose bytes nothing vouches for (verification.h). After Verify it is open.
+  Status LookUnvouched();
+  // REQUIRES: LookUnvouched was ok.
+  Status Verify(const std::function<void(std::string_view key)>& on_damage, RecoveryReport* report);
   // Settles or takes back everything in flight. REQUIRES: no session can write any more.
   void Close();
 
@@ -326,6 +332,7 @@ class Versions {
 
   nvm::Writer& nvm_;
   const format::Geometry& geometry_;
+  const uint32_t pool_seed_;
   const uint32_t shard_;
   const VersionsOptions options_;
   Counters counters_;
@@ -360,8 +367,9 @@ class Versions {
     SessionId session = 0;
     Chunk chunk;
   };
-  std::vector<ClosingChunk> closing_;   // until OnWindowClosed
-  std::unique_ptr<Recovery> recovery_;  // between Look and Repair
+  std::vector<ClosingChunk> closing_;           // until OnWindowClosed
+  std::unique_ptr<Recovery> recovery_;          // between Look and Repair
+  std::unique_ptr<Verification> verification_;  // between LookUnvouched and Verify
   uint64_t next_version_ = 1;
   uint64_t grown_at_ = 0;  // next_version_ at the last Grow
   uint64_t version_limit_ = 0;

@@ -32,11 +32,11 @@ namespace {
 auto FieldsOf(const ServerOptions& options) {
   const auto& [pool, pool_size, listen, shards, region_size, segment_size, index_entries, max_clients, slots_per_client,
                slot_bytes, reservations_per_client, clients_per_token, requests_per_second, connects_per_second,
-               token_file, shm_access, pool_writes, staging_bytes, flush, scrub_rate, on_damage, on_event, polling,
-               spin, nvm_write_latency] = options;
+               token_file, shm_access, pool_writes, staging_bytes, flush, sync, scrub_rate, on_damage, on_event,
+               polling, spin, nvm_write_latency] = options;
   return std::tuple(pool, pool_size, listen, shards, region_size, segment_size, index_entries, max_clients,
                     slots_per_client, slot_bytes, reservations_per_client, clients_per_token, requests_per_second,
-                    connects_per_second, token_file, shm_access, pool_writes, staging_bytes, flush, scrub_rate,
+                    connects_per_second, token_file, shm_access, pool_writes, staging_bytes, flush, sync, scrub_rate,
                     static_cast<bool>(on_damage), static_cast<bool>(on_event), polling, spin, nvm_write_latency);
 }
 
@@ -46,7 +46,8 @@ std::vector<uint64_t> Number(ServerStats* stats) {
          taken_back, nvm_bytes_written, shards, clients, keys, index_slots, log_bytes_used, log_bytes_total, in_flight,
          descriptors, registered_bytes, sleeps, log_bytes_live, puts_delayed, regions_cleaned, clean_bytes_copied,
          clean_bytes_freed, clean_nvm_bytes_written, scrub_bytes, damaged_keys, clean_moves, free_regions, cleaning,
-         set_aside, expired, chunks, chunk_bytes, overdue, reports, nvm_flushes, nvm_fences] = *stats;
+         set_aside, expired, chunks, chunk_bytes, overdue, reports, nvm_flushes, nvm_fences, syncs, sync_failures,
+         synced_at_ms] = *stats;
   uint64_t number = 100;
   shards = static_cast<uint32_t>(number++);
   std::vector<uint64_t> all = {shards};
@@ -89,7 +90,10 @@ std::vector<uint64_t> Number(ServerStats* stats) {
                           &overdue,
                           &reports,
                           &nvm_flushes,
-                          &nvm_fences}) {
+                          &nvm_fences,
+                          &syncs,
+                          &sync_failures,
+                          &synced_at_ms}) {
     all.push_back(*field = number++);
   }
   return all;
@@ -97,11 +101,11 @@ std::vector<uint64_t> Number(ServerStats* stats) {
 
 std::vector<uint64_t> Number(RecoveryReport* report) {
   auto& [objects, index_slots, unsettled, settled, taken_back, dropped, deletes_finished, damaged, moves_undone,
-         regions_unlinked, time] = *report;
+         regions_unlinked, shards_verified, time] = *report;
   uint64_t number = 100;
   std::vector<uint64_t> all;
   for (uint64_t* field : {&objects, &index_slots, &unsettled, &settled, &taken_back, &dropped, &deletes_finished,
-                          &damaged, &moves_undone, &regions_unlinked}) {
+                          &damaged, &moves_undone, &regions_unlinked, &shards_verified}) {
     all.push_back(*field = number++);
   }
   time = std::chrono::nanoseconds(number);
@@ -244,6 +248,8 @@ TEST(CServerOptions, EachIsPassedOn) {
   expected.on_event = [](std::string_view) {};
   options.spin_us = 1015;
   expected.spin = std::chrono::microseconds(1015);
+  options.sync_ms = 1017;
+  expected.sync = std::chrono::milliseconds(1017);
   options.nvm_write_latency_ns = 1016;
   expected.nvm_write_latency = std::chrono::nanoseconds(1016);
 

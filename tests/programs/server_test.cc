@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
+#include "format/superblock.h"
 #include "programs/fixture.h"
 
 namespace erda {
@@ -68,6 +70,8 @@ TEST_F(ServerTest, TakesAllItsOptions) {
                                    "nobody",
                                    "--staging-bytes",
                                    "1M",
+                                   "--sync",
+                                   "500ms",
                                    "--nvm-write-latency-ns",
                                    "150"});
   ExpectFine(Ycsb({"--workload", "A", "--records", "500", "--operations", "2000", "--polling", "busy", "--verify"}));
@@ -250,6 +254,69 @@ TEST_F(ServerTest, SocketThatAKilledServerLeftIsTakenOver) {
   const auto server = StartServerWith({"--pool", Path("second"), "--size", "64M", "--listen", Address()});
   ExpectFine(Cli({"put", "key", "value"}));
   StopServer(*server);
+}
+
+// As if the machine had been started again since: the pool names another boot.
+void PretendAnotherBoot(const std::string& path) {
+  std::string bytes = ReadFile(path);
+  for (const uint64_t at : format::kSuperblockOffsets) {
+    auto superblock = LoadAs<format::Superblock>(AsBytes(bytes).subspan(at));
+    if (superblock.magic != format::kPoolMagic) continue;
+    superblock.boot.fill(1);
+    superblock.crc = format::SuperblockCrc(superblock);
+    std::memcpy(bytes.data() + at, &superblock, sizeof(superblock));
+  }
+  WriteFile(path, bytes);
+}
+
+TEST_F(ServerTest, AfterAPowerCutSaysWhatIsDamagedAndThatPutsMayBeMissing) {
+  {
+    const auto server = StartServer();
+    ExpectFine(Cli({"put", "sound", "sound value"}));
+    ExpectFine(Cli({"put", "torn", "torn value"}));
+    server->Signal(SIGKILL);
+    EXPECT_EQ(server->Wait().code, 128 + SIGKILL);
+  }
+  {
+    const auto server = StartServer();  // the same boot: the page cache has all
+    EXPECT_EQ(server->out().find("may be missing"), std::string::npos) << server->out();
+    server->Signal(SIGKILL);
+    EXPECT_EQ(server->Wait().code, 128 + SIGKILL);
+  }
+  PretendAnotherBoot(Pool());
+  Damage("torn value");
+  const auto server = StartServer();
+  EXPECT_NE(server->out().find("acknowledged puts may be missing; every value was verified: 1 damaged"),
+            std::string::npos)
+      << server->out();
+  EXPECT_EQ(Cli({"get", "sound"}).out, "sound value\n");
+  EXPECT_NE(Cli({"get", "torn"}).code, 0);
+  EXPECT_NE(Cli({"stats"}).out.find("recovery_shards_verified   1\n"), std::string::npos) << Cli({"stats"}).out;
+  ExpectFine(Cli({"put", "torn", "again"}));
+  EXPECT_EQ(Cli({"get", "torn"}).out, "again\n");
+  server->Signal(SIGTERM);
+  const Ended ended = server->Wait();
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_NE(ended.err.find("value of key torn is damaged"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.out.find("before this run, the machine lost power"), std::string::npos) << ended.out;
+}
+
+TEST_F(ServerTest, SaysWhatAFileSurvivesAndHowOftenItIsSynced) {
+  const std::string words =
+      "acknowledged puts survive the death of any process, but not a power cut or a crash of the kernel";
+  const auto server = StartServer({"--sync", "200ms"});
+  EXPECT_NE(server->out().find("is process-safe: " + words + "; it is synced every 200 ms"), std::string::npos)
+      << server->out();
+  ExpectFine(Cli({"put", "greeting", "hello"}));
+  EXPECT_TRUE(WaitUntil([&] { return Cli({"stats"}).out.find("syncs 0") == std::string::npos; }));
+  EXPECT_NE(Cli({"stats"}).out.find(words), std::string::npos);
+  StopServer(*server);
+  const auto never = StartServer({"--sync", "never"});
+  EXPECT_NE(never->out().find("nothing is synced before the server stops"), std::string::npos) << never->out();
+  StopServer(*never);
+  for (const char* wrong : {"1", "0s", "-1s", "1h", "25000m", "s", "1 s"}) {
+    ExpectRefused(ServerWith({"--pool", Pool(), "--listen", Address(), "--sync", wrong}), 2, "is not a time");
+  }
 }
 
 TEST_F(ServerTest, NamesTheFileWhosePagesAreGoneAndEndsByTheSignal) {

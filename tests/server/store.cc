@@ -63,6 +63,15 @@ void Store::Recover() {
   cleaning_->Begin();
 }
 
+Status Store::Verify(std::vector<std::string>* damaged) {
+  MakeVersions();
+  if (auto status = versions_->LookUnvouched(); !status.ok()) return status;
+  const auto tell = [&](std::string_view key) { damaged->emplace_back(key); };
+  if (auto status = versions_->Verify(tell, &recovery_); !status.ok()) return status;
+  cleaning_->Begin();
+  return {};
+}
+
 bool Store::CleanStep() {
   const bool cleaned = cleaner_->Step();
   return cleaning_->Step() > 0 || cleaned;

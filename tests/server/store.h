@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/hand_clock.h"
+#include "base/hash.h"
 #include "base/server_time.h"
 #include "client/delegated.h"
 #include "nvm/pool.h"
@@ -60,6 +61,10 @@ class Store {
   void Open();
   // Takes the same bytes up as the next server does after one that died.
   void Recover();
+
+  // Takes the same bytes up as the next server does after a power cut that left a mixture of pages. The keys that it
+  // calls damaged are added to `damaged`.
+  Status Verify(std::vector<std::string>* damaged);
 
   // From here on puts have so long to live, in milliseconds; 0: they do not expire.
   void PutFor(uint64_t ttl) { ttl_ = ttl; }
@@ -138,6 +143,10 @@ class Store {
 
   // Where the object is in the pool.
   [[nodiscard]] uint64_t OffsetOf(const Reserved& reserved) const;
+  // Where the newest version of the key is in the pool.
+  [[nodiscard]] uint64_t OffsetOfKey(std::string_view key) const {
+    return versions_->log().OffsetOf(geometry_.HeadOf(HashKey(key)), WordOf(key).new_address());
+  }
   [[nodiscard]] const RecoveryReport& recovery() const { return recovery_; }
   // That are in the index: after Recover, in which nobody counts them, they are counted now.
   uint64_t Keys();

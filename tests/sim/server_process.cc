@@ -35,6 +35,7 @@ void ServerProcess::MakePool() {
   format::Superblock superblock{};
   superblock.magic = format::kPoolMagic;
   superblock.format_version = format::kFormatVersion;
+  superblock.boot = {1};  // CrashPool's
   superblock.geometry = *geometry;
   superblock.generation = 1;
   superblock.clean = 1;

@@ -32,6 +32,8 @@ SAME = {
     "erda_cleaner_nvm_written_bytes_total": "clean_nvm_bytes",
     "erda_damaged_values_total": "damaged_keys",
     "erda_recovery_objects": "recovery_objects",
+    "erda_recovery_verified_shards": "recovery_shards_verified",
+    "erda_sync_failures_total": "sync_failures",
     "erda_expired_versions_total": "expired",
     "erda_reports_total": "reports",
     "erda_overdue_total": "overdue",
@@ -56,6 +58,8 @@ MOVING = {
     "erda_registered_bytes": "registered_bytes",
     "erda_shard_sleeps_total": "sleeps",
     "erda_scrubbed_bytes_total": "scrub_bytes",
+    "erda_syncs_total": "syncs",
+    "erda_synced_at_milliseconds": "synced_at_ms",
 }
 # What stats does not have, and why not.
 NOT_IN_STATS = {
@@ -72,6 +76,7 @@ NOT_IN_STATS = {
 
 # What the dashboard does not show, and why not.
 NOT_SHOWN = {
+    "erda_synced_at_milliseconds": "for an alert: time() - erda_synced_at_milliseconds / 1000 is the age of the last sync",
     "erda_commits_total": "requests of the kind commit",
     "erda_deletes_total": "requests of the kind delete",
     "erda_reports_total": "requests of the kind report",

@@ -153,6 +153,11 @@ void AddSpace(Text& text, const ServerStats& stats) {
                "Written to NVM by the server, without its cleaners.");
   text.Counter("erda_nvm_flushes_total", stats.nvm_flushes, "Write-backs to NVM, of the same.");
   text.Counter("erda_nvm_fences_total", stats.nvm_fences, "Waits for them.");
+  text.Counter("erda_syncs_total", stats.syncs, "Writes of the pool's file to its disk, in the background.");
+  text.Counter("erda_sync_failures_total", stats.sync_failures,
+               "Of these that failed: acknowledged puts may be lost, whatever later ones say.");
+  text.Gauge("erda_synced_at_milliseconds", stats.synced_at_ms,
+             "Unix time at which the last one began that did not fail; 0: none did.");
   text.Counter("erda_shard_sleeps_total", stats.sleeps, "How often shards went to sleep.");
   text.Counter("erda_cleaner_regions_total", stats.regions_cleaned, "Regions emptied.");
   text.Gauge("erda_cleaner_asked_shards", stats.cleaning, "Shards that clean because they were asked to.");
@@ -171,6 +176,8 @@ void AddRecovery(Text& text, const RecoveryReport& report) {
   text.Family("erda_recovery_seconds", "gauge", "How long the recovery at the start took.");
   text.Sample("erda_recovery_seconds", std::chrono::duration<double>(report.time).count());
   text.Gauge("erda_recovery_objects", report.objects, "Objects looked at.");
+  text.Gauge("erda_recovery_verified_shards", report.shards_verified,
+             "Shards verified in full after a power cut or a crash of the kernel: acknowledged puts may be missing.");
   text.Family("erda_recovery_entries", "gauge", "Entries whose newest version was verified, by what was found.");
   for (const auto& [outcome, count] : {std::pair("settled", report.settled),
                                        {"taken_back", report.taken_back},

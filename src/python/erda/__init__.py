@@ -333,6 +333,7 @@ class Server:
                  flush: Literal["auto", "server-flush", "read-after-write"] = "auto",
                  scrub_rate: Optional[int] = None, polling: Literal["adaptive", "busy", "sleep"] = "adaptive",
                  spin_us: Optional[int] = None, nvm_write_latency_ns: Optional[int] = None,
+                 sync_ms: Optional[int] = None,
                  on_event: Optional[Callable[[str], object]] = None,
                  on_damage: Optional[Callable[[Optional[bytes]], object]] = None) -> None:
         from . import _native_server  # here, so that clients need no server's library
@@ -349,7 +350,7 @@ class Server:
         self._process = os.getpid()
         self._server = _native_server.Serving(
             pool, [listen] if isinstance(listen, str) else list(listen), token_file=token_file, on_event=on_event,
-            on_damage=on_damage, times={"spin_us": spin_us, "nvm_write_latency_ns": nvm_write_latency_ns},
+            on_damage=on_damage, times={"spin_us": spin_us, "nvm_write_latency_ns": nvm_write_latency_ns, "sync_ms": sync_ms},
             numbers={"pool_size": size, "shards": shards, "region_size": region_size, "segment_size": segment_size,
                      "index_entries": index_entries, "max_clients": max_clients, "slots_per_client": slots_per_client,
                      "slot_bytes": slot_bytes, "reservations_per_client": reservations_per_client,

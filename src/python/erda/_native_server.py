@@ -31,7 +31,7 @@ class _Options(ctypes.Structure):
                 ("shm_access", c_int), ("pool_writes", c_int), ("staging_bytes", c_uint64), ("flush", c_int),
                 ("polling", c_int), ("scrub_rate", c_uint64), ("on_damage", _OnDamage), ("on_damage_user", c_void_p),
                 ("on_event", _OnEvent), ("on_event_user", c_void_p), ("spin_us", c_int64),
-                ("nvm_write_latency_ns", c_int64)]
+                ("nvm_write_latency_ns", c_int64), ("sync_ms", c_int64)]
 
 
 _COUNTS = ("puts", "puts_inline", "puts_staged", "puts_reserved", "puts_delegated", "commits", "deletes", "refused",
@@ -39,7 +39,8 @@ _COUNTS = ("puts", "puts_inline", "puts_staged", "puts_reserved", "puts_delegate
            "log_bytes_used", "log_bytes_total", "in_flight", "descriptors", "registered_bytes", "sleeps",
            "log_bytes_live", "puts_delayed", "regions_cleaned", "clean_bytes_copied", "clean_bytes_freed",
            "clean_nvm_bytes_written", "scrub_bytes", "damaged_keys", "clean_moves", "free_regions", "cleaning", "set_aside",
-           "expired", "chunks", "chunk_bytes", "overdue", "reports", "nvm_flushes", "nvm_fences")
+           "expired", "chunks", "chunk_bytes", "overdue", "reports", "nvm_flushes", "nvm_fences", "syncs",
+           "sync_failures", "synced_at_ms")
 
 
 class _Stats(ctypes.Structure):
@@ -47,7 +48,7 @@ class _Stats(ctypes.Structure):
 
 
 _FINDINGS = ("objects", "index_slots", "unsettled", "settled", "taken_back", "dropped", "deletes_finished", "damaged",
-             "moves_undone", "regions_unlinked", "time_ns")
+             "moves_undone", "regions_unlinked", "time_ns", "shards_verified")
 
 
 class _Report(ctypes.Structure):
