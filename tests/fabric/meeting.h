@@ -24,6 +24,7 @@ class Meeting {
         for (Relax relax; begin_.load(std::memory_order_acquire) != round; relax.Step()) {
           if (stop_.load(std::memory_order_relaxed)) return;
         }
+        met_.store(round, std::memory_order_release);
         Delay(round / kDelays % kDelays);
         second();
         end_.store(round, std::memory_order_release);
@@ -31,6 +32,8 @@ class Meeting {
     });
     for (uint32_t round = 1; round <= rounds_; ++round) {
       begin_.store(round, std::memory_order_release);
+      // The other thread may have slept: it says when it is here.
+      for (Relax relax; met_.load(std::memory_order_acquire) != round;) relax.Step();
       Delay(round % kDelays);
       first();
       for (Relax relax; end_.load(std::memory_order_acquire) != round;) relax.Step();
@@ -48,6 +51,7 @@ class Meeting {
   const uint32_t rounds_;
   const uint32_t delay_;
   alignas(64) std::atomic<uint32_t> begin_{0};
+  alignas(64) std::atomic<uint32_t> met_{0};
   alignas(64) std::atomic<uint32_t> end_{0};
   alignas(64) std::atomic<bool> stop_{false};
 };

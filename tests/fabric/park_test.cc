@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "base/relax.h"
 #include "base/shared_memory.h"
 #include "base/temporary_folder.h"
@@ -205,8 +206,11 @@ TEST_F(ParkTest, NoWakeUpIsLostWhileChannelsAreParked) {
   std::atomic<uint32_t> heard{0};
   std::atomic<bool> stop{false};
   std::thread quiet([&] {
+    // Some more than stay polled, so that the next to speak may be about to be parked.
+    constexpr size_t kSpeakers = 24;
+    Random random(1);
     for (uint32_t i = 1; i <= kMessages; ++i) {
-      if (!SayTo(*clients_[1 + i % (kMany - 1)]->channel, i).ok()) break;
+      if (!SayTo(*clients_[1 + random.Uniform(kSpeakers)]->channel, i).ok()) break;
       sent.store(i, std::memory_order_release);
       for (Relax relax; heard.load(std::memory_order_acquire) != i; relax.Step()) {
         if (stop.load(std::memory_order_relaxed)) return;
