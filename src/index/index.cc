@@ -94,7 +94,7 @@ std::optional<Slot> Index::Displace(Slot free) {
 }
 
 void Index::Move(Slot from, Slot to) {
-  nvm_.Store64(MoveRecordOffset(), format::MoveWord::Of(from, to).raw());
+  nvm_.Store64(MoveRecordOffset(), format::CheckedWord::Of(format::MoveWord::Of(from, to).raw()).raw());
   nvm_.Persist(MoveRecordOffset(), sizeof(uint64_t));
   const IndexEntry entry = At(from);
   const auto distance = static_cast<uint32_t>(entry.entry_meta().distance() + (to - from));
@@ -116,8 +116,10 @@ void Index::Move(Slot from, Slot to) {
 }
 
 Result<format::MoveWord> Index::Moved() const {
-  const format::MoveWord word(nvm_.Load64(MoveRecordOffset()));
-  if (!word.none() && !word.Fits(size())) return Status(Code::kCorruption, "the record of a shard is damaged");
+  const format::CheckedWord checked(nvm_.Load64(MoveRecordOffset()));
+  const format::MoveWord word(checked.number());
+  if (checked.damaged() || (!word.none() && !word.Fits(size())))
+    return Status(Code::kCorruption, "the record of a shard is damaged");
   return word;
 }
 

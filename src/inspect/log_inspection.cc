@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "format/version_limit.h"
 #include "inspect/shard_inspector.h"
 
 namespace erda::inspect {
@@ -18,20 +19,21 @@ using format::SegmentState;
 void ShardInspector::LookAtRecord() {
   const auto record = LoadAs<format::ShardRecord>(
       Bytes(format::kShardRecordsOffset + shard_.shard * sizeof(format::ShardRecord), sizeof(format::ShardRecord)));
-  shard_.version_limit = record.version_limit;
-  shard_.keys_at_close = record.keys;
+  const auto limit = format::VersionLimitIn(record.version_limit);
+  const format::CheckedWord keys(record.keys);
+  shard_.version_limit = limit.value_or(UINT64_MAX);
+  shard_.keys_at_close = keys.number();
   LookAtBlocks(format::CheckedWord(record.blocks));
   shard_.index_blocks = layout_.blocks();
   shard_.index_slots = layout_.slots();
   shard_.log_bytes = (g_.regions_per_shard - shard_.regions_index) * g_.region_size;
   budget_ = shard_.log_bytes;
-  if (record.version_limit > UINT64_MAX / 2) Add("the shard's record has a limit of versions that none reaches");
-  if (record.keys > layout_.slots()) {
-    Add("the shard's record counts " + std::to_string(record.keys) + " keys, more than its index has slots");
-  }
-  const format::MoveWord move(record.move);
-  if (move.none()) return;
-  if (!move.Fits(layout_.slots())) {
+  if (!limit) Add("the shard's record has a damaged limit of versions");
+  if (keys.damaged() || keys.number() > layout_.slots()) Add("the shard's record has a damaged number of keys");
+  const format::CheckedWord checked_move(record.move);
+  const format::MoveWord move(checked_move.number());
+  if (record.move == 0) return;
+  if (checked_move.damaged() || !move.Fits(layout_.slots())) {
     Add("the shard's record names a move in its index that cannot be");
     return;
   }

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/planted.h"
+#include "format/version_limit.h"
 #include "server/recovery.h"
 #include "server/verification.h"
 
@@ -24,10 +25,6 @@ using format::Reason;
 
 namespace {
 
-// A shard writes its version limit once for so many versions.
-constexpr uint64_t kVersionStride = 1 << 20;
-// No shard gets there: a limit above it is damaged, and versions would begin anew.
-constexpr uint64_t kVersionLimitMax = UINT64_MAX / 2;
 // Without commits, nobody says that a put is done. A shard that is never idle looks at so many with each reservation,
 // once there are so many: more than are added, so that they do not become more and more, and hold more and more
 // regions.
@@ -37,6 +34,11 @@ constexpr size_t kSweepPerReserve = 4;
 constexpr size_t kSweepAtLimit = 64;
 // Puts that share fences: more save little, and each one looks whether it may go with those before it.
 constexpr size_t kUnpublishedMax = 32;
+
+Status DamagedLimit(uint32_t shard) {
+  return {Code::kCorruption, "the record of shard " + std::to_string(shard) +
+                                 " is damaged: its limit of versions does not verify, and versions could repeat"};
+}
 
 }  // namespace
 
@@ -65,25 +67,29 @@ format::ShardRecord Versions::Record() const {
 
 Status Versions::Open() {
   const format::ShardRecord record = Record();
-  if (record.version_limit > kVersionLimitMax) return {Code::kCorruption, "the record of a shard is damaged"};
-  if (auto status = log_.Open(record.version_limit); !status.ok()) return status;
+  const auto limit = format::VersionLimitIn(record.version_limit);
+  if (!limit) return DamagedLimit(shard_);
+  if (auto status = log_.Open(*limit); !status.ok()) return status;
   if (auto status = index_.TakeUp(log_.runs()); !status.ok()) return status;
-  if (record.keys > index_.size()) return {Code::kCorruption, "the record of a shard is damaged"};
-  index_.Open(record.keys);
-  Begin(record.version_limit);
+  // If the number of keys is damaged they are counted, as after a crash.
+  const format::CheckedWord keys(record.keys);
+  const bool known = !keys.damaged() && keys.number() <= index_.size();
+  index_.Open(known ? std::optional(keys.number()) : std::nullopt);
+  Begin(*limit);
   return {};
 }
 
 Status Versions::Look() {
-  if (Record().version_limit > kVersionLimitMax) return {Code::kCorruption, "the record of a shard is damaged"};
+  const auto limit = format::VersionLimitIn(Record().version_limit);
+  if (!limit) return DamagedLimit(shard_);
   recovery_ = std::make_unique<Recovery>(nvm_, geometry_, shard_, index_, log_, chain_);
-  return recovery_->Look(Record().version_limit);
+  return recovery_->Look(*limit);
 }
 
 RecoveryReport Versions::Repair() {
   const RecoveryReport report = recovery_->Repair();
   recovery_.reset();
-  Begin(Record().version_limit);
+  Begin(format::VersionLimitIn(Record().version_limit).value());
   return report;
 }
 
@@ -112,7 +118,7 @@ void Versions::Close() {
   for (SessionId session = 0; session < sessions; ++session) EndSession(session);
   log_.Close();
   index_.Count(index_.size());
-  nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), index_.used());
+  nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), format::CheckedWord::Of(index_.used()).raw());
   nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, time),
                format::CheckedWord::Of(options_.time->Micros() / 1000).raw());
   nvm_.Persist(RecordOffset(), sizeof(format::ShardRecord));
@@ -121,9 +127,9 @@ void Versions::Close() {
 
 uint64_t Versions::NextVersion() {
   if (next_version_ >= version_limit_) {
-    version_limit_ = next_version_ + kVersionStride;
+    version_limit_ = (next_version_ / format::kVersionStride + 1) * format::kVersionStride;
     const uint64_t at = RecordOffset() + offsetof(format::ShardRecord, version_limit);
-    nvm_.Store64(at, version_limit_);
+    nvm_.Store64(at, format::VersionLimitWord(version_limit_));
     nvm_.Persist(at, sizeof(uint64_t));
   }
   return next_version_++;

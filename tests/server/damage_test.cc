@@ -128,15 +128,38 @@ TEST_F(LogDamageTest, ARegionWordThatDecaysWhileTheServerRuns) {
   EXPECT_TRUE(std::equal(before.begin() + 64, before.begin() + 1400, region.begin() + 64)) << "it is linked again";
 }
 
-TEST_F(LogDamageTest, AVersionLimitThatNoneReaches) {
-  store_.Inline("key", "value");
+// Each bit of each word of the record. A limit that has one flipped would let versions repeat: the pool is refused. A
+// damaged number of keys is counted anew, and a damaged record of a move does without it.
+TEST_F(LogDamageTest, AFlippedBitInAShardsRecord) {
+  for (int i = 0; i < 20; ++i) store_.Inline("key" + std::to_string(i), "value");
   store_.Close();
-  Store64(format::kShardRecordsOffset, UINT64_MAX - 1);
   nvm::Writer nvm(store_.pool());
   std::vector<uint64_t> control(format::ControlBytes(store_.geometry()) / sizeof(uint64_t));
-  Versions versions(nvm, store_.geometry(), Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
-  EXPECT_EQ(versions.Open().code(), Code::kCorruption);
-  EXPECT_EQ(versions.Look().code(), Code::kCorruption);
+  const auto bytes = store_.pool().view().bytes;
+  const std::vector<std::byte> before(bytes.begin(), bytes.end());
+  for (uint64_t bit = 0; bit < 64; ++bit) {
+    for (const uint64_t field : {offsetof(format::ShardRecord, version_limit), offsetof(format::ShardRecord, keys),
+                                 offsetof(format::ShardRecord, move), offsetof(format::ShardRecord, time)}) {
+      std::ranges::copy(before, bytes.begin());
+      bytes[format::ShardRecordOffset(0) + field + bit / 8] ^= std::byte{1} << (bit % 8);
+      for (const bool crashed : {false, true}) {
+        Versions versions(nvm, store_.geometry(), Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
+        const Status status = crashed ? versions.Look() : versions.Open();
+        if (field == offsetof(format::ShardRecord, version_limit)) {
+          EXPECT_EQ(status.code(), Code::kCorruption) << bit;
+          continue;
+        }
+        ASSERT_TRUE(status.ok()) << field << " " << bit << " " << status.ToString();
+        if (crashed) {
+          const RecoveryReport report = versions.Repair();
+          EXPECT_EQ(report.index_slots > 0, field == offsetof(format::ShardRecord, move)) << bit;
+        }
+        while (!versions.CountKeys(64)) {
+        }
+        EXPECT_EQ(versions.index().used(), 20U) << field << " " << bit;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "format/log_layout.h"
 #include "format/pool_index.h"
 #include "format/superblock.h"
+#include "format/version_limit.h"
 
 namespace erda::server {
 
@@ -155,7 +156,7 @@ std::string ReadAfterCrash(const PoolBytes& pool, std::string_view key) {
 std::string FindViolation(const PoolBytes& pool) {
   const Resolve resolve = ByRegionTable(pool);
   const uint64_t version_limit =
-      LoadWord(pool.bytes, format::kShardRecordsOffset + pool.shard * sizeof(format::ShardRecord));
+      format::VersionLimitIn(LoadWord(pool.bytes, format::ShardRecordOffset(pool.shard))).value_or(0);
   const format::PoolIndex index(pool.bytes, pool.geometry, pool.shard);
   for (uint64_t slot = 0; slot < index.slots(); ++slot) {
     const IndexEntry entry = index.At(slot);

@@ -860,7 +860,7 @@ TEST_F(RecoveryTest, BothCopiesOfAMovedEntryAreFoundHoweverFarApart) {
     auto entry = LoadAs<format::IndexEntry>(std::span<const std::byte>(slots, sizeof(format::IndexEntry)));
     entry.meta = entry.entry_meta().WithDistance(static_cast<uint32_t>(distance)).raw();
     std::memcpy(slots + distance * sizeof(entry), &entry, sizeof(entry));
-    const uint64_t move = (20 + distance) << 8 | distance;
+    const uint64_t move = format::CheckedWord::Of((20 + distance) << 8 | distance).raw();
     std::memcpy(machine.pool->view().bytes.data() + format::kShardRecordsOffset + offsetof(format::ShardRecord, move),
                 &move, sizeof(move));
     EXPECT_EQ(FindUnrest(machine.store.Bytes()),
