@@ -280,11 +280,56 @@ TEST_F(VerificationTest, AnIndexWithoutItsRunIsRefusedAndNamesWhatHelps) {
   EXPECT_TRUE(medium_->cached() == image) << "what is refused stays as it is";
 }
 
+// A page of the index comes from a time before its entry moved: the key has two, of which one is older.
+TEST_F(VerificationTest, OfTwoEntriesOfAKeyTheNewerOneStays) {
+  MakePool();
+  Put("a", 40);
+  const uint64_t old_word = store_->WordOf("a").raw();
+  Put("a", 50);
+  const std::string newest = store_->Get("a");
+  store_->Close();
+  const index::Index& index = store_->versions().index();
+  index::Slot slot = 0;
+  while (index.WordAt(slot) != store_->WordOf("a")) ++slot;
+  const format::EntryMeta meta = index.At(slot).entry_meta();
+  for (const uint64_t farther : {1, 5}) {
+    ASSERT_LT(meta.distance() + farther, format::kNeighbourhood);
+    PagePool::Image image = medium_->cached();
+    const uint64_t there = index.layout().SlotOffset(slot + farther) / sizeof(uint64_t);
+    image[there] = old_word | 1;
+    image[there + 1] = meta.WithDistance(meta.distance() + static_cast<uint32_t>(farther)).raw();
+    StoreOptions options = options_;
+    Store next(options, std::make_unique<PagePool>(image, false, kBoot));
+    ASSERT_TRUE(next.Verify(&damaged_).ok());
+    EXPECT_EQ(next.Get("a"), newest);
+    EXPECT_EQ(next.recovery().moves_undone, 1U);
+    EXPECT_EQ(FindUnrest(next.Bytes()), "");
+  }
+}
+
+// The version to go back to is no safer than the newest one: its page may be lost, too.
+TEST_F(VerificationTest, AnOldVersionIsVerifiedBeforeAKeyGoesBackToIt) {
+  MakePool();
+  Put("a", 2500);
+  const uint64_t offset = store_->OffsetOfKey("a");
+  ASSERT_EQ(store_->Reserve("a", NewValue("a", 40)).code(), Code::kOk);  // and its client ends
+  PagePool::Image image = medium_->cached();
+  Store sound(options_, std::make_unique<PagePool>(image, false, kBoot));
+  ASSERT_TRUE(sound.Verify(&damaged_).ok());
+  EXPECT_TRUE(put_["a"].contains(sound.Get("a")));
+  EXPECT_EQ(sound.recovery().taken_back, 1U);
+  std::fill_n(image.begin() + static_cast<ptrdiff_t>((offset + 2000) / sizeof(uint64_t)), 8, 0);
+  TakePool(image);
+  ASSERT_TRUE(store_->Verify(&damaged_).ok());
+  EXPECT_EQ(damaged_, std::vector<std::string>{"a"});
+  EXPECT_EQ(store_->Get("a"), kDamaged);
+}
+
 // A value whose page got lost is told by its key, is never given, and a put repairs it.
 TEST_F(VerificationTest, ALostValueIsToldByItsKeyAndRepairedByAPut) {
   MakePool();
   Put("a", 40);
-  Put("b", 3000);
+  Put("b", 2500);
   const uint64_t offset = store_->OffsetOfKey("b");
   store_->Close();
   PagePool::Image image = medium_->cached();
