@@ -275,11 +275,6 @@ int Serve(erda::ServerOptions options, const std::string& metrics_address, const
   const auto report = (*server)->recovery();
   if (report) Say(log, Describe(*report));
   const bool may_be_missing = report && report->shards_verified > 0;
-  if (may_be_missing) {
-    Say(log, fmt::format("{}; every value was verified: {} damaged", kMayBeMissing, report->damaged));
-    log.Write(LogLevel::kError, kMayBeMissing);
-  }
-  if ((*server)->durability() == "process-safe") Say(log, Survives(options));
   const uint32_t count = (*server)->stats().shards;
   const std::string shards = fmt::format(", {} shard{}", count, count == 1 ? "" : "s");
   Say(log, fmt::format("ready, listening on {}, pool {} ({}){}", fmt::join((*server)->addresses(), " and "),
@@ -289,6 +284,12 @@ int Serve(erda::ServerOptions options, const std::string& metrics_address, const
     Say(log, fmt::format("{}{}, flush method {}, pool registered in {:.3f} ms", fabric.scheme, device,
                          fabric.flush_method, std::chrono::duration<double, std::milli>(fabric.registered_in).count()));
   }
+
+  if (may_be_missing) {
+    Say(log, fmt::format("{}; every value was verified: {} damaged", kMayBeMissing, report->damaged));
+    log.Write(LogLevel::kError, kMayBeMissing);
+  }
+  if ((*server)->durability() == "process-safe") Say(log, Survives(options));
 
   erda::tools::MetricsServer metrics([&server] { return erda::tools::MetricsText(**server); });
   if (!metrics_address.empty()) {
