@@ -22,6 +22,9 @@ constexpr uint64_t kRegionsGrown = kHeadsMax * kRegionsPerHead;
 constexpr uint64_t kHeadBytesMax = kRegionBytesMax * kRegionsPerHead;
 // Of a pool that is made to be grown.
 constexpr double kUsableLeast = 0.5;
+// If nobody says how far a pool is to grow, it can grow so many times; fewer, if too little of it were usable then.
+constexpr uint64_t kGrowsUsually = 16;
+constexpr double kUsableUsually = 0.8;
 // One that is written to, one that the cleaner copies to, one that is free, one to clean.
 constexpr uint32_t kRegionsPerShardMin = 4;
 
@@ -69,9 +72,11 @@ uint64_t RegionsPerShardWanted(const GeometryWish& wish) {
   return (1 + 2 * heads) * kRegionsPerShardWanted / 3;
 }
 
-}  // namespace
+// A shard's part of the pool is large enough for large segments.
+bool TakesLargeValues(const GeometryWish& wish) { return wish.pool_size / wish.shards >= kShardBytesOfLargeSegments; }
 
-Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
+// With grow_to as it is wished: 0 asks for nothing.
+Result<Geometry> Choose(const GeometryWish& wish) {
   if (wish.shards == 0 || wish.shards > kShardsMax) {
     return Invalid("a pool has 1 to " + std::to_string(kShardsMax) + " shards, not " + std::to_string(wish.shards));
   }
@@ -91,12 +96,17 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
     const uint64_t share = log_bytes / wish.shards / RegionsPerShardWanted(wish);
     // No smaller than a pool that has grown needs them to be, with the regions that there can be.
     const uint64_t in_reach = std::bit_ceil(std::min(wish.grow_to, kRegionsMax * kRegionBytesMax) / kRegionsGrown);
-    const uint64_t least = std::max({wish.segment_size, 4 * kSegmentBytesMin, in_reach});
+    const uint64_t large =
+        wish.segment_size == 0 && wish.grow_to == 0 && TakesLargeValues(wish) ? kSegmentBytesLarge : 0;
+    const uint64_t least = std::max({wish.segment_size, 4 * kSegmentBytesMin, in_reach, large});
     region_size = std::clamp(std::bit_floor(share), std::min(least, kRegionBytesMax), kRegionBytesMax);
   }
   uint64_t segment_size = wish.segment_size;
-  if (segment_size == 0)
+  if (segment_size == 0) {
+    const bool large = TakesLargeValues(wish) && region_size >= kSegmentBytesLarge;
     segment_size = std::clamp(region_size / 4, std::min(kSegmentBytesMin, region_size), kSegmentBytesDefault);
+    if (large) segment_size = kSegmentBytesLarge;
+  }
   if (!power_of_two(region_size) || region_size < kSegmentBytesMin || region_size > kRegionBytesMax) {
     return Invalid("the region size must be a power of two from " + std::to_string(kSegmentBytesMin) +
                    " bytes up to 256 MiB, not " + std::to_string(region_size));
@@ -124,6 +134,27 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
                    std::to_string(wish.grow_to) + " not half would be usable: make it larger");
   }
   return geometry;
+}
+
+}  // namespace
+
+Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
+  auto plain = Choose(wish);
+  if (!plain.ok() || wish.grow_to != 0 || wish.regions_per_head != 0) return plain;
+  // More heads reach farther, and each keeps two regions free: so where regions may be smaller, they are.
+  for (uint64_t times = kGrowsUsually; times > 1; times /= 2) {
+    GeometryWish roomy = wish;
+    roomy.grow_to = std::min(wish.pool_size, kRegionsGrown * kRegionBytesMax / times) * times;
+    if (roomy.grow_to <= GrowthLimit(*plain)) return plain;
+    const bool large = plain->segment_size == kSegmentBytesLarge;
+    const uint64_t smaller = large ? kSegmentBytesLarge : 0;  // 0: by the heads that it takes
+    for (const uint64_t region_size : {plain->region_size, smaller, 2 * (large ? smaller : plain->region_size)}) {
+      roomy.region_size = wish.region_size != 0 ? wish.region_size : region_size;
+      auto geometry = Choose(roomy);
+      if (geometry.ok() && UsableShare(*geometry) >= kUsableUsually) return geometry;
+    }
+  }
+  return plain;
 }
 
 namespace {

@@ -29,7 +29,11 @@ inline constexpr uint32_t kShardsMax = 64;
 inline constexpr uint32_t kHeadsMax = 256;
 inline constexpr uint32_t kRegionsMax = kHeadsMax * kSlotsPerHead;
 inline constexpr uint64_t kSegmentBytesMin = 4096;
+// Of a pool that is cut by its size: a quarter of a region, and no more than this; but where a shard has so many bytes
+// of the pool, segments are large, for large values.
 inline constexpr uint64_t kSegmentBytesDefault = 8ULL << 20;
+inline constexpr uint64_t kSegmentBytesLarge = 64ULL << 20;
+inline constexpr uint64_t kShardBytesOfLargeSegments = 4ULL << 30;
 inline constexpr uint64_t kShardRecordsOffset = 8192;
 inline constexpr uint64_t kRegionTableOffset = 24576;
 inline constexpr uint64_t kBlockSlotsMin = 2 * kNeighbourhood;
@@ -134,7 +138,8 @@ struct GeometryWish {
   uint64_t segment_size = 0;
   uint64_t index_entries = 0;     // over all shards
   uint32_t regions_per_head = 0;  // fewer than a head has slots for, if there are to be several heads
-  uint64_t grow_to = 0;           // how large the pool can be made later, at the least
+  uint64_t grow_to = 0;  // how large the pool can be made later, at the least. 0: 16 times as large, if at least
+                         // 0.8 of it are usable then; else 8, 4 or 2 times, or what comes of itself
 };
 // kInvalidArgument, naming the limit, if no pool can look like that.
 Result<Geometry> ChooseGeometry(const GeometryWish& wish);

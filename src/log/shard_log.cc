@@ -15,10 +15,11 @@ using format::SegmentState;
 
 namespace {
 
-// A mark costs a store and two fences. In segments of 8 MiB it moves once in 64 KiB, so that a restart walks about
-// twice that, and back to what was in flight.
+// A mark costs a store and two fences. In segments of 8 MiB and more it moves once in 64 KiB, so that a restart walks
+// about twice that, and back to what was in flight.
 constexpr uint64_t kMarksPerSegment = 128;
 constexpr uint64_t kMarkStepMin = 1024;
+constexpr uint64_t kMarkStepMax = 64 << 10;
 
 }  // namespace
 
@@ -32,7 +33,7 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       shard_part_((uint64_t{1} << 32) / geometry.shards + 1),
       segment_shift_(std::countr_zero(geometry.segment_size)),
       region_segments_shift_(std::countr_zero(geometry.segments_per_region())),
-      mark_step_(std::max(geometry.segment_size / kMarksPerSegment, kMarkStepMin)),
+      mark_step_(std::clamp(geometry.segment_size / kMarksPerSegment, kMarkStepMin, kMarkStepMax)),
       control_(control),
       heads_(geometry.heads_per_shard),
       segments_(geometry.regions_per_shard * geometry.segments_per_region()),
