@@ -104,6 +104,7 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
       ->capture_default_str();
   erda::tools::AddShards(app, options.shards, "an existing pool's own number, else 1");
   erda::tools::AddGeometry(app, options.region_size, options.segment_size, options.index_entries);
+  erda::tools::AddGrowTo(app, options.grow_to);
 
   const auto limit = [&app](const std::string& name, uint32_t& value, uint32_t low, uint32_t high,
                             const std::string& help) {
@@ -290,6 +291,9 @@ int Serve(erda::ServerOptions options, const std::string& metrics_address, const
     log.Write(LogLevel::kError, kMayBeMissing);
   }
   if ((*server)->durability() == "process-safe") Say(log, Survives(options));
+  if (options.pool != "dram:") {
+    Say(log, fmt::format("the pool can grow to {} bytes (erda-pool resize)", (*server)->growth_limit()));
+  }
 
   erda::tools::MetricsServer metrics([&server] { return erda::tools::MetricsText(**server); });
   if (!metrics_address.empty()) {

@@ -45,4 +45,11 @@ inline void AddGeometry(CLI::App& app, uint64_t& region_size, uint64_t& segment_
       ->group("Geometry");
 }
 
+inline void AddGrowTo(CLI::App& app, uint64_t& grow_to) {
+  AddSize(app, "--grow-to", grow_to,
+          "Cut a new pool so that erda-pool resize can make it this large; by itself at least 16 times as large, but "
+          "fewer where less than 0.8 of it were usable")
+      ->group("Geometry");
+}
+
 }  // namespace erda::tools

@@ -374,6 +374,7 @@ typedef struct erda_server_options {
   int64_t spin_us;               // 50. How long ERDA_POLL_ADAPTIVE keeps looking at first.
   int64_t nvm_write_latency_ns;  // 0. For experiments: added to every NVM write-back.
   int64_t sync_ms;               // 1000. How often a pool in a file is written to its disk; 0: never.
+  uint64_t grow_to;              // 0: by the pool's size. How large erda-pool resize can make the pool, at the least.
 } erda_server_options;
 
 // Sums over all shards since the start, but for those of "now" [ServerStats, which says what each counts].
@@ -491,6 +492,8 @@ ERDA_EXPORT erda_code erda_server_get_fabrics(const erda_server* server, erda_se
 ERDA_EXPORT erda_code erda_server_get_recovery(const erda_server* server, erda_recovery_report* report) ERDA_NOEXCEPT;
 // "power-safe", "process-safe" or "volatile": what the pool's medium survives. Lives as long as the server. "" of NULL.
 ERDA_EXPORT const char* erda_server_durability(const erda_server* server) ERDA_NOEXCEPT;
+// How many bytes erda-pool resize can give the pool at most. 0 of NULL.
+ERDA_EXPORT uint64_t erda_server_growth_limit(const erda_server* server) ERDA_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -55,6 +55,9 @@ struct ServerOptions {
   uint64_t region_size = 0;    // Power of two, at most 256 MiB.
   uint64_t segment_size = 0;   // Power of two, at most the region size; bounds the largest value.
   uint64_t index_entries = 0;  // Slots of the index at first, 16 bytes each, over all shards. It grows by itself.
+  // How large erda-pool resize can make the pool later, at the least. A new pool is cut for it; one that is there and
+  // cannot become as large is refused. 0: by the pool's size (docs/operations.md, "Growing a pool").
+  uint64_t grow_to = 0;
 
   // Limits
   uint32_t max_clients = 1024;              // Connections for each shard.
@@ -232,6 +235,8 @@ class ERDA_EXPORT Server {
   std::optional<RecoveryReport> recovery() const;
   // "power-safe", "process-safe" or "volatile": what the pool's medium survives.
   std::string durability() const;
+  // How many bytes erda-pool resize can give the pool at most; of "dram:", nothing can.
+  uint64_t growth_limit() const;
 
  private:
   class Impl;

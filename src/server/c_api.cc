@@ -27,6 +27,7 @@ erda_server_options DefaultServerOptions() noexcept {
   options.region_size = defaults.region_size;
   options.segment_size = defaults.segment_size;
   options.index_entries = defaults.index_entries;
+  options.grow_to = defaults.grow_to;
   options.slots_per_client = defaults.slots_per_client;
   options.slot_bytes = defaults.slot_bytes;
   options.reservations_per_client = defaults.reservations_per_client;
@@ -59,6 +60,7 @@ Result<ServerOptions> ToServerOptions(const erda_server_options& options) {
   to.region_size = options.region_size;
   to.segment_size = options.segment_size;
   to.index_entries = options.index_entries;
+  to.grow_to = options.grow_to;
   to.max_clients = options.max_clients;
   to.slots_per_client = options.slots_per_client;
   to.slot_bytes = options.slot_bytes;
@@ -314,6 +316,10 @@ erda_code erda_server_get_recovery(const erda_server* server, erda_recovery_repo
     if (status.ok()) status = erda::c_api::CheckServer(server);
     return status.ok() && !found ? Status(erda::Code::kNotFound) : status;
   });
+}
+
+uint64_t erda_server_growth_limit(const erda_server* server) noexcept {
+  return server == nullptr ? 0 : server->server->growth_limit();
 }
 
 const char* erda_server_durability(const erda_server* server) noexcept {

@@ -96,6 +96,11 @@ Status FormattedPool::Check(uint64_t size, const format::GeometryWish& wish) {
     return {Code::kInvalidArgument, "it was made with " + std::to_string(sb.geometry.shards) + " shards, not the " +
                                         std::to_string(wish.shards) + " asked for"};
   }
+  if (const uint64_t limit = format::GrowthLimit(sb.geometry); wish.grow_to > limit) {
+    return {Code::kInvalidArgument, "it can grow to " + std::to_string(limit) + " bytes, and not to the " +
+                                        std::to_string(wish.grow_to) +
+                                        " asked for: dump it, and load it into a pool that is made to grow so far"};
+  }
   // Of two copies of which one does not verify, that one may have been the newer, and said that the pool is in use.
   needs_recovery_ = sb.clean != 1 || found->other_damaged;
   superblock_ = sb;

@@ -108,8 +108,9 @@ class Server::Impl {
     const auto writers =
         options_.pool_writes == PoolWrites::kNobody ? SharedMemory::Writers::kOwner : SharedMemory::Writers::kPeers;
     const nvm::PoolOptions pool_options{options_.pool, options_.pool_size, options_.nvm_write_latency, writers};
-    const format::GeometryWish wish{options_.pool_size, options_.shards, options_.region_size, options_.segment_size,
-                                    options_.index_entries};
+    const format::GeometryWish wish{options_.pool_size,    options_.shards,        options_.region_size,
+                                    options_.segment_size, options_.index_entries, 0,
+                                    options_.grow_to};
     auto pool = FormattedPool::Open(pool_options, wish);
     if (!pool.ok()) return pool.status();
     pool_ = *std::move(pool);
@@ -247,6 +248,7 @@ class Server::Impl {
   [[nodiscard]] const std::vector<ServerFabric>& Fabrics() const { return fabric_infos_; }
   [[nodiscard]] const std::optional<RecoveryReport>& Recovery() const { return recovery_; }
 
+  [[nodiscard]] uint64_t GrowthLimit() const { return format::GrowthLimit(pool_->geometry()); }
   [[nodiscard]] std::string Durability() const { return format::DurabilityName(pool_->pool().durability()); }
 
  private:
@@ -403,5 +405,7 @@ Activity Server::activity() const { return impl_->WhatWasDone(); }
 std::vector<ServerFabric> Server::fabrics() const { return impl_->Fabrics(); }
 std::optional<RecoveryReport> Server::recovery() const { return impl_->Recovery(); }
 std::string Server::durability() const { return impl_->Durability(); }
+
+uint64_t Server::growth_limit() const { return impl_->GrowthLimit(); }
 
 }  // namespace erda

@@ -30,11 +30,11 @@ namespace {
 // All fields, to be compared: a structure that gets another one does not compile here any more. Of a function, whether
 // there is one.
 auto FieldsOf(const ServerOptions& options) {
-  const auto& [pool, pool_size, listen, shards, region_size, segment_size, index_entries, max_clients, slots_per_client,
-               slot_bytes, reservations_per_client, clients_per_token, requests_per_second, connects_per_second,
-               token_file, shm_access, pool_writes, staging_bytes, flush, sync, scrub_rate, on_damage, on_event,
-               polling, spin, nvm_write_latency] = options;
-  return std::tuple(pool, pool_size, listen, shards, region_size, segment_size, index_entries, max_clients,
+  const auto& [pool, pool_size, listen, shards, region_size, segment_size, index_entries, grow_to, max_clients,
+               slots_per_client, slot_bytes, reservations_per_client, clients_per_token, requests_per_second,
+               connects_per_second, token_file, shm_access, pool_writes, staging_bytes, flush, sync, scrub_rate,
+               on_damage, on_event, polling, spin, nvm_write_latency] = options;
+  return std::tuple(pool, pool_size, listen, shards, region_size, segment_size, index_entries, grow_to, max_clients,
                     slots_per_client, slot_bytes, reservations_per_client, clients_per_token, requests_per_second,
                     connects_per_second, token_file, shm_access, pool_writes, staging_bytes, flush, sync, scrub_rate,
                     static_cast<bool>(on_damage), static_cast<bool>(on_event), polling, spin, nvm_write_latency);
@@ -223,6 +223,7 @@ TEST(CServerOptions, EachIsPassedOn) {
   options.region_size = expected.region_size = 1003;
   options.segment_size = expected.segment_size = 1004;
   options.index_entries = expected.index_entries = 1005;
+  options.grow_to = expected.grow_to = 1017;
   options.max_clients = expected.max_clients = 1006;
   options.slots_per_client = expected.slots_per_client = 1007;
   options.slot_bytes = expected.slot_bytes = 1008;
@@ -327,6 +328,7 @@ TEST_F(CServer, TellsOfItselfUntilItIsClosed) {
   EXPECT_GT(fabrics->fabrics[0].registered_in_ns, 0);
   erda_server_free(fabrics);
   EXPECT_STREQ(erda_server_durability(server_), "volatile");
+  EXPECT_GE(erda_server_growth_limit(server_), uint64_t{16} * (64 << 20));
 
   ASSERT_TRUE(ClientAt(address_)->Put("key", "value").ok());
   EXPECT_EQ(*ClientAt(other_address_)->Get("key"), "value");
@@ -551,6 +553,7 @@ TEST_F(CServer, ANullIsAnInvalidArgument) {
   for (size_t i = 0; i < std::size(others); ++i) EXPECT_EQ(others[i], ERDA_INVALID_ARGUMENT) << i;
   EXPECT_EQ(other, nullptr);
   EXPECT_STREQ(erda_server_durability(nullptr), "");
+  EXPECT_EQ(erda_server_growth_limit(nullptr), 0U);
   erda_server_options_init(nullptr, sizeof(options_));
   erda_server_free(nullptr);
   erda_server_close(nullptr);

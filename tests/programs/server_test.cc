@@ -27,7 +27,8 @@ TEST_F(ServerTest, SaysThatItIsReadyAndHowEachFabricIsUsed) {
   ASSERT_TRUE(server->out().starts_with(ready)) << server->out();
   const std::regex fabric(
       "erda-server: shm, flush method none, pool registered in [0-9]+\\.[0-9]{3} ms\n"
-      "erda-server: pool .* is process-safe: .*\n");
+      "erda-server: pool .* is process-safe: .*\n"
+      "erda-server: the pool can grow to [0-9]{10} bytes \\(erda-pool resize\\)\n");
   EXPECT_TRUE(std::regex_match(server->out().substr(ready.size()), fabric)) << server->out();
   EXPECT_EQ(server->err(), "");
 }

@@ -323,7 +323,8 @@ class Server:
 
     def __init__(self, pool: str, listen: Union[str, Iterable[str]], *, size: int = 0, shards: int = 0,
                  region_size: Optional[int] = None, segment_size: Optional[int] = None,
-                 index_entries: Optional[int] = None, max_clients: Optional[int] = None,
+                 index_entries: Optional[int] = None, grow_to: Optional[int] = None,
+                 max_clients: Optional[int] = None,
                  slots_per_client: Optional[int] = None, slot_bytes: Optional[int] = None,
                  reservations_per_client: Optional[int] = None, clients_per_token: Optional[int] = None,
                  requests_per_second: Optional[int] = None, connects_per_second: Optional[int] = None,
@@ -352,7 +353,8 @@ class Server:
             pool, [listen] if isinstance(listen, str) else list(listen), token_file=token_file, on_event=on_event,
             on_damage=on_damage, times={"spin_us": spin_us, "nvm_write_latency_ns": nvm_write_latency_ns, "sync_ms": sync_ms},
             numbers={"pool_size": size, "shards": shards, "region_size": region_size, "segment_size": segment_size,
-                     "index_entries": index_entries, "max_clients": max_clients, "slots_per_client": slots_per_client,
+                     "index_entries": index_entries, "grow_to": grow_to, "max_clients": max_clients,
+                     "slots_per_client": slots_per_client,
                      "slot_bytes": slot_bytes, "reservations_per_client": reservations_per_client,
                      "clients_per_token": clients_per_token, "requests_per_second": requests_per_second,
                      "connects_per_second": connects_per_second, "staging_bytes": staging_bytes,
@@ -438,6 +440,12 @@ class Server:
         """"power-safe", "process-safe" or "volatile": what the pool's medium survives."""
         with self._asked() as server:
             return server.durability()
+
+    @property
+    def growth_limit(self) -> int:
+        """How many bytes erda-pool resize can give the pool at most."""
+        with self._asked() as server:
+            return server.growth_limit()
 
     @property
     def fabrics(self) -> list[ServerFabric]:

@@ -13,6 +13,7 @@ from ._native import _NOT_FOUND, InternalError, _failure, _signed, _text, _unsig
 
 _NUMBERS = {
     "pool_size": 64, "shards": 32, "max_clients": 32, "region_size": 64, "segment_size": 64, "index_entries": 64,
+    "grow_to": 64,
     "slots_per_client": 32, "slot_bytes": 32, "reservations_per_client": 32, "clients_per_token": 32,
     "requests_per_second": 32, "connects_per_second": 32, "staging_bytes": 64, "scrub_rate": 64,
 }
@@ -31,7 +32,7 @@ class _Options(ctypes.Structure):
                 ("shm_access", c_int), ("pool_writes", c_int), ("staging_bytes", c_uint64), ("flush", c_int),
                 ("polling", c_int), ("scrub_rate", c_uint64), ("on_damage", _OnDamage), ("on_damage_user", c_void_p),
                 ("on_event", _OnEvent), ("on_event_user", c_void_p), ("spin_us", c_int64),
-                ("nvm_write_latency_ns", c_int64), ("sync_ms", c_int64)]
+                ("nvm_write_latency_ns", c_int64), ("sync_ms", c_int64), ("grow_to", c_uint64)]
 
 
 _COUNTS = ("puts", "puts_inline", "puts_staged", "puts_reserved", "puts_delegated", "commits", "deletes", "refused",
@@ -82,6 +83,7 @@ def _load() -> ctypes.CDLL:
         "get_fabrics": [c_void_p, POINTER(POINTER(_Fabrics))],
         "get_recovery": [c_void_p, POINTER(_Report)],
         "durability": [c_void_p],
+        "growth_limit": [c_void_p],
         "error": [],
     }.items():
         function = getattr(library, "erda_server_" + name)
@@ -91,6 +93,7 @@ def _load() -> ctypes.CDLL:
             function.restype = None
     library.erda_server_error.restype = c_char_p
     library.erda_server_durability.restype = c_char_p
+    library.erda_server_growth_limit.restype = c_uint64
     return library
 
 
@@ -212,3 +215,6 @@ class Serving:
 
     def durability(self) -> str:
         return _library.erda_server_durability(self._server).decode()
+
+    def growth_limit(self) -> int:
+        return _library.erda_server_growth_limit(self._server)
