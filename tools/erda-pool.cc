@@ -14,13 +14,13 @@
 #include "tools/command_line.h"
 #include "tools/geometry_options.h"
 #include "tools/inspect/output.h"
+#include "tools/pool/plan.h"
 #include "tools/pool/salvage.h"
 
 namespace {
 
 using erda::Status;
 using erda::server::FormattedPool;
-using erda::tools::AddSize;
 using erda::tools::Fail;
 using erda::tools::kExitFailure;
 using erda::tools::kExitUsage;
@@ -33,7 +33,8 @@ Sizes are bytes, or a number with K, M or G (powers of two).
 Exit codes: 0 done, and of check: sound (a pool that needs recovery is, too: a server recovers it when it opens it),
             1 failure, 2 bad usage, 3 there is damage; of salvage: not all could be read.
 
-Examples: erda-pool create /var/lib/erda/pool --size 8G --shards 2
+Examples: erda-pool plan --records 1000000 --key-size 24 --value-size 1K
+          erda-pool create /var/lib/erda/pool --size 8G --shards 2
           erda-pool check /var/lib/erda/pool
           erda-pool salvage /var/lib/erda/pool /tmp/salvaged.dump)";
 
@@ -44,6 +45,7 @@ struct Arguments {
   bool no_values = false;
   erda::inspect::Options options;
   erda::tools::SalvageArguments salvage;
+  erda::tools::PlanArguments plan;
 };
 
 int FailWith(const Status& status) {
@@ -130,10 +132,7 @@ int main(int argc, char** argv) {
   erda::tools::AddShards(*create, arguments.wish.shards, "one");
   erda::tools::AddGeometry(*create, arguments.wish.region_size, arguments.wish.segment_size,
                            arguments.wish.index_entries);
-
-  AddSize(*create, "--grow-to", arguments.wish.grow_to,
-          "Cut it so that resize can make it this large; by itself about 32G for each shard, and less if it is small")
-      ->group("Geometry");
+  erda::tools::AddGrowTo(*create, arguments.wish.grow_to);
 
   const CLI::App* info =
       AddCommand(app, "info", "Say how a pool is cut, and whether it was closed; reads nothing else", arguments);
@@ -149,12 +148,17 @@ int main(int argc, char** argv) {
                            "The new size, larger than the pool's; of a DAX device at most its own")
       ->required();
 
+  CLI::App* plan = app.add_subcommand("plan", "Say how large a pool must be for so many records, and how to make it");
+  erda::tools::AddPlanOptions(*plan, arguments.plan);
+  plan->add_flag("--json", arguments.json, "Print one JSON object");
+
   CLI::App* salvage = AddCommand(
       app, "salvage", "Write all values that can be read of a pool that does not open to a dump, and name what cannot",
       arguments);
   erda::tools::AddSalvageOptions(*salvage, arguments.salvage);
 
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
+  if (plan->parsed()) return erda::tools::PrintPlan(kProgram, arguments.plan, arguments.json);
   if (salvage->parsed()) return erda::tools::SalvagePool(kProgram, arguments.pool, arguments.salvage, arguments.json);
   arguments.options.verify = !arguments.no_values;
   if (create->parsed()) return Create(arguments);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -311,6 +312,71 @@ TEST_F(ErdaPoolTest, AKilledResizeLeavesAPool) {
     size = now;
   }
   EXPECT_GT(size, kOld);
+}
+
+// The pool of the plan takes all records and is not much larger than they are. (The numbers of the log: each object in
+// granules, with header, label and checksum; of the index up to 43 bytes for each key, while it doubles.)
+TEST_F(ErdaPoolTest, PlannedPoolTakesTheRecordsAndLittleMore) {
+  const struct {
+    uint64_t records, value_size;
+    const char* shards;
+  } plans[] = {{60'000, 1000, "1"}, {200'000, 8, "2"}, {800, 100'000, "1"}, {250, 2'200'000, "1"}};
+  for (const auto& [records, value_size, shards] : plans) {
+    SCOPED_TRACE(testing::Message() << records << " of " << value_size);
+    const Words what = {"--records",    std::to_string(records),    "--key-size", "24",
+                        "--value-size", std::to_string(value_size), "--shards",   shards};
+    Words arguments = {"plan", "--json"};
+    arguments.insert(arguments.end(), what.begin(), what.end());
+    const auto plan = nlohmann::json::parse(Run("erda-pool", arguments).out);
+    const uint64_t needed = records * (plan["record_bytes"].get<uint64_t>() + 43);
+    EXPECT_LE(plan["pool_size"], 3 * needed / 2 + (8 << 20));
+    EXPECT_GE(plan["pool_size"], needed);
+    EXPECT_GE(plan["largest_value"], value_size);
+
+    Words create = {"create", Pool()};
+    std::istringstream options(plan["options"].get<std::string>());
+    for (std::string word; options >> word;) create.push_back(word);
+    ExpectFine(Run("erda-pool", create));
+    EXPECT_EQ(Json(0, "info")["geometry"]["pool_size"], plan["pool_size"]);
+    const auto server = StartServerWith({"--pool", Pool(), "--listen", Address()});
+    const auto loaded = Ycsb({"--workload", "C", "--records", std::to_string(records), "--operations", "1",
+                              "--value-size", std::to_string(value_size), "--threads", "1", "--depth", "8"});
+    EXPECT_EQ(loaded.code, 0) << loaded.err;
+    EXPECT_EQ(nlohmann::json::parse(Cli({"stats", "--json"}).out)["keys"], records);
+    StopServer(*server);
+    fs::remove(Pool());
+  }
+}
+
+TEST_F(ErdaPoolTest, PlanIsTextToPasteAndRefusesWhatNoPoolTakes) {
+  const Words usual = {"plan", "--records", "1000000", "--key-size", "24", "--value-size", "1K"};
+  const auto text = Run("erda-pool", usual);
+  ExpectFine(text);
+  EXPECT_NE(text.out.find("\nerda-pool create /var/lib/erda/pool --size 1312M --shards 1\n"), std::string::npos)
+      << text.out;
+  EXPECT_NE(text.out.find("\nerda-server --pool /var/lib/erda/pool "), std::string::npos) << text.out;
+  // Two values of 32 MiB do not fit into a segment of 64 MiB with their headers.
+  const auto large = Run("erda-pool", {"plan", "--records", "1000", "--key-size", "24", "--value-size", "32M"});
+  EXPECT_NE(large.out.find(" --segment-size 268435456\n"), std::string::npos) << large.out;
+  ExpectRefused(Run("erda-pool", {"plan", "--records", "1", "--key-size", "24", "--value-size", "256M"}), 2,
+                "no pool takes");
+  ExpectRefused(Run("erda-pool", {"plan", "--records", "1", "--key-size", "2000", "--value-size", "1"}), 2,
+                "--key-size");
+  ExpectRefused(Run("erda-pool", {"plan", "--key-size", "20", "--value-size", "1"}), 2, "--records");
+}
+
+TEST_F(ErdaPoolTest, ServerMakesPoolsThatGrowAsFarAsItSays) {
+  const auto server = StartServerWith({"--pool", Pool(), "--size", "64M", "--grow-to", "40G", "--listen", Address()});
+  StopServer(*server);
+  const uint64_t says = Json(0, "info")["geometry"]["growth_limit"];
+  EXPECT_GE(says, uint64_t{40} << 30);
+  EXPECT_NE(server->out().find("the pool can grow to " + std::to_string(says) + " bytes (erda-pool resize)\n"),
+            std::string::npos)
+      << server->out();
+  // What is there and cannot grow so far is refused, and stays.
+  ExpectRefused(ServerWith({"--pool", Pool(), "--grow-to", "1000G", "--listen", Address()}), 2,
+                "it can grow to " + std::to_string(says) + " bytes, and not to the 1073741824000 asked for");
+  StopServer(*StartServerWith({"--pool", Pool(), "--grow-to", "40G", "--listen", Address()}));
 }
 
 // What a pool has is in the dump, and a server that loads it has it.
