@@ -79,6 +79,7 @@ enum class Flaw : uint8_t {
   kDamageIsOlder,      // a get goes from a damaged version to an older one
   kMissNotConfirmed,   // a key is absent though entries were being moved
   kSplitNotSeen,       // a key is absent though its block was split
+  kReadsInOrder,       // Reads of one batch count as taken in the order posted, whatever the fabric says
   kSlotNotConfirmed,   // a version is damaged though its slot may have changed
   kTrustsLocation,     // a get that knows where a version was does not look whether its entry has left it
   kKnowsForEver,       // what a client knows of locations outlives the server
@@ -161,6 +162,7 @@ inline constexpr const char* kFlawNames[] = {
     "damage-is-older",
     "miss-not-confirmed",
     "split-not-seen",
+    "reads-in-order",
     "slot-not-confirmed",
     "trusts-location",
     "knows-for-ever",

@@ -47,7 +47,6 @@ Status Engine::ReadBlock(uint32_t shard, uint32_t hash_low, BlockCallback&& done
 
 void Engine::StartBlock(Operation& op) {
   Link& link = *op.link;
-  op.step = Step::kBlock;
   if (++op.block_reads > kBlockReadsMax) {
     return Finish(op, {Code::kTimeout, address_ + ": the index is changed faster than a scan can read it"});
   }
@@ -59,14 +58,20 @@ void Engine::StartBlock(Operation& op) {
   const uint64_t bytes = link.geometry().block_slots() * sizeof(format::IndexEntry);
   if (auto status = ProvideMessageMemory(op, bytes); !status.ok()) return Finish(op, std::move(status));
   const uint64_t first = link.layout().SlotOffset(link.layout().FirstOf(op.block));
-  PostBetweenReadings(op, op.message().first(bytes), {format::kPoolRegion, first});
+  LookBetweenReadings(op, Step::kBlock, op.message().first(bytes), {format::kPoolRegion, first});
 }
 
 // Whose entry was there all the time has been read, if nothing was moved, and the block was that of its keys before and
 // after. A split takes keys away from it: what went does not count, by the number behind it.
 void Engine::OnBlockRead(Operation& op) {
-  const auto [before, after] = ReadingsOf(op);
-  op.link->LearnBlocks(after.blocks);
+  if (op.look == Look::kBefore) {
+    op.link->Learn(LoadAs<Reading>(op.readings()));
+    return StartBlock(op);
+  }
+  if (op.look == Look::kAt) return ReadBehind(op);
+  if (op.look == Look::kAll) op.before = LoadAs<Reading>(op.readings());
+  const Reading before = op.before;
+  const Reading after = TakeReading(op);
   const bool moved = before.displacements != after.displacements || before.displacements % 2 != 0;
   const bool split = !IsOfBlock(op, before) || !IsOfBlock(op, after);
   if (split && !Planted(Flaw::kBlockSplitNotSeen)) return StartBlock(op);

@@ -49,7 +49,11 @@ Result<std::unique_ptr<Engine>> Engine::Create(std::shared_ptr<fabric::Fabric> f
 
 Engine::Engine(std::shared_ptr<fabric::Fabric> fabric, std::string address, const EngineOptions& options,
                const Clock& clock)
-    : fabric_(std::move(fabric)), address_(std::move(address)), options_(options), clock_(clock) {}
+    : fabric_(std::move(fabric)),
+      address_(std::move(address)),
+      options_(options),
+      clock_(clock),
+      reads_in_order_(fabric_->capabilities().reads_in_order) {}
 
 Engine::~Engine() = default;
 

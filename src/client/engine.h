@@ -207,14 +207,11 @@ class Engine {
   void WaitForBlock(Operation& op);
   // Whose log the versions of its key are in.
   [[nodiscard]] static uint32_t HeadOf(const Operation& op) { return op.link->geometry().HeadOf(op.key_hash); }
-  // Of what moves entries, before a look at them and behind it.
-  struct Reading {
-    uint64_t displacements;
-    uint64_t blocks;
-  };
-  [[nodiscard]] static std::pair<Reading, Reading> ReadingsOf(const Operation& op);
   [[nodiscard]] static bool IsOfBlock(const Operation& op, const Reading& reading);
-  void PostBetweenReadings(Operation& op, std::span<std::byte> to, fabric::RemoteAddress from);
+  [[nodiscard]] bool ReadsInOrder() const;
+  void LookBetweenReadings(Operation& op, Step step, std::span<std::byte> to, fabric::RemoteAddress from);
+  void ReadBehind(Operation& op);
+  [[nodiscard]] static Reading TakeReading(Operation& op);
   void ConfirmMiss(Operation& op, uint64_t block);
   void OnMissConfirm(Operation& op);
   [[nodiscard]] format::ObjectView InspectRead(const Operation& op) const;
@@ -286,6 +283,8 @@ class Engine {
   uint64_t next_request_id_ = 1;
   uint32_t polls_ = 0;
   uint32_t gets_now_ = 0;
+  const bool reads_in_order_;  // the fabric's word
+  bool misses_ = false;        // the last get that sought an entry found none at its first look
   bool polling_ = false;
   bool went_on_ = false;
   bool gathering_ = false;         // more than one operation goes on in this Poll

@@ -6,7 +6,9 @@
 //   older          along `previous`: read with the old version's header, and go there unless it is newer than that
 //   second look    if it does not verify: has the entry changed since?
 //   miss confirm   if there is no entry: look at all of it between two readings of the displacement counter and of the
-//                  number of blocks (I6, I14); in the block where the key is by now, if the index has grown
+//                  number of blocks (I6, I14); in the block where the key is by now, if the index has grown. Reads in
+//                  flight together are in no order, so each of the three is asked for when the one before it is there,
+//                  unless the fabric takes Reads in order
 #include <algorithm>
 #include <cstring>
 
@@ -33,6 +35,9 @@ constexpr uint64_t kSizeHintBytesMax = format::EntryMeta::kSizeHintMax * format:
 constexpr uint32_t kRereadsMax = 4;
 // A reader tells the server of a broken version at most so often.
 constexpr std::chrono::milliseconds kReportEvery{1};
+
+constexpr fabric::RemoteAddress kCounter{format::kControlRegion, offsetof(format::ControlBlock, displacements)};
+static_assert(offsetof(format::ControlBlock, displacements) == 0 && offsetof(format::ControlBlock, blocks) == 8);
 
 // REQUIRES: the place of the operation's block is known.
 fabric::RemoteAddress NeighbourhoodOf(const Operation& op) {
@@ -86,15 +91,24 @@ void Engine::StartGet(Operation& op) {
   op.foreign_count = 0;
   op.seen = seen_;
   op.slot_changes = op.link->slot_changes;
-  op.slots_read = format::kFirstLook;
+  // Where misses are likely, the first look is at all that a miss has to look at.
+  const bool at_all = misses_ && !ReadsInOrder();
+  op.slots_read = at_all ? format::kNeighbourhood : format::kFirstLook;
   op.block = op.link->layout().BlockOf(op.key_hash);
   if (!op.link->layout().IsKnown(op.block)) return WaitForBlock(op);
-  PostRead(op, Step::kEntry, op.neighbourhood().first(format::kFirstLookBytes), NeighbourhoodOf(op));
+  op.before = op.link->reading();
+  PostRead(op, Step::kEntry, op.neighbourhood().first(op.slots_read * sizeof(IndexEntry)), NeighbourhoodOf(op));
 }
 
 void Engine::OnEntryRead(Operation& op) {
-  if (FollowNextEntry(op)) return;
+  misses_ = !FollowNextEntry(op);
+  if (!misses_) return;
   uint64_t block = LikelyBlock(op);
+  if (op.slots_read == format::kNeighbourhood && block == op.block && op.before.displacements % 2 == 0) {
+    ++stats_.second_looks;
+    op.step = Step::kMissConfirm;
+    return ReadBehind(op);
+  }
   if (!op.link->layout().IsKnown(block)) {
     // It may have a place that the control block tells.
     block = op.block;
@@ -188,8 +202,8 @@ void Engine::ReadVersion(Operation& op, uint64_t bytes) {
     return PostRead(op, Step::kObject, op.message().first(op.read_bytes), version);
   }
   // The entry is two words, and may have been read while its slot passed from one key to another: then the address is
-  // looked for in the wrong head, and an old version of the key may stand just there. So the entry is read once more,
-  // behind the version.
+  // looked for in the wrong head, and an old version of the key may stand just there. So the entry is read once more:
+  // the first Read of it has arrived, so this one is behind that, and may be before the version's.
   op.step = Step::kObject;
   const fabric::WorkRequest works[] = {ReadWork(op, op.message().first(op.read_bytes), version, false),
                                        ReadWork(op, EntryCopy(op), EntryAddress(op), true)};
@@ -209,6 +223,7 @@ ObjectView Engine::InspectRead(const Operation& op) const {
 }
 
 void Engine::OnVersionRead(Operation& op) {
+  op.next_control_read = op.link->NextControlRead();
   if (op.newer_version == 0 && op.read_bytes != 0 && op.link->geometry().heads_per_shard > 1) {
     const auto now = LoadAs<IndexEntry>(EntryCopy(op));
     if (now.word != op.entry.word || now.entry_meta().tag() != op.entry.entry_meta().tag()) {
@@ -292,7 +307,8 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
 
 // (I10) That a version does not verify means nothing unless its slot was the same from before the entry was read until
 // behind the version's Read: else it may have been looked for in another use of its region, or been torn by the zeroes
-// over that; and the entry may have come back to the address meanwhile. False: the operation goes on by itself.
+// over that; and the entry may have come back to the address meanwhile. A reading of the slots counts as behind that
+// Read if it was posted when the Read had arrived. False: the operation goes on by itself.
 bool Engine::SlotHolds(Operation& op) {
   const bool holds = op.link->SlotOf(HeadOf(op), op.at) == op.slot_read;
   const bool known = op.link->control_reads >= op.next_control_read || Planted(Flaw::kSlotNotConfirmed);
@@ -352,30 +368,54 @@ uint64_t Engine::OldVersion(const Operation& op) {
 // --- Miss
 
 void Engine::ConfirmMiss(Operation& op, uint64_t block) {
-  ++stats_.second_looks;
-  op.step = Step::kMissConfirm;
   op.seen = seen_;
   op.slot_changes = op.link->slot_changes;
   op.slots_read = format::kNeighbourhood;
   op.block = block;
   if (!op.link->layout().IsKnown(block)) return WaitForBlock(op);
-  PostBetweenReadings(op, op.neighbourhood(), NeighbourhoodOf(op));
+  LookBetweenReadings(op, Step::kMissConfirm, op.neighbourhood(), NeighbourhoodOf(op));
+  if (op.look != Look::kBefore) ++stats_.second_looks;
 }
 
-void Engine::PostBetweenReadings(Operation& op, std::span<std::byte> to, fabric::RemoteAddress from) {
-  const fabric::RemoteAddress counter{format::kControlRegion, offsetof(format::ControlBlock, displacements)};
-  const auto readings = op.readings();
-  const fabric::WorkRequest works[] = {
-      ReadWork(op, readings.first(format::kMissReadingBytes), counter, false),
-      ReadWork(op, to, from, false),
-      ReadWork(op, readings.subspan(format::kMissReadingBytes), counter, true),
-  };
-  Post(*op.link, works);
+bool Engine::ReadsInOrder() const { return reads_in_order_ || Planted(Flaw::kReadsInOrder); }
+
+// Where Reads are taken in order, all three go out together. Else each is asked for when the one before it has arrived,
+// and the reading before is what this client knows already, from whatever Read: the words only grow, so if the reading
+// behind is equal, nothing was moved between the two. It is read only if it is odd, or of another block. The step is
+// entered again when what was posted has arrived; op.look says what that is.
+void Engine::LookBetweenReadings(Operation& op, Step step, std::span<std::byte> to, fabric::RemoteAddress from) {
+  const auto before = op.readings().first(sizeof(Reading));
+  if (ReadsInOrder()) {
+    op.look = Look::kAll;
+    op.step = step;
+    const fabric::WorkRequest works[] = {
+        ReadWork(op, before, kCounter, false),
+        ReadWork(op, to, from, false),
+        ReadWork(op, op.readings().last(sizeof(Reading)), kCounter, true),
+    };
+    Post(*op.link, works);
+    return;
+  }
+  op.before = op.link->reading();
+  if (op.before.displacements % 2 == 0 && IsOfBlock(op, op.before)) {
+    op.look = Look::kAt;
+    return PostRead(op, step, to, from);
+  }
+  op.look = Look::kBefore;
+  PostRead(op, step, before, kCounter);
 }
 
-std::pair<Engine::Reading, Engine::Reading> Engine::ReadingsOf(const Operation& op) {
-  static_assert(sizeof(Reading) == format::kMissReadingBytes);
-  return {LoadAs<Reading>(op.readings()), LoadAs<Reading>(op.readings().subspan(sizeof(Reading)))};
+// What was looked at has arrived, so this is taken after it.
+void Engine::ReadBehind(Operation& op) {
+  op.look = Look::kBehind;
+  PostRead(op, op.step, op.readings().last(sizeof(Reading)), kCounter);
+}
+
+// The reading behind a look. It is known from here on, to the looks that follow.
+Reading Engine::TakeReading(Operation& op) {
+  const auto reading = LoadAs<Reading>(op.readings().last(sizeof(Reading)));
+  op.link->Learn(reading);
+  return reading;
 }
 
 // The operation's block was its key's, or of the place that it looks for.
@@ -385,10 +425,19 @@ bool Engine::IsOfBlock(const Operation& op, const Reading& reading) {
 }
 
 void Engine::OnMissConfirm(Operation& op) {
-  const auto [before, after] = ReadingsOf(op);
-  op.link->LearnBlocks(after.blocks);
+  if (op.look == Look::kBefore) {
+    op.link->Learn(LoadAs<Reading>(op.readings()));
+    return ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));
+  }
+  if (op.look == Look::kAll) {
+    op.before = LoadAs<Reading>(op.readings());
+    (void)TakeReading(op);
+  }
   // (I14) An entry counts if the block was the key's before it was read; that there is none, if it was so after that.
-  if (IsOfBlock(op, before) && FollowNextEntry(op)) return;
+  if (op.look != Look::kBehind && IsOfBlock(op, op.before) && FollowNextEntry(op)) return;
+  if (op.look == Look::kAt) return ReadBehind(op);
+  const Reading before = op.before;
+  const Reading after = TakeReading(op);
   const bool moved = before.displacements != after.displacements || before.displacements % 2 != 0;
   const bool split = !IsOfBlock(op, before) || !IsOfBlock(op, after);
   if (split && !Planted(Flaw::kSplitNotSeen)) return ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));

@@ -135,6 +135,7 @@ Status Link::OnConnected(Nanoseconds now, bool has_token) {
   pool_seed_ = format::PoolSeed(hello_.pool_uuid);
   runs_.assign(geometry().runs_max(), 0);
   layout_.emplace(geometry(), shard_, runs_);
+  displacements_ = 0;
 
   // What may be in use for the first time only when the client has been at work for long.
   gathered_.reserve(2 * kGatheredMax);
@@ -186,13 +187,15 @@ void Link::OnControlRead() {
   }
   const auto runs = std::span(control_).subspan(format::RunsOffset(geometry()));
   std::memcpy(runs_.data(), runs.data(), runs_.size() * sizeof(uint32_t));
-  LearnBlocks(LoadAs<format::ControlBlock>(control_).blocks);
+  Learn(LoadAs<Reading>(control_));
   if (state_ == State::kLoading) state_ = State::kUp;
 }
 
-// Readings may come in any order, and the index never shrinks.
-void Link::LearnBlocks(uint64_t blocks) {
-  if (blocks > layout_->blocks() && blocks <= geometry().blocks_max()) layout_->SetBlocks(blocks);
+void Link::Learn(const Reading& reading) {
+  displacements_ = std::max(displacements_, reading.displacements);
+  if (reading.blocks > layout_->blocks() && reading.blocks <= geometry().blocks_max()) {
+    layout_->SetBlocks(reading.blocks);
+  }
 }
 
 Link::Connection Link::Close() {

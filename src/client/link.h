@@ -98,8 +98,10 @@ class Link {
   }
   // Of the index: as it was told last, by the control block or a Read of its blocks alone.
   [[nodiscard]] const format::IndexLayout& layout() const { return *layout_; }
-  // So many blocks there are, if that can be.
-  void LearnBlocks(uint64_t blocks);
+  // A reading has arrived. They come in any order: both words only grow while the connection lasts.
+  void Learn(const Reading& reading);
+  // All that has arrived of them: each word had this value at some moment before.
+  [[nodiscard]] Reading reading() const { return {displacements_, layout_->blocks()}; }
   [[nodiscard]] std::span<const std::byte> control() const {
     return std::span(control_).first(control_.size() - sizeof(format::Request));
   }
@@ -174,6 +176,7 @@ class Link {
   std::vector<uint64_t> slots_;  // of this shard's heads: format::HeadSlot
   std::vector<uint32_t> runs_;   // of the index, as in the control block
   std::optional<format::IndexLayout> layout_;
+  uint64_t displacements_ = 0;
   std::vector<fabric::WorkRequest> gathered_;  // to be posted together
   std::vector<OpIndex> owners_;                // by request slot
   std::vector<uint32_t> free_slots_;

@@ -25,6 +25,21 @@ class Link;
 
 enum class OpType : uint8_t { kGet, kPut, kDelete, kIncrement, kClean, kBlock };
 
+// What a shard says of the entries that it moves: the first words of its control block.
+struct Reading {
+  uint64_t displacements;
+  uint64_t blocks;
+};
+static_assert(sizeof(Reading) == format::kMissReadingBytes);
+
+// How far a look at entries has come that has to lie between two readings of those words.
+enum class Look : uint8_t {
+  kBefore,  // the reading before it was asked for
+  kAt,      // the entries were: the reading before is known
+  kBehind,  // the reading behind them was
+  kAll,     // all three were, since the fabric takes Reads in order
+};
+
 // An entry of the index, as a Read of its block found it.
 struct FoundEntry {
   uint32_t shard = 0;
@@ -146,6 +161,8 @@ struct Operation {
   bool nameless = false;           // it has an entry, and does not know its key yet (block.cc)
   uint32_t times_up = 0;           // of its link, when that was read
   uint32_t slots_read = 0;         // of the neighbourhood: kFirstLook or all
+  Look look = Look::kBehind;       // at the neighbourhood, or at a block
+  Reading before{};                // what was known before that was read
   format::LogAddress at;           // the version that is being read
   Nanoseconds seen{0};             // a reading of the clock before the entry was, or a version by its location
   uint64_t read_bytes = 0;         // of it

@@ -2,11 +2,14 @@
 // this alone; fabric/shm, fabric/verbs and fabric/sim implement it, and one conformance suite (tests/fabric) holds them
 // to it.
 //
-// ORDER. Operations of one channel are executed in the order posted. A WriteImm or Send is delivered after everything
-// posted before it on that channel has been placed. A Read that completes has flushed earlier Writes of that channel.
-// Completions of one channel's own operations come in the order posted.
-// NOT PROMISED. That a Write lands all at once or in address order; that a Read sees one instant of memory, except that
-// each aligned 8-byte word is read and written whole by a transfer that begins at one in the remote memory; that a
+// ORDER. Operations of one channel are executed in the order posted, except for Reads among themselves. A WriteImm or
+// Send is delivered after everything posted before it on that channel has been placed. A Read takes its bytes after
+// earlier Writes of that channel are placed, and before later ones are. A Read that is posted after the completion of
+// an earlier one was polled takes its bytes later. Completions of own operations come in the order posted.
+// NOT PROMISED. Any order among Reads that are in flight together, also behind one doorbell, unless
+// Capabilities::reads_in_order says so: a NIC takes them up in the order posted, and then its reads of the memory may
+// pass each other. That a Write lands all at once or in address order; that a Read sees one instant of memory, except
+// that each aligned 8-byte word is read and written whole by a transfer that begins at one in the remote memory; that a
 // completed Write is placed, persistent, or visible to another channel; any order between channels.
 // FAILURE. A channel that fails, fails for good. What was posted completes with an error (flushed), in order, and then
 // comes one kClosed. A flushed operation may or may not have been executed, a Write too that had completed before.
@@ -235,6 +238,7 @@ struct Capabilities {
   bool on_demand_paging = false;
   bool native_flush = false;
   bool knows_users = false;        // Incoming::peer_user is never kUnknown
+  bool reads_in_order = false;     // Reads of one channel take their bytes in the order posted
   bool nic_writes = false;         // Writes are placed by a NIC, past this machine's CPU: a Read can flush them
   uint32_t outstanding_reads = 0;  // of one channel; 0: no limit
 };

@@ -715,6 +715,23 @@ TEST_F(SlotHoldsTest, AControlBlockThatWasAskedForBeforeTheVersionDoesNotCount) 
   EXPECT_EQ(got_, CodeName(Code::kCorruption));
 }
 
+// In flight together with the version, it may have been read before it.
+TEST_F(SlotHoldsTest, AControlBlockThatWasAskedForTogetherWithTheVersionDoesNotCount) {
+  const WorkRequest version = fabric_->Take();
+  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  ASSERT_TRUE(ReadsControl());
+  std::memset(version.local.data(), 0, version.local.size());
+  fabric_->Complete(version);
+  TellSlots(1);
+  engine_->Poll();
+  ReadEntry();
+  EXPECT_EQ(got_, "");
+  ASSERT_TRUE(ReadsControl()) << "another one, behind the version";
+  TellSlots(1);
+  engine_->Poll();
+  EXPECT_EQ(got_, CodeName(Code::kCorruption));
+}
+
 TEST_F(SlotsTest, APutWritesOnlyIntoTheUseOfTheRegionThatItGot) {
   Put(kLargeValue);
   const WorkRequest reserve = TakeReserve();

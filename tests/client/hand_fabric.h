@@ -25,8 +25,9 @@ class HandFabric final : public fabric::Fabric {
 
   // What the client has posted and nobody has taken, in order.
   std::deque<fabric::WorkRequest> posted;
-  uint64_t posts = 0;        // calls of Post
-  bool fails_posts = false;  // the channel has failed, and has not said so yet
+  uint64_t posts = 0;          // calls of Post
+  bool reads_in_order = true;  // as over shm
+  bool fails_posts = false;    // the channel has failed, and has not said so yet
   // Gives a Read's bytes at once, if there is one and it says so.
   std::function<bool(std::span<std::byte>, fabric::RemoteAddress)> read_now;
   // Null without a connection.
@@ -63,7 +64,11 @@ class HandFabric final : public fabric::Fabric {
   // --- Fabric
 
   [[nodiscard]] std::string_view scheme() const override { return "hand"; }
-  [[nodiscard]] fabric::Capabilities capabilities() const override { return {}; }
+  [[nodiscard]] fabric::Capabilities capabilities() const override {
+    fabric::Capabilities capabilities;
+    capabilities.reads_in_order = reads_in_order;
+    return capabilities;
+  }
   Result<std::unique_ptr<fabric::Region>> Register(const MemoryView& memory, fabric::Access access) override {
     return std::unique_ptr<fabric::Region>(std::make_unique<Region>(*this, memory.bytes, access));
   }

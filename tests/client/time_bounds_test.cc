@@ -15,14 +15,14 @@ constexpr Nanoseconds kAsked = seconds(100);
 constexpr Nanoseconds kAnswered = kAsked + milliseconds(2);
 
 // The server said 1,000,000 ms at some moment between the two.
-TimeBounds AsTold() {
+TimeBounds BoundsOfOneAnswer() {
   TimeBounds bounds;
   bounds.Learn(kAsked, kAnswered, 1'000'000'000);
   return bounds;
 }
 
 TEST(TimeBoundsTest, NothingIsSureBetweenTheQuestionAndTheAnswer) {
-  const TimeBounds bounds = AsTold();
+  const TimeBounds bounds = BoundsOfOneAnswer();
   // At the answer it is 1,000,000 to 1,000,002 ms there, and a little more or less.
   EXPECT_TRUE(bounds.HasPassed(1'000'000, kAnswered));
   EXPECT_FALSE(bounds.HasPassed(1'000'001, kAnswered));
@@ -31,7 +31,7 @@ TEST(TimeBoundsTest, NothingIsSureBetweenTheQuestionAndTheAnswer) {
 }
 
 TEST(TimeBoundsTest, TimeGoesOnAndGetsLessSure) {
-  const TimeBounds bounds = AsTold();
+  const TimeBounds bounds = BoundsOfOneAnswer();
   const Nanoseconds now = kAnswered + seconds(800);  // either clock may have gone wrong by a second
   EXPECT_TRUE(bounds.HasPassed(1'799'000, now));
   EXPECT_FALSE(bounds.HasPassed(1'799'001, now));
@@ -40,7 +40,7 @@ TEST(TimeBoundsTest, TimeGoesOnAndGetsLessSure) {
 }
 
 TEST(TimeBoundsTest, WhatWasSeenBeforeTheAnswerSaysNothing) {
-  EXPECT_FALSE(AsTold().HasPassed(1, kAnswered - Nanoseconds(1)));
+  EXPECT_FALSE(BoundsOfOneAnswer().HasPassed(1, kAnswered - Nanoseconds(1)));
   EXPECT_FALSE(TimeBounds().HasPassed(1, Nanoseconds(1)));
 }
 
@@ -69,7 +69,7 @@ TEST(TimeBoundsTest, WhatIsSureIsSo) {
 }
 
 TEST(TimeBoundsTest, TheNextAnswerReplacesTheOneBefore) {
-  TimeBounds bounds = AsTold();
+  TimeBounds bounds = BoundsOfOneAnswer();
   const Nanoseconds later = kAnswered + seconds(800);
   bounds.Learn(later, later + milliseconds(1), 1'801'000'000);
   EXPECT_TRUE(bounds.HasPassed(1'801'000, later + milliseconds(1)));
@@ -78,7 +78,7 @@ TEST(TimeBoundsTest, TheNextAnswerReplacesTheOneBefore) {
 }
 
 TEST(TimeBoundsTest, NeverBothWays) {
-  const TimeBounds bounds = AsTold();
+  const TimeBounds bounds = BoundsOfOneAnswer();
   for (uint64_t deadline = 999'990; deadline < 1'001'000; ++deadline) {
     for (const Nanoseconds since : {Nanoseconds(0), Nanoseconds(milliseconds(7)), Nanoseconds(seconds(1))}) {
       const Nanoseconds now = kAnswered + since;

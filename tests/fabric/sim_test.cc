@@ -85,6 +85,44 @@ TEST(SimTest, RunUntilRunsWhatHappensUntilThen) {
   EXPECT_EQ(pair.client.Count(OpKind::kRead), 1U);
 }
 
+// In how many of 100 runs the second of two Reads of one batch takes an older word than the first.
+size_t OlderBehind(const SimOptions& options) {
+  size_t older = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SimPair pair(seed, options);
+    const WorkRequest batch[] = {Read(pair.client, 0, 8, 0, 0), Read(pair.client, 8, 8, 0, 1)};
+    EXPECT_TRUE(pair.client.channel->Post(batch).ok());
+    for (char step = 1; pair.client.Count(OpKind::kRead) < 2; ++step) {
+      Put(pair.server.bytes(0, 8), std::string(8, step));
+      EXPECT_TRUE(pair.Step());
+    }
+    older += pair.client.text(8, 8) < pair.client.text(0, 8) ? 1 : 0;
+    EXPECT_EQ(pair.client.events[0].id, 0U) << "completions come in order all the same";
+  }
+  return older;
+}
+
+TEST(SimTest, ReadsInFlightTogetherTakeTheirBytesInAnyOrder) {
+  EXPECT_GT(OlderBehind({}), 20U);
+  SimOptions in_order;
+  in_order.reads_in_order = true;
+  EXPECT_EQ(OlderBehind(in_order), 0U);
+}
+
+TEST(SimTest, AReadTakesItsBytesAfterTheWritesBeforeItAndBeforeThoseBehind) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SimPair pair(seed);
+    Put(pair.client.bytes(0, 8), "earlier!");
+    Put(pair.client.bytes(8, 8), "later...");
+    const WorkRequest batch[] = {Write(pair.client, 0, 8, 0, 0), Read(pair.client, 16, 8, 0, 1),
+                                 Read(pair.client, 24, 8, 0, 2), Write(pair.client, 8, 8, 0, 3)};
+    ASSERT_TRUE(pair.client.channel->Post(batch).ok());
+    pair.Run();
+    EXPECT_EQ(pair.client.text(16, 16), "earlier!earlier!");
+    EXPECT_EQ(pair.server.text(0, 8), "later...");
+  }
+}
+
 TEST(SimTest, AWriteLandsInPiecesAndNotInAddressOrder) {
   constexpr size_t kSize = 512;
   size_t mixtures = 0;

@@ -25,7 +25,8 @@ Another key may take the slot that is free: then its meta is that key's, and a w
 A client knows the number of blocks, or an older one, from when it connected. A get looks where the key is by that. If
 there is a word, it counts: the slot is cleared in the step of the shard that published the split, so no put has come in
 between. If there is none, the get looks again, between two readings of the number of blocks: in the same block, or in the
-new one if the meta tells of it. What it finds there counts if the first reading made that block the key's; that it finds
+new one if the meta tells of it. The reading before is the number that the client knows, if that makes the block the
+key's. The reading behind is asked for when the look has arrived, since Reads in flight together are in no order. What it finds there counts if the first reading made that block the key's; that it finds
 nothing, if the second one did, too. Else it looks again, where the second reading says.
 
 A scan begins in the old block, at a place before the key's. It reads the block between two readings of the number, and what
@@ -48,7 +49,7 @@ State = namedtuple("State", "visible durable split other restart puts gets cuts 
 # phase 0 not begun, 1 asked, 3 done at the shard, 4 acknowledged, 9 unknown for ever
 Put = namedtuple("Put", "phase")
 # phase 0 not begun; 1 about to read the slot; 2, 3, 4 between two readings: about to read the number, the slot, the number
-# again; 8 done, 9 lost. block: 0 old, 1 new. first, seen: what was read by then
+# again; 5: the same two, of which the number came first; 8 done, 9 lost. block: 0 old, 1 new. first, seen: what was read by then
 Get = namedtuple("Get", "phase block first seen", defaults=(0, 0, None))
 NEW_GET, DONE_GET, LOST_GET = Get(0), Get(8), Get(9)
 OTHER = "another key"
@@ -217,10 +218,22 @@ def get_steps(c, s, i, g):
         if word is not None and not c.far:
             yield (f"get{i} returns {word}",) + done(word)
             return
+        if word is None:                                                # its look was at all of the neighbourhood
+            yield f"get{i} finds nothing, confirms that", get(Get(4, g.block, g.block)), ()
+        yield f"get{i} finds nothing, looks again by what it knows", get(Get(3, g.block, g.block)), ()
         for block in {g.block, 1}:                                      # 1: some meta tells of the new block, or is damaged
             yield f"get{i} finds nothing, looks again in block {block}", get(Get(2, block)), ()
     elif g.phase == 2:
         yield f"get{i} reads the number: {v.depth}", get(Get(3, g.block, v.depth)), ()
+    elif g.phase == 3 and c.defect == "reads-in-one-batch" and g.seen is None:
+        yield f"get{i} reads the number behind first: {v.depth}", get(g._replace(phase=5, seen=v.depth)), ()
+    elif g.phase == 5:
+        if word is not None and g.first == g.block:
+            yield (f"get{i} returns {word}",) + done(word)
+        elif g.first == g.block and g.seen == g.block:
+            yield (f"get{i} returns None",) + done(None)
+        else:
+            yield f"get{i} looks again in block {g.seen}", get(Get(2, g.seen)), ()
     elif g.phase == 3:
         if word is not None and (g.first == g.block or c.defect == "found-without-number"):
             yield (f"get{i} returns {word}",) + done(word)
@@ -239,6 +252,7 @@ def scan_steps(c, s, i, g, word, get, done):
     number = s.visible.depth
     if g.phase == 2:
         yield f"scan{i} reads the number: {number}", get(Get(3, g.block, number)), ()
+        yield f"scan{i} knows the number: {g.block}", get(Get(3, g.block, g.block)), ()
     elif g.phase == 3:
         yield f"scan{i} reads {word} in block {g.block}", get(g._replace(phase=4, seen=word)), ()
     elif g.phase == 4:
@@ -325,6 +339,7 @@ PLANTED = {
     "found-without-number": Config((None,), 1, cuts=1),
     "missed-by-the-first-number": Config((), 1, far=True),
     "missed-by-the-second-number": Config((), 1, far=True),
+    "reads-in-one-batch": Config((), 1, far=True),
     "scanned-by-the-first-number": Config((), 1, scans=True),
 }
 WORDS = {True: "holds", False: "BROKEN", None: "TOO LARGE"}

@@ -102,6 +102,7 @@ Plan Plan::OfMixed(uint64_t seed) {
   Random growth(seed ^ 0x6706);
   if (plan.restart_chance > 0 && growth.Chance(0.5)) plan.grow_chance = 0.5;
   plan.network.memory_windows = strangers.Chance(0.5);
+  plan.network.reads_in_order = Random(seed ^ 0x0d3).Chance(0.3);
   return plan;
 }
 

@@ -14,6 +14,9 @@ class ShmFabric final : public Fabric {
   [[nodiscard]] Capabilities capabilities() const override {
     Capabilities capabilities;
     capabilities.knows_users = true;
+#ifdef __x86_64__
+    capabilities.reads_in_order = true;  // the posting thread loads by volatile accesses (copy.cc), in program order
+#endif
     return capabilities;
   }
   Result<std::unique_ptr<Region>> Register(const MemoryView& memory, Access access) override;

@@ -43,7 +43,13 @@ void SimLane::Open() {
 void SimLane::ExecuteNext() {
   if (!open_ || cut_ || due_ || next_ == posted_) return;
   due_ = true;
-  world_.events.At(std::max(world_.events.now(), idle_at_) + world_.Delay(), [hold = link_.shared_from_this(), this] {
+  // A Read waits for Writes alone; behind another Read it begins at once, so each may be the first that takes its
+  // bytes. What is not permitted waits: all before it completes.
+  const WorkRequest& next = ops_.at(next_).request;
+  const bool read = next.kind == OpKind::kRead && Permitted(next) && !world_.options.reads_in_order;
+  const bool overlaps = read && idle_at_ > written_by_;
+  const Nanoseconds begin = std::max(world_.events.now(), read ? written_by_ : idle_at_);
+  world_.events.At(overlaps ? begin : begin + world_.Delay(), [hold = link_.shared_from_this(), this] {
     due_ = false;
     if (cut_) return;
     const uint64_t number = next_++;
@@ -63,9 +69,11 @@ void SimLane::Execute(uint64_t number, Op& op) {
     return;
   }
   if (request.kind == OpKind::kSend) op.message.assign(request.local.begin(), request.local.end());
-  idle_at_ = Scatter(number, op);
+  const Nanoseconds placed = Scatter(number, op);
+  idle_at_ = std::max(idle_at_, placed);
+  if (request.kind != OpKind::kRead) written_by_ = idle_at_;
 
-  const Nanoseconds done = (request.kind == OpKind::kRead ? idle_at_ : now) + world_.Delay();
+  const Nanoseconds done = (request.kind == OpKind::kRead ? placed : now) + world_.Delay();
   completed_by_ = std::max(completed_by_, done);
   At(op.completion, completed_by_, &SimLane::Complete, number);
   if (IsMessage(request.kind)) {

@@ -132,8 +132,9 @@ class SimLane {
   uint64_t next_ = 0;  // the first that is not executed
   bool open_ = false;
   bool cut_ = false;
-  bool due_ = false;  // the event that executes next_ is arranged
-  Nanoseconds idle_at_{0};
+  bool due_ = false;           // the event that executes next_ is arranged
+  Nanoseconds idle_at_{0};     // all that has begun is placed by then
+  Nanoseconds written_by_{0};  // the same without Reads
   Nanoseconds completed_by_{0};
   Nanoseconds delivered_by_{0};
   uint64_t unconsumed_ = 0;

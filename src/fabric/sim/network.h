@@ -2,9 +2,9 @@
 //
 // What it makes of the contract (fabric/fabric.h), where that leaves a choice: each operation waits a random time. A
 // Write is cut into pieces between aligned words, which are placed at different times in random order; its completion
-// may come first. A Read is taken in pieces likewise. Only when an operation is placed whole does the next one of that
-// channel begin. A message may be delivered after later operations of its channel were placed, and before its sender's
-// own completion or after it.
+// may come first. A Read is taken in pieces likewise. A Read begins while earlier Reads of its channel are under way,
+// unless the options say otherwise; else the next operation begins only when all before it are placed whole. A message
+// may be delivered after later operations of its channel were placed, and before its sender's own completion or after.
 // A channel that breaks stops at one instant on the wire; each piece not placed then is lost, or placed later, and the
 // two ends learn of it at different times. No piece is placed once the target's Channel is destroyed, or its node
 // killed.
@@ -37,6 +37,7 @@ struct SimOptions {
   // what did not complete can, as on an RNIC that acknowledges what it can no longer lose.
   bool lose_completed = true;
   bool memory_windows = false;
+  bool reads_in_order = false;  // as over shm; without, Reads in flight together take their bytes in any order
   // Gets a line for each event, if set.
   std::function<void(const std::string&)> trace;
 };

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""An exhaustive model of gets that find no entry while entries are moved within a block of the index: every interleaving
+of a move's stores with the Reads of gets, and with puts and deletes between moves. Reads that are in flight together
+take their words in any order. Each run is checked for linearizability.
+
+    miss_model.py            every configuration, and every planted defect
+    miss_model.py --trace D  a shortest run that breaks the planted defect D
+
+The exit code is 0 only if every configuration holds and every planted defect is found.
+
+What is modelled, and where the code does it
+  a move       src/index/index.cc: the counter is odd; the entry stands in the new slot, too; the old slot is free; the
+               counter is even. An entry moves away from its home, so to a slot with a higher number
+  a get        src/client/get.cc, LookBetweenReadings: it knows a reading of the counter from earlier. It reads the slots,
+               in any order; what it finds is the key's value. If it finds nothing, it reads the counter when the slots
+               have arrived. Equal and even: the key is absent. Else that reading is the one it knows, and it looks again
+
+A scan looks at a block in the same way (src/client/block.cc). What is not modelled: splits (growth_model.py), versions.
+"""
+import sys
+from collections import namedtuple
+
+from _explore import explore
+from growth_model import Monitor, Put, WORDS
+
+SLOTS = 3
+# slots: a value or None each. move: (stage, from, to), or None. moves: how many have begun.
+State = namedtuple("State", "slots counter move moves puts gets")
+# phase 0 not begun, 1 looks, 2 about to read the counter, 8 done. before, behind: readings. todo: not read yet: slots,
+# "before" and "behind". found: by slot.
+Get = namedtuple("Get", "phase before behind todo found", defaults=(0, None, frozenset(), ()))
+LOOK = frozenset(range(SLOTS))
+
+
+class Config:
+    def __init__(self, values, gets, moves, begins_absent=False):
+        self.values, self.gets, self.moves, self.begins_absent = values, gets, moves, begins_absent
+        self.defect = None
+
+
+def initial(c):
+    slots = (None if c.begins_absent else 0,) + (None,) * (SLOTS - 1)
+    return State(slots, 0, None, 0, (Put(0),) * len(c.values), (Get(0),) * c.gets)
+
+
+def stored(slots, slot, value):
+    return slots[:slot] + (value,) + slots[slot + 1:]
+
+
+def steps(c, s):
+    """Yields (label, next state, events)."""
+    yield from move_steps(c, s) if s.move else shard_steps(c, s)
+    for i, put in enumerate(s.puts):
+        def with_phase(phase, i=i):
+            return s._replace(puts=s.puts[:i] + (Put(phase),) + s.puts[i + 1:])
+        if put.phase == 0 and (i == 0 or s.puts[i - 1].phase > 0):
+            yield f"put{i} asks", with_phase(1), (("inv", ("put", i)),)
+        elif put.phase == 3:
+            yield f"put{i} acknowledged", with_phase(4), (("ret", ("put", i), None),)
+    for i, g in enumerate(s.gets):
+        yield from get_steps(c, s, i, g)
+
+
+def shard_steps(c, s):
+    at = next((slot for slot, value in enumerate(s.slots) if value is not None), None)
+    for i, value in enumerate(c.values):
+        if s.puts[i].phase == 1:
+            for slot in range(SLOTS) if at is None and value is not None else (at,):
+                slots = s.slots if slot is None else stored(s.slots, slot, value)
+                puts = s.puts[:i] + (Put(3),) + s.puts[i + 1:]
+                yield f"put{i} stores {value} in slot {slot}", s._replace(slots=slots, puts=puts), ()
+    if at is not None and s.moves < c.moves:
+        for to in range(at + 1, SLOTS):
+            yield f"a move from {at} to {to} begins", s._replace(move=(0, at, to), moves=s.moves + 1), ()
+
+
+def move_steps(c, s):
+    stage, at, to = s.move
+    order = ["odd", "copy", "free", "even"]
+    if c.defect == "counted-behind":
+        order = ["copy", "free", "odd", "even"]
+    step = order[stage]
+    if step in ("odd", "even"):
+        t = s._replace(counter=s.counter + 1)
+    elif step == "copy":
+        t = s._replace(slots=stored(s.slots, to, s.slots[at]))
+    else:
+        t = s._replace(slots=stored(s.slots, at, None))
+    move = None if stage + 1 == len(order) else (stage + 1, at, to)
+    yield f"move: {step}", t._replace(move=move), ()
+
+
+def get_steps(c, s, i, g):
+    op = ("get", i)
+
+    def get(new):
+        return s._replace(gets=s.gets[:i] + (new,) + s.gets[i + 1:])
+
+    def looking(before):
+        todo = LOOK
+        if c.defect in ("reads-in-one-batch", "three-reads-in-one-batch"):
+            todo |= {"behind"}
+        if c.defect == "three-reads-in-one-batch":
+            todo |= {"before"}
+        return Get(1, before, None, todo)
+
+    def decided(g):
+        before_counts = g.before % 2 == 0 or c.defect == "odd-reading-counts"
+        if before_counts and (g.before == g.behind or c.defect == "not-confirmed"):
+            return f"get{i} returns None", get(Get(8)), (("ret", op, None),)
+        return f"get{i} looks again", get(after_reading(g.behind)), ()
+
+    def after_reading(counter):
+        even = counter % 2 == 0 or c.defect == "odd-reading-counts"
+        return looking(counter) if even else Get(2, counter)
+
+    if g.phase == 0 and (i == 0 or s.gets[i - 1].phase == 8):
+        for known in {0, s.counter}:                                    # of any earlier Read
+            yield f"get{i} begins, knows {known}", get(after_reading(known)), (("inv", op),)
+    elif g.phase == 1 and g.todo:
+        for what in sorted(g.todo, key=str):
+            rest = g._replace(todo=g.todo - {what})
+            if what in ("before", "behind"):
+                yield f"get{i} reads the counter {what}: {s.counter}", get(rest._replace(**{what: s.counter})), ()
+            else:
+                value = s.slots[what]
+                found = tuple(sorted(g.found + ((what, value),))) if value is not None else g.found
+                yield f"get{i} reads slot {what}: {value}", get(rest._replace(found=found)), ()
+    elif g.phase == 1 and g.found:
+        value = g.found[0][1]
+        yield f"get{i} returns {value}", get(Get(8)), (("ret", op, value),)
+    elif g.phase == 1 and g.behind is not None:
+        yield decided(g)
+    elif g.phase == 1:
+        yield f"get{i} has the slots", get(g._replace(phase=2)), ()
+    elif g.phase == 2:
+        yield decided(g._replace(behind=s.counter))
+
+
+def check(c, limit=5_000_000):
+    return explore(initial(c), lambda s: steps(c, s), Monitor(c), limit)
+
+
+DESIGN = [
+    ("a move, a get", Config((), 1, 1)),
+    ("two moves, two gets", Config((), 2, 2)),
+    ("a put, moves, gets", Config((1,), 2, 2)),
+    ("a put and a delete, moves, a get", Config((1, None), 1, 2)),
+    ("a delete and a put, moves, gets", Config((None, 1), 2, 1)),
+    ("a new key, moves, gets", Config((1,), 2, 2, begins_absent=True)),
+    ("a new key that goes and comes again, a move, a get", Config((1, None, 2), 1, 1, begins_absent=True)),
+]
+PLANTED = {
+    "reads-in-one-batch": Config((), 1, 1),         # the reading behind goes along with the slots
+    "three-reads-in-one-batch": Config((), 1, 1),   # the reading before, too
+    "not-confirmed": Config((), 1, 1),
+    "odd-reading-counts": Config((), 1, 1),
+    "counted-behind": Config((), 1, 1),
+}
+
+def main(args):
+    if args and not (len(args) == 2 and args[0] == "--trace" and args[1] in PLANTED):
+        print(__doc__.split("\n\n")[1], file=sys.stderr)
+        return 2
+    bad = 0
+    for name in args[1:] or PLANTED:
+        c = PLANTED[name]
+        c.defect = name
+        ok, n, trace = check(c)
+        print(f"{'found' if ok is False else 'NOT FOUND'}: {name} ({n} states, {len(trace)} steps)", flush=True)
+        bad += ok is not False
+        if args:
+            print("\n".join("    " + line for line in trace))
+    for name, c in [] if args else DESIGN:
+        ok, n, trace = check(c)
+        print(f"{WORDS[ok]}: {name} ({n} states)", flush=True)
+        print("".join(f"    {line}\n" for line in trace), end="")
+        bad += ok is not True
+    print("all hold, all planted defects found" if bad == 0 else f"{bad} failed")
+    return min(bad, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
