@@ -28,7 +28,7 @@ constexpr const char* kFooter = R"(
 redo: Redo Logging. Puts travel in the request; the server appends them to its log, answers, and applies them later.
 raw: Read After Write. Clients write into the log themselves, with a Read behind it; the server applies what it finds.
 Both serve gets by the server's CPU, and have one shard. It is no store to use, but what erda-ycsb --scheme measures.
-Sizes are bytes, or a number with K, M or G (powers of two). Those of index and log count when the pool is created.
+Sizes are bytes, or a number with K, M, G or T (powers of two; also KiB and so on), as 64M or 1.5G. Those of index and log count when the pool is created.
 When clients can connect, one line on stdout says so. SIGTERM, SIGINT and SIGHUP stop it. What an earlier server left in
 its log is applied first.
 

@@ -29,6 +29,7 @@
 #include "bench/ycsb/worker.h"
 #include "bench/ycsb/workload.h"
 #include "erda/client.h"
+#include "tools/client_options.h"
 #include "tools/command_line.h"
 #include "tools/progress.h"
 
@@ -66,7 +67,6 @@ int Fail(std::string message, int exit_code = erda::tools::kExitFailure) {
 
 void AddOptions(CLI::App& app, erda::bench::Settings& settings, std::string& workload, Output& output) {
   constexpr uint64_t kMost = 10'000'000'000;
-  erda::tools::AddClientOptions(app, settings.address, settings.client);
   app.add_option("-w,--workload", workload, "Which mix of operations")
       ->required()
       ->transform(CLI::IsMember({"A", "B", "C", "D", "F", "update"}, CLI::ignore_case))
@@ -76,7 +76,8 @@ void AddOptions(CLI::App& app, erda::bench::Settings& settings, std::string& wor
                       "Operations to time, over all threads; default 1000000");
   AddNumber<uint64_t>(app, "--warm-up", settings.warm_up, 0, kMost,
                       "Operations before those, which are not timed; default 0");
-  erda::tools::AddSize(app, "--value-size", settings.value_size, "Bytes of each value, or with K, M; default 1024");
+  erda::tools::AddSize(app, "--value-size", settings.value_size,
+                       "Bytes of each value, or as in 1K, 1.5M; default 1024");
   AddNumber<uint32_t>(app, "--threads", settings.threads, 1, 1024, "Threads; default 1");
   AddNumber<uint32_t>(app, "--depth", settings.depth, 1, 256, "Operations in flight for each thread; default 1");
   AddNumber<uint64_t>(app, "--seed", settings.seed, 0, std::numeric_limits<uint64_t>::max(),
@@ -165,13 +166,16 @@ erda::Result<std::unique_ptr<erda::bench::Store>> OpenStoreOf(const erda::bench:
 }
 
 // One connection for each thread. The exit code if there is one too few, or none takes such values.
-std::optional<int> Connect(const erda::bench::Settings& settings, Stores& stores) {
+std::optional<int> Connect(const erda::bench::Settings& settings, std::chrono::milliseconds wait, Stores& stores) {
   erda::ClientOptions options = settings.client;
   options.queue_depth = std::max(settings.depth, erda::bench::kLoadDepth);
   while (stores.size() < settings.threads) {
-    auto store = OpenStoreOf(settings, options);
-    if (!store.ok()) return Fail(erda::tools::Describe(settings.address, store.status()));
-    stores.push_back(*std::move(store));
+    const auto connected = erda::tools::WaitForServer(kProgram, settings.address, wait, [&] {
+      auto store = OpenStoreOf(settings, options);
+      if (store.ok()) stores.push_back(*std::move(store));
+      return store.status();
+    });
+    if (!connected.ok()) return Fail(erda::tools::Describe(settings.address, connected));
   }
   const size_t most = stores[0]->max_value_bytes(sizeof(erda::bench::Key));
   if (settings.value_size <= most) return std::nullopt;
@@ -199,9 +203,9 @@ erda::Result<Totals> TotalsNow(const Workers& workers, const Output& output) {
   return totals;
 }
 
-int Benchmark(const erda::bench::Settings& settings, const Output& output) {
+int Benchmark(const erda::bench::Settings& settings, std::chrono::milliseconds wait, const Output& output) {
   Stores stores;
-  if (const auto failed = Connect(settings, stores)) return *failed;
+  if (const auto failed = Connect(settings, wait, stores)) return *failed;
   const erda::bench::Values values(settings.value_size);
   erda::bench::Inserts inserts(settings.records,
                                settings.workload.insert_percent > 0 ? settings.warm_up + settings.operations : 0);
@@ -263,8 +267,13 @@ int main(int argc, char** argv) {
   Output output;
   CLI::App app("Measures a running server with YCSB's core workloads.", kProgram);
   app.footer(kFooter);
+  erda::tools::ClientChoice choice;
+  erda::tools::AddClientOptions(app, choice);
   AddOptions(app, settings, workload, output);
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
+  if (const auto wrong = erda::tools::TakeClientConfig(app, choice)) return Fail(*wrong, erda::tools::kExitUsage);
+  settings.address = choice.address;
+  settings.client = choice.options;
   settings.workload = erda::bench::FindWorkload(workload).value();
   if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
   if (output.server_pid != 0 && !std::filesystem::exists(fmt::format("/proc/{}/task", output.server_pid))) {
@@ -274,5 +283,5 @@ int main(int argc, char** argv) {
   if (!output.json_path.empty() && !std::ofstream(output.json_path, std::ios::app)) {
     return Fail(CannotWrite(output.json_path), erda::tools::kExitUsage);
   }
-  return Benchmark(settings, output);
+  return Benchmark(settings, choice.wait.value_or(erda::tools::kDefaultWait), output);
 }

@@ -14,8 +14,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include "erda/client.h"
 #include "erda/polling.h"
 #include "erda/status.h"
 
@@ -33,40 +33,79 @@ inline int Fail(std::string_view program, std::string message, int exit_code) {
 }
 
 // The exit code if the program is done after parsing: 0 for --help and --version, kExitUsage for what does not parse.
-inline std::optional<int> Parse(CLI::App& app, int argc, char** argv) {
+// explain: of a command line that does not parse, a better text than that of the parser; empty if it has none.
+inline std::optional<int> Parse(CLI::App& app, int argc, char** argv,
+                                std::string (*explain)(const CLI::App& app) = nullptr) {
   app.set_version_flag("--version", app.get_name() + " " + ERDA_VERSION, "Print the version and exit");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::Error& error) {
+    if (std::string better = explain != nullptr ? explain(app) : ""; !better.empty()) {
+      return Fail(app.get_name(), std::move(better), kExitUsage);
+    }
     return Fail(app.get_name(), fmt::format("{} (see --help)", error.what()), kExitUsage);
   }
   return std::nullopt;
 }
 
-// "64", "64K", "64M", "64G": bytes, in powers of two.
+// "64", "64K", "1.5G", "2TiB": bytes. The units are powers of two: K or KiB, M or MiB, G or GiB, T or TiB. A number
+// with a point needs a unit, and has at most six digits behind the point; a part of a byte is dropped.
 inline std::optional<uint64_t> ParseSize(std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  constexpr std::string_view kDigits = "0123456789";
+  constexpr size_t kFractionDigitsMax = 6;  // shifted by 40 bits they fit into 64
+  uint64_t whole = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, whole);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(rest - text.data()));
+
+  uint64_t fraction = 0;
+  uint64_t fraction_scale = 1;
+  const bool has_point = text.starts_with('.');
+  if (has_point) {
+    text.remove_prefix(1);
+    const size_t digits = std::min(text.find_first_not_of(kDigits), text.size());
+    if (digits == 0 || digits > kFractionDigitsMax) return std::nullopt;
+    for (const char digit : text.substr(0, digits)) {
+      fraction = fraction * 10 + static_cast<uint64_t>(digit - '0');
+      fraction_scale *= 10;
+    }
+    text.remove_prefix(digits);
+  }
+
+  if (text.empty()) return has_point ? std::nullopt : std::optional(whole);
+  const size_t power = kUnits.find(static_cast<char>(text.front() & ~0x20));
+  text.remove_prefix(1);
+  if (power == std::string_view::npos || !(text.empty() || text == "iB" || text == "ib")) return std::nullopt;
+  const unsigned shift = 10 * (static_cast<unsigned>(power) + 1);
+  if (whole > std::numeric_limits<uint64_t>::max() >> shift) return std::nullopt;
+  return (whole << shift) + (fraction << shift) / fraction_scale;
+}
+
+// "500ms", "10s", "2m", "10": a time; without a unit it is in seconds. At most a day.
+inline std::optional<std::chrono::milliseconds> ParseTime(std::string_view text) {
+  constexpr uint64_t kMost = 86'400'000;
   uint64_t number = 0;
   const char* end = text.data() + text.size();
-  const auto [suffix, error] = std::from_chars(text.data(), end, number);
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc()) return std::nullopt;
-  constexpr std::string_view kSuffixes = "KMG";
-  unsigned shift = 0;
-  if (suffix != end) {
-    const size_t power = kSuffixes.find(static_cast<char>(*suffix & ~0x20));
-    if (power == std::string_view::npos || suffix + 1 != end) return std::nullopt;
-    shift = 10 * (static_cast<unsigned>(power) + 1);
-  }
-  if (number > std::numeric_limits<uint64_t>::max() >> shift) return std::nullopt;
-  return number << shift;
+  const std::string_view unit(rest, static_cast<size_t>(end - rest));
+  uint64_t each = 0;
+  if (unit == "ms") each = 1;
+  if (unit.empty() || unit == "s") each = 1000;
+  if (unit == "m") each = 60'000;
+  if (each == 0 || number > kMost / each) return std::nullopt;
+  return std::chrono::milliseconds(number * each);
 }
 
 // An option that takes a size.
 inline CLI::Option* AddSize(CLI::App& app, const std::string& name, uint64_t& value, const std::string& help) {
   const auto to_bytes = [](std::string& text) {
     const auto size = ParseSize(text);
-    if (!size) return fmt::format("'{}' is not a size: give bytes, or a number with K, M or G", text);
+    if (!size) return fmt::format("'{}' is not a size: give bytes, or a number with K, M, G or T, as 1.5G", text);
     text = std::to_string(*size);
     return std::string();
   };
@@ -102,45 +141,6 @@ inline void AddPolling(CLI::App& app, Polling& polling, const std::string& who) 
       ->check(CLI::IsMember({"adaptive", "busy", "sleep"}))
       ->type_name("KIND")
       ->default_str("adaptive");
-}
-
-// --address, --timeout-ms, --ack, --path, --cache-entries, --polling, --token-file. `address` and `options` are filled
-// in by Parse.
-inline void AddClientOptions(CLI::App& app, std::string& address, ClientOptions& options) {
-  app.add_option("-a,--address", address, "The server, as in shm:/path/to/socket or verbs://host:port")
-      ->required()
-      ->envname("ERDA_ADDRESS")
-      ->type_name("ADDRESS");
-  const auto set_timeout = [&options](int64_t ms) { options.timeout = std::chrono::milliseconds(ms); };
-  app.add_option_function<int64_t>("--timeout-ms", set_timeout,
-                                   "For connecting and for each operation, 1 to 3600000; default 5000")
-      ->check(NumberFrom<int64_t>(1, 3'600'000))
-      ->type_name("N");
-  static const std::map<std::string, Ack> kAcks = {{"placed", Ack::kPlaced}, {"persisted", Ack::kPersisted}};
-  static const std::map<std::string, PutPath> kPaths = {{"auto", PutPath::kAuto},
-                                                        {"inline", PutPath::kInline},
-                                                        {"reserve", PutPath::kReserve},
-                                                        {"delegate", PutPath::kDelegate}};
-  app.add_option_function<std::string>(
-         "--ack", [&options](const std::string& name) { options.ack = kAcks.at(name); },
-         "When a put is done: placed (survives any process) or persisted (also what the pool's medium survives); "
-         "default persisted. In a file on an ordinary disk both are the same: acknowledged puts survive the death of "
-         "any process, but not a power cut or a crash of the kernel")
-      ->check(CLI::IsMember({"placed", "persisted"}))
-      ->type_name("KIND");
-  app.add_option_function<std::string>(
-         "--path", [&options](const std::string& name) { options.put_path = kPaths.at(name); },
-         "How a put travels: inline (in the request), reserve (one-sidedly), delegate (one-sidedly, into space that "
-         "the client was given ahead) or auto (inline or delegate, by size); default auto")
-      ->check(CLI::IsMember({"auto", "inline", "reserve", "delegate"}))
-      ->type_name("PATH");
-  AddNumber<uint32_t>(app, "--cache-entries", options.cache_entries, 0, 1U << 30,
-                      "Keys whose places are remembered for later gets; default 65536");
-  AddPolling(app, options.polling, "calls wait");
-  app.add_option(
-         "--token-file", options.token_file,
-         "A file with the token that the server asks for, in its first line; nobody else may be able to read it")
-      ->type_name("FILE");
 }
 
 // The text, with what it is about in front unless the text names it.

@@ -1,11 +1,16 @@
 // erda-cli: one operation on a server, from a shell. What the commands do is in tools/cli.
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
 #include <string>
 #include <utility>
 
 #include "erda/client.h"
 #include "tools/cli/command.h"
 #include "tools/cli/commands.h"
+#include "tools/client_options.h"
 #include "tools/command_line.h"
 
 namespace {
@@ -14,14 +19,15 @@ namespace cli = erda::cli;
 
 constexpr const char* kExitCodes = R"(
 Exit codes: 0 done, 1 not found (of several keys, at least one), 2 bad usage or argument,
-            3 server unavailable or timeout, 4 resource exhausted, 6 conflict, 5 anything else.
+            3 server unavailable or timeout, 4 resource exhausted, 6 conflict, 7 permission denied,
+            5 anything else, as a damaged value.
 )";
 constexpr const char* kFooter = R"(
 erda-cli COMMAND --help has the options of a command, and examples. Keys and values hold any bytes. Those that begin
 with a dash go behind --, as in: put -- -key -value
 )";
 constexpr const char* kExamples = R"(
-Examples: export ERDA_ADDRESS=shm:/run/erda.sock    # instead of -a in each command
+Examples: export ERDA_ADDRESS=shm:/run/erda.sock    # instead of -a in each command; so ERDA_TOKEN_FILE
           erda-cli put greeting hello
           erda-cli get greeting
           erda-cli put photo --value-file photo.jpg
@@ -42,11 +48,13 @@ constexpr Command kCommands[] = {
 Examples: erda-cli -a shm:/run/erda.sock get greeting
           erda-cli -a shm:/run/erda.sock get --raw photo > copy.jpg
           erda-cli -a shm:/run/erda.sock get photo --out copy.jpg
+          erda-cli -a shm:/run/erda.sock get --number visits
           erda-cli -a shm:/run/erda.sock get --key-hex 00ff)"},
     {"put", "Set the value of a key", cli::AddPut, R"(
 Examples: erda-cli -a shm:/run/erda.sock put greeting hello
           erda-cli -a shm:/run/erda.sock put photo --value-file photo.jpg
           date | erda-cli -a shm:/run/erda.sock put now -
+          erda-cli -a shm:/run/erda.sock put --number visits 41
           erda-cli -a shm:/run/erda.sock put --if-absent --ttl 30000 lock "$HOSTNAME"
           erda-cli -a shm:/run/erda.sock put -- -key -value)"},
     {"del", "Remove keys", cli::AddDel, R"(
@@ -63,7 +71,8 @@ Examples: erda-cli -a shm:/run/erda.sock mget greeting photo
           erda-cli -a shm:/run/erda.sock scan -0 | erda-cli -a shm:/run/erda.sock mget -0 --file -
           erda-cli -a shm:/run/erda.sock mget --key-hex 00ff)"},
     {"incr", "Add to a number of 8 bytes, absent counts as 0, and print the sum", cli::AddIncr, R"(
-The value is a signed number of 8 bytes, in little-endian order; it is no text, which get would print.
+The value is a signed number of 8 bytes, in little-endian order, as put --number writes it and get --number prints it. A
+text is refused, also one that is a number: a text of 8 digits has 8 bytes, too, and nobody could tell the two apart.
 
 Examples: erda-cli -a shm:/run/erda.sock incr visits
           erda-cli -a shm:/run/erda.sock incr visits 10
@@ -104,8 +113,26 @@ server's processor has no part in. With a read-only token it connects once more 
 without an answer ends it, with exit code 3.
 
 Examples: erda-cli -a shm:/run/erda.sock ping
+          erda-cli -a shm:/run/erda.sock ping --wait 10s    # until a server listens
           erda-cli -a shm:/run/erda.sock ping -n 10)"},
 };
+
+// For a command line without a command. Returns the exit code.
+int PrintCommands() {
+  fmt::print(stderr, "erda-cli: a COMMAND is missing. The commands are:\n");
+  for (const Command& command : kCommands) fmt::print(stderr, "  {:6} {}\n", command.name, command.help);
+  fmt::print(stderr, "erda-cli COMMAND --help says more of one, erda-cli --help of the options of all.\n");
+  return erda::tools::kExitUsage;
+}
+
+// Of a command line that does not parse, since its first word is not a command.
+std::string UnknownCommand(const CLI::App& app) {
+  if (!app.get_subcommands().empty()) return "";
+  for (const std::string& word : app.remaining()) {
+    if (!word.starts_with('-')) return fmt::format("there is no command {}; erda-cli --help lists them", word);
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -113,17 +140,27 @@ int main(int argc, char** argv) {
   cli::Session session;
   CLI::App app("Reads and changes a running server's pool.", cli::kProgram);
   app.footer(std::string(kFooter) + kExitCodes + kExamples);
-  erda::tools::AddClientOptions(app, session.address, session.options);
+  erda::tools::AddClientOptions(app, session);
   for (const Command& command : kCommands) {
     CLI::App* sub = app.add_subcommand(command.name, command.help)->fallthrough();
     sub->footer(std::string(kExitCodes) + command.footer);
     command.add(*sub, session);
   }
-  app.require_subcommand(1, 1);
-  if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
+  app.require_subcommand(0, 1);
+  if (const auto done = erda::tools::Parse(app, argc, argv, UnknownCommand)) return *done;
+  if (app.get_subcommands().empty()) return PrintCommands();
+  if (const auto wrong = erda::tools::TakeClientConfig(app, session)) {
+    return erda::tools::Fail(cli::kProgram, *wrong, erda::tools::kExitUsage);
+  }
 
-  auto client = erda::Client::Connect(session.address, session.options);
-  if (!client.ok()) return cli::FailWith(session, client.status());
-  session.client = *std::move(client);
+  // A ping asks whether a server is there now.
+  const bool asks = app.got_subcommand("ping");
+  const auto wait = session.wait.value_or(asks ? std::chrono::milliseconds(0) : erda::tools::kDefaultWait);
+  const auto connected = erda::tools::WaitForServer(cli::kProgram, session.address, wait, [&session] {
+    auto client = erda::Client::Connect(session.address, session.options);
+    if (client.ok()) session.client = *std::move(client);
+    return client.status();
+  });
+  if (!connected.ok()) return cli::FailWith(session, connected);
   return session.command(session);
 }

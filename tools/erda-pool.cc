@@ -28,7 +28,7 @@ using erda::tools::kExitUsage;
 constexpr const char* kProgram = "erda-pool";
 constexpr const char* kFooter = R"(
 A pool is a file or a DAX device, /dev/daxX.Y. No server may have it open meanwhile.
-Sizes are bytes, or a number with K, M or G (powers of two).
+Sizes are bytes, or a number with K, M, G or T (powers of two; also KiB and so on), as 64M or 1.5G.
 
 Exit codes: 0 done, and of check: sound (a pool that needs recovery is, too: a server recovers it when it opens it),
             1 failure, 2 bad usage, 3 there is damage; of salvage: not all could be read.

@@ -21,10 +21,10 @@
 #include "erda/status.h"
 #include "format/durability.h"
 #include "tools/command_line.h"
+#include "tools/config_file.h"
 #include "tools/event_log.h"
 #include "tools/geometry_options.h"
 #include "tools/server/bus_error.h"
-#include "tools/server/config_file.h"
 #include "tools/server/log.h"
 #include "tools/server/metrics.h"
 #include "tools/server/notify.h"
@@ -40,7 +40,7 @@ using erda::tools::MustBe;
 
 constexpr const char* kProgram = "erda-server";
 constexpr const char* kFooter = R"(
-Sizes are bytes, or a number with K, M or G (powers of two).
+Sizes are bytes, or a number with K, M, G or T (powers of two; also KiB and so on), as 64M or 1.5G.
 Geometry counts when the pool is created; an existing pool keeps its own.
 When clients can connect, one line on stdout says so, and one for each fabric how it is used. SIGTERM, SIGINT and SIGHUP
 close the pool cleanly. A pool that was not closed cleanly is recovered first; then another line before it says what was

@@ -281,9 +281,9 @@ Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {
   if (created) {
     if (auto status = Allocate(path, lock->get(), options.size); !status.ok()) return fail(std::move(status));
   } else if (*existing != 0 && *existing < options.size) {
-    return InPath(
-        path, Code::kInvalidArgument,
-        "has " + std::to_string(*existing) + " bytes, not the " + std::to_string(options.size) + " asked for");
+    return InPath(path, Code::kInvalidArgument,
+                  "has " + std::to_string(*existing) + " bytes, not the " + std::to_string(options.size) +
+                      " asked for; erda-pool resize makes a pool larger");
   } else if (auto status = FillHoles(path, lock->get(), *existing); !status.ok()) {
     return status;
   }

@@ -90,7 +90,8 @@ Status FormattedPool::Check(uint64_t size, const format::GeometryWish& wish) {
   const format::Superblock& sb = found->superblock;
   if (size != 0 && size != sb.geometry.pool_size) {
     return {Code::kInvalidArgument, "it has " + std::to_string(sb.geometry.pool_size) + " bytes, not the " +
-                                        std::to_string(size) + " asked for"};
+                                        std::to_string(size) + " asked for" +
+                                        (size > sb.geometry.pool_size ? "; erda-pool resize makes a pool larger" : "")};
   }
   if (wish.shards != 0 && wish.shards != sb.geometry.shards) {
     return {Code::kInvalidArgument, "it was made with " + std::to_string(sb.geometry.shards) + " shards, not the " +

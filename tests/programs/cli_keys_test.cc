@@ -271,6 +271,12 @@ TEST_F(CliKeysTest, EachKindOfErrorHasItsExitCode) {
   server->Signal(SIGCONT);
   StopServer(*server);
 
+  WriteFile(Path("tokens"), "a-token-of-a-client\n");
+  std::filesystem::permissions(Path("tokens"), std::filesystem::perms::owner_read);
+  const auto guarded = StartServer({"--token-file", Path("tokens")});
+  ExpectRefused(Cli({"get", "key"}), 7, "token");
+  StopServer(*guarded);
+
   // One that has as many clients as it takes.
   const auto full = StartServer({"--max-clients", "1"});
   const Process there(Command("erda-cli", {"-a", Address(), "ping", "-n", "2", "--interval-ms", "3600000"}));
@@ -287,6 +293,33 @@ TEST_F(CliKeysTest, TheAddressMayBeInTheEnvironment) {
   ExpectFine(run(Address(), "put key value"));
   EXPECT_EQ(run("shm:/nowhere", "-a " + Address() + " get key").out, "value\n") << "-a wins";
   ExpectRefused(run("shm:/nowhere", "get key"), 3, "shm:/nowhere");
+  StopServer(*server);
+}
+
+TEST_F(CliKeysTest, AddressAndTokenMayBeInTheEnvironmentOrInAConfigurationFile) {
+  const std::string file = Path(".config/erda/client.toml");
+  const std::string home = file.substr(0, file.find("/.config"));
+  WriteFile(Path("tokens"), "a-token-of-a-client\n");
+  std::filesystem::permissions(Path("tokens"), std::filesystem::perms::owner_read);
+  const auto server = StartServer({"--token-file", Path("tokens")});
+  const auto run = [&](const std::string& environment, const std::string& words) {
+    const std::string cli = " " + std::string(ERDA_BIN_DIR) + "/erda-cli --wait 0 ";
+    return Process({"/bin/sh", "-c", "HOME=" + home + " " + environment + cli + words}).Wait();
+  };
+  const std::string address = "ERDA_ADDRESS=" + Address();
+  ExpectFine(run(address + " ERDA_TOKEN_FILE=" + Path("tokens"), "put key value"));
+  ExpectRefused(run(address, "get key"), 7, "token");
+  ExpectRefused(run("", "get key"), 3, "shm:/run/erda/socket");
+
+  std::filesystem::create_directories(Path(".config/erda"));
+  WriteFile(file, "address = \"" + Address() + "\"\ntoken-file = \"" + Path("tokens") + "\"\n");
+  EXPECT_EQ(run("", "get key").out, "value\n");
+  EXPECT_EQ(run("ERDA_CLIENT_CONFIG=" + file + " HOME=/nowhere", "get key").out, "value\n");
+  ExpectRefused(run("ERDA_ADDRESS=shm:/nowhere", "get key"), 3, "shm:/nowhere");
+  ExpectRefused(run("", "-a shm:/elsewhere get key"), 3, "shm:/elsewhere");
+  WriteFile(file, "\naddres = \"shm:/nowhere\"\n");
+  ExpectRefused(run("", "get key"), 2, file + ":2: there is no key addres");
+  ExpectRefused(run("ERDA_CLIENT_CONFIG=/none", "get key"), 2, "/none: ");
   StopServer(*server);
 }
 

@@ -87,10 +87,7 @@ TEST_F(CliTest, WhatIsOutOfTheLimitsIsRefusedAndNamesTheLimit) {
 
 TEST_F(CliTest, BadUsageIsOneLineAndHasItsExitCode) {
   const std::string address = Address();
-  const std::vector<Words> bad = {{},
-                                  {"get", "key"},
-                                  {"-a", address},
-                                  {"-a", address, "get"},
+  const std::vector<Words> bad = {{"-a", address, "get"},
                                   {"-a", address, "get", "one", "two"},
                                   {"-a", address, "put", "key"},
                                   {"-a", address, "frobnicate", "key"},
@@ -101,6 +98,82 @@ TEST_F(CliTest, BadUsageIsOneLineAndHasItsExitCode) {
                                   {"-a", address, "--ack", "maybe", "get", "key"},
                                   {"-a", address, "--path", "scenic", "get", "key"}};
   for (const Words& arguments : bad) ExpectRefused(Run("erda-cli", arguments), 2, "erda-cli: ");
+}
+
+TEST_F(CliTest, CommandLineWithoutACommandPrintsTheCommands) {
+  for (const Words& arguments : {Words{}, Words{"-a", Address()}}) {
+    const auto ended = Run("erda-cli", arguments);
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_TRUE(ended.err.starts_with("erda-cli: a COMMAND is missing")) << ended.err;
+    for (const char* name : {"  get ", "  put ", "  incr ", "  ping "}) {
+      EXPECT_NE(ended.err.find(name), std::string::npos) << ended.err;
+    }
+  }
+}
+
+TEST_F(CliTest, UnknownCommandIsNamed) {
+  ExpectRefused(Run("erda-cli", {"frobnicate", "key"}), 2, "there is no command frobnicate");
+  ExpectRefused(Cli({"frobnicate", "key"}), 2, "there is no command frobnicate");
+}
+
+TEST_F(CliTest, CommandWaitsForAServerThatStarts) {
+  Process put(Command("erda-cli", {"-a", Address(), "--wait", "50s", "put", "key", "value"}));
+  Process ping(Command("erda-cli", {"-a", Address(), "ping", "--wait", "50s"}));
+  const auto server = StartServer();
+  ExpectFine(put.Wait());
+  EXPECT_EQ(ping.Wait().code, 0);
+  EXPECT_EQ(Cli({"get", "key"}).out, "value\n");
+  StopServer(*server);
+}
+
+TEST_F(CliTest, WaitHasAnEndAndThenSaysHowToWaitLonger) {
+  ExpectRefused(Cli({"--wait", "30ms", "get", "key"}), 3, "waited 0.03 s; --wait waits longer");
+  const auto not_waited = Cli({"ping"});
+  ExpectRefused(not_waited, 3, Address());
+  EXPECT_EQ(not_waited.err.find("waited"), std::string::npos) << not_waited.err;
+  for (const char* time : {"soon", "-1s", "1h", "1.5s", "86401", ""}) {
+    ExpectRefused(Cli({"--wait", time, "get", "key"}), 2, "--wait");
+  }
+}
+
+TEST_F(CliTest, NumberIsPutPrintedAndIncremented) {
+  const auto server = StartServer();
+  ExpectFine(Cli({"put", "--number", "visits", "41"}));
+  EXPECT_EQ(Cli({"incr", "visits"}).out, "42\n");
+  EXPECT_EQ(Cli({"get", "--number", "visits"}).out, "42\n");
+  EXPECT_EQ(Cli({"get", "--raw", "visits"}).out, std::string("\x2a\0\0\0\0\0\0\0", 8));
+  ExpectFine(Cli({"put", "--number", "least", "--", "-9223372036854775808"}));
+  EXPECT_EQ(Cli({"get", "--number", "least"}).out, "-9223372036854775808\n");
+  ExpectFine(Cli({"put", "--number", "visits", "--value-file", "-"}, "7\n"));
+  EXPECT_EQ(Cli({"get", "--number", "visits"}).out, "7\n");
+  for (const char* text : {"many", "1.5", "9223372036854775808", "", "-"}) {
+    ExpectRefused(Cli({"put", "--number", "visits", "--", text}), 2, "whole number");
+  }
+  ExpectFine(Cli({"put", "text", "hello"}));
+  ExpectRefused(Cli({"get", "--number", "text"}), 2, "the value of text has 5 bytes, and a number has 8");
+}
+
+TEST_F(CliTest, IncrementOfATextSaysHowItBecomesANumber) {
+  const auto server = StartServer();
+  ExpectFine(Cli({"put", "visits", "41"}));
+  ExpectRefused(Cli({"incr", "visits"}), 2, "make it one: erda-cli put --number visits 41");
+  EXPECT_EQ(Cli({"get", "visits"}).out, "41\n");
+  ExpectFine(Cli({"put", "name", "erda"}));
+  ExpectRefused(Cli({"incr", "name"}), 2, "the value of name is 4 bytes, not a number of 8 bytes");
+}
+
+TEST_F(CliTest, ValueThatIsTooLargeIsRefusedBeforeAllOfItIsRead) {
+  const auto server = StartServer();
+  ExpectRefused(Cli({"put", "key", "/dev/zero", "--value-file"}), 2, "larger --segment-size");
+}
+
+TEST_F(CliTest, DamagedValueIsToldWithItsKey) {
+  auto server = StartServer();
+  ExpectFine(Cli({"put", "a key\n", "the value of this key, which is damaged"}));
+  StopServer(*server);
+  Damage("the value of this key");
+  server = StartServer();
+  ExpectRefused(Cli({"get", "a key\n"}), 5, "key a key\\n: ");
 }
 
 TEST_F(CliTest, BadAddressIsRefusedAndNamed) {

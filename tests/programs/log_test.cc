@@ -30,7 +30,7 @@ class LogTest : public ProgramsTest {
     return more;
   }
   void BeRefused() const {
-    ExpectRefused(Cli({"--token-file", Path("wrong"), "get", "key"}), 5, "does not know this token");
+    ExpectRefused(Cli({"--token-file", Path("wrong"), "get", "key"}), 7, "does not know this token");
   }
   static std::vector<std::string> Lines(const std::string& text) {
     std::vector<std::string> lines;

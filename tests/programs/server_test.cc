@@ -136,7 +136,7 @@ TEST_F(ServerTest, TokensComeFromFilesAndAreNeverPrinted) {
   WriteFile(Path("tokens"), token + "\n");
   std::filesystem::permissions(Path("tokens"), std::filesystem::perms::owner_read);
   const auto server = StartServer({"--token-file", Path("tokens")});
-  ExpectRefused(Cli({"put", "key", "value"}), 5, "asks for a token");
+  ExpectRefused(Cli({"put", "key", "value"}), 7, "asks for a token");
   ExpectFine(Cli({"--token-file", Path("tokens"), "put", "key", "value"}));
   EXPECT_EQ(Cli({"--token-file", Path("tokens"), "get", "key"}).out, "value\n");
   EXPECT_EQ((server->out() + server->err()).find(token), std::string::npos);
@@ -163,7 +163,7 @@ TEST_F(ServerTest, SaysWhoIsRefusedButNotWithoutEnd) {
   const auto server = StartServer({"--token-file", Path("tokens")});
   constexpr int kTries = 30;
   for (int i = 0; i < kTries; ++i) {
-    ExpectRefused(Cli({"--token-file", Path("wrong"), "get", "key"}), 5, "does not know this token");
+    ExpectRefused(Cli({"--token-file", Path("wrong"), "get", "key"}), 7, "does not know this token");
   }
   server->Signal(SIGTERM);
   const Ended ended = server->Wait();

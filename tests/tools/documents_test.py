@@ -21,7 +21,7 @@ SOURCE = pathlib.Path(__file__).parents[2]
 BUILD = pathlib.Path(os.environ["ERDA_BUILD_DIR"]).resolve()
 CXX = os.environ["ERDA_CC"]
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").rglob("*.md"))]
-LANGUAGES = {"sh", "console", "text", "cpp", "c", "cmake", "python", "yaml"}
+LANGUAGES = {"sh", "console", "text", "cpp", "c", "cmake", "python", "toml", "yaml"}
 
 # Commands that begin so are not run here: who runs them, or why nobody can.
 ELSEWHERE = {
@@ -217,6 +217,32 @@ class Documents(unittest.TestCase):
                     run += 1
             self.sandbox.stop_all()
         self.assertGreater(run, 20)
+
+    def test_by_hand_in_readme_runs_as_pasted(self):
+        """In one go, by a fresh shell: nothing waits between the server's start and the first put."""
+        text = (SOURCE / "README.md").read_text(encoding="utf-8").partition("\nBy hand,")[2]
+        block = re.search(r"^```sh\n(.*?)^```", text, re.M | re.S)[1]
+        self.assertRegex(block, r"\Abuild/bin/erda-server .* &\n.* put greeting hello\n")
+        (self.sandbox.folder / "build").symlink_to(BUILD)
+        pasted = FOLDERS.sub(lambda match: f"{self.sandbox.folder}{match.group()}", block)
+        pasted = re.sub(r"--(records|operations) \d+", r"--\1 2000", re.sub(r"--size 1G", "--size 64M", pasted))
+        # A machine on which a server takes a while to start.
+        slow = f"erda_server() {{ sleep 0.5; exec {BUILD}/bin/erda-server \"$@\"; }}\n"
+        pasted = slow + pasted.replace("build/bin/erda-server", "erda_server", 1)
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(self.sandbox.folder / "home")}
+        said = self.sandbox.folder / "said"
+        with said.open("wb") as out:
+            shell = subprocess.Popen(["bash", "-e"], cwd=self.sandbox.folder, env=env, text=True, stdin=subprocess.PIPE,
+                                     stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            shell.communicate(pasted, timeout=50)
+        finally:
+            if shell.returncode != 0:  # the server is still there
+                os.killpg(shell.pid, signal.SIGKILL)
+        printed = said.read_text(encoding="utf-8")
+        self.assertEqual(shell.returncode, 0, printed)
+        self.assertIn("\nhello\n", printed)
+        self.assertNotIn("erda-cli: ", printed)
 
     def test_what_is_run_elsewhere_is_in_the_documents(self):
         every = [command for _, language, text in all_blocks("sh", "console") for command in commands(language, text)]

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tools/cli/text.h"
+
 namespace erda::cli {
 
 int ExitCode(Code code) {
@@ -24,6 +26,8 @@ int ExitCode(Code code) {
       return 4;
     case Code::kConflict:
       return 6;
+    case Code::kPermissionDenied:
+      return kExitDenied;
     default:
       return kExitOther;
   }
@@ -35,6 +39,11 @@ int FailWith(const Session& session, const Status& status) {
     return ExitCode(status.code());
   }
   return tools::Fail(kProgram, tools::Describe(session.address, status), ExitCode(status.code()));
+}
+
+int FailWith(const Session& session, std::string_view key, const Status& status) {
+  if (status.code() != Code::kCorruption) return FailWith(session, status);
+  return FailWith(session, Status(status.code(), fmt::format("key {}: {}", Escaped(key), status.message())));
 }
 
 int FailHere(const Status& status) {

@@ -9,6 +9,7 @@
 
 #include "erda/client.h"
 #include "erda/status.h"
+#include "tools/client_options.h"
 #include "tools/command_line.h"
 
 namespace erda::cli {
@@ -16,11 +17,10 @@ namespace erda::cli {
 inline constexpr const char* kProgram = "erda-cli";
 inline constexpr int kExitNotFound = 1;
 inline constexpr int kExitOther = 5;
+inline constexpr int kExitDenied = 7;
 
 // The server of a command line, and what is to be done there. `client` is there when the command runs.
-struct Session {
-  std::string address;
-  ClientOptions options;
+struct Session : tools::ClientChoice {
   std::function<int(Session&)> command;  // set by parsing; gives the exit code
   std::unique_ptr<Client> client;
 };
@@ -29,6 +29,7 @@ struct Session {
 
 // These say it on stderr in one line, and return the exit code.
 int FailWith(const Session& session, const Status& status);
+int FailWith(const Session& session, std::string_view key, const Status& status);  // names the key, if it is damaged
 int FailHere(const Status& status);  // what has nothing to do with the server: the message alone
 int FailHere(std::string message);   // with kExitOther
 

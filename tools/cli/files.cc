@@ -16,7 +16,7 @@
 
 namespace erda::cli {
 
-Result<std::string> ReadAll(const std::string& path) {
+Result<std::string> ReadAll(const std::string& path, size_t most) {
   const bool from_stdin = path == "-";
   const auto failed = [&] {
     return Status(Code::kInternal, "cannot read " + (from_stdin ? "stdin" : path) + ": " + std::strerror(errno));
@@ -26,12 +26,13 @@ Result<std::string> ReadAll(const std::string& path) {
   if (file < 0) return failed();
   std::string all;
   std::array<char, 65536> buffer;
-  for (;;) {
+  while (all.size() <= most) {
     const ssize_t size = read(file, buffer.data(), buffer.size());
     if (size == 0) return all;
     if (size > 0) all.append(buffer.data(), static_cast<size_t>(size));
     if (size < 0 && errno != EINTR) return failed();
   }
+  return all;
 }
 
 WholeFile::WholeFile(std::string path) : target_(std::move(path)) {

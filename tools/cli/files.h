@@ -1,6 +1,7 @@
 // Reading a file, and writing one that is there whole or not at all.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -14,8 +15,9 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-// All of a file, or of stdin if its name is -. The message of a failure names it.
-[[nodiscard]] Result<std::string> ReadAll(const std::string& path);
+// All of a file, or of stdin if its name is -. The message of a failure names it. Of more than `most` bytes it reads
+// somewhat more than these, so that the caller sees that there are too many.
+[[nodiscard]] Result<std::string> ReadAll(const std::string& path, size_t most = SIZE_MAX);
 
 // A file gets its name when it is whole, and on the medium: what had it before stays until then. It is for the user
 // alone, as a pool is: mode 0600. What is no regular file, as /dev/null, is written in place.

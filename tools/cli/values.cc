@@ -3,7 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -12,6 +15,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "erda/client.h"
@@ -26,10 +31,34 @@ namespace erda::cli {
 
 namespace {
 
+// A number as the store has it: signed, 8 bytes, in little-endian order.
+using NumberBytes = std::array<char, sizeof(int64_t)>;
+
+std::optional<int64_t> NumberOf(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::string BytesOfNumber(int64_t number) {
+  const auto bytes = std::bit_cast<NumberBytes>(number);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::optional<int64_t> NumberInBytes(std::string_view bytes) {
+  static_assert(std::endian::native == std::endian::little);
+  NumberBytes number{};
+  if (bytes.size() != number.size()) return std::nullopt;
+  std::copy(bytes.begin(), bytes.end(), number.begin());
+  return std::bit_cast<int64_t>(number);
+}
+
 struct GetOptions {
   KeyOption key;
   std::string out;
   bool raw = false;
+  bool number = false;
   bool with_version = false;
   bool with_expiry = false;
 
@@ -40,13 +69,17 @@ struct PutCommand {
   KeyOption key;
   std::string value;
   bool value_file = false;
+  bool number = false;
   PutOptions options;
   bool if_absent = false;
   bool with_version = false;
 
-  [[nodiscard]] bool reads_value() const { return value_file || value == "-"; }
+  [[nodiscard]] bool reads_value() const { return value_file || (value == "-" && !number); }
   void Check() const {
     key.Check();
+    if (number && !value_file && !NumberOf(value)) {
+      throw CLI::ValidationError("VALUE", fmt::format("'{}' is not a whole number of 64 bits", value));
+    }
     if (key.form.file && key.word == "-" && reads_value() && value == "-") {
       throw CLI::ValidationError("VALUE", "key and value cannot both be read from stdin");
     }
@@ -83,8 +116,17 @@ int Get(Session& session, const GetOptions& options) {
   const auto key = options.key.Read();
   if (!key.ok()) return FailHere(key.status());
   auto got = session.client->GetVersioned(*key);
-  if (!got.ok()) return FailWith(session, got.status());
+  if (!got.ok()) return FailWith(session, *key, got.status());
   std::string& value = got->value;
+  if (options.number) {
+    const auto number = NumberInBytes(value);
+    if (!number) {
+      return FailHere(Status(Code::kInvalidArgument,
+                             fmt::format("the value of {} has {} bytes, and a number has 8: get it without --number",
+                                         Escaped(*key), value.size())));
+    }
+    value = std::to_string(*number);
+  }
   if (!options.out.empty()) {
     WholeFile to(options.out);
     const bool written =
@@ -102,12 +144,26 @@ int Get(Session& session, const GetOptions& options) {
 int Put(Session& session, const PutCommand& put) {
   const auto key = put.key.Read();
   if (!key.ok()) return FailHere(key.status());
-  const auto value = put.reads_value() ? ReadAll(put.value) : put.value;
+  // Of a key that is too long it is 0; Put says so.
+  const size_t most = std::max(session.client->max_value_bytes(key->size()), size_t{1});
+  auto value = put.reads_value() ? ReadAll(put.value, most) : put.value;
   if (!value.ok()) return FailHere(value.status());
+  if (put.number) {
+    if (value->ends_with('\n')) value->pop_back();
+    const auto number = NumberOf(*value);
+    if (!number) return FailHere(Status(Code::kInvalidArgument, put.value + " does not hold a whole number alone"));
+    value = BytesOfNumber(*number);
+  }
+  if (value->size() > most && most > 1) {
+    return FailHere(Status(Code::kInvalidArgument,
+                           fmt::format("the value of {} is too large: the pool takes values up to {} bytes for this "
+                                       "key. A pool that is made with a larger --segment-size takes larger ones",
+                                       Escaped(*key), most)));
+  }
   PutOptions options = put.options;
   if (put.if_absent) options.if_version = kAbsent;
   const auto version = session.client->Put(*key, *value, options);
-  if (!version.ok()) return FailWith(session, version.status());
+  if (!version.ok()) return FailWith(session, *key, version.status());
   return put.with_version ? Print(fmt::format("{}\n", *version)) : 0;
 }
 
@@ -120,7 +176,7 @@ int Del(Session& session, const DelOptions& del) {
     const Status status =
         del.options.if_version ? session.client->Delete(key, del.options) : session.client->Delete(key);
     if (status.ok()) continue;
-    if (status.code() != Code::kNotFound || keys->size() == 1) return FailWith(session, status);
+    if (status.code() != Code::kNotFound || keys->size() == 1) return FailWith(session, key, status);
     fmt::print(stderr, "not found: {}\n", Escaped(key));
     code = kExitNotFound;
   }
@@ -173,7 +229,19 @@ int Incr(Session& session, const IncrOptions& options) {
   const auto key = options.key.Read();
   if (!key.ok()) return FailHere(key.status());
   const auto sum = session.client->Increment(*key, options.delta);
-  return sum.ok() ? Print(fmt::format("{}\n", *sum)) : FailWith(session, sum.status());
+  if (sum.ok()) return Print(fmt::format("{}\n", *sum));
+  if (sum.status().code() == Code::kInvalidArgument) {
+    // The value is a text, perhaps one that is a number: say how it becomes one that can be added to.
+    if (const auto value = session.client->Get(*key); value.ok() && !NumberInBytes(*value)) {
+      const auto text = NumberOf(*value);
+      return FailHere(Status(
+          Code::kInvalidArgument,
+          fmt::format("the value of {} is {}, not a number of 8 bytes; make it one: erda-cli put --number {} {}",
+                      Escaped(*key), text ? fmt::format("the text {}", *text) : fmt::format("{} bytes", value->size()),
+                      Escaped(*key), text ? std::to_string(*text) : "N")));
+    }
+  }
+  return FailWith(session, *key, sum.status());
 }
 
 CLI::Option* AddIfVersion(CLI::App& sub, std::optional<uint64_t>& version) {
@@ -189,6 +257,7 @@ void AddGet(CLI::App& sub, Session& session) {
   GetOptions& options = Bind(sub, session, Get);
   options.key.AddTo(sub);
   sub.add_flag("--raw", options.raw, "Only the value's bytes, without a newline");
+  sub.add_flag("--number", options.number, "The value is a number of 8 bytes, as of incr: print it in decimal");
   CLI::Option* const version =
       sub.add_flag("--with-version", options.with_version, "The version and a space before the value");
   CLI::Option* const expiry =
@@ -205,6 +274,7 @@ void AddPut(CLI::App& sub, Session& session) {
   put.key.AddTo(sub);
   sub.add_option("VALUE", put.value, "The value, or - to read it from stdin")->required()->type_name("");
   sub.add_flag("--value-file", put.value_file, "VALUE is a file, whose bytes are the value; - is stdin");
+  sub.add_flag("--number", put.number, "VALUE is a whole number, which is put as 8 bytes, for incr and get --number");
   CLI::Option* if_version = AddIfVersion(sub, put.options.if_version);
   sub.add_flag("--if-absent", put.if_absent, "Only if the key has no value (exit code 6)")->excludes(if_version);
   sub.add_flag("--with-version", put.with_version, "Print the version of what was put");

@@ -1,4 +1,4 @@
-#include "tools/server/config_file.h"
+#include "tools/config_file.h"
 
 #define TOML_EXCEPTIONS 0
 #include <fmt/core.h>

@@ -1,0 +1,45 @@
+// What the programs that speak to a server have in common: their options, where these come from, and the wait for a
+// server that is starting.
+//
+// Each option is taken from the first of these that has it: the command line, the environment (ERDA_ADDRESS,
+// ERDA_TOKEN_FILE), the client's configuration file, the default.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "erda/client.h"
+#include "erda/status.h"
+
+namespace erda::tools {
+
+// Where the package's server listens.
+inline constexpr const char* kDefaultAddress = "shm:/run/erda/socket";
+// A shell that starts a server in the background runs the next line before the server listens. This is long enough for
+// a server that has nothing to recover, and short enough for a wrong address.
+inline constexpr std::chrono::milliseconds kDefaultWait{2000};
+
+struct ClientChoice {
+  std::string address;
+  ClientOptions options;
+  std::optional<std::chrono::milliseconds> wait;  // if it is given
+  std::string config;                             // the configuration file, if it is given
+};
+
+// --address, --wait, --config, --timeout-ms, --ack, --path, --cache-entries, --polling, --token-file. Parse fills in
+// `choice`.
+void AddClientOptions(CLI::App& app, ClientChoice& choice);
+
+// After Parse: takes the rest from the configuration file, if there is one, and the default address. Returns what is
+// wrong with the file. It is the one that --config or ERDA_CLIENT_CONFIG names, or the first that exists of
+// $XDG_CONFIG_HOME/erda/client.toml (by default ~/.config/erda/client.toml) and /etc/erda/client.toml.
+[[nodiscard]] std::optional<std::string> TakeClientConfig(CLI::App& app, ClientChoice& choice);
+
+// Calls `connect` until it gives something else than kUnavailable, or the time is over: at least once.
+[[nodiscard]] Status WaitForServer(const std::string& program, const std::string& address,
+                                   std::chrono::milliseconds wait, const std::function<Status()>& connect);
+
+}  // namespace erda::tools
