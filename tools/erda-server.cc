@@ -1,6 +1,7 @@
 // erda-server: owns a pool and serves it until a signal.
 #include <fmt/core.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -28,6 +30,7 @@
 #include "tools/server/log.h"
 #include "tools/server/metrics.h"
 #include "tools/server/notify.h"
+#include "tools/server/watch.h"
 #include "tools/serving.h"
 
 namespace {
@@ -42,9 +45,10 @@ constexpr const char* kProgram = "erda-server";
 constexpr const char* kFooter = R"(
 Sizes are bytes, or a number with K, M, G or T (powers of two; also KiB and so on), as 64M or 1.5G.
 Geometry counts when the pool is created; an existing pool keeps its own.
-When clients can connect, one line on stdout says so, and one for each fabric how it is used. SIGTERM, SIGINT and SIGHUP
-close the pool cleanly. A pool that was not closed cleanly is recovered first; then another line before it says what was
-found.
+When clients can connect, one line on stdout says so, and one for each fabric how it is used. SIGTERM and SIGINT close
+the pool cleanly. A pool that was not closed cleanly is recovered first; then another line before it says what was
+found. SIGHUP has the configuration file read again: log-level and log-file count at once, anything else from the next
+start on, which the log says. A token file needs no signal. A file with an error changes nothing.
 
 The configuration file is TOML. Its keys are the options' names, without the dashes in front.
 
@@ -245,25 +249,99 @@ int FailAndLog(erda::tools::Log& log, const std::string& why, int exit_code) {
   return Fail(kProgram, why, exit_code);
 }
 
-// config: what is used, for the log.
-int Serve(erda::ServerOptions options, const std::string& metrics_address, const LogOptions& log_options,
-          const std::string& config) {
+// All that the command line and the configuration file say.
+struct Settings {
+  erda::ServerOptions options;
+  LogOptions log;
+  std::string metrics;
+  std::string config;  // the file's name
+  std::string used;    // what is used, as a configuration file
+  bool check = false;
+};
+
+// The exit code if the program is done. wrong: is given what is wrong with the configuration file, or is missing in it;
+// then the exit code is kExitUsage.
+std::optional<int> ReadSettings(int argc, char** argv, Settings& settings, std::string& wrong);
+
+// Tells in the log, once each, that the pool fills.
+class PoolWatch {
+ public:
+  void Look(const erda::Server& server, const std::string& pool, erda::tools::Log& log) {
+    const erda::ServerStats stats = server.stats();
+    const uint64_t exhausted = erda::tools::PutsExhausted(server.activity());
+    // A put may also be refused since its client has too many in flight. Each shard keeps a region for its cleaner.
+    const bool refuses = exhausted > std::exchange(exhausted_, exhausted) && stats.free_regions <= stats.shards;
+    const int percent = erda::tools::PercentLive(stats);
+    const auto level = fill_.Look(percent, refuses);
+    if (!level) return;
+    const bool full = *level == erda::tools::FillWatch::kFull;
+    const std::string what = full ? "has no room for more, and refuses puts: " : "fills: ";
+    log.Write(
+        full ? LogLevel::kError : LogLevel::kWarning,
+        fmt::format("pool {} {}live values take {} % of its log ({} of {} bytes); delete some, or stop the server "
+                    "and make the pool larger by erda-pool resize",
+                    pool, what, percent, stats.log_bytes_live, stats.log_bytes_total));
+  }
+
+ private:
+  erda::tools::FillWatch fill_;
+  uint64_t exhausted_ = 0;
+};
+
+std::set<std::string> Lines(const std::string& text) {
+  std::set<std::string> lines;
+  std::istringstream from(text);
+  for (std::string line; std::getline(from, line);) lines.insert(line);
+  return lines;
+}
+
+// On SIGHUP.
+void Reload(int argc, char** argv, Settings& settings, erda::tools::Log& log) {
+  if (settings.config.empty()) {
+    return log.Write(LogLevel::kInfo, "SIGHUP: there is no configuration file to be read again (--config)");
+  }
+  Settings next;
+  std::string wrong;
+  if (ReadSettings(argc, argv, next, wrong)) {
+    return log.Write(LogLevel::kError, fmt::format("SIGHUP: {}; nothing was changed", wrong));
+  }
+  if (wrong = log.Change(next.log.level, next.log.file); !wrong.empty()) {
+    return log.Write(LogLevel::kError, fmt::format("SIGHUP: {}; nothing was changed", wrong));
+  }
+  log.Write(LogLevel::kInfo, fmt::format("SIGHUP: {} was read again", settings.config));
+  const auto name_of = [](const std::string& line) { return line.substr(0, line.find(' ')); };
+  std::set<std::string> changed;
+  const auto before = Lines(settings.used);
+  const auto now = Lines(next.used);
+  for (const auto& [some, others] : {std::pair(&before, &now), {&now, &before}}) {
+    for (const std::string& line : *some) {
+      if (!others->contains(line) && line.find(" = ") != std::string::npos) changed.insert(name_of(line));
+    }
+  }
+  for (const std::string& name : changed) {
+    if (name == "log-level" || name == "log-file") continue;
+    log.Write(LogLevel::kWarning, fmt::format("SIGHUP: {} was changed, and counts from the next start on", name));
+  }
+}
+
+int Serve(int argc, char** argv, Settings settings) {
+  erda::ServerOptions& options = settings.options;
   const erda::tools::StopSignals stop_signals;
-  erda::tools::TellBusErrors(kProgram, log_options.file);
+  erda::tools::TellBusErrors(kProgram, settings.log.file);
   erda::tools::AllowManyDescriptors();
-  erda::tools::Log log(log_options.level);  // outlives the server
-  if (const std::string wrong = log.Open(log_options.file); !wrong.empty()) {
+  erda::tools::Log log(settings.log.level);  // outlives the server
+  if (const std::string wrong = log.Open(settings.log.file); !wrong.empty()) {
     return Fail(kProgram, wrong, erda::tools::kExitFailure);
   }
-  std::istringstream options_used(config);
+  std::istringstream options_used(settings.used);
   for (std::string line; std::getline(options_used, line);) log.Write(LogLevel::kDebug, line);
 
   const auto exit_code = [](const erda::Status& status) {
     return status.code() == erda::Code::kInvalidArgument ? erda::tools::kExitUsage : erda::tools::kExitFailure;
   };
-  options.on_damage = [&log](std::string_view key) {
-    const std::string named = key.empty() ? "a key that cannot be read any more" : fmt::format("key {}", key);
-    log.Write(LogLevel::kError, fmt::format("the stored value of {} is damaged; only a new put repairs it", named));
+  erda::tools::DamageWatch damage;
+  options.on_damage = [&log, &damage](std::string_view key) {
+    if (const auto line = damage.Tell(key)) log.Write(LogLevel::kError, *line);
   };
   erda::tools::EventLog events(erda::SteadyClock::Instance(),
                                [&log](std::string_view line) { log.Write(LogLevel::kWarning, line); });
@@ -296,9 +374,9 @@ int Serve(erda::ServerOptions options, const std::string& metrics_address, const
   }
 
   erda::tools::MetricsServer metrics([&server] { return erda::tools::MetricsText(**server); });
-  if (!metrics_address.empty()) {
-    if (!metrics.Start(*erda::tools::ParseMetricsAddress(metrics_address))) {
-      return FailAndLog(log, fmt::format("--metrics {}: {}", metrics_address, std::strerror(errno)),
+  if (!settings.metrics.empty()) {
+    if (!metrics.Start(*erda::tools::ParseMetricsAddress(settings.metrics))) {
+      return FailAndLog(log, fmt::format("--metrics {}: {}", settings.metrics, std::strerror(errno)),
                         erda::tools::kExitFailure);
     }
     Say(log, fmt::format("metrics on port {}", metrics.port()));
@@ -306,7 +384,17 @@ int Serve(erda::ServerOptions options, const std::string& metrics_address, const
   std::fflush(stdout);
   TellManager("READY=1");
 
-  Say(log, fmt::format("stopping on {}", stop_signals.Wait()));
+  PoolWatch watch;
+  int signal = 0;
+  while (signal == 0) {
+    watch.Look(**server, options.pool, log);
+    signal = stop_signals.WaitFor(std::chrono::seconds(1));
+    if (signal == SIGHUP) {
+      Reload(argc, argv, settings, log);
+      signal = 0;
+    }
+  }
+  Say(log, fmt::format("stopping on {}", erda::tools::StopSignals::NameOf(signal)));
   if (may_be_missing) Say(log, fmt::format("before this run, {}", kMayBeMissing));
   std::fflush(stdout);
   TellManager("STOPPING=1");
@@ -318,10 +406,8 @@ int Serve(erda::ServerOptions options, const std::string& metrics_address, const
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  erda::ServerOptions options;
+std::optional<int> ReadSettings(int argc, char** argv, Settings& settings, std::string& wrong) {
+  erda::ServerOptions& options = settings.options;
   auto spin_us = static_cast<uint64_t>(options.spin.count());
   auto nvm_write_latency_ns = static_cast<uint64_t>(options.nvm_write_latency.count());
   CLI::App app("Serves a pool of non-volatile memory to clients.", kProgram);
@@ -331,38 +417,48 @@ int main(int argc, char** argv) {
   AddRights(app, options);
   AddTimes(app, spin_us, nvm_write_latency_ns);
   erda::tools::AddPolling(app, options.polling, "idle shards wait");
-  std::string metrics;
   const auto check_metrics = [](const std::string& address) {
     if (erda::tools::ParseMetricsAddress(address)) return std::string();
     return fmt::format("'{}' is not a port, or an IP address and a port", address);
   };
-  app.add_option("--metrics", metrics,
+  app.add_option("--metrics", settings.metrics,
                  "Prometheus' metrics over HTTP, GET /metrics, at 127.0.0.1:9464 or so, to whoever reaches it; a port "
                  "alone is one of 127.0.0.1; off if it is not given")
       ->check(CLI::Validator(check_metrics, "", "metrics"))
       ->type_name("ADDRESS");
-  LogOptions log;
-  AddLog(app, log);
-  std::string config;
-  app.add_option("--config", config, "A file with options; flags win over it")->type_name("FILE")->configurable(false);
-  bool check = false;
-  app.add_flag("--check", check, "Print what would be used, as a configuration file, and exit; nothing is opened")
+  AddLog(app, settings.log);
+  app.add_option("--config", settings.config, "A file with options; flags win over it")
+      ->type_name("FILE")
+      ->configurable(false);
+  app.add_flag("--check", settings.check,
+               "Print what would be used, as a configuration file, and exit; nothing is opened")
       ->configurable(false);
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
-  if (!config.empty()) {
-    if (const auto wrong = erda::tools::TakeConfigFile(app, config)) {
-      return Fail(kProgram, *wrong, erda::tools::kExitUsage);
-    }
+  if (!settings.config.empty()) {
+    if (const auto error = erda::tools::TakeConfigFile(app, settings.config)) wrong = *error;
   }
   for (const auto& [needed, missing] :
        {std::pair("--pool", options.pool.empty()), {"--listen", options.listen.empty()}}) {
-    if (missing) return Fail(kProgram, fmt::format("{} is required (see --help)", needed), erda::tools::kExitUsage);
+    if (missing && wrong.empty()) wrong = fmt::format("{} is required (see --help)", needed);
   }
-  if (check) {
-    fmt::print("{}", erda::tools::AsConfigFile(app));
-    return 0;
-  }
+  if (!wrong.empty()) return erda::tools::kExitUsage;
   options.spin = std::chrono::microseconds(spin_us);
   options.nvm_write_latency = std::chrono::nanoseconds(nvm_write_latency_ns);
-  return Serve(options, metrics, log, erda::tools::AsConfigFile(app));
+  settings.used = erda::tools::AsConfigFile(app);
+  return std::nullopt;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  std::string wrong;
+  if (const auto done = ReadSettings(argc, argv, settings, wrong)) {
+    return wrong.empty() ? *done : Fail(kProgram, wrong, *done);
+  }
+  if (settings.check) {
+    fmt::print("{}", settings.used);
+    return 0;
+  }
+  return Serve(argc, argv, std::move(settings));
 }

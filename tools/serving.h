@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <string>
 
@@ -25,8 +27,14 @@ class StopSignals {
     std::fflush(stdout);
     int received = 0;
     sigwait(&signals_, &received);
-    return std::string("SIG") + sigabbrev_np(received);
+    return NameOf(received);
   }
+  // Not longer than this; 0: none came.
+  [[nodiscard]] int WaitFor(std::chrono::seconds most) const {
+    const timespec time{most.count(), 0};
+    return std::max(sigtimedwait(&signals_, nullptr, &time), 0);
+  }
+  static std::string NameOf(int signal) { return std::string("SIG") + sigabbrev_np(signal); }
 
  private:
   sigset_t signals_{};

@@ -1,9 +1,11 @@
 // erda-server's log: where it goes, what its lines look like, and what is in it at which level.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -154,6 +156,72 @@ TEST_F(LogTest, DamageIsAnErrorWithItsKeyOnOneLine) {
   const std::string line = std::string("^") + kTime +
                            "error: the stored value of key a\\\\x0akey\\\\\\\\ is damaged; only a new put repairs it$";
   EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(File()), line) > 0; })) << ReadFile(File());
+  // The scrubber comes by again and again.
+  const auto times_found = [&] {
+    const auto stats = nlohmann::json::parse(Cli({"stats", "--json"}).out, nullptr, false);
+    return stats.value("damaged_keys", uint64_t{0});
+  };
+  EXPECT_TRUE(WaitUntil([&] { return times_found() >= 5; }));
+  StopServer(*server);
+  EXPECT_EQ(LinesWith(ReadFile(File()), "is damaged"), 1U) << ReadFile(File());
+}
+
+TEST_F(LogTest, PoolThatFillsIsToldOnceForEachLevel) {
+  const auto server = StartServer({"--log-file", File()});
+  const std::string value(200'000, 'v');
+  Ended put;
+  for (int i = 0; (i == 0 || put.code == 0) && i < 1000; ++i) {
+    put = Cli({"put", std::to_string(i), "-"}, value);
+  }
+  ExpectRefused(put, 4, "no room");
+  const std::string full = std::string("^") + kTime + "error: pool " + Pool() + " has no room for more";
+  EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(File()), full) > 0; })) << ReadFile(File());
+  EXPECT_EQ(LinesWith(ReadFile(File()), "make the pool larger by erda-pool resize$"),
+            LinesWith(ReadFile(File()), "live values take"));
+  // What stays full is not told again.
+  const auto lines = Lines(ReadFile(File())).size();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Cli({"put", "more", "-"}, value).code, 4);
+    ::sleep(1);
+  }
+  EXPECT_EQ(Lines(ReadFile(File())).size(), lines) << ReadFile(File());
+  StopServer(*server);
+}
+
+TEST_F(LogTest, HangupReadsTheConfigurationFileAgainAndServesOn) {
+  const std::string config = Path("config.toml");
+  const auto write = [&](const std::string& more) {
+    WriteFile(config, "pool = \"" + Pool() + "\"\nsize = \"64M\"\nlisten = [\"" + Address() + "\"]\n" + more);
+  };
+  write("log-file = \"" + File() + "\"\n");
+  const auto server = StartServerWith({"--config", config});
+  WriteFile(Path("other"), "");
+  ExpectFine(Cli({"put", "key", "value"}));
+  const auto hang_up = [&](const std::string& file, const std::string& line) {
+    server->Signal(SIGHUP);
+    EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(file), line) > 0; })) << line << '\n' << ReadFile(file);
+  };
+  // What does not count now is named. The log goes elsewhere at once.
+  write("log-file = \"" + Path("other") + "\"\nlog-level = \"debug\"\nmax-clients = 7\nspin-us = 3\n");
+  hang_up(Path("other"), "warning: SIGHUP: max-clients was changed, and counts from the next start on$");
+  EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(Path("other")), "SIGHUP: spin-us was changed") > 0; }));
+  EXPECT_EQ(LinesWith(ReadFile(Path("other")), "SIGHUP: log-"), 0U);
+  EXPECT_EQ(LinesWith(ReadFile(File()), "SIGHUP"), 0U) << ReadFile(File());
+  // A mistake is told with its line, and changes nothing.
+  write("log-file = \"" + File() + "\"\nmax-clients = \"many\"\n");
+  hang_up(Path("other"), "error: SIGHUP: " + config + ":5: max-clients must be an integer; nothing was changed$");
+  write("log-file = \"" + Path("no/folder") + "\"\n");
+  hang_up(Path("other"), "error: SIGHUP: cannot open " + Path("no/folder") + ": .*; nothing was changed$");
+  EXPECT_EQ(Cli({"get", "key"}).out, "value\n");
+  StopServer(*server);
+  EXPECT_EQ(LinesWith(ReadFile(Path("other")), "stopped$"), 1U);
+}
+
+TEST_F(LogTest, HangupWithoutAConfigurationFileStopsNothing) {
+  const auto server = StartServer({"--log-file", File()});
+  server->Signal(SIGHUP);
+  EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(File()), "SIGHUP: there is no configuration file") > 0; }));
+  ExpectFine(Cli({"put", "key", "value"}));
   StopServer(*server);
 }
 

@@ -114,29 +114,53 @@ std::unique_ptr<spdlog::formatter> MakeFormatter(bool for_journal) {
 // The thread ends when all is written; the logger holds it weakly, and goes when nobody uses it any more.
 Log::~Log() { writer_.reset(); }
 
-std::string Log::Open(const std::string& file) try {
-  to_file_ = !file.empty();
+std::shared_ptr<spdlog::logger> Log::MakeLogger(const std::string& file) const {
   spdlog::sink_ptr sink;
-  if (to_file_) {
+  if (!file.empty()) {
     sink = std::make_shared<FileSink>(file);
   } else {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   }
-  writer_ = std::make_shared<spdlog::details::thread_pool>(kLinesLate, 1);
-  logger_ = std::make_shared<spdlog::async_logger>("erda-server", std::move(sink), writer_,
-                                                   spdlog::async_overflow_policy::overrun_oldest);
-  logger_->set_level(ToSpdlog(least_));
-  logger_->flush_on(spdlog::level::trace);  // each line at once
-  logger_->set_formatter(MakeFormatter(!to_file_ && StderrIsTheJournal()));
+  auto logger = std::make_shared<spdlog::async_logger>("erda-server", std::move(sink), writer_,
+                                                       spdlog::async_overflow_policy::overrun_oldest);
+  logger->set_level(spdlog::level::trace);  // Write has seen to the level
+  logger->flush_on(spdlog::level::trace);   // each line at once
+  logger->set_formatter(MakeFormatter(file.empty() && StderrIsTheJournal()));
   // The server goes on without a line that cannot be written.
-  logger_->set_error_handler([](const std::string& what) { fmt::print(stderr, "erda-server: log: {}\n", what); });
+  logger->set_error_handler([](const std::string& what) { fmt::print(stderr, "erda-server: log: {}\n", what); });
+  return logger;
+}
+
+std::string Log::Open(const std::string& file) try {
+  writer_ = std::make_shared<spdlog::details::thread_pool>(kLinesLate, 1);
+  logger_ = MakeLogger(file);
+  file_ = file;
+  return {};
+} catch (const spdlog::spdlog_ex& error) {
+  return error.what();
+}
+
+std::string Log::Change(LogLevel least, const std::string& file) try {
+  if (file != file_) {
+    auto logger = MakeLogger(file);
+    const std::scoped_lock lock(mutex_);
+    logger_.swap(logger);  // the lines that wait hold the one of before until they are written
+    file_ = file;
+  }
+  least_.store(least, std::memory_order_relaxed);
   return {};
 } catch (const spdlog::spdlog_ex& error) {
   return error.what();
 }
 
 void Log::Write(LogLevel level, std::string_view text) {
-  if (level >= least_) logger_->log(ToSpdlog(level), "{}", Printable(text));
+  if (level < least_.load(std::memory_order_relaxed)) return;
+  std::shared_ptr<spdlog::logger> logger;
+  {
+    const std::scoped_lock lock(mutex_);
+    logger = logger_;
+  }
+  logger->log(ToSpdlog(level), "{}", Printable(text));
 }
 
 }  // namespace erda::tools

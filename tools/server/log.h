@@ -5,8 +5,10 @@
 // Where stderr is systemd's journal, which has the time, lines begin with their priority instead: <4>client ...
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -31,15 +33,22 @@ class Log {
   // Before anything is written. file: appended to; empty: stderr. What was wrong, or nothing.
   [[nodiscard]] std::string Open(const std::string& file);
 
+  // Writes less or more from now on, and elsewhere. What was wrong, or nothing; then all stays as it was.
+  [[nodiscard]] std::string Change(LogLevel least, const std::string& file);
+
   // From any thread. It does not wait: a thread of the log writes the lines, and if it is so late that there is no room
   // for more, the oldest are left out. Whatever the text holds, it is one printable line.
   void Write(LogLevel level, std::string_view text);
-  [[nodiscard]] bool to_file() const { return to_file_; }
+  // From the thread that opens and changes it.
+  [[nodiscard]] bool to_file() const { return !file_.empty(); }
 
  private:
-  const LogLevel least_;
-  bool to_file_ = false;
+  [[nodiscard]] std::shared_ptr<spdlog::logger> MakeLogger(const std::string& file) const;
+
+  std::atomic<LogLevel> least_;  // relaxed: a line on its way may still go by the level of before
+  std::string file_;
   std::shared_ptr<spdlog::details::thread_pool> writer_;
+  std::mutex mutex_;  // of logger_, while it is copied or exchanged
   std::shared_ptr<spdlog::logger> logger_;
 };
 
