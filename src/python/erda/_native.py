@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pathlib
 import time
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Optional
@@ -109,8 +110,24 @@ class _ServerInfo(ctypes.Structure):
     _fields_ = [("names", POINTER(c_char_p)), ("values", POINTER(c_char_p)), ("count", c_size_t)]
 
 
+def open_library(name: str, variable: str) -> ctypes.CDLL:
+    """The one that the variable names; else the one of the prefix that this module is installed in, which the loader need
+    not know; else the loader's."""
+    if variable in os.environ:
+        return ctypes.CDLL(os.environ[variable])
+    for folder in pathlib.Path(__file__).resolve().parents:
+        if folder.name == "lib":
+            for library in (folder / name, *sorted(folder.glob(f"*-linux-gnu/{name}"))):
+                if library.exists():
+                    return ctypes.CDLL(str(library))
+    try:
+        return ctypes.CDLL(name)
+    except OSError as error:
+        raise OSError(f"{error}: after an installation run ldconfig, or name the library in {variable}") from None
+
+
 def _load() -> ctypes.CDLL:
-    library = ctypes.CDLL(os.environ.get("ERDA_CLIENT_LIBRARY", "liberda-client.so.0"))
+    library = open_library("liberda-client.so.0", "ERDA_CLIENT_LIBRARY")
     key = [c_void_p, c_char_p, c_size_t]
     for name, arguments in {
         "options_init": [POINTER(_ClientOptions), c_size_t],

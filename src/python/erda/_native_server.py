@@ -9,7 +9,7 @@ from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_int, c_int64, c_size_t
 from typing import Callable, Optional
 
 from . import _activity
-from ._native import _NOT_FOUND, InternalError, _failure, _signed, _text, _unsigned
+from ._native import _NOT_FOUND, InternalError, _failure, _signed, _text, _unsigned, open_library
 
 _NUMBERS = {
     "pool_size": 64, "shards": 32, "max_clients": 32, "region_size": 64, "segment_size": 64, "index_entries": 64,
@@ -69,7 +69,7 @@ class _Fabrics(ctypes.Structure):
 
 
 def _load() -> ctypes.CDLL:
-    library = ctypes.CDLL(os.environ.get("ERDA_SERVER_LIBRARY", "liberda-server.so.0"))
+    library = open_library("liberda-server.so.0", "ERDA_SERVER_LIBRARY")
     for name, arguments in {
         "options_init": [POINTER(_Options), c_size_t],
         "free": [c_void_p],
