@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -28,6 +29,9 @@ namespace {
 using Time = std::chrono::steady_clock;
 using Key = std::array<char, kKeyBytes>;
 
+// Each kind has its turn in each round, so that a run of fewer rounds has fewer operations, and no other ratios.
+constexpr uint64_t kRoundsMin = 3;
+constexpr std::chrono::seconds kTellEvery{5};
 constexpr std::string_view kKeyBegin = "erda-bench.";
 // ib_read_lat runs so often, spread over the rounds.
 constexpr uint64_t kIbReadLatRuns = 3;
@@ -100,7 +104,20 @@ class Measurement {
     std::vector<double> ib_read_lat;
     const uint64_t rounds = report_.plan.rounds;
     const uint64_t every = std::max<uint64_t>(1, rounds / kIbReadLatRuns);
+    const auto begin = Time::now();
+    const std::chrono::seconds most(settings_.seconds);
+    auto told = begin;
     for (uint64_t round = 0; round < rounds; ++round) {
+      const auto now = Time::now();
+      if (most.count() != 0 && now - begin >= most && round >= kRoundsMin) {
+        report_.plan.rounds = round;
+        break;
+      }
+      if (now - told >= kTellEvery) {
+        told = now;
+        fmt::print(stderr, "erda-bench: floors: {} of {} rounds done, after {} s\n", round, rounds,
+                   std::chrono::duration_cast<std::chrono::seconds>(now - begin).count());
+      }
       if (auto status = Round(); !status.ok()) return status;
       if (auto status = CheckThatNothingIsCleaned(); !status.ok()) return status;
       if (report_.ib_read_lat_note.empty() && round % every == every / 2) RunIbReadLat();

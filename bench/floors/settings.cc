@@ -51,6 +51,8 @@ CLI::App* AddFloors(CLI::App& app, Settings& settings) {
   AddNumber<uint64_t>(*floors, "--ops", settings.ops, 1, kMost, "Operations of each kind, at least; default 10000");
   AddNumber<uint64_t>(*floors, "--rounds", settings.rounds, 1, kMost,
                       "Each kind has its turn in each round; default 20");
+  AddNumber<uint64_t>(*floors, "--seconds", settings.seconds, 0, kMost,
+                      "Stop after so long, with fewer rounds, but at least 3; 0: never; default 60");
   AddNumber<uint64_t>(*floors, "--block", settings.block_ops, 1, kBlockOpsMax,
                       "Operations that are timed together; default: so many that reading the clock does not count");
   floors->add_option("--limit", settings.limit, "Exit with 1 if a ratio is above this")

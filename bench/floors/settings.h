@@ -35,6 +35,7 @@ struct Settings {
   uint64_t value_bytes = 64;
   uint64_t ops = 10'000;  // of each kind
   uint64_t rounds = 20;
+  uint64_t seconds = 60;   // then it ends, behind kRoundsMin rounds; 0: only when all rounds are done
   uint64_t block_ops = 0;  // operations between two looks at the clock; 0: by the clock's cost
   double limit = 0;        // ratios above it are a failure; 0: none
   std::string json_path;

@@ -54,6 +54,20 @@ TEST_F(FloorsTest, EachKindIsMeasuredAsOftenAsItWasAsked) {
   }
 }
 
+TEST_F(FloorsTest, RunEndsWhenItsTimeIsOver) {
+  Settings settings;
+  settings.ops = 2'000'000;  // for many minutes
+  settings.rounds = 200'000;
+  settings.block_ops = 4;
+  settings.pool_size = 256 << 20;
+  settings.seconds = 1;
+  const auto report = Measure(settings, std::string(ERDA_BIN_DIR) + "/erda-bench");
+  ASSERT_TRUE(report.ok()) << report.status().ToString();
+  EXPECT_GE(report->plan.rounds, 3U);
+  EXPECT_LT(report->plan.rounds, settings.rounds);
+  EXPECT_EQ(report->samples[0].count(), report->plan.rounds * report->plan.blocks);
+}
+
 TEST_F(FloorsTest, TheServersFailureIsTold) {
   Settings settings;
   settings.pool = Pool();
