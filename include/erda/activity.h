@@ -2,6 +2,12 @@
 // Client::ServerActivity() for its clients, who read it one-sidedly.
 #pragma once
 
+// GCC 10 says 201709 for -std=c++20.
+#if __cplusplus < 201709L
+#error "Erda needs C++20: compile with -std=c++20 or later, in CMake with CMAKE_CXX_STANDARD 20"
+#endif
+#if __cplusplus >= 201709L
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -112,3 +118,5 @@ struct Activity {
 };
 
 }  // namespace erda
+
+#endif  // C++20

@@ -1,6 +1,12 @@
 // The client: put, get and delete on a server's pool. Gets read the pool one-sidedly, without the server's CPU.
 #pragma once
 
+// GCC 10 says 201709 for -std=c++20.
+#if __cplusplus < 201709L
+#error "Erda needs C++20: compile with -std=c++20 or later, in CMake with CMAKE_CXX_STANDARD 20"
+#endif
+#if __cplusplus >= 201709L
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -251,3 +257,5 @@ class ERDA_EXPORT Client {
 };
 
 }  // namespace erda
+
+#endif  // C++20

@@ -1,6 +1,12 @@
 // How a thread waits for what it expects.
 #pragma once
 
+// GCC 10 says 201709 for -std=c++20.
+#if __cplusplus < 201709L
+#error "Erda needs C++20: compile with -std=c++20 or later, in CMake with CMAKE_CXX_STANDARD 20"
+#endif
+#if __cplusplus >= 201709L
+
 #include <cstdint>
 
 namespace erda {
@@ -12,3 +18,5 @@ enum class Polling : uint8_t {
 };
 
 }  // namespace erda
+
+#endif  // C++20

@@ -1,6 +1,12 @@
 // The server: owns a pool and serves it to clients.
 #pragma once
 
+// GCC 10 says 201709 for -std=c++20.
+#if __cplusplus < 201709L
+#error "Erda needs C++20: compile with -std=c++20 or later, in CMake with CMAKE_CXX_STANDARD 20"
+#endif
+#if __cplusplus >= 201709L
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -245,3 +251,5 @@ class ERDA_EXPORT Server {
 };
 
 }  // namespace erda
+
+#endif  // C++20

@@ -2,6 +2,12 @@
 // message that names the thing that failed.
 #pragma once
 
+// GCC 10 says 201709 for -std=c++20.
+#if __cplusplus < 201709L
+#error "Erda needs C++20: compile with -std=c++20 or later, in CMake with CMAKE_CXX_STANDARD 20"
+#endif
+#if __cplusplus >= 201709L
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -123,3 +129,5 @@ class [[nodiscard]] Result {
 };
 
 }  // namespace erda
+
+#endif  // C++20
