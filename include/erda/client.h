@@ -48,9 +48,9 @@ struct ClientOptions {
   Ack ack = Ack::kPersisted;
   PutPath put_path = PutPath::kAuto;
   uint32_t queue_depth = 64;                // Operations in flight, 1 to 256.
-  uint32_t cache_entries = 65536;           // Keys whose places are remembered, for gets in one Read; 0: none.
+  uint32_t cache_entries = 65536;           // Keys whose places are remembered, for gets in one Read; 0: none, to 2^30.
   Polling polling = Polling::kAdaptive;     // How synchronous calls and Drain wait; Poll never waits.
-  std::chrono::milliseconds timeout{5000};  // For connecting and for each operation.
+  std::chrono::milliseconds timeout{5000};  // For connecting and for each operation; 1 to 2^40 ms.
   // What the server asks for, if it demands a token. With one the client speaks to no server that does not know it.
   std::string token{};
   // The same from a file, its first line; read each time it is asked for. Nobody else may be able to read it.

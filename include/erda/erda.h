@@ -113,8 +113,8 @@ typedef struct erda_client_options {
   int put_path;            // an erda_put_path: ERDA_PUT_AUTO
   int polling;             // an erda_polling: ERDA_POLL_ADAPTIVE
   uint32_t queue_depth;    // 64. Operations in flight, 1 to 256.
-  uint32_t cache_entries;  // 65536. Keys whose places are remembered; 0: none.
-  int64_t timeout_ms;      // 5000. For connecting and for each operation.
+  uint32_t cache_entries;  // 65536. Keys whose places are remembered; 0: none, to 2^30.
+  int64_t timeout_ms;      // 5000. For connecting and for each operation; 1 to 2^40.
   const char* token;       // NULL: none
   const char* token_file;  // NULL: none
 } erda_client_options;

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/bytes.h"
+#include "base/option_bounds.h"
 #include "base/relax.h"
 #include "base/token_file.h"
 #include "client/engine.h"
@@ -52,16 +53,14 @@ Result<Versioned> CopyOf(const Result<VersionedView>& got) {
 }
 
 Status CheckOptions(const ClientOptions& options) {
-  if (options.queue_depth < 1 || options.queue_depth > format::kSlotsMax) {
-    return {Code::kInvalidArgument, "queue_depth must be 1 to " + std::to_string(format::kSlotsMax)};
-  }
-  if (options.timeout.count() <= 0) return {Code::kInvalidArgument, "the timeout must be more than 0 ms"};
-  if (options.put_path > PutPath::kDelegate || options.ack > Ack::kPersisted) {
-    return {Code::kInvalidArgument, "put_path or ack has a value that is none of its kind"};
-  }
-  if (options.polling > Polling::kSleep) {
-    return {Code::kInvalidArgument, "polling has a value that is none of its kind"};
-  }
+  Bounds bounds;
+  bounds.Check(kClientBounds.queue_depth, options.queue_depth);
+  bounds.Check(kClientBounds.cache_entries, options.cache_entries);
+  bounds.Check(kClientBounds.timeout, options.timeout.count());
+  bounds.Check(kClientBounds.ack, static_cast<uint8_t>(options.ack));
+  bounds.Check(kClientBounds.put_path, static_cast<uint8_t>(options.put_path));
+  bounds.Check(kClientBounds.polling, static_cast<uint8_t>(options.polling));
+  if (!bounds.status().ok()) return bounds.status();
   if (!options.token.empty() && !options.token_file.empty()) {
     return {Code::kInvalidArgument, "a token, or the name of a file with one, but not both"};
   }

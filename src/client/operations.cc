@@ -4,11 +4,12 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/option_bounds.h"
 #include "client/engine.h"
 
 namespace erda::client {
 
-namespace {}  // namespace
+static_assert(kTtlBounds.most == kTtlMax.count());
 
 // --- Taking an operation
 
@@ -74,9 +75,10 @@ Status Engine::GetVersioned(std::string_view key, Client::GetVersionedCallback&&
 }
 
 Result<Operation*> Engine::NewPut(OpType type, std::string_view key, size_t value_size, const PutOptions& options) {
-  if (options.ttl && (options.ttl->count() < 1 || *options.ttl > kTtlMax)) {
-    return Status(Code::kInvalidArgument, "a time to live has 1 to " + std::to_string(kTtlMax.count()) + " ms, not " +
-                                              std::to_string(options.ttl->count()));
+  if (options.ttl) {
+    Bounds bounds;
+    bounds.Check(kTtlBounds, options.ttl->count());
+    if (!bounds.status().ok()) return bounds.status();
   }
   if (geometry_known_ && !key.empty() && key.size() <= format::kKeyBytesMax) {
     const uint64_t most = format::ValueBytesMax(geometry_, key.size(), options.ttl.has_value());

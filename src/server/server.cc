@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/option_bounds.h"
 #include "fabric/fabric.h"
 #include "server/flush.h"
 #include "server/gate.h"
@@ -32,44 +33,32 @@ uint64_t RandomId() {
 }
 
 Status CheckOptions(const ServerOptions& options) {
-  const auto outside = [](uint64_t n, uint64_t least, uint64_t most) { return n < least || n > most; };
   if (options.listen.empty()) return {Code::kInvalidArgument, "a server needs an address to listen on"};
-  if (outside(options.slots_per_client, 1, format::kSlotsMax)) {
-    return {Code::kInvalidArgument, "slots_per_client must be 1 to " + std::to_string(format::kSlotsMax)};
-  }
-  if (outside(options.slot_bytes, 2048, 65536) || options.slot_bytes % 64 != 0) {
-    return {Code::kInvalidArgument, "slot_bytes must be 2048 to 65536, and a multiple of 64"};
-  }
-  if (outside(options.max_clients, 1, 65536)) return {Code::kInvalidArgument, "max_clients must be 1 to 65536"};
-  if (outside(options.reservations_per_client, 1, 1 << 20)) {
-    return {Code::kInvalidArgument, "reservations_per_client must be 1 to 1048576"};
-  }
-  if (options.requests_per_second != 0 && outside(options.requests_per_second, 100, 1'000'000'000)) {
-    return {Code::kInvalidArgument, "requests_per_second must be 0, or 100 to 1000000000"};
-  }
-  if (options.connects_per_second > 1'000'000) {
-    return {Code::kInvalidArgument, "connects_per_second must be 0 to 1000000"};
-  }
-  if (options.staging_bytes > 1 << 30) return {Code::kInvalidArgument, "staging_bytes must be at most 1 GiB"};
-  if (options.shm_access > ShmAccess::kEverybody) {
-    return {Code::kInvalidArgument, "shm_access has a value that is none of its kind"};
-  }
-  if (options.pool_writes > PoolWrites::kEverybody) {
-    return {Code::kInvalidArgument, "pool_writes has a value that is none of its kind"};
-  }
-  if (options.polling > Polling::kSleep) {
-    return {Code::kInvalidArgument, "polling has a value that is none of its kind"};
-  }
-  if (options.flush > FlushChoice::kReadAfterWrite) {
-    return {Code::kInvalidArgument, "flush has a value that is none of its kind"};
-  }
-  if (options.spin.count() < 0 || options.nvm_write_latency.count() < 0) {
-    return {Code::kInvalidArgument, "a duration cannot be negative"};
-  }
-  if (options.sync.count() < 0 || options.sync > std::chrono::hours(24)) {
-    return {Code::kInvalidArgument, "sync must be 0, which is never, or at most a day"};
-  }
-  return {};
+  Bounds bounds;
+  bounds.Check(kServerBounds.pool_size, options.pool_size);
+  bounds.Check(kServerBounds.shards, options.shards);
+  bounds.Check(kServerBounds.region_size, options.region_size);
+  bounds.Check(kServerBounds.segment_size, options.segment_size);
+  bounds.Check(kServerBounds.index_entries, options.index_entries);
+  bounds.Check(kServerBounds.grow_to, options.grow_to);
+  bounds.Check(kServerBounds.max_clients, options.max_clients);
+  bounds.Check(kServerBounds.slots_per_client, options.slots_per_client);
+  bounds.Check(kServerBounds.slot_bytes, options.slot_bytes);
+  if (options.slot_bytes % 64 != 0) bounds.Refuse(kServerBounds.slot_bytes, std::to_string(options.slot_bytes));
+  bounds.Check(kServerBounds.reservations_per_client, options.reservations_per_client);
+  bounds.Check(kServerBounds.clients_per_token, options.clients_per_token);
+  bounds.Check(kServerBounds.requests_per_second, options.requests_per_second);
+  bounds.Check(kServerBounds.connects_per_second, options.connects_per_second);
+  bounds.Check(kServerBounds.shm_access, static_cast<uint8_t>(options.shm_access));
+  bounds.Check(kServerBounds.pool_writes, static_cast<uint8_t>(options.pool_writes));
+  bounds.Check(kServerBounds.staging_bytes, options.staging_bytes);
+  bounds.Check(kServerBounds.flush, static_cast<uint8_t>(options.flush));
+  bounds.Check(kServerBounds.sync, options.sync.count());
+  bounds.Check(kServerBounds.scrub_rate, options.scrub_rate);
+  bounds.Check(kServerBounds.polling, static_cast<uint8_t>(options.polling));
+  bounds.Check(kServerBounds.spin, options.spin.count());
+  bounds.Check(kServerBounds.nvm_write_latency, options.nvm_write_latency.count());
+  return bounds.status();
 }
 
 // A stop waits so long for clients that are in the middle of a Write.

@@ -165,8 +165,7 @@ TEST_F(CClient, PutsAndDeletesOnConditions) {
   EXPECT_EQ(erda_client_delete(client_, BYTES("key"), nullptr), ERDA_NOT_FOUND);
   EXPECT_EQ(erda_client_delete(client_, BYTES("key"), &delete_second), ERDA_CONFLICT);
   const auto negative = PutOptionsOf(0, 0, -1);
-  ExpectSaid(erda_client_put(client_, BYTES("key"), BYTES("v"), &negative, nullptr), ERDA_INVALID_ARGUMENT,
-             "time to live");
+  ExpectSaid(erda_client_put(client_, BYTES("key"), BYTES("v"), &negative, nullptr), ERDA_INVALID_ARGUMENT, "ttl");
 }
 
 TEST_F(CClient, Increments) {

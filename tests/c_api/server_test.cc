@@ -511,7 +511,7 @@ TEST_F(CServer, OptionsMustBeInitializedAndOfTheirKind) {
   }
   options = options_;
   options.spin_us = -1;
-  ExpectRefused(options, "negative");
+  ExpectRefused(options, "spin (in us) must be 0 to");
 
   struct Newer {
     erda_server_options known;

@@ -1,0 +1,79 @@
+// The bounds of every option that is a number: one table for C++, C and Python. What a flag lets through is checked
+// here, too.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "erda/status.h"
+
+namespace erda {
+
+struct OptionBounds {
+  const char* name;
+  int64_t least;
+  int64_t most;
+  const char* rule = "";  // of the numbers between them
+  bool zero_too = false;  // 0 is none of them, and allowed
+};
+
+inline constexpr struct {
+  OptionBounds queue_depth{"queue_depth", 1, 256};
+  OptionBounds cache_entries{"cache_entries", 0, 1 << 30};
+  // 34 years: in nanoseconds, and added to the clock, it is far from the end of 64 bits.
+  OptionBounds timeout{"timeout (in ms)", 1, int64_t{1} << 40};
+  OptionBounds ack{"ack", 0, 1};
+  OptionBounds put_path{"put_path", 0, 3};
+  OptionBounds polling{"polling", 0, 2};
+} kClientBounds;
+
+inline constexpr OptionBounds kTtlBounds{"ttl (in ms)", 1, int64_t{1} << 48};
+
+// What fits a pool, docs/operations.md says: the sizes depend on each other.
+inline constexpr struct {
+  OptionBounds pool_size{"pool_size", 0, int64_t{1} << 52};
+  OptionBounds shards{"shards", 0, 64};
+  OptionBounds region_size{"region_size", 0, 256 << 20};
+  OptionBounds segment_size{"segment_size", 0, 256 << 20};
+  OptionBounds index_entries{"index_entries", 0, int64_t{1} << 48};
+  OptionBounds grow_to{"grow_to", 0, int64_t{1} << 52};
+  OptionBounds max_clients{"max_clients", 1, 65536};
+  OptionBounds slots_per_client{"slots_per_client", 1, 256};
+  OptionBounds slot_bytes{"slot_bytes", 2048, 65536, ", and a multiple of 64"};
+  OptionBounds reservations_per_client{"reservations_per_client", 1, 1 << 20};
+  OptionBounds clients_per_token{"clients_per_token", 0, 65536};
+  OptionBounds requests_per_second{"requests_per_second", 100, 1'000'000'000, "", true};
+  OptionBounds connects_per_second{"connects_per_second", 0, 1'000'000};
+  OptionBounds shm_access{"shm_access", 0, 2};
+  OptionBounds pool_writes{"pool_writes", 0, 2};
+  OptionBounds staging_bytes{"staging_bytes", 0, 1 << 30};
+  OptionBounds flush{"flush", 0, 2};
+  OptionBounds sync{"sync (in ms)", 0, 86'400'000};
+  OptionBounds scrub_rate{"scrub_rate", 0, int64_t{1} << 48};
+  OptionBounds polling{"polling", 0, 2};
+  OptionBounds spin{"spin (in us)", 0, 1'000'000'000};
+  OptionBounds nvm_write_latency{"nvm_write_latency (in ns)", 0, 1'000'000'000};
+} kServerBounds;
+
+// The first option that is out of them.
+class Bounds {
+ public:
+  template <class Number>
+  void Check(const OptionBounds& bounds, Number value) {
+    const bool inside = std::cmp_greater_equal(value, bounds.least) && std::cmp_less_equal(value, bounds.most);
+    if (!inside && !(bounds.zero_too && value == 0)) Refuse(bounds, std::to_string(value));
+  }
+  void Refuse(const OptionBounds& bounds, const std::string& value) {
+    if (!status_.ok()) return;
+    status_ = {Code::kInvalidArgument, std::string(bounds.name) + " must be " + (bounds.zero_too ? "0, or " : "") +
+                                           std::to_string(bounds.least) + " to " + std::to_string(bounds.most) +
+                                           bounds.rule + ", not " + value};
+  }
+  [[nodiscard]] const Status& status() const { return status_; }
+
+ private:
+  Status status_;
+};
+
+}  // namespace erda
