@@ -150,7 +150,9 @@ class ERDA_EXPORT Buffer {
   std::span<std::byte> bytes_;
 };
 
-// One Client belongs to one thread at a time. Different Clients are independent (docs/threads.md).
+// One Client belongs to one thread at a time. Different Clients are independent. These end with kInvalidArgument: a
+// call while another thread is in one, a call that waits inside a callback, a call after a fork (docs/threads.md,
+// "Misuse"). Without memory a call is kResourceExhausted; whether a put or delete took effect is unknown then.
 //
 // A key is 1 to 1024 bytes; a value is 0 bytes up to what a segment of the pool holds (max_value_bytes()). Both may
 // hold any bytes. Outside these limits: kInvalidArgument, and the message names the limit.
@@ -165,7 +167,8 @@ class ERDA_EXPORT Client {
 
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  // Abandons what is in flight without calling its callbacks. Drain() first to know the outcomes.
+  // Abandons what is in flight without calling its callbacks. Drain() first to know the outcomes. In a callback, or
+  // while another thread is in a call: aborts with a message. After a fork: leaves all to the parent.
   ~Client();
 
   // The value, or kNotFound. Never a value that one put did not write as a whole.
@@ -202,8 +205,8 @@ class ERDA_EXPORT Client {
   Result<uint64_t> Put(std::string_view key, Buffer& from, size_t size, const PutOptions& options);
 
   // Asynchronous: returns at once, the callback runs inside a later Poll() or Drain(), or inside a synchronous call of
-  // this Client. A callback may start operations, but must not call Poll(), Drain() or a synchronous call, and must not
-  // throw.
+  // this Client. A callback may start operations, but must not call Poll(), Drain() or a synchronous call, which are
+  // refused, and should not throw: the call that runs it throws that on, when all that it waits for is done.
   // Key and value are copied before the call returns, but for a Buffer's. If the call itself fails, the callback never
   // runs: kInvalidArgument as above, kResourceExhausted if queue_depth operations are in flight (Poll and try again).
   // Operations on one key take effect in the order started; those on different keys in any order.
@@ -224,10 +227,10 @@ class ERDA_EXPORT Client {
   Status PutAsync(std::string_view key, Buffer& from, size_t size, const PutOptions& options, PutCallback done);
   Status DeleteAsync(std::string_view key, const DeleteOptions& options, DoneCallback done);
   Status IncrementAsync(std::string_view key, int64_t delta, IncrementCallback done);
-  size_t Poll();   // Makes progress without waiting; the number of operations finished.
+  size_t Poll();   // Makes progress without waiting; the number of operations finished. 0 where it is refused.
   Status Drain();  // Until none is in flight.
 
-  // One result for each key, in their order.
+  // One result for each key, in their order. None at all without memory for them.
   std::vector<Result<std::string>> MultiGet(std::span<const std::string_view> keys);
   std::vector<Result<Versioned>> MultiGetVersioned(std::span<const std::string_view> keys);
 
@@ -249,6 +252,8 @@ class ERDA_EXPORT Client {
   Result<Activity> ServerActivity();
   // The largest value that this pool takes for a key of this size, if it does not expire.
   size_t max_value_bytes(size_t key_bytes) const;
+
+  struct Access;  // The library's own.
 
  private:
   class Impl;

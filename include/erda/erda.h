@@ -231,7 +231,8 @@ ERDA_EXPORT void erda_client_scan_options_init(erda_scan_options* options, size_
 // the server.
 ERDA_EXPORT erda_code erda_client_connect(const char* address, const erda_client_options* options,
                                           erda_client** client) ERDA_NOEXCEPT;
-// Abandons what is in flight, without calling its callbacks. Not in a callback. NULL does nothing.
+// Abandons what is in flight, without calling its callbacks. In a callback it aborts with a message; after a fork it
+// leaves all to the parent (docs/threads.md, "Misuse"). NULL does nothing.
 ERDA_EXPORT void erda_client_close(erda_client* client) ERDA_NOEXCEPT;
 
 // Into the caller's memory. If it is too short, ERDA_INVALID_ARGUMENT: nothing is written there then, and *value_size
@@ -277,7 +278,8 @@ ERDA_EXPORT erda_code erda_client_put_buffer(erda_client* client, const void* ke
                                              const erda_put_options* options, uint64_t* version) ERDA_NOEXCEPT;
 
 // Asynchronous: these return at once, and `done` is called later, in erda_client_poll or erda_client_drain, or in any
-// other call that waits, of this client. It may start operations, but not poll, drain, wait or close. If the call
+// other call that waits, of this client. It may start operations, but not poll, drain or wait, which is
+// ERDA_INVALID_ARGUMENT, nor close. If the call
 // itself fails, `done` is never called: ERDA_RESOURCE_EXHAUSTED if queue_depth operations are in flight. done may be
 // NULL. Operations on one key take effect in the order started; those on different keys in any order.
 ERDA_EXPORT erda_code erda_client_get_async(erda_client* client, const void* key, size_t key_size, erda_done done,

@@ -216,7 +216,8 @@ struct RecoveryReport {
   }
 };
 
-// Start, Stop and the destructor from one thread at a time; what it says of itself any may ask (docs/threads.md).
+// Start, Stop and the destructor from one thread at a time, and not in a callback (docs/threads.md, "Misuse"); what it
+// says of itself any may ask (docs/threads.md).
 class ERDA_EXPORT Server {
  public:
   // Takes the addresses, creates the pool, or opens it. A pool that was not closed cleanly, since its server died or

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,16 +43,15 @@ inline constexpr std::string_view CodeName(Code code) {
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
-// An ok or message-less Status does not allocate.
+// An ok or message-less Status does not allocate. Without memory for its message a Status has none.
 class [[nodiscard]] Status {
  public:
   Status() noexcept = default;
   explicit Status(Code code) noexcept : code_(code) {}
-  Status(Code code, std::string message)
-      : code_(code), message_(std::make_unique<const std::string>(std::move(message))) {}
+  Status(Code code, std::string message) noexcept : code_(code), message_(Keep(std::move(message))) {}
 
-  Status(const Status& other) : code_(other.code_), message_(Copy(other)) {}
-  Status& operator=(const Status& other) {
+  Status(const Status& other) noexcept : code_(other.code_), message_(Copy(other)) {}
+  Status& operator=(const Status& other) noexcept {
     if (this != &other) {
       code_ = other.code_;
       message_ = Copy(other);
@@ -64,20 +64,27 @@ class [[nodiscard]] Status {
 
   [[nodiscard]] bool ok() const noexcept { return code_ == Code::kOk; }
   [[nodiscard]] Code code() const noexcept { return code_; }
+  // A zero follows it.
   [[nodiscard]] std::string_view message() const noexcept {
-    return message_ ? std::string_view(*message_) : std::string_view();
+    if (message_) return *message_;
+    return code_ == Code::kResourceExhausted ? "no room, or no memory" : "";
   }
 
   // "resource exhausted: the log of shard 0 is full"
   [[nodiscard]] std::string ToString() const {
     std::string text(CodeName(code_));
-    if (message_ && !message_->empty()) text.append(": ").append(*message_);
+    if (!message().empty()) text.append(": ").append(message());
     return text;
   }
 
  private:
-  static std::unique_ptr<const std::string> Copy(const Status& other) {
-    return other.message_ ? std::make_unique<const std::string>(*other.message_) : nullptr;
+  static std::unique_ptr<const std::string> Keep(std::string&& message) noexcept {
+    return std::unique_ptr<const std::string>(new (std::nothrow) std::string(std::move(message)));
+  }
+  static std::unique_ptr<const std::string> Copy(const Status& other) noexcept try {
+    return other.message_ ? Keep(std::string(*other.message_)) : nullptr;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
 
   Code code_ = Code::kOk;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 
+#include "base/birthplace.h"
 #include "base/bytes.h"
 #include "erda/client.h"
 #include "erda/status.h"
@@ -40,6 +41,17 @@ struct Buffer::Memory {
   // Objects end with a granule, and the first Read of one is some bytes long.
   static constexpr uint64_t kTail = 2 * kCacheLine;
 
+  Memory() = default;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  // In a child of a fork the fabric's knowledge of it is the parent's, and perhaps its pages are not there: it stays.
+  ~Memory() {
+    if (!birthplace.forked()) return;
+    (void)registered.region.release();
+    (void)registered.memory.release();
+  }
+
+  const Birthplace birthplace;
   std::shared_ptr<fabric::Fabric> fabric;  // that knows it
   client::RegisteredMemory registered;
   std::span<std::byte> value;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/c_activity.h"
+#include "client/access.h"
 #include "erda/client.h"
 #include "erda/erda.h"
 
@@ -173,14 +174,12 @@ struct Teller {
     if (done == nullptr) return;
     erda_result result{};
     result.message = "";
-    std::string message;
     if (outcome.ok()) {
       Fill(&result, outcome);
     } else {
       const Status& status = StatusOf(outcome);
-      message = status.message();
       result.code = static_cast<erda_code>(status.code());
-      result.message = message.c_str();
+      result.message = status.message().data();  // ended by a zero
     }
     done(user, &result);
   }
@@ -332,7 +331,10 @@ erda_code erda_client_multi_get(erda_client* client, const erda_bytes* keys, siz
       if (auto status = erda::c_api::CheckBytes(keys[i].data, keys[i].size, "a key"); !status.ok()) return status;
       views.push_back(erda::c_api::View(keys[i].data, keys[i].size));
     }
-    if (count > 0) *results = erda::c_api::CopyResults(client->client->MultiGetVersioned(views));
+    if (count == 0) return {};
+    const auto all = client->client->MultiGetVersioned(views);
+    if (all.empty()) return Status(erda::Code::kResourceExhausted);
+    *results = erda::c_api::CopyResults(all);
     return {};
   });
 }
@@ -468,9 +470,10 @@ erda_code erda_client_poll(erda_client* client, size_t* finished) noexcept {
   return Guarded([&]() -> Status {
     if (finished != nullptr) *finished = 0;
     if (auto status = erda::c_api::Check(client); !status.ok()) return status;
-    const size_t ended = client->client->Poll();
+    size_t ended = 0;
+    auto status = erda::Client::Access::Poll(*client->client, &ended);
     if (finished != nullptr) *finished = ended;
-    return {};
+    return status;
   });
 }
 

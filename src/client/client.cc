@@ -2,6 +2,8 @@
 #include "erda/client.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <random>
@@ -10,9 +12,11 @@
 #include "base/option_bounds.h"
 #include "base/relax.h"
 #include "base/token_file.h"
+#include "client/access.h"
 #include "client/engine.h"
 #include "client/looks.h"
 #include "client/scan.h"
+#include "client/turn.h"
 #include "format/activity.h"
 #include "format/control_block.h"
 #include "format/durability.h"
@@ -35,21 +39,18 @@ uint64_t RandomId() {
   return (uint64_t{random()} << 32) | random();
 }
 
-Status CopyTo(std::string* copy, std::string_view value) {
-  try {
-    copy->assign(value);
-  } catch (const std::bad_alloc&) {
-    return {Code::kResourceExhausted, "no memory for a value of " + std::to_string(value.size()) + " bytes"};
-  }
+// Runs what copies a value for the caller. Without memory a status says so, and that needs none.
+template <class Copy>
+Status Copied(Copy&& copy) try {
+  copy();
   return {};
+} catch (const std::bad_alloc&) {
+  return Status(Code::kResourceExhausted);
 }
 
-Result<std::string> CopyOf(const Result<std::string_view>& value) {
-  return value.ok() ? Result<std::string>(std::string(*value)) : Result<std::string>(value.status());
-}
-Result<Versioned> CopyOf(const Result<VersionedView>& got) {
-  return got.ok() ? Result<Versioned>(Versioned{std::string(got->value), got->version, got->expires})
-                  : Result<Versioned>(got.status());
+Result<std::string> CopyOf(std::string_view value) { return std::string(value); }
+Result<Versioned> CopyOf(const VersionedView& got) {
+  return Versioned{std::string(got.value), got.version, got.expires};
 }
 
 Status CheckOptions(const ClientOptions& options) {
@@ -108,9 +109,23 @@ class Client::Impl {
       : engine_(std::move(engine)), polling_(polling), timeout_(timeout) {}
 
   Engine& engine() { return *engine_; }
+  client::Turns& turns() { return turns_; }
+
+  // One call of the caller's, which returns an R. No memory: a status says so.
+  template <class R, class Body>
+  R Call(Body&& body) {
+    const client::Turn turn(turns_);
+    return turn.is_mine() ? OrNoMemory<R>(body) : R(turns_.Refusal());
+  }
+  // The same of one that does not wait, and so may come from a callback.
+  template <class Body>
+  Status Start(Body&& body) {
+    const client::NestedTurn turn(turns_);
+    return turn.is_mine() ? OrNoMemory<Status>(body) : turns_.Refusal();
+  }
 
   // Polls until done() is true. It must become so: every operation ends by its deadline. What a callback of the
-  // caller's throws meanwhile, though it must not, is thrown only then: what is waited for has its end here.
+  // caller's throws meanwhile is thrown only then: what is waited for has its end here.
   template <class Done>
   void WaitFor(Done&& done) {
     std::exception_ptr thrown;
@@ -229,8 +244,10 @@ class Client::Impl {
     MakeRoom();
     // One pointer, so that std::function does not allocate.
     Status started = start([&state](Result<View> got) {
-      state.status = got.ok() ? state.take(*got) : got.status();
+      // First: whatever happens next, the operation has its end, and the call must not wait for it.
       state.finished = true;
+      const Status copied = Copied([&] { state.status = got.ok() ? state.take(*got) : got.status(); });
+      if (!copied.ok()) state.status = Status(Code::kResourceExhausted);
     });
     if (!started.ok()) return started;
     WaitFor([&] { return state.finished; });
@@ -244,21 +261,39 @@ class Client::Impl {
       std::vector<Result<T>> results;
       size_t finished = 0;
     } state;
-    state.results.reserve(keys.size());
+    // From here on nothing must leave this call before all have finished: the callbacks use its state.
+    const Status has_room = Copied([&] { state.results.resize(keys.size(), Status(Code::kResourceExhausted)); });
+    if (!has_room.ok()) return {};
+    const client::Turn turn(turns_);
+    if (!turn.is_mine()) {
+      for (Result<T>& result : state.results) result = turns_.Refusal();
+      return std::move(state.results);
+    }
+    std::exception_ptr thrown;  // by a callback of the caller's
     for (size_t i = 0; i < keys.size(); ++i) {
-      state.results.emplace_back(Status(Code::kInternal));
-      MakeRoom();
-      // Two words, so that std::function does not allocate.
-      Status status = start(i, [&state, i](Result<View> got) {
-        state.results[i] = CopyOf(got);
-        ++state.finished;
-      });
+      Status status;
+      try {
+        MakeRoom();
+      } catch (...) {
+        thrown = std::current_exception();  // when there was room
+      }
+      try {
+        // Two words, so that std::function does not allocate.
+        status = start(i, [&state, i](Result<View> got) {
+          ++state.finished;
+          const Status copied = Copied([&] { state.results[i] = got.ok() ? CopyOf(*got) : got.status(); });
+          if (!copied.ok()) state.results[i] = copied;
+        });
+      } catch (const std::bad_alloc&) {
+        status = Status(Code::kResourceExhausted);
+      }
       if (!status.ok()) {
         state.results[i] = std::move(status);
         ++state.finished;
       }
     }
     WaitFor([&] { return state.finished == keys.size(); });
+    if (thrown) std::rethrow_exception(thrown);
     return std::move(state.results);
   }
 
@@ -274,7 +309,10 @@ class Client::Impl {
     WaitFor(are_read);
     if (auto status = engine_->BeginReadControls(); !status.ok()) return status;
     WaitFor(are_read);
-    return {};
+    // Not of a connection that ended meanwhile.
+    auto up = engine_->Connect();
+    if (!up.ok()) return up.status();
+    return *up ? Status() : Status(Code::kUnavailable, engine_->address() + ": the connection was lost");
   }
 
   // What ReadControls has read.
@@ -320,6 +358,14 @@ class Client::Impl {
   }
 
  private:
+  template <class R, class Body>
+  static R OrNoMemory(Body& body) try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return R(Status(Code::kResourceExhausted));
+  }
+
+  client::Turns turns_;
   std::unique_ptr<Engine> engine_;
   const Polling polling_;
   const std::chrono::milliseconds timeout_;
@@ -328,7 +374,19 @@ class Client::Impl {
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Client::~Client() = default;
+// Nothing of it can be ended in a child of a fork, or after two threads broke it: it stays in memory then.
+Client::~Client() {
+  using Misuse = client::Turns::Misuse;
+  const Misuse misuse = impl_->turns().Find();
+  if (misuse == Misuse::kNone) return;
+  if (misuse == Misuse::kForked || misuse == Misuse::kOverlapped) {
+    (void)impl_.release();
+    return;
+  }
+  // The call that is under way would go on in freed memory, and no status can tell the caller.
+  impl_->turns().Complain("a Client is destroyed in a call of it");
+  std::abort();
+}
 
 Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, ClientOptions options) try {
   if (auto status = CheckOptions(options); !status.ok()) return status;
@@ -355,7 +413,7 @@ Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, Client
   if (auto status = impl->Connect(); !status.ok()) return status;
   return std::unique_ptr<Client>(new Client(std::move(impl)));
 } catch (const std::bad_alloc&) {
-  return Status(Code::kResourceExhausted, "no memory to connect");
+  return Status(Code::kResourceExhausted);
 }
 
 // --- Buffers
@@ -373,134 +431,174 @@ Buffer::~Buffer() = default;
 // --- Synchronous calls
 
 Result<std::string> Client::Get(std::string_view key) {
-  std::string copy;
-  auto take = [&](std::string_view value) { return CopyTo(&copy, value); };
-  auto status = impl_->RunGet(take, key);
-  if (!status.ok()) return status;
-  return copy;
+  return impl_->Call<Result<std::string>>([&]() -> Result<std::string> {
+    std::string copy;
+    auto take = [&](std::string_view value) { return Copied([&] { copy.assign(value); }); };
+    auto status = impl_->RunGet(take, key);
+    if (!status.ok()) return status;
+    return copy;
+  });
 }
 
 Result<size_t> Client::Get(std::string_view key, std::span<std::byte> out) {
-  size_t size = 0;
-  auto take = [&](std::string_view value) {
-    if (value.size() > out.size()) {
-      return Status(Code::kInvalidArgument, "the value has " + std::to_string(value.size()) +
-                                                " bytes, and the buffer only " + std::to_string(out.size()));
-    }
-    std::copy_n(AsBytes(value).begin(), value.size(), out.begin());
-    size = value.size();
-    return Status();
-  };
-  auto status = impl_->RunGet(take, key);
-  if (!status.ok()) return status;
-  return size;
+  return impl_->Call<Result<size_t>>([&]() -> Result<size_t> {
+    size_t size = 0;
+    auto take = [&](std::string_view value) {
+      if (value.size() > out.size()) {
+        return Status(Code::kInvalidArgument, "the value has " + std::to_string(value.size()) +
+                                                  " bytes, and the buffer only " + std::to_string(out.size()));
+      }
+      std::copy_n(AsBytes(value).begin(), value.size(), out.begin());
+      size = value.size();
+      return Status();
+    };
+    auto status = impl_->RunGet(take, key);
+    if (!status.ok()) return status;
+    return size;
+  });
 }
 
 Status Client::Put(std::string_view key, std::string_view value) {
-  return impl_->Run([&](auto done) { return impl_->engine().Put(key, value, std::move(done)); });
+  return impl_->Call<Status>([&]() -> Status {
+    return impl_->Run([&](auto done) { return impl_->engine().Put(key, value, std::move(done)); });
+  });
 }
 
 Result<Versioned> Client::GetVersioned(std::string_view key) {
-  Versioned copy;
-  auto take = [&](const VersionedView& got) {
-    copy.version = got.version;
-    copy.expires = got.expires;
-    return CopyTo(&copy.value, got.value);
-  };
-  auto status = impl_->RunGetVersioned(take, key);
-  if (!status.ok()) return status;
-  return copy;
+  return impl_->Call<Result<Versioned>>([&]() -> Result<Versioned> {
+    Versioned copy;
+    auto take = [&](const VersionedView& got) {
+      copy.version = got.version;
+      copy.expires = got.expires;
+      return Copied([&] { copy.value.assign(got.value); });
+    };
+    auto status = impl_->RunGetVersioned(take, key);
+    if (!status.ok()) return status;
+    return copy;
+  });
 }
 
 Result<uint64_t> Client::Put(std::string_view key, std::string_view value, const PutOptions& options) {
-  return impl_->RunFor<uint64_t>(
-      [&](auto&& done) { return impl_->engine().Put(key, value, options, std::forward<decltype(done)>(done)); });
+  return impl_->Call<Result<uint64_t>>([&]() -> Result<uint64_t> {
+    return impl_->RunFor<uint64_t>(
+        [&](auto&& done) { return impl_->engine().Put(key, value, options, std::forward<decltype(done)>(done)); });
+  });
 }
 
 Status Client::Delete(std::string_view key, const DeleteOptions& options) {
-  return impl_->Run([&](auto done) { return impl_->engine().Delete(key, options, std::move(done)); });
+  return impl_->Call<Status>([&]() -> Status {
+    return impl_->Run([&](auto done) { return impl_->engine().Delete(key, options, std::move(done)); });
+  });
 }
 
 Result<int64_t> Client::Increment(std::string_view key, int64_t delta) {
-  return impl_->RunFor<int64_t>(
-      [&](auto&& done) { return impl_->engine().Increment(key, delta, std::forward<decltype(done)>(done)); });
+  return impl_->Call<Result<int64_t>>([&]() -> Result<int64_t> {
+    return impl_->RunFor<int64_t>(
+        [&](auto&& done) { return impl_->engine().Increment(key, delta, std::forward<decltype(done)>(done)); });
+  });
 }
 
 Result<Buffer> Client::MakeBuffer(size_t value_bytes) {
-  auto memory = impl_->engine().MakeBuffer(value_bytes);
-  if (!memory.ok()) return memory.status();
-  return Buffer(*std::move(memory));
+  return impl_->Call<Result<Buffer>>([&]() -> Result<Buffer> {
+    auto memory = impl_->engine().MakeBuffer(value_bytes);
+    if (!memory.ok()) return memory.status();
+    return Buffer(*std::move(memory));
+  });
 }
 
 Result<size_t> Client::Get(std::string_view key, Buffer& into) {
-  size_t size = 0;
-  auto take = [&](std::string_view value) {
-    size = value.size();
-    return Status();
-  };
-  auto status = impl_->RunGetOperation(take, key, into.memory_);
-  if (!status.ok()) return status;
-  return size;
+  return impl_->Call<Result<size_t>>([&]() -> Result<size_t> {
+    size_t size = 0;
+    auto take = [&](std::string_view value) {
+      size = value.size();
+      return Status();
+    };
+    auto status = impl_->RunGetOperation(take, key, into.memory_);
+    if (!status.ok()) return status;
+    return size;
+  });
 }
 
 Status Client::Put(std::string_view key, Buffer& from, size_t size) {
-  return impl_->Run([&](auto done) { return impl_->engine().Put(key, from.memory_, size, std::move(done)); });
+  return impl_->Call<Status>([&]() -> Status {
+    return impl_->Run([&](auto done) { return impl_->engine().Put(key, from.memory_, size, std::move(done)); });
+  });
 }
 
 Result<uint64_t> Client::Put(std::string_view key, Buffer& from, size_t size, const PutOptions& options) {
-  return impl_->RunFor<uint64_t>([&](auto&& done) {
-    return impl_->engine().Put(key, from.memory_, size, options, std::forward<decltype(done)>(done));
+  return impl_->Call<Result<uint64_t>>([&]() -> Result<uint64_t> {
+    return impl_->RunFor<uint64_t>([&](auto&& done) {
+      return impl_->engine().Put(key, from.memory_, size, options, std::forward<decltype(done)>(done));
+    });
   });
 }
 
 Status Client::Delete(std::string_view key) {
-  return impl_->Run([&](auto done) { return impl_->engine().Delete(key, std::move(done)); });
+  return impl_->Call<Status>(
+      [&]() -> Status { return impl_->Run([&](auto done) { return impl_->engine().Delete(key, std::move(done)); }); });
 }
 
 Status Client::Clean() {
-  if (auto status = impl_->Connect(); !status.ok()) return status;
-  Status first;
-  for (uint32_t shard = 0; shard < impl_->engine().links().size(); ++shard) {
-    auto status = impl_->Run([&](auto done) { return impl_->engine().Clean(shard, std::move(done)); });
-    if (first.ok()) first = std::move(status);
-  }
-  return first;
+  return impl_->Call<Status>([&]() -> Status {
+    if (auto status = impl_->Connect(); !status.ok()) return status;
+    Status first;
+    for (uint32_t shard = 0; shard < impl_->engine().links().size(); ++shard) {
+      auto status = impl_->Run([&](auto done) { return impl_->engine().Clean(shard, std::move(done)); });
+      if (first.ok()) first = std::move(status);
+    }
+    return first;
+  });
 }
 
 // --- Asynchronous calls
 
-Status Client::GetAsync(std::string_view key, GetCallback done) { return impl_->engine().Get(key, std::move(done)); }
+Status Client::GetAsync(std::string_view key, GetCallback done) {
+  return impl_->Start([&]() -> Status { return impl_->engine().Get(key, std::move(done)); });
+}
 Status Client::PutAsync(std::string_view key, std::string_view value, DoneCallback done) {
-  return impl_->engine().Put(key, value, std::move(done));
+  return impl_->Start([&]() -> Status { return impl_->engine().Put(key, value, std::move(done)); });
 }
 Status Client::DeleteAsync(std::string_view key, DoneCallback done) {
-  return impl_->engine().Delete(key, std::move(done));
+  return impl_->Start([&]() -> Status { return impl_->engine().Delete(key, std::move(done)); });
 }
 Status Client::GetAsync(std::string_view key, Buffer& into, GetCallback done) {
-  return impl_->engine().Get(key, into.memory_, std::move(done));
+  return impl_->Start([&]() -> Status { return impl_->engine().Get(key, into.memory_, std::move(done)); });
 }
 Status Client::PutAsync(std::string_view key, Buffer& from, size_t size, DoneCallback done) {
-  return impl_->engine().Put(key, from.memory_, size, std::move(done));
+  return impl_->Start([&]() -> Status { return impl_->engine().Put(key, from.memory_, size, std::move(done)); });
 }
 Status Client::GetVersionedAsync(std::string_view key, GetVersionedCallback done) {
-  return impl_->engine().GetVersioned(key, std::move(done));
+  return impl_->Start([&]() -> Status { return impl_->engine().GetVersioned(key, std::move(done)); });
 }
 Status Client::PutAsync(std::string_view key, std::string_view value, const PutOptions& options, PutCallback done) {
-  return impl_->engine().Put(key, value, options, std::move(done));
+  return impl_->Start([&]() -> Status { return impl_->engine().Put(key, value, options, std::move(done)); });
 }
 Status Client::PutAsync(std::string_view key, Buffer& from, size_t size, const PutOptions& options, PutCallback done) {
-  return impl_->engine().Put(key, from.memory_, size, options, std::move(done));
+  return impl_->Start(
+      [&]() -> Status { return impl_->engine().Put(key, from.memory_, size, options, std::move(done)); });
 }
 Status Client::DeleteAsync(std::string_view key, const DeleteOptions& options, DoneCallback done) {
-  return impl_->engine().Delete(key, options, std::move(done));
+  return impl_->Start([&]() -> Status { return impl_->engine().Delete(key, options, std::move(done)); });
 }
 Status Client::IncrementAsync(std::string_view key, int64_t delta, IncrementCallback done) {
-  return impl_->engine().Increment(key, delta, std::move(done));
+  return impl_->Start([&]() -> Status { return impl_->engine().Increment(key, delta, std::move(done)); });
 }
-size_t Client::Poll() { return impl_->engine().Poll(); }
+size_t Client::Poll() {
+  size_t finished = 0;
+  if (!Access::Poll(*this, &finished).ok()) impl_->turns().Complain("Client::Poll");
+  return finished;
+}
+Status Client::Access::Poll(Client& client, size_t* finished) {
+  return client.impl_->Call<Status>([&] {
+    *finished = client.impl_->engine().Poll();
+    return Status();
+  });
+}
 Status Client::Drain() {
-  impl_->WaitFor([&] { return impl_->engine().in_flight() == 0; });
-  return {};
+  return impl_->Call<Status>([&]() -> Status {
+    impl_->WaitFor([&] { return impl_->engine().in_flight() == 0; });
+    return {};
+  });
 }
 
 std::vector<Result<std::string>> Client::MultiGet(std::span<const std::string_view> keys) {
@@ -515,22 +613,29 @@ std::vector<Result<Versioned>> Client::MultiGetVersioned(std::span<const std::st
 }
 
 Result<ScanPage> Client::Scan(const ScanOptions& options) {
-  if (auto status = impl_->Connect(); !status.ok()) return status;
-  client::Scan scan(impl_->engine(), options);
-  impl_->WaitFor([&] { return scan.GoOn(); });
-  return scan.Take();
+  return impl_->Call<Result<ScanPage>>([&]() -> Result<ScanPage> {
+    if (auto status = impl_->Connect(); !status.ok()) return status;
+    client::Scan scan(impl_->engine(), options);
+    impl_->WaitFor([&] { return scan.GoOn(); });
+    return scan.Take();
+  });
 }
 
 ClientStats Client::stats() const { return impl_->Stats(); }
 
 Result<std::vector<std::pair<std::string, std::string>>> Client::ServerInfo() {
-  if (auto status = impl_->ReadControls(); !status.ok()) return status;
-  return impl_->Info();
+  return impl_->Call<Result<std::vector<std::pair<std::string, std::string>>>>(
+      [&]() -> Result<std::vector<std::pair<std::string, std::string>>> {
+        if (auto status = impl_->ReadControls(); !status.ok()) return status;
+        return impl_->Info();
+      });
 }
 
 Result<Activity> Client::ServerActivity() {
-  if (auto status = impl_->ReadControls(); !status.ok()) return status;
-  return impl_->ActivityRead();
+  return impl_->Call<Result<Activity>>([&]() -> Result<Activity> {
+    if (auto status = impl_->ReadControls(); !status.ok()) return status;
+    return impl_->ActivityRead();
+  });
 }
 
 size_t Client::max_value_bytes(size_t key_bytes) const { return impl_->engine().ValueBytesMax(key_bytes); }

@@ -1,4 +1,5 @@
 // Connections: one to each shard, made when an operation needs it. What ends with one, and what they say of the pool.
+#include <new>
 #include <utility>
 
 #include "base/hash.h"
@@ -6,6 +7,16 @@
 #include "client/engine.h"
 
 namespace erda::client {
+
+namespace {
+
+// Of an operation that ends with its connection, when another one has timed out. Else a copy, which needs no memory.
+Status OfOthers(const Status& status) {
+  if (status.code() != Code::kTimeout) return status;
+  return {Code::kUnavailable, std::string(status.message())};
+}
+
+}  // namespace
 
 // --- Connecting
 
@@ -118,7 +129,13 @@ void Engine::WaitForHeads(Operation& op) {
 // Every operation on the link ends; the next one connects again.
 void Engine::CloseLink(Link& link, const Status& status, OpIndex timed_out) {
   if (!link.up()) connect_error_ = status;
-  if (auto connection = link.Close(); connection.channel) closed_.push_back(std::move(connection));
+  if (auto connection = link.Close(); connection.channel) {
+    try {
+      closed_.push_back(std::move(connection));
+    } catch (const std::bad_alloc&) {
+      out_of_memory_ = true;  // it is closed at once: what else this Poll has of it must not be looked at
+    }
+  }
   if (report_link_ == &link) report_link_ = nullptr;
   link.waiting_for_link.clear();
   link.waiting_for_slot.clear();
@@ -128,8 +145,7 @@ void Engine::CloseLink(Link& link, const Status& status, OpIndex timed_out) {
     if (op.step == Step::kKeyTurn && links_[ShardOf(op)].get() == &link) {
       // Ends as well, in its turn: each waiting for a time of its own would take for ever.
       op.doomed = true;
-      op.result =
-          Status(status.code() == Code::kTimeout ? Code::kUnavailable : status.code(), std::string(status.message()));
+      op.result = OfOthers(status);
       continue;
     }
     if (op.link != &link || !op.waits_for_link()) continue;
@@ -143,15 +159,14 @@ void Engine::CloseLink(Link& link, const Status& status, OpIndex timed_out) {
                  address_ + ": no answer in " +
                      std::to_string(std::chrono::ceil<std::chrono::milliseconds>(options_.timeout).count()) + " ms"});
     } else {
-      const Code code = status.code() == Code::kTimeout ? Code::kUnavailable : status.code();
-      Defer(op, {code, std::string(status.message())});
+      Defer(op, OfOthers(status));
     }
   }
 }
 
 // --- Control blocks
 
-Status Engine::BeginReadControls() {
+Status Engine::BeginReadControls() try {
   for (const auto& link : links()) {
     if (!link->up()) return {Code::kUnavailable, address_ + ": not connected"};
     if (auto status = link->ReadControl(true); !status.ok()) {
@@ -160,6 +175,9 @@ Status Engine::BeginReadControls() {
     }
   }
   return {};
+} catch (const std::bad_alloc&) {
+  out_of_memory_ = true;
+  return Status(Code::kResourceExhausted);
 }
 
 bool Engine::ControlsRead() const {

@@ -13,12 +13,13 @@ void Delegated::Reset(uint32_t first_head, uint32_t heads, uint64_t bytes_max) {
   first_head_ = first_head;
   bytes_max_ = bytes_max;
   chunks_.clear();
-  // Those that it has, and those that are used up while puts in them are not answered.
-  chunks_.reserve(2 * format::kChunksPerClient);
   heads_.assign(heads, {});
   to_send.clear();
-  to_send.Reserve(2 * format::kChunksPerClient);
   sending = false;
+  if (heads == 0) return;  // its connection ends, for which there must be no need of memory
+  // Those that it has, and those that are used up while puts in them are not answered.
+  chunks_.reserve(2 * format::kChunksPerClient);
+  to_send.Reserve(2 * format::kChunksPerClient);
 }
 
 Delegated::Chunk* Delegated::Find(uint32_t head, uint64_t object_bytes) {

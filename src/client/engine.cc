@@ -74,7 +74,7 @@ Status Engine::Prepare() {
   }
   locations_.Reset(options_.cache_entries);
   key_order_.Reset(count);
-  done_.reserve(count);
+  done_.reserve(2 * count);  // those that are delivered now, and those that end meanwhile
   to_flush_.reserve(count);
   to_start_.reserve(count);
   links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, 0, options_.client_id));
@@ -91,6 +91,23 @@ size_t Engine::Poll() {
   if (polling_) return 0;  // from a callback
   const PollingScope scope(&polling_);
   finished_ = 0;
+  if (!out_of_memory_) {
+    try {
+      Progress();
+    } catch (const std::bad_alloc&) {
+      out_of_memory_ = true;
+    }
+  }
+  if (out_of_memory_) {
+    EndAll();
+    went_on_ = true;
+    DeliverDeferred();
+  }
+  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+  return finished_;
+}
+
+void Engine::Progress() {
   FlushPosts();  // what was started since the last Poll
   closed_.clear();
   if (!done_.empty()) {
@@ -113,12 +130,15 @@ size_t Engine::Poll() {
   // The clock is looked at now and then: rarely while operations complete at once, so that they do not pay for it.
   const uint32_t between_checks = (n == 0 ? kIdlePollsPerCheck : kBusyPollsPerCheck) - 1;  // all ones: no division
   if (in_flight_ > 0 && (++polls_ & between_checks) == 0) CheckDeadlines();
-  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
-  return finished_;
 }
 
 void Engine::Wait(Nanoseconds timeout) {
-  queue_->Wait(timeout);
+  if (out_of_memory_) return;
+  try {
+    queue_->Wait(timeout);
+  } catch (const std::bad_alloc&) {
+    out_of_memory_ = true;
+  }
   polls_ = UINT32_MAX;  // time has passed: the next Poll looks at the clock
 }
 

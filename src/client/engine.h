@@ -77,6 +77,8 @@ class Engine {
   Status GetEntry(const FoundEntry& found, bool with_value, EntryCallback&& done);
   // REQUIRES: connected, and there is such a shard.
   Status Clean(uint32_t shard, Client::DoneCallback&& done);
+  // Throws what a callback of the caller's threw, when all else is done, and nothing of its own: without memory for a
+  // step all operations end with kResourceExhausted.
   size_t Poll();
   // The last Poll brought something, if only a step of an operation.
   [[nodiscard]] bool went_on() const { return went_on_; }
@@ -128,6 +130,8 @@ class Engine {
   Result<Operation*> NewPut(OpType type, std::string_view key, size_t value_size, const PutOptions& options);
   void Begin(Operation& op);
   void Run(Operation& op);
+  void BeginSteps(Operation& op);
+  void EndAll() noexcept;
   void Finish(Operation& op, Status status);
   void FinishGet(Operation& op, const VersionedView& found);
   void EndGet(Operation& op, Result<std::string_view>&& value);
@@ -159,6 +163,7 @@ class Engine {
   void CheckDeadlines();
 
   // --- Fabric
+  void Progress();
   void Dispatch(const fabric::Completion& completion);
   // At once if nothing else is on its way, else together with what else there is to post. False if the connection
   // failed.
@@ -286,6 +291,7 @@ class Engine {
   const bool reads_in_order_;  // the fabric's word
   bool misses_ = false;        // the last get that sought an entry found none at its first look
   bool polling_ = false;
+  bool out_of_memory_ = false;  // something could not be done: the next Poll ends all
   bool went_on_ = false;
   bool gathering_ = false;         // more than one operation goes on in this Poll
   std::vector<OpIndex> to_start_;  // gets, by the next FlushPosts

@@ -1,5 +1,7 @@
 // How operations are taken, one after the other for each key, and how they end.
+#include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/bytes.h"
@@ -162,7 +164,7 @@ Status Engine::StartWithKey(OpType type, std::string_view key, std::optional<uin
   return {};
 }
 
-Status Engine::ProvideLargeMemory(Operation& op, uint64_t bytes) {
+Status Engine::ProvideLargeMemory(Operation& op, uint64_t bytes) try {
   if (!op.in_buffer.empty()) {
     op.in_buffer = {};
     return ProvideMessageMemory(op, bytes);
@@ -171,6 +173,8 @@ Status Engine::ProvideLargeMemory(Operation& op, uint64_t bytes) {
   if (!large.ok()) return large.status();
   op.large = std::make_unique<RegisteredMemory>(*std::move(large));
   return {};
+} catch (const std::bad_alloc&) {
+  return Status(Code::kResourceExhausted);
 }
 
 void Engine::Begin(Operation& op) {
@@ -179,9 +183,19 @@ void Engine::Begin(Operation& op) {
   if (!waits) Run(op);
 }
 
-// Its turn has come: on its way, or to the connection first.
+// Its turn has come. Without memory for its step it waits, as one that is on its way: EndAll ends it with the others.
 void Engine::Run(Operation& op) {
   op.link = links_[ShardOf(op)].get();
+  try {
+    BeginSteps(op);
+  } catch (const std::bad_alloc&) {
+    if (!op.waits_for_link() && op.step != Step::kDone) op.step = Step::kLinkUp;
+    out_of_memory_ = true;
+  }
+}
+
+// On its way, or to the connection first.
+void Engine::BeginSteps(Operation& op) {
   // Who was idle may have lost its connection. Nothing is under way: it connects anew, and nobody notices.
   const bool lost = in_flight_ == 1 && !polling_ && op.link->up() && op.link->channel()->lost();
   if (lost) CloseLink(*op.link, {Code::kUnavailable, address_ + ": the server closed the connection"});
@@ -213,6 +227,17 @@ void Engine::StartGets() {
   }
   to_start_.clear();
   gathering_ = gathering;
+}
+
+// Nobody knows how far a step came that found no memory. So every operation ends with its connection, which leaves none
+// half done; the next one connects again. Needs no memory: `closed_` is cleared before, and has had its room.
+void Engine::EndAll() noexcept {
+  to_start_.clear();
+  to_flush_.clear();
+  closed_.clear();
+  for (const auto& link : links_) CloseLink(*link, Status(Code::kResourceExhausted));
+  closed_.clear();
+  out_of_memory_ = false;
 }
 
 // --- Finishing
@@ -249,8 +274,12 @@ void Engine::Deliver(Operation& op) {
   if (op.type == OpType::kPut || op.type == OpType::kIncrement) ++stats_.puts;
   if (op.type == OpType::kDelete) ++stats_.deletes;
   if (code != Code::kOk && code != Code::kNotFound && code != Code::kConflict) ++stats_.failures;
-  ReleaseSlot(op);
-  if (op.staged != Operation::kNotStaged) GiveStagingBack(op);
+  try {
+    ReleaseSlot(op);
+    if (op.staged != Operation::kNotStaged) GiveStagingBack(op);
+  } catch (const std::bad_alloc&) {
+    out_of_memory_ = true;  // the next one on the slot could not go on; this one has its end all the same
+  }
   const Status result = std::move(op.result);
   Retire(op, [&] {
     if (op.put_done) {

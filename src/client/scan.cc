@@ -67,7 +67,8 @@ bool Scan::CanBe(const ScanCursor& cursor) const {
   return cursor.position != 0 ? cursor.depth <= depth_max : cursor.depth == 0;
 }
 
-bool Scan::GoOn() {
+// Without memory the page fails, and ends when nothing is under way.
+bool Scan::GoOn() try {
   for (;;) {
     while (status_.ok() && followed_ < found_.size() && HasRoom()) Follow(followed_++);
     if (under_way_ > 0) return false;
@@ -81,6 +82,9 @@ bool Scan::GoOn() {
       ReadBlock();
     }
   }
+} catch (const std::bad_alloc&) {
+  Fail(Status(Code::kResourceExhausted));
+  return under_way_ == 0;
 }
 
 Result<ScanPage> Scan::Take() {
@@ -102,7 +106,7 @@ void Scan::ReadBlock() {
     try {
       OnBlock(*block);
     } catch (const std::bad_alloc&) {
-      Fail({Code::kResourceExhausted, "no memory for a page of a scan"});
+      Fail(Status(Code::kResourceExhausted));
     }
   });
   if (status.ok()) return;
@@ -211,7 +215,7 @@ void Scan::Follow(size_t number) {
                                    try {
                                      OnEntry(number, key, got);
                                    } catch (const std::bad_alloc&) {
-                                     Fail({Code::kResourceExhausted, "no memory for a page of a scan"});
+                                     Fail(Status(Code::kResourceExhausted));
                                    }
                                  });
   if (status.ok()) return;

@@ -3,10 +3,13 @@
 #include "erda/server.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <random>
 #include <thread>
 
+#include "base/birthplace.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/option_bounds.h"
@@ -61,6 +64,26 @@ Status CheckOptions(const ServerOptions& options) {
   return bounds.status();
 }
 
+// The server whose callback this thread is in, if it is in one.
+thread_local const void* telling = nullptr;
+
+class Telling {
+ public:
+  explicit Telling(const void* server) : before_(std::exchange(telling, server)) {}
+  Telling(const Telling&) = delete;
+  Telling& operator=(const Telling&) = delete;
+  ~Telling() { telling = before_; }
+
+ private:
+  const void* const before_;
+};
+
+constexpr const char* kForked =
+    "this server was opened before a fork, and belongs to the parent process: end the child by exec or _exit";
+constexpr const char* kInCallback =
+    "a callback of this server must not start, stop or destroy it, which would wait for the callback's end: leave that "
+    "to another thread";
+
 // A stop waits so long for clients that are in the middle of a Write.
 constexpr std::chrono::seconds kPatience{1};
 
@@ -68,10 +91,20 @@ constexpr std::chrono::seconds kPatience{1};
 
 class Server::Impl {
  public:
-  explicit Impl(ServerOptions options) : options_(std::move(options)) {}
+  explicit Impl(ServerOptions options) : options_(std::move(options)) {
+    Mark(options_.on_event);
+    Mark(options_.on_damage);
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
-  ~Impl() { (void)Stop(); }
+  ~Impl() { (void)StopOrNoMemory(); }
+
+  // Why the caller must neither start nor stop nor destroy it; null if he may.
+  [[nodiscard]] const char* Misuse() const {
+    if (birthplace_.forked()) return kForked;
+    return telling == this ? kInCallback : nullptr;
+  }
+  [[nodiscard]] bool forked() const { return birthplace_.forked(); }
 
   Status Open() {
     if (auto status = CheckOptions(options_); !status.ok()) return status;
@@ -122,6 +155,15 @@ class Server::Impl {
     if (status.ok()) status = StartSyncer();
     if (!status.ok()) (void)Stop();
     return status;
+  }
+
+  // Without memory it has not stopped, or not closed the pool cleanly: another call goes on.
+  Status StopOrNoMemory() try { return Stop(); } catch (const std::bad_alloc&) {
+    return Status(Code::kResourceExhausted);
+  }
+  Status StartOrNoMemory() try { return Start(); } catch (const std::bad_alloc&) {
+    (void)StopOrNoMemory();
+    return Status(Code::kResourceExhausted);
   }
 
   Status Stop() {
@@ -243,6 +285,15 @@ class Server::Impl {
  private:
   enum class State { kOpen, kServing, kStopped };
 
+  // Its thread is known by `telling` while it runs.
+  void Mark(std::function<void(std::string_view)>& callback) {
+    if (!callback) return;
+    callback = [this, told = std::move(callback)](std::string_view what) {
+      const Telling marked(this);
+      told(what);
+    };
+  }
+
   // The fabric of an address: one for all addresses of a device, so that the pool is registered there once. (All of shm
   // is one.)
   Result<size_t> PortOf(const std::string& address) {
@@ -357,6 +408,7 @@ class Server::Impl {
     return {};
   }
 
+  const Birthplace birthplace_;
   ServerOptions options_;
   std::unique_ptr<server::Gate> gate_;  // if a token is demanded
   State state_ = State::kOpen;
@@ -376,18 +428,35 @@ class Server::Impl {
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Server::~Server() = default;
+// A child of a fork has none of its threads, and what it maps is the parent's: it stays in memory then.
+Server::~Server() {
+  const char* misuse = impl_->Misuse();
+  if (misuse == nullptr) return;
+  if (impl_->forked()) {
+    (void)impl_.release();
+    return;
+  }
+  // It would wait for itself, and no status can tell the caller.
+  std::fprintf(stderr, "erda: a Server is destroyed in a callback of it: %s\n", misuse);
+  std::abort();
+}
 
 Result<std::unique_ptr<Server>> Server::Open(ServerOptions options) try {
   auto impl = std::make_unique<Impl>(std::move(options));
   if (auto status = impl->Open(); !status.ok()) return status;
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 } catch (const std::bad_alloc&) {
-  return Status(Code::kResourceExhausted, "no memory to open the pool");
+  return Status(Code::kResourceExhausted);
 }
 
-Status Server::Start() { return impl_->Start(); }
-Status Server::Stop() { return impl_->Stop(); }
+Status Server::Start() {
+  if (const char* misuse = impl_->Misuse()) return {Code::kInvalidArgument, misuse};
+  return impl_->StartOrNoMemory();
+}
+Status Server::Stop() {
+  if (const char* misuse = impl_->Misuse()) return {Code::kInvalidArgument, misuse};
+  return impl_->StopOrNoMemory();
+}
 std::vector<std::string> Server::addresses() const { return impl_->Addresses(); }
 ServerStats Server::stats() const { return impl_->Stats(); }
 Activity Server::activity() const { return impl_->WhatWasDone(); }
