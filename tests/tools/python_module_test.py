@@ -68,6 +68,67 @@ class Module(unittest.TestCase):
             self.assertRaises(TypeError, client.get, wrong)
             self.assertRaises(TypeError, client.put, "key", wrong)
 
+    def in_child(self, body):
+        """What it returns in a child of a fork, as text, that ends as a Python program does."""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.write(writing, str(body()).encode())
+            except BaseException as error:  # noqa: BLE001: told to the parent
+                os.write(writing, repr(error).encode())
+            gc.collect()
+            os._exit(0)
+        os.close(writing)
+        self.addCleanup(os.close, reading)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        return os.read(reading, 10_000).decode()
+
+    def test_a_forked_child_is_refused_and_leaves_the_connection_alone(self):
+        self.client.put("key", "value")
+
+        def use():
+            said = []
+            for call in (lambda: self.client.get("key"), self.client.stats, lambda: self.client.put("key", "other")):
+                try:
+                    call()
+                except erda.InvalidArgumentError as error:
+                    said.append("before a fork" in str(error))
+            self.client.close()
+            with erda.Client(self.address) as own:
+                return said, own.get("key")
+
+        self.assertEqual(self.in_child(use), "([True, True, True], b'value')")
+        # With the lock taken, as by a thread that is in a call.
+        with self.client._lock:
+            self.assertEqual(self.in_child(self.client.close), "None")
+        self.assertEqual(self.client.get("key"), b"value")
+        self.assertEqual(self.client.stats()["reconnects"], 0)
+        self.assertEqual(self.client.stats()["failures"], 0)
+
+    def test_a_program_that_forks_ends_without_harm(self):
+        program = (f"import os, sys; sys.path.insert(0, {str(SOURCE / 'src' / 'python')!r})\n"
+                   f"import erda; client = erda.Client({self.address!r}, timeout=2); client.put('key', 'value')\n"
+                   f"server = erda.Server('dram:', 'shm:{self.folder.name}/forked', size=64 << 20); server.start()\n"
+                   "child = os.fork()\n"
+                   "if child == 0: sys.exit(0)\n"
+                   "assert os.waitpid(child, 0)[1] == 0\n"
+                   "assert client.get('key') == b'value' and client.stats()['reconnects'] == 0\n"
+                   "assert server.stats()['clients'] == 0\n"
+                   "server.close()\n")
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+    def test_times_that_are_none_are_refused(self):
+        for seconds in (float("inf"), float("nan"), 1e300, 2.0**60, -1, 0):
+            with self.assertRaises(erda.InvalidArgumentError):
+                erda.Client(self.address, timeout=seconds)
+            with self.assertRaises(erda.InvalidArgumentError):
+                self.client.put("key", "value", ttl=seconds)
+        with self.assertRaisesRegex(erda.InvalidArgumentError, r"timeout \(in ms\) must be 1 to \d+, not \d+"):
+            erda.Client(self.address, timeout=2.0**40)
+        with self.assertRaisesRegex(erda.InvalidArgumentError, r"queue_depth must be 1 to 256, not 257"):
+            erda.Client(self.address, queue_depth=257)
+
     def test_is_like_a_dict(self):
         client = self.client
         client["key"] = "value"

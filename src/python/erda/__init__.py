@@ -18,7 +18,8 @@ for get, get_versioned and multi_get, which say None; delete says False; client[
 
 Threads: a Client may be used by several threads, which take turns: each call holds a lock until it ends. For calls at the
 same time make a Client for each thread. A Server is started, stopped and closed in turns; what it says of itself, any
-thread may ask at any time. Neither survives os.fork().
+thread may ask at any time. Neither survives os.fork(): in a child each call raises InvalidArgumentError, and close() or
+the end of the child leaves the parent's alone.
 
 The module calls liberda-client.so.0 of the system, and liberda-server.so.0 from the first Server on; ERDA_CLIENT_LIBRARY
 and ERDA_SERVER_LIBRARY name other files.
@@ -126,6 +127,42 @@ def _choice(choices: dict[str, int], name: str, what: str) -> int:
     return choices[name]
 
 
+def _milliseconds(seconds: float, what: str) -> int:
+    try:
+        return round(seconds * 1000)
+    except (OverflowError, ValueError):  # an infinity, or no number
+        raise InvalidArgumentError(f"{what} is a number of seconds, not {seconds}") from None
+
+
+class _Turns:
+    """The lock of a thing that belongs to the process that made it. A child of a fork cannot wait for it: a thread that
+    the child does not have may hold it for ever."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @property
+    def forked(self) -> bool:
+        return os.getpid() != self._process
+
+    def locked(self) -> bool:
+        return self._lock.locked()
+
+    def check(self) -> None:
+        if self.forked:
+            raise InvalidArgumentError(f"this {self._what} was made before a fork, and belongs to the parent process: "
+                                       "make one in the child, or let multiprocessing spawn")
+
+    def __enter__(self) -> None:
+        self.check()
+        self._lock.acquire()
+
+    def __exit__(self, *_error: object) -> None:
+        self._lock.release()
+
+
 def _expires(milliseconds: int) -> Optional[float]:
     return milliseconds / 1000 if milliseconds else None
 
@@ -148,15 +185,21 @@ class Client:
                  polling: Literal["adaptive", "busy", "sleep"] = "adaptive", queue_depth: int = 64,
                  cache_entries: int = 65536, timeout: float = 5.0, token: Optional[str] = None,
                  token_file: Optional[str] = None) -> None:
-        self._lock = threading.Lock()
+        self._lock = _Turns("client")
         self._client: Optional[_native.Connection] = None
         self._client = _native.Connection(
             address, ack=_choice(_ACKS, ack, "ack"), put_path=_choice(_PATHS, put_path, "put_path"),
             polling=_choice(_POLLING, polling, "polling"), queue_depth=queue_depth, cache_entries=cache_entries,
-            timeout_ms=round(timeout * 1000), token=token, token_file=token_file)
+            timeout_ms=_milliseconds(timeout, "timeout"), token=token, token_file=token_file)
 
     def close(self) -> None:
-        """Ends the connection. Closing twice does nothing; any other call then raises ValueError."""
+        """Ends the connection. Closing twice does nothing; any other call then raises ValueError.
+
+        In a child of a fork it leaves the connection to the parent.
+        """
+        if self._lock.forked:
+            self._client = None
+            return
         with self._lock:
             if self._client is not None:
                 self._client.close()
@@ -209,7 +252,7 @@ class Client:
         return self._put(key, value, version, ttl)
 
     def _put(self, key: Bytes, value: Bytes, version: Optional[int], ttl: Optional[float]) -> int:
-        milliseconds = None if ttl is None else round(ttl * 1000)
+        milliseconds = None if ttl is None else _milliseconds(ttl, "a time to live")
         if milliseconds is not None and milliseconds < 1:
             raise InvalidArgumentError(f"a time to live is at least 0.001 s, not {ttl}")
         with self._lock:
@@ -342,13 +385,12 @@ class Server:
         for name, callback in (("on_event", on_event), ("on_damage", on_damage)):
             if callback is not None and not callable(callback):
                 raise TypeError(f"{name} is called, which {type(callback).__name__} cannot be")
-        self._lock = threading.Lock()
+        self._lock = _Turns("server")
         # Who asks takes no turns with who stops: a callback may ask, and a stop waits for it.
         self._idle = threading.Condition()
         self._asking = 0
         self._server: Optional[_native_server.Serving] = None
         self._started = False
-        self._process = os.getpid()
         self._server = _native_server.Serving(
             pool, [listen] if isinstance(listen, str) else list(listen), token_file=token_file, on_event=on_event,
             on_damage=on_damage, times={"spin_us": spin_us, "nvm_write_latency_ns": nvm_write_latency_ns, "sync_ms": sync_ms},
@@ -378,7 +420,13 @@ class Server:
             self._open().stop()
 
     def close(self) -> None:
-        """Stops it, and gives its memory back. Closing twice does nothing; any other call then raises ValueError."""
+        """Stops it, and gives its memory back. Closing twice does nothing; any other call then raises ValueError.
+
+        In a child of a fork it leaves the server to the parent.
+        """
+        if self._lock.forked:
+            self._server = None
+            return
         self._refuse_in_callback()
         with self._lock:
             if self._server is not None:
@@ -419,6 +467,7 @@ class Server:
     @contextlib.contextmanager
     def _asked(self) -> Iterator[_native_server.Serving]:
         """The server, that is not closed meanwhile."""
+        self._lock.check()
         with self._idle:
             server = self._open()
             self._asking += 1
@@ -476,7 +525,7 @@ _servers: weakref.WeakSet[Server] = weakref.WeakSet()
 def _close_servers() -> None:
     """While callbacks can still be called. Not in the child of a fork, which has not the threads."""
     for server in list(_servers):
-        if server._process == os.getpid():
+        if not server._lock.forked:
             server.close()
 
 
