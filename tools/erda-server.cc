@@ -64,16 +64,10 @@ std::string CheckAddress(const std::string& address) {
   return fmt::format("'{}' is not shm:/path/to/socket or verbs://host:port", address);
 }
 
-// "never", or a number with ms, s or m.
 std::optional<std::chrono::milliseconds> ParseSync(const std::string& text) {
   if (text == "never") return std::chrono::milliseconds(0);
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  constexpr uint64_t kDay = 24 * 60 * 60 * 1000;
-  const uint64_t factor = unit == "ms" ? 1 : unit == "s" ? 1000 : unit == "m" ? 60'000 : 0;
-  if (error != std::errc() || factor == 0 || number == 0 || number > kDay / factor) return std::nullopt;
-  return std::chrono::milliseconds(number * factor);
+  const auto time = erda::tools::ParseTime(text);
+  return time && time->count() > 0 ? time : std::nullopt;
 }
 
 std::string CheckSync(const std::string& text) {

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "format/superblock.h"
+#include "format/version_limit.h"
 
 namespace erda::server {
 
@@ -15,7 +16,6 @@ using format::EntryWord;
 using format::IndexEntry;
 using format::kNeighbourhood;
 using format::LogAddress;
-using format::ObjectKind;
 using format::ObjectState;
 using format::ObjectView;
 using format::RegionWord;
@@ -28,14 +28,13 @@ namespace {
 // More versions than a shard gives out, and more regions than it links, while a page of its file stays unwritten. What
 // a client knows of a version that got lost must never be true of another one.
 constexpr uint64_t kVersionLeap = uint64_t{1} << 38;
+static_assert(kVersionLeap % format::kVersionStride == 0);
 constexpr uint32_t kGenerationLeap = 1 << 16;
 
 constexpr const char* kSalvage =
     ": after a power cut the index cannot be found again; 'erda-pool salvage' reads the values without it";
 
 Status Refuse(const std::string& what) { return {Code::kCorruption, what + kSalvage}; }
-
-bool IsValue(const ObjectView& view) { return view.header.kind == static_cast<uint8_t>(ObjectKind::kValue); }
 
 }  // namespace
 
@@ -270,7 +269,7 @@ Verification::Judged Verification::Judge(const IndexEntry& entry) const {
   const bool fits = newest.state != ObjectState::kNothing && Fits(entry, newest);
   const bool in_its_slot = geometry_.OffsetInRegion(word.new_address()) == format::kTombstoneSlotOffset;
   const ObjectView old = word.settled() ? ObjectView() : Inspect(head, word.old_address());
-  const bool old_is_whole = old.state == ObjectState::kWhole && IsValue(old) && Fits(entry, old);
+  const bool old_is_whole = old.state == ObjectState::kWhole && old.header.is_value() && Fits(entry, old);
   if (!fits) {
     if (old_is_whole) {  // the key is known by it
       judged.version = old;
@@ -279,7 +278,7 @@ Verification::Judged Verification::Judge(const IndexEntry& entry) const {
     return judged;
   }
   judged.version = newest;
-  if (!IsValue(newest)) {
+  if (!newest.header.is_value()) {
     const bool deleted = !word.settled() && newest.state == ObjectState::kWhole && in_its_slot;
     if (deleted) judged.verdict = Verdict::kGone;
     return judged;
@@ -449,9 +448,12 @@ void Verification::RepairSegments(uint32_t region) {
 void Verification::StoreRecord() {
   const uint64_t at = format::ShardRecordOffset(shard_);
   auto record = LoadAs<format::ShardRecord>(nvm_.Bytes(at, sizeof(format::ShardRecord)));
-  record.version_limit = std::max(record.version_limit, newest_version_) + kVersionLeap;
-  record.keys = 0;
-  for (Slot slot = 0; slot < layout_.slots(); ++slot) record.keys += At(slot).word != 0 ? 1 : 0;
+  const uint64_t before = std::max(format::VersionLimitIn(record.version_limit).value_or(0), newest_version_);
+  record.version_limit =
+      format::VersionLimitWord((before / format::kVersionStride + 1) * format::kVersionStride + kVersionLeap);
+  uint64_t keys = 0;
+  for (Slot slot = 0; slot < layout_.slots(); ++slot) keys += At(slot).word != 0 ? 1 : 0;
+  record.keys = format::CheckedWord::Of(keys).raw();
   record.move = 0;
   nvm_.Write(at, BytesOf(record));
   nvm_.Persist(at, sizeof(record));
