@@ -12,6 +12,9 @@
 
 namespace erda::server {
 
+// The boot that wrote the pools of tests.
+inline constexpr format::BootId kBoot{1};
+
 class PagePool final : public nvm::Pool {
  public:
   static constexpr uint64_t kPage = 4096;

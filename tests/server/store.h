@@ -13,8 +13,8 @@
 
 #include "base/bytes.h"
 #include "base/hand_clock.h"
-#include "base/hash.h"
 #include "base/server_time.h"
+#include "base/test_hash.h"
 #include "client/delegated.h"
 #include "nvm/pool.h"
 #include "server/cleaner.h"

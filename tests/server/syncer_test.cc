@@ -15,7 +15,6 @@ namespace {
 using format::Counter;
 
 constexpr uint64_t kPoolBytes = 256 << 10;
-constexpr format::BootId kBoot{1};
 
 class SyncerTest : public testing::Test {
  protected:

@@ -24,8 +24,6 @@ namespace {
 
 using format::FlushMethod;
 
-constexpr format::BootId kBoot{1};
-
 class VerificationTest : public testing::Test {
  protected:
   VerificationTest() {

@@ -171,7 +171,8 @@ void Forger::PutOwn() {
   std::string key;
   for (uint64_t i = random_.Uniform(1000);; ++i) {
     key = "forger" + std::to_string(i);
-    if (hello_.geometry.ShardOf(HashKey(key)) == shard_ && hello_.geometry.HeadOf(HashKey(key)) == chunk_->told.head) {
+    if (hello_.geometry.ShardOf(HashKey(key, hello_.hash_seed)) == shard_ &&
+        hello_.geometry.HeadOf(HashKey(key, hello_.hash_seed)) == chunk_->told.head) {
       break;
     }
   }
@@ -217,7 +218,7 @@ void Forger::Forge() {
   const uint64_t space = std::max(sizes[random_.Uniform(std::size(sizes))], format::ObjectSpace(label.size(), 0));
   header.value_size = static_cast<uint32_t>(space - format::ValueOffset(label.size()));
   header.version = versions[random_.Uniform(std::size(versions))];
-  header.key_hash = HashKey(key);
+  header.key_hash = HashKey(key, hello_.hash_seed);
   const auto place = LogAddress::At(chunk.slot(), chunk.offset_in_slot() + at);
   header.header_crc = format::HeaderCrc(
       {format::PoolSeed(hello_.pool_uuid), chunk_->told.head, place, chunk_->told.generation}, header, label);
