@@ -195,6 +195,39 @@ TEST_F(NoMemory, AMultiGetDuringWhichACallbackThrowsEndsFirst) {
   GoesOn();
 }
 
+// The connection is made within the call, or while it waits; it sleeps at once, so that it hears the answer there.
+TEST_F(NoMemory, CallsThatConnectAgainEndWithAStatus) {
+  ClientOptions options;
+  options.cache_entries = 64;
+  options.queue_depth = 8;
+  options.polling = Polling::kSleep;
+  client_ = *Client::Connect(address_, options);
+  const auto lose = [&] {
+    server_.reset();
+    while (client_->Put("key", "value").ok()) continue;  // with a server that is not there
+    server_ = *Server::Open(Options());
+    ASSERT_TRUE(server_->Start().ok());
+  };
+  lose();
+  EachFails(
+      "Put", [&] { return client_->Put("key", "value").code(); }, lose);
+  EachFails(
+      "PutAsync",
+      [&] {
+        int ended = 0;
+        Code code = Code::kOk;
+        const Status begun = client_->PutAsync("key", "value", [&](const Status& status) {
+          ++ended;
+          code = status.code();
+        });
+        if (!begun.ok()) code = begun.code();
+        EXPECT_TRUE(client_->Drain().ok());
+        EXPECT_EQ(ended, begun.ok() ? 1 : 0);
+        return code;
+      },
+      lose);
+}
+
 TEST_F(NoMemory, ConnectingEndsWithAStatus) {
   EachFails(
       "Connect", [&] { return Client::Connect(address_).status().code(); }, [&] { GoesOn(); });
