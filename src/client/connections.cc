@@ -86,6 +86,19 @@ void Engine::AdoptGeometry(const Link& link) {
   }
 }
 
+// A server that has no such shard serves another pool than the one that the client knows. Its first shard tells of that
+// pool. Until then nobody knows which shard a key is in, so every link ends.
+void Engine::OnLinkClosed(Link& link) {
+  const Status reason = link.CloseReason();
+  const bool is_refused = link.state() == Link::State::kConnecting && reason.code() == Code::kInvalidArgument;
+  if (!is_refused || link.shard() == 0) return CloseLink(link, reason);
+  for (auto& each : links_) {
+    if (each->state() == Link::State::kDown) continue;
+    CloseLink(*each, {Code::kUnavailable, address_ + ": the server has another pool now"});
+  }
+  geometry_known_ = false;
+}
+
 void Engine::OnControlRead(Link& link) {
   const bool was_up = link.up();
   link.OnControlRead();

@@ -149,7 +149,7 @@ void Engine::Dispatch(const Completion& completion) {
     case OpKind::kConnected:
       return OnLinkConnected(link);
     case OpKind::kClosed:
-      return link.IsChallenged() ? Prove(link) : CloseLink(link, link.CloseReason());
+      return link.IsChallenged() ? Prove(link) : OnLinkClosed(link);
     case OpKind::kReceiveImm:
       if ((completion.imm & format::kTakesBack) == 0) return OnReply(link, completion.imm);
       link.delegated.OnTakenBack(format::LogAddress(completion.imm));

@@ -159,6 +159,7 @@ class Engine {
   void OnControlRead(Link& link);
   void CloseLink(Link& link, const Status& status, OpIndex timed_out = kNoOp);
   void AdoptGeometry(const Link& link);
+  void OnLinkClosed(Link& link);
   void WaitForHeads(Operation& op);
   void CheckDeadlines();
 

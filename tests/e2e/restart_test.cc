@@ -189,6 +189,25 @@ TEST_P(Restart, OperationsInFlightAtTheStopEnd) {
   }
 }
 
+// A pool's hash seed is random, so a key is in the first shard of four in one round of four.
+TEST_P(Restart, ClientFindsThatItsShardIsNoMore) {
+  for (int round = 0; round < 10; ++round) {
+    ServerOptions options = Options();
+    options.shards = 4;
+    if (Keeps()) options.pool = Path("four" + std::to_string(round));
+    auto server = Serve(options);
+    const auto client = Connect();
+    ASSERT_TRUE(client->Put("key", "value").ok());
+    server->Stop();
+    options.shards = 1;
+    if (Keeps()) options.pool = Path("one" + std::to_string(round));
+    server = Serve(options);
+    EXPECT_EQ(GetAgain(*client, "key").status().code(), Code::kNotFound);
+    EXPECT_TRUE(client->Put("key", "value").ok());
+    server->Stop();
+  }
+}
+
 TEST_P(Restart, AClientWorksWithAnotherPoolAtTheSameAddress) {
   auto server = Serve();
   const auto client = Connect({.queue_depth = 16});

@@ -348,9 +348,10 @@ TEST_F(SalvageTest, IndexOfAnotherTime) {
   EXPECT_EQ(salvaged.values, values_);
   EXPECT_EQ(salvaged.unnamed, (Contents{{"added", "later"}}));
   // The other way round: the index of now, and the log of before.
+  const Bytes now = Crashed();
   Bytes other = before;
-  std::copy(Crashed().begin() + static_cast<ptrdiff_t>(g().index_offset),
-            Crashed().begin() + static_cast<ptrdiff_t>(g().regions_offset),
+  std::copy(now.begin() + static_cast<ptrdiff_t>(g().index_offset),
+            now.begin() + static_cast<ptrdiff_t>(g().regions_offset),
             other.begin() + static_cast<ptrdiff_t>(g().index_offset));
   const Salvaged lost = Salvage(other);
   EXPECT_EQ(lost.values, (Contents{{"same", "value"}}));
