@@ -160,7 +160,8 @@ Result<SalvageFrame> FrameAsMade(std::span<const std::byte> pool, const std::vec
                                  const Superblock* counts, const format::GeometryWish& wish) {
   const auto made = Made(wish, pool.size());
   if (!made) return Status(Code::kInvalidArgument, "no pool can have been made with these options");
-  if (counts != nullptr) return SalvageFrame{*made, format::PoolSeed(counts->uuid), counts->hash_seed, FrameSource::kOptions};
+  if (counts != nullptr)
+    return SalvageFrame{*made, format::PoolSeed(counts->uuid), counts->hash_seed, FrameSource::kOptions};
   if (const auto seed = VoteForSeed(pool, *made)) return SalvageFrame{*made, *seed, {}, FrameSource::kOptions};
   for (const Superblock& copy : copies) {
     if (HasUuid(copy)) return SalvageFrame{*made, format::PoolSeed(copy.uuid), {}, FrameSource::kOptions};

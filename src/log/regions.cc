@@ -126,8 +126,7 @@ void ShardLog::OnEntryStored(uint32_t head, const format::IndexEntry& before, fo
   const auto bytes = BytesAt(head, left);
   if (bytes.size() < sizeof(format::ObjectHeader)) return;
   const auto header = LoadAs<format::ObjectHeader>(bytes);
-  if (!header.is_value() || format::EntryMeta::TagOf(header.key_hash) != before.entry_meta().tag())
-    return;
+  if (!header.is_value() || format::EntryMeta::TagOf(header.key_hash) != before.entry_meta().tag()) return;
   const uint64_t offset = OffsetOf(head, left);
   const uint64_t first_word = nvm_.Load64(offset);
   if (format::WithLeft(first_word) != first_word) nvm_.Store64(offset, format::WithLeft(first_word));
