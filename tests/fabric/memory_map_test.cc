@@ -110,10 +110,11 @@ TEST(MemoryMapTest, MemoryThatShrinksWhileItIsExaminedIsNotMapped) {
 // Pages of tmpfs that are punched out read as zeroes: an end that finds them goes on, or closes the channel.
 class PunchTest : public FabricTest {};
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, PunchTest, testing::ValuesIn(RealWorlds()), KindName);
+// Of shm, which is the first: over it alone one end maps the other's memory.
+INSTANTIATE_TEST_SUITE_P(Fabrics, PunchTest, testing::Values(RealWorlds().front()), KindName);
 
 TEST_P(PunchTest, ServerOutlivesMemoryThatItsClientPunchesOut) {
-  if (client_.fabric->scheme() != "shm") GTEST_SKIP();
+  ASSERT_EQ(client_.fabric->scheme(), "shm");
   Connect();
   for (uint32_t round = 0; round < 100; ++round) {
     ASSERT_EQ(::fallocate(client_.memory.view().fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
