@@ -67,6 +67,11 @@ void Engine::OnLinkConnected(Link& link) {
 
 // The first connection, or another pool than before: whatever was known of the other shards is void.
 void Engine::AdoptGeometry(const Link& link) {
+  // First of all: once the geometry is known, ShardOf may name each of them, and this alone can find no memory. Links
+  // are never removed: operations may point at them.
+  for (auto shard = static_cast<uint32_t>(links_.size()); shard < link.geometry().shards; ++shard) {
+    links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, shard, options_.client_id));
+  }
   geometry_known_ = true;
   geometry_ = link.geometry();
   pool_uuid_ = link.hello().pool_uuid;
@@ -79,10 +84,6 @@ void Engine::AdoptGeometry(const Link& link) {
   for (auto& other : links_) {
     if (other.get() == &link || other->state() == Link::State::kDown) continue;
     CloseLink(*other, {Code::kUnavailable, address_ + ": the server has another pool now"});
-  }
-  // Links are never removed: operations may point at them.
-  for (auto shard = static_cast<uint32_t>(links_.size()); shard < geometry_.shards; ++shard) {
-    links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, shard, options_.client_id));
   }
 }
 

@@ -118,7 +118,8 @@ void Engine::Progress() {
   const size_t n = queue_->Poll(completions_);
   went_on_ = n > 0;
   gathering_ = n > 1;
-  for (size_t i = 0; i < n; ++i) Dispatch(completions_[i]);
+  // Without memory, a channel that a later completion names may be destroyed already. EndAll ends what is left.
+  for (size_t i = 0; i < n && !out_of_memory_; ++i) Dispatch(completions_[i]);
   FlushPosts();
 
   if (!closed_.empty()) {

@@ -82,6 +82,8 @@ Result<Operation*> Engine::NewPut(OpType type, std::string_view key, size_t valu
     bounds.Check(kTtlBounds, options.ttl->count());
     if (!bounds.status().ok()) return bounds.status();
   }
+  // (The geometry may not be known, and a request has 32 bits for the size.)
+  if (value_size > UINT32_MAX) return Status(Code::kInvalidArgument, "no pool takes a value of 4 GiB or more");
   if (geometry_known_ && !key.empty() && key.size() <= format::kKeyBytesMax) {
     const uint64_t most = format::ValueBytesMax(geometry_, key.size(), options.ttl.has_value());
     if (value_size > most) {

@@ -48,7 +48,10 @@ uint32_t Scan::PositionOf(uint32_t place, uint32_t depth) {
 }
 
 Scan::Scan(Engine& engine, const ScanOptions& options)
-    : engine_(engine), options_(options), pool_(static_cast<uint16_t>(engine.pool_seed())) {
+    : engine_(engine),
+      options_(options),
+      pool_(static_cast<uint16_t>(engine.pool_seed())),
+      shards_(engine.links().size()) {
   const ScanCursor cursor = ScanCursor::From(options.cursor);
   if (options.cursor == 0) return;
   if (!CanBe(cursor)) {
@@ -195,9 +198,8 @@ void Scan::EndRound() {
     depth_ = 0;
     position = 0;
   }
-  const size_t shards = engine_.links().size();
-  page_.part = (shard_ + static_cast<double>(position) / kPlaces) / static_cast<double>(shards);
-  if (shard_ == shards) {
+  page_.part = (shard_ + static_cast<double>(position) / kPlaces) / static_cast<double>(shards_);
+  if (shard_ == shards_) {
     complete_ = true;
   } else if (page_.keys.size() >= options_.keys || bytes_ >= options_.bytes || blocks_ >= kBlocksMax) {
     complete_ = true;

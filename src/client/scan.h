@@ -82,6 +82,7 @@ class Scan {
   Status status_;
   bool complete_ = false;
   const uint16_t pool_;
+  const size_t shards_;  // when the scan began: the client may have learned of another pool since
   size_t under_way_ = 0;
   size_t blocks_ = 0;  // that are through
   size_t bytes_ = 0;   // of objects, about

@@ -32,10 +32,10 @@ void LeaveStaleSocket(const std::string& path) {
 
 TEST(StartTest, OneOfManyThatStartAtOnceListensAtAStaleSocket) {
   constexpr size_t kServers = 4;
-  constexpr int kRounds = 300;
+  constexpr int kStarts = 300;
   const TemporaryFolder folder;
   const std::string path = (folder / "socket").string();
-  for (int round = 0; round < kRounds && !testing::Test::HasFailure(); ++round) {
+  for (int round = 0; round < kStarts && !testing::Test::HasFailure(); ++round) {
     LeaveStaleSocket(path);
     std::vector<Result<UniqueFd>> sockets;
     for (size_t i = 0; i < kServers; ++i) sockets.emplace_back(Status(Code::kInternal));

@@ -40,6 +40,9 @@ Result<std::unique_ptr<ShmQueue>> ShmQueue::Create() {
 }
 
 Status ShmQueue::Add(ShmChannel* channel) {
+  // Room for the parked ones, too: neither the end of this nor Unpark can fail for want of memory.
+  const size_t all = polled_.size() + parked_ + 1;
+  if (polled_.capacity() < all) polled_.reserve(std::max(all, 2 * polled_.capacity()));
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
   event.data.ptr = channel;
