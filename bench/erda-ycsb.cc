@@ -172,8 +172,9 @@ std::optional<int> Connect(const erda::bench::Settings& settings, std::chrono::m
   while (stores.size() < settings.threads) {
     const auto connected = erda::tools::WaitForServer(kProgram, settings.address, wait, [&] {
       auto store = OpenStoreOf(settings, options);
-      if (store.ok()) stores.push_back(*std::move(store));
-      return store.status();
+      if (!store.ok()) return store.status();
+      stores.push_back(*std::move(store));
+      return erda::Status();
     });
     if (!connected.ok()) return Fail(erda::tools::Describe(settings.address, connected));
   }

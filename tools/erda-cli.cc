@@ -158,8 +158,9 @@ int main(int argc, char** argv) {
   const auto wait = session.wait.value_or(asks ? std::chrono::milliseconds(0) : erda::tools::kDefaultWait);
   const auto connected = erda::tools::WaitForServer(cli::kProgram, session.address, wait, [&session] {
     auto client = erda::Client::Connect(session.address, session.options);
-    if (client.ok()) session.client = *std::move(client);
-    return client.status();
+    if (!client.ok()) return client.status();
+    session.client = *std::move(client);
+    return erda::Status();
   });
   if (!connected.ok()) return cli::FailWith(session, connected);
   return session.command(session);

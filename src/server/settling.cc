@@ -10,7 +10,6 @@
 namespace erda::server {
 
 using format::Counter;
-using format::EntryMeta;
 using format::EntryWord;
 using format::IndexEntry;
 using format::ObjectHeader;

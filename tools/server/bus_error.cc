@@ -21,7 +21,7 @@ constexpr size_t kLineBytes = 512 + PATH_MAX;
 std::array<char, 64> program_name{};
 std::array<char, PATH_MAX> log_path{};
 std::array<char, kLineBytes> map_line;
-std::array<char, 2 * kLineBytes> message;
+std::array<char, 2 * kLineBytes> bus_message;
 
 void Keep(std::string_view text, char* where, size_t size) {
   const size_t kept = std::min(text.size(), size - 1);
@@ -29,22 +29,22 @@ void Keep(std::string_view text, char* where, size_t size) {
   where[kept] = '\0';
 }
 
-class Text {
+class BusMessage {
  public:
-  Text& operator<<(std::string_view text) {
-    const size_t kept = std::min(text.size(), message.size() - size_);
-    std::memcpy(message.data() + size_, text.data(), kept);
+  BusMessage& operator<<(std::string_view text) {
+    const size_t kept = std::min(text.size(), bus_message.size() - size_);
+    std::memcpy(bus_message.data() + size_, text.data(), kept);
     size_ += kept;
     return *this;
   }
-  Text& operator<<(uint64_t number) {
+  BusMessage& operator<<(uint64_t number) {
     std::array<char, 20> digits;
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
     return *this << std::string_view(digits.data(), static_cast<size_t>(end - digits.data()));
   }
   void WriteTo(int fd) const {
     for (size_t at = 0; at < size_;) {
-      const ssize_t written = ::write(fd, message.data() + at, size_ - at);
+      const ssize_t written = ::write(fd, bus_message.data() + at, size_ - at);
       if (written <= 0) return;
       at += static_cast<size_t>(written);
     }
@@ -94,7 +94,7 @@ Place PlaceOf(uint64_t address) {
 }
 
 void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
-  Text text;
+  BusMessage text;
   text << program_name.data() << ": ";
   if (info->si_code <= 0) {
     text << "ended by a SIGBUS that a process sent\n";
