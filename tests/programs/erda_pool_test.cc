@@ -338,7 +338,7 @@ TEST_F(ErdaPoolTest, PlannedPoolTakesTheRecordsAndLittleMore) {
     for (std::string word; options >> word;) create.push_back(word);
     ExpectFine(Run("erda-pool", create));
     EXPECT_EQ(Json(0, "info")["geometry"]["pool_size"], plan["pool_size"]);
-    const auto server = StartServerWith({"--pool", Pool(), "--listen", Address()});
+    const auto server = StartServerWith({"--pool", Pool(), "--listen", Address(), "--log-level", "error"});
     const auto loaded = Ycsb({"--workload", "C", "--records", std::to_string(records), "--operations", "1",
                               "--value-size", std::to_string(value_size), "--threads", "1", "--depth", "8"});
     EXPECT_EQ(loaded.code, 0) << loaded.err;
