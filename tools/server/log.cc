@@ -114,14 +114,14 @@ std::unique_ptr<spdlog::formatter> MakeFormatter(bool for_journal) {
 // The thread ends when all is written; the logger holds it weakly, and goes when nobody uses it any more.
 Log::~Log() { writer_.reset(); }
 
-std::shared_ptr<spdlog::logger> Log::MakeLogger(const std::string& file) const {
+std::shared_ptr<spdlog::logger> Log::MakeLogger(const std::string& file, const Writer& writer) {
   spdlog::sink_ptr sink;
   if (!file.empty()) {
     sink = std::make_shared<FileSink>(file);
   } else {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   }
-  auto logger = std::make_shared<spdlog::async_logger>("erda-server", std::move(sink), writer_,
+  auto logger = std::make_shared<spdlog::async_logger>("erda-server", std::move(sink), writer,
                                                        spdlog::async_overflow_policy::overrun_oldest);
   logger->set_level(spdlog::level::trace);  // Write has seen to the level
   logger->flush_on(spdlog::level::trace);   // each line at once
@@ -133,7 +133,7 @@ std::shared_ptr<spdlog::logger> Log::MakeLogger(const std::string& file) const {
 
 std::string Log::Open(const std::string& file) try {
   writer_ = std::make_shared<spdlog::details::thread_pool>(kLinesLate, 1);
-  logger_ = MakeLogger(file);
+  logger_ = MakeLogger(file, writer_);
   file_ = file;
   return {};
 } catch (const spdlog::spdlog_ex& error) {
@@ -142,10 +142,15 @@ std::string Log::Open(const std::string& file) try {
 
 std::string Log::Change(LogLevel least, const std::string& file) try {
   if (file != file_) {
-    auto logger = MakeLogger(file);
-    const std::scoped_lock lock(mutex_);
-    logger_.swap(logger);  // the lines that wait hold the one of before until they are written
+    auto writer = std::make_shared<spdlog::details::thread_pool>(kLinesLate, 1);
+    auto logger = MakeLogger(file, writer);
+    {
+      const std::scoped_lock lock(mutex_);
+      logger_.swap(logger);
+      writer_.swap(writer);
+    }
     file_ = file;
+    writer.reset();  // the thread of before ends when all is written; its logger goes after it
   }
   least_.store(least, std::memory_order_relaxed);
   return {};

@@ -43,12 +43,13 @@ class Log {
   [[nodiscard]] bool to_file() const { return !file_.empty(); }
 
  private:
-  [[nodiscard]] std::shared_ptr<spdlog::logger> MakeLogger(const std::string& file) const;
+  using Writer = std::shared_ptr<spdlog::details::thread_pool>;
+  [[nodiscard]] static std::shared_ptr<spdlog::logger> MakeLogger(const std::string& file, const Writer& writer);
 
   std::atomic<LogLevel> least_;  // relaxed: a line on its way may still go by the level of before
   std::string file_;
-  std::shared_ptr<spdlog::details::thread_pool> writer_;
-  std::mutex mutex_;  // of logger_, while it is copied or exchanged
+  Writer writer_;
+  std::mutex mutex_;  // of writer_ and logger_, while they are copied or exchanged
   std::shared_ptr<spdlog::logger> logger_;
 };
 
