@@ -28,7 +28,7 @@ void AddClientOptions(CLI::App& app, ClientChoice& choice) {
   };
   app.add_option_function<std::string>(
          "--wait", [&choice](const std::string& text) { choice.wait = ParseTime(text); },
-         "How long to try while no server listens, since it is starting, perhaps; default 2s, of ping 0s")
+         "How long to try while no server listens, as in 500ms, 10s or 2m; default 2s (erda-cli ping: 0s)")
       ->check(CLI::Validator(to_time, "", "time"))
       ->type_name("TIME");
   app.add_option("--config", choice.config,

@@ -424,6 +424,16 @@ TEST_F(ErdaPoolTest, SalvagedDumpLoadsIntoAnotherServer) {
   StopServer(*other);
 }
 
+TEST_F(ErdaPoolTest, SalvageOverwritesNeitherThePoolNorItsOwnDump) {
+  ExpectFine(Run("erda-pool", {"create", Pool(), "--size", "64M"}));
+  const std::string before = ReadFile(Pool());
+  ExpectRefused(Run("erda-pool", {"salvage", Pool(), Pool()}), 2, "is the pool");
+  ExpectRefused(Run("erda-pool", {"salvage", Pool(), Path("dump"), "--unnamed", Pool()}), 2, "is the pool");
+  ExpectRefused(Run("erda-pool", {"salvage", Pool(), Path("dump"), "--unnamed", Path("dump")}), 2, "give two");
+  EXPECT_EQ(ReadFile(Pool()), before);
+  EXPECT_FALSE(fs::exists(Path("dump")));
+}
+
 TEST_F(ErdaPoolTest, SalvageSaysWhatItCouldNotRead) {
   const auto server = StartServer();
   ExpectFine(Cli({"put", "damaged", "seventeen"}));

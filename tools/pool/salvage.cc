@@ -5,9 +5,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 
 #include "base/bytes.h"
 #include "base/printable.h"
@@ -167,6 +169,15 @@ void AddSalvageOptions(CLI::App& command, SalvageArguments& arguments) {
 int SalvagePool(const char* program, const std::string& path, SalvageArguments& arguments, bool json) {
   if (arguments.file == "-" && arguments.unnamed_file == "-") {
     return Fail(program, "the dump and --unnamed cannot both go to stdout", kExitUsage);
+  }
+  std::error_code none;
+  for (const std::string& file : {arguments.file, arguments.unnamed_file}) {
+    if (!std::filesystem::equivalent(file, path, none)) continue;
+    return Fail(program, fmt::format("{} is the pool: give another file for the dump", file), kExitUsage);
+  }
+  const auto place_of = [&none](const std::string& file) { return std::filesystem::weakly_canonical(file, none); };
+  if (!arguments.unnamed_file.empty() && place_of(arguments.file) == place_of(arguments.unnamed_file)) {
+    return Fail(program, "the dump and --unnamed are one file: give two", kExitUsage);
   }
   for (const char* name : {"--size", "--shards", "--region-size", "--segment-size", "--index-entries", "--grow-to"}) {
     if (arguments.command->count(name) > 0) arguments.options.made = arguments.made;
