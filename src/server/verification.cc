@@ -230,7 +230,7 @@ void Verification::JudgeSlots(const TellDamaged& tell) {
 void Verification::JudgeSlot(Slot slot, const TellDamaged& tell) {
   const IndexEntry entry = At(slot);
   const Judged judged = Judge(entry);
-  if (judged.version.state != ObjectState::kNothing) {
+  if (judged.version.state != ObjectState::kNothing && judged.version.header.version < VersionsEnd()) {
     newest_version_ = std::max(newest_version_, judged.version.header.version);
   }
   ++report_.objects;
@@ -422,7 +422,8 @@ void Verification::RepairSegments(uint32_t region) {
     if (found.named[segment] || is_open(segment)) used = segment + 1;
     if (!is_open(segment)) continue;
     copies &= HeaderOf(region, segment).copies();
-    newest_version_ = std::max(newest_version_, HeaderOf(region, segment).first_version);
+    const uint64_t first = HeaderOf(region, segment).first_version;
+    if (first < VersionsEnd()) newest_version_ = std::max(newest_version_, first);
   }
   uint64_t first_version = 1;
   for (uint64_t segment = 0; segment < used; ++segment) {
@@ -442,6 +443,14 @@ void Verification::RepairSegments(uint32_t region) {
   }
   if (used > 0) nvm_.ZeroOut(SegmentOffset(region, 0) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
   nvm_.ZeroOut(SegmentOffset(region, used), (segments - used) * geometry_.segment_size);
+}
+
+// A version from there on is no shard's: a client forged the header in its own chunk, or it is damaged. To believe it
+// would end the numbers that are left.
+uint64_t Verification::VersionsEnd() const {
+  const auto limit = format::VersionLimitIn(
+      nvm_.Load64(format::ShardRecordOffset(shard_) + offsetof(format::ShardRecord, version_limit)));
+  return limit.value_or(UINT64_MAX / 4) + kVersionLeap;
 }
 
 void Verification::StoreRecord() {

@@ -81,6 +81,7 @@ class Verification {
   void MoveHome(index::Slot slot, const TellDamaged& tell);
   void RepairRegions();
   void RepairSegments(uint32_t region);
+  [[nodiscard]] uint64_t VersionsEnd() const;
   void StoreRecord();
 
   [[nodiscard]] uint32_t FirstHead() const { return shard_ * geometry_.heads_per_shard; }
