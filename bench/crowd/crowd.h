@@ -1,4 +1,4 @@
-// erda-bench crowd: what puts and gets of one client take beside others that are connected and silent.
+// erda-bench crowd: measures puts and gets of one client while other clients are connected and silent.
 //
 // The silent clients are connections as the client library makes them, all in this process. Each round connects more of
 // them step by step, measures at each number, and closes all. So each number meets the same conditions of the machine.

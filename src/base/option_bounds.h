@@ -15,7 +15,7 @@ struct OptionBounds {
   int64_t least;
   int64_t most;
   const char* rule = "";  // of the numbers between them
-  bool zero_too = false;  // 0 is none of them, and allowed
+  bool zero_too = false;  // 0 is allowed, too, though it is below `least`
 };
 
 inline constexpr struct {

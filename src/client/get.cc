@@ -405,7 +405,7 @@ void Engine::LookBetweenReadings(Operation& op, Step step, std::span<std::byte> 
   PostRead(op, step, before, kCounter);
 }
 
-// What was looked at has arrived, so this is taken after it.
+// The look has arrived, so the client posts this Read after it.
 void Engine::ReadBehind(Operation& op) {
   op.look = Look::kBehind;
   PostRead(op, op.step, op.readings().last(sizeof(Reading)), kCounter);

@@ -108,7 +108,7 @@ class ShmChannel final : public Channel {
 
 class ShmQueue final : public CompletionQueue {
  public:
-  // A channel is parked when so many looks into its ring found nothing, each in a Poll that had something from others.
+  // The queue parks a channel after this many looks found its ring empty, each in a Poll that had other messages.
   // (A Poll in vain counts for nothing: a queue without work sleeps.)
   static constexpr uint32_t kBusyLooksPerPark = 256;
 

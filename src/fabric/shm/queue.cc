@@ -15,7 +15,7 @@ namespace {
 // time would cost too much.
 constexpr uint32_t kVainPollsPerSocketLook = 256;
 constexpr uint32_t kPollsPerSocketLook = 4096;
-// A parked peer that speaks is heard after so many other Polls at the latest.
+// The queue hears a parked peer after this many other Polls at the latest.
 constexpr uint32_t kPollsPerSocketLookParked = 64;
 // A few silent channels cost a Poll next to nothing: their rings stay in the caches.
 constexpr size_t kPolledAlways = 16;
