@@ -17,6 +17,7 @@
 #include "format/log_layout.h"
 #include "format/object.h"
 #include "format/superblock.h"
+#include "paths.h"
 
 namespace erda::floors {
 namespace {
@@ -39,7 +40,7 @@ TEST_F(FloorsTest, EachKindIsMeasuredAsOftenAsItWasAsked) {
     settings.ops = 40;
     settings.rounds = 2;
     settings.block_ops = 8;
-    const auto report = Measure(settings, std::string(ERDA_BIN_DIR) + "/erda-bench");
+    const auto report = Measure(settings, BinDir() + "/erda-bench");
     ASSERT_TRUE(report.ok()) << report.status().ToString();
     EXPECT_EQ(report->plan.ops(), 48U) << "whole blocks";
     for (size_t i = 0; i < kFigures; ++i) {
@@ -61,7 +62,7 @@ TEST_F(FloorsTest, RunEndsWhenItsTimeIsOver) {
   settings.block_ops = 4;
   settings.pool_size = 256 << 20;
   settings.seconds = 1;
-  const auto report = Measure(settings, std::string(ERDA_BIN_DIR) + "/erda-bench");
+  const auto report = Measure(settings, BinDir() + "/erda-bench");
   ASSERT_TRUE(report.ok()) << report.status().ToString();
   EXPECT_GE(report->plan.rounds, 3U);
   EXPECT_LT(report->plan.rounds, settings.rounds);
@@ -72,7 +73,7 @@ TEST_F(FloorsTest, TheServersFailureIsTold) {
   Settings settings;
   settings.pool = Pool();
   settings.pool_size = 5000;
-  const auto report = Measure(settings, std::string(ERDA_BIN_DIR) + "/erda-bench");
+  const auto report = Measure(settings, BinDir() + "/erda-bench");
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.status().code(), Code::kInvalidArgument);
   EXPECT_NE(report.status().message().find("pool"), std::string_view::npos) << report.status().ToString();
@@ -85,7 +86,7 @@ TEST_F(FloorsTest, APoolThatIsTooSmallIsTold) {
   settings.pool_size = 4 << 20;
   settings.value_bytes = 4096;
   settings.ops = 1000;
-  const auto report = Measure(settings, std::string(ERDA_BIN_DIR) + "/erda-bench");
+  const auto report = Measure(settings, BinDir() + "/erda-bench");
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.status().code(), Code::kResourceExhausted) << report.status().ToString();
 }

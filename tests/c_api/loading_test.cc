@@ -6,13 +6,14 @@
 
 #include "base/temporary_folder.h"
 #include "erda/erda.h"
+#include "paths.h"
 
 namespace erda {
 namespace {
 
 class Library {
  public:
-  explicit Library(const char* name) : file_(std::string(ERDA_BIN_DIR "/../lib/") + name) {
+  explicit Library(const char* name) : file_(BinDir() + "/../lib/" + name) {
     handle_ = ::dlopen(file_.c_str(), RTLD_NOW | RTLD_LOCAL);
     EXPECT_NE(handle_, nullptr) << ::dlerror();
   }

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "paths.h"
 #include "programs/fixture.h"
 
 namespace erda::crash {
@@ -12,14 +13,14 @@ class HarnessTest : public ProgramsTest {
  protected:
   [[nodiscard]] Ended Rounds(const std::string& server, const std::string& rounds) const {
     std::filesystem::create_directory(Path("records"));
-    return Process({std::string(ERDA_BIN_DIR) + "/../tests/erda-crash", "run", "--folder", Path("records"), "--server",
-                    server, "--address", Address(), "--pool", Pool(), "--rounds", rounds, "--seed", "5"})
+    return Process({BinDir() + "/../tests/erda-crash", "run", "--folder", Path("records"), "--server", server,
+                    "--address", Address(), "--pool", Pool(), "--rounds", rounds, "--seed", "5"})
         .Wait();
   }
 };
 
 TEST_F(HarnessTest, AServerThatKeepsEverythingIsFine) {
-  const Ended ended = Rounds(std::string(ERDA_BIN_DIR) + "/erda-server", "3");
+  const Ended ended = Rounds(BinDir() + "/erda-server", "3");
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
   EXPECT_NE(ended.out.find("verdict: nothing was lost\n"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("seed 5: 3 rounds, "), std::string::npos) << ended.out;
@@ -35,8 +36,7 @@ if [ -e "$pool" ]; then
   if [ -e "$pool.before" ]; then cp --sparse=always "$pool.before" "$pool"; fi
   mv "$pool.now" "$pool.before"
 fi
-exec )" + std::string(ERDA_BIN_DIR) +
-                                "/erda-server \"$@\"\n");
+exec )" + BinDir() + "/erda-server \"$@\"\n");
   std::filesystem::permissions(Path("server"), std::filesystem::perms::owner_all);
   const Ended ended = Rounds(Path("server"), "20");
   EXPECT_EQ(ended.code, 1) << ended.out << ended.err;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/random.h"
+#include "paths.h"
 
 namespace erda {
 
@@ -44,7 +45,7 @@ constexpr std::array kWritesNames = {"nobody", "same-user", "everybody"};
 void TestServer::StartProcess(const ServerOptions& options) {
   const auto number = [](const char* name, uint64_t value) { return std::string(name) + "=" + std::to_string(value); };
   std::vector<std::string> words = {
-      ERDA_BIN_DIR "/erda-server",
+      BinDir() + "/erda-server",
       "--pool=" + options.pool,
       number("--size", options.pool_size),
       number("--shards", options.shards),

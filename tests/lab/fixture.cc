@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "lab/device.h"
+#include "paths.h"
 
 namespace erda {
 
@@ -30,7 +31,7 @@ LabTest::~LabTest() {
 void LabTest::WipeDevice() { ASSERT_TRUE(erda::WipeDevice(Lab("DAX"))) << Lab("DAX"); }
 
 LabTest::Words LabTest::Command(const std::string& program, const Words& arguments) {
-  Words words = {std::string(ERDA_BIN_DIR) + "/" + program};
+  Words words = {BinDir() + "/" + program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }

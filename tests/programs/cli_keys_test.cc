@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "paths.h"
 #include "programs/fixture.h"
 
 namespace erda {
@@ -286,7 +287,7 @@ TEST_F(CliKeysTest, EachKindOfErrorHasItsExitCode) {
 
 TEST_F(CliKeysTest, TheAddressMayBeInTheEnvironment) {
   const auto server = StartServer();
-  const std::string get = std::string(ERDA_BIN_DIR) + "/erda-cli ";
+  const std::string get = BinDir() + "/erda-cli ";
   const auto run = [&](const std::string& address, const std::string& words) {
     return Process({"/bin/sh", "-c", "ERDA_ADDRESS=" + address + " " + get + words}).Wait();
   };
@@ -303,7 +304,7 @@ TEST_F(CliKeysTest, AddressAndTokenMayBeInTheEnvironmentOrInAConfigurationFile) 
   std::filesystem::permissions(Path("tokens"), std::filesystem::perms::owner_read);
   const auto server = StartServer({"--token-file", Path("tokens")});
   const auto run = [&](const std::string& environment, const std::string& words) {
-    const std::string cli = " " + std::string(ERDA_BIN_DIR) + "/erda-cli --wait 0 ";
+    const std::string cli = " " + BinDir() + "/erda-cli --wait 0 ";
     return Process({"/bin/sh", "-c", "HOME=" + home + " " + environment + cli + words}).Wait();
   };
   const std::string address = "ERDA_ADDRESS=" + Address();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "paths.h"
 #include "programs/fixture.h"
 
 namespace erda {
@@ -268,7 +269,7 @@ TEST_F(CliTest, IncrementsPrintTheSum) {
 TEST_F(CliTest, OutputThatCannotBeWrittenIsAnError) {
   const auto server = StartServer();
   ExpectFine(Cli({"put", "key", "value"}));
-  const std::string get = std::string(ERDA_BIN_DIR) + "/erda-cli -a " + Address() + " get key > /dev/full";
+  const std::string get = BinDir() + "/erda-cli -a " + Address() + " get key > /dev/full";
   ExpectRefused(Process({"/bin/sh", "-c", get}).Wait(), 5, "stdout");
 }
 

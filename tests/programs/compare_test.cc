@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "paths.h"
 #include "programs/fixture.h"
 
 namespace erda {
@@ -35,7 +36,7 @@ class CompareNoSanitizerTest : public ProgramsTest {
   [[nodiscard]] Ended Compare(const Words& arguments, const std::string& path = kPath) const {
     return Process(Command(arguments, path)).Wait(std::chrono::seconds(100));
   }
-  [[nodiscard]] static std::string Build() { return std::string(ERDA_BIN_DIR) + "/.."; }
+  [[nodiscard]] static std::string Build() { return BinDir() + "/.."; }
   [[nodiscard]] bool LeftNothing() const { return std::filesystem::is_empty(Path("work")); }
 };
 

@@ -13,6 +13,7 @@
 
 #include "format/geometry.h"
 #include "format/superblock.h"
+#include "paths.h"
 #include "programs/fixture.h"
 
 namespace erda {
@@ -470,7 +471,7 @@ TEST_F(ErdaPoolTest, BadUsage) {
   for (const Words& arguments : bad) ExpectRefused(Run("erda-pool", arguments), 2, "erda-pool: ");
   ExpectFine(Do("create", {"--size", "64M"}));
   for (const char* command : {"info", "check"}) {
-    const std::string line = std::string(ERDA_BIN_DIR) + "/erda-pool " + command + " " + Pool() + " > /dev/full";
+    const std::string line = BinDir() + "/erda-pool " + command + " " + Pool() + " > /dev/full";
     ExpectRefused(Process({"/bin/sh", "-c", line}).Wait(), 1, "stdout");
   }
 }

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "paths.h"
+
 namespace erda {
 
 ProgramsTest::ProgramsTest() {
@@ -25,7 +27,7 @@ ProgramsTest::~ProgramsTest() {
 }
 
 ProgramsTest::Words ProgramsTest::Command(const std::string& program, const Words& arguments) {
-  Words command = {std::string(ERDA_BIN_DIR) + "/" + program};
+  Words command = {BinDir() + "/" + program};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "format/superblock.h"
+#include "paths.h"
 #include "programs/fixture.h"
 
 namespace erda {
@@ -217,7 +218,7 @@ TEST_F(InspectTest, BadUsageAndHelp) {
   const std::vector<Words> bad = {{}, {"--frobnicate", Pool()}, {Pool(), "another"}, {"--list", "many", Pool()}};
   for (const Words& arguments : bad) ExpectRefused(Run("erda-inspect", arguments), 2, "erda-inspect: ");
   MakePool();
-  const std::string command = std::string(ERDA_BIN_DIR) + "/erda-inspect " + Pool() + " > /dev/full";
+  const std::string command = BinDir() + "/erda-inspect " + Pool() + " > /dev/full";
   ExpectRefused(Process({"/bin/sh", "-c", command}).Wait(), 1, "stdout");
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "paths.h"
 #include "programs/fixture.h"
 
 namespace erda {
@@ -33,7 +34,7 @@ class PaperNoSanitizerTest : public ProgramsTest {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return Paper(arguments);
   }
-  [[nodiscard]] static std::string Build() { return std::string(ERDA_BIN_DIR) + "/.."; }
+  [[nodiscard]] static std::string Build() { return BinDir() + "/.."; }
   [[nodiscard]] json Report() const { return json::parse(ReadFile(Path("out/report.json")), nullptr, false); }
   [[nodiscard]] size_t Points() const {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(Path("out/points")), {}));

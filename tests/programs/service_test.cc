@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "paths.h"
 #include "programs/fixture.h"
 
 namespace erda {
@@ -99,7 +100,7 @@ TEST_F(ServiceTest, TheUnitIsSoundAndHardened) {
   EXPECT_NE(unit.find("\nLimitMEMLOCK=infinity\n"), std::string::npos);
   // As it is installed, but for where the program is.
   WriteFile(Path("erda-server.service"),
-            std::regex_replace(unit, program, "\nExecStart=" + std::string(ERDA_BIN_DIR) + "/erda-server "));
+            std::regex_replace(unit, program, "\nExecStart=" + BinDir() + "/erda-server "));
   const Ended verified =
       Process({"/usr/bin/env", "systemd-analyze", "--man=no", "verify", Path("erda-server.service")}).Wait();
   EXPECT_EQ(verified.code, 0) << verified.err;

@@ -19,6 +19,7 @@
 #include "base/temporary_folder.h"
 #include "erda/client.h"
 #include "erda/server.h"
+#include "paths.h"
 
 namespace erda {
 
@@ -54,7 +55,7 @@ inline Status PutAgain(Client& client, const std::string& key, const std::string
 class ServerProcess {
  public:
   explicit ServerProcess(const std::string& address) {
-    std::vector<std::string> words = {ERDA_BIN_DIR "/erda-server", "--pool=dram:", "--size=64M", "--listen=" + address};
+    std::vector<std::string> words = {BinDir() + "/erda-server", "--pool=dram:", "--size=64M", "--listen=" + address};
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);

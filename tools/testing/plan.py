@@ -1,0 +1,169 @@
+"""The steps of the test command, in the order in which they begin."""
+
+from pathlib import Path
+
+from . import analysis, checks, suites
+from .counts import of_ctest, of_google_test
+from .step import Outcome, Step, check, command, commands
+
+ASAN = "clang, address and undefined behaviour sanitizers"
+TSAN = "clang, thread sanitizer"
+
+
+def quick_steps(logs, scratch, jobs, lab):
+    """What a first look needs: build, tests, simulation, installation, a smoke test of the lab."""
+    steps = _before(logs, jobs)
+    steps += [
+        Step("simulation", "Simulation: 300 seeds", command("build/tests/erda-sim", "--seeds", "300", timeout=600),
+             needs=("build",)),
+        _install(scratch),
+    ]
+    if lab:
+        steps.append(Step("lab", "Lab: the store over RDMA, a smoke test", _in_lab(
+            logs, ["smoke.xml"], 'build/tests/lab_tests --gtest_filter="StoreLab.TwoClients*:StoreLab.OneServerServesBoth*:StoreLab.ClientsComeBack*" '
+                                 '--gtest_output="xml:$ERDA_LAB_OUT/smoke.xml"'),
+            needs=("build",), lane="lab", counts_tests=True))
+    return steps
+
+
+def all_steps(logs, scratch, jobs, lab):
+    """Every check."""
+    steps = _before(logs, jobs)
+    steps += [
+        Step("headers", "Each header compiles alone",
+             command("cmake", "--build", "build", "--target", "header_check", "-j", jobs), needs=("build",)),
+        Step("simulation", "Simulation: 3000 seeds, those that once failed, the planted defects", commands([
+            ["build/tests/erda-sim", "--seeds", "3000"],
+            ["build/tests/erda-sim", "--list", "tests/regression/seeds"],
+            ["build/tests/erda-sim", "--planted"]], timeout=600), needs=("build",)),
+        _install(scratch),
+        Step("quickstart", "Quickstart", command("bash", "tools/quickstart", timeout=600,
+                                                 env={"ERDA_QUICKSTART_RECORDS": "2000"}), needs=("build",)),
+        # What waits more than it works runs beside the builds.
+        Step("crash", "Servers and clients killed; nothing is lost",
+             command("tools/crash-test", "--rounds", "40", timeout=600), needs=("build",), after=("quickstart",),
+             lane="waits"),
+        Step("packages", "Debian packages, in a clean Debian",
+             command("tests/install/packages", scratch / "packages", timeout=1200,
+                     env={"ERDA_PACKAGES_PRESET": "test"}), needs=("build",), lane="waits"),
+        *(_lab_steps(logs) if lab else []),
+        _build("asan", ASAN, jobs),
+        _build("tsan", TSAN, jobs),
+        _build("fuzz", "the fuzzers", jobs),
+        Step("tests-asan", f"Tests: {ASAN}", suites.sanitized(Path("build-asan"), logs / "tests-asan"),
+             needs=("build-asan",), counts_tests=True),
+        # Without the tests that have one thread: tests/CMakeLists.txt.
+        Step("tests-tsan", f"Tests: {TSAN}", suites.sanitized(Path("build-tsan"), logs / "tests-tsan"),
+             needs=("build-tsan",), counts_tests=True),
+        *_fuzz_steps(logs, scratch),
+        *_model_steps(),
+        Step("tidy", "clang-tidy on src, tools, bench and the examples", analysis.tidy(logs / "analysis")),
+    ]
+    return steps
+
+
+def _before(logs, jobs):
+    return [
+        Step("scripts", "Scripts parse", check(checks.scripts)),
+        Step("format", "Formatting", check(checks.formatting)),
+        Step("names", "File names", check(checks.names)),
+        _build("test", "gcc, release", jobs, name="build"),
+        Step("ctest", "Tests: gcc, release", _ctest(Path("build"), logs / "ctest.xml", jobs), needs=("build",),
+             counts_tests=True),
+    ]
+
+
+def _build(preset, title, jobs, name=None):
+    return Step(name or f"build-{preset}", f"Build: {title}", commands([
+        ["cmake", "--preset", preset],
+        # Tests in the lab have timeouts, so they go first.
+        ["nice", "cmake", "--build", "--preset", preset, "-j", jobs]]))
+
+
+def _ctest(build, results, jobs):
+    def run(log):
+        results.unlink(missing_ok=True)
+        status = log.call(["ctest", "--test-dir", build, "-j", jobs, "--timeout", "120", "--output-on-failure",
+                           "--output-junit", results], timeout=1200)
+        return _with_status(of_ctest(results), status, log)
+
+    return run
+
+
+def _with_status(outcome, status, log):
+    """A program that failed although no test did counts as one failure."""
+    if status != 0 and outcome.failed == 0:
+        return Outcome(outcome.passed, 1, log.tail() + f"\nit ended with status {status}")
+    return outcome
+
+
+def _install(scratch):
+    return Step("install", "Installation: find_package, pkg-config, a moved tree",
+                command("tests/install/check", "build", scratch), needs=("build",))
+
+
+def _lab_steps(logs):
+    kills = ["tools/crash-test", "--lab", "--rounds", "2", "--operations", "600"]
+    store = '''for suite in failure store removal; do
+        build/tests/lab_tests --gtest_filter="${suite^}Lab.*" --gtest_output="xml:$ERDA_LAB_OUT/$suite.xml" || failed=1
+      done
+      exit "${failed:-0}"'''
+    fabric = '''set -e
+      build/bin/erda-bench floors --fabric verbs --address "verbs://$ERDA_LAB_SERVER:7700" --pool "$ERDA_LAB_DAX" \\
+        --ops 1000 --json "$ERDA_LAB_OUT/floors.json"
+      ERDA_TEST_VERBS=$ERDA_LAB_SERVER build/tests/fabric_tests --gtest_filter="*/verbs" \\
+        --gtest_output="xml:$ERDA_LAB_OUT/fabric.xml"
+      build/tests/lab_tests --gtest_filter="*Hostile*:FabricLab.*:ConnectingLab.*" \\
+        --gtest_output="xml:$ERDA_LAB_OUT/peers.xml"'''
+    needs = {"needs": ("build",), "after": ("quickstart",), "lane": "lab"}
+    return [
+        Step("lab-store", "Lab: the store over RDMA, its pool on the NVDIMM",
+             _in_lab(logs, ["failure.xml", "store.xml", "removal.xml"], store), **needs, counts_tests=True),
+        Step("lab-fabric", "Lab: the conformance suite of the fabrics; hostile peers; floors",
+             _in_lab(logs, ["fabric.xml", "peers.xml"], fabric), **needs, counts_tests=True),
+        Step("lab-kills", "Lab: servers and clients killed over RDMA; nothing is lost",
+             command(*kills, "--kills-only", timeout=600), **needs),
+        Step("lab-cuts", "Lab: the server's power is cut in the middle of operations; nothing is lost",
+             command(*kills, "--cuts-only", timeout=600), **needs),
+    ]
+
+
+def _in_lab(logs, files, script):
+    """A step that runs a bash script in the lab, which leaves these result files."""
+
+    def run(log):
+        folder = logs / "lab"
+        folder.mkdir(exist_ok=True)
+        results = [folder / file for file in files]
+        for file in results:
+            file.unlink(missing_ok=True)
+        status = log.call(["tools/rdma-lab", "run", "--timeout", "600", "--out", folder, "--", "bash", "-c", script],
+                          timeout=1200)
+        return _with_status(of_google_test(results), status, log)
+
+    return run
+
+
+def _fuzz_steps(logs, scratch):
+    """Each fuzzer makes the same runs each time, from the corpus in the tree."""
+
+    def fuzz(target, runs, bytes_max, *options):
+        found = scratch / f"fuzz-{target}"  # for inputs that reach new code
+        return commands([["mkdir", "-p", found], suites.not_randomized([
+            f"build-fuzz/tests/fuzz_{target}", f"-runs={runs}", "-seed=1", f"-max_len={bytes_max}", *options,
+            f"-artifact_prefix={logs}/fuzz-{target}-", found, f"tests/fuzz/corpus/{target}"])], timeout=300)
+
+    place = {"needs": ("build-fuzz",), "lane": "fuzz"}
+    return [
+        Step("fuzz-open", "Fuzzing: opening, recovering and serving a pool", fuzz("open", 6000, 386), **place),
+        Step("fuzz-inspect", "Fuzzing: erda-inspect", fuzz("inspect", 10000, 386), **place),
+        Step("fuzz-speak", "Fuzzing: hostile clients at a live server",
+             fuzz("speak", 1500, 800, "-len_control=0"), **place),
+    ]
+
+
+def _model_steps():
+    models = sorted(path for path in Path("tests/model").glob("*.py") if not path.name.startswith("_"))
+    return [Step(f"model-{path.stem}", f"Model: {path.stem}",
+                 command("python3", path, timeout=900, env={"PYTHONDONTWRITEBYTECODE": "1"}),
+                 after=("ctest",), lane="models") for path in models]

@@ -1,0 +1,69 @@
+"""Runs GoogleTest programs of a sanitizer's build: one process for each suite, since starting one for each test is slow."""
+
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+from . import process
+from .counts import of_google_test
+from .step import output_of
+
+SUITE_SECONDS_MAX = 600
+
+
+def not_randomized(command):
+    """clang 14 places the sanitizers' shadow memory where kernels that randomize with more bits may have mapped."""
+    return ["setarch", "-R", *command]
+
+
+def sanitized(build, results, slow_first=()):
+    """A step that runs all tests of a build. slow_first: suites that start before all others."""
+
+    def run(log):
+        shutil.rmtree(results, ignore_errors=True)
+        results.mkdir(parents=True)
+        suites = _suites(build)
+        suites.sort(key=lambda suite: (suite[1] not in slow_first, suite[0].name), reverse=False)
+        outputs = [results / f"{program.name}-{suite.replace('/', '_')}" for program, suite in suites]
+        # One more at a time than there are processors, since many wait.
+        with ThreadPoolExecutor(os.cpu_count() + 1) as pool:
+            for cpu_seconds, said in pool.map(_run_suite, suites, outputs):
+                log.cpu_seconds += cpu_seconds
+                log.say(said)
+        outcome = of_google_test([output.with_suffix(".xml") for output in outputs])
+        if outcome.failed:
+            outcome.report = log.tail(100) + "\n" + outcome.report
+        return outcome
+
+    return run
+
+
+def _suites(build):
+    """(program, suite) of each suite that a sanitizer's build has."""
+    targets = output_of(["ninja", "-C", build, "-t", "targets", "all"])
+    programs = sorted({line.split(":")[0] for line in targets.splitlines()
+                       if line.startswith("tests/") and line.split(":")[0].endswith("_tests")})
+    programs = [program for program in programs if program.count("/") == 1]
+    found = []
+    for program in reversed(programs):  # the last ones have the long suites
+        listed = output_of(not_randomized([build / program, "--gtest_list_tests", "--gtest_filter=-*NoSanitizer*"]))
+        found += [(build / program, line.split(".")[0]) for line in listed.splitlines()
+                  if line and not line.startswith(" ") and "." in line]
+    return found
+
+
+def _run_suite(suite, output):
+    """(processor seconds, what it said if it failed). A failed one without results of its tests leaves no result file."""
+    program, name = suite
+    results = output.with_suffix(".xml")
+    with open(output.with_suffix(".log"), "w+", errors="replace") as log:
+        ended = process.run(
+            not_randomized([str(program), f"--gtest_filter={name}.*:-*NoSanitizer*", f"--gtest_output=xml:{results}"]),
+            log, SUITE_SECONDS_MAX)
+        if ended.status == 0:
+            return ended.cpu_seconds, ""
+        # A sanitizer's finding at the end is no failure of a test, so the results must not count as passed.
+        if results.exists() and "<failure" not in results.read_text(errors="replace"):
+            results.unlink()
+        log.seek(0)
+        return ended.cpu_seconds, f"{program.name} {name}: status {ended.status}\n{log.read()}"
