@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "bench/floors/settings.h"
-#include "tools/command_line.h"
+#include "tools/shared/command_line.h"
 
 namespace erda::cleaning {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/crowd/crowd.h"
-#include "tools/command_line.h"
+#include "tools/shared/command_line.h"
 
 namespace erda::crowd {
 

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "fabric/verbs/address.h"
-#include "tools/command_line.h"
+#include "tools/shared/command_line.h"
 
 namespace erda::floors {
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/growth/growth.h"
-#include "tools/command_line.h"
+#include "tools/shared/command_line.h"
 
 namespace erda::growth {
 

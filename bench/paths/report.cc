@@ -6,7 +6,7 @@
 #include "bench/floors/settings.h"
 #include "bench/paths/paths.h"
 #include "erda/server.h"
-#include "tools/command_line.h"
+#include "tools/shared/command_line.h"
 
 namespace erda::paths {
 

@@ -7,7 +7,7 @@
 #include "bench/ycsb/workload.h"
 #include "format/geometry.h"
 #include "format/object.h"
-#include "tools/command_line.h"
+#include "tools/shared/command_line.h"
 
 namespace erda::soak {
 

@@ -21,7 +21,7 @@
 #include "bench/ycsb/worker.h"
 #include "bench/ycsb/workload.h"
 #include "erda/client.h"
-#include "tools/progress.h"
+#include "tools/shared/progress.h"
 
 namespace erda::soak {
 

@@ -243,12 +243,14 @@ class Engine {
 
   // --- Puts and deletes (put.cc)
   void StartRequest(Operation& op);
+  void DecideWay(Operation& op);
   void SendRequest(Operation& op);
+  void GoWithoutChunk(Operation& op);
+  [[nodiscard]] format::Request MakeRequest(const Operation& op, format::RequestOp kind);
+  void WriteRequest(Operation& op, const format::Request& request);
   void OnReply(Link& link, uint32_t slot);
   void OnSent(Operation& op);
   bool PutDelegated(Operation& op);
-  [[nodiscard]] bool GoesByWindow(const Link& link, const Operation& op) const;
-  [[nodiscard]] bool GoesStaged(const Link& link, const Operation& op) const;
   void PutStaged(Operation& op);
   void GiveStagingBack(Operation& op);
   void SendChunkRequests(Link& link);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "client/buffer.h"
 #include "client/key_order.h"
+#include "client/put_path.h"
 #include "erda/client.h"
 #include "fabric/fabric.h"
 #include "format/control_block.h"
@@ -148,8 +149,8 @@ struct Operation {
   uint32_t slot = UINT32_MAX;  // the request slot that it holds
   uint32_t sending = 0;        // requests sent from memory of its own that are not acknowledged
   format::Reply reply{};       // to the reserve request
-  bool delegated = false;      // the request under way is a delegated put
-  bool no_chunk = false;       // its chunk was taken back: it goes another way
+  PutWay way = PutWay::kUndecided;
+  bool lost_chunk = false;  // its chunk was taken back, or there was none: it goes another way
   static constexpr uint32_t kNotStaged = UINT32_MAX;
   uint32_t staged = kNotStaged;  // its place in the staging buffer
 

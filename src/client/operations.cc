@@ -52,7 +52,8 @@ Operation& Engine::TakeOperation(OpType type) {
   op.slot = Link::kNoSlot;
   op.sending = 0;
   op.doomed = false;
-  op.no_chunk = false;
+  op.way = PutWay::kUndecided;
+  op.lost_chunk = false;
   op.staged = Operation::kNotStaged;
   op.if_version.reset();
   op.ttl = 0;

@@ -56,25 +56,22 @@ void Engine::StartRequest(Operation& op) {
     return Defer(op, {Code::kPermissionDenied, address_ + ": this client's token is for reading only"});
   }
   if (op.type == OpType::kPut) {
-    const bool fits = FitsInline(link, op);
     if (op.value_size > format::ValueBytesMax(link.geometry(), op.key_size, op.ttl != 0)) {
       return Defer(op, {Code::kInvalidArgument, "the value is larger than a segment of this pool holds"});
     }
-    if (options_.put_path == PutPath::kInline && !fits) {
+    if (op.way == PutWay::kUndecided) DecideWay(op);
+    if (op.way == PutWay::kTooLarge) {
       const uint64_t most = link.hello().slot_bytes - format::InlineValueOffset(op.key_size);
       return Defer(op,
                    {Code::kInvalidArgument, "an inline put of a key of " + std::to_string(op.key_size) +
                                                 " bytes takes a value of at most " + std::to_string(most) + " bytes"});
     }
-    const bool staged = GoesStaged(link, op);
-    const bool has_way = link.placing() == format::Placing::kPool || staged || GoesByWindow(link, op);
-    if ((options_.put_path == PutPath::kReserve || !fits) && !has_way) {
+    if (op.way == PutWay::kNoRight) {
       return Defer(op,
                    {Code::kPermissionDenied, address_ + ": the server does not let this client write into the pool"});
     }
     // Before the slot: who waits for room keeps nobody else from a slot, and who has room waits for answers alone.
-    link.puts_large |= staged;
-    if (staged && op.staged == Operation::kNotStaged) {
+    if (op.way == PutWay::kStaged && op.staged == Operation::kNotStaged) {
       const auto place = link.waiting_for_staging.empty() ? link.staging.Take(op.value_size) : std::nullopt;
       if (!place) {
         op.step = Step::kStagingRoom;
@@ -93,92 +90,81 @@ void Engine::StartRequest(Operation& op) {
   SendRequest(op);
 }
 
+void Engine::DecideWay(Operation& op) {
+  Link& link = *op.link;
+  PutFacts facts;
+  facts.asked = options_.put_path;
+  facts.fits_inline = FitsInline(link, op);
+  facts.placing = link.placing();
+  facts.may_have_chunk = !op.if_version && !op.lost_chunk;
+  facts.first_large = !link.puts_large;
+  link.puts_large |= !facts.fits_inline;
+  op.way = DecidePutWay(facts);
+}
+
 void Engine::SendRequest(Operation& op) {
   Link& link = *op.link;
   op.step = Step::kReply;  // from here on it ends with the connection
-  if (op.staged != Operation::kNotStaged) {
+  if (op.way == PutWay::kStaged) {
     SendChunkRequests(link);  // what had no chunk may have asked for one
     if (link.up()) PutStaged(op);
     return;
   }
-  // What kAuto chooses was measured: docs/benchmarks.md, "Put paths by size". Who puts one large value wants no chunk.
-  const bool is_put = op.type == OpType::kPut && !op.if_version;  // (a chunk does not wait for what decides)
-  const bool large = is_put && options_.put_path == PutPath::kAuto && !FitsInline(link, op);
-  const bool wanted = options_.put_path == PutPath::kDelegate || (large && std::exchange(link.puts_large, true));
-  const bool has_chunks = link.placing() == format::Placing::kPool || link.placing() == format::Placing::kWindow;
-  op.delegated = is_put && wanted && !op.no_chunk && has_chunks;
-  if (op.delegated && PutDelegated(op)) return;
-  op.delegated = false;
-  if (op.type == OpType::kPut && link.placing() == format::Placing::kWindow) {
-    op.no_chunk = true;
-    if (GoesStaged(link, op)) {  // once more from the start: it may have to wait for room, and not in a slot
-      ReleaseSlot(op);
-      if (op.step == Step::kReply) StartRequest(op);  // else it ended: the slot's next user found the channel closed
-      return;
-    }
+  if (op.way == PutWay::kDelegated) {
+    if (PutDelegated(op)) return;
+    return GoWithoutChunk(op);
   }
-  Request request{};
-  request.ack = static_cast<uint8_t>(options_.ack);
-  request.key_size = op.key_size;
-  request.value_size = op.value_size;
-  request.id = next_request_id_++;
-  request.ttl = op.ttl;
-  if (op.if_version) {
-    request.condition = static_cast<uint8_t>(format::Condition::kVersion);
-    request.version = *op.if_version;
-  }
-  uint64_t bytes = sizeof(Request) + op.key_size;
-  if (op.type == OpType::kIncrement) {
-    request.op = static_cast<uint8_t>(RequestOp::kIncrement);
-    bytes = format::InlineValueOffset(op.key_size) + op.value_size;
-  } else if (op.type == OpType::kDelete) {
-    request.op = static_cast<uint8_t>(RequestOp::kDelete);
-  } else if (op.type == OpType::kClean) {
-    request.op = static_cast<uint8_t>(RequestOp::kClean);
-  } else if (options_.put_path != PutPath::kReserve && FitsInline(link, op)) {
-    request.op = static_cast<uint8_t>(RequestOp::kPutInline);
-    bytes = format::InlineValueOffset(op.key_size) + op.value_size;
-  } else {
-    request.op = static_cast<uint8_t>(RequestOp::kReserve);
-  }
-  std::memcpy(op.message().data(), &request, sizeof(request));
-  ++stats_.requests;
+  RequestOp kind = RequestOp::kReserve;
+  if (op.type == OpType::kIncrement) kind = RequestOp::kIncrement;
+  if (op.type == OpType::kDelete) kind = RequestOp::kDelete;
+  if (op.type == OpType::kClean) kind = RequestOp::kClean;
+  if (op.way == PutWay::kInline) kind = RequestOp::kPutInline;
+  const bool has_value = kind == RequestOp::kPutInline || kind == RequestOp::kIncrement;
+  const uint64_t bytes =
+      has_value ? format::InlineValueOffset(op.key_size) + op.value_size : sizeof(Request) + op.key_size;
+  WriteRequest(op, MakeRequest(op, kind));
   const WorkRequest work = RequestWork(op, op.message().first(bytes));
   Post(link, {&work, 1});
 }
 
-// --- Staged path
-
-// Into a chunk, if there is one. As with kPool, who puts one large value wants none, and a condition is judged without.
-bool Engine::GoesByWindow(const Link& link, const Operation& op) const {
-  if (link.placing() != format::Placing::kWindow || op.if_version || op.no_chunk) return false;
-  return options_.put_path == PutPath::kDelegate ||
-         (options_.put_path == PutPath::kAuto && link.puts_large && !FitsInline(link, op));
+// The put has a request slot, and no chunk: it takes the way that is left. A staged put may have to wait for room, and
+// must not hold a slot meanwhile.
+void Engine::GoWithoutChunk(Operation& op) {
+  op.lost_chunk = true;
+  DecideWay(op);
+  if (op.way != PutWay::kStaged && op.way != PutWay::kNoRight) return SendRequest(op);
+  ReleaseSlot(op);
+  if (op.step == Step::kReply) StartRequest(op);  // else it ended: the slot's next user found the channel closed
 }
 
-// Small values go inline, unless it is wanted otherwise: one copy less.
-bool Engine::GoesStaged(const Link& link, const Operation& op) const {
-  const bool has_buffer = link.placing() == format::Placing::kStaging || link.placing() == format::Placing::kWindow;
-  if (!has_buffer || GoesByWindow(link, op)) return false;
-  return options_.put_path == PutPath::kDelegate || (options_.put_path == PutPath::kAuto && !FitsInline(link, op));
-}
-
-void Engine::PutStaged(Operation& op) {
-  const auto message = op.message();
+Request Engine::MakeRequest(const Operation& op, RequestOp kind) {
   Request request{};
-  request.op = static_cast<uint8_t>(RequestOp::kPutStaged);
+  request.op = static_cast<uint8_t>(kind);
   request.ack = static_cast<uint8_t>(options_.ack);
   request.key_size = op.key_size;
   request.value_size = op.value_size;
   request.id = next_request_id_++;
-  request.address = op.staged;
   request.ttl = op.ttl;
   if (op.if_version) {
     request.condition = static_cast<uint8_t>(format::Condition::kVersion);
     request.version = *op.if_version;
   }
-  std::memcpy(message.data(), &request, sizeof(request));
+  return request;
+}
+
+// The request's key and value stand behind it in the message already.
+void Engine::WriteRequest(Operation& op, const Request& request) {
+  std::memcpy(op.message().data(), &request, sizeof(request));
   ++stats_.requests;
+}
+
+// --- Staged path
+
+void Engine::PutStaged(Operation& op) {
+  const auto message = op.message();
+  Request request = MakeRequest(op, RequestOp::kPutStaged);
+  request.address = op.staged;
+  WriteRequest(op, request);
   WorkRequest works[2];
   works[0].kind = OpKind::kWrite;
   works[0].signaled = false;
@@ -230,17 +216,10 @@ bool Engine::PutDelegated(Operation& op) {
 
   const auto message = op.message();
   const auto value = message.subspan(format::InlineValueOffset(op.key_size), op.value_size);
-  Request request{};
-  request.op = static_cast<uint8_t>(RequestOp::kPutDelegated);
-  request.ack = static_cast<uint8_t>(options_.ack);
-  request.key_size = op.key_size;
-  request.value_size = op.value_size;
-  request.id = next_request_id_++;
+  Request request = MakeRequest(op, RequestOp::kPutDelegated);
   request.address = address.raw();
   request.value_crc = Crc32c(0, value);
-  request.ttl = op.ttl;
-  std::memcpy(message.data(), &request, sizeof(request));
-  ++stats_.requests;
+  WriteRequest(op, request);
   stats_.nvm_bytes_written += value.size();
   WorkRequest works[2];
   works[0].kind = OpKind::kWrite;
@@ -366,15 +345,12 @@ void Engine::OnReply(Link& link, uint32_t slot) {
     return give_up();
   }
   if (op.step != Step::kReply && op.step != Step::kCommitted) return give_up();
-  if (op.delegated) {
+  if (op.way == PutWay::kDelegated) {
     const bool refused = reply.reason == static_cast<uint8_t>(Reason::kNoChunk);
     link.delegated.OnAnswer(link.geometry().HeadOf(op.key_hash), format::LogAddress(sent.address), refused);
     SendChunkRequests(link);
     if (!link.up()) return;
-    if (refused) {
-      op.no_chunk = true;
-      return SendRequest(op);
-    }
+    if (refused) return GoWithoutChunk(op);
   }
   if (reply.code != static_cast<uint8_t>(Code::kOk)) return Finish(op, ReplyStatus(op, reply));
   if (op.step == Step::kReply && sent.op == static_cast<uint8_t>(RequestOp::kReserve)) {

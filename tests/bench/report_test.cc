@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tools/progress.h"
+#include "tools/shared/progress.h"
 
 namespace erda::bench {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "crash/harness.h"
 #include "crash/worker.h"
-#include "tools/command_line.h"
+#include "tools/shared/command_line.h"
 
 namespace {
 

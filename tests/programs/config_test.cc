@@ -216,7 +216,7 @@ TEST_F(ConfigTest, TokensAreNotPrinted) {
 }
 
 TEST_F(ConfigTest, TheExampleIsRight) {
-  std::string text = ReadFile(ERDA_SOURCE_DIR "/tools/server/erda-server.toml");
+  std::string text = ReadFile(ERDA_SOURCE_DIR "/tools/erda-server/erda-server.toml");
   ExpectLine(Check(text), "pool = '/var/lib/erda/pool'");
   // What is commented out in it is right, too, and is all the other options.
   text = std::regex_replace(text, std::regex("(^|\n)#([a-z-]+ = )"), "$1$2");

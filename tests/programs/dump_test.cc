@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "programs/fixture.h"
-#include "tools/dump/dump_file.h"
+#include "tools/shared/dump_file.h"
 
 namespace erda {
 namespace {

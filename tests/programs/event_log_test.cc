@@ -1,5 +1,5 @@
 // What erda-server writes of clients that break the rules: lines that nobody can fill a disk with.
-#include "tools/event_log.h"
+#include "tools/shared/event_log.h"
 
 #include <gtest/gtest.h>
 

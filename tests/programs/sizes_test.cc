@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/command_line.h"
+#include "tools/shared/command_line.h"
 
 namespace erda::tools {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "erda/activity.h"
-#include "tools/cli/interval.h"
+#include "tools/erda-cli/interval.h"
 
 namespace erda::cli {
 namespace {

@@ -1,5 +1,5 @@
 // What erda-server tells in its log without being asked, each once.
-#include "tools/server/watch.h"
+#include "tools/erda-server/watch.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@ import urllib.request
 
 from live_server import LiveServer
 
-DASHBOARD = pathlib.Path(__file__).resolve().parents[2] / "tools" / "server" / "grafana.json"
+DASHBOARD = pathlib.Path(__file__).resolve().parents[2] / "tools" / "erda-server" / "grafana.json"
 
 # What `erda-cli stats` calls a metric.
 SAME = {

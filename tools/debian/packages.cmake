@@ -79,7 +79,7 @@ string(APPEND CPACK_DEBIAN_ERDA-SERVER_PACKAGE_DEPENDS ", passwd")
 set(control conffiles postinst prerm postrm)
 list(TRANSFORM control PREPEND ${PROJECT_SOURCE_DIR}/tools/debian/
   OUTPUT_VARIABLE CPACK_DEBIAN_ERDA-SERVER_PACKAGE_CONTROL_EXTRA)
-install(FILES tools/server/erda-server.toml DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/erda
+install(FILES tools/erda-server/erda-server.toml DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/erda
   COMPONENT erda-server EXCLUDE_FROM_ALL)
 
 # For finish.cmake.

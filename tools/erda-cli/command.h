@@ -1,0 +1,53 @@
+// What the commands of erda-cli share: the server that they speak to, exit codes, output.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "erda/client.h"
+#include "erda/status.h"
+#include "tools/shared/client_options.h"
+#include "tools/shared/command_line.h"
+
+namespace erda::cli {
+
+inline constexpr const char* kProgram = "erda-cli";
+inline constexpr int kExitNotFound = 1;
+inline constexpr int kExitOther = 5;
+inline constexpr int kExitDenied = 7;
+
+// The server of a command line, and what is to be done there. `client` is there when the command runs.
+struct Session : tools::ClientChoice {
+  std::function<int(Session&)> command;  // set by parsing; gives the exit code
+  std::unique_ptr<Client> client;
+};
+
+[[nodiscard]] int ExitCode(Code code);
+
+// These say it on stderr in one line, and return the exit code.
+int FailWith(const Session& session, const Status& status);
+int FailWith(const Session& session, std::string_view key, const Status& status);  // names the key, if it is damaged
+int FailHere(const Status& status);  // what has nothing to do with the server: the message alone
+int FailHere(std::string message);   // with kExitOther
+
+int Finish(const Session& session, const Status& status);
+
+// All of it to stdout, or the exit code of a failure.
+int Print(std::string_view bytes);
+
+// Has `sub` run command(session, options), and gives these options, for those of the command line to be bound to. They
+// may have a Check(), which throws a CLI::ParseError where what was given does not go together.
+template <class Options>
+Options& Bind(CLI::App& sub, Session& session, int (*command)(Session&, const Options&)) {
+  const auto options = std::make_shared<Options>();
+  sub.callback([&session, options, command] {
+    if constexpr (requires { options->Check(); }) options->Check();
+    session.command = [options, command](Session& on) { return command(on, *options); };
+  });
+  return *options;
+}
+
+}  // namespace erda::cli

@@ -1,0 +1,103 @@
+// scan, keys.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "erda/client.h"
+#include "erda/status.h"
+#include "tools/erda-cli/command.h"
+#include "tools/erda-cli/commands.h"
+#include "tools/erda-cli/text.h"
+#include "tools/shared/scan_pages.h"
+
+namespace erda::cli {
+
+namespace {
+
+struct ScanCommand {
+  bool lines = false;  // each key as it is, and a newline
+  bool values = false;
+  bool hex = false;
+  bool null = false;
+  bool json = false;
+  std::string prefix;
+  uint64_t cursor = 0;
+  uint64_t limit = 0;  // 0: none
+};
+
+std::string TextOf(const ScanCommand& scan, const ScannedKey& each) {
+  if (scan.lines) return each.key + "\n";
+  if (scan.null) return each.key + '\0';
+  if (scan.json) {
+    return scan.values ? JsonLine(each.key, each.value, each.version, each.expires) : JsonLineOfKey(each.key);
+  }
+  const std::string key = scan.hex ? ToHex(each.key) : Escaped(each.key);
+  return scan.values ? fmt::format("{}\t{}\n", key, Escaped(each.value)) : key + "\n";
+}
+
+// Where a scan with a limit can go on.
+int TellCursor(const ScanCommand& scan, std::optional<uint64_t> next) {
+  if (scan.json) return Print(fmt::format("{{\"cursor\":{}}}\n", next ? std::to_string(*next) : "null"));
+  if (next) fmt::print(stderr, "cursor {}\n", *next);
+  return 0;
+}
+
+int Scan(Session& session, const ScanCommand& scan) {
+  ScanOptions options;
+  options.cursor = scan.cursor;
+  options.values = scan.values;
+  if (scan.limit > 0) options.keys = std::min<uint64_t>(options.keys, scan.limit);
+  std::optional<uint64_t> next;
+  uint64_t printed = 0;
+  uint64_t damaged = 0;
+  int code = 0;
+  const Status stop(Code::kInternal);  // the reason is told, or is none
+  const auto print = [&](const ScanPage& page) {
+    std::string text;
+    for (const ScannedKey& each : page.keys) {
+      if (!each.key.starts_with(scan.prefix)) continue;
+      text += TextOf(scan, each);
+      ++printed;
+    }
+    damaged += page.damaged;
+    next = page.next;
+    code = Print(text);
+    return code != 0 || (scan.limit > 0 && printed >= scan.limit) ? stop : Status();
+  };
+  const Status status = tools::ForEachPage(*session.client, options, print);
+  if (code != 0) return code;
+  const bool enough = scan.limit > 0 && printed >= scan.limit;
+  if (!status.ok() && !enough) return FailWith(session, status);
+  if (scan.limit > 0) code = TellCursor(scan, next);
+  if (code != 0) return code;
+  return damaged == 0 ? 0 : FailHere(fmt::format("{} keys are damaged in the pool", damaged));
+}
+
+}  // namespace
+
+void AddScan(CLI::App& sub, Session& session) {
+  ScanCommand& scan = Bind(sub, session, Scan);
+  CLI::Option* const values = sub.add_flag("--values", scan.values, "Values, too: a tab and the value behind each key");
+  CLI::Option* const null = sub.add_flag("-0,--null", scan.null,
+                                         "Keys as they are, and a NUL behind each, as mget -0 and xargs -0 read them");
+  null->excludes(values);
+  CLI::Option* const hex =
+      sub.add_flag("--key-hex", scan.hex, "Keys in hexadecimal, as mget --key-hex reads them")->excludes(null);
+  sub.add_flag("--json", scan.json, "Each as a JSON object on a line, as of mget")->excludes(null)->excludes(hex);
+  sub.add_option("--prefix", scan.prefix, "Only keys that begin so; all are read, since there is no order to go by")
+      ->type_name("TEXT");
+  tools::AddNumber<uint64_t>(sub, "--limit", scan.limit, 1, UINT64_MAX,
+                             "Stop behind about so many keys, and tell the cursor to go on with: on stderr, or as the "
+                             "last object with --json (null: that was all)");
+  tools::AddNumber<uint64_t>(sub, "--cursor", scan.cursor, 0, UINT64_MAX,
+                             "Go on where a scan with --limit stopped, of any client; 0, the default: from the start");
+}
+
+void AddKeys(CLI::App& sub, Session& session) { Bind(sub, session, Scan).lines = true; }
+
+}  // namespace erda::cli

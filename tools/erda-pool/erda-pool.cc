@@ -1,0 +1,167 @@
+// erda-pool: makes, looks at, checks, grows and salvages pools that no server has open.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "erda/status.h"
+#include "format/geometry.h"
+#include "inspect/inspection.h"
+#include "inspect/read_only_pool.h"
+#include "server/formatted_pool.h"
+#include "tools/shared/command_line.h"
+#include "tools/shared/geometry_options.h"
+#include "tools/shared/output.h"
+#include "tools/erda-pool/plan.h"
+#include "tools/erda-pool/salvage.h"
+
+namespace {
+
+using erda::Status;
+using erda::server::FormattedPool;
+using erda::tools::Fail;
+using erda::tools::kExitFailure;
+using erda::tools::kExitUsage;
+
+constexpr const char* kProgram = "erda-pool";
+constexpr const char* kFooter = R"(
+A pool is a file or a DAX device, /dev/daxX.Y. No server may have it open meanwhile.
+Sizes are bytes, or a number with K, M, G or T (powers of two; also KiB and so on), as 64M or 1.5G.
+
+Exit codes: 0 done, and of check: sound (a pool that needs recovery is, too: a server recovers it when it opens it),
+            1 failure, 2 bad usage, 3 there is damage; of salvage: not all could be read.
+
+Examples: erda-pool plan --records 1000000 --key-size 24 --value-size 1K
+          erda-pool create /var/lib/erda/pool --size 8G --shards 2
+          erda-pool check /var/lib/erda/pool
+          erda-pool salvage /var/lib/erda/pool /tmp/salvaged.dump)";
+
+struct Arguments {
+  std::string pool;
+  erda::format::GeometryWish wish;
+  bool json = false;
+  bool no_values = false;
+  erda::inspect::Options options;
+  erda::tools::SalvageArguments salvage;
+  erda::tools::PlanArguments plan;
+};
+
+int FailWith(const Status& status) {
+  const bool usage = status.code() == erda::Code::kInvalidArgument;
+  return Fail(kProgram, status.ToString(), usage ? kExitUsage : kExitFailure);
+}
+
+int FailToRead(const Arguments& arguments, const Status& status) {
+  return Fail(kProgram, fmt::format("pool {}: {}", arguments.pool, status.message()), kExitFailure);
+}
+
+// Of a pool that was closed just now.
+int PrintFrame(const Arguments& arguments) {
+  auto pool = erda::inspect::ReadOnlyPool::Open(arguments.pool);
+  if (!pool.ok()) return Fail(kProgram, pool.status().ToString(), kExitFailure);
+  const auto report = erda::inspect::InspectFrame((*pool)->bytes());
+  if (!report.ok()) return FailToRead(arguments, report.status());
+  return erda::tools::Print(kProgram, arguments.json ? erda::tools::FrameJson(arguments.pool, *report)
+                                                     : erda::tools::FrameText(arguments.pool, *report));
+}
+
+int Create(const Arguments& arguments) {
+  if (arguments.pool == "dram:") return Fail(kProgram, "dram: would be gone at once: name a file", kExitUsage);
+  if (arguments.wish.pool_size == 0) return Fail(kProgram, "--size 0 is no size for a pool", kExitUsage);
+  {
+    const erda::nvm::PoolOptions options{arguments.pool, arguments.wish.pool_size, std::chrono::nanoseconds(0)};
+    const auto made = FormattedPool::Make(options, arguments.wish);
+    if (!made.ok()) return FailWith(made.status());
+  }
+  return PrintFrame(arguments);
+}
+
+int Check(const Arguments& arguments) {
+  auto pool = erda::inspect::ReadOnlyPool::Open(arguments.pool);
+  if (!pool.ok()) return Fail(kProgram, pool.status().ToString(), kExitFailure);
+  const auto report = erda::inspect::InspectPool((*pool)->bytes(), arguments.options);
+  if (!report.ok()) return FailToRead(arguments, report.status());
+  const bool verify = arguments.options.verify;
+  const int failed =
+      erda::tools::Print(kProgram, arguments.json ? erda::tools::VerdictJson(arguments.pool, *report, verify)
+                                                  : erda::tools::VerdictText(arguments.pool, *report, verify));
+  if (failed != 0) return failed;
+  return report->damage_count == 0 ? 0 : erda::tools::kExitDamage;
+}
+
+int Resize(const Arguments& arguments) {
+  {
+    // What is not there, or in use, is refused by the same words as by info.
+    const auto there = erda::inspect::ReadOnlyPool::Open(arguments.pool);
+    if (!there.ok()) return Fail(kProgram, there.status().ToString(), kExitFailure);
+  }
+  {
+    const erda::nvm::PoolOptions options{arguments.pool, 0, std::chrono::nanoseconds(0)};
+    auto pool = FormattedPool::Open(options, {.shards = 0});
+    if (!pool.ok()) return Fail(kProgram, pool.status().ToString(), kExitFailure);
+    if (const auto grown = (*pool)->Grow(arguments.wish.pool_size); !grown.ok()) {
+      return FailWith({grown.code(), erda::tools::Describe("pool " + arguments.pool, grown.message())});
+    }
+  }
+  return PrintFrame(arguments);
+}
+
+CLI::App* AddCommand(CLI::App& app, const char* name, const char* what, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand(name, what);
+  command->add_option("POOL", arguments.pool, "A file or /dev/daxX.Y")->required()->type_name("");
+  command->add_flag("--json", arguments.json, "Print one JSON object");
+  return command;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("Makes, looks at, checks, grows and salvages pools that no server has open.", kProgram);
+  app.footer(kFooter);
+  app.require_subcommand(1);
+
+  CLI::App* create =
+      AddCommand(app, "create", "Make a pool, and say how it is cut; never over a file or a device that holds anything",
+                 arguments);
+  erda::tools::AddPoolSize(*create, arguments.wish.pool_size, "The pool's size; of a DAX device at most its own")
+      ->required();
+  arguments.wish.shards = 0;
+  erda::tools::AddShards(*create, arguments.wish.shards, "one");
+  erda::tools::AddGeometry(*create, arguments.wish.region_size, arguments.wish.segment_size,
+                           arguments.wish.index_entries);
+  erda::tools::AddGrowTo(*create, arguments.wish.grow_to);
+
+  const CLI::App* info =
+      AddCommand(app, "info", "Say how a pool is cut, and whether it was closed; reads nothing else", arguments);
+
+  CLI::App* check = AddCommand(app, "check", "Read all of a pool, and name what is damaged", arguments);
+  check->add_flag("--no-values", arguments.no_values, "Do not read the values: headers, keys and the index alone");
+  erda::tools::AddNumber<size_t>(
+      *check, "--list", arguments.options.damage_listed, 0, 1'000'000'000,
+      fmt::format("How much damage is listed, and not only counted; default {}", arguments.options.damage_listed));
+
+  CLI::App* resize = AddCommand(app, "resize", "Make a pool larger, in place, and say how it is cut then", arguments);
+  erda::tools::AddPoolSize(*resize, arguments.wish.pool_size,
+                           "The new size, larger than the pool's; of a DAX device at most its own")
+      ->required();
+
+  CLI::App* plan = app.add_subcommand("plan", "Say how large a pool must be for so many records, and how to make it");
+  erda::tools::AddPlanOptions(*plan, arguments.plan);
+  plan->add_flag("--json", arguments.json, "Print one JSON object");
+
+  CLI::App* salvage = AddCommand(
+      app, "salvage", "Write all values that can be read of a pool that does not open to a dump, and name what cannot",
+      arguments);
+  erda::tools::AddSalvageOptions(*salvage, arguments.salvage);
+
+  if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
+  if (plan->parsed()) return erda::tools::PrintPlan(kProgram, arguments.plan, arguments.json);
+  if (salvage->parsed()) return erda::tools::SalvagePool(kProgram, arguments.pool, arguments.salvage, arguments.json);
+  arguments.options.verify = !arguments.no_values;
+  if (create->parsed()) return Create(arguments);
+  if (resize->parsed()) return Resize(arguments);
+  return info->parsed() ? PrintFrame(arguments) : Check(arguments);
+}

@@ -1,0 +1,128 @@
+#include "tools/erda-server/bus_error.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace erda::tools {
+
+namespace {
+
+// All that the handler uses is there before the signal: it may neither allocate nor lock.
+constexpr size_t kLineBytes = 512 + PATH_MAX;
+std::array<char, 64> program_name{};
+std::array<char, PATH_MAX> log_path{};
+std::array<char, kLineBytes> map_line;
+std::array<char, 2 * kLineBytes> bus_message;
+
+void Keep(std::string_view text, char* where, size_t size) {
+  const size_t kept = std::min(text.size(), size - 1);
+  std::memcpy(where, text.data(), kept);
+  where[kept] = '\0';
+}
+
+class BusMessage {
+ public:
+  BusMessage& operator<<(std::string_view text) {
+    const size_t kept = std::min(text.size(), bus_message.size() - size_);
+    std::memcpy(bus_message.data() + size_, text.data(), kept);
+    size_ += kept;
+    return *this;
+  }
+  BusMessage& operator<<(uint64_t number) {
+    std::array<char, 20> digits;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    return *this << std::string_view(digits.data(), static_cast<size_t>(end - digits.data()));
+  }
+  void WriteTo(int fd) const {
+    for (size_t at = 0; at < size_;) {
+      const ssize_t written = ::write(fd, bus_message.data() + at, size_ - at);
+      if (written <= 0) return;
+      at += static_cast<size_t>(written);
+    }
+  }
+
+ private:
+  size_t size_ = 0;
+};
+
+struct Place {
+  std::string_view file;  // empty: unknown
+  uint64_t offset = 0;
+};
+
+// A line of /proc/self/maps: low-high rights offset device inode   path
+bool Contains(std::string_view line, uint64_t address, Place* place) {
+  uint64_t low = 0;
+  uint64_t high = 0;
+  const char* const end = line.data() + line.size();
+  const char* at = std::from_chars(line.data(), end, low, 16).ptr;
+  if (at == end || *at != '-') return false;
+  at = std::from_chars(at + 1, end, high, 16).ptr;
+  if (address < low || address >= high || end - at < 6) return false;
+  uint64_t offset = 0;
+  std::from_chars(at + 6, end, offset, 16);  // behind " rw-s "
+  place->offset = offset + (address - low);
+  if (const size_t path = line.find('/'); path != std::string_view::npos) place->file = line.substr(path);
+  return true;
+}
+
+Place PlaceOf(uint64_t address) {
+  Place place;
+  const int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  size_t size = 0;
+  char c = 0;
+  // Byte by byte: this runs once, and a line is nowhere cut in two.
+  while (::read(maps, &c, 1) == 1) {
+    if (c != '\n') {
+      if (size < map_line.size()) map_line[size++] = c;
+      continue;
+    }
+    if (Contains({map_line.data(), size}, address, &place)) break;
+    size = 0;
+  }
+  ::close(maps);
+  return place;
+}
+
+void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
+  BusMessage text;
+  text << program_name.data() << ": ";
+  if (info->si_code <= 0) {
+    text << "ended by a SIGBUS that a process sent\n";
+  } else {
+    const Place place = PlaceOf(reinterpret_cast<uintptr_t>(info->si_addr));
+    text << "byte " << place.offset << " of " << (place.file.empty() ? "a file without a name" : place.file)
+         << " cannot be had any more: the file was made shorter, or its disk failed or is full. The server ends here, "
+            "as if it was killed. Look at the file's size and at the kernel's log, then start the server again.\n";
+  }
+  text.WriteTo(STDERR_FILENO);
+  if (log_path[0] != '\0') {
+    if (const int log = ::open(log_path.data(), O_WRONLY | O_APPEND | O_CLOEXEC); log >= 0) text.WriteTo(log);
+  }
+  // SA_RESETHAND has restored the signal's default, which is to end the process. The signal is blocked until this
+  // returns; then it comes.
+  ::raise(signal);
+}
+
+}  // namespace
+
+void TellBusErrors(const std::string& program, const std::string& log_file) {
+  Keep(program, program_name.data(), program_name.size());
+  Keep(log_file, log_path.data(), log_path.size());
+  struct sigaction action {};
+  action.sa_sigaction = OnBusError;
+  action.sa_flags = SA_SIGINFO | static_cast<int>(SA_RESETHAND);
+  sigemptyset(&action.sa_mask);
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+}  // namespace erda::tools

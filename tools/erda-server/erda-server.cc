@@ -1,0 +1,458 @@
+// erda-server: owns a pool and serves it until a signal.
+#include <fmt/core.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "erda/server.h"
+#include "erda/status.h"
+#include "format/durability.h"
+#include "tools/shared/command_line.h"
+#include "tools/shared/config_file.h"
+#include "tools/shared/event_log.h"
+#include "tools/shared/geometry_options.h"
+#include "tools/erda-server/bus_error.h"
+#include "tools/erda-server/log.h"
+#include "tools/erda-server/metrics.h"
+#include "tools/erda-server/notify.h"
+#include "tools/erda-server/watch.h"
+#include "tools/shared/serving.h"
+
+namespace {
+
+using erda::tools::AddNumber;
+using erda::tools::AddSize;
+using erda::tools::Fail;
+using erda::tools::LogLevel;
+using erda::tools::MustBe;
+
+constexpr const char* kProgram = "erda-server";
+constexpr const char* kFooter = R"(
+Sizes are bytes, or a number with K, M, G or T (powers of two; also KiB and so on), as 64M or 1.5G.
+Geometry counts when the pool is created; an existing pool keeps its own.
+When clients can connect, one line on stdout says so, and one for each fabric how it is used. SIGTERM and SIGINT close
+the pool cleanly. A pool that was not closed cleanly is recovered first; then another line before it says what was
+found. SIGHUP has the configuration file read again: log-level and log-file count at once, anything else from the next
+start on, which the log says. A token file needs no signal. A file with an error changes nothing.
+
+The configuration file is TOML. Its keys are the options' names, without the dashes in front.
+
+Exit codes: 0 stopped by a signal, or --check found nothing wrong, 1 failure, 2 bad usage.
+
+Examples: erda-server --pool /var/lib/erda/pool --size 4G --listen shm:/run/erda.sock
+          erda-server --config /etc/erda/erda-server.toml --check)";
+
+std::string CheckAddress(const std::string& address) {
+  for (const std::string_view scheme : {"shm:", "verbs:"}) {
+    if (address.starts_with(scheme) && address.size() > scheme.size()) return {};
+  }
+  return fmt::format("'{}' is not shm:/path/to/socket or verbs://host:port", address);
+}
+
+std::optional<std::chrono::milliseconds> ParseSync(const std::string& text) {
+  if (text == "never") return std::chrono::milliseconds(0);
+  const auto time = erda::tools::ParseTime(text);
+  return time && time->count() > 0 ? time : std::nullopt;
+}
+
+std::string CheckSync(const std::string& text) {
+  if (ParseSync(text)) return {};
+  return fmt::format("'{}' is not a time: give 1s, 500ms, 2m or so, at most a day, or never", text);
+}
+
+void AddOptions(CLI::App& app, erda::ServerOptions& options) {
+  app.add_option("--pool", options.pool, "A file, /dev/daxX.Y or dram: (gone when the server stops); required")
+      ->type_name("PATH");
+  erda::tools::AddPoolSize(app, options.pool_size, "The pool's size; needed to create it");
+  app.add_option("--listen", options.listen,
+                 "Where clients connect: shm:/path/to/socket or verbs://host:port; required, may be repeated")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(CheckAddress, "", "address"))
+      ->type_name("ADDRESS");
+  app.add_option("--token-file", options.token_file,
+                 "Only clients that know a token of this file may connect; read-only behind a token: to read only. "
+                 "A change counts within a second (docs/security.md)")
+      ->type_name("FILE");
+  app.add_option_function<std::string>(
+         "--sync", [&options](const std::string& text) { options.sync = *ParseSync(text); },
+         "How often a pool in an ordinary file is written to its disk while there are changes: 1s, 500ms, 2m, or "
+         "never. "
+         "It bounds what a power cut or a crash of the kernel takes, and promises nothing")
+      ->check(CLI::Validator(CheckSync, "", "sync"))
+      ->type_name("TIME")
+      ->default_str("1s");
+  options.shards = 0;
+  AddSize(app, "--scrub-rate", options.scrub_rate,
+          "Bytes of stored values that are verified in a second, beside all else; 0: none")
+      ->capture_default_str();
+  erda::tools::AddShards(app, options.shards, "an existing pool's own number, else 1");
+  erda::tools::AddGeometry(app, options.region_size, options.segment_size, options.index_entries);
+  erda::tools::AddGrowTo(app, options.grow_to);
+
+  const auto limit = [&app](const std::string& name, uint32_t& value, uint32_t low, uint32_t high,
+                            const std::string& help) {
+    return AddNumber<uint32_t>(app, name, value, low, high, help)->capture_default_str()->group("Limits");
+  };
+  limit("--max-clients", options.max_clients, 1, 65536, "Connections for each shard");
+  limit("--slots-per-client", options.slots_per_client, 1, 256, "Requests in flight for each client and shard");
+  limit("--slot-bytes", options.slot_bytes, 2048, 65536, "A request with its key and inline value; a multiple of 64")
+      ->check(MustBe([](uint64_t bytes) { return bytes % 64 == 0; }, "a multiple of 64"));
+  limit("--reservations-per-client", options.reservations_per_client, 1, 1 << 20,
+        "Reserved and not yet settled puts of one client on one shard");
+  limit("--clients-per-token", options.clients_per_token, 0, 65536,
+        "Connections to each shard with one token, or of one client where none is asked for; 0: as many as there are");
+  limit("--requests-per-second", options.requests_per_second, 0, 1'000'000'000,
+        "Of one client that each shard serves, 100 and more; what comes faster waits; 0: no limit")
+      ->check(MustBe([](uint64_t rate) { return rate == 0 || rate >= 100; }, "0, or 100 and more"));
+  limit("--connects-per-second", options.connects_per_second, 0, 1'000'000,
+        "To each address with one token, or in all where none is asked for; who comes faster is refused; 0: no limit");
+}
+
+void AddFlush(CLI::App& app, erda::FlushChoice& flush) {
+  static const std::map<std::string, erda::FlushChoice> kChoices = {
+      {"auto", erda::FlushChoice::kAuto},
+      {"server-flush", erda::FlushChoice::kServerFlush},
+      {"read-after-write", erda::FlushChoice::kReadAfterWrite}};
+  app.add_option_function<std::string>(
+         "--flush", [&flush](const std::string& name) { flush = kChoices.at(name); },
+         "How clients' values become persistent in a power-safe pool: server-flush, or read-after-write, which loses "
+         "data unless the NIC writes past the CPU's caches (DDIO off) and the platform has ADR; auto: server-flush")
+      ->check(CLI::IsMember({"auto", "server-flush", "read-after-write"}))
+      ->type_name("METHOD")
+      ->default_str("auto");
+}
+
+void AddRights(CLI::App& app, erda::ServerOptions& options) {
+  static const std::map<std::string, erda::ShmAccess> kAccess = {{"owner", erda::ShmAccess::kOwner},
+                                                                 {"group", erda::ShmAccess::kGroup},
+                                                                 {"everybody", erda::ShmAccess::kEverybody}};
+  static const std::map<std::string, erda::PoolWrites> kWrites = {{"nobody", erda::PoolWrites::kNobody},
+                                                                  {"same-user", erda::PoolWrites::kSameUser},
+                                                                  {"everybody", erda::PoolWrites::kEverybody}};
+  app.add_option_function<std::string>(
+         "--shm-access", [&options](const std::string& name) { options.shm_access = kAccess.at(name); },
+         "Which users of this machine can connect to the shm addresses: owner, the server's own; group; everybody")
+      ->check(CLI::IsMember({"owner", "group", "everybody"}))
+      ->type_name("WHO")
+      ->default_str("owner")
+      ->group("Rights");
+  app.add_option_function<std::string>(
+         "--pool-writes", [&options](const std::string& name) { options.pool_writes = kWrites.at(name); },
+         "Which clients write large values into the pool themselves, and could write anywhere there: nobody; "
+         "same-user, over shm those of the server's own user, over a NIC none but for their own pieces of the log; "
+         "everybody. The values of the others are copied by the server (docs/security.md)")
+      ->check(CLI::IsMember({"nobody", "same-user", "everybody"}))
+      ->type_name("WHO")
+      ->default_str("same-user")
+      ->group("Rights");
+  AddSize(app, "--staging-bytes", options.staging_bytes,
+          "Memory for the large values of each client that does not write into the pool, on each shard; at least a "
+          "segment is given, and at most 1G")
+      ->check(MustBe([](uint64_t bytes) { return bytes <= 1 << 30; }, "at most 1G"))
+      ->capture_default_str()
+      ->group("Rights");
+}
+
+void AddTimes(CLI::App& app, uint64_t& spin_us, uint64_t& nvm_write_latency_ns) {
+  AddNumber<uint64_t>(app, "--spin-us", spin_us, 0, 1'000'000'000,
+                      "How long an idle shard keeps looking before it sleeps, if --polling is adaptive, and up to 20 "
+                      "times as long where requests come that soon")
+      ->capture_default_str()
+      ->group("Timing");
+  AddNumber<uint64_t>(app, "--nvm-write-latency-ns", nvm_write_latency_ns, 0, 1'000'000'000,
+                      "Added to every NVM write-back, for experiments on DRAM")
+      ->capture_default_str()
+      ->group("Timing");
+}
+
+std::string Describe(const erda::RecoveryReport& report) {
+  return fmt::format(
+      "recovered in {:.1f} ms: {} objects and {} index slots looked at; {} unsettled, of which {} settled, {} taken "
+      "back, {} dropped, {} deletes finished, {} damaged; {} moves undone, {} regions unlinked",
+      std::chrono::duration<double, std::milli>(report.time).count(), report.objects, report.index_slots,
+      report.unsettled, report.settled, report.taken_back, report.dropped, report.deletes_finished, report.damaged,
+      report.moves_undone, report.regions_unlinked);
+}
+
+constexpr const char* kMayBeMissing =
+    "the machine lost power or its kernel crashed while the pool was open: acknowledged puts may be missing";
+
+// What a pool in a file survives, for whoever starts the server.
+std::string Survives(const erda::ServerOptions& options) {
+  const std::string synced =
+      options.sync.count() == 0
+          ? "nothing is synced before the server stops (--sync never)"
+          : fmt::format("it is synced every {} ms, which bounds the loss and promises nothing", options.sync.count());
+  return fmt::format("pool {} is process-safe: {}; {}", options.pool,
+                     erda::format::DurabilityMeaning(erda::format::Durability::kProcessSafe), synced);
+}
+
+// systemd, if it has started the server. It may be mistaken about the server then, which serves all the same.
+void TellManager(const char* state) {
+  if (!erda::tools::Notify(state)) Fail(kProgram, fmt::format("NOTIFY_SOCKET: {}", std::strerror(errno)), 0);
+}
+
+struct LogOptions {
+  LogLevel level = LogLevel::kInfo;
+  std::string file;
+};
+
+void AddLog(CLI::App& app, LogOptions& options) {
+  static const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
+                                                          {"info", LogLevel::kInfo},
+                                                          {"warning", LogLevel::kWarning},
+                                                          {"error", LogLevel::kError}};
+  app.add_option_function<std::string>(
+         "--log-level", [&options](const std::string& name) { options.level = kLevels.at(name); },
+         "The least that is logged: debug, the options that are used; info; warning, what clients do wrong; error, "
+         "damage")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->type_name("LEVEL")
+      ->default_str("info")
+      ->group("Log");
+  app.add_option("--log-file", options.file,
+                 "Where the log goes, at its end; what is said on stdout is in it, too. It may be renamed at any time: "
+                 "the next line begins a new one. Else the log goes to stderr")
+      ->type_name("FILE")
+      ->group("Log");
+}
+
+// What the server says of itself: whoever starts it reads stdout, and a log in a file is to have all.
+void Say(erda::tools::Log& log, const std::string& line) {
+  fmt::print("{}: {}\n", kProgram, line);
+  if (log.to_file()) log.Write(LogLevel::kInfo, line);
+}
+
+int FailAndLog(erda::tools::Log& log, const std::string& why, int exit_code) {
+  if (log.to_file()) log.Write(LogLevel::kError, why);
+  return Fail(kProgram, why, exit_code);
+}
+
+// All that the command line and the configuration file say.
+struct Settings {
+  erda::ServerOptions options;
+  LogOptions log;
+  std::string metrics;
+  std::string config;  // the file's name
+  std::string used;    // what is used, as a configuration file
+  bool check = false;
+};
+
+// The exit code if the program is done. wrong: is given what is wrong with the configuration file, or is missing in it;
+// then the exit code is kExitUsage.
+std::optional<int> ReadSettings(int argc, char** argv, Settings& settings, std::string& wrong);
+
+// Tells in the log, once each, that the pool fills.
+class PoolWatch {
+ public:
+  void Look(const erda::Server& server, const std::string& pool, erda::tools::Log& log) {
+    const erda::ServerStats stats = server.stats();
+    const uint64_t exhausted = erda::tools::PutsExhausted(server.activity());
+    // A put may also be refused since its client has too many in flight. Each shard keeps a region for its cleaner.
+    const bool refuses = exhausted > std::exchange(exhausted_, exhausted) && stats.free_regions <= stats.shards;
+    const int percent = erda::tools::PercentLive(stats);
+    const auto level = fill_.Look(percent, refuses);
+    if (!level) return;
+    const bool full = *level == erda::tools::FillWatch::kFull;
+    const std::string what = full ? "has no room for more, and refuses puts: " : "fills: ";
+    log.Write(
+        full ? LogLevel::kError : LogLevel::kWarning,
+        fmt::format("pool {} {}live values take {} % of its log ({} of {} bytes); delete some, or stop the server "
+                    "and make the pool larger by erda-pool resize",
+                    pool, what, percent, stats.log_bytes_live, stats.log_bytes_total));
+  }
+
+ private:
+  erda::tools::FillWatch fill_;
+  uint64_t exhausted_ = 0;
+};
+
+std::set<std::string> Lines(const std::string& text) {
+  std::set<std::string> lines;
+  std::istringstream from(text);
+  for (std::string line; std::getline(from, line);) lines.insert(line);
+  return lines;
+}
+
+// On SIGHUP.
+void Reload(int argc, char** argv, Settings& settings, erda::tools::Log& log) {
+  if (settings.config.empty()) {
+    return log.Write(LogLevel::kInfo, "SIGHUP: there is no configuration file to be read again (--config)");
+  }
+  Settings next;
+  std::string wrong;
+  if (ReadSettings(argc, argv, next, wrong)) {
+    return log.Write(LogLevel::kError, fmt::format("SIGHUP: {}; nothing was changed", wrong));
+  }
+  if (wrong = log.Change(next.log.level, next.log.file); !wrong.empty()) {
+    return log.Write(LogLevel::kError, fmt::format("SIGHUP: {}; nothing was changed", wrong));
+  }
+  log.Write(LogLevel::kInfo, fmt::format("SIGHUP: {} was read again", settings.config));
+  const auto name_of = [](const std::string& line) { return line.substr(0, line.find(' ')); };
+  std::set<std::string> changed;
+  const auto before = Lines(settings.used);
+  const auto now = Lines(next.used);
+  for (const auto& [some, others] : {std::pair(&before, &now), {&now, &before}}) {
+    for (const std::string& line : *some) {
+      if (!others->contains(line) && line.find(" = ") != std::string::npos) changed.insert(name_of(line));
+    }
+  }
+  for (const std::string& name : changed) {
+    if (name == "log-level" || name == "log-file") continue;
+    log.Write(LogLevel::kWarning, fmt::format("SIGHUP: {} was changed, and counts from the next start on", name));
+  }
+}
+
+int Serve(int argc, char** argv, Settings settings) {
+  erda::ServerOptions& options = settings.options;
+  const erda::tools::StopSignals stop_signals;
+  erda::tools::TellBusErrors(kProgram, settings.log.file);
+  erda::tools::AllowManyDescriptors();
+  erda::tools::Log log(settings.log.level);  // outlives the server
+  if (const std::string wrong = log.Open(settings.log.file); !wrong.empty()) {
+    return Fail(kProgram, wrong, erda::tools::kExitFailure);
+  }
+  std::istringstream options_used(settings.used);
+  for (std::string line; std::getline(options_used, line);) log.Write(LogLevel::kDebug, line);
+
+  const auto exit_code = [](const erda::Status& status) {
+    return status.code() == erda::Code::kInvalidArgument ? erda::tools::kExitUsage : erda::tools::kExitFailure;
+  };
+  erda::tools::DamageWatch damage;
+  options.on_damage = [&log, &damage](std::string_view key) {
+    if (const auto line = damage.Tell(key)) log.Write(LogLevel::kError, *line);
+  };
+  erda::tools::EventLog events(erda::SteadyClock::Instance(),
+                               [&log](std::string_view line) { log.Write(LogLevel::kWarning, line); });
+  options.on_event = [&events](std::string_view line) { events.Tell(line); };
+  auto server = erda::Server::Open(options);
+  if (!server.ok()) return FailAndLog(log, server.status().ToString(), exit_code(server.status()));
+  if (const auto started = (*server)->Start(); !started.ok()) {
+    return FailAndLog(log, started.ToString(), exit_code(started));
+  }
+  const auto report = (*server)->recovery();
+  if (report) Say(log, Describe(*report));
+  const bool may_be_missing = report && report->shards_verified > 0;
+  const uint32_t count = (*server)->stats().shards;
+  const std::string shards = fmt::format(", {} shard{}", count, count == 1 ? "" : "s");
+  Say(log, fmt::format("ready, listening on {}, pool {} ({}){}", fmt::join((*server)->addresses(), " and "),
+                       options.pool, (*server)->durability(), shards));
+  for (const erda::ServerFabric& fabric : (*server)->fabrics()) {
+    const std::string device = fabric.device.empty() ? "" : " on " + fabric.device;
+    Say(log, fmt::format("{}{}, flush method {}, pool registered in {:.3f} ms", fabric.scheme, device,
+                         fabric.flush_method, std::chrono::duration<double, std::milli>(fabric.registered_in).count()));
+  }
+
+  if (may_be_missing) {
+    Say(log, fmt::format("{}; every value was verified: {} damaged", kMayBeMissing, report->damaged));
+    log.Write(LogLevel::kError, kMayBeMissing);
+  }
+  if ((*server)->durability() == "process-safe") Say(log, Survives(options));
+  if (options.pool != "dram:") {
+    Say(log, fmt::format("the pool can grow to {} bytes (erda-pool resize)", (*server)->growth_limit()));
+  }
+
+  erda::tools::MetricsServer metrics([&server] { return erda::tools::MetricsText(**server); });
+  if (!settings.metrics.empty()) {
+    if (!metrics.Start(*erda::tools::ParseMetricsAddress(settings.metrics))) {
+      return FailAndLog(log, fmt::format("--metrics {}: {}", settings.metrics, std::strerror(errno)),
+                        erda::tools::kExitFailure);
+    }
+    Say(log, fmt::format("metrics on port {}", metrics.port()));
+  }
+  std::fflush(stdout);
+  TellManager("READY=1");
+
+  PoolWatch watch;
+  int signal = 0;
+  while (signal == 0) {
+    watch.Look(**server, options.pool, log);
+    signal = stop_signals.WaitFor(std::chrono::seconds(1));
+    if (signal == SIGHUP) {
+      Reload(argc, argv, settings, log);
+      signal = 0;
+    }
+  }
+  Say(log, fmt::format("stopping on {}", erda::tools::StopSignals::NameOf(signal)));
+  if (may_be_missing) Say(log, fmt::format("before this run, {}", kMayBeMissing));
+  std::fflush(stdout);
+  TellManager("STOPPING=1");
+  if (const auto stopped = (*server)->Stop(); !stopped.ok()) {
+    return FailAndLog(log, stopped.ToString(), erda::tools::kExitFailure);
+  }
+  events.End();
+  if (log.to_file()) log.Write(LogLevel::kInfo, "stopped");
+  return 0;
+}
+
+std::optional<int> ReadSettings(int argc, char** argv, Settings& settings, std::string& wrong) {
+  erda::ServerOptions& options = settings.options;
+  auto spin_us = static_cast<uint64_t>(options.spin.count());
+  auto nvm_write_latency_ns = static_cast<uint64_t>(options.nvm_write_latency.count());
+  CLI::App app("Serves a pool of non-volatile memory to clients.", kProgram);
+  app.footer(kFooter);
+  AddOptions(app, options);
+  AddFlush(app, options.flush);
+  AddRights(app, options);
+  AddTimes(app, spin_us, nvm_write_latency_ns);
+  erda::tools::AddPolling(app, options.polling, "idle shards wait");
+  const auto check_metrics = [](const std::string& address) {
+    if (erda::tools::ParseMetricsAddress(address)) return std::string();
+    return fmt::format("'{}' is not a port, or an IP address and a port", address);
+  };
+  app.add_option("--metrics", settings.metrics,
+                 "Prometheus' metrics over HTTP, GET /metrics, at 127.0.0.1:9464 or so, to whoever reaches it; a port "
+                 "alone is one of 127.0.0.1; off if it is not given")
+      ->check(CLI::Validator(check_metrics, "", "metrics"))
+      ->type_name("ADDRESS");
+  AddLog(app, settings.log);
+  app.add_option("--config", settings.config, "A file with options; flags win over it")
+      ->type_name("FILE")
+      ->configurable(false);
+  app.add_flag("--check", settings.check,
+               "Print what would be used, as a configuration file, and exit; nothing is opened")
+      ->configurable(false);
+  if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
+  if (!settings.config.empty()) {
+    if (const auto error = erda::tools::TakeConfigFile(app, settings.config)) wrong = *error;
+  }
+  for (const auto& [needed, missing] :
+       {std::pair("--pool", options.pool.empty()), {"--listen", options.listen.empty()}}) {
+    if (missing && wrong.empty()) wrong = fmt::format("{} is required (see --help)", needed);
+  }
+  if (!wrong.empty()) return erda::tools::kExitUsage;
+  options.spin = std::chrono::microseconds(spin_us);
+  options.nvm_write_latency = std::chrono::nanoseconds(nvm_write_latency_ns);
+  settings.used = erda::tools::AsConfigFile(app);
+  return std::nullopt;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  std::string wrong;
+  if (const auto done = ReadSettings(argc, argv, settings, wrong)) {
+    return wrong.empty() ? *done : Fail(kProgram, wrong, *done);
+  }
+  if (settings.check) {
+    fmt::print("{}", settings.used);
+    return 0;
+  }
+  return Serve(argc, argv, std::move(settings));
+}
