@@ -382,6 +382,7 @@ typedef struct erda_server_options {
 // Sums over all shards since the start, but for those of "now" [ServerStats, which says what each counts].
 typedef struct erda_server_stats {
   size_t size;  // of this structure
+  // tools/statistics/generate: begin
   uint64_t puts;
   uint64_t puts_inline;
   uint64_t puts_staged;
@@ -395,16 +396,16 @@ typedef struct erda_server_stats {
   uint64_t taken_back;
   uint64_t nvm_bytes_written;
   uint64_t shards;
-  uint64_t clients;           // now
-  uint64_t keys;              // now
-  uint64_t index_slots;       // now
-  uint64_t log_bytes_used;    // now
-  uint64_t log_bytes_total;   // now
-  uint64_t in_flight;         // now
-  uint64_t descriptors;       // now
-  uint64_t registered_bytes;  // now
+  uint64_t clients;
+  uint64_t keys;
+  uint64_t index_slots;
+  uint64_t log_bytes_used;
+  uint64_t log_bytes_total;
+  uint64_t in_flight;
+  uint64_t descriptors;
+  uint64_t registered_bytes;
   uint64_t sleeps;
-  uint64_t log_bytes_live;  // now
+  uint64_t log_bytes_live;
   uint64_t puts_delayed;
   uint64_t regions_cleaned;
   uint64_t clean_bytes_copied;
@@ -413,12 +414,12 @@ typedef struct erda_server_stats {
   uint64_t scrub_bytes;
   uint64_t damaged_keys;
   uint64_t clean_moves;
-  uint64_t free_regions;  // now
-  uint64_t cleaning;      // now
+  uint64_t free_regions;
+  uint64_t cleaning;
   uint64_t set_aside;
   uint64_t expired;
-  uint64_t chunks;       // now
-  uint64_t chunk_bytes;  // now
+  uint64_t chunks;
+  uint64_t chunk_bytes;
   uint64_t overdue;
   uint64_t reports;
   uint64_t nvm_flushes;
@@ -426,6 +427,7 @@ typedef struct erda_server_stats {
   uint64_t syncs;
   uint64_t sync_failures;
   uint64_t synced_at_ms;
+  // tools/statistics/generate: end
 } erda_server_stats;
 
 // What the opening of a pool found and did that was not closed cleanly [RecoveryReport, which says what each counts].

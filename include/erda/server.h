@@ -121,56 +121,102 @@ struct ServerOptions {
   std::chrono::nanoseconds nvm_write_latency{0};
 };
 
-// Sums over all shards since Start, but for those named "now".
+// Sums over all shards since Start, but for those that begin with "Now".
 struct ServerStats {
+  // tools/statistics/generate: begin
+  // Puts, all ways together.
   uint64_t puts = 0;
+  // Puts whose value came with the request, or from the client's staging memory.
   uint64_t puts_inline = 0;
-  uint64_t puts_staged = 0;  // Of these: the value was in the client's staging buffer.
+  // Of puts_inline, those whose value was in the client's staging memory.
+  uint64_t puts_staged = 0;
+  // Puts whose client reserved space and wrote the value there itself.
   uint64_t puts_reserved = 0;
+  // Puts whose client wrote the value into a chunk of the log that it had.
   uint64_t puts_delegated = 0;
+  // Commits of reserved puts.
   uint64_t commits = 0;
+  // Deletes.
   uint64_t deletes = 0;
-  uint64_t refused = 0;            // Requests answered with an error.
-  uint64_t violations = 0;         // Channels closed because the peer broke the protocol.
-  uint64_t settled = 0;            // Versions found whole and made persistent after they were published.
-  uint64_t taken_back = 0;         // Versions of vanished clients that never became whole.
-  uint64_t nvm_bytes_written = 0;  // By the server; each client counts its own one-sided writes.
-  uint32_t shards = 0;             // Of the pool.
-  uint64_t clients = 0;            // Now: connections, one for each client and shard.
-  uint64_t keys = 0;               // Now: used index slots.
+  // Requests answered with an error. A condition that does not hold and a key that is absent are no errors.
+  uint64_t refused = 0;
+  // Connections closed because the peer broke the protocol.
+  uint64_t violations = 0;
+  // Versions found whole and made persistent after they were published.
+  uint64_t settled = 0;
+  // Versions of vanished clients that never became whole.
+  uint64_t taken_back = 0;
+  // Bytes that the server wrote to NVM, without its cleaners. Clients count their own one-sided writes.
+  uint64_t nvm_bytes_written = 0;
+  // Now: shards of the pool.
+  uint32_t shards = 0;
+  // Now: connections: one for each client and shard.
+  uint64_t clients = 0;
+  // Now: used slots of the index. After a crash the server counts them beside its work, and the number grows meanwhile.
+  uint64_t keys = 0;
+  // Now: all slots of the index, which grows.
   uint64_t index_slots = 0;
-  uint64_t log_bytes_used = 0;  // Now: reserved in the log, live or not.
+  // Now: bytes reserved in the log, live or not.
+  uint64_t log_bytes_used = 0;
+  // Now: size of the log. The last free region of each shard is the cleaner's.
   uint64_t log_bytes_total = 0;
-  uint64_t in_flight = 0;    // Now: reserved and not settled.
-  uint64_t descriptors = 0;  // Now: open in the server's process.
-  uint64_t registered_bytes =
-      0;                // Now: memory that clients can reach or that RDMA devices know; the pool counts twice.
-  uint64_t sleeps = 0;  // How often shards went to sleep.
-  // Cleaning
-  uint64_t log_bytes_live = 0;  // Now: of what is used, needed. Known once all keys are counted after the start.
-  uint64_t puts_delayed = 0;    // Puts that had to wait until the cleaner had made room.
+  // Now: versions reserved and not settled.
+  uint64_t in_flight = 0;
+  // Now: descriptors that the server's process has open, as of the last second.
+  uint64_t descriptors = 0;
+  // Now: memory that clients can reach or that RDMA devices know. A pool counts twice on each fabric, for reading and
+  // for writing; so do control blocks, and the request slots and replies of each connection.
+  uint64_t registered_bytes = 0;
+  // Times that a shard went to sleep.
+  uint64_t sleeps = 0;
+  // Now: bytes of the log that index entries name, about. It is known once all keys are counted after the start.
+  uint64_t log_bytes_live = 0;
+  // Puts that waited until the cleaner had made room. Some mean that clients write faster than the cleaner works; many,
+  // that the pool is nearly full.
+  uint64_t puts_delayed = 0;
+  // Regions that the cleaners emptied.
   uint64_t regions_cleaned = 0;
+  // Bytes that the cleaners copied out of regions.
   uint64_t clean_bytes_copied = 0;
+  // Bytes of the regions that the cleaners emptied.
   uint64_t clean_bytes_freed = 0;
-  uint64_t clean_nvm_bytes_written = 0;  // By the cleaners: copies and zeroes. Not in nvm_bytes_written.
-  uint64_t scrub_bytes = 0;              // Of values verified without a reason.
-  uint64_t damaged_keys = 0;             // Found by that, as often as it came by.
-  uint64_t clean_moves = 0;              // Versions copied elsewhere.
-  uint64_t free_regions = 0;             // Now: they hold nothing.
-  uint64_t cleaning = 0;                 // Now: shards that clean because they were asked to.
-  uint64_t set_aside = 0;                // Entries of damaged objects that stood in the way, and lead nowhere now.
-  uint64_t expired = 0;                  // Versions freed since they had expired.
-  // What clients have of the log, to fill it by themselves.
-  uint64_t chunks = 0;       // Now.
-  uint64_t chunk_bytes = 0;  // Now.
-  uint64_t overdue = 0;      // Channels closed since the peer kept others waiting for too long.
-  uint64_t reports = 0;      // From clients that met a value which was not whole.
-  uint64_t nvm_flushes = 0;  // As nvm_bytes_written.
+  // Bytes that the cleaners wrote to NVM: copies and zeroes. nvm_bytes_written does not have them.
+  uint64_t clean_nvm_bytes_written = 0;
+  // Bytes of stored values that the scrubber verified.
+  uint64_t scrub_bytes = 0;
+  // Values that the scrubber found damaged, each time that it came by.
+  uint64_t damaged_keys = 0;
+  // Versions that the cleaners copied elsewhere.
+  uint64_t clean_moves = 0;
+  // Now: regions of the log that hold nothing.
+  uint64_t free_regions = 0;
+  // Now: shards that clean because they were asked to.
+  uint64_t cleaning = 0;
+  // Index entries of damaged objects that stood in the way of cleaning. They lead nowhere now.
+  uint64_t set_aside = 0;
+  // Versions that the cleaner freed after they had expired. Until then keys counts them.
+  uint64_t expired = 0;
+  // Now: chunks of the log that clients have, to fill them by delegated puts, also those whose loss a client does not
+  // know yet.
+  uint64_t chunks = 0;
+  // Now: bytes of these chunks.
+  uint64_t chunk_bytes = 0;
+  // Connections closed because their client kept others waiting for too long: it had a chunk while a put waited for
+  // room, or a value on its way while a condition on the same key waited.
+  uint64_t overdue = 0;
+  // Reports of clients that met a value which was not whole.
+  uint64_t reports = 0;
+  // Write-backs to NVM by the server, without its cleaners.
+  uint64_t nvm_flushes = 0;
+  // Waits for these write-backs.
   uint64_t nvm_fences = 0;
-  // Of a pool in an ordinary file: writes of all of it to its disk, in the background.
+  // Writes of all of a pool's ordinary file to its disk, in the background.
   uint64_t syncs = 0;
-  uint64_t sync_failures = 0;  // Not 0: acknowledged puts may be lost, whatever later syncs say.
-  uint64_t synced_at_ms = 0;   // Unix time at which the last one began that did not fail. 0: none did.
+  // Syncs that failed. If it is not 0, acknowledged puts may be lost, whatever later syncs say.
+  uint64_t sync_failures = 0;
+  // Now: unix time in milliseconds at which the last sync began that did not fail. 0: none did.
+  uint64_t synced_at_ms = 0;
+  // tools/statistics/generate: end
 };
 
 // A fabric that a server is reached on: all its addresses of one device.

@@ -9,6 +9,7 @@
 
 #include "base/c_activity.h"
 #include "base/c_api.h"
+#include "format/counters.h"
 
 struct erda_server {
   std::unique_ptr<erda::Server> server;
@@ -96,50 +97,9 @@ Result<ServerOptions> ToServerOptions(const erda_server_options& options) {
 erda_server_stats StatsOf(const ServerStats& stats) noexcept {
   erda_server_stats to{};
   to.size = sizeof(to);
-  to.puts = stats.puts;
-  to.puts_inline = stats.puts_inline;
-  to.puts_staged = stats.puts_staged;
-  to.puts_reserved = stats.puts_reserved;
-  to.puts_delegated = stats.puts_delegated;
-  to.commits = stats.commits;
-  to.deletes = stats.deletes;
-  to.refused = stats.refused;
-  to.violations = stats.violations;
-  to.settled = stats.settled;
-  to.taken_back = stats.taken_back;
-  to.nvm_bytes_written = stats.nvm_bytes_written;
-  to.shards = stats.shards;
-  to.clients = stats.clients;
-  to.keys = stats.keys;
-  to.index_slots = stats.index_slots;
-  to.log_bytes_used = stats.log_bytes_used;
-  to.log_bytes_total = stats.log_bytes_total;
-  to.in_flight = stats.in_flight;
-  to.descriptors = stats.descriptors;
-  to.registered_bytes = stats.registered_bytes;
-  to.sleeps = stats.sleeps;
-  to.log_bytes_live = stats.log_bytes_live;
-  to.puts_delayed = stats.puts_delayed;
-  to.regions_cleaned = stats.regions_cleaned;
-  to.clean_bytes_copied = stats.clean_bytes_copied;
-  to.clean_bytes_freed = stats.clean_bytes_freed;
-  to.clean_nvm_bytes_written = stats.clean_nvm_bytes_written;
-  to.scrub_bytes = stats.scrub_bytes;
-  to.damaged_keys = stats.damaged_keys;
-  to.clean_moves = stats.clean_moves;
-  to.free_regions = stats.free_regions;
-  to.cleaning = stats.cleaning;
-  to.set_aside = stats.set_aside;
-  to.expired = stats.expired;
-  to.chunks = stats.chunks;
-  to.chunk_bytes = stats.chunk_bytes;
-  to.overdue = stats.overdue;
-  to.reports = stats.reports;
-  to.nvm_flushes = stats.nvm_flushes;
-  to.nvm_fences = stats.nvm_fences;
-  to.syncs = stats.syncs;
-  to.sync_failures = stats.sync_failures;
-  to.synced_at_ms = stats.synced_at_ms;
+#define ERDA_COPY(field) to.field = stats.field;
+  ERDA_STATISTICS(ERDA_COPY)
+#undef ERDA_COPY
   return to;
 }
 

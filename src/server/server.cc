@@ -223,47 +223,9 @@ class Server::Impl {
     stats.shards = static_cast<uint32_t>(shards_.size());
     for (const auto& thread : shards_) {
       const auto& counters = thread->shard().counters();
-      stats.puts_inline += counters.Get(Counter::kPutsInline);
-      stats.puts_staged += counters.Get(Counter::kPutsStaged);
-      stats.puts_reserved += counters.Get(Counter::kPutsReserved);
-      stats.puts_delegated += counters.Get(Counter::kPutsDelegated);
-      stats.commits += counters.Get(Counter::kCommits);
-      stats.deletes += counters.Get(Counter::kDeletes);
-      stats.refused += counters.Get(Counter::kRefused);
-      stats.violations += counters.Get(Counter::kViolations);
-      stats.settled += counters.Get(Counter::kSettled);
-      stats.taken_back += counters.Get(Counter::kTakenBack);
-      stats.nvm_bytes_written += counters.Get(Counter::kNvmBytes);
-      stats.clients += counters.Get(Counter::kClients);
-      stats.keys += counters.Get(Counter::kKeys);
-      stats.index_slots += counters.Get(Counter::kIndexSlots);
-      stats.log_bytes_used += counters.Get(Counter::kLogBytesUsed);
-      stats.log_bytes_total += counters.Get(Counter::kLogBytesTotal);
-      stats.in_flight += counters.Get(Counter::kInFlight);
-      stats.sleeps += counters.Get(Counter::kSleeps);
-      stats.puts_delayed += counters.Get(Counter::kPutsDelayed);
-      stats.regions_cleaned += counters.Get(Counter::kCleanRegions);
-      stats.clean_bytes_copied += counters.Get(Counter::kCleanBytesCopied);
-      stats.clean_bytes_freed += counters.Get(Counter::kCleanBytesFreed);
-      stats.clean_nvm_bytes_written += counters.Get(Counter::kCleanNvmBytes);
-      stats.scrub_bytes += counters.Get(Counter::kScrubBytes);
-      stats.damaged_keys += counters.Get(Counter::kDamagedKeys);
-      stats.clean_moves += counters.Get(Counter::kCleanMoves);
-      stats.free_regions += counters.Get(Counter::kFreeRegions);
-      stats.cleaning += counters.Get(Counter::kCleaning);
-      stats.set_aside += counters.Get(Counter::kSetAside);
-      stats.expired += counters.Get(Counter::kExpired);
-      stats.chunks += counters.Get(Counter::kChunks);
-      stats.chunk_bytes += counters.Get(Counter::kChunkBytes);
-      stats.overdue += counters.Get(Counter::kOverdue);
-      stats.reports += counters.Get(Counter::kReports);
-      stats.nvm_flushes += counters.Get(Counter::kNvmFlushes);
-      stats.nvm_fences += counters.Get(Counter::kNvmFences);
-      stats.syncs += counters.Get(Counter::kSyncs);
-      stats.sync_failures += counters.Get(Counter::kSyncFailures);
-      stats.synced_at_ms += counters.Get(Counter::kSyncedAt);
-      stats.registered_bytes += counters.Get(Counter::kRegisteredBytes);
-      stats.log_bytes_live += counters.Get(Counter::kLogBytesLive);
+#define ERDA_ADD(field, counter) stats.field += counters.Get(Counter::counter);
+      ERDA_SUMMED_STATISTICS(ERDA_ADD)
+#undef ERDA_ADD
     }
     stats.descriptors = CountDescriptors();
     stats.puts = stats.puts_inline + stats.puts_reserved + stats.puts_delegated;

@@ -23,6 +23,7 @@
 #include "erda/client.h"
 #include "erda/erda.h"
 #include "erda/server.h"
+#include "format/counters.h"
 
 namespace erda {
 namespace {
@@ -40,62 +41,16 @@ auto FieldsOf(const ServerOptions& options) {
                     static_cast<bool>(on_damage), static_cast<bool>(on_event), polling, spin, nvm_write_latency);
 }
 
-// The numbers of all fields, after each is set to another one.
+// The numbers of all fields, after each is set to another one. (A field of 4 bytes has 4 bytes of padding.)
 std::vector<uint64_t> Number(ServerStats* stats) {
-  auto& [puts, puts_inline, puts_staged, puts_reserved, puts_delegated, commits, deletes, refused, violations, settled,
-         taken_back, nvm_bytes_written, shards, clients, keys, index_slots, log_bytes_used, log_bytes_total, in_flight,
-         descriptors, registered_bytes, sleeps, log_bytes_live, puts_delayed, regions_cleaned, clean_bytes_copied,
-         clean_bytes_freed, clean_nvm_bytes_written, scrub_bytes, damaged_keys, clean_moves, free_regions, cleaning,
-         set_aside, expired, chunks, chunk_bytes, overdue, reports, nvm_flushes, nvm_fences, syncs, sync_failures,
-         synced_at_ms] = *stats;
   uint64_t number = 100;
-  shards = static_cast<uint32_t>(number++);
-  std::vector<uint64_t> all = {shards};
-  for (uint64_t* field : {&puts,
-                          &puts_inline,
-                          &puts_staged,
-                          &puts_reserved,
-                          &puts_delegated,
-                          &commits,
-                          &deletes,
-                          &refused,
-                          &violations,
-                          &settled,
-                          &taken_back,
-                          &nvm_bytes_written,
-                          &clients,
-                          &keys,
-                          &index_slots,
-                          &log_bytes_used,
-                          &log_bytes_total,
-                          &in_flight,
-                          &descriptors,
-                          &registered_bytes,
-                          &sleeps,
-                          &log_bytes_live,
-                          &puts_delayed,
-                          &regions_cleaned,
-                          &clean_bytes_copied,
-                          &clean_bytes_freed,
-                          &clean_nvm_bytes_written,
-                          &scrub_bytes,
-                          &damaged_keys,
-                          &clean_moves,
-                          &free_regions,
-                          &cleaning,
-                          &set_aside,
-                          &expired,
-                          &chunks,
-                          &chunk_bytes,
-                          &overdue,
-                          &reports,
-                          &nvm_flushes,
-                          &nvm_fences,
-                          &syncs,
-                          &sync_failures,
-                          &synced_at_ms}) {
-    all.push_back(*field = number++);
-  }
+  std::vector<uint64_t> all;
+#define ERDA_NUMBER(field)                                    \
+  stats->field = static_cast<decltype(stats->field)>(number); \
+  all.push_back(number++);
+  ERDA_STATISTICS(ERDA_NUMBER)
+#undef ERDA_NUMBER
+  EXPECT_EQ(sizeof(ServerStats), all.size() * sizeof(uint64_t)) << "a field is not in the table";
   return all;
 }
 

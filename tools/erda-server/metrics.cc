@@ -14,6 +14,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tools/erda-server/statistics.h"
+
 namespace erda::tools {
 
 namespace {
@@ -60,26 +62,11 @@ std::string Label(std::string_view value) {
   return escaped;
 }
 
-void AddOperations(Text& text, const ServerStats& stats) {
-  constexpr std::string_view kPuts = "erda_puts_total";
-  text.Family(kPuts, "counter", "Puts, by the way that their values took.");
-  text.Sample("erda_puts_total{path=\"inline\"}", stats.puts_inline - std::min(stats.puts_staged, stats.puts_inline));
-  text.Sample("erda_puts_total{path=\"staged\"}", stats.puts_staged);
-  text.Sample("erda_puts_total{path=\"reserved\"}", stats.puts_reserved);
-  text.Sample("erda_puts_total{path=\"delegated\"}", stats.puts_delegated);
-  text.Counter("erda_commits_total", stats.commits, "Commits of reserved puts.");
-  text.Counter("erda_deletes_total", stats.deletes, "Deletes.");
-  text.Counter("erda_requests_refused_total", stats.refused, "Requests answered with an error.");
-  text.Counter("erda_violations_total", stats.violations, "Channels closed because the peer broke the protocol.");
-  text.Counter("erda_puts_delayed_total", stats.puts_delayed, "Puts that waited until the cleaner had made room.");
-  text.Family("erda_versions_total", "counter",
-              "Versions that were completed, or given up, after they were published.");
-  text.Sample("erda_versions_total{outcome=\"settled\"}", stats.settled);
-  text.Sample("erda_versions_total{outcome=\"taken_back\"}", stats.taken_back);
-  text.Counter("erda_expired_versions_total", stats.expired, "Versions freed since they had expired.");
-  text.Counter("erda_reports_total", stats.reports, "Reports of clients that met a value which was not whole.");
-  text.Counter("erda_overdue_total", stats.overdue, "Channels closed since the peer kept others waiting for too long.");
-  text.Gauge("erda_in_flight", stats.in_flight, "Versions reserved and not settled.");
+void AddStatistics(Text& text, const ServerStats& stats) {
+  for (const StatisticMetric& metric : kStatisticMetrics) {
+    if (metric.help != nullptr) text.Family(metric.family, metric.type, metric.help);
+    text.Sample(fmt::format("{}{}", metric.family, metric.labels), metric.value(stats));
+  }
 }
 
 // labels: of all samples, with a comma behind them, or none.
@@ -136,42 +123,6 @@ void AddActivity(Text& text, const Activity& activity) {
             "Channels closed because the peer broke the protocol, by fabric.");
 }
 
-void AddSpace(Text& text, const ServerStats& stats) {
-  text.Gauge("erda_shards", stats.shards, "Shards of the pool.");
-  text.Gauge("erda_connections", stats.clients, "Connections, one for each client and shard.");
-  text.Gauge("erda_keys", stats.keys, "Used slots of the index.");
-  text.Gauge("erda_index_slots", stats.index_slots, "Slots of the index.");
-  text.Gauge("erda_log_size_bytes", stats.log_bytes_total, "Size of the log.");
-  text.Gauge("erda_log_used_bytes", stats.log_bytes_used, "Reserved in the log, live or not.");
-  text.Gauge("erda_log_live_bytes", stats.log_bytes_live, "Needed of what is used, as far as it is counted.");
-  text.Gauge("erda_free_regions", stats.free_regions, "Regions of the log that hold nothing.");
-  text.Gauge("erda_chunks", stats.chunks, "Pieces of the log that clients have, to fill them by themselves.");
-  text.Gauge("erda_chunk_bytes", stats.chunk_bytes, "Bytes of these pieces.");
-  text.Gauge("erda_open_descriptors", stats.descriptors, "Descriptors that the process has open.");
-  text.Gauge("erda_registered_bytes", stats.registered_bytes, "Memory that clients can reach or RDMA devices know.");
-  text.Counter("erda_nvm_written_bytes_total", stats.nvm_bytes_written,
-               "Written to NVM by the server, without its cleaners.");
-  text.Counter("erda_nvm_flushes_total", stats.nvm_flushes, "Write-backs to NVM, of the same.");
-  text.Counter("erda_nvm_fences_total", stats.nvm_fences, "Waits for them.");
-  text.Counter("erda_syncs_total", stats.syncs, "Writes of the pool's file to its disk, in the background.");
-  text.Counter("erda_sync_failures_total", stats.sync_failures,
-               "Of these that failed: acknowledged puts may be lost, whatever later ones say.");
-  text.Gauge("erda_synced_at_milliseconds", stats.synced_at_ms,
-             "Unix time at which the last one began that did not fail; 0: none did.");
-  text.Counter("erda_shard_sleeps_total", stats.sleeps, "How often shards went to sleep.");
-  text.Counter("erda_cleaner_regions_total", stats.regions_cleaned, "Regions emptied.");
-  text.Gauge("erda_cleaner_asked_shards", stats.cleaning, "Shards that clean because they were asked to.");
-  text.Counter("erda_cleaner_moves_total", stats.clean_moves, "Versions copied out of regions.");
-  text.Counter("erda_cleaner_set_aside_total", stats.set_aside,
-               "Entries of damaged objects that stood in the way, and lead nowhere now.");
-  text.Counter("erda_cleaner_copied_bytes_total", stats.clean_bytes_copied, "Copied out of regions.");
-  text.Counter("erda_cleaner_freed_bytes_total", stats.clean_bytes_freed, "Of regions emptied.");
-  text.Counter("erda_cleaner_nvm_written_bytes_total", stats.clean_nvm_bytes_written,
-               "Written to NVM by the cleaners.");
-  text.Counter("erda_scrubbed_bytes_total", stats.scrub_bytes, "Of stored values verified in the background.");
-  text.Counter("erda_damaged_values_total", stats.damaged_keys, "Values found damaged, each time that one was.");
-}
-
 void AddRecovery(Text& text, const RecoveryReport& report) {
   text.Family("erda_recovery_seconds", "gauge", "How long the recovery at the start took.");
   text.Sample("erda_recovery_seconds", std::chrono::duration<double>(report.time).count());
@@ -216,9 +167,8 @@ std::string MetricsText(const Server& server) {
   Text text;
   const ServerStats stats = server.stats();
   const std::vector<ServerFabric> fabrics = server.fabrics();
-  AddOperations(text, stats);
+  AddStatistics(text, stats);
   AddActivity(text, server.activity());
-  AddSpace(text, stats);
   text.Family("erda_fabric_registration_seconds", "gauge", "How long it took to register the pool on a fabric.");
   for (const ServerFabric& fabric : fabrics) {
     text.Sample(fmt::format("erda_fabric_registration_seconds{{fabric=\"{}\",device=\"{}\",flush_method=\"{}\"}}",

@@ -16,14 +16,13 @@ def not_randomized(command):
     return ["setarch", "-R", *command]
 
 
-def sanitized(build, results, slow_first=()):
-    """A step that runs all tests of a build. slow_first: suites that start before all others."""
+def sanitized(build, results):
+    """A step that runs all tests of a build."""
 
     def run(log):
         shutil.rmtree(results, ignore_errors=True)
         results.mkdir(parents=True)
         suites = _suites(build)
-        suites.sort(key=lambda suite: (suite[1] not in slow_first, suite[0].name), reverse=False)
         outputs = [results / f"{program.name}-{suite.replace('/', '_')}" for program, suite in suites]
         # One more at a time than there are processors, since many wait.
         with ThreadPoolExecutor(os.cpu_count() + 1) as pool:

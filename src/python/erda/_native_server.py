@@ -35,13 +35,15 @@ class _Options(ctypes.Structure):
                 ("nvm_write_latency_ns", c_int64), ("sync_ms", c_int64), ("grow_to", c_uint64)]
 
 
+# tools/statistics/generate: begin
 _COUNTS = ("puts", "puts_inline", "puts_staged", "puts_reserved", "puts_delegated", "commits", "deletes", "refused",
            "violations", "settled", "taken_back", "nvm_bytes_written", "shards", "clients", "keys", "index_slots",
            "log_bytes_used", "log_bytes_total", "in_flight", "descriptors", "registered_bytes", "sleeps",
            "log_bytes_live", "puts_delayed", "regions_cleaned", "clean_bytes_copied", "clean_bytes_freed",
-           "clean_nvm_bytes_written", "scrub_bytes", "damaged_keys", "clean_moves", "free_regions", "cleaning", "set_aside",
-           "expired", "chunks", "chunk_bytes", "overdue", "reports", "nvm_flushes", "nvm_fences", "syncs",
+           "clean_nvm_bytes_written", "scrub_bytes", "damaged_keys", "clean_moves", "free_regions", "cleaning",
+           "set_aside", "expired", "chunks", "chunk_bytes", "overdue", "reports", "nvm_flushes", "nvm_fences", "syncs",
            "sync_failures", "synced_at_ms")
+# tools/statistics/generate: end
 
 
 class _Stats(ctypes.Structure):

@@ -1,0 +1,212 @@
+// What a server counts. Made by tools/statistics/generate of statistics.toml; do not edit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace erda::format {
+
+// A word of the control block's counters.
+enum class Counter : uint32_t {
+  kPutsInline,
+  kPutsReserved,
+  kCommits,
+  kDeletes,
+  kReports,
+  kRefused,
+  kViolations,
+  kSettled,
+  kTakenBack,
+  kNvmBytes,
+  kNvmFlushes,
+  kNvmFences,
+  kClients,
+  kKeys,
+  kIndexSlots,
+  kLogBytesUsed,
+  kLogBytesTotal,
+  kInFlight,
+  kSleeps,
+  kCleanBytesCopied,
+  kCleanNvmBytes,
+  kScrubBytes,
+  kCleanMoves,
+  kCleanRegions,
+  kCleanBytesFreed,
+  kDamagedKeys,
+  kPutsDelayed,
+  kFreeRegions,
+  kLogBytesLive,
+  kCleaning,
+  kSetAside,
+  kPutsDelegated,
+  kChunks,
+  kChunkBytes,
+  kOverdue,
+  kExpired,
+  kDescriptors,
+  kRegisteredBytes,
+  kPutsStaged,
+  kRecoveryNanos,
+  kRecoveryObjects,
+  kRecoverySettled,
+  kRecoveryTakenBack,
+  kRecoveryDropped,
+  kRecoveryDeletesFinished,
+  kRecoveryDamaged,
+  kRecoveryShardsVerified,
+  kSyncs,
+  kSyncFailures,
+  kSyncedAt,
+  kCount,
+};
+// Their names in `erda-cli stats`.
+inline constexpr const char* kCounterNames[] = {
+    "puts_inline",
+    "puts_reserved",
+    "commits",
+    "deletes",
+    "reports",
+    "refused",
+    "violations",
+    "settled",
+    "taken_back",
+    "nvm_bytes_written",
+    "nvm_flushes",
+    "nvm_fences",
+    "clients",
+    "keys",
+    "index_slots",
+    "log_bytes_used",
+    "log_bytes_total",
+    "in_flight",
+    "sleeps",
+    "clean_bytes_copied",
+    "clean_nvm_bytes",
+    "scrub_bytes",
+    "clean_moves",
+    "clean_regions",
+    "clean_bytes_freed",
+    "damaged_keys",
+    "puts_delayed",
+    "free_regions",
+    "log_bytes_live",
+    "cleaning",
+    "set_aside",
+    "puts_delegated",
+    "chunks",
+    "chunk_bytes",
+    "overdue",
+    "expired",
+    "descriptors",
+    "registered_bytes",
+    "puts_staged",
+    "recovery_ns",
+    "recovery_objects",
+    "recovery_settled",
+    "recovery_taken_back",
+    "recovery_dropped",
+    "recovery_deletes_finished",
+    "recovery_damaged",
+    "recovery_shards_verified",
+    "syncs",
+    "sync_failures",
+    "synced_at_ms",
+};
+static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<size_t>(Counter::kCount));
+
+}  // namespace erda::format
+
+// clang-format off
+
+// X(field): all of ServerStats, in its order.
+#define ERDA_STATISTICS(X) \
+  X(puts) \
+  X(puts_inline) \
+  X(puts_staged) \
+  X(puts_reserved) \
+  X(puts_delegated) \
+  X(commits) \
+  X(deletes) \
+  X(refused) \
+  X(violations) \
+  X(settled) \
+  X(taken_back) \
+  X(nvm_bytes_written) \
+  X(shards) \
+  X(clients) \
+  X(keys) \
+  X(index_slots) \
+  X(log_bytes_used) \
+  X(log_bytes_total) \
+  X(in_flight) \
+  X(descriptors) \
+  X(registered_bytes) \
+  X(sleeps) \
+  X(log_bytes_live) \
+  X(puts_delayed) \
+  X(regions_cleaned) \
+  X(clean_bytes_copied) \
+  X(clean_bytes_freed) \
+  X(clean_nvm_bytes_written) \
+  X(scrub_bytes) \
+  X(damaged_keys) \
+  X(clean_moves) \
+  X(free_regions) \
+  X(cleaning) \
+  X(set_aside) \
+  X(expired) \
+  X(chunks) \
+  X(chunk_bytes) \
+  X(overdue) \
+  X(reports) \
+  X(nvm_flushes) \
+  X(nvm_fences) \
+  X(syncs) \
+  X(sync_failures) \
+  X(synced_at_ms)
+
+// X(field, counter): those that are sums over the counters of all shards.
+#define ERDA_SUMMED_STATISTICS(X) \
+  X(puts_inline, kPutsInline) \
+  X(puts_staged, kPutsStaged) \
+  X(puts_reserved, kPutsReserved) \
+  X(puts_delegated, kPutsDelegated) \
+  X(commits, kCommits) \
+  X(deletes, kDeletes) \
+  X(refused, kRefused) \
+  X(violations, kViolations) \
+  X(settled, kSettled) \
+  X(taken_back, kTakenBack) \
+  X(nvm_bytes_written, kNvmBytes) \
+  X(clients, kClients) \
+  X(keys, kKeys) \
+  X(index_slots, kIndexSlots) \
+  X(log_bytes_used, kLogBytesUsed) \
+  X(log_bytes_total, kLogBytesTotal) \
+  X(in_flight, kInFlight) \
+  X(registered_bytes, kRegisteredBytes) \
+  X(sleeps, kSleeps) \
+  X(log_bytes_live, kLogBytesLive) \
+  X(puts_delayed, kPutsDelayed) \
+  X(regions_cleaned, kCleanRegions) \
+  X(clean_bytes_copied, kCleanBytesCopied) \
+  X(clean_bytes_freed, kCleanBytesFreed) \
+  X(clean_nvm_bytes_written, kCleanNvmBytes) \
+  X(scrub_bytes, kScrubBytes) \
+  X(damaged_keys, kDamagedKeys) \
+  X(clean_moves, kCleanMoves) \
+  X(free_regions, kFreeRegions) \
+  X(cleaning, kCleaning) \
+  X(set_aside, kSetAside) \
+  X(expired, kExpired) \
+  X(chunks, kChunks) \
+  X(chunk_bytes, kChunkBytes) \
+  X(overdue, kOverdue) \
+  X(reports, kReports) \
+  X(nvm_flushes, kNvmFlushes) \
+  X(nvm_fences, kNvmFences) \
+  X(syncs, kSyncs) \
+  X(sync_failures, kSyncFailures) \
+  X(synced_at_ms, kSyncedAt)
+// clang-format on
