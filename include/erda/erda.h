@@ -379,6 +379,16 @@ typedef struct erda_server_options {
   uint64_t grow_to;              // 0: by the pool's size. How large erda-pool resize can make the pool, at the least.
 } erda_server_options;
 
+// What erda_server_reload changes [ServerLimits]. Set all fields, the others to 0: {.size =
+// sizeof(erda_server_limits)}.
+typedef struct erda_server_limits {
+  size_t size;                 // of this structure
+  uint32_t clients_per_token;  // 0: no limit, as the next two.
+  uint32_t requests_per_second;
+  uint32_t connects_per_second;
+  const char* token_file;  // NULL: the server keeps the file that it has.
+} erda_server_limits;
+
 // Sums over all shards since the start, but for those of "now" [ServerStats, which says what each counts].
 typedef struct erda_server_stats {
   size_t size;  // of this structure
@@ -476,6 +486,9 @@ ERDA_EXPORT void erda_server_options_init(erda_server_options* options, size_t s
 // before the start. The codes are those of Server::Open.
 ERDA_EXPORT erda_code erda_server_open(const erda_server_options* options, erda_server** server) ERDA_NOEXCEPT;
 ERDA_EXPORT erda_code erda_server_start(erda_server* server) ERDA_NOEXCEPT;
+// Replaces the limits by these, all of them, and reads the token file, which may be another one [Server::Reload]. An
+// error changes nothing. limits->size: sizeof *limits.
+ERDA_EXPORT erda_code erda_server_reload(erda_server* server, const erda_server_limits* limits) ERDA_NOEXCEPT;
 // Closes every connection, settles what can be settled, closes the pool cleanly. A stopped server stays stopped, and
 // says what it counted until it is closed.
 ERDA_EXPORT erda_code erda_server_stop(erda_server* server) ERDA_NOEXCEPT;

@@ -121,6 +121,14 @@ struct ServerOptions {
   std::chrono::nanoseconds nvm_write_latency{0};
 };
 
+// The options that a running server can change (Server::Reload). They mean what they mean in ServerOptions.
+struct ServerLimits {
+  uint32_t clients_per_token = 0;
+  uint32_t requests_per_second = 0;
+  uint32_t connects_per_second = 0;
+  std::string token_file{};  // Empty: the server keeps the file that it has.
+};
+
 // Sums over all shards since Start, but for those that begin with "Now".
 struct ServerStats {
   // tools/statistics/generate: begin
@@ -262,8 +270,8 @@ struct RecoveryReport {
   }
 };
 
-// Start, Stop and the destructor from one thread at a time, and not in a callback (docs/threads.md, "Misuse"); what it
-// says of itself any may ask (docs/threads.md).
+// Start, Reload, Stop and the destructor from one thread at a time, and not in a callback (docs/threads.md, "Misuse");
+// what it says of itself any may ask (docs/threads.md).
 class ERDA_EXPORT Server {
  public:
   // Takes the addresses, creates the pool, or opens it. A pool that was not closed cleanly, since its server died or
@@ -277,6 +285,12 @@ class ERDA_EXPORT Server {
   ~Server();  // stops
 
   Status Start();
+  // Replaces the limits by these, all of them, and reads the token file, which may be another one. Each request and
+  // each connection that comes after the return is under the new limits. Connections beyond a smaller clients_per_token
+  // stay. Clients whose token is not in the file are ended. An error changes nothing. kInvalidArgument: a limit is out
+  // of its bounds, a token file is named to a server that was opened without one, or the server was stopped. It and
+  // kPermissionDenied: the token file is not there, is wrong, or must not be read.
+  Status Reload(const ServerLimits& limits);
   // Closes every connection, settles what can be settled, closes the pool cleanly. A stopped server stays stopped.
   Status Stop();
   std::vector<std::string> addresses() const;  // what clients can connect to

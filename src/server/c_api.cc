@@ -94,6 +94,15 @@ Result<ServerOptions> ToServerOptions(const erda_server_options& options) {
   return to;
 }
 
+ServerLimits ToServerLimits(const erda_server_limits& limits) {
+  ServerLimits to;
+  to.clients_per_token = limits.clients_per_token;
+  to.requests_per_second = limits.requests_per_second;
+  to.connects_per_second = limits.connects_per_second;
+  if (limits.token_file != nullptr) to.token_file = limits.token_file;
+  return to;
+}
+
 erda_server_stats StatsOf(const ServerStats& stats) noexcept {
   erda_server_stats to{};
   to.size = sizeof(to);
@@ -125,6 +134,7 @@ namespace {
 
 // The sizes that these structures had in the first version of the API.
 constexpr size_t kServerOptionsLeast = sizeof(erda_server_options);
+constexpr size_t kServerLimitsLeast = sizeof(erda_server_limits);
 constexpr size_t kServerStatsLeast = sizeof(erda_server_stats);
 constexpr size_t kReportLeast = sizeof(erda_recovery_report);
 
@@ -227,6 +237,18 @@ erda_code erda_server_start(erda_server* server) noexcept {
   return Guarded([&]() -> Status {
     if (auto status = erda::c_api::CheckServer(server); !status.ok()) return status;
     return server->server->Start();
+  });
+}
+
+erda_code erda_server_reload(erda_server* server, const erda_server_limits* limits) noexcept {
+  return Guarded([&]() -> Status {
+    if (auto status = erda::c_api::CheckServer(server); !status.ok()) return status;
+    if (limits == nullptr) return erda::c_api::Missing("the limits");
+    erda_server_limits known{};
+    if (auto status = erda::c_api::ReadOptions(limits, erda::c_api::kServerLimitsLeast, &known); !status.ok()) {
+      return status;
+    }
+    return server->server->Reload(erda::c_api::ToServerLimits(known));
   });
 }
 

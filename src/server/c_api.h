@@ -8,6 +8,7 @@ namespace erda::c_api {
 
 erda_server_options DefaultServerOptions() noexcept;
 Result<ServerOptions> ToServerOptions(const erda_server_options& options);
+ServerLimits ToServerLimits(const erda_server_limits& limits);
 erda_server_stats StatsOf(const ServerStats& stats) noexcept;
 erda_recovery_report ReportOf(const RecoveryReport& report) noexcept;
 

@@ -24,7 +24,7 @@ bool SameFile(const struct stat& a, const struct stat& b) {
 
 }  // namespace
 
-Gate::Gate(std::string path, const Clock& clock) : path_(std::move(path)), clock_(clock), begin_(clock.Now()) {
+Gate::Gate(std::string path, const Clock& clock) : clock_(clock), begin_(clock.Now()), path_(std::move(path)) {
   FillRandom(std::as_writable_bytes(std::span(secret_)));
 }
 
@@ -53,6 +53,22 @@ bool Gate::Refresh() {
   const std::scoped_lock lock(mutex_);
   std::swap(tokens_, tokens);
   return tokens.ids == nullptr || *tokens.ids != *tokens_.ids;
+}
+
+// file_mutex_ orders this with a Refresh by the thread of an address: that one looks at the old file before, or at the
+// new one after.
+Status Gate::Reload(const std::string& path) {
+  const std::scoped_lock file_lock(file_mutex_);
+  struct stat now {};
+  if (::stat(path.c_str(), &now) != 0) return ErrnoStatus("cannot look at the token file " + path);
+  auto read = ReadTokenFile(path);
+  if (!read.ok()) return read.status();
+  Tokens tokens = Take(*std::move(read));
+  path_ = path;
+  seen_ = now;
+  const std::scoped_lock lock(mutex_);
+  std::swap(tokens_, tokens);
+  return {};
 }
 
 // It is tried again: what failed may not be the file's fault.

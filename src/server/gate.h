@@ -60,6 +60,8 @@ class Gate {
   // Reads the file again if it has changed. As long as that fails nobody new is let in, and who was in stays. True:
   // there are other tokens than before.
   bool Refresh();
+  // Reads this file now, and looks at it from here on. An error changes nothing. From any thread.
+  Status Reload(const std::string& path);
   // Those that count now.
   [[nodiscard]] std::shared_ptr<const TokenIds> ids() const { return State().ids; }
 
@@ -87,11 +89,11 @@ class Gate {
   [[nodiscard]] format::HelloChallenge Challenge(const format::HelloRequest& hello) const;
   [[nodiscard]] uint32_t Seconds() const;
 
-  const std::string path_;
   const Clock& clock_;
   const Nanoseconds begin_;
   Digest secret_;
-  std::mutex file_mutex_;     // of what follows; reading a file may take long
+  std::mutex file_mutex_;  // of what follows; reading a file may take long
+  std::string path_;
   struct stat seen_ {};       // of the file that was read
   mutable std::mutex mutex_;  // of what follows; nothing is computed meanwhile
   Tokens tokens_;

@@ -44,15 +44,16 @@ void Shard::Violate(Session& session, const char* what) {
 // --- Connections
 
 Status Shard::MayConnect(const format::HelloRequest& hello, const Admission& admission) const {
-  if (options_.clients_per_token == 0) return {};
+  const uint32_t most = clients_per_token_.load(std::memory_order_relaxed);
+  if (most == 0) return {};
   const auto is_same = [&](const std::unique_ptr<Session>& session) {
     if (!session) return false;
     return admission.token != 0 ? session->token == admission.token : session->client_id == hello.client_id;
   };
-  if (std::ranges::count_if(sessions_, is_same) < options_.clients_per_token) return {};
+  if (std::ranges::count_if(sessions_, is_same) < most) return {};
   const std::string who = admission.token != 0 ? "the clients of this token" : "clients of this number";
   return {Code::kResourceExhausted,
-          who + " have " + std::to_string(options_.clients_per_token) + " connections already, which is their limit"};
+          who + " have " + std::to_string(most) + " connections already, which is their limit"};
 }
 
 // All of a device are one fabric, with the port of those who may only read.
@@ -93,9 +94,18 @@ void Shard::CountRegistered(const Session& session, bool comes) {
 
 // --- Requests per second
 
+// By the limit of this moment. Counts the request if it is not too fast.
+bool Shard::IsTooFast(Session& session) {
+  const uint32_t per_second = requests_per_second_.load(std::memory_order_relaxed);
+  if (per_second == 0) return false;
+  if (now_micros_ == 0) now_micros_ = options_.time->Micros();
+  session.rate.Change(per_second);
+  return !session.rate.Take(now_micros_);
+}
+
 // Behind those that it holds back already.
 bool Shard::IsHeldBack(Session& session, uint32_t imm) {
-  if (session.held.empty() && session.rate.Take(now_micros_)) return false;
+  if (session.held.empty() && !IsTooFast(session)) return false;
   if (session.held.empty()) holding_.push_back(session.id);
   session.held.push_back({imm, seen_});
   return true;
@@ -105,7 +115,7 @@ size_t Shard::ServeHeld() {
   size_t served = 0;
   std::erase_if(holding_, [&](SessionId id) {
     Session& session = *sessions_[id];
-    while (!session.doomed && !session.held.empty() && session.rate.Take(now_micros_)) {
+    while (!session.doomed && !session.held.empty() && !IsTooFast(session)) {
       const auto [imm, seen] = session.held.front();
       session.held.pop_front();
       seen_ = seen;

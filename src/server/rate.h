@@ -13,7 +13,10 @@ class Rate {
 
   // per_second: more than 0.
   explicit Rate(uint32_t per_second = 1, uint64_t burst_micros = kBurstMicros)
-      : nanos_each_(std::max<uint64_t>(1'000'000'000 / per_second, 1)), burst_(burst_micros * 1000) {}
+      : nanos_each_(NanosEach(per_second)), burst_(burst_micros * 1000) {}
+
+  // From the next one on. What was taken stays taken. per_second: more than 0.
+  void Change(uint32_t per_second) { nanos_each_ = NanosEach(per_second); }
 
   // One more may be served now.
   [[nodiscard]] bool Take(uint64_t now_micros) {
@@ -29,6 +32,8 @@ class Rate {
   }
 
  private:
+  static uint64_t NanosEach(uint32_t per_second) { return std::max<uint64_t>(1'000'000'000 / per_second, 1); }
+
   uint64_t nanos_each_;
   uint64_t burst_;
   uint64_t next_ = 0;  // when the next one is due, if they came evenly

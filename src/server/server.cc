@@ -35,6 +35,14 @@ uint64_t RandomId() {
   return (uint64_t{random()} << 32) | random();
 }
 
+// The bounds of what Reload changes, too. of: ServerOptions or ServerLimits.
+template <class Options>
+void CheckLimits(const Options& of, Bounds* bounds) {
+  bounds->Check(kServerBounds.clients_per_token, of.clients_per_token);
+  bounds->Check(kServerBounds.requests_per_second, of.requests_per_second);
+  bounds->Check(kServerBounds.connects_per_second, of.connects_per_second);
+}
+
 Status CheckOptions(const ServerOptions& options) {
   if (options.listen.empty()) return {Code::kInvalidArgument, "a server needs an address to listen on"};
   Bounds bounds;
@@ -49,9 +57,7 @@ Status CheckOptions(const ServerOptions& options) {
   bounds.Check(kServerBounds.slot_bytes, options.slot_bytes);
   if (options.slot_bytes % 64 != 0) bounds.Refuse(kServerBounds.slot_bytes, std::to_string(options.slot_bytes));
   bounds.Check(kServerBounds.reservations_per_client, options.reservations_per_client);
-  bounds.Check(kServerBounds.clients_per_token, options.clients_per_token);
-  bounds.Check(kServerBounds.requests_per_second, options.requests_per_second);
-  bounds.Check(kServerBounds.connects_per_second, options.connects_per_second);
+  CheckLimits(options, &bounds);
   bounds.Check(kServerBounds.shm_access, static_cast<uint8_t>(options.shm_access));
   bounds.Check(kServerBounds.pool_writes, static_cast<uint8_t>(options.pool_writes));
   bounds.Check(kServerBounds.staging_bytes, options.staging_bytes);
@@ -81,8 +87,8 @@ class Telling {
 constexpr const char* kForked =
     "this server was opened before a fork, and belongs to the parent process: end the child by exec or _exit";
 constexpr const char* kInCallback =
-    "a callback of this server must not start, stop or destroy it, which would wait for the callback's end: leave that "
-    "to another thread";
+    "a callback of this server must not start, reload, stop or destroy it, which would wait for the callback's end: "
+    "leave that to another thread";
 
 // A stop waits so long for clients that are in the middle of a Write.
 constexpr std::chrono::seconds kPatience{1};
@@ -155,6 +161,30 @@ class Server::Impl {
     if (status.ok()) status = StartSyncer();
     if (!status.ok()) (void)Stop();
     return status;
+  }
+
+  Status Reload(const ServerLimits& limits) try {
+    if (state_ == State::kStopped) return {Code::kInvalidArgument, "a stopped server has no limits to change"};
+    Bounds bounds;
+    CheckLimits(limits, &bounds);
+    if (!bounds.status().ok()) return bounds.status();
+    if (gate_ == nullptr && !limits.token_file.empty()) {
+      return {Code::kInvalidArgument,
+              "token_file: a server that was opened without one cannot ask for tokens before its next start"};
+    }
+    if (gate_ != nullptr) {
+      const std::string& path = limits.token_file.empty() ? options_.token_file : limits.token_file;
+      if (auto status = gate_->Reload(path); !status.ok()) return status;
+      options_.token_file = path;
+    }
+    for (const auto& doorman : doormen_) doorman->SetLimit(limits.connects_per_second);
+    for (const auto& thread : shards_) {
+      thread->shard().SetLimits(limits.clients_per_token, limits.requests_per_second);
+      if (gate_ != nullptr) thread->TokensChanged();
+    }
+    return {};
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kResourceExhausted);
   }
 
   // Without memory it has not stopped, or not closed the pool cleanly: another call goes on.
@@ -414,6 +444,10 @@ Result<std::unique_ptr<Server>> Server::Open(ServerOptions options) try {
 Status Server::Start() {
   if (const char* misuse = impl_->Misuse()) return {Code::kInvalidArgument, misuse};
   return impl_->StartOrNoMemory();
+}
+Status Server::Reload(const ServerLimits& limits) {
+  if (const char* misuse = impl_->Misuse()) return {Code::kInvalidArgument, misuse};
+  return impl_->Reload(limits);
 }
 Status Server::Stop() {
   if (const char* misuse = impl_->Misuse()) return {Code::kInvalidArgument, misuse};

@@ -77,7 +77,9 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
                                            VersionsOptions{options_.reservations_per_client, options_.time,
                                                            pool_.superblock().hash_seed, options_.index_grows})),
       cleaner_(pool.pool(), geometry_, pool_.seed(), number_, control_.bytes(), clean_queues_, *options_.time),
-      cleaning_(*versions_, geometry_, control_.bytes(), clean_queues_) {
+      cleaning_(*versions_, geometry_, control_.bytes(), clean_queues_),
+      clients_per_token_(options_.clients_per_token),
+      requests_per_second_(options_.requests_per_second) {
   cleaning_.on_merge = [this](bool begins) {
     const Nanoseconds now = options_.clock->Now();
     if (!begins) activity_.TimeCleanRegion(now - merging_since_);
@@ -196,7 +198,6 @@ Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRe
   session->fabric = fabric_of_port_[port];
   session->slots = std::clamp(hello.slots, 1U, std::min(options_.slots_per_client, format::kSlotsMax));
   session->token = admission.token;
-  session->rate = Rate(std::max(options_.requests_per_second, 1U));
   session->read_only = admission.read_only;
   session->writable = !session->read_only && MayWritePool(user);
   session->windowed = !session->read_only && !session->writable && MayHaveWindows(port);
@@ -319,11 +320,8 @@ void Shard::EndSession(SessionId id) {
 // --- Requests
 
 size_t Shard::Poll() {
-  size_t served = 0;
-  if (options_.requests_per_second != 0) {
-    now_micros_ = options_.time->Micros();
-    served += ServeHeld();
-  }
+  now_micros_ = 0;
+  size_t served = holding_.empty() ? 0 : ServeHeld();
   bool looked = false;  // at the clock
   // From another port on each time, and as much of each at most, so that a busy one does not keep the others waiting.
   if (++first_port_ >= ports_.size()) first_port_ = 0;
@@ -394,7 +392,7 @@ bool Shard::Hear(Session& session, const Completion& message) {
   if (slot >= session.slots) return Wrong("a message for a slot that it does not have");
   if (slot != message.imm && message.bytes != 0) return Wrong("it asks for the time, with bytes");
   if (slot == message.imm && session.read_only) return Wrong("a request, though it may only read");
-  if (options_.requests_per_second != 0 && IsHeldBack(session, message.imm)) {
+  if (MayHoldBack(session) && IsHeldBack(session, message.imm)) {
     return session.held.size() <= session.slots || Wrong("more requests at once than it has slots");
   }
   return HearNow(session, message.imm);

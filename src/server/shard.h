@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -113,6 +114,12 @@ class Shard {
   void OnDamage(std::function<void(std::string_view key)> told) { cleaning_.on_damage = std::move(told); }
   // Is told of clients that break the protocol or keep others waiting, and of those that are refused.
   void OnEvent(TellEvent tell) { on_event_ = std::move(tell); }
+  // From the next request and the next client on. From any thread. Each is a number by itself, so relaxed: a request
+  // finds the limits that were set before its client sent it, by the order in which a message is sent and found.
+  void SetLimits(uint32_t clients_per_token, uint32_t requests_per_second) {
+    clients_per_token_.store(clients_per_token, std::memory_order_relaxed);
+    requests_per_second_.store(requests_per_second, std::memory_order_relaxed);
+  }
   // Requests are held back until more of their clients' may be served; for so long.
   [[nodiscard]] bool holds_back() const { return !holding_.empty(); }
   [[nodiscard]] Nanoseconds held_for() const;
@@ -192,6 +199,10 @@ class Shard {
   void CountRefused(size_t fabric);
   void CountRegistered();  // without sessions
   void CountRegistered(const Session& session, bool comes);
+  [[nodiscard]] bool MayHoldBack(const Session& session) const {
+    return requests_per_second_.load(std::memory_order_relaxed) != 0 || !session.held.empty();
+  }
+  [[nodiscard]] bool IsTooFast(Session& session);
   [[nodiscard]] bool IsHeldBack(Session& session, uint32_t imm);
   size_t ServeHeld();
   void Doom(Session& session, bool violated);
@@ -262,8 +273,10 @@ class Shard {
   Nanoseconds merging_since_{0};
   uint32_t persists_ = 0;
   std::vector<SessionId> holding_;  // sessions with requests that are held back
-  uint64_t now_micros_ = 0;         // in this Poll, if there is a limit on requests
-  bool ends_ = false;               // some of them were not looked at
+  uint64_t now_micros_ = 0;         // in this Poll; 0: not read yet
+  std::atomic<uint32_t> clients_per_token_;
+  std::atomic<uint32_t> requests_per_second_;
+  bool ends_ = false;  // some of them were not looked at
   uint32_t polls_since_fence_ = 0;
   struct Commit {
     Versions::Commit begun;

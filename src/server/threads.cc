@@ -268,9 +268,10 @@ void Doorman::LookAtTokens() {
 }
 
 // To let somebody in, and to end what is left of it, takes the shard 0.2 ms in which it serves nobody.
-bool Doorman::IsTooFast(TokenId token) {
-  if (per_second_ == 0) return false;
-  const auto [rate, is_new] = rates_.try_emplace(token, per_second_, kConnectBurstMicros);
+bool Doorman::IsTooFast(TokenId token, uint32_t per_second) {
+  if (per_second == 0) return false;
+  const auto [rate, is_new] = rates_.try_emplace(token, per_second, kConnectBurstMicros);
+  rate->second.Change(per_second);
   if (is_new && gate_ != nullptr) {  // so there may be others that are gone
     std::erase_if(rates_, [&, ids = gate_->ids()](const auto& each) {
       return each.first != token && !ids->contains(each.first);
@@ -283,8 +284,9 @@ bool Doorman::IsTooFast(TokenId token) {
 void Doorman::Receive(std::unique_ptr<fabric::Incoming> incoming) {
   auto guest = Greet(*incoming, gate_, static_cast<uint32_t>(shards_.size()), tell_);
   if (!guest) return;
-  if (IsTooFast(guest->admission.token)) {
-    const std::string why = "more than " + std::to_string(per_second_) + " clients " +
+  const uint32_t per_second = per_second_.load(std::memory_order_relaxed);
+  if (IsTooFast(guest->admission.token, per_second)) {
+    const std::string why = "more than " + std::to_string(per_second) + " clients " +
                             (gate_ != nullptr ? "with this token " : "") + "came within a second";
     if (tell_) tell_(NameOfClient(guest->hello.client_id, incoming->peer_name()) + ": refused: " + why);
     incoming->Reject(BytesOf(Refusal(Code::kResourceExhausted, why)));

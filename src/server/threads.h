@@ -95,18 +95,20 @@ class Doorman {
   [[nodiscard]] const std::string& address() const { return listener_->address(); }
   Status Start();
   void Stop();
+  // From the next client on. From any thread: relaxed, as Shard::SetLimits.
+  void SetLimit(uint32_t per_second) { per_second_.store(per_second, std::memory_order_relaxed); }
 
  private:
   void Run();
   void Receive(std::unique_ptr<fabric::Incoming> incoming);
   void LookAtTokens();
-  [[nodiscard]] bool IsTooFast(TokenId token);
+  [[nodiscard]] bool IsTooFast(TokenId token, uint32_t per_second);
 
   std::unique_ptr<fabric::Listener> listener_;
   const size_t port_;
   std::vector<std::unique_ptr<ShardThread>>& shards_;
   Gate* const gate_;
-  const uint32_t per_second_;
+  std::atomic<uint32_t> per_second_;
   std::map<TokenId, Rate> rates_;  // of the tokens that count
   const TellEvent tell_;
   std::thread thread_;

@@ -328,6 +328,34 @@ TEST_F(CServer, TellsOfItselfUntilItIsClosed) {
   EXPECT_EQ(newer.more, 0U);
 }
 
+TEST(CServerLimits, EachIsPassedOn) {
+  const erda_server_limits limits = {sizeof(limits), 1001, 1002, 1003, "/a/file"};
+  const auto& [clients_per_token, requests_per_second, connects_per_second, token_file] = c_api::ToServerLimits(limits);
+  EXPECT_EQ(std::tuple(clients_per_token, requests_per_second, connects_per_second, token_file),
+            std::tuple(1001U, 1002U, 1003U, std::string("/a/file")));
+  const erda_server_limits none = {sizeof(none), 0, 0, 0, nullptr};
+  EXPECT_EQ(c_api::ToServerLimits(none).token_file, "");
+}
+
+TEST_F(CServer, ReloadChangesItsLimits) {
+  ExpectServerSaid(erda_server_reload(nullptr, nullptr), ERDA_INVALID_ARGUMENT, "server");
+  Serve();
+  ExpectServerSaid(erda_server_reload(server_, nullptr), ERDA_INVALID_ARGUMENT, "limits");
+  erda_server_limits limits = {0, 0, 0, 1, nullptr};
+  ExpectServerSaid(erda_server_reload(server_, &limits), ERDA_INVALID_ARGUMENT, "initialized");
+  limits.size = sizeof(limits);
+  limits.requests_per_second = 99;
+  ExpectServerSaid(erda_server_reload(server_, &limits), ERDA_INVALID_ARGUMENT, "requests_per_second");
+  limits.requests_per_second = 0;
+  ASSERT_EQ(erda_server_reload(server_, &limits), ERDA_OK) << erda_server_error();
+  int refused = 0;
+  for (int i = 0; i < 1000 && refused < 2; ++i) refused += Client::Connect(address_).ok() ? 0 : 1;
+  EXPECT_EQ(refused, 2) << "one connection each second";
+  limits.connects_per_second = 0;
+  ASSERT_EQ(erda_server_reload(server_, &limits), ERDA_OK);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(Client::Connect(address_).ok());
+}
+
 TEST_F(CServer, AServerThatIsNotStartedIsClosed) {
   ASSERT_EQ(erda_server_open(&options_, &server_), ERDA_OK);
   erda_server_close(server_);

@@ -217,6 +217,48 @@ TEST_F(LogTest, HangupReadsTheConfigurationFileAgainAndServesOn) {
   EXPECT_EQ(LinesWith(ReadFile(Path("other")), "stopped$"), 1U);
 }
 
+TEST_F(LogTest, HangupChangesLimitsAndTheTokenFile) {
+  const std::string config = Path("config.toml");
+  for (const std::string name : {"first", "second"}) {
+    WriteFile(Path(name), "the-token-in-the-" + name + "\n");
+    ASSERT_EQ(chmod(Path(name).c_str(), 0600), 0);
+  }
+  const auto write = [&](const std::string& more) {
+    WriteFile(config, "pool = \"" + Pool() + "\"\nsize = \"64M\"\nlisten = [\"" + Address() + "\"]\nlog-file = \"" +
+                          File() + "\"\n" + more);
+  };
+  const auto tokens = [&](const std::string& name) { return "token-file = \"" + Path(name) + "\"\n"; };
+  write(tokens("first"));
+  const auto server = StartServerWith({"--config", config});
+  const auto put = [&](const std::string& name) { return Cli({"--token-file", Path(name), "put", "key", "value"}); };
+  ExpectFine(put("first"));
+  const auto hang_up = [&](const std::string& line) {
+    const auto count = [&] { return LinesWith(ReadFile(File()), line); };
+    const size_t before = count();
+    server->Signal(SIGHUP);
+    EXPECT_TRUE(WaitUntil([&] { return count() > before; })) << line << '\n' << ReadFile(File());
+  };
+  const std::string read = "info: SIGHUP: " + config + " was read again$";
+  write(tokens("second") + "connects-per-second = 1\n");
+  hang_up(read);
+  EXPECT_NE(put("first").code, 0);
+  EXPECT_TRUE(WaitUntil([&] { return put("second").code == 4; })) << "more than one connection in a second";
+  // An error changes nothing.
+  write(tokens("none") + "connects-per-second = 0\n");
+  hang_up("error: SIGHUP: .*" + Path("none") + ".*; nothing was changed$");
+  EXPECT_TRUE(WaitUntil([&] { return put("second").code == 4; }));
+  write(tokens("second") + "connects-per-second = 0\nclients-per-token = 50\nrequests-per-second = 1000\n");
+  hang_up(read);
+  for (int i = 0; i < 10; ++i) ExpectFine(put("second"));
+  EXPECT_EQ(LinesWith(ReadFile(File()), "was changed, and counts from the next start on"), 0U) << ReadFile(File());
+  // Tokens are asked for until the next start.
+  write("");
+  hang_up("warning: SIGHUP: token-file was changed, and counts from the next start on$");
+  EXPECT_NE(Cli({"put", "key", "value"}).code, 0);
+  ExpectFine(put("second"));
+  StopServer(*server);
+}
+
 TEST_F(LogTest, HangupWithoutAConfigurationFileStopsNothing) {
   const auto server = StartServer({"--log-file", File()});
   server->Signal(SIGHUP);

@@ -327,6 +327,26 @@ class Servers(unittest.TestCase):
             with erda.Client(self.address, token="0123456789abcdef") as client:
                 self.assertEqual(client.server_info()["segment_bytes"], str(64 << 10))
 
+    def test_reload_changes_limits_and_the_token_file(self):
+        tokens = [letter * 16 for letter in "ab"]
+        for token in tokens:
+            (self.folder / token).write_text(token + "\n")
+            (self.folder / token).chmod(0o600)
+        with erda.Server("dram:", self.address, size=64 << 20, token_file=str(self.folder / tokens[0])) as server:
+            server.reload(token_file=str(self.folder / tokens[1]))
+            self.assertRaises(erda.PermissionDeniedError, erda.Client, self.address, token=tokens[0])
+            server.reload(clients_per_token=1)
+            with erda.Client(self.address, token=tokens[1]):
+                self.assertRaises(erda.ResourceExhaustedError, erda.Client, self.address, token=tokens[1])
+                server.reload()
+                erda.Client(self.address, token=tokens[1]).close()
+            for wrong in ({"requests_per_second": 99}, {"connects_per_second": 1_000_001}, {"clients_per_token": -1}):
+                self.assertRaises(erda.InvalidArgumentError, server.reload, **wrong)
+            self.assertRaises(erda.InvalidArgumentError, server.reload, token_file=str(self.folder / "none"))
+            for wrong in ({"connects_per_second": 1_000_000}, {"requests_per_second": 1_000_000_000}):
+                server.reload(**wrong)
+        self.assertRaises(ValueError, server.reload)
+
     def test_the_pool_of_another_is_unavailable(self):
         pool = str(self.folder / "pool")
         with erda.Server(pool, self.address, size=64 << 20):
@@ -411,7 +431,7 @@ class Servers(unittest.TestCase):
         begun = threading.Event()
 
         def ask(line):
-            for call in (server.start, server.stop, server.close):
+            for call in (server.start, server.reload, server.stop, server.close):
                 try:
                     call()
                 except RuntimeError as error:
@@ -432,8 +452,8 @@ class Servers(unittest.TestCase):
             self.assertTrue(begun.wait(60))
             server.close()
         client.join()
-        self.assertEqual(told.qsize(), 5)
-        for _ in range(3):
+        self.assertEqual(told.qsize(), 6)
+        for _ in range(4):
             self.assertIn("callback", told.get())
         self.assertEqual((told.get(), told.get()), (0, 0))
 
@@ -535,7 +555,7 @@ class Structures(unittest.TestCase):
             "delete_options": _native._DeleteOptions, "scan_options": _native._ScanOptions, "bytes": _native._Bytes,
             "result": _native._Result, "scanned_key": _native._ScannedKey, "scan_page": _native._ScanPage,
             "client_stats": _native._Stats, "server_info": _native._ServerInfo,
-            "server_options": _native_server._Options, "server_stats": _native_server._Stats,
+            "server_options": _native_server._Options, "server_limits": _native_server._Limits, "server_stats": _native_server._Stats,
             "recovery_report": _native_server._Report, "server_addresses": _native_server._Addresses,
             "server_fabric": _native_server._Fabric, "server_fabrics": _native_server._Fabrics,
             "latency_histogram": _activity.LatencyHistogramInC, "operation_stats": _activity.OperationStatsInC,

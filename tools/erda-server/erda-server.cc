@@ -47,8 +47,9 @@ Sizes are bytes, or a number with K, M, G or T (powers of two; also KiB and so o
 Geometry counts when the pool is created; an existing pool keeps its own.
 When clients can connect, one line on stdout says so, and one for each fabric how it is used. SIGTERM and SIGINT close
 the pool cleanly. A pool that was not closed cleanly is recovered first; then another line before it says what was
-found. SIGHUP has the configuration file read again: log-level and log-file count at once, anything else from the next
-start on, which the log says. A token file needs no signal. A file with an error changes nothing.
+found. SIGHUP has the configuration file read again: log-level, log-file, clients-per-token, requests-per-second,
+connects-per-second and another token-file count at once, anything else from the next start on, which the log says. A
+change inside the token file needs no signal. A configuration file with an error changes nothing.
 
 The configuration file is TOML. Its keys are the options' names, without the dashes in front.
 
@@ -289,8 +290,20 @@ std::set<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// On SIGHUP.
-void Reload(int argc, char** argv, Settings& settings, erda::tools::Log& log) {
+// What SIGHUP changes in a server that runs. (A server that asks for no tokens cannot begin to, or end it.)
+bool CountsAtOnce(const std::string& name, bool has_tokens) {
+  static const std::set<std::string> kNames = {"log-level", "log-file", "clients-per-token", "requests-per-second",
+                                               "connects-per-second"};
+  return kNames.contains(name) || (name == "token-file" && has_tokens);
+}
+
+erda::ServerLimits LimitsOf(const erda::ServerOptions& options, bool has_tokens) {
+  return {options.clients_per_token, options.requests_per_second, options.connects_per_second,
+          has_tokens ? options.token_file : ""};
+}
+
+// On SIGHUP. settings: of the start, but for the log, which changes.
+void Reload(int argc, char** argv, Settings& settings, erda::Server& server, erda::tools::Log& log) {
   if (settings.config.empty()) {
     return log.Write(LogLevel::kInfo, "SIGHUP: there is no configuration file to be read again (--config)");
   }
@@ -302,6 +315,12 @@ void Reload(int argc, char** argv, Settings& settings, erda::tools::Log& log) {
   if (wrong = log.Change(next.log.level, next.log.file); !wrong.empty()) {
     return log.Write(LogLevel::kError, fmt::format("SIGHUP: {}; nothing was changed", wrong));
   }
+  const bool has_tokens = !settings.options.token_file.empty() && !next.options.token_file.empty();
+  if (const auto status = server.Reload(LimitsOf(next.options, has_tokens)); !status.ok()) {
+    (void)log.Change(settings.log.level, settings.log.file);
+    return log.Write(LogLevel::kError, fmt::format("SIGHUP: {}; nothing was changed", status.message()));
+  }
+  settings.log = next.log;
   log.Write(LogLevel::kInfo, fmt::format("SIGHUP: {} was read again", settings.config));
   const auto name_of = [](const std::string& line) { return line.substr(0, line.find(' ')); };
   std::set<std::string> changed;
@@ -313,7 +332,7 @@ void Reload(int argc, char** argv, Settings& settings, erda::tools::Log& log) {
     }
   }
   for (const std::string& name : changed) {
-    if (name == "log-level" || name == "log-file") continue;
+    if (CountsAtOnce(name, has_tokens)) continue;
     log.Write(LogLevel::kWarning, fmt::format("SIGHUP: {} was changed, and counts from the next start on", name));
   }
 }
@@ -384,7 +403,7 @@ int Serve(int argc, char** argv, Settings settings) {
     watch.Look(**server, options.pool, log);
     signal = stop_signals.WaitFor(std::chrono::seconds(1));
     if (signal == SIGHUP) {
-      Reload(argc, argv, settings, log);
+      Reload(argc, argv, settings, **server, log);
       signal = 0;
     }
   }

@@ -360,7 +360,7 @@ class Server:
 
     on_event and on_damage are called on threads of the server's, of several at once perhaps, from start() until stop()
     has returned. Whom such a thread serves, waits meanwhile: so they should be short, say a put into a queue. They may
-    ask the server what it says of itself, but not start, stop or close it: RuntimeError. What they raise goes to
+    ask the server what it says of itself, but not start, reload, stop or close it: RuntimeError. What they raise goes to
     sys.unraisablehook, which prints it, and the server goes on.
     """
 
@@ -413,6 +413,19 @@ class Server:
             self._open().start()
             self._started = True
 
+    def reload(self, *, clients_per_token: int = 0, requests_per_second: int = 0, connects_per_second: int = 0,
+               token_file: Optional[str] = None) -> None:
+        """Replaces the limits by these, all of them, and reads the token file, which may be another one.
+
+        Each request and each connection that comes after the return is under the new limits. Connections beyond a smaller
+        clients_per_token stay; clients whose token is not in the file are ended. An error changes nothing. token_file:
+        None keeps the file that the server has; a server that was opened without one takes none.
+        """
+        self._refuse_in_callback()
+        with self._lock:
+            self._open().reload(clients_per_token=clients_per_token, requests_per_second=requests_per_second,
+                                connects_per_second=connects_per_second, token_file=token_file)
+
     def stop(self) -> None:
         """Closes every connection, and the pool cleanly. It still tells of itself; it does not start again."""
         self._refuse_in_callback()
@@ -439,7 +452,7 @@ class Server:
     def _refuse_in_callback(self) -> None:
         server = self._server
         if server is not None and server.is_telling:
-            raise RuntimeError("a server's own callback cannot start, stop or close it: that would wait for its end")
+            raise RuntimeError("a server's own callback cannot start, reload, stop or close it: that would wait for its end")
 
     def __enter__(self) -> Server:
         if not self._started:

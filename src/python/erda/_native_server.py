@@ -35,6 +35,11 @@ class _Options(ctypes.Structure):
                 ("nvm_write_latency_ns", c_int64), ("sync_ms", c_int64), ("grow_to", c_uint64)]
 
 
+class _Limits(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("clients_per_token", c_uint32), ("requests_per_second", c_uint32),
+                ("connects_per_second", c_uint32), ("token_file", c_char_p)]
+
+
 # tools/statistics/generate: begin
 _COUNTS = ("puts", "puts_inline", "puts_staged", "puts_reserved", "puts_delegated", "commits", "deletes", "refused",
            "violations", "settled", "taken_back", "nvm_bytes_written", "shards", "clients", "keys", "index_slots",
@@ -78,6 +83,7 @@ def _load() -> ctypes.CDLL:
         "close": [c_void_p],
         "open": [POINTER(_Options), POINTER(c_void_p)],
         "start": [c_void_p],
+        "reload": [c_void_p, POINTER(_Limits)],
         "stop": [c_void_p],
         "get_addresses": [c_void_p, POINTER(POINTER(_Addresses))],
         "get_stats": [c_void_p, POINTER(_Stats)],
@@ -168,6 +174,12 @@ class Serving:
 
     def start(self) -> None:
         _check(_library.erda_server_start(self._server))
+
+    def reload(self, *, token_file: Optional[str], **numbers: int) -> None:
+        limits = _Limits(size=ctypes.sizeof(_Limits), token_file=_text(token_file, "token_file"))
+        for name, number in numbers.items():
+            setattr(limits, name, _unsigned(number, _NUMBERS[name], name))
+        _check(_library.erda_server_reload(self._server, byref(limits)))
 
     def stop(self) -> None:
         _check(_library.erda_server_stop(self._server))
