@@ -217,6 +217,27 @@ TEST_F(LogTest, HangupReadsTheConfigurationFileAgainAndServesOn) {
   EXPECT_EQ(LinesWith(ReadFile(Path("other")), "stopped$"), 1U);
 }
 
+TEST_F(LogTest, ABusErrorAfterAHangupIsToldInTheNewLog) {
+  const std::string config = Path("config.toml");
+  const auto write = [&](const std::string& file) {
+    WriteFile(config, "pool = \"" + Pool() + "\"\nsize = \"64M\"\nlisten = [\"" + Address() + "\"]\nlog-file = \"" +
+                          file + "\"\n");
+  };
+  write(File());
+  const auto server = StartServerWith({"--config", config});
+  ExpectFine(Cli({"put", "key", "value"}));
+  write(Path("other"));
+  server->Signal(SIGHUP);
+  WriteFile(Path("other"), "");
+  EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(Path("other")), "was read again") > 0; }));
+  std::filesystem::resize_file(Pool(), 8192);
+  (void)Cli({"put", "key", "again"});
+  const Ended ended = server->Wait();
+  EXPECT_EQ(ended.code, 128 + SIGBUS);
+  EXPECT_NE(ReadFile(Path("other")).find("of " + Pool() + " cannot be had any more"), std::string::npos);
+  EXPECT_EQ(ReadFile(File()).find("cannot be had any more"), std::string::npos);
+}
+
 TEST_F(LogTest, HangupChangesLimitsAndTheTokenFile) {
   const std::string config = Path("config.toml");
   for (const std::string name : {"first", "second"}) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <climits>
 #include <cstdint>
@@ -19,7 +20,11 @@ namespace {
 // All that the handler uses is there before the signal: it may neither allocate nor lock.
 constexpr size_t kLineBytes = 512 + PATH_MAX;
 std::array<char, 64> program_name{};
-std::array<char, PATH_MAX> log_path{};
+// Two, so that the handler never reads one that changes: the next file's name goes into the other one. Its release
+// pairs with the acquire in the handler.
+std::array<std::array<char, PATH_MAX>, 2> log_paths{};
+std::atomic<const char*> log_path = log_paths[0].data();
+std::atomic_flag tells_bus_error;
 std::array<char, kLineBytes> map_line;
 std::array<char, 2 * kLineBytes> bus_message;
 
@@ -94,6 +99,9 @@ Place PlaceOf(uint64_t address) {
 }
 
 void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
+  // Several threads may touch such pages at once. One tells, and the others wait until the process ends: what they
+  // returned to would fault again.
+  while (tells_bus_error.test_and_set(std::memory_order_relaxed)) ::pause();
   BusMessage text;
   text << program_name.data() << ": ";
   if (info->si_code <= 0) {
@@ -105,22 +113,30 @@ void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
             "as if it was killed. Look at the file's size and at the kernel's log, then start the server again.\n";
   }
   text.WriteTo(STDERR_FILENO);
-  if (log_path[0] != '\0') {
-    if (const int log = ::open(log_path.data(), O_WRONLY | O_APPEND | O_CLOEXEC); log >= 0) text.WriteTo(log);
+  if (const char* const path = log_path.load(std::memory_order_acquire); path[0] != '\0') {
+    if (const int log = ::open(path, O_WRONLY | O_APPEND | O_CLOEXEC); log >= 0) text.WriteTo(log);
   }
-  // SA_RESETHAND has restored the signal's default, which is to end the process. The signal is blocked until this
-  // returns; then it comes.
+  // By its default the signal ends the process. It is blocked here until this returns; then it comes. (SA_RESETHAND
+  // would restore the default before the line is written: another thread's fault would end the process without it.)
+  ::signal(signal, SIG_DFL);
   ::raise(signal);
 }
 
 }  // namespace
 
+void TellBusErrorsIn(const std::string& log_file) {
+  const bool has_first = log_path.load(std::memory_order_relaxed) == log_paths[0].data();
+  auto& next = log_paths[has_first ? 1 : 0];
+  Keep(log_file, next.data(), next.size());
+  log_path.store(next.data(), std::memory_order_release);
+}
+
 void TellBusErrors(const std::string& program, const std::string& log_file) {
   Keep(program, program_name.data(), program_name.size());
-  Keep(log_file, log_path.data(), log_path.size());
+  TellBusErrorsIn(log_file);
   struct sigaction action {};
   action.sa_sigaction = OnBusError;
-  action.sa_flags = SA_SIGINFO | static_cast<int>(SA_RESETHAND);
+  action.sa_flags = SA_SIGINFO;
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGBUS, &action, nullptr);
 }

@@ -321,6 +321,7 @@ void Reload(int argc, char** argv, Settings& settings, erda::Server& server, erd
     return log.Write(LogLevel::kError, fmt::format("SIGHUP: {}; nothing was changed", status.message()));
   }
   settings.log = next.log;
+  erda::tools::TellBusErrorsIn(settings.log.file);
   log.Write(LogLevel::kInfo, fmt::format("SIGHUP: {} was read again", settings.config));
   const auto name_of = [](const std::string& line) { return line.substr(0, line.find(' ')); };
   std::set<std::string> changed;
