@@ -51,6 +51,7 @@ Verification::Verification(nvm::Writer& nvm, const format::Geometry& geometry, u
 
 Status Verification::Look() {
   LookAtRegions();
+  if (auto status = LookAtGenerations(); !status.ok()) return status;
   if (auto status = LookAtRuns(); !status.ok()) return status;
   return LookAtBlocks();
 }
@@ -82,6 +83,15 @@ void Verification::LookAtRegions() {
     }
     place = number;
   }
+}
+
+// Each Repair leaps, also one after which the server did not come up. A generation must never come again: an object of
+// the first one would verify in the second.
+Status Verification::LookAtGenerations() const {
+  if (newest_generation_ < UINT32_MAX - 2 * kGenerationLeap) return {};
+  return {Code::kCorruption,
+          "a shard has used up the generations of its regions, of which each start that verifies the pool takes 65536: "
+          "'erda-pool salvage' reads the values into a dump, which can be loaded into a new pool"};
 }
 
 Verification::Region Verification::FromWord(uint32_t region) const {
@@ -170,7 +180,7 @@ Status Verification::LookAtBlocks() {
 Status Verification::Repair(const TellDamaged& tell, RecoveryReport* report) {
   RaiseBlocks();
   JudgeSlots(tell);
-  for (const Slot slot : misplaced_) MoveHome(slot, tell);
+  for (const Misplaced& misplaced : misplaced_) MoveHome(misplaced, tell);
   RepairRegions();
   StoreRecord();
   nvm_.Fence();
@@ -214,7 +224,7 @@ void Verification::JudgeSlots(const TellDamaged& tell) {
     if (At(slot).word == 0) continue;
     JudgeSlot(slot, tell);
     const IndexEntry entry = At(slot);
-    if (entry.word == 0 || (!misplaced_.empty() && misplaced_.back() == slot)) continue;
+    if (entry.word == 0 || (!misplaced_.empty() && misplaced_.back().slot == slot)) continue;
     own = {slot, entry.entry_meta().tag()};
     for (Twin& other : before) {
       if (&other == &own || other.tag != own.tag || At(other.slot).word == 0) continue;
@@ -253,7 +263,7 @@ void Verification::JudgeSlot(Slot slot, const TellDamaged& tell) {
       break;
   }
   MarkNamed(geometry_.HeadOf(entry.entry_meta().tag()), judged.word.new_address());
-  if (!IsInPlace(slot, entry, judged)) misplaced_.push_back(slot);
+  if (!IsInPlace(slot, entry, judged)) misplaced_.push_back({slot, {judged.word.raw(), entry.meta}});
 }
 
 // As recovery_table.h, but that nothing is believed of what is settled, or of the old version.
@@ -335,23 +345,46 @@ bool Verification::EndTwin(Slot other, Slot slot, const TellDamaged& tell) {
   return keep_first;
 }
 
-// To where gets look for it; it stands there before it goes from here.
-void Verification::MoveHome(Slot slot, const TellDamaged& tell) {
-  const IndexEntry entry = At(slot);
-  if (entry.word == 0) return;
-  const Judged judged = Judge(entry);
-  if (judged.version.state == ObjectState::kNothing || IsInPlace(slot, entry, judged)) return;
+// Where the entry stands now. Making room for another one may have moved it: by less than a neighbourhood, in its
+// block.
+std::optional<Slot> Verification::FindAgain(const Misplaced& misplaced) const {
+  const EntryMeta meta = misplaced.entry.entry_meta();
+  const uint64_t block = layout_.BlockWith(misplaced.slot);
+  const Slot end = std::min(misplaced.slot + kNeighbourhood, layout_.FirstOf(block + 1));
+  for (Slot slot = misplaced.slot; slot < end; ++slot) {
+    const IndexEntry entry = At(slot);
+    const EntryMeta found = entry.entry_meta();
+    const bool same_home = found.distance() - meta.distance() == slot - misplaced.slot;  // as it says
+    if (entry.word == misplaced.entry.word && found.tag() == meta.tag() && same_home) return slot;
+  }
+  return std::nullopt;
+}
+
+// True if the key has an entry where gets look for it. The newer of the two versions stands there on return.
+bool Verification::KeepNewer(const Judged& judged) {
   const uint64_t hash = judged.version.header.key_hash;
-  ++report_.moves_undone;
   const Slot home = layout_.HomeOf(hash);
   for (Slot there = home; there < home + kNeighbourhood; ++there) {
     const IndexEntry other = At(there);
-    if (there == slot || other.word == 0 || other.entry_meta().tag() != EntryMeta::TagOf(hash)) continue;
+    const EntryMeta meta = other.entry_meta();
+    if (other.word == 0 || meta.tag() != EntryMeta::TagOf(hash) || there - home != meta.distance()) continue;
     const Judged present = Judge(other);
     const bool known = present.version.state != ObjectState::kNothing;
-    if (known ? present.version.key != judged.version.key : there - home != other.entry_meta().distance()) continue;
+    if (known && present.version.key != judged.version.key) continue;
     if (!known || present.version.header.version < judged.version.header.version) StoreEntry(there, judged.word);
-    return StoreEntry(slot, EntryWord());
+    return true;
+  }
+  return false;
+}
+
+// To where gets look for it; it stands there before it goes from here. A key for which there is no place is told.
+void Verification::MoveHome(const Misplaced& misplaced, const TellDamaged& tell) {
+  ++report_.moves_undone;
+  const Judged judged = Judge(misplaced.entry);
+  const uint64_t hash = judged.version.header.key_hash;
+  if (KeepNewer(judged)) {
+    if (const auto slot = FindAgain(misplaced)) StoreEntry(*slot, EntryWord());
+    return;
   }
   uint64_t displacements = 0;
   uint64_t blocks = 0;
@@ -363,26 +396,16 @@ void Verification::MoveHome(Slot slot, const TellDamaged& tell) {
   }
   const bool taken_up = index.TakeUp(regions).ok();
   const auto room = taken_up ? index.MakeRoom(hash) : Result<Slot>(Status(Code::kResourceExhausted));
-  // Making room may have moved other entries, this one among them.
-  const bool stays = At(slot).word == entry.word && At(slot).meta == entry.meta;
-  if (room.ok() && stays) {
+  const auto slot = FindAgain(misplaced);  // after MakeRoom, which moves other entries
+  if (room.ok()) {
     index.Describe(*room, hash, SpaceOf(judged.version.header));
     nvm_.Fence();
     StoreEntry(*room, judged.word);
-    return StoreEntry(slot, EntryWord());
+  } else {
+    ++report_.damaged;
+    tell(judged.version.key);
   }
-  if (!stays) {
-    // It is nearer by than 64 slots, in the same block.
-    for (Slot there = slot + 1; there < std::min(slot + kNeighbourhood, layout_.slots()); ++there) {
-      if (At(there).word == entry.word && At(there).entry_meta().tag() == entry.entry_meta().tag()) {
-        return MoveHome(there, tell);
-      }
-    }
-    return;
-  }
-  ++report_.damaged;
-  tell(judged.version.key);
-  StoreEntry(slot, EntryWord());
+  if (slot) StoreEntry(*slot, EntryWord());
 }
 
 // --- The log

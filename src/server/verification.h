@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,12 +59,18 @@ class Verification {
     format::ObjectView version;  // that the entry names, as far as it has a header; kNothing: no key is known
     bool went_back = false;
   };
+  // An entry that stands where no get looks for it.
+  struct Misplaced {
+    index::Slot slot = 0;
+    format::IndexEntry entry;
+  };
   struct Twin {
     index::Slot slot = 0;
     uint32_t tag = 0;
   };
 
   void LookAtRegions();
+  Status LookAtGenerations() const;
   [[nodiscard]] Region FromWord(uint32_t region) const;
   [[nodiscard]] Region FromObjects(uint32_t region) const;
   [[nodiscard]] uint32_t CountHeaders(uint32_t region, uint32_t generation) const;
@@ -78,7 +85,9 @@ class Verification {
   [[nodiscard]] bool IsInPlace(index::Slot slot, const format::IndexEntry& entry, const Judged& judged) const;
   // Of two entries of one key in one neighbourhood; true if `slot` goes.
   bool EndTwin(index::Slot other, index::Slot slot, const TellDamaged& tell);
-  void MoveHome(index::Slot slot, const TellDamaged& tell);
+  void MoveHome(const Misplaced& misplaced, const TellDamaged& tell);
+  [[nodiscard]] std::optional<index::Slot> FindAgain(const Misplaced& misplaced) const;
+  bool KeepNewer(const Judged& judged);
   void RepairRegions();
   void RepairSegments(uint32_t region);
   [[nodiscard]] uint64_t VersionsEnd() const;
@@ -109,7 +118,7 @@ class Verification {
   uint64_t known_blocks_ = 0;  // that there are places for
   uint32_t newest_generation_ = 0;
   uint64_t newest_version_ = 0;
-  std::vector<index::Slot> misplaced_;
+  std::vector<Misplaced> misplaced_;
   RecoveryReport report_;
 };
 

@@ -305,6 +305,63 @@ TEST_F(VerificationTest, OfTwoEntriesOfAKeyTheNewerOneStays) {
   }
 }
 
+// Entries stand where no get looks for them, and each needs room that others take: none may get lost without a word.
+TEST_F(VerificationTest, NoMisplacedEntryIsLostWithoutAWord) {
+  uint64_t found = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random(seed);
+    put_.clear();
+    damaged_.clear();
+    MakePool();
+    for (uint64_t i = 0; i < 110; ++i) Put(KeyOf(i), 40);
+    store_->Close();
+    const index::Index& index = store_->versions().index();
+    ASSERT_EQ(index.size(), 128U);
+    PagePool::Image image = medium_->cached();
+    const auto entry_at = [&](uint64_t slot) { return &image[index.layout().SlotOffset(slot) / sizeof(uint64_t)]; };
+    for (int swaps = 0; swaps < 40; ++swaps) {
+      uint64_t* const one = entry_at(random.Uniform(128));
+      std::swap_ranges(one, one + 2, entry_at(random.Uniform(128)));
+    }
+    TakePool(image);
+    ASSERT_TRUE(store_->Verify(&damaged_).ok());
+    for (const auto& [key, values] : put_) {
+      const std::string got = store_->Get(key);
+      if (got == *values.begin()) {
+        ++found;
+      } else {
+        ASSERT_EQ(std::count(damaged_.begin(), damaged_.end(), key), 1) << key << " has " << got;
+      }
+    }
+    ASSERT_EQ(store_->recovery().damaged, damaged_.size());
+  }
+  EXPECT_GT(found, 30 * 100U);
+}
+
+// Else the last one would be followed by the first, in which there are objects that verify.
+TEST_F(VerificationTest, RefusesAPoolThatHasUsedUpItsGenerations) {
+  MakePool();
+  Put("a", 40);
+  store_->Close();
+  PagePool::Image image = medium_->cached();
+  const format::Geometry& geometry = store_->geometry();
+  uint64_t& last = image[(format::kRegionTableOffset + (geometry.regions() - 1) * sizeof(uint64_t)) / sizeof(uint64_t)];
+  const uint32_t leap = 1 << 16;
+  last = format::RegionWord::Emptied(UINT32_MAX - 2 * leap).raw();
+  const PagePool::Image before = image;
+  TakePool(image);
+  const Status status = store_->Verify(&damaged_);
+  EXPECT_EQ(status.code(), Code::kCorruption);
+  EXPECT_NE(status.message().find("erda-pool salvage"), std::string_view::npos) << status.ToString();
+  EXPECT_TRUE(medium_->cached() == before);
+  last = format::RegionWord::Emptied(UINT32_MAX - 2 * leap - 1).raw();
+  TakePool(image);
+  EXPECT_TRUE(store_->Verify(&damaged_).ok());
+  Random random(1);
+  CheckThatItServes(random);
+}
+
 // The version to go back to is no safer than the newest one: its page may be lost, too.
 TEST_F(VerificationTest, AnOldVersionIsVerifiedBeforeAKeyGoesBackToIt) {
   MakePool();
