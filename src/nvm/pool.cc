@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <libpmem.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <array>
@@ -79,6 +81,13 @@ format::BootId BootOfMachine() {
   return digits == 2 * boot.size() ? boot : format::BootId{};
 }
 
+// The file's pages are its only copy: there is no disk that the kernel writes them to.
+bool IsInMemory(int fd) {
+  struct statfs info {};
+  return ::fstatfs(fd, &info) == 0 &&
+         (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC || info.f_type == HUGETLBFS_MAGIC);
+}
+
 // A file or a DAX device, mapped by libpmem.
 class FilePool final : public Pool {
  public:
@@ -90,7 +99,12 @@ class FilePool final : public Pool {
 
   FilePool(std::string path, Mapping mapping, bool created, bool is_device, Descriptors fds,
            std::chrono::nanoseconds write_latency)
-      : path_(std::move(path)), mapping_(mapping), created_(created), is_device_(is_device), fds_(std::move(fds)) {
+      : path_(std::move(path)),
+        mapping_(mapping),
+        created_(created),
+        is_device_(is_device),
+        in_memory_(IsInMemory(fds.lock.get())),
+        fds_(std::move(fds)) {
     bytes_ = mapping.bytes;
     durability_ = mapping.is_pmem ? Durability::kPowerSafe : Durability::kProcessSafe;
     write_latency_ = write_latency;
@@ -102,6 +116,7 @@ class FilePool final : public Pool {
   [[nodiscard]] MemoryView view() const override { return {bytes_, fds_.read_write.get(), fds_.read_only.get()}; }
   [[nodiscard]] bool created() const override { return created_; }
   [[nodiscard]] bool is_device() const override { return is_device_; }
+  [[nodiscard]] bool written_back() const override { return !mapping_.is_pmem && !in_memory_; }
   void RemoveIfCreated() override {
     if (created_) ::unlink(path_.c_str());
   }
@@ -129,6 +144,7 @@ class FilePool final : public Pool {
   Mapping mapping_;  // all of the file, also where the pool is a part of it
   bool created_;
   bool is_device_;
+  bool in_memory_;
   Descriptors fds_;
 };
 

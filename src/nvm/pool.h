@@ -54,6 +54,8 @@ class Pool {
   [[nodiscard]] virtual bool created() const = 0;
   // True for a DAX device: it is there before it is a pool, and nobody knows what it holds.
   [[nodiscard]] virtual bool is_device() const { return false; }
+  // The kernel writes the pages to a disk, and looks at the CPU's stores to know which. It misses what a NIC stores.
+  [[nodiscard]] virtual bool written_back() const { return false; }
   // Removes a file that this Open created: for an owner that could not make a pool of it.
   virtual void RemoveIfCreated() = 0;
 

@@ -38,6 +38,12 @@ constexpr size_t kUndecidedStep = 16;
 // --- Setting up
 
 Result<PoolRegions> PoolRegions::Register(fabric::Fabric& fabric, const nvm::Pool& pool, PoolWrites writes) {
+  // A NIC stores into pages that were pinned when the pool was registered. Once the kernel has written such a page to
+  // the disk it counts as clean, and a NIC's later store does not change that: syncs would miss it, and the pool would
+  // be marked as closed cleanly without it. So clients stage there, and the shard's CPU stores. (A device with
+  // on-demand paging would do, but pages are pinned where that can be, windows need pinned ones, and nobody can tell
+  // which it was.)
+  if (pool.written_back() && fabric.capabilities().nic_writes) writes = PoolWrites::kNobody;
   // A device that pins no such memory may do so without windows: all stage then.
   const bool windows = writes == PoolWrites::kSameUser && fabric.capabilities().memory_windows;
   auto readable = fabric.Register(pool.view(), windows ? Access::kRemoteReadWindows : Access::kRemoteRead);
@@ -199,7 +205,7 @@ Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRe
   session->slots = std::clamp(hello.slots, 1U, std::min(options_.slots_per_client, format::kSlotsMax));
   session->token = admission.token;
   session->read_only = admission.read_only;
-  session->writable = !session->read_only && MayWritePool(user);
+  session->writable = !session->read_only && MayWritePool(user) && ports_[port].pool_regions.writable != nullptr;
   session->windowed = !session->read_only && !session->writable && MayHaveWindows(port);
   session->reply_memory.resize(session->slots * sizeof(Reply));
   fabric::Fabric& fabric = ports_[port].fabric;

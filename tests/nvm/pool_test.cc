@@ -480,5 +480,18 @@ TEST(PoolDeathTest, AFileOnADaxFileSystemIsPowerSafe) {
   ASSERT_EQ(::unsetenv("PMEM_IS_PMEM_FORCE"), 0);
 }
 
+// Shared memory has no disk to be written to: a NIC's stores are as good there as a CPU's.
+TEST_F(PoolTest, AFileInMemoryIsNotWrittenBack) {
+  struct statfs info {};
+  ASSERT_EQ(::statfs(folder_.path().c_str(), &info), 0);
+  EXPECT_EQ(MustOpen(pool_path(), kPoolBytes)->written_back(), info.f_type != TMPFS_MAGIC);
+  ASSERT_EQ(::statfs("/dev/shm", &info), 0);
+  if (info.f_type != TMPFS_MAGIC) GTEST_SKIP() << "/dev/shm is no tmpfs here";
+  const std::string path = "/dev/shm/erda-pool-test-" + std::to_string(::getpid());
+  EXPECT_FALSE(MustOpen(path, kPoolBytes)->written_back());
+  ::unlink(path.c_str());
+  EXPECT_FALSE(MustOpen("dram:", kPoolBytes)->written_back());
+}
+
 }  // namespace
 }  // namespace erda::nvm

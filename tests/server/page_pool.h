@@ -2,6 +2,7 @@
 // to the disk whenever it likes, in any order; a sync waits until all pages of a range are there.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -21,14 +22,16 @@ class PagePool final : public nvm::Pool {
   using Image = std::vector<uint64_t>;
 
   PagePool(Image image, bool created, const format::BootId& boot) : PagePool(image, image, created, boot) {}
-  PagePool(Image cached, Image disk, bool created, const format::BootId& boot)
+  PagePool(Image cached, Image disk, bool created, const format::BootId& boot,
+           nvm::Durability durability = nvm::Durability::kProcessSafe)
       : cached_(std::move(cached)), disk_(std::move(disk)), created_(created), boot_(boot) {
     bytes_ = std::as_writable_bytes(std::span(cached_));
-    durability_ = nvm::Durability::kProcessSafe;
+    durability_ = durability;
   }
   [[nodiscard]] MemoryView view() const override { return {bytes_, -1, -1}; }
   [[nodiscard]] bool created() const override { return created_; }
   [[nodiscard]] format::BootId boot() const override { return boot_; }
+  [[nodiscard]] bool written_back() const override { return true; }
   void RemoveIfCreated() override {}
   Status Widen(uint64_t kept, uint64_t size) override {
     if (on_sync) on_sync();
@@ -69,7 +72,7 @@ class PagePool final : public nvm::Pool {
   [[nodiscard]] const Image& disk() const { return disk_; }
 
   std::function<void()> on_sync;  // before and after each sync
-  bool fails = false;
+  std::atomic<bool> fails = false;
   int names_synced = 0;
 
  private:

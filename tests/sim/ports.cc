@@ -10,8 +10,9 @@ namespace {
 std::string AddressOf(size_t port) { return "sim:port" + std::to_string(port); }
 
 // A line for each event begins with its time and its side; side 0 is the one that connected.
-fabric::SimOptions Tracing(std::vector<std::string>* doorbells, bool windows) {
+fabric::SimOptions Tracing(std::vector<std::string>* doorbells, bool windows, bool nic_writes) {
   fabric::SimOptions options;
+  options.nic_writes = nic_writes;
   options.memory_windows = windows;
   options.trace = [doorbells](const std::string& line) {
     if (line.find("side 0: post ") == std::string::npos) return;
@@ -23,18 +24,21 @@ fabric::SimOptions Tracing(std::vector<std::string>* doorbells, bool windows) {
 
 }  // namespace
 
-PortsTest::PortsTest(bool windows) : network_(1, Tracing(&doorbells_, windows)) { shard_options_.clock = &network_; }
+PortsTest::PortsTest(bool windows, bool nic_writes) : network_(1, Tracing(&doorbells_, windows, nic_writes)) {
+  shard_options_.clock = &network_;
+}
 
 void PortsTest::Serve(const std::array<format::FlushMethod, kPorts>& flush_methods) {
   const format::GeometryWish wish{4 << 20, 1, 64 << 10, 16 << 10, 0};
-  auto pool = server::FormattedPool::Open({"dram:", 4 << 20, Nanoseconds(0)}, wish);
+  auto pool = medium_ ? server::FormattedPool::Take(std::move(medium_), {}, wish)
+                      : server::FormattedPool::Open({"dram:", 4 << 20, Nanoseconds(0)}, wish);
   ASSERT_TRUE(pool.ok()) << pool.status().ToString();
   pool_ = *std::move(pool);
   std::vector<server::Port> ports;
   regions_.reserve(kPorts);
   for (size_t i = 0; i < kPorts; ++i) {
     fabrics_.push_back(network_.CreateFabric("server"));
-    regions_.push_back(*server::PoolRegions::Register(*fabrics_.back(), pool_->pool()));
+    regions_.push_back(*server::PoolRegions::Register(*fabrics_.back(), pool_->pool(), shard_options_.pool_writes));
     queues_.push_back(*fabrics_.back()->CreateQueue());
     ports.push_back({*fabrics_.back(), regions_.back(), *queues_.back(), flush_methods.at(i)});
     listeners_.push_back(*fabrics_.back()->Listen(AddressOf(i)));

@@ -20,7 +20,7 @@ class PortsTest : public testing::Test {
  protected:
   static constexpr size_t kPorts = 2;
 
-  explicit PortsTest(bool windows = false);
+  explicit PortsTest(bool windows = false, bool nic_writes = false);
   void SetUp() override { Serve({}); }
   void Serve(const std::array<format::FlushMethod, kPorts>& flush_methods);
 
@@ -42,6 +42,8 @@ class PortsTest : public testing::Test {
 
   // Of the shard; to be changed before Serve. Its clock is the simulated one.
   server::ShardOptions shard_options_;
+  // Taken by Serve instead of "dram:", if there is one.
+  std::unique_ptr<nvm::Pool> medium_;
   std::vector<std::string> doorbells_;
   fabric::SimNetwork network_;
   std::vector<std::shared_ptr<fabric::Fabric>> fabrics_;

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "format/messages.h"
+#include "server/page_pool.h"
 #include "sim/ports.h"
 
 namespace erda::sim {
@@ -74,7 +75,7 @@ struct Raw {
 
 class RightsTest : public PortsTest {
  protected:
-  explicit RightsTest(bool windows = false) : PortsTest(windows) {}
+  explicit RightsTest(bool windows = false, bool nic_writes = false) : PortsTest(windows, nic_writes) {}
 
   bool RawUntil(Raw& raw, const std::function<bool()>& done) {
     return RunUntil({}, [&] {
@@ -299,6 +300,45 @@ TEST_F(WindowRightsTest, AnotherUserDelegatesThroughWindows) {
   EXPECT_EQ(Doorbells(), doorbells + 1);
   EXPECT_EQ(Put(*MakeClient("reserves", 0, PutPath::kReserve, 1), "key", "value"), Code::kPermissionDenied);
   EXPECT_EQ(Count(Counter::kViolations), 0U);
+}
+
+// --- A pool whose pages the kernel writes to a disk, and a NIC
+
+constexpr size_t kNicPoolBytes = 4 << 20;
+
+class NicRightsTest : public RightsTest, public testing::WithParamInterface<PoolWrites> {
+ protected:
+  NicRightsTest() : RightsTest(true, true) {}
+  void SetUp() override {
+    shard_options_.pool_writes = GetParam();
+    medium_ = std::make_unique<server::PagePool>(server::PagePool::Image(kNicPoolBytes / sizeof(uint64_t)), true,
+                                                 server::kBoot);
+    Serve({});
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Sim, NicRightsTest,
+                         testing::Values(PoolWrites::kNobody, PoolWrites::kSameUser, PoolWrites::kEverybody));
+
+// The kernel would not learn of what a NIC stores there: a sync would miss it.
+TEST_P(NicRightsTest, NoNicWritesIntoAFileThatIsWrittenBack) {
+  for (const uint32_t user : {0U, 1U}) {
+    Raw raw(network_, user);
+    ASSERT_TRUE(RawUntil(raw, [&] { return raw.channel->connected(); }));
+    EXPECT_EQ(raw.hello().placing, static_cast<uint8_t>(Placing::kStaging));
+    const auto offered = raw.channel->peer_regions();
+    ASSERT_EQ(offered.size(), 4U);
+    EXPECT_EQ(offered[format::kPoolRegion].access, fabric::Access::kRemoteRead);
+  }
+  for (const server::PoolRegions& regions : regions_) {
+    EXPECT_EQ(regions.readable->access(), fabric::Access::kRemoteRead);
+    EXPECT_EQ(regions.writable, nullptr);
+  }
+  const auto client = MakeClient("client", 0, PutPath::kDelegate);
+  const std::string value(9000, 'v');
+  ASSERT_EQ(Put(*client, "key", value), Code::kOk);
+  ASSERT_EQ(Put(*client, "key", value), Code::kOk);
+  EXPECT_EQ(Get(*client, "key"), value);
+  EXPECT_EQ(Count(Counter::kPutsStaged), 2U);
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ class SimFabric final : public Fabric {
     Capabilities capabilities;
     capabilities.knows_users = true;
     capabilities.memory_windows = world_.options.memory_windows;
+    capabilities.nic_writes = world_.options.nic_writes;
     capabilities.reads_in_order = world_.options.reads_in_order;
     return capabilities;
   }

@@ -37,6 +37,7 @@ struct SimOptions {
   // what did not complete can, as on an RNIC that acknowledges what it can no longer lose.
   bool lose_completed = true;
   bool memory_windows = false;
+  bool nic_writes = false;      // as the capability says; nothing is placed otherwise
   bool reads_in_order = false;  // as over shm; without, Reads in flight together take their bytes in any order
   // Gets a line for each event, if set.
   std::function<void(const std::string&)> trace;
