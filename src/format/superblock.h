@@ -7,8 +7,8 @@
 //   |            | version |     |        |            |       |         | (64)     |          | seed |          |
 //   +------------+---------+-----+--------+------------+-------+---------+----------+----------+------+----------+
 //
-// boot: the boot of the machine that marked the pool, as nvm::Pool::boot says. 0: nothing vouches for the bytes that
-// were not synced.
+// boot: the boot of the machine that marked the pool, as nvm::Pool::boot says. Zeroes: no byte waits in a page cache.
+// All ones: nothing vouches for the bytes that were not synced.
 // crc: CRC32C of the 192 bytes with the crc taken as 0.
 // hash seed: secret; the server tells it to a client that it has let in, and nothing prints it.
 #pragma once
@@ -28,8 +28,15 @@ inline constexpr uint64_t kPoolMagic = 0x4c4f4f5041445245;  // "ERDAPOOL"
 inline constexpr uint32_t kFormatVersion = 12;
 inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
 
-// Of one run of a machine's kernel; all zeroes: unknown.
+// Of one run of a machine's kernel; all zeroes: none, or unknown.
 using BootId = std::array<uint8_t, 16>;
+inline constexpr BootId kNoBoot{};
+// Of no machine: what was not synced by its server may be lost.
+inline constexpr BootId kUnvouchedBoot = [] {
+  BootId boot{};
+  boot.fill(0xff);
+  return boot;
+}();
 
 struct Superblock {
   uint64_t magic;

@@ -81,7 +81,7 @@ Status FormattedPool::Create(const format::GeometryWish& wish) {
 
 Status FormattedPool::MarkClosed() {
   if (auto status = pool_->Sync(); !status.ok()) return status;
-  return WriteSuperblock(true, pool_->boot());
+  return WriteSuperblock(true, Boot());
 }
 
 Status FormattedPool::Check(uint64_t size, const format::GeometryWish& wish) {
@@ -150,7 +150,14 @@ Status FormattedPool::WriteSuperblock(bool clean, const format::BootId& boot) {
   nvm_->Fence();
   nvm_->Write(at, BytesOf(superblock_));
   nvm_->Persist(at, sizeof(superblock_));
-  return pool_->Sync(0, format::kShardRecordsOffset);
+  const Status synced = pool_->Sync(0, format::kShardRecordsOffset);
+  if (!synced.ok()) {
+    // The next attempt stores the same copy again, so that its page counts as changed, and never the other one: that
+    // may be all that the medium has.
+    copy_ = 1 - copy_;
+    --superblock_.generation;
+  }
+  return synced;
 }
 
 }  // namespace erda::server

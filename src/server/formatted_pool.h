@@ -29,10 +29,13 @@ class FormattedPool {
   [[nodiscard]] uint32_t seed() const { return format::PoolSeed(superblock_.uuid); }
   // It was not closed cleanly: its server died or lost power. Each shard must be recovered before it is used.
   [[nodiscard]] bool needs_recovery() const { return needs_recovery_; }
-  // Its bytes may be a mixture of pages of different times: the pool lives in a page cache, it was not closed cleanly,
-  // and the machine was started again since, or a sync failed. Then each shard must be verified in full.
+  // Its bytes may be a mixture of pages of different times: the pool was not closed cleanly, lived in a page cache, and
+  // the machine was started again since, or a sync failed, or it came to NVM from an ordinary file. Then each shard
+  // must be verified in full.
   [[nodiscard]] bool needs_verification() const {
-    return needs_recovery_ && pool_->durability() == nvm::Durability::kProcessSafe && !IsOfThisBoot();
+    if (!needs_recovery_) return false;
+    if (pool_->durability() == nvm::Durability::kPowerSafe) return superblock_.boot != format::kNoBoot;
+    return pool_->durability() == nvm::Durability::kProcessSafe && !IsOfThisBoot();
   }
 
   // The latest time that a server's clock is known to have been at, in microseconds; 0: of none.
@@ -41,10 +44,11 @@ class FormattedPool {
   // The next superblock says that the pool is in use / was closed cleanly. Persistent on return, also where a Writer's
   // Fence does not wait for the medium. MarkClosed syncs all other bytes first: a mark never gets to the medium before
   // what it vouches for. After an error of that sync the pool is not marked.
-  Status MarkOpen() { return WriteSuperblock(false, pool_->boot()); }
+  Status MarkOpen() { return WriteSuperblock(false, Boot()); }
   Status MarkClosed();
-  // The next superblock says that the pool is in use, and that nothing vouches for its bytes: a sync failed.
-  Status MarkUnvouched() { return WriteSuperblock(false, {}); }
+  // The next superblock says that the pool is in use, and that nothing vouches for its bytes: a sync failed. An error
+  // may be tried again.
+  Status MarkUnvouched() { return WriteSuperblock(false, format::kUnvouchedBoot); }
 
   // The pool gets so many bytes, in place: the one that it was, or the larger one, whenever the power goes meanwhile.
   // It must not be in use: neither marked open, nor may anybody else have its bytes. kConflict: it needs recovery.
@@ -57,8 +61,14 @@ class FormattedPool {
   Status Create(const format::GeometryWish& wish);
   Status Check(uint64_t size, const format::GeometryWish& wish);
   Status WriteSuperblock(bool clean, const format::BootId& boot);
+  // Of the machine whose page cache has the bytes; nothing vouches for those of an unknown one.
+  [[nodiscard]] format::BootId Boot() const {
+    const format::BootId boot = pool_->boot();
+    const bool unknown = boot == format::kNoBoot && pool_->durability() == nvm::Durability::kProcessSafe;
+    return unknown ? format::kUnvouchedBoot : boot;
+  }
   [[nodiscard]] bool IsOfThisBoot() const {
-    return superblock_.boot != format::BootId{} && superblock_.boot == pool_->boot();
+    return superblock_.boot != format::kNoBoot && superblock_.boot == pool_->boot();
   }
 
   std::unique_ptr<nvm::Pool> pool_;

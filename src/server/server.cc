@@ -221,7 +221,7 @@ class Server::Impl {
       return bytes;
     };
     syncer_.emplace(*pool_, options_.sync, shards_.front()->shard().counters(), changes, options_.on_event);
-    return syncer_->Start();
+    return syncer_->Start(recovery_.has_value());
   }
 
   Status MarkClosed() {
@@ -229,10 +229,12 @@ class Server::Impl {
     Status status = syncer_ && syncer_->failed() ? Status(Code::kUnavailable, "a sync of the pool failed before")
                                                  : pool_->MarkClosed();
     if (status.ok()) return status;
-    (void)pool_->MarkUnvouched();
-    return {status.code(), "pool " + options_.pool +
-                               " is not marked as closed cleanly: " + std::string(status.message()) +
-                               ". Acknowledged puts may be lost; the next start verifies it in full"};
+    const bool marked = pool_->MarkUnvouched().ok();
+    return {status.code(), "pool " + options_.pool + " is not marked as closed cleanly: " +
+                               std::string(status.message()) + ". Acknowledged puts may be lost; " +
+                               (marked ? "the next start verifies it in full"
+                                       : "the disk does not take the mark that has the next start verify it in full. "
+                                         "Restart the machine before the server: then it does")};
   }
 
   // Clients that are in the middle of a Write end it soon, unless they are stopped themselves.

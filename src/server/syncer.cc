@@ -1,5 +1,6 @@
 #include "server/syncer.h"
 
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -12,8 +13,8 @@ Syncer::Syncer(FormattedPool& pool, std::chrono::milliseconds every, Counters co
                std::function<uint64_t()> changes, std::function<void(std::string_view line)> tell)
     : pool_(pool), every_(every), counters_(counters), changes_(std::move(changes)), tell_(std::move(tell)) {}
 
-Status Syncer::Start() {
-  synced_changes_ = changes_();
+Status Syncer::Start(bool unsynced) {
+  if (!unsynced) synced_changes_ = changes_();
   try {
     thread_ = std::thread([this] { Run(); });
   } catch (const std::system_error& error) {
@@ -35,17 +36,44 @@ void Syncer::Run() {
   std::unique_lock lock(mutex_);
   while (!stopped_.wait_for(lock, every_, [this] { return stops_; })) {
     lock.unlock();  // a sync takes as long as the disk takes
-    SyncOnce();
+    try {
+      Step();
+    } catch (const std::bad_alloc&) {  // what was left out is done next time
+    }
     lock.lock();
   }
 }
 
-void Syncer::SyncOnce() {
+void Syncer::Step() {
+  SyncChanges();
+  if (!failed_) return;
+  if (!told_) Tell();
+  if (!marked_) marked_ = pool_.MarkUnvouched().ok();
+}
+
+void Syncer::Tell() {
+  try {
+    if (tell_) {
+      tell_((why_.empty() ? "a sync of the pool failed" : why_) +
+            ": acknowledged puts may be lost, and no later sync can prove that they are not. The pool will not be "
+            "marked as closed cleanly, and the next start verifies it in full");
+    }
+    told_ = true;
+  } catch (const std::bad_alloc&) {  // it is told next time
+  }
+}
+
+void Syncer::SyncChanges() {
   // Before the sync, so that what is stored meanwhile counts for the next one.
   const uint64_t changes = changes_();
   if (changes == synced_changes_) return;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const Status status = pool_.pool().Sync();
+  Status status;
+  try {
+    status = pool_.pool().Sync();
+  } catch (const std::bad_alloc&) {  // while it told of an error, which the kernel tells once
+    status = Status(Code::kResourceExhausted);
+  }
   synced_changes_ = changes;
   if (status.ok()) {
     counters_.Set(Counter::kSyncedAt,
@@ -54,13 +82,7 @@ void Syncer::SyncOnce() {
     return;
   }
   counters_.Add(Counter::kSyncFailures);
-  if (std::exchange(failed_, true)) return;
-  (void)pool_.MarkUnvouched();  // it may fail as well; MarkClosed is not called then either
-  if (!tell_) return;
-  tell_(
-      std::string(status.message()) +
-      ": acknowledged puts may be lost, and no later sync can prove that they are not. The pool will not be marked as "
-      "closed cleanly, and the next start verifies it in full");
+  if (!std::exchange(failed_, true)) why_ = status.message();
 }
 
 }  // namespace erda::server

@@ -139,6 +139,35 @@ TEST_F(PagePoolTest, OnlyAnotherBootNeedsVerification) {
   EXPECT_FALSE((*after)->needs_verification());
 }
 
+// The last server of the pool was on an ordinary file, which lost power; then the file came to a file system on NVM.
+TEST_F(PagePoolTest, NvmDoesNotVouchForWhatAPageCacheHad) {
+  cut_ = -1;
+  auto formatted = Take(PagePool::Image(kPoolBytes / sizeof(uint64_t)), true, kFirstBoot);
+  ASSERT_TRUE((*formatted)->MarkOpen().ok());
+  PagePool::Image left = medium_->cached();
+  const auto on_nvm = [&] {
+    auto pool = std::make_unique<PagePool>(left, left, false, format::kNoBoot, nvm::Durability::kPowerSafe);
+    medium_ = pool.get();
+    return *FormattedPool::Take(std::move(pool), {}, {});
+  };
+  EXPECT_TRUE(on_nvm()->needs_verification());
+  // A sync failed there, or the machine did not tell its boot.
+  auto next = Take(left, false, kFirstBoot);
+  ASSERT_TRUE((*next)->MarkUnvouched().ok());
+  left = medium_->cached();
+  EXPECT_TRUE(on_nvm()->needs_verification());
+  next = Take(left, false, format::kNoBoot);
+  ASSERT_TRUE((*next)->MarkOpen().ok());
+  left = medium_->cached();
+  EXPECT_TRUE(on_nvm()->needs_verification());
+  // From then on it is NVM's.
+  const auto served = on_nvm();
+  ASSERT_TRUE(served->MarkOpen().ok());
+  left = medium_->cached();
+  EXPECT_TRUE(on_nvm()->needs_recovery());
+  EXPECT_FALSE(on_nvm()->needs_verification());
+}
+
 TEST_F(PagePoolTest, AFailedSyncLeavesNoCleanMark) {
   cut_ = -1;
   auto formatted = Take(PagePool::Image(kPoolBytes / sizeof(uint64_t)), true, kFirstBoot);
