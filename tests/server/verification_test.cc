@@ -326,15 +326,20 @@ TEST_F(VerificationTest, NoMisplacedEntryIsLostWithoutAWord) {
     }
     TakePool(image);
     ASSERT_TRUE(store_->Verify(&damaged_).ok());
+    uint64_t left = 0;
     for (const auto& [key, values] : put_) {
       const std::string got = store_->Get(key);
       if (got == *values.begin()) {
         ++found;
+        ++left;
       } else {
         ASSERT_EQ(std::count(damaged_.begin(), damaged_.end(), key), 1) << key << " has " << got;
       }
     }
     ASSERT_EQ(store_->recovery().damaged, damaged_.size());
+    uint64_t entries = 0;
+    for (index::Slot slot = 0; slot < 128; ++slot) entries += store_->versions().index().WordAt(slot).empty() ? 0 : 1;
+    ASSERT_EQ(entries, left) << "one for each key";
   }
   EXPECT_GT(found, 30 * 100U);
 }
