@@ -53,7 +53,7 @@ Erda's alone.
 
 Exit codes: 0 done, 1 an operation failed, 2 bad usage.
 
-Example: erda-ycsb -a shm:/run/erda.sock --workload A --records 100000 --operations 1000000 --threads 2)";
+Example: erda-ycsb --workload A --records 100000 --operations 1000000 --threads 2)";
 
 struct Output {
   std::string json_path;

@@ -1,5 +1,5 @@
 // 01: a client in a program: put, get and delete of a key. At the server of an address, as in
-//   01_embed_client shm:/run/erda/erda.sock
+//   01_embed_client shm:/run/erda/socket
 // or, without one, at a server of its own in this process.
 //
 // Prints:

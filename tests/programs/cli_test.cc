@@ -262,6 +262,10 @@ TEST_F(CliTest, IncrementsPrintTheSum) {
   EXPECT_EQ(Cli({"get", "--raw", "visits"}).out, std::string("\xf8\xff\xff\xff\xff\xff\xff\xff"));
   ExpectFine(Cli({"put", "text", "12345"}));
   ExpectRefused(Cli({"incr", "text"}), 2, "8 bytes");
+  // A text of 8 bytes is a number like any other: the sum of "00000001" and 1 is another text.
+  ExpectFine(Cli({"put", "digits", "00000001"}));
+  ExpectFine(Cli({"incr", "digits"}));
+  EXPECT_EQ(Cli({"get", "digits"}).out, "10000001\n");
   ExpectRefused(Cli({"incr", "visits", "many"}), 2, "DELTA");
   StopServer(*server);
 }

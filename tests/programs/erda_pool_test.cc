@@ -343,7 +343,10 @@ TEST_F(ErdaPoolTest, PlannedPoolTakesTheRecordsAndLittleMore) {
     const auto loaded = Ycsb({"--workload", "C", "--records", std::to_string(records), "--operations", "1",
                               "--value-size", std::to_string(value_size), "--threads", "1", "--depth", "8"});
     EXPECT_EQ(loaded.code, 0) << loaded.err;
-    EXPECT_EQ(nlohmann::json::parse(Cli({"stats", "--json"}).out)["keys"], records);
+    const auto stats = nlohmann::json::parse(Cli({"stats", "--json"}).out);
+    EXPECT_EQ(stats["keys"], records);
+    const auto live = stats["log_bytes_live"].get<uint64_t>();
+    EXPECT_LT(live * 100, stats["log_bytes_total"].get<uint64_t>() * 82) << "the server warns at 85 %";
     StopServer(*server);
     fs::remove(Pool());
   }
@@ -353,7 +356,7 @@ TEST_F(ErdaPoolTest, PlanIsTextToPasteAndRefusesWhatNoPoolTakes) {
   const Words usual = {"plan", "--records", "1000000", "--key-size", "24", "--value-size", "1K"};
   const auto text = Run("erda-pool", usual);
   ExpectFine(text);
-  EXPECT_NE(text.out.find("\nerda-pool create /var/lib/erda/pool --size 1312M --shards 1\n"), std::string::npos)
+  EXPECT_NE(text.out.find("\nerda-pool create /var/lib/erda/pool --size 1408M --shards 1\n"), std::string::npos)
       << text.out;
   EXPECT_NE(text.out.find("\nerda-server --pool /var/lib/erda/pool "), std::string::npos) << text.out;
   // Two values of 32 MiB do not fit into a segment of 64 MiB with their headers.
@@ -361,6 +364,10 @@ TEST_F(ErdaPoolTest, PlanIsTextToPasteAndRefusesWhatNoPoolTakes) {
   EXPECT_NE(large.out.find(" --segment-size 268435456\n"), std::string::npos) << large.out;
   ExpectRefused(Run("erda-pool", {"plan", "--records", "1", "--key-size", "24", "--value-size", "256M"}), 2,
                 "no pool takes");
+  for (const char* bytes : {"18446744073709551615", "18446744073709551500", "16777215T", "8388608T"}) {
+    ExpectRefused(Run("erda-pool", {"plan", "--records", "1", "--key-size", "24", "--value-size", bytes}), 2,
+                  "no pool takes");
+  }
   ExpectRefused(Run("erda-pool", {"plan", "--records", "1", "--key-size", "2000", "--value-size", "1"}), 2,
                 "--key-size");
   ExpectRefused(Run("erda-pool", {"plan", "--key-size", "20", "--value-size", "1"}), 2, "--records");
@@ -451,6 +458,8 @@ TEST_F(ErdaPoolTest, SalvageSaysWhatItCouldNotRead) {
   EXPECT_NE(to_stdout.err.find("not all could be read\n"), std::string::npos) << to_stdout.err;
 
   ExpectRefused(Do("salvage"), 2, "FILE");
+  // Why the dump cannot be made, though the other one can.
+  ExpectRefused(Do("salvage", {"/dev/null/dump", "--unnamed", Path("unnamed")}), 1, "Not a directory");
   ExpectRefused(Do("salvage", {"-", "--unnamed", "-"}), 2, "stdout");
   ExpectRefused(Do("salvage", {Path("nowhere/dump")}), 1, Path("nowhere/dump"));
   ExpectRefused(Do("salvage", {Path("dump3"), "--region-size", "256M"}), 1, Pool() + ": no pool can have been made");

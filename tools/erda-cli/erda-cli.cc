@@ -27,7 +27,7 @@ erda-cli COMMAND --help has the options of a command, and examples. Keys and val
 with a dash go behind --, as in: put -- -key -value
 )";
 constexpr const char* kExamples = R"(
-Examples: export ERDA_ADDRESS=shm:/run/erda.sock    # instead of -a in each command; so ERDA_TOKEN_FILE
+Examples: export ERDA_ADDRESS=shm:/run/erda/socket  # instead of -a in each command; so ERDA_TOKEN_FILE
           erda-cli put greeting hello
           erda-cli get greeting
           erda-cli put photo --value-file photo.jpg
@@ -45,76 +45,77 @@ struct Command {
 };
 constexpr Command kCommands[] = {
     {"get", "Print the value of a key and a newline", cli::AddGet, R"(
-Examples: erda-cli -a shm:/run/erda.sock get greeting
-          erda-cli -a shm:/run/erda.sock get --raw photo > copy.jpg
-          erda-cli -a shm:/run/erda.sock get photo --out copy.jpg
-          erda-cli -a shm:/run/erda.sock get --number visits
-          erda-cli -a shm:/run/erda.sock get --key-hex 00ff)"},
+Examples: erda-cli get greeting
+          erda-cli get --raw photo > copy.jpg
+          erda-cli get photo --out copy.jpg
+          erda-cli get --number visits
+          erda-cli get --key-hex 00ff)"},
     {"put", "Set the value of a key", cli::AddPut, R"(
-Examples: erda-cli -a shm:/run/erda.sock put greeting hello
-          erda-cli -a shm:/run/erda.sock put photo --value-file photo.jpg
-          date | erda-cli -a shm:/run/erda.sock put now -
-          erda-cli -a shm:/run/erda.sock put --number visits 41
-          erda-cli -a shm:/run/erda.sock put --if-absent --ttl 30000 lock "$HOSTNAME"
-          erda-cli -a shm:/run/erda.sock put -- -key -value)"},
+Examples: erda-cli put greeting hello
+          erda-cli put photo --value-file photo.jpg
+          date | erda-cli put now -
+          erda-cli put --number visits 41
+          erda-cli put --if-absent --ttl 30000 lock "$HOSTNAME"
+          erda-cli put -- -key -value)"},
     {"del", "Remove keys", cli::AddDel, R"(
 An absent key is told on stderr, and does not stop the others.
 
-Examples: erda-cli -a shm:/run/erda.sock del greeting
-          erda-cli -a shm:/run/erda.sock scan -0 --prefix tmp/ | erda-cli -a shm:/run/erda.sock del -0 --file -)"},
+Examples: erda-cli del greeting
+          erda-cli scan -0 --prefix tmp/ | erda-cli del -0 --file -)"},
     {"mget", "Print some keys and their values", cli::AddMget, R"(
 A line for each key: the key, a tab, the value; the key alone if it is missing. In both, backslash, newline, tab and
 carriage return are \\, \n, \t and \r, and what cannot be printed is \xNN. Keys of --file are taken as they are.
 
-Examples: erda-cli -a shm:/run/erda.sock mget greeting photo
-          erda-cli -a shm:/run/erda.sock mget --file keys.txt --json
-          erda-cli -a shm:/run/erda.sock scan -0 | erda-cli -a shm:/run/erda.sock mget -0 --file -
-          erda-cli -a shm:/run/erda.sock mget --key-hex 00ff)"},
+Examples: erda-cli mget greeting photo
+          erda-cli mget --file keys.txt --json
+          erda-cli scan -0 | erda-cli mget -0 --file -
+          erda-cli mget --key-hex 00ff)"},
     {"incr", "Add to a number of 8 bytes, absent counts as 0, and print the sum", cli::AddIncr, R"(
 The value is a signed number of 8 bytes, in little-endian order, as put --number writes it and get --number prints it. A
-text is refused, also one that is a number: a text of 8 digits has 8 bytes, too, and nobody could tell the two apart.
+value of another size is refused, also a text that is a number; the error says how to put that with --number. A text of
+8 bytes, as 8 digits, is not refused: nobody can tell it from a number, and it is added to as one.
 
-Examples: erda-cli -a shm:/run/erda.sock incr visits
-          erda-cli -a shm:/run/erda.sock incr visits 10
-          erda-cli -a shm:/run/erda.sock incr visits -- -10)"},
+Examples: erda-cli incr visits
+          erda-cli incr visits 10
+          erda-cli incr visits -- -10)"},
     {"scan", "Print all keys, or some, in no order, while all goes on", cli::AddScan, R"(
 A key, or key, tab and value, on each line, written as mget writes them. Where keys hold any bytes, a program takes
 them by --key-hex or --json; by -0 if none holds a NUL.
 
-Examples: erda-cli -a shm:/run/erda.sock scan --values
-          erda-cli -a shm:/run/erda.sock scan --prefix user/ --json
-          erda-cli -a shm:/run/erda.sock scan --limit 100)"},
+Examples: erda-cli scan --values
+          erda-cli scan --prefix user/ --json
+          erda-cli scan --limit 100)"},
     {"keys", "Print all keys as they are, each and a newline, in no order, while all goes on", cli::AddKeys, R"(
 scan can do more, and writes keys that hold newlines so that they can be told apart.
 
-Example: erda-cli -a shm:/run/erda.sock keys | wc -l)"},
+Example: erda-cli keys | wc -l)"},
     {"dump", "Write all keys, values and deadlines to a file, while all goes on", cli::AddDump, R"(
 The file is there when it is whole; until then, what had its name stays.
 
-Examples: erda-cli -a shm:/run/erda.sock dump all.dump
-          erda-cli -a shm:/run/erda.sock dump - | gzip > all.dump.gz)"},
+Examples: erda-cli dump all.dump
+          erda-cli dump - | gzip > all.dump.gz)"},
     {"load", "Put all that a dump holds", cli::AddLoad, R"(
-Examples: erda-cli -a shm:/run/erda.sock load all.dump
-          zcat all.dump.gz | erda-cli -a shm:/run/erda.sock load --if-absent -)"},
+Examples: erda-cli load all.dump
+          zcat all.dump.gz | erda-cli load --if-absent -)"},
     {"stats", "Print what the server says of itself", cli::AddStats, R"(
-Example: erda-cli -a shm:/run/erda.sock stats --json)"},
+Example: erda-cli stats --json)"},
     {"top", "Show what the server does, anew each second", cli::AddTop, R"(
 Rates and times of the requests of the last second; at first, counts of all since the server's start. On a terminal it
 fills the screen until q or Ctrl-C; elsewhere it prints one screen after another. Gets and scans are one-sided: no
 server sees them.
 
-Examples: erda-cli -a shm:/run/erda.sock top
-          erda-cli -a shm:/run/erda.sock top -n 60 --interval-ms 60000 > hour.txt)"},
+Examples: erda-cli top
+          erda-cli top -n 60 --interval-ms 60000 > hour.txt)"},
     {"clean", "Have the server clean its log now, and wait until that is done", cli::AddClean, R"(
-Example: erda-cli -a shm:/run/erda.sock clean)"},
+Example: erda-cli clean)"},
     {"ping", "Ask the server for an answer, and print how long it took", cli::AddPing, R"(
 It connects, which each shard has to answer; then a request, which one shard has to answer, and a get, which the
 server's processor has no part in. With a read-only token it connects once more in place of the request. The first time
 without an answer ends it, with exit code 3.
 
-Examples: erda-cli -a shm:/run/erda.sock ping
-          erda-cli -a shm:/run/erda.sock ping --wait 10s    # until a server listens
-          erda-cli -a shm:/run/erda.sock ping -n 10)"},
+Examples: erda-cli ping
+          erda-cli ping --wait 10s    # until a server listens
+          erda-cli ping -n 10)"},
 };
 
 // For a command line without a command. Returns the exit code.

@@ -25,6 +25,9 @@ constexpr uint64_t kPoolBytesMax = uint64_t{1} << 46;
 constexpr double kIndexLoad = 16.0 / 43;
 // Of the regions that may hold live objects: the rest is for what is overwritten, until it is cleaned.
 constexpr double kFilled = 0.9;
+// Of all bytes of the log: erda-server warns from 0.85 on, and a pool that is as full as planned shall not be one to
+// warn of.
+constexpr double kLive = 0.8;
 // Keys are spread by their hashes. No part has more than its share by so many standard deviations.
 constexpr double kDeviations = 6;
 
@@ -64,6 +67,15 @@ std::string Bytes(uint64_t size) {
   return size % (1 << 30) == 0 ? fmt::format("{}G", size >> 30) : fmt::format("{}M", size >> 20);
 }
 
+Result<Plan> NoPool(const PlanArguments& arguments) {
+  return Status(Code::kInvalidArgument,
+                fmt::format("no pool takes {} records with keys of {} and values of {} bytes: a value has at most {} "
+                            "bytes, and a pool 7.5 TiB for them",
+                            arguments.records, arguments.key_size, arguments.value_size,
+                            format::kRegionBytesMax - format::FirstObjectOffset(0) -
+                                format::ValueOffset(format::LabelSize(arguments.key_size, true))));
+}
+
 // What erda-pool create and erda-server are given.
 std::string OptionsOf(const Plan& plan) {
   std::string options = fmt::format("--size {} --shards {}", Bytes(plan.wish.pool_size), plan.wish.shards);
@@ -76,6 +88,7 @@ std::string OptionsOf(const Plan& plan) {
 }  // namespace
 
 bool TakesRecords(const format::Geometry& g, const PlanArguments& arguments) {
+  if (arguments.value_size > g.segment_size) return false;  // before anything is added to it
   const uint64_t bytes = ObjectBytesOf(arguments);
   const uint64_t in_first = (g.segment_size - format::FirstObjectOffset(0)) / bytes;
   const uint64_t in_others = (g.segment_size - format::FirstObjectOffset(1)) / bytes;
@@ -90,11 +103,14 @@ bool TakesRecords(const format::Geometry& g, const PlanArguments& arguments) {
   if (runs > g.runs_max()) return false;
   // Of each head a region is written to, and one is copied to; of each shard one is free.
   const double for_objects = g.regions_per_shard - runs - 1.0 - 2.0 * g.heads_per_shard;
+  const double log_bytes = (g.regions_per_shard - runs) * static_cast<double>(g.region_size);
+  if (records / g.shards * static_cast<double>(bytes) > kLive * log_bytes) return false;
   const double needed = std::ceil(of_head / static_cast<double>(in_region)) * g.heads_per_shard;
   return for_objects > 0 && needed <= std::max(for_objects * kFilled, for_objects - 8);
 }
 
 Result<Plan> MakePlan(const PlanArguments& arguments) {
+  if (arguments.value_size > format::kRegionBytesMax) return NoPool(arguments);
   const format::GeometryWish usual = {.shards = arguments.shards, .grow_to = arguments.grow_to};
   std::optional<Plan> best = SmallestOf(arguments, usual);
   // Large values fill other segments better than the default ones. They must be worth being asked for.
@@ -112,13 +128,7 @@ Result<Plan> MakePlan(const PlanArguments& arguments) {
       best = plan;
     }
   }
-  if (best) return *best;
-  return Status(Code::kInvalidArgument,
-                fmt::format("no pool takes {} records with keys of {} and values of {} bytes: a value has at most {} "
-                            "bytes, and a pool 7.5 TiB for them",
-                            arguments.records, arguments.key_size, arguments.value_size,
-                            format::kRegionBytesMax - format::FirstObjectOffset(0) -
-                                format::ValueOffset(format::LabelSize(arguments.key_size, true))));
+  return best ? Result<Plan>(*best) : NoPool(arguments);
 }
 
 void AddPlanOptions(CLI::App& command, PlanArguments& arguments) {

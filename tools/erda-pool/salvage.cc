@@ -47,9 +47,13 @@ class Target {
  public:
   explicit Target(const std::string& path) : path_(path) {
     if (path != "-") file_.emplace(path);
-    if (std::FILE* to = path == "-" ? stdout : file_->file(); to != nullptr) writer_.emplace(to);
+    if (std::FILE* to = path == "-" ? stdout : file_->file(); to != nullptr) {
+      writer_.emplace(to);
+    } else {
+      made_ = ErrnoStatus("cannot write " + file_->name());
+    }
   }
-  Status Begin() { return writer_ ? writer_->Begin() : ErrnoStatus("cannot write " + file_->name()); }
+  Status Begin() { return writer_ ? writer_->Begin() : made_; }
   Status Add(const SalvagedValue& value) {
     return writer_->Add(value.key, {reinterpret_cast<const char*>(value.value.data()), value.value.size()},
                         value.deadline);
@@ -63,6 +67,7 @@ class Target {
  private:
   std::string path_;
   std::optional<cli::WholeFile> file_;
+  Status made_;  // of the file, when that was tried
   std::optional<DumpWriter> writer_;
 };
 

@@ -55,7 +55,7 @@ The configuration file is TOML. Its keys are the options' names, without the das
 
 Exit codes: 0 stopped by a signal, or --check found nothing wrong, 1 failure, 2 bad usage.
 
-Examples: erda-server --pool /var/lib/erda/pool --size 4G --listen shm:/run/erda.sock
+Examples: erda-server --pool /var/lib/erda/pool --size 4G --listen shm:/run/erda/socket
           erda-server --config /etc/erda/erda-server.toml --check)";
 
 std::string CheckAddress(const std::string& address) {

@@ -2,7 +2,7 @@
 
     import erda
 
-    with erda.Client("shm:/run/erda/erda.sock") as client:
+    with erda.Client("shm:/run/erda/socket") as client:
         client.put("greeting", "hello")
         client.get("greeting")           # b'hello'
         client.get("nothing")            # None
