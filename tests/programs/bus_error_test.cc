@@ -1,5 +1,5 @@
 // A page that vanishes under several threads at once: the process tells it once, whole, and ends by the signal.
-#include "tools/server/bus_error.h"
+#include "tools/erda-server/bus_error.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
