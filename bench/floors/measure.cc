@@ -21,6 +21,7 @@
 #include "bench/floors/temporary_folder.h"
 #include "erda/client.h"
 #include "format/object.h"
+#include "tools/heartbeat.h"
 
 namespace erda::floors {
 
@@ -31,7 +32,6 @@ using Key = std::array<char, kKeyBytes>;
 
 // Each kind has its turn in each round, so that a run of fewer rounds has fewer operations, and no other ratios.
 constexpr uint64_t kRoundsMin = 3;
-constexpr std::chrono::seconds kTellEvery{5};
 constexpr std::string_view kKeyBegin = "erda-bench.";
 // ib_read_lat runs so often, spread over the rounds.
 constexpr uint64_t kIbReadLatRuns = 3;
@@ -106,18 +106,13 @@ class Measurement {
     const uint64_t every = std::max<uint64_t>(1, rounds / kIbReadLatRuns);
     const auto begin = Time::now();
     const std::chrono::seconds most(settings_.seconds);
-    auto told = begin;
     for (uint64_t round = 0; round < rounds; ++round) {
       const auto now = Time::now();
       if (most.count() != 0 && now - begin >= most && round >= kRoundsMin) {
         report_.plan.rounds = round;
         break;
       }
-      if (now - told >= kTellEvery) {
-        told = now;
-        fmt::print(stderr, "erda-bench: floors: {} of {} rounds done, after {} s\n", round, rounds,
-                   std::chrono::duration_cast<std::chrono::seconds>(now - begin).count());
-      }
+      heartbeat_.Tell(fmt::format("floors: {} of {} rounds done", round, rounds));
       if (auto status = Round(); !status.ok()) return status;
       if (auto status = CheckThatNothingIsCleaned(); !status.ok()) return status;
       if (report_.ib_read_lat_note.empty() && round % every == every / 2) RunIbReadLat();
@@ -128,6 +123,7 @@ class Measurement {
   [[nodiscard]] Report TakeReport() { return std::move(report_); }
 
  private:
+  tools::Heartbeat heartbeat_{"erda-bench", "floors: connecting, and filling the pool"};
   [[nodiscard]] std::string_view KeyAt(uint64_t i) const {
     const Key& key = keys_[i];
     return {key.data(), key.size()};

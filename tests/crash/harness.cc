@@ -20,6 +20,7 @@
 #include "erda/client.h"
 #include "lab/device.h"
 #include "programs/process.h"
+#include "tools/heartbeat.h"
 
 namespace erda::crash {
 
@@ -51,8 +52,10 @@ class Harness {
       if (settings_.minutes == 0) return round_ < settings_.rounds;
       return Steady::now() - begin < std::chrono::minutes(settings_.minutes);
     };
+    tools::Heartbeat heartbeat("erda-crash", "starting");
     while (more()) {
       ++round_;
+      heartbeat.Tell(NameOfRound());
       folder_ = FolderOf(round_);
       fs::create_directories(folder_);
       reports_.clear();
@@ -83,6 +86,11 @@ class Harness {
 
   [[nodiscard]] bool own_server() const { return !settings_.server.empty(); }
 
+  [[nodiscard]] std::string NameOfRound() const {
+    return settings_.minutes == 0 ? fmt::format("round {} of {}", round_, settings_.rounds)
+                                  : fmt::format("round {}, for {} minutes", round_, settings_.minutes);
+  }
+
   // This program ends with each round, which its folder alone outlives. So each life judges all rounds before it, the
   // last of them for the first time, and begins another.
   std::string RunOneLife() {
@@ -95,6 +103,7 @@ class Harness {
       --round_;
       return "";
     }
+    tools::Heartbeat heartbeat("erda-crash", NameOfRound());
     random_ = Random(settings_.seed + round_);
     last_number_ = static_cast<uint32_t>(round_) * 1000;  // no two lives share a client
     folder_ = FolderOf(round_);

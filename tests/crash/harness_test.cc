@@ -23,6 +23,7 @@ TEST_F(HarnessTest, AServerThatKeepsEverythingIsFine) {
   const Ended ended = Rounds(BinDir() + "/erda-server", "3");
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
   EXPECT_NE(ended.out.find("verdict: nothing was lost\n"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.err.find("erda-crash: starting, after 0 s\n"), std::string::npos) << ended.err;
   EXPECT_NE(ended.out.find("seed 5: 3 rounds, "), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("server: recovered in "), std::string::npos) << ended.out;
   EXPECT_TRUE(std::filesystem::is_empty(Path("records"))) << "what went well is not kept";

@@ -18,6 +18,15 @@ from measuring.programs import Server, ToolError, execute, shown
 PYTHON = [sys.executable, "-c"]
 
 
+class HowFarItIs(unittest.TestCase):
+    def test_is_told_in_the_middle_of_a_step(self):
+        work = ("import time; from measuring.progress import Progress; p = Progress(7, 0.01); p.part('loading');"
+                "time.sleep(0.3); p.step('a step'); time.sleep(0.3); p.clear(); print('done')")
+        ended = subprocess.run([*PYTHON, work], capture_output=True, text=True, timeout=60)
+        self.assertEqual(ended.stdout, "done\n")
+        self.assertRegex(ended.stderr, r"(?s)^loading\n.*\[0/7\] loading, after \d s\n.*\[1/7\] a step, after \d s\n")
+
+
 def running(pid: int) -> bool:
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[0] != "Z"

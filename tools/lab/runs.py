@@ -15,6 +15,7 @@ from lab.guest import Event, Guest, Nvdimm, Options
 from lab.kernel import Kernel
 
 BOOT_SECONDS = 90  # on a very busy host an emulated machine can miss its timer interrupts, and never come up
+SAY_SECONDS = 9
 
 
 class LabTimeout(Exception):
@@ -69,11 +70,18 @@ class Lab:
 
     def boot(self, guest: Guest, unless: Callable[[], bool] = lambda: False) -> bool:
         """Waits until a guest that was powered on is ready; or unless."""
-        while not self.wait(lambda: guest.ready or unless(), BOOT_SECONDS):
+        while not self._is_up(guest, unless):
             say(f"the {guest.role} guest is not up after {BOOT_SECONDS} s: powering it off and on")
             guest.kill()
             guest.start(again=True)
         return guest.ready
+
+    def _is_up(self, guest: Guest, unless: Callable[[], bool]) -> bool:
+        for seconds in range(0, BOOT_SECONDS, SAY_SECONDS):
+            if self.wait(lambda: guest.ready or unless(), min(SAY_SECONDS, BOOT_SECONDS - seconds)):
+                return True
+            say(f"the {guest.role} guest boots, for {seconds + SAY_SECONDS} s by now")
+        return False
 
     def start_command(self, guest: Guest) -> None:
         guest.request("start")
