@@ -102,6 +102,7 @@ class ShmChannel final : public Channel {
   bool parked_ = false;     // the queue does not look into the ring: the peer rings the doorbell for its next message
   bool heard_ = true;       // it sent something, or was unparked, since the queue last parked silent channels
   uint64_t rings_ = 0;      // of the doorbell, by the peer
+  bool owes_ring_ = false;  // the peer sleeps, and could not be told of its messages yet
   bool closed_reported_ = false;
   bool fencing_ = false;
 };
@@ -145,12 +146,16 @@ class ShmQueue final : public CompletionQueue {
   [[gnu::noinline]] void ParkSilent();
   void CountUnparked();
   void Unpark(ShmChannel* channel);
+  // The channel's peer is rung by a later Poll, and before a wait that is longer than a moment.
+  void OweRing(ShmChannel* channel);
+  [[gnu::noinline]] void RingAgain();
   void Unwatch(ShmChannel* channel);
 
   EventFd wake_;
   UniqueFd epoll_;
   std::vector<ShmChannel*> polled_;  // all channels that are not parked
   size_t parked_ = 0;                // the number of the others
+  std::vector<ShmChannel*> owing_;   // channels with owes_ring_
   Fifo<Completion> ready_;
   std::deque<std::vector<std::byte>> inbox_;  // messages that the last Poll gave out
   size_t first_ = 0;                          // the channel that is polled first, for fairness

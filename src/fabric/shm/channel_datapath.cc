@@ -95,7 +95,7 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
   }
   placing.End();
   // What came before the failure has been sent, so the peer hears of it.
-  if (sent && transmit_.Publish()) RingDoorbell(socket_.get());
+  if (sent && transmit_.Publish() && !RingDoorbell(socket_.get())) queue_->OweRing(this);
   if (state_ == State::kFailed) Fail(Status(error_));
   return {};
 }

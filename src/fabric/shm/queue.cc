@@ -17,6 +17,8 @@ constexpr uint32_t kVainPollsPerSocketLook = 256;
 constexpr uint32_t kPollsPerSocketLook = 4096;
 // The queue hears a parked peer after this many other Polls at the latest.
 constexpr uint32_t kPollsPerSocketLookParked = 64;
+// A queue that owes a peer a ring sleeps no longer before it tries again.
+constexpr std::chrono::milliseconds kOwingSleep{1};
 // A few silent channels cost a Poll next to nothing: their rings stay in the caches.
 constexpr size_t kPolledAlways = 16;
 
@@ -43,6 +45,7 @@ Status ShmQueue::Add(ShmChannel* channel) {
   // Room for the parked ones, too: neither the end of this nor Unpark can fail for want of memory.
   const size_t all = polled_.size() + parked_ + 1;
   if (polled_.capacity() < all) polled_.reserve(std::max(all, 2 * polled_.capacity()));
+  if (owing_.capacity() < all) owing_.reserve(polled_.capacity());
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
   event.data.ptr = channel;
@@ -60,6 +63,7 @@ void ShmQueue::Unwatch(ShmChannel* channel) {
 }
 
 void ShmQueue::Remove(ShmChannel* channel) {
+  if (channel->owes_ring_) std::erase(owing_, channel);
   if (channel->parked_) {
     CountUnparked();
   } else if (std::erase(polled_, channel) == 0) {
@@ -75,6 +79,7 @@ size_t ShmQueue::Poll(std::span<Completion> out) {
     HearSockets(std::chrono::nanoseconds(0));
     since_socket_look_ = 0;
   }
+  if (!owing_.empty()) RingAgain();
   size_t n = 0;
   const auto take_ready = [&] {
     const size_t taken = std::min(out.size() - n, ready_.size());
@@ -159,10 +164,24 @@ void ShmQueue::Wait(std::chrono::nanoseconds timeout) {
 
 // No wake-up is lost: AskForRings, then the rings are looked at once more. What comes after that makes the descriptor
 // readable. It stays so until the doorbell is heard. Parked channels asked already, and ParkSilent looked after that.
-bool ShmQueue::Arm(std::chrono::nanoseconds* /*at_most*/) {
+bool ShmQueue::Arm(std::chrono::nanoseconds* at_most) {
   if (!ready_.empty()) return false;
+  if (!owing_.empty()) RingAgain();
+  if (!owing_.empty()) *at_most = std::min<std::chrono::nanoseconds>(*at_most, kOwingSleep);
   AskForRings([](ShmChannel*) { return true; });
   return !SomethingToPoll();
+}
+
+void ShmQueue::OweRing(ShmChannel* channel) {
+  if (std::exchange(channel->owes_ring_, true)) return;
+  owing_.push_back(channel);  // Add saw to the room
+}
+
+void ShmQueue::RingAgain() {
+  std::erase_if(owing_, [](ShmChannel* channel) {
+    channel->owes_ring_ = !RingDoorbell(channel->socket_.get());
+    return !channel->owes_ring_;
+  });
 }
 
 void ShmQueue::Disarm() {

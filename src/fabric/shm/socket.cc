@@ -213,11 +213,12 @@ Status ReceiveGreeting(int socket, Greeting* greeting, std::vector<UniqueFd>* fd
   return {};
 }
 
-void RingDoorbell(int socket) {
+bool RingDoorbell(int socket) {
   const std::byte ring{0};
-  // Never blocks, and never raises a signal. It fails when the peer is gone, or has not heard the last hundreds: either
-  // way it need not be told.
-  [[maybe_unused]] const ssize_t n = ::send(socket, &ring, sizeof(ring), MSG_DONTWAIT | MSG_NOSIGNAL);
+  // Never blocks, and never raises a signal. When the peer is gone, or has not heard the last hundreds, it need not be
+  // told.
+  const ssize_t n = ::send(socket, &ring, sizeof(ring), MSG_DONTWAIT | MSG_NOSIGNAL);
+  return n >= 0 || (errno != ENOBUFS && errno != ENOMEM);
 }
 
 bool HearDoorbell(int socket, uint64_t* rings) {

@@ -53,7 +53,8 @@ Status SendGreeting(int socket, const Greeting& greeting, std::span<const int> f
 Status ReceiveGreeting(int socket, Greeting* greeting, std::vector<UniqueFd>* fds);
 
 // After the greetings the socket is a doorbell: a byte wakes the peer, the end of the socket says that it is gone.
-void RingDoorbell(int socket);
+// False: the kernel has no room for the byte now. The peer is not told, and it must be tried again.
+[[nodiscard]] bool RingDoorbell(int socket);
 // Takes all rings, and adds their number to `rings` if that is given; false if the peer is gone, or has hung up.
 bool HearDoorbell(int socket, uint64_t* rings = nullptr);
 // The peer hears that this end is gone, while this end still hears of the peer.
