@@ -410,6 +410,7 @@ Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, Client
   auto engine = Engine::Create(*std::move(fabric), std::string(address), engine_options, SteadyClock::Instance());
   if (!engine.ok()) return engine.status();
   auto impl = std::make_unique<Impl>(*std::move(engine), options.polling, options.timeout);
+  if (!Birthplace::watched()) return Status(Code::kResourceExhausted, Birthplace::kUnwatched);
   if (auto status = impl->Connect(); !status.ok()) return status;
   return std::unique_ptr<Client>(new Client(std::move(impl)));
 } catch (const std::bad_alloc&) {

@@ -437,6 +437,7 @@ Server::~Server() {
 
 Result<std::unique_ptr<Server>> Server::Open(ServerOptions options) try {
   auto impl = std::make_unique<Impl>(std::move(options));
+  if (!Birthplace::watched()) return Status(Code::kResourceExhausted, Birthplace::kUnwatched);
   if (auto status = impl->Open(); !status.ok()) return status;
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 } catch (const std::bad_alloc&) {
