@@ -16,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/boot.h"
 #include "base/bytes.h"
 
 namespace erda::nvm {
@@ -62,23 +63,6 @@ Mapping Map(const std::string& path) {
   // (Writer::WillUse).
   if (is_pmem == 0) (void)::madvise(at, mapped, MADV_RANDOM);
   return {{static_cast<std::byte*>(at), mapped}, is_pmem != 0};
-}
-
-// Zeroes if it cannot be read: then no pool is taken for one of this boot.
-format::BootId BootOfMachine() {
-  format::BootId boot{};
-  const UniqueFd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  std::array<char, 37> text{};  // 36 characters: 32 hexadecimal digits in five groups
-  if (!fd || ::read(fd.get(), text.data(), text.size()) < 36) return boot;
-  size_t digits = 0;
-  for (const char c : std::string_view(text.data(), 36)) {
-    if (c == '-') continue;
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (digit < 0 || digits == 2 * boot.size()) return {};
-    boot[digits / 2] = static_cast<uint8_t>(boot[digits / 2] << 4 | digit);
-    ++digits;
-  }
-  return digits == 2 * boot.size() ? boot : format::BootId{};
 }
 
 // The file's pages are its only copy: there is no disk that the kernel writes them to.

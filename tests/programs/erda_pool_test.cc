@@ -159,6 +159,24 @@ TEST_F(ErdaPoolTest, APoolThatNeedsRecoveryIsSound) {
     EXPECT_NE(text.out.find("\nnot closed cleanly: it needs recovery"), std::string::npos) << text.out;
     EXPECT_EQ(Json(0, command)["needs_recovery"], true);
   }
+  EXPECT_EQ(Json(0, "info")["needs_verification"], false);
+  // The same pool, had the machine been started again; or had a sync failed.
+  const auto with_boot = [this](const format::BootId& boot) {
+    std::string bytes = ReadFile(Pool());
+    for (const uint64_t at : format::kSuperblockOffsets) {
+      format::Superblock copy{};
+      std::memcpy(&copy, bytes.data() + at, sizeof(copy));
+      copy.boot = boot;
+      copy.crc = format::SuperblockCrc(copy);
+      std::memcpy(bytes.data() + at, &copy, sizeof(copy));
+    }
+    WriteFile(Pool(), bytes);
+    EXPECT_EQ(Json(0, "info")["needs_verification"], true);
+    return Do("info").out;
+  };
+  EXPECT_NE(with_boot({1}).find("\nnot closed cleanly, and the machine was started again since"), std::string::npos);
+  EXPECT_NE(with_boot(format::kUnvouchedBoot).find("\nnot closed cleanly, and a sync of its file failed"),
+            std::string::npos);
 }
 
 TEST_F(ErdaPoolTest, WhatIsNoPoolOrInUseIsRefused) {

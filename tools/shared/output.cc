@@ -9,6 +9,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/boot.h"
 #include "base/printable.h"
 #include "format/geometry.h"
 #include "tools/shared/command_line.h"
@@ -210,9 +211,23 @@ Sums SumsOf(const PoolReport& report) {
   return sums;
 }
 
+// As FormattedPool::needs_verification, for the file system that the pool was served on.
+bool NeedsVerification(const PoolReport& report) {
+  const format::BootId& boot = report.superblock.boot;
+  return report.needs_recovery && boot != format::kNoBoot && boot != BootOfMachine();
+}
+
 std::string ClosedText(const PoolReport& report) {
-  return report.needs_recovery ? "not closed cleanly: it needs recovery, which a server does when it opens it\n"
-                               : "closed cleanly\n";
+  if (!report.needs_recovery) return "closed cleanly\n";
+  if (!NeedsVerification(report)) {
+    return "not closed cleanly: it needs recovery, which a server does when it opens it\n";
+  }
+  const char* const since = report.superblock.boot == format::kUnvouchedBoot
+                                ? "a sync of its file failed"
+                                : "the machine was started again since, or it is another machine's";
+  return fmt::format(
+      "not closed cleanly, and {}: a server verifies every value when it opens it; acknowledged puts may be missing\n",
+      since);
 }
 
 std::string DamageText(const PoolReport& report, const char* looked_at) {
@@ -242,7 +257,8 @@ std::string FrameText(const std::string& pool, const PoolReport& report) {
 }
 
 std::string FrameJson(const std::string& pool, const PoolReport& report) {
-  ordered_json json = {{"pool", pool}, {"needs_recovery", report.needs_recovery}};
+  ordered_json json = {
+      {"pool", pool}, {"needs_recovery", report.needs_recovery}, {"needs_verification", NeedsVerification(report)}};
   AddFrame(json, report);
   return Dump(json);
 }

@@ -149,14 +149,16 @@ def _fuzz_steps(logs, scratch):
 
     def fuzz(target, runs, bytes_max, *options):
         found = scratch / f"fuzz-{target}"  # for inputs that reach new code
+        corpus = Path("tests/fuzz/corpus", "inspect" if target == "salvage" else target)  # these read the same pools
         return commands([["mkdir", "-p", found], suites.not_randomized([
             f"build-fuzz/tests/fuzz_{target}", f"-runs={runs}", "-seed=1", f"-max_len={bytes_max}", *options,
-            f"-artifact_prefix={logs}/fuzz-{target}-", found, f"tests/fuzz/corpus/{target}"])], timeout=300)
+            f"-artifact_prefix={logs}/fuzz-{target}-", found, corpus])], timeout=300)
 
     place = {"needs": ("build-fuzz",), "lane": "fuzz"}
     return [
         Step("fuzz-open", "Fuzzing: opening, recovering and serving a pool", fuzz("open", 6000, 386), **place),
         Step("fuzz-inspect", "Fuzzing: erda-inspect", fuzz("inspect", 10000, 386), **place),
+        Step("fuzz-salvage", "Fuzzing: erda-pool salvage", fuzz("salvage", 4000, 386), **place),
         Step("fuzz-speak", "Fuzzing: hostile clients at a live server",
              fuzz("speak", 1500, 800, "-len_control=0"), **place),
     ]
