@@ -1,5 +1,5 @@
 // erda-bench paths: how long a put takes on each path, by the size of its value. From this comes what PutPath::kAuto
-// chooses (docs/benchmarks.md, "Put paths by size").
+// chooses (docs/benchmarks/results.md, "Put paths by size").
 #pragma once
 
 #include <CLI/CLI.hpp>

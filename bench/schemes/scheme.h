@@ -12,7 +12,7 @@
 // server CPU polls for these operations asynchronously from ring buffers and applies them to the destination storage.
 // The procedure of read operations from the client to the server follows the operations of redo logging scheme."
 //
-// docs/benchmarks.md, "The compared schemes", says what was chosen where the paper is silent.
+// docs/benchmarks/schemes.md says what was chosen where the paper is silent.
 #pragma once
 
 #include <cstdint>

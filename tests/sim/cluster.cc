@@ -652,7 +652,7 @@ class Cluster {
     }
   }
 
-  // What one operation adds to the bytes written to NVM, by server and client: docs/benchmarks.md, "Bytes".
+  // What one operation adds to the bytes written to NVM, by server and client: docs/benchmarks/results.md, "Bytes".
   void CheckBytes() {
     if (!plan_.check_bytes || plan_.index_entries != 0) return;  // entries would move
     network_.CalmDown();

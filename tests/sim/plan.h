@@ -106,7 +106,7 @@ struct Plan {
   double grow_chance = 0;            // of a pool that was closed, before the next server opens it
   double power_cut_share = 0;        // of crashes: the power goes, and what is not flushed may be lost
   double fence_race_chance = 0;      // that the others go on while the server waits in a fence
-  bool check_bytes = true;           // that the bytes written to NVM are those of docs/benchmarks.md
+  bool check_bytes = true;           // that the bytes written to NVM are those of docs/benchmarks/results.md
   double placed_share = 0.5;         // of clients: their puts are kPlaced
   double cleaner_chance = 0.3;       // of a step of the server: that it is one of a cleaner
   double tidy_chance = 0.1;          // of one with nothing else to do: that it sweeps

@@ -7,7 +7,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 from balance import unbalanced
-from report import charts, machine
+from report import charts, machine, overview
 from report.charts import Axis, Scale, Series
 from report.page import Card, Column, Page
 
@@ -55,6 +55,11 @@ class Scales(unittest.TestCase):
         for log in (False, True):
             position = Scale(Axis("x", log=log, ticks=[64]), [64], 0, 100, zero=False)(64)
             self.assertTrue(0 <= position <= 100, position)
+
+
+class Overview(unittest.TestCase):
+    def test_chart_in_the_documents_shows_their_table(self):
+        self.assertEqual(overview.CHART.read_text(encoding="utf-8"), overview.draw(overview.TABLE.read_text(encoding="utf-8")))
 
 
 class Charts(unittest.TestCase):

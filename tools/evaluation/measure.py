@@ -28,7 +28,7 @@ from report import charts
 BENCH_SECONDS = 1200
 LAB_SECONDS = 4 * 3600
 LAB_NVDIMM = "512M"
-LAB_CLEANING_NVDIMM = "144M"  # docs/benchmarks.md: what an emulated processor fills and cleans in reasonable time
+LAB_CLEANING_NVDIMM = "144M"  # docs/benchmarks/method.md: what an emulated processor fills and cleans in reasonable time
 LAB_CLEANING = ("--rate", "1000", "--times", "1")
 LAB_CLEANING_ROUNDS = {True: "2", False: "6"}  # by --quick
 LOAD_DEPTH = 16

@@ -40,7 +40,7 @@ NOTES = (
     "server's too.",
     "Erda is as it is used: clients remember where keys were found (65536 of them), so that most gets are one Read where the "
     "paper's are two; puts travel in the request or one-sidedly, by their size. The compared schemes are described in "
-    "docs/benchmarks.md.",
+    "docs/benchmarks/schemes.md.",
 )
 
 
