@@ -1,5 +1,5 @@
 // What the owner of a server is told of its clients, a line for each thing: what they did that the protocol does not
-// allow, and why they were not let in (docs/operations.md, "What clients do wrong").
+// allow, and why they were not let in (docs/security.md, "What clients do wrong").
 //
 // A line has numbers and words of the server's own, but nothing that a client chose the bytes of, and no secret.
 #pragma once

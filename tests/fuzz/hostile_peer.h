@@ -2,8 +2,8 @@
 // and such that are not, garbage, Writes and Reads anywhere, silence, and leaving in the middle.
 //
 // It does not write into the pool but where it was told to: into what it reserved, and into its chunk, as long as that
-// is its own. That it could do more on this fabric is known (docs/security.md, "Open"). One of another user writes
-// anywhere into its staging buffer.
+// is its own. That it could do more on this fabric is known (docs/security.md, "Who can write into the pool"). One of
+// another user writes anywhere into its staging buffer.
 #pragma once
 
 #include <array>
