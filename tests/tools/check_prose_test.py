@@ -118,6 +118,25 @@ class Names(Fixture):
             self.assertEqual(self.rules(f"See `{name}`."), ["name"], name)
 
 
+class Links(Fixture):
+    def setUp(self):
+        super().setUp()
+        self.write("docs/b.md", "# B\n\n## Put, through a `window`\n\n- **Parking.** Text.\n\n```text\n# No heading\n```\n")
+
+    def test_what_is_there_passes(self):
+        for text in ("[b](b.md)", "[b](b.md#put-through-a-window)", "[x](https://example.org/a.md#b)", "[here](../src/server/shard.h)",
+                     '[b](b.md), "Put, through a window".', '[b](b.md), "Put".', '`docs/b.md`, "Parking"', "`[b](gone.md)`"):
+            self.assertEqual(self.rules(text), [], text)
+
+    def test_what_is_missing_is_found(self):
+        for text in ("[b](gone.md)", "[b](b.md#gone)", "[b](b.md#no-heading)", '[b](b.md), "Gone"', '[b](b.md), "Parking", "Gone".'):
+            self.assertEqual(self.rules(text), ["link"], text)
+
+    def test_a_comment_names_a_section(self):
+        self.assertEqual(self.rules('// See docs/b.md,\n// "Gone".\n', "src/a.h"), ["link"])
+        self.assertEqual(self.rules('// See docs/b.md,\n// "Parking".\n', "src/a.h"), [])
+
+
 class Sources(Fixture):
     def test_comments_and_texts_of_cxx(self):
         text = '// It starts\n// anew.\nint x = 1;  // fine\nconst char* a = "anew";\nPrint("the server starts "\n      "anew here");\n'
@@ -156,7 +175,7 @@ class OtherTree(Fixture):
             status, out = run_main("--list")
         self.assertEqual(status, 0)
         self.assertRegex(out, r"(?m)^docs/a\.md:1: ")
-        self.assertRegex(out, r"(?m)^ +1 +0 +0 +0 +0  docs/a\.md$")
+        self.assertRegex(out, r"(?m)^ +1 +0 +0 +0 +0 +0  docs/a\.md$")
 
 
 class Program(unittest.TestCase):
@@ -169,8 +188,8 @@ class Program(unittest.TestCase):
         start = time.process_time()
         status, out = run_main("--all")
         self.assertEqual(status, 0)
-        self.assertRegex(out, r"(?m)^ +word +subject +long +columns +name  file$")
-        self.assertRegex(out, r"(?m)^( +\d+){5}  \d+ files$")
+        self.assertRegex(out, r"(?m)^ +word +subject +long +columns +name +link  file$")
+        self.assertRegex(out, r"(?m)^( +\d+){6}  \d+ files$")
         self.assertLess(time.process_time() - start, 20)
 
     def test_each_exception_has_a_reason(self):
