@@ -16,6 +16,7 @@ import signal
 import subprocess
 import tempfile
 import unittest
+import xml.etree.ElementTree as ElementTree
 
 SOURCE = pathlib.Path(__file__).parents[2]
 BUILD = pathlib.Path(os.environ["ERDA_BUILD_DIR"]).resolve()
@@ -196,6 +197,16 @@ class Documents(unittest.TestCase):
         for document in DOCUMENTS:
             for line, language, _ in blocks(document):
                 self.assertIn(language, LANGUAGES, f"{document.relative_to(SOURCE)}:{line}")
+
+    def test_each_picture_is_well_formed_and_needs_nothing_else(self):
+        pictures = sorted((SOURCE / "docs").rglob("*.svg"))
+        self.assertTrue(pictures)
+        for picture in pictures:
+            for element in ElementTree.parse(picture).iter():
+                self.assertNotIn(element.tag.rpartition("}")[2], ("image", "script", "style", "foreignObject"), picture)
+                for name, value in element.items():
+                    if name.rpartition("}")[2] == "href" or "url(" in value:
+                        self.assertRegex(value, r"^(#|url\(#)", picture)
 
     def test_each_command_does_what_it_is_for(self):
         run = 0
