@@ -77,7 +77,8 @@ class Subjects(Fixture):
 
     def test_questions_objects_and_relative_clauses_pass(self):
         for words in ("What does a put cost?", "The client knows what it wrote.", "A thread, which waits, is idle.",
-                      "It says what happened, to which thing, and what to do.", "**What it costs.** A fence."):
+                      "It says what happened, to which thing, and what to do.", "**What it costs.** A fence.",
+                      "- what a put costs;\n- what a get costs\n"):
             self.assertEqual(self.rules(words), [], words)
 
 
