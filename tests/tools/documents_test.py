@@ -208,6 +208,11 @@ class Documents(unittest.TestCase):
                     if name.rpartition("}")[2] == "href" or "url(" in value:
                         self.assertRegex(value, r"^(#|url\(#)", picture)
 
+    def test_glossary_has_each_term_once_in_order(self):
+        terms = re.findall(r"^\*\*(.+?)\.\*\*", (SOURCE / "docs/glossary.md").read_text(encoding="utf-8"), re.M)
+        self.assertGreater(len(terms), 100)
+        self.assertEqual(terms, sorted(set(terms), key=str.lower))
+
     def test_each_command_does_what_it_is_for(self):
         run = 0
         for place, language, text in all_blocks("sh", "console"):
