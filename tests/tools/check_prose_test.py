@@ -170,6 +170,17 @@ class OtherTree(Fixture):
         self.assertEqual(status, 1)
         self.assertIn('docs/a.md:3: "anew"', out)
 
+    def test_an_exception_hides_a_finding_and_is_told_of_when_it_is_not_needed(self):
+        self.write("docs/a.md", "It starts anew.\n")
+        for exceptions, status, said in (([("docs/a.md", "word", "anew", "a quote of the paper")], 0, "0 findings"),
+                                         ([("docs/a.md", "word", "gone", "a quote of the paper")], 1, "for gone is not needed"),
+                                         ([("docs/b.md", "word", "anew", "a quote of the paper")], 1, "1 findings")):
+            with mock.patch.object(check_prose, "ROOT", self.root.resolve()), \
+                    mock.patch.object(check_prose, "EXCEPTIONS", exceptions):
+                code, out = run_main(str(self.root / "docs/a.md"))
+            self.assertEqual(code, status, out)
+            self.assertIn(said, out)
+
     def test_all_counts_and_does_not_fail(self):
         self.write("docs/a.md", "It starts anew.\n")
         with mock.patch.object(check_prose, "ROOT", self.root.resolve()):
