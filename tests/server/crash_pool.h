@@ -40,7 +40,9 @@ class CrashPool final : public nvm::Pool {
   [[nodiscard]] MemoryView view() const override { return {bytes_, -1, -1}; }
   [[nodiscard]] bool created() const override { return false; }
   // Where words get lost by a power cut there is no page cache; where a page cache is, processes die, and no machine.
-  [[nodiscard]] format::BootId boot() const override { return {1}; }
+  [[nodiscard]] format::BootId boot() const override {
+    return durability_ == nvm::Durability::kPowerSafe ? format::kNoBoot : format::BootId{1};
+  }
   [[nodiscard]] bool is_device() const override { return true; }  // there already, and as large as it is
   void RemoveIfCreated() override {}
   Status Widen(uint64_t /*kept*/, uint64_t size) override {

@@ -35,7 +35,6 @@ void ServerProcess::MakePool() {
   format::Superblock superblock{};
   superblock.magic = format::kPoolMagic;
   superblock.format_version = format::kFormatVersion;
-  superblock.boot = {1};  // CrashPool's
   superblock.geometry = *geometry;
   superblock.generation = 1;
   superblock.clean = 1;
