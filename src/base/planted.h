@@ -31,6 +31,7 @@ enum class Flaw : uint8_t {
   kVersionsStartAnew,     // a server begins with version 1 again
   kCommitsPastDamage,     // a version is committed over one whose header is damaged, and may be newer
   kMarksInFlight,         // the mark of a segment moves past what is in flight
+  kRegionSettledEarly,    // the region table calls a region settled that has puts in flight
   kLeftNotMarked,         // a version does not say that its entry has left it
   kDelegatedNotFlushed,   // a delegated put is published before its object is flushed
   kChunkNotFlushed,       // a chunk is not persistent before something else is appended behind it
@@ -118,6 +119,7 @@ inline constexpr const char* kFlawNames[] = {
     "versions-start-anew",
     "commits-past-damage",
     "marks-in-flight",
+    "region-settled-early",
     "left-not-marked",
     "delegated-not-flushed",
     "chunk-not-flushed",

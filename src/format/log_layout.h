@@ -2,13 +2,16 @@
 //
 // A region table entry is one word, changed by one atomic store:
 //
-//   bit 63        32 31    24 23   16 15    8 7      0    state: 0 free, 0xa5 linked to (head, slot), 0x5a emptied,
-//   +---------------+--------+-------+-------+--------+           0x3c a run of the index, which one instead of slot
-//   | generation    | check  | slot  | head  | state  |           and head
+//   bit 63        32 31    24 23   16 15    8 7      0    state: 0 free, 0xa5 linked to (head, slot), 0xc3 the same
+//   +---------------+--------+-------+-------+--------+           and settled, 0x5a emptied, 0x3c a run of the index,
+//   | generation    | check  | slot  | head  | state  |           which one instead of slot and head
 //   +---------------+--------+-------+-------+--------+    check: the other seven bytes, in exclusive or
 //
 // Slot has 7 bits. Of a slot in a layer of its head (geometry.h), head is the head's number and, times the number of
 // heads, the layer.
+//
+// A settled region is linked, all of its segments are full and settled, and its tombstone slot has no delete in it: a
+// restart reads nothing there.
 //
 // An emptied region is in no head any more, no entry leads there, and it is being filled with zeroes; then it is free.
 // Each time a region is linked it gets a generation that no region of the shard had before. A segment's header counts
@@ -49,6 +52,8 @@ class RegionWord {
   static constexpr RegionWord Linked(const Geometry& g, uint32_t generation, uint32_t head, uint32_t slot) {
     return Linked(generation, head + slot / kSlotsPerHead * g.heads(), slot % kSlotsPerHead);
   }
+  // REQUIRES: linked.
+  [[nodiscard]] constexpr RegionWord Settled() const { return Checked((raw_ & ~kStateAndCheck) | kSettled); }
   static constexpr RegionWord Free(uint32_t generation) { return Checked(uint64_t{generation} << 32); }
   static constexpr RegionWord Emptied(uint32_t generation) { return Checked((uint64_t{generation} << 32) | kEmptied); }
   static constexpr RegionWord OfIndex(uint32_t generation, uint32_t run) {
@@ -56,7 +61,14 @@ class RegionWord {
   }
 
   [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
-  [[nodiscard]] constexpr bool linked() const { return (raw_ & 0xff) == kLinked; }
+  // By the state alone, which may be damaged.
+  [[nodiscard]] constexpr bool linked() const { return (raw_ & 0xff) == kLinked || settled(); }
+  [[nodiscard]] constexpr bool settled() const { return (raw_ & 0xff) == kSettled; }
+  // No bit of it is damaged, and it is linked.
+  [[nodiscard]] constexpr bool IsWholeLink() const {
+    const RegionWord whole = Linked(generation(), head(), slot());
+    return *this == whole || *this == whole.Settled();
+  }
   [[nodiscard]] constexpr uint32_t run() const { return static_cast<uint32_t>(raw_ >> 8) & 0xffff; }
   [[nodiscard]] constexpr uint32_t head() const { return static_cast<uint32_t>(raw_ >> 8) & 0xff; }
   [[nodiscard]] constexpr uint32_t slot() const { return static_cast<uint32_t>(raw_ >> 16) & 0xff; }
@@ -70,8 +82,10 @@ class RegionWord {
 
  private:
   static constexpr uint64_t kLinked = 0xa5;
+  static constexpr uint64_t kSettled = 0xc3;
   static constexpr uint64_t kEmptied = 0x5a;
   static constexpr uint64_t kOfIndex = 0x3c;
+  static constexpr uint64_t kStateAndCheck = 0xff0000ff;
   static constexpr RegionWord Checked(uint64_t raw) {
     uint64_t check = 0;
     for (int bit = 0; bit < 64; bit += 8) check ^= (raw >> bit) & 0xff;

@@ -25,7 +25,7 @@
 namespace erda::format {
 
 inline constexpr uint64_t kPoolMagic = 0x4c4f4f5041445245;  // "ERDAPOOL"
-inline constexpr uint32_t kFormatVersion = 12;
+inline constexpr uint32_t kFormatVersion = 13;
 inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
 
 // Of one run of a machine's kernel; all zeroes: none, or unknown.

@@ -83,7 +83,7 @@ void ShardInspector::LinkRegions() {
       ++shard_.regions_index;
       continue;
     }
-    const bool whole = word == RegionWord::Linked(word.generation(), word.head(), word.slot());
+    const bool whole = word.IsWholeLink();
     const uint64_t head = word.HeadIn(g_) - FirstHead();  // huge if it is an earlier shard's
     const uint32_t slot = word.SlotIn(g_);
     if (!whole || head >= g_.heads_per_shard || slot >= g_.slots_per_head() || RegionIn(head, slot) != kNoRegion) {
@@ -127,6 +127,9 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
     return format::InspectHeader({seed_, head->head, address, generation}, Bytes(offset + at, end - at));
   };
   const uint64_t first = FirstObjectOffset(segment);
+  if (RegionWordOf(region).settled() && header.state != static_cast<uint64_t>(format::SegmentState::kSettled)) {
+    Add(where() + " is not settled, and its region says that it is");
+  }
 
   if (const auto use = format::UseOfSegment(Bytes(offset, g_.segment_size), generation);
       use != format::SegmentUse::kOpened) {

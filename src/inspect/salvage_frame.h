@@ -42,7 +42,7 @@ class LoneObjects {
 // The word of a region, if it says that the region is linked, and where it can be.
 inline std::optional<format::RegionWord> LinkedWord(const format::Geometry& g, uint32_t region,
                                                     format::RegionWord word) {
-  const bool whole = word == format::RegionWord::Linked(word.generation(), word.head(), word.slot());
+  const bool whole = word.IsWholeLink();
   if (!whole || word.SlotIn(g) >= g.slots_per_head() || word.HeadIn(g) / g.heads_per_shard != region % g.shards) {
     return std::nullopt;
   }

@@ -34,7 +34,7 @@ std::optional<ShardLog::SegmentId> ShardLog::LinkFreeRegion(uint32_t head_number
   uint32_t slot = 0;
   while (slot < geometry_.slots_per_head() && (head.regions[slot] != kNoRegion || head.emptying[slot])) ++slot;
   if (slot == geometry_.slots_per_head()) return std::nullopt;
-  const uint32_t region = NextFree();
+  const uint32_t region = NextFree(for_writers ? 1 : 0);
   if (region == kNoRegion) return std::nullopt;
 
   // No two regions of a shard ever have the same one: it also tells apart those that one slot had.
@@ -59,20 +59,30 @@ std::optional<ShardLog::SegmentId> ShardLog::LinkFreeRegion(uint32_t head_number
   return SegmentId{region, 0};
 }
 
-// In turn, so that all of the medium wears alike.
-uint32_t ShardLog::NextFree() {
-  for (uint32_t i = 0; i < geometry_.regions_per_shard; ++i) {
+// In turn, so that all of the medium wears alike. Whether a region is free is known once its segments are read, which
+// no restart does: the first that are needed are read here.
+uint32_t ShardLog::NextFree(uint32_t others) {
+  uint32_t first = kNoRegion;
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < geometry_.regions_per_shard && found <= others; ++i) {
     const uint32_t number = (next_region_ + i) % geometry_.regions_per_shard;
     const uint32_t region = geometry_.RegionOf(shard_, number);
-    if (!IsFree(region)) continue;
-    next_region_ = number + 1;
-    return region;
+    const RegionWord word = RegionWordOf(region);
+    if (unusable_[number] || word != RegionWord::Free(word.generation()) || generations_[number] != 0) continue;
+    if (!IsFree(region)) {
+      unusable_[number] = true;
+      --free_regions_;
+    } else if (found++ == 0) {
+      first = region;
+    }
   }
-  return kNoRegion;
+  if (found <= others) return kNoRegion;
+  next_region_ = NumberInShard(first) + 1;
+  return first;
 }
 
 std::optional<uint32_t> ShardLog::LinkRun() {
-  const uint32_t region = free_regions_ > 1 ? NextFree() : kNoRegion;
+  const uint32_t region = free_regions_ > 1 ? NextFree(1) : kNoRegion;
   if (region == kNoRegion) return std::nullopt;
   const auto word = RegionWord::OfIndex(RegionWordOf(region).generation(), static_cast<uint32_t>(runs_.size()));
   nvm_.Store64(RegionWordOffset(region), word.raw());
@@ -203,6 +213,7 @@ std::optional<ShardLog::CopySegment> ShardLog::NextCopies(uint32_t head_number, 
   if (full.region != kNoRegion) SealIfOpen(full, end);
   OpenSegment(next, 0);
   head.copies = next;
+  if (full.region != kNoRegion && full.region != next.region) MarkSettled(full.region);
   head.last_copy = 0;
   bytes_used_ += geometry_.segment_size;
   return OpenCopies(head_number);

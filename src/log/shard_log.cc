@@ -10,6 +10,7 @@ namespace erda::log {
 
 using format::FirstObjectOffset;
 using format::LogAddress;
+using format::RegionWord;
 using format::SegmentHeader;
 using format::SegmentState;
 
@@ -37,7 +38,8 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       control_(control),
       heads_(geometry.heads_per_shard),
       segments_(geometry.regions_per_shard * geometry.segments_per_region()),
-      generations_(geometry.regions_per_shard) {
+      generations_(geometry.regions_per_shard),
+      unusable_(geometry.regions_per_shard) {
   for (Head& head : heads_) {
     const uint32_t slots = geometry.slots_per_head() + 1;
     head.regions.assign(slots, kNoRegion);
@@ -82,6 +84,7 @@ bool ShardLog::OpenNextSegment(uint32_t head_number, uint64_t version) {
   if (full.region != kNoRegion) {
     bytes_used_ += geometry_.segment_size - full_tail;
     SealIfOpen(full, full_tail);
+    if (!in_region) MarkSettled(full.region);
   }
   OpenSegment(head.open, version);
   head.tail = head.mark = FirstObjectOffset(head.open.segment);
@@ -126,7 +129,26 @@ void ShardLog::EndFlight(uint32_t head_number, LogAddress address) {
   --segment.in_flight;
   if (id == head.open && (geometry_.OffsetInRegion(address) & (geometry_.segment_size - 1)) < head.mark)
     --head.in_flight;
-  if (segment.in_flight == 0 && segment.sealed) StoreState(id, SegmentState::kSettled);
+  if (segment.in_flight != 0 || !segment.sealed) return;
+  StoreState(id, SegmentState::kSettled);
+  MarkSettled(id.region);
+}
+
+// A restart reads nothing of a region that is marked. So all its segments are settled before, each persistently
+// (StoreState), and no tombstone is written there any more: that takes the region of the open segment. It is for good:
+// the word changes again when the region is emptied.
+void ShardLog::MarkSettled(uint32_t region) {
+  const RegionWord word = RegionWordOf(region);
+  if (!word.IsWholeLink() || word.settled()) return;
+  const Head& head = HeadAt(word.HeadIn(geometry_));
+  if (region == head.open.region || region == head.copies.region) return;
+  for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+    const Segment& of_region = SegmentOf({region, segment});
+    const bool in_flight = of_region.in_flight != 0 && !Planted(Flaw::kRegionSettledEarly);
+    if (!of_region.opened || !of_region.sealed || in_flight) return;
+  }
+  nvm_.Store64(RegionWordOffset(region), word.Settled().raw());
+  nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
 }
 
 // Between two operations: of what was given out before, only what is in flight is not settled. So the place that waited

@@ -301,6 +301,9 @@ class ShardLog final : public index::EntryObserver {
   Status TakeUp(uint64_t version_limit, const Visit* visit);
   Status LinkExisting();
   Status TakeUpSegments(uint32_t head, uint64_t version_limit, const Visit* visit);
+  void TakeUpSettled(uint32_t region);
+  // Says so in the region table, if the region is, and nothing is appended there any more.
+  void MarkSettled(uint32_t region);
   // generation: that its region has.
   [[nodiscard]] format::SegmentUse UseOf(SegmentId id, uint32_t generation) const {
     return format::UseOfSegment(nvm_.Bytes(SegmentOffset(id), geometry_.segment_size), generation);
@@ -337,8 +340,8 @@ class ShardLog final : public index::EntryObserver {
   // Links a region to a slot of the head; its first segment. Writers leave the last free region to the cleaner, and
   // some slots.
   std::optional<SegmentId> LinkFreeRegion(uint32_t head, bool for_writers);
-  // kNoRegion if there is none.
-  uint32_t NextFree();
+  // kNoRegion if it would not leave as many others.
+  uint32_t NextFree(uint32_t others);
   void CountSlots(Head& head, int change);
   [[nodiscard]] bool IsCrowded(const Head& head) const {
     return head.used_slots + kSlotsKept >= geometry_.slots_per_head();
@@ -369,7 +372,8 @@ class ShardLog final : public index::EntryObserver {
   uint32_t crowded_heads_ = 0;
   uint64_t links_ = 0;  // regions linked so far
   uint32_t newest_generation_ = 0;
-  uint32_t next_region_ = 0;  // of the shard: the first to be looked at for the next link
+  uint32_t next_region_ = 0;    // of the shard: the first to be looked at for the next link
+  std::vector<bool> unusable_;  // of the shard's regions, that their words call free: a header contradicts
   std::vector<EmptiedRegion> emptied_;
   std::vector<uint32_t> runs_;
   uint64_t appended_ = 0;

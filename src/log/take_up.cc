@@ -32,7 +32,7 @@ Status ShardLog::LinkExisting() {
     const RegionWord word = RegionWordOf(region);
     newest_generation_ = std::max(newest_generation_, word.generation());
     if (word == RegionWord::Free(word.generation())) {
-      free_regions_ += IsFree(region) ? 1 : 0;
+      ++free_regions_;  // NextFree looks at its segments, when it is to be linked
       continue;
     }
     if (word == RegionWord::Emptied(word.generation())) {
@@ -48,7 +48,7 @@ Status ShardLog::LinkExisting() {
       runs_[word.run()] = region;
       continue;
     }
-    const bool whole = word == RegionWord::Linked(word.generation(), word.head(), word.slot());
+    const bool whole = word.IsWholeLink();
     const uint32_t head_number = word.HeadIn(geometry_);
     const uint32_t slot = word.SlotIn(geometry_);
     const Head* head = whole ? FindHead(head_number) : nullptr;
@@ -78,6 +78,10 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
   for (uint32_t slot = 0; slot < geometry_.slots_per_head(); ++slot) {
     const uint32_t region = head.regions[slot];
     if (region == kNoRegion) continue;
+    if (RegionWordOf(region).settled()) {
+      TakeUpSettled(region);
+      continue;
+    }
     bool opened_all = true;  // so far
     // The segment's first version, but that a later segment of a region is newer whatever a damaged header says.
     uint64_t age = 0;
@@ -155,6 +159,15 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
   return {};
 }
 
+// Its word vouches for its segments: nothing of it is read. (MarkSettled pairs with this.)
+void ShardLog::TakeUpSettled(uint32_t region) {
+  for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+    SegmentOf({region, segment}).opened = true;
+    SegmentOf({region, segment}).sealed = true;
+  }
+  bytes_used_ += geometry_.region_size;
+}
+
 ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id, const SegmentHeader& header,
                                      const Visit* visit) const {
   Walk walk;
@@ -224,10 +237,12 @@ void ShardLog::Close() {
     if (head.open.region != kNoRegion && head.tail == geometry_.segment_size) SealIfOpen(head.open, head.tail);
   }
   for (uint32_t number = 0; number < geometry_.regions_per_shard; ++number) {
+    const uint32_t region = geometry_.RegionOf(shard_, number);
+    if (generations_[number] == 0 || RegionWordOf(region).settled()) continue;
     for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
-      if (const SegmentId id{geometry_.RegionOf(shard_, number), segment}; SegmentOf(id).sealed)
-        StoreState(id, SegmentState::kSettled);
+      if (const SegmentId id{region, segment}; SegmentOf(id).sealed) StoreState(id, SegmentState::kSettled);
     }
+    MarkSettled(region);
   }
   for (Head& head : heads_) {
     if (head.open.region == kNoRegion) continue;
@@ -270,7 +285,8 @@ void ShardLog::FlushFound() {
   for (size_t i = 0; i < segments_.size(); ++i) {
     const SegmentId id{geometry_.RegionOf(shard_, static_cast<uint32_t>(i / geometry_.segments_per_region())),
                        i % geometry_.segments_per_region()};
-    if (segments_[i].opened) nvm_.Flush(SegmentOffset(id), sizeof(SegmentHeader));
+    const bool settled = RegionWordOf(id.region).settled();  // its headers were persistent before its word said so
+    if (segments_[i].opened && !settled) nvm_.Flush(SegmentOffset(id), sizeof(SegmentHeader));
   }
   // Headers that nothing names may be in the caches alone: those of the puts that were to share a fence. If one got
   // lost now, the objects that come behind it could not be found by the next walk.
@@ -302,7 +318,7 @@ uint32_t ShardLog::Repair() {
     }
     // A tombstone that was cut off would make every recovery to come look through the index.
     for (const uint32_t region : head.regions) {
-      if (region == kNoRegion) continue;
+      if (region == kNoRegion || RegionWordOf(region).settled()) continue;
       const uint32_t slot = RegionWordOf(region).SlotIn(geometry_);
       if (!TombstoneIn(head_number, slot, {region, 0}).cut_off) continue;
       nvm_.ZeroOut(geometry_.RegionOffset(region) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);

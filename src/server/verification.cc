@@ -98,7 +98,7 @@ Verification::Region Verification::FromWord(uint32_t region) const {
   const RegionWord word = WordOf(region);
   Region found;
   found.generation = word.generation();
-  if (word != RegionWord::Linked(word.generation(), word.head(), word.slot())) return found;
+  if (!word.IsWholeLink()) return found;
   const uint32_t head = word.HeadIn(geometry_) - FirstHead();  // huge if it is an earlier shard's
   found.slot = word.SlotIn(geometry_);
   found.linked = head < geometry_.heads_per_shard && found.slot < geometry_.slots_per_head();

@@ -18,7 +18,7 @@ namespace {
 
 TEST(GoldenBytesTest, ASuperblock) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
-    45 52 44 41 50 4f 4f 4c  0c 00 00 00 36 cd 66 19
+    45 52 44 41 50 4f 4f 4c  0d 00 00 00 1c 32 1c b2
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -45,6 +45,8 @@ TEST(GoldenBytesTest, AShardRecord) {
 TEST(GoldenBytesTest, ARegionWord) {
   const uint64_t word = RegionWord::Linked(0x11223344, 0xaa, 31).raw();
   EXPECT_EQ(Hex(BytesOf(word)), HexOf("a5 aa 1f 54 44 33 22 11"));
+  const uint64_t settled = RegionWord::Linked(0x11223344, 0xaa, 31).Settled().raw();
+  EXPECT_EQ(Hex(BytesOf(settled)), HexOf("c3 aa 1f 32 44 33 22 11"));
   const uint64_t free = RegionWord::Free(0x11223344).raw();
   EXPECT_EQ(Hex(BytesOf(free)), HexOf("00 00 00 44 44 33 22 11"));
   const uint64_t emptied = RegionWord::Emptied(0x11223344).raw();

@@ -116,6 +116,9 @@ bool RegionWordsRoundTrip() {
         const RegionWord word = RegionWord::Linked(generation, head, slot);
         if ((word.raw() & ~uint64_t{0xff000000}) != (uint64_t{generation} << 32 | slot << 16 | head << 8 | 0xa5))
           return false;
+        const RegionWord settled = word.Settled();
+        if (!settled.linked() || !settled.settled() || word.settled() || settled.head() != head) return false;
+        if (settled.slot() != slot || settled.generation() != generation || !settled.IsWholeLink()) return false;
         if (!word.linked() || word.head() != head || word.slot() != slot || word.generation() != generation)
           return false;
       }
@@ -128,13 +131,15 @@ TEST(RegionWordTest, HeadSlotAndGenerationComeBack) { EXPECT_TRUE(RegionWordsRou
 
 TEST(RegionWordTest, NoFlippedBitMakesOneWordOfAnother) {
   for (const uint32_t generation : {0U, 1U, 2U, 0x01020304U}) {
-    for (const RegionWord word : {RegionWord::Free(generation), RegionWord::Emptied(generation),
-                                  RegionWord::Linked(generation, 0, 0), RegionWord::Linked(generation, 3, 31)}) {
+    for (const RegionWord word :
+         {RegionWord::Free(generation), RegionWord::Emptied(generation), RegionWord::Linked(generation, 0, 0),
+          RegionWord::Linked(generation, 3, 31), RegionWord::Linked(generation, 0, 0).Settled(),
+          RegionWord::Linked(generation, 3, 31).Settled()}) {
       for (int bit = 0; bit < 64; ++bit) {
         const RegionWord flipped(word.raw() ^ uint64_t{1} << bit);
         EXPECT_NE(flipped, RegionWord::Free(flipped.generation())) << "bit " << bit;
         EXPECT_NE(flipped, RegionWord::Emptied(flipped.generation())) << "bit " << bit;
-        EXPECT_NE(flipped, RegionWord::Linked(flipped.generation(), flipped.head(), flipped.slot())) << "bit " << bit;
+        EXPECT_FALSE(flipped.IsWholeLink()) << "bit " << bit;
       }
     }
   }
