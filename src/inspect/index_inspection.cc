@@ -33,6 +33,10 @@ void ShardInspector::LookAtIndex() {
     if (moving && !report_.needs_recovery) AddEntry(slot, entry, "the key has another entry");
     if (!moving) LookAtEntry(slot, entry);
   }
+  for (const auto& [begin, chunk] : chunks_) {
+    if (chunk.claims_more)
+      Add("the objects in a client's chunk, at byte " + std::to_string(begin) + ", state more bytes than it has");
+  }
   if (budget_spent_ || shard_.live_bytes > shard_.object_bytes) Add("several entries of the index lead to one object");
   if (!report_.needs_recovery && shard_.keys_at_close != shard_.used_slots) {
     Add("the shard's record counts " + std::to_string(shard_.keys_at_close) + " keys, and its index has " +
@@ -94,7 +98,7 @@ void ShardInspector::LookAtEntry(uint64_t slot, const IndexEntry& entry) {
     AddEntry(slot, entry, std::move(fault));
     return;
   }
-  if (!tombstone_slot) shard_.live_bytes += SpaceOf(newest.header);
+  if (!tombstone_slot) CountLive(head, word.new_address(), SpaceOf(newest.header));
   if (!word.settled()) {
     LookAtUnsettled(slot, entry, newest);
     return;
@@ -102,7 +106,7 @@ void ShardInspector::LookAtEntry(uint64_t slot, const IndexEntry& entry) {
   ++shard_.keys;
   if (tombstone_slot || !newest.header.is_value()) {
     AddEntry(slot, entry, "the entry is settled, and leads to what is no value");
-  } else if (read && !budget_spent_ && newest.state != ObjectState::kWhole) {
+  } else if (read && !unread_ && newest.state != ObjectState::kWhole) {
     AddEntry(slot, entry, "the value is damaged");
   }
 }
@@ -114,7 +118,7 @@ void ShardInspector::LookAtUnsettled(uint64_t slot, const IndexEntry& entry, con
   const LogAddress address = word.new_address();
   const bool whole = newest.state == ObjectState::kWhole;
   const ObjectView old = Header(head, word.old_address());
-  if (old.state != ObjectState::kNothing) shard_.live_bytes += SpaceOf(old.header);
+  if (old.state != ObjectState::kNothing) CountLive(head, word.old_address(), SpaceOf(old.header));
   if (g_.OffsetInRegion(address) == format::kTombstoneSlotOffset) {
     ++shard_.tombstones;
     if (!whole || !newest.header.is(ObjectKind::kTombstone)) AddEntry(slot, entry, "the tombstone is damaged");
@@ -140,13 +144,13 @@ void ShardInspector::LookAtUnsettled(uint64_t slot, const IndexEntry& entry, con
     const ObjectView before = Whole(head, previous);
     const bool older = before.state != ObjectState::kNothing && before.key == newest.key &&
                        before.header.version < view.header.version && before.header.version > oldest;
-    if (!older || budget_spent_) break;
+    if (!older || unread_) break;
     if (before.state == ObjectState::kWhole) return;
     view = before;
   }
   if (old.state == ObjectState::kNothing || old.key != newest.key || old.header.version >= newest.header.version) {
     AddEntry(slot, entry, "the newest version is not whole, and the one before it is damaged");
-  } else if (options_.verify && Whole(head, word.old_address()).state != ObjectState::kWhole && !budget_spent_) {
+  } else if (options_.verify && Whole(head, word.old_address()).state != ObjectState::kWhole && !unread_) {
     AddEntry(slot, entry, "the newest version is not whole, and the value before it is damaged");
   }
 }

@@ -188,6 +188,7 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
         ++head->chunks;
         chunk_end = at + SpaceOf(object.header);
         at += format::kChunkObjectsAt;
+        chunks_[offset + at] = {offset + chunk_end, chunk_end - at, chunk_end - at, false};
         continue;
       }
       ++head->objects;
@@ -232,8 +233,27 @@ uint32_t ShardInspector::RegionAt(uint32_t head, LogAddress address) const {
 std::span<const std::byte> ShardInspector::BytesAt(uint32_t head, LogAddress address) const {
   const uint32_t region = RegionAt(head, address);
   if (region == kNoRegion) return {};
-  const uint64_t offset = g_.OffsetInRegion(address);
-  return Bytes(g_.RegionOffset(region) + offset, g_.segment_size - offset % g_.segment_size);
+  const uint64_t in_region = g_.OffsetInRegion(address);
+  const uint64_t offset = g_.RegionOffset(region) + in_region;
+  const uint64_t in_segment = g_.segment_size - in_region % g_.segment_size;
+  const auto chunk = FindChunk(chunks_, offset);
+  return Bytes(offset, chunk == chunks_.end() ? in_segment : std::min(in_segment, chunk->second.end - offset));
+}
+
+ShardInspector::Chunk* ShardInspector::ChunkOf(uint32_t head, LogAddress address) {
+  const uint32_t region = RegionAt(head, address);
+  if (region == kNoRegion) return nullptr;
+  const auto found = FindChunk(chunks_, g_.RegionOffset(region) + g_.OffsetInRegion(address));
+  return found == chunks_.end() ? nullptr : &found->second;
+}
+
+void ShardInspector::CountLive(uint32_t head, LogAddress address, uint64_t space) {
+  if (Chunk* const chunk = ChunkOf(head, address)) {
+    chunk->claims_more |= space > chunk->not_live;
+    space = std::min(space, chunk->not_live);
+    chunk->not_live -= space;
+  }
+  shard_.live_bytes += space;
 }
 
 format::Place ShardInspector::PlaceOf(uint32_t head, LogAddress address) const {
@@ -253,9 +273,13 @@ ObjectView ShardInspector::Whole(uint32_t head, LogAddress address) {
   ObjectView view = Header(head, address);
   if (view.state == ObjectState::kNothing) return view;
   const uint64_t space = SpaceOf(view.header);
-  budget_spent_ = budget_spent_ || space > budget_;
-  if (budget_spent_) return view;
-  budget_ -= space;
+  Chunk* const chunk = ChunkOf(head, address);
+  uint64_t& budget = chunk != nullptr ? chunk->budget : budget_;
+  bool& spent = chunk != nullptr ? chunk->claims_more : budget_spent_;
+  spent |= space > budget;
+  unread_ = spent;
+  if (spent) return view;
+  budget -= space;
   view = format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
   if (view.state == ObjectState::kWhole) {
     ++shard_.verified;

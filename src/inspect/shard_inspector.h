@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -84,7 +86,7 @@ class ShardInspector {
   }
   // kNoRegion if no entry can lead there.
   [[nodiscard]] uint32_t RegionAt(uint32_t head, format::LogAddress address) const;
-  // The pool's bytes from an address to the end of its segment; empty if no entry can lead there.
+  // The pool's bytes from an address to the end of its chunk or segment; empty if no entry can lead there.
   [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const;
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::LogAddress address) const;
   [[nodiscard]] format::ObjectView Header(uint32_t head, format::LogAddress address) const {
@@ -92,8 +94,10 @@ class ShardInspector {
   }
   // The segment's header says that what is there is settled.
   [[nodiscard]] bool CountsAsSettled(uint32_t head, format::LogAddress address) const;
-  // With the value, if that can still be read.
+  // With the value, if that can still be read; unread_ says if not.
   format::ObjectView Whole(uint32_t head, format::LogAddress address);
+  // An entry names the object.
+  void CountLive(uint32_t head, format::LogAddress address, uint64_t space);
 
   const std::span<const std::byte> pool_;
   const format::Geometry& g_;
@@ -119,6 +123,26 @@ class ShardInspector {
   // enough; where they do, this keeps the time in bounds.
   uint64_t budget_ = 0;
   bool budget_spent_ = false;
+  bool unread_ = false;  // the last value that Whole was to read
+  // A chunk of the log that a client fills. It may write any size into a header there, so what its objects take of the
+  // budget, and of what counts as live, is bounded by the chunk: it hides no damage elsewhere.
+  struct Chunk {
+    uint64_t end = 0;  // in the pool
+    uint64_t budget = 0;
+    uint64_t not_live = 0;
+    bool claims_more = false;  // its objects, than it has
+  };
+  using Chunks = std::map<uint64_t, Chunk>;  // by where their objects begin in the pool
+  // The chunk that an offset in the pool is in, or the end.
+  template <class AnyChunks>
+  [[nodiscard]] static auto FindChunk(AnyChunks& chunks, uint64_t offset) {
+    const auto after = chunks.upper_bound(offset);
+    if (after == chunks.begin() || offset >= std::prev(after)->second.end) return chunks.end();
+    return std::prev(after);
+  }
+  // Null: the address is in none.
+  [[nodiscard]] Chunk* ChunkOf(uint32_t head, format::LogAddress address);
+  Chunks chunks_;
 };
 
 }  // namespace erda::inspect

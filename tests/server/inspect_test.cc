@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include "base/printable.h"
@@ -75,6 +76,40 @@ class InspectTest : public testing::Test {
 };
 
 TEST_F(InspectTest, StoresHaveTheSeedOfThatUuid) { EXPECT_EQ(format::PoolSeed(kStoreUuid), Store::kPoolSeed); }
+
+// A client states other sizes in the headers of its own objects: that hides no damage of another one's value.
+TEST_F(InspectTest, ForgedSizesInAChunkHideNoDamageElsewhere) {
+  const Outcome victim = store_->Inline("victim", "a value that gets damaged");
+  const auto key_of = [](int i) { return "forged" + std::to_string(i); };
+  for (int i = 0; i < 60; ++i) ASSERT_TRUE(store_->Delegated(key_of(i), "a value")) << i;
+  const format::Geometry& g = store_->geometry();
+  for (const bool to_the_segments_end : {false, true}) {
+    Bytes bytes = Crashed();
+    for (int i = 0; i < 60; ++i) {
+      const std::string key = key_of(i);
+      const format::LogAddress address = store_->WordOf(key).new_address();
+      const uint64_t at = store_->OffsetOfKey(key);
+      format::ObjectHeader header{};
+      std::memcpy(&header, bytes.data() + at, sizeof(header));
+      const uint64_t room = g.segment_size - g.OffsetInRegion(address) % g.segment_size;
+      const uint64_t more = room - SpaceOf(header);
+      header.value_size += static_cast<uint32_t>(to_the_segments_end ? more : std::min<uint64_t>(more, 256));
+      header.header_crc = format::HeaderCrc(store_->versions().log().PlaceOf(0, address), header, key);
+      std::memcpy(bytes.data() + at, &header, sizeof(header));
+    }
+    Change(&bytes, OffsetOf(victim) + format::ValueOffset(format::LabelSize(6, false)));
+    const PoolReport report = Inspect(bytes);
+    const auto tells = [&](std::string_view key, std::string_view what) {
+      return std::ranges::any_of(report.damage, [&](const Damage& damage) {
+        return (key.empty() || damage.key == key) && damage.what.find(what) != std::string::npos;
+      });
+    };
+    EXPECT_TRUE(tells("victim", "the value is damaged"));
+    EXPECT_FALSE(tells("", "several entries of the index lead to one object"));
+    EXPECT_LE(report.shards.front().live_bytes, report.shards.front().object_bytes);
+    EXPECT_TRUE(to_the_segments_end || tells("", "state more bytes than it has"));
+  }
+}
 
 TEST_F(InspectTest, CleanPool) {
   store_->Inline("a", "first");
