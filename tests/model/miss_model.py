@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An exhaustive model of gets that find no entry while entries are moved within a block of the index: every interleaving
-of a move's stores with the Reads of gets, and with puts and deletes between moves. Reads that are in flight together
-take their words in any order. Each run is checked for linearizability.
+of a move's stores with the Reads of gets, and with puts and deletes between moves; and while a key's window grows.
+Reads that are in flight together take their words in any order. Each run is checked for linearizability.
 
     miss_model.py            every configuration, and every planted defect
     miss_model.py --trace D  a shortest run that breaks the planted defect D
@@ -11,9 +11,13 @@ The exit code is 0 only if every configuration holds and every planted defect is
 What is modelled, and where the code does it
   a move       src/index/index.cc: the counter is odd; the entry stands in the new slot, too; the old slot is free; the
                counter is even. An entry moves away from its home, so to a slot with a higher number
+  a far put    src/index/index.cc, MakeFarRoom: the key's neighbourhood has no room. The window grows, which the word
+               beside the counter tells; then the entry is in the far slot, which no move concerns
   a get        src/client/get.cc, LookBetweenReadings: it knows a reading of the counter from earlier. It reads the slots,
                in any order; what it finds is the key's value. If it finds nothing, it reads the counter when the slots
-               have arrived. Equal and even: the key is absent. Else that reading is the one it knows, and it looks again
+               have arrived. Equal and even: the key is absent, if the window that was told beside it was looked at. If
+               it is larger, the get reads the far slot, and then the counter again. Else that reading is the one it
+               knows, and it looks again
 
 A scan looks at a block in the same way (src/client/block.cc). What is not modelled: splits (growth_model.py), versions.
 """
@@ -24,23 +28,26 @@ from _explore import explore
 from growth_model import Monitor, Put, WORDS
 
 SLOTS = 3
-# slots: a value or None each. move: (stage, from, to), or None. moves: how many have begun.
-State = namedtuple("State", "slots counter move moves puts gets")
+FAR = SLOTS  # the slot that is in the larger window alone
+# slots: a value or None each. told: the control block tells of the larger window. move: (stage, from, to), or None.
+# moves: how many have begun.
+State = namedtuple("State", "slots counter told move moves puts gets")
 # phase 0 not begun, 1 looks, 2 about to read the counter, 8 done. before, behind: readings. todo: not read yet: slots,
-# "before" and "behind". found: by slot.
-Get = namedtuple("Get", "phase before behind todo found", defaults=(0, None, frozenset(), ()))
+# "before" and "behind". found: by slot. far: the far slot is looked at, too.
+Get = namedtuple("Get", "phase before behind todo found far", defaults=(0, None, frozenset(), (), False))
 LOOK = frozenset(range(SLOTS))
 
 
 class Config:
-    def __init__(self, values, gets, moves, begins_absent=False):
+    def __init__(self, values, gets, moves, begins_absent=False, far=False):
         self.values, self.gets, self.moves, self.begins_absent = values, gets, moves, begins_absent
+        self.far = far  # puts may find no room in the neighbourhood
         self.defect = None
 
 
 def initial(c):
-    slots = (None if c.begins_absent else 0,) + (None,) * (SLOTS - 1)
-    return State(slots, 0, None, 0, (Put(0),) * len(c.values), (Get(0),) * c.gets)
+    slots = (None if c.begins_absent else 0,) + (None,) * SLOTS
+    return State(slots, 0, False, None, 0, (Put(0),) * len(c.values), (Get(0),) * c.gets)
 
 
 def stored(slots, slot, value):
@@ -69,9 +76,21 @@ def shard_steps(c, s):
                 slots = s.slots if slot is None else stored(s.slots, slot, value)
                 puts = s.puts[:i] + (Put(3),) + s.puts[i + 1:]
                 yield f"put{i} stores {value} in slot {slot}", s._replace(slots=slots, puts=puts), ()
-    if at is not None and s.moves < c.moves:
+            if c.far and at is None and value is not None:
+                yield from far_put_steps(c, s, i, value)
+    if c.defect == "told-behind" and s.slots[FAR] is not None and not s.told:
+        yield "the larger window is told", s._replace(told=True), ()
+    if at is not None and at != FAR and s.moves < c.moves:
         for to in range(at + 1, SLOTS):
             yield f"a move from {at} to {to} begins", s._replace(move=(0, at, to), moves=s.moves + 1), ()
+
+
+def far_put_steps(c, s, i, value):
+    if not s.told and c.defect != "told-behind":
+        yield "the larger window is told", s._replace(told=True), ()
+        return
+    puts = s.puts[:i] + (Put(3),) + s.puts[i + 1:]
+    yield f"put{i} stores {value} in the far slot", s._replace(slots=stored(s.slots, FAR, value), puts=puts), ()
 
 
 def move_steps(c, s):
@@ -97,26 +116,30 @@ def get_steps(c, s, i, g):
         return s._replace(gets=s.gets[:i] + (new,) + s.gets[i + 1:])
 
     def looking(before):
-        todo = LOOK
+        todo = LOOK | {FAR} if g.far else LOOK
         if c.defect in ("reads-in-one-batch", "three-reads-in-one-batch"):
             todo |= {"behind"}
         if c.defect == "three-reads-in-one-batch":
             todo |= {"before"}
-        return Get(1, before, None, todo)
+        return Get(1, before, None, todo, far=g.far)
 
-    def decided(g):
+    def decided(g, told):
         before_counts = g.before % 2 == 0 or c.defect == "odd-reading-counts"
         if before_counts and (g.before == g.behind or c.defect == "not-confirmed"):
+            if told and not g.far and c.defect != "reach-not-seen":
+                return f"get{i} looks farther", get(Get(1, g.before, None, frozenset({FAR}), far=True)), ()
             return f"get{i} returns None", get(Get(8)), (("ret", op, None),)
         return f"get{i} looks again", get(after_reading(g.behind)), ()
 
     def after_reading(counter):
         even = counter % 2 == 0 or c.defect == "odd-reading-counts"
-        return looking(counter) if even else Get(2, counter)
+        return looking(counter) if even else Get(2, counter, far=g.far)
 
     if g.phase == 0 and (i == 0 or s.gets[i - 1].phase == 8):
         for known in {0, s.counter}:                                    # of any earlier Read
-            yield f"get{i} begins, knows {known}", get(after_reading(known)), (("inv", op),)
+            for far in {False, s.told and c.defect != "reach-not-seen"}:
+                g = Get(0, far=far)
+                yield f"get{i} begins, knows {known}, {far}", get(after_reading(known)), (("inv", op),)
     elif g.phase == 1 and g.todo:
         for what in sorted(g.todo, key=str):
             rest = g._replace(todo=g.todo - {what})
@@ -130,11 +153,11 @@ def get_steps(c, s, i, g):
         value = g.found[0][1]
         yield f"get{i} returns {value}", get(Get(8)), (("ret", op, value),)
     elif g.phase == 1 and g.behind is not None:
-        yield decided(g)
+        yield decided(g, s.told)
     elif g.phase == 1:
         yield f"get{i} has the slots", get(g._replace(phase=2)), ()
     elif g.phase == 2:
-        yield decided(g._replace(behind=s.counter))
+        yield decided(g._replace(behind=s.counter), s.told)             # both words are in one Read
 
 
 def check(c, limit=5_000_000):
@@ -149,6 +172,9 @@ DESIGN = [
     ("a delete and a put, moves, gets", Config((None, 1), 2, 1)),
     ("a new key, moves, gets", Config((1,), 2, 2, begins_absent=True)),
     ("a new key that goes and comes again, a move, a get", Config((1, None, 2), 1, 1, begins_absent=True)),
+    ("a new key, perhaps far, gets", Config((1,), 2, 1, begins_absent=True, far=True)),
+    ("a key that goes and comes again, perhaps far, a get", Config((None, 1), 1, 1, far=True)),
+    ("a new key, perhaps far, that goes and comes again, a get", Config((1, None, 2), 1, 0, True, far=True)),
 ]
 PLANTED = {
     "reads-in-one-batch": Config((), 1, 1),         # the reading behind goes along with the slots
@@ -156,6 +182,8 @@ PLANTED = {
     "not-confirmed": Config((), 1, 1),
     "odd-reading-counts": Config((), 1, 1),
     "counted-behind": Config((), 1, 1),
+    "reach-not-seen": Config((1,), 1, 0, begins_absent=True, far=True),
+    "told-behind": Config((1,), 1, 0, begins_absent=True, far=True),  # after the entry that needs it
 }
 
 def main(args):
