@@ -65,8 +65,11 @@ enum class Flaw : uint8_t {
   kSplitCountedFirst,  // a block counts before what belongs there stands there
   kSplitLeavesOld,     // entries stay in the block that they went from, too
   kRunNotFlushed,      // a block is put into a region that the region table does not say is the index's
+  kReachNotFlushed,    // an entry is beyond its window of before, though the record of the larger one is not flushed
+  kReachToldLate,      // the control block tells of a larger window only when there is an even larger one
   // Recovery
   kKeepsLeftOver,         // of a split
+  kReachForgotten,        // recovery looks at 64 slots, however large the window is
   kSuperblockNotFlushed,  // the superblock that counts is not flushed before the other copy is written
   kTrustsNewest,          // the newest version is taken for whole
   kFoundNotFlushed,       // what was found is built upon before it is flushed
@@ -80,6 +83,7 @@ enum class Flaw : uint8_t {
   kDamageIsOlder,      // a get goes from a damaged version to an older one
   kMissNotConfirmed,   // a key is absent though entries were being moved
   kSplitNotSeen,       // a key is absent though its block was split
+  kReachNotSeen,       // a key is absent though its window has grown
   kReadsInOrder,       // Reads of one batch count as taken in the order posted, whatever the fabric says
   kSlotNotConfirmed,   // a version is damaged though its slot may have changed
   kTrustsLocation,     // a get that knows where a version was does not look whether its entry has left it
@@ -151,7 +155,10 @@ inline constexpr const char* kFlawNames[] = {
     "split-counted-first",
     "split-leaves-old",
     "run-not-flushed",
+    "reach-not-flushed",
+    "reach-told-late",
     "keeps-left-over",
+    "reach-forgotten",
     "superblock-not-flushed",
     "trusts-newest",
     "found-not-flushed",
@@ -164,6 +171,7 @@ inline constexpr const char* kFlawNames[] = {
     "damage-is-older",
     "miss-not-confirmed",
     "split-not-seen",
+    "reach-not-seen",
     "reads-in-order",
     "slot-not-confirmed",
     "trusts-location",

@@ -219,6 +219,8 @@ class Engine {
   void ReadBehind(Operation& op);
   [[nodiscard]] static Reading TakeReading(Operation& op);
   void ConfirmMiss(Operation& op, uint64_t block);
+  void GoFarther(Operation& op, format::Reaches reaches);
+  bool LookFarther(Operation& op, format::Reaches reaches);
   void OnMissConfirm(Operation& op);
   [[nodiscard]] format::ObjectView InspectRead(const Operation& op) const;
   // kMeanwhile: it was the newest before the deadline, and that has passed by now. kUnsure: perhaps it has.

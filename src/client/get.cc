@@ -9,6 +9,8 @@
 //                  number of blocks (I6, I14); in the block where the key is by now, if the index has grown. Reads in
 //                  flight together are in no order, so each of the three is asked for when the one before it is there,
 //                  unless the fabric takes Reads in order
+//   farther        if the key's window is larger than its neighbourhood (I15): at the rest of it, a piece at a time,
+//                  between the same two readings
 #include <algorithm>
 #include <cstring>
 
@@ -37,12 +39,15 @@ constexpr uint32_t kRereadsMax = 4;
 constexpr std::chrono::milliseconds kReportEvery{1};
 
 constexpr fabric::RemoteAddress kCounter{format::kControlRegion, offsetof(format::ControlBlock, displacements)};
-static_assert(offsetof(format::ControlBlock, displacements) == 0 && offsetof(format::ControlBlock, blocks) == 8);
+static_assert(offsetof(format::ControlBlock, displacements) == offsetof(Reading, displacements));
+static_assert(offsetof(format::ControlBlock, blocks) == offsetof(Reading, blocks));
+static_assert(offsetof(format::ControlBlock, reaches) == offsetof(Reading, reaches));
 
 // REQUIRES: the place of the operation's block is known.
-fabric::RemoteAddress NeighbourhoodOf(const Operation& op) {
+fabric::RemoteAddress NeighbourhoodOf(Operation& op) {
   const format::IndexLayout& layout = op.link->layout();
-  return {format::kPoolRegion, layout.SlotOffset(layout.HomeIn(op.block, op.key_hash))};
+  op.first_slot = layout.HomeIn(op.block, op.key_hash);
+  return {format::kPoolRegion, layout.SlotOffset(op.first_slot)};
 }
 
 }  // namespace
@@ -106,8 +111,8 @@ void Engine::OnEntryRead(Operation& op) {
   uint64_t block = LikelyBlock(op);
   if (op.slots_read == format::kNeighbourhood && block == op.block && op.before.displacements % 2 == 0) {
     ++stats_.second_looks;
-    op.step = Step::kMissConfirm;
-    return ReadBehind(op);
+    op.looked = {op.first_slot, op.first_slot + format::kNeighbourhood};
+    return GoFarther(op, format::Reaches(op.before.reaches));
   }
   if (!op.link->layout().IsKnown(block)) {
     // It may have a place that the control block tells.
@@ -151,7 +156,7 @@ bool Engine::FollowNextEntry(Operation& op) {
     const auto foreign = std::span(op.foreign).first(op.foreign_count);
     if (std::find(foreign.begin(), foreign.end(), entry.word) != foreign.end()) continue;
     op.entry = entry;
-    op.entry_slot = op.link->layout().HomeIn(op.block, op.key_hash) + slot;
+    op.entry_slot = op.first_slot + slot;
     ReadNewest(op);
     return true;
   }
@@ -252,7 +257,11 @@ void Engine::OnVersionRead(Operation& op) {
     // Another key with the same tag.
     if (op.foreign_count == op.foreign.size()) return StartGet(op);
     op.foreign[op.foreign_count++] = op.entry.word;
-    if (!FollowNextEntry(op)) ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));
+    if (FollowNextEntry(op)) return;
+    if (op.first_slot != op.link->layout().HomeIn(op.block, op.key_hash)) {
+      return GoFarther(op, format::Reaches(op.before.reaches));  // from a piece that was looked at in between
+    }
+    ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));
     return;
   }
   DecideVersion(op, view, EntryLook::kNotYet);
@@ -373,8 +382,42 @@ void Engine::ConfirmMiss(Operation& op, uint64_t block) {
   op.slots_read = format::kNeighbourhood;
   op.block = block;
   if (!op.link->layout().IsKnown(block)) return WaitForBlock(op);
-  LookBetweenReadings(op, Step::kMissConfirm, op.neighbourhood(), NeighbourhoodOf(op));
+  const fabric::RemoteAddress neighbourhood = NeighbourhoodOf(op);
+  op.looked = {op.first_slot, op.first_slot + format::kNeighbourhood};
+  LookBetweenReadings(op, Step::kMissConfirm, op.neighbourhood(), neighbourhood);
   if (op.look != Look::kBefore) ++stats_.second_looks;
+}
+
+// (I15) The neighbourhood of the operation's block was looked at, and perhaps more. Next is the rest of the window, as
+// these reaches say how large it is; behind it all, the reading that says how large it was.
+void Engine::GoFarther(Operation& op, format::Reaches reaches) {
+  if (!LookFarther(op, reaches)) ReadBehind(op);
+}
+
+// Up to 64 slots at a time, away from the home; false if all of the window was looked at.
+bool Engine::LookFarther(Operation& op, format::Reaches reaches) {
+  op.step = Step::kMissConfirm;
+  if (reaches.Exponent(op.key_hash) == 0 || Planted(Flaw::kReachNotSeen)) return false;
+  const format::IndexLayout::Window window = op.link->layout().WindowIn(op.block, op.key_hash, reaches);
+  uint64_t& begin = op.looked.begin;
+  uint64_t& end = op.looked.end;
+  if (end < window.end) {
+    op.first_slot = end;
+    end = std::min(end + format::kNeighbourhood, window.end);
+    op.slots_read = static_cast<uint32_t>(end - op.first_slot);
+  } else if (begin > window.begin) {
+    op.first_slot = begin - std::min(begin - window.begin, uint64_t{format::kNeighbourhood});
+    op.slots_read = static_cast<uint32_t>(begin - op.first_slot);
+    begin = op.first_slot;
+  } else {
+    return false;
+  }
+  op.look = Look::kAt;
+  op.foreign_count = 0;  // of the piece before
+  op.slot_changes = op.link->slot_changes;
+  PostRead(op, Step::kMissConfirm, op.neighbourhood().first(op.slots_read * sizeof(IndexEntry)),
+           {format::kPoolRegion, op.link->layout().SlotOffset(op.first_slot)});
+  return true;
 }
 
 bool Engine::ReadsInOrder() const { return reads_in_order_ || Planted(Flaw::kReadsInOrder); }
@@ -435,13 +478,15 @@ void Engine::OnMissConfirm(Operation& op) {
   }
   // (I14) An entry counts if the block was the key's before it was read; that there is none, if it was so after that.
   if (op.look != Look::kBehind && IsOfBlock(op, op.before) && FollowNextEntry(op)) return;
-  if (op.look == Look::kAt) return ReadBehind(op);
+  if (op.look == Look::kAt) return GoFarther(op, format::Reaches(op.before.reaches));
   const Reading before = op.before;
   const Reading after = TakeReading(op);
   const bool moved = before.displacements != after.displacements || before.displacements % 2 != 0;
   const bool split = !IsOfBlock(op, before) || !IsOfBlock(op, after);
   if (split && !Planted(Flaw::kSplitNotSeen)) return ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));
   if (moved && !Planted(Flaw::kMissNotConfirmed)) return ConfirmMiss(op, op.block);
+  op.before.reaches = after.reaches;  // only these may be more: all else is as it was before
+  if (LookFarther(op, format::Reaches(after.reaches))) return;
   Finish(op, Status(Code::kNotFound));
 }
 

@@ -196,6 +196,8 @@ void Link::Learn(const Reading& reading) {
   if (reading.blocks > layout_->blocks() && reading.blocks <= geometry().blocks_max()) {
     layout_->SetBlocks(reading.blocks);
   }
+  const format::Reaches reaches(reading.reaches);
+  if (reaches != layout_->reaches()) layout_->SetReaches(layout_->reaches().With(reaches));
 }
 
 Link::Connection Link::Close() {

@@ -101,7 +101,7 @@ class Link {
   // A reading has arrived. They come in any order: both words only grow while the connection lasts.
   void Learn(const Reading& reading);
   // All that has arrived of them: each word had this value at some moment before.
-  [[nodiscard]] Reading reading() const { return {displacements_, layout_->blocks()}; }
+  [[nodiscard]] Reading reading() const { return {displacements_, layout_->blocks(), 0, layout_->reaches().number()}; }
   [[nodiscard]] std::span<const std::byte> control() const {
     return std::span(control_).first(control_.size() - sizeof(format::Request));
   }

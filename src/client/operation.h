@@ -17,6 +17,7 @@
 #include "erda/client.h"
 #include "fabric/fabric.h"
 #include "format/control_block.h"
+#include "format/index_layout.h"
 #include "format/messages.h"
 #include "format/object.h"
 
@@ -30,6 +31,8 @@ enum class OpType : uint8_t { kGet, kPut, kDelete, kIncrement, kClean, kBlock };
 struct Reading {
   uint64_t displacements;
   uint64_t blocks;
+  uint64_t head_generation;
+  uint64_t reaches;
 };
 static_assert(sizeof(Reading) == format::kMissReadingBytes);
 
@@ -76,7 +79,7 @@ enum class Step : uint8_t {
   kEntry,        // get: the key's neighbourhood
   kObject,       // get: a version
   kSecondLook,   // get: the entry, again
-  kMissConfirm,  // get: the neighbourhood between two readings of the displacement counter
+  kMissConfirm,  // get: the neighbourhood, or the window, between two readings of the displacement counter
   kBlock,        // a block of the index: the same of all its slots
   kReply,        // put, delete: the server's answer
   kPlaced,       // put: the Read behind the Write of the value
@@ -85,7 +88,7 @@ enum class Step : uint8_t {
 };
 
 // Memory of an operation, registered with the fabric.
-//   0                1024          1056         1096  1152
+//   0                1024          1088         1128  1152
 //   +----------------+-------------+------------+-----+-----------------------------------------------------+
 //   | neighbourhood  | two readings| old header |     | message: what is sent, or the version that is read  |
 //   +----------------+-------------+------------+-----+-----------------------------------------------------+
@@ -155,22 +158,24 @@ struct Operation {
   uint32_t staged = kNotStaged;  // its place in the staging buffer
 
   // Gets
-  uint64_t block = 0;              // of the index, where its key is looked for
-  format::IndexEntry entry{};      // the entry that is followed
-  uint64_t entry_slot = 0;         // counted through all blocks
-  bool label_only = false;         // of a version that is settled: it needs no value
-  bool nameless = false;           // it has an entry, and does not know its key yet (block.cc)
-  uint32_t times_up = 0;           // of its link, when that was read
-  uint32_t slots_read = 0;         // of the neighbourhood: kFirstLook or all
-  Look look = Look::kBehind;       // at the neighbourhood, or at a block
-  Reading before{};                // what was known before that was read
-  format::LogAddress at;           // the version that is being read
-  Nanoseconds seen{0};             // a reading of the clock before the entry was, or a version by its location
-  uint64_t read_bytes = 0;         // of it
-  uint64_t newer_version = 0;      // of the version that was read before it; 0: none
-  uint32_t rereads = 0;            // of this version, because the size was not known
-  format::HeadSlot slot_read;      // where it stood when that read was posted
-  format::HeadSlot old_slot;       // the same of the entry's old version, if its header was read behind
+  uint64_t block = 0;                    // of the index, where its key is looked for
+  format::IndexEntry entry{};            // the entry that is followed
+  uint64_t entry_slot = 0;               // counted through all blocks
+  bool label_only = false;               // of a version that is settled: it needs no value
+  bool nameless = false;                 // it has an entry, and does not know its key yet (block.cc)
+  uint32_t times_up = 0;                 // of its link, when that was read
+  uint32_t slots_read = 0;               // of the neighbourhood: kFirstLook or all; or of the window's piece
+  uint64_t first_slot = 0;               // of these, counted through all blocks
+  format::IndexLayout::Window looked{};  // at all of that, since the reading before
+  Look look = Look::kBehind;             // at the neighbourhood, or at a block
+  Reading before{};                      // what was known before that was read
+  format::LogAddress at;                 // the version that is being read
+  Nanoseconds seen{0};                   // a reading of the clock before the entry was, or a version by its location
+  uint64_t read_bytes = 0;               // of it
+  uint64_t newer_version = 0;            // of the version that was read before it; 0: none
+  uint32_t rereads = 0;                  // of this version, because the size was not known
+  format::HeadSlot slot_read;            // where it stood when that read was posted
+  format::HeadSlot old_slot;             // the same of the entry's old version, if its header was read behind
   uint64_t next_control_read = 0;  // of its link: the first behind that read, and of a put, behind its reservation
   uint64_t slot_changes = 0;       // of its link, when the entry was asked for
   uint32_t foreign_count = 0;      // entries with this key's tag that turned out to be another key's

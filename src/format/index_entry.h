@@ -12,7 +12,8 @@
 //
 // key tag: the low 32 bits of the key's hash; shard, head and block follow from them. depth: how many low bits of the
 // hash chose the block when the entry came there; in a slot that it left by a split, of the block that it went to: a
-// hint for clients that do not know of the split yet (index_layout.h). distance: slots from the key's home. size hint:
+// hint for clients that do not know of the split yet (index_layout.h). distance: slots from the key's home; 255 in
+// an entry that is in none of the 64 slots from there, which no other entry ever makes room for (reach.h). size hint:
 // granules of the newest object, so that a reader fetches it in one Read; 0xffff means that many or more. It is a hint
 // only: word and meta are two stores, and a reader may see one of them earlier than the other. The slot is free if its
 // word is empty, whatever meta says.
@@ -26,8 +27,9 @@
 
 namespace erda::format {
 
-// A key's entry is in one of this many slots, contiguous from its home. With 64 an index of any size takes keys up to a
-// load of 0.85 and more; with 32 one of millions of slots refuses at 0.80 (docs/design.md, "The index").
+// A key's entry is in one of this many slots, contiguous from its home, or, if they are taken for good, elsewhere in
+// its window (reach.h). With 64 an index of any size takes keys up to a load of 0.85 and more; with 32 one of millions
+// of slots refuses at 0.80 (docs/design.md, "The index").
 inline constexpr uint32_t kNeighbourhood = 64;
 // Nearly all are in the first of them, so a get looks there first, and at the rest when it confirms a miss.
 inline constexpr uint32_t kFirstLook = 32;
@@ -35,6 +37,7 @@ inline constexpr uint32_t kFirstLook = 32;
 class EntryMeta {
  public:
   static constexpr uint32_t kSizeHintMax = 0xffff;
+  static constexpr uint32_t kFar = 0xff;  // the distance of an entry that is not in its key's neighbourhood
 
   constexpr EntryMeta() = default;
   explicit constexpr EntryMeta(uint64_t raw) : raw_(raw) {}
@@ -83,6 +86,6 @@ ERDA_FORMAT_FIELD(IndexEntry, meta, 8);
 }
 inline constexpr uint64_t kFirstLookBytes = kFirstLook * sizeof(IndexEntry);
 inline constexpr uint64_t kNeighbourhoodBytes = kNeighbourhood * sizeof(IndexEntry);
-static_assert(kNeighbourhood <= 256, "distance has 8 bits");
+static_assert(kNeighbourhood <= EntryMeta::kFar, "distance has 8 bits");
 
 }  // namespace erda::format

@@ -12,6 +12,7 @@
 // Slots are numbered through all blocks. Sizes are powers of two, so the place of one takes shifts alone.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -19,6 +20,7 @@
 #include "base/hash.h"
 #include "format/geometry.h"
 #include "format/index_entry.h"
+#include "format/reach.h"
 
 namespace erda::format {
 
@@ -62,6 +64,35 @@ class IndexLayout {
   }
   [[nodiscard]] uint64_t HomeOf(uint64_t key_hash) const { return HomeIn(BlockOf(key_hash), key_hash); }
 
+  [[nodiscard]] Reaches reaches() const { return reaches_; }
+  void SetReaches(Reaches reaches) { reaches_ = reaches; }
+  // Where a key's entry may be (reach.h): slots in one block. As the exponent grows, each window has the one before it.
+  struct Window {
+    uint64_t begin;
+    uint64_t end;
+    [[nodiscard]] bool Has(uint64_t slot) const { return slot >= begin && slot < end; }
+    [[nodiscard]] uint64_t slots() const { return end - begin; }
+  };
+  [[nodiscard]] Window NeighbourhoodOf(uint64_t key_hash) const {
+    const uint64_t home = HomeOf(key_hash);
+    return {home, home + kNeighbourhood};
+  }
+  [[nodiscard]] Window WindowIn(uint64_t block, uint64_t key_hash, Reaches reaches) const {
+    const uint64_t slots = std::min(uint64_t{kNeighbourhood} << reaches.Exponent(key_hash), geometry_.block_slots());
+    const uint64_t begin = FirstOf(block) + std::min(geometry_.HomeInBlock(key_hash), geometry_.block_slots() - slots);
+    return {begin, begin + slots};
+  }
+  [[nodiscard]] Window WindowOf(uint64_t key_hash) const { return WindowIn(BlockOf(key_hash), key_hash, reaches_); }
+  // What an entry of the key in this slot says of its distance.
+  [[nodiscard]] uint32_t DistanceTo(uint64_t slot, uint64_t key_hash) const {
+    const Window near = NeighbourhoodOf(key_hash);
+    return near.Has(slot) ? static_cast<uint32_t>(slot - near.begin) : EntryMeta::kFar;
+  }
+  // An entry of the key may be in this slot, and say this distance.
+  [[nodiscard]] bool IsPlaceOf(uint64_t key_hash, uint64_t slot, uint32_t distance) const {
+    return WindowOf(key_hash).Has(slot) && DistanceTo(slot, key_hash) == distance;
+  }
+
   // The block that the next one comes of, and the one that the last one came of. REQUIRES: there is such a one.
   [[nodiscard]] uint64_t NextParent() const { return blocks_ - std::bit_floor(blocks_); }
   [[nodiscard]] uint64_t LastParent() const { return blocks_ - 1 - std::bit_floor(blocks_ - 1); }
@@ -91,6 +122,7 @@ class IndexLayout {
   const uint64_t first_slot_offset_;
   const std::span<const uint32_t> runs_;
   uint64_t blocks_;
+  Reaches reaches_;
 };
 
 }  // namespace erda::format

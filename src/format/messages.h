@@ -39,7 +39,7 @@
 namespace erda::format {
 
 inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
-inline constexpr uint16_t kProtocolVersion = 16;
+inline constexpr uint16_t kProtocolVersion = 17;
 inline constexpr uint32_t kSlotsMax = 256;
 
 // The regions that each end offers, by their number.

@@ -21,6 +21,7 @@
 #include "erda/status.h"
 #include "format/check.h"
 #include "format/geometry.h"
+#include "format/reach.h"
 
 namespace erda::format {
 
@@ -121,23 +122,25 @@ class CheckedWord {
 
 // A shard's own record.
 //
-//   byte 0               8          16         24         32         40         64
-//   +-------------------+----------+----------+----------+----------+-----------+
-//   | version limit     | keys     | move     | time     | blocks   | 0         |
-//   +-------------------+----------+----------+----------+----------+-----------+
+//   byte 0               8          16         24         32         40         48         64
+//   +-------------------+----------+----------+----------+----------+----------+----------+
+//   | version limit     | keys     | move     | time     | blocks   | reaches  | 0        |
+//   +-------------------+----------+----------+----------+----------+----------+----------+
 //
 // version limit: every version this shard ever gave out is below it.
 // keys: the used slots of its index at the last clean close, so that they need not be counted.
 // move: a MoveWord, written before the move. After a crash the entry may stand in both slots.
 // time: a CheckedWord of milliseconds of Unix time, at which the server's clock was there already (base/server_time.h).
 // blocks: a CheckedWord, of the blocks of its index; 0 if those are the first ones. Its store is what splits a block.
+// reaches: a CheckedWord of Reaches (reach.h). If it is damaged, the farthest are right.
 struct ShardRecord {
   uint64_t version_limit;
   uint64_t keys;
   uint64_t move;
   uint64_t time;
   uint64_t blocks;
-  uint64_t reserved[3];
+  uint64_t reaches;
+  uint64_t reserved[2];
 };
 ERDA_FORMAT_SIZE(ShardRecord, 64);
 ERDA_FORMAT_FIELD(ShardRecord, version_limit, 0);
@@ -145,6 +148,11 @@ ERDA_FORMAT_FIELD(ShardRecord, keys, 8);
 ERDA_FORMAT_FIELD(ShardRecord, move, 16);
 ERDA_FORMAT_FIELD(ShardRecord, time, 24);
 ERDA_FORMAT_FIELD(ShardRecord, blocks, 32);
+ERDA_FORMAT_FIELD(ShardRecord, reaches, 40);
+// As a shard's record says them.
+constexpr Reaches ReachesIn(CheckedWord record) {
+  return record.damaged() ? Reaches::Farthest() : Reaches(record.number());
+}
 constexpr uint64_t ShardRecordOffset(uint32_t shard) { return kShardRecordsOffset + shard * sizeof(ShardRecord); }
 static_assert(kShardRecordsOffset + kShardsMax * sizeof(ShardRecord) <= kRegionTableOffset);
 

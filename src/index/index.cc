@@ -30,7 +30,7 @@ Published Published::In(std::span<std::byte> control, const format::Geometry& ge
   const auto word = [&](uint64_t offset) { return reinterpret_cast<uint64_t*>(control.data() + offset); };
   auto* const runs = reinterpret_cast<uint32_t*>(control.data() + format::RunsOffset(geometry));
   return {word(offsetof(format::ControlBlock, displacements)), word(offsetof(format::ControlBlock, blocks)),
-          std::span(runs, geometry.runs_max())};
+          word(offsetof(format::ControlBlock, reaches)), std::span(runs, geometry.runs_max())};
 }
 
 Index::Index(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t shard, const Published& published,
@@ -70,6 +70,15 @@ Result<Slot> Index::MakeRoom(uint64_t key_hash) {
   return *free;
 }
 
+std::optional<Slot> Index::MakeFarRoom(uint64_t key_hash) {
+  for (;;) {
+    const Window window = layout_.WindowOf(key_hash);
+    if (const auto free = FirstFree(window.begin, window.slots())) return free;
+    if (window.slots() == geometry_.block_slots()) return std::nullopt;
+    StoreReaches(layout_.reaches().Raised(key_hash));
+  }
+}
+
 uint32_t Index::BitsShared(uint64_t key_hash) const {
   const Slot home = layout_.HomeOf(key_hash);
   uint32_t differing = 0;
@@ -84,6 +93,7 @@ std::optional<Slot> Index::Displace(Slot free) {
   // From the farthest slot on, so that each hop goes as far as it can.
   for (Slot from = free - (kNeighbourhood - 1); from < free; ++from) {
     const EntryMeta meta = At(from).entry_meta();
+    if (meta.distance() >= kNeighbourhood) continue;  // its home is not known, and it has no other place
     const Slot home = from - meta.distance();
     if (free < home + kNeighbourhood) {
       Move(from, free);
@@ -165,7 +175,7 @@ void Index::StoreDisplacements(uint64_t value) {
 }
 
 void Index::Describe(Slot slot, uint64_t key_hash, uint64_t object_bytes) {
-  const auto distance = static_cast<uint32_t>(slot - layout_.HomeOf(key_hash));
+  const uint32_t distance = layout_.DistanceTo(slot, key_hash);
   const uint32_t depth = layout_.DepthOf(layout_.BlockWith(slot));
   const EntryMeta meta = EntryMeta::Make(EntryMeta::TagOf(key_hash), depth, distance, object_bytes);
   nvm_.Store64(MetaOffset(slot), meta.raw());
@@ -192,13 +202,19 @@ Status Index::TakeUp(std::span<const uint32_t> regions) {
                      layout_.IsKnown(blocks - 1) && runs_used_ <= (layout_.grown() ? layout_.RunOf(blocks - 1) + 2 : 1);
   if (!holds) return {Code::kCorruption, "the index of a shard has not the blocks that its record says"};
   std::atomic_ref<uint64_t>(*published_.blocks).store(blocks, std::memory_order_release);
+  layout_.SetReaches(format::ReachesIn(format::CheckedWord(nvm_.Load64(ReachesRecordOffset()))));
+  std::atomic_ref<uint64_t>(*published_.reaches).store(layout_.reaches().number(), std::memory_order_release);
   return {};
 }
 
 bool Index::Refresh() {
+  // Acquired, as the blocks are: the entries that need so large a window came after it, or will come.
+  const format::Reaches reaches(std::atomic_ref<uint64_t>(*published_.reaches).load(std::memory_order_acquire));
+  const bool farther = reaches != layout_.reaches();
+  layout_.SetReaches(reaches);
   // Acquired: what was stored before it is seen, and so are the runs of all these blocks.
   const uint64_t blocks = std::atomic_ref<uint64_t>(*published_.blocks).load(std::memory_order_acquire);
-  if (blocks <= layout_.blocks()) return false;
+  if (blocks <= layout_.blocks()) return farther;
   for (const uint64_t runs = layout_.RunOf(blocks - 1) + 1; runs_used_ < runs; ++runs_used_) {
     runs_[runs_used_] = std::atomic_ref<uint32_t>(published_.runs[runs_used_]).load(std::memory_order_relaxed);
   }
@@ -234,6 +250,18 @@ void Index::StoreBlocks(uint64_t blocks) {
   FlushBlocks();
   // Released: pairs with Refresh, and with the readers' Reads of neighbourhood and number, in that order.
   std::atomic_ref<uint64_t>(*published_.blocks).store(blocks, std::memory_order_release);
+}
+
+// (I15) The record is fenced before a reader may take the window for as large, and so before an entry is there: none is
+// lost to a restart.
+void Index::StoreReaches(format::Reaches reaches) {
+  nvm_.Store64(ReachesRecordOffset(), format::CheckedWord::Of(reaches.number()).raw());
+  if (!Planted(Flaw::kReachNotFlushed)) nvm_.Persist(ReachesRecordOffset(), sizeof(uint64_t));
+  const uint64_t told = Planted(Flaw::kReachToldLate) ? layout_.reaches().number() : reaches.number();
+  layout_.SetReaches(reaches);
+  // Released: a reader that sees an entry's put acknowledged sees the window that it needs. Pairs with Refresh, and
+  // with the readers' Reads of slots and of this word, in that order.
+  std::atomic_ref<uint64_t>(*published_.reaches).store(told, std::memory_order_release);
 }
 
 void Index::Split() {

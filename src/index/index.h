@@ -1,6 +1,7 @@
 // The hash table of one shard: blocks of slots, with hopscotch hashing in each, that are split in two one after the
 // other as the keys become more (format/index_layout.h). A key's entry is in one of the kNeighbourhood slots from its
-// home on, so that a client reads them all in one Read.
+// home on, so that a client reads them all in one Read. Where more keys than that share a place, it is farther away, in
+// the key's window (format/reach.h).
 //
 // Not thread-safe: the shard's thread alone calls it. Clients read the slots meanwhile; that is what the order of the
 // stores is for:
@@ -13,6 +14,9 @@
 //        and frees the entries in the old block when that is persistent. So an entry that a client finds in the old
 //        block is the key's still; and if it finds none, the number of blocks that it reads behind that tells it where
 //        else to look.
+//   (I15) A window grows in the shard's record first, persistently, and then in the control block, before an entry is
+//        beyond the one that it had. It never shrinks. So a reader that finds nothing has to have looked at the whole
+//        window that the reading after that tells of.
 // A power cut in the middle of a move leaves the same entry in two slots, which the shard's record names by then. One
 // in the middle of a split leaves entries in the old block that belong to the new one: IsLeftOver.
 #pragma once
@@ -55,6 +59,7 @@ class EntryObserver {
 struct Published {
   uint64_t* displacements = nullptr;
   uint64_t* blocks = nullptr;
+  uint64_t* reaches = nullptr;
   std::span<uint32_t> runs;
 
   static Published In(std::span<std::byte> control, const format::Geometry& geometry);
@@ -77,7 +82,11 @@ class Index {
     used_known_ = used.has_value();
     used_ = used.value_or(0);
   }
-  // For who reads it beside the shard: as large as it is by now. True if it has grown since.
+  // If the record of the windows is damaged, all are taken for the farthest: that is right, and persistent on return.
+  void MendReaches() {
+    if (format::CheckedWord(nvm_.Load64(ReachesRecordOffset())).damaged()) StoreReaches(format::Reaches::Farthest());
+  }
+  // For who reads it beside the shard: as large as it is by now, and its windows. True if either has grown since.
   bool Refresh();
   // Looks at so many more slots; true once all are counted.
   bool Count(uint64_t slots);
@@ -102,20 +111,20 @@ class Index {
   template <class IsKey>
   [[nodiscard]] std::optional<Slot> Find(uint64_t key_hash, IsKey&& is_key) const {
     const Slot home = layout_.HomeOf(key_hash);
-    const uint64_t first = MetaOffset(home);  // counted on from there: the slots of a miss are many
-    for (Slot i = 0; i < format::kNeighbourhood; ++i) {
-      const format::EntryMeta meta(nvm_.Load64(first + i * sizeof(format::IndexEntry)));
-      if (meta.tag() != format::EntryMeta::TagOf(key_hash)) continue;
-      const format::IndexEntry entry{nvm_.Load64(WordOffset(home + i)), meta.raw()};
-      if (entry.word != 0 && is_key(home + i, entry)) return home + i;
-    }
-    return std::nullopt;
+    if (const auto found = FindAmong({home, home + format::kNeighbourhood}, key_hash, is_key)) return found;
+    if (layout_.reaches().Exponent(key_hash) == 0) return std::nullopt;
+    const Window window = layout_.WindowOf(key_hash);
+    if (const auto found = FindAmong({home + format::kNeighbourhood, window.end}, key_hash, is_key)) return found;
+    return FindAmong({window.begin, home}, key_hash, is_key);
   }
 
   // A free slot in the key's neighbourhood, if there is one.
   [[nodiscard]] std::optional<Slot> FindRoom(uint64_t key_hash) const;
   // The same, moving other entries if need be. kResourceExhausted: there is none to be had.
   Result<Slot> MakeRoom(uint64_t key_hash);
+  // A free slot elsewhere in the key's window, which grows if there is none in it, persistently on return. Nothing if
+  // all of its block is taken. REQUIRES: nothing that was put is unpublished.
+  std::optional<Slot> MakeFarRoom(uint64_t key_hash);
   // How many low bits of their hashes the key and all that stand in its neighbourhood share: splits by these bits do
   // not part them.
   [[nodiscard]] uint32_t BitsShared(uint64_t key_hash) const;
@@ -208,6 +217,20 @@ class Index {
   void ForgetMove();
 
  private:
+  using Window = format::IndexLayout::Window;
+
+  template <class IsKey>
+  [[nodiscard]] std::optional<Slot> FindAmong(Window slots, uint64_t key_hash, IsKey& is_key) const {
+    if (slots.begin >= slots.end) return std::nullopt;
+    const uint64_t first = MetaOffset(slots.begin);  // counted on from there: the slots of a miss are many
+    for (Slot i = 0; i < slots.slots(); ++i) {
+      const format::EntryMeta meta(nvm_.Load64(first + i * sizeof(format::IndexEntry)));
+      if (meta.tag() != format::EntryMeta::TagOf(key_hash)) continue;
+      const format::IndexEntry entry{nvm_.Load64(WordOffset(slots.begin + i)), meta.raw()};
+      if (entry.word != 0 && is_key(slots.begin + i, entry)) return slots.begin + i;
+    }
+    return std::nullopt;
+  }
   [[nodiscard]] uint64_t WordOffset(Slot slot) const { return layout_.SlotOffset(slot); }
   [[nodiscard]] uint64_t MetaOffset(Slot slot) const { return WordOffset(slot) + sizeof(uint64_t); }
   void TellUntold();
@@ -217,11 +240,15 @@ class Index {
   void Move(Slot from, Slot to);
   void StoreDisplacements(uint64_t value);
   void StoreBlocks(uint64_t blocks);
+  void StoreReaches(format::Reaches reaches);
   [[nodiscard]] uint64_t MoveRecordOffset() const {
     return format::ShardRecordOffset(shard_) + offsetof(format::ShardRecord, move);
   }
   [[nodiscard]] uint64_t BlocksRecordOffset() const {
     return format::ShardRecordOffset(shard_) + offsetof(format::ShardRecord, blocks);
+  }
+  [[nodiscard]] uint64_t ReachesRecordOffset() const {
+    return format::ShardRecordOffset(shard_) + offsetof(format::ShardRecord, reaches);
   }
   void CountChange(Slot slot, int change) {
     if (used_known_ || slot < counted_) used_ += change;

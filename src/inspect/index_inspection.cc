@@ -10,7 +10,6 @@ namespace erda::inspect {
 using format::EntryMeta;
 using format::EntryWord;
 using format::IndexEntry;
-using format::kNeighbourhood;
 using format::LogAddress;
 using format::ObjectKind;
 using format::ObjectState;
@@ -46,7 +45,7 @@ void ShardInspector::LookAtIndex() {
 
 bool ShardInspector::IsKeyOf(uint64_t slot, EntryMeta meta, uint64_t key_hash) const {
   return meta.tag() == EntryMeta::TagOf(key_hash) && g_.ShardOf(key_hash) == shard_.shard &&
-         meta.distance() < kNeighbourhood && layout_.HomeOf(key_hash) + meta.distance() == slot;
+         layout_.IsPlaceOf(key_hash, slot, meta.distance());
 }
 
 // The key is told by the object's header; if that does not verify, by the bytes where the key would be, if they have

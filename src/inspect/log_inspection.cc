@@ -24,12 +24,15 @@ void ShardInspector::LookAtRecord() {
   shard_.version_limit = limit.value_or(UINT64_MAX);
   shard_.keys_at_close = keys.number();
   LookAtBlocks(format::CheckedWord(record.blocks));
+  const format::CheckedWord reaches(record.reaches);
+  layout_.SetReaches(format::ReachesIn(reaches));
   shard_.index_blocks = layout_.blocks();
   shard_.index_slots = layout_.slots();
   shard_.log_bytes = (g_.regions_per_shard - shard_.regions_index) * g_.region_size;
   budget_ = shard_.log_bytes;
   if (!limit) Add("the shard's record has a damaged limit of versions");
   if (keys.damaged() || keys.number() > layout_.slots()) Add("the shard's record has a damaged number of keys");
+  if (reaches.damaged()) Add("the shard's record has a damaged number of reaches: all are taken for the farthest");
   const format::CheckedWord checked_move(record.move);
   const format::MoveWord move(checked_move.number());
   if (record.move == 0) return;

@@ -223,14 +223,16 @@ bool ShardSalvager::IsHome(uint64_t slot, uint32_t distance, uint64_t key_hash) 
   const uint64_t block = slot >> g_.block_shift;
   const uint64_t in_block = slot & (g_.block_slots() - 1);
   const uint64_t bits = (uint64_t{1} << std::bit_width(block)) - 1;
-  return distance < format::kNeighbourhood && (static_cast<uint32_t>(key_hash) & bits) == block &&
-         g_.HomeInBlock(key_hash) + distance == in_block;
+  if ((static_cast<uint32_t>(key_hash) & bits) != block) return false;
+  if (distance == format::EntryMeta::kFar) return true;  // in some window, whatever the record says of those
+  return distance < format::kNeighbourhood && g_.HomeInBlock(key_hash) + distance == in_block;
 }
 
 void ShardSalvager::ReadEntry(const IndexEntry& entry, uint64_t slot) {
   const format::EntryMeta meta = entry.entry_meta();
   const format::EntryWord word = entry.entry_word();
-  if (g_.ShardOf(meta.tag()) != shard_ || meta.distance() >= format::kNeighbourhood) return;
+  const bool near = meta.distance() < format::kNeighbourhood;
+  if (g_.ShardOf(meta.tag()) != shard_ || (!near && meta.distance() != format::EntryMeta::kFar)) return;
   const uint32_t head = g_.HeadOf(meta.tag());
   const auto is_its = [&](const Found& found) {
     const auto& header = found.view.header;

@@ -1,5 +1,5 @@
 // Growth of the index, step by step (docs/protocol.md, "Growth"): when a block is split, when a region becomes a run of
-// blocks, and what a key comes to that finds no place.
+// blocks, and what a key comes to that finds no place near its home.
 #include <utility>
 
 #include "server/versions.h"
@@ -11,9 +11,9 @@ using format::Reason;
 
 namespace {
 
-// A key that finds no place has more blocks split, unless so small a share of the slots is used, one in ...: then more
-// keys have the same place than there are slots for. It is refused, unless splits part them before the index is larger
-// than that of a new pool: keys may come in the order of their hashes.
+// A key that finds no place near its home has more blocks split, unless so small a share of the slots is used, one in
+// ...: then more keys have the same place than there are slots for. It gets one farther away, unless splits part them
+// before the index is larger than that of a new pool: keys may come in the order of their hashes.
 constexpr uint64_t kSparse = 4;
 // Slots of the index counted behind each batch of requests: a microsecond or two; and for each put, so that all are
 // counted before a tenth of them is taken.
@@ -52,7 +52,8 @@ void Versions::Grow(uint64_t slots) {
 }
 
 // Blocks are split in their order, so it may take some until it is this key's turn; hardly ever, since those that are
-// not split have as many free slots as each other, about.
+// not split have as many free slots as each other, about. Where none is due, or none can be, the key's window has a
+// place, unless its whole block is full (I15).
 Reason Versions::MakeRoom(uint64_t key_hash, Slot* slot) {
   for (;;) {
     if (auto room = index_.MakeRoom(key_hash); room.ok()) {
@@ -62,9 +63,14 @@ Reason Versions::MakeRoom(uint64_t key_hash, Slot* slot) {
     index_.Count(index_.size());
     const uint64_t parted_by = geometry_.block_slots() << (index_.BitsShared(key_hash) + 1);
     const bool sparse = index_.used() < index_.size() / kSparse;
-    if (sparse && parted_by > format::UsualIndexSlots(geometry_.pool_size, geometry_.shards)) return Reason::kIndexFull;
-    if (!options_.index_grows) return Reason::kIndexFull;
-    if (!SplitNext()) return index_.MayHaveRun() ? Reason::kLogFull : Reason::kIndexFull;
+    const bool crowded = sparse && parted_by > format::UsualIndexSlots(geometry_.pool_size, geometry_.shards);
+    const bool due = options_.index_grows && !crowded;
+    if (due && SplitNext()) continue;
+    if (const auto room = index_.MakeFarRoom(key_hash)) {
+      *slot = *room;
+      return Reason::kNone;
+    }
+    return due && index_.MayHaveRun() ? Reason::kLogFull : Reason::kIndexFull;
   }
 }
 

@@ -39,10 +39,13 @@ Status Recovery::Look(uint64_t version_limit) {
   if (auto status = index_.TakeUp(log_.runs()); !status.ok()) return status;
   const auto move = index_.Moved();
   if (log_.plain() && move.ok()) {
-    std::vector<Slot> homes;
-    homes.reserve(hashes.size() + 1);
-    for (const uint64_t hash : hashes) homes.push_back(index_.layout().HomeOf(hash));
-    LookAtNeighbourhoods(std::move(homes), *move);
+    std::vector<Window> windows;
+    windows.reserve(hashes.size() + 1);
+    const auto& layout = index_.layout();
+    for (const uint64_t hash : hashes) {
+      windows.push_back(Planted(Flaw::kReachForgotten) ? layout.NeighbourhoodOf(hash) : layout.WindowOf(hash));
+    }
+    LookAtWindows(std::move(windows), *move);
     return {};
   }
   ScanIndex();
@@ -50,23 +53,23 @@ Status Recovery::Look(uint64_t version_limit) {
 }
 
 // In the order of the slots, each once: that is how memory is read best.
-void Recovery::LookAtNeighbourhoods(std::vector<Slot> homes, format::MoveWord move) {
+void Recovery::LookAtWindows(std::vector<Window> windows, format::MoveWord move) {
   // The entry that was moved last may stand in both of its slots. Then only the copy that is to stay is repaired.
   std::optional<Slot> second_copy;
   if (!move.none()) {
     // From there on are both, in one block.
     const Slot end = index_.layout().FirstOf(index_.layout().BlockWith(move.from()) + 1);
-    homes.push_back(std::min(move.from(), end - kNeighbourhood));
+    const Slot from = std::min(move.from(), end - kNeighbourhood);
+    windows.push_back({from, from + kNeighbourhood});
     const IndexEntry first = index_.At(move.from());
     const bool copied = first.word != 0 && format::IsMovedCopy(first, index_.At(move.to()), move.to() - move.from());
     if (copied) second_copy = move.to();
   }
-  std::sort(homes.begin(), homes.end());
+  std::ranges::sort(windows, {}, &Window::begin);
   Slot next = 0;  // not looked at yet
-  for (const Slot home : homes) {
-    const Slot end = home + kNeighbourhood;
-    const Slot begin = std::max(home, next);
-    if (begin == end) continue;
+  for (const auto& [first, end] : windows) {
+    const Slot begin = std::max(first, next);
+    if (begin >= end) continue;
     next = end;
     if (!touched_.empty() && touched_.back().end == begin) {
       touched_.back().end = end;
@@ -145,7 +148,7 @@ bool Recovery::Belongs(Slot slot, const IndexEntry& entry, const ObjectView& vie
   const uint64_t key_hash = view.header.key_hash;
   const EntryMeta meta = entry.entry_meta();
   return geometry_.ShardOf(key_hash) == shard_ && meta.tag() == EntryMeta::TagOf(key_hash) &&
-         index_.layout().HomeOf(key_hash) + meta.distance() == slot;
+         index_.layout().IsPlaceOf(key_hash, slot, meta.distance());
 }
 
 // --- Repairing

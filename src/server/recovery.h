@@ -39,6 +39,7 @@ class Recovery {
 
  private:
   using Slot = index::Slot;
+  using Window = format::IndexLayout::Window;
 
   struct Slots {
     Slot begin = 0;
@@ -50,7 +51,7 @@ class Recovery {
     Chain::Before version;  // kSettle: its newest one; kGoBack: the one to go back to
   };
 
-  void LookAtNeighbourhoods(std::vector<Slot> homes, format::MoveWord move);
+  void LookAtWindows(std::vector<Window> windows, format::MoveWord move);
   void ScanIndex();
   [[nodiscard]] Unsettled Decide(Slot slot, const format::IndexEntry& entry);
   [[nodiscard]] bool Belongs(Slot slot, const format::IndexEntry& entry, const format::ObjectView& view) const;

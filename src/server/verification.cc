@@ -1,7 +1,7 @@
 #include "server/verification.h"
 
 #include <algorithm>
-#include <array>
+#include <unordered_map>
 #include <utility>
 
 #include "base/bytes.h"
@@ -172,6 +172,7 @@ Status Verification::LookAtBlocks() {
   if (blocks > known_blocks_)
     return Refuse("the index of a shard has more blocks than its region table has places for");
   layout_.SetBlocks(blocks);
+  layout_.SetReaches(RecordedReaches());
   return {};
 }
 
@@ -215,31 +216,50 @@ void Verification::RaiseBlocks() {
 }
 
 void Verification::JudgeSlots(const TellDamaged& tell) {
-  // By tag, of the slots before in the same neighbourhood: where another entry of the same key can be.
-  std::array<Twin, kNeighbourhood> before{};
+  // By tag, of the slots before in the same block: where another entry of the same key can be.
+  std::unordered_multimap<uint32_t, Twin> before;
   report_.index_slots = layout_.slots();
   for (Slot slot = 0; slot < layout_.slots(); ++slot) {
-    Twin& own = before[slot % kNeighbourhood];
-    own = {};
+    if (slot == layout_.FirstOf(layout_.BlockWith(slot))) before.clear();
     if (At(slot).word == 0) continue;
-    JudgeSlot(slot, tell);
+    const Twin own{slot, JudgeSlot(slot, tell)};
     const IndexEntry entry = At(slot);
     if (entry.word == 0 || (!misplaced_.empty() && misplaced_.back().slot == slot)) continue;
-    own = {slot, entry.entry_meta().tag()};
-    for (Twin& other : before) {
-      if (&other == &own || other.tag != own.tag || At(other.slot).word == 0) continue;
-      if (other.slot >= slot || layout_.BlockWith(other.slot) != layout_.BlockWith(slot)) continue;
-      if (EndTwin(other.slot, slot, tell)) {
-        own = {};
-        break;
-      }
-    }
+    const auto [from, to] = before.equal_range(entry.entry_meta().tag());
+    const bool ends = std::any_of(from, to, [&](const auto& at) {
+      const Twin& other = at.second;
+      if (other.key_hash && own.key_hash && *other.key_hash != *own.key_hash) return false;
+      return At(other.slot).word != 0 && EndTwin(other.slot, slot, tell);
+    });
+    if (!ends) before.emplace(entry.entry_meta().tag(), own);
+  }
+  if (layout_.reaches() != RecordedReaches()) {
+    const uint64_t at = format::ShardRecordOffset(shard_) + offsetof(format::ShardRecord, reaches);
+    nvm_.Store64(at, format::CheckedWord::Of(layout_.reaches().number()).raw());
+    nvm_.Persist(at, sizeof(uint64_t));
   }
 }
 
-void Verification::JudgeSlot(Slot slot, const TellDamaged& tell) {
+format::Reaches Verification::RecordedReaches() const {
+  const uint64_t at = format::ShardRecordOffset(shard_) + offsetof(format::ShardRecord, reaches);
+  return format::ReachesIn(format::CheckedWord(nvm_.Load64(at)));
+}
+
+// An entry is beyond its key's window if the page of the record is older than the entry's. The window was as large.
+void Verification::RaiseReach(Slot slot, const IndexEntry& entry, uint64_t key_hash) {
+  if (entry.entry_meta().distance() != EntryMeta::kFar || layout_.BlockOf(key_hash) != layout_.BlockWith(slot)) return;
+  while (!layout_.WindowOf(key_hash).Has(slot)) layout_.SetReaches(layout_.reaches().Raised(key_hash));
+}
+
+// The hash of its key, if that is known.
+std::optional<uint64_t> Verification::JudgeSlot(Slot slot, const TellDamaged& tell) {
   const IndexEntry entry = At(slot);
   const Judged judged = Judge(entry);
+  std::optional<uint64_t> key_hash;
+  if (judged.version.state != ObjectState::kNothing && Fits(entry, judged.version)) {
+    key_hash = judged.version.header.key_hash;
+    RaiseReach(slot, entry, *key_hash);
+  }
   if (judged.version.state != ObjectState::kNothing && judged.version.header.version < VersionsEnd()) {
     newest_version_ = std::max(newest_version_, judged.version.header.version);
   }
@@ -250,7 +270,7 @@ void Verification::JudgeSlot(Slot slot, const TellDamaged& tell) {
     case Verdict::kGone:
       StoreEntry(slot, EntryWord());
       ++(judged.version.state == ObjectState::kWhole ? report_.deletes_finished : report_.dropped);
-      return;
+      return key_hash;
     case Verdict::kSound:
       if (judged.word != entry.entry_word()) StoreEntry(slot, judged.word);
       if (unsettled) ++(judged.went_back ? report_.taken_back : report_.settled);
@@ -258,12 +278,16 @@ void Verification::JudgeSlot(Slot slot, const TellDamaged& tell) {
     case Verdict::kDamaged:
       ++report_.damaged;
       tell(judged.version.state == ObjectState::kNothing ? std::string_view() : judged.version.key);
-      if (!IsInPlace(slot, entry, judged)) return StoreEntry(slot, EntryWord());  // no get comes by
+      if (!IsInPlace(slot, entry, judged)) {  // no get comes by
+        StoreEntry(slot, EntryWord());
+        return key_hash;
+      }
       if (unsettled) StoreEntry(slot, entry.entry_word().Settled());
       break;
   }
   MarkNamed(geometry_.HeadOf(entry.entry_meta().tag()), judged.word.new_address());
   if (!IsInPlace(slot, entry, judged)) misplaced_.push_back({slot, {judged.word.raw(), entry.meta}});
+  return key_hash;
 }
 
 // As recovery_table.h, but that nothing is believed of what is settled, or of the old version.
@@ -321,11 +345,12 @@ bool Verification::Fits(const IndexEntry& entry, const ObjectView& view) const {
 
 bool Verification::IsInPlace(Slot slot, const IndexEntry& entry, const Judged& judged) const {
   const EntryMeta meta = entry.entry_meta();
-  if (meta.distance() >= kNeighbourhood) return false;
   const bool known = judged.version.state != ObjectState::kNothing && Fits(entry, judged.version);
-  if (known) return layout_.HomeOf(judged.version.header.key_hash) + meta.distance() == slot;
+  if (known) return layout_.IsPlaceOf(judged.version.header.key_hash, slot, meta.distance());
   const uint64_t block = layout_.BlockWith(slot);
-  return layout_.BlockOf(meta.tag()) == block && slot - layout_.FirstOf(block) >= meta.distance();
+  if (layout_.BlockOf(meta.tag()) != block) return false;
+  const bool near = meta.distance() < kNeighbourhood && slot - layout_.FirstOf(block) >= meta.distance();
+  return near || meta.distance() == EntryMeta::kFar;
 }
 
 // They are left by a move of which one page arrived and another did not. What is newer stays, even if it is damaged: a
@@ -363,11 +388,12 @@ std::optional<Slot> Verification::FindAgain(const Misplaced& misplaced) const {
 // True if the key has an entry where gets look for it. The newer of the two versions stands there on return.
 bool Verification::KeepNewer(const Judged& judged) {
   const uint64_t hash = judged.version.header.key_hash;
-  const Slot home = layout_.HomeOf(hash);
-  for (Slot there = home; there < home + kNeighbourhood; ++there) {
+  const auto window = layout_.WindowOf(hash);
+  for (Slot there = window.begin; there < window.end; ++there) {
     const IndexEntry other = At(there);
     const EntryMeta meta = other.entry_meta();
-    if (other.word == 0 || meta.tag() != EntryMeta::TagOf(hash) || there - home != meta.distance()) continue;
+    if (other.word == 0 || meta.tag() != EntryMeta::TagOf(hash)) continue;
+    if (!layout_.IsPlaceOf(hash, there, meta.distance())) continue;
     const Judged present = Judge(other);
     const bool known = present.version.state != ObjectState::kNothing;
     if (known && present.version.key != judged.version.key) continue;
@@ -388,16 +414,22 @@ void Verification::MoveHome(const Misplaced& misplaced, const TellDamaged& tell)
   }
   uint64_t displacements = 0;
   uint64_t blocks = 0;
+  uint64_t reaches = 0;
   std::vector<uint32_t> runs(runs_.size());
-  index::Index index(nvm_, geometry_, shard_, {&displacements, &blocks, runs});
+  index::Index index(nvm_, geometry_, shard_, {&displacements, &blocks, &reaches, runs});
   std::vector<uint32_t> regions;
   for (const uint32_t run : runs_) {
     if (run != 0) regions.push_back(run - 1);
   }
   const bool taken_up = index.TakeUp(regions).ok();
-  const auto room = taken_up ? index.MakeRoom(hash) : Result<Slot>(Status(Code::kResourceExhausted));
+  std::optional<Slot> room;
+  if (taken_up) {
+    const auto near = index.MakeRoom(hash);
+    room = near.ok() ? std::optional(*near) : index.MakeFarRoom(hash);
+    layout_.SetReaches(index.layout().reaches());
+  }
   const auto slot = FindAgain(misplaced);  // after MakeRoom, which moves other entries
-  if (room.ok()) {
+  if (room) {
     index.Describe(*room, hash, SpaceOf(judged.version.header));
     nvm_.Fence();
     StoreEntry(*room, judged.word);

@@ -66,7 +66,7 @@ class Verification {
   };
   struct Twin {
     index::Slot slot = 0;
-    uint32_t tag = 0;
+    std::optional<uint64_t> key_hash;
   };
 
   void LookAtRegions();
@@ -79,11 +79,13 @@ class Verification {
 
   void RaiseBlocks();
   void JudgeSlots(const TellDamaged& tell);
-  void JudgeSlot(index::Slot slot, const TellDamaged& tell);
+  std::optional<uint64_t> JudgeSlot(index::Slot slot, const TellDamaged& tell);
+  [[nodiscard]] format::Reaches RecordedReaches() const;
+  void RaiseReach(index::Slot slot, const format::IndexEntry& entry, uint64_t key_hash);
   [[nodiscard]] Judged Judge(const format::IndexEntry& entry) const;
   [[nodiscard]] bool Fits(const format::IndexEntry& entry, const format::ObjectView& view) const;
   [[nodiscard]] bool IsInPlace(index::Slot slot, const format::IndexEntry& entry, const Judged& judged) const;
-  // Of two entries of one key in one neighbourhood; true if `slot` goes.
+  // Of two entries of one key in one block; true if `slot` goes.
   bool EndTwin(index::Slot other, index::Slot slot, const TellDamaged& tell);
   void MoveHome(const Misplaced& misplaced, const TellDamaged& tell);
   [[nodiscard]] std::optional<index::Slot> FindAgain(const Misplaced& misplaced) const;

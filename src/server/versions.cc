@@ -106,6 +106,7 @@ Status Versions::Verify(const std::function<void(std::string_view key)>& on_dama
 
 void Versions::Begin(uint64_t version_limit) {
   version_limit_ = version_limit;
+  index_.MendReaches();
   grown_at_ = next_version_ = Planted(Flaw::kVersionsStartAnew) ? 1 : std::max<uint64_t>(version_limit, 1);
   counters_.Set(Counter::kIndexSlots, index_.size());
   counters_.Set(Counter::kLogBytesTotal, log_.bytes_total());
@@ -162,7 +163,7 @@ Versions::Found Versions::Find(std::string_view key, uint64_t key_hash) const {
 
 bool Versions::CanBeOf(Slot slot, uint64_t key_hash) const {
   const EntryMeta meta = index_.At(slot).entry_meta();
-  return meta.tag() == EntryMeta::TagOf(key_hash) && index_.layout().HomeOf(key_hash) + meta.distance() == slot;
+  return meta.tag() == EntryMeta::TagOf(key_hash) && index_.layout().IsPlaceOf(key_hash, slot, meta.distance());
 }
 
 // --- Publishing
@@ -248,7 +249,8 @@ bool Versions::IsClaimed(uint64_t key_hash, const Found& found) const {
   return std::any_of(claims_.begin(), claims_.end(), [&](const Claim& other) {
     if (slot == other.slot) return true;
     if (found.entry || !other.home) return false;
-    return std::max(home, *other.home) - std::min(home, *other.home) < format::kNeighbourhood;
+    const bool near = std::max(home, *other.home) - std::min(home, *other.home) < format::kNeighbourhood;
+    return near || index_.layout().NeighbourhoodOf(key_hash).Has(other.slot);  // which may be far from its own home
   });
 }
 

@@ -220,7 +220,8 @@ class HandPoolTest : public testing::Test {
     return control ? NameInControl(work) : NameInPool(work);
   }
   // All Reads of a get, by round trips: "look" at the first half of a neighbourhood or at "all" of it in which block,
-  // "reading" of the numbers in the control block, "version", "control" block, "entry" of which block alone.
+  // "reading" of the numbers in the control block, "version", "control" block, "entry" of which block alone, a "piece"
+  // of the window in it.
   std::string ReadsOfGet(const std::string& key) {
     key_ = key;
     reads_ = 0;
@@ -257,6 +258,7 @@ class HandPoolTest : public testing::Test {
       const bool within =
           offset >= OffsetOf(block) && offset < OffsetOf(block) + kBlockSlots * sizeof(format::IndexEntry);
       if (within && work.local.size() == sizeof(format::IndexEntry)) return "entry" + name;
+      if (within) return "piece" + name;
     }
     return "?";
   }

@@ -37,9 +37,10 @@ TEST(GoldenBytesTest, AShardRecord) {
   record.move = 0x0304;
   record.time = CheckedWord::Of(0x0102030405).raw();
   record.blocks = CheckedWord::Of(0x0102).raw();
+  record.reaches = CheckedWord::Of(Reaches().Raised(0).Raised(0).Raised(UINT64_MAX).number()).raw();
   EXPECT_EQ(Hex(BytesOf(record)), HexOf(R"(
     88 77 66 55 44 33 22 11  02 01 00*6  04 03 00*6  71 54 05 04 03 02 01 00
-    e8 73 02 01 00*4  00*24)"));
+    e8 73 02 01 00*4  f1 8b 02 00 00 00 00 20  00*16)"));
 }
 
 TEST(GoldenBytesTest, ARegionWord) {
@@ -111,7 +112,7 @@ TEST(GoldenBytesTest, AHelloRequest) {
                               0x99aabbccddeeff00,
                               {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 10 00 11 22  33 44 55 66 00 00 00 00
+    45 72 64 61 11 00 11 22  33 44 55 66 00 00 00 00
     88 77 66 55 44 33 22 11  00 ff ee dd cc bb aa 99
     01 02 03 04 05 06 07 08  09 0a 0b 0c 0d 0e 0f 10)"));
 }
@@ -133,7 +134,7 @@ TEST(GoldenBytesTest, AHelloReply) {
   hello.geometry = TestGeometry();
   hello.hash_seed = kTestHashSeed;
   EXPECT_EQ(Hex(BytesOf(hello)), HexOf(R"(
-    45 72 64 61 10 00 02 02  00 01 02 03 04 05 06 07
+    45 72 64 61 11 00 02 02  00 01 02 03 04 05 06 07
     08 09 0a 0b 0c 0d 0e 0f  88 77 66 55 44 33 22 11
     40 00 00 00 00 10 00 00  02 01 00 00 00 00 00 00
     28 27 26 25 24 23 22 21
@@ -152,7 +153,7 @@ TEST(GoldenBytesTest, AHelloRefusal) {
   refusal.code = static_cast<uint8_t>(Code::kPermissionDenied);
   std::memcpy(refusal.message.data(), "no", 2);
   EXPECT_EQ(Hex(BytesOf(refusal)), HexOf(R"(
-    45 72 64 61 10 00 07 00  6e 6f 00*126)"));
+    45 72 64 61 11 00 07 00  6e 6f 00*126)"));
 }
 
 TEST(GoldenBytesTest, AHelloChallenge) {
@@ -164,7 +165,7 @@ TEST(GoldenBytesTest, AHelloChallenge) {
   challenge.challenge = 0x1122334455667788;
   challenge.nonce.fill(0xcd);
   EXPECT_EQ(Hex(BytesOf(challenge)), HexOf(R"(
-    45 72 64 61 10 00 07 01  88 77 66 55 44 33 22 11
+    45 72 64 61 11 00 07 01  88 77 66 55 44 33 22 11
     cd*32)"));
 }
 
@@ -181,13 +182,13 @@ TEST(GoldenBytesTest, Proofs) {
   request.challenge = 0x99aabbccddeeff00;
   request.proof.fill(0xff);  // counts for nothing
   EXPECT_EQ(Hex(BytesOf(ClientProof("a token of some length", nonce, request))),
-            HexOf("6c 60 5d 1f 2e 9c 3e 6a 1c 38 29 9b d2 10 c6 de"));
+            HexOf("15 64 24 24 e6 e8 9f 78 5f c6 1c 1a 45 92 6d b6"));
   HelloReply reply{};
   reply.magic = kHelloMagic;
   reply.protocol_version = kProtocolVersion;
   reply.slots = 64;
   EXPECT_EQ(Hex(BytesOf(ServerProof("a token of some length", nonce, reply))),
-            HexOf("18 20 99 eb fd cd c8 5b f8 6d 72 e5 44 9a 59 07"));
+            HexOf("2b 1c 52 92 35 52 47 1d 45 ce 4a a1 9e ae e1 88"));
 }
 
 TEST(GoldenBytesTest, ARequest) {
@@ -233,9 +234,10 @@ TEST(GoldenBytesTest, AControlBlock) {
   control.displacements = 0x1111111111111111;
   control.blocks = 0x5555555555555555;
   control.head_generation = 0x2222222222222222;
+  control.reaches = 0x6666666666666666;
   control.counters[0] = 0x3333333333333333;
   control.counters[63] = 0x4444444444444444;
-  EXPECT_EQ(Hex(BytesOf(control)), HexOf("11*8 55*8 22*8 00*40 33*8 00*496 44*8 00*448"));
+  EXPECT_EQ(Hex(BytesOf(control)), HexOf("11*8 55*8 22*8 66*8 00*32 33*8 00*496 44*8 00*448"));
   EXPECT_EQ(kControlHeadsOffset, 1024U);
   EXPECT_EQ(kControlHeadBytes, 1024U);
   Geometry geometry = TestGeometry();

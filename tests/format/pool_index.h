@@ -24,6 +24,7 @@ class PoolIndex {
       runs_[run] = LoadAs<uint32_t>(control.subspan(runs + run * sizeof(uint32_t), sizeof(uint32_t)));
     }
     layout_.SetBlocks(LoadAs<ControlBlock>(control).blocks);
+    layout_.SetReaches(Reaches(LoadAs<ControlBlock>(control).reaches));
   }
   // By the shard's record, and the region table.
   PoolIndex(std::span<const std::byte> pool, const Geometry& geometry, uint32_t shard)
@@ -35,11 +36,13 @@ class PoolIndex {
     }
     const CheckedWord blocks(Word(ShardRecordOffset(shard) + offsetof(ShardRecord, blocks)));
     if (blocks.number() != 0) layout_.SetBlocks(blocks.number());
+    layout_.SetReaches(ReachesIn(CheckedWord(Word(ShardRecordOffset(shard) + offsetof(ShardRecord, reaches)))));
   }
 
   [[nodiscard]] const IndexLayout& layout() const { return layout_; }
   [[nodiscard]] uint64_t slots() const { return layout_.slots(); }
   [[nodiscard]] uint64_t HomeOf(uint64_t hash) const { return layout_.HomeOf(hash); }
+  [[nodiscard]] IndexLayout::Window WindowOf(uint64_t hash) const { return layout_.WindowOf(hash); }
   [[nodiscard]] uint64_t OffsetOf(uint64_t slot) const { return layout_.SlotOffset(slot); }
   [[nodiscard]] IndexEntry At(uint64_t slot) const {
     return LoadAs<IndexEntry>(pool_.subspan(OffsetOf(slot), sizeof(IndexEntry)));

@@ -4,7 +4,6 @@ namespace erda::index {
 
 using format::EntryMeta;
 using format::IndexEntry;
-using format::kNeighbourhood;
 
 TestIndex::TestIndex(uint64_t slots) {
   const uint64_t pool_size = (uint64_t{1} << 20) + 2 * slots * sizeof(IndexEntry);
@@ -23,17 +22,29 @@ TestIndex::TestIndex(uint64_t slots) {
 void TestIndex::Reopen() {
   const uint64_t used = index_ ? index_->used() : 0;
   index_ = std::make_unique<Index>(*nvm_, geometry_, kShard, published());
+  EXPECT_TRUE(index_->TakeUp({}).ok());
+  index_->MendReaches();
   index_->Open(used);
 }
 
 bool TestIndex::Insert(uint64_t key_hash, uint32_t address) {
   const auto slot = index_->MakeRoom(key_hash);
-  if (!slot.ok()) return false;
-  index_->Describe(*slot, key_hash, 64);
+  if (slot.ok()) Enter(*slot, key_hash, address);
+  return slot.ok();
+}
+
+bool TestIndex::InsertFar(uint64_t key_hash, uint32_t address) {
+  if (Insert(key_hash, address)) return true;
+  const auto slot = index_->MakeFarRoom(key_hash);
+  if (slot) Enter(*slot, key_hash, address);
+  return slot.has_value();
+}
+
+void TestIndex::Enter(Slot slot, uint64_t key_hash, uint32_t address) {
+  index_->Describe(slot, key_hash, 64);
   nvm_->Fence();
-  index_->Enter(*slot, WordOf(address));
+  index_->Enter(slot, WordOf(address));
   nvm_->Fence();
-  return true;
 }
 
 std::optional<Slot> TestIndex::Find(uint64_t key_hash) const {
@@ -63,7 +74,7 @@ testing::AssertionResult TestIndex::IsSound(const std::unordered_set<uint64_t>& 
     const Slot home = index_->layout().HomeOf(key);
     const auto slot = Find(key);
     if (!slot) return testing::AssertionFailure() << "a key with home " << home << " is not found";
-    if (*slot < home || *slot >= home + kNeighbourhood || index_->At(*slot).entry_meta().distance() != *slot - home) {
+    if (!index_->layout().IsPlaceOf(key, *slot, index_->At(*slot).entry_meta().distance())) {
       return testing::AssertionFailure() << "slot " << *slot << " has distance "
                                          << index_->At(*slot).entry_meta().distance() << " from home " << home;
     }

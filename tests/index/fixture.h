@@ -29,7 +29,9 @@ class TestIndex {
   [[nodiscard]] nvm::Pool& pool() { return *pool_; }
   [[nodiscard]] nvm::Writer& nvm() { return *nvm_; }
   [[nodiscard]] uint64_t* displacements() { return &displacements_; }
-  [[nodiscard]] Published published() { return {&displacements_, &blocks_, runs_}; }
+  // As the control block tells them.
+  [[nodiscard]] format::Reaches told_reaches() const { return format::Reaches(reaches_); }
+  [[nodiscard]] Published published() { return {&displacements_, &blocks_, &reaches_, runs_}; }
   Index& operator*() { return *index_; }
   Index* operator->() { return index_.get(); }
   // The same pool, opened anew.
@@ -37,19 +39,24 @@ class TestIndex {
 
   // MakeRoom, Describe and Enter; false if there is no room.
   bool Insert(uint64_t key_hash, uint32_t address = 1);
+  // The same, in the key's window if its neighbourhood has no room.
+  bool InsertFar(uint64_t key_hash, uint32_t address = 1);
   [[nodiscard]] std::optional<Slot> Find(uint64_t key_hash) const;
   bool Free(uint64_t key_hash);
 
-  // Every used slot is within its key's neighbourhood and says how far from its home; none is there twice; there are as
-  // many as used() says.
+  // Every used slot is within its key's window and says how far from its home; none is there twice; there are as many
+  // as used() says.
   [[nodiscard]] testing::AssertionResult IsSound(const std::unordered_set<uint64_t>& keys) const;
 
  private:
+  void Enter(Slot slot, uint64_t key_hash, uint32_t address);
+
   format::Geometry geometry_{};
   std::unique_ptr<nvm::Pool> pool_;
   std::optional<nvm::Writer> nvm_;
   uint64_t displacements_ = 0;
   uint64_t blocks_ = 0;
+  uint64_t reaches_ = 0;
   std::vector<uint32_t> runs_ = std::vector<uint32_t>(64);
   std::unique_ptr<Index> index_;
 };

@@ -139,7 +139,8 @@ TEST_F(LogDamageTest, AFlippedBitInAShardsRecord) {
   const std::vector<std::byte> before(bytes.begin(), bytes.end());
   for (uint64_t bit = 0; bit < 64; ++bit) {
     for (const uint64_t field : {offsetof(format::ShardRecord, version_limit), offsetof(format::ShardRecord, keys),
-                                 offsetof(format::ShardRecord, move), offsetof(format::ShardRecord, time)}) {
+                                 offsetof(format::ShardRecord, move), offsetof(format::ShardRecord, time),
+                                 offsetof(format::ShardRecord, reaches)}) {
       std::ranges::copy(before, bytes.begin());
       bytes[format::ShardRecordOffset(0) + field + bit / 8] ^= std::byte{1} << (bit % 8);
       for (const bool crashed : {false, true}) {

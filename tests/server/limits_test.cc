@@ -51,7 +51,7 @@ class LimitsTest : public testing::Test {
 };
 
 // Keys whose hashes differ in bits alone that no split goes by.
-TEST_F(LimitsTest, KeysThatHaveOnePlaceAreRefusedWhenItIsFullAndTheOthersServed) {
+TEST_F(LimitsTest, KeysThatHaveOnePlaceFillTheirBlockAndTheOthersAreServed) {
   Store store;
   const auto put = [&](uint64_t i) {
     const Outcome outcome =
@@ -62,10 +62,10 @@ TEST_F(LimitsTest, KeysThatHaveOnePlaceAreRefusedWhenItIsFullAndTheOthersServed)
   uint64_t keys = 0;
   while (put(keys).code == Code::kOk) ++keys;
   EXPECT_EQ(put(keys).reason, Reason::kIndexFull);
-  EXPECT_EQ(keys, 64U);
+  EXPECT_EQ(keys, 128U) << "a block";
   EXPECT_EQ(put(0).code, Code::kOk) << "it is there already";
   // A quarter of the slots is used then, and nothing is gained by more of them.
-  EXPECT_EQ(store.versions().index().size(), 4U * 64 + 128);
+  EXPECT_EQ(store.versions().index().size(), 4U * 128 + 128);
   EXPECT_EQ(store.Inline("another", "v").code, Code::kOk);
   EXPECT_EQ(store.Get("another"), "v");
   EXPECT_EQ(store.Violation(), "");

@@ -103,8 +103,8 @@ std::string ReadLikeAClient(const PoolBytes& pool, std::span<const std::byte> co
   const Resolve resolve = ByControlBlock(pool, control);
   const uint64_t hash = HashKey(key);
   const format::PoolIndex index(pool.bytes, pool.geometry, pool.shard, control);
-  const uint64_t home = index.HomeOf(hash);
-  for (uint64_t slot = home; slot < home + format::kNeighbourhood; ++slot) {
+  const auto window = index.WindowOf(hash);
+  for (uint64_t slot = window.begin; slot < window.end; ++slot) {
     const IndexEntry entry = index.At(slot);
     if (entry.word == 0 || entry.entry_meta().tag() != format::EntryMeta::TagOf(hash)) continue;
     const EntryWord word = entry.entry_word();
@@ -135,9 +135,9 @@ std::string ReadAfterCrash(const PoolBytes& pool, std::string_view key) {
   const Resolve resolve = ByRegionTable(pool);
   const uint64_t hash = HashKey(key);
   const format::PoolIndex index(pool.bytes, pool.geometry, pool.shard);
-  const uint64_t home = index.HomeOf(hash);
+  const auto window = index.WindowOf(hash);
   Answers found;
-  for (uint64_t slot = home; slot < home + format::kNeighbourhood; ++slot) {
+  for (uint64_t slot = window.begin; slot < window.end; ++slot) {
     const IndexEntry entry = index.At(slot);
     if (entry.word == 0 || entry.entry_meta().tag() != format::EntryMeta::TagOf(hash)) continue;
     const ObjectView newest = Inspect(pool, resolve, index.HeadOf(entry), entry.entry_word().new_address());
@@ -235,13 +235,12 @@ std::string FindUnrest(const PoolBytes& pool) {
     if (view.state != ObjectState::kWhole) return where + "not whole";
     if (view.header.kind != static_cast<uint8_t>(format::ObjectKind::kValue)) return where + "a tombstone";
     const uint64_t hash = HashKey(view.key);
-    const uint64_t home = index.HomeOf(hash);
     if (hash != view.header.key_hash || pool.geometry.ShardOf(hash) != pool.shard ||
         pool.geometry.HeadOf(hash) != index.HeadOf(entry)) {
       return where + "another shard's or head's key";
     }
-    if (slot < home || slot >= home + format::kNeighbourhood) return where + "out of its neighbourhood";
-    if (slot != home + entry.entry_meta().distance()) return where + "says a wrong distance";
+    if (!index.WindowOf(hash).Has(slot)) return where + "out of its window";
+    if (entry.entry_meta().distance() != index.layout().DistanceTo(slot, hash)) return where + "says a wrong distance";
     if (!keys.insert(view.key).second) return where + "its key has another entry";
   }
   return FindUnrestInLog(pool);

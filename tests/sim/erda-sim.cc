@@ -115,6 +115,8 @@ std::optional<Kind> KindFor(erda::Flaw flaw) {
   if (flaw >= erda::Flaw::kMovesUnsettled && flaw <= erda::Flaw::kSameGeneration) return Kind::kCleaning;
   if (flaw >= erda::Flaw::kExpiryIgnored && flaw <= erda::Flaw::kExpiresInFlight) return Kind::kExpiry;
   if (flaw == erda::Flaw::kReturnsExpired || flaw == erda::Flaw::kExpiresBehindRead) return Kind::kExpiry;
+  if (flaw == erda::Flaw::kReachNotFlushed || flaw == erda::Flaw::kReachToldLate) return Kind::kMoves;
+  if (flaw == erda::Flaw::kReachForgotten || flaw == erda::Flaw::kReachNotSeen) return Kind::kMoves;
   if (flaw >= erda::Flaw::kSplitNotFlushed && flaw <= erda::Flaw::kKeepsLeftOver) return Kind::kGrowth;
   if (flaw == erda::Flaw::kTrustsChunks) return Kind::kForgeries;
   if (flaw == erda::Flaw::kSplitNotSeen) return Kind::kGrowth;

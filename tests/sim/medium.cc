@@ -33,8 +33,8 @@ std::optional<Medium::Version> Medium::VersionAt(uint32_t head, LogAddress addre
 std::optional<Medium::Version> Medium::SettledOf(std::string_view key) const {
   const uint64_t hash = HashKey(key);
   const format::PoolIndex index(pool_, geometry_, geometry_.ShardOf(hash));
-  const uint64_t home = index.HomeOf(hash);
-  for (uint64_t slot = home; slot < home + format::kNeighbourhood; ++slot) {
+  const auto window = index.WindowOf(hash);
+  for (uint64_t slot = window.begin; slot < window.end; ++slot) {
     const IndexEntry entry = index.At(slot);
     if (entry.word == 0 || !entry.entry_word().settled()) continue;
     // (Where a damaged copy was the last one, another key's may stand now.)

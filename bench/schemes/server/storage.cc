@@ -21,7 +21,7 @@ constexpr uint64_t KeysMax(uint64_t slots) { return slots - slots / 5; }
 Storage::Storage(std::unique_ptr<SchemePool> pool)
     : pool_(std::move(pool)),
       nvm_(pool_->pool()),
-      index_(nvm_, pool_->geometry(), 0, {&displacements_, nullptr, {}}),
+      index_(nvm_, pool_->geometry(), 0, {&displacements_, nullptr, nullptr, {}}),
       seed_(pool_->seed()),
       log_offset_(pool_->log_offset()),
       log_bytes_(pool_->log_bytes()),
