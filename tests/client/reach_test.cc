@@ -124,13 +124,36 @@ TEST_F(ReachTest, AKeyWhoseTagManyOthersHaveIsAbsentOrFound) {
     for (Get(crowded_, &got_); !fabric_->posted.empty() && rounds < 1000; ++rounds) (void)Round();
     return rounds;
   };
+  for (uint64_t slot = kHome; slot < kHome + 5; ++slot) put_foreign(slot);
   for (uint64_t slot = kHome + 64; slot < kBlockSlots; ++slot) put_foreign(slot);
   for (uint64_t slot = 0; slot < kHome - 1; ++slot) put_foreign(slot);
-  EXPECT_EQ(rounds_of_get(), 1 + 1 + (1 + 34) + (1 + 29) + 1) << "two looks, two pieces and their versions, a reading";
+  EXPECT_EQ(rounds_of_get(), (1 + 5) + 1 + (1 + 34) + (1 + 29) + 1)
+      << "two looks, two pieces and their versions, a reading";
   EXPECT_EQ(got_, kAbsentName);
   PutAt(kHome - 1, crowded_, "value");
-  EXPECT_EQ(rounds_of_get(), 1 + 1 + (1 + 34) + (1 + 29) + 1) << "and the key's own, in place of the reading";
+  EXPECT_EQ(rounds_of_get(), (1 + 5) + 1 + (1 + 34) + (1 + 29) + 1) << "and the key's own, in place of the reading";
   EXPECT_EQ(got_, "value");
+}
+
+// Where Reads are in no order, a client that knows of the window asks for the reading when it has all of the pieces.
+TEST_F(ReachTest, WhereReadsAreInNoOrderEachPieceArrivesBeforeTheReading) {
+  fabric_->reads_in_order = false;
+  Connect();
+  Raise(crowded_);
+  EXPECT_EQ(ReadsOfGet(crowded_), "look 0 | all 0 | reading | piece 0 | piece 0 | reading");
+  EXPECT_EQ(got_, kAbsentName);
+  EXPECT_EQ(ReadsOfGet(crowded_), "all 0 | piece 0 | piece 0 | reading") << "after a miss, and it is known";
+  EXPECT_EQ(got_, kAbsentName);
+  Before(4, [&] {  // the reading behind
+    TellDisplacements(2);
+    PutAt(kHome + 3, crowded_, "value");
+  });
+  EXPECT_EQ(ReadsOfGet(crowded_), "all 0 | piece 0 | piece 0 | reading | all 0 | version");
+  EXPECT_EQ(got_, "value");
+  WriteEntry(kHome + 3, {});
+  PutAt(0, crowded_, "far");
+  EXPECT_EQ(ReadsOfGet(crowded_), "all 0 | piece 0 | piece 0 | version");
+  EXPECT_EQ(got_, "far");
 }
 
 // A server that lies about reaches makes a get look at its whole block, and no farther.

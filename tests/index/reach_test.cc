@@ -88,17 +88,19 @@ TEST_F(ReachTest, ADamagedRecordIsTakenForTheFarthestAndMended) {
 
 // Its home is not known from its slot.
 TEST_F(ReachTest, AnEntryThatIsFarMakesRoomForNoOther) {
-  Fill(300);
+  // The crowd has home 0, and stands in the slots up to 150. A key with a home among them finds the next slots free.
+  const auto insert = [&](uint64_t key) {
+    keys_.insert(key);
+    return index_.InsertFar(key);
+  };
+  for (uint64_t i = 0; i < 150; ++i) ASSERT_TRUE(insert(i << 1));
   const uint64_t moves = *index_.displacements();
-  // A key of the same block, whose neighbourhood the crowd has filled from afar.
-  const Slot home = index_->layout().HomeOf(kHigh);
-  uint64_t other = kHigh | 10'000;
-  while (index_->layout().HomeOf(other) < home + 2 * kNeighbourhood) other += uint64_t{1} << 50;
-  ASSERT_EQ(index_->layout().BlockOf(other), 0U);
+  uint64_t other = 10'000;
+  while (index_->layout().HomeOf(other) < 70) other += uint64_t{1} << 40;
+  ASSERT_EQ(index_->layout().HomeOf(other), 70U);
   EXPECT_FALSE(index_.Insert(other));
   EXPECT_EQ(*index_.displacements(), moves);
-  EXPECT_TRUE(index_.InsertFar(other));
-  keys_.insert(other);
+  EXPECT_TRUE(insert(other));
   EXPECT_TRUE(index_.IsSound(keys_));
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "format/pool_index.h"
+#include "inspect/salvage.h"
 #include "server/machine.h"
 #include "server/page_pool.h"
 #include "server/whole_pool.h"
@@ -199,26 +200,56 @@ TEST_F(ReachTest, ADamagedRecordCostsLooksAndNoKey) {
 
 // Of puts that share their fences, one gets a slot far from its home that is another's first choice.
 TEST_F(ReachTest, PutsOfOneBatchDoNotTakeOneSlot) {
-  Store store(Small());
-  PutSome(store, 0, kNear + 1);
-  // Where the next far one goes, and a key that would go there as well.
+  StoreOptions options;
+  options.wish = {4 << 20, 1, 32768, 8192, 1024};  // a block has 1024 slots: homes may be farther apart than 64
+  Store store(options);
   const index::Index& index = store.versions().index();
-  const auto window = index.layout().WindowOf(HashKey(Crowd(0)));
-  index::Slot slot = window.begin;
-  while (index.WordAt(slot).raw() != 0) ++slot;
-  std::string other;
-  for (int i = 0; i < 1'000'000 && other.empty(); ++i) {
-    const std::string key = "other" + std::to_string(i);
-    if (index.FindRoom(HashKey(key)) == slot) other = key;
+  constexpr uint64_t kHigh = uint64_t{0x5123} << 48;
+  const auto put = [&](const std::string& key, uint64_t hash) {
+    return store.versions().PutInline(key, hash, AsBytes("v"), Ack::kPersisted).code;
+  };
+  for (uint64_t i = 0; i <= kNeighbourhood; ++i) {
+    ASSERT_EQ(put("crowd" + std::to_string(i), kHigh | i << 32), Code::kOk);
+    store.versions().PublishPuts();
   }
-  ASSERT_EQ(index.FindRoom(HashKey(other)), slot);
-  store.PutTogether();
-  ASSERT_EQ(store.Inline(Crowd(kNear + 1), Value(kNear + 1)).code, Code::kOk);
-  ASSERT_EQ(store.Inline(other, "other").code, Code::kOk);
-  store.PublishTogether();
-  EXPECT_EQ(store.Get(Crowd(kNear + 1)), Value(kNear + 1));
-  EXPECT_EQ(store.Get(other), "other");
+  const index::Slot next = index.layout().HomeOf(kHigh) + kNeighbourhood + 1;  // of the window of 128
+  uint64_t other = kHigh;
+  while (index.layout().HomeOf(other) < next) other += uint64_t{1} << 44;
+  ASSERT_EQ(index.FindRoom(other), next);
+  ASSERT_EQ(put("crowd", kHigh | uint64_t{1000} << 32), Code::kOk);
+  ASSERT_EQ(put("other", other), Code::kOk);
+  store.versions().PublishPuts();
+  uint64_t used = 0;
+  for (index::Slot slot = 0; slot < index.size(); ++slot) used += index.WordAt(slot).empty() ? 0 : 1;
+  EXPECT_EQ(used, kNeighbourhood + 3U);
   EXPECT_EQ(store.Violation(), "");
+}
+
+// As near its home: the damage stays to be seen until the put is done.
+TEST_F(ReachTest, APutThatIsNeverDoneDoesNotHideTheDamageOfAKeyThatIsFar) {
+  Machine machine(Small());
+  Store& store = machine.store;
+  PutSome(store, 0, kNear + 1);
+  const auto bytes = machine.pool->view().bytes;
+  bytes[store.OffsetOfKey(Crowd(kNear)) + offsetof(format::ObjectHeader, key_hash)] ^= std::byte{1};
+  ASSERT_EQ(store.Get(Crowd(kNear)), kDamaged);
+  const Reserved reserved = store.Reserve(Crowd(kNear), "new");
+  ASSERT_EQ(reserved.code(), Code::kOk);
+  EXPECT_EQ(store.Get(Crowd(kNear)), kDamaged);
+  store.EndSession(0);
+  EXPECT_EQ(store.Get(Crowd(kNear)), kDamaged);
+  EXPECT_EQ(store.Inline(Crowd(kNear), "new").code, Code::kOk);
+  EXPECT_EQ(store.Get(Crowd(kNear)), "new");
+  EXPECT_EQ(store.Violation(), "");
+}
+
+TEST_F(ReachTest, SalvageFindsWhatEntriesThatAreFarName) {
+  Store store(Small());
+  PutSome(store, 0, 100);
+  const auto report = inspect::Salvage(WholePool(store.Bytes(), false), {}, [](const auto&) { return Status(); });
+  ASSERT_TRUE(report.ok()) << report.status().ToString();
+  EXPECT_EQ(report->named, 100U);
+  EXPECT_EQ(report->unnamed, 0U);
 }
 
 // --- After a power cut, on an ordinary file
@@ -289,15 +320,16 @@ TEST_F(ReachVerificationTest, AnEntryOutOfItsPlaceIsMovedIntoItsWindow) {
   const uint64_t other_block = index.layout().BlockWith(slot) == 0 ? 1 : 0;
   PagePool::Image image = medium_->cached();
   const auto word = [&](uint64_t at) -> uint64_t& { return image[index.OffsetOf(at) / sizeof(uint64_t)]; };
-  const uint64_t astray = index.layout().FirstOf(other_block) + 7;
-  word(astray) = word(slot);
-  *(&word(astray) + 1) = *(&word(slot) + 1);
+  for (const uint64_t astray : {index.layout().FirstOf(other_block) + 7, index.layout().FirstOf(other_block) + 9}) {
+    word(astray) = word(slot);
+    *(&word(astray) + 1) = *(&word(slot) + 1);
+  }
   word(slot) = 0;
   image[RecordOffset() / sizeof(uint64_t)] = 0;
   TakePool(image);
   ASSERT_TRUE(store_->Verify(&damaged_).ok());
   EXPECT_EQ(damaged_, std::vector<std::string>{});
-  EXPECT_EQ(store_->recovery().moves_undone, 1U);
+  EXPECT_EQ(store_->recovery().moves_undone, 2U) << "one of the two copies stays";
   EXPECT_EQ(Exponent(*store_), 1U);
   ExpectThere(*store_, kNear + 1);
   EXPECT_EQ(FindUnrest(store_->Bytes()), "");
