@@ -16,7 +16,8 @@ namespace {
 
 class CrowdTest : public E2eTest {
  protected:
-  // Keys with the home of the first of them, in whatever number of blocks up to that of a usual index.
+  // Keys with the home of the first of them, which splits up to the size of a usual index do not part. Where the window
+  // is not cut by an end of its block, it has whole pieces of 64 slots on both sides of the home.
   static std::vector<std::string> Choose(const format::HelloReply& hello, size_t count) {
     const format::Geometry& geometry = hello.geometry;
     const uint64_t blocks = format::UsualIndexSlots(geometry.pool_size, geometry.shards) / geometry.block_slots();
@@ -25,9 +26,11 @@ class CrowdTest : public E2eTest {
     for (uint64_t i = 0; keys.size() < count; ++i) {
       std::string key = "key" + std::to_string(i);
       const uint64_t hash = HashKey(key, hello.hash_seed);
+      const uint64_t home = geometry.HomeInBlock(hash);
+      if (keys.empty() && (home % format::kNeighbourhood != 0 || home > geometry.block_slots() / 2)) continue;
       if (keys.empty()) first = hash;
-      const bool same_block = (hash ^ first) % (4 * blocks) == 0;
-      const bool same_home = geometry.HomeInBlock(hash) == geometry.HomeInBlock(first);
+      const bool same_block = (hash ^ first) % blocks == 0;
+      const bool same_home = home == geometry.HomeInBlock(first);
       const bool same_class = format::Reaches::ClassOf(hash) == format::Reaches::ClassOf(first);
       if (same_block && same_home && same_class) keys.push_back(std::move(key));
     }
@@ -66,14 +69,36 @@ TEST_F(CrowdTest, AStrangersKeysDoNotKeepOthersOut) {
   ASSERT_TRUE(page.ok()) << page.status().ToString();
   EXPECT_EQ(page->keys.size(), 201U);
 
-  // What it costs: a window of 256 slots has three more pieces of 64.
-  ClientStats before = victim->stats();
-  ASSERT_EQ(victim->Get(absent).status().code(), Code::kNotFound);
-  EXPECT_EQ(victim->stats().reads - before.reads, 1U + 3 + 3 + 1) << "two looks, three pieces, a reading";
   for (size_t i = 0; i < 200; ++i) ASSERT_TRUE(stranger->Delete(keys[i]).ok()) << i;
   ASSERT_TRUE(victim->Delete(victims).ok());
   ASSERT_TRUE(victim->Put(absent, "comes").ok());
   EXPECT_TRUE(sleeper->Get(absent).ok());
+}
+
+// What a miss costs as the window grows (docs/protocol.md, "A neighbourhood that grows").
+TEST_F(CrowdTest, AMissReadsItsWindowInPieces) {
+  ServerOptions options = Options(PoolKind::kDram);
+  options.pool_size = 4 << 20;
+  const auto server = Serve(PoolKind::kDram, options);
+  const format::HelloReply hello = RawPeer(Address()).hello();
+  ASSERT_EQ(hello.geometry.block_slots(), 2048U);
+  const auto keys = Choose(hello, 1026);
+  const auto client = Connect({.cache_entries = 0});
+  const auto reads_of_miss = [&] {
+    const uint64_t before = client->stats().reads;
+    EXPECT_EQ(client->Get(keys.back()).status().code(), Code::kNotFound);
+    return client->stats().reads - before;
+  };
+  size_t put = 0;
+  uint64_t pieces = 0;  // beyond the neighbourhood
+  for (uint64_t window = 64; window <= 2048; window *= 2, pieces = 2 * pieces + 1) {
+    for (; put <= window / 2; ++put) ASSERT_TRUE(client->Put(keys[put], "v").ok()) << put;
+    for (int again = 0; again < 2; ++again) {
+      EXPECT_EQ(reads_of_miss(), 4 + pieces + (pieces > 0 ? 1 : 0)) << "a window of " << window;
+    }
+  }
+  EXPECT_EQ(put, 1025U);
+  for (size_t i = 0; i < put; ++i) ASSERT_TRUE(client->Get(keys[i]).ok()) << i;
 }
 
 }  // namespace
