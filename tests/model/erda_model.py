@@ -32,11 +32,14 @@ What is modelled, and where the code does it
   shard settles the current version if it is whole, and then compares. While the newest version is not whole it waits:
   that one may become whole, be acknowledged without the shard, and have been before it (`condition-not-awaited`).
 
-A put may expire: at any moment after it was published its value's time is over, for all at once. From then on the version
-says that the key is absent: to conditions and deletes, and to gets that have read the entry since; others start again. A delete settles what has arrived before it says not-found. The
-shard frees an entry whose new version, settled, has expired, and marks what is in flight; there is no tombstone.
+A put may expire: at any moment after it was published its value's time is over, for all at once: the shard's word `time`
+reaches the deadline. The value itself may arrive later. From then on the version says that the key is absent to conditions
+and deletes. A get knows the time by Reads of that word alone. A Read before the entry's says that a version has expired; a
+Read after the version's says that it has not; if that one says that it has, the get starts again. A get that knows where
+the version is Reads both in any order. A delete settles what has arrived before it says not-found. The shard frees an
+entry whose new version, settled, has expired, and marks what is in flight; there is no tombstone.
 
-What is not modelled: how a client knows the time; the index (an entry is read as a whole), other keys, torn headers, damage by hardware.
+What is not modelled: the index (an entry is read as a whole), other keys, torn headers, damage by hardware.
 
 Flush methods belong to the writer, and every reader judges a version by how it was written, whatever its own connection
 has: the object's header says which ones their writer flushes by a Read. Such a version is returned as soon as it is
@@ -68,8 +71,10 @@ Put = namedtuple("Put", "phase addr alive superseded result", defaults=(None,))
 # Delete phases: 0 not begun, 1 asked, 3 done at the shard, 4 acknowledged, 6 under way, 9 unknown for ever
 Del = namedtuple("Del", "phase result")
 # result: "conflict" if its condition did not hold.
-# Get phases: 0 not begun, 1 begun, 2 has an address to read, 3 found no whole version there, 4 done, 5 lost in a crash
-# over: what had expired before the entry was read.
+# Get phases: 0 not begun, 1 begun, 2 has an address to read, 3 found no whole version there, 4 done, 5 lost in a crash,
+# 6 has the version that counts and Reads the time, 7 has the time and Reads a version that it knew of
+# at: in phase 6 the put of that version.
+# over: what had expired when the time was Read, before the entry or the known version.
 Get = namedtuple("Get", "phase snap at over", defaults=(frozenset(),))
 # durable: the word on the medium, if it is not (yet) the visible one. busy: what the shard still has to do, in order.
 # known: versions that clients may know of as settled new ones, but for those that say that they are not any more.
@@ -381,7 +386,7 @@ def recover(c, s, log, w):
             log = set_body(log, word.new, 2)
     puts = tuple(Put(9 if p.phase in (1, 2, 3, 6, 8) else p.phase, None, p.alive, False) for p in s.puts)
     dels = tuple(Del(9, None) if d.phase in (1, 3, 6) else d for d in s.dels)
-    gets = tuple(Get(5, None, None) if g.phase in (1, 2, 3) else g for g in s.gets)
+    gets = tuple(Get(5, None, None) if g.phase in (1, 2, 3, 6, 7) else g for g in s.gets)
     known = s.known if c.defect == "known-outlives-server" else frozenset()
     return s._replace(log=log, word=word, durable=None, puts=puts, dels=dels, gets=gets, busy=(), known=known)
 
@@ -531,18 +536,35 @@ def get_steps(c, s, i, g):
         return s._replace(gets=s.gets[:i] + (new,) + s.gets[i + 1:])
 
     if g.phase == 0:
-        if i == 0 or s.gets[i - 1].phase >= 4:                          # gets of one reader: in order
+        if i == 0 or s.gets[i - 1].phase in (4, 5):                          # gets of one reader: in order
             yield f"get{i} begins", get(Get(1, None, None)), (("inv", op),)
     elif g.phase == 1:
         for a in s.known:                                               # all are whole
             if s.log[a].left:
                 continue
-            value = value_of(s, a)
-            yield f"get{i} knows of {a}, returns put{value}", get(GET_DONE), (("ret", op, value),)
+            if s.log[a].put not in c.expires:
+                yield f"get{i} knows of {a}, returns put{s.log[a].put}", get(GET_DONE), (("ret", op, s.log[a].put),)
+                continue
+            yield f"get{i} reads {a}, which it knew of", get(Get(6, None, s.log[a].put)), ()
+            yield f"get{i} reads the time, and knows of {a}", get(Get(7, None, a, s.over)), ()
         if s.word.new is None:                                          # the confirmed miss
             yield f"get{i} finds no entry", get(GET_DONE), (("ret", op, None),)
         else:
             yield f"get{i} reads entry {tuple(s.word)}", get(Get(2, s.word, s.word.new, s.over)), ()
+    elif g.phase == 6:
+        if g.at not in s.over or c.defect == "trusts-own-clock":                # the reader's clock stands still
+            yield f"get{i} reads the time, returns put{g.at}", get(GET_DONE), (("ret", op, g.at),)
+        elif c.defect == "expires-behind-read":
+            yield f"get{i} reads the time, returns absent", get(GET_DONE), (("ret", op, None),)
+        else:
+            yield f"get{i} put{g.at} expired meanwhile, starts again", get(Get(1, None, None)), ()
+    elif g.phase == 7:
+        v = s.log[g.at]
+        if v is None or v.left:
+            yield f"get{i} knew of {g.at}, which was left", get(Get(1, None, None)), ()
+        else:
+            value = None if v.put in g.over else v.put
+            yield f"get{i} knew of {g.at}, returns put{value}", get(GET_DONE), (("ret", op, value),)
     elif g.phase == 2:
         yield from read_version(c, s, i, g, op, get)
     elif g.phase == 3:
@@ -592,10 +614,11 @@ def read_version(c, s, i, g, op, get):
         if v.put in s.over and c.defect == "expired-is-older" and snap.old not in (None, a):
             yield older(c, s, i, g, op, get, f"get{i} {a} has expired")
             return
-        value = value_of(s, a)
-        if v.put in s.over and v.put not in g.over and c.defect != "expires-behind-read":
-            yield f"get{i} {a} expired meanwhile, starts again", get(Get(1, None, None)), ()
+        unknown = v.put not in g.over or c.defect == "trusts-own-clock"
+        if v.put in c.expires and unknown and c.defect != "time-read-early":
+            yield f"get{i} {a} counts", t._replace(gets=s.gets[:i] + (Get(6, None, v.put),) + s.gets[i + 1:]), ()
             return
+        value = None if v.put in g.over else v.put
         yield f"get{i} returns {'absent' if value is None else f'put{value}'}", t, (("ret", op, value),)
     elif to_old:
         yield f"get{i} {a} not settled, goes to the old one", get(Get(2, snap, snap.old, g.over)), ()
@@ -626,6 +649,8 @@ def tidy(c, s):
     for g in s.gets:
         if g.phase in (2, 3):
             todo += (g.at, g.snap.new, g.snap.old)
+        elif g.phase == 7:
+            todo.append(g.at)
     seen = set()
     while todo:
         a = todo.pop()
@@ -913,6 +938,8 @@ PLANTED = {
     # Expiry.
     "expiry-forgets-in-flight": Config(puts(R, L, L), 2, sweeps=2, expires=(1,)),
     "expires-behind-read": Config(puts(I, L, L), 1, expires=(0,)),
+    "trusts-own-clock": Config(puts(I, L), 2, expires=(0,)),
+    "time-read-early": Config(puts(I, L) + puts(R, L), 1, dels=1, expires=(1,)),    # born expired, and returned
     "expired-is-older": Config(puts(I, L) + puts(R, L), 1, expires=(1,)),
     "expires-newer": Config(puts(I, L, L), 1, expires=(0,)),
     "delete-trusts-what-expired": Config(puts(R, L, L, L), 0, dels=1, expires=(0,)),
