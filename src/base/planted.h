@@ -58,6 +58,8 @@ enum class Flaw : uint8_t {
   kSameGeneration,     // generations are counted by each region for itself
   kExpiryIgnored,      // what has expired is there for conditions, increments and deletes
   kExpiresNewer,       // an entry is freed though it names a newer version than the one that has expired
+  kTimeNotStored,      // the shard judges by a time that it has not told its clients
+  kTimeNotNoted,       // the shard tells its clients a time that the pool does not keep
   kExpiresInFlight,    // what was in flight when a version was freed that has expired, counts still
   // Growing
   kSplitNotFlushed,    // a block counts before it is flushed
@@ -92,6 +94,7 @@ enum class Flaw : uint8_t {
   kNoReadBehindWrite,  // a put is done when its Write completes
   kReturnsExpired,     // a get returns what it finds, expired or not
   kExpiresBehindRead,  // a value has expired if its deadline has passed when the get is over
+  kTrustsOwnClock,     // a value lives as long as the client's own clock says so
   // Its scans
   kBlockNotConfirmed,    // a block counts though entries were being moved
   kBlockSplitNotSeen,    // a block counts for what belonged there before it was split
@@ -149,6 +152,8 @@ inline constexpr const char* kFlawNames[] = {
     "same-generation",
     "expiry-ignored",
     "expires-newer",
+    "time-not-stored",
+    "time-not-noted",
     "expires-in-flight",
     "split-not-flushed",
     "split-unfenced",
@@ -180,6 +185,7 @@ inline constexpr const char* kFlawNames[] = {
     "no-read-behind-write",
     "returns-expired",
     "expires-behind-read",
+    "trusts-own-clock",
     "block-not-confirmed",
     "block-split-not-seen",
     "scan-skips-unverified",

@@ -6,6 +6,7 @@
 //                  get of that key (get.cc), which has its version already
 //   older          if that does not verify: the old version says it as well; then a get of the key
 //   second look    if none does: has the entry changed since?
+#include <algorithm>
 #include <cstring>
 
 #include "base/bytes.h"
@@ -50,7 +51,7 @@ void Engine::StartBlock(Operation& op) {
   if (++op.block_reads > kBlockReadsMax) {
     return Finish(op, {Code::kTimeout, address_ + ": the index is changed faster than a scan can read it"});
   }
-  op.seen = seen_ = clock_.Now();  // what has expired by now need not be asked for one by one
+  op.time_before = link.time();  // what had expired by then need not be asked for one by one
   op.slot_changes = link.slot_changes;
   op.times_up = link.times_up;
   op.block = link.layout().BlockOf(op.key_hash);
@@ -80,7 +81,8 @@ void Engine::OnBlockRead(Operation& op) {
   view.first.shard = op.shard;
   view.first.times_up = op.times_up;
   view.first.slot_changes = op.slot_changes;
-  view.first.seen = op.seen;
+  view.first.time_before = op.time_before;
+  view.first.time_behind = std::min(after.time, Operation::kNoTime - 1);
   view.first.block = op.block;
   view.first.slot = op.link->layout().FirstOf(op.block);
   view.depth = IndexLayout::DepthOf(op.block, Planted(Flaw::kBlockSplitNotSeen) ? before.blocks : after.blocks);
@@ -98,7 +100,9 @@ Status Engine::GetEntry(const FoundEntry& found, bool with_value, EntryCallback&
   op.label_only = !with_value && found.entry.entry_word().settled();
   op.times_up = found.times_up;
   op.slot_changes = found.slot_changes;
-  op.seen = found.seen;
+  op.time_before = found.time_before;
+  // A version that is settled in the block was published when the block was read, and so before this reading.
+  op.time_behind = found.entry.entry_word().settled() ? found.time_behind : Operation::kNoTime;
   op.block = found.block;
   op.entry = found.entry;
   op.entry_slot = found.slot;

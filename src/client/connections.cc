@@ -33,7 +33,7 @@ Result<bool> Engine::Connect() {
 
 Status Engine::EnsureConnecting(Link& link) {
   if (link.state() != Link::State::kDown) return {};
-  return link.Connect(options_.queue_depth, clock_.Now());
+  return link.Connect(options_.queue_depth);
 }
 
 // The server wants a proof: the token is read anew, since it may have been changed.
@@ -44,7 +44,7 @@ void Engine::Prove(Link& link) {
     return CloseLink(link, {Code::kPermissionDenied, address_ + ": the server asks for a token, and there is none"});
   }
   Link::Connection before;
-  const Status status = link.Prove(*std::move(token), clock_.Now(), &before);
+  const Status status = link.Prove(*std::move(token), &before);
   closed_.push_back(std::move(before));
   if (!status.ok()) CloseLink(link, status);
 }

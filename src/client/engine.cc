@@ -181,6 +181,8 @@ void Engine::Dispatch(const Completion& completion) {
       return OnVersionRead(op);
     case Step::kSecondLook:
       return OnSecondLook(op);
+    case Step::kTime:
+      return OnTimeRead(op);
     case Step::kMissConfirm:
       return OnMissConfirm(op);
     case Step::kBlock:
@@ -236,7 +238,6 @@ void Engine::PostRead(Operation& op, Step step, std::span<std::byte> to, fabric:
 // An operation's time begins when it is first found waiting.
 void Engine::CheckDeadlines() {
   const Nanoseconds now = clock_.Now();
-  seen_ = now;
   if (now < next_check_) return;
   next_check_ = now + options_.timeout / kChecksPerTimeout;
   for (Operation& op : ops_) {

@@ -27,6 +27,9 @@
 
 namespace erda::client {
 
+// The shard's time (docs/protocol.md, "Expiry").
+inline constexpr fabric::RemoteAddress kTimeWord{format::kControlRegion, offsetof(format::ControlBlock, time)};
+
 struct EngineOptions {
   Ack ack = Ack::kPersisted;
   PutPath put_path = PutPath::kAuto;
@@ -186,13 +189,15 @@ class Engine {
     format::HeadSlot slot;
     format::LogAddress at;
     uint64_t bytes;
+    bool expires;
   };
   [[nodiscard]] std::optional<Located> FindLocated(const Link& link, uint64_t key_hash);
   bool StartLocatedGet(Operation& op);
   [[nodiscard]] static bool IsLocated(const Link& link, const Located& located, std::string_view key,
                                       std::span<const std::byte> bytes, format::ObjectView* view);
   void OnLocatedRead(Operation& op);
-  void Locate(const Operation& op, format::LogAddress address, uint32_t generation, uint64_t object_bytes);
+  void Locate(const Operation& op, format::LogAddress address, uint32_t generation, uint64_t object_bytes,
+              bool expires);
   void StartGet(Operation& op);
   void OnEntryRead(Operation& op);
   bool FollowNextEntry(Operation& op);
@@ -223,14 +228,16 @@ class Engine {
   bool LookFarther(Operation& op, format::Reaches reaches);
   void OnMissConfirm(Operation& op);
   [[nodiscard]] format::ObjectView InspectRead(const Operation& op) const;
-  // kMeanwhile: it was the newest before the deadline, and that has passed by now. kUnsure: perhaps it has.
-  enum class Expiry : uint8_t { kLives, kOver, kMeanwhile, kUnsure };
-  // Of a version that was the newest after this reading of the clock.
-  [[nodiscard]] Expiry ExpiryOf(const Link& link, uint64_t deadline, Nanoseconds seen) {
-    return deadline == 0 ? Expiry::kLives : LookAtClock(link, deadline, seen);
+  // kMeanwhile: it was the newest, and perhaps is no more, and its deadline has passed. kUnknown: the time is to be
+  // Read. kOverdue: by the client's own clock its deadline has passed, and the shard has not raised its time yet.
+  enum class Expiry : uint8_t { kLives, kOver, kMeanwhile, kUnknown, kOverdue };
+  [[nodiscard]] Expiry ExpiryOf(Link& link, uint64_t deadline, uint64_t time_before, uint64_t time_behind);
+  void EndWith(Operation& op, const format::ObjectView& view) {
+    if (view.deadline == 0) return FinishGet(op, ViewOf(view));
+    EndWithDeadline(op, view);
   }
-  [[nodiscard]] Expiry LookAtClock(const Link& link, uint64_t deadline, Nanoseconds seen);
-  void EndWith(Operation& op, const format::ObjectView& view);
+  void EndWithDeadline(Operation& op, const format::ObjectView& view);
+  void OnTimeRead(Operation& op);
   [[nodiscard]] static VersionedView ViewOf(const format::ObjectView& view);
   bool Report(Operation& op);
 
@@ -304,7 +311,6 @@ class Engine {
   std::exception_ptr thrown_;      // by a callback of this Poll
   Nanoseconds reported_at_{0};
   Nanoseconds next_check_{0};          // of deadlines
-  Nanoseconds seen_{0};                // what the clock said when it was looked at last
   const Link* report_link_ = nullptr;  // where a report is under way, in the memory behind the operations'
   Status connect_error_;
   ClientStats stats_;

@@ -42,6 +42,7 @@ constexpr fabric::RemoteAddress kCounter{format::kControlRegion, offsetof(format
 static_assert(offsetof(format::ControlBlock, displacements) == offsetof(Reading, displacements));
 static_assert(offsetof(format::ControlBlock, blocks) == offsetof(Reading, blocks));
 static_assert(offsetof(format::ControlBlock, reaches) == offsetof(Reading, reaches));
+static_assert(offsetof(format::ControlBlock, time) == offsetof(Reading, time));
 
 // REQUIRES: the place of the operation's block is known.
 fabric::RemoteAddress NeighbourhoodOf(Operation& op) {
@@ -54,26 +55,36 @@ fabric::RemoteAddress NeighbourhoodOf(Operation& op) {
 
 // --- Expiry
 
-// It has expired only if its deadline had passed before what said that it is the newest was read: else another one may
-// have taken its place before that. And it has not, if the deadline has not passed by now.
-Engine::Expiry Engine::LookAtClock(const Link& link, uint64_t deadline, Nanoseconds seen) {
+// The shard's word is the only clock: from the moment at which it reaches the deadline on, the version says that the
+// key is absent. So the version has expired if the word had reached the deadline before the Read that says that it is
+// the newest: a later Read of the word may come behind another put. And it lives, if the word had not reached the
+// deadline in a Read at a moment of this get when the version was published: it was the newest then, or from then on
+// until it was read. (A version may be published behind its deadline, by a put that took as long. Nobody may return
+// it.)
+Engine::Expiry Engine::ExpiryOf(Link& link, uint64_t deadline, uint64_t time_before, uint64_t time_behind) {
   if (Planted(Flaw::kReturnsExpired)) return Expiry::kLives;
-  if (link.time.HasPassed(deadline, seen)) return Expiry::kOver;
-  seen_ = clock_.Now();
-  if (link.time.HasNotPassed(deadline, seen_)) return Expiry::kLives;
-  if (!link.time.HasPassed(deadline, seen_)) return Expiry::kUnsure;
-  return Planted(Flaw::kExpiresBehindRead) ? Expiry::kOver : Expiry::kMeanwhile;
+  const bool by_own_clock = Planted(Flaw::kTrustsOwnClock);
+  if (by_own_clock) time_before = time_behind = 0;
+  if (time_before >= deadline) return Expiry::kOver;
+  if (time_behind == Operation::kNoTime) return Expiry::kUnknown;
+  link.LearnTime(time_behind);
+  if (time_behind >= deadline) return Planted(Flaw::kExpiresBehindRead) ? Expiry::kOver : Expiry::kMeanwhile;
+  if (!link.time_hint.HasPassed(deadline, clock_.Now())) return Expiry::kLives;
+  return by_own_clock ? Expiry::kOver : Expiry::kOverdue;
 }
 
 // The version is the one that counts.
-void Engine::EndWith(Operation& op, const ObjectView& view) {
+void Engine::EndWithDeadline(Operation& op, const ObjectView& view) {
   Link& link = *op.link;
-  switch (ExpiryOf(link, view.deadline, op.seen)) {
+  switch (ExpiryOf(link, view.deadline, op.time_before, op.time_behind)) {
     case Expiry::kLives:
       return FinishGet(op, ViewOf(view));
     case Expiry::kOver:
       return Finish(op, Status(Code::kNotFound));
-    case Expiry::kUnsure:
+    case Expiry::kUnknown:
+      op.found = view;
+      return PostRead(op, Step::kTime, op.time_copy(), kTimeWord);
+    case Expiry::kOverdue:
       AskTime(link);
       if (!link.up()) return;  // it has ended with its connection
       break;
@@ -81,6 +92,12 @@ void Engine::EndWith(Operation& op, const ObjectView& view) {
       break;
   }
   StartGet(op);
+}
+
+// The client posted this Read when the version had arrived: by then it was published.
+void Engine::OnTimeRead(Operation& op) {
+  op.time_behind = op.time_read();
+  EndWithDeadline(op, op.found);
 }
 
 VersionedView Engine::ViewOf(const ObjectView& view) {
@@ -94,7 +111,8 @@ VersionedView Engine::ViewOf(const ObjectView& view) {
 void Engine::StartGet(Operation& op) {
   if (op.nameless) return Finish(op, Status(Code::kConflict));  // who found the entry looks again
   op.foreign_count = 0;
-  op.seen = seen_;
+  op.time_before = op.link->time();
+  op.time_behind = Operation::kNoTime;
   op.slot_changes = op.link->slot_changes;
   // Where misses are likely, the first look is at all that a miss has to look at.
   const bool at_all = misses_ && !ReadsInOrder();
@@ -294,7 +312,8 @@ void Engine::DecideVersion(Operation& op, ObjectView view, EntryLook look) {
       if (view.header.left() && op.in_order) {
         locations_.Erase(op.key_hash);  // taken back to, or not the newest: it would be looked for there in vain
       } else if (op.at == word.new_address() && word.settled() && op.in_order) {
-        Locate(op, op.at, op.slot_read.generation(), format::ObjectBytes(view.header.label_size(), view.value.size()));
+        Locate(op, op.at, op.slot_read.generation(), format::ObjectBytes(view.header.label_size(), view.value.size()),
+               view.deadline != 0);
       }
       return EndWith(op, view);
     case ReadStep::kOlderAndReport:
@@ -377,7 +396,8 @@ uint64_t Engine::OldVersion(const Operation& op) {
 // --- Miss
 
 void Engine::ConfirmMiss(Operation& op, uint64_t block) {
-  op.seen = seen_;
+  op.time_before = op.link->time();
+  op.time_behind = Operation::kNoTime;
   op.slot_changes = op.link->slot_changes;
   op.slots_read = format::kNeighbourhood;
   op.block = block;

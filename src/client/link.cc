@@ -47,14 +47,13 @@ bool Link::IsChallenged() const {
          ChallengeIn(channel()->peer_data()).has_value();
 }
 
-Status Link::Prove(std::string token, Nanoseconds now, Connection* before) {
+Status Link::Prove(std::string token, Connection* before) {
   answer_ = {*ChallengeIn(channel()->peer_data()), std::move(token), answer_ ? answer_->number + 1 : 1};
   *before = std::move(connection_);
-  return Ask(slots_offered_, now);
+  return Ask(slots_offered_);
 }
 
-Status Link::Ask(uint32_t slots_wanted, Nanoseconds now) {
-  asked_at = now;
+Status Link::Ask(uint32_t slots_wanted) {
   slots_offered_ = std::min(slots_wanted, format::kSlotsMax);
   auto memory = SharedMemory::Create("erda-replies", slots_offered_ * sizeof(Reply));
   if (!memory.ok()) return memory.status();
@@ -131,11 +130,12 @@ Status Link::OnConnected(Nanoseconds now, bool has_token) {
   const auto hello = LoadAs<HelloReply>(data);
   if (auto status = CheckHello(hello, has_token); !status.ok()) return status;
   hello_ = hello;
-  time.Learn(asked_at, now, hello_.time);
+  time_hint.Learn(now, hello_.time);
   pool_seed_ = format::PoolSeed(hello_.pool_uuid);
   runs_.assign(geometry().runs_max(), 0);
   layout_.emplace(geometry(), shard_, runs_);
   displacements_ = 0;
+  time_ = 0;  // of another server, perhaps
 
   // What may be in use for the first time only when the client has been at work for long.
   gathered_.reserve(2 * kGatheredMax);
@@ -193,6 +193,7 @@ void Link::OnControlRead() {
 
 void Link::Learn(const Reading& reading) {
   displacements_ = std::max(displacements_, reading.displacements);
+  LearnTime(reading.time);
   if (reading.blocks > layout_->blocks() && reading.blocks <= geometry().blocks_max()) {
     layout_->SetBlocks(reading.blocks);
   }

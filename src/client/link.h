@@ -1,6 +1,7 @@
 // A client's connection to one shard: the channel, what the server said of itself, the request slots.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,7 +13,7 @@
 #include "client/delegated.h"
 #include "client/operation.h"
 #include "client/staging.h"
-#include "client/time_bounds.h"
+#include "client/time_hint.h"
 #include "fabric/fabric.h"
 #include "format/activity.h"
 #include "format/control_block.h"
@@ -33,9 +34,9 @@ class Link {
       : fabric_(fabric), queue_(queue), address_(std::move(address)), shard_(shard), client_id_(client_id) {}
 
   // kDown -> kConnecting.
-  Status Connect(uint32_t slots_wanted, Nanoseconds now) {
+  Status Connect(uint32_t slots_wanted) {
     answer_.reset();
-    return Ask(slots_wanted, now);
+    return Ask(slots_wanted);
   }
   // The server refused, and asks for a proof. Not of one who keeps asking.
   [[nodiscard]] bool IsChallenged() const;
@@ -47,7 +48,7 @@ class Link {
     std::unique_ptr<fabric::Channel> channel;  // last: it goes before the memory that it uses
   };
   // kConnecting -> kConnecting, with the proof. The connection before is given back, as by Close.
-  Status Prove(std::string token, Nanoseconds now, Connection* before);
+  Status Prove(std::string token, Connection* before);
   // kConnecting -> kLoading: takes what the server said, and asks for the control block. has_token: a server that did
   // not ask for it is refused.
   Status OnConnected(Nanoseconds now, bool has_token);
@@ -98,10 +99,15 @@ class Link {
   }
   // Of the index: as it was told last, by the control block or a Read of its blocks alone.
   [[nodiscard]] const format::IndexLayout& layout() const { return *layout_; }
-  // A reading has arrived. They come in any order: both words only grow while the connection lasts.
+  // A reading has arrived. They come in any order: the words only grow while the connection lasts.
   void Learn(const Reading& reading);
   // All that has arrived of them: each word had this value at some moment before.
-  [[nodiscard]] Reading reading() const { return {displacements_, layout_->blocks(), 0, layout_->reaches().number()}; }
+  [[nodiscard]] Reading reading() const {
+    return {displacements_, layout_->blocks(), 0, layout_->reaches().number(), time_};
+  }
+  // The shard's time, the latest that has arrived.
+  [[nodiscard]] uint64_t time() const { return time_; }
+  void LearnTime(uint64_t time) { time_ = std::max(time_, time); }
   [[nodiscard]] std::span<const std::byte> control() const {
     return std::span(control_).first(control_.size() - sizeof(format::Request));
   }
@@ -132,9 +138,8 @@ class Link {
 
   // Where the one request lies that concerns a chunk and is under way.
   [[nodiscard]] std::span<std::byte> chunk_message() { return std::span(control_).last(sizeof(format::Request)); }
-  TimeBounds time;
+  TimeHint time_hint;
   bool asks_time = false;
-  Nanoseconds asked_at{0};  // for the time, or for the connection
   [[nodiscard]] format::Placing placing() const { return static_cast<format::Placing>(hello_.placing); }
   Delegated delegated;
   Staging staging;
@@ -158,7 +163,7 @@ class Link {
     std::string token;
     uint32_t number = 0;
   };
-  Status Ask(uint32_t slots_wanted, Nanoseconds now);
+  Status Ask(uint32_t slots_wanted);
   // What says so does not hold together; else ok.
   [[nodiscard]] Status CheckHello(const format::HelloReply& hello, bool has_token) const;
 
@@ -177,6 +182,7 @@ class Link {
   std::vector<uint32_t> runs_;   // of the index, as in the control block
   std::optional<format::IndexLayout> layout_;
   uint64_t displacements_ = 0;
+  uint64_t time_ = 0;
   std::vector<fabric::WorkRequest> gathered_;  // to be posted together
   std::vector<OpIndex> owners_;                // by request slot
   std::vector<uint32_t> free_slots_;

@@ -20,9 +20,9 @@ constexpr uint32_t kGetsPerPoll = 256;
 }  // namespace
 
 // The key's entry named this version as its new one after the operation began, and it is acknowledged.
-void Engine::Locate(const Operation& op, LogAddress address, uint32_t generation, uint64_t object_bytes) {
+void Engine::Locate(const Operation& op, LogAddress address, uint32_t generation, uint64_t object_bytes, bool expires) {
   const bool of_server = op.link->hello().server_id == locations_server_ || Planted(Flaw::kKnowsForEver);
-  if (of_server) locations_.Store(op.key_hash, {address, generation, object_bytes});
+  if (of_server) locations_.Store(op.key_hash, {address, generation, object_bytes, expires});
 }
 
 // (I12) nullopt if there is none, or it cannot be right any more: then the get tells the newer location, or learns of
@@ -31,7 +31,8 @@ std::optional<Engine::Located> Engine::FindLocated(const Link& link, uint64_t ke
   const auto location = locations_.Find(key_hash);
   if (!location || (link.hello().server_id != locations_server_ && !Planted(Flaw::kKnowsForEver))) return std::nullopt;
   const uint32_t head = link.geometry().HeadOf(key_hash);
-  const Located located{head, link.SlotOf(head, location->address), location->address, location->object_bytes};
+  const Located located{head, link.SlotOf(head, location->address), location->address, location->object_bytes,
+                        location->expires};
   if (located.slot.generation() != location->generation) return std::nullopt;
   return located;
 }
@@ -44,10 +45,21 @@ bool Engine::StartLocatedGet(Operation& op) {
   op.at = located->at;
   op.slot_read = located->slot;
   op.read_bytes = located->bytes;
-  op.seen = seen_;
+  op.time_before = op.link->time();
+  op.time_behind = Operation::kNoTime;
+  op.reads_time = located->expires;
   const bool can_be = op.link->Resolve(op.slot_read, op.at, &offset, &in_segment) && op.read_bytes <= in_segment;
   if (!can_be || !ProvideMessageMemory(op, op.read_bytes).ok()) return false;
-  PostRead(op, Step::kLocated, op.message().first(op.read_bytes), {format::kPoolRegion, offset});
+  const fabric::RemoteAddress version{format::kPoolRegion, offset};
+  if (!op.reads_time) {
+    PostRead(op, Step::kLocated, op.message().first(op.read_bytes), version);
+    return true;
+  }
+  // In any order: the version was published before the get began, since the client knew of it.
+  op.step = Step::kLocated;
+  const fabric::WorkRequest works[] = {ReadWork(op, op.message().first(op.read_bytes), version, false),
+                                       ReadWork(op, op.time_copy(), kTimeWord, true)};
+  Post(*op.link, works);
   return true;
 }
 
@@ -61,7 +73,7 @@ bool Engine::IsLocated(const Link& link, const Located& located, std::string_vie
 }
 
 void Engine::OnLocatedRead(Operation& op) {
-  const Located located{op.link->geometry().HeadOf(op.key_hash), op.slot_read, op.at, op.read_bytes};
+  const Located located{op.link->geometry().HeadOf(op.key_hash), op.slot_read, op.at, op.read_bytes, op.reads_time};
   ObjectView view;
   if (!IsLocated(*op.link, located, op.key_view(), op.message().first(op.read_bytes), &view)) {
     ++stats_.cache_misled;
@@ -70,6 +82,7 @@ void Engine::OnLocatedRead(Operation& op) {
   }
   ++stats_.cache_hits;
   locations_.Confirm(op.key_hash);
+  if (op.reads_time) op.time_behind = op.time_read();
   EndWith(op, view);
 }
 
@@ -79,7 +92,7 @@ Engine::Now Engine::GetNow(std::string_view key, VersionedView* found) {
   if (in_flight_ > 0 || polling_ || !geometry_known_ || ++gets_now_ % kGetsPerPoll == 0) return Now::kNo;
   if (key.empty() || key.size() > format::kKeyBytesMax) return Now::kNo;
   const uint64_t key_hash = HashKey(key, hash_seed_);
-  const Link& link = *links_[geometry_.ShardOf(key_hash)];
+  Link& link = *links_[geometry_.ShardOf(key_hash)];
   if (!link.up() || HasChunks()) return Now::kNo;
   const auto located = FindLocated(link, key_hash);
   if (!located || located->bytes > kMessageBytes) return Now::kNo;
@@ -87,12 +100,19 @@ Engine::Now Engine::GetNow(std::string_view key, VersionedView* found) {
   uint64_t in_segment = 0;
   const bool can_be = link.Resolve(located->slot, located->at, &offset, &in_segment) && located->bytes <= in_segment;
   const auto to = ops_[free_ops_.back()].memory.subspan(kMessageAt, located->bytes);
-  const Nanoseconds seen = seen_;  // before it is read
+  const uint64_t time_before = link.time();
   if (!can_be || !link.channel()->ReadNow(to, {format::kPoolRegion, offset})) return Now::kNo;
   ObjectView view;
   if (!IsLocated(link, *located, key, to, &view)) return Now::kNo;
-  const Expiry expiry = ExpiryOf(link, view.deadline, seen);
-  if (expiry == Expiry::kMeanwhile || expiry == Expiry::kUnsure) return Now::kNo;
+  Expiry expiry = Expiry::kLives;
+  if (view.deadline != 0) {
+    const Operation& op = ops_[free_ops_.back()];
+    if (!link.channel()->ReadNow(op.time_copy(), kTimeWord)) return Now::kNo;
+    expiry = ExpiryOf(link, view.deadline, time_before, op.time_read());
+    if (expiry != Expiry::kLives && expiry != Expiry::kOver) return Now::kNo;
+    ++stats_.reads;
+    stats_.read_bytes += sizeof(uint64_t);
+  }
   ++stats_.reads;
   stats_.read_bytes += to.size();
   ++stats_.gets;

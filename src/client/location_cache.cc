@@ -21,7 +21,7 @@ void LocationCache::Store(uint64_t key_hash, const Location& location) {
     while (way != &ways.back() && way->address != 0) ++way;
   }
   *way = {CheckOf(key_hash), location.address.raw(), location.generation,
-          static_cast<uint32_t>(granules << kTrustBits) | trust};
+          static_cast<uint32_t>(granules << kGranulesShift) | (location.expires ? kExpiresBit : 0) | trust};
 }
 
 void LocationCache::Erase(uint64_t key_hash) {

@@ -22,6 +22,7 @@ struct Location {
   format::LogAddress address;
   uint32_t generation = 0;    // of the region of `address`
   uint64_t object_bytes = 0;  // of the version there
+  bool expires = false;       // it has a deadline
 };
 
 class LocationCache {
@@ -40,7 +41,8 @@ class LocationCache {
   [[nodiscard]] std::optional<Location> Find(uint64_t key_hash) {
     const Way* way = WayOf(key_hash);
     if (way == nullptr || way->trust() == 0) return std::nullopt;
-    return Location{format::LogAddress(way->address), way->generation, way->granules() * format::kGranuleBytes};
+    return Location{format::LogAddress(way->address), way->generation, way->granules() * format::kGranuleBytes,
+                    way->expires()};
   }
   // What Find said was right, or was wrong.
   void Confirm(uint64_t key_hash) {
@@ -58,16 +60,19 @@ class LocationCache {
  private:
   static constexpr uint32_t kTrustBits = 2;
   static constexpr uint32_t kTrustMax = (1 << kTrustBits) - 1;
-  static constexpr uint64_t kGranulesMax = UINT32_MAX >> kTrustBits;
+  static constexpr uint32_t kExpiresBit = 1 << kTrustBits;
+  static constexpr uint32_t kGranulesShift = kTrustBits + 1;
+  static constexpr uint64_t kGranulesMax = UINT32_MAX >> kGranulesShift;
 
   // Free if there is no address.
   struct Way {
     uint32_t check = 0;  // of the key's hash
     uint32_t address = 0;
     uint32_t generation = 0;
-    uint32_t granules_and_trust = 0;
+    uint32_t granules_and_trust = 0;  // and kExpiresBit
 
-    [[nodiscard]] uint64_t granules() const { return granules_and_trust >> kTrustBits; }
+    [[nodiscard]] uint64_t granules() const { return granules_and_trust >> kGranulesShift; }
+    [[nodiscard]] bool expires() const { return (granules_and_trust & kExpiresBit) != 0; }
     [[nodiscard]] uint32_t trust() const { return granules_and_trust & kTrustMax; }  // 0: not looked up
     void set_trust(uint32_t trust) { granules_and_trust = (granules_and_trust & ~kTrustMax) | trust; }
   };

@@ -1,6 +1,7 @@
 // One operation in flight: its state, and the memory that its Reads and Writes use.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -27,12 +28,13 @@ class Link;
 
 enum class OpType : uint8_t { kGet, kPut, kDelete, kIncrement, kClean, kBlock };
 
-// What a shard says of the entries that it moves: the first words of its control block.
+// What a shard says of the entries that it moves, and of the time: the first words of its control block.
 struct Reading {
   uint64_t displacements;
   uint64_t blocks;
   uint64_t head_generation;
   uint64_t reaches;
+  uint64_t time;
 };
 static_assert(sizeof(Reading) == format::kMissReadingBytes);
 
@@ -49,7 +51,8 @@ struct FoundEntry {
   uint32_t shard = 0;
   uint32_t times_up = 0;      // of the link
   uint64_t slot_changes = 0;  // of the link, when the block was asked for
-  Nanoseconds seen{0};        // a reading of the clock before that
+  uint64_t time_before = 0;   // the shard's time, Read before the block was
+  uint64_t time_behind = 0;   // and behind that
   uint64_t block = 0;
   uint64_t slot = 0;  // counted through all blocks
   format::IndexEntry entry{};
@@ -79,6 +82,7 @@ enum class Step : uint8_t {
   kEntry,        // get: the key's neighbourhood
   kObject,       // get: a version
   kSecondLook,   // get: the entry, again
+  kTime,         // get: the shard's time, behind the version that counts
   kMissConfirm,  // get: the neighbourhood, or the window, between two readings of the displacement counter
   kBlock,        // a block of the index: the same of all its slots
   kReply,        // put, delete: the server's answer
@@ -88,7 +92,7 @@ enum class Step : uint8_t {
 };
 
 // Memory of an operation, registered with the fabric.
-//   0                1024          1088         1128  1152
+//   0                1024          1104         1144  1152
 //   +----------------+-------------+------------+-----+-----------------------------------------------------+
 //   | neighbourhood  | two readings| old header |     | message: what is sent, or the version that is read  |
 //   +----------------+-------------+------------+-----+-----------------------------------------------------+
@@ -111,6 +115,7 @@ inline constexpr uint64_t kLabelBytesRead = 128;
 
 struct Operation {
   static constexpr uint32_t kByKey = UINT32_MAX;
+  static constexpr uint64_t kNoTime = UINT64_MAX;
 
   OpIndex index = kNoOp;
   OpType type = OpType::kGet;
@@ -158,24 +163,27 @@ struct Operation {
   uint32_t staged = kNotStaged;  // its place in the staging buffer
 
   // Gets
-  uint64_t block = 0;                    // of the index, where its key is looked for
-  format::IndexEntry entry{};            // the entry that is followed
-  uint64_t entry_slot = 0;               // counted through all blocks
-  bool label_only = false;               // of a version that is settled: it needs no value
-  bool nameless = false;                 // it has an entry, and does not know its key yet (block.cc)
-  uint32_t times_up = 0;                 // of its link, when that was read
-  uint32_t slots_read = 0;               // of the neighbourhood: kFirstLook or all; or of the window's piece
-  uint64_t first_slot = 0;               // of these, counted through all blocks
+  uint64_t block = 0;              // of the index, where its key is looked for
+  format::IndexEntry entry{};      // the entry that is followed
+  uint64_t entry_slot = 0;         // counted through all blocks
+  bool label_only = false;         // of a version that is settled: it needs no value
+  bool nameless = false;           // it has an entry, and does not know its key yet (block.cc)
+  uint32_t times_up = 0;           // of its link, when that was read
+  uint32_t slots_read = 0;         // of the neighbourhood: kFirstLook or all; or of the window's piece
+  uint64_t first_slot = 0;         // of these, counted through all blocks
   format::IndexLayout::Window looked{};  // at all of that, since the reading before
-  Look look = Look::kBehind;             // at the neighbourhood, or at a block
-  Reading before{};                      // what was known before that was read
-  format::LogAddress at;                 // the version that is being read
-  Nanoseconds seen{0};                   // a reading of the clock before the entry was, or a version by its location
-  uint64_t read_bytes = 0;               // of it
-  uint64_t newer_version = 0;            // of the version that was read before it; 0: none
-  uint32_t rereads = 0;                  // of this version, because the size was not known
-  format::HeadSlot slot_read;            // where it stood when that read was posted
-  format::HeadSlot old_slot;             // the same of the entry's old version, if its header was read behind
+  Look look = Look::kBehind;       // at the neighbourhood, or at a block
+  Reading before{};                // what was known before that was read
+  format::LogAddress at;           // the version that is being read
+  uint64_t time_before = 0;        // the shard's time, Read before the entry was, or the version by its location
+  uint64_t time_behind = kNoTime;  // and Read when the version that counts was published; kNoTime: not yet
+  bool reads_time = false;         // by the Read behind the version's
+  format::ObjectView found{};      // kTime: that version
+  uint64_t read_bytes = 0;         // of it
+  uint64_t newer_version = 0;      // of the version that was read before it; 0: none
+  uint32_t rereads = 0;            // of this version, because the size was not known
+  format::HeadSlot slot_read;      // where it stood when that read was posted
+  format::HeadSlot old_slot;       // the same of the entry's old version, if its header was read behind
   uint64_t next_control_read = 0;  // of its link: the first behind that read, and of a put, behind its reservation
   uint64_t slot_changes = 0;       // of its link, when the entry was asked for
   uint32_t foreign_count = 0;      // entries with this key's tag that turned out to be another key's
@@ -195,6 +203,10 @@ struct Operation {
   [[nodiscard]] std::span<std::byte> readings() const {
     return memory.subspan(kReadingsAt, 2 * format::kMissReadingBytes);
   }
+  // Where the shard's time is Read to, when the readings are not needed.
+  [[nodiscard]] std::span<std::byte> time_copy() const { return memory.subspan(kReadingsAt, sizeof(uint64_t)); }
+  // What arrived there. A server that says kNoTime lies.
+  [[nodiscard]] uint64_t time_read() const { return std::min(LoadAs<uint64_t>(time_copy()), kNoTime - 1); }
   [[nodiscard]] std::span<std::byte> old_header() const { return memory.subspan(kOldHeaderAt, kOldHeaderBytes); }
   [[nodiscard]] std::span<std::byte> message() const {
     if (!in_buffer.empty()) return in_buffer;

@@ -286,7 +286,6 @@ void Engine::AskTime(Link& link) {
   const uint32_t slot = link.TakeSlot(Link::kTimeOwner);
   if (slot == Link::kNoSlot) return;
   link.asks_time = true;
-  link.asked_at = clock_.Now();
   ++stats_.requests;
   WorkRequest work;
   work.kind = OpKind::kWriteImm;
@@ -301,7 +300,7 @@ void Engine::OnTimeReply(Link& link, uint32_t slot) {
     return CloseLink(link, {Code::kUnavailable, address_ + ": the server answered what nobody asked"});
   }
   link.asks_time = false;
-  link.time.Learn(link.asked_at, clock_.Now(), reply.number);
+  link.time_hint.Learn(clock_.Now(), reply.number);
   PassSlotOn(link, slot);
 }
 
@@ -369,7 +368,7 @@ void Engine::OnReply(Link& link, uint32_t slot) {
 void Engine::FinishPut(Operation& op, const Reply& placed) {
   op.number = op.type == OpType::kIncrement ? placed.number : placed.header.version;
   Locate(op, format::LogAddress(placed.address), placed.generation,
-         format::ObjectBytes(placed.header.label_size(), op.value_size));
+         format::ObjectBytes(placed.header.label_size(), op.value_size), placed.header.expires());
   Finish(op, Status());
 }
 

@@ -1,5 +1,6 @@
-// What a client knows of the server's time: not before and not after, by what the server once said, and by its own
-// clock since.
+// What a client guesses of the server's time: what the server said, and how far the client's own clock has gone since.
+// It decides nothing. When it says that a deadline has passed, and the shard's word does not, the client asks the
+// shard, which then raises the word (docs/protocol.md, "Expiry").
 #pragma once
 
 #include <algorithm>
@@ -11,34 +12,20 @@
 
 namespace erda::client {
 
-class TimeBounds {
+class TimeHint {
  public:
-  // The server said so between these two readings of the client's clock.
-  void Learn(Nanoseconds asked, Nanoseconds answered, uint64_t micros) {
-    asked_ = asked;
+  // The server's answer came at this reading of the client's clock.
+  void Learn(Nanoseconds answered, uint64_t micros) {
     answered_ = answered;
     said_ = std::min(micros, ServerTime::kMicrosMax);
   }
-  // Of a deadline in milliseconds, at this reading of the client's clock. Neither may be so.
+  // Of a deadline in milliseconds.
   [[nodiscard]] bool HasPassed(uint64_t deadline, Nanoseconds now) const {
-    if (now < answered_) return false;
-    const Nanoseconds since = now - answered_;
-    return (said_ + MicrosIn(since - DriftIn(since))) / 1000 >= deadline;
-  }
-  [[nodiscard]] bool HasNotPassed(uint64_t deadline, Nanoseconds now) const {
-    const Nanoseconds since = now - asked_;
-    // What the server said was rounded down, and so is this.
-    return (said_ + MicrosIn(since + DriftIn(since)) + 2) / 1000 < deadline;
+    const auto since = std::chrono::floor<std::chrono::microseconds>(std::max(now - answered_, Nanoseconds(0)));
+    return (said_ + static_cast<uint64_t>(since.count())) / 1000 >= deadline;
   }
 
  private:
-  // Two clocks of which each may be slewed by 500 ppm, and that go wrong by themselves.
-  static constexpr Nanoseconds DriftIn(Nanoseconds since) { return since / 800; }
-  static constexpr uint64_t MicrosIn(Nanoseconds time) {
-    return static_cast<uint64_t>(std::chrono::floor<std::chrono::microseconds>(time).count());
-  }
-
-  Nanoseconds asked_{0};
   Nanoseconds answered_{0};
   uint64_t said_ = 0;  // microseconds
 };

@@ -1,12 +1,12 @@
 // What a shard publishes to its clients in DRAM: they Read it one-sidedly, and nothing of it needs to outlive the
 // server.
 //
-//   byte 0          8        16           24        32   64           576   1024
-//   +--------------+--------+------------+---------+----+------------+-----+------------------------+--------------+
-//   | displacements| blocks | head       | reaches | 0  | counters   | 0   | slots of each head     | runs: 4 bytes|
-//   |              |        | generation |         |    | (64 words) |     | (128 words of 8 bytes),| for each     |
-//   |              |        |            |         |    |            |     | layer by layer         |              |
-//   +--------------+--------+------------+---------+----+------------+-----+------------------------+--------------+
+//   byte 0          8        16           24        32     40  64           576   1024
+//   +--------------+--------+------------+---------+------+---+------------+-----+------------------------+--------------+
+//   | displacements| blocks | head       | reaches | time | 0 | counters   | 0   | slots of each head     | runs: 4 bytes|
+//   |              |        | generation |         |      |   | (64 words) |     | (128 words of 8 bytes),| for each     |
+//   |              |        |            |         |      |   |            |     | layer by layer         |              |
+//   +--------------+--------+------------+---------+------+---+------------+-----+------------------------+--------------+
 //
 // displacements: odd while index entries are being moved. A miss counts only if it was read between two equal, even
 // readings (I6), and the key's block was the same in both.
@@ -14,6 +14,8 @@
 // the reading after it tells of (I15).
 // blocks: of the index, behind which clients know where a key is (index_layout.h).
 // runs: the region of each run of the index's blocks, plus 1, or 0.
+// time: the clock of this shard's deadlines, in milliseconds of Unix time. It never falls. A version has expired when
+// this word has reached its deadline (docs/protocol.md, "Expiry").
 // head generation: grows after the slots changed. A slot: the region's number plus 1, or 0, and in the upper half the
 // region's generation, without which nothing verifies that stands there.
 #pragma once
@@ -56,7 +58,8 @@ struct ControlBlock {
   uint64_t blocks;
   uint64_t head_generation;
   uint64_t reaches;
-  uint64_t reserved0[4];
+  uint64_t time;
+  uint64_t reserved0[3];
   uint64_t counters[64];
   uint64_t reserved1[56];
 };
@@ -65,6 +68,7 @@ ERDA_FORMAT_FIELD(ControlBlock, displacements, 0);
 ERDA_FORMAT_FIELD(ControlBlock, blocks, 8);
 ERDA_FORMAT_FIELD(ControlBlock, head_generation, 16);
 ERDA_FORMAT_FIELD(ControlBlock, reaches, 24);
+ERDA_FORMAT_FIELD(ControlBlock, time, 32);
 ERDA_FORMAT_FIELD(ControlBlock, counters, 64);
 static_assert(static_cast<size_t>(Counter::kCount) <= 64);
 
@@ -88,7 +92,7 @@ constexpr uint64_t RunsOffset(const Geometry& g) {
 constexpr uint64_t ControlBytes(const Geometry& geometry) {
   return AlignUp(RunsOffset(geometry) + geometry.runs_max() * sizeof(uint32_t), 4096);
 }
-// What a miss is confirmed with, in one Read: all from displacements to reaches.
-inline constexpr uint64_t kMissReadingBytes = 4 * sizeof(uint64_t);
+// What a miss or a block is confirmed with, in one Read: all from displacements to reaches, and with them the time.
+inline constexpr uint64_t kMissReadingBytes = 5 * sizeof(uint64_t);
 
 }  // namespace erda::format

@@ -434,12 +434,6 @@ void Cleaner::Sweep() {
   round_before_ = round_;
 }
 
-void Cleaner::KeepTime() {
-  const uint64_t at = format::ShardRecordOffset(shard_) + offsetof(format::ShardRecord, time);
-  nvm_.Store64(at, format::CheckedWord::Of(time_.Micros() / 1000).raw());
-  nvm_.Persist(at, sizeof(uint64_t));
-}
-
 // --- Where copies go
 
 // Behind the last copy that an entry names there may be others that an earlier server's cleaner did not get to propose:

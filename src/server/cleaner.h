@@ -115,8 +115,6 @@ class Cleaner {
   void Scrub(uint64_t bytes);
   // The same for what has expired, by the header alone: some entries, more if there is more to find.
   void Sweep();
-  // A server that starts later does not begin before now, whatever its wall clock says.
-  void KeepTime();
 
  private:
   // Where the copies of a head go.

@@ -310,7 +310,7 @@ Present Versions::Judge(std::string_view key, uint64_t key_hash) {
       const Address address = word.settled() ? word.new_address() : word.old_address();
       const ObjectView view = log_.InspectHeader(head, address);
       if (view.state == ObjectState::kNothing) return {Present::State::kDamaged, 0, {}};
-      if (options_.time->Passed(view.deadline) && !Planted(Flaw::kExpiryIgnored)) return {};
+      if (HasPassed(view.deadline) && !Planted(Flaw::kExpiryIgnored)) return {};
       return {Present::State::kThere, view.header.version, address};
     }
     const InFlight::Id id = FindWriter(slot, key_hash);

@@ -79,9 +79,10 @@ Shard::Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, 
       control_(std::move(control)),
       counters_(control_.bytes()),
       activity_(control_.bytes(), geometry_),
-      versions_(std::make_unique<Versions>(nvm_, geometry_, pool_.seed(), number_, control_.bytes(),
-                                           VersionsOptions{options_.reservations_per_client, options_.time,
-                                                           pool_.superblock().hash_seed, options_.index_grows})),
+      versions_(std::make_unique<Versions>(
+          nvm_, geometry_, pool_.seed(), number_, control_.bytes(),
+          VersionsOptions{options_.reservations_per_client, options_.time, options_.note_ahead,
+                          pool_.superblock().hash_seed, options_.index_grows})),
       cleaner_(pool.pool(), geometry_, pool_.seed(), number_, control_.bytes(), clean_queues_, *options_.time),
       cleaning_(*versions_, geometry_, control_.bytes(), clean_queues_),
       clients_per_token_(options_.clients_per_token),
@@ -233,6 +234,7 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
   session.peer = incoming.peer_name();
 
   format::HelloReply reply{};
+  KeepTime();
   reply.time = options_.time->Micros();
   reply.magic = format::kHelloMagic;
   reply.protocol_version = format::kProtocolVersion;
@@ -333,7 +335,10 @@ size_t Shard::Poll() {
   if (++first_port_ >= ports_.size()) first_port_ = 0;
   for (size_t port = first_port_, i = 0; i < ports_.size(); ++i) {
     const size_t n = ports_[port].queue.Poll(completions_);
-    if (n > 0 && !std::exchange(looked, true)) seen_ = options_.clock->Now();
+    if (n > 0 && !std::exchange(looked, true)) {
+      seen_ = options_.clock->Now();
+      KeepTime();
+    }
     for (size_t k = 0; k < n; ++k) Handle(completions_[k]);
     served += n;
     if (++port == ports_.size()) port = 0;
@@ -347,6 +352,7 @@ size_t Shard::Poll() {
   if (!undecided_.empty()) served += ServeUndecided(served > 0 ? kUndecidedStep : undecided_.size(), false);
   if (!waiting_.empty()) CountKeys();  // nothing is cleaned before
   const size_t cleaned = cleaning_.Step();
+  if (cleaned > 0 && !looked) KeepTime();
   if (served > 0 && ++busy_polls_ % kPollsOfAWhile == 0) {
     versions_->AgeChunks();
     if (!waiting_.empty()) cleaning_.AwaitChunks(kLeastOfAWhile);

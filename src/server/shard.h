@@ -45,6 +45,7 @@ struct ShardOptions {
   uint64_t server_id = 0;
   bool index_grows = true;  // VersionsOptions
   const ServerTime* time = &ServerTime::OfThisMachine();
+  uint64_t note_ahead = ExpiryClock::kNoteAhead;  // milliseconds
   const Clock* clock = &SteadyClock::Instance();  // by which requests are timed
 };
 
@@ -100,6 +101,13 @@ class Shard {
   // Requests wait for what clients write. So much more time has passed in which they do.
   [[nodiscard]] bool awaits_writers() const { return !undecided_.empty(); }
   void PassTime(Nanoseconds since);
+  // What clients read of the time is at most so old while values may expire. REQUIRED so often, also of one that
+  // sleeps.
+  static constexpr Nanoseconds kTimeAge = std::chrono::milliseconds(20);
+  [[nodiscard]] bool keeps_time() const { return clean_queues_.MayExpire(); }
+  void KeepTime() {
+    if (keeps_time()) (void)versions_->clock().Raise();
+  }
   // For the time after a crash: counts keys, a few slots of the index at a time; true once all are counted.
   bool CountKeys();
   // Something is in flight, or waits: it must be looked at again after a while.
@@ -138,6 +146,10 @@ class Shard {
   // Of all shards. Before this one serves.
   void CountRecovery(const RecoveryReport& report);
   [[nodiscard]] const Versions& versions() const { return *versions_; }
+  // As clients read it.
+  [[nodiscard]] uint64_t time() const {
+    return LoadAs<uint64_t>(control_.bytes().subspan(offsetof(format::ControlBlock, time)));
+  }
 
  private:
   struct Session {

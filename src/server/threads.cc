@@ -30,9 +30,8 @@ constexpr std::chrono::seconds kLookAtTokens{1};
 constexpr uint32_t kBusyPollsPerBreak = 64;
 constexpr uint32_t kPollsPerBreakInCrowd = 16;
 constexpr uint64_t kCrowd = 32;
-// So often the cleaner scrubs and looks for what has expired; and after so many times it keeps the time.
+// So often the cleaner scrubs and looks for what has expired.
 constexpr uint64_t kTicksPerSecond = 10;
-constexpr uint64_t kTicksPerTime = 100;
 // So rarely it counts descriptors.
 constexpr uint64_t kTicksPerCount = 10;
 // Looks for work between two at the clock.
@@ -139,11 +138,13 @@ void ShardThread::Run() {
         idle_since = now;
         tidy.Restart(now);
       }
+      shard_->KeepTime();
       if (tidy.Due(now)) tidy.Looked(now, shard_->Tidy(tidy.Since(now)) > 0);
       if (!never_sleeps && now - idle_since >= spin.now()) {
         slept = true;
         shard_->CountSleep();
         Nanoseconds left = shard_->unsettled() ? tidy.Left(now) : Nanoseconds(kForever);
+        if (shard_->keeps_time()) left = std::min(left, Shard::kTimeAge);
         if (shard_->holds_back()) left = std::min(left, shard_->held_for());
         fabric::WaitAny(queues, shard_->awaits_writers() ? std::min(left, kAwaitedSleep) : left);
         woke = true;
@@ -187,8 +188,7 @@ void ShardThread::Clean() {
     if (now >= next_tick) {
       if (scrub_rate_ != 0) shard_->cleaner().Scrub(std::max<uint64_t>(scrub_rate_ / kTicksPerSecond, 1));
       shard_->cleaner().Sweep();
-      if (ticks % kTicksPerCount == 0 && shard_->number() == 0) shard_->CountDescriptors(CountDescriptors());
-      if (++ticks % kTicksPerTime == 0) shard_->cleaner().KeepTime();
+      if (ticks++ % kTicksPerCount == 0 && shard_->number() == 0) shard_->CountDescriptors(CountDescriptors());
       next_tick = now + between_ticks;
     }
     if (const uint64_t now_proposed = shard_->cleaner().proposed(); now_proposed != proposed) {

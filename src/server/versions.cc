@@ -50,6 +50,7 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       shard_(shard),
       options_(options),
       counters_(control),
+      clock_(nvm, shard, control, *options_.time, options_.note_ahead),
       log_(nvm, geometry, pool_seed, shard, control),
       index_(nvm, geometry, shard, index::Published::In(control, geometry), &log_),
       chain_(nvm, index_, log_) {
@@ -108,6 +109,7 @@ void Versions::Begin(uint64_t version_limit) {
   version_limit_ = version_limit;
   index_.MendReaches();
   grown_at_ = next_version_ = Planted(Flaw::kVersionsStartAnew) ? 1 : std::max<uint64_t>(version_limit, 1);
+  clock_.Begin();
   counters_.Set(Counter::kIndexSlots, index_.size());
   counters_.Set(Counter::kLogBytesTotal, log_.bytes_total());
   PublishGauges();
@@ -120,8 +122,7 @@ void Versions::Close() {
   log_.Close();
   index_.Count(index_.size());
   nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), format::CheckedWord::Of(index_.used()).raw());
-  nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, time),
-               format::CheckedWord::Of(options_.time->Micros() / 1000).raw());
+  clock_.Close();
   nvm_.Persist(RecordOffset(), sizeof(format::ShardRecord));
   PublishGauges();
 }
@@ -367,7 +368,7 @@ Outcome Versions::Reserve(std::string_view key, uint64_t key_hash, uint32_t valu
 // --- Delete
 
 // A version that a get could return: if none, the key is absent and stays as it is. What could be settled was.
-bool Versions::HasVisibleVersion(Slot slot) const {
+bool Versions::HasVisibleVersion(Slot slot) {
   const IndexEntry entry = index_.At(slot);
   const uint32_t head = HeadOf(entry);
   const EntryWord word = entry.entry_word();
@@ -423,9 +424,9 @@ void Versions::Supersede(std::string_view key, uint64_t key_hash) {
 
 // --- Expiry
 
-bool Versions::HasExpired(uint32_t head, Address address) const {
+bool Versions::HasExpired(uint32_t head, Address address) {
   if (Planted(Flaw::kExpiryIgnored)) return false;
-  return options_.time->Passed(log_.InspectHeader(head, address).deadline);
+  return HasPassed(log_.InspectHeader(head, address).deadline);
 }
 
 // No tombstone: whatever a power cut undoes of it, the key is absent.
@@ -436,7 +437,7 @@ bool Versions::Expire(uint64_t key_hash, uint32_t head, Address address) {
   });
   if (!slot) return false;
   const ObjectView view = log_.InspectHeader(head, address);
-  if (!options_.time->Passed(view.deadline)) return false;
+  if (!HasPassed(view.deadline)) return false;
   // What is in flight is older, or the entry would name it.
   if (!Planted(Flaw::kExpiresInFlight)) Supersede(view.key, key_hash);
   index_.Free(*slot);

@@ -32,6 +32,7 @@
 #include "server/chain.h"
 #include "server/chunk.h"
 #include "server/counters.h"
+#include "server/expiry_clock.h"
 #include "server/in_flight.h"
 
 namespace erda::server {
@@ -45,6 +46,7 @@ inline constexpr uint32_t kAnyHead = UINT32_MAX;
 struct VersionsOptions {
   uint32_t reservations_per_session = 1024;
   const ServerTime* time = &ServerTime::OfThisMachine();
+  uint64_t note_ahead = ExpiryClock::kNoteAhead;
   HashSeed hash_seed{};     // the pool's
   bool index_grows = true;  // else it stays as it is, and gets full: for tests
 };
@@ -193,7 +195,9 @@ class Versions {
   // If the key's entry names the version there as its new one, settled, and that has expired: there is no entry any
   // more. REQUIRES: all puts are published. False: not so.
   bool Expire(uint64_t key_hash, uint32_t head, format::LogAddress address);
-  [[nodiscard]] bool HasPassed(uint64_t deadline) const { return options_.time->Passed(deadline); }
+  [[nodiscard]] bool HasPassed(uint64_t deadline) { return clock_.HasPassed(deadline); }
+  // By which the values of this shard expire.
+  [[nodiscard]] ExpiryClock& clock() { return clock_; }
 
   // If the entry names, as settled, an address in this region of its head, where no object of its key can be: it names
   // another such place from now on. If it names one as its new version, not settled, which recovery has not found, that
@@ -323,8 +327,8 @@ class Versions {
   void LetGo(const Reservation& gone);
   [[nodiscard]] bool IsPassed(const Reservation& older);
   void MarkSettled(uint64_t key_hash, uint32_t head, Address address);
-  [[nodiscard]] bool HasVisibleVersion(Slot slot) const;
-  [[nodiscard]] bool HasExpired(uint32_t head, Address address) const;
+  [[nodiscard]] bool HasVisibleVersion(Slot slot);
+  [[nodiscard]] bool HasExpired(uint32_t head, Address address);
   // Settles what has arrived of the key.
   void SettleArrivedOf(uint64_t key_hash);
   // (I4) Nothing of the key that is in flight counts, whether it arrives or not.
@@ -336,6 +340,7 @@ class Versions {
   const uint32_t shard_;
   const VersionsOptions options_;
   Counters counters_;
+  ExpiryClock clock_;
   log::ShardLog log_;
   index::Index index_;
   Chain chain_;

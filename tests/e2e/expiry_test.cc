@@ -14,6 +14,7 @@
 #include "base/server_time.h"
 #include "e2e/fixture.h"
 #include "e2e/raw_peer.h"
+#include "format/control_block.h"
 #include "format/superblock.h"
 
 namespace erda {
@@ -28,6 +29,12 @@ class Expiry : public EveryPool {
  protected:
   static bool IsAbsent(Client& client, const std::string& key) {
     return client.Get(key).status().code() == Code::kNotFound;
+  }
+  // What a reader finds in the shard's control block.
+  static uint64_t TimeToldTo(RawPeer& peer) {
+    const auto bytes = peer.Read(format::kControlRegion, offsetof(format::ControlBlock, time), sizeof(uint64_t));
+    EXPECT_TRUE(bytes);
+    return bytes ? LoadAs<uint64_t>(AsBytes(*bytes)) : 0;
   }
 };
 INSTANTIATE_TEST_SUITE_P(E2e, Expiry, kEveryPool, PoolName);
@@ -275,6 +282,86 @@ TEST_P(Expiry, AServerSaysWhatTimeItIs) {
   EXPECT_LT(last, ServerTime::WallMicros() + uint64_t{3'600'000'000});
 }
 
+// A reader whose own clock is late asks nobody, and has the shard's word alone.
+TEST_P(Expiry, TheTimeGoesOnWhileNobodyAsks) {
+  const auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("key", "v", For(hours(1))).ok());
+  RawPeer peer(Address());
+  const uint64_t first = TimeToldTo(peer);
+  EXPECT_GE(first, ServerTime::WallMicros() / 1000 - 3'600'000);
+  for (uint64_t i = 1; i <= 3; ++i) EXPECT_TRUE(WaitUntil([&] { return TimeToldTo(peer) >= first + i * 50; }));
+}
+
+TEST_P(Expiry, AServerWithoutDeadlinesSleepsOn) {
+  const auto server = Serve();
+  const auto client = Connect();
+  ASSERT_TRUE(client->Put("key", "v").ok());
+  (void)SettledCountersOf(*client);  // its sleeps stand still
+  ASSERT_TRUE(client->Put("key", "v", For(milliseconds(1))).ok());
+  const uint64_t before = CountersOf(*client)["sleeps"];
+  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client)["sleeps"] > before + 3; })) << "it wakes up for the time";
+  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client)["keys"] == 0; }));
+  (void)SettledCountersOf(*client);
+}
+
+TEST_P(Expiry, WhoAsksForTheTimeFindsItTold) {
+  const auto server = Serve();
+  RawPeer peer(Address());
+  for (int i = 0; i < 20; ++i) {
+    peer.PostImm(format::kAsksTime);
+    const auto reply = peer.Answer();
+    ASSERT_TRUE(reply);
+    EXPECT_GE(TimeToldTo(peer), reply->number / 1000);
+  }
+}
+
+TEST_P(Expiry, AGetReadsTheTimeOfAValueWithADeadlineAlone) {
+  const auto server = Serve();
+  const auto client = Connect();
+  const auto reader = Connect({.cache_entries = 0});
+  ASSERT_TRUE(client->Put("brief", "v", For(hours(1))).ok());
+  ASSERT_TRUE(client->Put("stays", "v").ok());
+  const auto reads_of = [](Client& from, const char* key) {
+    const uint64_t before = from.stats().reads;
+    EXPECT_EQ(*from.Get(key), "v");
+    return from.stats().reads - before;
+  };
+  for (Client* each : {client.get(), reader.get()}) {  // they learn where the regions are
+    EXPECT_TRUE(each->Get("brief").ok() && each->Get("stays").ok());
+  }
+  EXPECT_EQ(reads_of(*client, "brief"), 2U);
+  EXPECT_EQ(reads_of(*client, "stays"), 1U);
+  EXPECT_EQ(reads_of(*reader, "brief"), reads_of(*reader, "stays") + 1);
+}
+
+// The Read behind a block tells the time for all that it names.
+TEST_P(Expiry, AScanReadsNoTimeForEachKey) {
+  const auto server = Serve();
+  const auto client = Connect();
+  const auto reads_of_scan = [&] {
+    const auto reader = Connect();
+    const auto scan = [&reader] {
+      size_t keys = 0;
+      for (std::optional<uint64_t> cursor = 0; cursor;) {
+        const auto page = reader->Scan({.cursor = *cursor});
+        EXPECT_TRUE(page.ok());
+        keys += page.ok() ? page->keys.size() : 0;
+        cursor = page.ok() ? page->next : std::nullopt;
+      }
+      EXPECT_EQ(keys, 100U);
+    };
+    scan();  // it learns where the regions are
+    const uint64_t before = reader->stats().reads;
+    scan();
+    return reader->stats().reads - before;
+  };
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(client->Put("key" + std::to_string(i), "v").ok());
+  const uint64_t without = reads_of_scan();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(client->Put("key" + std::to_string(i), "v", For(hours(1))).ok());
+  EXPECT_EQ(reads_of_scan(), without);
+}
+
 TEST_P(Expiry, AValueThatLeavesNoRoomForItsDeadlineBreaksTheProtocol) {
   const auto server = Serve();
   const auto client = Connect();
@@ -361,6 +448,24 @@ TEST_F(ExpiryRestart, DeadlinesAreKeptWhenTheServerDies) {
     EXPECT_TRUE(got->expires);
   }
   EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client)["keys"] == 100; })) << CountersOf(*client)["keys"];
+}
+
+// So the next one begins no earlier, whatever its wall clock says.
+TEST_F(ExpiryRestart, AServerThatDiesHasToldNoTimeThatThePoolDoesNotKeep) {
+  auto server = Serve(PoolKind::kFile);
+  uint64_t told = 0;
+  {
+    const auto client = Connect();
+    ASSERT_TRUE(client->Put("key", "v", For(hours(1))).ok());
+    RawPeer peer(Address());
+    const auto bytes = peer.Read(format::kControlRegion, offsetof(format::ControlBlock, time), sizeof(uint64_t));
+    ASSERT_TRUE(bytes);
+    told = LoadAs<uint64_t>(AsBytes(*bytes));
+  }
+  EXPECT_GE(told, ServerTime::WallMicros() / 1000 - 3'600'000);
+  server->Signal(SIGKILL);
+  server.reset();
+  EXPECT_GE(NotedTime().number(), told);
 }
 
 // The wall clock was set back since, say.

@@ -235,9 +235,10 @@ TEST(GoldenBytesTest, AControlBlock) {
   control.blocks = 0x5555555555555555;
   control.head_generation = 0x2222222222222222;
   control.reaches = 0x6666666666666666;
+  control.time = 0x7777777777777777;
   control.counters[0] = 0x3333333333333333;
   control.counters[63] = 0x4444444444444444;
-  EXPECT_EQ(Hex(BytesOf(control)), HexOf("11*8 55*8 22*8 66*8 00*32 33*8 00*496 44*8 00*448"));
+  EXPECT_EQ(Hex(BytesOf(control)), HexOf("11*8 55*8 22*8 66*8 77*8 00*24 33*8 00*496 44*8 00*448"));
   EXPECT_EQ(kControlHeadsOffset, 1024U);
   EXPECT_EQ(kControlHeadBytes, 1024U);
   Geometry geometry = TestGeometry();

@@ -1,10 +1,19 @@
 // Values that expire: absent for everybody from their deadline on, and freed behind it.
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "base/bytes.h"
+#include "base/hand_clock.h"
+#include "base/server_time.h"
 #include "base/test_hash.h"
+#include "format/control_block.h"
+#include "nvm/writer.h"
 #include "server/cleaning_fixture.h"
+#include "server/expiry_clock.h"
 #include "server/store.h"
 
 namespace erda::server {
@@ -30,6 +39,11 @@ class ExpiryTest : public testing::TestWithParam<FlushMethod> {
   // As the cleaner proposes it.
   bool Expire(std::string_view key, format::LogAddress address) {
     return store_.versions().Expire(HashKey(key), store_.geometry().HeadOf(HashKey(key)), address);
+  }
+  [[nodiscard]] uint64_t Now() const { return store_.time().Micros() / 1000; }
+  // What readers find in the control block.
+  [[nodiscard]] uint64_t Told() const {
+    return LoadAs<uint64_t>(store_.control().subspan(offsetof(format::ControlBlock, time)));
   }
   Store store_{Options()};
 };
@@ -331,12 +345,61 @@ TEST_P(ExpiryTest, ThePoolKeepsTheTime) {
   };
   EXPECT_EQ(kept(), 0U);
   store_.PassTime(5);
-  store_.cleaner().KeepTime();
-  EXPECT_EQ(kept(), store_.time().Micros() / 1000);
-  store_.PassTime(5);
-  EXPECT_LT(kept(), store_.time().Micros() / 1000);
+  ExpiryClock& clock = store_.versions().clock();
+  const uint64_t ahead = ExpiryClock::kNoteAhead;
+  const uint64_t first = clock.Raise();
+  EXPECT_EQ(first, store_.time().Micros() / 1000);
+  EXPECT_EQ(kept(), first + ahead) << "no word passes it";
+  store_.PassTime(ahead);
+  EXPECT_EQ(clock.Raise(), first + ahead);
+  EXPECT_EQ(kept(), first + ahead);
+  store_.PassTime(1);
+  EXPECT_EQ(clock.Raise(), first + ahead + 1);
+  EXPECT_EQ(kept(), first + 2 * ahead + 1);
   store_.Close();
   EXPECT_EQ(kept(), store_.time().Micros() / 1000);
+}
+
+// A server that dies is followed by one whose wall clock was set back.
+TEST_P(ExpiryTest, TheTimeNeverFallsThoughTheWallClockDoes) {
+  store_.PutFor(10);
+  store_.Inline("k", "v");
+  store_.PassTime(11);
+  EXPECT_EQ(Judge("k").state, Present::State::kAbsent);
+  const uint64_t told = Told();
+  const HandClock clock;
+  const ServerTime earlier(clock, store_.time().Micros() - 5'000'000);
+  nvm::Writer nvm(store_.pool());
+  std::vector<uint64_t> control(format::ControlBytes(store_.geometry()) / sizeof(uint64_t));
+  ExpiryClock next(nvm, 0, std::as_writable_bytes(std::span(control)), earlier);
+  next.Begin();
+  EXPECT_GE(control[offsetof(format::ControlBlock, time) / sizeof(uint64_t)], told);
+  EXPECT_GE(next.Raise(), told);
+}
+
+// A reader that is told what follows from it finds the time there.
+TEST_P(ExpiryTest, TheShardTellsTheTimeByWhichItJudges) {
+  store_.PutFor(10);
+  store_.Inline("k", "v");
+  store_.PassTime(9);
+  EXPECT_EQ(Judge("k").state, Present::State::kThere);
+  EXPECT_EQ(Told(), Now());
+  store_.PassTime(1);
+  EXPECT_LT(Told(), Now());
+  EXPECT_EQ(Judge("k").state, Present::State::kAbsent);
+  EXPECT_EQ(Told(), Now());
+  store_.PassTime(1);
+  EXPECT_EQ(store_.Delete("k"), Code::kNotFound);
+  EXPECT_EQ(Told(), Now());
+  store_.PassTime(1);
+  EXPECT_TRUE(Expire("k", store_.WordOf("k").new_address()));
+  EXPECT_EQ(Told(), Now());
+  // A value without a deadline needs no time.
+  store_.PutFor(0);
+  store_.Inline("k", "v");
+  store_.PassTime(1);
+  EXPECT_EQ(Judge("k").state, Present::State::kThere);
+  EXPECT_LT(Told(), Now());
 }
 
 class ExpiryCleaningTest : public CleaningTest {

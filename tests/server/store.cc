@@ -39,7 +39,7 @@ void Store::MakeVersions() {
   versions_.reset();
   control_.assign(format::ControlBytes(geometry_) / sizeof(uint64_t), 0);
   nvm_ = std::make_unique<nvm::Writer>(*pool_);
-  const VersionsOptions options{options_.reservations_per_session, &time_, kTestHashSeed};
+  const VersionsOptions options{options_.reservations_per_session, &time_, ExpiryClock::kNoteAhead, kTestHashSeed};
   versions_ = std::make_unique<Versions>(*nvm_, geometry_, kPoolSeed, options_.shard,
                                          std::as_writable_bytes(std::span(control_)), options);
   queues_ = std::make_unique<CleanQueues>();

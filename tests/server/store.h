@@ -159,6 +159,8 @@ class Store {
   [[nodiscard]] Versions& versions() { return *versions_; }
   [[nodiscard]] const format::Geometry& geometry() const { return geometry_; }
   [[nodiscard]] nvm::Pool& pool() { return *pool_; }
+  // What clients Read of it.
+  [[nodiscard]] std::span<const std::byte> control() const { return std::as_bytes(std::span(control_)); }
   // Grows by two with each index entry that moves.
   [[nodiscard]] uint64_t displacements() const { return control_[0]; }
   [[nodiscard]] uint64_t counter(format::Counter counter) const;

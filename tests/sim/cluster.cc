@@ -63,12 +63,33 @@ struct Scanning {
 // What a scan looks at comes in no order with what else its client does: to the checker it is another client.
 constexpr uint32_t kScanners = 1'000'000;
 
+// A client's clock, which may stand still for a while.
+class ClientClock final : public Clock {
+ public:
+  explicit ClientClock(const Clock& clock) : clock_(clock) {}
+  [[nodiscard]] Nanoseconds Now() const override { return stopped_.value_or(clock_.Now()) - lost_; }
+  void Stop() {
+    if (!stopped_) stopped_ = clock_.Now();
+  }
+  void GoOn() {
+    if (stopped_) lost_ += clock_.Now() - *stopped_;
+    stopped_.reset();
+  }
+
+ private:
+  const Clock& clock_;
+  std::optional<Nanoseconds> stopped_;
+  Nanoseconds lost_{0};
+};
+
 struct ClientProcess {
   uint32_t id = 0;
   std::string node;
   std::shared_ptr<fabric::Fabric> fabric;
   PutPath path = PutPath::kAuto;
   Ack ack = Ack::kPersisted;
+  bool stands_still = false;  // its clock, while it pauses
+  std::unique_ptr<ClientClock> clock;
   std::unique_ptr<Engine> engine;
   Nanoseconds paused_until{0};
   std::map<uint32_t, uint64_t> remembered;  // for Defect::kStaleGet: what a get of a key said
@@ -142,6 +163,8 @@ class Cluster {
     Random nature(plan_.seed ^ (process->id * 0x9e37));
     const bool delegates = nature.Chance(0.35);
     const bool stranger = !path && nature.Chance(plan_.stranger_share);
+    process->stands_still = plan_.clocks_stand_still > 0 && nature.Chance(plan_.clocks_stand_still);
+    process->clock = std::make_unique<ClientClock>(network_);
     process->fabric = network_.CreateFabric(process->node, nullptr, stranger ? 1 : 0);
     constexpr PutPath kPaths[] = {PutPath::kAuto, PutPath::kReserve, PutPath::kReserve, PutPath::kInline};
     client::EngineOptions options;
@@ -153,7 +176,8 @@ class Cluster {
     options.timeout = timeout;
     options.client_id = process->id;
     options.cache_entries = process->id % 3 == 0 ? 0 : 64;
-    auto engine = Engine::Create(process->fabric, ServerAddress(random_.Uniform(plan_.ports)), options, network_);
+    auto engine =
+        Engine::Create(process->fabric, ServerAddress(random_.Uniform(plan_.ports)), options, *process->clock);
     if (!engine.ok()) {
       Fail("no engine: " + engine.status().ToString());
     } else {
@@ -164,19 +188,20 @@ class Cluster {
 
   // --- Expiry
 
-  // What a put with a time to live becomes, by the virtual clock: its deadline is between these two.
+  // What a put with a time to live becomes when the time that its shard tells reaches its deadline, which is between
+  // these two.
   struct Expiring {
     uint32_t key = 0;
     uint64_t number = 0;
-    Nanoseconds begins{0};
-    Nanoseconds ends = Nanoseconds::max();
+    uint64_t begins = 0;
+    uint64_t ends = UINT64_MAX;
     size_t put = 0;
     std::optional<size_t> expiry{};  // its record
   };
   // Before anything is recorded.
   void TellExpiries() {
-    const Nanoseconds now = network_.Now();
     std::erase_if(expiring_, [&](Expiring& each) {
+      const uint64_t now = TimeOf(each.key);
       if (now < each.begins) return false;
       if (!each.expiry) {
         each.expiry = outcome_.history.Begin(Record::kNature, each.key, Action::kExpire, each.number);
@@ -186,6 +211,7 @@ class Cluster {
       return true;
     });
   }
+  [[nodiscard]] uint64_t TimeOf(uint32_t key) const { return server_.TimeOf(places_.at(KeyName(key)).first); }
   size_t BeginRecord(const ClientProcess& process, uint32_t key, Action action, uint64_t value = 0, bool placed = false,
                      std::optional<uint64_t> expects = std::nullopt) {
     TellExpiries();
@@ -198,7 +224,7 @@ class Cluster {
     Expiring expiring;
     expiring.key = key;
     expiring.number = number;
-    expiring.begins = network_.Now() + ttl;
+    expiring.begins = TimeOf(key) + static_cast<uint64_t>(ttl.count());
     expiring.put = record;
     expiring_.push_back(expiring);
     expires_.insert(number);
@@ -211,7 +237,7 @@ class Cluster {
     const auto ttl = ttls_.find(record);
     if (ttl == ttls_.end() || code != Code::kOk) return;
     for (Expiring& each : expiring_) {
-      if (each.put == record) each.ends = network_.Now() + ttl->second + std::chrono::milliseconds(1);
+      if (each.put == record) each.ends = server_.LatestTime() + static_cast<uint64_t>(ttl->second.count());
     }
   }
 
@@ -224,7 +250,11 @@ class Cluster {
     ++outcome_.facts[Fact::kKills];
   }
 
-  [[nodiscard]] bool Paused(const ClientProcess& process) const { return network_.Now() < process.paused_until; }
+  [[nodiscard]] bool Paused(const ClientProcess& process) const {
+    if (network_.Now() < process.paused_until) return true;
+    process.clock->GoOn();
+    return false;
+  }
   void Poll(ClientProcess& process) {
     if (Paused(process)) return;
     process.engine->Poll();
@@ -234,6 +264,7 @@ class Cluster {
   void Pause(ClientProcess& process) {
     process.paused_until =
         network_.Now() + Nanoseconds(random_.Uniform(static_cast<uint64_t>(plan_.pause_max.count())));
+    if (process.stands_still) process.clock->Stop();
     ++outcome_.facts[Fact::kPauses];
   }
 
@@ -620,7 +651,7 @@ class Cluster {
     clients_.clear();
     // All that expires has done so by then, and there is time to find it.
     const bool expires = plan_.ttl_share > 0;
-    if (expires) network_.RunUntil(network_.Now() + std::chrono::milliseconds(plan_.ttl_max + 2));
+    if (expires) network_.RunUntil(network_.Now() + std::chrono::milliseconds(plan_.ttl_max + 10));
     for (uint64_t i = 0; i < 10'000; ++i) {
       server_.Step(random_);
       if (!network_.Step() && server_.Count(Counter::kClients) == 0 && i > (expires ? 5000 : 1000)) break;
@@ -656,12 +687,13 @@ class Cluster {
   void CheckBytes() {
     if (!plan_.check_bytes || plan_.index_entries != 0) return;  // entries would move
     network_.CalmDown();
+    network_.RunUntil(network_.Now() + std::chrono::milliseconds(2));  // so the first put notes the time as well
     for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
       clients_.clear();
       clients_.push_back(MakeClient(std::chrono::seconds(1), path));
       if (!failure().empty()) return;
       constexpr uint64_t kKey = 5;
-      // The first put of a server writes the version limit as well.
+      // The first put of a server writes the version limit and the note of the time as well.
       const bool room = Bytes(40, 0) && Bytes(std::nullopt, 0) && Bytes(40, 36 + kKey + 40 + 24) &&
                         Bytes(40, 36 + kKey + 40 + 24) && Bytes(100, 36 + kKey + 100 + 24 + 8);
       Bytes(std::nullopt, room ? 36 + kKey + 24 : 0);

@@ -114,7 +114,7 @@ bool RunJobs(uint64_t count, const std::function<Job(uint64_t)>& job_of, const A
 std::optional<Kind> KindFor(erda::Flaw flaw) {
   if (flaw >= erda::Flaw::kMovesUnsettled && flaw <= erda::Flaw::kSameGeneration) return Kind::kCleaning;
   if (flaw >= erda::Flaw::kExpiryIgnored && flaw <= erda::Flaw::kExpiresInFlight) return Kind::kExpiry;
-  if (flaw == erda::Flaw::kReturnsExpired || flaw == erda::Flaw::kExpiresBehindRead) return Kind::kExpiry;
+  if (flaw >= erda::Flaw::kReturnsExpired && flaw <= erda::Flaw::kTrustsOwnClock) return Kind::kExpiry;
   if (flaw == erda::Flaw::kReachNotFlushed || flaw == erda::Flaw::kReachToldLate) return Kind::kMoves;
   if (flaw == erda::Flaw::kReachForgotten || flaw == erda::Flaw::kReachNotSeen) return Kind::kMoves;
   if (flaw >= erda::Flaw::kSplitNotFlushed && flaw <= erda::Flaw::kKeepsLeftOver) return Kind::kGrowth;

@@ -302,6 +302,12 @@ Plan Plan::OfExpiry(uint64_t seed) {
     plan.ttl_share = 0.5;
     plan.ttl_max = 2;
   }
+  plan.note_ahead = 3;
+  plan.clocks_stand_still = 0.5;
+  if (random.Chance(0.5)) {
+    plan.pause_chance = 0.003;
+    plan.pause_max = Nanoseconds(6'000'000);
+  }
   plan.check_bytes = false;
   plan.has_room = false;
   return plan;

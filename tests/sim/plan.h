@@ -79,8 +79,10 @@ struct Plan {
       0;                 // of clients: they are another user's, so their large values are staged, or go through windows
   double ttl_share = 0;  // of puts, that have a time to live, of so many milliseconds at most
   uint32_t ttl_max = 3;
-  double forge_chance = 0;  // of a step of the loop: of one of a client that forges headers in its chunk
-  double scan_share = 0;    // of operations, that are a page of a scan
+  uint64_t note_ahead = 3'600'000;  // of the note of the time in the pool, in milliseconds: once in a run
+  double clocks_stand_still = 0;    // share of clients whose clock does while they pause, as in a virtual machine
+  double forge_chance = 0;          // of a step of the loop: of one of a client that forges headers in its chunk
+  double scan_share = 0;            // of operations, that are a page of a scan
   uint32_t reservations_per_client = 64;
   uint32_t requests_per_second = 0;                    // of a client, that a shard serves; 0: no limit
   std::array<format::FlushMethod, 2> flush_methods{};  // by port; of two ports, none for both or for neither

@@ -15,7 +15,11 @@ namespace erda::sim {
 using format::Counter;
 
 ServerProcess::ServerProcess(fabric::SimNetwork& network, const Plan& plan)
-    : network_(network), plan_(plan), crash_random_(plan.seed + 17), grow_random_(plan.seed + 23) {
+    : network_(network),
+      plan_(plan),
+      crash_random_(plan.seed + 17),
+      time_random_(plan.seed + 29),
+      grow_random_(plan.seed + 23) {
   MakePool();
 }
 
@@ -88,6 +92,25 @@ void ServerProcess::Widen() {
   for (auto* image : {&images_.cached, &images_.durable}) image->resize(bytes / sizeof(uint64_t), 0xa5a5a5a5a5a5a5a5);
 }
 
+// As server.cc does it. The wall clock may have been set back since the server before.
+void ServerProcess::StartClock() {
+  if (time_) latest_micros_ = std::max(latest_micros_, time_->Micros());
+  if (plan_.ttl_share > 0 && time_random_.Chance(0.4)) set_back_ += time_random_.Uniform(5'000);
+  const auto since = std::chrono::floor<std::chrono::microseconds>(network_.Now());
+  const uint64_t wall = kWallMicros + static_cast<uint64_t>(since.count()) - set_back_;
+  time_.emplace(network_, std::max(wall, pool_->time()));
+}
+
+uint64_t ServerProcess::LatestTime() const {
+  const uint64_t micros = time_ ? std::max(latest_micros_, time_->Micros()) : latest_micros_;
+  return (micros + 999) / 1000;
+}
+
+uint64_t ServerProcess::TimeOf(uint32_t shard) const {
+  const uint64_t told = shard < told_.size() ? told_[shard] : 0;
+  return shard < shards_.size() ? std::max(told, shards_[shard].shard->time()) : told;
+}
+
 Status ServerProcess::StartOnce() {
   const bool grows = plan_.grow_chance > 0 && starts_ > 0 && grow_random_.Chance(plan_.grow_chance);
   if (grows) Widen();
@@ -120,7 +143,9 @@ Status ServerProcess::StartOnce() {
   options.requests_per_second = plan_.requests_per_second;
   options.staging_bytes = 0;  // a segment, so that puts wait for room there, too
   options.server_id = ++starts_;
-  options.time = &time_;
+  StartClock();
+  options.time = &*time_;
+  options.note_ahead = plan_.note_ahead;
   options.clock = &network_;
   options.index_grows = plan_.index_grows;
   for (uint32_t number = 0; number < pool_->geometry().shards; ++number) {
@@ -253,6 +278,8 @@ void ServerProcess::Drop() {
   for (const Counter now : {Counter::kClients, Counter::kKeys, Counter::kInFlight, Counter::kLogBytesUsed}) {
     before_[static_cast<size_t>(now)] = 0;
   }
+  told_.resize(std::max(told_.size(), shards_.size()));
+  for (uint32_t shard = 0; shard < shards_.size(); ++shard) told_[shard] = TimeOf(shard);
   shards_.clear();
   regions_.clear();
   crash_pool_ = nullptr;
@@ -262,15 +289,16 @@ void ServerProcess::Drop() {
 
 void ServerProcess::Step(Random& random) {
   if (!running()) return;
-  if (random.Chance(0.2)) {
-    const size_t port = random.Uniform(listeners_.size());
-    if (auto incoming = listeners_[port]->Poll()) Admit(std::move(incoming), port);
-  }
-  ShardProcess& process = shards_[random.Uniform(shards_.size())];
   try {
+    if (random.Chance(0.2)) {
+      const size_t port = random.Uniform(listeners_.size());
+      if (auto incoming = listeners_[port]->Poll()) Admit(std::move(incoming), port);
+    }
+    ShardProcess& process = shards_[random.Uniform(shards_.size())];
     if (random.Chance(plan_.cleaner_chance)) process.shard->cleaner().Step();
     if (random.Chance(0.02)) process.shard->cleaner().Scrub(2000);
     if (plan_.ttl_share > 0 && random.Chance(0.02)) process.shard->cleaner().Sweep();
+    if (plan_.ttl_share > 0 && random.Chance(0.02)) process.shard->KeepTime();
     if (process.shard->Poll() == 0 && process.shard->CountKeys() && random.Chance(plan_.tidy_chance)) {
       process.shard->Tidy(std::chrono::milliseconds(300));
       if (process.shard->awaits_writers()) process.shard->PassTime(std::chrono::milliseconds(300));

@@ -46,7 +46,10 @@ class ServerProcess {
   std::function<void()> on_power_cut;  // called once what is lost is lost
   // Called while the server waits for what it has flushed; ends: it will not get there.
   std::function<void(bool ends)> on_fence;
-  [[nodiscard]] const ServerTime& time() const { return time_; }
+  // The latest moment, in milliseconds, that the clock of any server so far may have told a put.
+  [[nodiscard]] uint64_t LatestTime() const;
+  // What clients read of a shard's time; while the server is down, what they read last.
+  [[nodiscard]] uint64_t TimeOf(uint32_t shard) const;
   // Some of the work there is.
   void Step(Random& random);
 
@@ -78,6 +81,7 @@ class ServerProcess {
   void KeepImages();
   // Of the medium: the pool has not grown by that.
   void Widen();
+  void StartClock();
   Status StartOnce();
   void Inspect(bool recovered);
   void Drop();
@@ -98,8 +102,13 @@ class ServerProcess {
   uint64_t splits_fenced_ = 0;
   uint32_t fences_of_split_ = 0;  // that come yet
   bool crashes_ = true;
-  ServerTime time_{network_, 1'000'000'000'000'000};  // for all that start
+  static constexpr uint64_t kWallMicros = 1'000'000'000'000'000;  // when the network began
+  std::optional<ServerTime> time_;                                // of the server that started last
+  uint64_t latest_micros_ = kWallMicros;                          // of those before it
+  std::vector<uint64_t> told_;                                    // by shard, what clients read before the last end
+  uint64_t set_back_ = 0;                                         // how far the machine's wall clock was, in all
   Random crash_random_;
+  Random time_random_;
   Random grow_random_;
   server::CrashPool::Images images_;  // of the pool, while nobody has it open
   server::CrashPool* crash_pool_ = nullptr;

@@ -1,0 +1,47 @@
+#include "server/expiry_clock.h"
+
+#include <atomic>
+#include <cstddef>
+
+#include "base/planted.h"
+#include "format/control_block.h"
+#include "format/superblock.h"
+
+namespace erda::server {
+
+ExpiryClock::ExpiryClock(nvm::Writer& nvm, uint32_t shard, std::span<std::byte> control, const ServerTime& time,
+                         uint64_t note_ahead)
+    : nvm_(nvm),
+      note_at_(format::ShardRecordOffset(shard) + offsetof(format::ShardRecord, time)),
+      published_(reinterpret_cast<uint64_t*>(control.data() + offsetof(format::ControlBlock, time))),
+      time_(time),
+      note_ahead_(note_ahead) {}
+
+void ExpiryClock::Begin() {
+  noted_ = format::CheckedWord(nvm_.Load64(note_at_)).number();
+  word_ = noted_;
+  std::atomic_ref(*published_).store(word_, std::memory_order_release);  // as in Raise
+}
+
+uint64_t ExpiryClock::Raise() {
+  const uint64_t now = time_.Micros() / 1000;
+  if (now <= word_) return word_;
+  if (now > noted_) {
+    Note(now + note_ahead_);
+    nvm_.Persist(note_at_, sizeof(uint64_t));  // before a reader can see the word that it covers
+  }
+  word_ = now;
+  // Release: the word comes before all that the shard stores or answers because of it. It pairs with the readers'
+  // Reads: one that finds the entry freed, or is told so, and Reads the word after that, finds it this far.
+  if (!Planted(Flaw::kTimeNotStored)) std::atomic_ref(*published_).store(word_, std::memory_order_release);
+  return word_;
+}
+
+void ExpiryClock::Close() { Note(Raise()); }
+
+void ExpiryClock::Note(uint64_t millis) {
+  noted_ = millis;
+  if (!Planted(Flaw::kTimeNotNoted)) nvm_.Store64(note_at_, format::CheckedWord::Of(millis).raw());
+}
+
+}  // namespace erda::server
