@@ -234,7 +234,6 @@ Status Shard::Accept(fabric::Incoming& incoming, const format::HelloRequest& hel
   session.peer = incoming.peer_name();
 
   format::HelloReply reply{};
-  KeepTime();
   reply.time = options_.time->Micros();
   reply.magic = format::kHelloMagic;
   reply.protocol_version = format::kProtocolVersion;

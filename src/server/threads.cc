@@ -148,6 +148,7 @@ void ShardThread::Run() {
         if (shard_->holds_back()) left = std::min(left, shard_->held_for());
         fabric::WaitAny(queues, shard_->awaits_writers() ? std::min(left, kAwaitedSleep) : left);
         woke = true;
+        looks = kLooksPerClock - 1;  // without work it sleeps again at once
         continue;
       }
     }

@@ -67,6 +67,9 @@ class HandPoolTest : public testing::Test {
   void TellDisplacements(uint64_t number) {
     std::memcpy(control_.data() + offsetof(format::ControlBlock, displacements), &number, sizeof(number));
   }
+  void TellTime(uint64_t millis) {
+    std::memcpy(control_.data() + offsetof(format::ControlBlock, time), &millis, sizeof(millis));
+  }
   void TellRuns() {
     for (uint32_t run = 0; run < kRunRegions.size(); ++run) TellRun(run, kRunRegions[run] + 1);
   }
@@ -110,7 +113,7 @@ class HandPoolTest : public testing::Test {
   format::LogAddress Write(std::string_view key, std::string_view value, uint64_t hash,
                            Arrived arrived = Arrived::kAll) {
     const auto address = format::LogAddress::At(0, next_object_);
-    next_object_ += format::ObjectSpace(key.size(), value.size()) + 64;
+    next_object_ += format::ObjectSpace(format::LabelSize(key.size(), deadline_ != 0), value.size()) + 64;
     if (arrived != Arrived::kNothing) Arrive(address, key, value, hash, arrived);
     return address;
   }
@@ -122,15 +125,17 @@ class HandPoolTest : public testing::Test {
     header.value_size = static_cast<uint32_t>(value.size());
     header.version = next_version_++;
     header.key_hash = hash;
+    if (deadline_ != 0) header.flags = format::ObjectHeader::kExpiresFlag;
     const uint32_t pool_seed = format::PoolSeed(format::HelloReply{}.pool_uuid);
-    header.header_crc = format::HeaderCrc({pool_seed, geometry_.HeadOf(hash), address, 1}, header, key);
+    header.header_crc = format::HeaderCrc({pool_seed, geometry_.HeadOf(hash), address, 1}, header, key, deadline_);
     const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value));
     std::byte* const to = pool_.data() + geometry_.RegionOffset(kLogRegion) + address.offset_in_slot();
     std::memcpy(to, &header, sizeof(header));
+    if (deadline_ != 0) std::memcpy(to + format::kLabelOffset, &deadline_, sizeof(deadline_));
     std::memcpy(to + header.key_offset(), key.data(), key.size());
     if (arrived == Arrived::kHeader) return;
-    std::memcpy(to + format::ChecksumOffset(key.size()), &checksum, sizeof(checksum));
-    std::memcpy(to + format::ValueOffset(key.size()), value.data(), value.size());
+    std::memcpy(to + format::ChecksumOffset(header.label_size()), &checksum, sizeof(checksum));
+    std::memcpy(to + format::ValueOffset(header.label_size()), value.data(), value.size());
   }
   // A version, and an entry that names it, settled.
   void Put(uint64_t block, std::string_view key, std::string_view value, uint32_t depth, uint32_t distance = 3) {
@@ -241,6 +246,7 @@ class HandPoolTest : public testing::Test {
   void Before(uint32_t read, std::function<void()> what) { happens_[read] = std::move(what); }
 
   static std::string NameInControl(const fabric::WorkRequest& work) {
+    if (work.remote.offset == kTimeWord.offset && work.local.size() == sizeof(uint64_t)) return "time";
     if (work.remote.offset != 0) return "?";
     return work.local.size() == format::kMissReadingBytes ? "reading" : "control";
   }
@@ -278,6 +284,7 @@ class HandPoolTest : public testing::Test {
   std::string key_;  // of the get
   std::string got_;
   uint32_t reads_ = 0;
+  uint64_t deadline_ = 0;  // of what is written from here on; 0: none
   std::map<uint32_t, std::function<void()>> happens_;
 };
 

@@ -346,6 +346,42 @@ TEST_F(ScanTest, KeysThatGoToAnotherBlockAreToldOnce) {
 
 // --- Entries whose newest version is not there
 
+// --- Expiry
+
+TEST_F(ScanTest, TheReadingBehindABlockTellsTheTimeForWhatIsSettledThere) {
+  TellTime(99);
+  Connect();
+  deadline_ = 100;
+  const std::string key = KeyWith(1);
+  key_ = key;
+  Put(0, key, "brief");
+  EXPECT_EQ(ReadsOfScan(), kBlockZero + " | version") << "nothing more is read";
+  EXPECT_EQ(told_, (Told{{key, "brief"}}));
+  // When the deadline passes, a get of the key decides, once.
+  TellTime(100);
+  EXPECT_EQ(ReadsOfScan(), kBlockZero + " | version | look 0 | version");
+  EXPECT_EQ(told_, Told());
+  EXPECT_EQ(ReadsOfScan(), kBlockZero + " | version");
+  EXPECT_EQ(told_, Told());
+}
+
+// It may be published when its deadline has passed, behind that reading.
+TEST_F(ScanTest, TheTimeIsReadBehindAVersionThatWasNotSettledInTheBlock) {
+  TellTime(99);
+  Connect();
+  deadline_ = 100;
+  const std::string key = KeyWith(1);
+  key_ = key;
+  const LogAddress address = Write(key, "brief", HashKey(key), Arrived::kNothing);
+  Enter(0, key, EntryWord().Published(address));
+  Before(4, [&] {
+    TellTime(100);
+    Arrive(address, key, "brief", HashKey(key));
+  });
+  EXPECT_EQ(ReadsOfScan(), kBlockZero + " | version | time | look 0 | version");
+  EXPECT_EQ(told_, Told());
+}
+
 TEST_F(ScanTest, TheOldVersionTellsTheKeyAndAGetDecides) {
   Connect();
   const std::string key = KeyWith(1);
