@@ -181,7 +181,6 @@ RecoveryReport Recovery::Repair() {
   // 4. Space of the log that no entry needs; segments are settled after the entries that lead into them.
   report_.regions_unlinked = log_.Repair();
   log_.Close();
-  nvm_.Fence();
   return report_;
 }
 

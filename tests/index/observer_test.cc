@@ -214,5 +214,35 @@ TEST_F(ObserverTest, CountingInStepsEndsWithWhatAFreshCountGives) {
   EXPECT_GT(moves_while_counting, 100U);
 }
 
+// What was put to the entry before comes first, in the order of the stores: else the places that it names would be
+// taken off before they are there.
+TEST_F(ObserverTest, HearsWhatWasPublishedBeforeThatItsEntryLeftWhatIsCounted) {
+  Open(0);
+  KeySource keys(1);
+  const auto key_at = [&](Slot home) {
+    uint64_t key = keys.Next();
+    while (observed_->layout().HomeOf(key) != home) key = keys.Next();
+    return key;
+  };
+  ASSERT_TRUE(Insert(key_at(0), WordOf(1)));
+  const uint64_t moved = key_at(1);
+  ASSERT_TRUE(Insert(moved, WordOf(2)));
+  for (uint32_t address = 3; address <= format::kNeighbourhood; ++address) {
+    ASSERT_TRUE(Insert(key_at(0), WordOf(address)));
+  }
+  ASSERT_FALSE(observed_->Count(format::kNeighbourhood));
+  const uint32_t head = index_->geometry().HeadOf(moved);
+  const Index::Change change{head, WordOf(2), WordOf(2).Published(LogAddress(100))};
+  observed_->Publish(1, change);
+  observed_->SettlePublished(1, change);
+  told_->changes.clear();
+  ASSERT_TRUE(Insert(key_at(0), WordOf(101)));
+  ASSERT_EQ(*Find(moved), Slot{format::kNeighbourhood}) << "it is not counted there";
+  const EntryWord settled = change.after.Settled();
+  ASSERT_GE(told_->changes.size(), 2U);
+  EXPECT_EQ(told_->changes[0], (Told::Change{head, WordOf(2), settled}));
+  EXPECT_EQ(told_->changes[1], (Told::Change{head, settled, EntryWord()}));
+}
+
 }  // namespace
 }  // namespace erda::index

@@ -435,5 +435,29 @@ TEST_F(GrowthTest, InspectionSaysHowFarTheIndexHasGrown) {
   EXPECT_GT(closed.damage_count, 0U);
 }
 
+// Else a power cut brings the entries back, where another key's meta may stand or the index has grown on.
+TEST_F(GrowthTest, WhatARecoveryFreesIsPersistentlyFree) {
+  int left_over = 0;
+  for (size_t fence = 0; !HasFailure(); ++fence) {
+    SCOPED_TRACE("fence " + std::to_string(fence));
+    Machine machine(Small());
+    PutSome(machine.store, 0, 180);
+    GrowTo(machine.store, 2);
+    machine.pool->EverythingIsDurable();
+    const bool ended = machine.RunUpTo(fence, [&] { GrowTo(machine.store, 3); });
+    machine.pool->ProcessDies();
+    machine.store.Recover();
+    const auto& layout = machine.store.versions().index().layout();
+    for (uint64_t block = 0; block < layout.blocks(); ++block) {
+      const uint64_t at = layout.SlotOffset(layout.FirstOf(block));
+      const uint64_t size = machine.store.geometry().block_slots() * sizeof(format::IndexEntry);
+      EXPECT_TRUE(machine.pool->IsDurable(at, size)) << block;
+    }
+    left_over += Blocks(machine.store) == 3 && !ended ? 1 : 0;
+    if (ended) break;
+  }
+  EXPECT_GT(left_over, 0);
+}
+
 }  // namespace
 }  // namespace erda::server

@@ -632,6 +632,18 @@ TEST_F(RecoveryTest, WhatACrashCutOffInTheLogIsWrittenOver) {
   EXPECT_EQ(store_.Inline("c", "value").address, torn);
 }
 
+// Also where the mark stays as it is, so that nothing else takes a fence.
+TEST_F(RecoveryTest, WhatACrashCutOffInTheLogIsGoneForGood) {
+  store_.Inline("a", "value");
+  store_.CloseAndReopen();
+  const LogAddress torn = store_.Reserve("b", "value").outcome.address;
+  std::memset(EntryOf("b"), 0, sizeof(uint64_t));
+  *ObjectAt(torn) ^= std::byte{1};
+  Restart();
+  const format::Geometry& g = store_.geometry();
+  EXPECT_TRUE(machine_.pool->IsDurable(g.RegionOffset(0), g.region_size));
+}
+
 TEST_F(RecoveryTest, WhatACrashCutOffDoesNotLookLikeTheEndAfterACleanClose) {
   store_.Inline("a", "value");
   const LogAddress torn = store_.Reserve("b", "value").outcome.address;
@@ -1080,6 +1092,95 @@ TEST_F(RecoveryTest, WhatADeleteSupersededNeverComesBack) {
   store_.Sweep();
   Restart();
   EXPECT_EQ(store_.Get("k"), kAbsent);
+}
+
+// Readers return a version whose settled bit they see: it is persistent before that, also where a session at its limit
+// makes the server look what has arrived.
+TEST_F(RecoveryTest, ASessionAtItsLimitSettlesOnlyWhatIsPersistent) {
+  constexpr size_t kLimit = 16;
+  int settled = 0;
+  for (size_t arrived = 0; arrived < kLimit; ++arrived) {
+    StoreOptions options;
+    options.reservations_per_session = kLimit;
+    Machine machine(options);
+    Store& store = machine.store;
+    std::vector<Reserved> placed;
+    for (size_t i = 0; i < kLimit; ++i) {
+      placed.push_back(store.Reserve("key" + std::to_string(i), "value", 1, Ack::kPlaced));
+    }
+    const Reserved& whole = placed[arrived];
+    store.Land(whole);
+    machine.pool->before_fence = [&] {
+      if (!store.WordOf(whole.key).settled()) return;
+      ++settled;
+      EXPECT_TRUE(machine.pool->IsDurable(store.OffsetOf(whole), format::ObjectBytes(whole.key.size(), 5))) << arrived;
+    };
+    EXPECT_EQ(store.Reserve("another", "value", 1, Ack::kPlaced).code(), Code::kOk);
+    machine.pool->before_fence = nullptr;
+  }
+  EXPECT_GT(settled, 0);
+}
+
+// A reader found the version before the tombstone was published, so one who meets the tombstone must not go past it.
+TEST_F(RecoveryTest, AGetInTheMiddleOfADeleteSeesNothingOlderThanTheGetsBeforeIt) {
+  store_.Inline("k", "old");
+  const Reserved first = store_.Reserve("k", "first", 1, Ack::kPlaced);
+  store_.Reserve("k", "second", 2, Ack::kPlaced);
+  int fence = 0;
+  machine_.pool->before_fence = [&] {
+    if (fence++ == 0) store_.Land(first);
+    const std::string value = store_.Get("k");
+    EXPECT_TRUE(value == "first" || (fence > 2 && value == kNone)) << value << " at fence " << fence;
+  };
+  EXPECT_EQ(store_.Delete("k"), Code::kOk);
+  machine_.pool->before_fence = nullptr;
+  EXPECT_GT(fence, 2);
+  EXPECT_EQ(store_.Get("k"), kNone);
+}
+
+// The entry counts once, whatever stood in its slot.
+TEST_F(RecoveryTest, APutThatTakesOverADamagedEntryOfNobodyFreesItFirst) {
+  store_.Inline("other", "value");
+  const LogAddress address = store_.Inline("k", "old").address;
+  const uint64_t keys = store_.Keys();
+  *(ObjectAt(address) + offsetof(format::ObjectHeader, key_hash)) ^= std::byte{1};
+  EntryOf("k")[sizeof(uint64_t) + 2] ^= std::byte{1};  // its distance: the entry is not known to be the key's
+  EXPECT_EQ(store_.Get("k"), kDamaged);
+  EXPECT_EQ(store_.Inline("k", "new").code, Code::kOk);
+  EXPECT_EQ(store_.Get("k"), "new");
+  EXPECT_EQ(store_.Keys(), keys);
+  EXPECT_EQ(FindUnrest(store_.Bytes()), "");
+}
+
+// An entry that is not settled leads to more than its newest version: to all that recovery may go back to or comes by.
+// No segment with one of those may be forgotten.
+TEST_F(RecoveryTest, ASegmentThatOlderVersionsStandInIsDamageIfItsHeaderWasWipedOut) {
+  for (const std::string stands_there : {"the old version", "a whole one in between", "one that is not whole"}) {
+    SCOPED_TRACE(stands_there);
+    Machine machine{StoreOptions()};
+    Store& store = machine.store;
+    const format::Geometry& g = store.geometry();
+    const bool is_old = stands_there == "the old version";
+    if (!is_old) store.Inline("k", "old");
+    while (store.LogBytesUsed() <= 3 * g.segment_size) store.Inline("filler", std::string(300, 'f'));
+    if (is_old) store.Inline("k", "old");
+    std::optional<Reserved> between;
+    if (!is_old) between = store.Reserve("k", "between", 1);
+    FillRegion(store);
+    store.Reserve("k", std::string(500, 'n'), 2);
+    if (stands_there == "a whole one in between") store.Land(*between);
+    store.Inline("filler", std::string(300, 'f'));
+    machine.pool->ProcessDies();
+    std::memset(machine.pool->view().bytes.data() + g.RegionOffset(0) + 3 * g.segment_size, 0,
+                sizeof(format::SegmentHeader));
+    nvm::Writer writer(*machine.pool);
+    std::vector<uint64_t> control(format::ControlBytes(g) / sizeof(uint64_t));
+    Versions versions(writer, g, Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
+    const Status status = versions.Look();
+    EXPECT_EQ(status.code(), Code::kCorruption);
+    EXPECT_NE(status.message().find("region 0 is linked, and its segment 3 is damaged"), std::string_view::npos)
+        << status.ToString();
+  }
 }
 
 }  // namespace

@@ -395,5 +395,41 @@ TEST_F(TogetherTest, AsManyAsThereAre) {
   for (const std::string& key : keys) EXPECT_EQ(store_.Get(key), "new");
 }
 
+// Two homes whose neighbourhoods have one slot in common, the only one that is free in the first.
+TEST_F(TogetherTest, TheLastSlotOfANeighbourhoodIsTakenOnce) {
+  const auto keys_at = [&](uint64_t home, size_t count) {
+    std::vector<std::string> keys;
+    for (int i = 0; keys.size() < count; ++i) {
+      std::string key = "at" + std::to_string(i);
+      if (format::FirstHome(store_.geometry(), HashKey(key)) == home) keys.push_back(std::move(key));
+    }
+    return keys;
+  };
+  constexpr uint64_t kLast = format::kNeighbourhood - 1;
+  const auto crowd = keys_at(0, format::kNeighbourhood);
+  const std::string next = keys_at(kLast, 1)[0];
+  for (size_t i = 0; i < kLast; ++i) ASSERT_EQ(store_.Inline(crowd[i], "value").code, Code::kOk);
+  store_.PutTogether();
+  EXPECT_EQ(store_.Inline(crowd[kLast], "of the crowd").code, Code::kOk);
+  EXPECT_EQ(store_.Inline(next, "of the next").code, Code::kOk);
+  store_.PublishTogether();
+  EXPECT_EQ(store_.Get(crowd[kLast]), "of the crowd");
+  EXPECT_EQ(store_.Get(next), "of the next");
+  EXPECT_EQ(store_.Keys(), format::kNeighbourhood + 1U);
+  EXPECT_EQ(store_.Violation(), "");
+}
+
+TEST_F(TogetherTest, LookingForWhatArrivedTakesNoFenceIfNothingDid) {
+  StoreOptions options = Options();
+  options.reservations_per_session = 2;
+  Store store(options);
+  store.Reserve("a", "value", 1);
+  store.Reserve("b", "value", 1);
+  store.Inline("d", "value");  // its settled bit waits for the next fence
+  const uint64_t before = FencesOf(store);
+  EXPECT_EQ(store.Reserve("c", "value", 1).outcome.reason, format::Reason::kTooManyReservations);
+  EXPECT_EQ(FencesOf(store), before);
+}
+
 }  // namespace
 }  // namespace erda::server
