@@ -471,6 +471,7 @@ void Verification::RepairSegments(uint32_t region) {
   const auto is_open = [&](uint64_t segment) {
     return HeaderOf(region, segment).identity == SegmentHeader::Identity(found.generation);
   };
+  const uint64_t versions_end = VersionsEnd();
   uint64_t used = 0;
   bool copies = true;  // a region is one of copies, or of puts
   for (uint64_t segment = 0; segment < segments; ++segment) {
@@ -478,13 +479,14 @@ void Verification::RepairSegments(uint32_t region) {
     if (!is_open(segment)) continue;
     copies &= HeaderOf(region, segment).copies();
     const uint64_t first = HeaderOf(region, segment).first_version;
-    if (first < VersionsEnd()) newest_version_ = std::max(newest_version_, first);
+    if (first < versions_end) newest_version_ = std::max(newest_version_, first);
   }
   uint64_t first_version = 1;
   for (uint64_t segment = 0; segment < used; ++segment) {
     SegmentHeader header = HeaderOf(region, segment);
     const bool was_open = is_open(segment);
-    if (was_open && header.first_version != 0) first_version = header.first_version;
+    const bool known = was_open && header.first_version != 0 && header.first_version < versions_end;
+    if (known) first_version = header.first_version;
     const bool has_end = was_open && header.end >= format::FirstObjectOffset(segment) &&
                          header.end <= geometry_.segment_size && header.end % format::kGranuleBytes == 0;
     header = {SegmentHeader::Identity(found.generation),

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -14,7 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/random.h"
+#include "base/test_hash.h"
+#include "format/log_layout.h"
 #include "server/page_pool.h"
 #include "server/readers.h"
 #include "server/store.h"
@@ -56,6 +60,9 @@ class VerificationTest : public testing::Test {
       const auto at = static_cast<ptrdiff_t>(page * PagePool::kPage / sizeof(uint64_t));
       std::copy_n(from.begin() + at, PagePool::kPage / sizeof(uint64_t), image->begin() + at);
     }
+  }
+  [[nodiscard]] static format::RegionWord WordOf(const PagePool::Image& image, uint32_t region) {
+    return format::RegionWord(image[format::kRegionTableOffset / sizeof(uint64_t) + region]);
   }
   [[nodiscard]] uint64_t IndexEnd() const { return store_->geometry().regions_offset; }
   void DoSomething(Random& random, uint64_t keys);
@@ -402,6 +409,188 @@ TEST_F(VerificationTest, ALostValueIsToldByItsKeyAndRepairedByAPut) {
   EXPECT_EQ(store_->Get("a"), *put_["a"].begin());
   ASSERT_EQ(store_->Put("b", "again").code, Code::kOk);
   EXPECT_EQ(store_->Get("b"), "again");
+}
+
+// Of the segments that no entry leads into, the disk may have pages of an earlier use, and the table's page that says
+// so is older or newer than they are.
+TEST_F(VerificationTest, ARegionThatIsInNoHeadIsEmptiedBeforeItIsUsed) {
+  MakePool();
+  Put("a", 40);
+  store_->Close();
+  PagePool::Image image = medium_->cached();
+  const format::Geometry g = store_->geometry();
+  const uint32_t region = g.regions_per_shard - 1;
+  ASSERT_EQ(WordOf(image, region), format::RegionWord::Free(0));
+  std::fill_n(image.begin() + static_cast<ptrdiff_t>((g.RegionOffset(region) + 5000) / sizeof(uint64_t)), 100, 0xee);
+  TakePool(image);
+  ASSERT_TRUE(store_->Verify(&damaged_).ok());
+  const format::RegionWord word = WordOf(medium_->cached(), region);
+  EXPECT_EQ(word, format::RegionWord::Emptied(word.generation()));
+  store_->Clean();
+  EXPECT_EQ(WordOf(medium_->cached(), region), format::RegionWord::Free(word.generation()));
+  EXPECT_TRUE(IsZero(medium_->bytes().subspan(g.RegionOffset(region), g.region_size)));
+}
+
+// It leaves nothing that a recovery would take for damage in the log or in a move.
+TEST_F(VerificationTest, ACrashAfterItIsRecoveredWithoutALookThroughTheIndex) {
+  MakePool();
+  Put("a", 40);
+  Put("b", 40);
+  ASSERT_EQ(store_->Delete("b"), Code::kOk);
+  store_->Close();
+  const uint64_t tombstone = store_->geometry().RegionOffset(0) + format::kTombstoneSlotOffset;
+  const uint64_t move = format::ShardRecordOffset(0) + offsetof(format::ShardRecord, move);
+  for (const uint64_t damaged : {tombstone, move}) {
+    PagePool::Image image = medium_->cached();
+    image[damaged / sizeof(uint64_t)] ^= 2;
+    PagePool* next = nullptr;
+    for (const bool verified : {false, true}) {
+      auto pool = std::make_unique<PagePool>(image, false, kBoot);
+      next = pool.get();
+      Store store(options_, std::move(pool));
+      if (verified) {
+        store.Recover();
+      } else {
+        ASSERT_TRUE(store.Verify(&damaged_).ok());
+      }
+      EXPECT_EQ(store.recovery().index_slots == 0, verified) << damaged;
+      EXPECT_EQ(store.Get("a"), *put_["a"].begin());
+      image = next->cached();
+    }
+  }
+  EXPECT_TRUE(damaged_.empty());
+}
+
+// The region table's page is of a later time than the shard's record, and than the blocks that a split was to fill.
+TEST_F(VerificationTest, RunsThatHoldNothingAreFreeAgain) {
+  MakePool();
+  Put("a", 40);
+  store_->Close();
+  PagePool::Image image = medium_->cached();
+  const uint32_t last = store_->geometry().regions_per_shard - 1;
+  for (uint32_t run = 0; run < 2; ++run) {
+    image[format::kRegionTableOffset / sizeof(uint64_t) + last - run] = format::RegionWord::OfIndex(1, run).raw();
+  }
+  TakePool(image);
+  const Status status = store_->Verify(&damaged_);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_TRUE(damaged_.empty());
+  EXPECT_EQ(store_->versions().index().runs(), 0U);
+  Random random(1);
+  CheckThatItServes(random);
+}
+
+// What a client knows of places is bound to their generation.
+TEST_F(VerificationTest, AGenerationThatGotLostIsNeverGivenOutAgain) {
+  MakePool();
+  ASSERT_TRUE(medium_->Sync(0, medium_->size()).ok());
+  for (int i = 0; i < 60; ++i) Put("a", 2500);
+  uint32_t newest = 0;
+  const uint32_t regions = store_->geometry().regions_per_shard;
+  for (uint32_t region = 0; region < regions; ++region) {
+    newest = std::max(newest, WordOf(medium_->cached(), region).generation());
+  }
+  ASSERT_GT(newest, 5U);
+  Random random(1);
+  TakePool(medium_->AfterPowerCut(random, 0));
+  ASSERT_TRUE(store_->Verify(&damaged_).ok());
+  for (uint32_t region = 0; region < regions; ++region) {
+    EXPECT_GT(WordOf(medium_->cached(), region).generation(), newest) << region;
+  }
+}
+
+// A page of the region table is older than the other, and says of a region that it is where another one is by now.
+TEST_F(VerificationTest, OfTwoRegionsThatClaimASlotTheOneWithMoreSegmentsStays) {
+  MakePool();
+  for (uint64_t i = 0; i < 20; ++i) Put(KeyOf(i), 300);
+  store_->Close();
+  const format::Geometry g = store_->geometry();
+  constexpr uint32_t kOther = 3;
+  const format::RegionWord word = WordOf(medium_->cached(), 0);
+  ASSERT_TRUE(word.linked());
+  for (const bool swapped : {false, true}) {
+    SCOPED_TRACE(swapped ? "the stale one first" : "the stale one last");
+    PagePool::Image image = medium_->cached();
+    image[format::kRegionTableOffset / sizeof(uint64_t) + kOther] = word.raw();
+    const auto at = [&](uint32_t region) {
+      return image.begin() + static_cast<ptrdiff_t>(g.RegionOffset(region) / sizeof(uint64_t));
+    };
+    if (swapped) std::swap_ranges(at(0), at(1), at(kOther));
+    Store store(options_, std::make_unique<PagePool>(image, false, kBoot));
+    ASSERT_TRUE(store.Verify(&damaged_).ok());
+    EXPECT_TRUE(damaged_.empty());
+    for (const auto& [key, values] : put_) ASSERT_EQ(store.Get(key), *values.begin()) << key;
+  }
+}
+
+// With 0 it would count as one of copies, in a region of puts.
+TEST_F(VerificationTest, ASegmentThatLostItsHeaderHasTheVersionsOfTheOneBeforeIt) {
+  MakePool();
+  for (uint64_t i = 0; i < 40; ++i) Put(KeyOf(i), 300);
+  store_->Close();
+  PagePool::Image image = medium_->cached();
+  const format::Geometry g = store_->geometry();
+  const auto header_of = [&](const PagePool::Image& of, uint64_t segment) {
+    return LoadAs<format::SegmentHeader>(
+        std::as_bytes(std::span(of)).subspan(g.RegionOffset(0) + segment * g.segment_size));
+  };
+  ASSERT_GT(header_of(image, 2).first_version, header_of(image, 1).first_version);
+  std::fill_n(image.begin() + static_cast<ptrdiff_t>((g.RegionOffset(0) + 2 * g.segment_size) / sizeof(uint64_t)),
+              sizeof(format::SegmentHeader) / sizeof(uint64_t), 0);
+  TakePool(image);
+  ASSERT_TRUE(store_->Verify(&damaged_).ok());
+  EXPECT_TRUE(damaged_.empty());
+  EXPECT_FALSE(header_of(medium_->cached(), 2).copies());
+  EXPECT_EQ(header_of(medium_->cached(), 2).first_version, header_of(image, 1).first_version);
+  Random random(1);
+  CheckThatItServes(random);
+}
+
+// A client writes headers into its own chunk, with any version; and the medium decays. Neither ends the versions that
+// are left, nor begins them again, however often the pool is verified.
+TEST_F(VerificationTest, NoForgedVersionMovesTheLimitOfVersions) {
+  MakePool();
+  Put("a", 40);
+  Put("forged", 40);
+  store_->Close();
+  const format::Geometry g = store_->geometry();
+  const uint64_t object_at = store_->OffsetOfKey("forged");
+  const format::Place place{Store::kPoolSeed, g.HeadOf(HashKey("forged")), store_->WordOf("forged").new_address(),
+                            WordOf(medium_->cached(), 0).generation()};
+  for (const uint64_t version : {uint64_t{1} << 62, uint64_t{1} << 63, UINT64_MAX}) {
+    for (const bool in_segment : {false, true}) {
+      SCOPED_TRACE(std::to_string(version) + (in_segment ? " of a segment" : " of an object"));
+      PagePool::Image image = medium_->cached();
+      std::byte* const bytes = std::as_writable_bytes(std::span(image)).data();
+      if (in_segment) {
+        std::memcpy(bytes + g.RegionOffset(0) + offsetof(format::SegmentHeader, first_version), &version,
+                    sizeof(version));
+      } else {
+        auto header = LoadAs<format::ObjectHeader>(std::span(bytes + object_at, sizeof(format::ObjectHeader)));
+        header.version = version;
+        header.header_crc = format::HeaderCrc(place, header, "forged");
+        const std::string value = store_->Get("forged");
+        const uint32_t checksum = format::ObjectChecksum(header, AsBytes(value));
+        std::memcpy(bytes + object_at, &header, sizeof(header));
+        std::memcpy(bytes + object_at + format::ChecksumOffset(header.label_size()), &checksum, sizeof(checksum));
+      }
+      uint64_t newest = newest_version_;
+      for (int pass = 0; pass < 3; ++pass) {
+        auto pool = std::make_unique<PagePool>(image, false, kBoot);
+        PagePool* const next = pool.get();
+        Store store(options_, std::move(pool));
+        const Status status = store.Verify(&damaged_);
+        ASSERT_TRUE(status.ok()) << status.ToString();
+        EXPECT_EQ(store.Get("a"), *put_["a"].begin());
+        const Outcome outcome = store.Put("b", "value");
+        ASSERT_EQ(outcome.code, Code::kOk);
+        EXPECT_GT(outcome.header.version, newest) << pass;
+        EXPECT_LT(outcome.header.version, uint64_t{1} << 45) << pass;
+        newest = outcome.header.version;
+        image = next->cached();
+      }
+    }
+  }
 }
 
 }  // namespace
