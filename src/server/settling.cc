@@ -10,6 +10,7 @@
 namespace erda::server {
 
 using format::Counter;
+using format::EntryMeta;
 using format::EntryWord;
 using format::IndexEntry;
 using format::ObjectHeader;
@@ -391,8 +392,13 @@ std::optional<std::string> Versions::DamagedKey(Slot slot, uint32_t head, Addres
     return std::nullopt;
   }
   const ObjectView view = log_.Inspect(head, address);
-  if (view.state == ObjectState::kWhole) return std::nullopt;
-  if (view.state == ObjectState::kHeader) return std::string(view.key);
+  if (view.state != ObjectState::kNothing) {
+    const bool same_tag = EntryMeta::TagOf(view.header.key_hash) == entry.entry_meta().tag();
+    if (same_tag) return view.state == ObjectState::kWhole ? std::nullopt : std::optional(std::string(view.key));
+    // Either the tag is damaged, and no get finds the key; or the address is, and leads to a key that has its own
+    // entry.
+    return Find(view.key, view.header.key_hash).entry ? std::string() : std::string(view.key);
+  }
   // The key may be what is left whole: it has the entry's tag then.
   const auto bytes = log_.BytesAt(head, address);
   if (bytes.size() < sizeof(ObjectHeader)) return std::string();
