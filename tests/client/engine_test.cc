@@ -2,6 +2,7 @@
 #include "client/engine.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <cstring>
@@ -144,6 +145,20 @@ class EngineTest : public testing::Test {
   std::unique_ptr<Engine> engine_;
   std::string_view end_;  // how the put ended; empty while it goes on
 };
+
+// A request has 32 bits for the size. Nothing of the value is read: it lies where nobody may read.
+TEST(UnconnectedTest, AValueOf4GiBIsRefusedThoughNoPoolIsKnown) {
+  constexpr size_t kBytes = (size_t{4} << 30) + 5;
+  void* const memory = ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  HandClock clock;
+  auto engine = Engine::Create(std::make_shared<HandFabric>(), "hand:server", {}, clock);
+  ASSERT_TRUE(engine.ok()) << engine.status().ToString();
+  const Status status = (*engine)->Put(kKey, {static_cast<const char*>(memory), kBytes}, [](const Status&) {});
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_NE(status.message().find("4 GiB"), std::string_view::npos) << status.ToString();
+  ::munmap(memory, kBytes);
+}
 
 // --- What is sent from memory that goes with the operation. The device may send it again, as long as it has not
 // completed; and the reply, which is another message, may come first.
@@ -1696,6 +1711,23 @@ TEST_F(ChainTest, AGetGoesToAnOldVersionWhoseHeaderDoesNotVerify) {
   Get();
   Serve();
   EXPECT_EQ(got_, CodeName(Code::kCorruption));
+}
+
+// A client writes what it likes into its own chunk, such as a chain that leads back. A get follows it to older versions
+// alone, so it ends.
+TEST_F(ChainTest, AChainThatLeadsBackEndsAGet) {
+  Write(kMoved, 2, format::kNoAddress, "moved", 0);
+  for (const LogAddress previous : {kNewest, kMiddle}) {
+    Write(kMiddle, 10, kNewest, "middle", format::ObjectHeader::kPersistedFlag);
+    WriteNewest(previous);
+    Get();
+    for (int reads = 0; reads < 100 && !fabric_->posted.empty(); ++reads) {
+      Answer(fabric_->Take());
+      if (fabric_->posted.empty()) engine_->Poll();
+    }
+    ASSERT_TRUE(fabric_->posted.empty());
+    EXPECT_EQ(got_, "moved");
+  }
 }
 
 TEST_F(ChainTest, AnOldVersionThatVerifiesAfterAllIsTaken) {

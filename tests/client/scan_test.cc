@@ -605,5 +605,32 @@ TEST_F(ScanTest, APageThatFindsAnotherPoolEnds) {
   EXPECT_NE(page.status().message().find("another pool"), std::string_view::npos);
 }
 
+// The client may meet a pool with more shards between the last block of a page and the page's end.
+TEST_F(ScanTest, APageEndsWithTheLastShardOfThePoolThatItBeganIn) {
+  Connect();
+  Scan scan(*engine_, {});
+  ASSERT_FALSE(scan.GoOn());
+  for (int rounds = 0; rounds < 10 && !fabric_->posted.empty(); ++rounds) Round();
+  fabric_->Close();
+  engine_->Poll();
+  geometry_ = *format::ChooseGeometry({512 << 10, 2, 4096, 4096, 2 * kBlockSlots});
+  pool_.assign(geometry_.pool_size, std::byte{0});
+  control_.assign(format::ControlRegionBytes(geometry_), std::byte{0});
+  fabric_->peer_regions.assign(4, {geometry_.pool_size, fabric::Access::kRemoteReadWrite});
+  std::byte* const hello = fabric_->peer_data.data();
+  hello[offsetof(format::HelloReply, pool_uuid)] ^= std::byte{1};
+  std::memcpy(hello + offsetof(format::HelloReply, geometry), &geometry_, sizeof(geometry_));
+  (void)engine_->Connect();
+  ASSERT_NE(fabric_->channel(), nullptr);
+  fabric_->Accept();
+  engine_->Poll();
+  ASSERT_EQ(engine_->links().size(), 2U);
+  ASSERT_TRUE(scan.GoOn());
+  const auto page = scan.Take();
+  ASSERT_TRUE(page.ok()) << page.status().ToString();
+  EXPECT_EQ(page->next, std::nullopt);
+  EXPECT_EQ(page->part, 1);
+}
+
 }  // namespace
 }  // namespace erda::client

@@ -228,6 +228,37 @@ TEST_F(NoMemory, CallsThatConnectAgainEndWithAStatus) {
       lose);
 }
 
+// The client must know a link for each shard that it may name: it finds their memory before it believes in the shards.
+TEST_F(NoMemory, CallsThatMeetAPoolWithMoreShardsEndWithAStatus) {
+  ClientOptions options;
+  options.queue_depth = 8;
+  const auto serve = [&](uint32_t shards) {
+    server_.reset();
+    while (client_->Put("key", "value").ok()) continue;  // with a server that is not there
+    ServerOptions more = Options();
+    more.shards = shards;
+    server_ = *Server::Open(more);
+    ASSERT_TRUE(server_->Start().ok());
+  };
+  const auto meet = [&] {
+    client_.reset();
+    server_.reset();
+    ServerOptions one = Options();
+    one.shards = 1;
+    server_ = *Server::Open(one);
+    ASSERT_TRUE(server_->Start().ok());
+    client_ = *Client::Connect(address_, options);
+    serve(4);
+  };
+  meet();
+  EachFails(
+      "Put", [&] { return client_->Put("key", "value").code(); },
+      [&] {
+        for (int i = 0; i < 20; ++i) EXPECT_TRUE(client_->Put("key" + std::to_string(i), "value").ok()) << i;
+        meet();
+      });
+}
+
 TEST_F(NoMemory, ConnectingEndsWithAStatus) {
   EachFails(
       "Connect", [&] { return Client::Connect(address_).status().code(); }, [&] { GoesOn(); });
