@@ -212,6 +212,23 @@ TEST_F(LogDamageTest, AFlippedBitInASettledEntry) {
   for (uint64_t bit = 96; bit < 128; ++bit) expect(bit, kAbsent, true, true);
 }
 
+// The scrubber tells that there is damage. It does not tell the other key, which has an entry and is whole.
+TEST_F(LogDamageTest, AnEntryThatLeadsToAnotherKeysVersionIsToldWithoutAKey) {
+  store_.Inline("k", "value");
+  store_.Inline("other", "value");
+  const auto slot = *store_.versions().index().Find(HashKey("k"), [](index::Slot, const auto&) { return true; });
+  Store64(store_.geometry().FirstSlotOffset(0, slot), store_.WordOf("other").raw());
+  std::vector<std::string> told;
+  store_.cleaning().on_damage = [&](std::string_view key) { told.emplace_back(key); };
+  for (int i = 0; i < 40; ++i) {
+    store_.cleaner().Scrub(8192);
+    store_.Clean();
+  }
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(std::ranges::count(told, std::string()), static_cast<ptrdiff_t>(told.size()));
+  EXPECT_EQ(store_.Get("other"), "value");
+}
+
 // A segment says in what versions it was opened. With one bit flipped it is refused, or nothing is lost or repeated:
 // all keys are there, what comes then stands where nothing was, and has newer versions.
 TEST_F(LogDamageTest, AFlippedBitInTheFirstVersionOfASegment) {

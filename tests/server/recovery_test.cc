@@ -1094,8 +1094,8 @@ TEST_F(RecoveryTest, WhatADeleteSupersededNeverComesBack) {
   EXPECT_EQ(store_.Get("k"), kAbsent);
 }
 
-// Readers return a version whose settled bit they see: it is persistent before that, also where a session at its limit
-// makes the server look what has arrived.
+// Readers return a version once they see its settled bit. So it is persistent before that, also when a session at its
+// limit makes the server look for puts that have arrived.
 TEST_F(RecoveryTest, ASessionAtItsLimitSettlesOnlyWhatIsPersistent) {
   constexpr size_t kLimit = 16;
   int settled = 0;
@@ -1121,7 +1121,7 @@ TEST_F(RecoveryTest, ASessionAtItsLimitSettlesOnlyWhatIsPersistent) {
   EXPECT_GT(settled, 0);
 }
 
-// A reader found the version before the tombstone was published, so one who meets the tombstone must not go past it.
+// A reader got this version before the tombstone was published. A reader that meets the tombstone must not go past it.
 TEST_F(RecoveryTest, AGetInTheMiddleOfADeleteSeesNothingOlderThanTheGetsBeforeIt) {
   store_.Inline("k", "old");
   const Reserved first = store_.Reserve("k", "first", 1, Ack::kPlaced);
@@ -1152,8 +1152,8 @@ TEST_F(RecoveryTest, APutThatTakesOverADamagedEntryOfNobodyFreesItFirst) {
   EXPECT_EQ(FindUnrest(store_.Bytes()), "");
 }
 
-// An entry that is not settled leads to more than its newest version: to all that recovery may go back to or comes by.
-// No segment with one of those may be forgotten.
+// An unsettled entry leads to its newest version, to its old one, and to those in between. Recovery may go back to each
+// of them, so it must not forget a segment that has one.
 TEST_F(RecoveryTest, ASegmentThatOlderVersionsStandInIsDamageIfItsHeaderWasWipedOut) {
   for (const std::string stands_there : {"the old version", "a whole one in between", "one that is not whole"}) {
     SCOPED_TRACE(stands_there);

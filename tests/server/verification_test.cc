@@ -411,8 +411,7 @@ TEST_F(VerificationTest, ALostValueIsToldByItsKeyAndRepairedByAPut) {
   EXPECT_EQ(store_->Get("b"), "again");
 }
 
-// Of the segments that no entry leads into, the disk may have pages of an earlier use, and the table's page that says
-// so is older or newer than they are.
+// The disk may have pages of an earlier use there: they came back, or their zeroes got lost.
 TEST_F(VerificationTest, ARegionThatIsInNoHeadIsEmptiedBeforeItIsUsed) {
   MakePool();
   Put("a", 40);
