@@ -83,6 +83,8 @@ struct ShardReport {
 
   uint64_t index_slots = 0;  // of all blocks
   uint64_t index_blocks = 0;
+  uint64_t window_slots = 0;   // of the largest window of a key; 64 as long as none has grown (format/reach.h)
+  uint32_t windows_grown = 0;  // of 16, of as many parts of the keys
   uint32_t regions_index = 0;  // runs of its blocks
   uint64_t left_over = 0;      // entries in the block that was split last, which are in the new one
   uint64_t used_slots = 0;

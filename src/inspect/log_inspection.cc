@@ -27,6 +27,11 @@ void ShardInspector::LookAtRecord() {
   const format::CheckedWord reaches(record.reaches);
   layout_.SetReaches(format::ReachesIn(reaches));
   shard_.index_blocks = layout_.blocks();
+  for (uint64_t of = 0; of < format::Reaches::kClasses; ++of) {
+    const uint64_t slots = layout_.WindowOf(of << 60).slots();
+    shard_.window_slots = std::max(shard_.window_slots, slots);
+    shard_.windows_grown += slots > format::kNeighbourhood ? 1 : 0;
+  }
   shard_.index_slots = layout_.slots();
   shard_.log_bytes = (g_.regions_per_shard - shard_.regions_index) * g_.region_size;
   budget_ = shard_.log_bytes;

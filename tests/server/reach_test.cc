@@ -243,6 +243,18 @@ TEST_F(ReachTest, APutThatIsNeverDoneDoesNotHideTheDamageOfAKeyThatIsFar) {
   EXPECT_EQ(store.Violation(), "");
 }
 
+TEST_F(ReachTest, InspectionSaysHowFarWindowsHaveGrown) {
+  Store store(Small());
+  PutSome(store, 0, kNear);
+  auto report = inspect::InspectPool(WholePool(store.Bytes(), false), {}).value();
+  EXPECT_EQ(report.shards[0].window_slots, uint64_t{kNear});
+  EXPECT_EQ(report.shards[0].windows_grown, 0U);
+  PutSome(store, kNear, kNear + 1);
+  report = inspect::InspectPool(WholePool(store.Bytes(), false), {}).value();
+  EXPECT_EQ(report.shards[0].window_slots, kBlockSlots);
+  EXPECT_EQ(report.shards[0].windows_grown, 1U);
+}
+
 TEST_F(ReachTest, SalvageFindsWhatEntriesThatAreFarName) {
   Store store(Small());
   PutSome(store, 0, 100);

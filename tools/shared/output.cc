@@ -84,6 +84,8 @@ ordered_json JsonOf(const inspect::ShardReport& shard) {
       {"version_limit", shard.version_limit},
       {"index_slots", shard.index_slots},
       {"index_blocks", shard.index_blocks},
+      {"window_slots", shard.window_slots},
+      {"windows_grown", shard.windows_grown},
       {"used_slots", shard.used_slots},
       {"keys", shard.keys},
       {"keys_at_close", shard.keys_at_close},
@@ -159,6 +161,12 @@ std::string Text(const inspect::ShardReport& shard, bool verify) {
          fmt::format("regions {}; segments open {}, sealed {}, settled {}, copying {}; objects {}, chunks {}, {} bytes",
                      head.regions, head.segments.open, head.segments.sealed, head.segments.settled,
                      head.segments.copying, head.objects, head.chunks, head.object_bytes));
+  }
+  if (shard.windows_grown != 0) {
+    line("windows",
+         fmt::format("grown {} of 16, up to {} slots: misses there take longer, until the pool is dumped and "
+                     "loaded into a new one",
+                     shard.windows_grown, shard.window_slots));
   }
   line("versions", fmt::format("below {}", shard.version_limit));
   if (shard.move) {
