@@ -10,7 +10,8 @@ from .step import Outcome, Step, check, command, output_of
 
 def steps(commit, logs, jobs):
     files = _changed_files(commit)
-    found = [Step("scripts", "Scripts parse", check(checks.scripts)), Step("names", "File names", check(checks.names))]
+    found = [Step("scripts", "Scripts parse", check(checks.scripts)), Step("names", "File names", check(checks.names)),
+             Step("prose", "Language of the rewritten documents", command("tools/check-prose"))]
     formatted = [file for file in files if Path(file).suffix in (".h", ".cc", ".c")]
     if formatted:
         found.append(Step("format", "Formatting of the changed files",

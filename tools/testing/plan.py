@@ -67,6 +67,7 @@ def _before(logs, jobs):
         Step("scripts", "Scripts parse", check(checks.scripts)),
         Step("format", "Formatting", check(checks.formatting)),
         Step("names", "File names", check(checks.names)),
+        Step("prose", "Language of the rewritten documents", command("tools/check-prose")),
         _build("test", "gcc, release", jobs, name="build"),
         Step("ctest", "Tests: gcc, release", _ctest(Path("build"), logs / "ctest.xml", jobs), needs=("build",),
              counts_tests=True),
