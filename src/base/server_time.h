@@ -16,7 +16,15 @@ class ServerTime {
   static constexpr uint64_t kDeadlineMax = uint64_t{1} << 48;
   static constexpr uint64_t kMicrosMax = kDeadlineMax * 1000;
 
-  ServerTime(const Clock& clock, uint64_t micros) : clock_(clock), begin_(clock.Now()), micros_(micros) {}
+  ServerTime(const Clock& clock, uint64_t micros, uint64_t not_before = 0)
+      : clock_(clock), begin_(clock.Now()), micros_(micros), not_before_(not_before) {}
+  // From the wall clock on, but not before what the pool has noted. The note of a server that died is up to note_ahead
+  // ahead: then the time stands still until the wall clock is there, so that crashes do not add up. A note further
+  // ahead means that the wall clock was set back, and the time goes on from the note.
+  static ServerTime From(const Clock& clock, uint64_t wall, uint64_t noted, uint64_t note_ahead) {
+    const bool set_back = noted > wall && noted - wall > note_ahead;
+    return {clock, set_back ? noted : wall, noted};
+  }
   // The wall clock, from the first call on.
   static const ServerTime& OfThisMachine() {
     static const ServerTime time(SteadyClock::Instance(), WallMicros());
@@ -29,7 +37,7 @@ class ServerTime {
 
   [[nodiscard]] uint64_t Micros() const {
     const auto since = std::chrono::floor<std::chrono::microseconds>(clock_.Now() - begin_);
-    return micros_ + static_cast<uint64_t>(since.count());
+    return std::max(micros_ + static_cast<uint64_t>(since.count()), not_before_);
   }
   // Of a version; 0: it has none.
   [[nodiscard]] bool Passed(uint64_t deadline) const { return deadline != 0 && Micros() / 1000 >= deadline; }
@@ -42,6 +50,7 @@ class ServerTime {
   const Clock& clock_;
   const Nanoseconds begin_;
   const uint64_t micros_;
+  const uint64_t not_before_;
 };
 
 }  // namespace erda

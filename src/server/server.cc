@@ -344,7 +344,8 @@ class Server::Impl {
     options.pool_writes = options_.pool_writes;
     options.staging_bytes = options_.staging_bytes;
     options.server_id = RandomId();
-    time_.emplace(SteadyClock::Instance(), std::max(ServerTime::WallMicros(), pool_->time()));
+    time_.emplace(ServerTime::From(SteadyClock::Instance(), ServerTime::WallMicros(), pool_->time(),
+                                   server::ExpiryClock::kNoteAhead * 1000));
     options.time = &*time_;
     for (uint32_t number = 0; number < pool_->geometry().shards; ++number) {
       std::vector<std::unique_ptr<fabric::CompletionQueue>> queues;

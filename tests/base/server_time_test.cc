@@ -45,6 +45,30 @@ TEST(ServerTimeTest, ATimeToLiveIsNeverCutShort) {
   EXPECT_FALSE(time.Passed(time.DeadlineIn(UINT64_MAX)));
 }
 
+TEST(ServerTimeTest, StandsStillAtTheNoteOfAServerThatDiedUntilTheWallClockIsThere) {
+  HandClock clock;
+  const ServerTime time = ServerTime::From(clock, 5'000'000, 5'700'000, 1'000'000);
+  EXPECT_EQ(time.Micros(), 5'700'000U);
+  clock.now += std::chrono::milliseconds(700);
+  EXPECT_EQ(time.Micros(), 5'700'000U);
+  clock.now += std::chrono::milliseconds(1);
+  EXPECT_EQ(time.Micros(), 5'701'000U);
+}
+
+TEST(ServerTimeTest, GoesOnFromTheNoteWhereTheWallClockWasSetBack) {
+  HandClock clock;
+  const ServerTime time = ServerTime::From(clock, 5'000'000, 6'000'001, 1'000'000);
+  EXPECT_EQ(time.Micros(), 6'000'001U);
+  clock.now += std::chrono::milliseconds(1);
+  EXPECT_EQ(time.Micros(), 6'001'001U);
+}
+
+TEST(ServerTimeTest, GoesByTheWallClockWhereTheNoteIsPast) {
+  HandClock clock;
+  const ServerTime time = ServerTime::From(clock, 5'000'000, 4'000'000, 1'000'000);
+  EXPECT_EQ(time.Micros(), 5'000'000U);
+}
+
 TEST(ServerTimeTest, TheMachinesIsThatOfTheWallClock) {
   const uint64_t before = ServerTime::WallMicros();
   EXPECT_GT(before, 1'700'000'000'000'000U);

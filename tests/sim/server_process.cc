@@ -98,7 +98,7 @@ void ServerProcess::StartClock() {
   if (plan_.ttl_share > 0 && time_random_.Chance(0.4)) set_back_ += time_random_.Uniform(5'000);
   const auto since = std::chrono::floor<std::chrono::microseconds>(network_.Now());
   const uint64_t wall = kWallMicros + static_cast<uint64_t>(since.count()) - set_back_;
-  time_.emplace(network_, std::max(wall, pool_->time()));
+  time_.emplace(ServerTime::From(network_, wall, pool_->time(), plan_.note_ahead * 1000));
 }
 
 uint64_t ServerProcess::LatestTime() const {
