@@ -92,7 +92,7 @@ class Intruder {
     requests_.bytes()[sizeof(request)] = std::byte{'k'};
     receive_.BeginSleep();
     transmit_.Push({static_cast<uint32_t>(OpKind::kReceiveImm), 0, sizeof(request) + 1, 0}, {});
-    if (transmit_.Publish()) (void)fabric::shm::RingDoorbell(socket_.get());
+    if (transmit_.Publish()) fabric::shm::RingDoorbell(socket_.get());
   }
   bool TakeAnswer() {
     Descriptor descriptor{};

@@ -54,7 +54,7 @@ Status ReceiveGreeting(int socket, Greeting* greeting, std::vector<UniqueFd>* fd
 
 // After the greetings the socket is a doorbell: a byte wakes the peer, the end of the socket says that it is gone.
 // False: the kernel has no room for the byte now. The peer is not told, and it must be tried again.
-[[nodiscard]] bool RingDoorbell(int socket);
+bool RingDoorbell(int socket);
 // Takes all rings, and adds their number to `rings` if that is given; false if the peer is gone, or has hung up.
 bool HearDoorbell(int socket, uint64_t* rings = nullptr);
 // The peer hears that this end is gone, while this end still hears of the peer.
