@@ -21,7 +21,7 @@
 #include "bench/floors/temporary_folder.h"
 #include "erda/client.h"
 #include "format/object.h"
-#include "tools/heartbeat.h"
+#include "tools/shared/heartbeat.h"
 
 namespace erda::floors {
 

@@ -20,7 +20,7 @@
 #include "erda/client.h"
 #include "lab/device.h"
 #include "programs/process.h"
-#include "tools/heartbeat.h"
+#include "tools/shared/heartbeat.h"
 
 namespace erda::crash {
 

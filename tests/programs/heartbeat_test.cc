@@ -1,4 +1,4 @@
-#include "tools/heartbeat.h"
+#include "tools/shared/heartbeat.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
