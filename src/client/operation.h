@@ -163,27 +163,27 @@ struct Operation {
   uint32_t staged = kNotStaged;  // its place in the staging buffer
 
   // Gets
-  uint64_t block = 0;              // of the index, where its key is looked for
-  format::IndexEntry entry{};      // the entry that is followed
-  uint64_t entry_slot = 0;         // counted through all blocks
-  bool label_only = false;         // of a version that is settled: it needs no value
-  bool nameless = false;           // it has an entry, and does not know its key yet (block.cc)
-  uint32_t times_up = 0;           // of its link, when that was read
-  uint32_t slots_read = 0;         // of the neighbourhood: kFirstLook or all; or of the window's piece
-  uint64_t first_slot = 0;         // of these, counted through all blocks
+  uint64_t block = 0;                    // of the index, where its key is looked for
+  format::IndexEntry entry{};            // the entry that is followed
+  uint64_t entry_slot = 0;               // counted through all blocks
+  bool label_only = false;               // of a version that is settled: it needs no value
+  bool nameless = false;                 // it has an entry, and does not know its key yet (block.cc)
+  uint32_t times_up = 0;                 // of its link, when that was read
+  uint32_t slots_read = 0;               // of the neighbourhood: kFirstLook or all; or of the window's piece
+  uint64_t first_slot = 0;               // of these, counted through all blocks
   format::IndexLayout::Window looked{};  // at all of that, since the reading before
-  Look look = Look::kBehind;       // at the neighbourhood, or at a block
-  Reading before{};                // what was known before that was read
-  format::LogAddress at;           // the version that is being read
-  uint64_t time_before = 0;        // the shard's time, Read before the entry was, or the version by its location
-  uint64_t time_behind = kNoTime;  // and Read when the version that counts was published; kNoTime: not yet
-  bool reads_time = false;         // by the Read behind the version's
-  format::ObjectView found{};      // kTime: that version
-  uint64_t read_bytes = 0;         // of it
-  uint64_t newer_version = 0;      // of the version that was read before it; 0: none
-  uint32_t rereads = 0;            // of this version, because the size was not known
-  format::HeadSlot slot_read;      // where it stood when that read was posted
-  format::HeadSlot old_slot;       // the same of the entry's old version, if its header was read behind
+  Look look = Look::kBehind;             // at the neighbourhood, or at a block
+  Reading before{};                      // what was known before that was read
+  format::LogAddress at;                 // the version that is being read
+  uint64_t time_before = 0;              // the shard's time, Read before the entry was, or the version by its location
+  uint64_t time_behind = kNoTime;        // and Read when the version that counts was published; kNoTime: not yet
+  bool reads_time = false;               // by the Read behind the version's
+  format::ObjectView found{};            // kTime: that version
+  uint64_t read_bytes = 0;               // of it
+  uint64_t newer_version = 0;            // of the version that was read before it; 0: none
+  uint32_t rereads = 0;                  // of this version, because the size was not known
+  format::HeadSlot slot_read;            // where it stood when that read was posted
+  format::HeadSlot old_slot;             // the same of the entry's old version, if its header was read behind
   uint64_t next_control_read = 0;  // of its link: the first behind that read, and of a put, behind its reservation
   uint64_t slot_changes = 0;       // of its link, when the entry was asked for
   uint32_t foreign_count = 0;      // entries with this key's tag that turned out to be another key's

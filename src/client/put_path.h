@@ -15,8 +15,8 @@
 //   -          -          otherwise         -           kNoRight
 //
 // A put with a condition may not have a chunk, since the shard judges the condition before it gives space. Neither may
-// a put whose chunk was taken back, or that found none. docs/benchmarks/results.md, "Put paths by size", says why kAuto chooses
-// so.
+// a put whose chunk was taken back, or that found none. docs/benchmarks/results.md, "Put paths by size", says why kAuto
+// chooses so.
 #pragma once
 
 #include <cstdint>

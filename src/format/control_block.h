@@ -2,11 +2,12 @@
 // server.
 //
 //   byte 0          8        16           24        32     40  64           576   1024
-//   +--------------+--------+------------+---------+------+---+------------+-----+------------------------+--------------+
-//   | displacements| blocks | head       | reaches | time | 0 | counters   | 0   | slots of each head     | runs: 4 bytes|
-//   |              |        | generation |         |      |   | (64 words) |     | (128 words of 8 bytes),| for each     |
-//   |              |        |            |         |      |   |            |     | layer by layer         |              |
-//   +--------------+--------+------------+---------+------+---+------------+-----+------------------------+--------------+
+//   +--------------+--------+------------+---------+------+---+------------+-----+---------------+---------+
+//   | displacements| blocks | head       | reaches | time | 0 | counters   | 0   | slots of each | runs: 4 |
+//   |              |        | generation |         |      |   | (64 words) |     | head (128     | bytes   |
+//   |              |        |            |         |      |   |            |     | words), layer | for     |
+//   |              |        |            |         |      |   |            |     | by layer      | each    |
+//   +--------------+--------+------------+---------+------+---+------------+-----+---------------+---------+
 //
 // displacements: odd while index entries are being moved. A miss counts only if it was read between two equal, even
 // readings (I6), and the key's block was the same in both.

@@ -183,7 +183,8 @@ TEST_P(SchemesTest, SeveralClientsShareASmallLog) {
   EXPECT_EQ(counters->keys, kClients + 1U);
 }
 
-// The formulas of docs/benchmarks/schemes.md: an entry and a destination for each put, 16 bytes of the index for a new key.
+// The formulas of docs/benchmarks/schemes.md: an entry and a destination for each put, 16 bytes of the index for a new
+// key.
 TEST_P(SchemesTest, NvmBytesAreThoseOfTheFormulas) {
   StartServer();
   const auto client = Connect();

@@ -149,8 +149,8 @@ TEST_F(ParkTest, ParkedChannelsThatSpeakAtOnceAreAllHeard) {
   EXPECT_EQ(heard_.size(), kMany);
 }
 
-// The message is in the ring, and its reader sleeps: only the doorbell can wake it. (With a sanitizer no doorbell fails:
-// failing_send.cc.)
+// The message is in the ring, and its reader sleeps: only the doorbell can wake it. (With a sanitizer no doorbell
+// fails: failing_send.cc.)
 TEST_F(ParkTest, DoorbellThatTheKernelRefusedRingsAgainNoSanitizer) {
   for (const bool by_poll : {true, false}) {
     if (by_poll) Connect(1);

@@ -10,8 +10,8 @@
 
 #include "tools/erda-cli/command.h"
 #include "tools/erda-cli/commands.h"
-#include "tools/shared/files.h"
 #include "tools/shared/dump.h"
+#include "tools/shared/files.h"
 #include "tools/shared/progress.h"
 
 namespace erda::cli {

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/shared/files.h"
 #include "tools/erda-cli/text.h"
+#include "tools/shared/files.h"
 
 namespace erda::cli {
 

@@ -23,9 +23,9 @@
 #include "erda/status.h"
 #include "tools/erda-cli/command.h"
 #include "tools/erda-cli/commands.h"
-#include "tools/shared/files.h"
 #include "tools/erda-cli/keys.h"
 #include "tools/erda-cli/text.h"
+#include "tools/shared/files.h"
 
 namespace erda::cli {
 

@@ -11,11 +11,11 @@
 #include "inspect/inspection.h"
 #include "inspect/read_only_pool.h"
 #include "server/formatted_pool.h"
+#include "tools/erda-pool/plan.h"
+#include "tools/erda-pool/salvage.h"
 #include "tools/shared/command_line.h"
 #include "tools/shared/geometry_options.h"
 #include "tools/shared/output.h"
-#include "tools/erda-pool/plan.h"
-#include "tools/erda-pool/salvage.h"
 
 namespace {
 

@@ -14,9 +14,9 @@
 #include "base/bytes.h"
 #include "base/printable.h"
 #include "inspect/read_only_pool.h"
-#include "tools/shared/files.h"
 #include "tools/shared/command_line.h"
 #include "tools/shared/dump_file.h"
+#include "tools/shared/files.h"
 #include "tools/shared/geometry_options.h"
 #include "tools/shared/output.h"
 
