@@ -233,6 +233,8 @@ TEST_F(LogDamageTest, AnEntryThatLeadsToAnotherKeysVersionIsToldWithoutAKey) {
 // all keys are there, what comes then stands where nothing was, and has newer versions.
 TEST_F(LogDamageTest, AFlippedBitInTheFirstVersionOfASegment) {
   std::map<std::string, std::string> expected;
+  store_.Reserve("in flight", "v",
+                 1);  // so the first region is not settled after the crash; closed it is, and not read
   for (int i = 0; i < 20; ++i) {
     const std::string key = "key" + std::to_string(i);
     expected[key] = std::string(700, static_cast<char>('a' + i));
@@ -278,7 +280,7 @@ TEST_F(LogDamageTest, AFlippedBitInTheFirstVersionOfASegment) {
       }
     }
   }
-  EXPECT_GT(refused, 8 * 40);
+  EXPECT_GT(refused, 5 * 40);
 }
 
 }  // namespace

@@ -203,7 +203,8 @@ class Documents(unittest.TestCase):
         self.assertTrue(pictures)
         for picture in pictures:
             for element in ElementTree.parse(picture).iter():
-                self.assertNotIn(element.tag.rpartition("}")[2], ("image", "script", "style", "foreignObject"), picture)
+                self.assertNotIn(element.tag.rpartition("}")[2], ("image", "script", "foreignObject"), picture)
+                self.assertNotRegex(element.text or "", r"url\(|@import", picture)
                 for name, value in element.items():
                     if name.rpartition("}")[2] == "href" or "url(" in value:
                         self.assertRegex(value, r"^(#|url\(#)", picture)
