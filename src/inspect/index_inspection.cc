@@ -121,6 +121,9 @@ void ShardInspector::LookAtUnsettled(uint64_t slot, const IndexEntry& entry, con
   if (g_.OffsetInRegion(address) == format::kTombstoneSlotOffset) {
     ++shard_.tombstones;
     if (!whole || !newest.header.is(ObjectKind::kTombstone)) AddEntry(slot, entry, "the tombstone is damaged");
+    if (RegionWordOf(RegionAt(head, address)).settled()) {
+      AddEntry(slot, entry, "the delete is not finished, and its region says that all is settled");
+    }
     return;
   }
   ++shard_.keys;

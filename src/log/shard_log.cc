@@ -84,9 +84,10 @@ bool ShardLog::OpenNextSegment(uint32_t head_number, uint64_t version) {
   if (full.region != kNoRegion) {
     bytes_used_ += geometry_.segment_size - full_tail;
     SealIfOpen(full, full_tail);
-    if (!in_region) MarkSettled(full.region);
   }
   OpenSegment(head.open, version);
+  // After that, so that a restart finds an open region in each head that ever had one: a delete takes no other room.
+  if (full.region != kNoRegion && !in_region) MarkSettled(full.region);
   head.tail = head.mark = FirstObjectOffset(head.open.segment);
   head.in_flight = 0;
   bytes_used_ += head.tail;
@@ -139,9 +140,12 @@ void ShardLog::EndFlight(uint32_t head_number, LogAddress address) {
 // the word changes again when the region is emptied.
 void ShardLog::MarkSettled(uint32_t region) {
   const RegionWord word = RegionWordOf(region);
-  if (!word.IsWholeLink() || word.settled()) return;
-  const Head& head = HeadAt(word.HeadIn(geometry_));
-  if (region == head.open.region || region == head.copies.region) return;
+  const Head* head = word.IsWholeLink() ? FindHead(word.HeadIn(geometry_)) : nullptr;
+  const uint32_t slot = word.SlotIn(geometry_);
+  // A word that decayed since the region was linked is left as it is.
+  const bool sound = head != nullptr && slot < geometry_.slots_per_head() && head->regions[slot] == region &&
+                     word.generation() == GenerationOf(region);
+  if (!sound || word.settled() || region == head->open.region || region == head->copies.region) return;
   for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
     const Segment& of_region = SegmentOf({region, segment});
     const bool in_flight = of_region.in_flight != 0 && !Planted(Flaw::kRegionSettledEarly);

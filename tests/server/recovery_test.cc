@@ -898,6 +898,26 @@ TEST_F(RecoveryTest, ARegionThatWasLinkedAndNeverOpenedIsFreeAgain) {
   EXPECT_EQ(store_.Get("k"), std::string(500, 'v'));
 }
 
+// Else a delete would need another region, and would fail in a full pool.
+TEST_F(RecoveryTest, AHeadKeepsARegionForDeletesWhereverThePowerGoes) {
+  bool ended = false;
+  for (size_t fence = 0; !ended; ++fence) {
+    Machine machine{StoreOptions()};
+    FillRegion(machine.store);
+    ended = machine.RunUpTo(fence, [&] { machine.store.Inline("k", std::string(500, 'v')); });
+    for (const bool kept : {false, true}) {
+      Machine after(StoreOptions(), machine.pool->AfterPowerCut([&] { return kept; }));
+      const auto words = after.pool->view().bytes.subspan(format::kRegionTableOffset);
+      bool open = false;
+      for (uint32_t region = 0; region < after.store.geometry().regions(); ++region) {
+        const format::RegionWord word(LoadAs<uint64_t>(words.subspan(region * sizeof(uint64_t))));
+        open = open || (word.linked() && !word.settled());
+      }
+      EXPECT_TRUE(open) << "cut at fence " << fence;
+    }
+  }
+}
+
 TEST_F(RecoveryTest, ARegionOrSegmentThatEntriesLeadIntoIsDamagedIfItWasNeverOpened) {
   store_.Reserve("in flight", "v");  // so the first region is not settled, and recovery reads it
   FillRegion(store_);
