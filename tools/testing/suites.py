@@ -1,6 +1,7 @@
 """Runs GoogleTest programs of a sanitizer's build: one process for each suite, since starting one for each test is slow."""
 
 import os
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
@@ -28,7 +29,8 @@ def sanitized(build, results):
         with ThreadPoolExecutor(os.cpu_count() + 1) as pool:
             for cpu_seconds, said in pool.map(_run_suite, suites, outputs):
                 log.cpu_seconds += cpu_seconds
-                log.say(said)
+                if said:
+                    log.say(said)
         outcome = of_google_test([output.with_suffix(".xml") for output in outputs])
         if outcome.failed:
             outcome.report = log.tail(100) + "\n" + outcome.report
@@ -46,8 +48,7 @@ def _suites(build):
     found = []
     for program in reversed(programs):  # the last ones have the long suites
         listed = output_of(not_randomized([build / program, "--gtest_list_tests", "--gtest_filter=-*NoSanitizer*"]))
-        found += [(build / program, line.split(".")[0]) for line in listed.splitlines()
-                  if line and not line.startswith(" ") and "." in line]
+        found += [(build / program, name) for name in re.findall(r"^(\S+)\.(?:\s+#.*)?$", listed, re.MULTILINE)]
     return found
 
 
