@@ -150,7 +150,7 @@ Status FormattedPool::WriteSuperblock(bool clean, const format::BootId& boot) {
   nvm_->Fence();
   nvm_->Write(at, BytesOf(superblock_));
   nvm_->Persist(at, sizeof(superblock_));
-  const Status synced = pool_->Sync(0, format::kShardRecordsOffset);
+  Status synced = pool_->Sync(0, format::kShardRecordsOffset);
   if (!synced.ok()) {
     // The next attempt stores the same copy again, so that its page counts as changed, and never the other one: that
     // may be all that the medium has.
