@@ -313,8 +313,8 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
 bool Shard::TellTime(Session& session, uint32_t slot) {
   if (IsWaiting(session, slot)) return Wrong("a message in a slot where a request waits");
   Outcome outcome;
-  (void)versions_->clock().Raise();  // who asks Reads it next
   outcome.number = options_.time->Micros();
+  (void)versions_->clock().Raise();  // to that time at the least: the client that asks Reads the word next
   Answer(session, slot, 0, 0, outcome);
   return true;
 }
