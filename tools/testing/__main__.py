@@ -24,7 +24,7 @@ def main():
     scratch = Path(tempfile.mkdtemp(prefix="erda-test."))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, frame: _leave(scratch, 128 + received))
-    jobs = str(os.cpu_count())
+    jobs = str(len(os.sched_getaffinity(0)))
     if options.changed:
         steps = changed.steps(options.changed, logs, jobs)
     elif options.all:

@@ -30,7 +30,7 @@ def tidy(results):
         if log.call(["cmake", "--preset", "asan", "-B", BUILD, "-D", "CMAKE_UNITY_BUILD=OFF"]) != 0:
             return Outcome(0, 1, log.tail())
         files = _join_sources()
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             findings = list(pool.map(lambda file: _analyse(*file, results), files))
         log.cpu_seconds += sum(cpu_seconds for _, cpu_seconds, _ in findings)
         bad = [(file, said) for file, (status, _, said) in zip(files, findings) if status != 0]

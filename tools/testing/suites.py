@@ -26,7 +26,7 @@ def sanitized(build, results):
         suites = _suites(build)
         outputs = [results / f"{program.name}-{suite.replace('/', '_')}" for program, suite in suites]
         # One more at a time than there are processors, since many wait.
-        with ThreadPoolExecutor(os.cpu_count() + 1) as pool:
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:
             for cpu_seconds, said in pool.map(_run_suite, suites, outputs):
                 log.cpu_seconds += cpu_seconds
                 if said:
