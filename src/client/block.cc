@@ -1,9 +1,9 @@
 // What a scan is made of (docs/protocol.md, "Scan"): a block of the index, and the keys that its entries name.
 //
-//   block          read all of it between two readings of the displacement counter and of the number of blocks (I6,
-//   I14) entry          read the version that the entry names as new: its header says which key it is. From then on it
-//   is a
-//                  get of that key (get.cc), which has its version already
+//   block          read all of it between two readings of the displacement counter and of the number of blocks
+//                  (I6, I14)
+//   entry          read the version that the entry names as new: its header says which key it is. From then on it is
+//                  a get of that key (get.cc), which has its version already
 //   older          if that does not verify: the old version says it as well; then a get of the key
 //   second look    if none does: has the entry changed since?
 #include <algorithm>

@@ -362,6 +362,11 @@ bool Verification::EndTwin(Slot other, Slot slot, const TellDamaged& tell) {
   const bool second_known = second.version.state != ObjectState::kNothing;
   if (!first_known && !second_known) return false;
   if (first_known && second_known && first.version.key != second.version.key) return false;
+  if (first_known != second_known) {  // another key may have the same tag: then its entry stands elsewhere
+    const Slot unknown = first_known ? slot : other;
+    const uint64_t key_hash = (first_known ? first : second).version.header.key_hash;
+    if (!layout_.IsPlaceOf(key_hash, unknown, At(unknown).entry_meta().distance())) return false;
+  }
   const bool keep_first =
       first_known && (!second_known || first.version.header.version >= second.version.header.version);
   StoreEntry(keep_first ? slot : other, EntryWord());

@@ -312,6 +312,28 @@ TEST_F(VerificationTest, OfTwoEntriesOfAKeyTheNewerOneStays) {
   }
 }
 
+// An entry with the key's tag that has another home, and leads to nothing, is of another key: it stays, and says so.
+TEST_F(VerificationTest, ADamagedEntryOfAnotherKeyWithTheSameTagStays) {
+  MakePool();
+  Put("a", 50);
+  const std::string value = store_->Get("a");
+  store_->Close();
+  const index::Index& index = store_->versions().index();
+  index::Slot slot = 0;
+  while (index.WordAt(slot) != store_->WordOf("a")) ++slot;
+  const format::EntryMeta meta = index.At(slot).entry_meta();
+  PagePool::Image image = medium_->cached();
+  const uint64_t there = index.layout().SlotOffset(slot + 10) / sizeof(uint64_t);
+  image[there] = format::EntryWord::Make(true, format::LogAddress::At(100, 4096), format::LogAddress(), true).raw();
+  image[there + 1] = meta.WithDistance(3).raw();
+  Store next(options_, std::make_unique<PagePool>(image, false, kBoot));
+  ASSERT_TRUE(next.Verify(&damaged_).ok());
+  EXPECT_EQ(next.Get("a"), value);
+  EXPECT_EQ(next.recovery().moves_undone, 0U);
+  EXPECT_EQ(next.recovery().damaged, 1U);
+  EXPECT_FALSE(next.versions().index().WordAt(slot + 10).empty());
+}
+
 // Entries stand where no get looks for them, and each needs room that others take: none may get lost without a word.
 TEST_F(VerificationTest, NoMisplacedEntryIsLostWithoutAWord) {
   uint64_t found = 0;
