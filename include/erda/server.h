@@ -270,8 +270,8 @@ struct RecoveryReport {
   }
 };
 
-// Start, Reload, Stop and the destructor from one thread at a time, and not in a callback (docs/threads.md, "Misuse");
-// what it says of itself any may ask (docs/threads.md).
+// One thread at a time calls Start, Reload, Stop and the destructor, and not in a callback (docs/threads.md, "Misuse").
+// Any thread may call the const functions.
 class ERDA_EXPORT Server {
  public:
   // Takes the addresses, creates the pool, or opens it. A pool that was not closed cleanly, since its server died or

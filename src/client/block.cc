@@ -51,7 +51,7 @@ void Engine::StartBlock(Operation& op) {
   if (++op.block_reads > kBlockReadsMax) {
     return Finish(op, {Code::kTimeout, address_ + ": the index is changed faster than a scan can read it"});
   }
-  op.time_before = link.time();  // what had expired by then need not be asked for one by one
+  op.time_before = link.time();  // its keys that had expired at that time need no Reads
   op.slot_changes = link.slot_changes;
   op.times_up = link.times_up;
   op.block = link.layout().BlockOf(op.key_hash);

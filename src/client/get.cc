@@ -94,7 +94,7 @@ void Engine::EndWithDeadline(Operation& op, const ObjectView& view) {
   StartGet(op);
 }
 
-// The client posted this Read when the version had arrived: by then it was published.
+// The client posted this Read after the version had arrived, so the version was published before.
 void Engine::OnTimeRead(Operation& op) {
   op.time_behind = op.time_read();
   EndWithDeadline(op, op.found);

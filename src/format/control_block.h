@@ -93,7 +93,7 @@ constexpr uint64_t RunsOffset(const Geometry& g) {
 constexpr uint64_t ControlBytes(const Geometry& geometry) {
   return AlignUp(RunsOffset(geometry) + geometry.runs_max() * sizeof(uint32_t), 4096);
 }
-// What a miss or a block is confirmed with, in one Read: all from displacements to reaches, and with them the time.
+// One Read confirms a miss, or a block: it takes the words from displacements to time.
 inline constexpr uint64_t kMissReadingBytes = 5 * sizeof(uint64_t);
 
 }  // namespace erda::format

@@ -1,4 +1,4 @@
-// What a server counts. Made by tools/statistics/generate of statistics.toml; do not edit.
+// The numbers that a server counts. Made by tools/statistics/generate of statistics.toml; do not edit.
 #pragma once
 
 #include <cstddef>

@@ -32,7 +32,7 @@ inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
 // Of one run of a machine's kernel; all zeroes: none, or unknown.
 using BootId = std::array<uint8_t, 16>;
 inline constexpr BootId kNoBoot{};
-// Of no machine: what was not synced by its server may be lost.
+// No machine has this boot. It marks a pool whose unsynced bytes may be lost.
 inline constexpr BootId kUnvouchedBoot = [] {
   BootId boot{};
   boot.fill(0xff);

@@ -122,8 +122,8 @@ class Index {
   [[nodiscard]] std::optional<Slot> FindRoom(uint64_t key_hash) const;
   // The same, moving other entries if need be. kResourceExhausted: there is none to be had.
   Result<Slot> MakeRoom(uint64_t key_hash);
-  // A free slot elsewhere in the key's window, which grows if there is none in it, persistently on return. Nothing if
-  // all of its block is taken. REQUIRES: nothing that was put is unpublished.
+  // Returns a free slot elsewhere in the key's window. If the window has none it grows, persistently on return. Returns
+  // nothing if the whole block is taken. REQUIRES: all puts are published.
   std::optional<Slot> MakeFarRoom(uint64_t key_hash);
   // How many low bits of their hashes the key and all that stand in its neighbourhood share: splits by these bits do
   // not part them.

@@ -101,8 +101,8 @@ class Shard {
   // Requests wait for what clients write. So much more time has passed in which they do.
   [[nodiscard]] bool awaits_writers() const { return !undecided_.empty(); }
   void PassTime(Nanoseconds since);
-  // What clients read of the time is at most so old while values may expire. REQUIRED so often, also of one that
-  // sleeps.
+  // While values may expire, the word that clients Read is no older than this. REQUIRED: a Poll this often, also of a
+  // shard that sleeps.
   static constexpr Nanoseconds kTimeAge = std::chrono::milliseconds(20);
   [[nodiscard]] bool keeps_time() const { return clean_queues_.MayExpire(); }
   void KeepTime() {

@@ -38,7 +38,7 @@ void Syncer::Run() {
     lock.unlock();  // a sync takes as long as the disk takes
     try {
       Step();
-    } catch (const std::bad_alloc&) {  // what was left out is done next time
+    } catch (const std::bad_alloc&) {  // the next round does it again
     }
     lock.lock();
   }

@@ -486,9 +486,8 @@ TEST_F(PoolTest, AFileInMemoryIsNotWrittenBack) {
   ASSERT_EQ(::statfs(folder_.path().c_str(), &info), 0);
   EXPECT_EQ(MustOpen(pool_path(), kPoolBytes)->written_back(), info.f_type != TMPFS_MAGIC);
   ASSERT_EQ(::statfs("/dev/shm", &info), 0);
-  if (info.f_type != TMPFS_MAGIC) GTEST_SKIP() << "/dev/shm is no tmpfs here";
   const std::string path = "/dev/shm/erda-pool-test-" + std::to_string(::getpid());
-  EXPECT_FALSE(MustOpen(path, kPoolBytes)->written_back());
+  EXPECT_EQ(MustOpen(path, kPoolBytes)->written_back(), info.f_type != TMPFS_MAGIC);
   ::unlink(path.c_str());
   EXPECT_FALSE(MustOpen("dram:", kPoolBytes)->written_back());
 }

@@ -1,4 +1,4 @@
-// erda-cli: one operation on a server, from a shell. What the commands do is in this folder.
+// erda-cli: one operation on a server, from a shell. The other files of this folder hold its commands.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
