@@ -229,7 +229,7 @@ bool Cleaning::Expects(uint32_t head, bool waited) {
   }
   if (!Wanted() && !waited) {
     waited_ = Nanoseconds(0);
-    versions_.BeginAwaitingChunks();
+    versions_.chunks().BeginAwaiting();
   }
   want = {.waits = true};
   return true;
@@ -242,11 +242,11 @@ void Cleaning::LosePatience(Nanoseconds since) {
 
 void Cleaning::AwaitChunks(Nanoseconds since) {
   waited_ += since;
-  versions_.AwaitChunks(since);
+  versions_.chunks().Await(since);
 }
 
 bool Cleaning::OutOfPatience() const {
-  return impatience_ >= kPatience && (waited_ >= kChunksAwaitedMax || !versions_.awaits_chunks());
+  return impatience_ >= kPatience && (waited_ >= kChunksAwaitedMax || !versions_.chunks().IsAwaiting());
 }
 
 void Cleaning::GiveUp(Want& want) {

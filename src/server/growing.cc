@@ -22,7 +22,7 @@ constexpr uint64_t kCountedPerPut = 16;
 
 }  // namespace
 
-bool Versions::SplitNext() {
+bool Versions::SplitNext(AllPublished /*proof*/) {
   if (!index_.CanSplit()) {
     const auto region = index_.MayHaveRun() ? log_.LinkRun() : std::nullopt;
     if (!region) return false;
@@ -46,15 +46,14 @@ void Versions::Grow(uint64_t slots) {
   }
   for (uint64_t split = 0; split < slots; split += geometry_.block_slots()) {
     if (!index_.WantsSplit() || !index_.CanSplit()) return;
-    PublishPuts();
-    (void)SplitNext();
+    (void)SplitNext(PublishPuts());
   }
 }
 
 // Blocks are split in their order, so it may take some until it is this key's turn; hardly ever, since those that are
 // not split have as many free slots as each other, about. Where none is due, or none can be, the key's window has a
 // place, unless its whole block is full (I15).
-Reason Versions::MakeRoom(uint64_t key_hash, Slot* slot) {
+Reason Versions::MakeRoom(AllPublished proof, uint64_t key_hash, Slot* slot) {
   for (;;) {
     if (auto room = index_.MakeRoom(key_hash); room.ok()) {
       *slot = *room;
@@ -65,7 +64,7 @@ Reason Versions::MakeRoom(uint64_t key_hash, Slot* slot) {
     const bool sparse = index_.used() < index_.size() / kSparse;
     const bool crowded = sparse && parted_by > format::UsualIndexSlots(geometry_.pool_size, geometry_.shards);
     const bool due = options_.index_grows && !crowded;
-    if (due && SplitNext()) continue;
+    if (due && SplitNext(proof)) continue;
     if (const auto room = index_.MakeFarRoom(key_hash)) {
       *slot = *room;
       return Reason::kNone;

@@ -371,24 +371,24 @@ void Shard::OpenWindow(Session& session, Outcome* outcome) {
 // (I8) What is over waits for its window: Handle hears of the end. What has none, since it could not be opened, does
 // not. A channel that takes no request has failed, and its end closes all.
 void Shard::CloseWindows() {
-  versions_->CloseWindows([&](SessionId id, uint64_t chunk) {
+  versions_->chunks().CloseWindows([&](SessionId id, uint64_t chunk) {
     Session& session = *sessions_[id];
     const auto window = std::ranges::find(session.windows, chunk, &Session::Window::chunk);
-    if (window == session.windows.end()) return versions_->OnWindowClosed(id, chunk);
+    if (window == session.windows.end()) return versions_->chunks().OnWindowClosed(id, chunk);
     (void)session.channel->CloseWindow(window->key, chunk);
     session.windows.erase(window);
   });
 }
 
 void Shard::TellTakenBack() {
-  versions_->TellTakenBack([&](SessionId id, format::LogAddress chunk) {
+  versions_->chunks().TellTakenBack([&](SessionId id, format::LogAddress chunk) {
     if (!sessions_[id]->doomed) Say(*sessions_[id], format::kTakesBack | chunk.raw(), {});
   });
 }
 
 // They keep what others need; who is called again connects anew.
 void Shard::DoomOverdue() {
-  versions_->EndOverdue([&](SessionId id) {
+  versions_->chunks().EndOverdue([&](SessionId id) {
     if (!sessions_[id]->doomed) {
       counters_.Add(Counter::kOverdue);
       TellOf(*sessions_[id], "ended: others waited too long for a piece of the log that it was to give back");

@@ -200,18 +200,7 @@ size_t Versions::SettleArrived() {
 // --- Taking back
 
 void Versions::EndSession(SessionId session) {
-  PublishPuts();
-  if (session < chunks_.size()) {
-    for (const Chunk& chunk : chunks_[session]) EndChunk(session, chunk);
-    chunks_[session].clear();
-    std::erase_if(closing_, [&](const ClosingChunk& closing) {
-      if (closing.session == session) ReleaseChunk(closing.chunk);
-      return closing.session == session;
-    });
-    to_close_.EraseIf([&](const Closing& closing) { return closing.session == session; });
-    taken_back_.EraseIf([&](const TakenBack& taken) { return taken.session == session; });
-    overdue_.EraseIf([&](SessionId overdue) { return overdue == session; });
-  }
+  chunks_.EndSession(PublishPuts(), session);
   if (session >= session_reservations_.size()) return;
   // First what is whole: a later version that is not would otherwise be taken back past it.
   in_flight_.ForEach([&](InFlight::Id id, Reservation& reservation) {

@@ -429,7 +429,7 @@ void Shard::Handle(const Completion& completion) {
       if (session.channel->peer_broke_rules()) return Violate(session, "it did what its fabric does not allow");
       return Doom(session, false);
     case OpKind::kWindowClosed:  // (else kClosed follows, and the session's end closes it)
-      if (completion.code == Code::kOk) versions_->OnWindowClosed(session.id, completion.id);
+      if (completion.code == Code::kOk) versions_->chunks().OnWindowClosed(session.id, completion.id);
       return;
     default:  // a reply that could not be sent: kClosed follows
       return;

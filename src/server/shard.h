@@ -112,7 +112,7 @@ class Shard {
   bool CountKeys();
   // Something is in flight, or waits: it must be looked at again after a while.
   [[nodiscard]] bool unsettled() const {
-    return versions_->in_flight() > 0 || versions_->delegates() || !waiting_.empty() || !undecided_.empty() ||
+    return versions_->in_flight() > 0 || versions_->chunks().delegates() || !waiting_.empty() || !undecided_.empty() ||
            !doomed_.empty();
   }
   // The other side of cleaning: may be stepped by another thread.

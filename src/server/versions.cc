@@ -53,6 +53,7 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       clock_(nvm, shard, control, *options_.time, options_.note_ahead),
       log_(nvm, geometry, pool_seed, shard, control),
       index_(nvm, geometry, shard, index::Published::In(control, geometry), &log_),
+      chunks_(log_, geometry),
       chain_(nvm, index_, log_) {
   unpublished_.reserve(kUnpublishedMax);
   claims_.reserve(kUnpublishedMax);
@@ -117,7 +118,7 @@ void Versions::Begin(uint64_t version_limit) {
 
 void Versions::Close() {
   PublishPuts();
-  const size_t sessions = std::max(session_reservations_.size(), chunks_.size());
+  const size_t sessions = std::max(session_reservations_.size(), chunks_.sessions());
   for (SessionId session = 0; session < sessions; ++session) EndSession(session);
   log_.Close();
   index_.Count(index_.size());
@@ -191,8 +192,7 @@ Outcome Versions::Prepare(std::string_view key, uint64_t key_hash, uint32_t valu
   } else if (const auto free = index_.FindRoom(key_hash)) {
     version->slot = *free;
   } else {
-    PublishPuts();  // entries will be moved
-    const Reason none = MakeRoom(key_hash, &version->slot);
+    const Reason none = MakeRoom(PublishPuts(), key_hash, &version->slot);
     if (none != Reason::kNone) return {Code::kResourceExhausted, none, {}, kAnyHead, {}};
   }
   const uint64_t number = NextVersion();
@@ -473,8 +473,8 @@ void Versions::PublishGauges() {
   counters_.Set(Counter::kLogBytesLive, log_.bytes_live());  // but for what is counted behind the answers
   counters_.Set(Counter::kFreeRegions, log_.free_regions());
   counters_.Set(Counter::kInFlight, in_flight_.size());
-  counters_.Set(Counter::kChunks, chunk_count_);
-  counters_.Set(Counter::kChunkBytes, chunk_bytes_);
+  counters_.Set(Counter::kChunks, chunks_.count());
+  counters_.Set(Counter::kChunkBytes, chunks_.bytes());
   counters_.Set(Counter::kNvmBytes, nvm_.counters().bytes);
   counters_.Set(Counter::kNvmFlushes, nvm_.counters().flushes);
   counters_.Set(Counter::kNvmFences, nvm_.counters().fences);

@@ -20,7 +20,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/fifo.h"
 #include "base/server_time.h"
 #include "erda/client.h"
 #include "erda/server.h"
@@ -29,8 +28,9 @@
 #include "index/index.h"
 #include "log/shard_log.h"
 #include "nvm/writer.h"
+#include "server/all_published.h"
 #include "server/chain.h"
-#include "server/chunk.h"
+#include "server/chunk_table.h"
 #include "server/counters.h"
 #include "server/expiry_clock.h"
 #include "server/in_flight.h"
@@ -133,8 +133,9 @@ class Versions {
   // What Judge said is so still, as far as it can be told without a look at the value. REQUIRES: it was undecided.
   [[nodiscard]] bool IsUndecided(const Present& present) const;
   // Makes what the puts since the last call have written persistent, and publishes it (docs/protocol.md, "Publish").
-  void PublishPuts() {
+  AllPublished PublishPuts() {
     if (!unpublished_.empty() || sweeps_due_ > 0) PublishAndSweep();
+    return {};
   }
 
   [[nodiscard]] bool has_unpublished() const { return !unpublished_.empty(); }
@@ -153,33 +154,10 @@ class Versions {
   void AgeChunks();
   // Cleaning is short of space: chunks where nothing else is appended any more are taken back.
   void TakeBackChunks();
-  // Calls tell(SessionId, Address) for each chunk that was taken back since the last call: its client is to give it
-  // back.
-  template <class Tell>
-  void TellTakenBack(Tell&& tell) {
-    for (; !taken_back_.empty(); taken_back_.pop_front())
-      tell(taken_back_.front().session, taken_back_.front().address);
-  }
-  // Calls close(SessionId, version) for each windowed chunk that is over since the last call but for its window:
-  // nothing is put there any more. It is held until OnWindowClosed says that nobody can write there.
-  template <class Close>
-  void CloseWindows(Close&& close) {
-    for (; !to_close_.empty(); to_close_.pop_front()) close(to_close_.front().session, to_close_.front().version);
-  }
-  void OnWindowClosed(SessionId session, uint64_t version);
-  // A put begins to wait for room; so much more time has passed in which it does. Sessions that do not give back for
-  // long what was taken back are overdue.
-  void BeginAwaitingChunks();
-  void AwaitChunks(Nanoseconds since);
-  // There is something to be given back by sessions that are not overdue.
-  [[nodiscard]] bool awaits_chunks() const;
-  // Calls end(SessionId) for each session that became overdue since the last call.
-  template <class End>
-  void EndOverdue(End&& end) {
-    for (; !overdue_.empty(); overdue_.pop_front()) end(overdue_.front());
-  }
-  // Chunks that clients may fill, or that are to end when a while has passed.
-  [[nodiscard]] bool delegates() const { return open_chunks_ > 0 || lingering_ > 0; }
+  // The chunks that sessions have: what is to be told of them, and their windows. What ends a chunk goes through the
+  // calls above, which publish first.
+  [[nodiscard]] ChunkTable& chunks() { return chunks_; }
+  [[nodiscard]] const ChunkTable& chunks() const { return chunks_; }
 
   // A reader found the key's newest version not whole.
   void Report(std::string_view key, uint64_t key_hash);
@@ -262,11 +240,11 @@ class Versions {
   [[nodiscard]] uint32_t HeadOf(const format::IndexEntry& entry) const {
     return geometry_.HeadOf(entry.entry_meta().tag());
   }
-  // A free slot for a new entry, if need be in an index that has grown; kNone: there is one, and *slot is it.
-  // REQUIRES: all puts are published.
-  format::Reason MakeRoom(uint64_t key_hash, Slot* slot);
-  // The next block. False: there is no region for it.
-  bool SplitNext();
+  // A free slot for a new entry, if need be in an index that has grown; kNone: there is one, and *slot is it. Moves
+  // entries, so no unpublished put may name a slot.
+  format::Reason MakeRoom(AllPublished proof, uint64_t key_hash, Slot* slot);
+  // Splits the next block. Returns false if there is no region for it.
+  bool SplitNext(AllPublished proof);
   void Begin(uint64_t version_limit);
   // Looks for damage only as far as the key's entry.
   [[nodiscard]] Found Find(std::string_view key, uint64_t key_hash) const;
@@ -297,13 +275,6 @@ class Versions {
   void FenceSince(uint64_t fences);
   // Persistent after the next fence.
   void Publish(Unpublished* put);
-
-  // Nothing is put there any more; its client may still write there.
-  void TakeBackChunk(SessionId session, Chunk& chunk);
-  // It is the session's no more; but if there is a window, its client may still write there until that is closed.
-  void EndChunk(SessionId session, const Chunk& chunk);
-  // Nor does its client write there.
-  void ReleaseChunk(const Chunk& chunk);
 
   void SettleCurrent(Slot slot, uint64_t key_hash);
   // The reservation of the entry's new version, which is not settled; kNone: nobody writes it any more.
@@ -343,6 +314,7 @@ class Versions {
   ExpiryClock clock_;
   log::ShardLog log_;
   index::Index index_;
+  ChunkTable chunks_;
   Chain chain_;
   InFlight in_flight_;
   std::vector<Unpublished> unpublished_;
@@ -352,27 +324,6 @@ class Versions {
   // Not in flight any more, but between a newer one that is and what is older: who follows `previous` comes by.
   std::vector<Reservation> passed_;
   std::vector<uint32_t> session_reservations_;  // by session
-  std::vector<std::vector<Chunk>> chunks_;      // by session, in the order in which they were given
-  uint32_t open_chunks_ = 0;                    // that are not taken back
-  uint32_t lingering_ = 0;                      // that are, and have a window
-  uint32_t chunk_count_ = 0;
-  uint64_t chunk_bytes_ = 0;  // of all
-  struct TakenBack {
-    SessionId session = 0;
-    Address address;
-  };
-  Fifo<TakenBack> taken_back_;  // and not told
-  Fifo<SessionId> overdue_;     // and not ended
-  struct Closing {
-    SessionId session = 0;
-    uint64_t version = 0;  // of the chunk
-  };
-  Fifo<Closing> to_close_;  // and not told
-  struct ClosingChunk {
-    SessionId session = 0;
-    Chunk chunk;
-  };
-  std::vector<ClosingChunk> closing_;           // until OnWindowClosed
   std::unique_ptr<Recovery> recovery_;          // between Look and Repair
   std::unique_ptr<Verification> verification_;  // between LookUnvouched and Verify
   uint64_t next_version_ = 1;

@@ -184,7 +184,7 @@ TEST_F(DelegatingTest, WhatIsGivenBackIsThatChunkAndNoOther) {
 TEST_F(DelegatingTest, AChunkThatIsNotUsedForAWhileIsTakenBack) {
   const auto taken_back = [&] {
     std::vector<LogAddress> addresses;
-    store_.versions().TellTakenBack([&](SessionId session, LogAddress address) {
+    store_.versions().chunks().TellTakenBack([&](SessionId session, LogAddress address) {
       EXPECT_EQ(session, 3U);
       addresses.push_back(address);
     });
@@ -198,10 +198,10 @@ TEST_F(DelegatingTest, AChunkThatIsNotUsedForAWhileIsTakenBack) {
   ASSERT_EQ(Put(at, "k", "v1", 3)->code, Code::kOk);
   for (int i = 0; i < 8; ++i) store_.versions().AgeChunks();
   EXPECT_TRUE(taken_back().empty()) << "it was used meanwhile";
-  EXPECT_TRUE(store_.versions().delegates());
+  EXPECT_TRUE(store_.versions().chunks().delegates());
   store_.versions().AgeChunks();
   EXPECT_EQ(taken_back(), std::vector{chunk.address});
-  EXPECT_FALSE(store_.versions().delegates());
+  EXPECT_FALSE(store_.versions().chunks().delegates());
   at = Behind(at, format::ObjectSpace(1, 2));
   Place(at, "k", "v2");
   EXPECT_EQ(Put(at, "k", "v2", 3)->reason, Reason::kNoChunk);
@@ -219,7 +219,7 @@ TEST_F(DelegatingTest, ARegionIsNotUsedAnewWhileAClientMayWriteThere) {
   for (int i = 0; i < 400; ++i) ASSERT_EQ(store_.Put("k" + std::to_string(i % 3), value).code, Code::kOk);
   CleanAll();
   EXPECT_EQ(store_.Published(0, chunk.address.slot()), published);
-  EXPECT_FALSE(store_.versions().delegates()) << "it was taken back when its region was wanted";
+  EXPECT_FALSE(store_.versions().chunks().delegates()) << "it was taken back when its region was wanted";
   store_.GiveBack();
   store_.versions().GiveBack(0, chunk.address, chunk.header.version, 0);
   CleanAll();
@@ -232,10 +232,10 @@ TEST_F(DelegatingTest, ASessionThatKeepsWhatAPutNeedsIsOverdue) {
   constexpr Nanoseconds kTenth = std::chrono::milliseconds(100);
   std::vector<SessionId> overdue;
   const auto end_overdue = [&] {
-    store_.versions().EndOverdue([&](SessionId session) { overdue.push_back(session); });
+    store_.versions().chunks().EndOverdue([&](SessionId session) { overdue.push_back(session); });
   };
   const auto wait = [&](int tenths) {
-    for (int i = 0; i < tenths; ++i) store_.versions().AwaitChunks(kTenth);
+    for (int i = 0; i < tenths; ++i) store_.versions().chunks().Await(kTenth);
     end_overdue();
   };
   const Outcome chunk = Chunk(512, 3);
@@ -243,16 +243,16 @@ TEST_F(DelegatingTest, ASessionThatKeepsWhatAPutNeedsIsOverdue) {
   wait(100);
   EXPECT_TRUE(overdue.empty()) << "nothing was taken back";
   for (int i = 0; i < 9; ++i) store_.versions().AgeChunks();
-  EXPECT_TRUE(store_.versions().awaits_chunks());
+  EXPECT_TRUE(store_.versions().chunks().IsAwaiting());
   wait(9);
-  store_.versions().BeginAwaitingChunks();
+  store_.versions().chunks().BeginAwaiting();
   wait(9);
   EXPECT_TRUE(overdue.empty()) << "no put has waited for so long";
   store_.versions().GiveBack(0, chunk.address, chunk.header.version, 3);
   wait(1);
   EXPECT_EQ(overdue, std::vector{SessionId{4}}) << "the other one gave it back";
-  EXPECT_FALSE(store_.versions().awaits_chunks()) << "who is overdue is not waited for";
-  store_.versions().BeginAwaitingChunks();
+  EXPECT_FALSE(store_.versions().chunks().IsAwaiting()) << "who is overdue is not waited for";
+  store_.versions().chunks().BeginAwaiting();
   wait(100);
   EXPECT_EQ(overdue.size(), 1U) << "once";
 }
@@ -268,19 +268,21 @@ TEST_F(DelegatingTest, ASessionWhoseWindowDoesNotCloseIsOverdue) {
   }
   EXPECT_EQ(Gauge(Counter::kChunks), chunks);
   EXPECT_GT(chunks, 0U);
-  EXPECT_TRUE(versions.awaits_chunks());
+  EXPECT_TRUE(versions.chunks().IsAwaiting());
   std::vector<SessionId> overdue;
-  const auto end_overdue = [&] { versions.EndOverdue([&](SessionId session) { overdue.push_back(session); }); };
-  versions.AwaitChunks(std::chrono::milliseconds(900));
-  versions.BeginAwaitingChunks();
-  versions.AwaitChunks(std::chrono::milliseconds(900));
+  const auto end_overdue = [&] {
+    versions.chunks().EndOverdue([&](SessionId session) { overdue.push_back(session); });
+  };
+  versions.chunks().Await(std::chrono::milliseconds(900));
+  versions.chunks().BeginAwaiting();
+  versions.chunks().Await(std::chrono::milliseconds(900));
   end_overdue();
   EXPECT_TRUE(overdue.empty()) << "no put has waited for so long";
-  versions.AwaitChunks(std::chrono::milliseconds(100));
+  versions.chunks().Await(std::chrono::milliseconds(100));
   end_overdue();
   ASSERT_FALSE(overdue.empty());
   EXPECT_EQ(std::ranges::count(overdue, SessionId{3}), std::ssize(overdue));
-  EXPECT_FALSE(versions.awaits_chunks());
+  EXPECT_FALSE(versions.chunks().IsAwaiting());
   versions.EndSession(3);
   EXPECT_EQ(Gauge(Counter::kChunks), 0U);
 }
@@ -288,9 +290,9 @@ TEST_F(DelegatingTest, ASessionWhoseWindowDoesNotCloseIsOverdue) {
 TEST_F(DelegatingTest, WhoIsOverdueIsNotAskedToLeaveTwice) {
   (void)Chunk(512, 3);
   for (int i = 0; i < 9; ++i) store_.versions().AgeChunks();
-  store_.versions().AwaitChunks(std::chrono::seconds(1));
+  store_.versions().chunks().Await(std::chrono::seconds(1));
   store_.EndSession(3);
-  store_.versions().EndOverdue([](SessionId session) { ADD_FAILURE() << session << " has left"; });
+  store_.versions().chunks().EndOverdue([](SessionId session) { ADD_FAILURE() << session << " has left"; });
 }
 
 // A put that the index has no room for, and no region to get any, leaves an object behind that nothing names: the next
@@ -498,8 +500,8 @@ class ForgedAndCleanedTest : public ForgedTest {
   void ExpectCleaned() {
     for (int i = 0; i < 8; ++i) ASSERT_EQ(store_.Inline("other" + std::to_string(i), "value").code, Code::kOk);
     store_.versions().GiveBack(0, chunk_.address, chunk_.header.version, 0);
-    store_.versions().CloseWindows(
-        [&](SessionId session, uint64_t version) { store_.versions().OnWindowClosed(session, version); });
+    store_.versions().chunks().CloseWindows(
+        [&](SessionId session, uint64_t version) { store_.versions().chunks().OnWindowClosed(session, version); });
     ASSERT_EQ(Gauge(Counter::kChunks), 0U);
     const format::HeadSlot region = store_.Published(0, chunk_.address.slot());
     const std::string value(900, 'x');

@@ -197,7 +197,7 @@ bool Store::LandDelegated(std::string_view key, std::string_view value, SessionI
 }
 
 void Store::GiveBack() {
-  versions_->TellTakenBack(
+  versions_->chunks().TellTakenBack(
       [&](SessionId session, format::LogAddress address) { DelegatedOf(session).OnTakenBack(address); });
   for (const auto& [session, delegated] : delegated_) SendChunkRequests(session);
 }
