@@ -71,12 +71,12 @@ size_t Cleaning::Apply() {
     ++applied;
     switch (proposal->kind) {
       case CleanProposal::Kind::kMove:
-        if (versions_.Move(proposal->key_hash, proposal->from, proposal->to)) {
+        if (versions_.Move(versions_.PublishPuts(), proposal->key_hash, proposal->from, proposal->to)) {
           counters_.Add(Counter::kCleanMoves);
         }
         break;
       case CleanProposal::Kind::kForged:
-        versions_.SetAside(proposal->key_hash, proposal->head, proposal->from);
+        versions_.SetAside(versions_.PublishPuts(), proposal->key_hash, proposal->head, proposal->from);
         break;
       case CleanProposal::Kind::kNeedSegment:
         GiveSegment(*proposal);
@@ -95,7 +95,7 @@ size_t Cleaning::Apply() {
         counters_.Set(Counter::kFreeRegions, log_.free_regions());
         break;
       case CleanProposal::Kind::kExpire:
-        versions_.Expire(proposal->key_hash, proposal->head, proposal->from);
+        versions_.Expire(versions_.PublishPuts(), proposal->key_hash, proposal->head, proposal->from);
         break;
       case CleanProposal::Kind::kSwept:
         state_ = State::kIdle;
@@ -180,8 +180,9 @@ void Cleaning::Tried(const ShardLog::LinkedRegion& region) {
 // is looked through.
 size_t Cleaning::Search() {
   const index::Slot end = std::min(search_at_ + kSearchedPerStep, versions_.index().size());
+  const AllPublished proof = versions_.PublishPuts();
   for (; search_at_ < end; ++search_at_) {
-    search_settled_ |= versions_.SetAside(search_at_, searched_.head, searched_.slot);
+    search_settled_ |= versions_.SetAside(proof, search_at_, searched_.head, searched_.slot);
   }
   if (end < versions_.index().size()) return 1;
   state_ = State::kIdle;

@@ -397,7 +397,7 @@ void Shard::DoomOverdue() {
   });
 }
 
-void Shard::PostReplies() {
+void Shard::PostReplies(AllPublished /*proof*/) {
   while (!answered_.empty()) {
     Session* session = answered_.back();
     answered_.pop_back();

@@ -324,7 +324,7 @@ bool Versions::IsUndecided(const Present& present) const {
 
 // --- Moving
 
-bool Versions::Move(uint64_t key_hash, Address from, Address to) {
+bool Versions::Move(AllPublished /*proof*/, uint64_t key_hash, Address from, Address to) {
   const auto slot = index_.Find(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
     if (Planted(Flaw::kMovesUnchecked)) return true;
     if (Planted(Flaw::kMovesUnsettled) && entry.entry_word().new_address() == from) return true;
@@ -339,7 +339,7 @@ bool Versions::Move(uint64_t key_hash, Address from, Address to) {
 
 // What stands there is no object of the key, and so entry and reader know nothing more of it than that it is damaged.
 // They know the same of any place where an object never is.
-bool Versions::SetAside(Slot slot, uint32_t head, uint32_t region_slot) {
+bool Versions::SetAside(AllPublished /*proof*/, Slot slot, uint32_t head, uint32_t region_slot) {
   const IndexEntry entry = index_.At(slot);
   if (entry.word == 0 || HeadOf(entry) != head) return false;
   const auto leads_there = [&](Address address) { return !address.none() && geometry_.SlotOf(address) == region_slot; };
@@ -361,7 +361,7 @@ bool Versions::SetAside(Slot slot, uint32_t head, uint32_t region_slot) {
   return false;
 }
 
-void Versions::SetAside(uint64_t key_hash, uint32_t head, Address from) {
+void Versions::SetAside(AllPublished /*proof*/, uint64_t key_hash, uint32_t head, Address from) {
   const auto slot = index_.Find(
       key_hash, [&](Slot /*slot*/, const IndexEntry& entry) { return entry.entry_word().NamesSettled(from); });
   if (slot) StoreAside(*slot, head, from);

@@ -345,7 +345,7 @@ size_t Shard::Poll() {
   PublishAndCommit();
   if (!answered_.empty()) {
     versions_->PublishGauges();  // before the answers: who has one finds itself counted
-    PostReplies();
+    PostReplies(versions_->PublishPuts());
   }
   // Nobody waits for what comes behind the answers.
   if (!undecided_.empty()) served += ServeUndecided(served > 0 ? kUndecidedStep : undecided_.size(), false);
@@ -362,7 +362,7 @@ size_t Shard::Poll() {
   if (!waiting_.empty() && rooms_seen_ != cleaning_.rooms()) served += ServeWaiting();
   if (served == 0 && cleaned == 0 && answered_.empty() && !ends_) return 0;
   versions_->PublishGauges();
-  PostReplies();
+  PostReplies(versions_->PublishPuts());
   versions_->Grow();
   if (ends_ || ++polls_since_fence_ % kPollsPerFence == 0) served += EndDoomed();
   return served + cleaned;
@@ -374,12 +374,12 @@ size_t Shard::Tidy(Nanoseconds since) {
   TellTakenBack();
   CloseWindows();
   DoomOverdue();
-  PostReplies();
+  PostReplies(versions_->PublishPuts());
   size_t done = EndDoomed();
   if (versions_->in_flight() > 0) done += versions_->Sweep(kSweepStep);
   if (!undecided_.empty()) done += ServeUndecided(undecided_.size(), true);
   if (done > 0) versions_->PublishGauges();
-  PostReplies();
+  PostReplies(versions_->PublishPuts());
   return done;
 }
 

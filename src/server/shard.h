@@ -250,7 +250,8 @@ class Shard {
   void CloseWindows();
   void TellTakenBack();
   void DoomOverdue();
-  void PostReplies();
+  // The proof is why no client hears of a put before the shard has published it.
+  void PostReplies(AllPublished proof);
   void PublishAndCommit();
 
   FormattedPool& pool_;

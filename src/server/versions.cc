@@ -430,7 +430,7 @@ bool Versions::HasExpired(uint32_t head, Address address) {
 }
 
 // No tombstone: whatever a power cut undoes of it, the key is absent.
-bool Versions::Expire(uint64_t key_hash, uint32_t head, Address address) {
+bool Versions::Expire(AllPublished /*proof*/, uint64_t key_hash, uint32_t head, Address address) {
   const auto slot = index_.Find(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
     const EntryWord word = entry.entry_word();
     return Planted(Flaw::kExpiresNewer) || (word.settled() && word.new_address() == address);

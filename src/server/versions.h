@@ -166,13 +166,12 @@ class Versions {
   void EndSession(SessionId session);
 
   // The cleaner has copied the version at `from`, whole and persistent, to `to`: if the key's entry still names it as a
-  // settled one, it names the copy from now on. Persistent after the next fence. False: it does not. REQUIRES, as
-  // SetAside: all puts are published.
-  bool Move(uint64_t key_hash, format::LogAddress from, format::LogAddress to);
+  // settled one, it names the copy from now on. Persistent after the next fence. False: it does not.
+  bool Move(AllPublished proof, uint64_t key_hash, format::LogAddress from, format::LogAddress to);
 
   // If the key's entry names the version there as its new one, settled, and that has expired: there is no entry any
-  // more. REQUIRES: all puts are published. False: not so.
-  bool Expire(uint64_t key_hash, uint32_t head, format::LogAddress address);
+  // more. False: not so.
+  bool Expire(AllPublished proof, uint64_t key_hash, uint32_t head, format::LogAddress address);
   [[nodiscard]] bool HasPassed(uint64_t deadline) { return clock_.HasPassed(deadline); }
   // By which the values of this shard expire.
   [[nodiscard]] ExpiryClock& clock() { return clock_; }
@@ -180,9 +179,9 @@ class Versions {
   // If the entry names, as settled, an address in this region of its head, where no object of its key can be: it names
   // another such place from now on. If it names one as its new version, not settled, which recovery has not found, that
   // is decided now; true if it can be moved then. Persistent after the next fence. REQUIRES: nobody holds the region.
-  bool SetAside(index::Slot slot, uint32_t head, uint32_t region_slot);
+  bool SetAside(AllPublished proof, index::Slot slot, uint32_t head, uint32_t region_slot);
   // If the key's entry names the address as a settled version: it names a place where no object is from now on.
-  void SetAside(uint64_t key_hash, uint32_t head, Address from);
+  void SetAside(AllPublished proof, uint64_t key_hash, uint32_t head, Address from);
   // The key of an entry, if it still names this address, settled, and what stands there is damaged; empty if the key
   // cannot be known.
   [[nodiscard]] std::optional<std::string> DamagedKey(index::Slot slot, uint32_t head,

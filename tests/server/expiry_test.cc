@@ -38,7 +38,8 @@ class ExpiryTest : public testing::TestWithParam<FlushMethod> {
   }
   // As the cleaner proposes it.
   bool Expire(std::string_view key, format::LogAddress address) {
-    return store_.versions().Expire(HashKey(key), store_.geometry().HeadOf(HashKey(key)), address);
+    return store_.versions().Expire(store_.versions().PublishPuts(), HashKey(key),
+                                    store_.geometry().HeadOf(HashKey(key)), address);
   }
   [[nodiscard]] uint64_t Now() const { return store_.time().Micros() / 1000; }
   // What readers find in the control block.
