@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/crc32c.h"
@@ -18,6 +19,11 @@ namespace erda::server {
 namespace {
 
 using format::Counter;
+
+// Versions::PublishPuts alone makes the proof: no caller can make up its own, also not with braces.
+static_assert(!std::is_default_constructible_v<AllPublished> && !std::is_aggregate_v<AllPublished>);
+static_assert(
+    !std::is_invocable_v<decltype(&Versions::Move), Versions&, uint64_t, format::LogAddress, format::LogAddress>);
 
 class TogetherTest : public testing::Test {
  protected:
