@@ -1,7 +1,7 @@
 // The versions of a shard's keys: publish, settle, commit, take back, delete (design.md section 7, docs/protocol.md).
 // Everything a shard does to its pool goes through here; nothing here knows of clients' channels or of threads.
-// versions.cc publishes and deletes; settling.cc has what comes behind that; delegating.cc has the chunks of the log
-// that clients fill themselves.
+// versions.cc publishes and deletes. settling.cc settles, takes back and moves. delegating.cc gives chunks of the log
+// and publishes the puts in them; chunk_table.h keeps the chunks. growing.cc makes room in the index.
 //
 // Invariants, checked by tests/model and tests/server:
 //   (I1) An entry's old address names the newest settled version before the new one, or nothing.
