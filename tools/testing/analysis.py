@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from . import process
+from .clean import CleanSources
 from .step import Outcome
 
 # What sees less, or other things, in joined sources.
@@ -30,25 +31,27 @@ def tidy(results):
         if log.call(["cmake", "--preset", "asan", "-B", BUILD, "-D", "CMAKE_UNITY_BUILD=OFF"]) != 0:
             return Outcome(0, 1, log.tail())
         files = _join_sources()
+        clean = CleanSources()
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            findings = list(pool.map(lambda file: _analyse(*file, results), files))
+            findings = list(pool.map(lambda file: _analyse(*file, results, clean), files))
         log.cpu_seconds += sum(cpu_seconds for _, cpu_seconds, _ in findings)
         bad = [(file, said) for file, (status, _, said) in zip(files, findings) if status != 0]
-        for (kind, file), (_, cpu_seconds, _) in sorted(zip(files, findings), key=lambda found: -found[1][1])[:20]:
+        for (kind, file, _), (_, cpu_seconds, _) in sorted(zip(files, findings), key=lambda found: -found[1][1])[:20]:
             log.say(f"{cpu_seconds:6.1f} s  {kind} {file}")
+        log.say(f"{sum(cpu_seconds == 0 for _, cpu_seconds, _ in findings)} of {len(files)} looked at before")
         for _, said in bad:
             log.say(said)
         if not bad:
             return Outcome(1, 0)
         errors = sorted({line for _, said in bad for line in said.splitlines() if "error: " in line})
-        return Outcome(0, 1, "\n".join(errors or [f"{kind} {file}: failed" for (kind, file), _ in bad]))
+        return Outcome(0, 1, "\n".join(errors or [f"{kind} {file}: failed" for (kind, file, _), _ in bad]))
 
     return run
 
 
 def _join_sources():
-    """(kind, file) of what clang-tidy runs on. Kinds: "joined", a file that includes a folder's sources; "alone", one of
-    those; "main", a source that cannot be joined. Writes the commands of all."""
+    """(kind, file, compile command) of what clang-tidy runs on. Kinds: "joined", a file that includes a folder's sources;
+    "alone", one of those; "main", a source that cannot be joined. Writes the commands of all."""
     commands = {os.path.relpath(entry["file"]): entry
                 for entry in json.loads((BUILD / "compile_commands.json").read_text())}
     database = [entry for file, entry in commands.items() if file.startswith(("src/", "bench/", "tools/", "docs/"))]
@@ -70,15 +73,18 @@ def _join_sources():
         joined.write_text("".join(f'#include "{os.path.abspath(file)}"\n' for file in members))
         alike = [entry["command"] for file, entry in commands.items() if file.split("/")[0] == folder.split("/")[0]]
         options = dict.fromkeys(re.findall(r" (-isystem \S+|-[DIWfs]\S+)", " ".join(alike)))
-        database.append({"directory": os.getcwd(), "file": str(joined),
-                         "command": f"clang++ {' '.join(options)} -c {joined}"})
+        # So are the sources of the tests' own libraries, which the build joins.
+        for file in (joined, *(os.path.abspath(member) for member in members if member not in commands)):
+            database.append({"directory": os.getcwd(), "file": str(file),
+                             "command": f"clang++ {' '.join(options)} -c {file}"})
         joined_files.append(("joined", os.path.relpath(joined)))
     (BUILD / "joined" / "compile_commands.json").write_text(json.dumps(database))
-    return joined_files + sorted(files, reverse=True)
+    command_of = {os.path.relpath(entry["file"]): entry["command"] for entry in database}
+    return [(kind, file, command_of[file]) for kind, file in joined_files + sorted(files, reverse=True)]
 
 
-def _analyse(kind, file, results):
-    """(status, processor seconds, what it said)."""
+def _analyse(kind, file, command, results, clean):
+    """(status, processor seconds, what it said); no time if it was clean the last time."""
     checks = {
         "joined": "-clang-analyzer-*,-" + ALONE_CHECKS.replace(",", ",-"),
         "alone": "-bugprone-*,-concurrency-*,-google-*,-misc-*,-modernize-*,-performance-*,-readability-*," + ALONE_CHECKS,
@@ -86,11 +92,16 @@ def _analyse(kind, file, results):
     }[kind]
     if not file.startswith("src/"):
         checks += ",-clang-analyzer-*"  # most of the time goes into templates of command lines and JSON
+    options = [f"--checks={checks.lstrip(',')}", "--extra-arg=-Xclang", "--extra-arg=-analyzer-config",
+               "--extra-arg=-Xclang", f"--extra-arg=max-nodes={ANALYZER_STATES_MAX}"]
+    key = clean.key(file, command, options)
+    if clean.has(key):
+        return 0, 0, ""
     path = results / f"{kind}-{file.replace('/', '_')}.log"
     with open(path, "w+", errors="replace") as log:
-        ended = process.run(
-            ["clang-tidy", "--quiet", "-p", str(BUILD / "joined"), f"--checks={checks.lstrip(',')}",
-             "--extra-arg=-Xclang", "--extra-arg=-analyzer-config", "--extra-arg=-Xclang",
-             f"--extra-arg=max-nodes={ANALYZER_STATES_MAX}", file], log, FILE_SECONDS_MAX)
+        ended = process.run(["clang-tidy", "--quiet", "-p", str(BUILD / "joined"), *options, file], log,
+                            FILE_SECONDS_MAX)
         log.seek(0)
+        if ended.status == 0:
+            clean.add(key)
         return ended.status, ended.cpu_seconds, log.read()
