@@ -268,8 +268,10 @@ TEST_F(E2eTest, ABusyShardEndsAWriterThatIsOverdue) {
 
 // --- Hostile
 
-// What stands in its slot when the request is judged counts, whatever stood there when it came.
-TEST_P(Conditions, ARequestThatIsRewrittenWhileItWaitsIsCheckedAnew) {
+// The shard judges what stands in the slot at that moment, whatever stood there when the request came. It may copy the
+// slot while this test writes there: then it finds a part of each. So the first rewriting may be answered under either
+// number, and each of the others changes one field.
+TEST_P(Conditions, RewrittenWaitingRequestIsCheckedAgain) {
   const auto server = Serve();
   const auto client = Connect();
   format::Request good = RawPeer::ReserveRequest("key", 5, Ack::kPersisted);
@@ -282,7 +284,6 @@ TEST_P(Conditions, ARequestThatIsRewrittenWhileItWaitsIsCheckedAnew) {
   none.key_size = UINT16_MAX;
   format::Request commit = good;
   commit.op = static_cast<uint8_t>(format::RequestOp::kCommit);
-  commit.condition = 0;
   uint64_t violations = 0;
   for (const format::Request& rewritten : {other_key, none, commit}) {
     RawPeer writer(Address());
@@ -296,7 +297,7 @@ TEST_P(Conditions, ARequestThatIsRewrittenWhileItWaitsIsCheckedAnew) {
     if (rewritten.id == other_key.id) {
       const auto answer = peer.Answer();
       ASSERT_TRUE(answer.has_value());
-      EXPECT_EQ(answer->id, other_key.id);
+      EXPECT_TRUE(answer->id == other_key.id || answer->id == good.id) << answer->id;
       EXPECT_EQ(answer->code, static_cast<uint8_t>(Code::kNotFound));
     } else {
       EXPECT_TRUE(peer.IsClosed());
