@@ -20,25 +20,18 @@ std::string NameOfClient(uint64_t client_id, std::string_view peer) {
 
 // --- Events
 
-bool Shard::Wrong(const char* what) {
-  wrong_ = what;
-  return false;
-}
-
 void Shard::TellOf(const Session& session, std::string_view what) const {
   if (!on_event_) return;
   on_event_(NameOfClient(session.client_id, session.peer) + ", shard " + std::to_string(number_) + ": " +
             std::string(what));
 }
 
-void Shard::TellViolation(const Session& session) {
-  TellOf(session, "it broke the protocol: " + std::string(wrong_));
-  wrong_ = kUnknownWrong;
-}
-
 void Shard::Violate(Session& session, const char* what) {
-  wrong_ = what;
-  Doom(session, true);
+  if (session.doomed) return;
+  Doom(session);
+  counters_.Add(Counter::kViolations);
+  activity_.CountViolation(session.fabric);
+  TellOf(session, "it broke the protocol: " + std::string(what));
 }
 
 // --- Connections
@@ -104,10 +97,10 @@ bool Shard::IsTooFast(Session& session) {
 }
 
 // Behind those that it holds back already.
-bool Shard::IsHeldBack(Session& session, uint32_t imm) {
+bool Shard::IsHeldBack(Session& session, uint32_t imm, Nanoseconds seen) {
   if (session.held.empty() && !IsTooFast(session)) return false;
   if (session.held.empty()) holding_.push_back(session.id);
-  session.held.push_back({imm, seen_});
+  session.held.push_back({imm, seen});
   return true;
 }
 
@@ -118,8 +111,7 @@ size_t Shard::ServeHeld() {
     while (!session.doomed && !session.held.empty() && !IsTooFast(session)) {
       const auto [imm, seen] = session.held.front();
       session.held.pop_front();
-      seen_ = seen;
-      if (!HearNow(session, imm)) Doom(session, true);
+      if (const Violation violation = HearNow(session, imm, seen)) Violate(session, violation.what());
       ++served;
     }
     return session.doomed || session.held.empty();

@@ -99,15 +99,17 @@ const char* FaultOf(const Request& request, size_t slot_bytes, size_t staging_by
 // --- Requests
 
 // What it says when it is served once more may be something else: the client can still write there.
-bool Shard::Serve(Session& session, uint32_t slot, After after) {
+Violation Shard::Serve(const Asked& asked, After after) {
+  Session& session = asked.session;
+  const uint32_t slot = asked.slot;
   const auto bytes = session.request_memory.bytes().subspan(uint64_t{slot} * options_.slot_bytes, options_.slot_bytes);
   const auto request = LoadAs<Request>(bytes);  // a private copy: the client can still write to the slot
-  if (IsWaiting(session, slot)) return Wrong("a request in a slot where another waits");
-  if (after != After::kNothing && !MayWait(request)) return Wrong("a request that became another while it waited");
-  if (!ConditionIsSound(request)) return Wrong("a condition that is none, or where none may be");
+  if (IsWaiting(session, slot)) return Violation("a request in a slot where another waits");
+  if (after != After::kNothing && !MayWait(request)) return Violation("a request that became another while it waited");
+  if (!ConditionIsSound(request)) return Violation("a condition that is none, or where none may be");
   if ((!session.writable && PlacesAnywhere(request)) ||
       (!session.writable && !session.windowed && PlacesInChunk(request))) {
-    return Wrong("a place in the pool, where it may not write");
+    return Violation("a place in the pool, where it may not write");
   }
   Outcome outcome;
   Present present;
@@ -116,34 +118,35 @@ bool Shard::Serve(Session& session, uint32_t slot, After after) {
         {{request.key_hash, request.head, format::LogAddress(request.address), request.version, session.id},
          slot,
          request.id,
-         seen_});
+         asked.seen});
     versions_->BeginCommit(&commits_.back().begun);
-    return true;  // answered in EndCommits
+    return {};  // answered in EndCommits
   } else if (request.op == static_cast<uint8_t>(RequestOp::kGiveBack)) {
     versions_->GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
   } else if (request.op == static_cast<uint8_t>(RequestOp::kDelegate)) {
     const uint32_t first_head = number_ * geometry_.heads_per_shard;
-    if (request.head - first_head >= geometry_.heads_per_shard) return Wrong("it asks for a piece of another's log");
+    if (request.head - first_head >= geometry_.heads_per_shard)
+      return Violation("it asks for a piece of another's log");
     outcome = versions_->Delegate(request.head, request.version, request.value_size, session.id, session.windowed);
     if (session.windowed && outcome.code == Code::kOk) OpenWindow(session, &outcome);
   } else if (session.waiting > 0 && MayWait(request)) {
-    Wait(session, slot);  // behind what came before it
-    return true;
-  } else if (!ServeKeyed(session, request, bytes, &outcome, &present)) {
-    return false;
+    Wait(asked);  // after what came before it
+    return {};
+  } else if (const Violation violation = ServeKeyed(session, request, bytes, &outcome, &present)) {
+    return violation;
   }
   if (present.state == Present::State::kUndecided) {
-    KeepUndecided({.session = session.id, .slot = slot, .seen = seen_, .present = present});
-    return true;
+    KeepUndecided({.session = session.id, .slot = slot, .seen = asked.seen, .present = present});
+    return {};
   }
   if (outcome.reason == format::Reason::kLogFull && cleaning_.Expects(outcome.head, after == After::kRoom)) {
-    Wait(session, slot);
-    return true;
+    Wait(asked);
+    return {};
   }
   const bool told = outcome.code == Code::kOk || outcome.code == Code::kNotFound || outcome.code == Code::kConflict;
   if (!told && outcome.reason != format::Reason::kNoChunk) CountRefused(session.fabric);
-  Answer(session, slot, request.op, request.id, outcome);
-  return true;
+  Answer(asked, request.op, request.id, outcome);
+  return {};
 }
 
 void Shard::EndCommits() {
@@ -156,16 +159,16 @@ void Shard::EndCommits() {
       continue;
     }
     if (outcome->code != Code::kOk) CountRefused(session.fabric);
-    seen_ = commit.seen;
-    Answer(session, commit.slot, static_cast<uint8_t>(RequestOp::kCommit), commit.id, *outcome);
+    const Asked asked{session, commit.slot, commit.seen};
+    Answer(asked, static_cast<uint8_t>(RequestOp::kCommit), commit.id, *outcome);
   }
   commits_.clear();
 }
 
 // Its client sends nothing else in the slot before it is answered.
-void Shard::Wait(Session& session, uint32_t slot) {
-  waiting_.push_back({session.id, slot, seen_});
-  ++session.waiting;
+void Shard::Wait(const Asked& asked) {
+  waiting_.push_back({asked.session.id, asked.slot, asked.seen});
+  ++asked.session.waiting;
   rooms_seen_ = cleaning_.rooms();
   counters_.Add(Counter::kPutsDelayed);
 }
@@ -182,8 +185,8 @@ size_t Shard::ServeWaiting() {
   for (const Waiting& each : waiting) sessions_[each.session]->waiting = 0;
   for (const auto& [id, slot, seen] : waiting) {
     Session& session = *sessions_[id];
-    seen_ = seen;
-    if (!session.doomed && !Serve(session, slot, After::kRoom)) Doom(session, true);
+    if (session.doomed) continue;
+    if (const Violation violation = Serve({session, slot, seen}, After::kRoom)) Violate(session, violation.what());
   }
   versions_->PublishPuts();
   return waiting.size();
@@ -215,8 +218,10 @@ size_t Shard::ServeUndecided(size_t limit, bool looks) {
       continue;
     }
     const size_t others = undecided_.size();
-    seen_ = each.seen;
-    if (!session.doomed && !Serve(session, each.slot, After::kWriter)) Doom(session, true);
+    if (!session.doomed) {
+      const Violation violation = Serve({session, each.slot, each.seen}, After::kWriter);
+      if (violation) Violate(session, violation.what());
+    }
     const bool goes_on = undecided_.size() > others && undecided_.back().present.version == each.present.version;
     if (!goes_on) continue;
     undecided_.back() = each;
@@ -237,33 +242,33 @@ void Shard::PassTime(Nanoseconds since) {
     if (!each.looked || writer.doomed) continue;
     counters_.Add(Counter::kOverdue);
     TellOf(writer, "ended: others waited too long for a value that it reserved space for");
-    Doom(writer, false);
+    Doom(writer);
   }
 }
 
-bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::byte> slot, Outcome* outcome,
-                       Present* present) {
+Violation Shard::ServeKeyed(Session& session, const Request& request, std::span<std::byte> slot, Outcome* outcome,
+                            Present* present) {
   const char* const fault = FaultOf(request, slot.size(), session.staging.bytes().size(), geometry_);
-  if (fault != nullptr) return Wrong(fault);
+  if (fault != nullptr) return Violation(fault);
   std::array<char, format::kKeyBytesMax> key_copy;
   std::memcpy(key_copy.data(), slot.data() + sizeof(Request), request.key_size);
   const std::string_view key(key_copy.data(), request.key_size);
   const uint64_t key_hash = HashKey(key, pool_.superblock().hash_seed);
-  if (geometry_.ShardOf(key_hash) != number_) return Wrong("a key of another shard");
+  if (geometry_.ShardOf(key_hash) != number_) return Violation("a key of another shard");
   const Ack ack{request.ack};
   const bool conditional = request.condition != static_cast<uint8_t>(Condition::kNone);
   if (conditional || request.op == static_cast<uint8_t>(RequestOp::kIncrement)) {
     *present = versions_->Judge(key, key_hash);
-    if (present->state == Present::State::kUndecided) return true;
+    if (present->state == Present::State::kUndecided) return {};
     if (present->state == Present::State::kDamaged) {
       *outcome = {Code::kCorruption, format::Reason::kDamaged, {}, 0, {}};
-      return true;
+      return {};
     }
   }
   if (conditional && present->version != request.version && !Planted(Flaw::kConditionNotJudged)) {
     outcome->code = Code::kConflict;
     outcome->header.version = present->version;
-    return true;
+    return {};
   }
 
   const auto inline_value = [&] {
@@ -274,57 +279,59 @@ bool Shard::ServeKeyed(Session& session, const Request& request, std::span<std::
   switch (RequestOp{request.op}) {
     case RequestOp::kPutInline:
       *outcome = versions_->PutInline(key, key_hash, inline_value(), ack, deadline);
-      return true;
+      return {};
     case RequestOp::kPutStaged:
       *outcome = versions_->PutInline(
           key, key_hash, session.staging.bytes().subspan(request.address, request.value_size), ack, deadline);
       if (outcome->code == Code::kOk) counters_.Add(Counter::kPutsStaged);
-      return true;
+      return {};
     case RequestOp::kIncrement:
       *outcome = versions_->Increment(key, key_hash, *present, LoadAs<int64_t>(inline_value()), ack);
-      return true;
+      return {};
     case RequestOp::kReserve:
       *outcome = versions_->Reserve(key, key_hash, request.value_size, ack, session.id,
                                     ports_[session.port].flush_method, deadline);
-      return true;
+      return {};
     case RequestOp::kPutDelegated: {
       const auto put = versions_->PutDelegated(key, key_hash, request.value_size, request.value_crc, ack,
                                                format::LogAddress(request.address), session.id, deadline);
       if (put) *outcome = *put;
-      return put.has_value() || Wrong("a delegated put whose value is not there, or not where the next one goes");
+      if (!put) return Violation("a delegated put whose value is not there, or not where the next one goes");
+      return {};
     }
     case RequestOp::kDelete:
       *outcome = versions_->Delete(key, key_hash);
-      return true;
+      return {};
     case RequestOp::kReport:
       versions_->Report(key, key_hash);
-      return true;
+      return {};
     case RequestOp::kClean:
       cleaning_.Ask();
-      return true;
+      return {};
     case RequestOp::kCommit:  // of no key
     case RequestOp::kDelegate:
     case RequestOp::kGiveBack:
       break;
   }
-  return false;
+  return Violation("an operation that is none");
 }
 
-bool Shard::TellTime(Session& session, uint32_t slot) {
-  if (IsWaiting(session, slot)) return Wrong("a message in a slot where a request waits");
+Violation Shard::TellTime(const Asked& asked) {
+  if (IsWaiting(asked.session, asked.slot)) return Violation("a message in a slot where a request waits");
   Outcome outcome;
   outcome.number = options_.time->Micros();
   (void)versions_->clock().Raise();  // to that time at the least: the client that asks Reads the word next
-  Answer(session, slot, 0, 0, outcome);
-  return true;
+  Answer(asked, 0, 0, outcome);
+  return {};
 }
 
-void Shard::Answer(Session& session, uint32_t slot, uint8_t kind, uint64_t id, const Outcome& outcome) {
+void Shard::Answer(const Asked& asked, uint8_t kind, uint64_t id, const Outcome& outcome) {
+  Session& session = asked.session;
   activity_.CountAnswer(kind, outcome.code);
   activity_.CountRequest(session.fabric);
   const bool like_last =
-      !answered_kinds_.empty() && answered_kinds_.back().kind == kind && answered_kinds_.back().seen == seen_;
-  if (!like_last) answered_kinds_.push_back({kind, 0, seen_});
+      !answered_kinds_.empty() && answered_kinds_.back().kind == kind && answered_kinds_.back().seen == asked.seen;
+  if (!like_last) answered_kinds_.push_back({kind, 0, asked.seen});
   ++answered_kinds_.back().count;
   Reply reply{};
   reply.id = id;
@@ -337,9 +344,9 @@ void Shard::Answer(Session& session, uint32_t slot, uint8_t kind, uint64_t id, c
   reply.number = too_many ? options_.reservations_per_client : outcome.number;
   reply.header = outcome.header;
   // The slot's last reply has arrived, or the client could not have sent another request in it.
-  const std::span<std::byte> local = std::span(session.reply_memory).subspan(slot * sizeof(Reply), sizeof(Reply));
+  const std::span<std::byte> local = std::span(session.reply_memory).subspan(asked.slot * sizeof(Reply), sizeof(Reply));
   std::memcpy(local.data(), &reply, sizeof(reply));
-  Say(session, slot, local);
+  Say(session, asked.slot, local);
 }
 
 void Shard::Say(Session& session, uint32_t imm, std::span<std::byte> reply) {
@@ -393,7 +400,7 @@ void Shard::DoomOverdue() {
       counters_.Add(Counter::kOverdue);
       TellOf(*sessions_[id], "ended: others waited too long for a piece of the log that it was to give back");
     }
-    Doom(*sessions_[id], false);
+    Doom(*sessions_[id]);
   });
 }
 

@@ -125,7 +125,7 @@ Status Shard::Register() {
 
 bool Shard::EndSessions() {
   for (auto& session : sessions_) {
-    if (session) Doom(*session, false);
+    if (session) Doom(*session);
   }
   EndDoomed();
   return doomed_.empty();
@@ -155,7 +155,7 @@ void Shard::Admit(std::unique_ptr<fabric::Incoming> incoming, const format::Hell
 
 void Shard::EndOthers(const TokenIds& tokens) {
   for (const auto& session : sessions_) {
-    if (session && session->token != 0 && !tokens.contains(session->token)) Doom(*session, false);
+    if (session && session->token != 0 && !tokens.contains(session->token)) Doom(*session);
   }
 }
 
@@ -187,8 +187,8 @@ Status Shard::GiveStaging(Session& session) {
   return {};
 }
 
-Result<std::unique_ptr<Shard::Session>> Shard::MakeSession(const format::HelloRequest& hello, size_t port,
-                                                           const Admission& admission, fabric::PeerUser user) {
+Result<std::unique_ptr<Session>> Shard::MakeSession(const format::HelloRequest& hello, size_t port,
+                                                    const Admission& admission, fabric::PeerUser user) {
   if (auto status = MayConnect(hello, admission); !status.ok()) return status;
   const auto free = std::find(sessions_.begin(), sessions_.end(), nullptr);
   const auto id = static_cast<SessionId>(free - sessions_.begin());
@@ -282,15 +282,10 @@ void Shard::OnConnected(Session& session) {
 }
 
 // The channel is not destroyed at once: completions of it may stand further down in the batch at hand.
-void Shard::Doom(Session& session, bool violated) {
+void Shard::Doom(Session& session) {
   if (session.doomed) return;
   session.doomed = true;
   ends_ = true;
-  if (violated) {
-    counters_.Add(Counter::kViolations);
-    activity_.CountViolation(session.fabric);
-    TellViolation(session);
-  }
   doomed_.push_back(session.id);
 }
 
@@ -330,15 +325,16 @@ size_t Shard::Poll() {
   now_micros_ = 0;
   size_t served = holding_.empty() ? 0 : ServeHeld();
   bool looked = false;  // at the clock
+  Nanoseconds seen{0};
   // From another port on each time, and as much of each at most, so that a busy one does not keep the others waiting.
   if (++first_port_ >= ports_.size()) first_port_ = 0;
   for (size_t port = first_port_, i = 0; i < ports_.size(); ++i) {
     const size_t n = ports_[port].queue.Poll(completions_);
     if (n > 0 && !std::exchange(looked, true)) {
-      seen_ = options_.clock->Now();
+      seen = options_.clock->Now();
       KeepTime();
     }
-    for (size_t k = 0; k < n; ++k) Handle(completions_[k]);
+    for (size_t k = 0; k < n; ++k) Handle(completions_[k], seen);
     served += n;
     if (++port == ports_.size()) port = 0;
   }
@@ -397,37 +393,37 @@ void Shard::PublishAndCommit() {
 
 bool Shard::CountKeys() { return versions_->CountKeys(kCountStep); }
 
-// False if it breaks the protocol.
-bool Shard::Hear(Session& session, const Completion& message) {
+Violation Shard::Hear(Session& session, const Completion& message, Nanoseconds seen) {
   const uint32_t slot = message.imm & ~format::kAsksTime;
-  if (slot >= session.slots) return Wrong("a message for a slot that it does not have");
-  if (slot != message.imm && message.bytes != 0) return Wrong("it asks for the time, with bytes");
-  if (slot == message.imm && session.read_only) return Wrong("a request, though it may only read");
-  if (MayHoldBack(session) && IsHeldBack(session, message.imm)) {
-    return session.held.size() <= session.slots || Wrong("more requests at once than it has slots");
+  if (slot >= session.slots) return Violation("a message for a slot that it does not have");
+  if (slot != message.imm && message.bytes != 0) return Violation("it asks for the time, with bytes");
+  if (slot == message.imm && session.read_only) return Violation("a request, though it may only read");
+  if (MayHoldBack(session) && IsHeldBack(session, message.imm, seen)) {
+    return session.held.size() <= session.slots ? Violation() : Violation("more requests at once than it has slots");
   }
-  return HearNow(session, message.imm);
+  return HearNow(session, message.imm, seen);
 }
 
-bool Shard::HearNow(Session& session, uint32_t imm) {
+Violation Shard::HearNow(Session& session, uint32_t imm, Nanoseconds seen) {
   const uint32_t slot = imm & ~format::kAsksTime;
-  return slot != imm ? TellTime(session, slot) : Serve(session, slot);
+  const Asked asked{session, slot, seen};
+  return slot != imm ? TellTime(asked) : Serve(asked);
 }
 
-void Shard::Handle(const Completion& completion) {
+void Shard::Handle(const Completion& completion, Nanoseconds seen) {
   auto& session = *static_cast<Session*>(completion.channel->user);
   if (session.doomed) return;
   switch (completion.kind) {
     case OpKind::kConnected:
       return OnConnected(session);
     case OpKind::kReceiveImm:
-      if (!Hear(session, completion)) Doom(session, true);
+      if (const Violation violation = Hear(session, completion, seen)) Violate(session, violation.what());
       return;
     case OpKind::kReceive:  // nothing in the protocol is sent
       return Violate(session, "a message that is no request");
     case OpKind::kClosed:
       if (session.channel->peer_broke_rules()) return Violate(session, "it did what its fabric does not allow");
-      return Doom(session, false);
+      return Doom(session);
     case OpKind::kWindowClosed:  // (else kClosed follows, and the session's end closes it)
       if (completion.code == Code::kOk) versions_->chunks().OnWindowClosed(session.id, completion.id);
       return;

@@ -28,7 +28,7 @@
 #include "server/events.h"
 #include "server/formatted_pool.h"
 #include "server/gate.h"
-#include "server/rate.h"
+#include "server/session.h"
 #include "server/versions.h"
 
 namespace erda::server {
@@ -152,42 +152,6 @@ class Shard {
   }
 
  private:
-  struct Session {
-    SessionId id = 0;
-    uint64_t client_id = 0;  // as it says
-    std::string peer;        // as the fabric says
-    size_t port = 0;
-    size_t fabric = 0;       // by which it is counted
-    bool connected = false;  // before that it is not counted, and nothing is heard of it or said to it
-    uint32_t slots = 0;
-    TokenId token = 0;
-    bool read_only = false;  // then it has no request memory
-    bool writable = false;   // it was offered the pool to write
-    bool windowed = false;   // it writes into its chunks through windows
-    struct Window {
-      uint64_t chunk = 0;  // its version
-      uint32_t key = 0;
-    };
-    std::vector<Window> windows;
-    SharedMemory request_memory;
-    SharedMemory staging;                 // of one that may write, and not into the pool
-    std::vector<std::byte> reply_memory;  // where replies wait until they are sent; slot by slot
-    std::unique_ptr<fabric::Region> request_region;
-    std::unique_ptr<fabric::Region> reply_region;
-    std::unique_ptr<fabric::Region> staging_region;
-    std::unique_ptr<fabric::Channel> channel;  // last, so that it goes first: it uses the regions
-    std::vector<fabric::WorkRequest> replies;  // of this Poll, not posted yet
-    uint32_t waiting = 0;                      // requests of it, for room
-    uint32_t undecided = 0;                    // for what others write
-    struct Held {
-      uint32_t imm = 0;
-      Nanoseconds seen{0};
-    };
-    Rate rate;              // of those served, if there is a limit
-    std::deque<Held> held;  // what it said beyond it, and was not heard yet
-    bool doomed = false;    // to be ended after this Poll; what it still says is not heard
-  };
-
   Shard(FormattedPool& pool, uint32_t number, std::span<const Port> ports, const ShardOptions& options,
         SharedMemory control);
   Status Register();
@@ -200,11 +164,7 @@ class Shard {
   Status Accept(fabric::Incoming& incoming, const format::HelloRequest& hello, size_t port, const Admission& admission);
   void OnConnected(Session& session);
   // limits.cc
-  static constexpr const char* kUnknownWrong = "in a way that has no name";
-  // False. what: of the session at hand, for whoever is told when it is doomed for it.
-  [[gnu::cold]] bool Wrong(const char* what);
   void TellOf(const Session& session, std::string_view what) const;
-  void TellViolation(const Session& session);
   [[gnu::cold]] void Violate(Session& session, const char* what);
   [[nodiscard]] Status MayConnect(const format::HelloRequest& hello, const Admission& admission) const;
   void NameFabrics();
@@ -215,15 +175,15 @@ class Shard {
     return requests_per_second_.load(std::memory_order_relaxed) != 0 || !session.held.empty();
   }
   [[nodiscard]] bool IsTooFast(Session& session);
-  [[nodiscard]] bool IsHeldBack(Session& session, uint32_t imm);
+  [[nodiscard]] bool IsHeldBack(Session& session, uint32_t imm, Nanoseconds seen);
   size_t ServeHeld();
-  void Doom(Session& session, bool violated);
+  void Doom(Session& session);
   size_t EndDoomed();
   void EndSession(SessionId id);
 
-  void Handle(const fabric::Completion& completion);
-  bool Hear(Session& session, const fabric::Completion& message);
-  bool HearNow(Session& session, uint32_t imm);
+  void Handle(const fabric::Completion& completion, Nanoseconds seen);
+  Violation Hear(Session& session, const fabric::Completion& message, Nanoseconds seen);
+  Violation HearNow(Session& session, uint32_t imm, Nanoseconds seen);
   // Puts that found no room, now that there may be some, or none is to be expected.
   size_t ServeWaiting();
   // Goes through so many of the requests that what somebody else writes decides, in turn, and serves those for which it
@@ -231,18 +191,18 @@ class Shard {
   size_t ServeUndecided(size_t limit, bool looks);
   // Those of this Poll.
   void EndCommits();
-  void Wait(Session& session, uint32_t slot);
+  void Wait(const Asked& asked);
   // It was not answered yet.
   [[nodiscard]] bool IsWaiting(const Session& session, uint32_t slot) const;
-  // False if the request breaks the protocol. after: what it has waited for, if it is served once more.
+  // after: what the request has waited for, if it is served once more.
   enum class After : uint8_t { kNothing, kRoom, kWriter };
-  bool Serve(Session& session, uint32_t slot, After after = After::kNothing);
-  bool TellTime(Session& session, uint32_t slot);
+  Violation Serve(const Asked& asked, After after = After::kNothing);
+  Violation TellTime(const Asked& asked);
   // present: what kept it from being served.
-  bool ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome,
-                  Present* present);
-  // kind: of what is answered, its RequestOp, or 0. It was seen at seen_.
-  void Answer(Session& session, uint32_t slot, uint8_t kind, uint64_t id, const Outcome& outcome);
+  Violation ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome,
+                       Present* present);
+  // kind: of what is answered, its RequestOp, or 0.
+  void Answer(const Asked& asked, uint8_t kind, uint64_t id, const Outcome& outcome);
   // With an immediate; a reply, or no bytes.
   void Say(Session& session, uint32_t imm, std::span<std::byte> reply);
   // To the chunk that Delegate gave; else the session has no such chunk.
@@ -274,13 +234,11 @@ class Shard {
   std::vector<Session*> answered_;                                // sessions with replies to post
   std::vector<SessionId> doomed_;
   TellEvent on_event_;
-  const char* wrong_ = kUnknownWrong;
-  // By options_.clock, which is read when a Poll finds something, and when it has posted answers.
-  Nanoseconds seen_{0};  // the request at hand was
   struct Answered {
     uint8_t kind = 0;
     uint32_t count = 0;
-    Nanoseconds seen{0};
+    Nanoseconds seen{
+        0};  // by options_.clock, which is read when a Poll finds something, and when it has posted answers
   };
   std::vector<Answered> answered_kinds_;  // not posted yet; in a row if they are of a kind and were seen together
   Nanoseconds merging_since_{0};

@@ -38,7 +38,7 @@ const std::string kHostile = "the-token-that-was-stolen";
 
 uint64_t InputsWanted() {
   const char* wanted = getenv("ERDA_STORM_INPUTS");
-#if defined(ERDA_SANITIZED) && defined(__has_feature) && __has_feature(thread_sanitizer)
+#ifdef ERDA_SANITIZED_THREADS
   constexpr uint64_t kFew = 800;
 #elif defined(ERDA_SANITIZED)
   constexpr uint64_t kFew = 2500;
