@@ -1,6 +1,5 @@
-// What a shard counts for whoever watches the server: kinds of requests by outcome and by time, and what came by each
-// fabric. Behind the rest of the control block, which clients need for their work, so that they do not read it for
-// that.
+// The counts of a shard's activity, for monitoring: requests by kind, outcome and time, and requests by fabric. They
+// stand after the rest of the control block. Clients need that rest for their work, and do not read the counts with it.
 //
 //   byte 0                            5120            5320             5520 5632                    6144
 //   +--------------------------------+---------------+----------------+----+-----------------------+
@@ -75,7 +74,7 @@ inline constexpr size_t kRequestKinds = std::size(kRequestKindNames);
 static_assert(kRequestKinds == static_cast<size_t>(RequestOp::kPutStaged) + 1);
 static_assert(kRequestKinds <= std::size(ActivityBlock{}.kinds));
 
-// What took so long belongs there.
+// Returns the bucket of a step that took this long.
 constexpr size_t BucketOf(uint64_t nanos) {
   constexpr auto kFirst = static_cast<uint64_t>(LatencyHistogram::UpperBound(0).count());
   const auto bucket = static_cast<size_t>(std::bit_width((nanos - (nanos > 0 ? 1 : 0)) / kFirst));

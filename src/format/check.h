@@ -1,4 +1,4 @@
-// What every structure of the format must prove about itself. docs/format.md has the byte diagrams.
+// Checks at compile time for every structure of the format. docs/format.md has the byte diagrams.
 #pragma once
 
 #include <cstddef>

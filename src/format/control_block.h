@@ -1,5 +1,4 @@
-// What a shard publishes to its clients in DRAM: they Read it one-sidedly, and nothing of it needs to outlive the
-// server.
+// The memory in DRAM that a shard publishes to its clients. They Read it one-sidedly. It need not outlive the server.
 //
 //   byte 0          8        16           24        32     40  64           576   1024
 //   +--------------+--------+------------+---------+------+---+------------+-----+---------------+---------+
@@ -9,16 +8,16 @@
 //   |              |        |            |         |      |   |            |     | by layer      | each    |
 //   +--------------+--------+------------+---------+------+---+------------+-----+---------------+---------+
 //
-// displacements: odd while index entries are being moved. A miss counts only if it was read between two equal, even
+// displacements: odd while index entries move. A miss counts only if it was read between two equal, even
 // readings (I6), and the key's block was the same in both.
 // reaches: how far from their homes keys may be (reach.h). A miss counts only if all of the window was looked at that
 // the reading after it tells of (I15).
-// blocks: of the index, behind which clients know where a key is (index_layout.h).
+// blocks: the number of blocks of the index, by which clients know where a key is (index_layout.h).
 // runs: the region of each run of the index's blocks, plus 1, or 0.
 // time: the clock of this shard's deadlines, in milliseconds of Unix time. It never falls. A version has expired when
 // this word has reached its deadline (docs/protocol.md, "Expiry").
-// head generation: grows after the slots changed. A slot: the region's number plus 1, or 0, and in the upper half the
-// region's generation, without which nothing verifies that stands there.
+// head generation: grows after the head slots changed. A head slot: the region's number plus 1, or 0, and in the upper
+// half the region's generation. Without the generation no object in the region verifies.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +30,7 @@
 
 namespace erda::format {
 
-// What a slot of a head holds, in one word.
+// The word of one head slot.
 class HeadSlot {
  public:
   constexpr HeadSlot() = default;

@@ -1,4 +1,4 @@
-// What a pool's medium survives, once a range was flushed and fenced. docs/guarantees.md has the table.
+// The failures that a pool's medium survives, once a range was flushed and fenced. docs/guarantees.md has the table.
 #pragma once
 
 #include <cstdint>

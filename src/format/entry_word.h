@@ -49,9 +49,9 @@ class EntryWord {
     return new_address() == from ? Make(new_tag(), to, old_address(), settled()) : WithOld(to);
   }
 
-  // A newer version is published. If the current one is settled the tag flips, and it becomes the old one. If not, its
-  // writer is still at work or gone: it is replaced, and the old one stays, so that the last whole version is never
-  // lost. (The paper always flips: two puts in flight then lose it.)
+  // Publishes a newer version. If the current one is settled the tag flips, and the current one becomes the old one. If
+  // not, its writer is still at work or gone. The newer version replaces it, and the old one stays, so the last whole
+  // version is never lost. (The paper always flips: two puts in flight then lose it.)
   [[nodiscard]] constexpr EntryWord Published(LogAddress address) const {
     if (empty()) return Make(true, address, kNoAddress, false);
     return settled() ? Make(!new_tag(), address, new_address(), false) : Make(new_tag(), address, old_address(), false);
@@ -68,7 +68,7 @@ class EntryWord {
     return Make(new_tag(), address, old_address(), settled);
   }
   // The new version will never be whole, and nothing between it and the old one is: the old one is new again, settled
-  // by (I1). Empty if there is none.
+  // by (I1). Empty without an old one.
   [[nodiscard]] constexpr EntryWord TakenBackToOld() const {
     return old_address().none() ? EntryWord() : Make(!new_tag(), old_address(), kNoAddress, true);
   }

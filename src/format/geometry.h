@@ -6,11 +6,11 @@
 //   | block A  | block B  | 64 B a shard  | 8 B a region      | shard, in turn  | one of shard 1, ...     |
 //   +----------+----------+---------------+-------------------+-----------------+------------------- ... -+
 //
-// The regions go round the shards, so that those of a larger pool are those of a smaller one and some more: a pool
-// grows in place, by a larger pool_size, regions_per_shard and more_layers (GrownGeometry). Nothing else ever changes.
+// The regions go round the shards. So a larger pool has the regions of the smaller one, and some more. A pool grows in
+// place, by a larger pool_size, regions_per_shard and more_layers (GrownGeometry). Nothing else ever changes.
 //
-// Which shard and head a key belongs to follows from its hash alone. Where in the index it is, also from how far that
-// has grown (index_layout.h): what it has more than at first is in regions of the log.
+// A key's shard and head follow from its hash alone. Its place in the index depends on the number of blocks, too
+// (index_layout.h). Blocks beyond the first ones are in regions of the log.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,8 @@ inline constexpr uint32_t kShardsMax = 64;
 inline constexpr uint32_t kHeadsMax = 256;
 inline constexpr uint32_t kRegionsMax = kHeadsMax * kSlotsPerHead;
 inline constexpr uint64_t kSegmentBytesMin = 4096;
-// Of a pool that is cut by its size: a quarter of a region, and no more than this; but where a shard has so many bytes
-// of the pool, segments are large, for large values.
+// The segment size of a pool whose owner names none: a quarter of a region, at most kSegmentBytesDefault. If a shard
+// has kShardBytesOfLargeSegments of the pool or more: kSegmentBytesLarge, if it fits into a region, for large values.
 inline constexpr uint64_t kSegmentBytesDefault = 8ULL << 20;
 inline constexpr uint64_t kSegmentBytesLarge = 64ULL << 20;
 inline constexpr uint64_t kShardBytesOfLargeSegments = 4ULL << 30;
@@ -39,7 +39,7 @@ inline constexpr uint64_t kRegionTableOffset = 24576;
 inline constexpr uint64_t kBlockSlotsMin = 2 * kNeighbourhood;
 inline constexpr uint64_t kBlockSlotsMax = 2048;
 inline constexpr uint64_t kIndexSlotsMin = kBlockSlotsMin;
-// That each shard's index has at first, if nobody says how many.
+// The slots that each shard's index has at first, if the owner names no number.
 [[nodiscard]] constexpr uint64_t UsualIndexSlots(uint64_t pool_size, uint32_t shards) {
   constexpr uint64_t kPoolBytesPerSlot = 256;
   return std::max(std::bit_floor(pool_size / shards / kPoolBytesPerSlot), kIndexSlotsMin);
@@ -55,8 +55,8 @@ struct Geometry {
   uint32_t regions_per_shard;
   uint32_t shards;
   uint32_t heads_per_shard;
-  uint16_t block_shift;  // a block of the index has 1 << block_shift slots, and is no larger than a region
-  uint16_t more_layers;  // of slots in each head, beyond the first: 0 until the pool is grown beyond that
+  uint16_t block_shift;  // a block of the index has 1 << block_shift slots; it fits into a region
+  uint16_t more_layers;  // layers of head slots beyond the first: 0 until the pool is grown beyond that
 
   [[nodiscard]] constexpr uint32_t heads() const { return shards * heads_per_shard; }
   [[nodiscard]] constexpr uint32_t regions() const { return shards * regions_per_shard; }
@@ -65,9 +65,10 @@ struct Geometry {
   [[nodiscard]] constexpr uint64_t segments_per_region() const { return region_size / segment_size; }
   [[nodiscard]] constexpr uint64_t block_slots() const { return uint64_t{1} << block_shift; }
   [[nodiscard]] constexpr uint64_t first_blocks() const { return index_slots >> block_shift; }
-  // Of the blocks that a region of the log holds.
+  // The slots of the blocks that one region of the log holds.
   [[nodiscard]] constexpr uint64_t run_slots() const { return region_size / sizeof(IndexEntry); }
-  // Of these regions: an entry leads to an object at least, which is no smaller than its share of the index.
+  // The most regions that the index may take. An entry leads to at least one object, which is no smaller than the
+  // entry's share of the index.
   [[nodiscard]] constexpr uint32_t runs_max() const { return regions_per_shard / 2; }
   [[nodiscard]] constexpr uint64_t blocks_max() const {
     return first_blocks() + runs_max() * (run_slots() >> block_shift);
@@ -88,19 +89,19 @@ struct Geometry {
   }
 
   // Pool offsets.
-  // REQUIRES: slot < index_slots. Of the others: IndexLayout::SlotOffset.
+  // REQUIRES: slot < index_slots. IndexLayout::SlotOffset is for the other slots.
   [[nodiscard]] constexpr uint64_t FirstSlotOffset(uint32_t shard, uint64_t slot) const {
     return index_offset + (shard * index_slots + slot) * sizeof(IndexEntry);
   }
   [[nodiscard]] constexpr uint64_t RegionOffset(uint32_t region) const { return regions_offset + region * region_size; }
 
-  // A shard's own regions, in their order.
+  // The regions of a shard, in their order.
   [[nodiscard]] constexpr uint32_t RegionOf(uint32_t shard, uint32_t number) const { return number * shards + shard; }
   [[nodiscard]] constexpr uint32_t NumberInShard(uint32_t region) const { return region / shards; }
 
-  // An address has room for 128 regions of 256 MiB. Where they are smaller, a slot of an address holds several: those
-  // of layer 0 at its beginning, those of layer 1 a region farther on, ... So a slot of a head, 0 to slots_per_head -
-  // 1, is the address's slot and, times 128, the layer. Of an address that is in no layer: slots_per_head.
+  // An address has room for 128 regions of 256 MiB. If regions are smaller, a slot of an address holds several. That of
+  // layer 0 is at its beginning, that of layer 1 a region farther on, ... So a slot of a head, 0 to slots_per_head - 1,
+  // is the address's slot plus 128 times the layer. Returns slots_per_head for an address that is in no layer.
   [[nodiscard]] constexpr uint32_t SlotOf(LogAddress address) const {
     const uint64_t layer = LayerOf(address);
     return layer > more_layers ? slots_per_head() : static_cast<uint32_t>(layer) * kSlotsPerHead + address.slot();
@@ -130,22 +131,22 @@ ERDA_FORMAT_FIELD(Geometry, heads_per_shard, 56);
 ERDA_FORMAT_FIELD(Geometry, block_shift, 60);
 ERDA_FORMAT_FIELD(Geometry, more_layers, 62);
 
-// What the owner of a new pool may wish; 0 chooses by the pool's size.
+// The wishes of a new pool's owner; 0 chooses by the pool's size.
 struct GeometryWish {
   uint64_t pool_size = 0;
   uint32_t shards = 1;
   uint64_t region_size = 0;
   uint64_t segment_size = 0;
   uint64_t index_entries = 0;     // over all shards
-  uint32_t regions_per_head = 0;  // fewer than a head has slots for, if there are to be several heads
-  uint64_t grow_to = 0;  // how large the pool can be made later, at the least. 0: 16 times as large, if at least
-                         // 0.8 of it are usable then; else 8, 4 or 2 times, or what comes of itself
+  uint32_t regions_per_head = 0;  // less than kSlotsPerHead makes several heads
+  uint64_t grow_to = 0;  // the size to which the pool can grow later, at the least. 0: 16 times as large, if at
+                         // least 0.8 of it are usable then. If not, 8, 4 or 2 times, or no more than comes by itself
 };
 // kInvalidArgument, naming the limit, if no pool can look like that.
 Result<Geometry> ChooseGeometry(const GeometryWish& wish);
 
-// The same pool with so many bytes: where all is stays where it is, and each shard has more regions. kInvalidArgument,
-// naming the limit, if that is not larger, or more than the pool can grow to.
+// The same pool with pool_size bytes: nothing moves, and each shard has more regions. Returns kInvalidArgument, naming
+// the limit, if that is not larger, or more than the pool can grow to.
 Result<Geometry> GrownGeometry(const Geometry& geometry, uint64_t pool_size);
 // The most that it can grow to: as far as its region table has room, and each head's addresses reach.
 [[nodiscard]] uint64_t GrowthLimit(const Geometry& geometry);

@@ -10,13 +10,19 @@
 //          | key tag    | depth | distance  | size hint   |
 //          +------------+-------+-----------+-------------+
 //
-// key tag: the low 32 bits of the key's hash; shard, head and block follow from them. depth: how many low bits of the
-// hash chose the block when the entry came there; in a slot that it left by a split, of the block that it went to: a
-// hint for clients that do not know of the split yet (index_layout.h). distance: slots from the key's home; 255 in
-// an entry that is in none of the 64 slots from there, which no other entry ever makes room for (reach.h). size hint:
-// granules of the newest object, so that a reader fetches it in one Read; 0xffff means that many or more. It is a hint
-// only: word and meta are two stores, and a reader may see one of them earlier than the other. The slot is free if its
-// word is empty, whatever meta says.
+// key tag: the low 32 bits of the key's hash. Shard, head and block follow from them.
+//
+// depth: the number of low bits of the hash that chose the block when the entry came there. If the entry left the slot
+// by a split, the depth is that of the block to which it went. That is a hint for clients that do not know of the split
+// yet (index_layout.h).
+//
+// distance: slots from the key's home. 255: the entry is in none of the 64 slots from there, and is never displaced
+// (reach.h).
+//
+// size hint: granules of the newest object, so that a reader fetches it in one Read; 0xffff means that many or more. It
+// is a hint only: word and meta are two stores, and a reader may see one of them earlier than the other.
+//
+// The slot is free if its word is empty. Meta says nothing then.
 #pragma once
 
 #include <algorithm>
@@ -27,9 +33,9 @@
 
 namespace erda::format {
 
-// A key's entry is in one of this many slots, contiguous from its home, or, if they are taken for good, elsewhere in
-// its window (reach.h). With 64 an index of any size takes keys up to a load of 0.85 and more; with 32 one of millions
-// of slots refuses at 0.80 (docs/design.md, "The index").
+// A key's entry is in one of this many slots, contiguous from its home. If they are taken for good, it is elsewhere in
+// its window (reach.h). With 64 an index of any size takes keys up to a load of 0.85 and more. With 32 an index of
+// millions of slots refuses at 0.80 (docs/design.md, "The index").
 inline constexpr uint32_t kNeighbourhood = 64;
 // Nearly all are in the first of them, so a get looks there first, and at the rest when it confirms a miss.
 inline constexpr uint32_t kFirstLook = 32;
@@ -76,8 +82,8 @@ struct IndexEntry {
 ERDA_FORMAT_SIZE(IndexEntry, 16);
 ERDA_FORMAT_FIELD(IndexEntry, word, 0);
 ERDA_FORMAT_FIELD(IndexEntry, meta, 8);
-// One entry in two slots, `slots` apart, as a crash in the middle of a move leaves it: the same word, with the same
-// tag and home. (Equal words alone can be two heads'.)
+// Returns whether these are one entry in two slots, `slots` apart, as a crash in the middle of a move leaves it. Then
+// both have the same word, tag and home. (Equal words alone can be those of two heads.)
 [[nodiscard]] constexpr bool IsMovedCopy(const IndexEntry& from, const IndexEntry& to, uint64_t slots) {
   const EntryMeta one = from.entry_meta();
   const EntryMeta other = to.entry_meta();

@@ -1,8 +1,8 @@
 // Where in its shard's index a key is, and where in the pool a slot is.
 //
-// The index is a line of blocks of equal size, each a hopscotch table of its own. It grows by linear hashing: with n
-// blocks, 2^d <= n < 2^(d+1), a key's block is the low d+1 bits of its hash, or the low d bits if there is no such
-// block yet. So one number says which blocks are split: block n comes of block n - 2^d.
+// The index is a line of blocks of equal size, each a separate hopscotch table. It grows by linear hashing. Let n be
+// the number of blocks, 2^d <= n < 2^(d+1). A key's block is the low d+1 bits of its hash, or the low d bits if there
+// is no such block yet. So one number says which blocks are split: block n takes entries from block n - 2^d.
 //
 //   block 0 ... first_blocks - 1     run 0                         run 1
 //   +--------- ... -----------+      +--------- ... --------+      +--------- ... --------+
@@ -37,7 +37,7 @@ class IndexLayout {
   void SetBlocks(uint64_t blocks) { blocks_ = blocks; }
   [[nodiscard]] uint64_t slots() const { return blocks_ << geometry_.block_shift; }
 
-  // With so many blocks. Of the hash's low 32 bits alone, which an entry's tag has.
+  // The key's block in an index of `blocks`. Uses the hash's low 32 bits alone, which an entry's tag has.
   [[nodiscard]] static uint64_t BlockOf(uint64_t key_hash, uint64_t blocks) {
     const uint64_t low = static_cast<uint32_t>(key_hash);
     const uint64_t full = std::bit_floor(blocks);
@@ -45,7 +45,7 @@ class IndexLayout {
     return block < blocks ? block : low & (full - 1);
   }
   [[nodiscard]] uint64_t BlockOf(uint64_t key_hash) const { return BlockOf(key_hash, blocks_); }
-  // The key's block, if so many bits choose it.
+  // The key's block, if `depth` bits choose it.
   [[nodiscard]] static uint64_t BlockAt(uint64_t key_hash, uint32_t depth) {
     return static_cast<uint32_t>(key_hash) & ((uint64_t{1} << (depth & 63)) - 1);
   }
@@ -83,7 +83,7 @@ class IndexLayout {
     return {begin, begin + slots};
   }
   [[nodiscard]] Window WindowOf(uint64_t key_hash) const { return WindowIn(BlockOf(key_hash), key_hash, reaches_); }
-  // What an entry of the key in this slot says of its distance.
+  // The distance that an entry of the key in this slot states.
   [[nodiscard]] uint32_t DistanceTo(uint64_t slot, uint64_t key_hash) const {
     const Window near = NeighbourhoodOf(key_hash);
     return near.Has(slot) ? static_cast<uint32_t>(slot - near.begin) : EntryMeta::kFar;

@@ -6,7 +6,7 @@
 //   +-------------+------------------------+
 //
 // A head has 128 slots, a slot is 256 MiB wide, a granule is 16 bytes of it. A slot holds one region, or, if a pool was
-// grown, several, one behind the other (Geometry::SlotOf). Granule 0 of a region belongs to a segment's header, so that
+// grown, several, one after the other (Geometry::SlotOf). Granule 0 of a region belongs to a segment's header, so that
 // no object is ever at address 0.
 #pragma once
 

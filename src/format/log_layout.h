@@ -1,4 +1,4 @@
-// What stands in the log beside objects: the region table, segment headers, tombstone slots.
+// The parts of the log that are not objects: the region table, segment headers, tombstone slots.
 //
 // A region table entry is one word, changed by one atomic store:
 //
@@ -7,16 +7,16 @@
 //   | generation    | check  | slot  | head  | state  |           which one instead of slot and head
 //   +---------------+--------+-------+-------+--------+    check: the other seven bytes, in exclusive or
 //
-// Slot has 7 bits. Of a slot in a layer of its head (geometry.h), head is the head's number and, times the number of
-// heads, the layer.
+// Slot is the head slot, and has 7 bits. For a head slot in a layer of its head (geometry.h), head is the head's number
+// plus the layer times the number of heads.
 //
-// A settled region is linked, all of its segments are full and settled, and its tombstone slot has no delete in it: a
-// restart reads nothing there.
+// A settled region is linked. All of its segments are full and settled, and its tombstone slot has no delete in it. So
+// a restart reads nothing there.
 //
-// An emptied region is in no head any more, no entry leads there, and it is being filled with zeroes; then it is free.
-// Each time a region is linked it gets a generation that no region of the shard had before. A segment's header counts
-// only if it names the generation of its region, and an object verifies only with it, so that what an earlier use left
-// behind is never taken for this one's.
+// An emptied region is in no head any more, and no entry leads there. The cleaner is filling it with zeroes; then it is
+// free. Each time a region is linked it gets a generation that no region of the shard had before. A segment's header
+// counts only if it names the generation of its region, and an object verifies only with it. So bytes of an earlier use
+// are never taken for those of this use.
 //
 //   segment 0 of a region                                      each other segment
 //   0          64               1152                           0          64
@@ -24,9 +24,9 @@
 //   | header   | tombstone slot | objects ...         |        | header   | objects ...    |
 //   +----------+----------------+--------------- ... -+        +----------+---------- ... -+
 //
-// Objects stand one behind the other, without gaps, their versions growing (but for copies); the first place that does
-// not hold a header of this segment (ShardLog::WalkObjects) is the end. A walk may begin at the mark: what stands
-// before it is settled, or dead. The tombstone slot holds the tombstone of the delete that is being done right now
+// Objects stand one after the other, without gaps. Their versions grow, except for copies. The first place that does
+// not hold a header of this segment (ShardLog::WalkObjects) is the end. A walk may begin at the mark: each version
+// before it is settled, or dead. The tombstone slot holds the tombstone of the delete that runs now
 // (docs/protocol.md, "Delete").
 #pragma once
 
@@ -48,7 +48,7 @@ class RegionWord {
     return Checked((uint64_t{generation} << 32) | (uint64_t{slot & 0xff} << 16) | (uint64_t{head & 0xff} << 8) |
                    kLinked);
   }
-  // The same in any layer: slot < slots_per_head.
+  // As above, in any layer: slot < slots_per_head.
   static constexpr RegionWord Linked(const Geometry& g, uint32_t generation, uint32_t head, uint32_t slot) {
     return Linked(generation, head + slot / kSlotsPerHead * g.heads(), slot % kSlotsPerHead);
   }
@@ -61,10 +61,10 @@ class RegionWord {
   }
 
   [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
-  // By the state alone, which may be damaged.
+  // Judges by the state alone, which may be damaged.
   [[nodiscard]] constexpr bool linked() const { return (raw_ & 0xff) == kLinked || settled(); }
   [[nodiscard]] constexpr bool settled() const { return (raw_ & 0xff) == kSettled; }
-  // No bit of it is damaged, and it is linked.
+  // Returns whether the region is linked, and no bit of the word is damaged.
   [[nodiscard]] constexpr bool IsWholeLink() const {
     const RegionWord whole = Linked(generation(), head(), slot());
     return *this == whole || *this == whole.Settled();
@@ -120,7 +120,8 @@ struct SegmentHeader {
   static constexpr uint64_t Identity(uint32_t generation) {
     return (uint64_t{0x47455345 ^ generation} << 32) | generation;
   }
-  // What stands there before a segment is opened in this use of its region: nothing, or an earlier use's.
+  // Returns whether the segment was not opened yet in this use of its region: the place has no header, or one of an
+  // earlier use.
   [[nodiscard]] constexpr bool NotYet(uint32_t generation) const {
     const auto earlier = static_cast<uint32_t>(identity);
     return identity == 0 || (earlier < generation && identity == Identity(earlier));

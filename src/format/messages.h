@@ -1,17 +1,19 @@
-// What client and server say to each other. Little-endian, in place, no padding.
+// The messages of client and server. Little-endian, in place, no padding.
 //
 // Connecting: the client's private data is a HelloRequest, the server's a HelloReply if it accepts, and a HelloRefusal
-// if not. A server that demands a token refuses the first HelloRequest with a HelloChallenge; the client connects once
-// more with the proof that it knows the token, and the HelloReply proves that the server knows it (format/proof.h).
-// A request: the client writes a Request, the key, and for an inline put the value, into one of its slots on the
-// server, by WriteImm with the slot's number as immediate. The answer: the server writes a Reply into the same slot
-// number of the client's reply memory, by WriteImm with that number. One request at a time in a slot.
+// if not. A server that demands a token refuses the first HelloRequest with a HelloChallenge. The client connects once
+// more, with the proof that it knows the token. The HelloReply proves that the server knows it (format/proof.h).
 //
-// Without being asked, the server sends a WriteImm without bytes, with kTakesBack and the address of a chunk as
-// immediate: the client may not use it any more, and gives it back.
-// A client that may only read has no slots on the server, and sends one message alone: a WriteImm without bytes, with
-// kAsksTime and the number of a slot as immediate, as all do that want to know the server's time. The Reply's number is
-// the time, its id 0.
+// A request: the client writes a Request, the key, and for an inline put the value, into one of its request slots on
+// the server. It writes by WriteImm, with the slot's number as immediate. The answer: the server writes a Reply into
+// the same slot number of the client's reply memory, by WriteImm with that number. A slot has one request at a time.
+//
+// The server revokes a chunk by a WriteImm without bytes and without a request. Its immediate is kTakesBack and the
+// address of the chunk. The client may not use the chunk any more, and gives it back.
+//
+// Any client asks for the server's time by a WriteImm without bytes. Its immediate is kAsksTime and the number of a
+// slot. The Reply's number is the time, its id 0. A client that may only read has no slots on the server, and sends
+// this message alone.
 //
 //   Request   0     1     2         4            8      16          24       28     32       40    44  48
 //             +-----+-----+---------+------------+------+-----------+--------+------+--------+-----+---+
@@ -54,8 +56,8 @@ inline constexpr uint32_t kReplyRegion = 0;      // of the client: its reply slo
 // method.
 enum class FlushMethod : uint8_t {
   kNone = 0,            // the medium keeps what was placed as well as it ever will
-  kReadAfterWrite = 1,  // a Read behind the Write on the same channel
-  kServerFlush = 2,     // a commit request behind the Write; the shard flushes and answers
+  kReadAfterWrite = 1,  // a Read after the Write on the same channel
+  kServerFlush = 2,     // a commit request after the Write; the shard flushes and answers
 };
 
 constexpr const char* FlushMethodName(FlushMethod method) {
@@ -74,8 +76,8 @@ constexpr const char* FlushMethodName(FlushMethod method) {
 enum class Placing : uint8_t {
   kNone = 0,     // not at all
   kPool = 1,     // anywhere in the pool: kPoolWriteRegion
-  kStaging = 2,  // in memory of its own, from where the shard copies them: kStagingRegion, of a segment at least
-  kWindow = 3,   // in its chunks, through a window that comes with each, in kPoolRegion; else as with kStaging
+  kStaging = 2,  // in a staging buffer, from where the shard copies them: kStagingRegion, of a segment at least
+  kWindow = 3,   // in its chunks, through a window for each, in kPoolRegion; values without a chunk as with kStaging
 };
 
 constexpr const char* PlacingName(Placing placing) {
@@ -103,7 +105,7 @@ struct HelloRequest {
   uint32_t slots;  // requests the client wants to have in flight
   uint32_t reserved;
   uint64_t client_id;  // random; the same on all channels of one client
-  uint64_t challenge;  // the HelloChallenge's, if this answers one; else 0
+  uint64_t challenge;  // the HelloChallenge's, if this answers one, or 0
   Proof proof;         // that the client knows the token; covers the nonce and the fields above
 };
 ERDA_FORMAT_SIZE(HelloRequest, 48);
@@ -151,7 +153,7 @@ ERDA_FORMAT_FIELD(HelloRefusal, code, 6);
 ERDA_FORMAT_FIELD(HelloRefusal, is_challenge, 7);
 ERDA_FORMAT_FIELD(HelloRefusal, message, 8);
 
-// All that somebody without a token gets to see.
+// All that a client without a token gets to see.
 struct HelloChallenge {
   uint32_t magic;
   uint16_t protocol_version;
@@ -180,11 +182,11 @@ enum class RequestOp : uint8_t {
   kPutStaged = 11,    // key; value size, address: the value is in the staging buffer, from that byte on
 };
 
-// What a put inline or staged, a reserve or a delete demands of the key: else it changes nothing, and the answer is
-// kConflict.
+// The demand of a put inline or staged, a reserve or a delete. If the key does not meet it, the request changes
+// nothing, and the answer is kConflict.
 enum class Condition : uint8_t {
   kNone = 0,
-  kVersion = 1,  // that its version is the request's; 0: that it is absent
+  kVersion = 1,  // the key has the request's version; version 0: the key is absent
 };
 
 // An immediate with this bit is no slot's number but the address of a chunk.
@@ -210,7 +212,7 @@ struct Request {
   uint32_t value_crc;  // kPutDelegated: CRC32C of the value
   uint8_t condition;   // a Condition
   std::array<uint8_t, 3> reserved;
-  uint64_t ttl;  // of a put: so many milliseconds from now on the value expires; 0: never
+  uint64_t ttl;  // of a put: the value expires this number of milliseconds later; 0: never
 };
 ERDA_FORMAT_SIZE(Request, 56);
 ERDA_FORMAT_FIELD(Request, key_size, 2);
@@ -227,7 +229,7 @@ ERDA_FORMAT_FIELD(Request, ttl, 48);
 // Where an inline value begins in its request.
 constexpr uint64_t InlineValueOffset(uint64_t key_size) { return sizeof(Request) + key_size + kChecksumBytes; }
 
-// What a code alone does not say.
+// The cause of a code, where the code alone does not tell it.
 enum class Reason : uint8_t {
   kNone = 0,
   kIndexFull = 1,

@@ -13,18 +13,20 @@
 //
 // The label is the key; before it, if the version expires, 8 bytes: its deadline, in milliseconds of Unix time by the
 // server's clock (base/server_time.h). From then on the key is absent.
-// The header crc covers the place (pool, head, address, and which use of its region this is), the header behind it and
-// the label: what the server wrote when it reserved the space. The checksum goes on from the header crc and covers the
-// value: so it stands for the place, the header, the key and the value. Bytes that belong to another place, another
-// time or another pool do not verify. A reader still compares the key: a checksum finds damage, it does not identify.
-// One thing in the header they do not cover: kLeft, which the shard sets when the entry goes on to another version.
-// A chunk is space in the log that was given to a client for objects of its own (docs/protocol.md, "Put, delegated").
-// It has no key and no checksum; the objects stand one behind the other where its value would be, from kChunkObjectsAt
-// on, and behind them is whatever the client has written there. The client can write headers there, too, and knows all
-// that their crc covers. So a walk goes by the chunk's own header alone: it ends the chunk where that says, takes no
-// object in it for longer than the chunk, and no chunk in it for one. previous: the version that was the newest when
-// this one was published (an address in the same head), or none. version: grows with each object of a shard, and never
-// repeats.
+// The header crc covers the place, the header after the crc, and the label: all that the server wrote when it reserved
+// the space. The place is the pool, the head, the address, and the generation of the region. The checksum continues
+// from the header crc, and covers the value. So it stands for the place, the header, the key and the value. Bytes of
+// another place, another time or another pool do not verify. A reader still compares the key: a checksum finds damage,
+// it does not identify. The checksums do not cover kLeft, which the shard sets when the entry names another version.
+//
+// A chunk is space in the log for the objects of one client (docs/protocol.md, "Put, delegated"). It has no key and no
+// checksum. The objects stand one after the other where its value would be, from kChunkObjectsAt on. After them stands
+// anything that the client has written there. The client can write headers there, too, and knows all that their crc
+// covers. So a walk goes by the chunk's header alone. It ends the chunk where the header says. It takes no object in
+// the chunk for longer than the chunk, and nothing in it for another chunk.
+//
+// previous: the newest version when this one was published (an address in the same head), or kNoAddress.
+// version: grows with each object of a shard, and never repeats.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +54,10 @@ struct ObjectHeader {
   static constexpr uint8_t kFlushedByReadFlag = 2;  // and its writer flushes the value itself (read-after-write)
   static constexpr uint8_t kExpiresFlag = 4;        // its label has a deadline
   static constexpr uint8_t kWindowFlag = 8;         // a chunk: its client can write there and nowhere else
-  // The entry named it as new, and names another version now, or is about to: for readers who come without the entry.
-  // Never flushed, and says nothing true or false to one who knows of no place (docs/protocol.md, I12). All four bits
-  // are set, and one of them is enough: no checksum covers them, and a flipped bit must not bring back what was left.
+  // The entry named this version as new, and now names another one, or is about to. For readers that come by a known
+  // location. Never flushed, and meaningless to a reader without a known location (docs/protocol.md, I12). The shard
+  // sets all four bits, and one of them is enough. No checksum covers them, and a flipped bit must not bring back a
+  // version that was left.
   static constexpr uint8_t kLeft = 0xf0;
 
   uint32_t header_crc;
@@ -102,19 +105,19 @@ constexpr uint64_t ObjectSpace(uint64_t label_size, uint64_t value_size) {
   return (ObjectBytes(label_size, value_size) + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
 }
 
-// Where the first object of a chunk begins, and the value size of a chunk that takes so much space, in granules.
+// Where the first object of a chunk begins, and the value size of a chunk that takes `space` bytes: whole granules.
 inline constexpr uint64_t kChunkObjectsAt = ObjectSpace(0, 0);
 constexpr uint64_t ChunkValueBytes(uint64_t space) { return space - ValueOffset(0); }
 
-// Of the object with this header.
+// The space of the object with this header.
 constexpr uint64_t SpaceOf(const ObjectHeader& header) { return ObjectSpace(header.label_size(), header.value_size); }
 
-// What the checksums bind an object to.
+// Where an object stands: the checksums cover it.
 struct Place {
   uint32_t pool_seed;  // PoolSeed(uuid)
   uint32_t head;
   LogAddress address;
-  uint32_t generation;  // of the region, which grows each time it is used anew
+  uint32_t generation;  // of the region; grows each time the region is used again
 };
 [[nodiscard]] uint32_t PoolSeed(std::span<const uint8_t, 16> uuid);
 
@@ -123,12 +126,12 @@ struct Place {
                                  uint64_t deadline = 0);
 // Covers place, header and label by way of header.header_crc, which must be set.
 [[nodiscard]] uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> value);
-// The same, of a value of which only the CRC32C is at hand.
+// As ObjectChecksum, for a value of which only the CRC32C is at hand.
 [[nodiscard]] uint32_t ObjectChecksumOf(const ObjectHeader& header, uint32_t value_crc);
 
 // How much of an object can be trusted.
 enum class ObjectState : uint8_t {
-  kNothing,  // not even the header: the place holds something else by now, or the bytes are damaged or out of bounds
+  kNothing,  // not the header either: the place holds another thing, or the bytes are damaged or out of bounds
   kHeader,   // header and label are what the server wrote; the value is not there (yet)
   kWhole,
 };
@@ -136,16 +139,16 @@ struct ObjectView {
   ObjectState state = ObjectState::kNothing;
   ObjectHeader header{};
   std::string_view key;              // if not kNothing
-  uint64_t deadline = 0;             // 0 if it has none, or none that can be trusted
+  uint64_t deadline = 0;             // 0 without a deadline, or with one that cannot be trusted
   std::span<const std::byte> value;  // if kWhole
-  // Bytes that the object takes, if they were fewer than that: kNothing so far, look again with as many.
+  // The bytes that the object takes, if the span had fewer. The state is then kNothing: look again with this many.
   uint64_t bytes_wanted = 0;
 };
-// Checks bytes read from a place. Safe on any bytes whatever. A chunk is never whole.
+// Checks bytes read from a place. Safe on any bytes. A chunk is never whole.
 [[nodiscard]] ObjectView InspectObject(const Place& place, std::span<const std::byte> bytes);
-// The same but for the value, which it does not look at: kNothing or kHeader.
+// As InspectObject, but does not look at the value: kNothing or kHeader.
 [[nodiscard]] ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes);
-// The same of bytes that may end behind the label.
+// As InspectHeader, for bytes that may end after the label.
 [[nodiscard]] ObjectView InspectLabel(const Place& place, std::span<const std::byte> bytes);
 
 }  // namespace erda::format

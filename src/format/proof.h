@@ -1,7 +1,7 @@
-// How the two ends of a connection prove to each other that they know the token, which never travels itself:
-// HMAC-SHA-256 with the token as key, of which the first 16 bytes are the proof, over a word that tells the ends apart,
-// the nonce of the server's challenge, and all of the hello before its proof. A proof counts once, since a nonce does,
-// for one client and one shard; and it counts in one direction only.
+// The two ends of a connection prove to each other that they know the token. The token itself never travels. A proof is
+// the first 16 bytes of HMAC-SHA-256 with the token as key. It covers a word that tells the ends apart, the nonce of
+// the server's challenge, and all of the hello before its proof. A proof counts once, since a nonce does. It counts for
+// one client and one shard, and in one direction only.
 #pragma once
 
 #include <span>

@@ -1,8 +1,8 @@
 // How far from its home a key may be: the reach of its class.
 //
 // The top four bits of a key's hash, which also choose its home, are its class. Each class has an exponent e of three
-// bits, and a key's entry is in its *window*: min(64 << e, slots of a block) slots of its block, the 64 from its home
-// among them (IndexLayout::WindowOf). All exponents are 0 until more keys than slots have one neighbourhood.
+// bits. A key's entry is in its *window*: min(64 << e, slots of a block) slots of its block. The 64 slots from its home
+// are among them (IndexLayout::WindowOf). All exponents are 0 until more keys than slots have one neighbourhood.
 //
 //   bit 47   45 44   42         5    3 2    0
 //       +------+------+-- ... -+------+------+

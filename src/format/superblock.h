@@ -1,5 +1,5 @@
-// The superblock: what makes bytes a pool. Two copies; the valid one with the higher generation counts, and the other
-// one is overwritten next, so that a torn write of one leaves the other.
+// The superblock: the bytes that make a file or device a pool. It has two copies. The valid copy with the higher
+// generation counts. The other one is overwritten next, so a torn write of one leaves the other.
 //
 //   byte 0        8         12    16       32           40      44        48         112        128    144        192
 //   +------------+---------+-----+--------+------------+-------+---------+----------+----------+------+----------+
@@ -9,7 +9,9 @@
 //
 // boot: the boot of the machine that marked the pool, as nvm::Pool::boot says. Zeroes: no byte waits in a page cache.
 // All ones: nothing vouches for the bytes that were not synced.
+//
 // crc: CRC32C of the 192 bytes with the crc taken as 0.
+//
 // hash seed: secret; the server tells it to a client that it has let in, and nothing prints it.
 #pragma once
 
@@ -74,8 +76,8 @@ struct FoundSuperblock {
 // kInvalidArgument: a pool of another format version, or of more bytes than there are.
 Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes);
 
-// The last entry of an index that was moved: the slot it went to << 8, and how many slots before that it had been. 0:
-// none was.
+// The move of an index entry that was the last: the slot to which it went << 8, plus the distance in slots from its
+// former slot, which is before that. 0: no entry was moved.
 class MoveWord {
  public:
   constexpr MoveWord() = default;
@@ -86,7 +88,7 @@ class MoveWord {
   [[nodiscard]] constexpr bool none() const { return raw_ == 0; }
   [[nodiscard]] constexpr uint64_t to() const { return raw_ >> kShift; }
   [[nodiscard]] constexpr uint64_t from() const { return to() - distance(); }
-  // REQUIRES: not none. Else it is damaged.
+  // Returns whether the word can be true; if not, it is damaged. REQUIRES: not none.
   [[nodiscard]] constexpr bool Fits(uint64_t index_slots) const {
     return distance() != 0 && distance() < kNeighbourhood && distance() <= to() && to() < index_slots;
   }
@@ -98,8 +100,8 @@ class MoveWord {
   uint64_t raw_ = 0;
 };
 
-// A number of 48 bits << 16, and a check of it: a flipped bit must not let everything expire, or hide keys. 0: none was
-// ever stored.
+// A number of 48 bits << 16, and a check of it: a flipped bit must not let everything expire, or hide keys. 0: no
+// number was ever stored.
 class CheckedWord {
  public:
   constexpr CheckedWord() = default;
@@ -107,7 +109,7 @@ class CheckedWord {
   static constexpr CheckedWord Of(uint64_t number) { return CheckedWord(number << kShift | CheckOf(number)); }
 
   [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
-  // 0 if it is none, or damaged.
+  // 0 if no number was ever stored, or if the word is damaged.
   [[nodiscard]] constexpr uint64_t number() const {
     const uint64_t number = raw_ >> kShift;
     return (raw_ & 0xffff) == CheckOf(number) ? number : 0;
@@ -120,7 +122,7 @@ class CheckedWord {
   uint64_t raw_ = 0;
 };
 
-// A shard's own record.
+// The record of one shard.
 //
 //   byte 0               8          16         24         32         40         48         64
 //   +-------------------+----------+----------+----------+----------+----------+----------+
@@ -132,7 +134,7 @@ class CheckedWord {
 // move: a MoveWord, written before the move. After a crash the entry may stand in both slots.
 // time: a CheckedWord of milliseconds of Unix time: the `time` of the shard's control block has never passed it
 // (server/expiry_clock.h).
-// blocks: a CheckedWord, of the blocks of its index; 0 if those are the first ones. Its store is what splits a block.
+// blocks: a CheckedWord of the number of blocks of its index; 0 if those are the first ones. Its store splits a block.
 // reaches: a CheckedWord of Reaches (reach.h). If it is damaged, the farthest are right.
 struct ShardRecord {
   uint64_t version_limit;

@@ -1,5 +1,5 @@
-// The word of a shard's record that says below which number all its versions are: a CheckedWord of how many strides
-// that is. A flipped bit must not make versions repeat.
+// The word of a shard's record that holds the version limit, a number above all its versions. It is a CheckedWord of
+// the limit in strides. A flipped bit must not make versions repeat.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace erda::format {
 
-// A shard writes its version limit once for so many versions.
+// A shard writes its version limit once for this number of versions.
 inline constexpr uint64_t kVersionStride = 1 << 20;
 
 // REQUIRES: a multiple of the stride.
