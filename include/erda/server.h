@@ -209,7 +209,7 @@ struct ServerStats {
   uint64_t chunks = 0;
   // Now: bytes of these chunks.
   uint64_t chunk_bytes = 0;
-  // Connections closed because their client kept others waiting for too long: it had a chunk while a put waited for
+  // Connections closed because their client kept others waiting for too long. It had a chunk while a put waited for
   // room, or a value on its way while a condition on the same key waited.
   uint64_t overdue = 0;
   // Reports of clients that met a value which was not whole.

@@ -128,7 +128,7 @@ inline constexpr StatisticMetric kStatisticMetrics[] = {
      "Bytes of these chunks.",
      [](const ServerStats& stats) -> uint64_t { return stats.chunk_bytes; }},
     {"erda_overdue_total", "", "counter",
-     "Connections closed because their client kept others waiting for too long: it had a chunk while a put waited for room, or a value on its way while a condition on the same key waited.",
+     "Connections closed because their client kept others waiting for too long. It had a chunk while a put waited for room, or a value on its way while a condition on the same key waited.",
      [](const ServerStats& stats) -> uint64_t { return stats.overdue; }},
     {"erda_reports_total", "", "counter",
      "Reports of clients that met a value which was not whole.",
