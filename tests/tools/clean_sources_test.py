@@ -53,6 +53,14 @@ class CleanSourcesTest(unittest.TestCase):
                 self.key("command", define=" -DX")]
         self.assertEqual(len(set(keys)), len(keys))
 
+    def test_a_change_during_the_look_gives_another_key(self):
+        key = self.key()
+        command = COMMAND.format(root=os.getcwd())
+        self.assertEqual(self.clean.again("src/a/user.cc", command, ["--checks=x"]), key)
+        Path("src/base/near.h").write_text("int z;\n")
+        self.assertEqual(self.clean.key("src/a/user.cc", command, ["--checks=x"]), key)
+        self.assertNotEqual(self.clean.again("src/a/user.cc", command, ["--checks=x"]), key)
+
     def test_other_files_do_not_matter(self):
         self.assertEqual(self.key("one"), self.key("two", {"src/base/other.h": "int z;\n", "README.md": "x"}))
 

@@ -102,6 +102,6 @@ def _analyse(kind, file, command, results, clean):
         ended = process.run(["clang-tidy", "--quiet", "-p", str(BUILD / "joined"), *options, file], log,
                             FILE_SECONDS_MAX)
         log.seek(0)
-        if ended.status == 0:
+        if ended.status == 0 and clean.again(file, command, options) == key:
             clean.add(key)
         return ended.status, ended.cpu_seconds, log.read()

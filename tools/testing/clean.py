@@ -5,6 +5,7 @@ includes (also through others), the options, the configuration, and the versions
 headers are read too. An include that is compiled only under some condition counts like any other.
 """
 
+import copy
 import hashlib
 import os
 import re
@@ -20,8 +21,7 @@ class CleanSources:
         self._folder = Path(folder or _default_folder())
         self._machine = hashlib.sha256(
             (output_of(["dpkg-query", "-W"]) + output_of(["clang-tidy", "--version"])).encode()).hexdigest()
-        self._bytes = {}  # by path
-        self._names = {}  # by path: what the file includes, as it says
+        self._forget()
 
     def key(self, file, command, options):
         """Of a source that is compiled by `command`, and looked at with `options`. Paths in the tree are relative, so that
@@ -36,12 +36,22 @@ class CleanSources:
             known.update(path.encode() + b"\0" + self._bytes_of(path).replace(root.encode(), b".") + b"\0")
         return known.hexdigest()
 
+    def again(self, file, command, options):
+        """The key as the files are now: they may have changed while clang-tidy ran."""
+        fresh = copy.copy(self)
+        fresh._forget()
+        return fresh.key(file, command, options)
+
     def has(self, key):
         return (self._folder / key).exists()
 
     def add(self, key):
         self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / key).touch()
+
+    def _forget(self):
+        self._bytes = {}  # by path
+        self._names = {}  # by path: what the file includes, as it says
 
     def _included(self, file, folders):
         """The file and all files of the tree that it includes."""
