@@ -189,7 +189,7 @@ void ChunkTable::Await(Nanoseconds since) {
     }
     if (overdue) overdue_.push_back(session);
   }
-  // A client can keep its channel from closing a window: what is posted waits until it takes what was posted before.
+  // A client can keep a window open: the channel closes it only after the client has taken all earlier messages.
   for (auto& [session, chunk] : closing_) {
     if (chunk.awaited >= kAwaitedMax) continue;
     chunk.awaited += since;

@@ -194,7 +194,7 @@ class Shard {
   void Wait(const Asked& asked);
   // It was not answered yet.
   [[nodiscard]] bool IsWaiting(const Session& session, uint32_t slot) const;
-  // after: what the request has waited for, if it is served once more.
+  // Serves a request for the first time (kNothing), or again after it has waited for room in the log or for a writer.
   enum class After : uint8_t { kNothing, kRoom, kWriter };
   Violation Serve(const Asked& asked, After after = After::kNothing);
   Violation TellTime(const Asked& asked);

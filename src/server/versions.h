@@ -154,8 +154,8 @@ class Versions {
   void AgeChunks();
   // Cleaning is short of space: chunks where nothing else is appended any more are taken back.
   void TakeBackChunks();
-  // The chunks that sessions have: what is to be told of them, and their windows. What ends a chunk goes through the
-  // calls above, which publish first.
+  // The chunks of the sessions, with their windows, and the news that the shard tells of them. The calls above end
+  // chunks, and publish first.
   [[nodiscard]] ChunkTable& chunks() { return chunks_; }
   [[nodiscard]] const ChunkTable& chunks() const { return chunks_; }
 
