@@ -1,7 +1,6 @@
 #include "log/shard_log.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/bytes.h"
 #include "base/planted.h"
@@ -10,7 +9,6 @@ namespace erda::log {
 
 using format::FirstObjectOffset;
 using format::LogAddress;
-using format::RegionWord;
 using format::SegmentHeader;
 using format::SegmentState;
 
@@ -29,24 +27,12 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
     : nvm_(nvm),
       geometry_(geometry),
       pool_seed_(pool_seed),
-      shard_(shard),
-      first_head_(shard * geometry.heads_per_shard),
-      shard_part_((uint64_t{1} << 32) / geometry.shards + 1),
-      segment_shift_(std::countr_zero(geometry.segment_size)),
-      region_segments_shift_(std::countr_zero(geometry.segments_per_region())),
+      shape_(geometry, shard),
       mark_step_(std::clamp(geometry.segment_size / kMarksPerSegment, kMarkStepMin, kMarkStepMax)),
-      control_(control),
+      regions_(nvm, shape_, control),
       heads_(geometry.heads_per_shard),
-      segments_(geometry.regions_per_shard * geometry.segments_per_region()),
-      generations_(geometry.regions_per_shard),
-      unusable_(geometry.regions_per_shard) {
-  for (Head& head : heads_) {
-    const uint32_t slots = geometry.slots_per_head() + 1;
-    head.regions.assign(slots, kNoRegion);
-    head.uses.resize(slots);
-    head.linked.resize(slots);
-    head.emptying.resize(slots);
-  }
+      segments_(geometry.regions_per_shard * geometry.segments_per_region()) {
+  for (Head& head : heads_) head.uses.resize(geometry.slots_per_head() + 1);
 }
 
 // --- Appending
@@ -59,7 +45,7 @@ Result<ShardLog::Space> ShardLog::Reserve(uint32_t head_number, uint64_t bytes, 
 }
 
 ShardLog::Space ShardLog::AppendTo(Head* head, uint64_t bytes) {
-  const uint64_t in_region = (head->open.segment << segment_shift_) + head->tail;
+  const uint64_t in_region = shape_.OffsetInRegion(head->open.segment, head->tail);
   const Space space{geometry_.AddressOf(head->slot, in_region), geometry_.RegionOffset(head->open.region) + in_region};
   head->tail += bytes;
   bytes_used_ += bytes;
@@ -69,25 +55,29 @@ ShardLog::Space ShardLog::AppendTo(Head* head, uint64_t bytes) {
 
 bool ShardLog::OpenNextSegment(uint32_t head_number, uint64_t version) {
   Head& head = HeadAt(head_number);
-  const bool in_region = head.open.region != kNoRegion && head.open.segment + 1 < geometry_.segments_per_region();
+  const bool in_region = !head.open.none() && head.open.segment + 1 < geometry_.segments_per_region();
   const SegmentId full = head.open;
+  const uint32_t full_slot = head.slot;
   const uint64_t full_tail = head.tail;
   if (in_region) {
     ++head.open.segment;
   } else {
-    const auto first = LinkFreeRegion(head_number, true);
-    if (!first) return false;
-    if (full.region != kNoRegion) ++changes_;
-    head.open = *first;
-    head.slot = SlotOf(head, first->region);
+    const auto slot = regions_.Link(head_number, LinkFor::kWriters);
+    if (!slot) return false;
+    if (!full.none()) ++changes_;
+    head.open = {regions_.RegionIn(head_number, *slot), 0};
+    head.slot = *slot;
   }
-  if (full.region != kNoRegion) {
+  if (!full.none()) {
     bytes_used_ += geometry_.segment_size - full_tail;
     SealIfOpen(full, full_tail);
   }
   OpenSegment(head.open, version);
   // After that, so that a restart finds an open region in each head that ever had one: a delete takes no other room.
-  if (full.region != kNoRegion && !in_region) MarkSettled(full.region);
+  if (!full.none() && !in_region) {
+    regions_.Leave(head_number, full_slot);
+    MarkSettled(full.region);
+  }
   head.tail = head.mark = FirstObjectOffset(head.open.segment);
   head.in_flight = 0;
   bytes_used_ += head.tail;
@@ -98,12 +88,12 @@ void ShardLog::OpenSegment(SegmentId id, uint64_t version) {
   SegmentHeader header{};
   header.state = static_cast<uint64_t>(version == 0 ? SegmentState::kCopies : SegmentState::kOpen);
   header.first_version = version;
-  const uint64_t at = SegmentOffset(id);
+  const uint64_t at = shape_.SegmentOffset(id);
   // The identity makes the header count, so it comes after the rest. Until then an earlier use's stays.
   constexpr uint64_t kBehindIdentity = offsetof(SegmentHeader, state);
   nvm_.Write(at + kBehindIdentity, BytesOf(header).subspan(kBehindIdentity));
   nvm_.Persist(at, sizeof(header));
-  nvm_.Store64(at + offsetof(SegmentHeader, identity), SegmentHeader::Identity(GenerationOf(id.region)));
+  nvm_.Store64(at + offsetof(SegmentHeader, identity), SegmentHeader::Identity(regions_.GenerationOf(id.region)));
   nvm_.Persist(at + offsetof(SegmentHeader, identity), sizeof(uint64_t));
   SegmentOf(id) = Segment{};
   SegmentOf(id).opened = true;
@@ -118,18 +108,17 @@ void ShardLog::SealIfOpen(SegmentId id, uint64_t end) {
   Segment& segment = SegmentOf(id);
   segment.sealed = true;
   // Persistent by the fence in StoreState: who finds the segment sealed knows where its objects end.
-  nvm_.Store64(SegmentOffset(id) + offsetof(SegmentHeader, end), end);
-  nvm_.Flush(SegmentOffset(id) + offsetof(SegmentHeader, end), sizeof(uint64_t));
+  nvm_.Store64(shape_.SegmentOffset(id) + offsetof(SegmentHeader, end), end);
+  nvm_.Flush(shape_.SegmentOffset(id) + offsetof(SegmentHeader, end), sizeof(uint64_t));
   StoreState(id, segment.in_flight == 0 ? SegmentState::kSettled : SegmentState::kSealed);
 }
 
 void ShardLog::EndFlight(uint32_t head_number, LogAddress address) {
   Head& head = HeadAt(head_number);
-  const SegmentId id{head.regions[geometry_.SlotOf(address)], geometry_.OffsetInRegion(address) >> segment_shift_};
+  const SegmentId id = shape_.SegmentOf(regions_.RegionIn(head_number, geometry_.SlotOf(address)), address);
   Segment& segment = SegmentOf(id);
   --segment.in_flight;
-  if (id == head.open && (geometry_.OffsetInRegion(address) & (geometry_.segment_size - 1)) < head.mark)
-    --head.in_flight;
+  if (id == head.open && shape_.OffsetInSegment(address) < head.mark) --head.in_flight;
   if (segment.in_flight != 0 || !segment.sealed) return;
   StoreState(id, SegmentState::kSettled);
   MarkSettled(id.region);
@@ -139,20 +128,13 @@ void ShardLog::EndFlight(uint32_t head_number, LogAddress address) {
 // (StoreState), and no tombstone is written there any more: that takes the region of the open segment. It is for good:
 // the word changes again when the region is emptied.
 void ShardLog::MarkSettled(uint32_t region) {
-  const RegionWord word = RegionWordOf(region);
-  const Head* head = word.IsWholeLink() ? FindHead(word.HeadIn(geometry_)) : nullptr;
-  const uint32_t slot = word.SlotIn(geometry_);
-  // A word that decayed since the region was linked is left as it is.
-  const bool sound = head != nullptr && slot < geometry_.slots_per_head() && head->regions[slot] == region &&
-                     word.generation() == GenerationOf(region);
-  if (!sound || word.settled() || region == head->open.region || region == head->copies.region) return;
-  for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+  if (!regions_.AwaitsSettled(region)) return;
+  for (const uint64_t segment : shape_.segments()) {
     const Segment& of_region = SegmentOf({region, segment});
     const bool in_flight = of_region.in_flight != 0 && !Planted(Flaw::kRegionSettledEarly);
     if (!of_region.opened || !of_region.sealed || in_flight) return;
   }
-  nvm_.Store64(RegionWordOffset(region), word.Settled().raw());
-  nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
+  regions_.StoreSettled(region);
 }
 
 // Between two operations: of what was given out before, only what is in flight is not settled. So the place that waited
@@ -173,7 +155,7 @@ void ShardLog::StoreState(SegmentId id, SegmentState state) {
 // State and mark say what is settled. They may only be persistent after every entry that settled something here is:
 // StoreWordLazily leaves some to the next fence, so one comes first.
 void ShardLog::StoreInHeader(SegmentId id, uint64_t field, uint64_t value) {
-  const uint64_t at = SegmentOffset(id) + field;
+  const uint64_t at = shape_.SegmentOffset(id) + field;
   if (nvm_.Load64(at) == value) return;
   nvm_.Fence();
   nvm_.Store64(at, value);
@@ -182,41 +164,21 @@ void ShardLog::StoreInHeader(SegmentId id, uint64_t field, uint64_t value) {
 
 // --- Looking up
 
-const ShardLog::Head* ShardLog::FindHead(uint32_t head) const {
-  const uint32_t in_shard = head - FirstHead();  // huge if it is an earlier shard's
-  return in_shard < heads_.size() ? &heads_[in_shard] : nullptr;
-}
-
-uint32_t ShardLog::RegionAt(uint32_t head, LogAddress address) const {
-  const Head* found = address.none() ? nullptr : FindHead(head);
-  return found == nullptr ? kNoRegion : found->regions[geometry_.SlotOf(address)];
-}
-
-ShardLog::Segment& ShardLog::SegmentOf(SegmentId id) {
-  return segments_[(uint64_t{NumberInShard(id.region)} << region_segments_shift_) + id.segment];
-}
-
-ShardLog::Segment& ShardLog::SegmentAt(uint32_t head, LogAddress address) {
-  return SegmentOf(
-      {HeadAt(head).regions[geometry_.SlotOf(address)], geometry_.OffsetInRegion(address) >> segment_shift_});
-}
-
 uint64_t ShardLog::OffsetOf(uint32_t head, LogAddress address) const {
-  return geometry_.RegionOffset(FindHead(head)->regions[geometry_.SlotOf(address)]) + geometry_.OffsetInRegion(address);
+  return geometry_.RegionOffset(regions_.RegionIn(head, geometry_.SlotOf(address))) + geometry_.OffsetInRegion(address);
 }
 
-std::span<const std::byte> ShardLog::BytesAt(uint32_t head_number, LogAddress address) const {
-  const uint32_t region = RegionAt(head_number, address);
+std::span<const std::byte> ShardLog::BytesAt(uint32_t head, LogAddress address) const {
+  const uint32_t region = regions_.RegionAt(head, address);
   if (region == kNoRegion) return {};
-  const uint64_t offset = geometry_.OffsetInRegion(address);
-  const uint64_t in_segment = offset & (geometry_.segment_size - 1);
-  return nvm_.Bytes(geometry_.RegionOffset(region) + offset, geometry_.segment_size - in_segment);
+  return nvm_.Bytes(geometry_.RegionOffset(region) + geometry_.OffsetInRegion(address),
+                    geometry_.segment_size - shape_.OffsetInSegment(address));
 }
 
 ShardLog::Space ShardLog::TombstoneSlot(uint32_t head_number) const {
-  const Head* head = FindHead(head_number);
-  return {geometry_.AddressOf(head->slot, format::kTombstoneSlotOffset),
-          geometry_.RegionOffset(head->open.region) + format::kTombstoneSlotOffset};
+  const Head& head = HeadAt(head_number);
+  return {geometry_.AddressOf(head.slot, format::kTombstoneSlotOffset),
+          geometry_.RegionOffset(head.open.region) + format::kTombstoneSlotOffset};
 }
 
 }  // namespace erda::log

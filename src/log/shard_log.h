@@ -26,6 +26,9 @@
 #include "format/log_layout.h"
 #include "format/object.h"
 #include "index/index.h"
+#include "log/region_table.h"
+#include "log/segment_headers.h"
+#include "log/shard_shape.h"
 #include "nvm/writer.h"
 
 namespace erda::log {
@@ -81,13 +84,13 @@ class ShardLog final : public index::EntryObserver {
   }
   // What the open segment of the head still takes.
   [[nodiscard]] uint64_t RoomLeft(uint32_t head) const {
-    const Head& of = *FindHead(head);
-    return of.open.region == kNoRegion ? 0 : geometry_.segment_size - of.tail;
+    const Head& of = HeadAt(head);
+    return of.open.none() ? 0 : geometry_.segment_size - of.tail;
   }
   // Puts go to the region in this slot of the head.
   [[nodiscard]] bool IsAppendedTo(uint32_t head, uint32_t slot) const {
-    const Head& of = *FindHead(head);
-    return of.open.region != kNoRegion && of.slot == slot;
+    const Head& of = HeadAt(head);
+    return !of.open.none() && of.slot == slot;
   }
   // The space at `address` waits for its writer / does not any more (settled, or dead).
   void BeginFlight(uint32_t head, format::LogAddress address) { ++SegmentAt(head, address).in_flight; }
@@ -125,9 +128,9 @@ class ShardLog final : public index::EntryObserver {
   // Calls visit(LinkedRegion) for each region where nothing is appended any more.
   template <class Visit>
   void ForEachFull(Visit&& visit) {
-    for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
-      for (uint32_t slot = 0; slot < geometry_.slots_per_head(); ++slot) {
-        if (IsFull(head, slot)) visit(Linked(head, slot));
+    for (const uint32_t head : shape_.heads()) {
+      for (const uint32_t slot : shape_.slots()) {
+        if (regions_.IsFull(head, slot)) visit(Linked(head, slot));
       }
     }
   }
@@ -142,7 +145,7 @@ class ShardLog final : public index::EntryObserver {
   // The segment of the head that the last cleaner left open.
   [[nodiscard]] std::optional<CopySegment> OpenCopies(uint32_t head) const;
   // Where the last copy in it stands that an entry names, or has named; 0: none. REQUIRES: all entries are counted.
-  [[nodiscard]] uint64_t LastCopy(uint32_t head) const { return FindHead(head)->last_copy; }
+  [[nodiscard]] uint64_t LastCopy(uint32_t head) const { return HeadAt(head).last_copy; }
   // The next one, behind the one that ends there, which the cleaner has filled, if there is one. It may take the last
   // free region. nullopt: there is none.
   std::optional<CopySegment> NextCopies(uint32_t head, uint64_t end);
@@ -151,45 +154,32 @@ class ShardLog final : public index::EntryObserver {
   // Takes it out of its head. Nobody finds anything there any more, and its bytes may be changed at will.
   // REQUIRES: its use is none, and it is full.
   void Empty(uint32_t head, uint32_t slot);
-  // A region that is emptied, also by an earlier server, and not free yet; the generation that it had, and the slot.
-  struct EmptiedRegion {
-    uint32_t region = 0;
-    uint32_t generation = 0;
-    uint32_t head = UINT32_MAX;  // none: an earlier server's
-    uint32_t slot = 0;
-  };
-  [[nodiscard]] const std::vector<EmptiedRegion>& emptied() const { return emptied_; }
-  // REQUIRES: it is emptied, and all of it zeroes, persistently.
-  void FreeEmptied(uint32_t region);
-  [[nodiscard]] uint32_t free_regions() const { return free_regions_; }
-
-  // Regions that are the index's, for good: its runs, in their order.
-  [[nodiscard]] std::span<const uint32_t> runs() const { return runs_; }
-  // One more, persistently. The last free region stays the cleaner's: nullopt if there is no other.
-  std::optional<uint32_t> LinkRun();
+  // As RegionTable says of them.
+  [[nodiscard]] const std::vector<EmptiedRegion>& emptied() const { return regions_.emptied(); }
+  void FreeEmptied(uint32_t region) { regions_.FreeEmptied(region); }
+  [[nodiscard]] uint32_t free_regions() const { return regions_.free_regions(); }
+  [[nodiscard]] std::span<const uint32_t> runs() const { return regions_.runs(); }
+  std::optional<uint32_t> LinkRun() { return regions_.LinkRun(); }
+  [[nodiscard]] uint32_t newest_generation() const { return regions_.newest_generation(); }
+  [[nodiscard]] uint32_t crowded_heads() const { return regions_.crowded_heads(); }
+  [[nodiscard]] bool IsCrowded(uint32_t head) const { return regions_.IsCrowded(head); }
   // Bytes that were appended by puts since the log was taken up.
   [[nodiscard]] uint64_t appended() const { return appended_; }
   // Grows with what may make it worth to look for a region to clean: an entry leaves an address, the writers have
   // filled a region, or nobody holds a full one any more.
   [[nodiscard]] uint64_t changes() const { return changes_; }
-  [[nodiscard]] uint64_t RegionOffset(uint32_t region) const { return geometry_.RegionOffset(region); }
 
   // In a segment's header, where no object ever is, in a region of the head that is not about to be cleaned. None if it
   // has no region.
   [[nodiscard]] format::LogAddress PlaceOfNoObject(uint32_t head) const;
   // The head has a region that is appended to, from this version on; false if none is to be had.
   bool EnsureOpen(uint32_t head, uint64_t version) {
-    return HeadAt(head).open.region != kNoRegion || OpenNextSegment(head, version);
+    return !HeadAt(head).open.none() || OpenNextSegment(head, version);
   }
   // Whose log the entry's addresses are in. A damaged entry's may be another shard's.
   [[nodiscard]] uint32_t HeadOf(const format::IndexEntry& entry) const {
     return geometry_.HeadOf(entry.entry_meta().tag());
   }
-  // The newest generation of a region.
-  [[nodiscard]] uint32_t newest_generation() const { return newest_generation_; }
-  // Heads that have no more free slots than the cleaner may need; one of them.
-  [[nodiscard]] uint32_t crowded_heads() const { return crowded_heads_; }
-  [[nodiscard]] bool IsCrowded(uint32_t head) const { return IsCrowded(*FindHead(head)); }
 
   // The head's tombstone slot. REQUIRES: an object was reserved in this head before.
   [[nodiscard]] Space TombstoneSlot(uint32_t head) const;
@@ -197,8 +187,8 @@ class ShardLog final : public index::EntryObserver {
   // The pool bytes from an address to the end of its segment; empty if the address is none of this log's.
   [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const;
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::LogAddress address) const {
-    const uint32_t region = RegionAt(head, address);
-    return {pool_seed_, head, address, region == kNoRegion ? 0 : GenerationOf(region)};
+    const uint32_t region = regions_.RegionAt(head, address);
+    return {pool_seed_, head, address, region == kNoRegion ? 0 : regions_.GenerationOf(region)};
   }
   [[nodiscard]] format::ObjectView Inspect(uint32_t head, format::LogAddress address) const {
     return format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
@@ -214,33 +204,20 @@ class ShardLog final : public index::EntryObserver {
   // Of the objects that entries name, about.
   [[nodiscard]] uint64_t bytes_live() const { return bytes_live_; }
   [[nodiscard]] uint64_t bytes_total() const {
-    return (geometry_.regions_per_shard - runs_.size()) * geometry_.region_size;
+    return (geometry_.regions_per_shard - runs().size()) * geometry_.region_size;
   }
 
  private:
-  static constexpr uint32_t kNoRegion = UINT32_MAX;
-  // Slots of a head that writers leave, for a region to copy to.
-  static constexpr uint32_t kSlotsKept = 1;
-  // A region and a segment in it.
-  struct SegmentId {
-    uint32_t region = kNoRegion;
-    uint64_t segment = 0;
-    bool operator==(const SegmentId&) const = default;
-  };
   struct Head {
-    // All by slot, and one more: for addresses that are in no slot, where damage leads.
-    std::vector<uint32_t> regions;  // kNoRegion where there is none
-    std::vector<Use> uses;
-    std::vector<bool> emptying;    // what it had is not zeroes yet
-    std::vector<uint64_t> linked;  // how many regions the shard had linked by then
-    uint32_t used_slots = 0;       // regions, and what is being emptied
-    SegmentId copies;              // where the cleaner copies to. Region kNoRegion: nowhere yet
-    uint64_t last_copy = 0;        // in that segment, that was ever named; 0: none
-    uint32_t slot = 0;             // of the open segment
-    SegmentId open;                // region kNoRegion: none yet
-    uint64_t tail = 0;             // offset in the open segment
-    uint64_t mark = 0;             // so is this: the next place for the mark, an earlier tail
-    uint32_t in_flight = 0;        // before that place
+    std::vector<Use> uses;  // by slot, and one more: for addresses that are in no slot, where damage leads
+    SegmentId copies;       // where the cleaner copies to; none: nowhere yet
+    uint32_t copies_slot = 0;
+    uint64_t last_copy = 0;  // in that segment, that was ever named; 0: none
+    SegmentId open;          // none: there is none yet
+    uint32_t slot = 0;       // of the open segment
+    uint64_t tail = 0;       // offset in the open segment
+    uint64_t mark = 0;       // so is this: the next place for the mark, an earlier tail
+    uint32_t in_flight = 0;  // before that place
     // Recovery: the objects behind the mark in the open segment. Where they end is the tail, unless an entry leads
     // farther.
     uint64_t begin = 0;
@@ -268,46 +245,20 @@ class ShardLog final : public index::EntryObserver {
     bool plain = true;  // no object was cut off in a chunk without a window
   };
 
-  [[nodiscard]] uint32_t FirstHead() const { return first_head_; }
-  [[nodiscard]] Head& HeadAt(uint32_t head) { return heads_[head - FirstHead()]; }
-  [[nodiscard]] const Head* FindHead(uint32_t head) const;
-  // kNoRegion if there is none.
-  [[nodiscard]] uint32_t RegionAt(uint32_t head, format::LogAddress address) const;
-  // As it was when the region was linked: its word on the medium may decay.
-  [[nodiscard]] uint32_t GenerationOf(uint32_t region) const { return generations_[NumberInShard(region)]; }
-  // geometry_.NumberInShard without its division, which every put would have some of. (It is exact as long as the
-  // product of both numbers is no more than 32 bits.)
-  [[nodiscard]] uint32_t NumberInShard(uint32_t region) const {
-    static_assert(uint64_t{format::kRegionsMax} * format::kShardsMax < uint64_t{1} << 32);
-    return static_cast<uint32_t>((region * shard_part_) >> 32);
+  [[nodiscard]] Head& HeadAt(uint32_t head) { return heads_[shape_.HeadInShard(head)]; }
+  [[nodiscard]] const Head& HeadAt(uint32_t head) const { return heads_[shape_.HeadInShard(head)]; }
+  [[nodiscard]] Segment& SegmentOf(SegmentId id) { return segments_[shape_.SegmentNumber(id)]; }
+  [[nodiscard]] Segment& SegmentAt(uint32_t head, format::LogAddress address) {
+    return SegmentOf(shape_.SegmentOf(regions_.RegionIn(head, geometry_.SlotOf(address)), address));
   }
-  [[nodiscard]] Segment& SegmentOf(SegmentId id);
-  [[nodiscard]] Segment& SegmentAt(uint32_t head, format::LogAddress address);
-  [[nodiscard]] uint64_t SegmentOffset(SegmentId id) const {
-    return geometry_.RegionOffset(id.region) + id.segment * geometry_.segment_size;
-  }
-  [[nodiscard]] uint64_t RegionWordOffset(uint32_t region) const {
-    return format::kRegionTableOffset + region * sizeof(uint64_t);
-  }
-  [[nodiscard]] format::RegionWord RegionWordOf(uint32_t region) const {
-    return format::RegionWord(nvm_.Load64(RegionWordOffset(region)));
-  }
-
-  [[nodiscard]] format::SegmentHeader HeaderOf(SegmentId id) const {
-    return LoadAs<format::SegmentHeader>(nvm_.Bytes(SegmentOffset(id), sizeof(format::SegmentHeader)));
-  }
+  [[nodiscard]] format::SegmentHeader HeaderOf(SegmentId id) const { return log::HeaderOf(nvm_, shape_, id); }
 
   // visit: after a crash.
   Status TakeUp(uint64_t version_limit, const Visit* visit);
-  Status LinkExisting();
   Status TakeUpSegments(uint32_t head, uint64_t version_limit, const Visit* visit);
   void TakeUpSettled(uint32_t region);
   // Says so in the region table, if the region is, and nothing is appended there any more.
   void MarkSettled(uint32_t region);
-  // generation: that its region has.
-  [[nodiscard]] format::SegmentUse UseOf(SegmentId id, uint32_t generation) const {
-    return format::UseOfSegment(nvm_.Bytes(SegmentOffset(id), geometry_.segment_size), generation);
-  }
   // From the mark on.
   [[nodiscard]] Walk WalkObjects(uint32_t head, uint32_t slot, SegmentId id, const format::SegmentHeader& header,
                                  const Visit* visit) const;
@@ -318,7 +269,7 @@ class ShardLog final : public index::EntryObserver {
                                    bool* plain) const;
   [[nodiscard]] Tombstone TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const;
   [[nodiscard]] bool Fits(const Head& head, uint64_t bytes) const {
-    return head.open.region != kNoRegion && head.tail + bytes <= geometry_.segment_size;
+    return !head.open.none() && head.tail + bytes <= geometry_.segment_size;
   }
   [[nodiscard]] bool IsMarkDue(const Head& head) const {
     const bool can_move = head.in_flight == 0 || Planted(Flaw::kMarksInFlight);
@@ -331,51 +282,23 @@ class ShardLog final : public index::EntryObserver {
   bool OpenNextSegment(uint32_t head, uint64_t version);
   [[nodiscard]] Use& UseAt(uint32_t head, uint32_t slot) { return HeadAt(head).uses[slot]; }
   void CountName(uint32_t head, format::LogAddress address, int change);
-  [[nodiscard]] bool IsFull(uint32_t head, uint32_t slot) const;
-  // REQUIRES: the region is linked to the head.
-  [[nodiscard]] static uint32_t SlotOf(const Head& head, uint32_t region);
   [[nodiscard]] LinkedRegion Linked(uint32_t head, uint32_t slot);
   [[nodiscard]] uint64_t FilledBytes(uint32_t region) const;
-  [[nodiscard]] bool IsFree(uint32_t region) const;
-  // Links a region to a slot of the head; its first segment. Writers leave the last free region to the cleaner, and
-  // some slots.
-  std::optional<SegmentId> LinkFreeRegion(uint32_t head, bool for_writers);
-  // kNoRegion if it would not leave as many others.
-  uint32_t NextFree(uint32_t others);
-  void CountSlots(Head& head, int change);
-  [[nodiscard]] bool IsCrowded(const Head& head) const {
-    return head.used_slots + kSlotsKept >= geometry_.slots_per_head();
-  }
-  void ForgetSegment(SegmentId id);
   // version: of the first object; 0 for copies.
   void OpenSegment(SegmentId id, uint64_t version);
   void SealIfOpen(SegmentId id, uint64_t end);
   // Field of the header; everything before is persistent first.
   void StoreInHeader(SegmentId id, uint64_t field, uint64_t value);
   void StoreState(SegmentId id, format::SegmentState state);
-  void PublishRegion(uint32_t head, uint32_t slot, uint32_t region);
 
   nvm::Writer& nvm_;
   const format::Geometry& geometry_;
   const uint32_t pool_seed_;
-  const uint32_t shard_;
-  const uint32_t first_head_;
-  const uint64_t shard_part_;        // of 1 << 32, one shard's, and a little more
-  const int segment_shift_;          // segments have a power of two of bytes,
-  const int region_segments_shift_;  // and there is a power of two of them in a region
+  const ShardShape shape_;
   const uint64_t mark_step_;
-  const std::span<std::byte> control_;
+  RegionTable regions_;
   std::vector<Head> heads_;
-  std::vector<Segment> segments_;      // of this shard's regions, region by region
-  std::vector<uint32_t> generations_;  // of these regions, as far as they are linked; else 0
-  uint32_t free_regions_ = 0;
-  uint32_t crowded_heads_ = 0;
-  uint64_t links_ = 0;  // regions linked so far
-  uint32_t newest_generation_ = 0;
-  uint32_t next_region_ = 0;    // of the shard: the first to be looked at for the next link
-  std::vector<bool> unusable_;  // of the shard's regions, that their words call free: a header contradicts
-  std::vector<EmptiedRegion> emptied_;
-  std::vector<uint32_t> runs_;
+  std::vector<Segment> segments_;  // of this shard's regions, region by region
   uint64_t appended_ = 0;
   uint64_t changes_ = 0;
   uint64_t bytes_used_ = 0;

@@ -11,7 +11,6 @@ namespace erda::log {
 
 using format::FirstObjectOffset;
 using format::LogAddress;
-using format::RegionWord;
 using format::SegmentHeader;
 using format::SegmentState;
 using format::SegmentUse;
@@ -19,50 +18,9 @@ using format::SegmentUse;
 Status ShardLog::OpenAfterCrash(uint64_t version_limit, const Visit& visit) { return TakeUp(version_limit, &visit); }
 
 Status ShardLog::TakeUp(uint64_t version_limit, const Visit* visit) {
-  if (auto status = LinkExisting(); !status.ok()) return status;
-  for (uint32_t head = FirstHead(); head < FirstHead() + geometry_.heads_per_shard; ++head) {
+  if (auto status = regions_.TakeUp(); !status.ok()) return status;
+  for (const uint32_t head : shape_.heads()) {
     if (auto status = TakeUpSegments(head, version_limit, visit); !status.ok()) return status;
-  }
-  return {};
-}
-
-Status ShardLog::LinkExisting() {
-  for (uint32_t number = 0; number < geometry_.regions_per_shard; ++number) {
-    const uint32_t region = geometry_.RegionOf(shard_, number);
-    const RegionWord word = RegionWordOf(region);
-    newest_generation_ = std::max(newest_generation_, word.generation());
-    if (word == RegionWord::Free(word.generation())) {
-      ++free_regions_;  // NextFree looks at its segments, when it is to be linked
-      continue;
-    }
-    if (word == RegionWord::Emptied(word.generation())) {
-      emptied_.push_back({region, word.generation(), UINT32_MAX, 0});
-      continue;
-    }
-    if (word == RegionWord::OfIndex(word.generation(), word.run())) {
-      if (word.run() >= geometry_.runs_max())
-        return Status(Code::kCorruption, "the region table names too many runs of the index");
-      if (word.run() >= runs_.size()) runs_.resize(word.run() + 1, kNoRegion);
-      if (runs_[word.run()] != kNoRegion)
-        return Status(Code::kCorruption, "the region table names a run of the index twice");
-      runs_[word.run()] = region;
-      continue;
-    }
-    const bool whole = word.IsWholeLink();
-    const uint32_t head_number = word.HeadIn(geometry_);
-    const uint32_t slot = word.SlotIn(geometry_);
-    const Head* head = whole ? FindHead(head_number) : nullptr;
-    if (head == nullptr || slot >= geometry_.slots_per_head() || head->regions[slot] != kNoRegion) {
-      return {Code::kCorruption, "the region table is damaged: region " + std::to_string(region) + " cannot be slot " +
-                                     std::to_string(word.slot()) + " of head " + std::to_string(word.head())};
-    }
-    HeadAt(head_number).regions[slot] = region;
-    CountSlots(HeadAt(head_number), 1);
-    generations_[number] = word.generation();
-    PublishRegion(head_number, slot, region);
-  }
-  if (std::find(runs_.begin(), runs_.end(), kNoRegion) != runs_.end()) {
-    return {Code::kCorruption, "the region table lacks a run of the index"};
   }
   return {};
 }
@@ -75,10 +33,10 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
   uint64_t newest = 0;
   bool newest_is_open = false;
   uint32_t open_segments = 0;
-  for (uint32_t slot = 0; slot < geometry_.slots_per_head(); ++slot) {
-    const uint32_t region = head.regions[slot];
+  for (const uint32_t slot : shape_.slots()) {
+    const uint32_t region = regions_.RegionIn(head_number, slot);
     if (region == kNoRegion) continue;
-    if (RegionWordOf(region).settled()) {
+    if (regions_.IsSettled(region)) {
       TakeUpSettled(region);
       continue;
     }
@@ -88,7 +46,7 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
     for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
       const SegmentId id{region, segment};
       const SegmentHeader header = HeaderOf(id);
-      const SegmentUse use = UseOf(id, RegionWordOf(region).generation());
+      const SegmentUse use = UseOf(nvm_, shape_, id, regions_.GenerationOf(region));
       if (use == SegmentUse::kNotYet && (segment > 0 || visit != nullptr)) {
         opened_all = false;
         continue;
@@ -111,9 +69,10 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
       SegmentOf(id).sealed = true;
       if (header.copies()) {
         const bool open_one = header.state == static_cast<uint64_t>(SegmentState::kCopies);
-        if (!open_one || head.copies.region != kNoRegion) continue;
+        if (!open_one || !head.copies.none()) continue;
         SegmentOf(id).sealed = false;
         head.copies = id;
+        head.copies_slot = slot;
         continue;
       }
       if (segment == 0 && visit != nullptr) {
@@ -152,7 +111,9 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
   }
   // At most one can be open, and that is the newest.
   plain_ = plain_ && open_segments == (newest_is_open ? 1U : 0U);
-  if (head.open.region == kNoRegion) return {};
+  if (!head.copies.none()) regions_.Reopen(head_number, head.copies_slot);
+  if (head.open.none()) return {};
+  regions_.Reopen(head_number, head.slot);
   SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;
   bytes_used_ -= geometry_.segment_size - head.tail;
   head.mark = head.tail;
@@ -174,10 +135,10 @@ ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id,
   uint64_t& at = walk.end;
   at = std::max(FirstObjectOffset(id.segment), header.Marked(geometry_.segment_size).value_or(0));
   walk.begin = at;
-  nvm_.WillUse(SegmentOffset(id) + at, geometry_.segment_size - at);
+  nvm_.WillUse(shape_.SegmentOffset(id) + at, geometry_.segment_size - at);
   while (at < geometry_.segment_size) {
     const auto address = geometry_.AddressOf(slot, id.segment * geometry_.segment_size + at);
-    const auto bytes = nvm_.Bytes(SegmentOffset(id) + at, geometry_.segment_size - at);
+    const auto bytes = nvm_.Bytes(shape_.SegmentOffset(id) + at, geometry_.segment_size - at);
     const format::ObjectView view = format::InspectHeader(PlaceOf(head, address), bytes);
     if (view.state == format::ObjectState::kNothing || view.header.version < header.first_version) {
       walk.untouched = IsZero(bytes);
@@ -227,25 +188,25 @@ uint64_t ShardLog::WalkChunk(uint32_t head, LogAddress address, std::span<const 
 
 ShardLog::Tombstone ShardLog::TombstoneIn(uint32_t head, uint32_t slot, SegmentId id) const {
   const auto address = geometry_.AddressOf(slot, format::kTombstoneSlotOffset);
-  const auto bytes = nvm_.Bytes(SegmentOffset(id) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
+  const auto bytes = nvm_.Bytes(shape_.SegmentOffset(id) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
   const format::ObjectView view = format::InspectHeader(PlaceOf(head, address), bytes);
   return {view, view.state == format::ObjectState::kNothing && !IsZero(bytes)};
 }
 
 void ShardLog::Close() {
   for (const Head& head : heads_) {
-    if (head.open.region != kNoRegion && head.tail == geometry_.segment_size) SealIfOpen(head.open, head.tail);
+    if (!head.open.none() && head.tail == geometry_.segment_size) SealIfOpen(head.open, head.tail);
   }
   for (uint32_t number = 0; number < geometry_.regions_per_shard; ++number) {
-    const uint32_t region = geometry_.RegionOf(shard_, number);
-    if (generations_[number] == 0 || RegionWordOf(region).settled()) continue;
-    for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
+    const uint32_t region = shape_.RegionOf(number);
+    if (regions_.GenerationOf(region) == 0 || regions_.IsSettled(region)) continue;
+    for (const uint64_t segment : shape_.segments()) {
       if (const SegmentId id{region, segment}; SegmentOf(id).sealed) StoreState(id, SegmentState::kSettled);
     }
     MarkSettled(region);
   }
   for (Head& head : heads_) {
-    if (head.open.region == kNoRegion) continue;
+    if (head.open.none()) continue;
     ClearTail(head);
     MoveMark(head);
   }
@@ -254,26 +215,25 @@ void ShardLog::Close() {
 // Behind the objects there are zeroes, so that whoever opens the pool knows the end from damage. Something else can
 // only be what a crash cut off, and recovery let lie.
 void ShardLog::ClearTail(const Head& head) {
-  nvm_.ZeroOut(SegmentOffset(head.open) + head.tail, geometry_.segment_size - head.tail);
+  nvm_.ZeroOut(shape_.SegmentOffset(head.open) + head.tail, geometry_.segment_size - head.tail);
   nvm_.Fence();
 }
 
 // --- After a crash
 
 void ShardLog::MarkNamed(uint32_t head_number, LogAddress address) {
-  const uint32_t region = RegionAt(head_number, address);
+  const uint32_t region = regions_.RegionAt(head_number, address);
   if (region == kNoRegion) return;
-  const uint64_t offset = geometry_.OffsetInRegion(address);
-  Segment& segment = SegmentOf({region, offset >> segment_shift_});
+  Segment& segment = SegmentOf(shape_.SegmentOf(region, address));
   // Without an object there it is the entry that is damaged, and not the segment.
   if (!segment.opened && InspectHeader(head_number, address).state == format::ObjectState::kNothing) return;
-  segment.named = std::max(segment.named, static_cast<uint32_t>(offset & (geometry_.segment_size - 1)));
+  segment.named = std::max(segment.named, static_cast<uint32_t>(shape_.OffsetInSegment(address)));
 }
 
 Status ShardLog::CheckNamed() const {
   for (size_t i = 0; i < segments_.size(); ++i) {
     if (segments_[i].opened || segments_[i].named == 0) continue;
-    const uint32_t region = geometry_.RegionOf(shard_, static_cast<uint32_t>(i / geometry_.segments_per_region()));
+    const uint32_t region = shape_.RegionOf(static_cast<uint32_t>(i / geometry_.segments_per_region()));
     return {Code::kCorruption, "region " + std::to_string(region) + " is linked, and its segment " +
                                    std::to_string(i % geometry_.segments_per_region()) + " is damaged"};
   }
@@ -283,61 +243,49 @@ Status ShardLog::CheckNamed() const {
 void ShardLog::FlushFound() {
   nvm_.Flush(format::kRegionTableOffset, geometry_.regions() * sizeof(uint64_t));  // the other shards' among them
   for (size_t i = 0; i < segments_.size(); ++i) {
-    const SegmentId id{geometry_.RegionOf(shard_, static_cast<uint32_t>(i / geometry_.segments_per_region())),
+    const SegmentId id{shape_.RegionOf(static_cast<uint32_t>(i / geometry_.segments_per_region())),
                        i % geometry_.segments_per_region()};
-    const bool settled = RegionWordOf(id.region).settled();  // its headers were persistent before its word said so
-    if (segments_[i].opened && !settled) nvm_.Flush(SegmentOffset(id), sizeof(SegmentHeader));
+    const bool settled = regions_.IsSettled(id.region);  // its headers were persistent before its word said so
+    if (segments_[i].opened && !settled) nvm_.Flush(shape_.SegmentOffset(id), sizeof(SegmentHeader));
   }
   // Headers that nothing names may be in the caches alone: those of the puts that were to share a fence. If one got
   // lost now, the objects that come behind it could not be found by the next walk.
   for (const Head& head : heads_) {
-    if (head.last != 0) nvm_.Flush(SegmentOffset(head.open) + head.begin, head.end - head.begin);
+    if (head.last != 0) nvm_.Flush(shape_.SegmentOffset(head.open) + head.begin, head.end - head.begin);
   }
 }
 
 uint32_t ShardLog::Repair() {
   uint32_t unlinked = 0;
-  for (uint32_t head_number = FirstHead(); head_number < FirstHead() + geometry_.heads_per_shard; ++head_number) {
+  for (const uint32_t head_number : shape_.heads()) {
     Head& head = HeadAt(head_number);
-    for (uint32_t slot = 0; slot < geometry_.slots_per_head(); ++slot) {
-      const uint32_t region = head.regions[slot];
+    for (const uint32_t slot : shape_.slots()) {
+      const uint32_t region = regions_.RegionIn(head_number, slot);
       if (region == kNoRegion) continue;
       // No entry leads there (CheckNamed). Left as it is, it would be damage to who opens the closed pool.
-      for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
-        if (SegmentOf({region, segment}).damaged) ForgetSegment({region, segment});
+      for (const uint64_t segment : shape_.segments()) {
+        if (SegmentOf({region, segment}).damaged) ForgetSegment(nvm_, shape_, {region, segment});
       }
       if (SegmentOf({region, 0}).opened) continue;
-      nvm_.Store64(RegionWordOffset(region), RegionWord::Free(RegionWordOf(region).generation()).raw());
-      nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
-      head.regions[slot] = kNoRegion;
-      CountSlots(head, -1);
-      generations_[NumberInShard(region)] = 0;
-      PublishRegion(head_number, slot, kNoRegion);
-      ++free_regions_;
+      regions_.Unlink(head_number, slot);
       ++unlinked;
     }
     // A tombstone that was cut off would make every recovery to come look through the index.
-    for (const uint32_t region : head.regions) {
-      if (region == kNoRegion || RegionWordOf(region).settled()) continue;
-      const uint32_t slot = RegionWordOf(region).SlotIn(geometry_);
+    for (const uint32_t slot : shape_.slots()) {
+      const uint32_t region = regions_.RegionIn(head_number, slot);
+      if (region == kNoRegion || regions_.IsSettled(region)) continue;
       if (!TombstoneIn(head_number, slot, {region, 0}).cut_off) continue;
       nvm_.ZeroOut(geometry_.RegionOffset(region) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
     }
     // If nothing behind the objects is named, what is there was being written when the server died. (What an entry that
     // is not settled leads on to along `previous` is named, too.) Else it is damage, and the segment full.
-    if (head.open.region == kNoRegion || SegmentOf(head.open).named >= head.end) continue;
+    if (head.open.none() || SegmentOf(head.open).named >= head.end) continue;
     head.tail = Planted(Flaw::kTailTooEarly) && head.last != 0 ? head.last : head.end;
     SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;
     bytes_used_ -= geometry_.segment_size - head.tail;
   }
   nvm_.Fence();
   return unlinked;
-}
-
-// It looks as it did before it was opened.
-void ShardLog::ForgetSegment(SegmentId id) {
-  nvm_.ZeroOut(SegmentOffset(id), std::min(format::kMendedBytesMax, geometry_.segment_size));
-  nvm_.Fence();
 }
 
 }  // namespace erda::log

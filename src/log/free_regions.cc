@@ -1,0 +1,46 @@
+#include "log/free_regions.h"
+
+#include <algorithm>
+
+#include "format/log_layout.h"
+#include "log/region_words.h"
+#include "log/segment_headers.h"
+
+namespace erda::log {
+
+using format::RegionWord;
+
+// Regions are taken in turn, so that all of the medium wears alike. The shard must read a region's segments to know
+// that it is free. No restart does so: Take reads those of the first regions that it needs.
+uint32_t FreeRegions::Take(uint32_t others, std::span<const uint32_t> generations) {
+  if (count_ <= others) return kNoRegion;
+  const uint32_t regions = shape_.geometry().regions_per_shard;
+  uint32_t first = kNoRegion;
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < regions && found <= others; ++i) {
+    const uint32_t number = (next_ + i) % regions;
+    const uint32_t region = shape_.RegionOf(number);
+    const RegionWord word = LoadRegionWord(nvm_, region);
+    if (unusable_[number] || word != RegionWord::Free(word.generation()) || generations[number] != 0) continue;
+    if (HasNewerHeader(region, word.generation())) {
+      unusable_[number] = true;
+      --count_;
+    } else if (found++ == 0) {
+      first = region;
+    }
+  }
+  if (found <= others) return kNoRegion;
+  next_ = shape_.NumberOf(first) + 1;
+  --count_;
+  return first;
+}
+
+// A region whose word says free, and that was opened since, has a damaged word. Entries may lead there, so the region
+// stays as it is.
+bool FreeRegions::HasNewerHeader(uint32_t region, uint32_t generation) const {
+  return std::ranges::any_of(shape_.segments(), [&](uint64_t segment) {
+    return HeaderOf(nvm_, shape_, {region, segment}).OpenedAfter(generation);
+  });
+}
+
+}  // namespace erda::log

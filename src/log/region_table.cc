@@ -1,0 +1,206 @@
+#include "log/region_table.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "base/planted.h"
+#include "format/control_block.h"
+#include "format/log_layout.h"
+#include "log/region_words.h"
+#include "log/segment_headers.h"
+
+namespace erda::log {
+
+using format::RegionWord;
+
+namespace {
+
+// Slots of each head that writers leave, so that the cleaner can link a region to copy to.
+constexpr uint32_t kSlotsKept = 1;
+
+}  // namespace
+
+RegionTable::RegionTable(nvm::Writer& nvm, const ShardShape& shape, std::span<std::byte> control)
+    : nvm_(nvm),
+      shape_(shape),
+      control_(control),
+      slots_per_head_(shape.geometry().slots_per_head() + 1),
+      free_(nvm, shape),
+      slots_(size_t{shape.geometry().heads_per_shard} * slots_per_head_),
+      used_slots_(shape.geometry().heads_per_shard),
+      generations_(shape.geometry().regions_per_shard) {}
+
+// --- Taking up
+
+Status RegionTable::TakeUp() {
+  for (uint32_t number = 0; number < shape_.geometry().regions_per_shard; ++number) {
+    const uint32_t region = shape_.RegionOf(number);
+    const RegionWord word = LoadRegionWord(nvm_, region);
+    newest_generation_ = std::max(newest_generation_, word.generation());
+    if (word == RegionWord::Free(word.generation())) {
+      free_.Add();
+      continue;
+    }
+    if (word == RegionWord::Emptied(word.generation())) {
+      emptied_.push_back({region, word.generation()});
+      continue;
+    }
+    if (word == RegionWord::OfIndex(word.generation(), word.run())) {
+      if (auto status = TakeUpRun(region, word.run()); !status.ok()) return status;
+      continue;
+    }
+    const uint32_t head = word.HeadIn(shape_.geometry());
+    const uint32_t slot = word.SlotIn(shape_.geometry());
+    const bool possible = word.IsWholeLink() && shape_.HasHead(head) && slot < shape_.geometry().slots_per_head();
+    if (!possible || RegionIn(head, slot) != kNoRegion) {
+      return {Code::kCorruption, "the region table is damaged: region " + std::to_string(region) + " cannot be slot " +
+                                     std::to_string(word.slot()) + " of head " + std::to_string(word.head())};
+    }
+    Fill(head, slot, region, word.generation(), SlotState::kFull);
+  }
+  if (std::ranges::find(runs_, kNoRegion) != runs_.end()) {
+    return {Code::kCorruption, "the region table lacks a run of the index"};
+  }
+  return {};
+}
+
+Status RegionTable::TakeUpRun(uint32_t region, uint32_t run) {
+  if (run >= shape_.geometry().runs_max())
+    return {Code::kCorruption, "the region table names too many runs of the index"};
+  if (run >= runs_.size()) runs_.resize(run + 1, kNoRegion);
+  if (runs_[run] != kNoRegion) return {Code::kCorruption, "the region table names a run of the index twice"};
+  runs_[run] = region;
+  return {};
+}
+
+// --- A region's way
+
+std::optional<uint32_t> RegionTable::Link(uint32_t head, LinkFor purpose) {
+  const bool for_writers = purpose == LinkFor::kWriters;
+  if (for_writers && IsCrowded(head)) return std::nullopt;
+  uint32_t slot = 0;
+  while (slot < shape_.geometry().slots_per_head() && SlotAt(head, slot).state != SlotState::kUnused) ++slot;
+  if (slot == shape_.geometry().slots_per_head()) return std::nullopt;
+  const uint32_t region = free_.Take(for_writers ? 1 : 0, generations_);
+  if (region == kNoRegion) return std::nullopt;
+
+  // No two regions of a shard ever have the same generation. So it also tells apart the regions that one slot had.
+  ++newest_generation_;
+  const uint32_t before = LoadRegionWord(nvm_, region).generation();
+  const uint32_t generation = Planted(Flaw::kSameGeneration) ? before + 1 : newest_generation_;
+  // A header that is not an earlier use's was damaged while nobody used the region. It must not be damage in this use.
+  for (const uint64_t segment : shape_.segments()) {
+    const SegmentId id{region, segment};
+    if (UseOf(nvm_, shape_, id, generation) != format::SegmentUse::kNotYet) ForgetSegment(nvm_, shape_, id);
+  }
+  // The word is persistent before any header in the region: a segment counts only beside its region's generation.
+  StoreRegionWord(nvm_, region, RegionWord::Linked(shape_.geometry(), generation, head, slot));
+  ++links_;
+  Fill(head, slot, region, generation, SlotState::kAppendedTo);
+  return slot;
+}
+
+std::optional<uint32_t> RegionTable::LinkRun() {
+  const uint32_t region = free_.Take(1, generations_);
+  if (region == kNoRegion) return std::nullopt;
+  const auto word = RegionWord::OfIndex(LoadRegionWord(nvm_, region).generation(), static_cast<uint32_t>(runs_.size()));
+  nvm_.Store64(RegionWordOffset(region), word.raw());
+  if (!Planted(Flaw::kRunNotFlushed)) nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
+  // In an ordinary file the word is synced before the record of the shard counts a block in the run: without its runs
+  // an index is lost. This happens once for each region of entries. If it fails, the pool's next sync fails, too, and
+  // says so.
+  (void)nvm_.Sync(RegionWordOffset(region), sizeof(uint64_t));
+  runs_.push_back(region);
+  return region;
+}
+
+void RegionTable::Unlink(uint32_t head, uint32_t slot) {
+  const uint32_t region = RegionIn(head, slot);
+  StoreRegionWord(nvm_, region, RegionWord::Free(LoadRegionWord(nvm_, region).generation()));
+  Vacate(head, slot, SlotState::kUnused);
+  CountSlots(head, -1);
+  free_.Add();
+}
+
+void RegionTable::Empty(uint32_t head, uint32_t slot) {
+  const uint32_t region = RegionIn(head, slot);
+  const uint32_t generation = GenerationOf(region);
+  // Entries that were moved away are persistent before anybody could find zeroes here by way of an older entry.
+  if (!Planted(Flaw::kEmptiedNotFenced)) nvm_.Fence();
+  StoreRegionWord(nvm_, region, RegionWord::Emptied(generation));
+  emptied_.push_back({region, generation, head, slot});
+  // (I10) A client may not know yet. As long as the region's bytes verify, a client must not take them for what an
+  // entry names in a later use of the slot. So the slot stays used until FreeEmptied.
+  Vacate(head, slot, Planted(Flaw::kSlotTooEarly) ? SlotState::kUnused : SlotState::kEmptied);
+}
+
+void RegionTable::FreeEmptied(uint32_t region) {
+  const auto it = std::ranges::find(emptied_, region, &EmptiedRegion::region);
+  // If the store gets lost in a crash, the next server's cleaner fills the region with zeroes once more.
+  nvm_.Store64(RegionWordOffset(region), RegionWord::Free(it->generation).raw());
+  nvm_.Flush(RegionWordOffset(region), sizeof(uint64_t));
+  if (it->head != UINT32_MAX) {
+    Slot& slot = SlotAt(it->head, it->slot);
+    if (slot.state == SlotState::kEmptied) slot.state = SlotState::kUnused;
+    CountSlots(it->head, -1);
+  }
+  emptied_.erase(it);
+  free_.Add();
+}
+
+// A word that decayed since the region was linked stays as it is.
+bool RegionTable::AwaitsSettled(uint32_t region) const {
+  const RegionWord word = LoadRegionWord(nvm_, region);
+  const uint32_t head = word.HeadIn(shape_.geometry());
+  const uint32_t slot = word.SlotIn(shape_.geometry());
+  const bool possible = word.IsWholeLink() && shape_.HasHead(head) && slot < shape_.geometry().slots_per_head();
+  const bool sound = possible && RegionIn(head, slot) == region && word.generation() == GenerationOf(region);
+  return sound && !word.settled() && IsFull(head, slot);
+}
+
+void RegionTable::StoreSettled(uint32_t region) {
+  StoreRegionWord(nvm_, region, LoadRegionWord(nvm_, region).Settled());
+}
+
+bool RegionTable::IsSettled(uint32_t region) const { return LoadRegionWord(nvm_, region).settled(); }
+
+// --- Slots
+
+void RegionTable::Fill(uint32_t head, uint32_t slot, uint32_t region, uint32_t generation, SlotState state) {
+  SlotAt(head, slot) = {region, state, links_};
+  generations_[shape_.NumberOf(region)] = generation;
+  CountSlots(head, 1);
+  Publish(head, slot);
+}
+
+void RegionTable::Vacate(uint32_t head, uint32_t slot, SlotState state) {
+  generations_[shape_.NumberOf(RegionIn(head, slot))] = 0;
+  SlotAt(head, slot) = {kNoRegion, state, 0};
+  Publish(head, slot);
+}
+
+// Both stores are released, the generation's last: a client that reads the new generation also reads the slot's region.
+// Clients look again when they meet a slot that they do not know, so the order is for their sake only.
+void RegionTable::Publish(uint32_t head, uint32_t slot) {
+  const uint64_t at = format::HeadSlotOffset(shape_.geometry(), shape_.HeadInShard(head), slot);
+  auto* word = reinterpret_cast<uint64_t*>(control_.data() + at);
+  const uint32_t region = RegionIn(head, slot);
+  const auto published =
+      region == kNoRegion ? format::HeadSlot(*word).Emptied() : format::HeadSlot::Of(region, GenerationOf(region));
+  std::atomic_ref<uint64_t>(*word).store(published.raw(), std::memory_order_release);
+  auto* generation = reinterpret_cast<uint64_t*>(control_.data() + offsetof(format::ControlBlock, head_generation));
+  std::atomic_ref<uint64_t>(*generation).fetch_add(1, std::memory_order_release);
+}
+
+bool RegionTable::IsCrowded(uint32_t head) const {
+  return used_slots_[shape_.HeadInShard(head)] + kSlotsKept >= shape_.geometry().slots_per_head();
+}
+
+void RegionTable::CountSlots(uint32_t head, int change) {
+  const bool before = IsCrowded(head);
+  used_slots_[shape_.HeadInShard(head)] += change;
+  crowded_heads_ += static_cast<uint32_t>(IsCrowded(head)) - static_cast<uint32_t>(before);
+}
+
+}  // namespace erda::log

@@ -1,0 +1,82 @@
+// The numbers of one shard's log: which heads and regions are the shard's, and where a segment stands in the pool.
+//
+// Owns nothing that changes, so any thread may call it. Requires: the geometry outlives it.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <ranges>
+
+#include "format/geometry.h"
+#include "format/log_address.h"
+
+namespace erda::log {
+
+inline constexpr uint32_t kNoRegion = UINT32_MAX;
+
+// A region, and a segment in it.
+struct SegmentId {
+  uint32_t region = kNoRegion;
+  uint64_t segment = 0;
+  [[nodiscard]] bool none() const { return region == kNoRegion; }
+  bool operator==(const SegmentId&) const = default;
+};
+
+class ShardShape {
+ public:
+  ShardShape(const format::Geometry& geometry, uint32_t shard)
+      : geometry_(geometry),
+        shard_(shard),
+        first_head_(shard * geometry.heads_per_shard),
+        shard_part_((uint64_t{1} << 32) / geometry.shards + 1),
+        segment_shift_(std::countr_zero(geometry.segment_size)),
+        region_segments_shift_(std::countr_zero(geometry.segments_per_region())) {}
+
+  [[nodiscard]] const format::Geometry& geometry() const { return geometry_; }
+  // The shard's heads, by their numbers in the pool.
+  [[nodiscard]] auto heads() const { return std::views::iota(first_head_, first_head_ + geometry_.heads_per_shard); }
+  [[nodiscard]] bool HasHead(uint32_t head) const { return HeadInShard(head) < geometry_.heads_per_shard; }
+  // Huge for a head of an earlier shard.
+  [[nodiscard]] uint32_t HeadInShard(uint32_t head) const { return head - first_head_; }
+  // The slots of each head.
+  [[nodiscard]] auto slots() const { return std::views::iota(uint32_t{0}, geometry_.slots_per_head()); }
+
+  // A region's number in the pool, from its number in the shard.
+  [[nodiscard]] uint32_t RegionOf(uint32_t number) const { return geometry_.RegionOf(shard_, number); }
+  // Returns what geometry_.NumberInShard does, without its division. The division would be a part of each put's cost.
+  // It is exact as long as the product of both numbers has at most 32 bits.
+  [[nodiscard]] uint32_t NumberOf(uint32_t region) const {
+    static_assert(uint64_t{format::kRegionsMax} * format::kShardsMax < uint64_t{1} << 32);
+    return static_cast<uint32_t>((region * shard_part_) >> 32);
+  }
+
+  // The segments of a region. A segment has a power of two of bytes, and a region a power of two of segments.
+  [[nodiscard]] auto segments() const { return std::views::iota(uint64_t{0}, geometry_.segments_per_region()); }
+  // All segments of the shard are numbered region by region.
+  [[nodiscard]] uint64_t SegmentNumber(SegmentId id) const {
+    return (uint64_t{NumberOf(id.region)} << region_segments_shift_) + id.segment;
+  }
+  [[nodiscard]] SegmentId SegmentOf(uint32_t region, format::LogAddress address) const {
+    return {region, geometry_.OffsetInRegion(address) >> segment_shift_};
+  }
+  [[nodiscard]] uint64_t OffsetInSegment(format::LogAddress address) const {
+    return geometry_.OffsetInRegion(address) & (geometry_.segment_size - 1);
+  }
+  [[nodiscard]] uint64_t OffsetInRegion(uint64_t segment, uint64_t in_segment) const {
+    return (segment << segment_shift_) + in_segment;
+  }
+  // In the pool.
+  [[nodiscard]] uint64_t SegmentOffset(SegmentId id) const {
+    return geometry_.RegionOffset(id.region) + (id.segment << segment_shift_);
+  }
+
+ private:
+  const format::Geometry& geometry_;
+  const uint32_t shard_;
+  const uint32_t first_head_;
+  const uint64_t shard_part_;  // the shard's part of 1 << 32, rounded up
+  const int segment_shift_;
+  const int region_segments_shift_;
+};
+
+}  // namespace erda::log
