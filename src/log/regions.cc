@@ -1,4 +1,4 @@
-// How much of each region is needed, and where copies go.
+// What entries name, and where copies go.
 #include "log/shard_log.h"
 
 #include <algorithm>
@@ -8,21 +8,21 @@
 
 namespace erda::log {
 
-using format::FirstObjectOffset;
 using format::LogAddress;
-using format::SegmentHeader;
 
-// --- What is needed
+// --- Entries
 
 void ShardLog::OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) {
   if (!shape_.HasHead(head)) return;  // a damaged entry
   const LogAddress was[] = {before.new_address(), before.needed_old()};
   const LogAddress is[] = {after.new_address(), after.needed_old()};
   for (const LogAddress address : is) {
-    if (address != was[0] && address != was[1]) CountName(head, address, 1);
+    if (address.none() || address == was[0] || address == was[1]) continue;
+    use_.Count(head, address, 1);
+    OnNamed(head, address);
   }
   for (const LogAddress address : was) {
-    if (address != is[0] && address != is[1]) CountName(head, address, -1);
+    if (!address.none() && address != is[0] && address != is[1]) use_.Count(head, address, -1);
   }
 }
 
@@ -42,51 +42,17 @@ void ShardLog::OnEntryStored(uint32_t head, const format::IndexEntry& before, fo
   if (format::WithLeft(first_word) != first_word) nvm_.Store64(offset, format::WithLeft(first_word));
 }
 
-void ShardLog::CountName(uint32_t head, LogAddress address, int change) {
-  if (address.none()) return;
-  Use& use = UseAt(head, geometry_.SlotOf(address));
-  use.names += change;
-  if (change < 0) ++changes_;
-  const auto bytes = BytesAt(head, address);
-  const bool of_header = shape_.OffsetInSegment(address) < sizeof(SegmentHeader);
-  if (of_header || bytes.size() < sizeof(format::ObjectHeader)) return;
-  Head& in = HeadAt(head);
-  const uint32_t region = regions_.RegionIn(head, geometry_.SlotOf(address));
-  if (change > 0 && in.copies == shape_.SegmentOf(region, address)) {
-    in.last_copy = std::max(in.last_copy, shape_.OffsetInSegment(address));
-  }
-  // As it stands: if it is damaged, the sum is wrong until the region is emptied, and no more than a wrong guess.
-  const auto header = LoadAs<format::ObjectHeader>(bytes);
-  const uint64_t space = std::min<uint64_t>(SpaceOf(header), bytes.size());
-  const uint64_t before = use.live_bytes;
-  use.live_bytes = change > 0 ? before + space : before - std::min(space, before);
-  bytes_live_ += use.live_bytes - before;
-}
-
-void ShardLog::Release(uint32_t head, LogAddress address) {
-  const uint32_t slot = geometry_.SlotOf(address);
-  if (--UseAt(head, slot).held == 0 && regions_.IsFull(head, slot)) ++changes_;
-}
-
-// What is not known to be unused counts as filled: nobody will append there.
-uint64_t ShardLog::FilledBytes(uint32_t region) const {
-  uint64_t filled = 0;
-  for (const uint64_t segment : shape_.segments()) {
-    const uint64_t first = FirstObjectOffset(segment);
-    const uint64_t end = HeaderOf({region, segment}).end;
-    filled += (end >= first && end <= geometry_.segment_size ? end : geometry_.segment_size) - first;
-  }
-  return filled;
-}
-
-ShardLog::LinkedRegion ShardLog::Linked(uint32_t head, uint32_t slot) {
-  const uint32_t region = regions_.RegionIn(head, slot);
-  Use& use = UseAt(head, slot);
-  if (use.filled == 0) use.filled = FilledBytes(region);
-  return {region, regions_.GenerationOf(region), head, slot, regions_.AgeOf(head, slot), use, IsCrowded(head)};
-}
-
 // --- Copies
+
+void ShardLog::OnNamed(uint32_t head, LogAddress address) {
+  Head& of = HeadAt(head);
+  if (of.copies.none() || geometry_.SlotOf(address) != of.copies_slot) return;
+  if (shape_.SegmentOf(of.copies.region, address) != of.copies) return;
+  // No object is elsewhere: a damaged entry, or one that was set aside, leads there.
+  const uint64_t offset = shape_.OffsetInSegment(address);
+  const uint64_t end = geometry_.segment_size - sizeof(format::ObjectHeader);
+  if (offset >= sizeof(format::SegmentHeader) && offset <= end) of.last_copy = std::max(of.last_copy, offset);
+}
 
 std::optional<ShardLog::CopySegment> ShardLog::OpenCopies(uint32_t head) const {
   const SegmentId id = HeadAt(head).copies;
@@ -138,8 +104,7 @@ void ShardLog::Empty(uint32_t head, uint32_t slot) {
     if (of_region.opened) bytes_used_ -= geometry_.segment_size;
     of_region = Segment{};
   }
-  bytes_live_ -= UseAt(head, slot).live_bytes;
-  UseAt(head, slot) = Use{};
+  use_.Forget(head, slot);
 }
 
 }  // namespace erda::log

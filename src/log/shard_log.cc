@@ -26,14 +26,13 @@ ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
                    std::span<std::byte> control)
     : nvm_(nvm),
       geometry_(geometry),
-      pool_seed_(pool_seed),
       shape_(geometry, shard),
       mark_step_(std::clamp(geometry.segment_size / kMarksPerSegment, kMarkStepMin, kMarkStepMax)),
       regions_(nvm, shape_, control),
+      objects_(nvm, shape_, regions_, pool_seed),
+      use_(nvm, shape_, regions_, objects_),
       heads_(geometry.heads_per_shard),
-      segments_(geometry.regions_per_shard * geometry.segments_per_region()) {
-  for (Head& head : heads_) head.uses.resize(geometry.slots_per_head() + 1);
-}
+      segments_(geometry.regions_per_shard * geometry.segments_per_region()) {}
 
 // --- Appending
 
@@ -64,7 +63,7 @@ bool ShardLog::OpenNextSegment(uint32_t head_number, uint64_t version) {
   } else {
     const auto slot = regions_.Link(head_number, LinkFor::kWriters);
     if (!slot) return false;
-    if (!full.none()) ++changes_;
+    if (!full.none()) ++filled_regions_;
     head.open = {regions_.RegionIn(head_number, *slot), 0};
     head.slot = *slot;
   }
@@ -163,17 +162,6 @@ void ShardLog::StoreInHeader(SegmentId id, uint64_t field, uint64_t value) {
 }
 
 // --- Looking up
-
-uint64_t ShardLog::OffsetOf(uint32_t head, LogAddress address) const {
-  return geometry_.RegionOffset(regions_.RegionIn(head, geometry_.SlotOf(address))) + geometry_.OffsetInRegion(address);
-}
-
-std::span<const std::byte> ShardLog::BytesAt(uint32_t head, LogAddress address) const {
-  const uint32_t region = regions_.RegionAt(head, address);
-  if (region == kNoRegion) return {};
-  return nvm_.Bytes(geometry_.RegionOffset(region) + geometry_.OffsetInRegion(address),
-                    geometry_.segment_size - shape_.OffsetInSegment(address));
-}
 
 ShardLog::Space ShardLog::TombstoneSlot(uint32_t head_number) const {
   const Head& head = HeadAt(head_number);

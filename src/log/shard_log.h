@@ -26,7 +26,9 @@
 #include "format/log_layout.h"
 #include "format/object.h"
 #include "index/index.h"
+#include "log/objects.h"
 #include "log/region_table.h"
+#include "log/region_use.h"
 #include "log/segment_headers.h"
 #include "log/shard_shape.h"
 #include "nvm/writer.h"
@@ -98,41 +100,18 @@ class ShardLog final : public index::EntryObserver {
 
   // Nothing may take the place of the region that the address is in, until as many Releases: somebody may still write
   // there, or look there for an older version.
-  void Hold(uint32_t head, format::LogAddress address) { ++UseAt(head, geometry_.SlotOf(address)).held; }
-  void Release(uint32_t head, format::LogAddress address);
+  void Hold(uint32_t head, format::LogAddress address) { use_.Hold(head, address); }
+  void Release(uint32_t head, format::LogAddress address) { use_.Release(head, address); }
 
   // --- Cleaning
 
-  // How much of a region is needed.
-  struct Use {
-    uint32_t names = 0;       // addresses in it that entries name
-    uint32_t held = 0;        // Hold
-    uint64_t live_bytes = 0;  // of the objects named, about: by what their headers say
-    uint64_t filled = 0;      // by objects, live or not; once it is full, and somebody has asked
-    [[nodiscard]] bool none() const { return names == 0 && held == 0; }
-  };
-  // A region that is linked.
-  struct LinkedRegion {
-    uint32_t region = 0;
-    uint32_t generation = 0;
-    uint32_t head = 0;
-    uint32_t slot = 0;
-    uint64_t age = 0;  // grows with the time since it was linked
-    Use use;
-    bool crowded = false;  // its head
-    // Bytes that nobody needs.
-    [[nodiscard]] uint64_t dead_bytes() const { return use.filled - std::min(use.filled, use.live_bytes); }
-  };
+  using LinkedRegion = log::LinkedRegion;
   void OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) override;
   void OnEntryStored(uint32_t head, const format::IndexEntry& before, format::EntryWord after) override;
-  // Calls visit(LinkedRegion) for each region where nothing is appended any more.
+  // Calls visit(LinkedRegion) for each region to which nobody appends.
   template <class Visit>
   void ForEachFull(Visit&& visit) {
-    for (const uint32_t head : shape_.heads()) {
-      for (const uint32_t slot : shape_.slots()) {
-        if (regions_.IsFull(head, slot)) visit(Linked(head, slot));
-      }
-    }
+    use_.ForEachFull(visit);
   }
   // Where the cleaner may copy to.
   struct CopySegment {
@@ -167,7 +146,7 @@ class ShardLog final : public index::EntryObserver {
   [[nodiscard]] uint64_t appended() const { return appended_; }
   // Grows with what may make it worth to look for a region to clean: an entry leaves an address, the writers have
   // filled a region, or nobody holds a full one any more.
-  [[nodiscard]] uint64_t changes() const { return changes_; }
+  [[nodiscard]] uint64_t changes() const { return use_.changes() + filled_regions_; }
 
   // In a segment's header, where no object ever is, in a region of the head that is not about to be cleaned. None if it
   // has no region.
@@ -185,32 +164,34 @@ class ShardLog final : public index::EntryObserver {
   [[nodiscard]] Space TombstoneSlot(uint32_t head) const;
 
   // The pool bytes from an address to the end of its segment; empty if the address is none of this log's.
-  [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const;
+  [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const {
+    return objects_.BytesAt(head, address);
+  }
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::LogAddress address) const {
-    const uint32_t region = regions_.RegionAt(head, address);
-    return {pool_seed_, head, address, region == kNoRegion ? 0 : regions_.GenerationOf(region)};
+    return objects_.PlaceOf(head, address);
   }
   [[nodiscard]] format::ObjectView Inspect(uint32_t head, format::LogAddress address) const {
-    return format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
+    return objects_.Inspect(head, address);
   }
   // In a time that does not depend on the value.
   [[nodiscard]] format::ObjectView InspectHeader(uint32_t head, format::LogAddress address) const {
-    return format::InspectHeader(PlaceOf(head, address), BytesAt(head, address));
+    return objects_.InspectHeader(head, address);
   }
   // REQUIRES: BytesAt is not empty.
-  [[nodiscard]] uint64_t OffsetOf(uint32_t head, format::LogAddress address) const;
+  [[nodiscard]] uint64_t OffsetOf(uint32_t head, format::LogAddress address) const {
+    return objects_.OffsetOf(head, address);
+  }
 
   [[nodiscard]] uint64_t bytes_used() const { return bytes_used_; }
   // Of the objects that entries name, about.
-  [[nodiscard]] uint64_t bytes_live() const { return bytes_live_; }
+  [[nodiscard]] uint64_t bytes_live() const { return use_.bytes_live(); }
   [[nodiscard]] uint64_t bytes_total() const {
     return (geometry_.regions_per_shard - runs().size()) * geometry_.region_size;
   }
 
  private:
   struct Head {
-    std::vector<Use> uses;  // by slot, and one more: for addresses that are in no slot, where damage leads
-    SegmentId copies;       // where the cleaner copies to; none: nowhere yet
+    SegmentId copies;  // where the cleaner copies to; none: nowhere yet
     uint32_t copies_slot = 0;
     uint64_t last_copy = 0;  // in that segment, that was ever named; 0: none
     SegmentId open;          // none: there is none yet
@@ -280,10 +261,7 @@ class ShardLog final : public index::EntryObserver {
   void ClearTail(const Head& head);
   void MoveMark(Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);
-  [[nodiscard]] Use& UseAt(uint32_t head, uint32_t slot) { return HeadAt(head).uses[slot]; }
-  void CountName(uint32_t head, format::LogAddress address, int change);
-  [[nodiscard]] LinkedRegion Linked(uint32_t head, uint32_t slot);
-  [[nodiscard]] uint64_t FilledBytes(uint32_t region) const;
+  void OnNamed(uint32_t head, format::LogAddress address);
   // version: of the first object; 0 for copies.
   void OpenSegment(SegmentId id, uint64_t version);
   void SealIfOpen(SegmentId id, uint64_t end);
@@ -293,16 +271,16 @@ class ShardLog final : public index::EntryObserver {
 
   nvm::Writer& nvm_;
   const format::Geometry& geometry_;
-  const uint32_t pool_seed_;
   const ShardShape shape_;
   const uint64_t mark_step_;
   RegionTable regions_;
+  const Objects objects_;
+  RegionUse use_;
   std::vector<Head> heads_;
   std::vector<Segment> segments_;  // of this shard's regions, region by region
   uint64_t appended_ = 0;
-  uint64_t changes_ = 0;
+  uint64_t filled_regions_ = 0;  // by writers
   uint64_t bytes_used_ = 0;
-  uint64_t bytes_live_ = 0;
   bool plain_ = true;
 };
 

@@ -98,13 +98,13 @@ bool TestLog::FillRegion(uint64_t bytes, uint32_t head_of_shard) {
   return true;
 }
 
-std::vector<ShardLog::LinkedRegion> TestLog::Full() {
-  std::vector<ShardLog::LinkedRegion> full;
-  log_->ForEachFull([&](const ShardLog::LinkedRegion& region) { full.push_back(region); });
+std::vector<LinkedRegion> TestLog::Full() {
+  std::vector<LinkedRegion> full;
+  log_->ForEachFull([&](const LinkedRegion& region) { full.push_back(region); });
   return full;
 }
 
-ShardLog::Use TestLog::UseOf(uint32_t slot) {
+Use TestLog::UseOf(uint32_t slot) {
   for (const auto& region : Full()) {
     if (region.head == head() && region.slot == slot) return region.use;
   }

@@ -59,9 +59,9 @@ class TestLog {
   // Appends objects of that size until another region is linked to the head; false if none is.
   bool FillRegion(uint64_t bytes = 496, uint32_t head_of_shard = 0);
   // All regions to which nothing is appended any more.
-  [[nodiscard]] std::vector<ShardLog::LinkedRegion> Full();
+  [[nodiscard]] std::vector<LinkedRegion> Full();
   // How much of the full region in a slot of the first head is needed.
-  [[nodiscard]] ShardLog::Use UseOf(uint32_t slot);
+  [[nodiscard]] Use UseOf(uint32_t slot);
   // Fills an emptied region with zeroes, and frees it.
   void ZeroAndFree(uint32_t region);
   // The version that the next Reserve takes.

@@ -1,0 +1,56 @@
+// The objects of one shard's log, as they stand in the pool: from an address to bytes, a place and a view.
+//
+// Owns nothing. Requires: the region table outlives it. The shard's thread alone calls it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "format/log_address.h"
+#include "format/object.h"
+#include "log/region_table.h"
+#include "log/shard_shape.h"
+#include "nvm/writer.h"
+
+namespace erda::log {
+
+class Objects {
+ public:
+  Objects(const nvm::Writer& nvm, const ShardShape& shape, const RegionTable& regions, uint32_t pool_seed)
+      : nvm_(nvm), shape_(shape), regions_(regions), pool_seed_(pool_seed) {}
+
+  // Returns the pool's bytes from an address to the end of its segment; none if the address is not in this log.
+  [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const {
+    const uint32_t region = regions_.RegionAt(head, address);
+    if (region == kNoRegion) return {};
+    return nvm_.Bytes(OffsetIn(region, address), shape_.geometry().segment_size - shape_.OffsetInSegment(address));
+  }
+  [[nodiscard]] format::Place PlaceOf(uint32_t head, format::LogAddress address) const {
+    const uint32_t region = regions_.RegionAt(head, address);
+    return {pool_seed_, head, address, region == kNoRegion ? 0 : regions_.GenerationOf(region)};
+  }
+  // Returns the address's place in the pool. Requires: BytesAt is not empty.
+  [[nodiscard]] uint64_t OffsetOf(uint32_t head, format::LogAddress address) const {
+    return OffsetIn(regions_.RegionIn(head, shape_.geometry().SlotOf(address)), address);
+  }
+  [[nodiscard]] format::ObjectView Inspect(uint32_t head, format::LogAddress address) const {
+    return format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
+  }
+  // Takes a time that does not depend on the value.
+  [[nodiscard]] format::ObjectView InspectHeader(uint32_t head, format::LogAddress address) const {
+    return format::InspectHeader(PlaceOf(head, address), BytesAt(head, address));
+  }
+
+ private:
+  [[nodiscard]] uint64_t OffsetIn(uint32_t region, format::LogAddress address) const {
+    return shape_.geometry().RegionOffset(region) + shape_.geometry().OffsetInRegion(address);
+  }
+
+  const nvm::Writer& nvm_;
+  const ShardShape shape_;
+  const RegionTable& regions_;
+  const uint32_t pool_seed_;
+};
+
+}  // namespace erda::log

@@ -1,0 +1,66 @@
+#include "log/region_use.h"
+
+#include "base/bytes.h"
+#include "format/log_layout.h"
+#include "format/object.h"
+#include "log/segment_headers.h"
+
+namespace erda::log {
+
+using format::LogAddress;
+
+RegionUse::RegionUse(const nvm::Writer& nvm, const ShardShape& shape, const RegionTable& regions,
+                     const Objects& objects)
+    : nvm_(nvm),
+      shape_(shape),
+      regions_(regions),
+      objects_(objects),
+      slots_per_head_(shape.geometry().slots_per_head() + 1),
+      uses_(size_t{shape.geometry().heads_per_shard} * slots_per_head_) {}
+
+void RegionUse::Count(uint32_t head, LogAddress address, int change) {
+  Use& use = UseAt(head, shape_.geometry().SlotOf(address));
+  use.names += change;
+  if (change < 0) ++changes_;
+  const auto bytes = objects_.BytesAt(head, address);
+  const bool of_header = shape_.OffsetInSegment(address) < sizeof(format::SegmentHeader);
+  if (of_header || bytes.size() < sizeof(format::ObjectHeader)) return;
+  // The header counts as it stands. If it is damaged, the sum is wrong until the region is emptied: the cleaner then
+  // chooses regions in a worse order, and nothing else.
+  const auto header = LoadAs<format::ObjectHeader>(bytes);
+  const uint64_t space = std::min<uint64_t>(SpaceOf(header), bytes.size());
+  const uint64_t before = use.live_bytes;
+  use.live_bytes = change > 0 ? before + space : before - std::min(space, before);
+  bytes_live_ += use.live_bytes - before;
+}
+
+void RegionUse::Release(uint32_t head, LogAddress address) {
+  const uint32_t slot = shape_.geometry().SlotOf(address);
+  if (--UseAt(head, slot).held == 0 && regions_.IsFull(head, slot)) ++changes_;
+}
+
+void RegionUse::Forget(uint32_t head, uint32_t slot) {
+  bytes_live_ -= UseAt(head, slot).live_bytes;
+  UseAt(head, slot) = Use{};
+}
+
+LinkedRegion RegionUse::Linked(uint32_t head, uint32_t slot) {
+  const uint32_t region = regions_.RegionIn(head, slot);
+  Use& use = UseAt(head, slot);
+  if (use.filled == 0) use.filled = FilledBytes(region);
+  return {region, regions_.GenerationOf(region), head, slot, regions_.AgeOf(head, slot), use, regions_.IsCrowded(head)};
+}
+
+// Space counts as filled if it is not known to be unused: nobody will append there.
+uint64_t RegionUse::FilledBytes(uint32_t region) const {
+  const uint64_t segment_size = shape_.geometry().segment_size;
+  uint64_t filled = 0;
+  for (const uint64_t segment : shape_.segments()) {
+    const uint64_t first = format::FirstObjectOffset(segment);
+    const uint64_t end = HeaderOf(nvm_, shape_, {region, segment}).end;
+    filled += (end >= first && end <= segment_size ? end : segment_size) - first;
+  }
+  return filled;
+}
+
+}  // namespace erda::log
