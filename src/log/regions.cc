@@ -71,15 +71,11 @@ std::optional<ShardLog::CopySegment> ShardLog::NextCopies(uint32_t head_number, 
     next = {regions_.RegionIn(head_number, *slot), 0};
     head.copies_slot = *slot;
   }
-  if (!full.none()) SealIfOpen(full, end);
-  OpenSegment(next, 0);
+  if (!full.none()) segments_.Seal(full, end);
+  segments_.Open(next, 0);
   head.copies = next;
-  if (!full.none() && full.region != next.region) {
-    regions_.Leave(head_number, full_slot);
-    MarkSettled(full.region);
-  }
+  if (!full.none() && full.region != next.region) segments_.LeaveRegion(head_number, full_slot);
   head.last_copy = 0;
-  bytes_used_ += geometry_.segment_size;
   return OpenCopies(head_number);
 }
 
@@ -99,11 +95,7 @@ LogAddress ShardLog::PlaceOfNoObject(uint32_t head_number) const {
 void ShardLog::Empty(uint32_t head, uint32_t slot) {
   const uint32_t region = regions_.RegionIn(head, slot);
   regions_.Empty(head, slot);
-  for (const uint64_t segment : shape_.segments()) {
-    Segment& of_region = SegmentOf({region, segment});
-    if (of_region.opened) bytes_used_ -= geometry_.segment_size;
-    of_region = Segment{};
-  }
+  segments_.ForgetRegion(region);
   use_.Forget(head, slot);
 }
 

@@ -30,6 +30,7 @@
 #include "log/region_table.h"
 #include "log/region_use.h"
 #include "log/segment_headers.h"
+#include "log/segments.h"
 #include "log/shard_shape.h"
 #include "nvm/writer.h"
 
@@ -95,7 +96,7 @@ class ShardLog final : public index::EntryObserver {
     return !of.open.none() && of.slot == slot;
   }
   // The space at `address` waits for its writer / does not any more (settled, or dead).
-  void BeginFlight(uint32_t head, format::LogAddress address) { ++SegmentAt(head, address).in_flight; }
+  void BeginFlight(uint32_t head, format::LogAddress address) { segments_.BeginFlight(SegmentAt(head, address)); }
   void EndFlight(uint32_t head, format::LogAddress address);
 
   // Nothing may take the place of the region that the address is in, until as many Releases: somebody may still write
@@ -182,7 +183,7 @@ class ShardLog final : public index::EntryObserver {
     return objects_.OffsetOf(head, address);
   }
 
-  [[nodiscard]] uint64_t bytes_used() const { return bytes_used_; }
+  [[nodiscard]] uint64_t bytes_used() const { return segments_.opened() * geometry_.segment_size - room_; }
   // Of the objects that entries name, about.
   [[nodiscard]] uint64_t bytes_live() const { return use_.bytes_live(); }
   [[nodiscard]] uint64_t bytes_total() const {
@@ -210,12 +211,9 @@ class ShardLog final : public index::EntryObserver {
     format::ObjectView view;
     bool cut_off = false;  // neither a tombstone nor untouched
   };
-  struct Segment {
-    uint32_t in_flight = 0;
-    uint32_t named = 0;  // recovery: the farthest offset that an entry leads to
-    bool opened = false;
-    bool damaged = false;  // recovery: its header cannot be, and it does not count as opened
-    bool sealed = false;
+  struct FoundSegment {    // recovery
+    uint64_t named = 0;    // the farthest offset that an entry leads to
+    bool damaged = false;  // its header cannot be, and it does not count as opened
   };
   // The end of the objects in a segment, and whether nothing was ever written behind it.
   struct Walk {
@@ -228,9 +226,9 @@ class ShardLog final : public index::EntryObserver {
 
   [[nodiscard]] Head& HeadAt(uint32_t head) { return heads_[shape_.HeadInShard(head)]; }
   [[nodiscard]] const Head& HeadAt(uint32_t head) const { return heads_[shape_.HeadInShard(head)]; }
-  [[nodiscard]] Segment& SegmentOf(SegmentId id) { return segments_[shape_.SegmentNumber(id)]; }
-  [[nodiscard]] Segment& SegmentAt(uint32_t head, format::LogAddress address) {
-    return SegmentOf(shape_.SegmentOf(regions_.RegionIn(head, geometry_.SlotOf(address)), address));
+  [[nodiscard]] FoundSegment& FoundAt(SegmentId id) { return found_segments_[shape_.SegmentNumber(id)]; }
+  [[nodiscard]] SegmentId SegmentAt(uint32_t head, format::LogAddress address) const {
+    return shape_.SegmentOf(regions_.RegionIn(head, geometry_.SlotOf(address)), address);
   }
   [[nodiscard]] format::SegmentHeader HeaderOf(SegmentId id) const { return log::HeaderOf(nvm_, shape_, id); }
 
@@ -238,8 +236,6 @@ class ShardLog final : public index::EntryObserver {
   Status TakeUp(uint64_t version_limit, const Visit* visit);
   Status TakeUpSegments(uint32_t head, uint64_t version_limit, const Visit* visit);
   void TakeUpSettled(uint32_t region);
-  // Says so in the region table, if the region is, and nothing is appended there any more.
-  void MarkSettled(uint32_t region);
   // From the mark on.
   [[nodiscard]] Walk WalkObjects(uint32_t head, uint32_t slot, SegmentId id, const format::SegmentHeader& header,
                                  const Visit* visit) const;
@@ -262,12 +258,6 @@ class ShardLog final : public index::EntryObserver {
   void MoveMark(Head& head);
   bool OpenNextSegment(uint32_t head, uint64_t version);
   void OnNamed(uint32_t head, format::LogAddress address);
-  // version: of the first object; 0 for copies.
-  void OpenSegment(SegmentId id, uint64_t version);
-  void SealIfOpen(SegmentId id, uint64_t end);
-  // Field of the header; everything before is persistent first.
-  void StoreInHeader(SegmentId id, uint64_t field, uint64_t value);
-  void StoreState(SegmentId id, format::SegmentState state);
 
   nvm::Writer& nvm_;
   const format::Geometry& geometry_;
@@ -277,10 +267,11 @@ class ShardLog final : public index::EntryObserver {
   const Objects objects_;
   RegionUse use_;
   std::vector<Head> heads_;
-  std::vector<Segment> segments_;  // of this shard's regions, region by region
+  Segments segments_;
+  std::vector<FoundSegment> found_segments_;  // of this shard's regions, region by region
   uint64_t appended_ = 0;
   uint64_t filled_regions_ = 0;  // by writers
-  uint64_t bytes_used_ = 0;
+  uint64_t room_ = 0;            // bytes that all open segments still take
   bool plain_ = true;
 };
 

@@ -58,19 +58,17 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
                                          std::to_string(segment) + " is damaged"};
         }
         plain_ = opened_all = false;
-        SegmentOf(id).damaged = true;
+        FoundAt(id).damaged = true;
         continue;
       }
       if (header.first_version >= version_limit) {
         return {Code::kCorruption, "a segment of region " + std::to_string(region) + " has versions over the limit"};
       }
-      bytes_used_ += geometry_.segment_size;
-      SegmentOf(id).opened = true;
-      SegmentOf(id).sealed = true;
+      segments_.TakeUp(id);
       if (header.copies()) {
         const bool open_one = header.state == static_cast<uint64_t>(SegmentState::kCopies);
         if (!open_one || !head.copies.none()) continue;
-        SegmentOf(id).sealed = false;
+        segments_.Reopen(id);
         head.copies = id;
         head.copies_slot = slot;
         continue;
@@ -114,19 +112,15 @@ Status ShardLog::TakeUpSegments(uint32_t head_number, uint64_t version_limit, co
   if (!head.copies.none()) regions_.Reopen(head_number, head.copies_slot);
   if (head.open.none()) return {};
   regions_.Reopen(head_number, head.slot);
-  SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;
-  bytes_used_ -= geometry_.segment_size - head.tail;
+  if (head.tail < geometry_.segment_size) segments_.Reopen(head.open);
+  room_ += geometry_.segment_size - head.tail;
   head.mark = head.tail;
   return {};
 }
 
-// Its word vouches for its segments: nothing of it is read. (MarkSettled pairs with this.)
+// Its word vouches for its segments: nothing of it is read. (Segments::SettleRegion pairs with this.)
 void ShardLog::TakeUpSettled(uint32_t region) {
-  for (uint64_t segment = 0; segment < geometry_.segments_per_region(); ++segment) {
-    SegmentOf({region, segment}).opened = true;
-    SegmentOf({region, segment}).sealed = true;
-  }
-  bytes_used_ += geometry_.region_size;
+  for (const uint64_t segment : shape_.segments()) segments_.TakeUp({region, segment});
 }
 
 ShardLog::Walk ShardLog::WalkObjects(uint32_t head, uint32_t slot, SegmentId id, const SegmentHeader& header,
@@ -195,16 +189,9 @@ ShardLog::Tombstone ShardLog::TombstoneIn(uint32_t head, uint32_t slot, SegmentI
 
 void ShardLog::Close() {
   for (const Head& head : heads_) {
-    if (!head.open.none() && head.tail == geometry_.segment_size) SealIfOpen(head.open, head.tail);
+    if (!head.open.none() && head.tail == geometry_.segment_size) segments_.Seal(head.open, head.tail);
   }
-  for (uint32_t number = 0; number < geometry_.regions_per_shard; ++number) {
-    const uint32_t region = shape_.RegionOf(number);
-    if (regions_.GenerationOf(region) == 0 || regions_.IsSettled(region)) continue;
-    for (const uint64_t segment : shape_.segments()) {
-      if (const SegmentId id{region, segment}; SegmentOf(id).sealed) StoreState(id, SegmentState::kSettled);
-    }
-    MarkSettled(region);
-  }
+  segments_.SettleAll();
   for (Head& head : heads_) {
     if (head.open.none()) continue;
     ClearTail(head);
@@ -224,29 +211,30 @@ void ShardLog::ClearTail(const Head& head) {
 void ShardLog::MarkNamed(uint32_t head_number, LogAddress address) {
   const uint32_t region = regions_.RegionAt(head_number, address);
   if (region == kNoRegion) return;
-  Segment& segment = SegmentOf(shape_.SegmentOf(region, address));
+  const SegmentId id = shape_.SegmentOf(region, address);
   // Without an object there it is the entry that is damaged, and not the segment.
-  if (!segment.opened && InspectHeader(head_number, address).state == format::ObjectState::kNothing) return;
-  segment.named = std::max(segment.named, static_cast<uint32_t>(shape_.OffsetInSegment(address)));
+  if (!segments_.IsOpened(id) && InspectHeader(head_number, address).state == format::ObjectState::kNothing) return;
+  FoundAt(id).named = std::max(FoundAt(id).named, shape_.OffsetInSegment(address));
 }
 
 Status ShardLog::CheckNamed() const {
-  for (size_t i = 0; i < segments_.size(); ++i) {
-    if (segments_[i].opened || segments_[i].named == 0) continue;
+  for (size_t i = 0; i < found_segments_.size(); ++i) {
     const uint32_t region = shape_.RegionOf(static_cast<uint32_t>(i / geometry_.segments_per_region()));
+    const uint64_t segment = i % geometry_.segments_per_region();
+    if (segments_.IsOpened({region, segment}) || found_segments_[i].named == 0) continue;
     return {Code::kCorruption, "region " + std::to_string(region) + " is linked, and its segment " +
-                                   std::to_string(i % geometry_.segments_per_region()) + " is damaged"};
+                                   std::to_string(segment) + " is damaged"};
   }
   return {};
 }
 
 void ShardLog::FlushFound() {
   nvm_.Flush(format::kRegionTableOffset, geometry_.regions() * sizeof(uint64_t));  // the other shards' among them
-  for (size_t i = 0; i < segments_.size(); ++i) {
+  for (size_t i = 0; i < found_segments_.size(); ++i) {
     const SegmentId id{shape_.RegionOf(static_cast<uint32_t>(i / geometry_.segments_per_region())),
                        i % geometry_.segments_per_region()};
     const bool settled = regions_.IsSettled(id.region);  // its headers were persistent before its word said so
-    if (segments_[i].opened && !settled) nvm_.Flush(shape_.SegmentOffset(id), sizeof(SegmentHeader));
+    if (segments_.IsOpened(id) && !settled) nvm_.Flush(shape_.SegmentOffset(id), sizeof(SegmentHeader));
   }
   // Headers that nothing names may be in the caches alone: those of the puts that were to share a fence. If one got
   // lost now, the objects that come behind it could not be found by the next walk.
@@ -264,9 +252,9 @@ uint32_t ShardLog::Repair() {
       if (region == kNoRegion) continue;
       // No entry leads there (CheckNamed). Left as it is, it would be damage to who opens the closed pool.
       for (const uint64_t segment : shape_.segments()) {
-        if (SegmentOf({region, segment}).damaged) ForgetSegment(nvm_, shape_, {region, segment});
+        if (FoundAt({region, segment}).damaged) ForgetSegment(nvm_, shape_, {region, segment});
       }
-      if (SegmentOf({region, 0}).opened) continue;
+      if (segments_.IsOpened({region, 0})) continue;
       regions_.Unlink(head_number, slot);
       ++unlinked;
     }
@@ -279,10 +267,10 @@ uint32_t ShardLog::Repair() {
     }
     // If nothing behind the objects is named, what is there was being written when the server died. (What an entry that
     // is not settled leads on to along `previous` is named, too.) Else it is damage, and the segment full.
-    if (head.open.none() || SegmentOf(head.open).named >= head.end) continue;
+    if (head.open.none() || FoundAt(head.open).named >= head.end) continue;
     head.tail = Planted(Flaw::kTailTooEarly) && head.last != 0 ? head.last : head.end;
-    SegmentOf(head.open).sealed = head.tail == geometry_.segment_size;
-    bytes_used_ -= geometry_.segment_size - head.tail;
+    if (head.tail < geometry_.segment_size) segments_.Reopen(head.open);
+    room_ += geometry_.segment_size - head.tail;
   }
   nvm_.Fence();
   return unlinked;

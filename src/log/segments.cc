@@ -1,0 +1,115 @@
+#include "log/segments.h"
+
+#include <cstddef>
+
+#include "base/bytes.h"
+#include "base/planted.h"
+#include "log/segment_headers.h"
+
+namespace erda::log {
+
+using format::SegmentHeader;
+using format::SegmentState;
+
+Segments::Segments(nvm::Writer& nvm, const ShardShape& shape, RegionTable& regions)
+    : nvm_(nvm),
+      shape_(shape),
+      regions_(regions),
+      states_(shape.geometry().regions_per_shard * shape.geometry().segments_per_region()) {}
+
+void Segments::Open(SegmentId id, uint64_t version) {
+  SegmentHeader header{};
+  header.state = static_cast<uint64_t>(version == 0 ? SegmentState::kCopies : SegmentState::kOpen);
+  header.first_version = version;
+  const uint64_t at = shape_.SegmentOffset(id);
+  // The identity makes the header count, so it is stored after the rest is persistent. Until then the identity of an
+  // earlier use stays. Pairs with UseOf, which a restart asks first.
+  constexpr uint64_t kAfterIdentity = offsetof(SegmentHeader, state);
+  nvm_.Write(at + kAfterIdentity, BytesOf(header).subspan(kAfterIdentity));
+  nvm_.Persist(at, sizeof(header));
+  nvm_.Store64(at + offsetof(SegmentHeader, identity), SegmentHeader::Identity(regions_.GenerationOf(id.region)));
+  nvm_.Persist(at + offsetof(SegmentHeader, identity), sizeof(uint64_t));
+  At(id) = {0, true, false};
+  ++opened_;
+}
+
+// A segment that a start took up as full may have been sealed before a crash, and states its end.
+void Segments::Seal(SegmentId id, uint64_t end) {
+  const uint64_t state = HeaderOf(nvm_, shape_, id).state;
+  if (state == static_cast<uint64_t>(SegmentState::kSealed) || state == static_cast<uint64_t>(SegmentState::kSettled)) {
+    return;
+  }
+  At(id).sealed = true;
+  // StoreState fences before it stores: a restart that finds the segment sealed knows where its objects end.
+  nvm_.Store64(shape_.SegmentOffset(id) + offsetof(SegmentHeader, end), end);
+  nvm_.Flush(shape_.SegmentOffset(id) + offsetof(SegmentHeader, end), sizeof(uint64_t));
+  StoreState(id, At(id).in_flight == 0 ? SegmentState::kSettled : SegmentState::kSealed);
+}
+
+void Segments::StoreMark(SegmentId id, uint64_t offset) {
+  StoreInHeader(id, offsetof(SegmentHeader, mark), SegmentHeader::Mark(offset));
+}
+
+void Segments::LeaveRegion(uint32_t head, uint32_t slot) {
+  regions_.Leave(head, slot);
+  SettleRegion(regions_.RegionIn(head, slot));
+}
+
+void Segments::ForgetRegion(uint32_t region) {
+  for (const uint64_t segment : shape_.segments()) {
+    State& state = At({region, segment});
+    opened_ -= state.opened ? 1 : 0;
+    state = State{};
+  }
+}
+
+void Segments::SettleAll() {
+  for (uint32_t number = 0; number < shape_.geometry().regions_per_shard; ++number) {
+    const uint32_t region = shape_.RegionOf(number);
+    if (regions_.GenerationOf(region) == 0 || regions_.IsSettled(region)) continue;
+    for (const uint64_t segment : shape_.segments()) {
+      if (const SegmentId id{region, segment}; At(id).sealed) StoreState(id, SegmentState::kSettled);
+    }
+    SettleRegion(region);
+  }
+}
+
+void Segments::TakeUp(SegmentId id) {
+  At(id).opened = true;
+  At(id).sealed = true;
+  ++opened_;
+}
+
+void Segments::Settle(SegmentId id) {
+  StoreState(id, SegmentState::kSettled);
+  SettleRegion(id.region);
+}
+
+// A restart reads nothing of a region that is marked (LogRecovery pairs with this). So all its segments are settled
+// before, each persistently by StoreState. The shard writes no tombstone there any more: a tombstone goes to the region
+// of the open segment. The mark stays until the region is emptied.
+void Segments::SettleRegion(uint32_t region) {
+  if (!regions_.AwaitsSettled(region)) return;
+  for (const uint64_t segment : shape_.segments()) {
+    const State& state = At({region, segment});
+    const bool in_flight = state.in_flight != 0 && !Planted(Flaw::kRegionSettledEarly);
+    if (!state.opened || !state.sealed || in_flight) return;
+  }
+  regions_.StoreSettled(region);
+}
+
+void Segments::StoreState(SegmentId id, SegmentState state) {
+  StoreInHeader(id, offsetof(SegmentHeader, state), static_cast<uint64_t>(state));
+}
+
+// State and mark say what is settled. They are persistent only after every entry that settled something here.
+// Index::StoreWordLazily leaves some entries to the next fence, so a fence comes first.
+void Segments::StoreInHeader(SegmentId id, uint64_t field, uint64_t value) {
+  const uint64_t at = shape_.SegmentOffset(id) + field;
+  if (nvm_.Load64(at) == value) return;
+  nvm_.Fence();
+  nvm_.Store64(at, value);
+  nvm_.Persist(at, sizeof(uint64_t));
+}
+
+}  // namespace erda::log
