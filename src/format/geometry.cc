@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kHugePageBytes = 2ULL << 20;
 constexpr uint64_t kRegionsPerShardWanted = 48;  // of a shard with one head
-// Of the slots of a head some are for the cleaner, and for what is being emptied (kSlotsKept in log/region_table.cc).
+// Of the slots of a head some are for the cleaner, and for what is being emptied (kSlotsKept in log/head_slots.cc).
 constexpr uint32_t kSlotsSpared = 8;
 constexpr uint32_t kRegionsPerHead = kSlotsPerHead - kSlotsSpared;
 // Of a pool that has grown as far as was wished: some fewer than there can be, since heads are not filled to the last.

@@ -25,7 +25,7 @@
 //   +----------+----------------+--------------- ... -+        +----------+---------- ... -+
 //
 // Objects stand one after the other, without gaps. Their versions grow, except for copies. The first place that does
-// not hold a header of this segment (ShardLog::WalkObjects) is the end. A walk may begin at the mark: each version
+// not hold a header of this segment (WalkObjects) is the end. A walk may begin at the mark: each version
 // before it is settled, or dead. The tombstone slot holds the tombstone of the delete that runs now
 // (docs/protocol.md, "Delete").
 #pragma once

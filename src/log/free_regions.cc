@@ -1,7 +1,5 @@
 #include "log/free_regions.h"
 
-#include <algorithm>
-
 #include "format/log_layout.h"
 #include "log/region_words.h"
 #include "log/segment_headers.h"
@@ -12,7 +10,7 @@ using format::RegionWord;
 
 // Regions are taken in turn, so that all of the medium wears alike. The shard must read a region's segments to know
 // that it is free. No restart does so: Take reads those of the first regions that it needs.
-uint32_t FreeRegions::Take(uint32_t others, std::span<const uint32_t> generations) {
+uint32_t FreeRegions::Take(uint32_t others) {
   if (count_ <= others) return kNoRegion;
   const uint32_t regions = shape_.geometry().regions_per_shard;
   uint32_t first = kNoRegion;
@@ -21,26 +19,31 @@ uint32_t FreeRegions::Take(uint32_t others, std::span<const uint32_t> generation
     const uint32_t number = (next_ + i) % regions;
     const uint32_t region = shape_.RegionOf(number);
     const RegionWord word = LoadRegionWord(nvm_, region);
-    if (unusable_[number] || word != RegionWord::Free(word.generation()) || generations[number] != 0) continue;
+    if (!is_free_[number] || word != RegionWord::Free(word.generation())) continue;
     if (HasNewerHeader(region, word.generation())) {
-      unusable_[number] = true;
-      --count_;
+      Remove(region);
     } else if (found++ == 0) {
       first = region;
     }
   }
   if (found <= others) return kNoRegion;
   next_ = shape_.NumberOf(first) + 1;
-  --count_;
+  Remove(first);
   return first;
+}
+
+void FreeRegions::Remove(uint32_t region) {
+  is_free_[shape_.NumberOf(region)] = false;
+  --count_;
 }
 
 // A region whose word says free, and that was opened since, has a damaged word. Entries may lead there, so the region
 // stays as it is.
 bool FreeRegions::HasNewerHeader(uint32_t region, uint32_t generation) const {
-  return std::ranges::any_of(shape_.segments(), [&](uint64_t segment) {
-    return HeaderOf(nvm_, shape_, {region, segment}).OpenedAfter(generation);
-  });
+  for (const uint64_t segment : shape_.segments()) {
+    if (HeaderOf(nvm_, shape_, {region, segment}).OpenedAfter(generation)) return true;
+  }
+  return false;
 }
 
 }  // namespace erda::log

@@ -1,6 +1,6 @@
 // The objects of one shard's log, as they stand in the pool: from an address to bytes, a place and a view.
 //
-// Owns nothing. Requires: the region table outlives it. The shard's thread alone calls it.
+// Owns nothing. Requires: the slots outlive it. The shard's thread alone calls it.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 #include "format/log_address.h"
 #include "format/object.h"
-#include "log/region_table.h"
+#include "log/head_slots.h"
 #include "log/shard_shape.h"
 #include "nvm/writer.h"
 
@@ -17,22 +17,26 @@ namespace erda::log {
 
 class Objects {
  public:
-  Objects(const nvm::Writer& nvm, const ShardShape& shape, const RegionTable& regions, uint32_t pool_seed)
-      : nvm_(nvm), shape_(shape), regions_(regions), pool_seed_(pool_seed) {}
+  Objects(const nvm::Writer& nvm, const ShardShape& shape, const HeadSlots& slots, uint32_t pool_seed)
+      : nvm_(nvm), shape_(shape), slots_(slots), pool_seed_(pool_seed) {}
 
   // Returns the pool's bytes from an address to the end of its segment; none if the address is not in this log.
   [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const {
-    const uint32_t region = regions_.RegionAt(head, address);
+    const uint32_t region = slots_.RegionAt(head, address);
     if (region == kNoRegion) return {};
     return nvm_.Bytes(OffsetIn(region, address), shape_.geometry().segment_size - shape_.OffsetInSegment(address));
   }
   [[nodiscard]] format::Place PlaceOf(uint32_t head, format::LogAddress address) const {
-    const uint32_t region = regions_.RegionAt(head, address);
-    return {pool_seed_, head, address, region == kNoRegion ? 0 : regions_.GenerationOf(region)};
+    const uint32_t region = slots_.RegionAt(head, address);
+    return {pool_seed_, head, address, region == kNoRegion ? 0 : slots_.GenerationOf(region)};
+  }
+  // Requires: BytesAt is not empty.
+  [[nodiscard]] SegmentId SegmentOf(uint32_t head, format::LogAddress address) const {
+    return shape_.SegmentOf(slots_.RegionIn(head, shape_.geometry().SlotOf(address)), address);
   }
   // Returns the address's place in the pool. Requires: BytesAt is not empty.
   [[nodiscard]] uint64_t OffsetOf(uint32_t head, format::LogAddress address) const {
-    return OffsetIn(regions_.RegionIn(head, shape_.geometry().SlotOf(address)), address);
+    return OffsetIn(slots_.RegionIn(head, shape_.geometry().SlotOf(address)), address);
   }
   [[nodiscard]] format::ObjectView Inspect(uint32_t head, format::LogAddress address) const {
     return format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
@@ -49,7 +53,7 @@ class Objects {
 
   const nvm::Writer& nvm_;
   const ShardShape shape_;
-  const RegionTable& regions_;
+  const HeadSlots& slots_;
   const uint32_t pool_seed_;
 };
 

@@ -1,11 +1,9 @@
 #include "log/region_table.h"
 
 #include <algorithm>
-#include <atomic>
 #include <string>
 
 #include "base/planted.h"
-#include "format/control_block.h"
 #include "format/log_layout.h"
 #include "log/region_words.h"
 #include "log/segment_headers.h"
@@ -14,22 +12,8 @@ namespace erda::log {
 
 using format::RegionWord;
 
-namespace {
-
-// Slots of each head that writers leave, so that the cleaner can link a region to copy to.
-constexpr uint32_t kSlotsKept = 1;
-
-}  // namespace
-
 RegionTable::RegionTable(nvm::Writer& nvm, const ShardShape& shape, std::span<std::byte> control)
-    : nvm_(nvm),
-      shape_(shape),
-      control_(control),
-      slots_per_head_(shape.geometry().slots_per_head() + 1),
-      free_(nvm, shape),
-      slots_(size_t{shape.geometry().heads_per_shard} * slots_per_head_),
-      used_slots_(shape.geometry().heads_per_shard),
-      generations_(shape.geometry().regions_per_shard) {}
+    : nvm_(nvm), shape_(shape), slots_(shape, control), free_(nvm, shape) {}
 
 // --- Taking up
 
@@ -39,7 +23,7 @@ Status RegionTable::TakeUp() {
     const RegionWord word = LoadRegionWord(nvm_, region);
     newest_generation_ = std::max(newest_generation_, word.generation());
     if (word == RegionWord::Free(word.generation())) {
-      free_.Add();
+      free_.Add(region);
       continue;
     }
     if (word == RegionWord::Emptied(word.generation())) {
@@ -53,11 +37,11 @@ Status RegionTable::TakeUp() {
     const uint32_t head = word.HeadIn(shape_.geometry());
     const uint32_t slot = word.SlotIn(shape_.geometry());
     const bool possible = word.IsWholeLink() && shape_.HasHead(head) && slot < shape_.geometry().slots_per_head();
-    if (!possible || RegionIn(head, slot) != kNoRegion) {
+    if (!possible || slots_.RegionIn(head, slot) != kNoRegion) {
       return {Code::kCorruption, "the region table is damaged: region " + std::to_string(region) + " cannot be slot " +
                                      std::to_string(word.slot()) + " of head " + std::to_string(word.head())};
     }
-    Fill(head, slot, region, word.generation(), SlotState::kFull);
+    slots_.Fill(head, slot, region, word.generation(), SlotState::kFull);
   }
   if (std::ranges::find(runs_, kNoRegion) != runs_.end()) {
     return {Code::kCorruption, "the region table lacks a run of the index"};
@@ -78,31 +62,29 @@ Status RegionTable::TakeUpRun(uint32_t region, uint32_t run) {
 
 std::optional<uint32_t> RegionTable::Link(uint32_t head, LinkFor purpose) {
   const bool for_writers = purpose == LinkFor::kWriters;
-  if (for_writers && IsCrowded(head)) return std::nullopt;
-  uint32_t slot = 0;
-  while (slot < shape_.geometry().slots_per_head() && SlotAt(head, slot).state != SlotState::kUnused) ++slot;
-  if (slot == shape_.geometry().slots_per_head()) return std::nullopt;
-  const uint32_t region = free_.Take(for_writers ? 1 : 0, generations_);
+  if (for_writers && slots_.IsCrowded(head)) return std::nullopt;
+  const auto slot = slots_.FindUnused(head);
+  if (!slot) return std::nullopt;
+  const uint32_t region = free_.Take(for_writers ? 1 : 0);
   if (region == kNoRegion) return std::nullopt;
 
   // No two regions of a shard ever have the same generation. So it also tells apart the regions that one slot had.
   ++newest_generation_;
-  const uint32_t before = LoadRegionWord(nvm_, region).generation();
-  const uint32_t generation = Planted(Flaw::kSameGeneration) ? before + 1 : newest_generation_;
+  const uint32_t generation =
+      Planted(Flaw::kSameGeneration) ? LoadRegionWord(nvm_, region).generation() + 1 : newest_generation_;
   // A header that is not an earlier use's was damaged while nobody used the region. It must not be damage in this use.
   for (const uint64_t segment : shape_.segments()) {
     const SegmentId id{region, segment};
     if (UseOf(nvm_, shape_, id, generation) != format::SegmentUse::kNotYet) ForgetSegment(nvm_, shape_, id);
   }
   // The word is persistent before any header in the region: a segment counts only beside its region's generation.
-  StoreRegionWord(nvm_, region, RegionWord::Linked(shape_.geometry(), generation, head, slot));
-  ++links_;
-  Fill(head, slot, region, generation, SlotState::kAppendedTo);
+  StoreRegionWord(nvm_, region, RegionWord::Linked(shape_.geometry(), generation, head, *slot));
+  slots_.Fill(head, *slot, region, generation, SlotState::kAppendedTo);
   return slot;
 }
 
 std::optional<uint32_t> RegionTable::LinkRun() {
-  const uint32_t region = free_.Take(1, generations_);
+  const uint32_t region = free_.Take(1);
   if (region == kNoRegion) return std::nullopt;
   const auto word = RegionWord::OfIndex(LoadRegionWord(nvm_, region).generation(), static_cast<uint32_t>(runs_.size()));
   nvm_.Store64(RegionWordOffset(region), word.raw());
@@ -116,23 +98,22 @@ std::optional<uint32_t> RegionTable::LinkRun() {
 }
 
 void RegionTable::Unlink(uint32_t head, uint32_t slot) {
-  const uint32_t region = RegionIn(head, slot);
+  const uint32_t region = slots_.RegionIn(head, slot);
   StoreRegionWord(nvm_, region, RegionWord::Free(LoadRegionWord(nvm_, region).generation()));
-  Vacate(head, slot, SlotState::kUnused);
-  CountSlots(head, -1);
-  free_.Add();
+  slots_.Vacate(head, slot, SlotState::kUnused);
+  free_.Add(region);
 }
 
 void RegionTable::Empty(uint32_t head, uint32_t slot) {
-  const uint32_t region = RegionIn(head, slot);
-  const uint32_t generation = GenerationOf(region);
+  const uint32_t region = slots_.RegionIn(head, slot);
+  const uint32_t generation = slots_.GenerationOf(region);
   // Entries that were moved away are persistent before anybody could find zeroes here by way of an older entry.
   if (!Planted(Flaw::kEmptiedNotFenced)) nvm_.Fence();
   StoreRegionWord(nvm_, region, RegionWord::Emptied(generation));
   emptied_.push_back({region, generation, head, slot});
   // (I10) A client may not know yet. As long as the region's bytes verify, a client must not take them for what an
   // entry names in a later use of the slot. So the slot stays used until FreeEmptied.
-  Vacate(head, slot, Planted(Flaw::kSlotTooEarly) ? SlotState::kUnused : SlotState::kEmptied);
+  slots_.Vacate(head, slot, Planted(Flaw::kSlotTooEarly) ? SlotState::kUnused : SlotState::kEmptied);
 }
 
 void RegionTable::FreeEmptied(uint32_t region) {
@@ -140,13 +121,9 @@ void RegionTable::FreeEmptied(uint32_t region) {
   // If the store gets lost in a crash, the next server's cleaner fills the region with zeroes once more.
   nvm_.Store64(RegionWordOffset(region), RegionWord::Free(it->generation).raw());
   nvm_.Flush(RegionWordOffset(region), sizeof(uint64_t));
-  if (it->head != UINT32_MAX) {
-    Slot& slot = SlotAt(it->head, it->slot);
-    if (slot.state == SlotState::kEmptied) slot.state = SlotState::kUnused;
-    CountSlots(it->head, -1);
-  }
+  if (it->head != UINT32_MAX) slots_.Free(it->head, it->slot);
   emptied_.erase(it);
-  free_.Add();
+  free_.Add(region);
 }
 
 // A word that decayed since the region was linked stays as it is.
@@ -155,8 +132,9 @@ bool RegionTable::AwaitsSettled(uint32_t region) const {
   const uint32_t head = word.HeadIn(shape_.geometry());
   const uint32_t slot = word.SlotIn(shape_.geometry());
   const bool possible = word.IsWholeLink() && shape_.HasHead(head) && slot < shape_.geometry().slots_per_head();
-  const bool sound = possible && RegionIn(head, slot) == region && word.generation() == GenerationOf(region);
-  return sound && !word.settled() && IsFull(head, slot);
+  const bool sound =
+      possible && slots_.RegionIn(head, slot) == region && word.generation() == slots_.GenerationOf(region);
+  return sound && !word.settled() && slots_.IsFull(head, slot);
 }
 
 void RegionTable::StoreSettled(uint32_t region) {
@@ -164,43 +142,5 @@ void RegionTable::StoreSettled(uint32_t region) {
 }
 
 bool RegionTable::IsSettled(uint32_t region) const { return LoadRegionWord(nvm_, region).settled(); }
-
-// --- Slots
-
-void RegionTable::Fill(uint32_t head, uint32_t slot, uint32_t region, uint32_t generation, SlotState state) {
-  SlotAt(head, slot) = {region, state, links_};
-  generations_[shape_.NumberOf(region)] = generation;
-  CountSlots(head, 1);
-  Publish(head, slot);
-}
-
-void RegionTable::Vacate(uint32_t head, uint32_t slot, SlotState state) {
-  generations_[shape_.NumberOf(RegionIn(head, slot))] = 0;
-  SlotAt(head, slot) = {kNoRegion, state, 0};
-  Publish(head, slot);
-}
-
-// Both stores are released, the generation's last: a client that reads the new generation also reads the slot's region.
-// Clients look again when they meet a slot that they do not know, so the order is for their sake only.
-void RegionTable::Publish(uint32_t head, uint32_t slot) {
-  const uint64_t at = format::HeadSlotOffset(shape_.geometry(), shape_.HeadInShard(head), slot);
-  auto* word = reinterpret_cast<uint64_t*>(control_.data() + at);
-  const uint32_t region = RegionIn(head, slot);
-  const auto published =
-      region == kNoRegion ? format::HeadSlot(*word).Emptied() : format::HeadSlot::Of(region, GenerationOf(region));
-  std::atomic_ref<uint64_t>(*word).store(published.raw(), std::memory_order_release);
-  auto* generation = reinterpret_cast<uint64_t*>(control_.data() + offsetof(format::ControlBlock, head_generation));
-  std::atomic_ref<uint64_t>(*generation).fetch_add(1, std::memory_order_release);
-}
-
-bool RegionTable::IsCrowded(uint32_t head) const {
-  return used_slots_[shape_.HeadInShard(head)] + kSlotsKept >= shape_.geometry().slots_per_head();
-}
-
-void RegionTable::CountSlots(uint32_t head, int change) {
-  const bool before = IsCrowded(head);
-  used_slots_[shape_.HeadInShard(head)] += change;
-  crowded_heads_ += static_cast<uint32_t>(IsCrowded(head)) - static_cast<uint32_t>(before);
-}
 
 }  // namespace erda::log

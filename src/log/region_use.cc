@@ -9,11 +9,10 @@ namespace erda::log {
 
 using format::LogAddress;
 
-RegionUse::RegionUse(const nvm::Writer& nvm, const ShardShape& shape, const RegionTable& regions,
-                     const Objects& objects)
+RegionUse::RegionUse(const nvm::Writer& nvm, const ShardShape& shape, const HeadSlots& slots, const Objects& objects)
     : nvm_(nvm),
       shape_(shape),
-      regions_(regions),
+      slots_(slots),
       objects_(objects),
       slots_per_head_(shape.geometry().slots_per_head() + 1),
       uses_(size_t{shape.geometry().heads_per_shard} * slots_per_head_) {}
@@ -36,7 +35,7 @@ void RegionUse::Count(uint32_t head, LogAddress address, int change) {
 
 void RegionUse::Release(uint32_t head, LogAddress address) {
   const uint32_t slot = shape_.geometry().SlotOf(address);
-  if (--UseAt(head, slot).held == 0 && regions_.IsFull(head, slot)) ++changes_;
+  if (--UseAt(head, slot).held == 0 && slots_.IsFull(head, slot)) ++changes_;
 }
 
 void RegionUse::Forget(uint32_t head, uint32_t slot) {
@@ -45,10 +44,10 @@ void RegionUse::Forget(uint32_t head, uint32_t slot) {
 }
 
 LinkedRegion RegionUse::Linked(uint32_t head, uint32_t slot) {
-  const uint32_t region = regions_.RegionIn(head, slot);
+  const uint32_t region = slots_.RegionIn(head, slot);
   Use& use = UseAt(head, slot);
   if (use.filled == 0) use.filled = FilledBytes(region);
-  return {region, regions_.GenerationOf(region), head, slot, regions_.AgeOf(head, slot), use, regions_.IsCrowded(head)};
+  return {region, slots_.GenerationOf(region), head, slot, slots_.AgeOf(head, slot), use, slots_.IsCrowded(head)};
 }
 
 // Space counts as filled if it is not known to be unused: nobody will append there.

@@ -1,6 +1,6 @@
 // How much of each linked region is still needed. Cleaning chooses regions by it.
 //
-// Owns the counts: names, holds and live bytes, by head and slot. Requires: the region table outlives it, and the index
+// Owns the counts: names, holds and live bytes, by head and slot. Requires: the slots outlive it, and the index
 // reports each change of an entry (Count). The shard's thread alone calls it.
 #pragma once
 
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "format/log_address.h"
+#include "log/head_slots.h"
 #include "log/objects.h"
-#include "log/region_table.h"
 #include "log/shard_shape.h"
 #include "nvm/writer.h"
 
@@ -39,7 +39,7 @@ struct LinkedRegion {
 
 class RegionUse {
  public:
-  RegionUse(const nvm::Writer& nvm, const ShardShape& shape, const RegionTable& regions, const Objects& objects);
+  RegionUse(const nvm::Writer& nvm, const ShardShape& shape, const HeadSlots& slots, const Objects& objects);
 
   // An entry names the address from now on (change 1), or does not any more (-1).
   void Count(uint32_t head, format::LogAddress address, int change);
@@ -52,7 +52,7 @@ class RegionUse {
   void ForEachFull(Visit&& visit) {
     for (const uint32_t head : shape_.heads()) {
       for (const uint32_t slot : shape_.slots()) {
-        if (regions_.IsFull(head, slot)) visit(Linked(head, slot));
+        if (slots_.IsFull(head, slot)) visit(Linked(head, slot));
       }
     }
   }
@@ -73,7 +73,7 @@ class RegionUse {
 
   const nvm::Writer& nvm_;
   const ShardShape shape_;
-  const RegionTable& regions_;
+  const HeadSlots& slots_;
   const Objects& objects_;
   const uint32_t slots_per_head_;  // with one more: for addresses that are in no slot, where damage leads
   std::vector<Use> uses_;

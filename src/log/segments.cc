@@ -27,7 +27,8 @@ void Segments::Open(SegmentId id, uint64_t version) {
   constexpr uint64_t kAfterIdentity = offsetof(SegmentHeader, state);
   nvm_.Write(at + kAfterIdentity, BytesOf(header).subspan(kAfterIdentity));
   nvm_.Persist(at, sizeof(header));
-  nvm_.Store64(at + offsetof(SegmentHeader, identity), SegmentHeader::Identity(regions_.GenerationOf(id.region)));
+  nvm_.Store64(at + offsetof(SegmentHeader, identity),
+               SegmentHeader::Identity(regions_.slots().GenerationOf(id.region)));
   nvm_.Persist(at + offsetof(SegmentHeader, identity), sizeof(uint64_t));
   At(id) = {0, true, false};
   ++opened_;
@@ -52,7 +53,7 @@ void Segments::StoreMark(SegmentId id, uint64_t offset) {
 
 void Segments::LeaveRegion(uint32_t head, uint32_t slot) {
   regions_.Leave(head, slot);
-  SettleRegion(regions_.RegionIn(head, slot));
+  SettleRegion(regions_.slots().RegionIn(head, slot));
 }
 
 void Segments::ForgetRegion(uint32_t region) {
@@ -66,7 +67,7 @@ void Segments::ForgetRegion(uint32_t region) {
 void Segments::SettleAll() {
   for (uint32_t number = 0; number < shape_.geometry().regions_per_shard; ++number) {
     const uint32_t region = shape_.RegionOf(number);
-    if (regions_.GenerationOf(region) == 0 || regions_.IsSettled(region)) continue;
+    if (regions_.slots().GenerationOf(region) == 0 || regions_.IsSettled(region)) continue;
     for (const uint64_t segment : shape_.segments()) {
       if (const SegmentId id{region, segment}; At(id).sealed) StoreState(id, SegmentState::kSettled);
     }

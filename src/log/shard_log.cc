@@ -1,108 +1,72 @@
 #include "log/shard_log.h"
 
-#include <algorithm>
-
 #include "base/bytes.h"
 #include "base/planted.h"
+#include "format/log_address.h"
 
 namespace erda::log {
 
-using format::FirstObjectOffset;
+using format::EntryWord;
 using format::LogAddress;
-
-namespace {
-
-// A mark costs a store and two fences. In segments of 8 MiB and more it moves once in 64 KiB, so that a restart walks
-// about twice that, and back to what was in flight.
-constexpr uint64_t kMarksPerSegment = 128;
-constexpr uint64_t kMarkStepMin = 1024;
-constexpr uint64_t kMarkStepMax = 64 << 10;
-
-}  // namespace
 
 ShardLog::ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
                    std::span<std::byte> control)
     : nvm_(nvm),
-      geometry_(geometry),
       shape_(geometry, shard),
-      mark_step_(std::clamp(geometry.segment_size / kMarksPerSegment, kMarkStepMin, kMarkStepMax)),
       regions_(nvm, shape_, control),
-      objects_(nvm, shape_, regions_, pool_seed),
-      use_(nvm, shape_, regions_, objects_),
-      heads_(geometry.heads_per_shard),
       segments_(nvm, shape_, regions_),
-      found_segments_(geometry.regions_per_shard * geometry.segments_per_region()) {}
+      objects_(nvm, shape_, regions_.slots(), pool_seed),
+      use_(nvm, shape_, regions_.slots(), objects_),
+      tails_(nvm, shape_, regions_, segments_),
+      copies_(shape_, regions_, segments_) {}
 
-// --- Appending
-
-Result<ShardLog::Space> ShardLog::Reserve(uint32_t head_number, uint64_t bytes, uint64_t version) {
-  Head& head = HeadAt(head_number);
-  if (!Fits(head, bytes) && !OpenNextSegment(head_number, version)) return Status(Code::kResourceExhausted);
-  if (IsMarkDue(head)) MoveMark(head);
-  return AppendTo(&head, bytes);
+void ShardLog::Close() {
+  tails_.SealFull();
+  segments_.SettleAll();
+  tails_.Close();
 }
 
-ShardLog::Space ShardLog::AppendTo(Head* head, uint64_t bytes) {
-  const uint64_t in_region = shape_.OffsetInRegion(head->open.segment, head->tail);
-  const Space space{geometry_.AddressOf(head->slot, in_region), geometry_.RegionOffset(head->open.region) + in_region};
-  head->tail += bytes;
-  room_ -= bytes;
-  appended_ += bytes;
-  return space;
-}
-
-bool ShardLog::OpenNextSegment(uint32_t head_number, uint64_t version) {
-  Head& head = HeadAt(head_number);
-  const bool in_region = !head.open.none() && head.open.segment + 1 < geometry_.segments_per_region();
-  const SegmentId full = head.open;
-  const uint32_t full_slot = head.slot;
-  const uint64_t full_tail = head.tail;
-  if (in_region) {
-    ++head.open.segment;
-  } else {
-    const auto slot = regions_.Link(head_number, LinkFor::kWriters);
-    if (!slot) return false;
-    if (!full.none()) ++filled_regions_;
-    head.open = {regions_.RegionIn(head_number, *slot), 0};
-    head.slot = *slot;
+void ShardLog::OnEntryChanged(uint32_t head, EntryWord before, EntryWord after) {
+  if (!shape_.HasHead(head)) return;  // a damaged entry
+  const LogAddress was[] = {before.new_address(), before.needed_old()};
+  const LogAddress is[] = {after.new_address(), after.needed_old()};
+  for (const LogAddress address : is) {
+    if (address.none() || address == was[0] || address == was[1]) continue;
+    use_.Count(head, address, 1);
+    copies_.OnNamed(head, address);
   }
-  if (!full.none()) {
-    room_ -= geometry_.segment_size - full_tail;
-    segments_.Seal(full, full_tail);
+  for (const LogAddress address : was) {
+    if (!address.none() && address != is[0] && address != is[1]) use_.Count(head, address, -1);
   }
-  segments_.Open(head.open, version);
-  // After that, so that a restart finds an open region in each head that ever had one: a delete takes no other room.
-  if (!full.none() && !in_region) segments_.LeaveRegion(head_number, full_slot);
-  head.tail = head.mark = FirstObjectOffset(head.open.segment);
-  head.in_flight = 0;
-  room_ += geometry_.segment_size - head.tail;
-  return true;
 }
 
-void ShardLog::EndFlight(uint32_t head_number, LogAddress address) {
-  Head& head = HeadAt(head_number);
-  const SegmentId id = SegmentAt(head_number, address);
-  if (id == head.open && shape_.OffsetInSegment(address) < head.mark) --head.in_flight;
-  segments_.EndFlight(id);
+// (I12) The mark is stored before the entry. So a client that has seen another version by way of the entry finds the
+// mark in the version that the entry left. The shard does not flush it: clients know nothing of a server that is gone.
+// The header's crc does not cover the mark: a damaged header keeps its damage, and no client goes by it. An object
+// without the entry's tag in its header is no version of the entry, and stays as it is: a damaged entry may lead into
+// some value.
+void ShardLog::OnEntryStored(uint32_t head, const format::IndexEntry& before, EntryWord after) {
+  const LogAddress left = before.entry_word().new_address();
+  if (left == after.new_address() || left.none() || Planted(Flaw::kLeftNotMarked)) return;
+  const auto bytes = BytesAt(head, left);
+  if (bytes.size() < sizeof(format::ObjectHeader)) return;
+  const auto header = LoadAs<format::ObjectHeader>(bytes);
+  if (!header.is_value() || format::EntryMeta::TagOf(header.key_hash) != before.entry_meta().tag()) return;
+  const uint64_t offset = OffsetOf(head, left);
+  const uint64_t first_word = nvm_.Load64(offset);
+  if (format::WithLeft(first_word) != first_word) nvm_.Store64(offset, format::WithLeft(first_word));
 }
 
-// Between two operations: of what was given out before, only what is in flight is not settled. So the place that waited
-// is reached by the mark once nothing before it is in flight, however much is behind; then the tail is the next one to
-// wait for. (If nothing at all is in flight, the mark is there at once.) REQUIRES: nothing before the mark is in
-// flight.
-void ShardLog::MoveMark(Head& head) {
-  head.in_flight = segments_.InFlight(head.open);
-  const uint64_t reached = head.in_flight == 0 ? head.tail : head.mark;
-  head.mark = head.tail;
-  segments_.StoreMark(head.open, reached);
+LogAddress ShardLog::PlaceOfNoObject(uint32_t head) const {
+  const auto slot = tails_.OpenSegment(head).none() ? copies_.SlotOf(head) : std::optional(tails_.SlotOf(head));
+  return slot ? shape_.geometry().AddressOf(*slot, format::kGranuleBytes) : LogAddress();
 }
 
-// --- Looking up
-
-ShardLog::Space ShardLog::TombstoneSlot(uint32_t head_number) const {
-  const Head& head = HeadAt(head_number);
-  return {geometry_.AddressOf(head.slot, format::kTombstoneSlotOffset),
-          geometry_.RegionOffset(head.open.region) + format::kTombstoneSlotOffset};
+void ShardLog::Empty(uint32_t head, uint32_t slot) {
+  const uint32_t region = regions_.slots().RegionIn(head, slot);
+  regions_.Empty(head, slot);
+  segments_.ForgetRegion(region);
+  use_.Forget(head, slot);
 }
 
 }  // namespace erda::log

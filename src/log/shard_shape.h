@@ -5,7 +5,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <ranges>
 
 #include "format/geometry.h"
 #include "format/log_address.h"
@@ -22,6 +21,24 @@ struct SegmentId {
   bool operator==(const SegmentId&) const = default;
 };
 
+// The numbers from `first` on, and below `last`, for a loop.
+template <class Number>
+struct Numbers {
+  struct Iterator {
+    Number at;
+    Number operator*() const { return at; }
+    Iterator& operator++() {
+      ++at;
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+  };
+  [[nodiscard]] Iterator begin() const { return {first}; }
+  [[nodiscard]] Iterator end() const { return {last}; }
+  Number first;
+  Number last;
+};
+
 class ShardShape {
  public:
   ShardShape(const format::Geometry& geometry, uint32_t shard)
@@ -34,12 +51,12 @@ class ShardShape {
 
   [[nodiscard]] const format::Geometry& geometry() const { return geometry_; }
   // The shard's heads, by their numbers in the pool.
-  [[nodiscard]] auto heads() const { return std::views::iota(first_head_, first_head_ + geometry_.heads_per_shard); }
+  [[nodiscard]] Numbers<uint32_t> heads() const { return {first_head_, first_head_ + geometry_.heads_per_shard}; }
   [[nodiscard]] bool HasHead(uint32_t head) const { return HeadInShard(head) < geometry_.heads_per_shard; }
   // Huge for a head of an earlier shard.
   [[nodiscard]] uint32_t HeadInShard(uint32_t head) const { return head - first_head_; }
   // The slots of each head.
-  [[nodiscard]] auto slots() const { return std::views::iota(uint32_t{0}, geometry_.slots_per_head()); }
+  [[nodiscard]] Numbers<uint32_t> slots() const { return {0, geometry_.slots_per_head()}; }
 
   // A region's number in the pool, from its number in the shard.
   [[nodiscard]] uint32_t RegionOf(uint32_t number) const { return geometry_.RegionOf(shard_, number); }
@@ -51,7 +68,7 @@ class ShardShape {
   }
 
   // The segments of a region. A segment has a power of two of bytes, and a region a power of two of segments.
-  [[nodiscard]] auto segments() const { return std::views::iota(uint64_t{0}, geometry_.segments_per_region()); }
+  [[nodiscard]] Numbers<uint64_t> segments() const { return {0, geometry_.segments_per_region()}; }
   // All segments of the shard are numbered region by region.
   [[nodiscard]] uint64_t SegmentNumber(SegmentId id) const {
     return (uint64_t{NumberOf(id.region)} << region_segments_shift_) + id.segment;

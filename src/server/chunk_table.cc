@@ -29,10 +29,10 @@ constexpr Nanoseconds kAwaitedMax = std::chrono::seconds(1);
 }  // namespace
 
 uint64_t ChunkTable::SizeFor(uint32_t head, uint64_t least, uint64_t wanted, SessionId session) const {
-  const uint64_t share = log_.bytes_total() / kShareOfLog;
+  const uint64_t share = log_.regions().bytes_total() / kShareOfLog;
   uint64_t size = std::min({wanted, format::ChunkBytesMax(geometry_), share - std::min(share, bytes_)});
-  const uint64_t room = log_.RoomLeft(head);
-  if (log_.free_regions() < kFreeRegionsLeft) size = std::min(size, room);
+  const uint64_t room = log_.tails().RoomLeft(head);
+  if (log_.regions().free_regions() < kFreeRegionsLeft) size = std::min(size, room);
   const auto closing = static_cast<size_t>(std::ranges::count(closing_, session, &ClosingChunk::session));
   const size_t held = closing + (session < chunks_.size() ? chunks_[session].size() : 0);
   if (held >= format::kChunksPerClient || size < least || least <= kChunkObjectsAt) return 0;
@@ -160,7 +160,7 @@ void ChunkTable::Age(AllPublished /*proof*/) {
 void ChunkTable::TakeBackFull(AllPublished /*proof*/) {
   for (SessionId session = 0; session < chunks_.size(); ++session) {
     for (Chunk& chunk : chunks_[session]) {
-      if (!chunk.taken_back && !log_.IsAppendedTo(chunk.head, geometry_.SlotOf(chunk.address)))
+      if (!chunk.taken_back && !log_.tails().IsAppendedTo(chunk.head, geometry_.SlotOf(chunk.address)))
         TakeBack(session, chunk);
     }
   }

@@ -44,7 +44,7 @@ Cleaning::Cleaning(Versions& versions, const format::Geometry& geometry, std::sp
       tried_(geometry.regions_per_shard) {}
 
 void Cleaning::Begin() {
-  for (const auto& emptied : log_.emptied()) to_zero_.push_back(emptied.region);
+  for (const auto& emptied : log_.regions().emptied()) to_zero_.push_back(emptied.region);
   OrderZeroes();
 }
 
@@ -92,7 +92,7 @@ size_t Cleaning::Apply() {
         in_vain_ = 0;
         space_.waits = slots_.waits = false;
         tried_.assign(tried_.size(), {});
-        counters_.Set(Counter::kFreeRegions, log_.free_regions());
+        counters_.Set(Counter::kFreeRegions, log_.regions().free_regions());
         break;
       case CleanProposal::Kind::kExpire:
         versions_.Expire(versions_.PublishPuts(), proposal->key_hash, proposal->head, proposal->from);
@@ -118,10 +118,10 @@ void Cleaning::GiveSegment(const CleanProposal& wanted) {
   CleanOrder order;
   order.kind = CleanOrder::Kind::kSegment;
   order.head = wanted.head;
-  auto segment = wanted.end == 0 ? log_.OpenCopies(wanted.head) : std::nullopt;
+  auto segment = wanted.end == 0 ? log_.copies().Open(wanted.head) : std::nullopt;
   order.begun = segment.has_value();
-  order.last_copy = order.begun ? log_.LastCopy(wanted.head) : 0;
-  if (!segment) segment = log_.NextCopies(wanted.head, wanted.end);
+  order.last_copy = order.begun ? log_.copies().Last(wanted.head) : 0;
+  if (!segment) segment = log_.copies().Next(wanted.head, wanted.end);
   if (segment) {
     order.region = segment->region;
     order.generation = segment->generation;
@@ -130,7 +130,7 @@ void Cleaning::GiveSegment(const CleanProposal& wanted) {
   } else {
     order.kind = CleanOrder::Kind::kNoSegment;
   }
-  counters_.Set(Counter::kFreeRegions, log_.free_regions());
+  counters_.Set(Counter::kFreeRegions, log_.regions().free_regions());
   Order(order);
 }
 
@@ -208,17 +208,17 @@ void Cleaning::EmptyRegion(const ShardLog::LinkedRegion& region) {
 
 // --- What comes next
 
-bool Cleaning::Due() const { return asked_ || log_.crowded_heads() > 0 || NeedsSpace(); }
+bool Cleaning::Due() const { return asked_ || log_.regions().slots().crowded_heads() > 0 || NeedsSpace(); }
 
 bool Cleaning::NeedsSpace() const {
   if (space_.waits) return true;
-  const uint64_t coming = log_.free_regions() + zeroing_ + to_zero_.size();
+  const uint64_t coming = log_.regions().free_regions() + zeroing_ + to_zero_.size();
   return coming <= 2 + geometry_.regions_per_shard / 32;
 }
 
 bool Cleaning::Expects(uint32_t head, bool waited) {
   versions_.CountPublished();
-  Want& want = head != kAnyHead && log_.IsCrowded(head) ? slots_ : space_;
+  Want& want = head != kAnyHead && log_.regions().slots().IsCrowded(head) ? slots_ : space_;
   if (want.hopeless && log_.changes() == want.changes) {
     if (!versions_.HasPassed(next_deadline_)) return false;
     next_deadline_ = 0;  // it is looked through once more for that
@@ -258,14 +258,14 @@ void Cleaning::GiveUp(Want& want) {
 
 void Cleaning::Ask() {
   asked_ = true;
-  asked_generation_ = log_.newest_generation();
+  asked_generation_ = log_.regions().newest_generation();
   counters_.Set(Counter::kCleaning, 1);
 }
 
 // A region whose live objects fit where copies can go without the next region.
 bool Cleaning::Fits(const ShardLog::LinkedRegion& region) const {
-  if (log_.free_regions() > 0) return true;
-  return region.use.live_bytes <= log_.RoomForCopies(region.head);
+  if (log_.regions().free_regions() > 0) return true;
+  return region.use.live_bytes <= log_.copies().Room(region.head);
 }
 
 // What is in flight keeps the version before it alive, in whatever region that is: it is settled if it has arrived.
@@ -292,7 +292,7 @@ size_t Cleaning::Choose() {
   if (!versions_.index().counted()) return 0;
   // To look at all regions takes a while: not again before something may have changed.
   if (!asked_ && !Wanted() && log_.changes() < look_again_at_) return 0;
-  const bool in_need = Wanted() || log_.free_regions() <= 1;
+  const bool in_need = Wanted() || log_.regions().free_regions() <= 1;
   std::vector<ShardLog::LinkedRegion> empty;
   ShardLog::LinkedRegion best;
   double best_score = 0;
@@ -347,7 +347,7 @@ size_t Cleaning::Choose() {
     order.slot = best.slot;
     state_ = State::kMerging;
     if (on_merge) on_merge(true);
-    appended_ = log_.appended();
+    appended_ = log_.tails().appended();
     begin_ = queues_.walked.load(std::memory_order_relaxed);
     bytes_per_byte_ = kHaste * static_cast<double>(geometry_.region_size) / static_cast<double>(best.dead_bytes());
     Order(order);
@@ -374,8 +374,8 @@ size_t Cleaning::Choose() {
 // As fast as the writers use up space, and a little more; as fast as it can if they would have to wait.
 void Cleaning::SetPace() {
   uint64_t allowance = UINT64_MAX;
-  if (!asked_ && !Wanted() && log_.free_regions() > 1) {
-    const auto appended = static_cast<double>(log_.appended() - appended_);
+  if (!asked_ && !Wanted() && log_.regions().free_regions() > 1) {
+    const auto appended = static_cast<double>(log_.tails().appended() - appended_);
     allowance = begin_ + kStartBytes + static_cast<uint64_t>(appended * bytes_per_byte_);
   }
   const uint64_t before = queues_.allowance.load(std::memory_order_relaxed);

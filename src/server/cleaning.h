@@ -115,7 +115,7 @@ class Cleaning {
   std::vector<uint32_t> to_zero_;  // not told yet
   uint64_t zeroing_ = 0;           // regions that the cleaner was told to fill with zeroes
   double bytes_per_byte_ = 0;      // that are walked for each byte that is appended
-  uint64_t appended_ = 0;          // log_.appended() when the region was chosen
+  uint64_t appended_ = 0;          // log_.tails().appended() when the region was chosen
   uint64_t begin_ = 0;             // what the cleaner had walked by then
 };
 

@@ -27,7 +27,7 @@ bool Versions::SplitNext(AllPublished /*proof*/) {
     const auto region = index_.MayHaveRun() ? log_.LinkRun() : std::nullopt;
     if (!region) return false;
     index_.AddRun(*region);
-    counters_.Set(Counter::kLogBytesTotal, log_.bytes_total());
+    counters_.Set(Counter::kLogBytesTotal, log_.regions().bytes_total());
   }
   index_.Split();
   counters_.Set(Counter::kIndexSlots, index_.size());
@@ -41,7 +41,7 @@ void Versions::Grow(uint64_t slots) {
   if (index_.WantsRun()) {
     if (const auto region = log_.LinkRun()) {
       index_.AddRun(*region);
-      counters_.Set(Counter::kLogBytesTotal, log_.bytes_total());
+      counters_.Set(Counter::kLogBytesTotal, log_.regions().bytes_total());
     }
   }
   for (uint64_t split = 0; split < slots; split += geometry_.block_slots()) {

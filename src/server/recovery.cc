@@ -35,10 +35,10 @@ Status Recovery::Look(uint64_t version_limit) {
     ++report_.objects;
     if (geometry_.ShardOf(object.header.key_hash) == shard_) hashes.push_back(object.header.key_hash);
   };
-  if (auto status = log_.OpenAfterCrash(version_limit, visit); !status.ok()) return status;
-  if (auto status = index_.TakeUp(log_.runs()); !status.ok()) return status;
+  if (auto status = log_recovery_.OpenAfterCrash(version_limit, visit); !status.ok()) return status;
+  if (auto status = index_.TakeUp(log_.regions().runs()); !status.ok()) return status;
   const auto move = index_.Moved();
-  if (log_.plain() && move.ok()) {
+  if (log_recovery_.plain() && move.ok()) {
     std::vector<Window> windows;
     windows.reserve(hashes.size() + 1);
     const auto& layout = index_.layout();
@@ -49,7 +49,7 @@ Status Recovery::Look(uint64_t version_limit) {
     return {};
   }
   ScanIndex();
-  return log_.CheckNamed();
+  return log_recovery_.CheckNamed();
 }
 
 // In the order of the slots, each once: that is how memory is read best.
@@ -112,9 +112,9 @@ void Recovery::ScanIndex() {
       }
     }
     const EntryWord word = entry.entry_word();
-    log_.MarkNamed(log_.HeadOf(entry), word.new_address());
+    log_recovery_.MarkNamed(log_.HeadOf(entry), word.new_address());
     if (word.settled()) continue;  // nobody goes back to its old one; it may be the damaged one that a put repaired
-    log_.MarkNamed(log_.HeadOf(entry), word.old_address());
+    log_recovery_.MarkNamed(log_.HeadOf(entry), word.old_address());
     unsettled_.push_back(Decide(slot, entry));
   }
 }
@@ -133,11 +133,11 @@ Recovery::Unsettled Recovery::Decide(Slot slot, const IndexEntry& entry) {
   Chain::Before before;
   if (facts.newest == ObjectState::kHeader && facts.belongs) {
     before = chain_.NewestBefore(head, newest, word.old_address(), [&](LogAddress at) {
-      log_.MarkNamed(head, at);
+      log_recovery_.MarkNamed(head, at);
       return false;  // no writer is left
     });
     facts.whole_before = before.whole_bytes != 0;
-    log_.MarkNamed(head, before.address);
+    log_recovery_.MarkNamed(head, before.address);
   }
   Unsettled unsettled{slot, DecideRecovery(facts), before};
   if (unsettled.action == RecoveryAction::kSettle) unsettled.version = {word.new_address(), SpaceOf(newest.header)};
@@ -159,7 +159,7 @@ RecoveryReport Recovery::Repair() {
   if (!Planted(Flaw::kFoundNotFlushed)) {
     for (const auto& [begin, end] : touched_) index_.Flush(begin, end - begin);
     index_.FlushBlocks();
-    log_.FlushFound();
+    log_recovery_.FlushFound();
   }
   nvm_.Fence();
 
@@ -179,7 +179,7 @@ RecoveryReport Recovery::Repair() {
   for (const Unsettled& unsettled : unsettled_) RepairEntry(unsettled);
 
   // 4. Space of the log that no entry needs; segments are settled after the entries that lead into them.
-  report_.regions_unlinked = log_.Repair();
+  report_.regions_unlinked = log_recovery_.Repair();
   log_.Close();
   return report_;
 }

@@ -29,7 +29,13 @@ class Recovery {
  public:
   Recovery(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t shard, index::Index& index, log::ShardLog& log,
            Chain& chain)
-      : nvm_(nvm), geometry_(geometry), shard_(shard), index_(index), log_(log), chain_(chain) {}
+      : nvm_(nvm),
+        geometry_(geometry),
+        shard_(shard),
+        index_(index),
+        log_(log),
+        log_recovery_(log.Recover()),
+        chain_(chain) {}
 
   // version_limit: no version in the pool is as high. kCorruption if region table, segments and index contradict each
   // other as no crash makes them. Changes nothing.
@@ -62,6 +68,7 @@ class Recovery {
   const uint32_t shard_;
   index::Index& index_;
   log::ShardLog& log_;
+  log::LogRecovery log_recovery_;
   Chain& chain_;
 
   std::vector<Slots> touched_;        // that were looked at: all where a store may be in the caches alone

@@ -71,8 +71,8 @@ Status Versions::Open() {
   const format::ShardRecord record = Record();
   const auto limit = format::VersionLimitIn(record.version_limit);
   if (!limit) return DamagedLimit(shard_);
-  if (auto status = log_.Open(*limit); !status.ok()) return status;
-  if (auto status = index_.TakeUp(log_.runs()); !status.ok()) return status;
+  if (auto status = log_.Recover().Open(*limit); !status.ok()) return status;
+  if (auto status = index_.TakeUp(log_.regions().runs()); !status.ok()) return status;
   // If the number of keys is damaged they are counted, as after a crash.
   const format::CheckedWord keys(record.keys);
   const bool known = !keys.damaged() && keys.number() <= index_.size();
@@ -112,7 +112,7 @@ void Versions::Begin(uint64_t version_limit) {
   grown_at_ = next_version_ = Planted(Flaw::kVersionsStartAnew) ? 1 : std::max<uint64_t>(version_limit, 1);
   clock_.Begin();
   counters_.Set(Counter::kIndexSlots, index_.size());
-  counters_.Set(Counter::kLogBytesTotal, log_.bytes_total());
+  counters_.Set(Counter::kLogBytesTotal, log_.regions().bytes_total());
   PublishGauges();
 }
 
@@ -396,12 +396,13 @@ Outcome Versions::Delete(std::string_view key, uint64_t key_hash) {
 
   const uint64_t number = NextVersion();
   const uint32_t head = geometry_.HeadOf(key_hash);
-  if (!log_.EnsureOpen(head, number)) return {Code::kResourceExhausted, Reason::kLogFull, {}, head, {}};
+  const auto space = log_.TombstoneSlot(head, number);
+  if (!space) return {Code::kResourceExhausted, Reason::kLogFull, {}, head, {}};
 
   NewVersion tombstone;
   tombstone.slot = *slot;
   tombstone.head = head;
-  tombstone.space = log_.TombstoneSlot(tombstone.head);
+  tombstone.space = *space;
   const EntryWord word = index_.WordAt(*slot);
   MakeHeader(&tombstone, ObjectKind::kTombstone, key, key_hash, 0, ObjectHeader::kPersistedFlag, number,
              word.new_address().raw());
@@ -471,7 +472,7 @@ void Versions::PublishGauges() {
   counters_.Set(Counter::kKeys, index_.used());
   counters_.Set(Counter::kLogBytesUsed, log_.bytes_used());
   counters_.Set(Counter::kLogBytesLive, log_.bytes_live());  // but for what is counted behind the answers
-  counters_.Set(Counter::kFreeRegions, log_.free_regions());
+  counters_.Set(Counter::kFreeRegions, log_.regions().free_regions());
   counters_.Set(Counter::kInFlight, in_flight_.size());
   counters_.Set(Counter::kChunks, chunks_.count());
   counters_.Set(Counter::kChunkBytes, chunks_.bytes());

@@ -24,7 +24,7 @@ uint64_t AnySize(Random& random, const TestLog& log) {
 TEST(LogAppendTest, ANewLogIsEmpty) {
   TestLog log;
   EXPECT_EQ(log->bytes_used(), 0U);
-  EXPECT_EQ(log->bytes_total(), 6 * 16384U);
+  EXPECT_EQ(log->regions().bytes_total(), 6 * 16384U);
   EXPECT_EQ(log.FreeRegions(), 6U);
   EXPECT_EQ(log.PublishedGeneration(), 0U);
   EXPECT_TRUE(log->BytesAt(log.head(), LogAddress::At(0, 64)).empty());
@@ -95,13 +95,13 @@ TEST(LogAppendTest, TheTombstoneSlotIsTheOpenRegionsAndNoObjectTouchesIt) {
   TestLog log({.regions = 4, .heads = 1});
   std::vector<std::pair<uint64_t, uint64_t>> slots;
   while (const auto space = log.Append(496)) {
-    const Space slot = log->TombstoneSlot(log.head());
+    const Space slot = log->TombstoneSlot(log.head(), log.next_version).value();
     EXPECT_EQ(slot.address, LogAddress::At(space->address.slot(), 64));
     EXPECT_EQ(slot.offset, log.geometry().RegionOffset(log.region(space->address.slot())) + 64);
     EXPECT_EQ(log->OffsetOf(log.head(), slot.address), slot.offset);
     EXPECT_GE(space->address.offset_in_slot(), 64 + format::kTombstoneSlotBytes);
   }
-  EXPECT_EQ(log->TombstoneSlot(log.head()).address.slot(), 2U);
+  EXPECT_EQ(log->TombstoneSlot(log.head(), log.next_version)->address.slot(), 2U);
 }
 
 TEST(LogAppendTest, AFullLogKeepsOneRegionForTheCleaner) {

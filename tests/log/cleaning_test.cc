@@ -185,7 +185,7 @@ TEST(LogFullTest, TheWritersAndTheCleanersRegionsAreLeftOut) {
   EXPECT_TRUE(log.Full().empty());
   ASSERT_TRUE(log.FillRegion());  // the first is linked
   EXPECT_TRUE(log.Full().empty());
-  const auto copies = log->NextCopies(log.head(), 0);
+  const auto copies = log->copies().Next(log.head(), 0);
   ASSERT_TRUE(copies);
   EXPECT_EQ(copies->slot, 1U);
   EXPECT_TRUE(log.Full().empty());
@@ -194,7 +194,7 @@ TEST(LogFullTest, TheWritersAndTheCleanersRegionsAreLeftOut) {
   EXPECT_EQ(log.Full().front().slot, 0U);
   EXPECT_EQ(log.Full().front().region, log.region(0));
   EXPECT_EQ(log.Full().front().generation, 1U);
-  for (int segment = 1; segment <= 4; ++segment) ASSERT_TRUE(log->NextCopies(log.head(), 4096));
+  for (int segment = 1; segment <= 4; ++segment) ASSERT_TRUE(log->copies().Next(log.head(), 4096));
   // The cleaner has gone on to another region.
   ASSERT_EQ(log.Full().size(), 2U);
   EXPECT_EQ(log.Full().back().slot, copies->slot);
@@ -207,34 +207,34 @@ TEST(LogCopiesTest, TheLastFreeRegionIsTheCleaners) {
   TestLog log({.regions = 4, .heads = 1});
   while (log.Append(496)) {
   }
-  ASSERT_EQ(log->free_regions(), 1U);
-  EXPECT_EQ(log->RoomForCopies(log.head()), 0U);
+  ASSERT_EQ(log->regions().free_regions(), 1U);
+  EXPECT_EQ(log->copies().Room(log.head()), 0U);
   for (uint64_t segment = 0; segment < 4; ++segment) {
-    const auto copies = log->NextCopies(log.head(), segment == 0 ? 0 : 4096);
+    const auto copies = log->copies().Next(log.head(), segment == 0 ? 0 : 4096);
     ASSERT_TRUE(copies);
-    EXPECT_EQ(*copies, (ShardLog::CopySegment{log.region(3), 4, 3, segment}));
-    EXPECT_EQ(log->RoomForCopies(log.head()), (3 - segment) * 4096);
+    EXPECT_EQ(*copies, (CopySegment{log.region(3), 4, 3, segment}));
+    EXPECT_EQ(log->copies().Room(log.head()), (3 - segment) * 4096);
   }
-  EXPECT_EQ(log->free_regions(), 0U);
-  EXPECT_FALSE(log->NextCopies(log.head(), 4096));
+  EXPECT_EQ(log->regions().free_regions(), 0U);
+  EXPECT_FALSE(log->copies().Next(log.head(), 4096));
   EXPECT_FALSE(log.Append(496));
 }
 
 TEST(LogCopiesTest, ASegmentOfCopiesSaysSoAndIsSettledWithItsEnd) {
   TestLog log;
-  const auto header = [&](const ShardLog::CopySegment& copies) {
+  const auto header = [&](const CopySegment& copies) {
     const uint64_t offset = log.geometry().RegionOffset(copies.region) + copies.segment * 4096;
     return LoadAs<format::SegmentHeader>(log.bytes().subspan(offset));
   };
   const uint64_t used = log->bytes_used();
-  const auto first = log->NextCopies(log.head(), 0);
+  const auto first = log->copies().Next(log.head(), 0);
   ASSERT_TRUE(first);
   EXPECT_EQ(log->bytes_used(), used + 4096);
   EXPECT_EQ(header(*first).state, static_cast<uint64_t>(SegmentState::kCopies));
   EXPECT_EQ(header(*first).identity, format::SegmentHeader::Identity(first->generation));
   EXPECT_TRUE(header(*first).copies());
   EXPECT_FALSE(log.Published(0, first->slot).none());
-  const auto second = log->NextCopies(log.head(), 2000);
+  const auto second = log->copies().Next(log.head(), 2000);
   ASSERT_TRUE(second);
   EXPECT_EQ(header(*first).state, static_cast<uint64_t>(SegmentState::kSettled));
   EXPECT_EQ(header(*first).end, 2000U);
@@ -247,18 +247,18 @@ TEST(LogCopiesTest, TheNextServerGoesOnInTheSegmentThatWasOpen) {
     TestLog log;
     const auto object = log.Append(496);
     ASSERT_TRUE(object);
-    EXPECT_FALSE(log->OpenCopies(log.head()));
-    ASSERT_TRUE(log->NextCopies(log.head(), 0));
-    const auto second = log->NextCopies(log.head(), 2000);
-    const auto of_other = log->NextCopies(log.head(1), 0);
+    EXPECT_FALSE(log->copies().Open(log.head()));
+    ASSERT_TRUE(log->copies().Next(log.head(), 0));
+    const auto second = log->copies().Next(log.head(), 2000);
+    const auto of_other = log->copies().Next(log.head(1), 0);
     for (int round = 0; round < 2; ++round) {
       const uint64_t used = log->bytes_used();
       ASSERT_TRUE((crash ? log.ReopenAfterCrash() : log.Reopen()).ok());
       EXPECT_EQ(log->bytes_used(), used);
-      EXPECT_EQ(log->OpenCopies(log.head()), second);
-      EXPECT_EQ(log->OpenCopies(log.head(1)), of_other);
+      EXPECT_EQ(log->copies().Open(log.head()), second);
+      EXPECT_EQ(log->copies().Open(log.head(1)), of_other);
     }
-    const auto third = log->NextCopies(log.head(), 3000);
+    const auto third = log->copies().Next(log.head(), 3000);
     ASSERT_TRUE(third);
     EXPECT_EQ(third->region, second->region);
     EXPECT_EQ(third->segment, 2U);
@@ -270,26 +270,26 @@ TEST(LogCopiesTest, TheNextServerGoesOnInTheSegmentThatWasOpen) {
 TEST(LogCopiesTest, WhereTheLastCopyIsThatAnEntryNames) {
   TestLog log;
   ASSERT_TRUE(log.Append(496));
-  const auto open = log->NextCopies(log.head(), 0);
+  const auto open = log->copies().Next(log.head(), 0);
   ASSERT_TRUE(open);
-  const auto name = [&](const ShardLog::CopySegment& in, uint64_t at) {
+  const auto name = [&](const CopySegment& in, uint64_t at) {
     log->OnEntryChanged(log.head(), EntryWord(),
                         EntryWord().Published(LogAddress::At(in.slot, in.segment * 4096 + at)).Settled());
   };
-  EXPECT_EQ(log->LastCopy(log.head()), 0U);
+  EXPECT_EQ(log->copies().Last(log.head()), 0U);
   name(*open, 3008);
   name(*open, 2000);
-  EXPECT_EQ(log->LastCopy(log.head()), 3008U);
+  EXPECT_EQ(log->copies().Last(log.head()), 3008U);
   name(*open, format::kGranuleBytes);  // what is set aside
-  EXPECT_EQ(log->LastCopy(log.head()), 3008U);
-  const auto next = log->NextCopies(log.head(), 4000);
+  EXPECT_EQ(log->copies().Last(log.head()), 3008U);
+  const auto next = log->copies().Next(log.head(), 4000);
   ASSERT_TRUE(next);
-  EXPECT_EQ(log->LastCopy(log.head()), 0U);
+  EXPECT_EQ(log->copies().Last(log.head()), 0U);
   name(*open, 3504);
   name(*next, format::kGranuleBytes);
-  EXPECT_EQ(log->LastCopy(log.head()), 0U);
+  EXPECT_EQ(log->copies().Last(log.head()), 0U);
   name(*next, 1008);
-  EXPECT_EQ(log->LastCopy(log.head()), 1008U);
+  EXPECT_EQ(log->copies().Last(log.head()), 1008U);
 }
 
 // --- Emptied regions
@@ -312,13 +312,13 @@ TEST_F(LogEmptiedTest, NobodyFindsAnythingThere) {
   EXPECT_EQ(log_->bytes_used(), used - log_.geometry().region_size);
   EXPECT_TRUE(log_->BytesAt(log_.head(), LogAddress::At(0, 1152)).empty());
   EXPECT_TRUE(log_.Full().empty());
-  ASSERT_EQ(log_->emptied().size(), 1U);
-  EXPECT_EQ(log_->emptied().front().region, log_.region(0));
-  EXPECT_EQ(log_->free_regions(), 4U);  // it is none of them yet
+  ASSERT_EQ(log_->regions().emptied().size(), 1U);
+  EXPECT_EQ(log_->regions().emptied().front().region, log_.region(0));
+  EXPECT_EQ(log_->regions().free_regions(), 4U);  // it is none of them yet
   log_.ZeroAndFree(log_.region(0));
   EXPECT_EQ(log_.region_word(0), RegionWord::Free(1));
-  EXPECT_TRUE(log_->emptied().empty());
-  EXPECT_EQ(log_->free_regions(), 5U);
+  EXPECT_TRUE(log_->regions().emptied().empty());
+  EXPECT_EQ(log_->regions().free_regions(), 5U);
 }
 
 TEST_F(LogEmptiedTest, ItsSlotWaitsUntilItIsFree) {
@@ -331,6 +331,16 @@ TEST_F(LogEmptiedTest, ItsSlotWaitsUntilItIsFree) {
   EXPECT_EQ(log_.Published(0, 0).region(), log_.region(3));
 }
 
+TEST_F(LogEmptiedTest, TheNextRegionInItsSlotIsCountedFromNothing) {
+  EXPECT_EQ(log_.UseOf(0).filled, 5U * 496 + 3 * 8 * 496);
+  log_->Empty(log_.head(), 0);
+  log_.ZeroAndFree(log_.region(0));
+  ASSERT_TRUE(log_.FillRegion(496));
+  ASSERT_EQ(log_.Published(0, 0).region(), log_.region(2));
+  ASSERT_TRUE(log_.FillRegion(960));
+  EXPECT_EQ(log_.UseOf(0).filled, 496U + 2 * 960 + 3 * 4 * 960);
+}
+
 TEST_F(LogEmptiedTest, TheNextServerKnowsOfIt) {
   for (const bool crash : {false, true}) {
     TestLog log;
@@ -338,19 +348,19 @@ TEST_F(LogEmptiedTest, TheNextServerKnowsOfIt) {
     log->Empty(log.head(), 0);
     for (int round = 0; round < 2; ++round) {
       ASSERT_TRUE((crash ? log.ReopenAfterCrash() : log.Reopen()).ok());
-      ASSERT_EQ(log->emptied().size(), 1U);
-      EXPECT_EQ(log->emptied().front().region, log.region(0));
-      EXPECT_EQ(log->free_regions(), 4U);
+      ASSERT_EQ(log->regions().emptied().size(), 1U);
+      EXPECT_EQ(log->regions().emptied().front().region, log.region(0));
+      EXPECT_EQ(log->regions().free_regions(), 4U);
       EXPECT_EQ(log.region_word(0), RegionWord::Emptied(1));
     }
     while (log.Append(496)) ASSERT_FALSE(log.region_word(0).linked());
     log.ZeroAndFree(log.region(0));
-    EXPECT_EQ(log->free_regions(), 2U);
+    EXPECT_EQ(log->regions().free_regions(), 2U);
     ASSERT_TRUE(log.Append(496));  // the other one that is free comes first
-    ASSERT_TRUE(log->NextCopies(log.head(), 0));
+    ASSERT_TRUE(log->copies().Next(log.head(), 0));
     EXPECT_TRUE(log.region_word(0).linked());
     ASSERT_TRUE(log.Reopen().ok());
-    EXPECT_TRUE(log->emptied().empty());
+    EXPECT_TRUE(log->regions().emptied().empty());
   }
 }
 
@@ -379,15 +389,15 @@ TEST_F(LogEmptiedTest, NoGenerationComesTwiceInAShard) {
     if (dice < 60) {
       static_cast<void>(log.Append(2000, head));
     } else if (dice < 70) {
-      const bool begun = log->OpenCopies(log.head(head)).has_value();
-      static_cast<void>(log->NextCopies(log.head(head), begun ? 2000 : 0));
+      const bool begun = log->copies().Open(log.head(head)).has_value();
+      static_cast<void>(log->copies().Next(log.head(head), begun ? 2000 : 0));
     } else if (dice < 85) {
       const auto full = log.Full();
       if (full.empty()) continue;
       const auto& region = full[random.Uniform(full.size())];
       log->Empty(region.head, region.slot);
     } else if (dice < 97) {
-      const auto emptied = log->emptied();
+      const auto emptied = log->regions().emptied();
       if (!emptied.empty()) log.ZeroAndFree(emptied[random.Uniform(emptied.size())].region);
     } else {
       ++reopened;

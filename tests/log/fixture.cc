@@ -36,16 +36,18 @@ void TestLog::MakeLog() {
 
 Status TestLog::Reopen(uint64_t version_limit) {
   MakeLog();
-  return log_->Open(version_limit);
+  return log_->Recover().Open(version_limit);
 }
 
 Status TestLog::ReopenAfterCrash() {
   MakeLog();
   const auto visit = [](const format::ObjectView&) {};
-  if (auto status = log_->OpenAfterCrash(UINT64_MAX, visit); !status.ok()) return status;
-  if (auto status = log_->CheckNamed(); !status.ok()) return status;
-  log_->FlushFound();
-  log_->Repair();
+  LogRecovery recovery = log_->Recover();
+  if (auto status = recovery.OpenAfterCrash(UINT64_MAX, visit); !status.ok()) return status;
+  if (auto status = recovery.CheckNamed(); !status.ok()) return status;
+  found_plain_ = recovery.plain();
+  recovery.FlushFound();
+  recovery.Repair();
   log_->Close();
   return {};
 }
@@ -91,8 +93,8 @@ void TestLog::Unname(const Space& space, uint32_t head_of_shard) {
 }
 
 bool TestLog::FillRegion(uint64_t bytes, uint32_t head_of_shard) {
-  const uint32_t free = log_->free_regions();
-  while (log_->free_regions() == free) {
+  const uint32_t free = log_->regions().free_regions();
+  while (log_->regions().free_regions() == free) {
     if (!Append(bytes, head_of_shard)) return false;
   }
   return true;

@@ -29,7 +29,7 @@ class TestLog {
  public:
   static constexpr uint32_t kShard = 1;
   static constexpr uint32_t kPoolSeed = 0x1234;
-  using Space = ShardLog::Space;
+  using Space = log::Space;
 
   explicit TestLog(LogShape shape = {});
 
@@ -45,6 +45,8 @@ class TestLog {
   Status Reopen(uint64_t version_limit = UINT64_MAX);
   // The same after one that died; with nothing in flight.
   Status ReopenAfterCrash();
+  // What the last ReopenAfterCrash found was plain.
+  [[nodiscard]] bool found_plain() const { return found_plain_; }
 
   // Reserves room for an object of so many bytes, a multiple of the granule, with the next version; nothing if there is
   // none.
@@ -86,6 +88,7 @@ class TestLog {
   std::optional<nvm::Writer> nvm_;
   std::vector<uint64_t> control_;
   std::unique_ptr<ShardLog> log_;
+  bool found_plain_ = false;
 };
 
 // What an empty segment 0, and any other, has for objects.

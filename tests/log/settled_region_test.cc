@@ -55,7 +55,7 @@ TEST(SettledRegionTest, RestartReadsNothingOfSettledAndFreeRegions) {
   SpoilHeaders(log, 0);  // settled
   SpoilHeaders(log, 5);  // free
   ASSERT_TRUE(log.ReopenAfterCrash().ok());
-  EXPECT_TRUE(log->plain());
+  EXPECT_TRUE(log.found_plain());
   EXPECT_EQ(log->bytes_used(), used);
   EXPECT_EQ(log.FreeRegions(), free);
   log->Close();
@@ -92,7 +92,7 @@ TEST(SettledRegionTest, FreeRegionThatWasOpenedSinceIsNotLinked) {
   while (log.FillRegion()) ++linked;
   EXPECT_EQ(linked, 2U) << "regions 2 and 3; the last one that is free stays the cleaner's";
   EXPECT_EQ(log.region_word(1), RegionWord::Free(0));
-  EXPECT_EQ(log->free_regions(), 1U);
+  EXPECT_EQ(log->regions().free_regions(), 1U);
 }
 
 }  // namespace

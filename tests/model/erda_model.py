@@ -14,7 +14,7 @@ What is modelled, and where the code does it
   publish, settle, commit, take back, sweep, delete   src/server/versions.cc, function by function
   the word and its transitions                        src/format/entry_word.h
   a get's steps: entry, version, second look, older   src/client/get.cc; its decisions: src/client/read_table.h
-  the left flag, and a get that reads the version alone   src/log/regions.cc: OnEntryStored; src/client/located.cc: OnLocatedRead
+  the left flag, and a get that reads the version alone   src/log/shard_log.cc: OnEntryStored; src/client/located.cc: OnLocatedRead
   recovery, and a power cut in the middle of it        src/server/recovery.cc: Decide, RepairEntry
 
   A shard is one thread: while it is inside a put, a commit, a taking back or a delete (State.busy), no other step of

@@ -147,7 +147,7 @@ TEST_F(ScrubTest, TheDamagedKeyIsThatOfTheEntryAsItIsNow) {
 TEST_F(CleaningTest, WhatAnEarlierCleanerLeftBehindItsLastCopyIsWrittenOver) {
   for (const bool crash : {true, false}) {
     Churn(10);
-    const auto copies = store_->versions().log().OpenCopies(0);
+    const auto copies = store_->versions().log().copies().Open(0);
     ASSERT_TRUE(copies);
     const uint64_t segment = store_->geometry().RegionOffset(copies->region) + copies->segment * 4096;
     uint64_t end = format::FirstObjectOffset(copies->segment);
@@ -159,9 +159,9 @@ TEST_F(CleaningTest, WhatAnEarlierCleanerLeftBehindItsLastCopyIsWrittenOver) {
     ASSERT_LT(end, 4096U);
     std::memset(store_->pool().view().bytes.data() + segment + end, 0x7e, 4096 - end);
     crash ? store_->Recover() : store_->CloseAndReopen();
-    EXPECT_EQ(store_->versions().log().OpenCopies(0), copies);
+    EXPECT_EQ(store_->versions().log().copies().Open(0), copies);
     Churn(1);
-    while (store_->versions().log().OpenCopies(0) == copies && !HasFailure()) {
+    while (store_->versions().log().copies().Open(0) == copies && !HasFailure()) {
       const auto left = store_->pool().bytes().subspan(segment + 4095, 1);
       if (left[0] == std::byte{0}) break;
       Put(Key(random_.Uniform(100)));
@@ -183,7 +183,7 @@ TEST_F(CleaningTest, ALastCopyThatIsDamagedIsNotWrittenOver) {
     for (int i = 0; last < 2000 || last > 3000; ++i) {  // there would be room behind it
       ASSERT_LT(i, 100);
       Churn(1);
-      const auto copies = store_->versions().log().OpenCopies(0);
+      const auto copies = store_->versions().log().copies().Open(0);
       last = 0;
       if (!copies) continue;
       for (const auto& [k, value] : model_) {

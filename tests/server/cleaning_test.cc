@@ -29,10 +29,10 @@ class CleaningForEverTest : public CleaningTest {
 
 TEST_F(CleaningForEverTest, OverwritingNeverRunsOut) {
   ASSERT_EQ(store_->geometry().regions_per_shard, 28U);
-  const uint64_t total = store_->versions().log().bytes_total();
+  const uint64_t total = store_->versions().log().regions().bytes_total();
   const uint64_t keys = total * 7 / 10 / format::ObjectSpace(7, 200);
   for (uint64_t i = 0; i < keys; ++i) Put(Key(i));
-  while (store_->versions().log().appended() < 20 * total && !HasFailure()) {
+  while (store_->versions().log().tails().appended() < 20 * total && !HasFailure()) {
     const std::string key = Key(random_.Uniform(keys));
     if (random_.Chance(0.5)) {
       Put(key);
@@ -289,7 +289,7 @@ TEST_F(CleaningTest, DeletesMakeRoomForLargeValuesToo) {
     SCOPED_TRACE(seed);
     MakeStore(Wish(31));
     Random random(seed);
-    const uint64_t keys = store_->versions().log().bytes_total() / 2200;
+    const uint64_t keys = store_->versions().log().regions().bytes_total() / 2200;
     for (int refused = 0, puts = 0; refused < 20 && puts < 5000; ++puts) {
       const std::string key = Key(random.Uniform(keys));
       const std::string value = ValueOf(++puts_, random.Between(700, 2880));
@@ -334,7 +334,7 @@ TEST_F(CleaningTest, AHeadWithAllItsSlotsLiveLeavesTheOtherHeadsAlone) {
     ASSERT_EQ(outcome.code, Code::kOk);
     model_[full_key] = ValueOf(i, 200);
   }
-  ASSERT_EQ(store_->versions().log().crowded_heads(), 1U);
+  ASSERT_EQ(store_->versions().log().regions().slots().crowded_heads(), 1U);
   std::vector<std::string> keys;
   for (uint64_t i = 0; keys.size() < 30; ++i) {
     if (head_of(Key(i)) == 1) keys.push_back(Key(i));
@@ -368,7 +368,7 @@ TEST_F(CleaningTest, WhatArrivedIsSettledAlsoIfNothingIsDeadBefore) {
   store_.emplace(options);
   const log::ShardLog& log = store_->versions().log();
   uint64_t keys = 0;
-  for (; log.bytes_used() < log.bytes_total() * 6 / 10; ++keys) Put(Key(keys), 500);
+  for (; log.bytes_used() < log.regions().bytes_total() * 6 / 10; ++keys) Put(Key(keys), 500);
   uint64_t updated = 0;
   for (; updated < keys; ++updated) {
     const std::string value = ValueOf(updated, 501);
@@ -399,9 +399,10 @@ TEST_F(CleaningTest, AsManyRegionsAsTheHeadsHaveSlots) {
     wish.index_entries = kSlots;
     MakeStore(wish);
     ASSERT_EQ(store_->geometry().regions_per_shard, regions);
-    const uint64_t total = store_->versions().log().bytes_total();
+    const uint64_t total = store_->versions().log().regions().bytes_total();
     const uint64_t keys = total / 2 / format::ObjectSpace(7, 500);
-    while (store_->versions().log().appended() < 10 * total && !HasFailure()) Put(Key(random_.Uniform(keys)), 500);
+    while (store_->versions().log().tails().appended() < 10 * total && !HasFailure())
+      Put(Key(random_.Uniform(keys)), 500);
     ExpectAll();
   }
 }

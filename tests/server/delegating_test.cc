@@ -128,7 +128,7 @@ TEST_F(DelegatingTest, ThereAreNotMoreThanASessionAndTheLogMayHave) {
   EXPECT_EQ(Chunk(128).reason, Reason::kNoChunk);
   uint32_t others = 0;
   while (Chunk(1024, 1 + others / 4).code == Code::kOk) ++others;
-  EXPECT_LE(Gauge(Counter::kChunkBytes), store_.versions().log().bytes_total() / 16);
+  EXPECT_LE(Gauge(Counter::kChunkBytes), store_.versions().log().regions().bytes_total() / 16);
   EXPECT_GE(others, 5U);
   for (SessionId session = 0; session <= 1 + others / 4; ++session) store_.EndSession(session);
   EXPECT_EQ(Gauge(Counter::kChunks), 0U);
@@ -300,7 +300,7 @@ TEST_F(DelegatingTest, WhoIsOverdueIsNotAskedToLeaveTwice) {
 TEST_F(DelegatingTest, ARefusedPutLeavesNoGap) {
   const Outcome chunk = Chunk();
   ASSERT_EQ(chunk.code, Code::kOk);
-  while (store_.versions().log().free_regions() > 1) {
+  while (store_.versions().log().regions().free_regions() > 1) {
     ASSERT_EQ(store_.Inline("large", std::string(3000, 'x')).code, Code::kOk);
   }
   std::vector<std::string> keys;

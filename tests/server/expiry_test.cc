@@ -513,7 +513,7 @@ TEST_F(ExpiryCleaningTest, RegionsThatHoldOnlyWhatHasExpiredAreFree) {
   for (uint64_t i = 10; i < 110; ++i) Put(Key(i), 700);
   store_->PutFor(0);
   store_->Clean();
-  const uint64_t before = store_->versions().log().free_regions();
+  const uint64_t before = store_->versions().log().regions().free_regions();
   const uint64_t moves = store_->counter(Counter::kCleanMoves);
   store_->PassTime(11);
   for (uint64_t i = 10; i < 110; ++i) model_[Key(i)] = kAbsent;
@@ -521,7 +521,7 @@ TEST_F(ExpiryCleaningTest, RegionsThatHoldOnlyWhatHasExpiredAreFree) {
   store_->cleaning().Ask();
   store_->Clean();
   EXPECT_EQ(Keys(), 10U);
-  EXPECT_GE(store_->versions().log().free_regions(), before + 3);
+  EXPECT_GE(store_->versions().log().regions().free_regions(), before + 3);
   EXPECT_LE(store_->counter(Counter::kCleanMoves), moves + 10) << "what has expired is not copied";
   ExpectAll();
 }

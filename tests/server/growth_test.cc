@@ -56,7 +56,7 @@ TEST_F(GrowthTest, KeysAreTakenUntilTheLogIsFull) {
     if (last.code != Code::kOk) break;
   }
   EXPECT_EQ(last.reason, Reason::kLogFull);
-  EXPECT_EQ(store.versions().log().free_regions(), 1U) << "the cleaner's";
+  EXPECT_EQ(store.versions().log().regions().free_regions(), 1U) << "the cleaner's";
   EXPECT_GT(keys, 1500);
   EXPECT_GT(store.versions().index().size(), 16U * 128);
   EXPECT_EQ(store.counter(Counter::kIndexSlots), store.versions().index().size());
@@ -316,7 +316,7 @@ TEST_F(GrowthTest, APutThatFindsNoPlaceHasTheKeysCounted) {
 // A pool without a free region for the index waits for cleaning, as a put does that finds the log full.
 TEST_F(GrowthTest, AnIndexThatNeedsARegionWaitsForCleaning) {
   Store store(Small(16));
-  for (int i = 0; store.versions().log().free_regions() > 1; ++i) {
+  for (int i = 0; store.versions().log().regions().free_regions() > 1; ++i) {
     ASSERT_EQ(store.Inline("changes", std::string(1000, 'x')).code, Code::kOk) << i;
   }
   int keys = 0;
@@ -342,8 +342,8 @@ TEST_F(GrowthTest, APoolOpensAgainAfterEachStep) {
       const uint64_t blocks = Blocks(store);
       ASSERT_EQ(store.Inline(Key(keys++), "v").code, Code::kOk);
       store.versions().Grow(1);
-      if (Blocks(store) == blocks && store.versions().log().runs().size() == runs) continue;
-      runs = store.versions().log().runs().size();
+      if (Blocks(store) == blocks && store.versions().log().regions().runs().size() == runs) continue;
+      runs = store.versions().log().regions().runs().size();
       SCOPED_TRACE(std::to_string(run_blocks) + " blocks to a run, " + std::to_string(Blocks(store)) + " blocks, " +
                    std::to_string(runs) + " runs");
       ASSERT_EQ(inspect::InspectPool(WholePool(store.Bytes(), false), {}).value().damage_count, 0U);
@@ -398,15 +398,15 @@ TEST_F(GrowthTest, ARecordOrARegionTableThatCannotBeIsRefused) {
   for (const uint64_t blocks : {uint64_t{2}, uint64_t{100}, uint64_t{1} << 20, uint64_t{1} << 47}) {
     refused(RecordOffset(), format::CheckedWord::Of(blocks).raw(), "other blocks");
   }
-  for (const uint32_t region : store.versions().log().runs()) {
+  for (const uint32_t region : store.versions().log().regions().runs()) {
     const uint64_t at = format::kRegionTableOffset + region * sizeof(uint64_t);
     const format::RegionWord word(LoadAs<uint64_t>(bytes.subspan(at)));
     if (word.run() < 2) refused(at, format::RegionWord::Free(word.generation()).raw(), "a run is missing");
     refused(at, format::RegionWord::OfIndex(word.generation(), 1000).raw(), "a run that cannot be");
     refused(at, word.raw() ^ 256, "a flipped bit");
   }
-  const uint32_t first = store.versions().log().runs()[0];
-  const uint64_t second_at = format::kRegionTableOffset + store.versions().log().runs()[1] * sizeof(uint64_t);
+  const uint32_t first = store.versions().log().regions().runs()[0];
+  const uint64_t second_at = format::kRegionTableOffset + store.versions().log().regions().runs()[1] * sizeof(uint64_t);
   const format::RegionWord word(LoadAs<uint64_t>(bytes.subspan(format::kRegionTableOffset + first * sizeof(uint64_t))));
   refused(second_at, word.raw(), "a run that is there twice");
   store.Open();

@@ -1,0 +1,223 @@
+#include "log/log_recovery.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/planted.h"
+#include "log/segment_headers.h"
+
+namespace erda::log {
+
+using format::LogAddress;
+using format::SegmentHeader;
+using format::SegmentState;
+using format::SegmentUse;
+
+namespace {
+
+Status DamagedSegment(SegmentId id) {
+  return {Code::kCorruption, "region " + std::to_string(id.region) + " is linked, and its segment " +
+                                 std::to_string(id.segment) + " is damaged"};
+}
+
+bool IsIn(SegmentState state, const SegmentHeader& header) { return header.state == static_cast<uint64_t>(state); }
+
+}  // namespace
+
+LogRecovery::LogRecovery(nvm::Writer& nvm, const ShardShape& shape, const Objects& objects, RegionTable& regions,
+                         Segments& segments, Tails& tails, Copies& copies)
+    : nvm_(nvm),
+      shape_(shape),
+      objects_(objects),
+      regions_(regions),
+      segments_(segments),
+      tails_(tails),
+      copies_(copies),
+      found_(shape.geometry().heads_per_shard),
+      found_segments_(shape.geometry().regions_per_shard * shape.geometry().segments_per_region()) {}
+
+// --- Taking up
+
+Status LogRecovery::TakeUp(uint64_t version_limit, const Visit* visit) {
+  if (auto status = regions_.TakeUp(); !status.ok()) return status;
+  for (const uint32_t head : shape_.heads()) {
+    if (auto status = TakeUpHead(head, version_limit, visit); !status.ok()) return status;
+  }
+  return {};
+}
+
+// Each used segment counts as full, except the open one with the newest versions: the log goes on at that one's end. A
+// power cut between sealing one segment and opening the next leaves none open. None can come between opening and
+// sealing: sealing comes first.
+Status LogRecovery::TakeUpHead(uint32_t head, uint64_t version_limit, const Visit* visit) {
+  Newest newest;
+  for (const uint32_t slot : shape_.slots()) {
+    const uint32_t region = regions_.slots().RegionIn(head, slot);
+    if (region == kNoRegion) continue;
+    if (regions_.IsSettled(region)) {
+      TakeUpSettled(region);
+    } else if (auto status = TakeUpRegion(head, slot, version_limit, visit, &newest); !status.ok()) {
+      return status;
+    }
+  }
+  if (const auto& copies = newest.copies) copies_.TakeUp(head, copies->slot, {copies->region, copies->segment});
+  // At most one can be open, and that is the newest.
+  plain_ = plain_ && newest.open_segments == (newest.open ? 1U : 0U);
+  if (newest.id.none()) return {};
+  tails_.TakeUp(head, newest.slot, newest.id);
+  if (!newest.open) return {};
+  found_[shape_.HeadInShard(head)] = {newest.walk.begin, newest.walk.last, newest.walk.end};
+  // Bytes that are no object may be a damaged object with good ones after it, which must not be written over. Then the
+  // segment counts as full. After a crash Repair decides.
+  if (newest.walk.untouched && visit == nullptr) tails_.GoOnAt(head, newest.walk.end);
+  return {};
+}
+
+// The region's word vouches for its segments: nothing of it is read. (Segments::SettleRegion pairs with this.)
+void LogRecovery::TakeUpSettled(uint32_t region) {
+  for (const uint64_t segment : shape_.segments()) segments_.TakeUp({region, segment});
+}
+
+// Segments of a region are opened in order, the first one with the region.
+Status LogRecovery::TakeUpRegion(uint32_t head, uint32_t slot, uint64_t version_limit, const Visit* visit,
+                                 Newest* newest) {
+  const uint32_t region = regions_.slots().RegionIn(head, slot);
+  bool opened_all = true;  // so far
+  uint64_t age = 0;        // a later segment of a region is newer, whatever a damaged header says
+  for (const uint64_t segment : shape_.segments()) {
+    const SegmentId id{region, segment};
+    const SegmentUse use = UseOf(nvm_, shape_, id, regions_.slots().GenerationOf(region));
+    if (use == SegmentUse::kNotYet && (segment > 0 || visit != nullptr)) {
+      opened_all = false;
+      continue;
+    }
+    if (use != SegmentUse::kOpened || !opened_all) {
+      // After a crash it is not fatal if no entry leads there.
+      if (visit == nullptr) return DamagedSegment(id);
+      plain_ = opened_all = false;
+      At(id).damaged = true;
+      continue;
+    }
+    if (HeaderOf(nvm_, shape_, id).first_version >= version_limit) {
+      return {Code::kCorruption, "a segment of region " + std::to_string(region) + " has versions over the limit"};
+    }
+    segments_.TakeUp(id);
+    TakeUpSegment(head, slot, id, visit, &age, newest);
+  }
+  return {};
+}
+
+void LogRecovery::TakeUpSegment(uint32_t head, uint32_t slot, SegmentId id, const Visit* visit, uint64_t* age,
+                                Newest* newest) {
+  const SegmentHeader header = HeaderOf(nvm_, shape_, id);
+  if (header.copies()) {
+    const bool open = IsIn(SegmentState::kCopies, header);
+    if (open && !newest->copies) newest->copies = CopySegment{.region = id.region, .slot = slot, .segment = id.segment};
+    return;
+  }
+  if (id.segment == 0 && visit != nullptr) {
+    const Tombstone last = TombstoneIn(shape_, objects_, head, slot);
+    plain_ = plain_ && !last.cut_off;
+    const bool is_one = last.view.state != format::ObjectState::kNothing;
+    if (is_one && last.view.header.version >= header.first_version) (*visit)(last.view);
+  }
+  const bool open = IsIn(SegmentState::kOpen, header);
+  const bool settled = IsIn(SegmentState::kSettled, header);
+  Walk walk;
+  if (open || (visit != nullptr && !settled)) walk = WalkObjects(nvm_, shape_, objects_, head, slot, id, visit);
+  const bool whole = IsIn(SegmentState::kSealed, header) && walk.end == header.end;
+  plain_ = plain_ && walk.plain && (settled || whole || (open && walk.untouched));
+  newest->open_segments += open ? 1 : 0;
+  // The next segment comes from a region that was linked and not filled to the end, open or not.
+  *age = std::max(*age, header.first_version);
+  if (*age < newest->age) return;
+  newest->age = *age;
+  newest->id = id;
+  newest->slot = slot;
+  newest->open = open;
+  newest->walk = walk;
+}
+
+// --- After a crash
+
+void LogRecovery::MarkNamed(uint32_t head, LogAddress address) {
+  const uint32_t region = regions_.slots().RegionAt(head, address);
+  if (region == kNoRegion) return;
+  const SegmentId id = shape_.SegmentOf(region, address);
+  // If no object is there, the entry is damaged, and not the segment.
+  const bool opened = segments_.IsOpened(id);
+  if (!opened && objects_.InspectHeader(head, address).state == format::ObjectState::kNothing) return;
+  At(id).named = std::max(At(id).named, shape_.OffsetInSegment(address));
+}
+
+SegmentId LogRecovery::IdOf(uint64_t number) const {
+  const uint64_t per_region = shape_.geometry().segments_per_region();
+  return {shape_.RegionOf(static_cast<uint32_t>(number / per_region)), number % per_region};
+}
+
+Status LogRecovery::CheckNamed() const {
+  for (size_t number = 0; number < found_segments_.size(); ++number) {
+    const SegmentId id = IdOf(number);
+    if (found_segments_[number].named != 0 && !segments_.IsOpened(id)) return DamagedSegment(id);
+  }
+  return {};
+}
+
+void LogRecovery::FlushFound() {
+  // The other shards' words are among them.
+  nvm_.Flush(format::kRegionTableOffset, shape_.geometry().regions() * sizeof(uint64_t));
+  for (size_t number = 0; number < found_segments_.size(); ++number) {
+    const SegmentId id = IdOf(number);
+    // The headers of a settled region were persistent before its word said so.
+    if (segments_.IsOpened(id) && !regions_.IsSettled(id.region)) {
+      nvm_.Flush(shape_.SegmentOffset(id), sizeof(SegmentHeader));
+    }
+  }
+  // Headers that nothing names may be in the caches alone: those of puts that were to share a fence. If one got lost
+  // now, the next walk could not find the objects after it.
+  for (const uint32_t head : shape_.heads()) {
+    const Found& found = found_[shape_.HeadInShard(head)];
+    if (found.last == 0) continue;
+    nvm_.Flush(shape_.SegmentOffset(tails_.OpenSegment(head)) + found.begin, found.end - found.begin);
+  }
+}
+
+uint32_t LogRecovery::Repair() {
+  uint32_t unlinked = 0;
+  for (const uint32_t head : shape_.heads()) {
+    RepairRegions(head, &unlinked);
+    RepairTail(head);
+  }
+  nvm_.Fence();
+  return unlinked;
+}
+
+void LogRecovery::RepairRegions(uint32_t head, uint32_t* unlinked) {
+  for (const uint32_t slot : shape_.slots()) {
+    const uint32_t region = regions_.slots().RegionIn(head, slot);
+    if (region == kNoRegion) continue;
+    // No entry leads there (CheckNamed). If it stayed, the next start would find damage in a pool that was closed.
+    for (const uint64_t segment : shape_.segments()) {
+      if (const SegmentId id{region, segment}; At(id).damaged) ForgetSegment(nvm_, shape_, id);
+    }
+    if (!segments_.IsOpened({region, 0})) {
+      regions_.Unlink(head, slot);
+      ++*unlinked;
+      continue;
+    }
+    // A tombstone that was cut off would make every later recovery look through the index.
+    if (regions_.IsSettled(region) || !TombstoneIn(shape_, objects_, head, slot).cut_off) continue;
+    nvm_.ZeroOut(shape_.geometry().RegionOffset(region) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
+  }
+}
+
+// If no entry leads to anything after the objects, that was being written when the server died. (What an entry that is
+// not settled leads on to along `previous` counts as named, too.) Otherwise it is damage, and the segment is full.
+void LogRecovery::RepairTail(uint32_t head) {
+  const SegmentId open = tails_.OpenSegment(head);
+  const Found& found = found_[shape_.HeadInShard(head)];
+  if (open.none() || At(open).named >= found.end) return;
+  tails_.GoOnAt(head, Planted(Flaw::kTailTooEarly) && found.last != 0 ? found.last : found.end);
+}
+
+}  // namespace erda::log
