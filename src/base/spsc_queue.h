@@ -29,6 +29,8 @@ class SpscQueue {
   [[nodiscard]] size_t room() const {
     return N - (end_.load(std::memory_order_relaxed) - begin_.load(std::memory_order_acquire));
   }
+  // How many elements it took in all.
+  [[nodiscard]] uint64_t pushed() const { return end_.load(std::memory_order_relaxed); }
 
   // By the one who pops.
   std::optional<T> Pop() {

@@ -24,7 +24,7 @@
 #include "nvm/writer.h"
 #include "server/activity.h"
 #include "server/cleaner.h"
-#include "server/cleaning.h"
+#include "server/cleaning_policy.h"
 #include "server/events.h"
 #include "server/formatted_pool.h"
 #include "server/gate.h"
@@ -228,7 +228,7 @@ class Shard {
   std::unique_ptr<Versions> versions_;
   CleanQueues clean_queues_;
   Cleaner cleaner_;
-  Cleaning cleaning_;
+  CleaningPolicy cleaning_;
   std::vector<std::unique_ptr<fabric::Region>> control_regions_;  // by port
   std::vector<std::unique_ptr<Session>> sessions_;                // by session id; null where free
   std::vector<Session*> answered_;                                // sessions with replies to post

@@ -71,7 +71,7 @@ ShardThread::~ShardThread() { Stop(); }
 
 Status ShardThread::Start() {
   if (!cleaner_event_.Create()) return {Code::kResourceExhausted, "no descriptor for an event is to be had"};
-  shard_->clean_queues().wake = [this] { cleaner_event_.Ring(); };
+  shard_->clean_queues().bell.wake = [this] { cleaner_event_.Ring(); };
   const std::string number = std::to_string(shard_->number());
   const Status status = StartThread(
       "erda-clean" + number, [this] { Clean(); }, &cleaner_thread_);
@@ -83,7 +83,7 @@ Status ShardThread::Start() {
 void ShardThread::Stop() {
   stop_.store(true, std::memory_order_release);  // pairs with the acquire in Run and in Clean
   Wake();
-  if (shard_) shard_->clean_queues().Signal();
+  if (shard_) shard_->clean_queues().bell.Ring();
   if (cleaner_thread_.joinable()) cleaner_thread_.join();
   if (thread_.joinable()) thread_.join();
   newcomers_.clear();  // refused
@@ -183,7 +183,7 @@ void ShardThread::Clean() {
   uint64_t ticks = 0;
   uint64_t proposed = 0;
   while (!stop_.load(std::memory_order_acquire)) {
-    const uint32_t signal = queues.signal.load(std::memory_order_seq_cst);  // before it looks
+    const uint32_t rings = queues.bell.rings();  // before it looks
     const bool worked = shard_->cleaner().Step();
     const Nanoseconds now = SteadyClock::Instance().Now();
     if (now >= next_tick) {
@@ -201,13 +201,11 @@ void ShardThread::Clean() {
       if (!queues.hurry.load(std::memory_order_relaxed)) ::sched_yield();
       continue;
     }
-    queues.sleeping.store(true, std::memory_order_seq_cst);
-    if (queues.signal.load(std::memory_order_seq_cst) == signal) {
-      pollfd bell{cleaner_event_.get(), POLLIN, 0};
-      (void)::poll(&bell, 1, PollMilliseconds(next_tick - now));
+    queues.bell.SleepUnlessRung(rings, [&] {
+      pollfd event{cleaner_event_.get(), POLLIN, 0};
+      (void)::poll(&event, 1, PollMilliseconds(next_tick - now));
       cleaner_event_.Drain();
-    }
-    queues.sleeping.store(false, std::memory_order_seq_cst);
+    });
   }
 }
 

@@ -37,7 +37,9 @@ TEST(SpscQueueTest, TakesNoMoreThanItHasRoomFor) {
   }
   EXPECT_EQ(queue.room(), 0U);
   EXPECT_FALSE(queue.Push(4));
+  EXPECT_EQ(queue.pushed(), 4U);
   EXPECT_EQ(queue.Pop(), 0);  // what was refused took no other's place
+  EXPECT_EQ(queue.pushed(), 4U);
   EXPECT_EQ(queue.room(), 1U);
   EXPECT_TRUE(queue.Push(4));
   for (int i = 1; i <= 4; ++i) EXPECT_EQ(queue.Pop(), i);

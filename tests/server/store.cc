@@ -45,7 +45,8 @@ void Store::MakeVersions() {
   queues_ = std::make_unique<CleanQueues>();
   cleaner_ = std::make_unique<Cleaner>(*pool_, geometry_, kPoolSeed, options_.shard,
                                        std::as_writable_bytes(std::span(control_)), *queues_, time_);
-  cleaning_ = std::make_unique<Cleaning>(*versions_, geometry_, std::as_writable_bytes(std::span(control_)), *queues_);
+  cleaning_ =
+      std::make_unique<CleaningPolicy>(*versions_, geometry_, std::as_writable_bytes(std::span(control_)), *queues_);
 }
 
 void Store::Open() {

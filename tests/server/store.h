@@ -18,7 +18,7 @@
 #include "client/delegated.h"
 #include "nvm/pool.h"
 #include "server/cleaner.h"
-#include "server/cleaning.h"
+#include "server/cleaning_policy.h"
 #include "server/readers.h"
 #include "server/versions.h"
 
@@ -120,7 +120,7 @@ class Store {
   // An inline put that waits for room as a shard lets it wait.
   Outcome Put(std::string_view key, std::string_view value);
   [[nodiscard]] Cleaner& cleaner() { return *cleaner_; }
-  [[nodiscard]] Cleaning& cleaning() { return *cleaning_; }
+  [[nodiscard]] CleaningPolicy& cleaning() { return *cleaning_; }
   // What clients see in a slot of a head of the shard.
   [[nodiscard]] format::HeadSlot Published(uint32_t head_of_shard, uint32_t slot) const;
 
@@ -189,7 +189,7 @@ class Store {
   std::unique_ptr<Versions> versions_;
   std::unique_ptr<CleanQueues> queues_;
   std::unique_ptr<Cleaner> cleaner_;
-  std::unique_ptr<Cleaning> cleaning_;
+  std::unique_ptr<CleaningPolicy> cleaning_;
   RecoveryReport recovery_;
   bool together_ = false;
 };

@@ -1,0 +1,126 @@
+// What a shard and its cleaner tell each other. The shard's thread pushes orders and pops proposals; the cleaner's
+// thread does the reverse.
+//   (C1) A thread that sees an order or a proposal sees all that was stored before it (base/spsc_queue.h).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+#include <variant>
+
+#include "base/spsc_queue.h"
+#include "format/log_address.h"
+#include "server/cleaner_bell.h"
+#include "server/expiring_puts.h"
+
+namespace erda::server {
+
+// --- Orders
+
+// Copy what entries need out of this region, which is full. Answered by RegionMerged.
+struct MergeOrder {
+  uint32_t region = 0;
+  uint32_t generation = 0;
+  uint32_t head = 0;
+  uint32_t slot = 0;
+};
+// Copy to this segment. Answers SegmentWanted.
+struct SegmentOrder {
+  uint32_t head = 0;
+  uint32_t region = 0;
+  uint32_t generation = 0;
+  uint32_t slot = 0;
+  uint64_t segment = 0;
+  bool begun = false;      // an earlier server's cleaner has copied there
+  uint64_t last_copy = 0;  // where the last of these copies stands that an entry names; 0: no entry names one
+};
+// No segment can be had. Answers SegmentWanted.
+struct NoSegmentOrder {};
+// Fill this region with zeroes. Answered by RegionZeroed.
+struct ZeroOrder {
+  uint32_t region = 0;
+};
+// Look at all entries for expired versions. Answered by SweepEnded, after a VersionExpired for each.
+struct SweepOrder {};
+
+using CleanOrder = std::variant<MergeOrder, SegmentOrder, NoSegmentOrder, ZeroOrder, SweepOrder>;
+
+// --- Proposals
+
+// The version at `from` stands at `to`, too. The shard may let the entry name that.
+struct VersionCopied {
+  uint64_t key_hash = 0;
+  format::LogAddress from{};
+  format::LogAddress to{};
+};
+// The cleaner waits for a segment to copy to in this head.
+struct SegmentWanted {
+  uint32_t head = 0;
+  uint64_t end = 0;  // where the segment ends that it has filled; 0: it has had none
+};
+// The cleaner has proposed all copies out of this region. Not complete: there was no room for more.
+struct RegionMerged {
+  uint32_t region = 0;
+  bool complete = false;
+};
+struct RegionZeroed {
+  uint32_t region = 0;
+};
+// The entry in this index slot named the version at `from` as settled, and that is damaged.
+struct DamageFound {
+  uint32_t head = 0;
+  format::LogAddress from{};
+  uint64_t index_slot = 0;
+};
+// The object at `from`, in a chunk, shares bytes with another one, or reaches out of the chunk.
+struct ForgeryFound {
+  uint32_t head = 0;
+  uint64_t key_hash = 0;
+  format::LogAddress from{};
+};
+// An entry named the version at `from` as its new one, settled, and that has expired.
+struct VersionExpired {
+  uint32_t head = 0;
+  uint64_t key_hash = 0;
+  format::LogAddress from{};
+};
+struct SweepEnded {
+  uint64_t next_deadline = 0;  // the earliest that has not passed; 0: no deadline is left
+};
+
+using CleanProposal = std::variant<VersionCopied, SegmentWanted, RegionMerged, RegionZeroed, DamageFound, ForgeryFound,
+                                   VersionExpired, SweepEnded>;
+
+static_assert(std::is_trivially_copyable_v<CleanOrder> && std::is_trivially_copyable_v<CleanProposal>);
+
+using ProposalQueue = SpscQueue<CleanProposal, 256>;
+// The cleaner proposes up to this many copies with one fence.
+inline constexpr size_t kCopiesPerBatch = 32;
+// Cleaner thread: the queue takes a batch and what one step proposes beside it.
+[[nodiscard]] inline bool HasRoomForBatch(const ProposalQueue& proposals) {
+  return proposals.room() >= kCopiesPerBatch + 4;
+}
+
+// --- Between the two
+
+struct CleanQueues {
+  SpscQueue<CleanOrder, 64> orders;
+  ProposalQueue proposals;
+  CleanerBell bell;
+  ExpiringPuts expiring_puts;
+  // The shard sets the pace: how many bytes of the log the cleaner may have walked in all. The cleaner tells how many
+  // it has. Relaxed: each is a number by itself.
+  std::atomic<uint64_t> allowance{0};
+  std::atomic<uint64_t> walked{0};
+  std::atomic<bool> hurry{false};  // a put waits for the cleaner
+
+  [[nodiscard]] bool MayExpire() const { return expiring_puts.MayExpire(); }
+  // Shard thread. There is always room: the shard gives one order to merge, to sweep and for a segment at a time, and
+  // no more orders to zero than fit beside them.
+  void Send(const CleanOrder& order) {
+    (void)orders.Push(order);
+    bell.Ring();
+  }
+};
+
+}  // namespace erda::server

@@ -1,0 +1,31 @@
+// Applies what the cleaner proposes of single entries. Owns nothing. The shard's thread calls it.
+//   (C3) The cleaner may miss that an entry changes. So each proposal is checked against the entry as it is now.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "server/clean_queues.h"
+#include "server/counters.h"
+#include "server/versions.h"
+
+namespace erda::server {
+
+class EntryProposals {
+ public:
+  // Called with each key whose value is damaged; with an empty one if nobody can know the key any more.
+  using TellDamage = std::function<void(std::string_view key)>;
+
+  EntryProposals(Versions& versions, Counters counters) : versions_(versions), counters_(counters) {}
+
+  void Apply(const VersionCopied& copied);
+  void Apply(const ForgeryFound& forgery);
+  void Apply(const VersionExpired& expired);
+  void Apply(const DamageFound& damage, const TellDamage& tell);
+
+ private:
+  Versions& versions_;
+  Counters counters_;
+};
+
+}  // namespace erda::server

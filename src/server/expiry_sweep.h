@@ -1,0 +1,35 @@
+// One look through the whole index for expired versions, in small steps, while a put waits for room. Owns where the
+// sweep is, and the earliest deadline that it has found. The cleaner's thread calls it.
+#pragma once
+
+#include <cstdint>
+
+#include "server/clean_queues.h"
+#include "server/expiry_look.h"
+
+namespace erda::server {
+
+class ExpirySweep {
+ public:
+  ExpirySweep(ExpiryLook& look, ProposalQueue& proposals) : look_(look), proposals_(proposals) {}
+
+  // The shard has ordered a sweep.
+  void Begin() {
+    active_ = true;
+    next_ = 0;
+    next_deadline_ = UINT64_MAX;
+  }
+  [[nodiscard]] bool active() const { return active_; }
+  // Looks at a few entries. At the end of the index it tells the shard the earliest deadline that has not passed.
+  // Returns false if there was nothing to do, or if the queue of proposals has no room.
+  bool Step();
+
+ private:
+  ExpiryLook& look_;
+  ProposalQueue& proposals_;
+  bool active_ = false;
+  index::Slot next_ = 0;
+  uint64_t next_deadline_ = UINT64_MAX;
+};
+
+}  // namespace erda::server

@@ -1,0 +1,38 @@
+// Repairs the region table and the segments of a shard that nothing vouches for, once all entries are judged. Owns
+// nothing. The thread that starts the shard calls it.
+#pragma once
+
+#include <cstdint>
+
+#include "erda/server.h"
+#include "format/geometry.h"
+#include "nvm/writer.h"
+#include "server/found_index.h"
+#include "server/found_regions.h"
+#include "server/found_versions.h"
+#include "server/region_bytes.h"
+
+namespace erda::server {
+
+class RegionRepair {
+ public:
+  // Shows `versions` the versions that segments state.
+  RegionRepair(nvm::Writer& nvm, RegionBytes& bytes, const format::Geometry& geometry, uint32_t shard,
+               FoundVersions& versions)
+      : nvm_(nvm), bytes_(bytes), geometry_(geometry), shard_(shard), versions_(versions) {}
+
+  // REQUIRES: each entry has marked in `regions` what it names. Persistent on return.
+  void Repair(const FoundRegions& regions, const FoundIndex& index, RecoveryReport* report);
+
+ private:
+  void RepairSegments(uint32_t region, const FoundRegion& found);
+  [[nodiscard]] bool IsOpen(uint32_t region, uint64_t segment, const FoundRegion& found) const;
+
+  nvm::Writer& nvm_;
+  RegionBytes& bytes_;
+  const format::Geometry& geometry_;
+  const uint32_t shard_;
+  FoundVersions& versions_;
+};
+
+}  // namespace erda::server

@@ -1,0 +1,34 @@
+// Verifies the values that index entries name, one after the other, round and round. Owns the place that it has come
+// to. Proposes each damaged value to the shard, and repairs nothing. The cleaner's thread calls it.
+#pragma once
+
+#include <cstdint>
+
+#include "index/index.h"
+#include "server/clean_queues.h"
+#include "server/counters.h"
+#include "server/named_objects.h"
+
+namespace erda::server {
+
+class Scrubber {
+ public:
+  // The index is the cleaner's own view of the shard's. counters: of the shard's control block.
+  Scrubber(index::Index& index, const NamedObjects& objects, ProposalQueue& proposals, Counters counters)
+      : index_(index), objects_(objects), proposals_(proposals), counters_(counters) {}
+
+  // Goes on until it has verified about this many bytes.
+  void Scrub(uint64_t bytes);
+
+ private:
+  // The entry names damage as a settled version. Sets *bytes to what was verified.
+  [[nodiscard]] bool IsDamaged(const format::IndexEntry& entry, uint64_t* bytes) const;
+
+  index::Index& index_;
+  const NamedObjects& objects_;
+  ProposalQueue& proposals_;
+  Counters counters_;
+  index::Slot next_ = 0;
+};
+
+}  // namespace erda::server
