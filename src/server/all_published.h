@@ -1,13 +1,19 @@
 // The proof that a shard has published all its puts. Functions that would tell of an unpublished put, or would end what
-// protects it, take the proof as an argument. So a caller that forgets Versions::PublishPuts does not compile.
+// protects it, take the proof by value. Nothing can copy or move a proof, so a caller makes it in the call itself:
+// EndSession(batch.Publish(), session). A caller that forgets to publish does not compile. Neither does one that keeps
+// a proof across a later put.
 #pragma once
 
 namespace erda::server {
 
-// Versions::PublishPuts alone makes one. Valid until the next put: pass it on in the call that asked for it.
+// PublishBatch::Publish alone makes one.
 class AllPublished {
+ public:
+  AllPublished(const AllPublished&) = delete;
+  AllPublished& operator=(const AllPublished&) = delete;
+
  private:
-  friend class Versions;  // makes it, and nothing more: there is no state to reach
+  friend class PublishBatch;  // makes it, and nothing more: there is no state to reach
   AllPublished() = default;
 };
 

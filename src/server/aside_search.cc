@@ -20,8 +20,9 @@ void AsideSearch::Begin(const log::ShardLog::LinkedRegion& region) {
 
 bool AsideSearch::Step() {
   const index::Slot end = std::min(next_ + kSearchedPerStep, versions_.index().size());
-  const AllPublished proof = versions_.PublishPuts();
-  for (; next_ < end; ++next_) has_settled_ |= versions_.SetAside(proof, next_, head_, head_slot_);
+  for (; next_ < end; ++next_) {
+    has_settled_ |= versions_.moving().SetAside(versions_.PublishPuts(), next_, head_, head_slot_);
+  }
   return end >= versions_.index().size();
 }
 

@@ -1,5 +1,5 @@
 // The versions of an entry, from its new one to older ones along `previous`, and the stores that settle one of them or
-// go back to one: what requests (versions.cc) and recovery share.
+// go back to one: what settling.cc, taking_back.cc and recovery.cc share.
 #pragma once
 
 #include "base/planted.h"

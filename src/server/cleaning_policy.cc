@@ -172,7 +172,7 @@ size_t CleaningPolicy::Choose() {
   if (choice.best && !in_circles) return Merge(*choice.best);
   if (wait_.any() && !emptied_.being_zeroed() && resorts_.OrderSweep()) return 1;
   if (choice.held) {
-    versions_.TakeBackChunks();
+    versions_.delegating().TakeBack();
     const bool settles = !wait_.any() || patience_.looks() % kLooksPerSettling == 0;
     const size_t settled = settles ? versions_.Sweep(kSettledPerStep) : 0;
     if (settled > 0 || (wait_.any() && !patience_.is_over())) return settled;

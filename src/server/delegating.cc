@@ -1,9 +1,9 @@
-// Puts whose values stand in chunks of the log that clients fill themselves, and the giving of such chunks
-// (docs/protocol.md, "Put, delegated"). chunk_table.h has the chunks.
+#include "server/delegating.h"
+
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/planted.h"
-#include "server/versions.h"
+#include "server/new_version.h"
 
 namespace erda::server {
 
@@ -18,11 +18,11 @@ const Outcome kNone{Code::kResourceExhausted, Reason::kNoChunk, {}, 0, {}};
 
 }  // namespace
 
-Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session, bool windowed) {
-  PublishPuts();
+Outcome Delegating::Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session, bool windowed) {
+  batch_.Publish();
   const uint64_t bytes = chunks_.SizeFor(head, least, wanted, session);
   if (bytes == 0) return kNone;
-  const uint64_t number = NextVersion();
+  const uint64_t number = numbers_.Next();
   const auto space = log_.Reserve(head, bytes, number);
   if (!space.ok()) return kNone;
   format::ObjectHeader header{};
@@ -40,14 +40,13 @@ Outcome Versions::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Sessi
   return {Code::kOk, Reason::kNone, space->address, head, header, place.generation};
 }
 
-std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key_hash, uint32_t value_size,
-                                              uint32_t value_crc, Ack ack, Address address, SessionId session,
-                                              uint64_t deadline) {
+std::optional<Outcome> Delegating::Put(std::string_view key, uint64_t key_hash, uint32_t value_size, uint32_t value_crc,
+                                       Ack ack, Address address, SessionId session, uint64_t deadline) {
   const uint32_t head = geometry_.HeadOf(key_hash);
   Chunk* found = chunks_.Find(session, head, address);
   if (found == nullptr) return kNone;
   // (I8) What the client wrote into chunks of the head that it had before has been placed before this request came.
-  if (chunks_.HasOlder(session, *found)) found = chunks_.EndOlder(PublishPuts(), session, *found);
+  if (chunks_.HasOlder(session, *found)) found = chunks_.EndOlder(batch_.Publish(), session, *found);
   Chunk& chunk = *found;
   if (chunk.taken_back && !Planted(Flaw::kPutsInTakenBack)) return kNone;
   const uint64_t label_size = format::LabelSize(key.size(), deadline != 0);
@@ -64,32 +63,21 @@ std::optional<Outcome> Versions::PutDelegated(std::string_view key, uint64_t key
   chunk.tail += space;
   chunk.age = 0;
 
-  Outcome outcome = Prepare(key, key_hash, value_size, FlagsOf(ack), &version);
+  Outcome outcome = puts_.Prepare(key, key_hash, value_size, FlagsOf(ack), &version);
   const bool refused = outcome.code != Code::kOk;
-  // An object stands there all the same, which nothing will name: the next one is found behind it.
-  if (refused) MakeHeader(&version, ObjectKind::kValue, key, key_hash, value_size, FlagsOf(ack), NextVersion(), 0);
+  // The object gets a header all the same, and no entry will name it: a walk of the log finds the next one after it.
+  if (refused)
+    MakeHeader(log_, &version, ObjectKind::kValue, key, key_hash, value_size, FlagsOf(ack), numbers_.Next(), 0);
   const uint32_t checksum = format::ObjectChecksumOf(version.header, value_crc);
-  WriteHeaderAndKey(version, key, &checksum);
+  WriteHeaderAndKey(nvm_, version, key, &checksum);
   // (I2, I3) The value, which its client wrote, too.
   if (!Planted(Flaw::kDelegatedNotFlushed)) nvm_.Flush(version.space.offset, space);
   if (!refused) {
-    AddUnpublished(version, std::nullopt);
+    batch_.Add(version);
     counters_.Add(Counter::kPutsDelegated);
   }
-  // There is no region for the index: another way the put may wait for one.
+  // If the log is full, the client puts in another way, and waits for room there. If the index is full, it is told so.
   return outcome.reason == Reason::kLogFull ? kNone : outcome;
-}
-
-void Versions::GiveBack(uint32_t head, Address address, uint64_t version, SessionId session) {
-  chunks_.GiveBack(PublishPuts(), head, address, version, session);
-}
-
-void Versions::AgeChunks() {
-  if (chunks_.delegates()) chunks_.Age(PublishPuts());
-}
-
-void Versions::TakeBackChunks() {
-  if (chunks_.open() > 0) chunks_.TakeBackFull(PublishPuts());
 }
 
 }  // namespace erda::server

@@ -1,5 +1,7 @@
-// What is reserved and not settled: kept in DRAM, since only live clients can still finish it. After a restart nothing
-// is in flight.
+// The table of what sessions have reserved and not finished. It is kept in DRAM, since only live clients can finish it.
+// After a restart nothing is in flight.
+//
+// Owns: the table alone. reservations.h gives each of these its beginning and its end. The shard's thread calls it.
 #pragma once
 
 #include <cstddef>
@@ -39,27 +41,28 @@ class InFlight {
   // kNone if there is none.
   [[nodiscard]] Id Find(uint64_t key_hash, uint32_t head, format::LogAddress address) const;
 
-  // Calls visit(Id, Reservation&) for all, or for those with the hash; visit may remove the one it is given.
+  // Calls visit(Id, const Reservation&) for all, or for those with the hash. The visit may remove the one that it is
+  // given.
   template <class Visit>
-  void ForEach(Visit&& visit) {
+  void ForEach(Visit&& visit) const {
     for (Id id = 0; id < nodes_.size(); ++id) {
       if (nodes_[id].used) visit(id, nodes_[id].reservation);
     }
   }
   template <class Visit>
-  void ForEachOf(uint64_t key_hash, Visit&& visit) {
+  void ForEachOf(uint64_t key_hash, Visit&& visit) const {
     for (Id id = BucketOf(key_hash); id != kNone;) {
       const Id next = nodes_[id].next;
       if (nodes_[id].reservation.key_hash == key_hash) visit(id, nodes_[id].reservation);
       id = next;
     }
   }
-  // Visits up to `limit` places, going on where the last call stopped.
+  // Visits up to `limit` places after *cursor, and leaves *cursor at the last of them: the next call goes on there.
   template <class Visit>
-  void ForSome(size_t limit, Visit&& visit) {
+  void ForSome(size_t limit, Id* cursor, Visit&& visit) const {
     for (size_t i = 0; i < limit && i < nodes_.size(); ++i) {
-      cursor_ = cursor_ + 1 < nodes_.size() ? cursor_ + 1 : 0;
-      if (nodes_[cursor_].used) visit(cursor_, nodes_[cursor_].reservation);
+      *cursor = *cursor + 1 < nodes_.size() ? *cursor + 1 : 0;
+      if (nodes_[*cursor].used) visit(*cursor, nodes_[*cursor].reservation);
     }
   }
   [[nodiscard]] size_t size() const { return size_; }
@@ -77,7 +80,6 @@ class InFlight {
   std::vector<Id> buckets_;
   std::vector<Node> nodes_;
   Id free_ = kNone;
-  Id cursor_ = 0;
   size_t size_ = 0;
 };
 

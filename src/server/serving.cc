@@ -122,12 +122,13 @@ Violation Shard::Serve(const Asked& asked, After after) {
     versions_->BeginCommit(&commits_.back().begun);
     return {};  // answered in EndCommits
   } else if (request.op == static_cast<uint8_t>(RequestOp::kGiveBack)) {
-    versions_->GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
+    versions_->delegating().GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
   } else if (request.op == static_cast<uint8_t>(RequestOp::kDelegate)) {
     const uint32_t first_head = number_ * geometry_.heads_per_shard;
     if (request.head - first_head >= geometry_.heads_per_shard)
       return Violation("it asks for a piece of another's log");
-    outcome = versions_->Delegate(request.head, request.version, request.value_size, session.id, session.windowed);
+    outcome = versions_->delegating().Delegate(request.head, request.version, request.value_size, session.id,
+                                               session.windowed);
     if (session.windowed && outcome.code == Code::kOk) OpenWindow(session, &outcome);
   } else if (session.waiting > 0 && MayWait(request)) {
     Wait(asked);  // after what came before it
@@ -213,7 +214,7 @@ size_t Shard::ServeUndecided(size_t limit, bool looks) {
       each.looked = each.overdue;
     }
     const bool look = due && std::ranges::find(in_vain, each.present.version) == in_vain.end();
-    if (!look && versions_->IsUndecided(each.present)) {
+    if (!look && versions_->judging().IsUndecided(each.present)) {
       KeepUndecided(each);
       continue;
     }
@@ -236,7 +237,7 @@ void Shard::PassTime(Nanoseconds since) {
   for (Undecided& each : undecided_) {
     if (!std::exchange(each.told, true)) continue;  // it may have come just now
     each.waited += since;
-    if (each.waited < kWriterAwaitedMax || !versions_->IsUndecided(each.present)) continue;
+    if (each.waited < kWriterAwaitedMax || !versions_->judging().IsUndecided(each.present)) continue;
     if (!std::exchange(each.overdue, true)) each.next_look = 0;
     Session& writer = *sessions_[each.present.writer];
     if (!each.looked || writer.doomed) continue;
@@ -258,7 +259,7 @@ Violation Shard::ServeKeyed(Session& session, const Request& request, std::span<
   const Ack ack{request.ack};
   const bool conditional = request.condition != static_cast<uint8_t>(Condition::kNone);
   if (conditional || request.op == static_cast<uint8_t>(RequestOp::kIncrement)) {
-    *present = versions_->Judge(key, key_hash);
+    *present = versions_->judging().Judge(key, key_hash);
     if (present->state == Present::State::kUndecided) return {};
     if (present->state == Present::State::kDamaged) {
       *outcome = {Code::kCorruption, format::Reason::kDamaged, {}, 0, {}};
@@ -278,29 +279,29 @@ Violation Shard::ServeKeyed(Session& session, const Request& request, std::span<
   if (deadline != 0) cleaning_.WillExpire();
   switch (RequestOp{request.op}) {
     case RequestOp::kPutInline:
-      *outcome = versions_->PutInline(key, key_hash, inline_value(), ack, deadline);
+      *outcome = versions_->puts().PutInline(key, key_hash, inline_value(), ack, deadline);
       return {};
     case RequestOp::kPutStaged:
-      *outcome = versions_->PutInline(
+      *outcome = versions_->puts().PutInline(
           key, key_hash, session.staging.bytes().subspan(request.address, request.value_size), ack, deadline);
       if (outcome->code == Code::kOk) counters_.Add(Counter::kPutsStaged);
       return {};
     case RequestOp::kIncrement:
-      *outcome = versions_->Increment(key, key_hash, *present, LoadAs<int64_t>(inline_value()), ack);
+      *outcome = versions_->puts().Increment(key, key_hash, *present, LoadAs<int64_t>(inline_value()), ack);
       return {};
     case RequestOp::kReserve:
-      *outcome = versions_->Reserve(key, key_hash, request.value_size, ack, session.id,
-                                    ports_[session.port].flush_method, deadline);
+      *outcome = versions_->puts().Reserve(key, key_hash, request.value_size, ack, session.id,
+                                           ports_[session.port].flush_method, deadline);
       return {};
     case RequestOp::kPutDelegated: {
-      const auto put = versions_->PutDelegated(key, key_hash, request.value_size, request.value_crc, ack,
-                                               format::LogAddress(request.address), session.id, deadline);
+      const auto put = versions_->delegating().Put(key, key_hash, request.value_size, request.value_crc, ack,
+                                                   format::LogAddress(request.address), session.id, deadline);
       if (put) *outcome = *put;
       if (!put) return Violation("a delegated put whose value is not there, or not where the next one goes");
       return {};
     }
     case RequestOp::kDelete:
-      *outcome = versions_->Delete(key, key_hash);
+      *outcome = versions_->removing().Delete(key, key_hash);
       return {};
     case RequestOp::kReport:
       versions_->Report(key, key_hash);
@@ -371,7 +372,7 @@ void Shard::OpenWindow(Session& session, Outcome* outcome) {
     outcome->number = *key;
     return;
   }
-  versions_->GiveBack(outcome->head, outcome->address, outcome->header.version, session.id);
+  versions_->delegating().GiveBack(outcome->head, outcome->address, outcome->header.version, session.id);
   *outcome = {Code::kResourceExhausted, format::Reason::kNoChunk, {}, 0, {}};
 }
 

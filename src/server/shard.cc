@@ -108,8 +108,8 @@ void Shard::CountRecovery(const RecoveryReport& report) {
 }
 
 Status Shard::TakeUp() {
-  if (pool_.needs_verification()) return versions_->LookUnvouched();
-  return pool_.needs_recovery() ? versions_->Look() : versions_->Open();
+  if (pool_.needs_verification()) return versions_->part().LookUnvouched();
+  return pool_.needs_recovery() ? versions_->part().Look() : versions_->part().Open();
 }
 
 Status Shard::Register() {
@@ -349,7 +349,7 @@ size_t Shard::Poll() {
   const size_t cleaned = cleaning_.Step();
   if (cleaned > 0 && !looked) KeepTime();
   if (served > 0 && ++busy_polls_ % kPollsOfAWhile == 0) {
-    versions_->AgeChunks();
+    versions_->delegating().Age();
     if (!waiting_.empty()) cleaning_.AwaitChunks(kLeastOfAWhile);
   }
   TellTakenBack();
@@ -359,14 +359,14 @@ size_t Shard::Poll() {
   if (served == 0 && cleaned == 0 && answered_.empty() && !ends_) return 0;
   versions_->PublishGauges();
   PostReplies(versions_->PublishPuts());
-  versions_->Grow();
+  versions_->growth().Grow();
   if (ends_ || ++polls_since_fence_ % kPollsPerFence == 0) served += EndDoomed();
   return served + cleaned;
 }
 
 size_t Shard::Tidy(Nanoseconds since) {
   if (!waiting_.empty()) cleaning_.LosePatience(since);
-  versions_->AgeChunks();
+  versions_->delegating().Age();
   TellTakenBack();
   CloseWindows();
   DoomOverdue();
@@ -391,7 +391,7 @@ void Shard::PublishAndCommit() {
   if (timed) activity_.TimePersist(options_.clock->Now() - begin);
 }
 
-bool Shard::CountKeys() { return versions_->CountKeys(kCountStep); }
+bool Shard::CountKeys() { return versions_->growth().CountKeys(kCountStep); }
 
 Violation Shard::Hear(Session& session, const Completion& message, Nanoseconds seen) {
   const uint32_t slot = message.imm & ~format::kAsksTime;

@@ -79,10 +79,10 @@ class Shard {
   // Changes nothing in the pool. kCorruption: it is damaged.
   Status TakeUp();
   // After all shards of a pool that needs recovery were taken up.
-  RecoveryReport Repair() { return versions_->Repair(); }
+  RecoveryReport Repair() { return versions_->part().Repair(); }
   // Instead of Repair, if the pool needs verification. REQUIRES: no thread polls it.
   Status Verify(const std::function<void(std::string_view key)>& on_damage, RecoveryReport* report) {
-    return versions_->Verify(on_damage, report);
+    return versions_->part().Verify(on_damage, report);
   }
   // After that, before anything is served.
   void BeginCleaning() { cleaning_.Begin(); }

@@ -29,10 +29,11 @@ Result<std::unique_ptr<PoolServer>> PoolServer::Open(Image image) {
   }
   const bool recover = server->pool_->needs_recovery();
   for (auto& shard : server->shards_) {
-    if (auto status = recover ? shard->versions.Look() : shard->versions.Open(); !status.ok()) return status;
+    if (auto status = recover ? shard->versions.part().Look() : shard->versions.part().Open(); !status.ok())
+      return status;
   }
   if (recover) {
-    for (auto& shard : server->shards_) shard->versions.Repair();
+    for (auto& shard : server->shards_) shard->versions.part().Repair();
   }
   if (auto status = server->pool_->MarkOpen(); !status.ok()) return status;
   return server;
@@ -41,7 +42,7 @@ Result<std::unique_ptr<PoolServer>> PoolServer::Open(Image image) {
 Outcome PoolServer::Put(std::string_view key, std::string_view value) {
   const uint64_t hash = HashKey(key);
   server::Versions& versions = ShardOf(hash).versions;
-  const Outcome outcome = versions.PutInline(key, hash, AsBytes(value), Ack::kPersisted);
+  const Outcome outcome = versions.puts().PutInline(key, hash, AsBytes(value), Ack::kPersisted);
   versions.PublishPuts();
   return outcome;
 }
@@ -49,8 +50,8 @@ Outcome PoolServer::Put(std::string_view key, std::string_view value) {
 Outcome PoolServer::Reserve(std::string_view key, std::string_view value, SessionId session) {
   const uint64_t hash = HashKey(key);
   server::Versions& versions = ShardOf(hash).versions;
-  const Outcome outcome = versions.Reserve(key, hash, static_cast<uint32_t>(value.size()), Ack::kPersisted, session,
-                                           FlushMethod::kServerFlush);
+  const Outcome outcome = versions.puts().Reserve(key, hash, static_cast<uint32_t>(value.size()), Ack::kPersisted,
+                                                  session, FlushMethod::kServerFlush);
   versions.PublishPuts();
   return outcome;
 }
@@ -78,7 +79,7 @@ std::optional<Outcome> PoolServer::Commit(std::string_view key, const Outcome& r
 
 Outcome PoolServer::Delete(std::string_view key) {
   const uint64_t hash = HashKey(key);
-  return ShardOf(hash).versions.Delete(key, hash);
+  return ShardOf(hash).versions.removing().Delete(key, hash);
 }
 
 void PoolServer::Report(std::string_view key) {

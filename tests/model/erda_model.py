@@ -11,7 +11,8 @@ acknowledged or seen stays, as far as its put asked for it.
 The exit code is 0 only if every configuration holds and every planted defect is found.
 
 What is modelled, and where the code does it
-  publish, settle, commit, take back, sweep, delete   src/server/versions.cc, function by function
+  publish, settle, commit, take back, sweep, delete   src/server/publish_batch.cc, settling.cc, taking_back.cc,
+                                                      removing.cc, function by function
   the word and its transitions                        src/format/entry_word.h
   a get's steps: entry, version, second look, older   src/client/get.cc; its decisions: src/client/read_table.h
   the left flag, and a get that reads the version alone   src/log/shard_log.cc: OnEntryStored; src/client/located.cc: OnLocatedRead

@@ -134,12 +134,12 @@ TEST_F(ScrubTest, TheDamagedKeyIsThatOfTheEntryAsItIsNow) {
   };
   const index::Slot slot = slot_of(Key(3));
   const LogAddress address = store_->WordOf(Key(3)).new_address();
-  EXPECT_EQ(store_->versions().DamagedKey(slot, 0, address), std::nullopt);
+  EXPECT_EQ(store_->versions().moving().DamagedKey(slot, 0, address), std::nullopt);
   DamageValue(Key(3));
-  EXPECT_EQ(store_->versions().DamagedKey(slot, 0, address), Key(3));
-  EXPECT_EQ(store_->versions().DamagedKey(slot, 1, address), std::nullopt);
-  EXPECT_EQ(store_->versions().DamagedKey(slot, 0, store_->WordOf(Key(4)).new_address()), std::nullopt);
-  EXPECT_EQ(store_->versions().DamagedKey(slot_of(Key(4)), 0, address), std::nullopt);
+  EXPECT_EQ(store_->versions().moving().DamagedKey(slot, 0, address), Key(3));
+  EXPECT_EQ(store_->versions().moving().DamagedKey(slot, 1, address), std::nullopt);
+  EXPECT_EQ(store_->versions().moving().DamagedKey(slot, 0, store_->WordOf(Key(4)).new_address()), std::nullopt);
+  EXPECT_EQ(store_->versions().moving().DamagedKey(slot_of(Key(4)), 0, address), std::nullopt);
 }
 
 // --- Copies of an earlier server

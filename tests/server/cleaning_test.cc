@@ -215,14 +215,14 @@ TEST_F(CleaningTest, AMoveOfWhatHasChangedSinceIsRefused) {
   const LogAddress elsewhere = LogAddress::At(address.slot(), 12288);
   Versions& versions = store_->versions();
   Put("key");
-  EXPECT_FALSE(versions.Move(versions.PublishPuts(), HashKey("key"), address, elsewhere));
+  EXPECT_FALSE(versions.moving().Move(versions.PublishPuts(), HashKey("key"), address, elsewhere));
   const LogAddress settled = store_->WordOf("key").new_address();
   const Reserved reserved = store_->Reserve("key", "value");
-  EXPECT_FALSE(
-      versions.Move(versions.PublishPuts(), HashKey("key"), reserved.outcome.address, elsewhere));  // not settled
-  EXPECT_FALSE(versions.Move(versions.PublishPuts(), HashKey("other"), settled, elsewhere));
+  EXPECT_FALSE(versions.moving().Move(versions.PublishPuts(), HashKey("key"), reserved.outcome.address,
+                                      elsewhere));  // not settled
+  EXPECT_FALSE(versions.moving().Move(versions.PublishPuts(), HashKey("other"), settled, elsewhere));
   EXPECT_EQ(store_->WordOf("key").old_address(), settled);
-  EXPECT_TRUE(versions.Move(versions.PublishPuts(), HashKey("key"), settled, elsewhere));
+  EXPECT_TRUE(versions.moving().Move(versions.PublishPuts(), HashKey("key"), settled, elsewhere));
   EXPECT_EQ(store_->WordOf("key").old_address(), elsewhere);
   EXPECT_EQ(store_->WordOf("key").new_address(), reserved.outcome.address);
 }

@@ -23,13 +23,13 @@ class ConditionTest : public testing::TestWithParam<FlushMethod> {
     options.flush = GetParam();
     return options;
   }
-  Present Judge(std::string_view key) { return store_.versions().Judge(key, HashKey(key)); }
+  Present Judge(std::string_view key) { return store_.versions().judging().Judge(key, HashKey(key)); }
   bool IsUndecided(const Present& present) {
     EXPECT_EQ(present.state, State::kUndecided);
-    return store_.versions().IsUndecided(present);
+    return store_.versions().judging().IsUndecided(present);
   }
   Outcome Increment(std::string_view key, int64_t delta) {
-    const Outcome outcome = store_.versions().Increment(key, HashKey(key), Judge(key), delta, Ack::kPersisted);
+    const Outcome outcome = store_.versions().puts().Increment(key, HashKey(key), Judge(key), delta, Ack::kPersisted);
     store_.versions().PublishPuts();
     return outcome;
   }
@@ -169,7 +169,7 @@ TEST_P(ConditionTest, AnIncrementAddsToWhatIsThere) {
 TEST_P(ConditionTest, IncrementsOfOneBatchAddUp) {
   store_.PutTogether();
   for (int64_t i = 1; i <= 50; ++i) {
-    const Outcome outcome = store_.versions().Increment("n", HashKey("n"), Judge("n"), 1, Ack::kPersisted);
+    const Outcome outcome = store_.versions().puts().Increment("n", HashKey("n"), Judge("n"), 1, Ack::kPersisted);
     ASSERT_EQ(outcome.number, static_cast<uint64_t>(i));
   }
   store_.PublishTogether();

@@ -150,7 +150,7 @@ TEST_F(LogDamageTest, AFlippedBitInAShardsRecord) {
       bytes[format::ShardRecordOffset(0) + field + bit / 8] ^= std::byte{1} << (bit % 8);
       for (const bool crashed : {false, true}) {
         Versions versions(nvm, store_.geometry(), Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
-        const Status status = crashed ? versions.Look() : versions.Open();
+        const Status status = crashed ? versions.part().Look() : versions.part().Open();
         if (field == offsetof(format::ShardRecord, version_limit)) {
           EXPECT_EQ(status.code(), Code::kCorruption) << bit;
           EXPECT_NE(status.message().find("its limit of versions"), std::string_view::npos) << status.ToString();
@@ -158,10 +158,10 @@ TEST_F(LogDamageTest, AFlippedBitInAShardsRecord) {
         }
         ASSERT_TRUE(status.ok()) << field << " " << bit << " " << status.ToString();
         if (crashed) {
-          const RecoveryReport report = versions.Repair();
+          const RecoveryReport report = versions.part().Repair();
           EXPECT_EQ(report.index_slots > 0, field == offsetof(format::ShardRecord, move)) << bit;
         }
-        while (!versions.CountKeys(64)) {
+        while (!versions.growth().CountKeys(64)) {
         }
         EXPECT_EQ(versions.index().used(), 20U) << field << " " << bit;
       }
@@ -261,7 +261,7 @@ TEST_F(LogDamageTest, AFlippedBitInTheFirstVersionOfASegment) {
           std::vector<uint64_t> control(format::ControlBytes(store_.geometry()) / sizeof(uint64_t));
           Versions versions(nvm, store_.geometry(), Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)),
                             {});
-          const Status status = crash ? versions.Look() : versions.Open();
+          const Status status = crash ? versions.part().Look() : versions.part().Open();
           if (!status.ok()) {
             EXPECT_EQ(status.code(), Code::kCorruption);
             ++refused;

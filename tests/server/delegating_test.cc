@@ -31,13 +31,14 @@ class DelegatingTest : public testing::Test {
     std::ranges::copy(AsBytes(value), store_.pool().view().bytes.begin() + static_cast<ptrdiff_t>(at));
   }
   std::optional<Outcome> Put(LogAddress object, std::string_view key, std::string_view value, SessionId session = 0) {
-    const auto outcome = store_.versions().PutDelegated(key, HashKey(key), static_cast<uint32_t>(value.size()),
-                                                        Crc32c(0, AsBytes(value)), Ack::kPersisted, object, session);
+    const auto outcome =
+        store_.versions().delegating().Put(key, HashKey(key), static_cast<uint32_t>(value.size()),
+                                           Crc32c(0, AsBytes(value)), Ack::kPersisted, object, session);
     store_.versions().PublishPuts();
     return outcome;
   }
   Outcome Chunk(uint64_t bytes = 512, SessionId session = 0) {
-    return store_.versions().Delegate(0, 64, bytes, session);
+    return store_.versions().delegating().Delegate(0, 64, bytes, session);
   }
   // Whatever gains something.
   void CleanAll() {
@@ -119,7 +120,7 @@ TEST_F(DelegatingTest, AnothersChunkIsNone) {
   (void)Chunk(512, 1);
   EXPECT_EQ(Put(first, "k", "value", 1)->reason, Reason::kNoChunk);
   EXPECT_EQ(store_.Get("k"), kAbsent);
-  store_.versions().GiveBack(0, chunk.address, chunk.header.version, 1);
+  store_.versions().delegating().GiveBack(0, chunk.address, chunk.header.version, 1);
   EXPECT_EQ(Put(first, "k", "value")->code, Code::kOk) << "it was not the other one's to give back";
 }
 
@@ -138,9 +139,9 @@ TEST_F(DelegatingTest, ThereAreNotMoreThanASessionAndTheLogMayHave) {
 
 TEST_F(DelegatingTest, AChunkIsNoLargerThanAQuarterOfASegmentAndNoSmallerThanIsOfUse) {
   EXPECT_EQ(SpaceOf(Chunk(1 << 20).header), 1024U);
-  EXPECT_EQ(store_.versions().Delegate(0, 1025, 4096, 0).reason, Reason::kNoChunk);
-  EXPECT_EQ(store_.versions().Delegate(0, 0, 0, 0).reason, Reason::kNoChunk);
-  EXPECT_EQ(store_.versions().Delegate(0, UINT64_MAX, UINT32_MAX, 0).reason, Reason::kNoChunk);
+  EXPECT_EQ(store_.versions().delegating().Delegate(0, 1025, 4096, 0).reason, Reason::kNoChunk);
+  EXPECT_EQ(store_.versions().delegating().Delegate(0, 0, 0, 0).reason, Reason::kNoChunk);
+  EXPECT_EQ(store_.versions().delegating().Delegate(0, UINT64_MAX, UINT32_MAX, 0).reason, Reason::kNoChunk);
 }
 
 TEST_F(DelegatingTest, TheNextChunkEndsTheOneBefore) {
@@ -164,20 +165,20 @@ TEST_F(DelegatingTest, TheNextChunkEndsTheOneBefore) {
 TEST_F(DelegatingTest, ARefusedPutEndsTheChunkBefore) {
   (void)Chunk();
   const Outcome second = Chunk();
-  for (int i = 0; i < 9; ++i) store_.versions().AgeChunks();
+  for (int i = 0; i < 9; ++i) store_.versions().delegating().Age();
   EXPECT_EQ(Gauge(Counter::kChunks), 2U);
   const LogAddress at = Behind(second.address, kChunkObjectsAt);
   Place(at, "k", "value");
   EXPECT_EQ(Put(at, "k", "value")->reason, Reason::kNoChunk);
   EXPECT_EQ(Gauge(Counter::kChunks), 1U);
-  store_.versions().GiveBack(0, second.address, second.header.version, 0);
+  store_.versions().delegating().GiveBack(0, second.address, second.header.version, 0);
   EXPECT_EQ(Gauge(Counter::kChunks), 0U);
 }
 
 // The chunk at an address may be another one than was meant: its region was used anew.
 TEST_F(DelegatingTest, WhatIsGivenBackIsThatChunkAndNoOther) {
   const Outcome chunk = Chunk();
-  store_.versions().GiveBack(0, chunk.address, chunk.header.version + 1, 0);
+  store_.versions().delegating().GiveBack(0, chunk.address, chunk.header.version + 1, 0);
   EXPECT_EQ(Gauge(Counter::kChunks), 1U);
 }
 
@@ -192,14 +193,14 @@ TEST_F(DelegatingTest, AChunkThatIsNotUsedForAWhileIsTakenBack) {
   };
   const Outcome chunk = Chunk(512, 3);
   LogAddress at = Behind(chunk.address, kChunkObjectsAt);
-  for (int i = 0; i < 8; ++i) store_.versions().AgeChunks();
+  for (int i = 0; i < 8; ++i) store_.versions().delegating().Age();
   EXPECT_TRUE(taken_back().empty());
   Place(at, "k", "v1");
   ASSERT_EQ(Put(at, "k", "v1", 3)->code, Code::kOk);
-  for (int i = 0; i < 8; ++i) store_.versions().AgeChunks();
+  for (int i = 0; i < 8; ++i) store_.versions().delegating().Age();
   EXPECT_TRUE(taken_back().empty()) << "it was used meanwhile";
   EXPECT_TRUE(store_.versions().chunks().delegates());
-  store_.versions().AgeChunks();
+  store_.versions().delegating().Age();
   EXPECT_EQ(taken_back(), std::vector{chunk.address});
   EXPECT_FALSE(store_.versions().chunks().delegates());
   at = Behind(at, format::ObjectSpace(1, 2));
@@ -207,7 +208,7 @@ TEST_F(DelegatingTest, AChunkThatIsNotUsedForAWhileIsTakenBack) {
   EXPECT_EQ(Put(at, "k", "v2", 3)->reason, Reason::kNoChunk);
   EXPECT_EQ(store_.Get("k"), "v1");
   EXPECT_EQ(Gauge(Counter::kChunks), 1U) << "its client may still write there";
-  store_.versions().GiveBack(0, chunk.address, chunk.header.version, 3);
+  store_.versions().delegating().GiveBack(0, chunk.address, chunk.header.version, 3);
   EXPECT_EQ(Gauge(Counter::kChunks), 0U);
 }
 
@@ -221,7 +222,7 @@ TEST_F(DelegatingTest, ARegionIsNotUsedAnewWhileAClientMayWriteThere) {
   EXPECT_EQ(store_.Published(0, chunk.address.slot()), published);
   EXPECT_FALSE(store_.versions().chunks().delegates()) << "it was taken back when its region was wanted";
   store_.GiveBack();
-  store_.versions().GiveBack(0, chunk.address, chunk.header.version, 0);
+  store_.versions().delegating().GiveBack(0, chunk.address, chunk.header.version, 0);
   CleanAll();
   EXPECT_NE(store_.Published(0, chunk.address.slot()), published);
 }
@@ -242,13 +243,13 @@ TEST_F(DelegatingTest, ASessionThatKeepsWhatAPutNeedsIsOverdue) {
   (void)Chunk(512, 4);
   wait(100);
   EXPECT_TRUE(overdue.empty()) << "nothing was taken back";
-  for (int i = 0; i < 9; ++i) store_.versions().AgeChunks();
+  for (int i = 0; i < 9; ++i) store_.versions().delegating().Age();
   EXPECT_TRUE(store_.versions().chunks().IsAwaiting());
   wait(9);
   store_.versions().chunks().BeginAwaiting();
   wait(9);
   EXPECT_TRUE(overdue.empty()) << "no put has waited for so long";
-  store_.versions().GiveBack(0, chunk.address, chunk.header.version, 3);
+  store_.versions().delegating().GiveBack(0, chunk.address, chunk.header.version, 3);
   wait(1);
   EXPECT_EQ(overdue, std::vector{SessionId{4}}) << "the other one gave it back";
   EXPECT_FALSE(store_.versions().chunks().IsAwaiting()) << "who is overdue is not waited for";
@@ -260,10 +261,10 @@ TEST_F(DelegatingTest, ASessionThatKeepsWhatAPutNeedsIsOverdue) {
 // A client that takes no answers keeps its channel from closing a window.
 TEST_F(DelegatingTest, ASessionWhoseWindowDoesNotCloseIsOverdue) {
   Versions& versions = store_.versions();
-  const auto windowed = [&] { return versions.Delegate(0, 64, 128, 3, true); };
+  const auto windowed = [&] { return versions.delegating().Delegate(0, 64, 128, 3, true); };
   uint32_t chunks = 0;
   for (Outcome chunk = windowed(); chunk.code == Code::kOk; chunk = windowed()) {
-    versions.GiveBack(0, chunk.address, chunk.header.version, 3);
+    versions.delegating().GiveBack(0, chunk.address, chunk.header.version, 3);
     ASSERT_LE(++chunks, format::kChunksPerClient) << "more than one client may have, all of them being closed";
   }
   EXPECT_EQ(Gauge(Counter::kChunks), chunks);
@@ -289,7 +290,7 @@ TEST_F(DelegatingTest, ASessionWhoseWindowDoesNotCloseIsOverdue) {
 
 TEST_F(DelegatingTest, WhoIsOverdueIsNotAskedToLeaveTwice) {
   (void)Chunk(512, 3);
-  for (int i = 0; i < 9; ++i) store_.versions().AgeChunks();
+  for (int i = 0; i < 9; ++i) store_.versions().delegating().Age();
   store_.versions().chunks().Await(std::chrono::seconds(1));
   store_.EndSession(3);
   store_.versions().chunks().EndOverdue([](SessionId session) { ADD_FAILURE() << session << " has left"; });
@@ -378,7 +379,7 @@ class ForgedTest : public DelegatingTest {
     options.wish = {98304 + 36864 + 8 * 16384, 1, 16384, 4096, 2048};
     return options;
   }
-  ForgedTest() : DelegatingTest(LargeIndex()) { chunk_ = store_.versions().Delegate(0, 64, 512, 0, true); }
+  ForgedTest() : DelegatingTest(LargeIndex()) { chunk_ = store_.versions().delegating().Delegate(0, 64, 512, 0, true); }
 
   [[nodiscard]] LogAddress InChunk(uint64_t at) const { return Behind(chunk_.address, at); }
   [[nodiscard]] std::byte* BytesAt(LogAddress address) {
@@ -499,7 +500,7 @@ class ForgedAndCleanedTest : public ForgedTest {
  protected:
   void ExpectCleaned() {
     for (int i = 0; i < 8; ++i) ASSERT_EQ(store_.Inline("other" + std::to_string(i), "value").code, Code::kOk);
-    store_.versions().GiveBack(0, chunk_.address, chunk_.header.version, 0);
+    store_.versions().delegating().GiveBack(0, chunk_.address, chunk_.header.version, 0);
     store_.versions().chunks().CloseWindows(
         [&](SessionId session, uint64_t version) { store_.versions().chunks().OnWindowClosed(session, version); });
     ASSERT_EQ(Gauge(Counter::kChunks), 0U);

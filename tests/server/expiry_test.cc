@@ -29,17 +29,17 @@ class ExpiryTest : public testing::TestWithParam<FlushMethod> {
     options.flush = GetParam();
     return options;
   }
-  Present Judge(std::string_view key) { return store_.versions().Judge(key, HashKey(key)); }
+  Present Judge(std::string_view key) { return store_.versions().judging().Judge(key, HashKey(key)); }
   Outcome Increment(std::string_view key, int64_t delta) {
     Versions& versions = store_.versions();
-    const Outcome outcome = versions.Increment(key, HashKey(key), Judge(key), delta, Ack::kPersisted);
+    const Outcome outcome = versions.puts().Increment(key, HashKey(key), Judge(key), delta, Ack::kPersisted);
     versions.PublishPuts();
     return outcome;
   }
   // As the cleaner proposes it.
   bool Expire(std::string_view key, format::LogAddress address) {
-    return store_.versions().Expire(store_.versions().PublishPuts(), HashKey(key),
-                                    store_.geometry().HeadOf(HashKey(key)), address);
+    return store_.versions().removing().Expire(store_.versions().PublishPuts(), HashKey(key),
+                                               store_.geometry().HeadOf(HashKey(key)), address);
   }
   [[nodiscard]] uint64_t Now() const { return store_.time().Micros() / 1000; }
   // What readers find in the control block.
@@ -533,7 +533,7 @@ TEST_F(ExpiryCleaningTest, WhatHasExpiredIsNotLostForTheSpaceWhenThePutBehindItC
   store_->PutFor(0);
   store_->PassTime(11);
   for (uint64_t i = 0; i < 60; ++i) model_[Key(i)] = kAbsent;
-  store_->versions().CountKeys(store_->geometry().index_slots);
+  store_->versions().growth().CountKeys(store_->geometry().index_slots);
   store_->cleaning().Ask();
   for (int i = 0; store_->counter(Counter::kCleaning) != 0; ++i) {
     ASSERT_LT(i, 100'000);
@@ -609,8 +609,8 @@ TEST_F(ExpiryCleaningTest, TheSweepFindsWhatWasIncrementedMeanwhile) {
   ASSERT_EQ(store_->Put("n", std::string(8, '\0')).code, Code::kOk);
   store_->PutFor(0);
   for (int i = 0; i < 20; ++i) {
-    const Present present = versions.Judge("n", HashKey("n"));
-    ASSERT_EQ(versions.Increment("n", HashKey("n"), present, 1, Ack::kPersisted).code, Code::kOk);
+    const Present present = versions.judging().Judge("n", HashKey("n"));
+    ASSERT_EQ(versions.puts().Increment("n", HashKey("n"), present, 1, Ack::kPersisted).code, Code::kOk);
     versions.PublishPuts();
     store_->PassTime(4);
     Sweep();

@@ -40,7 +40,7 @@ class GrowthTest : public testing::Test {
   // Until there are so many blocks.
   static void GrowTo(Store& store, uint64_t blocks) {
     (void)store.Keys();  // counts them
-    for (int i = 0; i < 100 && Blocks(store) < blocks; ++i) store.versions().Grow(1);
+    for (int i = 0; i < 100 && Blocks(store) < blocks; ++i) store.versions().growth().Grow(1);
     ASSERT_EQ(Blocks(store), blocks);
   }
   static uint64_t RecordOffset() { return format::ShardRecordOffset(0) + offsetof(format::ShardRecord, blocks); }
@@ -52,7 +52,7 @@ TEST_F(GrowthTest, KeysAreTakenUntilTheLogIsFull) {
   Outcome last;
   for (;; ++keys) {
     last = store.Inline(Key(keys), Value(keys));
-    store.versions().Grow(1);
+    store.versions().growth().Grow(1);
     if (last.code != Code::kOk) break;
   }
   EXPECT_EQ(last.reason, Reason::kLogFull);
@@ -85,7 +85,7 @@ TEST_F(GrowthTest, TheIndexKeepsAPaceWithItsKeys) {
   for (int i = 0; i < 20'000; ++i) {
     ASSERT_EQ(store.Inline(Key(i), "v").code, Code::kOk) << i;
     const uint64_t before = Blocks(store);
-    store.versions().Grow(1);
+    store.versions().growth().Grow(1);
     const uint64_t blocks = Blocks(store);
     ASSERT_LE(blocks - before, 1U) << i;
     const auto full = static_cast<double>(std::bit_floor(blocks) * 1024);
@@ -255,7 +255,7 @@ TEST_F(GrowthTest, KeysComeGoAndMoveInAnIndexThatGrows) {
   PutSome(store, 0, 600);
   const Reserved reserved = store.Reserve("reserved", "value", 1);
   PutSome(store, 600, 900);
-  store.versions().Grow(1);
+  store.versions().growth().Grow(1);
   EXPECT_TRUE(store.Finish(reserved));
   EXPECT_EQ(store.Get("reserved"), "value");
   EXPECT_EQ(store.Delete("reserved"), Code::kOk);
@@ -273,7 +273,7 @@ TEST_F(GrowthTest, TheCleanerFindsWhatHasLeftItsBlock) {
       store.CleanStep();
     }
     PutSome(store, 80 + 20 * round, 100 + 20 * round);
-    store.versions().Grow(1);
+    store.versions().growth().Grow(1);
     store.cleaning().Ask();
     for (int i = 0; i < 50; ++i) store.CleanStep();
   }
@@ -294,7 +294,7 @@ TEST_F(GrowthTest, TheKeysAreCountedBeforeAnythingGrows) {
   for (int i = 0; !next.store.versions().index().counted(); ++i) {
     ASSERT_LT(i, 10);
     ASSERT_EQ(Blocks(next.store), 1U);
-    next.store.versions().Grow(1);
+    next.store.versions().growth().Grow(1);
   }
   EXPECT_EQ(next.store.Keys(), 100U);
   GrowTo(next.store, 2);
@@ -341,9 +341,9 @@ TEST_F(GrowthTest, APoolOpensAgainAfterEachStep) {
     for (size_t runs = 0; Blocks(store) < 12 && !HasFailure();) {
       const uint64_t blocks = Blocks(store);
       ASSERT_EQ(store.Inline(Key(keys++), "v").code, Code::kOk);
-      store.versions().Grow(1);
-      if (Blocks(store) == blocks && store.versions().log().regions().runs().size() == runs) continue;
-      runs = store.versions().log().regions().runs().size();
+      store.versions().growth().Grow(1);
+      if (Blocks(store) == blocks && store.versions().log().runs().size() == runs) continue;
+      runs = store.versions().log().runs().size();
       SCOPED_TRACE(std::to_string(run_blocks) + " blocks to a run, " + std::to_string(Blocks(store)) + " blocks, " +
                    std::to_string(runs) + " runs");
       ASSERT_EQ(inspect::InspectPool(WholePool(store.Bytes(), false), {}).value().damage_count, 0U);
@@ -364,7 +364,7 @@ TEST_F(GrowthTest, TheCountIsThroughBeforeRoomIsShort) {
   int i = 10'000;
   while (!store.versions().index().counted()) {
     ASSERT_EQ(store.Inline(Key(i), Value(i)).code, Code::kOk);
-    if (++i % 64 == 0) store.versions().Grow(1);
+    if (++i % 64 == 0) store.versions().growth().Grow(1);
   }
   EXPECT_LT(i, 11'500);
 }
@@ -383,9 +383,9 @@ TEST_F(GrowthTest, ARecordOrARegionTableThatCannotBeIsRefused) {
     nvm::Writer nvm(store.pool());
     std::vector<uint64_t> control(format::ControlBytes(store.geometry()) / sizeof(uint64_t));
     const auto control_bytes = std::as_writable_bytes(std::span(control));
-    const Status open = Versions(nvm, store.geometry(), Store::kPoolSeed, 0, control_bytes, {}).Open();
+    const Status open = Versions(nvm, store.geometry(), Store::kPoolSeed, 0, control_bytes, {}).part().Open();
     EXPECT_EQ(open.code(), Code::kCorruption) << what;
-    const Status look = Versions(nvm, store.geometry(), Store::kPoolSeed, 0, control_bytes, {}).Look();
+    const Status look = Versions(nvm, store.geometry(), Store::kPoolSeed, 0, control_bytes, {}).part().Look();
     EXPECT_EQ(look.code(), Code::kCorruption) << what;
     const auto report = inspect::InspectPool(WholePool(store.Bytes(), true), {}).value();
     EXPECT_GT(report.damage_count, 0U) << what;

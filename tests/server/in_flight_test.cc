@@ -21,7 +21,7 @@ Reservation Make(uint64_t key_hash, uint32_t address, uint32_t head = 0) {
 
 std::multiset<uint32_t> AddressesOf(InFlight& in_flight, uint64_t key_hash) {
   std::multiset<uint32_t> addresses;
-  in_flight.ForEachOf(key_hash, [&](InFlight::Id, Reservation& r) { addresses.insert(r.address.raw()); });
+  in_flight.ForEachOf(key_hash, [&](InFlight::Id, const Reservation& r) { addresses.insert(r.address.raw()); });
   return addresses;
 }
 
@@ -49,11 +49,11 @@ TEST(InFlightTest, HashesOfOneBucketAreKeptApart) {
 TEST(InFlightTest, AVisitMayRemoveTheOneItIsGiven) {
   InFlight in_flight;
   for (uint32_t i = 1; i <= 6; ++i) in_flight.Add(Make(7, i));
-  in_flight.ForEachOf(7, [&](InFlight::Id id, Reservation& r) {
+  in_flight.ForEachOf(7, [&](InFlight::Id id, const Reservation& r) {
     if (r.address.raw() % 2 == 0) in_flight.Remove(id);
   });
   EXPECT_EQ(AddressesOf(in_flight, 7), (std::multiset<uint32_t>{1, 3, 5}));
-  in_flight.ForEach([&](InFlight::Id id, Reservation&) { in_flight.Remove(id); });
+  in_flight.ForEach([&](InFlight::Id id, const Reservation&) { in_flight.Remove(id); });
   EXPECT_EQ(in_flight.size(), 0U);
   EXPECT_TRUE(AddressesOf(in_flight, 7).empty());
 }
@@ -62,15 +62,16 @@ TEST(InFlightTest, AVisitOfSomeGoesOnWhereTheLastOneStopped) {
   InFlight in_flight;
   for (uint32_t i = 1; i <= 10; ++i) in_flight.Add(Make(i, i));
   std::multiset<uint32_t> seen;
+  InFlight::Id cursor = 0;
   for (int i = 0; i < 5; ++i) {
-    in_flight.ForSome(2, [&](InFlight::Id, Reservation& r) { seen.insert(r.address.raw()); });
+    in_flight.ForSome(2, &cursor, [&](InFlight::Id, const Reservation& r) { seen.insert(r.address.raw()); });
   }
   EXPECT_EQ(seen, (std::multiset<uint32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
   seen.clear();
-  in_flight.ForSome(1000, [&](InFlight::Id, Reservation& r) { seen.insert(r.address.raw()); });
+  in_flight.ForSome(1000, &cursor, [&](InFlight::Id, const Reservation& r) { seen.insert(r.address.raw()); });
   EXPECT_EQ(seen.size(), 10U);
   InFlight empty;
-  empty.ForSome(1000, [&](InFlight::Id, Reservation&) { ADD_FAILURE() << "nothing is in flight"; });
+  empty.ForSome(1000, &cursor, [&](InFlight::Id, const Reservation&) { ADD_FAILURE() << "nothing is in flight"; });
 }
 
 TEST(InFlightTest, AgreesWithAMapThroughRandomAddsAndRemoves) {
@@ -94,7 +95,7 @@ TEST(InFlightTest, AgreesWithAMapThroughRandomAddsAndRemoves) {
       ASSERT_EQ(in_flight.size(), expected.size());
       if (step % 100 != 0) continue;
       size_t visited = 0;
-      in_flight.ForEach([&](InFlight::Id id, Reservation& r) {
+      in_flight.ForEach([&](InFlight::Id id, const Reservation& r) {
         ++visited;
         ASSERT_EQ(expected.at(id).address, r.address);
       });

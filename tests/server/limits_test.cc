@@ -55,7 +55,7 @@ TEST_F(LimitsTest, KeysThatHaveOnePlaceFillTheirBlockAndTheOthersAreServed) {
   Store store;
   const auto put = [&](uint64_t i) {
     const Outcome outcome =
-        store.versions().PutInline("key" + std::to_string(i), i << 32, AsBytes("v"), Ack::kPersisted);
+        store.versions().puts().PutInline("key" + std::to_string(i), i << 32, AsBytes("v"), Ack::kPersisted);
     store.versions().PublishPuts();
     return outcome;
   };

@@ -53,7 +53,7 @@ void RandomRequests::During(const std::string& key, const std::string& value, Ac
 void RandomRequests::Step() {
   if (grows_ && random_.Chance(0.02)) {
     growing_ = true;
-    store_->versions().Grow();
+    store_->versions().growth().Grow();
     growing_ = false;
   }
   const uint64_t dice = random_.Uniform(100);
@@ -110,8 +110,8 @@ void RandomRequests::PutCompanions() {
 
 // A delegated put takes effect as an inline one does: at once and as a whole.
 Outcome RandomRequests::PutOfOneTrip(const std::string& key, const std::string& value, Ack ack) {
-  if (random_.Chance(0.03)) store_->versions().TakeBackChunks();
-  if (random_.Chance(0.1)) store_->versions().AgeChunks();
+  if (random_.Chance(0.03)) store_->versions().delegating().TakeBack();
+  if (random_.Chance(0.1)) store_->versions().delegating().Age();
   if (random_.Chance(0.3)) store_->GiveBack();
   if (random_.Chance(0.5)) {
     const auto session = static_cast<SessionId>(random_.Uniform(kSessions));

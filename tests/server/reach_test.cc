@@ -92,7 +92,7 @@ TEST_F(ReachTest, ASplitTakesEntriesThatAreFar) {
   for (int i = 0; i < 5000 && store.versions().index().layout().blocks() < 28; ++i) {
     // Where their block is full for a while, others are refused.
     (void)store.Inline("key" + std::to_string(i), "v");
-    store.versions().Grow(1);
+    store.versions().growth().Grow(1);
   }
   ASSERT_GE(store.versions().index().layout().blocks(), 20U) << "they are parted";
   for (int i = 0; i < kKeys; ++i) ASSERT_EQ(store.Get(Crowd(i)), Value(i)) << i;
@@ -206,7 +206,7 @@ TEST_F(ReachTest, PutsOfOneBatchDoNotTakeOneSlot) {
   const index::Index& index = store.versions().index();
   constexpr uint64_t kHigh = uint64_t{0x5123} << 48;
   const auto put = [&](const std::string& key, uint64_t hash) {
-    return store.versions().PutInline(key, hash, AsBytes("v"), Ack::kPersisted).code;
+    return store.versions().puts().PutInline(key, hash, AsBytes("v"), Ack::kPersisted).code;
   };
   for (uint64_t i = 0; i <= kNeighbourhood; ++i) {
     ASSERT_EQ(put("crowd" + std::to_string(i), kHigh | i << 32), Code::kOk);

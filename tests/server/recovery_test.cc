@@ -539,7 +539,7 @@ class RecoveryTest : public testing::Test {
     nvm::Writer writer(*machine_.pool);
     std::vector<uint64_t> control(format::ControlBytes(store_.geometry()) / sizeof(uint64_t));
     Versions versions(writer, store_.geometry(), Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
-    const Status status = versions.Look();
+    const Status status = versions.part().Look();
     EXPECT_EQ(status.code(), Code::kCorruption) << status.ToString();
     EXPECT_NE(status.message().find(place), std::string_view::npos) << status.ToString();
     EXPECT_TRUE(AllBytes() == before);
@@ -981,7 +981,7 @@ TEST_F(RecoveryTest, ASegmentWhoseBeginWasWipedOutIsDamage) {
   std::vector<uint64_t> control(format::ControlBytes(g) / sizeof(uint64_t));
   for (const bool crashed : {true, false}) {
     Versions versions(writer, g, Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
-    const Status status = crashed ? versions.Look() : versions.Open();
+    const Status status = crashed ? versions.part().Look() : versions.part().Open();
     EXPECT_EQ(status.code(), Code::kCorruption) << status.ToString();
     EXPECT_NE(status.message().find("is damaged"), std::string_view::npos) << status.ToString();
   }
@@ -1197,7 +1197,7 @@ TEST_F(RecoveryTest, ASegmentThatOlderVersionsStandInIsDamageIfItsHeaderWasWiped
     nvm::Writer writer(*machine.pool);
     std::vector<uint64_t> control(format::ControlBytes(g) / sizeof(uint64_t));
     Versions versions(writer, g, Store::kPoolSeed, 0, std::as_writable_bytes(std::span(control)), {});
-    const Status status = versions.Look();
+    const Status status = versions.part().Look();
     EXPECT_EQ(status.code(), Code::kCorruption);
     EXPECT_NE(status.message().find("region 0 is linked, and its segment 3 is damaged"), std::string_view::npos)
         << status.ToString();

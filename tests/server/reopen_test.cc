@@ -216,7 +216,7 @@ TEST_P(ReopenTest, ADamagedRegionTableIsRefusedWithAMessage) {
   nvm::Writer writer(store_.pool());
   std::vector<uint64_t> control(format::ControlBytes(store_.geometry()) / sizeof(uint64_t));
   Versions versions(writer, store_.geometry(), 1, 0, std::as_writable_bytes(std::span(control)), {});
-  const Status status = versions.Open();
+  const Status status = versions.part().Open();
   EXPECT_EQ(status.code(), Code::kCorruption);
   EXPECT_NE(status.message().find("region 1"), std::string_view::npos) << status.ToString();
 }

@@ -51,24 +51,24 @@ void Store::MakeVersions() {
 
 void Store::Open() {
   MakeVersions();
-  const Status status = versions_->Open();
+  const Status status = versions_->part().Open();
   ASSERT_TRUE(status.ok()) << status.ToString();
   cleaning_->Begin();
 }
 
 void Store::Recover() {
   MakeVersions();
-  const Status status = versions_->Look();
+  const Status status = versions_->part().Look();
   ASSERT_TRUE(status.ok()) << status.ToString();
-  recovery_ = versions_->Repair();
+  recovery_ = versions_->part().Repair();
   cleaning_->Begin();
 }
 
 Status Store::Verify(std::vector<std::string>* damaged) {
   MakeVersions();
-  if (auto status = versions_->LookUnvouched(); !status.ok()) return status;
+  if (auto status = versions_->part().LookUnvouched(); !status.ok()) return status;
   const auto tell = [&](std::string_view key) { damaged->emplace_back(key); };
-  if (auto status = versions_->Verify(tell, &recovery_); !status.ok()) return status;
+  if (auto status = versions_->part().Verify(tell, &recovery_); !status.ok()) return status;
   cleaning_->Begin();
   return {};
 }
@@ -79,13 +79,13 @@ bool Store::CleanStep() {
 }
 
 void Store::Clean() {
-  versions_->CountKeys(versions_->index().size());
+  versions_->growth().CountKeys(versions_->index().size());
   while (CleanStep()) {
   }
 }
 
 Outcome Store::Put(std::string_view key, std::string_view value) {
-  versions_->CountKeys(versions_->index().size());
+  versions_->growth().CountKeys(versions_->index().size());
   for (;;) {
     const Outcome outcome = Inline(key, value);
     if (outcome.reason != format::Reason::kLogFull || !cleaning_->Expects(outcome.head)) return outcome;
@@ -102,7 +102,7 @@ format::HeadSlot Store::Published(uint32_t head_of_shard, uint32_t slot) const {
 }
 
 uint64_t Store::Keys() {
-  versions_->CountKeys(versions_->index().size());
+  versions_->growth().CountKeys(versions_->index().size());
   return versions_->index().used();
 }
 
@@ -112,7 +112,7 @@ void Store::CloseAndReopen() {
 }
 
 Outcome Store::Inline(std::string_view key, std::string_view value, Ack ack) {
-  const Outcome outcome = versions_->PutInline(key, HashKey(key), AsBytes(value), ack, Deadline());
+  const Outcome outcome = versions_->puts().PutInline(key, HashKey(key), AsBytes(value), ack, Deadline());
   if (!together_) versions_->PublishPuts();
   return outcome;
 }
@@ -121,8 +121,8 @@ Reserved Store::Reserve(std::string_view key, std::string_view value, SessionId 
   Reserved reserved{{}, std::string(key), std::string(value), session};
   const format::FlushMethod flush = FlushOf(session);
   reserved.flushed_by_read = ack == Ack::kPersisted && flush == format::FlushMethod::kReadAfterWrite;
-  reserved.outcome =
-      versions_->Reserve(key, HashKey(key), static_cast<uint32_t>(value.size()), ack, session, flush, Deadline());
+  reserved.outcome = versions_->puts().Reserve(key, HashKey(key), static_cast<uint32_t>(value.size()), ack, session,
+                                               flush, Deadline());
   if (!together_) versions_->PublishPuts();
   return reserved;
 }
@@ -139,10 +139,10 @@ void Store::SendChunkRequests(SessionId session) {
   for (; !delegated.to_send.empty(); delegated.to_send.pop_front()) {
     const format::Request request = delegated.to_send.front();
     if (request.op == static_cast<uint8_t>(format::RequestOp::kGiveBack)) {
-      versions_->GiveBack(request.head, format::LogAddress(request.address), request.version, session);
+      versions_->delegating().GiveBack(request.head, format::LogAddress(request.address), request.version, session);
       continue;
     }
-    const Outcome given = versions_->Delegate(request.head, request.version, request.value_size, session);
+    const Outcome given = versions_->delegating().Delegate(request.head, request.version, request.value_size, session);
     if (given.code != Code::kOk) {
       delegated.OnRefused(request.head);
       continue;
@@ -181,8 +181,8 @@ std::optional<Outcome> Store::Delegated(std::string_view key, std::string_view v
   if (chunk == nullptr) return std::nullopt;
   WriteInto(*chunk, key, value);
   const format::LogAddress address = DelegatedOf(session).Place(*chunk, bytes);
-  const auto outcome = versions_->PutDelegated(key, hash, static_cast<uint32_t>(value.size()),
-                                               Crc32c(0, AsBytes(value)), ack, address, session, Deadline());
+  const auto outcome = versions_->delegating().Put(key, hash, static_cast<uint32_t>(value.size()),
+                                                   Crc32c(0, AsBytes(value)), ack, address, session, Deadline());
   if (!together_) versions_->PublishPuts();
   EXPECT_TRUE(outcome.has_value());
   const bool refused = !outcome || outcome->reason == format::Reason::kNoChunk;
@@ -221,7 +221,7 @@ std::optional<Code> Store::EndCommit(const Versions::Commit& commit) {
   return outcome ? std::optional(outcome->code) : std::nullopt;
 }
 
-Code Store::Delete(std::string_view key) { return versions_->Delete(key, HashKey(key)).code; }
+Code Store::Delete(std::string_view key) { return versions_->removing().Delete(key, HashKey(key)).code; }
 
 void Store::Report(std::string_view key) { versions_->Report(key, HashKey(key)); }
 

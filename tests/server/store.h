@@ -1,4 +1,4 @@
-// Versions over a small pool, with the clients' ends of it and a cleaner: what the tests of server/versions.cc and of
+// Versions over a small pool, with the clients' ends of it and a cleaner: what the tests of server/versions.h and of
 // cleaning are written in.
 #pragma once
 
@@ -150,7 +150,7 @@ class Store {
   [[nodiscard]] const RecoveryReport& recovery() const { return recovery_; }
   // That are in the index: after Recover, in which nobody counts them, they are counted now.
   uint64_t Keys();
-  void CountKeys(uint64_t slots) { versions_->CountKeys(slots); }
+  void CountKeys(uint64_t slots) { versions_->growth().CountKeys(slots); }
   [[nodiscard]] uint64_t LogBytesUsed() {
     versions_->PublishGauges();
     return counter(format::Counter::kLogBytesUsed);

@@ -20,10 +20,15 @@ namespace {
 
 using format::Counter;
 
-// Versions::PublishPuts alone makes the proof: no caller can make up its own, also not with braces.
+// PublishBatch::Publish alone makes the proof: no caller can make up its own, also not with braces.
 static_assert(!std::is_default_constructible_v<AllPublished> && !std::is_aggregate_v<AllPublished>);
-static_assert(
-    !std::is_invocable_v<decltype(&Versions::Move), Versions&, uint64_t, format::LogAddress, format::LogAddress>);
+static_assert(!std::is_invocable_v<decltype(&Moving::Move), Moving&, uint64_t, format::LogAddress, format::LogAddress>);
+
+// Functions take the proof by value: one that was made before a later put cannot be passed on.
+static_assert(!std::is_copy_constructible_v<AllPublished> && !std::is_move_constructible_v<AllPublished>);
+static_assert(!std::is_copy_assignable_v<AllPublished> && !std::is_move_assignable_v<AllPublished>);
+static_assert(!std::is_invocable_v<decltype(&Moving::Move), Moving&, const AllPublished&, uint64_t, format::LogAddress,
+                                   format::LogAddress>);
 
 class TogetherTest : public testing::Test {
  protected:
@@ -201,16 +206,16 @@ TEST_F(TogetherTest, WhatElseIsAskedForPublishesThem) {
   store_.Inline("other", "value");
   const uint32_t head = store_.geometry().HeadOf(HashKey("k"));
   ASSERT_TRUE(store_.Delegated("other", "value", 1));
-  const Outcome chunk = versions.Delegate(head, 256, 256, 2);
+  const Outcome chunk = versions.delegating().Delegate(head, 256, 256, 2);
   ASSERT_EQ(chunk.code, Code::kOk);
 
   expect_published("delete", [&] { EXPECT_EQ(store_.Delete("other"), Code::kOk); });
   expect_published("report", [&] { store_.Report("other"); });
   expect_published("sweep", [&] { store_.Sweep(); });
-  expect_published("delegate", [&] { (void)versions.Delegate(head, 64, 64, 3); });
-  expect_published("give back", [&] { versions.GiveBack(head, chunk.address, chunk.header.version, 2); });
-  expect_published("a while", [&] { versions.AgeChunks(); });
-  expect_published("taking chunks back", [&] { versions.TakeBackChunks(); });
+  expect_published("delegate", [&] { (void)versions.delegating().Delegate(head, 64, 64, 3); });
+  expect_published("give back", [&] { versions.delegating().GiveBack(head, chunk.address, chunk.header.version, 2); });
+  expect_published("a while", [&] { versions.delegating().Age(); });
+  expect_published("taking chunks back", [&] { versions.delegating().TakeBack(); });
   expect_published("the end of a session", [&] { store_.EndSession(7); });
   const Reserved older = store_.Reserve("k", "older", 4);
   expect_published("a commit of the key", [&] { EXPECT_EQ(store_.Commit(older), Code::kCorruption); });
@@ -375,12 +380,12 @@ TEST_F(TogetherTest, AChunkEndsBehindItsPuts) {
     const uint64_t offset = store_.geometry().RegionOffset(store_.Published(0, address.slot()).region()) + at +
                             format::ValueOffset(key.size());
     std::ranges::copy(AsBytes(value), store_.pool().view().bytes.begin() + static_cast<ptrdiff_t>(offset));
-    const auto outcome = store_.versions().PutDelegated(key, HashKey(key), static_cast<uint32_t>(value.size()),
-                                                        Crc32c(0, AsBytes(value)), Ack::kPersisted, address, 1);
+    const auto outcome = store_.versions().delegating().Put(key, HashKey(key), static_cast<uint32_t>(value.size()),
+                                                            Crc32c(0, AsBytes(value)), Ack::kPersisted, address, 1);
     return outcome && outcome->code == Code::kOk;
   };
-  const Outcome first = store_.versions().Delegate(0, 256, 256, 1);
-  const Outcome second = store_.versions().Delegate(0, 256, 256, 1);
+  const Outcome first = store_.versions().delegating().Delegate(0, 256, 256, 1);
+  const Outcome second = store_.versions().delegating().Delegate(0, 256, 256, 1);
   ASSERT_TRUE(first.code == Code::kOk && second.code == Code::kOk);
   EXPECT_TRUE(put(first, "a", "value"));
   EXPECT_EQ(store_.Get("a"), kAbsent);

@@ -105,8 +105,8 @@ void VerificationTest::DoSomething(Random& random, uint64_t keys) {
       return;
     default:
       Put(key, bytes);
-      store_->versions().CountKeys(1 << 20);
-      store_->versions().Grow();
+      store_->versions().growth().CountKeys(1 << 20);
+      store_->versions().growth().Grow();
   }
 }
 
@@ -238,8 +238,8 @@ TEST_F(VerificationTest, AnOldRecordGivesNoVersionAgainAndHidesNoBlock) {
   const PagePool::Image before = medium_->cached();
   for (uint64_t i = 0; i < 400; ++i) {
     Put(KeyOf(i), 40);
-    store_->versions().CountKeys(1 << 20);
-    store_->versions().Grow();
+    store_->versions().growth().CountKeys(1 << 20);
+    store_->versions().growth().Grow();
   }
   ASSERT_GT(store_->versions().index().size(), 128U);
   store_->Close();
@@ -272,8 +272,8 @@ TEST_F(VerificationTest, AnIndexWithoutItsRunIsRefusedAndNamesWhatHelps) {
   const PagePool::Image before = medium_->cached();
   for (uint64_t i = 0; i < 400; ++i) {
     Put(KeyOf(i), 40);
-    store_->versions().CountKeys(1 << 20);
-    store_->versions().Grow();
+    store_->versions().growth().CountKeys(1 << 20);
+    store_->versions().growth().Grow();
   }
   ASSERT_GT(store_->versions().index().size(), 128U);
   PagePool::Image image = medium_->cached();

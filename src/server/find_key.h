@@ -1,0 +1,28 @@
+// Finds the index entry of a key by the header of the object that it names. Reads index and log, and changes nothing.
+// The shard's thread calls it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "index/index.h"
+#include "log/shard_log.h"
+
+namespace erda::server {
+
+// What the index has of a key.
+struct Found {
+  std::optional<index::Slot> entry;
+  // An entry with the key's tag that may be the key's: its object is damaged, so it names no key.
+  std::optional<index::Slot> damaged;
+};
+
+// Looks for damage only as far as the key's entry.
+[[nodiscard]] Found FindKey(const index::Index& index, const log::ShardLog& log, std::string_view key,
+                            uint64_t key_hash);
+
+// Returns true if tag and place of the slot's entry are as the key's would be.
+[[nodiscard]] bool CanBeOf(const index::Index& index, index::Slot slot, uint64_t key_hash);
+
+}  // namespace erda::server

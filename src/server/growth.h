@@ -1,0 +1,59 @@
+// Growth of a shard's index, step by step (docs/protocol.md, "Growth"): when a block is split, when a region becomes a
+// run of blocks, and what a key gets that finds no place near its home.
+//
+// Owns: the pace. Requires: no put waits to be published when entries move (AllPublished; Grow publishes itself). The
+// shard's thread calls it.
+#pragma once
+
+#include <cstdint>
+
+#include "format/geometry.h"
+#include "format/messages.h"
+#include "index/index.h"
+#include "log/shard_log.h"
+#include "server/all_published.h"
+#include "server/counters.h"
+#include "server/publish_batch.h"
+#include "server/version_numbers.h"
+
+namespace erda::server {
+
+class Growth {
+ public:
+  // grows: if not, the index stays as it is, and gets full.
+  Growth(const format::Geometry& geometry, index::Index& index, log::ShardLog& log, Counters& counters,
+         const VersionNumbers& numbers, PublishBatch& batch, bool grows)
+      : geometry_(geometry),
+        index_(index),
+        log_(log),
+        counters_(counters),
+        numbers_(numbers),
+        batch_(batch),
+        grows_(grows) {}
+
+  // Does some of the growth that is due: splits blocks of about this many slots, or gives the index a region of the
+  // log. A shard that is never idle comes to CountKeys here.
+  void Grow(uint64_t slots = format::kBlockSlotsMax);
+  // After a crash: counts the keys in some more slots. Returns true once all are counted.
+  bool CountKeys(uint64_t slots);
+  // Finds a free slot for a new entry of the key, if need be in an index that has grown. kNone: *slot is it. Moves
+  // entries.
+  format::Reason MakeRoom(AllPublished, uint64_t key_hash, index::Slot* slot);
+
+ private:
+  // Requires: no put waits to be published. Returns false if there is no region for the next block.
+  bool SplitNext();
+  // Returns false if there is no region to have.
+  bool AddRun();
+
+  const format::Geometry& geometry_;
+  index::Index& index_;
+  log::ShardLog& log_;
+  Counters& counters_;
+  const VersionNumbers& numbers_;
+  PublishBatch& batch_;
+  const bool grows_;
+  uint64_t given_ = 0;  // numbers_.given() at the last Grow
+};
+
+}  // namespace erda::server

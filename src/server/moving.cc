@@ -1,0 +1,97 @@
+#include "server/moving.h"
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/planted.h"
+#include "server/find_key.h"
+
+namespace erda::server {
+
+using format::Counter;
+using format::EntryMeta;
+using format::EntryWord;
+using format::IndexEntry;
+using format::ObjectHeader;
+using format::ObjectState;
+using format::ObjectView;
+
+bool Moving::Move(AllPublished /*proof*/, uint64_t key_hash, Address from, Address to) {
+  const auto slot = index_.Find(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+    if (Planted(Flaw::kMovesUnchecked)) return true;
+    if (Planted(Flaw::kMovesUnsettled) && entry.entry_word().new_address() == from) return true;
+    return entry.entry_word().NamesSettled(from);
+  });
+  if (!slot) return false;
+  const EntryWord word = index_.WordAt(*slot);
+  const EntryWord moved = Planted(Flaw::kMovesUnchecked) ? word.TakenBackTo(to, true) : word.Moved(from, to);
+  index_.StoreWordLazily(*slot, moved);
+  return true;
+}
+
+// What stands there is no object of the key, and so entry and reader know nothing more of it than that it is damaged.
+// They know the same of any place where an object never is.
+bool Moving::SetAside(AllPublished /*proof*/, Slot slot, uint32_t head, uint32_t region_slot) {
+  const IndexEntry entry = index_.At(slot);
+  if (entry.word == 0 || log_.HeadOf(entry) != head) return false;
+  const auto leads_there = [&](Address address) { return !address.none() && geometry_.SlotOf(address) == region_slot; };
+  const Address newest = entry.entry_word().new_address();
+  if (!entry.entry_word().settled() && leads_there(newest)) {
+    const ObjectView view = log_.InspectHeader(head, newest);
+    if (IsVersionOf(slot, view)) {
+      settling_.SettleCurrent(slot, view.header.key_hash);
+      if (!index_.WordAt(slot).settled()) taking_back_.TakeBackAbandoned(slot, view.header.key_hash);
+      return true;
+    }
+    index_.StoreWordLazily(slot, entry.entry_word().Settled());
+  }
+  const EntryWord word = index_.WordAt(slot);
+  for (const Address address : {word.new_address(), word.needed_old()}) {
+    if (!leads_there(address) || !word.NamesSettled(address)) continue;
+    if (!IsVersionOf(slot, log_.InspectHeader(head, address))) StoreAside(slot, head, address);
+  }
+  return false;
+}
+
+void Moving::SetAside(AllPublished /*proof*/, uint64_t key_hash, uint32_t head, Address from) {
+  const auto slot = index_.Find(
+      key_hash, [&](Slot /*slot*/, const IndexEntry& entry) { return entry.entry_word().NamesSettled(from); });
+  if (slot) StoreAside(*slot, head, from);
+}
+
+bool Moving::IsVersionOf(Slot slot, const ObjectView& view) const {
+  return view.state != ObjectState::kNothing && view.header.is_value() && CanBeOf(index_, slot, view.header.key_hash);
+}
+
+void Moving::StoreAside(Slot slot, uint32_t head, Address from) {
+  const Address aside = log_.PlaceOfNoObject(head);
+  if (aside.none() || geometry_.SlotOf(aside) == geometry_.SlotOf(from)) return;
+  counters_.Add(Counter::kSetAside);
+  index_.StoreWordLazily(slot, index_.WordAt(slot).Moved(from, aside));
+}
+
+std::optional<std::string> Moving::DamagedKey(Slot slot, uint32_t head, Address address) const {
+  const IndexEntry entry = index_.At(slot);
+  if (entry.word == 0 || !entry.entry_word().settled() || entry.entry_word().new_address() != address ||
+      log_.HeadOf(entry) != head) {
+    return std::nullopt;
+  }
+  const ObjectView view = log_.Inspect(head, address);
+  if (view.state != ObjectState::kNothing) {
+    const bool same_tag = EntryMeta::TagOf(view.header.key_hash) == entry.entry_meta().tag();
+    if (same_tag) return view.state == ObjectState::kWhole ? std::nullopt : std::optional(std::string(view.key));
+    // Either the tag is damaged, and no get finds the key; or the address is, and leads to a key that has its own
+    // entry.
+    return FindKey(index_, log_, view.key, view.header.key_hash).entry ? std::string() : std::string(view.key);
+  }
+  // The key may be what is left whole: it has the entry's tag then.
+  const auto bytes = log_.BytesAt(head, address);
+  if (bytes.size() < sizeof(ObjectHeader)) return std::string();
+  const auto header = LoadAs<ObjectHeader>(bytes);
+  const bool fits =
+      header.key_size <= format::kKeyBytesMax && bytes.size() >= format::ChecksumOffset(header.label_size());
+  if (!fits) return std::string();
+  const std::string_view key = AsString(bytes.subspan(header.key_offset(), header.key_size));
+  return CanBeOf(index_, slot, HashKey(key, hash_seed_)) ? std::string(key) : std::string();
+}
+
+}  // namespace erda::server

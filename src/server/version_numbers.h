@@ -1,0 +1,37 @@
+// The numbers of a shard's versions. They do not repeat, not even after a crash: the shard's record holds a limit,
+// all numbers are below it, and the next server begins there. A higher limit is persistent before the first number that
+// needs it.
+//
+// Owns: the next number, and the word version_limit of the shard's record. The shard's thread calls it.
+#pragma once
+
+#include <cstdint>
+
+#include "nvm/writer.h"
+
+namespace erda::server {
+
+class VersionNumbers {
+ public:
+  VersionNumbers(nvm::Writer& nvm, uint32_t shard);
+
+  // The pool was taken up, and its record has this limit: numbers begin there.
+  void Begin(uint64_t limit);
+  [[nodiscard]] uint64_t Next() {
+    if (next_ >= limit_) RaiseLimit();
+    return next_++;
+  }
+  // Returns how many Next has given out.
+  [[nodiscard]] uint64_t given() const { return next_ - first_; }
+
+ private:
+  [[gnu::noinline]] void RaiseLimit();
+
+  nvm::Writer& nvm_;
+  const uint64_t limit_at_;
+  uint64_t first_ = 1;
+  uint64_t next_ = 1;
+  uint64_t limit_ = 0;
+};
+
+}  // namespace erda::server
