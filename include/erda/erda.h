@@ -437,6 +437,7 @@ typedef struct erda_server_stats {
   uint64_t syncs;
   uint64_t sync_failures;
   uint64_t synced_at_ms;
+  uint64_t flips_undone;
   // tools/statistics/generate: end
 } erda_server_stats;
 

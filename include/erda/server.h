@@ -224,6 +224,8 @@ struct ServerStats {
   uint64_t sync_failures = 0;
   // Now: unix time in milliseconds at which the last sync began that did not fail. 0: none did.
   uint64_t synced_at_ms = 0;
+  // Flipped bits of index entries that the server found and undid.
+  uint64_t flips_undone = 0;
   // tools/statistics/generate: end
 };
 

@@ -61,6 +61,7 @@ enum class Flaw : uint8_t {
   kTimeNotStored,      // the shard judges by a time that it has not told its clients
   kTimeNotNoted,       // the shard tells its clients a time that the pool does not keep
   kExpiresInFlight,    // what was in flight when a version was freed that has expired, counts still
+  kFlipNotUndone,      // a flipped bit of an index entry stays
   // Growing
   kSplitNotFlushed,    // a block counts before it is flushed
   kSplitUnfenced,      // entries leave a block before the number of blocks is persistent
@@ -155,6 +156,7 @@ inline constexpr const char* kFlawNames[] = {
     "time-not-stored",
     "time-not-noted",
     "expires-in-flight",
+    "flip-not-undone",
     "split-not-flushed",
     "split-unfenced",
     "split-counted-first",

@@ -58,6 +58,7 @@ enum class Counter : uint32_t {
   kSyncs,
   kSyncFailures,
   kSyncedAt,
+  kFlipsUndone,
   kCount,
 };
 // Their names in `erda-cli stats`.
@@ -112,6 +113,7 @@ inline constexpr const char* kCounterNames[] = {
     "syncs",
     "sync_failures",
     "synced_at_ms",
+    "flips_undone",
 };
 static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<size_t>(Counter::kCount));
 
@@ -164,7 +166,8 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(nvm_fences) \
   X(syncs) \
   X(sync_failures) \
-  X(synced_at_ms)
+  X(synced_at_ms) \
+  X(flips_undone)
 
 // X(field, counter): those that are sums over the counters of all shards.
 #define ERDA_SUMMED_STATISTICS(X) \
@@ -208,5 +211,6 @@ static_assert(sizeof(kCounterNames) / sizeof(kCounterNames[0]) == static_cast<si
   X(nvm_fences, kNvmFences) \
   X(syncs, kSyncs) \
   X(sync_failures, kSyncFailures) \
-  X(synced_at_ms, kSyncedAt)
+  X(synced_at_ms, kSyncedAt) \
+  X(flips_undone, kFlipsUndone)
 // clang-format on

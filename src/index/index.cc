@@ -44,7 +44,8 @@ Index::Index(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t shard,
       read_ahead_slots_(published.runs.empty()
                             ? kReadAheadSlots
                             : std::min({kReadAheadSlots, geometry.index_slots, geometry.run_slots()})),
-      layout_(geometry, shard, runs_) {}
+      layout_(geometry, shard, runs_),
+      checks_(geometry.block_shift) {}
 
 // --- Places
 
@@ -93,7 +94,8 @@ std::optional<Slot> Index::Displace(Slot free) {
   // From the farthest slot on, so that each hop goes as far as it can.
   for (Slot from = free - (kNeighbourhood - 1); from < free; ++from) {
     const EntryMeta meta = At(from).entry_meta();
-    if (meta.distance() >= kNeighbourhood) continue;  // its home is not known, and it has no other place
+    // Its home is not known, and it has no other place. Or it says a wrong home.
+    if (meta.distance() >= kNeighbourhood || !Fits(from)) continue;
     const Slot home = from - meta.distance();
     if (free < home + kNeighbourhood) {
       Move(from, free);
@@ -110,7 +112,7 @@ void Index::Move(Slot from, Slot to) {
   const auto distance = static_cast<uint32_t>(entry.entry_meta().distance() + (to - from));
   const uint64_t counter = *published_.displacements;
   StoreDisplacements(counter + 1);
-  nvm_.Store64(MetaOffset(to), entry.entry_meta().WithDistance(distance).raw());
+  SetMeta(to, entry.entry_meta().WithDistance(distance).raw());
   nvm_.Persist(MetaOffset(to), sizeof(uint64_t));
   Store(to, entry.entry_word());
   CountChange(to, 1);
@@ -160,11 +162,41 @@ bool Index::Count(uint64_t slots) {
   for (; counted_ < end; ++counted_) {
     ReadAhead(counted_);
     const IndexEntry entry = At(counted_);
+    checks_.Keep(counted_, entry);
     if (entry.word == 0) continue;
     if (!used_known_) ++used_;
     if (observer_ != nullptr) observer_->OnEntryChanged(HeadOf(entry), EntryWord(), entry.entry_word());
   }
   return counted();
+}
+
+// --- Changes that the index did not make
+
+// Nobody is told: what the index stored is what was counted.
+std::optional<IndexEntry> Index::UndoFlip(Slot slot, const IndexEntry& entry) {
+  if (Planted(Flaw::kFlipNotUndone)) return std::nullopt;
+  const auto before = checks_.WithoutFlip(slot, entry);
+  if (!before) return std::nullopt;
+  // One of the two, so that a client never reads a word beside another key's meta (I5).
+  const uint64_t at = before->word != entry.word ? WordOffset(slot) : MetaOffset(slot);
+  nvm_.Store64(at, before->word != entry.word ? before->word : before->meta);
+  nvm_.Persist(at, sizeof(uint64_t));
+  ++flips_undone_;
+  return before;
+}
+
+// What is kept is counted, as it stands, so that the next store may take away what it names. What the index stored
+// before is unknown. It stays counted, so that no region that something else needs is emptied.
+Index::Mended Index::Mend(Slot slot) {
+  const IndexEntry entry = At(slot);
+  if (Fits(slot, entry)) return Mended::kFits;
+  if (UndoFlip(slot, entry)) return Mended::kUndone;
+  TellPublished();
+  checks_.Keep(slot, entry);
+  kept_.push_back(slot);
+  used_sure_ = false;
+  if (observer_ != nullptr) observer_->OnEntryChanged(HeadOf(entry), EntryWord(), entry.entry_word());
+  return Mended::kKept;
 }
 
 // Released, like the stores of the move in between: each is seen only after everything stored before it, so that the
@@ -178,7 +210,7 @@ void Index::Describe(Slot slot, uint64_t key_hash, uint64_t object_bytes) {
   const uint32_t distance = layout_.DistanceTo(slot, key_hash);
   const uint32_t depth = layout_.DepthOf(layout_.BlockWith(slot));
   const EntryMeta meta = EntryMeta::Make(EntryMeta::TagOf(key_hash), depth, distance, object_bytes);
-  nvm_.Store64(MetaOffset(slot), meta.raw());
+  SetMeta(slot, meta.raw());
   if (!Planted(Flaw::kMetaNotFlushed)) nvm_.Flush(MetaOffset(slot), sizeof(uint64_t));
 }
 
@@ -186,7 +218,7 @@ void Index::StoreSizeHint(Slot slot, uint64_t object_bytes) {
   const EntryMeta old_meta = At(slot).entry_meta();
   const EntryMeta meta = EntryMeta::Make(old_meta.tag(), old_meta.depth(), old_meta.distance(), object_bytes);
   if (meta == old_meta) return;
-  nvm_.Store64(MetaOffset(slot), meta.raw());
+  SetMeta(slot, meta.raw());
   nvm_.Flush(MetaOffset(slot), sizeof(uint64_t));
 }
 
@@ -273,16 +305,20 @@ void Index::Split() {
   const uint64_t slots = geometry_.block_slots();
   const auto moves = [&](const IndexEntry& entry) { return entry.word != 0 && (entry.entry_meta().tag() & bit) != 0; };
 
+  // A flipped bit would go along, and count as what was stored.
+  for (Slot i = 0; i < slots; ++i) (void)Mend(from + i);
   if (Planted(Flaw::kSplitCountedFirst)) StoreBlocks(blocks + 1);
   // What stands there is zeroes, or what a crash left of this split.
+  checks_.Grow(to + slots);
   for (Slot i = 0; i < slots; ++i) {
     const IndexEntry entry = At(from + i);
     if (moves(entry)) {
-      nvm_.Store64(MetaOffset(to + i), entry.entry_meta().WithDepth(depth).raw());
-      nvm_.Store64(WordOffset(to + i), entry.word);
+      SetMeta(to + i, entry.entry_meta().WithDepth(depth).raw());
+      SetWord(to + i, entry.word);
     } else if (At(to + i).word != 0) {
-      nvm_.Store64(WordOffset(to + i), 0);
+      SetWord(to + i, 0);
     }
+    checks_.Keep(to + i, At(to + i));
   }
   if (!Planted(Flaw::kSplitNotFlushed)) Flush(to, slots);
   nvm_.Fence();
@@ -293,8 +329,8 @@ void Index::Split() {
   for (Slot i = 0; i < slots; ++i) {
     const IndexEntry entry = At(from + i);
     if (!moves(entry)) continue;
-    nvm_.Store64(MetaOffset(from + i), entry.entry_meta().WithDepth(depth).raw());
-    if (!Planted(Flaw::kSplitLeavesOld)) nvm_.Store64(WordOffset(from + i), 0);
+    SetMeta(from + i, entry.entry_meta().WithDepth(depth).raw());
+    if (!Planted(Flaw::kSplitLeavesOld)) SetWord(from + i, 0);
   }
   Flush(from, slots);
   nvm_.Fence();
@@ -305,8 +341,7 @@ void Index::EndLastSplit() {
   if (!layout_.grown() || Planted(Flaw::kKeepsLeftOver)) return;
   const Slot first = layout_.FirstOf(layout_.LastParent());
   for (Slot slot = first; slot < first + geometry_.block_slots(); ++slot) {
-    if (const IndexEntry entry = At(slot); entry.word != 0 && IsLeftOver(slot, entry))
-      nvm_.Store64(WordOffset(slot), 0);
+    if (const IndexEntry entry = At(slot); entry.word != 0 && IsLeftOver(slot, entry)) SetWord(slot, 0);
   }
   Flush(first, geometry_.block_slots());
 }

@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/planted.h"
@@ -34,6 +35,7 @@
 #include "format/geometry.h"
 #include "format/index_layout.h"
 #include "format/superblock.h"
+#include "index/slot_checks.h"
 #include "nvm/writer.h"
 
 namespace erda::index {
@@ -78,6 +80,7 @@ class Index {
   // Takes up what is in it. used: how many of its slots are; if nobody knows, Count finds out. In any case it is
   // counted in steps, while it is used already: the observer knows of what is counted.
   void Open(std::optional<uint64_t> used) {
+    checks_.Grow(size());
     counted_ = 0;
     used_known_ = used.has_value();
     used_ = used.value_or(0);
@@ -93,7 +96,10 @@ class Index {
 
   // Used slots; if nobody knew, as far as they are counted.
   [[nodiscard]] uint64_t used() const { return used_; }
+  // It is not off by slots that were kept, perhaps.
+  [[nodiscard]] bool used_is_sure() const { return used_sure_; }
   [[nodiscard]] bool counted() const { return counted_ == size(); }
+  [[nodiscard]] uint64_t slots_counted() const { return counted_; }
   [[nodiscard]] uint64_t size() const { return layout_.slots(); }
   [[nodiscard]] const format::IndexLayout& layout() const { return layout_; }
   [[nodiscard]] format::IndexEntry At(Slot slot) const {
@@ -110,13 +116,34 @@ class Index {
   // The slot whose entry has the key's tag and satisfies is_key(slot, entry).
   template <class IsKey>
   [[nodiscard]] std::optional<Slot> Find(uint64_t key_hash, IsKey&& is_key) const {
-    const Slot home = layout_.HomeOf(key_hash);
-    if (const auto found = FindAmong({home, home + format::kNeighbourhood}, key_hash, is_key)) return found;
-    if (layout_.reaches().Exponent(key_hash) == 0) return std::nullopt;
-    const Window window = layout_.WindowOf(key_hash);
-    if (const auto found = FindAmong({home + format::kNeighbourhood, window.end}, key_hash, is_key)) return found;
-    return FindAmong({window.begin, home}, key_hash, is_key);
+    const auto may_be = [](uint32_t differing) { return differing == 0; };
+    const auto as_it_stands = [](Slot /*slot*/, const format::IndexEntry& entry) { return entry; };
+    return FindInWindow(key_hash, may_be, as_it_stands, is_key);
   }
+  // The same, of entries that are mended before is_key sees them: also of one whose tag has a flipped bit.
+  template <class IsKey>
+  [[nodiscard]] std::optional<Slot> FindMended(uint64_t key_hash, IsKey&& is_key) {
+    const auto may_be = [](uint32_t differing) { return (differing & (differing - 1)) == 0; };
+    const auto mended = [this](Slot slot, const format::IndexEntry& entry) {
+      return Mend(slot) == Mended::kFits ? entry : At(slot);
+    };
+    return FindInWindow(key_hash, may_be, mended, is_key);
+  }
+
+  // --- Changes that the index did not make (slot_checks.h)
+
+  // The slot holds what the index stored there, as far as the index knows.
+  [[nodiscard]] bool Fits(Slot slot) const { return Fits(slot, At(slot)); }
+  enum class Mended : uint8_t {
+    kFits,
+    kUndone,  // one bit was flipped, and is as before, persistently
+    kKept     // more has changed: what stands there counts from now on
+  };
+  Mended Mend(Slot slot);
+  // Slots that were kept since the last call.
+  [[nodiscard]] std::vector<Slot> TakeKept() { return std::exchange(kept_, {}); }
+  // Flips that were undone since the start.
+  [[nodiscard]] uint64_t flips_undone() const { return flips_undone_; }
 
   // A free slot in the key's neighbourhood, if there is one.
   [[nodiscard]] std::optional<Slot> FindRoom(uint64_t key_hash) const;
@@ -219,17 +246,45 @@ class Index {
  private:
   using Window = format::IndexLayout::Window;
 
-  template <class IsKey>
-  [[nodiscard]] std::optional<Slot> FindAmong(Window slots, uint64_t key_hash, IsKey& is_key) const {
+  // may_be(differing bits): of a tag, whether it may be the key's. read(slot, entry): what counts of such an entry.
+  template <class MayBe, class Read, class IsKey>
+  [[nodiscard]] std::optional<Slot> FindInWindow(uint64_t key_hash, MayBe may_be, Read read, IsKey& is_key) const {
+    const Slot home = layout_.HomeOf(key_hash);
+    const auto among = [&](Window slots) { return FindAmong(slots, key_hash, may_be, read, is_key); };
+    if (const auto found = among({home, home + format::kNeighbourhood})) return found;
+    if (layout_.reaches().Exponent(key_hash) == 0) return std::nullopt;
+    const Window window = layout_.WindowOf(key_hash);
+    if (const auto found = among({home + format::kNeighbourhood, window.end})) return found;
+    return among({window.begin, home});
+  }
+  template <class MayBe, class Read, class IsKey>
+  [[nodiscard]] std::optional<Slot> FindAmong(Window slots, uint64_t key_hash, MayBe may_be, Read read,
+                                              IsKey& is_key) const {
     if (slots.begin >= slots.end) return std::nullopt;
     const uint64_t first = MetaOffset(slots.begin);  // counted on from there: the slots of a miss are many
     for (Slot i = 0; i < slots.slots(); ++i) {
       const format::EntryMeta meta(nvm_.Load64(first + i * sizeof(format::IndexEntry)));
-      if (meta.tag() != format::EntryMeta::TagOf(key_hash)) continue;
-      const format::IndexEntry entry{nvm_.Load64(WordOffset(slots.begin + i)), meta.raw()};
-      if (entry.word != 0 && is_key(slots.begin + i, entry)) return slots.begin + i;
+      if (!may_be(meta.tag() ^ format::EntryMeta::TagOf(key_hash))) continue;
+      const Slot slot = slots.begin + i;
+      const format::IndexEntry entry = read(slot, {nvm_.Load64(WordOffset(slot)), meta.raw()});
+      const bool has_tag = entry.entry_meta().tag() == format::EntryMeta::TagOf(key_hash);
+      if (has_tag && entry.word != 0 && is_key(slot, entry)) return slot;
     }
     return std::nullopt;
+  }
+  [[nodiscard]] bool Fits(Slot slot, const format::IndexEntry& entry) const {
+    return slot >= counted_ || checks_.Fits(slot, entry);
+  }
+  // Returns the entry as it was before a bit flipped, which is persistent then. Nothing: it was more than one bit.
+  std::optional<format::IndexEntry> UndoFlip(Slot slot, const format::IndexEntry& entry);
+  // The stores to a slot. Each keeps the check of the slot.
+  void SetWord(Slot slot, uint64_t word) {
+    nvm_.Store64(WordOffset(slot), word);
+    checks_.Keep(slot, {word, nvm_.Load64(MetaOffset(slot))});
+  }
+  void SetMeta(Slot slot, uint64_t meta) {
+    nvm_.Store64(MetaOffset(slot), meta);
+    checks_.Keep(slot, {nvm_.Load64(WordOffset(slot)), meta});
   }
   [[nodiscard]] uint64_t WordOffset(Slot slot) const { return layout_.SlotOffset(slot); }
   [[nodiscard]] uint64_t MetaOffset(Slot slot) const { return WordOffset(slot) + sizeof(uint64_t); }
@@ -251,17 +306,18 @@ class Index {
     return format::ShardRecordOffset(shard_) + offsetof(format::ShardRecord, reaches);
   }
   void CountChange(Slot slot, int change) {
-    if (used_known_ || slot < counted_) used_ += change;
+    if (!used_known_ && slot >= counted_) return;
+    if (change < 0 && used_ == 0) return;  // the slot was kept, and nobody knew that it was used
+    used_ += change;
   }
   // Persistent on return; nobody is told.
   void Store(Slot slot, format::EntryWord word) {
-    nvm_.Store64(WordOffset(slot), word.raw());
+    SetWord(slot, word.raw());
     nvm_.Persist(WordOffset(slot), sizeof(uint64_t));
   }
   void StoreLazily(Slot slot, format::EntryWord word) {
-    const uint64_t at = WordOffset(slot);
-    nvm_.Store64(at, word.raw());
-    nvm_.Flush(at, sizeof(uint64_t));
+    SetWord(slot, word.raw());
+    nvm_.Flush(WordOffset(slot), sizeof(uint64_t));
   }
   // Before the slot's word becomes this one.
   void Observe(Slot slot, format::EntryWord word) {
@@ -287,9 +343,13 @@ class Index {
   uint32_t runs_used_ = 0;
   uint64_t read_ahead_slots_;  // a power of two, that are one behind the other in the pool
   format::IndexLayout layout_;
-  uint64_t used_ = 0;           // of the first counted_ slots, or of all
-  bool used_known_ = false;     // of all
-  uint64_t counted_ = 0;        // all, but for a while after the start
+  uint64_t used_ = 0;        // of the first counted_ slots, or of all
+  bool used_known_ = false;  // of all
+  uint64_t counted_ = 0;     // all, but for a while after the start
+  SlotChecks checks_;
+  uint64_t flips_undone_ = 0;
+  std::vector<Slot> kept_;
+  bool used_sure_ = true;
   std::vector<Change> untold_;  // in the order of the stores
 };
 

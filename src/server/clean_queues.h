@@ -88,8 +88,11 @@ struct SweepEnded {
   uint64_t next_deadline = 0;  // the earliest that has not passed; 0: no deadline is left
 };
 
+// It is time that the shard mends some entries: it alone knows what it stored in a slot.
+struct MendingDue {};
+
 using CleanProposal = std::variant<VersionCopied, SegmentWanted, RegionMerged, RegionZeroed, DamageFound, ForgeryFound,
-                                   VersionExpired, SweepEnded>;
+                                   VersionExpired, SweepEnded, MendingDue>;
 
 static_assert(std::is_trivially_copyable_v<CleanOrder> && std::is_trivially_copyable_v<CleanProposal>);
 

@@ -40,11 +40,13 @@ CleaningPolicy::CleaningPolicy(Versions& versions, const format::Geometry& geome
       tried_(geometry),
       patience_(versions.chunks()),
       resorts_(versions, queues),
+      mending_(versions, counters_),
       pace_(log_, queues) {}
 
 size_t CleaningPolicy::Step() {
   versions_.CountPublished();
   size_t done = queues_.proposals.empty() ? 0 : Apply();
+  if (mending_.Step(entries_, on_damage)) ++done;
   if (state_ == State::kIdle && (asked() || log_.regions().slots().crowded_heads() > 0 || NeedsSpace()))
     done += Choose();
   if (state_ == State::kMerging) pace_.Update(asked() || wait_.any() || log_.regions().free_regions() <= 1);
@@ -68,6 +70,7 @@ size_t CleaningPolicy::Apply() {
       },
       [this](const RegionMerged& merged) { OnMerged(merged); },
       [this](const RegionZeroed& zeroed) { OnZeroed(zeroed); },
+      [this](const MendingDue& /*due*/) { mending_.Begin(); },
       [this](const SweepEnded& ended) {
         wait_.ForgetMerges();
         resorts_.EndSweep(ended.next_deadline);
@@ -77,7 +80,7 @@ size_t CleaningPolicy::Apply() {
   while (applied < kAppliedPerStep) {
     const auto proposal = queues_.proposals.Pop();
     if (!proposal) break;
-    ++applied;
+    if (!std::holds_alternative<MendingDue>(*proposal)) ++applied;
     std::visit(handlers, *proposal);
   }
   if (applied > 0) queues_.bell.Ring();  // there is room for more

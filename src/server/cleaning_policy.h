@@ -21,6 +21,7 @@
 #include "server/emptied_regions.h"
 #include "server/entry_proposals.h"
 #include "server/last_resorts.h"
+#include "server/mending_walk.h"
 #include "server/merge_pace.h"
 #include "server/patience.h"
 #include "server/region_choice.h"
@@ -96,6 +97,7 @@ class CleaningPolicy {
   RoomWait wait_;
   Patience patience_;
   LastResorts resorts_;
+  MendingWalk mending_;
   MergePace pace_;
   State state_ = State::kIdle;
   std::optional<uint32_t> asked_;  // to clean the regions up to this generation

@@ -20,9 +20,12 @@ void EntryProposals::Apply(const VersionExpired& expired) {
 
 void EntryProposals::Apply(const DamageFound& damage, const TellDamage& tell) {
   const auto key = versions_.moving().DamagedKey(damage.index_slot, damage.head, damage.from);
-  if (!key) return;
+  if (key) Tell(*key, tell);
+}
+
+void EntryProposals::Tell(std::string_view key, const TellDamage& tell) {
   counters_.Add(Counter::kDamagedKeys);
-  if (tell) tell(*key);
+  if (tell) tell(key);
 }
 
 }  // namespace erda::server

@@ -22,6 +22,8 @@ class EntryProposals {
   void Apply(const ForgeryFound& forgery);
   void Apply(const VersionExpired& expired);
   void Apply(const DamageFound& damage, const TellDamage& tell);
+  // Counts a damaged value, and tells its key.
+  void Tell(std::string_view key, const TellDamage& tell);
 
  private:
   Versions& versions_;

@@ -1,7 +1,6 @@
 #include "server/find_key.h"
 
 #include "base/bytes.h"
-#include "format/object.h"
 
 namespace erda::server {
 
@@ -9,9 +8,9 @@ using format::EntryMeta;
 using format::ObjectHeader;
 using format::ObjectState;
 
-Found FindKey(const index::Index& index, const log::ShardLog& log, std::string_view key, uint64_t key_hash) {
+Found FindKey(index::Index& index, const log::ShardLog& log, std::string_view key, uint64_t key_hash) {
   Found found;
-  found.entry = index.Find(key_hash, [&](index::Slot slot, const format::IndexEntry& entry) {
+  found.entry = index.FindMended(key_hash, [&](index::Slot slot, const format::IndexEntry& entry) {
     const uint32_t head = log.HeadOf(entry);
     const format::LogAddress address = entry.entry_word().new_address();
     const auto bytes = log.BytesAt(head, address);
@@ -35,6 +34,10 @@ Found FindKey(const index::Index& index, const log::ShardLog& log, std::string_v
 bool CanBeOf(const index::Index& index, index::Slot slot, uint64_t key_hash) {
   const EntryMeta meta = index.At(slot).entry_meta();
   return meta.tag() == EntryMeta::TagOf(key_hash) && index.layout().IsPlaceOf(key_hash, slot, meta.distance());
+}
+
+bool IsVersionOf(const index::Index& index, index::Slot slot, const format::ObjectView& view) {
+  return view.state != ObjectState::kNothing && view.header.is_value() && CanBeOf(index, slot, view.header.key_hash);
 }
 
 }  // namespace erda::server

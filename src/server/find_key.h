@@ -1,11 +1,12 @@
-// Finds the index entry of a key by the header of the object that it names. Reads index and log, and changes nothing.
-// The shard's thread calls it.
+// Finds the index entry of a key by the header of the object that it names. Changes nothing, but for flipped bits of
+// the entries that it meets, which it undoes. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include "format/object.h"
 #include "index/index.h"
 #include "log/shard_log.h"
 
@@ -19,10 +20,11 @@ struct Found {
 };
 
 // Looks for damage only as far as the key's entry.
-[[nodiscard]] Found FindKey(const index::Index& index, const log::ShardLog& log, std::string_view key,
-                            uint64_t key_hash);
+[[nodiscard]] Found FindKey(index::Index& index, const log::ShardLog& log, std::string_view key, uint64_t key_hash);
 
 // Returns true if tag and place of the slot's entry are as the key's would be.
 [[nodiscard]] bool CanBeOf(const index::Index& index, index::Slot slot, uint64_t key_hash);
+// Returns true if a value with this header can be the version that the slot's entry names.
+[[nodiscard]] bool IsVersionOf(const index::Index& index, index::Slot slot, const format::ObjectView& view);
 
 }  // namespace erda::server

@@ -35,7 +35,7 @@ struct Present {
 
 class Judging {
  public:
-  Judging(const index::Index& index, const log::ShardLog& log, ExpiryClock& clock, const Reservations& reservations,
+  Judging(index::Index& index, const log::ShardLog& log, ExpiryClock& clock, const Reservations& reservations,
           Settling& settling, TakingBack& taking_back, PublishBatch& batch)
       : index_(index),
         log_(log),
@@ -52,7 +52,7 @@ class Judging {
   [[nodiscard]] bool IsUndecided(const Present& present) const;
 
  private:
-  const index::Index& index_;
+  index::Index& index_;
   const log::ShardLog& log_;
   ExpiryClock& clock_;
   const Reservations& reservations_;

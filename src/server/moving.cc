@@ -16,7 +16,7 @@ using format::ObjectState;
 using format::ObjectView;
 
 bool Moving::Move(AllPublished /*proof*/, uint64_t key_hash, Address from, Address to) {
-  const auto slot = index_.Find(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+  const auto slot = index_.FindMended(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
     if (Planted(Flaw::kMovesUnchecked)) return true;
     if (Planted(Flaw::kMovesUnsettled) && entry.entry_word().new_address() == from) return true;
     return entry.entry_word().NamesSettled(from);
@@ -37,7 +37,7 @@ bool Moving::SetAside(AllPublished /*proof*/, Slot slot, uint32_t head, uint32_t
   const Address newest = entry.entry_word().new_address();
   if (!entry.entry_word().settled() && leads_there(newest)) {
     const ObjectView view = log_.InspectHeader(head, newest);
-    if (IsVersionOf(slot, view)) {
+    if (IsVersionOf(index_, slot, view)) {
       settling_.SettleCurrent(slot, view.header.key_hash);
       if (!index_.WordAt(slot).settled()) taking_back_.TakeBackAbandoned(slot, view.header.key_hash);
       return true;
@@ -47,19 +47,15 @@ bool Moving::SetAside(AllPublished /*proof*/, Slot slot, uint32_t head, uint32_t
   const EntryWord word = index_.WordAt(slot);
   for (const Address address : {word.new_address(), word.needed_old()}) {
     if (!leads_there(address) || !word.NamesSettled(address)) continue;
-    if (!IsVersionOf(slot, log_.InspectHeader(head, address))) StoreAside(slot, head, address);
+    if (!IsVersionOf(index_, slot, log_.InspectHeader(head, address))) StoreAside(slot, head, address);
   }
   return false;
 }
 
 void Moving::SetAside(AllPublished /*proof*/, uint64_t key_hash, uint32_t head, Address from) {
-  const auto slot = index_.Find(
+  const auto slot = index_.FindMended(
       key_hash, [&](Slot /*slot*/, const IndexEntry& entry) { return entry.entry_word().NamesSettled(from); });
   if (slot) StoreAside(*slot, head, from);
-}
-
-bool Moving::IsVersionOf(Slot slot, const ObjectView& view) const {
-  return view.state != ObjectState::kNothing && view.header.is_value() && CanBeOf(index_, slot, view.header.key_hash);
 }
 
 void Moving::StoreAside(Slot slot, uint32_t head, Address from) {
@@ -69,7 +65,8 @@ void Moving::StoreAside(Slot slot, uint32_t head, Address from) {
   index_.StoreWordLazily(slot, index_.WordAt(slot).Moved(from, aside));
 }
 
-std::optional<std::string> Moving::DamagedKey(Slot slot, uint32_t head, Address address) const {
+std::optional<std::string> Moving::DamagedKey(Slot slot, uint32_t head, Address address) {
+  (void)index_.Mend(slot);
   const IndexEntry entry = index_.At(slot);
   if (entry.word == 0 || !entry.entry_word().settled() || entry.entry_word().new_address() != address ||
       log_.HeadOf(entry) != head) {

@@ -49,12 +49,10 @@ class Moving {
 
   // Returns the key of an entry, if it still names this address, settled, and what stands there is damaged; empty if
   // the key cannot be known.
-  [[nodiscard]] std::optional<std::string> DamagedKey(Slot slot, uint32_t head, Address address) const;
+  [[nodiscard]] std::optional<std::string> DamagedKey(Slot slot, uint32_t head, Address address);
 
  private:
   void StoreAside(Slot slot, uint32_t head, Address from);
-  // Returns true if a value with this header can be the version that the slot's entry names.
-  [[nodiscard]] bool IsVersionOf(Slot slot, const format::ObjectView& view) const;
 
   index::Index& index_;
   log::ShardLog& log_;

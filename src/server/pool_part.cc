@@ -91,7 +91,9 @@ void PoolPart::Begin(uint64_t version_limit) {
 void PoolPart::Close() {
   log_.Close();
   index_.Count(index_.size());
-  nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), format::CheckedWord::Of(index_.used()).raw());
+  // A number that cannot be makes the next server count the keys.
+  const uint64_t keys = index_.used_is_sure() ? index_.used() : index_.size() + 1;
+  nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), format::CheckedWord::Of(keys).raw());
   clock_.Close();
   nvm_.Persist(RecordOffset(), sizeof(format::ShardRecord));
 }
@@ -102,6 +104,7 @@ void PoolPart::PublishGauges() {
   // What the entries of the last batch name may not be counted yet (Index::TellPublished).
   counters_.Set(Counter::kLogBytesLive, log_.bytes_live());
   counters_.Set(Counter::kFreeRegions, log_.regions().free_regions());
+  counters_.Set(Counter::kFlipsUndone, index_.flips_undone());
   counters_.Set(Counter::kNvmBytes, nvm_.counters().bytes);
   counters_.Set(Counter::kNvmFlushes, nvm_.counters().flushes);
   counters_.Set(Counter::kNvmFences, nvm_.counters().fences);

@@ -29,7 +29,7 @@ namespace erda::server {
 
 class Puts {
  public:
-  Puts(nvm::Writer& nvm, const format::Geometry& geometry, const index::Index& index, log::ShardLog& log,
+  Puts(nvm::Writer& nvm, const format::Geometry& geometry, index::Index& index, log::ShardLog& log,
        Counters& counters, VersionNumbers& numbers, Reservations& reservations, Settling& settling, PublishBatch& batch,
        Growth& growth, uint32_t reservations_per_session)
       : nvm_(nvm),
@@ -62,7 +62,7 @@ class Puts {
  private:
   nvm::Writer& nvm_;
   const format::Geometry& geometry_;
-  const index::Index& index_;
+  index::Index& index_;
   log::ShardLog& log_;
   Counters& counters_;
   VersionNumbers& numbers_;

@@ -79,7 +79,7 @@ bool Removing::HasExpired(uint32_t head, LogAddress address) const {
 
 // No tombstone: whatever a power cut undoes of it, the key is absent.
 bool Removing::Expire(AllPublished /*proof*/, uint64_t key_hash, uint32_t head, LogAddress address) {
-  const auto slot = index_.Find(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+  const auto slot = index_.FindMended(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
     const EntryWord word = entry.entry_word();
     return Planted(Flaw::kExpiresNewer) || (word.settled() && word.new_address() == address);
   });

@@ -23,7 +23,7 @@ class Reservations {
   using Id = InFlight::Id;
   using Address = format::LogAddress;
 
-  Reservations(const index::Index& index, log::ShardLog& log, const Chain& chain, Counters& counters)
+  Reservations(index::Index& index, log::ShardLog& log, const Chain& chain, Counters& counters)
       : index_(index), log_(log), chain_(chain), counters_(counters) {}
 
   // The session gets one more, which is not published yet. Begin follows when it is.
@@ -59,7 +59,7 @@ class Reservations {
   void Release(const Reservation& gone);
   [[nodiscard]] bool IsPassed(const Reservation& older) const;
 
-  const index::Index& index_;
+  index::Index& index_;
   log::ShardLog& log_;
   const Chain& chain_;
   Counters& counters_;

@@ -2,6 +2,13 @@
 
 namespace erda::server {
 
+namespace {
+
+// Calls of Scrub for each proposal to mend: one in a second. It wakes a shard that sleeps.
+constexpr uint64_t kScrubsPerMending = 10;
+
+}  // namespace
+
 // It reads as a client does: the entry, the head slot, the object. If the object is not whole, it reads the head slot
 // again here, and the entry in Scrub. A region that is emptied meanwhile keeps its bytes: this thread alone zeroes it.
 bool Scrubber::IsDamaged(const format::IndexEntry& entry, uint64_t* bytes) const {
@@ -16,6 +23,7 @@ bool Scrubber::IsDamaged(const format::IndexEntry& entry, uint64_t* bytes) const
 
 void Scrubber::Scrub(uint64_t bytes) {
   (void)index_.Refresh();
+  if (++scrubs_ % kScrubsPerMending == 0 && HasRoomForBatch(proposals_)) (void)proposals_.Push(MendingDue{});
   uint64_t scrubbed = 0;
   // It also passes empty slots, but no more in one call than these bytes of the index hold.
   for (uint64_t slots = 0; scrubbed < bytes && slots < bytes / sizeof(format::IndexEntry); ++slots) {

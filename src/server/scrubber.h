@@ -17,7 +17,7 @@ class Scrubber {
   Scrubber(index::Index& index, const NamedObjects& objects, ProposalQueue& proposals, Counters counters)
       : index_(index), objects_(objects), proposals_(proposals), counters_(counters) {}
 
-  // Goes on until it has verified about this many bytes.
+  // Goes on until it has verified about this many bytes. Each tenth call proposes that the shard mends some entries.
   void Scrub(uint64_t bytes);
 
  private:
@@ -29,6 +29,7 @@ class Scrubber {
   ProposalQueue& proposals_;
   Counters counters_;
   index::Slot next_ = 0;
+  uint64_t scrubs_ = 0;  // calls of Scrub
 };
 
 }  // namespace erda::server

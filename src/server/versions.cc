@@ -17,6 +17,7 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
       removing_(nvm, part_.index(), part_.log(), part_.chain(), part_.clock(), part_.counters(), part_.numbers(),
                 reservations_, settling_, batch_),
       moving_(part_.index(), part_.log(), geometry, options.hash_seed, part_.counters(), settling_, taking_back_),
+      mending_(part_.index(), part_.log(), settling_, taking_back_),
       growth_(geometry, part_.index(), part_.log(), part_.counters(), part_.numbers(), batch_, options.index_grows),
       puts_(nvm, geometry, part_.index(), part_.log(), part_.counters(), part_.numbers(), reservations_, settling_,
             batch_, growth_, options.reservations_per_session),

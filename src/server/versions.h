@@ -3,8 +3,8 @@
 //
 // Owns: the shard's part of the pool, and the parts of the protocol on it. A part is used by its own header: puts()
 // and delegating() write versions, removing() removes keys, judging() judges conditions, moving() serves the cleaner,
-// growth() makes room in the index. What is asked of several of them is here. Requires: part() is taken up before any
-// other use. The shard's thread calls it.
+// mending() mends entries, growth() makes room in the index. What is asked of several of them is here. Requires: part()
+// is taken up before any other use. The shard's thread calls it.
 //
 // Invariants, checked by tests/model and tests/server: (I1, I3) of publish_batch.h, (I2) of settling.h, (I4) of
 // removing.h. (I9) of recovery.h rests on the order of stores in reservations.cc.
@@ -21,6 +21,7 @@
 #include "server/delegating.h"
 #include "server/growth.h"
 #include "server/judging.h"
+#include "server/mending.h"
 #include "server/moving.h"
 #include "server/outcome.h"
 #include "server/pool_part.h"
@@ -63,6 +64,7 @@ class Versions {
   [[nodiscard]] Judging& judging() { return judging_; }
   [[nodiscard]] Removing& removing() { return removing_; }
   [[nodiscard]] Moving& moving() { return moving_; }
+  [[nodiscard]] Mending& mending() { return mending_; }
   [[nodiscard]] Growth& growth() { return growth_; }
 
   // Publishes the puts since the last call: they may be answered then (docs/protocol.md, "Publish").
@@ -97,6 +99,7 @@ class Versions {
   Judging judging_;
   Removing removing_;
   Moving moving_;
+  Mending mending_;
   Growth growth_;
   Puts puts_;
   Delegating delegating_;

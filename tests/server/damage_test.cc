@@ -169,43 +169,155 @@ TEST_F(LogDamageTest, AFlippedBitInAShardsRecord) {
   }
 }
 
-// What one flipped bit of an index entry does: to a get, and whether the scrubber tells it and erda-inspect finds it.
-// docs/format.md says why the settled bit and newtag are open.
-TEST_F(LogDamageTest, AFlippedBitInASettledEntry) {
-  store_.Inline("k", "old");
-  store_.Inline("k", "new");
-  const auto slot = *store_.versions().index().Find(HashKey("k"), [](index::Slot, const auto&) { return true; });
-  const uint64_t at = store_.geometry().FirstSlotOffset(0, slot);
-  const format::EntryWord word = store_.WordOf("k");
-  ASSERT_TRUE(word.settled());
-  std::vector<std::string> told;
-  store_.cleaning().on_damage = [&](std::string_view key) { told.emplace_back(key); };
-  const auto expect = [&](uint64_t bit, std::string_view value, bool is_told, bool is_found) {
-    SCOPED_TRACE("bit " + std::to_string(bit));
-    std::byte& byte = store_.pool().view().bytes[at + bit / 8];
-    byte ^= std::byte{1} << (bit % 8);
-    EXPECT_EQ(store_.Get("k"), value);
-    told.clear();
+// What one flipped bit of an index entry does, in a pool that is served (docs/format.md, "Flipped bits of an entry").
+class FlippedEntryTest : public LogDamageTest {
+ protected:
+  void SetUp() override {
+    store_.Inline("k", "old");
+    store_.Inline("k", "new");
+    store_.cleaning().on_damage = [this](std::string_view key) { told_.emplace_back(key); };
+    Count();
+    const auto slot = *store_.versions().index().Find(HashKey("k"), [](index::Slot, const auto&) { return true; });
+    at_ = store_.geometry().FirstSlotOffset(0, slot);
+    word_ = store_.WordOf("k");
+    ASSERT_TRUE(word_.settled());
+  }
+  void Count() {
+    while (!store_.versions().growth().CountKeys(64)) {
+    }
+  }
+  void Flip(uint64_t bit) { store_.pool().view().bytes[at_ + bit / 8] ^= std::byte{1} << (bit % 8); }
+  // Rounds of the scrubber.
+  void Scrub() {
     for (int i = 0; i < 40; ++i) {
       store_.cleaner().Scrub(8192);
       store_.Clean();
     }
-    EXPECT_EQ(!told.empty(), is_told);
+  }
+  [[nodiscard]] uint64_t damage_found() {
+    return inspect::InspectPool(WholePool(store_.Bytes(), false), {}).value().damage_count;
+  }
+  // Bits of the word: the lowest one of each address.
+  [[nodiscard]] uint64_t new_address() const { return word_.new_tag() ? 32 : 1; }
+  [[nodiscard]] uint64_t old_address() const { return word_.new_tag() ? 1 : 32; }
+
+  uint64_t at_ = 0;
+  format::EntryWord word_;
+  std::vector<std::string> told_;
+};
+
+TEST_F(FlippedEntryTest, AServerUndoesEachOne) {
+  for (uint64_t bit = 0; bit < 128; ++bit) {
+    SCOPED_TRACE("bit " + std::to_string(bit));
+    Flip(bit);
+    Scrub();
+    EXPECT_EQ(store_.WordOf("k"), word_);
+    EXPECT_EQ(store_.Get("k"), "new");
+    EXPECT_EQ(damage_found(), 0U);
+    EXPECT_EQ(store_.versions().index().flips_undone(), bit + 1);
+    EXPECT_EQ(store_.counter(format::Counter::kFlipsUndone), bit + 1);
+  }
+  EXPECT_TRUE(told_.empty()) << "nothing is damaged";
+}
+
+// Before the scrubber comes by, a request of the key undoes it.
+TEST_F(FlippedEntryTest, ARequestOfTheKeyUndoesIt) {
+  for (uint64_t bit = 0; bit < 128; ++bit) {
+    SCOPED_TRACE("bit " + std::to_string(bit));
+    Flip(bit);
+    const auto present = store_.versions().judging().Judge("k", HashKey("k"));
+    EXPECT_EQ(present.state, Present::State::kThere);
+    EXPECT_EQ(present.address, word_.new_address());
+    EXPECT_EQ(store_.versions().index().flips_undone(), bit + 1);
+  }
+}
+
+// A put finds the entry of its key, so that the key never has two, and a delete is for good.
+TEST_F(FlippedEntryTest, AKeyWithAFlippedTagHasOneEntry) {
+  for (uint64_t bit = 96; bit < 128; ++bit) {
+    SCOPED_TRACE("bit " + std::to_string(bit));
+    Flip(bit);
+    store_.Inline("k", "newer");
+    Scrub();
+    EXPECT_EQ(store_.versions().index().used(), 1U);
+    EXPECT_EQ(store_.Get("k"), "newer");
+    Flip(bit);
+    EXPECT_EQ(store_.Delete("k"), Code::kOk);
+    Scrub();
+    EXPECT_EQ(store_.Get("k"), kAbsent);
+    store_.Inline("k", "new");
+  }
+}
+
+// Else the next put of the key would take a name from a region that was not counted for the key, and the region would
+// be emptied with the other key in it.
+TEST_F(FlippedEntryTest, ARegionThatAnotherKeyNeedsIsNotEmptied) {
+  for (const std::vector<uint64_t>& bits : {std::vector<uint64_t>{0}, {63}, {63, 64}}) {
+    SCOPED_TRACE("bit " + std::to_string(bits.front()));
+    store_.Inline("k", "old");
+    store_.Inline("other", "value");
+    Fill("key", 40);  // each of its keys twice: nothing else in the region is needed
+    store_.Inline("k", "new");
+    for (const uint64_t bit : bits) Flip(bit);
+    store_.Inline("k", "newer");
+    store_.cleaning().Ask();
+    store_.Clean();
+    EXPECT_EQ(store_.Get("other"), "value");
+    EXPECT_EQ(store_.Get("k"), "newer");
+  }
+}
+
+TEST_F(FlippedEntryTest, MoreThanOneIsToldByKey) {
+  for (const uint64_t bit : {66, 67, 70}) Flip(bit);  // of the size hint: the key is known
+  Scrub();
+  EXPECT_EQ(told_, std::vector<std::string>{"k"});
+  told_.clear();
+  Scrub();
+  EXPECT_TRUE(told_.empty());
+  EXPECT_EQ(store_.Get("k"), "new");
+  // A put that meets it first tells it, too.
+  for (const uint64_t bit : {66, 67, 70}) Flip(bit);
+  store_.Inline("k", "newer");
+  Scrub();
+  EXPECT_EQ(told_, std::vector<std::string>{"k"});
+}
+
+// Of an entry that is gone nobody knows the key. How many keys there are is counted by the next server.
+TEST_F(FlippedEntryTest, AnEntryThatIsGoneIsToldWithoutAKey) {
+  Store64(at_, 0);
+  Scrub();
+  EXPECT_EQ(told_, std::vector<std::string>{""});
+  store_.CloseAndReopen();
+  EXPECT_EQ(store_.Keys(), 0U);
+}
+
+// Nobody serves the pool: what the next server finds there counts, but for what no clean close leaves.
+TEST_F(FlippedEntryTest, InAPoolAtRest) {
+  const auto expect = [&](uint64_t bit, std::string_view value, bool is_told, bool is_found) {
+    SCOPED_TRACE("bit " + std::to_string(bit));
+    store_.Close();
+    Flip(bit);
+    store_.Open();
+    store_.cleaning().on_damage = [this](std::string_view key) { told_.emplace_back(key); };
+    Count();
+    told_.clear();
+    Scrub();
+    EXPECT_EQ(store_.Get("k"), value);
+    EXPECT_EQ(!told_.empty(), is_told);
     if (value == kAbsent) {
-      EXPECT_EQ(told.front(), "k");
+      EXPECT_EQ(told_.front(), "k");
     }
-    const auto report = inspect::InspectPool(WholePool(store_.Bytes(), false), {}).value();
-    EXPECT_EQ(report.damage_count > 0, is_found);
-    byte ^= std::byte{1} << (bit % 8);
+    EXPECT_EQ(damage_found() > 0, is_found);
+    store_.Close();
+    if (store_.WordOf("k") != word_ || value != "new") Flip(bit);
+    store_.Open();
     EXPECT_EQ(store_.Get("k"), "new");
   };
-  const uint64_t new_address = word.new_tag() ? 32 : 1;
-  const uint64_t old_address = word.new_tag() ? 1 : 32;
-  expect(0, "old", false, false);
-  expect(63, "old", false, false);
+  expect(0, "new", false, false);   // the settled bit: settled again
+  expect(63, "old", false, false);  // newtag
   for (uint64_t bit = 0; bit < 31; ++bit) {
-    expect(new_address + bit, kDamaged, true, true);
-    expect(old_address + bit, "new", false, false);
+    expect(new_address() + bit, kDamaged, true, true);
+    expect(old_address() + bit, "new", false, false);
   }
   for (uint64_t bit = 64; bit < 80; ++bit) expect(bit, "new", false, false);  // the size hint
   for (uint64_t bit = 80; bit < 96; ++bit) expect(bit, "new", false, true);   // distance and depth

@@ -25,9 +25,9 @@ TEST_F(MergePaceTest, CleanerWalksFasterThanPutsAppend) {
   pace_.Begin(16384, 4096);  // a byte is gained for four that are walked
   pace_.Update(false);
   EXPECT_EQ(allowance(), 1000 + kAtOnce);
-  const uint64_t before = store_.versions().log().appended();
+  const uint64_t before = store_.versions().log().tails().appended();
   for (int i = 0; i < 50; ++i) ASSERT_EQ(store_.Inline("key", std::string(300, 'v')).code, Code::kOk);
-  const uint64_t appended = store_.versions().log().appended() - before;
+  const uint64_t appended = store_.versions().log().tails().appended() - before;
   ASSERT_GT(appended * 6, kAtOnce);
   pace_.Update(false);
   EXPECT_EQ(allowance(), 1000 + kAtOnce + appended * 6) << "four times, and half as much again";

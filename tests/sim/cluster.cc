@@ -102,7 +102,11 @@ struct ClientProcess {
 class Cluster {
  public:
   explicit Cluster(const Plan& plan)
-      : plan_(plan), random_(plan.seed * 7919 + 1), network_(plan.seed, plan.network), server_(network_, plan_) {
+      : plan_(plan),
+        random_(plan.seed * 7919 + 1),
+        flip_random_(plan.seed + 31),
+        network_(plan.seed, plan.network),
+        server_(network_, plan_) {
     const auto geometry = format::ChooseGeometry(WishOf(plan_));
     for (uint64_t i = 0; geometry.ok() && key_names_.size() < plan_.keys; ++i) {
       std::string name = "key" + std::to_string(i);
@@ -565,6 +569,7 @@ class Cluster {
     if (random_.Chance(plan_.kill_chance)) KillClient();
     if (random_.Chance(plan_.pause_chance)) Pause(client());
     if (random_.Chance(plan_.damage_chance)) DamageSomething();
+    if (flip_random_.Chance(plan_.flip_chance) && server_.FlipIndexBit(flip_random_)) ++outcome_.facts[Fact::kFlips];
     if (random_.Chance(plan_.restart_chance)) {
       if (server_.running()) {
         server_.Stop();
@@ -677,6 +682,9 @@ class Cluster {
     if (present_ != keys && plan_.forge_chance == 0) {
       Fail("the server counts " + std::to_string(keys) + " keys, and " + std::to_string(present_) + " can be read");
     }
+    if (outcome_.facts[Fact::kDamages] == 0 && plan_.forge_chance == 0 && server_.Count(Counter::kDamagedKeys) > 0) {
+      Fail("the server tells a key as damaged, and none is");
+    }
     // (Where objects end is not known beside damage: that segment counts as full.)
     if (outcome_.facts[Fact::kDamages] == 0 && log_bytes_now != log_bytes) {
       Fail("another number of used bytes in the log after a restart");
@@ -785,6 +793,7 @@ class Cluster {
 
   const Plan& plan_;
   Random random_;
+  Random flip_random_;  // of its own, so that other plans do not change
   fabric::SimNetwork network_;
   ServerProcess server_;
   std::unique_ptr<Forger> forger_;  // none: nobody forges

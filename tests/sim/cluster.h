@@ -48,6 +48,7 @@ enum class Fact : uint8_t {
   kPutsStaged,
   kForged,  // headers in chunks
   kGrown,   // pools, between two lives of the server
+  kFlips,   // of bits of index entries
   kCount
 };
 inline constexpr std::array kFactNames = {
@@ -84,6 +85,7 @@ inline constexpr std::array kFactNames = {
     "puts through a staging buffer",
     "headers forged in chunks",
     "pools grown",
+    "bits of index entries flipped",
 };
 static_assert(kFactNames.size() == static_cast<size_t>(Fact::kCount));
 

@@ -264,6 +264,7 @@ Plan Plan::OfCollisions(uint64_t seed) {
 Plan Plan::OfDecay(uint64_t seed) {
   Plan plan = seed % 2 == 0 ? OfCrashes(seed) : OfMixed(seed);
   plan.damage_chance = 0.01;
+  plan.flip_chance = 0.003;
   return plan;
 }
 

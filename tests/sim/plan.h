@@ -100,6 +100,7 @@ struct Plan {
   double pause_chance = 0;  // of a client, which does nothing for a while, and then goes on
   Nanoseconds pause_max{0};
   double damage_chance = 0;          // of a settled value, on the medium
+  double flip_chance = 0;            // of a bit of an index entry, on the medium
   double crash_chance = 0;           // of the server, at each fence
   double move_crash_chance = 0;      // and at the first fence behind a move of the cleaner's
   double split_crash_chance = 0;     // and at the last two fences of a split of the index, and the first one behind it
@@ -134,7 +135,7 @@ struct Plan {
   static Plan OfMoves(uint64_t seed);
   // Keys that collide in the index, more of them than it can take: moves go far.
   static Plan OfCollisions(uint64_t seed);
-  // Settled values are damaged on the medium, among all the rest.
+  // Settled values and index entries are damaged on the medium, among all the rest.
   static Plan OfDecay(uint64_t seed);
   // A log that is overwritten many times, with all kinds of crashes.
   static Plan OfCleaning(uint64_t seed);

@@ -55,6 +55,7 @@ Result<std::unique_ptr<server::FormattedPool>> ServerProcess::OpenPool() {
       std::move(images_), power_safe() ? nvm::Durability::kPowerSafe : nvm::Durability::kProcessSafe);
   crash_pool_ = pool.get();
   crash_pool_->before_fence = [this] {
+    if (alone_) return;
     // (Starts have few fences, and much depends on them.)
     const uint64_t moves = Count(Counter::kCleanMoves);
     const bool moved = std::exchange(moves_fenced_, moves) != moves;
@@ -264,6 +265,31 @@ std::optional<std::string> ServerProcess::Damage(std::string_view key) {
   const std::byte flipped = pool_->pool().bytes()[at] ^ std::byte{1} << static_cast<int>(crash_random_.Uniform(bits));
   crash_pool_->Damage(at, {&flipped, 1});
   return value;
+}
+
+bool ServerProcess::FlipIndexBit(Random& random) {
+  constexpr uint64_t kBits = 8 * sizeof(format::IndexEntry);
+  constexpr int kStepsAtMost = 2000;
+  if (!running()) return false;
+  const auto number = static_cast<uint32_t>(random.Uniform(shards_.size()));
+  server::Shard& shard = *shards_[number].shard;
+  if (!shard.CountKeys()) return false;
+  const uint64_t slot = random.Uniform(pool_->geometry().index_slots);  // of those that were there first
+  const uint64_t bit = random.Uniform(kBits);
+  const uint64_t first = pool_->geometry().FirstSlotOffset(number, slot);
+  const auto bytes = pool_->pool().view().bytes;
+  if (LoadAs<format::IndexEntry>(bytes.subspan(first)).word == 0) return false;  // its meta says nothing
+  bytes[first + bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
+  const auto undone = [&] { return shard.counters().Get(Counter::kFlipsUndone); };
+  const uint64_t before = undone();
+  alone_ = true;
+  for (int i = 0; i < kStepsAtMost && undone() == before; ++i) {
+    shard.cleaner().Scrub(2000);
+    (void)shard.Poll();
+  }
+  alone_ = false;
+  if (undone() == before) Require({Code::kCorruption, "a flipped bit of an index entry stays"});
+  return true;
 }
 
 void ServerProcess::KeepImages() {

@@ -42,6 +42,9 @@ class ServerProcess {
   void StayUp() { crashes_ = false; }
   // Damages the key's value, if it is settled for good, and returns it as it was.
   std::optional<std::string> Damage(std::string_view key);
+  // Flips a bit of an index entry, and lets the shard go on until it has undone that. The others stand still until
+  // then: they may see what the flip makes of the entry. False: not now.
+  bool FlipIndexBit(Random& random);
   [[nodiscard]] bool running() const { return !listeners_.empty(); }
   std::function<void()> on_power_cut;  // called once what is lost is lost
   // Called while the server waits for what it has flushed; ends: it will not get there.
@@ -102,6 +105,7 @@ class ServerProcess {
   uint64_t splits_fenced_ = 0;
   uint32_t fences_of_split_ = 0;  // that come yet
   bool crashes_ = true;
+  bool alone_ = false;                                            // nobody goes on in a fence, and no fence is the last
   static constexpr uint64_t kWallMicros = 1'000'000'000'000'000;  // when the network began
   std::optional<ServerTime> time_;                                // of the server that started last
   uint64_t latest_micros_ = kWallMicros;                          // of those before it

@@ -148,6 +148,9 @@ inline constexpr StatisticMetric kStatisticMetrics[] = {
     {"erda_synced_at_milliseconds", "", "gauge",
      "Unix time in milliseconds at which the last sync began that did not fail. 0: none did.",
      [](const ServerStats& stats) -> uint64_t { return stats.synced_at_ms; }},
+    {"erda_index_flips_undone_total", "", "counter",
+     "Flipped bits of index entries that the server found and undid.",
+     [](const ServerStats& stats) -> uint64_t { return stats.flips_undone; }},
 };
 // clang-format on
 

@@ -47,7 +47,7 @@ _COUNTS = ("puts", "puts_inline", "puts_staged", "puts_reserved", "puts_delegate
            "log_bytes_live", "puts_delayed", "regions_cleaned", "clean_bytes_copied", "clean_bytes_freed",
            "clean_nvm_bytes_written", "scrub_bytes", "damaged_keys", "clean_moves", "free_regions", "cleaning",
            "set_aside", "expired", "chunks", "chunk_bytes", "overdue", "reports", "nvm_flushes", "nvm_fences", "syncs",
-           "sync_failures", "synced_at_ms")
+           "sync_failures", "synced_at_ms", "flips_undone")
 # tools/statistics/generate: end
 
 
