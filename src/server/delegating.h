@@ -58,6 +58,7 @@ class Delegating {
     if (chunks_.open() > 0) chunks_.TakeBackFull(batch_.Publish());
   }
   [[nodiscard]] ChunkTable& chunks() { return chunks_; }
+  [[nodiscard]] const ChunkTable& chunks() const { return chunks_; }
 
  private:
   nvm::Writer& nvm_;

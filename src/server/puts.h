@@ -29,9 +29,9 @@ namespace erda::server {
 
 class Puts {
  public:
-  Puts(nvm::Writer& nvm, const format::Geometry& geometry, index::Index& index, log::ShardLog& log,
-       Counters& counters, VersionNumbers& numbers, Reservations& reservations, Settling& settling, PublishBatch& batch,
-       Growth& growth, uint32_t reservations_per_session)
+  Puts(nvm::Writer& nvm, const format::Geometry& geometry, index::Index& index, log::ShardLog& log, Counters& counters,
+       VersionNumbers& numbers, Reservations& reservations, Settling& settling, PublishBatch& batch, Growth& growth,
+       uint32_t reservations_per_session)
       : nvm_(nvm),
         geometry_(geometry),
         index_(index),

@@ -266,7 +266,7 @@ class Server::Impl {
 
   [[nodiscard]] Activity WhatWasDone() const {
     Activity activity;
-    for (const auto& thread : shards_) thread->shard().AddActivity(&activity);
+    for (const auto& thread : shards_) thread->shard().control().AddActivity(&activity);
     return activity;
   }
 
@@ -363,7 +363,7 @@ class Server::Impl {
       }
       auto shard = Shard::Create(*pool_, number, ports, options);
       if (!shard.ok()) return shard.status();
-      if (options_.on_damage) (*shard)->OnDamage(options_.on_damage);
+      if (options_.on_damage) (*shard)->data().OnDamage(options_.on_damage);
       (*shard)->OnEvent(options_.on_event);
       thread->set_shard(*std::move(shard));
       shards_.push_back(std::move(thread));
@@ -373,7 +373,7 @@ class Server::Impl {
 
   Status TakeUpShards() {
     if (auto status = RecoverShards(); !status.ok()) return status;
-    for (const auto& thread : shards_) thread->shard().BeginCleaning();
+    for (const auto& thread : shards_) thread->shard().data().BeginCleaning();
     return {};
   }
 
@@ -385,21 +385,21 @@ class Server::Impl {
   Status RecoverShards() {
     const Nanoseconds begin = SteadyClock::Instance().Now();
     for (const auto& thread : shards_) {
-      if (auto status = thread->shard().TakeUp(); !status.ok()) return status;
+      if (auto status = thread->shard().data().TakeUp(); !status.ok()) return status;
     }
     if (!pool_->needs_recovery()) return {};
     recovery_.emplace();
     for (const auto& thread : shards_) {
       RecoveryReport report;
       if (!pool_->needs_verification()) {
-        report = thread->shard().Repair();
-      } else if (auto status = thread->shard().Verify(TellDamage(), &report); !status.ok()) {
+        report = thread->shard().data().Repair();
+      } else if (auto status = thread->shard().data().Verify(TellDamage(), &report); !status.ok()) {
         return status;
       }
       *recovery_ += report;
     }
     recovery_->time = SteadyClock::Instance().Now() - begin;
-    shards_.front()->shard().CountRecovery(*recovery_);
+    shards_.front()->shard().control().CountRecovery(*recovery_);
     return {};
   }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/shared_memory.h"
 #include "fabric/fabric.h"
+#include "format/messages.h"
 #include "server/gate.h"
 #include "server/in_flight.h"
 #include "server/rate.h"
@@ -28,7 +29,9 @@ struct Session {
   TokenId token = 0;
   bool read_only = false;  // such a session has no request memory
   bool writable = false;   // the client may write into the whole pool
-  bool windowed = false;   // the client writes into its chunks through windows
+  // The pool, where the client writes into its chunks through windows; null: it does not.
+  const fabric::Region* windowed_pool = nullptr;
+  format::FlushMethod flush_method = format::FlushMethod::kNone;
   struct Window {
     uint64_t chunk = 0;  // the version of the chunk
     uint32_t key = 0;
@@ -42,15 +45,17 @@ struct Session {
   std::unique_ptr<fabric::Region> staging_region;
   std::unique_ptr<fabric::Channel> channel;  // last, so that it goes first: it uses the regions
   std::vector<fabric::WorkRequest> replies;  // of this Poll, not posted yet
-  uint32_t waiting = 0;                      // requests that wait for room in the log
-  uint32_t undecided = 0;                    // requests that wait for a value of another client
+  uint32_t awaiting_room = 0;                // requests in the RoomQueue
+  uint32_t awaiting_writer = 0;              // requests in the WriterQueue
   struct Held {
     uint32_t imm = 0;
     Nanoseconds seen{0};
   };
   Rate rate;              // of requests, if there is a limit
-  std::deque<Held> held;  // messages over the limit, which the shard has not served yet
+  std::deque<Held> held;  // messages over the limit, for the RateQueue
   bool doomed = false;    // the shard ends it after this Poll, and ignores its messages until then
+
+  [[nodiscard]] bool windowed() const { return windowed_pool != nullptr; }
 };
 
 // A message of a session about this slot. The shard found it at the time `seen` of its clock.
@@ -58,6 +63,20 @@ struct Asked {
   Session& session;
   uint32_t slot = 0;
   Nanoseconds seen{0};
+};
+
+// The same of a request that the shard keeps for later.
+struct ParkedRequest {
+  Session* session = nullptr;
+  uint32_t slot = 0;
+  Nanoseconds seen{0};
+
+  ParkedRequest() = default;
+  explicit ParkedRequest(const Asked& asked) : session(&asked.session), slot(asked.slot), seen(asked.seen) {}
+  [[nodiscard]] Asked asked() const { return {*session, slot, seen}; }
+  [[nodiscard]] bool IsOf(const Session& other, uint32_t other_slot) const {
+    return session == &other && slot == other_slot;
+  }
 };
 
 // A breach of the protocol by a client, in words for the log. A default one says that there was no breach.

@@ -71,7 +71,7 @@ ShardThread::~ShardThread() { Stop(); }
 
 Status ShardThread::Start() {
   if (!cleaner_event_.Create()) return {Code::kResourceExhausted, "no descriptor for an event is to be had"};
-  shard_->clean_queues().bell.wake = [this] { cleaner_event_.Ring(); };
+  shard_->data().clean_queues().bell.wake = [this] { cleaner_event_.Ring(); };
   const std::string number = std::to_string(shard_->number());
   const Status status = StartThread(
       "erda-clean" + number, [this] { Clean(); }, &cleaner_thread_);
@@ -83,7 +83,7 @@ Status ShardThread::Start() {
 void ShardThread::Stop() {
   stop_.store(true, std::memory_order_release);  // pairs with the acquire in Run and in Clean
   Wake();
-  if (shard_) shard_->clean_queues().bell.Ring();
+  if (shard_) shard_->data().clean_queues().bell.Ring();
   if (cleaner_thread_.joinable()) cleaner_thread_.join();
   if (thread_.joinable()) thread_.join();
   newcomers_.clear();  // refused
@@ -128,7 +128,7 @@ void ShardThread::Run() {
       relax.Reset();
       continue;
     }
-    if (!shard_->CountKeys()) continue;
+    if (!shard_->data().CountKeys()) continue;
     const bool never_sleeps = polling_ == Polling::kBusy;
     const bool sleeps_at_once = !never_sleeps && spin_.count() == 0;
     if (sleeps_at_once || ++looks % kLooksPerClock == 0) {
@@ -138,13 +138,13 @@ void ShardThread::Run() {
         idle_since = now;
         tidy.Restart(now);
       }
-      shard_->KeepTime();
+      shard_->data().KeepTime();
       if (tidy.Due(now)) tidy.Looked(now, shard_->Tidy(tidy.Since(now)) > 0);
       if (!never_sleeps && now - idle_since >= spin.now()) {
         slept = true;
-        shard_->CountSleep();
+        shard_->control().counters().Add(format::Counter::kSleeps);
         Nanoseconds left = shard_->unsettled() ? tidy.Left(now) : Nanoseconds(kForever);
-        if (shard_->keeps_time()) left = std::min(left, Shard::kTimeAge);
+        if (shard_->data().keeps_time()) left = std::min(left, ShardData::kTimeAge);
         if (shard_->holds_back()) left = std::min(left, shard_->held_for());
         fabric::WaitAny(queues, shard_->awaits_writers() ? std::min(left, kAwaitedSleep) : left);
         woke = true;
@@ -177,22 +177,23 @@ void ShardThread::TellAwaitedTime(bool woke) {
 
 // Sleeps until the shard says that there is something to do, or until it is time to look around some more.
 void ShardThread::Clean() {
-  CleanQueues& queues = shard_->clean_queues();
+  CleanQueues& queues = shard_->data().clean_queues();
   const Nanoseconds between_ticks = Nanoseconds(std::chrono::seconds(1)) / kTicksPerSecond;
   Nanoseconds next_tick = SteadyClock::Instance().Now() + between_ticks;
   uint64_t ticks = 0;
   uint64_t proposed = 0;
   while (!stop_.load(std::memory_order_acquire)) {
     const uint32_t rings = queues.bell.rings();  // before it looks
-    const bool worked = shard_->cleaner().Step();
+    const bool worked = shard_->data().cleaner().Step();
     const Nanoseconds now = SteadyClock::Instance().Now();
     if (now >= next_tick) {
-      if (scrub_rate_ != 0) shard_->cleaner().Scrub(std::max<uint64_t>(scrub_rate_ / kTicksPerSecond, 1));
-      shard_->cleaner().Sweep();
-      if (ticks++ % kTicksPerCount == 0 && shard_->number() == 0) shard_->CountDescriptors(CountDescriptors());
+      if (scrub_rate_ != 0) shard_->data().cleaner().Scrub(std::max<uint64_t>(scrub_rate_ / kTicksPerSecond, 1));
+      shard_->data().cleaner().Sweep();
+      if (ticks++ % kTicksPerCount == 0 && shard_->number() == 0)
+        shard_->control().CountDescriptors(CountDescriptors());
       next_tick = now + between_ticks;
     }
-    if (const uint64_t now_proposed = shard_->cleaner().proposed(); now_proposed != proposed) {
+    if (const uint64_t now_proposed = shard_->data().cleaner().proposed(); now_proposed != proposed) {
       proposed = now_proposed;
       Wake();
     }

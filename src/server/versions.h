@@ -61,7 +61,9 @@ class Versions {
   [[nodiscard]] Delegating& delegating() { return delegating_; }
   // The chunks of the sessions, with their windows, and the news that the shard tells of them.
   [[nodiscard]] ChunkTable& chunks() { return delegating_.chunks(); }
+  [[nodiscard]] const ChunkTable& chunks() const { return delegating_.chunks(); }
   [[nodiscard]] Judging& judging() { return judging_; }
+  [[nodiscard]] const Judging& judging() const { return judging_; }
   [[nodiscard]] Removing& removing() { return removing_; }
   [[nodiscard]] Moving& moving() { return moving_; }
   [[nodiscard]] Mending& mending() { return mending_; }

@@ -28,7 +28,7 @@ class ActivityTest : public PortsTest {
  protected:
   [[nodiscard]] Activity Counted() const {
     Activity activity;
-    shard_->AddActivity(&activity);
+    shard_->control().AddActivity(&activity);
     return activity;
   }
   [[nodiscard]] OperationStats Of(const std::string& kind) const {
@@ -212,7 +212,7 @@ TEST_F(ActivityTest, APutThatWaitedForRoomTookThatLong) {
   EXPECT_EQ(before.count(), before.time.count()) << "what waits was not answered";
   PassTime({}, std::chrono::milliseconds(5));
   ASSERT_TRUE(RunUntil({client.get()}, [&] {
-    shard_->cleaner().Step();
+    shard_->data().cleaner().Step();
     return client->in_flight() == 0;
   }));
   OperationStats after = Of("put_inline");

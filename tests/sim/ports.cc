@@ -46,7 +46,7 @@ void PortsTest::Serve(const std::array<format::FlushMethod, kPorts>& flush_metho
   auto shard = server::Shard::Create(*pool_, 0, ports, shard_options_);
   ASSERT_TRUE(shard.ok()) << shard.status().ToString();
   shard_ = *std::move(shard);
-  ASSERT_TRUE(shard_->TakeUp().ok());
+  ASSERT_TRUE(shard_->data().TakeUp().ok());
 }
 
 std::unique_ptr<client::Engine> PortsTest::MakeClient(const std::string& name, size_t port, PutPath path,

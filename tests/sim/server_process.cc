@@ -109,7 +109,7 @@ uint64_t ServerProcess::LatestTime() const {
 
 uint64_t ServerProcess::TimeOf(uint32_t shard) const {
   const uint64_t told = shard < told_.size() ? told_[shard] : 0;
-  return shard < shards_.size() ? std::max(told, shards_[shard].shard->time()) : told;
+  return shard < shards_.size() ? std::max(told, shards_[shard].shard->control().time()) : told;
 }
 
 Status ServerProcess::StartOnce() {
@@ -164,14 +164,14 @@ Status ServerProcess::StartOnce() {
     shards_.push_back(std::move(process));
   }
   for (ShardProcess& process : shards_) {
-    if (auto status = process.shard->TakeUp(); !status.ok()) return status;
+    if (auto status = process.shard->data().TakeUp(); !status.ok()) return status;
   }
   if (pool_->needs_recovery()) {
     Inspect(false);
-    for (ShardProcess& process : shards_) recovered_ += process.shard->Repair();
+    for (ShardProcess& process : shards_) recovered_ += process.shard->data().Repair();
     Inspect(true);
   }
-  for (ShardProcess& process : shards_) process.shard->BeginCleaning();
+  for (ShardProcess& process : shards_) process.shard->data().BeginCleaning();
   if (auto status = pool_->MarkOpen(); !status.ok()) return status;
   for (size_t i = 0; i < plan_.ports; ++i) {
     auto listener = fabrics_[i]->Listen(ServerAddress(i));
@@ -244,7 +244,7 @@ double ServerProcess::ShareKept() {
 std::optional<std::string> ServerProcess::Damage(std::string_view key) {
   if (!running()) return std::nullopt;
   // What a cleaner has copied, and no entry names yet, would take the damage's place.
-  const auto cleans = [](const ShardProcess& process) { return !process.shard->cleaner().idle(); };
+  const auto cleans = [](const ShardProcess& process) { return !process.shard->data().cleaner().idle(); };
   if (std::any_of(shards_.begin(), shards_.end(), cleans)) return std::nullopt;
   const Medium medium(pool_->pool().bytes(), pool_->geometry(), pool_->seed());
   const auto version = medium.SettledOf(key);
@@ -321,11 +321,11 @@ void ServerProcess::Step(Random& random) {
       if (auto incoming = listeners_[port]->Poll()) Admit(std::move(incoming), port);
     }
     ShardProcess& process = shards_[random.Uniform(shards_.size())];
-    if (random.Chance(plan_.cleaner_chance)) process.shard->cleaner().Step();
-    if (random.Chance(0.02)) process.shard->cleaner().Scrub(2000);
-    if (plan_.ttl_share > 0 && random.Chance(0.02)) process.shard->cleaner().Sweep();
-    if (plan_.ttl_share > 0 && random.Chance(0.02)) process.shard->KeepTime();
-    if (process.shard->Poll() == 0 && process.shard->CountKeys() && random.Chance(plan_.tidy_chance)) {
+    if (random.Chance(plan_.cleaner_chance)) process.shard->data().cleaner().Step();
+    if (random.Chance(0.02)) process.shard->data().cleaner().Scrub(2000);
+    if (plan_.ttl_share > 0 && random.Chance(0.02)) process.shard->data().cleaner().Sweep();
+    if (plan_.ttl_share > 0 && random.Chance(0.02)) process.shard->data().KeepTime();
+    if (process.shard->Poll() == 0 && process.shard->data().CountKeys() && random.Chance(plan_.tidy_chance)) {
       process.shard->Tidy(std::chrono::milliseconds(300));
       if (process.shard->awaits_writers()) process.shard->PassTime(std::chrono::milliseconds(300));
     }

@@ -1,0 +1,70 @@
+// The messages of a shard's sessions: as they arrive, and again when what they wait for has come.
+//
+// Owns: the requests that wait. Requires: a completion's channel belongs to an open session; the shard wakes the
+// requests that wait for the rate first in each Poll, and forgets a session before that session ends. The shard's
+// thread calls it, and any thread sets the limit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "fabric/fabric.h"
+#include "server/cleaning_policy.h"
+#include "server/counters.h"
+#include "server/parked_requests.h"
+#include "server/request_handler.h"
+#include "server/served.h"
+#include "server/session.h"
+#include "server/sessions.h"
+#include "server/shard_options.h"
+#include "server/versions.h"
+
+namespace erda::server {
+
+class Inbox {
+ public:
+  Inbox(const RequestHandler& handler, const ShardOptions& options, Counters counters, Sessions& sessions,
+        Versions& versions, CleaningPolicy& cleaning)
+      : handler_(handler),
+        sessions_(sessions),
+        versions_(versions),
+        cleaning_(cleaning),
+        parked_{RateQueue(*options.time, options.requests_per_second), RoomQueue(counters), WriterQueue(versions)} {}
+
+  // Takes what a channel has completed, and serves it if it is a request. seen: when the shard found it.
+  void Take(const fabric::Completion& completion, Nanoseconds seen);
+  // Serve parked requests again: those that the rate allows, those for which there may be room now, and up to `limit`
+  // of those that await a writer (WriterQueue::Wake). Each returns how many do not wait any more.
+  size_t WakeForRate() {
+    return parked_.for_rate.Wake(
+        [this](Session& session, uint32_t imm, Nanoseconds seen) { Hear(session, imm, seen); });
+  }
+  size_t WakeForRoom() {
+    const auto serve = [this](const Asked& asked) { Conclude(asked, handler_.Serve(asked, After::kRoom)); };
+    return parked_.for_room.Wake(cleaning_.rooms(), serve);
+  }
+  size_t WakeForWriter(size_t limit, bool looks);
+  // Tells that time passes while requests await writers. Ends a session that others await for too long.
+  void PassTime(Nanoseconds since);
+  // The session ends.
+  void Forget(const Session& session) { parked_.Forget(session); }
+  void SetLimit(uint32_t requests_per_second) { parked_.for_rate.SetLimit(requests_per_second); }
+  [[nodiscard]] const ParkedRequests& parked() const { return parked_; }
+
+ private:
+  // Checks a message, and hears it unless it comes too fast.
+  void Receive(Session& session, const fabric::Completion& message, Nanoseconds seen);
+  // Answers a question for the time, or serves the request in the slot.
+  void Hear(Session& session, uint32_t imm, Nanoseconds seen);
+  // Parks a request that has to wait. Ends a session that broke the protocol.
+  void Conclude(const Asked& asked, const Served& served);
+
+  RequestHandler handler_;
+  Sessions& sessions_;
+  Versions& versions_;
+  CleaningPolicy& cleaning_;
+  ParkedRequests parked_;
+};
+
+}  // namespace erda::server

@@ -1,0 +1,27 @@
+// What a shard has received and cannot answer yet, by what it waits for. The shard's thread calls it.
+#pragma once
+
+#include "server/rate_queue.h"
+#include "server/room_queue.h"
+#include "server/writer_queue.h"
+
+namespace erda::server {
+
+struct ParkedRequests {
+  RateQueue for_rate;
+  RoomQueue for_room;
+  WriterQueue for_writer;
+
+  // Returns true if a request in this slot was served before, and waits.
+  [[nodiscard]] bool Has(const Session& session, uint32_t slot) const {
+    return for_room.Has(session, slot) || for_writer.Has(session, slot);
+  }
+  // The session ends: drops what it has sent.
+  void Forget(const Session& session) {
+    for_rate.Forget(session);
+    for_room.Forget(session);
+    for_writer.Forget(session);
+  }
+};
+
+}  // namespace erda::server

@@ -1,0 +1,71 @@
+// The part of a pool that belongs to one shard: the versions of its keys, and the cleaning of their log.
+//
+// Owns: the versions, and both sides of cleaning. Requires: TakeUp comes first; Repair or Verify follows if the pool
+// needs it, then BeginCleaning, and all of that before a client is served. The shard's thread calls it. The cleaner's
+// thread may use cleaner() and clean_queues().
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "erda/server.h"
+#include "nvm/writer.h"
+#include "server/cleaner.h"
+#include "server/cleaning_policy.h"
+#include "server/control_memory.h"
+#include "server/formatted_pool.h"
+#include "server/shard_options.h"
+#include "server/versions.h"
+
+namespace erda::server {
+
+class ShardData {
+ public:
+  // Requires: pool and control outlive it.
+  ShardData(FormattedPool& pool, uint32_t shard, ControlMemory& control, const ShardOptions& options);
+  ShardData(const ShardData&) = delete;
+  ShardData& operator=(const ShardData&) = delete;
+
+  // Looks at the part, and changes nothing in the pool. kCorruption: it is damaged.
+  Status TakeUp();
+  // Recovers the part. Requires: all shards of the pool were taken up.
+  RecoveryReport Repair() { return versions_.part().Repair(); }
+  // Recovers the part of a pool that needs verification. Requires: no thread polls the shard.
+  Status Verify(const std::function<void(std::string_view key)>& on_damage, RecoveryReport* report) {
+    return versions_.part().Verify(on_damage, report);
+  }
+  void BeginCleaning() { cleaning_.Begin(); }
+  // `told` hears of each key whose value is found damaged while the shard works; of an empty key if the key cannot be
+  // known any more.
+  void OnDamage(std::function<void(std::string_view key)> told) { cleaning_.on_damage = std::move(told); }
+
+  // While values may expire, the word that clients Read is no older than this. Requires: the shard polls this often,
+  // also a shard that sleeps.
+  static constexpr Nanoseconds kTimeAge = std::chrono::milliseconds(20);
+  [[nodiscard]] bool keeps_time() const { return clean_queues_.MayExpire(); }
+  void KeepTime() {
+    if (keeps_time()) (void)versions_.clock().Raise();
+  }
+  // After a crash: counts the keys in a few slots of the index. Returns true once all are counted.
+  bool CountKeys();
+
+  [[nodiscard]] Versions& versions() { return versions_; }
+  [[nodiscard]] const Versions& versions() const { return versions_; }
+  [[nodiscard]] CleaningPolicy& cleaning() { return cleaning_; }
+  [[nodiscard]] Cleaner& cleaner() { return cleaner_; }
+  [[nodiscard]] CleanQueues& clean_queues() { return clean_queues_; }
+  [[nodiscard]] const nvm::Writer& nvm() const { return nvm_; }
+
+ private:
+  const FormattedPool& pool_;
+  nvm::Writer nvm_;
+  Versions versions_;
+  CleanQueues clean_queues_;
+  Cleaner cleaner_;
+  CleaningPolicy cleaning_;
+  Nanoseconds merging_since_{0};
+};
+
+}  // namespace erda::server
