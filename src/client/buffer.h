@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "base/birthplace.h"
 #include "base/bytes.h"
@@ -57,6 +58,9 @@ struct Buffer::Memory {
   std::span<std::byte> value;
   bool in_use = false;  // by an operation
 
+  // The value that an operation has read, as the caller finds it. It is in its place already, unless it was read
+  // elsewhere: what was said of its size was more than the buffer holds. After a deadline it is a few bytes farther.
+  [[nodiscard]] Result<std::string_view> Take(std::string_view read) const;
   // From so far before the value to the end.
   [[nodiscard]] std::span<std::byte> From(uint64_t before_value) const {
     return registered.bytes.subspan(static_cast<size_t>(value.data() - registered.bytes.data()) - before_value);
@@ -64,3 +68,13 @@ struct Buffer::Memory {
 };
 
 }  // namespace erda
+
+namespace erda::client {
+
+// A buffer for values of so many bytes, which this fabric knows.
+[[nodiscard]] Result<std::shared_ptr<Buffer::Memory>> MakeBuffer(std::shared_ptr<fabric::Fabric> fabric,
+                                                                 size_t value_bytes);
+// Whether an operation over this fabric may use the buffer now.
+[[nodiscard]] Status CheckBuffer(const std::shared_ptr<Buffer::Memory>& buffer, const fabric::Fabric& fabric);
+
+}  // namespace erda::client

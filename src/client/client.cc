@@ -1,43 +1,25 @@
-// The synchronous calls: thin layers over the engine's asynchronous ones, and the waiting between them.
+// The public calls: thin layers over the engine's asynchronous ones.
 #include "erda/client.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
-#include <random>
 
 #include "base/bytes.h"
-#include "base/option_bounds.h"
-#include "base/relax.h"
-#include "base/token_file.h"
 #include "client/access.h"
+#include "client/client_options.h"
 #include "client/engine.h"
-#include "client/looks.h"
 #include "client/scan.h"
+#include "client/server_info.h"
 #include "client/turn.h"
-#include "format/activity.h"
-#include "format/control_block.h"
-#include "format/durability.h"
+#include "client/waiter.h"
 
 namespace erda {
 
 using client::Engine;
-using client::EngineOptions;
 
 namespace {
-
-// How long a call looks for its completion before it sleeps, and how many looks there are between two at the clock.
-constexpr std::chrono::microseconds kSpin{50};
-constexpr uint32_t kLooksPerClock = 64;
-// A sleeping call wakes up so often to look at its deadline.
-constexpr std::chrono::milliseconds kSleep{10};
-
-uint64_t RandomId() {
-  std::random_device random;
-  return (uint64_t{random()} << 32) | random();
-}
 
 // Runs what copies a value for the caller. Without memory a status says so, and that needs none.
 template <class Copy>
@@ -53,63 +35,16 @@ Result<Versioned> CopyOf(const VersionedView& got) {
   return Versioned{std::string(got.value), got.version, got.expires};
 }
 
-Status CheckOptions(const ClientOptions& options) {
-  Bounds bounds;
-  bounds.Check(kClientBounds.queue_depth, options.queue_depth);
-  bounds.Check(kClientBounds.cache_entries, options.cache_entries);
-  bounds.Check(kClientBounds.timeout, options.timeout.count());
-  bounds.Check(kClientBounds.ack, static_cast<uint8_t>(options.ack));
-  bounds.Check(kClientBounds.put_path, static_cast<uint8_t>(options.put_path));
-  bounds.Check(kClientBounds.polling, static_cast<uint8_t>(options.polling));
-  if (!bounds.status().ok()) return bounds.status();
-  if (!options.token.empty() && !options.token_file.empty()) {
-    return {Code::kInvalidArgument, "a token, or the name of a file with one, but not both"};
-  }
-  if (!options.token.empty()) {
-    if (const std::string what = CheckToken(options.token); !what.empty()) return {Code::kInvalidArgument, what};
-  }
-  return {};
-}
-
-using InfoPairs = std::vector<std::pair<std::string, std::string>>;
-
-void AddTimesTo(InfoPairs& info, const std::string& name, const LatencyHistogram& times) {
-  if (times.count() == 0) return;
-  for (const auto& [quantile, share] : {std::pair("p50", 0.5), {"p99", 0.99}, {"p999", 0.999}}) {
-    info.emplace_back(name + "_" + quantile + "_ns", std::to_string(times.Quantile(share).count()));
-  }
-}
-
-// What is 0 of it is left out.
-void AddActivityTo(InfoPairs& info, const Activity& activity) {
-  for (const OperationStats& operation : activity.operations) {
-    const std::string name = "requests_" + operation.kind;
-    for (size_t i = 0; i < OperationStats::kOutcomes; ++i) {
-      if (operation.outcomes[i] == 0) continue;
-      info.emplace_back(name + "_" + OperationStats::OutcomeName(i), std::to_string(operation.outcomes[i]));
-    }
-    AddTimesTo(info, name, operation.time);
-  }
-  AddTimesTo(info, "persist", activity.persist);
-  AddTimesTo(info, "clean_region", activity.clean_region);
-  for (const FabricStats& fabric : activity.fabrics) {
-    const std::string name = "fabric_" + fabric.scheme + (fabric.device.empty() ? "" : "_" + fabric.device) + "_";
-    info.emplace_back(name + "connections", std::to_string(fabric.connections));
-    info.emplace_back(name + "requests", std::to_string(fabric.requests));
-    info.emplace_back(name + "refused", std::to_string(fabric.refused));
-    info.emplace_back(name + "violations", std::to_string(fabric.violations));
-  }
-}
-
 }  // namespace
 
 class Client::Impl {
  public:
   Impl(std::unique_ptr<Engine> engine, Polling polling, std::chrono::milliseconds timeout)
-      : engine_(std::move(engine)), polling_(polling), timeout_(timeout) {}
+      : engine_(std::move(engine)), waiter_(*engine_, polling), timeout_(timeout) {}
 
   Engine& engine() { return *engine_; }
   client::Turns& turns() { return turns_; }
+  client::Waiter& waiter() { return waiter_; }
 
   // One call of the caller's, which returns an R. No memory: a status says so.
   template <class R, class Body>
@@ -124,64 +59,23 @@ class Client::Impl {
     return turn.is_mine() ? OrNoMemory<Status>(body) : turns_.Refusal();
   }
 
-  // Polls until done() is true. It must become so: every operation ends by its deadline. What a callback of the
-  // caller's throws meanwhile is thrown only then: what is waited for has its end here.
-  template <class Done>
-  void WaitFor(Done&& done) {
-    std::exception_ptr thrown;
-    Relax relax;
-    Nanoseconds idle_since{0};
-    enum class Wait : uint8_t { kNone, kLooks, kSleeps } wait = Wait::kNone;
-    while (!done()) {
-      size_t finished = 0;
-      try {
-        finished = engine_->Poll();
-      } catch (...) {
-        thrown = std::current_exception();
-      }
-      if (finished > 0 || engine_->went_on()) {
-        if (wait == Wait::kLooks) looks_.Ended(true);
-        wait = Wait::kNone;
-        relax.Reset();
-        idle_since = Nanoseconds(0);
-        continue;
-      }
-      if (polling_ == Polling::kBusy) {
-        Relax::Pause();
-        continue;
-      }
-      if (wait == Wait::kNone) wait = polling_ == Polling::kAdaptive && looks_.Begin() ? Wait::kLooks : Wait::kSleeps;
-      if (wait == Wait::kLooks) {
-        relax.Step();
-        if (relax.steps() % kLooksPerClock != 0) continue;
-        const Nanoseconds now = SteadyClock::Instance().Now();
-        if (idle_since.count() == 0) idle_since = now;
-        if (now - idle_since <= kSpin) continue;
-        looks_.Ended(false);
-        wait = Wait::kSleeps;
-      }
-      ++sleeps_;
-      engine_->Wait(kSleep);
-    }
-    if (thrown) std::rethrow_exception(thrown);
-  }
-
   [[nodiscard]] ClientStats Stats() const {
     ClientStats stats = engine_->stats();
-    stats.sleeps = sleeps_;
+    stats.sleeps = waiter_.sleeps();
     return stats;
   }
 
   Status Connect() {
     const Nanoseconds deadline = SteadyClock::Instance().Now() + timeout_;
     for (;;) {
-      auto up = engine_->Connect();
+      auto up = engine_->connections().Connect();
       if (!up.ok()) return up.status();
       if (*up) return {};
       engine_->Poll();
-      if (auto status = engine_->TakeConnectError(); !status.ok()) return status;
+      if (auto status = engine_->connections().TakeConnectError(); !status.ok()) return status;
       if (SteadyClock::Instance().Now() > deadline) {
-        return {Code::kTimeout, engine_->address() + ": no answer in " + std::to_string(timeout_.count()) + " ms"};
+        return {Code::kTimeout,
+                engine_->connections().address() + ": no answer in " + std::to_string(timeout_.count()) + " ms"};
       }
       engine_->Wait(std::chrono::milliseconds(1));
     }
@@ -198,7 +92,7 @@ class Client::Impl {
       finished = true;
     });
     if (!started.ok()) return started;
-    WaitFor([&] { return finished; });
+    waiter_.WaitFor([&] { return finished; });
     return result;
   }
 
@@ -209,7 +103,7 @@ class Client::Impl {
     std::optional<Result<T>> result;
     Status started = start([&](Result<T> r) { result = std::move(r); });
     if (!started.ok()) return started;
-    WaitFor([&] { return result.has_value(); });
+    waiter_.WaitFor([&] { return result.has_value(); });
     return *std::move(result);
   }
 
@@ -250,7 +144,7 @@ class Client::Impl {
       if (!copied.ok()) state.status = Status(Code::kResourceExhausted);
     });
     if (!started.ok()) return started;
-    WaitFor([&] { return state.finished; });
+    waiter_.WaitFor([&] { return state.finished; });
     return std::move(state.status);
   }
 
@@ -292,7 +186,7 @@ class Client::Impl {
         ++state.finished;
       }
     }
-    WaitFor([&] { return state.finished == keys.size(); });
+    waiter_.WaitFor([&] { return state.finished == keys.size(); });
     if (thrown) std::rethrow_exception(thrown);
     return std::move(state.results);
   }
@@ -300,61 +194,19 @@ class Client::Impl {
   // Room for one more operation, also when asynchronous ones fill the queue.
   void MakeRoom() {
     const auto has_room = [&] { return engine_->in_flight() < engine_->queue_depth(); };
-    if (!has_room()) WaitFor(has_room);
+    if (!has_room()) waiter_.WaitFor(has_room);
   }
 
   Status ReadControls() {
     if (auto status = Connect(); !status.ok()) return status;
-    const auto are_read = [&] { return engine_->ControlsRead(); };
-    WaitFor(are_read);
-    if (auto status = engine_->BeginReadControls(); !status.ok()) return status;
-    WaitFor(are_read);
+    const auto are_read = [&] { return engine_->connections().ControlsRead(); };
+    waiter_.WaitFor(are_read);
+    if (auto status = engine_->connections().BeginReadControls(); !status.ok()) return status;
+    waiter_.WaitFor(are_read);
     // Not of a connection that ended meanwhile.
-    auto up = engine_->Connect();
+    auto up = engine_->connections().Connect();
     if (!up.ok()) return up.status();
-    return *up ? Status() : Status(Code::kUnavailable, engine_->address() + ": the connection was lost");
-  }
-
-  // What ReadControls has read.
-  [[nodiscard]] Activity ActivityRead() const {
-    Activity activity;
-    for (const auto& link : engine_->links()) format::AddActivity(link->activity(), &activity);
-    return activity;
-  }
-
-  std::vector<std::pair<std::string, std::string>> Info() {
-    std::vector<std::pair<std::string, std::string>> info;
-    const auto links = engine_->links();
-    const format::HelloReply& hello = links[0]->hello();
-    const auto number = [&](const char* name, uint64_t n) { info.emplace_back(name, std::to_string(n)); };
-    std::string uuid;
-    for (const uint8_t byte : hello.pool_uuid) {
-      constexpr char kDigits[] = "0123456789abcdef";
-      uuid.push_back(kDigits[byte >> 4]);
-      uuid.push_back(kDigits[byte & 15]);
-    }
-    info.emplace_back("pool_uuid", uuid);
-    number("server_id", hello.server_id);
-    info.emplace_back("durability", format::DurabilityName(static_cast<format::Durability>(hello.durability)));
-    info.emplace_back("durability_means", format::DurabilityMeaning(static_cast<format::Durability>(hello.durability)));
-    info.emplace_back("flush_method", format::FlushMethodName(links[0]->flush_method()));
-    info.emplace_back("placing", format::PlacingName(links[0]->placing()));
-    number("pool_bytes", hello.geometry.pool_size);
-    number("shards", hello.geometry.shards);
-    number("heads_per_shard", hello.geometry.heads_per_shard);
-    number("region_bytes", hello.geometry.region_size);
-    number("segment_bytes", hello.geometry.segment_size);
-    number("inline_request_bytes", hello.slot_bytes);
-    for (uint32_t i = 0; i < static_cast<uint32_t>(format::Counter::kCount); ++i) {
-      uint64_t sum = 0;
-      for (const auto& link : links) {
-        const uint64_t at = offsetof(format::ControlBlock, counters) + i * sizeof(uint64_t);
-        sum += LoadAs<uint64_t>(link->control().subspan(at));
-      }
-      number(format::kCounterNames[i], sum);
-    }
-    AddActivityTo(info, ActivityRead());
-    return info;
+    return *up ? Status() : Status(Code::kUnavailable, engine_->connections().address() + ": the connection was lost");
   }
 
  private:
@@ -367,10 +219,8 @@ class Client::Impl {
 
   client::Turns turns_;
   std::unique_ptr<Engine> engine_;
-  const Polling polling_;
+  client::Waiter waiter_;
   const std::chrono::milliseconds timeout_;
-  client::Looks looks_;
-  uint64_t sleeps_ = 0;
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -389,27 +239,15 @@ Client::~Client() {
 }
 
 Result<std::unique_ptr<Client>> Client::Connect(std::string_view address, ClientOptions options) try {
-  if (auto status = CheckOptions(options); !status.ok()) return status;
+  if (auto status = client::CheckOptions(options); !status.ok()) return status;
   auto fabric = fabric::OpenFabric(address, fabric::Role::kConnect);
   if (!fabric.ok()) return fabric.status();
-  EngineOptions engine_options;
-  engine_options.ack = options.ack;
-  engine_options.put_path = options.put_path;
-  engine_options.queue_depth = options.queue_depth;
-  engine_options.cache_entries = options.cache_entries;
-  engine_options.timeout = options.timeout;
-  engine_options.client_id = RandomId();
-  if (!options.token.empty()) {
-    engine_options.token = [token = std::move(options.token)]() -> Result<std::string> { return token; };
-  } else if (!options.token_file.empty()) {
-    engine_options.token = [path = std::move(options.token_file)]() -> Result<std::string> {
-      auto tokens = ReadTokenFile(path);
-      return tokens.ok() ? Result<std::string>(std::move(tokens->front().secret)) : tokens.status();
-    };
-  }
-  auto engine = Engine::Create(*std::move(fabric), std::string(address), engine_options, SteadyClock::Instance());
+  const auto polling = options.polling;
+  const auto timeout = options.timeout;
+  auto engine = Engine::Create(*std::move(fabric), std::string(address), client::EngineOptionsOf(std::move(options)),
+                               SteadyClock::Instance());
   if (!engine.ok()) return engine.status();
-  auto impl = std::make_unique<Impl>(*std::move(engine), options.polling, options.timeout);
+  auto impl = std::make_unique<Impl>(*std::move(engine), polling, timeout);
   if (!Birthplace::watched()) return Status(Code::kResourceExhausted, Birthplace::kUnwatched);
   if (auto status = impl->Connect(); !status.ok()) return status;
   return std::unique_ptr<Client>(new Client(std::move(impl)));
@@ -543,7 +381,7 @@ Status Client::Clean() {
   return impl_->Call<Status>([&]() -> Status {
     if (auto status = impl_->Connect(); !status.ok()) return status;
     Status first;
-    for (uint32_t shard = 0; shard < impl_->engine().links().size(); ++shard) {
+    for (uint32_t shard = 0; shard < impl_->engine().connections().links().size(); ++shard) {
       auto status = impl_->Run([&](auto done) { return impl_->engine().Clean(shard, std::move(done)); });
       if (first.ok()) first = std::move(status);
     }
@@ -597,7 +435,7 @@ Status Client::Access::Poll(Client& client, size_t* finished) {
 }
 Status Client::Drain() {
   return impl_->Call<Status>([&]() -> Status {
-    impl_->WaitFor([&] { return impl_->engine().in_flight() == 0; });
+    impl_->waiter().WaitFor([&] { return impl_->engine().in_flight() == 0; });
     return {};
   });
 }
@@ -617,7 +455,7 @@ Result<ScanPage> Client::Scan(const ScanOptions& options) {
   return impl_->Call<Result<ScanPage>>([&]() -> Result<ScanPage> {
     if (auto status = impl_->Connect(); !status.ok()) return status;
     client::Scan scan(impl_->engine(), options);
-    impl_->WaitFor([&] { return scan.GoOn(); });
+    impl_->waiter().WaitFor([&] { return scan.GoOn(); });
     return scan.Take();
   });
 }
@@ -628,17 +466,19 @@ Result<std::vector<std::pair<std::string, std::string>>> Client::ServerInfo() {
   return impl_->Call<Result<std::vector<std::pair<std::string, std::string>>>>(
       [&]() -> Result<std::vector<std::pair<std::string, std::string>>> {
         if (auto status = impl_->ReadControls(); !status.ok()) return status;
-        return impl_->Info();
+        return client::ServerInfoOf(impl_->engine().connections());
       });
 }
 
 Result<Activity> Client::ServerActivity() {
   return impl_->Call<Result<Activity>>([&]() -> Result<Activity> {
     if (auto status = impl_->ReadControls(); !status.ok()) return status;
-    return impl_->ActivityRead();
+    return client::ActivityOf(impl_->engine().connections());
   });
 }
 
-size_t Client::max_value_bytes(size_t key_bytes) const { return impl_->engine().ValueBytesMax(key_bytes); }
+size_t Client::max_value_bytes(size_t key_bytes) const {
+  return impl_->engine().connections().pool().ValueBytesMax(key_bytes);
+}
 
 }  // namespace erda

@@ -1,42 +1,13 @@
-// The way from a completion to the operation and the step it belongs to.
 #include "client/engine.h"
 
-#include <algorithm>
-#include <new>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/bytes.h"
-#include "base/planted.h"
+#include "base/hash.h"
 
 namespace erda::client {
-
-using fabric::Completion;
-using fabric::OpKind;
-using fabric::WorkRequest;
-
-namespace {
-
-// Ids of posted Reads: the operation's index, and whether it is the last of its batch. Only the last one moves it on.
-constexpr uint64_t kLastBit = uint64_t{1} << 32;
-
-// Deadlines are looked at so often within a timeout, and at the latest after so many Polls with progress.
-constexpr int64_t kChecksPerTimeout = 16;
-constexpr uint32_t kBusyPollsPerCheck = 256;
-constexpr uint32_t kIdlePollsPerCheck = 8;
-
-// Set while it lives; also if a callback throws.
-class PollingScope {
- public:
-  explicit PollingScope(bool* polling) : polling_(polling) { *polling_ = true; }
-  PollingScope(const PollingScope&) = delete;
-  PollingScope& operator=(const PollingScope&) = delete;
-  ~PollingScope() { *polling_ = false; }
-
- private:
-  bool* polling_;
-};
-
-}  // namespace
 
 // --- Setting up
 
@@ -50,206 +21,127 @@ Result<std::unique_ptr<Engine>> Engine::Create(std::shared_ptr<fabric::Fabric> f
 Engine::Engine(std::shared_ptr<fabric::Fabric> fabric, std::string address, const EngineOptions& options,
                const Clock& clock)
     : fabric_(std::move(fabric)),
-      address_(std::move(address)),
       options_(options),
-      clock_(clock),
-      reads_in_order_(fabric_->capabilities().reads_in_order) {}
+      connections_(*fabric_, std::move(address), options_, clock, operations_, stats_),
+      posting_(operations_, connections_, stats_),
+      locations_(options_.cache_entries),
+      own_requests_(operations_, connections_, posting_, clock, stats_),
+      instant_gets_(operations_, connections_, locations_, clock, stats_),
+      gets_(operations_, connections_, posting_, locations_, own_requests_, fabric_->capabilities().reads_in_order,
+            clock, stats_),
+      puts_(operations_, connections_, posting_, locations_, own_requests_, options_, stats_),
+      blocks_(operations_, connections_, posting_, fabric_->capabilities().reads_in_order, stats_),
+      event_loop_(operations_, connections_, posting_, locations_, own_requests_, gets_, puts_, blocks_, options_,
+                  clock) {}
 
 Engine::~Engine() = default;
 
 Status Engine::Prepare() {
-  auto queue = fabric_->CreateQueue();
-  if (!queue.ok()) return queue.status();
-  queue_ = *std::move(queue);
-  const size_t count = options_.queue_depth + 1;
-  op_memory_.resize(count * kOpMemoryBytes + kReportBytesMax);
-  auto region = fabric_->Register(MemoryView{op_memory_, -1, -1}, fabric::Access::kLocal);
-  if (!region.ok()) return region.status();
-  op_region_ = *std::move(region);
-  ops_.resize(count);
-  for (OpIndex i = 0; i < count; ++i) {
-    ops_[i].index = i;
-    ops_[i].memory = std::span(op_memory_).subspan(i * kOpMemoryBytes, kOpMemoryBytes);
-    free_ops_.push_back(i);
-  }
-  locations_.Reset(options_.cache_entries);
-  key_order_.Reset(count);
-  done_.reserve(2 * count);  // those that are delivered now, and those that end meanwhile
-  to_flush_.reserve(count);
-  to_start_.reserve(count);
-  links_.push_back(std::make_unique<Link>(*fabric_, *queue_, address_, 0, options_.client_id));
+  if (auto status = operations_.Prepare(*fabric_, options_.queue_depth); !status.ok()) return status;
+  gets_.Prepare();
+  puts_.Prepare();
+  blocks_.Prepare();
+  locations_.Prepare();
+  posting_.Prepare();
+  return connections_.Prepare();
+}
+
+// --- Beginning operations on keys
+
+template <class Op, class Callback>
+Status Engine::Begin(Op& op, Callback&& done) {
+  op.done.template emplace<std::remove_cvref_t<Callback>>(std::forward<Callback>(done));
+  event_loop_.Begin(op);
   return {};
 }
 
-size_t Engine::ValueBytesMax(size_t key_bytes) const {
-  return geometry_known_ ? format::ValueBytesMax(geometry_, key_bytes) : 0;
+Status Engine::Get(std::string_view key, Client::GetCallback&& done) {
+  GetOp* op = gets_.Take(key);
+  return op == nullptr ? operations_.Refusal(key) : Begin(*op, std::move(done));
 }
 
-// --- Progress
-
-size_t Engine::Poll() {
-  if (polling_) return 0;  // from a callback
-  const PollingScope scope(&polling_);
-  finished_ = 0;
-  if (!out_of_memory_) {
-    try {
-      Progress();
-    } catch (const std::bad_alloc&) {
-      out_of_memory_ = true;
-    }
-  }
-  if (out_of_memory_) {
-    EndAll();
-    went_on_ = true;
-    DeliverDeferred();
-  }
-  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
-  return finished_;
+Status Engine::GetVersioned(std::string_view key, Client::GetVersionedCallback&& done) {
+  GetOp* op = gets_.Take(key);
+  return op == nullptr ? operations_.Refusal(key) : Begin(*op, std::move(done));
 }
 
-void Engine::Progress() {
-  FlushPosts();  // what was started since the last Poll
-  closed_.clear();
-  if (!done_.empty()) {
-    gathering_ = true;
-    DeliverDeferred();
-    FlushPosts();
-  }
-  const size_t n = queue_->Poll(completions_);
-  went_on_ = n > 0;
-  gathering_ = n > 1;
-  // Without memory, a channel that a later completion names may be destroyed already. EndAll ends what is left.
-  for (size_t i = 0; i < n && !out_of_memory_; ++i) Dispatch(completions_[i]);
-  FlushPosts();
-
-  if (!closed_.empty()) {
-    // Before the callbacks: they may use the memory of what ended for new operations, and nothing may still send it.
-    closed_.clear();
-    DeliverDeferred();
-    FlushPosts();
-  }
-  // The clock is looked at now and then: rarely while operations complete at once, so that they do not pay for it.
-  const uint32_t between_checks = (n == 0 ? kIdlePollsPerCheck : kBusyPollsPerCheck) - 1;  // all ones: no division
-  if (in_flight_ > 0 && (++polls_ & between_checks) == 0) CheckDeadlines();
+Status Engine::Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& into, Client::GetCallback&& done) {
+  if (auto status = CheckBuffer(into, *fabric_); !status.ok()) return status;
+  GetOp* op = gets_.Take(key);
+  if (op == nullptr) return operations_.Refusal(key);
+  op->UseBuffer(into, format::ValueOffset(key.size()));
+  return Begin(*op, std::move(done));
 }
 
-void Engine::Wait(Nanoseconds timeout) {
-  if (out_of_memory_) return;
-  try {
-    queue_->Wait(timeout);
-  } catch (const std::bad_alloc&) {
-    out_of_memory_ = true;
-  }
-  polls_ = UINT32_MAX;  // time has passed: the next Poll looks at the clock
+template <class Callback>
+Status Engine::BeginPut(Result<PutOp*>&& op, Callback&& done) {
+  return op.ok() ? Begin(**op, std::forward<Callback>(done)) : op.status();
 }
 
-void Engine::Dispatch(const Completion& completion) {
-  auto& link = *static_cast<Link*>(completion.channel->user);
-  if (link.channel() != completion.channel) return;  // closed earlier in this Poll
-  switch (completion.kind) {
-    case OpKind::kConnected:
-      return OnLinkConnected(link);
-    case OpKind::kClosed:
-      return link.IsChallenged() ? Prove(link) : OnLinkClosed(link);
-    case OpKind::kReceiveImm:
-      if ((completion.imm & format::kTakesBack) == 0) return OnReply(link, completion.imm);
-      link.delegated.OnTakenBack(format::LogAddress(completion.imm));
-      return SendChunkRequests(link);
-    case OpKind::kWriteImm:
-      if (completion.code == Code::kOk) OnSent(ops_[static_cast<OpIndex>(completion.id)]);
-      return;  // else kClosed follows
-    case OpKind::kWrite:
-      if (Planted(Flaw::kNoReadBehindWrite) && completion.code == Code::kOk) {
-        Finish(ops_[static_cast<OpIndex>(completion.id)], Status());
-      }
-      return;  // else an error: kClosed follows
-    case OpKind::kRead:
-      break;
-    default:
-      return;
-  }
-  if (completion.code != Code::kOk) return;  // kClosed follows
-  if (completion.id == Link::kControlReadId) return OnControlRead(link);
-  if ((completion.id & kLastBit) == 0) return;
-  Operation& op = ops_[static_cast<OpIndex>(completion.id)];
-  switch (op.step) {
-    case Step::kLocated:
-      return OnLocatedRead(op);
-    case Step::kEntry:
-      return OnEntryRead(op);
-    case Step::kObject:
-      return OnVersionRead(op);
-    case Step::kSecondLook:
-      return OnSecondLook(op);
-    case Step::kTime:
-      return OnTimeRead(op);
-    case Step::kMissConfirm:
-      return OnMissConfirm(op);
-    case Step::kBlock:
-      return OnBlockRead(op);
-    case Step::kPlaced:
-      return FinishPut(op, op.reply);
-    default:
-      return;
-  }
+Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback&& done) {
+  HearOfChunks();
+  return BeginPut(puts_.Take(PutKind::kPut, key, value, {}), std::move(done));
 }
 
-bool Engine::Post(Link& link, std::span<const WorkRequest> batch) {
-  if (link.channel() == nullptr) return false;
-  if (Gathers() && link.gathered() < Link::kGatheredMax) {
-    if (link.gathered() == 0) to_flush_.push_back(&link);
-    link.Gather(batch);
-    return true;
+Status Engine::Put(std::string_view key, std::string_view value, const PutOptions& options,
+                   Client::PutCallback&& done) {
+  HearOfChunks();
+  return BeginPut(puts_.Take(PutKind::kPut, key, value, options), std::move(done));
+}
+
+Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
+                   Client::DoneCallback&& done) {
+  if (auto status = CheckBuffer(from, *fabric_); !status.ok()) return status;
+  HearOfChunks();
+  return BeginPut(puts_.TakeFrom(key, from, size, {}), std::move(done));
+}
+
+Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
+                   const PutOptions& options, Client::PutCallback&& done) {
+  if (auto status = CheckBuffer(from, *fabric_); !status.ok()) return status;
+  HearOfChunks();
+  return BeginPut(puts_.TakeFrom(key, from, size, options), std::move(done));
+}
+
+Status Engine::Increment(std::string_view key, int64_t delta, Client::IncrementCallback&& done) {
+  HearOfChunks();
+  return BeginPut(puts_.Take(PutKind::kIncrement, key, AsString(BytesOf(delta)), {}), std::move(done));
+}
+
+Status Engine::Delete(std::string_view key, const DeleteOptions& options, Client::DoneCallback&& done) {
+  return BeginPut(puts_.TakeKey(PutKind::kDelete, key, options.if_version), std::move(done));
+}
+
+// Any key of the shard will do: it only shows the way.
+Status Engine::Clean(uint32_t shard, Client::DoneCallback&& done) {
+  const KnownPool& pool = connections_.pool();
+  std::string key;
+  for (uint32_t i = 0; key.empty() || pool.geometry.ShardOf(HashKey(key, pool.hash_seed)) != shard; ++i) {
+    key = "clean" + std::to_string(i);
   }
-  const Status status = link.Post(batch);
-  if (status.ok()) return true;
-  CloseLink(link, {Code::kUnavailable, address_ + ": the connection failed"});
-  return false;
+  return BeginPut(puts_.TakeKey(PutKind::kClean, key, std::nullopt), std::move(done));
 }
 
-// One doorbell for each connection. (A link that was closed, or flushed since, has nothing gathered.)
-void Engine::FlushAll() {
-  StartGets();
-  for (size_t i = 0; i < to_flush_.size(); ++i) {
-    Link& link = *to_flush_[i];
-    if (link.gathered() == 0 || link.Flush().ok()) continue;
-    CloseLink(link, {Code::kUnavailable, address_ + ": the connection failed"});
-  }
-  to_flush_.clear();
+Result<std::shared_ptr<Buffer::Memory>> Engine::MakeBuffer(size_t value_bytes) {
+  return client::MakeBuffer(fabric_, value_bytes);
 }
 
-WorkRequest Engine::ReadWork(const Operation& op, std::span<std::byte> to, fabric::RemoteAddress from, bool last) {
-  ++stats_.reads;
-  stats_.read_bytes += to.size();
-  WorkRequest work;
-  work.kind = OpKind::kRead;
-  work.id = op.index | (last ? kLastBit : 0);
-  work.local = to;
-  work.remote = from;
-  return work;
+// --- Beginning operations of a scan, which have no key and no order
+
+Status Engine::ReadBlock(uint32_t shard, uint32_t hash_low, BlockCallback&& done) {
+  if (!operations_.HasRoom()) return operations_.NoRoom();
+  BlockOp& op = blocks_.Take(shard, hash_low);
+  op.done.swap(done);
+  event_loop_.Run(op);
+  return {};
 }
 
-void Engine::PostRead(Operation& op, Step step, std::span<std::byte> to, fabric::RemoteAddress from) {
-  op.step = step;
-  const WorkRequest work = ReadWork(op, to, from, true);
-  Post(*op.link, {&work, 1});
-}
-
-// An operation's time begins when it is first found waiting.
-void Engine::CheckDeadlines() {
-  const Nanoseconds now = clock_.Now();
-  if (now < next_check_) return;
-  next_check_ = now + options_.timeout / kChecksPerTimeout;
-  for (Operation& op : ops_) {
-    if (!op.waits_for_link()) continue;
-    if (op.deadline.count() == 0) {
-      op.deadline = now + options_.timeout;
-    } else if (now > op.deadline) {
-      CloseLink(*op.link,
-                {Code::kTimeout, address_ + ": the connection was given up, since another operation got no answer"},
-                op.index);
-    }
-  }
+Status Engine::GetEntry(const FoundEntry& found, bool with_value, EntryCallback&& done) {
+  if (!operations_.HasRoom()) return operations_.NoRoom();
+  GetOp& op = gets_.TakeEntry(found, with_value);
+  op.done.emplace<EntryCallback>(std::move(done));
+  event_loop_.Run(op);
+  return {};
 }
 
 }  // namespace erda::client

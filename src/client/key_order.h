@@ -1,13 +1,12 @@
 // Operations of one client on one key, in the order they were started: each begins when the one before it is finished.
 //
-// An operation is known by its index, and has key_hash and key_view, and for the order alone bucket_next, after and
-// in_order.
+// ops[i] is the operation of index i, and ops.size() says how many there are. An operation has an index, key_hash and
+// key_view, and for the order alone bucket_next, after and in_order.
 #pragma once
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace erda::client {
@@ -20,8 +19,8 @@ class KeyOrder {
   void Reset(size_t operations_max) { buckets_.assign(std::bit_ceil(2 * operations_max), kNoOp); }
 
   // It is in flight from here on. True if it has to wait for its turn.
-  template <class Op>
-  [[nodiscard]] bool Join(std::span<Op> ops, Op& op) {
+  template <class Ops, class Op>
+  [[nodiscard]] bool Join(Ops&& ops, Op& op) {
     op.after = kNoOp;
     bool waits = false;
     for (OpIndex i = BucketOf(op.key_hash); i != kNoOp; i = ops[i].bucket_next) {
@@ -34,8 +33,8 @@ class KeyOrder {
     return waits;
   }
   // It is finished. Whose turn is next, if anybody waits for it.
-  template <class Op>
-  [[nodiscard]] OpIndex Leave(std::span<Op> ops, Op& op) {
+  template <class Ops, class Op>
+  [[nodiscard]] OpIndex Leave(Ops&& ops, Op& op) {
     OpIndex* link = &BucketOf(op.key_hash);
     while (*link != op.index) link = &ops[*link].bucket_next;
     *link = op.bucket_next;
@@ -43,11 +42,11 @@ class KeyOrder {
     return op.after;
   }
   // Each operation in flight has a new hash, since the seed is another one.
-  template <class Op>
-  void Rehash(std::span<Op> ops) {
+  template <class Ops>
+  void Rehash(Ops&& ops) {
     buckets_.assign(buckets_.size(), kNoOp);
-    for (Op& op : ops) {
-      if (op.in_order) Enter(op);
+    for (OpIndex i = 0; i < ops.size(); ++i) {
+      if (ops[i].in_order) Enter(ops[i]);
     }
   }
 

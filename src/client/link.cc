@@ -205,7 +205,11 @@ Link::Connection Link::Close() {
   state_ = State::kDown;
   control_read_pending = false;
   asks_time = false;
+  reports = false;
   gathered_.clear();
+  for (Fifo<OpIndex>* waiting : {&waiting_for_link, &waiting_for_slot, &waiting_for_heads, &waiting_for_staging}) {
+    waiting->clear();
+  }
   delegated.Reset(0, 0, 0);
   staging.Reset(0, 0);
   return std::move(connection_);

@@ -11,7 +11,8 @@
 #include "base/fifo.h"
 #include "base/shared_memory.h"
 #include "client/delegated.h"
-#include "client/operation.h"
+#include "client/key_order.h"
+#include "client/reading.h"
 #include "client/staging.h"
 #include "client/time_hint.h"
 #include "fabric/fabric.h"
@@ -140,6 +141,7 @@ class Link {
   [[nodiscard]] std::span<std::byte> chunk_message() { return std::span(control_).last(sizeof(format::Request)); }
   TimeHint time_hint;
   bool asks_time = false;
+  bool reports = false;  // a report of this client is under way
   [[nodiscard]] format::Placing placing() const { return static_cast<format::Placing>(hello_.placing); }
   Delegated delegated;
   Staging staging;

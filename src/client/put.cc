@@ -1,22 +1,16 @@
-// Puts and deletes, step by step (docs/protocol.md, "Put", "Delete"):
-//
-//   inline, delete, increment
-//                    request -> reply
-//   delegated        behind one doorbell, the value straight into the log, where the client has a chunk of it, and the
-//                    request -> reply
-//                    (through a window to the chunk, if it has no right to write elsewhere)
-//   staged           the same into memory of its own at the server, where it has no right to write into the log, or no
-//                    chunk
-//   reserve          request -> reply with the address; then, behind one doorbell, the value straight into the log and
-//                    what makes the put done: a Read that flushes it out of the NIC (placed, or nothing more is
-//                    needed), or a commit request (the server flushes)
+#include "client/put.h"
+
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "base/hash.h"
+#include "base/option_bounds.h"
 #include "base/planted.h"
-#include "client/engine.h"
+#include "client/reply_status.h"
+#include "format/object.h"
 
 namespace erda::client {
 
@@ -27,51 +21,123 @@ using format::Reply;
 using format::Request;
 using format::RequestOp;
 
+static_assert(kTtlBounds.most == kTtlMax.count());
+
 namespace {
 
-// The reply says that it has arrived. But memory that goes with the operation must stay until the device needs it no
-// more, which its own completion says: an acknowledgement that was lost makes it send again.
-WorkRequest RequestWork(Operation& op, std::span<std::byte> message) {
+// A Write that no completion tells of. REQUIRES: something signaled, or a request, follows it on the channel.
+WorkRequest WriteWork(std::span<std::byte> bytes, fabric::RemoteAddress to) {
   WorkRequest work;
-  work.kind = OpKind::kWriteImm;
-  work.signaled = op.sends_own_memory();
-  if (work.signaled) ++op.sending;
-  work.id = op.index;
-  work.imm = op.slot;
-  work.local = message;
-  work.remote = {format::kRequestRegion, op.link->SlotOffset(op.slot)};
+  work.kind = OpKind::kWrite;
+  work.signaled = false;
+  work.local = bytes;
+  work.remote = to;
   return work;
 }
 
 }  // namespace
 
-bool Engine::FitsInline(const Link& link, const Operation& op) const {
-  return format::InlineValueOffset(op.key_size) + op.value_size <= link.hello().slot_bytes;
+// --- Taking an operation
+
+PutOp* Puts::TakeAny(PutKind kind, std::string_view key) {
+  if (!operations_.CanTake(key)) return nullptr;
+  PutOp& op = operations_.Take(ops_);
+  op.kind = kind;
+  op.SetKey(key, HashKey(key, connections_.pool().hash_seed));
+  return &op;
 }
 
-// What cannot be asked is told later: this may run inside the call that starts the operation, from a callback too.
-void Engine::StartRequest(Operation& op) {
+Result<PutOp*> Puts::TakePut(PutKind kind, std::string_view key, size_t value_size, const PutOptions& options) {
+  if (options.ttl) {
+    Bounds bounds;
+    bounds.Check(kTtlBounds, options.ttl->count());
+    if (!bounds.status().ok()) return bounds.status();
+  }
+  // (The geometry may not be known, and a request has 32 bits for the size.)
+  if (value_size > UINT32_MAX) return Status(Code::kInvalidArgument, "no pool takes a value of 4 GiB or more");
+  const KnownPool& pool = connections_.pool();
+  if (pool.is_known && !key.empty() && key.size() <= format::kKeyBytesMax) {
+    const uint64_t most = format::ValueBytesMax(pool.geometry, key.size(), options.ttl.has_value());
+    if (value_size > most) {
+      return Status(Code::kInvalidArgument, "a value for a key of " + std::to_string(key.size()) +
+                                                " bytes has at most " + std::to_string(most) +
+                                                " bytes in this pool, not " + std::to_string(value_size));
+    }
+  }
+  PutOp* op = TakeAny(kind, key);
+  if (op == nullptr) return operations_.Refusal(key);
+  op->value_size = static_cast<uint32_t>(value_size);
+  op->if_version = options.if_version;
+  op->ttl = options.ttl ? static_cast<uint64_t>(options.ttl->count()) : 0;
+  return op;
+}
+
+Result<PutOp*> Puts::Take(PutKind kind, std::string_view key, std::string_view value, const PutOptions& options) {
+  auto taken = TakePut(kind, key, value.size(), options);
+  if (!taken.ok()) return taken;
+  PutOp& op = **taken;
+  // Laid out once, for the request and for the log: request, key, checksum, value.
+  const uint64_t value_at = format::InlineValueOffset(key.size());
+  if (auto status = operations_.ProvideMessage(op, value_at + value.size()); !status.ok()) {
+    operations_.Abandon(op);
+    return status;
+  }
+  std::byte* message = op.message().data();
+  std::memcpy(message + sizeof(Request), key.data(), key.size());
+  std::memcpy(message + value_at, value.data(), value.size());
+  return taken;
+}
+
+Result<PutOp*> Puts::TakeFrom(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
+                              const PutOptions& options) {
+  if (size > from->value.size()) {
+    return Status(Code::kInvalidArgument, "the buffer has " + std::to_string(from->value.size()) +
+                                              " bytes, and the value is to have " + std::to_string(size));
+  }
+  auto taken = TakePut(PutKind::kPut, key, size, options);
+  if (!taken.ok()) return taken;
+  PutOp& op = **taken;
+  op.UseBuffer(from, format::InlineValueOffset(key.size()));
+  std::memcpy(op.message().data() + sizeof(Request), key.data(), key.size());
+  return taken;
+}
+
+Result<PutOp*> Puts::TakeKey(PutKind kind, std::string_view key, std::optional<uint64_t> if_version) {
+  PutOp* op = TakeAny(kind, key);
+  if (op == nullptr) return operations_.Refusal(key);
+  op->if_version = if_version;
+  op->value_size = 0;
+  std::memcpy(op->message().data() + sizeof(Request), key.data(), key.size());
+  return op;
+}
+
+// --- Asking
+
+void Puts::Start(PutOp& op) {
   Link& link = *op.link;
   if (link.hello().read_only != 0) {
-    return Defer(op, {Code::kPermissionDenied, address_ + ": this client's token is for reading only"});
+    return operations_.Defer(
+        op, {Code::kPermissionDenied, connections_.address() + ": this client's token is for reading only"});
   }
-  if (op.type == OpType::kPut) {
+  if (op.kind == PutKind::kPut) {
     if (op.value_size > format::ValueBytesMax(link.geometry(), op.key_size, op.ttl != 0)) {
-      return Defer(op, {Code::kInvalidArgument, "the value is larger than a segment of this pool holds"});
+      return operations_.Defer(op, {Code::kInvalidArgument, "the value is larger than a segment of this pool holds"});
     }
     if (op.way == PutWay::kUndecided) DecideWay(op);
     if (op.way == PutWay::kTooLarge) {
       const uint64_t most = link.hello().slot_bytes - format::InlineValueOffset(op.key_size);
-      return Defer(op,
-                   {Code::kInvalidArgument, "an inline put of a key of " + std::to_string(op.key_size) +
-                                                " bytes takes a value of at most " + std::to_string(most) + " bytes"});
+      return operations_.Defer(
+          op, {Code::kInvalidArgument, "an inline put of a key of " + std::to_string(op.key_size) +
+                                           " bytes takes a value of at most " + std::to_string(most) + " bytes"});
     }
     if (op.way == PutWay::kNoRight) {
-      return Defer(op,
-                   {Code::kPermissionDenied, address_ + ": the server does not let this client write into the pool"});
+      return operations_.Defer(
+          op, {Code::kPermissionDenied, connections_.address() + ": the server does not let this client write into "
+                                                                 "the pool"});
     }
-    // Before the slot: who waits for room keeps nobody else from a slot, and who has room waits for answers alone.
-    if (op.way == PutWay::kStaged && op.staged == Operation::kNotStaged) {
+    // Room comes before the slot: an operation that waits for room keeps no other from a slot, and one that has room
+    // waits for answers alone.
+    if (op.way == PutWay::kStaged && op.staged == PutOp::kNotStaged) {
       const auto place = link.waiting_for_staging.empty() ? link.staging.Take(op.value_size) : std::nullopt;
       if (!place) {
         op.step = Step::kStagingRoom;
@@ -87,14 +153,14 @@ void Engine::StartRequest(Operation& op) {
     link.waiting_for_slot.push_back(op.index);
     return;
   }
-  SendRequest(op);
+  Send(op);
 }
 
-void Engine::DecideWay(Operation& op) {
+void Puts::DecideWay(PutOp& op) {
   Link& link = *op.link;
   PutFacts facts;
   facts.asked = options_.put_path;
-  facts.fits_inline = FitsInline(link, op);
+  facts.fits_inline = op.FitsInline();
   facts.placing = link.placing();
   facts.may_have_chunk = !op.if_version && !op.lost_chunk;
   facts.first_large = !link.puts_large;
@@ -102,380 +168,257 @@ void Engine::DecideWay(Operation& op) {
   op.way = DecidePutWay(facts);
 }
 
-void Engine::SendRequest(Operation& op) {
-  Link& link = *op.link;
+void Puts::Send(PutOp& op) {
   op.step = Step::kReply;  // from here on it ends with the connection
   if (op.way == PutWay::kStaged) {
-    SendChunkRequests(link);  // what had no chunk may have asked for one
-    if (link.up()) PutStaged(op);
-    return;
+    own_requests_.SendChunkRequests(*op.link);  // an operation that had no chunk may have asked for one
+    if (op.link->up()) SendStaged(op);
+  } else if (op.way == PutWay::kDelegated) {
+    if (!SendDelegated(op)) GoWithoutChunk(op);
+  } else {
+    SendWithKey(op);
   }
-  if (op.way == PutWay::kDelegated) {
-    if (PutDelegated(op)) return;
-    return GoWithoutChunk(op);
-  }
-  RequestOp kind = RequestOp::kReserve;
-  if (op.type == OpType::kIncrement) kind = RequestOp::kIncrement;
-  if (op.type == OpType::kDelete) kind = RequestOp::kDelete;
-  if (op.type == OpType::kClean) kind = RequestOp::kClean;
-  if (op.way == PutWay::kInline) kind = RequestOp::kPutInline;
-  const bool has_value = kind == RequestOp::kPutInline || kind == RequestOp::kIncrement;
-  const uint64_t bytes =
-      has_value ? format::InlineValueOffset(op.key_size) + op.value_size : sizeof(Request) + op.key_size;
-  WriteRequest(op, MakeRequest(op, kind));
-  const WorkRequest work = RequestWork(op, op.message().first(bytes));
-  Post(link, {&work, 1});
 }
 
 // The put has a request slot, and no chunk: it takes the way that is left. A staged put may have to wait for room, and
 // must not hold a slot meanwhile.
-void Engine::GoWithoutChunk(Operation& op) {
+void Puts::GoWithoutChunk(PutOp& op) {
   op.lost_chunk = true;
   DecideWay(op);
-  if (op.way != PutWay::kStaged && op.way != PutWay::kNoRight) return SendRequest(op);
+  if (op.way != PutWay::kStaged && op.way != PutWay::kNoRight) return Send(op);
   ReleaseSlot(op);
-  if (op.step == Step::kReply) StartRequest(op);  // else it ended: the slot's next user found the channel closed
+  if (op.step == Step::kReply) Start(op);  // else it ended: the slot's next user found the channel closed
 }
 
-Request Engine::MakeRequest(const Operation& op, RequestOp kind) {
+void Puts::WriteRequest(PutOp& op, RequestOp kind, uint32_t address, uint32_t value_crc) {
   Request request{};
   request.op = static_cast<uint8_t>(kind);
-  request.ack = static_cast<uint8_t>(options_.ack);
-  request.key_size = op.key_size;
-  request.value_size = op.value_size;
-  request.id = next_request_id_++;
-  request.ttl = op.ttl;
-  if (op.if_version) {
-    request.condition = static_cast<uint8_t>(format::Condition::kVersion);
-    request.version = *op.if_version;
+  request.id = own_requests_.NextId();
+  request.address = address;
+  if (kind == RequestOp::kCommit) {
+    request.key_hash = op.key_hash;
+    request.head = op.reply.head;
+    request.version = op.reply.header.version;
+  } else {
+    request.ack = static_cast<uint8_t>(options_.ack);
+    request.key_size = op.key_size;
+    request.value_size = op.value_size;
+    request.value_crc = value_crc;
+    request.ttl = op.ttl;
+    if (op.if_version) {
+      request.condition = static_cast<uint8_t>(format::Condition::kVersion);
+      request.version = *op.if_version;
+    }
   }
-  return request;
-}
-
-// The request's key and value stand behind it in the message already.
-void Engine::WriteRequest(Operation& op, const Request& request) {
   std::memcpy(op.message().data(), &request, sizeof(request));
   ++stats_.requests;
 }
 
-// --- Staged path
-
-void Engine::PutStaged(Operation& op) {
-  const auto message = op.message();
-  Request request = MakeRequest(op, RequestOp::kPutStaged);
-  request.address = op.staged;
-  WriteRequest(op, request);
-  WorkRequest works[2];
-  works[0].kind = OpKind::kWrite;
-  works[0].signaled = false;
-  works[0].local = message.subspan(format::InlineValueOffset(op.key_size), op.value_size);
-  works[0].remote = {format::kStagingRegion, op.staged};
-  works[1] = RequestWork(op, message.first(sizeof(Request) + op.key_size));
-  Post(*op.link, works);
+// The request, the key, and perhaps the value go out as one message.
+void Puts::SendWithKey(PutOp& op) {
+  RequestOp kind = RequestOp::kReserve;
+  if (op.kind == PutKind::kIncrement) kind = RequestOp::kIncrement;
+  if (op.kind == PutKind::kDelete) kind = RequestOp::kDelete;
+  if (op.kind == PutKind::kClean) kind = RequestOp::kClean;
+  if (op.way == PutWay::kInline) kind = RequestOp::kPutInline;
+  const bool has_value = kind == RequestOp::kPutInline || kind == RequestOp::kIncrement;
+  WriteRequest(op, kind);
+  const WorkRequest work = op.RequestWork(has_value ? format::InlineValueOffset(op.key_size) + op.value_size
+                                                    : sizeof(Request) + op.key_size);
+  posting_.Post(*op.link, {&work, 1});
 }
 
-// Answered: the shard has its copy. Those that wait go on in their order, as far as there is room.
-void Engine::GiveStagingBack(Operation& op) {
-  Link& link = *op.link;
-  link.staging.GiveBack(std::exchange(op.staged, Operation::kNotStaged));
-  while (!link.waiting_for_staging.empty()) {
-    Operation& next = ops_[link.waiting_for_staging.front()];
-    const auto place = link.staging.Take(next.value_size);
-    if (!place) return;
-    link.waiting_for_staging.pop_front();
-    next.staged = *place;
-    StartRequest(next);
-  }
+void Puts::SendStaged(PutOp& op) {
+  WriteRequest(op, RequestOp::kPutStaged, op.staged);
+  const WorkRequest works[] = {WriteWork(op.value(), {format::kStagingRegion, op.staged}),
+                               op.RequestWork(sizeof(Request) + op.key_size)};
+  posting_.Post(*op.link, works);
 }
-
-// --- Delegated path
 
 // False if there is no chunk to put it in: it goes another way, which is slower, and waits for nothing.
-bool Engine::PutDelegated(Operation& op) {
+bool Puts::SendDelegated(PutOp& op) {
   Link& link = *op.link;
   const uint32_t head = link.geometry().HeadOf(op.key_hash);
   const uint64_t object_bytes = format::ObjectSpace(op.label_size(), op.value_size);
   Delegated::Chunk* chunk = link.delegated.Find(head, object_bytes);
-  SendChunkRequests(link);
+  own_requests_.SendChunkRequests(link);
   if (!link.up()) return true;  // the connection failed
   if (chunk == nullptr) return false;
-  // (I10) The region may have been linked, or used anew, since the slots were read.
+  // (I10) The region may have been linked, or may have another use, since the slots were read.
   uint64_t offset = 0;
   uint64_t in_segment = 0;
   const format::HeadSlot region = link.SlotOf(head, chunk->address);
   if (region.generation() != chunk->generation || !link.Resolve(region, chunk->address, &offset, &in_segment)) {
-    if (auto status = link.ReadControl(); !status.ok()) {
-      CloseLink(link, status);
-      return true;
-    }
-    return false;
+    return !connections_.ReadControl(link);  // true: the connection failed
   }
   offset += chunk->tail;
   const uint32_t window = chunk->window;
   const format::LogAddress address = link.delegated.Place(*chunk, object_bytes);
-
-  const auto message = op.message();
-  const auto value = message.subspan(format::InlineValueOffset(op.key_size), op.value_size);
-  Request request = MakeRequest(op, RequestOp::kPutDelegated);
-  request.address = address.raw();
-  request.value_crc = Crc32c(0, value);
-  WriteRequest(op, request);
+  const auto value = op.value();
+  WriteRequest(op, RequestOp::kPutDelegated, address.raw(), Crc32c(0, value));
   stats_.nvm_bytes_written += value.size();
-  WorkRequest works[2];
-  works[0].kind = OpKind::kWrite;
-  works[0].signaled = false;
-  works[0].local = value;
   const uint32_t to = window != 0 ? format::kPoolRegion : format::kPoolWriteRegion;
-  works[0].remote = {to, offset + format::ValueOffset(op.label_size()), window};
-  works[1] = RequestWork(op, message.first(sizeof(Request) + op.key_size));
-  Post(link, works);
+  const WorkRequest works[] = {WriteWork(value, {to, offset + format::ValueOffset(op.label_size()), window}),
+                               op.RequestWork(sizeof(Request) + op.key_size)};
+  posting_.Post(link, works);
   return true;
-}
-
-void Engine::SendChunkRequests(Link& link) {
-  Delegated& delegated = link.delegated;
-  if (delegated.sending || delegated.to_send.empty() || !link.up()) return;
-  const uint32_t slot = link.TakeSlot(Link::kChunkOwner);
-  if (slot == Link::kNoSlot) return;  // the next one that is free
-  Request& request = delegated.to_send.front();
-  request.id = next_request_id_++;
-  std::memcpy(link.chunk_message().data(), &request, sizeof(request));
-  delegated.to_send.pop_front();
-  delegated.sending = true;
-  ++stats_.requests;
-  SendOwn(link, slot, link.chunk_message());
-}
-
-// In memory that stays as long as the link.
-bool Engine::SendOwn(Link& link, uint32_t slot, std::span<std::byte> message) {
-  WorkRequest work;
-  work.kind = OpKind::kWriteImm;
-  work.signaled = false;
-  work.imm = slot;
-  work.local = message;
-  work.remote = {format::kRequestRegion, link.SlotOffset(slot)};
-  return Post(link, {&work, 1});
-}
-
-void Engine::OnChunkReply(Link& link, uint32_t slot) {
-  const auto request = LoadAs<Request>(link.chunk_message());
-  const Reply reply = link.ReplyIn(slot);
-  const bool ok = reply.code == static_cast<uint8_t>(Code::kOk);
-  const bool is_chunk = reply.header.is_chunk() && reply.head == request.head &&
-                        SpaceOf(reply.header) >= request.version && SpaceOf(reply.header) <= request.value_size &&
-                        reply.number <= UINT32_MAX &&
-                        (reply.number != 0) == (link.placing() == format::Placing::kWindow);
-  const bool delegate = request.op == static_cast<uint8_t>(RequestOp::kDelegate);
-  if (reply.id != request.id || (delegate && ok && !is_chunk)) {
-    return CloseLink(link, {Code::kUnavailable, address_ + ": the server answered what nobody asked"});
-  }
-  link.delegated.sending = false;
-  if (delegate && ok) {
-    link.delegated.OnDelegated(request.head, reply);
-  } else if (delegate) {
-    link.delegated.OnRefused(request.head);
-  }
-  PassSlotOn(link, slot);
-}
-
-// --- Time
-
-// Without a slot to spare whoever needs it comes again.
-void Engine::AskTime(Link& link) {
-  if (link.asks_time) return;
-  const uint32_t slot = link.TakeSlot(Link::kTimeOwner);
-  if (slot == Link::kNoSlot) return;
-  link.asks_time = true;
-  ++stats_.requests;
-  WorkRequest work;
-  work.kind = OpKind::kWriteImm;
-  work.signaled = false;
-  work.imm = format::kAsksTime | slot;
-  Post(link, {&work, 1});
-}
-
-void Engine::OnTimeReply(Link& link, uint32_t slot) {
-  const Reply reply = link.ReplyIn(slot);
-  if (reply.id != 0 || reply.code != static_cast<uint8_t>(Code::kOk)) {
-    return CloseLink(link, {Code::kUnavailable, address_ + ": the server answered what nobody asked"});
-  }
-  link.asks_time = false;
-  link.time_hint.Learn(clock_.Now(), reply.number);
-  PassSlotOn(link, slot);
-}
-
-// --- Slots
-
-void Engine::ReleaseSlot(Operation& op) {
-  if (op.slot == Link::kNoSlot) return;
-  const uint32_t slot = op.slot;
-  op.slot = Link::kNoSlot;
-  PassSlotOn(*op.link, slot);
-}
-
-// A slot is free: whoever waits longest for one has it.
-void Engine::PassSlotOn(Link& link, uint32_t slot) {
-  link.FreeSlot(slot);
-  SendChunkRequests(link);
-  if (link.waiting_for_slot.empty() || !link.has_slot()) return;
-  Operation& next = ops_[link.waiting_for_slot.front()];
-  link.waiting_for_slot.pop_front();
-  StartRequest(next);
 }
 
 // --- Replies
 
-void Engine::OnReply(Link& link, uint32_t slot) {
-  const OpIndex owner = link.OwnerOf(slot);
-  if (owner == Link::kReportOwner) {
-    report_link_ = nullptr;
-    return PassSlotOn(link, slot);
-  }
-  if (owner == Link::kChunkOwner) return OnChunkReply(link, slot);
-  if (owner == Link::kTimeOwner) return OnTimeReply(link, slot);
-  const auto give_up = [&] {
-    CloseLink(link, {Code::kUnavailable, address_ + ": the server answered what nobody asked"});
-  };
-  if (owner == Link::kFreeSlot) return give_up();
-  Operation& op = ops_[owner];
+void Puts::OnReply(OpIndex owner, uint32_t slot) {
+  PutOp& op = ops_[owner];
+  Link& link = *op.link;
   const Reply reply = link.ReplyIn(slot);
   const auto sent = LoadAs<Request>(op.message());
-  if (op.slot != slot || reply.id != sent.id || reply.code > static_cast<uint8_t>(Code::kInternal)) {
-    return give_up();
+  const bool fits = op.slot == slot && reply.id == sent.id && reply.code <= static_cast<uint8_t>(Code::kInternal);
+  if (!fits || (op.step != Step::kReply && op.step != Step::kCommitted)) {
+    return connections_.CloseSince(link, ": the server answered what nobody asked");
   }
-  if (op.step != Step::kReply && op.step != Step::kCommitted) return give_up();
   if (op.way == PutWay::kDelegated) {
     const bool refused = reply.reason == static_cast<uint8_t>(Reason::kNoChunk);
     link.delegated.OnAnswer(link.geometry().HeadOf(op.key_hash), format::LogAddress(sent.address), refused);
-    SendChunkRequests(link);
+    own_requests_.SendChunkRequests(link);
     if (!link.up()) return;
     if (refused) return GoWithoutChunk(op);
   }
-  if (reply.code != static_cast<uint8_t>(Code::kOk)) return Finish(op, ReplyStatus(op, reply));
+  if (reply.code != static_cast<uint8_t>(Code::kOk)) return Finish(op, StatusOf(link, reply));
   if (op.step == Step::kReply && sent.op == static_cast<uint8_t>(RequestOp::kReserve)) {
     op.reply = reply;
     return OnReserved(op);
   }
-  if (op.type == OpType::kDelete) {
-    locations_.Erase(op.key_hash);
-  } else if (op.type == OpType::kPut || op.type == OpType::kIncrement) {
+  if (op.kind == PutKind::kPut || op.kind == PutKind::kIncrement) {
     return FinishPut(op, op.step == Step::kReply ? reply : op.reply);
   }
+  if (op.kind == PutKind::kDelete) locations_.Erase(op.key_hash);
   Finish(op, Status());
 }
 
-// The put is acknowledged. placed: the reply that said where.
-void Engine::FinishPut(Operation& op, const Reply& placed) {
-  op.number = op.type == OpType::kIncrement ? placed.number : placed.header.version;
-  Locate(op, format::LogAddress(placed.address), placed.generation,
-         format::ObjectBytes(placed.header.label_size(), op.value_size), placed.header.expires());
-  Finish(op, Status());
-}
-
-void Engine::OnSent(Operation& op) {
-  if (--op.sending == 0 && op.step == Step::kSent) Finish(op, std::move(op.result));
-}
-
-Status Engine::ReplyStatus(const Operation& op, const Reply& reply) const {
-  const auto code = static_cast<Code>(reply.code);
-  const std::string shard = address_ + ": shard " + std::to_string(op.link->shard());
-  if (code == Code::kConflict) {
-    const uint64_t version = reply.header.version;
-    return {code, version == 0 ? "the key is absent" : "the key has version " + std::to_string(version)};
-  }
-  switch (static_cast<Reason>(reply.reason)) {
-    case Reason::kIndexFull:
-      return {code, shard + " has no room in its index"};
-    case Reason::kLogFull:
-      return {code, shard + " has no room in its log"};
-    case Reason::kTooManyReservations:
-      return {code, shard + " lets a client have " + std::to_string(reply.number) + " puts in flight"};
-    case Reason::kNotWhole:
-      return {code, shard + " did not find the value whole that was written"};
-    case Reason::kReadOnly:
-      return {code, shard + " does not let this client write"};
-    case Reason::kDamaged:
-      return {code, shard + " found its data damaged"};
-    case Reason::kNotANumber:
-      return {code, "the value is not a number of 8 bytes"};
-    case Reason::kOverflow:
-      return {code, "the sum does not fit into 64 bits"};
-    case Reason::kNoChunk:  // the put went another way
-    case Reason::kNone:
-      break;
-  }
-  return Status(code);
-}
-
-// --- Reserve path: the value
-
-void Engine::OnReserved(Operation& op) {
+void Puts::OnReserved(PutOp& op) {
   const format::ObjectHeader& header = op.reply.header;
   const bool ours = header.key_size == op.key_size && header.value_size == op.value_size &&
                     header.key_hash == op.key_hash && header.label_size() == op.label_size();
-  if (!ours) return CloseLink(*op.link, {Code::kUnavailable, address_ + ": the server reserved what nobody asked for"});
+  if (!ours) return connections_.CloseSince(*op.link, ": the server reserved what nobody asked for");
   op.next_control_read = op.link->NextControlRead();
   if (Planted(Flaw::kAcknowledgesEarly)) return Finish(op, Status());
   WriteValue(op);
 }
 
-void Engine::WriteValue(Operation& op) {
+// Writes the value into the place that the server reserved.
+void Puts::WriteValue(PutOp& op) {
   Link& link = *op.link;
   const format::LogAddress address(op.reply.address);
   uint64_t offset = 0;
   uint64_t in_segment = 0;
   const format::HeadSlot slot = link.SlotOf(op.reply.head, address);
-  // (I10) The region may have been linked, or used anew, since the slots were read.
+  // (I10) The region may have been linked, or may have another use, since the slots were read.
   if (slot.generation() != op.reply.generation || !link.Resolve(slot, address, &offset, &in_segment)) {
-    if (link.control_reads < op.next_control_read) return WaitForHeads(op);
-    return CloseLink(link, {Code::kUnavailable, address_ + ": the server reserved a place that is none"});
+    if (link.control_reads < op.next_control_read) return connections_.WaitForHeads(op);
+    return connections_.CloseSince(link, ": the server reserved a place that is none");
   }
-  // checksum and value stand behind the key, here as in the log
-  const auto message = op.message();
-  const auto body = message.subspan(sizeof(Request) + op.key_size, format::kChecksumBytes + op.value_size);
+  // Checksum and value stand after the key, here as in the log.
+  const auto body = op.message().subspan(sizeof(Request) + op.key_size, format::kChecksumBytes + op.value_size);
   const uint32_t checksum = format::ObjectChecksum(op.reply.header, body.subspan(format::kChecksumBytes));
   std::memcpy(body.data(), &checksum, sizeof(checksum));
   stats_.nvm_bytes_written += body.size();
 
-  WorkRequest works[3];
-  size_t count = 0;
-  const auto write = [&](std::span<std::byte> bytes, uint64_t at) {
-    WorkRequest& work = works[count++];
-    work.kind = OpKind::kWrite;
-    work.signaled = false;
-    work.local = bytes;
-    work.remote = {format::kPoolWriteRegion, offset + at};
-  };
-  const uint64_t checksum_at = format::ChecksumOffset(op.label_size());
+  const uint64_t body_at = offset + format::ChecksumOffset(op.label_size());
   if (options_.ack == Ack::kPersisted && link.flush_method() == format::FlushMethod::kServerFlush) {
-    Request commit{};
-    commit.op = static_cast<uint8_t>(RequestOp::kCommit);
-    commit.id = next_request_id_++;
-    commit.key_hash = op.key_hash;
-    commit.address = address.raw();
-    commit.head = op.reply.head;
-    commit.version = op.reply.header.version;
-    std::memcpy(message.data(), &commit, sizeof(commit));
     op.step = Step::kCommitted;
-    ++stats_.requests;
-    write(body, checksum_at);
-    works[count++] = RequestWork(op, message.first(sizeof(commit)));
-  } else {
-    // (I8) Without a commit, the shard takes the put for done once it finds the value whole. So the checksum comes
-    // last: a value that ends in zeroes is whole in a place of zeroes before all of it is written.
-    write(body.subspan(format::kChecksumBytes), checksum_at + format::kChecksumBytes);
-    write(body.first(format::kChecksumBytes), checksum_at);
-    // A Write that completed may not be placed yet; a Read behind it on the same channel comes back after it is.
-    op.step = Step::kPlaced;
-    works[count++] = ReadWork(op, op.readings().first(sizeof(uint64_t)), {format::kPoolRegion, offset}, true);
-  }
-  if (Planted(Flaw::kNoReadBehindWrite) && op.step == Step::kPlaced) {
-    works[1].signaled = true;
-    works[1].id = op.index;
-    Post(link, std::span(works).first(2));
+    WriteRequest(op, RequestOp::kCommit, address.raw());
+    const WorkRequest works[] = {WriteWork(body, {format::kPoolWriteRegion, body_at}), op.RequestWork(sizeof(Request))};
+    posting_.Post(link, works);
     return;
   }
-  Post(link, std::span(works).first(count));
+  // (I8) Without a commit, the shard takes the put for done once it finds the value whole. So the checksum comes last:
+  // a value that ends in zeroes is whole in a place of zeroes before all of it is written. A Write that completed may
+  // not be placed yet. A Read after it on the same channel comes back after it is placed.
+  op.step = Step::kPlaced;
+  WorkRequest works[] = {
+      WriteWork(body.subspan(format::kChecksumBytes), {format::kPoolWriteRegion, body_at + format::kChecksumBytes}),
+      WriteWork(body.first(format::kChecksumBytes), {format::kPoolWriteRegion, body_at}),
+      posting_.ReadWork(op, op.readings().first(sizeof(uint64_t)), {format::kPoolRegion, offset}, true)};
+  if (Planted(Flaw::kNoReadBehindWrite)) {
+    works[1].signaled = true;
+    works[1].id = op.index;
+    posting_.Post(link, std::span(works).first(2));
+    return;
+  }
+  posting_.Post(link, works);
+}
+
+// --- Ending
+
+// The put is acknowledged. placed: the reply that said where.
+void Puts::FinishPut(PutOp& op, const Reply& placed) {
+  op.number = op.kind == PutKind::kIncrement ? placed.number : placed.header.version;
+  locations_.Store(*op.link, op.key_hash,
+                   {format::LogAddress(placed.address), placed.generation,
+                    format::ObjectBytes(placed.header.label_size(), op.value_size), placed.header.expires()});
+  Finish(op, Status());
+}
+
+void Puts::Finish(PutOp& op, Status status) {
+  if (op.sending > 0) {
+    op.result = std::move(status);
+    op.step = Step::kSent;
+  } else if (!operations_.polling()) {
+    operations_.Defer(op, std::move(status));
+  } else {
+    op.result = std::move(status);
+    Deliver(op);
+  }
+}
+
+void Puts::OnSent(OpIndex index) {
+  PutOp& op = ops_[index];
+  if (--op.sending == 0 && op.step == Step::kSent) Finish(op, std::move(op.result));
+}
+
+void Puts::Deliver(PutOp& op) {
+  op.step = Step::kDone;
+  const Code code = op.result.code();
+  if (op.kind == PutKind::kPut || op.kind == PutKind::kIncrement) ++stats_.puts;
+  if (op.kind == PutKind::kDelete) ++stats_.deletes;
+  if (code != Code::kOk && code != Code::kNotFound && code != Code::kConflict) ++stats_.failures;
+  try {
+    ReleaseSlot(op);
+    GiveStagingBack(op);
+  } catch (const std::bad_alloc&) {
+    connections_.GiveUp();  // the next one on the slot could not go on; this one has its end all the same
+  }
+  const Status result = std::move(op.result);
+  operations_.Retire(op, [&] { op.Tell(result); });
+}
+
+// A slot of a connection that was lost is gone with it. The same is true of a place in its staging buffer.
+void Puts::ReleaseSlot(PutOp& op) {
+  if (op.slot == Link::kNoSlot || op.link_lost) return;
+  PassSlotOn(*op.link, std::exchange(op.slot, Link::kNoSlot));
+}
+
+void Puts::PassSlotOn(Link& link, uint32_t slot) {
+  link.FreeSlot(slot);
+  own_requests_.SendChunkRequests(link);
+  if (link.waiting_for_slot.empty() || !link.has_slot()) return;
+  PutOp& next = ops_[link.waiting_for_slot.front()];
+  link.waiting_for_slot.pop_front();
+  Start(next);
+}
+
+// Answered: the shard has its copy. Operations that wait for room go on in their order, as far as there is some.
+void Puts::GiveStagingBack(PutOp& op) {
+  if (op.staged == PutOp::kNotStaged || op.link_lost) return;
+  Link& link = *op.link;
+  link.staging.GiveBack(std::exchange(op.staged, PutOp::kNotStaged));
+  while (!link.waiting_for_staging.empty()) {
+    PutOp& next = ops_[link.waiting_for_staging.front()];
+    const auto place = link.staging.Take(next.value_size);
+    if (!place) return;
+    link.waiting_for_staging.pop_front();
+    next.staged = *place;
+    Start(next);
+  }
 }
 
 }  // namespace erda::client

@@ -50,8 +50,8 @@ uint32_t Scan::PositionOf(uint32_t place, uint32_t depth) {
 Scan::Scan(Engine& engine, const ScanOptions& options)
     : engine_(engine),
       options_(options),
-      pool_(static_cast<uint16_t>(engine.pool_seed())),
-      shards_(engine.links().size()) {
+      pool_(static_cast<uint16_t>(engine.connections().pool_seed())),
+      shards_(engine.connections().links().size()) {
   const ScanCursor cursor = ScanCursor::From(options.cursor);
   if (options.cursor == 0) return;
   if (!CanBe(cursor)) {
@@ -65,8 +65,8 @@ Scan::Scan(Engine& engine, const ScanOptions& options)
 
 // No scan chooses a depth that the index cannot have, or begins a shard with one.
 bool Scan::CanBe(const ScanCursor& cursor) const {
-  if (cursor.pool != pool_ || cursor.shard >= engine_.links().size()) return false;
-  const auto depth_max = static_cast<uint32_t>(std::bit_width(engine_.geometry().blocks_max()) - 1);
+  if (cursor.pool != pool_ || cursor.shard >= engine_.connections().links().size()) return false;
+  const auto depth_max = static_cast<uint32_t>(std::bit_width(engine_.connections().pool().geometry.blocks_max()) - 1);
   return cursor.position != 0 ? cursor.depth <= depth_max : cursor.depth == 0;
 }
 
@@ -118,7 +118,7 @@ void Scan::ReadBlock() {
 }
 
 void Scan::OnBlock(const BlockView& block) {
-  if (static_cast<uint16_t>(engine_.pool_seed()) != pool_) {
+  if (static_cast<uint16_t>(engine_.connections().pool_seed()) != pool_) {
     return Fail({Code::kInvalidArgument, "the server has another pool now, where this scan cannot go on"});
   }
   const uint64_t begin = PlaceOf(static_cast<uint32_t>(block.first.block));
@@ -151,7 +151,8 @@ void Scan::OnBlock(const BlockView& block) {
     (strays ? astray : found_).push_back(found);
   }
   if (!looks_again_) {
-    if (begin_ == 0) depth_ = static_cast<uint32_t>(std::bit_width(engine_.links()[shard_]->layout().blocks()) - 1);
+    if (begin_ == 0)
+      depth_ = static_cast<uint32_t>(std::bit_width(engine_.connections().links()[shard_]->layout().blocks()) - 1);
     CutAt(end);
   }
   found_.insert(found_.end(), astray.begin(), astray.end());
@@ -182,7 +183,8 @@ void Scan::CutAt(uint64_t end) {
 // large.
 uint64_t Scan::BytesOf(const FoundEntry& found) const {
   const format::EntryMeta meta = found.entry.entry_meta();
-  const uint64_t bytes = meta.may_be_larger() ? engine_.geometry().segment_size : meta.size_hint_bytes();
+  const uint64_t bytes =
+      meta.may_be_larger() ? engine_.connections().pool().geometry.segment_size : meta.size_hint_bytes();
   return options_.values || !found.entry.entry_word().settled() ? bytes : std::min(bytes, kLabelBytesRead);
 }
 

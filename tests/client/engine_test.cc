@@ -1,5 +1,6 @@
 // The engine against a server that answers by hand: what has to wait for what.
 #include "client/engine.h"
+#include "client/expiry.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -63,12 +64,12 @@ class EngineTest : public testing::Test {
     auto engine = Engine::Create(fabric_, "hand:server", options, clock_);
     ASSERT_TRUE(engine.ok()) << engine.status().ToString();
     engine_ = *std::move(engine);
-    ASSERT_TRUE(engine_->Connect().ok());
+    ASSERT_TRUE(engine_->connections().Connect().ok());
     fabric_->Accept();
     engine_->Poll();
     TellSlots(1);
     engine_->Poll();
-    const auto up = engine_->Connect();
+    const auto up = engine_->connections().Connect();
     ASSERT_TRUE(up.ok() && *up);
   }
 
@@ -630,7 +631,7 @@ TEST_F(SlotsTest, AGetGoesOnWhenTheControlBlockIsReadAndTellsNothingNew) {
   ASSERT_TRUE(engine_->Get(kKey, [](const Result<std::string_view>&) {}).ok());
   const WorkRequest entry = fabric_->Take();
   ASSERT_EQ(entry.remote.offset, geometry_.FirstSlotOffset(0, format::FirstHome(geometry_, HashKey(kKey))));
-  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
   TellSlots(1);
   engine_->Poll();
   GiveEntry(entry);
@@ -642,7 +643,7 @@ TEST_F(SlotsTest, AGetGoesOnWhenTheControlBlockIsReadAndTellsNothingNew) {
 TEST_F(SlotsTest, AGetReadsItsEntryAnewWhenSlotsHaveChangedSince) {
   ASSERT_TRUE(engine_->Get(kKey, [](const Result<std::string_view>&) {}).ok());
   const WorkRequest entry = fabric_->Take();
-  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
   TellSlots(2);
   engine_->Poll();
   GiveEntry(entry);
@@ -710,7 +711,7 @@ TEST_F(SlotHoldsTest, AnotherSlotMeansThatTheGetStartsAgainHoweverOften) {
 TEST_F(SlotHoldsTest, AControlBlockThatWasAskedForBeforeTheVersionDoesNotCount) {
   const WorkRequest version = fabric_->Take();
   fabric_->Complete(version);  // whatever is there
-  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
   engine_->Poll();
   const WorkRequest asked_behind = fabric_->Take();
   ASSERT_EQ(asked_behind.remote.region, format::kControlRegion);
@@ -720,7 +721,7 @@ TEST_F(SlotHoldsTest, AControlBlockThatWasAskedForBeforeTheVersionDoesNotCount) 
   TellSlots(2);
   engine_->Poll();
   // Another use: the get starts again, with a control block on its way that was asked for before the version.
-  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
   const WorkRequest entry = fabric_->Take();
   const WorkRequest asked_before = fabric_->Take();
   ASSERT_EQ(asked_before.remote.region, format::kControlRegion);
@@ -741,7 +742,7 @@ TEST_F(SlotHoldsTest, AControlBlockThatWasAskedForBeforeTheVersionDoesNotCount) 
 // In flight together with the version, it may have been read before it.
 TEST_F(SlotHoldsTest, AControlBlockThatWasAskedForTogetherWithTheVersionDoesNotCount) {
   const WorkRequest version = fabric_->Take();
-  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
   ASSERT_TRUE(ReadsControl());
   std::memset(version.local.data(), 0, version.local.size());
   fabric_->Complete(version);
@@ -760,7 +761,7 @@ TEST_F(SlotsTest, APutWritesOnlyIntoTheUseOfTheRegionThatItGot) {
   const WorkRequest reserve = TakeReserve();
   fabric_->Complete(reserve);
   // One that is on its way may be older than the reservation, and is not the last word.
-  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
   Reserve(reserve, kLargeValue, 2);
   engine_->Poll();
   TellSlots(1);
@@ -978,7 +979,7 @@ TEST_F(LocatedTest, AnotherUseOfTheRegionIsNotLookedInto) {
   Write(kPlace, 1, format::kNoAddress, "value", 0);
   Name(kPlace);
   EXPECT_EQ(ReadsOfGet(), "ev");
-  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
   TellSlots(2);
   engine_->Poll();
   Get();
@@ -1761,7 +1762,7 @@ TEST_F(ChainTest, AGetReadsTheSlotsAnewIfTheOldVersionIsInNone) {
   Write(kMoved, 2, format::kNoAddress, "moved", 0);
   WriteNewest(kOriginal);
   slots_[1] = {};
-  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
   Serve();
   slots_[1] = format::HeadSlot::Of(0, 1);
   Get();
@@ -1776,7 +1777,7 @@ TEST_F(ChainTest, AnOldVersionThatCameBackToItsAddressIsNotDamage) {
   *InLog(kNewest) ^= std::byte{1};
   Write(kMoved, 2, format::kNoAddress, "moved", 0);
   slots_[1] = format::HeadSlot::Of(0, 7).Emptied();
-  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
   Serve();
   Get();
   // Until it has been told the slots anew, behind the newest version: nothing has changed so far.
@@ -1810,7 +1811,7 @@ TEST_F(ChainTest, TheOldVersionStandsWhereItDidWhenItsHeaderWasAskedFor) {
   Serve(kOriginal);
   const WorkRequest reads[] = {fabric_->Take(), fabric_->Take()};
   slots_[1] = format::HeadSlot::Of(0, 2);
-  ASSERT_TRUE(engine_->BeginReadControls().ok());
+  ASSERT_TRUE(engine_->connections().BeginReadControls().ok());
   Serve();
   for (const WorkRequest& read : reads) Answer(read);
   engine_->Poll();

@@ -21,6 +21,7 @@
 #include "base/hand_clock.h"
 #include "base/test_hash.h"
 #include "client/engine.h"
+#include "client/expiry.h"
 #include "client/hand_fabric.h"
 #include "format/activity.h"
 #include "format/control_block.h"
@@ -183,11 +184,11 @@ class HandPoolTest : public testing::Test {
     auto engine = Engine::Create(fabric_, "hand:server", options, clock_);
     ASSERT_TRUE(engine.ok()) << engine.status().ToString();
     engine_ = *std::move(engine);
-    ASSERT_TRUE(engine_->Connect().ok());
+    ASSERT_TRUE(engine_->connections().Connect().ok());
     fabric_->Accept();
     engine_->Poll();
     ASSERT_EQ(Round(), "control");
-    const auto up = engine_->Connect();
+    const auto up = engine_->connections().Connect();
     ASSERT_TRUE(up.ok() && *up);
   }
   void Get(std::string_view key, std::string* got) {

@@ -57,13 +57,13 @@ class ByHand {
   // `serve` answers each that asks.
   Status Connect(const std::function<void(fabric::Incoming&)>& serve) {
     for (int step = 0; step < 10'000; ++step) {
-      const auto up = engine_->Connect();
+      const auto up = engine_->connections().Connect();
       if (!up.ok()) return up.status();
       if (*up) return {};
       if (const auto incoming = listener_->Poll()) serve(*incoming);
       network_.Step();
       engine_->Poll();
-      if (auto status = engine_->TakeConnectError(); !status.ok()) return status;
+      if (auto status = engine_->connections().TakeConnectError(); !status.ok()) return status;
     }
     return {Code::kTimeout, "neither taken nor refused"};
   }

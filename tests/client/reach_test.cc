@@ -172,7 +172,7 @@ TEST_F(ReachTest, AnOlderReadingChangesNothing) {
   uint64_t none = 0;
   std::memcpy(control_.data() + offsetof(format::ControlBlock, reaches), &none, sizeof(none));
   (void)ReadsOfGet(crowded_);
-  EXPECT_EQ(engine_->links()[0]->layout().reaches().Exponent(HashKey(crowded_)), 1U);
+  EXPECT_EQ(engine_->connections().links()[0]->layout().reaches().Exponent(HashKey(crowded_)), 1U);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class ScanTest : public HandPoolTest {
     return names;
   }
   [[nodiscard]] uint64_t Cursor(uint32_t shard, uint32_t depth, uint32_t position) const {
-    return ScanCursor{shard, depth, position, static_cast<uint16_t>(engine_->pool_seed())}.raw();
+    return ScanCursor{shard, depth, position, static_cast<uint16_t>(engine_->connections().pool_seed())}.raw();
   }
   // All pages from a cursor on, added up in told_ and damaged_.
   void ScanAll(ScanOptions options = {}) {
@@ -313,7 +313,7 @@ TEST_F(ScanTest, ABlockThatIsNeverStillEndsThePage) {
   for (uint32_t read = 1; read < 3500; ++read) Before(read, [this, read] { TellDisplacements(2 * read); });
   ReadsOfScan({}, 2000);
   EXPECT_EQ(error_.code(), Code::kTimeout) << error_.ToString();
-  EXPECT_TRUE(engine_->links()[0]->up());
+  EXPECT_TRUE(engine_->connections().links()[0]->up());
   ReadsOfScan();
   EXPECT_EQ(told_, (Told{{key, "value"}}));
   Tell(uint64_t{1} << 40);  // more blocks than there can be
@@ -620,11 +620,11 @@ TEST_F(ScanTest, APageEndsWithTheLastShardOfThePoolThatItBeganIn) {
   std::byte* const hello = fabric_->peer_data.data();
   hello[offsetof(format::HelloReply, pool_uuid)] ^= std::byte{1};
   std::memcpy(hello + offsetof(format::HelloReply, geometry), &geometry_, sizeof(geometry_));
-  (void)engine_->Connect();
+  (void)engine_->connections().Connect();
   ASSERT_NE(fabric_->channel(), nullptr);
   fabric_->Accept();
   engine_->Poll();
-  ASSERT_EQ(engine_->links().size(), 2U);
+  ASSERT_EQ(engine_->connections().links().size(), 2U);
   ASSERT_TRUE(scan.GoOn());
   const auto page = scan.Take();
   ASSERT_TRUE(page.ok()) << page.status().ToString();

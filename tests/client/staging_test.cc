@@ -271,7 +271,7 @@ TEST_F(StagedPut, EndsWithItsConnectionAndTheNextOneHasAllOfTheBuffer) {
   engine_->Poll();
   EXPECT_EQ(outcomes_["sent"], CodeName(Code::kUnavailable));
   EXPECT_EQ(outcomes_["waits"], CodeName(Code::kUnavailable));
-  ASSERT_TRUE(engine_->Connect().ok());
+  ASSERT_TRUE(engine_->connections().Connect().ok());
   fabric_->Accept();
   engine_->Poll();
   ASSERT_EQ(Round(), "control");

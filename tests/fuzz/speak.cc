@@ -36,7 +36,7 @@ class Conversation {
     options.timeout = std::chrono::hours(1);
     engine_ = *client::Engine::Create(network_.CreateFabric("good"), sim::ServerAddress(0), options, network_);
     Await("the good client does not get in", [this] {
-      const auto up = engine_->Connect();
+      const auto up = engine_->connections().Connect();
       return up.ok() && *up;
     });
     for (size_t i = 0; i < steady_.size(); ++i) Put(i, static_cast<uint8_t>(i));

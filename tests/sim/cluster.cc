@@ -346,7 +346,8 @@ class Cluster {
   }
 
   size_t SizeOfPut(ClientProcess& process, uint32_t key) {
-    size_t most = std::min<size_t>(plan_.value_bytes_max, process.engine->ValueBytesMax(KeyName(key).size()));
+    size_t most = std::min<size_t>(plan_.value_bytes_max,
+                                   process.engine->connections().pool().ValueBytesMax(KeyName(key).size()));
     if (most == 0 || process.path == PutPath::kInline) most = plan_.same_sizes ? plan_.value_bytes_max : 1900;
     const size_t least = plan_.same_sizes ? most : 8;
     return !plan_.same_sizes && random_.Chance(0.5) ? random_.Between(8, 100) : random_.Between(least, most);
@@ -382,7 +383,7 @@ class Cluster {
   // --- Scans
 
   void StartScan(ClientProcess& process) {
-    const auto up = process.engine->Connect();
+    const auto up = process.engine->connections().Connect();
     if (process.scanning || !up.ok() || !*up) return;
     TellExpiries();
     process.scanning = std::make_unique<Scanning>();
@@ -636,7 +637,7 @@ class Cluster {
     reader.cursor = 0;
     for (uint64_t i = 0; failure().empty(); ++i) {
       if (i == 1'000'000) return Fail("a scan never ends");
-      const auto up = reader.engine->Connect();
+      const auto up = reader.engine->connections().Connect();
       if (up.ok() && *up) {
         StartScan(reader);
         Settle();

@@ -48,8 +48,8 @@ TEST_F(FlushTest, EachSessionHasTheMethodOfItsPort) {
   const auto server = MakeClient("server", kServer);
   ASSERT_EQ(Put(*read, "key", "value"), Code::kOk);
   ASSERT_EQ(Put(*server, "key", "value"), Code::kOk);
-  EXPECT_EQ(read->links()[0]->flush_method(), FlushMethod::kReadAfterWrite);
-  EXPECT_EQ(server->links()[0]->flush_method(), FlushMethod::kServerFlush);
+  EXPECT_EQ(read->connections().links()[0]->flush_method(), FlushMethod::kReadAfterWrite);
+  EXPECT_EQ(server->connections().links()[0]->flush_method(), FlushMethod::kServerFlush);
 }
 
 }  // namespace

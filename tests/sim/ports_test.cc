@@ -77,7 +77,7 @@ TEST_F(PortsTest, PollsInVainTakeNoChunkBack) {
 // A peer that the shard accepted, and that was gone before it could be connected, never counts.
 TEST_F(PortsTest, ASessionCountsWhenItIsConnected) {
   auto gone = MakeClient("gone", 1);
-  ASSERT_TRUE(gone->Connect().ok());
+  ASSERT_TRUE(gone->connections().Connect().ok());
   network_.RunUntil(network_.Now() + std::chrono::seconds(1));
   Admit();
   EXPECT_EQ(shard_->Poll(), 0U) << "accepted, and not connected yet";

@@ -29,7 +29,7 @@ class RateSimulation : public testing::Test {
     auto engine = *client::Engine::Create(network_.CreateFabric(name), ServerAddress(0), options, network_);
     engines_.push_back(engine.get());
     for (int i = 0; i < 1000; ++i) {
-      const auto up = engine->Connect();
+      const auto up = engine->connections().Connect();
       EXPECT_TRUE(up.ok());
       if (!up.ok() || *up) break;
       Step();

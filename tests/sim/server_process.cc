@@ -273,7 +273,7 @@ bool ServerProcess::FlipIndexBit(Random& random) {
   if (!running()) return false;
   const auto number = static_cast<uint32_t>(random.Uniform(shards_.size()));
   server::Shard& shard = *shards_[number].shard;
-  if (!shard.CountKeys()) return false;
+  if (!shard.data().CountKeys()) return false;
   const uint64_t slot = random.Uniform(pool_->geometry().index_slots);  // of those that were there first
   const uint64_t bit = random.Uniform(kBits);
   const uint64_t first = pool_->geometry().FirstSlotOffset(number, slot);
@@ -284,7 +284,7 @@ bool ServerProcess::FlipIndexBit(Random& random) {
   const uint64_t before = undone();
   alone_ = true;
   for (int i = 0; i < kStepsAtMost && undone() == before; ++i) {
-    shard.cleaner().Scrub(2000);
+    shard.data().cleaner().Scrub(2000);
     (void)shard.Poll();
   }
   alone_ = false;

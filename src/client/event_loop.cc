@@ -1,0 +1,221 @@
+#include "client/event_loop.h"
+
+#include <new>
+
+#include "base/planted.h"
+#include "client/link.h"
+#include "format/messages.h"
+
+namespace erda::client {
+
+using fabric::Completion;
+using fabric::OpKind;
+
+// --- A Poll
+
+size_t EventLoop::Poll() {
+  if (operations_.polling()) return 0;  // from a callback
+  const Operations::Polling polling(operations_);
+  if (!connections_.gives_up()) {
+    try {
+      Progress();
+    } catch (const std::bad_alloc&) {
+      connections_.GiveUp();
+    }
+  }
+  if (connections_.gives_up()) EndAll();
+  if (operations_.has_thrown()) operations_.ThrowAgain();
+  return operations_.finished();
+}
+
+// Ends all operations with their connections, since a step found no memory.
+void EventLoop::EndAll() {
+  gets_.ForgetToStart();
+  posting_.Clear();
+  connections_.EndAll();
+  went_on_ = true;
+  DeliverDeferred();
+}
+
+void EventLoop::Progress() {
+  Flush();  // what was started since the last Poll
+  connections_.DestroyClosed();
+  if (operations_.has_deferred()) {
+    posting_.SetGathers(true);
+    DeliverDeferred();
+    Flush();
+  }
+  const size_t n = connections_.queue().Poll(completions_);
+  went_on_ = n > 0;
+  posting_.SetGathers(n > 1);
+  // Without memory, a channel that a later completion names may be destroyed already. EndAll ends what is left.
+  for (size_t i = 0; i < n && !connections_.gives_up(); ++i) {
+    Dispatch(completions_[i]);
+    RunReady();
+  }
+  Flush();
+
+  if (connections_.has_closed()) {
+    // The connections go before the callbacks run. A callback may use the memory of an operation that has ended for a
+    // new one, and nothing may send from there any more.
+    connections_.DestroyClosed();
+    DeliverDeferred();
+    Flush();
+  }
+  deadlines_.OnPoll(n == 0);
+}
+
+void EventLoop::Wait(Nanoseconds timeout) {
+  if (connections_.gives_up()) return;
+  try {
+    connections_.queue().Wait(timeout);
+  } catch (const std::bad_alloc&) {
+    connections_.GiveUp();
+  }
+  deadlines_.OnWait();
+}
+
+void EventLoop::FlushAll() {
+  gets_.StartTogether();
+  RunReady();
+  posting_.Flush();
+}
+
+void EventLoop::DeliverDeferred() {
+  operations_.DeliverDeferred([this](Operation& op) {
+    switch (op.type) {
+      case OpType::kGet:
+        gets_.Deliver(static_cast<GetOp&>(op));
+        break;
+      case OpType::kPut:
+        puts_.Deliver(static_cast<PutOp&>(op));
+        break;
+      case OpType::kBlock:
+        blocks_.Deliver(static_cast<BlockOp&>(op));
+        break;
+    }
+    RunReady();
+  });
+}
+
+// --- From a completion to its operation
+
+void EventLoop::Dispatch(const Completion& completion) {
+  auto& link = *static_cast<Link*>(completion.channel->user);
+  if (link.channel() != completion.channel) return;  // closed earlier in this Poll
+  switch (completion.kind) {
+    case OpKind::kConnected:
+      if (connections_.OnConnected(link)) locations_.SetServer(link.hello().server_id);
+      return;
+    case OpKind::kClosed:
+      return connections_.OnClosed(link);
+    case OpKind::kReceiveImm:
+      if ((completion.imm & format::kTakesBack) == 0) return OnReply(link, completion.imm);
+      link.delegated.OnTakenBack(format::LogAddress(completion.imm));
+      return own_requests_.SendChunkRequests(link);
+    case OpKind::kWriteImm:
+      // (An error is followed by kClosed, here and below.)
+      if (completion.code == Code::kOk) puts_.OnSent(static_cast<OpIndex>(completion.id));
+      return;
+    case OpKind::kWrite:
+      if (Planted(Flaw::kNoReadBehindWrite) && completion.code == Code::kOk) {
+        puts_.OnPlaced(static_cast<PutOp&>(operations_[static_cast<OpIndex>(completion.id)]));
+      }
+      return;
+    case OpKind::kRead: {
+      if (completion.code != Code::kOk) return;
+      if (completion.id == Link::kControlReadId) return OnControlRead(link);
+      const OpIndex moved = Posting::MovedBy(completion.id);
+      return moved == kNoOp ? void() : MoveOn(operations_[moved]);
+    }
+    default:
+      return;
+  }
+}
+
+// The last Read that the operation posted has arrived.
+void EventLoop::MoveOn(Operation& op) {
+  switch (op.type) {
+    case OpType::kGet:
+      return gets_.OnRead(static_cast<GetOp&>(op));
+    case OpType::kPut:
+      return puts_.OnPlaced(static_cast<PutOp&>(op));
+    case OpType::kBlock:
+      return blocks_.OnRead(static_cast<BlockOp&>(op));
+  }
+}
+
+void EventLoop::OnReply(Link& link, uint32_t slot) {
+  const OpIndex owner = link.OwnerOf(slot);
+  if (owner == Link::kFreeSlot) return connections_.CloseSince(link, ": the server answered what nobody asked");
+  if (!OwnRequests::Owns(owner)) return puts_.OnReply(owner, slot);
+  if (own_requests_.OnReply(link, owner, slot)) puts_.PassSlotOn(link, slot);
+}
+
+void EventLoop::OnControlRead(Link& link) {
+  if (connections_.OnControlRead(link)) {
+    // Operations that wait now, unless the link is closed meanwhile.
+    auto& waiting = link.waiting_for_link;
+    for (size_t n = waiting.size(); n > 0 && !waiting.empty(); --n) {
+      Operation& op = operations_[waiting.front()];
+      waiting.pop_front();
+      if (op.step == Step::kLinkUp) Run(op);  // perhaps to another shard than was thought
+      RunReady();
+    }
+  }
+  auto& waiting = link.waiting_for_heads;
+  for (size_t n = waiting.size(); n > 0 && !waiting.empty(); --n) {
+    Operation& op = operations_[waiting.front()];
+    waiting.pop_front();
+    if (op.step != Step::kHeads) continue;  // it ended with the link, which the one before it found broken
+    switch (op.type) {
+      case OpType::kGet:
+        gets_.OnHeads(static_cast<GetOp&>(op));
+        break;
+      case OpType::kPut:
+        puts_.OnHeads(static_cast<PutOp&>(op));
+        break;
+      case OpType::kBlock:
+        blocks_.Start(static_cast<BlockOp&>(op));
+        break;
+    }
+    RunReady();
+  }
+}
+
+// --- From an operation to its steps
+
+// Without memory for its first step the operation waits, as one that is under way: EndAll ends it with the others.
+void EventLoop::Run(Operation& op) {
+  op.link = &connections_.LinkOf(op);
+  try {
+    BeginSteps(op);
+  } catch (const std::bad_alloc&) {
+    if (!op.waits_for_link() && op.step != Step::kDone) op.step = Step::kLinkUp;
+    connections_.GiveUp();
+  }
+}
+
+// Begins the operation's own steps, or connects first.
+void EventLoop::BeginSteps(Operation& op) {
+  Link& link = *op.link;
+  // A client that was idle may have lost its connection. Nothing is under way, so it connects again, and nobody
+  // notices.
+  const bool lost = operations_.in_flight() == 1 && !operations_.polling() && link.up() && link.channel()->lost();
+  if (lost) connections_.CloseSince(link, ": the server closed the connection");
+  if (!link.up()) {
+    op.step = Step::kLinkUp;
+    link.waiting_for_link.push_back(op.index);
+    return connections_.Ensure(link);
+  }
+  switch (op.type) {
+    case OpType::kGet:
+      return gets_.Start(static_cast<GetOp&>(op));
+    case OpType::kPut:
+      return puts_.Start(static_cast<PutOp&>(op));
+    case OpType::kBlock:
+      return blocks_.Start(static_cast<BlockOp&>(op));
+  }
+}
+
+}  // namespace erda::client

@@ -1,0 +1,38 @@
+#include "client/reply_status.h"
+
+namespace erda::client {
+
+using format::Reason;
+
+Status StatusOf(const Link& link, const format::Reply& reply) {
+  const auto code = static_cast<Code>(reply.code);
+  const std::string shard = link.address() + ": shard " + std::to_string(link.shard());
+  if (code == Code::kConflict) {
+    const uint64_t version = reply.header.version;
+    return {code, version == 0 ? "the key is absent" : "the key has version " + std::to_string(version)};
+  }
+  switch (static_cast<Reason>(reply.reason)) {
+    case Reason::kIndexFull:
+      return {code, shard + " has no room in its index"};
+    case Reason::kLogFull:
+      return {code, shard + " has no room in its log"};
+    case Reason::kTooManyReservations:
+      return {code, shard + " lets a client have " + std::to_string(reply.number) + " puts in flight"};
+    case Reason::kNotWhole:
+      return {code, shard + " did not find the value whole that was written"};
+    case Reason::kReadOnly:
+      return {code, shard + " does not let this client write"};
+    case Reason::kDamaged:
+      return {code, shard + " found its data damaged"};
+    case Reason::kNotANumber:
+      return {code, "the value is not a number of 8 bytes"};
+    case Reason::kOverflow:
+      return {code, "the sum does not fit into 64 bits"};
+    case Reason::kNoChunk:  // the put went another way
+    case Reason::kNone:
+      break;
+  }
+  return Status(code);
+}
+
+}  // namespace erda::client

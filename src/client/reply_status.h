@@ -1,0 +1,14 @@
+// What a shard's reply that is no success says to the caller. Owns nothing.
+#pragma once
+
+#include <string>
+
+#include "client/link.h"
+#include "erda/status.h"
+#include "format/messages.h"
+
+namespace erda::client {
+
+[[nodiscard]] Status StatusOf(const Link& link, const format::Reply& reply);
+
+}  // namespace erda::client

@@ -1,0 +1,196 @@
+#include "client/search.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "base/bytes.h"
+#include "base/planted.h"
+#include "client/link.h"
+
+namespace erda::client {
+
+using format::IndexEntry;
+using format::IndexLayout;
+
+namespace {
+
+// REQUIRES: the place of the operation's block is known.
+fabric::RemoteAddress NeighbourhoodOf(SearchOperation& op) {
+  const IndexLayout& layout = op.link->layout();
+  op.first_slot = layout.HomeIn(op.block, op.key_hash);
+  return {format::kPoolRegion, layout.SlotOffset(op.first_slot)};
+}
+
+// What was read tells of a block's depth that is not known yet: then the key is likely to be in the block which that
+// depth makes its own. This is no more than a guess: what counts is the number of blocks.
+uint64_t LikelyBlock(const SearchOperation& op) {
+  const IndexLayout& layout = op.link->layout();
+  if (const uint64_t block = layout.BlockOf(op.key_hash); block != op.block) return block;  // another get has told
+  const uint32_t known = layout.DepthOf(op.block);
+  uint32_t deepest = known;
+  const std::byte* at = op.neighbourhood().data();
+  for (uint32_t slot = 0; slot < op.slots_read; ++slot, at += sizeof(IndexEntry)) {
+    IndexEntry entry;
+    std::memcpy(&entry, at, sizeof(entry));
+    deepest = std::max(deepest, entry.entry_meta().depth());
+  }
+  const uint64_t likely = IndexLayout::BlockAt(op.key_hash, deepest);
+  return deepest == known || likely >= op.link->geometry().blocks_max() ? op.block : likely;
+}
+
+// The first entry that has the key's tag and is not known to be another key's. False if there is none.
+[[gnu::always_inline]] inline bool FindEntry(SearchOperation& op) {
+  const uint32_t tag = format::EntryMeta::TagOf(op.key_hash);
+  const std::byte* at = op.neighbourhood().data();
+  for (uint32_t slot = 0; slot < op.slots_read; ++slot, at += sizeof(IndexEntry)) {
+    IndexEntry entry;
+    std::memcpy(&entry, at, sizeof(entry));
+    if (entry.entry_meta().tag() != tag || entry.word == 0) continue;
+    const auto foreign = std::span(op.foreign).first(op.foreign_count);
+    if (std::find(foreign.begin(), foreign.end(), entry.word) != foreign.end()) continue;
+    op.entry = entry;
+    op.entry_slot = op.first_slot + slot;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// --- The first look
+
+void Search::Begin(SearchOperation& op) {
+  op.foreign_count = 0;
+  op.time_before = op.link->time();
+  op.slot_changes = op.link->slot_changes;
+  // Where misses are likely, the first look is at all that a miss has to look at.
+  const bool at_all = misses_ && !between_readings_.ReadsInOrder();
+  op.slots_read = at_all ? format::kNeighbourhood : format::kFirstLook;
+  op.block = op.link->layout().BlockOf(op.key_hash);
+  if (!op.link->layout().IsKnown(op.block)) return WaitForBlock(op);
+  op.before = op.link->reading();
+  posting_.PostRead(op, Step::kEntry, op.neighbourhood().first(op.slots_read * sizeof(IndexEntry)),
+                    NeighbourhoodOf(op));
+}
+
+SearchStep Search::OnEntryRead(SearchOperation& op) {
+  misses_ = !FindEntry(op);
+  if (!misses_) return SearchStep::kFound;
+  uint64_t block = LikelyBlock(op);
+  if (op.slots_read == format::kNeighbourhood && block == op.block && op.before.displacements % 2 == 0) {
+    ++stats_.second_looks;
+    op.looked = {op.first_slot, op.first_slot + format::kNeighbourhood};
+    GoFarther(op, format::Reaches(op.before.reaches));
+    return SearchStep::kWaits;
+  }
+  if (!op.link->layout().IsKnown(block)) {
+    // It may have a place that the control block tells.
+    block = op.block;
+    if (!connections_.ReadControl(*op.link)) return SearchStep::kWaits;
+  }
+  ConfirmMiss(op, block);
+  return SearchStep::kWaits;
+}
+
+SearchStep Search::GoOn(SearchOperation& op) {
+  if (op.foreign_count == op.foreign.size()) {
+    Begin(op);
+    return SearchStep::kWaits;
+  }
+  op.foreign[op.foreign_count++] = op.entry.word;
+  if (FindEntry(op)) return SearchStep::kFound;
+  if (op.first_slot != op.link->layout().HomeIn(op.block, op.key_hash)) {
+    GoFarther(op, format::Reaches(op.before.reaches));  // from a piece that was looked at between the readings
+  } else {
+    ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));
+  }
+  return SearchStep::kWaits;
+}
+
+// The control block tells of the block.
+void Search::WaitForBlock(SearchOperation& op) {
+  op.block = kNoBlock;
+  connections_.WaitForHeads(op);
+}
+
+// --- Miss
+
+void Search::ConfirmMiss(SearchOperation& op, uint64_t block) {
+  op.time_before = op.link->time();
+  op.slot_changes = op.link->slot_changes;
+  op.slots_read = format::kNeighbourhood;
+  op.block = block;
+  if (!op.link->layout().IsKnown(block)) return WaitForBlock(op);
+  const fabric::RemoteAddress neighbourhood = NeighbourhoodOf(op);
+  op.looked = {op.first_slot, op.first_slot + format::kNeighbourhood};
+  between_readings_.Begin(op, Step::kMissConfirm, op.neighbourhood(), neighbourhood);
+  if (op.look != Look::kBefore) ++stats_.second_looks;
+}
+
+// (I15) The client has looked at the neighbourhood of the operation's block, and perhaps at more. Next is the rest of
+// the window, as these reaches say how large it is. After it all comes the reading that says how large it was.
+void Search::GoFarther(SearchOperation& op, format::Reaches reaches) {
+  if (!LookFarther(op, reaches)) between_readings_.ReadBehind(op);
+}
+
+// Looks at up to 64 slots at a time, away from the home. False if all of the window was looked at.
+bool Search::LookFarther(SearchOperation& op, format::Reaches reaches) {
+  op.step = Step::kMissConfirm;
+  if (reaches.Exponent(op.key_hash) == 0 || Planted(Flaw::kReachNotSeen)) return false;
+  const IndexLayout::Window window = op.link->layout().WindowIn(op.block, op.key_hash, reaches);
+  uint64_t& begin = op.looked.begin;
+  uint64_t& end = op.looked.end;
+  if (end < window.end) {
+    op.first_slot = end;
+    end = std::min(end + format::kNeighbourhood, window.end);
+    op.slots_read = static_cast<uint32_t>(end - op.first_slot);
+  } else if (begin > window.begin) {
+    op.first_slot = begin - std::min(begin - window.begin, uint64_t{format::kNeighbourhood});
+    op.slots_read = static_cast<uint32_t>(begin - op.first_slot);
+    begin = op.first_slot;
+  } else {
+    return false;
+  }
+  op.look = Look::kAt;
+  op.foreign_count = 0;  // those of the piece before
+  op.slot_changes = op.link->slot_changes;
+  posting_.PostRead(op, Step::kMissConfirm, op.neighbourhood().first(op.slots_read * sizeof(IndexEntry)),
+                    {format::kPoolRegion, op.link->layout().SlotOffset(op.first_slot)});
+  return true;
+}
+
+SearchStep Search::OnMissConfirm(SearchOperation& op) {
+  if (op.look == Look::kBefore) {
+    op.link->Learn(LoadAs<Reading>(op.readings()));
+    ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));
+    return SearchStep::kWaits;
+  }
+  if (op.look == Look::kAll) {
+    op.before = LoadAs<Reading>(op.readings());
+    (void)BetweenReadings::TakeReading(op);
+  }
+  // (I14) An entry counts if the block was the key's before it was read. That there is none counts if the block was the
+  // key's after that.
+  if (op.look != Look::kBehind && BetweenReadings::IsOfBlock(op, op.before) && FindEntry(op)) return SearchStep::kFound;
+  if (op.look == Look::kAt) {
+    GoFarther(op, format::Reaches(op.before.reaches));
+    return SearchStep::kWaits;
+  }
+  const Reading before = op.before;
+  const Reading after = BetweenReadings::TakeReading(op);
+  const bool moved = before.displacements != after.displacements || before.displacements % 2 != 0;
+  const bool split = !BetweenReadings::IsOfBlock(op, before) || !BetweenReadings::IsOfBlock(op, after);
+  if (split && !Planted(Flaw::kSplitNotSeen)) {
+    ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));
+    return SearchStep::kWaits;
+  }
+  if (moved && !Planted(Flaw::kMissNotConfirmed)) {
+    ConfirmMiss(op, op.block);
+    return SearchStep::kWaits;
+  }
+  op.before.reaches = after.reaches;  // only these may be more: all else is as it was before
+  return LookFarther(op, format::Reaches(after.reaches)) ? SearchStep::kWaits : SearchStep::kAbsent;
+}
+
+}  // namespace erda::client
