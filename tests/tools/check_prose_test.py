@@ -151,6 +151,11 @@ class Sources(Fixture):
     def test_man_pages(self):
         self.assertEqual(self.rules(".TH ANEW 1\nThe server\n.B starts\nanew.\n", "docs/man/a.1"), ["word"])
 
+    def test_examples_of_man_pages_are_no_prose_and_tags_no_sentences(self):
+        long = " ".join(["word"] * 26)
+        self.assertEqual(self.rules(f".EX\nerda-cli put anew\n.EE\n.TP\n{long}\nThe text.\n", "docs/man/a.1"), [])
+        self.assertEqual(self.rules(f".TP\n--new\n{long}.\n.EX\n.EE\nAnew.\n", "docs/man/a.1"), ["long", "word"])
+
     def test_scripts(self):
         self.assertEqual(self.rules("#!/bin/bash\n# Starts anew.\necho anew\n", "tools/a"), ["word"])
 
