@@ -1,5 +1,5 @@
-// 02: a server in this process, and clients of it, each on a thread of its own. erda-server is such a server as a
-// program; other processes of this machine can connect to this one as well.
+// 02: a server in this process, and several clients, each on a separate thread. Other processes of this machine can
+// connect to the server, too. The program erda-server is such a server.
 //
 // Prints:
 //   a volatile pool, 2 shards
@@ -19,7 +19,7 @@
 
 namespace {
 
-// A Client belongs to one thread at a time: so each thread has its own.
+// Only one thread at a time may use a Client, so each thread connects one.
 void PutHundred(const std::string& address, int number) {
   const auto client = example::Check(erda::Client::Connect(address), "connect");
   for (int i = 0; i < 100; ++i) {
@@ -34,11 +34,11 @@ int main() try {
   const example::TemporaryFolder folder;
   const std::string address = "shm:" + folder.Path("socket");  // over RDMA: "verbs://host:port"
   erda::ServerOptions options;
-  options.pool = "dram:";  // or a file, or a DAX device, which keep what they have
+  options.pool = "dram:";  // or a file, or a DAX device, which keep their values
   options.pool_size = uint64_t{64} << 20;
   options.listen = {address};
-  options.shards = 2;                             // threads, each with its share of the keys
-  options.on_event = [](std::string_view line) {  // on the server's threads
+  options.shards = 2;                             // threads, each with its part of the keys
+  options.on_event = [](std::string_view line) {  // called on the server's threads
     std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
   };
   const auto server = example::Check(erda::Server::Open(options), "open");
@@ -48,7 +48,7 @@ int main() try {
   std::future<void> clients[3];
   int number = 0;
   for (auto& client : clients) client = std::async(std::launch::async, PutHundred, address, number++);
-  for (auto& client : clients) client.get();  // throws what its thread has thrown
+  for (auto& client : clients) client.get();  // throws the exception of its thread, if it has one
 
   const erda::ServerStats stats = server->stats();
   std::printf("%ju puts, %ju keys\n", uintmax_t{stats.puts}, uintmax_t{stats.keys});

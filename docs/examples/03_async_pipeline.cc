@@ -1,4 +1,4 @@
-// 03: many operations in flight: the asynchronous calls return at once, and callbacks say later how each ended.
+// 03: many outstanding operations. The asynchronous calls return at once, and callbacks report later how each ended.
 //
 // Prints:
 //   10000 puts, 0 failed
@@ -24,13 +24,13 @@ struct Outcome {
 
 std::string KeyOf(int i) { return "key" + std::to_string(i); }
 
-// Starts each operation, waits for room while too many are in flight, and then for the rest.
+// Starts all operations. Waits for room while too many are outstanding. At the end waits for the rest.
 void RunAll(erda::Client& client, const std::function<erda::Status(int)>& start) {
   for (int i = 0; i < kOperations; ++i) {
     for (;;) {
       const erda::Status started = start(i);
       if (started.ok()) break;
-      // Its callback will never run. If the queue is full, let some of those in flight end.
+      // The callback of this operation will not run. If the queue is full, let some outstanding operations end.
       if (started.code() != erda::Code::kResourceExhausted) example::Check(started, "start an operation");
       client.Poll();
     }
@@ -43,10 +43,10 @@ void RunAll(erda::Client& client, const std::function<erda::Status(int)>& start)
 int main() try {
   const example::OwnServer server;
   erda::ClientOptions options;
-  options.queue_depth = 32;  // in flight at most
+  options.queue_depth = 32;  // the most outstanding operations
   const auto client = example::Check(erda::Client::Connect(server.address(), options), "connect");
 
-  // A callback runs inside Poll, Drain or a synchronous call, on this thread. It must not throw, and not wait.
+  // A callback runs inside Poll, Drain or a synchronous call, on this thread. It must neither throw nor wait.
   Outcome puts;
   RunAll(*client, [&](int i) {
     return client->PutAsync(KeyOf(i), "value" + std::to_string(i), [&puts](erda::Status status) {
@@ -59,7 +59,7 @@ int main() try {
   Outcome gets;
   RunAll(*client, [&](int i) {
     return client->GetAsync(KeyOf(i), [&gets, i](erda::Result<std::string_view> value) {
-      ++gets.done;  // The view lives as long as the callback: copy what is needed later.
+      ++gets.done;  // The view ends with the callback: copy a value that you need later.
       if (!value.ok() || *value != "value" + std::to_string(i)) ++gets.failed;
     });
   });

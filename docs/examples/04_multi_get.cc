@@ -1,4 +1,4 @@
-// 04: many keys at once: one call, that has as many gets in flight as queue_depth allows.
+// 04: a get of many keys in one call, which has as many outstanding gets as queue_depth allows.
 //
 // Prints:
 //   apple: red
@@ -21,7 +21,7 @@ int main() try {
   example::Check(client->Put("plum", "blue"), "put");
 
   const std::vector<std::string_view> keys = {"apple", "pear", "plum"};
-  const auto values = client->MultiGet(keys);  // one result for each key, in their order
+  const auto values = client->MultiGet(keys);  // one result for each key, in the order of the keys
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto& value = values[i];
     if (!value.ok() && value.status().code() != erda::Code::kNotFound) example::Check(value.status(), "get");

@@ -1,5 +1,5 @@
-// 05: conditions: a put that takes effect only if the key has the version that was read, or no value. So several
-// clients change a value without a lock, and no change is lost.
+// 05: conditions. A put with a condition takes effect only if the key still has the version that the client read, or is
+// absent. So several clients change a value without a lock, and no change is lost.
 //
 // Prints:
 //   created
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kAdditions = 250;
 
-// Reads, changes, and puts if nobody else was faster; else once more.
+// Reads the total, adds to it, and puts it if no other client was faster. Otherwise it tries again.
 void Add(const std::string& address) {
   const auto client = example::Check(erda::Client::Connect(address), "connect");
   for (int done = 0; done < kAdditions;) {
@@ -54,7 +54,7 @@ int main() try {
   const std::string total = example::Check(client->Get("total"), "get");
   std::printf("2 clients added %d each: %s\n", kAdditions, total.c_str());
 
-  // For numbers there is a shorter way: 8 bytes, to which the server adds in one step.
+  // For numbers of 8 bytes there is a shorter way: the server adds in one step.
   example::Check(client->Increment("visits", 5).status(), "increment");
   const int64_t sum = example::Check(client->Increment("visits", 2), "increment");
   std::printf("counted to: %jd\n", intmax_t{sum});

@@ -1,4 +1,4 @@
-// 06: values that expire: a lease, taken by whoever finds it absent, that is gone by itself when its holder is.
+// 06: values that expire, as a lease. A client takes the lease if it is absent. If its holder dies, the lease expires.
 //
 // Prints:
 //   a has the lease
@@ -16,7 +16,7 @@
 
 namespace {
 
-// The version, or kConflict if somebody has it.
+// Returns the version of the lease, or kConflict if another client has it.
 erda::Result<uint64_t> Take(erda::Client& client, std::string_view who) {
   return client.Put("lease", who, erda::PutOptions{.if_version = erda::kAbsent, .ttl = std::chrono::hours(1)});
 }
@@ -35,7 +35,7 @@ int main() try {
   const erda::Versioned lease = example::Check(b->GetVersioned("lease"), "get");
   example::Require(lease.expires.has_value(), "a get says when it expires, by the server's clock");
 
-  // The holder renews its lease by its version, with a new time to live: a short one here, and then it vanishes.
+  // The holder renews its lease by its version, with a new time to live. Here the time is short, and the lease expires.
   const auto renewed =
       a->Put("lease", "a", erda::PutOptions{.if_version = version, .ttl = std::chrono::milliseconds(50)});
   example::Check(renewed.status(), "renew the lease");

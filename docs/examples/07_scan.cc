@@ -1,5 +1,4 @@
-// 07: a scan of all keys, page by page. It stops nothing: the pool may be read and written meanwhile, as the deletes
-// here do.
+// 07: a scan of all keys, page by page. A scan stops no client: here deletes run between its pages.
 //
 // Prints:
 //   3000 keys, of which 1000 were old
@@ -17,14 +16,14 @@ namespace {
 
 void ForEachKey(erda::Client& client, bool values, const std::function<void(const erda::ScannedKey&)>& tell) {
   erda::ScanOptions options;
-  options.keys = 200;       // about so many in a page
-  options.values = values;  // the keys alone cost less
+  options.keys = 200;       // about the number of keys in a page
+  options.values = values;  // a scan without values costs less
   for (;;) {
     const erda::ScanPage page = example::Check(client.Scan(options), "scan");
     example::Require(page.damaged == 0, "no stored key is damaged");
     for (const erda::ScannedKey& key : page.keys) tell(key);
     if (!page.next) return;
-    options.cursor = *page.next;  // A number: it may be kept, and another client may go on with it.
+    options.cursor = *page.next;  // A number, which you may store. Another client may go on with it.
   }
 }
 
@@ -43,7 +42,7 @@ int main() try {
     ++keys;
     if (key.value != "old") return;
     ++old;
-    // If it still has the value that was read, and not a newer one.
+    // Delete the key only if it still has the value that was read, and not a newer one.
     example::Check(client->Delete(key.key, erda::DeleteOptions{.if_version = key.version}), "delete " + key.key);
   });
   std::printf("%d keys, of which %d were old\n", keys, old);

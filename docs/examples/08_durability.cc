@@ -1,5 +1,5 @@
-// 08: what a put has when it returns: that depends on the pool, and on what the client asks for. A DAX device or a file
-// on a DAX file system would be power-safe, and there the two kinds differ: docs/guarantees.md.
+// 08: which failures a put survives once it has returned. That depends on the pool, and on the ack that the client asks
+// for. A DAX device or a file on a DAX file system is power-safe, and there the two acks differ: docs/guarantees.md.
 //
 // Prints:
 //   dram: is volatile, flush method none
@@ -33,7 +33,7 @@ void Show(const char* name, const std::string& pool, const std::string& address)
   options.listen = {address};
   const auto server = example::Check(erda::Server::Open(options), "open");
   example::Check(server->Start(), "start");
-  // Of each fabric, since it says how values that clients write are flushed; a client is told both in ServerInfo().
+  // Each fabric has a flush method, for values that clients write. A client gets both texts by ServerInfo().
   const std::string flush_method = server->fabrics().at(0).flush_method;
   std::printf("%s is %s, flush method %s\n", name, server->durability().c_str(), flush_method.c_str());
 

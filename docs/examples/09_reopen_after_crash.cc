@@ -1,5 +1,5 @@
-// 09: a crash: a child process serves a pool and puts into it until it is killed. The pool is opened again, which
-// recovers it: what the child knew to be done is there.
+// 09: a crash. A child process serves a pool, and puts into it until it is killed. Then this process opens the pool,
+// which recovers it. Every put that was acknowledged to the child is there.
 //
 // Prints:
 //   killed in the middle of its puts
@@ -42,7 +42,7 @@ std::unique_ptr<erda::Server> Serve(const example::TemporaryFolder& folder) {
   return server;
 }
 
-// Writes the number of each put that was acknowledged; until it is killed.
+// Puts keys until the process is killed. Writes the number of each acknowledged put.
 void Put(const example::TemporaryFolder& folder, int acknowledged) {
   const auto server = Serve(folder);
   const auto client = example::Check(erda::Client::Connect(server->addresses().front()), "connect");
@@ -52,11 +52,11 @@ void Put(const example::TemporaryFolder& folder, int acknowledged) {
   }
 }
 
-// The number of puts that were acknowledged before the child was killed.
+// Returns the number of puts that were acknowledged before the child was killed.
 int KillInTheMiddle(const example::TemporaryFolder& folder) {
   int ends[2];
   example::Require(::pipe(ends) == 0, "there is a pipe");
-  const pid_t child = ::fork();  // before this process has a server or a client: they do not survive a fork
+  const pid_t child = ::fork();  // before this process has a server or a client, since neither survives a fork
   example::Require(child >= 0, "there is a child");
   if (child == 0) {
     try {
@@ -73,7 +73,7 @@ int KillInTheMiddle(const example::TemporaryFolder& folder) {
   ::kill(child, SIGKILL);
   int status = 0;
   example::Require(::waitpid(child, &status, 0) == child && WIFSIGNALED(status), "the child was killed");
-  while (::read(ends[0], &last, sizeof(last)) == sizeof(last)) {  // what it said until then
+  while (::read(ends[0], &last, sizeof(last)) == sizeof(last)) {  // reads the numbers that it wrote before
   }
   ::close(ends[0]);
   return last + 1;
@@ -84,7 +84,7 @@ int KillInTheMiddle(const example::TemporaryFolder& folder) {
 int main() try {
   const example::TemporaryFolder folder;
   const int puts = KillInTheMiddle(folder);
-  example::Require(puts > kEnough, "it had put much");
+  example::Require(puts > kEnough, "the child had put enough keys");
   std::printf("killed in the middle of its puts\n");
 
   auto server = Serve(folder);
@@ -98,7 +98,7 @@ int main() try {
 
   const auto client = example::Check(erda::Client::Connect(server->addresses().front()), "connect");
   for (int i = 0; i < puts; ++i) {
-    example::Require(example::Check(client->Get(KeyOf(i)), "get " + KeyOf(i)) == ValueOf(i), "it has its value");
+    example::Require(example::Check(client->Get(KeyOf(i)), "get " + KeyOf(i)) == ValueOf(i), "each key has its value");
   }
   std::printf("all that was acknowledged is there\n");
 

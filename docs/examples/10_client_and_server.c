@@ -1,4 +1,4 @@
-// 10: a server and a client in C99, which have all that those of C++ have: erda/erda.h.
+// 10: a server and a client in C99. The C API, erda/erda.h, has all that the C++ API has.
 //
 // Prints:
 //   greeting: hello
@@ -18,11 +18,11 @@ static int Fail(const char* what, erda_code code, const char* message) {
   return 1;
 }
 
-// Each library has the message of its own last failure.
+// Each of the two libraries keeps the message of its last failure.
 static int ClientFailed(const char* what, erda_code code) { return Fail(what, code, erda_client_error()); }
 static int ServerFailed(const char* what, erda_code code) { return Fail(what, code, erda_server_error()); }
 
-// A callback: runs inside erda_client_poll, erda_client_drain, or another call that waits, on the client's thread.
+// A callback. It runs inside erda_client_poll, erda_client_drain or another call that waits, on the client's thread.
 static void CountFound(void* user, const erda_result* result) {
   if (result->code == ERDA_OK) ++*(int*)user;
 }
@@ -47,7 +47,7 @@ static int UseClient(erda_client* client) {
   if (code != ERDA_OK) return ClientFailed("drain", code);
   printf("%d of 2 asynchronous gets found it\n", found);
 
-  erda_client_put_options_init(&if_absent, sizeof if_absent);  // always: it sets the size and the defaults
+  erda_client_put_options_init(&if_absent, sizeof if_absent);  // always call this: it sets the size and the defaults
   if_absent.conditional = 1;
   code = erda_client_put(client, "greeting", 8, "hi", 2, &if_absent, NULL);
   if (code != ERDA_CONFLICT) return ClientFailed("put if absent", code);

@@ -1,4 +1,4 @@
-# 11: a server and clients in Python, which calls the C API: python3 11_python.py
+# 11: a server and a client in Python. The module calls the C API. Run it by: python3 11_python.py
 #
 # Prints:
 #   greeting: b'hello'

@@ -1,5 +1,5 @@
-// What the examples share: an end that says what failed, a folder that goes, and a server for those that are about
-// clients. 02 shows how a server is opened.
+// Shared by the examples: checks that throw, a temporary folder, and a server for examples about clients. Example 02
+// shows how to open a server.
 #pragma once
 
 #include <erda/server.h>
@@ -16,7 +16,7 @@
 
 namespace example {
 
-// Throws what failed, for main to say. (Erda itself never throws.)
+// Throws if a call failed; main prints the message. (Erda itself never throws.)
 inline void Check(const erda::Status& status, const std::string& what) {
   if (!status.ok()) throw std::runtime_error(what + ": " + status.ToString());
 }
@@ -26,9 +26,9 @@ T Check(erda::Result<T> result, const std::string& what) {
   return *std::move(result);
 }
 
-// What an example expects of the store.
+// Throws if the store does not do what the example expects.
 inline void Require(bool holds, const std::string& what) {
-  if (!holds) throw std::runtime_error("this does not hold: " + what);
+  if (!holds) throw std::runtime_error("this is expected, and is not so: " + what);
 }
 
 class TemporaryFolder {
@@ -50,7 +50,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// A server in this process, of a pool that is gone with it.
+// A server in this process, with a pool in DRAM, which ends with the server.
 class OwnServer {
  public:
   OwnServer() {

@@ -148,6 +148,14 @@ class Sources(Fixture):
         text = 'def f():\n    """It starts anew."""\n    return "anew"  # once\n# Or anew.\n'
         self.assertEqual([finding.line for finding in self.findings(text, "tools/a.py")], [2, 4])
 
+    def test_raw_strings_have_paragraphs_and_tables(self):
+        long = " ".join(["word"] * 26)
+        table = f"Examples: erda-cli get\\n{long}\n          erda-cli put"
+        self.assertEqual(self.rules(f'f(R"(\nFirst words of help.\n\n{table}\n)");', "src/a.cc"), [])
+        self.assertEqual(self.rules(f'f(R"(\n{table}\n\nIt {long}\n)");', "src/a.cc"), ["long"])
+        found = self.findings('f(R"(\nNow some\nlong words.\n\nAnd then it begins anew.\n)");', "src/a.cc")
+        self.assertEqual([finding.line for finding in found], [5])
+
     def test_man_pages(self):
         self.assertEqual(self.rules(".TH ANEW 1\nThe server\n.B starts\nanew.\n", "docs/man/a.1"), ["word"])
 
@@ -213,6 +221,16 @@ class Program(unittest.TestCase):
         for file, rule, text, reason in check_prose.EXCEPTIONS:
             self.assertIn(rule, check_prose.RULES)
             self.assertTrue(file and text and len(reason.split()) >= 3, (file, text))
+
+    def test_a_pattern_means_all_files_that_match_and_must_match_one(self):
+        tree = check_prose.Tree(SOURCE)
+        with mock.patch.object(check_prose, "REWRITTEN", ("README.md", "docs/examples/*")):
+            files = check_prose.rewritten_files(tree)
+            self.assertIn("docs/examples/example.h", files)
+            self.assertIn("README.md", files)
+            self.assertNotIn("docs/dump.md", files)
+        with mock.patch.object(check_prose, "REWRITTEN", ("docs/gone.md",)), self.assertRaisesRegex(SystemExit, "docs/gone.md"):
+            check_prose.rewritten_files(tree)
 
     def test_it_can_be_run(self):
         self.assertTrue(os.access(SCRIPT, os.X_OK))
