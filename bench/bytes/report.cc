@@ -8,13 +8,12 @@
 namespace erda::bytes {
 
 CLI::App* AddBytes(CLI::App& app, Settings& settings) {
-  CLI::App* bytes =
-      app.add_subcommand("bytes", "NVM bytes for each create, update and delete, of Erda and the schemes");
-  bytes->add_option("--value-bytes", settings.value_sizes, "Sizes of values; default 16 64 256 1024 4096")
+  CLI::App* bytes = app.add_subcommand("bytes", "Count the bytes that Erda and the two other schemes write to NVM");
+  bytes->add_option("--value-bytes", settings.value_sizes, "Sizes of values, one or more; default 16 64 256 1024 4096")
       ->check(tools::NumberFrom<uint64_t>(0, 16000))
       ->type_name("N");
   tools::AddNumber<uint64_t>(*bytes, "--keys", settings.keys, 1, 1'000'000,
-                             "Each is created, updated and deleted once; default 1000");
+                             "Keys; each is created, updated and deleted once; default 1000");
   bytes->add_option("--json", settings.json_path, "Also write the results to this file")->type_name("FILE");
   return bytes;
 }

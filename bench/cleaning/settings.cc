@@ -22,25 +22,29 @@ CLI::App* AddCleaning(CLI::App& app, Settings& settings) {
   using tools::AddNumber;
   using tools::AddSize;
   constexpr uint64_t kMost = 100'000'000;
-  CLI::App* cleaning = app.add_subcommand("cleaning", "Latencies while the log is cleaned, and what cleaning copies");
+  CLI::App* cleaning =
+      app.add_subcommand("cleaning", "Measure latencies while the log is cleaned, and count what the cleaner copies");
   floors::AddOwnServer(*cleaning, settings.fabric, settings.address);
-  cleaning->add_option("--pool", settings.pool, "dram:, a file or /dev/daxX.Y, without keys; default dram:")
+  cleaning->add_option("--pool", settings.pool, "dram:, or a file or /dev/daxX.Y without keys; default dram:")
       ->type_name("PATH");
-  AddSize(*cleaning, "--pool-size", settings.pool_size, "Default: 256M; with --quick 64M");
+  AddSize(*cleaning, "--pool-size", settings.pool_size, "The pool's size; default 256M, with --quick 64M");
   AddSize(*cleaning, "--value-bytes", settings.value_bytes, "Bytes of each value; default 1024");
   AddNumber<uint64_t>(*cleaning, "--live", settings.live, 1, kLiveMax,
                       "Live data while latencies are measured, in percent of the log; default 70");
   AddNumber<uint64_t>(*cleaning, "--rate", settings.rate, 1, kMost,
-                      "Puts in a second beside what is measured, in both states; default 50000");
+                      "Puts in a second beside the measured operations, in both states; default 50000");
   AddNumber<uint64_t>(*cleaning, "--rounds", settings.rounds, 1, kMost,
-                      "In each, every workload has its slice idle and its slice cleaning; default 24; with --quick 2");
-  AddNumber<uint64_t>(*cleaning, "--slice-ms", settings.slice_ms, 1, kMost,
-                      "Of a slice, at most: it also ends when it has used its room; default 150; with --quick 100");
-  AddNumber<uint64_t>(*cleaning, "--times", settings.times, 1, kMost,
-                      "The log is overwritten so often to count what is copied; default 3; with --quick 1");
+                      "Rounds; in each, every workload has one slice idle and one while the log is cleaned; default "
+                      "24, with --quick 2");
+  AddNumber<uint64_t>(
+      *cleaning, "--slice-ms", settings.slice_ms, 1, kMost,
+      "The longest time of a slice, which also ends when it has used its room; default 150, with --quick 100");
+  AddNumber<uint64_t>(
+      *cleaning, "--times", settings.times, 1, kMost,
+      "How many times the log is overwritten to count what the cleaner copies; default 3, with --quick 1");
   AddNumber<uint64_t>(*cleaning, "--seed", settings.seed, 0, std::numeric_limits<uint64_t>::max(),
-                      "For the choice of operations and keys; default 1");
-  cleaning->add_flag("--quick", settings.quick, "Some seconds; too short for figures that mean something");
+                      "The seed for the choice of operations and keys; default 1");
+  cleaning->add_flag("--quick", settings.quick, "Take only some seconds, which is too short for meaningful figures");
   cleaning->add_option("--json", settings.json_path, "Also write the results to this file")->type_name("FILE");
   return cleaning;
 }
@@ -57,9 +61,10 @@ void Complete(Settings& settings) {
 
 std::string CheckSettings(const Settings& settings) {
   if (auto error = floors::CheckAddress("--address", settings.fabric, settings.address); !error.empty()) return error;
-  if (settings.value_bytes > kValueBytesMax) return fmt::format("--value-bytes: at most {} here", kValueBytesMax);
+  if (settings.value_bytes > kValueBytesMax)
+    return fmt::format("--value-bytes: the largest value has {} bytes here", kValueBytesMax);
   if (settings.fabric == "verbs" && settings.address.empty()) {
-    return "--fabric verbs needs an --address, as verbs://10.9.0.1:7700";
+    return "--fabric verbs needs an --address, such as verbs://10.9.0.1:7700";
   }
   return "";
 }

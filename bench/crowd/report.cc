@@ -27,14 +27,15 @@ double Worst(const std::vector<Step>& steps, bench::Histogram Step::*times) {
 
 CLI::App* AddCrowd(CLI::App& app, Settings& settings) {
   CLI::App* crowd =
-      app.add_subcommand("crowd", "Puts and gets of one client beside many that are connected and silent");
-  crowd->add_option("--silent", settings.silent, "Numbers of silent clients, ascending. Default 0,100,1000,10000")
+      app.add_subcommand("crowd", "Measure puts and gets of one client beside many that are connected and silent");
+  crowd->add_option("--silent", settings.silent, "Numbers of silent clients, ascending; default 0,100,1000,10000")
       ->delimiter(',')
       ->type_name("N,...");
   tools::AddNumber<uint64_t>(*crowd, "--operations", settings.operations, 1, 100'000'000,
-                             "Of each kind, at each number of clients in each round. Default 20000");
-  tools::AddNumber<uint64_t>(*crowd, "--rounds", settings.rounds, 1, 1000, "Default 5");
-  tools::AddNumber<uint64_t>(*crowd, "--value-bytes", settings.value_bytes, 16, 4096, "Default 100");
+                             "Operations of each kind, at each number of clients, in each round; default 20000");
+  tools::AddNumber<uint64_t>(*crowd, "--rounds", settings.rounds, 1, 1000, "Rounds; default 5");
+  tools::AddNumber<uint64_t>(*crowd, "--value-bytes", settings.value_bytes, 16, 4096,
+                             "Bytes of each value; default 100");
   crowd->add_option("--json", settings.json_path, "Also write the results to this file")->type_name("FILE");
   return crowd;
 }

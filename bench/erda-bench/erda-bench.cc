@@ -1,5 +1,5 @@
-// erda-bench: how far the engine is from what the fabric can do, what cleaning and growing cost, what is written to
-// NVM, and whether anything gets lost.
+// erda-bench: measures how far Erda is from the fabric's limits, what cleaning and growth cost, and how much Erda
+// writes to NVM, and checks that nothing gets lost.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -28,35 +28,38 @@ namespace {
 
 constexpr const char* kProgram = "erda-bench";
 constexpr const char* kFooter = R"(
-Each starts a server of its own. A pool file that does not exist is made for it and removed afterwards, but for soak's;
-an existing pool or a device keeps what it has, and with floors the benchmark's keys, which begin with erda-bench.
+Each command starts a separate server. If the pool file does not exist, the command makes it, and removes it afterwards;
+only soak leaves a pool that you name. An existing pool or a device keeps its contents. After floors it also has the
+benchmark's keys, which begin with erda-bench.
 
-floors measures the fabric's raw operations beside gets, puts and deletes.
+The command floors measures the fabric's raw operations beside gets, puts and deletes.
 
-paths measures puts on each path by the size of their values, in a log that was written through before. The server takes
-requests of 64 KiB, so that the inline path can be compared beyond the default.
+The command paths measures puts on each put path by the size of their values. It first writes through the log. The
+server takes requests of 64 KiB, so that large values can be measured on the inline path, too.
 
-cleaning measures YCSB A, B and C and updates (zipfian 0.99), one operation at a time, and beside them puts of other keys
-at --rate, in slices of two states in turn. Both have the same pool, live data and load. Idle: all dead space was made
-free before, so that the cleaner is not due. Cleaning: the log is full, so that it is. It is a failure if the cleaner did
-nothing in the one, or something in the other. Then there is what it copies for each byte it frees, at four shares of
-live data, under uniform overwrites; and the shard's processor time for a get. It takes a minute or two.
+The command cleaning measures YCSB A, B and C and updates (zipfian 0.99), one operation at a time. Beside them it puts
+other keys, at --rate. The operations run in slices, in two states in turn, with the same pool, live data and load. In
+the idle state all dead space was made free before, so the cleaner has no work. In the cleaning state the log is full,
+so the cleaner works. The command fails if the cleaner worked in the idle state, or did not in the other. Then it
+counts the bytes that the cleaner copies for each byte that it frees, at four shares of live data, under uniform
+overwrites. It also measures the shard's processor time for a get. All this takes a minute or two.
 
-growth puts new keys, one at a time, and gets others between them, until there are twice as many, and tells what each took
-while the index grew and while it did not.
+The command growth puts new keys, one at a time, and gets other keys between them, until the number of keys has doubled.
+It prints how long each took while the index grew, and while it did not.
 
-crowd measures puts and gets of one client while more and more others are connected and silent, and tells each median. It
-raises the limit of open files as far as it may: each connection takes a descriptor of the benchmark and one of its server.
+The command crowd measures puts and gets of one client, while more and more other clients are connected and silent. It
+prints each median. Each connection takes a descriptor of the benchmark and one of its server, so the command raises the
+limit of open files as far as it may.
 
-soak overwrites a store with several clients, values of 16 to 8000 bytes and deletes. A put that is refused is a failure,
-and so is a get that finds anything but a whole value, no older than what was acknowledged before. Then all is verified,
-also after a restart, and by erda-inspect.
+The command soak overwrites a store with several clients, values of 16 to 8000 bytes, and deletes. It fails if the
+server refuses a put. It fails if a get finds a value that is not whole, or that is older than the last acknowledged
+put. At the end it verifies all values, verifies them again after a restart, and runs erda-inspect.
 
-bytes counts the NVM bytes of each create, update and delete, on both of Erda's put paths and for the two schemes that it
-is compared with, beside the paper's formulas.
+The command bytes counts the bytes that each create, update and delete writes to NVM. It does so on two of Erda's put
+paths, and for the two schemes that Erda is compared with, beside the paper's formulas.
 
-Exit codes: 0 done, 1 an operation failed, a ratio is above --limit, or the cleaner was not in the state measured;
-2 bad usage.
+Exit codes: 0 done, 1 an operation failed, a ratio is above --limit, or the cleaner was not in the state that was
+            measured, 2 bad usage.
 
 Examples: erda-bench floors --value-bytes 1024 --json floors.json
           erda-bench cleaning --json cleaning.json
@@ -89,7 +92,7 @@ int Floors(const erda::floors::Settings& settings) {
   }
   const double worst = report->ratios(settings).worst();
   if (settings.limit > 0 && worst > settings.limit) {
-    return Fail(fmt::format("a ratio of {:.2f} is above {}", worst, settings.limit));
+    return Fail(fmt::format("a ratio of {:.2f} is above --limit {}", worst, settings.limit));
   }
   return 0;
 }
@@ -158,7 +161,7 @@ int Soak(const erda::soak::Settings& settings) {
 int main(int argc, char** argv) {
   erda::floors::Settings settings;
   erda::floors::ServeSettings serve;
-  CLI::App app("Measures the engine beside the fabric and while it cleans, counts NVM bytes, and soaks it.", kProgram);
+  CLI::App app("Measures Erda beside the fabric, while it cleans and grows, counts NVM bytes, and soaks it.", kProgram);
   app.footer(kFooter);
   app.require_subcommand(1);
   const CLI::App* floors = AddFloors(app, settings);

@@ -25,16 +25,20 @@ using erda::tools::Fail;
 
 constexpr const char* kProgram = "erda-scheme-server";
 constexpr const char* kFooter = R"(
-redo: Redo Logging. Puts travel in the request; the server appends them to its log, answers, and applies them later.
-raw: Read After Write. Clients write into the log themselves, with a Read behind it; the server applies what it finds.
-Both serve gets by the server's CPU, and have one shard. It is no store to use, but what erda-ycsb --scheme measures.
-Sizes are bytes, or a number with K, M, G or T (powers of two; also KiB and so on), as 64M or 1.5G. Those of index and log count when the pool is created.
-When clients can connect, one line on stdout says so. SIGTERM, SIGINT and SIGHUP stop it. What an earlier server left in
-its log is applied first.
+This server exists so that erda-ycsb --scheme can measure it. Do not store data with it. It has one shard, and its
+processor serves the gets.
+
+With --scheme redo it runs Redo Logging. A put travels in its request; the server appends it to its log, answers, and
+applies it later. With --scheme raw it runs Read After Write. Clients write into the log themselves, with a Read after
+each write; the server applies the entries that it finds there.
+
+A size is a number of bytes, or a number with K, M, G or T (powers of two; also KiB and so on), such as 64M or 1.5G.
+The sizes of index and log count when the server creates the pool. At its start the server applies the entries that an
+earlier server left in the log. When clients can connect, it prints a line. SIGTERM, SIGINT and SIGHUP stop it.
 
 Exit codes: 0 stopped by a signal, 1 failure, 2 bad usage.
 
-Example: erda-scheme-server --scheme redo --pool dram: --size 1G --listen shm:/run/scheme.sock)";
+Example: erda-scheme-server --scheme redo --pool dram: --size 1G --listen shm:/tmp/scheme.socket)";
 
 struct Options {
   std::string scheme;
@@ -45,37 +49,41 @@ struct Options {
 
 void AddOptions(CLI::App& app, Options& options) {
   ServerSettings& settings = options.settings;
-  app.add_option("--scheme", options.scheme, "redo or raw")
+  app.add_option("--scheme", options.scheme, "The scheme: redo or raw")
       ->required()
       ->check(CLI::IsMember({"redo", "raw"}))
       ->type_name("NAME");
-  app.add_option("--pool", settings.pool.pool.path, "A file, /dev/daxX.Y or dram: (gone when the server stops)")
+  app.add_option("--pool", settings.pool.pool.path, "The pool: a file, /dev/daxX.Y, or dram: (it ends with the server)")
       ->required()
       ->type_name("PATH");
   AddSize(app, "--size", settings.pool.pool.size, "The pool's size; needed to create it");
   app.add_option("--listen", settings.listen, "Where clients connect: shm:/path/to/socket or verbs://host:port")
       ->required()
       ->type_name("ADDRESS");
-  AddSize(app, "--log-size", settings.pool.log_bytes, "Of the ring of entries; default 8M, or an eighth of the pool");
+  AddSize(app, "--log-size", settings.pool.log_bytes,
+          "The size of the log, a ring of entries; default 8M, or an eighth of the pool");
   AddNumber<uint64_t>(app, "--index-entries", settings.pool.index_entries, 0, uint64_t{1} << 40,
-                      "Slots of the index, 16 bytes each; default by the pool's size");
-  AddNumber<uint32_t>(app, "--max-clients", settings.max_clients, 1, 65536, "Connections; default 1024");
+                      "Index slots, 16 bytes each; default by the pool's size");
+  AddNumber<uint32_t>(app, "--max-clients", settings.max_clients, 1, 65536, "The most connections; default 1024");
   AddNumber<uint32_t>(app, "--slot-bytes", settings.slot_bytes, erda::schemes::kSlotBytesMin,
-                      erda::schemes::kSlotBytesMax, "A request with its key and value; default 16384");
+                      erda::schemes::kSlotBytesMax, "The largest request, with its key and value; default 16384");
   static const std::map<std::string, FlushChoice> kChoices = {{"auto", FlushChoice::kAuto},
                                                               {"server-flush", FlushChoice::kServerFlush},
                                                               {"read-after-write", FlushChoice::kReadAfterWrite}};
   app.add_option_function<std::string>(
          "--flush", [&settings](const std::string& name) { settings.flush = kChoices.at(name); },
-         "For raw in a power-safe pool, as of erda-server: read-after-write loses data unless the NIC writes past the "
-         "CPU's caches; default auto: server-flush, which takes the Read's place")
+         "The flush method of raw in a power-safe pool, as for erda-server. The method read-after-write loses data "
+         "unless the NIC writes past the processor's caches and the platform has ADR; default auto: server-flush, "
+         "which "
+         "takes the place of the Read")
       ->check(CLI::IsMember({"auto", "server-flush", "read-after-write"}))
       ->type_name("METHOD");
   AddNumber<uint64_t>(app, "--spin-us", options.spin_us, 0, 1'000'000'000,
-                      "How long it keeps looking before it sleeps, if --polling is adaptive; default 50");
-  AddNumber<uint64_t>(app, "--nvm-write-latency-ns", options.nvm_write_latency_ns, 0, 1'000'000'000,
-                      "Added to every NVM write-back, for experiments on DRAM; default 0");
-  erda::tools::AddPolling(app, settings.polling, "it waits when idle");
+                      "With --polling adaptive: for how many microseconds the idle server looks for work; default 50");
+  AddNumber<uint64_t>(
+      app, "--nvm-write-latency-ns", options.nvm_write_latency_ns, 0, 1'000'000'000,
+      "Nanoseconds that the server adds to every write-back to NVM, for experiments on DRAM; default 0");
+  erda::tools::AddPolling(app, settings.polling, "the idle server waits");
 }
 
 int Serve(const ServerSettings& settings) {

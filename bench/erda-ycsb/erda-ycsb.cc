@@ -44,12 +44,13 @@ constexpr const char* kFooter = R"(
 Workloads: A 50% get, 50% update    D 95% get of the latest, 5% insert
            B 95% get, 5% update     F 50% get, 50% read-modify-write
            C 100% get               update 100% update
-Records are chosen by Zipf's law with exponent 0.99; in D, those inserted last are the popular ones.
-First all records are put (load), then the operations are timed (run). Each thread has a client of its own.
-Depth 1 uses the synchronous calls, more the asynchronous ones.
-Addresses are Erda's, or redis:/path/to/socket and memcached:/path/to/socket, to measure these with the same driver.
---scheme measures a server of erda-scheme-server, which runs a scheme that Erda is compared with; --ack and --path are
-Erda's alone.
+
+The program first puts all records (load), then times the operations (run). It chooses records by Zipf's law with
+exponent 0.99. In workload D the records that were inserted last are the popular ones. Each thread has a separate client.
+With --depth 1 it uses the synchronous calls, with more the asynchronous calls.
+
+Addresses are Erda's, or redis:/path/to/socket and memcached:/path/to/socket: the same driver measures these stores.
+With --scheme it measures a server of erda-scheme-server. The options --ack and --path count only for Erda.
 
 Exit codes: 0 done, 1 an operation failed, 2 bad usage.
 
@@ -67,7 +68,7 @@ int Fail(std::string message, int exit_code = erda::tools::kExitFailure) {
 
 void AddOptions(CLI::App& app, erda::bench::Settings& settings, std::string& workload, Output& output) {
   constexpr uint64_t kMost = 10'000'000'000;
-  app.add_option("-w,--workload", workload, "Which mix of operations")
+  app.add_option("-w,--workload", workload, "The mix of operations, see below")
       ->required()
       ->transform(CLI::IsMember({"A", "B", "C", "D", "F", "update"}, CLI::ignore_case))
       ->type_name("NAME");
@@ -75,29 +76,32 @@ void AddOptions(CLI::App& app, erda::bench::Settings& settings, std::string& wor
   AddNumber<uint64_t>(app, "--operations", settings.operations, 1, kMost,
                       "Operations to time, over all threads; default 1000000");
   AddNumber<uint64_t>(app, "--warm-up", settings.warm_up, 0, kMost,
-                      "Operations before those, which are not timed; default 0");
+                      "Operations that run before those, and are not timed; default 0");
   erda::tools::AddSize(app, "--value-size", settings.value_size,
-                       "Bytes of each value, or as in 1K, 1.5M; default 1024");
+                       "Bytes of each value, or a size such as 1K or 1.5M; default 1024");
   AddNumber<uint32_t>(app, "--threads", settings.threads, 1, 1024, "Threads; default 1");
-  AddNumber<uint32_t>(app, "--depth", settings.depth, 1, 256, "Operations in flight for each thread; default 1");
+  AddNumber<uint32_t>(app, "--depth", settings.depth, 1, 256, "Outstanding operations of each thread; default 1");
   AddNumber<uint64_t>(app, "--seed", settings.seed, 0, std::numeric_limits<uint64_t>::max(),
-                      "For the choice of operations and records; default 1");
+                      "The seed for the choice of operations and records; default 1");
   app.add_flag_callback(
-      "--no-load", [&settings] { settings.load = false; }, "The records are there from an earlier run");
-  app.add_flag("--verify", settings.verify, "Check that each value read is whole and its key's; values of 16 bytes up");
-  app.add_option("--scheme", settings.scheme, "What the server is: erda, redo or raw; default erda")
+      "--no-load", [&settings] { settings.load = false; }, "Do not load: the server has the records of an earlier run");
+  app.add_flag(
+      "--verify", settings.verify,
+      "Check that each value that is read is whole, and belongs to its key. Values must have at least 16 bytes");
+  app.add_option("--scheme", settings.scheme, "The scheme of the server; default erda")
       ->check(CLI::IsMember({"erda", "redo", "raw"}))
       ->type_name("NAME");
   AddNumber<int>(app, "--server-pid", output.server_pid, 1, std::numeric_limits<int>::max(),
-                 "The server's process, on this machine: reports the processor time it takes in the run");
+                 "The server's process, on this machine: also report the processor time that it takes in the run");
   app.add_option("--json", output.json_path, "Also write the results to this file")->type_name("FILE");
-  app.add_flag("-q,--quiet", output.quiet, "No progress bar");
+  app.add_flag("-q,--quiet", output.quiet, "Show no progress bar");
 }
 
 // What the parser cannot see. Empty if all is well.
 std::string CheckSettings(const erda::bench::Settings& settings) {
   using erda::bench::Values;
-  if (settings.value_size > uint64_t{1} << 30) return "--value-size: no pool takes values above 1G";
+  if (settings.value_size > uint64_t{1} << 30)
+    return "--value-size: no pool takes values above 1G; give a smaller size";
   if (settings.verify && settings.value_size < Values::kHeaderBytes) {
     return fmt::format("--verify needs a --value-size of at least {}", Values::kHeaderBytes);
   }
@@ -278,7 +282,8 @@ int main(int argc, char** argv) {
   settings.workload = erda::bench::FindWorkload(workload).value();
   if (const auto error = CheckSettings(settings); !error.empty()) return Fail(error, erda::tools::kExitUsage);
   if (output.server_pid != 0 && !std::filesystem::exists(fmt::format("/proc/{}/task", output.server_pid))) {
-    return Fail(fmt::format("--server-pid: there is no process {}", output.server_pid), erda::tools::kExitUsage);
+    return Fail(fmt::format("--server-pid: there is no process {} on this machine", output.server_pid),
+                erda::tools::kExitUsage);
   }
   // Better now than after the run.
   if (!output.json_path.empty() && !std::ofstream(output.json_path, std::ios::app)) {

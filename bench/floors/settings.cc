@@ -30,7 +30,7 @@ void AddOwnServer(CLI::App& app, std::string& fabric, std::string& address) {
       ->check(CLI::IsMember({"shm", "verbs"}))
       ->type_name("NAME");
   app.add_option("-a,--address", address,
-                 "Where this program's own server listens, as verbs://10.9.0.1:7700; with shm not needed")
+                 "Where the command's server listens, such as verbs://10.9.0.1:7700; shm needs no address")
       ->type_name("ADDRESS");
 }
 
@@ -38,36 +38,43 @@ CLI::App* AddFloors(CLI::App& app, Settings& settings) {
   using tools::AddNumber;
   using tools::AddSize;
   constexpr uint64_t kMost = 100'000'000;
-  CLI::App* floors = app.add_subcommand("floors", "Raw fabric operations beside the engine's, and their ratios");
+  CLI::App* floors = app.add_subcommand(
+      "floors", "Measure the fabric's raw operations beside gets, puts and deletes, and their ratios");
   AddOwnServer(*floors, settings.fabric, settings.address);
   floors
       ->add_option("--raw-address", settings.raw_address,
-                   "Where the raw operations' peer listens; default: the address with .raw, or the next port")
+                   "Where the peer of the raw operations listens; default the address with .raw, or with the next port")
       ->type_name("ADDRESS");
-  floors->add_option("--pool", settings.pool, "dram:, a file or /dev/daxX.Y, as of erda-server; default dram:")
+  floors->add_option("--pool", settings.pool, "dram:, a file or /dev/daxX.Y, as for erda-server; default dram:")
       ->type_name("PATH");
-  AddSize(*floors, "--pool-size", settings.pool_size, "Default: enough for all puts");
+  AddSize(*floors, "--pool-size", settings.pool_size, "The size of a new pool; default room for all puts");
   AddSize(*floors, "--value-bytes", settings.value_bytes, "Bytes of each value; default 64");
-  AddNumber<uint64_t>(*floors, "--ops", settings.ops, 1, kMost, "Operations of each kind, at least; default 10000");
+  AddNumber<uint64_t>(*floors, "--ops", settings.ops, 1, kMost,
+                      "The least number of operations of each kind; default 10000");
   AddNumber<uint64_t>(*floors, "--rounds", settings.rounds, 1, kMost,
-                      "Each kind has its turn in each round; default 20");
+                      "Rounds; each kind of operation has its turn in each round; default 20");
   AddNumber<uint64_t>(*floors, "--seconds", settings.seconds, 0, kMost,
-                      "Stop after so long, with fewer rounds, but at least 3; 0: never; default 60");
-  AddNumber<uint64_t>(*floors, "--block", settings.block_ops, 1, kBlockOpsMax,
-                      "Operations that are timed together; default: so many that reading the clock does not count");
+                      "Stop after this time, with fewer rounds, but at least 3; 0: never; default 60");
+  AddNumber<uint64_t>(
+      *floors, "--block", settings.block_ops, 1, kBlockOpsMax,
+      "Operations that are timed together; the default is large enough that the reading of the clock does not count");
   floors->add_option("--limit", settings.limit, "Exit with 1 if a ratio is above this")
       ->check(CLI::Range(0.001, 1e6))
       ->type_name("RATIO");
-  floors->add_option("--device", settings.device, "For ib_read_lat; default: the RDMA device that has the address")
+  floors
+      ->add_option("--device", settings.device,
+                   "The RDMA device for ib_read_lat; default the device that has the address")
       ->type_name("NAME");
-  AddNumber<int>(*floors, "--gid-index", settings.gid_index, 0, 65535, "For ib_read_lat; default: the address's");
+  AddNumber<int>(*floors, "--gid-index", settings.gid_index, 0, 65535,
+                 "The GID index for ib_read_lat; default that of the address");
   floors->add_option("--json", settings.json_path, "Also write the results to this file")->type_name("FILE");
   return floors;
 }
 
 std::string CheckAddress(const std::string& option, const std::string& fabric, const std::string& address) {
   if (address.empty()) return "";
-  if (!address.starts_with(fabric + ":")) return fmt::format("{}: {} is not of --fabric {}", option, address, fabric);
+  if (!address.starts_with(fabric + ":"))
+    return fmt::format("{}: {} is not an address of --fabric {}", option, address, fabric);
   if (fabric != "verbs") return "";
   const auto parsed = ParseAddress(address);
   return parsed.ok() ? "" : fmt::format("{}: {}", option, parsed.status().message());
@@ -75,23 +82,23 @@ std::string CheckAddress(const std::string& option, const std::string& fabric, c
 
 std::string CheckSettings(const Settings& settings) {
   if (settings.fabric == "verbs" && settings.address.empty()) {
-    return "--fabric verbs needs an --address, as verbs://10.9.0.1:7700";
+    return "--fabric verbs needs an --address, such as verbs://10.9.0.1:7700";
   }
   for (const auto& [option, address] :
        {std::pair("--address", settings.address), std::pair("--raw-address", settings.raw_address)}) {
     if (auto error = CheckAddress(option, settings.fabric, address); !error.empty()) return error;
   }
   if (!settings.address.empty() && settings.raw_address.empty() && RawAddressOf(settings.address).empty()) {
-    return fmt::format("--address: there is no port after that of {}, so --raw-address is needed", settings.address);
+    return fmt::format("--address: there is no port after that of {}; give a --raw-address", settings.address);
   }
   const std::string raw = settings.raw_address.empty() ? RawAddressOf(settings.address) : settings.raw_address;
   if (!raw.empty() && RawAddressOf(RawAddressOf(raw)).empty()) {
-    return fmt::format("there are no two ports after that of {}, for more servers", raw);
+    return fmt::format("the benchmark needs the two ports after that of {}; choose a smaller port", raw);
   }
   if (settings.value_bytes > kValueBytesMax) {
-    return fmt::format("--value-bytes: an inline put takes at most {} here", kValueBytesMax);
+    return fmt::format("--value-bytes: the largest value of an inline put has {} bytes here", kValueBytesMax);
   }
-  if (settings.rounds > settings.ops) return "--rounds: there cannot be more than operations";
+  if (settings.rounds > settings.ops) return "--rounds: there are more rounds than --ops; give at most as many";
   return "";
 }
 

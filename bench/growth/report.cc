@@ -21,13 +21,16 @@ double Micros(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 
 }  // namespace
 
 CLI::App* AddGrowth(CLI::App& app, Settings& settings) {
-  CLI::App* growth = app.add_subcommand("growth", "Gets and puts while the index doubles, and while it does not");
+  CLI::App* growth = app.add_subcommand("growth", "Measure gets and puts while the index grows, and while it does not");
   tools::AddNumber<uint64_t>(*growth, "--keys", settings.keys, 10'000, 100'000'000,
-                             "At the end; half of them are there at first. Default 2000000");
-  tools::AddNumber<uint64_t>(*growth, "--value-bytes", settings.value_bytes, 0, 4096, "Default 100");
-  growth->add_option("--address", settings.address, "Where its server listens; shared memory, if it is not given")
+                             "Keys at the end; half of them are there at first; default 2000000");
+  tools::AddNumber<uint64_t>(*growth, "--value-bytes", settings.value_bytes, 0, 4096,
+                             "Bytes of each value; default 100");
+  growth
+      ->add_option("--address", settings.address,
+                   "Where the command's server listens, such as verbs://10.9.0.1:7700; default over shared memory")
       ->type_name("ADDRESS");
-  growth->add_option("--pool", settings.pool, "Of its server: a new file, or dram:, the default")->type_name("POOL");
+  growth->add_option("--pool", settings.pool, "A new file, or dram:, the default")->type_name("POOL");
   growth->add_option("--json", settings.json_path, "Also write the results to this file")->type_name("FILE");
   return growth;
 }

@@ -20,17 +20,19 @@ const uint32_t kDefaultSlotBytes = ServerOptions().slot_bytes;
 }  // namespace
 
 CLI::App* AddPaths(CLI::App& app, Settings& settings) {
-  CLI::App* paths = app.add_subcommand("paths", "Puts on each path, by the size of their values");
+  CLI::App* paths = app.add_subcommand("paths", "Measure puts on each put path, by the size of their values");
   floors::AddOwnServer(*paths, settings.fabric, settings.address);
-  paths->add_option("--pool", settings.pool, "dram:, a file or /dev/daxX.Y, as of erda-server; default dram:")
+  paths->add_option("--pool", settings.pool, "dram:, a file or /dev/daxX.Y, as for erda-server; default dram:")
       ->type_name("PATH");
-  tools::AddSize(*paths, "--pool-size", settings.pool_size, "Of a new pool; default 256M");
-  paths->add_option("--value-bytes", settings.value_sizes, "Sizes of values; default 64 to 262144, nine of them")
+  tools::AddSize(*paths, "--pool-size", settings.pool_size, "The size of a new pool; default 256M");
+  paths
+      ->add_option("--value-bytes", settings.value_sizes,
+                   "Sizes of values, one or more; default nine, from 64 to 262144")
       ->check(tools::NumberFrom<uint64_t>(0, 1 << 20))
       ->type_name("N");
   tools::AddNumber<uint64_t>(*paths, "--ops", settings.ops, 1, 1'000'000,
                              "Puts of each path and size in each round; default 500");
-  tools::AddNumber<uint64_t>(*paths, "--rounds", settings.rounds, 1, 1'000'000, "Default 5");
+  tools::AddNumber<uint64_t>(*paths, "--rounds", settings.rounds, 1, 1'000'000, "Rounds; default 5");
   paths->add_option("--json", settings.json_path, "Also write the results to this file")->type_name("FILE");
   return paths;
 }

@@ -21,17 +21,18 @@ uint64_t RandomOf(uint64_t record, uint64_t number) { return Random::Mix(Random:
 
 CLI::App* AddSoak(CLI::App& app, Settings& settings) {
   using tools::AddNumber;
-  CLI::App* soak = app.add_subcommand("soak", "Overwrites a nearly full store again and again, and verifies all reads");
-  soak->add_option("--pool", settings.pool,
-                   "A file that is not there yet; it stays. Default: one in a temporary folder, removed at the end")
+  CLI::App* soak = app.add_subcommand("soak", "Overwrite a nearly full store again and again, and verify all reads");
+  soak->add_option(
+          "--pool", settings.pool,
+          "A file that does not exist yet; it stays. Default one in a temporary folder, which the command removes")
       ->type_name("PATH");
-  tools::AddSize(*soak, "--pool-size", settings.pool_size, "Default: 64M");
+  tools::AddSize(*soak, "--pool-size", settings.pool_size, "The pool's size; default 64M");
   AddNumber<uint64_t>(*soak, "--times", settings.times, 1, 1'000'000,
-                      "So many times the pool's size is written; default 20");
+                      "How many times the pool's size is written; default 20");
   AddNumber<uint64_t>(*soak, "--live", settings.live, 1, 100, "Live data, in percent of the usable share; default 80");
-  AddNumber<uint32_t>(*soak, "--clients", settings.clients, 1, 256, "Each with a thread of its own; default 4");
+  AddNumber<uint32_t>(*soak, "--clients", settings.clients, 1, 256, "Clients, each with a separate thread; default 4");
   AddNumber<uint64_t>(*soak, "--seed", settings.seed, 0, std::numeric_limits<uint64_t>::max(),
-                      "For the choice of operations and keys; default 1");
+                      "The seed for the choice of operations and keys; default 1");
   return soak;
 }
 
@@ -49,7 +50,7 @@ Result<uint64_t> KeysFor(const Settings& settings) {
   const auto geometry = format::ChooseGeometry({.pool_size = settings.pool_size});
   if (!geometry.ok()) return geometry.status();
   if (format::ValueBytesMax(*geometry, kKeyBytes) < kValueBytes.back()) {
-    return Status(Code::kInvalidArgument, "--pool-size: such a small pool does not take values of " +
+    return Status(Code::kInvalidArgument, "--pool-size: such a small pool cannot store values of " +
                                               std::to_string(kValueBytes.back()) + " bytes");
   }
   uint64_t sum = 0;
@@ -58,7 +59,9 @@ Result<uint64_t> KeysFor(const Settings& settings) {
   const double bytes_of_key = present * static_cast<double>(sum) / static_cast<double>(kValueBytes.size());
   const double live = format::UsableShare(*geometry) * static_cast<double>(settings.live) / 100;
   const auto keys = static_cast<uint64_t>(live * static_cast<double>(settings.pool_size) / bytes_of_key);
-  if (keys < settings.clients) return Status(Code::kInvalidArgument, "--clients: there are fewer keys than clients");
+  if (keys < settings.clients)
+    return Status(Code::kInvalidArgument,
+                  "--clients: the pool has fewer keys than clients; give fewer clients or a larger --pool-size");
   return keys;
 }
 

@@ -75,7 +75,7 @@ TEST_F(BenchTest, LeavesAnExistingPoolInOrder) {
 TEST_F(BenchTest, ALimitThatIsNotKeptIsAFailure) {
   const auto ended = Floors({"--limit", "0.001"});
   EXPECT_EQ(ended.code, 1);
-  EXPECT_NE(ended.err.find("is above 0.001"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("is above --limit 0.001"), std::string::npos) << ended.err;
   EXPECT_NE(ended.out.find("over the floor"), std::string::npos);
   EXPECT_EQ(Floors({"--limit", "1000000"}).code, 0);
 }

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Completion of Erda's programs in bash. What there is to complete is asked of the program, by --help, each time: so it
-# is that of the program which is there, and takes some milliseconds. Installed once under the name of each program.
+# Completion of Erda's programs in bash. It asks the program itself, by --help, each time. So it fits the installed
+# version, and takes some milliseconds. The installation puts it once under the name of each program.
 
-# _erda_offer <prefix> <word...>: those that begin with the prefix.
+# _erda_offer <prefix> <word...>: offers the words that begin with the prefix.
 _erda_offer() {
   local word
   for word in "${@:2}"; do
@@ -10,7 +10,7 @@ _erda_offer() {
   done
 }
 
-# _erda_files <prefix> [sockets]: files, or sockets and the folders on the way to them.
+# _erda_files <prefix> [sockets]: offers files, or sockets and the folders on the way to them.
 _erda_files() {
   local file
   compopt -o filenames 2> /dev/null
@@ -19,7 +19,7 @@ _erda_files() {
   done < <(compgen -f -- "$1")
 }
 
-# _erda_value <type, as in KIND:{a,b}> <the help of the option> <prefix>: values of an option.
+# _erda_value <type, as in KIND:{a,b}> <the help of the option> <prefix>: offers values of an option.
 _erda_value() {
   local set=${1#*:\{} values
   case $1 in
@@ -31,7 +31,7 @@ _erda_value() {
     ADDRESS*)
       if [[ $3 == shm:* ]]; then
         _erda_files "${3#shm:}" sockets
-        # Bash replaces what is behind the last colon, or all of the word.
+        # Bash replaces the text after the last colon, or the whole word.
         if [[ $COMP_WORDBREAKS != *:* ]]; then COMPREPLY=("${COMPREPLY[@]/#/shm:}"); fi
         return
       fi
@@ -42,7 +42,7 @@ _erda_value() {
   esac
 }
 
-# _erda_read_help <program> [command]: into `commands`, `positionals`, and by the option's name `types` and `helps`.
+# _erda_read_help <program> [command]: fills `commands`, `positionals`, and by the option's name `types` and `helps`.
 _erda_read_help() {
   local line section='' names='' name rest
   while IFS= read -r line; do
@@ -75,7 +75,7 @@ _erda_read_help() {
 _erda() {
   COMPREPLY=()
   local program=${1/#\~\//$HOME/} rest=${COMP_LINE:0:COMP_POINT} words=() piece
-  # The words before the cursor. Bash splits them at colons and equal signs, too: what no space is between is one word.
+  # The words before the cursor. Bash also splits words at colons and equal signs: join the parts without space between.
   for piece in "${COMP_WORDS[@]:0:COMP_CWORD}"; do
     if [[ ${#words[@]} == 0 || $rest == [[:space:]]* ]]; then words+=(""); fi
     rest=${rest#"${rest%%[![:space:]]*}"}
@@ -92,7 +92,7 @@ _erda() {
   local all=" ${commands[*]} " has_commands=${#commands[@]} command='' option='' only_words='' file_flag='' word
   for word in "${words[@]:1:${#words[@]}-2}"; do
     if [[ -n $option ]]; then
-      option=  # it was that one's value
+      option=  # the word was the value of that option
     elif [[ -z $only_words && $word == -- ]]; then
       only_words=yes
     elif [[ -z $only_words && $word == -* ]]; then

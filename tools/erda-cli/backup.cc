@@ -33,7 +33,7 @@ int CannotWrite(const std::string& file) {
   return FailHere(fmt::format("cannot write {}: {}", file, std::strerror(errno)));
 }
 
-// What is said of it goes where the dump does not.
+// Prints the counts to stdout, or to stderr if stdout has the dump.
 int TellDumped(const DumpOptions& options, const tools::Dumped& dumped) {
   const std::string text = fmt::format("keys {}, bytes {}\n", dumped.keys, dumped.bytes);
   if (options.file != "-") {
@@ -85,7 +85,7 @@ void AddDump(CLI::App& sub, Session& session) {
 void AddLoad(CLI::App& sub, Session& session) {
   LoadOptions& options = Bind(sub, session, Load);
   sub.add_option("FILE", options.file, "The dump, or - for stdin")->required()->type_name("");
-  sub.add_flag("--if-absent", options.if_absent, "Leave keys as they are that have a value");
+  sub.add_flag("--if-absent", options.if_absent, "Leave a key as it is if it has a value");
 }
 
 }  // namespace erda::cli

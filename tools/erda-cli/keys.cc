@@ -11,7 +11,7 @@ namespace erda::cli {
 
 namespace {
 
-// What ends with `end`, or with the text; without what is empty.
+// Appends each part of the text that ends with `end`, or with the text. Leaves out empty parts.
 void Split(std::string_view text, char end, std::vector<std::string>& parts) {
   while (!text.empty()) {
     const size_t size = std::min(text.find(end), text.size());
@@ -20,7 +20,9 @@ void Split(std::string_view text, char end, std::vector<std::string>& parts) {
   }
 }
 
-std::string NoHex(const std::string& word) { return "'" + word + "' is no hexadecimal number of whole bytes"; }
+std::string NoHex(const std::string& word) {
+  return "'" + word + "' is not hexadecimal: give two digits for each byte, as 00ff";
+}
 
 }  // namespace
 
@@ -55,8 +57,9 @@ void KeyOptions::AddTo(CLI::App& sub) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   CLI::Option* const file =
-      sub.add_option("--file", list, "Keys from a file, or from stdin if it is -: one on each line")->type_name("FILE");
-  sub.add_flag("-0,--null", null, "The file has a NUL behind each key, and not a newline")->needs(file);
+      sub.add_option("--file", list, "Keys from a file, or from stdin if it is -: one on each line, without escapes")
+          ->type_name("FILE");
+  sub.add_flag("-0,--null", null, "The file has a NUL after each key, and not a newline")->needs(file);
   form.AddTo(sub);
 }
 

@@ -56,7 +56,7 @@ int Scan(Session& session, const ScanCommand& scan) {
   uint64_t printed = 0;
   uint64_t damaged = 0;
   int code = 0;
-  const Status stop(Code::kInternal);  // the reason is told, or is none
+  const Status stop(Code::kInternal);  // ends the scan: a failure that is reported, or enough keys
   const auto print = [&](const ScanPage& page) {
     std::string text;
     for (const ScannedKey& each : page.keys) {
@@ -82,20 +82,24 @@ int Scan(Session& session, const ScanCommand& scan) {
 
 void AddScan(CLI::App& sub, Session& session) {
   ScanCommand& scan = Bind(sub, session, Scan);
-  CLI::Option* const values = sub.add_flag("--values", scan.values, "Values, too: a tab and the value behind each key");
-  CLI::Option* const null = sub.add_flag("-0,--null", scan.null,
-                                         "Keys as they are, and a NUL behind each, as mget -0 and xargs -0 read them");
+  CLI::Option* const values =
+      sub.add_flag("--values", scan.values, "Also print the values: after each key a tab and its value");
+  CLI::Option* const null = sub.add_flag(
+      "-0,--null", scan.null, "Keys without escapes, and a NUL after each, as mget -0 and xargs -0 read them");
   null->excludes(values);
   CLI::Option* const hex =
-      sub.add_flag("--key-hex", scan.hex, "Keys in hexadecimal, as mget --key-hex reads them")->excludes(null);
-  sub.add_flag("--json", scan.json, "Each as a JSON object on a line, as of mget")->excludes(null)->excludes(hex);
-  sub.add_option("--prefix", scan.prefix, "Only keys that begin so; all are read, since there is no order to go by")
+      sub.add_flag("--key-hex", scan.hex, "Print keys in hexadecimal, as mget --key-hex reads them")->excludes(null);
+  sub.add_flag("--json", scan.json, "Print each key as a JSON object on a line, as mget does")
+      ->excludes(null)
+      ->excludes(hex);
+  sub.add_option("--prefix", scan.prefix,
+                 "Print only keys that begin with TEXT. The command still reads all keys, since they have no order")
       ->type_name("TEXT");
   tools::AddNumber<uint64_t>(sub, "--limit", scan.limit, 1, UINT64_MAX,
-                             "Stop behind about so many keys, and tell the cursor to go on with: on stderr, or as the "
-                             "last object with --json (null: that was all)");
+                             "Stop after about N keys, and print the cursor with which a scan can go on: on stderr, or "
+                             "as the last object with --json (null: there are no more keys)");
   tools::AddNumber<uint64_t>(sub, "--cursor", scan.cursor, 0, UINT64_MAX,
-                             "Go on where a scan with --limit stopped, of any client; 0, the default: from the start");
+                             "Go on where a scan with --limit stopped, of any client; default 0, the start");
 }
 
 void AddKeys(CLI::App& sub, Session& session) { Bind(sub, session, Scan).lines = true; }

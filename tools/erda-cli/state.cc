@@ -37,7 +37,7 @@ struct PingOptions {
   uint32_t interval_ms = 1000;
 };
 
-// What is written as a plain decimal number becomes one.
+// Returns a number if the text is a plain decimal number, and otherwise the text.
 nlohmann::ordered_json JsonValue(const std::string& text) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -94,8 +94,8 @@ Microseconds TimeOf(Body&& body) {
   return std::chrono::steady_clock::now() - start;
 }
 
-// A request that a shard has to answer, and that changes nothing: a delete on the condition that the key has a version
-// that none has. A client that may only read has no requests: it connects once more instead, which each shard answers.
+// Times a request that a shard has to answer, and that changes nothing: a delete on the condition that the key has a
+// version that no key has. A read-only client has no requests. It connects once more instead, and each shard answers.
 Result<std::string> RequestTime(Session& session, const std::string& key) {
   Status status;
   const Microseconds request =
@@ -107,7 +107,7 @@ Result<std::string> RequestTime(Session& session, const std::string& key) {
   return fmt::format("connect {:.1f} us", connect.count());
 }
 
-// And a get, which the server's processor has no part in.
+// Times a request and a get. The server's processor has no part in the get.
 int Ping(Session& session, const PingOptions& options) {
   const std::string key = "erda-cli ping";
   for (uint32_t i = 0; i < options.count; ++i) {
@@ -127,19 +127,19 @@ int Ping(Session& session, const PingOptions& options) {
 
 void AddStats(CLI::App& sub, Session& session) {
   StatsOptions& options = Bind(sub, session, Stats);
-  sub.add_flag("--json", options.json, "As one JSON object");
+  sub.add_flag("--json", options.json, "Print one JSON object");
 }
 
 void AddClean(CLI::App& sub, Session& session) {
   CleanOptions& options = Bind(sub, session, Clean);
-  sub.add_flag("--no-wait", options.no_wait, "Only ask for it");
+  sub.add_flag("--no-wait", options.no_wait, "Only ask the server to clean, and do not wait");
 }
 
 void AddPing(CLI::App& sub, Session& session) {
   PingOptions& options = Bind(sub, session, Ping);
-  tools::AddNumber<uint32_t>(sub, "-n,--count", options.count, 1, UINT32_MAX, "So many times; default 1");
+  tools::AddNumber<uint32_t>(sub, "-n,--count", options.count, 1, UINT32_MAX, "The number of pings; default 1");
   tools::AddNumber<uint32_t>(sub, "--interval-ms", options.interval_ms, 0, 3'600'000,
-                             "Milliseconds from one to the next; default 1000");
+                             "Milliseconds from one ping to the next; default 1000");
 }
 
 }  // namespace erda::cli

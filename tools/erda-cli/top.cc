@@ -1,4 +1,4 @@
-// top: what a server does, shown anew every second.
+// top: shows the rates of a server again every second.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
@@ -59,9 +59,9 @@ int Top(Session& session, const TopOptions& options) {
 void AddTop(CLI::App& sub, Session& session) {
   TopOptions& options = Bind(sub, session, Top);
   tools::AddNumber<uint32_t>(sub, "-n,--count", options.count, 0, UINT32_MAX,
-                             "So many times; 0, the default: until it is stopped");
+                             "The number of screens; default 0, until q or a signal");
   tools::AddNumber<uint32_t>(sub, "--interval-ms", options.interval_ms, 100, 3'600'000,
-                             "Milliseconds from one to the next; default 1000");
+                             "Milliseconds from one screen to the next; default 1000");
 }
 
 }  // namespace erda::cli

@@ -167,7 +167,7 @@ int Put(Session& session, const PutCommand& put) {
   return put.with_version ? Print(fmt::format("{}\n", *version)) : 0;
 }
 
-// Absent keys stop nothing, but for the exit code.
+// Absent keys change only the exit code.
 int Del(Session& session, const DelOptions& del) {
   const auto keys = del.keys.Read();
   if (!keys.ok()) return FailHere(keys.status());
@@ -183,10 +183,10 @@ int Del(Session& session, const DelOptions& del) {
   return code;
 }
 
-// So many at once: in flight, and in memory.
+// The number of gets that are outstanding, and of values in memory.
 constexpr size_t kGetsAtOnce = 64;
 
-// What there is to print of one; an exit code if there is nothing, and the value is damaged.
+// Appends the line of a key. Returns 0, or the exit code for a damaged value, which has no line.
 int AddTo(std::string& text, const MgetOptions& options, std::string_view key, const Result<Versioned>& got) {
   if (got.ok()) {
     text += options.json ? JsonLine(key, got->value, got->version, got->expires)
@@ -200,7 +200,7 @@ int AddTo(std::string& text, const MgetOptions& options, std::string_view key, c
   return FailHere(Status(got.status().code(), fmt::format("{}: {}", Escaped(key), got.status().ToString())));
 }
 
-// A missing or damaged one stops nothing, but for the exit code.
+// A missing or damaged key changes only the exit code.
 int Mget(Session& session, const MgetOptions& options) {
   const auto keys = options.keys.Read();
   if (!keys.ok()) return FailHere(keys.status());
@@ -246,7 +246,8 @@ int Incr(Session& session, const IncrOptions& options) {
 
 CLI::Option* AddIfVersion(CLI::App& sub, std::optional<uint64_t>& version) {
   const auto set = [&version](uint64_t number) { version = number; };
-  return sub.add_option_function<uint64_t>("--if-version", set, "Only if the key has this version (exit code 6)")
+  return sub
+      .add_option_function<uint64_t>("--if-version", set, "Only if the key has this version; otherwise exit code 6")
       ->check(tools::NumberFrom<uint64_t>(0, UINT64_MAX))
       ->type_name("N");
 }
@@ -256,14 +257,15 @@ CLI::Option* AddIfVersion(CLI::App& sub, std::optional<uint64_t>& version) {
 void AddGet(CLI::App& sub, Session& session) {
   GetOptions& options = Bind(sub, session, Get);
   options.key.AddTo(sub);
-  sub.add_flag("--raw", options.raw, "Only the value's bytes, without a newline");
-  sub.add_flag("--number", options.number, "The value is a number of 8 bytes, as of incr: print it in decimal");
+  sub.add_flag("--raw", options.raw, "Print only the value's bytes, without a newline");
+  sub.add_flag("--number", options.number, "The value is a number of 8 bytes, as incr has it: print it in decimal");
   CLI::Option* const version =
-      sub.add_flag("--with-version", options.with_version, "The version and a space before the value");
-  CLI::Option* const expiry =
-      sub.add_flag("--with-expiry", options.with_expiry,
-                   "When it expires, in milliseconds of Unix time, and a space before the value; 0: never");
-  sub.add_option("--out", options.out, "Only the value's bytes, into this file, which is there when all of them are")
+      sub.add_flag("--with-version", options.with_version, "Print the version and a space before the value");
+  CLI::Option* const expiry = sub.add_flag(
+      "--with-expiry", options.with_expiry,
+      "Print when the value expires, in milliseconds of Unix time, and a space before the value; 0: never");
+  sub.add_option("--out", options.out,
+                 "Write only the value's bytes, into this file. The file appears when it has all of them")
       ->type_name("FILE")
       ->excludes(version)
       ->excludes(expiry);
@@ -274,12 +276,13 @@ void AddPut(CLI::App& sub, Session& session) {
   put.key.AddTo(sub);
   sub.add_option("VALUE", put.value, "The value, or - to read it from stdin")->required()->type_name("");
   sub.add_flag("--value-file", put.value_file, "VALUE is a file, whose bytes are the value; - is stdin");
-  sub.add_flag("--number", put.number, "VALUE is a whole number, which is put as 8 bytes, for incr and get --number");
+  sub.add_flag("--number", put.number, "VALUE is a whole number: put it as 8 bytes, for incr and get --number");
   CLI::Option* if_version = AddIfVersion(sub, put.options.if_version);
-  sub.add_flag("--if-absent", put.if_absent, "Only if the key has no value (exit code 6)")->excludes(if_version);
-  sub.add_flag("--with-version", put.with_version, "Print the version of what was put");
+  sub.add_flag("--if-absent", put.if_absent, "Only if the key has no value; otherwise exit code 6")
+      ->excludes(if_version);
+  sub.add_flag("--with-version", put.with_version, "Print the version of the value that was put");
   const auto set_ttl = [&put](int64_t ms) { put.options.ttl = std::chrono::milliseconds(ms); };
-  sub.add_option_function<int64_t>("--ttl", set_ttl, "The value expires after so many milliseconds; default: never")
+  sub.add_option_function<int64_t>("--ttl", set_ttl, "The value expires after MS milliseconds; default never")
       ->check(tools::NumberFrom<int64_t>(1, kTtlMax.count()))
       ->type_name("MS");
 }
@@ -294,14 +297,14 @@ void AddMget(CLI::App& sub, Session& session) {
   MgetOptions& options = Bind(sub, session, Mget);
   options.keys.AddTo(sub);
   sub.add_flag("--json", options.json,
-               "Each as a JSON object on a line, with version and expires_ms; value null: it is missing; key_base64 "
-               "and value_base64 instead, where it is no UTF-8");
+               "Print each key as a JSON object on a line, with version and expires_ms. A missing key has the value "
+               "null. Bytes that are not UTF-8 are in key_base64 and value_base64 instead");
 }
 
 void AddIncr(CLI::App& sub, Session& session) {
   IncrOptions& options = Bind(sub, session, Incr);
   options.key.AddTo(sub);
-  sub.add_option("DELTA", options.delta, "What is added; default 1")->type_name("");
+  sub.add_option("DELTA", options.delta, "The number to add; default 1")->type_name("");
 }
 
 }  // namespace erda::cli

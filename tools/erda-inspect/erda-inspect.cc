@@ -1,4 +1,4 @@
-// erda-inspect: what is in a pool, without a server, and without changing a byte of it.
+// erda-inspect: shows the contents of a pool, without a server, and without changing a byte of it.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -16,10 +16,10 @@ using erda::tools::Fail;
 
 constexpr const char* kProgram = "erda-inspect";
 constexpr const char* kFooter = R"(
-The pool is only read, and no server may have it open meanwhile.
+The program changes nothing in the pool. No server may have the pool open.
 
-Exit codes: 0 sound (a pool that needs recovery is, too: a server recovers it when it opens it),
-            1 it cannot be read or is no pool, 2 bad usage, 3 there is damage.
+Exit codes: 0 the pool is sound (also if it needs recovery: a server recovers it when it opens it),
+            1 the pool cannot be read, or the file is not a pool, 2 bad usage, 3 there is damage.
 
 Example: erda-inspect --verify /var/lib/erda/pool)";
 
@@ -49,14 +49,14 @@ int Inspect(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Tells what is in a pool that no server has open.", kProgram);
+  CLI::App app("Shows the contents of a pool that no server has open.", kProgram);
   app.footer(kFooter);
   app.add_option("POOL", arguments.pool, "A file or /dev/daxX.Y")->required()->type_name("");
-  app.add_flag("--verify", arguments.options.verify, "Read all values, and check them too");
-  app.add_flag("--json", arguments.json, "As one JSON object");
-  erda::tools::AddNumber<size_t>(
-      app, "--list", arguments.options.damage_listed, 0, 1'000'000'000,
-      fmt::format("How much damage is listed, and not only counted; default {}", arguments.options.damage_listed));
+  app.add_flag("--verify", arguments.options.verify, "Also read and check the values of all entries");
+  app.add_flag("--json", arguments.json, "Print everything as one JSON object");
+  erda::tools::AddNumber<size_t>(app, "--list", arguments.options.damage_listed, 0, 1'000'000'000,
+                                 fmt::format("List at most N damaged places, and only count the others; default {}",
+                                             arguments.options.damage_listed));
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
   return Inspect(arguments);
 }

@@ -27,11 +27,11 @@ using erda::tools::kExitUsage;
 
 constexpr const char* kProgram = "erda-pool";
 constexpr const char* kFooter = R"(
-A pool is a file or a DAX device, /dev/daxX.Y. No server may have it open meanwhile.
-Sizes are bytes, or a number with K, M, G or T (powers of two; also KiB and so on), as 64M or 1.5G.
+A pool is a file or a DAX device, /dev/daxX.Y. No server may have it open.
+A size is a number of bytes, or a number with K, M, G or T (powers of two; also KiB and so on), such as 64M or 1.5G.
 
-Exit codes: 0 done, and of check: sound (a pool that needs recovery is, too: a server recovers it when it opens it),
-            1 failure, 2 bad usage, 3 there is damage; of salvage: not all could be read.
+Exit codes: 0 done, and the pool is sound (also if it needs recovery: a server recovers it when it opens it),
+            1 failure, 2 bad usage, 3 there is damage (with salvage: something could not be read).
 
 Examples: erda-pool plan --records 1000000 --key-size 24 --value-size 1K
           erda-pool create /var/lib/erda/pool --size 8G --shards 2
@@ -123,10 +123,11 @@ int main(int argc, char** argv) {
   app.footer(kFooter);
   app.require_subcommand(1);
 
-  CLI::App* create =
-      AddCommand(app, "create", "Make a pool, and say how it is cut; never over a file or a device that holds anything",
-                 arguments);
-  erda::tools::AddPoolSize(*create, arguments.wish.pool_size, "The pool's size; of a DAX device at most its own")
+  CLI::App* create = AddCommand(
+      app, "create",
+      "Make a pool, and print its geometry. It refuses a file that exists, and a device that is not blank", arguments);
+  erda::tools::AddPoolSize(*create, arguments.wish.pool_size,
+                           "The pool's size; for a DAX device at most the device's size")
       ->required();
   arguments.wish.shards = 0;
   erda::tools::AddShards(*create, arguments.wish.shards, "one");
@@ -134,27 +135,29 @@ int main(int argc, char** argv) {
                            arguments.wish.index_entries);
   erda::tools::AddGrowTo(*create, arguments.wish.grow_to);
 
-  const CLI::App* info =
-      AddCommand(app, "info", "Say how a pool is cut, and whether it was closed; reads nothing else", arguments);
+  const CLI::App* info = AddCommand(
+      app, "info", "Print a pool's geometry, and whether it was closed cleanly. It reads only the superblocks",
+      arguments);
 
-  CLI::App* check = AddCommand(app, "check", "Read all of a pool, and name what is damaged", arguments);
-  check->add_flag("--no-values", arguments.no_values, "Do not read the values: headers, keys and the index alone");
-  erda::tools::AddNumber<size_t>(
-      *check, "--list", arguments.options.damage_listed, 0, 1'000'000'000,
-      fmt::format("How much damage is listed, and not only counted; default {}", arguments.options.damage_listed));
+  CLI::App* check = AddCommand(app, "check", "Read all of a pool, and name the damage in it", arguments);
+  check->add_flag("--no-values", arguments.no_values, "Read headers, keys and the index, and not the values");
+  erda::tools::AddNumber<size_t>(*check, "--list", arguments.options.damage_listed, 0, 1'000'000'000,
+                                 fmt::format("List at most N damaged places, and only count the others; default {}",
+                                             arguments.options.damage_listed));
 
-  CLI::App* resize = AddCommand(app, "resize", "Make a pool larger, in place, and say how it is cut then", arguments);
+  CLI::App* resize = AddCommand(app, "resize", "Make a pool larger, in place, and print its new geometry", arguments);
   erda::tools::AddPoolSize(*resize, arguments.wish.pool_size,
-                           "The new size, larger than the pool's; of a DAX device at most its own")
+                           "The new size, larger than the pool's size; for a DAX device at most the device's size")
       ->required();
 
-  CLI::App* plan = app.add_subcommand("plan", "Say how large a pool must be for so many records, and how to make it");
+  CLI::App* plan =
+      app.add_subcommand("plan", "Say how large a pool must be for a number of records, and how to make it");
   erda::tools::AddPlanOptions(*plan, arguments.plan);
   plan->add_flag("--json", arguments.json, "Print one JSON object");
 
-  CLI::App* salvage = AddCommand(
-      app, "salvage", "Write all values that can be read of a pool that does not open to a dump, and name what cannot",
-      arguments);
+  CLI::App* salvage =
+      AddCommand(app, "salvage",
+                 "Write the readable values of a pool that does not open to a dump, and name the others", arguments);
   erda::tools::AddSalvageOptions(*salvage, arguments.salvage);
 
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;

@@ -132,15 +132,17 @@ Result<Plan> MakePlan(const PlanArguments& arguments) {
 }
 
 void AddPlanOptions(CLI::App& command, PlanArguments& arguments) {
-  AddNumber<uint64_t>(command, "--records", arguments.records, 1, uint64_t{1} << 40, "How many keys it is to hold")
+  AddNumber<uint64_t>(command, "--records", arguments.records, 1, uint64_t{1} << 40,
+                      "The number of keys that the pool must hold")
       ->required();
   AddNumber<uint64_t>(command, "--key-size", arguments.key_size, 1, format::kKeyBytesMax, "Bytes of a key, on average")
       ->required();
-  AddSize(command, "--value-size", arguments.value_size, "Bytes of a value, on average; of large ones, of the largest")
+  AddSize(command, "--value-size", arguments.value_size,
+          "Bytes of a value, on average; from a megabyte on, of the largest value")
       ->required();
   AddNumber<uint32_t>(command, "--shards", arguments.shards, 1, format::kShardsMax,
-                      "One for each core that puts may use; default 1");
-  AddSize(command, "--grow-to", arguments.grow_to, "How large resize must be able to make it");
+                      "Shards: one for each core that puts may use; default 1");
+  AddSize(command, "--grow-to", arguments.grow_to, "The size that resize must be able to give the pool");
 }
 
 int PrintPlan(const char* program, const PlanArguments& arguments, bool json) {

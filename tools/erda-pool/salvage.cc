@@ -150,23 +150,24 @@ void AddSalvageOptions(CLI::App& command, SalvageArguments& arguments) {
       ->type_name("");
   command
       .add_option("--unnamed", arguments.unnamed_file,
-                  "A dump of its own for the keys that the index does not name, of which some may have been deleted; "
-                  "by default they are in the one dump")
+                  "A separate dump for the keys that the index does not name. Some of these may have been deleted; "
+                  "default the same dump")
       ->type_name("FILE");
   command.add_flag("--older", arguments.options.older,
-                   "Of a key whose newest value is damaged, write the value before it, if that is there");
+                   "If the newest value of a key is damaged, write the value before it, if that is there");
   command.add_flag("--newest", arguments.options.newest,
                    "Write the newest version of each key, also where a client may have forged it");
   AddNumber<size_t>(
       command, "--list", arguments.options.listed, 0, 1'000'000'000,
-      fmt::format("How much of what is lost is listed, and not only counted; default {}", arguments.options.listed));
+      fmt::format("List at most N lost things, and only count the others; default {}", arguments.options.listed));
   constexpr const char* kGroup = "Geometry";
   AddPoolSize(command, arguments.made.pool_size,
-              "The size that the pool was made with, if its superblocks are lost; default the file's")
+              "The size with which the pool was made, if its superblocks are lost; default the file's size")
       ->group(kGroup);
   AddShards(command, arguments.made.shards, "one");
   AddGeometry(command, arguments.made.region_size, arguments.made.segment_size, arguments.made.index_entries);
-  AddSize(command, "--grow-to", arguments.made.grow_to, "As given when the pool was made, if its superblocks are lost")
+  AddSize(command, "--grow-to", arguments.made.grow_to,
+          "The --grow-to with which the pool was made, if its superblocks are lost")
       ->group(kGroup);
   command.get_option("--shards")->group(kGroup);
 }

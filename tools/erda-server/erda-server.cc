@@ -43,15 +43,16 @@ using erda::tools::MustBe;
 
 constexpr const char* kProgram = "erda-server";
 constexpr const char* kFooter = R"(
-Sizes are bytes, or a number with K, M, G or T (powers of two; also KiB and so on), as 64M or 1.5G.
-Geometry counts when the pool is created; an existing pool keeps its own.
-When clients can connect, one line on stdout says so, and one for each fabric how it is used. SIGTERM and SIGINT close
-the pool cleanly. A pool that was not closed cleanly is recovered first; then another line before it says what was
-found. SIGHUP has the configuration file read again: log-level, log-file, clients-per-token, requests-per-second,
-connects-per-second and another token-file count at once, anything else from the next start on, which the log says. A
-change inside the token file needs no signal. A configuration file with an error changes nothing.
+A size is a number of bytes, or a number with K, M, G or T (powers of two; also KiB and so on), such as 64M or 1.5G.
+The options of the geometry count when the server creates the pool. An existing pool keeps its geometry.
 
-The configuration file is TOML. Its keys are the options' names, without the dashes in front.
+If a pool was not closed cleanly, the server first recovers it, and prints a line about that. When clients can connect,
+the server prints a line, and one more for each fabric. SIGTERM and SIGINT close the pool cleanly.
+
+The configuration file is TOML. Its keys are the options' names, without the dashes in front. SIGHUP makes the server
+read it again. These keys count at once: log-level, log-file, clients-per-token, requests-per-second,
+connects-per-second, and the name of another token-file. All others count from the next start on, and the log names
+those that were changed. A file with an error changes nothing. A change inside the token file needs no signal.
 
 Exit codes: 0 stopped by a signal, or --check found nothing wrong, 1 failure, 2 bad usage.
 
@@ -77,31 +78,30 @@ std::string CheckSync(const std::string& text) {
 }
 
 void AddOptions(CLI::App& app, erda::ServerOptions& options) {
-  app.add_option("--pool", options.pool, "A file, /dev/daxX.Y or dram: (gone when the server stops); required")
+  app.add_option("--pool", options.pool, "The pool: a file, /dev/daxX.Y, or dram: (it ends with the server); required")
       ->type_name("PATH");
   erda::tools::AddPoolSize(app, options.pool_size, "The pool's size; needed to create it");
   app.add_option("--listen", options.listen,
-                 "Where clients connect: shm:/path/to/socket or verbs://host:port; required, may be repeated")
+                 "Where clients connect: shm:/path/to/socket or verbs://host:port; required, and may be repeated")
       ->allow_extra_args(false)
       ->check(CLI::Validator(CheckAddress, "", "address"))
       ->type_name("ADDRESS");
   app.add_option("--token-file", options.token_file,
-                 "Only clients that know a token of this file may connect; read-only behind a token: to read only. "
-                 "A change counts within a second (docs/security.md)")
+                 "Only clients that know a token of this file may connect. A client may only read if read-only follows "
+                 "its token there. A change of the file counts within a second (docs/security.md)")
       ->type_name("FILE");
   app.add_option_function<std::string>(
          "--sync", [&options](const std::string& text) { options.sync = *ParseSync(text); },
-         "How often a pool in an ordinary file is written to its disk while there are changes: 1s, 500ms, 2m, or "
-         "never. "
-         "It bounds what a power cut or a crash of the kernel takes, and promises nothing")
+         "How often the server writes a pool in an ordinary file to its disk, as long as there are changes: 1s, 500ms, "
+         "2m, or never. A sync bounds the loss by a power cut or a crash of the kernel, and promises nothing")
       ->check(CLI::Validator(CheckSync, "", "sync"))
       ->type_name("TIME")
       ->default_str("1s");
   options.shards = 0;
   AddSize(app, "--scrub-rate", options.scrub_rate,
-          "Bytes of stored values that are verified in a second, beside all else; 0: none")
+          "How many bytes of stored values the server verifies in a second, however busy it is; 0: none")
       ->capture_default_str();
-  erda::tools::AddShards(app, options.shards, "an existing pool's own number, else 1");
+  erda::tools::AddShards(app, options.shards, "the number of an existing pool, and 1 for a new one");
   erda::tools::AddGeometry(app, options.region_size, options.segment_size, options.index_entries);
   erda::tools::AddGrowTo(app, options.grow_to);
 
@@ -109,19 +109,21 @@ void AddOptions(CLI::App& app, erda::ServerOptions& options) {
                             const std::string& help) {
     return AddNumber<uint32_t>(app, name, value, low, high, help)->capture_default_str()->group("Limits");
   };
-  limit("--max-clients", options.max_clients, 1, 65536, "Connections for each shard");
-  limit("--slots-per-client", options.slots_per_client, 1, 256, "Requests in flight for each client and shard");
-  limit("--slot-bytes", options.slot_bytes, 2048, 65536, "A request with its key and inline value; a multiple of 64")
+  limit("--max-clients", options.max_clients, 1, 65536, "Connections to each shard");
+  limit("--slots-per-client", options.slots_per_client, 1, 256, "Outstanding requests of each client on each shard");
+  limit("--slot-bytes", options.slot_bytes, 2048, 65536,
+        "The largest request, with its key and inline value; a multiple of 64")
       ->check(MustBe([](uint64_t bytes) { return bytes % 64 == 0; }, "a multiple of 64"));
   limit("--reservations-per-client", options.reservations_per_client, 1, 1 << 20,
-        "Reserved and not yet settled puts of one client on one shard");
+        "Puts of one client on one shard that have their space and are not settled");
   limit("--clients-per-token", options.clients_per_token, 0, 65536,
-        "Connections to each shard with one token, or of one client where none is asked for; 0: as many as there are");
+        "Connections to each shard with one token; without a token file, of one client; 0: no limit");
   limit("--requests-per-second", options.requests_per_second, 0, 1'000'000'000,
-        "Of one client that each shard serves, 100 and more; what comes faster waits; 0: no limit")
+        "Requests of one client that each shard serves in a second, at least 100. Faster requests wait; 0: no limit")
       ->check(MustBe([](uint64_t rate) { return rate == 0 || rate >= 100; }, "0, or 100 and more"));
   limit("--connects-per-second", options.connects_per_second, 0, 1'000'000,
-        "To each address with one token, or in all where none is asked for; who comes faster is refused; 0: no limit");
+        "Clients that may connect with one token to one address in a second; without a token file, all clients. The "
+        "server refuses clients beyond it; 0: no limit");
 }
 
 void AddFlush(CLI::App& app, erda::FlushChoice& flush) {
@@ -131,8 +133,9 @@ void AddFlush(CLI::App& app, erda::FlushChoice& flush) {
       {"read-after-write", erda::FlushChoice::kReadAfterWrite}};
   app.add_option_function<std::string>(
          "--flush", [&flush](const std::string& name) { flush = kChoices.at(name); },
-         "How clients' values become persistent in a power-safe pool: server-flush, or read-after-write, which loses "
-         "data unless the NIC writes past the CPU's caches (DDIO off) and the platform has ADR; auto: server-flush")
+         "How clients' values become persistent in a power-safe pool: server-flush or read-after-write; auto: "
+         "server-flush. The method read-after-write loses data unless the NIC writes past the processor's caches (DDIO "
+         "off) and the platform has ADR")
       ->check(CLI::IsMember({"auto", "server-flush", "read-after-write"}))
       ->type_name("METHOD")
       ->default_str("auto");
@@ -147,23 +150,25 @@ void AddRights(CLI::App& app, erda::ServerOptions& options) {
                                                                   {"everybody", erda::PoolWrites::kEverybody}};
   app.add_option_function<std::string>(
          "--shm-access", [&options](const std::string& name) { options.shm_access = kAccess.at(name); },
-         "Which users of this machine can connect to the shm addresses: owner, the server's own; group; everybody")
+         "Which users of this machine can connect to the shm addresses: owner (the server's own user), group or "
+         "everybody")
       ->check(CLI::IsMember({"owner", "group", "everybody"}))
       ->type_name("WHO")
       ->default_str("owner")
       ->group("Rights");
   app.add_option_function<std::string>(
          "--pool-writes", [&options](const std::string& name) { options.pool_writes = kWrites.at(name); },
-         "Which clients write large values into the pool themselves, and could write anywhere there: nobody; "
-         "same-user, over shm those of the server's own user, over a NIC none but for their own pieces of the log; "
-         "everybody. The values of the others are copied by the server (docs/security.md)")
+         "Which clients write large values into the pool themselves, and could write anywhere there: nobody, same-user "
+         "(over shm clients of the server's user) or everybody. Over a NIC, same-user lets each client write only into "
+         "the parts of the log that the server gave it. The server copies the values of other clients "
+         "(docs/security.md)")
       ->check(CLI::IsMember({"nobody", "same-user", "everybody"}))
       ->type_name("WHO")
       ->default_str("same-user")
       ->group("Rights");
   AddSize(app, "--staging-bytes", options.staging_bytes,
-          "Memory for the large values of each client that does not write into the pool, on each shard; at least a "
-          "segment is given, and at most 1G")
+          "Memory on each shard for the large values of each client that does not write into the pool. Each gets at "
+          "least the size of a segment. At most 1G")
       ->check(MustBe([](uint64_t bytes) { return bytes <= 1 << 30; }, "at most 1G"))
       ->capture_default_str()
       ->group("Rights");
@@ -171,12 +176,12 @@ void AddRights(CLI::App& app, erda::ServerOptions& options) {
 
 void AddTimes(CLI::App& app, uint64_t& spin_us, uint64_t& nvm_write_latency_ns) {
   AddNumber<uint64_t>(app, "--spin-us", spin_us, 0, 1'000'000'000,
-                      "How long an idle shard keeps looking before it sleeps, if --polling is adaptive, and up to 20 "
-                      "times as long where requests come that soon")
+                      "With --polling adaptive: for how many microseconds an idle shard looks for work before it "
+                      "sleeps. It looks up to 20 times as long where requests come that soon")
       ->capture_default_str()
       ->group("Timing");
   AddNumber<uint64_t>(app, "--nvm-write-latency-ns", nvm_write_latency_ns, 0, 1'000'000'000,
-                      "Added to every NVM write-back, for experiments on DRAM")
+                      "Nanoseconds that the server adds to every write-back to NVM, for experiments on DRAM")
       ->capture_default_str()
       ->group("Timing");
 }
@@ -220,15 +225,15 @@ void AddLog(CLI::App& app, LogOptions& options) {
                                                           {"error", LogLevel::kError}};
   app.add_option_function<std::string>(
          "--log-level", [&options](const std::string& name) { options.level = kLevels.at(name); },
-         "The least that is logged: debug, the options that are used; info; warning, what clients do wrong; error, "
-         "damage")
+         "The lowest level that the log has: debug (the options that the server uses), info (start and stop, in a log "
+         "file), warning (a pool that fills, errors of clients) or error (damage, a pool without room)")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->type_name("LEVEL")
       ->default_str("info")
       ->group("Log");
   app.add_option("--log-file", options.file,
-                 "Where the log goes, at its end; what is said on stdout is in it, too. It may be renamed at any time: "
-                 "the next line begins a new one. Else the log goes to stderr")
+                 "Write the log to the end of this file, with all that the server says on stdout; default stderr. You "
+                 "may rename the file at any time: the next line begins a new one")
       ->type_name("FILE")
       ->group("Log");
 }
@@ -436,16 +441,17 @@ std::optional<int> ReadSettings(int argc, char** argv, Settings& settings, std::
     return fmt::format("'{}' is not a port, or an IP address and a port", address);
   };
   app.add_option("--metrics", settings.metrics,
-                 "Prometheus' metrics over HTTP, GET /metrics, at 127.0.0.1:9464 or so, to whoever reaches it; a port "
-                 "alone is one of 127.0.0.1; off if it is not given")
+                 "Serve metrics for Prometheus over HTTP, at GET /metrics of an address such as 127.0.0.1:9464. Every "
+                 "program that reaches the address can read them. A port alone is a port of 127.0.0.1; default off")
       ->check(CLI::Validator(check_metrics, "", "metrics"))
       ->type_name("ADDRESS");
   AddLog(app, settings.log);
-  app.add_option("--config", settings.config, "A file with options; flags win over it")
+  app.add_option("--config", settings.config, "A file with options. A flag wins over the same option in the file")
       ->type_name("FILE")
       ->configurable(false);
-  app.add_flag("--check", settings.check,
-               "Print what would be used, as a configuration file, and exit; nothing is opened")
+  app.add_flag(
+         "--check", settings.check,
+         "Print the options that the server would use, as a configuration file, and exit. The server opens nothing")
       ->configurable(false);
   if (const auto done = erda::tools::Parse(app, argc, argv)) return *done;
   if (!settings.config.empty()) {

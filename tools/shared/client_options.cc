@@ -32,13 +32,13 @@ void AddClientOptions(CLI::App& app, ClientChoice& choice) {
       ->check(CLI::Validator(to_time, "", "time"))
       ->type_name("TIME");
   app.add_option("--config", choice.config,
-                 "A file with options; default ~/.config/erda/client.toml, or /etc/erda/client.toml, if it is there")
+                 "A file with options; default ~/.config/erda/client.toml, or /etc/erda/client.toml, if it exists")
       ->envname("ERDA_CLIENT_CONFIG")
       ->type_name("FILE")
       ->configurable(false);
   const auto set_timeout = [&options](int64_t ms) { options.timeout = std::chrono::milliseconds(ms); };
   app.add_option_function<int64_t>("--timeout-ms", set_timeout,
-                                   "For connecting and for each operation, 1 to 3600000; default 5000")
+                                   "Milliseconds for connecting and for each operation, 1 to 3600000; default 5000")
       ->check(NumberFrom<int64_t>(1, 3'600'000))
       ->type_name("N");
   static const std::map<std::string, Ack> kAcks = {{"placed", Ack::kPlaced}, {"persisted", Ack::kPersisted}};
@@ -48,23 +48,23 @@ void AddClientOptions(CLI::App& app, ClientChoice& choice) {
                                                         {"delegate", PutPath::kDelegate}};
   app.add_option_function<std::string>(
          "--ack", [&options](const std::string& name) { options.ack = kAcks.at(name); },
-         "When a put is done: placed (survives any process) or persisted (also what the pool's medium survives); "
-         "default persisted. In a file on an ordinary disk both are the same: acknowledged puts survive the death of "
-         "any process, but not a power cut or a crash of the kernel")
+         "When a put is done: placed (it survives the death of any process) or persisted (also all that the pool's "
+         "medium survives); default persisted. In a file on an ordinary disk both are the same. Acknowledged puts then "
+         "survive the death of any process, but not a power cut or a crash of the kernel")
       ->check(CLI::IsMember({"placed", "persisted"}))
       ->type_name("KIND");
   app.add_option_function<std::string>(
          "--path", [&options](const std::string& name) { options.put_path = kPaths.at(name); },
-         "How a put travels: inline (in the request), reserve (one-sidedly), delegate (one-sidedly, into space that "
-         "the client was given ahead) or auto (inline or delegate, by size); default auto")
+         "How a put travels: inline (in the request), reserve (one-sidedly, into space that the client asks for), "
+         "delegate (one-sidedly, into space that it has) or auto (the client chooses); default auto")
       ->check(CLI::IsMember({"auto", "inline", "reserve", "delegate"}))
       ->type_name("PATH");
   AddNumber<uint32_t>(app, "--cache-entries", options.cache_entries, 0, 1U << 30,
-                      "Keys whose places are remembered for later gets; default 65536");
+                      "How many keys' places the client remembers for later gets; default 65536");
   AddPolling(app, options.polling, "calls wait");
   app.add_option(
          "--token-file", options.token_file,
-         "A file with the token that the server asks for, in its first line; nobody else may be able to read it")
+         "A file with the token that the server asks for, in its first line. Other users must not be able to read it")
       ->envname("ERDA_TOKEN_FILE")
       ->type_name("FILE");
 }
@@ -76,7 +76,7 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// That of the user, or of the machine. Empty: there is none.
+// The configuration file of the user, or of the machine. Empty: neither exists.
 std::string DefaultConfigFile() {
   std::string own = Environment("XDG_CONFIG_HOME");
   if (const std::string home = Environment("HOME"); own.empty() && !home.empty()) own = home + "/.config";

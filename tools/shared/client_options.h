@@ -1,7 +1,7 @@
-// What the programs that speak to a server have in common: their options, where these come from, and the wait for a
-// server that is starting.
+// Shared by programs that are clients: their options, the places where these come from, and the wait for a server that
+// is starting.
 //
-// Each option is taken from the first of these that has it: the command line, the environment (ERDA_ADDRESS,
+// A program takes each option from the first of these that has it: the command line, the environment (ERDA_ADDRESS,
 // ERDA_TOKEN_FILE), the client's configuration file, the default.
 #pragma once
 

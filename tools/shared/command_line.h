@@ -1,4 +1,4 @@
-// What the programs share: parsing with one-line errors, sizes, the options of a client.
+// Shared by all programs: parsing with one-line errors, sizes, times and numbers.
 #pragma once
 
 #include <fmt/core.h>
@@ -51,7 +51,7 @@ inline std::optional<int> Parse(CLI::App& app, int argc, char** argv,
 }
 
 // "64", "64K", "1.5G", "2TiB": bytes. The units are powers of two: K or KiB, M or MiB, G or GiB, T or TiB. A number
-// with a point needs a unit, and has at most six digits behind the point; a part of a byte is dropped.
+// with a point needs a unit, and has at most six digits after the point. A part of a byte is dropped.
 inline std::optional<uint64_t> ParseSize(std::string_view text) {
   constexpr std::string_view kUnits = "KMGT";
   constexpr std::string_view kDigits = "0123456789";
@@ -137,7 +137,7 @@ inline void AddPolling(CLI::App& app, Polling& polling, const std::string& who) 
       {"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}, {"sleep", Polling::kSleep}};
   app.add_option_function<std::string>(
          "--polling", [&polling](const std::string& name) { polling = kKinds.at(name); },
-         "How " + who + ": adaptive (looks for a while, then sleeps), busy (never sleeps) or sleep (at once)")
+         "How " + who + ": adaptive (look for some microseconds, then sleep), busy (never sleep) or sleep (at once)")
       ->check(CLI::IsMember({"adaptive", "busy", "sleep"}))
       ->type_name("KIND")
       ->default_str("adaptive");

@@ -11,7 +11,7 @@
 
 namespace erda::tools {
 
-// What a number has to be besides; the check before it has seen that it is one.
+// A further condition on an option that an earlier check has found to be a number.
 inline CLI::Validator MustBe(bool (*holds)(uint64_t), const std::string& what) {
   const auto check = [holds, what](const std::string& text) {
     return holds(std::stoull(text)) ? std::string() : fmt::format("'{}' is not {}", text, what);
@@ -25,30 +25,30 @@ inline CLI::Option* AddPoolSize(CLI::App& app, uint64_t& size, const std::string
 
 // zero: what 0 means.
 inline void AddShards(CLI::App& app, uint32_t& shards, const std::string& zero) {
-  AddNumber<uint32_t>(app, "--shards", shards, 0, 1024, "Threads, each with its share of the keys; 0: " + zero)
+  AddNumber<uint32_t>(app, "--shards", shards, 0, 1024, "Shards: threads, each with its part of the keys; 0: " + zero)
       ->capture_default_str();
 }
 
 inline void AddGeometry(CLI::App& app, uint64_t& region_size, uint64_t& segment_size, uint64_t& index_entries) {
   const auto power_of_two =
       MustBe([](uint64_t size) { return (size & (size - 1)) == 0 && size <= 256 << 20; }, "a power of two up to 256M");
-  AddSize(app, "--region-size", region_size, "Power of two, at most 256M; default by the pool's size")
+  AddSize(app, "--region-size", region_size, "A power of two, at most 256M; default by the pool's size")
       ->check(power_of_two)
       ->group("Geometry");
   AddSize(app, "--segment-size", segment_size,
-          "Power of two, at most the region size; bounds the largest value; default by the pool's size")
+          "A power of two, at most the region size. It bounds the largest value; default by the pool's size")
       ->check(power_of_two)
       ->group("Geometry");
   AddNumber<uint64_t>(
       app, "--index-entries", index_entries, 0, uint64_t{1} << 40,
-      "Slots of the index at first, 16 bytes each, over all shards; default by the pool's size. It grows")
+      "Index slots at first, over all shards, 16 bytes each; default by the pool's size. The index grows by itself")
       ->group("Geometry");
 }
 
 inline void AddGrowTo(CLI::App& app, uint64_t& grow_to) {
   AddSize(app, "--grow-to", grow_to,
-          "Cut a new pool so that erda-pool resize can make it this large; by itself at least 16 times as large, but "
-          "fewer where less than 0.8 of it were usable")
+          "Choose the geometry of a new pool so that erda-pool resize can make it this large. By default it can become "
+          "at least 16 times as large, or less where under 0.8 of it would be usable then")
       ->group("Geometry");
 }
 
