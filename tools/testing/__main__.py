@@ -45,10 +45,10 @@ def _options():
         prog="tools/test", description="Checks Erda on Debian 12: installs missing packages, builds and tests. The last "
         "line counts each test and each other step; a skipped test has failed. Logs are in build/test-logs/.")
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--all", action="store_true", help="every check, also sanitizers, fuzzers, models, all of the lab")
+    group.add_argument("--all", action="store_true", help="run every check, also sanitizers, fuzzers, models, and all of the lab")
     group.add_argument("--changed", nargs="?", const="HEAD", metavar="COMMIT",
-                       help="only what a change since COMMIT can affect (default: HEAD, so what is not committed)")
-    parser.add_argument("--no-lab", dest="lab", action="store_false", help="nothing over RDMA, in the emulated lab")
+                       help="run only the checks that a change since COMMIT can affect (default: HEAD, so the changes not committed)")
+    parser.add_argument("--no-lab", dest="lab", action="store_false", help="leave out the emulated lab, so all tests over RDMA")
     return parser.parse_args()
 
 
