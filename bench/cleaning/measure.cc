@@ -252,7 +252,8 @@ class Measurement {
     const uint64_t keys = report_.log_bytes / settings_.object_bytes() * share / 100;
     for (; keys_ < keys && !writer_->failed(); ++keys_) writer_->PutNext(keys_);
     while (keys_ > keys && !writer_->failed()) writer_->Delete(--keys_);
-    if (keys < 2) return {Code::kInvalidArgument, "the pool is too small for values of this size"};
+    if (keys < 2)
+      return {Code::kInvalidArgument, "the pool is too small for values of this size; give a larger --pool-size"};
     return writer_->Drain();
   }
 

@@ -1,5 +1,5 @@
-// erda-bench: measures how far Erda is from the fabric's limits, what cleaning and growth cost, and how much Erda
-// writes to NVM, and checks that nothing gets lost.
+// erda-bench: measures how far Erda is from the fabric's limits, and what cleaning and growth cost. It counts the bytes
+// that Erda writes to NVM, and checks that nothing gets lost.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -48,7 +48,7 @@ The command growth puts new keys, one at a time, and gets other keys between the
 It prints how long each took while the index grew, and while it did not.
 
 The command crowd measures puts and gets of one client, while more and more other clients are connected and silent. It
-prints each median. Each connection takes a descriptor of the benchmark and one of its server, so the command raises the
+prints each median. Each connection takes a descriptor of the benchmark and one of its server. So the command raises the
 limit of open files as far as it may.
 
 The command soak overwrites a store with several clients, values of 16 to 8000 bytes, and deletes. It fails if the

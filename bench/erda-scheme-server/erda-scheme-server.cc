@@ -32,7 +32,7 @@ With --scheme redo it runs Redo Logging. A put travels in its request; the serve
 applies it later. With --scheme raw it runs Read After Write. Clients write into the log themselves, with a Read after
 each write; the server applies the entries that it finds there.
 
-A size is a number of bytes, or a number with K, M, G or T (powers of two; also KiB and so on), such as 64M or 1.5G.
+A size is a number of bytes, or a number with K, M, G or T, such as 64M or 1.5G. These units are powers of two.
 The sizes of index and log count when the server creates the pool. At its start the server applies the entries that an
 earlier server left in the log. When clients can connect, it prints a line. SIGTERM, SIGINT and SIGHUP stop it.
 
@@ -72,10 +72,9 @@ void AddOptions(CLI::App& app, Options& options) {
                                                               {"read-after-write", FlushChoice::kReadAfterWrite}};
   app.add_option_function<std::string>(
          "--flush", [&settings](const std::string& name) { settings.flush = kChoices.at(name); },
-         "The flush method of raw in a power-safe pool, as for erda-server. The method read-after-write loses data "
-         "unless the NIC writes past the processor's caches and the platform has ADR; default auto: server-flush, "
-         "which "
-         "takes the place of the Read")
+         "The flush method of raw in a power-safe pool, as for erda-server; default auto: server-flush, which takes "
+         "the place of the Read. The method read-after-write loses data unless the NIC writes past the processor's "
+         "caches and the platform has ADR")
       ->check(CLI::IsMember({"auto", "server-flush", "read-after-write"}))
       ->type_name("METHOD");
   AddNumber<uint64_t>(app, "--spin-us", options.spin_us, 0, 1'000'000'000,

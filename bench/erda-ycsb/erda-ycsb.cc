@@ -97,7 +97,7 @@ void AddOptions(CLI::App& app, erda::bench::Settings& settings, std::string& wor
   app.add_flag("-q,--quiet", output.quiet, "Show no progress bar");
 }
 
-// What the parser cannot see. Empty if all is well.
+// Checks the settings together. Returns the error, or an empty text.
 std::string CheckSettings(const erda::bench::Settings& settings) {
   using erda::bench::Values;
   if (settings.value_size > uint64_t{1} << 30)
@@ -116,7 +116,7 @@ double SlowestShare(const Workers& workers, uint64_t of_fastest) {
   return static_cast<double>(least) / static_cast<double>(of_fastest);
 }
 
-// Has each worker do its share in a thread of its own, and times from the common start to the last end.
+// Has each worker do its share in a separate thread, and times from the common start to the last end.
 erda::bench::Phase RunPhase(const Workers& workers, uint64_t total, const char* label, bool show_progress) {
   Worker::Clock::time_point begin;
   std::barrier start(static_cast<std::ptrdiff_t>(workers.size()),
@@ -188,7 +188,7 @@ std::optional<int> Connect(const erda::bench::Settings& settings, std::chrono::m
               erda::tools::kExitUsage);
 }
 
-// What was written and used since the server's and the clients' start.
+// The bytes that were written, and the processor time, since the start of the server and the clients.
 struct Totals {
   std::optional<erda::bench::NvmBytes> nvm_bytes;
   double server_seconds = 0;

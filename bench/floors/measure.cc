@@ -86,7 +86,7 @@ class Measurement {
     const uint64_t large_at = kRawEntriesBytes + kPlacesMax * stride_;
     large_places_ = server_.area.bytes <= large_at ? 0 : (server_.area.bytes - large_at) / StrideFor(kLargeBytes);
     if (places_ == 0 || large_places_ == 0)
-      return {Code::kResourceExhausted, "the pool is too small for values of this size"};
+      return {Code::kResourceExhausted, "the pool is too small for values of this size; give a larger --pool-size"};
     if (auto status = ConnectEngine(); !status.ok()) return status;
     auto raw = RawClient::Connect(server_.raw_address, settings_.value_bytes, flush_);
     if (!raw.ok()) return raw.status();
@@ -174,7 +174,8 @@ class Measurement {
       if (name == "flush_method") report_.flush_method = value;
     }
     const auto flush = FlushMethodNamed(report_.flush_method);
-    if (!flush) return {Code::kInternal, "the server's flush method is not known: " + report_.flush_method};
+    if (!flush)
+      return {Code::kInternal, "this program does not know the server's flush method " + report_.flush_method};
     flush_ = *flush;
     return {};
   }
@@ -391,7 +392,9 @@ class Measurement {
       if (!info.ok()) return info.status();
       for (const auto& [name, value] : *info) {
         if (name != "clean_regions" || value == "0") continue;
-        return {Code::kResourceExhausted, "the pool is too small for so many operations: the log had to be cleaned"};
+        return {
+            Code::kResourceExhausted,
+            "the pool is too small for this number of operations, so the log was cleaned; give a larger --pool-size"};
       }
     }
     return {};

@@ -124,7 +124,7 @@ Result<double> RunIbReadLat(const RdmaDevice& device, const std::string& host) {
     if (ended.code != 0) continue;
     (*server)->Wait();
     if (const auto typical = TypicalIn(ended.out)) return *typical;
-    return Status(Code::kInternal, "its output is not understood");
+    return Status(Code::kInternal, "its output has an unknown form");
   }
   return Status(Code::kUnavailable,
                 fmt::format("failed on device {} with GID index {}", device.name, device.gid_index));

@@ -295,7 +295,7 @@ Status RawClient::PutWork(uint64_t offset, uint64_t entry, std::string_view key,
   if (auto status = Await(OpKind::kReceiveImm); !status.ok()) return status;
   const auto reply = LoadAs<Reply>(reply_memory_.bytes());
   const bool right = reply.id == request.id && reply.header.key_hash == request.id && reply.header.version != 0;
-  return right ? Status() : Status(Code::kInternal, address_ + ": another answer than to what was asked");
+  return right ? Status() : Status(Code::kInternal, address_ + ": the answer is not that of the request");
 }
 
 Status RawClient::WriteAndFlush(uint64_t offset) {

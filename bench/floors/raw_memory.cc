@@ -60,7 +60,9 @@ Status RawMemory::FindArea(uint64_t bytes) {
   region_word_at_ = format::kRegionTableOffset + last * sizeof(uint64_t);
   area_.offset = geometry.RegionOffset(last) + kPageBytes;
   area_.bytes = std::min(bytes, geometry.region_size - kPageBytes);
-  if (!untouched()) return {Code::kResourceExhausted, "the pool is full: its last region is in use"};
+  if (!untouched())
+    return {Code::kResourceExhausted,
+            "the pool is full, and the raw operations need its last region; give a larger --pool-size"};
   return {};
 }
 

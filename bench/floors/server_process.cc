@@ -76,7 +76,8 @@ Result<json> ServeUntilEnd(const ServeSettings& settings, ServerOptions options)
     WaitForEndOfInput();
     raw->reset();
     if (!raw_memory.untouched()) {
-      return Status(Code::kResourceExhausted, "the pool is too small for so many operations: it was filled");
+      return Status(Code::kResourceExhausted,
+                    "the pool is too small for this number of operations; give a larger --pool-size or fewer --ops");
     }
   }
   if (auto status = (*server)->Stop(); !status.ok()) return status;

@@ -16,9 +16,9 @@ using fabric::verbs::ParseAddress;
 namespace {
 
 constexpr uint64_t kBlockOpsMax = 64;
-constexpr double kClocksPerBlock = 100;  // a block takes at least that many times as long as a look at the clock
-// Values above this do not fit into a request with their key (ServerOptions::slot_bytes), so that there is no inline
-// put to measure.
+constexpr double kClocksPerBlock = 100;  // a block takes at least this many times as long as a reading of the clock
+// Values above this do not fit into a request with their key (ServerOptions::slot_bytes): no inline put can be
+// measured.
 constexpr uint64_t kValueBytesMax = 16384 - RequestBytes(0);
 // Kinds of operations that need room in the log: inline puts, reserve puts, and those that make what is deleted.
 constexpr uint64_t kPutKinds = 3;

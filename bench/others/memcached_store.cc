@@ -75,7 +75,7 @@ Result<MemcachedStore::Connection> MemcachedStore::Open(const std::string& path,
       !set(MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, timeout) || !set(MEMCACHED_BEHAVIOR_IO_MSG_WATERMARK, kNoWatermark) ||
       !set(MEMCACHED_BEHAVIOR_IO_BYTES_WATERMARK, kNoWatermark) ||
       !set(MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, buffered ? 1 : 0)) {
-    return Status(Code::kInternal, "libmemcached does not know a setting");
+    return Status(Code::kInternal, "this version of libmemcached does not know a setting that erda-ycsb needs");
   }
   if (const auto added = memcached_server_add_unix_socket(connection.get(), path.c_str()); added != MEMCACHED_SUCCESS) {
     return Describe(added);
@@ -139,7 +139,7 @@ Status MemcachedStore::Put(std::string_view key, std::string_view value) {
 
 Status MemcachedStore::CanStart() const {
   if (in_flight_ < queue_depth_) return {};
-  return {Code::kResourceExhausted, "as many operations are in flight as may be"};
+  return {Code::kResourceExhausted, "the most operations are outstanding; wait for some of them"};
 }
 
 Status MemcachedStore::GetAsync(std::string_view key, GetCallback done) {

@@ -21,7 +21,7 @@ timeval ToTimeval(std::chrono::milliseconds time) {
 // errno is that of the call that failed.
 Status Describe(const redisContext& context) {
   if (context.err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    return {Code::kTimeout, "Redis gave no answer in time"};
+    return {Code::kTimeout, "Redis did not answer in time"};
   }
   return {Code::kUnavailable, fmt::format("Redis: {}", context.errstr)};
 }
@@ -68,7 +68,8 @@ size_t RedisStore::max_value_bytes(size_t) const { return size_t{512} << 20; }  
 
 Status RedisStore::CanStart() const {
   if (!failed_.ok()) return failed_;
-  if (in_flight_ == ring_.size()) return Status(Code::kResourceExhausted, "as many operations are in flight as may be");
+  if (in_flight_ == ring_.size())
+    return Status(Code::kResourceExhausted, "the most operations are outstanding; wait for some of them");
   return {};
 }
 
@@ -204,7 +205,7 @@ void RedisStore::Finish(int type, std::string_view text) {
   } else if (pending.get) {
     type == REDIS_REPLY_NIL ? pending.get(Status(Code::kNotFound)) : pending.get(text);
   } else {
-    pending.put(type == REDIS_REPLY_STATUS ? Status() : Status(Code::kInternal, "Redis: a SET that was not done"));
+    pending.put(type == REDIS_REPLY_STATUS ? Status() : Status(Code::kInternal, "Redis: it did not carry out a SET"));
   }
 }
 

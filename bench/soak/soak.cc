@@ -331,7 +331,8 @@ Result<Report> Run(const Settings& settings, const std::string& program) {
   const auto begin = std::chrono::steady_clock::now();
   std::error_code ignored;
   if (!settings.pool.empty() && std::filesystem::exists(settings.pool, ignored)) {
-    return Status(Code::kInvalidArgument, "--pool: " + settings.pool + " is there already");
+    return Status(Code::kInvalidArgument,
+                  "--pool: " + settings.pool + " exists already; name a file that does not exist");
   }
   const auto keys = KeysFor(settings);
   if (!keys.ok()) return keys.status();

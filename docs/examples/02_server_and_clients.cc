@@ -4,7 +4,7 @@
 // Prints:
 //   a volatile pool, 2 shards
 //   300 puts, 300 keys
-//   stopped: nobody listens there
+//   stopped: no server listens there
 #include <erda/client.h>
 #include <erda/server.h>
 
@@ -55,7 +55,7 @@ int main() try {
   example::Check(server->Stop(), "stop");
   const auto late = erda::Client::Connect(address);
   example::Require(late.status().code() == erda::Code::kUnavailable, "a stopped server is unavailable");
-  std::printf("stopped: nobody listens there\n");
+  std::printf("stopped: no server listens there\n");
   return 0;
 } catch (const std::exception& failed) {
   std::fprintf(stderr, "%s\n", failed.what());

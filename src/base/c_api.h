@@ -46,11 +46,11 @@ erda_code Guarded(Body&& body) noexcept {
   try {
     return CodeOf(body());
   } catch (const std::bad_alloc&) {
-    return Failed(Code::kResourceExhausted, "no memory");
+    return Failed(Code::kResourceExhausted, "there is no memory");
   } catch (const std::exception& thrown) {
     return Failed(Code::kInternal, thrown.what());
   } catch (...) {
-    return Failed(Code::kInternal, "an exception of no known kind");
+    return Failed(Code::kInternal, "an unknown exception was thrown");
   }
 }
 
@@ -69,7 +69,8 @@ Status ReadOptions(const Options* options, size_t least, Options* known) {
   if (options == nullptr) return {};
   if (options->size < least) {
     return {Code::kInvalidArgument,
-            "options of " + std::to_string(options->size) + " bytes: they were not initialized"};
+            "options of " + std::to_string(options->size) +
+                " bytes: they were not initialized; first call the function of their type that ends in _init"};
   }
   const auto* bytes = reinterpret_cast<const char*>(options);
   for (size_t i = sizeof(Options); i < options->size; ++i) {

@@ -27,14 +27,15 @@ std::string_view TakeWord(std::string_view* line) {
 }
 
 Status CheckRights(const struct stat& info, const std::string& path) {
-  if (!S_ISREG(info.st_mode)) return {Code::kInvalidArgument, path + " is not a file"};
+  if (!S_ISREG(info.st_mode)) return {Code::kInvalidArgument, "the token file " + path + " is not an ordinary file"};
   const bool is_roots = info.st_uid == 0;
   if (info.st_uid != ::geteuid() && !is_roots) {
-    return {Code::kPermissionDenied, path + " belongs to somebody else: tokens must be the user's own, or root's"};
+    return {Code::kPermissionDenied,
+            path + " belongs to another user: a token file must belong to this user, or to root"};
   }
   const mode_t forbidden = is_roots && ::geteuid() != 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
   if ((info.st_mode & forbidden) != 0) {
-    return {Code::kPermissionDenied, path + " can be read or changed by others: chmod 600 makes it right"};
+    return {Code::kPermissionDenied, path + " can be read or changed by other users: chmod 600 mends that"};
   }
   return {};
 }
@@ -56,7 +57,7 @@ Result<std::vector<Token>> ParseTokens(std::string_view text, const std::string&
   };
   for (size_t number = 1; !text.empty(); ++number) {
     // It may be cut off, and then a token without its rights, or a shorter one, would count.
-    if (text.find('\n') == std::string_view::npos) return wrong(number, "it does not end");
+    if (text.find('\n') == std::string_view::npos) return wrong(number, "the line does not end with a newline");
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const std::string_view secret = TakeWord(&line);
@@ -64,15 +65,16 @@ Result<std::vector<Token>> ParseTokens(std::string_view text, const std::string&
     const std::string_view rights = TakeWord(&line);
     if (const std::string what = CheckToken(secret); !what.empty()) return wrong(number, what);
     if ((!rights.empty() && rights != kReadOnly) || !TakeWord(&line).empty()) {
-      return wrong(number, "behind a token there is nothing, or the word read-only");
+      return wrong(number, "after a token the line has nothing, or the word read-only");
     }
     if (std::ranges::find(tokens, secret, &Token::secret) != tokens.end()) {
-      return wrong(number, "this token is there already");
+      return wrong(number, "this token stands in an earlier line, too");
     }
-    if (tokens.size() == kTokensMax) return wrong(number, "there are more tokens than " + std::to_string(kTokensMax));
+    if (tokens.size() == kTokensMax)
+      return wrong(number, "there are more than " + std::to_string(kTokensMax) + " tokens");
     tokens.push_back({std::string(secret), !rights.empty()});
   }
-  if (tokens.empty()) return Status(Code::kInvalidArgument, path + " has no token");
+  if (tokens.empty()) return Status(Code::kInvalidArgument, "the token file " + path + " has no token");
   return tokens;
 }
 
@@ -80,7 +82,7 @@ Result<std::vector<Token>> ReadTokenFile(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // (a pipe is none, and not waited for)
   if (!file) return ErrnoStatus("cannot open the token file " + path);
   struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return ErrnoStatus("cannot look at the token file " + path);
+  if (::fstat(file.get(), &info) != 0) return ErrnoStatus("cannot examine the token file " + path);
   if (auto status = CheckRights(info, path); !status.ok()) return status;
   std::string text;
   std::array<char, 4096> part;
@@ -90,7 +92,7 @@ Result<std::vector<Token>> ReadTokenFile(const std::string& path) {
     if (n < 0) return ErrnoStatus("cannot read the token file " + path);
     if (n == 0) return ParseTokens(text, path);
     text.append(part.data(), static_cast<size_t>(n));
-    if (text.size() > kFileBytesMax) return Status(Code::kInvalidArgument, path + " is too long for a token file");
+    if (text.size() > kFileBytesMax) return Status(Code::kInvalidArgument, "the token file " + path + " is too long");
   }
 }
 

@@ -62,13 +62,14 @@ Result<std::shared_ptr<Fabric>> OpenVerbsModule(std::string_view address, Role r
     void* module = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (module == nullptr) return LoadError(::dlerror());
     auto* open = reinterpret_cast<ModuleEntry*>(::dlsym(module, kModuleEntry));
-    if (open == nullptr) return LoadError(file.string() + " is none of Erda's");
+    if (open == nullptr) return LoadError(file.string() + " is not a module of Erda");
     Status error;
     std::shared_ptr<Fabric> fabric(open(ERDA_VERSION, address, role, &error));
     if (!fabric) return error;
     return fabric;
   }
-  return LoadError("it is not installed (on Debian: the package erda-verbs); it was looked for at " + tried);
+  return LoadError("it is not installed (on Debian: install the package erda-verbs). These files do not exist: " +
+                   tried);
 }
 
 }  // namespace erda::fabric

@@ -82,10 +82,12 @@ Result<Geometry> Choose(const GeometryWish& wish) {
   }
   const uint64_t index_slots_max = wish.pool_size / wish.shards / sizeof(IndexEntry);
   const uint64_t wished = wish.index_entries == 0 ? 0 : (wish.index_entries - 1) / wish.shards + 1;
-  if (wished > index_slots_max) return Invalid("the index would not fit into the pool");
+  if (wished > index_slots_max)
+    return Invalid("the index would not fit into the pool; give fewer --index-entries, or a larger pool");
   uint64_t index_slots = wished != 0 ? std::bit_ceil(wished) : UsualIndexSlots(wish.pool_size, wish.shards);
   index_slots = std::max(index_slots, kIndexSlotsMin);
-  if (index_slots > index_slots_max) return Invalid("the index would not fit into the pool");
+  if (index_slots > index_slots_max)
+    return Invalid("the index would not fit into the pool; give fewer --index-entries, or a larger pool");
 
   const auto power_of_two = [](uint64_t n) { return std::has_single_bit(n); };
   uint64_t region_size = wish.region_size;
@@ -120,7 +122,7 @@ Result<Geometry> Choose(const GeometryWish& wish) {
   if (geometry.regions_per_shard < kRegionsPerShardMin) {
     return Invalid("a pool of " + std::to_string(wish.pool_size) + " bytes is too small for " +
                    std::to_string(wish.shards) + " shards with regions of " + std::to_string(region_size) +
-                   " bytes: each needs four");
+                   " bytes: each shard needs four regions; make the pool larger, or the regions smaller");
   }
   if (auto status = CheckGeometry(geometry); !status.ok()) return status;
   if (wish.grow_to == 0) return geometry;
@@ -130,8 +132,8 @@ Result<Geometry> Choose(const GeometryWish& wish) {
                    " at most, and not to " + std::to_string(wish.grow_to));
   }
   if (UsableShare(geometry) < kUsableLeast) {
-    return Invalid("of a pool of " + std::to_string(wish.pool_size) + " bytes that can grow to " +
-                   std::to_string(wish.grow_to) + " not half would be usable: make it larger");
+    return Invalid("less than half of a pool of " + std::to_string(wish.pool_size) + " bytes that can grow to " +
+                   std::to_string(wish.grow_to) + " would be usable; make it larger");
   }
   return geometry;
 }
@@ -175,8 +177,8 @@ uint64_t GrowthLimit(const Geometry& g) {
 
 Result<Geometry> GrownGeometry(const Geometry& geometry, uint64_t pool_size) {
   if (pool_size <= geometry.pool_size) {
-    return Invalid("it has " + std::to_string(geometry.pool_size) +
-                   " bytes, and a pool only grows: " + std::to_string(pool_size) + " are not more");
+    return Invalid("it has " + std::to_string(geometry.pool_size) + " bytes, and a pool only grows: give more than " +
+                   std::to_string(pool_size));
   }
   if (pool_size > GrowthLimit(geometry)) {
     return Invalid("it can grow to " + std::to_string(GrowthLimit(geometry)) + " bytes, with regions of " +
@@ -205,7 +207,7 @@ Status CheckGeometry(const Geometry& g) {
                            g.regions_per_shard <= g.heads_per_shard * g.slots_per_head() && g.block_shift < 64 &&
                            g.block_slots() >= kBlockSlotsMin && g.block_slots() <= kBlockSlotsMax &&
                            g.block_slots() * sizeof(IndexEntry) <= g.region_size;
-  if (!counts_hold) return Invalid("the geometry is out of its limits");
+  if (!counts_hold) return Invalid("a number of the geometry is out of its limits");
   // By division, so that nothing can overflow.
   const bool index_holds = std::has_single_bit(g.index_slots) && g.index_slots >= g.block_slots() &&
                            g.index_offset >= kRegionTableOffset + g.regions() * sizeof(uint64_t) &&
@@ -214,7 +216,7 @@ Status CheckGeometry(const Geometry& g) {
   const bool regions_hold = g.regions_offset < g.pool_size && g.regions_offset % kPageBytes == 0 &&
                             (g.pool_size - g.regions_offset) / g.region_size >= g.regions();
   // A hash's low 32 bits choose the block.
-  if (g.blocks_max() > uint64_t{1} << 32) return Invalid("the index has more blocks than there can be");
+  if (g.blocks_max() > uint64_t{1} << 32) return Invalid("the index has more blocks than 2^32");
   if (!index_holds || !regions_hold) return Invalid("the geometry does not fit into the pool");
   return {};
 }

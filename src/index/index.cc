@@ -232,7 +232,8 @@ Status Index::TakeUp(std::span<const uint32_t> regions) {
   // The run behind the last one in use may be there, too.
   const bool holds = blocks >= geometry_.first_blocks() && blocks <= geometry_.blocks_max() && !record.damaged() &&
                      layout_.IsKnown(blocks - 1) && runs_used_ <= (layout_.grown() ? layout_.RunOf(blocks - 1) + 2 : 1);
-  if (!holds) return {Code::kCorruption, "the index of a shard has not the blocks that its record says"};
+  if (!holds)
+    return {Code::kCorruption, "the index of a shard does not have the blocks that the shard's record counts"};
   std::atomic_ref<uint64_t>(*published_.blocks).store(blocks, std::memory_order_release);
   layout_.SetReaches(format::ReachesIn(format::CheckedWord(nvm_.Load64(ReachesRecordOffset()))));
   std::atomic_ref<uint64_t>(*published_.reaches).store(layout_.reaches().number(), std::memory_order_release);

@@ -104,7 +104,7 @@ void ShardInspector::LookAtEntry(uint64_t slot, const IndexEntry& entry) {
   }
   ++shard_.keys;
   if (tombstone_slot || !newest.header.is_value()) {
-    AddEntry(slot, entry, "the entry is settled, and leads to what is no value");
+    AddEntry(slot, entry, "the entry is settled, and does not lead to a value");
   } else if (read && !unread_ && newest.state != ObjectState::kWhole) {
     AddEntry(slot, entry, "the value is damaged");
   }

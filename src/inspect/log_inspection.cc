@@ -75,7 +75,8 @@ void ShardInspector::LinkRegions() {
         opened |= LoadAs<SegmentHeader>(Bytes(at, sizeof(SegmentHeader))).OpenedAfter(word.generation());
       }
       if (opened)
-        Add("the region table is damaged: region " + std::to_string(region) + " is free, and was opened since");
+        Add("the region table is damaged: region " + std::to_string(region) +
+            " is marked as free, and was opened since then");
       continue;
     }
     if (word == RegionWord::Emptied(word.generation())) {
@@ -207,14 +208,14 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
   uint64_t end = walk_from(first);
   if (mark && *mark >= first && *mark < end && !mark_met) Add(where() + " has a mark where no object begins");
   if (open && mark && *mark > end) {  // where objects were
-    Add(where() + " has something damaged between its objects, at byte " + std::to_string(end));
+    Add(where() + " has damaged bytes between its objects, at byte " + std::to_string(end));
     end = walk_from(*mark);
   }
   const auto rest = Bytes(offset + end, g_.segment_size - end);
   if (const bool states_end = !open && !copying && header.end >= first && header.end <= g_.segment_size; states_end) {
     // It may state more than there is: if a crash came between sealing it and opening the next one.
     if (header.end < end || !IsZero(rest.first(header.end - end))) {
-      Add(where() + " has something damaged between its objects, at byte " + std::to_string(end));
+      Add(where() + " has damaged bytes between its objects, at byte " + std::to_string(end));
       end = std::max(end, header.end);
     }
   } else if (!IsZero(rest)) {
@@ -223,7 +224,7 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
     if ((open && report_.needs_recovery) || copying) {
       ++shard_.cut_off;
     } else {
-      Add(where() + " has something damaged behind its objects, at byte " + std::to_string(end));
+      Add(where() + " has damaged bytes after its objects, at byte " + std::to_string(end));
     }
     const auto last = std::find_if(rest.rbegin(), rest.rend(), [](std::byte b) { return b != std::byte{0}; });
     end += AlignUp(static_cast<uint64_t>(rest.rend() - last), format::kGranuleBytes);

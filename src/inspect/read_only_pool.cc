@@ -42,14 +42,15 @@ Result<std::unique_ptr<ReadOnlyPool>> ReadOnlyPool::Open(const std::string& path
     return in_path(Code::kInvalidArgument, "is neither a file nor a DAX device");
   }
   if (::flock(file.get(), LOCK_SH | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return in_path(Code::kUnavailable, "a server has it open");
+    if (errno == EWOULDBLOCK) return in_path(Code::kUnavailable, "a server has it open; stop that server first");
     return ErrnoStatus("cannot lock pool " + path);
   }
   // Only now: a server that had it open may have been about to create it.
   if (::fstat(file.get(), &info) != 0) return ErrnoStatus("cannot examine pool " + path);
   const uint64_t size = SizeOf(info);
   if (size == 0) {
-    return in_path(Code::kInvalidArgument, S_ISREG(info.st_mode) ? "has no bytes" : "is not a DAX device");
+    return in_path(Code::kInvalidArgument,
+                   S_ISREG(info.st_mode) ? "has no bytes, so it is not a pool" : "is not a DAX device");
   }
   void* at = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
   if (at == MAP_FAILED) return ErrnoStatus("cannot map pool " + path);

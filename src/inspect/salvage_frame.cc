@@ -155,11 +155,12 @@ bool HasUuid(const Superblock& copy) {
   return std::any_of(copy.uuid.begin(), copy.uuid.end(), [](uint8_t byte) { return byte != 0; });
 }
 
-// The pool is cut as its owner says.
+// Takes the geometry that the user gives.
 Result<SalvageFrame> FrameAsMade(std::span<const std::byte> pool, const std::vector<Superblock>& copies,
                                  const Superblock* counts, const format::GeometryWish& wish) {
   const auto made = Made(wish, pool.size());
-  if (!made) return Status(Code::kInvalidArgument, "no pool can have been made with these options");
+  if (!made)
+    return Status(Code::kInvalidArgument, "no pool can have been made with these options; give those that made it");
   if (counts != nullptr)
     return SalvageFrame{*made, format::PoolSeed(counts->uuid), counts->hash_seed, FrameSource::kOptions};
   if (const auto seed = VoteForSeed(pool, *made)) return SalvageFrame{*made, *seed, {}, FrameSource::kOptions};
@@ -167,11 +168,11 @@ Result<SalvageFrame> FrameAsMade(std::span<const std::byte> pool, const std::vec
     if (HasUuid(copy)) return SalvageFrame{*made, format::PoolSeed(copy.uuid), {}, FrameSource::kOptions};
   }
   return Status(Code::kCorruption,
-                "neither superblock is readable, and no object is found where these options and the region table say: "
-                "give the options that the pool was made with; if these are they, nothing can be read");
+                "neither superblock is readable, and no object is at the places of these options and the region table; "
+                "give the options that made the pool. If these made it, nothing can be read");
 }
 
-// The pool is cut as a damaged superblock says, or as the defaults are, if that fits what is found.
+// Takes the geometry of a damaged superblock, or the default one, if the pool's contents fit it.
 Result<SalvageFrame> FrameThatFits(std::span<const std::byte> pool, const std::vector<Superblock>& copies) {
   std::vector<Candidate> candidates;
   for (const Superblock& copy : copies) {
@@ -192,16 +193,17 @@ Result<SalvageFrame> FrameThatFits(std::span<const std::byte> pool, const std::v
       if (HasUuid(copy)) return SalvageFrame{candidate.geometry, format::PoolSeed(copy.uuid), {}, candidate.source};
     }
   }
-  return Status(Code::kCorruption,
-                "neither superblock is readable, and nothing else tells how the pool is cut: give the options that it "
-                "was made with (--size, --shards, --region-size, --segment-size, --index-entries, --grow-to)");
+  return Status(
+      Code::kCorruption,
+      "neither superblock is readable, and nothing else tells the pool's geometry; give the options that made "
+      "it (--size, --shards, --region-size, --segment-size, --index-entries, --grow-to)");
 }
 
 }  // namespace
 
 Result<SalvageFrame> FindSalvageFrame(std::span<const std::byte> pool, const SalvageOptions& options) {
   if (pool.size() < format::kRegionTableOffset) {
-    return Status(Code::kCorruption, "it has " + std::to_string(pool.size()) + " bytes, fewer than any pool");
+    return Status(Code::kCorruption, "it has " + std::to_string(pool.size()) + " bytes, fewer than every pool has");
   }
   std::vector<Superblock> copies;
   for (const uint64_t offset : format::kSuperblockOffsets) copies.push_back(LoadAs<Superblock>(pool.subspan(offset)));

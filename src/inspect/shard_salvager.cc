@@ -401,7 +401,7 @@ void ShardSalvager::Choose() {
   for (auto& [tag, lost] : lost_) {
     if (lost.told) continue;
     ++report_.damaged;
-    Tell("slot " + std::to_string(lost.slot) + " of the index names a version of which nothing can be read",
+    Tell("index slot " + std::to_string(lost.slot) + " of the index names a version that cannot be read at all",
          std::nullopt, std::nullopt);
   }
   std::sort(taken_.begin(), taken_.end(), [](const Taken& a, const Taken& b) { return a.offset < b.offset; });
@@ -426,19 +426,20 @@ void ShardSalvager::ChooseOne(uint64_t key_hash, const Best& best) {
     const bool has_older = lost != nullptr || older != older_.end();
     if (!has_older || !options_.older) {
       ++report_.damaged;
-      Tell(has_older ? "the newest version is damaged: --older takes the one before it" : "the value is damaged", key,
+      Tell(has_older ? "the newest version is damaged; --older writes the one before it" : "the value is damaged", key,
            best.offset());
       return;
     }
     ++report_.older;
-    Tell("the newest version is damaged, and the one before it was taken", key, best.offset());
+    Tell("the newest version is damaged, and the one before it was written", key, best.offset());
     taken_.push_back({lost != nullptr ? best.offset() : older->second.offset(), false});
     return;
   }
   if (const auto newer = unfinished_.find(key_hash);
       newer != unfinished_.end() && !best.is(Best::kNamed) && newer->second.version > best.version) {
     ++report_.unfinished;
-    Tell("a newer version was never finished, or is damaged: the one before it was taken", key, newer->second.offset());
+    Tell("a newer version was never finished, or is damaged; the one before it was written", key,
+         newer->second.offset());
   }
   taken_.push_back({best.offset(), best.is(Best::kNamed)});
 }

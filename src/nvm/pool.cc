@@ -36,7 +36,7 @@ class DramPool final : public Pool {
   [[nodiscard]] bool created() const override { return true; }
   void RemoveIfCreated() override {}
   Status Widen(uint64_t /*kept*/, uint64_t /*size*/) override {
-    return {Code::kInvalidArgument, "dram: has the size that it was made with"};
+    return {Code::kInvalidArgument, "a pool in dram: keeps the size that it was made with"};
   }
 
  private:
@@ -141,14 +141,15 @@ Result<UniqueFd> OpenLocked(const std::string& path, uint64_t size, bool* create
   *created = false;
   int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0 && errno == ENOENT) {
-    if (size == 0) return InPath(path, Code::kInvalidArgument, "does not exist, and no size was given to create it");
+    if (size == 0) return InPath(path, Code::kInvalidArgument, "does not exist; give a size to create it");
     fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0600);
     *created = fd >= 0;
   }
   if (fd < 0) return ErrnoStatus("cannot open pool " + path);
   UniqueFd lock(fd);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return InPath(path, Code::kUnavailable, "another server has it open");
+    if (errno == EWOULDBLOCK)
+      return InPath(path, Code::kUnavailable, "another server has it open; stop that server first");
     return ErrnoStatus("cannot lock pool " + path);
   }
   return lock;
@@ -232,21 +233,21 @@ Status FilePool::Widen(uint64_t kept, uint64_t size) {
       bytes_ = mapping_.bytes.first(size);
       return {};
     }
-    return InPath(
-        path_, Code::kInvalidArgument,
-        "is a device of " + std::to_string(mapping_.bytes.size()) + " bytes: " + std::to_string(size) + " do not fit");
+    return InPath(path_, Code::kInvalidArgument,
+                  "is a device of " + std::to_string(mapping_.bytes.size()) + " bytes: " + std::to_string(size) +
+                      " bytes do not fit");
   }
   Unmap();
   // What an earlier attempt left behind goes, so that all that comes is zeroes.
   Status status;
-  if (::ftruncate(fd, static_cast<off_t>(kept)) != 0) status = ErrnoStatus("cannot cut off pool " + path_);
+  if (::ftruncate(fd, static_cast<off_t>(kept)) != 0) status = ErrnoStatus("cannot shorten the file of pool " + path_);
   if (status.ok()) status = Allocate(path_, fd, size);
   if (!status.ok()) {
     // (If that fails as well, the file stays longer than the pool, which does no harm.)
     [[maybe_unused]] const int undone = ::ftruncate(fd, static_cast<off_t>(kept));
   }
   // The file is that long persistently, before anything says that the pool is.
-  if (status.ok() && ::fsync(fd) != 0) status = ErrnoStatus("cannot write pool " + path_ + " back");
+  if (status.ok() && ::fsync(fd) != 0) status = ErrnoStatus("cannot write pool " + path_ + " to its disk");
   mapping_ = Map(path_);
   bytes_ = mapping_.bytes;
   if (status.ok() && bytes_.size() != size) status = ErrnoStatus("cannot map pool " + path_);
@@ -257,12 +258,12 @@ Status FilePool::Widen(uint64_t kept, uint64_t size) {
 
 Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {
   const std::string& path = options.path;
-  if (path.empty()) return Status(Code::kInvalidArgument, "no pool was named");
+  if (path.empty()) return Status(Code::kInvalidArgument, "the name of the pool is missing");
   if (std::cmp_greater(options.size, std::numeric_limits<off_t>::max())) {
     return InPath(path, Code::kInvalidArgument, "cannot have " + std::to_string(options.size) + " bytes");
   }
   if (path == "dram:") {
-    if (options.size == 0) return InPath(path, Code::kInvalidArgument, "needs a size");
+    if (options.size == 0) return InPath(path, Code::kInvalidArgument, "needs a size; give one");
     auto memory = SharedMemory::Create("erda-pool", options.size, options.writers);
     if (!memory.ok()) return memory.status();
     return std::unique_ptr<Pool>(std::make_unique<DramPool>(*std::move(memory), options.write_latency));
@@ -296,7 +297,9 @@ Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {
 
   const Mapping mapping = Map(path);
   if (mapping.bytes.empty()) {
-    if (!created && *existing == 0) return InPath(path, Code::kInvalidArgument, "cannot be mapped; it has no bytes");
+    if (!created && *existing == 0)
+      return InPath(path, Code::kInvalidArgument,
+                    "cannot be mapped: it is an empty file, or a device other than a DAX device");
     return fail(ErrnoStatus("cannot map pool " + path));
   }
   const uint64_t mapped = mapping.bytes.size();

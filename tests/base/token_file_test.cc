@@ -38,15 +38,15 @@ TEST(TokenFileTest, WhatIsWrongIsToldByItsLineAndNeverRepeated) {
   ExpectWrong(kTwo + "x\n", "line 1: a token has 16 to 256");
   ExpectWrong(kOne + "\x01\n", "printable");
   ExpectWrong(kOne + "\xc3\xa4\n", "printable");
-  ExpectWrong(kOne + " readonly\n", "line 1: behind a token");
-  ExpectWrong(kOne + " read-only too\n", "line 1: behind a token");
-  ExpectWrong(kOne + "\n" + kTwo + "\n" + kOne + " read-only\n", "line 3: this token is there already");
+  ExpectWrong(kOne + " readonly\n", "line 1: after a token");
+  ExpectWrong(kOne + " read-only too\n", "line 1: after a token");
+  ExpectWrong(kOne + "\n" + kTwo + "\n" + kOne + " read-only\n", "line 3: this token stands in an earlier line");
   // Cut off, it could have other rights than were meant.
-  ExpectWrong(kOne, "line 1: it does not end");
-  ExpectWrong(kTwo + " read-only\n" + kOne, "line 2: it does not end");
+  ExpectWrong(kOne, "line 1: the line does not end");
+  ExpectWrong(kTwo + " read-only\n" + kOne, "line 2: the line does not end");
   std::string many;
   for (int i = 0; i < 257; ++i) many += "token-number-" + std::to_string(1000 + i) + "\n";
-  ExpectWrong(many, "line 257: there are more tokens than 256");
+  ExpectWrong(many, "line 257: there are more than 256 tokens");
 }
 
 class TokenFileRights : public testing::Test {

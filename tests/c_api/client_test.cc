@@ -364,7 +364,7 @@ TEST_F(CClient, TellsWhatTheServerDid) {
 
   server_.reset();
   EXPECT_EQ(Get("key"), "unavailable");
-  ExpectSaid(erda_client_get_activity(client_, &activity), ERDA_UNAVAILABLE, "nobody listens");
+  ExpectSaid(erda_client_get_activity(client_, &activity), ERDA_UNAVAILABLE, "no server listens");
   EXPECT_EQ(activity, nullptr);
 }
 

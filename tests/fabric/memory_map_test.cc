@@ -74,7 +74,7 @@ TEST(MemoryMapTest, FileIsRefusedOnAnyFileSystem) {
 }
 
 TEST(MemoryMapTest, MemfdThatIsShorterThanItsOwnerSaysIsRefused) {
-  ExpectRefused(Mapped(Memfd(MFD_ALLOW_SEALING, 4096, F_SEAL_SHRINK), 8192), "not of the size");
+  ExpectRefused(Mapped(Memfd(MFD_ALLOW_SEALING, 4096, F_SEAL_SHRINK), 8192), "another size than the peer says");
 }
 
 // The owner shrinks the memory, and seals it then: whoever measured it before it looked for the seal would map what is

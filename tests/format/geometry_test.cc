@@ -194,7 +194,7 @@ TEST(ChooseGeometryTest, AShardHasFourRegionsAtLeast) {
   Geometry g = *ChooseGeometry(four);
   EXPECT_EQ(g.regions_per_shard, 4U);
   const GeometryWish three = {.pool_size = 128 * 1024 - 8192, .region_size = 8192, .segment_size = 4096};
-  EXPECT_TRUE(IsRefused(three, "each needs four"));
+  EXPECT_TRUE(IsRefused(three, "each shard needs four regions"));
   // Pools that were made with fewer still open.
   g.regions_per_shard = 2;
   EXPECT_TRUE(CheckGeometry(g).ok());
@@ -214,7 +214,7 @@ TEST(ChooseGeometryTest, ABadWishIsRefusedByTheNameOfItsLimit) {
   EXPECT_TRUE(IsRefused({.pool_size = 4096}, ""));
   EXPECT_TRUE(IsRefused({.pool_size = 100'000}, "too small"));
   EXPECT_TRUE(IsRefused({.pool_size = kMiB, .shards = 64}, "too small"));
-  EXPECT_TRUE(IsRefused({.pool_size = 64 * kMiB, .region_size = 16 * kMiB}, "each needs four"));
+  EXPECT_TRUE(IsRefused({.pool_size = 64 * kMiB, .region_size = 16 * kMiB}, "each shard needs four regions"));
 }
 
 TEST(ChooseGeometryTest, AnIndexBeyondAllBoundsIsRefused) {
@@ -507,7 +507,7 @@ TEST(GrownGeometryTest, AWishToGrowIsKeptOrRefused) {
   EXPECT_GT(kept, 3000);
   EXPECT_TRUE(IsRefused({.pool_size = kGiB, .grow_to = 8192 * kGiB}, ""));
   EXPECT_TRUE(IsRefused({.pool_size = kGiB, .region_size = kMiB, .grow_to = 1024 * kGiB}, "can grow to"));
-  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .grow_to = 1024 * kGiB}, "not half would be usable"));
+  EXPECT_TRUE(IsRefused({.pool_size = kGiB, .grow_to = 1024 * kGiB}, "less than half of a pool"));
 }
 
 // What docs/operations.md says.

@@ -57,7 +57,7 @@ TEST_F(PoolTest, ADramPoolNeedsASize) {
 }
 
 TEST_F(PoolTest, APoolNeedsAName) {
-  EXPECT_TRUE(Refuses({.path = "", .size = kPoolBytes}, Code::kInvalidArgument, "named"));
+  EXPECT_TRUE(Refuses({.path = "", .size = kPoolBytes}, Code::kInvalidArgument, "name of the pool"));
 }
 
 // --- Files
@@ -307,8 +307,8 @@ TEST_F(PoolTest, AFileThatIsMissingNeedsASize) {
 
 TEST_F(PoolTest, AFileWithoutBytesIsRefusedAndLeftAsItIs) {
   WriteFile("pool", "");
-  EXPECT_TRUE(Refuses({.path = pool_path()}, Code::kInvalidArgument, "no bytes"));
-  EXPECT_TRUE(Refuses({.path = pool_path(), .size = kPoolBytes}, Code::kInvalidArgument, "no bytes"));
+  EXPECT_TRUE(Refuses({.path = pool_path()}, Code::kInvalidArgument, "empty file"));
+  EXPECT_TRUE(Refuses({.path = pool_path(), .size = kPoolBytes}, Code::kInvalidArgument, "empty file"));
   EXPECT_TRUE(Exists("pool"));
   EXPECT_EQ(fs::file_size(pool_path()), 0U);
 }

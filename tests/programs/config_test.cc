@@ -181,7 +181,7 @@ TEST_F(ConfigTest, ValuesOutOfRangeAreNamedWithTheirLine) {
   ExpectWrong(Needed() + "scrub-rate = -1\n", 4, "scrub-rate: '-1' is not a size");
   ExpectWrong(Needed() + "region-size = '3M'\n", 4, "region-size: ");
   ExpectWrong(Needed() + "polling = 'never'\n", 4, "polling: ");
-  ExpectWrong("pool = 'dram:'\nlisten = [\n  'shm:/tmp/a',\n  'tcp:b',\n]\n", 4, "listen: 'tcp:b' is not shm:");
+  ExpectWrong("pool = 'dram:'\nlisten = [\n  'shm:/tmp/a',\n  'tcp:b',\n]\n", 4, "listen: 'tcp:b' is not an address");
 }
 
 TEST_F(ConfigTest, WhatIsNoTomlIsNamedWithItsLine) {

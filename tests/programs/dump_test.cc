@@ -324,14 +324,14 @@ TEST_F(DumpTest, WhatIsNoDumpOrDamagedIsRefused) {
     return ended.out;
   };
   const std::string sample = Sample();
-  EXPECT_EQ(refused("something else altogether", "no dump"), "keys 0\n");
+  EXPECT_EQ(refused("something else altogether", "not a dump"), "keys 0\n");
   EXPECT_EQ(refused("", "ends in its header"), "keys 0\n");
   EXPECT_EQ(refused(sample.substr(0, sample.size() - 1), "ends in record 2"), "keys 1, expired 1\n");
   EXPECT_EQ(Cli({"get", "one"}).out, "first value\n");  // what came before stays
   std::string flipped = sample;
   flipped[60] ^= 1;
   EXPECT_EQ(refused(flipped, "record 0 does not verify"), "keys 0\n");
-  EXPECT_EQ(refused(sample, "7 keys were damaged"), "keys 1, expired 1\n");
+  EXPECT_EQ(refused(sample, "the dump lacks 7 keys"), "keys 1, expired 1\n");
   const auto missing = Cli({"load", Path("nothing")});
   ExpectRefused(missing, 5, "cannot read");
 }
@@ -390,7 +390,7 @@ TEST_F(DumpTest, DamagedKeysAreCounted) {
   const auto server = StartServer();
   const auto dumped = Cli({"dump", Path("dump")});
   EXPECT_EQ(dumped.code, 5);
-  EXPECT_NE(dumped.err.find("1 keys are damaged"), std::string::npos) << dumped.err;
+  EXPECT_NE(dumped.err.find("the dump lacks 1 keys"), std::string::npos) << dumped.err;
   const Seen seen = ReadAll(ReadFile(Path("dump")));
   EXPECT_TRUE(seen.status.ok());
   EXPECT_EQ(seen.records.size(), 2U);

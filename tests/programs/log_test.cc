@@ -174,7 +174,7 @@ TEST_F(LogTest, PoolThatFillsIsToldOnceForEachLevel) {
     put = Cli({"put", std::to_string(i), "-"}, value);
   }
   ExpectRefused(put, 4, "no room");
-  const std::string full = std::string("^") + kTime + "error: pool " + Pool() + " has no room for more";
+  const std::string full = std::string("^") + kTime + "error: pool " + Pool() + " has no room, and refuses puts";
   EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(File()), full) > 0; })) << ReadFile(File());
   EXPECT_EQ(LinesWith(ReadFile(File()), "make the pool larger by erda-pool resize$"),
             LinesWith(ReadFile(File()), "live values take"));
@@ -283,7 +283,8 @@ TEST_F(LogTest, HangupChangesLimitsAndTheTokenFile) {
 TEST_F(LogTest, HangupWithoutAConfigurationFileStopsNothing) {
   const auto server = StartServer({"--log-file", File()});
   server->Signal(SIGHUP);
-  EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(File()), "SIGHUP: there is no configuration file") > 0; }));
+  EXPECT_TRUE(
+      WaitUntil([&] { return LinesWith(ReadFile(File()), "SIGHUP: the server was started without --config") > 0; }));
   ExpectFine(Cli({"put", "key", "value"}));
   StopServer(*server);
 }

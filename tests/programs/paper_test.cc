@@ -96,7 +96,7 @@ TEST_F(PaperNoSanitizerTest, RefusesWhatCannotBe) {
   ExpectRefused(Paper({"--report"}), 1, "has no evaluation");
   std::filesystem::create_directories(Path("out"));
   WriteFile(Path("out/mine"), "precious");
-  ExpectRefused(Small({"--fresh"}), 1, "is no folder of an evaluation");
+  ExpectRefused(Small({"--fresh"}), 1, "is not empty, and not a folder of an evaluation");
   EXPECT_EQ(ReadFile(Path("out/mine")), "precious");
   for (const Words& bad : {Words{"--figures", "13"}, Words{"--figures", "17-14"}, Words{"--sizes", "0"},
                            Words{"--sizes", "64K"}, Words{"--threads", "0"}, Words{"--seconds", "0"},

@@ -34,7 +34,7 @@ TEST_F(SoakTest, LeavesThePoolThatItWasTold) {
 
 TEST_F(SoakTest, RefusesWhatCannotBe) {
   MakePool();
-  ExpectRefused(Run("erda-bench", {"soak", "--pool", Pool()}), 2, "is there already");
+  ExpectRefused(Run("erda-bench", {"soak", "--pool", Pool()}), 2, "exists already");
   ExpectRefused(Run("erda-bench", {"soak", "--pool-size", "10K"}), 2, "pool");
   ExpectRefused(Run("erda-bench", {"soak", "--pool-size", "512K"}), 2, "--pool-size");
   ExpectRefused(Run("erda-bench", {"soak", "--live", "101"}), 2, "--live");

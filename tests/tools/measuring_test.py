@@ -104,7 +104,7 @@ class Commands(Folder):
             execute([*PYTHON, "import sys; print('first\\nit is broken', file=sys.stderr); exit(1)"])
         with self.assertRaisesRegex(ToolError, "exit code 7"):
             execute([*PYTHON, "exit(7)"])
-        with self.assertRaisesRegex(ToolError, "not done in 0.1 s: sleep 60"):
+        with self.assertRaisesRegex(ToolError, "did not end in 0.1 s: sleep 60"):
             execute(["sleep", "60"], seconds=0.1)
 
     def test_a_server_that_is_gone_is_told_first(self):

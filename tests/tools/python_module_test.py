@@ -230,7 +230,7 @@ class Module(unittest.TestCase):
         self.client.clean()
 
     def test_each_kind_of_failure_has_its_class(self):
-        with self.assertRaisesRegex(erda.UnavailableError, "nobody listens") as raised:
+        with self.assertRaisesRegex(erda.UnavailableError, "no server listens") as raised:
             erda.Client(f"shm:{self.folder.name}/nobody", timeout=0.05)
         self.assertIsInstance(raised.exception, ConnectionError)
         self.assertTrue(issubclass(erda.TimeoutError, TimeoutError))

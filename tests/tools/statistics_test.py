@@ -71,8 +71,8 @@ class Statistics(unittest.TestCase):
 
     def test_a_table_that_cannot_be_is_refused(self):
         for lines, reason in (
-                (('name = "gap"', f"word = {self.words() + 1}", 'text = "T."'), "the words are not 0, 1, 2"),
-                (('name = "lost"', 'text = "T."', 'metric = "erda_lost"'), "lost names neither a panel nor why"),
+                (('name = "gap"', f"word = {self.words() + 1}", 'text = "T."'), "the words must be 0, 1, 2"),
+                (('name = "lost"', 'text = "T."', 'metric = "erda_lost"'), "lost must have either a panel, or a reason"),
                 (('name = "lost"', 'text = "T."', 'metric = "erda_lost"', 'panel = "Nowhere"'), "no panel is called")):
             with self.subTest(reason=reason):
                 shutil.copy(SOURCE / TABLE, self.tree / TABLE)

@@ -130,7 +130,7 @@ def _measure_part(plan: Plan, cells: Sequence[Cell], progress: Progress, command
                     f"{cell.clients} x {cell.depth}: {charts.number(entry.runs[-1]['ops_per_second'])}/s"
                 )
         if "memcached" in servers and (count := systems.evictions(servers["memcached"])):
-            raise ToolError(f"memcached evicted {count} values: its figures would be those of a smaller store")
+            raise ToolError(f"memcached evicted {count} values, so its figures would be those of a smaller store; give fewer --records")
     return measured
 
 

@@ -156,7 +156,7 @@ def evictions(server: Server) -> int:
     for line in ask(path, b"stats\r\n", b"END\r\n").decode().splitlines():
         if line.startswith("STAT evictions "):
             return int(line.split()[2])
-    raise ToolError("memcached does not say how much it evicted")
+    raise ToolError("memcached does not say how many values it evicted")
 
 
 def require_programs(build: pathlib.Path) -> None:

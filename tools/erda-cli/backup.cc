@@ -42,7 +42,8 @@ int TellDumped(const DumpOptions& options, const tools::Dumped& dumped) {
     fmt::print(stderr, "{}", text);
   }
   if (dumped.damaged == 0) return 0;
-  return FailHere(fmt::format("{} keys are damaged in the pool, and not in the dump", dumped.damaged));
+  return FailHere(fmt::format("the dump lacks {} keys: their values are damaged in the pool, and new puts repair them",
+                              dumped.damaged));
 }
 
 int Dump(Session& session, const DumpOptions& options) {
@@ -72,7 +73,7 @@ int Load(Session& session, const LoadOptions& options) {
   if (const int code = Print(text + "\n"); code != 0) return code;
   if (!status.ok()) return FailWith(session, status);
   if (loaded.damaged == 0) return 0;
-  return FailHere(fmt::format("{} keys were damaged when the dump was written, and are not in it", loaded.damaged));
+  return FailHere(fmt::format("the dump lacks {} keys: their values were damaged when it was written", loaded.damaged));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the commands of erda-cli share: the server that they speak to, exit codes, output.
+// Shared by the commands of erda-cli: the server that they speak to, exit codes, output.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -27,10 +27,10 @@ struct Session : tools::ClientChoice {
 
 [[nodiscard]] int ExitCode(Code code);
 
-// These say it on stderr in one line, and return the exit code.
+// These print the failure on stderr in one line, and return the exit code.
 int FailWith(const Session& session, const Status& status);
 int FailWith(const Session& session, std::string_view key, const Status& status);  // names the key, if it is damaged
-int FailHere(const Status& status);  // what has nothing to do with the server: the message alone
+int FailHere(const Status& status);  // a failure of this program: the message alone, without the server
 int FailHere(std::string message);   // with kExitOther
 
 int Finish(const Session& session, const Status& status);

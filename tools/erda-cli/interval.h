@@ -1,4 +1,4 @@
-// What a server did between two readings of what it says of itself, as the lines that erda-cli top shows.
+// The work of a server between two readings of its statistics, as the lines that erda-cli top shows.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@ struct Reading {
 
 Result<Reading> Read(Client& client);
 
-// Rates, and the times that took place in between. Of `before` nothing is taken if there is none, or if another server
-// had the address then: so the lines are of all that was done since the server's start, and say so.
+// Returns the lines of the rates and times between the two readings. If `before` is null, or of another server at the
+// same address, the lines count all work since the server's start, and say so.
 [[nodiscard]] std::vector<std::string> LinesOf(const Reading* before, const Reading& now);
 
 }  // namespace erda::cli

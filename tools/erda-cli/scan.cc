@@ -75,7 +75,10 @@ int Scan(Session& session, const ScanCommand& scan) {
   if (!status.ok() && !enough) return FailWith(session, status);
   if (scan.limit > 0) code = TellCursor(scan, next);
   if (code != 0) return code;
-  return damaged == 0 ? 0 : FailHere(fmt::format("{} keys are damaged in the pool", damaged));
+  return damaged == 0 ? 0
+                      : FailHere(fmt::format("the values of {} keys are damaged in the pool, so the scan left these "
+                                             "keys out; new puts repair them",
+                                             damaged));
 }
 
 }  // namespace
@@ -95,9 +98,10 @@ void AddScan(CLI::App& sub, Session& session) {
   sub.add_option("--prefix", scan.prefix,
                  "Print only keys that begin with TEXT. The command still reads all keys, since they have no order")
       ->type_name("TEXT");
-  tools::AddNumber<uint64_t>(sub, "--limit", scan.limit, 1, UINT64_MAX,
-                             "Stop after about N keys, and print the cursor with which a scan can go on: on stderr, or "
-                             "as the last object with --json (null: there are no more keys)");
+  tools::AddNumber<uint64_t>(
+      sub, "--limit", scan.limit, 1, UINT64_MAX,
+      "Stop after about N keys, and print the cursor with which a scan can go on. It is on stderr, or the "
+      "last object with --json (null: there are no more keys)");
   tools::AddNumber<uint64_t>(sub, "--cursor", scan.cursor, 0, UINT64_MAX,
                              "Go on where a scan with --limit stopped, of any client; default 0, the start");
 }

@@ -22,7 +22,7 @@ class Screen {
 
   // As many as there is room for. 0, or the exit code of a failure.
   int Show(std::vector<std::string> lines);
-  // False as soon as whoever looks at it wants no more: by q, or by a signal.
+  // Returns false as soon as the user ends the display, by q or by a signal.
   [[nodiscard]] bool WaitUntil(std::chrono::steady_clock::time_point end);
 
  private:

@@ -94,8 +94,9 @@ Microseconds TimeOf(Body&& body) {
   return std::chrono::steady_clock::now() - start;
 }
 
-// Times a request that a shard has to answer, and that changes nothing: a delete on the condition that the key has a
-// version that no key has. A read-only client has no requests. It connects once more instead, and each shard answers.
+// Times a request that a shard has to answer, and that changes nothing. It is a delete with a condition: that the key
+// has a version that no key has. A read-only client has no requests. It connects once more instead, and each shard
+// answers.
 Result<std::string> RequestTime(Session& session, const std::string& key) {
   Status status;
   const Microseconds request =

@@ -81,7 +81,7 @@ struct PutCommand {
       throw CLI::ValidationError("VALUE", fmt::format("'{}' is not a whole number of 64 bits", value));
     }
     if (key.form.file && key.word == "-" && reads_value() && value == "-") {
-      throw CLI::ValidationError("VALUE", "key and value cannot both be read from stdin");
+      throw CLI::ValidationError("VALUE", "key and value cannot both be read from stdin; give a file for one of them");
     }
   }
 };
@@ -93,7 +93,7 @@ struct DelOptions {
   void Check() const {
     keys.Check();
     if (options.if_version && (keys.words.size() != 1 || !keys.list.empty())) {
-      throw CLI::ValidationError("--if-version", "it is about one KEY");
+      throw CLI::ValidationError("--if-version", "the condition is about one KEY: give one, and no --file");
     }
   }
 };
@@ -151,13 +151,15 @@ int Put(Session& session, const PutCommand& put) {
   if (put.number) {
     if (value->ends_with('\n')) value->pop_back();
     const auto number = NumberOf(*value);
-    if (!number) return FailHere(Status(Code::kInvalidArgument, put.value + " does not hold a whole number alone"));
+    if (!number)
+      return FailHere(Status(Code::kInvalidArgument,
+                             "the file " + put.value + " does not hold one whole number, as --number wants it"));
     value = BytesOfNumber(*number);
   }
   if (value->size() > most && most > 1) {
     return FailHere(Status(Code::kInvalidArgument,
                            fmt::format("the value of {} is too large: the pool takes values up to {} bytes for this "
-                                       "key. A pool that is made with a larger --segment-size takes larger ones",
+                                       "key. Make a pool with a larger --segment-size for larger values",
                                        Escaped(*key), most)));
   }
   PutOptions options = put.options;

@@ -28,7 +28,7 @@ using erda::tools::kExitUsage;
 constexpr const char* kProgram = "erda-pool";
 constexpr const char* kFooter = R"(
 A pool is a file or a DAX device, /dev/daxX.Y. No server may have it open.
-A size is a number of bytes, or a number with K, M, G or T (powers of two; also KiB and so on), such as 64M or 1.5G.
+A size is a number of bytes, or a number with K, M, G or T, such as 64M or 1.5G. These units are powers of two.
 
 Exit codes: 0 done, and the pool is sound (also if it needs recovery: a server recovers it when it opens it),
             1 failure, 2 bad usage, 3 there is damage (with salvage: something could not be read).
@@ -68,8 +68,11 @@ int PrintFrame(const Arguments& arguments) {
 }
 
 int Create(const Arguments& arguments) {
-  if (arguments.pool == "dram:") return Fail(kProgram, "dram: would be gone at once: name a file", kExitUsage);
-  if (arguments.wish.pool_size == 0) return Fail(kProgram, "--size 0 is no size for a pool", kExitUsage);
+  if (arguments.pool == "dram:")
+    return Fail(kProgram, "dram: cannot be created: the pool would end with this command; name a file or a DAX device",
+                kExitUsage);
+  if (arguments.wish.pool_size == 0)
+    return Fail(kProgram, "--size 0 is too small for a pool; erda-pool plan says how large one must be", kExitUsage);
   {
     const erda::nvm::PoolOptions options{arguments.pool, arguments.wish.pool_size, std::chrono::nanoseconds(0)};
     const auto made = FormattedPool::Make(options, arguments.wish);
@@ -93,7 +96,7 @@ int Check(const Arguments& arguments) {
 
 int Resize(const Arguments& arguments) {
   {
-    // What is not there, or in use, is refused by the same words as by info.
+    // So that a pool that does not exist, or is in use, is refused with the same words as by info.
     const auto there = erda::inspect::ReadOnlyPool::Open(arguments.pool);
     if (!there.ok()) return Fail(kProgram, there.status().ToString(), kExitFailure);
   }

@@ -25,13 +25,13 @@ constexpr uint64_t kPoolBytesMax = uint64_t{1} << 46;
 constexpr double kIndexLoad = 16.0 / 43;
 // Of the regions that may hold live objects: the rest is for what is overwritten, until it is cleaned.
 constexpr double kFilled = 0.9;
-// Of all bytes of the log: erda-server warns from 0.85 on, and a pool that is as full as planned shall not be one to
-// warn of.
+// The share of the log's bytes that the records may take. It is below 0.85, from where on erda-server warns: it must
+// not warn of a pool that is as full as planned.
 constexpr double kLive = 0.8;
-// Keys are spread by their hashes. No part has more than its share by so many standard deviations.
+// Hashes spread the keys. No part has more than its share by this number of standard deviations.
 constexpr double kDeviations = 6;
 
-// Of so many records, what the fullest of the parts may get.
+// Returns the most records that one of the parts may get.
 double FullestOf(double records, double parts) {
   const double mean = records / parts;
   return parts == 1 ? mean : mean + kDeviations * std::sqrt(mean);
@@ -68,15 +68,16 @@ std::string Bytes(uint64_t size) {
 }
 
 Result<Plan> NoPool(const PlanArguments& arguments) {
-  return Status(Code::kInvalidArgument,
-                fmt::format("no pool takes {} records with keys of {} and values of {} bytes: a value has at most {} "
-                            "bytes, and a pool 7.5 TiB for them",
-                            arguments.records, arguments.key_size, arguments.value_size,
-                            format::kRegionBytesMax - format::FirstObjectOffset(0) -
-                                format::ValueOffset(format::LabelSize(arguments.key_size, true))));
+  return Status(
+      Code::kInvalidArgument,
+      fmt::format("no pool can store {} records with keys of {} and values of {} bytes: a value has at most {} "
+                  "bytes, and a log at most 7.5 TiB",
+                  arguments.records, arguments.key_size, arguments.value_size,
+                  format::kRegionBytesMax - format::FirstObjectOffset(0) -
+                      format::ValueOffset(format::LabelSize(arguments.key_size, true))));
 }
 
-// What erda-pool create and erda-server are given.
+// Returns the options for erda-pool create and erda-server.
 std::string OptionsOf(const Plan& plan) {
   std::string options = fmt::format("--size {} --shards {}", Bytes(plan.wish.pool_size), plan.wish.shards);
   if (plan.wish.region_size != 0) options += fmt::format(" --region-size {}", plan.wish.region_size);

@@ -130,7 +130,7 @@ std::string Text(const std::string& pool, const SalvageArguments& arguments, con
   line("found", report.regions_found, " regions, by their objects: the region table does not say where they belong");
   line("unread", report.regions_unread, " regions with something in them that cannot be read");
   line("segments", report.segments_damaged, " without a good header");
-  line("skipped", report.bytes_skipped, " bytes that are no object");
+  line("skipped", report.bytes_skipped, " bytes that are not of an object");
   line("missing", report.missing_bytes, " bytes: the file is shorter than the pool");
   for (const SalvageReport::Lost& lost : report.lost) {
     text += fmt::format("  shard {}: {}", lost.shard, lost.what);
@@ -138,7 +138,7 @@ std::string Text(const std::string& pool, const SalvageArguments& arguments, con
     if (lost.offset) text += fmt::format(", at byte {}", *lost.offset);
     text += '\n';
   }
-  return text + (report.complete() ? "all that is stored was read\n" : "not all could be read\n");
+  return text + (report.complete() ? "all that is stored was read\n" : "something could not be read\n");
 }
 
 }  // namespace
@@ -174,7 +174,7 @@ void AddSalvageOptions(CLI::App& command, SalvageArguments& arguments) {
 
 int SalvagePool(const char* program, const std::string& path, SalvageArguments& arguments, bool json) {
   if (arguments.file == "-" && arguments.unnamed_file == "-") {
-    return Fail(program, "the dump and --unnamed cannot both go to stdout", kExitUsage);
+    return Fail(program, "the dump and --unnamed cannot both go to stdout; give a file for one of them", kExitUsage);
   }
   std::error_code none;
   for (const std::string& file : {arguments.file, arguments.unnamed_file}) {
@@ -183,7 +183,7 @@ int SalvagePool(const char* program, const std::string& path, SalvageArguments& 
   }
   const auto place_of = [&none](const std::string& file) { return std::filesystem::weakly_canonical(file, none); };
   if (!arguments.unnamed_file.empty() && place_of(arguments.file) == place_of(arguments.unnamed_file)) {
-    return Fail(program, "the dump and --unnamed are one file: give two", kExitUsage);
+    return Fail(program, "the dump and --unnamed are the same file; give two files", kExitUsage);
   }
   for (const char* name : {"--size", "--shards", "--region-size", "--segment-size", "--index-entries", "--grow-to"}) {
     if (arguments.command->count(name) > 0) arguments.options.made = arguments.made;

@@ -74,7 +74,7 @@ bool Contains(std::string_view line, uint64_t address, Place* place) {
   at = std::from_chars(at + 1, end, high, 16).ptr;
   if (address < low || address >= high || end - at < 6) return false;
   uint64_t offset = 0;
-  std::from_chars(at + 6, end, offset, 16);  // behind " rw-s "
+  std::from_chars(at + 6, end, offset, 16);  // after " rw-s "
   place->offset = offset + (address - low);
   if (const size_t path = line.find('/'); path != std::string_view::npos) place->file = line.substr(path);
   return true;

@@ -43,7 +43,7 @@ using erda::tools::MustBe;
 
 constexpr const char* kProgram = "erda-server";
 constexpr const char* kFooter = R"(
-A size is a number of bytes, or a number with K, M, G or T (powers of two; also KiB and so on), such as 64M or 1.5G.
+A size is a number of bytes, or a number with K, M, G or T, such as 64M or 1.5G. These units are powers of two.
 The options of the geometry count when the server creates the pool. An existing pool keeps its geometry.
 
 If a pool was not closed cleanly, the server first recovers it, and prints a line about that. When clients can connect,
@@ -63,7 +63,7 @@ std::string CheckAddress(const std::string& address) {
   for (const std::string_view scheme : {"shm:", "verbs:"}) {
     if (address.starts_with(scheme) && address.size() > scheme.size()) return {};
   }
-  return fmt::format("'{}' is not shm:/path/to/socket or verbs://host:port", address);
+  return fmt::format("'{}' is not an address: give shm:/path/to/socket or verbs://host:port", address);
 }
 
 std::optional<std::chrono::milliseconds> ParseSync(const std::string& text) {
@@ -74,7 +74,7 @@ std::optional<std::chrono::milliseconds> ParseSync(const std::string& text) {
 
 std::string CheckSync(const std::string& text) {
   if (ParseSync(text)) return {};
-  return fmt::format("'{}' is not a time: give 1s, 500ms, 2m or so, at most a day, or never", text);
+  return fmt::format("'{}' is not a time: give for instance 1s, 500ms or 2m, at most a day, or never", text);
 }
 
 void AddOptions(CLI::App& app, erda::ServerOptions& options) {
@@ -198,7 +198,7 @@ std::string Describe(const erda::RecoveryReport& report) {
 constexpr const char* kMayBeMissing =
     "the machine lost power or its kernel crashed while the pool was open: acknowledged puts may be missing";
 
-// What a pool in a file survives, for whoever starts the server.
+// Returns a line about the failures that a pool in a file survives.
 std::string Survives(const erda::ServerOptions& options) {
   const std::string synced =
       options.sync.count() == 0
@@ -208,9 +208,10 @@ std::string Survives(const erda::ServerOptions& options) {
                      erda::format::DurabilityMeaning(erda::format::Durability::kProcessSafe), synced);
 }
 
-// systemd, if it has started the server. It may be mistaken about the server then, which serves all the same.
+// Tells systemd the state, if it has started the server. The server serves even if systemd cannot be told.
 void TellManager(const char* state) {
-  if (!erda::tools::Notify(state)) Fail(kProgram, fmt::format("NOTIFY_SOCKET: {}", std::strerror(errno)), 0);
+  if (!erda::tools::Notify(state))
+    Fail(kProgram, fmt::format("cannot tell systemd by NOTIFY_SOCKET: {}", std::strerror(errno)), 0);
 }
 
 struct LogOptions {
@@ -225,8 +226,9 @@ void AddLog(CLI::App& app, LogOptions& options) {
                                                           {"error", LogLevel::kError}};
   app.add_option_function<std::string>(
          "--log-level", [&options](const std::string& name) { options.level = kLevels.at(name); },
-         "The lowest level that the log has: debug (the options that the server uses), info (start and stop, in a log "
-         "file), warning (a pool that fills, errors of clients) or error (damage, a pool without room)")
+         "The lowest level that the log has. At error it has damage, and a pool without room; at warning also a pool "
+         "that fills, and errors of clients. At info a log file also has start and stop; at debug the log also has the "
+         "options that the server uses")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->type_name("LEVEL")
       ->default_str("info")
@@ -238,7 +240,7 @@ void AddLog(CLI::App& app, LogOptions& options) {
       ->group("Log");
 }
 
-// What the server says of itself: whoever starts it reads stdout, and a log in a file is to have all.
+// Prints a line on stdout, for the user or script that starts the server, and writes it to a log file.
 void Say(erda::tools::Log& log, const std::string& line) {
   fmt::print("{}: {}\n", kProgram, line);
   if (log.to_file()) log.Write(LogLevel::kInfo, line);
@@ -249,7 +251,7 @@ int FailAndLog(erda::tools::Log& log, const std::string& why, int exit_code) {
   return Fail(kProgram, why, exit_code);
 }
 
-// All that the command line and the configuration file say.
+// The settings of the command line and the configuration file.
 struct Settings {
   erda::ServerOptions options;
   LogOptions log;
@@ -259,23 +261,23 @@ struct Settings {
   bool check = false;
 };
 
-// The exit code if the program is done. wrong: is given what is wrong with the configuration file, or is missing in it;
-// then the exit code is kExitUsage.
+// Returns the exit code if the program is done. If the configuration file has an error, or a setting is missing, it
+// sets `wrong` to the message, and returns kExitUsage.
 std::optional<int> ReadSettings(int argc, char** argv, Settings& settings, std::string& wrong);
 
-// Tells in the log, once each, that the pool fills.
+// Logs once for each level that the pool fills.
 class PoolWatch {
  public:
   void Look(const erda::Server& server, const std::string& pool, erda::tools::Log& log) {
     const erda::ServerStats stats = server.stats();
     const uint64_t exhausted = erda::tools::PutsExhausted(server.activity());
-    // A put may also be refused since its client has too many in flight. Each shard keeps a region for its cleaner.
+    // The server also refuses a put if its client has too many reservations. Each shard keeps a region for its cleaner.
     const bool refuses = exhausted > std::exchange(exhausted_, exhausted) && stats.free_regions <= stats.shards;
     const int percent = erda::tools::PercentLive(stats);
     const auto level = fill_.Look(percent, refuses);
     if (!level) return;
     const bool full = *level == erda::tools::FillWatch::kFull;
-    const std::string what = full ? "has no room for more, and refuses puts: " : "fills: ";
+    const std::string what = full ? "has no room, and refuses puts: " : "fills: ";
     log.Write(
         full ? LogLevel::kError : LogLevel::kWarning,
         fmt::format("pool {} {}live values take {} % of its log ({} of {} bytes); delete some, or stop the server "
@@ -295,7 +297,7 @@ std::set<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// What SIGHUP changes in a server that runs. (A server that asks for no tokens cannot begin to, or end it.)
+// Whether a running server changes this key on SIGHUP. A server never starts or stops asking for tokens.
 bool CountsAtOnce(const std::string& name, bool has_tokens) {
   static const std::set<std::string> kNames = {"log-level", "log-file", "clients-per-token", "requests-per-second",
                                                "connects-per-second"};
@@ -307,10 +309,11 @@ erda::ServerLimits LimitsOf(const erda::ServerOptions& options, bool has_tokens)
           has_tokens ? options.token_file : ""};
 }
 
-// On SIGHUP. settings: of the start, but for the log, which changes.
+// Handles SIGHUP. `settings` are those of the start, with the newest settings of the log.
 void Reload(int argc, char** argv, Settings& settings, erda::Server& server, erda::tools::Log& log) {
   if (settings.config.empty()) {
-    return log.Write(LogLevel::kInfo, "SIGHUP: there is no configuration file to be read again (--config)");
+    return log.Write(LogLevel::kInfo,
+                     "SIGHUP: the server was started without --config, so there is no file to read again");
   }
   Settings next;
   std::string wrong;
@@ -395,7 +398,8 @@ int Serve(int argc, char** argv, Settings settings) {
   erda::tools::MetricsServer metrics([&server] { return erda::tools::MetricsText(**server); });
   if (!settings.metrics.empty()) {
     if (!metrics.Start(*erda::tools::ParseMetricsAddress(settings.metrics))) {
-      return FailAndLog(log, fmt::format("--metrics {}: {}", settings.metrics, std::strerror(errno)),
+      return FailAndLog(log,
+                        fmt::format("--metrics {}: cannot listen there: {}", settings.metrics, std::strerror(errno)),
                         erda::tools::kExitFailure);
     }
     Say(log, fmt::format("metrics on port {}", metrics.port()));
@@ -438,7 +442,7 @@ std::optional<int> ReadSettings(int argc, char** argv, Settings& settings, std::
   erda::tools::AddPolling(app, options.polling, "idle shards wait");
   const auto check_metrics = [](const std::string& address) {
     if (erda::tools::ParseMetricsAddress(address)) return std::string();
-    return fmt::format("'{}' is not a port, or an IP address and a port", address);
+    return fmt::format("'{}' is not an address for metrics: give a port, or an IP address and a port", address);
   };
   app.add_option("--metrics", settings.metrics,
                  "Serve metrics for Prometheus over HTTP, at GET /metrics of an address such as 127.0.0.1:9464. Every "

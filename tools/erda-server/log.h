@@ -30,16 +30,17 @@ class Log {
   Log& operator=(const Log&) = delete;
   ~Log();  // writes what is left
 
-  // Before anything is written. file: appended to; empty: stderr. What was wrong, or nothing.
+  // Call it before the first Write. Appends to the file, or writes to stderr if the name is empty. Returns the error,
+  // or an empty text.
   [[nodiscard]] std::string Open(const std::string& file);
 
-  // Writes less or more from now on, and elsewhere. What was wrong, or nothing; then all stays as it was.
+  // Changes the lowest level and the file. Returns the error, or an empty text. After an error nothing has changed.
   [[nodiscard]] std::string Change(LogLevel least, const std::string& file);
 
-  // From any thread. It does not wait: a thread of the log writes the lines, and if it is so late that there is no room
-  // for more, the oldest are left out. Whatever the text holds, it is one printable line.
+  // Call it from any thread. It does not wait: a separate thread writes the lines. If that thread is late, and there
+  // is no room for more lines, it leaves out the oldest. Each text becomes one printable line.
   void Write(LogLevel level, std::string_view text);
-  // From the thread that opens and changes it.
+  // Call it from the thread that opens and changes the log.
   [[nodiscard]] bool to_file() const { return !file_.empty(); }
 
  private:

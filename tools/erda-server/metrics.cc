@@ -69,7 +69,7 @@ void AddStatistics(Text& text, const ServerStats& stats) {
   }
 }
 
-// labels: of all samples, with a comma behind them, or none.
+// labels: of all samples, and a comma after them; or empty.
 void AddHistogram(Text& text, std::string_view name, std::string_view labels, const LatencyHistogram& times) {
   const auto seconds = [](uint64_t nanos) { return static_cast<double>(nanos) / 1e9; };
   uint64_t below = 0;
@@ -101,9 +101,9 @@ void AddActivity(Text& text, const Activity& activity) {
     AddHistogram(text, "erda_request_seconds", fmt::format("kind=\"{}\",", operation.kind), operation.time);
   }
   text.Family("erda_persist_seconds", "histogram",
-              "Until what a step of a shard had put was persistent and published; one step in 64 is timed.");
+              "The time until the puts of a shard's step were persistent and published; one step in 64 is timed.");
   AddHistogram(text, "erda_persist_seconds", "", activity.persist);
-  text.Family("erda_cleaner_region_seconds", "histogram", "How long it took to clean a region.");
+  text.Family("erda_cleaner_region_seconds", "histogram", "The time to clean a region.");
   AddHistogram(text, "erda_cleaner_region_seconds", "", activity.clean_region);
 
   const auto by_fabric = [&](std::string_view name, std::string_view type, uint64_t FabricStats::*number,
@@ -124,12 +124,12 @@ void AddActivity(Text& text, const Activity& activity) {
 }
 
 void AddRecovery(Text& text, const RecoveryReport& report) {
-  text.Family("erda_recovery_seconds", "gauge", "How long the recovery at the start took.");
+  text.Family("erda_recovery_seconds", "gauge", "The time of the recovery at the start.");
   text.Sample("erda_recovery_seconds", std::chrono::duration<double>(report.time).count());
-  text.Gauge("erda_recovery_objects", report.objects, "Objects looked at.");
+  text.Gauge("erda_recovery_objects", report.objects, "Objects that the recovery looked at.");
   text.Gauge("erda_recovery_verified_shards", report.shards_verified,
              "Shards verified in full after a power cut or a crash of the kernel: acknowledged puts may be missing.");
-  text.Family("erda_recovery_entries", "gauge", "Entries whose newest version was verified, by what was found.");
+  text.Family("erda_recovery_entries", "gauge", "Entries whose newest version the recovery verified, by its finding.");
   for (const auto& [outcome, count] : {std::pair("settled", report.settled),
                                        {"taken_back", report.taken_back},
                                        {"dropped", report.dropped},
@@ -169,7 +169,7 @@ std::string MetricsText(const Server& server) {
   const std::vector<ServerFabric> fabrics = server.fabrics();
   AddStatistics(text, stats);
   AddActivity(text, server.activity());
-  text.Family("erda_fabric_registration_seconds", "gauge", "How long it took to register the pool on a fabric.");
+  text.Family("erda_fabric_registration_seconds", "gauge", "The time to register the pool on a fabric.");
   for (const ServerFabric& fabric : fabrics) {
     text.Sample(fmt::format("erda_fabric_registration_seconds{{fabric=\"{}\",device=\"{}\",flush_method=\"{}\"}}",
                             Label(fabric.scheme), Label(fabric.device), Label(fabric.flush_method)),
@@ -283,8 +283,8 @@ bool MetricsServer::Go(Connection& connection) const {
     const ssize_t got = ::recv(socket, part.data(), part.size(), 0);
     if (got < 0) return errno == EAGAIN || errno == EINTR;
     if (got == 0) return false;
-    // What comes after the answer is read, and dropped: closed before, the connection would be reset, and the answer
-    // lost.
+    // Reads and drops all bytes after the answer. If the server closed the connection with unread bytes, the kernel
+    // would reset it, and the answer would be lost.
     if (connection.answered()) return true;
     connection.in.append(part.data(), static_cast<size_t>(got));
     if (connection.in.find("\r\n\r\n") != std::string::npos) {

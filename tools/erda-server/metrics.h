@@ -1,4 +1,4 @@
-// What a server counts, for Prometheus: as text, and over HTTP.
+// A server's statistics for Prometheus: as text, and over HTTP.
 #pragma once
 
 #include <netinet/in.h>
@@ -23,17 +23,17 @@ namespace erda::tools {
 // "127.0.0.1:9464", "[::1]:9464"; a port alone means 127.0.0.1. Numbers only.
 [[nodiscard]] std::optional<sockaddr_storage> ParseMetricsAddress(std::string_view text);
 
-// Answers GET /metrics on a thread of its own, one request for each connection. A few connections are served at once,
-// the others wait; one has a few seconds for all that it does, and its request some bytes.
+// Answers GET /metrics on a separate thread, one request for each connection. It serves a few connections at once, and
+// the others wait. A connection has a few seconds, and its request a bounded size.
 class MetricsServer {
  public:
-  // text: what is answered, from the server's thread.
+  // text: makes the answer. The separate thread calls it.
   explicit MetricsServer(std::function<std::string()> text) : text_(std::move(text)) {}
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
   ~MetricsServer();  // ends the thread, and all connections
 
-  // False if the address cannot be had; errno says why.
+  // Returns false if it cannot listen at the address; errno says why.
   [[nodiscard]] bool Start(const sockaddr_storage& address);
   [[nodiscard]] uint16_t port() const;  // also where port 0 was asked for
 

@@ -44,10 +44,10 @@ std::optional<std::string> DamageWatch::Tell(std::string_view key) {
   const std::scoped_lock lock(mutex_);
   if (told_.size() > kKeysMax || !told_.emplace(key).second) return std::nullopt;
   if (told_.size() > kKeysMax) {
-    return fmt::format("{} keys are damaged, and more: the others are not told one by one; erda-pool check lists them",
+    return fmt::format("more than {} keys are damaged, and the log names no more of them; erda-pool check lists them",
                        kKeysMax);
   }
-  const std::string named = key.empty() ? "a key that cannot be read any more" : fmt::format("key {}", key);
+  const std::string named = key.empty() ? "a key that cannot be read" : fmt::format("key {}", key);
   return fmt::format("the stored value of {} is damaged; only a new put repairs it", named);
 }
 

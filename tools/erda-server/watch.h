@@ -1,4 +1,4 @@
-// What erda-server tells in its log without being asked: that its pool fills, and damage, each once.
+// Decides when erda-server logs that its pool fills, and which damaged keys it logs, each once.
 #pragma once
 
 #include <array>
@@ -13,17 +13,17 @@
 
 namespace erda::tools {
 
-// Follows how full a pool is. A level is told when it is reached, and again only after the pool was kSlack percent
-// below it. The last level, kFull, is reached when puts are refused: values do not fill segments to their ends, so that
-// it depends on their sizes how much fits.
+// Follows how full a pool is. It reports a level when the pool reaches it, and again only after the pool was kSlack
+// percent below it. The pool reaches the last level, kFull, when the server refuses puts. Values do not fill segments
+// to their ends, so that level depends on their sizes.
 class FillWatch {
  public:
   static constexpr std::array kLevels = {85, 95};
   static constexpr int kFull = 100;
   static constexpr int kSlack = 5;
 
-  // percent: of the log, what live values take. Returns the level that was reached since the last call, the highest of
-  // several.
+  // percent: the share of the log that live values take. Returns the highest level that the pool reached since the last
+  // call.
   [[nodiscard]] std::optional<int> Look(int percent, bool refuses);
 
  private:
@@ -31,19 +31,20 @@ class FillWatch {
   std::optional<int> full_;  // kFull counts as told: how many percent it was then
 };
 
-// How many percent of the log live values take. Dead space counts as free, since cleaning gives it back.
+// Returns how many percent of the log live values take. Dead space counts as free, since cleaning gives it back.
 [[nodiscard]] int PercentLive(const ServerStats& stats);
 
-// How many puts the server refused, since there was no room for them.
+// Returns how many puts the server refused because they had no room.
 [[nodiscard]] uint64_t PutsExhausted(const Activity& activity);
 
-// Remembers damaged keys, so that each is told once, however often the scrubber comes by. From any thread.
+// Remembers damaged keys, so that the log names each once, however often the scrubber finds it. Call it from any
+// thread.
 class DamageWatch {
  public:
-  // More keys than these are counted, and not told one by one: the log is not the place for a list of them.
+  // The log names at most this number of keys: it is not the place for a long list.
   static constexpr size_t kKeysMax = 1000;
 
-  // What there is to log of a damaged key; nothing if it was told. key: empty if it cannot be known any more.
+  // Returns the line for the log, or nothing if the log has it already. key: empty if the key itself is lost.
   [[nodiscard]] std::optional<std::string> Tell(std::string_view key);
 
  private:

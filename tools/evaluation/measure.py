@@ -176,7 +176,7 @@ def place_in_lab(build: pathlib.Path, folder: pathlib.Path) -> Place:
     try:
         host, device, size = (os.environ[f"ERDA_LAB_{name}"] for name in ("SERVER", "DAX", "DAX_SIZE"))
     except KeyError as error:
-        raise ToolError("this is for the lab's guest: see --lab") from error
+        raise ToolError("this part runs only in the guest of the lab: see --lab") from error
     return Place(build, folder, host, pathlib.Path(device), int(size))
 
 
@@ -215,7 +215,7 @@ def _lab(options: Sequence[str], command: Sequence[str], output: int | None = No
         lab.wait()
         raise
     if code != 0:
-        raise ToolError(f"what ran in the lab ended with {code}")
+        raise ToolError(f"the command in the lab ended with exit code {code}")
 
 
 def step(text: str) -> None:

@@ -137,5 +137,5 @@ def parse_figures(text: str) -> list[int | str]:
         elif dash and first.isdecimal() and last.isdecimal() and 14 <= int(first) <= int(last) <= 26:
             found.update(range(int(first), int(last) + 1))
         else:
-            raise ToolError(f"'{part}' is none of the figures 14 to 26 and table1")
+            raise ToolError(f"there is no figure '{part}': give numbers from 14 to 26, or table1")
     return [figure for figure in ALL_FIGURES if figure in found]

@@ -77,8 +77,8 @@ class Store:
             ]
             if differences:
                 raise ToolError(
-                    f"{folder} has figures measured otherwise ({'; '.join(differences)}): they are not mixed. Choose another "
-                    "--out, or --fresh to measure all again"
+                    f"{folder} has figures of other conditions ({'; '.join(differences)}), and one report cannot mix them. Choose "
+                    "another --out, or --fresh to measure all again"
                 )
             commands = store.origin["commands"]
             store.origin["commands"] = [*commands, *(command for command in origin["commands"] if command not in commands)]
@@ -86,7 +86,7 @@ class Store:
             if known:
                 _remove(folder)
             elif folder.is_dir() and any(folder.iterdir()):
-                raise ToolError(f"{folder} is no folder of an evaluation, and not empty")
+                raise ToolError(f"{folder} is not empty, and not a folder of an evaluation; choose another --out")
             store = Store(folder, _identity(origin["conditions"]), origin)
         (folder / "points").mkdir(parents=True, exist_ok=True)
         write_json(folder / SETTINGS_FILE, store.origin)
@@ -99,9 +99,9 @@ class Store:
             origin = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
             return Store(folder, _identity(origin["conditions"]), origin)
         except FileNotFoundError as error:
-            raise ToolError(f"{folder} has no evaluation") from error
+            raise ToolError(f"{folder} has no evaluation; leave out --report to make one") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise ToolError(f"{folder / SETTINGS_FILE} is damaged; --fresh begins anew") from error
+            raise ToolError(f"{folder / SETTINGS_FILE} is damaged; --fresh measures all again") from error
 
     def put(self, name: str, entry: dict[str, Any]) -> None:
         write_json(self.folder / f"{name}.json", {"conditions": self.identity, **entry})
@@ -114,8 +114,8 @@ class Store:
         before = self.get("guest")
         for name in ("processor", "processors", "kernel"):
             if before and self.points() and before["machine"][name] != machine[name]:
-                raise ToolError(f"{self.folder} has figures of a guest with {name} {before['machine'][name]}, not {machine[name]}: "
-                                "they are not mixed. Choose another --out, or --fresh to measure all again")
+                raise ToolError(f"{self.folder} has figures of a guest with {name} {before['machine'][name]}, not {machine[name]}, "
+                                "and one report cannot mix them. Choose another --out, or --fresh to measure all again")
         self.put("guest", {"machine": machine})
 
     def put_run(self, run: Run, entry: dict[str, Any]) -> None:
@@ -137,9 +137,10 @@ class Store:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
-            raise ToolError(f"{path} is damaged: remove it, and it is measured again") from error
+            raise ToolError(f"{path} is damaged: remove it, and the next run measures it again") from error
         if identity != self.identity:
-            raise ToolError(f"{path} was measured under other conditions than the rest of its folder: remove it")
+            raise ToolError(f"{path} was measured under other conditions than the rest of its folder: remove it, and the next run "
+                            "measures it again")
         return dict(entry)
 
 

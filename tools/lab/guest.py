@@ -115,7 +115,7 @@ class Nvdimm:
             try:
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                raise LabError(f"{file} is in use by another lab") from error
+                raise LabError(f"another lab uses {file}: end that lab, or name another file") from error
         else:
             self.name = "the NVDIMM"
             self.descriptor = os.memfd_create("nvdimm", os.MFD_CLOEXEC)
@@ -124,7 +124,7 @@ class Nvdimm:
             raise LabError(f"{file} has {present} bytes, not {size}: leave out --nvdimm, or name another file")
         self.size = present or size or 512 << 20
         if self.size % self.ALIGNMENT or self.size < 8 * self.ALIGNMENT:
-            raise LabError(f"an NVDIMM has a multiple of 2 MiB, and at least 16 MiB; not {self.size} bytes")
+            raise LabError(f"the size of an NVDIMM must be a multiple of 2 MiB, at least 16 MiB; not {self.size} bytes")
         if not present:
             os.ftruncate(self.descriptor, self.size)
 
@@ -134,7 +134,7 @@ class Nvdimm:
         if found := self.FORMATS.get(head[4096:4112]):
             return found
         if head.strip(b"\0"):
-            raise LabError(f"{self.name} holds something else than a lab's NVDIMM; it is left alone")
+            raise LabError(f"{self.name} has contents that are not of a lab's NVDIMM; name another file")
         return "empty"
 
 
@@ -243,7 +243,7 @@ class Guest:
         address, address6 = (CLIENT_ADDRESS, CLIENT_ADDRESS6) if client else (SERVER_ADDRESS, SERVER_ADDRESS6)
         nvdimm = self.nvdimm.format()
         if nvdimm not in ("empty", options.dax):
-            raise LabError(f"{self.nvdimm.name} was formatted with --dax {nvdimm}, not {options.dax}")
+            raise LabError(f"{self.nvdimm.name} was formatted with --dax {nvdimm}, not {options.dax}: give that, or another file")
         settings = {
             "role": self.role,
             "directory": os.getcwd(),

@@ -75,7 +75,7 @@ def kernel_package() -> str:
     depends = command_output("apt-cache", "depends", "--important", "linux-image-amd64")
     if found := re.search(r"Depends: (linux-image-\S+)", depends):
         return found[1]
-    raise LabError("apt does not know linux-image-amd64")
+    raise LabError("apt does not know the package linux-image-amd64: run apt-get update")
 
 
 def update_package_lists() -> None:

@@ -106,7 +106,7 @@ def execute(
             env={**os.environ, **(environment or {})}, preexec_fn=ending_with_this(),
         )
     except subprocess.TimeoutExpired as error:
-        raise ToolError(f"not done in {seconds:g} s: {shlex.join(command)}") from error
+        raise ToolError(f"this command did not end in {seconds:g} s: {shlex.join(command)}") from error
     if result.returncode != 0:
         if server:
             server.require_running()
@@ -124,8 +124,8 @@ def require_built(build: pathlib.Path, names: Sequence[str]) -> None:
     for name in names:
         if not os.access(build / "bin" / name, os.X_OK):
             raise ToolError(
-                f"{build}/bin/{name} not found; build it (cmake --preset release && cmake --build --preset release), or say "
-                "where it is: --build"
+                f"{build}/bin/{name} not found; build it (cmake --preset release && cmake --build --preset release), or name "
+                "the folder of another build: --build"
             )
 
 

@@ -55,8 +55,8 @@ void AddClientOptions(CLI::App& app, ClientChoice& choice) {
       ->type_name("KIND");
   app.add_option_function<std::string>(
          "--path", [&options](const std::string& name) { options.put_path = kPaths.at(name); },
-         "How a put travels: inline (in the request), reserve (one-sidedly, into space that the client asks for), "
-         "delegate (one-sidedly, into space that it has) or auto (the client chooses); default auto")
+         "How a put travels: in the request (inline), or one-sidedly (reserve, delegate). With reserve the client asks "
+         "for space, and with delegate the server gave it space ahead. Default auto: the client chooses")
       ->check(CLI::IsMember({"auto", "inline", "reserve", "delegate"}))
       ->type_name("PATH");
   AddNumber<uint32_t>(app, "--cache-entries", options.cache_entries, 0, 1U << 30,

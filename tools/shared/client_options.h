@@ -1,8 +1,8 @@
 // Shared by programs that are clients: their options, the places where these come from, and the wait for a server that
 // is starting.
 //
-// A program takes each option from the first of these that has it: the command line, the environment (ERDA_ADDRESS,
-// ERDA_TOKEN_FILE), the client's configuration file, the default.
+// A program takes an option from the first of these that has it: the command line, the environment (ERDA_ADDRESS,
+// ERDA_TOKEN_FILE), the configuration file, the default.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -88,7 +88,8 @@ std::optional<std::string> TakeKey(CLI::App& app, const std::string& path, const
   const std::string name(key.str());
   CLI::Option* const option = app.get_option_no_throw("--" + name);
   if (option == nullptr || !option->get_configurable()) {
-    return Wrong(path, key.source().begin.line, fmt::format("there is no key {}", Printable(name)));
+    return Wrong(path, key.source().begin.line,
+                 fmt::format("there is no key {}; the keys are the names of the options", Printable(name)));
   }
   const auto [values, wrong_line] = Values(*option, node);
   if (wrong_line) return Wrong(path, *wrong_line, fmt::format("{} must be {}", name, Wanted(*option)));
@@ -120,7 +121,7 @@ std::optional<std::string> TakeKey(CLI::App& app, const std::string& path, const
 std::optional<std::string> TakeConfigFile(CLI::App& app, const std::string& path) {
   errno = 0;
   const auto text = Read(path);
-  if (!text) return fmt::format("{}: {}", path, std::strerror(errno));
+  if (!text) return fmt::format("cannot read configuration file {}: {}", path, std::strerror(errno));
   const toml::parse_result parsed = toml::parse(*text, path);
   if (!parsed) return Wrong(path, parsed.error().source().begin.line, Printable(parsed.error().description()));
   // As they stand in the file, so that the first mistake is told.

@@ -1,5 +1,5 @@
-// A program's configuration file: TOML, whose keys are the names of the program's options. So no option is without its
-// key, and what holds for a flag holds for its key.
+// A program's configuration file: TOML, with the names of the program's options as keys. So every option has a key, and
+// the checks of a flag hold for its key, too.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,7 @@ namespace erda::tools {
 // theirs. Options that are not configurable have no key. Returns what is wrong, and where: "FILE:LINE: ...".
 [[nodiscard]] std::optional<std::string> TakeConfigFile(CLI::App& app, const std::string& path);
 
-// What the options are, as a configuration file; options with neither a value nor a default are not in it.
+// Returns the options as a configuration file, without those that have neither a value nor a default.
 [[nodiscard]] std::string AsConfigFile(const CLI::App& app);
 
 }  // namespace erda::tools

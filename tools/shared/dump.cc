@@ -19,9 +19,9 @@ namespace erda::tools {
 
 namespace {
 
-// The progress is drawn again after so many keys.
+// After this number of keys the progress is drawn again.
 constexpr uint64_t kKeysPerUpdate = 1000;
-// Puts that are under way have so many bytes, or are one.
+// The most bytes of puts under way. A larger value goes alone.
 constexpr uint64_t kBytesAtOnce = uint64_t{16} << 20;
 
 uint64_t MillisecondsOf(const std::optional<Deadline>& deadline) {
@@ -34,7 +34,7 @@ uint64_t SizeOf(std::FILE* file) {
   return fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode) ? static_cast<uint64_t>(status.st_size) : 0;
 }
 
-// What is left until then, in milliseconds; 0: nothing. (The clock's own unit is too fine for a time far ahead.)
+// Returns the milliseconds that are left until the deadline, or 0. (The clock's unit is too fine for a time far ahead.)
 std::chrono::milliseconds LeftUntil(uint64_t deadline) {
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
   const auto passed = static_cast<uint64_t>(now.time_since_epoch().count());
@@ -42,7 +42,7 @@ std::chrono::milliseconds LeftUntil(uint64_t deadline) {
   return std::chrono::milliseconds(std::min(left, static_cast<uint64_t>(kTtlMax.count())));
 }
 
-// Whether a read would not have to wait. (What the stream holds already is not known: then nothing is lost but time.)
+// Whether a read would return at once. The stream may have bytes in its buffer: then a needless wait costs only time.
 bool HasMore(std::FILE* file) {
   pollfd look{fileno(file), POLLIN, 0};
   return ::poll(&look, 1, 0) != 0;
@@ -78,7 +78,7 @@ Status Load(Client& client, std::FILE* from, bool if_absent, bool show_progress,
   uint32_t under_way = 0;
   uint64_t bytes_under_way = 0;
   for (;;) {
-    // Who waits for the file keeps nobody else waiting: a put that is not ended keeps others off its key.
+    // End all puts before waiting for the file: a put that has not ended keeps other clients off its key.
     if (under_way > 0 && !HasMore(from)) {
       Status drained = client.Drain();
       if (failed.ok()) failed = std::move(drained);

@@ -78,7 +78,7 @@ Status DumpReader::Read(void* to, size_t size, std::string_view what) {
   if (std::ferror(file_) != 0) {
     return {Code::kInternal, fmt::format("cannot read the dump: {}", std::strerror(errno))};
   }
-  return Damaged(fmt::format("it ends in {}, behind {} keys", what, number_));
+  return Damaged(fmt::format("it ends in {}, after {} keys", what, number_));
 }
 
 Status DumpReader::Read(std::string* to, size_t size, std::string_view what) {
@@ -96,12 +96,12 @@ Status DumpReader::Begin() {
   DumpHeader header{};
   if (auto status = Read(&header, sizeof(header), "its header"); !status.ok()) return status;
   if (std::string_view(header.magic, sizeof(header.magic)) != DumpHeader::kMagic) {
-    return {Code::kCorruption, "this is no dump of erda-cli"};
+    return {Code::kCorruption, "this file is not a dump of erda-cli"};
   }
   if (header.crc != CrcOf(header)) return Damaged("its header does not verify");
   if (header.version != DumpHeader::kVersion) {
-    return {Code::kCorruption, fmt::format("the dump has version {}, and this program reads version {}", header.version,
-                                           DumpHeader::kVersion)};
+    return {Code::kCorruption, fmt::format("the dump has version {}, and this program reads only version {}",
+                                           header.version, DumpHeader::kVersion)};
   }
   return {};
 }
@@ -119,14 +119,14 @@ Result<std::optional<DumpRecord>> DumpReader::Next() {
   if (auto status = Read(&record.value, header.value_size, what); !status.ok()) return status;
   if (header.crc != CrcOf(header, record.key, record.value)) return Damaged(what + " does not verify");
   if (header.number != number_) {
-    return Damaged(fmt::format("record {} stands where record {} should", header.number, number_));
+    return Damaged(fmt::format("record {} stands in the place of record {}", header.number, number_));
   }
   if (header.kind == static_cast<uint8_t>(RecordKind::kEnd)) {
     damaged_ = header.deadline;
-    if (std::fgetc(file_) != EOF) return Damaged("something stands behind its end");
+    if (std::fgetc(file_) != EOF) return Damaged("there are more bytes after its end");
     return std::optional<DumpRecord>();
   }
-  if (header.kind != static_cast<uint8_t>(RecordKind::kKey)) return Damaged(what + " is of no kind that there is");
+  if (header.kind != static_cast<uint8_t>(RecordKind::kKey)) return Damaged(what + " is of an unknown kind");
   ++number_;
   return std::optional<DumpRecord>(std::move(record));
 }

@@ -1,4 +1,4 @@
-// Dump files: what erda-cli dump writes, and load reads (docs/dump.md). Written and read once, from front to end.
+// The file of a dump, which erda-cli dump writes and load reads (docs/dump.md), once each, from front to end.
 //
 //   byte 0            8         12        16
 //   +----------------+---------+---------+
@@ -10,10 +10,13 @@
 //   | crc     | kind | 0  | key size | value size | 0   | number  | deadline  | key ...   | value ...   |
 //   +---------+------+----+----------+------------+-----+---------+-----------+-----------+-------------+
 //
-// Records follow, one behind the other. crc: CRC32C of all behind it in the record. kind: 1 a key, 2 the end. number:
-// of records before this one, so that none can be missing. deadline: when the key is absent, in milliseconds of Unix
-// time by the server's clock; 0: never. The last record is the end: it has neither key nor value, and where a key has
-// its deadline, how many keys could not be told. Numbers are little endian.
+// After the header come the records, one after the other. The fields of a record:
+// - crc: CRC32C of all bytes after it in the record.
+// - kind: 1 for a key, 2 for the end.
+// - number: how many records stand before this one. So a missing record is noticed.
+// - deadline: when the value expires, in milliseconds of Unix time by the server's clock; 0: never.
+// The last record is the end. It has neither key nor value, and its deadline is the number of damaged keys that the
+// dump does not have. Numbers are little endian.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +54,7 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 32);
 
-// No pool takes larger ones: what says so is damaged, and not worth the memory.
+// No pool has a larger key or value. A record with a larger size is damaged, and the reader takes no memory for it.
 inline constexpr uint32_t kDumpKeyBytesMax = 1024;
 inline constexpr uint32_t kDumpValueBytesMax = 256 << 20;
 
@@ -84,17 +87,17 @@ class DumpReader {
  public:
   explicit DumpReader(std::FILE* file) : file_(file) {}
   Status Begin();
-  // The next key; none: the end was there, and the file ends behind it. kCorruption: it is not what was written.
+  // Returns the next key, or nothing at the end record, after which the file ends. kCorruption: the file is damaged.
   Result<std::optional<DumpRecord>> Next();
   [[nodiscard]] uint64_t keys() const { return number_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
-  // Keys that could not be told when it was written; at the end.
+  // After the end record: the number of damaged keys that the dump does not have.
   [[nodiscard]] uint64_t damaged() const { return damaged_; }
 
  private:
-  // All of it, or why not: what is missing is described.
+  // Reads all bytes, or fails with a message that describes `what` is missing.
   Status Read(void* to, size_t size, std::string_view what);
-  // The same. What the file does not have takes no memory.
+  // The same. Takes no memory for bytes that the file does not have.
   Status Read(std::string* to, size_t size, std::string_view what);
 
   std::FILE* file_;

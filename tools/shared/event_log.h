@@ -1,5 +1,5 @@
-// Lines about what clients do wrong, for a log that they must not be able to fill: so many in a second, and how many
-// were left out.
+// Logs lines about errors of clients. Clients must not be able to fill the log, so it takes few lines in a second, and
+// says how many it left out.
 #pragma once
 
 #include <algorithm>

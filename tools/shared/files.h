@@ -1,4 +1,4 @@
-// Reading a file, and writing one that is there whole or not at all.
+// Reads a file, and writes a file that appears whole or not at all.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-// All of a file, or of stdin if its name is -. The message of a failure names it. Of more than `most` bytes it reads
-// somewhat more than these, so that the caller sees that there are too many.
+// Returns all bytes of a file, or of stdin if the path is -. The message of a failure names the file. If there are more
+// than `most` bytes, it returns somewhat more than these, so that the caller sees that there are too many.
 [[nodiscard]] Result<std::string> ReadAll(const std::string& path, size_t most = SIZE_MAX);
 
-// A file gets its name when it is whole, and on the medium: what had it before stays until then. It is for the user
-// alone, as a pool is: mode 0600. What is no regular file, as /dev/null, is written in place.
+// A file that gets its name when it is whole, and on the medium. Until then an older file of that name stays. Its mode
+// is 0600, as that of a pool. A path that is not a regular file, such as /dev/null, is written in place.
 class WholeFile {
  public:
   explicit WholeFile(std::string path);
   WholeFile(const WholeFile&) = delete;
   WholeFile& operator=(const WholeFile&) = delete;
-  ~WholeFile();  // removes what was not kept
+  ~WholeFile();  // removes the file if it was not kept
 
   [[nodiscard]] std::FILE* file() const { return file_.get(); }  // null if it could not be made; errno says why
   // The file that is written, for messages.
   [[nodiscard]] const std::string& name() const { return name_; }
-  // All is written. False if that fails; errno says why.
+  // Call it when all bytes are written. Gives the file its name. Returns false if that fails; errno says why.
   [[nodiscard]] bool Keep();
 
  private:

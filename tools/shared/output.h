@@ -1,4 +1,4 @@
-// What erda-inspect and erda-pool say of a pool: its frame, which is superblocks and geometry; all of it; or the
+// The output of erda-inspect and erda-pool: the frame of a pool (superblocks and geometry), all its contents, or the
 // verdict.
 #pragma once
 
@@ -13,14 +13,14 @@ inline constexpr int kExitDamage = 3;
 std::string FrameText(const std::string& pool, const inspect::PoolReport& report);
 std::string FrameJson(const std::string& pool, const inspect::PoolReport& report);
 
-// verify: values were read, too.
+// verify: whether the values were read, too.
 std::string FullText(const std::string& pool, const inspect::PoolReport& report, bool verify);
 std::string FullJson(const std::string& pool, const inspect::PoolReport& report, bool verify);
 
 std::string VerdictText(const std::string& pool, const inspect::PoolReport& report, bool verify);
 std::string VerdictJson(const std::string& pool, const inspect::PoolReport& report, bool verify);
 
-// On stdout; the exit code.
+// Prints on stdout. Returns the exit code.
 int Print(const char* program, const std::string& text);
 
 }  // namespace erda::tools

@@ -1,4 +1,4 @@
-// What the programs that serve until they are told to stop have in common.
+// Shared by the programs that serve until a signal stops them.
 #pragma once
 
 #include <pthread.h>

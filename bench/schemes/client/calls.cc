@@ -87,7 +87,7 @@ Result<Counters> SchemeClient::ServerCounters() {
   Counters counters{};
   const auto take = [&outcome, &counters](const Result<std::string_view>& value) {
     if (!value.ok()) return outcome.Set(value.status());
-    if (value->size() < sizeof(counters)) return outcome.Set({Code::kInternal, "these are no counters"});
+    if (value->size() < sizeof(counters)) return outcome.Set({Code::kInternal, "the server's counters are cut off"});
     counters = LoadAs<Counters>(AsBytes(*value));
     outcome.Set(Status());
   };

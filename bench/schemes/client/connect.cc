@@ -67,7 +67,9 @@ Status SchemeClient::Prepare() {
 Status SchemeClient::OnConnected() {
   const auto data = channel_->peer_data();
   const auto regions = channel_->peer_regions();
-  const auto wrong = [this] { return Status(Code::kInvalidArgument, address_ + ": that is no server of this scheme"); };
+  const auto wrong = [this] {
+    return Status(Code::kInvalidArgument, address_ + ": this is not a server of this scheme");
+  };
   if (data.size() < sizeof(HelloReply)) return wrong();
   hello_ = LoadAs<HelloReply>(data);
   const bool writes = scheme_ == Scheme::kReadAfterWrite;

@@ -36,7 +36,7 @@ Result<SchemeClient::Operation*> SchemeClient::NewOperation(RequestOp kind, std:
                   address_ + " takes values up to " + std::to_string(max_value_bytes(key.size())) + " bytes");
   }
   if (in_flight_ == options_.queue_depth) {
-    return Status(Code::kResourceExhausted, "as many operations are in flight as the queue is deep");
+    return Status(Code::kResourceExhausted, "the most operations are outstanding; wait for some of them");
   }
   Operation& op = ops_[free_ops_.back()];
   free_ops_.pop_back();
@@ -129,7 +129,7 @@ void SchemeClient::Dispatch(const Completion& completion) {
       return Break(CloseReason());
     case OpKind::kReceiveImm:
       if (completion.imm >= ops_.size()) {
-        return Break({Code::kUnavailable, address_ + ": the server answered what nobody asked"});
+        return Break({Code::kUnavailable, address_ + ": the server sent an answer to no request of this client"});
       }
       return OnReply(ops_[completion.imm]);
     case OpKind::kRead:
@@ -145,7 +145,7 @@ void SchemeClient::OnReply(Operation& op) {
   const bool asked = op.step == Step::kReply || op.step == Step::kCommitted;
   if (!asked || reply.code > static_cast<uint8_t>(Code::kInternal) ||
       reply.value_size > kReplySlotBytes - sizeof(Reply)) {
-    return Break({Code::kUnavailable, address_ + ": the server answered what nobody asked"});
+    return Break({Code::kUnavailable, address_ + ": the server sent an answer to no request of this client"});
   }
   const auto code = static_cast<Code>(reply.code);
   if (code == Code::kResourceExhausted) return Finish(op, {code, address_ + " has no room for it"});

@@ -37,7 +37,7 @@ Status Storage::FindFreeSpace() {
   uint64_t free_from = pool_->data_offset();
   for (const auto& [offset, bytes] : used) {
     if (offset < free_from || bytes == 0 || offset > pool_->data_end() || bytes > pool_->data_end() - offset) {
-      return {Code::kCorruption, "its index names what cannot be"};
+      return {Code::kCorruption, "its index has an entry out of range"};
     }
     free_.Add(free_from, offset - free_from);
     free_from = offset + bytes;
@@ -95,11 +95,11 @@ Status Storage::ApplyAgain() {
         if (taken) room = *taken;
         const auto slot = FindSlot(key, HashKey(key, kHashSeed));
         if (room == 0 && !(slot && WordAt(*slot).bytes() >= RoomFor(sizes))) {
-          return {Code::kResourceExhausted, "it has no room for what is in its log"};
+          return {Code::kResourceExhausted, "it has no room for the values of its log"};
         }
       }
       if (!ApplyEntry(position, sizes, HashKey(key, kHashSeed), &room)) {
-        return {Code::kResourceExhausted, "its index has no room for what is in its log"};
+        return {Code::kResourceExhausted, "its index has no room for the keys of its log"};
       }
       if (room != 0) free_.Add(room, RoomFor(sizes));
       ++recovery_.applied;

@@ -107,12 +107,12 @@ Status SchemePool::Check(Scheme scheme) {
   }
   if (superblock_.pool_size != pool_->size()) return {Code::kInvalidArgument, "it was made with another size"};
   if (superblock_.scheme != static_cast<uint32_t>(scheme)) {
-    return {Code::kInvalidArgument, "it was made by the other scheme"};
+    return {Code::kInvalidArgument, "the server of the other scheme made it"};
   }
   SetGeometry();
   if (superblock_.index_slots < format::kIndexSlotsMin || !std::has_single_bit(superblock_.index_slots) ||
       superblock_.log_bytes < kLogBytesMin || superblock_.log_bytes % kPageBytes != 0 || !Fits()) {
-    return {Code::kCorruption, "its superblock says what cannot be"};
+    return {Code::kCorruption, "its superblock has numbers out of range"};
   }
   nvm::Writer(*pool_).Persist(0, sizeof(superblock_));  // who made it may have died before it was persistent
   return {};

@@ -57,7 +57,8 @@ Status Service::Accept(fabric::Incoming& incoming) {
   const auto data = incoming.peer_data();
   const Hello hello = data.size() < sizeof(Hello) ? Hello{} : LoadAs<Hello>(data);
   if (hello.magic != kMagic || hello.version != kVersion) {
-    return {Code::kInvalidArgument, "this is a server of a compared scheme, and that was no client of one"};
+    return {Code::kInvalidArgument,
+            "this server runs a compared scheme, and the client does not speak it; use erda-ycsb --scheme"};
   }
   if (hello.scheme != static_cast<uint8_t>(options_.scheme)) {
     return {Code::kInvalidArgument, "the server runs the scheme " + std::string(SchemeName(options_.scheme))};

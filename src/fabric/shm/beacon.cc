@@ -28,7 +28,7 @@ Result<std::shared_ptr<Beacon>> Beacon::Light() {
   auto memory = SharedMemory::Create("erda-beacon", kBytes, SharedMemory::Writers::kOwner);
   if (!memory.ok()) return memory.status();
   UniqueFd put_out(::eventfd(0, EFD_CLOEXEC));
-  if (!put_out) return ErrnoStatus("cannot light the beacon");
+  if (!put_out) return ErrnoStatus("cannot make the beacon, which tells clients that the server died");
   std::shared_ptr<Beacon> beacon(new Beacon(*std::move(memory), std::move(put_out)));
   std::atomic<bool> lit{false};
   try {
@@ -38,7 +38,8 @@ Result<std::shared_ptr<Beacon>> Beacon::Light() {
   }
   pthread_setname_np(beacon->thread_.native_handle(), "erda-beacon");
   lit.wait(false, std::memory_order_acquire);
-  if (!IsLit(beacon->memory_.bytes().data())) return Status(Code::kInternal, "cannot light the beacon");
+  if (!IsLit(beacon->memory_.bytes().data()))
+    return Status(Code::kInternal, "the kernel does not mark the beacon, which tells clients that the server died");
   return beacon;
 }
 

@@ -115,7 +115,7 @@ Status ShmChannel::CheckBatch(std::span<const WorkRequest> batch) {
   if (state_ != State::kConnected) return {Code::kUnavailable, address_ + ": not connected"};
   uint32_t messages = 0;
   for (const WorkRequest& work : batch) {
-    if (work.kind > OpKind::kSend) return {Code::kInvalidArgument, "that cannot be posted"};
+    if (work.kind > OpKind::kSend) return {Code::kInvalidArgument, "this kind of operation cannot be posted"};
     if (work.kind == OpKind::kSend && work.local.size() > kSendBytesMax) {
       return {Code::kInvalidArgument, "a message has at most " + std::to_string(kSendBytesMax) + " bytes"};
     }
@@ -191,7 +191,7 @@ size_t ShmChannel::Receive(std::span<Completion> out, std::deque<std::vector<std
     const bool is_message = completion.kind == OpKind::kReceive && descriptor.bytes <= kSendBytesMax;
     if (look == Ring::Look::kNonsense || (!is_message && completion.kind != OpKind::kReceiveImm)) {
       peer_broke_rules_ = true;
-      Fail({Code::kInternal, address_ + ": the peer wrote nonsense into the channel"});
+      Fail({Code::kInternal, address_ + ": the peer wrote wrong numbers into the channel"});
       break;
     }
     if (is_message) {

@@ -43,10 +43,13 @@ class ShmIncoming final : public Incoming {
 
   Result<std::unique_ptr<Channel>> Accept(const ChannelOptions& options) override {
     auto* queue = dynamic_cast<ShmQueue*>(options.queue);
-    if (queue == nullptr || !socket_) return Status(Code::kInvalidArgument, "a channel needs a queue of its fabric");
+    if (queue == nullptr || !socket_)
+      return Status(Code::kInvalidArgument, "a channel needs a completion queue of the same fabric");
     const bool holds =
         ask_.message_depth >= 1 && ask_.message_depth <= kMessageDepthMax && fds_.size() == 1 + ask_.regions;
-    if (!holds) return Status(Code::kInvalidArgument, "the client asks for an impossible channel");
+    if (!holds)
+      return Status(Code::kInvalidArgument,
+                    "the client asks for a channel with a wrong message depth or number of regions");
     auto rings = maps_->Map(fds_[0], 2 * Ring::Bytes(ask_.message_depth), true, MemoryMaps::Trust::kPeerMayNotHarm);
     if (!rings.ok()) return rings.status();
     std::vector<std::shared_ptr<Mapping>> regions;

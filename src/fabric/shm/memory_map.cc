@@ -42,7 +42,7 @@ Result<std::shared_ptr<Mapping>> MemoryMaps::Map(const UniqueFd& fd, size_t size
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return ErrnoStatus("cannot examine the peer's memory");
   if (size == 0 || (S_ISREG(info.st_mode) && std::cmp_less(info.st_size, size))) {
-    return Status(Code::kInvalidArgument, "the peer's memory is not of the size that it says");
+    return Status(Code::kInvalidArgument, "the peer's memory has another size than the peer says");
   }
   const std::scoped_lock lock(mutex_);
   if (maps_.size() >= sweep_at_) {

@@ -34,7 +34,7 @@ Status FillGreeting(const ChannelOptions& options, size_t data_max, Greeting* gr
   for (const Region* offered : options.offer) {
     const auto* region = dynamic_cast<const ShmRegion*>(offered);
     if (region == nullptr || region->access() == Access::kLocal) {
-      return {Code::kInvalidArgument, "a region is offered that no peer may use"};
+      return {Code::kInvalidArgument, "an offered region gives its peer no right; register it for remote use"};
     }
     greeting->region_sizes[greeting->regions] = region->bytes().size();
     greeting->region_access[greeting->regions] = static_cast<uint32_t>(region->access());
@@ -65,8 +65,9 @@ Result<std::unique_ptr<Listener>> ShmFabric::Listen(std::string_view address) {
 Result<std::unique_ptr<Channel>> ShmFabric::Connect(std::string_view address, const ChannelOptions& options) {
   auto* queue = dynamic_cast<ShmQueue*>(options.queue);
   if (queue == nullptr || options.message_depth == 0 || options.message_depth > kMessageDepthMax) {
-    return Status(Code::kInvalidArgument, "a channel needs a queue of its fabric, and a message depth of 1 to " +
-                                              std::to_string(kMessageDepthMax));
+    return Status(Code::kInvalidArgument,
+                  "a channel needs a completion queue of the same fabric, and a message depth of 1 to " +
+                      std::to_string(kMessageDepthMax));
   }
   auto path = PathOf(address);
   if (!path.ok()) return path.status();

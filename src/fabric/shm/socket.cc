@@ -110,9 +110,9 @@ Result<UniqueFd> ConnectTo(const std::string& path) {
   if (::connect(fd->get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) return fd;
   const std::string at = "shm:" + path;
   if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR) {
-    return Status(Code::kUnavailable, at + ": nobody listens there (" + std::strerror(errno) + ")");
+    return Status(Code::kUnavailable, at + ": no server listens there (" + std::strerror(errno) + ")");
   }
-  if (errno == EAGAIN) return Status(Code::kUnavailable, at + ": too many clients are connecting at once");
+  if (errno == EAGAIN) return Status(Code::kUnavailable, at + ": too many clients connect at the same time; try again");
   return ErrnoStatus("cannot connect to " + at);
 }
 
@@ -122,7 +122,9 @@ Result<UniqueFd> ListenOn(const std::string& path) {
   if (!lock.ok()) return lock.status();
   struct stat info {};
   if (::lstat(path.c_str(), &info) == 0) {
-    if (!S_ISSOCK(info.st_mode)) return Status(Code::kInvalidArgument, at + ": a file is there that is not a socket");
+    if (!S_ISSOCK(info.st_mode))
+      return Status(Code::kInvalidArgument,
+                    at + ": a file of this name exists, and is not a socket; choose another name");
     if (SomebodyListens(path)) return Status(Code::kUnavailable, at + ": another server listens there");
     if (::unlink(path.c_str()) != 0) return ErrnoStatus("cannot remove the old socket of " + at);
   }
@@ -170,7 +172,7 @@ Status SendGreeting(int socket, const Greeting& greeting, std::span<const int> f
     std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
   }
   if (::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(greeting))) return {};
-  return ErrnoStatus("cannot greet the peer");
+  return ErrnoStatus("cannot send the greeting to the peer");
 }
 
 Status ReceiveGreeting(int socket, Greeting* greeting, std::vector<UniqueFd>* fds) {
@@ -183,7 +185,7 @@ Status ReceiveGreeting(int socket, Greeting* greeting, std::vector<UniqueFd>* fd
   message.msg_controllen = control.size();
   const ssize_t n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Status(Code::kTimeout);
-  if (n <= 0) return {Code::kUnavailable, "the peer hung up"};
+  if (n <= 0) return {Code::kUnavailable, "the peer closed the connection"};
   // Take the descriptors first: whatever is wrong with the rest, they must be closed.
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -204,7 +206,7 @@ Status ReceiveGreeting(int socket, Greeting* greeting, std::vector<UniqueFd>* fd
     const bool usable = access == static_cast<uint32_t>(Access::kRemoteRead) ||
                         access == static_cast<uint32_t>(Access::kRemoteReadWrite);
     if (!usable || __builtin_add_overflow(offered, greeting->region_sizes[i], &offered)) {
-      return {Code::kInvalidArgument, "the peer offers what no region can be"};
+      return {Code::kInvalidArgument, "the peer offers regions with wrong rights or sizes"};
     }
   }
   if (greeting->kind == Greeting::kAsk && offered > kAskerBytesMax) {

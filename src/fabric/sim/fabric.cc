@@ -105,7 +105,7 @@ Result<std::unique_ptr<Listener>> SimFabric::Listen(std::string_view address) {
   if (Status status = CheckAlive(*node_); !status.ok()) return status;
   if (Status status = CheckAddress(address); !status.ok()) return status;
   if (world_.listeners.contains(address))
-    return Status(Code::kInvalidArgument, "somebody listens at " + std::string(address) + " already");
+    return Status(Code::kInvalidArgument, "another server listens at " + std::string(address) + " already");
   return std::unique_ptr<Listener>(std::make_unique<SimListener>(world_, node_, address));
 }
 
@@ -118,7 +118,7 @@ Result<std::unique_ptr<Channel>> SimFabric::Connect(std::string_view address, co
                                               " is not within 1 to " + std::to_string(kMessageDepthMax));
   }
   if (!world_.listeners.contains(address))
-    return Status(Code::kUnavailable, "nobody listens at " + std::string(address));
+    return Status(Code::kUnavailable, "no server listens at " + std::string(address));
   auto link = std::make_shared<SimLink>(world_, options.message_depth);
   auto channel = std::make_unique<SimChannel>(link, 0);
   link->Ask(node_, channel.get(), options, address);

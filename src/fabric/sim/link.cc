@@ -100,7 +100,7 @@ void SimLink::Ask(std::shared_ptr<SimNode> node, Channel* channel, const Channel
   world_.events.At(world_.events.now() + world_.Delay(), [self = shared_from_this(), to = std::string(address)] {
     const auto listener = self->world_.listeners.find(to);
     if (listener == self->world_.listeners.end()) {
-      self->Refuse({}, "nobody listens there any more");
+      self->Refuse({}, "no server listens there any more");
     } else {
       listener->second->Arrive(self);
     }
@@ -185,7 +185,7 @@ Result<uint32_t> SimLink::OpenWindow(uint64_t side, const Region& region, uint64
   const bool is_within = bytes > 0 && bytes <= size && offset <= size - bytes;
   if (!world_.options.memory_windows || of == end.offer.end() || !is_within ||
       region.access() != Access::kRemoteReadWindows) {
-    return Status(Code::kInvalidArgument, "there can be no window");
+    return Status(Code::kInvalidArgument, "a window needs bytes inside a region that was registered for windows");
   }
   const uint32_t key = ++world_.windows_made;
   end.windows[key] = {*of, offset, bytes};

@@ -65,7 +65,7 @@ Status VerbsChannel::CheckOffer(const Device& device, const ChannelOptions& opti
   for (const Region* offered : options.offer) {
     const auto* region = dynamic_cast<const VerbsRegion*>(offered);
     if (region == nullptr || region->access() == Access::kLocal || region->device() != &device) {
-      return {Code::kInvalidArgument, "a region is offered that no peer may use"};
+      return {Code::kInvalidArgument, "an offered region gives its peer no right; register it for remote use"};
     }
   }
   return {};
@@ -126,14 +126,15 @@ Status VerbsChannel::Begin(const rdma_conn_param& asked, const ChannelOptions& o
   if (auto status = TakeOptions(options); !status.ok()) return status;
   if (auto status = queue_->Add(this, {kSendRequests, 0, ReceivesOf(message_depth_)}); !status.ok()) return status;
   // From here on its events come to the queue. One that came before says that the peer gave up: accepting fails then.
-  if (::rdma_migrate_id(id_, queue_->events_) != 0) return Refused(name_, "it has given up");
+  if (::rdma_migrate_id(id_, queue_->events_) != 0)
+    return Refused(name_, "the client gave up before the server accepted");
   if (auto status = CreateQueuePair(); !status.ok()) return status;
   const Limits& limits = device_->limits();
   rdma_conn_param param{};
   param.responder_resources = std::min(asked.responder_resources, limits.reads_in);
   param.initiator_depth = std::min(asked.initiator_depth, limits.reads_out);
   param.rnr_retry_count = kReceiverNotReadyRetries;
-  if (::rdma_accept(id_, &param) != 0) return Refused(name_, "it has given up");
+  if (::rdma_accept(id_, &param) != 0) return Refused(name_, "the client gave up before the server accepted");
   TuneQueuePair();
   return {};
 }
@@ -216,13 +217,13 @@ void VerbsChannel::OnEvent(const rdma_cm_event& event) {
       while (queue_->TakeCompletions()) continue;
       return Fail(Refused(name_, "the peer closed the connection"));
     case RDMA_CM_EVENT_ADDR_ERROR:
-      return Fail(Refused(name_, "no RDMA device reaches it: no answer to who has the address"));
+      return Fail(Refused(name_, "no RDMA device reaches it: no machine answers for this address"));
     case RDMA_CM_EVENT_ROUTE_ERROR:
       return Fail(Refused(name_, "no RDMA route leads there"));
     case RDMA_CM_EVENT_CONNECT_ERROR:
       return Fail(Refused(name_, "the connection could not be made"));
     case RDMA_CM_EVENT_UNREACHABLE:
-      return Fail(Refused(name_, "no answer"));
+      return Fail(Refused(name_, "it does not answer"));
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       dead_device_ = true;
       return Fail(Refused(name_, "the RDMA device was removed"));
@@ -233,7 +234,7 @@ void VerbsChannel::OnEvent(const rdma_cm_event& event) {
 
 void VerbsChannel::OnAddressResolved() {
   if (id_->verbs != device_->context()) {
-    return Fail(Refused(name_, "it is now reached over another RDMA device than before"));
+    return Fail(Refused(name_, "the route to it now goes over another RDMA device than before"));
   }
   if (::rdma_resolve_route(id_, kResolveMs) != 0) Fail(Refused(name_, std::strerror(errno)));
 }
@@ -257,10 +258,11 @@ void VerbsChannel::OnRejected(const rdma_cm_event& event) {
   std::vector<std::byte> data;
   if (ReadKnock(event.param.conn.private_data, event.param.conn.private_data_len, &knock, &data)) {
     peer_data_ = std::move(data);
-    return Fail(Refused(name_, "the server refused"));
+    return Fail(Refused(name_, "the server refused the connection"));
   }
   constexpr int kInvalidServiceId = 8;  // of the InfiniBand specification
-  Fail(Refused(name_, event.status == kInvalidServiceId ? "nobody listens there" : "the peer refused"));
+  Fail(Refused(name_,
+               event.status == kInvalidServiceId ? "no server listens there" : "the peer refused the connection"));
 }
 
 // --- Greetings

@@ -65,10 +65,11 @@ Status VerbsChannel::CheckBatch(std::span<const WorkRequest> batch, uint32_t* me
     if (work.kind == OpKind::kSend && work.local.size() > kSendBytesMax) {
       return {Code::kInvalidArgument, "a message has at most " + std::to_string(kSendBytesMax) + " bytes"};
     }
-    if (work.local.size() > UINT32_MAX >> 1) return {Code::kInvalidArgument, "an operation of 2 GiB or more"};
+    if (work.local.size() > UINT32_MAX >> 1)
+      return {Code::kInvalidArgument, "an operation of 2 GiB or more cannot be posted"};
     Request request{work, 0, Purpose::kCaller, {}};
     if (!work.local.empty() && !FindLocalKey(work.local, work.kind == OpKind::kRead, &request.local_key)) {
-      return {Code::kInvalidArgument, "local bytes are in no registered region"};
+      return {Code::kInvalidArgument, "the local bytes of an operation are not in a registered region"};
     }
     if (IsMessage(work.kind)) ++*messages;
     batch_.push_back(request);
@@ -164,11 +165,11 @@ Result<uint32_t> VerbsChannel::OpenWindow(const Region& region, uint64_t offset,
   const uint64_t size = region.bytes().size();
   if (of == nullptr || region.access() != Access::kRemoteReadWindows || bytes == 0 || bytes > size ||
       offset > size - bytes) {
-    return Status(Code::kInvalidArgument, "there can be no window");
+    return Status(Code::kInvalidArgument, "a window needs bytes inside a region that was registered for windows");
   }
   Window window;
   window.window = ibv_alloc_mw(device_->domain(), IBV_MW_TYPE_2);
-  if (window.window == nullptr) return ErrnoStatus(name_ + ": no memory window");
+  if (window.window == nullptr) return ErrnoStatus(name_ + ": cannot allocate a memory window");
   window.key = ibv_inc_rkey(window.window->rkey);
   if (!device_->limits().windows_have_bounds) {
     auto own = device_->Register(region.bytes().subspan(offset, bytes), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);

@@ -95,7 +95,8 @@ Result<std::shared_ptr<Device>> Device::WithOtherDomain(std::shared_ptr<Device> 
 
 Status Device::MakeDomain() {
   domain_ = ibv_alloc_pd(context());
-  if (domain_ == nullptr) return ErrnoStatus("device " + capabilities_.device + ": no protection domain");
+  if (domain_ == nullptr)
+    return ErrnoStatus("device " + capabilities_.device + ": cannot allocate a protection domain");
   if (capabilities_.memory_windows) {  // as the kernel says; the device's library may have none all the same
     ibv_mw* const window = ibv_alloc_mw(domain_, IBV_MW_TYPE_2);
     capabilities_.memory_windows = window != nullptr && ibv_dealloc_mw(window) == 0;
@@ -140,7 +141,8 @@ Result<SocketAddress> Device::Lookup(const Address& address) const {
 Status Device::BindTo(const Address& address, int family) {
   if (auto status = FindByName(address, family); !status.ok()) return status;
   if (::rdma_bind_addr(id_, source_->get()) != 0) return ErrnoStatus("device " + address.device);
-  return id_->verbs != nullptr ? Status() : Status(Code::kUnavailable, "device " + address.device + " is not in use");
+  return id_->verbs != nullptr ? Status()
+                               : Status(Code::kUnavailable, "RDMA device " + address.device + " is not ready for use");
 }
 
 // What to speak from: the entry asked for, or else the first that is an address of the peer's family.
@@ -274,7 +276,7 @@ Result<OwnMemory> OwnMemory::Create(Device& device, size_t bytes, unsigned acces
   bytes = AlignUp(bytes, kPage);
   OwnMemory memory;
   memory.data_ = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes));
-  if (memory.data_ == nullptr) return Status(Code::kResourceExhausted, "no memory for a channel");
+  if (memory.data_ == nullptr) return Status(Code::kResourceExhausted, "there is no memory for a channel");
   std::memset(memory.data_, 0, bytes);
   auto mr = device.Register({memory.data_, bytes}, access);
   if (!mr.ok()) return mr.status();

@@ -44,12 +44,12 @@ class VerbsIncoming final : public Incoming {
   Result<std::unique_ptr<Channel>> Accept(const ChannelOptions& options) override {
     auto* queue = dynamic_cast<VerbsQueue*>(options.queue);
     if (queue == nullptr || id_ == nullptr) {
-      return Status(Code::kInvalidArgument, "a channel needs a queue of its fabric");
+      return Status(Code::kInvalidArgument, "a channel needs a completion queue of the same fabric");
     }
     // The queue's, and so the regions': perhaps the same in another domain (ForReaders).
     const std::shared_ptr<Device>& device = queue->device();
     if (id_->verbs != device->context()) {
-      return Status(Code::kInvalidArgument, "the peer came over another device than the one that is listened at");
+      return Status(Code::kInvalidArgument, "the peer came over another RDMA device than the one of this address");
     }
     if (auto status = VerbsChannel::CheckOffer(*device, options, kAcceptDataMax); !status.ok()) return status;
     auto channel = VerbsChannel::Accept(queue, device, id_, asked_, message_depth_, data_, options);

@@ -27,7 +27,7 @@ Result<std::shared_ptr<Fabric>> VerbsFabric::ForReaders() {
 }
 
 Result<std::unique_ptr<Region>> VerbsFabric::Register(const MemoryView& memory, Access access) {
-  if (memory.bytes.empty()) return Status(Code::kInvalidArgument, "no memory cannot be registered");
+  if (memory.bytes.empty()) return Status(Code::kInvalidArgument, "a region of no bytes cannot be registered");
   // Never with relaxed ordering: the contract's order depends on it.
   unsigned flags = 0;
   if (access != Access::kRemoteRead) flags |= IBV_ACCESS_LOCAL_WRITE;
@@ -51,8 +51,9 @@ Result<std::unique_ptr<Listener>> VerbsFabric::Listen(std::string_view address) 
 Result<std::unique_ptr<Channel>> VerbsFabric::Connect(std::string_view address, const ChannelOptions& options) {
   auto* queue = dynamic_cast<VerbsQueue*>(options.queue);
   if (queue == nullptr || options.message_depth == 0 || options.message_depth > kMessageDepthMax) {
-    return Status(Code::kInvalidArgument, "a channel needs a queue of its fabric, and a message depth of 1 to " +
-                                              std::to_string(kMessageDepthMax));
+    return Status(Code::kInvalidArgument,
+                  "a channel needs a completion queue of the same fabric, and a message depth of 1 to " +
+                      std::to_string(kMessageDepthMax));
   }
   auto parsed = ParseAddress(address);
   if (!parsed.ok()) return parsed.status();

@@ -118,12 +118,12 @@ def _bytes(data: Bytes) -> bytes:
         return data.encode()
     if isinstance(data, (bytearray, memoryview)):
         return bytes(data)
-    raise TypeError(f"bytes or str, not {type(data).__name__}")
+    raise TypeError(f"a key or value must be bytes or str, not {type(data).__name__}")
 
 
 def _choice(choices: dict[str, int], name: str, what: str) -> int:
     if name not in choices:
-        raise InvalidArgumentError(f"{what} is one of {', '.join(choices)}, not {name!r}")
+        raise InvalidArgumentError(f"{what} must be one of {', '.join(choices)}, not {name!r}")
     return choices[name]
 
 
@@ -131,7 +131,7 @@ def _milliseconds(seconds: float, what: str) -> int:
     try:
         return round(seconds * 1000)
     except (OverflowError, ValueError):  # an infinity, or no number
-        raise InvalidArgumentError(f"{what} is a number of seconds, not {seconds}") from None
+        raise InvalidArgumentError(f"{what} must be a finite number of seconds, not {seconds}") from None
 
 
 class _Turns:
@@ -153,7 +153,7 @@ class _Turns:
     def check(self) -> None:
         if self.forked:
             raise InvalidArgumentError(f"this {self._what} was made before a fork, and belongs to the parent process: "
-                                       "make one in the child, or let multiprocessing spawn")
+                                       "make another one in the child, or let multiprocessing spawn")
 
     def __enter__(self) -> None:
         self.check()
@@ -254,7 +254,7 @@ class Client:
     def _put(self, key: Bytes, value: Bytes, version: Optional[int], ttl: Optional[float]) -> int:
         milliseconds = None if ttl is None else _milliseconds(ttl, "a time to live")
         if milliseconds is not None and milliseconds < 1:
-            raise InvalidArgumentError(f"a time to live is at least 0.001 s, not {ttl}")
+            raise InvalidArgumentError(f"a time to live must be at least 0.001 s, not {ttl}")
         with self._lock:
             return self._open().put(_bytes(key), _bytes(value), version, milliseconds or 0)
 
@@ -384,7 +384,7 @@ class Server:
 
         for name, callback in (("on_event", on_event), ("on_damage", on_damage)):
             if callback is not None and not callable(callback):
-                raise TypeError(f"{name} is called, which {type(callback).__name__} cannot be")
+                raise TypeError(f"{name} must be callable; {type(callback).__name__} is not")
         self._lock = _Turns("server")
         # Who asks takes no turns with who stops: a callback may ask, and a stop waits for it.
         self._idle = threading.Condition()
@@ -452,7 +452,7 @@ class Server:
     def _refuse_in_callback(self) -> None:
         server = self._server
         if server is not None and server.is_telling:
-            raise RuntimeError("a server's own callback cannot start, reload, stop or close it: that would wait for its end")
+            raise RuntimeError("a callback of a server cannot start, reload, stop or close it: the call would wait for the callback")
 
     def __enter__(self) -> Server:
         if not self._started:

@@ -35,7 +35,7 @@ class LatencyHistogram:
         where that begins.
         """
         if not 0 <= share <= 1:
-            raise ValueError(f"a share is 0 to 1, not {share}")
+            raise ValueError(f"a share must be from 0 to 1, not {share}")
         rank = share * self.count
         below = 0
         begin = 0.0
@@ -50,7 +50,7 @@ class LatencyHistogram:
 
     def _with(self, other: LatencyHistogram, sign: int) -> LatencyHistogram:
         if self.upper_bounds != other.upper_bounds:
-            raise ValueError("the histograms have other buckets")
+            raise ValueError("the histograms have different buckets")
         counts = tuple(mine + sign * its for mine, its in zip(self.counts, other.counts))
         return LatencyHistogram(counts, self.upper_bounds, self.sum + sign * other.sum)
 

@@ -123,7 +123,7 @@ def open_library(name: str, variable: str) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(name)
     except OSError as error:
-        raise OSError(f"{error}: after an installation run ldconfig, or name the library in {variable}") from None
+        raise OSError(f"{error}: run ldconfig after an installation, or name the library in {variable}") from None
 
 
 def _load() -> ctypes.CDLL:
@@ -175,13 +175,13 @@ def _check(code: int) -> None:
 def _unsigned(number: int, bits: int, what: str) -> int:
     """ctypes would take it without the bits that do not fit."""
     if not 0 <= number < 1 << bits:
-        raise InvalidArgumentError(f"{what} is 0 or more and has at most {bits} bits: {number} does not fit")
+        raise InvalidArgumentError(f"{what} must be 0 or more, and fit into {bits} bits; {number} does not")
     return number
 
 
 def _signed(number: int, what: str) -> int:
     if not -(1 << 63) <= number < 1 << 63:
-        raise InvalidArgumentError(f"{what} has at most 64 bits: {number} does not fit")
+        raise InvalidArgumentError(f"{what} must fit into 64 bits; {number} does not")
     return number
 
 
@@ -189,7 +189,7 @@ def _text(text: Optional[str], what: str) -> Optional[bytes]:
     if text is None:
         return None
     if "\0" in text:
-        raise InvalidArgumentError(f"{what} has a zero character in it")
+        raise InvalidArgumentError(f"{what} must have no zero character")
     return os.fsencode(text)
 
 

@@ -144,7 +144,7 @@ class Serving:
         options = _Options()
         _library.erda_server_options_init(byref(options), ctypes.sizeof(options))
         if options.size == 0:
-            raise InternalError("the library is another version's")
+            raise InternalError("liberda-server has another version than this module: install both of one version")
         options.pool = _text(pool, "the pool")
         addresses = [_text(address, "an address") for address in listen]
         options.listen = (c_char_p * len(addresses))(*addresses)
