@@ -87,7 +87,7 @@ TEST(FloorsSettings, RefuseWhatIsNoNumberInRange) {
 TEST(FloorsSettings, AreCheckedTogether) {
   const auto error = [](const std::vector<std::string>& arguments) { return CheckSettings(Parsed(arguments).value()); };
   EXPECT_NE(error({"--fabric", "verbs"}).find("needs an --address"), std::string::npos);
-  EXPECT_NE(error({"--address", "verbs://10.9.0.1:7700"}).find("not of --fabric shm"), std::string::npos);
+  EXPECT_NE(error({"--address", "verbs://10.9.0.1:7700"}).find("is not an address of --fabric shm"), std::string::npos);
   const auto verbs_error = [&](std::vector<std::string> address) {
     address.insert(address.begin(), {"--fabric", "verbs", "-a"});
     return error(address);
@@ -96,13 +96,13 @@ TEST(FloorsSettings, AreCheckedTogether) {
   EXPECT_NE(verbs_error({"verbs://10.9.0.1"}).find("--address: verbs://10.9.0.1: the port is missing"),
             std::string::npos);
   EXPECT_NE(verbs_error({"verbs://10.9.0.1:7700?gid=1"}).find("gid needs a device"), std::string::npos);
-  EXPECT_NE(verbs_error({"verbs://10.9.0.1:65535"}).find("--raw-address is needed"), std::string::npos);
+  EXPECT_NE(verbs_error({"verbs://10.9.0.1:65535"}).find("give a --raw-address"), std::string::npos);
   EXPECT_EQ(verbs_error({"verbs://10.9.0.1:65535", "--raw-address", "verbs://10.9.0.1:5"}), "");
-  EXPECT_NE(verbs_error({"verbs://10.9.0.1:65533"}).find("no two ports"), std::string::npos);
+  EXPECT_NE(verbs_error({"verbs://10.9.0.1:65533"}).find("two ports after"), std::string::npos);
   EXPECT_EQ(verbs_error({"verbs://10.9.0.1:65532"}), "");
-  EXPECT_NE(verbs_error({"verbs://10.9.0.1:5", "--raw-address", "shm:/x"}).find("--raw-address: shm:/x is not of"),
+  EXPECT_NE(verbs_error({"verbs://10.9.0.1:5", "--raw-address", "shm:/x"}).find("--raw-address: shm:/x is not an address of"),
             std::string::npos);
-  EXPECT_NE(error({"--value-bytes", "16301"}).find("at most 16300"), std::string::npos);
+  EXPECT_NE(error({"--value-bytes", "16301"}).find("has 16300 bytes here"), std::string::npos);
   EXPECT_EQ(error({"--value-bytes", "16300"}), "");
   EXPECT_NE(error({"--ops", "2", "--rounds", "3"}).find("--rounds"), std::string::npos);
 }
