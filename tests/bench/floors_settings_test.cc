@@ -100,8 +100,9 @@ TEST(FloorsSettings, AreCheckedTogether) {
   EXPECT_EQ(verbs_error({"verbs://10.9.0.1:65535", "--raw-address", "verbs://10.9.0.1:5"}), "");
   EXPECT_NE(verbs_error({"verbs://10.9.0.1:65533"}).find("two ports after"), std::string::npos);
   EXPECT_EQ(verbs_error({"verbs://10.9.0.1:65532"}), "");
-  EXPECT_NE(verbs_error({"verbs://10.9.0.1:5", "--raw-address", "shm:/x"}).find("--raw-address: shm:/x is not an address of"),
-            std::string::npos);
+  EXPECT_NE(
+      verbs_error({"verbs://10.9.0.1:5", "--raw-address", "shm:/x"}).find("--raw-address: shm:/x is not an address of"),
+      std::string::npos);
   EXPECT_NE(error({"--value-bytes", "16301"}).find("has 16300 bytes here"), std::string::npos);
   EXPECT_EQ(error({"--value-bytes", "16300"}), "");
   EXPECT_NE(error({"--ops", "2", "--rounds", "3"}).find("--rounds"), std::string::npos);
