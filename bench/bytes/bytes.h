@@ -1,4 +1,5 @@
-// erda-bench bytes: NVM bytes for each create, update and delete, counted, beside table 1 of the paper.
+// erda-bench bytes: counts the NVM bytes of each create, update and delete, and compares them with table 1 of the
+// paper.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -24,18 +25,19 @@ enum class Kind : uint8_t { kCreate, kUpdate, kDelete };
 inline constexpr std::array<Kind, 3> kKinds = {Kind::kCreate, Kind::kUpdate, Kind::kDelete};
 inline constexpr std::array<std::string_view, 3> kKindNames = {"create", "update", "delete"};
 
-// Table 1, for a key and a value of so many bytes. erda: else both compared schemes, which have the same.
+// Returns the bytes of table 1 for a key and a value of these sizes. If `erda` is false, returns the bytes of the
+// compared schemes, which are the same for both.
 [[nodiscard]] uint64_t PaperBytes(bool erda, Kind kind, uint64_t key_bytes, uint64_t value_bytes);
 
 struct Row {
-  std::string scheme;  // "erda", "redo", "raw"
-  std::string path;    // of Erda's puts; else empty
+  std::string scheme;  // "erda", "redo" or "raw".
+  std::string path;    // The path of Erda's puts; empty for the other schemes.
   uint64_t value_size = 0;
   // For each operation, by Kind.
   std::array<double, 3> counted{};
   std::array<uint64_t, 3> paper{};
 };
-// Erda's over another's, counted and by the paper.
+// Erda's bytes over another scheme's, as counted and by the paper.
 struct Ratio {
   double counted = 0;
   double paper = 0;
@@ -44,7 +46,7 @@ struct Ratio {
 struct Report {
   uint64_t key_size = 0;
   std::vector<Row> rows;
-  // The mean of both of Erda's paths; nothing was measured: 0.
+  // Returns the mean of both of Erda's paths. Returns 0 if nothing was measured.
   [[nodiscard]] Ratio ErdaOver(std::string_view scheme, uint64_t value_size, Kind kind) const;
 };
 

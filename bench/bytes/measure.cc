@@ -17,7 +17,8 @@ namespace {
 using bench::NvmStore;
 
 constexpr uint64_t kPoolBytesMin = 64 << 20;
-// A pool that no size of its values makes clean: what the cleaner copies is no part of table 1.
+// Returns the size of a pool that is too large to be cleaned with these values: table 1 does not count the cleaner's
+// copies.
 uint64_t PoolBytes(const Settings& settings, uint64_t value_size) {
   return kPoolBytesMin + 8 * settings.keys * (value_size + 128);
 }

@@ -31,10 +31,10 @@ using bench::OpKind;
 using Time = std::chrono::steady_clock;
 
 constexpr uint32_t kDepth = 64;
-// While the shard's processor time is measured, the background has one put where it has so many else: the shard sleeps
-// between them.
+// The divisor of the background's rate of puts while the shard's processor time is measured. The shard then sleeps
+// between two puts.
 constexpr uint64_t kSlowness = 50;
-// The cleaner is quiet when so many looks at the counters, so far apart, find them unchanged.
+// The cleaner is quiet when this number of looks at the counters find them unchanged, one after the other.
 constexpr int kQuietLooks = 5;
 constexpr std::chrono::milliseconds kBetweenLooks{4};
 
@@ -45,23 +45,23 @@ struct NamedWorkload {
 };
 constexpr std::array<NamedWorkload, 4> kWorkloads = {
     {{"ycsb_a", "YCSB-A", "A"}, {"ycsb_b", "YCSB-B", "B"}, {"ycsb_c", "YCSB-C", "C"}, {"update", "update", "update"}}};
-// Slices of each state in a round: those, and two more for the shard's processor time.
+// Slices of each state in a round: one for each workload, and two for the shard's processor time.
 constexpr uint64_t kSlicesPerState = kWorkloads.size() + 2;
 
 double Seconds(Time::duration time) { return std::chrono::duration<double>(time).count(); }
 
-// What the server counts.
+// Counters of the server.
 struct Counters {
   Cleaned cleaned;
   uint64_t free_regions = 0;
-  uint64_t asked = 0;  // shards that clean because they were asked to
+  uint64_t asked = 0;  // Shards that clean because they were asked to.
   bool operator==(const Counters& other) const {
     return cleaned.regions == other.cleaned.regions && cleaned.copied == other.cleaned.copied &&
            free_regions == other.free_regions;
   }
 };
 
-// Puts of many keys, several at a time.
+// Puts of many keys, several in flight.
 class Writer {
  public:
   Writer(std::unique_ptr<Client> client, const bench::Values& values)
@@ -76,7 +76,7 @@ class Writer {
     WaitForOne();
     Started(client_->DeleteAsync(AsView(bench::KeyOf(record)), [this](const Status& status) { Done(status); }));
   }
-  // As soon as one more may be in flight.
+  // Puts as soon as one more may be in flight.
   void PutNext(uint64_t record) {
     WaitForOne();
     Put(record);
@@ -85,7 +85,7 @@ class Writer {
     if (in_flight_ > 0) client_->Poll();
   }
   [[nodiscard]] uint32_t in_flight() const { return in_flight_; }
-  // Until nothing is in flight; the first failure of all so far.
+  // Waits until nothing is in flight. Returns the first failure so far.
   Status Drain() {
     if (auto status = client_->Drain(); !status.ok()) return status;
     return status_;
@@ -161,7 +161,7 @@ class Measurement {
     return {};
   }
 
-  // Uniform overwrites, at one share after the other.
+  // Overwrites uniformly, at one share of live data after the other.
   Status MeasureCopying() {
     for (const uint64_t share : kShares) {
       const auto cleaned = MeasureCopyingAt(share);
@@ -194,20 +194,20 @@ class Measurement {
     return {};
   }
 
-  // Every key has a value of its own. After this at a large share, most of the log's pages are mapped in this process,
-  // and no get that is measured has to wait for the kernel to do so.
+  // Checks that every key has its value. After this check at a large share, most pages of the log are mapped in this
+  // process. Then no measured get has to wait for the kernel to map a page.
   Status CheckAll() {
     for (uint64_t record = 0; record < keys_; ++record) {
       const auto size = client_->Get(AsView(bench::KeyOf(record)), std::as_writable_bytes(std::span(read_)));
       if (!size.ok()) return size.status();
       const std::string_view value(read_.data(), *size);
-      if (value.size() < bench::Values::kHeaderBytes) continue;  // does not say whose it is
+      if (value.size() < bench::Values::kHeaderBytes) continue;  // The value is too short to name its key.
       if (const auto wrong = values_.Check(value, record); !wrong.empty()) return {Code::kInternal, "a get: " + wrong};
     }
     return {};
   }
 
-  // So that a device can be measured again.
+  // Empties the pool, so that a device can be measured again.
   Status RemoveKeys() {
     while (keys_ > 0) writer_->Delete(--keys_);
     return writer_->Drain();
@@ -216,7 +216,7 @@ class Measurement {
   [[nodiscard]] Report TakeReport() { return std::move(report_); }
 
  private:
-  // Those that are measured; behind them come the background's.
+  // The number of measured keys. The background's keys follow them.
   [[nodiscard]] uint64_t MeasuredKeys() const { return keys_ / 2; }
   [[nodiscard]] uint64_t BackgroundKey() { return MeasuredKeys() + random_.Uniform(keys_ - MeasuredKeys()); }
 
@@ -247,7 +247,7 @@ class Measurement {
     return last;
   }
 
-  // So many keys that the share of the log is live.
+  // Sets the number of keys so that this share of the log is live.
   Status SetKeys(uint64_t share) {
     const uint64_t keys = report_.log_bytes / settings_.object_bytes() * share / 100;
     for (; keys_ < keys && !writer_->failed(); ++keys_) writer_->PutNext(keys_);
@@ -260,7 +260,7 @@ class Measurement {
   Result<Cleaned> MeasureCopyingAt(uint64_t share) {
     if (auto status = SetKeys(share); !status.ok()) return status;
     const uint64_t overwrites = report_.log_bytes / settings_.object_bytes();
-    // Until dead space is spread as such overwrites spread it.
+    // Overwrites until dead space is spread as these overwrites spread it.
     if (auto status = Overwrite(overwrites); !status.ok()) return status;
     const auto before = Look();
     if (!before.ok()) return before.status();
@@ -275,12 +275,12 @@ class Measurement {
     return writer_->Drain();
   }
 
-  // The server cleans when so few regions are free (docs/cleaning.md); if that is not so, it is not idle, and the run
-  // fails.
+  // The server cleans when this number of regions is free (docs/cleaning.md). If that is wrong, the server is not idle,
+  // and the run fails.
   [[nodiscard]] uint64_t FreeWhenDue() const { return 2 + report_.log_bytes / report_.region_bytes / 32; }
   [[nodiscard]] uint64_t PutsPerRegion() const { return report_.region_bytes / settings_.object_bytes() + 1; }
 
-  // Bytes that may be written before the cleaner is due, once all is cleaned that can be.
+  // Cleans all that can be cleaned. Returns the bytes that may be written after that before cleaning is due.
   Result<uint64_t> MakeRoom() {
     if (auto status = client_->Clean(); !status.ok()) return status;
     const auto now = WaitUntilQuiet();
@@ -293,7 +293,7 @@ class Measurement {
                   fmt::format("--live: with {} % there is no room for slices without cleaning", settings_.live));
   }
 
-  // Until the cleaner works.
+  // Fills the log until the cleaner works.
   Status FillUp() {
     const auto before = Look();
     if (!before.ok()) return before.status();
@@ -314,7 +314,7 @@ class Measurement {
     return MeasureShard(round, state, bytes);
   }
 
-  // One operation after the other, and the background's beside them.
+  // Runs one operation after the other, with the background's puts beside them.
   Status Slice(size_t workload, State state, uint64_t bytes) {
     if (state == State::kIdle) {
       if (const auto quiet = WaitUntilQuiet(); !quiet.ok()) return quiet.status();
@@ -333,8 +333,8 @@ class Measurement {
     return status;
   }
 
-  // With few puts, so that the shard sleeps between them: gets beside them, and nothing beside them; in turn the one or
-  // the other comes first, since the cleaner may still be at work for what was written before.
+  // Measures the shard with few puts, so that it sleeps between them: once with gets and once without. The order
+  // alternates, since the cleaner may still work on earlier writes.
   Status MeasureShard(uint64_t round, State state, uint64_t bytes) {
     constexpr size_t kGetsOnly = 2;
     ShardTime& time = report_.shard_time[static_cast<size_t>(state)];
@@ -352,7 +352,7 @@ class Measurement {
     return {};
   }
 
-  // source: of what is measured; none: the background's alone.
+  // `source` has the measured operations. If it is null, only the background puts.
   Status Operate(bench::OpSource* source, uint64_t rate, uint64_t bytes, Slices* slices) {
     const uint64_t most_puts = bytes / settings_.object_bytes();
     const auto between_puts = std::chrono::nanoseconds(1'000'000'000 / rate);
@@ -381,7 +381,7 @@ class Measurement {
       writer_->Put(BackgroundKey());
       ++puts;
       next_put += between_puts;
-      if (next_put < now) next_put = now;  // what it is late with is not made up for at once
+      if (next_put < now) next_put = now;  // Late puts are not made up for at once.
     }
     return writer_->Drain();
   }

@@ -1,8 +1,9 @@
-// The measurement, with one server and one pool: first what is copied at each share of live data, then latencies.
+// The cleaning measurement, with one server and one pool. First it measures the copying at each share of live data,
+// then latencies.
 //
-// Both states have the same pool, the same live data and the same load: one thread does the measured operations one at
-// a time, and beside them puts of other keys at a steady rate. What differs is how full the log is. Idle: all dead
-// space was made free before, so that the cleaner is not due. Cleaning: the log is full, so that it is. Slices of both
+// Both states have the same pool, the same live data and the same load. One thread does the measured operations one at
+// a time, and puts of other keys beside them at a steady rate. Only the fill of the log differs. Idle: all dead space
+// was freed before, so cleaning is not due. Cleaning: the log is full, so cleaning is due. Slices of both states
 // alternate.
 #pragma once
 
@@ -14,7 +15,7 @@
 
 namespace erda::cleaning {
 
-// Starts `program`, this one or another copy of it, as the server.
+// Starts `program`, this program or another copy of it, as the server.
 Result<Report> Measure(const Settings& settings, const std::string& program);
 
 }  // namespace erda::cleaning

@@ -12,7 +12,7 @@ namespace {
 using bench::Histogram;
 using nlohmann::ordered_json;
 
-// What the cleaner may do in idle slices, of what it does in the others.
+// The largest part of its work that the cleaner may do in idle slices.
 constexpr double kIdleShare = 0.02;
 
 constexpr std::string_view NameOf(State state) { return state == State::kIdle ? "idle" : "cleaning"; }
@@ -26,7 +26,7 @@ std::optional<double> P99Ratio(const Histogram& cleaning, const Histogram& idle)
   return Over(Microseconds(cleaning.Percentile(99)), Microseconds(idle.Percentile(99)));
 }
 
-// The mean of the two in the middle if there is no one in the middle.
+// Returns the median. For an even count, that is the mean of the two in the middle.
 double Median(std::vector<double> numbers) {
   if (numbers.empty()) return 0;
   std::sort(numbers.begin(), numbers.end());

@@ -1,4 +1,4 @@
-// What was measured of cleaning, for people and for programs.
+// Results of the cleaning measurement, for people and for programs.
 #pragma once
 
 #include <array>
@@ -18,36 +18,36 @@ namespace erda::cleaning {
 enum class State : uint8_t { kIdle, kCleaning };
 inline constexpr std::array<State, 2> kStates = {State::kIdle, State::kCleaning};
 
-// What the cleaner did meanwhile.
+// Work of the cleaner during a measurement.
 struct Cleaned {
   uint64_t regions = 0;
-  uint64_t copied = 0;   // bytes
-  uint64_t freed = 0;    // bytes: all of the regions
-  uint64_t delayed = 0;  // puts that had to wait for room
+  uint64_t copied = 0;   // Bytes copied.
+  uint64_t freed = 0;    // Bytes of the regions that were freed.
+  uint64_t delayed = 0;  // Puts that had to wait for room.
 
   Cleaned& operator+=(const Cleaned& other);
   Cleaned operator-(const Cleaned& other) const;
-  // Bytes copied for each byte that was gained.
+  // Returns the bytes copied for each byte gained.
   [[nodiscard]] double CopiedPerFreed() const;
 };
 
 // All slices of one workload in one state.
 struct Slices {
-  bench::Histogram get;  // nanoseconds
+  bench::Histogram get;  // In nanoseconds.
   bench::Histogram put;
   Cleaned cleaned;
   double seconds = 0;
-  double cleaner_seconds = 0;  // processor time of the cleaner's thread
+  double cleaner_seconds = 0;  // Processor time of the cleaner's thread.
 };
 
 struct Measured {
-  std::string_view name;   // as in the JSON: "ycsb_a"
-  std::string_view title;  // for people
+  std::string_view name;   // The name in the JSON: "ycsb_a".
+  std::string_view title;  // The name for people.
   std::array<Slices, 2> slices;
 
   [[nodiscard]] Slices& Of(State state) { return slices[static_cast<size_t>(state)]; }
   [[nodiscard]] const Slices& Of(State state) const { return slices[static_cast<size_t>(state)]; }
-  // p99, cleaning over idle. nullopt if the workload has no such operations.
+  // The p99 while cleaning over the p99 while idle. nullopt if the workload has no such operations.
   [[nodiscard]] std::optional<double> GetRatio() const;
   [[nodiscard]] std::optional<double> PutRatio() const;
 };
@@ -59,12 +59,12 @@ struct ShardTime {
   double shard_with = 0;
   double seconds_without = 0;
   double shard_without = 0;
-  // Nanoseconds that each get added; noise may make it negative.
+  // Returns the nanoseconds that each get adds. Noise may make it negative.
   [[nodiscard]] double PerGet() const;
 };
 
 struct Copying {
-  uint64_t share = 0;  // percent
+  uint64_t share = 0;  // In percent.
   Cleaned cleaned;
   [[nodiscard]] double ideal() const;
 };
@@ -78,7 +78,7 @@ struct Report {
   uint64_t region_bytes = 0;
   uint64_t keys = 0;
   std::vector<Measured> workloads;
-  std::array<ShardTime, 2> shard_time;  // by state
+  std::array<ShardTime, 2> shard_time;  // By state.
   std::vector<Copying> copying;
 
   // The medians of the workloads' ratios.
@@ -86,7 +86,7 @@ struct Report {
   [[nodiscard]] double PutRatio() const;
 };
 
-// Why the two states were not what they are called; empty if they were.
+// Returns the reason why a state was not what its name says. Returns an empty string if both were.
 [[nodiscard]] std::string WhatIsWrong(const Report& report);
 [[nodiscard]] std::string ToTable(const Settings& settings, const Report& report);
 [[nodiscard]] nlohmann::ordered_json ToJson(const Settings& settings, const Report& report);

@@ -13,7 +13,7 @@ namespace erda::cleaning {
 namespace {
 
 constexpr uint64_t kValueBytesMax = 1 << 20;
-// Above it there is no room for idle slices.
+// Above this share there is no room for idle slices.
 constexpr uint64_t kLiveMax = 80;
 
 }  // namespace

@@ -23,24 +23,24 @@ struct Settings {
   std::string json_path;
 };
 CLI::App* AddCrowd(CLI::App& app, Settings& settings);
-// Empty if they can be measured.
+// Returns an empty string if they can be measured.
 [[nodiscard]] std::string CheckSettings(const Settings& settings);
 
 struct Step {
   uint64_t silent = 0;
-  bench::Histogram put;  // nanoseconds
+  bench::Histogram put;  // In nanoseconds.
   bench::Histogram get;
-  uint64_t server_bytes = 0;  // resident, of the server's process, in the last round
+  uint64_t server_bytes = 0;  // Resident memory of the server's process, in the last round.
 };
 
 struct Report {
   std::vector<Step> steps;
-  // The largest median of a step over the first one's.
+  // The largest median of a step over that of the first step.
   [[nodiscard]] double worst_put() const;
   [[nodiscard]] double worst_get() const;
 };
 
-// Starts `program`, this one or another copy of it, as the server.
+// Starts `program`, this program or another copy of it, as the server.
 Result<Report> Measure(const Settings& settings, const std::string& program);
 
 [[nodiscard]] std::string ToTable(const Settings& settings, const Report& report);

@@ -24,10 +24,10 @@ namespace {
 using Time = std::chrono::steady_clock;
 
 constexpr uint64_t kKeys = 1000;
-constexpr uint32_t kSlots = 8;  // of a silent client
+constexpr uint32_t kSlots = 8;  // Of a silent client.
 constexpr std::chrono::seconds kPatience{10};
 
-// Connections that say nothing after their hello.
+// Connections that send nothing after their hello.
 class SilentClients {
  public:
   static Result<std::unique_ptr<SilentClients>> Open(const std::string& address) {
@@ -87,7 +87,7 @@ class SilentClients {
   std::vector<std::unique_ptr<fabric::Channel>> channels_;
 };
 
-// Here and, since it is inherited, in the server: each connection takes a descriptor of either.
+// Raises the limit in this process. The server inherits it. Each connection takes a descriptor in both processes.
 void AllowDescriptors() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

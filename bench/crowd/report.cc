@@ -10,7 +10,7 @@ namespace erda::crowd {
 
 namespace {
 
-constexpr uint64_t kSilentMost = 50'000;  // a server takes 65,536 clients
+constexpr uint64_t kSilentMost = 50'000;  // A server takes 65,536 clients.
 
 double Micros(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1000; }
 

@@ -74,7 +74,7 @@ int FailWith(const erda::Status& status) {
   return Fail(status.ToString(), usage ? erda::tools::kExitUsage : erda::tools::kExitFailure);
 }
 
-// The path, and not the link itself: under a debugger or valgrind the link of a child is another one.
+// Returns the path, and not the link itself: under a debugger or valgrind the link of a child leads elsewhere.
 std::string ThisProgram() {
   std::error_code failed;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", failed);

@@ -1,4 +1,4 @@
-// erda-scheme-server: serves a pool by one of the schemes that Erda is compared with, until a signal.
+// erda-scheme-server: serves a pool by one of the schemes with which Erda is compared, until a signal.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

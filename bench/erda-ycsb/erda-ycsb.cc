@@ -58,7 +58,7 @@ Example: erda-ycsb --workload A --records 100000 --operations 1000000 --threads 
 
 struct Output {
   std::string json_path;
-  int server_pid = 0;  // 0: nobody asked for its processor time
+  int server_pid = 0;  // 0: no processor time was asked for.
   bool quiet = false;
 };
 
@@ -169,7 +169,8 @@ erda::Result<std::unique_ptr<erda::bench::Store>> OpenStoreOf(const erda::bench:
   return std::unique_ptr<erda::bench::Store>(*std::move(store));
 }
 
-// One connection for each thread. The exit code if there is one too few, or none takes such values.
+// Makes one connection for each thread. Returns the exit code if a connection fails, or if the store does not take such
+// values.
 std::optional<int> Connect(const erda::bench::Settings& settings, std::chrono::milliseconds wait, Stores& stores) {
   erda::ClientOptions options = settings.client;
   options.queue_depth = std::max(settings.depth, erda::bench::kLoadDepth);
@@ -242,7 +243,7 @@ int Benchmark(const erda::bench::Settings& settings, std::chrono::milliseconds w
   const auto before = TotalsNow(workers, output);
   if (!before.ok()) return Fail(erda::tools::Describe(settings.address, before.status()));
   report.run = RunPhase(workers, settings.operations, "run ", show_progress);
-  // After a failure nobody may be there to ask; that is told below.
+  // After a failure the server may be gone. The failure is reported below.
   if (const auto after = failures.any() ? before : TotalsNow(workers, output); after.ok()) {
     if (const auto& then = before->nvm_bytes) {
       report.nvm_bytes = {after->nvm_bytes->server - then->server, after->nvm_bytes->clients - then->clients};
@@ -285,7 +286,7 @@ int main(int argc, char** argv) {
     return Fail(fmt::format("--server-pid: there is no process {} on this machine", output.server_pid),
                 erda::tools::kExitUsage);
   }
-  // Better now than after the run.
+  // Check the file before the run rather than after it.
   if (!output.json_path.empty() && !std::ofstream(output.json_path, std::ios::app)) {
     return Fail(CannotWrite(output.json_path), erda::tools::kExitUsage);
   }

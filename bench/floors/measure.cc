@@ -30,15 +30,15 @@ namespace {
 using Time = std::chrono::steady_clock;
 using Key = std::array<char, kKeyBytes>;
 
-// Each kind has its turn in each round, so that a run of fewer rounds has fewer operations, and no other ratios.
+// Each kind has a turn in each round. So a run of fewer rounds has fewer operations, but the same ratios.
 constexpr uint64_t kRoundsMin = 3;
 constexpr std::string_view kKeyBegin = "erda-bench.";
-// ib_read_lat runs so often, spread over the rounds.
+// Runs of ib_read_lat, spread over the rounds.
 constexpr uint64_t kIbReadLatRuns = 3;
 
 double NanosecondsOf(Time::duration time) { return std::chrono::duration<double, std::nano>(time).count(); }
 
-// One look at the clock: the least mean of several tries.
+// Returns the time of one look at the clock: the least mean of several tries.
 double ClockCost() {
   constexpr int kLooks = 100;
   double least = std::numeric_limits<double>::max();
@@ -61,7 +61,8 @@ std::optional<format::FlushMethod> FlushMethodNamed(std::string_view name) {
 
 class Measurement {
  public:
-  // trusted, guarded: servers for delegated puts alone, whose clients may write anywhere, or have the least rights.
+  // `trusted` and `guarded` are servers for delegated puts alone. Clients of the one may write anywhere; those of the
+  // other have the least rights.
   Measurement(const Settings& settings, const ServerProcess::Ready& server, const ServerProcess::Ready& trusted,
               const ServerProcess::Ready& guarded)
       : settings_(settings), server_(server), trusted_server_(trusted), guarded_server_(guarded) {
@@ -138,9 +139,9 @@ class Measurement {
 
   Status ConnectEngine() {
     ClientOptions options;
-    options.polling = Polling::kBusy;  // as the raw client, which never sleeps
+    options.polling = Polling::kBusy;  // Like the raw client, which never sleeps.
     options.put_path = PutPath::kInline;
-    options.cache_entries = 0;  // its gets are cold
+    options.cache_entries = 0;  // Its gets are cold.
     auto client = Client::Connect(server_.address, options);
     if (!client.ok()) return client.status();
     inline_ = *std::move(client);
@@ -180,13 +181,13 @@ class Measurement {
     return {};
   }
 
-  // Every key has a value, and every raw place holds one.
+  // Puts a value for every key, and writes one to every raw place.
   Status Fill() {
     for (uint64_t i = 0; i < places_; ++i) {
       if (auto status = inline_->Put(KeyAt(i), value_); !status.ok()) return status;
       if (auto status = raw_->WriteAndFlush(PlaceAt(i)); !status.ok()) return status;
     }
-    // Its first put asks for a chunk, and goes another way.
+    // The client's first put asks for a chunk, and takes another path.
     for (uint64_t i = 0; i < kPlacesMax; ++i) {
       if (auto status = PutLarge(*delegate_, i); !status.ok()) return status;
       if (auto status = PutLarge(*trusted_, i); !status.ok()) return status;
@@ -195,10 +196,10 @@ class Measurement {
     }
     return Check();
   }
-  // Of keys that no get reads.
+  // Puts to keys that no get reads.
   Status PutLarge(Client& client, uint64_t i) { return client.Put(KeyAt(places_ + i % kPlacesMax), large_value_); }
 
-  // What is measured does what it says: the values can be read, and the raw ones are where they were written.
+  // Checks that the operations work: gets return the values, and the raw values are where they were written.
   Status Check() {
     for (uint64_t i = 0; i < places_; ++i) {
       if (auto status = Get(i); !status.ok()) return status;
@@ -230,11 +231,12 @@ class Measurement {
     return least;
   }
 
-  // One kind's turn, in blocks of `count` operations: ops(first, count). `before` runs ahead of each, and is not timed.
+  // Runs one kind's turn, in blocks of `count` operations: ops(first, count). `before` runs before each block, and is
+  // not timed.
   template <class Ops, class Before>
   Status Blocks(Figure figure, uint64_t count, Ops&& ops, Before&& before) {
-    // Until the peer of the kind before has fallen asleep: two threads that look for work are as many as there may be
-    // processors.
+    // Waits until the peer of the previous kind has fallen asleep: there may be only two processors for the two threads
+    // that look for work.
     std::this_thread::sleep_for(3 * kSpin);
     const Plan& plan = report_.plan;
     for (uint64_t block = 0; block < plan.warm_blocks + plan.blocks; ++block) {
@@ -247,7 +249,7 @@ class Measurement {
     }
     return {};
   }
-  // One at a time.
+  // Runs one operation at a time.
   template <class Op, class Before = Status (*)(uint64_t)>
   Status Turn(
       Figure figure, Op&& op, Before&& before = [](uint64_t) { return Status(); }) {
@@ -259,14 +261,14 @@ class Measurement {
     };
     return Blocks(figure, report_.plan.block_ops, ops, std::forward<Before>(before));
   }
-  // Many in flight. Blocks are so long that beginning and end, when there are fewer, hardly count.
+  // Runs many operations in flight. A block is so long that its beginning and end hardly count.
   template <class Ops>
   Status DeepTurn(Figure figure, Ops&& ops) {
     const uint64_t count = std::max<uint64_t>(report_.plan.block_ops, 32 * kDeep);
     return Blocks(figure, count, std::forward<Ops>(ops), [](uint64_t) { return Status(); });
   }
 
-  // Until it knows where all are.
+  // Gets all keys until the client remembers their locations.
   Status WarmUp() {
     for (int look = 0; look < 3; ++look) {
       for (uint64_t i = 0; i < places_; ++i) {
@@ -276,7 +278,7 @@ class Measurement {
     return {};
   }
 
-  // Warm gets, kDeep in flight: each is started where another one has ended.
+  // Runs warm gets, kDeep in flight. Each starts where another one has ended.
   Status GetMany(uint64_t first, uint64_t count) {
     struct State {
       Measurement& measurement;
@@ -302,8 +304,8 @@ class Measurement {
     return state.status;
   }
 
-  // What a get has to do in memory if the fabric were nothing: hash the key, fetch the object, verify it, compare the
-  // key, give the value to the caller.
+  // Prepares the memory work of a get, as if the fabric cost nothing. That work is to hash the key, fetch the object,
+  // verify it, compare the key, and give the value to the caller.
   void PrepareMemoryWork() {
     objects_.resize(places_ * stride_);
     fetched_.resize(stride_);
@@ -347,7 +349,7 @@ class Measurement {
     const auto put_inline = [this](uint64_t i) { return inline_->Put(KeyAt(i % places_), value_); };
     const auto write_flush = [this](uint64_t i) { return raw_->WriteAndFlush(PlaceAt(i)); };
     const auto put_reserve = [this](uint64_t i) { return reserve_->Put(KeyAt(i % places_), value_); };
-    // Of keys that nothing else uses, a block at a time.
+    // Keys that no other operation uses, a block at a time.
     const auto remove = [this](uint64_t i) { return inline_->Delete(KeyAt(places_ + i % kPlacesMax)); };
     const auto make = [this](uint64_t first) {
       for (uint64_t i = first; i < first + report_.plan.block_ops; ++i) {
@@ -437,15 +439,15 @@ class Measurement {
   uint64_t places_ = 0;
   uint64_t large_places_ = 0;
   std::string large_value_;
-  uint64_t next_ = 0;  // counts operations, so that each goes to another key or place than the one before
+  uint64_t next_ = 0;  // Counts operations, so that each goes to another key or place than the one before.
   format::FlushMethod flush_ = format::FlushMethod::kNone;
   std::unique_ptr<Client> inline_;
   std::unique_ptr<Client> reserve_;
   std::unique_ptr<Client> delegate_;
-  std::unique_ptr<Client> trusted_;  // the same to other servers
+  std::unique_ptr<Client> trusted_;  // Clients of the other servers.
   std::unique_ptr<Client> guarded_;
-  std::unique_ptr<Client> warm_;    // remembers where objects are
-  std::vector<std::byte> objects_;  // those of MemoryWork
+  std::unique_ptr<Client> warm_;    // Remembers locations.
+  std::vector<std::byte> objects_;  // The objects of MemoryWork.
   std::vector<std::byte> fetched_;
   std::unique_ptr<RawClient> raw_;
 };
@@ -462,9 +464,9 @@ Result<Report> Measure(const Settings& settings, const std::string& program) {
   serve.pool = settings.pool;
   serve.pool_size = settings.pool_size != 0 ? settings.pool_size : PoolBytesFor(settings);
   serve.raw_bytes = RawBytesFor(settings.value_bytes);
-  // Of a new pool: for its keys, and not for as many as the pool could hold.
+  // For a new pool: the index is sized for the keys of the run, and not for all keys that the pool could hold.
   serve.index_entries = kIndexSlots;
-  // First of all, and as a new program: what an RDMA device knows of a process does not survive a fork.
+  // Starts the server first, as a new program: an RDMA device's knowledge of a process does not survive a fork.
   auto server = ServerProcess::Start(program, serve);
   if (!server.ok()) return server.status();
   ServeSettings beside = serve;
@@ -479,7 +481,7 @@ Result<Report> Measure(const Settings& settings, const std::string& program) {
   beside.least_rights = true;
   auto guarded = ServerProcess::Start(program, beside);
   if (!guarded.ok()) return guarded.status();
-  StayOnOneProcessor(Side::kMeasuring);  // the child has chosen for itself
+  StayOnOneProcessor(Side::kMeasuring);  // The child has chosen its processor already.
 
   Status status;
   Report report;
@@ -493,7 +495,7 @@ Result<Report> Measure(const Settings& settings, const std::string& program) {
     if (const Status ended = other->Stop(); status.ok()) status = ended;
   }
   const Status stopped = (*server)->Stop();
-  // If the log came to the raw operations' place, operations fail in many ways for that one reason.
+  // If the log grew into the place of the raw operations, operations fail in many ways for that one reason.
   if (stopped.code() == Code::kResourceExhausted) return stopped;
   if (!status.ok()) return status;
   if (!stopped.ok()) return stopped;

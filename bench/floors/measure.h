@@ -1,4 +1,4 @@
-// The measurement: both sides, in short rounds, so that what disturbs one disturbs the other as well.
+// The floors measurement. Both sides run in short rounds, so that a disturbance hits both.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace erda::floors {
 
-// Starts `program`, this one or another copy of it, as the server's side.
+// Starts `program`, this program or another copy of it, as the server's side.
 Result<Report> Measure(const Settings& settings, const std::string& program);
 
 }  // namespace erda::floors

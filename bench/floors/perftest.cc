@@ -24,7 +24,8 @@ constexpr int kPort = 18539;
 constexpr int kTries = 10;
 constexpr std::chrono::milliseconds kBetweenTries{300};
 
-// As sysfs writes GIDs: eight groups of four digits. An IPv4 address stands in the last two, behind ffff.
+// Returns a GID in the form of sysfs: eight groups of four digits. An IPv4 address is in the last two groups, after
+// ffff.
 std::string GidOf(const std::string& host) {
   std::array<uint8_t, 16> bytes{};
   if (inet_pton(AF_INET, host.c_str(), bytes.data() + 12) == 1) {
@@ -115,7 +116,7 @@ Result<double> RunIbReadLat(const RdmaDevice& device, const std::string& host) {
     if (server.status().code() != Code::kInvalidArgument) return server.status();
     return Status(Code::kInvalidArgument, "not installed (package perftest)");
   }
-  // The server takes a while until it listens.
+  // The server takes some time until it listens.
   for (int i = 0; i < kTries; ++i) {
     std::this_thread::sleep_for(kBetweenTries);
     auto client = Child::Start(client_command);

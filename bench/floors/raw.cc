@@ -22,13 +22,13 @@ using format::RequestOp;
 
 namespace {
 
-// Looks in vain between two looks at the clock: as the engine's server and its client.
+// Empty looks between two looks at the clock, as in the engine's server and client.
 constexpr uint32_t kServerLooksPerClock = 16;
 constexpr uint32_t kClientLooksPerClock = 8;
 constexpr std::chrono::seconds kTimeout{10};
 constexpr std::chrono::milliseconds kListenAtMost{100};
 constexpr std::chrono::seconds kSleepAtMost{1};
-// As the offset of an object: there is none.
+// As the offset of an object: there is no object.
 constexpr uint64_t kNoWork = ~uint64_t{0};
 
 WorkRequest WriteImmWork(std::span<std::byte> local, uint32_t region) {
@@ -60,7 +60,7 @@ Result<std::unique_ptr<RawServer>> RawServer::Start(const std::string& address, 
 }
 
 RawServer::~RawServer() {
-  stop_.store(true, std::memory_order_release);  // pairs with the acquire in Run and Serve
+  stop_.store(true, std::memory_order_release);  // Pairs with the acquire in Run and Serve.
   if (listener_) listener_->Wake();
   if (queue_) queue_->Wake();
   if (thread_.joinable()) thread_.join();
@@ -105,8 +105,8 @@ void RawServer::Run() {
   }
 }
 
-// One client at a time, until it leaves. The channel may be connected later than it is accepted: nothing is posted
-// before the client has asked, and by then it is.
+// Serves one client at a time, until it leaves. The channel may be connected later than it is accepted. But the
+// responder posts nothing before the client has asked, and a client that asks is connected.
 void RawServer::Serve(fabric::Incoming& incoming) {
   fabric::Region* const offer[] = {region_.get(), request_region_.get()};
   auto channel = incoming.Accept({queue_.get(), offer, {}});
@@ -134,13 +134,13 @@ void RawServer::Serve(fabric::Incoming& incoming) {
   }
 }
 
-// What a shard does at the least: looks at the request, makes persistent what it was asked to, answers.
+// Does the least work of a shard: looks at the request, makes persistent what the request names, and answers.
 bool RawServer::Answer(fabric::Channel& channel, const Completion& completion) {
   if (completion.bytes < sizeof(Request)) return false;
   const auto request = LoadAs<Request>(request_memory_.bytes());
   Reply reply{};
   switch (RequestOp{request.op}) {
-    case RequestOp::kCommit:  // the key hash stands for the offset
+    case RequestOp::kCommit:  // The key hash stands for the offset.
       if (!Has(request.key_hash, request.value_size)) return false;
       persist_(request.key_hash, request.value_size);
       break;
@@ -156,8 +156,9 @@ bool RawServer::Answer(fabric::Channel& channel, const Completion& completion) {
   return channel.Post({&work, 1}).ok();
 }
 
-// What any put does that is to be found, verified and kept: in Erda's formats, since others would not take less. The
-// key hash stands for the object's offset, the version for the one of the word that names it.
+// Does the work without which no put could be found, verified and kept. It uses Erda's formats, since other formats
+// would not need less. The key hash stands for the object's offset, and the version for the offset of the word that
+// names it.
 bool RawServer::PutWork(const Request& request, ObjectHeader* header) {
   const uint64_t object = request.key_hash;
   const uint64_t entry = request.version;
@@ -166,7 +167,7 @@ bool RawServer::PutWork(const Request& request, ObjectHeader* header) {
     return false;
   }
   if (!Has(object, ObjectReadBytes(request.value_size)) || !Has(entry, sizeof(uint64_t))) return false;
-  std::array<char, kKeyBytes> key;  // a private copy, as of the request: the client can still write there
+  std::array<char, kKeyBytes> key;  // A private copy, as of the request: the client can still write there.
   std::memcpy(key.data(), bytes.data() + sizeof(Request), key.size());
   header->key_size = kKeyBytes;
   header->kind = static_cast<uint8_t>(format::ObjectKind::kValue);
@@ -183,7 +184,8 @@ bool RawServer::PutWork(const Request& request, ObjectHeader* header) {
   std::memcpy(at + format::ChecksumOffset(kKeyBytes), &checksum, sizeof(checksum));
   persist_(object, ObjectReadBytes(request.value_size));
   auto& word = *reinterpret_cast<uint64_t*>(memory_.data() + entry);
-  std::atomic_ref<uint64_t>(word).store(object, std::memory_order_relaxed);  // whole, as an entry's; nobody looks
+  // Stored whole, like an entry's word. No thread reads it.
+  std::atomic_ref<uint64_t>(word).store(object, std::memory_order_relaxed);
   persist_(entry, sizeof(word));
   return true;
 }
@@ -286,7 +288,7 @@ Status RawClient::PutWork(uint64_t offset, uint64_t entry, std::string_view key,
   auto request = LoadAs<Request>(request_);
   request.key_hash = offset;
   request.version = entry;
-  request.id = HashKey(key, kRawHashSeed);  // which says what shard to ask
+  request.id = HashKey(key, kRawHashSeed);  // The hash chooses the shard.
   std::memcpy(work_.data(), &request, sizeof(request));
   std::memcpy(work_.data() + sizeof(request), key.data(), kKeyBytes);
   std::memcpy(work_.data() + format::InlineValueOffset(kKeyBytes), value.data(), value.size());

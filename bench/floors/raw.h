@@ -1,8 +1,8 @@
-// Raw operations through the fabric contract, without the engine: what a get and a put could cost at the least.
+// Raw operations through the fabric contract, without the engine. They show the least that a get and a put could cost.
 //
-// The responder is what the engine's shard is to the engine: it answers a WriteImm by a WriteImm, and has memory of the
-// pool for one-sided operations. Each end waits as the engine's does. The client looks all the time, with a pause
-// between two looks. The responder offers the core between looks after a while, and sleeps when nobody asks.
+// The responder stands for the engine's shard: it answers a WriteImm by a WriteImm, and has memory of the pool for
+// one-sided operations. Each end waits as the engine's end does. The client looks all the time, with a pause between
+// two looks. The responder offers its core between looks after some time, and sleeps when no request comes.
 #pragma once
 
 #include <array>
@@ -27,22 +27,22 @@
 
 namespace erda::floors {
 
-// How long the engine's server and the raw responder look for work before they sleep. Long beside a round trip, so that
-// neither sleeps while it is measured; short beside the pause between two phases, so that each sleeps while the other
-// is measured.
+// How long the engine's server and the raw responder look for work before they sleep. It is long beside a round trip,
+// so that neither sleeps during its measurement. It is short beside the pause between two phases, so that each sleeps
+// during the other's measurement.
 inline constexpr std::chrono::milliseconds kSpin{2};
 
-// Regions that the responder offers, and the client.
+// Regions that the responder and the client offer.
 inline constexpr uint32_t kRawMemoryRegion = 0;
 inline constexpr uint32_t kRawRequestRegion = 1;
 inline constexpr uint32_t kRawReplyRegion = 0;
 inline constexpr uint64_t kRawRequestBytesMax = 16384;
-// What the checksums of an object say that the bare work of a put makes: any place.
+// The place in the checksums of an object of PutWork: any place.
 inline constexpr format::Place kRawPlace{1, 0, format::LogAddress(64), 1};
-// And the seed of its keys' hashes: any.
+// The seed of its keys' hashes: any seed.
 inline constexpr HashSeed kRawHashSeed = {1, 2};
 
-// Where raw operations may read and write: from `offset` of the memory on.
+// The range that raw operations may read and write: from `offset` of the memory on.
 struct RawArea {
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -50,17 +50,17 @@ struct RawArea {
 
 class RawServer {
  public:
-  // Makes bytes of the memory persistent, from an offset on; does nothing where there is nothing to do.
+  // Makes bytes of the memory persistent, from an offset on. Does nothing if there is nothing to do.
   using Persist = std::function<void(uint64_t offset, uint64_t bytes)>;
 
-  // `memory` outlives it.
+  // Requires: `memory` outlives the server.
   static Result<std::unique_ptr<RawServer>> Start(const std::string& address, const MemoryView& memory,
                                                   const RawArea& area, Persist persist);
   RawServer(const RawServer&) = delete;
   RawServer& operator=(const RawServer&) = delete;
   ~RawServer();
 
-  // Where clients reach it.
+  // Returns the address at which clients reach it.
   [[nodiscard]] const std::string& address() const { return listener_->address(); }
 
  private:
@@ -68,10 +68,10 @@ class RawServer {
   Status Prepare(const std::string& address, const MemoryView& memory);
   void Run();
   void Serve(fabric::Incoming& incoming);
-  // False if the client asks what cannot be.
+  // Returns false if the client asks something impossible.
   bool Answer(fabric::Channel& channel, const fabric::Completion& completion);
   bool PutWork(const format::Request& request, format::ObjectHeader* header);
-  // In the area that raw operations may use.
+  // Returns true if the range lies in the area for raw operations.
   [[nodiscard]] bool Has(uint64_t offset, uint64_t bytes) const {
     return offset >= area_.offset && offset - area_.offset <= area_.bytes &&
            bytes <= area_.bytes - (offset - area_.offset);
@@ -102,30 +102,31 @@ class RawClient {
   RawClient& operator=(const RawClient&) = delete;
   ~RawClient() = default;
 
-  // Into read_bytes(). Offsets count from the beginning of the responder's memory.
+  // Reads into read_bytes(). Offsets count from the beginning of the responder's memory.
   Status Read(uint64_t offset, uint64_t bytes);
-  // So many Reads, kDeep in flight; at(i) says where the i-th is from. New ones are posted together, as many as have
-  // completed.
+  // Does `count` Reads, kDeep in flight; at(i) returns the place of the i-th one. Posts new ones together, as many as
+  // have completed.
   template <class At>
   Status ReadMany(uint64_t count, uint64_t bytes, At&& at);
-  // A request with its key and inline value there, a Reply back.
+  // Sends a request with its key and inline value, and waits for a Reply.
   Status PingPong();
-  // The same, with the bare work of a put: the request is made of key and value, and the responder puts them into an
-  // object at `offset`, and its place into the word at `entry`, each made persistent.
+  // The same, with the bare work of a put. This end makes the request of key and value. The responder copies them into
+  // an object at `offset`, stores the object's place into the word at `entry`, and makes each persistent.
   Status PutWork(uint64_t offset, uint64_t entry, std::string_view key, std::string_view value);
-  // Checksum and value of the object at `offset`, and what makes them persistent, behind one doorbell.
+  // Writes checksum and value of the object at `offset`, and makes them persistent, with one doorbell.
   Status WriteAndFlush(uint64_t offset);
-  // A value of kLargeBytes there, and behind the same doorbell a request without a value: the answer to that.
+  // Writes a value of kLargeBytes, and sends a request without a value with the same doorbell. Waits for the answer.
   Status WriteAndAsk(uint64_t offset);
 
   [[nodiscard]] std::span<const std::byte> read_bytes() const { return read_buffer_; }
-  // What WriteAndFlush writes, to be filled with a pattern: checksum and value.
+  // The bytes that WriteAndFlush writes, for the caller to fill with a pattern: checksum and value.
   [[nodiscard]] std::span<std::byte> body() { return body_; }
 
  private:
   RawClient() = default;
   Status Prepare(uint64_t value_bytes);
-  // Until a completion of this kind: how many there are. An error if another one failed before, or if nothing comes.
+  // Waits for completions of this kind, and returns their number. Returns an error if another operation failed before,
+  // or if nothing comes.
   Result<uint64_t> AwaitCount(fabric::OpKind kind);
   Status Await(fabric::OpKind kind) { return AwaitCount(kind).status(); }
 
@@ -133,18 +134,18 @@ class RawClient {
   format::FlushMethod flush_ = format::FlushMethod::kNone;
   std::vector<std::byte> memory_;
   std::span<std::byte> read_buffer_;
-  std::span<std::byte> deep_buffer_;  // kDeep times as large
-  std::span<std::byte> request_;      // header, key, checksum, value
-  std::span<std::byte> body_;         // of it: checksum, value
-  std::span<std::byte> work_;         // a request that is made anew each time
+  std::span<std::byte> deep_buffer_;  // kDeep times as large.
+  std::span<std::byte> request_;      // Header, key, checksum, value.
+  std::span<std::byte> body_;         // Part of request_: checksum, value.
+  std::span<std::byte> work_;         // A request that each PutWork makes new.
   std::span<std::byte> commit_;
-  std::span<std::byte> large_;  // header, key, a value of kLargeBytes
+  std::span<std::byte> large_;  // Header, key, a value of kLargeBytes.
   SharedMemory reply_memory_;
   std::shared_ptr<fabric::Fabric> fabric_;
   std::unique_ptr<fabric::Region> region_;
   std::unique_ptr<fabric::Region> reply_region_;
   std::unique_ptr<fabric::CompletionQueue> queue_;
-  std::unique_ptr<fabric::Channel> channel_;  // last: it goes before the memory that it uses
+  std::unique_ptr<fabric::Channel> channel_;  // Last, so destroyed first: it uses the memory above.
   std::array<fabric::Completion, kDeep> completions_;
   uint32_t idle_looks_ = 0;
 };

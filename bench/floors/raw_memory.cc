@@ -37,7 +37,7 @@ RawMemory::~RawMemory() {
   if (!mapped_.empty()) pmem_unmap(mapped_.data(), mapped_.size());
 }
 
-// As nvm::Pool does it, but for the lock, which the server has.
+// Maps the file as nvm::Pool does, but without the lock, which the server holds.
 Status RawMemory::MapFile(const std::string& path) {
   read_write_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   read_only_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -51,7 +51,7 @@ Status RawMemory::MapFile(const std::string& path) {
   return {};
 }
 
-// Behind the first page of the region, so that no header of a segment is touched that anybody would look at.
+// Finds the area after the first page of the region, so that it contains no segment header that the server reads.
 Status RawMemory::FindArea(uint64_t bytes) {
   const auto found = format::FindSuperblock(mapped_);
   if (!found.ok()) return found.status();
@@ -76,7 +76,7 @@ void RawMemory::Persist(uint64_t offset, uint64_t bytes) const {
 
 bool RawMemory::untouched() const {
   if (mapped_.empty()) return true;
-  // The shard stores it as one word. Its generation tells of an earlier use.
+  // The shard stores the region word as one word. Its generation would reveal an earlier use.
   auto& word = *reinterpret_cast<uint64_t*>(mapped_.data() + region_word_at_);
   return std::atomic_ref<uint64_t>(word).load(std::memory_order_acquire) == format::RegionWord::Free(0).raw();
 }

@@ -1,4 +1,4 @@
-// The memory of raw operations: of the pool itself, so that nothing but the engine makes a difference.
+// The memory of raw operations. It belongs to the pool itself, so that only the engine makes a difference.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 
 namespace erda::floors {
 
-// A file or a device is mapped once more, beside the server that has the pool open. The area lies in the last region of
-// the log, which the log takes last. The memory of "dram:" belongs to the server alone, so it is other memory there, of
-// the same kind.
+// Maps a file or device once more, beside the server that has the pool open. The area lies in the last region of the
+// log, which the log takes last. For "dram:" it is other memory of the same kind, since the pool's memory belongs to
+// the server alone.
 class RawMemory {
  public:
-  // `bytes`: as many as are wished; a small pool has fewer. The pool is one, and open.
+  // `bytes` is the wish; a small pool has fewer. Requires: `pool` is a pool, and a server has it open.
   static Result<std::unique_ptr<RawMemory>> Open(const std::string& pool, uint64_t bytes);
   RawMemory(const RawMemory&) = delete;
   RawMemory& operator=(const RawMemory&) = delete;
@@ -26,7 +26,8 @@ class RawMemory {
   [[nodiscard]] MemoryView view() const;
   [[nodiscard]] const RawArea& area() const { return area_; }
   void Persist(uint64_t offset, uint64_t bytes) const;
-  // The log has not come to the area: nothing of the pool was damaged, and the figures are those of memory at rest.
+  // Returns true if the log has not reached the area. Then no data of the pool was damaged, and the figures are those
+  // of memory at rest.
   [[nodiscard]] bool untouched() const;
 
  private:
@@ -34,7 +35,7 @@ class RawMemory {
   Status MapFile(const std::string& path);
   Status FindArea(uint64_t bytes);
 
-  SharedMemory memory_;  // of dram:
+  SharedMemory memory_;  // Of "dram:".
   std::span<std::byte> mapped_;
   bool is_pmem_ = false;
   UniqueFd read_write_;

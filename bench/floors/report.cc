@@ -210,7 +210,7 @@ Status WriteFileAtomically(const std::string& path, const std::string& content) 
     if (n < 0) return fail();
     done += static_cast<size_t>(n);
   }
-  // mkostemp makes it the owner's alone; results are for all to read.
+  // mkostemp makes the file readable for its owner alone. Everyone may read results.
   constexpr mode_t kMode = 0644;
   if (::fchmod(file.get(), kMode) != 0 || std::rename(name.c_str(), path.c_str()) != 0) return fail();
   return {};

@@ -35,7 +35,7 @@ int SayFailure(const Status& status) {
   return 1;
 }
 
-// The bytes of a device; nothing for what is none.
+// Returns the bytes of a device. Returns nothing if the path is no device.
 std::optional<uint64_t> DeviceBytes(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0 || !S_ISCHR(info.st_mode)) return std::nullopt;
@@ -117,19 +117,19 @@ void StayOnOneProcessor(Side side) {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(side == Side::kMeasuring ? first : last, &one);
-  (void)::sched_setaffinity(0, sizeof(one), &one);  // if it may not, the figures scatter more
+  (void)::sched_setaffinity(0, sizeof(one), &one);  // If this is not permitted, the figures scatter more.
 }
 
 int Serve(const ServeSettings& settings) {
   const bool has_raw = !settings.raw_address.empty() || settings.beside_raw;
   if (has_raw) StayOnOneProcessor(Side::kServing);
-  // Who interrupts the benchmark means the process that started this one; then stdin ends.
+  // A signal is meant for the process that started this one. When that process ends, stdin ends.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_IGN);
   ServerOptions options;
   options.pool = settings.pool;
   options.listen = {settings.address};
-  // The reserve path is measured, over each fabric. With least rights over shm, where they would be the server's user's
-  // all, nobody writes into the pool.
+  // The server lets clients write anywhere, since the reserve path is measured over each fabric. With least rights over
+  // shm no client writes into the pool: kSameUser would let them all, as they have the server's user.
   const bool shm = settings.address.starts_with("shm:");
   options.pool_writes = !settings.least_rights ? PoolWrites::kEverybody
                         : shm                  ? PoolWrites::kNobody
@@ -141,7 +141,7 @@ int Serve(const ServeSettings& settings) {
   std::error_code ignored;
   const bool is_dram = settings.pool == "dram:";
   const bool is_new = !is_dram && !std::filesystem::exists(settings.pool, ignored);
-  // A device is a pool of its whole size; a file that is there keeps its own.
+  // A device becomes a pool of its whole size. An existing file keeps its size.
   options.pool_size = is_dram || is_new ? settings.pool_size : DeviceBytes(settings.pool).value_or(0);
 
   const auto ended = ServeUntilEnd(settings, std::move(options));
@@ -194,7 +194,7 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::StartBeside(const std::str
     int first = 0;
     while (!CPU_ISSET(first, &others)) ++first;
     CPU_CLR(first, &others);
-    (void)::sched_setaffinity(0, sizeof(others), &others);  // the server's process inherits it
+    (void)::sched_setaffinity(0, sizeof(others), &others);  // The server's process inherits it.
   }
   auto server = Start(program, settings);
   if (known) (void)::sched_setaffinity(0, sizeof(usable), &usable);

@@ -16,11 +16,11 @@ using fabric::verbs::ParseAddress;
 namespace {
 
 constexpr uint64_t kBlockOpsMax = 64;
-constexpr double kClocksPerBlock = 100;  // a block takes at least this many times as long as a reading of the clock
-// Values above this do not fit into a request with their key (ServerOptions::slot_bytes): no inline put can be
-// measured.
+constexpr double kClocksPerBlock = 100;  // A block takes at least this many times as long as a look at the clock.
+// Larger values do not fit into a request with their key (ServerOptions::slot_bytes), so there would be no inline put
+// to measure.
 constexpr uint64_t kValueBytesMax = 16384 - RequestBytes(0);
-// Kinds of operations that need room in the log: inline puts, reserve puts, and those that make what is deleted.
+// Kinds of operations that need room in the log: inline puts, reserve puts, and the puts before deletes.
 constexpr uint64_t kPutKinds = 3;
 
 }  // namespace
@@ -137,7 +137,7 @@ uint64_t PoolBytesFor(const Settings& settings) {
   constexpr uint64_t kLeast = 64ULL << 20;
   const Plan plan = PlanFor(settings, settings.block_ops != 0 ? settings.block_ops : kBlockOpsMax);
   const uint64_t puts = 2 * kPlacesMax + kPutKinds * plan.rounds * (plan.blocks + plan.warm_blocks) * plan.block_ops;
-  // The rest: the index, the ends of segments, the region that the log keeps free.
+  // The rest is for the index, the ends of segments, and the region that the log keeps free.
   const uint64_t bytes = (puts * format::ObjectSpace(kKeyBytes, settings.value_bytes) +
                           puts / kPutKinds * format::ObjectSpace(kKeyBytes, kLargeBytes)) *
                          3 / 2;

@@ -1,4 +1,4 @@
-// A folder for a socket or a pool, gone at the end.
+// A folder for a socket or a pool. The destructor removes it.
 #pragma once
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ class TemporaryFolder {
     std::error_code ignored;
     if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
   }
-  // Empty if it could not be made; errno says why.
+  // Empty if the folder could not be made; errno has the reason.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:

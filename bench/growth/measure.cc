@@ -16,9 +16,9 @@ namespace {
 
 using Time = std::chrono::steady_clock;
 
-// Operations of each kind between two looks at the slots: a step of growth comes with some two hundred keys.
+// Operations of each kind between two looks at the slots. A step of growth comes after about two hundred keys.
 constexpr uint64_t kBatch = 1000;
-constexpr uint64_t kSlotsPerKey = 2;  // of 16 bytes, and an object has some 100 bytes beside its value
+constexpr uint64_t kSlotsPerKey = 2;  // Of 16 bytes. An object has about 100 bytes beside its value.
 constexpr uint64_t kObjectBytes = 128;
 
 class Measurement {
@@ -29,7 +29,7 @@ class Measurement {
         client_(std::move(client)),
         value_(settings.value_bytes, '\0') {}
 
-  // The first half of the keys.
+  // Puts the first half of the keys.
   Status Load() {
     while (keys_ < settings_.keys / 2) {
       values_.Fill(value_, keys_, 0);

@@ -50,7 +50,7 @@ Status Describe(memcached_return_t code) {
   return {what, fmt::format("memcached: {}", memcached_strerror(nullptr, code))};
 }
 
-// A setting of the server's: the size of its largest item.
+// Called for each setting of the server. Keeps the size of its largest item.
 memcached_return_t KeepItemSize(const memcached_instance_st*, const char* name, size_t name_size, const char* value,
                                 size_t value_size, void* most) {
   if (std::string_view(name, name_size) == "item_size_max") {
@@ -69,7 +69,7 @@ Result<MemcachedStore::Connection> MemcachedStore::Open(const std::string& path,
     return memcached_behavior_set(connection.get(), behavior, value) == MEMCACHED_SUCCESS;
   };
   const auto timeout = static_cast<uint64_t>(options.timeout.count());
-  // Above a watermark the library would read and drop the answers to what it has buffered.
+  // Above a watermark the library would read and drop the answers to buffered requests.
   constexpr uint64_t kNoWatermark = std::numeric_limits<uint32_t>::max();
   if (!set(MEMCACHED_BEHAVIOR_BINARY_PROTOCOL, 1) || !set(MEMCACHED_BEHAVIOR_POLL_TIMEOUT, timeout) ||
       !set(MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, timeout) || !set(MEMCACHED_BEHAVIOR_IO_MSG_WATERMARK, kNoWatermark) ||
@@ -112,12 +112,12 @@ MemcachedStore::~MemcachedStore() {
 }
 
 size_t MemcachedStore::max_value_bytes(size_t key_bytes) const {
-  constexpr size_t kItemHeader = 512;  // more than it is, in one chunk or several
+  constexpr size_t kItemHeader = 512;  // More than the header's size, in one chunk or several.
   const size_t other = key_bytes + kItemHeader;
   return most_item_bytes_ > other ? most_item_bytes_ - other : 0;
 }
 
-// One at a time.
+// --- One at a time
 
 Result<size_t> MemcachedStore::Get(std::string_view key, std::span<std::byte> out) {
   size_t size = 0;
@@ -135,7 +135,7 @@ Status MemcachedStore::Put(std::string_view key, std::string_view value) {
   return Describe(memcached_set(direct_.get(), key.data(), key.size(), value.data(), value.size(), 0, 0));
 }
 
-// Many at a time.
+// --- Many at a time
 
 Status MemcachedStore::CanStart() const {
   if (in_flight_ < queue_depth_) return {};
@@ -152,7 +152,7 @@ Status MemcachedStore::GetAsync(std::string_view key, GetCallback done) {
 
 Status MemcachedStore::PutAsync(std::string_view key, std::string_view value, DoneCallback done) {
   if (Status status = CanStart(); !status.ok()) return status;
-  // Into the library's buffer, which goes out when it is full or when Poll sends it.
+  // Writes into the library's buffer. The library sends it when it is full, or when Poll asks for that.
   const auto code = memcached_set(buffered_.get(), key.data(), key.size(), value.data(), value.size(), 0, 0);
   if (code != MEMCACHED_BUFFERED) {
     return code == MEMCACHED_SUCCESS ? Status(Code::kInternal, "memcached: a set was not buffered") : Describe(code);
@@ -165,11 +165,11 @@ Status MemcachedStore::PutAsync(std::string_view key, std::string_view value, Do
 size_t MemcachedStore::Poll() {
   if (in_flight_ == 0) return 0;
   std::swap(started_, polled_);
-  // Both requests are on their way before an answer is awaited.
+  // Sends both requests before it waits for an answer.
   const Status asked = polled_.gets.empty() ? Status() : AskFor(polled_);
   const Status sent = polled_.puts.empty() ? Status() : Describe(memcached_flush_buffers(buffered_.get()));
-  // All answers before any callback: a put that one starts may leave half of its request with the server, which then
-  // keeps back the answers to those before.
+  // Takes all answers before any callback. A put that a callback starts may leave half of its request with the server,
+  // which then holds back earlier answers.
   if (sent.ok()) FetchAnswers(polled_.puts.size());
   FinishGets(polled_, asked);
   FinishPuts(polled_, sent);
@@ -192,7 +192,7 @@ Status MemcachedStore::AskFor(const Batch& batch) {
   return Describe(memcached_mget(direct_.get(), key_data_.data(), key_sizes_.data(), key_data_.size()));
 }
 
-// Values come in the order of the keys, and only those that are there.
+// Values come in the order of the keys, and only for keys that exist.
 void MemcachedStore::FinishGets(const Batch& batch, const Status& asked) {
   size_t next = 0;
   const auto finish = [&batch, &next, this](const Result<std::string_view>& value) {
@@ -207,7 +207,7 @@ void MemcachedStore::FinishGets(const Batch& batch, const Status& asked) {
       while (next < batch.gets.size() && key != std::string_view(key_data_[next], key_sizes_[next])) {
         finish(Status(Code::kNotFound));
       }
-      if (next == batch.gets.size()) continue;  // A key that was not asked for: fetch what is left, to stay in step.
+      if (next == batch.gets.size()) continue;  // A key that was not asked for: fetch the rest, to stay in step.
       finish(std::string_view(memcached_result_value(&result_), memcached_result_length(&result_)));
     }
     rest = code == MEMCACHED_END || code == MEMCACHED_NOTFOUND ? Status(Code::kNotFound) : Describe(code);
@@ -222,7 +222,7 @@ void MemcachedStore::FetchAnswers(size_t count) {
     const bool stored = memcached_fetch_result(buffered_.get(), &answer_, &code) != nullptr;
     if (stored) {
       answers_.emplace_back();
-    } else if (code == MEMCACHED_NOTFOUND) {  // This is what the library makes of any refusal.
+    } else if (code == MEMCACHED_NOTFOUND) {  // The library reports any refusal so.
       answers_.emplace_back(Code::kResourceExhausted, "memcached: a set was refused");
     } else {
       answers_.push_back(Describe(code));

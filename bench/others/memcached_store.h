@@ -1,4 +1,4 @@
-// memcached as a store of the benchmark's, through libmemcached, over a Unix socket.
+// memcached as a store of the benchmark, through libmemcached, over a Unix socket.
 #pragma once
 
 #include <libmemcached/memcached.h>
@@ -16,13 +16,15 @@
 
 namespace erda::bench {
 
-// libmemcached has no asynchronous calls; what it can do with one request on its way for many operations is this:
-//   gets  are asked for together (memcached_mget), when Poll is called, and fetched one by one.
-//   puts  are set on a connection of their own that buffers requests, in the binary protocol, where each request has an
-//         answer of its own: Poll sends the buffer and fetches as many answers. No put is done before its answer said
-//         so (in the text protocol the library drops the answers to what it buffered).
-// So a round trip takes all that was started since the one before, and the two connections make theirs at the same
-// time. Of operations on one key that are in flight together, gets and puts may take effect in any order. Poll waits
+// libmemcached has no asynchronous calls. This class does many operations with one request on its way.
+//
+// Gets: Poll asks for them together (memcached_mget), and fetches them one by one.
+// Puts: they are set on a separate connection that buffers requests, in the binary protocol, where each request has an
+// answer. Poll sends the buffer and fetches all answers. A put is done only when its answer has come. (In the text
+// protocol the library drops the answers to buffered requests.)
+//
+// So one round trip carries all operations that started since the one before. The two connections make their round
+// trips at the same time. Gets and puts of one key that are in flight together may take effect in any order. Poll waits
 // for all answers.
 class MemcachedStore : public Store {
  public:
@@ -39,10 +41,10 @@ class MemcachedStore : public Store {
  private:
   using Connection = std::unique_ptr<memcached_st, void (*)(memcached_st*)>;
   struct Get1 {
-    size_t key_end;  // in Batch::keys, where the next begins
+    size_t key_end;  // In Batch::keys, where the next key begins.
     GetCallback done;
   };
-  // What is started until the next Poll.
+  // Operations that start before the next Poll.
   struct Batch {
     std::string keys;
     std::vector<Get1> gets;
@@ -58,18 +60,18 @@ class MemcachedStore : public Store {
   void FetchAnswers(size_t count);
   void FinishPuts(const Batch& batch, const Status& sent);
 
-  const Connection direct_;    // synchronous calls, and gets
-  const Connection buffered_;  // puts
+  const Connection direct_;    // For synchronous calls, and gets.
+  const Connection buffered_;  // For puts.
   memcached_result_st result_{};
   memcached_result_st answer_{};
   const size_t most_item_bytes_;
   const size_t queue_depth_;
   size_t in_flight_ = 0;
   Batch started_;
-  Batch polled_;  // what Poll works on, while callbacks start others
+  Batch polled_;  // The batch of a running Poll, while callbacks start other operations.
   std::vector<const char*> key_data_;
   std::vector<size_t> key_sizes_;
-  std::vector<Status> answers_;  // to the puts of a batch
+  std::vector<Status> answers_;  // To the puts of a batch.
 };
 
 }  // namespace erda::bench

@@ -14,7 +14,7 @@
 namespace erda::bench {
 namespace {
 
-// What follows the scheme, if it is this one.
+// Returns the rest of the address after the scheme. Returns nothing for another scheme.
 std::optional<std::string> PathOf(std::string_view address, std::string_view scheme) {
   if (!address.starts_with(scheme)) return std::nullopt;
   return std::string(address.substr(scheme.size()));

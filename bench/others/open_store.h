@@ -1,4 +1,4 @@
-// The store that an address names: Erda's client, or one of the systems that Erda is measured beside.
+// Opens the store that an address names: Erda's client, or one of the systems that are measured beside Erda.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,9 @@
 
 namespace erda::bench {
 
-// "redis:/path/to/socket" and "memcached:/path/to/socket" are theirs, if their client libraries were there when this
-// was built; anything else is Erda's. Of the options, theirs heed queue_depth and timeout.
+// "redis:/path/to/socket" and "memcached:/path/to/socket" name the other systems, if their client libraries were
+// installed at build time. Any other address is Erda's. The other systems use only queue_depth and timeout of the
+// options.
 [[nodiscard]] Result<std::unique_ptr<Store>> OpenStore(std::string_view address, const ClientOptions& options);
 
 }  // namespace erda::bench

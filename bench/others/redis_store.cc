@@ -18,7 +18,7 @@ timeval ToTimeval(std::chrono::milliseconds time) {
   return {.tv_sec = time.count() / 1000, .tv_usec = time.count() % 1000 * 1000};
 }
 
-// errno is that of the call that failed.
+// Requires: errno is that of the failed call.
 Status Describe(const redisContext& context) {
   if (context.err == REDIS_ERR_IO && (errno == EAGAIN || errno == EWOULDBLOCK)) {
     return {Code::kTimeout, "Redis did not answer in time"};
@@ -26,7 +26,7 @@ Status Describe(const redisContext& context) {
   return {Code::kUnavailable, fmt::format("Redis: {}", context.errstr)};
 }
 
-// An error reply begins with a word that names its kind.
+// The first word of an error reply names its kind.
 Status Describe(std::string_view error) {
   const auto is = [error](std::string_view kind) { return error.starts_with(kind); };
   Code code = Code::kInternal;
@@ -39,7 +39,8 @@ Status Describe(std::string_view error) {
 }  // namespace
 
 Result<std::unique_ptr<Store>> RedisStore::Connect(const std::string& path, const ClientOptions& options) {
-  // hiredis writes to its socket with write(2): a server that went away is an error here, not the end of the program.
+  // hiredis writes to its socket with write(2). Without this, a server that went away would end the program by a
+  // signal.
   std::signal(SIGPIPE, SIG_IGN);
   const timeval timeout = ToTimeval(options.timeout);
   Context context(redisConnectUnixWithTimeout(path.c_str(), timeout), &redisFree);
@@ -51,7 +52,7 @@ Result<std::unique_ptr<Store>> RedisStore::Connect(const std::string& path, cons
 
 RedisStore::RedisStore(Context context, const ClientOptions& options)
     : context_(std::move(context)), ring_(std::max<size_t>(options.queue_depth, 1)) {
-  // No object is made for a reply. All replies here are texts or nil; what hiredis finds no function for, it skips.
+  // Makes no object for a reply. All replies here are texts or nil; hiredis skips replies without a function.
   static redisReplyObjectFunctions functions = {.createString = &RedisStore::OnText,
                                                 .createArray = nullptr,
                                                 .createInteger = nullptr,
@@ -59,12 +60,12 @@ RedisStore::RedisStore(Context context, const ClientOptions& options)
                                                 .freeObject = nullptr};
   context_->reader->fn = &functions;
   context_->reader->privdata = this;
-  context_->reader->maxbuf = 0;  // Keep the reading buffer, whatever it grew to.
+  context_->reader->maxbuf = 0;  // Keeps the reading buffer, however large it has grown.
 }
 
 RedisStore::~RedisStore() = default;
 
-size_t RedisStore::max_value_bytes(size_t) const { return size_t{512} << 20; }  // proto-max-bulk-len, by default
+size_t RedisStore::max_value_bytes(size_t) const { return size_t{512} << 20; }  // The default of proto-max-bulk-len.
 
 Status RedisStore::CanStart() const {
   if (!failed_.ok()) return failed_;
@@ -74,7 +75,7 @@ Status RedisStore::CanStart() const {
 }
 
 void RedisStore::Append(std::string_view bytes) {
-  // The name says "command", but it takes any bytes and only appends them: a value is copied once.
+  // The name says "command", but the function takes any bytes and only appends them. So a value is copied once.
   if (redisAppendFormattedCommand(context_.get(), bytes.data(), bytes.size()) != REDIS_OK && failed_.ok()) {
     failed_ = Status(Code::kInternal, "hiredis has no memory for a command");
   }
@@ -152,8 +153,8 @@ size_t RedisStore::Poll() {
   const size_t before = finished_;
   if (in_flight_ == 0) return 0;
   if (Flush()) {
-    // hiredis reads 16 KiB at a time. A part of a reply is read to its end, so that what all the callbacks start goes
-    // out together, and not by and by.
+    // hiredis reads 16 KiB at a time. This reads a partial reply to its end, so that the operations that all callbacks
+    // start go out together.
     while (failed_.ok() && (finished_ == before || HasPartOfReply())) ReadReplies();
   }
   return finished_ - before;
@@ -187,7 +188,7 @@ void RedisStore::ReadReplies() {
 void* RedisStore::OnText(const redisReadTask* task, char* text, size_t size) {
   auto* store = static_cast<RedisStore*>(task->privdata);
   store->Finish(task->type, {text, size});
-  return store;  // any pointer: it says that there was a reply
+  return store;  // Any pointer: it says that there was a reply.
 }
 
 void* RedisStore::OnNil(const redisReadTask* task) {
@@ -197,7 +198,7 @@ void* RedisStore::OnNil(const redisReadTask* task) {
 }
 
 void RedisStore::Finish(int type, std::string_view text) {
-  if (in_flight_ == 0) return;  // ReadReplies sees that nothing was finished.
+  if (in_flight_ == 0) return;  // ReadReplies sees that no operation finished.
   const Pending pending = Take();
   if (type == REDIS_REPLY_ERROR) {
     const Status status = Describe(text);

@@ -1,4 +1,4 @@
-// Redis as a store of the benchmark's, through hiredis, over a Unix socket.
+// Redis as a store of the benchmark, through hiredis, over a Unix socket.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,10 @@ struct redisReadTask;
 
 namespace erda::bench {
 
-// SET and GET. What is started goes into hiredis's buffer; Poll sends all of it with one write and reads what has come
-// back, to the end of a reply, so that as many commands as are in flight travel together. Replies are handed on out of
-// hiredis's reading buffer, without an object for each. Poll waits for the first reply if none is there: a thread that
-// has nothing to do leaves its processor to the server.
-//
-// A connection that failed stays so: what is in flight and what comes later ends with kUnavailable, or kTimeout.
+// SET and GET. Operations that start go into hiredis's buffer. Poll sends all of them with one write, and reads replies
+// to the end of one. So all commands in flight travel together. The store passes replies on from hiredis's reading
+// buffer, without an object for each. Poll waits for the first reply: an idle thread leaves its processor to the
+// server.  A connection that failed stays so. Operations in flight and later ones end with kUnavailable or kTimeout.
 class RedisStore : public Store {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Store>> Connect(const std::string& path, const ClientOptions& options);
@@ -45,7 +43,7 @@ class RedisStore : public Store {
 
   RedisStore(Context context, const ClientOptions& options);
 
-  // What hiredis calls for each reply.
+  // hiredis calls these for each reply.
   static void* OnText(const redisReadTask* task, char* text, size_t size);
   static void* OnNil(const redisReadTask* task);
   void Finish(int type, std::string_view text);
@@ -54,21 +52,21 @@ class RedisStore : public Store {
   void Append(std::string_view bytes);
   void Add(Pending pending);
   Pending Take();
-  // Sends what is buffered.
+  // Sends the buffered commands.
   bool Flush();
   void ReadReplies();
   [[nodiscard]] bool HasPartOfReply() const;
-  // The connection is of no use any more: ends all that is in flight.
+  // Ends all operations in flight: the connection is useless from now on.
   void Fail(Status status);
 
   const Context context_;
-  Status failed_;  // ok while the connection is
-  // The operations in flight, the oldest at first_.
+  Status failed_;  // Ok as long as the connection works.
+  // The operations in flight. The oldest is at first_.
   std::vector<Pending> ring_;
   size_t first_ = 0;
   size_t in_flight_ = 0;
-  size_t finished_ = 0;  // since Connect
-  std::string head_;     // of a command, before its value
+  size_t finished_ = 0;  // Since Connect.
+  std::string head_;     // The bytes of a command before its value.
 };
 
 }  // namespace erda::bench

@@ -14,12 +14,13 @@ namespace {
 
 using Time = std::chrono::steady_clock;
 
-// Keys of each path, so that none is put by two clients.
+// Keys of each path, so that no key is put by two clients.
 constexpr uint64_t kKeys = 64;
 constexpr uint64_t kIndexSlots = 1024;
-// Before each turn, not measured: more than a client waits before it asks for a chunk again, in one head or two.
+// Puts before each turn, not measured. They are more than a client waits before it asks for a chunk again, in one head
+// or two.
 constexpr uint64_t kWarmPuts = 150;
-// What the log is filled with first, on each path.
+// The size of the values that first fill the log, on each path.
 constexpr size_t kFillBytes = 32768;
 
 class Measurement {
@@ -67,7 +68,7 @@ class Measurement {
   [[nodiscard]] Report TakeReport() { return std::move(report_); }
 
  private:
-  // What the server counts under this name.
+  // Returns the server's counter of this name.
   Result<uint64_t> Count(std::string_view name) {
     const auto info = clients_[0]->ServerInfo();
     if (!info.ok()) return info.status();
@@ -82,8 +83,8 @@ class Measurement {
     return clients_[path]->Put(key, std::string_view(value_).substr(0, bytes));
   }
 
-  // Each page of the log is touched by the server, and mapped by each client that writes into it, as after some time at
-  // work. Else it is the kernel's first touch of pages that is measured.
+  // Lets the server touch each page of the log, and each client that writes into it map the page, as after some time at
+  // work. Otherwise the benchmark would measure the kernel's first touch of pages.
   Status WriteThrough(uint64_t log_bytes) {
     for (size_t path = 0; path < kPaths.size(); ++path) {
       for (uint64_t i = 0; i <= log_bytes / kFillBytes; ++i) {
@@ -93,10 +94,10 @@ class Measurement {
     return {};
   }
 
-  // The clock is read once for each put, and that is in the figure.
+  // The figure includes one look at the clock for each put.
   Status Turn(size_t path, Row& row) {
     if (kPaths[path] == PutPath::kInline && floors::RequestBytes(row.value_size) > kSlotBytes) return {};
-    // So many that a client which was idle, and whose chunk was taken back, has asked for another one.
+    // Enough puts that a client which was idle, and whose chunk was revoked, has asked for another one.
     const uint64_t warm = std::max<uint64_t>(settings_.ops / 10, kWarmPuts);
     for (uint64_t i = 0; i < warm; ++i) {
       if (auto status = Put(path, i, row.value_size); !status.ok()) return status;

@@ -1,5 +1,5 @@
-// erda-bench paths: how long a put takes on each path, by the size of its value. From this comes what PutPath::kAuto
-// chooses (docs/benchmarks/results.md, "Put paths by size").
+// erda-bench paths: measures the time of a put on each path, by the size of its value. PutPath::kAuto chooses by these
+// results (docs/benchmarks/results.md, "Put paths by size").
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,21 +17,21 @@
 
 namespace erda::paths {
 
-// As large as a server lets it be: what travels in a request, and what does not, is to be measured.
+// The largest that a server allows: values up to this size travel in a request, and larger ones do not.
 inline constexpr uint32_t kSlotBytes = 65536;
 
 struct Settings {
   std::string fabric = "shm";
-  std::string address;  // of its own server; empty with shm: a socket in a folder of its own
+  std::string address;  // Of the benchmark's server. Empty with shm: a socket in a temporary folder.
   std::string pool = "dram:";
   uint64_t pool_size = 256ULL << 20;
   std::vector<uint64_t> value_sizes = {64, 256, 1024, 4096, 8192, 16384, 32768, 65000, 262144};
-  uint64_t ops = 500;  // of each path and size, in each round
+  uint64_t ops = 500;  // For each path and size, in each round.
   uint64_t rounds = 5;
   std::string json_path;
 };
 CLI::App* AddPaths(CLI::App& app, Settings& settings);
-// What the parser cannot see. Empty if all is well.
+// Checks what the parser cannot check. Returns an empty string if all is well.
 [[nodiscard]] std::string CheckSettings(const Settings& settings);
 
 inline constexpr std::array<PutPath, 3> kPaths = {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate};
@@ -39,8 +39,9 @@ inline constexpr std::array<std::string_view, 3> kPathNames = {"inline", "reserv
 
 struct Row {
   uint64_t value_size = 0;
-  std::array<floors::Samples, kPaths.size()> samples;  // none: the value is too large for that path
-  double delegated_share = 0;  // of the puts of the delegate path: the others had no chunk, or fit into none
+  std::array<floors::Samples, kPaths.size()> samples;  // Empty if the value is too large for that path.
+  // The share of delegated puts on the delegate path. The others had no chunk, or fit into none.
+  double delegated_share = 0;
   [[nodiscard]] std::optional<double> Median(PutPath path) const;
 };
 
@@ -49,16 +50,17 @@ struct Report {
   std::string address;
   std::string durability;
   std::string flush_method;
-  std::vector<Row> rows;  // in the order of their sizes
-  // The largest size measured up to which, from the smallest on, no other path was faster than inline, by more than
-  // runs differ. 0: none.
+  std::vector<Row> rows;  // In the order of their sizes.
+  // Returns the largest measured size up to which inline was fastest. No other path may be faster there by more than
+  // runs differ. Returns 0 if there is no such size.
   [[nodiscard]] uint64_t InlineIsFastestUpTo() const;
-  // The median of delegate over that of reserve, of sizes that do not fit into a request as large as it is by default,
-  // and of which most puts were delegated: the median of those ratios. Nothing: no such size.
+  // Returns the median of the ratios of delegate over reserve, each of medians. It covers sizes that do not fit into a
+  // request of the default size, and of which most puts were delegated. Returns nothing without such a size.
   [[nodiscard]] std::optional<double> DelegateOverReserve() const;
 };
 
-// Starts `program`, this one or another copy of it, as the server. All paths and sizes have their turn in each round.
+// Starts `program`, this program or another copy of it, as the server. All paths and sizes have their turn in each
+// round.
 Result<Report> Measure(const Settings& settings, const std::string& program);
 
 [[nodiscard]] std::string ToTable(const Settings& settings, const Report& report);

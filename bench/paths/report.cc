@@ -12,7 +12,7 @@ namespace erda::paths {
 
 namespace {
 
-// Medians of two runs differ by so much.
+// Medians of two runs may differ by this factor.
 constexpr double kNoise = 0.95;
 constexpr double kNearlyAll = 0.995;
 const uint32_t kDefaultSlotBytes = ServerOptions().slot_bytes;

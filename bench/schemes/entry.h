@@ -1,4 +1,4 @@
-// What stands in a scheme's NVM: log entries and destinations. Both schemes have the same.
+// The contents of a scheme's NVM: log entries and destinations. They are the same for both schemes.
 //
 //   entry        0          8      12      16                          destination  0       4
 //                +----------+------+-------+-----+-------+                          +-------+-----+-------+
@@ -6,12 +6,12 @@
 //                +----------+------+-------+-----+-------+                          +-------+-----+-------+
 //
 // Table 1 counts a key-value pair (N) and a CRC checksum (4 bytes) for an entry, and N for a destination. Real ones
-// also tell how long they are, and an entry where in the log it belongs: 12 bytes more, and 4.
+// also hold their lengths, and an entry holds its place in the log: 12 bytes more, and 4.
 //
-// position: bytes of the log ever given out before this entry. It is in the checksum: what stood in this place one lap
-// ago, and any mixture of it with what is being written, does not verify.
-// An entry of a delete is the paper's deleted metadata (Size(key) + 8) made safe against a crash: the key goes into the
-// log, the word of the index (8 bytes) is cleared when it is applied.
+// `position` is the number of bytes that the log ever gave out before this entry. The checksum covers it. So the entry
+// that stood in this place one lap ago does not verify, nor does any mixture of it with the new entry.
+// An entry of a delete is the paper's deleted metadata (Size(key) + 8), made safe against a crash. The key goes into
+// the log. The word of the index (8 bytes) is cleared when the entry is applied.
 #pragma once
 
 #include <cstddef>
@@ -71,19 +71,18 @@ inline constexpr uint64_t kDestinationHeaderBytes = sizeof(uint32_t);
 constexpr uint64_t EntryBytes(PairSizes sizes) { return sizeof(EntryHeader) + sizes.pair(); }
 constexpr uint64_t DestinationBytes(PairSizes sizes) { return kDestinationHeaderBytes + sizes.pair(); }
 
-// Entries and destinations begin at a cache line: none shares a line, and so a write-back, with another.
+// Entries and destinations begin at a cache line, so that none shares a line, and its write-back, with another.
 inline constexpr uint64_t kGranule = kCacheLine;
 constexpr uint64_t RoomFor(PairSizes sizes) { return AlignUp(DestinationBytes(sizes), kGranule); }
 
-// Of what a client sends: sizes, then key and value. `seed` is the pool's.
+// Returns the checksum of a client's bytes: sizes, then key and value. `seed` is the pool's.
 inline uint32_t PairCrc(uint32_t seed, PairSizes sizes, std::span<const std::byte> pair) {
   return Crc32c(Crc32c(seed, BytesOf(sizes.raw())), pair);
 }
-// The same, bound to a place in the log.
+// Returns the same checksum, bound to a place in the log.
 inline uint32_t EntryCrc(uint32_t pair_crc, uint64_t position) { return Crc32c(pair_crc, BytesOf(position)); }
 
-// What the index's 8-byte word says: where the destination is and how much room it has. One store moves a key to a
-// larger destination.
+// The 8-byte word of the index: the destination's offset and its room. One store moves a key to a larger destination.
 //
 //   bit 63           40 39              0
 //   +-----------------+------------------+

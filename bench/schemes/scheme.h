@@ -1,4 +1,4 @@
-// The two schemes that the Erda paper compares Erda with (papers: section 5.1, "Comparisons").
+// The two schemes with which the Erda paper compares Erda (section 5.1, "Comparisons"). The quotes are the paper's.
 //
 // Redo Logging: "a client sends a write request to the redo log region of the server using RDMA send, and then the
 // server verifies the integrity of the message in the redo log and applies the write request asynchronously to the
@@ -12,7 +12,7 @@
 // server CPU polls for these operations asynchronously from ring buffers and applies them to the destination storage.
 // The procedure of read operations from the client to the server follows the operations of redo logging scheme."
 //
-// docs/benchmarks/schemes.md says what was chosen where the paper is silent.
+// The document docs/benchmarks/schemes.md lists the choices where the paper is silent.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@
 
 namespace erda::schemes {
 
-enum class Scheme : uint8_t {  // in pools and on the wire: do not renumber
+enum class Scheme : uint8_t {  // Stored in pools and sent in messages: do not renumber.
   kRedoLogging = 1,
   kReadAfterWrite = 2,
 };
 
-// Their pools live in benchmarks alone, and nobody chooses keys there: the hash costs what Erda's does, and its seed is
-// no secret.
+// These pools exist only in benchmarks, where no attacker chooses keys. The hash costs as much as Erda's, and its seed
+// is no secret.
 inline constexpr HashSeed kHashSeed = {0x736368656d657331, 0x736368656d657332};
 
 constexpr std::string_view SchemeName(Scheme scheme) { return scheme == Scheme::kRedoLogging ? "redo" : "raw"; }

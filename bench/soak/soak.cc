@@ -33,26 +33,26 @@ using bench::Values;
 using floors::ServerProcess;
 
 constexpr uint32_t kDepth = 16;
-// A put may wait for the cleaner, but not for so long.
+// A put may wait for the cleaner, but not longer.
 constexpr std::chrono::seconds kTimeout{60};
-constexpr double kGets = 0.3;  // of all operations
-// So many of all operations go to one key in a hundred.
+constexpr double kGets = 0.3;  // Part of all operations.
+// This part of all operations goes to one key in a hundred.
 constexpr double kHot = 0.25;
 
-// What is known of a key: the numbers of its writes.
+// The numbers of the writes of a key.
 struct KeyState {
   std::atomic<uint32_t> begun{0};
   std::atomic<uint32_t> acknowledged{0};
 };
 
-// What all clients share.
+// The state that all clients share.
 struct Store {
   Store(const Settings& wished, uint64_t keys) : settings(wished), states(keys) {
     for (const uint32_t size : kValueBytes) values.emplace_back(size);
   }
 
-  // What is wrong with what a get found, of a key for which `acknowledged` was acknowledged before it began and `begun`
-  // had begun when it ended; empty if nothing is.
+  // Checks the result of a get. `acknowledged` is the last write that was acknowledged before the get began. `begun` is
+  // the last one that had begun when the get ended. Returns the fault, or an empty string.
   [[nodiscard]] std::string Check(uint64_t record, const Result<std::string_view>& found, uint32_t acknowledged,
                                   uint32_t begun) const {
     if (!found.ok() && found.status().code() != Code::kNotFound) return found.status().ToString();
@@ -74,19 +74,19 @@ struct Store {
   }
 
   const Settings& settings;
-  std::vector<Values> values;  // by size class
+  std::vector<Values> values;  // By size class.
   std::deque<KeyState> states;
   std::atomic<uint64_t> bytes{0};
   Failures failures;
 };
 
-// One client and what it does. One thread's.
+// One client and its work. Used by one thread.
 class Worker {
  public:
   Worker(Store& store, uint32_t index, std::unique_ptr<Client> client)
       : store_(store), index_(index), client_(std::move(client)), random_(store.settings.seed + index) {}
 
-  // The first write of each of its keys.
+  // Does the first write of each of its keys.
   void Load() {
     for (uint64_t record = index_; record < store_.states.size() && !store_.failures.any();) {
       if (in_flight_ == kDepth) {
@@ -99,7 +99,7 @@ class Worker {
     Finish();
   }
 
-  // Writes and gets, until all clients have written `bytes`.
+  // Writes and gets until all clients have written `bytes`.
   void Overwrite(uint64_t bytes) {
     while (!store_.failures.any() && store_.bytes.load(std::memory_order_relaxed) < bytes) {
       if (in_flight_ == kDepth) {
@@ -113,7 +113,7 @@ class Worker {
     Finish();
   }
 
-  // Of its keys nothing is under way: each is as its last write left it.
+  // Checks its keys while no write is under way: each must be as its last write left it.
   void Verify() {
     for (uint64_t record = index_; record < store_.states.size() && !store_.failures.any();) {
       if (in_flight_ == kDepth) {
@@ -133,7 +133,7 @@ class Worker {
   [[nodiscard]] uint64_t gets() const { return gets_; }
 
  private:
-  // The record nearest to this one that this client writes.
+  // Returns the record nearest to this one that this client writes.
   [[nodiscard]] uint64_t OwnRecord(uint64_t record) const {
     const uint64_t own = record - record % store_.settings.clients + index_;
     return own < store_.states.size() ? own : own - store_.settings.clients;
@@ -271,7 +271,7 @@ class Soak {
     return {};
   }
 
-  // Each worker in a thread of its own.
+  // Runs each worker in a separate thread.
   template <class Work>
   Status All(const char* what, Work work) {
     std::atomic<size_t> running = workers_.size();
@@ -321,7 +321,7 @@ class Soak {
   floors::ServeSettings serve_;
   Store store_;
   std::unique_ptr<ServerProcess> server_;
-  std::vector<std::unique_ptr<Worker>> workers_;  // before the server they talk to
+  std::vector<std::unique_ptr<Worker>> workers_;  // Destroyed before the server that they use.
   Report report_;
 };
 

@@ -24,7 +24,7 @@ double Histogram::mean() const { return count_ == 0 ? 0.0 : static_cast<double>(
 
 uint64_t Histogram::Percentile(double percent) const {
   if (count_ == 0) return 0;
-  // Values are ranked from 1. The tiny term keeps 99.9 % of 1000 at rank 999, whatever the product rounds to.
+  // Ranks begin at 1. The tiny term keeps 99.9 % of 1000 at rank 999, whatever the product rounds to.
   const double exact = percent / 100.0 * static_cast<double>(count_);
   const auto rank = std::clamp<uint64_t>(static_cast<uint64_t>(std::ceil(exact * (1 - 1e-12))), 1, count_);
   uint64_t below = 0;

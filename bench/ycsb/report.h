@@ -1,4 +1,4 @@
-// What a run measured, for people and for programs.
+// Results of a run, for people and for programs.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace erda::bench {
 struct Phase {
   uint64_t operations = 0;
   double seconds = 0;
-  // What the slowest thread had done when the first one was through, as a part of what that one did.
+  // The work that the slowest thread had done when the first one finished, as a part of the first one's work.
   double slowest_share = 1;
   [[nodiscard]] double ops_per_second() const { return seconds > 0 ? static_cast<double>(operations) / seconds : 0.0; }
 };
 
 struct NvmBytes {
   uint64_t server = 0;
-  uint64_t clients = 0;  // one-sided
+  uint64_t clients = 0;  // One-sided.
   [[nodiscard]] uint64_t all() const { return server + clients; }
 };
 
@@ -29,8 +29,8 @@ struct Report {
   Phase run;
   Measured measured;
   uint64_t failures = 0;
-  // During the run.
-  std::optional<NvmBytes> nvm_bytes;  // of a store in NVM
+  // Counts during the run.
+  std::optional<NvmBytes> nvm_bytes;  // Of a store in NVM.
   std::optional<double> server_cpu_seconds;
 };
 

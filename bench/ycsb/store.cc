@@ -7,7 +7,7 @@
 
 namespace erda::bench {
 
-// A put on the reserve path without a commit is settled by the idle server a little later.
+// The idle server settles a put on the reserve path without a commit a little later.
 Result<uint64_t> ErdaStore::ServerNvmBytes() {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   for (;;) {

@@ -1,5 +1,5 @@
-// What the driver measures: one connection to a store, for one thread. Erda's client is one; the schemes that it is
-// compared with, and other systems, are others.
+// The object that the driver measures: one connection to a store, for one thread. Erda's client is one. The compared
+// schemes and other systems are others.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace erda::bench {
 
-// The calls mean what those of erda::Client mean, which has the same names.
+// The calls have the meaning of the calls of erda::Client with the same names.
 class Store {
  public:
   using GetCallback = std::function<void(Result<std::string_view>)>;
@@ -28,11 +28,11 @@ class Store {
 
   virtual Result<size_t> Get(std::string_view key, std::span<std::byte> out) = 0;
   virtual Status Put(std::string_view key, std::string_view value) = 0;
-  // Many at a time: kResourceExhausted if as many are in flight as the store was opened for. The callbacks run in Poll,
-  // and may start operations.
+  // Many in flight. Return kResourceExhausted if as many are in flight as the store was opened for. The callbacks run
+  // in Poll, and may start operations.
   virtual Status GetAsync(std::string_view key, GetCallback done) = 0;
   virtual Status PutAsync(std::string_view key, std::string_view value, DoneCallback done) = 0;
-  virtual size_t Poll() = 0;  // the number of operations finished; a store may wait for those in flight
+  virtual size_t Poll() = 0;  // Returns the number of operations finished. A store may wait for those in flight.
   [[nodiscard]] virtual size_t max_value_bytes(size_t key_bytes) const = 0;
 };
 
@@ -41,10 +41,10 @@ class NvmStore : public Store {
  public:
   virtual Status Delete(std::string_view key) = 0;
   virtual Status DeleteAsync(std::string_view key, DoneCallback done) = 0;
-  // Bytes that the server stored into NVM since its start, with all that it does later for what was put before. Waits,
-  // and needs no operation in flight in any store of that server.
+  // Returns the bytes that the server stored into NVM since its start, including later work for earlier puts. Waits.
+  // Requires: no operation is in flight in any store of that server.
   virtual Result<uint64_t> ServerNvmBytes() = 0;
-  // Bytes that this store wrote there itself.
+  // Returns the bytes that this store wrote there itself.
   [[nodiscard]] virtual uint64_t ClientNvmBytes() const = 0;
 };
 

@@ -11,7 +11,7 @@ namespace erda::bench {
 
 namespace {
 
-// Exact where the kernel keeps it so, else in its ticks.
+// Exact if the kernel keeps exact times; otherwise in its ticks.
 double SecondsOf(const std::filesystem::path& task) {
   std::ifstream exact(task / "schedstat");
   uint64_t ns = 0;
@@ -19,7 +19,7 @@ double SecondsOf(const std::filesystem::path& task) {
   std::ifstream stat(task / "stat");
   std::string text;
   std::getline(stat, text);
-  // The name, in brackets, may hold anything; behind it are the state and ten numbers, then the two that count.
+  // The name, in brackets, may contain any character. After it come the state and ten numbers, then the two that count.
   constexpr int kFieldsBetween = 11;
   size_t at = text.rfind(')');
   for (int i = 0; i <= kFieldsBetween && at != std::string::npos; ++i) at = text.find(' ', at + 1);

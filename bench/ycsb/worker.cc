@@ -62,7 +62,7 @@ void Worker::Prepare(Stage stage) {
   Draw(ahead ? settings_.drawn_most / settings_.threads : 0);
 }
 
-// Or as many as are left.
+// Draws this number of operations, or all that are left.
 void Worker::Draw(uint64_t count) {
   drawn_.resize(std::min(count, left_));
   for (PreparedOp& next : drawn_) {
@@ -98,7 +98,7 @@ std::string_view Worker::MakeValue(uint64_t record) {
   return put_buffer_;
 }
 
-// One at a time, with the synchronous calls.
+// Runs one operation at a time, with the synchronous calls.
 
 void Worker::RunOneByOne() {
   PreparedOp prepared;
@@ -129,10 +129,11 @@ bool Worker::PutNow(const PreparedOp& prepared) {
   return CountPut(prepared, status, start);
 }
 
-// Many at a time, with the asynchronous calls. A slot starts its next step from the callback of the one before.
+// Runs many operations at a time, with the asynchronous calls. A slot starts its next step from the callback of the one
+// before.
 
 void Worker::RunPipelined(uint32_t depth) {
-  constexpr uint32_t kIdlePolls = 100;  // before another thread gets the processor
+  constexpr uint32_t kIdlePolls = 100;  // Polls before another thread gets the processor.
   slots_.assign(depth, Slot());
   waiting_.clear();
   in_flight_ = 0;

@@ -1,4 +1,4 @@
-// One thread of the benchmark: its connection to the store, its operations, what it measured.
+// One thread of the benchmark: its connection to the store, its operations, and its results.
 #pragma once
 
 #include <atomic>
@@ -19,30 +19,30 @@
 namespace erda::bench {
 
 struct Settings {
-  std::string scheme = "erda";  // as OpenStore names them
+  std::string scheme = "erda";  // As OpenStore names them.
   std::string address;
   ClientOptions client;
   Workload workload{};
   uint64_t records = 100'000;
   uint64_t operations = 1'000'000;
-  uint64_t warm_up = 0;  // operations before those
+  uint64_t warm_up = 0;  // Operations before those.
   uint64_t value_size = 1024;
   uint32_t threads = 1;
   uint32_t depth = 1;
   uint64_t seed = 1;
   bool load = true;
   bool verify = false;
-  uint64_t drawn_most = uint64_t{1} << 22;  // operations drawn before they are timed, over all workers: 160 MiB
+  uint64_t drawn_most = uint64_t{1} << 22;  // Operations drawn before they are timed, over all workers: 160 MiB.
 };
 
 // The load phase keeps at least this many puts in flight.
 inline constexpr uint32_t kLoadDepth = 16;
 
-// The first failure ends the run for every thread. For any number of threads.
+// The first failure ends the run for every thread. Any number of threads may use it.
 class Failures {
  public:
   void Add(std::string message);
-  // Some thread failed: stop.
+  // Returns true if a thread failed; then all must stop.
   [[nodiscard]] bool any() const { return any_.load(std::memory_order_relaxed); }
   [[nodiscard]] uint64_t count() const;
   [[nodiscard]] std::string first() const;
@@ -64,47 +64,47 @@ struct Measured {
   void Merge(const Measured& other);
 };
 
-// kLoad puts this worker's share of the records; the others do its share of the operations. Only those of kRun are to
-// be reported.
+// In kLoad a worker puts its share of the records. In the other stages it does its share of the operations. Only kRun
+// is reported.
 enum class Stage : uint8_t { kLoad, kWarmUp, kRun };
 
-// All but done() is for one thread at a time.
+// One thread at a time uses a Worker, except for done().
 class Worker {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What is passed by reference outlives it.
+  // Requires: all arguments that are references outlive the worker.
   Worker(const Settings& settings, const Values& values, Inserts& inserts, Failures& failures, uint32_t index,
          std::unique_ptr<Store> store);
 
-  // Draws the stage's operations, so that the store is timed and not the drawing: up to drawn_most over all workers.
-  // What comes after those, and what must follow other threads' inserts, is drawn on the way.
+  // Draws the stage's operations, up to drawn_most over all workers, so that the timed part does not include drawing.
+  // The run itself draws operations beyond that, and operations that depend on other threads' inserts.
   void Prepare(Stage stage);
-  // Does what was prepared.
+  // Does the prepared operations.
   void Run();
 
-  [[nodiscard]] uint64_t done() const { return done_.load(std::memory_order_relaxed); }  // of the stage
+  [[nodiscard]] uint64_t done() const { return done_.load(std::memory_order_relaxed); }  // Operations of this stage.
   [[nodiscard]] const Measured& measured() const { return measured_; }
-  [[nodiscard]] Store& store() { return *store_; }  // while it does nothing
+  [[nodiscard]] Store& store() { return *store_; }  // Requires: the worker is idle.
 
  private:
   struct PreparedOp {
     Op op;
     Key key;
   };
-  // One operation in flight. `step` is what of it is to be started, or was started last.
+  // One operation in flight. `step` is the step to be started, or the one that was started last.
   enum class Step : uint8_t { kNext, kGet, kPut };
   struct Slot {
     Step step = Step::kNext;
     PreparedOp prepared{};
-    Clock::time_point start;      // of the step
-    Clock::time_point rmw_start;  // of a read-modify-write
+    Clock::time_point start;      // Of the step.
+    Clock::time_point rmw_start;  // Of a read-modify-write.
   };
 
-  // This worker's part of `total` things.
+  // Returns the beginning of this worker's part of `total` things.
   [[nodiscard]] uint64_t ShareBegin(uint64_t total, uint32_t index) const;
   void Draw(uint64_t count);
-  // False when there is none left.
+  // Returns false if no operation is left.
   bool TakeOp(PreparedOp& prepared);
   [[nodiscard]] std::string_view MakeValue(uint64_t record);
 
@@ -113,13 +113,13 @@ class Worker {
   bool PutNow(const PreparedOp& prepared);
 
   void RunPipelined(uint32_t depth);
-  // Starts the slot's step, or its next operation. False if the store takes no more now: to be repeated.
+  // Starts the slot's step, or its next operation. Returns false if the store takes no more now; then call it again.
   bool StartStep(size_t slot);
   void StartOrWait(size_t slot);
   void FinishGet(size_t slot, const Result<std::string_view>& value);
   void FinishPut(size_t slot, const Status& status);
 
-  // What every finished get and put goes through. False after a failure.
+  // Count every finished get and put. Return false after a failure.
   bool CountGet(const PreparedOp& prepared, const Status& status, std::string_view value, Clock::time_point start);
   bool CountPut(const PreparedOp& prepared, const Status& status, Clock::time_point start);
   void CountOp();
@@ -134,8 +134,8 @@ class Worker {
   OpSource source_;
 
   Stage stage_ = Stage::kLoad;
-  uint64_t next_record_ = 0;  // to load
-  uint64_t left_ = 0;         // operations of this stage not yet taken
+  uint64_t next_record_ = 0;  // The next record to load.
+  uint64_t left_ = 0;         // Operations of this stage that are not taken yet.
   std::vector<PreparedOp> drawn_;
   size_t next_drawn_ = 0;
   std::string put_buffer_;
@@ -143,10 +143,10 @@ class Worker {
   uint64_t sequence_ = 0;
 
   std::vector<Slot> slots_;
-  std::vector<size_t> waiting_;  // slots whose start was refused
+  std::vector<size_t> waiting_;  // Slots whose start was refused.
   size_t in_flight_ = 0;
 
-  Clock::time_point now_;  // The clock is read once for an operation: its end is the start of the next.
+  Clock::time_point now_;  // Read once for each operation: its end is the start of the next one.
   Measured measured_;
   alignas(64) std::atomic<uint64_t> done_ = 0;
 };

@@ -22,8 +22,8 @@ bool Inserts::Ended(uint64_t record) const {
   return i / 64 < ended_.size() && (ended_[i / 64].load() >> (i % 64) & 1) != 0;
 }
 
-// Sequentially consistent: of two threads that end neighbours at once, one sees the other's bit and moves the limit
-// over both.
+// Sequentially consistent: if two threads end neighbours at the same time, one of them sees the other's bit and moves
+// the limit over both.
 void Inserts::End(uint64_t record) {
   const uint64_t i = record - first_;
   ended_[i / 64].fetch_or(uint64_t{1} << (i % 64));
@@ -55,9 +55,9 @@ Op OpSource::Next() {
 
 namespace {
 
-constexpr size_t kOffsets = 64 * 1024;  // where in the noise a body can begin
+constexpr size_t kOffsets = 64 * 1024;  // Places in the noise where a body can begin.
 
-// "00" to "99": two digits at a time, and the two halves of a number apart, so that the processor works on both at
+// "00" to "99". Digits come two at a time, and each half of a number separately, so that the processor works on both at
 // once.
 constexpr auto kTwoDigits = [] {
   std::array<std::array<char, 2>, 100> digits{};

@@ -1,4 +1,4 @@
-// YCSB's workloads: which operation comes next, on which record, with which key and value.
+// YCSB's workloads: they choose the next operation, its record, key and value.
 #pragma once
 
 #include <array>
@@ -20,14 +20,14 @@ enum class OpKind : uint8_t { kGet, kUpdate, kInsert, kReadModifyWrite };
 
 struct Workload {
   std::string_view name;
-  std::string_view mix;  // for people
+  std::string_view mix;  // For people.
   // Parts of a hundred; the rest is gets.
   uint32_t update_percent;
   uint32_t insert_percent;
   uint32_t rmw_percent;
-  bool latest;  // Gets prefer what was inserted last; else a fixed set of records is popular.
+  bool latest;  // If true, gets prefer recently inserted records. If false, a fixed set of records is popular.
 
-  // Which operation comes next depends on those that ended.
+  // Returns true if the next operation depends on operations that have ended.
   [[nodiscard]] constexpr bool follows_inserts() const { return latest || insert_percent > 0; }
 };
 inline constexpr std::array<Workload, 6> kWorkloads = {{
@@ -40,21 +40,21 @@ inline constexpr std::array<Workload, 6> kWorkloads = {{
 }};
 [[nodiscard]] std::optional<Workload> FindWorkload(std::string_view name);
 
-// Numbers new records, and knows up to which number all of them are stored. For any number of threads.
+// Numbers new records. It knows the number below which all of them are stored. Any number of threads may use it.
 class Inserts {
  public:
-  // Records below `first` are there; at most `most` are inserted.
+  // Records below `first` exist; at most `most` are inserted.
   Inserts(uint64_t first, uint64_t most);
   uint64_t Begin() { return next_.fetch_add(1, std::memory_order_relaxed); }
   void End(uint64_t record);
-  // Every record below it is stored.
+  // Returns the number below which every record is stored.
   [[nodiscard]] uint64_t limit() const { return limit_.load(std::memory_order_acquire); }
 
  private:
   [[nodiscard]] bool Ended(uint64_t record) const;
 
   const uint64_t first_;
-  std::vector<std::atomic<uint64_t>> ended_;  // a bit for each record from first_ on
+  std::vector<std::atomic<uint64_t>> ended_;  // A bit for each record from first_ on.
   alignas(64) std::atomic<uint64_t> next_;
   alignas(64) std::atomic<uint64_t> limit_;
 };
@@ -64,10 +64,10 @@ struct Op {
   uint64_t record;
 };
 
-// One thread's operations.
+// The operations of one thread.
 class OpSource {
  public:
-  // `inserts` outlives it, and begins at the number of records loaded.
+  // Requires: `inserts` outlives the source, and begins at the number of records loaded.
   OpSource(const Workload& workload, uint64_t records, uint64_t seed, Inserts& inserts);
   Op Next();
 
@@ -79,13 +79,13 @@ class OpSource {
   Inserts& inserts_;
 };
 
-// "user" and the twenty digits of the record's hash; different records have different keys.
+// "user" and the twenty digits of the record's hash. Different records have different keys.
 using Key = std::array<char, 24>;
 [[nodiscard]] Key KeyOf(uint64_t record);
 inline std::string_view AsView(const Key& key) { return {key.data(), key.size()}; }
 
-// Pseudo-random values that know whose they are: the key's record and a sequence number, then bytes that follow from
-// both. Immutable, so any number of threads may share one.
+// Pseudo-random values that name their key: the record and a sequence number, then bytes that follow from both.
+// Immutable, so any number of threads may share one.
 class Values {
  public:
   static constexpr size_t kHeaderBytes = 16;
@@ -94,11 +94,11 @@ class Values {
   [[nodiscard]] size_t value_bytes() const { return value_bytes_; }
   // REQUIRES: out.size() == value_bytes().
   void Fill(std::span<char> out, uint64_t record, uint64_t sequence) const;
-  // What is wrong with a value of this record; empty if nothing is. REQUIRES: value_bytes() >= kHeaderBytes.
+  // Returns the fault of a value of this record, or an empty string. REQUIRES: value_bytes() >= kHeaderBytes.
   [[nodiscard]] std::string Check(std::string_view value, uint64_t record) const;
 
  private:
-  // The bytes behind the header.
+  // Returns the bytes after the header.
   [[nodiscard]] std::string_view Body(uint64_t record, uint64_t sequence) const;
 
   size_t value_bytes_;

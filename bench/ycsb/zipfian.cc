@@ -19,7 +19,7 @@ void Zipfian::Resize(uint64_t n) {
 
 namespace {
 
-// From [0, 1).
+// Returns a number from [0, 1).
 double Unit(Random& random) { return static_cast<double>(random.Next() >> 11) * 0x1.0p-53; }
 
 }  // namespace
@@ -30,8 +30,8 @@ double Zipfian::Integral(double x) const { return std::expm1((1 - theta_) * std:
 
 double Zipfian::InverseIntegral(double y) const { return std::exp(std::log1p((1 - theta_) * y) / (1 - theta_)); }
 
-// The weights are steps that the hat, an integral from half to half, covers: choose a point under the hat by inversion,
-// and accept its whole number if the point lies under the step.
+// The weights are steps under the hat, an integral from half to half. Chooses a point under the hat by inversion.
+// Accepts its whole number if the point lies under the step.
 uint64_t Zipfian::Next(Random& random) {
   for (;;) {
     const double point = highest_ + Unit(random) * (lowest_ - highest_);
@@ -44,7 +44,8 @@ uint64_t Zipfian::Next(Random& random) {
 Scatter::Scatter(uint64_t n)
     : n_(n), bits_(std::max(2U, static_cast<unsigned>(std::bit_width(n - 1)))), mask_(~uint64_t{0} >> (64 - bits_)) {}
 
-// Each step is a bijection of the numbers of bits_ bits. Walking on until the number is below n makes it one of [0, n).
+// Each step is a bijection of the numbers of bits_ bits. Repeating it until the number is below n makes it a bijection
+// of [0, n).
 uint64_t Scatter::operator()(uint64_t i) const {
   do {
     for (const uint64_t odd : {0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0x9e3779b97f4a7c15}) {

@@ -1,5 +1,5 @@
-// What a server has done since it started, and how long that took: Server::activity() for the server's own process,
-// Client::ServerActivity() for its clients, who read it one-sidedly.
+// The work of a server since it started, and how long it took. The server's own process calls Server::activity().
+// A client calls Client::ServerActivity(), which reads the counts one-sidedly.
 #pragma once
 
 // GCC 10 says 201709 for -std=c++20.
@@ -20,14 +20,15 @@
 
 namespace erda {
 
-// How long something took each time, counted in buckets of which each ends at twice as much as the one before.
+// Durations of events of one kind, counted in buckets. Each bucket ends at twice the bound of the bucket before it.
 struct LatencyHistogram {
   static constexpr size_t kBuckets = 24;
-  // Of bucket i: took at most UpperBound(i), and more than UpperBound(i - 1).
+  // counts[i] is the number of events that took at most UpperBound(i), and more than UpperBound(i - 1).
   std::array<uint64_t, kBuckets> counts{};
-  uint64_t sum_nanos = 0;  // of all times together
+  uint64_t sum_nanos = 0;  // Sum of all durations.
 
-  // From 256 ns to 1.07 s. The last bucket has none: all is there that took longer than the one before it ends.
+  // Returns the upper bound of a bucket: 256 ns for the first, 1.07 s for the last but one. The last bucket has no
+  // upper bound: it counts every longer event.
   static constexpr std::chrono::nanoseconds UpperBound(size_t bucket) {
     return std::chrono::nanoseconds(uint64_t{256} << bucket);
   }
@@ -36,9 +37,10 @@ struct LatencyHistogram {
     for (const uint64_t n : counts) count += n;
     return count;
   }
-  // An estimate of the time that this share of all, 0 to 1, did not exceed: as if the times of a bucket were spread
-  // evenly over it. So it lies in the right bucket, and is wrong by less than a factor of two (of the first bucket, by
-  // less than 256 ns); of the last one it is where that begins. 0 if there was nothing.
+  // Returns an estimate of a quantile: the duration that this share of the events (0 to 1) did not exceed. The estimate
+  // assumes that the durations in a bucket are spread evenly over it. It lies in the right bucket, so it is wrong by
+  // less than a factor of two. In the first bucket it is wrong by less than 256 ns. For the last bucket, returns its
+  // lower bound. Returns 0 if no event was counted.
   [[nodiscard]] constexpr std::chrono::nanoseconds Quantile(double share) const {
     const double rank = share * static_cast<double>(count());
     double below = 0;
@@ -61,7 +63,7 @@ struct LatencyHistogram {
     sum_nanos += other.sum_nanos;
     return *this;
   }
-  // What came since an earlier reading of the same server.
+  // Leaves the events since an earlier reading of the same server. Requires: `earlier` is that reading.
   constexpr LatencyHistogram& operator-=(const LatencyHistogram& earlier) {
     for (size_t i = 0; i < kBuckets; ++i) counts[i] -= earlier.counts[i];
     sum_nanos -= earlier.sum_nanos;
@@ -69,19 +71,20 @@ struct LatencyHistogram {
   }
 };
 
-// The requests of one kind. Gets and scans are none: they are one-sided, and no server sees them.
+// Requests of one kind. Gets and scans are one-sided: no server sees or counts them.
 struct OperationStats {
   static constexpr size_t kOutcomes = static_cast<size_t>(Code::kInternal) + 1;
 
-  // "put_inline", "put_staged", "reserve", "commit", "put_delegated", "delegate", "give_back", "delete", "increment",
-  // "report", "clean" or "time"; docs/operations.md says what each is.
+  // The name of the kind: "put_inline", "put_staged", "reserve", "commit", "put_delegated", "delegate", "give_back",
+  // "delete", "increment", "report", "clean" or "time". docs/operations.md describes each.
   std::string kind;
-  // How many were answered with each Code. Not found and conflict are answers like ok. A request that breaks the
-  // protocol has no answer, and is in no count but `violations`.
+  // The number of answers with each Code. Not found and conflict are answers like ok. A request that breaks the
+  // protocol gets no answer, and only `violations` counts it.
   std::array<uint64_t, kOutcomes> outcomes{};
-  // From when the shard saw the request until it had handed the answer to the fabric; the time in which it waited for
-  // room, for what others write, or for its client's turn is in it, the way there and back is not. A request is counted
-  // above just before its answer is handed over, and here just behind that.
+  // Time from when the shard saw the request until it had handed the answer to the fabric. It includes the time in
+  // which the request waited for room, for writes of other clients, or for its client's turn. It does not include the
+  // way to the server and back. The shard counts a request in `outcomes` just before it hands over the answer, and here
+  // just after that.
   LatencyHistogram time;
 
   [[nodiscard]] constexpr uint64_t count() const {
@@ -89,7 +92,7 @@ struct OperationStats {
     for (const uint64_t n : outcomes) count += n;
     return count;
   }
-  // Of that number: CodeName's with underscores, "not_found".
+  // Returns the name of a Code's number: CodeName with underscores, such as "not_found".
   static std::string OutcomeName(size_t outcome) {
     std::string name(CodeName(static_cast<Code>(outcome)));
     std::replace(name.begin(), name.end(), ' ', '_');
@@ -97,24 +100,24 @@ struct OperationStats {
   }
 };
 
-// What came by one fabric.
+// Connections and requests of one fabric.
 struct FabricStats {
   std::string scheme;        // "shm"
-  std::string device;        // the NIC's name, at most 23 bytes of it; empty for shm
-  uint64_t connections = 0;  // Now: one for each client and shard.
-  uint64_t requests = 0;     // answered
-  uint64_t refused = 0;      // of these with an error; and clients that a shard did not let in
-  uint64_t violations = 0;   // connections closed because the peer broke the protocol
+  std::string device;        // The NIC's name, at most 23 bytes of it; empty for shm.
+  uint64_t connections = 0;  // Connections now: one for each client and shard.
+  uint64_t requests = 0;     // Requests answered.
+  uint64_t refused = 0;      // Requests answered with an error, and clients that a shard did not let in.
+  uint64_t violations = 0;   // Connections closed because the peer broke the protocol.
 };
 
-// Sums over all shards. The numbers are read while they grow: one may lag behind another by what happens meanwhile.
+// Sums over all shards. A reader copies the numbers while they grow, so one may be older than another.
 struct Activity {
-  std::vector<OperationStats> operations;  // every kind, whether there were any or not
-  // Steps of shards in which they waited for the NVM: until all that was put in a step was persistent and published.
-  // Such steps are timed one in 64.
+  std::vector<OperationStats> operations;  // Every kind, also those without requests.
+  // The time that a step of a shard waited for the NVM, until all puts of the step were persistent and published. The
+  // shard times one such step in 64.
   LatencyHistogram persist;
-  LatencyHistogram clean_region;     // from when a region was chosen to be cleaned until all of it was looked at
-  std::vector<FabricStats> fabrics;  // eight at most: what comes by others is counted with the last
+  LatencyHistogram clean_region;     // The time from the choice of a region until the cleaner has looked at all of it.
+  std::vector<FabricStats> fabrics;  // At most eight. The last entry includes the counts of any further fabric.
 };
 
 }  // namespace erda

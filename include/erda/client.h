@@ -25,41 +25,46 @@
 
 namespace erda {
 
-// When a put counts as done. docs/guarantees.md says what each one means on each kind of pool.
+// When a put counts as done. docs/guarantees.md says what each level means on each kind of pool.
 enum class Ack : uint8_t {
-  kPlaced = 0,     // Whole in the server's memory: survives the death of any process.
-  kPersisted = 1,  // Whole on the pool's medium as well: survives a power cut if the pool is power-safe.
+  kPlaced = 0,     // The value is whole in the server's memory. It survives the death of any process.
+  kPersisted = 1,  // The value is also whole on the pool's medium. It survives a power cut if the pool is power-safe.
 };
 
 // How a put travels. docs/protocol.md draws each path.
 enum class PutPath : uint8_t {
-  kAuto = 0,      // Inline for what fits into a request, else delegate.
-  kReserve = 1,   // The paper's: ask for space, then write the value there one-sidedly. Two round trips, no copy.
-  kInline = 2,    // The value travels in the request. One round trip. For values that fit into a request.
-  kDelegate = 3,  // Into a piece of the log that the client was given ahead. One round trip, no copy by the server.
-                  // Without one (at first, or if space is short) inline or by a reservation.
-  // A client that the server lets not write into the pool (ServerOptions::pool_writes) puts what others delegate, or
-  // what does not fit into a request, into memory of its own at the server, which copies it into the log: one round
-  // trip, also with conditions. Over a NIC it may delegate all the same, and only what has no such piece goes that way.
-  // kReserve is kPermissionDenied then.
+  kAuto = 0,  // Inline if the value fits into a request; otherwise delegated.
+  // The paper's put. The client asks for space, then writes the value there one-sidedly. Two round trips, no copy.
+  kReserve = 1,
+  kInline = 2,  // The value travels in the request. One round trip. Only for values that fit into a request.
+  // The client writes the value into its chunk of the log. One round trip, and the server copies nothing. Without a
+  // chunk (at first, or if space is short) the put is inline or reserved.
+  kDelegate = 3,
+  // ServerOptions::pool_writes may forbid a client to write into the pool. It then writes large values into its staging
+  // buffer at the server, and the server copies them into the log. That takes one round trip, also for puts with
+  // conditions. Over a NIC such a client may get chunks all the same. It then stages only values for which it has no
+  // chunk. kReserve ends with kPermissionDenied.
 };
 
 struct ClientOptions {
   Ack ack = Ack::kPersisted;
   PutPath put_path = PutPath::kAuto;
-  uint32_t queue_depth = 64;                // Operations in flight, 1 to 256.
-  uint32_t cache_entries = 65536;           // Keys whose places are remembered, for gets in one Read; 0: none, to 2^30.
-  Polling polling = Polling::kAdaptive;     // How synchronous calls and Drain wait; Poll never waits.
-  std::chrono::milliseconds timeout{5000};  // For connecting and for each operation; 1 to 2^40 ms.
-  // What the server asks for, if it demands a token. With one the client speaks to no server that does not know it.
+  uint32_t queue_depth = 64;  // Operations in flight, 1 to 256.
+  // Keys whose locations the client remembers, for gets in one Read. 0 remembers none; at most 2^30.
+  uint32_t cache_entries = 65536;
+  Polling polling = Polling::kAdaptive;     // How synchronous calls and Drain wait. Poll never waits.
+  std::chrono::milliseconds timeout{5000};  // For connecting, and for each operation. 1 to 2^40 ms.
+  // The token that the server demands, if it demands one. A client with a token talks only to a server that knows the
+  // token.
   std::string token{};
-  // The same from a file, its first line; read each time it is asked for. Nobody else may be able to read it.
+  // A file whose first line is the token. The client reads it each time that a server asks for the token. Other users
+  // must not be able to read the file.
   std::string token_file{};
 };
 
-// Every put that takes effect gives its key a version: a number that this key never had before and never has again,
-// also across restarts. It is larger than those before it, and never 0.
-// expires: when it will be absent, by the server's clock; none: never.
+// Each put that takes effect gives its key a version. The version is larger than
+// all earlier ones of the key, and never 0. The key never had it before and never has it again, also across restarts.
+// `expires` is the moment from which the value is absent, by the server's clock. A value without it stays.
 using Deadline = std::chrono::sys_time<std::chrono::milliseconds>;
 struct Versioned {
   std::string value;
@@ -67,35 +72,36 @@ struct Versioned {
   std::optional<Deadline> expires{};
 };
 struct VersionedView {
-  std::string_view value;  // lives for the call only
+  std::string_view value;  // Valid during the callback only.
   uint64_t version = 0;
   std::optional<Deadline> expires{};
 };
 
-// As a version in a condition: the key is absent.
+// In a condition, stands for the version of an absent key.
 inline constexpr uint64_t kAbsent = 0;
 
-// The longest time to live: some 9,000 years.
+// The longest time to live: about 9,000 years.
 inline constexpr std::chrono::milliseconds kTtlMax{int64_t{1} << 48};
 
 struct PutOptions {
-  // The put takes effect only if the key has this version just before it; kAbsent: only if there is no value. Else
-  // kConflict, and nothing changes.
+  // The put takes effect only if the key has this version just before it. kAbsent demands that the key has no value. If
+  // the condition does not hold, the put ends with kConflict and changes nothing.
   std::optional<uint64_t> if_version{};
-  // The value expires: so long after the server has taken the put, 1 ms to kTtlMax, the key is absent. A later put
-  // without it stays; an increment leaves the deadline as it is. The value may have 8 bytes less (max_value_bytes).
+  // Time to live, 1 ms to kTtlMax. The key is absent once this time has passed since the server took the put. A later
+  // put without a ttl makes the key stay. An increment keeps the deadline. The largest value with a ttl may be 8 bytes
+  // smaller than max_value_bytes().
   std::optional<std::chrono::milliseconds> ttl{};
 };
 struct DeleteOptions {
-  std::optional<uint64_t> if_version{};  // as of a put
+  std::optional<uint64_t> if_version{};  // A condition, as in PutOptions.
 };
 
-// A scan goes through all keys, page by page, in no order that means anything.
+// One page of a scan. A scan goes through all keys, page by page, in no meaningful order.
 struct ScanOptions {
-  uint64_t cursor = 0;             // Where to go on: 0, or `next` of the page before.
-  size_t keys = 1000;              // A page ends behind about so many keys,
-  size_t bytes = size_t{4} << 20;  // or so many bytes of what it reads, but not before its first.
-  bool values = true;              // Else the keys alone: values are not read, nor their damage noticed.
+  uint64_t cursor = 0;             // Where the page begins: 0, or `next` of the page before.
+  size_t keys = 1000;              // The page ends after about this number of keys.
+  size_t bytes = size_t{4} << 20;  // The page ends after about this number of bytes read, but not before its first key.
+  bool values = true;  // If false, the scan returns keys alone. It then reads no values, and notices no damage in them.
 };
 struct ScannedKey {
   std::string key;
@@ -104,33 +110,33 @@ struct ScannedKey {
   std::optional<Deadline> expires{};
 };
 struct ScanPage {
-  std::vector<ScannedKey> keys;    // May be none, and more pages follow.
-  std::optional<uint64_t> next{};  // The cursor behind it; none: this was the last one.
-  double part = 0;                 // How much of the scan is done with it, up to 1.
-  uint64_t damaged = 0;            // Keys that are stored there and cannot be told, since they are damaged.
+  std::vector<ScannedKey> keys;    // May be empty although more pages follow.
+  std::optional<uint64_t> next{};  // The cursor of the next page. Empty after the last page.
+  double part = 0;                 // The part of the scan that is done after this page, up to 1.
+  uint64_t damaged = 0;            // Damaged keys in this page. The scan cannot return them.
 };
 
 // Counts since Connect.
 struct ClientStats {
-  uint64_t gets = 0;  // Finished gets, whatever their outcome; one for each entry that a scan looks at.
-  uint64_t puts = 0;  // Increments included.
+  uint64_t gets = 0;  // Finished gets, whatever their outcome. A scan counts one for each entry that it looks at.
+  uint64_t puts = 0;  // Includes increments.
   uint64_t deletes = 0;
   uint64_t failures = 0;  // Finished operations with a code other than kOk, kNotFound and kConflict.
   uint64_t reads = 0;     // One-sided Reads posted.
   uint64_t read_bytes = 0;
   uint64_t requests = 0;           // Requests sent to the server.
-  uint64_t nvm_bytes_written = 0;  // Bytes this client wrote to the pool one-sidedly.
+  uint64_t nvm_bytes_written = 0;  // Bytes that this client wrote into the pool one-sidedly.
   uint64_t second_looks = 0;       // Gets that had to read an entry again.
-  uint64_t cache_hits = 0;         // Gets that were one Read, of a place that was remembered.
-  uint64_t cache_misled = 0;       // Gets that looked for the key where it was not any more.
-  uint64_t older_versions = 0;     // Gets answered with an older version, since the newest was not there yet.
+  uint64_t cache_hits = 0;         // Gets that took one Read, at a remembered location.
+  uint64_t cache_misled = 0;       // Gets that looked for the key at a remembered location which the key had left.
+  uint64_t older_versions = 0;     // Gets answered with an older version, since the newest had not arrived.
   uint64_t reconnects = 0;
-  uint64_t sleeps = 0;  // How often a waiting call went to sleep.
+  uint64_t sleeps = 0;  // Times that a waiting call went to sleep.
 };
 
-// Memory for one value that the NIC knows (Client::MakeBuffer): a value is read straight into it, and sent straight
-// from it, without a copy on the client's side. While an operation has it, nobody else touches its bytes. It may be
-// destroyed at any time; the memory stays as long as an operation needs it.
+// Registered memory for one value (Client::MakeBuffer). The NIC reads and writes the value there, without a copy on the
+// client's side. While an operation uses the buffer, no other code may touch its bytes. The caller may destroy the
+// buffer at any time: the memory stays as long as an operation needs it.
 class ERDA_EXPORT Buffer {
  public:
   Buffer(Buffer&&) noexcept;
@@ -141,7 +147,7 @@ class ERDA_EXPORT Buffer {
 
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
 
-  struct Memory;  // The library's own.
+  struct Memory;  // Internal.
 
  private:
   friend class Client;
@@ -150,69 +156,78 @@ class ERDA_EXPORT Buffer {
   std::span<std::byte> bytes_;
 };
 
-// One Client belongs to one thread at a time. Different Clients are independent. These end with kInvalidArgument: a
-// call while another thread is in one, a call that waits inside a callback, a call after a fork (docs/threads.md,
-// "Misuse"). Without memory a call is kResourceExhausted; whether a put or delete took effect is unknown then.
+// A connection to a server.
 //
-// A key is 1 to 1024 bytes; a value is 0 bytes up to what a segment of the pool holds (max_value_bytes()). Both may
-// hold any bytes. Outside these limits: kInvalidArgument, and the message names the limit.
+// Threads: one thread at a time uses a Client. Different Clients are independent. These calls end with
+// kInvalidArgument: a call while another thread is in a call, a call that waits inside a callback, and a call after a
+// fork (docs/threads.md, "Misuse").
 //
-// When the server goes away, operations under way end with kUnavailable: whether a put or delete among them took effect
-// is unknown. Later operations connect again by themselves, or end with kUnavailable at once if nobody listens. (Over
-// verbs a client that has nothing under way may learn it by its next operation, which ends with kUnavailable, too.)
+// Limits: a key has 1 to 1024 bytes. A value has 0 bytes up to the size that a segment of the pool holds
+// (max_value_bytes()). Both may hold any bytes. A call outside these limits ends with kInvalidArgument, and the message
+// names the limit. A call that gets no memory ends with kResourceExhausted; a put or delete may have taken effect all
+// the same.
+//
+// When the server goes away, operations in flight end with kUnavailable. A put or delete among them may or may not have
+// taken effect. Later operations connect again by themselves; they end with kUnavailable at once if no server listens.
+// Over verbs an idle client may notice the loss only by its next operation, which then also ends with kUnavailable.
 class ERDA_EXPORT Client {
  public:
-  // address: "shm:/path/to/socket" or "verbs://host:port". Waits up to options.timeout for the server.
+  // Connects to "shm:/path/to/socket" or "verbs://host:port". Waits up to options.timeout for the server.
   static Result<std::unique_ptr<Client>> Connect(std::string_view address, ClientOptions options = {});
 
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  // Abandons what is in flight without calling its callbacks. Drain() first to know the outcomes. In a callback, or
-  // while another thread is in a call: aborts with a message. After a fork: leaves all to the parent.
+  // Abandons the operations in flight without calling their callbacks. Call Drain() first to know their outcomes. In a
+  // callback, or while another thread is in a call, aborts the process with a message. In a child of a fork, leaves
+  // everything to the parent.
   ~Client();
 
-  // The value, or kNotFound. Never a value that one put did not write as a whole.
+  // Returns the value, or kNotFound. Never returns a value that is not the whole value of one put.
   Result<std::string> Get(std::string_view key);
-  // Into the caller's memory, without an allocation; the value's size. kInvalidArgument if out is too short: nothing is
-  // written then, and the message names the size that is needed.
+  // Copies the value into `out` without an allocation, and returns its size. If `out` is too short, writes nothing and
+  // returns kInvalidArgument; the message names the size that the value needs.
   Result<size_t> Get(std::string_view key, std::span<std::byte> out);
   Status Put(std::string_view key, std::string_view value);
-  Status Delete(std::string_view key);  // kNotFound if absent
+  Status Delete(std::string_view key);  // Returns kNotFound if the key is absent.
 
-  // With versions. A put returns that of its value.
+  // Operations with versions. A put returns the version of its value.
   //
-  // A condition is judged by what a get would return at that moment. While another client writes the key (a large value
-  // on its way), that is not decided: then the operation waits for it. The server ends that client's connection after
-  // some three seconds, and so for each that keeps the operation waiting in turn; where there are several, or others
-  // write large values to the key all the time, it may end with kTimeout. A value that is damaged behind a whole header
-  // has its version still: a put with that version repairs it.
+  // The shard judges a condition by the value that a get would return at that moment. While another client writes a
+  // large value to the key, that value is undecided, and the operation waits. After some three seconds the server ends
+  // the connection of each client that makes the operation wait, one after the other. The operation may end with
+  // kTimeout if there are several such clients, or if others keep writing large values to the key. A damaged value
+  // whose header is whole still has its version, so a put with that version repairs it.
   Result<Versioned> GetVersioned(std::string_view key);
   Result<uint64_t> Put(std::string_view key, std::string_view value, const PutOptions& options);
-  Status Delete(std::string_view key, const DeleteOptions& options);  // kConflict also if absent
+  Status Delete(std::string_view key, const DeleteOptions& options);  // Returns kConflict also if the key is absent.
 
-  // Adds to a value of 8 bytes, a signed number in little-endian order, in one step; an absent key counts as 0. The
-  // sum. kInvalidArgument: the value has another size, or the sum does not fit; nothing changes then. With kUnavailable
-  // or kTimeout it is unknown whether it was added.
+  // Adds to a value of 8 bytes, a signed number in little-endian order, in one step. An absent key counts as 0. Returns
+  // the sum. Returns kInvalidArgument and changes nothing if the value has another size, or the sum does not fit. After
+  // kUnavailable or kTimeout, the addition may or may not have taken effect.
   Result<int64_t> Increment(std::string_view key, int64_t delta = 1);
 
-  // Without a copy. Making a Buffer costs system calls: keep it for many operations, of this Client, one at a time
-  // (kInvalidArgument otherwise). A get leaves the value at the beginning of the buffer, and all other bytes of it
-  // undefined; if the value does not fit, kInvalidArgument, and the message names its size. A put takes the first
-  // `size` bytes, and leaves them as they are.
+  // Operations without a copy. Making a Buffer costs system calls, so keep one for many operations. A Buffer works only
+  // with the Client that made it, for one operation at a time; otherwise the call returns kInvalidArgument.
+  // A get stores the value at the beginning of the buffer, and leaves all other bytes undefined. If the value does not
+  // fit, the get returns kInvalidArgument, and the message names the value's size. A put sends the first `size` bytes,
+  // and does not change them.
   Result<Buffer> MakeBuffer(size_t value_bytes);
   Result<size_t> Get(std::string_view key, Buffer& into);
   Status Put(std::string_view key, Buffer& from, size_t size);
   Result<uint64_t> Put(std::string_view key, Buffer& from, size_t size, const PutOptions& options);
 
-  // Asynchronous: returns at once, the callback runs inside a later Poll() or Drain(), or inside a synchronous call of
-  // this Client. A callback may start operations, but must not call Poll(), Drain() or a synchronous call, which are
-  // refused, and should not throw: the call that runs it throws that on, when all that it waits for is done.
-  // Key and value are copied before the call returns, but for a Buffer's. If the call itself fails, the callback never
-  // runs: kInvalidArgument as above, kResourceExhausted if queue_depth operations are in flight (Poll and try again).
-  // Operations on one key take effect in the order started; those on different keys in any order.
-  // What is started while others are in flight is sent in the next Poll() at the latest, together with what else there
-  // is.
-  using GetCallback = std::function<void(Result<std::string_view>)>;  // the view lives for the call only
+  // Asynchronous operations. Each call returns at once. The callback runs inside a later Poll() or Drain(), or inside a
+  // synchronous call of this Client.
+  // A callback may start operations. It must not call Poll(), Drain() or a synchronous call; the Client refuses these.
+  // It should not throw: the call that runs it finishes all operations that it waits for, then throws the exception on.
+  // The Client copies key and value before the call returns, but not the bytes of a Buffer. If the call itself fails,
+  // the callback never runs. It fails with kInvalidArgument as above, and with kResourceExhausted if queue_depth
+  // operations are in flight; then call Poll() and try again.
+  // Operations on one key take effect in the order of their start. Operations on different keys take effect in any
+  // order.
+  // An operation that starts while others are in flight may wait for the next Poll(), which sends all such operations
+  // together.
+  using GetCallback = std::function<void(Result<std::string_view>)>;  // The view is valid during the callback only.
   using DoneCallback = std::function<void(Status)>;
   using GetVersionedCallback = std::function<void(Result<VersionedView>)>;
   using PutCallback = std::function<void(Result<uint64_t>)>;
@@ -220,40 +235,46 @@ class ERDA_EXPORT Client {
   Status GetAsync(std::string_view key, GetCallback done);
   Status PutAsync(std::string_view key, std::string_view value, DoneCallback done);
   Status DeleteAsync(std::string_view key, DoneCallback done);
-  Status GetAsync(std::string_view key, Buffer& into, GetCallback done);  // the view is of the buffer
+  Status GetAsync(std::string_view key, Buffer& into, GetCallback done);  // The view points into the buffer.
   Status PutAsync(std::string_view key, Buffer& from, size_t size, DoneCallback done);
   Status GetVersionedAsync(std::string_view key, GetVersionedCallback done);
   Status PutAsync(std::string_view key, std::string_view value, const PutOptions& options, PutCallback done);
   Status PutAsync(std::string_view key, Buffer& from, size_t size, const PutOptions& options, PutCallback done);
   Status DeleteAsync(std::string_view key, const DeleteOptions& options, DoneCallback done);
   Status IncrementAsync(std::string_view key, int64_t delta, IncrementCallback done);
-  size_t Poll();   // Makes progress without waiting; the number of operations finished. 0 where it is refused.
-  Status Drain();  // Until none is in flight.
+  // Makes progress without waiting. Returns the number of finished operations; 0 where the call is refused.
+  size_t Poll();
+  Status Drain();  // Waits until no operation is in flight.
 
-  // One result for each key, in their order. None at all without memory for them.
+  // Get several keys. Return one result for each key, in the order of `keys`. Return an empty vector if there is no
+  // memory for the results.
   std::vector<Result<std::string>> MultiGet(std::span<const std::string_view> keys);
   std::vector<Result<Versioned>> MultiGetVersioned(std::span<const std::string_view> keys);
 
-  // The next keys of a scan. It reads one-sidedly, stops nothing, and needs the server no more than a get does. A key
-  // that is there all the time from the first page to the last is told once, with a value that it had while its
-  // page was read; one that comes or goes meanwhile may be told or not; none is told twice. A cursor is a number, good
-  // for as long as the pool is: another client may go on with it, also after a restart. Fails as a get does; then the
-  // same cursor goes on where it was. kInvalidArgument: it is none of this pool, or the server has another one now.
+  // Returns the next page of a scan. A scan reads one-sidedly, stops no other operation, and needs the server no more
+  // than a get does.
+  // A key that exists from the first page to the last is returned once, with a value that it had while its page was
+  // read. A key that appears or disappears meanwhile may be returned or not. No key is returned twice.
+  // A cursor is a number, and stays valid as long as the pool exists. Another client may continue with it, also after a
+  // restart. If the call fails, as a get fails, the same cursor continues where the scan was. Returns kInvalidArgument
+  // if the cursor does not belong to this pool, or if the server has another pool now.
   Result<ScanPage> Scan(const ScanOptions& options = {});
 
-  // Asks the server to clean the log of all shards as far as that gains something, beyond what it does by itself when
-  // space is short. Returns when it has begun; "cleaning" of ServerInfo() is 0 when it is done.
+  // Asks the server to clean the log of all shards, as far as that gains space. The server also cleans by itself, but
+  // only when space is short. Returns when the cleaning has begun. It is finished when "cleaning" of ServerInfo() is 0.
   Status Clean();
 
   ClientStats stats() const;
-  // What the server says of itself, in name and value pairs, read one-sidedly. Waits; needs no operation in flight.
+  // Returns facts and counts of the server in name and value pairs, read one-sidedly. Waits. It is no operation of
+  // queue_depth, so it also works while that number of operations is in flight.
   Result<std::vector<std::pair<std::string, std::string>>> ServerInfo();
-  // What the server did since it started, by kind and outcome, and how long that took. As ServerInfo.
+  // Returns counts and durations of the server's work since it started, by kind and outcome. Reads and waits like
+  // ServerInfo().
   Result<Activity> ServerActivity();
-  // The largest value that this pool takes for a key of this size, if it does not expire.
+  // Returns the size of the largest value that this pool takes for a key of this size, if the value does not expire.
   size_t max_value_bytes(size_t key_bytes) const;
 
-  struct Access;  // The library's own.
+  struct Access;  // Internal.
 
  private:
   class Impl;

@@ -1,4 +1,4 @@
-// Marks what the shared libraries export. Everything else is hidden.
+// Marks the symbols that the shared libraries export. All others are hidden.
 #pragma once
 
 #define ERDA_EXPORT __attribute__((visibility("default")))

@@ -1,4 +1,4 @@
-// How a thread waits for what it expects.
+// How a thread waits for an event.
 #pragma once
 
 // GCC 10 says 201709 for -std=c++20.
@@ -12,9 +12,10 @@
 namespace erda {
 
 enum class Polling : uint8_t {
-  kAdaptive = 0,  // Looks for a while, offering its core to others between looks; then sleeps.
-  kBusy = 1,      // Never sleeps and never gives its core away: the least delay, for one core per thread.
-  kSleep = 2,     // Sleeps as soon as nothing is there: the least CPU time, for a wake-up per wait.
+  kAdaptive = 0,  // Looks for some time and offers its core to others between looks; then sleeps.
+  // Never sleeps, and never gives its core away. The shortest delay, at the cost of one core for each thread.
+  kBusy = 1,
+  kSleep = 2,  // Sleeps as soon as it finds nothing. The least CPU time, at the cost of a wake-up for each wait.
 };
 
 }  // namespace erda

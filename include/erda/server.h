@@ -23,113 +23,122 @@
 
 namespace erda {
 
-// How the values that clients write one-sidedly are made persistent. It matters on a power-safe pool only; on any other
-// a placed value is as safe as it will ever be, and nothing is flushed.
+// How the server makes values persistent that clients write one-sidedly. This matters on a power-safe pool only. On any
+// other pool a placed value is already as safe as it gets, and the server flushes nothing.
 enum class FlushChoice : uint8_t {
-  kAuto = 0,         // Server flush.
-  kServerFlush = 1,  // The shard writes the CPU's caches back, and answers. Right everywhere.
-  // A Read behind the Write, without the server's CPU: fewer steps for a put. RIGHT ONLY where the Writes of the
-  // server's NICs go past the CPU's caches (DDIO off, or non-allocating writes) and what has reached the memory
-  // controller survives a power cut (ADR). Erda cannot find that out by itself: where it is not so, acknowledged puts
-  // are lost with the power. Only for clients on a NIC; those of shm get server flush, since they write with a CPU.
+  kAuto = 0,         // The same as kServerFlush.
+  kServerFlush = 1,  // The shard writes the CPU's caches back, then answers. Right on every machine.
+  // The client sends a Read after its Write, and the server's CPU does nothing. A put takes fewer steps. RIGHT ONLY on
+  // machines where two things hold. The Writes of the server's NICs go past the CPU's caches (DDIO off, or
+  // non-allocating writes). All that has reached the memory controller survives a power cut (ADR). Erda cannot check
+  // either. On other machines a power cut loses acknowledged puts. Clients over shm write with a CPU, so they get
+  // server flush all the same.
   kReadAfterWrite = 2,
 };
 
-// Which users of the server's machine can open the sockets of its shm addresses (modes 0600, 0660 and 0666).
+// The users of the server's machine that can open the sockets of its shm addresses (modes 0600, 0660 and 0666).
 enum class ShmAccess : uint8_t { kOwner = 0, kGroup = 1, kEverybody = 2 };
 
-// Which clients place large values in the pool themselves, and so could write anywhere into it. The others put them
-// into memory of their own, from where the server copies them: no slower to answer, but at the cost of a copy by its
-// CPU.
+// The clients that write large values into the pool themselves, and so could write anywhere into it. Each other client
+// writes them into its staging buffer, and the server copies them from there. Staged puts take no longer, but each
+// costs the server's CPU a copy.
 enum class PoolWrites : uint8_t {
-  kNobody = 0,     // Then nobody but the server's process can write into the pool.
-  kSameUser = 1,   // Over shm those of the server's own user. Over a NIC, where nobody knows users, none: each writes
-                   // into the pieces of the log that it was given, and nowhere else, if the device can see to that.
-  kEverybody = 2,  // Each client that may write.
+  kNobody = 0,  // Only the server's process can write into the pool.
+  // Over shm: clients of the server's user. Over a NIC the server knows no users: a client writes only into the chunks
+  // that the shard gave it. If the device cannot confine a client to its chunks, the client stages its values.
+  kSameUser = 1,
+  kEverybody = 2,  // Every client that may write.
 };
 
 struct ServerOptions {
-  // Where the pool is: "/dev/daxX.Y", a file on a DAX file system, an ordinary file, or "dram:" (gone when the server
-  // stops). A file that does not exist is created; an existing pool is opened, never created over.
+  // The place of the pool: "/dev/daxX.Y", a file on a DAX file system, an ordinary file, or "dram:", which is gone when
+  // the server stops. The server creates a file that does not exist. It opens an existing pool and never creates a new
+  // one over it.
   std::string pool{};
-  uint64_t pool_size = 0;             // Bytes. Needed to create; 0 or the pool's own size to open.
-  std::vector<std::string> listen{};  // "shm:/path/to/socket", "verbs://host:port"; one or more
-  uint32_t shards = 1;  // Threads, each with its share of the keys. Fixed when the pool is created: 0 takes
-                        // an existing pool's own number, and 1 for a new one.
+  uint64_t pool_size = 0;             // Bytes. Needed to create a pool. To open one: 0, or the pool's size.
+  std::vector<std::string> listen{};  // One or more addresses: "shm:/path/to/socket", "verbs://host:port".
+  // Threads, each with a share of the keys. Fixed when the pool is created. 0 takes the number of an existing pool, and
+  // 1 for a new one.
+  uint32_t shards = 1;
 
-  // Geometry, used when the pool is created; 0 chooses by the pool's size. docs/operations.md says how.
-  uint64_t region_size = 0;    // Power of two, at most 256 MiB.
-  uint64_t segment_size = 0;   // Power of two, at most the region size; bounds the largest value.
-  uint64_t index_entries = 0;  // Slots of the index at first, 16 bytes each, over all shards. It grows by itself.
-  // How large erda-pool resize can make the pool later, at the least. A new pool is cut for it; one that is there and
-  // cannot become as large is refused. 0: by the pool's size (docs/operations.md, "Growing a pool").
+  // Geometry, used when the pool is created. 0 lets the server choose by the pool's size, as docs/operations.md
+  // describes.
+  uint64_t region_size = 0;    // A power of two, at most 256 MiB.
+  uint64_t segment_size = 0;   // A power of two, at most the region size. Bounds the largest value.
+  uint64_t index_entries = 0;  // Index slots at first, 16 bytes each, over all shards. The index grows by itself.
+  // A size to which erda-pool resize must be able to grow the pool later. The server cuts a new pool for it, and
+  // refuses an existing pool that cannot become as large. 0: by the pool's size (docs/operations.md, "Growing a pool").
   uint64_t grow_to = 0;
 
-  // Limits
-  uint32_t max_clients = 1024;              // Connections for each shard.
+  // Limits.
+  uint32_t max_clients = 1024;              // Connections to each shard.
   uint32_t slots_per_client = 256;          // Requests in flight for each client and shard, at most 256.
-  uint32_t slot_bytes = 16384;              // A request with its key and inline value; 2048 to 65536.
-  uint32_t reservations_per_client = 1024;  // Reserved and not yet settled puts of one client on one shard.
-  // Connections to each shard with one token; without a token file, of one client. So a token cannot use up
-  // max_clients. A client that connects anew may need one more for a moment. 0: no limit of its own.
+  uint32_t slot_bytes = 16384;              // Bytes of a request with its key and inline value; 2048 to 65536.
+  uint32_t reservations_per_client = 1024;  // Reserved puts of one client that one shard has not settled yet.
+  // Connections to each shard with one token; without a token file, connections of one client. This keeps one token
+  // from using up max_clients. A client that reconnects may need one more connection for a moment. 0: no separate
+  // limit.
   uint32_t clients_per_token = 0;
-  // Of one client that each shard serves, 100 and more. What comes faster waits its turn, and nobody else with it; so
-  // many as in a tenth of a second may come at once. 0: no limit.
+  // Requests that each shard serves for one client in a second; at least 100. Requests beyond that wait, without
+  // delaying other clients. A client may send the requests of a tenth of a second at once. 0: no limit.
   uint32_t requests_per_second = 0;
-  // With one token; without a token file, with none. What comes faster is refused by the thread of the address, so that
-  // the shards have the time for those who are in; so many as in a second may come at once. 0: no limit.
+  // Connections in a second with one token; without a token file, connections without one. The thread of the address
+  // refuses connections beyond that, so that the shards' time belongs to connected clients. The connections of one
+  // second may come at once. 0: no limit.
   uint32_t connects_per_second = 0;
 
-  // Who may connect: clients that prove in the handshake that they know one of the tokens in this file, one to a line;
-  // `read-only` behind a token: they may read only. Empty: whoever can reach an address. The file belongs to the user
-  // or to root, and nobody else may read it. A change counts within a second; clients whose token is gone are ended.
-  // docs/security.md says what a token protects from, and what not.
+  // A file of tokens, one in each line. Only clients that prove in the handshake that they know one of them may
+  // connect. The word `read-only` after a token restricts its clients to reading. Empty: every client that can reach an
+  // address may connect.
+  // The file must belong to the server's user or to root, and no other user may be able to read it. A change takes
+  // effect within a second. Then the server ends the connections of clients whose token is gone. docs/security.md
+  // describes the limits of this protection.
   std::string token_file{};
 
-  // docs/security.md says what these keep from whom.
+  // docs/security.md describes the attacks against which these options protect.
   ShmAccess shm_access = ShmAccess::kOwner;
   PoolWrites pool_writes = PoolWrites::kSameUser;
-  // The memory, for each client and shard, in which clients place values that may not write into the pool; at least a
-  // segment is given. At most 1 GiB.
+  // Bytes of the staging buffer that each client without write access gets on each shard. The server gives at least the
+  // size of a segment, and at most 1 GiB.
   uint64_t staging_bytes = 4 << 20;
 
   FlushChoice flush = FlushChoice::kAuto;
 
-  // A pool in an ordinary file: while there are changes, a thread writes it to its disk this often. That bounds what a
-  // power cut or a crash of the kernel takes; it promises nothing, since no answer waits for it. 0: never; at most a
-  // day. Other pools need no sync. A sync that fails is told by on_event, once.
+  // For a pool in an ordinary file: a thread writes changes to the disk at this interval. This bounds the loss of a
+  // power cut or a crash of the kernel. It promises nothing, since no answer waits for it. 0: never; at most a day.
+  // Other pools need no sync. on_event hears of the first sync that fails.
   std::chrono::milliseconds sync{1000};
 
-  // Beside all else, stored values are verified one after the other, round and round: so many bytes in a second, over
-  // all shards. 0: never. Damage is counted, and told by on_damage: with the key, or with nothing where that cannot be
-  // known any more. Only a new put repairs it. on_damage is called on the threads of shards, and must not wait.
+  // Bytes of stored values that the scrubber verifies in a second, over all shards, in endless rounds. 0: never. The
+  // server counts damage and reports it to on_damage with the key; the key is empty if it is unknown. Only a new put
+  // repairs the value. Threads of shards call on_damage; it must not wait.
   uint64_t scrub_rate = 1 << 20;
   std::function<void(std::string_view key)> on_damage{};
 
-  // Is told in a line, without its end, of each client that breaks the protocol, keeps others waiting, or is refused:
-  // who, which shard, and what was wrong. The line is printable, and has no key, value or token. on_event is called on
-  // the threads of shards and addresses, on several at once perhaps, and must not wait; limiting what it writes is its
-  // matter.
+  // The server reports to on_event each client that breaks the protocol, keeps other clients waiting, or is refused.
+  // The report is one line without its end. It names the client, the shard and the fault. The line is printable, and
+  // contains no key, value or token. Threads of shards and addresses call on_event, perhaps several at once; it must
+  // not wait. The callback itself must limit the lines that it writes.
   std::function<void(std::string_view line)> on_event{};
 
-  // How idle shards wait. Waking a sleeping shard costs a put some microseconds.
+  // How idle shards wait. A put to a sleeping shard takes some microseconds more.
   Polling polling = Polling::kAdaptive;
-  // How long kAdaptive keeps looking before it sleeps: at first, and up to 20 times as long where requests come that
-  // soon.
+  // How long kAdaptive looks before it sleeps, at first. Up to 20 times as long where requests come within that time.
   std::chrono::microseconds spin{50};
-  // Added to every NVM write-back, so that DRAM can stand in for NVM in experiments (the Erda paper uses 150).
+  // A delay that each write-back to NVM takes in addition, so that DRAM can stand in for NVM in experiments. The Erda
+  // paper uses 150 ns.
   std::chrono::nanoseconds nvm_write_latency{0};
 };
 
-// The options that a running server can change (Server::Reload). They mean what they mean in ServerOptions.
+// The options that Server::Reload changes in a running server. ServerOptions describes them.
 struct ServerLimits {
   uint32_t clients_per_token = 0;
   uint32_t requests_per_second = 0;
   uint32_t connects_per_second = 0;
-  std::string token_file{};  // Empty: the server keeps the file that it has.
+  std::string token_file{};  // Empty: the server keeps its token file.
 };
 
-// Sums over all shards since Start, but for those that begin with "Now".
+// Sums over all shards since Start. Fields that begin with "Now" hold the present value.
 struct ServerStats {
   // tools/statistics/generate: begin
   // Puts, all ways together.
@@ -229,31 +238,34 @@ struct ServerStats {
   // tools/statistics/generate: end
 };
 
-// A fabric that a server is reached on: all its addresses of one device.
+// A fabric on which clients reach a server: all its addresses on one device.
 struct ServerFabric {
   std::string scheme;                         // "shm"
-  std::string device;                         // the NIC's name; empty for shm
+  std::string device;                         // The NIC's name; empty for shm.
   std::string flush_method;                   // "none", "server-flush" or "read-after-write"
-  std::chrono::nanoseconds registered_in{0};  // how long it took to register the pool there
+  std::chrono::nanoseconds registered_in{0};  // Time that the registration of the pool there took.
 };
 
-// What the opening of a pool found and did that was not closed cleanly: its server died or lost power. Sums over all
-// shards. An entry is a key's place in the index.
+// Findings and repairs of Open in a pool that was not closed cleanly: its server died, or the machine lost power. Sums
+// over all shards. An entry is the place of a key in the index.
 struct RecoveryReport {
-  uint64_t objects = 0;           // Of the log, that were looked at: those that may have been in flight.
-  uint64_t index_slots = 0;       // Looked through: all of a shard that has something damaged or cut off; else none.
-  uint64_t unsettled = 0;         // Entries whose newest version was verified: all that was not known to be safe.
-  uint64_t settled = 0;           // Of these: it was whole, and stands.
-  uint64_t taken_back = 0;        // Of these: it was not, and an older version stands.
-  uint64_t dropped = 0;           // Of these: no version ever was whole, and the key is absent.
-  uint64_t deletes_finished = 0;  // Of these: a delete had taken effect, and was ended.
-  uint64_t damaged = 0;       // Of these: what no crash leaves. A get of the key says kCorruption, a put repairs it.
-  uint64_t moves_undone = 0;  // Entries that stood in two slots, in the middle of a move.
-  uint64_t regions_unlinked = 0;  // Regions of the log that were linked, and not used yet.
-  // Shards that were verified in full: the machine was started again since the pool was in use, and lost what was not
-  // synced. Acknowledged puts may be missing then. Damage is told by on_damage. 0: no put is missing.
+  uint64_t objects = 0;  // Objects in the log that recovery looked at: those that may have been in flight.
+  // Index slots that recovery looked through: all slots of each shard with damage or a torn log end; otherwise 0.
+  uint64_t index_slots = 0;
+  uint64_t unsettled = 0;         // Entries whose newest version recovery verified, since it was not known to be safe.
+  uint64_t settled = 0;           // Unsettled entries whose newest version was whole and stands.
+  uint64_t taken_back = 0;        // Unsettled entries whose newest version was not whole; an older one stands.
+  uint64_t dropped = 0;           // Unsettled entries without any whole version; the key is absent.
+  uint64_t deletes_finished = 0;  // Unsettled entries whose delete had taken effect; recovery completed it.
+  // Unsettled entries in a state that no crash leaves. A get of the key returns kCorruption, and a put repairs it.
+  uint64_t damaged = 0;
+  uint64_t moves_undone = 0;      // Entries that stood in two slots, in the middle of a move.
+  uint64_t regions_unlinked = 0;  // Regions of the log that were linked and not yet used.
+  // Shards that were verified in full. That happens if the machine was restarted while the pool was in use, so that
+  // unsynced data was lost. Acknowledged puts may then be missing; on_damage hears of damage. If this is 0, no put is
+  // missing.
   uint64_t shards_verified = 0;
-  std::chrono::nanoseconds time{0};  // That the looking and the repairing took.
+  std::chrono::nanoseconds time{0};  // Time that recovery took.
 
   RecoveryReport& operator+=(const RecoveryReport& other) {
     objects += other.objects;
@@ -272,39 +284,44 @@ struct RecoveryReport {
   }
 };
 
-// One thread at a time calls Start, Reload, Stop and the destructor, and not in a callback (docs/threads.md, "Misuse").
-// Any thread may call the const functions.
+// A server with its threads.
+//
+// Threads: one thread at a time calls Start, Reload, Stop and the destructor, and not inside a callback
+// (docs/threads.md, "Misuse"). Any thread may call the const functions.
 class ERDA_EXPORT Server {
  public:
-  // Takes the addresses, creates the pool, or opens it. A pool that was not closed cleanly, since its server died or
-  // lost power, is recovered first; docs/guarantees.md says what is there then. Nothing is served before Start.
-  // kInvalidArgument: an option, or a pool that does not fit it. kCorruption: not a pool, or a damaged one.
-  // kUnavailable: another server has it open. kPermissionDenied: the file's rights. The pool is then untouched.
+  // Takes the addresses, and creates the pool or opens it. Recovers a pool that was not closed cleanly;
+  // docs/guarantees.md lists the values that exist after that. Serves nothing before Start.
+  // If it fails, the pool is unchanged. Returns kInvalidArgument if an option is wrong, or does not fit the pool.
+  // kCorruption: the file is no pool, or a damaged one. kUnavailable: another server has the pool open.
+  // kPermissionDenied: the file's rights forbid it.
   static Result<std::unique_ptr<Server>> Open(ServerOptions options);
 
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  ~Server();  // stops
+  ~Server();  // Stops the server.
 
   Status Start();
-  // Replaces the limits by these, all of them, and reads the token file, which may be another one. Each request and
-  // each connection that comes after the return is under the new limits. Connections beyond a smaller clients_per_token
-  // stay. Clients whose token is not in the file are ended. An error changes nothing. kInvalidArgument: a limit is out
-  // of its bounds, a token file is named to a server that was opened without one, or the server was stopped. It and
-  // kPermissionDenied: the token file is not there, is wrong, or must not be read.
+  // Replaces all these limits, and reads the token file, which may be another one. Requests and connections that arrive
+  // after the return are under the new limits. Connections beyond a smaller clients_per_token stay. The server ends the
+  // connections of clients whose token is not in the file.
+  // An error changes nothing. Returns kInvalidArgument if a limit is out of its bounds, or if the server is stopped.
+  // The same if `limits` names a token file and the server was opened without one. If the token file does not exist, is
+  // wrong, or must not be read: kInvalidArgument or kPermissionDenied.
   Status Reload(const ServerLimits& limits);
-  // Closes every connection, settles what can be settled, closes the pool cleanly. A stopped server stays stopped.
+  // Closes every connection, settles all versions that can be settled, and closes the pool cleanly. A stopped server
+  // cannot start again.
   Status Stop();
-  std::vector<std::string> addresses() const;  // what clients can connect to
+  std::vector<std::string> addresses() const;  // The addresses to which clients can connect.
   ServerStats stats() const;
-  // What it did, by kind and outcome, and how long that took.
+  // Returns counts and durations of the server's work, by kind and outcome.
   Activity activity() const;
   std::vector<ServerFabric> fabrics() const;
-  // Of this Open; nothing if the pool was new or had been closed cleanly.
+  // Returns the report of this Open. Returns nothing if the pool was new or had been closed cleanly.
   std::optional<RecoveryReport> recovery() const;
-  // "power-safe", "process-safe" or "volatile": what the pool's medium survives.
+  // Returns the kind of failure that the pool's medium survives: "power-safe", "process-safe" or "volatile".
   std::string durability() const;
-  // How many bytes erda-pool resize can give the pool at most; of "dram:", nothing can.
+  // Returns the number of bytes that erda-pool resize can give the pool at most. 0 for "dram:".
   uint64_t growth_limit() const;
 
  private:

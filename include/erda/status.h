@@ -1,5 +1,5 @@
-// What every call returns. Nothing in Erda throws and nothing exits: a failure is a Status with a code to act on and a
-// message that names the thing that failed.
+// Status and Result: every call returns one. No function of Erda throws or exits. A failed call returns a Status with a
+// code for the caller to act on, and a message that names the thing that failed.
 #pragma once
 
 // GCC 10 says 201709 for -std=c++20.
@@ -20,19 +20,20 @@
 
 namespace erda {
 
-// The code says what the caller can do about it.
+// The code tells the caller what it can do.
 enum class Code : uint8_t {
   kOk = 0,
-  kNotFound = 1,           // The key has no value. Not a failure of the store.
-  kInvalidArgument = 2,    // The call can never succeed as it is: change the argument that the message names.
-  kConflict = 3,           // A condition of the call did not hold: read again and decide.
-  kResourceExhausted = 4,  // No room now: delete something, wait for others to finish, or use a larger pool.
-  kUnavailable = 5,        // The server cannot be reached, or went away: try again. A put's or delete's outcome is
-                           // unknown if it was under way.
-  kTimeout = 6,            // No answer in time: as kUnavailable.
-  kPermissionDenied = 7,   // The peer, the token or the file's rights forbid it.
-  kCorruption = 8,         // Stored bytes are damaged. An older value would be wrong, so none is returned.
-  kInternal = 9,           // A bug in Erda, or a failure of the machine that has no better name.
+  kNotFound = 1,           // The key has no value. This is no failure of the store.
+  kInvalidArgument = 2,    // The call can never succeed in this form. Change the argument that the message names.
+  kConflict = 3,           // A condition of the call did not hold. Read again and decide.
+  kResourceExhausted = 4,  // There is no room now. Delete something, wait for others to finish, or use a larger pool.
+  // The server cannot be reached, or went away. Try again. A put or delete that was in flight may or may not have taken
+  // effect.
+  kUnavailable = 5,
+  kTimeout = 6,           // No answer came in time. Proceed as with kUnavailable.
+  kPermissionDenied = 7,  // The peer, the token or the file's rights forbid the call.
+  kCorruption = 8,        // Stored bytes are damaged. Erda returns no older value, since that would be wrong.
+  kInternal = 9,          // A bug in Erda, or a failure of the machine for which no other code fits.
 };
 
 inline constexpr std::string_view CodeName(Code code) {
@@ -43,7 +44,8 @@ inline constexpr std::string_view CodeName(Code code) {
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
-// An ok or message-less Status does not allocate. Without memory for its message a Status has none.
+// The outcome of a call. A Status that is ok or has no message does not allocate. If there is no memory for the
+// message, the Status has no message.
 class [[nodiscard]] Status {
  public:
   Status() noexcept = default;
@@ -64,13 +66,13 @@ class [[nodiscard]] Status {
 
   [[nodiscard]] bool ok() const noexcept { return code_ == Code::kOk; }
   [[nodiscard]] Code code() const noexcept { return code_; }
-  // A zero follows it.
+  // Returns the message. Its bytes are followed by a zero.
   [[nodiscard]] std::string_view message() const noexcept {
     if (message_) return *message_;
     return code_ == Code::kResourceExhausted ? "no room, or no memory" : "";
   }
 
-  // "resource exhausted: the log of shard 0 is full"
+  // Returns code and message: "resource exhausted: the log of shard 0 is full".
   [[nodiscard]] std::string ToString() const {
     std::string text(CodeName(code_));
     if (!message().empty()) text.append(": ").append(message());
@@ -91,8 +93,8 @@ class [[nodiscard]] Status {
   std::unique_ptr<const std::string> message_;
 };
 
-// A value, or the Status that says why there is none. Asking for the value of a failed Result ends the program with the
-// status on stderr: it is a bug of the caller.
+// A value, or the Status of the failure. Asking for the value of a failed Result is a bug of the caller: it prints the
+// status to stderr and aborts the process.
 template <class T>
 class [[nodiscard]] Result {
  public:

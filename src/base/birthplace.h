@@ -1,4 +1,4 @@
-// Whether this process made a thing, or is a child of a fork that has a copy of it.
+// Tells whether this process made an object, or is a child of a fork with a copy of it. Safe from any thread.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,14 @@ class Birthplace {
   static constexpr const char* kUnwatched = "no memory to be told of forks (pthread_atfork)";
 
   Birthplace() noexcept;
-  // True in each child of a fork since it was made. (A child made by clone or _Fork alone is not noticed.)
-  // Whether forks are noticed. False: no memory was there for that; a later Birthplace tries again.
+  // Returns true if forks are noticed. Returns false if there was no memory for that; a later Birthplace tries again.
   [[nodiscard]] static bool watched() noexcept { return watched_now.load(std::memory_order_relaxed); }
+  // Returns true in each child of a fork after the construction. A child made by clone or _Fork alone is not noticed.
   [[nodiscard]] bool forked() const noexcept { return forks_ != forks_now.load(std::memory_order_relaxed); }
 
  private:
-  // Forks that lead to this process. Written in a child of a fork, before it has a second thread: so relaxed is enough.
+  // The number of forks that lead to this process. Only a child of a fork writes it, before it has a second thread, so
+  // relaxed is enough.
   static std::atomic<uint32_t> forks_now;
   static std::atomic<bool> watched_now;
   static void CountFork() noexcept { forks_now.fetch_add(1, std::memory_order_relaxed); }

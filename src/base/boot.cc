@@ -12,7 +12,7 @@ namespace erda {
 std::array<uint8_t, 16> BootOfMachine() {
   std::array<uint8_t, 16> boot{};
   const UniqueFd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  std::array<char, 37> text{};  // 36 characters: 32 hexadecimal digits in five groups
+  std::array<char, 37> text{};  // 36 characters: 32 hexadecimal digits in five groups.
   if (!fd || ::read(fd.get(), text.data(), text.size()) < 36) return boot;
   size_t digits = 0;
   for (const char c : std::string_view(text.data(), 36)) {

@@ -1,4 +1,4 @@
-// Which run of this machine's kernel this is.
+// The boot id: the kernel's name for the time between two starts of the machine.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 
 namespace erda {
 
-// The 16 bytes of /proc/sys/kernel/random/boot_id; zeroes if it cannot be read.
+// Returns the 16 bytes of /proc/sys/kernel/random/boot_id. Returns zeroes if it cannot be read.
 [[nodiscard]] std::array<uint8_t, 16> BootOfMachine();
 
 }  // namespace erda

@@ -14,7 +14,7 @@
 
 namespace erda {
 
-// Everything on NVM and on the wire is little-endian and used in place.
+// All structures on NVM and in messages are little-endian and used in place.
 static_assert(std::endian::native == std::endian::little, "Erda's formats are little-endian");
 static_assert(sizeof(void*) == 8, "Erda needs a 64-bit address space");
 
@@ -32,14 +32,14 @@ inline std::string_view AsString(std::span<const std::byte> s) {
 
 [[nodiscard]] bool IsZero(std::span<const std::byte> bytes);
 
-// The bytes of one format structure.
+// Returns the bytes of one format structure.
 template <class T>
 std::span<const std::byte> BytesOf(const T& t) {
   static_assert(std::has_unique_object_representations_v<T>, "padding would leak into the format");
   return std::as_bytes(std::span<const T, 1>(&t, 1));
 }
 
-// A format structure from bytes at any alignment. REQUIRES: from.size() >= sizeof(T).
+// Reads a format structure from bytes at any alignment. REQUIRES: from.size() >= sizeof(T).
 template <class T>
 T LoadAs(std::span<const std::byte> from) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -48,7 +48,7 @@ T LoadAs(std::span<const std::byte> from) {
   return t;
 }
 
-// "cannot open /x: Permission denied", with the code that fits the error number.
+// Returns a message such as "cannot open /x: Permission denied", with the code that fits the error number.
 inline Status ErrnoStatus(std::string what, int error = errno) {
   Code code = Code::kInternal;
   if (error == EACCES || error == EPERM) code = Code::kPermissionDenied;

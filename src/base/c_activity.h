@@ -1,4 +1,4 @@
-// What erda/activity.h says, as the C API of both libraries says it.
+// Turns an Activity (erda/activity.h) into the structures of the C API. Both libraries use it.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 
 namespace erda::c_api {
 
-// All structures and numbers are written one behind the other, each kind of them in an array of its own.
+// Copies an Activity into one piece of memory. Each kind of structure and number has its own array there, one after the
+// other.
 class ActivityCopy {
  public:
   explicit ActivityCopy(const Activity& from) {
@@ -95,7 +96,7 @@ class ActivityCopy {
   }
 
   Piece piece_;
-  // The next free one of each.
+  // The next free element of each array.
   erda_latency_histogram* histogram_ = nullptr;
   uint64_t* number_ = nullptr;
   size_t text_at_ = 0;

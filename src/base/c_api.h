@@ -1,5 +1,5 @@
-// What the C API of both libraries needs: no exception leaves it, messages for each thread, structures that grow, and
-// what it returns in one piece.
+// The parts of the C API that both libraries share. They let no exception out, keep a message for each thread, read
+// structures that grow, and return results in one piece of memory.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace erda::c_api {
 
-// Text that needs no allocation, ended by a zero. What does not fit is cut off.
+// Text that ends with a zero and needs no allocation. Longer text is cut off.
 using ShortText = std::array<char, 1024>;
 inline void CopyShort(std::string_view from, ShortText* to) noexcept {
   const size_t size = std::min(from.size(), to->size() - 1);
@@ -28,7 +28,7 @@ inline void CopyShort(std::string_view from, ShortText* to) noexcept {
   (*to)[size] = '\0';
 }
 
-// Of this thread. It must hold the news that there is no memory.
+// The message of this thread. It needs no allocation, since it must also say that there is no memory.
 inline thread_local ShortText last_error{};
 
 inline erda_code Failed(Code code, std::string_view message) noexcept {
@@ -40,7 +40,7 @@ inline erda_code CodeOf(const Status& status) noexcept {
   return status.ok() ? ERDA_OK : Failed(status.code(), status.message());
 }
 
-// Runs `body`, which returns a Status.
+// Runs `body`, which returns a Status. Turns an exception into a code.
 template <class Body>
 erda_code Guarded(Body&& body) noexcept {
   try {
@@ -54,7 +54,8 @@ erda_code Guarded(Body&& body) noexcept {
   }
 }
 
-// Copies the defaults into a structure of the caller's of this size. What he knows more is 0.
+// Copies the defaults into a structure of the caller that has `size` bytes. Sets fields that only the caller knows to
+// 0. Does nothing if `size` is smaller than `least`, the structure's first size.
 template <class Options>
 void SetDefaults(Options* options, size_t size, size_t least, Options defaults) noexcept {
   if (options == nullptr || size < least) return;
@@ -63,7 +64,8 @@ void SetDefaults(Options* options, size_t size, size_t least, Options defaults) 
   std::memcpy(static_cast<void*>(options), &defaults, std::min(size, sizeof(Options)));
 }
 
-// The caller's structure over *known, which has the defaults. least: the size it had at first.
+// Copies the caller's structure over *known, which holds the defaults. `least` is the structure's first size. Returns
+// kInvalidArgument if the caller did not initialize the structure, or sets a field that this library does not know.
 template <class Options>
 Status ReadOptions(const Options* options, size_t least, Options* known) {
   if (options == nullptr) return {};
@@ -83,7 +85,7 @@ Status ReadOptions(const Options* options, size_t least, Options* known) {
 
 inline Status Missing(const char* what) { return {Code::kInvalidArgument, std::string(what) + " is NULL"}; }
 
-// What is none of the numbers of an enumeration of one byte stays none.
+// Converts a number to an enumeration of one byte. A number outside of that byte becomes 255, which no enumeration has.
 template <class Enum>
 Enum EnumOf(int number) {
   using Number = std::underlying_type_t<Enum>;
@@ -91,7 +93,8 @@ Enum EnumOf(int number) {
   return static_cast<Enum>(fits ? static_cast<Number>(number) : std::numeric_limits<Number>::max());
 }
 
-// One piece of memory with a head at its front and the bytes that it points to behind. Ask for all of them first.
+// One piece of memory: a structure at its front, then the bytes to which it points. Call Ask for every part before
+// Make.
 class Piece {
  public:
   template <class T>
@@ -105,12 +108,13 @@ class Piece {
     memory_.reset(static_cast<char*>(std::calloc(1, size_)));
     if (memory_ == nullptr) throw std::bad_alloc();
   }
-  // calloc's memory is fit for all that is asked for here.
+  // Memory of calloc has the alignment of every type that is asked for here.
   template <class T>
   T* At(size_t at) {
     return reinterpret_cast<T*>(memory_.get() + at);
   }
-  // A copy at this place, ended by a zero that it does not count; the place moves behind it.
+  // Copies bytes to the offset *at, with a zero after them, and moves *at past the zero. The returned size does not
+  // count the zero.
   erda_bytes Copy(size_t* at, std::string_view bytes) {
     char* copy = memory_.get() + *at;
     std::copy(bytes.begin(), bytes.end(), copy);

@@ -1,4 +1,5 @@
-// Time is passed in: protocol code reads no clock of its own, so that the simulator can turn it.
+// A clock as an object. Protocol code gets the time from its caller and reads no clock, so that the simulator can set
+// it.
 #pragma once
 
 #include <chrono>
@@ -11,7 +12,7 @@ using Nanoseconds = std::chrono::nanoseconds;
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Never goes back. Only differences mean anything.
+  // Never goes back. Only differences between two readings have a meaning.
   [[nodiscard]] virtual Nanoseconds Now() const = 0;
 };
 

@@ -15,14 +15,14 @@ namespace erda {
 
 namespace {
 
-// ISA-L folds several strands of a long piece together. What is short (headers, keys, small values) is done sooner one
-// word after the other.
+// The size up to which the loop over words is faster: headers, keys and small values. For longer pieces ISA-L computes
+// several strands and folds them together.
 constexpr size_t kShortBytes = 256;
 
-// kTable[k][b]: what the byte b adds to the state when k more bytes follow it that are added with it.
+// kTable[k][b] is the part of the byte b in the new state, if k more bytes of the same step follow it.
 using Table = std::array<std::array<uint32_t, 256>, 2 * sizeof(uint64_t)>;
 
-constexpr uint32_t kPolynomial = 0x82f63b78;  // 0x1edc6f41, reflected
+constexpr uint32_t kPolynomial = 0x82f63b78;  // 0x1edc6f41, reflected.
 
 constexpr Table MakeTable() {
   Table table{};
@@ -42,7 +42,8 @@ constexpr Table MakeTable() {
 
 alignas(4096) constexpr Table kTable = MakeTable();
 
-// Polynomials over GF(2) modulo kPolynomial, reflected: the highest bit is the coefficient of x^0.
+// Multiplies two polynomials over GF(2) modulo kPolynomial. They are reflected: the highest bit is the coefficient of
+// x^0.
 constexpr uint32_t Product(uint32_t a, uint32_t b) {
   uint32_t product = 0;
   for (uint32_t bit = 1U << 31; bit != 0; bit >>= 1) {
@@ -52,7 +53,7 @@ constexpr uint32_t Product(uint32_t a, uint32_t b) {
   return product;
 }
 
-// kSteps[i]: what a state is multiplied by when 2^i zero bytes follow, x^(8 * 2^i).
+// kSteps[i] is x^(8 * 2^i): the factor of a state when 2^i zero bytes follow.
 constexpr std::array<uint32_t, 64> kSteps = [] {
   std::array<uint32_t, 64> steps{};
   uint32_t step = 1U << (31 - 8);
@@ -63,7 +64,7 @@ constexpr std::array<uint32_t, 64> kSteps = [] {
   return steps;
 }();
 
-// What the bytes of a word add to the state when Behind more bytes follow them.
+// Returns the part of a word's bytes in the new state, if `Behind` more bytes of the same step follow them.
 template <size_t Behind, class Word>
 uint32_t OfWord(Word word) {
   uint32_t state = 0;
@@ -84,7 +85,7 @@ Word LoadWord(const std::byte* bytes) {
 
 uint32_t StateByTable(uint32_t state, const std::byte* bytes, size_t size) {
   constexpr size_t kWord = sizeof(uint64_t);
-  // What is short needs the table's first page only: what it comes upon is as often cold as not.
+  // A short piece uses only the table's first page, since the table is often not in the cache.
   if (size > kShortBytes) {
     for (; size >= 2 * kWord; size -= 2 * kWord, bytes += 2 * kWord) {
       state = OfWord<kWord>(LoadWord<uint64_t>(bytes) ^ state) ^ OfWord<0>(LoadWord<uint64_t>(bytes + kWord));
@@ -121,7 +122,7 @@ uint32_t ShortState(uint32_t state, const std::byte* bytes, size_t size) {
   return kHasInstruction ? StateByInstruction(state, bytes, size) : StateByTable(state, bytes, size);
 }
 
-// Without the instruction ISA-L takes one byte at a time: the table is 6 times as fast, in an emulator 4 times.
+// Without the instruction, ISA-L takes one byte at a time. The table is 6 times as fast then; in an emulator, 4 times.
 bool IsShort(size_t size) { return size <= kShortBytes || !kHasInstruction; }
 #else
 bool IsShort(size_t size) { return size <= kShortBytes; }
@@ -138,7 +139,7 @@ uint32_t Crc32cByTable(uint32_t crc, std::span<const std::byte> bytes) {
 uint32_t Crc32c(uint32_t crc, std::span<const std::byte> bytes) {
   uint32_t state = ~crc;
   if (IsShort(bytes.size())) return ~ShortState(state, bytes.data(), bytes.size());
-  // ISA-L takes an int for the length, a pointer that is not const, and leaves the inversions to the caller.
+  // ISA-L takes the length as an int and a pointer that is not const. It leaves the inversions to the caller.
   constexpr size_t kStepBytes = size_t{1} << 30;
   while (!bytes.empty()) {
     const size_t n = std::min(bytes.size(), kStepBytes);
@@ -149,7 +150,7 @@ uint32_t Crc32c(uint32_t crc, std::span<const std::byte> bytes) {
   return ~state;
 }
 
-// A checksum is linear but for its beginning, which crc_behind has in common with as many zero bytes.
+// A checksum is linear except for its initial state. crc_behind shares that initial state with as many zero bytes.
 uint32_t Crc32cOfBoth(uint32_t crc, uint32_t crc_behind, uint64_t bytes) {
   for (; bytes != 0; bytes &= bytes - 1) crc = Product(kSteps[static_cast<size_t>(std::countr_zero(bytes))], crc);
   return crc ^ crc_behind;

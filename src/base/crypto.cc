@@ -10,11 +10,11 @@ const unsigned char* Unsigned(std::span<const std::byte> bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
-// It chooses the code for this processor, and opens what random bytes come from; it is safe to call it again, from any
-// thread.
+// Initializes libsodium: it chooses the code for this processor, and opens the source of random bytes. Safe to call
+// again, from any thread.
 void Prepare() {
   static const int prepared = sodium_init();
-  (void)prepared;  // it fails where the system has no random bytes, and then randombytes_buf ends the process
+  (void)prepared;  // It fails if the system has no random bytes. Then randombytes_buf ends the process.
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What is secret is computed by libsodium, behind these few names.
+// The cryptography of Erda, computed by libsodium.
 #pragma once
 
 #include <array>
@@ -11,12 +11,12 @@ namespace erda {
 
 using Digest = std::array<uint8_t, 32>;
 
-// Of all parts, one behind the other.
+// Returns the HMAC of all parts, one after the other.
 [[nodiscard]] Digest HmacSha256(std::span<const std::byte> key,
                                 std::initializer_list<std::span<const std::byte>> parts);
-// Takes as long whether and wherever they differ. REQUIRES: equally long.
+// Compares in a time that does not depend on the bytes. REQUIRES: a.size() == b.size().
 [[nodiscard]] bool SameBytes(std::span<const std::byte> a, std::span<const std::byte> b);
-// Bytes that nobody can foretell.
+// Fills the range with bytes that nobody can predict.
 void FillRandom(std::span<std::byte> bytes);
 
 }  // namespace erda

@@ -1,4 +1,4 @@
-// A descriptor that wakes a sleeper up: what the Wake() of queues and listeners is made of.
+// A descriptor that wakes a sleeping thread. Wake() of queues and listeners uses it.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -15,13 +15,13 @@ namespace erda {
 
 class EventFd {
  public:
-  // False if there was no descriptor to be had.
+  // Returns false if the system gives no descriptor.
   [[nodiscard]] bool Create() {
     fd_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     return static_cast<bool>(fd_);
   }
   [[nodiscard]] int get() const { return fd_.get(); }
-  // Readable from now on, until it is drained.
+  // Makes the descriptor readable until it is drained.
   void Ring() {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t n = ::write(fd_.get(), &one, sizeof(one));
@@ -35,7 +35,7 @@ class EventFd {
   UniqueFd fd_;
 };
 
-// A time to wait, as poll and epoll_wait take it: rounded up.
+// Returns a time to wait in the form that poll and epoll_wait take, rounded up.
 inline int PollMilliseconds(std::chrono::nanoseconds time) {
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(time).count();
   return static_cast<int>(std::clamp<int64_t>(ms, 0, std::numeric_limits<int>::max()));

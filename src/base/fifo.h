@@ -1,5 +1,5 @@
-// First in, first out, in memory that is kept: it grows to the most that were ever in it, and then allocates no more (a
-// std::deque gives blocks back and fetches new ones as it moves along).
+// A first-in, first-out queue that keeps its memory. It grows to the largest number of elements that it ever held, and
+// allocates nothing after that. A std::deque frees and allocates blocks as it advances.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace erda {
 
-// Not thread-safe; neither moved nor copied. T can be default-constructed and copied.
+// Not thread-safe. Can be neither moved nor copied. REQUIRES: T can be default-constructed and copied.
 template <class T>
 class Fifo {
  public:
@@ -20,12 +20,12 @@ class Fifo {
 
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] size_t size() const { return size_; }
-  // The i-th from the front. REQUIRES: i < size().
+  // Returns the i-th element from the front. REQUIRES: i < size().
   [[nodiscard]] T& operator[](size_t i) { return slots_[(first_ + i) & mask_]; }
   [[nodiscard]] const T& operator[](size_t i) const { return slots_[(first_ + i) & mask_]; }
   [[nodiscard]] T& front() { return slots_[first_]; }
 
-  // So many fit without an allocation.
+  // Makes room for this number of elements, so that they need no allocation.
   void Reserve(size_t count) {
     while (slots_.size() < count) Grow();
   }
@@ -60,8 +60,8 @@ class Fifo {
     first_ = 0;
   }
 
-  std::vector<T> slots_;    // a power of two of them, or none
-  size_t mask_ = SIZE_MAX;  // one less (a division, if it were asked of the vector)
+  std::vector<T> slots_;    // Their number is a power of two, or 0.
+  size_t mask_ = SIZE_MAX;  // slots_.size() - 1. Asking the vector for its size would cost a division.
   size_t first_ = 0;
   size_t size_ = 0;
 };

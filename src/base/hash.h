@@ -1,8 +1,8 @@
 // The hash of a key. It is part of the pool's format: a key's place follows from it.
 //
-// SipHash-1-3 under the pool's secret seed. A peer that does not know the seed cannot choose keys that share a place,
-// and learns nothing about the hash of one key from the hashes of others. docs/security.md, "Chosen keys", says who
-// knows the seed; docs/design.md, "The hash", says what the alternatives cost.
+// SipHash-1-3 under the pool's secret seed. A peer that does not know the seed cannot choose keys that share a place.
+// It learns nothing about the hash of one key from the hashes of others. The parties that know the seed are listed in
+// docs/security.md, "Chosen keys". The costs of other hashes are in docs/design.md, "The hash".
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace erda {
 // Random for each pool, and secret.
 using HashSeed = std::array<uint64_t, 2>;
 
-// A message of bytes to 64 bits: J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input PRF".
+// Maps a message of bytes to 64 bits: J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input PRF".
 template <int Rounds, int FinalRounds>
 class SipHash {
  public:
@@ -44,8 +44,8 @@ class SipHash {
     std::memcpy(&word, bytes.data() + at, sizeof(word));
     return word;
   }
-  // The last `rest` bytes, fewer than 8, as a little-endian number. Copies no variable number of bytes: that would be a
-  // call.
+  // Returns the last `rest` bytes, fewer than 8, as a little-endian number. Every copy has a constant size, since a
+  // variable one would cost a call.
   static uint64_t Last(std::string_view bytes, size_t rest) {
     if (rest == 0) return 0;
     if (bytes.size() >= 8) return Load<uint64_t>(bytes, bytes.size() - 8) >> (64 - 8 * rest);

@@ -1,5 +1,5 @@
-// The bounds of every option that is a number: one table for C++, C and Python. What a flag lets through is checked
-// here, too.
+// The bounds of every numeric option, in one table for C++, C and Python. The server and client check options here,
+// too, after the programs have parsed their flags.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ struct OptionBounds {
   const char* name;
   int64_t least;
   int64_t most;
-  const char* rule = "";  // of the numbers between them
-  bool zero_too = false;  // 0 is allowed, too, though it is below `least`
+  const char* rule = "";  // A rule for the numbers between the bounds.
+  bool zero_too = false;  // 0 is allowed although it is below `least`.
 };
 
 inline constexpr struct {
   OptionBounds queue_depth{"queue_depth", 1, 256};
   OptionBounds cache_entries{"cache_entries", 0, 1 << 30};
-  // 34 years: in nanoseconds, and added to the clock, it is far from the end of 64 bits.
+  // 34 years. In nanoseconds, and added to the clock, it stays far below 64 bits.
   OptionBounds timeout{"timeout (in ms)", 1, int64_t{1} << 40};
   OptionBounds ack{"ack", 0, 1};
   OptionBounds put_path{"put_path", 0, 3};
@@ -30,7 +30,7 @@ inline constexpr struct {
 
 inline constexpr OptionBounds kTtlBounds{"ttl (in ms)", 1, int64_t{1} << 48};
 
-// What fits a pool, docs/operations.md says: the sizes depend on each other.
+// The sizes depend on each other; docs/operations.md says which fit a pool. This table has only their outer bounds.
 inline constexpr struct {
   OptionBounds pool_size{"pool_size", 0, int64_t{1} << 52};
   OptionBounds shards{"shards", 0, 64};
@@ -56,7 +56,7 @@ inline constexpr struct {
   OptionBounds nvm_write_latency{"nvm_write_latency (in ns)", 0, 1'000'000'000};
 } kServerBounds;
 
-// The first option that is out of them.
+// Checks options one by one, and keeps the first one that is out of its bounds.
 class Bounds {
  public:
   template <class Number>

@@ -1,5 +1,5 @@
-// Defects that the simulator is given on purpose, to see that it finds them (docs/simulation.md). They are in the
-// program erda-sim alone: everywhere else Planted() is false at compile time, and nothing of them is left.
+// Defects for the simulator, which must find each of them (docs/simulation.md). Only the program erda-sim contains
+// them. In every other program Planted() is false at compile time, and the compiler removes the defects.
 #pragma once
 
 #include <cstddef>
@@ -9,98 +9,100 @@ namespace erda {
 
 enum class Flaw : uint8_t {
   kNone,
-  // The server
-  kInlineNotFlushed,      // an inline put is published before its object is flushed
-  kHeaderNotFlushed,      // a reserved version is published before its header and key are
-  kMetaNotFlushed,        // a new entry's word is stored before its meta is flushed
-  kCommitNotFlushed,      // a commit is acknowledged before the value is flushed
-  kCommitUnfenced,        // a commit is acknowledged before the fence behind the flush of its value
-  kSettledNotFlushed,     // what was found whole is settled without a flush
-  kEntryNotFlushed,       // the entry that names a new version is not flushed before that is acknowledged
-  kSettledNotWhole,       // what is published over is settled without a look at its checksum
-  kAlwaysFlips,           // a new version makes the one before it the old one, settled or not
-  kLateCommitLost,        // the commit of a version that is not the newest changes nothing
-  kTakesBackToOld,        // from an unfinished version straight to the old one, past whole ones in between
-  kTakesBackPastWriters,  // past versions that are still being written, too
-  kReportEndsWriters,     // a report takes a version back though its writer is at work
-  kCommitAfterDelete,     // a delete does not mark what is in flight
-  kNoTombstone,           // a delete frees the entry at once
-  kTombstoneNotFlushed,   // a tombstone is published before it is flushed
-  kFreeNotFlushed,        // a freed entry is not flushed before the tombstone's place is used anew
-  kCrcWithoutPlace,       // the checksums leave out the address
-  kVersionsStartAnew,     // a server begins with version 1 again
-  kCommitsPastDamage,     // a version is committed over one whose header is damaged, and may be newer
-  kMarksInFlight,         // the mark of a segment moves past what is in flight
-  kRegionSettledEarly,    // the region table calls a region settled that has puts in flight
-  kLeftNotMarked,         // a version does not say that its entry has left it
-  kDelegatedNotFlushed,   // a delegated put is published before its object is flushed
-  kChunkNotFlushed,       // a chunk is not persistent before something else is appended behind it
-  kMarksChunks,           // the mark of a segment moves past chunks that are being filled
-  kChunkNotHeld,          // a region is emptied though a client may fill a chunk in it
-  kPutsInTakenBack,       // puts go on in a chunk that was taken back
-  kConditionNotAwaited,   // a condition is judged by what is settled, whatever is being written
-  kConditionNotJudged,    // a put does what it was told, whatever its condition says
-  kJudgesUnpublished,     // a condition is judged without the puts of the batch that are not published
-  kPublishedUnfenced,     // entries are stored before what they lead to is fenced
-  kSlotTakenTwice,        // puts that share fences do not look which slots the others take
-  kMarksUnpublished,      // the mark of a segment moves past what is not published
-  kEndsUnfenced,          // a session ends though its client is in the middle of a Write
-  // Cleaning
-  kMovesUnsettled,     // a version is moved that is not settled
-  kCopiesUnverified,   // what is copied gets a good checksum, whole or not
-  kCopyNotFlushed,     // an entry names a copy that is not persistent
-  kMovesUnchecked,     // a move is applied though the entry has changed since
-  kFreesHeld,          // a region is emptied though a writer may still write there
-  kEmptiedNotFenced,   // a region is emptied before the entries are persistent
-  kCountedNotFlushed,  // entries that an earlier server stored are trusted before they are flushed
-  kSlotTooEarly,       // a slot gets another region before the one it had is zeroes
-  kNotZeroed,          // a region is free though what it held is still there
-  kSameGeneration,     // generations are counted by each region for itself
-  kExpiryIgnored,      // what has expired is there for conditions, increments and deletes
-  kExpiresNewer,       // an entry is freed though it names a newer version than the one that has expired
-  kTimeNotStored,      // the shard judges by a time that it has not told its clients
-  kTimeNotNoted,       // the shard tells its clients a time that the pool does not keep
-  kExpiresInFlight,    // what was in flight when a version was freed that has expired, counts still
-  kFlipNotUndone,      // a flipped bit of an index entry stays
-  // Growing
-  kSplitNotFlushed,    // a block counts before it is flushed
-  kSplitUnfenced,      // entries leave a block before the number of blocks is persistent
-  kSplitCountedFirst,  // a block counts before what belongs there stands there
-  kSplitLeavesOld,     // entries stay in the block that they went from, too
-  kRunNotFlushed,      // a block is put into a region that the region table does not say is the index's
-  kReachNotFlushed,    // an entry is beyond its window of before, though the record of the larger one is not flushed
-  kReachToldLate,      // the control block tells of a larger window only when there is an even larger one
-  // Recovery
-  kKeepsLeftOver,         // of a split
-  kReachForgotten,        // recovery looks at 64 slots, however large the window is
-  kSuperblockNotFlushed,  // the superblock that counts is not flushed before the other copy is written
-  kTrustsNewest,          // the newest version is taken for whole
-  kFoundNotFlushed,       // what was found is built upon before it is flushed
-  kKeepsBothCopies,       // of an entry that was being moved
-  kTailTooEarly,          // the log goes on at the last object, not behind it
-  kTrustsChunks,          // a walk goes on where the headers in a chunk say
-  // The client
-  kReturnsUnsettled,   // a get returns a kPersisted version that nobody has made persistent yet
-  kSkipsChain,         // a get goes from the newest version to the old one, past those in between
-  kNoChecksum,         // a get takes a value as it comes
-  kDamageIsOlder,      // a get goes from a damaged version to an older one
-  kMissNotConfirmed,   // a key is absent though entries were being moved
-  kSplitNotSeen,       // a key is absent though its block was split
-  kReachNotSeen,       // a key is absent though its window has grown
-  kReadsInOrder,       // Reads of one batch count as taken in the order posted, whatever the fabric says
-  kSlotNotConfirmed,   // a version is damaged though its slot may have changed
-  kTrustsLocation,     // a get that knows where a version was does not look whether its entry has left it
-  kKnowsForEver,       // what a client knows of locations outlives the server
-  kAcknowledgesEarly,  // a reserved put is done when its space is reserved
-  kNoReadBehindWrite,  // a put is done when its Write completes
-  kReturnsExpired,     // a get returns what it finds, expired or not
-  kExpiresBehindRead,  // a value has expired if its deadline has passed when the get is over
-  kTrustsOwnClock,     // a value lives as long as the client's own clock says so
-  // Its scans
-  kBlockNotConfirmed,    // a block counts though entries were being moved
-  kBlockSplitNotSeen,    // a block counts for what belonged there before it was split
-  kScanSkipsUnverified,  // an entry whose newest version is not there yet is nobody's
-  kScanForgetsChanged,   // so is one that has changed before its key was known
+  // The server.
+  kInlineNotFlushed,   // An inline put is published before its object is flushed.
+  kHeaderNotFlushed,   // A reserved version is published before its header and key are flushed.
+  kMetaNotFlushed,     // A new entry's word is stored before its meta is flushed.
+  kCommitNotFlushed,   // A commit is acknowledged before the value is flushed.
+  kCommitUnfenced,     // A commit is acknowledged before the fence that follows the flush of its value.
+  kSettledNotFlushed,  // A version that was found whole is settled without a flush.
+  kEntryNotFlushed,    // A new version is acknowledged before the entry that names it is flushed.
+  kSettledNotWhole,    // A version is settled without a look at its checksum when the next one is published over it.
+  kAlwaysFlips,        // A new version makes its predecessor the old one, settled or not.
+  kLateCommitLost,     // The commit of a version that is not the newest changes nothing.
+  // Taking back goes from an unfinished version straight to the old one, past whole versions in between.
+  kTakesBackToOld,
+  kTakesBackPastWriters,  // Taking back goes past versions that are still being written.
+  kReportEndsWriters,     // A report takes a version back although its writer is at work.
+  kCommitAfterDelete,     // A delete does not mark the versions in flight.
+  kNoTombstone,           // A delete frees the entry at once.
+  kTombstoneNotFlushed,   // A tombstone is published before it is flushed.
+  kFreeNotFlushed,        // A tombstone's place is used again before the freed entry is flushed.
+  kCrcWithoutPlace,       // The checksums leave out the address.
+  kVersionsStartAnew,     // A server begins with version 1 again.
+  kCommitsPastDamage,     // A version is committed over one whose header is damaged, and which may be newer.
+  kMarksInFlight,         // The mark of a segment moves past versions in flight.
+  kRegionSettledEarly,    // The region table calls a region settled that has puts in flight.
+  kLeftNotMarked,         // A version does not say that its entry has left it.
+  kDelegatedNotFlushed,   // A delegated put is published before its object is flushed.
+  kChunkNotFlushed,       // The log appends after a chunk before the chunk is persistent.
+  kMarksChunks,           // The mark of a segment moves past chunks that clients still fill.
+  kChunkNotHeld,          // A region is emptied although a client may fill a chunk in it.
+  kPutsInTakenBack,       // Puts go on in a chunk that was revoked.
+  kConditionNotAwaited,   // A condition is judged by the settled version, although a newer one is being written.
+  kConditionNotJudged,    // A put ignores its condition.
+  kJudgesUnpublished,     // A condition is judged without the unpublished puts of the batch.
+  kPublishedUnfenced,     // Entries are stored before the objects that they name are fenced.
+  kSlotTakenTwice,        // Puts that share fences ignore the index slots that the others take.
+  kMarksUnpublished,      // The mark of a segment moves past unpublished versions.
+  kEndsUnfenced,          // A session ends although its client is in the middle of a Write.
+  // Cleaning.
+  kMovesUnsettled,     // The cleaner moves a version that is not settled.
+  kCopiesUnverified,   // The cleaner gives a copy a good checksum, whole or not.
+  kCopyNotFlushed,     // An entry names a copy that is not persistent.
+  kMovesUnchecked,     // A move is applied although the entry has changed since.
+  kFreesHeld,          // A region is emptied although a writer may still write there.
+  kEmptiedNotFenced,   // A region is emptied before the entries are persistent.
+  kCountedNotFlushed,  // Entries that an earlier server stored are trusted before they are flushed.
+  kSlotTooEarly,       // A head slot gets another region before its previous region is zeroes.
+  kNotZeroed,          // A region is free although its old contents are still there.
+  kSameGeneration,     // Each region counts its generations separately.
+  kExpiryIgnored,      // Conditions, increments and deletes see expired values.
+  kExpiresNewer,       // The shard frees an entry although it names a newer version than the expired one.
+  kTimeNotStored,      // The shard judges by a time that it has not told its clients.
+  kTimeNotNoted,       // The shard tells its clients a time that the pool does not keep.
+  kExpiresInFlight,    // A version still counts although it was in flight when an expired version of its key was freed.
+  kFlipNotUndone,      // A flipped bit of an index entry stays.
+  // Growing.
+  kSplitNotFlushed,    // A block counts before it is flushed.
+  kSplitUnfenced,      // Entries leave a block before the number of blocks is persistent.
+  kSplitCountedFirst,  // A block counts before the entries that belong there stand there.
+  kSplitLeavesOld,     // Entries also stay in the block that they left.
+  kRunNotFlushed,      // A block is put into a region that is not yet the index's in the region table.
+  // An entry stands beyond its earlier window, although the record of the larger window is not flushed.
+  kReachNotFlushed,
+  kReachToldLate,  // The control block announces a larger window only when there is an even larger one.
+  // Recovery.
+  kKeepsLeftOver,         // Recovery keeps leftover entries of a split.
+  kReachForgotten,        // Recovery looks at 64 index slots, however large the window is.
+  kSuperblockNotFlushed,  // The other superblock is written before the one that counts is flushed.
+  kTrustsNewest,          // Recovery takes the newest version for whole.
+  kFoundNotFlushed,       // Recovery builds upon its findings before they are flushed.
+  kKeepsBothCopies,       // Recovery keeps both copies of an entry that was being moved.
+  kTailTooEarly,          // The log continues at the last object, and not after it.
+  kTrustsChunks,          // A walk continues where the headers in a chunk say.
+  // The client.
+  kReturnsUnsettled,   // A get returns a kPersisted version that is not persistent yet.
+  kSkipsChain,         // A get goes from the newest version to the old one, past the versions in between.
+  kNoChecksum,         // A get takes a value without a look at its checksum.
+  kDamageIsOlder,      // A get goes from a damaged version to an older one.
+  kMissNotConfirmed,   // A get finds the key absent although entries were being moved.
+  kSplitNotSeen,       // A get finds the key absent although its block was split.
+  kReachNotSeen,       // A get finds the key absent although its window has grown.
+  kReadsInOrder,       // Reads of one batch count as taken in the order posted, whatever the fabric promises.
+  kSlotNotConfirmed,   // A get finds a version damaged although its head slot may have changed.
+  kTrustsLocation,     // A get by a known location does not check whether the entry has left the version.
+  kKnowsForEver,       // Known locations outlive the server.
+  kAcknowledgesEarly,  // A reserved put is done when its space is reserved.
+  kNoReadBehindWrite,  // A put is done when its Write completes.
+  kReturnsExpired,     // A get returns a value although it has expired.
+  kExpiresBehindRead,  // A get judges expiry by the time at its end, and not by the time of its Read.
+  kTrustsOwnClock,     // A client judges expiry by its own clock.
+  // Scans of the client.
+  kBlockNotConfirmed,    // A block counts although entries were being moved.
+  kBlockSplitNotSeen,    // A block counts for the keys that belonged there before it was split.
+  kScanSkipsUnverified,  // A scan skips an entry whose newest version has not arrived.
+  kScanForgetsChanged,   // A scan skips an entry that changed before the scan knew its key.
   kCount
 };
 
@@ -198,7 +200,7 @@ static_assert(sizeof(kFlawNames) / sizeof(kFlawNames[0]) == static_cast<size_t>(
 #ifdef ERDA_PLANTED
 inline Flaw planted_flaw = Flaw::kNone;
 inline bool IsPlanted(Flaw flaw) { return planted_flaw == flaw; }
-// (Not std::is_constant_evaluated: the initializer of a const bool would be a constant, and the defect not there.)
+// Not std::is_constant_evaluated: the initializer of a const bool would be a constant, and would lose the defect.
 constexpr bool Planted(Flaw flaw) { return flaw != Flaw::kNone && IsPlanted(flaw); }
 #else
 constexpr bool Planted(Flaw /*flaw*/) { return false; }

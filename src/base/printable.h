@@ -1,4 +1,4 @@
-// Bytes as people can read them.
+// Bytes in a form that people can read.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace erda {
 
-// Printable ASCII, and \xNN for any other byte; \\ for a backslash.
+// Returns printable ASCII as it is, any other byte as \xNN, and a backslash as \\.
 [[nodiscard]] inline std::string Printable(std::string_view bytes) {
   static constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;

@@ -26,14 +26,14 @@ class Random {
     return result;
   }
 
-  // In [0, n). REQUIRES: n > 0. The bias, at most n / 2^64, does not matter to a test.
+  // Returns a number in [0, n). REQUIRES: n > 0. The bias, at most n / 2^64, does not matter to a test.
   constexpr uint64_t Uniform(uint64_t n) {
     __extension__ using Wide = unsigned __int128;
     return static_cast<uint64_t>((static_cast<Wide>(Next()) * n) >> 64);
   }
-  // In [low, high]. REQUIRES: low <= high, not the whole range of 64 bits.
+  // Returns a number in [low, high]. REQUIRES: low <= high, not the whole range of 64 bits.
   constexpr uint64_t Between(uint64_t low, uint64_t high) { return low + Uniform(high - low + 1); }
-  // True with the probability p; never for 0, always for 1.
+  // Returns true with the probability p: never for 0, always for 1.
   constexpr bool Chance(double p) { return static_cast<double>(Next() >> 11) * 0x1p-53 < p; }
 
   template <class T>
@@ -44,7 +44,7 @@ class Random {
     }
   }
 
-  // Spreads the difference of two numbers over all bits; no two give the same.
+  // Spreads a number over all bits. Different numbers give different results.
   static constexpr uint64_t Mix(uint64_t n) {
     n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9;
     n = (n ^ (n >> 27)) * 0x94d049bb133111eb;

@@ -7,11 +7,11 @@
 
 namespace erda {
 
-// One step of a wait that is expected to be short. The first steps keep the core, since an answer takes about that
-// long; further ones offer it to others: what is waited for may need this very core to run.
+// One step of a wait that should be short. The first steps keep the core, since an answer takes about that long. Later
+// steps offer it to others: the thread that will end the wait may need this very core.
 class Relax {
  public:
-  // Keeps the core, and lets its other thread go ahead for a moment.
+  // Keeps the core, and lets its second hardware thread run for a moment.
   static void Pause() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -29,7 +29,7 @@ class Relax {
   [[nodiscard]] uint32_t steps() const { return steps_; }
 
  private:
-  static constexpr uint32_t kBusySteps = 100;  // about 3 us
+  static constexpr uint32_t kBusySteps = 100;  // About 3 us.
   uint32_t steps_ = 0;
 };
 

@@ -45,15 +45,15 @@ Result<SharedMemory> SharedMemory::Create(const std::string& name, size_t size, 
   if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
     return ErrnoStatus("cannot size shared memory to " + std::to_string(size) + " bytes");
   }
-  // Who has a descriptor, for reading only as it may be, could open it anew otherwise: with the rights of the file, and
-  // a memfd is everybody's at first.
+  // A process with a read-only descriptor could open the memory again through /proc, with the rights of the file. The
+  // kernel gives every user rights on a new memfd.
   if (::fchmod(fd.get(), 0600) != 0) return ErrnoStatus("cannot keep shared memory from other users");
   UniqueFd read_only(::open(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), O_RDONLY | O_CLOEXEC));
   if (!read_only) return ErrnoStatus("cannot open shared memory for reading");
   auto bytes = MapWhole(fd.get(), size, PROT_READ | PROT_WRITE);
   if (!bytes.ok()) return bytes.status();
   SharedMemory memory(*bytes, std::move(fd), std::move(read_only));
-  // The mapping above stays writable. A descriptor is then not enough, of whatever user.
+  // The mapping above stays writable. With the seal, no descriptor of any user is enough to map the memory for writing.
   const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | (writers == Writers::kOwner ? F_SEAL_FUTURE_WRITE : 0);
   if (::fcntl(memory.fd_.get(), F_ADD_SEALS, seals) != 0) return ErrnoStatus("cannot seal shared memory");
   return memory;

@@ -1,4 +1,4 @@
-// A queue between two threads: one pushes, the other pops. Neither ever waits for the other.
+// A queue between two threads: one pushes, the other pops. Neither waits for the other.
 #pragma once
 
 #include <array>
@@ -11,14 +11,14 @@
 
 namespace erda {
 
-// What was stored before a Push is seen behind the Pop that got the element: the release of each index pairs with the
-// acquire of the other end. N is a power of two.
+// All stores before a Push are visible after the Pop that returns its element. The release of each index pairs with the
+// acquire at the other end. N is a power of two.
 template <class T, size_t N>
 class SpscQueue {
   static_assert(std::has_single_bit(N));
 
  public:
-  // By the one who pushes. False: it is full.
+  // Called by the pushing thread. Returns false if the queue is full.
   bool Push(const T& element) {
     const uint64_t end = end_.load(std::memory_order_relaxed);
     if (end - begin_.load(std::memory_order_acquire) == N) return false;
@@ -32,7 +32,7 @@ class SpscQueue {
   // How many elements it took in all.
   [[nodiscard]] uint64_t pushed() const { return end_.load(std::memory_order_relaxed); }
 
-  // By the one who pops.
+  // Called by the popping thread. Returns nothing if the queue is empty.
   std::optional<T> Pop() {
     const uint64_t begin = begin_.load(std::memory_order_relaxed);
     if (begin == end_.load(std::memory_order_acquire)) return std::nullopt;
@@ -41,13 +41,13 @@ class SpscQueue {
     return element;
   }
 
-  // By either.
+  // Called by either thread.
   [[nodiscard]] bool empty() const {
     return begin_.load(std::memory_order_acquire) == end_.load(std::memory_order_acquire);
   }
 
  private:
-  static constexpr size_t kApart = 64;  // so that the ends do not share a cache line
+  static constexpr size_t kApart = 64;  // Keeps the two ends in different cache lines.
   alignas(kApart) std::atomic<uint64_t> begin_{0};
   alignas(kApart) std::atomic<uint64_t> end_{0};
   alignas(kApart) std::array<T, N> elements_{};

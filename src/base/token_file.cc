@@ -18,7 +18,7 @@ constexpr size_t kFileBytesMax = size_t{1} << 20;
 constexpr std::string_view kReadOnly = "read-only";
 constexpr std::string_view kBlanks = " \t\r";
 
-// The first word of a line, which it is taken off.
+// Removes the first word from a line, and returns it.
 std::string_view TakeWord(std::string_view* line) {
   line->remove_prefix(std::min(line->find_first_not_of(kBlanks), line->size()));
   const std::string_view word = line->substr(0, line->find_first_of(kBlanks));
@@ -79,7 +79,8 @@ Result<std::vector<Token>> ParseTokens(std::string_view text, const std::string&
 }
 
 Result<std::vector<Token>> ReadTokenFile(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // (a pipe is none, and not waited for)
+  // O_NONBLOCK: a pipe is no token file, and the open must not wait for it.
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return ErrnoStatus("cannot open the token file " + path);
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return ErrnoStatus("cannot examine the token file " + path);

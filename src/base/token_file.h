@@ -1,11 +1,10 @@
-// A file of tokens: of a server those that it takes, of a client the one that it has (the first).
+// A file of tokens. A server's file has the tokens that it accepts. A client uses the first token of its file.
 //
 //   # comment
 //   TOKEN               may read and write
 //   TOKEN read-only
 //
-// One to a line; a token is 16 to 256 printable characters without spaces. `head -c 32 /dev/urandom | base64` makes
-// one.
+// Each line has one token: 16 to 256 printable characters without spaces. `head -c 32 /dev/urandom | base64` makes one.
 #pragma once
 
 #include <string>
@@ -25,12 +24,13 @@ struct Token {
 inline constexpr size_t kTokenBytesMin = 16;
 inline constexpr size_t kTokenBytesMax = 256;
 inline constexpr size_t kTokensMax = 256;
-// Empty: it may be a token. Else what is wrong with it; never the token itself.
+// Checks a token. Returns an empty string if it is valid, and otherwise its fault. The fault never contains the token.
 [[nodiscard]] std::string CheckToken(std::string_view secret);
 
-// What a line says is never repeated in an error, but for its number. kInvalidArgument: a line is wrong, or there is no
-// token. kPermissionDenied: others could read or change the file. It must belong to the caller, and be for him alone;
-// or to root, and at most be readable by its group.
+// Read the tokens of a text or file. An error gives the number of a line, and never its text. Return kInvalidArgument
+// if a line is wrong, or if there is no token. ReadTokenFile returns kPermissionDenied if other users could read or
+// change the file. The file must belong to the caller, and no other user may read it. If it
+// belongs to root, at most its group may read it, too.
 [[nodiscard]] Result<std::vector<Token>> ParseTokens(std::string_view text, const std::string& path);
 [[nodiscard]] Result<std::vector<Token>> ReadTokenFile(const std::string& path);
 

@@ -11,8 +11,8 @@
 
 namespace erda::fabric {
 
-// No wake-up is lost: every queue is armed before the sleep begins. What a queue gets before its Arm, Arm sees and
-// says; what it gets afterwards makes its descriptor readable, which ends the ppoll, or lets it not begin to sleep.
+// No wake-up is lost, since every queue is armed before the sleep begins. Arm reports completions that come before it.
+// A later one makes the queue's descriptor readable, which ends the ppoll, or keeps it from sleeping.
 void WaitAny(std::span<CompletionQueue* const> queues, std::chrono::nanoseconds timeout) {
   if (queues.size() == 1) return queues.front()->Wait(timeout);
   std::vector<pollfd> watched;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kFile = "liberda-verbs.so";
 
-// Where the module may be: beside the library that this code is in (installed, and in a build folder), or beside the
-// libraries of the program that this code is in (a program that is linked with the objects).
+// Returns the files that the module may be. It is beside the library that contains this code, in an installation or a
+// build folder. For a program that is linked with the objects, it is beside the program's libraries.
 std::vector<std::filesystem::path> Candidates() {
   std::vector<std::filesystem::path> candidates;
   if (const char* folder = ::secure_getenv("ERDA_MODULES"); folder != nullptr && *folder != '\0') {
@@ -58,7 +58,7 @@ Result<std::shared_ptr<Fabric>> OpenVerbsModule(std::string_view address, Role r
       tried += (tried.empty() ? "" : ", ") + file.string();
       continue;
     }
-    // Never unloaded: what it made may live as long as the process.
+    // Never unloaded: its objects may live as long as the process.
     void* module = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (module == nullptr) return LoadError(::dlerror());
     auto* open = reinterpret_cast<ModuleEntry*>(::dlsym(module, kModuleEntry));

@@ -1,5 +1,5 @@
-// Fabrics that are modules of their own, loaded when an address asks for them, so that the libraries do not need what
-// the modules are linked with.
+// Fabrics in separate modules, which are loaded when an address asks for them. So Erda's libraries do not depend on the
+// libraries of the modules.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace erda::fabric {
 
-// The fabric of liberda-verbs.so. kUnavailable if the module, or a library that it needs, is not installed: the message
-// names the package.
+// Returns the fabric of liberda-verbs.so. Returns kUnavailable if the module, or a library that it needs, is not
+// installed; the message names the package.
 Result<std::shared_ptr<Fabric>> OpenVerbsModule(std::string_view address, Role role);
 
-// What the module exports, by this name. It returns null and sets *error if it cannot open the fabric.
+// The name of the function that the module exports. It returns null and sets *error if it cannot open the fabric.
 inline constexpr const char* kModuleEntry = "erda_fabric_open";
 using ModuleEntry = Fabric*(std::string_view version, std::string_view address, Role role, Status* error);
 

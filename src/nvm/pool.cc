@@ -23,7 +23,7 @@ namespace erda::nvm {
 
 namespace {
 
-constexpr uint64_t kPage = 4096;  // of any mapping on x86-64, or a part of one
+constexpr uint64_t kPage = 4096;  // The page of any mapping on x86-64, or a part of it.
 
 class DramPool final : public Pool {
  public:
@@ -40,7 +40,7 @@ class DramPool final : public Pool {
   }
 
  private:
-  // Nothing of DRAM outlives the process, so there is nothing to write back.
+  // DRAM does not outlive the process, so there is nothing to write back.
   void FlushRange(const std::byte* /*begin*/, size_t /*size*/) override {}
   void Drain() override {}
 
@@ -52,20 +52,20 @@ struct Mapping {
   bool is_pmem = false;
 };
 
-// All of what is there. No bytes: errno says why.
+// Maps all of a file or device. If it returns no bytes, errno has the reason.
 Mapping Map(const std::string& path) {
   size_t mapped = 0;
   int is_pmem = 0;
   void* at = pmem_map_file(path.c_str(), 0, 0, 0, &mapped, &is_pmem);
   if (at == nullptr) return {};
-  // A file is read here and there, as an index is. With the kernel's read-ahead, 8 MiB about each first touch on some
-  // machines, a look at each segment's header would read all of the file. Those who go on in order say so
-  // (Writer::WillUse).
+  // The server reads a file at scattered places, like those of an index. On some machines, the kernel's read-ahead
+  // brings in 8 MiB around each first touch. A look at each segment's header would then read all of the file. Code that
+  // reads in order asks for read-ahead itself (Writer::WillUse).
   if (is_pmem == 0) (void)::madvise(at, mapped, MADV_RANDOM);
   return {{static_cast<std::byte*>(at), mapped}, is_pmem != 0};
 }
 
-// The file's pages are its only copy: there is no disk that the kernel writes them to.
+// Returns true if the file's pages are its only copy: the kernel writes them to no disk.
 bool IsInMemory(int fd) {
   struct statfs info {};
   return ::fstatfs(fd, &info) == 0 &&
@@ -76,7 +76,7 @@ bool IsInMemory(int fd) {
 class FilePool final : public Pool {
  public:
   struct Descriptors {
-    UniqueFd lock;  // holds the lock; never handed out, since a lock lives as long as any copy of its descriptor
+    UniqueFd lock;  // Holds the lock. Never handed out, since a lock lives as long as any copy of its descriptor.
     UniqueFd read_write;
     UniqueFd read_only;
   };
@@ -115,17 +115,17 @@ class FilePool final : public Pool {
     mapping_ = {};
     bytes_ = {};
   }
-  // The page cache keeps what a dead process stored, and msync for each put would cost milliseconds without making the
-  // pool power-safe in between: on an ordinary file there is nothing to do.
+  // For an ordinary file there is nothing to do. The page cache keeps the stores of a dead process. An msync for each
+  // put would cost milliseconds, and would still not make the pool power-safe between two calls.
   void FlushRange(const std::byte* begin, size_t size) override {
-    if (mapping_.is_pmem) pmem_flush(begin, size);  // takes any alignment
+    if (mapping_.is_pmem) pmem_flush(begin, size);  // Takes any alignment.
   }
   void Drain() override {
     if (mapping_.is_pmem) pmem_drain();
   }
 
   std::string path_;
-  Mapping mapping_;  // all of the file, also where the pool is a part of it
+  Mapping mapping_;  // All of the file, even if the pool is only a part of it.
   bool created_;
   bool is_device_;
   bool in_memory_;
@@ -136,7 +136,7 @@ Status InPath(const std::string& path, Code code, const std::string& what) {
   return {code, "pool " + path + ": " + what};
 }
 
-// Opens and locks before anything is looked at, so that no one else can be inside.
+// Opens and locks before it reads anything, so that no other process has the pool open.
 Result<UniqueFd> OpenLocked(const std::string& path, uint64_t size, bool* created) {
   *created = false;
   int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -155,7 +155,7 @@ Result<UniqueFd> OpenLocked(const std::string& path, uint64_t size, bool* create
   return lock;
 }
 
-// The bytes behind a descriptor: a file's size, or what libpmem finds for a device when it maps it (0 here).
+// Returns the number of bytes of a file. Returns 0 for a device, whose size libpmem finds when it maps it.
 Result<uint64_t> ExistingSize(const std::string& path, int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return ErrnoStatus("cannot examine pool " + path);
@@ -164,8 +164,8 @@ Result<uint64_t> ExistingSize(const std::string& path, int fd) {
   return static_cast<uint64_t>(info.st_size);
 }
 
-// Gives a range of the file real blocks, so that a full disk is an error here and not a SIGBUS later. Keeps what is in
-// the range. In pieces, since a signal ends a call in the middle, and the next one has to get farther.
+// Allocates blocks for a range of the file, so that a full disk is an error here and not a SIGBUS later. Keeps the
+// bytes in the range. Works in pieces: a signal ends a call in the middle, and the next call must get further.
 int AllocateRange(int fd, uint64_t begin, uint64_t end) {
   constexpr uint64_t kPiece = 1 << 30;
   for (uint64_t at = begin; at < end;) {
@@ -185,14 +185,16 @@ Status Allocate(const std::string& path, int fd, uint64_t size) {
   return {};
 }
 
-// A sparse copy of a pool has holes where the pool has zeroes. (So has, to this call, what was allocated and not
-// written yet: to allocate that again takes nothing.)
+// Allocates the holes that a sparse copy of a pool has in place of zeroes. The call also reports allocated blocks as
+// holes if they were never written; to allocate those again costs nothing.
 Status FillHoles(const std::string& path, int fd, uint64_t size) {
   for (uint64_t at = 0; at < size;) {
     const off_t hole = ::lseek(fd, static_cast<off_t>(at), SEEK_HOLE);
-    if (hole < 0 || std::cmp_greater_equal(hole, size)) return {};  // none, or the file system does not know
+    // No hole, or the file system does not know its holes.
+    if (hole < 0 || std::cmp_greater_equal(hole, size)) return {};
     const off_t data = ::lseek(fd, hole, SEEK_DATA);
-    const uint64_t end = data < 0 ? size : std::min(static_cast<uint64_t>(data), size);  // < 0: it goes to the end
+    // Below 0: the hole reaches to the end.
+    const uint64_t end = data < 0 ? size : std::min(static_cast<uint64_t>(data), size);
     if (const int error = AllocateRange(fd, static_cast<uint64_t>(hole), end); error != 0) {
       return ErrnoStatus("cannot allocate the holes of pool " + path +
                              ", a sparse file: " + std::to_string(end - static_cast<uint64_t>(hole)) +
@@ -204,9 +206,9 @@ Status FillHoles(const std::string& path, int fd, uint64_t size) {
   return {};
 }
 
-// A part goes by msync, so that a mark does not wait for the gigabytes that a dead server left in the page cache. All
-// of it goes by fdatasync, which also writes what is needed to find the bytes: the file's size and blocks. (A DAX
-// file's bytes are persistent with the Writer's Fence; its size and blocks are not.)
+// Syncs a part with msync, so that a mark does not wait for gigabytes that a dead server left in the page cache. Syncs
+// all of the pool with fdatasync, which also writes the file's size and blocks. (The Writer's Fence makes the bytes of
+// a DAX file persistent, but not its size and blocks.)
 Status FilePool::Sync(uint64_t offset, uint64_t size) {
   const bool all = offset == 0 && size == bytes_.size();
   if (is_device_ || (mapping_.is_pmem && !all)) return {};
@@ -219,7 +221,7 @@ Status FilePool::SyncName() {
   if (!created_) return {};
   const std::string folder = std::filesystem::absolute(path_).parent_path();
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // A folder that the server may write to and not read cannot be opened, and so not be synced either.
+  // If the server may write to the folder but not read it, the server can neither open nor sync it.
   if (!fd && errno != EACCES) return ErrnoStatus("cannot open " + folder + ", the folder of the new pool");
   if (fd && ::fsync(fd.get()) != 0)
     return ErrnoStatus("cannot write " + folder + ", the folder of the new pool, to its disk");
@@ -238,12 +240,12 @@ Status FilePool::Widen(uint64_t kept, uint64_t size) {
                       " bytes do not fit");
   }
   Unmap();
-  // What an earlier attempt left behind goes, so that all that comes is zeroes.
+  // Removes leftovers of an earlier attempt, so that all new bytes are zeroes.
   Status status;
   if (::ftruncate(fd, static_cast<off_t>(kept)) != 0) status = ErrnoStatus("cannot shorten the file of pool " + path_);
   if (status.ok()) status = Allocate(path_, fd, size);
   if (!status.ok()) {
-    // (If that fails as well, the file stays longer than the pool, which does no harm.)
+    // If this fails, too, the file stays longer than the pool. That does no harm.
     [[maybe_unused]] const int undone = ::ftruncate(fd, static_cast<off_t>(kept));
   }
   // The file is that long persistently, before anything says that the pool is.
@@ -303,7 +305,7 @@ Result<std::unique_ptr<Pool>> Pool::Open(const PoolOptions& options) {
     return fail(ErrnoStatus("cannot map pool " + path));
   }
   const uint64_t mapped = mapping.bytes.size();
-  const bool is_device = !created && *existing == 0;  // ExistingSize knows the size of every file
+  const bool is_device = !created && *existing == 0;  // ExistingSize knows the size of every file.
   auto pool = std::make_unique<FilePool>(path, mapping, created, is_device, std::move(fds), options.write_latency);
   if (mapped < options.size) {
     return InPath(path, Code::kInvalidArgument,

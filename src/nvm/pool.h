@@ -1,8 +1,8 @@
 // The NVM contract: a mapped pool, and the only ways to store into it.
 //
-// 8-byte aligned stores are atomic; nothing larger is. A store may reach the medium at any time, in any order, or,
-// until its range was flushed and a fence followed, never. docs/format.md has the bytes, docs/guarantees.md what each
-// kind of medium survives.
+// An aligned store of 8 bytes is atomic; no larger store is. A store may reach the medium at any time and in any order.
+// It may never reach it until its range was flushed and a fence followed. The bytes are in docs/format.md. The failures
+// that each kind of medium survives are in docs/guarantees.md.
 #pragma once
 
 #include <atomic>
@@ -24,62 +24,64 @@ namespace erda::nvm {
 using format::Durability;
 
 struct PoolOptions {
-  std::string path;                           // "dram:", a file, /dev/daxX.Y
-  uint64_t size = 0;                          // to create, and the least of what is there; 0 to take that
-  std::chrono::nanoseconds write_latency{0};  // added to each fence that has something to wait for
-  // Of "dram:" whether anybody else can ever map it for writing. (A file has the rights that it has.)
+  std::string path;  // "dram:", a file, or /dev/daxX.Y.
+  // The size of a new pool, and the least size of an existing one. 0 accepts the size of an existing pool.
+  uint64_t size = 0;
+  std::chrono::nanoseconds write_latency{0};  // A delay that is added to each fence with something to wait for.
+  // For "dram:": whether any other process can ever map the pool for writing. A file keeps the rights that it has.
   SharedMemory::Writers writers = SharedMemory::Writers::kPeers;
 };
 
-// The mapped bytes. One process at a time has a pool open: a lock on the file says so.
+// The mapped bytes of a pool. A lock on the file keeps other processes from opening the pool at the same time.
 class Pool {
  public:
-  // Maps what is there, or creates a file of zeroes of options.size bytes. created() tells which. What is there has
-  // that many bytes at least. kUnavailable: another process has it open. kInvalidArgument: the size does not fit, or is
-  // missing.
+  // Maps an existing pool, or creates a file of options.size zeroes; created() tells which. An existing pool must have
+  // at least options.size bytes. Returns kUnavailable if another process has the pool open. Returns kInvalidArgument if
+  // the size does not fit or is missing.
   static Result<std::unique_ptr<Pool>> Open(const PoolOptions& options);
 
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
   virtual ~Pool() = default;
 
-  // For reading. Stores go through a Writer.
+  // Returns the bytes for reading. Stores go through a Writer.
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
   [[nodiscard]] uint64_t size() const { return bytes_.size(); }
   [[nodiscard]] Durability durability() const { return durability_; }
   [[nodiscard]] std::chrono::nanoseconds write_latency() const { return write_latency_; }
-  // The fabric hands this to clients.
+  // Returns the memory that the fabric gives to clients.
   [[nodiscard]] virtual MemoryView view() const = 0;
-  // True if Open made the bytes: they are all zero.
+  // Returns true if Open created the pool: then all bytes are zero.
   [[nodiscard]] virtual bool created() const = 0;
-  // True for a DAX device: it is there before it is a pool, and nobody knows what it holds.
+  // Returns true for a DAX device. It exists before it becomes a pool, and its bytes are unknown then.
   [[nodiscard]] virtual bool is_device() const { return false; }
-  // The kernel writes the pages to a disk, and looks at the CPU's stores to know which. It misses what a NIC stores.
+  // Returns true if the kernel writes the pages to a disk. It finds changed pages by the CPU's stores, and misses the
+  // stores of a NIC.
   [[nodiscard]] virtual bool written_back() const { return false; }
-  // Removes a file that this Open created: for an owner that could not make a pool of it.
+  // Removes the file if this Open created it. The owner calls it when it could not make a pool of the file.
   virtual void RemoveIfCreated() = 0;
 
-  // What is behind is none of the pool: bytes() and view() end there. REQUIRES: size <= size().
+  // Makes the pool smaller: bytes() and view() end at `size`. REQUIRES: size <= size().
   void Narrow(uint64_t size) { bytes_ = bytes_.first(size); }
-  // There are so many bytes, mapped anew, and none of those before `kept` has changed. In a file those behind are
-  // zeroes, and it has them persistently; of a device nobody knows what they are. No Writer is left, and none knows
-  // these bytes by their old address. kInvalidArgument: a device is smaller. kResourceExhausted: the disk is full.
+  // Makes the pool `size` bytes long and maps it again. The first `kept` bytes do not change. In a file the bytes after
+  // them are persistent zeroes; in a device they are unknown. REQUIRES: there is no Writer, and no other code keeps the
+  // old address. Returns kInvalidArgument if a device is too small, and kResourceExhausted if the disk is full.
   virtual Status Widen(uint64_t kept, uint64_t size) = 0;
-  // Returns ok if the medium holds what was stored in this range so far, also where a Writer's Fence does not wait for
-  // that. An error cannot be mended by another call: the kernel forgets pages that it failed to write, so a later ok
-  // says nothing of the bytes that were stored before the error.
+  // Returns ok if the medium holds all earlier stores in this range. That includes media for which a Writer's Fence
+  // does not wait. No later call mends an error: the kernel forgets pages that it failed to write. So a later ok says
+  // nothing about bytes that were stored before the error.
   virtual Status Sync(uint64_t /*offset*/, uint64_t /*size*/) { return {}; }
   Status Sync() { return Sync(0, size()); }
-  // Returns ok if a file that Open created is found under its name after a power cut.
+  // Returns ok if the name of a file that Open created survives a power cut.
   virtual Status SyncName() { return {}; }
-  // The boot of this machine, if the pool's unsynced bytes live in its page cache. Zeroes: there are no such bytes, or
-  // the boot is unknown.
+  // Returns the boot id of this machine if the pool's unsynced bytes live in its page cache. Returns zeroes if there
+  // are no such bytes, or if the boot id is unknown.
   [[nodiscard]] virtual format::BootId boot() const { return {}; }
 
  protected:
   friend class Writer;
   Pool() = default;
-  // Starts writing back the cache lines of a range / waits until that has happened.
+  // FlushRange starts to write back the cache lines of a range. Drain waits until they are written back.
   virtual void FlushRange(const std::byte* begin, size_t size) = 0;
   virtual void Drain() = 0;
 

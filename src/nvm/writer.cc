@@ -18,7 +18,7 @@ constexpr std::array<std::byte, 4096> kZeroes{};
 }  // namespace
 
 void Writer::Write(uint64_t offset, std::span<const std::byte> from) {
-  if (from.empty()) return;  // memcpy takes no null pointer, however few the bytes
+  if (from.empty()) return;  // memcpy takes no null pointer, even for 0 bytes.
   std::memcpy(bytes_.data() + offset, from.data(), from.size());
   counters_.bytes += from.size();
 }
@@ -35,8 +35,8 @@ void Writer::ZeroOut(uint64_t offset, uint64_t size) {
 void Writer::WillUse(uint64_t offset, uint64_t size) const {
   static const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   const uint64_t end = offset + size;
-  // A mapping begins with a page. Other memory refuses the advice, and needs none. In pieces, since of one request the
-  // kernel takes no more than the device likes at once.
+  // A mapping begins at a page. Other memory refuses the advice, and does not need it. The advice goes in pieces: for
+  // one request the kernel reads no more than the device likes to read at once.
   for (uint64_t at = AlignDown(offset, page); at < end; at += kPieceAhead) {
     if (::madvise(bytes_.data() + at, std::min(kPieceAhead, end - at), MADV_WILLNEED) != 0) return;
   }

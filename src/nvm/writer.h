@@ -1,4 +1,4 @@
-// One thread's hand on the pool: stores, write-backs and fences, all counted.
+// Stores, write-backs and fences of one thread in the pool, with counts of them.
 #pragma once
 
 #include <algorithm>
@@ -13,26 +13,27 @@
 namespace erda::nvm {
 
 struct WriteCounters {
-  uint64_t bytes = 0;    // stored
-  uint64_t flushes = 0;  // ranges
+  uint64_t bytes = 0;    // Bytes stored.
+  uint64_t flushes = 0;  // Ranges flushed.
   uint64_t fences = 0;
 };
 
-// Not thread-safe: one for each thread that writes. Two Writers never store to one word.
+// Not thread-safe: each thread that writes has a Writer. Two Writers never store to the same word.
 class Writer {
  public:
   explicit Writer(Pool& pool) : pool_(pool), bytes_(pool.bytes_) {}
 
-  // Copies bytes in. Readers elsewhere may see any part of it, in any order. REQUIRES: the range lies in the pool.
+  // Copies bytes into the pool. Other readers may see any part of it, in any order. REQUIRES: the range lies in the
+  // pool.
   void Write(uint64_t offset, std::span<const std::byte> from);
 
-  // Stores zeroes where something else stands, and flushes all of the range: what is zero already may be so in the
-  // caches alone, by an earlier process.
+  // Stores zeroes over bytes that are not zero, and flushes all of the range. Bytes that are already zero may be so in
+  // the caches only, by an earlier process.
   void ZeroOut(uint64_t offset, uint64_t size);
 
-  // One atomic store, released: a reader that sees it in the cache also sees what this thread stored before it. It
-  // pairs with the acquiring load of Load64, and with the order of a NIC's Reads. What the medium sees is up to Flush
-  // and Fence. REQUIRES: offset is 8-byte aligned.
+  // Stores a word atomically with release order: a reader that sees it in the cache also sees all earlier stores of
+  // this thread. It pairs with the acquiring load of Load64, and with the order of a NIC's Reads. Flush and Fence order
+  // the stores for the medium. REQUIRES: offset is 8-byte aligned.
   void Store64(uint64_t offset, uint64_t value) {
     std::atomic_ref<uint64_t>(*WordAt(offset)).store(value, std::memory_order_release);
     counters_.bytes += sizeof(uint64_t);
@@ -41,7 +42,7 @@ class Writer {
     return std::atomic_ref<uint64_t>(*WordAt(offset)).load(std::memory_order_acquire);
   }
 
-  // Flush begins the write-back of all cache lines that the range touches; the next Fence waits for all of them.
+  // Flush begins to write back all cache lines that the range touches. The next Fence waits for all of them.
   void Flush(uint64_t offset, uint64_t size);
   void Fence();
   void Persist(uint64_t offset, uint64_t size) {
@@ -49,16 +50,17 @@ class Writer {
     Fence();
   }
 
-  // Pool::Sync: for the few words that a pool in an ordinary file cannot be repaired without.
+  // Calls Pool::Sync. It is for the few words without which a pool in an ordinary file could not be repaired.
   Status Sync(uint64_t offset, uint64_t size) { return pool_.Sync(offset, size); }
 
   [[nodiscard]] std::span<const std::byte> Bytes(uint64_t offset, uint64_t size) const {
     return bytes_.subspan(offset, size);
   }
-  // Advice: all of this range will be used soon. A file's pages that are not in memory begin to come in.
+  // Advises the kernel that all of this range will be used soon. It begins to read pages of a file that are not in
+  // memory.
   void WillUse(uint64_t offset, uint64_t size) const;
-  // The same, piece by piece, for who goes on from one place to another in a range that ends there: of the piece that
-  // it comes to and of the next one, as far as they were not asked for when it came to `from`.
+  // Calls WillUse piece by piece, for a reader that advances from `from` to `to` in a range that ends at `end`. Asks
+  // for the piece with `to` and for the next one, except for pieces that were asked for when the reader reached `from`.
   static constexpr uint64_t kPieceAhead = 128 << 10;
   void GoesOn(uint64_t from, uint64_t to, uint64_t end) const {
     const uint64_t piece = AlignDown(to, kPieceAhead);
@@ -74,7 +76,7 @@ class Writer {
 
   Pool& pool_;
   std::span<std::byte> bytes_;
-  bool flushed_ = false;  // something was flushed since the last fence
+  bool flushed_ = false;  // A flush came after the last fence.
   WriteCounters counters_;
 };
 

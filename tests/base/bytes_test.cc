@@ -48,7 +48,7 @@ TEST(ErrnoStatusTest, TheMessageNamesTheThingAndTheReason) {
   EXPECT_EQ(ErrnoStatus("cannot open /x", EACCES).ToString(), "permission denied: cannot open /x: Permission denied");
 }
 
-TEST(ErrnoStatusTest, TheCodeSaysWhatTheCallerCanDo) {
+TEST(ErrnoStatusTest, CodeFitsTheErrorNumber) {
   for (const int error : {EACCES, EPERM}) EXPECT_EQ(ErrnoStatus("x", error).code(), Code::kPermissionDenied);
   for (const int error : {ENOENT, ENOTDIR, ENAMETOOLONG, EISDIR, EFBIG})
     EXPECT_EQ(ErrnoStatus("x", error).code(), Code::kInvalidArgument);
@@ -78,7 +78,7 @@ TEST(UniqueFdTest, TheLastOwnerClosesTheDescriptor) {
   EXPECT_FALSE(IsOpen(raw));
 }
 
-TEST(UniqueFdTest, AssignmentClosesWhatWasThereBefore) {
+TEST(UniqueFdTest, AssignmentClosesTheEarlierDescriptor) {
   const int first = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const int second = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   UniqueFd owner(first);

@@ -21,7 +21,8 @@ std::vector<std::byte> RandomBytes(size_t size, uint64_t seed) {
   return bytes;
 }
 
-// Bit by bit, from the definition: reflected, polynomial 0x1edc6f41, all ones before and inverted after.
+// Computes the CRC bit by bit, from the definition: reflected, polynomial 0x1edc6f41, all ones before and inverted
+// after.
 uint32_t SlowCrc(std::span<const std::byte> bytes) {
   uint32_t crc = ~uint32_t{0};
   for (const std::byte byte : bytes) {
@@ -31,8 +32,8 @@ uint32_t SlowCrc(std::span<const std::byte> bytes) {
   return ~crc;
 }
 
-// RFC 3720, appendix B.4, and the usual check value.
-TEST(Crc32cTest, TheKnownVectorsComeOut) {
+// From RFC 3720, appendix B.4, and the usual check value.
+TEST(Crc32cTest, KnownVectorsGiveTheirChecksums) {
   std::string rising;
   std::string falling;
   for (int i = 0; i < 32; ++i) {
@@ -46,7 +47,7 @@ TEST(Crc32cTest, TheKnownVectorsComeOut) {
   EXPECT_EQ(CrcOf("123456789"), 0xe3069283U);
 }
 
-TEST(Crc32cTest, NothingLeavesTheChecksumAsItWas) {
+TEST(Crc32cTest, NoBytesLeaveTheChecksumUnchanged) {
   EXPECT_EQ(CrcOf(""), 0U);
   EXPECT_EQ(Crc32c(0xe3069283, {}), 0xe3069283U);
 }
@@ -61,7 +62,7 @@ TEST(Crc32cTest, EveryLengthAndAlignmentAgreesWithTheDefinition) {
   }
 }
 
-// What a processor without the instruction does: this machine's may have it.
+// The code for a processor without the instruction. This machine's processor may have it.
 TEST(Crc32cTest, TheTableAgreesWithTheDefinition) {
   const auto bytes = RandomBytes(600, 5);
   for (size_t begin = 0; begin < 9; ++begin) {
@@ -99,7 +100,7 @@ TEST(Crc32cTest, ChecksumsContinueByteByByte) {
   EXPECT_EQ(crc, Crc32c(0, bytes));
 }
 
-TEST(Crc32cTest, OfBothNeedsNoBytes) {
+TEST(Crc32cTest, ChecksumsOfTwoRangesCombineWithoutTheBytes) {
   const auto bytes = RandomBytes(3000, 5);
   const std::span all(bytes);
   for (size_t size = 0; size <= all.size(); size += size < 300 ? 1 : 301) {
@@ -109,14 +110,14 @@ TEST(Crc32cTest, OfBothNeedsNoBytes) {
       ASSERT_EQ(both, Crc32c(7, all.first(size))) << size << " bytes, split at " << split;
     }
   }
-  // The steps of long values: as many zero bytes at once as one after the other.
+  // The steps of long values: many zero bytes at once give the same as one after the other.
   for (uint64_t bytes_behind = 1; bytes_behind < uint64_t{1} << 40; bytes_behind *= 2) {
     const uint32_t half = Crc32cOfBoth(0x1234567, 0, bytes_behind / 2);
     ASSERT_EQ(Crc32cOfBoth(half, 0, bytes_behind - bytes_behind / 2), Crc32cOfBoth(0x1234567, 0, bytes_behind));
   }
 }
 
-TEST(Crc32cTest, EachBitCounts) {
+TEST(Crc32cTest, EachFlippedBitChangesTheChecksum) {
   auto bytes = RandomBytes(64, 4);
   const uint32_t whole = Crc32c(0, bytes);
   for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {

@@ -20,7 +20,7 @@ std::string Hex(const Digest& digest) {
 }
 
 // Test cases 1, 2 and 6 of RFC 4231.
-TEST(CryptoTest, HmacSha256IsThatOfTheStandard) {
+TEST(CryptoTest, HmacSha256GivesTheStandardsVectors) {
   EXPECT_EQ(Hex(HmacSha256(AsBytes(std::string(20, '\x0b')), {AsBytes("Hi There")})),
             "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
   EXPECT_EQ(Hex(HmacSha256(AsBytes("Jefe"), {AsBytes("what do ya "), AsBytes(""), AsBytes("want for nothing?")})),

@@ -9,7 +9,7 @@
 namespace erda {
 namespace {
 
-TEST(Fifo, IsWhatADequeIs) {
+TEST(Fifo, BehavesLikeADeque) {
   Fifo<int> fifo;
   std::deque<int> deque;
   Random random(1);

@@ -1,4 +1,4 @@
-// A clock that is turned by hand.
+// A clock that the test sets by hand.
 #pragma once
 
 #include "base/clock.h"

@@ -11,9 +11,9 @@
 namespace erda {
 namespace {
 
-// The hash is part of the pool's format: with other values, no key of an existing pool is ever found again. These are
-// what CPython's hash(bytes) gives where PYTHONHASHSEED=0 (its seed is zero then, and its algorithm siphash13).
-TEST(HashKeyTest, IsSipHash13AsCPythonComputesIt) {
+// The hash is part of the pool's format: with other values, no key of an existing pool would be found again. The
+// numbers are those of CPython's hash(bytes) with PYTHONHASHSEED=0. Its seed is zero then, and its algorithm siphash13.
+TEST(HashKeyTest, HashIsSipHash13AsInCPython) {
   constexpr HashSeed kZero{};
   EXPECT_EQ(HashKey("a", kZero), 0x407448d2b89b1813U);
   EXPECT_EQ(HashKey("key", kZero), 0xdf61b30b684217c0U);
@@ -32,8 +32,8 @@ TEST(HashKeyTest, TheHashesOfTheFormatNeverChange) {
   EXPECT_EQ(HashKey(std::string(1024, '\xff'), kSeed), 0x4deaf2e2150538edU);
 }
 
-// libsodium's is the same with 2 and 4 rounds: each length, so each way to take the last bytes.
-TEST(HashKeyTest, IsLibsodiumsForEachLengthWithItsRounds) {
+// libsodium has the same hash with 2 and 4 rounds. Each length tests one way to take the last bytes.
+TEST(HashKeyTest, HashEqualsLibsodiumsForEachLength) {
   const HashSeed seed = {0x0123456789abcdef, 0xfedcba9876543210};
   std::string bytes;
   for (size_t size = 0; size <= 1024; ++size) {
@@ -45,7 +45,7 @@ TEST(HashKeyTest, IsLibsodiumsForEachLengthWithItsRounds) {
   }
 }
 
-TEST(HashKeyTest, EachBitOfTheSeedMatters) {
+TEST(HashKeyTest, EachBitOfTheSeedChangesTheHash) {
   for (size_t bit = 0; bit < 128; ++bit) {
     HashSeed seed = kTestHashSeed;
     seed[bit / 64] ^= uint64_t{1} << bit % 64;
@@ -53,7 +53,7 @@ TEST(HashKeyTest, EachBitOfTheSeedMatters) {
   }
 }
 
-TEST(HashKeyTest, AlignmentDoesNotMatter) {
+TEST(HashKeyTest, HashDoesNotDependOnAlignment) {
   const std::string text = "xxxxxxxxthe same key";
   for (size_t at = 0; at <= 8; ++at) {
     const std::string moved = std::string(at, 'x') + "the same key";
@@ -80,7 +80,7 @@ TEST(SpreadTest, EveryNumberStaysBelowTheBound) {
   }
 }
 
-// Each of n results has an interval of its own, and they are equal but for one.
+// Each of n results has a separate interval. Their sizes differ by at most one.
 TEST(SpreadTest, EachResultCoversAnEqualInterval) {
   for (const uint32_t n : {1U, 2U, 3U, 10U, 64U, 1000U}) {
     const uint64_t step = (uint64_t{1} << 32) / n;
@@ -95,7 +95,7 @@ TEST(SpreadTest, EachResultCoversAnEqualInterval) {
   }
 }
 
-TEST(SpreadTest, TheOrderIsKept) {
+TEST(SpreadTest, SpreadKeepsTheOrder) {
   for (const uint64_t n : {uint64_t{3}, uint64_t{1000}, (uint64_t{1} << 40) + 1}) {
     uint64_t last = 0;
     for (uint64_t uniform = 0; uniform < UINT64_MAX - (uint64_t{1} << 54); uniform += uint64_t{1} << 54) {

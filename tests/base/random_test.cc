@@ -9,8 +9,8 @@
 namespace erda {
 namespace {
 
-// The numbers of the published algorithm: they are the same on every machine, so a seed in a report stays good.
-TEST(RandomTest, ASeedGivesTheseNumbers) {
+// The numbers of the published algorithm. They are the same on every machine, so a seed in a report stays valid.
+TEST(RandomTest, SeedGivesThePublishedNumbers) {
   Random random(0);
   EXPECT_EQ(random.Next(), 0x99ec5f36cb75f2b4U);
   EXPECT_EQ(random.Next(), 0xbf6e1f784956452aU);
@@ -35,7 +35,7 @@ TEST(RandomTest, BetweenIncludesBothEnds) {
   EXPECT_EQ(random.Between(7, 7), 7U);
 }
 
-TEST(RandomTest, AChanceComesAsOftenAsItShould) {
+TEST(RandomTest, ChanceIsTrueWithItsProbability) {
   Random random(3);
   int hits = 0;
   for (int i = 0; i < 10'000; ++i) {
@@ -46,7 +46,7 @@ TEST(RandomTest, AChanceComesAsOftenAsItShould) {
   EXPECT_NEAR(hits, 2500, 200);
 }
 
-TEST(RandomTest, ShuffleKeepsWhatThereIs) {
+TEST(RandomTest, ShuffleKeepsAllElements) {
   Random random(4);
   std::set<std::array<int, 3>> orders;
   for (int i = 0; i < 200; ++i) {

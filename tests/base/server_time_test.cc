@@ -12,7 +12,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-TEST(ServerTimeTest, GoesOnFromWhereItBeginsByItsClock) {
+TEST(ServerTimeTest, TimeFollowsTheClockFromItsBeginning) {
   HandClock clock;
   clock.now = std::chrono::hours(100);
   const ServerTime time(clock, 5'000'000);
@@ -45,7 +45,7 @@ TEST(ServerTimeTest, ATimeToLiveIsNeverCutShort) {
   EXPECT_FALSE(time.Passed(time.DeadlineIn(UINT64_MAX)));
 }
 
-TEST(ServerTimeTest, StandsStillAtTheNoteOfAServerThatDiedUntilTheWallClockIsThere) {
+TEST(ServerTimeTest, TimeWaitsForTheWallClockAfterTheNoteOfADeadServer) {
   HandClock clock;
   const ServerTime time = ServerTime::From(clock, 5'000'000, 5'700'000, 1'000'000);
   EXPECT_EQ(time.Micros(), 5'700'000U);
@@ -55,7 +55,7 @@ TEST(ServerTimeTest, StandsStillAtTheNoteOfAServerThatDiedUntilTheWallClockIsThe
   EXPECT_EQ(time.Micros(), 5'701'000U);
 }
 
-TEST(ServerTimeTest, GoesOnFromTheNoteWhereTheWallClockWasSetBack) {
+TEST(ServerTimeTest, TimeContinuesFromTheNoteIfTheWallClockWasSetBack) {
   HandClock clock;
   const ServerTime time = ServerTime::From(clock, 5'000'000, 6'000'001, 1'000'000);
   EXPECT_EQ(time.Micros(), 6'000'001U);
@@ -63,13 +63,13 @@ TEST(ServerTimeTest, GoesOnFromTheNoteWhereTheWallClockWasSetBack) {
   EXPECT_EQ(time.Micros(), 6'001'001U);
 }
 
-TEST(ServerTimeTest, GoesByTheWallClockWhereTheNoteIsPast) {
+TEST(ServerTimeTest, TimeFollowsTheWallClockIfTheNoteIsOlder) {
   HandClock clock;
   const ServerTime time = ServerTime::From(clock, 5'000'000, 4'000'000, 1'000'000);
   EXPECT_EQ(time.Micros(), 5'000'000U);
 }
 
-TEST(ServerTimeTest, TheMachinesIsThatOfTheWallClock) {
+TEST(ServerTimeTest, TimeOfThisMachineIsTheWallClocks) {
   const uint64_t before = ServerTime::WallMicros();
   EXPECT_GT(before, 1'700'000'000'000'000U);
   const ServerTime time(SteadyClock::Instance(), before);

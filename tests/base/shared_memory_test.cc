@@ -47,8 +47,8 @@ TEST(SharedMemoryTest, NoMemoryAtAllIsRefused) {
   EXPECT_FALSE(SharedMemory::Create("test", size_t{1} << 62).ok());
 }
 
-// Whoever has a descriptor could open it anew otherwise.
-TEST(SharedMemoryTest, ItIsTheOwnersAloneToOpen) {
+// Otherwise a process with a descriptor could open the memory again with more rights.
+TEST(SharedMemoryTest, OnlyTheOwnerCanOpenIt) {
   for (const auto writers : {SharedMemory::Writers::kPeers, SharedMemory::Writers::kOwner}) {
     const auto memory = SharedMemory::Create("test", kBytes, writers);
     ASSERT_TRUE(memory.ok());
@@ -89,7 +89,7 @@ TEST(SharedMemoryTest, NoOneCanChangeTheSize) {
     EXPECT_EQ(::ftruncate(memory.view().fd, size), -1) << size;
     EXPECT_EQ(errno, EPERM);
   }
-  EXPECT_EQ(::fcntl(memory.view().fd, F_ADD_SEALS, F_SEAL_WRITE), -1);  // nor seal it further
+  EXPECT_EQ(::fcntl(memory.view().fd, F_ADD_SEALS, F_SEAL_WRITE), -1);  // Nor can it be sealed further.
 }
 
 TEST(SharedMemoryTest, TheReadOnlyDescriptorCannotBeMappedForWriting) {
@@ -136,7 +136,7 @@ TEST(SharedMemoryTest, MapRefusesAnotherSize) {
   }
 }
 
-TEST(SharedMemoryTest, MapRefusesWhatIsNoSharedMemory) {
+TEST(SharedMemoryTest, MapRefusesOtherDescriptors) {
   EXPECT_FALSE(SharedMemory::Map(UniqueFd(), kBytes, true).ok());
   EXPECT_FALSE(SharedMemory::Map(UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)), 0, true).ok());
   int pipes[2];
@@ -155,7 +155,7 @@ TEST(SharedMemoryTest, AMoveTakesBytesAndDescriptors) {
   SharedMemory assigned;
   assigned = std::move(moved);
   EXPECT_EQ(assigned.view().fd_read_only, before.fd_read_only);
-  assigned.bytes()[0] = std::byte{1};  // still mapped
+  assigned.bytes()[0] = std::byte{1};  // Still mapped.
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace erda {
 namespace {
 
-TEST(SpscQueueTest, GivesWhatItGotInThatOrder) {
+TEST(SpscQueueTest, PopsElementsInTheOrderOfThePushes) {
   SpscQueue<int, 4> queue;
   EXPECT_TRUE(queue.Push(1));
   EXPECT_TRUE(queue.Push(2));
@@ -18,7 +18,7 @@ TEST(SpscQueueTest, GivesWhatItGotInThatOrder) {
   EXPECT_EQ(queue.Pop(), 3);
 }
 
-TEST(SpscQueueTest, GivesNothingWhenItIsEmpty) {
+TEST(SpscQueueTest, EmptyQueuePopsNothing) {
   SpscQueue<int, 4> queue;
   EXPECT_TRUE(queue.empty());
   EXPECT_FALSE(queue.Pop());
@@ -29,7 +29,7 @@ TEST(SpscQueueTest, GivesNothingWhenItIsEmpty) {
   EXPECT_FALSE(queue.Pop());
 }
 
-TEST(SpscQueueTest, TakesNoMoreThanItHasRoomFor) {
+TEST(SpscQueueTest, FullQueueRefusesElements) {
   SpscQueue<int, 4> queue;
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(queue.room(), 4U - static_cast<size_t>(i));
@@ -45,7 +45,7 @@ TEST(SpscQueueTest, TakesNoMoreThanItHasRoomFor) {
   for (int i = 1; i <= 4; ++i) EXPECT_EQ(queue.Pop(), i);
 }
 
-TEST(SpscQueueTest, BeginsAnewAtItsEnd) {
+TEST(SpscQueueTest, IndicesWrapAround) {
   SpscQueue<int, 8> queue;
   int pushed = 0;
   int popped = 0;
@@ -59,10 +59,10 @@ TEST(SpscQueueTest, BeginsAnewAtItsEnd) {
   }
 }
 
-// Each element says where something was stored before it was pushed.
-TEST(SpscQueueTest, ASecondThreadGetsAllInOrderAndSeesWhatWasStoredBefore) {
+// Each element names the place of a store before its push.
+TEST(SpscQueueTest, SecondThreadPopsInOrderAndSeesEarlierStores) {
   constexpr uint64_t kElements = 1'000'000;
-  constexpr uint64_t kPlaces = 256;  // not used anew before the other thread is through with them
+  constexpr uint64_t kPlaces = 256;  // Not used again before the other thread has read them.
   SpscQueue<uint64_t, 64> queue;
   std::vector<uint64_t> places(kPlaces);
   std::thread pusher([&] {

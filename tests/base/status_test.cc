@@ -13,7 +13,7 @@ namespace {
 
 Status Failed() { return {Code::kResourceExhausted, "the log of shard 0 is full"}; }
 
-TEST(StatusTest, AStatusIsOkUntilItIsToldOtherwise) {
+TEST(StatusTest, DefaultStatusIsOk) {
   const Status status;
   EXPECT_TRUE(status.ok());
   EXPECT_EQ(status.code(), Code::kOk);
@@ -43,7 +43,7 @@ TEST(StatusTest, EveryCodeHasItsOwnNameAndNumber) {
   };
   int number = 0;
   for (const auto& [code, name] : kCodes) {
-    EXPECT_EQ(static_cast<int>(code), number++);  // they travel on the wire
+    EXPECT_EQ(static_cast<int>(code), number++);  // The numbers travel in messages.
     EXPECT_EQ(CodeName(code), name);
     EXPECT_EQ(Status(code).ok(), code == Code::kOk);
   }
@@ -54,7 +54,7 @@ TEST(StatusTest, ACodeOutOfRangeIsUnknown) {
   EXPECT_EQ(CodeName(static_cast<Code>(255)), "unknown");
 }
 
-TEST(StatusTest, ACopyHasAMessageOfItsOwn) {
+TEST(StatusTest, CopyHasASeparateMessage) {
   Status original = Failed();
   const Status copy = original;
   EXPECT_EQ(copy.code(), original.code());
@@ -87,7 +87,7 @@ TEST(StatusTest, AMoveTakesTheMessageAlong) {
   const char* text = status.message().data();
   const Status moved = std::move(status);
   EXPECT_EQ(moved.ToString(), Failed().ToString());
-  EXPECT_EQ(moved.message().data(), text);  // not copied
+  EXPECT_EQ(moved.message().data(), text);  // Not copied.
   static_assert(std::is_nothrow_move_constructible_v<Status>);
   static_assert(std::is_nothrow_move_assignable_v<Status>);
 }
@@ -111,13 +111,13 @@ TEST(ResultTest, AResultOfAFailureHasItsStatus) {
   EXPECT_EQ(result.status().ToString(), Failed().ToString());
 }
 
-TEST(ResultTest, AnOkStatusIsNoResult) {
+TEST(ResultTest, OkStatusMakesAFailedResult) {
   const Result<int> result = Status();
   EXPECT_FALSE(result.ok());
   EXPECT_EQ(result.status().code(), Code::kInternal);
 }
 
-TEST(ResultTest, AValueThatLooksLikeNothingIsAValue) {
+TEST(ResultTest, EmptyValueIsAValue) {
   const Result<std::unique_ptr<int>> result = std::unique_ptr<int>();
   EXPECT_TRUE(result.ok());
   EXPECT_EQ(*result, nullptr);

@@ -1,4 +1,4 @@
-// A folder of a test's own, gone at the end.
+// A folder for one test. The destructor removes it.
 #pragma once
 
 #include <cstdlib>

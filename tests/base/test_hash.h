@@ -1,5 +1,5 @@
-// The hash of a key in the pools that tests make by hand. Those have a seed that is not zero, so that code which
-// forgets it finds no key.
+// The hash of a key in pools that tests make by hand. Their seed is not zero, so that code which forgets the seed finds
+// no key.
 #pragma once
 
 #include "base/hash.h"

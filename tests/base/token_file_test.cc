@@ -31,7 +31,7 @@ TEST(TokenFileTest, TokensAreReadWithTheirRights) {
   EXPECT_EQ(*tokens, (std::vector<Token>{{kOne, true}, {kTwo, false}}));
 }
 
-TEST(TokenFileTest, WhatIsWrongIsToldByItsLineAndNeverRepeated) {
+TEST(TokenFileTest, ErrorNamesTheLineAndNeverItsText) {
   ExpectWrong("", "has no token");
   ExpectWrong("# nothing\n\n", "has no token");
   ExpectWrong(kTwo + "\nshort\n", "line 2: a token has 16 to 256");
@@ -70,7 +70,7 @@ TEST_F(TokenFileRights, OnlyTheOwnerMayReadOrChangeIt) {
   }
 }
 
-TEST_F(TokenFileRights, WhatIsNoFileIsToldAtOnce) {
+TEST_F(TokenFileRights, PipeIsRefusedWithoutWaiting) {
   EXPECT_FALSE(ReadTokenFile(folder_ / "nothing").ok());
   EXPECT_EQ(ReadTokenFile(folder_.path()).status().code(), Code::kInvalidArgument);
   const std::string pipe = folder_ / "pipe";

@@ -46,30 +46,30 @@ TEST(CleaningReport, RatiosAreOfP99CleaningOverIdle) {
   EXPECT_NEAR(report.workloads[0].PutRatio().value(), 3, 0.01);
   EXPECT_FALSE(report.workloads[2].PutRatio());
   EXPECT_FALSE(report.workloads[3].GetRatio());
-  EXPECT_NEAR(report.GetRatio(), 2, 0.01);  // of 2, 1 and 4
-  EXPECT_NEAR(report.PutRatio(), 4, 0.01);  // of 3, 5 and 4
+  EXPECT_NEAR(report.GetRatio(), 2, 0.01);  // The median of 2, 1 and 4.
+  EXPECT_NEAR(report.PutRatio(), 4, 0.01);  // The median of 3, 5 and 4.
 }
 
-TEST(CleaningReport, AGetCostsTheShardWhatItTookMoreThanWithoutGets) {
+TEST(CleaningReport, TimePerGetIsTheShardsAdditionalTime) {
   const Report report = SmallReport();
   EXPECT_DOUBLE_EQ(report.shard_time[0].PerGet(), 0);
   EXPECT_DOUBLE_EQ(report.shard_time[1].PerGet(), 0.5e9 / 1000);
   EXPECT_EQ(ShardTime().PerGet(), 0);
 }
 
-TEST(CleaningReport, CopiedPerFreedCountsWhatIsGained) {
+TEST(CleaningReport, CopiedPerFreedCountsTheGain) {
   EXPECT_DOUBLE_EQ((Cleaned{1, 80, 100, 0}).CopiedPerFreed(), 4);
   EXPECT_DOUBLE_EQ((Copying{80, {}}).ideal(), 4);
   EXPECT_EQ(Cleaned().CopiedPerFreed(), 0);
 }
 
-TEST(CleaningReport, TheStatesMustBeWhatTheyAreCalled) {
+TEST(CleaningReport, StatesMustMatchTheirNames) {
   EXPECT_EQ(WhatIsWrong(SmallReport()), "");
   Report report = SmallReport();
   report.workloads[1].Of(State::kCleaning).cleaned = {};
   EXPECT_NE(WhatIsWrong(report).find("copied nothing in the cleaning slices of ycsb_b"), std::string::npos);
   report = SmallReport();
-  report.workloads[2].Of(State::kIdle).cleaned.copied = 120;  // of 6000: still little
+  report.workloads[2].Of(State::kIdle).cleaned.copied = 120;  // Of 6000: still little.
   EXPECT_EQ(WhatIsWrong(report), "");
   report.workloads[2].Of(State::kIdle).cleaned.copied = 121;
   EXPECT_NE(WhatIsWrong(report).find("not idle in the idle slices of ycsb_c"), std::string::npos);
@@ -116,7 +116,7 @@ TEST(CleaningReport, JsonHasTheDocumentedFields) {
   EXPECT_DOUBLE_EQ(json["copied_per_freed"]["80"]["ideal"], 4);
 }
 
-TEST(CleaningReport, TableNamesWhatWasMeasured) {
+TEST(CleaningReport, TableNamesTheMeasurement) {
   const std::string table = ToTable(Settings(), SmallReport());
   for (const char* part : {"lab: 2 x A CPU", "70 % of the log", "median of the workloads: get 2.00, put 4.00",
                            "idle 0.0 ns, cleaning 500000.0 ns", "80 %"}) {

@@ -17,7 +17,7 @@ Settings Parsed(const std::string& arguments) {
   return settings;
 }
 
-TEST(CleaningSettings, QuickIsSmall) {
+TEST(CleaningSettings, QuickRunIsSmall) {
   const Settings usual = Parsed("");
   const Settings quick = Parsed("--quick");
   EXPECT_EQ(usual.pool_size, 256U << 20);
@@ -27,7 +27,7 @@ TEST(CleaningSettings, QuickIsSmall) {
   EXPECT_LT(quick.times, usual.times);
 }
 
-TEST(CleaningSettings, WhatIsGivenCounts) {
+TEST(CleaningSettings, GivenOptionsReplaceTheDefaults) {
   const Settings settings = Parsed("--quick --pool-size 128M --rounds 7 --slice-ms 5 --times 9 --live 60 --rate 10");
   EXPECT_EQ(settings.pool_size, 128U << 20);
   EXPECT_EQ(settings.rounds, 7U);

@@ -57,7 +57,7 @@ TEST_F(FloorsTest, EachKindIsMeasuredAsOftenAsItWasAsked) {
 
 TEST_F(FloorsTest, RunEndsWhenItsTimeIsOver) {
   Settings settings;
-  settings.ops = 2'000'000;  // for many minutes
+  settings.ops = 2'000'000;  // Enough for many minutes.
   settings.rounds = 200'000;
   settings.block_ops = 4;
   settings.pool_size = 256 << 20;
@@ -69,7 +69,7 @@ TEST_F(FloorsTest, RunEndsWhenItsTimeIsOver) {
   EXPECT_EQ(report->samples[0].count(), report->plan.rounds * report->plan.blocks);
 }
 
-TEST_F(FloorsTest, TheServersFailureIsTold) {
+TEST_F(FloorsTest, FailureOfTheServerIsReported) {
   Settings settings;
   settings.pool = Pool();
   settings.pool_size = 5000;
@@ -80,9 +80,9 @@ TEST_F(FloorsTest, TheServersFailureIsTold) {
   EXPECT_FALSE(Measure(settings, "/no/such/program").ok());
 }
 
-TEST_F(FloorsTest, APoolThatIsTooSmallIsTold) {
+TEST_F(FloorsTest, PoolThatIsTooSmallIsReported) {
   Settings settings;
-  settings.pool = Pool();  // the raw operations' area is in it
+  settings.pool = Pool();  // The area of the raw operations is in it.
   settings.pool_size = 4 << 20;
   settings.value_bytes = 4096;
   settings.ops = 1000;
@@ -127,7 +127,7 @@ class RawTest : public FloorsTest {
   std::unique_ptr<RawClient> client_;
 };
 
-TEST_F(RawTest, AReadBringsTheBytes) {
+TEST_F(RawTest, RawReadReturnsTheBytes) {
   Start(format::FlushMethod::kNone);
   for (size_t i = 0; i < kSmallReadBytes; ++i) memory_.bytes()[kAreaAt + 64 + i] = static_cast<std::byte>(i);
   ASSERT_TRUE(client_->Read(kAreaAt + 64, kSmallReadBytes).ok());
@@ -147,7 +147,7 @@ void ExpectValueAt(std::span<const std::byte> memory, uint64_t object) {
   EXPECT_EQ(std::count(memory.begin(), memory.end(), std::byte{'v'}), static_cast<std::ptrdiff_t>(body.size()));
 }
 
-TEST_F(RawTest, AWriteIsPlacedWhenTheReadBehindItIsDone) {
+TEST_F(RawTest, WriteIsPlacedWhenTheReadAfterItCompletes) {
   Start(format::FlushMethod::kNone);
   ASSERT_TRUE(client_->WriteAndFlush(kAreaAt + 256).ok());
   ExpectValueAt(memory_.bytes(), kAreaAt + 256);
@@ -181,7 +181,7 @@ TEST_F(RawTest, TheBareWorkOfAPutLeavesAWholeObjectAndAWordThatNamesIt) {
   EXPECT_TRUE(client_->PingPong().ok()) << "and no work is done unasked";
   EXPECT_EQ(Persisted(), expected);
   client_.reset();
-  server_.reset();  // its thread has ended before this one looks at what it wrote
+  server_.reset();  // The server's thread ends before this one looks at its writes.
   EXPECT_EQ(LoadAs<uint64_t>(memory_.bytes().subspan(kAreaAt + 64)), object);
   const auto view = format::InspectObject(kRawPlace, memory_.bytes().subspan(object, ObjectReadBytes(kValueBytes)));
   ASSERT_EQ(view.state, format::ObjectState::kWhole);
@@ -236,7 +236,7 @@ TEST_F(FloorsTest, RawMemoryOfAFileLiesWhereTheLogComesLast) {
   ASSERT_TRUE(all.ok());
   EXPECT_EQ((*all)->area().offset + (*all)->area().bytes, geometry.RegionOffset(geometry.regions()));
 
-  // As if the log had come to it.
+  // As if the log had reached the area.
   const uint64_t word_at = format::kRegionTableOffset + (geometry.regions() - 1) * sizeof(uint64_t);
   const uint64_t linked = format::RegionWord::Linked(1, 0, 3).raw();
   std::memcpy(bytes.data() + word_at, &linked, sizeof(linked));
@@ -246,9 +246,9 @@ TEST_F(FloorsTest, RawMemoryOfAFileLiesWhereTheLogComesLast) {
   std::memcpy(bytes.data() + word_at, &free, sizeof(free));
 }
 
-TEST_F(FloorsTest, RawMemoryOfWhatIsNoPoolIsRefused) { EXPECT_FALSE(RawMemory::Open(Pool(), 1).ok()); }
+TEST_F(FloorsTest, RawMemoryOfAnotherFileIsRefused) { EXPECT_FALSE(RawMemory::Open(Pool(), 1).ok()); }
 
-TEST_F(FloorsTest, RawMemoryBesideDramIsItsOwn) {
+TEST_F(FloorsTest, RawMemoryOfADramPoolIsSeparate) {
   auto raw = RawMemory::Open("dram:", 100);
   ASSERT_TRUE(raw.ok());
   EXPECT_GE((*raw)->view().bytes.size(), 100U);

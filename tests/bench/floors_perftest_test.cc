@@ -34,7 +34,7 @@ TEST(IbReadLat, TypicalIsFoundByItsHeading) {
   EXPECT_EQ(TypicalIn(" #bytes t_typical[usec]\n 64 many\n"), std::nullopt);
 }
 
-// A folder that plays sysfs, or one in the PATH.
+// A folder that stands for sysfs, or for one in the PATH.
 class IbReadLatTest : public testing::Test {
  protected:
   IbReadLatTest() {
@@ -79,7 +79,7 @@ TEST_F(IbReadLatTest, TheDeviceIsTheOneWithTheAddress) {
 }
 
 TEST_F(IbReadLatTest, RunsServerAndClient) {
-  // The last argument is the host of a client, the port of a server. The first client comes too early.
+  // The last argument is the host for a client, and the port for a server. The first client comes too early.
   const std::string seen = folder_ / "seen";
   AddProgram("for last; do :; done\necho \"$@\" >> " + seen +
              "\n[ \"$last\" = 10.9.0.1 ] || exit 0\n"

@@ -14,7 +14,7 @@
 namespace erda::floors {
 namespace {
 
-// Figure number i has the samples i + 1 (three times) and 100.
+// Returns a report. Figure number i has the samples i + 1 (three times) and 100.
 Report SmallReport() {
   Report report;
   report.machine = {"lab", "A CPU", 2, "6.1", "hpet"};
@@ -122,7 +122,7 @@ TEST(FloorsReport, JsonHasIbReadLatIfItRan) {
   EXPECT_FALSE(json.contains("ib_read_lat_note"));
 }
 
-TEST(FloorsReport, TableNamesWhatWasMeasuredAndWhere) {
+TEST(FloorsReport, TableNamesTheMeasurementAndTheMachine) {
   const std::string table = ToTable(Settings(), SmallReport());
   for (const char* part :
        {"lab: 2 x A CPU, Linux 6.1, clock hpet", "server-flush", "32 operations of each kind in 2 rounds", "get, cold",
@@ -150,7 +150,7 @@ class AtomicFileTest : public testing::Test {
   const TemporaryFolder folder_;
 };
 
-TEST_F(AtomicFileTest, ReplacesWhatIsThere) {
+TEST_F(AtomicFileTest, WritingReplacesAnExistingFile) {
   const std::string path = folder_ / "results.json";
   for (const std::string content : {"a longer text", "short"}) {
     ASSERT_TRUE(WriteFileAtomically(path, content).ok());
@@ -160,7 +160,7 @@ TEST_F(AtomicFileTest, ReplacesWhatIsThere) {
   EXPECT_EQ(Files(), 1U);
 }
 
-TEST_F(AtomicFileTest, LeavesNothingBehindIfItFails) {
+TEST_F(AtomicFileTest, FailedWriteLeavesNoFile) {
   std::filesystem::create_directory(folder_ / "taken");
   const Status status = WriteFileAtomically(folder_ / "taken", "text");
   EXPECT_FALSE(status.ok());

@@ -10,12 +10,12 @@
 namespace erda::floors {
 namespace {
 
-// The settings that a command line gives; nothing if it does not parse.
+// Returns the settings of a command line. Returns nothing if it does not parse.
 std::optional<Settings> Parsed(const std::vector<std::string>& arguments) {
   Settings settings;
   CLI::App app("", "erda-bench");
   AddFloors(app, settings);
-  std::vector<std::string> words(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
+  std::vector<std::string> words(arguments.rbegin(), arguments.rend());  // The order that CLI11 expects.
   words.emplace_back("floors");
   try {
     app.parse(words);
@@ -25,7 +25,7 @@ std::optional<Settings> Parsed(const std::vector<std::string>& arguments) {
   return settings;
 }
 
-TEST(FloorsSettings, HaveDefaultsThatNeedNothing) {
+TEST(FloorsSettings, DefaultsNeedNoOption) {
   const auto settings = Parsed({});
   ASSERT_TRUE(settings);
   EXPECT_EQ(settings->fabric, "shm");
@@ -71,7 +71,7 @@ TEST(FloorsSettings, TakeEveryOption) {
   EXPECT_EQ(CheckSettings(*settings), "");
 }
 
-TEST(FloorsSettings, RefuseWhatIsNoNumberInRange) {
+TEST(FloorsSettings, NumbersOutOfRangeAreRefused) {
   for (const std::vector<std::string>& bad : std::vector<std::vector<std::string>>{{"--fabric", "tcp"},
                                                                                    {"--ops", "0"},
                                                                                    {"--rounds", "0"},
@@ -84,7 +84,7 @@ TEST(FloorsSettings, RefuseWhatIsNoNumberInRange) {
   }
 }
 
-TEST(FloorsSettings, AreCheckedTogether) {
+TEST(FloorsSettings, SettingsAreCheckedTogether) {
   const auto error = [](const std::vector<std::string>& arguments) { return CheckSettings(Parsed(arguments).value()); };
   EXPECT_NE(error({"--fabric", "verbs"}).find("needs an --address"), std::string::npos);
   EXPECT_NE(error({"--address", "verbs://10.9.0.1:7700"}).find("is not an address of --fabric shm"), std::string::npos);
@@ -137,7 +137,7 @@ TEST(FloorsPlan, ABlockIsLongBesideALookAtTheClock) {
   EXPECT_EQ(BlockFor(20, 1), 64U) << "and no longer than this";
 }
 
-TEST(FloorsPlan, HasWholeBlocksInEachRound) {
+TEST(FloorsPlan, PlanHasWholeBlocksInEachRound) {
   Settings settings;
   settings.ops = 1000;
   settings.rounds = 3;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kPercents[] = {0, 0.1, 1, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999, 100};
 
-// By sorting: the least value that `percent` of all do not exceed.
+// Computes by sorting: the least value that `percent` of all values do not exceed.
 uint64_t ExactPercentile(const std::vector<uint64_t>& sorted, double percent) {
   const double rank = std::ceil(percent / 100 * static_cast<double>(sorted.size()) - 1e-6);
   return sorted[static_cast<size_t>(std::max(rank, 1.0)) - 1];
@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
                      }}),
     [](const auto& test) { return test.param.name; });
 
-TEST(HistogramBuckets, FollowEachOtherWithoutGaps) {
+TEST(HistogramBuckets, BucketsFollowEachOtherWithoutGaps) {
   const size_t last = Histogram::BucketOf(Histogram::kLargest);
   EXPECT_EQ(Histogram::BucketOf(0), 0U);
   EXPECT_EQ(Histogram::LargestIn(last), Histogram::kLargest);
@@ -85,14 +85,14 @@ TEST(HistogramBuckets, FollowEachOtherWithoutGaps) {
   }
 }
 
-TEST(HistogramBuckets, AreNarrowerThanOnePartIn1024) {
+TEST(HistogramBuckets, BucketsAreNarrowerThanOnePartIn1024) {
   for (size_t bucket = 1; bucket <= Histogram::BucketOf(Histogram::kLargest); ++bucket) {
     const uint64_t smallest = Histogram::LargestIn(bucket - 1) + 1;
     ASSERT_LE((Histogram::LargestIn(bucket) - smallest) * 1024, smallest) << bucket;
   }
 }
 
-TEST(Histogram, IsAllZeroWithoutValues) {
+TEST(Histogram, EmptyHistogramIsAllZero) {
   const Histogram histogram;
   EXPECT_EQ(histogram.count(), 0U);
   EXPECT_EQ(histogram.max(), 0U);

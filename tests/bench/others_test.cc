@@ -1,4 +1,4 @@
-// Redis and memcached as stores of the benchmark's, against the real servers.
+// Redis and memcached as stores of the benchmark, against the real servers.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -34,7 +34,7 @@ class OthersTest : public testing::TestWithParam<Kind> {
   [[nodiscard]] std::string Path() const { return folder_.path() + "/socket"; }
   [[nodiscard]] std::string Address() const { return (IsRedis() ? "redis:" : "memcached:") + Path(); }
 
-  // `full`: it takes no put.
+  // `full`: the server takes no put.
   void StartServer(const Words& more = {}, bool full = false) {
     Words command = IsRedis() ? Words{"/usr/bin/redis-server", "--port", "0", "--unixsocket", Path(), "--save", ""}
                               : Words{"/usr/bin/memcached", "-s", Path(), "-t", "2"};
@@ -77,7 +77,7 @@ class OthersTest : public testing::TestWithParam<Kind> {
     return size.ok() ? buffer.substr(0, *size) : size.status().ToString();
   }
 
-  // How often Redis has read from its clients.
+  // Returns the number of times that Redis has read from its clients.
   [[nodiscard]] uint64_t RedisReads() const {
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
     EXPECT_LT(Path().copy(address.sun_path, sizeof(address.sun_path)), sizeof(address.sun_path));
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(All, OthersTest, testing::Values(Kind::kRedis, Kind::kM
   return std::string(test.param == Kind::kRedis ? "Redis" : "Memcached");
 });
 
-TEST_P(OthersTest, GivesBackWhatWasPut) {
+TEST_P(OthersTest, GetReturnsThePutValue) {
   StartServer();
   const auto store = Open();
   std::string bytes;
@@ -123,12 +123,12 @@ TEST_P(OthersTest, GivesBackWhatWasPut) {
   EXPECT_EQ(Got(*store, "another"), "not found");
 }
 
-TEST_P(OthersTest, FinishesManyAtATimeEachWithItsOwn) {
+TEST_P(OthersTest, EachOfManyGetsReturnsItsValue) {
   StartServer();
   constexpr int kCount = 64;
   const auto store = Open(kCount);
   int puts = 0;
-  for (int i = 0; i < kCount; i += 2) {  // the odd keys are not there
+  for (int i = 0; i < kCount; i += 2) {  // The odd keys are absent.
     const std::string value(static_cast<size_t>(i) * 300, static_cast<char>('a' + i % 26));
     ASSERT_TRUE(
         store->PutAsync("key" + std::to_string(i), value, [&](const Status& status) { puts += status.ok(); }).ok());
@@ -155,7 +155,7 @@ TEST_P(OthersTest, FinishesManyAtATimeEachWithItsOwn) {
   EXPECT_EQ(store->Poll(), 0U);
 }
 
-TEST_P(OthersTest, OneKeyManyTimesInOneBatch) {
+TEST_P(OthersTest, BatchMayHaveOneKeyManyTimes) {
   StartServer();
   const auto store = Open();
   ASSERT_TRUE(store->Put("a", "1").ok());
@@ -187,8 +187,8 @@ TEST_P(OthersTest, TakesNoMoreThanItsDepth) {
   EXPECT_EQ(Got(*store, "c"), "1");
 }
 
-// Each callback starts the next operation. Values that are larger than the libraries' buffers are on their way half
-// when the answers to others are awaited.
+// Each callback starts the next operation. Some values are larger than the libraries' buffers: they are half sent while
+// the store waits for answers to others.
 TEST_P(OthersTest, CallbacksStartOthers) {
   StartServer();
   constexpr int kDepth = 32;
@@ -242,8 +242,8 @@ TEST_P(OthersTest, MuchInFlightDoesNotBlockBothEnds) {
   }
 }
 
-TEST_P(OthersTest, PutThatIsRefusedSaysSoAndTheOthersAreDone) {
-  // Redis has no memory for any value; memcached takes none that is as large as the second.
+TEST_P(OthersTest, RefusedPutFailsAndTheOthersSucceed) {
+  // Redis has no memory for any value. memcached takes no value of the second one's size.
   StartServer();
   const auto store = Open();
   std::string large(1 << 20, 'x');
@@ -270,7 +270,7 @@ TEST_P(OthersTest, PutThatIsRefusedSaysSoAndTheOthersAreDone) {
   EXPECT_FALSE(store->Put("large", large).ok());
 }
 
-TEST_P(OthersTest, ServerThatIsGoneEndsWhatIsInFlightAndWhatComesLater) {
+TEST_P(OthersTest, LostServerEndsOperationsInFlightAndLaterOnes) {
   StartServer();
   const auto store = Open();
   ASSERT_TRUE(store->Put("key", "value").ok());
@@ -284,9 +284,9 @@ TEST_P(OthersTest, ServerThatIsGoneEndsWhatIsInFlightAndWhatComesLater) {
   EXPECT_EQ(Got(*store, "key").substr(0, 11), "unavailable");
 }
 
-// Whose values are as large as what hiredis reads at a time, so that each reply comes in parts.
-TEST_P(OthersTest, WhatIsInFlightTravelsTogether) {
-  if (!IsRedis()) return;  // memcached does not count what it receives
+// The values have the size that hiredis reads at a time, so that each reply comes in parts.
+TEST_P(OthersTest, OperationsInFlightTravelTogether) {
+  if (!IsRedis()) return;  // memcached does not count the bytes that it receives.
   StartServer();
   constexpr uint64_t kDepth = 16;
   constexpr uint64_t kTotal = 100 * kDepth;
@@ -312,13 +312,13 @@ TEST_P(OthersTest, WhatIsInFlightTravelsTogether) {
   EXPECT_LT(RedisReads() - before, kTotal / 4);
 }
 
-TEST_P(OthersTest, NobodyListens) {
+TEST_P(OthersTest, ConnectingWithoutAServerFails) {
   const auto store = OpenStore(Address(), {});
   ASSERT_FALSE(store.ok());
   EXPECT_EQ(store.status().code(), Code::kUnavailable) << store.status().ToString();
 }
 
-TEST(OpenStore, WhatIsNotTheirsIsErdas) {
+TEST(OpenStore, OtherAddressesAreErdas) {
   const auto store = OpenStore("tape:/dev/st0", {});
   ASSERT_FALSE(store.ok());
   EXPECT_EQ(store.status().code(), Code::kInvalidArgument);

@@ -1,4 +1,4 @@
-// What follows from the medians of the paths.
+// Conclusions from the medians of the paths.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 namespace erda::paths {
 namespace {
 
-// Medians; none is below 0.
+// Takes medians; a value below 0 means that the path has none.
 void AddRow(Report& report, uint64_t size, double in_request, double reserve, double delegate) {
   Row row;
   row.value_size = size;
@@ -22,7 +22,7 @@ void AddRow(Report& report, uint64_t size, double in_request, double reserve, do
   report.rows.push_back(row);
 }
 
-TEST(PathsTest, InlineIsFastestUpToTheFirstSizeWhereItIsNot) {
+TEST(PathsTest, InlineIsFastestUpToTheFirstSlowerSize) {
   Report report;
   EXPECT_EQ(report.InlineIsFastestUpTo(), 0U);
   AddRow(report, 64, 1, 2, 2);
@@ -35,7 +35,7 @@ TEST(PathsTest, InlineIsFastestUpToTheFirstSizeWhereItIsNot) {
   EXPECT_EQ(report.InlineIsFastestUpTo(), 128U);
 }
 
-TEST(PathsTest, WhatHasNoInlinePutEndsIt) {
+TEST(PathsTest, SizeWithoutAnInlinePutEndsTheRange) {
   Report report;
   AddRow(report, 64, 1, 2, 2);
   EXPECT_FALSE(report.DelegateOverReserve());
@@ -49,7 +49,7 @@ TEST(PathsTest, WhatHasNoInlinePutEndsIt) {
   EXPECT_DOUBLE_EQ(report.DelegateOverReserve().value_or(0), 0.75) << "it was reserved";
 }
 
-TEST(PathsTest, TheTableAndTheJsonLeaveOutWhatWasNotMeasured) {
+TEST(PathsTest, TableAndJsonLeaveOutMissingFigures) {
   Report report;
   AddRow(report, 64, 1.25, 2.5, 2);
   AddRow(report, 100000, -1, 8, 6);

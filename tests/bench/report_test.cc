@@ -56,10 +56,10 @@ TEST(Report, JsonHasTheDocumentedFields) {
   EXPECT_EQ(json["failures"], 0);
 }
 
-TEST(Report, TellsOfTheSlowestThread) {
+TEST(Report, ReportHasTheSlowestThreadsShare) {
   Settings settings = SettingsFor("A");
   EXPECT_EQ(ToJson(settings, SmallReport())["run"]["slowest_share"], 0.75);
-  EXPECT_EQ(ToTable(settings, SmallReport()).find("slowest"), std::string::npos);  // there is one thread
+  EXPECT_EQ(ToTable(settings, SmallReport()).find("slowest"), std::string::npos);  // There is one thread.
   settings.threads = 2;
   EXPECT_NE(ToTable(settings, SmallReport()).find("the slowest had done 0.75 of its share"), std::string::npos);
 }
@@ -84,7 +84,7 @@ TEST(Report, NamesAnotherScheme) {
   EXPECT_EQ(ToJson(settings, SmallReport())["scheme"], "redo");
 }
 
-TEST(Report, TableShowsWhatWasMeasuredAndNothingElse) {
+TEST(Report, TableShowsOnlyMeasuredFigures) {
   Settings settings = SettingsFor("A");
   const std::string table = ToTable(settings, SmallReport());
   EXPECT_NE(table.find("workload A: 50% get, 50% update"), std::string::npos);
@@ -98,7 +98,7 @@ TEST(Report, TableShowsWhatWasMeasuredAndNothingElse) {
   EXPECT_EQ(ToTable(settings, SmallReport()).find("\nload"), std::string::npos);
 }
 
-TEST(Progress, LineShowsPartRateAndWhatIsLeft) {
+TEST(Progress, LineShowsPartRateAndRemainingTime) {
   using std::chrono::seconds;
   using tools::ProgressLine;
   EXPECT_EQ(ProgressLine("run", 0, 100, seconds(1)), "run [------------------------------]   0%");
@@ -106,7 +106,7 @@ TEST(Progress, LineShowsPartRateAndWhatIsLeft) {
   EXPECT_EQ(ProgressLine("run", 100, 100, seconds(4)), "run [##############################] 100%  25 ops/s, 0 s left");
 }
 
-TEST(Failures, KeepTheFirst) {
+TEST(Failures, FailuresKeepTheFirstMessage) {
   Failures failures;
   EXPECT_FALSE(failures.any());
   failures.Add("first");

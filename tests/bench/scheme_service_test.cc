@@ -1,5 +1,5 @@
-// The compared schemes' service by hand: requests as a client posts them, also those that no client of ours would, and
-// what is persistent when an answer goes out.
+// The compared schemes' service by hand. The tests post requests as a client does, and others that no real client would
+// post. They check that all is persistent when an answer goes out.
 #include <cstring>
 #include <map>
 #include <memory>
@@ -124,7 +124,7 @@ class SchemeServiceTest : public testing::TestWithParam<Scheme> {
     peer.reset();
     Run();
   }
-  // Until nothing happens any more. Arrived: what was posted is at the server, which has not looked.
+  // Runs until nothing happens any more. After Arrived, the posted requests are at the server, which has not looked.
   void Run() {
     for (bool busy = true; busy;) {
       Arrive();
@@ -143,7 +143,7 @@ class SchemeServiceTest : public testing::TestWithParam<Scheme> {
     }
   }
 
-  // The first request of a put.
+  // Posts the first request of a put.
   void AskPut(Peer& peer, uint32_t slot, std::string_view key, std::string_view value) {
     const PairSizes sizes = TestStorage::SizesOf(key, value);
     if (GetParam() == Scheme::kReadAfterWrite) return peer.Ask(slot, RequestOf(RequestOp::kReserve, sizes), key);
@@ -152,7 +152,7 @@ class SchemeServiceTest : public testing::TestWithParam<Scheme> {
     request.crc = PairCrc(store_.seed(), sizes, AsBytes(pair));
     peer.Ask(slot, request, pair);
   }
-  // Read After Write: the entry, and the commit. (Its bytes go past the network: that is for tests of the fabrics.)
+  // Read After Write: writes the entry, and posts the commit. (The bytes bypass the network, which other tests cover.)
   void AskCommit(Peer& peer, uint32_t slot, std::string_view key, std::string_view value) {
     const uint64_t position = peer.PositionIn(slot);
     const std::string entry = store_.Entry(position, key, value);
@@ -181,8 +181,8 @@ class SchemeServiceTest : public testing::TestWithParam<Scheme> {
     EXPECT_EQ(peer.CodeIn(slot), Code::kOk);
     return peer.ValueIn<Counters>(slot);
   }
-  // Fills the log as one client alone, so that nothing is applied: from the slot `first` on, until a put has to wait in
-  // the slot that is returned.
+  // Fills the log as the only client, so that nothing is applied. It begins with the slot `first`. Returns the slot in
+  // which a put has to wait.
   uint32_t FillLog(Peer& peer, uint32_t first) {
     const std::string value(kSlotBytes - 1000, 'f');
     const auto fit = static_cast<uint32_t>(TestStorage::Small().log_bytes / kSlotBytes);
@@ -209,8 +209,9 @@ class SchemeServiceTest : public testing::TestWithParam<Scheme> {
 INSTANTIATE_TEST_SUITE_P(Both, SchemeServiceTest, testing::Values(Scheme::kRedoLogging, Scheme::kReadAfterWrite),
                          [](const auto& one) { return std::string(SchemeName(one.param)); });
 
-// At the end of the Poll that sends the answer; nothing else is fenced in it, since the key has its destination.
-TEST_P(SchemeServiceTest, WhatIsAnsweredIsPersistent) {
+// Checked at the end of the Poll that sends the answer. That Poll fences nothing else, since the key has its
+// destination.
+TEST_P(SchemeServiceTest, AnsweredPutIsPersistent) {
   const auto peer = Connect();
   ASSERT_EQ(Put(*peer, 0, "key", "old value"), Code::kOk);
   ASSERT_EQ(Put(*peer, 0, "gone", "value"), Code::kOk);
@@ -232,8 +233,8 @@ TEST_P(SchemeServiceTest, WhatIsAnsweredIsPersistent) {
   EXPECT_EQ(peer->CodeIn(0), Code::kOk);
 }
 
-// Who asks for the counters has all applied, also what has just arrived.
-TEST_P(SchemeServiceTest, CountingAppliesWhatIsPersistent) {
+// A request for the counters applies everything before it, also requests that have just arrived.
+TEST_P(SchemeServiceTest, CountersRequestAppliesPersistentEntries) {
   const std::string old_value(300, 'a');
   const std::string new_value(300, 'b');
   const auto peer = Connect();
@@ -264,7 +265,7 @@ TEST_P(SchemeServiceTest, CountingAppliesWhatIsPersistent) {
   }
 }
 
-TEST_P(SchemeServiceTest, WhatBreaksTheProtocolEndsItsClientAlone) {
+TEST_P(SchemeServiceTest, BreachOfTheProtocolEndsOnlyItsClient) {
   const bool is_redo = GetParam() == Scheme::kRedoLogging;
   const auto good = Connect();
   ASSERT_EQ(Put(*good, 0, "key", "value"), Code::kOk);
@@ -286,7 +287,7 @@ TEST_P(SchemeServiceTest, WhatBreaksTheProtocolEndsItsClientAlone) {
     auto bad = Connect();
     bad->Ask(0, put, pair);
     Run();
-    EXPECT_EQ(bad->CodeIn(0), Code::kOk);  // this one is good
+    EXPECT_EQ(bad->CodeIn(0), Code::kOk);  // This one is good.
     Disconnect(bad);
   }
   ended("no such slot", put, kSlots);
@@ -328,11 +329,11 @@ TEST_P(SchemeServiceTest, PutsWaitForRoomInTheLogInTheirOrder) {
   Arrive();
   EXPECT_GT(service_->Poll(), 0U);
   if (GetParam() == Scheme::kRedoLogging) {
-    EXPECT_TRUE(LogIsDurable());  // also what was served after it had waited, in the same Poll
+    EXPECT_TRUE(LogIsDurable());  // Also requests that were served after a wait, in the same Poll.
     Run();
   } else {
     Run();
-    EXPECT_EQ(peer->CodeIn(waiting), std::nullopt);  // the first is not written, so nothing is applied
+    EXPECT_EQ(peer->CodeIn(waiting), std::nullopt);  // The first entry is not written, so nothing is applied.
     EXPECT_EQ(peer->CodeIn(waiting + 1), std::nullopt);
     AskCommit(*peer, 0, Filler(0), std::string(kSlotBytes - 1000, 'f'));
     Run();
@@ -343,7 +344,7 @@ TEST_P(SchemeServiceTest, PutsWaitForRoomInTheLogInTheirOrder) {
   EXPECT_EQ(Count(*peer, 0).waits, 2U);
 }
 
-// No client of ours has two requests in one slot; without end they would fill the server's memory.
+// No real client has two requests in one slot. Without a limit they would fill the server's memory.
 TEST_P(SchemeServiceTest, AnotherRequestInASlotWhoseFirstOneWaitsEndsItsClient) {
   const auto good = Connect();
   const auto bad = Connect();
@@ -368,7 +369,7 @@ TEST_P(SchemeServiceTest, AClientThatLeavesMakesRoomForThoseThatWait) {
   EXPECT_EQ(Get(*stays, 1, Filler(waiting)).has_value(), true);
 }
 
-// More keys with one home in the index than its neighbourhood holds.
+// More keys share a home in the index than its neighbourhood holds.
 TEST_P(SchemeServiceTest, WhenTheIndexHasNoSlotForAKeyThoseThatWaitAreRefused) {
   const auto peer = Connect();
   const format::Geometry& geometry = store_.storage().scheme_pool().geometry();
@@ -392,7 +393,7 @@ TEST_P(SchemeServiceTest, WhenTheIndexHasNoSlotForAKeyThoseThatWaitAreRefused) {
   }
   EXPECT_EQ(store_.storage().stuck(), true);
   EXPECT_EQ(peer->CodeIn(waiting), Code::kResourceExhausted);
-  EXPECT_EQ(peer->CodeIn(waiting + 1), Code::kOk);  // found in the log
+  EXPECT_EQ(peer->CodeIn(waiting + 1), Code::kOk);  // Found in the log.
   EXPECT_EQ(Put(*peer, 0, "another", "value"), Code::kResourceExhausted);
   EXPECT_EQ(Get(*peer, 0, keys[0]), Code::kOk);
 }

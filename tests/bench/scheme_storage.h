@@ -1,4 +1,4 @@
-// A scheme's storage in NVM that can lose power, and its clients' hands: what the tests of it share.
+// A scheme's storage in NVM that can lose power, and the actions of its clients. Several tests share it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,18 +23,18 @@ class TestStorage {
  public:
   static constexpr Owner kClient = 7;
 
-  // flushed: a Read behind an entry makes it persistent; otherwise its commit does.
+  // `flushed`: a Read after an entry makes it persistent. Otherwise its commit does.
   explicit TestStorage(Scheme scheme, PoolSettings settings, bool flushed = true)
       : scheme_(scheme), settings_(std::move(settings)), flushed_(flushed) {
     Open(CrashPool::Image(settings_.pool.size / sizeof(uint64_t)));
   }
   static PoolSettings Small() { return {{"crash", 1 << 20, {}}, 512, 64 << 10}; }
 
-  // In what a power cut left. before_fence: during the recovery, and from then on.
+  // Opens the image that a power cut left. `before_fence` runs during the recovery, and after it.
   void Open(CrashPool::Image image, std::function<void()> before_fence = nullptr) {
     Open(std::make_unique<CrashPool>(std::move(image)), std::move(before_fence));
   }
-  // After the death of a process on a machine that stays up: what it stored may be in the caches alone.
+  // Opens after the death of a process on a machine that stays up: its stores may be in the caches alone.
   void Open(CrashPool::Images images, std::function<void()> before_fence = nullptr) {
     Open(std::make_unique<CrashPool>(std::move(images), nvm::Durability::kPowerSafe), std::move(before_fence));
   }
@@ -48,9 +48,9 @@ class TestStorage {
     ASSERT_TRUE(storage.ok()) << storage.status().ToString();
     storage_ = *std::move(storage);
   }
-  // As a server that dies with all of its stores in the caches, and a machine that stays up.
+  // The server dies with all of its stores in the caches, and the machine stays up.
   void DieAndReopen() { Open(Everything()); }
-  // All of its stores, or none that was not fenced.
+  // Returns an image with all of its stores, or with only the fenced ones.
   [[nodiscard]] CrashPool::Image Everything() const {
     return crash_pool_->AfterPowerCut([] { return true; });
   }
@@ -58,7 +58,7 @@ class TestStorage {
     return crash_pool_->AfterPowerCut([] { return false; });
   }
 
-  // Acknowledged on return, as far as the scheme goes; not applied.
+  // Puts. On return the put is acknowledged, as far as the scheme allows, and not applied.
   Admission Put(std::string_view key, std::string_view value) {
     uint64_t position = 0;
     if (scheme_ == Scheme::kRedoLogging) {
@@ -70,7 +70,7 @@ class TestStorage {
     if (admission == Admission::kTaken) Finish(position, key, value);
     return admission;
   }
-  // Read After Write: what comes after Reserve.
+  // Read After Write: the steps after Reserve.
   void Finish(uint64_t position, std::string_view key, std::string_view value) {
     Write(position, key, value, SIZE_MAX);
     if (flushed_) return;
@@ -87,7 +87,7 @@ class TestStorage {
   Admission Reserve(std::string_view key, std::string_view value, uint64_t* position) {
     return storage_->Reserve(SizesOf(key, value), HashKey(key, schemes::kHashSeed), key, kClient, flushed_, position);
   }
-  // As a NIC does, the first `most` bytes of the entry; a Read behind it if it is all.
+  // Writes the first `most` bytes of the entry, as a NIC does. If that is all of it, a Read follows.
   void Write(uint64_t position, std::string_view key, std::string_view value, size_t most) {
     const std::string entry = Entry(position, key, value);
     const uint64_t at = OffsetOf(position);

@@ -1,4 +1,4 @@
-// The compared schemes' log, destinations and index: what is applied when, and what a crash leaves.
+// The compared schemes' log, destinations and index: the moments of application, and the state after a crash.
 #include "bench/scheme_storage.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 struct Way {
   std::string_view name;
   Scheme scheme;
-  bool flushed;  // as of TestStorage
+  bool flushed;  // As in TestStorage.
 };
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 constexpr Way kRedo{"redo", Scheme::kRedoLogging, true};
@@ -39,7 +39,7 @@ class SchemeStorageTest : public testing::TestWithParam<Way> {
 std::string Named(const testing::TestParamInfo<Way>& info) { return std::string(info.param.name); }
 INSTANTIATE_TEST_SUITE_P(All, SchemeStorageTest, testing::Values(kRedo, kRaw, kRawCommitted), Named);
 
-TEST_P(SchemeStorageTest, WhatIsInTheLogIsFoundThereBeforeItIsApplied) {
+TEST_P(SchemeStorageTest, GetFindsEntriesInTheLogBeforeTheyAreApplied) {
   ASSERT_EQ(store_.Put("key", "first"), Admission::kTaken);
   EXPECT_EQ(store_.storage().unapplied(), 1U);
   EXPECT_EQ(store_.Get("key"), "first");
@@ -75,7 +75,7 @@ TEST_P(SchemeStorageTest, AcknowledgedWritesOutliveAPowerCutBeforeTheyAreApplied
   EXPECT_EQ(store_.Get("kept"), "value");
 }
 
-// Every byte of it in turn is as it was before the write.
+// In turn, every byte of the entry is as it was before the write.
 TEST_P(SchemeStorageTest, AnEntryThatIsNotWholeIsNotAppliedAfterARestart) {
   ASSERT_EQ(store_.Put("key", "old value"), Admission::kTaken);
   store_.storage().Close();
@@ -116,9 +116,9 @@ TEST_P(SchemeStorageTest, ATornDestinationIsMendedFromTheLog) {
   }
 }
 
-// The head of the log is stored once all that it passes is persistent at its destination, whether the log has gone
-// round or is closed. The power is cut at each fence that finds it stored.
-TEST_P(SchemeStorageTest, TheHeadOfTheLogMovesOverWhatIsPersistent) {
+// The head of the log is stored once all entries before it are persistent at their destinations. That holds when the
+// log has gone round, and when it is closed. The test cuts the power at each fence that finds the head stored.
+TEST_P(SchemeStorageTest, HeadOfTheLogMovesOnlyOverPersistentEntries) {
   Random random(1);
   std::vector<CrashPool::Image> left;
   std::string acknowledged;
@@ -133,7 +133,7 @@ TEST_P(SchemeStorageTest, TheHeadOfTheLogMovesOverWhatIsPersistent) {
     }
   };
   ASSERT_EQ(store_.Put("key", next), Admission::kTaken);
-  store_.storage().Close();  // from here on its destination is overwritten in place
+  store_.storage().Close();  // From here on its destination is overwritten in place.
   acknowledged = next;
   store_.pool().before_fence = [&] {
     if (store_.pool().IsDurable(kLogHeadOffset, sizeof(uint64_t))) return;
@@ -153,11 +153,11 @@ TEST_P(SchemeStorageTest, TheHeadOfTheLogMovesOverWhatIsPersistent) {
   compare();
 }
 
-// --- A process that dies while the machine stays up: what it stored last is in the caches, and not on the medium.
+// --- A process dies while the machine stays up: its last stores are in the caches, and not on the medium
 
 struct Death {};
 
-// A server that builds upon a head of the log which only the caches know goes round the log over the one that the
+// The head of the log is known only to the caches. A server that builds upon it would write over the head that the
 // medium knows.
 TEST_P(SchemeStorageTest, AHeadOfTheLogInTheCachesAloneIsMadePersistent) {
   ASSERT_EQ(store_.Put("first", std::string(4000, 'f')), Admission::kTaken);
@@ -170,7 +170,7 @@ TEST_P(SchemeStorageTest, AHeadOfTheLogInTheCachesAloneIsMadePersistent) {
   std::string last;
   for (int i = 0;; ++i) {
     const std::string value = "value " + std::to_string(i) + std::string(1000, '.');
-    if (store_.Put("key", value) != Admission::kTaken) break;  // all of the log is in use
+    if (store_.Put("key", value) != Admission::kTaken) break;  // All of the log is in use.
     last = value;
   }
   store_.Open(store_.OnlyWhatIsDurable());
@@ -178,7 +178,7 @@ TEST_P(SchemeStorageTest, AHeadOfTheLogInTheCachesAloneIsMadePersistent) {
   EXPECT_EQ(store_.Get("first"), std::string(4000, 'f'));
 }
 
-// One that was not acknowledged: it is applied all the same, and must not leave a torn destination behind.
+// The entry was not acknowledged. It is applied all the same, and must not leave a torn destination.
 TEST_P(SchemeStorageTest, AnEntryInTheCachesAloneIsMadePersistentBeforeItIsApplied) {
   const std::string old_value(300, 'a');
   const std::string new_value(300, 'b');
@@ -224,7 +224,7 @@ TEST_P(SchemeStorageTest, ASuperblockInTheCachesAloneIsMadePersistent) {
   EXPECT_EQ(store_.Get("key"), "value");
 }
 
-// Zeroes where the superblock will be, and anything behind.
+// Zeroes in place of the superblock, and any bytes after it.
 TEST_P(SchemeStorageTest, ADeviceBecomesAPoolOnceItsIndexIsEmpty) {
   const PoolSettings settings = TestStorage::Small();
   CrashPool::Image before(settings.pool.size / sizeof(uint64_t), 0x1234567812345678);
@@ -241,7 +241,7 @@ TEST_P(SchemeStorageTest, ADeviceBecomesAPoolOnceItsIndexIsEmpty) {
   left.push_back(pool->AfterPowerCut([] { return false; }));
   for (auto& image : left) {
     auto opened = SchemePool::Take(std::make_unique<CrashPool>(std::move(image)), GetParam().scheme, settings);
-    if (opened.status().code() == Code::kCorruption) continue;  // its superblock is torn
+    if (opened.status().code() == Code::kCorruption) continue;  // Its superblock is torn.
     ASSERT_TRUE(opened.ok()) << opened.status().ToString();
     const auto storage = Storage::Open(*std::move(opened));
     ASSERT_TRUE(storage.ok()) << storage.status().ToString();
@@ -249,8 +249,8 @@ TEST_P(SchemeStorageTest, ADeviceBecomesAPoolOnceItsIndexIsEmpty) {
   }
 }
 
-// With a checksum that fits.
-TEST_P(SchemeStorageTest, ASuperblockOfWhatCannotBeIsRefused) {
+// With a matching checksum.
+TEST_P(SchemeStorageTest, ImpossibleSuperblockIsRefused) {
   const auto good = LoadAs<Superblock>(store_.pool().view().bytes);
   const auto open = [&](void (*spoil)(Superblock&)) {
     auto image = store_.Everything();
@@ -311,7 +311,7 @@ TEST_P(SchemeStorageTest, APoolThatIsFullRefusesPutsAndTakesThemAgainAfterDelete
   for (const std::string& key : keys) ASSERT_EQ(store_.Get(key), value);
   store_.DieAndReopen();
   EXPECT_EQ(store_.Put("one more", value), Admission::kFull);
-  EXPECT_EQ(store_.Put(keys[0], std::string(4000, 'w')), Admission::kTaken);  // in place
+  EXPECT_EQ(store_.Put(keys[0], std::string(4000, 'w')), Admission::kTaken);  // In place.
   ASSERT_EQ(store_.Delete(keys[1]), Admission::kTaken);
   while (store_.storage().Apply(10) > 0) {
   }
@@ -336,7 +336,7 @@ TEST_P(SchemeStorageTest, ManyKeysAreRefusedBeforeTheIndexHasNoSlotForThem) {
   for (uint64_t i = 0; i < keys; ++i) EXPECT_EQ(store_.Get("key" + std::to_string(i)), "v");
 }
 
-// Keys with homes so near each other that their entries move, and the power cut at each fence of a move.
+// Keys have homes so near each other that their entries move. The test cuts the power at each fence of a move.
 TEST_P(SchemeStorageTest, AnEntryOfTheIndexThatIsCutOffInAMoveIsInOneSlot) {
   constexpr uint64_t kMoveOffset = format::kShardRecordsOffset + offsetof(format::ShardRecord, move);
   constexpr int kFencesOfAMove = 4;
@@ -367,7 +367,7 @@ TEST_P(SchemeStorageTest, AnEntryOfTheIndexThatIsCutOffInAMoveIsInOneSlot) {
   }
 }
 
-TEST(ReadAfterWriteStorageTest, AnEntryCountsFromWhenItIsWhole) {
+TEST(ReadAfterWriteStorageTest, EntryCountsOnceItIsWhole) {
   TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
   ASSERT_EQ(store.Put("key", "old"), Admission::kTaken);
   uint64_t position = 0;
@@ -378,7 +378,7 @@ TEST(ReadAfterWriteStorageTest, AnEntryCountsFromWhenItIsWhole) {
     store.Write(position, "key", "new", n);
     EXPECT_EQ(store.Get("key"), "old") << n << " bytes";
     store.storage().Apply(10);
-    EXPECT_EQ(store.storage().unapplied(), 2U);  // it holds up the one behind it
+    EXPECT_EQ(store.storage().unapplied(), 2U);  // It delays the one after it.
   }
   EXPECT_EQ(store.Get("other"), "value");
   EXPECT_FALSE(store.storage().Commit(position, TestStorage::kClient));
@@ -387,11 +387,11 @@ TEST(ReadAfterWriteStorageTest, AnEntryCountsFromWhenItIsWhole) {
   EXPECT_TRUE(store.storage().Commit(position, TestStorage::kClient));
   EXPECT_EQ(store.Get("key"), "new");
   EXPECT_EQ(store.storage().Apply(10), 2U);
-  EXPECT_TRUE(store.storage().Commit(position, TestStorage::kClient));  // applied since
+  EXPECT_TRUE(store.storage().Commit(position, TestStorage::kClient));  // Applied since.
   EXPECT_FALSE(store.storage().Commit(position + (1 << 20), TestStorage::kClient));
 }
 
-TEST(ReadAfterWriteStorageTest, WhatAClientThatIsGoneDidNotFinishIsDropped) {
+TEST(ReadAfterWriteStorageTest, UnfinishedEntryOfAGoneClientIsDropped) {
   TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
   uint64_t whole = 0;
   uint64_t half = 0;
@@ -408,7 +408,7 @@ TEST(ReadAfterWriteStorageTest, WhatAClientThatIsGoneDidNotFinishIsDropped) {
   EXPECT_EQ(store.Get("behind"), "value");
 }
 
-TEST(ReadAfterWriteStorageTest, RecoveryFindsWhatStandsBehindAnEntryThatIsNotWhole) {
+TEST(ReadAfterWriteStorageTest, RecoveryFindsEntriesAfterAnIncompleteOne) {
   TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
   uint64_t half = 0;
   ASSERT_EQ(store.Reserve("half", std::string(500, 'h'), &half), Admission::kTaken);
@@ -419,7 +419,8 @@ TEST(ReadAfterWriteStorageTest, RecoveryFindsWhatStandsBehindAnEntryThatIsNotWho
   EXPECT_EQ(store.Get("half"), std::nullopt);
 }
 
-// Found whole before its commit has come. A power cut may tear its destination only if it is in the log.
+// The entry is found whole before its commit has come. A power cut may tear its destination only if the entry is in the
+// log.
 TEST(ReadAfterWriteStorageTest, AnEntryIsPersistentBeforeItIsApplied) {
   const std::string old_value(300, 'a');
   const std::string new_value(300, 'b');
@@ -438,21 +439,21 @@ TEST(ReadAfterWriteStorageTest, AnEntryIsPersistentBeforeItIsApplied) {
   }
 }
 
-// The index knows its destination by what was reserved. Where none was taken, there is none to write to.
+// The index knows the destination by the reservation. If none was taken, there is no place to write to.
 TEST(ReadAfterWriteStorageTest, AnEntryOfAnotherKeyThanItWasReservedForDoesNoHarm) {
   TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
   ASSERT_EQ(store.Put("key", "old value"), Admission::kTaken);
   store.storage().Close();
   uint64_t position = 0;
-  ASSERT_EQ(store.Reserve("key", "new value", &position), Admission::kTaken);  // in place
+  ASSERT_EQ(store.Reserve("key", "new value", &position), Admission::kTaken);  // In place.
   store.Write(position, "yek", "new value", SIZE_MAX);
   EXPECT_EQ(store.storage().Apply(10), 1U);
   store.DieAndReopen();
   EXPECT_EQ(store.Get("key"), "old value");
 }
 
-// Where a Read flushes nothing, only what the server flushed counts.
-TEST(ReadAfterWriteStorageTest, WhatAReaderSawIsPersistentThen) {
+// Where a Read flushes nothing, only the server's flushes count.
+TEST(ReadAfterWriteStorageTest, GetMakesTheEntryPersistent) {
   TestStorage store(Scheme::kReadAfterWrite, TestStorage::Small());
   uint64_t position = 0;
   ASSERT_EQ(store.storage().Reserve(TestStorage::SizesOf("key", "value"), HashKey("key", schemes::kHashSeed), "key", 0,
@@ -465,9 +466,9 @@ TEST(ReadAfterWriteStorageTest, WhatAReaderSawIsPersistentThen) {
   EXPECT_TRUE(store.pool().IsDurable(store.OffsetOf(position), entry.size()));
 }
 
-// Random writes, applied now and then; at any fence the power is cut or the process dies, also while the log is applied
-// again. What was acknowledged is there; of what was not, all or nothing. No slot of the index is left over, and no
-// destination.
+// Random writes, applied from time to time. At any fence the power is cut or the process dies, also while the log is
+// applied again. Acknowledged writes survive; of any other write, all or nothing does. The index leaks no slot, and no
+// destination is lost.
 struct PowerCut {};
 
 class CrashRun {
@@ -552,18 +553,18 @@ class CrashRun {
     }
   }
 
-  // An entry of which a part is there for a while. No other write has its key.
+  // Begins an entry of which only a part arrives. No other write has its key.
   void BeginHalf() {
     Half half{0, std::string(random_.Uniform(600), static_cast<char>('a' + random_.Uniform(26)))};
     if (store_.Reserve(kHalf, half.value, &half.position) != Admission::kTaken) return;
     const size_t size = store_.Entry(half.position, kHalf, half.value).size();
     store_.Write(half.position, kHalf, half.value, random_.Uniform(size));
     half_ = half;
-    // The rest of it may stand there already, by an earlier lap.
+    // An earlier lap may have left the rest of it.
     if (may_be_[kHalf].empty()) may_be_[kHalf].insert(std::nullopt);
     may_be_[kHalf].insert(half.value);
   }
-  // The rest of it comes, or its client is gone.
+  // The rest of the entry arrives, or its client is gone.
   void EndHalf() {
     const Half half = *std::exchange(half_, std::nullopt);
     if (random_.Chance(0.3)) return store_.storage().Abandon(TestStorage::kClient);
@@ -605,7 +606,7 @@ class CrashRun {
   TestStorage store_;
   std::map<std::string, std::set<std::optional<std::string>>> may_be_;
   std::optional<Half> half_;
-  CrashPool::Images left_;  // by the last power cut or death
+  CrashPool::Images left_;  // Left by the last power cut or death.
   int cuts_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The compared schemes end to end over shm: server, client, and what both count.
+// The compared schemes end to end over shm: server, client, and their counts.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -54,7 +54,7 @@ class SchemesTest : public testing::TestWithParam<Scheme> {
     out.resize(*size);
     return out;
   }
-  // What it waits for may need this very processor.
+  // The server may need this very processor.
   static void Look(SchemeClient& client) {
     if (client.Poll() == 0) std::this_thread::yield();
   }
@@ -88,7 +88,7 @@ TEST_P(SchemesTest, PutsUpdatesAndDeletesValuesOfAllSizes) {
   }
 }
 
-// Operations on one key take effect in the order started, so each get's answer is known when it starts.
+// Operations on one key take effect in the order started, so the answer of each get is known when it starts.
 TEST_P(SchemesTest, ManyInFlightTakeEffectInTheirOrder) {
   StartServer();
   const auto client = Connect(32);
@@ -139,7 +139,7 @@ TEST_P(SchemesTest, ManyInFlightTakeEffectInTheirOrder) {
   for (const auto& [key, value] : now) EXPECT_EQ(Get(*again, key), value);
 }
 
-// Through a log so small that they wait for room in it.
+// The log is so small that the clients wait for room in it.
 TEST_P(SchemesTest, SeveralClientsShareASmallLog) {
   ServerSettings settings = Settings();
   settings.pool.log_bytes = 64 << 10;
@@ -157,7 +157,7 @@ TEST_P(SchemesTest, SeveralClientsShareASmallLog) {
         EXPECT_TRUE(status.ok()) << status.ToString();
       };
       while (started < 1000) {
-        // A key of its own, and one of all.
+        // A separate key, and a key that all clients share.
         const std::string key = started % 2 == 0 ? "own " + std::to_string(c) : "shared";
         const auto status = client->PutAsync(key, key + std::string(started, '.'), done);
         if (status.ok()) {
@@ -183,8 +183,8 @@ TEST_P(SchemesTest, SeveralClientsShareASmallLog) {
   EXPECT_EQ(counters->keys, kClients + 1U);
 }
 
-// The formulas of docs/benchmarks/schemes.md: an entry and a destination for each put, 16 bytes of the index for a new
-// key.
+// The formulas of docs/benchmarks/schemes.md: an entry and a destination for each put, and 16 bytes of the index for a
+// new key.
 TEST_P(SchemesTest, NvmBytesAreThoseOfTheFormulas) {
   StartServer();
   const auto client = Connect();
@@ -232,7 +232,7 @@ TEST_P(SchemesTest, PoolAndClientMustBeOfTheScheme) {
   EXPECT_EQ(Server::Start(settings).status().code(), Code::kInvalidArgument);
 }
 
-TEST_P(SchemesTest, WhatDoesNotFitIsRefusedAndTheRestGoesOn) {
+TEST_P(SchemesTest, ValueThatDoesNotFitIsRefusedAndOthersAreServed) {
   StartServer();
   const auto client = Connect();
   ASSERT_NE(client, nullptr);
@@ -251,11 +251,11 @@ TEST_P(SchemesTest, WhatDoesNotFitIsRefusedAndTheRestGoesOn) {
   EXPECT_EQ(status.code(), Code::kResourceExhausted) << status.ToString();
   EXPECT_EQ(Get(*client, "key"), std::string(most, 'm'));
   ExpectOk(client->Delete("key0"));
-  ASSERT_TRUE(client->ServerCounters().ok());  // applied then
+  ASSERT_TRUE(client->ServerCounters().ok());  // This also applies the delete.
   ExpectOk(client->Put("key0", "again"));
 }
 
-// Its log's size counts when a pool is created: one that was refused must not be in the way of the next try.
+// The size of the log counts when a pool is created. A refused pool must not remain and block the next try.
 TEST_P(SchemesTest, APoolWhoseLogIsTooSmallForTheSlotsIsNotLeftBehind) {
   ServerSettings settings = Settings();
   settings.pool.log_bytes = 64 << 10;
@@ -283,7 +283,7 @@ TEST_P(SchemesTest, OperationsEndWhenTheServerGoesAway) {
 TEST(Bytes, FormulasAreThoseOfTable1) {
   using bytes::Kind;
   using bytes::PaperBytes;
-  // A key of 24 and a value of 1024 bytes: N is 1048.
+  // A key of 24 and a value of 1024 bytes, so N is 1048.
   EXPECT_EQ(PaperBytes(true, Kind::kCreate, 24, 1024), 24U + 10 + 1048);
   EXPECT_EQ(PaperBytes(true, Kind::kUpdate, 24, 1024), 9U + 1048);
   EXPECT_EQ(PaperBytes(true, Kind::kDelete, 24, 1024), 24U + 9);
@@ -292,7 +292,7 @@ TEST(Bytes, FormulasAreThoseOfTable1) {
   EXPECT_EQ(PaperBytes(false, Kind::kDelete, 24, 1024), 24U + 8);
 }
 
-TEST(Bytes, AreCountedForEachStore) {
+TEST(Bytes, BytesAreCountedForEachStore) {
   bytes::Settings settings;
   settings.value_sizes = {1024};
   settings.keys = 100;
@@ -302,7 +302,7 @@ TEST(Bytes, AreCountedForEachStore) {
   for (const auto& row : report->rows) {
     SCOPED_TRACE(row.scheme + " " + row.path);
     if (row.scheme == "erda") {
-      // The log's own marks come on top.
+      // The log's marks are added.
       EXPECT_GE(row.counted[1], 36 + 24 + 1024 + 16);
       EXPECT_LT(row.counted[1], 36 + 24 + 1024 + 16 + 20);
     } else {

@@ -7,7 +7,7 @@
 namespace erda::soak {
 namespace {
 
-TEST(SoakSettings, NothingComesBeforeTheFirstWrite) {
+TEST(SoakSettings, KeyIsAbsentBeforeItsFirstWrite) {
   for (uint64_t record = 0; record < 100; ++record) EXPECT_TRUE(IsDelete(record, 0));
 }
 
@@ -34,7 +34,7 @@ TEST(SoakSettings, KeysFillTheUsableShareAsFarAsWished) {
               0.01);
 }
 
-TEST(SoakSettings, RefusesPoolsThatCannotBe) {
+TEST(SoakSettings, ImpossiblePoolsAreRefused) {
   Settings settings;
   settings.pool_size = 1000;
   EXPECT_EQ(KeysFor(settings).status().code(), Code::kInvalidArgument);

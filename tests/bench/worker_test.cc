@@ -19,7 +19,7 @@
 namespace erda::bench {
 namespace {
 
-// In memory, and remembers what it was asked for. At most `most` in flight; the one asked for last ends first.
+// A store in memory that remembers its requests. At most `most` are in flight; the last one ends first.
 class MemoryStore : public Store {
  public:
   explicit MemoryStore(size_t most) : most_(most) {}
@@ -86,7 +86,7 @@ class WorkerTest : public testing::Test {
     worker_ = std::make_unique<Worker>(settings_, values_, *inserts_, failures_, 0, std::move(store));
     Do(Stage::kLoad);
   }
-  // What the store was asked for in the stage.
+  // Runs the stage, and collects its requests.
   void Do(Stage stage) {
     worker_->Prepare(stage);
     store_->gets.clear();
@@ -109,7 +109,7 @@ TEST_F(WorkerTest, LoadsEachRecordOnce) {
   EXPECT_EQ(std::set<std::string>(store_->puts.begin(), store_->puts.end()).size(), settings_.records);
 }
 
-TEST_F(WorkerTest, DoesAsManyAsItIsAskedFor) {
+TEST_F(WorkerTest, DoesTheRequestedNumberOfOperations) {
   for (const char* workload : {"A", "B", "C", "D", "F", "update"}) {
     for (const uint32_t depth : {1U, 8U}) {
       for (const uint64_t drawn_most : {uint64_t{1}, uint64_t{7}, uint64_t{1000}, uint64_t{100'000}}) {
@@ -119,7 +119,7 @@ TEST_F(WorkerTest, DoesAsManyAsItIsAskedFor) {
           Do(stage);
           const uint64_t asked = stage == Stage::kRun ? 1000 : 50;
           EXPECT_EQ(worker_->done(), asked) << workload << " depth " << depth << " drawn " << drawn_most;
-          const bool both = std::string_view(workload) == "F";  // a read-modify-write is one operation
+          const bool both = std::string_view(workload) == "F";  // A read-modify-write is one operation.
           EXPECT_EQ(both ? store_->gets.size() : store_->gets.size() + store_->puts.size(), asked) << workload;
           EXPECT_EQ(worker_->measured().get.count(), store_->gets.size());
           EXPECT_EQ(worker_->measured().put.count(), store_->puts.size());
@@ -129,7 +129,7 @@ TEST_F(WorkerTest, DoesAsManyAsItIsAskedFor) {
   }
 }
 
-TEST_F(WorkerTest, HowMuchIsDrawnBeforeMakesNoDifference) {
+TEST_F(WorkerTest, ResultsDoNotDependOnTheNumberDrawnBefore) {
   std::vector<std::string> all;
   for (const uint64_t drawn_most : {uint64_t{100'000}, uint64_t{300}, uint64_t{1}, uint64_t{0}}) {
     settings_.drawn_most = drawn_most;

@@ -19,7 +19,7 @@ constexpr int kOps = 100'000;
 
 class WorkloadTest : public testing::TestWithParam<Workload> {};
 
-TEST_P(WorkloadTest, KindsComeInTheirParts) {
+TEST_P(WorkloadTest, OperationsHaveTheWorkloadsMix) {
   Inserts inserts(kRecords, kOps);
   OpSource source(GetParam(), kRecords, 1, inserts);
   std::array<int, 4> counts{};
@@ -63,13 +63,13 @@ TEST_P(WorkloadTest, SameSeedGivesTheSameOperations) {
 INSTANTIATE_TEST_SUITE_P(All, WorkloadTest, testing::ValuesIn(kWorkloads),
                          [](const auto& test) { return std::string(test.param.name); });
 
-TEST(Workload, FindsByName) {
+TEST(Workload, WorkloadIsFoundByItsName) {
   EXPECT_EQ(FindWorkload("F")->rmw_percent, 50U);
   EXPECT_FALSE(FindWorkload("E").has_value());
   EXPECT_FALSE(FindWorkload("").has_value());
 }
 
-TEST(Workload, LatestPrefersWhatWasInsertedLast) {
+TEST(Workload, LatestPrefersRecentInserts) {
   Inserts inserts(kRecords, kOps);
   OpSource source(*FindWorkload("D"), kRecords, 1, inserts);
   int gets = 0;
@@ -128,7 +128,7 @@ TEST(Inserts, LimitReachesAllThatManyThreadsInsert) {
   EXPECT_EQ(inserts.limit(), 1 + kEach * kThreads);
 }
 
-TEST(KeyOf, IsUserAndTwentyDigitsAndDistinct) {
+TEST(KeyOf, KeysAreDistinctAndHaveTheirForm) {
   std::set<std::string> keys;
   for (uint64_t record = 0; record < 100'000; ++record) {
     const Key key = KeyOf(record);
@@ -147,7 +147,7 @@ std::string Made(const Values& values, uint64_t record, uint64_t sequence) {
   return value;
 }
 
-TEST(Values, CheckAcceptsWhatFillMade) {
+TEST(Values, CheckAcceptsFilledValues) {
   for (const size_t size : std::initializer_list<size_t>{16, 17, 100, 1024, 100'000}) {
     const Values values(size);
     for (uint64_t record = 0; record < 20; ++record) {

@@ -14,7 +14,7 @@
 namespace erda::bench {
 namespace {
 
-// The probability of each rank.
+// Returns the probability of each rank.
 std::vector<double> Theory(size_t n, double theta) {
   std::vector<double> probability(n);
   double sum = 0;
@@ -32,7 +32,7 @@ std::vector<uint64_t> Draw(Zipfian& zipfian, size_t times) {
   return counts;
 }
 
-// Five standard deviations of a binomial: a wrong generator fails, a right one with this seed does not.
+// Five standard deviations of a binomial. A wrong generator fails; a right one with this seed does not.
 void ExpectNear(uint64_t count, double probability, size_t times, const std::string& what) {
   const auto n = static_cast<double>(times);
   EXPECT_NEAR(static_cast<double>(count), n * probability, 5 * std::sqrt(n * probability * (1 - probability)) + 1)
@@ -82,7 +82,7 @@ TEST(Zipfian, StaysInBoundsOfHugeSizes) {
   EXPECT_GT(largest, zipfian.size() / 2);
 }
 
-TEST(Scatter, IsAPermutation) {
+TEST(Scatter, ScatterIsAPermutation) {
   for (size_t n = 1; n < 300; ++n) {
     const Scatter scatter(n);
     std::vector<bool> seen(n);
@@ -95,10 +95,10 @@ TEST(Scatter, IsAPermutation) {
   }
 }
 
-TEST(Scatter, TakesNeighboursApart) {
+TEST(Scatter, ScatterSeparatesNeighbours) {
   constexpr uint64_t kCount = 100'000;
   const Scatter scatter(kCount);
-  // The hundred most popular ranks fall all over the records: some into each tenth, never more than 25.
+  // The hundred most popular ranks fall all over the records: some into each tenth, and never more than 25.
   std::vector<int> tenths(10);
   for (uint64_t rank = 0; rank < 100; ++rank) ++tenths[scatter(rank) * 10 / kCount];
   for (const int count : tenths) {

@@ -103,7 +103,9 @@ TEST(CActivity, EachFieldIsPassedOn) {
   ExpectSame(*CopiedActivity(c_api::CopyActivity(activity)), activity);
 }
 
-TEST(CActivity, OfNothingIsNothing) { ExpectSame(*CopiedActivity(c_api::CopyActivity(Activity())), Activity()); }
+TEST(CActivity, EmptyActivityIsCopiedAsEmpty) {
+  ExpectSame(*CopiedActivity(c_api::CopyActivity(Activity())), Activity());
+}
 
 TEST(CActivity, AnOutcomeIsFoundByItsCode) {
   Activity activity;

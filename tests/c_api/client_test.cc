@@ -583,7 +583,7 @@ TEST(CApiTest, TheCodesAreThoseOfCpp) {
   EXPECT_STREQ(erda_client_code_name(static_cast<erda_code>(10)), "unknown");
 }
 
-TEST(CApiTest, WhatIsThrownBecomesACode) {
+TEST(CApiTest, ExceptionBecomesACode) {
   ExpectSaid(c_api::Guarded([]() -> Status { throw std::bad_alloc(); }), ERDA_RESOURCE_EXHAUSTED, "memory");
   ExpectSaid(c_api::Guarded([]() -> Status { throw std::length_error("too long"); }), ERDA_INTERNAL, "too long");
   ExpectSaid(c_api::Guarded([]() -> Status { throw 1; }), ERDA_INTERNAL, "exception");

@@ -451,7 +451,7 @@ TEST_F(CServer, SeveralServeAtOnce) {
   EXPECT_EQ(*ClientAt(address_)->Get("key"), "one");
 }
 
-TEST_F(CServer, WhatAnotherServerHasIsUnavailable) {
+TEST_F(CServer, PoolOfAnotherServerIsUnavailable) {
   const std::string pool = Path("pool");
   options_.pool = pool.c_str();
   Serve();

@@ -568,7 +568,7 @@ TEST_F(GrowthTest, ASmallerNumberIsAnOlderOne) {
 }
 
 // The next server at this address may have another pool.
-TEST_F(GrowthTest, WhatIsKnownEndsWithTheConnection) {
+TEST_F(GrowthTest, KnownBlocksEndWithTheConnection) {
   TellRuns();
   Tell(7);
   Connect();

@@ -64,7 +64,7 @@ TEST(LocationCache, ForgetsAllWhenItIsReset) {
   EXPECT_FALSE(cache.Find(Hash(1)));
 }
 
-TEST(LocationCache, WhatIsReadOftenStaysBesideWhatIsReadOnce) {
+TEST(LocationCache, OftenReadKeysStayBesideKeysReadOnce) {
   LocationCache cache = CacheOf(64);
   constexpr uint64_t kHot = 16;
   uint64_t cold = kHot;

@@ -96,7 +96,7 @@ TEST(ReadTableTest, ASettledVersionIsNeverPassedOver) {
   });
 }
 
-TEST(ReadTableTest, WhatIsNotWholeIsLookedAtTwiceBeforeAnythingIsSaidOfIt) {
+TEST(ReadTableTest, IncompleteVersionIsReadTwiceBeforeAVerdict) {
   ForAllFacts([](const ReadFacts& facts) {
     if (facts.whole || facts.look != EntryLook::kNotYet) return;
     EXPECT_EQ(DecideRead(facts), ReadStep::kLookAgain) << Describe(facts);

@@ -75,7 +75,7 @@ TEST_F(JudgeTest, AnOldValueThatComesBackIsFound) {
   Lost({{"2 persisted", "begin 1 50 get 0\nend 1 60 ok 1:2\n"}}, "ok 1:1");
 }
 
-TEST_F(JudgeTest, WhatWasSeenStays) {
+TEST_F(JudgeTest, SeenValueMustStay) {
   // Not acknowledged, but a reader has had it.
   const std::map<std::string, std::string> files = {
       {"1 persisted", "begin 1 10 put 0\nend 1 20 ok\nbegin 2 30 put 0\n"},
@@ -114,7 +114,7 @@ TEST_F(JudgeTest, ADeletedKeyThatComesBackIsFound) {
   }
 }
 
-TEST_F(JudgeTest, WhatWasNotAnsweredMayBeThereOrNotButDecidesAtTheEndOfTheRound) {
+TEST_F(JudgeTest, UnansweredWriteMayTakeEffectUntilTheRoundEnds) {
   const std::map<std::string, std::string> files = {
       {"1 persisted", "begin 1 10 put 0\nend 1 20 ok\nbegin 2 30 put 0\nend 2 40 unavailable\nbegin 3 50 delete 0\n"}};
   for (const char* end : {"ok 1:1", "ok 1:2", "not-found"}) {

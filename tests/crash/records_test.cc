@@ -30,7 +30,7 @@ TEST_F(RecordsTest, AValueNamesItsPutAndNoOther) {
   EXPECT_EQ(ValueIn("", 15), kDamaged);
 }
 
-TEST_F(RecordsTest, WhatIsWrittenIsRead) {
+TEST_F(RecordsTest, WrittenRecordsAreRead) {
   ClientOptions options;
   options.ack = Ack::kPlaced;
   {

@@ -56,7 +56,7 @@ TEST_P(Buffers, KeepEverySizeOnEveryPath) {
   }
 }
 
-TEST_P(Buffers, HaveWhatOtherPutsHave) {
+TEST_P(Buffers, PutsFromBuffersEqualOtherPuts) {
   const auto server = Serve();
   const auto reader = Connect({.cache_entries = 0});
   const PutOptions hour{.ttl = std::chrono::hours(1)};
@@ -135,7 +135,7 @@ TEST_P(Buffers, ManyAreInFlight) {
   EXPECT_EQ(done, 2 * kCount);
 }
 
-TEST_P(Buffers, WhatCannotBeIsRefused) {
+TEST_P(Buffers, ImpossibleUsesAreRefused) {
   const auto server = Serve();
   const auto client = Connect();
   const auto other = Connect();
@@ -176,7 +176,7 @@ TEST_P(Buffers, MayGoBeforeTheOperationAndAfterTheClient) {
   Fill(last, "still the caller's");
 }
 
-TEST_P(Buffers, AreGivenBackWhenTheServerGoes) {
+TEST_P(Buffers, BuffersAreFreeAgainWhenTheServerGoes) {
   auto server = Serve();
   const auto client = Connect();
   Buffer buffer = Make(*client, 1000);

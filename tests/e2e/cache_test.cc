@@ -32,7 +32,7 @@ TEST_P(Cache, ASecondGetIsOneRead) {
   EXPECT_EQ(reader->stats().cache_misled, 0U);
 }
 
-TEST_P(Cache, WhatOthersWriteIsSeenAtOnce) {
+TEST_P(Cache, PutsOfOthersAreSeenAtOnce) {
   const auto server = Serve();
   for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     const auto writer = Connect({.put_path = path});
@@ -63,7 +63,7 @@ TEST_P(Cache, AClientKnowsWhereItPutAValueInline) {
   }
 }
 
-TEST_P(Cache, OfNoEntriesIsOff) {
+TEST_P(Cache, CacheOfNoEntriesIsOff) {
   const auto server = Serve();
   const auto client = Connect({.cache_entries = 0});
   ASSERT_TRUE(client->Put("key", "value").ok());
@@ -72,7 +72,7 @@ TEST_P(Cache, OfNoEntriesIsOff) {
 }
 
 // The next server knows nothing of what the one before has marked.
-TEST_P(Cache, WhatIsKnownEndsWithTheServer) {
+TEST_P(Cache, KnownLocationsEndWithTheServer) {
   auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "value").ok());

@@ -68,7 +68,7 @@ class Cleaning : public EveryPool {
   }
 };
 
-TEST_P(Cleaning, WritersGoOnForEverAndReadersAlwaysFindTheNewestValue) {
+TEST_P(Cleaning, EndlessWritesNeverHideTheNewestValueFromReaders) {
   const auto server = Serve();
   constexpr uint64_t kWriters = 3;
   std::vector<Model> models(kWriters);

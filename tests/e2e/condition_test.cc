@@ -412,7 +412,7 @@ TEST_P(Conditions, SixteenClientsCount) {
 // Clients are killed in the middle. What each knows to be done is done, once; the call that it was in may be.
 class KilledCounters : public E2eTest {};
 
-TEST_F(KilledCounters, WhatIsDoneIsDoneOnce) {
+TEST_F(KilledCounters, AcknowledgedIncrementsAreAppliedOnce) {
   const auto server = Serve(PoolKind::kPowerSafe);  // in a process of its own, so that this one may fork
   struct Tally {
     std::atomic<int64_t> begun = 0;

@@ -52,7 +52,7 @@ TEST_P(Counting, EachPutWritesItsValueToNvmOnce) {
   }
 }
 
-TEST_P(Counting, WhatFitsIntoARequestGoesInlineAndTheRestIntoAChunk) {
+TEST_P(Counting, SmallValuesGoInlineAndLargeOnesIntoAChunk) {
   ServerOptions options = Options();
   options.slot_bytes = 4096;
   const auto server = Serve(options);

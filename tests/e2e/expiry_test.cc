@@ -82,7 +82,7 @@ TEST_P(Expiry, ValuesOfAllSizesAreThereAndGoOnEveryPath) {
   }
 }
 
-TEST_P(Expiry, WhatHasExpiredIsAbsentForConditions) {
+TEST_P(Expiry, ExpiredKeyIsAbsentForConditions) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("held", "mine", PutOptions{kAbsent, hours(1)}).ok());
@@ -214,7 +214,7 @@ TEST_P(Expiry, ManyAreInFlight) {
   EXPECT_EQ(absent, 1U);
 }
 
-TEST_P(Expiry, WhatHasExpiredIsAbsentForDeletesAndIncrements) {
+TEST_P(Expiry, ExpiredKeyIsAbsentForDeletesAndIncrements) {
   const auto server = Serve();
   const auto client = Connect();
   const auto version = client->Put("gone", "v", For(milliseconds(1)));
@@ -233,7 +233,7 @@ TEST_P(Expiry, WhatHasExpiredIsAbsentForDeletesAndIncrements) {
 }
 
 // Who knows of a place where a value was does not take what is put there next for it.
-TEST_P(Expiry, WhatIsPutNextIsThereForThoseWhoKnowTheExpiredOne) {
+TEST_P(Expiry, PutAfterExpiryIsSeenByClientsThatKnowTheExpiredVersion) {
   const auto server = Serve();
   const auto writer = Connect();
   const auto reader = Connect();
@@ -306,7 +306,7 @@ TEST_P(Expiry, AServerWithoutDeadlinesSleepsOn) {
   (void)SettledCountersOf(*client);
 }
 
-TEST_P(Expiry, WhoAsksForTheTimeFindsItTold) {
+TEST_P(Expiry, RequestForTheTimeUpdatesTheToldTime) {
   const auto server = Serve();
   RawPeer peer(Address());
   EXPECT_TRUE(WaitUntil([&] {

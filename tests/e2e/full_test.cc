@@ -120,7 +120,7 @@ TEST_P(FullPool, TakesSmallKeysUntilTheLogIsFullAndGoesOnWithTheRest) {
   }
 }
 
-TEST_P(FullPool, LetsAClientHaveSoManyReservationsAndNoMore) {
+TEST_P(FullPool, ClientCannotExceedItsReservations) {
   ServerOptions options = Options();
   options.reservations_per_client = 2;
   const auto server = Serve(options);

@@ -102,7 +102,7 @@ constexpr Pool kSmallShards = {"SmallShards", 64 << 20, 3 * kSmallIndex, 3, 3 * 
 
 class ManyKeys : public E2eTest, public testing::WithParamInterface<std::tuple<PoolKind, Pool>> {};
 
-TEST_P(ManyKeys, AreFoundByAllAlsoByThoseWhoSlept) {
+TEST_P(ManyKeys, AllClientsFindAllKeysAfterGrowth) {
   const auto& [kind, pool] = GetParam();
   ServerOptions options = Options(kind);
   options.pool_size = pool.pool_size;
@@ -190,7 +190,7 @@ class Costs : public Growth {
 INSTANTIATE_TEST_SUITE_P(E2e, Costs, kEveryPool, PoolName);
 
 // After several doublings: a look where the last depth says, and one by the number that it told.
-TEST_P(Costs, WhoSleptTakesAFewReadsMoreOnce) {
+TEST_P(Costs, ClientThatSleptTakesAFewMoreReadsOnce) {
   const auto server = Serve(Small());
   const auto writer = Connect();
   PutSome(*writer, 0, 50);
@@ -390,14 +390,14 @@ class GrowthRestart : public Growth {
 // Pools that keep something.
 INSTANTIATE_TEST_SUITE_P(E2e, GrowthRestart, testing::Values(PoolKind::kFile, PoolKind::kPowerSafe), PoolName);
 
-TEST_P(GrowthRestart, AllIsThereAndItGrowsOn) {
+TEST_P(GrowthRestart, RestartKeepsAllKeysAndGrowthContinues) {
   LiveAndDie([](std::unique_ptr<TestServer>& server) { server->Stop(); });
 }
 
 class GrowthRestartOfProcess : public GrowthRestart {};
 INSTANTIATE_TEST_SUITE_P(E2e, GrowthRestartOfProcess, testing::Values(PoolKind::kPowerSafe), PoolName);
 
-TEST_P(GrowthRestartOfProcess, AllIsThereWhenTheServerWasKilled) {
+TEST_P(GrowthRestartOfProcess, KillKeepsAllKeys) {
   LiveAndDie([](std::unique_ptr<TestServer>& server) {
     server->Signal(SIGKILL);
     server.reset();
@@ -405,7 +405,7 @@ TEST_P(GrowthRestartOfProcess, AllIsThereWhenTheServerWasKilled) {
 }
 
 // In the middle of whatever it does. What was acknowledged is there.
-TEST_P(GrowthRestartOfProcess, WhatWasAcknowledgedIsThereWhenTheServerWasKilledAtWork) {
+TEST_P(GrowthRestartOfProcess, AcknowledgedPutsSurviveAKillDuringGrowth) {
   std::set<uint64_t> acknowledged;
   uint64_t next = 0;
   for (const uint64_t until : {100U, 700U, 1400U, 2600U, 3100U}) {

@@ -542,7 +542,7 @@ class DeadWriter : public EveryPool {
   }
 };
 
-TEST_P(DeadWriter, BeforeItWroteLeavesTheOlderValue) {
+TEST_P(DeadWriter, WriterThatDiesBeforeItsWriteLeavesTheOlderValue) {
   const auto server = Serve();
   const auto client = Connect();
   for (const Ack ack : {Ack::kPlaced, Ack::kPersisted}) {
@@ -564,7 +564,7 @@ TEST_P(DeadWriter, BeforeItWroteLeavesTheOlderValue) {
   }
 }
 
-TEST_P(DeadWriter, OfANewKeyLeavesNothing) {
+TEST_P(DeadWriter, DeadWriterOfANewKeyLeavesNothing) {
   const auto server = Serve();
   const auto client = Connect();
   RawPeer peer(Address());
@@ -579,7 +579,7 @@ TEST_P(DeadWriter, OfANewKeyLeavesNothing) {
   EXPECT_EQ(client->Get("key").status().code(), Code::kNotFound);
 }
 
-TEST_P(DeadWriter, InTheMiddleOfItsWriteLeavesTheOlderValue) {
+TEST_P(DeadWriter, WriterThatDiesDuringItsWriteLeavesTheOlderValue) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "older").ok());
@@ -598,7 +598,7 @@ TEST_P(DeadWriter, InTheMiddleOfItsWriteLeavesTheOlderValue) {
   EXPECT_EQ(CountersOf(*client).at("taken_back"), 6U);
 }
 
-TEST_P(DeadWriter, BehindItsWriteLeavesTheNewValue) {
+TEST_P(DeadWriter, WriterThatDiesAfterItsWriteLeavesTheNewValue) {
   const auto server = Serve();
   const auto client = Connect();
   for (const Ack ack : {Ack::kPlaced, Ack::kPersisted}) {
@@ -617,7 +617,7 @@ TEST_P(DeadWriter, BehindItsWriteLeavesTheNewValue) {
   EXPECT_EQ(CountersOf(*client).at("taken_back"), 0U);
 }
 
-TEST_P(DeadWriter, OfAKeyThatWasDeletedMeanwhileBringsNothingBack) {
+TEST_P(DeadWriter, DeadWriterOfADeletedKeyBringsNothingBack) {
   const auto server = Serve();
   const auto client = Connect();
   for (const bool writes : {false, true}) {
@@ -635,7 +635,7 @@ TEST_P(DeadWriter, OfAKeyThatWasDeletedMeanwhileBringsNothingBack) {
   }
 }
 
-TEST_P(DeadWriter, OfANewerVersionDoesNotTakeALivingOnesWithIt) {
+TEST_P(DeadWriter, DeadWriterOfANewerVersionLeavesALivingOnesVersion) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "older").ok());
@@ -657,7 +657,7 @@ TEST_P(DeadWriter, OfANewerVersionDoesNotTakeALivingOnesWithIt) {
   EXPECT_EQ(*client->Get("key") == Bytes(2, 500), true);
 }
 
-TEST_P(DeadWriter, CannotBeCommittedForByAnother) {
+TEST_P(DeadWriter, ClientCannotCommitAnotherClientsPut) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "older").ok());
@@ -687,7 +687,7 @@ INSTANTIATE_TEST_SUITE_P(E2e, DeadWriter, kEveryPool, PoolName);
 
 class Connecting : public E2eTest {};
 
-TEST_F(Connecting, ToASocketOfSomethingElseFails) {
+TEST_F(Connecting, ConnectingToAnotherKindOfSocketFails) {
   const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -699,7 +699,7 @@ TEST_F(Connecting, ToASocketOfSomethingElseFails) {
   EXPECT_NE(client.status().message().find(Path("stream")), std::string_view::npos) << client.status().ToString();
 }
 
-TEST_F(Connecting, ToASocketThatAnswersNonsenseFails) {
+TEST_F(Connecting, ConnectingToASocketThatAnswersNonsenseFails) {
   const UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -727,7 +727,7 @@ TEST_F(Connecting, ToASocketThatAnswersNonsenseFails) {
   }
 }
 
-TEST_F(Connecting, ToAServerThatHasItsClientsFailsUntilOneGoes) {
+TEST_F(Connecting, ConnectingToAFullServerFailsUntilAClientLeaves) {
   ServerOptions options = Options(PoolKind::kDram);
   options.max_clients = 2;
   options.shards = 2;
@@ -747,7 +747,7 @@ TEST_F(Connecting, ToAServerThatHasItsClientsFailsUntilOneGoes) {
   EXPECT_EQ(*next->Get("key"), "value");
 }
 
-TEST_F(Connecting, AndLeavingAgainLeavesNothingBehind) {
+TEST_F(Connecting, ConnectingAndLeavingLeaksNothing) {
   ServerOptions options = Options(PoolKind::kDram);
   options.max_clients = 4;
   const auto server = Serve(PoolKind::kDram, options);

@@ -53,7 +53,7 @@ TEST_F(ClientLimits, OneTokenCannotUseUpTheConnections) {
   EXPECT_NE(Connect(greedy), nullptr) << "one has left";
 }
 
-TEST_F(ClientLimits, WithoutTokensItIsTheClientsNumberThatCounts) {
+TEST_F(ClientLimits, WithoutTokensTheLimitCountsByClientId) {
   ServerOptions options = Small();
   options.clients_per_token = 2;
   const auto server = Serve(PoolKind::kDram, options);
@@ -74,7 +74,7 @@ TEST_F(ClientLimits, WithoutTokensItIsTheClientsNumberThatCounts) {
   EXPECT_TRUE(RawPeer(Address(), BytesOf(hello(5))).connected());
 }
 
-TEST_F(ClientLimits, WhoIsFasterThanTheRateIsServedAllTheSame) {
+TEST_F(ClientLimits, FastClientIsServedAtTheRate) {
   ServerOptions options = Small();
   options.requests_per_second = 100;
   const auto server = Serve(PoolKind::kDram, options);
@@ -124,7 +124,7 @@ TEST_F(ClientLimits, MoreRequestsThanSlotsThatWaitCostTheChannel) {
 }
 
 // docs/security.md, "What one client can hold".
-TEST_F(ClientLimits, WhatOneClientHoldsIsBounded) {
+TEST_F(ClientLimits, MemoryOfOneClientIsBounded) {
   ServerOptions options = Small();
   options.slots_per_client = 4;
   options.slot_bytes = 2048;
@@ -194,7 +194,7 @@ TEST_F(ClientLimits, DescriptorsAndRegisteredMemoryAreVisible) {
   EXPECT_TRUE(WaitUntil([&] { return server->server().stats().descriptors == before.descriptors; }));
 }
 
-TEST_F(ClientLimits, WhoConnectsTooOftenIsRefusedAndToldWhy) {
+TEST_F(ClientLimits, ClientThatConnectsTooOftenIsRefusedWithAReason) {
   std::mutex mutex;
   std::string told;
   ServerOptions options = Small();

@@ -190,7 +190,7 @@ TEST_P(Restart, OperationsInFlightAtTheStopEnd) {
 }
 
 // A pool's hash seed is random, so a key is in the first shard of four in one round of four.
-TEST_P(Restart, ClientFindsThatItsShardIsNoMore) {
+TEST_P(Restart, ClientNoticesThatItsShardIsGone) {
   for (int round = 0; round < 10; ++round) {
     ServerOptions options = Options();
     options.shards = 4;
@@ -242,7 +242,7 @@ INSTANTIATE_TEST_SUITE_P(E2e, Restart, kEveryPool, PoolName);
 
 class Loss : public E2eTest {};
 
-TEST_F(Loss, OfTheServersProcessEndsWhatWaitsForIt) {
+TEST_F(Loss, LossOfTheServersProcessEndsWaitingOperations) {
   const auto server = Serve(PoolKind::kPowerSafe);
   const auto client = Connect({.timeout = std::chrono::minutes(10)});
   ASSERT_TRUE(client->Put("key", "value").ok());
@@ -270,7 +270,7 @@ TEST_F(Loss, OfTheServersProcessEndsWhatWaitsForIt) {
   ExpectFails(client->ServerInfo().status(), Code::kUnavailable, Address());
 }
 
-TEST_F(Loss, OfTheServersAttentionIsATimeout) {
+TEST_F(Loss, LossOfTheServersAttentionIsATimeout) {
   const auto server = Serve(PoolKind::kPowerSafe);
   const auto client = Connect({.timeout = std::chrono::milliseconds(200)});
   ASSERT_TRUE(client->Put("key", "value").ok());
@@ -284,7 +284,7 @@ TEST_F(Loss, OfTheServersAttentionIsATimeout) {
 }
 
 // Gets need no attention of the server, so they go on; a put beside them must not wait for ever.
-TEST_F(Loss, OfTheServersAttentionIsATimeoutForThePutOfABusyReaderToo) {
+TEST_F(Loss, LossOfTheServersAttentionEndsThePutOfABusyReader) {
   const auto server = Serve(PoolKind::kPowerSafe);
   const auto client = Connect({.timeout = std::chrono::milliseconds(100)});
   ASSERT_TRUE(client->Put("key", "value").ok());
@@ -302,7 +302,7 @@ TEST_F(Loss, OfTheServersAttentionIsATimeoutForThePutOfABusyReaderToo) {
   ExpectFails(outcome, Code::kTimeout, "100 ms");
 }
 
-TEST_F(Loss, OfAClientsThreadInTheMiddleLeavesTheServerServing) {
+TEST_F(Loss, LossOfAClientsThreadLeavesTheServerServing) {
   const auto server = Serve(PoolKind::kDram);
   const auto steady = Connect();
   ASSERT_TRUE(steady->Put("key", "value").ok());

@@ -305,7 +305,7 @@ class OwnUser : public EveryPool {};
 INSTANTIATE_TEST_SUITE_P(E2e, OwnUser, kEveryPool, PoolName);
 
 // Where nobody may, a pool in memory is sealed: not even root can open it anew.
-TEST_P(OwnUser, WhereNobodyMayWriteAPoolInMemoryIsSealed) {
+TEST_P(OwnUser, PoolInMemoryIsSealedIfNobodyMayWrite) {
   ServerOptions options = Options();
   options.pool_writes = PoolWrites::kNobody;
   const auto server = Serve(options);
@@ -321,7 +321,7 @@ TEST_P(OwnUser, WhereNobodyMayWriteAPoolInMemoryIsSealed) {
 }
 
 // What it could still be writing into is its own.
-TEST_P(OwnUser, WhoSaysForEverThatItWritesKeepsNoSessionWhereItMayNotWriteIntoThePool) {
+TEST_P(OwnUser, EndlessWriteKeepsNoSessionOpenWithoutPoolWrites) {
   ServerOptions options = Options();
   options.pool_writes = PoolWrites::kNobody;
   const auto server = Serve(options);

@@ -129,8 +129,8 @@ void ScanEachKey::Test(uint32_t shards) const {
   }
 }
 
-TEST_P(ScanEachKey, IsToldOnceWithWhatAGetTells) { Test(1); }
-TEST_P(ScanEachKey, IsToldOnceOfSeveralShards) { Test(3); }
+TEST_P(ScanEachKey, ScanReturnsEachKeyOnceAsAGetWould) { Test(1); }
+TEST_P(ScanEachKey, ScanReturnsEachKeyOfSeveralShardsOnce) { Test(3); }
 
 TEST_P(ScanTest, TellsDeadlinesAndNothingThatIsOver) {
   const auto server = Serve();

@@ -209,7 +209,7 @@ class StormTest : public E2eTest {
   std::set<std::string, std::less<>> reasons_;
 };
 
-TEST_F(StormTest, HarmsNobody) {
+TEST_F(StormTest, RandomInputsHarmNoOtherClient) {
   const uint64_t inputs = InputsWanted();
   Storm storm(Address(), inputs);
   const auto server = Serve(PoolKind::kDram, Guarded());

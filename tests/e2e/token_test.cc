@@ -82,7 +82,7 @@ void ExpectDenied(const Status& status, const std::string& words) {
   EXPECT_NE(status.message().find(words), std::string_view::npos) << status.ToString();
 }
 
-TEST_P(TokenTest, WhoKnowsATokenMayReadAndWrite) {
+TEST_P(TokenTest, ClientWithATokenMayReadAndWrite) {
   const auto server = Serve(Guarded(2));
   const auto client = ConnectWith(kWriter);
   ASSERT_TRUE(client);
@@ -95,7 +95,7 @@ TEST_P(TokenTest, WhoKnowsATokenMayReadAndWrite) {
   EXPECT_EQ(client->Get("key1").status().code(), Code::kNotFound);
 }
 
-TEST_P(TokenTest, WhoKnowsNoneIsRefused) {
+TEST_P(TokenTest, ClientWithoutATokenIsRefused) {
   const auto server = Serve(Guarded());
   ExpectDenied(Refusal(""), "asks for a token");
   ExpectDenied(Refusal("the-token-of-nobody"), "does not know this token");
@@ -104,7 +104,7 @@ TEST_P(TokenTest, WhoKnowsNoneIsRefused) {
 }
 
 // Else whoever takes the server's place is believed.
-TEST_P(TokenTest, AClientWithATokenSpeaksToNobodyWhoDoesNotAskForIt) {
+TEST_P(TokenTest, ClientWithATokenRefusesAServerThatAsksForNone) {
   const auto server = Serve();
   ExpectDenied(Refusal(kWriter), "does not ask for the token");
 }
@@ -243,7 +243,7 @@ TEST(TokenOfferTest, EachConnectionOffersOtherMemory) {
 
 // --- Below the client library
 
-TEST_P(TokenTest, WithoutAProofNothingIsToSee) {
+TEST_P(TokenTest, ServerRevealsNothingWithoutAProof) {
   const auto server = Serve(Guarded());
   HelloRequest hello = RawPeer::Hello();
   hello.shard = 99;  // not even whether there is such a one
@@ -258,7 +258,7 @@ TEST_P(TokenTest, WithoutAProofNothingIsToSee) {
 }
 
 // By it a peer could choose keys that share a place.
-TEST_P(TokenTest, TheHashSeedIsToldBehindAProofAlone) {
+TEST_P(TokenTest, HashSeedIsRevealedOnlyAfterAProof) {
   const auto server = Serve(Guarded());
   const RawPeer reader(Address(), BytesOf(Proved(kReader)));
   ASSERT_TRUE(reader.connected());
@@ -282,7 +282,7 @@ TEST_P(TokenTest, TheHashSeedIsToldBehindAProofAlone) {
   }
 }
 
-TEST_P(TokenTest, AProofThatWasSeenIsOfNoUse) {
+TEST_P(TokenTest, ProofCannotBeUsedAgain) {
   const auto server = Serve(Guarded());
   const HelloRequest hello = Proved(kWriter);
   RawPeer first(Address(), BytesOf(hello));

@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* kFlag = "--be";
 
-// What either kind of child has.
+// The state that both kinds of child share.
 struct Place {
   static Result<Place> Open(const std::string& address, Role role, size_t bytes) {
     Place place;

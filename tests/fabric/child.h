@@ -1,5 +1,5 @@
-// A peer in a process of its own: this program, started anew. Not a fork alone: what a fabric has open does not survive
-// that everywhere (a verbs context does not).
+// A peer in a separate process: this program, started again. A fork alone would not do, since some open objects of a
+// fabric do not survive it (a verbs context).
 #pragma once
 
 #include <sys/types.h>
@@ -10,21 +10,22 @@ namespace erda::fabric {
 
 class Child {
  public:
-  // What it does, until it is killed.
-  static constexpr const char* kClient = "client";  // connects to the address, and sends as much as it may
+  // The roles. A child plays its role until it is killed.
+  static constexpr const char* kClient = "client";  // Connects to the address, and sends as much as it may.
   static constexpr const char* kWriter =
-      "writer";  // connects, sends one message, and fills what it was offered again and again
-  static constexpr const char* kServer = "server";  // listens at the address, accepts everyone and answers nothing
+      "writer";  // Connects, sends one message, and fills the offered memory again and again.
+  static constexpr const char* kServer = "server";  // Listens at the address, accepts everyone and answers nothing.
 
   Child(const char* role, const std::string& address);
   ~Child() { Kill(); }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
-  // It stays where it is, until it is killed.
+  // Stops the child where it is, until it is killed.
   void Stop() const;
   void Kill();
 
-  // For main: whether this process was started as a child. If so, it has been one, and ends with `*exit_code`.
+  // For main. Returns true if this process was started as a child. It has then played its role, and ends with
+  // *exit_code.
   static bool Run(int argc, char** argv, int* exit_code);
 
  private:

@@ -1,4 +1,4 @@
-// Conformance: how a connection comes about, or does not.
+// Conformance: connecting, and failing to connect.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -18,7 +18,7 @@ class ConnectTest : public FabricTest {
     options.private_data = AsBytes(private_data);
     return options;
   }
-  // Connects with options that are not to be accepted on this side.
+  // Connects with options that this side must refuse.
   Status ConnectStatus(const ChannelOptions& options) {
     return client_.fabric->Connect(listener_->address(), options).status();
   }
@@ -43,7 +43,7 @@ TEST_P(ConnectTest, TheListenerSeesThePrivateDataBeforeItAnswers) {
   EXPECT_EQ(AsString(incoming->peer_data()), "hello");
 }
 
-TEST_P(ConnectTest, WhoAsksIsTheSameUserWhereUsersAreKnown) {
+TEST_P(ConnectTest, PeerOfTheSameUserIsKnownAsSuch) {
   for (const Askers askers : {Askers::kEverybody, Askers::kGroup, Askers::kOwner}) {
     ASSERT_TRUE(listener_->LetAsk(askers).ok());
     auto asking = client_.fabric->Connect(listener_->address(), Bare(client_, "hello"));
@@ -55,7 +55,7 @@ TEST_P(ConnectTest, WhoAsksIsTheSameUserWhereUsersAreKnown) {
   }
 }
 
-TEST_P(ConnectTest, NoPrivateDataIsNone) {
+TEST_P(ConnectTest, MissingPrivateDataArrivesAsNone) {
   const ChannelPair pair = Connect(Bare(client_), Bare(server_));
   ASSERT_TRUE(pair.client && pair.server);
   EXPECT_TRUE(pair.server->peer_data().empty());
@@ -125,7 +125,7 @@ TEST_P(ConnectTest, TheAcceptingEndHasThePeersDataAtOnceAndItsRegionsWhenItIsCon
   EXPECT_EQ(AsString((*accepted)->peer_data()), "hello");
 }
 
-// Each end posts as soon as it is connected itself, whatever the other one knows.
+// Each end posts as soon as it is connected, whatever the other end knows.
 TEST_P(ConnectTest, KConnectedComesBeforeAnythingThatThePeerSends) {
   for (int round = 0; round < 10; ++round) {
     auto asking = client_.fabric->Connect(listener_->address(), Bare(client_));
@@ -181,7 +181,7 @@ TEST_P(ConnectTest, AnAcceptingEndThatClosesAtOnceIsClosed) {
     ASSERT_NE(incoming, nullptr);
     ASSERT_TRUE(incoming->Accept(Bare(server_, "bye")).ok());
     ASSERT_TRUE(PumpUntil(client_, OpKind::kClosed));
-    // Whether it was connected for a moment depends on when the other end closed.
+    // It may have been connected for a moment, by the time of the other end's close.
     if (client_.events.size() > 1) {
       ASSERT_EQ(client_.events.size(), 2U);
       EXPECT_EQ(client_.events[0].kind, OpKind::kConnected);
@@ -209,7 +209,7 @@ TEST_P(ConnectTest, ARejectedPeerGetsTheDataAndIsNeverConnected) {
   EXPECT_EQ(Post(**asking, Send(client_, 0, 1)).code(), Code::kUnavailable);
 }
 
-TEST_P(ConnectTest, AnIncomingThatNobodyAnswersIsRefusedWhenItGoes) {
+TEST_P(ConnectTest, DestroyedIncomingIsRefused) {
   auto asking = client_.fabric->Connect(listener_->address(), Bare(client_));
   ASSERT_TRUE(asking.ok());
   NextIncoming().reset();
@@ -218,7 +218,7 @@ TEST_P(ConnectTest, AnIncomingThatNobodyAnswersIsRefusedWhenItGoes) {
   EXPECT_FALSE((*asking)->error().ok());
 }
 
-TEST_P(ConnectTest, AListenerThatGoesRefusesWhoWaits) {
+TEST_P(ConnectTest, DestroyedListenerRefusesWaitingPeers) {
   for (const bool arrived : {false, true}) {
     auto asking = client_.fabric->Connect(listener_->address(), Bare(client_));
     ASSERT_TRUE(asking.ok());
@@ -240,7 +240,7 @@ TEST_P(ConnectTest, AChannelOutlivesItsListener) {
   EXPECT_TRUE(PumpUntil(server_, OpKind::kReceive));
 }
 
-TEST_P(ConnectTest, ThatNobodyListensIsSaid) {
+TEST_P(ConnectTest, ConnectingWithoutAListenerFails) {
   EXPECT_TRUE(Refused(world_->NewAddress()));
   const std::string address = listener_->address();
   listener_.reset();
@@ -256,7 +256,7 @@ TEST_P(ConnectTest, AnAddressOfAnotherFabricIsInvalid) {
   }
 }
 
-TEST_P(ConnectTest, AnAddressIsListenedAtOnce) {
+TEST_P(ConnectTest, SecondListenerAtAnAddressIsRefused) {
   const std::string address = listener_->address();
   EXPECT_FALSE(server_.fabric->Listen(address).ok());
   EXPECT_FALSE(client_.fabric->Listen(address).ok());
@@ -269,7 +269,7 @@ TEST_P(ConnectTest, AnAddressIsListenedAtOnce) {
   EXPECT_EQ((*again)->Poll(), nullptr);
 }
 
-TEST_P(ConnectTest, WhatCannotBeCarriedIsInvalid) {
+TEST_P(ConnectTest, ConnectRefusesOptionsThatDoNotFit) {
   EXPECT_EQ(ConnectStatus(Bare(client_, std::string(kConnectDataMax + 1, 'x'))).code(), Code::kInvalidArgument);
   const std::vector<Region*> many(kOfferedRegionsMax + 1, client_.region.get());
   EXPECT_EQ(ConnectStatus(Offer(client_, many)).code(), Code::kInvalidArgument);
@@ -280,7 +280,7 @@ TEST_P(ConnectTest, WhatCannotBeCarriedIsInvalid) {
   EXPECT_EQ(listener_->Poll(), nullptr) << "nobody asked";
 }
 
-TEST_P(ConnectTest, AnAcceptThatCannotBeCarriedIsInvalid) {
+TEST_P(ConnectTest, AcceptRefusesOptionsThatDoNotFit) {
   const std::string long_data(kAcceptDataMax + 1, 'x');
   const std::vector<Region*> many(kOfferedRegionsMax + 1, server_.region.get());
   for (const ChannelOptions& options : {Bare(server_, long_data), Offer(server_, many)}) {
@@ -309,7 +309,7 @@ TEST_P(ConnectTest, ARegionWithoutRightsCannotBeOffered) {
   EXPECT_EQ(incoming->Accept(Offer(server_, server_offer)).status().code(), Code::kInvalidArgument);
 }
 
-TEST_P(ConnectTest, ManyConnectAndEachGetsItsOwn) {
+TEST_P(ConnectTest, EachOfManyPeersGetsItsChannel) {
   constexpr size_t kPeers = 40;
   std::vector<ChannelPair> pairs;
   for (size_t i = 0; i < kPeers; ++i) {
@@ -343,7 +343,7 @@ TEST_P(ConnectTest, ManyAskBeforeOneIsAnswered) {
   for (size_t i = 0; i < kPeers; ++i) EXPECT_EQ(AsString(asking[i]->peer_data()), std::to_string(i));
 }
 
-TEST_P(ConnectTest, WhoGivesUpWaitingIsNoPeer) {
+TEST_P(ConnectTest, PeerThatGivesUpIsNotConnected) {
   auto asking = client_.fabric->Connect(listener_->address(), Bare(client_));
   ASSERT_TRUE(asking.ok());
   auto incoming = NextIncoming();

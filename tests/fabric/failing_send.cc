@@ -10,8 +10,8 @@ std::atomic<int> doorbells_to_fail{0};
 
 }  // namespace erda::fabric
 
-#ifndef ERDA_SANITIZED  // whose runtimes have a send of their own
-// Instead of libc's, for all that this program links. A doorbell is the only message of one byte.
+#ifndef ERDA_SANITIZED  // The sanitizers' runtimes have a separate send.
+// Replaces the C library's function in this program. A doorbell is the only message of one byte.
 extern "C" ssize_t send(int socket, const void* bytes, size_t size, int flags) {
   auto& left = erda::fabric::doorbells_to_fail;
   if (size == 1 && left.load() > 0) {

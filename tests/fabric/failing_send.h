@@ -1,11 +1,11 @@
-// A kernel that has no room for a byte: doorbells of this program that fail with ENOBUFS.
+// Simulates a kernel that has no room for a byte: doorbells of this program fail with ENOBUFS.
 #pragma once
 
 #include <atomic>
 
 namespace erda::fabric {
 
-// So many doorbells fail from here on.
+// The number of doorbells that fail from now on.
 extern std::atomic<int> doorbells_to_fail;
 
 }  // namespace erda::fabric

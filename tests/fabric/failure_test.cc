@@ -1,4 +1,4 @@
-// Conformance: operations that are not permitted, and channels that end.
+// Conformance: operations without permission, and channels that end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace {
 
 class FailureTest : public FabricTest {
  protected:
-  // One kClosed on that channel, and nothing after it; what came before, in the order posted, is returned.
+  // Checks that there is one kClosed on that channel, and nothing after it. Returns the events before it, in the order
+  // posted.
   std::vector<Event> Closed(const End& end, const Channel* channel) {
     std::vector<Event> events = end.Of(channel);
     EXPECT_EQ(std::count_if(events.begin(), events.end(), [](const Event& e) { return e.kind == OpKind::kClosed; }), 1);
@@ -29,7 +30,7 @@ class FailureTest : public FabricTest {
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, FailureTest, testing::ValuesIn(AllWorlds()), KindName);
 
-// What a request that is not permitted looks like. Region 0 is there to read and write, region 1 to read.
+// A request without permission. Region 0 allows reads and writes, region 1 only reads.
 struct Offence {
   std::string name;
   std::function<WorkRequest(const End&)> request;
@@ -57,7 +58,7 @@ std::vector<Offence> Offences(size_t region_bytes) {
   };
 }
 
-TEST_P(FailureTest, WhatIsNotPermittedFailsTheChannelForGood) {
+TEST_P(FailureTest, ForbiddenOperationFailsTheChannelForGood) {
   const auto read_only = Register(server_, Access::kRemoteRead);
   Region* const offer[] = {server_.region.get(), read_only.get()};
   for (const Offence& offence : Offences(kMemoryBytes)) {
@@ -96,9 +97,9 @@ TEST_P(FailureTest, WhatIsNotPermittedFailsTheChannelForGood) {
   }
 }
 
-// Two peers, each of which may read all and has a part to write to. (Over shm a part begins where the memory does: one
-// has a memory of its own.)
-TEST_P(FailureTest, AnothersPartIsWrittenByNobodyElse) {
+// Two peers may read everything, and each has a part to write to. (Over shm a part begins where the memory does, so one
+// peer has separate memory.)
+TEST_P(FailureTest, PeerCannotWriteIntoAnotherPeersPart) {
   const std::string before = Pattern(8192, 1);
   const auto other_memory = SharedMemory::Create("other", 8192);
   ASSERT_TRUE(other_memory.ok());
@@ -137,7 +138,7 @@ TEST_P(FailureTest, AnothersPartIsWrittenByNobodyElse) {
   }
 }
 
-TEST_P(FailureTest, AnOffenceWithoutSignalIsHeardOf) {
+TEST_P(FailureTest, UnsignaledOffenceIsReported) {
   Connect();
   ASSERT_TRUE(Post(*client_.channel, Unsignaled(Write(client_, 0, 1, kMemoryBytes, 7))).ok());
   ASSERT_TRUE(PumpUntil(client_, OpKind::kClosed));
@@ -148,7 +149,7 @@ TEST_P(FailureTest, AnOffenceWithoutSignalIsHeardOf) {
   EXPECT_EQ(events[0].code, Code::kPermissionDenied);
 }
 
-TEST_P(FailureTest, TheAcceptingEndIsHeldToItsRightsToo) {
+TEST_P(FailureTest, AcceptingEndIsHeldToItsRights) {
   const ChannelPair pair = Connect({}, {});
   ASSERT_TRUE(pair.client && pair.server);
   ASSERT_TRUE(Post(*pair.server, Write(server_, 0, 1, 0, 7)).ok());
@@ -160,7 +161,7 @@ TEST_P(FailureTest, TheAcceptingEndIsHeldToItsRightsToo) {
   EXPECT_TRUE(Closed(client_, pair.client.get()).empty());
 }
 
-TEST_P(FailureTest, OtherChannelsLiveOn) {
+TEST_P(FailureTest, FailureLeavesOtherChannelsAlone) {
   Connect();
   Region* const offer[] = {server_.region.get()};
   const ChannelPair other = Connect({}, Offer(server_, offer));
@@ -178,7 +179,7 @@ TEST_P(FailureTest, OtherChannelsLiveOn) {
   }));
 }
 
-TEST_P(FailureTest, WhenThePeerClosesWhatIsPostedIsFlushedInOrder) {
+TEST_P(FailureTest, PostedOperationsAreFlushedInOrderWhenThePeerCloses) {
   for (size_t wait = 0; wait < 40; wait += 3) {
     Connect(256);
     std::vector<WorkRequest> batch;
@@ -194,7 +195,7 @@ TEST_P(FailureTest, WhenThePeerClosesWhatIsPostedIsFlushedInOrder) {
     ASSERT_TRUE(PumpUntil(client_, OpKind::kClosed));
     Settle();
     EXPECT_TRUE(server_.events.empty()) << "it is destroyed";
-    // What was done completed, if it was signaled; from some operation on, all are flushed.
+    // Executed operations completed, if they were signaled. From some operation on, all are flushed.
     std::vector<uint64_t> completed;
     uint64_t first_flushed = batch.size();
     for (const Event& event : Closed(client_, client_.channel.get())) {
@@ -212,7 +213,7 @@ TEST_P(FailureTest, WhenThePeerClosesWhatIsPostedIsFlushedInOrder) {
   }
 }
 
-TEST_P(FailureTest, WhatWasDoneBeforeTheCloseArrivesBeforeIt) {
+TEST_P(FailureTest, OperationsBeforeTheCloseArriveBeforeIt) {
   for (int round = 0; round < 20; ++round) {
     Connect();
     Put(client_.bytes(0, 3000), Pattern(3000, 5));
@@ -261,7 +262,7 @@ TEST_P(FailureTest, ADestroyedChannelCompletesNothingMore) {
     }
     ASSERT_TRUE(client_.channel->Post(batch).ok());
     ASSERT_TRUE(Post(*server_.channel, Send(server_, 0, 10)).ok());
-    // Completions gather in the queue, and the channel goes before they are polled.
+    // Completions gather in the queue, and the channel goes before the poll.
     for (size_t step = 0; step < wait; ++step) world_->Advance();
     client_.channel.reset();
     ASSERT_TRUE(PumpUntil(server_, OpKind::kClosed));
@@ -273,8 +274,8 @@ TEST_P(FailureTest, ADestroyedChannelCompletesNothingMore) {
   }
 }
 
-// (The number of a channel that went while its message was still the caller's was given to the next one, which the
-// queue then took for the owner of that message.)
+// (Once the number of a destroyed channel was given to a new one while the caller still held a message of it. The queue
+// then took the new channel for the message's owner.)
 TEST_P(FailureTest, AChannelMayGoWithAMessageThatWasJustPolled) {
   for (int round = 0; round < 3; ++round) {
     Connect(4);

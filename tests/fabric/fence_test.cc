@@ -1,4 +1,4 @@
-// Conformance: what an owner may rely on who destroys a channel, and then uses the memory for something else.
+// Conformance: the guarantees for an owner that destroys a channel, and then uses the memory for something else.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ class FenceTest : public FabricTest {};
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, FenceTest, testing::ValuesIn(AllWorlds()), KindName);
 
-TEST_P(FenceTest, NothingLandsBehindIt) {
+TEST_P(FenceTest, NothingLandsAfterTheFence) {
   for (size_t wait = 0; wait < 30; ++wait) {
     Connect();
     Put(client_.bytes(0, 4096), Pattern(4096, wait));
@@ -28,7 +28,7 @@ TEST_P(FenceTest, NothingLandsBehindIt) {
     ASSERT_TRUE(PumpUntil([&] { return server_.channel->Fence(); }));
     server_.channel.reset();
     Put(server_.bytes(0, 8192), std::string(8192, 'n'));
-    (void)Post(*client_.channel, Write(client_, 0, 4096, 0));  // it may not know yet
+    (void)Post(*client_.channel, Write(client_, 0, 4096, 0));  // It may not know yet.
     ASSERT_TRUE(PumpUntil(client_, OpKind::kClosed));
     Settle();
     EXPECT_TRUE(server_.text(0, 8192) == std::string(8192, 'n')) << "wait " << wait;
@@ -38,7 +38,7 @@ TEST_P(FenceTest, NothingLandsBehindIt) {
   }
 }
 
-TEST_P(FenceTest, AChannelThatIsFencedSaysNothingMore) {
+TEST_P(FenceTest, FencedChannelReportsNothingMore) {
   for (size_t wait = 0; wait < 30; ++wait) {
     Connect();
     ASSERT_TRUE(Post(*client_.channel, Unsignaled(Write(client_, 0, 4096, 0))).ok());
@@ -48,7 +48,7 @@ TEST_P(FenceTest, AChannelThatIsFencedSaysNothingMore) {
     ASSERT_TRUE(Post(*server_.channel, Write(server_, 0, 100, 0)).ok());
     for (size_t step = 0; step < wait; ++step) world_->Advance();
     server_.events.clear();
-    // Over some fabrics it is true at once, and then there is no time in which it could say anything.
+    // Over some fabrics Fence is true at once. Then there is no time in which the channel could report anything.
     while (!server_.channel->Fence()) {
       server_.Poll();
       EXPECT_TRUE(server_.events.empty()) << "wait " << wait;
@@ -68,7 +68,7 @@ class RealFenceTest : public FabricTest {
  protected:
   static constexpr size_t kWriteBytes = kMemoryBytes / 4;
 
-  // Until it is one; false if that takes too long.
+  // Waits until Fence returns true. Returns false if that takes too long.
   [[nodiscard]] bool FenceServer() const {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!server_.channel->Fence()) {
@@ -81,7 +81,7 @@ class RealFenceTest : public FabricTest {
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, RealFenceTest, testing::ValuesIn(RealWorlds()), KindName);
 
-// The peer writes large values in a thread of its own, so that it is nearly always in the middle of one.
+// The peer writes large values in a separate thread, so that it is nearly always in the middle of one.
 TEST_P(RealFenceTest, APeerInTheMiddleOfAWriteEndsIt) {
   Random random(7);
   for (int round = 0; round < 60; ++round) {
@@ -109,7 +109,7 @@ TEST_P(RealFenceTest, APeerInTheMiddleOfAWriteEndsIt) {
   }
 }
 
-// A peer that is stopped there holds the fence up; one that dies there does not.
+// A peer that is stopped there holds up the fence. A peer that dies there does not.
 TEST_P(RealFenceTest, APeerThatDiesInTheMiddleOfAWriteIsNotWaitedFor) {
   bool waited = false;
   for (int round = 0; round < 20; ++round) {
@@ -123,7 +123,7 @@ TEST_P(RealFenceTest, APeerThatDiesInTheMiddleOfAWriteIsNotWaitedFor) {
     ASSERT_TRUE(PumpUntil(server_, OpKind::kReceive)) << "it begins";
     child.Stop();
     server_.events.clear();
-    ASSERT_TRUE(Post(*server_.channel, Write(server_, 0, 100, 0)).ok());  // a completion that nobody polls
+    ASSERT_TRUE(Post(*server_.channel, Write(server_, 0, 100, 0)).ok());  // A completion that the test does not poll.
     if (!server_.channel->Fence()) {
       waited = true;
       server_.Poll();
@@ -135,7 +135,7 @@ TEST_P(RealFenceTest, APeerThatDiesInTheMiddleOfAWriteIsNotWaitedFor) {
     server_.channel.reset();
     server_.events.clear();
   }
-  // Over a network the device places what arrives, and its owner stops that at once.
+  // Over a network the device places arriving bytes, and its owner stops that at once.
   EXPECT_EQ(waited, GetParam().name == "shm");
 }
 

@@ -1,5 +1,5 @@
-// What the tests of the conformance suite share: two ends with memory, a channel between them, and words to say what
-// is posted and what came.
+// The fixture of the conformance suite: two ends with memory, a channel between them, and helpers to post and to check
+// events.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 
 namespace erda::fabric {
 
-// A completion, with bytes of its own.
+// A completion, with a copy of its bytes.
 struct Event {
   Channel* channel = nullptr;
   OpKind kind = OpKind::kRead;
@@ -30,20 +30,20 @@ struct Event {
   std::string data;
 };
 
-// One end: a process, as it were.
+// One end. It stands for a process.
 struct End {
   [[nodiscard]] std::span<std::byte> bytes(size_t offset, size_t size) const {
     return memory.bytes().subspan(offset, size);
   }
   [[nodiscard]] std::string text(size_t offset, size_t size) const;
-  // Takes all that its queue has, and keeps it in `events`.
+  // Takes everything from its queue, and keeps it in `events`.
   void Poll();
   [[nodiscard]] size_t Count(OpKind kind) const;
   [[nodiscard]] std::vector<Event> Of(const Channel* one) const;
 
   Fabric* fabric = nullptr;
   SharedMemory memory;
-  std::unique_ptr<Region> region;  // all of the memory, to read and write
+  std::unique_ptr<Region> region;  // All of the memory, to read and write.
   std::unique_ptr<CompletionQueue> queue;
   std::vector<Event> events;
   std::unique_ptr<Channel> channel;
@@ -60,24 +60,24 @@ class FabricTest : public testing::TestWithParam<WorldKind> {
 
   void SetUp() override;
 
-  // A connection between the two ends, which both know of by now: kConnected is not among their events any more. What
-  // is not given is filled in. Null channels if it fails.
+  // Makes a connection between the two ends. Both know of it when this returns, and kConnected is no longer among their
+  // events. Fills in missing options. Returns null channels if it fails.
   ChannelPair Connect(ChannelOptions client, ChannelOptions server);
-  // The connection that most tests use: client_.channel and server_.channel, each offering its region.
+  // Makes the connection for most tests: client_.channel and server_.channel, each offering its region.
   void Connect(uint32_t message_depth = 64);
   [[nodiscard]] ChannelOptions Offer(const End& end, std::span<Region* const> regions) const;
-  // Whether nobody listens there: it is said at once, or by kClosed.
+  // Checks that no one listens there. The fabric reports that at once, or by kClosed.
   testing::AssertionResult Refused(const std::string& address);
-  // The next that asks; null if nobody does.
+  // Returns the next peer that asks. Returns null if none does.
   std::unique_ptr<Incoming> NextIncoming();
-  // The end's memory once more.
+  // Registers the end's memory once more.
   static std::unique_ptr<Region> Register(const End& end, Access access);
 
   void Pump();
   testing::AssertionResult PumpUntil(const std::function<bool()>& done);
-  // Until `end` has so many completions and arrivals of that kind.
+  // Pumps until `end` has this number of events of that kind.
   testing::AssertionResult PumpUntil(const End& end, OpKind kind, size_t count = 1);
-  // Until nothing more is to be expected.
+  // Pumps until nothing more can come.
   void Settle();
 
   std::unique_ptr<World> world_;
@@ -86,7 +86,7 @@ class FabricTest : public testing::TestWithParam<WorldKind> {
   End client_;
 };
 
-// Requests of one end. Remote places are in region 0.
+// Make requests of one end. Remote places are in region 0.
 WorkRequest Read(const End& end, size_t local, size_t size, uint64_t remote, uint64_t id = 0);
 WorkRequest Write(const End& end, size_t local, size_t size, uint64_t remote, uint64_t id = 0);
 WorkRequest WriteImm(const End& end, size_t local, size_t size, uint64_t remote, uint32_t imm, uint64_t id = 0);
@@ -95,7 +95,7 @@ WorkRequest Unsignaled(WorkRequest request);
 
 Status Post(Channel& channel, const WorkRequest& request);
 
-// Bytes that follow from the seed, and are the same nowhere else.
+// Returns bytes that follow from the seed, and occur nowhere else.
 std::string Pattern(size_t size, uint64_t seed);
 void Put(std::span<std::byte> to, std::string_view bytes);
 

@@ -1,4 +1,4 @@
-// The tests' own main function: the program is also started as a peer of its tests.
+// The main function of these tests: the program also runs as a peer of its tests.
 #include <gtest/gtest.h>
 
 #include "fabric/child.h"

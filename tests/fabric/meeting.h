@@ -1,4 +1,4 @@
-// Two threads that meet at the same instant again and again, so that what a processor reorders shows.
+// Two threads that meet at the same instant again and again, to expose the reordering of a processor.
 #pragma once
 
 #include <atomic>
@@ -10,13 +10,13 @@
 
 namespace erda::fabric {
 
-// Two threads that take their steps together. The delays of both wander against each other.
+// Two threads that take their steps together. Their delays shift against each other.
 class Meeting {
  public:
-  // delay: what one step of a thread's delay takes, in turns of an empty loop.
+  // `delay` is the length of one step of a thread's delay, in turns of an empty loop.
   explicit Meeting(uint32_t rounds, uint32_t delay = 4) : rounds_(rounds), delay_(delay) {}
 
-  // One step of each thread, then `judge` in the first thread; false ends all.
+  // Runs one step of each thread, then `judge` in the first thread. Ends when `judge` returns false.
   void Run(const std::function<void()>& first, const std::function<void()>& second,
            const std::function<bool(uint32_t)>& judge) {
     std::thread other([&] {
@@ -32,7 +32,7 @@ class Meeting {
     });
     for (uint32_t round = 1; round <= rounds_; ++round) {
       begin_.store(round, std::memory_order_release);
-      // The other thread may have slept: it says when it is here.
+      // The other thread may have slept: it tells when it is here.
       for (Relax relax; met_.load(std::memory_order_acquire) != round;) relax.Step();
       Delay(round % kDelays);
       first();

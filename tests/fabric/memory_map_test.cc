@@ -1,4 +1,4 @@
-// What a server of the shm fabric maps of its clients: nothing that they could take away under it.
+// The memory of its clients that a server of the shm fabric maps. It refuses memory that they could take away.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -31,7 +31,7 @@ UniqueFd Memfd(unsigned flags, size_t size, int seals) {
   return fd;
 }
 
-// What Map says of memory of a client.
+// Returns the outcome of Map for memory of a client.
 Status Mapped(const UniqueFd& fd, size_t size) {
   MemoryMaps maps;
   return maps.Map(fd, size, true, MemoryMaps::Trust::kPeerMayNotHarm).status();
@@ -53,7 +53,7 @@ TEST(MemoryMapTest, UnsealedMemfdIsRefused) {
   ExpectRefused(Mapped(Memfd(0, kHugePage, 0), kHugePage), "not sealed against shrinking");
 }
 
-// A page that its owner punches out would raise SIGBUS here, since no other huge page is free.
+// If its owner punched out a page, this process would get SIGBUS, since no other huge page is free.
 TEST(MemoryMapTest, SealedMemfdOnHugePagesIsRefused) {
   const UniqueFd fd(::memfd_create("of-a-client", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
   if (!fd) GTEST_SKIP() << "this kernel has no huge pages";
@@ -66,7 +66,7 @@ TEST(MemoryMapTest, FileIsRefusedOnAnyFileSystem) {
   const TemporaryFolder folder;
   for (const std::string& path : {(folder / "file").string(), "/dev/shm/erda-map-test." + std::to_string(getpid())}) {
     const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!fd) continue;  // no /dev/shm here
+    if (!fd) continue;  // There is no /dev/shm here.
     ::unlink(path.c_str());
     ASSERT_EQ(::ftruncate(fd.get(), kHugePage), 0);
     ExpectRefused(Mapped(fd, kHugePage), "not sealed against shrinking");
@@ -77,8 +77,8 @@ TEST(MemoryMapTest, MemfdThatIsShorterThanItsOwnerSaysIsRefused) {
   ExpectRefused(Mapped(Memfd(MFD_ALLOW_SEALING, 4096, F_SEAL_SHRINK), 8192), "another size than the peer says");
 }
 
-// The owner shrinks the memory, and seals it then: whoever measured it before it looked for the seal would map what is
-// not there.
+// The owner shrinks the memory, and then seals it. A server that measured the memory before it checked the seal would
+// map pages that do not exist.
 TEST(MemoryMapTest, MemoryThatShrinksWhileItIsExaminedIsNotMapped) {
   constexpr size_t kSize = 8192;
   MemoryMaps maps;
@@ -107,10 +107,10 @@ TEST(MemoryMapTest, MemoryThatShrinksWhileItIsExaminedIsNotMapped) {
   owner.join();
 }
 
-// Pages of tmpfs that are punched out read as zeroes: an end that finds them goes on, or closes the channel.
+// Punched-out pages of tmpfs read as zeroes. An end that finds them continues, or closes the channel.
 class PunchTest : public FabricTest {};
 
-// Of shm, which is the first: over it alone one end maps the other's memory.
+// Of shm, which is the first: only over shm one end maps the other's memory.
 INSTANTIATE_TEST_SUITE_P(Fabrics, PunchTest, testing::Values(RealWorlds().front()), KindName);
 
 TEST_P(PunchTest, ServerOutlivesMemoryThatItsClientPunchesOut) {

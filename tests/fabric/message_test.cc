@@ -1,4 +1,4 @@
-// Conformance: WriteImm and Send, what they bring, after what, and how many may wait.
+// Conformance: WriteImm and Send, their contents, their order, and their limits.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -24,7 +24,7 @@ TEST_P(MessageTest, AWriteImmArrivesAfterEverythingPostedBefore) {
     const WorkRequest batch[] = {Unsignaled(Write(client_, 0, size, 0)), Unsignaled(Write(client_, size, size, size)),
                                  Unsignaled(WriteImm(client_, 2 * size, size, 2 * size, 7))};
     ASSERT_TRUE(client_.channel->Post(batch).ok());
-    // Looked at when it arrives, and not a step later.
+    // Checked when it arrives, and not a step later.
     ASSERT_TRUE(PumpUntil(server_, OpKind::kReceiveImm, round + 1));
     ASSERT_TRUE(server_.text(0, 3 * size) == bytes) << "round " << round;
     Settle();
@@ -102,7 +102,7 @@ TEST_P(MessageTest, ASendThatIsTooLongPostsNothing) {
   EXPECT_TRUE(client_.channel->connected()) << "it is the caller's mistake, the channel stays";
 }
 
-TEST_P(MessageTest, WhatArrivesCannotBePosted) {
+TEST_P(MessageTest, KindsOfArrivalsCannotBePosted) {
   Connect();
   for (const OpKind kind : {OpKind::kReceiveImm, OpKind::kReceive, OpKind::kConnected, OpKind::kClosed}) {
     WorkRequest request = Read(client_, 0, 8, 0);
@@ -139,7 +139,7 @@ TEST_P(MessageTest, AMessageStaysUntilTheNextPoll) {
   }
   std::array<Completion, 5> polled;
   size_t count = 0;
-  // The first Poll that finds something gives some of them; the rest stay for later.
+  // The first Poll that finds something returns some of them; the rest stay for later.
   for (size_t step = 0; step < world_->patience() && count == 0; ++step) {
     world_->Advance();
     client_.Poll();
@@ -182,11 +182,11 @@ TEST_P(MessageTest, NoMoreMessagesThanTheDepthAreUnconsumed) {
     EXPECT_EQ(Post(*end->channel, Send(*end, 0, 5)).code(), Code::kResourceExhausted);
     EXPECT_EQ(Post(*end->channel, batch[0]).code(), Code::kResourceExhausted);
     EXPECT_TRUE(Post(*end->channel, Unsignaled(Write(*end, 0, 5, 0))).ok()) << "only messages count";
-    // It is not their arrival that makes room, only the peer's Poll.
+    // Their arrival makes no room; only the peer's Poll does.
     for (size_t step = 0; step < world_->quiet() && world_->Advance(); ++step) end->Poll();
     EXPECT_EQ(Post(*end->channel, batch[0]).code(), Code::kResourceExhausted);
 
-    // Up to half the depth may be consumed and not known of at this end; of more, it hears.
+    // Up to half the depth may be consumed without this end's knowledge. Of more, it hears.
     constexpr uint32_t kUnreported = kDepth / 2;
     Completion one;
     for (uint32_t i = 0; i <= kUnreported; ++i) ASSERT_EQ(peer.queue->Poll({&one, 1}), 1U);

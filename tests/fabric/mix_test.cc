@@ -1,4 +1,4 @@
-// Conformance: random operations on many channels, both ways at once, against what the contract promises of each.
+// Conformance: random operations on many channels, both ways at once, checked against the contract for each.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 namespace erda::fabric {
 namespace {
 
-constexpr size_t kAreaBytes = 64 << 10;  // of each channel, in either memory
+constexpr size_t kAreaBytes = 64 << 10;  // Of each channel, in either memory.
 constexpr size_t kStageBytes = 512 << 10;
 
-// One direction of one channel: it writes into its own area of the peer and keeps what should be there.
+// One direction of one channel. It writes into a separate area of the peer, and keeps the expected contents.
 struct Talker {
   Channel* channel = nullptr;
   End* end = nullptr;
@@ -24,16 +24,17 @@ struct Talker {
   const Channel* peer_channel = nullptr;
   size_t area = 0;
   size_t staged = 0;
-  std::string written = std::string(kAreaBytes, '\0');  // after all that was posted
-  std::deque<WorkRequest> posted;                       // and not completed; only signaled ones
-  std::deque<std::string> reads;                        // what each of them is to find
-  std::deque<uint32_t> messages;                        // that have not arrived
+  std::string written = std::string(kAreaBytes, '\0');  // The contents after all posted operations.
+  std::deque<WorkRequest> posted;                       // Posted and not completed; only signaled ones.
+  std::deque<std::string> reads;                        // The expected results of these Reads.
+  std::deque<uint32_t> messages;                        // Messages that have not arrived.
   uint32_t messages_posted = 0;
 };
 
 class MixTest : public FabricTest {
  protected:
-  // Bytes to write from, not reused while an operation may need them: the stage is large enough for a burst.
+  // Returns a place for bytes to write from. It is not reused while an operation may need it: the stage is large enough
+  // for a burst.
   static size_t Stage(Talker& talker, const std::string& bytes) {
     const size_t at = kStageBytes * (1 + talker.area / kAreaBytes) + talker.staged;
     Put(talker.end->bytes(at, bytes.size()), bytes);
@@ -63,7 +64,7 @@ class MixTest : public FabricTest {
     return request;
   }
 
-  // Posts some operations; the last of them is a Read, behind which all is placed.
+  // Posts some operations. The last is a Read, after which all of them are placed.
   void Burst(Talker& talker, Random& random, uint64_t& id) {
     constexpr int kBatches = 4;
     for (int i = 1; i <= kBatches; ++i) {
@@ -78,7 +79,7 @@ class MixTest : public FabricTest {
     }
   }
 
-  // Takes what the talker's own end got off its lists.
+  // Checks the talker's completions, and removes them from its lists.
   static void CheckOwn(Talker& talker) {
     for (const Event& event : talker.end->Of(talker.channel)) {
       if (event.kind == OpKind::kReceive || event.kind == OpKind::kReceiveImm) continue;

@@ -1,4 +1,4 @@
-// The shm fabric's queue looks into the rings of active channels alone: it parks silent ones, and hears them when they
+// The shm fabric's queue looks only into the rings of active channels. It parks silent ones, and hears them when they
 // speak again.
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -30,7 +30,8 @@ using std::chrono::seconds;
 
 constexpr seconds kForever(20);
 constexpr seconds kNotForever(10);
-// More busy Polls than any channel stays polled without a word; and more than pass before a parked one is heard.
+// kLong is more busy Polls than any silent channel stays polled for. kShort is more than pass before a parked channel
+// is heard.
 constexpr uint32_t kLong = 1000;
 constexpr uint32_t kShort = 100;
 
@@ -40,7 +41,7 @@ class ParkTest : public testing::Test {
 
   struct Client {
     std::unique_ptr<CompletionQueue> queue;
-    std::unique_ptr<Channel> channel;  // before its queue
+    std::unique_ptr<Channel> channel;  // Destroyed before its queue.
   };
 
   ParkTest() : listener_(*fabric_.Listen("shm:" + (folder_ / "socket").string())) {}
@@ -73,7 +74,7 @@ class ParkTest : public testing::Test {
     message.imm = imm;
     return channel.Post({&message, 1});
   }
-  // One Poll of the server, and what it brings.
+  // Polls the server once, and collects the events.
   void Poll() {
     std::array<Completion, 64> polled;
     const size_t n = queue_->Poll(polled);
@@ -83,7 +84,7 @@ class ParkTest : public testing::Test {
       if (completion.kind == OpKind::kClosed) closed_.push_back({client, heard_.contains(client)});
     }
   }
-  // The first client alone talks, in so many Polls.
+  // The first client alone talks, in this number of Polls.
   void Talk(uint32_t polls) {
     for (uint32_t i = 0; i < polls; ++i) {
       Say(0);
@@ -150,7 +151,7 @@ TEST_F(ParkTest, ParkedChannelsThatSpeakAtOnceAreAllHeard) {
 }
 
 // The message is in the ring, and its reader sleeps: only the doorbell can wake it. (With a sanitizer no doorbell
-// fails: failing_send.cc.)
+// fails: see failing_send.cc.)
 TEST_F(ParkTest, DoorbellThatTheKernelRefusedRingsAgainNoSanitizer) {
   for (const bool by_poll : {true, false}) {
     if (by_poll) Connect(1);
@@ -250,7 +251,8 @@ TEST_F(ParkTest, DestroyedChannelIsForgottenWhetherItIsParkedOrNot) {
   EXPECT_EQ(polled(), 1U);
 }
 
-// One thread speaks on channels that the other is about to park. Each message must be heard soon after it was sent.
+// One thread speaks on channels that the other thread is about to park. Each message must be heard soon after it was
+// sent.
 TEST_F(ParkTest, NoWakeUpIsLostWhileChannelsAreParked) {
   constexpr uint32_t kMessages = 10'000;
   Connect(kMany);
@@ -258,7 +260,7 @@ TEST_F(ParkTest, NoWakeUpIsLostWhileChannelsAreParked) {
   std::atomic<uint32_t> heard{0};
   std::atomic<bool> stop{false};
   std::thread quiet([&] {
-    // Some more than stay polled, so that the next to speak may be about to be parked.
+    // Some more than stay polled, so that the next speaker may be about to be parked.
     constexpr size_t kSpeakers = 24;
     Random random(1);
     for (uint32_t i = 1; i <= kMessages; ++i) {
@@ -289,16 +291,16 @@ TEST_F(ParkTest, NoWakeUpIsLostWhileChannelsAreParked) {
   quiet.join();
 }
 
-// The same at the instant that counts: a channel speaks while the other thread parks it.
+// A channel speaks at the instant in which the other thread parks it.
 TEST_F(ParkTest, ChannelThatSpeaksWhileItIsParkedIsHeard) {
-  constexpr size_t kClients = 18;  // so many that looks are counted also while one is parked
+  constexpr size_t kClients = 18;  // Enough channels that looks are counted also while one is parked.
   constexpr uint32_t kPeriod = shm::ShmQueue::kBusyLooksPerPark;
   Connect(kClients);
   while (polled() == kClients) {
     for (size_t i = 2; i < kClients; ++i) Say(i);
     Talk(1);
   }
-  // All speak in one period, and all but the second client in the next. Then the next Poll parks that one.
+  // All channels speak in one period, and all but the second client in the next. Then the next Poll parks that one.
   const auto until_it_is_parked = [&](uint32_t polls) {
     for (size_t i = 1; i < kClients; ++i) Say(i);
     Talk(polls - kPeriod);

@@ -1,4 +1,4 @@
-// Conformance: a peer whose process dies, for the fabrics whose ends can be in different processes.
+// Conformance: a peer whose process dies, for fabrics whose ends can be in different processes.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ class ProcessTest : public FabricTest {
         channel = std::move(*asking);
         EXPECT_TRUE(PumpUntil([&] { return !client_.events.empty(); }));
         const bool connected = channel->connected();
-        client_.events.clear();  // kConnected or kClosed
+        client_.events.clear();  // kConnected or kClosed.
         if (connected) return channel;
         channel.reset();
       }
@@ -79,7 +79,7 @@ TEST_P(ProcessTest, TheDeathOfTheServerClosesTheChannelAndFlushes) {
   ASSERT_TRUE(PumpUntil(client_, OpKind::kRead));
   child.Kill();
   client_.events.clear();
-  // The end that lives may post until it knows; all of it completes, one way or the other.
+  // The living end may post until it knows. All of its operations complete, with or without an error.
   uint64_t posted = 0;
   while (posted < 1000 && Post(*channel, Read(client_, 0, 100, 0, posted)).ok()) ++posted;
   ASSERT_TRUE(PumpUntil(client_, OpKind::kClosed));
@@ -93,8 +93,8 @@ TEST_P(ProcessTest, TheDeathOfTheServerClosesTheChannelAndFlushes) {
   EXPECT_EQ(channel->error().code(), Code::kUnavailable);
 }
 
-// Nor is anything read that a dead server said.
-TEST_P(ProcessTest, NothingIsReadAtOnceOfADeadServer) {
+// A read at once must not return bytes of a dead server, either.
+TEST_P(ProcessTest, ReadAtOnceReturnsNothingOfADeadServer) {
   const std::string address = world_->NewAddress();
   Child child(Child::kServer, address);
   const auto channel = ConnectTo(address);
@@ -105,8 +105,8 @@ TEST_P(ProcessTest, NothingIsReadAtOnceOfADeadServer) {
   EXPECT_FALSE(channel->ReadNow(client_.bytes(0, 100), {0, 0}));
 }
 
-// Its memory may be another server's by now, as a pool is.
-TEST_P(ProcessTest, NothingIsWrittenForADeadServer) {
+// Its memory may belong to another server now, as a pool does.
+TEST_P(ProcessTest, WritesToADeadServerFail) {
   const std::string address = world_->NewAddress();
   Child child(Child::kServer, address);
   const auto channel = ConnectTo(address);
@@ -114,7 +114,7 @@ TEST_P(ProcessTest, NothingIsWrittenForADeadServer) {
   Put(client_.bytes(0, 100), std::string(100, 'x'));
   Put(client_.bytes(4096, 100), std::string(100, 'c'));
   child.Kill();
-  // If the Write is done, the Read brings back what it wrote, though it says that it failed.
+  // If the Write is executed, the Read returns its bytes, although both report a failure.
   const WorkRequest batch[] = {Unsignaled(Write(client_, 0, 100, 0)), Read(client_, 4096, 100, 0)};
   (void)channel->Post(batch);
   ASSERT_TRUE(PumpUntil(client_, OpKind::kClosed));

@@ -1,6 +1,7 @@
-// The fences of the shm fabric's rings, provoked: two threads meet at the same instant, again and again, each with a
-// store and then a look at what the other stored. A processor lets a look overtake a store, unless a fence is between
-// them; then both threads miss each other. tests/model/ring_model.py explores what a processor may do at all.
+// Tests that provoke the fences of the shm fabric's rings. Two threads meet at the same instant, again and again. Each
+// stores, and then looks at the other's store. A processor lets a look overtake a store, unless a fence is between
+// them; then both threads miss each other. The model tests/model/ring_model.py explores every order that a processor
+// may choose.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -24,7 +25,7 @@ class RingTest : public testing::Test {
   static constexpr uint32_t kDepth = 4;
   RingTest() : memory_(*SharedMemory::Create("rings", Ring::Bytes(kDepth) + 4096)) {}
   [[nodiscard]] Ring NewRing() const { return {memory_.bytes().data(), kDepth}; }
-  // A word of the consumer's memory, in a page of its own.
+  // Returns a word of the consumer's memory, in a separate page.
   [[nodiscard]] std::atomic_ref<uint64_t> word() const {
     return std::atomic_ref(*reinterpret_cast<uint64_t*>(memory_.bytes().last(4096).data()));
   }
@@ -97,7 +98,7 @@ TEST_F(RingTest, PlacingIsSeenByAConsumerThatLeavesOrDoesNotBegin) {
                        });
 }
 
-// The same of a queue: its owner arms it, while a peer posts.
+// The same for a queue: its owner arms it, while a peer posts.
 class ArmTest : public FabricTest {};
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, ArmTest, testing::ValuesIn(RealWorlds()), KindName);

@@ -1,4 +1,4 @@
-// The shm fabric's listener: who connects and says nothing is dropped, by a clock that is turned by hand.
+// The shm fabric's listener drops a peer that connects and sends nothing. The test sets the clock by hand.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -19,12 +19,12 @@ class SilentTest : public testing::Test {
   SilentTest() { listener_ = *shm::ShmListener::Create("shm:" + path(), &maps_, clock_); }
   [[nodiscard]] std::string path() const { return (folder_ / "socket").string(); }
   [[nodiscard]] UniqueFd Call() const { return *shm::ConnectTo(path()); }
-  // The listener has hung up.
+  // Returns true if the listener has hung up.
   static bool IsDropped(const UniqueFd& socket) {
     pollfd watched{socket.get(), POLLIN, 0};
     return ::poll(&watched, 1, 0) == 1 && (watched.revents & POLLHUP) != 0;
   }
-  // One that says right away what a client says.
+  // Sends a client's first message at once.
   static void Ask(const UniqueFd& socket) {
     shm::Greeting ask;
     ask.kind = shm::Greeting::kAsk;
@@ -40,7 +40,7 @@ class SilentTest : public testing::Test {
 
 constexpr Nanoseconds kMost = shm::ShmListener::kSilentMost;
 
-TEST_F(SilentTest, WhoSaysNothingIsDroppedWhenItsTimeIsOver) {
+TEST_F(SilentTest, SilentPeerIsDroppedAfterItsTime) {
   const UniqueFd first = Call();
   EXPECT_EQ(listener_->Poll(), nullptr);
   clock_.now += kMost / 2;
@@ -58,7 +58,7 @@ TEST_F(SilentTest, WhoSaysNothingIsDroppedWhenItsTimeIsOver) {
   EXPECT_TRUE(IsDropped(second));
 }
 
-TEST_F(SilentTest, WhoAsksInTimeIsHeard) {
+TEST_F(SilentTest, PeerThatAsksInTimeIsHeard) {
   const UniqueFd silent = Call();
   const UniqueFd late = Call();
   EXPECT_EQ(listener_->Poll(), nullptr);
@@ -70,17 +70,17 @@ TEST_F(SilentTest, WhoAsksInTimeIsHeard) {
   EXPECT_FALSE(IsDropped(silent));
 }
 
-// So nobody else has to come by for it.
-TEST_F(SilentTest, TheListenerWaitsNoLongerThanThat) {
+// So it needs no other peer to drop a silent one.
+TEST_F(SilentTest, ListenerWakesToDropASilentPeer) {
   const UniqueFd silent = Call();
   EXPECT_EQ(listener_->Poll(), nullptr);
   clock_.now += kMost;
-  listener_->Wait(std::chrono::hours(1));  // returns at once
+  listener_->Wait(std::chrono::hours(1));  // Returns at once.
   EXPECT_EQ(listener_->Poll(), nullptr);
   EXPECT_TRUE(IsDropped(silent));
 }
 
-TEST_F(SilentTest, OfTooManyTheOldestAreDroppedAtOnce) {
+TEST_F(SilentTest, OldestOfTooManySilentPeersAreDropped) {
   std::vector<UniqueFd> silent;
   for (int i = 0; i < 100; ++i) {
     silent.push_back(Call());

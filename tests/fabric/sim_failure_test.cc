@@ -1,4 +1,4 @@
-// How simulated channels and processes end: what is lost, what is late, and what never happens.
+// The ends of simulated channels and processes: lost, late and impossible events.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace erda::fabric {
 namespace {
 
-TEST(SimFailureTest, ADroppedChannelFailsAtBothEndsAndMayLoseWhatCompleted) {
+TEST(SimFailureTest, DroppedChannelFailsAtBothEndsAndMayLoseCompletedWrites) {
   size_t placed = 0;
   size_t lost = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
@@ -46,7 +46,7 @@ TEST(SimFailureTest, ADroppedChannelFailsAtBothEndsAndMayLoseWhatCompleted) {
   EXPECT_GT(lost, 20U);
 }
 
-TEST(SimFailureTest, WhatCompletedIsKeptIfItIsAskedFor) {
+TEST(SimFailureTest, CompletedWritesAreKeptIfTheOptionsSaySo) {
   SimOptions options;
   options.lose_completed = false;
   size_t late = 0;
@@ -92,7 +92,7 @@ TEST(SimFailureTest, AnyConnectedChannelMayBeDropped) {
   EXPECT_FALSE(pair.network.DropChannel()) << "none is connected any more";
 }
 
-// Nothing lands after the target's Channel is destroyed, while before that it may, even when both ends know.
+// Nothing lands after the target's Channel is destroyed. Before that it may, even when both ends know.
 TEST(SimFailureTest, DestroyingTheTargetsChannelFencesIt) {
   size_t late = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -190,7 +190,7 @@ TEST(SimFailureTest, AKilledNodeComesBackAsANewProcess) {
   EXPECT_EQ(pair.client.Count(OpKind::kRead), 1U);
 }
 
-TEST(SimFailureTest, WhoAsksAServerThatDiesIsRefused) {
+TEST(SimFailureTest, DyingServerRefusesWaitingPeers) {
   for (const bool arrived : {false, true}) {
     for (const bool taken : {false, true}) {
       SimPair pair(1);
@@ -210,7 +210,7 @@ TEST(SimFailureTest, WhoAsksAServerThatDiesIsRefused) {
   }
 }
 
-// One end of a channel that breaks some time: it writes block after block, each with the number that it has.
+// One end of a channel that breaks at some time. It writes block after block, each with its number.
 struct Writer {
   static constexpr size_t kBlock = 120;
   static constexpr uint32_t kBlocks = 40;
@@ -226,7 +226,7 @@ struct Writer {
     if (fabric::Post(*end->channel, request).ok()) ++posted;
   }
 
-  // A message has come: all blocks up to it are there.
+  // After a message, all blocks up to it are there.
   void CheckMessages() {
     for (; seen < peer->events.size(); ++seen) {
       const Event& event = peer->events[seen];
@@ -236,7 +236,7 @@ struct Writer {
     }
   }
 
-  // Completions first, then flushes, all in order; one kClosed is the last of all.
+  // Completions come first, then flushes, all in order. One kClosed is the last.
   void CheckEnd() const {
     ASSERT_EQ(end->Count(OpKind::kClosed), 1U);
     ASSERT_EQ(end->events.back().kind, OpKind::kClosed);
@@ -268,7 +268,7 @@ struct Writer {
   size_t seen = 0;
 };
 
-TEST(SimFailureTest, HoweverAChannelBreaksItKeepsItsOrder) {
+TEST(SimFailureTest, BreakingChannelKeepsItsOrder) {
   SimOptions options;
   options.drop_chance = 0.01;
   options.long_delay_chance = 0.1;
@@ -296,7 +296,7 @@ TEST(SimFailureTest, HoweverAChannelBreaksItKeepsItsOrder) {
   }
 }
 
-TEST(SimFailureTest, WhoeverFailsOrLeavesThePeerIsToldOnce) {
+TEST(SimFailureTest, PeerOfAFailedOrLeftEndIsToldOnce) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SimPair pair(seed);
     Random random(seed);

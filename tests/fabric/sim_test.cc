@@ -1,4 +1,4 @@
-// What the simulated fabric does beyond the contract: it repeats itself, and it does its worst.
+// The behaviour of the simulated fabric beyond the contract: it repeats itself, and it makes the worst choices.
 #include "fabric/sim/network.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace erda::fabric {
 namespace {
 
-// A run that meets everything: writes, reads and messages both ways, and a channel that breaks now and then.
+// A run with everything: writes, reads and messages both ways, and channels that break from time to time.
 uint64_t Storm(uint64_t seed, std::vector<std::string>* trace = nullptr) {
   SimOptions options;
   options.drop_chance = 0.002;
@@ -70,7 +70,7 @@ TEST(SimTest, TimeIsVirtualAndNeverGoesBack) {
   EXPECT_FALSE(pair.Step());
 }
 
-TEST(SimTest, RunUntilRunsWhatHappensUntilThen) {
+TEST(SimTest, RunUntilRunsAllEventsUpToItsTime) {
   SimOptions options;
   options.delay_min = options.delay_max = Nanoseconds(1000);
   options.long_delay_chance = 0;
@@ -85,7 +85,7 @@ TEST(SimTest, RunUntilRunsWhatHappensUntilThen) {
   EXPECT_EQ(pair.client.Count(OpKind::kRead), 1U);
 }
 
-// In how many of 100 runs the second of two Reads of one batch takes an older word than the first.
+// Returns the number of runs of 100 in which the second of two Reads of one batch takes an older word than the first.
 size_t OlderBehind(const SimOptions& options) {
   size_t older = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {
@@ -109,7 +109,7 @@ TEST(SimTest, ReadsInFlightTogetherTakeTheirBytesInAnyOrder) {
   EXPECT_EQ(OlderBehind(in_order), 0U);
 }
 
-TEST(SimTest, AReadTakesItsBytesAfterTheWritesBeforeItAndBeforeThoseBehind) {
+TEST(SimTest, ReadTakesItsBytesBetweenEarlierAndLaterWrites) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SimPair pair(seed);
     Put(pair.client.bytes(0, 8), "earlier!");

@@ -1,4 +1,4 @@
-// Many servers that start at once at an address where a dead one left its socket: one listens, the others are told.
+// Many servers start at once at an address where a dead one left its socket: one listens, and the others get an error.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -21,7 +21,7 @@
 namespace erda::fabric {
 namespace {
 
-// A socket that nobody listens on, as a killed server leaves it.
+// Leaves a socket without a listener, as a killed server does.
 void LeaveStaleSocket(const std::string& path) {
   const UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address{};

@@ -1,4 +1,4 @@
-// Conformance: Read and Write, what they move and in which order.
+// Conformance: the effects and the order of Read and Write.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -174,13 +174,13 @@ TEST_P(TransferTest, ManyOperationsAreOutstanding) {
   EXPECT_TRUE(client_.text(1 << 20, kOps * kSize) == client_.text(0, kOps * kSize));
 }
 
-TEST_P(TransferTest, AnEmptyBatchIsNothing) {
+TEST_P(TransferTest, EmptyBatchPostsNothing) {
   EXPECT_TRUE(client_.channel->Post({}).ok());
   Settle();
   EXPECT_TRUE(client_.events.empty());
 }
 
-TEST_P(TransferTest, TheEdgesOfARegionAreReached) {
+TEST_P(TransferTest, TransfersReachTheEdgesOfARegion) {
   Put(client_.bytes(0, 2), "ab");
   Put(server_.bytes(0, 1), "y");
   Put(server_.bytes(kMemoryBytes - 1, 1), "z");
@@ -232,7 +232,7 @@ TEST_P(TransferTest, ARegionForLocalUseHoldsLocalBytes) {
   EXPECT_EQ(AsString(memory->bytes().subspan(3, 10)), "0123456789");
 }
 
-TEST_P(TransferTest, ARegionToReadIsRead) {
+TEST_P(TransferTest, ReadableRegionCanBeRead) {
   const auto read_only = Register(server_, Access::kRemoteRead);
   Region* const offer[] = {read_only.get()};
   const ChannelPair pair = Connect({}, Offer(server_, offer));
@@ -247,7 +247,7 @@ TEST_P(TransferTest, ARegionToReadIsRead) {
   EXPECT_EQ(client_.text(0, 10), "abcdefghij");
 }
 
-// Where a fabric reads at once, it is the Read that posting it would be.
+// If a fabric reads at once, the result is that of a posted Read.
 TEST_P(TransferTest, AReadAtOnceFetchesTheBytesOfThePeer) {
   size_t at_once = 0;
   for (const size_t size : kSizes) {
@@ -283,7 +283,7 @@ TEST_P(TransferTest, AReadAtOnceSeesTheWritesPostedBeforeIt) {
   }
 }
 
-TEST_P(TransferTest, WhatIsNotPermittedIsNotReadAtOnceAndHarmsNothing) {
+TEST_P(TransferTest, ForbiddenReadAtOnceFailsWithoutHarm) {
   const auto local = client_.bytes(0, 16);
   for (int i = 0; i < 20; ++i) {
     EXPECT_FALSE(client_.channel->ReadNow(local, {0, kMemoryBytes - 15}));
@@ -295,8 +295,8 @@ TEST_P(TransferTest, WhatIsNotPermittedIsNotReadAtOnceAndHarmsNothing) {
   EXPECT_EQ(client_.events[0].code, Code::kOk);
 }
 
-// One channel writes, another reads the same place meanwhile. A read may see a mixture of rounds, but each aligned
-// word is of one of them. Both may begin and end in the middle of words.
+// One channel writes, and another reads the same place meanwhile. A Read may see a mixture of rounds, but each aligned
+// word belongs to one of them. Both may begin and end in the middle of words.
 TEST_P(TransferTest, AWordIsNeverTorn) {
   constexpr size_t kSize = 1024;
   const bool any = world_->whole_in_any_transfer();
@@ -311,7 +311,7 @@ TEST_P(TransferTest, AWordIsNeverTorn) {
     const size_t into = (1 << 20) + round % 5;
     ASSERT_TRUE(Post(*reader.client, Read(client_, into, kSize - from, from)).ok());
     ASSERT_TRUE(PumpUntil(client_, OpKind::kRead, round));
-    for (size_t word = 16; word < kSize; word += 8) {  // what every Write covers
+    for (size_t word = 16; word < kSize; word += 8) {  // The words that every Write covers.
       const std::string seen = client_.text(into + word - from, 8);
       ASSERT_EQ(seen, std::string(8, seen[0])) << "round " << round << ", word at " << word;
     }

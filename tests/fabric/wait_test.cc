@@ -1,4 +1,4 @@
-// Conformance: waiting and waking, for the fabrics whose ends can be in different threads.
+// Conformance: waiting and waking, for fabrics whose ends can be in different threads.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Longer than anything here may take: who waits so long was not woken.
+// Longer than anything here may take. A thread that waits that long was not woken.
 constexpr seconds kForever(20);
 constexpr seconds kNotForever(10);
 
@@ -66,7 +66,7 @@ TEST_P(WaitTest, AWakeFromAnotherThreadEndsTheWait) {
   EXPECT_LT(Now() - begin, kNotForever);
 }
 
-TEST_P(WaitTest, WhoAsksToConnectEndsTheListenersWait) {
+TEST_P(WaitTest, AskingPeerEndsTheListenersWait) {
   const Nanoseconds begin = Now();
   std::thread asking([&] {
     std::this_thread::sleep_for(milliseconds(20));
@@ -91,7 +91,7 @@ TEST_P(WaitTest, WhoAsksToConnectEndsTheListenersWait) {
   EXPECT_LT(Now() - begin, kNotForever);
 }
 
-// Another queue of the client's fabric, and one of the server's: what a thread that serves several fabrics waits for.
+// Another queue of the client's fabric, and one of the server's, like those of a thread that serves several fabrics.
 TEST_P(WaitTest, AWakeOfAnyEndsTheWaitForAll) {
   auto other = client_.fabric->CreateQueue();
   ASSERT_TRUE(other.ok());
@@ -121,7 +121,7 @@ TEST_P(WaitTest, WaitAnySleepsAboutAsLongAsNothingHappens) {
   EXPECT_LT(Now() - begin, kNotForever);
 }
 
-TEST_P(WaitTest, WaitAnyDoesNotSleepOverWhatIsThere) {
+TEST_P(WaitTest, WaitAnyReturnsAtOnceIfSomethingIsThere) {
   Connect();
   CompletionQueue* const queues[] = {client_.queue.get(), server_.queue.get()};
   const Nanoseconds begin = Now();
@@ -139,7 +139,7 @@ TEST_P(WaitTest, WaitAnyDoesNotSleepOverWhatIsThere) {
   EXPECT_LT(Now() - begin, kNotForever);
 }
 
-// Each end sleeps until the other has sent: one wake-up lost is a round that takes kForever. Now and then the other
+// Each end sleeps until the other has sent. A lost wake-up makes a round take kForever. From time to time the other end
 // lets it sleep deeply.
 class LostWakeUpTest : public WaitTest {
  protected:
@@ -179,12 +179,12 @@ void LostWakeUpTest::Talk(uint32_t rounds, const std::function<void(End&)>& wait
   EXPECT_FALSE(failed);
 }
 
-TEST_P(LostWakeUpTest, OneQueue) {
+TEST_P(LostWakeUpTest, NoWakeUpIsLostWithOneQueue) {
   Talk(20'000, [](End& end) { end.queue->Wait(kForever); });
 }
 
-// Beside each end's queue another one, on which nothing ever happens.
-TEST_P(LostWakeUpTest, SeveralQueues) {
+// Beside each end's queue there is another one, without any events.
+TEST_P(LostWakeUpTest, NoWakeUpIsLostWithSeveralQueues) {
   auto of_client = client_.fabric->CreateQueue();
   auto of_server = server_.fabric->CreateQueue();
   ASSERT_TRUE(of_client.ok() && of_server.ok());
@@ -207,7 +207,7 @@ TEST_P(WaitTest, AWordThatTheOwnerStoresIsReadWhole) {
     }
   });
   for (size_t round = 0; round < 3000 && !HasFailure(); ++round) {
-    const size_t skip = world_->whole_in_any_transfer() ? round % 8 : 0;  // begins in the middle of a word
+    const size_t skip = world_->whole_in_any_transfer() ? round % 8 : 0;  // Begins in the middle of a word.
     ASSERT_TRUE(Post(*client_.channel, Read(client_, round % 7, kWords * 8 - skip, skip)).ok());
     EXPECT_TRUE(PumpUntil(client_, OpKind::kRead));
     client_.events.clear();

@@ -1,4 +1,4 @@
-// Conformance: memory windows, over the fabrics that have them. What a peer may write through one, and what it may not.
+// Conformance: memory windows, over the fabrics that have them: permitted and forbidden writes of a peer.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -30,7 +30,7 @@ class WindowTest : public FabricTest {
     Put(server_.bytes(0, kUntouched.size()), kUntouched);
     Put(client_.bytes(0, kUntouched.size()), Pattern(kUntouched.size(), 1));
   }
-  ~WindowTest() override {  // channels go before the region that was offered on them
+  ~WindowTest() override {  // Channels go before the region that was offered on them.
     client_.channel.reset();
     server_.channel.reset();
   }
@@ -45,7 +45,7 @@ class WindowTest : public FabricTest {
     Region* const of_server[] = {windows_.get()};
     return Connect(Offer(client_, of_client), Offer(server_, of_server));
   }
-  // A window of the connection, which the client has heard of.
+  // Opens a window of the connection. The client hears of it.
   uint32_t Open(uint64_t begin = kBegin, uint64_t size = kSize) {
     const auto key = server_.channel->OpenWindow(*windows_, begin, size);
     EXPECT_TRUE(key.ok()) << key.status().ToString();
@@ -54,7 +54,7 @@ class WindowTest : public FabricTest {
     EXPECT_TRUE(PumpUntil(client_, OpKind::kReceiveImm, heard + 1));
     return key.ok() ? *key : 0;
   }
-  // On a connection that is not needed any more.
+  // Requires: the connection is not needed any more.
   void ExpectDenied(const WorkRequest& request) {
     client_.events.clear();
     ASSERT_TRUE(Post(*client_.channel, request).ok());
@@ -70,7 +70,7 @@ class WindowTest : public FabricTest {
   std::unique_ptr<Region> windows_;
 };
 
-// (Of a device for the suite it is asked that it has them, too.)
+// (A device for the suite is also asked whether it has windows.)
 std::vector<WorldKind> WorldsWithWindows() {
   std::vector<WorldKind> worlds = AllWorlds();
   std::erase_if(worlds, [](const WorldKind& kind) { return kind.name == "shm"; });
@@ -83,8 +83,8 @@ class NoWindowTest : public FabricTest {};
 
 INSTANTIATE_TEST_SUITE_P(Fabrics, NoWindowTest, testing::ValuesIn(AllWorlds()), KindName);
 
-// Nor over a fabric without.
-TEST_P(NoWindowTest, ThereIsNoneOfARegionThatIsNotForThem) {
+// The same holds over a fabric without windows.
+TEST_P(NoWindowTest, RegionWithoutWindowsRefusesAWindow) {
   Connect();
   EXPECT_EQ(server_.channel->OpenWindow(*server_.region, 0, kSize).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(server_.channel->CloseWindow(1, 1).code(), Code::kInvalidArgument);
@@ -92,7 +92,7 @@ TEST_P(NoWindowTest, ThereIsNoneOfARegionThatIsNotForThem) {
   EXPECT_TRUE(PumpUntil(server_, OpKind::kWrite)) << "it goes on";
 }
 
-TEST_P(WindowTest, AllOfItCanBeWrittenAndReadAsBefore) {
+TEST_P(WindowTest, PeerWritesAllOfAWindowAndReadsAllOfTheRegion) {
   ConnectToWindows();
   EXPECT_EQ(client_.channel->peer_regions().front().access, Access::kRemoteRead);
   const uint32_t key = Open();
@@ -102,7 +102,7 @@ TEST_P(WindowTest, AllOfItCanBeWrittenAndReadAsBefore) {
   EXPECT_TRUE(client_.text(kSize, kSize) == client_.text(0, kSize));
   EXPECT_TRUE(server_.text(0, kBegin) == kUntouched.substr(0, kBegin));
   EXPECT_TRUE(server_.text(kBegin + kSize, kBegin) == kUntouched.substr(0, kBegin));
-  // As small as can be, and as many as a client has at once.
+  // The smallest windows, and as many as a client has at once.
   for (uint64_t i = 0; i < 32; ++i) {
     const uint64_t at = 2 * kBegin + i;
     ASSERT_TRUE(Post(*client_.channel, Through(Open(at, 1), Write(client_, i, 1, at, i))).ok());
@@ -113,7 +113,7 @@ TEST_P(WindowTest, AllOfItCanBeWrittenAndReadAsBefore) {
   EXPECT_EQ(client_.text(kSize, 32), client_.text(0, 32));
 }
 
-TEST_P(WindowTest, NothingElseCan) {
+TEST_P(WindowTest, PeerCannotWriteOutsideOfAWindow) {
   struct Try {
     uint64_t offset;
     size_t size;
@@ -136,7 +136,7 @@ TEST_P(WindowTest, NothingElseCan) {
   ExpectDenied(Through(key + 1, Write(client_, 0, 8, kBegin)));
 }
 
-TEST_P(WindowTest, AKeyIsOfOneChannel) {
+TEST_P(WindowTest, KeyOpensNothingOnAnotherChannel) {
   const ChannelPair other = ConnectPair();
   ASSERT_TRUE(other.client && other.server);
   const auto key = other.server->OpenWindow(*windows_, kBegin, kSize);
@@ -152,7 +152,7 @@ TEST_P(WindowTest, AKeyIsOfOneChannel) {
   EXPECT_TRUE(server_.text(kBegin, kSize) == client_.text(0, kSize));
 }
 
-TEST_P(WindowTest, OnceClosedItStaysSo) {
+TEST_P(WindowTest, ClosedWindowStaysClosed) {
   ConnectToWindows();
   const uint32_t first = Open();
   const uint32_t second = Open(0, kSize);
@@ -163,13 +163,13 @@ TEST_P(WindowTest, OnceClosedItStaysSo) {
   EXPECT_EQ(events.back().code, Code::kOk);
   EXPECT_EQ(events.back().id, 77U);
   EXPECT_EQ(server_.channel->CloseWindow(first, 78).code(), Code::kInvalidArgument);
-  const uint32_t third = Open();  // on the same bytes
+  const uint32_t third = Open();  // On the same bytes.
   EXPECT_NE(third, first);
   ExpectDenied(Through(first, Write(client_, 0, 8, kBegin)));
 }
 
-// Writes that were under way are placed by then, or never.
-TEST_P(WindowTest, NothingLandsBehindItsEnd) {
+// Writes under way are placed before the end, or never.
+TEST_P(WindowTest, NothingLandsAfterAWindowsEnd) {
   for (size_t wait = 0; wait < 20; ++wait) {
     SCOPED_TRACE(wait);
     ConnectToWindows();
@@ -180,7 +180,8 @@ TEST_P(WindowTest, NothingLandsBehindItsEnd) {
     for (size_t step = 0; step < wait; ++step) world_->Advance();
     ASSERT_TRUE(server_.channel->CloseWindow(key, 1).ok());
     ASSERT_TRUE(PumpUntil([&] { return server_.Count(OpKind::kWindowClosed) + server_.Count(OpKind::kClosed) > 0; }));
-    if (server_.events.back().kind == OpKind::kClosed) server_.channel.reset();  // it was too late, and has ended all
+    // The Write was too late, and has ended the channel.
+    if (server_.events.back().kind == OpKind::kClosed) server_.channel.reset();
     Put(server_.bytes(0, kUntouched.size()), kUntouched);
     Settle();
     EXPECT_TRUE(server_.text(0, kUntouched.size()) == kUntouched);
@@ -191,7 +192,7 @@ TEST_P(WindowTest, NothingLandsBehindItsEnd) {
   }
 }
 
-TEST_P(WindowTest, ItEndsWithItsChannel) {
+TEST_P(WindowTest, WindowEndsWithItsChannel) {
   for (size_t wait = 0; wait < 20; ++wait) {
     SCOPED_TRACE(wait);
     ConnectToWindows();
@@ -215,7 +216,7 @@ TEST_P(WindowTest, ItEndsWithItsChannel) {
   }
 }
 
-TEST_P(WindowTest, ThereAreNoneOfWhatIsNotForThem) {
+TEST_P(WindowTest, InvalidWindowsAreRefused) {
   ConnectToWindows();
   const auto code = [&](const Region& region, uint64_t offset, uint64_t bytes) {
     return server_.channel->OpenWindow(region, offset, bytes).status().code();

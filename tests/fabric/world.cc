@@ -34,7 +34,7 @@ class SimulatedWorld final : public World {
   int addresses_ = 0;
 };
 
-// A directory of its own, gone with the object.
+// A temporary directory, removed with the object.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
@@ -83,7 +83,7 @@ class ShmWorld final : public World {
   uint64_t steps_ = 0;
 };
 
-// Both ends on this machine: the device must carry what it sends to itself.
+// Both ends are on this machine: the device must loop its packets back to itself.
 class VerbsWorld final : public World {
  public:
   explicit VerbsWorld(const std::string& host)
@@ -92,7 +92,7 @@ class VerbsWorld final : public World {
         client_(Open(NewAddress(), Role::kConnect)) {}
   Fabric& server() override { return *server_; }
   Fabric& client() override { return *client_; }
-  // A port that neither this process has used nor a test that runs beside it is likely to.
+  // Returns a port that this process has not used, and that a parallel test is not likely to use.
   std::string NewAddress() override {
     static std::atomic<uint32_t> ports{0};
     const char* first = std::getenv("ERDA_TEST_VERBS_PORT");
@@ -104,7 +104,7 @@ class VerbsWorld final : public World {
     return true;
   }
   [[nodiscard]] bool whole_in_any_transfer() const override { return false; }
-  // A minute, and 20 ms: a round trip takes 100 microseconds to some milliseconds.
+  // A minute, and 20 ms. A round trip takes 100 microseconds to some milliseconds.
   [[nodiscard]] size_t patience() const override { return 6'000'000; }
   [[nodiscard]] size_t quiet() const override { return 2'000; }
 
@@ -123,9 +123,9 @@ WorldKind Simulated(const std::string& name, uint64_t seed, SimOptions options =
 }  // namespace
 
 std::vector<WorldKind> AllWorlds() {
-  SimOptions at_once;  // everything as soon as the contract permits
+  SimOptions at_once;  // Everything happens as soon as the contract permits.
   at_once.delay_min = at_once.delay_max = at_once.long_delay_max = Nanoseconds(0);
-  SimOptions wild;  // every tenth thing takes very long
+  SimOptions wild;  // Every tenth step takes very long.
   wild.long_delay_chance = 0.1;
   wild.pieces_max = 64;
   std::vector<WorldKind> worlds = RealWorlds();

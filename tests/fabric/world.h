@@ -1,4 +1,4 @@
-// The fabrics that the conformance suite runs over.
+// The fabrics on which the conformance suite runs.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,21 @@
 
 namespace erda::fabric {
 
-// One fabric under test. Both ends of its channels are in this process and this thread, and polled in turn.
+// One fabric under test. Both ends of its channels are in this process and this thread, and are polled in turn.
 class World {
  public:
   virtual ~World() = default;
   virtual Fabric& server() = 0;
   virtual Fabric& client() = 0;
-  // An address that nobody has listened at.
+  // Returns an address at which no one has listened.
   virtual std::string NewAddress() = 0;
-  // Lets something happen. False if nothing can any more, unless an end does something.
+  // Lets something happen. Returns false if nothing can happen any more, unless an end does something.
   virtual bool Advance() = 0;
-  // Whether aligned words are whole also in a transfer that begins in the middle of one: more than the contract has.
+  // Returns true if aligned words are whole even in a transfer that begins in the middle of one. The contract does not
+  // promise that.
   [[nodiscard]] virtual bool whole_in_any_transfer() const { return true; }
-  // After so many calls of Advance a test gives up waiting, or believes that nothing more comes.
+  // The number of calls of Advance after which a test gives up waiting, and after which it believes that nothing more
+  // comes.
   [[nodiscard]] virtual size_t patience() const = 0;
   [[nodiscard]] virtual size_t quiet() const = 0;
 };
@@ -33,10 +35,10 @@ struct WorldKind {
   std::function<std::unique_ptr<World>()> make;
 };
 
-// Every fabric; the simulated one under several seeds and delays.
+// Returns every fabric, and the simulated one with several seeds and delays.
 std::vector<WorldKind> AllWorlds();
-// Those whose ends can be in different threads and processes: shm, and verbs if ERDA_TEST_VERBS names a host whose
-// device can be used. (Its ports begin at ERDA_TEST_VERBS_PORT, or 18515.)
+// Returns the fabrics whose ends can be in different threads and processes: shm, and verbs if ERDA_TEST_VERBS names a
+// host with a usable device. (Its ports begin at ERDA_TEST_VERBS_PORT, or 18515.)
 std::vector<WorldKind> RealWorlds();
 
 }  // namespace erda::fabric

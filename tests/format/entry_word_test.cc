@@ -153,7 +153,7 @@ static_assert(ForAllWordsAndAddresses(NamesWhatIsSettled));
 static_assert(ForAllWordsAndAddresses(MovesWell));
 
 // The same, at run time: what the compiler evaluates and what it generates need not agree.
-TEST(EntryWordTest, EveryWordGivesBackWhatItWasMadeOf) { EXPECT_TRUE(ForAllWords(RoundTrips)); }
+TEST(EntryWordTest, EveryWordReturnsItsFields) { EXPECT_TRUE(ForAllWords(RoundTrips)); }
 
 TEST(EntryWordTest, SettlingChangesTheSettledBitAlone) { EXPECT_TRUE(ForAllWords(SettlesWell)); }
 
@@ -171,7 +171,7 @@ TEST(EntryWordTest, TakingBackKeepsTheOldVersion) {
 
 TEST(EntryWordTest, TakingBackToTheOldVersionMakesItTheSettledNewOne) { EXPECT_TRUE(ForAllWords(TakesBackToOldWell)); }
 
-TEST(EntryWordTest, OnlyWhatIsSettledIsNeededAndMayBeMoved) {
+TEST(EntryWordTest, OnlySettledVersionsAreNeededAndMovable) {
   EXPECT_TRUE(ForAllWordsAndAddresses(NamesWhatIsSettled));
 }
 

@@ -304,7 +304,7 @@ TEST(CheckGeometryTest, MoreBlocksThanAHashCanChooseAreRefused) {
 }
 
 // Any bytes may come as a geometry: from a pool file, or from a server.
-TEST(CheckGeometryTest, WhatIsTakenHoldsTogetherWhateverTheFields) {
+TEST(CheckGeometryTest, AcceptedGeometryIsConsistentForAnyFields) {
   constexpr uint64_t kSeed = 8;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   Random random(kSeed);
@@ -403,7 +403,7 @@ TEST(GeometryTest, TheIndexesFollowEachOtherAndTheRegionsGoRound) {
 
 // --- Growth
 
-TEST(GrownGeometryTest, WhatIsThereStaysWhereItIs) {
+TEST(GrownGeometryTest, GrowthMovesNoExistingPart) {
   constexpr uint64_t kSeed = 9;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   Random random(kSeed);
@@ -558,12 +558,12 @@ TEST(GeometryTest, ASlotOfALayerHasAnAddressOfItsOwn) {
   EXPECT_GE(RegionWord::Linked(7, 0, 128).SlotIn(g), g.slots_per_head());
 }
 
-TEST(UsableShareTest, IsWhatTheFormulaSays) {
+TEST(UsableShareTest, UsableShareFollowsTheFormula) {
   const Geometry g = TestGeometry();  // of 31 regions of each shard, one for the cleaner, and two for its head
   EXPECT_DOUBLE_EQ(UsableShare(g), 255.0 / 256 * (2.0 * 28 * (kMiB - 1088 - 4 * (64 + 1024))) / (64.0 * kMiB));
 }
 
-TEST(UsableShareTest, NothingIsLeftOfTooFewRegions) {
+TEST(UsableShareTest, TooFewRegionsLeaveNoUsableShare) {
   Geometry g = TestGeometry();
   g.regions_per_shard = 3;
   EXPECT_EQ(UsableShare(g), 0.0);
@@ -574,7 +574,7 @@ TEST(UsableShareTest, NothingIsLeftOfTooFewRegions) {
 // The default geometry, for so many shards.
 class UsableShareOfShardsTest : public testing::TestWithParam<uint32_t> {};
 
-TEST_P(UsableShareOfShardsTest, FourFifthsOfAPoolAtLeast) {
+TEST_P(UsableShareOfShardsTest, UsableShareIsAtLeastFourFifths) {
   const uint32_t shards = GetParam();
   const auto expect_enough = [shards](uint64_t size) {
     const auto geometry = ChooseGeometry({.pool_size = size, .shards = shards});

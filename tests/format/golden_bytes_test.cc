@@ -16,7 +16,7 @@
 namespace erda::format {
 namespace {
 
-TEST(GoldenBytesTest, ASuperblock) {
+TEST(GoldenBytesTest, SuperblockHasItsDocumentedBytes) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
     45 52 44 41 50 4f 4f 4c  0d 00 00 00 1c 32 1c b2
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
@@ -30,7 +30,7 @@ TEST(GoldenBytesTest, ASuperblock) {
     00*48)"));
 }
 
-TEST(GoldenBytesTest, AShardRecord) {
+TEST(GoldenBytesTest, ShardRecordHasItsDocumentedBytes) {
   ShardRecord record{};
   record.version_limit = 0x1122334455667788;
   record.keys = 0x0102;
@@ -43,7 +43,7 @@ TEST(GoldenBytesTest, AShardRecord) {
     e8 73 02 01 00*4  f1 8b 02 00 00 00 00 20  00*16)"));
 }
 
-TEST(GoldenBytesTest, ARegionWord) {
+TEST(GoldenBytesTest, RegionWordHasItsDocumentedBytes) {
   const uint64_t word = RegionWord::Linked(0x11223344, 0xaa, 31).raw();
   EXPECT_EQ(Hex(BytesOf(word)), HexOf("a5 aa 1f 54 44 33 22 11"));
   const uint64_t settled = RegionWord::Linked(0x11223344, 0xaa, 31).Settled().raw();
@@ -56,7 +56,7 @@ TEST(GoldenBytesTest, ARegionWord) {
   EXPECT_EQ(Hex(BytesOf(run)), HexOf("3c aa 0a d8 44 33 22 11"));
 }
 
-TEST(GoldenBytesTest, AnIndexEntry) {
+TEST(GoldenBytesTest, IndexEntryHasItsDocumentedBytes) {
   IndexEntry entry{};
   entry.word = EntryWord::Make(true, LogAddress(0x12345678), LogAddress(0x0abcdef1), true).raw();
   entry.meta = EntryMeta::Make(0x89abcdef, 0x42, 31, 1000).raw();
@@ -64,7 +64,7 @@ TEST(GoldenBytesTest, AnIndexEntry) {
     e3 bd 79 15 78 56 34 92  3f 00 1f 42 ef cd ab 89)"));
 }
 
-TEST(GoldenBytesTest, ASegmentHeader) {
+TEST(GoldenBytesTest, SegmentHeaderHasItsDocumentedBytes) {
   SegmentHeader header{};
   header.identity = SegmentHeader::Identity(0x11223344);
   header.state = static_cast<uint64_t>(SegmentState::kSettled);
@@ -78,14 +78,14 @@ TEST(GoldenBytesTest, ASegmentHeader) {
 }
 
 // The key is "key", the value "value"; the two checksums bind them to TestPlace().
-TEST(GoldenBytesTest, AnObject) {
+TEST(GoldenBytesTest, ObjectHasItsDocumentedBytes) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "key", "value")), HexOf(R"(
     45 16 be 29 03 00 01 01  05 00 00 00 08 00 00 01
     4d 00 00 00 00 00 00 00  e1 98 17 d1 2d d3 77 34
     6b 65 79 5c 9a d8 21 76  61 6c 75 65)"));
 }
 
-TEST(GoldenBytesTest, AnObjectThatExpires) {
+TEST(GoldenBytesTest, ExpiringObjectHasItsDocumentedBytes) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "key", "value", 77, 0x0102030405)), HexOf(R"(
     ea 47 2f 5e 03 00 01 05  05 00 00 00 08 00 00 01
     4d 00 00 00 00 00 00 00  e1 98 17 d1 2d d3 77 34
@@ -93,7 +93,7 @@ TEST(GoldenBytesTest, AnObjectThatExpires) {
     61 6c 75 65)"));
 }
 
-TEST(GoldenBytesTest, AnObjectWithoutAValue) {
+TEST(GoldenBytesTest, ObjectWithoutAValueHasItsDocumentedBytes) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "k", "", 1)), HexOf(R"(
     6c 93 ca 08 01 00 01 01  00 00 00 00 08 00 00 01
     01 00 00 00 00 00 00 00  5b e6 f6 8d 00 38 cf 23
@@ -102,7 +102,7 @@ TEST(GoldenBytesTest, AnObjectWithoutAValue) {
 
 TEST(GoldenBytesTest, ThePoolSeedIsTheChecksumOfTheUuid) { EXPECT_EQ(PoolSeed(kUuid), 0xd9c908ebU); }
 
-TEST(GoldenBytesTest, AHelloRequest) {
+TEST(GoldenBytesTest, HelloRequestHasItsDocumentedBytes) {
   const HelloRequest hello = {kHelloMagic,
                               kProtocolVersion,
                               0x2211,
@@ -117,7 +117,7 @@ TEST(GoldenBytesTest, AHelloRequest) {
     01 02 03 04 05 06 07 08  09 0a 0b 0c 0d 0e 0f 10)"));
 }
 
-TEST(GoldenBytesTest, AHelloReply) {
+TEST(GoldenBytesTest, HelloReplyHasItsDocumentedBytes) {
   HelloReply hello{};
   hello.magic = kHelloMagic;
   hello.protocol_version = kProtocolVersion;
@@ -146,7 +146,7 @@ TEST(GoldenBytesTest, AHelloReply) {
     ab*16)"));
 }
 
-TEST(GoldenBytesTest, AHelloRefusal) {
+TEST(GoldenBytesTest, HelloRefusalHasItsDocumentedBytes) {
   HelloRefusal refusal{};
   refusal.magic = kHelloMagic;
   refusal.protocol_version = kProtocolVersion;
@@ -156,7 +156,7 @@ TEST(GoldenBytesTest, AHelloRefusal) {
     45 72 64 61 11 00 07 00  6e 6f 00*126)"));
 }
 
-TEST(GoldenBytesTest, AHelloChallenge) {
+TEST(GoldenBytesTest, HelloChallengeHasItsDocumentedBytes) {
   HelloChallenge challenge{};
   challenge.magic = kHelloMagic;
   challenge.protocol_version = kProtocolVersion;
@@ -170,7 +170,7 @@ TEST(GoldenBytesTest, AHelloChallenge) {
 }
 
 // HMAC-SHA-256 computed apart: Python's hmac, of the label, the nonce and the bytes before the proof.
-TEST(GoldenBytesTest, Proofs) {
+TEST(GoldenBytesTest, ProofsHaveTheirDocumentedBytes) {
   Nonce nonce;
   nonce.fill(0xcd);
   HelloRequest request{};
@@ -191,7 +191,7 @@ TEST(GoldenBytesTest, Proofs) {
             HexOf("2b 1c 52 92 35 52 47 1d 45 ce 4a a1 9e ae e1 88"));
 }
 
-TEST(GoldenBytesTest, ARequest) {
+TEST(GoldenBytesTest, RequestHasItsDocumentedBytes) {
   Request request{};
   request.op = static_cast<uint8_t>(RequestOp::kCommit);
   request.ack = 1;
@@ -212,7 +212,7 @@ TEST(GoldenBytesTest, ARequest) {
   EXPECT_EQ(InlineValueOffset(5), 56U + 5 + 4);
 }
 
-TEST(GoldenBytesTest, AReply) {
+TEST(GoldenBytesTest, ReplyHasItsDocumentedBytes) {
   Reply reply{};
   reply.id = 0x0102030405060708;
   reply.code = static_cast<uint8_t>(Code::kResourceExhausted);
@@ -229,7 +229,7 @@ TEST(GoldenBytesTest, AReply) {
     48 47 46 45 44 43 42 41  58 57 56 55 54 53 52 51)"));
 }
 
-TEST(GoldenBytesTest, AControlBlock) {
+TEST(GoldenBytesTest, ControlBlockHasItsDocumentedBytes) {
   ControlBlock control{};
   control.displacements = 0x1111111111111111;
   control.blocks = 0x5555555555555555;
@@ -261,7 +261,7 @@ TEST(GoldenBytesTest, AControlBlock) {
   EXPECT_EQ(Hex(BytesOf(slot)), HexOf("0c 0a 00 00 44 33 22 11"));
 }
 
-TEST(GoldenBytesTest, WhatAShardCounts) {
+TEST(GoldenBytesTest, CountersHaveTheirDocumentedBytes) {
   ActivityBlock block{};
   KindCounts& put = block.kinds[static_cast<size_t>(RequestOp::kPutInline)];
   put.outcomes[static_cast<size_t>(Code::kConflict)] = 0x1111111111111111;
@@ -280,7 +280,7 @@ TEST(GoldenBytesTest, WhatAShardCounts) {
   }
 }
 
-TEST(GoldenBytesTest, TheNumbersOnNvmAndOnTheWire) {
+TEST(GoldenBytesTest, EnumeratorsHaveTheirDocumentedNumbers) {
   const auto number = [](auto value) { return static_cast<uint64_t>(value); };
   EXPECT_EQ(number(ObjectKind::kValue), 1U);
   EXPECT_EQ(number(ObjectKind::kTombstone), 2U);

@@ -33,7 +33,7 @@ TEST(InspectObjectTest, AWholeObjectGivesKeyAndValue) {
   EXPECT_EQ(view.bytes_wanted, 0U);
 }
 
-TEST(InspectObjectTest, WhatFollowsAnObjectDoesNotMatter) {
+TEST(InspectObjectTest, BytesAfterAnObjectDoNotMatter) {
   Bytes bytes = WholeObject(TestPlace(), "key", "value");
   bytes.resize(bytes.size() + 100, std::byte{0xee});
   const ObjectView view = InspectObject(TestPlace(), bytes);

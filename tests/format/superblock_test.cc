@@ -71,7 +71,7 @@ TEST_F(SuperblockTest, OneCopyIsEnough) {
   EXPECT_TRUE(Finds(1, 2));
 }
 
-TEST_F(SuperblockTest, WhatWasWrittenIsFound) {
+TEST_F(SuperblockTest, WrittenSuperblockIsFound) {
   Superblock superblock = Good(3);
   superblock.clean = 0;
   WriteSealed(1, superblock);
@@ -115,7 +115,7 @@ TEST_F(SuperblockTest, EveryFlippedBitIsNoticed) {
 
 // It may have been the newer, and said that the pool is in use. (A copy that had lost its magic counted as never
 // written.)
-TEST_F(SuperblockTest, ACopyThatDoesNotVerifyIsToldFromOneThatWasNeverWritten) {
+TEST_F(SuperblockTest, DamagedCopyIsDistinguishedFromAnUnwrittenOne) {
   Write(0, Good(8));
   EXPECT_FALSE(Find()->other_damaged);
   Write(1, Good(9));
@@ -136,7 +136,7 @@ TEST_F(SuperblockTest, TwoDamagedCopiesAreCorruption) {
   EXPECT_TRUE(Fails(Code::kCorruption, "wrong checksum"));
 }
 
-TEST_F(SuperblockTest, SomethingElseIsNoPool) {
+TEST_F(SuperblockTest, OtherBytesAreNoPool) {
   EXPECT_TRUE(Fails(Code::kCorruption, "not an Erda pool"));
   std::memset(pool_.data(), 0xff, pool_.size());
   EXPECT_TRUE(Fails(Code::kCorruption, "not an Erda pool"));
@@ -173,7 +173,7 @@ TEST_F(SuperblockTest, AnotherSizeIsNamed) {
 }
 
 // The room for a pool that was to grow: it is there first.
-TEST_F(SuperblockTest, BytesBehindThePoolAreNoneOfIt) {
+TEST_F(SuperblockTest, BytesAfterThePoolDoNotBelongToIt) {
   Write(0, Good(9));
   pool_.resize(kPoolBytes + 1);
   EXPECT_TRUE(Finds(0, 9));

@@ -77,7 +77,7 @@ TEST(EntryMetaTest, ANewDistanceOrDepthChangesNothingElse) {
   }
 }
 
-TEST(EntryMetaTest, WhatDoesNotFitDoesNotSpillIntoItsNeighbours) {
+TEST(EntryMetaTest, OversizedFieldDoesNotSpillIntoItsNeighbours) {
   const EntryMeta meta = EntryMeta::Make(1, 256 + 7, 256 + 9, 16);
   EXPECT_EQ(meta.tag(), 1U);
   EXPECT_EQ(meta.depth(), 7U);

@@ -82,7 +82,7 @@ class ConnectingLab : public FabricLab {
   }
 };
 
-TEST_F(ConnectingLab, WhoCannotBeAcceptedHearsWhy) {
+TEST_F(ConnectingLab, RefusedPeerHearsTheReason) {
   const auto asking = Ask();
   ASSERT_NE(asking, nullptr);
   const auto incoming = NextIncoming();
@@ -134,7 +134,7 @@ TEST_F(ConnectingLab, AHostIsLookedUpOnce) {
   })) << (*asking)->error().ToString();
 }
 
-TEST_F(FabricLab, WhoIsNotAnsweredGivesUp) {
+TEST_F(FabricLab, UnansweredPeerGivesUp) {
   const auto channel = Ask();
   ASSERT_NE(channel, nullptr);
   // Nobody polls the listener.

@@ -159,7 +159,7 @@ class HostilePeerLab : public HostileFabricTest, public testing::WithParamInterf
 
 INSTANTIATE_TEST_SUITE_P(Attacks, HostilePeerLab, testing::ValuesIn(Attacks()), NameOf);
 
-TEST_P(HostilePeerLab, LosesItsChannel) {
+TEST_P(HostilePeerLab, HostilePeerLosesItsChannel) {
   auto peer = Peer(HonestKnock());
   ASSERT_TRUE(peer.ok()) << peer.status().ToString();
   const Channel* const channel = accepted_.back().get();
@@ -212,7 +212,7 @@ class HostileCreditLab : public HostileFabricTest {
   }
 };
 
-TEST_F(HostileCreditLab, WhoTellsOfMoreThanWasSentLosesItsChannel) {
+TEST_F(HostileCreditLab, PeerThatReportsTooManyMessagesLosesItsChannel) {
   for (const uint64_t more : {uint64_t{1}, uint64_t{kDepth}, UINT64_MAX - 2}) {
     SCOPED_TRACE(more);
     const auto peer = Greeted();
@@ -229,7 +229,7 @@ TEST_F(HostileCreditLab, WhoTellsOfMoreThanWasSentLosesItsChannel) {
 }
 
 // The same when it is asked.
-TEST_F(HostileCreditLab, WhoAnswersWithMoreThanWasSentLosesItsChannel) {
+TEST_F(HostileCreditLab, PeerThatAnswersTooManyMessagesLosesItsChannel) {
   const auto peer = Greeted();
   ASSERT_NE(peer, nullptr);
   Channel& channel = *accepted_.back();
@@ -246,7 +246,7 @@ TEST_F(HostileCreditLab, WhoAnswersWithMoreThanWasSentLosesItsChannel) {
 }
 
 // Counts that are right make room, to the last one.
-TEST_F(HostileCreditLab, WhoCountsWhatWasSentKeepsItsChannel) {
+TEST_F(HostileCreditLab, PeerThatCountsRightKeepsItsChannel) {
   const auto peer = Greeted();
   ASSERT_NE(peer, nullptr);
   Channel& channel = *accepted_.back();
@@ -261,7 +261,7 @@ TEST_F(HostileCreditLab, WhoCountsWhatWasSentKeepsItsChannel) {
 
 class HostileKnockLab : public HostileFabricTest {};
 
-TEST_F(HostileKnockLab, IsRefused) {
+TEST_F(HostileKnockLab, HostileKnockIsRefused) {
   const size_t accepted = accepted_.size();
   for (const Bytes& knock : BadKnocks()) {
     SCOPED_TRACE(knock.size());
@@ -281,7 +281,7 @@ class HostileClientLab : public LabTest {
   }
 };
 
-TEST_F(HostileClientLab, LeavesTheServerToOthers) {
+TEST_F(HostileClientLab, HostileClientLeavesTheServerToOthers) {
   const auto server = StartServer();
   const auto honest = Connect();
   ASSERT_TRUE(honest);

@@ -304,7 +304,7 @@ TEST_F(WindowLab, AReaderWritesNowhereByAnyKey) {
 }
 
 // Where the operator allows it, the reserve path is there.
-TEST_F(RightsLab, OnlyWhoIsAllowedToReserves) {
+TEST_F(RightsLab, OnlyPermittedClientsReserve) {
   ClientOptions reserves;
   reserves.put_path = PutPath::kReserve;
   for (const std::string who : {"same-user", "everybody"}) {

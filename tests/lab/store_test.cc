@@ -210,7 +210,7 @@ TEST_F(StoreLab, ValuesExpireAlsoForThoseWhoKnowWhereTheyWere) {
   StopServer(*server);
 }
 
-TEST_F(StoreLab, TheIndexGrowsAndWhoSleptFindsAll) {
+TEST_F(StoreLab, SleepingClientFindsAllAfterTheIndexGrew) {
   const auto server = StartServer({"--index-entries", "128"});
   const auto writer = Connect();
   const auto sleeper = Connect();
@@ -284,7 +284,7 @@ TEST_F(StoreLab, OneServerServesBothFabricsAtOnce) {
   StopServer(*server);
 }
 
-TEST_F(StoreLab, OverIPv6) {
+TEST_F(StoreLab, ClientPutsAndGetsOverIPv6) {
   const auto server = StartServer({"--listen", Address6()});
   EXPECT_NE(server->out().find(Address6()), std::string::npos) << server->out();
   const auto client = Connect(Address6());
@@ -371,7 +371,7 @@ TEST_F(StoreLab, EachWayOfWaitingWorks) {
 }
 
 // rdma_cm carries the challenge with a refusal, and the answer with the next request to connect.
-TEST_F(StoreLab, OnlyWhoKnowsATokenIsLetInAndAReaderChangesNothing) {
+TEST_F(StoreLab, OnlyATokenLetsInAndAReaderChangesNothing) {
   const std::string tokens = std::filesystem::temp_directory_path() / "erda-lab-tokens";
   std::ofstream(tokens) << "the-token-of-a-writer\nthe-token-of-a-reader read-only\n";
   std::filesystem::permissions(tokens, std::filesystem::perms::owner_read);

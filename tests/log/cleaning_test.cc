@@ -126,7 +126,7 @@ TEST(LogUseTest, AMoveTakesTheBytesAlong) {
   EXPECT_EQ(log->bytes_live(), 496U);
 }
 
-TEST(LogUseTest, WhatIsHeldIsNotFree) {
+TEST(LogUseTest, HeldRegionIsNotFree) {
   TestLog log;
   const auto space = log.Append(496);
   ASSERT_TRUE(space && log.FillRegion());
@@ -153,7 +153,7 @@ TEST(LogUseTest, ARegionThatIsFilledIsAChange) {
   EXPECT_EQ(log->changes(), 1U);
 }
 
-TEST(LogUseTest, WhatIsFilledAndNotLiveIsDead) {
+TEST(LogUseTest, FilledBytesThatAreNotLiveAreDead) {
   TestLog log;
   const auto named = log.Append(496);
   ASSERT_TRUE(named && log.FillRegion(496));

@@ -327,7 +327,7 @@ TEST(LogAddressTest, NoAddressLeadsOutOfASegment) {
   EXPECT_GT(inside, 10'000U);
 }
 
-TEST(LogAddressTest, WhatIsNotOfThisLogHasNoBytes) {
+TEST(LogAddressTest, AddressOutsideOfTheLogHasNoBytes) {
   TestLog log;
   ASSERT_TRUE(log.Append(48));
   EXPECT_TRUE(log->BytesAt(log.head(), format::kNoAddress).empty());

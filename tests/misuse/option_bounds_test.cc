@@ -59,7 +59,7 @@ class OptionBoundsOfAClient : public testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(OptionBoundsOfAClient, AreKeptInCxx) {
+TEST_F(OptionBoundsOfAClient, BoundsAreKeptInCxx) {
   const auto with = [&]<class Value>(const OptionBounds& bounds, Value ClientOptions::*member) {
     using Number = std::conditional_t<std::is_enum_v<Value>, uint8_t,
                                       std::conditional_t<std::is_arithmetic_v<Value>, Value, int64_t>>;
@@ -80,7 +80,7 @@ TEST_F(OptionBoundsOfAClient, AreKeptInCxx) {
   with(kClientBounds.polling, &ClientOptions::polling);
 }
 
-TEST_F(OptionBoundsOfAClient, AreKeptInC) {
+TEST_F(OptionBoundsOfAClient, BoundsAreKeptInC) {
   const auto with = [&]<class Value>(const OptionBounds& bounds, Value erda_client_options::*member) {
     CheckOption<Value>(
         bounds,
@@ -113,7 +113,7 @@ TEST_F(OptionBoundsOfAClient, ATimeoutThatNanosecondsCannotHoldIsRefused) {
   }
 }
 
-TEST_F(OptionBoundsOfAClient, OfATimeToLiveAreKept) {
+TEST_F(OptionBoundsOfAClient, BoundsOfATimeToLiveAreKept) {
   const auto client = *Client::Connect(address_);
   CheckOption<int64_t>(kTtlBounds, [&](int64_t ms) {
     PutOptions options;
@@ -138,7 +138,7 @@ TEST_F(OptionBoundsOfAClient, OfATimeToLiveAreKept) {
 }
 
 // Refused for its bounds or, if it is inside, for something else or not at all: a pool of 64 MiB does not fit them all.
-TEST(OptionBoundsOfAServer, AreKeptInCxxAndC) {
+TEST(OptionBoundsOfAServer, BoundsAreKeptInCxxAndC) {
   const TemporaryFolder folder;
   const std::string address = "shm:" + (folder / "socket").string();
   const char* listen = address.c_str();

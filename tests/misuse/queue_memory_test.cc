@@ -68,7 +68,7 @@ class QueueMemory : public testing::Test {
 };
 
 // Silent ones are parked, and others take their places in what is polled.
-TEST_F(QueueMemory, HearsWhatWasParkedThoughThereIsNone) {
+TEST_F(QueueMemory, ParkedChannelIsHeardWithoutMemory) {
   Connect(kMany);
   for (int i = 0; i < 1000; ++i) {
     Say(0);

@@ -1,4 +1,4 @@
-// What the tests of pools share: a directory of their own, and short words.
+// The fixture of the pools' tests: a separate directory, and short helpers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,15 +21,15 @@ class PoolTest : public testing::Test {
   [[nodiscard]] std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   [[nodiscard]] std::string pool_path() const { return Path("pool"); }
   [[nodiscard]] bool Exists(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
-  // An ordinary file with these bytes.
+  // Writes an ordinary file with these bytes.
   void WriteFile(const std::string& name, std::string_view bytes) const;
 
   const TemporaryFolder folder_;
 };
 
-// Opens what must open; null, and a failure of the test, if it does not.
+// Opens a pool. If that fails, fails the test and returns null.
 std::unique_ptr<Pool> MustOpen(const std::string& path, uint64_t size, std::chrono::nanoseconds write_latency = {});
-// Open fails with this code, and its message has this part and the path.
+// Checks that Open fails with this code, and that its message has this part and the path.
 testing::AssertionResult Refuses(const PoolOptions& options, Code code, std::string_view part);
 
 }  // namespace erda::nvm

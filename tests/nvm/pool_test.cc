@@ -44,7 +44,7 @@ TEST_F(PoolTest, ADramPoolIsZeroedAndVolatile) {
   EXPECT_EQ(pool->view().bytes.data(), pool->bytes().data());
 }
 
-TEST_F(PoolTest, TwoDramPoolsAreTwo) {
+TEST_F(PoolTest, TwoDramPoolsShareNoBytes) {
   const auto first = MustOpen("dram:", kPoolBytes);
   const auto second = MustOpen("dram:", kPoolBytes);
   ASSERT_TRUE(first && second);
@@ -75,10 +75,11 @@ TEST_F(PoolTest, AFileIsCreatedForItsOwnerAloneAndAllocated) {
   ASSERT_EQ(::stat(pool_path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0600U);
   EXPECT_EQ(info.st_size, off_t{kPoolBytes});
-  EXPECT_GE(static_cast<uint64_t>(info.st_blocks) * 512, kPoolBytes);  // a full disk shows now, not as a SIGBUS later
+  // A full disk must show now, and not as a SIGBUS later.
+  EXPECT_GE(static_cast<uint64_t>(info.st_blocks) * 512, kPoolBytes);
 }
 
-// How many of the pool's pages are in memory.
+// Returns the number of the pool's pages in memory.
 size_t PagesInMemory(const Pool& pool) {
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   std::vector<unsigned char> in_memory(pool.size() / page);
@@ -87,36 +88,38 @@ size_t PagesInMemory(const Pool& pool) {
 }
 
 // A server looks at the header of each segment when it opens a pool, and must not wait for all of the file.
-TEST_F(PoolTest, ALookHereAndThereReadsNotAllOfAFile) {
+TEST_F(PoolTest, ScatteredLooksDoNotReadAllOfAFile) {
   constexpr uint64_t kBytes = 64 << 20;
   constexpr uint64_t kStep = 1 << 20;
   const auto pool = MustOpen(pool_path(), kBytes);
   ASSERT_NE(pool, nullptr);
-  const size_t before = PagesInMemory(*pool);  // some file systems are memory
+  const size_t before = PagesInMemory(*pool);  // Some file systems are memory.
   for (uint64_t at = 0; at < kBytes; at += kStep) EXPECT_EQ(pool->bytes()[at], std::byte{0});
   EXPECT_LE(PagesInMemory(*pool), before + 2 * kBytes / kStep);
 }
 
-TEST_F(PoolTest, WhatWillBeUsedComesIn) {
+TEST_F(PoolTest, WillUseReadsTheRangeIn) {
   constexpr uint64_t kBytes = 8 << 20;
   const auto pool = MustOpen(pool_path(), kBytes);
   ASSERT_NE(pool, nullptr);
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   constexpr uint64_t kAsked = 2 << 20;
   Writer(*pool).WillUse(kBytes - kAsked - 1, kAsked);
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);  // it is advice: it may take a while
+  // It is only advice, so it may take some time.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (PagesInMemory(*pool) < kAsked / page && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   EXPECT_GE(PagesInMemory(*pool), kAsked / page);
 }
 
-// Whoever goes on finds the piece that it comes to, and has the next one on its way; what it jumps over is left alone.
-TEST_F(PoolTest, WhoGoesOnFindsTheNextPiece) {
+// A reader that advances finds the piece that it reaches, and the next one is on its way. Skipped pieces are left
+// alone.
+TEST_F(PoolTest, AdvancingReaderFindsTheNextPiece) {
   constexpr uint64_t kPiece = Writer::kPieceAhead;
   constexpr uint64_t kBytes = 16 * kPiece;
   const auto pool = MustOpen(pool_path(), kBytes);
   ASSERT_NE(pool, nullptr);
   const auto pages = kPiece / static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  const size_t before = PagesInMemory(*pool);  // some file systems are memory
+  const size_t before = PagesInMemory(*pool);  // Some file systems are memory.
   const auto expect_pieces = [&](size_t count) {
     const size_t expected = before == 0 ? count * pages : before;
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -129,17 +132,17 @@ TEST_F(PoolTest, WhoGoesOnFindsTheNextPiece) {
   expect_pieces(2);
   writer.GoesOn(100, kPiece - 1, kBytes);
   expect_pieces(2);
-  writer.GoesOn(kPiece - 1, kPiece + 1, kBytes);  // the third
+  writer.GoesOn(kPiece - 1, kPiece + 1, kBytes);  // The third.
   expect_pieces(3);
-  writer.GoesOn(kPiece + 1, 10 * kPiece, kBytes);  // the eleventh and the twelfth
+  writer.GoesOn(kPiece + 1, 10 * kPiece, kBytes);  // The eleventh and the twelfth.
   expect_pieces(5);
-  writer.GoesOn(10 * kPiece, 15 * kPiece, kBytes);  // the last
+  writer.GoesOn(10 * kPiece, 15 * kPiece, kBytes);  // The last.
   expect_pieces(6);
   writer.GoesOn(15 * kPiece, kBytes - 1, kBytes);
   expect_pieces(6);
 }
 
-TEST_F(PoolTest, AReopenedFileHasWhatWasStored) {
+TEST_F(PoolTest, ReopenedFileHasTheStoredBytes) {
   {
     const auto pool = MustOpen(pool_path(), kPoolBytes);
     ASSERT_NE(pool, nullptr);
@@ -148,7 +151,7 @@ TEST_F(PoolTest, AReopenedFileHasWhatWasStored) {
     writer.Store64(kPoolBytes - 8, 0x0102030405060708);
     writer.Persist(0, kPoolBytes);
   }
-  for (const uint64_t size : {uint64_t{0}, kPoolBytes}) {  // with or without naming the size again
+  for (const uint64_t size : {uint64_t{0}, kPoolBytes}) {  // With or without the size.
     const auto pool = MustOpen(pool_path(), size);
     ASSERT_NE(pool, nullptr);
     EXPECT_FALSE(pool->created());
@@ -167,9 +170,9 @@ TEST_F(PoolTest, AFileOfAnotherSizeIsRefusedAndLeftAsItIs) {
   EXPECT_EQ(AsString(pool->bytes()), std::string(8192, 'x'));
 }
 
-// --- What the disk has
+// --- The disk
 
-// Kibibytes of the mapping that begins there and that are newer in memory than on the disk.
+// Returns the kibibytes of the mapping that begins there and that are newer in memory than on the disk.
 uint64_t DirtyKib(const std::byte* begin) {
   std::ifstream smaps("/proc/self/smaps");
   const auto address = reinterpret_cast<uintptr_t>(begin);
@@ -283,17 +286,17 @@ TEST_F(PoolTest, AFileIsWidenedByZeroes) {
   EXPECT_TRUE(Refuses({.path = pool_path()}, Code::kUnavailable, "another server")) << "it is locked all the time";
 }
 
-TEST_F(PoolTest, WhatCannotBeWidenedStaysAsItIs) {
+TEST_F(PoolTest, FailedWidenLeavesThePoolUnchanged) {
   WriteFile("pool", std::string(8192, 'x'));
   const auto pool = MustOpen(pool_path(), 0);
   ASSERT_NE(pool, nullptr);
-  EXPECT_FALSE(pool->Widen(8192, uint64_t{1} << 62).ok());  // no file system has so much
+  EXPECT_FALSE(pool->Widen(8192, uint64_t{1} << 62).ok());  // No file system has that much space.
   EXPECT_EQ(AsString(pool->bytes()), std::string(8192, 'x'));
   EXPECT_EQ(fs::file_size(pool_path()), 8192U);
   EXPECT_EQ(MustOpen("dram:", kPoolBytes)->Widen(kPoolBytes, 2 * kPoolBytes).code(), Code::kInvalidArgument);
 }
 
-TEST_F(PoolTest, AnOddSizeIsASize) {
+TEST_F(PoolTest, SizeNeedNotBeWholePages) {
   WriteFile("pool", "123");
   const auto pool = MustOpen(pool_path(), 0);
   ASSERT_NE(pool, nullptr);
@@ -313,7 +316,7 @@ TEST_F(PoolTest, AFileWithoutBytesIsRefusedAndLeftAsItIs) {
   EXPECT_EQ(fs::file_size(pool_path()), 0U);
 }
 
-TEST_F(PoolTest, WhatIsNoFileIsRefused) {
+TEST_F(PoolTest, FoldersAndPipesAreRefused) {
   EXPECT_TRUE(Refuses({.path = folder_.path().string()}, Code::kInvalidArgument, ""));
   EXPECT_TRUE(Refuses({.path = folder_.path().string(), .size = kPoolBytes}, Code::kInvalidArgument, ""));
   ASSERT_EQ(::mkfifo(Path("fifo").c_str(), 0600), 0);
@@ -322,7 +325,7 @@ TEST_F(PoolTest, WhatIsNoFileIsRefused) {
   EXPECT_TRUE(Refuses({.path = "/dev/null", .size = kPoolBytes}, Code::kInvalidArgument, "cannot be mapped"));
 }
 
-TEST_F(PoolTest, APlaceThatCannotBeIsRefused) {
+TEST_F(PoolTest, ImpossiblePathIsRefused) {
   EXPECT_TRUE(Refuses({.path = Path("none/pool"), .size = kPoolBytes}, Code::kInvalidArgument, "No such file"));
   WriteFile("file", "x");
   EXPECT_TRUE(Refuses({.path = Path("file/pool"), .size = kPoolBytes}, Code::kInvalidArgument, "Not a directory"));
@@ -333,7 +336,7 @@ TEST_F(PoolTest, ASizeThatNoMediumHasIsRefusedAndLeavesNoFile) {
   for (const std::string& path : {pool_path(), std::string("dram:")}) {
     for (const uint64_t size : {uint64_t{1} << 63, UINT64_MAX})
       EXPECT_TRUE(Refuses({.path = path, .size = size}, Code::kInvalidArgument, std::to_string(size)));
-    // Some file systems could have such a file, and lack the space.
+    // Some file systems could have such a file, but lack the space.
     const auto large = Pool::Open({.path = path, .size = uint64_t{1} << 60});
     ASSERT_FALSE(large.ok());
     EXPECT_NE(large.status().code(), Code::kInternal) << large.status().ToString();
@@ -389,7 +392,7 @@ TEST_F(PoolTest, APoolOfAProcessThatDiedIsFree) {
     auto pool = Pool::Open({.path = pool_path(), .size = kPoolBytes});
     if (!pool.ok()) ::_exit(1);
     Writer(**pool).Store64(8, 77);
-    ::_exit(0);  // without closing anything
+    ::_exit(0);  // Without closing anything.
   }
   ASSERT_GT(child, 0);
   int status = 0;
@@ -397,7 +400,7 @@ TEST_F(PoolTest, APoolOfAProcessThatDiedIsFree) {
   ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   const auto pool = MustOpen(pool_path(), 0);
   ASSERT_NE(pool, nullptr);
-  EXPECT_EQ(Writer(*pool).Load64(8), 77U);  // what was stored survives the process
+  EXPECT_EQ(Writer(*pool).Load64(8), 77U);  // The stores survive the process.
 }
 
 // --- The view
@@ -446,7 +449,7 @@ TEST_P(PoolViewTest, TheDescriptorsDoNotPassToPrograms) {
   EXPECT_EQ(::fcntl(pool->view().fd_read_only, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 }
 
-// A client keeps its copies for as long as it likes; the next server must not have to wait for it.
+// A client may keep its copies for any time. The next server must not have to wait for it.
 TEST_F(PoolTest, ACopyOfTheDescriptorsDoesNotKeepTheLock) {
   auto pool = MustOpen(pool_path(), kPoolBytes);
   ASSERT_NE(pool, nullptr);
@@ -470,7 +473,7 @@ TEST(PoolDeathTest, AFileOnADaxFileSystemIsPowerSafe) {
     ::unlink(path);
     if (!sized || !pool.ok() || (*pool)->durability() != Durability::kPowerSafe) ::_exit(1);
     Writer writer(**pool);
-    for (uint64_t at = 0; at < 200; ++at) {  // ranges of any alignment are flushed
+    for (uint64_t at = 0; at < 200; ++at) {  // Ranges of any alignment are flushed.
       writer.Write(at, AsBytes("across a cache line, or not"));
       writer.Persist(at, at);
     }
@@ -480,7 +483,7 @@ TEST(PoolDeathTest, AFileOnADaxFileSystemIsPowerSafe) {
   ASSERT_EQ(::unsetenv("PMEM_IS_PMEM_FORCE"), 0);
 }
 
-// Shared memory has no disk to be written to: a NIC's stores are as good there as a CPU's.
+// Shared memory has no disk to write to: a NIC's stores are as good there as a CPU's.
 TEST_F(PoolTest, AFileInMemoryIsNotWrittenBack) {
   struct statfs info {};
   ASSERT_EQ(::statfs(folder_.path().c_str(), &info), 0);

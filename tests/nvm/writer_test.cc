@@ -24,7 +24,7 @@ class WriterTest : public testing::Test {
   std::unique_ptr<Pool> pool_;
 };
 
-TEST_F(WriterTest, BytesGoWhereTheyAreSent) {
+TEST_F(WriterTest, WriteCopiesBytesToTheOffset) {
   Writer writer(*pool_);
   writer.Write(3, AsBytes("abc"));
   EXPECT_EQ(AsString(pool_->bytes().subspan(2, 5)), std::string_view("\0abc\0", 5));
@@ -40,7 +40,7 @@ TEST_F(WriterTest, TheLastByteOfThePoolCanBeWritten) {
   EXPECT_EQ(pool_->bytes().back(), std::byte{'z'});
 }
 
-TEST_F(WriterTest, ZeroesAreStoredWhereSomethingElseStands) {
+TEST_F(WriterTest, ZeroingStoresOnlyOverOtherBytes) {
   Writer writer(*pool_);
   const std::string text(3 * 4096, 'x');
   writer.Write(5000, AsBytes(text));
@@ -55,7 +55,7 @@ TEST_F(WriterTest, ZeroesAreStoredWhereSomethingElseStands) {
 }
 
 // Zeroes of a process that died may be in the caches alone.
-TEST_F(WriterTest, WhatIsZeroAlreadyIsPersistentToo) {
+TEST_F(WriterTest, ZeroingFlushesBytesThatAreAlreadyZero) {
   server::CrashPool pool(65536);
   Writer first(pool);
   first.Write(5000, AsBytes(std::string(10000, 'x')));
@@ -70,7 +70,7 @@ TEST_F(WriterTest, WhatIsZeroAlreadyIsPersistentToo) {
   EXPECT_TRUE(pool.IsDurable(5000, 10000));
 }
 
-TEST_F(WriterTest, AWordComesBack) {
+TEST_F(WriterTest, LoadReturnsTheStoredWord) {
   Writer writer(*pool_);
   writer.Store64(8, 0x0102030405060708);
   EXPECT_EQ(writer.Load64(8), 0x0102030405060708U);
@@ -88,17 +88,17 @@ TEST_F(WriterTest, EveryByteStoredIsCounted) {
   EXPECT_EQ(writer.counters().bytes, 5U);
   writer.Store64(64, 1);
   EXPECT_EQ(writer.counters().bytes, 13U);
-  writer.Store64(64, 1);  // the same again is written again
+  writer.Store64(64, 1);  // The same word is written again.
   EXPECT_EQ(writer.counters().bytes, 21U);
   static_cast<void>(writer.Load64(64));
   static_cast<void>(writer.Bytes(0, 100));
   writer.Persist(0, 65536);
-  EXPECT_EQ(writer.counters().bytes, 21U);  // flushing stores nothing
+  EXPECT_EQ(writer.counters().bytes, 21U);  // Flushing stores nothing.
 }
 
 TEST_F(WriterTest, FlushesAreCountedByRangeAndFencesByNeed) {
   Writer writer(*pool_);
-  writer.Fence();  // nothing to wait for
+  writer.Fence();  // Nothing to wait for.
   writer.Flush(0, 0);
   writer.Fence();
   EXPECT_EQ(writer.counters().flushes, 0U);
@@ -125,8 +125,8 @@ TEST_F(WriterTest, EachWriterCountsItsOwn) {
   EXPECT_EQ(second.Load64(0), 1U);
 }
 
-// A reader that sees the word also sees what was stored before it.
-TEST_F(WriterTest, AWordIsSeenAfterWhatWasStoredBeforeIt) {
+// A reader that sees the word also sees earlier stores.
+TEST_F(WriterTest, ReaderOfAWordSeesEarlierStores) {
   constexpr uint64_t kRounds = 20'000;
   std::thread reader([this] {
     Writer mine(*pool_);
@@ -165,7 +165,7 @@ TEST_F(WriterTest, AFenceWithNothingToWaitForCostsNoLatency) {
   ASSERT_NE(pool, nullptr);
   Writer writer(*pool);
   writer.Store64(0, 1);
-  writer.Fence();  // nothing was flushed: it would never end
+  writer.Fence();  // Nothing was flushed: it would never end.
   EXPECT_EQ(writer.counters().fences, 0U);
 }
 

@@ -1,4 +1,4 @@
-// erda-bench, with a server of its own.
+// erda-bench, which starts its server.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -21,7 +21,7 @@ class BenchTest : public ProgramsTest {
     all.insert(all.end(), arguments.begin(), arguments.end());
     return Run("erda-bench", all);
   }
-  // It says nothing but how far it is.
+  // It prints only its progress.
   static void ExpectDone(const Ended& ended) {
     EXPECT_EQ(ended.code, 0);
     std::istringstream lines(ended.err);
@@ -80,7 +80,7 @@ TEST_F(BenchTest, ALimitThatIsNotKeptIsAFailure) {
   EXPECT_EQ(Floors({"--limit", "1000000"}).code, 0);
 }
 
-TEST_F(BenchTest, RefusesWhatCannotBe) {
+TEST_F(BenchTest, ImpossibleRunsAreRefused) {
   ExpectRefused(Run("erda-bench", {}), 2, "subcommand");
   ExpectRefused(Floors({"--fabric", "verbs"}), 2, "needs an --address");
   ExpectRefused(Floors({"--value-bytes", "1M"}), 2, "--value-bytes");
@@ -94,7 +94,7 @@ TEST_F(BenchTest, DoesNotTouchAPoolThatIsServed) {
   StopServer(*server);
 }
 
-TEST_F(BenchTest, SaysWhereTheResultsCannotBeWritten) {
+TEST_F(BenchTest, UnwritableResultFileIsNamed) {
   const auto ended = Floors({"--json", Path("no/such/file")});
   EXPECT_EQ(ended.code, 1);
   EXPECT_NE(ended.err.find("no/such/file"), std::string::npos) << ended.err;
@@ -122,7 +122,7 @@ TEST_F(BenchTest, MeasuresPutsOnEachPath) {
   EXPECT_FALSE(std::filesystem::exists(Path("new")));
 }
 
-TEST_F(BenchTest, RefusesToMeasurePathsWhereItCannot) {
+TEST_F(BenchTest, ImpossibleRunsOfPathsAreRefused) {
   ExpectRefused(Run("erda-bench", {"paths", "--fabric", "verbs"}), 2, "needs an --address");
   ExpectRefused(Run("erda-bench", {"paths", "--value-bytes", "2000000"}), 2, "--value-bytes");
   ExpectRefused(Run("erda-bench", {"paths", "--pool-size", "1M"}), 2, "a value");
@@ -131,7 +131,7 @@ TEST_F(BenchTest, RefusesToMeasurePathsWhereItCannot) {
 TEST_F(BenchTest, MeasuresCleaning) {
   const std::string path = Path("cleaning.json");
   Process cleaning(Command("erda-bench", {"cleaning", "--quick", "--json", path}));
-  const auto ended = cleaning.Wait(std::chrono::seconds(300));  // a sanitizer takes 50 of a processor's
+  const auto ended = cleaning.Wait(std::chrono::seconds(300));  // With a sanitizer it takes 50 s of processor time.
   ExpectFine(ended);
   EXPECT_NE(ended.out.find("bytes copied per byte freed, 90 %"), std::string::npos) << ended.out;
   const json results = json::parse(ReadFile(path), nullptr, false);
@@ -165,7 +165,7 @@ TEST_F(BenchTest, MeasuresCleaning) {
   }
 }
 
-TEST_F(BenchTest, RefusesToMeasureCleaningWhereItCannot) {
+TEST_F(BenchTest, ImpossibleRunsOfCleaningAreRefused) {
   MakePool();
   ExpectRefused(Run("erda-bench", {"cleaning", "--quick", "--pool", Pool()}), 2, "it has keys already");
   ExpectRefused(Run("erda-bench", {"cleaning", "--fabric", "verbs"}), 2, "needs an --address");

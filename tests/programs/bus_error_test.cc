@@ -1,4 +1,4 @@
-// A page that vanishes under several threads at once: the process tells it once, whole, and ends by the signal.
+// A page vanishes under several threads at once. The process reports it once, whole, and ends by the signal.
 #include "tools/erda-server/bus_error.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kThreads = 8;
 constexpr size_t kPage = 4096;
 
-// In a child: all threads touch the page after the end of the file.
+// Runs in a child: all threads touch the page after the end of the file.
 [[noreturn]] void TouchWhatIsGone(const std::string& path, int err) {
   ::dup2(err, STDERR_FILENO);
   const UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -44,7 +44,7 @@ constexpr size_t kPage = 4096;
   ::_exit(2);
 }
 
-TEST(BusErrorNoSanitizer, IsToldOnceWhenSeveralThreadsMeetIt) {
+TEST(BusErrorNoSanitizer, SeveralThreadsReportABusErrorOnce) {
   const TemporaryFolder folder;
   const std::string path = (folder / "file").string();
   const std::string line = "a-program: byte 0 of " + path + " cannot be had any more";

@@ -1,4 +1,4 @@
-// erda-cli where keys and values are any bytes, or many: files, hexadecimal, mget, scan; ping; each exit code.
+// erda-cli with arbitrary bytes and many keys: files, hexadecimal, mget, scan; ping; each exit code.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -33,7 +33,7 @@ class CliKeysTest : public ProgramsTest {
   }
 };
 
-// Each byte there is, and none.
+// Returns every byte, including zero.
 std::string AllBytes() {
   std::string all;
   for (int byte = 255; byte >= 0; --byte) all.push_back(static_cast<char>(byte));
@@ -102,7 +102,7 @@ TEST_F(CliKeysTest, AFileOfGetIsThereWholeOrAsItWas) {
   StopServer(*server);
 }
 
-TEST_F(CliKeysTest, MgetTellsMissingFromEmpty) {
+TEST_F(CliKeysTest, MgetDistinguishesMissingFromEmpty) {
   const auto server = StartServer();
   ExpectFine(Cli({"put", "one", "first\tvalue\\\n"}));
   ExpectFine(Cli({"put", "empty", ""}));
@@ -130,7 +130,7 @@ TEST_F(CliKeysTest, KeysComeFromArgumentsFilesAndStdin) {
   std::string lines;
   std::string nulls;
   std::string expected;
-  for (int i = 0; i < 200; ++i) {  // more than are asked for at once
+  for (int i = 0; i < 200; ++i) {  // More than are asked for at once.
     const std::string key = "key " + std::to_string(i);
     if (i < 3) {
       ExpectFine(Cli({"put", key, std::to_string(i)}));
@@ -139,7 +139,7 @@ TEST_F(CliKeysTest, KeysComeFromArgumentsFilesAndStdin) {
     lines += key + "\n";
     nulls += key + '\0';
   }
-  lines.pop_back();  // the last newline may be missing
+  lines.pop_back();  // The last newline may be missing.
   WriteFile(Path("keys"), lines);
   EXPECT_EQ(Cli({"mget", "--file", Path("keys")}).out, expected);
   EXPECT_EQ(Cli({"mget", "--file", "-"}, lines).out, expected);
@@ -153,7 +153,7 @@ TEST_F(CliKeysTest, KeysComeFromArgumentsFilesAndStdin) {
   StopServer(*server);
 }
 
-TEST_F(CliKeysTest, DelTakesSeveralAndTellsTheAbsent) {
+TEST_F(CliKeysTest, DelTakesSeveralKeysAndReportsAbsentOnes) {
   const auto server = StartServer();
   for (const char* key : {"one", "two", "three", "[four,five]"}) ExpectFine(Cli({"put", key, "v"}));
   const auto some = Cli({"del", "one", "no\nbody", "two"});
@@ -167,7 +167,7 @@ TEST_F(CliKeysTest, DelTakesSeveralAndTellsTheAbsent) {
   StopServer(*server);
 }
 
-TEST_F(CliKeysTest, ScanPrintsWhatIsThere) {
+TEST_F(CliKeysTest, ScanPrintsAllKeys) {
   const auto server = StartServer();
   ExpectFine(Cli({"put", "user/1", "first"}));
   ExpectFine(Cli({"put", "user/2\n", ""}));
@@ -236,7 +236,7 @@ TEST_F(CliKeysTest, PingAsksTheServerEachTime) {
   }
   EXPECT_EQ(Cli({"scan"}).out, "") << "it leaves nothing";
 
-  // A server that goes away meanwhile.
+  // The server goes away meanwhile.
   Process pinging(
       Command("erda-cli", {"-a", Address(), "--timeout-ms", "500", "ping", "-n", "1000000", "--interval-ms", "1"}));
   ASSERT_TRUE(WaitUntil([&] { return pinging.out().ends_with('\n'); }));
@@ -278,7 +278,7 @@ TEST_F(CliKeysTest, EachKindOfErrorHasItsExitCode) {
   ExpectRefused(Cli({"get", "key"}), 7, "token");
   StopServer(*guarded);
 
-  // One that has as many clients as it takes.
+  // The server has its largest number of clients.
   const auto full = StartServer({"--max-clients", "1"});
   const Process there(Command("erda-cli", {"-a", Address(), "ping", "-n", "2", "--interval-ms", "3600000"}));
   ASSERT_TRUE(WaitUntil([&] { return there.out().ends_with('\n'); }));

@@ -29,7 +29,7 @@ TEST_F(CliTest, PutGetDeleteEndToEnd) {
   StopServer(*server);
 }
 
-TEST_F(CliTest, NotFoundIsSaidAndHasItsExitCode) {
+TEST_F(CliTest, NotFoundIsReportedAndHasItsExitCode) {
   const auto server = StartServer();
   ExpectRefused(Cli({"get", "nobody"}), 1, "not found");
   ExpectRefused(Cli({"del", "nobody"}), 1, "not found");
@@ -75,7 +75,7 @@ TEST_F(CliTest, KeysAndValuesMayLookLikeOptionsAndCommands) {
   }
 }
 
-TEST_F(CliTest, WhatIsOutOfTheLimitsIsRefusedAndNamesTheLimit) {
+TEST_F(CliTest, ArgumentsOutOfTheLimitsAreRefusedWithTheLimit) {
   const auto server = StartServer();
   ExpectRefused(Cli({"put", std::string(1025, 'k'), "value"}), 2, "1024");
   ExpectRefused(Cli({"get", std::string(1025, 'k')}), 2, "1024");
@@ -168,7 +168,7 @@ TEST_F(CliTest, ValueThatIsTooLargeIsRefusedBeforeAllOfItIsRead) {
   ExpectRefused(Cli({"put", "key", "/dev/zero", "--value-file"}), 2, "larger --segment-size");
 }
 
-TEST_F(CliTest, DamagedValueIsToldWithItsKey) {
+TEST_F(CliTest, DamagedValueIsReportedWithItsKey) {
   auto server = StartServer();
   ExpectFine(Cli({"put", "a key\n", "the value of this key, which is damaged"}));
   StopServer(*server);
@@ -187,7 +187,7 @@ TEST_F(CliTest, BadAddressIsRefusedAndNamed) {
 
 TEST_F(CliTest, AddressNobodyListensOnIsUnavailable) {
   ExpectRefused(Cli({"--timeout-ms", "500", "get", "key"}), 3, Address());
-  // What a server leaves that was killed.
+  // The leftovers of a killed server.
   auto server = StartServer();
   server->Signal(SIGKILL);
   EXPECT_EQ(server->Wait().code, 128 + SIGKILL);
@@ -262,7 +262,7 @@ TEST_F(CliTest, IncrementsPrintTheSum) {
   EXPECT_EQ(Cli({"get", "--raw", "visits"}).out, std::string("\xf8\xff\xff\xff\xff\xff\xff\xff"));
   ExpectFine(Cli({"put", "text", "12345"}));
   ExpectRefused(Cli({"incr", "text"}), 2, "8 bytes");
-  // A text of 8 bytes is a number like any other: the sum of "00000001" and 1 is another text.
+  // A text of 8 bytes is a number like any other. The sum of "00000001" and 1 is another text.
   ExpectFine(Cli({"put", "digits", "00000001"}));
   ExpectFine(Cli({"incr", "digits"}));
   EXPECT_EQ(Cli({"get", "digits"}).out, "10000001\n");

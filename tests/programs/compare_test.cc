@@ -20,7 +20,7 @@ using nlohmann::json;
 class CompareNoSanitizerTest : public ProgramsTest {
  protected:
   static constexpr const char* kPath = "/usr/local/bin:/usr/bin:/bin";
-  // The tool puts what it makes into a folder of the test's.
+  // The tool puts its files into a folder of the test.
   [[nodiscard]] Words Command(const Words& arguments, const std::string& path = kPath) const {
     std::filesystem::create_directories(Path("work"));
     Words command = {"/usr/bin/env",
@@ -49,7 +49,8 @@ TEST_F(CompareNoSanitizerTest, MeasuresAllThreeAndLeavesNothing) {
 
   const json report = json::parse(ReadFile(Path("json")), nullptr, false);
   ASSERT_TRUE(report.is_object());
-  // Three workloads, two numbers of clients, two depths, three systems; and updates of the four that outlive a server.
+  // Three workloads, two numbers of clients, two depths, three systems; and updates of the four systems that survive
+  // their server's death.
   EXPECT_EQ(report["results"].size(), 3U * 2 * 2 * 3 + 2 * 2 * 4);
   for (const json& result : report["results"]) {
     SCOPED_TRACE(result["command"].get<std::string>());
@@ -58,7 +59,7 @@ TEST_F(CompareNoSanitizerTest, MeasuresAllThreeAndLeavesNothing) {
     EXPECT_EQ(result["median"].contains("put"), result["workload"] != "C");
     EXPECT_EQ(result["rounds"].size(), 1U);
   }
-  // Each ratio is that of the figures it names.
+  // Each ratio is that of the figures that it names.
   const auto find = [&report](const std::string& system, const json& ratio) {
     const auto found = std::find_if(report["results"].begin(), report["results"].end(), [&](const json& result) {
       return result["system"] == system && result["workload"] == ratio["workload"] &&
@@ -104,7 +105,7 @@ TEST_F(CompareNoSanitizerTest, StoppedInTheMiddleItLeavesNothing) {
   }
 }
 
-TEST_F(CompareNoSanitizerTest, RefusesWhatCannotBe) {
+TEST_F(CompareNoSanitizerTest, ImpossibleRunsAreRefused) {
   ExpectRefused(Compare({"--quick", "--build", Path("nowhere")}), 1, "erda-server not found");
   ExpectRefused(Compare({"--quick", "--build", Build()}, Path("nowhere")), 1, "apt-get install redis-server memcached");
   for (const Words& bad :

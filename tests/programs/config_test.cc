@@ -1,4 +1,4 @@
-// erda-server's configuration file: what it takes, what it refuses and where, and that flags win over it.
+// erda-server's configuration file: accepted and refused contents, and flags, which win over it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace {
 class ConfigTest : public ProgramsTest {
  protected:
   [[nodiscard]] std::string File() const { return Path("server.toml"); }
-  // A server with this file, and flags.
+  // Runs a server with this file and these flags.
   [[nodiscard]] Ended With(const std::string& text, Words flags = {}) const {
     WriteFile(File(), text);
     flags.insert(flags.end(), {"--config", File()});
@@ -27,7 +27,7 @@ class ConfigTest : public ProgramsTest {
     flags.emplace_back("--check");
     return With(text, flags);
   }
-  // As all files need it: three lines.
+  // The three lines that all files need.
   [[nodiscard]] std::string Needed() const {
     return "pool = '" + Pool() + "'\nsize = '64M'\nlisten = '" + Address() + "'\n";
   }
@@ -42,13 +42,13 @@ class ConfigTest : public ProgramsTest {
   }
 };
 
-// Whether the line of a checked file is there.
+// Checks that a checked file has the line.
 void ExpectLine(const Ended& checked, const std::string& line) {
   ExpectFine(checked);
   EXPECT_NE(("\n" + checked.out).find("\n" + line + "\n"), std::string::npos) << line << " is not in\n" << checked.out;
 }
 
-// Each option with a value that is not its default, as TOML.
+// Each option with a value other than its default, as TOML.
 const std::map<std::string, std::string> kValues = {{"pool", "'dram:'"},
                                                     {"size", "134217728"},
                                                     {"listen", "[ 'shm:/tmp/a', 'verbs://10.0.0.1:7700' ]"},
@@ -93,11 +93,11 @@ TEST_F(ConfigTest, EveryFlagIsAKey) {
   EXPECT_EQ(flags, keys);
   const Ended checked = Check(text);
   for (const auto& [key, value] : kValues) ExpectLine(checked, key + " = " + value);
-  // What --check prints is such a file, and the same again.
+  // The output of --check is such a file, and gives the same output.
   EXPECT_EQ(Check(checked.out).out, checked.out);
 }
 
-TEST_F(ConfigTest, WhatIsNotGivenHasItsDefaultOrIsNotThere) {
+TEST_F(ConfigTest, MissingKeysHaveTheirDefaults) {
   const Ended checked = Check(Needed());
   ExpectLine(checked, "pool = '" + Pool() + "'");
   ExpectLine(checked, "size = 67108864");
@@ -116,11 +116,11 @@ TEST_F(ConfigTest, CheckOpensNothing) {
   ExpectFine(Check(Needed()));
   EXPECT_FALSE(std::filesystem::exists(Pool()));
   EXPECT_FALSE(std::filesystem::exists(Path("socket")));
-  ExpectFine(ServerWith({"--pool", Pool(), "--listen", Address(), "--check"}));  // no file is needed
+  ExpectFine(ServerWith({"--pool", Pool(), "--listen", Address(), "--check"}));  // No file is needed.
   EXPECT_FALSE(std::filesystem::exists(Pool()));
 }
 
-TEST_F(ConfigTest, AServerServesAsItsFileSays) {
+TEST_F(ConfigTest, ServerUsesTheSettingsOfItsFile) {
   WriteFile(File(), Needed() + "shards = 2\npool-writes = 'nobody'\n");
   const auto server = StartServerWith({"--config", File()});
   EXPECT_NE(server->out().find(", 2 shards\n"), std::string::npos) << server->out();
@@ -137,11 +137,11 @@ TEST_F(ConfigTest, FlagsWinOverTheFile) {
   ExpectLine(checked, "listen = [ 'shm:/tmp/x' ]");
   ExpectLine(checked, "size = 1073741824");
   ExpectLine(checked, "max-clients = 5");
-  // And not only in what is printed.
+  // The flag wins in the server, too, and not only in the output.
   const auto server = StartServerWith({"--config", File(), "--shards", "1", "--polling", "sleep"});
   EXPECT_NE(server->out().find(", 1 shard\n"), std::string::npos) << server->out();
   StopServer(*server);
-  // A mistake is one, whoever wins.
+  // A mistake counts even if a flag replaces it.
   ExpectRefused(Check("shards = 'two'\n", {"--pool", Pool(), "--listen", Address(), "--shards", "4"}), 2, ":1: ");
 }
 
@@ -184,7 +184,7 @@ TEST_F(ConfigTest, ValuesOutOfRangeAreNamedWithTheirLine) {
   ExpectWrong("pool = 'dram:'\nlisten = [\n  'shm:/tmp/a',\n  'tcp:b',\n]\n", 4, "listen: 'tcp:b' is not an address");
 }
 
-TEST_F(ConfigTest, WhatIsNoTomlIsNamedWithItsLine) {
+TEST_F(ConfigTest, InvalidTomlIsNamedWithItsLine) {
   ExpectWrong(Needed() + "shards 2\n", 4, "");
   ExpectWrong(Needed() + "polling = 'busy\n", 4, "");
   ExpectWrong(Needed() + "shards = 2\nshards = 2\n", 5, "");
@@ -209,16 +209,16 @@ TEST_F(ConfigTest, TokensAreNotPrinted) {
   const Ended checked = Check(Needed() + "token-file = '" + Path("tokens") + "'\n");
   ExpectLine(checked, "token-file = '" + Path("tokens") + "'");
   EXPECT_EQ(checked.out.find(token), std::string::npos);
-  // Nor one that stands where it should not.
+  // Nor a token in a wrong place.
   for (const std::string& text : {"token = '" + token + "'\n", "shards = '" + token + "'\n"}) {
     EXPECT_EQ(Check(Needed() + text).err.find(token), std::string::npos) << text;
   }
 }
 
-TEST_F(ConfigTest, TheExampleIsRight) {
+TEST_F(ConfigTest, ExampleFileIsValid) {
   std::string text = ReadFile(ERDA_SOURCE_DIR "/tools/erda-server/erda-server.toml");
   ExpectLine(Check(text), "pool = '/var/lib/erda/pool'");
-  // What is commented out in it is right, too, and is all the other options.
+  // Its commented-out settings are right, too, and are all the other options.
   text = std::regex_replace(text, std::regex("(^|\n)#([a-z-]+ = )"), "$1$2");
   const Ended checked = Check(text);
   for (const auto& [key, value] : kValues) {

@@ -1,5 +1,5 @@
-// erda-server, killed in the middle of puts and deletes of real clients, again and again: what was acknowledged is
-// there, whatever it asked for.
+// erda-server is killed in the middle of puts and deletes of real clients, again and again. Every acknowledged write
+// survives, at the ack level that it asked for.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -18,9 +18,9 @@
 namespace erda {
 namespace {
 
-using Value = std::optional<std::string>;  // nothing: absent
+using Value = std::optional<std::string>;  // Nothing: the key is absent.
 
-// What one client knows of its keys.
+// The knowledge of one client about its keys.
 class Writer {
  public:
   Writer(std::string address, int number, Ack ack)
@@ -50,7 +50,7 @@ class Writer {
         const auto done = [&, key](const Status& status) {
           --in_flight;
           gone |= status.code() == Code::kUnavailable;
-          if (status.code() == Code::kUnavailable) return;  // done or not: asked_ keeps it
+          if (status.code() == Code::kUnavailable) return;  // Done or not: asked_ keeps it.
           EXPECT_TRUE(status.ok() || status.code() == Code::kNotFound) << status.ToString();
           known_[key] = asked_[key];
           asked_.erase(key);
@@ -66,7 +66,7 @@ class Writer {
     client_.reset();
   }
 
-  // After a restart: each key has the value that was acknowledged last, or what was asked for since.
+  // After a restart, each key must have the value that was acknowledged last, or one that was asked for since.
   void Check(Client& client) {
     for (uint64_t i = 0; i < kKeys; ++i) {
       const std::string key = "client" + std::to_string(number_) + " key" + std::to_string(i);
@@ -84,7 +84,7 @@ class Writer {
   static constexpr uint32_t kDepth = 16;
   static constexpr uint64_t kKeys = 60;
 
-  // Small ones inline and large ones in a chunk, or, by every other client, all by a reservation.
+  // Small values go inline and large ones into a chunk. Every other client reserves space for all.
   std::string NewValue() {
     std::string value = std::to_string(++values_) + " ";
     value.resize(random_.Chance(0.5) ? random_.Between(20, 200) : random_.Between(5'000, 40'000),
@@ -99,14 +99,14 @@ class Writer {
   Random random_;
   std::unique_ptr<Client> client_;
   std::map<std::string, Value> known_;
-  std::map<std::string, Value> asked_;  // and not answered
+  std::map<std::string, Value> asked_;  // Asked for, and not answered.
   int values_ = 0;
 };
 
 class CrashTest : public ProgramsTest, public testing::WithParamInterface<bool> {
  protected:
   CrashTest() {
-    if (GetParam()) setenv("PMEM_IS_PMEM_FORCE", "1", 1);  // for the servers: their file is NVM
+    if (GetParam()) setenv("PMEM_IS_PMEM_FORCE", "1", 1);  // For the servers: their file is NVM.
   }
   ~CrashTest() override { unsetenv("PMEM_IS_PMEM_FORCE"); }
   [[nodiscard]] std::unique_ptr<Process> Start() const {
@@ -117,7 +117,7 @@ class CrashTest : public ProgramsTest, public testing::WithParamInterface<bool> 
 INSTANTIATE_TEST_SUITE_P(Pools, CrashTest, testing::Bool(),
                          [](const auto& nvm) { return nvm.param ? "PowerSafe" : "ProcessSafe"; });
 
-TEST_P(CrashTest, WhatWasAcknowledgedSurvivesKills) {
+TEST_P(CrashTest, AcknowledgedWritesSurviveKills) {
   Random random(7);
   std::vector<Writer> writers;
   for (int i = 0; i < 3; ++i) writers.emplace_back(Address(), i, i == 0 ? Ack::kPlaced : Ack::kPersisted);
@@ -129,7 +129,7 @@ TEST_P(CrashTest, WhatWasAcknowledgedSurvivesKills) {
     ASSERT_TRUE(client.ok()) << client.status().ToString();
     for (Writer& writer : writers) writer.Check(**client);
 
-    for (Writer& writer : writers) writer.Connect();  // before any of them can bring the server to its end
+    for (Writer& writer : writers) writer.Connect();  // Before any client can end the server.
     if (HasFailure()) return;
     std::atomic<int> acknowledged{0};
     std::vector<std::thread> threads;
@@ -146,7 +146,7 @@ TEST_P(CrashTest, WhatWasAcknowledgedSurvivesKills) {
   ASSERT_TRUE(client.ok()) << client.status().ToString();
   for (Writer& writer : writers) writer.Check(**client);
   StopServer(*server);
-  // Closed cleanly, it needs no recovery.
+  // After a clean close it needs no recovery.
   const auto again = Start();
   EXPECT_TRUE(again->out().starts_with("erda-server: ready")) << again->out();
   StopServer(*again);

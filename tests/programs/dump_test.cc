@@ -1,4 +1,4 @@
-// erda-cli dump and load, and the files in between.
+// erda-cli dump and load, and the files between them.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -26,7 +26,7 @@ using tools::DumpWriter;
 
 // --- The format
 
-// What the writer writes, in memory.
+// Returns the bytes of the writer, in memory.
 template <class Body>
 std::string Written(Body&& body) {
   char* text = nullptr;
@@ -48,7 +48,7 @@ std::string Sample() {
   });
 }
 
-// All of it; the status of what ended it.
+// All records, and the status of the end.
 struct Seen {
   std::vector<DumpRecord> records;
   uint64_t damaged = 0;
@@ -72,12 +72,12 @@ Seen ReadAll(const std::string& bytes) {
   return seen;
 }
 
-TEST(DumpFile, HasTheseBytes) {
+TEST(DumpFile, DumpFileHasItsDocumentedBytes) {
   std::string expected = "ERDADUMP";
   const auto number = [&](uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i) expected.push_back(static_cast<char>(value >> (8 * i)));
   };
-  // A crc goes in front of what it covers, or behind it.
+  // A crc stands before the bytes that it covers, or after them.
   const auto crc_of = [](std::string_view bytes) { return Crc32cByTable(0, AsBytes(bytes)); };
   number(1, 4);
   number(crc_of(expected), 4);
@@ -101,7 +101,7 @@ TEST(DumpFile, HasTheseBytes) {
   EXPECT_EQ(Sample(), expected);
 }
 
-TEST(DumpFile, IsReadAsItWasWritten) {
+TEST(DumpFile, ReaderReturnsTheWrittenRecords) {
   const Seen seen = ReadAll(Sample());
   EXPECT_TRUE(seen.status.ok()) << seen.status.ToString();
   ASSERT_EQ(seen.records.size(), 2U);
@@ -154,7 +154,7 @@ TEST(DumpFile, RecordsThatAreMissingOrElsewhereAreFound) {
 
 class DumpTest : public ProgramsTest {
  protected:
-  // A second server, of a pool of another kind.
+  // A second server, with a pool of another geometry.
   [[nodiscard]] std::string OtherAddress() const { return "shm:" + Path("other-socket"); }
   [[nodiscard]] std::unique_ptr<Process> StartOther() const {
     return StartServerWith({"--pool", Path("other-pool"), "--listen", OtherAddress(), "--size", "32M", "--shards", "2",
@@ -166,7 +166,7 @@ class DumpTest : public ProgramsTest {
   }
 };
 
-TEST_F(DumpTest, WhatIsDumpedIsThereAfterALoadIntoAPoolOfAnotherGeometry) {
+TEST_F(DumpTest, LoadIntoAnotherGeometryRestoresTheDump) {
   const auto server = StartServer();
   ExpectFine(Ycsb({"-w", "C", "--records", "3000", "--operations", "10", "--value-size", "200"}));
   ExpectFine(Cli({"put", "large", "-"}, std::string(60'000, 'x')));
@@ -184,13 +184,13 @@ TEST_F(DumpTest, WhatIsDumpedIsThereAfterALoadIntoAPoolOfAnotherGeometry) {
   EXPECT_EQ(loaded.out, "keys 3003\n");
   EXPECT_EQ(OtherCli({"get", "large"}).out, std::string(60'000, 'x') + "\n");
   EXPECT_EQ(OtherCli({"get", "empty"}).out, "\n");
-  // The deadline is the same, but for what the load took of it by another clock, in milliseconds.
+  // The deadline is the same, except for the milliseconds of the load by another clock.
   const std::string loaded_expires = OtherCli({"get", "--with-expiry", "expires"}).out;
   EXPECT_EQ(loaded_expires.substr(loaded_expires.find(' ')), " later\n");
   const int64_t apart = std::stoll(loaded_expires) - std::stoll(expires);
   EXPECT_LT(std::abs(apart), 60'000) << expires << loaded_expires;
 
-  // The same keys and values: a dump of the copy differs in the order and the deadline alone.
+  // The same keys and values: a dump of the copy differs only in the order and the deadline.
   const auto sorted = [](const std::string& path) {
     std::vector<std::pair<std::string, std::string>> all;
     for (const DumpRecord& record : ReadAll(ReadFile(path)).records) all.emplace_back(record.key, record.value);
@@ -213,7 +213,7 @@ TEST_F(DumpTest, KeysArePrinted) {
   EXPECT_TRUE(keys.out == "a\nlarge\n" || keys.out == "large\na\n") << keys.out;
 }
 
-TEST_F(DumpTest, GoesThroughAPipe) {
+TEST_F(DumpTest, DumpGoesThroughAPipe) {
   const auto server = StartServer();
   ExpectFine(Cli({"put", "a", "1"}));
   ExpectFine(Cli({"put", "b", "2"}));
@@ -227,7 +227,7 @@ TEST_F(DumpTest, GoesThroughAPipe) {
   EXPECT_EQ(OtherCli({"get", "b"}).out, "2\n");
 }
 
-TEST_F(DumpTest, LoadReplacesOrLeavesWhatIsThere) {
+TEST_F(DumpTest, LoadReplacesOrKeepsExistingKeys) {
   const auto server = StartServer();
   ExpectFine(Cli({"put", "a", "1"}));
   ExpectFine(Cli({"put", "b", "2"}));
@@ -243,7 +243,7 @@ TEST_F(DumpTest, LoadReplacesOrLeavesWhatIsThere) {
   EXPECT_EQ(Cli({"get", "a"}).out, "1\n");
 }
 
-TEST_F(DumpTest, WhatHasExpiredIsNotLoaded) {
+TEST_F(DumpTest, ExpiredKeysAreNotLoaded) {
   const auto server = StartServer();
   WriteFile(Path("dump"), Written([](std::FILE* file) {
               DumpWriter writer(file);
@@ -282,8 +282,8 @@ TEST_F(DumpTest, DeadlinesThatAreFarAheadAreKept) {
   EXPECT_EQ(Cli({"get", "key"}).out, "later\n");
 }
 
-// Who waits for the rest of the dump has ended what he has begun.
-TEST_F(DumpTest, WhatWasReadIsThereWhileTheRestIsAwaited) {
+// A loader that waits for the rest of the dump has finished its puts.
+TEST_F(DumpTest, LoadFinishesItsPutsBeforeItWaitsForMore) {
   const auto server = StartServer();
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
   Process load(Command("erda-cli", {"-a", Address(), "--path", "reserve", "load", Path("pipe")}));
@@ -294,7 +294,7 @@ TEST_F(DumpTest, WhatWasReadIsThereWhileTheRestIsAwaited) {
     EXPECT_EQ(std::fwrite(bytes.data(), 1, bytes.size(), pipe), bytes.size());
     std::fflush(pipe);
   };
-  constexpr size_t kPart = 16 + 32 + 3 + 11 + 5;  // the first record, and five bytes of the second
+  constexpr size_t kPart = 16 + 32 + 3 + 11 + 5;  // The first record, and five bytes of the second.
   write(std::string_view(sample).substr(0, kPart));
   EXPECT_TRUE(WaitUntil([&] { return Cli({"get", "one"}).out == "first value\n"; }));
   ExpectFine(Cli({"del", "one"}));
@@ -304,7 +304,7 @@ TEST_F(DumpTest, WhatWasReadIsThereWhileTheRestIsAwaited) {
   EXPECT_EQ(Cli({"get", "one"}).code, 1);
 }
 
-TEST_F(DumpTest, AMediumThatIsFullIsTold) {
+TEST_F(DumpTest, FullMediumIsReported) {
   const auto server = StartServer();
   ExpectFine(Cli({"put", "a", "1"}));
   const std::string command = Command("erda-cli", {})[0] + " -a " + Address() + " dump - > /dev/full";
@@ -314,7 +314,7 @@ TEST_F(DumpTest, AMediumThatIsFullIsTold) {
   EXPECT_EQ(Cli({"dump", "/dev/full"}).code, 5);
 }
 
-TEST_F(DumpTest, WhatIsNoDumpOrDamagedIsRefused) {
+TEST_F(DumpTest, DamagedDumpAndOtherFilesAreRefused) {
   const auto server = StartServer();
   const auto refused = [&](const std::string& bytes, const std::string& words) {
     WriteFile(Path("dump"), bytes);
@@ -327,7 +327,7 @@ TEST_F(DumpTest, WhatIsNoDumpOrDamagedIsRefused) {
   EXPECT_EQ(refused("something else altogether", "not a dump"), "keys 0\n");
   EXPECT_EQ(refused("", "ends in its header"), "keys 0\n");
   EXPECT_EQ(refused(sample.substr(0, sample.size() - 1), "ends in record 2"), "keys 1, expired 1\n");
-  EXPECT_EQ(Cli({"get", "one"}).out, "first value\n");  // what came before stays
+  EXPECT_EQ(Cli({"get", "one"}).out, "first value\n");  // Earlier records stay.
   std::string flipped = sample;
   flipped[60] ^= 1;
   EXPECT_EQ(refused(flipped, "record 0 does not verify"), "keys 0\n");
@@ -336,8 +336,8 @@ TEST_F(DumpTest, WhatIsNoDumpOrDamagedIsRefused) {
   ExpectRefused(missing, 5, "cannot read");
 }
 
-// A value that the other pool cannot take; a pool that gets full.
-TEST_F(DumpTest, WhatAPoolDoesNotTakeIsSaidByKey) {
+// A value that the other pool cannot take; and a pool that becomes full.
+TEST_F(DumpTest, RefusedPutIsReportedWithItsKey) {
   const auto server = StartServer();
   ExpectFine(Cli({"put", "large", "-"}, std::string(60'000, 'x')));
   ExpectFine(Cli({"dump", Path("dump")}));
@@ -347,8 +347,8 @@ TEST_F(DumpTest, WhatAPoolDoesNotTakeIsSaidByKey) {
   EXPECT_NE(loaded.err.find("key large: "), std::string::npos) << loaded.err;
 }
 
-// The file has its name only when it is whole.
-TEST_F(DumpTest, AFileThatWasThereStaysUntilTheDumpIsWhole) {
+// The file gets its name only when it is whole.
+TEST_F(DumpTest, EarlierFileStaysUntilTheDumpIsWhole) {
   WriteFile(Path("dump"), "old");
   const auto nobody = Cli({"dump", Path("dump")});
   EXPECT_EQ(nobody.code, 3);
@@ -358,7 +358,7 @@ TEST_F(DumpTest, AFileThatWasThereStaysUntilTheDumpIsWhole) {
   EXPECT_EQ(Cli({"dump", Path("no/folder")}).code, 5);
   ExpectFine(Cli({"dump", Path("dump")}));
   EXPECT_EQ(ReadAll(ReadFile(Path("dump"))).records.size(), 1U);
-  // It is the user's alone, where a link leads to, and nothing else is left.
+  // It is the user's alone, it is at the target of the link, and nothing else is left.
   using std::filesystem::perms;
   EXPECT_EQ(std::filesystem::status(Path("dump")).permissions(), perms::owner_read | perms::owner_write);
   std::filesystem::create_directory(Path("elsewhere"));
@@ -374,7 +374,7 @@ TEST_F(DumpTest, AFileThatWasThereStaysUntilTheDumpIsWhole) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
-// One key of three is damaged: the others are in the dump, and it says so.
+// One key of three is damaged. The others are in the dump, which counts the damaged one.
 TEST_F(DumpTest, DamagedKeysAreCounted) {
   const std::string value = "a value that is looked for in the pool's file";
   {

@@ -1,4 +1,4 @@
-// erda-pool, and what erda-server makes of its pools.
+// erda-pool, and the use of its pools by erda-server.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -28,7 +28,7 @@ class ErdaPoolTest : public ProgramsTest {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return Run("erda-pool", arguments);
   }
-  // The exit code is that, and nothing is said on stderr.
+  // Checks the exit code, and that stderr is empty.
   nlohmann::json Json(int code, const std::string& command, Words more = {}) const {
     more.emplace_back("--json");
     const Ended ended = Do(command, more);
@@ -40,7 +40,7 @@ class ErdaPoolTest : public ProgramsTest {
   }
 };
 
-TEST_F(ErdaPoolTest, WhatIsCreatedIsServed) {
+TEST_F(ErdaPoolTest, ServerServesACreatedPool) {
   const Words cut = {"--size",         "64M",  "--shards",        "2",    "--region-size", "1M",
                      "--segment-size", "256K", "--index-entries", "10000"};
   const auto made = Do("create", cut);
@@ -70,15 +70,15 @@ TEST_F(ErdaPoolTest, WhatIsCreatedIsServed) {
   EXPECT_FALSE(json.contains("shards"));
 }
 
-// As a server does that makes a pool for itself.
-TEST_F(ErdaPoolTest, TheDefaultsAreTheServers) {
+// The same as in a pool that a server makes.
+TEST_F(ErdaPoolTest, DefaultsAreThoseOfTheServer) {
   MakePool();
   const auto of_server = Json(0, "info")["geometry"];
   fs::remove(Pool());
   EXPECT_EQ(Json(0, "create", {"--size", "64M"})["geometry"], of_server);
 }
 
-TEST_F(ErdaPoolTest, NothingIsEverMadeAnew) {
+TEST_F(ErdaPoolTest, ExistingPoolIsNeverOverwritten) {
   for (const std::string& content : {std::string(), std::string("dear to someone"), std::string(64 << 20, '\0')}) {
     WriteFile(Pool(), content);
     ExpectRefused(Do("create", {"--size", "64M"}), 1, Pool() + ": it exists already");
@@ -98,7 +98,7 @@ TEST_F(ErdaPoolTest, NothingIsEverMadeAnew) {
   EXPECT_FALSE(fs::exists(Path("nowhere")));
 }
 
-TEST_F(ErdaPoolTest, WhatCannotBeMadeLeavesNoFile) {
+TEST_F(ErdaPoolTest, FailedCreationLeavesNoFile) {
   const std::vector<Words> bad = {{},
                                   {"--size", "0"},
                                   {"--size", "1"},
@@ -160,7 +160,7 @@ TEST_F(ErdaPoolTest, APoolThatNeedsRecoveryIsSound) {
     EXPECT_EQ(Json(0, command)["needs_recovery"], true);
   }
   EXPECT_EQ(Json(0, "info")["needs_verification"], false);
-  // The same pool, had the machine been started again; or had a sync failed.
+  // The same pool, as if the machine had been started again, or a sync had failed.
   const auto with_boot = [this](const format::BootId& boot) {
     std::string bytes = ReadFile(Pool());
     for (const uint64_t at : format::kSuperblockOffsets) {
@@ -179,7 +179,7 @@ TEST_F(ErdaPoolTest, APoolThatNeedsRecoveryIsSound) {
             std::string::npos);
 }
 
-TEST_F(ErdaPoolTest, WhatIsNoPoolOrInUseIsRefused) {
+TEST_F(ErdaPoolTest, OtherFilesAndPoolsInUseAreRefused) {
   for (const char* command : {"info", "check"}) {
     ExpectRefused(Do(command), 1, Pool() + ": No such file or directory");
     WriteFile(Pool(), std::string(1 << 20, 'x'));
@@ -229,7 +229,7 @@ TEST_F(ErdaPoolTest, AFullPoolGrowsAndGoesOn) {
   fill_up(2 * full);
   EXPECT_EQ(keys, 3 * full) << "there is room for three times as much, and more";
   expect_all();
-  // And it is recovered, checked, and grown again.
+  // The pool is also recovered, checked, and grown again.
   server->Signal(SIGKILL);
   EXPECT_EQ(server->Wait().code, 128 + SIGKILL);
   ExpectRefused(Do("resize", {"--size", "64M"}), 1, "needs recovery");
@@ -248,7 +248,7 @@ TEST_F(ErdaPoolTest, AFullPoolGrowsAndGoesOn) {
   StopServer(*again);
 }
 
-TEST_F(ErdaPoolTest, WhatCannotGrowStaysAsItIs) {
+TEST_F(ErdaPoolTest, PoolThatCannotGrowIsUnchanged) {
   ExpectRefused(Do("resize", {"--size", "64M"}), 1, Pool() + ": No such file or directory");
   EXPECT_FALSE(fs::exists(Pool()));
   WriteFile(Pool(), std::string(1 << 20, 'x'));
@@ -273,8 +273,8 @@ TEST_F(ErdaPoolTest, WhatCannotGrowStaysAsItIs) {
   ExpectRefused(Run("erda-pool", {"resize", "/dev/null", "--size", "64M"}), 1, "/dev/null");
 }
 
-// A server that is told the size that a pool had is not given another one.
-TEST_F(ErdaPoolTest, AServerIsToldTheNewSizeOrNone) {
+// A server with the pool's earlier size does not open the grown pool.
+TEST_F(ErdaPoolTest, ServerWithTheOldSizeRefusesAGrownPool) {
   MakePool();
   ExpectFine(Do("resize", {"--size", "128M"}));
   ExpectRefused(ServerWith({"--pool", Pool(), "--size", "64M", "--listen", Address()}), 2,
@@ -293,11 +293,11 @@ TEST_F(ErdaPoolTest, APoolMadeToGrowGrowsThatFar) {
   EXPECT_FALSE(fs::exists(Pool()));
 }
 
-// Killed at any moment, it leaves the old pool or the new one, which a server opens with the old size or the new one.
-TEST_F(ErdaPoolTest, WhatDoesNotFitIsRefusedAndThePoolIsAsItWas) {
+// A kill at any moment leaves the old pool or the new one. A server opens it with the matching size.
+TEST_F(ErdaPoolTest, GrowthBeyondTheDiskLeavesThePoolUnchanged) {
   MakePool();
   const std::string before = ReadFile(Pool());
-  Words limited = {"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 200000; exec \"$@\"", "sh"};  // units of 512 bytes
+  Words limited = {"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 200000; exec \"$@\"", "sh"};  // In units of 512 bytes.
   for (const std::string& word : Command("erda-pool", {"resize", Pool(), "--size", "128M"})) limited.push_back(word);
   const Ended ended = Process(limited).Wait();
   ExpectRefused(ended, 2, ": cannot allocate 134217728 bytes for pool " + Pool());
@@ -333,8 +333,8 @@ TEST_F(ErdaPoolTest, AKilledResizeLeavesAPool) {
   EXPECT_GT(size, kOld);
 }
 
-// The pool of the plan takes all records and is not much larger than they are. (The numbers of the log: each object in
-// granules, with header, label and checksum; of the index up to 43 bytes for each key, while it doubles.)
+// The pool of the plan takes all records and is not much larger than they are. (In the log, each object takes granules,
+// with header, label and checksum. The index takes up to 43 bytes for each key, while it doubles.)
 TEST_F(ErdaPoolTest, PlannedPoolTakesTheRecordsAndLittleMore) {
   const struct {
     uint64_t records, value_size;
@@ -370,7 +370,7 @@ TEST_F(ErdaPoolTest, PlannedPoolTakesTheRecordsAndLittleMore) {
   }
 }
 
-TEST_F(ErdaPoolTest, PlanIsTextToPasteAndRefusesWhatNoPoolTakes) {
+TEST_F(ErdaPoolTest, PlanPrintsCommandsAndRefusesImpossibleRecords) {
   const Words usual = {"plan", "--records", "1000000", "--key-size", "24", "--value-size", "1K"};
   const auto text = Run("erda-pool", usual);
   ExpectFine(text);
@@ -391,7 +391,7 @@ TEST_F(ErdaPoolTest, PlanIsTextToPasteAndRefusesWhatNoPoolTakes) {
   ExpectRefused(Run("erda-pool", {"plan", "--key-size", "20", "--value-size", "1"}), 2, "--records");
 }
 
-TEST_F(ErdaPoolTest, ServerMakesPoolsThatGrowAsFarAsItSays) {
+TEST_F(ErdaPoolTest, PoolGrowsAsFarAsTheServerReports) {
   const auto server = StartServerWith({"--pool", Pool(), "--size", "64M", "--grow-to", "40G", "--listen", Address()});
   StopServer(*server);
   const uint64_t says = Json(0, "info")["geometry"]["growth_limit"];
@@ -399,13 +399,13 @@ TEST_F(ErdaPoolTest, ServerMakesPoolsThatGrowAsFarAsItSays) {
   EXPECT_NE(server->out().find("the pool can grow to " + std::to_string(says) + " bytes (erda-pool resize)\n"),
             std::string::npos)
       << server->out();
-  // What is there and cannot grow so far is refused, and stays.
+  // An existing pool that cannot grow so far is refused, and stays.
   ExpectRefused(ServerWith({"--pool", Pool(), "--grow-to", "1000G", "--listen", Address()}), 2,
                 "it can grow to " + std::to_string(says) + " bytes, and not to the 1073741824000 asked for");
   StopServer(*StartServerWith({"--pool", Pool(), "--grow-to", "40G", "--listen", Address()}));
 }
 
-// What a pool has is in the dump, and a server that loads it has it.
+// The dump has all of the pool, and a server that loads it has it, too.
 TEST_F(ErdaPoolTest, SalvagedDumpLoadsIntoAnotherServer) {
   const auto server = StartServer({"--shards", "2"});
   for (int i = 0; i < 20; ++i) ExpectFine(Cli({"put", "key" + std::to_string(i), "value" + std::to_string(i)}));
@@ -423,7 +423,7 @@ TEST_F(ErdaPoolTest, SalvagedDumpLoadsIntoAnotherServer) {
 
   std::string bytes = ReadFile(Pool());
   const auto g = *format::ChooseGeometry({64 << 20, 2});
-  std::fill_n(bytes.begin(), 8192, '\0');  // both superblocks
+  std::fill_n(bytes.begin(), 8192, '\0');  // Both superblocks.
   std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(g.index_offset), g.regions_offset - g.index_offset, '\0');
   const size_t at = bytes.find("value7");
   bytes[at] = 'V';
@@ -460,7 +460,7 @@ TEST_F(ErdaPoolTest, SalvageOverwritesNeitherThePoolNorItsOwnDump) {
   EXPECT_FALSE(fs::exists(Path("dump")));
 }
 
-TEST_F(ErdaPoolTest, SalvageSaysWhatItCouldNotRead) {
+TEST_F(ErdaPoolTest, SalvageReportsUnreadableParts) {
   const auto server = StartServer();
   ExpectFine(Cli({"put", "damaged", "seventeen"}));
   ExpectFine(Cli({"put", "sound", "eighteen"}));
@@ -476,7 +476,7 @@ TEST_F(ErdaPoolTest, SalvageSaysWhatItCouldNotRead) {
   EXPECT_NE(to_stdout.err.find("something could not be read\n"), std::string::npos) << to_stdout.err;
 
   ExpectRefused(Do("salvage"), 2, "FILE");
-  // Why the dump cannot be made, though the other one can.
+  // The reason for the failure of one dump, though the other one can be made.
   ExpectRefused(Do("salvage", {"/dev/null/dump", "--unnamed", Path("unnamed")}), 1, "Not a directory");
   ExpectRefused(Do("salvage", {"-", "--unnamed", "-"}), 2, "stdout");
   ExpectRefused(Do("salvage", {Path("nowhere/dump")}), 1, Path("nowhere/dump"));
@@ -486,7 +486,7 @@ TEST_F(ErdaPoolTest, SalvageSaysWhatItCouldNotRead) {
   EXPECT_FALSE(fs::exists(Path("dump3")));
 }
 
-TEST_F(ErdaPoolTest, BadUsage) {
+TEST_F(ErdaPoolTest, BadUsageIsOneLineAndHasItsExitCode) {
   const std::vector<Words> bad = {{},
                                   {"frobnicate"},
                                   {"info"},

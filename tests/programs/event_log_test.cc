@@ -1,4 +1,4 @@
-// What erda-server writes of clients that break the rules: lines that nobody can fill a disk with.
+// Lines of erda-server about clients that break the rules: they cannot fill a disk.
 #include "tools/shared/event_log.h"
 
 #include <gtest/gtest.h>
@@ -18,12 +18,12 @@ class EventLogTest : public testing::Test {
   EventLog log_{clock_, [this](std::string_view line) { lines_.emplace_back(line); }};
 };
 
-TEST_F(EventLogTest, SomeAtOnceThenOneInASecond) {
+TEST_F(EventLogTest, PrintsSomeLinesAtOnceThenOnePerSecond) {
   for (int i = 0; i < 1000; ++i) log_.Tell(std::to_string(i));
   ASSERT_EQ(lines_.size(), EventLog::kAtOnce);
   EXPECT_EQ(lines_.back(), "19");
   lines_.clear();
-  // Half an hour of it, a thousand times in a second.
+  // Half an hour, a thousand events in a second.
   constexpr int kSeconds = 2000;
   for (int i = 0; i < kSeconds * 1000; ++i) {
     clock_.now += std::chrono::milliseconds(1);
@@ -33,7 +33,7 @@ TEST_F(EventLogTest, SomeAtOnceThenOneInASecond) {
   EXPECT_EQ(lines_[0], "1979 more lines like these were left out") << "980, and 999 in the first second";
 }
 
-TEST_F(EventLogTest, SaysHowManyWereLeftOut) {
+TEST_F(EventLogTest, PrintsTheNumberOfLinesLeftOut) {
   for (int i = 0; i < 30; ++i) log_.Tell("x");
   lines_.clear();
   clock_.now += std::chrono::seconds(1);
@@ -48,7 +48,7 @@ TEST_F(EventLogTest, SaysHowManyWereLeftOut) {
   EXPECT_EQ(lines_.size(), 1U);
 }
 
-TEST_F(EventLogTest, AfterAPauseSomeAtOnceAgain) {
+TEST_F(EventLogTest, PrintsSomeLinesAtOnceAfterAPause) {
   for (int i = 0; i < 30; ++i) log_.Tell("x");
   clock_.now += std::chrono::hours(1);
   lines_.clear();

@@ -19,7 +19,7 @@ ProgramsTest::ProgramsTest() {
 }
 
 ProgramsTest::~ProgramsTest() {
-  // What a test took the rights of.
+  // Gives back rights that a test took away.
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     if (entry.is_directory()) std::filesystem::permissions(entry.path(), std::filesystem::perms::owner_all);
   }

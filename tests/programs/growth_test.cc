@@ -1,4 +1,4 @@
-// erda-bench growth, and what the programs tell of an index that has grown.
+// erda-bench growth, and the output of the programs about an index that has grown.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 class GrowthProgramsTest : public ProgramsTest {};
 
-TEST_F(GrowthProgramsTest, BenchTellsWhatOperationsTookInBothStates) {
+TEST_F(GrowthProgramsTest, BenchReportsTimesInBothStates) {
   const auto ended = Run("erda-bench", {"growth", "--keys", "10000", "--json", Path("growth.json")});
   ExpectFine(ended);
   EXPECT_NE(ended.out.find("growing over idle, p99"), std::string::npos) << ended.out;
@@ -27,7 +27,7 @@ TEST_F(GrowthProgramsTest, BenchTellsWhatOperationsTookInBothStates) {
   ExpectRefused(Run("erda-bench", {"growth", "--keys", "1"}), 2, "--keys");
 }
 
-TEST_F(GrowthProgramsTest, InspectTellsHowFarItHasGrown) {
+TEST_F(GrowthProgramsTest, InspectReportsTheIndexesGrowth) {
   {
     const auto server = StartServer({"--index-entries", "128"});
     const auto filled = Ycsb({"-w", "C", "--records", "3000", "--operations", "10", "--value-size", "20"});

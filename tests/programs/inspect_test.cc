@@ -24,7 +24,7 @@ class InspectTest : public ProgramsTest {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return Run("erda-inspect", arguments);
   }
-  // The exit code is that, and nothing is said on stderr.
+  // Checks the exit code, and that stderr is empty.
   nlohmann::json Json(int code, const Words& more = {}) const {
     Words arguments = {"--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -41,7 +41,7 @@ class InspectTest : public ProgramsTest {
   }
 };
 
-TEST_F(InspectTest, CleanPool) {
+TEST_F(InspectTest, CleanPoolIsReportedAsSound) {
   const auto server = StartServer({"--shards", "2"});
   for (int i = 0; i < 20; ++i) ExpectFine(Cli({"put", "key" + std::to_string(i), "value"}));
   ExpectFine(Cli({"put", "key0", "another"}));
@@ -95,7 +95,7 @@ TEST_F(InspectTest, CleanPool) {
   EXPECT_EQ(dead, 2U * 48);
 }
 
-// With it, keys can be chosen that share a place.
+// With the seed, an attacker could choose keys that share a place.
 TEST_F(InspectTest, NoProgramPrintsTheHashSeed) {
   const auto server = StartServer({"--log-level", "debug", "--shards", "2"});
   std::string said;
@@ -156,7 +156,7 @@ TEST_F(InspectTest, DamageIsNamedByKeyAndHasItsExitCode) {
   ExpectFine(Cli({"put", "sound one", "eighteen"}));
   StopServer(*server);
   Damage("seventeen");
-  ExpectFine(Inspect());  // it takes --verify to see that
+  ExpectFine(Inspect());  // Only --verify sees that.
   const auto text = Inspect({"--verify"});
   EXPECT_EQ(text.code, 3);
   EXPECT_NE(text.out.find("damage: 1\n  shard 0: the value is damaged (key damaged one\\x0a, slot "), std::string::npos)
@@ -175,7 +175,7 @@ TEST_F(InspectTest, DamageIsNamedByKeyAndHasItsExitCode) {
   EXPECT_EQ(Json(3)["damage"][0]["key"], nullptr);
 }
 
-TEST_F(InspectTest, DamagedSuperblockCopies) {
+TEST_F(InspectTest, DamagedSuperblockCopiesAreReported) {
   MakePool();
   std::string bytes = ReadFile(Pool());
   bytes[format::kSuperblockOffsets[1]] ^= 1;
@@ -189,7 +189,7 @@ TEST_F(InspectTest, DamagedSuperblockCopies) {
   ExpectRefused(Inspect(), 1, Pool());
 }
 
-TEST_F(InspectTest, WhatIsNoPoolIsRefused) {
+TEST_F(InspectTest, OtherFilesAreRefused) {
   ExpectRefused(Inspect(), 1, Pool() + ": No such file or directory");
   for (const std::string& content :
        {std::string(), std::string("text"), std::string(1 << 20, '\0'), std::string(100'000, 'x')}) {
@@ -214,7 +214,7 @@ TEST_F(InspectTest, ReadingRightsAreEnough) {
   ExpectRefused(Run("erda-inspect", {Pool()}, "", Rights::kAsAnyone), 1, Pool());
 }
 
-TEST_F(InspectTest, BadUsageAndHelp) {
+TEST_F(InspectTest, BadUsageAndHelpHaveTheirExitCodes) {
   const std::vector<Words> bad = {{}, {"--frobnicate", Pool()}, {Pool(), "another"}, {"--list", "many", Pool()}};
   for (const Words& arguments : bad) ExpectRefused(Run("erda-inspect", arguments), 2, "erda-inspect: ");
   MakePool();

@@ -1,4 +1,4 @@
-// erda-server's log: where it goes, what its lines look like, and what is in it at which level.
+// erda-server's log: its place, the form of its lines, and its content at each level.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ class LogTest : public ProgramsTest {
  protected:
   [[nodiscard]] std::string File() const { return Path("log"); }
 
-  // A server that refuses who does not know its token.
+  // A server that refuses clients without its token.
   [[nodiscard]] Words WithTokens(Words more) const {
     using std::filesystem::perms;
     WriteFile(Path("tokens"), "a-token-that-is-secret\n");
@@ -48,7 +48,7 @@ class LogTest : public ProgramsTest {
   }
 };
 
-TEST_F(LogTest, ALineForEachEventWithItsTimeAndLevel) {
+TEST_F(LogTest, EachEventIsALineWithTimeAndLevel) {
   const auto server = StartServer(WithTokens({}));
   BeRefused();
   server->Signal(SIGTERM);
@@ -59,10 +59,10 @@ TEST_F(LogTest, ALineForEachEventWithItsTimeAndLevel) {
       << ended.err;
 }
 
-TEST_F(LogTest, ALevelLeavesOutWhatIsLess) {
+TEST_F(LogTest, LevelLeavesOutLowerLevels) {
   auto server = StartServer(WithTokens({"--log-level", "error"}));
   BeRefused();
-  StopServer(*server);  // nothing on stderr
+  StopServer(*server);  // Nothing on stderr.
 
   server = StartServer(WithTokens({"--log-level", "debug"}));
   BeRefused();
@@ -76,7 +76,7 @@ TEST_F(LogTest, ALevelLeavesOutWhatIsLess) {
   ExpectRefused(ServerWith({"--pool", Pool(), "--listen", Address(), "--log-level", "loud"}), 2, "--log-level");
 }
 
-TEST_F(LogTest, AFileHasAllThatIsSaid) {
+TEST_F(LogTest, LogFileHasAllLines) {
   for (int run = 1; run <= 2; ++run) {
     const auto server = StartServer(WithTokens({"--log-file", File()}));
     const std::string said = server->out();
@@ -98,7 +98,7 @@ TEST_F(LogTest, AFileHasAllThatIsSaid) {
   EXPECT_EQ(status.st_mode & 07137, 0U) << "for others, or to be run";
 }
 
-TEST_F(LogTest, AFileThatIsRenamedIsFollowedByANewOne) {
+TEST_F(LogTest, RenamedLogFileIsFollowedByANewOne) {
   const auto server = StartServer(WithTokens({"--log-file", File()}));
   ASSERT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(File()), "can grow to") == 1; }));
   std::filesystem::rename(File(), Path("log.1"));
@@ -133,7 +133,7 @@ TEST_F(LogTest, AServerServesThoughItsLogIsFull) {
       << ended.err;
 }
 
-TEST_F(LogTest, WhyItDidNotStartIsInTheFile) {
+TEST_F(LogTest, ReasonOfAFailedStartIsInTheFile) {
   WriteFile(Pool(), "no pool");
   const Ended ended = ServerWith({"--pool", Pool(), "--listen", Address(), "--log-file", File()});
   EXPECT_EQ(ended.code, 1);
@@ -156,7 +156,7 @@ TEST_F(LogTest, DamageIsAnErrorWithItsKeyOnOneLine) {
   const std::string line = std::string("^") + kTime +
                            "error: the stored value of key a\\\\x0akey\\\\\\\\ is damaged; only a new put repairs it$";
   EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(File()), line) > 0; })) << ReadFile(File());
-  // The scrubber comes by again and again.
+  // The scrubber finds it again and again.
   const auto times_found = [&] {
     const auto stats = nlohmann::json::parse(Cli({"stats", "--json"}).out, nullptr, false);
     return stats.value("damaged_keys", uint64_t{0});
@@ -166,7 +166,7 @@ TEST_F(LogTest, DamageIsAnErrorWithItsKeyOnOneLine) {
   EXPECT_EQ(LinesWith(ReadFile(File()), "is damaged"), 1U) << ReadFile(File());
 }
 
-TEST_F(LogTest, PoolThatFillsIsToldOnceForEachLevel) {
+TEST_F(LogTest, FillingPoolIsLoggedOncePerLevel) {
   const auto server = StartServer({"--log-file", File()});
   const std::string value(200'000, 'v');
   Ended put;
@@ -178,7 +178,7 @@ TEST_F(LogTest, PoolThatFillsIsToldOnceForEachLevel) {
   EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(File()), full) > 0; })) << ReadFile(File());
   EXPECT_EQ(LinesWith(ReadFile(File()), "make the pool larger by erda-pool resize$"),
             LinesWith(ReadFile(File()), "live values take"));
-  // What stays full is not told again.
+  // A pool that stays full is not reported again.
   const auto lines = Lines(ReadFile(File())).size();
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(Cli({"put", "more", "-"}, value).code, 4);
@@ -201,13 +201,13 @@ TEST_F(LogTest, HangupReadsTheConfigurationFileAgainAndServesOn) {
     server->Signal(SIGHUP);
     EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(file), line) > 0; })) << line << '\n' << ReadFile(file);
   };
-  // What does not count now is named. The log goes elsewhere at once.
+  // Changes that do not take effect now are named. The log moves at once.
   write("log-file = \"" + Path("other") + "\"\nlog-level = \"debug\"\nmax-clients = 7\nspin-us = 3\n");
   hang_up(Path("other"), "warning: SIGHUP: max-clients was changed, and counts from the next start on$");
   EXPECT_TRUE(WaitUntil([&] { return LinesWith(ReadFile(Path("other")), "SIGHUP: spin-us was changed") > 0; }));
   EXPECT_EQ(LinesWith(ReadFile(Path("other")), "SIGHUP: log-"), 0U);
   EXPECT_EQ(LinesWith(ReadFile(File()), "SIGHUP"), 0U) << ReadFile(File());
-  // A mistake is told with its line, and changes nothing.
+  // A mistake is reported with its line, and changes nothing.
   write("log-file = \"" + File() + "\"\nmax-clients = \"many\"\n");
   hang_up(Path("other"), "error: SIGHUP: " + config + ":5: max-clients must be an integer; nothing was changed$");
   write("log-file = \"" + Path("no/folder") + "\"\n");
@@ -217,7 +217,7 @@ TEST_F(LogTest, HangupReadsTheConfigurationFileAgainAndServesOn) {
   EXPECT_EQ(LinesWith(ReadFile(Path("other")), "stopped$"), 1U);
 }
 
-TEST_F(LogTest, ABusErrorAfterAHangupIsToldInTheNewLog) {
+TEST_F(LogTest, BusErrorAfterAHangupIsInTheNewLog) {
   const std::string config = Path("config.toml");
   const auto write = [&](const std::string& file) {
     WriteFile(config, "pool = \"" + Pool() + "\"\nsize = \"64M\"\nlisten = [\"" + Address() + "\"]\nlog-file = \"" +
@@ -272,7 +272,7 @@ TEST_F(LogTest, HangupChangesLimitsAndTheTokenFile) {
   hang_up(read);
   for (int i = 0; i < 10; ++i) ExpectFine(put("second"));
   EXPECT_EQ(LinesWith(ReadFile(File()), "was changed, and counts from the next start on"), 0U) << ReadFile(File());
-  // Tokens are asked for until the next start.
+  // The server asks for tokens until the next start.
   write("");
   hang_up("warning: SIGHUP: token-file was changed, and counts from the next start on$");
   EXPECT_NE(Cli({"put", "key", "value"}).code, 0);
@@ -289,8 +289,8 @@ TEST_F(LogTest, HangupWithoutAConfigurationFileStopsNothing) {
   StopServer(*server);
 }
 
-TEST_F(LogTest, TheJournalIsToldThePriority) {
-  // As systemd does: stderr, and which file that is.
+TEST_F(LogTest, LinesForTheJournalHaveTheirPriority) {
+  // As systemd does: stderr, and the identity of its file.
   const std::string as_systemd = "exec 2> " + Path("journal") + "; JOURNAL_STREAM=$(stat -c %d:%i " + Path("journal") +
                                  ") exec \"$@\" --log-level debug";
   Words command = {"/bin/sh", "-c", as_systemd, "sh"};

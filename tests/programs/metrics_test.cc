@@ -1,4 +1,4 @@
-// erda-server's metrics over HTTP: what they say, and to whom.
+// erda-server's metrics over HTTP: their content, and their clients.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ namespace {
 
 class MetricsTest : public ProgramsTest {
  protected:
-  // A server with metrics on a port that was free.
+  // Starts a server with metrics on a free port.
   void Start() {
     server_ = StartServer({"--metrics", "0"});
     std::smatch match;
@@ -42,7 +42,7 @@ class MetricsTest : public ProgramsTest {
   static void Send(const UniqueFd& socket, const std::string& text) {
     EXPECT_EQ(::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
   }
-  // All until the end.
+  // Receives everything up to the end.
   static std::string Receive(const UniqueFd& socket) {
     std::string all;
     std::array<char, 4096> part{};
@@ -64,11 +64,12 @@ class MetricsTest : public ProgramsTest {
   uint16_t port_ = 0;
 };
 
-// Each series is its buckets, whose bounds and counts grow, up to +Inf; then _sum and _count, the same as +Inf.
+// Each series has its buckets, whose bounds and counts grow, up to +Inf. Then come _sum and _count, which is the same
+// as +Inf.
 void ExpectHistograms(const std::vector<std::string>& lines) {
   const std::regex sample("(erda_[a-z_]+)_(bucket|sum|count)(\\{(.*)\\})? ([0-9.e+-]+)");
   const std::regex bound("(.*?),?le=\"([^\"]+)\"");
-  std::string series;  // name and labels of what has buckets now; empty behind its count
+  std::string series;  // Name and labels of the present series; empty after its count.
   double last_bound = 0;
   double last_count = 0;
   bool summed = false;
@@ -160,7 +161,7 @@ TEST_F(MetricsTest, EachSampleHasHelpAndTypeAndANumber) {
   Stop();
 }
 
-TEST_F(MetricsTest, WhatIsNoRequestForThemIsRefused) {
+TEST_F(MetricsTest, OtherRequestsAreRefused) {
   Start();
   EXPECT_TRUE(Ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
   EXPECT_TRUE(Ask("GET /metricsx HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
@@ -169,11 +170,11 @@ TEST_F(MetricsTest, WhatIsNoRequestForThemIsRefused) {
   EXPECT_TRUE(Ask("GET /metrics\r\n\r\n").starts_with("HTTP/1.1 400 "));
   EXPECT_TRUE(Ask(" \r\n\r\n").starts_with("HTTP/1.1 400 "));
   EXPECT_TRUE(Ask(std::string(5, '\0') + "\xff\r\n\r\n").starts_with("HTTP/1.1 400 "));
-  EXPECT_TRUE(Ask(std::string(20'000, 'x')).starts_with("HTTP/1.1 400 "));  // without an end
+  EXPECT_TRUE(Ask(std::string(20'000, 'x')).starts_with("HTTP/1.1 400 "));  // Without an end.
   Stop();
 }
 
-TEST_F(MetricsTest, ClientsThatSayNothingDoNotKeepTheOthersOut) {
+TEST_F(MetricsTest, SilentClientsDoNotKeepOthersOut) {
   Start();
   std::vector<UniqueFd> silent;
   for (int i = 0; i < 20; ++i) silent.push_back(Connect());

@@ -1,4 +1,4 @@
-// tools/paper, with real servers: what it measures, and how it goes on.
+// tools/paper with real servers: its measurements, and its continuation.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -25,7 +25,7 @@ class PaperNoSanitizerTest : public ProgramsTest {
     command.insert(command.end(), arguments.begin(), arguments.end());
     return Process(command).Wait(std::chrono::seconds(100));
   }
-  // Three schemes: latency at one size and throughput of two threads of YCSB-C, the processor time at 16 B of four
+  // Three schemes: latency at one size and throughput of two threads of YCSB-C, and the processor time at 16 B of four
   // workloads.
   static constexpr size_t kRuns = size_t{3} * (1 + 1 + 4);
   [[nodiscard]] Ended Small(const Words& more = {}) const {
@@ -41,7 +41,7 @@ class PaperNoSanitizerTest : public ProgramsTest {
   }
 };
 
-TEST_F(PaperNoSanitizerTest, MeasuresAllThreeAndGoesOnWhereItWas) {
+TEST_F(PaperNoSanitizerTest, MeasuresAllThreeAndContinuesAfterAStop) {
   const auto ended = Small();
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_NE(ended.out.find("update_bytes_1k"), std::string::npos) << ended.out;
@@ -91,7 +91,7 @@ TEST_F(PaperNoSanitizerTest, MeasuresAllThreeAndGoesOnWhereItWas) {
   EXPECT_EQ(Points(), kRuns);
 }
 
-TEST_F(PaperNoSanitizerTest, RefusesWhatCannotBe) {
+TEST_F(PaperNoSanitizerTest, ImpossibleRunsAreRefused) {
   ExpectRefused(Paper({"--build", Path("nowhere")}), 1, "erda-server not found");
   ExpectRefused(Paper({"--report"}), 1, "has no evaluation");
   std::filesystem::create_directories(Path("out"));

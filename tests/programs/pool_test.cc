@@ -39,7 +39,7 @@ TEST_F(PoolTest, PoolThatCannotBeMadeLeavesNoFile) {
 // Files that are no pool, or no longer one.
 class BadPoolTest : public ProgramsTest {
  protected:
-  // A good pool's bytes with something changed in each of its superblocks.
+  // Returns a good pool's bytes with a change in each of its superblocks.
   std::string PoolWith(const std::function<void(format::Superblock&)>& change) {
     MakePool();
     std::string bytes = ReadFile(Pool());
@@ -52,7 +52,7 @@ class BadPoolTest : public ProgramsTest {
     return bytes;
   }
 
-  // The server refuses a pool of these bytes, says why, names the file, and leaves it as it is.
+  // Checks that the server refuses a pool of these bytes, gives the reason, names the file, and leaves it as it is.
   void ExpectPoolRefused(const std::string& bytes, const std::string& reason) {
     WriteFile(Pool(), bytes);
     for (const Words& size : {Words{}, Words{"--size", std::to_string(bytes.size())}}) {
@@ -67,42 +67,44 @@ class BadPoolTest : public ProgramsTest {
   }
 };
 
-TEST_F(BadPoolTest, RandomBytes) {
+TEST_F(BadPoolTest, RandomBytesAreRefused) {
   Random random(1);
   std::string bytes(8 << 20, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random.Next());
   ExpectPoolRefused(bytes, "not an Erda pool");
 }
 
-TEST_F(BadPoolTest, AFewBytesOfText) { ExpectPoolRefused("Not a pool, but dear to someone.\n", "not an Erda pool"); }
+TEST_F(BadPoolTest, FewBytesOfTextAreRefused) {
+  ExpectPoolRefused("Not a pool, but dear to someone.\n", "not an Erda pool");
+}
 
-TEST_F(BadPoolTest, NoBytes) { ExpectPoolRefused("", "erda-server: "); }
+TEST_F(BadPoolTest, EmptyFileIsRefused) { ExpectPoolRefused("", "erda-server: "); }
 
-TEST_F(BadPoolTest, Zeroes) { ExpectPoolRefused(std::string(8 << 20, '\0'), "not an Erda pool"); }
+TEST_F(BadPoolTest, ZeroesAreRefused) { ExpectPoolRefused(std::string(8 << 20, '\0'), "not an Erda pool"); }
 
-TEST_F(BadPoolTest, AnotherFormatVersion) {
+TEST_F(BadPoolTest, AnotherFormatVersionIsRefused) {
   ExpectPoolRefused(PoolWith([](format::Superblock& superblock) { superblock.format_version += 41; }), "version");
 }
 
-TEST_F(BadPoolTest, AnotherMagic) {
+TEST_F(BadPoolTest, AnotherMagicIsRefused) {
   ExpectPoolRefused(PoolWith([](format::Superblock& superblock) { superblock.magic ^= 1; }), "not an Erda pool");
 }
 
-TEST_F(BadPoolTest, WrongChecksum) {
+TEST_F(BadPoolTest, WrongChecksumIsRefused) {
   ExpectPoolRefused(PoolWith([](format::Superblock& superblock) { superblock.crc ^= 1; }), "checksum");
   fs::remove(Pool());
   ExpectPoolRefused(PoolWith([](format::Superblock& superblock) { superblock.geometry.index_slots += 1; }), "checksum");
 }
 
-TEST_F(BadPoolTest, CutOff) {
+TEST_F(BadPoolTest, TruncatedPoolIsRefused) {
   MakePool();
   const std::string bytes = ReadFile(Pool());
   ExpectPoolRefused(bytes.substr(0, bytes.size() / 2), std::to_string(bytes.size()));
   ExpectPoolRefused(bytes.substr(0, 5000), "erda-server: ");
 }
 
-// The room for a pool that was to grow may be there, and the pool not have grown.
-TEST_F(BadPoolTest, BytesBehindThePoolAreNoHarm) {
+// The file may have room for a growth that did not happen.
+TEST_F(BadPoolTest, BytesAfterThePoolDoNoHarm) {
   MakePool();
   const std::string bytes = ReadFile(Pool());
   WriteFile(Pool(), bytes + std::string(4096, 'x'));
@@ -112,7 +114,7 @@ TEST_F(BadPoolTest, BytesBehindThePoolAreNoHarm) {
   EXPECT_EQ(ReadFile(Pool()).substr(bytes.size()), std::string(4096, 'x'));
 }
 
-TEST_F(BadPoolTest, IsAFolder) {
+TEST_F(BadPoolTest, FolderIsRefused) {
   fs::create_directory(Pool());
   const auto ended = ServerWith({"--pool", Pool(), "--size", "64M", "--listen", Address()});
   EXPECT_NE(ended.code, 0);

@@ -19,7 +19,7 @@ namespace erda {
 
 namespace {
 
-// An unnamed file. A program never waits for its reader, as it would with a pipe.
+// An unnamed file. Unlike with a pipe, a program never waits for its reader.
 UniqueFd MemoryFile(std::string_view content = "") {
   UniqueFd fd(memfd_create("captured", MFD_CLOEXEC));
   EXPECT_TRUE(fd);
@@ -38,11 +38,12 @@ std::string ReadAll(const UniqueFd& fd) {
   }
 }
 
-// In the child, where only system calls are safe.
+// Runs in the child, where only system calls are safe.
 [[noreturn]] void Become(char* const* command, int in, int out, int err, Rights rights) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (rights == Rights::kAsAnyone) {
-    // Root without these has an owner's rights and no more. Others never had them: then this fails, and is not needed.
+    // Root without these capabilities has only an owner's rights. Other users never had them: then this fails, and is
+    // not needed.
     prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE);
     prctl(PR_CAPBSET_DROP, CAP_DAC_READ_SEARCH);
   }
@@ -102,7 +103,7 @@ std::chrono::milliseconds Process::cpu_time() const {
   std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
   std::string line;
   std::getline(file, line);
-  // Behind the name in parentheses come the fields from the third on; user and system time are the 14th and 15th.
+  // After the name in parentheses come the fields from the third on. User and system time are the 14th and 15th.
   std::istringstream fields(line.substr(std::min(line.rfind(')') + 1, line.size())));
   std::string skipped;
   for (int field = 3; field < 14; ++field) fields >> skipped;

@@ -1,4 +1,4 @@
-// A program under test: started with its output captured, always reaped.
+// A program under test. Its output is captured, and it is always reaped.
 #pragma once
 
 #include <sys/types.h>
@@ -14,16 +14,16 @@
 
 namespace erda {
 
-// How a program ended.
+// The end of a program.
 struct Ended {
-  int code = -1;  // the exit code, or 128 plus the signal's number
+  int code = -1;  // The exit code, or 128 plus the signal's number.
   std::string out;
   std::string err;
 };
 
 enum class Rights {
-  kOwn,       // those of the test
-  kAsAnyone,  // the rights of files bind, even if the test is root
+  kOwn,       // The rights of the test.
+  kAsAnyone,  // The rights of files bind, even if the test is root.
 };
 
 class Process {
@@ -32,17 +32,17 @@ class Process {
   explicit Process(std::vector<std::string> command, std::string_view input = "", Rights rights = Rights::kOwn);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
-  ~Process();  // kills it if it still runs
+  ~Process();  // Kills it if it still runs.
 
   void Signal(int signal) const;
   bool Running();
-  // Until it ended by itself. After `limit` it is killed, and the test fails.
+  // Waits until it ends by itself. After `limit` kills it, and fails the test.
   Ended Wait(std::chrono::seconds limit = std::chrono::seconds(60));
 
-  // What it wrote so far.
+  // The output so far.
   [[nodiscard]] std::string out() const;
   [[nodiscard]] std::string err() const;
-  // The processor time that it took so far.
+  // The processor time so far.
   [[nodiscard]] std::chrono::milliseconds cpu_time() const;
 
  private:
@@ -52,7 +52,7 @@ class Process {
   std::optional<int> code_;
 };
 
-// Until `holds` or for `limit`; what `holds` said last.
+// Waits until `holds` returns true, but at most for `limit`. Returns the last result of `holds`.
 bool WaitUntil(const std::function<bool()>& holds, std::chrono::seconds limit = std::chrono::seconds(60));
 
 }  // namespace erda

@@ -30,7 +30,7 @@ class SchemeServerTest : public ProgramsTest, public testing::WithParamInterface
     EXPECT_TRUE(server->Running()) << server->out() << server->err();
     return server;
   }
-  // With --scheme; the parsed results.
+  // Runs with --scheme. Returns the parsed results.
   json Results(Words arguments) const {
     const std::string path = Path("results.json");
     arguments.insert(arguments.end(), {"--scheme", GetParam(), "--json", path});
@@ -70,7 +70,7 @@ TEST_P(SchemeServerTest, RunsEachWorkload) {
       const json& run = results["run"];
       const uint64_t puts = run["put"]["count"];
       EXPECT_EQ(run["nvm_bytes"], run["nvm_bytes_server"].get<uint64_t>() + run["nvm_bytes_clients"].get<uint64_t>());
-      // Updates alone: 20 + 2 * (24 + 200); the log's head is written now and then.
+      // Updates alone: 20 + 2 * (24 + 200). The log's head is written from time to time.
       if (workload != "D") {
         EXPECT_GE(run["nvm_bytes"], puts * 468);
         EXPECT_LE(run["nvm_bytes"], puts * 468 + 1000);
@@ -85,7 +85,7 @@ TEST_P(SchemeServerTest, RunsEachWorkload) {
 }
 
 TEST_P(SchemeServerTest, ServesWithTheFlushesOfNvm) {
-  ASSERT_EQ(::setenv("PMEM_IS_PMEM_FORCE", "1", 1), 0);  // for the server: its file is NVM
+  ASSERT_EQ(::setenv("PMEM_IS_PMEM_FORCE", "1", 1), 0);  // For the server: its file is NVM.
   const auto server = StartScheme({"--nvm-write-latency-ns", "150"});
   EXPECT_NE(server->out().find("(power-safe), flush method server-flush"), std::string::npos) << server->out();
   for (const char* depth : {"1", "16"}) {
@@ -95,7 +95,7 @@ TEST_P(SchemeServerTest, ServesWithTheFlushesOfNvm) {
   }
 }
 
-TEST_P(SchemeServerTest, KilledItFindsItsRecordsAgain) {
+TEST_P(SchemeServerTest, KilledServerFindsItsRecordsAgain) {
   const Words run = {"-w",           "A",   "--records", "500", "--operations", "5000",
                      "--value-size", "300", "--depth",   "8",   "--verify"};
   {
@@ -148,12 +148,12 @@ TEST_P(SchemeServerTest, BadUsageIsOneLineAndHasItsExitCode) {
   ExpectRefused(with({"--slot-bytes", "1"}), 2, "erda-scheme-server: ");
   ExpectRefused(with({"extra"}), 2, "erda-scheme-server: ");
   WriteFile(Pool(), std::string(64 << 20, 'x'));
-  ExpectRefused(with({}), 1, Pool());  // no pool of a scheme
+  ExpectRefused(with({}), 1, Pool());  // Not a pool of a scheme.
 }
 
 class BytesTest : public ProgramsTest {};
 
-TEST_F(BytesTest, CountsEachStoreBesideThePaper) {
+TEST_F(BytesTest, BytesOfEachStoreStandBesideThePapers) {
   const auto ended =
       Run("erda-bench", {"bytes", "--value-bytes", "1024", "--keys", "200", "--json", Path("bytes.json")});
   ExpectFine(ended);
@@ -171,7 +171,7 @@ TEST_F(BytesTest, CountsEachStoreBesideThePaper) {
 
 class ServerTimeTest : public ProgramsTest {};
 
-TEST_F(ServerTimeTest, YcsbTellsWhatTheServerTook) {
+TEST_F(ServerTimeTest, YcsbReportsTheServersProcessorTime) {
   ExpectRefused(Ycsb({"-w", "C", "--server-pid", "0"}), 2, "--server-pid");
   ExpectRefused(Ycsb({"-w", "C", "--server-pid", "2147483647"}), 2, "--server-pid");
   const auto server = StartServer();
@@ -181,7 +181,7 @@ TEST_F(ServerTimeTest, YcsbTellsWhatTheServerTook) {
   EXPECT_EQ(without["scheme"], "erda");
   EXPECT_FALSE(without["run"].contains("server_cpu_seconds"));
   EXPECT_GE(without["run"]["nvm_bytes"], 2000 * (36 + 24 + 100 + 16));
-  // This very test is a process as well.
+  // This very test is a process, too.
   ExpectFine(Ycsb({"-w", "C", "--records", "100", "--operations", "2000", "--server-pid", std::to_string(::getpid()),
                    "--json", path}));
   const json with = json::parse(ReadFile(path), nullptr, false);

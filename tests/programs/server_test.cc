@@ -81,7 +81,7 @@ TEST_F(ServerTest, TakesAllItsOptions) {
   StopServer(*server);
 }
 
-TEST_F(ServerTest, SaysHowLargeValuesOfAClientGo) {
+TEST_F(ServerTest, ReportsHowClientsPlaceLargeValues) {
   for (const auto& [who, placing] : {std::pair("nobody", "staging"), std::pair("same-user", "pool")}) {
     const auto server = StartServer({"--pool-writes", who, "--shm-access", "group"});
     const std::string stats = Cli({"stats", "--json"}).out;
@@ -118,7 +118,7 @@ TEST_F(ServerTest, AllRecordsAreThereAfterARestart) {
     ExpectFine(Ycsb(load));
     StopServer(*server);
   }
-  const auto server = StartServer();  // takes the pool's own number of shards
+  const auto server = StartServer();  // Takes the pool's number of shards.
   ExpectFine(Ycsb(check));
   EXPECT_NE(ReadFile(Path("json")).find("\"not_found\": 0"), std::string::npos);
 }
@@ -155,7 +155,7 @@ TEST_F(ServerTest, TokensComeFromFilesAndAreNeverPrinted) {
   refused(token + "\n", perms::owner_read | perms::others_read, "chmod 600");
 }
 
-TEST_F(ServerTest, SaysWhoIsRefusedButNotWithoutEnd) {
+TEST_F(ServerTest, RefusedClientsAreLoggedWithinALimit) {
   using std::filesystem::perms;
   WriteFile(Path("tokens"), "a-token-that-is-secret\n");
   WriteFile(Path("wrong"), "another-one-that-is-secret\n");
@@ -259,7 +259,7 @@ TEST_F(ServerTest, SocketThatAKilledServerLeftIsTakenOver) {
   StopServer(*server);
 }
 
-// As if the machine had been started again since: the pool names another boot.
+// Makes the pool name another boot, as if the machine had been started again.
 void PretendAnotherBoot(const std::string& path) {
   std::string bytes = ReadFile(path);
   for (const uint64_t at : format::kSuperblockOffsets) {
@@ -272,7 +272,7 @@ void PretendAnotherBoot(const std::string& path) {
   WriteFile(path, bytes);
 }
 
-TEST_F(ServerTest, AfterAPowerCutSaysWhatIsDamagedAndThatPutsMayBeMissing) {
+TEST_F(ServerTest, ReportsDamageAndPossiblyMissingPutsAfterAPowerCut) {
   {
     const auto server = StartServer();
     ExpectFine(Cli({"put", "sound", "sound value"}));
@@ -281,7 +281,7 @@ TEST_F(ServerTest, AfterAPowerCutSaysWhatIsDamagedAndThatPutsMayBeMissing) {
     EXPECT_EQ(server->Wait().code, 128 + SIGKILL);
   }
   {
-    const auto server = StartServer();  // the same boot: the page cache has all
+    const auto server = StartServer();  // The same boot: the page cache has everything.
     EXPECT_EQ(server->out().find("may be missing"), std::string::npos) << server->out();
     server->Signal(SIGKILL);
     EXPECT_EQ(server->Wait().code, 128 + SIGKILL);
@@ -304,7 +304,7 @@ TEST_F(ServerTest, AfterAPowerCutSaysWhatIsDamagedAndThatPutsMayBeMissing) {
   EXPECT_NE(ended.out.find("before this run, the machine lost power"), std::string::npos) << ended.out;
 }
 
-TEST_F(ServerTest, SaysWhatAFileSurvivesAndHowOftenItIsSynced) {
+TEST_F(ServerTest, ReportsDurabilityAndSyncInterval) {
   const std::string words =
       "acknowledged puts survive the death of any process, but not a power cut or a crash of the kernel";
   const auto server = StartServer({"--sync", "200ms"});
@@ -334,7 +334,7 @@ TEST_F(ServerTest, NamesTheFileWhosePagesAreGoneAndEndsByTheSignal) {
   EXPECT_NE(ReadFile(Path("log")).find(ended.err), std::string::npos);
 }
 
-TEST_F(ServerTest, TellsASentBusErrorFromAPageThatIsGone) {
+TEST_F(ServerTest, DistinguishesASentBusErrorFromAMissingPage) {
   const auto server = StartServer();
   server->Signal(SIGBUS);
   const Ended ended = server->Wait();
@@ -343,7 +343,7 @@ TEST_F(ServerTest, TellsASentBusErrorFromAPageThatIsGone) {
 }
 
 TEST_F(ServerTest, FullPoolRefusesPutsAndServesTheRest) {
-  // Of one head: when it is full, all of the pool is.
+  // One head only: when it is full, so is the pool.
   const auto server =
       StartServerWith({"--pool", Pool(), "--size", "16M", "--region-size", "1M", "--listen", Address()});
   ExpectFine(Cli({"put", "before", "value"}));
@@ -352,7 +352,7 @@ TEST_F(ServerTest, FullPoolRefusesPutsAndServesTheRest) {
   ExpectRefused(Cli({"put", "late", "-"}, std::string(100'000, 'v')), 4, Address());
   EXPECT_EQ(Cli({"get", "before"}).out, "value\n");
   server->Signal(SIGTERM);
-  EXPECT_EQ(server->Wait().code, 0);  // its log says that the pool fills
+  EXPECT_EQ(server->Wait().code, 0);  // Its log says that the pool fills.
 }
 
 }  // namespace

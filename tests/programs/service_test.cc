@@ -1,4 +1,4 @@
-// erda-server under a service manager: what it tells it, and its unit.
+// erda-server under a service manager: its reports to the manager, and its unit.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -24,7 +24,7 @@ namespace {
 // A service manager's socket. The programs that the test starts find it in their environment.
 class Manager {
  public:
-  // A path, or @ and a name that is no file's.
+  // A path, or @ and a name without a file.
   explicit Manager(const std::string& name) : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -40,9 +40,9 @@ class Manager {
   Manager& operator=(const Manager&) = delete;
   ~Manager() { ::unsetenv("NOTIFY_SOCKET"); }
 
-  // The next message; waits for it.
+  // Waits for the next message.
   [[nodiscard]] std::string Told() const { return Receive(0); }
-  // The next message, if it is there.
+  // Returns the next message, if it has come.
   [[nodiscard]] std::string ToldAlready() const { return Receive(MSG_DONTWAIT); }
 
  private:
@@ -57,13 +57,13 @@ class Manager {
 
 class ServiceTest : public ProgramsTest {};
 
-TEST_F(ServiceTest, ItIsToldWhenTheServerServesAndWhenItStops) {
+TEST_F(ServiceTest, ManagerIsToldOfReadinessAndOfTheStop) {
   for (const std::string& name : {Path("notify"), "@" + Path("notify")}) {
     SCOPED_TRACE(name);
     const Manager manager(name);
     Process server(ServerCommand());
     EXPECT_EQ(manager.Told(), "READY=1");
-    ExpectFine(Cli({"put", "key", "value"}));  // at once
+    ExpectFine(Cli({"put", "key", "value"}));  // Works at once.
     EXPECT_EQ(manager.ToldAlready(), "nothing");
     server.Signal(SIGTERM);
     EXPECT_EQ(manager.Told(), "STOPPING=1");
@@ -74,12 +74,12 @@ TEST_F(ServiceTest, ItIsToldWhenTheServerServesAndWhenItStops) {
 
 TEST_F(ServiceTest, AServerThatDoesNotServeIsNotReady) {
   const Manager manager(Path("notify"));
-  EXPECT_EQ(ServerWith({"--pool", Pool(), "--listen", Address()}).code, 2);  // no size
+  EXPECT_EQ(ServerWith({"--pool", Pool(), "--listen", Address()}).code, 2);  // It has no size.
   ExpectFine(ServerWith({"--pool", Pool(), "--listen", Address(), "--check"}));
   EXPECT_EQ(manager.ToldAlready(), "nothing");
 }
 
-TEST_F(ServiceTest, AManagerThatIsNotThereIsNoReasonNotToServe) {
+TEST_F(ServiceTest, ServerServesWithoutItsManager) {
   for (const std::string& name : {Path("nobody"), std::string(200, 'x'), std::string()}) {
     ::setenv("NOTIFY_SOCKET", name.c_str(), 1);
     Process server(ServerCommand());
@@ -98,7 +98,7 @@ TEST_F(ServiceTest, TheUnitIsSoundAndHardened) {
   ASSERT_TRUE(std::regex_search(unit, program));
   EXPECT_NE(unit.find("\nType=notify\n"), std::string::npos);
   EXPECT_NE(unit.find("\nLimitMEMLOCK=infinity\n"), std::string::npos);
-  // As it is installed, but for where the program is.
+  // As installed, except for the program's place.
   WriteFile(Path("erda-server.service"),
             std::regex_replace(unit, program, "\nExecStart=" + BinDir() + "/erda-server "));
   const Ended verified =

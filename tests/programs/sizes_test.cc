@@ -1,4 +1,4 @@
-// Sizes and times as they stand on command lines and in configuration files.
+// Sizes and times on command lines and in configuration files.
 #include <gtest/gtest.h>
 
 #include <cstdint>

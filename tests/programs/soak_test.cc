@@ -26,13 +26,13 @@ TEST_F(SoakTest, OverwritesASmallPoolManyTimes) {
   EXPECT_EQ(ended.out.find("cleaned: 0 regions"), std::string::npos) << ended.out;
 }
 
-TEST_F(SoakTest, LeavesThePoolThatItWasTold) {
+TEST_F(SoakTest, NamedPoolStaysAfterTheRun) {
   ExpectFine(Run("erda-bench", {"soak", "--pool", Pool(), "--pool-size", "16M", "--times", "1", "--live", "50"}));
   EXPECT_EQ(std::filesystem::file_size(Pool()), 16U << 20);
   ExpectFine(Run("erda-inspect", {"--verify", Pool()}));
 }
 
-TEST_F(SoakTest, RefusesWhatCannotBe) {
+TEST_F(SoakTest, ImpossibleRunsAreRefused) {
   MakePool();
   ExpectRefused(Run("erda-bench", {"soak", "--pool", Pool()}), 2, "exists already");
   ExpectRefused(Run("erda-bench", {"soak", "--pool-size", "10K"}), 2, "pool");

@@ -1,4 +1,4 @@
-// What erda-cli top shows of two readings. What it does to a terminal: tests/tools/top_test.py.
+// The lines of erda-cli top for two readings. Its use of a terminal is tested in tests/tools/top_test.py.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,7 +17,7 @@ using Words = std::vector<std::string>;
 
 class TopTest : public testing::Test {
  protected:
-  // So many seconds after some moment.
+  // Returns a reading at this number of seconds after some moment.
   static Reading At(double seconds, const std::string& server_id = "7") {
     Reading reading;
     reading.at = std::chrono::steady_clock::time_point() +
@@ -41,7 +41,7 @@ class TopTest : public testing::Test {
     operation.outcomes[static_cast<size_t>(code)] += n;
     operation.time.counts[bucket] += n;
   }
-  // The words of the line that begins with this one.
+  // Returns the words of the line that begins with this one.
   static std::optional<Words> Line(const std::vector<std::string>& lines, const std::string& first) {
     for (const std::string& line : lines) {
       std::istringstream in(line);
@@ -59,7 +59,7 @@ class TopTest : public testing::Test {
   }
 };
 
-TEST_F(TopTest, TheFirstIsOfAllSinceTheStart) {
+TEST_F(TopTest, FirstReadingCoversAllSinceTheStart) {
   Reading now = At(100);
   Count(now, Code::kOk, 90, 2);
   Count(now, Code::kConflict, 10, 2);
@@ -69,7 +69,7 @@ TEST_F(TopTest, TheFirstIsOfAllSinceTheStart) {
   EXPECT_EQ(Line(lines, "put_inline"), (Words{"put_inline", "100", "10", "0.8", "us", "1.0", "us", "1.0", "us"}));
 }
 
-TEST_F(TopTest, ThenItIsOfWhatCameInBetween) {
+TEST_F(TopTest, LaterReadingsCoverTheTimeBetween) {
   Reading before = At(100);
   Count(before, Code::kOk, 1'000'000, 20);
   Reading now = before;
@@ -78,7 +78,7 @@ TEST_F(TopTest, ThenItIsOfWhatCameInBetween) {
   Count(now, Code::kNotFound, 100, 0);
   const auto lines = LinesOf(&before, now);
   EXPECT_EQ(lines.front(), "In the last 2.5 s");
-  // By none of the slow ones before.
+  // The slow ones before are not counted.
   EXPECT_EQ(Line(lines, "put_inline"), (Words{"put_inline", "200", "40", "0.1", "us", "0.3", "us", "0.3", "us"}));
 }
 
@@ -90,7 +90,7 @@ TEST_F(TopTest, WithoutRequestsThereAreNoTimes) {
   EXPECT_EQ(Line(LinesOf(&before, now), "put_inline"), (Words{"put_inline", "0", "0", "-", "-", "-"}));
 }
 
-TEST_F(TopTest, KindsThatNeverCameAreLeftOut) {
+TEST_F(TopTest, KindsWithoutRequestsAreLeftOut) {
   Reading now = At(100);
   Count(now, Code::kOk, 1, 3);
   const auto lines = LinesOf(nullptr, now);
@@ -100,7 +100,7 @@ TEST_F(TopTest, KindsThatNeverCameAreLeftOut) {
   EXPECT_EQ(Line(LinesOf(nullptr, now), "persist"), (Words{"persist", "0.4", "us", "0.5", "us", "0.5", "us"}));
 }
 
-TEST_F(TopTest, AServerThatWasStartedAnewBeginsAnew) {
+TEST_F(TopTest, RestartedServerBeginsAtZero) {
   Reading before = At(100, "7");
   Count(before, Code::kOk, 1000, 3);
   before.info["sleeps"] = "900";
@@ -115,7 +115,7 @@ TEST_F(TopTest, AServerThatWasStartedAnewBeginsAnew) {
   EXPECT_TRUE(Has(lines, " 4 sleeps"));
 }
 
-TEST_F(TopTest, WhatIsReadAMomentTooEarlyIsNotNegative) {
+TEST_F(TopTest, CountThatFallsIsNotNegative) {
   Reading before = At(100);
   Count(before, Code::kOk, 1000, 3);
   before.info["sleeps"] = "900";
@@ -140,7 +140,7 @@ TEST_F(TopTest, FabricsAreFoundByTheirNames) {
   EXPECT_EQ(Line(lines, "shm"), (Words{"shm", "20", "1", "0", "4"}));
 }
 
-TEST_F(TopTest, TheLogIsDrawn) {
+TEST_F(TopTest, LogIsDrawnAsABar) {
   Reading now = At(100);
   now.info["log_bytes_total"] = "1048576";
   now.info["log_bytes_used"] = "524288";
@@ -148,7 +148,7 @@ TEST_F(TopTest, TheLogIsDrawn) {
   now.info["free_regions"] = "9";
   EXPECT_TRUE(
       Has(LinesOf(nullptr, now), "log       [#####:::::..........] 1.0 MiB, 50.0 % used, 25.0 % live, 9 regions free"));
-  // More than there can be, as of a server that lies.
+  // More than possible, as from a server that lies.
   now.info["log_bytes_used"] = "9999999999";
   now.info["log_bytes_live"] = "99999999999";
   EXPECT_TRUE(Has(LinesOf(nullptr, now), "[####################]"));

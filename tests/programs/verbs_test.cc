@@ -1,4 +1,4 @@
-// verbs addresses on a machine where something that they need is missing.
+// verbs addresses on a machine that lacks something for them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -11,9 +11,9 @@ namespace {
 
 class Verbs : public ProgramsTest {
  protected:
-  static constexpr const char* kNobody = "verbs://192.0.2.1:7700";  // an address for documentation, of no machine
+  static constexpr const char* kNobody = "verbs://192.0.2.1:7700";  // An address for documentation, of no machine.
 
-  // With a setting in its environment.
+  // Runs with a setting in its environment.
   static Ended CliWith(const std::string& setting, const Words& arguments) {
     Words words = {"/usr/bin/env", setting};
     const Words command = Command("erda-cli", arguments);
@@ -35,7 +35,7 @@ TEST_F(Verbs, WithoutTheModuleTheRestWorks) {
   StopServer(*server);
 }
 
-// An empty file stands in the way of the real library, as none at all would.
+// An empty file stands in place of the real library, like a missing one.
 TEST_F(Verbs, WithoutRdmaCoreTheRestWorksAndThePackageIsNamed) {
   const auto server = StartServer();
   for (const std::string library : {"libibverbs.so.1", "librdmacm.so.1"}) {

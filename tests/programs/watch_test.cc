@@ -1,4 +1,4 @@
-// What erda-server tells in its log without being asked, each once.
+// Events that erda-server logs without a request, each once.
 #include "tools/erda-server/watch.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace erda::tools {
 namespace {
 
-TEST(FillWatchTest, LevelIsToldWhenItIsReachedAndNotAgain) {
+TEST(FillWatchTest, LevelIsReportedOnceWhenItIsReached) {
   FillWatch watch;
   EXPECT_EQ(watch.Look(84, false), std::nullopt);
   EXPECT_EQ(watch.Look(85, false), 85);
@@ -19,7 +19,7 @@ TEST(FillWatchTest, LevelIsToldWhenItIsReachedAndNotAgain) {
   EXPECT_EQ(watch.Look(99, false), std::nullopt);
 }
 
-TEST(FillWatchTest, PoolThatWaversAroundALevelIsToldOnce) {
+TEST(FillWatchTest, WaveringPoolIsReportedOnce) {
   FillWatch watch;
   EXPECT_EQ(watch.Look(85, false), 85);
   for (const int percent : {84, 85, 81, 85, 94}) EXPECT_EQ(watch.Look(percent, false), std::nullopt) << percent;
@@ -28,7 +28,7 @@ TEST(FillWatchTest, PoolThatWaversAroundALevelIsToldOnce) {
   EXPECT_EQ(watch.Look(95, false), std::nullopt);
 }
 
-TEST(FillWatchTest, LevelIsToldAgainAfterThePoolWasClearlyBelowIt) {
+TEST(FillWatchTest, LevelIsReportedAgainAfterThePoolWasClearlyBelowIt) {
   FillWatch watch;
   EXPECT_EQ(watch.Look(96, false), 95) << "the highest of several";
   EXPECT_EQ(watch.Look(90, false), std::nullopt);
@@ -37,7 +37,7 @@ TEST(FillWatchTest, LevelIsToldAgainAfterThePoolWasClearlyBelowIt) {
   EXPECT_EQ(watch.Look(85, false), 85);
 }
 
-TEST(FillWatchTest, RefusalIsFullWhateverTheValuesTake) {
+TEST(FillWatchTest, RefusedPutMeansFull) {
   FillWatch watch;
   EXPECT_EQ(watch.Look(60, true), 100);
   EXPECT_EQ(watch.Look(60, true), std::nullopt);
@@ -47,7 +47,7 @@ TEST(FillWatchTest, RefusalIsFullWhateverTheValuesTake) {
   EXPECT_EQ(watch.Look(60, true), 100);
 }
 
-TEST(DamageWatchTest, KeyIsToldOnce) {
+TEST(DamageWatchTest, DamagedKeyIsReportedOnce) {
   DamageWatch watch;
   EXPECT_EQ(watch.Tell("one"), "the stored value of key one is damaged; only a new put repairs it");
   EXPECT_EQ(watch.Tell("one"), std::nullopt);

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 class YcsbTest : public ProgramsTest {
  protected:
-  // Runs with --json; the parsed results.
+  // Runs with --json. Returns the parsed results.
   json Results(Words arguments) {
     const std::string path = Path("results.json");
     arguments.insert(arguments.end(), {"--json", path});
@@ -78,7 +78,7 @@ TEST_F(YcsbTest, RunsEachWorkload) {
       const int gets = run["get"]["count"];
       const int puts = run["put"]["count"];
       EXPECT_EQ(run.contains("rmw"), workload == "F");
-      EXPECT_EQ(workload == "F" ? gets : gets + puts, 3001);  // in F, each put is part of one with a get
+      EXPECT_EQ(workload == "F" ? gets : gets + puts, 3001);  // In F, each put is part of an operation with a get.
       EXPECT_EQ(gets == 0, workload == "update");
       EXPECT_EQ(puts == 0, workload == "C");
       EXPECT_EQ(workload == "F" ? run["rmw"]["count"].get<int>() : puts, puts);
@@ -104,7 +104,7 @@ TEST_F(YcsbTest, PutsOnEachPathAndWithEachAck) {
   StopServer(*server);
 }
 
-TEST_F(YcsbTest, RunsWithoutLoadingOnWhatIsThere) {
+TEST_F(YcsbTest, RunWithoutLoadingUsesExistingRecords) {
   const auto server = StartServer();
   json results = Results({"-w", "C", "--no-load", "--records", "100", "--operations", "500"});
   EXPECT_EQ(results["not_found"], 500);
@@ -162,7 +162,7 @@ TEST_F(YcsbTest, AddressNobodyListensOnIsAnError) {
   ExpectRefused(Ycsb({"-w", "A", "--timeout-ms", "500"}), 1, Address());
 }
 
-// A run that goes on until its server is gone ends soon after, and names the address.
+// The server goes away during a run. The run ends soon after, and names the address.
 class LostServerTest : public YcsbTest {
  protected:
   void ExpectEndsAfter(int signal, const Words& more) {
@@ -178,11 +178,13 @@ class LostServerTest : public YcsbTest {
   }
 };
 
-TEST_F(LostServerTest, KilledDuringOneCallAtATime) { ExpectEndsAfter(SIGKILL, {}); }
-TEST_F(LostServerTest, KilledDuringManyCallsAtATime) { ExpectEndsAfter(SIGKILL, {"--depth", "32"}); }
-TEST_F(LostServerTest, KilledDuringReservedPuts) { ExpectEndsAfter(SIGKILL, {"--depth", "32", "--path", "reserve"}); }
-TEST_F(LostServerTest, KilledUnderTwoThreads) { ExpectEndsAfter(SIGKILL, {"--threads", "2"}); }
-TEST_F(LostServerTest, StoppedByASignal) { ExpectEndsAfter(SIGTERM, {"--depth", "4"}); }
+TEST_F(LostServerTest, RunEndsWhenItsServerIsKilledDuringOneCall) { ExpectEndsAfter(SIGKILL, {}); }
+TEST_F(LostServerTest, RunEndsWhenItsServerIsKilledDuringManyCalls) { ExpectEndsAfter(SIGKILL, {"--depth", "32"}); }
+TEST_F(LostServerTest, RunEndsWhenItsServerIsKilledDuringReservedPuts) {
+  ExpectEndsAfter(SIGKILL, {"--depth", "32", "--path", "reserve"});
+}
+TEST_F(LostServerTest, RunOfTwoThreadsEndsWhenItsServerIsKilled) { ExpectEndsAfter(SIGKILL, {"--threads", "2"}); }
+TEST_F(LostServerTest, RunEndsWhenItsServerIsStopped) { ExpectEndsAfter(SIGTERM, {"--depth", "4"}); }
 
 TEST_F(YcsbTest, GetsNeedNothingOfTheServersProcessor) {
   const auto server = StartServer();

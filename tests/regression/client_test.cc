@@ -175,7 +175,7 @@ TEST_F(ClientTest, AnOperationTimesOutWhileOthersComplete) {
 }
 
 // It was the difference of two sizes, below zero.
-TEST_F(ClientTest, TheLargestValueForAKeyThatIsTooLongIsNone) {
+TEST_F(ClientTest, LargestValueForAKeyThatIsTooLongIsZero) {
   const auto server = Serve(DramOptions());
   const auto client = Connect();
   EXPECT_GT(client->max_value_bytes(1024), 0U);

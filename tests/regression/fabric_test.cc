@@ -105,7 +105,7 @@ class IntruderTest : public RegressionTest {
 
 // What was no Access at all passed for more than kRemoteReadWrite: the server mapped the memory for reading, wrote its
 // reply there, and died.
-TEST_F(IntruderTest, ARegionWithAnAccessThatIsNoneIsRefused) {
+TEST_F(IntruderTest, RegionWithAnInvalidAccessIsRefused) {
   for (const uint32_t access : {3U, 0x102U, 0U, UINT32_MAX}) {
     Intruder intruder(Socket(), access);
     EXPECT_FALSE(intruder.connected()) << access;

@@ -193,7 +193,7 @@ TEST_F(PoolTest, AVersionLimitThatIsLostIsFoundWhenThePoolIsOpened) {
 }
 
 // The pool was created first: the file stayed behind, and the corrected command found a pool of the wrong kind.
-TEST_F(PoolTest, AnAddressThatCannotBeLeavesNoPoolBehind) {
+TEST_F(PoolTest, ImpossibleAddressLeavesNoPool) {
   ServerOptions options = Options(Path("new-pool"));
   options.listen = {"shm:" + Path("no-such-folder/socket")};
   EXPECT_FALSE(Server::Open(options).ok());

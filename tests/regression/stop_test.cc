@@ -10,7 +10,7 @@ class StopTest : public RegressionTest {};
 
 // The pool stayed mapped in the client: after a clean stop it wrote the value there, found it placed, and called that a
 // success. The stop had already closed the pool without it.
-TEST_F(StopTest, AReservedPutThatEndsAfterACleanStopIsThereAfterTheRestartOrSaysThatTheServerIsGone) {
+TEST_F(StopTest, ReservedPutDuringACleanStopSurvivesOrIsUnavailable) {
   auto server = Serve(FileOptions());
   const auto writer = Connect();
   ASSERT_TRUE(writer->Put("key", "old").ok());

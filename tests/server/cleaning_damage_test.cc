@@ -61,7 +61,7 @@ TEST_F(CleaningTest, ADamagedHeaderIsSetAsideAndStaysDamageUntilTheKeyIsPutAnew)
 }
 
 // Objects behind damage, and behind a damaged segment header, are moved like all others.
-TEST_F(CleaningTest, WhatStandsBehindDamageIsMoved) {
+TEST_F(CleaningTest, VersionsAfterDamageAreMoved) {
   for (int i = 0; i < 40; ++i) Put(Key(1000 + i));
   const LogAddress first = store_->WordOf(Key(1000)).new_address();
   const HeadSlot region = RegionOf(first);
@@ -94,7 +94,7 @@ class ScrubTest : public CleaningTest {
   std::vector<std::string> told_;
 };
 
-TEST_F(ScrubTest, WhatIsWholeIsNotReported) {
+TEST_F(ScrubTest, WholeValuesAreNotReported) {
   store_->Reserve(Key(1), "in flight", 1);
   store_->Delete(Key(2));
   Scrub();
@@ -120,7 +120,7 @@ TEST_F(ScrubTest, AKeyThatCannotBeKnownIsNone) {
   EXPECT_EQ(std::set<std::string>(told_.begin(), told_.end()), (std::set<std::string>{""}));
 }
 
-TEST_F(ScrubTest, WhatWasPutAnewIsNotReported) {
+TEST_F(ScrubTest, RepairedKeyIsNotReported) {
   DamageValue(Key(3));
   for (int i = 0; i < 40; ++i) store_->cleaner().Scrub(8192);  // proposed, and not told
   Put(Key(3));

@@ -57,7 +57,7 @@ TEST_F(CleaningForEverTest, OverwritingNeverRunsOut) {
   EXPECT_EQ(FindUnrest(store_->Bytes()), "");
 }
 
-TEST_F(CleaningTest, WhatIsDeadAltogetherIsEmptiedWithoutACopy) {
+TEST_F(CleaningTest, DeadRegionIsEmptiedWithoutACopy) {
   for (int i = 0; i < 2000; ++i) Put("key");
   EXPECT_GT(store_->counter(Counter::kCleanRegions), 10U);
   EXPECT_EQ(store_->counter(Counter::kCleanMoves), 0U);
@@ -65,7 +65,7 @@ TEST_F(CleaningTest, WhatIsDeadAltogetherIsEmptiedWithoutACopy) {
 }
 
 // What looks like the end of a segment is its end.
-TEST_F(CleaningTest, WhatIsFreeIsZeroes) {
+TEST_F(CleaningTest, FreeRegionsAreZeroes) {
   Churn(30);
   store_->Clean();
   int free = 0;
@@ -138,7 +138,7 @@ TEST_F(CleaningTest, ARegionWithAReservationInFlightWaitsAndNoOtherDoes) {
   }
 }
 
-TEST_F(CleaningTest, WhatArrivedWithoutACommitIsSettledBeforeAPutIsRefused) {
+TEST_F(CleaningTest, ArrivedPutsAreSettledBeforeAPutIsRefused) {
   StoreOptions options;
   options.wish = Wish(12);
   options.flush = format::FlushMethod::kNone;  // no commit comes

@@ -47,7 +47,7 @@ class ConditionTest : public testing::TestWithParam<FlushMethod> {
 };
 INSTANTIATE_TEST_SUITE_P(Flush, ConditionTest, EveryFlushMethod(), FlushMethodName);
 
-TEST_P(ConditionTest, WhatIsSettledIsThere) {
+TEST_P(ConditionTest, SettledVersionDecidesACondition) {
   EXPECT_EQ(Judge("k").state, State::kAbsent);
   const Outcome first = store_.Inline("k", "v1");
   ExpectThere("k", first.header.version);
@@ -58,7 +58,7 @@ TEST_P(ConditionTest, WhatIsSettledIsThere) {
   EXPECT_EQ(Judge("k").state, State::kAbsent);
 }
 
-TEST_P(ConditionTest, WhatHasArrivedIsThere) {
+TEST_P(ConditionTest, ArrivedVersionDecidesACondition) {
   store_.Inline("k", "v1");
   const Reserved second = store_.Reserve("k", "v2");
   store_.Land(second);
@@ -67,7 +67,7 @@ TEST_P(ConditionTest, WhatHasArrivedIsThere) {
   EXPECT_EQ(store_.Get("k"), "v2");
 }
 
-TEST_P(ConditionTest, WhatMayArriveDecides) {
+TEST_P(ConditionTest, InFlightVersionBlocksCondition) {
   store_.Inline("k", "v1");
   const Reserved second = store_.Reserve("k", "v2", 3);
   store_.LandPart(second, 3);
@@ -83,7 +83,7 @@ TEST_P(ConditionTest, WhatMayArriveDecides) {
   ExpectThere("k", second.version());
 }
 
-TEST_P(ConditionTest, WhatNeverArrivesWasNotThere) {
+TEST_P(ConditionTest, EndOfTheSessionUnblocksCondition) {
   const Outcome first = store_.Inline("k", "v1");
   store_.Reserve("k", "v2", 1);
   store_.Reserve("new", "v", 1);
@@ -99,7 +99,7 @@ TEST_P(ConditionTest, WhatNeverArrivesWasNotThere) {
 }
 
 // Of two on their way the newer one decides first; if it goes, the older one does.
-TEST_P(ConditionTest, OneAfterTheOther) {
+TEST_P(ConditionTest, ConditionWaitsForOneInFlightVersionAfterTheOther) {
   store_.Inline("k", "v1");
   const Reserved second = store_.Reserve("k", "v2", 1, Ack::kPlaced);
   const Reserved third = store_.Reserve("k", "v3", 2, Ack::kPlaced);
@@ -112,7 +112,7 @@ TEST_P(ConditionTest, OneAfterTheOther) {
 }
 
 // An older one on its way decides nothing: it was before what is there.
-TEST_P(ConditionTest, WhatWasPassedDoesNotMatter) {
+TEST_P(ConditionTest, LateArrivalOfASupersededVersionDoesNotMatter) {
   const Reserved first = store_.Reserve("k", "v1", 1);
   const Outcome second = store_.Inline("k", "v2");
   ExpectThere("k", second.header.version);
@@ -121,7 +121,7 @@ TEST_P(ConditionTest, WhatWasPassedDoesNotMatter) {
   ExpectThere("k", second.header.version);
 }
 
-TEST_P(ConditionTest, WhatIsPassedDecidesNoMore) {
+TEST_P(ConditionTest, SupersededInFlightVersionUnblocksCondition) {
   store_.Inline("k", "v1");
   store_.Reserve("k", "v2", 1);
   const Present present = Judge("k");
@@ -137,7 +137,7 @@ TEST_P(ConditionTest, WhatIsPassedDecidesNoMore) {
   EXPECT_FALSE(IsUndecided(again));
 }
 
-TEST_P(ConditionTest, WhatIsNotPublishedYetIsThere) {
+TEST_P(ConditionTest, UnpublishedPutDecidesACondition) {
   store_.PutTogether();
   const Outcome fresh = store_.Inline("k", "v1");
   ExpectThere("k", fresh.header.version);
@@ -176,7 +176,7 @@ TEST_P(ConditionTest, IncrementsOfOneBatchAddUp) {
   EXPECT_EQ(Number("n"), 50);
 }
 
-TEST_P(ConditionTest, WhatCannotBeAddedToStays) {
+TEST_P(ConditionTest, FailedIncrementLeavesTheValue) {
   store_.Inline("text", "seven b");
   Outcome outcome = Increment("text", 1);
   EXPECT_EQ(outcome.code, Code::kInvalidArgument);

@@ -84,7 +84,7 @@ TEST_F(DelegatingTest, TheObjectIsWholeInItsPlaceLikeAnyOther) {
   EXPECT_EQ(AsString(view.value), value);
 }
 
-TEST_F(DelegatingTest, ObjectsStandOneBehindTheOtherAndOtherPutsBehindTheChunk) {
+TEST_F(DelegatingTest, ObjectsFollowEachOtherAndOtherPutsFollowTheChunk) {
   const Outcome chunk = Chunk();
   EXPECT_EQ(SpaceOf(chunk.header), 512U);
   LogAddress at = Behind(chunk.address, kChunkObjectsAt);
@@ -97,7 +97,7 @@ TEST_F(DelegatingTest, ObjectsStandOneBehindTheOtherAndOtherPutsBehindTheChunk) 
   for (const char* key : {"a", "b", "c", "d"}) EXPECT_EQ(store_.Get(key), "value");
 }
 
-TEST_F(DelegatingTest, WhatIsNotThereOrNotNextIsABreach) {
+TEST_F(DelegatingTest, PutOfAMissingOrMisplacedObjectIsABreach) {
   const Outcome chunk = Chunk();
   const LogAddress first = Behind(chunk.address, kChunkObjectsAt);
   EXPECT_FALSE(Put(first, "k", "value")) << "nothing was placed";
@@ -176,7 +176,7 @@ TEST_F(DelegatingTest, ARefusedPutEndsTheChunkBefore) {
 }
 
 // The chunk at an address may be another one than was meant: its region was used anew.
-TEST_F(DelegatingTest, WhatIsGivenBackIsThatChunkAndNoOther) {
+TEST_F(DelegatingTest, GivingBackAnotherVersionKeepsTheChunk) {
   const Outcome chunk = Chunk();
   store_.versions().delegating().GiveBack(0, chunk.address, chunk.header.version + 1, 0);
   EXPECT_EQ(Gauge(Counter::kChunks), 1U);
@@ -213,7 +213,7 @@ TEST_F(DelegatingTest, AChunkThatIsNotUsedForAWhileIsTakenBack) {
 }
 
 // (I8) Nor is it a home for others before its client has let go of it.
-TEST_F(DelegatingTest, ARegionIsNotUsedAnewWhileAClientMayWriteThere) {
+TEST_F(DelegatingTest, RegionIsNotReusedWhileAClientMayWriteThere) {
   const Outcome chunk = Chunk();
   const format::HeadSlot published = store_.Published(0, chunk.address.slot());
   const std::string value(900, 'x');
@@ -288,7 +288,7 @@ TEST_F(DelegatingTest, ASessionWhoseWindowDoesNotCloseIsOverdue) {
   EXPECT_EQ(Gauge(Counter::kChunks), 0U);
 }
 
-TEST_F(DelegatingTest, WhoIsOverdueIsNotAskedToLeaveTwice) {
+TEST_F(DelegatingTest, EndedSessionIsNotEndedAsOverdue) {
   (void)Chunk(512, 3);
   for (int i = 0; i < 9; ++i) store_.versions().delegating().Age();
   store_.versions().chunks().Await(std::chrono::seconds(1));
@@ -327,7 +327,7 @@ TEST_F(DelegatingTest, ARefusedPutLeavesNoGap) {
   EXPECT_EQ(store_.Get(refused), kAbsent);
 }
 
-TEST_F(DelegatingTest, WhatIsInChunksOutlivesACloseAndIsMovedByTheCleaner) {
+TEST_F(DelegatingTest, ObjectsInChunksSurviveACloseAndAreMoved) {
   for (int i = 0; i < 12; ++i) {
     ASSERT_TRUE(store_.Delegated("key" + std::to_string(i), "value" + std::to_string(i)));
   }

@@ -50,7 +50,7 @@ TEST_P(DeleteTest, TheSecondDeleteFindsNothing) {
   ExpectGone("k");
 }
 
-TEST_P(DeleteTest, APutAfterwardsStartsAnew) {
+TEST_P(DeleteTest, PutAfterADeleteStartsWithoutAnOldVersion) {
   store_.Inline("k", "v1");
   EXPECT_EQ(store_.Delete("k"), Code::kOk);
   const Reserved reserved = store_.Reserve("k", "v2");
@@ -78,7 +78,7 @@ TEST_P(DeleteTest, AVersionThatArrivedUnnoticedCounts) {
   ExpectGone("k");
 }
 
-TEST_P(DeleteTest, AWholeVersionBehindOneInFlightCounts) {
+TEST_P(DeleteTest, DeleteFindsAWholeVersionBelowOneInFlight) {
   const Reserved first = store_.Reserve("k", "v1", 1, Ack::kPlaced);
   const Reserved second = store_.Reserve("k", "v2", 2, Ack::kPlaced);
   store_.Land(first);
@@ -89,7 +89,7 @@ TEST_P(DeleteTest, AWholeVersionBehindOneInFlightCounts) {
   ExpectGone("k");
 }
 
-TEST_P(DeleteTest, WhatWasInFlightDoesNotComeBackWhenItArrives) {
+TEST_P(DeleteTest, DeletedVersionInFlightDoesNotComeBackWhenItArrives) {
   store_.Inline("k", "v1");
   const Reserved placed = store_.Reserve("k", "v2", 1, Ack::kPlaced);
   const Reserved persisted = store_.Reserve("k", "v3", 2, Ack::kPersisted);
@@ -107,7 +107,7 @@ TEST_P(DeleteTest, WhatWasInFlightDoesNotComeBackWhenItArrives) {
 }
 
 // A kPlaced put is acknowledged without the shard's knowledge: here while a later one covers it.
-TEST_P(DeleteTest, WhatWasAcknowledgedUnnoticedDoesNotComeBack) {
+TEST_P(DeleteTest, DeletedVersionThatArrivedUnnoticedDoesNotComeBack) {
   const Reserved acknowledged = store_.Reserve("k", "v1", 1, Ack::kPlaced);
   store_.Reserve("k", "v2", 2, Ack::kPlaced);
   store_.Land(acknowledged);
@@ -120,7 +120,7 @@ TEST_P(DeleteTest, WhatWasAcknowledgedUnnoticedDoesNotComeBack) {
   ExpectGone("k");
 }
 
-TEST_P(DeleteTest, WhatWasInFlightDoesNotComeBackWhenItsClientDies) {
+TEST_P(DeleteTest, DeletedVersionInFlightDoesNotComeBackWhenItsClientDies) {
   store_.Inline("k", "v1");
   const Reserved arrives = store_.Reserve("k", "v2", 1);
   store_.Reserve("k", "v3", 2);
@@ -133,7 +133,7 @@ TEST_P(DeleteTest, WhatWasInFlightDoesNotComeBackWhenItsClientDies) {
   EXPECT_EQ(store_.versions().in_flight(), 0U);
 }
 
-TEST_P(DeleteTest, WhatWasInFlightLeavesALaterPutAlone) {
+TEST_P(DeleteTest, DeletedVersionInFlightLeavesALaterPutAlone) {
   store_.Inline("k", "v1");
   const Reserved dies = store_.Reserve("k", "v2", 1);
   const Reserved arrives = store_.Reserve("k", "v3", 2);
@@ -185,7 +185,7 @@ TEST_P(DeleteTest, ReservationsOfOtherKeysStay) {
   EXPECT_EQ(store_.Get("b"), "b1");
 }
 
-TEST_P(DeleteTest, WhatWasDeletedStaysGoneAfterReopening) {
+TEST_P(DeleteTest, DeletedKeyStaysGoneAfterReopening) {
   store_.Inline("k", "v1");
   const Reserved superseded = store_.Reserve("k", "v2", 1);
   EXPECT_EQ(store_.Delete("k"), Code::kOk);

@@ -97,7 +97,7 @@ TEST_P(ExpiryTest, NothingOlderComesBack) {
   EXPECT_EQ(store_.counter(Counter::kKeys), 0U);
 }
 
-TEST_P(ExpiryTest, WhatNeverArrivedHasNotExpired) {
+TEST_P(ExpiryTest, VersionThatNeverArrivedHasNotExpired) {
   store_.Inline("k", "older");
   store_.PutFor(10);
   store_.Reserve("k", "newer");
@@ -184,7 +184,7 @@ TEST_P(ExpiryTest, ADeleteFindsNothingIfTheNewestThatIsWholeHasExpired) {
   EXPECT_EQ(store_.Get("k"), kAbsent);
 }
 
-TEST_P(ExpiryTest, AnIncrementKeepsTheDeadlineAndStartsAnewBehindIt) {
+TEST_P(ExpiryTest, IncrementKeepsTheDeadlineAndStartsAtZeroAfterIt) {
   const std::string one(8, '\0');
   store_.PutFor(10);
   store_.Inline("n", one);
@@ -216,7 +216,7 @@ TEST_P(ExpiryTest, ADamagedDeadlineIsDamage) {
   EXPECT_EQ(store_.Delete("k"), Code::kOk) << "it is not as if nothing were there";
 }
 
-TEST_P(ExpiryTest, WhatNeverArrivedHasNotExpiredAfterARestartEither) {
+TEST_P(ExpiryTest, VersionThatNeverArrivedHasNotExpiredAfterARestart) {
   store_.Inline("stays", "older");
   store_.PutFor(10);
   store_.Inline("goes", "older");

@@ -209,7 +209,7 @@ TEST_F(FormattedPoolTest, AnotherSizeIsRefused) {
 }
 
 // A power cut may come between the file that grows and the pool that does.
-TEST_F(FormattedPoolTest, WhatIsBehindThePoolIsLeftAlone) {
+TEST_F(FormattedPoolTest, BytesAfterThePoolAreLeftAlone) {
   OpenAndClose();
   std::filesystem::resize_file(options_.path, 2 * kPoolBytes);
   for (const uint64_t size : {uint64_t{0}, kPoolBytes}) {

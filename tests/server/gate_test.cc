@@ -69,7 +69,7 @@ class GateTest : public testing::Test {
   format::Nonce nonce_{};
 };
 
-TEST_F(GateTest, WhoKnowsATokenIsLetInWithItsRights) {
+TEST_F(GateTest, ClientWithATokenIsLetInWithItsRights) {
   const auto writer = gate_->Judge(Answer(Hello(), kWriter));
   ASSERT_TRUE(writer.admission);
   EXPECT_FALSE(writer.admission->read_only);
@@ -82,7 +82,7 @@ TEST_F(GateTest, WhoKnowsATokenIsLetInWithItsRights) {
   EXPECT_NE(writer.admission->token, 0U);
 }
 
-TEST_F(GateTest, WhoKnowsNoneIsNot) {
+TEST_F(GateTest, ClientWithoutATokenIsRefused) {
   ExpectRefused(Answer(Hello(), "the-token-of-nobody"), "does not know this token");
   HelloRequest hello = Answer(Hello(), kWriter);
   for (size_t bit = 0; bit < 8 * hello.proof.size(); ++bit) {
@@ -161,7 +161,7 @@ TEST_F(GateTest, AChangeOfTheFileCounts) {
 }
 
 // What is remembered is bounded, and forgotten when it does not count any more.
-TEST_F(GateTest, OfTooManyAtOnceTheLastAreToldToTryAgain) {
+TEST_F(GateTest, LastOfTooManyProofsAreToldToTryAgain) {
   HelloRequest hello = Hello();
   for (hello.client_id = 1; hello.client_id <= Gate::kAnswersMax; ++hello.client_id) {
     ASSERT_TRUE(gate_->Judge(Answer(hello, kWriter)).admission) << hello.client_id;

@@ -172,7 +172,7 @@ TEST_F(InspectTest, SegmentsByTheirStates) {
   EXPECT_EQ(shard.dead_bytes(), 0U);
 }
 
-TEST_F(InspectTest, WhatIsInFlight) {
+TEST_F(InspectTest, VersionsInFlightAreReported) {
   store_->Inline("older", "stays");
   const Reserved torn = store_->Reserve("older", "torn");
   store_->LandPart(torn, 5);

@@ -70,7 +70,7 @@ TEST_F(LeftTest, TheBytesOfAnotherKeyAreNotTouched) {
 }
 
 // An entry that is damaged may lead into the middle of somebody's value.
-TEST_F(LeftTest, WhatDoesNotVerifyIsNotWrittenTo) {
+TEST_F(LeftTest, DamagedVersionIsNotWrittenTo) {
   const Outcome first = store_.Inline("k", "v1");
   const uint64_t at = store_.versions().log().OffsetOf(0, first.address);
   const auto bytes = store_.pool().view().bytes.subspan(at, 48);
@@ -82,7 +82,7 @@ TEST_F(LeftTest, WhatDoesNotVerifyIsNotWrittenTo) {
 
 // Everything that can happen to entries, in any order: what any of them named as new says that it was left, or is still
 // named as new.
-TEST(LeftRandomTest, WhatIsNotLeftIsTheNewestStill) {
+TEST(LeftRandomTest, VersionThatIsNotLeftIsTheNewest) {
   constexpr uint64_t kKeys = 40;  // of which four are written often
   uint64_t moves = 0;
   uint64_t reused = 0;

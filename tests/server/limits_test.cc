@@ -165,7 +165,7 @@ TEST_F(LimitsTest, TheLastRegionIsNeverGivenOut) {
   EXPECT_EQ(free, 1U);
 }
 
-TEST_F(LimitsTest, ASessionHasSoManyReservationsAndNoMore) {
+TEST_F(LimitsTest, SessionCannotExceedItsReservations) {
   StoreOptions options;
   options.reservations_per_session = 3;
   Store store(options);
@@ -186,7 +186,7 @@ TEST_F(LimitsTest, ASessionHasSoManyReservationsAndNoMore) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(store.Reserve("again" + std::to_string(i), "v", 1).code(), Code::kOk);
 }
 
-TEST_F(LimitsTest, WhatArrivedUnnoticedDoesNotCountAgainstTheLimit) {
+TEST_F(LimitsTest, ArrivedReservationsDoNotCountAgainstTheLimit) {
   StoreOptions options;
   options.reservations_per_session = 3;
   Store store(options);

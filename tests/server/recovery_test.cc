@@ -506,8 +506,8 @@ void RecoveredScene::Check(bool damaged_moves) {
   });
 }
 
-TEST_P(RecoveredScene, WhatItAnswersIsPersistent) { Check(false); }
-TEST_P(RecoveredScene, WhatItAnswersIsPersistentIfItLookedThroughTheIndex) { Check(true); }
+TEST_P(RecoveredScene, RecoveredAnswersArePersistent) { Check(false); }
+TEST_P(RecoveredScene, RecoveredAnswersArePersistentAfterAWalkThroughTheIndex) { Check(true); }
 
 // --- Single cases
 
@@ -598,7 +598,7 @@ TEST_F(RecoveryTest, VersionsNeverRepeat) {
   }
 }
 
-TEST_F(RecoveryTest, TheLogGoesOnBehindWhatIsThere) {
+TEST_F(RecoveryTest, LogContinuesAfterUnfinishedReservations) {
   const LogAddress first = store_.Inline("k", "v").address;
   const LogAddress dead = store_.Reserve("dead", std::string(100, 'x')).outcome.address;
   Restart();
@@ -609,7 +609,7 @@ TEST_F(RecoveryTest, TheLogGoesOnBehindWhatIsThere) {
 
 // The header of the last object was in the caches alone. The log went on behind it, and a power cut left a hole before
 // the objects that came then: the next server took that for the end, and wrote over them.
-TEST_F(RecoveryTest, TheLastHeaderIsPersistentBeforeAnythingComesBehindIt) {
+TEST_F(RecoveryTest, LastHeaderIsPersistentBeforeTheLogContinues) {
   store_.Inline("a", "value");
   EXPECT_FALSE(machine_.RunUpTo(0, [&] { store_.Inline("b", "value"); }));
   Restart();
@@ -621,7 +621,7 @@ TEST_F(RecoveryTest, TheLastHeaderIsPersistentBeforeAnythingComesBehindIt) {
   EXPECT_EQ(next.store.Get("c"), "value");
 }
 
-TEST_F(RecoveryTest, WhatACrashCutOffInTheLogIsWrittenOver) {
+TEST_F(RecoveryTest, LogWritesOverTheTornEnd) {
   store_.Inline("a", "value");
   const LogAddress torn = store_.Reserve("b", "value").outcome.address;
   std::memset(EntryOf("b"), 0, sizeof(uint64_t));  // the cut came before it was published
@@ -1062,7 +1062,7 @@ TEST_F(RecoveryTest, OnlyWhatMayHaveBeenInFlightIsLookedAt) {
 }
 
 // (I9) Nor is what comes before the mark of the open segment.
-TEST_F(RecoveryTest, WhatIsBeforeTheMarkIsNotLookedAt) {
+TEST_F(RecoveryTest, RecoverySkipsVersionsBeforeTheMark) {
   const auto fill = [&](int objects) {
     for (int i = 0; i < objects; ++i) store_.Inline("key" + std::to_string(i), std::string(40, 'v'));  // 96 bytes each
   };
@@ -1102,7 +1102,7 @@ TEST_F(RecoveryTest, FullSegmentsAreSettled) {
 }
 
 // Its marks were in the dead server's memory.
-TEST_F(RecoveryTest, WhatADeleteSupersededNeverComesBack) {
+TEST_F(RecoveryTest, DeletedVersionsNeverComeBack) {
   store_.Inline("k", "old");
   const Reserved reserved = store_.Reserve("k", "late", 1);
   ASSERT_EQ(store_.Delete("k"), Code::kOk);

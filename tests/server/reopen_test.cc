@@ -46,7 +46,7 @@ TEST_P(ReopenTest, AnEmptyPoolStaysEmpty) {
   EXPECT_EQ(store_.Inline("k", "v").code, Code::kOk);
 }
 
-TEST_P(ReopenTest, WhatIsInFlightIsSettledOrTakenBack) {
+TEST_P(ReopenTest, ReopeningSettlesOrTakesBackVersionsInFlight) {
   store_.Inline("whole", "v1");
   store_.Land(store_.Reserve("whole", "v2", 1));
   store_.Inline("torn", "v1");

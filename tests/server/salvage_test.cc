@@ -358,7 +358,7 @@ TEST_F(SalvageTest, IndexOfAnotherTime) {
   EXPECT_EQ(lost.report.damaged, 2U);
 }
 
-TEST_F(SalvageTest, WhatIsInFlightIsTakenAsRecoveryTakesIt) {
+TEST_F(SalvageTest, VersionsInFlightAreSalvagedAsInRecovery) {
   Put("older", "stays");
   store_->LandPart(store_->Reserve("older", "torn"), 5);
   (void)store_->Reserve("new", "never lands");

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-TEST(SpinTimeTest, IsLongerWhereWorkComesSoon) {
+TEST(SpinTimeTest, SpinIsLongerWhenWorkComesSoon) {
   SpinTime spin(microseconds(50));
   EXPECT_EQ(spin.now(), microseconds(50));
   spin.CameAfter(microseconds(80));
@@ -18,7 +18,7 @@ TEST(SpinTimeTest, IsLongerWhereWorkComesSoon) {
   EXPECT_EQ(spin.now(), microseconds(1000));
 }
 
-TEST(SpinTimeTest, IsShortAgainWhenWorkDoesNotCome) {
+TEST(SpinTimeTest, SpinIsShortAgainWithoutWork) {
   SpinTime spin(microseconds(50));
   spin.CameAfter(microseconds(80));
   spin.CameAfter(microseconds(1001));

@@ -104,7 +104,7 @@ TEST_F(SyncerTest, TheMarkThatFailsIsTriedAgainUntilItIsOnTheDisk) {
   EXPECT_EQ(on_disk().generation, generation + 1) << "always the same copy: the other one may be all that the disk has";
 }
 
-TEST_F(SyncerTest, WhatWasStoredBeforeTheStartIsSyncedWithoutFurtherChanges) {
+TEST_F(SyncerTest, StoresBeforeTheStartAreSyncedWithoutFurtherChanges) {
   nvm::Writer(formatted_->pool()).Store64(kPoolBytes / 2, 77);
   ASSERT_TRUE(syncer_->Start(true).ok());
   while (counters().Get(Counter::kSyncs) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));

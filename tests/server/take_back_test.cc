@@ -22,7 +22,7 @@ class TakeBackTest : public testing::TestWithParam<FlushMethod> {
 };
 INSTANTIATE_TEST_SUITE_P(Flush, TakeBackTest, EveryFlushMethod(), FlushMethodName);
 
-TEST_P(TakeBackTest, WhatIsWholeStands) {
+TEST_P(TakeBackTest, WholeVersionIsNotTakenBack) {
   const Reserved reserved = store_.Reserve("k", "v1", 1);
   store_.Land(reserved);
   store_.EndSession(1);
@@ -31,7 +31,7 @@ TEST_P(TakeBackTest, WhatIsWholeStands) {
   EXPECT_EQ(store_.versions().in_flight(), 0U);
 }
 
-TEST_P(TakeBackTest, ToTheOldOne) {
+TEST_P(TakeBackTest, TakingBackReturnsToTheOldVersion) {
   const Outcome first = store_.Inline("k", "v1");
   store_.LandPart(store_.Reserve("k", "v2", 1), 3);
   store_.EndSession(1);
@@ -41,7 +41,7 @@ TEST_P(TakeBackTest, ToTheOldOne) {
   EXPECT_TRUE(store_.WordOf("k").old_address().none());
 }
 
-TEST_P(TakeBackTest, ToAWholeOneInBetween) {
+TEST_P(TakeBackTest, TakingBackStopsAtAWholeVersionInBetween) {
   store_.Inline("k", "v1");
   const Reserved second = store_.Reserve("k", "v2", 2);
   store_.Reserve("k", "v3", 1);
@@ -53,7 +53,7 @@ TEST_P(TakeBackTest, ToAWholeOneInBetween) {
 }
 
 // To skip it would lose a put that its writer is about to acknowledge.
-TEST_P(TakeBackTest, ToOneThatMayStillArrive) {
+TEST_P(TakeBackTest, TakingBackStopsAtAVersionThatMayStillArrive) {
   const Outcome first = store_.Inline("k", "v1");
   const Reserved second = store_.Reserve("k", "v2", 2, Ack::kPlaced);
   store_.Reserve("k", "v3", 1, Ack::kPlaced);
@@ -68,7 +68,7 @@ TEST_P(TakeBackTest, ToOneThatMayStillArrive) {
   EXPECT_EQ(store_.Get("k"), "v2");
 }
 
-TEST_P(TakeBackTest, PastDeadOnesToOneThatMayStillArrive) {
+TEST_P(TakeBackTest, TakingBackPassesDeadVersionsToOneThatMayStillArrive) {
   const Reserved first = store_.Reserve("k", "v1", 1, Ack::kPlaced);
   store_.Reserve("k", "v2", 2);
   store_.Reserve("k", "v3", 3);
@@ -79,7 +79,7 @@ TEST_P(TakeBackTest, PastDeadOnesToOneThatMayStillArrive) {
   EXPECT_EQ(store_.Get("k"), "v1");
 }
 
-TEST_P(TakeBackTest, ToNothingFreesTheEntry) {
+TEST_P(TakeBackTest, TakingBackTheOnlyVersionFreesTheEntry) {
   store_.Reserve("k", "v1", 1);
   EXPECT_EQ(store_.versions().index().used(), 1U);
   store_.EndSession(1);
@@ -89,7 +89,7 @@ TEST_P(TakeBackTest, ToNothingFreesTheEntry) {
   EXPECT_EQ(store_.Get("k"), "v2");
 }
 
-TEST_P(TakeBackTest, AllOfADeadSession) {
+TEST_P(TakeBackTest, EndOfASessionTakesBackAllItsVersions) {
   store_.Inline("a", "a1");
   store_.Reserve("a", "a2", 1);
   store_.Land(store_.Reserve("b", "b1", 1));

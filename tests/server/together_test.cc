@@ -191,7 +191,7 @@ TEST_F(TogetherTest, AnEntryThatIsPutToMayMove) {
 }
 
 // What could tell comes behind the puts before it, in a batch as well.
-TEST_F(TogetherTest, WhatElseIsAskedForPublishesThem) {
+TEST_F(TogetherTest, AnyOtherRequestPublishesTheBatch) {
   Versions& versions = store_.versions();
   int number = 0;
   const auto expect_published = [&](const char* what, const std::function<void()>& ask) {
@@ -257,7 +257,7 @@ TEST_F(TogetherTest, TheFencesOfPutsAreACommitsToo) {
   EXPECT_EQ(store_.Get(keys[0]), "committed");
 }
 
-TEST_F(TogetherTest, WhatArrivedWithoutACommitSharesAFence) {
+TEST_F(TogetherTest, ArrivedPutsWithoutACommitShareAFence) {
   std::vector<Reserved> reserved;
   for (const std::string& key : FarKeys(6)) {
     reserved.push_back(store_.Reserve(key, "value", 0, Ack::kPlaced));
@@ -343,7 +343,7 @@ TEST_F(TogetherTest, ASessionAtItsLimitWaitsForNoneOfTheBatch) {
   EXPECT_EQ(store.versions().in_flight(), 1U);
 }
 
-TEST_F(TogetherTest, WhoIsRefusedSettlesWhatArrivedAllTheSame) {
+TEST_F(TogetherTest, RefusedPutStillSettlesArrivedVersions) {
   StoreOptions options = Options();
   options.reservations_per_session = 8;
   Store store(options);
@@ -373,7 +373,7 @@ TEST_F(TogetherTest, NoneIsLeftBehindInAFullSegment) {
 }
 
 // (I8, I9) A put into a chunk is published before a put into a later one says that the client is done with the first.
-TEST_F(TogetherTest, AChunkEndsBehindItsPuts) {
+TEST_F(TogetherTest, ChunkEndsAfterItsPuts) {
   const auto put = [&](const Outcome& chunk, std::string_view key, std::string_view value) {
     const uint64_t at = chunk.address.offset_in_slot() + format::kChunkObjectsAt;
     const auto address = format::LogAddress::At(chunk.address.slot(), at);
@@ -395,7 +395,7 @@ TEST_F(TogetherTest, AChunkEndsBehindItsPuts) {
   EXPECT_EQ(store_.Get("b"), "value");
 }
 
-TEST_F(TogetherTest, AsManyAsThereAre) {
+TEST_F(TogetherTest, LargeBatchSharesFewFences) {
   const auto keys = NearKeys(50);
   for (const std::string& key : keys) store_.Inline(key, "old");
   const uint64_t before = Fences();

@@ -30,7 +30,7 @@ TEST_F(FlushTest, EitherWayAReservedPutTakesTwoRoundTrips) {
 }
 
 // Nothing settles it: the put alone made it what it is.
-TEST_F(FlushTest, WhatWasAcknowledgedIsSeenByEverybody) {
+TEST_F(FlushTest, AcknowledgedPutIsSeenByEveryClient) {
   for (const size_t port : {kRead, kServer}) {
     const auto writer = MakeClient("writer" + std::to_string(port), port);
     const std::string key = "of" + std::to_string(port);

@@ -247,7 +247,7 @@ TEST(LinearizabilityChecker, AValueIsThereUntilItExpiresAndNotAfter) {
   EXPECT_FALSE(Holds({Put(1, 1, 2), Expire(1, 3, Record::kNever), Get(0, 4, 5), Get(1, 6, 7)}));
 }
 
-TEST(LinearizabilityChecker, WhatExpiresTakesNothingElseWithIt) {
+TEST(LinearizabilityChecker, ExpiryTakesNoOtherVersionAlong) {
   EXPECT_TRUE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(1, 5, 6), Get(2, 7, 8)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(1, 5, 6), Get(0, 7, 8)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(2, 5, 6), Get(1, 7, 8)})) << "nothing older comes back";
@@ -255,7 +255,7 @@ TEST(LinearizabilityChecker, WhatExpiresTakesNothingElseWithIt) {
   EXPECT_FALSE(Holds({Put(1, 1, 2), Expire(1, 3, 4), If(1, Put(2, 5, 6))}));
 }
 
-TEST(LinearizabilityChecker, WhatACutBringsBackHasStillExpired) {
+TEST(LinearizabilityChecker, VersionThatAPowerCutBringsBackHasStillExpired) {
   const auto placed = [](Record put) {
     put.placed = true;
     return put;

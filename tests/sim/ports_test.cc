@@ -19,7 +19,7 @@ TEST_F(PortsTest, ClientsOfEitherSeeWhatTheOtherPut) {
 }
 
 // The client of one port dies with a put under way: that one is taken back, and nothing of the other's.
-TEST_F(PortsTest, WhoDiesOnOnePortLeavesTheOtherAlone) {
+TEST_F(PortsTest, DeathOnOnePortLeavesTheOtherAlone) {
   for (size_t dies = 0; dies < kPorts; ++dies) {
     const std::string name = "mortal" + std::to_string(dies);
     auto mortal = MakeClient(name, dies);

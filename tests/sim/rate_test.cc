@@ -51,7 +51,7 @@ class RateSimulation : public testing::Test {
   std::vector<client::Engine*> engines_;
 };
 
-TEST_F(RateSimulation, WhatComesFasterWaitsInOrderAndNobodyElseDoes) {
+TEST_F(RateSimulation, RequestsBeyondTheRateWaitInOrderAndDelayNoOthers) {
   Start(kPerSecond);
   const auto fast = Connect("fast", 1);
   const auto slow = Connect("slow", 2);
@@ -119,7 +119,7 @@ TEST_F(RateSimulation, WithoutALimitNothingWaits) {
   EXPECT_LT(Seconds() - start, 0.05);
 }
 
-TEST_F(RateSimulation, WhoLeavesWithRequestsThatWaitLeavesNothing) {
+TEST_F(RateSimulation, ClientThatLeavesTakesItsWaitingRequestsAlong) {
   Start(kPerSecond);
   auto gone = Connect("gone", 1);
   const auto other = Connect("other", 2);

@@ -1,4 +1,4 @@
-"""Whether every element of a page is closed in its turn."""
+"""Checks that every element of a page is closed in its turn."""
 
 import html.parser
 
@@ -21,7 +21,7 @@ class _Balance(html.parser.HTMLParser):
 
 
 def unbalanced(page: str) -> list[str]:
-    """The elements that are not closed, or closed where they should not be."""
+    """Returns the elements that are not closed, or closed in a wrong place."""
     balance = _Balance()
     balance.feed(page)
     return balance.open + balance.wrong

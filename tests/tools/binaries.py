@@ -1,4 +1,4 @@
-"""The libraries and programs of the build that is tested: ERDA_BUILD_DIR."""
+"""The libraries and programs of the build under test: ERDA_BUILD_DIR."""
 
 import os
 import pathlib

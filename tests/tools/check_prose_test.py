@@ -1,4 +1,4 @@
-"""tools/check-prose: it finds each kind of offence, passes what is right, and the rewritten documents pass."""
+"""tools/check-prose: it finds each kind of offence, passes right text, and the rewritten files pass."""
 
 import contextlib
 import importlib.machinery
@@ -183,6 +183,28 @@ class OtherTree(Fixture):
         self.assertEqual(status, 1)
         self.assertIn('docs/a.md:3: "anew"', out)
 
+    def test_without_arguments_it_checks_documents_and_comments_that_are_rewritten(self):
+        self.write("docs/a.md", "Fine.\n")
+        self.write("docs/b.md", "It starts anew.\n")
+        self.write("src/done/a.h", '// Opens the file.\nconst char* kHelp = "starts the server anew each time";\n')
+        self.write("src/done/b.cc", "int a = 0;\n")
+        self.write("src/done/c.py", '"""Reads the file."""\n')
+        self.write("src/open/a.h", "// What starts anew.\n")
+        planted = {"src/done/a.h": ("// Opens the file. Starts anew.\n", 1),
+                   "src/done/b.cc": ("int a = 0;\nint b = 0;  // A thread of its own.\n", 2),
+                   "src/done/c.py": ('"""Reads the file.\n\nWhat is read stays.\n"""\n', 3),
+                   "docs/a.md": ("It starts anew.\n", 1)}
+        with mock.patch.multiple(check_prose, ROOT=self.root.resolve(), REWRITTEN=("docs/a.md",), EXCEPTIONS=(),
+                                 REWRITTEN_COMMENTS=("src/done/",)):
+            self.assertEqual(run_main(), (0, "4 files, 0 findings\n"))
+            for file, (bad, line) in planted.items():
+                good = (self.root / file).read_text(encoding="utf-8")
+                self.write(file, bad)
+                status, out = run_main()
+                self.assertEqual(status, 1, file)
+                self.assertRegex(out, rf"(?m)\A{file}:{line}: .*\n4 files, 1 findings$")
+                self.write(file, good)
+
     def test_an_exception_hides_a_finding_and_is_told_of_when_it_is_not_needed(self):
         self.write("docs/a.md", "It starts anew.\n")
         for exceptions, status, said in (([("docs/a.md", "word", "anew", "a quote of the paper")], 0, "0 findings"),
@@ -205,9 +227,24 @@ class OtherTree(Fixture):
 
 class Program(unittest.TestCase):
 
-    def test_the_rewritten_documents_pass(self):
+    def test_the_rewritten_documents_and_comments_pass(self):
         status, out = run_main()
         self.assertEqual(status, 0, out)
+
+    def test_a_planted_bad_comment_in_each_rewritten_folder_is_found(self):
+        tree = check_prose.Tree(SOURCE)
+        sources = [file for file in check_prose.all_files(tree) if check_prose.is_rewritten_source(file)]
+        for folder in check_prose.REWRITTEN_COMMENTS:
+            # One file of each kind: a comment is found in the same way in all of them.
+            kinds = {pathlib.Path(file).suffix: file for file in sources if file.startswith(folder)}
+            self.assertTrue(kinds, f"{folder} has no files with comments")
+            for suffix, file in kinds.items():
+                text = (SOURCE / file).read_text(encoding="utf-8")
+                mark = "//" if suffix in (".h", ".cc", ".c") else "#"
+                planted = f"{text}\n{mark} Whoever asks gets so many.\n"
+                found = [finding.text for finding in check_prose.check(file, planted, tree, with_strings=False)]
+                self.assertTrue(any("Whoever" in text for text in found), file)
+                self.assertTrue(any("so many" in text for text in found), file)
 
     def test_all_counts_every_file_in_seconds_and_does_not_fail(self):
         start = time.process_time()

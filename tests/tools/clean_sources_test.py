@@ -1,4 +1,4 @@
-"""What clang-tidy found clean is looked at again after each change that could matter, and after no other."""
+"""A source that clang-tidy found clean is checked again after each change that could matter, and after no other."""
 
 import os
 import tempfile
@@ -26,7 +26,7 @@ class CleanSourcesTest(unittest.TestCase):
         self._cache = Path(self._top.name, "cache")
 
     def key(self, clone="one", changes=None, options=("--checks=x",), define=""):
-        """Of the source in a clone whose files have these changes."""
+        """Returns the key of the source in a clone whose files have these changes."""
         root = Path(os.path.realpath(self._top.name), clone)
         for name, text in {**FILES, **(changes or {})}.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""tools/compare: what is told of made-up figures."""
+"""tools/compare: its output for made-up figures."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ def plan(sizes=(64, 1024), clients=(1, 4, 16)):
 
 
 def figures(of: Plan) -> output.Figures:
-    """A get takes Erda 1 µs, and Redis 50; the second round is the median."""
+    """Erda takes 1 µs for a get, and Redis 50. The second round is the median."""
     measured = []
     for size in of.sizes:
         for cell in (cell for part in cells_of(of, size) for cell in part):

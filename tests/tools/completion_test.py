@@ -1,4 +1,5 @@
-"""tools/completion: bash completes commands, options, values, files and sockets; and nothing of --help is forgotten."""
+"""tools/completion: bash completes commands, options, values, files and sockets. The completion leaves out nothing of
+--help."""
 
 import os
 import pathlib
@@ -17,7 +18,7 @@ from helps import PROGRAMS, commands, options, pages
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "tools" / "completion" / "erda.bash"
 
-# Completes $line at its end, and prints the replies, each on a line, and a dot.
+# Completes $line at its end. Prints the replies, each on a line, and a dot.
 DRIVER = """
 complete_line() {
   local IFS=$' \\t\\n'
@@ -31,13 +32,13 @@ complete_line() {
 
 
 def bash_words(line: str, breaks: str) -> list[str]:
-    """As bash splits a line for completion: behind spaces, and around what breaks words."""
+    """Splits a line as bash does for completion: after spaces, and around characters that break words."""
     words = [part for word in line.split() for part in re.split(f"([{breaks}])", word) if part]
     return words if line[-1] != " " and line[-1] not in breaks else [*words, ""]
 
 
 def complete(lines: list[str], folder: str = "/", breaks: str = ":=") -> list[list[str]]:
-    """The sorted replies for each line."""
+    """Returns the sorted replies for each line."""
     script = [f"COMP_WORDBREAKS=$' \\t\\n\\\"><;|&('{shlex.quote(breaks)}", f". {shlex.quote(str(SOURCE))}", DRIVER]
     for line in lines:
         script.append("complete_line " + " ".join(map(shlex.quote, [line, *bash_words(line, breaks)])))
@@ -148,7 +149,7 @@ class Completion(unittest.TestCase):
         self.assertLessEqual(set(PROGRAMS), set(re.findall(r"-F _erda (\S+)", names)))
 
     def test_a_shell_at_a_terminal(self):
-        """As a user sees it: bash splits the words, and puts the reply in."""
+        """Checks the user's view: bash splits the words, and inserts the reply."""
         process, terminal = pty.fork()
         if process == 0:
             os.chdir(self.folder)

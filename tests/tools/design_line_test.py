@@ -14,19 +14,20 @@ SOURCE = pathlib.Path(__file__).parents[2]
 TITLE = "A put, a get and an arriving message, step by step"
 ITEM = re.compile(r"(\d+)\. ")
 STEP = re.compile(r"(\d+)\. `(src/[\w/.]+)`, `([\w:]+)`: \S")
-# Between the parameters of a definition and its body.
+# Matches the text between the parameters of a definition and its body.
 BODY = re.compile(r"\s*(?:(?:const|noexcept|override|final|try)\b\s*)*(?:->[^;{}]*)?\{")
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![\w])\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
 
 
 def section(document: str) -> str:
-    """The text below the section's title, up to the next title of its level; empty if there is none."""
+    """Returns the text below the section's title, up to the next title of its level. Returns an empty string without
+    the section."""
     found = re.search(rf"^## {re.escape(TITLE)}\n(.*?)(?=^## |\Z)", document, re.DOTALL | re.MULTILINE)
     return found[1] if found else ""
 
 
 def end_of(text: str, begin: int, pair: str) -> int:
-    """One past what closes the bracket at begin."""
+    """Returns the place after the bracket that closes the one at begin."""
     depth = 0
     for at in range(begin, len(text)):
         depth += (text[at] == pair[0]) - (text[at] == pair[1])

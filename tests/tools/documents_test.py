@@ -1,5 +1,5 @@
-"""README.md and docs/: each command in them is run here, in a folder of its own, or is named below with who runs it; each
-program is compiled and run; each option that is named is one.
+"""README.md and docs/: the test runs each command in them in a temporary folder, or names the check that runs it. It
+compiles and runs each program, and checks each option.
 
 Paths such as /run/erda lead into that folder, and pools and runs are small.
 """
@@ -24,7 +24,7 @@ CXX = os.environ["ERDA_CC"]
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").rglob("*.md"))]
 LANGUAGES = {"sh", "console", "text", "cpp", "c", "cmake", "python", "toml", "yaml"}
 
-# Commands that begin so are not run here: who runs them, or why nobody can.
+# Beginnings of commands that do not run here: the check that runs them, or the reason why none can.
 ELSEWHERE = {
     "tools/quickstart": "tools/test",
     "tools/test": "is what runs this",
@@ -53,7 +53,7 @@ ELSEWHERE = {
     "echo within_size >": "changes the machine",
 }
 
-# What a command takes for granted: run before it.
+# Commands that a command needs before it.
 BEFORE = {
     "erda-cli mget greeting nobody": "erda-cli put greeting hello",
     "erda-cli scan --prefix session/": "erda-cli put session/1 value",
@@ -63,7 +63,8 @@ BEFORE = {
                                            "erda-cli --token-file ~/.erda-token -a shm:/run/erda/socket put key value",
 }
 
-# What they print is an example: a line that begins with a name, as in "index    300001 of", begins with one of the document's.
+# Their output is an example: a line that begins with a name, as in "index    300001 of", begins with one of the
+# document's.
 EXAMPLES = ("erda-inspect --verify", "erda-pool ")
 
 FOLDERS = re.compile(r"(?<![\w.}])/(?:run|var/lib/erda|etc/erda|backup|tmp|dev/shm)(?=/|\b)")
@@ -71,7 +72,7 @@ PROGRAM = re.compile(r"(?:^|(?<=[;|&] )|(?<=time ))(?:build/bin/)?(?=erda-[a-z-]
 
 
 def blocks(document: pathlib.Path) -> list[tuple[int, str, str]]:
-    """Of each fenced block: its line, its language and its text."""
+    """Returns line, language and text of each fenced block."""
     found, language, begin, text = [], None, 0, []
     for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
         if not line.startswith("```"):
@@ -87,8 +88,8 @@ def blocks(document: pathlib.Path) -> list[tuple[int, str, str]]:
 @dataclasses.dataclass(frozen=True)
 class Command:
     text: str
-    code: int  # that it ends with: 0, or what a comment behind it says, "# exit code 1"
-    output: str  # that the document shows
+    code: int  # The expected exit code: 0, or the one of a comment after the command, "# exit code 1".
+    output: str  # The output in the document.
 
     def begins(self, *beginnings: str) -> bool:
         return self.text.startswith(beginnings)
@@ -129,7 +130,7 @@ class Sandbox:
         return re.sub(r'(--size |size = ")\d+G', r"\g<1>64M", text)
 
     def run(self, command: str, code: int = 0) -> str:
-        # A server that a document takes for granted.
+        # Starts a server that a document takes for granted.
         listens = re.search(r"erda-[a-z-]*server .*--listen shm:(\S+)", command)
         uses = command + (f" {self.env['ERDA_ADDRESS']}" if re.search(r"erda-cli (?!.*(-a|--address) )", command) else "")
         for path in re.findall(r"shm:([^\s\"']+)", uses):
@@ -225,7 +226,7 @@ class Documents(unittest.TestCase):
                         for each in before.split(" && ") if command.begins(begin) else ():
                             self.sandbox.run(self.sandbox.here(each))
                     shown = self.sandbox.here(command.output)
-                    if command.begins("cat "):  # the file is what the document shows
+                    if command.begins("cat "):  # The file has the contents that the document shows.
                         pathlib.Path(self.sandbox.here(command.text[4:])).write_text(shown, encoding="utf-8")
                     printed = self.sandbox.run(self.sandbox.here(command.text), command.code)
                     if command.begins(*EXAMPLES):
@@ -238,14 +239,14 @@ class Documents(unittest.TestCase):
         self.assertGreater(run, 20)
 
     def test_by_hand_in_readme_runs_as_pasted(self):
-        """In one go, by a fresh shell: nothing waits between the server's start and the first put."""
+        """Runs all at once in a fresh shell: nothing waits between the server's start and the first put."""
         text = (SOURCE / "README.md").read_text(encoding="utf-8").partition("\nBy hand,")[2]
         block = re.search(r"^```sh\n(.*?)^```", text, re.M | re.S)[1]
         self.assertRegex(block, r"\Abuild/bin/erda-server .* &\n.* put greeting hello\n")
         (self.sandbox.folder / "build").symlink_to(BUILD)
         pasted = FOLDERS.sub(lambda match: f"{self.sandbox.folder}{match.group()}", block)
         pasted = re.sub(r"--(records|operations) \d+", r"--\1 2000", re.sub(r"--size 1G", "--size 64M", pasted))
-        # A machine on which a server takes a while to start.
+        # Stands for a machine on which a server takes some time to start.
         slow = f"erda_server() {{ sleep 0.5; exec {BUILD}/bin/erda-server \"$@\"; }}\n"
         pasted = slow + pasted.replace("build/bin/erda-server", "erda_server", 1)
         env = {"PATH": "/usr/bin:/bin", "HOME": str(self.sandbox.folder / "home")}
@@ -256,7 +257,7 @@ class Documents(unittest.TestCase):
         try:
             shell.communicate(pasted, timeout=50)
         finally:
-            if shell.returncode != 0:  # the server is still there
+            if shell.returncode != 0:  # The server is still running.
                 os.killpg(shell.pid, signal.SIGKILL)
         printed = said.read_text(encoding="utf-8")
         self.assertEqual(shell.returncode, 0, printed)
@@ -305,7 +306,7 @@ class Documents(unittest.TestCase):
                 for command in commands(language, block) if language in ("sh", "console") else ():
                     match = ours.match(command.text)
                     tool = match and named.get(match.group(1).replace("erda-sim", "sim"))
-                    # What the lab runs is a command of its own, and what is behind ; or | is another.
+                    # The command of the lab is a separate one, and so is the command after ; or |.
                     rest = re.split(r" -- |[;|]|--server '|--client '", command.text)[0] if match else ""
                     for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", rest) if tool else ():
                         self.assertIn(option, options_of(tool), f"{where}: {command.text}")

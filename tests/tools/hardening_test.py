@@ -1,4 +1,4 @@
-"""tools/cmake/hardening.cmake: every library, module and program that was built has what it promises."""
+"""tools/cmake/hardening.cmake: every library, module and program of the build has the promised protections."""
 
 import os
 import pathlib
@@ -10,12 +10,12 @@ import unittest
 
 from binaries import binaries, readelf
 
-# Of the C library's calls that have a checking form, those that this code uses in every build.
+# Calls of the C library that have a checking form, and that this code uses in every build.
 FORTIFIED = re.compile(r"__\w+_chk\b")
 
 
 def faults_of(binary: pathlib.Path) -> list[str]:
-    """What is missing, or should not be there."""
+    """Returns the missing protections, and the forbidden properties."""
     header = readelf(binary, "--file-header")
     segments = readelf(binary, "--program-headers")
     dynamic = readelf(binary, "--dynamic")
@@ -60,7 +60,7 @@ class EveryBinary(unittest.TestCase):
 
 
 class TheTest(unittest.TestCase):
-    """It finds what it is for."""
+    """The test itself finds each fault."""
 
     def faults(self, *options: str) -> list[str]:
         with tempfile.TemporaryDirectory() as folder:

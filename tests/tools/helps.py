@@ -1,4 +1,4 @@
-"""What the programs' --help says: their commands, options and values."""
+"""The programs' --help: their commands, options and values."""
 
 import functools
 import re
@@ -23,7 +23,7 @@ def commands(program: str) -> list[str]:
 
 
 def options(program: str, *command: str) -> dict[str, list[str]]:
-    """For each, by all of its names, its values if they are a fixed set."""
+    """Returns each option, by all of its names, with its values if they are a fixed set."""
     found = {}
     for names, rest in OPTION.findall(help_of(program, *command)):
         values = VALUES.match(rest)
@@ -33,5 +33,5 @@ def options(program: str, *command: str) -> dict[str, list[str]]:
 
 
 def pages() -> list[tuple[str, ...]]:
-    """The program, and the command if it is one's: all that has a --help."""
+    """Returns every program, and each of its commands: all that have a --help."""
     return [(program, *command) for program in PROGRAMS for command in [(), *((name,) for name in commands(program))]]

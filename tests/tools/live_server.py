@@ -1,4 +1,4 @@
-"""A server in a temporary folder, and commands of documents that are run against it."""
+"""A server in a temporary folder. Tests run commands of documents against it."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ from binaries import BUILD
 
 
 class LiveServer:
-    """A context: a server of a new pool at `address`, in memory if no file is named, and a folder to work in."""
+    """A context: a server of a new pool at `address`, in memory unless a file is named, and a folder to work in."""
 
     def __init__(self, pool: str = "dram:", options: tuple[str, ...] = ()):
         self._options = ["--pool", pool, "--size", "64M", *options]
@@ -27,7 +27,7 @@ class LiveServer:
         self.wait_for("ready")
 
     def wait_for(self, text: str) -> str:
-        """The next line on the server's stdout that has it."""
+        """Returns the next line on the server's stdout that contains the text."""
         for line in self.server.stdout:
             if text in line:
                 return line
@@ -39,7 +39,7 @@ class LiveServer:
         self._temporary.cleanup()
 
     def run(self, script: str) -> subprocess.CompletedProcess:
-        """By bash, which ends at the first command that fails; the programs are those of the build."""
+        """Runs the script by bash, which ends at the first command that fails. The programs are those of the build."""
         environment = os.environ | {"PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}", "HOSTNAME": "machine"}
         return subprocess.run(["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, cwd=self.folder,
                               env=environment, timeout=50)

@@ -1,4 +1,4 @@
-"""docs/man: a page for each program, which says what its --help says, and no more; examples that run."""
+"""docs/man: a page for each program that says the same as its --help; examples that run."""
 
 import pathlib
 import re
@@ -20,7 +20,7 @@ def page_of(program: str) -> pathlib.Path:
 
 
 def plain(page: pathlib.Path) -> str:
-    """Without fonts and escapes; the headings as they are in the source."""
+    """Returns the text without fonts and escapes; headings stay as in the source."""
     text = re.sub(r"\\f[BIR]", "", page.read_text(encoding="utf-8"))
     return text.replace("\\-", "-").replace("\\e", "\\").replace("\\&", "")
 
@@ -31,12 +31,12 @@ def sections(text: str, macro: str = ".SH") -> dict[str, str]:
 
 
 def names(text: str) -> set[str]:
-    """The options that are named there, long ones."""
+    """Returns the long options in the text."""
     return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
 
 
 def tagged(text: str) -> set[str]:
-    """Those that have an entry of their own there, short ones too."""
+    """Returns the options that have an entry, short ones too."""
     return {word.strip(",") for tag in re.findall(r"^\.TP\n(.*)", text, re.MULTILINE)
             for word in tag.split() if word.startswith("-")}
 
@@ -71,7 +71,7 @@ class ManPages(unittest.TestCase):
                 with self.subTest(f"{program} {command}"):
                     there = {name for name in options(program, command) if name.startswith("--")} - {"--help"}
                     self.assertLessEqual(there, names(text))
-                    # What it has an entry for is one of its own.
+                    # Each entry names an option of the program.
                     self.assertLessEqual(tagged(text), set(options(program, command)))
 
     def test_no_page_names_an_option_that_is_none(self):
@@ -129,7 +129,7 @@ class ManPages(unittest.TestCase):
         self.assertLessEqual(there - {"erda(7)"}, set(re.findall(r"[\w.-]+\(\d\)", see)), "erda(7) leads to all")
 
     def test_files_that_are_named_are_installed(self):
-        """Those of the folder share/doc/erda."""
+        """The files of the folder share/doc/erda."""
         files = sections(plain(MAN / "erda.7"))["FILES"]
         documents = re.findall(r"\b[\w-]+\.md\b", files)
         self.assertGreater(len(documents), 2)

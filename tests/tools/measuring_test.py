@@ -47,7 +47,7 @@ class Folder(unittest.TestCase):
             time.sleep(0.01)
 
     def tool(self, work: str) -> subprocess.Popen:
-        """A tool whose work this is. It has `folder` to itself, and is to write into the file `ready`."""
+        """Starts a tool that does this work. It has `folder` to itself, and writes into the file `ready`."""
         text = ("import pathlib, sys, tempfile, time\nfrom measuring.command_line import run\nfrom measuring.programs import *\n"
                 f"here = pathlib.Path({str(self.path)!r})\nready = here / 'ready'\n"
                 f"def work():\n    with tempfile.TemporaryDirectory(dir=here) as folder:\n        {work}\n    return 0\n"
@@ -157,7 +157,7 @@ class Signals(Folder):
         self.assertEqual(self.folders(), [])
 
     def test_what_is_ignored_stays_so(self):
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # As nohup does.
         try:
             tool = self.tool("ready.write_text('yes'); time.sleep(0.5)")
         finally:
@@ -185,7 +185,7 @@ class Arguments(unittest.TestCase):
 
 
 class Runs(Folder):
-    """Of a driver that does 100,000 operations per second."""
+    """Runs of a driver that does 100,000 operations per second."""
 
     def setUp(self):
         super().setUp()

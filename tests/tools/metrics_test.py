@@ -14,13 +14,13 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 DASHBOARD = SOURCE / "tools/erda-server/grafana.json"
 
 STATISTICS = tomllib.loads((SOURCE / "tools/statistics/statistics.toml").read_text())["statistic"]
-# What `erda-cli stats` calls a metric.
+# The names of metrics in `erda-cli stats`.
 SAME = {entry["metric"]: entry["name"] for entry in STATISTICS
         if "metric" in entry and "moving" not in entry and "value" not in entry}
 SAME |= {"erda_recovery_objects": "recovery_objects", "erda_recovery_verified_shards": "recovery_shards_verified"}
-# The same, but they change while nobody does anything, or with each client that asks.
+# The same for numbers that change without a client's request, or with each client that asks.
 MOVING = {entry["metric"]: entry["name"] for entry in STATISTICS if "metric" in entry and "moving" in entry}
-# What stats does not have, and why not.
+# Metrics that stats does not have, and the reasons.
 NOT_IN_STATS = {
     "erda_request_seconds_bucket": "quantiles of them are there: requests_KIND_p50_ns, _p99_ns, _p999_ns",
     "erda_request_seconds_sum": "the same",
@@ -33,7 +33,7 @@ NOT_IN_STATS = {
     "erda_fabric_registration_seconds": "of the start alone, which says it on stdout",
 }
 
-# What the dashboard does not show: the table says why not.
+# Metrics that the dashboard does not show, by the table.
 NOT_SHOWN = {entry["metric"] for entry in STATISTICS if "not_shown" in entry}
 
 
@@ -42,7 +42,7 @@ def labels_of(sample: str) -> dict[str, str]:
 
 
 class Live(unittest.TestCase):
-    """A server that was killed and recovered its pool, and that did something of each kind since."""
+    """A server that was killed, recovered its pool, and then did something of each kind."""
 
     @classmethod
     def setUpClass(cls):
@@ -60,7 +60,8 @@ class Live(unittest.TestCase):
             cls.do(command)
         for path in ("reserve", "delegate"):
             cls.do(f"--path {path} put large --value-file large", first="head -c 50000 /dev/zero > large; ")
-        # The server may still be ending the session of the last command: as soon as nothing changes around the reading.
+        # The server may still be ending the session of the last command. So read until nothing changes around the
+        # reading.
         cls.stats = None
         while True:
             before = cls.stats
@@ -90,7 +91,7 @@ class Live(unittest.TestCase):
 
 class SameNumbers(Live):
     def expected(self, sample: str) -> float | None:
-        """What stats says of it. None: nothing, for a reason that is known."""
+        """Returns the number in stats. Returns None if stats leaves it out for a known reason."""
         name, labels = sample.split("{")[0], labels_of(sample)
         if name in NOT_IN_STATS:
             return None
@@ -178,7 +179,7 @@ class Dashboard(Live):
                     self.assertIn('instance=~"$instance"', conditions)
                     for group in re.findall(r"by \(([^)]*)\)", expr):
                         self.assertLessEqual(set(group.split(", ")), known)
-                # None is asked for without conditions, which were not looked at above.
+                # Each expression has conditions; the checks above looked only at those.
                 self.assertEqual(len(re.findall(r"erda_", expr)), len(re.findall(r"erda_\w+\{", expr)))
 
     def test_legends_name_labels_that_are_left(self):
@@ -215,7 +216,7 @@ class Dashboard(Live):
             self.assertEqual({target["datasource"]["uid"] for target in panel["targets"]}, {"${datasource}"})
 
 
-del Live  # it has no tests
+del Live  # It has no tests.
 
 if __name__ == "__main__":
     unittest.main()

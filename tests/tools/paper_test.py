@@ -1,4 +1,4 @@
-"""tools/paper: what is to be measured, what is kept and never mixed, and what the report says of it."""
+"""tools/paper: its plan, its stored results, which it never mixes, and its report."""
 
 import json
 import pathlib
@@ -15,7 +15,7 @@ from evaluation.store import Store, conditions
 from measuring.programs import ToolError
 
 SETTINGS = Settings(lab=False, quick=True, seconds=0.1, records=1000, pool_bytes=1 << 20)
-SLOWER = {"erda": 1, "redo": 2, "raw": 4}  # of the made-up times
+SLOWER = {"erda": 1, "redo": 2, "raw": 4}  # Factors of the made-up times.
 MACHINE = {"processor": "P", "processors": 2, "memory_bytes": 2**34, "virtual": False, "kernel": "6.1", "system": "S",
            "load_average": 0.5, "time": "2026-01-01 00:00 UTC"}
 
@@ -30,7 +30,8 @@ def plan(figures="14-26", sizes=ALL_SIZES, threads=(1, 2, 4), rounds=3):
 
 
 def measured(run: Run):
-    """Erda is twice as fast as Redo Logging, four times as Read After Write; a value of 1 KiB takes Erda 2 µs in YCSB-C."""
+    """Erda is twice as fast as Redo Logging, and four times as fast as Read After Write. It takes 2 µs for a value of 1
+    KiB in YCSB-C."""
     slower = SLOWER[run.scheme.name]
     point = run.point
     base = 1000 * (1 + point.value_size / 1024) * slower * (1, 1.5, 0.5)[run.round - 1]
@@ -153,7 +154,7 @@ class Stores(Folder):
     def test_guests_are_not_mixed(self):
         store = self.begin()
         store.put_guest({**MACHINE, "kernel": "6.0"})
-        store.put_guest(MACHINE)  # nothing was measured in the one before
+        store.put_guest(MACHINE)  # Nothing was measured in the guest before.
         run = plan("14").runs()[0]
         store.put_run(run, measured(run))
         store.put_guest({**MACHINE, "load_average": 7, "time": "later"})
@@ -214,7 +215,7 @@ class Numbers(Folder):
     def test_the_median_of_the_rounds_and_the_mean_of_all_operations(self):
         found = results.Results(self.full())
         self.assertAlmostEqual(found.latency("C", 1024, ERDA), 2)
-        self.assertAlmostEqual(found.latency("A", 1024, REDO), 8)  # half of it gets of 4, half puts of 12
+        self.assertAlmostEqual(found.latency("A", 1024, REDO), 8)  # Half of them gets of 4, half puts of 12.
         self.assertAlmostEqual(found.latency("update", 1024, RAW, "put_p50_us"), 24)
         self.assertIsNone(found.latency("update", 1024, RAW, "get_p50_us"))
         self.assertAlmostEqual(found.rate("C", 4, REDO), 2e6)
@@ -229,7 +230,7 @@ class Numbers(Folder):
         self.assertAlmostEqual(ratios["ycsb_c_latency_1k"].paper, 0.678, places=3)
         self.assertEqual([(ratio.name, ratio.target, ratio.reached) for ratio in ratios.values() if ratio.target],
                          [("ycsb_c_latency_1k", 0.60, True), ("update_bytes_1k", 0.53, True)])
-        # Erda's gets cost the server nothing: there is no ratio.
+        # Erda's gets cost the server nothing, so there is no ratio.
         self.assertNotIn("ycsb_c_server_cpu", ratios)
 
     def test_a_target_can_be_missed(self):

@@ -1,4 +1,4 @@
-"""include/erda includes itself and the standard library, and nothing of what Erda is built with."""
+"""include/erda includes itself and the standard library, and no library with which Erda is built."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""src/python/erda: the Python module, its clients against a server of its own, and its servers."""
+"""src/python/erda: the Python module, its clients against its server, and its servers."""
 
 import contextlib
 import ctypes
@@ -69,7 +69,7 @@ class Module(unittest.TestCase):
             self.assertRaises(TypeError, client.put, "key", wrong)
 
     def in_child(self, body):
-        """What it returns in a child of a fork, as text, that ends as a Python program does."""
+        """Returns the result of the body in a child of a fork, as text. The child ends as a Python program does."""
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -99,7 +99,7 @@ class Module(unittest.TestCase):
                 return said, own.get("key")
 
         self.assertEqual(self.in_child(use), "([True, True, True], b'value')")
-        # With the lock taken, as by a thread that is in a call.
+        # With the lock taken, as by a thread in a call.
         with self.client._lock:
             self.assertEqual(self.in_child(self.client.close), "None")
         self.assertEqual(self.client.get("key"), b"value")
@@ -301,10 +301,10 @@ class Servers(unittest.TestCase):
             self.assertEqual(server.durability, "process-safe")
             with erda.Client(self.address) as client:
                 client.put("key", "value")
-            shutil.copy(pool, pool + "2")  # as its death would leave it
+            shutil.copy(pool, pool + "2")  # As the server's death would leave it.
         with erda.Server(pool, self.address) as server:
             self.assertIsNone(server.recovery())
-        server = erda.Server(pool + "2", self.address)  # opened, and not started
+        server = erda.Server(pool + "2", self.address)  # Opened, and not started.
         self.assertGreater(server.recovery()["objects"], 0)
         server.start()
         with erda.Client(self.address) as client:
@@ -356,7 +356,7 @@ class Servers(unittest.TestCase):
     def test_tells_what_it_did_and_how_it_is_reached(self):
         with erda.Server("dram:", self.address, size=64 << 20) as server, erda.Client(self.address) as client:
             client.put("key", "value")
-            client.delete("key")  # behind which the time of the put is counted
+            client.delete("key")  # It comes after the put, so the put's time is counted by its end.
             self.assertEqual([(fabric.scheme, fabric.device, fabric.flush_method) for fabric in server.fabrics],
                              [("shm", "", "none")])
             activity = server.activity()
@@ -372,7 +372,7 @@ class Servers(unittest.TestCase):
             self.assertEqual(server.activity()["put_inline"].count, 1)
 
     def refuse(self):
-        """A client that a server with tokens does not let in."""
+        """Makes a client that a server with tokens refuses."""
         self.assertRaises(erda.PermissionDeniedError, erda.Client, self.address, token="f" * 16)
 
     def server_with_token(self, on_event):
@@ -401,9 +401,9 @@ class Servers(unittest.TestCase):
                 file.seek(at)
                 file.write(b"A")
             self.assertEqual(told.get(timeout=60), b"the key")
-        told = queue.Queue()  # the same damage may have been found again
+        told = queue.Queue()  # The same damage may have been found again.
         unknown = _native_server._OnDamage(_native_server._damage_teller(told.put))
-        unknown(None, None, 0)  # a key that is not known any more
+        unknown(None, None, 0)  # A key that is unknown.
         self.assertIsNone(told.get(timeout=60))
 
     def test_what_a_callback_raises_does_not_end_the_server(self):
@@ -437,12 +437,12 @@ class Servers(unittest.TestCase):
                 except RuntimeError as error:
                     told.put(str(error))
             begun.set()
-            while not server._lock.locked():  # until who stops it has its turn
+            while not server._lock.locked():  # Waits until the stopping thread has its turn.
                 time.sleep(0.001)
             told.put(server.stats()["puts"])
             told.put(server.activity()["put_inline"].count)
 
-        def come():  # who is refused waits for the callback
+        def come():  # A refused client waits for the callback.
             with contextlib.suppress(erda.Error):
                 erda.Client(self.address, token="f" * 16)
 
@@ -458,7 +458,7 @@ class Servers(unittest.TestCase):
         self.assertEqual((told.get(), told.get()), (0, 0))
 
     def wait_for_the_pool(self):
-        """A server that opens the pool, once nobody else has it."""
+        """Opens the pool with a server, once no other has it."""
         for _ in range(600):
             try:
                 return erda.Server(str(self.folder / "pool"), self.address)
@@ -482,7 +482,7 @@ class Servers(unittest.TestCase):
             self.assertIsNone(server.recovery())
 
     def test_is_closed_when_the_interpreter_ends(self):
-        # A daemon's variable goes on to the end of the process.
+        # The variable of a daemon thread lives to the end of the process.
         program = f"""
 import sys, threading, time
 sys.path.insert(0, {str(SOURCE / 'src' / 'python')!r})

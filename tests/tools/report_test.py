@@ -1,4 +1,4 @@
-"""tools/report: charts are well-formed and show the numbers they were given; pages need nothing else."""
+"""tools/report: charts are well-formed and show their numbers; pages need no other file."""
 
 import pathlib
 import re
@@ -132,7 +132,7 @@ class Pages(unittest.TestCase):
 
     def test_every_colour_of_a_chart_is_in_the_style(self):
         for number in range(len(charts.COLOURS)):
-            self.assertEqual(self.page().count(f"--c{number}: #"), 2)  # light and dark
+            self.assertEqual(self.page().count(f"--c{number}: #"), 2)  # Light and dark.
 
     def test_a_row_has_as_many_cells_as_there_are_columns(self):
         with self.assertRaises(ValueError):

@@ -1,4 +1,5 @@
-"""tools/supply/sbom.py: the list of what Erda is made of names what its binaries load, and what is installed; and no more."""
+"""tools/supply/sbom.py: the list of Erda's parts names the libraries that its binaries load, and the installed
+packages, and no others."""
 
 import functools
 import hashlib
@@ -37,7 +38,7 @@ class TheBill(unittest.TestCase):
         self.names = {package["name"]: package for package in self.document["packages"]}
 
     def related(self, name: str, how: str) -> set[str]:
-        """The names of what a package is related to in that way."""
+        """Returns the names that have this relation to a package."""
         one = self.names[name]["SPDXID"]
         return {self.packages[each["relatedSpdxElement"]]["name"] for each in self.document["relationships"]
                 if each["spdxElementId"] == one and each["relationshipType"] == how}
@@ -79,7 +80,7 @@ class TheBill(unittest.TestCase):
                 self.assertEqual(self.related(own_name(binary.name), "DYNAMIC_LINK"), expected)
 
     def package_with(self, library: str) -> str:
-        """The package among those listed that has this library: by the files of each, as dpkg knows them."""
+        """Returns the listed package that has this library, by the files that dpkg knows of each."""
         owners = [name for name, package in self.names.items() if "externalRefs" in package and
                   any(file.endswith(f"/{library}") for file in files_of(name))]
         self.assertEqual(len(owners), 1, f"{library}: {owners}")

@@ -47,10 +47,10 @@ class Statistics(unittest.TestCase):
         self.assertEqual(self.generate().returncode, 0)
         self.assertEqual(self.generate("--check").returncode, 0)
         counters = self.text("src/format/counters.h")
-        self.assertIn("  kNapsTaken,\n  kCount,", counters)  # the control block
-        self.assertIn('  "naps_taken",\n};', counters)  # erda-cli stats
-        self.assertIn("X(naps_taken, kNapsTaken)", counters)  # the sum over shards
-        self.assertIn("X(naps_taken)", counters)  # from C++ to C
+        self.assertIn("  kNapsTaken,\n  kCount,", counters)  # The control block.
+        self.assertIn('  "naps_taken",\n};', counters)  # erda-cli stats.
+        self.assertIn("X(naps_taken, kNapsTaken)", counters)  # The sum over shards.
+        self.assertIn("X(naps_taken)", counters)  # From C++ to C.
         self.assertIn("  // Short sleeps of shards.\n  uint64_t naps_taken = 0;", self.text("include/erda/server.h"))
         self.assertIn("  uint64_t naps_taken;", self.text("include/erda/erda.h"))
         self.assertIn('"naps_taken"', self.text("src/python/erda/_native_server.py"))

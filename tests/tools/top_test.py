@@ -1,4 +1,4 @@
-"""erda-cli top: what it prints to a pipe, and what it does to a terminal, which must be as it was afterwards."""
+"""erda-cli top: its output to a pipe, and its use of a terminal, which must be restored afterwards."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ OPEN, CLOSE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
 
 
 class Terminal:
-    """erda-cli top on a terminal of its own."""
+    """erda-cli top on a separate terminal."""
 
     def __init__(self, test: unittest.TestCase, address: str, rows: int = 24, columns: int = 80):
         self._master, slave = pty.openpty()
@@ -42,7 +42,7 @@ class Terminal:
             self.shown += os.read(self._master, 65536)
 
     def screens(self) -> list[bytes]:
-        """Those that are whole."""
+        """Returns the whole screens."""
         return [part.split(b"\x1b[J")[0] for part in self.shown.split(b"\x1b[H")[1:] if b"\x1b[J" in part]
 
     def type(self, keys: bytes):
@@ -52,7 +52,7 @@ class Terminal:
         return termios.tcgetattr(self._slave) != self._modes
 
     def end(self) -> tuple[int, str]:
-        """Its exit code and stderr. All that it wrote to the terminal is in `shown` then."""
+        """Returns its exit code and stderr. `shown` then has all that it wrote to the terminal."""
         errors = self.process.stderr.read().decode()
         code = self.process.wait()
         while select.select([self._master], [], [], 0)[0]:
@@ -111,7 +111,8 @@ class OnATerminal(unittest.TestCase):
     def test_nothing_is_wider_or_longer_than_the_terminal(self):
         terminal = Terminal(self, self.live.address, rows=5, columns=30)
         terminal.read_until(b"\x1b[J", times=2)
-        terminal.resize(40, 100)  # which signals nobody, as the terminal controls no process: the next screen has it
+        # No process gets a signal, as the terminal controls none: the next screen has the new size.
+        terminal.resize(40, 100)
         terminal.read_until(b"violations\x1b[K\r\n")
         terminal.type(b"q")
         self.assertEqual(terminal.end()[0], 0)

@@ -1,4 +1,4 @@
-// Addresses of the verbs fabric. What needs a device is tested in the lab.
+// Addresses of the verbs fabric. Tests that need a device run in the lab.
 #include "fabric/verbs/address.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace erda::fabric::verbs {
 namespace {
 
-TEST(VerbsAddress, HostAndPort) {
+TEST(VerbsAddress, HostAndPortAreParsed) {
   for (const std::string host : {"10.9.0.1", "server", "server.example.org"}) {
     const auto address = ParseAddress("verbs://" + host + ":7700");
     ASSERT_TRUE(address.ok()) << address.status().ToString();
@@ -24,7 +24,7 @@ TEST(VerbsAddress, HostAndPort) {
   EXPECT_EQ(address->port, 0);
 }
 
-TEST(VerbsAddress, Options) {
+TEST(VerbsAddress, OptionsAreParsed) {
   const auto address = ParseAddress("verbs://0.0.0.0:65535?device=mlx5_0&gid=3");
   ASSERT_TRUE(address.ok()) << address.status().ToString();
   EXPECT_EQ(address->device, "mlx5_0");
@@ -32,7 +32,7 @@ TEST(VerbsAddress, Options) {
   EXPECT_EQ(ParseAddress("verbs://h:1?device=rxe0")->device, "rxe0");
 }
 
-TEST(VerbsAddress, WhatIsNoneSaysWhy) {
+TEST(VerbsAddress, WrongAddressIsRefusedWithAReason) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"", "verbs://host:port"},
       {"verbs:", "verbs://host:port"},
@@ -68,8 +68,8 @@ TEST(VerbsAddress, WhatIsNoneSaysWhy) {
   }
 }
 
-TEST(VerbsAddress, IsWrittenAsItIsRead) {
-  // (The last one's address is of its own wire alone, so it says of which.)
+TEST(VerbsAddress, FormattedAddressParsesToItself) {
+  // (The last address is link-local, so it names its interface.)
   for (const std::string text : {"verbs://10.9.0.1:7700", "verbs://[fd09::1]:1", "verbs://[fe80::1%1]:7700"}) {
     const auto address = ParseAddress(text);
     const auto socket = Lookup(*address);

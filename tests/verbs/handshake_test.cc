@@ -1,4 +1,4 @@
-// What two ends say first, as bytes, and what of that is refused.
+// The first messages of two ends, as bytes, and the refused ones.
 #include "fabric/verbs/handshake.h"
 
 #include <gtest/gtest.h>
@@ -13,11 +13,11 @@
 namespace erda::fabric::verbs {
 namespace {
 
-TEST(VerbsKnock, BringsItsDataAndNoMore) {
+TEST(VerbsKnock, KnockReturnsItsDataAndNoMore) {
   const std::string data = "hello";
   auto bytes = MakeKnock(AsBytes(data), kConnectDataMax, 64);
   ASSERT_EQ(bytes.size(), sizeof(Knock) + data.size());
-  bytes.resize(56);  // as rdma_cm pads it
+  bytes.resize(56);  // As rdma_cm pads it.
   Knock knock;
   std::vector<std::byte> read;
   ASSERT_TRUE(ReadKnock(bytes.data(), bytes.size(), &knock, &read));
@@ -26,19 +26,19 @@ TEST(VerbsKnock, BringsItsDataAndNoMore) {
   EXPECT_TRUE(MakeKnock(std::vector<std::byte>(kConnectDataMax + 1), kConnectDataMax, 1).empty());
 }
 
-// What rdma_cm can carry.
-TEST(VerbsKnock, Fits) {
+// The limit of rdma_cm.
+TEST(VerbsKnock, KnockFitsIntoRdmaCmsPrivateData) {
   EXPECT_LE(sizeof(Knock) + kConnectDataMax, 56U);
   EXPECT_LE(sizeof(Knock) + kRejectDataMax, 148U);
 }
 
-TEST(VerbsKnock, WhatIsNoneIsRefused) {
+TEST(VerbsKnock, OtherBytesAreRefused) {
   const auto good = MakeKnock({}, kConnectDataMax, 1);
   Knock knock;
   std::vector<std::byte> data;
   EXPECT_FALSE(ReadKnock(nullptr, 0, &knock, &data));
   EXPECT_FALSE(ReadKnock(good.data(), good.size() - 1, &knock, &data));
-  for (const size_t at : {0U, 1U, 2U, 3U, 4U}) {  // the magic and the version
+  for (const size_t at : {0U, 1U, 2U, 3U, 4U}) {  // The magic and the version.
     auto bad = good;
     bad[at] ^= std::byte{1};
     EXPECT_FALSE(ReadKnock(bad.data(), bad.size(), &knock, &data)) << at;
@@ -48,7 +48,7 @@ TEST(VerbsKnock, WhatIsNoneIsRefused) {
   EXPECT_FALSE(ReadKnock(longer.data(), longer.size(), &knock, &data)) << "more data than there is";
 }
 
-// As full as it can be. The data looks like regions too, so that only their number says where they end.
+// As full as possible. The data looks like regions, too, so that only their number says where they end.
 Greeting FullGreeting() {
   const OfferedRegion region{4096, 4096, 7, static_cast<uint32_t>(Access::kRemoteRead)};
   Greeting greeting;
@@ -62,7 +62,7 @@ Greeting FullGreeting() {
   return greeting;
 }
 
-TEST(VerbsGreeting, OffersAsManyRegionsAsThereAre) {
+TEST(VerbsGreeting, GreetingReturnsItsRegions) {
   for (size_t regions = 0; regions <= kOfferedRegionsMax; ++regions) {
     Greeting greeting = FullGreeting();
     greeting.regions = static_cast<uint8_t>(regions);
@@ -73,7 +73,7 @@ TEST(VerbsGreeting, OffersAsManyRegionsAsThereAre) {
   }
 }
 
-TEST(VerbsGreeting, WhatIsNoneIsRefused) {
+TEST(VerbsGreeting, InvalidGreetingIsRefused) {
   const std::vector<std::pair<std::string, void (*)(Greeting&)>> wrong = {
       {"another magic", [](Greeting& greeting) { ++greeting.magic; }},
       {"another version", [](Greeting& greeting) { ++greeting.version; }},
@@ -94,7 +94,7 @@ TEST(VerbsGreeting, WhatIsNoneIsRefused) {
   }
 }
 
-TEST(VerbsGreeting, HasItsLength) {
+TEST(VerbsGreeting, GreetingOfAnotherLengthIsRefused) {
   const Greeting greeting = FullGreeting();
   std::vector<std::byte> bytes(sizeof(greeting) + 1);
   std::copy_n(BytesOf(greeting).begin(), sizeof(greeting), bytes.begin());

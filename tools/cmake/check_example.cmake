@@ -1,4 +1,4 @@
-# Runs an example, and fails unless it succeeds and prints what its source has behind "Prints:".
+# Runs an example. Fails unless the example succeeds and prints the text that follows "Prints:" in its source.
 # cmake -DSOURCE=<file> "-DCOMMAND=<program;argument>" -P check_example.cmake
 cmake_minimum_required(VERSION 3.22)
 file(READ ${SOURCE} source)

@@ -1,7 +1,6 @@
-# Fails unless a shared library exports members of each of some classes, each C function with a prefix that a header
-# declares, and nothing else.
-# cmake -DNM=<nm> -DLIBRARY=<file> "-DCLASSES=<erda::Name;erda::Other>" -DHEADER=<file> -DPREFIX=<erda_name_>
-#   -P check_exports.cmake
+# Fails unless a shared library exports exactly two kinds of names. These are members of each of some classes, and each
+# C function with a prefix that a header declares. Usage: cmake -DNM=<nm> -DLIBRARY=<file>
+# "-DCLASSES=<erda::Name;erda::Other>" -DHEADER=<file> -DPREFIX=<erda_name_> -P check_exports.cmake
 execute_process(COMMAND ${NM} --dynamic --defined-only --extern-only --demangle ${LIBRARY}
   OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX REPLACE ";" "," listing "${listing}")

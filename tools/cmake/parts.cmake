@@ -1,4 +1,4 @@
-# ERDA_CLIENT, ERDA_SERVER and so on: whether ERDA_PARTS names that part.
+# Sets ERDA_CLIENT, ERDA_SERVER and so on: whether ERDA_PARTS names that part.
 set(parts client server verbs programs benchmarks tests)
 foreach(part IN LISTS ERDA_PARTS)
   if(NOT part IN_LIST parts)

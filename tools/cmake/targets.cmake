@@ -1,18 +1,18 @@
-# How libraries and programs are made.
+# Functions that add libraries and programs.
 
-# Objects of one or more folders of sources, for the shared libraries and for the tests.
+# Adds objects of one or more folders of sources, for the shared libraries and for the tests.
 function(erda_add_objects name)
   list(TRANSFORM ARGN REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/\\1/*.h" OUTPUT_VARIABLE headers)
   list(TRANSFORM ARGN REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/\\1/*.cc" OUTPUT_VARIABLE sources)
   file(GLOB files CONFIGURE_DEPENDS ${headers} ${sources})
   add_library(${name} OBJECT ${files})
-  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)  # also where there are headers alone
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)  # Also for folders with headers alone.
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PUBLIC erda_flags)
 endfunction()
 
-# A shared library that exports what its map names, and nothing else. Each carries its own copy of erda_core, hidden, so
-# that a process may load both.
+# Adds a shared library that exports the names in its map, and nothing else. Each library contains a hidden copy of
+# erda_core, so that a process may load both.
 function(erda_add_library name)
   add_library(erda_${name} SHARED)
   add_library(erda::${name} ALIAS erda_${name})
@@ -33,7 +33,7 @@ function(erda_add_library name)
   set_property(GLOBAL APPEND PROPERTY ERDA_BINARIES erda_${name})
 endfunction()
 
-# The package (tools/debian/packages.cmake) that has a program and its man page.
+# Finds the package (tools/debian/packages.cmake) that has a program and its man page.
 function(erda_package_of name package)
   set(${package} erda-server PARENT_SCOPE)
   if(name STREQUAL "erda-cli")
@@ -43,17 +43,17 @@ function(erda_package_of name package)
   endif()
 endfunction()
 
-# A program, of the sources in the folder that calls this.
+# Adds a program of the sources in the caller's folder.
 function(erda_add_program name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   add_executable(${name} ${sources})
   target_compile_options(${name} PRIVATE ${command_line_options})
-  if(NOT DEFINED CMAKE_UNITY_BUILD)  # all of them include the same large headers, for command lines and JSON
+  if(NOT DEFINED CMAKE_UNITY_BUILD)  # All of them include the same large headers, for command lines and JSON.
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
   target_link_libraries(${name} PRIVATE erda_program_flags erda::client erda::server ${ARGN})
   target_link_options(${name} PRIVATE LINKER:--as-needed)
-  # The libraries are there in a build and in an installed tree, wherever that is moved to.
+  # Programs find the libraries in a build and in an installed tree, wherever that is moved.
   file(RELATIVE_PATH libraries ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   set(paths "$ORIGIN/../lib" "$ORIGIN/${libraries}")
   list(REMOVE_DUPLICATES paths)

@@ -1,5 +1,6 @@
-# `cmake --build build --target uninstall`: removes what the last `cmake --install` has installed, by its list, and the
-# folders that are empty then and named after Erda. Configuration, pools and logs stay. DESTDIR counts as it did then.
+# `cmake --build build --target uninstall`: removes the files that the last `cmake --install` installed, by its list.
+# Then removes folders that are empty and named after Erda. Configuration, pools and logs stay. DESTDIR has the same
+# effect as in the installation.
 # Usage: cmake -D MANIFEST=build/install_manifest.txt -P uninstall.cmake
 if(NOT EXISTS "${MANIFEST}")
   message(FATAL_ERROR "${MANIFEST} is missing: nothing was installed from this build")

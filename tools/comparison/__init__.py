@@ -1,1 +1,1 @@
-"""What tools/compare consists of."""
+"""The parts of tools/compare."""

@@ -21,14 +21,14 @@ from report import charts
 
 WORKLOADS = ("B", "C", "update")
 LOAD_THREADS = 16
-OTHER_BYTES = 64  # of a record, beside its value
+OTHER_BYTES = 64  # Bytes of a record beside its value.
 PERCENTILES = ("mean", "p50", "p90", "p99", "p999", "max")
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
     build: pathlib.Path
-    folder: pathlib.Path  # where temporary folders are made
+    folder: pathlib.Path  # The folder for temporary folders.
     sizes: Sequence[int]
     clients: Sequence[int]
     depth: int
@@ -43,17 +43,17 @@ class Plan:
         return 1, self.depth
 
     def records_of(self, size: int) -> int:
-        """Fewer of large values, so that all systems fit into the memory at once."""
+        """Returns a smaller number for large values, so that all systems fit into the memory at once."""
         return max(1000, min(self.records, self.most_value_bytes // size))
 
     def stored_bytes(self, size: int) -> int:
-        """About, with keys and headers."""
+        """Returns an estimate, with keys and headers."""
         return self.records_of(size) * (size + OTHER_BYTES)
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One figure: it is measured once in each round."""
+    """One figure, which each round measures once."""
 
     system: System
     size: int
@@ -69,7 +69,7 @@ class Measured:
     runs: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
     def median(self, *path: str) -> float:
-        """Over the rounds, of one number of the runs."""
+        """Returns the median over the rounds of one number of the runs."""
         return statistics.median(functools.reduce(operator.getitem, path, run) for run in self.runs)
 
     @property
@@ -78,7 +78,7 @@ class Measured:
 
 
 def cells_of(plan: Plan, size: int) -> tuple[list[Cell], list[Cell]]:
-    """What is measured of one value size: the systems without persistence, and updates with it."""
+    """Returns the measurements of one value size: all systems without persistence, and updates with it."""
     main = [
         Cell(system, size, workload, clients, depth)
         for workload in WORKLOADS
@@ -96,7 +96,7 @@ def cells_of(plan: Plan, size: int) -> tuple[list[Cell], list[Cell]]:
 
 
 def measure(plan: Plan) -> tuple[list[Measured], dict[str, str]]:
-    """All cells, and the command of each server."""
+    """Measures all cells. Returns them, and the command of each server."""
     cells = {size: cells_of(plan, size) for size in plan.sizes}
     progress = Progress(plan.rounds * sum(len(part) for both in cells.values() for part in both))
     measured: list[Measured] = []
@@ -135,7 +135,7 @@ def _measure_part(plan: Plan, cells: Sequence[Cell], progress: Progress, command
 
 
 def _turns(measured: Sequence[Measured], number: int) -> Iterator[Measured]:
-    """The systems one after the other in each place, beginning with another one in each round."""
+    """Yields the systems one after the other in each place, beginning with another one in each round."""
     together: dict[tuple[Any, ...], list[Measured]] = {}
     for entry in measured:
         cell = entry.cell
@@ -156,8 +156,8 @@ def _command(plan: Plan, cell: Cell, server: Server) -> list[str]:
 
 
 def _load(plan: Plan, size: int, server: Server) -> None:
-    """Puts all records. Erda's log is written through once, so that its memory is in use as in a server that has run for a
-    while; the others overwrite values in place.
+    """Puts all records. Writes Erda's log through once, so that its memory is in use as in a server that has run for
+    some time. The other systems overwrite values in place.
     """
     updates = 1
     if server.address.startswith("shm:"):

@@ -1,4 +1,4 @@
-"""What was measured: as tables for a terminal, as JSON, and as a page."""
+"""Prints the results as tables for a terminal, as JSON, and as a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from report.charts import Axis, Series
 from report.machine import describe, describe_commit
 from report.page import Card, Column, Page
 
-RATIO_SIZE = 1024  # YCSB's records are of this size
+RATIO_SIZE = 1024  # The size of YCSB's records.
 RATIO_WORKLOAD = "C"
 RATIO_CLIENTS = 16
 MIX = {"B": "95 % get, 5 % update", "C": "gets only", "update": "updates only"}
@@ -56,7 +56,7 @@ class Ratio:
 
 
 class Figures:
-    """Finds what was measured."""
+    """Finds results."""
 
     def __init__(self, plan: Plan, measured: Sequence[Measured]) -> None:
         self.plan = plan
@@ -88,7 +88,7 @@ class Figures:
         return Ratio(f"{other.name}_throughput", what, target, erda / theirs, size, workload, clients, depth, erda, theirs)
 
     def ratios(self) -> list[Ratio]:
-        """The three that have a target."""
+        """Returns the three ratios that have a target."""
         size, clients, depth = self.ratio_size, self.ratio_clients, self.plan.depth
         return [
             self.latency_ratio(size, RATIO_WORKLOAD, "get", 60),
@@ -97,7 +97,7 @@ class Figures:
         ]
 
     def all_ratios(self) -> list[Ratio]:
-        """The same of everything else."""
+        """Returns the other ratios."""
         found = []
         for size in self.plan.sizes:
             for workload in WORKLOADS:
@@ -115,7 +115,7 @@ class Figures:
 
 
 def chosen(figures: Figures) -> str:
-    """How the three ratios were chosen."""
+    """Explains the choice of the three ratios."""
     own = ", the size of YCSB's own records" if figures.ratio_size == RATIO_SIZE else ""
     return (
         f"The three ratios with a target are of workload {RATIO_WORKLOAD} ({MIX[RATIO_WORKLOAD]}) with values of "
@@ -126,7 +126,7 @@ def chosen(figures: Figures) -> str:
 
 
 def about_files(origin: dict[str, Any]) -> str:
-    """What the pool and Redis's files were on."""
+    """Describes the file system of the pool and of Redis's files."""
     kind = origin["file_system"]
     memory = ": that is memory, so an fsync costs nothing, and nothing survives a power cut" if kind in ("tmpfs", "ramfs") else ""
     return f"The pool and Redis's files were on {kind}{memory}."
@@ -222,7 +222,7 @@ def _ratio_columns(depth: int) -> list[Column]:
 
 
 def _ratio_rows(figures: Figures) -> list[list[str]]:
-    """Latencies with as few clients as there are, throughput with as many as the ratios are of."""
+    """Latencies with the smallest number of clients, throughput with the number of clients in the ratios."""
     rows = []
     for size in figures.plan.sizes:
         for workload in WORKLOADS:

@@ -1,4 +1,4 @@
-"""The systems that are compared: how each is started, and what it promises."""
+"""The systems that are compared: how each starts, and its promise."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from measuring.programs import Server, ToolError, available_memory, require_buil
 from report import charts
 
 GIBIBYTE = 2**30
-POOL_BYTES = 128 * 2**20  # at least
+POOL_BYTES = 128 * 2**20  # At least.
 
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    name: str  # in JSON
-    title: str  # for people
+    name: str  # In JSON.
+    title: str  # For people.
     colour: int
-    promise: str  # what an acknowledged put has
-    server: str  # the key of the server that it needs; two systems may share one
-    ack: str | None = None  # of Erda's clients
+    promise: str  # The promise for an acknowledged put.
+    server: str  # The key of the server that it needs; two systems may share one.
+    ack: str | None = None  # Of Erda's clients.
 
 
 ERDA = System(
@@ -70,12 +70,13 @@ DURABLE = (FILE_PLACED, FILE_PERSISTED, EVERYSEC, ALWAYS)
 
 
 def server_threads() -> int:
-    """For each server that can have more than one: half of the processors, since the clients are on this machine, too."""
+    """Returns the threads of each server that can have several: half of the processors, since the clients are on this
+    machine, too."""
     return max(1, (os.cpu_count() or 1) // 2)
 
 
 def start(key: str, build: pathlib.Path, folder: pathlib.Path, value_bytes: int) -> Server:
-    """Starts a server, large enough for values of so many bytes in all, and waits until it serves."""
+    """Starts a server that is large enough for this number of bytes in values, and waits until it serves."""
     if key.startswith("erda"):
         return _start_erda(key, build, folder, value_bytes)
     if key == "memcached":
@@ -84,7 +85,7 @@ def start(key: str, build: pathlib.Path, folder: pathlib.Path, value_bytes: int)
 
 
 def pool_bytes(value_bytes: int) -> int:
-    """A log cleans best with room, as memcached's slabs and Redis's allocator do with theirs."""
+    """Returns a size with room: a log cleans best with it, like memcached's slabs and Redis's allocator."""
     return max(POOL_BYTES, value_bytes * 4)
 
 
@@ -119,9 +120,9 @@ def _start_redis(key: str, folder: pathlib.Path) -> Server:
 
 def _start_memcached(folder: pathlib.Path, value_bytes: int) -> Server:
     path = folder / "memcached.sock"
-    # More than its slabs waste, so that nothing is evicted; what is not used is not taken.
+    # More than its slabs waste, so that nothing is evicted. It takes no unused memory.
     megabytes = 1024 + value_bytes * 3 // 2**20
-    # Root would need to name another user: as one, it would not end with this tool.
+    # Started by root, memcached would need another user, and would then not end with this tool.
     user = ["-u", "root"] if os.geteuid() == 0 else []
     return Server(
         "memcached",
@@ -133,7 +134,7 @@ def _start_memcached(folder: pathlib.Path, value_bytes: int) -> Server:
 
 
 def ask(path: pathlib.Path, question: bytes, last: bytes = b"\r\n") -> bytes:
-    """The answer of a server on a Unix socket, up to its last bytes; nothing if nobody listens."""
+    """Returns the answer of a server on a Unix socket, up to its last bytes. Returns nothing if no server listens."""
     answer = b""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(5)
@@ -151,7 +152,7 @@ def ask(path: pathlib.Path, question: bytes, last: bytes = b"\r\n") -> bytes:
 
 
 def evictions(server: Server) -> int:
-    """How many values memcached threw away."""
+    """Returns the number of values that memcached threw away."""
     path = pathlib.Path(server.address.partition(":")[2])
     for line in ask(path, b"stats\r\n", b"END\r\n").decode().splitlines():
         if line.startswith("STAT evictions "):
@@ -160,7 +161,7 @@ def evictions(server: Server) -> int:
 
 
 def require_programs(build: pathlib.Path) -> None:
-    """All that is needed is there, or an error that says what to do."""
+    """Checks that all needed programs exist. Raises an error that says what to do."""
     missing = [name for name in ("redis-server", "memcached") if shutil.which(name) is None]
     if missing:
         raise ToolError(f"{' and '.join(missing)} not found; on Debian: apt-get install {' '.join(missing)}")
@@ -168,7 +169,7 @@ def require_programs(build: pathlib.Path) -> None:
 
 
 def require_room(folder: pathlib.Path, value_bytes: int) -> None:
-    """Memory for all servers of one value size, and disk for the pool and the append-only files."""
+    """Checks the memory for all servers of one value size, and the disk for the pool and the append-only files."""
     memory = available_memory()
     pool = pool_bytes(value_bytes)
     needed = pool + 4 * value_bytes + GIBIBYTE

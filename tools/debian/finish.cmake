@@ -1,5 +1,6 @@
-# CPack calls it when the files of all packages are in place. Manual pages are compressed. The libraries are where the loader looks, so programs have no
-# path of their own to them. The list of what Erda is made of has the checksums of the files in the packages.
+# CPack calls this when the files of all packages are in place. It compresses the manual pages. It removes the programs'
+# paths to the libraries, since the loader finds these itself. It writes the list of Erda's parts with the checksums of
+# the packaged files.
 file(GLOB_RECURSE programs ${CPACK_TEMPORARY_DIRECTORY}/*/usr/bin/*)
 foreach(program IN LISTS programs)
   file(RPATH_REMOVE FILE ${program})

@@ -1,6 +1,6 @@
-# Debian packages, by CPack: a component is a package, and has its name. tools/packages makes them.
+# Debian packages, by CPack. A component is a package, and has its name. tools/packages makes them.
 #
-# How they depend on each other is said here; what they need of others, dpkg-shlibdeps finds out.
+# This file declares how they depend on each other. dpkg-shlibdeps finds the other packages that they need.
 if(NOT CPACK_PACKAGE_CONTACT)  # whoever publishes packages says who answers for them
   set(CPACK_PACKAGE_CONTACT "Erda's maintainers <maintainers@erda.invalid>")
 endif()
@@ -25,7 +25,7 @@ find_program(GZIP gzip REQUIRED)
 execute_process(COMMAND ${GZIP} -9nc ${PROJECT_SOURCE_DIR}/tools/debian/changelog
   OUTPUT_FILE ${PROJECT_BINARY_DIR}/changelog.gz COMMAND_ERROR_IS_FATAL ANY)
 
-# <name> <section> <those of these packages that it needs> <what it is, in a line> <and in more>
+# Arguments: <name> <section> <those of these packages that it needs> <description in a line> <longer description>
 set(CPACK_COMPONENTS_ALL)
 macro(erda_package name section needs summary description)
   list(APPEND CPACK_COMPONENTS_ALL ${name})

@@ -1,4 +1,4 @@
-// dump, load.
+// The commands dump and load.
 #include <fmt/core.h>
 #include <unistd.h>
 

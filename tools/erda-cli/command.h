@@ -19,9 +19,9 @@ inline constexpr int kExitNotFound = 1;
 inline constexpr int kExitOther = 5;
 inline constexpr int kExitDenied = 7;
 
-// The server of a command line, and what is to be done there. `client` is there when the command runs.
+// The server of a command line, and the command to run. `client` is set when the command runs.
 struct Session : tools::ClientChoice {
-  std::function<int(Session&)> command;  // set by parsing; gives the exit code
+  std::function<int(Session&)> command;  // Set by parsing. Returns the exit code.
   std::unique_ptr<Client> client;
 };
 
@@ -35,11 +35,11 @@ int FailHere(std::string message);   // with kExitOther
 
 int Finish(const Session& session, const Status& status);
 
-// All of it to stdout, or the exit code of a failure.
+// Writes all bytes to stdout. Returns 0, or the exit code of a failure.
 int Print(std::string_view bytes);
 
-// Has `sub` run command(session, options), and gives these options, for those of the command line to be bound to. They
-// may have a Check(), which throws a CLI::ParseError where what was given does not go together.
+// Makes `sub` run command(session, options), and returns these options, to which the command line is bound. They may
+// have a Check(), which throws a CLI::ParseError if arguments do not go together.
 template <class Options>
 Options& Bind(CLI::App& sub, Session& session, int (*command)(Session&, const Options&)) {
   const auto options = std::make_shared<Options>();

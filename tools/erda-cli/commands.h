@@ -1,5 +1,5 @@
-// The commands of erda-cli, in the files that have them. Each adds its options to its subcommand, and runs by
-// Session::command. The table is in tools/erda-cli/erda-cli.cc.
+// The commands of erda-cli, with their files. Each adds its options to its subcommand, and runs by Session::command.
+// The table is in tools/erda-cli/erda-cli.cc.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,27 +8,27 @@
 
 namespace erda::cli {
 
-// values.cc
+// In values.cc.
 void AddGet(CLI::App& sub, Session& session);
 void AddPut(CLI::App& sub, Session& session);
 void AddDel(CLI::App& sub, Session& session);
 void AddMget(CLI::App& sub, Session& session);
 void AddIncr(CLI::App& sub, Session& session);
 
-// scan.cc
+// In scan.cc.
 void AddScan(CLI::App& sub, Session& session);
 void AddKeys(CLI::App& sub, Session& session);
 
-// backup.cc
+// In backup.cc.
 void AddDump(CLI::App& sub, Session& session);
 void AddLoad(CLI::App& sub, Session& session);
 
-// state.cc
+// In state.cc.
 void AddStats(CLI::App& sub, Session& session);
 void AddClean(CLI::App& sub, Session& session);
 void AddPing(CLI::App& sub, Session& session);
 
-// top.cc
+// In top.cc.
 void AddTop(CLI::App& sub, Session& session);
 
 }  // namespace erda::cli

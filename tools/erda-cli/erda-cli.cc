@@ -1,4 +1,4 @@
-// erda-cli: one operation on a server, from a shell. The other files of this folder hold its commands.
+// erda-cli: one operation on a server, from a shell. The other files of this folder have its commands.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -120,7 +120,7 @@ Examples: erda-cli ping
           erda-cli ping -n 10)"},
 };
 
-// For a command line without a command. Returns the exit code.
+// Handles a command line without a command. Returns the exit code.
 int PrintCommands() {
   fmt::print(stderr, "erda-cli: a COMMAND is missing: give one of these\n");
   for (const Command& command : kCommands) fmt::print(stderr, "  {:6} {}\n", command.name, command.help);
@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
     return erda::tools::Fail(cli::kProgram, *wrong, erda::tools::kExitUsage);
   }
 
-  // A ping asks whether a server is there now.
+  // A ping asks whether a server is up now.
   const bool asks = app.got_subcommand("ping");
   const auto wait = session.wait.value_or(asks ? std::chrono::milliseconds(0) : erda::tools::kDefaultWait);
   const auto connected = erda::tools::WaitForServer(cli::kProgram, session.address, wait, [&session] {

@@ -37,7 +37,7 @@ std::string TimeText(std::chrono::nanoseconds time) {
   return fmt::format("{:.1f} s", nanos / 1e9);
 }
 
-// Counts only grow; but each is read by itself.
+// Counts only grow, but each is read separately.
 uint64_t Since(uint64_t before, uint64_t now) { return now - std::min(now, before); }
 
 LatencyHistogram Since(const LatencyHistogram& before, const LatencyHistogram& now) {
@@ -54,7 +54,7 @@ std::string Quantiles(const LatencyHistogram& times) {
   return text;
 }
 
-// Live, used, free.
+// Shows the live, used and free parts.
 std::string Bar(uint64_t live, uint64_t used, uint64_t total) {
   constexpr size_t kWidth = 20;
   const auto part = [total](uint64_t bytes) {
@@ -95,7 +95,7 @@ class Interval {
 
  private:
   [[nodiscard]] uint64_t number(const char* name) const { return NumberIn(now_, name); }
-  // In a second; or of all since the start.
+  // Returns the rate in a second, or the average since the start.
   [[nodiscard]] double Rate(uint64_t before, uint64_t now) const {
     return static_cast<double>(Since(before, now)) / seconds_;
   }

@@ -49,7 +49,7 @@ void KeyOption::AddTo(CLI::App& sub) {
 }
 
 void KeyOptions::AddTo(CLI::App& sub) {
-  // As many as there are. With extra arguments, as CLI11 has it for vectors, the word [a,b] would be two.
+  // Any number of keys. With extra arguments, as CLI11 has them for vectors, the word [a,b] would be two.
   constexpr int kMax = CLI::detail::expected_max_vector_size;
   sub.add_option("KEY", words, "The keys")
       ->type_name("")

@@ -1,4 +1,4 @@
-// How keys stand on the command line.
+// Keys on the command line.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,13 +9,13 @@
 
 namespace erda::cli {
 
-// --key-hex, --key-file: what KEY is, if it is not the key itself.
+// The options --key-hex and --key-file, which say how KEY stands for the key.
 struct KeyForm {
   bool hex = false;
   bool file = false;
 
   void AddTo(CLI::App& sub);
-  void Check(const std::string& word) const;  // for Bind: throws if that is no number in hexadecimal
+  void Check(const std::string& word) const;  // For Bind: throws if the word is no hexadecimal number.
   [[nodiscard]] Result<std::string> KeyOf(const std::string& word) const;
 };
 
@@ -29,7 +29,7 @@ struct KeyOption {
   [[nodiscard]] Result<std::string> Read() const { return form.KeyOf(word); }
 };
 
-// Some keys: KEY..., and those of --file.
+// Several keys: KEY..., and those of --file.
 struct KeyOptions {
   std::vector<std::string> words;
   std::string list;
@@ -37,7 +37,7 @@ struct KeyOptions {
   KeyForm form;
 
   void AddTo(CLI::App& sub);
-  void Check() const;  // also that there are some
+  void Check() const;  // Also checks that there are keys.
   [[nodiscard]] Result<std::vector<std::string>> Read() const;
 };
 

@@ -1,4 +1,4 @@
-// scan, keys.
+// The commands scan and keys.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -20,14 +20,14 @@ namespace erda::cli {
 namespace {
 
 struct ScanCommand {
-  bool lines = false;  // each key as it is, and a newline
+  bool lines = false;  // Prints each key as it is, and a newline.
   bool values = false;
   bool hex = false;
   bool null = false;
   bool json = false;
   std::string prefix;
   uint64_t cursor = 0;
-  uint64_t limit = 0;  // 0: none
+  uint64_t limit = 0;  // 0: no limit.
 };
 
 std::string TextOf(const ScanCommand& scan, const ScannedKey& each) {
@@ -40,7 +40,7 @@ std::string TextOf(const ScanCommand& scan, const ScannedKey& each) {
   return scan.values ? fmt::format("{}\t{}\n", key, Escaped(each.value)) : key + "\n";
 }
 
-// Where a scan with a limit can go on.
+// Prints the cursor at which a scan with a limit can continue.
 int TellCursor(const ScanCommand& scan, std::optional<uint64_t> next) {
   if (scan.json) return Print(fmt::format("{{\"cursor\":{}}}\n", next ? std::to_string(*next) : "null"));
   if (next) fmt::print(stderr, "cursor {}\n", *next);

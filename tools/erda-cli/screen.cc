@@ -19,7 +19,7 @@ using ScreenClock = std::chrono::steady_clock;
 volatile std::sig_atomic_t g_stopped = 0;
 volatile std::sig_atomic_t g_resized = 0;
 
-constexpr std::string_view kOpen = "\x1b[?1049h\x1b[?25l";  // another screen, no cursor
+constexpr std::string_view kOpen = "\x1b[?1049h\x1b[?25l";  // Another screen, without a cursor.
 constexpr std::string_view kClose = "\x1b[?25h\x1b[?1049l";
 
 void Note(int signal) {
@@ -43,13 +43,13 @@ Screen::Screen() : is_terminal_(::isatty(STDOUT_FILENO) == 1) {
     sigaddset(&blocked, kSignals[i]);
     ::sigaction(kSignals[i], &note, &actions_[i]);
   }
-  // They come in WaitUntil alone, where none is missed.
+  // The signals are delivered only in WaitUntil, which misses none.
   ::pthread_sigmask(SIG_BLOCK, &blocked, &mask_);
   if (!is_terminal_) return;
   if (::tcgetattr(STDIN_FILENO, &modes_) == 0) {
     termios keys = modes_;
     keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-    keys.c_cc[VSUSP] = _POSIX_VDISABLE;  // a shell in between would have the screen, without a cursor
+    keys.c_cc[VSUSP] = _POSIX_VDISABLE;  // A shell after a Ctrl-Z would get the screen without a cursor.
     has_keys_ = ::tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
   }
   Print(kOpen);

@@ -1,4 +1,4 @@
-// Where erda-cli top shows its lines.
+// The place where erda-cli top shows its lines.
 #pragma once
 
 #include <termios.h>
@@ -11,8 +11,8 @@
 
 namespace erda::cli {
 
-// On a terminal it fills another screen of it, until it is destroyed: then all is as it was. Elsewhere lines are just
-// printed. While there is one, SIGINT, SIGTERM and SIGHUP only end a wait. One at a time.
+// On a terminal it fills a second screen, and restores the first one when it is destroyed. Elsewhere it just prints
+// lines. As long as it exists, SIGINT, SIGTERM and SIGHUP only end a wait. There may be only one at a time.
 class Screen {
  public:
   Screen();
@@ -20,7 +20,7 @@ class Screen {
   Screen& operator=(const Screen&) = delete;
   ~Screen();
 
-  // As many as there is room for. 0, or the exit code of a failure.
+  // Shows as many lines as there is room for. Returns 0, or the exit code of a failure.
   int Show(std::vector<std::string> lines);
   // Returns false as soon as the user ends the display, by q or by a signal.
   [[nodiscard]] bool WaitUntil(std::chrono::steady_clock::time_point end);

@@ -1,4 +1,4 @@
-// stats, clean, ping.
+// The commands stats, clean and ping.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -65,7 +65,7 @@ uint64_t NumberOf(const std::vector<std::pair<std::string, std::string>>& info, 
   return at == info.end() ? 0 : std::strtoull(at->second.c_str(), nullptr, 10);
 }
 
-// Until it is done.
+// Cleans, and waits until the cleaning is done.
 int Clean(Session& session, const CleanOptions& options) {
   const auto before = session.client->ServerInfo();
   if (!before.ok()) return FailWith(session, before.status());

@@ -54,7 +54,7 @@ size_t CharacterBytes(std::string_view bytes) {
   for (size_t i = 1; i < size; ++i) {
     if ((at(i) & 0xc0) != 0x80) return 0;
   }
-  // No longer than it has to be, no surrogate, and not above U+10FFFF.
+  // The encoding must be the shortest one, no surrogate, and not above U+10FFFF.
   const uint32_t second = at(1);
   if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0)) return 0;
   if ((first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90)) return 0;

@@ -18,7 +18,7 @@ namespace erda::cli {
 // character, and for each byte that is not UTF-8.
 [[nodiscard]] std::string Escaped(std::string_view bytes);
 
-// "00ff" are two bytes, and "00FF" as well.
+// Converts bytes to and from hexadecimal digits. "00ff" and "00FF" are the same two bytes.
 [[nodiscard]] std::string ToHex(std::string_view bytes);
 [[nodiscard]] std::optional<std::string> FromHex(std::string_view digits);
 
@@ -26,7 +26,7 @@ namespace erda::cli {
 // are in base64, as "key_base64" and "value_base64".
 [[nodiscard]] std::string JsonLine(std::string_view key, std::string_view value, uint64_t version,
                                    std::optional<Deadline> expires);
-[[nodiscard]] std::string JsonLineOfKey(std::string_view key);      // {"key":"..."}
-[[nodiscard]] std::string JsonLineOfMissing(std::string_view key);  // {"key":"...","value":null}
+[[nodiscard]] std::string JsonLineOfKey(std::string_view key);      // Returns {"key":"..."}.
+[[nodiscard]] std::string JsonLineOfMissing(std::string_view key);  // Returns {"key":"...","value":null}.
 
 }  // namespace erda::cli

@@ -51,7 +51,7 @@ int Top(Session& session, const TopOptions& options) {
       before = *std::move(now);
     }
   }
-  return Finish(session, failed);  // on the terminal as it was
+  return Finish(session, failed);  // The terminal is restored already.
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// get, put, del, mget, incr.
+// The commands get, put, del, mget and incr.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -144,7 +144,7 @@ int Get(Session& session, const GetOptions& options) {
 int Put(Session& session, const PutCommand& put) {
   const auto key = put.key.Read();
   if (!key.ok()) return FailHere(key.status());
-  // Of a key that is too long it is 0; Put says so.
+  // 0 for a key that is too long; Put then reports that.
   const size_t most = std::max(session.client->max_value_bytes(key->size()), size_t{1});
   auto value = put.reads_value() ? ReadAll(put.value, most) : put.value;
   if (!value.ok()) return FailHere(value.status());
@@ -233,7 +233,7 @@ int Incr(Session& session, const IncrOptions& options) {
   const auto sum = session.client->Increment(*key, options.delta);
   if (sum.ok()) return Print(fmt::format("{}\n", *sum));
   if (sum.status().code() == Code::kInvalidArgument) {
-    // The value is a text, perhaps one that is a number: say how it becomes one that can be added to.
+    // The value is text, perhaps of a number: tell the user how to make it a number that the command can add to.
     if (const auto value = session.client->Get(*key); value.ok() && !NumberInBytes(*value)) {
       const auto text = NumberOf(*value);
       return FailHere(Status(

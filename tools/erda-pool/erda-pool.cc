@@ -1,4 +1,4 @@
-// erda-pool: makes, looks at, checks, grows and salvages pools that no server has open.
+// erda-pool: makes, shows, checks, grows and salvages pools that no server has open.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -57,7 +57,7 @@ int FailToRead(const Arguments& arguments, const Status& status) {
   return Fail(kProgram, fmt::format("pool {}: {}", arguments.pool, status.message()), kExitFailure);
 }
 
-// Of a pool that was closed just now.
+// Prints the frame of a pool that was closed just before.
 int PrintFrame(const Arguments& arguments) {
   auto pool = erda::inspect::ReadOnlyPool::Open(arguments.pool);
   if (!pool.ok()) return Fail(kProgram, pool.status().ToString(), kExitFailure);

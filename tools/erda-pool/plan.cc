@@ -19,11 +19,11 @@ namespace erda::tools {
 
 namespace {
 
-constexpr uint64_t kStep = 1 << 20;  // of pool sizes
+constexpr uint64_t kStep = 1 << 20;  // Of pool sizes.
 constexpr uint64_t kPoolBytesMax = uint64_t{1} << 46;
-// While the index doubles, it has up to 43 bytes for each key.
+// The index has up to 43 bytes for each key while it doubles.
 constexpr double kIndexLoad = 16.0 / 43;
-// Of the regions that may hold live objects: the rest is for what is overwritten, until it is cleaned.
+// The part of the regions for live objects. The rest is for overwritten values, until it is cleaned.
 constexpr double kFilled = 0.9;
 // The share of the log's bytes that the records may take. It is below 0.85, from where on erda-server warns: it must
 // not warn of a pool that is as full as planned.
@@ -41,7 +41,7 @@ uint64_t ObjectBytesOf(const PlanArguments& arguments) {
   return format::ObjectSpace(format::LabelSize(arguments.key_size, true), arguments.value_size);
 }
 
-// The smallest pool that takes the records if it is cut by this wish.
+// Returns the smallest pool of this geometry wish that takes the records.
 std::optional<Plan> SmallestOf(const PlanArguments& arguments, format::GeometryWish wish) {
   const auto takes = [&](uint64_t size) -> std::optional<Plan> {
     wish.pool_size = size;
@@ -89,7 +89,7 @@ std::string OptionsOf(const Plan& plan) {
 }  // namespace
 
 bool TakesRecords(const format::Geometry& g, const PlanArguments& arguments) {
-  if (arguments.value_size > g.segment_size) return false;  // before anything is added to it
+  if (arguments.value_size > g.segment_size) return false;  // Checked before anything is added to it.
   const uint64_t bytes = ObjectBytesOf(arguments);
   const uint64_t in_first = (g.segment_size - format::FirstObjectOffset(0)) / bytes;
   const uint64_t in_others = (g.segment_size - format::FirstObjectOffset(1)) / bytes;
@@ -102,7 +102,7 @@ bool TakesRecords(const format::Geometry& g, const PlanArguments& arguments) {
   const double index_bytes = std::max(0.0, of_shard / kIndexLoad - static_cast<double>(g.index_slots)) * 16;
   const double runs = index_bytes == 0 ? 0 : std::ceil(index_bytes / static_cast<double>(g.region_size)) + 2;
   if (runs > g.runs_max()) return false;
-  // Of each head a region is written to, and one is copied to; of each shard one is free.
+  // Each head has one region for writes and one for copies; each shard has a free one.
   const double for_objects = g.regions_per_shard - runs - 1.0 - 2.0 * g.heads_per_shard;
   const double log_bytes = (g.regions_per_shard - runs) * static_cast<double>(g.region_size);
   if (records / g.shards * static_cast<double>(bytes) > kLive * log_bytes) return false;
@@ -114,7 +114,7 @@ Result<Plan> MakePlan(const PlanArguments& arguments) {
   if (arguments.value_size > format::kRegionBytesMax) return NoPool(arguments);
   const format::GeometryWish usual = {.shards = arguments.shards, .grow_to = arguments.grow_to};
   std::optional<Plan> best = SmallestOf(arguments, usual);
-  // Large values fill other segments better than the default ones. They must be worth being asked for.
+  // Large values fill other segments better than the default ones. The gain must be worth an extra option.
   constexpr double kWorthwhile = 0.85;
   double least = best ? kWorthwhile * static_cast<double>(best->wish.pool_size) : HUGE_VAL;
   for (uint64_t segment = 1 << 20; segment <= format::kRegionBytesMax; segment *= 2) {

@@ -1,4 +1,4 @@
-// erda-pool plan: how large a pool must be for what it is to hold, and how it is cut (docs/operations.md, "Planning").
+// erda-pool plan: computes the size of a pool for given records, and its geometry (docs/operations.md, "Planning").
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,17 +18,18 @@ struct PlanArguments {
 };
 
 struct Plan {
-  format::GeometryWish wish;  // what to ask for: 0 where the default does
+  format::GeometryWish wish;  // The wish to ask for: 0 where the default is right.
   format::Geometry geometry{};
-  uint64_t object_bytes = 0;  // that a record takes in the log
+  uint64_t object_bytes = 0;  // The bytes of a record in the log.
 };
-// The smallest pool that takes the records, with room for the cleaner and for the index. kInvalidArgument: none does.
+// Returns the smallest pool that takes the records, with room for the cleaner and for the index. Returns
+// kInvalidArgument if no pool does.
 Result<Plan> MakePlan(const PlanArguments& arguments);
-// Whether a pool that is cut so takes the records.
+// Returns true if a pool of this geometry takes the records.
 [[nodiscard]] bool TakesRecords(const format::Geometry& geometry, const PlanArguments& arguments);
 
 void AddPlanOptions(CLI::App& command, PlanArguments& arguments);
-// The exit code.
+// Returns the exit code.
 int PrintPlan(const char* program, const PlanArguments& arguments, bool json);
 
 }  // namespace erda::tools

@@ -42,7 +42,7 @@ const char* SourceName(FrameSource source) {
   return "defaults";
 }
 
-// A dump that is being written: to a file, or to stdout.
+// A dump that is being written to a file, or to stdout.
 class Target {
  public:
   explicit Target(const std::string& path) : path_(path) {
@@ -67,7 +67,7 @@ class Target {
  private:
   std::string path_;
   std::optional<cli::WholeFile> file_;
-  Status made_;  // of the file, when that was tried
+  Status made_;  // The outcome of making the file.
   std::optional<DumpWriter> writer_;
 };
 

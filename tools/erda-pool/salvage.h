@@ -1,4 +1,4 @@
-// erda-pool salvage: the values of a pool that does not open, as a dump (docs/salvage.md).
+// erda-pool salvage: copies the values of a pool that does not open into a dump (docs/salvage.md).
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,7 +18,7 @@ struct SalvageArguments {
   CLI::App* command = nullptr;
 };
 void AddSalvageOptions(CLI::App& command, SalvageArguments& arguments);
-// The exit code.
+// Returns the exit code.
 int SalvagePool(const char* program, const std::string& pool, SalvageArguments& arguments, bool json);
 
 }  // namespace erda::tools

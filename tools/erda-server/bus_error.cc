@@ -17,11 +17,11 @@ namespace erda::tools {
 
 namespace {
 
-// All that the handler uses is there before the signal: it may neither allocate nor lock.
+// The handler may neither allocate nor lock, so all that it uses exists before the signal.
 constexpr size_t kLineBytes = 512 + PATH_MAX;
 std::array<char, 64> program_name{};
-// Two, so that the handler never reads one that changes: the next file's name goes into the other one. Its release
-// pairs with the acquire in the handler.
+// Two, so that the handler never reads a changing name: the next file's name goes into the other one. Its release pairs
+// with the acquire in the handler.
 std::array<std::array<char, PATH_MAX>, 2> log_paths{};
 std::atomic<const char*> log_path = log_paths[0].data();
 std::atomic_flag tells_bus_error;
@@ -60,11 +60,11 @@ class BusMessage {
 };
 
 struct Place {
-  std::string_view file;  // empty: unknown
+  std::string_view file;  // Empty: unknown.
   uint64_t offset = 0;
 };
 
-// A line of /proc/self/maps: low-high rights offset device inode   path
+// Parses a line of /proc/self/maps: low-high rights offset device inode   path
 bool Contains(std::string_view line, uint64_t address, Place* place) {
   uint64_t low = 0;
   uint64_t high = 0;
@@ -85,7 +85,7 @@ Place PlaceOf(uint64_t address) {
   const int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   size_t size = 0;
   char c = 0;
-  // Byte by byte: this runs once, and a line is nowhere cut in two.
+  // Reads byte by byte: this runs once, and no line is cut in two.
   while (::read(maps, &c, 1) == 1) {
     if (c != '\n') {
       if (size < map_line.size()) map_line[size++] = c;
@@ -99,8 +99,8 @@ Place PlaceOf(uint64_t address) {
 }
 
 void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
-  // Several threads may touch such pages at once. One tells, and the others wait until the process ends: what they
-  // returned to would fault again.
+  // Several threads may touch such pages at once. One of them reports, and the others wait until the process ends: if
+  // they returned, they would fault again.
   while (tells_bus_error.test_and_set(std::memory_order_relaxed)) ::pause();
   BusMessage text;
   text << program_name.data() << ": ";
@@ -116,8 +116,9 @@ void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
   if (const char* const path = log_path.load(std::memory_order_acquire); path[0] != '\0') {
     if (const int log = ::open(path, O_WRONLY | O_APPEND | O_CLOEXEC); log >= 0) text.WriteTo(log);
   }
-  // By its default the signal ends the process. It is blocked here until this returns; then it comes. (SA_RESETHAND
-  // would restore the default before the line is written: another thread's fault would end the process without it.)
+  // By its default the signal ends the process. It is blocked until this function returns; then it comes. (SA_RESETHAND
+  // would restore the default before the line is written. A fault of another thread would then end the process without
+  // the line.)
   ::signal(signal, SIG_DFL);
   ::raise(signal);
 }

@@ -9,7 +9,7 @@ namespace erda::tools {
 // file if there is one. Then the process ends by the signal, as it would without this call. Call it once, before
 // threads start.
 void TellBusErrors(const std::string& program, const std::string& log_file);
-// From here on the line goes to this log file. From one thread at a time.
+// From now on the line goes to this log file. Call it from one thread at a time.
 void TellBusErrorsIn(const std::string& log_file);
 
 }  // namespace erda::tools

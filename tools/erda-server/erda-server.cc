@@ -256,8 +256,8 @@ struct Settings {
   erda::ServerOptions options;
   LogOptions log;
   std::string metrics;
-  std::string config;  // the file's name
-  std::string used;    // what is used, as a configuration file
+  std::string config;  // The file's name.
+  std::string used;    // The settings in use, as a configuration file.
   bool check = false;
 };
 
@@ -351,7 +351,7 @@ int Serve(int argc, char** argv, Settings settings) {
   const erda::tools::StopSignals stop_signals;
   erda::tools::TellBusErrors(kProgram, settings.log.file);
   erda::tools::AllowManyDescriptors();
-  erda::tools::Log log(settings.log.level);  // outlives the server
+  erda::tools::Log log(settings.log.level);  // Outlives the server.
   if (const std::string wrong = log.Open(settings.log.file); !wrong.empty()) {
     return Fail(kProgram, wrong, erda::tools::kExitFailure);
   }

@@ -41,7 +41,7 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
-// As sd-daemon(3) has it.
+// Writes the priority as in sd-daemon(3).
 class PriorityFlag final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& to) override {
@@ -61,7 +61,8 @@ class PriorityFlag final : public spdlog::custom_flag_formatter {
   }
 };
 
-// A file that may be renamed or removed at any time, as logrotate does: the next line begins a new one.
+// A file that another program, such as logrotate, may rename or remove at any time: the next line then begins a new
+// one.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FileSink(std::string path) : path_(std::move(path)) { Open(); }
@@ -94,9 +95,9 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   UniqueFd file_;
 };
 
-// systemd has connected stderr, and not something that was put in between, to its journal.
+// Returns true if systemd has connected stderr to its journal, without a program in between.
 bool StderrIsTheJournal() {
-  const char* stream = std::getenv("JOURNAL_STREAM");  // "device:inode"
+  const char* stream = std::getenv("JOURNAL_STREAM");  // "device:inode".
   struct stat status {};
   if (stream == nullptr || ::fstat(STDERR_FILENO, &status) != 0) return false;
   return stream == fmt::format("{}:{}", status.st_dev, status.st_ino);
@@ -111,7 +112,7 @@ std::unique_ptr<spdlog::formatter> MakeFormatter(bool for_journal) {
 
 }  // namespace
 
-// The thread ends when all is written; the logger holds it weakly, and goes when nobody uses it any more.
+// The thread ends when all is written. The logger holds it weakly, and goes with its last user.
 Log::~Log() { writer_.reset(); }
 
 std::shared_ptr<spdlog::logger> Log::MakeLogger(const std::string& file, const Writer& writer) {
@@ -123,10 +124,10 @@ std::shared_ptr<spdlog::logger> Log::MakeLogger(const std::string& file, const W
   }
   auto logger = std::make_shared<spdlog::async_logger>("erda-server", std::move(sink), writer,
                                                        spdlog::async_overflow_policy::overrun_oldest);
-  logger->set_level(spdlog::level::trace);  // Write has seen to the level
-  logger->flush_on(spdlog::level::trace);   // each line at once
+  logger->set_level(spdlog::level::trace);  // Write has checked the level.
+  logger->flush_on(spdlog::level::trace);   // Flushes each line at once.
   logger->set_formatter(MakeFormatter(file.empty() && StderrIsTheJournal()));
-  // The server goes on without a line that cannot be written.
+  // A line that cannot be written does not stop the server.
   logger->set_error_handler([](const std::string& what) { fmt::print(stderr, "erda-server: log: {}\n", what); });
   return logger;
 }
@@ -150,7 +151,7 @@ std::string Log::Change(LogLevel least, const std::string& file) try {
       writer_.swap(writer);
     }
     file_ = file;
-    writer.reset();  // the thread of before ends when all is written; its logger goes after it
+    writer.reset();  // The previous thread ends when all is written; its logger goes after it.
   }
   least_.store(least, std::memory_order_relaxed);
   return {};

@@ -1,8 +1,8 @@
-// erda-server's log: a line for each event, on stderr or in a file.
+// The log of erda-server: a line for each event, on stderr or in a file.
 //
 //   2026-11-25T04:35:04.123Z warning: client 00000000000003e8 (...), shard 0: it broke the protocol: ...
 //
-// Where stderr is systemd's journal, which has the time, lines begin with their priority instead: <4>client ...
+// If stderr is systemd's journal, which has the time, lines begin with their priority instead: <4>client ...
 #pragma once
 
 #include <atomic>
@@ -25,10 +25,10 @@ enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError };
 
 class Log {
  public:
-  explicit Log(LogLevel least) : least_(least) {}  // less is not written
+  explicit Log(LogLevel least) : least_(least) {}  // Lower levels are not written.
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
-  ~Log();  // writes what is left
+  ~Log();  // Writes the remaining lines.
 
   // Call it before the first Write. Appends to the file, or writes to stderr if the name is empty. Returns the error,
   // or an empty text.
@@ -47,10 +47,10 @@ class Log {
   using Writer = std::shared_ptr<spdlog::details::thread_pool>;
   [[nodiscard]] static std::shared_ptr<spdlog::logger> MakeLogger(const std::string& file, const Writer& writer);
 
-  std::atomic<LogLevel> least_;  // relaxed: a line on its way may still go by the level of before
+  std::atomic<LogLevel> least_;  // Relaxed: a line on its way may still use the old level.
   std::string file_;
   Writer writer_;
-  std::mutex mutex_;  // of writer_ and logger_, while they are copied or exchanged
+  std::mutex mutex_;  // Guards writer_ and logger_ while they are copied or exchanged.
   std::shared_ptr<spdlog::logger> logger_;
 };
 

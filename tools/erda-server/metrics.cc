@@ -139,7 +139,7 @@ void AddRecovery(Text& text, const RecoveryReport& report) {
   }
 }
 
-// To a whole request.
+// Answers a whole request.
 std::string Answer(std::string_view request, const std::function<std::string()>& text) {
   const auto answer = [](std::string_view status, std::string_view type, std::string_view body) {
     return fmt::format("HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}", status,
@@ -238,7 +238,7 @@ uint16_t MetricsServer::port() const {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size);
-  sockaddr_in with_port{};  // IPv6 has it at the same place
+  sockaddr_in with_port{};  // IPv6 has the port at the same place.
   std::memcpy(&with_port, &address, sizeof(with_port));
   return ntohs(with_port.sin_port);
 }
@@ -270,7 +270,7 @@ void MetricsServer::Run() {
     if (socket) {
       connections.push_back({std::move(socket), now + kTimeLimit, {}, {}, 0});
     } else if (errno != EAGAIN) {
-      // No descriptors: the client is still there, and poll would say so at once.
+      // There are no descriptors. The client is still waiting, and poll would report it at once.
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }

@@ -17,10 +17,10 @@
 
 namespace erda::tools {
 
-// In Prometheus' text format, 0.0.4.
+// Returns the text in Prometheus' format 0.0.4.
 [[nodiscard]] std::string MetricsText(const Server& server);
 
-// "127.0.0.1:9464", "[::1]:9464"; a port alone means 127.0.0.1. Numbers only.
+// Parses "127.0.0.1:9464" or "[::1]:9464"; a port alone means 127.0.0.1. Takes numbers only.
 [[nodiscard]] std::optional<sockaddr_storage> ParseMetricsAddress(std::string_view text);
 
 // Answers GET /metrics on a separate thread, one request for each connection. It serves a few connections at once, and
@@ -31,17 +31,17 @@ class MetricsServer {
   explicit MetricsServer(std::function<std::string()> text) : text_(std::move(text)) {}
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
-  ~MetricsServer();  // ends the thread, and all connections
+  ~MetricsServer();  // Ends the thread, and all connections.
 
   // Returns false if it cannot listen at the address; errno says why.
   [[nodiscard]] bool Start(const sockaddr_storage& address);
-  [[nodiscard]] uint16_t port() const;  // also where port 0 was asked for
+  [[nodiscard]] uint16_t port() const;  // Returns the real port, also if port 0 was asked for.
 
  private:
   struct Connection;
 
   void Run();
-  // False when it is over.
+  // Returns false when the connection is finished.
   [[nodiscard]] bool Go(Connection& connection) const;
 
   const std::function<std::string()> text_;

@@ -1,4 +1,4 @@
-// Tells the service manager that started the program what it does: sd_notify's protocol, a datagram to the socket that
+// Reports to the service manager that started the program. The protocol is sd_notify's: a datagram to the socket that
 // NOTIFY_SOCKET names.
 #pragma once
 
@@ -15,7 +15,8 @@
 
 namespace erda::tools {
 
-// state: "READY=1", "STOPPING=1". False if there is somebody to tell, and could not be told; errno says why.
+// `state` is "READY=1" or "STOPPING=1". Returns false if there is a service manager, and it could not be told; errno
+// has the reason.
 inline bool Notify(std::string_view state) {
   const char* const named = std::getenv("NOTIFY_SOCKET");
   if (named == nullptr) return true;
@@ -27,7 +28,7 @@ inline bool Notify(std::string_view state) {
     return false;
   }
   std::copy(path.begin(), path.end(), &address.sun_path[0]);
-  if (path.front() == '@') address.sun_path[0] = '\0';  // one without a file
+  if (path.front() == '@') address.sun_path[0] = '\0';  // A socket without a file.
   const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
   const ssize_t sent = ::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL,

@@ -8,7 +8,7 @@ namespace erda::tools {
 
 std::optional<int> FillWatch::Look(int percent, bool refuses) {
   int reached = 0;
-  int held = 0;  // the highest level that was told, and that the pool is not kSlack below
+  int held = 0;  // The highest level that was reported, and that the pool is not kSlack below.
   for (const int level : kLevels) {
     if (percent >= level) reached = level;
     if (level <= told_ && percent > level - kSlack) held = level;

@@ -27,8 +27,8 @@ class FillWatch {
   [[nodiscard]] std::optional<int> Look(int percent, bool refuses);
 
  private:
-  int told_ = 0;             // the highest of kLevels that counts as told; 0: none
-  std::optional<int> full_;  // kFull counts as told: how many percent it was then
+  int told_ = 0;             // The highest of kLevels that counts as reported; 0: none.
+  std::optional<int> full_;  // Set if kFull counts as reported: the percentage at that time.
 };
 
 // Returns how many percent of the log live values take. Dead space counts as free, since cleaning gives it back.

@@ -1,1 +1,1 @@
-"""What tools/paper consists of."""
+"""The parts of tools/paper."""

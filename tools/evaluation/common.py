@@ -1,4 +1,4 @@
-"""What the parts share: names of the paper, and what it states."""
+"""Names and statements of the paper that the parts share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Scheme:
-    name: str  # of erda-ycsb --scheme
+    name: str  # Of erda-ycsb --scheme.
     title: str
     colour: int
 
@@ -20,8 +20,8 @@ SCHEMES = (ERDA, REDO, RAW)
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    name: str  # of erda-ycsb --workload
-    key: str  # in JSON, as erda-bench cleaning names them
+    name: str  # Of erda-ycsb --workload.
+    key: str  # In JSON, as erda-bench cleaning names them.
     title: str
     mix: str
 
@@ -41,12 +41,13 @@ CLEANING_FIGURE = 26
 TABLE = "table1"
 ALL_FIGURES: tuple[int | str, ...] = (*range(14, 27), TABLE)
 
-LATENCY, THROUGHPUT, CPU = "latency", "throughput", "cpu"  # what a point is measured for
+LATENCY, THROUGHPUT, CPU = "latency", "throughput", "cpu"  # The purposes of a point.
 RATIO_SIZE = 1024
 
-# What section 5 of the paper states, by workload; of Erda, Redo Logging and Read After Write.
+# The statements of section 5 of the paper, by workload: of Erda, Redo Logging and Read After Write.
 PAPER_LATENCY_US = {"C": (62.84, 92.7, 92.48), "B": (62.76, 94.71, 94.25), "A": (74.64, 100.0, 100.18),
-                    "update": (102.1, 103.89, 105.47)}  # averages over the value sizes
-PAPER_KOPS = {"C": (96.35, 62.93, 63.28), "B": (92.57, 61.78, 62.57), "A": (79.77, 57.60, 58.32)}  # over the threads
-# Redo Logging and Read After Write over Erda, averages over the value sizes; C: Erda's is 0, so that they are infinite.
+                    "update": (102.1, 103.89, 105.47)}  # Averages over the value sizes.
+PAPER_KOPS = {"C": (96.35, 62.93, 63.28), "B": (92.57, 61.78, 62.57), "A": (79.77, 57.60, 58.32)}  # Over the threads.
+# Redo Logging and Read After Write over Erda, averages over the value sizes. For C, Erda's time is 0, so that they are
+# infinite.
 PAPER_CPU = {"B": (20.09, 20.81), "A": (1.89, 1.96), "update": (1.17, 1.11)}

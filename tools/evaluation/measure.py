@@ -28,21 +28,22 @@ from report import charts
 BENCH_SECONDS = 1200
 LAB_SECONDS = 4 * 3600
 LAB_NVDIMM = "512M"
-LAB_CLEANING_NVDIMM = "144M"  # docs/benchmarks/method.md: what an emulated processor fills and cleans in reasonable time
+# A size that an emulated processor fills and cleans in reasonable time (docs/benchmarks/method.md).
+LAB_CLEANING_NVDIMM = "144M"
 LAB_CLEANING = ("--rate", "1000", "--times", "1")
-LAB_CLEANING_ROUNDS = {True: "2", False: "6"}  # by --quick
+LAB_CLEANING_ROUNDS = {True: "2", False: "6"}  # By --quick.
 LOAD_DEPTH = 16
-FILL_VALUE = 15_000  # what the log is written through with
+FILL_VALUE = 15_000  # The size of the values that the log is written through with.
 FILL_RECORDS = 500
 
 
 def measure_points(plan: Plan, store: Store, place: Place) -> None:
-    """All runs that the store does not have."""
+    """Runs all that the store does not have."""
     missing = store.missing(plan.runs())
     if not missing:
         return
     progress = Progress(len(missing))
-    rates: dict[tuple[Point, str], float] = {}  # operations per second, of earlier runs
+    rates: dict[tuple[Point, str], float] = {}  # Operations per second, of earlier runs.
     for entry in store.points():
         point = Point(entry["purpose"], entry["workload"], entry["value_size"], entry["threads"])
         rates[(point, entry["scheme"])] = entry["result"]["run"]["ops_per_second"]
@@ -52,8 +53,8 @@ def measure_points(plan: Plan, store: Store, place: Place) -> None:
 
 
 def sessions(runs: Sequence[Run], one_at_a_time: bool) -> Iterator[list[Run]]:
-    """What is measured of servers that are started and loaded once: of one value size, and where all three have a pool at once,
-    of all rounds. On one device a round has a session for each scheme in turn.
+    """Yields the runs on servers that are started and loaded once. They have one value size. If all three servers have
+    a pool at once, the runs of all rounds are together. On one device a round has a session for each scheme in turn.
     """
 
     def servers_of(run: Run) -> tuple[Any, ...]:
@@ -106,8 +107,8 @@ def _ycsb(place: Place, scheme: Scheme, server: Server, value_size: int, records
 
 
 def _load(plan: Plan, place: Place, scheme: Scheme, server: Server, value_size: int) -> None:
-    """Puts all records. A log in this machine's memory is written through before, since the kernel makes each page of it when
-    it is first written: NVM is there already, and so is the memory of a server that has run for a while.
+    """Puts all records. Before that, writes a log in this machine's memory through, since the kernel makes each page of
+    it at the first write. NVM exists already, and so does the memory of a server that has run for some time.
     """
     if scheme is ERDA and not place.device:
         updates = servers.pool_bytes(scheme, plan.settings, value_size) // FILL_VALUE
@@ -115,15 +116,16 @@ def _load(plan: Plan, place: Place, scheme: Scheme, server: Server, value_size: 
         execute([*fill, "--workload", "update", "--operations", str(updates), "--depth", str(LOAD_DEPTH)], server)
     load = _ycsb(place, scheme, server, value_size, plan.settings.records)
     execute([*load, "--workload", "C", "--operations", "1", "--depth", str(LOAD_DEPTH)], server)
-    # Not counted: the first operations of a server, which an emulated processor even has to translate.
+    # Not counted: the first operations of a server, which an emulated processor must first translate.
     execute([*load, "--workload", "A", "--no-load", "--operations", str(max(plan.settings.records // 5, 100))], server)
 
 
 def _run(plan: Plan, place: Place, run: Run, server: Server, rates: dict[tuple[Point, str], float]) -> dict[str, Any]:
-    """Runs as long as the plan says: the number of operations is that of the time of an earlier run, or is found."""
+    """Runs as long as the plan says. The number of operations follows from the time of an earlier run, or is searched
+    for."""
     point = run.point
     if run.scheme is ERDA and point.workload != "C":
-        # The puts of a run find a log with room: what cleaning costs has a figure of its own.
+        # The puts of a run find a log with room: the cost of cleaning has a separate figure.
         execute([str(place.build / "bin" / "erda-cli"), "--address", server.address, "--timeout-ms", "60000", "clean"], server)
     command = [
         *servers.on_processors(point.threads),
@@ -140,7 +142,7 @@ def _run(plan: Plan, place: Place, run: Run, server: Server, rates: dict[tuple[P
 
 
 def _nearest(rates: dict[tuple[Point, str], float], run: Run) -> float | None:
-    """What the scheme did in the workload elsewhere."""
+    """Returns the rate of the scheme in this workload at another point."""
     found = [rate for (point, name), rate in rates.items() if name == run.scheme.name and point.workload == run.point.workload]
     return found[-1] if found else None
 
@@ -149,12 +151,12 @@ def _nearest(rates: dict[tuple[Point, str], float], run: Run) -> float | None:
 
 
 def count_bytes(store: Store, build: pathlib.Path) -> None:
-    """Table 1. The counts are the same on each fabric: over shm."""
+    """Counts table 1 over shm. The counts are the same on each fabric."""
     _bench(store, "bytes", [str(build / "bin" / "erda-bench"), "bytes"], build)
 
 
 def measure_cleaning(store: Store, build: pathlib.Path, quick: bool) -> None:
-    """Figure 26, on this machine."""
+    """Measures figure 26, on this machine."""
     _bench(store, "cleaning", [str(build / "bin" / "erda-bench"), "cleaning", *(["--quick"] if quick else [])], build)
 
 
@@ -162,7 +164,7 @@ def _bench(store: Store, name: str, command: Sequence[str], build: pathlib.Path)
     with tempfile.TemporaryDirectory(prefix="erda-paper.") as name_of_folder:
         folder = pathlib.Path(name_of_folder)
         path = folder / "result.json"
-        # What it makes itself goes with the folder, however it ends.
+        # Temporary files of the program go with the folder, however it ends.
         execute([*command, "--json", str(path)], seconds=BENCH_SECONDS, environment={"TMPDIR": str(folder)})
         result = json.loads(path.read_text(encoding="utf-8"))
         store.put(name, {"result": result, "command": shown(command, build, folder)})
@@ -172,7 +174,7 @@ def _bench(store: Store, name: str, command: Sequence[str], build: pathlib.Path)
 
 
 def place_in_lab(build: pathlib.Path, folder: pathlib.Path) -> Place:
-    """Inside of the guest."""
+    """Returns the place of a process inside of the guest."""
     try:
         host, device, size = (os.environ[f"ERDA_LAB_{name}"] for name in ("SERVER", "DAX", "DAX_SIZE"))
     except KeyError as error:
@@ -181,7 +183,7 @@ def place_in_lab(build: pathlib.Path, folder: pathlib.Path) -> Place:
 
 
 def run_in_lab(arguments: Sequence[str], folder: pathlib.Path) -> None:
-    """This tool, in the guest: what it measures gets into the folder."""
+    """Runs this tool in the guest. Its results get into the folder."""
     tool = ["python3", str(ROOT / "tools" / "paper"), "--in-guest", *arguments]
     _lab(["--timeout", str(LAB_SECONDS), "--nvdimm", LAB_NVDIMM, "--out", str(folder), "--env", "PYTHONDONTWRITEBYTECODE=1"], tool)
 

@@ -1,4 +1,4 @@
-"""What was measured, for a terminal and as a page."""
+"""Prints the results for a terminal and as a page."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NOTES = (
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number in a table."""
+    """Returns a number for a table."""
     if value is None:
         return NOTHING
     if value >= 1000:
@@ -63,11 +63,11 @@ def kops(value: float | None) -> str:
     return number(None if value is None else value / 1000, 1)
 
 
-# What is seen.
+# Sentences about the results.
 
 
 def say_latency(results: Results, workload: Workload) -> str:
-    """One sentence of ours, and one of the paper's."""
+    """Returns one sentence about this measurement, and one about the paper's."""
     sizes = results.latency_sizes(workload.name)
     size = RATIO_SIZE if RATIO_SIZE in sizes else sizes[-1]
     values = [results.latency(workload.name, size, scheme) for scheme in SCHEMES]

@@ -1,4 +1,4 @@
-"""What is to be measured, and with how much of everything."""
+"""The plan of the measurements: which points, and how many operations."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from evaluation.common import (
 from measuring.programs import ToolError
 
 MIB = 1 << 20
-RECORD_BYTES = 128  # beside its value, with its slot in the index: at most
+RECORD_BYTES = 128  # At most, beside its value, with its slot in the index.
 
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """One place in one of the charts. Each scheme is measured there once in each round."""
+    """One place in one of the charts. Each round measures each scheme there once."""
 
     purpose: str
     workload: str
@@ -44,7 +44,7 @@ class Point:
 class Run:
     point: Point
     scheme: Scheme
-    round: int  # from 1
+    round: int  # From 1 on.
 
     @property
     def name(self) -> str:
@@ -54,13 +54,13 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What all points of a folder have in common."""
+    """The settings that all points of a folder share."""
 
     lab: bool
     quick: bool
-    seconds: float  # that a run is to take
+    seconds: float  # The time that a run is to take.
     records: int
-    pool_bytes: int  # of Erda over shm, at least
+    pool_bytes: int  # Of Erda over shm, at least.
     depth: int = 1
 
     def to_json(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Plan:
     rounds: int
 
     def points(self) -> list[Point]:
-        """In the order in which they are measured: values of one size together."""
+        """Returns the points in the order of the measurement: values of one size together."""
         found = [Point(LATENCY, workload.name, size, 1) for size in self.sizes for workload in self._workloads(LATENCY_FIGURES)]
         found += [
             Point(THROUGHPUT, workload.name, RATIO_SIZE, threads)
@@ -94,7 +94,8 @@ class Plan:
         return found
 
     def runs(self) -> list[Run]:
-        """Round after round; in each the schemes take turns at each point, beginning with another one."""
+        """Returns the runs, round after round. In each round the schemes take turns at each point, beginning with
+        another one."""
         return [
             Run(point, SCHEMES[(place + number) % len(SCHEMES)], number)
             for number in range(1, self.rounds + 1)
@@ -108,7 +109,7 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Extent:
-    """The defaults of one way of running."""
+    """The defaults of one way to run."""
 
     sizes: tuple[int, ...]
     threads: tuple[int, ...]
@@ -119,7 +120,7 @@ class Extent:
 
 
 ALL_SIZES = (16, 64, 256, 1024, 4096)
-EXTENTS = {  # (lab, quick)
+EXTENTS = {  # By (lab, quick).
     (False, False): Extent(ALL_SIZES, (1, 2, 4, 8, 16), 5, 0.8, 100_000, 2048 * MIB),
     (False, True): Extent((16, 1024, 4096), (1, 2, 4), 3, 0.1, 20_000, 512 * MIB),
     (True, False): Extent(ALL_SIZES, (1, 2, 4, 8), 3, 1.0, 4000),
@@ -128,7 +129,7 @@ EXTENTS = {  # (lab, quick)
 
 
 def parse_figures(text: str) -> list[int | str]:
-    """14-17,26,table1"""
+    """Parses a list such as 14-17,26,table1."""
     found: set[int | str] = set()
     for part in text.lower().split(","):
         first, dash, last = part.partition("-")

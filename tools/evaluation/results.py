@@ -1,4 +1,4 @@
-"""Finds what was measured, and computes what is said of it."""
+"""Finds results, and computes the numbers of the report."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Ratio:
     what: str
     value: float
     paper: float | None = None
-    target: float | None = None  # at most
+    target: float | None = None  # At most.
     more: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -54,7 +54,7 @@ class Ratio:
 
 
 def of_run(entry: dict[str, Any]) -> dict[str, float]:
-    """The numbers of one run of erda-ycsb."""
+    """Returns the numbers of one run of erda-ycsb."""
     operations = entry["result"]["operations"]
     run = entry["result"]["run"]
     kinds = {kind: run[kind] for kind in ("get", "put") if run[kind]["count"]}
@@ -76,7 +76,7 @@ def over(first: float | None, second: float | None) -> float | None:
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """None if one is not known."""
+    """Returns the mean, or None if one value is unknown."""
     known = list(values)
     return None if not known or None in known else statistics.fmean(value for value in known if value is not None)
 
@@ -102,12 +102,12 @@ class Results:
         return max((entry["round"] for entry in self.points), default=0)
 
     def at(self, purpose: str, workload: str, size: int, threads: int, scheme: Scheme, name: str) -> float | None:
-        """The median of the rounds."""
+        """Returns the median of the rounds."""
         rounds = self._rounds.get((Point(purpose, workload, size, threads), scheme.name), [])
         values = [numbers[name] for numbers in rounds if name in numbers]
         return statistics.median(values) if values else None
 
-    # What is known.
+    # Known values.
 
     def latency_sizes(self, workload: str) -> list[int]:
         return sorted({point.value_size for point, _ in self._rounds if point.purpose == LATENCY and point.workload == workload})
@@ -129,7 +129,7 @@ class Results:
         return [(figure, size) for figure, size in CPU_FIGURES.items() if size in sizes]
 
     def lacks(self) -> list[str]:
-        """The figures that nothing is known of, for people."""
+        """Returns the names, for people, of the figures without results."""
         known = {figure for figure, _ in (*self.latency_figures(), *self.throughput_figures(), *self.cpu_figures())}
         if self.cleaning:
             known.add(CLEANING_FIGURE)
@@ -142,7 +142,7 @@ class Results:
         return self.at(LATENCY, workload, size, 1, scheme, name)
 
     def latency_average(self, workload: str, scheme: Scheme) -> float | None:
-        """Over the value sizes, as the paper does."""
+        """Returns the average over the value sizes, as the paper does."""
         return mean(self.latency(workload, size, scheme) for size in self.latency_sizes(workload))
 
     def rate(self, workload: str, threads: int, scheme: Scheme) -> float | None:
@@ -155,11 +155,11 @@ class Results:
         return self.at(CPU, workload, size, 1, scheme, "server_us_per_op")
 
     def cpu_over_erda(self, workload: str, scheme: Scheme) -> float | None:
-        """The average over the value sizes of the cost over Erda's."""
+        """Returns the average over the value sizes of the cost over Erda's."""
         return mean(over(self.cpu(workload, size, scheme), self.cpu(workload, size, ERDA)) for size in self.cpu_sizes())
 
     def written(self, size: int, scheme: Scheme, operation: str, which: str = "counted") -> float | None:
-        """Bytes of NVM; Erda's: the mean of its two put paths."""
+        """Returns bytes of NVM. For Erda: the mean of its two put paths."""
         rows = self.bytes["result"]["rows"] if self.bytes else []
         return mean(row[operation][which] for row in rows if row["scheme"] == scheme.name and row["value_size"] == size)
 
@@ -167,7 +167,7 @@ class Results:
         return sorted({row["value_size"] for row in self.bytes["result"]["rows"]}) if self.bytes else []
 
     def cleaning_latency(self, workload_key: str, state: str) -> float | None:
-        """The mean of all gets and puts."""
+        """Returns the mean of all gets and puts."""
         if not self.cleaning:
             return None
         slices = self.cleaning["result"]["workloads"][workload_key][state]
@@ -177,7 +177,7 @@ class Results:
     # Ratios.
 
     def ratios(self) -> list[Ratio]:
-        """All that can be told of what was measured."""
+        """Returns all ratios that follow from the results."""
         found: list[Ratio] = []
 
         def add(name: str, what: str, value: float | None, **more: Any) -> None:

@@ -1,4 +1,5 @@
-"""The servers of the three schemes, over shm with pools in memory, or over verbs with one DAX device that they take in turn."""
+"""The servers of the three schemes: over shm with pools in memory, or over verbs with one DAX device that they use in
+turn."""
 
 from __future__ import annotations
 
@@ -13,18 +14,18 @@ from evaluation.plan import MIB, Settings
 from measuring.programs import Server, ToolError, available_memory, require_built
 from report import charts
 
-SUPERBLOCK_BYTES = 2 * MIB  # where a pool begins; what is zeroed of a device so that it has none
+SUPERBLOCK_BYTES = 2 * MIB  # The beginning of a pool. Zeroes there remove the pool from a device.
 START_PORT = 7700
 PORTS = 200
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where servers listen, and what their pools are in."""
+    """The addresses of servers, and the places of their pools."""
 
     build: pathlib.Path
-    folder: pathlib.Path  # for sockets and logs
-    host: str | None = None  # of an RDMA device; None: shm
+    folder: pathlib.Path  # For sockets and logs.
+    host: str | None = None  # Of an RDMA device; None: shm.
     device: pathlib.Path | None = None
     device_bytes: int = 0
 
@@ -37,8 +38,9 @@ _numbers = itertools.count()
 
 
 def on_processors(threads: int | None) -> list[str]:
-    """Where a server runs (None), or a client with so many threads: the server on the last processor, and clients beside it as long
-    as there is one for each thread. Else they would now share one and now not, from run to run.
+    """Returns the command that chooses processors for a server (None), or for a client with this number of threads. The
+    server runs on the last processor. The clients run on others as long as there is one for each thread. Otherwise they
+    would share one in some runs and not in others.
     """
     here = sorted(os.sched_getaffinity(0))
     if len(here) == 1:
@@ -48,7 +50,7 @@ def on_processors(threads: int | None) -> list[str]:
 
 
 def start(place: Place, scheme: Scheme, settings: Settings, value_size: int, sleeps: bool) -> Server:
-    """With a new pool that has room for all records, and more."""
+    """Starts a server with a new pool that has room for all records, and more."""
     number = next(_numbers)
     if place.device:
         pool, size = str(place.device), place.device_bytes
@@ -62,7 +64,7 @@ def start(place: Place, scheme: Scheme, settings: Settings, value_size: int, sle
     if sleeps:
         arguments += ["--spin-us", "0"]
     if scheme is ERDA:
-        # Over RDMA the paper's path, where clients write where they reserved, is for the operator to allow.
+        # Over RDMA the operator must allow the paper's path, in which clients write where they reserved.
         program, more = "erda-server", ["--shards", "1", "--pool-writes", "everybody"]
     else:
         program, more = "erda-scheme-server", ["--scheme", scheme.name]
@@ -71,13 +73,14 @@ def start(place: Place, scheme: Scheme, settings: Settings, value_size: int, sle
 
 
 def pool_bytes(scheme: Scheme, settings: Settings, value_size: int) -> int:
-    """Erda's log has room for a run of puts. The others overwrite in place, and need room for the records alone."""
+    """Returns a size. Erda's log has room for a run of puts. The other schemes overwrite in place, and need room for
+    the records alone."""
     stored = settings.stored_bytes(value_size)
     return max(settings.pool_bytes, 4 * stored) if scheme is ERDA else max(256 * MIB, 3 * stored)
 
 
 def _forget(device: pathlib.Path) -> None:
-    """The pool that an earlier server left on the device."""
+    """Removes the pool that an earlier server left on the device."""
     descriptor = os.open(device, os.O_RDWR)
     try:
         with mmap.mmap(descriptor, SUPERBLOCK_BYTES) as memory:
@@ -91,7 +94,7 @@ def require_programs(build: pathlib.Path) -> None:
 
 
 def require_memory(settings: Settings, value_size: int) -> None:
-    """For all three servers with values of this size at once."""
+    """Checks the memory for all three servers with values of this size at once."""
     available = available_memory()
     needed = sum(pool_bytes(scheme, settings, value_size) for scheme in SCHEMES) + 512 * MIB
     if available < needed:

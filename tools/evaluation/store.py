@@ -1,7 +1,7 @@
-"""The folder of one evaluation: what was measured, each in a file, and under which conditions.
+"""The folder of one evaluation: the results, each in a file, and the conditions of the measurement.
 
-A run that was stopped goes on with what is missing. Figures of another commit, of other programs, settings or of another machine
-are never mixed with them: that is an error, which says what differs.
+A run that was stopped continues with the missing results. Results of another commit, or of other programs, settings or
+machines, are never mixed with them: that is an error, which names the difference.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from measuring.programs import ROOT, ToolError
 from report import machine as machines
 
 SETTINGS_FILE = "settings.json"
-LAB_FOLDER = "lab"  # what the lab's guest may write to
+LAB_FOLDER = "lab"  # The folder into which the lab's guest may write.
 PROGRAMS = ("erda-ycsb", "erda-server", "erda-scheme-server", "erda-bench", "erda-cli")
 
 
 def conditions(settings: Settings, build: pathlib.Path) -> dict[str, Any]:
-    """What must not differ between two figures of one report."""
+    """Returns the conditions that must be equal for all figures of one report."""
     here = machines.machine()
     commit = machines.commit(ROOT)
     changes = machines.output(["git", "-C", str(ROOT), "diff", "HEAD"]) if commit["changed_files"] else ""
@@ -52,7 +52,7 @@ def _digest(build: pathlib.Path) -> str:
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:
-    """All of it, or nothing."""
+    """Writes all of the file, or nothing."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     partial.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     os.replace(partial, path)
@@ -61,12 +61,12 @@ def write_json(path: pathlib.Path, value: Any) -> None:
 @dataclasses.dataclass
 class Store:
     folder: pathlib.Path
-    identity: str  # of the conditions
-    origin: dict[str, Any]  # conditions, machine, commit, commands
+    identity: str  # Of the conditions.
+    origin: dict[str, Any]  # Conditions, machine, commit, commands.
 
     @staticmethod
     def begin(folder: pathlib.Path, origin: dict[str, Any], fresh: bool) -> Store:
-        """The folder, with what it has if it was measured under the same conditions."""
+        """Opens the folder. Keeps its results if they were measured under the same conditions."""
         known = (folder / SETTINGS_FILE).exists()
         if known and not fresh:
             store = Store.read(folder)
@@ -94,7 +94,7 @@ class Store:
 
     @staticmethod
     def read(folder: pathlib.Path) -> Store:
-        """As it is."""
+        """Opens the folder as it is."""
         try:
             origin = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
             return Store(folder, _identity(origin["conditions"]), origin)
@@ -110,7 +110,7 @@ class Store:
         return self._entry(self.folder / f"{name}.json")
 
     def put_guest(self, machine: dict[str, Any]) -> None:
-        """The lab's, which must be the same for all points."""
+        """Stores the lab's machine, which must be the same for all points."""
         before = self.get("guest")
         for name in ("processor", "processors", "kernel"):
             if before and self.points() and before["machine"][name] != machine[name]:
@@ -126,7 +126,7 @@ class Store:
         return [run for run in runs if run.name not in have]
 
     def points(self) -> list[dict[str, Any]]:
-        """All that was measured."""
+        """Returns all results of points."""
         found = [self._entry(path) for path in sorted((self.folder / "points").glob("*.json"))]
         return [entry for entry in found if entry is not None]
 
@@ -153,7 +153,7 @@ def _brief(value: Any) -> str:
 
 
 def _remove(folder: pathlib.Path) -> None:
-    """What an evaluation left there, and nothing else; last, what says that it is one."""
+    """Removes the files of an evaluation, and nothing else. Last comes the file that marks it as one."""
     for name in ("points", LAB_FOLDER):
         shutil.rmtree(folder / name, ignore_errors=True)
     for name in ("bytes.json", "cleaning.json", "guest.json", "report.json", "report.html", SETTINGS_FILE):

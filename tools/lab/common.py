@@ -1,4 +1,4 @@
-"""What the parts of the lab share."""
+"""Names that the parts of the lab share."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import sys
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 LAB = TOOLS / "lab"
 
-EXIT_LAB = 125  # a guest or the lab itself failed
+EXIT_LAB = 125  # A guest or the lab itself failed.
 
 
 class LabError(Exception):
-    """Something that the user is told in one line."""
+    """An error that is reported to the user in one line."""
 
 
 class Interrupted(BaseException):
-    """A signal asks the lab to end, or nobody reads its output any more."""
+    """A signal asks the lab to end, or no process reads its output any more."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal_number)

@@ -1,4 +1,4 @@
-"""A guest: an emulated machine with an NVDIMM, and what it is told and says."""
+"""A guest: an emulated machine with an NVDIMM, its orders and its reports."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """What a guest's threads tell the main thread: ready, started, said, exit, fail, end (of a stream), unread, dead."""
+    """A report of a guest's thread to the main thread: ready, started, said, exit, fail, end (of a stream), unread,
+    dead."""
 
     guest: Guest
     start: int
@@ -66,7 +67,7 @@ class Event:
 
 
 class Output:
-    """One of the tool's own output streams; with a prefix it writes whole lines, and lets them be heard."""
+    """One of the tool's output streams. With a prefix it writes whole lines, and watches them for a text."""
 
     locks = {1: threading.Lock(), 2: threading.Lock()}
 
@@ -95,7 +96,7 @@ class Output:
 
 
 def memory_file(content: bytes) -> int:
-    """A nameless file; it ends with its last user."""
+    """Makes a nameless file, which ends with its last user."""
     descriptor = os.memfd_create("lab", os.MFD_CLOEXEC)
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(content)
@@ -103,7 +104,7 @@ def memory_file(content: bytes) -> int:
 
 
 class Nvdimm:
-    """The memory behind a guest's NVDIMM: a file, or nameless memory that ends with this process."""
+    """The memory of a guest's NVDIMM: a file, or nameless memory that ends with this process."""
 
     FORMATS = {b"NVDIMM_DAX_INFO\0": "devdax", b"NVDIMM_PFN_INFO\0": "fsdax"}
     ALIGNMENT = 2 << 20
@@ -129,7 +130,7 @@ class Nvdimm:
             os.ftruncate(self.descriptor, self.size)
 
     def format(self) -> str:
-        """devdax, fsdax, or empty."""
+        """Returns devdax, fsdax, or an empty string."""
         head = os.pread(self.descriptor, self.ALIGNMENT, 0)
         if found := self.FORMATS.get(head[4096:4112]):
             return found
@@ -139,7 +140,7 @@ class Nvdimm:
 
 
 class Guest:
-    """An emulated machine. It can be started again after it was killed, with the same NVDIMM and network."""
+    """An emulated machine. After a kill it can start again, with the same NVDIMM and network."""
 
     END_MARK = b"\0\xff\0" + os.urandom(16).replace(b"\0", b"\xff")
 
@@ -162,7 +163,7 @@ class Guest:
         prefix = b"" if role == "single" else role.encode() + b"| "
         self.outputs = {"stdout": Output(1, prefix, self._hear), "stderr": Output(2, prefix, self._hear)}
         self.awaited = None if awaited is None else os.fsencode(awaited)
-        self.said = False  # the awaited text
+        self.said = False  # The awaited text has come.
         self.console: collections.deque[bytes] = collections.deque(maxlen=CONSOLE_LINES)
         self.process: subprocess.Popen[bytes] | None = None
         self.threads: list[threading.Thread] = []
@@ -174,7 +175,7 @@ class Guest:
         self.started = False
         self.status: int | None = None
         self.streams_ended = 0
-        self.off = False  # its power was cut
+        self.off = False  # Its power was cut.
         self.drain: threading.Thread | None = None
         self.drain_stop = threading.Event()
 
@@ -185,7 +186,7 @@ class Guest:
     # Starting.
 
     def start(self, again: bool = False) -> None:
-        """Powers it on; again: as it did not come up, this counts as the same boot."""
+        """Powers the guest on. `again`: it did not come up, so this counts as the same boot."""
         self.starts += 1
         self.boot += not again
         self.console.clear()
@@ -237,7 +238,7 @@ class Guest:
         return thread
 
     def _settings(self) -> dict[str, tuple[int, bytes]]:
-        """The guest's part of the initrd."""
+        """Returns the guest's part of the initrd."""
         options = self.options
         client = self.role == "client"
         address, address6 = (CLIENT_ADDRESS, CLIENT_ADDRESS6) if client else (SERVER_ADDRESS, SERVER_ADDRESS6)
@@ -297,10 +298,10 @@ class Guest:
         maximum = options.memory + self.nvdimm.size + (1 << 30)
         command = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
         command += ["-machine", "q35,nvdimm=on", "-accel", "tcg,thread=multi", "-smp", str(options.cpus)]
-        # Without erms the kernel, and so Soft-RoCE, copies eight bytes at a time. With it the emulator copies byte by
-        # byte, and a Read could find half of a word: no device does that, and RDMA programs rely on it.
-        # Without sse4.2 a CRC32C is taken by a table. The emulator does its crc32 instruction bit by bit, in 60 ns
-        # instead of one: checksums would weigh twenty times what they weigh on a processor.
+        # Without erms, the kernel, and so Soft-RoCE, copies eight bytes at a time. With erms the emulator copies byte
+        # by byte, and a Read could find half of a word. No device does that, and RDMA programs rely on it. Without
+        # sse4.2, CRC32C is computed by a table. The emulator computes the crc32 instruction bit by bit, in 60 ns
+        # instead of one. Checksums would then weigh twenty times their weight on a processor.
         command += ["-cpu", "max,-erms,-fsrm,-sse4.2"]
         command += ["-m", f"{options.memory >> 20}M,slots=1,maxmem={maximum >> 20}M"]
         command += ["-kernel", str(self.kernel.image), "-initrd", f"/proc/self/fd/{initrd}", "-append", parameters]
@@ -332,7 +333,7 @@ class Guest:
             f"virtio-9p-pci,fsdev={tag},mount_tag={tag}",
         ]
 
-    # What comes out of it; each of these is a thread.
+    # Output of the guest. Each of these functions is a thread.
 
     def _tell(self, start: int, kind: str, value: str = "") -> None:
         self.events.put(Event(self, start, kind, value))
@@ -353,7 +354,7 @@ class Guest:
                 try:
                     Output(2).write_as_is(f"{self.role} console| ".encode() + line)
                 except BrokenPipeError:
-                    echoed = False  # and read on: an emulator whose console is not read stands still
+                    echoed = False  # Reads on: an emulator stops if no process reads its console.
         process.wait()
         self._tell(start, "dead")
 
@@ -375,7 +376,7 @@ class Guest:
         except BrokenPipeError:
             self._tell(start, "unread")
         except OSError:
-            pass  # its emulator was killed
+            pass  # Its emulator was killed.
         with contextlib.suppress(BrokenPipeError):
             output.write(held)
             output.finish()
@@ -402,7 +403,7 @@ class Guest:
         self.off = True
         self.kill()
         if self.wire:
-            # What the other guest sends is lost now; it shall not wait in the wire for the next start.
+            # Packets of the other guest are lost now. They must not wait in the wire for the next start.
             self.drain_stop.clear()
             self.drain = threading.Thread(target=self._drain, args=(self.wire,), daemon=True)
             self.drain.start()

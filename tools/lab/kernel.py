@@ -1,4 +1,4 @@
-"""The guests' kernel, from Debian's package, and the initrd that brings a guest to its root."""
+"""The guests' kernel, from Debian's package, and the initrd that leads a guest to its root."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from collections.abc import Iterator
 
 from lab.common import LAB, LabError, say
 
-# What the guest loads before it has its root, and after.
+# Modules that the guest loads before it has its root, and after that.
 BOOT_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 REST_MODULES = (
     "virtio_console virtio_net veth crc32_generic rdma_rxe rdma_ucm ib_uverbs nfit nd_pmem device_dax dax_pmem "
     "crc32c_generic ext4"
 ).split()
-# Of the kernel's drivers these are kept, so that more can be tried in a guest with modprobe.
+# The kernel's drivers that are kept, so that a user can try more in a guest with modprobe.
 KEPT_DRIVERS = {"acpi", "block", "char", "dax", "infiniband", "net", "nvdimm", "virtio"}
 
 
@@ -60,7 +60,7 @@ def locked(file: pathlib.Path, how: int) -> Iterator[None]:
 
 
 def command_output(*command: str, cwd: pathlib.Path | None = None) -> str:
-    """The command's output; its error output is shown only when it fails."""
+    """Returns the command's output. Shows its error output only if it fails."""
     try:
         done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -71,7 +71,7 @@ def command_output(*command: str, cwd: pathlib.Path | None = None) -> str:
 
 
 def kernel_package() -> str:
-    """The name of the package with Debian's kernel, as linux-image-6.1.0-1-amd64."""
+    """Returns the name of the package with Debian's kernel, such as linux-image-6.1.0-1-amd64."""
     depends = command_output("apt-cache", "depends", "--important", "linux-image-amd64")
     if found := re.search(r"Depends: (linux-image-\S+)", depends):
         return found[1]
@@ -84,14 +84,14 @@ def update_package_lists() -> None:
 
 
 def uncompressed_kernel(image: bytes) -> bytes:
-    """The ELF kernel inside of a bzImage: the emulator starts it without decompressing it slowly in the guest."""
+    """Returns the ELF kernel inside of a bzImage. The emulator starts it without a slow decompression in the guest."""
     setup_sectors = image[0x1F1]
     offset, length = struct.unpack_from("<II", image, 0x248)
     start = (setup_sectors + 1) * 512 + offset
     try:
         return lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(image[start : start + length])
     except lzma.LZMAError:
-        return image  # compressed in another way: it boots, a little later
+        return image  # Compressed in another way: it boots a little later.
 
 
 def remove_unused_modules(modules: pathlib.Path) -> None:
@@ -135,7 +135,7 @@ def make_kernel(cache: pathlib.Path) -> None:
 
 
 def find_kernel(cache: pathlib.Path) -> Kernel | None:
-    """The newest kernel in the cache."""
+    """Returns the newest kernel in the cache."""
 
     def age(directory: pathlib.Path) -> list[int]:
         return [int(number) for number in re.findall(r"\d+", directory.name)]
@@ -145,7 +145,8 @@ def find_kernel(cache: pathlib.Path) -> Kernel | None:
 
 
 def module_order(kernel: Kernel, names: tuple[str, ...] | list[str], known: set[str]) -> list[str]:
-    """The files of these modules and of what they need, without the known ones, in an order that can be loaded."""
+    """Returns the files of these modules and of modules that they need, without the known ones, in an order for
+    loading."""
     modules = kernel.modules / kernel.version
     needs: dict[str, list[str]] = {}
     files: dict[str, str] = {}
@@ -173,7 +174,7 @@ def module_order(kernel: Kernel, names: tuple[str, ...] | list[str], known: set[
 
 
 def cpio(files: dict[str, tuple[int, bytes]]) -> bytes:
-    """An archive in the format that the kernel unpacks: the files' modes and contents."""
+    """Returns an archive in the format that the kernel unpacks: the files' modes and contents."""
     archive = io.BytesIO()
 
     def add(name: str, mode: int, content: bytes, inode: int) -> None:
@@ -213,13 +214,13 @@ def initrd_content(kernel: Kernel) -> bytes:
 
 
 def prepare_kernel() -> Kernel:
-    """The newest kernel in the cache, fetched if there is none."""
+    """Returns the newest kernel in the cache. Fetches one if the cache is empty."""
     cache = cache_directory()
     if kernel := find_kernel(cache):
         return kernel
     cache.mkdir(parents=True, exist_ok=True)
     with locked(cache / "make.lock", fcntl.LOCK_EX):
-        for left in cache.glob("new-*"):  # by one that was killed; what it had started may still write there
+        for left in cache.glob("new-*"):  # Left by a process that was killed. Its children may still write there.
             shutil.rmtree(left, ignore_errors=True)
         if not find_kernel(cache):
             make_kernel(cache)

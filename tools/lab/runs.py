@@ -1,4 +1,4 @@
-"""One guest, or two on one wire: from power-on to the exit code."""
+"""Runs one guest, or two on one wire: from power-on to the exit code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lab.common import EXIT_LAB, Interrupted, say
 from lab.guest import Event, Guest, Nvdimm, Options
 from lab.kernel import Kernel
 
-BOOT_SECONDS = 90  # on a very busy host an emulated machine can miss its timer interrupts, and never come up
+BOOT_SECONDS = 90  # On a very busy host an emulated machine can miss its timer interrupts, and never come up.
 SAY_SECONDS = 9
 
 
@@ -29,7 +29,7 @@ class GuestFailed(Exception):
 
 
 class Lab:
-    """The guests of one invocation, and what happens to them. Leaving it kills them."""
+    """The guests of one invocation, and their events. Leaving it kills them."""
 
     def __init__(self, options: Options, kernel: Kernel) -> None:
         self.options = options
@@ -55,7 +55,7 @@ class Lab:
         guest.start()
 
     def wait(self, condition: Callable[[], bool], seconds: float = float("inf")) -> bool:
-        """Until the condition holds, or this time is over; which of them."""
+        """Waits until the condition holds, or this time is over. Returns whether the condition holds."""
         end = time.monotonic() + seconds
         while not condition():
             now = time.monotonic()
@@ -64,12 +64,12 @@ class Lab:
             if now >= end:
                 return False
             with contextlib.suppress(queue.Empty):
-                # A bound, since a float infinity cannot be waited for.
+                # A bound, since no wait takes an infinite float.
                 self._handle(self.events.get(timeout=min(end - now, self.deadline - now, 3600)))
         return True
 
     def boot(self, guest: Guest, unless: Callable[[], bool] = lambda: False) -> bool:
-        """Waits until a guest that was powered on is ready; or unless."""
+        """Waits until a guest that was powered on is ready, or until `unless` holds."""
         while not self._is_up(guest, unless):
             say(f"the {guest.role} guest is not up after {BOOT_SECONDS} s: powering it off and on")
             guest.kill()
@@ -92,7 +92,7 @@ class Lab:
     def _handle(self, event: Event) -> None:
         guest = event.guest
         if event.start != guest.starts:
-            return  # said before it was powered off
+            return  # Reported before it was powered off.
         match event.kind:
             case "ready":
                 guest.ready = True
@@ -129,8 +129,9 @@ class Cut:
     seconds: float
     restart: bool
     linger: float
-    after: str | None  # counts the seconds from a line with this text, not from the start of the client's command
-    count: int = 1  # how often: each after a line of its own
+    # The seconds count from a line with this text. Without it, they count from the start of the client's command.
+    after: str | None
+    count: int = 1  # The number of cuts, each after a separate line.
 
     def __str__(self) -> str:
         return f"{self.seconds:g} s after " + ("it began" if self.after is None else f"a line with '{self.after}'")
@@ -138,7 +139,7 @@ class Cut:
 
 def pair(lab: Lab, server_command: str, client_command: str, cut: Cut | None) -> int:
     options = lab.options
-    # The wire: each guest has one end of it, and the tool keeps both, so that it outlives a guest.
+    # The wire: each guest has one end of it. The tool keeps both ends, so that the wire outlives a guest.
     server_end, client_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     bash = ["/bin/bash", "-c"]
     nvdimm = Nvdimm(options.nvdimm_file, options.nvdimm)

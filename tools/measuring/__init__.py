@@ -1,1 +1,1 @@
-"""What the tools that measure have in common beside their reports: arguments, programs that they run, progress, signals."""
+"""Code that the measuring tools share beside their reports: arguments, programs that they run, progress, signals."""

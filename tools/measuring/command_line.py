@@ -22,9 +22,10 @@ class Interrupted(BaseException):
 
 
 def run(name: str, work: Callable[[], int], stopped: str) -> int:
-    """The exit code of the work, or of what ended it. SIGINT, SIGTERM and SIGHUP let it clean up; a second one is ignored."""
+    """Returns the exit code of the work, or of the signal that ended it. SIGINT, SIGTERM and SIGHUP let the work clean
+    up; a second signal is ignored."""
     heeded = [number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-              if signal.getsignal(number) != signal.SIG_IGN]  # as under nohup
+              if signal.getsignal(number) != signal.SIG_IGN]  # As under nohup.
 
     def interrupt(number: int, _: types.FrameType | None) -> None:
         for each in heeded:
@@ -44,7 +45,7 @@ def run(name: str, work: Callable[[], int], stopped: str) -> int:
 
 
 def size_up_to(most: int) -> Callable[[str], int]:
-    """64, 64K, 1M."""
+    """Returns a parser of sizes such as 64, 64K, 1M."""
     factors = {"K": 1 << 10, "M": 1 << 20}
 
     def parse(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Programs that are run or serve. None outlives this one, however it ends."""
+"""Programs that run or serve. None outlives this process, however it ends."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 30
 STOP_SECONDS = 20
-RUN_SECONDS = 300  # at most, of one command
+RUN_SECONDS = 300  # At most, for one command.
 
 _libc = ctypes.CDLL(None)
 
 
 class ToolError(Exception):
-    """Something that the user is told in one line."""
+    """An error that is reported to the user in one line."""
 
 
 def ending_with_this(number: int = signal.SIGKILL) -> Callable[[], None]:
@@ -29,7 +29,7 @@ def ending_with_this(number: int = signal.SIGKILL) -> Callable[[], None]:
     parent = os.getpid()
 
     def prepare() -> None:
-        _libc.prctl(1, number)  # PR_SET_PDEATHSIG
+        _libc.prctl(1, number)  # PR_SET_PDEATHSIG.
         if os.getppid() != parent:
             os._exit(1)
 
@@ -37,7 +37,8 @@ def ending_with_this(number: int = signal.SIGKILL) -> Callable[[], None]:
 
 
 class Server:
-    """A server in a folder of its own, which must be ready in time. A terminal's Ctrl-C is not for it: this tool stops it."""
+    """A server in a separate folder, which must be ready in time. A terminal's Ctrl-C does not reach it: this tool
+    stops it."""
 
     def __init__(
         self, name: str, command: Sequence[str], address: str, folder: pathlib.Path, ready: Callable[[Server], bool]
@@ -99,7 +100,8 @@ class Server:
 def execute(
     command: Sequence[str], server: Server | None = None, seconds: float = RUN_SECONDS, environment: Mapping[str, str] | None = None
 ) -> None:
-    """Until it ends. A failure is told with the last line that it said, or that the server said if it is gone."""
+    """Runs a command to its end. Reports a failure with the last line of the command, or of the server if that is gone.
+    """
     try:
         result = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=seconds, check=False,
@@ -115,7 +117,8 @@ def execute(
 
 
 def shown(command: Sequence[str], build: pathlib.Path, folder: pathlib.Path) -> str:
-    """For a reader who does it again: with paths from the source folder; `folder` is a temporary one."""
+    """Returns the command for a reader who wants to repeat it, with paths from the source folder. `folder` is
+    temporary."""
     text = shlex.join(command).replace(str(folder), "DIR").replace(f"{build}/", "build/").replace(f"{ROOT}/", "")
     return re.sub(r"(?<=--server-pid )\d+", "PID", text)
 

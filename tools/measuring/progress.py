@@ -1,4 +1,4 @@
-"""How far a tool is."""
+"""Shows the progress of a tool."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import threading
 import time
 
 QUIET_SECONDS = 8
-"""So long at most nothing is said where nobody watches a terminal."""
+"""The longest silence if the output is no terminal."""
 
 
 class Progress:
-    """A line on a terminal that is written over; else one line for each part, and one each few seconds."""
+    """On a terminal: one line that it overwrites. Elsewhere: one line for each part, and one every few seconds."""
 
     def __init__(self, total: int, quiet_seconds: float = QUIET_SECONDS) -> None:
         self._total = total
@@ -48,7 +48,7 @@ class Progress:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
     def _tell(self) -> None:
-        """Also in the middle of a step: what is loaded may take a minute."""
+        """Also reports in the middle of a step: a load may take a minute."""
         while not self._ended.wait(self._quiet_seconds):
             passed = time.monotonic() - self._begin
             print(f"[{self._done}/{self._total}] {self._text}, after {passed:.0f} s", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Runs erda-ycsb for as long as is wanted."""
+"""Runs erda-ycsb for a given time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from measuring.programs import Server, ToolError, execute
 
-FIRST_RATE = 2000.0  # operations per second, where none is known
+FIRST_RATE = 2000.0  # Operations per second, if no rate is known.
 TRIES = 8
 
 
@@ -23,8 +23,8 @@ def command(build: pathlib.Path, address: str, records: int, value_size: int, *m
 def measured(
     command: Sequence[str], server: Server, in_flight: int, seconds: float, rate: float | None, path: pathlib.Path
 ) -> dict[str, Any]:
-    """What it writes as JSON (to `path`). It does as many operations as take so long at this rate, or more if that was too few,
-    and half as many before, which are not measured: what clients remember of places is there then.
+    """Returns the JSON that erda-ycsb writes to `path`. Does as many operations as take this time at this rate, or more
+    if that was too few. Half as many run before, and are not measured: they let clients remember locations.
     """
     least = max(20 * in_flight, 200)
     operations = max(int((rate or FIRST_RATE) * seconds), least)

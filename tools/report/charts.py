@@ -1,6 +1,6 @@
 """Charts as SVG, for a page of page.py, whose style colours them: lines over one axis, and grouped bars.
 
-Each series has a colour and a marker of its own, so that no reader depends on the colours. The palette is that of Okabe and
+Each series has a separate colour and marker, so that no reader depends on the colours. The palette is that of Okabe and
 Ito. A pointer over a point or bar shows its value.
 """
 
@@ -14,8 +14,8 @@ from xml.sax.saxutils import escape, quoteattr
 WIDTH = 360
 HEIGHT = 270
 _LEFT, _RIGHT, _BOTTOM = 52, 12, 44
-_LINE = 18  # of the legend
-_CHARACTER = 6.3  # the width of one, about, at the size of the labels
+_LINE = 18  # Of the legend.
+_CHARACTER = 6.3  # The approximate width of a character at the size of the labels.
 
 # Light and dark: vermillion, blue, green, orange, purple, sky blue, black, in the order of the series.
 COLOURS = (
@@ -29,11 +29,11 @@ COLOURS = (
 )
 
 
-# How numbers are written.
+# Formats of numbers.
 
 
 def number(value: float) -> str:
-    """Three significant digits, with k, M or G: 1.23 M."""
+    """Returns three significant digits, with k, M or G: 1.23 M."""
     for factor, suffix in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if abs(value) >= factor * 0.9995:
             return _digits(value / factor) + suffix
@@ -41,7 +41,7 @@ def number(value: float) -> str:
 
 
 def size(value: float) -> str:
-    """Bytes: 64 B, 1 KiB."""
+    """Returns a size in bytes: 64 B, 1 KiB."""
     for factor, suffix in ((2**30, " GiB"), (2**20, " MiB"), (2**10, " KiB")):
         if value >= factor:
             return _digits(value / factor) + suffix
@@ -49,7 +49,7 @@ def size(value: float) -> str:
 
 
 def microseconds(value: float) -> str:
-    """A time: 0.27 µs, 1.5 ms."""
+    """Returns a time: 0.27 µs, 1.5 ms."""
     if value >= 999500:
         return _digits(value / 1e6) + " s"
     if value >= 999.5:
@@ -73,18 +73,18 @@ class Axis:
     label: str
     log: bool = False
     format: Callable[[float], str] = number
-    ticks: Sequence[float] | None = None  # else they are chosen
+    ticks: Sequence[float] | None = None  # None: the chart chooses them.
 
 
 @dataclasses.dataclass(frozen=True)
 class Series:
     name: str
-    points: Sequence[tuple[float, float | None]]  # None: not measured
-    colour: int | None = None  # else by its place
+    points: Sequence[tuple[float, float | None]]  # None: not measured.
+    colour: int | None = None  # None: by its place.
 
 
 class Scale:
-    """From values to positions."""
+    """Maps values to positions."""
 
     def __init__(self, axis: Axis, values: Sequence[float], begin: float, end: float, zero: bool, pad: float = 0) -> None:
         if axis.log and any(value <= 0 for value in values):
@@ -129,7 +129,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
     factors = (1, 2, 5) if decades <= 2 else (1,)
     ticks = [factor * 10.0**power for power in range(first, first + decades) for factor in factors]
     ticks.append(10.0 ** (first + decades))
-    # No more room than the values need.
+    # Takes no more room than the values need.
     while len(ticks) > 2 and ticks[1] <= low:
         ticks.pop(0)
     while len(ticks) > 2 and ticks[-2] >= high:
@@ -141,7 +141,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def lines(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
-    """A line with markers for each series."""
+    """Draws a line with markers for each series."""
     drawing = _Drawing(title, [entry.name for entry in series], [_colour(series, i) for i in range(len(series))])
     xs = [point[0] for entry in series for point in entry.points]
     ys = [value for entry in series for _, value in entry.points if value is not None]
@@ -162,7 +162,7 @@ def lines(title: str, x: Axis, y: Axis, series: Sequence[Series]) -> str:
 
 
 def bars(title: str, y: Axis, groups: Sequence[str], series: Sequence[Series]) -> str:
-    """Bars side by side for each group; a series' points are (number of the group, value)."""
+    """Draws bars side by side for each group. The points of a series are (number of the group, value)."""
     drawing = _Drawing(title, [entry.name for entry in series], [_colour(series, i) for i in range(len(series))])
     values = [value for entry in series for _, value in entry.points if value is not None]
     y_scale = Scale(y, values, HEIGHT - _BOTTOM, drawing.top + 12, zero=True)
@@ -186,7 +186,7 @@ def bars(title: str, y: Axis, groups: Sequence[str], series: Sequence[Series]) -
                 f'<rect x="{left + 1:.1f}" y="{top:.1f}" width="{width - 2:.1f}" height="{max(base - top, 0.5):.1f}" rx="1.5"/></g>'
             )
             short = y.format(value).replace(" ", "")
-            if len(short) * _CHARACTER * 0.8 <= width:  # else it would run into its neighbour's
+            if len(short) * _CHARACTER * 0.8 <= width:  # Otherwise it would overlap its neighbour's.
                 drawing.add(
                     f'<text class="value" x="{left + width / 2:.1f}" y="{top - 4:.1f}" text-anchor="middle">{escape(short)}</text>'
                 )
@@ -203,7 +203,7 @@ def _title(text: str) -> str:
 
 
 def _marker(kind: int, x: float, y: float) -> str:
-    """A shape for each colour."""
+    """Draws a shape for each colour."""
     r = 4.2
     match kind % 7:
         case 0:
@@ -224,7 +224,8 @@ def _marker(kind: int, x: float, y: float) -> str:
 
 
 class _Drawing:
-    """The parts of one chart, from the top: legend, plot, axis. Its title is the figure's, and said to who cannot see it."""
+    """The parts of one chart, from the top: legend, plot, axis. Its title is the figure's, and is read to users who
+    cannot see it."""
 
     def __init__(self, title: str, names: Sequence[str], colours: Sequence[int]) -> None:
         self._parts: list[str] = []
@@ -237,7 +238,7 @@ class _Drawing:
             self.add(f'<g class="point c{colour}">{_marker(colour, x + 6, y - 4)}</g>')
             self.add(f'<text class="legend" x="{x + 16:.1f}" y="{y:.1f}">{escape(name)}</text>')
             x += width + 10
-        self.top = y + 34  # below the label of the y axis
+        self.top = y + 34  # Below the label of the y axis.
 
     def add(self, part: str) -> None:
         self._parts.append(part)

@@ -1,4 +1,4 @@
-"""What a figure was measured on, and by which commit."""
+"""The machine and the commit of a measurement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def machine() -> dict[str, Any]:
-    """Processor, memory, system, and how busy they are now."""
+    """Returns processor, memory, system, and how busy they are now."""
     return {
         "processor": _processor(),
         "processors": os.cpu_count() or 1,
@@ -28,7 +28,7 @@ def machine() -> dict[str, Any]:
 
 
 def identity() -> str:
-    """Of this machine among others of its kind. It does not tell the machine's name."""
+    """Returns an id that tells this machine from others of its kind. It does not reveal the machine's name."""
     try:
         number = pathlib.Path("/etc/machine-id").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -37,12 +37,12 @@ def identity() -> str:
 
 
 def file_system(folder: pathlib.Path) -> str:
-    """The type of the one that a folder is in."""
+    """Returns the type of a folder's file system."""
     return output(["findmnt", "--noheadings", "--output", "FSTYPE", "--target", str(folder)]) or "an unknown file system"
 
 
 def describe(values: dict[str, Any]) -> str:
-    """In one line."""
+    """Describes the machine in one line."""
     gibibytes = values["memory_bytes"] / 2**30
     count = values["processors"]
     cores = f"{count} {'virtual ' if values['virtual'] else ''}processor{'' if count == 1 else 's'}"
@@ -53,7 +53,7 @@ def describe(values: dict[str, Any]) -> str:
 
 
 def commit(folder: pathlib.Path) -> dict[str, Any]:
-    """The commit of a working tree, or None for what is not known."""
+    """Returns the commit of a working tree; None for unknown parts."""
     values: dict[str, Any] = {"hash": None, "date": None, "changed_files": None}
     head = output(["git", "-C", str(folder), "log", "-1", "--format=%H %cI"])
     if head:
@@ -71,7 +71,7 @@ def describe_commit(values: dict[str, Any]) -> str:
 
 
 def output(command: Sequence[str]) -> str | None:
-    """What a command prints, or None if it cannot be run or fails."""
+    """Returns the output of a command, or None if it cannot run or fails."""
     try:
         result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -27,7 +27,8 @@ svg { font: 12px "DejaVu Sans", sans-serif; } text { fill: #1d2430; } .tick, .la
 
 
 def read(text: str) -> tuple[list[Series], list[Series]]:
-    """Median times in microseconds, and operations per second, of each system: the points are (workload, figure)."""
+    """Returns median times in microseconds, and operations per second, of each system. The points are (workload,
+    figure)."""
     rows = {}
     for line in text.partition("\n| value | workload | Erda p50 |")[2].partition("\n\n")[0].splitlines()[2:]:
         size, workload, *figures = (cell.strip() for cell in line.strip("|").split("|"))

@@ -1,4 +1,4 @@
-"""A page that needs nothing but itself: text, tables, charts of charts.py, and what the figures were measured on."""
+"""A self-contained page: text, tables, charts of charts.py, and the machine of the measurements."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _style() -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """One figure that counts."""
+    """One important figure."""
 
     number: str
     what: str
@@ -98,13 +98,13 @@ class Card:
 @dataclasses.dataclass(frozen=True)
 class Column:
     title: str
-    text: bool = False  # else a number, set to the right
+    text: bool = False  # If false: a number, aligned to the right.
     wrap: bool = False
-    group: str = ""  # what it has in common with its neighbours: said once, above them
+    group: str = ""  # The title that it shares with its neighbours, written once above them.
 
 
 class Page:
-    """Grows from the top. Whatever is given as text is escaped."""
+    """Grows from the top. Escapes all text."""
 
     def __init__(self, title: str, lead: str) -> None:
         self._title = title
@@ -131,14 +131,14 @@ class Page:
         self._parts.append("</div>")
 
     def charts(self, figures: Sequence[tuple[str, str, str]], pairs: bool = False) -> None:
-        """Side by side, as many as there is room for or two: title, what more there is to say, and the SVG."""
+        """Shows charts side by side, two or as many as there is room for: title, further text, and the SVG."""
         self._parts.append(f'<div class="charts{" pairs" if pairs else ""}">')
         for title, more, svg in figures:
             self._parts.append(f"<figure><figcaption>{escape(title)}<span>{escape(more)}</span></figcaption>{svg}</figure>")
         self._parts.append("</div>")
 
     def table(self, caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-        """A line sets apart what begins with another first cell."""
+        """A line separates rows with different first cells."""
 
         groups: list[list[Column]] = []
         for column in columns:
@@ -174,7 +174,7 @@ class Page:
     def origin(
         self, machine: dict[str, Any], commit: dict[str, Any], facts: Sequence[tuple[str, str]], commands: Sequence[str]
     ) -> None:
-        """What all of it was measured on, with which programs, and how to do it again."""
+        """Tells the machine, the programs, and the commands that repeat the measurement."""
         self.heading("Measured on")
         lines = [("Machine", describe(machine)), ("Time", machine["time"]), ("Erda's commit", describe_commit(commit)), *facts]
         items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in lines)

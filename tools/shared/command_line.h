@@ -24,7 +24,7 @@ namespace erda::tools {
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
 
-// "erda-cli: message" on stderr, on one line whatever the message holds. Returns the exit code.
+// Prints "erda-cli: message" to stderr, on one line whatever the message contains. Returns the exit code.
 inline int Fail(std::string_view program, std::string message, int exit_code) {
   while (!message.empty() && message.back() == '\n') message.pop_back();
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -32,8 +32,8 @@ inline int Fail(std::string_view program, std::string message, int exit_code) {
   return exit_code;
 }
 
-// The exit code if the program is done after parsing: 0 for --help and --version, kExitUsage for what does not parse.
-// explain: of a command line that does not parse, a better text than that of the parser; empty if it has none.
+// Returns the exit code if the program is done after parsing: 0 for --help and --version, kExitUsage for a wrong
+// command line. `explain` may return a better text than the parser's for a wrong command line, or an empty string.
 inline std::optional<int> Parse(CLI::App& app, int argc, char** argv,
                                 std::string (*explain)(const CLI::App& app) = nullptr) {
   app.set_version_flag("--version", app.get_name() + " " + ERDA_VERSION, "Print the version and exit");
@@ -55,7 +55,7 @@ inline std::optional<int> Parse(CLI::App& app, int argc, char** argv,
 inline std::optional<uint64_t> ParseSize(std::string_view text) {
   constexpr std::string_view kUnits = "KMGT";
   constexpr std::string_view kDigits = "0123456789";
-  constexpr size_t kFractionDigitsMax = 6;  // shifted by 40 bits they fit into 64
+  constexpr size_t kFractionDigitsMax = 6;  // Shifted by 40 bits they fit into 64.
   uint64_t whole = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, whole);
@@ -85,7 +85,7 @@ inline std::optional<uint64_t> ParseSize(std::string_view text) {
   return (whole << shift) + (fraction << shift) / fraction_scale;
 }
 
-// "500ms", "10s", "2m", "10": a time; without a unit it is in seconds. At most a day.
+// Parses a time: "500ms", "10s", "2m", "10". A number without a unit means seconds. At most a day.
 inline std::optional<std::chrono::milliseconds> ParseTime(std::string_view text) {
   constexpr uint64_t kMost = 86'400'000;
   uint64_t number = 0;
@@ -101,7 +101,7 @@ inline std::optional<std::chrono::milliseconds> ParseTime(std::string_view text)
   return std::chrono::milliseconds(number * each);
 }
 
-// An option that takes a size.
+// Adds an option that takes a size.
 inline CLI::Option* AddSize(CLI::App& app, const std::string& name, uint64_t& value, const std::string& help) {
   const auto to_bytes = [](std::string& text) {
     const auto size = ParseSize(text);
@@ -112,7 +112,7 @@ inline CLI::Option* AddSize(CLI::App& app, const std::string& name, uint64_t& va
   return app.add_option(name, value, help)->transform(CLI::Validator(to_bytes, "", "size"))->type_name("BYTES");
 }
 
-// Accepts the plain numbers from low to high.
+// Accepts plain numbers from low to high.
 template <class T>
 CLI::Validator NumberFrom(T low, T high) {
   const auto check = [low, high](const std::string& text) {
@@ -125,13 +125,13 @@ CLI::Validator NumberFrom(T low, T high) {
   return CLI::Validator(check, "", "number");
 }
 
-// An option that takes such a number.
+// Adds an option that takes such a number.
 template <class T>
 CLI::Option* AddNumber(CLI::App& app, const std::string& name, T& value, T low, T high, const std::string& help) {
   return app.add_option(name, value, help)->check(NumberFrom<T>(low, high))->type_name("N");
 }
 
-// --polling, for servers and clients.
+// Adds --polling, for servers and clients.
 inline void AddPolling(CLI::App& app, Polling& polling, const std::string& who) {
   static const std::map<std::string, Polling> kKinds = {
       {"adaptive", Polling::kAdaptive}, {"busy", Polling::kBusy}, {"sleep", Polling::kSleep}};
@@ -143,7 +143,7 @@ inline void AddPolling(CLI::App& app, Polling& polling, const std::string& who) 
       ->default_str("adaptive");
 }
 
-// The text, with what it is about in front unless the text names it.
+// Returns the text, after its subject unless the text contains the subject.
 inline std::string Describe(std::string_view about, std::string_view text) {
   return text.find(about) != std::string_view::npos ? std::string(text) : fmt::format("{}: {}", about, text);
 }

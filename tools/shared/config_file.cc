@@ -22,7 +22,7 @@ namespace erda::tools {
 
 namespace {
 
-// A value, and the line that it stands in.
+// A value, and the number of its line.
 struct Value {
   uint32_t line;
   std::string text;
@@ -53,7 +53,7 @@ std::string_view Wanted(const CLI::Option& option) {
   return TakesSize(option) ? "an integer or a string" : "a string";
 }
 
-// As a flag's value would be; nothing if it is of a type that the option does not take.
+// Returns the value as a flag would have it. Returns nothing if the option does not take its type.
 std::optional<std::string> TextOf(const CLI::Option& option, const toml::node& node) {
   if (const auto* number = node.as_integer(); number != nullptr && (TakesNumber(option) || TakesSize(option))) {
     return std::to_string(number->get());
@@ -62,7 +62,7 @@ std::optional<std::string> TextOf(const CLI::Option& option, const toml::node& n
   return std::nullopt;
 }
 
-// The values of one key; or the line of what is of a wrong type.
+// Returns the values of one key, or the line of a value with a wrong type.
 std::pair<std::vector<Value>, std::optional<uint32_t>> Values(const CLI::Option& option, const toml::node& node) {
   std::vector<Value> values;
   const auto take = [&](const toml::node& one) {
@@ -93,7 +93,7 @@ std::optional<std::string> TakeKey(CLI::App& app, const std::string& path, const
   }
   const auto [values, wrong_line] = Values(*option, node);
   if (wrong_line) return Wrong(path, *wrong_line, fmt::format("{} must be {}", name, Wanted(*option)));
-  // A value that a flag replaces has to be right all the same.
+  // A value must be right even if a flag replaces it.
   const std::vector<std::string> flags = option->results();
   for (const Value& value : values) {
     try {
@@ -124,7 +124,7 @@ std::optional<std::string> TakeConfigFile(CLI::App& app, const std::string& path
   if (!text) return fmt::format("cannot read configuration file {}: {}", path, std::strerror(errno));
   const toml::parse_result parsed = toml::parse(*text, path);
   if (!parsed) return Wrong(path, parsed.error().source().begin.line, Printable(parsed.error().description()));
-  // As they stand in the file, so that the first mistake is told.
+  // Takes keys in the order of the file, so that it reports the first mistake.
   std::vector<std::pair<const toml::key*, const toml::node*>> keys;
   for (const auto& [key, node] : parsed.table()) keys.emplace_back(&key, &node);
   std::sort(keys.begin(), keys.end(), [](const auto& one, const auto& other) {

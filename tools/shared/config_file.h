@@ -8,8 +8,8 @@
 
 namespace erda::tools {
 
-// Gives options of `app`, which has parsed its flags, the values of the file; those that were given as flags keep
-// theirs. Options that are not configurable have no key. Returns what is wrong, and where: "FILE:LINE: ...".
+// Gives options of `app`, which has parsed its flags, the values of the file. Options that were given as flags keep
+// their values. Options that are not configurable have no key. Returns the fault and its place: "FILE:LINE: ...".
 [[nodiscard]] std::optional<std::string> TakeConfigFile(CLI::App& app, const std::string& path);
 
 // Returns the options as a configuration file, without those that have neither a value nor a default.

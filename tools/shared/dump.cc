@@ -28,7 +28,7 @@ uint64_t MillisecondsOf(const std::optional<Deadline>& deadline) {
   return deadline ? static_cast<uint64_t>(deadline->time_since_epoch().count()) : 0;
 }
 
-// 0: not known, as of a pipe.
+// Returns 0 if the size is unknown, as of a pipe.
 uint64_t SizeOf(std::FILE* file) {
   struct stat status {};
   return fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode) ? static_cast<uint64_t>(status.st_size) : 0;
@@ -74,7 +74,7 @@ Status Load(Client& client, std::FILE* from, bool if_absent, bool show_progress,
   const uint64_t size = SizeOf(from);
   Progress progress("load", 0, show_progress && size != 0, "keys");
   Status failed;
-  const uint32_t puts_at_once = ClientOptions().queue_depth;  // what a client has room for
+  const uint32_t puts_at_once = ClientOptions().queue_depth;  // As many as a client has room for.
   uint32_t under_way = 0;
   uint64_t bytes_under_way = 0;
   for (;;) {

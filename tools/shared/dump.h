@@ -1,4 +1,4 @@
-// erda-cli dump and load: all keys of a server into a file, and back into any server.
+// erda-cli dump and load: copy all keys of a server into a file, and back into any server.
 #pragma once
 
 #include <cstdint>

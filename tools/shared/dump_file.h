@@ -66,7 +66,7 @@ struct DumpRecord {
 
 class DumpWriter {
  public:
-  // The file stays the caller's.
+  // The caller keeps the file.
   explicit DumpWriter(std::FILE* file) : file_(file) {}
   Status Begin();
   Status Add(std::string_view key, std::string_view value, uint64_t deadline);

@@ -16,15 +16,15 @@ namespace erda::tools {
 
 class EventLog {
  public:
-  // At once, after a pause; and in a second, for as long as they come.
+  // Lines at once after a pause, and lines in a second while more come.
   static constexpr uint64_t kAtOnce = 20;
   static constexpr uint64_t kPerSecond = 1;
 
-  // print: writes a line.
+  // `print` writes a line.
   EventLog(const Clock& clock, std::function<void(std::string_view line)> print)
       : clock_(clock), print_(std::move(print)), since_(clock.Now()) {}
 
-  // From any thread.
+  // Any thread may call it.
   void Tell(std::string_view line) {
     const std::scoped_lock lock(mutex_);
     constexpr Nanoseconds kEach = Nanoseconds(std::chrono::seconds(1)) / kPerSecond;
@@ -41,7 +41,7 @@ class EventLog {
     SayLeftOut();
     print_(line);
   }
-  // Says how many were left out since the last line.
+  // Prints how many lines were left out since the last one.
   void End() {
     const std::scoped_lock lock(mutex_);
     SayLeftOut();

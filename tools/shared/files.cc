@@ -38,7 +38,7 @@ Result<std::string> ReadAll(const std::string& path, size_t most) {
 WholeFile::WholeFile(std::string path) : target_(std::move(path)) {
   struct stat status {};
   in_place_ = stat(target_.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
-  // Where a link leads to, if it does.
+  // Follows a link to its target, if that exists.
   std::error_code none;
   if (const auto real = std::filesystem::canonical(target_, none); !none) target_ = real.string();
   name_ = in_place_ ? target_ : target_ + ".part.XXXXXX";
@@ -53,7 +53,7 @@ WholeFile::~WholeFile() {
 bool WholeFile::Keep() {
   if (std::fflush(file_.get()) != 0) return false;
   if (in_place_) return true;
-  // First the bytes, then the name, and that in the folder: after a power cut the file is the old one or the new one.
+  // Syncs first the bytes, and then the name in the folder: after a power cut the file is the old one or the new one.
   const std::filesystem::path parent = std::filesystem::path(target_).parent_path();
   const UniqueFd folder(open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder || fsync(fileno(file_.get())) != 0 || std::rename(name_.c_str(), target_.c_str()) != 0) return false;

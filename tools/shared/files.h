@@ -28,8 +28,9 @@ class WholeFile {
   WholeFile& operator=(const WholeFile&) = delete;
   ~WholeFile();  // removes the file if it was not kept
 
-  [[nodiscard]] std::FILE* file() const { return file_.get(); }  // null if it could not be made; errno says why
-  // The file that is written, for messages.
+  // Null if the file could not be made; errno has the reason.
+  [[nodiscard]] std::FILE* file() const { return file_.get(); }
+  // Returns the name of the file that is written, for messages.
   [[nodiscard]] const std::string& name() const { return name_; }
   // Call it when all bytes are written. Gives the file its name. Returns false if that fails; errno says why.
   [[nodiscard]] bool Keep();

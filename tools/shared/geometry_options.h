@@ -1,4 +1,4 @@
-// The options that say how large a new pool is and how it is cut: erda-server's and erda-pool's.
+// Options for the size and geometry of a new pool, in erda-server and erda-pool.
 #pragma once
 
 #include <fmt/core.h>
@@ -23,7 +23,7 @@ inline CLI::Option* AddPoolSize(CLI::App& app, uint64_t& size, const std::string
   return AddSize(app, "--size", size, help);
 }
 
-// zero: what 0 means.
+// `zero` is the meaning of 0.
 inline void AddShards(CLI::App& app, uint32_t& shards, const std::string& zero) {
   AddNumber<uint32_t>(app, "--shards", shards, 0, 1024, "Shards: threads, each with its part of the keys; 0: " + zero)
       ->capture_default_str();

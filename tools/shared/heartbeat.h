@@ -1,4 +1,4 @@
-// Says on stderr what a program is doing, at once and every few seconds, whatever its own thread waits for.
+// Reports on stderr the work of a program, at once and every few seconds, whatever its main thread waits for.
 #pragma once
 
 #include <fmt/core.h>
@@ -15,7 +15,7 @@ namespace erda::tools {
 
 class Heartbeat {
  public:
-  // "erda-crash: round 3 of 20, after 24 s"
+  // Prints lines such as "erda-crash: round 3 of 20, after 24 s".
   explicit Heartbeat(std::string program, std::string doing, std::chrono::milliseconds every = std::chrono::seconds(5),
                      std::FILE* to = stderr)
       : program_(std::move(program)), every_(every), to_(to), doing_(std::move(doing)) {
@@ -32,7 +32,7 @@ class Heartbeat {
     changed_.notify_one();
     thread_.join();
   }
-  // From the next line on.
+  // Takes effect from the next line on.
   void Tell(std::string doing) {
     const std::scoped_lock lock(mutex_);
     doing_ = std::move(doing);
@@ -54,7 +54,7 @@ class Heartbeat {
   const std::chrono::milliseconds every_;
   std::FILE* const to_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // Guards the members below.
   std::condition_variable changed_;
   std::string doing_;
   bool ends_ = false;

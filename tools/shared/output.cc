@@ -219,7 +219,7 @@ Sums SumsOf(const PoolReport& report) {
   return sums;
 }
 
-// As FormattedPool::needs_verification, for the file system that the pool was served on.
+// Does the same as FormattedPool::needs_verification, for the file system on which the pool was served.
 bool NeedsVerification(const PoolReport& report) {
   const format::BootId& boot = report.superblock.boot;
   return report.needs_recovery && boot != format::kNoBoot && boot != BootOfMachine();

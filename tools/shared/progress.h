@@ -14,7 +14,7 @@
 
 namespace erda::tools {
 
-// "load [##########----------]  50%  1234567 ops/s, 3 s left"
+// Returns a line such as "load [##########----------]  50%  1234567 ops/s, 3 s left".
 [[nodiscard]] inline std::string ProgressLine(std::string_view label, uint64_t done, uint64_t total,
                                               std::chrono::duration<double> elapsed, std::string_view unit = "ops") {
   constexpr int kWidth = 30;
@@ -41,13 +41,13 @@ class Progress {
     const auto elapsed = std::chrono::steady_clock::now() - start_;
     fmt::print(stderr, "{}{}", kWipeLine, ProgressLine(label_, done, total_, elapsed, unit_));
   }
-  // Where it is only known how large a part is done.
+  // For work of which only the finished part is known.
   void Update(uint64_t done, double part) {
     total_ = static_cast<uint64_t>(static_cast<double>(done) / std::max(part, 1e-9));
     Update(done);
   }
 
-  // Somebody may be looking: stderr is a terminal.
+  // Returns true if a person may be looking: stderr is a terminal.
   static bool HasTerminal() { return isatty(STDERR_FILENO) == 1; }
 
  private:

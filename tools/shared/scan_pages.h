@@ -9,7 +9,7 @@
 
 namespace erda::tools {
 
-// body(page) for each, until one is not ok: Status body(ScanPage&).
+// Calls body(page) for each page, until it returns an error: Status body(ScanPage&).
 template <class Body>
 Status ForEachPage(Client& client, ScanOptions options, Body&& body) {
   for (std::optional<uint64_t> cursor = options.cursor; cursor;) {

@@ -13,7 +13,7 @@
 
 namespace erda::tools {
 
-// Create it before any thread is started: every thread inherits its mask, so that only Wait sees the signals.
+// Create it before any thread starts. Every thread inherits its mask, so that only Wait sees the signals.
 class StopSignals {
  public:
   StopSignals() {
@@ -22,14 +22,14 @@ class StopSignals {
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
     signal(SIGPIPE, SIG_IGN);
   }
-  // Until one of them comes: its name.
+  // Waits for one of them. Returns its name.
   [[nodiscard]] std::string Wait() const {
     std::fflush(stdout);
     int received = 0;
     sigwait(&signals_, &received);
     return NameOf(received);
   }
-  // Not longer than this; 0: none came.
+  // Waits at most this time. Returns 0 if no signal came.
   [[nodiscard]] int WaitFor(std::chrono::seconds most) const {
     const timespec time{most.count(), 0};
     return std::max(sigtimedwait(&signals_, nullptr, &time), 0);
@@ -40,7 +40,7 @@ class StopSignals {
   sigset_t signals_{};
 };
 
-// Each connection takes a descriptor.
+// Raises the limit of descriptors: each connection takes one.
 inline void AllowManyDescriptors() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;

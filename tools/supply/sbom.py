@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Writes what Erda is made of, as SPDX 2.3 in JSON: its libraries and programs, the packages whose libraries they load, and
-those whose headers are compiled into them. The build calls it, when all is linked.
+"""Writes the parts of Erda as SPDX 2.3 in JSON: its libraries and programs, and packages of the system.
+
+These are the packages whose libraries the programs load, and those whose headers are compiled into them. The build
+calls this script, when all is linked.
 
 The same binaries, packages and commit give the same bytes.
 """
@@ -29,7 +31,7 @@ class Known:
     name: str
     license: str
     pkg_config: str = ""
-    debian: str = ""  # of headers; who owns a library is asked for
+    debian: str = ""  # Of headers. For a library the system knows the package.
 
 
 GCC = "GPL-3.0-or-later WITH GCC-exception-3.1"
@@ -59,7 +61,7 @@ FOR_PROGRAMS = (
 
 
 def said_by(*command: str) -> str:
-    """What a command prints; nothing if it fails, or is not there."""
+    """Returns the output of a command, or an empty string if it fails or does not exist."""
     try:
         ran = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
     except OSError:
@@ -68,14 +70,14 @@ def said_by(*command: str) -> str:
 
 
 def loaded_by(readelf: str, binary: pathlib.Path) -> list[str]:
-    """The names of the libraries that a binary asks for."""
+    """Returns the names of the libraries that a binary asks for."""
     dynamic = subprocess.run([readelf, "--dynamic", "--wide", binary], capture_output=True, text=True, check=True).stdout
     return re.findall(r"\(NEEDED\)\s+Shared library: \[(.+)\]", dynamic)
 
 
 @functools.cache
 def owner_of(library: str) -> str:
-    """The Debian package that a library of this machine's kind is of."""
+    """Returns the Debian package of a library of this machine's architecture."""
     place = rf"(/usr)?/lib(64)?/({platform.machine()}-linux-gnu/)?[^/]+"
     for line in said_by("dpkg-query", "--search", f"*/{library}").splitlines():
         package, _, path = line.partition(": ")
@@ -85,7 +87,8 @@ def owner_of(library: str) -> str:
 
 
 def moment() -> str:
-    """SOURCE_DATE_EPOCH, else when the commit was made, else when the license was changed last."""
+    """Returns SOURCE_DATE_EPOCH. Otherwise returns the time of the commit, or that of the license file's last change.
+    """
     seconds = os.environ.get("SOURCE_DATE_EPOCH") or said_by("git", "-C", str(SOURCE), "log", "-1", "--format=%ct")
     at = int(seconds) if seconds else int((SOURCE / "LICENSE").stat().st_mtime)
     return datetime.datetime.fromtimestamp(at, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -122,7 +125,7 @@ class Bill:
         return package["SPDXID"]
 
     def add_other(self, known: Known, debian: str) -> str:
-        """A package of the system, with the version that is installed."""
+        """Adds a package of the system, with its installed version."""
         said = said_by("dpkg-query", "--show", "--showformat", "${Version} ${Architecture}\n", debian) if debian else ""
         version, architecture = said.splitlines()[0].split() if said else ("", "")
         if not version and known.pkg_config:
@@ -192,7 +195,7 @@ def bill_of(version: str, readelf: str, binaries: list[pathlib.Path]) -> dict:
             if name in own_libraries:
                 bill.relate(own, "DYNAMIC_LINK", own_libraries[name])
                 continue
-            # Some have their version in their name, as libx-1.2.so; ld-linux-x86-64 has not.
+            # Some have their version in their name, such as libx-1.2.so. But ld-linux-x86-64 does not.
             known = LOADED.get(name) or LOADED.get(re.sub(r"-[0-9.]+$", "", name)) or Known(library, "NOASSERTION")
             bill.relate(own, "DYNAMIC_LINK", bill.add_other(known, owner_of(library)))
     return bill.document()

@@ -1,1 +1,1 @@
-"""The test command: tools/test starts it."""
+"""The test command, which tools/test starts."""

@@ -1,4 +1,4 @@
-"""The test command, after tools/test has installed what it needs."""
+"""The test command, after tools/test has installed the packages."""
 
 import argparse
 import os
@@ -53,7 +53,7 @@ def _options():
 
 
 def _set_environment(root):
-    """Objects are shared with other clones, through ccache: it takes the paths of the tree as relative ones."""
+    """Objects are shared with other clones through ccache, which takes the paths of the tree as relative ones."""
     os.environ.update({
         "CXX": "g++",
         "UBSAN_OPTIONS": "print_stacktrace=1",

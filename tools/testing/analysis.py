@@ -1,4 +1,4 @@
-"""clang-tidy on all sources. Most of its checks see the sources of a folder joined, in half the time."""
+"""Runs clang-tidy on all sources. Most of its checks see the sources of a folder joined, in half the time."""
 
 import json
 import os
@@ -11,17 +11,17 @@ from . import process
 from .clean import CleanSources
 from .step import Outcome
 
-# What sees less, or other things, in joined sources.
+# Checks that find less, or other things, in joined sources.
 ALONE_CHECKS = ("bugprone-suspicious-include,google-global-names-in-headers,misc-unused-alias-decls,"
                 "misc-unused-using-decls")
-# The analyzer gives a function up after a third of its default number of states, in half the time.
+# The analyzer gives a function up after a third of its default number of states, which takes half the time.
 ANALYZER_STATES_MAX = 75000
 FILE_SECONDS_MAX = 600
 BUILD = Path("build-tidy")
 
 
 def tidy(results):
-    """A step that runs clang-tidy."""
+    """Returns a step that runs clang-tidy."""
 
     def run(log):
         shutil.rmtree(results, ignore_errors=True)
@@ -50,8 +50,9 @@ def tidy(results):
 
 
 def _join_sources():
-    """(kind, file, compile command) of what clang-tidy runs on. Kinds: "joined", a file that includes a folder's sources;
-    "alone", one of those; "main", a source that cannot be joined. Writes the commands of all."""
+    """Returns (kind, file, compile command) for each run of clang-tidy, and writes the commands of all. The kind
+    "joined" is a file that includes a folder's sources; "alone" is one of those; "main" is a source that cannot be
+    joined."""
     commands = {os.path.relpath(entry["file"]): entry
                 for entry in json.loads((BUILD / "compile_commands.json").read_text())}
     database = [entry for file, entry in commands.items() if file.startswith(("src/", "bench/", "tools/", "docs/"))]
@@ -73,7 +74,7 @@ def _join_sources():
         joined.write_text("".join(f'#include "{os.path.abspath(file)}"\n' for file in members))
         alike = [entry["command"] for file, entry in commands.items() if file.split("/")[0] == folder.split("/")[0]]
         options = dict.fromkeys(re.findall(r" (-isystem \S+|-[DIWfs]\S+)", " ".join(alike)))
-        # So are the sources of the tests' own libraries, which the build joins.
+        # The sources of the tests' libraries, which the build joins, are read like that, too.
         for file in (joined, *(os.path.abspath(member) for member in members if member not in commands)):
             database.append({"directory": os.getcwd(), "file": str(file),
                              "command": f"clang++ {' '.join(options)} -c {file}"})
@@ -84,14 +85,14 @@ def _join_sources():
 
 
 def _analyse(kind, file, command, results, clean):
-    """(status, processor seconds, what it said); no time if it was clean the last time."""
+    """Returns (status, processor seconds, output). Takes no time if the source was clean the last time."""
     checks = {
         "joined": "-clang-analyzer-*,-" + ALONE_CHECKS.replace(",", ",-"),
         "alone": "-bugprone-*,-concurrency-*,-google-*,-misc-*,-modernize-*,-performance-*,-readability-*," + ALONE_CHECKS,
         "main": "",
     }[kind]
     if not file.startswith("src/"):
-        checks += ",-clang-analyzer-*"  # most of the time goes into templates of command lines and JSON
+        checks += ",-clang-analyzer-*"  # Most of the time goes into templates of command lines and JSON.
     options = [f"--checks={checks.lstrip(',')}", "--extra-arg=-Xclang", "--extra-arg=-analyzer-config",
                "--extra-arg=-Xclang", f"--extra-arg=max-nodes={ANALYZER_STATES_MAX}"]
     key = clean.key(file, command, options)

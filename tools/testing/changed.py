@@ -1,5 +1,5 @@
-"""What a change can affect, by the build: ninja builds again what depends on the changed files, and the test programs that
-it built are the ones to run."""
+"""The tests that a change can affect, by the build. ninja builds again all that depends on the changed files. The test
+programs that it built are the ones to run."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from .step import Outcome, Step, check, command, output_of
 def steps(commit, logs, jobs):
     files = _changed_files(commit)
     found = [Step("scripts", "Scripts parse", check(checks.scripts)), Step("names", "File names", check(checks.names)),
-             Step("prose", "Language of the rewritten documents", command("tools/check-prose"))]
+             Step("prose", "Language of documents and comments", command("tools/check-prose"))]
     formatted = [file for file in files if Path(file).suffix in (".h", ".cc", ".c")]
     if formatted:
         found.append(Step("format", "Formatting of the changed files",

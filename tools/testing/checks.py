@@ -1,4 +1,4 @@
-"""What needs no build: scripts that parse, formatting, names."""
+"""Checks that need no build: scripts parse, formatting, names."""
 
 import ast
 import os
@@ -13,7 +13,7 @@ def sources(*suffixes):
 
 
 def scripts():
-    """Each script parses, and is executable if it has a line that says by what it runs."""
+    """Checks that each script parses, and is executable if its first line names its interpreter."""
     wrong = []
     for path in sorted(path for folder in (".ci", *SOURCE_FOLDERS) for path in Path(folder).rglob("*")):
         file = str(path)
@@ -44,7 +44,7 @@ def formatting():
 
 
 def names():
-    """Files are snake_case; a program's own source is named as the program."""
+    """Checks names: files are snake_case; the main source of a program has the program's name."""
     allowed = set("abcdefghijklmnopqrstuvwxyz0123456789_.")
     odd = [file for file in sources(".h", ".cc", ".c", ".py")
            if not set(Path(file).name) <= allowed and not Path(file).match("erda-*.cc")]

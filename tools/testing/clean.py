@@ -1,8 +1,9 @@
 """Remembers the sources in which clang-tidy found nothing, so that it runs on those again only after a change.
 
-A source is known by all that decides what clang-tidy says of it: its bytes, those of each file of the tree that it
-includes (also through others), the options, the configuration, and the versions of all Debian packages, since their
-headers are read too. An include that is compiled only under some condition counts like any other.
+The key of a source covers everything on which the output of clang-tidy depends. These are its bytes, those of each file
+of the tree that it includes (also through others), the options and the configuration. The versions of all Debian
+packages count, too, since clang-tidy reads their headers. An include that is compiled only under some condition counts
+like any other.
 """
 
 import copy
@@ -24,8 +25,8 @@ class CleanSources:
         self._forget()
 
     def key(self, file, command, options):
-        """Of a source that is compiled by `command`, and looked at with `options`. Paths in the tree are relative, so that
-        clones share what they know."""
+        """Returns the key of a source that `command` compiles, and that clang-tidy checks with `options`. Paths in the
+        tree are relative, so that clones share keys."""
         known = hashlib.sha256(self._machine.encode())
         root = os.getcwd()
         for text in (command, *options):
@@ -37,7 +38,7 @@ class CleanSources:
         return known.hexdigest()
 
     def again(self, file, command, options):
-        """The key as the files are now: they may have changed while clang-tidy ran."""
+        """Returns the key of the files as they are now: they may have changed while clang-tidy ran."""
         fresh = copy.copy(self)
         fresh._forget()
         return fresh.key(file, command, options)
@@ -50,11 +51,11 @@ class CleanSources:
         (self._folder / key).touch()
 
     def _forget(self):
-        self._bytes = {}  # by path
-        self._names = {}  # by path: what the file includes, as it says
+        self._bytes = {}  # By path.
+        self._names = {}  # By path: the includes in the file's text.
 
     def _included(self, file, folders):
-        """The file and all files of the tree that it includes."""
+        """Returns the file and all files of the tree that it includes."""
         found = set()
         to_visit = [file]
         while to_visit:

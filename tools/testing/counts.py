@@ -1,4 +1,4 @@
-"""Counts what the result files of ctest and GoogleTest say. A test that was skipped has failed."""
+"""Counts the results in the files of ctest and GoogleTest. A skipped test has failed."""
 
 import xml.etree.ElementTree as ElementTree
 
@@ -8,7 +8,7 @@ SHOWN_FAILURES = 5
 
 
 def of_ctest(file):
-    """The outcome in a JUnit file of ctest."""
+    """Returns the outcome in a JUnit file of ctest."""
     try:
         cases = ElementTree.parse(file).getroot().findall("testcase")
     except (OSError, ElementTree.ParseError) as error:
@@ -25,7 +25,7 @@ def of_ctest(file):
 
 
 def of_google_test(files):
-    """The outcome in files that GoogleTest wrote. A file without a test counts as one failure."""
+    """Returns the outcome in files that GoogleTest wrote. A file without a test counts as one failure."""
     good = bad = 0
     lines = []
     for file in files:

@@ -1,4 +1,4 @@
-"""The steps of the test command, in the order in which they begin."""
+"""The steps of the test command, in the order of their starts."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ TSAN = "clang, thread sanitizer"
 
 
 def quick_steps(logs, scratch, jobs, lab):
-    """What a first look needs: build, tests, simulation, installation, a smoke test of the lab."""
+    """Returns the steps of a first look: build, tests, simulation, installation, a smoke test of the lab."""
     steps = _before(logs, jobs)
     steps += [
         Step("simulation", "Simulation: 300 seeds", command("build/tests/erda-sim", "--seeds", "300", timeout=600),
@@ -27,7 +27,7 @@ def quick_steps(logs, scratch, jobs, lab):
 
 
 def all_steps(logs, scratch, jobs, lab):
-    """Every check."""
+    """Returns the steps of every check."""
     steps = _before(logs, jobs)
     steps += [
         Step("headers", "Each header compiles alone",
@@ -39,7 +39,7 @@ def all_steps(logs, scratch, jobs, lab):
         _install(scratch),
         Step("quickstart", "Quickstart", command("bash", "tools/quickstart", timeout=600,
                                                  env={"ERDA_QUICKSTART_RECORDS": "2000"}), needs=("build",)),
-        # What waits more than it works runs beside the builds.
+        # Steps that wait more than they work run beside the builds.
         Step("crash", "Servers and clients killed; nothing is lost",
              command("tools/crash-test", "--rounds", "40", timeout=600), needs=("build",), after=("quickstart",),
              lane="waits"),
@@ -52,7 +52,7 @@ def all_steps(logs, scratch, jobs, lab):
         _build("fuzz", "the fuzzers", jobs),
         Step("tests-asan", f"Tests: {ASAN}", suites.sanitized(Path("build-asan"), logs / "tests-asan"),
              needs=("build-asan",), counts_tests=True),
-        # Without the tests that have one thread: tests/CMakeLists.txt.
+        # Without the tests that have one thread (tests/CMakeLists.txt).
         Step("tests-tsan", f"Tests: {TSAN}", suites.sanitized(Path("build-tsan"), logs / "tests-tsan"),
              needs=("build-tsan",), counts_tests=True),
         *_fuzz_steps(logs, scratch),
@@ -67,7 +67,7 @@ def _before(logs, jobs):
         Step("scripts", "Scripts parse", check(checks.scripts)),
         Step("format", "Formatting", check(checks.formatting)),
         Step("names", "File names", check(checks.names)),
-        Step("prose", "Language of the rewritten documents", command("tools/check-prose")),
+        Step("prose", "Language of documents and comments", command("tools/check-prose")),
         _build("test", "gcc, release", jobs, name="build"),
         Step("ctest", "Tests: gcc, release", _ctest(Path("build"), logs / "ctest.xml", jobs), needs=("build",),
              counts_tests=True),
@@ -77,7 +77,7 @@ def _before(logs, jobs):
 def _build(preset, title, jobs, name=None):
     return Step(name or f"build-{preset}", f"Build: {title}", commands([
         ["cmake", "--preset", preset],
-        # Tests in the lab have timeouts, so they go first.
+        # Tests in the lab have timeouts, so they have a higher priority.
         ["nice", "cmake", "--build", "--preset", preset, "-j", jobs]]))
 
 
@@ -130,7 +130,7 @@ def _lab_steps(logs):
 
 
 def _in_lab(logs, files, script):
-    """A step that runs a bash script in the lab, which leaves these result files."""
+    """Returns a step that runs a bash script in the lab, which leaves these result files."""
 
     def run(log):
         folder = logs / "lab"
@@ -149,8 +149,9 @@ def _fuzz_steps(logs, scratch):
     """Each fuzzer makes the same runs each time, from the corpus in the tree."""
 
     def fuzz(target, runs, bytes_max, *options):
-        found = scratch / f"fuzz-{target}"  # for inputs that reach new code
-        corpus = Path("tests/fuzz/corpus", "inspect" if target == "salvage" else target)  # these read the same pools
+        found = scratch / f"fuzz-{target}"  # For inputs that reach new code.
+        # These two read the same pools.
+        corpus = Path("tests/fuzz/corpus", "inspect" if target == "salvage" else target)
         return commands([["mkdir", "-p", found], suites.not_randomized([
             f"build-fuzz/tests/fuzz_{target}", f"-runs={runs}", "-seed=1", f"-max_len={bytes_max}", *options,
             f"-artifact_prefix={logs}/fuzz-{target}-", found, corpus])], timeout=300)

@@ -1,4 +1,5 @@
-"""Runs the commands of a step. Each is the leader of a process group, so that nothing it started outlives the run."""
+"""Runs the commands of a step. Each is the leader of a process group, so that none of its processes outlives the run.
+"""
 
 import os
 import signal
@@ -14,7 +15,7 @@ _stopping = False
 
 @dataclass
 class Ended:
-    status: int  # as a shell's: 128 and the signal's number, or 124 after a timeout
+    status: int  # As in a shell: 128 and the signal's number, or 124 after a timeout.
     cpu_seconds: float
 
 
@@ -23,7 +24,7 @@ class Stopped(Exception):
 
 
 def run(command, log, timeout=None, env=None):
-    """Runs a command to its end; log is an open file that takes its output. Called from any thread."""
+    """Runs a command to its end. `log` is an open file for its output. Any thread may call it."""
     with _lock:
         if _stopping:
             raise Stopped
@@ -40,7 +41,7 @@ def run(command, log, timeout=None, env=None):
     timer = threading.Timer(timeout, end) if timeout else None
     if timer:
         timer.start()
-    _, status, usage = os.wait4(process.pid, 0)  # unlike Popen.wait, it tells the processor time
+    _, status, usage = os.wait4(process.pid, 0)  # Unlike Popen.wait, it returns the processor time.
     process.returncode = os.waitstatus_to_exitcode(status)
     if timer:
         timer.cancel()
@@ -54,7 +55,7 @@ def run(command, log, timeout=None, env=None):
 
 
 def stop_all():
-    """Ends every command that runs, and lets no other start."""
+    """Ends every running command, and lets no other start."""
     global _stopping
     with _lock:
         _stopping = True
@@ -64,7 +65,7 @@ def stop_all():
 
 
 def _end_group(group):
-    """Asks what is left of a group to end, and kills what does not within 10 seconds."""
+    """Asks the remaining processes of a group to end. Kills them after 10 seconds."""
     for number, seconds in ((signal.SIGTERM, 10), (signal.SIGKILL, 2)):
         until = time.monotonic() + seconds
         while time.monotonic() < until:

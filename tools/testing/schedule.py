@@ -1,4 +1,4 @@
-"""Runs the steps: those of one lane one after the other, the lanes beside each other."""
+"""Runs the steps: those of one lane one after the other, the lanes in parallel."""
 
 import threading
 import time
@@ -56,7 +56,7 @@ class Schedule:
             outcome = step.run(log)
         except process.Stopped:
             raise
-        except Exception:  # a fault of the test command must not look like a pass
+        except Exception:  # A fault of the test command must not look like a pass.
             outcome = Outcome(0, 1, traceback.format_exc())
         log.close()
         self._end(step, outcome, log, seconds_since(start))

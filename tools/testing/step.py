@@ -1,4 +1,4 @@
-"""A step of the test command: something that runs, and how many passed and failed in it."""
+"""A step of the test command: its work, and how many checks of it passed and failed."""
 
 import subprocess
 import threading
@@ -15,24 +15,24 @@ REPORT_LINES = 60
 class Outcome:
     passed: int
     failed: int
-    report: str = ""  # for the reader, if something failed
+    report: str = ""  # For the reader, after a failure.
 
 
 @dataclass
 class Step:
-    name: str  # of its log
+    name: str  # Also the name of its log.
     title: str
-    run: Callable  # run(Log) -> Outcome
-    needs: tuple = ()  # steps that must have passed
-    after: tuple = ()  # steps that must have ended
-    lane: str = "main"  # steps of one lane run one after the other, lanes beside each other
+    run: Callable  # run(Log) -> Outcome.
+    needs: tuple = ()  # Steps that must have passed.
+    after: tuple = ()  # Steps that must have ended.
+    lane: str = "main"  # Steps of one lane run one after the other, lanes in parallel.
     counts_tests: bool = False
     done: threading.Event = field(default_factory=threading.Event)
     ok: bool = False
 
 
 class Log:
-    """Where a step writes what its commands say, and the processor time of those."""
+    """The log of a step: the output of its commands, and their processor time."""
 
     def __init__(self, path):
         self.path = path
@@ -40,7 +40,7 @@ class Log:
         self._file = open(path, "w", buffering=1, errors="replace")
 
     def call(self, command, timeout=None, env=None):
-        """Runs a command; its status."""
+        """Runs a command. Returns its status."""
         self._file.flush()
         ended = process.run([str(word) for word in command], self._file, timeout, env)
         self.cpu_seconds += ended.cpu_seconds
@@ -61,12 +61,12 @@ class Log:
 
 
 def command(*words, timeout=None, env=None):
-    """For a step that is one command."""
+    """Returns the work of a step with one command."""
     return commands([words], timeout, env)
 
 
 def commands(lines, timeout=None, env=None):
-    """For a step that is some commands, one after the other; the first that fails ends it."""
+    """Returns the work of a step with several commands, one after the other. The first failure ends it."""
 
     def run(log):
         for words in lines:
@@ -79,7 +79,7 @@ def commands(lines, timeout=None, env=None):
 
 
 def check(function):
-    """For a step that is a function which returns what it found wrong, as text."""
+    """Returns the work of a step that calls a function, which returns its findings as text."""
 
     def run(log):
         found = function()

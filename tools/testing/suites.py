@@ -1,4 +1,4 @@
-"""Runs GoogleTest programs of a sanitizer's build: one process for each suite, since starting one for each test is slow."""
+"""Runs GoogleTest programs of a sanitizer's build: one process for each suite, since a start for each test is slow."""
 
 import os
 import re
@@ -11,31 +11,32 @@ from .step import output_of
 
 SUITE_SECONDS_MAX = 600
 
-# Tests that a sanitizer's build leaves out, beside those with NoSanitizer in their names: they take long there, and what
-# they run is run by others, too. The build by gcc has them all.
+# Tests that a sanitizer's build leaves out, beside those with NoSanitizer in their names. They take long there, and
+# other tests run the same code. The build by gcc has them all.
 _FILL_POOLS = ["ErdaPoolTest.AFullPoolGrowsAndGoesOn", "ErdaPoolTest.PlannedPoolTakesTheRecordsAndLittleMore",
-               "LogTest.PoolThatFillsIsToldOnceForEachLevel"]
+               "LogTest.FillingPoolIsLoggedOncePerLevel"]
 _MEASURE = ["BenchTest.MeasuresCleaning", "YcsbTest.GetsNeedNothingOfTheServersProcessor"]
 LEFT_OUT = {
     "build-asan": [*_FILL_POOLS, *_MEASURE,
-                   "FuzzTest.*Random",  # the fuzzers run with this sanitizer in steps of their own
-                   "PlantedDefect.*",  # tests of the checker of histories
+                   "FuzzTest.*Random",  # Separate steps run the fuzzers with this sanitizer.
+                   "PlantedDefect.*",  # Tests of the checker of histories.
                    # Each order of stores, with one method of flushing instead of three.
                    "Flush/OrdersTest.*/NoFlush", "Flush/OrdersTest.*/ServerFlush"],
     "build-tsan": [*_FILL_POOLS, *_MEASURE,
                    "SoakTest.OverwritesASmallPoolManyTimes",
-                   "All/SchemeStorageTest.*",  # one thread
-                   "E2e/FullPool.*/PowerSafe"],  # the same threads as with the other pools
+                   "All/SchemeStorageTest.*",  # One thread.
+                   "E2e/FullPool.*/PowerSafe"],  # The same threads as with the other pools.
 }
 
 
 def not_randomized(command):
-    """clang 14 places the sanitizers' shadow memory where kernels that randomize with more bits may have mapped."""
+    """Disables the randomization of addresses. With many random bits, a kernel may map memory where clang 14 places the
+    sanitizers' shadow memory."""
     return ["setarch", "-R", *command]
 
 
 def sanitized(build, results):
-    """A step that runs all tests of a build."""
+    """Returns a step that runs all tests of a build."""
 
     def run(log):
         shutil.rmtree(results, ignore_errors=True)
@@ -57,25 +58,26 @@ def sanitized(build, results):
 
 
 def _suites(build):
-    """(program, suite) of each suite that a sanitizer's build has."""
+    """Returns (program, suite) for each suite that a sanitizer's build has."""
     targets = output_of(["ninja", "-C", build, "-t", "targets", "all"])
     programs = sorted({line.split(":")[0] for line in targets.splitlines()
                        if line.startswith("tests/") and line.split(":")[0].endswith("_tests")})
     programs = [program for program in programs if program.count("/") == 1]
     found = []
-    for program in reversed(programs):  # the last ones have the long suites
+    for program in reversed(programs):  # The last ones have the long suites.
         listed = output_of(not_randomized([build / program, "--gtest_list_tests", f"--gtest_filter={_without(build)}"]))
         found += [(build / program, name) for name in re.findall(r"^(\S+)\.(?:\s+#.*)?$", listed, re.MULTILINE)]
     return found
 
 
 def _without(build):
-    """The end of a filter: all but what the build leaves out."""
+    """Returns the end of a filter that excludes the tests which the build leaves out."""
     return "-" + ":".join(["*NoSanitizer*", *LEFT_OUT[build.name]])
 
 
 def _run_suite(suite, output):
-    """(processor seconds, what it said if it failed). A failed one without results of its tests leaves no result file."""
+    """Returns (processor seconds, output of a failure). A failed suite without results of its tests leaves no result
+    file."""
     program, name = suite
     results = output.with_suffix(".xml")
     with open(output.with_suffix(".log"), "w+", errors="replace") as log:
@@ -85,7 +87,7 @@ def _run_suite(suite, output):
             log, SUITE_SECONDS_MAX)
         if ended.status == 0:
             return ended.cpu_seconds, ""
-        # A sanitizer's finding at the end is no failure of a test, so the results must not count as passed.
+        # A sanitizer's finding at the end fails no test, so the results must not count as passed.
         if results.exists() and "<failure" not in results.read_text(errors="replace"):
             results.unlink()
         log.seek(0)

@@ -1,4 +1,4 @@
-// The synchronous calls, and how they wait.
+// The synchronous calls, and their waiting.
 #include <cstring>
 #include <utility>
 
@@ -10,8 +10,8 @@ namespace erda::schemes {
 
 namespace {
 
-// As Erda's client (src/client/client.cc): how long a call looks before it sleeps, and how many looks there are between
-// two at the clock.
+// How long a call looks before it sleeps, and the number of looks between two looks at the clock. They are those of
+// Erda's client (src/client/client.cc).
 constexpr std::chrono::microseconds kSpin{50};
 constexpr uint32_t kLooksPerClock = 64;
 constexpr std::chrono::milliseconds kSleep{10};
@@ -40,7 +40,7 @@ void SchemeClient::WaitFor(Done&& done) {
       if (now - idle_since <= kSpin) continue;
     }
     queue_->Wait(kSleep);
-    polls_ = UINT32_MAX;  // time has passed: the next Poll looks at the clock
+    polls_ = UINT32_MAX;  // Time has passed, so the next Poll looks at the clock.
   }
 }
 

@@ -1,4 +1,4 @@
-// Connecting.
+// Connecting a scheme's client.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -57,7 +57,7 @@ Status SchemeClient::Prepare() {
   hello.scheme = static_cast<uint8_t>(scheme_);
   hello.slots = count;
   fabric::Region* const offer[] = {reply_region_.get()};
-  // Twice as deep as there can be requests, as Erda's client.
+  // Twice the number of possible requests, as in Erda's client.
   auto channel = fabric_->Connect(address_, {queue_.get(), offer, BytesOf(hello), 2 * count});
   if (!channel.ok()) return channel.status();
   channel_ = *std::move(channel);

@@ -1,4 +1,4 @@
-// A connection to the store that is to be measured: Erda, or a scheme that it is compared with.
+// Opens a connection to the store to be measured: Erda, or a scheme with which it is compared.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace erda::bench {
 
 inline constexpr std::string_view kErda = "erda";
 
-// scheme: "erda", "redo" or "raw". The server must be of this scheme.
+// `scheme` is "erda", "redo" or "raw". Requires: the server has this scheme.
 Result<std::unique_ptr<NvmStore>> OpenStore(std::string_view scheme, const std::string& address,
                                             const ClientOptions& options);
 

@@ -1,10 +1,11 @@
-// "a client first sends a request to a server and obtains the address to be written in the ring buffers. Moreover, the
-// client uses RDMA write to push the object into the ring buffers, and issues an RDMA read following the RDMA write to
-// force the object to be persistent and integrated into the ring buffers."
+// The paper: "a client first sends a request to a server and obtains the address to be written in the ring buffers.
+// Moreover, the client uses RDMA write to push the object into the ring buffers, and issues an RDMA read following the
+// RDMA write to force the object to be persistent and integrated into the ring buffers."
 //
-// Write and Read go behind one doorbell: the second round trip. Where a Read flushes nothing, since Writes go through a
-// CPU's caches (over shm, or a NIC with DDIO) and the medium loses those, a Read would acknowledge what a power cut
-// takes back. There a commit request takes its place, as on Erda's own reserve path: the server flushes, and answers.
+// One doorbell starts the Write and the Read: the second round trip. A Read flushes nothing if Writes go through a
+// CPU's caches (over shm, or a NIC with DDIO) and the medium loses those. It would then acknowledge an object that a
+// power cut takes back. There a commit request takes its place, as on Erda's reserve path: the server flushes, and
+// answers.
 #include <cstring>
 
 #include "base/bytes.h"
@@ -18,7 +19,8 @@ using fabric::WorkRequest;
 void ReadAfterWrite::StartPut(Operation& op) { SendRequest(op, 0, sizeof(Request) + op.sizes.key()); }
 
 void ReadAfterWrite::OnPutAnswered(Operation& op, const Reply& reply) {
-  // The entry's header takes the end of the request's, which has arrived: header, key and value are one Write.
+  // The entry's header takes the end of the request's, which has arrived already. So header, key and value are one
+  // Write.
   const auto entry = op.message().subspan(sizeof(Request) - sizeof(EntryHeader), EntryBytes(op.sizes));
   const uint32_t pair_crc = PairCrc(hello().seed, op.sizes, op.pair());
   const EntryHeader header{reply.position, EntryCrc(pair_crc, reply.position), op.sizes.raw()};

@@ -15,7 +15,7 @@ using fabric::WorkRequest;
 
 namespace {
 
-// As in Erda's client (src/client/engine.cc): how often it looks whether somebody waits for too long.
+// How often the client looks whether an operation waits for too long, as in Erda's client (src/client/engine.cc).
 constexpr int64_t kChecksPerTimeout = 16;
 constexpr uint32_t kBusyPollsPerCheck = 256;
 constexpr uint32_t kIdlePollsPerCheck = 8;
@@ -107,7 +107,7 @@ void SchemeClient::SendRequest(Operation& op, uint32_t crc, uint64_t bytes) {
 WorkRequest SchemeClient::WriteImmWork(const Operation& op, std::span<std::byte> local) const {
   WorkRequest work;
   work.kind = OpKind::kWriteImm;
-  work.signaled = false;  // the answer says that it has arrived
+  work.signaled = false;  // The answer proves that it has arrived.
   work.imm = op.index;
   work.local = local;
   work.remote = {kRequestRegion, uint64_t{op.index} * hello_.slot_bytes};
@@ -134,7 +134,7 @@ void SchemeClient::Dispatch(const Completion& completion) {
       return OnReply(ops_[completion.imm]);
     case OpKind::kRead:
       if (completion.code == Code::kOk) Finish(ops_[static_cast<OpIndex>(completion.id)], Status());
-      return;  // else kClosed follows
+      return;  // Otherwise kClosed follows.
     default:
       return;
   }
@@ -169,7 +169,7 @@ void SchemeClient::Finish(Operation& op, Status status) {
   done_.push_back(op.index);
 }
 
-// The callback runs while the operation is neither in flight nor free: the value lies in its slot.
+// Runs the callback while the operation is neither in flight nor free: the value lies in its slot.
 void SchemeClient::Deliver(Operation& op) {
   const OpIndex next = keeps_key_order_ ? key_order_.Leave(std::span(ops_), op) : client::kNoOp;
   op.step = Step::kFree;
@@ -202,7 +202,7 @@ void SchemeClient::Break(const Status& status) {
   broken_ = status;
   for (Operation& op : ops_) {
     const bool waits = op.step == Step::kReply || op.step == Step::kPlaced || op.step == Step::kCommitted;
-    if (!waits) continue;  // those that wait for their turn end with it
+    if (!waits) continue;  // Operations that wait for their turn end with this one.
     op.result = status;
     op.step = Step::kDone;
     done_.push_back(op.index);
@@ -212,7 +212,7 @@ void SchemeClient::Break(const Status& status) {
 // --- Progress
 
 size_t SchemeClient::Poll() {
-  if (polling_) return 0;  // from a callback
+  if (polling_) return 0;  // Called from a callback.
   polling_ = true;
   finished_ = 0;
   if (!done_.empty()) DeliverDeferred();

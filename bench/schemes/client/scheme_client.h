@@ -1,5 +1,5 @@
 // The client's side of a scheme: a store for the driver, with the calls and the promises of erda::Client. Both schemes
-// get, delete and count in the same way; how they put is in schemes.h.
+// get, delete and count in the same way. Their puts are in schemes.h.
 //
 // It waits as Erda's client does (src/client), but does not connect again: when the server is gone, so is the store.
 #pragma once
@@ -27,7 +27,7 @@ namespace erda::schemes {
 class SchemeClient : public bench::NvmStore {
  public:
   ~SchemeClient() override = default;
-  // First, and once.
+  // Must be called first, and once.
   Status Connect();
 
   Result<size_t> Get(std::string_view key, std::span<std::byte> out) override;
@@ -41,18 +41,18 @@ class SchemeClient : public bench::NvmStore {
   Result<uint64_t> ServerNvmBytes() override;
   [[nodiscard]] uint64_t ClientNvmBytes() const override { return nvm_bytes_; }
 
-  // Waits; needs no operation in flight.
+  // Waits. Works with any number of operations in flight.
   Result<Counters> ServerCounters();
   [[nodiscard]] const HelloReply& hello() const { return hello_; }
 
  protected:
   enum class Step : uint8_t {
     kFree,
-    kKeyTurn,    // an earlier operation on the same key
-    kReply,      // the server's answer
-    kPlaced,     // the Read behind the Write of an entry
-    kCommitted,  // the answer to the commit behind it
-    kDone,       // its callback, in the next Poll
+    kKeyTurn,    // Waits for an earlier operation on the same key.
+    kReply,      // Waits for the server's answer.
+    kPlaced,     // Waits for the Read after the Write of an entry.
+    kCommitted,  // Waits for the answer to the commit after it.
+    kDone,       // Waits for its callback, in the next Poll.
   };
   using OpIndex = client::OpIndex;
 
@@ -62,16 +62,16 @@ class SchemeClient : public bench::NvmStore {
   //   | commit  | read into | 0      | message: Request, key, value |
   //   +---------+-----------+--------+------------------------------+
   struct Operation {
-    OpIndex index = client::kNoOp;  // and the number of its request slot
+    OpIndex index = client::kNoOp;  // Also the number of its request slot.
     Step step = Step::kFree;
     RequestOp op = RequestOp::kGet;
     PairSizes sizes;
-    uint32_t value_size = 0;  // of the answer
+    uint32_t value_size = 0;  // Of the answer.
     uint64_t key_hash = 0;
     Status result;
     GetCallback get_done;
     DoneCallback done;
-    Nanoseconds deadline{0};  // known from the first look at it on
+    Nanoseconds deadline{0};  // Set by the first look at it.
     OpIndex after = client::kNoOp;
     OpIndex bucket_next = client::kNoOp;
     bool in_order = false;
@@ -85,13 +85,14 @@ class SchemeClient : public bench::NvmStore {
   };
   static constexpr size_t kMessageAt = 64;
 
-  // keeps_key_order: operations on one key wait for each other here. Not needed where the server sees them in order.
+  // keeps_key_order: operations on one key wait for each other here. This is not needed if the server sees them in
+  // order.
   SchemeClient(Scheme scheme, std::string address, const ClientOptions& options, bool keeps_key_order)
       : scheme_(scheme), address_(std::move(address)), options_(options), keeps_key_order_(keeps_key_order) {}
 
-  // Key and value are in its message.
+  // Requires: key and value are in the operation's message.
   virtual void StartPut(Operation& op) = 0;
-  // The answer to what StartPut sent, if it was kOk.
+  // Handles a kOk answer to the request of StartPut.
   virtual void OnPutAnswered(Operation& op, const Reply& reply) = 0;
 
   void SendRequest(Operation& op, uint32_t crc, uint64_t bytes);
@@ -112,12 +113,13 @@ class SchemeClient : public bench::NvmStore {
   void Deliver(Operation& op);
   void DeliverDeferred();
   [[nodiscard]] std::string_view ValueOf(const Operation& op) const;
-  // Every operation in flight ends, and none begins any more.
+  // Ends every operation in flight; none begins any more.
   void Break(const Status& status);
   void CheckDeadlines();
   template <class Done>
   void WaitFor(Done&& done);
-  // What a synchronous call waits for. Callbacks know it by one pointer, so that std::function does not allocate.
+  // The outcome for which a synchronous call waits. Callbacks capture only a pointer to it, so that std::function does
+  // not allocate.
   struct Outcome {
     bool finished = false;
     Status status;
@@ -137,13 +139,13 @@ class SchemeClient : public bench::NvmStore {
   Status broken_;
   bool connected_ = false;
 
-  std::vector<std::byte> memory_;  // of the operations
+  std::vector<std::byte> memory_;  // Of the operations.
   std::vector<Operation> ops_;
   std::vector<OpIndex> free_ops_;
-  client::KeyOrder key_order_;  // if it is kept
+  client::KeyOrder key_order_;  // If it is kept.
   std::deque<OpIndex> done_;
   uint32_t in_flight_ = 0;
-  size_t finished_ = 0;  // in this Poll
+  size_t finished_ = 0;  // In this Poll.
   bool polling_ = false;
   uint32_t polls_ = 0;
   Nanoseconds next_check_{0};
@@ -154,11 +156,11 @@ class SchemeClient : public bench::NvmStore {
   std::unique_ptr<fabric::Region> region_;
   std::unique_ptr<fabric::Region> reply_region_;
   std::unique_ptr<fabric::CompletionQueue> queue_;
-  std::unique_ptr<fabric::Channel> channel_;  // last: it goes before the memory that it uses
+  std::unique_ptr<fabric::Channel> channel_;  // Last, so destroyed first: it uses the memory above.
   std::array<fabric::Completion, 64> completions_;
 };
 
-// One connection to a server of this scheme.
+// Makes one connection to a server of this scheme.
 Result<std::unique_ptr<SchemeClient>> ConnectScheme(Scheme scheme, const std::string& address,
                                                     const ClientOptions& options);
 

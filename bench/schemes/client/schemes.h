@@ -1,4 +1,4 @@
-// How each scheme puts.
+// The puts of each scheme.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class RedoLogging final : public SchemeClient {
   void OnPutAnswered(Operation& op, const Reply& reply) override;
 };
 
-// Two puts of one key may be in flight at the server, whole in any order; only this end knows which came first.
+// Two puts of one key may be in flight at the server, and become whole in any order. Only this end knows their order.
 class ReadAfterWrite final : public SchemeClient {
  public:
   static constexpr Scheme kScheme = Scheme::kReadAfterWrite;

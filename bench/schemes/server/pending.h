@@ -1,4 +1,4 @@
-// What stands in the log and is not applied yet, in the order of the log, found by its key's hash.
+// Entries in the log that are not applied yet, in the order of the log. The hash of its key finds an entry.
 #pragma once
 
 #include <bit>
@@ -9,25 +9,25 @@
 
 namespace erda::schemes {
 
-using Owner = uint32_t;  // the session whose client writes an entry
+using Owner = uint32_t;  // The session whose client writes an entry.
 inline constexpr Owner kNobody = UINT32_MAX;
 
 struct Pending {
   uint64_t position = 0;
   uint64_t key_hash = 0;
   PairSizes sizes;
-  Owner owner = kNobody;    // who may still be writing it
-  bool whole = false;       // verified
-  bool persistent = false;  // or it is, as soon as it is whole
+  Owner owner = kNobody;    // The session that may still be writing it.
+  bool whole = false;       // Verified.
+  bool persistent = false;  // Persistent, or it will be as soon as it is whole.
   bool counts_as_new = false;
-  uint32_t partial_looks = 0;  // of Apply, that found its beginning there
-  uint64_t room = 0;           // in the destination storage, taken for it; 0: none
-  uint64_t next_older = 0;     // the table's: in the same bucket
+  uint32_t partial_looks = 0;  // Looks of Apply that found only its beginning.
+  uint64_t room = 0;           // Room in the destination storage, taken for it; 0: none.
+  uint64_t next_older = 0;     // Belongs to the table: the next entry in the same bucket.
 };
 
 class PendingTable {
  public:
-  using Id = uint64_t;  // 1 and up, never used again
+  using Id = uint64_t;  // From 1 on, never used again.
 
   explicit PendingTable(size_t capacity)
       : records_(std::bit_ceil(capacity)), buckets_(std::bit_ceil(capacity), Id{0}) {}
@@ -47,10 +47,10 @@ class PendingTable {
     newest = next_;
     At(next_++) = pending;
   }
-  // Links to what is gone stay, and are known by their number.
+  // Links to removed entries stay; their numbers show that they are gone.
   void PopFirst() { ++first_; }
 
-  // visit(Pending&) for those with this hash, newest first, until it returns true; whether it did.
+  // Calls visit(Pending&) for the entries with this hash, newest first, until it returns true. Returns whether it did.
   template <class Visit>
   bool FindNewest(uint64_t key_hash, Visit&& visit) {
     for (Id id = BucketOf(key_hash); id >= first_; id = At(id).next_older) {

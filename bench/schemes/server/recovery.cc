@@ -1,4 +1,5 @@
-// Opening a pool, after a crash or not: what is in the log is applied, what is free follows from the index.
+// Opening a pool, after a crash or a clean close. The server applies the entries in the log, and finds the free space
+// through the index.
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
@@ -55,9 +56,9 @@ std::optional<Storage::LogEntry> Storage::WholeEntryAt(uint64_t position, uint64
   return LogEntry{position, sizes};
 }
 
-// Entries that a client never finished are no hindrance: each place where one may begin is looked at.
-// What a server that died stored last may be in the caches alone. All that is built upon is written back, and fenced
-// before anything is stored: the index by Count, the log's head, the entries.
+// Entries that a client never finished are no obstacle: the server looks at each place where an entry may begin. The
+// last stores of a server that died may be in the caches alone. So the server writes back everything on which it
+// builds, and fences before it stores anything: the index by Count, the log's head, the entries.
 Status Storage::ApplyAgain() {
   log_head_ = nvm_.Load64(kLogHeadOffset);
   nvm_.Flush(kLogHeadOffset, sizeof(uint64_t));
@@ -80,10 +81,11 @@ Status Storage::ApplyAgain() {
     position += AlignUp(EntryBytes(entry->sizes), kGranule);
     log_tail_ = position;
   }
-  nvm_.Fence();  // also before what a word that is cleared in the caches named is given to another key
+  nvm_.Fence();  // Also before the destination of a word that is zero in the caches is given to another key.
   recovery_.entries = entries.size();
 
-  // Of each key the last one: all of these fitted at once, which may be untrue of those in between. Deletes make room.
+  // Applies the last entry of each key. These all fitted at once, which may be untrue of earlier entries. Deletes come
+  // first, since they make room.
   for (const bool deletes : {true, false}) {
     for (size_t i = 0; i < entries.size(); ++i) {
       const auto& [position, sizes] = entries[i];

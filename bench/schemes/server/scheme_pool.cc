@@ -16,9 +16,9 @@ namespace {
 constexpr std::array<char, 8> kPoolMagic = {'E', 'R', 'D', 'A', 'S', 'C', 'H', 'M'};
 constexpr uint32_t kPoolVersion = 2;
 constexpr uint64_t kPageBytes = 4096;
-constexpr uint64_t kPoolBytesPerIndexSlot = 256;  // as Erda's
+constexpr uint64_t kPoolBytesPerIndexSlot = 256;  // As in Erda.
 constexpr uint64_t kLogBytesMin = 16 * kPageBytes;
-constexpr uint64_t kLogBytesDefault = 8 << 20;  // as large as the paper's segments
+constexpr uint64_t kLogBytesDefault = 8 << 20;  // As large as the paper's segments.
 
 uint32_t CrcOf(const Superblock& superblock) {
   Superblock copy = superblock;
@@ -38,8 +38,7 @@ Result<std::unique_ptr<SchemePool>> SchemePool::Take(std::unique_ptr<nvm::Pool> 
                                                      const PoolSettings& settings) {
   std::unique_ptr<SchemePool> pool(new SchemePool(std::move(opened)));
   nvm::Pool& bytes = pool->pool();
-  // A device is always there already: a size that is given and zeroes where the superblock would be say that it is to
-  // become a pool.
+  // A device always exists. A given size, and zeroes in place of the superblock, mean that it is to become a pool.
   const bool blank_device = bytes.is_device() && settings.pool.size != 0 && bytes.size() >= kIndexOffset &&
                             IsZero(bytes.bytes().first(kIndexOffset));
   const bool create = bytes.created() || blank_device;
@@ -56,14 +55,14 @@ uint64_t SchemePool::data_end() const { return AlignDown(superblock_.pool_size, 
 void SchemePool::SetGeometry() {
   geometry_.pool_size = superblock_.pool_size;
   geometry_.index_slots = superblock_.index_slots;
-  geometry_.block_shift = static_cast<uint16_t>(std::countr_zero(superblock_.index_slots));  // one block, of any size
+  geometry_.block_shift = static_cast<uint16_t>(std::countr_zero(superblock_.index_slots));  // One block, of any size.
   geometry_.index_offset = kIndexOffset;
   geometry_.shards = 1;
   geometry_.heads_per_shard = 1;
 }
 
 bool SchemePool::Fits() const {
-  // By division, so that nothing can overflow.
+  // Divides, so that nothing can overflow.
   return superblock_.index_slots <= superblock_.pool_size / sizeof(format::IndexEntry) &&
          superblock_.log_bytes <= superblock_.pool_size && data_offset() + kPageBytes <= data_end();
 }
@@ -90,10 +89,10 @@ Status SchemePool::Create(Scheme scheme, const PoolSettings& settings) {
   }
   superblock_.crc = CrcOf(superblock_);
   nvm::Writer writer(*pool_);
-  // Of a device nobody knows what it held. What is in its log does not verify, since the seed is new.
+  // The old contents of a device are unknown. Entries in its log do not verify, since the seed is new.
   if (!pool_->created()) writer.ZeroOut(kLogHeadOffset, log_offset() - kLogHeadOffset);
   writer.Fence();
-  writer.Write(0, BytesOf(superblock_));  // last: it makes a pool of it
+  writer.Write(0, BytesOf(superblock_));  // Last: this makes it a pool.
   writer.Persist(0, sizeof(superblock_));
   return {};
 }
@@ -114,7 +113,8 @@ Status SchemePool::Check(Scheme scheme) {
       superblock_.log_bytes < kLogBytesMin || superblock_.log_bytes % kPageBytes != 0 || !Fits()) {
     return {Code::kCorruption, "its superblock has numbers out of range"};
   }
-  nvm::Writer(*pool_).Persist(0, sizeof(superblock_));  // who made it may have died before it was persistent
+  // The server that made it may have died before the superblock was persistent.
+  nvm::Writer(*pool_).Persist(0, sizeof(superblock_));
   return {};
 }
 

@@ -1,13 +1,12 @@
-// A scheme's pool: opened or created, and how it is divided.
+// A scheme's pool: opened or created, and its division.
 //
 //   0            4096        8192           12288            log_offset    data_offset
 //   +------------+-----------+--------------+----------------+-------------+-------------------- ... -+
 //   | superblock | log head  | shard record | index          | log         | destinations              |
 //   +------------+-----------+--------------+----------------+-------------+-------------------- ... -+
 //
-// The index is Erda's (src/index): hopscotch hashing over 16-byte slots, as in the paper, "Redo Logging, Read After
-// Write and Erda leverage hopscotch hashing algorithm to index objects". The shard record holds what it notes of its
-// moves.
+// The index is Erda's (src/index): hopscotch hashing over 16-byte slots. The paper: "Redo Logging, Read After Write and
+// Erda leverage hopscotch hashing algorithm to index objects". The shard record holds the index's notes of its moves.
 #pragma once
 
 #include <array>
@@ -27,9 +26,9 @@ namespace erda::schemes {
 struct Superblock {
   std::array<char, 8> magic;
   uint32_t version;
-  uint32_t crc;  // of the rest
+  uint32_t crc;  // Of the rest.
   uint32_t scheme;
-  uint32_t seed;  // random, of all checksums in the pool
+  uint32_t seed;  // Random, of all checksums in the pool.
   uint64_t pool_size;
   uint64_t index_slots;
   uint64_t log_bytes;
@@ -44,20 +43,21 @@ static_assert(kIndexOffset >= format::kShardRecordsOffset + sizeof(format::Shard
 
 struct PoolSettings {
   nvm::PoolOptions pool;
-  uint64_t index_entries = 0;  // of a new pool; 0: by its size, as Erda
-  uint64_t log_bytes = 0;      // of a new pool; 0: by its size
+  uint64_t index_entries = 0;  // Of a new pool; 0: by its size, as in Erda.
+  uint64_t log_bytes = 0;      // Of a new pool; 0: by its size.
 };
 
 class SchemePool {
  public:
-  // kInvalidArgument: sizes that cannot be, or a pool of the other scheme. kCorruption: not a scheme's pool.
+  // Returns kInvalidArgument if the sizes are impossible, or if the pool belongs to the other scheme. Returns
+  // kCorruption if it is not a scheme's pool.
   static Result<std::unique_ptr<SchemePool>> Open(Scheme scheme, const PoolSettings& settings);
-  // The same for a pool that was opened elsewhere.
+  // Does the same with a pool that was opened elsewhere.
   static Result<std::unique_ptr<SchemePool>> Take(std::unique_ptr<nvm::Pool> pool, Scheme scheme,
                                                   const PoolSettings& settings);
 
   [[nodiscard]] nvm::Pool& pool() { return *pool_; }
-  // For the index: of its fields those that say where the index is, and how large.
+  // Returns the geometry for the index. Only the fields that say where the index is, and how large, are set.
   [[nodiscard]] const format::Geometry& geometry() const { return geometry_; }
   [[nodiscard]] uint32_t seed() const { return superblock_.seed; }
   [[nodiscard]] uint64_t log_offset() const;
@@ -70,7 +70,7 @@ class SchemePool {
   [[nodiscard]] Status Create(Scheme scheme, const PoolSettings& settings);
   [[nodiscard]] Status Check(Scheme scheme);
   void SetGeometry();
-  // By the superblock: index and log, and a page for destinations.
+  // Returns true if, by the superblock, the pool has room for index, log, and a page of destinations.
   [[nodiscard]] bool Fits() const;
 
   std::unique_ptr<nvm::Pool> pool_;

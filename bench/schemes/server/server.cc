@@ -14,9 +14,9 @@ namespace erda::schemes {
 namespace {
 
 constexpr std::chrono::hours kForever{1};
-// Looks for work between two at the clock, as an Erda shard's.
+// Looks for work between two looks at the clock, as in an Erda shard.
 constexpr uint32_t kLooksPerClock = 16;
-// How long it may sleep while a client is to write an entry, which nobody tells of.
+// The longest sleep while a client may write an entry, which sends no message.
 constexpr std::chrono::milliseconds kEntriesAwaited{1};
 
 }  // namespace
@@ -35,7 +35,7 @@ Status Server::Prepare() {
   auto fabric = fabric::OpenFabric(settings_.listen, fabric::Role::kListen);
   if (!fabric.ok()) return fabric.status();
   fabric_ = *std::move(fabric);
-  // First, so that an address that cannot be leaves no pool behind.
+  // First, so that an impossible address leaves no pool.
   auto listener = fabric_->Listen(settings_.listen);
   if (!listener.ok()) return listener.status();
   listener_ = *std::move(listener);
@@ -71,12 +71,12 @@ Status Server::StartThreads() try {
 }
 
 void Server::Stop() {
-  stop_.store(true, std::memory_order_release);  // pairs with the acquire in Serve and in Listen
+  stop_.store(true, std::memory_order_release);  // Pairs with the acquire in Serve and in Listen.
   if (listener_) listener_->Wake();
   if (doorman_.joinable()) doorman_.join();
   if (queue_) queue_->Wake();
   if (thread_.joinable()) thread_.join();
-  newcomers_.clear();  // refused
+  newcomers_.clear();  // Refuses them.
   if (service_) service_->Close();
   service_.reset();
   listener_.reset();
@@ -120,7 +120,7 @@ void Server::Listen() {
         const std::scoped_lock lock(mutex_);
         newcomers_.push_back(std::move(incoming));
       }
-      has_newcomers_.store(true, std::memory_order_release);  // pairs with the exchange in AdmitNewcomers
+      has_newcomers_.store(true, std::memory_order_release);  // Pairs with the exchange in AdmitNewcomers.
       queue_->Wake();
     }
     listener_->Wait(kForever);

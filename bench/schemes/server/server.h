@@ -1,4 +1,5 @@
-// A server of a compared scheme: its pool, one shard, one thread that serves it, one that hears who wants to connect.
+// A server of a compared scheme: its pool, one shard, one thread that serves it, and one thread that accepts
+// connections.
 #pragma once
 
 #include <atomic>
@@ -30,12 +31,12 @@ struct ServerSettings {
 
 class Server {
  public:
-  // Opens or creates the pool, takes the address, and serves from here on.
+  // Opens or creates the pool, takes the address, and serves from then on.
   static Result<std::unique_ptr<Server>> Start(const ServerSettings& settings);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server() { Stop(); }
-  // Ends all sessions; the log is empty afterwards.
+  // Ends all sessions. The log is empty after that.
   void Stop();
 
   [[nodiscard]] const std::string& address() const { return address_; }

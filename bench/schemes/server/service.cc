@@ -114,7 +114,7 @@ Result<std::unique_ptr<Service::Session>> Service::MakeSession(uint32_t slots) {
   return session;
 }
 
-// Completions of its channel may stand further down in the batch at hand.
+// Completions of the session's channel may still follow in the present batch.
 void Service::Doom(Session& session) {
   if (session.doomed) return;
   session.doomed = true;
@@ -123,7 +123,7 @@ void Service::Doom(Session& session) {
 
 void Service::EndDoomed() {
   for (const Owner id : std::exchange(doomed_, {})) {
-    sessions_[id]->channel.reset();  // the fence: nothing of it arrives from here on
+    sessions_[id]->channel.reset();  // The fence: no operation of the client arrives after this.
     storage_.Abandon(id);
     std::erase_if(waiting_, [id](const Waiting& waiting) { return waiting.session == id; });
     sessions_[id].reset();
@@ -144,7 +144,7 @@ size_t Service::Poll() {
   const size_t n = queue_.Poll(completions_);
   for (size_t i = 0; i < n; ++i) Handle(completions_[i]);
   if (!answered_.empty()) {
-    storage_.Fence();  // what is acknowledged is persistent
+    storage_.Fence();  // Acknowledged entries are persistent.
     PostReplies();
   }
   if (!doomed_.empty()) EndDoomed();
@@ -166,10 +166,10 @@ void Service::Handle(const Completion& completion) {
       if (completion.imm >= session.slots || !Serve(session, completion.imm)) return Doom(session);
       if (session.waits[completion.imm]) ++counters_.waits;
       return;
-    case OpKind::kReceive:  // nothing in the protocol is sent
+    case OpKind::kReceive:  // The protocol has no such messages.
     case OpKind::kClosed:
       return Doom(session);
-    default:  // an answer that could not be sent: kClosed follows
+    default:  // An answer that could not be sent: kClosed follows.
       return;
   }
 }
@@ -193,14 +193,14 @@ void Service::ServeWaiting() {
 bool Service::Serve(Session& session, uint32_t slot) {
   const auto bytes =
       std::as_const(session).request_memory.bytes().subspan(uint64_t{slot} * options_.slot_bytes, options_.slot_bytes);
-  const auto request = LoadAs<Request>(bytes);  // a private copy: the client can still write to the slot
-  if (session.waits[slot]) return false;        // that one was not answered yet
+  const auto request = LoadAs<Request>(bytes);  // A private copy: the client can still write to the slot.
+  if (session.waits[slot]) return false;        // The slot's earlier request was not answered yet.
   if (request.op == static_cast<uint8_t>(RequestOp::kCommit)) {
     if (!storage_.Commit(request.position, session.id)) return false;
     Answer(session, slot, Code::kOk);
     return true;
   }
-  if (!waiting_.empty()) {  // behind what came before it
+  if (!waiting_.empty()) {  // Waits after the earlier requests.
     Wait(session, slot);
     return true;
   }
@@ -236,12 +236,12 @@ bool Service::ServePut(Session& session, uint32_t slot, const Request& request, 
   uint64_t position = 0;
   Admission admission{};
   if (carries_value) {
-    // "the server verifies the integrity of the message in the redo log": before it is there, and the checksum that it
-    // gets there is the client's, bound to its place.
+    // The paper: "the server verifies the integrity of the message in the redo log". The server does so before the
+    // entry is in the log. The entry's checksum there is the client's, bound to its place.
     if (PairCrc(storage_.scheme_pool().seed(), sizes, pair) != request.crc) return false;
     admission = storage_.AppendPut(sizes, HashKey(key, kHashSeed), pair, request.crc);
   } else {
-    // A copy of the key: it is looked at more than once.
+    // A copy of the key, since the server looks at it more than once.
     const std::string own_key(key);
     const bool flushed = options_.flush_method != format::FlushMethod::kServerFlush;
     admission = storage_.Reserve(sizes, HashKey(own_key, kHashSeed), own_key, session.id, flushed, &position);
@@ -251,9 +251,10 @@ bool Service::ServePut(Session& session, uint32_t slot, const Request& request, 
   return true;
 }
 
-// "the server first looks for the object in the redo log. If the requested object isn't in the redo log, the server
-// searches the destination address with the object key through a hash table, and then reads the object and returns it".
-// The value is copied once, since the next put may overwrite its destination before a NIC has read it.
+// The paper: "the server first looks for the object in the redo log. If the requested object isn't in the redo log, the
+// server searches the destination address with the object key through a hash table, and then reads the object and
+// returns it". The server copies the value once, since the next put may overwrite its destination before a NIC has read
+// it.
 bool Service::ServeGet(Session& session, uint32_t slot, std::string_view key) {
   const auto found = storage_.Find(key, HashKey(key, kHashSeed));
   if (!found) {
@@ -261,7 +262,7 @@ bool Service::ServeGet(Session& session, uint32_t slot, std::string_view key) {
     return true;
   }
   const auto to = ReplySlot(session, slot).subspan(sizeof(Reply));
-  if (found->value.size() > to.size()) {  // put by a server with larger slots
+  if (found->value.size() > to.size()) {  // Put by a server with larger slots.
     Answer(session, slot, Code::kInvalidArgument);
     return true;
   }
@@ -303,7 +304,7 @@ void Service::Answer(Session& session, uint32_t slot, Code code, uint32_t value_
   reply.code = static_cast<uint8_t>(code);
   reply.value_size = value_size;
   reply.position = position;
-  // The slot's last answer has arrived, or the client could not have sent another request in it.
+  // The slot's last answer has arrived: otherwise the client could not have sent another request in it.
   const auto memory = ReplySlot(session, slot);
   std::memcpy(memory.data(), &reply, sizeof(reply));
   if (session.replies.empty()) answered_.push_back(&session);
@@ -320,7 +321,7 @@ void Service::PostReplies() {
   for (Session* session : std::exchange(answered_, {})) {
     const Status status = session->channel->Post(session->replies);
     session->replies.clear();
-    // A failed channel says so by a completion of its own.
+    // A failed channel reports that by a separate completion.
     if (status.code() == Code::kResourceExhausted) Doom(*session);
   }
 }

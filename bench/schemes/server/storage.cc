@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kPendingMax = 65536;
 
-// Hopscotch hashing finds a slot for every key up to a load of 0.85 (docs/design.md, "The index"). A write that was
-// acknowledged must find one, so new keys are refused a little earlier.
+// Hopscotch hashing finds a slot for every key up to a load of 0.85 (docs/design.md, "The index"). An acknowledged
+// write must find one, so the server refuses new keys at a somewhat lower load.
 constexpr uint64_t KeysMax(uint64_t slots) { return slots - slots / 5; }
 
 }  // namespace
@@ -50,7 +50,7 @@ bool Storage::HasEntry(uint64_t position, PairSizes sizes) const {
          header.crc == EntryCrc(PairCrc(seed_, sizes, PairAt(position, sizes)), position);
 }
 
-// Sets log_tail_ to where so many bytes are free. An entry does not wrap around.
+// Sets log_tail_ to a place with this number of free bytes. An entry does not wrap around.
 bool Storage::MakeRoomInLog(uint64_t bytes) {
   if (pending_.full()) return false;
   uint64_t position = log_tail_;
@@ -63,7 +63,8 @@ bool Storage::MakeRoomInLog(uint64_t bytes) {
   return true;
 }
 
-// Everything before `position` was applied; here it becomes persistent, before its entries can be overwritten.
+// Moves the head to `position`. Everything before it was applied. It becomes persistent here, before its entries can be
+// overwritten.
 void Storage::MoveLogHead(uint64_t position) {
   if (position == log_head_) return;
   nvm_.Fence();
@@ -84,8 +85,8 @@ bool Storage::IsWhole(Pending& pending) {
   return pending.whole;
 }
 
-// As IsWhole, for who looks again and again: an entry of which a part is there is verified at the 1st, 2nd, 4th, 8th
-// look, since each takes a checksum of all of it.
+// Does the same as IsWhole for a caller that looks again and again. It verifies an incomplete entry at the 1st, 2nd,
+// 4th, 8th look, since each check computes the checksum of all of it.
 bool Storage::IsWholeNow(Pending& pending) {
   if (pending.whole || pending.owner == kNobody) return IsWhole(pending);
   if (LoadAs<EntryHeader>(nvm_.Bytes(OffsetOf(pending.position), sizeof(EntryHeader))).position != pending.position) {
@@ -141,7 +142,7 @@ Admission Storage::AppendDelete(std::string_view key, uint64_t key_hash) {
 
 bool Storage::Commit(uint64_t position, Owner owner) {
   if (position >= log_tail_) return false;
-  // In the log's order, so the entry is found by halving.
+  // Pending entries are in the log's order, so a binary search finds the entry.
   PendingTable::Id low = pending_.first();
   PendingTable::Id high = pending_.end();
   while (low < high) {
@@ -153,7 +154,7 @@ bool Storage::Commit(uint64_t position, Owner owner) {
     }
   }
   if (low == pending_.end() || pending_.At(low).position != position) {
-    return low == pending_.first();  // applied since, or never given out
+    return low == pending_.first();  // It was applied since, or never given out.
   }
   Pending& pending = pending_.At(low);
   if (pending.owner != owner || !IsWhole(pending)) return false;
@@ -171,7 +172,7 @@ std::optional<Storage::Found> Storage::Find(std::string_view key, uint64_t key_h
   const bool in_log = pending_.FindNewest(key_hash, [&](Pending& pending) {
     if (!IsWhole(pending) || KeyAt(pending.position, pending.sizes) != key) return false;
     if (pending.sizes.deletes()) return true;
-    MakePersistent(pending);  // what a reader saw is not taken back by a power cut
+    MakePersistent(pending);  // A power cut must not take back an entry that a reader saw.
     found = Found{PairAt(pending.position, pending.sizes).subspan(key.size()), true};
     return true;
   });
@@ -194,8 +195,8 @@ std::optional<index::Slot> Storage::FindSlot(std::string_view key, uint64_t key_
 
 // --- Destinations
 
-// An entry that was acknowledged must be applied: what that may need is set aside before. An existing destination that
-// is large enough stays so, unless the key is deleted in between.
+// An acknowledged entry must be applied, so its room is set aside before. An existing destination that is large enough
+// stays so, unless the key is deleted in between.
 bool Storage::TakeRoom(std::string_view key, Pending& pending) {
   const uint64_t room = RoomFor(pending.sizes);
   const auto slot = FindSlot(key, pending.key_hash);
@@ -236,14 +237,14 @@ bool Storage::ApplyEntry(uint64_t position, PairSizes sizes, uint64_t key_hash, 
     WriteDestination(WordAt(*slot).offset(), sizes, pair);
     return true;
   }
-  // Another key than its room was asked for: a client has written there what it must not.
+  // The key differs from the one of the reservation: the client has broken the protocol.
   if (!slot && *room == 0) return true;
   if (!slot) {
     const auto made = index_.MakeRoom(key_hash);
     if (!made.ok()) return false;
     WriteDestination(*room, sizes, pair);
     index_.Describe(*made, key_hash, DestinationBytes(sizes));
-    nvm_.Fence();  // before the entry names the destination
+    nvm_.Fence();  // Before the entry names the destination.
     index_.Enter(*made, DestinationWord::Of(*room, RoomFor(sizes)).as_entry_word());
     nvm_.Fence();
   } else {
@@ -253,7 +254,7 @@ bool Storage::ApplyEntry(uint64_t position, PairSizes sizes, uint64_t key_hash, 
     index_.StoreWord(*slot, DestinationWord::Of(*room, RoomFor(sizes)).as_entry_word());
     free_.Add(old.offset(), old.bytes());
   }
-  *room = 0;  // it is in use
+  *room = 0;  // It is in use.
   return true;
 }
 
@@ -269,13 +270,14 @@ size_t Storage::ApplyAll() {
   return n;
 }
 
-// False if it must stay.
+// Returns false if the entry must stay.
 bool Storage::ApplyFirst(bool whole) {
   Pending& pending = pending_.At(pending_.first());
   if (whole) {
-    // The log before the destination: a power cut may tear the one only if the other is there.
+    // The log comes before the destination: a power cut may tear a destination only if its entry is in the log.
     MakePersistent(pending);
-    // Without a slot it stays in the log, and all behind it: found there, never lost. Nothing more is taken then.
+    // Without a slot the entry stays in the log, with all later ones. Gets find them there, so none is lost. The server
+    // takes no more entries then.
     if (!ApplyEntry(pending.position, pending.sizes, pending.key_hash, &pending.room)) stuck_ = true;
     if (stuck_) return false;
     ++applied_;

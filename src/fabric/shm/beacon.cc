@@ -21,9 +21,9 @@ std::atomic_ref<uint32_t> WordIn(const std::byte* memory) {
 
 }  // namespace
 
-// The word is a robust futex (the kernel's Documentation/locking/robust-futexes.rst): it holds the id of the thread
-// that owns it, and if that dies, by whatever cause, the kernel marks it. A thread of its own owns it, so that it lives
-// as long as the process.
+// The word is a robust futex (the kernel's Documentation/locking/robust-futexes.rst). It holds the id of the thread
+// that owns it. If that thread dies, by any cause, the kernel marks the word. A separate thread owns the word, so that
+// it lives as long as the process.
 Result<std::shared_ptr<Beacon>> Beacon::Light() {
   auto memory = SharedMemory::Create("erda-beacon", kBytes, SharedMemory::Writers::kOwner);
   if (!memory.ok()) return memory.status();
@@ -56,16 +56,17 @@ void Beacon::Run(std::atomic<bool>* lit) {
   lock_.next = &locks_.list;
   locks_.futex_offset = reinterpret_cast<std::byte*>(memory_.bytes().data()) - reinterpret_cast<std::byte*>(&lock_);
   locks_.list_op_pending = nullptr;
-  // In place of the C library's own list for this thread, which uses no locks of that kind.
+  // Replaces the C library's list for this thread, which uses no locks of that kind.
   if (::syscall(SYS_set_robust_list, &locks_, sizeof(locks_)) == 0) {
     word.store(static_cast<uint32_t>(::syscall(SYS_gettid)), std::memory_order_release);
   }
   lit->store(true, std::memory_order_release);
-  lit->notify_one();  // the last use of lit: the waiter may be gone after the store
+  lit->notify_one();  // The last use of `lit`: the waiter may be gone after the store.
   uint64_t rings = 0;
   while (::read(put_out_.get(), &rings, sizeof(rings)) < 0 && errno == EINTR) {
   }
-  // Pairs with the acquire in IsLit. Its channels are closed by now, and have said so in their rings (Ring::Leave).
+  // Pairs with the acquire in IsLit. The channels are closed already, and have announced that in their rings
+  // (Ring::Leave).
   word.store(0, std::memory_order_release);
   locks_.list.next = &locks_.list;
 }

@@ -1,8 +1,8 @@
-// A word in shared memory that says whether the server's process is alive, also if that is killed: then the kernel puts
-// it out, before it lets go of the process's files.
+// A word in shared memory that tells whether the server's process is alive. If the process is killed, the kernel puts
+// the word out before it releases the process's files.
 //
-// A one-sided Read of shm succeeds whatever became of the server, since the memory stays mapped. Without the beacon a
-// client that slept through a restart would read what the old server left behind. Looking at it costs one load.
+// A one-sided Read over shm succeeds even if the server has died, since the memory stays mapped. Without the beacon, a
+// client that slept through a restart would read the old server's leftovers. A look at the beacon costs one load.
 #pragma once
 
 #include <linux/futex.h>
@@ -16,7 +16,7 @@
 
 namespace erda::fabric::shm {
 
-// The server's: lit as long as it exists.
+// The server's side. The beacon is lit as long as this object exists.
 class Beacon {
  public:
   static Result<std::shared_ptr<Beacon>> Light();
@@ -24,7 +24,7 @@ class Beacon {
   Beacon& operator=(const Beacon&) = delete;
   ~Beacon();
 
-  // For clients to map.
+  // Returns the descriptor that clients map.
   [[nodiscard]] int fd() const { return memory_.view().fd_read_only; }
   static constexpr size_t kBytes = 4096;
   static bool IsLit(const std::byte* memory);
@@ -34,8 +34,8 @@ class Beacon {
   void Run(std::atomic<bool>* lit);
 
   SharedMemory memory_;
-  UniqueFd put_out_;  // an eventfd that ends the thread
-  // What the kernel walks when the thread dies: a list of one lock that the thread holds, the beacon's word.
+  UniqueFd put_out_;  // An eventfd that ends the thread.
+  // The list that the kernel walks when the thread dies. It has one lock that the thread holds: the beacon's word.
   robust_list_head locks_{};
   robust_list lock_{};
   std::thread thread_;

@@ -1,4 +1,4 @@
-// Setting up, failing and closing. What runs for each operation is in channel_datapath.cc.
+// Setting up, failing and closing an shm channel. channel_datapath.cc has the work for each operation.
 #include "fabric/shm/channel.h"
 
 #include <unistd.h>
@@ -39,7 +39,7 @@ ShmChannel::~ShmChannel() {
 }
 
 void ShmChannel::SetUpRings(std::byte* memory, uint32_t depth, bool asking) {
-  // The asker's messages are in the first ring.
+  // The connecting end sends in the first ring.
   Ring first(memory, depth);
   Ring second(memory + Ring::Bytes(depth), depth);
   transmit_ = asking ? first : second;
@@ -54,14 +54,14 @@ void ShmChannel::TakePeer(const Greeting& greeting, std::vector<std::shared_ptr<
   }
 }
 
-// Whatever the socket says, the queue looks into the ring again: a parked channel may have a message there.
+// After any report of the socket, the queue must look into the ring again: a parked channel may have a message there.
 void ShmChannel::OnSocket() {
   if (state_ == State::kAsking) return OnAnswer();
   if (state_ == State::kConnected) HearSocket();
   queue_->Unpark(this);
 }
 
-// An honest peer rings at most once for each message, after it published that. A peer that rings more often wants to
+// An honest peer rings at most once for each message, after it published that. A peer that rings more often tries to
 // cost others time.
 void ShmChannel::HearSocket() {
   peer_gone_ = !HearDoorbell(socket_.get(), &rings_);
@@ -106,11 +106,12 @@ void ShmChannel::End() {
   closed_reported_ = true;
   receive_.Leave();
   queue_->Unwatch(this);
-  HangUp(socket_.get());  // the peer's end sees it, and fails too
+  HangUp(socket_.get());  // The peer's end notices, and fails, too.
 }
 
-// The peer is in the middle of a copy, and its processor cannot be stopped. It ends that soon, or dies: its socket says
-// so when all of its threads are gone. (It hangs up in the thread that copies, so not in the middle either.)
+// The peer is in the middle of a copy, and its processor cannot be stopped. It soon ends the copy, or dies. If it dies,
+// its socket reports that when all of its threads are gone. (A peer hangs up in the thread that copies, so not in the
+// middle of a copy.)
 bool ShmChannel::Fence() {
   if (!fencing_) {
     fencing_ = true;

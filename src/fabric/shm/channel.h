@@ -1,14 +1,14 @@
-// One end of an shm channel, and the queue that its completions go to.
+// One end of an shm channel, and the queue that receives its completions.
 //
-// A one-sided operation is a copy that the posting thread does at once, in or out of the peer's memory, which is mapped
+// The posting thread executes a one-sided operation at once, as a copy in or out of the peer's memory, which is mapped
 // here. Messages go through two rings in memory that both ends map. The Unix socket is a doorbell for an end that does
-// not look into its ring, and its end tells that the peer is gone.
+// not look into its ring. The end of the socket tells that the peer is gone.
 //
-// PARKING. A Poll looks into the ring of each channel that was active lately, so that those need no system call. A
-// channel that stays silent while others talk is parked: the queue leaves the sleeping flag in its ring set and looks
-// into the ring no more. The peer's next message then rings the doorbell, which the queue hears by epoll. So a Poll
-// costs by the active channels, not by the connected ones. No peer can keep another from being heard: each ring and
-// each socket is between two ends alone.
+// PARKING. A Poll looks into the ring of each channel that was active lately, so these channels need no system call.
+// The queue parks a channel that stays silent while others talk. It leaves the sleeping flag in the channel's ring set,
+// and stops looking into the ring. The peer's next message then rings the doorbell, which the queue hears by epoll. So
+// a Poll costs time for the active channels, and not for all connected ones. No peer can keep another from being heard:
+// each ring and each socket belongs to two ends alone.
 #pragma once
 
 #include <atomic>
@@ -33,10 +33,10 @@ class ShmQueue;
 
 class ShmChannel final : public Channel {
  public:
-  // The asking end: not connected until the answer came.
+  // Makes the connecting end. It is connected when the answer has come.
   ShmChannel(ShmQueue* queue, MemoryMaps* maps, std::string address, UniqueFd socket, SharedMemory rings,
              uint32_t message_depth);
-  // The accepting end.
+  // Makes the accepting end.
   ShmChannel(ShmQueue* queue, UniqueFd socket, const Greeting& ask, std::shared_ptr<Mapping> rings,
              std::vector<std::shared_ptr<Mapping>> regions, std::shared_ptr<Beacon> beacon);
   ~ShmChannel() override;
@@ -59,7 +59,7 @@ class ShmChannel final : public Channel {
   void TakePeer(const Greeting& greeting, std::vector<std::shared_ptr<Mapping>> regions);
 
   [[nodiscard]] Status CheckBatch(std::span<const WorkRequest> batch);
-  // Where the remote bytes are mapped, or null if the peer did not grant that.
+  // Returns the place where the remote bytes are mapped. Returns null if the peer did not grant this access.
   [[nodiscard]] std::byte* RemoteBytes(RemoteAddress remote, size_t size, Access needed) const;
   [[nodiscard]] std::byte* RemoteBytes(const WorkRequest& work) const {
     return RemoteBytes(work.remote, work.local.size(),
@@ -67,18 +67,18 @@ class ShmChannel final : public Channel {
   }
   size_t Prefetch(const WorkRequest& work) const;
   [[nodiscard]] bool Execute(const WorkRequest& work);
-  // Closed the channel, or died: the ring tells the one, the beacon the other.
+  // Returns true if the peer closed the channel, which the ring tells, or died, which the beacon tells.
   [[nodiscard]] bool PeerIsGone() const { return transmit_.ConsumerIsGone(wrote_) || !PeerLives(); }
   [[nodiscard]] bool PeerLives() const { return !peer_beacon_ || Beacon::IsLit(peer_beacon_->bytes().data()); }
 
-  // For the queue: what the socket has to say, and what the peer sent.
+  // The queue calls these three: they take reports of the socket, and messages of the peer.
   void OnSocket();
   void HearSocket();
   void OnAnswer();
   size_t Receive(std::span<Completion> out, std::deque<std::vector<std::byte>>* inbox);
   [[nodiscard]] bool HasMessage();
   void Fail(Status error);
-  // From here on nothing is sent, taken, or told.
+  // Ends the channel: it sends, takes and reports nothing after that.
   void End();
 
   ShmQueue* const queue_;
@@ -88,29 +88,29 @@ class ShmChannel final : public Channel {
   Status error_;
   bool peer_broke_rules_ = false;
   UniqueFd socket_;
-  SharedMemory own_rings_;                 // of the asking end
-  std::shared_ptr<Mapping> mapped_rings_;  // of the accepting end
+  SharedMemory own_rings_;                 // Of the connecting end.
+  std::shared_ptr<Mapping> mapped_rings_;  // Of the accepting end.
   Ring transmit_;
   Ring receive_;
-  std::shared_ptr<Beacon> own_beacon_;    // of the accepting end: lit while it has channels
-  std::shared_ptr<Mapping> peer_beacon_;  // of the asking end
+  std::shared_ptr<Beacon> own_beacon_;    // Of the accepting end: lit while it has channels.
+  std::shared_ptr<Mapping> peer_beacon_;  // Of the connecting end.
   Greeting peer_greeting_;
   std::vector<RemoteRegion> peer_regions_;
   std::vector<std::shared_ptr<Mapping>> peer_memory_;
-  bool wrote_ = false;      // since a completion said last that the peer is there
-  bool peer_gone_ = false;  // the socket ended; what was sent before may still be in the ring
-  bool parked_ = false;     // the queue does not look into the ring: the peer rings the doorbell for its next message
-  bool heard_ = true;       // it sent something, or was unparked, since the queue last parked silent channels
-  uint64_t rings_ = 0;      // of the doorbell, by the peer
-  bool owes_ring_ = false;  // the peer sleeps, and could not be told of its messages yet
+  bool wrote_ = false;      // There were Writes since a completion last reported that the peer is there.
+  bool peer_gone_ = false;  // The socket ended. The ring may still hold messages from before.
+  bool parked_ = false;     // The queue does not look into the ring. The peer rings the doorbell for its next message.
+  bool heard_ = true;   // The channel received something, or was unparked, since the queue last parked silent channels.
+  uint64_t rings_ = 0;  // Rings of the doorbell by the peer.
+  bool owes_ring_ = false;  // The peer sleeps, and the doorbell could not be rung yet.
   bool closed_reported_ = false;
   bool fencing_ = false;
 };
 
 class ShmQueue final : public CompletionQueue {
  public:
-  // The queue parks a channel after this many looks found its ring empty, each in a Poll that had other messages.
-  // (A Poll in vain counts for nothing: a queue without work sleeps.)
+  // The queue parks a channel after this number of looks found its ring empty. Only a Poll that had other messages
+  // counts as a look: a queue without work sleeps.
   static constexpr uint32_t kBusyLooksPerPark = 256;
 
   static Result<std::unique_ptr<ShmQueue>> Create();
@@ -122,14 +122,14 @@ class ShmQueue final : public CompletionQueue {
   void Disarm() override;
   void Wake() override;
 
-  // How many channels a Poll looks at.
+  // Returns the number of channels that a Poll looks at.
   [[nodiscard]] size_t polled() const { return polled_.size(); }
 
   Status Add(ShmChannel* channel);
   void Remove(ShmChannel* channel);
   void Complete(const Completion& completion) { ready_.push_back(completion); }
   void CompleteConnected(ShmChannel* channel);
-  // Nothing of it is told any more.
+  // Drops the completions of a channel that are not polled yet.
   void Forget(const ShmChannel* channel) {
     ready_.EraseIf([&](const Completion& completion) { return completion.channel == channel; });
   }
@@ -137,7 +137,7 @@ class ShmQueue final : public CompletionQueue {
  private:
   ShmQueue(EventFd wake, UniqueFd epoll) : wake_(std::move(wake)), epoll_(std::move(epoll)) {}
   [[nodiscard]] bool SomethingToPoll();
-  // True if Wake was called since the last Drain of wake_: that is left for a Wait, also if a Poll hears it.
+  // Returns true if Wake was called since the last Drain of wake_. That is left for a Wait, also if a Poll hears it.
   bool HearSockets(std::chrono::nanoseconds timeout);
   void EndSleep();
   template <class Which>
@@ -146,23 +146,25 @@ class ShmQueue final : public CompletionQueue {
   [[gnu::noinline]] void ParkSilent();
   void CountUnparked();
   void Unpark(ShmChannel* channel);
-  // The channel's peer is rung by a later Poll, and before a wait that is longer than a moment.
+  // Notes that the channel's peer must be rung. A later Poll does so, and every wait longer than a moment does so
+  // first.
   void OweRing(ShmChannel* channel);
   [[gnu::noinline]] void RingAgain();
   void Unwatch(ShmChannel* channel);
 
   EventFd wake_;
   UniqueFd epoll_;
-  std::vector<ShmChannel*> polled_;  // all channels that are not parked
-  size_t parked_ = 0;                // the number of the others
-  std::vector<ShmChannel*> owing_;   // channels with owes_ring_
+  std::vector<ShmChannel*> polled_;  // All channels that are not parked.
+  size_t parked_ = 0;                // The number of parked channels.
+  std::vector<ShmChannel*> owing_;   // Channels with owes_ring_.
   Fifo<Completion> ready_;
-  std::deque<std::vector<std::byte>> inbox_;  // messages that the last Poll gave out
-  size_t first_ = 0;                          // the channel that is polled first, for fairness
+  std::deque<std::vector<std::byte>> inbox_;  // Messages that the last Poll gave out.
+  size_t first_ = 0;                          // The channel that is polled first; it changes, for fairness.
   uint32_t asking_ = 0;
   uint32_t since_socket_look_ = 0;
-  uint32_t busy_poll_weight_ = 1;  // what a Poll with work adds to since_socket_look_: more if channels are parked
-  uint32_t busy_looks_ = 0;        // Polls that looked into each polled ring and found something, since ParkSilent
+  // The number that a Poll with work adds to since_socket_look_. It is larger if channels are parked.
+  uint32_t busy_poll_weight_ = 1;
+  uint32_t busy_looks_ = 0;  // Polls since ParkSilent that looked into each polled ring and found something.
   friend class ShmChannel;
 };
 

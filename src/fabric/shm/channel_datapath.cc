@@ -1,4 +1,4 @@
-// What runs for each operation: posting, and receiving.
+// The work for each operation of an shm channel: posting and receiving.
 #include <algorithm>
 
 #include "fabric/shm/channel.h"
@@ -8,30 +8,31 @@ namespace erda::fabric::shm {
 
 namespace {
 
-// Whether it places bytes in the peer's memory.
+// Returns true if the request places bytes in the peer's memory.
 bool IsWrite(const WorkRequest& work) {
   return work.kind == OpKind::kWrite || (work.kind == OpKind::kWriteImm && !work.local.empty());
 }
 
-// Of the Reads behind the one that is copied. Measured with Reads of 1 KiB, 16 at a time: 4096 is 1.10 times as fast as
-// 2048, 8192 1.12, 16384 no more than that.
+// The bytes to prefetch for Reads after the one that is copied. With Reads of 1 KiB, 16 at a time, 8192 is 1.12 times
+// as fast as 2048, and 4096 is 1.10 times as fast. 16384 is no faster than 8192.
 constexpr size_t kBytesAhead = 8192;
 
-// Operations are executed in order: nothing that follows is read before this. Pairs with the releasing stores of
-// whoever wrote the bytes.
+// Reads bytes before any later operation does, since operations are executed in order. Pairs with the releasing stores
+// of the thread that wrote the bytes.
 void Fetch(std::span<std::byte> to, const std::byte* shared) {
   CopyFromShared(to.data(), shared, to.size());
   std::atomic_thread_fence(std::memory_order_acquire);
 }
 
-// As long as something is placed, the peer waits with what it does to its memory.
+// Marks the time in which this end places bytes. The peer waits for its end before it uses its memory for something
+// else.
 class Placing {
  public:
   explicit Placing(Ring& ring) : ring_(ring) {}
   ~Placing() { End(); }
   Placing(const Placing&) = delete;
   Placing& operator=(const Placing&) = delete;
-  // False if the peer is gone.
+  // Returns false if the peer is gone.
   bool Begin() {
     begun_ = begun_ || ring_.BeginPlacing();
     return begun_;
@@ -52,7 +53,7 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
   if (auto status = CheckBatch(batch); !status.ok()) return status;
   bool sent = false;
   Placing placing(transmit_);
-  size_t asked_for = 0;  // works of the batch whose bytes are on their way into the caches
+  size_t asked_for = 0;  // Requests of the batch whose bytes are on their way into the caches.
   size_t bytes_ahead = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
     const WorkRequest& work = batch[i];
@@ -62,8 +63,8 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
       }
       if (work.kind == OpKind::kRead) bytes_ahead -= std::min(work.local.size(), kPrefetchBytesMax);
     }
-    const bool failed = state_ == State::kFailed;  // by an operation before it in this batch
-    // A peer that was killed has said nothing in the ring.
+    const bool failed = state_ == State::kFailed;  // By an earlier operation of this batch.
+    // A peer that was killed has announced nothing in the ring.
     const bool too_late = !failed && IsWrite(work) && !(placing.Begin() && PeerLives());
     const bool permitted = !failed && !too_late && Execute(work);
     wrote_ |= work.kind == OpKind::kWrite || work.kind == OpKind::kWriteImm;
@@ -71,8 +72,8 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
       sent |= work.kind != OpKind::kWrite;
       continue;
     }
-    // What completes well was done while the peer was there: memory of a peer that left is still mapped here, but what
-    // it says is out of date, and what is written there comes too late.
+    // An operation completes well only if the peer was there when it was executed. The memory of a peer that left is
+    // still mapped here, but its bytes are out of date, and Writes to it come too late.
     const bool gone = too_late || (permitted && PeerIsGone());
     const bool executed = permitted && !gone;
     wrote_ = false;
@@ -94,13 +95,13 @@ Status ShmChannel::Post(std::span<const WorkRequest> batch) {
                   : Status(Code::kPermissionDenied, address_ + ": the peer did not grant access to that memory");
   }
   placing.End();
-  // What came before the failure has been sent, so the peer hears of it.
+  // Messages before the failure have been sent, so the peer must hear of them.
   if (sent && transmit_.Publish() && !RingDoorbell(socket_.get())) queue_->OweRing(this);
   if (state_ == State::kFailed) Fail(Status(error_));
   return {};
 }
 
-// As a Read that completes, above.
+// The peer must have been there, as for a Read that completes in Post.
 bool ShmChannel::ReadNow(std::span<std::byte> local, RemoteAddress remote) {
   if (state_ != State::kConnected) return false;
   const std::byte* from = RemoteBytes(remote, local.size(), Access::kRemoteRead);
@@ -133,7 +134,7 @@ std::byte* ShmChannel::RemoteBytes(RemoteAddress remote, size_t size, Access nee
   return peer_memory_[remote.region]->bytes().data() + remote.offset;
 }
 
-// How many bytes that is.
+// Returns the number of bytes that it starts to load.
 size_t ShmChannel::Prefetch(const WorkRequest& work) const {
   if (work.kind != OpKind::kRead) return 0;
   if (const std::byte* remote = RemoteBytes(work)) PrefetchShared(remote, work.local.size());
@@ -153,7 +154,8 @@ bool ShmChannel::Execute(const WorkRequest& work) {
       Fetch(work.local, remote);
       return true;
     }
-    // In order as well: nothing that follows is seen before this, and this not before what came ahead of it.
+    // In order as well: nothing that follows is seen before this Write, and this Write is not seen before earlier
+    // operations.
     std::atomic_thread_fence(std::memory_order_release);
     CopyToShared(remote, work.local.data(), work.local.size());
   }
@@ -171,8 +173,8 @@ bool ShmChannel::HasMessage() {
 
 size_t ShmChannel::Receive(std::span<Completion> out, std::deque<std::vector<std::byte>>* inbox) {
   if (state_ != State::kConnected) return 0;
-  // The queue heard the end of the socket before this look into the ring, so all that the peer ever sent is there. Only
-  // the thread of the queue sets peer_gone_, and not in here.
+  // The queue heard the end of the socket before this look into the ring, so the ring holds all messages that the peer
+  // ever sent. Only the thread of the queue sets peer_gone_, and never in this function.
   const bool last = peer_gone_;
   size_t n = 0;
   while (n < out.size()) {

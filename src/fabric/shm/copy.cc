@@ -10,10 +10,10 @@
 
 namespace erda::fabric::shm {
 
-// The shared side is accessed by volatile words or vectors, always aligned to their size: each 8-byte word moves in one
-// access, and the compiler neither tears nor repeats it. (x86 moves an aligned vector in pieces that are at least whole
-// words.) Wide vectors matter: they keep more cache misses under way, and the checksum that follows can take its bytes
-// from the store buffer.
+// The code accesses the shared side by volatile words or vectors, always aligned to their size. So each 8-byte word
+// moves in one access, and the compiler neither tears nor repeats it. (An x86 processor moves an aligned vector in
+// pieces that are at least whole words.) Wide vectors keep more cache misses under way. The checksum that follows can
+// then take its bytes from the store buffer.
 
 namespace {
 
@@ -30,13 +30,13 @@ void StoreUnit(std::byte* shared, const std::byte* from) {
   *reinterpret_cast<volatile Unit*>(shared) = unit;
 }
 
-// Bytes up to the next multiple of `alignment` on the shared side, or all of them.
+// Returns the number of bytes up to the next multiple of `alignment` on the shared side, but at most `size`.
 size_t UpTo(const std::byte* shared, size_t alignment, size_t size) {
   const size_t over = reinterpret_cast<uintptr_t>(shared) % alignment;
   return over == 0 ? 0 : std::min(alignment - over, size);
 }
 
-// By words, and by bytes where there is no whole word.
+// Copies by words, and by bytes at the ends without a whole word.
 template <void (*MoveByte)(std::byte*, const std::byte*), void (*MoveWord)(std::byte*, const std::byte*),
           class ToShared>
 void MoveWords(std::byte* to, const std::byte* from, size_t size, ToShared) {

@@ -15,9 +15,9 @@ namespace erda::fabric::shm {
 
 namespace {
 
-// Connections that have not asked yet; of more, the oldest are dropped.
+// The largest number of connections that have not asked yet. The listener drops the oldest beyond that.
 constexpr size_t kSilentMax = 64;
-// How long a listener without a descriptor to spare leaves those who ask alone.
+// How long a listener without a spare descriptor leaves waiting peers alone.
 constexpr std::chrono::milliseconds kExhaustedWait{50};
 
 uint64_t InodeOf(const std::string& path) {
@@ -79,7 +79,7 @@ class ShmIncoming final : public Incoming {
     ChannelOptions options;
     options.private_data = private_data.first(std::min(private_data.size(), kRejectDataMax));
     std::vector<int> fds;
-    // A peer that is gone already need not hear it.
+    // A peer that is gone already need not receive the answer.
     if (FillGreeting(options, kRejectDataMax, &answer, &fds).ok()) (void)SendGreeting(socket_.get(), answer, fds);
     socket_.reset();
   }
@@ -119,7 +119,7 @@ ShmListener::ShmListener(std::string address, std::string path, UniqueFd socket,
       clock_(clock) {}
 
 ShmListener::~ShmListener() {
-  // Unless another server has put its own socket there since.
+  // Keeps the socket if another server has put a new one in its place.
   if (inode_ != 0 && InodeOf(path_) == inode_) ::unlink(path_.c_str());
 }
 
@@ -129,7 +129,7 @@ void ShmListener::AcceptSockets() {
   for (;;) {
     UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
-      // Out of descriptors: who asks must wait until some are free, and the socket stays readable meanwhile.
+      // There are no descriptors left. Peers must wait until some are free; the socket stays readable meanwhile.
       exhausted_ = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
       return;
     }
@@ -151,7 +151,8 @@ std::unique_ptr<Incoming> ShmListener::Poll() {
     }
     UniqueFd socket = std::move(it->socket);
     it = silent_.erase(it);
-    if (!status.ok() || ask.kind != Greeting::kAsk) continue;  // not one of ours, or silent for too long: hang up
+    // The peer is no client of Erda, or was silent for too long: hang up.
+    if (!status.ok() || ask.kind != Greeting::kAsk) continue;
     return std::make_unique<ShmIncoming>(maps_, beacon_, std::move(socket), ask, std::move(fds));
   }
   return nullptr;

@@ -16,12 +16,12 @@
 
 namespace erda::fabric::shm {
 
-// Puts the private data and the offered regions of an end into its greeting, and their descriptors behind fds.
+// Puts the private data and the offered regions of an end into its greeting, and appends their descriptors to *fds.
 Status FillGreeting(const ChannelOptions& options, size_t data_max, Greeting* greeting, std::vector<int>* fds);
 
 class ShmListener final : public Listener {
  public:
-  // Who connects and does not ask is dropped after so long.
+  // The listener drops a peer that connects and does not ask within this time.
   static constexpr std::chrono::seconds kSilentMost{5};
 
   static Result<std::unique_ptr<Listener>> Create(std::string_view address, MemoryMaps* maps,
@@ -38,7 +38,7 @@ class ShmListener final : public Listener {
   ShmListener(std::string address, std::string path, UniqueFd socket, EventFd doorbell, MemoryMaps* maps,
               std::shared_ptr<Beacon> beacon, const Clock& clock);
   void AcceptSockets();
-  // Until the oldest of them is dropped, but not longer than `timeout`.
+  // Returns the time until the oldest silent peer is dropped, but at most `timeout`.
   [[nodiscard]] std::chrono::nanoseconds SilentFor(std::chrono::nanoseconds timeout) const;
 
   const std::string address_;
@@ -48,13 +48,13 @@ class ShmListener final : public Listener {
   EventFd doorbell_;
   MemoryMaps* const maps_;
   const std::shared_ptr<Beacon> beacon_;
-  bool exhausted_ = false;  // no descriptor was left to accept with
+  bool exhausted_ = false;  // There was no descriptor left to accept with.
   struct Silent {
     UniqueFd socket;
     Nanoseconds since{0};
   };
   const Clock& clock_;
-  std::list<Silent> silent_;  // connected, but have not asked yet; oldest first
+  std::list<Silent> silent_;  // Peers that connected and have not asked yet; the oldest first.
 };
 
 }  // namespace erda::fabric::shm

@@ -18,7 +18,7 @@ Mapping::~Mapping() { ::munmap(bytes_.data(), bytes_.size()); }
 
 namespace {
 
-// The seals come first: the caller may measure the memory only once nobody can shrink it any more.
+// Checks the seals. The caller must do this first: it may measure the memory only once no one can shrink it any more.
 Status CheckItStays(const UniqueFd& fd) {
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
@@ -26,7 +26,8 @@ Status CheckItStays(const UniqueFd& fd) {
   }
   struct statfs system {};
   if (::fstatfs(fd.get(), &system) != 0) return ErrnoStatus("cannot examine the peer's memory");
-  // A sealed memfd on huge pages is on hugetlbfs: a page that its owner punches out raises SIGBUS if no other is free.
+  // A sealed memfd on huge pages is on hugetlbfs. If its owner punches out a page there and no other page is free, the
+  // next access raises SIGBUS.
   if (system.f_type != TMPFS_MAGIC) {
     return {Code::kInvalidArgument, "the peer's memory is on huge pages: make it a memfd without MFD_HUGETLB"};
   }

@@ -1,4 +1,5 @@
-// Mappings of what peers offered. Channels that were offered the same memory share one mapping, and so its page tables.
+// Mappings of memory that peers offered. Channels that were offered the same memory share one mapping, and so its page
+// tables.
 #pragma once
 
 #include <cstddef>
@@ -29,16 +30,17 @@ class Mapping {
 class MemoryMaps {
  public:
   // kPeerMayNotHarm: the peer made the memory and is not trusted. Map refuses memory that could vanish under a reader
-  // and end this process by SIGBUS; docs/fabric.md, "What a peer can break", says which memory cannot. kPeerIsTrusted:
-  // a client maps what its server offers, a pool file for example.
+  // and end this process by SIGBUS. The section "What a peer can break" of docs/fabric.md says which memory cannot.
+  // kPeerIsTrusted: a client maps the memory that its server offers, such as a pool file.
   enum class Trust { kPeerMayNotHarm, kPeerIsTrusted };
   Result<std::shared_ptr<Mapping>> Map(const UniqueFd& fd, size_t size, bool writable, Trust trust);
 
  private:
-  using Key = std::tuple<uint64_t, uint64_t, size_t, bool>;  // device, inode, size, writable
-  std::mutex mutex_;                                         // connecting is not the hot path
+  using Key = std::tuple<uint64_t, uint64_t, size_t, bool>;  // Device, inode, size, writable.
+  std::mutex mutex_;                                         // A mutex is fine, since connecting is not the hot path.
   std::map<Key, std::weak_ptr<Mapping>> maps_;
-  size_t sweep_at_ = 64;  // Map removes expired entries when there are this many, so a connection costs no walk of all
+  // Map removes expired entries when there are this many, so that a connection need not walk all of them.
+  size_t sweep_at_ = 64;
 };
 
 }  // namespace erda::fabric::shm

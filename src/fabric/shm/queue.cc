@@ -11,15 +11,15 @@ namespace erda::fabric::shm {
 
 namespace {
 
-// A peer that is gone is noticed after so many Polls in vain at the latest, or so many others; asking the kernel each
-// time would cost too much.
+// The queue notices a peer that is gone after at most this number of empty Polls, or of other Polls. Asking the kernel
+// in each Poll would cost too much.
 constexpr uint32_t kVainPollsPerSocketLook = 256;
 constexpr uint32_t kPollsPerSocketLook = 4096;
-// The queue hears a parked peer after this many other Polls at the latest.
+// The queue hears a parked peer after at most this number of Polls with work.
 constexpr uint32_t kPollsPerSocketLookParked = 64;
-// A queue that owes a peer a ring sleeps no longer before it tries again.
+// A queue that owes a peer a ring sleeps at most this long before it tries again.
 constexpr std::chrono::milliseconds kOwingSleep{1};
-// A few silent channels cost a Poll next to nothing: their rings stay in the caches.
+// This number of silent channels costs a Poll next to nothing, since their rings stay in the caches.
 constexpr size_t kPolledAlways = 16;
 
 }  // namespace
@@ -35,14 +35,15 @@ Result<std::unique_ptr<ShmQueue>> ShmQueue::Create() {
     return ErrnoStatus("cannot create a completion queue");
   }
   std::unique_ptr<ShmQueue> queue(new ShmQueue(std::move(wake), std::move(epoll)));
-  // As many as an owner has under way between two Polls, or it grows once.
+  // The number of completions that an owner has under way between two Polls. Beyond it the queue grows once.
   constexpr size_t kReady = 512;
   queue->ready_.Reserve(kReady);
   return queue;
 }
 
 Status ShmQueue::Add(ShmChannel* channel) {
-  // Room for the parked ones, too: neither the end of this nor Unpark can fail for want of memory.
+  // Reserves room for the parked channels, too: neither the end of this channel nor Unpark can then fail for want of
+  // memory.
   const size_t all = polled_.size() + parked_ + 1;
   if (polled_.capacity() < all) polled_.reserve(std::max(all, 2 * polled_.capacity()));
   if (owing_.capacity() < all) owing_.reserve(polled_.capacity());
@@ -57,7 +58,8 @@ Status ShmQueue::Add(ShmChannel* channel) {
   return {};
 }
 
-// Before the socket is closed: a child of fork may hold another copy of it, and keep it in the set.
+// Must come before the socket is closed. A child of a fork may hold another copy of the socket, which would keep it in
+// the set.
 void ShmQueue::Unwatch(ShmChannel* channel) {
   if (channel->socket_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, channel->socket_.get(), nullptr);
 }
@@ -89,26 +91,26 @@ size_t ShmQueue::Poll(std::span<Completion> out) {
   };
   take_ready();
   if (!inbox_.empty()) inbox_.clear();
-  // From another channel on each time, so that a busy one does not keep the others waiting.
+  // Begins at another channel each time, so that a busy one does not keep the others waiting.
   if (++first_ >= polled_.size()) first_ = 0;
   for (size_t i = first_; i < polled_.size(); ++i) n += polled_[i]->Receive(out.subspan(n), &inbox_);
   for (size_t i = 0; i < first_; ++i) n += polled_[i]->Receive(out.subspan(n), &inbox_);
   if (polled_.size() > kPolledAlways) CountLook(n, out.size());
-  take_ready();  // what failed meanwhile, behind its last messages
+  take_ready();  // Takes completions of channels that failed meanwhile, after their last messages.
   since_socket_look_ += n > 0 ? busy_poll_weight_ : kPollsPerSocketLook / kVainPollsPerSocketLook;
   return n;
 }
 
-// A look that had no room for all is none at the channels that came last.
+// A look counts only if there was room for all messages. Otherwise it did not reach the last channels.
 void ShmQueue::CountLook(size_t found, size_t room) {
   if (found == 0 || found == room || ++busy_looks_ < kBusyLooksPerPark) return;
   busy_looks_ = 0;
   ParkSilent();
 }
 
-// Sets the sleeping flag in the rings of those channels, then fences. The caller looks into each ring after that. The
-// fence pairs with the one in Ring::Publish: a peer that published too late for the look sees the flag, and rings the
-// doorbell.
+// Sets the sleeping flag in the rings of the chosen channels, then fences. The caller looks into each ring after that.
+// The fence pairs with the one in Ring::Publish: a peer that published too late for the look sees the flag, and rings
+// the doorbell.
 template <class Which>
 void ShmQueue::AskForRings(const Which& which) {
   for (ShmChannel* channel : polled_) {
@@ -117,7 +119,8 @@ void ShmQueue::AskForRings(const Which& which) {
   Ring::FenceSleep();
 }
 
-// As Arm, for single channels. The socket of a parked one stays readable until the queue hears it, and unparks.
+// Does for single channels what Arm does for the queue. The socket of a parked channel stays readable until the queue
+// hears it, and unparks the channel.
 void ShmQueue::ParkSilent() {
   const auto is_silent = [](ShmChannel* channel) {
     return !channel->heard_ && !channel->peer_gone_ && channel->state_ == ShmChannel::State::kConnected;
@@ -156,14 +159,15 @@ bool ShmQueue::SomethingToPoll() {
   return !ready_.empty() || std::any_of(polled_.begin(), polled_.end(), [](auto* c) { return c->HasMessage(); });
 }
 
-// As Arm, sleep, Disarm, but the one epoll_wait that sleeps also brings what the sockets have to say.
+// Does the same as Arm, sleep and Disarm. But the one epoll_wait that sleeps also brings the reports of the sockets.
 void ShmQueue::Wait(std::chrono::nanoseconds timeout) {
   if (Arm(&timeout) && HearSockets(timeout)) wake_.Drain();
   EndSleep();
 }
 
-// No wake-up is lost: AskForRings, then the rings are looked at once more. What comes after that makes the descriptor
-// readable. It stays so until the doorbell is heard. Parked channels asked already, and ParkSilent looked after that.
+// No wake-up is lost: AskForRings sets the flags, then Arm looks into the rings once more. A message that comes after
+// the look makes the descriptor readable. It stays readable until the doorbell is heard. Parked channels have set their
+// flags already, and ParkSilent looked after that.
 bool ShmQueue::Arm(std::chrono::nanoseconds* at_most) {
   if (!ready_.empty()) return false;
   if (!owing_.empty()) RingAgain();
@@ -174,7 +178,7 @@ bool ShmQueue::Arm(std::chrono::nanoseconds* at_most) {
 
 void ShmQueue::OweRing(ShmChannel* channel) {
   if (std::exchange(channel->owes_ring_, true)) return;
-  owing_.push_back(channel);  // Add saw to the room
+  owing_.push_back(channel);  // Add has reserved the room.
 }
 
 void ShmQueue::RingAgain() {

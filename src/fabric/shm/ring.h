@@ -1,5 +1,6 @@
 // Messages from one end of a channel to the other: a single-producer single-consumer ring in memory that both ends map.
-// The peer may write anything there at any time: what is read is checked, and each end keeps its own index to itself.
+// The peer may write anything there at any time. So each end checks what it reads, and keeps its index in private
+// memory.
 //
 //   one direction:  0        64       128        192       256               256 + 16 n           256 + 16 n + 256 n
 //                   +--------+--------+----------+---------+-----------------+--------------------+
@@ -22,7 +23,7 @@
 namespace erda::fabric::shm {
 
 struct Descriptor {
-  uint32_t kind;  // an OpKind: kReceiveImm or kReceive
+  uint32_t kind;  // An OpKind: kReceiveImm or kReceive.
   uint32_t imm;
   uint32_t bytes;
   uint32_t reserved;
@@ -37,25 +38,25 @@ class Ring {
   }
 
   Ring() = default;
-  // memory: Bytes(depth) zeroed bytes, aligned to a cache line. Both ends begin at 0.
+  // Requires: `memory` is Bytes(depth) zeroed bytes, aligned to a cache line. Both ends begin at 0.
   Ring(std::byte* memory, uint32_t depth) : memory_(memory), mask_(Slots(depth) - 1), depth_(depth) {}
 
   // --- The producer's end.
 
   [[nodiscard]] uint32_t Room() {
-    // Acquire pairs with the release in Advance: the consumer is done with what it has passed.
+    // Acquire pairs with the release in Advance: the consumer has finished with the messages that it passed.
     const uint64_t used = index_ - Word(kHeadAt).load(std::memory_order_acquire);
-    return used > depth_ ? 0 : depth_ - static_cast<uint32_t>(used);  // more than depth: the peer wrote nonsense
+    return used > depth_ ? 0 : depth_ - static_cast<uint32_t>(used);  // More than the depth: the peer wrote nonsense.
   }
-  // Fills the next place; Publish makes it visible. REQUIRES: Room() counted it.
+  // Fills the next place. Publish makes it visible. REQUIRES: Room() counted it.
   void Push(const Descriptor& descriptor, std::span<const std::byte> message) {
     CopyToShared(DescriptorAt(index_), reinterpret_cast<const std::byte*>(&descriptor), sizeof(descriptor));
     CopyToShared(MessageAt(index_), message.data(), message.size());
     ++index_;
   }
-  // True if the consumer sleeps and must be woken.
-  // Release: what was placed before comes first; pairs with the acquire in Peek. The fence orders the tail before the
-  // look at the flag, and pairs with FenceSleep: either the consumer sees the tail, or this sees the flag.
+  // Publishes the pushed messages. Returns true if the consumer sleeps and must be woken. The release orders earlier
+  // placed bytes before the tail, and pairs with the acquire in Peek. The fence orders the tail before the look at the
+  // flag, and pairs with FenceSleep. Either the consumer sees the tail, or this end sees the flag.
   [[nodiscard]] bool Publish() {
     Word(kTailAt).store(index_, std::memory_order_release);
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -63,21 +64,21 @@ class Ring {
            Word(kSleepingAt).exchange(0, std::memory_order_relaxed) != 0;
   }
 
-  // Before the first byte is placed in the consumer's memory, and after the last. False: the consumer is gone, and
-  // nothing may be placed any more.
-  // The store, this look, and those of Leave and IsPlacing are in one order (sequentially consistent): either the
-  // producer finds the consumer gone, or the consumer, who has just said that it is, finds the producer placing.
+  // Announces that this end will place bytes in the consumer's memory. Must precede the first byte, and EndPlacing must
+  // follow the last one. Returns false if the consumer is gone; then nothing may be placed any more. This store and
+  // look, and those of Leave and IsPlacing, are in one order (sequentially consistent). So either the producer finds
+  // the consumer gone, or the consumer, after Leave, finds the producer placing.
   [[nodiscard]] bool BeginPlacing() {
     Word(kPlacingAt).store(1, std::memory_order_seq_cst);
     if (Word(kGoneAt).load(std::memory_order_seq_cst) == 0) return true;
     EndPlacing();
     return false;
   }
-  // Release pairs with the acquire in IsPlacing: who finds it ended finds all that was placed.
+  // Release pairs with the acquire in IsPlacing: a consumer that finds the placing ended finds all placed bytes.
   void EndPlacing() { Word(kPlacingAt).store(0, std::memory_order_release); }
 
-  // Asked after one-sided operations: if it says no, the consumer was there while they were done. `wrote`: there were
-  // Writes among them, which a load would otherwise overtake.
+  // Asked after one-sided operations. If it returns false, the consumer was there while they were executed. `wrote`:
+  // there were Writes among them, which a load would otherwise overtake.
   [[nodiscard]] bool ConsumerIsGone(bool wrote) const {
     std::atomic_thread_fence(wrote ? std::memory_order_seq_cst : std::memory_order_acquire);
     return Word(kGoneAt).load(std::memory_order_acquire) != 0;
@@ -96,23 +97,24 @@ class Ring {
     CopyFromShared(reinterpret_cast<std::byte*>(descriptor), DescriptorAt(index_), sizeof(*descriptor));
     return Look::kMessage;
   }
-  // The message that Peek described, out of the peer's reach.
+  // Copies the message that Peek described, so that the peer cannot change it any more.
   void Copy(std::span<std::byte> message) { CopyFromShared(message.data(), MessageAt(index_), message.size()); }
   void Advance() { Word(kHeadAt).store(++index_, std::memory_order_release); }
   [[nodiscard]] uint64_t consumed() const { return index_; }
   [[nodiscard]] uint32_t depth() const { return depth_; }
 
-  // The consumer's end is gone for good: what it does from here on sees everything that the producer placed before a
-  // ConsumerIsGone that said no. The fence pairs with the one there.
+  // Announces that the consumer's end is gone for good. Its later loads see everything that the producer placed before
+  // a ConsumerIsGone that returned false. The fence pairs with the one there.
   void Leave() {
     Word(kGoneAt).store(1, std::memory_order_seq_cst);
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
-  // After Leave: whether the producer is placing something still. Once it is not, it never will be again.
+  // Returns true if the producer is still placing something. REQUIRES: Leave was called. After false, the producer
+  // never places again.
   [[nodiscard]] bool IsPlacing() const { return Word(kPlacingAt).load(std::memory_order_seq_cst) != 0; }
 
-  // From here until EndSleep the producer wakes the consumer. The caller calls FenceSleep, once for several rings, and
-  // looks into each ring once more before it sleeps or parks.
+  // From here until EndSleep the producer wakes the consumer. The caller then calls FenceSleep, once for several rings.
+  // After that it looks into each ring once more before it sleeps or parks.
   void BeginSleep() { Word(kSleepingAt).store(1, std::memory_order_relaxed); }
   void EndSleep() { Word(kSleepingAt).store(0, std::memory_order_relaxed); }
   // Orders the flags before the looks. Pairs with the fence in Publish.
@@ -121,9 +123,10 @@ class Ring {
  private:
   static constexpr uint64_t kTailAt = 0;
   static constexpr uint64_t kHeadAt = kCacheLine;
-  static constexpr uint64_t kGoneAt = kHeadAt + sizeof(uint64_t);  // beside head: the consumer writes both
+  static constexpr uint64_t kGoneAt = kHeadAt + sizeof(uint64_t);  // Beside `head`: the consumer writes both.
   static constexpr uint64_t kSleepingAt = 2 * kCacheLine;
-  static constexpr uint64_t kPlacingAt = 3 * kCacheLine;  // the producer's own: nobody looks before the end
+  // Only the producer writes it. The consumer reads it only at the end.
+  static constexpr uint64_t kPlacingAt = 3 * kCacheLine;
   static constexpr uint64_t kHeaderBytes = 4 * kCacheLine;
 
   [[nodiscard]] std::atomic_ref<uint64_t> Word(uint64_t at) const {
@@ -139,8 +142,9 @@ class Ring {
   std::byte* memory_ = nullptr;
   uint64_t mask_ = 0;
   uint32_t depth_ = 0;
-  uint64_t index_ = 0;       // next place to fill or to look at; this end's own, never read back from shared memory
-  uint64_t known_tail_ = 0;  // consumer only
+  // The next place to fill or to look at. Private to this end, and never read back from shared memory.
+  uint64_t index_ = 0;
+  uint64_t known_tail_ = 0;  // Consumer only.
 };
 
 }  // namespace erda::fabric::shm

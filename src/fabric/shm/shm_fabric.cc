@@ -15,7 +15,7 @@ class ShmRegion final : public Region {
   ShmRegion(const MemoryView& memory, Access access) : memory_(memory), access_(access) {}
   [[nodiscard]] std::span<std::byte> bytes() const override { return memory_.bytes; }
   [[nodiscard]] Access access() const override { return access_; }
-  // What a peer maps: a descriptor with no more rights than it is granted.
+  // Returns the descriptor that a peer maps. It carries no more rights than the peer is granted.
   [[nodiscard]] int offered_fd() const { return access_ == Access::kRemoteRead ? memory_.fd_read_only : memory_.fd; }
 
  private:

@@ -1,4 +1,4 @@
-// The embedded default: client and server on one machine, no NIC, no root. docs/fabric.md says how it works.
+// The default fabric: client and server on one machine, without a NIC and without root. docs/fabric.md describes it.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ class ShmFabric final : public Fabric {
     Capabilities capabilities;
     capabilities.knows_users = true;
 #ifdef __x86_64__
-    capabilities.reads_in_order = true;  // the posting thread loads by volatile accesses (copy.cc), in program order
+    capabilities.reads_in_order = true;  // The posting thread loads by volatile accesses (copy.cc), in program order.
 #endif
     return capabilities;
   }

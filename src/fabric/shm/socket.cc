@@ -23,13 +23,13 @@ constexpr std::string_view kScheme = "shm:";
 constexpr size_t kDescriptorsMax = 2 + kOfferedRegionsMax;
 constexpr int kBacklog = 128;
 constexpr int kRingsAtOnce = 64;
-// What a server maps of one client at most.
+// The largest memory that a server maps for one client.
 constexpr uint64_t kAskerBytesMax = uint64_t{1} << 32;
 
 sockaddr_un AddressOf(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), path.size());  // PathOf checked the length
+  std::memcpy(address.sun_path, path.data(), path.size());  // PathOf checked the length.
   return address;
 }
 
@@ -39,7 +39,7 @@ Result<UniqueFd> NewSocket() {
   return fd;
 }
 
-// Whatever else may be wrong, only a refused connection says that nobody does.
+// Returns false only if the connection is refused. Any other error may hide a listener.
 bool SomebodyListens(const std::string& path) {
   auto fd = NewSocket();
   if (!fd.ok()) return true;
@@ -48,17 +48,17 @@ bool SomebodyListens(const std::string& path) {
   return result == 0 || errno != ECONNREFUSED;
 }
 
-// Held from the look at a path's old socket until the new one listens: of several servers that start at once, the
-// second finds the first one listening. Without it both could find the old socket, and the slower one would remove the
-// socket of the other.
+// A lock that a server holds from its look at a path's old socket until its new socket listens. If several servers
+// start at once, the second one finds the first one listening. Without the lock both could find the old socket, and the
+// slower server would remove the new socket of the other.
 class StartLock {
  public:
   StartLock(const StartLock&) = delete;
   StartLock& operator=(const StartLock&) = delete;
   StartLock(StartLock&&) = default;
   StartLock& operator=(StartLock&&) = delete;
-  // Removes the file while it holds the lock: a process that waits for it sees that its file is no longer the one
-  // there.
+  // Removes the file while it holds the lock. A process that waits for the lock then notices that its file is no longer
+  // the one at the path.
   ~StartLock() {
     if (fd_) ::unlink(path_.c_str());
   }
@@ -134,7 +134,7 @@ Result<UniqueFd> ListenOn(const std::string& path) {
   if (::bind(fd->get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return ErrnoStatus("cannot listen on " + at);
   }
-  // Nobody can connect before listen, so nobody slips in before the rights are narrowed to the owner's.
+  // No client can connect before listen. So the mode restricts the socket to its owner before the first one comes.
   if (::chmod(path.c_str(), 0600) != 0 || ::listen(fd->get(), kBacklog) != 0) {
     const Status status = ErrnoStatus("cannot listen on " + at);
     ::unlink(path.c_str());
@@ -217,14 +217,15 @@ Status ReceiveGreeting(int socket, Greeting* greeting, std::vector<UniqueFd>* fd
 
 bool RingDoorbell(int socket) {
   const std::byte ring{0};
-  // Never blocks, and never raises a signal. When the peer is gone, or has not heard the last hundreds, it need not be
-  // told.
+  // Never blocks, and never raises a signal. A peer that is gone, or has not heard the last hundreds of rings, needs no
+  // ring.
   const ssize_t n = ::send(socket, &ring, sizeof(ring), MSG_DONTWAIT | MSG_NOSIGNAL);
   return n >= 0 || (errno != ENOBUFS && errno != ENOMEM);
 }
 
 bool HearDoorbell(int socket, uint64_t* rings) {
-  // What is left is heard the next time: a peer that rings without a pause gets no more attention than others.
+  // The rest of the rings is heard the next time, so that a peer that rings without a pause gets no more attention than
+  // others.
   for (int i = 0; i < kRingsAtOnce; ++i) {
     std::array<std::byte, 8> ring;
     const ssize_t n = ::recv(socket, ring.data(), ring.size(), MSG_DONTWAIT);

@@ -1,4 +1,5 @@
-// The Unix socket beside a channel: connects, hands over descriptors once, and tells by its end that the peer is gone.
+// The Unix socket beside a channel. It connects the ends and passes descriptors once. Its end tells that the peer is
+// gone.
 #pragma once
 
 #include <array>
@@ -14,8 +15,8 @@
 
 namespace erda::fabric::shm {
 
-// What either end says when a channel is made. The descriptors that go with it, in order: of an asker the channel's
-// memory, of an accepter its beacon; then for both one for each offered region.
+// The first message of either end of a channel. Descriptors go with it, in this order. The connecting end sends the
+// channel's memory; the accepting end sends its beacon. Then both send one for each offered region.
 struct Greeting {
   static constexpr uint64_t kMagic = 0x32306d6873616472;  // "rdashm02"
   enum Kind : uint32_t { kAsk = 1, kAccept = 2, kReject = 3 };
@@ -33,31 +34,34 @@ struct Greeting {
 };
 static_assert(sizeof(Greeting::data) >= kAcceptDataMax && sizeof(Greeting::data) >= kConnectDataMax);
 
-// The path of "shm:/path". kInvalidArgument if it is none, or too long for a socket.
+// Returns the path of "shm:/path". Returns kInvalidArgument if it has no such path, or if the path is too long for a
+// socket.
 Result<std::string> PathOf(std::string_view address);
 
 Result<UniqueFd> ConnectTo(const std::string& path);
-// Takes the place of a socket that nobody listens on any more. kUnavailable if somebody does, or if another process
-// that starts holds the lock of this path for kStartMost. The lock is the file `path`.lock, which exists only in the
-// meantime.
+// Listens at a path. Replaces a socket at which no server listens any more. Returns kUnavailable if a server listens
+// there, or if another starting process holds the lock of this path for kStartMost. The lock is the file `path`.lock,
+// which exists only during the start.
 inline constexpr std::chrono::seconds kStartMost{2};
 Result<UniqueFd> ListenOn(const std::string& path);
 
-// Who may connect there: its mode.
+// Sets the users that may connect there, by the socket's mode.
 Status SetAskers(const std::string& path, Askers askers);
-// The effective user of the process that connected, when it did, against this one's.
+// Compares the effective user of the connected process, as of its connection, with the user of this process.
 PeerUser UserOf(int socket);
 
 Status SendGreeting(int socket, const Greeting& greeting, std::span<const int> fds);
-// kUnavailable: the peer hung up. kTimeout: nothing there yet. kInvalidArgument: not a greeting.
+// Returns kUnavailable if the peer hung up, kTimeout if nothing has come yet, and kInvalidArgument if the message is no
+// greeting.
 Status ReceiveGreeting(int socket, Greeting* greeting, std::vector<UniqueFd>* fds);
 
-// After the greetings the socket is a doorbell: a byte wakes the peer, the end of the socket says that it is gone.
-// False: the kernel has no room for the byte now. The peer is not told, and it must be tried again.
+// Sends a byte that wakes the peer. After the greetings the socket is a doorbell. Returns false if the kernel has no
+// room for the byte now. Then the peer was not told, and the caller must try again.
 bool RingDoorbell(int socket);
-// Takes all rings, and adds their number to `rings` if that is given; false if the peer is gone, or has hung up.
+// Takes all rings, and adds their number to *rings unless that is null. Returns false if the peer is gone, or has hung
+// up.
 bool HearDoorbell(int socket, uint64_t* rings = nullptr);
-// The peer hears that this end is gone, while this end still hears of the peer.
+// Tells the peer that this end is gone. This end still hears the peer.
 void HangUp(int socket);
 
 }  // namespace erda::fabric::shm

@@ -1,4 +1,4 @@
-// A simulated process's way into the simulated network.
+// The connection of a simulated process to the simulated network.
 #pragma once
 
 #include <deque>
@@ -40,7 +40,7 @@ class SimListener final : public Listener {
   void Wake() override {}
 
   void Arrive(std::shared_ptr<SimLink> link);
-  // Nobody listens here any more; who asked is refused.
+  // Stops listening, and refuses the peers that asked.
   void Vanish();
   [[nodiscard]] const SimNode& node() const { return *node_; }
 

@@ -43,8 +43,8 @@ void SimLane::Open() {
 void SimLane::ExecuteNext() {
   if (!open_ || cut_ || due_ || next_ == posted_) return;
   due_ = true;
-  // A Read waits for Writes alone; behind another Read it begins at once, so each may be the first that takes its
-  // bytes. What is not permitted waits: all before it completes.
+  // A Read waits only for Writes. After another Read it begins at once, so each may be the first that takes its bytes.
+  // A Read without permission waits until everything before it has completed.
   const WorkRequest& next = ops_.at(next_).request;
   const bool read = next.kind == OpKind::kRead && Permitted(next) && !world_.options.reads_in_order;
   const bool overlaps = read && idle_at_ > written_by_;
@@ -105,7 +105,8 @@ Nanoseconds SimLane::Scatter(uint64_t number, Op& op) {
   return last;
 }
 
-// Where a transfer is cut: its start, its end, and some of the aligned words of the remote memory between them.
+// Returns the places where a transfer is cut: its start, its end, and some aligned words of the remote memory between
+// them.
 std::vector<size_t> SimLane::Boundaries(const std::byte* remote, size_t size) {
   std::set<size_t> cuts = {0, size};
   const size_t first = sizeof(uint64_t) - reinterpret_cast<uintptr_t>(remote) % sizeof(uint64_t);
@@ -236,8 +237,8 @@ bool SimLane::Survives(const Op& op, bool keep_completed) {
   return world_.random.Chance(0.5) || (op.completed && keep_completed);
 }
 
-// A message is not delivered without the bytes before it; a Read does not complete without them, nor a Write where
-// completing promises that they arrive.
+// A message is not delivered without the bytes before it. A Read does not complete without its bytes. A Write does not
+// complete without them, either, if completing promises that they arrive.
 void SimLane::LosePieces(Op& op) {
   LoseMessage(op);
   if (op.request.kind == OpKind::kRead || !world_.options.lose_completed) world_.events.Cancel(op.completion);
@@ -246,14 +247,14 @@ void SimLane::LosePieces(Op& op) {
 void SimLane::LoseMessage(Op& op) { world_.events.Cancel(std::exchange(op.delivery, {})); }
 
 void SimLane::Detach(Op& op) {
-  if (op.request.kind == OpKind::kRead) return;  // its pieces were all placed, or are cut
+  if (op.request.kind == OpKind::kRead) return;  // Its pieces were all placed, or are cut.
   for (auto& [offset, piece] : op.pieces) {
     const auto bytes = op.request.local.subspan(offset, piece.size);
     piece.kept.assign(bytes.begin(), bytes.end());
   }
 }
 
-// Forgets an operation of which nothing is to come any more. Returns the one after it.
+// Forgets an operation after its last event. Returns the next operation.
 SimLane::Ops::iterator SimLane::Retire(Ops::iterator op) {
   const Op& done = op->second;
   const bool retired = done.completed && done.pieces.empty() && done.delivery == SimEvents::Id{};

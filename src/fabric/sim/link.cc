@@ -12,7 +12,7 @@ namespace erda::fabric {
 
 namespace {
 
-// Whether this side keeps the contract.
+// Checks that this side keeps the contract.
 Status CheckRequest(const SimNode& node, const WorkRequest& request) {
   const size_t size = request.local.size();
   switch (request.kind) {
@@ -112,8 +112,8 @@ void SimLink::Accept(Channel* channel, const ChannelOptions& options) {
   answered_ = true;
   SimEnd& end = ends_[1];
   end.Hold(channel, options);
-  // This end is connected before the other, which may post as soon as it is; and what that is to hear of from here, it
-  // hears of after it is connected.
+  // This end is connected before the other one, which may post as soon as it is connected. Later reports to the other
+  // end reach it after it is connected.
   const Nanoseconds here = world_.events.now() + world_.Delay();
   const Nanoseconds there = here + world_.Delay();
   world_.events.At(here, [self = shared_from_this()] {

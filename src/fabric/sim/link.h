@@ -22,31 +22,31 @@ class SimLink final : public std::enable_shared_from_this<SimLink> {
 
   // Side 0 asks for a connection.
   void Ask(std::shared_ptr<SimNode> node, Channel* channel, const ChannelOptions& options, std::string_view address);
-  // The request is with a process, which is side 1 now and gives an answer.
+  // The request has reached a process. It is side 1 from now on, and will answer.
   void Reach(std::shared_ptr<SimNode> node) { ends_[1].node = std::move(node); }
-  // REQUIRES: it was not answered, and side 1 has no error.
+  // REQUIRES: the request was not answered, and side 1 has no error.
   void Accept(Channel* channel, const ChannelOptions& options);
   void Refuse(std::vector<std::byte> private_data, std::string_view why);
 
   Status Post(uint64_t side, std::span<const WorkRequest> batch);
-  // By chance, if it would have been executed next.
+  // Executes a Read by chance, if it is the next operation.
   bool ReadNow(uint64_t side, std::span<std::byte> local, RemoteAddress remote);
   void Consumed(uint64_t side) { lanes_[1 - side].Consumed(); }
-  // For this end's peer. Open at once, which may be sooner than it hears of it; closed when what goes through it by
-  // then is placed.
+  // Opens a window for this end's peer. The window opens at once, perhaps before the peer hears of it. It is closed
+  // when everything that goes through it at that time is placed.
   Result<uint32_t> OpenWindow(uint64_t side, const Region& region, uint64_t offset, uint64_t bytes);
   Status CloseWindow(uint64_t side, uint32_t key, uint64_t id);
 
-  // The wire breaks.
+  // Breaks the wire.
   void Drop();
-  // The operation that a side just executed reaches outside of what it may.
+  // Handles an operation of a side that reaches outside of its rights.
   void Deny(uint64_t side);
-  // The owner of this end wants a fence. Half of the links are as over verbs: closing the end is one at once. The
-  // others as over shm: what is being placed here, is placed; then it is one.
+  // Handles the wish of this end's owner for a fence. On half of the links, as over verbs, closing the end is a fence
+  // at once. On the others, as over shm, it is a fence once the pieces under way are placed.
   bool Fence(uint64_t side);
   // The owner of this end closes it, or was killed.
   void Leave(uint64_t side, bool killed);
-  // All ends that belong to this process are killed.
+  // Kills all ends that belong to this process.
   void Kill(const SimNode& node);
 
   [[nodiscard]] const SimEnd& end(uint64_t side) const { return ends_[side]; }
@@ -65,9 +65,9 @@ class SimLink final : public std::enable_shared_from_this<SimLink> {
   const uint64_t number_;
   const uint32_t message_depth_;
   bool answered_ = false;
-  std::vector<RemoteRegion> asked_with_;  // what side 0 offered, though it may have left since
+  std::vector<RemoteRegion> asked_with_;  // Regions that side 0 offered. Side 0 may have left since.
   SimEnd ends_[2];
-  SimLane lanes_[2];  // by the side that posts
+  SimLane lanes_[2];  // By the side that posts.
 };
 
 class SimChannel final : public Channel {

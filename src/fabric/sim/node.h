@@ -1,4 +1,4 @@
-// What one simulated process has: its regions and its completion queues.
+// The regions and completion queues of one simulated process.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +18,12 @@ namespace erda::fabric {
 class SimRegion;
 
 struct SimNode {
-  // Whether a local buffer lies within one of its regions.
+  // Returns true if a local buffer lies within one of the regions.
   [[nodiscard]] bool Knows(std::span<const std::byte> buffer) const;
 
   std::string name;
   uint32_t user = 0;
-  std::function<void(std::span<const std::byte>)> placed;  // may be none
+  std::function<void(std::span<const std::byte>)> placed;  // May be empty.
   bool alive = true;
   std::vector<const SimRegion*> regions;
 };
@@ -42,7 +42,7 @@ class SimRegion final : public Region {
   [[nodiscard]] Access access() const override { return access_; }
   [[nodiscard]] const SimNode* node() const { return node_.get(); }
 
-  uint32_t channels = 0;  // that it is offered to
+  uint32_t channels = 0;  // The number of channels on which the region is offered.
 
  private:
   const std::shared_ptr<SimNode> node_;
@@ -65,7 +65,7 @@ class SimQueue final : public CompletionQueue {
   void Push(const Completion& completion, std::vector<std::byte> message = {}) {
     ready_.push_back({completion, std::move(message)});
   }
-  // The channel is destroyed: nothing of it is returned any more.
+  // Drops the completions of a channel that is being destroyed.
   void Forget(const Channel* channel) {
     std::erase_if(ready_, [channel](const Entry& entry) { return entry.completion.channel == channel; });
   }
@@ -81,7 +81,7 @@ class SimQueue final : public CompletionQueue {
 
   const std::shared_ptr<SimNode> node_;
   std::deque<Entry> ready_;
-  std::vector<std::vector<std::byte>> polled_;  // the messages that the last Poll returned
+  std::vector<std::vector<std::byte>> polled_;  // The messages that the last Poll returned.
 };
 
 }  // namespace erda::fabric

@@ -1,4 +1,4 @@
-// What all parts of one simulated network share: time and what is to come, chance, and who is there.
+// The state that all parts of one simulated network share: time, events, chance, and the participants.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ class SimLink;
 class SimListener;
 struct SimNode;
 
-// What is going to happen, in the order of time, then of arrangement.
+// Future events, ordered by time, then by the order of scheduling.
 class SimEvents {
  public:
-  using Id = std::pair<Nanoseconds, uint64_t>;  // no event has the id {}
+  using Id = std::pair<Nanoseconds, uint64_t>;  // No event has the id {}.
 
   [[nodiscard]] Nanoseconds now() const { return now_; }
   Id At(Nanoseconds time, std::function<void()> action);
-  // Harmless if it has happened, or for {}.
+  // Does nothing if the event has happened, or for {}.
   void Cancel(Id id) { events_.erase(id); }
   bool Step();
   void RunUntil(Nanoseconds time);
@@ -41,9 +41,9 @@ class SimEvents {
 struct SimWorld {
   SimWorld(uint64_t seed, SimOptions with) : options(std::move(with)), random(seed) {}
 
-  // A random time that something takes.
+  // Returns a random time that a step takes.
   Nanoseconds Delay();
-  // Records what happened in the history. The name is for people; the numbers and `content` make the hash.
+  // Records an event in the history. The name is for people. The numbers and `content` enter the hash.
   void Note(std::string_view what, uint64_t link, uint64_t side, uint64_t number, uint64_t detail = 0,
             uint64_t content = 0);
 
@@ -53,10 +53,10 @@ struct SimWorld {
   SimCounts counts;
   uint64_t links_made = 0;
   uint32_t windows_made = 0;
-  std::map<uint64_t, SimLink*> links;  // by number, so that walking them is the same in every run
+  std::map<uint64_t, SimLink*> links;  // By number, so that a walk through them is the same in every run.
   std::map<std::string, SimListener*, std::less<>> listeners;
   std::vector<std::weak_ptr<SimNode>> nodes;
-  SimEvents events;  // last: events own links, which leave `links` when they go
+  SimEvents events;  // Last, so destroyed first: events own links, which leave `links` when they are destroyed.
 };
 
 }  // namespace erda::fabric

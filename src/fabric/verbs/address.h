@@ -1,7 +1,9 @@
-// Addresses of the verbs fabric: verbs://host:port, verbs://[fd00::1]:port, with options behind a question mark:
-//   device=NAME  the RDMA device; without it, the one that the route leads to
-//   gid=INDEX    with device: the entry of its table of addresses that this end speaks from
-// The host may be a name. Port 0 is for listening: any that is free.
+// Addresses of the verbs fabric: verbs://host:port and verbs://[fd00::1]:port. Options follow a question mark.
+//
+//   device=NAME  The RDMA device. Without it, the one to which the route leads.
+//   gid=INDEX    With device: the entry of its table of addresses from which this end speaks.
+//
+// The host may be a name. Port 0 is for listening, at any free port.
 #pragma once
 
 #include <netinet/in.h>
@@ -33,10 +35,10 @@ struct SocketAddress {
   void set_port(uint16_t port);
 };
 
-// Looks the host up, which may take time where it is a name. kUnavailable: it has no address.
+// Looks the host up, which may take time if it is a name. Returns kUnavailable if the host has no address.
 Result<SocketAddress> Lookup(const Address& address);
 
-// "verbs://10.0.0.1:7700", "verbs://[fe80::1%2]:7700"
+// Returns the address as text: "verbs://10.0.0.1:7700", "verbs://[fe80::1%2]:7700".
 std::string FormatAddress(const SocketAddress& address, uint16_t port);
 
 }  // namespace erda::fabric::verbs

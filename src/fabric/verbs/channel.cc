@@ -1,4 +1,4 @@
-// Connecting and ending. The data path is in channel_datapath.cc.
+// Connecting and ending a verbs channel. channel_datapath.cc has the work for each operation.
 //
 //   asking end                                accepting end
 //   resolve address, route
@@ -22,20 +22,21 @@ namespace erda::fabric::verbs {
 
 namespace {
 
-// From the first step to the last; rdma_cm itself would try for a minute.
+// The time from the first step to the last. rdma_cm itself would try for a minute.
 constexpr std::chrono::seconds kConnectIn{5};
-// A failed queue pair gives back what was posted at once; a device that does not is not waited for longer.
+// The longest wait for a device to give back the requests of a failed queue pair. A sound device gives them back at
+// once.
 constexpr std::chrono::seconds kFlushIn{2};
-// An unacknowledged packet is sent again after 4.096 us * 2^16 = 268 ms, seven times: a peer that lost its power is
-// known to be gone after some two seconds. (rdma_cm's own choice is eight times as long.)
+// The device sends an unacknowledged packet again after 4.096 us * 2^16 = 268 ms, seven times. So a peer that lost its
+// power is known to be gone after some two seconds. (rdma_cm would choose eight times that.)
 constexpr uint8_t kAckTimeout = 16;
 constexpr uint8_t kRetries = 7;
-// A peer that has no receive at hand is asked again without end, after 0.64 ms: the message depth makes it rare.
+// A peer that has no receive at hand is asked again without end, every 0.64 ms. The message depth makes that rare.
 constexpr uint8_t kReceiverNotReadyRetries = 7;
 constexpr uint8_t kReceiverNotReadyTimer = 12;
 constexpr uint32_t kSendRequests = 128;
 constexpr uint32_t kInlineWanted = 256;
-// Beside the message depth: the greeting, and some to spare.
+// Receives beside the message depth: for the greeting, and some to spare.
 constexpr uint32_t kSpareReceives = 4;
 
 uint32_t ReceivesOf(uint32_t message_depth) { return message_depth + kSpareReceives; }
@@ -139,7 +140,7 @@ Status VerbsChannel::Begin(const rdma_conn_param& asked, const ChannelOptions& o
   return {};
 }
 
-// The identity goes back to who asked to accept it, to be refused with a reason.
+// Gives the identity back to the caller that asked to accept it. The caller refuses it with a reason.
 void VerbsChannel::GiveBack() {
   if (id_->qp != nullptr) DestroyQueuePair();
   id_->context = nullptr;
@@ -148,7 +149,7 @@ void VerbsChannel::GiveBack() {
 
 Status VerbsChannel::CreateQueuePair() {
   uint8_t timeout = kAckTimeout;
-  // A kernel that does not know it keeps its own: a dead peer is then noticed later.
+  // A kernel that does not know the option keeps its timeout. A dead peer is then noticed later.
   (void)::rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
   ibv_qp_init_attr attributes{};
   for (uint32_t inline_wanted = kInlineWanted;; inline_wanted /= 2) {
@@ -164,7 +165,7 @@ Status VerbsChannel::CreateQueuePair() {
     attributes.cap.max_inline_data = inline_wanted;
     if (::rdma_create_qp(id_, device_->domain(), &attributes) == 0) break;
     if (inline_wanted != 0) continue;
-    // (The identity of a peer that has given up meanwhile takes none.)
+    // The identity of a peer that has given up meanwhile takes no queue pair.
     const std::string message = name_ + ": cannot create a queue pair: " + std::strerror(errno);
     return {errno == ENOMEM ? Code::kResourceExhausted : Code::kUnavailable, message};
   }
@@ -174,8 +175,8 @@ Status VerbsChannel::CreateQueuePair() {
   return asking_ ? PostOwnReceives() : Status();
 }
 
-// How soon the peer may ask again when no receive was at hand; rdma_cm leaves it at the longest, 655 ms. A device that
-// does not take it works on, slower in that case.
+// Sets the time after which the peer may ask again when no receive was at hand. rdma_cm leaves it at the longest, 655
+// ms. A device that refuses the setting works, but is slower in that case.
 void VerbsChannel::TuneQueuePair() {
   ibv_qp_attr attributes{};
   attributes.min_rnr_timer = kReceiverNotReadyTimer;
@@ -211,9 +212,9 @@ void VerbsChannel::OnEvent(const rdma_cm_event& event) {
       return;
     case RDMA_CM_EVENT_REJECTED:
       if (state_ == State::kAsking) return OnRejected(event);
-      [[fallthrough]];  // so the kernel tells an end that came before the last step of its handshake
+      [[fallthrough]];  // The kernel reports an end so if it comes before the last step of its handshake.
     case RDMA_CM_EVENT_DISCONNECTED:
-      // What the peer sent before has arrived: it is in the completion queue, and goes first.
+      // Earlier messages of the peer have arrived: they are in the completion queue, and come first.
       while (queue_->TakeCompletions()) continue;
       return Fail(Refused(name_, "the peer closed the connection"));
     case RDMA_CM_EVENT_ADDR_ERROR:
@@ -315,7 +316,7 @@ void VerbsChannel::OnGreeting(std::span<const std::byte> bytes) {
 void VerbsChannel::OnTime(Nanoseconds now) {
   switch (state_) {
     case State::kConnected:
-      // Silence: an empty Write finds out whether the peer is still there.
+      // The peer is silent: an empty Write finds out whether it is still there.
       if (!heard_ && !keep_alive_out_) {
         WorkRequest work;
         work.kind = OpKind::kWrite;
@@ -343,7 +344,7 @@ void VerbsChannel::Fail(Status error) {
   EndConnection();
 }
 
-// What is posted is flushed, and the peer hears of the end.
+// Flushes the posted requests, and tells the peer of the end.
 void VerbsChannel::EndConnection() {
   if (id_ == nullptr || id_->qp == nullptr) return;
   if (::rdma_disconnect(id_) != 0) {
@@ -358,7 +359,7 @@ bool VerbsChannel::FinishFailed() {
   if (state_ != State::kFailed || closed_reported_) return false;
   if (InQueuePair() > 0) {
     if (!dead_device_) return false;
-    // Nobody will say what became of it; but nothing may touch its memory any more.
+    // The device will report nothing more. But nothing may touch the peer's memory any more.
     DestroyQueuePair();
     while (queue_->TakeCompletions()) continue;
   }
@@ -373,8 +374,8 @@ bool VerbsChannel::FinishFailed() {
 }
 
 VerbsChannel::~VerbsChannel() {
-  // The queue pair first: after that nothing of the peer arrives, and nothing of this end is under way. Then what it
-  // has completed meanwhile is taken and dropped.
+  // Destroys the queue pair first. After that nothing of the peer arrives, and nothing of this end is under way. Then
+  // takes the last completions, and drops them.
   if (id_ != nullptr && id_->qp != nullptr) {
     if (state_ != State::kFailed) (void)::rdma_disconnect(id_);
     DestroyQueuePair();
@@ -383,11 +384,10 @@ VerbsChannel::~VerbsChannel() {
   if (id_ != nullptr) ::rdma_destroy_id(id_);
 }
 
-// REQUIRES: it is disconnected. Shared receives that it has used, and that are not taken from the completion queue yet,
-// are taken first, to be posted again: some devices drop, with a queue pair, its completions that are left, and those
-// receives would be lost to all.
-// Its windows go before it, since the device may count them as uses of it: on a queue pair that is in error nothing is
-// placed through them any more.
+// REQUIRES: the queue pair is disconnected. Takes completions first, and posts the shared receives that it used again.
+// Some devices drop the remaining completions of a queue pair with it. Those receives would be lost to all channels.
+// Destroys the windows before the queue pair, since the device may count them as its users. Nothing is placed through
+// windows of a queue pair in error.
 void VerbsChannel::DestroyQueuePair() {
   queue_->by_queue_pair_.erase(id_->qp->qp_num);
   while (queue_->TakeCompletions()) continue;

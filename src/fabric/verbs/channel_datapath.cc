@@ -1,9 +1,9 @@
-// Posting, and what completes. Connecting and ending are in channel.cc.
+// Posting, and completions, of a verbs channel. Connecting and ending are in channel.cc.
 //
-// Room for messages. The contract lets no more than the message depth be unconsumed. This end counts what it sent; the
-// peer keeps its count of what it consumed where this end can read it (CreditPage::consumed), and also writes it here
-// (CreditPage::told) whenever half the depth was consumed and not told. So an end that asks and answers in turn never
-// has to ask for the count; one that has run out reads it.
+// Room for messages. The contract allows at most message-depth unconsumed messages. This end counts the messages that
+// it sent. The peer keeps its count of consumed messages where this end can read it (CreditPage::consumed). It also
+// writes the count here (CreditPage::told) whenever it has consumed half the depth since it last did so. So an end that
+// alternates requests and answers never has to ask for the count. An end without room reads it.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -50,7 +50,7 @@ Status VerbsChannel::Post(std::span<const WorkRequest> batch) {
     return {Code::kResourceExhausted, name_ + ": the peer has not consumed its messages"};
   }
   sent_ += messages;
-  // A caller that only posts makes room too.
+  // A caller that only posts must make room, too.
   if (batch_.size() > Room()) (void)queue_->TakeCompletions();
   size_t pushed = 0;
   if (waiting_.empty()) pushed = PushSome(batch_);
@@ -95,7 +95,7 @@ bool VerbsChannel::FindLocalKey(std::span<const std::byte> bytes, bool to_write,
 bool VerbsChannel::HasCredit(uint32_t messages) {
   if (messages == 0) return true;
   auto& page = *reinterpret_cast<CreditPage*>(credit_.data());
-  // Acquire: the device placed it before the message that told us to look.
+  // Acquire: the device placed the count before the message that made this end look.
   if (!LearnConsumed(Count(page.told).load(std::memory_order_acquire))) return false;
   if (sent_ + messages - known_consumed_ <= message_depth_) return true;
   if (!credit_asked_ && !LearnConsumed(Count(page.asked).load(std::memory_order_acquire))) return false;
@@ -110,7 +110,8 @@ bool VerbsChannel::HasCredit(uint32_t messages) {
   return false;
 }
 
-// A peer that counts more than the queue pair has sent loses its channel: what waits here would be more than the depth.
+// Takes a count of the peer. A peer that counts more messages than the queue pair has sent loses its channel: the
+// messages that wait here could exceed the depth.
 bool VerbsChannel::LearnConsumed(uint64_t consumed) {
   if (consumed > pushed_) {
     FailByPeer();
@@ -120,14 +121,15 @@ bool VerbsChannel::LearnConsumed(uint64_t consumed) {
   return true;
 }
 
-// The peer's next message may come: this end has one more receive for it.
+// Counts a consumed message. The peer's next message may come: this end has one more receive for it.
 void VerbsChannel::Consumed() {
   ++consumed_;
   auto& page = *reinterpret_cast<CreditPage*>(credit_.data());
   Count(page.consumed).store(consumed_, std::memory_order_release);
 }
 
-// A peer that speaks before its greeting, longer than it may, or more than was consumed, loses its channel.
+// Returns true if the message keeps the rules. A peer loses its channel if it sends before its greeting, sends too long
+// a message, or sends more messages than were consumed.
 bool VerbsChannel::MayArrive(const ibv_wc& wc) {
   const bool immediate = wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
   if (state_ == State::kConnected && (immediate || wc.byte_len <= kSendBytesMax) &&
@@ -150,15 +152,15 @@ void VerbsChannel::TellCredit() {
   WorkRequest work;
   work.kind = OpKind::kWrite;
   work.signaled = false;
-  // The word itself: if it has grown when the device fetches it, the better.
+  // Sends the word itself. If it grows before the device fetches it, so much the better.
   work.local = {reinterpret_cast<std::byte*>(&page.consumed), sizeof(page.consumed)};
   PostOwn(Purpose::kTellCredit, work, credit_.mr()->lkey);
 }
 
 // --- Windows
 
-// Bound on this queue pair (type 2B): its peer alone can use the key. The request to bind stands in the send queue
-// ahead of whatever tells the peer of the key, so nobody has to wait for it.
+// Binds the window on this queue pair (type 2B), so that only its peer can use the key. The bind request precedes any
+// message that tells the peer of the key in the send queue. So the caller need not wait for it.
 Result<uint32_t> VerbsChannel::OpenWindow(const Region& region, uint64_t offset, uint64_t bytes) {
   if (state_ != State::kConnected) return Status(Code::kUnavailable, name_ + ": not connected");
   const auto* of = dynamic_cast<const VerbsRegion*>(&region);
@@ -183,7 +185,7 @@ Result<uint32_t> VerbsChannel::OpenWindow(const Region& region, uint64_t offset,
   window.bound = {window.own != nullptr ? window.own : of->mr(), begin, bytes, IBV_ACCESS_REMOTE_WRITE};
   windows_.push_back(window);
   WorkRequest work;
-  work.kind = OpKind::kWrite;  // as one, it needs no completion: if it fails, so does the channel
+  work.kind = OpKind::kWrite;  // Like a Write, a bind needs no completion: if it fails, so does the channel.
   work.signaled = false;
   PostOwn({work, 0, Purpose::kOpenWindow, window});
   return window.key;
@@ -208,7 +210,7 @@ void VerbsChannel::DropWindow(uint32_t key) {
   windows_.erase(window);
 }
 
-// What the channel posts for itself, behind what waits already.
+// Posts a request of the channel itself, after the requests that wait already.
 void VerbsChannel::PostOwn(const Request& request) {
   waiting_.push_back(request);
   PushWaiting();
@@ -225,7 +227,7 @@ void VerbsChannel::PushWaiting() {
   }
 }
 
-// Hands as many as fit to the queue pair, kRequestsPerDoorbell behind one doorbell; how many.
+// Hands as many requests to the queue pair as fit, kRequestsPerDoorbell with each doorbell. Returns their number.
 size_t VerbsChannel::PushSome(std::span<const Request> requests) {
   size_t done = 0;
   while (done < requests.size() && Room() > 0 && state_ != State::kFailed) {
@@ -237,7 +239,7 @@ size_t VerbsChannel::PushSome(std::span<const Request> requests) {
       const WorkRequest& work = request.work;
       ibv_send_wr& wr = works[i];
       std::memset(&wr, 0, sizeof(wr));
-      // Enough of them ask for a completion that room is always made again.
+      // Enough requests ask for a completion that room becomes free again.
       const bool ask = work.signaled || work.kind == OpKind::kRead || unsignaled_ + 1 >= posted_.size() / 4;
       unsignaled_ = ask ? 0 : unsignaled_ + 1;
       wr.wr_id = (uint64_t{number_} << 32) | posted_end_;
@@ -245,8 +247,8 @@ size_t VerbsChannel::PushSome(std::span<const Request> requests) {
       wr.opcode = OpcodeOf(work.kind);
       if (ask) wr.send_flags |= IBV_SEND_SIGNALED;
       if (request.purpose == Purpose::kCaller) {
-        // A Read whose answer is lost is executed again, and what was posted behind it must not have come first. (The
-        // channel's own requests touch nothing that the caller reads.)
+        // A Read whose answer is lost is executed again. Operations posted after it must not have come first then. (The
+        // channel's requests touch nothing that the caller reads.)
         if (work.kind != OpKind::kRead && reads_out_ > 0) wr.send_flags |= IBV_SEND_FENCE;
         reads_out_ += work.kind == OpKind::kRead ? 1 : 0;
         pushed_ += IsMessage(work.kind) ? 1 : 0;
@@ -275,7 +277,7 @@ size_t VerbsChannel::PushSome(std::span<const Request> requests) {
         // The peer's device checks the bounds and the right. An offset that overflows ends up before the region.
         wr.wr.rdma.remote_addr = peer_memory_[work.remote.region].address + work.remote.offset;
         wr.wr.rdma.rkey = work.remote.window != 0 ? work.remote.window : peer_memory_[work.remote.region].key;
-      }  // else key 0, which opens nothing
+      }  // Otherwise key 0, which opens nothing.
       PostedAt(posted_end_++) = {work.id,         static_cast<uint32_t>(work.local.size()),
                                  work.kind,       work.signaled || work.kind == OpKind::kRead,
                                  request.purpose, request.window.key};
@@ -292,8 +294,7 @@ size_t VerbsChannel::PushSome(std::span<const Request> requests) {
   return done;
 }
 
-// Behind everything, on a queue pair that flushes: what is done before it asked for no completion will never be heard
-// of otherwise.
+// Posts a request after all others, on a queue pair that flushes. It completes requests that asked for no completion.
 void VerbsChannel::PostLast() {
   ibv_send_wr work{};
   work.wr_id = (uint64_t{number_} << 32) | posted_end_;
@@ -309,7 +310,7 @@ void VerbsChannel::PostLast() {
 void VerbsChannel::OnSendCompletion(const ibv_wc& wc) {
   const auto number = static_cast<uint32_t>(wc.wr_id);
   if (number - posted_begin_ >= InQueuePair()) return;
-  posted_begin_ = number;  // those before it asked for no completion, and are done
+  posted_begin_ = number;  // The requests before it asked for no completion, and are done.
   const Posted posted = PostedAt(posted_begin_++);
   if (wc.status == IBV_WC_SUCCESS) {
     heard_ = true;
@@ -339,7 +340,7 @@ void VerbsChannel::CompletePosted(const Posted& posted, Code code) {
   queue_->Complete(completion);
 }
 
-// What the queue pair never completed, and what it never had.
+// Completes the requests that the queue pair never completed, and those that it never received.
 void VerbsChannel::FlushAll() {
   for (; InQueuePair() > 0; ++posted_begin_) {
     if (IsTold(PostedAt(posted_begin_).purpose)) {

@@ -16,7 +16,7 @@ namespace erda::fabric::verbs {
 
 namespace {
 
-// What rdma_cm says where the kernel's side of it is not there.
+// Explains the error of rdma_cm if the kernel has no support for RDMA.
 Status NoRdma(int error) {
   std::string message = std::string("RDMA is not available on this machine: ") + std::strerror(error);
   if (::access("/dev/infiniband/rdma_cm", F_OK) != 0) {
@@ -25,7 +25,7 @@ Status NoRdma(int error) {
   return {Code::kUnavailable, message};
 }
 
-// The IP address that a RoCE entry of a device's table stands for: IPv4 ones are mapped.
+// Returns the IP address that a RoCE entry of a device's table stands for. IPv4 addresses are mapped.
 std::optional<SocketAddress> AddressOfGid(const ibv_gid& gid) {
   SocketAddress address;
   constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -35,7 +35,8 @@ std::optional<SocketAddress> AddressOfGid(const ibv_gid& gid) {
     std::memcpy(&v4->sin_addr, gid.raw + kMapped.size(), sizeof(v4->sin_addr));
     return address;
   }
-  if (gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80) return std::nullopt;  // of its own wire alone
+  // A link-local address, valid on one wire only.
+  if (gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80) return std::nullopt;
   auto* v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
   v6->sin6_family = AF_INET6;
   std::memcpy(&v6->sin6_addr, gid.raw, sizeof(v6->sin6_addr));
@@ -75,7 +76,7 @@ uint64_t LocalKeys::Copy(std::vector<LocalKey>* keys) const {
 
 Result<std::shared_ptr<Device>> Device::Open(const Address& address, Role role) {
   std::shared_ptr<Device> device(new Device());
-  // Without a channel of events, so that the calls wait for their outcome.
+  // Without an event channel, the calls wait for their outcome.
   if (::rdma_create_id(nullptr, &device->id_, nullptr, RDMA_PS_TCP) != 0) return NoRdma(errno);
   if (auto status = device->Find(address, role); !status.ok()) return status;
   if (auto status = device->Ask(); !status.ok()) return status;
@@ -145,7 +146,7 @@ Status Device::BindTo(const Address& address, int family) {
                                : Status(Code::kUnavailable, "RDMA device " + address.device + " is not ready for use");
 }
 
-// What to speak from: the entry asked for, or else the first that is an address of the peer's family.
+// Chooses the entry from which to speak: the requested one, or the first that is an address of the peer's family.
 Status Device::FindByName(const Address& address, int family) {
   int count = 0;
   ibv_context** contexts = ::rdma_get_devices(&count);
@@ -166,7 +167,7 @@ Status Device::FindByName(const Address& address, int family) {
   return status;
 }
 
-// For one who listens at every address: that of the only device.
+// For a listener at every address: takes the only device.
 Status Device::FindOnlyOne(int family) {
   int count = 0;
   ibv_context** contexts = ::rdma_get_devices(&count);
@@ -194,14 +195,14 @@ Status Device::Ask() {
   }
   const ibv_device_attr& plain = attributes.orig_attr;
   capabilities_.device = ibv_get_device_name(context()->device);
-  // A reliable connection has them on InfiniBand and RoCE; an iWARP device has not.
+  // A reliable connection has them on InfiniBand and RoCE, but not on iWARP.
   capabilities_.immediate_data = context()->device->transport_type != IBV_TRANSPORT_IWARP;
   capabilities_.atomics = plain.atomic_cap != IBV_ATOMIC_NONE;
   capabilities_.memory_windows = (plain.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
   const uint32_t paged = attributes.odp_caps.per_transport_caps.rc_odp_caps;
   capabilities_.on_demand_paging = (attributes.odp_caps.general_caps & IBV_ODP_SUPPORT) != 0 &&
                                    (paged & IBV_ODP_SUPPORT_READ) != 0 && (paged & IBV_ODP_SUPPORT_WRITE) != 0;
-  // IB_DEVICE_FLUSH_PERSISTENT of the kernel's interface; this version of rdma-core has no name for it.
+  // IB_DEVICE_FLUSH_PERSISTENT of the kernel's interface. This version of rdma-core has no name for it.
   constexpr uint64_t kFlushPersistent = uint64_t{1} << 39;
   capabilities_.native_flush = (attributes.device_cap_flags_ex & kFlushPersistent) != 0;
   capabilities_.nic_writes = true;
@@ -211,8 +212,8 @@ Status Device::Ask() {
   limits_.reads_out = static_cast<uint8_t>(std::clamp(plain.max_qp_init_rd_atom, 0, 64));
   limits_.reads_in = static_cast<uint8_t>(std::clamp(plain.max_qp_rd_atom, 0, 64));
   capabilities_.outstanding_reads = limits_.reads_out;
-  // Soft-RoCE (which has no other name that lasts) looks whose a window is, and whether it is open, and then at the
-  // bounds of its region alone.
+  // The vendor id of Soft-RoCE; it has no other lasting name. Soft-RoCE checks the owner of a window, and whether it is
+  // open. But it checks the bounds of the window's region, and not those of the window.
   constexpr uint32_t kSoftRoce = 0xffffff;
   limits_.windows_have_bounds = plain.vendor_id != kSoftRoce;
   const auto missing = [&](const char* what) {
@@ -272,7 +273,7 @@ LocalKey VerbsRegion::Key() const {
 // --- OwnMemory
 
 Result<OwnMemory> OwnMemory::Create(Device& device, size_t bytes, unsigned access) {
-  constexpr size_t kPage = 4096;  // pages of its own: what is registered is whole pages in the end
+  constexpr size_t kPage = 4096;  // The memory takes whole pages, since a registration covers whole pages.
   bytes = AlignUp(bytes, kPage);
   OwnMemory memory;
   memory.data_ = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes));

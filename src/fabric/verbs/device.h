@@ -1,4 +1,4 @@
-// An RDMA device as one fabric uses it: what it can do, its protection domain, and the memory registered there.
+// An RDMA device as one fabric uses it: its abilities, its protection domain, and the memory registered there.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -14,15 +14,15 @@
 
 namespace erda::fabric::verbs {
 
-// Address and route: as long as the kernel asks the network for them.
+// The longest time in which the kernel asks the network for address and route.
 constexpr int kResolveMs = 2000;
 
-// The local keys of all registered memory, by address. Shared by the queues, each of which keeps a copy.
+// The local keys of all registered memory, by address. Queues share it, and each queue keeps a copy.
 struct LocalKey {
   const std::byte* begin = nullptr;
   const std::byte* end = nullptr;
   uint32_t key = 0;
-  bool writable = false;  // the device may write there: a Read can land in it
+  bool writable = false;  // The device may write there, so a Read can land in it.
 };
 
 class LocalKeys {
@@ -31,11 +31,11 @@ class LocalKeys {
   void Remove(const LocalKey& key);
   // Changes with every Add and Remove.
   [[nodiscard]] uint64_t version() const { return version_.load(std::memory_order_acquire); }
-  // The keys, and the version that they are of.
+  // Copies the keys, and returns their version.
   uint64_t Copy(std::vector<LocalKey>* keys) const;
 
  private:
-  mutable std::mutex mutex_;  // registering is not the hot path
+  mutable std::mutex mutex_;  // A mutex is fine, since registering is not the hot path.
   std::vector<LocalKey> keys_;
   std::atomic<uint64_t> version_{1};
 };
@@ -44,17 +44,18 @@ struct Limits {
   uint32_t cq_entries = 0;
   uint32_t qp_requests = 0;
   uint32_t srq_requests = 0;
-  uint8_t reads_out = 0;  // Reads of a channel that may be under way, as asker and as answerer
+  uint8_t reads_out = 0;  // Reads of a channel that may be under way: this end's, and the peer's.
   uint8_t reads_in = 0;
-  // A memory window ends where it was bound, and not where the region ends that it is bound in.
+  // The device checks a window's bounds. If false, it checks only the bounds of the region in which the window is
+  // bound.
   bool windows_have_bounds = true;
 };
 
 class Device {
  public:
-  // The device that the address leads to. kUnavailable: there is none.
+  // Opens the device to which the address leads. Returns kUnavailable if it leads to no device.
   static Result<std::shared_ptr<Device>> Open(const Address& address, Role role);
-  // The same device once more, with another protection domain.
+  // Opens the same device once more, with another protection domain.
   static Result<std::shared_ptr<Device>> WithOtherDomain(std::shared_ptr<Device> device);
   ~Device();
   Device(const Device&) = delete;
@@ -65,14 +66,14 @@ class Device {
   [[nodiscard]] const Capabilities& capabilities() const { return capabilities_; }
   [[nodiscard]] const Limits& limits() const { return limits_; }
   [[nodiscard]] LocalKeys& keys() { return keys_; }
-  // What this end speaks from, if the address said so.
+  // Returns the address from which this end speaks, if the fabric's address names it.
   [[nodiscard]] const std::optional<SocketAddress>& source() const { return source_; }
-  // Looks the host up; that of Open is known, so that connecting again asks nobody.
+  // Looks the host up. Remembers the host of Open, so that connecting again asks no name server.
   [[nodiscard]] Result<SocketAddress> Lookup(const Address& address) const;
-  // An address of this device that peers can reach: what stands in place of 0.0.0.0 or ::.
+  // Returns an address of this device that peers can reach, to stand in for 0.0.0.0 or ::.
   [[nodiscard]] std::optional<SocketAddress> OwnAddress(int family) const;
 
-  // Why memory cannot be registered, in words that help.
+  // Explains why memory cannot be registered, and what to do.
   static Status RegisterError(size_t bytes, int error);
   Result<ibv_mr*> Register(std::span<std::byte> bytes, unsigned access);
 
@@ -85,14 +86,14 @@ class Device {
   Status Ask();
   Status MakeDomain();
 
-  std::shared_ptr<Device> opened_;  // whose device it is, if it is another's
-  rdma_cm_id* id_ = nullptr;        // keeps the device open
+  std::shared_ptr<Device> opened_;  // The first object for this device, if this is a further one.
+  rdma_cm_id* id_ = nullptr;        // Keeps the device open.
   ibv_pd* domain_ = nullptr;
   Capabilities capabilities_;
   Limits limits_;
   LocalKeys keys_;
   std::optional<SocketAddress> source_;
-  std::string host_;  // that Open looked up, and what was found
+  std::string host_;  // The host that Open looked up, and the result.
   SocketAddress found_;
 };
 
@@ -102,7 +103,7 @@ class VerbsRegion final : public Region {
   ~VerbsRegion() override;
   [[nodiscard]] std::span<std::byte> bytes() const override { return bytes_; }
   [[nodiscard]] Access access() const override { return access_; }
-  // What its peers are told of it.
+  // Returns the access that the peers see.
   [[nodiscard]] Access told_access() const {
     return access_ == Access::kRemoteReadWindows ? Access::kRemoteRead : access_;
   }
@@ -118,7 +119,7 @@ class VerbsRegion final : public Region {
   const Access access_;
 };
 
-// Memory of the fabric's own, registered: greetings, receives, credit pages.
+// Registered memory of the fabric itself: greetings, receives, credit pages.
 class OwnMemory {
  public:
   static Result<OwnMemory> Create(Device& device, size_t bytes, unsigned access);

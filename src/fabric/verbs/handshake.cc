@@ -19,7 +19,7 @@ std::vector<std::byte> MakeKnock(std::span<const std::byte> data, size_t data_ma
   return bytes;
 }
 
-// rdma_cm gives more bytes than were sent, so the Knock says how many count.
+// rdma_cm returns more bytes than were sent. The Knock says how many count.
 bool ReadKnock(const void* bytes, size_t size, Knock* knock, std::vector<std::byte>* data) {
   if (bytes == nullptr || size < sizeof(Knock)) return false;
   std::memcpy(knock, bytes, sizeof(Knock));

@@ -46,21 +46,21 @@ class VerbsIncoming final : public Incoming {
     if (queue == nullptr || id_ == nullptr) {
       return Status(Code::kInvalidArgument, "a channel needs a completion queue of the same fabric");
     }
-    // The queue's, and so the regions': perhaps the same in another domain (ForReaders).
+    // The queue's device, and so the regions' device. It may be the same one in another domain (ForReaders).
     const std::shared_ptr<Device>& device = queue->device();
     if (id_->verbs != device->context()) {
       return Status(Code::kInvalidArgument, "the peer came over another RDMA device than the one of this address");
     }
     if (auto status = VerbsChannel::CheckOffer(*device, options, kAcceptDataMax); !status.ok()) return status;
     auto channel = VerbsChannel::Accept(queue, device, id_, asked_, message_depth_, data_, options);
-    if (channel.ok()) id_ = nullptr;  // the channel's now
+    if (channel.ok()) id_ = nullptr;  // The channel owns it now.
     return channel;
   }
 
   void Reject(std::span<const std::byte> private_data) override {
     if (id_ == nullptr) return;
     const auto knock = MakeKnock(private_data.first(std::min(private_data.size(), kRejectDataMax)), kRejectDataMax, 0);
-    // A peer that is gone already need not hear it.
+    // A peer that is gone already need not receive the answer.
     (void)::rdma_reject(id_, knock.data(), static_cast<uint8_t>(knock.size()));
     ::rdma_destroy_id(std::exchange(id_, nullptr));
   }
@@ -96,7 +96,7 @@ Status VerbsListener::Prepare(std::string_view address) {
   auto found = Lookup(*parsed);
   if (!found.ok()) return found.status();
   SocketAddress socket = *found;
-  int only_its_family = 1;  // an IPv6 address does not stand for IPv4 ones
+  int only_its_family = 1;  // An IPv6 address does not stand for IPv4 addresses.
   (void)::rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only_its_family, sizeof(only_its_family));
   if (::rdma_bind_addr(id_, socket.get()) != 0 || ::rdma_listen(id_, kBacklog) != 0) {
     return {Code::kUnavailable, what + ": " + std::strerror(errno)};
@@ -108,7 +108,7 @@ Status VerbsListener::Prepare(std::string_view address) {
 }
 
 VerbsListener::~VerbsListener() {
-  if (id_ != nullptr) ::rdma_destroy_id(id_);  // who asked and was not heard is refused by it
+  if (id_ != nullptr) ::rdma_destroy_id(id_);  // It refuses peers that asked and were not heard.
 }
 
 std::unique_ptr<Incoming> VerbsListener::Poll() {
@@ -119,7 +119,8 @@ std::unique_ptr<Incoming> VerbsListener::Poll() {
   return nullptr;
 }
 
-// Whatever else comes is about one who asked and has not been accepted: accepting it will say so.
+// Takes a request. Any other event concerns a peer that asked and is not accepted yet: accepting it will report the
+// event.
 std::unique_ptr<Incoming> VerbsListener::Take(const rdma_cm_event& event) {
   auto* const acknowledged = const_cast<rdma_cm_event*>(&event);
   if (event.event != RDMA_CM_EVENT_CONNECT_REQUEST) {
@@ -134,9 +135,9 @@ std::unique_ptr<Incoming> VerbsListener::Take(const rdma_cm_event& event) {
                     knock.message_depth <= kMessageDepthMax;
   asked.private_data = nullptr;
   asked.private_data_len = 0;
-  ::rdma_ack_cm_event(acknowledged);  // before the identity may go
+  ::rdma_ack_cm_event(acknowledged);  // Must come before the identity may go.
   auto incoming = std::make_unique<VerbsIncoming>(device_, events_, id, asked, knock.message_depth, std::move(data));
-  return ours ? std::move(incoming) : nullptr;  // who is not one of ours is refused
+  return ours ? std::move(incoming) : nullptr;  // A peer that is no client of Erda is refused.
 }
 
 void VerbsListener::Wait(std::chrono::nanoseconds timeout) {

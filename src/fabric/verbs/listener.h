@@ -29,7 +29,7 @@ class VerbsListener final : public Listener {
 
   const std::shared_ptr<Device> device_;
   std::string address_;
-  std::shared_ptr<rdma_event_channel> events_;  // shared with those who ask: their identities are on it
+  std::shared_ptr<rdma_event_channel> events_;  // Shared with the peers that ask, whose identities are on it.
   rdma_cm_id* id_ = nullptr;
   EventFd doorbell_;
 };

@@ -14,9 +14,9 @@ namespace erda::fabric::verbs {
 
 namespace {
 
-// What rdma_cm has to say of connected channels is heard after so many Polls at the latest; asking costs a system call.
+// Events of rdma_cm for connected channels are heard after at most this number of Polls. Asking costs a system call.
 constexpr uint32_t kPollsPerLook = 256;
-// Between two looks at the clock: for connected channels, and where one fails or connects.
+// Time between two looks at the clock: for connected channels, and while a channel fails or connects.
 constexpr std::chrono::seconds kLookEvery{1};
 constexpr std::chrono::milliseconds kLookSoon{20};
 constexpr uint32_t kEntriesAtFirst = 1024;
@@ -81,7 +81,8 @@ Status VerbsQueue::Add(VerbsChannel* channel, const Needs& needs) {
   return {};
 }
 
-// REQUIRES: its queue pair is gone. What that completed, or brought, is dropped; then the number can be used again.
+// Drops completions and messages of the channel; then its number can be used again. REQUIRES: the channel's queue pair
+// is gone.
 void VerbsQueue::Remove(VerbsChannel* channel) {
   if (channel->number_ == 0) return;
   Member& member = members_[channel->number_];
@@ -92,7 +93,7 @@ void VerbsQueue::Remove(VerbsChannel* channel) {
     if (ready.completion.kind == OpKind::kReceive) Repost(ready.receive);
     return true;
   });
-  // What its own receives brought is gone with them: their number may soon be another channel's.
+  // The data of the channel's separate receives is gone with them. Their number may soon belong to another channel.
   std::erase_if(held_, [&](const auto& held) { return held.second == channel && NumberOf(held.first) != kShared; });
   for (auto& [receive, of] : held_) {
     if (of == channel) of = nullptr;
@@ -107,7 +108,7 @@ void VerbsQueue::Remove(VerbsChannel* channel) {
   shared_needed_ -= member.needs.shared_receives;
 }
 
-// Every request and every receive may complete before the next Poll.
+// Makes room for all requests and receives, since each of them may complete before the next Poll.
 Status VerbsQueue::GrowEntries(uint32_t entries) {
   const uint64_t shared = shared_memory_.size() * uint64_t{kSharedChunk};
   const uint64_t needed = entries_needed_ + shared + entries;
@@ -127,8 +128,8 @@ Status VerbsQueue::GrowEntries(uint32_t entries) {
 
 // --- Receives
 
-// As many as the accepted channels may need together, or as the device lets a shared queue have: then one that asks
-// while none is at hand asks again.
+// Posts as many receives as the accepted channels may need together, or as the device allows in a shared queue. In the
+// latter case a peer that finds no receive asks again.
 Status VerbsQueue::GrowShared(uint32_t receives) {
   if (shared_ == nullptr) {
     shared_most_ = std::min(kSharedMost, device_->limits().srq_requests);
@@ -160,7 +161,7 @@ std::byte* VerbsQueue::ReceiveMemory(uint64_t receive, uint32_t* key) {
   return memory.data() + at * kReceiveBytes;
 }
 
-// An own receive of a channel that is gone is gone with it.
+// Posts a receive again. A separate receive of a channel that is gone no longer exists.
 void VerbsQueue::Repost(uint64_t receive) {
   const uint32_t number = NumberOf(receive);
   if (number != kShared && members_[number].channel == nullptr) return;
@@ -176,7 +177,7 @@ void VerbsQueue::Repost(uint64_t receive) {
     (void)ibv_post_srq_recv(shared_, &work, &bad);
     return;
   }
-  // It fails on a queue pair that has failed, and is not missed there.
+  // This fails on a queue pair that has failed, which needs no receive.
   const VerbsChannel& channel = *members_[number].channel;
   if (channel.id_->qp != nullptr) (void)ibv_post_recv(channel.id_->qp, &work, &bad);
 }
@@ -200,7 +201,7 @@ void VerbsQueue::OnReceive(const ibv_wc& wc) {
   const auto found = by_queue_pair_.find(wc.qp_num);
   VerbsChannel* const channel = found == by_queue_pair_.end() ? nullptr : found->second;
   if (channel == nullptr || wc.status != IBV_WC_SUCCESS || channel->closed_reported_) {
-    // A receive of a queue pair that has failed goes with that; a shared one is as good as before.
+    // A separate receive of a failed queue pair goes with it. A shared receive is as good as before.
     if (NumberOf(wc.wr_id) == kShared) Repost(wc.wr_id);
     return;
   }
@@ -259,7 +260,7 @@ size_t VerbsQueue::Poll(std::span<Completion> out) {
   return n;
 }
 
-// --- What takes time
+// --- Slow work
 
 void VerbsQueue::HandleEvents() {
   for (rdma_cm_event* event = nullptr; ::rdma_get_cm_event(events_, &event) == 0;) {
@@ -288,8 +289,8 @@ void VerbsQueue::FinishFailed() {
 
 // --- Waiting
 
-// No wake-up is lost: the completion queue is armed first, and emptied then. What completes later makes the descriptor
-// readable. (What was completed in between was taken, and may make it readable for nothing.)
+// No wake-up is lost: Arm first arms the completion queue, and then empties it. A later completion makes the descriptor
+// readable. (A completion in between was taken, and may make it readable for nothing.)
 bool VerbsQueue::Arm(std::chrono::nanoseconds* at_most) {
   if (members_.size() > 1) *at_most = std::min<std::chrono::nanoseconds>(*at_most, kLookEvery);
   if (connecting_ + failing_ > 0) *at_most = std::min<std::chrono::nanoseconds>(*at_most, kLookSoon);
@@ -306,7 +307,8 @@ void VerbsQueue::Disarm() {
   for (int i = 0; i < n; ++i) {
     const int fd = events[static_cast<size_t>(i)].data.fd;
     if ((events[static_cast<size_t>(i)].events & EPOLLERR) != 0) {
-      // Of a device that was removed: it would be readable for ever. What happens to the channels, rdma_cm says.
+      // The device was removed, and its descriptor would stay readable forever. rdma_cm reports the fate of the
+      // channels.
       ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
     } else if (fd == wake_.get()) {
       wake_.Drain();

@@ -1,5 +1,5 @@
-// A completion queue of the verbs fabric: one ibv_cq for all that its channels send and receive, one shared receive
-// queue for those that it accepted, one rdma_cm event channel, and one thread.
+// A completion queue of the verbs fabric. It has one ibv_cq for all sends and receives of its channels, one shared
+// receive queue for accepted channels, and one rdma_cm event channel. One thread uses it.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -37,30 +37,31 @@ class VerbsQueue final : public CompletionQueue {
  private:
   friend class VerbsChannel;
 
-  // A receive's number is in the identity of its work request, with the channel's number for one of its own.
+  // The id of a receive's work request contains the receive's number. A separate receive's id also contains the
+  // channel's number.
   static constexpr uint64_t kReceiveBit = uint64_t{1} << 63;
-  static constexpr uint32_t kShared = 0;  // the channel number of a receive that all share
+  static constexpr uint32_t kShared = 0;  // The channel number of a shared receive.
   static uint32_t NumberOf(uint64_t receive) { return static_cast<uint32_t>((receive & ~kReceiveBit) >> 32); }
-  // What Poll is to give out.
+  // A completion for Poll to return.
   struct Ready {
     Completion completion;
-    uint64_t receive = 0;  // of a kReceive: whose memory its data is, until the next Poll
+    uint64_t receive = 0;  // Of a kReceive: the receive with its data, which stays until the next Poll.
   };
 
   explicit VerbsQueue(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   Status Prepare();
 
-  // What a channel may have under way at once.
+  // Operations that a channel may have under way at once.
   struct Needs {
     uint32_t sends = 0;
     uint32_t own_receives = 0;
     uint32_t shared_receives = 0;
   };
   struct Member {
-    VerbsChannel* channel = nullptr;  // null where the number is free
+    VerbsChannel* channel = nullptr;  // Null if the number is free.
     Needs needs;
   };
-  // Gives the channel a number, from 1 on, and sees to it that there is room for what it needs.
+  // Gives the channel a number from 1 on, and makes room for its operations.
   Status Add(VerbsChannel* channel, const Needs& needs);
   void Remove(VerbsChannel* channel);
   void AddQueuePair(uint32_t number, VerbsChannel* channel) { by_queue_pair_[number] = channel; }
@@ -72,7 +73,7 @@ class VerbsQueue final : public CompletionQueue {
   std::byte* ReceiveMemory(uint64_t receive, uint32_t* key);
   void Repost(uint64_t receive);
 
-  // The key of local memory, as the fabric knew it at keys_version().
+  // Finds the key of local memory, as the fabric knew it at keys_version().
   template <class Holds>
   const LocalKey* FindLocalKey(const Holds& holds) {
     if (keys_version_ != device_->keys().version()) keys_version_ = device_->keys().Copy(&keys_);
@@ -81,7 +82,7 @@ class VerbsQueue final : public CompletionQueue {
   }
   [[nodiscard]] uint64_t keys_version() const { return keys_version_; }
 
-  // False if there was nothing.
+  // Returns false if there was no completion.
   bool TakeCompletions();
   void OnCompletion(const ibv_wc& wc);
   void OnReceive(const ibv_wc& wc);
@@ -98,24 +99,24 @@ class VerbsQueue final : public CompletionQueue {
   EventFd wake_;
   UniqueFd epoll_;
 
-  std::vector<Member> members_{1};  // by number; 0 stays free
+  std::vector<Member> members_{1};  // By number; 0 stays free.
   std::unordered_map<uint32_t, VerbsChannel*> by_queue_pair_;
   uint32_t connecting_ = 0;
   uint32_t failing_ = 0;
-  uint32_t entries_ = 0;         // that the cq has
-  uint32_t entries_needed_ = 0;  // by the channels' own requests
+  uint32_t entries_ = 0;         // Entries of the ibv_cq.
+  uint32_t entries_needed_ = 0;  // Entries for the channels' requests.
 
   ibv_srq* shared_ = nullptr;
   uint32_t shared_most_ = 0;
-  uint32_t shared_needed_ = 0;            // by the accepted channels
-  std::vector<OwnMemory> shared_memory_;  // chunks of receives, all posted or held
+  uint32_t shared_needed_ = 0;            // Receives for the accepted channels.
+  std::vector<OwnMemory> shared_memory_;  // Chunks of receives, all posted or held.
   std::vector<LocalKey> keys_;
   uint64_t keys_version_ = 0;
 
   Fifo<Ready> ready_;
-  std::vector<std::pair<uint64_t, VerbsChannel*>> held_;  // receives whose data the last Poll gave out
+  std::vector<std::pair<uint64_t, VerbsChannel*>> held_;  // Receives whose data the last Poll returned.
   uint32_t polls_ = 0;
-  Nanoseconds looked_at_{0};  // at the clock
+  Nanoseconds looked_at_{0};  // The time of the last look at the clock.
   Nanoseconds kept_alive_at_{0};
 };
 

@@ -10,8 +10,9 @@ namespace erda::fabric::verbs {
 Result<std::unique_ptr<Fabric>> VerbsFabric::Open(std::string_view address, Role role) {
   auto parsed = ParseAddress(address);
   if (!parsed.ok()) return parsed.status();
-  // After a fork, registered pages must stay this process's. Newer kernels copy them for the child. Older ones have to
-  // be told to leave them out of the child: not to be done without need, since what else lies in these pages goes too.
+  // After a fork, registered pages must stay this process's. Newer kernels copy them for the child. Older kernels must
+  // be told to leave them out of the child. Do not tell newer ones: the child would also lose everything else in these
+  // pages.
   if (ibv_is_fork_initialized() == IBV_FORK_DISABLED) (void)ibv_fork_init();
   auto device = Device::Open(*parsed, role);
   if (!device.ok()) {

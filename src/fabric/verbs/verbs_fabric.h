@@ -1,4 +1,4 @@
-// Real RDMA: reliable-connected queue pairs, connected by rdma_cm. docs/fabric.md says how it works.
+// Real RDMA: reliable-connected queue pairs, which rdma_cm connects. docs/fabric.md describes it.
 #pragma once
 
 #include <memory>

@@ -8,20 +8,21 @@
         client.get("nothing")            # None
         client["greeting"]               # b'hello'; KeyError if absent, as in a dict
 
-Keys and values are bytes. A str is taken as its UTF-8; what comes back is always bytes. A key is 1 to 1024 bytes.
+Keys and values are bytes. A str argument stands for its UTF-8 bytes; every result is bytes. A key has 1 to 1024 bytes.
 
-What fails raises an erda.Error, one class for each kind; its message says what failed. A key without a value is no error
-for get, get_versioned and multi_get, which say None; delete says False; client[key] and del client[key] raise KeyError.
+A call that fails raises a subclass of erda.Error, one for each kind of failure. The message names the thing that
+failed. An absent key is no error for get, get_versioned and multi_get, which return None. delete returns False.
+client[key] and del client[key] raise KeyError.
 
     with erda.Server("dram:", "shm:/tmp/erda.sock", size=64 << 20), erda.Client("shm:/tmp/erda.sock") as client:
         ...
 
-Threads: a Client may be used by several threads, which take turns: each call holds a lock until it ends. For calls at the
-same time make a Client for each thread. A Server is started, stopped and closed in turns; what it says of itself, any
-thread may ask at any time. Neither survives os.fork(): in a child each call raises InvalidArgumentError, and close() or
-the end of the child leaves the parent's alone.
+Threads: several threads may use one Client. They take turns, since each call holds a lock until it ends. For calls at
+the same time, make a Client for each thread. start, reload, stop and close of a Server take turns, too. Any thread
+may read a server's properties and counts at any time. Neither works after os.fork(): in the child each call raises
+InvalidArgumentError. close() and the end of the child leave the parent's client or server alone.
 
-The module calls liberda-client.so.0 of the system, and liberda-server.so.0 from the first Server on; ERDA_CLIENT_LIBRARY
+The module loads liberda-client.so.0 of the system, and liberda-server.so.0 for the first Server. ERDA_CLIENT_LIBRARY
 and ERDA_SERVER_LIBRARY name other files.
 """
 
@@ -54,7 +55,7 @@ __all__ = [
 Bytes = Union[bytes, bytearray, memoryview, str]
 
 ABSENT = 0
-"""As a version in a condition: the key is absent."""
+"""In a condition, stands for the version of an absent key."""
 
 _ACKS = {"placed": 0, "persisted": 1}
 _PATHS = {"auto": 0, "reserve": 1, "inline": 2, "delegate": 3}
@@ -65,7 +66,7 @@ _FLUSH = {"auto": 0, "server-flush": 1, "read-after-write": 2}
 
 
 class Versioned(NamedTuple):
-    """A value, the version that its put gave to the key, and when it expires: seconds since 1970, or None."""
+    """A value, the version that its put gave to the key, and its deadline: seconds since 1970, or None if it stays."""
 
     value: bytes
     version: int
@@ -73,7 +74,7 @@ class Versioned(NamedTuple):
 
 
 class ScannedKey(NamedTuple):
-    """As Versioned, with its key."""
+    """A key with its value, version and deadline, as in Versioned."""
 
     key: bytes
     value: bytes
@@ -84,10 +85,10 @@ class ScannedKey(NamedTuple):
 class ScanPage(NamedTuple):
     """One page of a scan.
 
-    keys: may be none, and more pages follow.
-    next: the cursor behind it; None: it was the last one.
-    part: how much of the scan is done with it, up to 1.0.
-    damaged: keys that are stored there and cannot be told.
+    keys: may be empty although more pages follow.
+    next: the cursor of the next page; None after the last page.
+    part: the part of the scan that is done after this page, up to 1.0.
+    damaged: the number of damaged keys in this page, which the scan cannot return.
     """
 
     keys: list[ScannedKey]
@@ -97,12 +98,12 @@ class ScanPage(NamedTuple):
 
 
 class ServerFabric(NamedTuple):
-    """A fabric that a server is reached on.
+    """A fabric on which clients reach a server.
 
     scheme: "shm" or "verbs".
     device: the NIC's name; empty for shm.
     flush_method: "none", "server-flush" or "read-after-write".
-    registered_in: the seconds that it took to register the pool there.
+    registered_in: the seconds that the registration of the pool there took.
     """
 
     scheme: str
@@ -135,8 +136,8 @@ def _milliseconds(seconds: float, what: str) -> int:
 
 
 class _Turns:
-    """The lock of a thing that belongs to the process that made it. A child of a fork cannot wait for it: a thread that
-    the child does not have may hold it for ever."""
+    """The lock of an object that belongs to the process that made it. A child of a fork must not wait for the lock: a
+    thread that exists only in the parent may hold it forever."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -168,16 +169,16 @@ def _expires(milliseconds: int) -> Optional[float]:
 
 
 class Client:
-    """A connection to a server: a context manager, that closes it.
+    """A connection to a server. As a context manager, it closes the connection at the end.
 
     address: "shm:/path/to/socket" or "verbs://host:port".
     ack: a put counts as done when its value is "placed" in the server's memory, or "persisted".
     put_path: how a put travels.
     polling: how a call waits.
     queue_depth: operations in flight of one multi_get, 1 to 256.
-    cache_entries: keys whose places are remembered.
+    cache_entries: keys whose locations the client remembers.
     timeout: in seconds, for connecting and for each operation.
-    token, token_file: what the server asks for, or a file with it.
+    token, token_file: the token that the server demands, or a file with it.
     """
 
     def __init__(self, address: str, *, ack: Literal["placed", "persisted"] = "persisted",
@@ -193,9 +194,9 @@ class Client:
             timeout_ms=_milliseconds(timeout, "timeout"), token=token, token_file=token_file)
 
     def close(self) -> None:
-        """Ends the connection. Closing twice does nothing; any other call then raises ValueError.
+        """Ends the connection. A second close does nothing; any other call then raises ValueError.
 
-        In a child of a fork it leaves the connection to the parent.
+        In a child of a fork, leaves the connection to the parent.
         """
         if self._lock.forked:
             self._client = None
@@ -222,33 +223,35 @@ class Client:
         return self._client
 
     def get(self, key: Bytes) -> Optional[bytes]:
-        """The value, or None if the key has none."""
+        """Returns the value, or None if the key is absent."""
         found = self.get_versioned(key)
         return None if found is None else found.value
 
     def get_versioned(self, key: Bytes) -> Optional[Versioned]:
-        """The value with its version and deadline, or None."""
+        """Returns the value with its version and deadline, or None."""
         with self._lock:
             found = self._open().get(_bytes(key))
         return None if found is None else Versioned(found[0], found[1], _expires(found[2]))
 
     def multi_get(self, keys: Iterable[Bytes]) -> list[Optional[bytes]]:
-        """One value for each key, in their order; None for those without. Raises the first error, if there is one."""
+        """Returns one value for each key, in their order; None for an absent key. Raises the first error, if there is
+        one."""
         return [None if found is None else found.value for found in self.multi_get_versioned(keys)]
 
     def multi_get_versioned(self, keys: Iterable[Bytes]) -> list[Optional[Versioned]]:
-        """As multi_get, with versions and deadlines."""
+        """Works like multi_get, but returns versions and deadlines, too."""
         wanted = [_bytes(key) for key in keys]
         with self._lock:
             all_found = self._open().multi_get(wanted)
         return [None if found is None else Versioned(found[0], found[1], _expires(found[2])) for found in all_found]
 
     def put(self, key: Bytes, value: Bytes, *, ttl: Optional[float] = None) -> int:
-        """Stores the value, for good or for `ttl` seconds. Returns its version."""
+        """Stores the value, forever or for `ttl` seconds. Returns its version."""
         return self._put(key, value, None, ttl)
 
     def put_if(self, key: Bytes, value: Bytes, version: int, *, ttl: Optional[float] = None) -> int:
-        """As put, if the key has this version (ABSENT: no value) just before it. Else ConflictError; nothing changes."""
+        """Puts if the key has this version just before the put; ABSENT demands that the key has no value. Returns the
+        version of the value. If the condition does not hold, raises ConflictError and changes nothing."""
         return self._put(key, value, version, ttl)
 
     def _put(self, key: Bytes, value: Bytes, version: Optional[int], ttl: Optional[float]) -> int:
@@ -259,32 +262,36 @@ class Client:
             return self._open().put(_bytes(key), _bytes(value), version, milliseconds or 0)
 
     def delete(self, key: Bytes) -> bool:
-        """False if the key had no value."""
+        """Deletes the key. Returns False if it was absent."""
         with self._lock:
             return self._open().delete(_bytes(key), None)
 
     def delete_if(self, key: Bytes, version: int) -> None:
-        """Deletes if the key has this version just before it. Else ConflictError, also if it is absent."""
+        """Deletes if the key has this version just before the delete. Otherwise, or if it is absent, raises
+        ConflictError."""
         with self._lock:
             self._open().delete(_bytes(key), version)
 
     def incr(self, key: Bytes, delta: int = 1) -> int:
-        """Adds to a value of 8 bytes, a signed number in little-endian order, in one step; absent counts as 0. The sum."""
+        """Adds to a value of 8 bytes, a signed number in little-endian order, in one step. An absent key counts as 0.
+        Returns the sum."""
         with self._lock:
             return self._open().increment(_bytes(key), delta)
 
     def ttl(self, key: Bytes) -> Optional[float]:
-        """The seconds until the value expires, by this machine's clock; None if it stays. KeyError if absent."""
+        """Returns the seconds until the value expires, by this machine's clock; None if it stays. Raises KeyError if
+        the key is absent."""
         found = self.get_versioned(key)
         if found is None:
             raise KeyError(key)
         return None if found.expires is None else max(0.0, found.expires - _native.now())
 
     def scan(self, *, values: bool = True) -> Iterator[ScannedKey]:
-        """All keys, in no order. Other calls may come in between; docs/protocol.md says what a scan then tells.
+        """Yields all keys, in no order. Other calls may run in between; docs/protocol.md describes the result of such a
+        scan.
 
-        values: else the keys alone, and their values are b"".
-        It says nothing of keys that are damaged; scan_page does.
+        values: if False, the scan reads keys alone, and each value is b"".
+        A scan skips damaged keys; scan_page counts them.
         """
         cursor: Optional[int] = 0
         while cursor is not None:
@@ -293,11 +300,12 @@ class Client:
             cursor = page.next
 
     def scan_page(self, cursor: int = 0, *, keys: int = 1000, size: int = 4 << 20, values: bool = True) -> ScanPage:
-        """The next keys of a scan, for who goes on later or elsewhere: a cursor is good for as long as the pool is.
+        """Returns one page of a scan. Use it to continue a scan later or elsewhere: a cursor is valid as long as the
+        pool exists.
 
         cursor: 0, or `next` of the page before.
-        keys, size: it ends behind about so many keys, or so many bytes of what it reads, but not before its first.
-        values: as of scan.
+        keys, size: the page ends after about this number of keys, or of bytes read, but not before its first key.
+        values: as in scan.
         """
         with self._lock:
             found, following, part, damaged = self._open().scan(cursor, keys, size, values)
@@ -305,27 +313,28 @@ class Client:
         return ScanPage(told, following, part, damaged)
 
     def clean(self) -> None:
-        """Asks the server to clean its log; returns when it has begun."""
+        """Asks the server to clean its log. Returns when the cleaning has begun."""
         with self._lock:
             self._open().clean()
 
     def stats(self) -> dict[str, int]:
-        """This client's counts, by name, since it connected."""
+        """Returns this client's counts since it connected, by name."""
         with self._lock:
             return self._open().stats()
 
     def server_info(self) -> dict[str, str]:
-        """What the server says of itself."""
+        """Returns facts and counts of the server, by name."""
         with self._lock:
             return self._open().server_info()
 
     def server_activity(self) -> Activity:
-        """What the server did since it started, by kind and outcome, and how long that took."""
+        """Returns counts and durations of the server's work since it started, by kind and outcome."""
         with self._lock:
             return self._open().activity()
 
     def max_value_bytes(self, key_bytes: int) -> int:
-        """The largest value that this pool takes for a key of this size, if it does not expire."""
+        """Returns the size of the largest value that this pool takes for a key of this size, if the value does not
+        expire."""
         with self._lock:
             return self._open().max_value_bytes(key_bytes)
 
@@ -347,21 +356,22 @@ class Client:
 
 
 class Server:
-    """A server in this process, on threads of its own: a context manager, that starts and closes it.
+    """A server in this process, with separate threads. As a context manager, it starts, and closes at the end.
 
-    It opens the pool, or creates it, and recovers it if it was not closed cleanly; nothing is served before start().
+    The constructor opens the pool or creates it, and recovers it if it was not closed cleanly. The server serves
+    nothing before start().
 
-    pool: "/dev/daxX.Y", a file, or "dram:" (gone when it is closed).
+    pool: "/dev/daxX.Y", a file, or "dram:", which is gone when the server is closed.
     listen: "shm:/path/to/socket" or "verbs://host:port", or several of them.
     size: of the pool in bytes, needed to create it.
-    on_event: is told in a line of each client that breaks the protocol, keeps others waiting, or is refused.
-    on_damage: is told of each key whose stored value is damaged, or None if the key cannot be known any more.
-    What is None is as in docs/operations.md: the rest are the options of erda-server.
+    on_event: receives a line about each client that breaks the protocol, keeps others waiting, or is refused.
+    on_damage: receives each key whose stored value is damaged, or None if the key is unknown.
+    The other arguments are the options of erda-server. docs/operations.md has the defaults for which None stands.
 
-    on_event and on_damage are called on threads of the server's, of several at once perhaps, from start() until stop()
-    has returned. Whom such a thread serves, waits meanwhile: so they should be short, say a put into a queue. They may
-    ask the server what it says of itself, but not start, reload, stop or close it: RuntimeError. What they raise goes to
-    sys.unraisablehook, which prints it, and the server goes on.
+    Threads of the server call on_event and on_damage, perhaps several at once, from start() until stop() has returned.
+    Clients of such a thread wait meanwhile, so the callbacks should be short: put into a queue, for example. They may
+    read the server's properties and counts. They must not start, reload, stop or close the server: that raises
+    RuntimeError. Python prints an exception of a callback through sys.unraisablehook, and the server continues.
     """
 
     def __init__(self, pool: str, listen: Union[str, Iterable[str]], *, size: int = 0, shards: int = 0,
@@ -380,13 +390,13 @@ class Server:
                  sync_ms: Optional[int] = None,
                  on_event: Optional[Callable[[str], object]] = None,
                  on_damage: Optional[Callable[[Optional[bytes]], object]] = None) -> None:
-        from . import _native_server  # here, so that clients need no server's library
+        from . import _native_server  # Imported here, so that clients need no server library.
 
         for name, callback in (("on_event", on_event), ("on_damage", on_damage)):
             if callback is not None and not callable(callback):
                 raise TypeError(f"{name} must be callable; {type(callback).__name__} is not")
         self._lock = _Turns("server")
-        # Who asks takes no turns with who stops: a callback may ask, and a stop waits for it.
+        # Reading the server's state does not take the lock: a callback may read it while a stop waits for the callback.
         self._idle = threading.Condition()
         self._asking = 0
         self._server: Optional[_native_server.Serving] = None
@@ -407,7 +417,7 @@ class Server:
         _servers.add(self)
 
     def start(self) -> None:
-        """Serves from now on. A server starts once."""
+        """Begins to serve. A server can start only once."""
         self._refuse_in_callback()
         with self._lock:
             self._open().start()
@@ -415,11 +425,12 @@ class Server:
 
     def reload(self, *, clients_per_token: int = 0, requests_per_second: int = 0, connects_per_second: int = 0,
                token_file: Optional[str] = None) -> None:
-        """Replaces the limits by these, all of them, and reads the token file, which may be another one.
+        """Replaces all these limits, and reads the token file, which may be another one.
 
-        Each request and each connection that comes after the return is under the new limits. Connections beyond a smaller
-        clients_per_token stay; clients whose token is not in the file are ended. An error changes nothing. token_file:
-        None keeps the file that the server has; a server that was opened without one takes none.
+        Requests and connections that arrive after the return are under the new limits. Connections beyond a smaller
+        clients_per_token stay. The server ends the connections of clients whose token is not in the file. An error
+        changes nothing. token_file: None keeps the server's token file; a server that was opened without one takes
+        none.
         """
         self._refuse_in_callback()
         with self._lock:
@@ -427,15 +438,16 @@ class Server:
                                 connects_per_second=connects_per_second, token_file=token_file)
 
     def stop(self) -> None:
-        """Closes every connection, and the pool cleanly. It still tells of itself; it does not start again."""
+        """Closes every connection, and closes the pool cleanly. The server still reports its counts; it cannot start
+        again."""
         self._refuse_in_callback()
         with self._lock:
             self._open().stop()
 
     def close(self) -> None:
-        """Stops it, and gives its memory back. Closing twice does nothing; any other call then raises ValueError.
+        """Stops the server, and frees its memory. A second close does nothing; any other call then raises ValueError.
 
-        In a child of a fork it leaves the server to the parent.
+        In a child of a fork, leaves the server to the parent.
         """
         if self._lock.forked:
             self._server = None
@@ -443,7 +455,7 @@ class Server:
         self._refuse_in_callback()
         with self._lock:
             if self._server is not None:
-                self._server.stop()  # its callbacks may ask until then
+                self._server.stop()  # Callbacks may read the server's state until the stop has returned.
                 with self._idle:
                     server, self._server = self._server, None
                     self._idle.wait_for(lambda: self._asking == 0)
@@ -467,7 +479,7 @@ class Server:
         server = getattr(self, "_server", None)
         if server is None:
             return
-        if server.is_telling:  # the last that knew it was its own callback
+        if server.is_telling:  # The callback held the last reference.
             threading.Thread(target=server.close).start()
         else:
             self.close()
@@ -479,7 +491,7 @@ class Server:
 
     @contextlib.contextmanager
     def _asked(self) -> Iterator[_native_server.Serving]:
-        """The server, that is not closed meanwhile."""
+        """Yields the server, which stays open meanwhile."""
         self._lock.check()
         with self._idle:
             server = self._open()
@@ -493,41 +505,41 @@ class Server:
 
     @property
     def addresses(self) -> list[str]:
-        """What clients can connect to."""
+        """The addresses to which clients can connect."""
         with self._asked() as server:
             return server.addresses()
 
     @property
     def durability(self) -> str:
-        """"power-safe", "process-safe" or "volatile": what the pool's medium survives."""
+        """The kind of failure that the pool's medium survives: "power-safe", "process-safe" or "volatile"."""
         with self._asked() as server:
             return server.durability()
 
     @property
     def growth_limit(self) -> int:
-        """How many bytes erda-pool resize can give the pool at most."""
+        """The number of bytes that erda-pool resize can give the pool at most."""
         with self._asked() as server:
             return server.growth_limit()
 
     @property
     def fabrics(self) -> list[ServerFabric]:
-        """The fabrics that it is reached on."""
+        """The fabrics on which clients reach the server."""
         with self._asked() as server:
             return [ServerFabric(scheme, device, flush_method, registered_in_ns / 1e9)
                     for scheme, device, flush_method, registered_in_ns in server.fabrics()]
 
     def stats(self) -> dict[str, int]:
-        """What it counted, by name."""
+        """Returns the server's counts, by name."""
         with self._asked() as server:
             return server.stats()
 
     def activity(self) -> Activity:
-        """What it did since it started, by kind and outcome, and how long that took."""
+        """Returns counts and durations of the server's work since it started, by kind and outcome."""
         with self._asked() as server:
             return server.activity()
 
     def recovery(self) -> Optional[dict[str, int]]:
-        """What the opening of a pool found that was not closed cleanly; None if it was, or is new."""
+        """Returns the findings of the opening of a pool that was not closed cleanly; None for other pools."""
         with self._asked() as server:
             return server.recovery()
 
@@ -536,7 +548,8 @@ _servers: weakref.WeakSet[Server] = weakref.WeakSet()
 
 
 def _close_servers() -> None:
-    """While callbacks can still be called. Not in the child of a fork, which has not the threads."""
+    """Closes all servers while their callbacks can still run. Skips those of a parent process: a child of a fork does
+    not have their threads."""
     for server in list(_servers):
         if not server._lock.forked:
             server.close()

@@ -1,4 +1,4 @@
-"""What a server did, as the C API of both libraries says it, and as the module does."""
+"""The work of a server: the structures of the C API in both libraries, and the classes of the module."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True)
 class LatencyHistogram:
-    """How long something took each time, in seconds, counted in buckets.
+    """Durations of events of one kind, in seconds, counted in buckets.
 
-    counts: of each bucket, how often it took at most its upper bound, and more than that of the one before.
-    upper_bounds: each is twice the one before; but the last is infinite.
-    sum: of all times together.
+    counts: for each bucket, the events that took at most its upper bound, and more than the bound before it.
+    upper_bounds: each is twice the one before; the last is infinite.
+    sum: the sum of all durations.
 
-    now - earlier is what came since an earlier reading of the same server; a + b both.
+    now - earlier has the events since an earlier reading of the same server; a + b has the events of both.
     """
 
     counts: tuple[int, ...]
@@ -25,14 +25,15 @@ class LatencyHistogram:
 
     @property
     def count(self) -> int:
-        """Of all buckets."""
+        """The sum of all buckets."""
         return sum(self.counts)
 
     def quantile(self, share: float) -> float:
-        """An estimate of the time that this share of all, 0 to 1, did not exceed; 0.0 if there was nothing.
+        """Returns an estimate of the duration that this share of the events (0 to 1) did not exceed; 0.0 without
+        events.
 
-        As if the times of a bucket were spread evenly over it: so it lies in the right bucket. Of the last one it is
-        where that begins.
+        The estimate assumes that the durations in a bucket are spread evenly over it, so it lies in the right bucket.
+        For the last bucket, returns its lower bound.
         """
         if not 0 <= share <= 1:
             raise ValueError(f"a share must be from 0 to 1, not {share}")
@@ -62,7 +63,7 @@ class LatencyHistogram:
 
 
 class Outcomes(NamedTuple):
-    """How many requests were answered so. not_found and conflict are answers like ok."""
+    """The number of requests with each outcome. not_found and conflict are answers like ok."""
 
     ok: int
     not_found: int
@@ -78,11 +79,11 @@ class Outcomes(NamedTuple):
 
 @dataclass(frozen=True)
 class OperationStats:
-    """The requests of one kind. Gets and scans are none: they are one-sided, and no server sees them.
+    """Requests of one kind. Gets and scans are one-sided: no server sees or counts them.
 
-    kind: "put_inline"; docs/operations.md names all, and says what each is.
-    time: from when the shard saw the request until it had handed over the answer. Counted just behind that, and outcomes
-    just before it.
+    kind: such as "put_inline"; docs/operations.md names and describes all.
+    time: from when the shard saw the request until it had handed over the answer. The shard counts a request in
+        outcomes just before it hands over the answer, and here just after that.
     """
 
     kind: str
@@ -91,19 +92,19 @@ class OperationStats:
 
     @property
     def count(self) -> int:
-        """Of all outcomes."""
+        """The sum of all outcomes."""
         return sum(self.outcomes)
 
 
 @dataclass(frozen=True)
 class FabricStats:
-    """What came by one fabric.
+    """Connections and requests of one fabric.
 
     scheme: "shm" or "verbs".
     device: the NIC's name, at most 23 bytes of it; empty for shm.
-    connections: now, one for each client and shard.
-    requests: that were answered.
-    refused: of these with an error; and clients that a shard did not let in.
+    connections: connections now, one for each client and shard.
+    requests: requests that were answered.
+    refused: requests answered with an error, and clients that a shard did not let in.
     violations: connections closed because the peer broke the protocol.
     """
 
@@ -117,13 +118,13 @@ class FabricStats:
 
 @dataclass(frozen=True)
 class Activity:
-    """What a server did since it started, and how long that took: sums over all shards.
+    """Counts and durations of a server's work since it started: sums over all shards.
 
-    The numbers are read while they grow: one may lag behind another by what happens meanwhile.
+    A reader copies the numbers while they grow, so one may be older than another.
 
-    operations: every kind of request, whether there were any or not. activity["put_inline"] is that of one kind.
-    persist: steps of shards in which they waited for the NVM; timed one in 64.
-    clean_region: from when a region was chosen to be cleaned until all of it was looked at.
+    operations: every kind of request, also those without requests. activity["put_inline"] is one kind.
+    persist: the time that a step of a shard waited for the NVM; the shard times one such step in 64.
+    clean_region: the time from the choice of a region until the cleaner has looked at all of it.
     """
 
     operations: tuple[OperationStats, ...]
@@ -175,7 +176,7 @@ def _fabric(told: FabricStatsInC) -> FabricStats:
 
 
 def copy(told: ActivityInC) -> Activity:
-    """Nothing of it is used afterwards."""
+    """Copies everything out of the structure, which the caller may free afterwards."""
     return Activity(tuple(_operation(told.operations[i].contents) for i in range(told.operation_count)),
                     tuple(_fabric(told.fabrics[i].contents) for i in range(told.fabric_count)),
                     _histogram(told.persist), _histogram(told.clean_region))

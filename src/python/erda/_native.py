@@ -1,4 +1,4 @@
-"""The C API, erda/erda.h, by ctypes. Its structures and numbers are said again here, in the same order."""
+"""The C API, erda/erda.h, by ctypes. This file repeats its structures and numbers in the same order."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ Page = tuple[list[tuple[bytes, bytes, int, int]], Optional[int], float, int]  # 
 
 
 class Error(Exception):
-    """A call failed. Its classes are the kinds."""
+    """A call failed. Each kind of failure is a subclass."""
 
 
 class InvalidArgumentError(Error, ValueError):
-    """The call can never succeed as it is."""
+    """The call can never succeed in this form."""
 
 
 class ConflictError(Error):
-    """A condition did not hold: read again and decide."""
+    """A condition did not hold. Read again and decide."""
 
 
 class ResourceExhaustedError(Error):
-    """No room now, or no memory."""
+    """There is no room now, or no memory."""
 
 
 class UnavailableError(Error, ConnectionError):
-    """The server cannot be reached, or went away. Whether what was under way took effect is unknown."""
+    """The server cannot be reached, or went away. A put or delete in flight may or may not have taken effect."""
 
 
-class TimeoutError(Error, TimeoutError):  # the name hides the built-in one in this module only
-    """No answer in time: as UnavailableError."""
+class TimeoutError(Error, TimeoutError):  # The name hides the built-in one in this module only.
+    """No answer came in time. Proceed as with UnavailableError."""
 
 
 class PermissionDeniedError(Error, PermissionError):
-    """The peer, the token or the file's rights forbid it."""
+    """The peer, the token or the file's rights forbid the call."""
 
 
 class CorruptionError(Error):
@@ -50,7 +50,7 @@ class CorruptionError(Error):
 
 
 class InternalError(Error):
-    """A bug in Erda, or a failure of the machine that has no better name."""
+    """A bug in Erda, or a failure of the machine for which no other class fits."""
 
 
 _NOT_FOUND = 1
@@ -111,8 +111,8 @@ class _ServerInfo(ctypes.Structure):
 
 
 def open_library(name: str, variable: str) -> ctypes.CDLL:
-    """The one that the variable names; else the one of the prefix that this module is installed in, which the loader need
-    not know; else the loader's."""
+    """Loads the library that the environment variable names. Otherwise looks in the prefix in which this module is
+    installed, which the loader need not know. Otherwise asks the loader."""
     if variable in os.environ:
         return ctypes.CDLL(os.environ[variable])
     for folder in pathlib.Path(__file__).resolve().parents:
@@ -173,7 +173,7 @@ def _check(code: int) -> None:
 
 
 def _unsigned(number: int, bits: int, what: str) -> int:
-    """ctypes would take it without the bits that do not fit."""
+    """Checks the range. Without it, ctypes would drop the bits that do not fit."""
     if not 0 <= number < 1 << bits:
         raise InvalidArgumentError(f"{what} must be 0 or more, and fit into {bits} bits; {number} does not")
     return number
@@ -194,7 +194,7 @@ def _text(text: Optional[str], what: str) -> Optional[bytes]:
 
 
 class Connection:
-    """An erda_client. One call at a time."""
+    """An erda_client. Takes one call at a time."""
 
     def __init__(self, address: str, *, ack: int, put_path: int, polling: int, queue_depth: int, cache_entries: int,
                  timeout_ms: int, token: Optional[str], token_file: Optional[str]) -> None:
@@ -227,7 +227,7 @@ class Connection:
             _library.erda_client_free(result)
 
     def multi_get(self, keys: list[bytes]) -> list[Optional[Found]]:
-        # A c_char_p is of the bytes' own memory, which `keys` keeps.
+        # The pointer leads into the bytes object itself, which `keys` keeps alive.
         wanted = (_Bytes * len(keys))(*(_Bytes(ctypes.cast(key, c_void_p), len(key)) for key in keys))
         results = POINTER(_Result)()
         _check(_library.erda_client_multi_get(self._client, wanted, len(keys), byref(results)))

@@ -1,4 +1,4 @@
-"""The server's part of the C API, erda/erda.h, by ctypes: loaded by the first Server."""
+"""The server's part of the C API, erda/erda.h, by ctypes. The first Server loads it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBERS = {
     "slots_per_client": 32, "slot_bytes": 32, "reservations_per_client": 32, "clients_per_token": 32,
     "requests_per_second": 32, "connects_per_second": 32, "staging_bytes": 64, "scrub_rate": 64,
 }
-"""The unsigned options, and their bits."""
+"""The unsigned options, with their numbers of bits."""
 
 _OnDamage = CFUNCTYPE(None, c_void_p, c_void_p, c_size_t)
 _OnEvent = CFUNCTYPE(None, c_void_p, c_char_p)
@@ -122,7 +122,7 @@ def _event_teller(on_event: Callable[[str], object]) -> Callable[..., object]:
 
 
 def _marked(telling: threading.local, callback: Callable[..., object]) -> Callable[..., None]:
-    """As the callback, but its thread is known by `telling` meanwhile."""
+    """Returns a callback that sets a mark of its thread in `telling` while it runs."""
 
     def tell(*arguments: object) -> None:
         telling.now = True
@@ -135,7 +135,7 @@ def _marked(telling: threading.local, callback: Callable[..., object]) -> Callab
 
 
 class Serving:
-    """An erda_server that has a pool open."""
+    """An erda_server with an open pool."""
 
     def __init__(self, pool: str, listen: list[str], *, numbers: dict[str, Optional[int]],
                  times: dict[str, Optional[int]], token_file: Optional[str], choices: dict[str, int],
@@ -158,7 +158,7 @@ class Serving:
                 setattr(options, name, _signed(number, name))
         for name, number in choices.items():
             setattr(options, name, number)
-        # They must be there as long as the server is. What they raise, ctypes gives to sys.unraisablehook.
+        # These objects must live as long as the server. ctypes passes exceptions of callbacks to sys.unraisablehook.
         self._telling = threading.local()
         if on_damage is not None:
             self._on_damage = options.on_damage = _OnDamage(_marked(self._telling, _damage_teller(on_damage)))
@@ -169,7 +169,8 @@ class Serving:
 
     @property
     def is_telling(self) -> bool:
-        """This thread is in a callback of it, for whose end stop and close would wait."""
+        """Whether this thread is in a callback of the server. A stop or close there would wait for the callback's end.
+        """
         return getattr(self._telling, "now", False)
 
     def start(self) -> None:
