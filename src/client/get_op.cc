@@ -4,7 +4,6 @@
 
 namespace erda::client {
 
-using format::LogAddress;
 using format::ObjectHeader;
 using format::ObjectState;
 using format::ObjectView;
