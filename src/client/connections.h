@@ -81,6 +81,11 @@ class Connections {
   // Closed connections, until they are destroyed: nothing may send from memory of their operations after that.
   [[nodiscard]] bool has_closed() const { return !closed_.empty(); }
   void DestroyClosed() { closed_.clear(); }
+  // Destroys all channels. Nothing else may be called after it.
+  void Drop() {
+    closed_.clear();
+    links_.clear();
+  }
 
   // --- Control blocks
 

@@ -34,7 +34,9 @@ Engine::Engine(std::shared_ptr<fabric::Fabric> fabric, std::string address, cons
       event_loop_(operations_, connections_, posting_, locations_, own_requests_, gets_, puts_, blocks_, options_,
                   clock) {}
 
-Engine::~Engine() = default;
+// A channel may use the memory of what is in flight until it is destroyed: operations own some of that, and their kinds
+// come after the connections.
+Engine::~Engine() { connections_.Drop(); }
 
 Status Engine::Prepare() {
   if (auto status = operations_.Prepare(*fabric_, options_.queue_depth); !status.ok()) return status;

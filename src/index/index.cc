@@ -154,6 +154,15 @@ void Index::TellUntold() {
   untold_.clear();
 }
 
+uint64_t Index::CountUsed() const {
+  uint64_t used = 0;
+  for (Slot slot = 0; slot < size(); ++slot) {
+    ReadAhead(slot);
+    used += WordAt(slot).empty() ? 0 : 1;
+  }
+  return used;
+}
+
 bool Index::Count(uint64_t slots) {
   TellPublished();
   const Slot end = counted_ + std::min(slots, size() - counted_);

@@ -96,8 +96,9 @@ class Index {
 
   // Used slots; if nobody knew, as far as they are counted.
   [[nodiscard]] uint64_t used() const { return used_; }
-  // It is not off by slots that were kept, perhaps.
+  // False: slots were kept, so used() may be off by them. CountUsed looks at all slots.
   [[nodiscard]] bool used_is_sure() const { return used_sure_; }
+  [[nodiscard]] uint64_t CountUsed() const;
   [[nodiscard]] bool counted() const { return counted_ == size(); }
   [[nodiscard]] uint64_t slots_counted() const { return counted_; }
   [[nodiscard]] uint64_t size() const { return layout_.slots(); }
@@ -141,6 +142,7 @@ class Index {
   };
   Mended Mend(Slot slot);
   // Slots that were kept since the last call.
+  [[nodiscard]] bool has_kept() const { return !kept_.empty(); }
   [[nodiscard]] std::vector<Slot> TakeKept() { return std::exchange(kept_, {}); }
   // Flips that were undone since the start.
   [[nodiscard]] uint64_t flips_undone() const { return flips_undone_; }

@@ -1,29 +1,25 @@
 #include "server/mending_walk.h"
 
-#include <algorithm>
-
 namespace erda::server {
 
 namespace {
 
+// 64 KiB of the index, once in a second: a request may have to wait for some microseconds.
 constexpr uint64_t kSlotsAtATime = 4096;
-// A request may have to wait for this many.
-constexpr uint64_t kSlotsPerStep = 512;
 
 }  // namespace
 
-void MendingWalk::Begin() { left_ = std::min(left_ + kSlotsAtATime, versions_.index().size()); }
-
-bool MendingWalk::Step(EntryProposals& entries, const EntryProposals::TellDamage& tell) {
-  if (left_ == 0) return false;
-  const uint64_t slots = std::min(left_, kSlotsPerStep);
+bool MendingWalk::Walk() {
+  is_due_ = false;
   if (next_ >= versions_.index().size()) next_ = 0;
-  const bool changed = versions_.mending().Mend(versions_.PublishPuts(), next_, slots);
-  left_ -= slots;
-  next_ += slots;
-  versions_.mending().TellKept([&](std::string_view key) { entries.Tell(key, tell); });
+  const bool changed = versions_.mending().Mend(versions_.PublishPuts(), next_, kSlotsAtATime);
+  next_ += kSlotsAtATime;
   counters_.Set(format::Counter::kFlipsUndone, versions_.index().flips_undone());
   return changed;
+}
+
+void MendingWalk::Tell(EntryProposals& entries, const EntryProposals::TellDamage& tell) {
+  versions_.mending().TellKept([&](std::string_view key) { entries.Tell(key, tell); });
 }
 
 }  // namespace erda::server

@@ -2,8 +2,6 @@
 // that it has come to. The shard's thread calls it.
 #pragma once
 
-#include <cstdint>
-
 #include "index/index.h"
 #include "server/counters.h"
 #include "server/entry_proposals.h"
@@ -15,16 +13,23 @@ class MendingWalk {
  public:
   MendingWalk(Versions& versions, Counters counters) : versions_(versions), counters_(counters) {}
 
-  // It is time to look at some more entries.
-  void Begin();
-  // Looks at some of them. Returns true if it has changed anything: to look is no work, so that a shard which has
-  // nothing else to do goes to sleep as it would.
-  bool Step(EntryProposals& entries, const EntryProposals::TellDamage& tell);
+  // The next Step looks at some more entries.
+  void Begin() { is_due_ = true; }
+  // Tells of damage that anybody met. Returns true if it has mended anything: to look is no work, so that a shard which
+  // has nothing else to do goes to sleep as it would.
+  bool Step(EntryProposals& entries, const EntryProposals::TellDamage& tell) {
+    const bool changed = is_due_ && Walk();
+    if (versions_.index().has_kept()) Tell(entries, tell);
+    return changed;
+  }
 
  private:
+  bool Walk();
+  void Tell(EntryProposals& entries, const EntryProposals::TellDamage& tell);
+
   Versions& versions_;
   Counters counters_;
-  uint64_t left_ = 0;  // slots, from next_ on
+  bool is_due_ = false;
   index::Slot next_ = 0;
 };
 

@@ -91,8 +91,7 @@ void PoolPart::Begin(uint64_t version_limit) {
 void PoolPart::Close() {
   log_.Close();
   index_.Count(index_.size());
-  // A number that cannot be makes the next server count the keys.
-  const uint64_t keys = index_.used_is_sure() ? index_.used() : index_.size() + 1;
+  const uint64_t keys = index_.used_is_sure() ? index_.used() : index_.CountUsed();
   nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), format::CheckedWord::Of(keys).raw());
   clock_.Close();
   nvm_.Persist(RecordOffset(), sizeof(format::ShardRecord));

@@ -147,6 +147,14 @@ class EngineTest : public testing::Test {
   std::string_view end_;  // how the put ended; empty while it goes on
 };
 
+// A channel may still use it until it is destroyed (tests/client/hand_fabric.h looks).
+TEST_F(EngineTest, MemoryOfALargeValueOutlivesTheChannel) {
+  ASSERT_TRUE(engine_->Put("key", std::string(100 << 10, 'v'), [](const Status& /*status*/) {}).ok());
+  ASSERT_FALSE(fabric_->posted.empty());
+  ASSERT_FALSE(fabric_->posted.front().local.empty());
+  engine_.reset();
+}
+
 // A request has 32 bits for the size. Nothing of the value is read: it lies where nobody may read.
 TEST(UnconnectedTest, AValueOf4GiBIsRefusedThoughNoPoolIsKnown) {
   constexpr size_t kBytes = (size_t{4} << 30) + 5;

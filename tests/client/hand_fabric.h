@@ -112,6 +112,9 @@ class HandFabric final : public fabric::Fabric {
    public:
     explicit Channel(HandFabric& fabric) : fabric_(fabric) {}
     ~Channel() override {
+      for (const fabric::WorkRequest& work : fabric_.posted) {
+        EXPECT_TRUE(work.local.empty() || fabric_.Knows(work.local)) << "memory goes before the channel that uses it";
+      }
       fabric_.channel_ = nullptr;
       fabric_.posted.clear();
       fabric_.ready_.clear();
