@@ -36,7 +36,7 @@ void Copies::OnNamed(uint32_t head, format::LogAddress address) {
   Place& at = At(head);
   if (at.open.none() || shape_.geometry().SlotOf(address) != at.slot) return;
   if (shape_.SegmentOf(at.open.region, address) != at.open) return;
-  // No object is elsewhere: a damaged entry, or one that was set aside, leads there.
+  // An address outside these bounds comes from a damaged entry, or from one that was set aside. No object is there.
   const uint64_t offset = shape_.OffsetInSegment(address);
   const uint64_t end = shape_.geometry().segment_size - sizeof(format::ObjectHeader);
   if (offset >= sizeof(format::SegmentHeader) && offset <= end) at.last = std::max(at.last, offset);

@@ -1,7 +1,7 @@
-// Where the cleaner copies to: one segment of each head, which holds nothing but copies.
+// The segments that the cleaner copies to: one of each head, which holds nothing but copies.
 //
-// Owns these segments' places. Requires: region table and segments outlive it. The shard's thread alone calls it; the
-// cleaner's thread writes the copies.
+// Owns the list of these segments. Requires: the region table and the segments outlive it. The shard's thread alone
+// calls it; the cleaner's thread writes the copies.
 #pragma once
 
 #include <cstdint>
@@ -28,23 +28,23 @@ class Copies {
  public:
   Copies(const ShardShape& shape, RegionTable& regions, Segments& segments);
 
-  // Returns the head's segment for copies, also the one that an earlier server left open. Returns nullopt if there is
-  // none.
+  // Returns the head's segment for copies. An earlier server may have left it open. Returns nullopt if the head has no
+  // such segment.
   [[nodiscard]] std::optional<CopySegment> Open(uint32_t head) const;
-  // Seals that segment at `end`, and opens the next one. It may link the last free region. Returns nullopt if there is
-  // no room.
+  // Seals the head's segment for copies at `end`, and opens the next one. May link the shard's last free region.
+  // Returns nullopt if there is no room.
   std::optional<CopySegment> Next(uint32_t head, uint64_t end);
-  // An entry names the address from now on.
+  // Notes that an index entry names the address from now on.
   void OnNamed(uint32_t head, format::LogAddress address);
-  // Returns where the last copy in the segment stands that an entry names, or has named; 0 if there is none. Requires:
-  // all entries are counted.
+  // Returns the offset, in the head's segment for copies, of the last copy that an entry names or has named. Returns 0
+  // if no entry has named one. Requires: all entries are counted.
   [[nodiscard]] uint64_t Last(uint32_t head) const { return At(head).last; }
-  // Returns how many bytes the head's region for copies has after that segment.
+  // Returns how many bytes the head's region for copies has after its open segment.
   [[nodiscard]] uint64_t Room(uint32_t head) const;
-  // Returns the slot of that region, or nullopt.
+  // Returns the head slot of the head's region for copies, or nullopt.
   [[nodiscard]] std::optional<uint32_t> SlotOf(uint32_t head) const;
 
-  // For a start: the segment is the head's for copies. Stores nothing.
+  // For a start: makes this the head's segment for copies. Stores nothing in the pool.
   void TakeUp(uint32_t head, uint32_t slot, SegmentId id);
 
  private:

@@ -8,8 +8,9 @@ namespace erda::log {
 
 using format::RegionWord;
 
-// Regions are taken in turn, so that all of the medium wears alike. The shard must read a region's segments to know
-// that it is free. No restart does so: Take reads those of the first regions that it needs.
+// The shard takes regions in turn, so that all of the medium wears alike. It must read a region's segment headers to be
+// sure that the region is free. A restart does not read them: Take does, for the first free regions that it meets,
+// until it has one more than `others`.
 uint32_t FreeRegions::Take(uint32_t others) {
   if (count_ <= others) return kNoRegion;
   const uint32_t regions = shape_.geometry().regions_per_shard;
@@ -37,8 +38,8 @@ void FreeRegions::Remove(uint32_t region) {
   --count_;
 }
 
-// A region whose word says free, and that was opened since, has a damaged word. Entries may lead there, so the region
-// stays as it is.
+// If a region's word says free, and a segment was opened since, the word is damaged. Entries may lead there, so the
+// shard leaves the region as it is.
 bool FreeRegions::HasNewerHeader(uint32_t region, uint32_t generation) const {
   for (const uint64_t segment : shape_.segments()) {
     if (HeaderOf(nvm_, shape_, {region, segment}).OpenedAfter(generation)) return true;

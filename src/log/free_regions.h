@@ -1,6 +1,6 @@
-// The free regions of one shard: which they are, and which one is taken next.
+// The free regions of one shard, and the choice of the one to take next.
 //
-// Owns the set and the order. RegionTable stores the words that say so in the pool. The shard's thread alone calls it.
+// Owns the set and the order. RegionTable stores in the pool that a region is free. The shard's thread alone calls it.
 #pragma once
 
 #include <cstdint>

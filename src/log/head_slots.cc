@@ -8,7 +8,7 @@ namespace erda::log {
 
 namespace {
 
-// Slots of each head that writers leave, so that the cleaner can link a region to copy to.
+// The number of slots of each head that writers leave unused. The cleaner can then link a region to copy to.
 constexpr uint32_t kSlotsKept = 1;
 
 }  // namespace
@@ -59,8 +59,8 @@ void HeadSlots::CountUsed(uint32_t head, int change) {
   crowded_heads_ += static_cast<uint32_t>(IsCrowded(head)) - static_cast<uint32_t>(before);
 }
 
-// Both stores are released, the generation's last: a client that reads the new generation also reads the slot's region.
-// Clients look again when they meet a slot that they do not know, so the order is for their sake only.
+// Both stores are release stores, and the generation is the second one. So a client that reads the new generation also
+// reads the slot's region. The order serves clients only, which look again when they meet a slot that they do not know.
 void HeadSlots::Publish(uint32_t head, uint32_t slot) {
   const uint64_t at = format::HeadSlotOffset(shape_.geometry(), shape_.HeadInShard(head), slot);
   auto* word = reinterpret_cast<uint64_t*>(control_.data() + at);

@@ -46,9 +46,9 @@ Status LogRecovery::TakeUp(uint64_t version_limit, const Visit* visit) {
   return {};
 }
 
-// Each used segment counts as full, except the open one with the newest versions: the log goes on at that one's end. A
-// power cut between sealing one segment and opening the next leaves none open. None can come between opening and
-// sealing: sealing comes first.
+// Each used segment counts as full, except the open one with the newest versions. The log goes on at the end of that
+// one. The shard seals a segment before it opens the next one. So a power cut between the two leaves no segment open,
+// and never leaves two.
 Status LogRecovery::TakeUpHead(uint32_t head, uint64_t version_limit, const Visit* visit) {
   Newest newest;
   for (const uint32_t slot : shape_.slots()) {
@@ -61,29 +61,30 @@ Status LogRecovery::TakeUpHead(uint32_t head, uint64_t version_limit, const Visi
     }
   }
   if (const auto& copies = newest.copies) copies_.TakeUp(head, copies->slot, {copies->region, copies->segment});
-  // At most one can be open, and that is the newest.
+  // A head has at most one open segment, and that one is its newest.
   plain_ = plain_ && newest.open_segments == (newest.open ? 1U : 0U);
   if (newest.id.none()) return {};
   tails_.TakeUp(head, newest.slot, newest.id);
   if (!newest.open) return {};
   found_[shape_.HeadInShard(head)] = {newest.walk.begin, newest.walk.last, newest.walk.end};
-  // Bytes that are no object may be a damaged object with good ones after it, which must not be written over. Then the
-  // segment counts as full. After a crash Repair decides.
+  // Bytes that are not an object may be a damaged object with good ones after it. The log must not write over those, so
+  // the segment then counts as full. After a crash, Repair decides.
   if (newest.walk.untouched && visit == nullptr) tails_.GoOnAt(head, newest.walk.end);
   return {};
 }
 
-// The region's word vouches for its segments: nothing of it is read. (Segments::SettleRegion pairs with this.)
+// The region's word says that all its segments are settled, so the start reads nothing in the region. Pairs with
+// Segments::SettleRegion.
 void LogRecovery::TakeUpSettled(uint32_t region) {
   for (const uint64_t segment : shape_.segments()) segments_.TakeUp({region, segment});
 }
 
-// Segments of a region are opened in order, the first one with the region.
+// The shard opens the segments of a region in order, and the first one when it links the region.
 Status LogRecovery::TakeUpRegion(uint32_t head, uint32_t slot, uint64_t version_limit, const Visit* visit,
                                  Newest* newest) {
   const uint32_t region = regions_.slots().RegionIn(head, slot);
   bool opened_all = true;  // so far
-  uint64_t age = 0;        // a later segment of a region is newer, whatever a damaged header says
+  uint64_t age = 0;        // grows from segment to segment, even if a header is damaged: a later segment is newer
   for (const uint64_t segment : shape_.segments()) {
     const SegmentId id{region, segment};
     const SegmentUse use = UseOf(nvm_, shape_, id, regions_.slots().GenerationOf(region));
@@ -92,7 +93,7 @@ Status LogRecovery::TakeUpRegion(uint32_t head, uint32_t slot, uint64_t version_
       continue;
     }
     if (use != SegmentUse::kOpened || !opened_all) {
-      // After a crash it is not fatal if no entry leads there.
+      // After a crash this is an error only if an entry leads there: CheckNamed decides.
       if (visit == nullptr) return DamagedSegment(id);
       plain_ = opened_all = false;
       At(id).damaged = true;
@@ -128,7 +129,8 @@ void LogRecovery::TakeUpSegment(uint32_t head, uint32_t slot, SegmentId id, cons
   const bool whole = IsIn(SegmentState::kSealed, header) && walk.end == header.end;
   plain_ = plain_ && walk.plain && (settled || whole || (open && walk.untouched));
   newest->open_segments += open ? 1 : 0;
-  // The next segment comes from a region that was linked and not filled to the end, open or not.
+  // The newest segment counts, open or not: the head opens its next segment in the region of this one, if there is
+  // room.
   *age = std::max(*age, header.first_version);
   if (*age < newest->age) return;
   newest->age = *age;
@@ -144,7 +146,7 @@ void LogRecovery::MarkNamed(uint32_t head, LogAddress address) {
   const uint32_t region = regions_.slots().RegionAt(head, address);
   if (region == kNoRegion) return;
   const SegmentId id = shape_.SegmentOf(region, address);
-  // If no object is there, the entry is damaged, and not the segment.
+  // If no object is there, the entry is damaged, and the segment is not.
   const bool opened = segments_.IsOpened(id);
   if (!opened && objects_.InspectHeader(head, address).state == format::ObjectState::kNothing) return;
   At(id).named = std::max(At(id).named, shape_.OffsetInSegment(address));
@@ -164,17 +166,17 @@ Status LogRecovery::CheckNamed() const {
 }
 
 void LogRecovery::FlushFound() {
-  // The other shards' words are among them.
+  // This flushes the words of the other shards, too.
   nvm_.Flush(format::kRegionTableOffset, shape_.geometry().regions() * sizeof(uint64_t));
   for (size_t number = 0; number < found_segments_.size(); ++number) {
     const SegmentId id = IdOf(number);
-    // The headers of a settled region were persistent before its word said so.
+    // The headers of a settled region were persistent before its word said that it is settled.
     if (segments_.IsOpened(id) && !regions_.IsSettled(id.region)) {
       nvm_.Flush(shape_.SegmentOffset(id), sizeof(SegmentHeader));
     }
   }
-  // Headers that nothing names may be in the caches alone: those of puts that were to share a fence. If one got lost
-  // now, the next walk could not find the objects after it.
+  // A header that no entry names may be in the caches only: the server died before the fence that several puts share.
+  // If that header got lost now, the next walk could not find the objects after it.
   for (const uint32_t head : shape_.heads()) {
     const Found& found = found_[shape_.HeadInShard(head)];
     if (found.last == 0) continue;
@@ -196,7 +198,8 @@ void LogRecovery::RepairRegions(uint32_t head, uint32_t* unlinked) {
   for (const uint32_t slot : shape_.slots()) {
     const uint32_t region = regions_.slots().RegionIn(head, slot);
     if (region == kNoRegion) continue;
-    // No entry leads there (CheckNamed). If it stayed, the next start would find damage in a pool that was closed.
+    // No entry leads into a damaged segment here: CheckNamed has verified that. If its header stayed, the next start
+    // would find damage in a pool that was closed cleanly.
     for (const uint64_t segment : shape_.segments()) {
       if (const SegmentId id{region, segment}; At(id).damaged) ForgetSegment(nvm_, shape_, id);
     }
@@ -205,14 +208,15 @@ void LogRecovery::RepairRegions(uint32_t head, uint32_t* unlinked) {
       ++*unlinked;
       continue;
     }
-    // A tombstone that was cut off would make every later recovery look through the index.
+    // If a tombstone that was cut off stayed, every later recovery would look through the index.
     if (regions_.IsSettled(region) || !TombstoneIn(shape_, objects_, head, slot).cut_off) continue;
     nvm_.ZeroOut(shape_.geometry().RegionOffset(region) + format::kTombstoneSlotOffset, format::kTombstoneSlotBytes);
   }
 }
 
-// If no entry leads to anything after the objects, that was being written when the server died. (What an entry that is
-// not settled leads on to along `previous` counts as named, too.) Otherwise it is damage, and the segment is full.
+// If no entry leads to the bytes after the last object, a client or the shard was writing them when the server died. If
+// an entry leads there, they are damage, and the segment is full. The versions that an entry which is not settled
+// reaches along `previous` count as named, too.
 void LogRecovery::RepairTail(uint32_t head) {
   const SegmentId open = tails_.OpenSegment(head);
   const Found& found = found_[shape_.HeadInShard(head)];

@@ -1,8 +1,8 @@
-// What a start does with a shard's log: it finds the linked regions, the opened segments and the ends of the objects,
-// and after a crash repairs what the crash left.
+// Takes up a shard's log when a server starts. Finds the linked regions, the opened segments and the ends of the
+// objects. After a crash, repairs the damage that the crash left.
 //
-// Owns what a start alone needs to know. It fills the parts of the running log, which must outlive it. The shard's
-// thread alone calls it, and nothing else uses the log until the start is done.
+// Owns the facts that only a start needs. Fills the parts of the running log. Requires: these parts outlive it, and
+// nothing else uses the log until the start is done. The shard's thread alone calls it.
 #pragma once
 
 #include <cstdint>
@@ -28,52 +28,54 @@ class LogRecovery {
   LogRecovery(nvm::Writer& nvm, const ShardShape& shape, const Objects& objects, RegionTable& regions,
               Segments& segments, Tails& tails, Copies& copies);
 
-  // Takes up an existing pool (or a new one, all zeroes) that was closed cleanly: links the regions, and finds the ends
-  // of the open segments. version_limit: no version in the pool is as high. Returns kCorruption if region table and
-  // segments contradict each other.
+  // Takes up a pool that was closed cleanly, or a new one, which is all zeroes. Links the regions, and finds the ends
+  // of the open segments. Every version in the pool is below version_limit. Returns kCorruption if the region table and
+  // the segments contradict each other.
   Status Open(uint64_t version_limit) { return TakeUp(version_limit, nullptr); }
 
-  // Takes up a pool whose server died (server/recovery.h), as Open does, and changes nothing in it. A region that was
-  // linked and never opened is no error. Shows all objects of the segments that are not settled, from their marks on,
-  // and the last tombstone of each region.
+  // Takes up a pool whose server died (server/recovery.h), as Open does, and changes nothing in it. Accepts a region
+  // that was linked and never opened. Calls `visit` with each object, from the mark on, in the segments that are not
+  // settled. Also calls it with the last tombstone of each region.
   Status OpenAfterCrash(uint64_t version_limit, const Visit& visit) { return TakeUp(version_limit, &visit); }
-  // Returns false if something there is neither an object nor untouched. It was cut off while it was written, or it is
-  // damaged. The entries of the index tell which of the two.
+  // Returns false if the log has bytes that are neither an object nor untouched. A crash cut off the write of these
+  // bytes, or they are damaged. The entries of the index tell which of the two.
   [[nodiscard]] bool plain() const { return plain_; }
 
-  // For a log that is not plain: an entry leads to this address.
+  // For a log that is not plain: notes that an entry leads to this address.
   void MarkNamed(uint32_t head, format::LogAddress address);
-  // After all of them. Returns kCorruption if an entry leads into a segment that does not count as opened.
+  // Returns kCorruption if an entry leads into a segment that does not count as opened. Requires: MarkNamed was called
+  // for all entries.
   [[nodiscard]] Status CheckNamed() const;
-  // Makes all that was found, and that the log now builds upon, persistent with the next fence.
+  // Flushes the words and headers that the start has found and that the log now relies on. They are persistent after
+  // the next fence.
   void FlushFound();
-  // Frees regions that were linked and never opened, forgets damaged headers of segments to which no entry leads, and
-  // goes on where an object was cut off. Returns the number of regions. Persistent on return.
+  // Frees the regions that were linked and never opened. Forgets the damaged headers of segments to which no entry
+  // leads. Lets the log go on where an object was cut off. Returns the number of freed regions. Persistent on return.
   uint32_t Repair();
 
  private:
   // The objects after the mark in a head's open segment. The tail is their end, unless an entry leads farther.
   struct Found {
     uint64_t begin = 0;
-    uint64_t last = 0;  // the last of them; 0: there is none
+    uint64_t last = 0;  // where the last object stands; 0: there is no object
     uint64_t end = 0;
   };
   struct FoundSegment {
     uint64_t named = 0;    // the farthest offset to which an entry leads
-    bool damaged = false;  // its header cannot be, and it does not count as opened
+    bool damaged = false;  // its header is impossible, so it does not count as opened
   };
-  // What a look at a head's regions has found so far.
+  // The newest segments of a head, as far as its regions were read.
   struct Newest {
     uint64_t age = 0;
     SegmentId id;
     uint32_t slot = 0;
     bool open = false;
-    Walk walk;                   // of an open one
-    uint32_t open_segments = 0;  // of the head
+    Walk walk;                   // empty unless the start has walked the segment
+    uint32_t open_segments = 0;  // how many the head has
     std::optional<CopySegment> copies;
   };
 
-  // visit: after a crash; otherwise null.
+  // visit: null unless the server died.
   Status TakeUp(uint64_t version_limit, const Visit* visit);
   Status TakeUpHead(uint32_t head, uint64_t version_limit, const Visit* visit);
   Status TakeUpRegion(uint32_t head, uint32_t slot, uint64_t version_limit, const Visit* visit, Newest* newest);

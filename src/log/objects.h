@@ -1,6 +1,6 @@
-// The objects of one shard's log, as they stand in the pool: from an address to bytes, a place and a view.
+// Reads the objects of one shard's log in the pool: from a log address to bytes, a place and a view.
 //
-// Owns nothing. Requires: the slots outlive it. The shard's thread alone calls it.
+// Owns nothing. Requires: the head slots outlive it. The shard's thread alone calls it.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ class Objects {
   Objects(const nvm::Writer& nvm, const ShardShape& shape, const HeadSlots& slots, uint32_t pool_seed)
       : nvm_(nvm), shape_(shape), slots_(slots), pool_seed_(pool_seed) {}
 
-  // Returns the pool's bytes from an address to the end of its segment; none if the address is not in this log.
+  // Returns the pool's bytes from an address to the end of its segment. Returns no bytes if the address is not in this
+  // log.
   [[nodiscard]] std::span<const std::byte> BytesAt(uint32_t head, format::LogAddress address) const {
     const uint32_t region = slots_.RegionAt(head, address);
     if (region == kNoRegion) return {};
@@ -34,14 +35,14 @@ class Objects {
   [[nodiscard]] SegmentId SegmentOf(uint32_t head, format::LogAddress address) const {
     return shape_.SegmentOf(slots_.RegionIn(head, shape_.geometry().SlotOf(address)), address);
   }
-  // Returns the address's place in the pool. Requires: BytesAt is not empty.
+  // Returns the offset of the address in the pool. Requires: BytesAt is not empty.
   [[nodiscard]] uint64_t OffsetOf(uint32_t head, format::LogAddress address) const {
     return OffsetIn(slots_.RegionIn(head, shape_.geometry().SlotOf(address)), address);
   }
   [[nodiscard]] format::ObjectView Inspect(uint32_t head, format::LogAddress address) const {
     return format::InspectObject(PlaceOf(head, address), BytesAt(head, address));
   }
-  // Takes a time that does not depend on the value.
+  // Reads the header alone, so the time does not depend on the size of the value.
   [[nodiscard]] format::ObjectView InspectHeader(uint32_t head, format::LogAddress address) const {
     return format::InspectHeader(PlaceOf(head, address), BytesAt(head, address));
   }

@@ -58,7 +58,7 @@ Status RegionTable::TakeUpRun(uint32_t region, uint32_t run) {
   return {};
 }
 
-// --- A region's way
+// --- Changes of a region's state
 
 std::optional<uint32_t> RegionTable::Link(uint32_t head, LinkFor purpose) {
   const bool for_writers = purpose == LinkFor::kWriters;
@@ -68,16 +68,19 @@ std::optional<uint32_t> RegionTable::Link(uint32_t head, LinkFor purpose) {
   const uint32_t region = free_.Take(for_writers ? 1 : 0);
   if (region == kNoRegion) return std::nullopt;
 
-  // No two regions of a shard ever have the same generation. So it also tells apart the regions that one slot had.
+  // No two regions of a shard ever have the same generation. So a generation also tells apart the regions that stood in
+  // one head slot.
   ++newest_generation_;
   const uint32_t generation =
       Planted(Flaw::kSameGeneration) ? LoadRegionWord(nvm_, region).generation() + 1 : newest_generation_;
-  // A header that is not an earlier use's was damaged while nobody used the region. It must not be damage in this use.
+  // If a header is not one of an earlier use, it was damaged while nobody used the region. The shard forgets it, so
+  // that it does not count as damage in this use.
   for (const uint64_t segment : shape_.segments()) {
     const SegmentId id{region, segment};
     if (UseOf(nvm_, shape_, id, generation) != format::SegmentUse::kNotYet) ForgetSegment(nvm_, shape_, id);
   }
-  // The word is persistent before any header in the region: a segment counts only beside its region's generation.
+  // The word is persistent before any header in the region: a segment header counts only if its generation is the
+  // region's.
   StoreRegionWord(nvm_, region, RegionWord::Linked(shape_.geometry(), generation, head, *slot));
   slots_.Fill(head, *slot, region, generation, SlotState::kAppendedTo);
   return slot;
@@ -89,9 +92,9 @@ std::optional<uint32_t> RegionTable::LinkRun() {
   const auto word = RegionWord::OfIndex(LoadRegionWord(nvm_, region).generation(), static_cast<uint32_t>(runs_.size()));
   nvm_.Store64(RegionWordOffset(region), word.raw());
   if (!Planted(Flaw::kRunNotFlushed)) nvm_.Persist(RegionWordOffset(region), sizeof(uint64_t));
-  // In an ordinary file the word is synced before the record of the shard counts a block in the run: without its runs
-  // an index is lost. This happens once for each region of entries. If it fails, the pool's next sync fails, too, and
-  // says so.
+  // In an ordinary file, the shard syncs the word before its record counts a block in the run: without its runs an
+  // index is lost. This happens once for each region of entries. If the sync fails, the pool's next sync fails, too,
+  // and reports it.
   (void)nvm_.Sync(RegionWordOffset(region), sizeof(uint64_t));
   runs_.push_back(region);
   return region;
@@ -107,12 +110,14 @@ void RegionTable::Unlink(uint32_t head, uint32_t slot) {
 void RegionTable::Empty(uint32_t head, uint32_t slot) {
   const uint32_t region = slots_.RegionIn(head, slot);
   const uint32_t generation = slots_.GenerationOf(region);
-  // Entries that were moved away are persistent before anybody could find zeroes here by way of an older entry.
+  // Entries that name the copies must be persistent first. Otherwise an older entry could lead to zeroes here after a
+  // crash.
   if (!Planted(Flaw::kEmptiedNotFenced)) nvm_.Fence();
   StoreRegionWord(nvm_, region, RegionWord::Emptied(generation));
   emptied_.push_back({region, generation, head, slot});
-  // (I10) A client may not know yet. As long as the region's bytes verify, a client must not take them for what an
-  // entry names in a later use of the slot. So the slot stays used until FreeEmptied.
+  // (I10) A client may not know yet that the region is emptied, and may still read its bytes. While these verify, the
+  // client must not take them for an object of another region in the same slot. So the slot stays used until
+  // FreeEmptied.
   slots_.Vacate(head, slot, Planted(Flaw::kSlotTooEarly) ? SlotState::kUnused : SlotState::kEmptied);
 }
 
@@ -126,7 +131,7 @@ void RegionTable::FreeEmptied(uint32_t region) {
   free_.Add(region);
 }
 
-// A word that decayed since the region was linked stays as it is.
+// Returns false for a word that was damaged since the region was linked, so that the word stays as it is.
 bool RegionTable::AwaitsSettled(uint32_t region) const {
   const RegionWord word = LoadRegionWord(nvm_, region);
   const uint32_t head = word.HeadIn(shape_.geometry());

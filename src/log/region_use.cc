@@ -24,8 +24,8 @@ void RegionUse::Count(uint32_t head, LogAddress address, int change) {
   const auto bytes = objects_.BytesAt(head, address);
   const bool of_header = shape_.OffsetInSegment(address) < sizeof(format::SegmentHeader);
   if (of_header || bytes.size() < sizeof(format::ObjectHeader)) return;
-  // The header counts as it stands. If it is damaged, the sum is wrong until the region is emptied: the cleaner then
-  // chooses regions in a worse order, and nothing else.
+  // The sizes in the header count without a check. If the header is damaged, the sum is wrong until the region is
+  // emptied. The only effect is that the shard chooses regions in a worse order.
   const auto header = LoadAs<format::ObjectHeader>(bytes);
   const uint64_t space = std::min<uint64_t>(SpaceOf(header), bytes.size());
   const uint64_t before = use.live_bytes;
@@ -50,7 +50,7 @@ LinkedRegion RegionUse::Linked(uint32_t head, uint32_t slot) {
   return {region, slots_.GenerationOf(region), head, slot, slots_.AgeOf(head, slot), use, slots_.IsCrowded(head)};
 }
 
-// Space counts as filled if it is not known to be unused: nobody will append there.
+// Counts space as filled unless it is known to be unused: nobody will append there.
 uint64_t RegionUse::FilledBytes(uint32_t region) const {
   const uint64_t segment_size = shape_.geometry().segment_size;
   uint64_t filled = 0;

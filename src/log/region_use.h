@@ -1,6 +1,6 @@
-// How much of each linked region is still needed. Cleaning chooses regions by it.
+// Counts how much of each linked region is still needed. Cleaning chooses regions by these counts.
 //
-// Owns the counts: names, holds and live bytes, by head and slot. Requires: the slots outlive it, and the index
+// Owns the counts: names, holds and live bytes, by head and slot. Requires: the head slots outlive it, and the index
 // reports each change of an entry (Count). The shard's thread alone calls it.
 #pragma once
 
@@ -18,10 +18,10 @@
 namespace erda::log {
 
 struct Use {
-  uint32_t names = 0;       // addresses in the region that entries name
-  uint32_t held = 0;        // Hold
-  uint64_t live_bytes = 0;  // of the objects that are named, by what their headers say
-  uint64_t filled = 0;      // bytes of all its objects, once it is full and ForEachFull has shown it
+  uint32_t names = 0;       // Addresses in the region that entries name.
+  uint32_t held = 0;        // Calls of Hold without their Release.
+  uint64_t live_bytes = 0;  // Of the objects that entries name, by the sizes in their headers.
+  uint64_t filled = 0;      // Bytes of all its objects; 0 before ForEachFull has shown it.
   [[nodiscard]] bool none() const { return names == 0 && held == 0; }
 };
 
@@ -30,9 +30,9 @@ struct LinkedRegion {
   uint32_t generation = 0;
   uint32_t head = 0;
   uint32_t slot = 0;
-  uint64_t age = 0;  // how many regions the shard has linked since
+  uint64_t age = 0;  // how many regions the shard has linked since this one
   Use use;
-  bool crowded = false;  // its head
+  bool crowded = false;  // its head is (HeadSlots::IsCrowded)
   // Bytes that nobody needs.
   [[nodiscard]] uint64_t dead_bytes() const { return use.filled - std::min(use.filled, use.live_bytes); }
 };
@@ -41,13 +41,13 @@ class RegionUse {
  public:
   RegionUse(const nvm::Writer& nvm, const ShardShape& shape, const HeadSlots& slots, const Objects& objects);
 
-  // An entry names the address from now on (change 1), or does not any more (-1).
+  // Counts that one more entry names the address (change is 1), or one fewer (-1).
   void Count(uint32_t head, format::LogAddress address, int change);
-  // The region of the address stays as it is until as many calls of Release: a client may still write there, or read an
-  // older version there.
+  // Holds the region of the address: it stays as it is until Release was called once for each Hold. A client may still
+  // write there, or read an older version there.
   void Hold(uint32_t head, format::LogAddress address) { ++UseAt(head, shape_.geometry().SlotOf(address)).held; }
   void Release(uint32_t head, format::LogAddress address);
-  // Calls visit(LinkedRegion) for each region to which nobody appends.
+  // Calls visit(LinkedRegion) for each full region.
   template <class Visit>
   void ForEachFull(Visit&& visit) {
     for (const uint32_t head : shape_.heads()) {
@@ -56,12 +56,12 @@ class RegionUse {
       }
     }
   }
-  // Forgets what was counted in a slot, when its region is emptied.
+  // Resets the counts of a head slot, when its region is emptied.
   void Forget(uint32_t head, uint32_t slot);
 
-  // Bytes of the objects that entries name, about.
+  // Returns about how many bytes the objects that entries name take.
   [[nodiscard]] uint64_t bytes_live() const { return bytes_live_; }
-  // Grows when an entry leaves an address, and when nobody holds a full region any more.
+  // Returns a number that grows when an entry leaves an address, and when nobody holds a full region any more.
   [[nodiscard]] uint64_t changes() const { return changes_; }
 
  private:
@@ -75,7 +75,7 @@ class RegionUse {
   const ShardShape shape_;
   const HeadSlots& slots_;
   const Objects& objects_;
-  const uint32_t slots_per_head_;  // with one more: for addresses that are in no slot, where damage leads
+  const uint32_t slots_per_head_;  // with one more, for addresses in no slot, which a damaged entry may have
   std::vector<Use> uses_;
   uint64_t bytes_live_ = 0;
   uint64_t changes_ = 0;

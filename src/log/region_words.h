@@ -1,4 +1,4 @@
-// The words of the region table in the pool: one for each region of all shards. Functions alone: they own nothing.
+// Functions for the words of the region table in the pool, one word for each region of all shards. They own nothing.
 //
 // Any thread may load. The thread of a region's shard alone stores.
 #pragma once
@@ -18,7 +18,7 @@ namespace erda::log {
   return format::RegionWord(nvm.Load64(RegionWordOffset(region)));
 }
 
-// Persistent on return.
+// Stores the word. Persistent on return.
 inline void StoreRegionWord(nvm::Writer& nvm, uint32_t region, format::RegionWord word) {
   nvm.Store64(RegionWordOffset(region), word.raw());
   nvm.Persist(RegionWordOffset(region), sizeof(uint64_t));

@@ -1,4 +1,4 @@
-// The headers of segments as they stand in the pool. Functions alone: they own nothing.
+// Functions for the segment headers in the pool. They own nothing.
 //
 // Requires: the segment is in a region of the caller's shard. Any thread may read; the shard's thread alone writes.
 #pragma once
@@ -17,7 +17,7 @@ namespace erda::log {
   return LoadAs<format::SegmentHeader>(nvm.Bytes(shape.SegmentOffset(id), sizeof(format::SegmentHeader)));
 }
 
-// Returns whether the segment was opened since its region has this generation.
+// Returns whether the segment was opened since its region got this generation.
 [[nodiscard]] inline format::SegmentUse UseOf(const nvm::Writer& nvm, const ShardShape& shape, SegmentId id,
                                               uint32_t generation) {
   return format::UseOfSegment(nvm.Bytes(shape.SegmentOffset(id), shape.geometry().segment_size), generation);

@@ -14,13 +14,13 @@ using format::ObjectView;
 
 namespace {
 
-// Shows the objects in a chunk, and returns how many bytes the chunk takes. place, bytes: where it begins, and from
-// there to the end of its segment.
+// Calls `visit` with the objects in a chunk. Returns how many bytes the chunk takes. chunk_place: where the chunk
+// begins. bytes: from there to the end of the segment.
 //
 // The server wrote the chunk's header, and the client may have written anything in the chunk. So the walk looks at each
-// granule, whatever the headers before it say: a header can name more places in the index, and can hide none. What
-// breaks the form is damage, or the client's doing. A client with a window can do no other damage, and must not make
-// the server look through the index. So the walk is not plain only if the chunk has no window.
+// granule, and no header can hide an object after it. If an object does not begin where the one before it ends, that is
+// damage, or the client's doing. A client with a window can do no other harm, and must not make the server look through
+// the index. So the walk clears `plain` only if the chunk has no window.
 uint64_t WalkChunk(const format::Place& chunk_place, std::span<const std::byte> bytes,
                    const format::ObjectHeader& chunk, uint64_t first_version, const Visit* visit, bool* plain) {
   const uint64_t end = SpaceOf(chunk);

@@ -22,8 +22,8 @@ void Segments::Open(SegmentId id, uint64_t version) {
   header.state = static_cast<uint64_t>(version == 0 ? SegmentState::kCopies : SegmentState::kOpen);
   header.first_version = version;
   const uint64_t at = shape_.SegmentOffset(id);
-  // The identity makes the header count, so it is stored after the rest is persistent. Until then the identity of an
-  // earlier use stays. Pairs with UseOf, which a restart asks first.
+  // The header counts as soon as it has this identity, so the shard stores the identity after the rest is persistent.
+  // Until then the identity of an earlier use stays. Pairs with UseOf, which a restart calls first.
   constexpr uint64_t kAfterIdentity = offsetof(SegmentHeader, state);
   nvm_.Write(at + kAfterIdentity, BytesOf(header).subspan(kAfterIdentity));
   nvm_.Persist(at, sizeof(header));
@@ -34,7 +34,8 @@ void Segments::Open(SegmentId id, uint64_t version) {
   ++opened_;
 }
 
-// A segment that a start took up as full may have been sealed before a crash, and states its end.
+// If a start took the segment up as full, it may have been sealed before a crash. Its header then states its end
+// already.
 void Segments::Seal(SegmentId id, uint64_t end) {
   const uint64_t state = HeaderOf(nvm_, shape_, id).state;
   if (state == static_cast<uint64_t>(SegmentState::kSealed) || state == static_cast<uint64_t>(SegmentState::kSettled)) {
@@ -86,9 +87,9 @@ void Segments::Settle(SegmentId id) {
   SettleRegion(id.region);
 }
 
-// A restart reads nothing of a region that is marked (LogRecovery pairs with this). So all its segments are settled
-// before, each persistently by StoreState. The shard writes no tombstone there any more: a tombstone goes to the region
-// of the open segment. The mark stays until the region is emptied.
+// A restart reads nothing in a region whose word says that it is settled (pairs with LogRecovery::TakeUpSettled). So
+// all its segments are settled before, each persistently by StoreState. The shard writes no tombstone there any more: a
+// tombstone goes to the region of the open segment. The word stays so until the region is emptied.
 void Segments::SettleRegion(uint32_t region) {
   if (!regions_.AwaitsSettled(region)) return;
   for (const uint64_t segment : shape_.segments()) {
@@ -103,8 +104,8 @@ void Segments::StoreState(SegmentId id, SegmentState state) {
   StoreInHeader(id, offsetof(SegmentHeader, state), static_cast<uint64_t>(state));
 }
 
-// State and mark say what is settled. They are persistent only after every entry that settled something here.
-// Index::StoreWordLazily leaves some entries to the next fence, so a fence comes first.
+// State and mark say which versions are settled. So they must become persistent after every entry that settled a
+// version here. Index::StoreWordLazily leaves some entries to the next fence, so a fence comes first.
 void Segments::StoreInHeader(SegmentId id, uint64_t field, uint64_t value) {
   const uint64_t at = shape_.SegmentOffset(id) + field;
   if (nvm_.Load64(at) == value) return;

@@ -1,7 +1,9 @@
-// The segments of one shard's linked regions: which are opened, sealed and settled, and how much is in flight in each.
+// The segments of one shard's linked regions: which ones are opened, sealed and settled, and how much is in flight in
+// each.
 //
-// Owns the segment headers in the pool, and the counts of what is in flight. It tells the region table when all
-// segments of a full region are settled. The shard's thread alone calls it. Requires: the region table outlives it.
+// Owns the segment headers in the pool, and for each segment the count of versions in flight. It tells the region table
+// when all segments of a full region are settled. The shard's thread alone calls it. Requires: the region table
+// outlives it.
 //
 //   not opened --Open--> open --Seal--> sealed, and settled once nothing in it is in flight
 #pragma once
@@ -20,22 +22,23 @@ class Segments {
  public:
   Segments(nvm::Writer& nvm, const ShardShape& shape, RegionTable& regions);
 
-  // Writes the segment's header. version: of its first object; 0 for copies. Persistent on return.
+  // Writes the header of a segment that begins with an object of this version. version: 0 for a segment of copies.
+  // Persistent on return.
   void Open(SegmentId id, uint64_t version);
-  // Nobody appends there any more, and its objects end at `end`. Persistent on return. Stores nothing if the header
-  // says so already.
+  // Stores in the header that the segment is full and that its objects end at `end`. Persistent on return. Stores
+  // nothing if the header is sealed already.
   void Seal(SegmentId id, uint64_t end);
-  // Says in the header that nothing before this offset is in flight. Persistent on return.
+  // Stores in the header that nothing before this offset is in flight. Persistent on return.
   void StoreMark(SegmentId id, uint64_t offset);
-  // Nobody appends to the region in this slot any more. Requires: each head that ever had an open segment has one, in
-  // another region.
+  // Notes that nobody appends to the region in this head slot any more. Requires: each head that ever had an open
+  // segment has one, in another region.
   void LeaveRegion(uint32_t head, uint32_t slot);
-  // The region is emptied: none of its segments is opened.
+  // Forgets the segments of a region that is emptied: they do not count as opened any more.
   void ForgetRegion(uint32_t region);
   // Settles all that is sealed, and then the regions. Requires: nothing is in flight.
   void SettleAll();
 
-  // Space in the segment waits for its writer / does not any more: it is settled, or dead.
+  // BeginFlight: one more version in the segment is in flight. EndFlight: one of them is settled, or dead.
   void BeginFlight(SegmentId id) { ++At(id).in_flight; }
   void EndFlight(SegmentId id) {
     State& segment = At(id);
@@ -43,14 +46,14 @@ class Segments {
   }
   [[nodiscard]] uint32_t InFlight(SegmentId id) const { return At(id).in_flight; }
 
-  // --- For a start, which finds segments opened. Stores nothing.
+  // --- For a start, which finds opened segments in the pool. These functions store nothing there.
 
-  // The segment is opened. It counts as sealed until Reopen.
+  // Notes that the segment is opened. It counts as sealed until Reopen.
   void TakeUp(SegmentId id);
-  // The segment is appended to again.
+  // Notes that the log appends to the segment again.
   void Reopen(SegmentId id) { At(id).sealed = false; }
   [[nodiscard]] bool IsOpened(SegmentId id) const { return At(id).opened; }
-  // The opened segments, sealed or not.
+  // Returns the number of opened segments, sealed or not.
   [[nodiscard]] uint64_t opened() const { return opened_; }
 
  private:
@@ -65,7 +68,8 @@ class Segments {
   void Settle(SegmentId id);
   void SettleRegion(uint32_t region);
   void StoreState(SegmentId id, format::SegmentState state);
-  // Stores a field of the header, after everything before it is persistent. Persistent on return.
+  // Stores a field of the header. Fences first, so that all earlier flushed stores are persistent before the field.
+  // Persistent on return.
   void StoreInHeader(SegmentId id, uint64_t field, uint64_t value);
 
   nvm::Writer& nvm_;

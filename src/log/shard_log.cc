@@ -27,7 +27,7 @@ void ShardLog::Close() {
 }
 
 void ShardLog::OnEntryChanged(uint32_t head, EntryWord before, EntryWord after) {
-  if (!shape_.HasHead(head)) return;  // a damaged entry
+  if (!shape_.HasHead(head)) return;  // The entry is damaged.
   const LogAddress was[] = {before.new_address(), before.needed_old()};
   const LogAddress is[] = {after.new_address(), after.needed_old()};
   for (const LogAddress address : is) {
@@ -40,11 +40,11 @@ void ShardLog::OnEntryChanged(uint32_t head, EntryWord before, EntryWord after) 
   }
 }
 
-// (I12) The mark is stored before the entry. So a client that has seen another version by way of the entry finds the
-// mark in the version that the entry left. The shard does not flush it: clients know nothing of a server that is gone.
-// The header's crc does not cover the mark: a damaged header keeps its damage, and no client goes by it. An object
-// without the entry's tag in its header is no version of the entry, and stays as it is: a damaged entry may lead into
-// some value.
+// (I12) The shard stores the mark of a left version before the entry. So if a client has found another version through
+// the entry, it finds the mark in the version that the entry left. The shard does not flush the mark: after a restart
+// no client uses a location from before. The header's crc does not cover the mark, so a damaged header stays damaged,
+// and no client trusts it. A damaged entry may lead into the middle of a value. So the shard does not mark an object
+// without the entry's tag in its header: that is not a version of the entry.
 void ShardLog::OnEntryStored(uint32_t head, const format::IndexEntry& before, EntryWord after) {
   const LogAddress left = before.entry_word().new_address();
   if (left == after.new_address() || left.none() || Planted(Flaw::kLeftNotMarked)) return;

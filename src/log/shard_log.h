@@ -1,7 +1,7 @@
-// The log of one shard: where its objects are, and what a put, the cleaner and the index do to it.
+// The log of one shard: its objects, and the operations of puts, the cleaner and the index on it.
 //
-// Owns the log's parts, each in a file of its own, and does what needs several of them. Not thread-safe: the shard's
-// thread alone calls it. Clients hold copies of the region numbers (control block).
+// Owns the log's parts, one in each file below, and has the functions that need several of them. The shard's thread
+// alone calls it. Clients read copies of the region numbers in the control block.
 //
 //   region_table   which regions are linked to a head (head_slots), free, emptied, or the index's
 //   segments       which segments are opened, sealed and settled, and what is in flight there
@@ -11,8 +11,8 @@
 //   objects        reading, from an address to an object
 //   log_recovery   what a start does
 //
-// The cleaner copies what a region still holds to segments of its own. Then the region is emptied, and free again
-// (docs/cleaning.md).
+// The cleaner copies the objects that a region still needs to other segments, which hold copies only. Then the shard
+// empties the region, and it becomes free again (docs/cleaning.md).
 #pragma once
 
 #include <cstdint>
@@ -45,16 +45,17 @@ class ShardLog final : public index::EntryObserver {
   ShardLog(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard,
            std::span<std::byte> control);
 
-  // Returns what takes the pool up, once. Only then the log may be used.
+  // Returns the object that takes the pool up. Requires: called once, before any other use of the log.
   [[nodiscard]] LogRecovery Recover() { return {nvm_, shape_, objects_, regions_, segments_, tails_, copies_}; }
-  // Settles every segment that is full. Persistent on return. Requires: nothing is in flight any more.
+  // Closes each open segment, and settles every full one. Persistent on return. Requires: nothing is in flight any
+  // more.
   void Close();
 
   [[nodiscard]] const RegionTable& regions() const { return regions_; }
   [[nodiscard]] const Tails& tails() const { return tails_; }
   [[nodiscard]] Copies& copies() { return copies_; }
 
-  // --- Puts. Each function is the one of Tails.
+  // --- Puts. Tails has the contract of each of these functions.
 
   Result<Space> Reserve(uint32_t head, uint64_t bytes, uint64_t version) {
     return tails_.Reserve(head, bytes, version);
@@ -62,7 +63,7 @@ class ShardLog final : public index::EntryObserver {
   std::optional<Space> Append(uint32_t head, uint64_t bytes) { return tails_.Append(head, bytes); }
   std::optional<Space> TombstoneSlot(uint32_t head, uint64_t version) { return tails_.TombstoneSlot(head, version); }
 
-  // The space at `address` waits for its writer / does not any more: it is settled, or dead.
+  // BeginFlight: the version at `address` is in flight from now on. EndFlight: it is settled, or dead.
   void BeginFlight(uint32_t head, format::LogAddress address) {
     segments_.BeginFlight(objects_.SegmentOf(head, address));
   }
@@ -71,7 +72,7 @@ class ShardLog final : public index::EntryObserver {
     tails_.EndFlight(head, id, address);
     segments_.EndFlight(id);
   }
-  // Nothing takes the place of the address's region until as many calls of Release (RegionUse::Hold).
+  // Holds the region of the address until Release was called once for each Hold (RegionUse::Hold).
   void Hold(uint32_t head, format::LogAddress address) { use_.Hold(head, address); }
   void Release(uint32_t head, format::LogAddress address) { use_.Release(head, address); }
 
@@ -81,28 +82,28 @@ class ShardLog final : public index::EntryObserver {
   void OnEntryStored(uint32_t head, const format::IndexEntry& before, format::EntryWord after) override;
   // Links one more region as a run of the index (RegionTable::LinkRun).
   std::optional<uint32_t> LinkRun() { return regions_.LinkRun(); }
-  // Returns the head of the log that the entry's addresses are in. A damaged entry's may be another shard's.
+  // Returns the head that the entry's addresses are in. For a damaged entry, it may be a head of another shard.
   [[nodiscard]] uint32_t HeadOf(const format::IndexEntry& entry) const {
     return shape_.geometry().HeadOf(entry.entry_meta().tag());
   }
-  // Returns an address where no object ever is, in a segment's header: in a region of the head that is not about to be
-  // cleaned. Returns none if the head has no such region.
+  // Returns an address where no object ever is: it lies in a segment's header. Chooses a region of the head that is not
+  // about to be cleaned. If the head has no such region, the address says so (LogAddress::none).
   [[nodiscard]] format::LogAddress PlaceOfNoObject(uint32_t head) const;
 
   // --- Cleaning
 
-  // Calls visit(LinkedRegion) for each region to which nobody appends.
+  // Calls visit(LinkedRegion) for each full region.
   template <class Visit>
   void ForEachFull(Visit&& visit) {
     use_.ForEachFull(visit);
   }
-  // Takes a region out of its head. Nobody finds anything there any more, and its bytes may be changed at will.
-  // Requires: its use is none, and it is full.
+  // Takes a region out of its head. From then on nobody finds anything there, and the cleaner may change its bytes.
+  // Requires: the region is full, and nothing names or holds it.
   void Empty(uint32_t head, uint32_t slot);
   // Frees an emptied region. Requires: all of the region is zeroes, persistently.
   void FreeEmptied(uint32_t region) { regions_.FreeEmptied(region); }
-  // Grows with what may make it worth to look for a region to clean: an entry leaves an address, the writers have
-  // filled a region, or nobody holds a full one any more.
+  // Returns a number that grows when a look for a region to clean may be worthwhile. That is so when an entry leaves an
+  // address, when the writers have filled a region, or when nobody holds a full region any more.
   [[nodiscard]] uint64_t changes() const { return use_.changes() + tails_.filled_regions(); }
 
   // --- Reading (Objects)
@@ -125,11 +126,11 @@ class ShardLog final : public index::EntryObserver {
 
   // --- Bytes
 
-  // A segment takes all its bytes, but for what the open ones still have room for.
+  // Returns the bytes of all opened segments, without the room that is left in the open ones.
   [[nodiscard]] uint64_t bytes_used() const {
     return segments_.opened() * shape_.geometry().segment_size - tails_.room();
   }
-  // Of the objects that entries name, about.
+  // Returns about how many bytes the objects that entries name take.
   [[nodiscard]] uint64_t bytes_live() const { return use_.bytes_live(); }
 
  private:

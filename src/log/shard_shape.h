@@ -1,4 +1,4 @@
-// The numbers of one shard's log: which heads and regions are the shard's, and where a segment stands in the pool.
+// The numbers of one shard's log: which heads and regions belong to the shard, and where a segment stands in the pool.
 //
 // Owns nothing that changes, so any thread may call it. Requires: the geometry outlives it.
 #pragma once
@@ -21,7 +21,7 @@ struct SegmentId {
   bool operator==(const SegmentId&) const = default;
 };
 
-// The numbers from `first` on, and below `last`, for a loop.
+// The numbers from `first` on and below `last`, to loop over.
 template <class Number>
 struct Numbers {
   struct Iterator {
@@ -50,26 +50,27 @@ class ShardShape {
         region_segments_shift_(std::countr_zero(geometry.segments_per_region())) {}
 
   [[nodiscard]] const format::Geometry& geometry() const { return geometry_; }
-  // The shard's heads, by their numbers in the pool.
+  // Returns the numbers of the shard's heads in the pool.
   [[nodiscard]] Numbers<uint32_t> heads() const { return {first_head_, first_head_ + geometry_.heads_per_shard}; }
   [[nodiscard]] bool HasHead(uint32_t head) const { return HeadInShard(head) < geometry_.heads_per_shard; }
-  // Huge for a head of an earlier shard.
+  // Returns the head's number in the shard. For a head of another shard it is not below heads_per_shard.
   [[nodiscard]] uint32_t HeadInShard(uint32_t head) const { return head - first_head_; }
-  // The slots of each head.
+  // Returns the numbers of the slots that each head has.
   [[nodiscard]] Numbers<uint32_t> slots() const { return {0, geometry_.slots_per_head()}; }
 
-  // A region's number in the pool, from its number in the shard.
+  // Returns a region's number in the pool. number: its number in the shard.
   [[nodiscard]] uint32_t RegionOf(uint32_t number) const { return geometry_.RegionOf(shard_, number); }
-  // Returns what geometry_.NumberInShard does, without its division. The division would be a part of each put's cost.
-  // It is exact as long as the product of both numbers has at most 32 bits.
+  // Returns the same as geometry_.NumberInShard, without a division, which would make each put slower. The result is
+  // exact if the product of both limits below has at most 32 bits.
   [[nodiscard]] uint32_t NumberOf(uint32_t region) const {
     static_assert(uint64_t{format::kRegionsMax} * format::kShardsMax < uint64_t{1} << 32);
     return static_cast<uint32_t>((region * shard_part_) >> 32);
   }
 
-  // The segments of a region. A segment has a power of two of bytes, and a region a power of two of segments.
+  // Returns the numbers of the segments in a region. The size of a segment and the number of segments in a region are
+  // powers of two.
   [[nodiscard]] Numbers<uint64_t> segments() const { return {0, geometry_.segments_per_region()}; }
-  // All segments of the shard are numbered region by region.
+  // Returns the segment's number in the shard. Segments are numbered region by region.
   [[nodiscard]] uint64_t SegmentNumber(SegmentId id) const {
     return (uint64_t{NumberOf(id.region)} << region_segments_shift_) + id.segment;
   }
@@ -82,7 +83,7 @@ class ShardShape {
   [[nodiscard]] uint64_t OffsetInRegion(uint64_t segment, uint64_t in_segment) const {
     return (segment << segment_shift_) + in_segment;
   }
-  // In the pool.
+  // Returns the offset of the segment in the pool.
   [[nodiscard]] uint64_t SegmentOffset(SegmentId id) const {
     return geometry_.RegionOffset(id.region) + (id.segment << segment_shift_);
   }
@@ -91,7 +92,7 @@ class ShardShape {
   const format::Geometry& geometry_;
   const uint32_t shard_;
   const uint32_t first_head_;
-  const uint64_t shard_part_;  // the shard's part of 1 << 32, rounded up
+  const uint64_t shard_part_;  // (1 << 32) / shards, rounded up
   const int segment_shift_;
   const int region_segments_shift_;
 };

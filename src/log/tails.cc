@@ -10,8 +10,8 @@ using format::FirstObjectOffset;
 
 namespace {
 
-// A mark costs a store and two fences. In segments of 8 MiB and more it moves once in 64 KiB: a restart then walks
-// about twice that, and back to the oldest space in flight.
+// To move the mark costs a store and two fences. In segments of 8 MiB and more, the shard moves it once in 64 KiB. A
+// restart then walks about twice that, and back to the oldest space in flight.
 constexpr uint64_t kMarksPerSegment = 128;
 constexpr uint64_t kMarkStepMin = 1024;
 constexpr uint64_t kMarkStepMax = 64 << 10;
@@ -66,8 +66,8 @@ bool Tails::OpenNext(uint32_t head, uint64_t version) {
     segments_.Seal(full.open, full.tail);
   }
   segments_.Open(of.open, version);
-  // The region is left after that: a restart then finds an open region in each head that ever had one. A delete takes
-  // no other room.
+  // The head leaves the full region after it has opened the next one. So a restart finds an open region in each head
+  // that ever had one. A delete takes no other room.
   if (!full.open.none() && !in_region) {
     ++filled_regions_;
     segments_.LeaveRegion(head, full.slot);
@@ -78,10 +78,10 @@ bool Tails::OpenNext(uint32_t head, uint64_t version) {
   return true;
 }
 
-// This happens between two operations: of all space that was given out before, only what is in flight is not settled.
-// So the mark can reach the place that waits for it as soon as nothing before that place is in flight, however much is
-// in flight after it. The tail is then the next place to wait. If nothing at all is in flight, the mark reaches the
-// tail at once. Requires: nothing before the mark is in flight.
+// Moves the mark in the pool to `of->mark`, and lets `of->mark` wait at the tail. This happens between two operations,
+// so all space given out before is settled or in flight. Hence the pool's mark may move as soon as nothing before
+// `of->mark` is in flight, even if much is in flight after it. If nothing at all is in flight, the pool's mark moves to
+// the tail at once. Requires: nothing before `of->mark` is in flight.
 void Tails::MoveMark(Tail* of) {
   of->in_flight = segments_.InFlight(of->open);
   const uint64_t reached = of->in_flight == 0 ? of->tail : of->mark;
@@ -95,8 +95,8 @@ void Tails::SealFull() {
   }
 }
 
-// After the objects there are zeroes, so that the next server tells the end of the objects from damage. Anything else
-// there was cut off by a crash, and recovery let it lie.
+// The next server tells the end of the objects from damage by the zeroes after them. Other bytes there belong to an
+// object that a crash cut off, and recovery left them.
 void Tails::Close() {
   for (Tail& of : tails_) {
     if (of.open.none()) continue;

@@ -1,9 +1,10 @@
-// Where each head's next object goes: the head's open segment, the tail in it, and the mark that follows the tail.
+// The place of each head's next object: the head's open segment, the tail in it, and the mark that follows the tail.
 //
-// Owns the heads' open segments. Requires: region table and segments outlive it. The shard's thread alone calls it.
+// Owns the heads' open segments. Requires: the region table and the segments outlive it. The shard's thread alone calls
+// it.
 //
-// Space is only ever appended to. A segment is sealed when the next object does not fit. The mark says what is settled
-// in the open segment, so that a restart need not walk the segment from its beginning.
+// A head only appends. It seals a segment when the next object does not fit. Every version before the mark of the open
+// segment is settled, so a restart walks the segment from the mark on.
 #pragma once
 
 #include <cstdint>
@@ -29,42 +30,42 @@ class Tails {
  public:
   Tails(nvm::Writer& nvm, const ShardShape& shape, RegionTable& regions, Segments& segments);
 
-  // Appends `bytes` (a multiple of the granule, at most what a segment holds) to a head. The caller writes an object
-  // header with this version there. All headers written so far are persistent before an entry names a place after
-  // them: a restart walks the log from header to header. Returns kResourceExhausted if there is no room.
+  // Appends space of `bytes` to a head: a multiple of the granule, and at most the room of a segment. The caller writes
+  // an object header with this version there. Before an entry names a place, the caller makes all headers before that
+  // place persistent. A restart walks the log from header to header. Returns kResourceExhausted if there is no room.
   Result<Space> Reserve(uint32_t head, uint64_t bytes, uint64_t version);
-  // As Reserve, if that only appends. Returns nullopt if Reserve would also say in the pool what is settled: before
-  // that, the caller settles all that it reserved, or begins its flight.
+  // Does the same as Reserve if that only appends. Returns nullopt if Reserve would also store a mark, or seal a
+  // segment. Before such a call of Reserve, the caller settles each version that it reserved, or begins its flight.
   std::optional<Space> Append(uint32_t head, uint64_t bytes) {
     Tail& of = At(head);
     if (!Fits(of, bytes) || IsMarkDue(of)) return std::nullopt;
     return AppendTo(&of, bytes);
   }
   // Returns the tombstone slot of the region to which the head appends. Opens a segment, from this version on, if the
-  // head has none. Returns nullopt if there is no room for one.
+  // head has no open one. Returns nullopt if there is no room for a segment.
   std::optional<Space> TombstoneSlot(uint32_t head, uint64_t version);
-  // Space at the address, in this segment, is not in flight any more.
+  // Notes that the space at the address, in this segment, is not in flight any more.
   void EndFlight(uint32_t head, SegmentId id, format::LogAddress address) {
     Tail& of = At(head);
     if (id == of.open && shape_.OffsetInSegment(address) < of.mark) --of.in_flight;
   }
 
-  // Seals the open segments that are full.
+  // Seals each open segment that is full.
   void SealFull();
-  // Makes zeroes of the rest of each open segment, and says that all before is settled. Persistent on return. Requires:
-  // nothing is in flight.
+  // Fills the rest of each open segment with zeroes, and stores that everything before the rest is settled. Persistent
+  // on return. Requires: nothing is in flight.
   void Close();
 
-  // --- For a start. Stores nothing.
+  // --- For a start. These functions store nothing in the pool.
 
-  // The segment is the head's open one, and full.
+  // Makes this the head's open segment, and counts it as full until GoOnAt.
   void TakeUp(uint32_t head, uint32_t slot, SegmentId id);
-  // The head's open segment is not full: the next object goes there.
+  // The head's open segment is not full: its next object goes to the offset `tail`.
   void GoOnAt(uint32_t head, uint64_t tail);
 
-  // Returns none if the head has never had an open segment.
+  // Returns the head's open segment. If the head never had one, the id says so: SegmentId::none.
   [[nodiscard]] SegmentId OpenSegment(uint32_t head) const { return At(head).open; }
-  // The slot of the open segment's region.
+  // Returns the head slot of the open segment's region.
   [[nodiscard]] uint32_t SlotOf(uint32_t head) const { return At(head).slot; }
   [[nodiscard]] bool IsAppendedTo(uint32_t head, uint32_t slot) const {
     return !At(head).open.none() && At(head).slot == slot;
@@ -73,20 +74,20 @@ class Tails {
   [[nodiscard]] uint64_t RoomLeft(uint32_t head) const {
     return At(head).open.none() ? 0 : shape_.geometry().segment_size - At(head).tail;
   }
-  // Bytes appended since the start.
+  // Returns the bytes appended since the start.
   [[nodiscard]] uint64_t appended() const { return appended_; }
-  // Bytes that all open segments still take.
+  // Returns how many bytes all open segments still have room for.
   [[nodiscard]] uint64_t room() const { return room_; }
-  // Regions that writers have filled since the start.
+  // Returns how many regions writers have filled since the start.
   [[nodiscard]] uint64_t filled_regions() const { return filled_regions_; }
 
  private:
   struct Tail {
-    SegmentId open;          // none: there is none yet
-    uint32_t slot = 0;       // of its region
-    uint64_t tail = 0;       // in the open segment
-    uint64_t mark = 0;       // an earlier tail: the next place for the mark
-    uint32_t in_flight = 0;  // before that place
+    SegmentId open;          // Empty before the head's first segment.
+    uint32_t slot = 0;       // The head slot of its region.
+    uint64_t tail = 0;       // The end of the objects in it.
+    uint64_t mark = 0;       // An earlier tail, to which the mark moves next.
+    uint32_t in_flight = 0;  // Versions in flight before `mark`.
   };
 
   [[nodiscard]] Tail& At(uint32_t head) { return tails_[shape_.HeadInShard(head)]; }
@@ -98,7 +99,7 @@ class Tails {
     const bool can_move = of.in_flight == 0 || Planted(Flaw::kMarksInFlight);
     return can_move && of.tail - of.mark >= mark_step_;
   }
-  // Requires: it fits.
+  // Requires: Fits(*of, bytes).
   Space AppendTo(Tail* of, uint64_t bytes);
   void MoveMark(Tail* of);
   // Returns false if there is no room.
