@@ -1,4 +1,5 @@
-// What a shard did, and for how long, in its control block, where clients and Server::activity() read it.
+// The activity of a shard: what it did, and for how long. It lies in the shard's control block, where clients and
+// Server::activity() read it.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 namespace erda::server {
 
-// As Counters: one writer, any number of readers, everything is relaxed.
+// As with Counters, there is one writer and any number of readers, and all accesses are relaxed.
 class ActivityCounts {
  public:
   ActivityCounts(std::span<std::byte> control, const format::Geometry& geometry)

@@ -1,7 +1,7 @@
-// The proof that a shard has published all its puts. Functions that would tell of an unpublished put, or would end what
-// protects it, take the proof by value. Nothing can copy or move a proof, so a caller makes it in the call itself:
-// EndSession(batch.Publish(), session). A caller that forgets to publish does not compile. Neither does one that keeps
-// a proof across a later put.
+// The proof that a shard has published all its puts. A function takes the proof by value if it would reveal an
+// unpublished put, or would end the protection of one. Nothing can copy or move a proof, so a caller makes it in the
+// call itself: EndSession(batch.Publish(), session). A caller that forgets to publish does not compile. Neither does
+// one that keeps a proof across a later put.
 #pragma once
 
 namespace erda::server {
@@ -13,7 +13,7 @@ class AllPublished {
   AllPublished& operator=(const AllPublished&) = delete;
 
  private:
-  friend class PublishBatch;  // makes it, and nothing more: there is no state to reach
+  friend class PublishBatch;  // only to make a proof: the class has no state
   AllPublished() = default;
 };
 

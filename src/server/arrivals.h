@@ -1,4 +1,4 @@
-// What has arrived on the ports of a shard. The shard's thread calls it.
+// Takes the completions that have arrived on the ports of a shard. The shard's thread calls it.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace erda::server {
 
-// Polls the completion queues of all ports. Each round begins with another port, and takes as much of each port at
-// most, so a busy port does not keep the others waiting.
+// Polls the completion queues of all ports. Each round begins with another port. A round takes at most the same number
+// from each port, so a busy port does not keep the others waiting.
 class Arrivals {
  public:
   // Requires: the queues outlive this.
@@ -20,7 +20,8 @@ class Arrivals {
     for (const Port& port : ports) queues_.push_back(&port.queue);
   }
 
-  // Calls take(std::span<const Completion>) with what each queue has, if it has anything. The next queue overwrites it.
+  // Calls take(std::span<const Completion>) with the completions of each queue that has some. The span is valid during
+  // the call only.
   template <class Take>
   void Poll(Take&& take) {
     if (++first_ >= queues_.size()) first_ = 0;

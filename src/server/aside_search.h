@@ -1,6 +1,6 @@
-// After a merge: looks through the index for entries that still name a region, and sets them aside. The walk did not
-// meet what they name: it is damaged, or its client has forged its header. So nobody knows the keys. Owns where the
-// search is. The shard's thread calls it.
+// After a merge: looks through the index for entries that still name the merged region, and sets them aside. The walk
+// of the merge did not find the objects that they name: these are damaged, or a client has forged their headers. So
+// nobody knows the keys. Owns the position of the search. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class AsideSearch {
   // Looks at some entries. Returns true at the end of the index.
   bool Step();
   [[nodiscard]] uint32_t region() const { return region_; }
-  // It has settled a version. The next merge of the region can move that.
+  // Returns true if the search has settled a version. The next merge of the region can move that version.
   [[nodiscard]] bool has_settled() const { return has_settled_; }
 
  private:

@@ -1,4 +1,5 @@
-// The C API of the server: each call is one of erda::Server, with what C has no words for taken apart.
+// The C API of the server. Each function calls one of erda::Server, and turns the C++ types that C does not have into
+// plain ones.
 #include "server/c_api.h"
 
 #include <cstdlib>
@@ -173,7 +174,7 @@ erda_server_fabrics* CopyFabrics(const std::vector<ServerFabric>& from) {
   return piece.Release<erda_server_fabrics>();
 }
 
-// Into a structure of the caller's, who has set its size.
+// Copies the counts into a structure of the caller, which holds its own size.
 template <class Counts>
 Status Give(Counts* to, size_t least, const Counts& counts) {
   if (to->size < least) return {Code::kInvalidArgument, "the counts' size is not set"};
@@ -181,7 +182,7 @@ Status Give(Counts* to, size_t least, const Counts& counts) {
   return {};
 }
 
-// What the caller frees; NULL if there is none.
+// Sets *to to a copy that the caller frees, or to NULL if the server has nothing to copy.
 template <class Pieces, class Copy>
 erda_code GetCopy(const erda_server* server, Pieces** to, const char* place, const Copy& copy) {
   return Guarded([&]() -> Status {

@@ -1,4 +1,5 @@
-// How the C API of the server says what erda/server.h says: each field of a structure there is one here.
+// Converts between the structures of erda/server.h and those of the server's C API. Each field of one has its
+// counterpart in the other.
 #pragma once
 
 #include "erda/erda.h"

@@ -31,9 +31,10 @@ bool Chain::MakePersistentIfWhole(uint32_t head, Address address) {
   return whole;
 }
 
-// (I2) The object is persistent by now. So is the entry, if only the settled bit is new; otherwise the entry becomes
-// persistent without the bit first: a reader who sees the bit may return the version, and a power cut must not take it
-// back. The bit itself may be lost: recovery verifies what is not settled.
+// (I2) The object is persistent already. If only the settled bit is new, the entry is persistent, too. Otherwise the
+// shard first makes the entry persistent without the bit. The reason: a reader that sees the bit may return the
+// version, so a power cut must not undo it. The bit itself may get lost: recovery verifies versions that are not
+// settled.
 void Chain::StoreSettled(Slot slot, EntryWord word) {
   if (index_.WordAt(slot).Unsettled() != word.Unsettled()) index_.StoreWord(slot, word.Unsettled());
   index_.StoreWordLazily(slot, word.Settled());
@@ -49,8 +50,8 @@ void Chain::TakeBack(Slot slot, const Before& before) {
   } else if (word.old_address().none()) {
     index_.Free(slot);
   } else {
-    // In one store: without its settled bit for a moment, readers would look for something older. A power cut before it
-    // is persistent is repaired to the same.
+    // The shard changes address and settled bit in one store. If the bit were missing for a moment, readers would look
+    // for an older version. After a power cut before the store is persistent, recovery comes to the same entry.
     index_.StoreWord(slot, word.TakenBackToOld());
   }
 }

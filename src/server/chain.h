@@ -1,5 +1,5 @@
-// The versions of an entry, from its new one to older ones along `previous`, and the stores that settle one of them or
-// go back to one: what settling.cc, taking_back.cc and recovery.cc share.
+// The chain of versions of an index entry, from its new one to older ones along `previous`. Also stores into the entry
+// to settle one of them, or to go back to one. settling.cc, taking_back.cc and recovery.cc share it.
 #pragma once
 
 #include "base/planted.h"
@@ -17,13 +17,13 @@ class Chain {
 
   Chain(nvm::Writer& nvm, index::Index& index, const log::ShardLog& log) : nvm_(nvm), index_(index), log_(log) {}
 
-  // A version to go back to; no address: the entry's old one.
+  // A version to go back to. Without an address it stands for the entry's old version.
   struct Before {
     Address address;
-    uint64_t whole_bytes = 0;  // that it takes, if it is whole
+    uint64_t whole_bytes = 0;  // its size if it is whole
   };
-  // The newest version before `gone`, of which the header is enough, and newer than the one at `old`, that is whole or
-  // that may_arrive(address). Asks may_arrive of each that is not whole.
+  // Returns the newest version before `gone` that is newer than the one at `old`, and is whole or may still arrive.
+  // Calls may_arrive(address) for each version that is not whole. Reads only the header of `gone`.
   template <class MayArrive>
   [[nodiscard]] Before NewestBefore(uint32_t head, const format::ObjectView& gone, Address old,
                                     MayArrive&& may_arrive) const {
@@ -39,25 +39,27 @@ class Chain {
     return {};
   }
 
-  // The number of the version whose header is there; 0 if none is.
+  // Returns the number of the version whose header is at the address, or 0 if no header is there.
   [[nodiscard]] uint64_t VersionAt(uint32_t head, Address address) const;
 
-  // If the version there is whole, begins to make it persistent: it is after the next fence.
+  // If the version there is whole, flushes it and returns true. It is persistent after the next fence.
   bool FlushIfWhole(uint32_t head, Address address);
-  // And waits for it.
+  // Does the same as FlushIfWhole, and fences. The version is persistent on return.
   bool MakePersistentIfWhole(uint32_t head, Address address);
-  // REQUIRES: it was found whole.
+  // Makes the version persistent. REQUIRES: NewestBefore found it whole.
   void MakePersistent(uint32_t head, const Before& version) {
     nvm_.Persist(log_.OffsetOf(head, version.address), version.whole_bytes);
   }
-  // The slot's entry is `word`, and its new version settled. REQUIRES: that version is persistent, and so is the entry
-  // as it stands.
+  // Stores `word` into the slot's entry, with its new version settled. REQUIRES: that version is persistent, and so is
+  // the entry as it stands.
   void StoreSettled(Slot slot, format::EntryWord word);
-  // The new version of the slot's entry will never be whole. Persistent on return, but for the settled bit.
+  // Takes back the new version of the slot's entry, which will never be whole. Persistent on return, except for the
+  // settled bit.
   void TakeBack(Slot slot, const Before& before);
 
  private:
-  // The version before `view` in the chain, or none: an address counts only if it holds an older version of the key.
+  // Returns the address of the version before `view` in the chain, or LogAddress() if there is no older one. An address
+  // counts only if it holds an older version of the key.
   [[nodiscard]] Address Previous(uint32_t head, const format::ObjectView& view) const;
 
   nvm::Writer& nvm_;

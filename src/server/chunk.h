@@ -1,5 +1,5 @@
-// A chunk: a piece of the log that a client fills itself (docs/protocol.md, "Put, delegated"). Kept in DRAM, since only
-// a client that is connected can go on there. After a restart there is none.
+// A chunk: a piece of the log that a client fills itself (docs/protocol.md, "Put, delegated"). The shard keeps it in
+// DRAM, since only a connected client can go on there. After a restart a shard has no chunks.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@ namespace erda::server {
 
 struct Chunk {
   uint32_t head = 0;
-  format::LogAddress address;  // of its header
-  uint64_t offset = 0;         // of that, in the pool
-  uint64_t version = 0;        // in that header: no two chunks have the same
-  uint64_t bytes = 0;          // all of it
-  uint64_t tail = 0;           // where the next object stands, from its beginning
-  uint32_t age = 0;            // whiles since it was used
-  bool windowed = false;       // its client writes there through a window
-  bool taken_back = false;     // nothing is put there any more, but its client may not know yet
-  Nanoseconds awaited{0};      // since then, by one put that waits for room
+  format::LogAddress address;  // The place of its header.
+  uint64_t offset = 0;         // The offset of the header in the pool.
+  uint64_t version = 0;        // The version in its header: no two chunks have the same.
+  uint64_t bytes = 0;          // The size of the whole chunk.
+  uint64_t tail = 0;           // The offset of the next object in the chunk.
+  uint32_t age = 0;            // Calls of ChunkTable::Age since the last put.
+  bool windowed = false;       // The client writes there through a window.
+  bool taken_back = false;     // Revoked: the shard publishes no more puts there, but the client may not know yet.
+  Nanoseconds awaited{0};      // Since it was revoked: how long a put has waited for room.
 };
 
 }  // namespace erda::server

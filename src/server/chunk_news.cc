@@ -11,7 +11,7 @@ void TellChunkNews(ChunkTable& chunks, Sessions& sessions, ReplyBatch& replies) 
     if (!session.doomed) replies.AddNotice(session, format::kTakesBack | chunk.raw());
   });
   CloseWindows(chunks, sessions);
-  // A client whose session ends so connects again.
+  // After this the client connects again.
   chunks.EndOverdue([&](SessionId id) {
     sessions.EndOverdue(sessions.At(id), "others waited too long for a piece of the log that it was to give back");
   });

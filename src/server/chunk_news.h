@@ -1,4 +1,4 @@
-// What the clients of a shard are told of their chunks. The shard's thread calls it.
+// Tells the clients of a shard the news about their chunks. The shard's thread calls it.
 #pragma once
 
 #include "server/chunk_table.h"
@@ -7,8 +7,8 @@
 
 namespace erda::server {
 
-// Acts on the news of the table since the last call: asks clients to give chunks back, closes the windows of chunks
-// that have ended, and ends the sessions of clients that keep a chunk which others wait for.
+// Acts on the news that the table has had since the last call. Asks clients to give revoked chunks back. Closes the
+// windows of chunks that have ended. Ends the session of a client that keeps a chunk for too long while others wait.
 void TellChunkNews(ChunkTable& chunks, Sessions& sessions, ReplyBatch& replies);
 
 }  // namespace erda::server

@@ -17,13 +17,14 @@ namespace {
 constexpr uint64_t kShareOfLog = 16;
 // With fewer free regions, a chunk takes only what is left of the open segment.
 constexpr uint32_t kFreeRegionsLeft = 2;
-// Age takes a chunk back after this many calls without a put. The calls come at idle moments (TidyTimer: from 5 ms on,
-// each twice as long). A shard that is never idle calls after Shard's kPollsOfAWhile. A chunk with a window ends after
-// kClosingAgeMax calls more, whatever its client says. That is late, a second at least where there are idle moments,
-// since a stopped client that Writes after it loses its channel.
+// Age revokes a chunk after this many calls without a put. The calls come at idle moments (TidyTimer: the first pause
+// is 5 ms, each next one twice as long). A shard that is never idle calls Age once in kPollsPerAge Polls (shard.cc). A
+// revoked chunk with a window ends after kClosingAgeMax calls more, even if its client does not give it back. With idle
+// moments, that is at least a second. The time is long because a stopped client that Writes after the end loses its
+// channel.
 constexpr uint32_t kAgeMax = 8;
 constexpr uint32_t kClosingAgeMax = 200;
-// A session may keep a chunk that was taken back for this long while a put waits for room.
+// A session may keep a revoked chunk for this long while a put waits for room.
 constexpr Nanoseconds kAwaitedMax = std::chrono::seconds(1);
 
 }  // namespace
@@ -36,7 +37,7 @@ uint64_t ChunkTable::SizeFor(uint32_t head, uint64_t least, uint64_t wanted, Ses
   const auto closing = static_cast<size_t>(std::ranges::count(closing_, session, &ClosingChunk::session));
   const size_t held = closing + (session < chunks_.size() ? chunks_[session].size() : 0);
   if (held >= format::kChunksPerClient || size < least || least <= kChunkObjectsAt) return 0;
-  // A chunk that is a little smaller leaves no unused end of a segment.
+  // Takes the rest of the segment if that is only a little smaller, so that no end of a segment stays unused.
   if (room < size && room >= std::max(least, size / 4)) size = room;
   // The next objects may be as large as the present one.
   return AlignDown(size - (size - kChunkObjectsAt) % (least - kChunkObjectsAt), kGranuleBytes);
@@ -101,7 +102,7 @@ void ChunkTable::EndSession(AllPublished /*proof*/, SessionId session) {
   overdue_.EraseIf([&](SessionId overdue) { return overdue == session; });
 }
 
-// With a window its segment does not count as settled either before that is closed (Release).
+// If the chunk has a window, its segment does not count as settled before the window is closed (Release).
 void ChunkTable::TakeBack(SessionId session, Chunk& chunk) {
   chunk.taken_back = true;
   chunk.age = 0;
@@ -123,8 +124,8 @@ void ChunkTable::End(SessionId session, const Chunk& chunk) {
   to_close_.push_back({session, chunk.version});
 }
 
-// (I8) Pairs with CloseWindows: the device has said that nothing goes through the window any more. A session that ends
-// takes its windows with it: its channel has ended before EndSession.
+// (I8) Pairs with CloseWindows: the device has said that nothing goes through the window any more. The windows of a
+// session that ends need no such message: its channel has ended before EndSession.
 void ChunkTable::OnWindowClosed(SessionId session, uint64_t version) {
   std::erase_if(closing_, [&](const ClosingChunk& closing) {
     if (closing.session != session || closing.chunk.version != version) return false;

@@ -1,5 +1,5 @@
-// What a shard and its cleaner tell each other. The shard's thread pushes orders and pops proposals; the cleaner's
-// thread does the reverse.
+// The messages between a shard and its cleaner. The shard's thread pushes orders and pops proposals. The cleaner's
+// thread pops orders and pushes proposals.
 //   (C1) A thread that sees an order or a proposal sees all that was stored before it (base/spsc_queue.h).
 #pragma once
 
@@ -17,7 +17,7 @@ namespace erda::server {
 
 // --- Orders
 
-// Copy what entries need out of this region, which is full. Answered by RegionMerged.
+// Copy all objects that entries need out of this full region. The cleaner answers with RegionMerged.
 struct MergeOrder {
   uint32_t region = 0;
   uint32_t generation = 0;
@@ -31,23 +31,24 @@ struct SegmentOrder {
   uint32_t generation = 0;
   uint32_t slot = 0;
   uint64_t segment = 0;
-  bool begun = false;      // an earlier server's cleaner has copied there
-  uint64_t last_copy = 0;  // where the last of these copies stands that an entry names; 0: no entry names one
+  bool begun = false;      // The cleaner of an earlier server has copied there.
+  uint64_t last_copy = 0;  // The place of the last such copy that an entry names; 0: no entry names one.
 };
-// No segment can be had. Answers SegmentWanted.
+// The shard has no segment for the cleaner. Answers SegmentWanted.
 struct NoSegmentOrder {};
-// Fill this region with zeroes. Answered by RegionZeroed.
+// Fill this region with zeroes. The cleaner answers with RegionZeroed.
 struct ZeroOrder {
   uint32_t region = 0;
 };
-// Look at all entries for expired versions. Answered by SweepEnded, after a VersionExpired for each.
+// Look through all entries for expired versions. The cleaner answers with a VersionExpired for each of these, and then
+// with SweepEnded.
 struct SweepOrder {};
 
 using CleanOrder = std::variant<MergeOrder, SegmentOrder, NoSegmentOrder, ZeroOrder, SweepOrder>;
 
 // --- Proposals
 
-// The version at `from` stands at `to`, too. The shard may let the entry name that.
+// A copy of the version at `from` stands at `to`. The shard may let the entry name the copy.
 struct VersionCopied {
   uint64_t key_hash = 0;
   format::LogAddress from{};
@@ -56,9 +57,9 @@ struct VersionCopied {
 // The cleaner waits for a segment to copy to in this head.
 struct SegmentWanted {
   uint32_t head = 0;
-  uint64_t end = 0;  // where the segment ends that it has filled; 0: it has had none
+  uint64_t end = 0;  // where the copies end in the segment that it has filled; 0: it had no segment yet
 };
-// The cleaner has proposed all copies out of this region. Not complete: there was no room for more.
+// The cleaner has proposed all copies out of this region. If not complete: there was no room for more copies.
 struct RegionMerged {
   uint32_t region = 0;
   bool complete = false;
@@ -66,7 +67,7 @@ struct RegionMerged {
 struct RegionZeroed {
   uint32_t region = 0;
 };
-// The entry in this index slot named the version at `from` as settled, and that is damaged.
+// The entry in this index slot named the version at `from` as settled, and that version is damaged.
 struct DamageFound {
   uint32_t head = 0;
   format::LogAddress from{};
@@ -78,7 +79,7 @@ struct ForgeryFound {
   uint64_t key_hash = 0;
   format::LogAddress from{};
 };
-// An entry named the version at `from` as its new one, settled, and that has expired.
+// An entry named the version at `from` as its new one, settled, and that version has expired.
 struct VersionExpired {
   uint32_t head = 0;
   uint64_t key_hash = 0;
@@ -88,7 +89,8 @@ struct SweepEnded {
   uint64_t next_deadline = 0;  // the earliest that has not passed; 0: no deadline is left
 };
 
-// It is time that the shard mends some entries: it alone knows what it stored in a slot.
+// It is time that the shard mends some entries. The cleaner cannot do that: only the shard knows what it stored in an
+// index slot.
 struct MendingDue {};
 
 using CleanProposal = std::variant<VersionCopied, SegmentWanted, RegionMerged, RegionZeroed, DamageFound, ForgeryFound,
@@ -99,7 +101,7 @@ static_assert(std::is_trivially_copyable_v<CleanOrder> && std::is_trivially_copy
 using ProposalQueue = SpscQueue<CleanProposal, 256>;
 // The cleaner proposes up to this many copies with one fence.
 inline constexpr size_t kCopiesPerBatch = 32;
-// Cleaner thread: the queue takes a batch and what one step proposes beside it.
+// Cleaner thread: returns true if the queue has room for a batch and for the other proposals of one step.
 [[nodiscard]] inline bool HasRoomForBatch(const ProposalQueue& proposals) {
   return proposals.room() >= kCopiesPerBatch + 4;
 }
@@ -111,15 +113,15 @@ struct CleanQueues {
   ProposalQueue proposals;
   CleanerBell bell;
   ExpiringPuts expiring_puts;
-  // The shard sets the pace: how many bytes of the log the cleaner may have walked in all. The cleaner tells how many
-  // it has. Relaxed: each is a number by itself.
+  // The shard sets the pace by `allowance`: how many bytes of the log the cleaner may have walked in all. `walked` is
+  // how many it has walked. Relaxed: neither number orders any other memory.
   std::atomic<uint64_t> allowance{0};
   std::atomic<uint64_t> walked{0};
   std::atomic<bool> hurry{false};  // a put waits for the cleaner
 
   [[nodiscard]] bool MayExpire() const { return expiring_puts.MayExpire(); }
-  // Shard thread. There is always room: the shard gives one order to merge, to sweep and for a segment at a time, and
-  // no more orders to zero than fit beside them.
+  // Shard thread. The queue always has room: the shard gives one order of each kind at a time, and a limited number of
+  // ZeroOrders (emptied_regions.cc).
   void Send(const CleanOrder& order) {
     (void)orders.Push(order);
     bell.Ring();

@@ -19,7 +19,7 @@ Cleaner::Cleaner(nvm::Pool& pool, const format::Geometry& geometry, uint32_t poo
       rounds_(look_, queues.expiring_puts),
       scrubber_(index_, objects_, queues.proposals, Counters(control)) {}
 
-// Zeroes come first: a put may wait for the region.
+// Zeroing comes first: a put may wait for the region.
 bool Cleaner::Step() {
   (void)index_.Refresh();
   const bool told = TakeOrders();

@@ -1,11 +1,12 @@
 // The cleaner of one shard: merges regions, zeroes them, frees expired versions and verifies values (docs/cleaning.md).
-// A state machine: in production its thread steps it, in tests a seeded loop. It owns its hand on the pool, its own
-// view of the index, and the parts that do the work. This file takes the shard's orders and says which part goes on.
+// A state machine: in production its thread steps it, in tests a seeded loop. It owns a Writer on the pool, a separate
+// view of the index, and the parts that do the work. This class takes the shard's orders, and chooses the part that
+// goes on.
 //
 // The cleaner reads the pool while the shard goes on. It writes only where no other thread writes: after its own
-// copies, and into emptied regions. It stores no entry, no region word and no segment header: it proposes, and the
-// shard applies. docs/protocol.md, "The cleaner and the shard", has the invariants C1 to C5. C1 is in clean_queues.h,
-// C2 and C3 in region_walk.h, C4 in region_merge.h, C5 in region_zeroer.h.
+// copies, and into emptied regions. It stores no entry, no region word and no segment header. It makes proposals, and
+// the shard applies them. docs/protocol.md, "The cleaner and the shard", has the invariants C1 to C5. C1 is in
+// clean_queues.h, C2 and C3 in region_walk.h, C4 in region_merge.h, C5 in region_zeroer.h.
 #pragma once
 
 #include <cstddef>
@@ -35,16 +36,15 @@ class Cleaner {
   Cleaner(const Cleaner&) = delete;
   Cleaner& operator=(const Cleaner&) = delete;
 
-  // Does a small part of what the shard has ordered. Returns false if there is nothing to do, until the shard says
-  // more.
+  // Does a small part of the ordered work. Returns false if there is nothing to do before the next order.
   bool Step();
-  // No region is being merged, no sweep goes on, and the shard has applied every proposal.
+  // Returns true if no merge and no sweep goes on, and the shard has applied every proposal.
   [[nodiscard]] bool idle() const { return !merge_.active() && !sweep_.active() && queues_.proposals.empty(); }
-  // How many proposals it has made in all.
+  // Returns how many proposals the cleaner has made in all.
   [[nodiscard]] uint64_t proposed() const { return queues_.proposals.pushed(); }
-  // Beside the orders: verifies about this many bytes of values, and goes on with the next ones at the next call.
+  // Verifies about this many bytes of values, besides the ordered work. The next call goes on with the next values.
   void Scrub(uint64_t bytes) { scrubber_.Scrub(bytes); }
-  // Beside the orders: looks at some entries for expired versions, and goes on with the next ones at the next call.
+  // Looks at some entries for expired versions, besides the ordered work. The next call goes on with the next entries.
   void Sweep() { rounds_.Step(); }
 
  private:
@@ -56,7 +56,7 @@ class Cleaner {
   void Obey(const SweepOrder& /*order*/) { sweep_.Begin(); }
 
   nvm::Writer nvm_;
-  index::Index index_;  // to look things up
+  index::Index index_;  // for reading only
   CleanQueues& queues_;
   NamedObjects objects_;
   RegionMerge merge_;

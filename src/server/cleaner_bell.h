@@ -1,4 +1,5 @@
-// How a shard wakes its cleaner. The shard's thread rings; the cleaner's thread sleeps as long as nothing rang.
+// The bell by which a shard wakes its cleaner. The shard's thread rings, and the cleaner's thread sleeps until the bell
+// rings.
 #pragma once
 
 #include <atomic>
@@ -7,20 +8,21 @@
 
 namespace erda::server {
 
-// The cleaner says that it sleeps, and then looks whether the bell rang. The shard rings, and then looks whether the
-// cleaner sleeps. These four accesses are sequentially consistent: so the cleaner sees the ring, or the shard wakes it.
+// The cleaner stores that it sleeps, and then reads whether the bell rang. The shard rings, and then reads whether the
+// cleaner sleeps. These four accesses are sequentially consistent. So the cleaner sees the ring, or the shard sees that
+// it sleeps and wakes it.
 class CleanerBell {
  public:
-  // Wakes the thread out of its sleep. Set before the thread starts.
+  // Wakes the cleaner's thread. Requires: set before that thread starts.
   std::function<void()> wake;
 
-  // Any thread: there may be something to do for the cleaner.
+  // Any thread: tells the cleaner that there may be work.
   void Ring() {
     rings_.fetch_add(1, std::memory_order_seq_cst);
     if (sleeping_.load(std::memory_order_seq_cst) && wake) wake();
   }
 
-  // The cleaner's thread: how often the bell rang. Read it before the last look for work.
+  // The cleaner's thread: returns how often the bell rang. Requires: the caller reads it before its last look for work.
   [[nodiscard]] uint32_t rings() const { return rings_.load(std::memory_order_seq_cst); }
   // The cleaner's thread: calls sleep(), unless the bell rang since `rings` was read. `wake` ends that sleep.
   template <class Sleep>

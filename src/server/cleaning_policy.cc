@@ -11,7 +11,7 @@ using log::ShardLog;
 
 namespace {
 
-// Proposals applied in one step: a request may have to wait for a few microseconds.
+// Proposals applied in one step. A request may have to wait for the few microseconds that these take.
 constexpr size_t kAppliedPerStep = 8;
 // Reservations that the shard looks at in one step, while a region waits for some that may have arrived.
 constexpr size_t kSettledPerStep = 8;
@@ -153,7 +153,7 @@ bool CleaningPolicy::NeedsSpace() const {
 
 size_t CleaningPolicy::Choose() {
   if (resorts_.is_sweeping() || !versions_.index().counted()) return 0;
-  // To look at all regions takes long: the shard waits until something may have changed.
+  // A look at all regions takes long, so the shard waits until something may have changed.
   if (!asked() && !wait_.any() && log_.changes() < look_again_at_) return 0;
 
   const CleaningGoal goal{.asked = asked_,
@@ -163,9 +163,9 @@ size_t CleaningPolicy::Choose() {
   const RegionChoice choice = ChooseRegion(log_, geometry_, tried_, goal);
   for (const ShardLog::LinkedRegion& region : choice.unneeded) emptied_.Empty(region);
   if (!choice.unneeded.empty()) return choice.unneeded.size();
-  if (emptied_.being_zeroed() && !asked()) return 0;  // there will be room
+  if (emptied_.being_zeroed() && !asked()) return 0;  // there will be room soon
 
-  // Other heads may be cleaned for ever, and a put that needs a slot gains nothing by it.
+  // Cleaning of other heads may go on for ever, and it does not help a put that needs a slot in this one.
   if (goal.put_needs_slot && !emptied_.being_zeroed() && !choice.gains_slot &&
       (!choice.crowded_held || patience_.is_over())) {
     if (resorts_.SettleArrived() || resorts_.OrderSweep()) return 1;

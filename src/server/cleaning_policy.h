@@ -1,9 +1,8 @@
-// Decides which region of a shard is cleaned next, and when; and when a put need not wait for room any longer. Gives
+// Decides which region of a shard is cleaned next, and when. Decides when a put that waits for room is refused. Gives
 // the cleaner its orders, and takes its proposals (docs/cleaning.md). The parts own the details: region_choice.h the
 // scores, merge_pace.h the pace, room_wait.h and patience.h the puts that wait. The shard's thread calls it.
-//   (C7) Only regions that no client holds are merged. So all that entries name in them is settled. A region that a
-//   client
-//        may still write into waits, and keeps no other from being cleaned.
+//   (C7) The cleaner merges only regions that no client holds, so all versions that entries name in them are settled. A
+//   region that a client may still write into waits, and does not keep another region from being cleaned.
 #pragma once
 
 #include <cstddef>
@@ -38,25 +37,25 @@ class CleaningPolicy {
                  CleanQueues& queues);
   CleaningPolicy(const CleaningPolicy&) = delete;
 
-  // After the pool was taken up.
+  // Requires: the pool was taken up.
   void Begin() { emptied_.TakeUp(); }
-  // Applies some proposals, and decides what comes next. Returns how much it did.
+  // Applies some proposals, and decides the next step. Returns how much it did.
   size_t Step();
 
-  // A put finds no room in this head. again: it has waited, and there is no room still. Returns true if there may be
-  // some later: the put tries again when rooms() has changed.
+  // Notes that a put finds no room in this head. again: the put has waited already. Returns true if there may be room
+  // later: the put then tries again when rooms() has changed.
   bool Expects(uint32_t head, bool again = false);
-  // An interval of TidyTimer has passed, of this length, and a put still waits.
+  // Notes that an interval of TidyTimer, of this length, has passed while a put waits.
   void LosePatience(Nanoseconds since) { patience_.PassInterval(since); }
-  // So much time has passed, and a put still waits.
+  // Notes that this much time has passed while a put waits.
   void AwaitChunks(Nanoseconds since) { patience_.PassTime(since); }
-  // Grows when room was made, or when it is clear that none can be made.
+  // Returns a number that grows when there is new room, or when it is clear that no room can be made.
   [[nodiscard]] uint64_t rooms() const { return wait_.rooms(); }
 
-  // A client asks to clean each region that gains something, of those that are linked now.
+  // A client asks to clean all regions that are linked now and worth it.
   void Ask();
   [[nodiscard]] bool asked() const { return asked_.has_value(); }
-  // A put has a deadline.
+  // Notes that a put has a deadline.
   void WillExpire() { queues_.expiring_puts.Count(); }
 
   // Called with each key whose value turned out to be damaged.
@@ -68,7 +67,7 @@ class CleaningPolicy {
   enum class State : uint8_t {
     kIdle,
     kMerging,   // the cleaner walks a region
-    kSearching  // the shard looks for entries that still name a merged region
+    kSearching  // the shard looks for entries that still name a merged region (AsideSearch)
   };
 
   // Applies up to a few proposals. Returns how many.
@@ -77,11 +76,11 @@ class CleaningPolicy {
   void OnZeroed(const RegionZeroed& zeroed);
   size_t Search();
 
-  // Few regions are free or will be.
+  // Returns true if only few regions are free or will be.
   [[nodiscard]] bool NeedsSpace() const;
   size_t Choose();
   size_t Merge(const log::ShardLog::LinkedRegion& region);
-  // Nothing is left that would gain anything.
+  // Ends the waits for room, since no region is left whose merge would help.
   size_t GiveUp();
 
   Versions& versions_;
@@ -100,8 +99,8 @@ class CleaningPolicy {
   MendingWalk mending_;
   MergePace pace_;
   State state_ = State::kIdle;
-  std::optional<uint32_t> asked_;  // to clean the regions up to this generation
-  uint64_t look_again_at_ = 0;     // the log's changes() from which on it is worth to look for a region
+  std::optional<uint32_t> asked_;  // A client asked to clean the regions up to this generation.
+  uint64_t look_again_at_ = 0;     // The value of the log's changes() from which on a look for a region is worthwhile.
 };
 
 }  // namespace erda::server

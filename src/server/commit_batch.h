@@ -1,9 +1,9 @@
 // The commits that one step of a shard has begun.
 //
-// Owns: these commits, in the order in which they were begun. Each has begun to flush its value; ending them together
-// lets them share one fence with each other, and with the puts of the step. Requires: the shard has published its puts
-// before it ends the commits (AllPublished), and forgets a session before that session ends. The shard's thread calls
-// it.
+// Owns: these commits, in the order in which they were begun. Each commit has begun to flush its value. The shard ends
+// all commits together, so they share one fence with each other and with the puts of the step. Requires: the shard has
+// published its puts before it ends the commits (AllPublished), and forgets a session before that session ends. The
+// shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class CommitBatch {
 
   // Begins the commit that the request asks for.
   void Begin(const Asked& asked, const format::Request& request);
-  // Ends all commits, and adds a reply to each. Ends a session that commits what it has not reserved.
+  // Ends all commits, and adds a reply to each. Dooms a session that commits a version which it has not reserved.
   void End(AllPublished, Sessions& sessions, ReplyBatch& replies) {
     if (!commits_.empty()) EndAll(sessions, replies);
   }
@@ -35,7 +35,7 @@ class CommitBatch {
   struct Commit {
     Versions::Commit begun;
     ParkedRequest request;
-    uint64_t id = 0;  // of the request
+    uint64_t id = 0;  // the id of the request
   };
 
   void EndAll(Sessions& sessions, ReplyBatch& replies);

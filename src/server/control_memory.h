@@ -1,6 +1,6 @@
 // The memory that a shard publishes to its clients (format/control_block.h), and the statistics in it.
 //
-// Owns: the memory, with its counters and its activity. Each word has one writer, and any thread may read it. The
+// Owns the memory, with its counters and its activity. Each word has one writer, and any thread may read it. The
 // shard's thread is the writer, unless a comment says otherwise.
 #pragma once
 
@@ -27,13 +27,13 @@ class ControlMemory {
   [[nodiscard]] Counters& counters() { return counters_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] ActivityCounts& activity() { return activity_; }
-  // Adds what the shard did so far to the sum. The shard may be doing more meanwhile.
+  // Adds the shard's activity so far to the sum. The shard may go on meanwhile.
   void AddActivity(Activity* sum) const { format::AddActivity(activity_.bytes(), sum); }
   // Counts the recovery of all shards. Requires: the shard does not serve yet.
   void CountRecovery(const RecoveryReport& report);
-  // The open descriptors of the process. The cleaner's thread calls it.
+  // Stores how many descriptors the process has open. The cleaner's thread calls it.
   void CountDescriptors(uint64_t open) { counters_.Set(format::Counter::kDescriptors, open); }
-  // The time by which values expire, as clients read it.
+  // Returns the time by which values expire, as clients read it.
   [[nodiscard]] uint64_t time() const {
     return LoadAs<uint64_t>(bytes().subspan(offsetof(format::ControlBlock, time)));
   }

@@ -6,8 +6,8 @@
 
 namespace erda::server {
 
-// The order that answers the cleaner: the segment that an earlier server's cleaner left open in this head, or the next
-// one. It may take the last free region of the shard.
+// Returns the order that answers the cleaner: the segment that an earlier server's cleaner left open in this head, or
+// the next one. May take the last free region of the shard.
 [[nodiscard]] CleanOrder GiveCopySegment(log::ShardLog& log, const SegmentWanted& wanted);
 
 }  // namespace erda::server

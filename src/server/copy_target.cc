@@ -10,9 +10,9 @@ CopySpace CopyTarget::SpaceAt(uint64_t in_segment) const {
           geometry_.RegionOffset(segment_->region) + in_region};
 }
 
-// After the last copy that an entry names, others may stand that the earlier cleaner did not propose: torn ones, or
-// ones in the CPU's caches alone. If that last copy is damaged nobody knows where it ends. Then the segment counts as
-// full.
+// After the last copy that an entry names, there may be copies that the earlier cleaner did not propose. These may be
+// torn, or in the CPU's caches only. If the last named copy is damaged, nobody knows where it ends. Then the segment
+// counts as full.
 void CopyTarget::Open(nvm::Writer& nvm, const SegmentOrder& order) {
   segment_ = order;
   tail_ = format::FirstObjectOffset(order.segment);
@@ -25,7 +25,7 @@ void CopyTarget::Open(nvm::Writer& nvm, const SegmentOrder& order) {
         view.state == format::ObjectState::kNothing ? geometry_.segment_size : order.last_copy + SpaceOf(view.header);
   }
   nvm.ZeroOut(SpaceAt(0).offset + tail_, geometry_.segment_size - tail_);
-  nvm.Fence();  // before a copy stands there: recovery ends a segment where zeroes begin
+  nvm.Fence();  // before the first copy is written: recovery ends a segment where zeroes begin
 }
 
 std::optional<CopySpace> CopyTarget::Take(uint64_t bytes) {

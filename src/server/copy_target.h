@@ -1,4 +1,4 @@
-// The segment that the cleaner copies the objects of a head to. Owns where the next copy goes. The cleaner's thread
+// The segment that the cleaner copies the objects of a head to. Owns the place of the next copy. The cleaner's thread
 // calls it.
 #pragma once
 
@@ -23,11 +23,11 @@ class CopyTarget {
   CopyTarget(const format::Geometry& geometry, uint32_t pool_seed) : geometry_(geometry), pool_seed_(pool_seed) {}
 
   // Goes to the segment of the order. If an earlier server's cleaner has copied there, goes on after its last copy that
-  // an entry names. The rest of that segment is zero, persistently, on return.
+  // an entry names. On return the rest of that segment is zeroes, persistently.
   void Open(nvm::Writer& nvm, const SegmentOrder& order);
   // Returns nothing if no segment is open, or if the segment has less than `bytes` left.
   std::optional<CopySpace> Take(uint64_t bytes);
-  // Where the copies end in the segment; 0: no segment is open.
+  // Returns where the copies end in the segment, or 0 if no segment is open.
   [[nodiscard]] uint64_t end() const { return segment_ ? tail_ : 0; }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace erda::server {
 
-// One writer, any number of readers, no order between counters: everything is relaxed.
+// There is one writer and any number of readers, and no order between counters, so all accesses are relaxed.
 class Counters {
  public:
   explicit Counters(std::span<std::byte> control)

@@ -32,7 +32,8 @@ Outcome Delegating::Delegate(uint32_t head, uint64_t least, uint64_t wanted, Ses
   header.version = number;
   const format::Place place = log_.PlaceOf(head, space->address);
   header.header_crc = format::HeaderCrc(place, header, {});
-  // Persistent before anything else is appended: a walk must be able to step over it.
+  // The chunk's header is persistent before anything else is appended: a walk of the log must be able to step over the
+  // chunk.
   nvm_.Write(space->offset, BytesOf(header));
   if (!Planted(Flaw::kChunkNotFlushed)) nvm_.Persist(space->offset, sizeof(header));
 
@@ -45,7 +46,7 @@ std::optional<Outcome> Delegating::Put(std::string_view key, uint64_t key_hash, 
   const uint32_t head = geometry_.HeadOf(key_hash);
   Chunk* found = chunks_.Find(session, head, address);
   if (found == nullptr) return kNone;
-  // (I8) What the client wrote into chunks of the head that it had before has been placed before this request came.
+  // (I8) The client's writes into its earlier chunks of this head were placed before this request came.
   if (chunks_.HasOlder(session, *found)) found = chunks_.EndOlder(batch_.Publish(), session, *found);
   Chunk& chunk = *found;
   if (chunk.taken_back && !Planted(Flaw::kPutsInTakenBack)) return kNone;
@@ -58,7 +59,7 @@ std::optional<Outcome> Delegating::Put(std::string_view key, uint64_t key_hash, 
   version.space = {address, chunk.offset + at};
   version.deadline = deadline;
   const uint64_t value_at = version.space.offset + format::ValueOffset(label_size);
-  // The value was placed before the request came (it was posted before it, on the same channel).
+  // The value was placed before the request came: the client posted it first, on the same channel.
   if (Crc32c(0, nvm_.Bytes(value_at, value_size)) != value_crc) return std::nullopt;
   chunk.tail += space;
   chunk.age = 0;
@@ -70,13 +71,14 @@ std::optional<Outcome> Delegating::Put(std::string_view key, uint64_t key_hash, 
     MakeHeader(log_, &version, ObjectKind::kValue, key, key_hash, value_size, FlagsOf(ack), numbers_.Next(), 0);
   const uint32_t checksum = format::ObjectChecksumOf(version.header, value_crc);
   WriteHeaderAndKey(nvm_, version, key, &checksum);
-  // (I2, I3) The value, which its client wrote, too.
+  // (I2, I3) Flushes header and key, and also the value that the client wrote.
   if (!Planted(Flaw::kDelegatedNotFlushed)) nvm_.Flush(version.space.offset, space);
   if (!refused) {
     batch_.Add(version);
     counters_.Add(Counter::kPutsDelegated);
   }
-  // If the log is full, the client puts in another way, and waits for room there. If the index is full, it is told so.
+  // If the log is full, the client puts in another way, and waits for room there. If the index is full, the reply says
+  // so.
   return outcome.reason == Reason::kLogFull ? kNone : outcome;
 }
 

@@ -1,8 +1,8 @@
 // The chunks of the log that clients fill themselves, and the puts whose values stand in them (docs/protocol.md, "Put,
 // delegated").
 //
-// Owns: the table of chunks. Requires: as Puts. What ends a chunk publishes the waiting puts first. The shard's thread
-// calls it.
+// Owns: the table of chunks. Requires the same as Puts. Each function that ends a chunk publishes the waiting puts
+// first. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -37,23 +37,24 @@ class Delegating {
         puts_(puts),
         chunks_(log, geometry) {}
 
-  // Gives the session a chunk of the log: of `wanted` bytes, or of `least` if there are no more. kNoChunk: it may have
-  // none now. windowed: its client writes there through a window, and the chunk ends when that is closed.
+  // Gives the session a chunk of the log, of `wanted` bytes or fewer, and at least `least`. Returns kNoChunk if the
+  // session may have no chunk now. If `windowed`, the client writes there through a window, and the chunk ends when the
+  // window is closed.
   Outcome Delegate(uint32_t head, uint64_t least, uint64_t wanted, SessionId session, bool windowed = false);
-  // Puts a value that the session has placed, for an object at `address` of one of its chunks. Requests come in the
-  // order of their objects. kNoChunk: it has no such chunk any more. nullopt: the value is not there, or it is not
-  // where the next object begins. It broke the protocol.
+  // Puts a value that the session has placed, for an object at `address` in one of its chunks. A client sends these
+  // requests in the order of their objects. Returns kNoChunk if the session has no such chunk any more. Returns nullopt
+  // if the session broke the protocol: its value is not there, or the next object does not begin at `address`.
   std::optional<Outcome> Put(std::string_view key, uint64_t key_hash, uint32_t value_size, uint32_t value_crc, Ack ack,
                              Address address, SessionId session, uint64_t deadline = 0);
-  // The session writes no more into the chunk there whose header has this version.
+  // The session gives back the chunk at the address whose header has this version: it writes no more there.
   void GiveBack(uint32_t head, Address address, uint64_t version, SessionId session) {
     chunks_.GiveBack(batch_.Publish(), head, address, version, session);
   }
-  // Counts an idle moment: chunks that were not used for some of them are taken back.
+  // Counts an idle moment, and revokes the chunks that were unused for several of them.
   void Age() {
     if (chunks_.delegates()) chunks_.Age(batch_.Publish());
   }
-  // Cleaning is short of space: chunks where nothing else is appended any more are taken back.
+  // Revokes the chunks in segments that the log no longer appends to, when cleaning is short of space.
   void TakeBack() {
     if (chunks_.open() > 0) chunks_.TakeBackFull(batch_.Publish());
   }

@@ -6,7 +6,7 @@ using format::Counter;
 
 namespace {
 
-// Orders at a time: the queue has room for more.
+// Orders to zero that may be open at a time. The queue has room for more.
 constexpr uint64_t kOrdersMax = 8;
 
 }  // namespace

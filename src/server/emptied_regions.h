@@ -1,8 +1,8 @@
 // Empties regions, and gives them back to the log once the cleaner has filled them with zeroes. Owns the list of
 // emptied regions that are not free yet. The shard's thread calls it.
-//   (C6) A region is emptied when nothing is appended to it any more, no entry names an address in it, and nothing
-//   holds
-//        it: no reservation in it is in flight, and none leads a reader there. Entries are persistent before that.
+//   (C6) The shard empties a region when nobody appends to it any more, no entry names an address in it, and nothing
+//   holds it. Nothing holds it if no reservation in it is in flight, and none leads a reader there. The entries are
+//   persistent before the region is emptied.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ class EmptiedRegions {
   EmptiedRegions(log::ShardLog& log, const format::Geometry& geometry, CleanQueues& queues, Counters counters)
       : log_(log), geometry_(geometry), queues_(queues), counters_(counters) {}
 
-  // After the log was taken up: goes on with the regions that an earlier server had emptied.
+  // Goes on with the regions that an earlier server had emptied. Requires: the log was taken up.
   void TakeUp();
-  // REQUIRES: the region is full, and nothing names or holds it.
+  // Empties the region. REQUIRES: the region is full, and nothing names or holds it.
   void Empty(const log::ShardLog::LinkedRegion& region);
-  // The cleaner has filled this region with zeroes, persistently: it is free.
+  // Frees the region, which the cleaner has filled with zeroes, persistently.
   void Free(uint32_t region);
 
-  // The cleaner was told to zero a region, and has not said that it did.
+  // Returns true if the cleaner was told to zero a region, and has not answered.
   [[nodiscard]] bool being_zeroed() const { return ordered_ > 0; }
-  // Regions that will be free.
+  // Returns how many emptied regions will become free.
   [[nodiscard]] uint64_t size() const { return ordered_ + waiting_.size(); }
 
  private:
@@ -39,8 +39,8 @@ class EmptiedRegions {
   const format::Geometry& geometry_;
   CleanQueues& queues_;
   Counters counters_;
-  std::vector<uint32_t> waiting_;  // regions that the cleaner was not told of yet
-  uint64_t ordered_ = 0;           // regions that it was told of
+  std::vector<uint32_t> waiting_;  // regions for which the shard has given no order yet
+  uint64_t ordered_ = 0;           // regions for which it has
 };
 
 }  // namespace erda::server

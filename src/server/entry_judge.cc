@@ -29,9 +29,9 @@ JudgedEntry EntryJudge::JudgeVersions(const IndexEntry& entry) const {
   const ObjectView old = word.settled() ? ObjectView() : regions_.Inspect(head, word.old_address());
   const bool old_is_whole = old.state == ObjectState::kWhole && old.header.is_value() && Fits(entry, old);
   if (!fits) {
-    if (old_is_whole) {  // the key is known by it
+    if (old_is_whole) {  // the old version tells the key
       judged.version = old;
-      judged.version.header.version = 0;  // nobody knows the newest version's
+      judged.version.header.version = 0;  // the number of the newest version is unknown
     }
     return judged;
   }

@@ -1,6 +1,6 @@
-// Judges an index entry by the objects that it leads to, when nothing vouches for the pool. Decides as recovery_table.h
-// does, but believes neither the settled bit nor the old version. Owns nothing, and changes nothing. The thread that
-// starts the shard calls it.
+// Judges an index entry by the objects that it leads to, when the pool's bytes are not trusted (verification.h).
+// Decides as recovery_table.h does, but trusts neither the settled bit nor the old version. Owns nothing, and changes
+// nothing. The thread that starts the shard calls it.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ namespace erda::server {
 
 struct JudgedEntry {
   enum class Verdict : uint8_t {
-    kSound,    // `word` stands, and names a whole version of the entry's key
-    kDamaged,  // the entry leads to nothing whole
-    kGone      // the key was deleted, or its first put was never whole
+    kSound,    // `word` is right, and names a whole version of the entry's key.
+    kDamaged,  // The entry leads to no whole version.
+    kGone      // The key was deleted, or its first put was never whole.
   };
   Verdict verdict = Verdict::kDamaged;
   format::EntryWord word;
-  format::ObjectView version;        // that the entry names, as far as it has a header; kNothing: no key is known
-  bool went_back = false;            // to a version before the newest one
-  std::optional<uint64_t> key_hash;  // of the version's key, if that can be the entry's
+  format::ObjectView version;        // The version that the entry names, if it has a header. kNothing: no key is known.
+  bool went_back = false;            // `word` names a version before the newest one.
+  std::optional<uint64_t> key_hash;  // The hash of the version's key, if that can be the entry's key.
 
-  // The version has a header, and so a key.
+  // Returns true if the version has a header, and so a key.
   [[nodiscard]] bool has_key() const { return version.state != format::ObjectState::kNothing; }
 };
 
@@ -38,10 +38,10 @@ class EntryJudge {
 
  private:
   [[nodiscard]] JudgedEntry JudgeVersions(const format::IndexEntry& entry) const;
-  // The newest version is not whole: goes back to the newest one before it that is.
+  // Goes back from a newest version that is not whole to the newest whole one before it.
   [[nodiscard]] JudgedEntry GoBack(uint32_t head, format::EntryWord word, const format::ObjectView& newest,
                                    const format::ObjectView& old, bool old_is_whole) const;
-  // The object can be of the entry's key.
+  // Returns true if the object can be of the entry's key.
   [[nodiscard]] bool Fits(const format::IndexEntry& entry, const format::ObjectView& view) const;
 
   const FoundRegions& regions_;

@@ -1,5 +1,5 @@
-// Applies what the cleaner proposes of single entries. Owns nothing. The shard's thread calls it.
-//   (C3) The cleaner may miss that an entry changes. So each proposal is checked against the entry as it is now.
+// Applies the cleaner's proposals about single entries. Owns nothing. The shard's thread calls it.
+//   (C3) The cleaner may miss that an entry changes. So the shard checks each proposal against the entry as it is now.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ class EntryProposals {
   void Apply(const ForgeryFound& forgery);
   void Apply(const VersionExpired& expired);
   void Apply(const DamageFound& damage, const TellDamage& tell);
-  // Counts a damaged value, and tells its key.
+  // Counts a damaged value, and calls `tell` with its key.
   void Tell(std::string_view key, const TellDamage& tell);
 
  private:

@@ -1,7 +1,7 @@
-// What the owner of a server is told of its clients, a line for each thing: what they did that the protocol does not
-// allow, and why they were not let in (docs/security.md, "What clients do wrong").
+// Tells the owner of a server about its clients, one line for each event. An event is a breach of the protocol, or a
+// refusal of a client with the reason (docs/security.md, "What clients do wrong").
 //
-// A line has numbers and words of the server's own, but nothing that a client chose the bytes of, and no secret.
+// A line has numbers, and words that the server chose. It has no bytes that a client chose, and no secret.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,11 @@
 
 namespace erda::server {
 
-// Is called from the threads of shards and addresses, and does not wait. Empty: nobody wants to know.
+// The threads of shards and addresses call the function, which must not wait. An empty function: nobody wants to know.
 using TellEvent = std::function<void(std::string_view line)>;
 
-// A client in such a line: by the number that it chose for itself, and what its fabric says of it.
+// Returns the text that names a client in such a line: the number that it chose for itself, and what its fabric says
+// about it.
 [[nodiscard]] std::string NameOfClient(uint64_t client_id, std::string_view peer);
 
 }  // namespace erda::server

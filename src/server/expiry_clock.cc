@@ -20,7 +20,7 @@ ExpiryClock::ExpiryClock(nvm::Writer& nvm, uint32_t shard, std::span<std::byte> 
 void ExpiryClock::Begin() {
   noted_ = format::CheckedWord(nvm_.Load64(note_at_)).number();
   word_ = noted_;
-  std::atomic_ref(*published_).store(word_, std::memory_order_release);  // as in Raise
+  std::atomic_ref(*published_).store(word_, std::memory_order_release);  // pairs with the readers' Reads, as in Raise
 }
 
 uint64_t ExpiryClock::Raise() {
@@ -28,11 +28,12 @@ uint64_t ExpiryClock::Raise() {
   if (now <= word_) return word_;
   if (now > noted_) {
     Note(now + note_ahead_);
-    nvm_.Persist(note_at_, sizeof(uint64_t));  // before a reader can see the word that it covers
+    nvm_.Persist(note_at_, sizeof(uint64_t));  // before a reader can see a word up to the note
   }
   word_ = now;
-  // Release: the word comes before all that the shard stores or answers because of it. It pairs with the readers'
-  // Reads: one that finds the entry freed, or is told so, and Reads the word after that, finds it this far.
+  // Release: the word is stored before everything that the shard stores or answers because of it. Pairs with the
+  // readers' Reads. A reader that finds the entry freed, or gets such an answer, and then Reads the word, finds this
+  // value or a later one.
   if (!Planted(Flaw::kTimeNotStored)) std::atomic_ref(*published_).store(word_, std::memory_order_release);
   return word_;
 }

@@ -11,8 +11,8 @@ constexpr uint64_t kSlotsPerLook = 64;
 
 }  // namespace
 
-// Splits take entries towards the end of the index alone. So a round that ends at the end of the grown index meets
-// every entry.
+// Splits move entries only towards the end of the index. So a round that ends at the end of the grown index meets every
+// entry.
 ExpiryLook::Seen ExpiryLook::Look(index::Slot* next, uint64_t looks) {
   Seen seen;
   (void)index_.Refresh();
@@ -33,7 +33,7 @@ void ExpiryLook::LookAt(const format::IndexEntry& entry, Seen* seen) {
   }
   const auto named = objects_.Find(entry);
   const auto view = named ? format::InspectHeader(named->place, named->bytes) : format::ObjectView();
-  if (view.state == format::ObjectState::kNothing) seen->unsettled = true;  // damage, or it has just changed
+  if (view.state == format::ObjectState::kNothing) seen->unsettled = true;  // damage, or the entry has just changed
   if (view.state == format::ObjectState::kNothing || view.deadline == 0) return;
   ++seen->expiring;
   if (!time_.Passed(view.deadline)) {

@@ -1,5 +1,5 @@
 // Looks at entries of the index for versions that have expired, by their headers alone. Proposes to the shard to free
-// those. Owns nothing: its callers know where they are in the index. The cleaner's thread calls it.
+// these. Owns nothing: its callers keep their place in the index. The cleaner's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace erda::server {
 class ExpiryLook {
  public:
   struct Seen {
-    uint64_t slots = 0;                   // of the index, passed
-    uint64_t expiring = 0;                // entries that name a version with a deadline
-    uint64_t expired = 0;                 // of these, entries whose deadline has passed
-    bool unsettled = false;               // an entry may still go back to a version with a deadline
-    uint64_t next_deadline = UINT64_MAX;  // the earliest that has not passed
+    uint64_t slots = 0;                   // Index slots that it has passed.
+    uint64_t expiring = 0;                // Entries that name a version with a deadline.
+    uint64_t expired = 0;                 // Entries among these whose deadline has passed.
+    bool unsettled = false;               // An entry may still go back to a version with a deadline.
+    uint64_t next_deadline = UINT64_MAX;  // The earliest deadline that has not passed.
   };
 
   // The index is the cleaner's own view of the shard's.
@@ -28,7 +28,7 @@ class ExpiryLook {
   // Looks at up to `looks` entries from slot *next on, and moves *next past them. Stops at the end of the index, or
   // when the queue of proposals has no room.
   Seen Look(index::Slot* next, uint64_t looks);
-  // The slot is the end of the index, as large as that is by now.
+  // Returns true if the slot is at the end of the index, at the present size of the index.
   [[nodiscard]] bool IsEnd(index::Slot slot) {
     (void)index_.Refresh();
     return slot >= index_.size();

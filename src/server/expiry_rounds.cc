@@ -6,7 +6,8 @@ namespace erda::server {
 
 namespace {
 
-// Ten times a second, the least takes a thousandth of a processor and the most a few hundredths.
+// Looks in one step, at least and at most. With ten steps in a second, the least takes a thousandth of a processor, and
+// the most a few hundredths.
 constexpr uint64_t kLooksMin = 1024;
 constexpr uint64_t kLooksMax = 64 << 10;
 // The next step looks at more entries if one in this many of those with a deadline has expired.
@@ -25,8 +26,8 @@ void ExpiryRounds::Step() {
   if (look_.IsEnd(next_)) EndRound();
 }
 
-// The shard counts a put before it publishes it. So a round may pass the entry of a put that was counted just before
-// the round began, and the next round finds it.
+// The shard counts a put before it publishes it. So a round may miss the entry of a put that was counted just before
+// the round began. The next round finds it.
 void ExpiryRounds::EndRound() {
   next_ = 0;
   const bool none = !round_.found && !round_before_.found && round_.expiring_puts == round_before_.expiring_puts;

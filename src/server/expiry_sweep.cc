@@ -6,7 +6,7 @@ namespace erda::server {
 
 namespace {
 
-// A shard on the same processor may have to wait for a step.
+// Looks in one step. They are few, since a shard on the same processor may have to wait for a step.
 constexpr uint64_t kLooksPerStep = 16;
 
 }  // namespace

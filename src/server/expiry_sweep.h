@@ -1,5 +1,5 @@
-// One look through the whole index for expired versions, in small steps, while a put waits for room. Owns where the
-// sweep is, and the earliest deadline that it has found. The cleaner's thread calls it.
+// One look through the whole index for expired versions, in small steps, while a put waits for room. Owns the position
+// of the sweep, and the earliest deadline that it has found. The cleaner's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ class ExpirySweep {
  public:
   ExpirySweep(ExpiryLook& look, ProposalQueue& proposals) : look_(look), proposals_(proposals) {}
 
-  // The shard has ordered a sweep.
+  // Begins the sweep that the shard has ordered.
   void Begin() {
     active_ = true;
     next_ = 0;
     next_deadline_ = UINT64_MAX;
   }
   [[nodiscard]] bool active() const { return active_; }
-  // Looks at a few entries. At the end of the index it tells the shard the earliest deadline that has not passed.
-  // Returns false if there was nothing to do, or if the queue of proposals has no room.
+  // Looks at a few entries. At the end of the index, tells the shard the earliest deadline that has not passed. Returns
+  // false if there was nothing to do, or if the queue of proposals has no room.
   bool Step();
 
  private:

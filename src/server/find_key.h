@@ -1,5 +1,5 @@
-// Finds the index entry of a key by the header of the object that it names. Changes nothing, but for flipped bits of
-// the entries that it meets, which it undoes. The shard's thread calls it.
+// Finds the index entry of a key by the header of the object that it names. Changes nothing, except that it undoes
+// flipped bits in the entries that it meets. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace erda::server {
 
-// What the index has of a key.
+// The entries of the index that may be of a key.
 struct Found {
   std::optional<index::Slot> entry;
   // An entry with the key's tag that may be the key's: its object is damaged, so it names no key.

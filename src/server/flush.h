@@ -1,4 +1,4 @@
-// Which flush method the sessions of a fabric get.
+// Chooses the flush method of the sessions of a fabric.
 #pragma once
 
 #include "erda/server.h"
@@ -9,8 +9,8 @@
 namespace erda::server {
 
 // A medium that loses what is not flushed needs a flush; on the others a placed value is as safe as it can be
-// (docs/guarantees.md). A Read flushes what a NIC wrote past the CPU, and nothing that went through a CPU's caches: the
-// clients of shm copy with theirs, so there the shard flushes, whatever was chosen.
+// (docs/guarantees.md). A Read flushes the bytes that a NIC wrote past the CPU. It does not flush bytes in a CPU's
+// caches. Clients over shm copy with their CPU, so there the shard flushes, whatever the user chose.
 constexpr format::FlushMethod ChooseFlush(FlushChoice choice, format::Durability durability,
                                           const fabric::Capabilities& capabilities) {
   if (durability != format::Durability::kPowerSafe) return format::FlushMethod::kNone;

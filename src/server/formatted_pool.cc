@@ -24,8 +24,8 @@ Result<std::unique_ptr<FormattedPool>> FormattedPool::Take(std::unique_ptr<nvm::
                                                            const nvm::PoolOptions& options,
                                                            const format::GeometryWish& wish) {
   std::unique_ptr<FormattedPool> formatted(new FormattedPool(std::move(pool)));
-  // A device is always there already: a size that is given and zeroes where superblocks would be say that it is to
-  // become a pool.
+  // A device always exists already. It is to become a pool if the caller gives a size, and zeroes stand where
+  // superblocks would be.
   const bool blank_device = formatted->pool().is_device() && options.size != 0 && IsBlank(formatted->pool());
   const bool create = formatted->pool().created() || blank_device;
   if (blank_device && options.size < formatted->pool().size()) formatted->pool().Narrow(options.size);
@@ -73,7 +73,7 @@ Status FormattedPool::Create(const format::GeometryWish& wish) {
   std::random_device random;
   for (uint8_t& byte : superblock_.uuid) byte = static_cast<uint8_t>(random());
   FillRandom(std::as_writable_bytes(std::span(superblock_.hash_seed)));
-  // An empty pool is zeroes but for this: the end of a log is known by them. Of a device nobody knows what it held.
+  // Except for the superblocks, an empty pool is zeroes: they show where a log ends. A device may hold any other bytes.
   if (!pool_->created()) nvm_->ZeroOut(format::kShardRecordsOffset, pool_->size() - format::kShardRecordsOffset);
   if (auto status = MarkClosed(); !status.ok()) return status;
   return pool_->SyncName();
@@ -102,7 +102,8 @@ Status FormattedPool::Check(uint64_t size, const format::GeometryWish& wish) {
                                         std::to_string(wish.grow_to) +
                                         " asked for: dump it, and load it into a pool that is made to grow so far"};
   }
-  // Of two copies of which one does not verify, that one may have been the newer, and said that the pool is in use.
+  // If one of the two copies does not verify, it may have been the newer one. It may then have said that the pool is in
+  // use.
   needs_recovery_ = sb.clean != 1 || found->other_damaged;
   superblock_ = sb;
   copy_ = found->copy;
@@ -119,27 +120,27 @@ Status FormattedPool::Grow(uint64_t size) {
   if (!grown.ok()) return grown.status();
   if (auto status = pool_->Widen(before.pool_size, size); !status.ok()) return status;
   nvm_.emplace(*pool_);
-  // New regions are zeroes, as in a new pool, and free. A file is zeroes from where the pool ended; of a device nobody
-  // knows what it holds there, and a part of a region was between the last one and the end.
+  // New regions are zeroes, as in a new pool, and free. A file is zeroes from the old end of the pool on. A device may
+  // hold any bytes there, also in the part of a region between the last region and the old end.
   const uint64_t regions_end = before.RegionOffset(before.regions());
   nvm_->ZeroOut(regions_end, (pool_->is_device() ? size : before.pool_size) - regions_end);
   nvm_->ZeroOut(format::kRegionTableOffset + before.regions() * sizeof(uint64_t),
                 (grown->regions() - before.regions()) * sizeof(uint64_t));
-  // Pairs with FindSuperblock: who finds the new superblock finds all of that behind it.
+  // Pairs with FindSuperblock: a server that finds the new superblock also finds these zeroes.
   nvm_->Fence();
   superblock_.geometry = *grown;
-  // Both copies: damage to one must not bring the smaller pool back, once there is something in the larger one. The
-  // first is on the medium before the second is written (WriteSuperblock): whatever arrives of one, there is the other.
+  // Writes both copies: damage to one must not bring the smaller pool back once the larger one holds values. The first
+  // copy is on the medium before the second is written (WriteSuperblock). So one of the two is always whole.
   for (int copy = 0; copy < 2; ++copy) {
     if (auto status = MarkClosed(); !status.ok()) return status;
   }
   return {};
 }
 
-// Into the copy that does not count: a write that stays half done leaves the other one.
+// Writes the copy that does not count, so that a write which stays half done leaves the other one.
 Status FormattedPool::WriteSuperblock(bool clean, const format::BootId& boot) {
-  // The server that wrote the copy that counts may have died before it was on the medium. It must be there before the
-  // other one is touched.
+  // An earlier server may have died before the copy that counts was on the medium. It must be there before the other
+  // one is touched.
   if (!Planted(Flaw::kSuperblockNotFlushed)) nvm_->Persist(format::kSuperblockOffsets[copy_], sizeof(superblock_));
   copy_ = 1 - copy_;
   ++superblock_.generation;
@@ -152,8 +153,8 @@ Status FormattedPool::WriteSuperblock(bool clean, const format::BootId& boot) {
   nvm_->Persist(at, sizeof(superblock_));
   Status synced = pool_->Sync(0, format::kShardRecordsOffset);
   if (!synced.ok()) {
-    // The next attempt stores the same copy again, so that its page counts as changed, and never the other one: that
-    // may be all that the medium has.
+    // The next attempt stores the same copy again, so that its page counts as changed. It must not store the other
+    // copy: that may be the only one on the medium.
     copy_ = 1 - copy_;
     --superblock_.generation;
   }

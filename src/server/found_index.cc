@@ -35,7 +35,7 @@ Status FoundIndex::Look() {
   return LookAtBlocks();
 }
 
-// A run is the index's for good. So a word that names one is true, whatever its age.
+// A region that is a run stays one for good. So a word that names a run is true, even if it is old.
 Status FoundIndex::LookAtRuns() {
   uint32_t runs = 0;
   for (uint32_t number = 0; number < geometry_.regions_per_shard; ++number) {
@@ -97,7 +97,8 @@ bool FoundIndex::IsInPlace(Slot slot, const format::IndexEntry& entry, std::opti
   return near || meta.distance() == EntryMeta::kFar;
 }
 
-// When a pool is opened, runs after the last one in use count as damage, but for one. They hold nothing.
+// When a server opens a pool, it takes more than one run after the last one in use for damage. These runs hold no
+// entries, so they are forgotten.
 void FoundIndex::SetBlocks(uint64_t blocks) {
   layout_.SetBlocks(blocks);
   const uint64_t runs_kept = layout_.grown() ? layout_.RunOf(blocks - 1) + 1 : 0;
@@ -113,7 +114,7 @@ format::Reaches FoundIndex::RecordedReaches() const {
   return format::ReachesIn(format::CheckedWord(nvm_.Load64(at)));
 }
 
-// An entry is beyond its key's window if the page of the record is older than the entry's page.
+// An entry is beyond its key's reach if the page with the record is older than the page with the entry.
 void FoundIndex::RaiseReach(Slot slot, const format::IndexEntry& entry, uint64_t key_hash) {
   if (entry.entry_meta().distance() != EntryMeta::kFar || layout_.BlockOf(key_hash) != layout_.BlockWith(slot)) return;
   while (!layout_.WindowOf(key_hash).Has(slot)) layout_.SetReaches(layout_.reaches().Raised(key_hash));

@@ -28,8 +28,8 @@ FoundRegions::FoundRegions(const nvm::Writer& nvm, const RegionBytes& bytes, con
       regions_(geometry.regions_per_shard),
       heads_(geometry.heads_per_shard, std::vector<uint32_t>(geometry.slots_per_head(), kNoRegion)) {}
 
-// Each verification leaps, also if the server does not come up after it. A generation must never come again: an object
-// of its first use would verify in the second.
+// Each verification leaps, even if the server does not come up after it. A generation must never repeat: an object of
+// its first use would verify in the second.
 Status FoundRegions::Look() {
   for (uint32_t number = 0; number < geometry_.regions_per_shard; ++number) Place(number);
   if (newest_generation_ < UINT32_MAX - 2 * kGenerationLeap) return {};
@@ -41,7 +41,7 @@ Status FoundRegions::Look() {
 uint32_t FoundRegions::NextGeneration() const { return newest_generation_ + kGenerationLeap; }
 
 // A region stands in the head slot that its word names, or in the one that its objects verify in. If two regions claim
-// one head slot, the one with more segment headers was there last.
+// one head slot, the one with more segment headers of its generation was there last.
 void FoundRegions::Place(uint32_t number) {
   const uint32_t region = geometry_.RegionOf(shard_, number);
   SeeGenerations(region);
@@ -75,7 +75,7 @@ FoundRegion FoundRegions::FromWord(uint32_t region) const {
   FoundRegion found;
   found.generation = word.generation();
   if (!word.IsWholeLink()) return found;
-  const uint32_t head = word.HeadIn(geometry_) - first_head();  // huge if it is an earlier shard's
+  const uint32_t head = word.HeadIn(geometry_) - first_head();  // not below heads_per_shard if it is another shard's
   found.slot = word.SlotIn(geometry_);
   found.linked = head < geometry_.heads_per_shard && found.slot < geometry_.slots_per_head();
   found.head = head;
@@ -83,7 +83,7 @@ FoundRegion FoundRegions::FromWord(uint32_t region) const {
   return found;
 }
 
-// The shard linked the region after the word that the disk has. A segment header names the generation.
+// For a region that the shard linked after it stored the word that the disk has. A segment header names the generation.
 FoundRegion FoundRegions::FromObjects(uint32_t region) const {
   const RegionWord word = bytes_.WordOf(region);
   FoundRegion found;

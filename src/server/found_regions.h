@@ -1,6 +1,6 @@
-// Where each region of a shard's log stands, found again after a power cut. The region table may be older than the
-// regions, so their objects have a say as well: each verifies in one place only. Owns what it has found; changes
-// nothing in the pool. The thread that starts the shard calls it.
+// Finds the head slot of each region of a shard's log again after a power cut. The region table may be older than the
+// regions, so their objects count as well: each object verifies in one place only. Owns its findings; changes nothing
+// in the pool. The thread that starts the shard calls it.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct FoundRegion {
   uint32_t generation = 0;
   uint32_t head = 0;  // of the shard
   uint32_t slot = 0;
-  uint32_t score = 0;  // segments whose headers have this generation
+  uint32_t score = 0;  // number of segments whose headers have this generation
   bool linked = false;
-  std::vector<bool> named;  // by segment: an entry leads there
+  std::vector<bool> named;  // by segment: whether an entry leads there
 };
 
 class FoundRegions {
@@ -28,16 +28,16 @@ class FoundRegions {
   FoundRegions(const nvm::Writer& nvm, const RegionBytes& bytes, const format::Geometry& geometry, uint32_t pool_seed,
                uint32_t shard);
 
-  // kCorruption: the generations are used up.
+  // Reads the regions. Returns kCorruption if the generations are used up.
   Status Look();
   // REQUIRES for all below: Look was ok.
   // number: of the region in the shard.
   [[nodiscard]] const FoundRegion& At(uint32_t number) const { return regions_[number]; }
-  // A generation that no region of the shard has had.
+  // Returns a generation that no region of the shard has had.
   [[nodiscard]] uint32_t NextGeneration() const;
-  // What stands at an address. kNothing if no region is there.
+  // Returns the object at an address, or kNothing if no region is there.
   [[nodiscard]] format::ObjectView Inspect(uint32_t head, format::LogAddress address) const;
-  // An entry leads to this address.
+  // Notes that an entry leads to this address.
   void MarkNamed(uint32_t head, format::LogAddress address);
 
  private:
@@ -50,7 +50,7 @@ class FoundRegions {
   // Finds the place where the first object of the segment verifies. Returns false if it verifies nowhere.
   bool FindPlace(uint32_t region, uint64_t segment, FoundRegion* found) const;
   [[nodiscard]] uint32_t CountHeaders(uint32_t region, uint32_t generation) const;
-  // The number of the region that the address is in; kNoRegion: no region is there.
+  // Returns the number of the region that the address is in, or kNoRegion.
   [[nodiscard]] uint32_t NumberAt(uint32_t head, format::LogAddress address) const;
   [[nodiscard]] uint32_t first_head() const { return shard_ * geometry_.heads_per_shard; }
 

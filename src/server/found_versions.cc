@@ -10,7 +10,7 @@ namespace erda::server {
 namespace {
 
 // A shard gives out fewer versions than this while a page of its file stays unwritten. A client may know of a version
-// that got lost: that number must never be another version's.
+// that got lost, and no other version may get that number.
 constexpr uint64_t kVersionLeap = uint64_t{1} << 38;
 static_assert(kVersionLeap % format::kVersionStride == 0);
 

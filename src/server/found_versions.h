@@ -1,4 +1,4 @@
-// Which versions a shard has given out, found again after a power cut. The record of the limit may be older than the
+// Finds out after a power cut which versions a shard has given out. The record of the limit may be older than the
 // versions. Owns the newest version that was seen. The thread that starts the shard calls it.
 #pragma once
 
@@ -13,14 +13,14 @@ class FoundVersions {
  public:
   FoundVersions(const nvm::Writer& nvm, uint32_t shard) : nvm_(nvm), shard_(shard) {}
 
-  // A version from here on is no shard's: a client has forged the header in its own chunk, or it is damaged. To believe
-  // it would use up the numbers that are left.
+  // Returns a number that no version of the shard has reached. If a header has a higher one, a client has forged it in
+  // its chunk, or it is damaged. To accept it would use up the numbers that are left.
   [[nodiscard]] uint64_t end() const;
-  // An object or a segment in the pool has this version. Ignores versions from end() on.
+  // Notes that an object or a segment in the pool has this version. Ignores versions from end() on.
   void See(uint64_t version) {
     if (version < end()) newest_ = std::max(newest_, version);
   }
-  // A limit that no version in the pool comes near to, for the shard's record.
+  // Returns a limit for the shard's record, far above every version in the pool.
   [[nodiscard]] uint64_t NextLimit() const;
 
  private:

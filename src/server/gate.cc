@@ -55,8 +55,8 @@ bool Gate::Refresh() {
   return tokens.ids == nullptr || *tokens.ids != *tokens_.ids;
 }
 
-// file_mutex_ orders this with a Refresh by the thread of an address: that one looks at the old file before, or at the
-// new one after.
+// file_mutex_ orders this with a Refresh by the thread of an address. So a Refresh looks at the old file before this,
+// or at the new file after it.
 Status Gate::Reload(const std::string& path) {
   const std::scoped_lock file_lock(file_mutex_);
   struct stat now {};
@@ -71,7 +71,7 @@ Status Gate::Reload(const std::string& path) {
   return {};
 }
 
-// It is tried again: what failed may not be the file's fault.
+// The next Refresh tries again: the file may not be the cause of the error.
 void Gate::Fail(Status status) {
   seen_ = {};
   const std::scoped_lock lock(mutex_);
@@ -86,14 +86,14 @@ Gate::Tokens Gate::Take(std::vector<Token> tokens) const {
     const Digest digest = HmacSha256(BytesOf(secret_), {AsBytes(rights), AsBytes(token.secret)});
     TokenId id = 0;
     std::memcpy(&id, digest.data(), sizeof(id));
-    id |= 1;  // 0 is nobody's
+    id |= 1;  // 0 is not the id of a token
     ids->insert(id);
     known->push_back({std::move(token), id});
   }
   return {std::move(known), std::move(ids), Status()};
 }
 
-// From 1 on, so that no challenge is 0.
+// Counts from 1 on, so that no challenge is 0.
 uint32_t Gate::Seconds() const {
   return 1 + static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(clock_.Now() - begin_).count());
 }
@@ -126,7 +126,7 @@ Gate::Verdict Gate::Judge(const HelloRequest& hello) {
   const Tokens tokens = State();
   const format::Nonce nonce = NonceOf(hello.challenge, hello);
   const Known* known = nullptr;
-  for (const Known& each : *tokens.known) {  // all of them: how long it takes says nothing
+  for (const Known& each : *tokens.known) {  // all of them, so that the time reveals nothing
     if (format::SameProof(format::ClientProof(each.token.secret, nonce, hello), hello.proof)) known = &each;
   }
   if (known == nullptr) {
@@ -141,7 +141,8 @@ Gate::Verdict Gate::Judge(const HelloRequest& hello) {
   return verdict;
 }
 
-// That this challenge was answered rightly, which it can be once. What is too old to be answered is forgotten.
+// Remembers that this challenge was answered correctly, which can happen once. Forgets challenges that are too old to
+// be answered.
 Status Gate::Remember(const HelloRequest& hello, uint32_t now) {
   const auto age = static_cast<uint64_t>(kAnswerTime.count());
   const uint64_t oldest = now > age ? now - age : 0;
@@ -175,7 +176,7 @@ std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shar
     incoming.Reject(BytesOf(Refusal(code, message)));
     return std::nullopt;
   };
-  // Of another version's hello this much is the same.
+  // A hello of another format version has this part in common.
   const auto said = incoming.peer_data();
   std::ranges::copy(said.first(std::min(said.size(), sizeof(hello))),
                     std::as_writable_bytes(std::span(&hello, 1)).begin());

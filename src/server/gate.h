@@ -1,9 +1,10 @@
-// Who is let in. A server with a token file demands of each connection the proof that its client knows one of the
-// tokens (docs/security.md, "Tokens"). One gate serves all of a server's addresses, from their threads.
+// The gate decides which clients may connect. A server with a token file demands from each connection the proof that
+// its client knows one of the tokens (docs/security.md, "Tokens"). One gate serves all addresses of a server, from
+// their threads.
 //
-// It keeps nothing of who asks: a challenge says when it was made, and its nonce is computed anew from that and a
-// secret that only this start of the server has. So nobody can fill it up. What it keeps is which challenges were
-// answered rightly, as long as they count, so that each is answered once.
+// The gate stores nothing about a client that asks, so nobody can fill it up. A challenge holds the time when it was
+// made. The gate computes its nonce again from that time and a secret that only this start of the server has. It
+// remembers each challenge that was answered correctly while the answer counts, so that each can be answered once.
 #pragma once
 
 #include <sys/stat.h>
@@ -27,29 +28,29 @@
 
 namespace erda::server {
 
-// Stands for a token and its rights, as long as the server runs; 0: none was asked for.
+// Stands for a token and its rights while the server runs; 0: the server demanded no token.
 using TokenId = uint64_t;
 using TokenIds = std::set<TokenId>;
 
-// What a client was let in with.
+// The token and the rights with which a client was let in.
 struct Admission {
   TokenId token = 0;
   bool read_only = false;
-  // For the proof that the server knows the token, too; of none, empty.
+  // For the proof that the server knows the token, too. Empty if no token was demanded.
   std::string secret;
   format::Nonce nonce{};
 };
 
 class Gate {
  public:
-  // A challenge can be answered for so long, and so many answers are remembered.
+  // How long a client may answer a challenge, and how many answers the gate remembers.
   static constexpr std::chrono::seconds kAnswerTime{10};
   static constexpr size_t kAnswersMax = size_t{1} << 16;
 
-  // Reads the tokens.
+  // Reads the token file.
   static Result<std::unique_ptr<Gate>> Open(std::string path, const Clock& clock);
 
-  // One of the three.
+  // One of its three members is set.
   struct Verdict {
     std::optional<Admission> admission;
     std::optional<format::HelloChallenge> challenge;
@@ -57,12 +58,12 @@ class Gate {
   };
   [[nodiscard]] Verdict Judge(const format::HelloRequest& hello);
 
-  // Reads the file again if it has changed. As long as that fails nobody new is let in, and who was in stays. True:
-  // there are other tokens than before.
+  // Reads the file again if it has changed. While that fails, the gate lets no new client in, and connected clients
+  // stay. Returns true if the tokens are not the same as before.
   bool Refresh();
-  // Reads this file now, and looks at it from here on. An error changes nothing. From any thread.
+  // Any thread: reads this file now, and watches it from now on. An error changes nothing.
   Status Reload(const std::string& path);
-  // Those that count now.
+  // Returns the tokens that count now.
   [[nodiscard]] std::shared_ptr<const TokenIds> ids() const { return State().ids; }
 
  private:
@@ -70,11 +71,11 @@ class Gate {
     Token token;
     TokenId id = 0;
   };
-  // Of the file, when it was read last.
+  // The contents of the file at the last look.
   struct Tokens {
     std::shared_ptr<const std::vector<Known>> known;
     std::shared_ptr<const TokenIds> ids;
-    Status readable;  // whether it could be; else they are those of before
+    Status readable;  // An error if the file could not be read; the tokens are then the earlier ones.
   };
 
   Gate(std::string path, const Clock& clock);
@@ -92,24 +93,25 @@ class Gate {
   const Clock& clock_;
   const Nanoseconds begin_;
   Digest secret_;
-  std::mutex file_mutex_;  // of what follows; reading a file may take long
+  std::mutex file_mutex_;  // Protects the members below; reading a file may take long.
   std::string path_;
-  struct stat seen_ {};       // of the file that was read
-  mutable std::mutex mutex_;  // of what follows; nothing is computed meanwhile
+  struct stat seen_ {};       // State of the file that was read.
+  mutable std::mutex mutex_;  // Protects the members below; nothing is computed under it.
   Tokens tokens_;
-  std::set<std::tuple<uint64_t, uint64_t, uint16_t>> answered_;  // challenge, client, shard
+  std::set<std::tuple<uint64_t, uint64_t, uint16_t>> answered_;  // Challenge, client, shard.
 };
 
-// The private data of a Reject: why.
+// Returns the private data of a Reject: the reason of the refusal.
 [[nodiscard]] format::HelloRefusal Refusal(Code code, std::string_view message);
 
-// Who may come in, what he said, and with what.
+// A client that may connect, with its hello and its admission.
 struct Guest {
   format::HelloRequest hello{};
   Admission admission;
 };
-// nullopt: who asks is refused, and told why, or is asked for a proof. gate: none lets in everybody who speaks the
-// protocol. tell: is told who is refused, and why; but not of a question for a proof.
+// Checks a client that asks to connect. Returns nullopt after it has refused the client with a reason, or has asked it
+// for a proof. If `gate` is null, every client that speaks the protocol may connect. `tell` hears of each refusal and
+// its reason, but not of a question for a proof.
 std::optional<Guest> Greet(fabric::Incoming& incoming, Gate* gate, uint32_t shards, const TellEvent& tell = {});
 
 }  // namespace erda::server

@@ -9,13 +9,14 @@ using format::Reason;
 
 namespace {
 
-// A key that finds no place near its home has more blocks split, unless fewer than one slot in this many is used: then
-// more keys have the same place than there are slots for. It gets a place farther away, unless splits part those keys
-// before the index is larger than that of a new pool: keys may come in the order of their hashes.
+// If a key finds no place near its home, the shard splits more blocks. It does not if fewer than one index slot in this
+// many is used: then too many keys have the same neighbourhood. Such a key gets a place farther away. Exception: splits
+// may part these keys before the index is larger than that of a new pool. Then the shard splits, since keys may come in
+// the order of their hashes.
 constexpr uint64_t kSparse = 4;
 // Slots of the index counted after each batch of requests: a microsecond or two.
 constexpr uint64_t kCountedBesideWork = 32;
-// Slots counted for each put. All are counted before a tenth of them is taken.
+// Slots counted for each put. The shard has counted all slots before puts have taken a tenth of them.
 constexpr uint64_t kCountedPerPut = 16;
 
 }  // namespace
@@ -47,8 +48,8 @@ void Growth::Grow(uint64_t slots) {
 }
 
 // Blocks are split in their order, so several splits may come before the one of this key's block. That is rare: blocks
-// that are not split have about as many free slots as each other. Where no split is due, or none can be, the key's
-// window has a place, unless its whole block is full (I15).
+// that are not split have about as many free slots as each other. If no split is due or possible, the key gets a place
+// farther away in its block, unless the whole block is full (I15).
 Reason Growth::MakeRoom(AllPublished /*proof*/, uint64_t key_hash, index::Slot* slot) {
   for (;;) {
     if (auto room = index_.MakeRoom(key_hash); room.ok()) {

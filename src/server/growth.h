@@ -1,7 +1,7 @@
-// Growth of a shard's index, step by step (docs/protocol.md, "Growth"): when a block is split, when a region becomes a
-// run of blocks, and what a key gets that finds no place near its home.
+// Growth of a shard's index, step by step (docs/protocol.md, "Growth"). Decides when a block is split, and when a
+// region becomes a run of blocks. Finds a place for a key that has none near its home.
 //
-// Owns: the pace. Requires: no put waits to be published when entries move (AllPublished; Grow publishes itself). The
+// Owns the pace. Requires: no put waits to be published when entries move (AllPublished; Grow publishes itself). The
 // shard's thread calls it.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace erda::server {
 
 class Growth {
  public:
-  // grows: if not, the index stays as it is, and gets full.
+  // grows: false if the index stays as it is, and gets full.
   Growth(const format::Geometry& geometry, index::Index& index, log::ShardLog& log, Counters& counters,
          const VersionNumbers& numbers, PublishBatch& batch, bool grows)
       : geometry_(geometry),
@@ -32,18 +32,19 @@ class Growth {
         grows_(grows) {}
 
   // Does some of the growth that is due: splits blocks of about this many slots, or gives the index a region of the
-  // log. A shard that is never idle comes to CountKeys here.
+  // log. Also calls CountKeys, for a shard that is never idle.
   void Grow(uint64_t slots = format::kBlockSlotsMax);
   // After a crash: counts the keys in some more slots. Returns true once all are counted.
   bool CountKeys(uint64_t slots);
-  // Finds a free slot for a new entry of the key, if need be in an index that has grown. kNone: *slot is it. Moves
-  // entries.
+  // Finds a free index slot for a new entry of the key. May move entries, and may let the index grow. If it returns
+  // kNone, *slot is the free slot.
   format::Reason MakeRoom(AllPublished, uint64_t key_hash, index::Slot* slot);
 
  private:
-  // Requires: no put waits to be published. Returns false if there is no region for the next block.
+  // Splits the next block. Requires: no put waits to be published. Returns false if there is no region for the new
+  // block.
   bool SplitNext();
-  // Returns false if there is no region to have.
+  // Makes a free region a run of the index. Returns false if there is no region for it.
   bool AddRun();
 
   const format::Geometry& geometry_;

@@ -1,7 +1,7 @@
-// The table of what sessions have reserved and not finished. It is kept in DRAM, since only live clients can finish it.
-// After a restart nothing is in flight.
+// The table of the reservations that sessions have not finished. It lies in DRAM, since only live clients can finish
+// them. After a restart nothing is in flight.
 //
-// Owns: the table alone. reservations.h gives each of these its beginning and its end. The shard's thread calls it.
+// Owns the table alone. The class Reservations begins and ends each reservation. The shard's thread calls it.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@ struct Reservation {
   uint32_t head = 0;
   uint64_t bytes = 0;
   SessionId session = 0;
-  bool awaits_commit = false;  // its writer will say when it is placed
-  bool settled = false;        // and kept only until that commit comes
-  bool superseded = false;     // a delete came after it: it no longer counts, whether it arrives or not
+  bool awaits_commit = false;  // The writer will commit it.
+  bool settled = false;        // It is settled, and the table keeps it only until that commit comes.
+  bool superseded = false;     // A delete came after it: it no longer counts, even if its value arrives.
 };
 
-// Found by key hash and by walking. Not thread-safe.
+// Finds reservations by key hash or by walking. Not thread-safe.
 class InFlight {
  public:
   using Id = uint32_t;
@@ -38,7 +38,7 @@ class InFlight {
   void Remove(Id id);
   [[nodiscard]] Reservation& At(Id id) { return nodes_[id].reservation; }
   [[nodiscard]] const Reservation& At(Id id) const { return nodes_[id].reservation; }
-  // kNone if there is none.
+  // Returns kNone if the table has no such reservation.
   [[nodiscard]] Id Find(uint64_t key_hash, uint32_t head, format::LogAddress address) const;
 
   // Calls visit(Id, const Reservation&) for all, or for those with the hash. The visit may remove the one that it is
@@ -57,7 +57,8 @@ class InFlight {
       id = next;
     }
   }
-  // Visits up to `limit` places after *cursor, and leaves *cursor at the last of them: the next call goes on there.
+  // Visits up to `limit` places of the table after *cursor, and leaves *cursor at the last of them: the next call goes
+  // on there.
   template <class Visit>
   void ForSome(size_t limit, Id* cursor, Visit&& visit) const {
     for (size_t i = 0; i < limit && i < nodes_.size(); ++i) {
@@ -71,7 +72,7 @@ class InFlight {
   static constexpr size_t kBuckets = 4096;
   struct Node {
     Reservation reservation;
-    Id next = kNone;  // in the bucket, or in the free list
+    Id next = kNone;  // the next one in the bucket, or in the free list
     bool used = false;
   };
 

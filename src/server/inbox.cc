@@ -8,7 +8,7 @@ namespace erda::server {
 using fabric::Completion;
 using fabric::OpKind;
 
-// --- As they arrive
+// --- When messages arrive
 
 void Inbox::Take(const Completion& completion, Nanoseconds seen) {
   auto& session = *static_cast<Session*>(completion.channel->user);
@@ -18,17 +18,17 @@ void Inbox::Take(const Completion& completion, Nanoseconds seen) {
       return sessions_.Connect(session);
     case OpKind::kReceiveImm:
       return Receive(session, completion, seen);
-    case OpKind::kReceive:  // nothing in the protocol is sent
+    case OpKind::kReceive:  // the protocol has no message of this kind
       return sessions_.Violate(session, "a message that is no request");
     case OpKind::kClosed:
       if (session.channel->peer_broke_rules()) {
         return sessions_.Violate(session, "it did what its fabric does not allow");
       }
       return sessions_.Doom(session);
-    case OpKind::kWindowClosed:  // a failure: kClosed follows, and the session's end closes the window
+    case OpKind::kWindowClosed:  // after a failure kClosed follows, and the session's end closes the window
       if (completion.code == Code::kOk) versions_.chunks().OnWindowClosed(session.id, completion.id);
       return;
-    default:  // a reply that could not be sent: kClosed follows
+    default:  // a reply could not be sent, and kClosed follows
       return;
   }
 }
@@ -62,7 +62,7 @@ void Inbox::Conclude(const Asked& asked, const Served& served) {
   sessions_.Violate(asked.session, std::get<Violation>(served).what());
 }
 
-// --- And again
+// --- When requests go on
 
 size_t Inbox::WakeForWriter(size_t limit, bool looks) {
   const auto serve = [this](const Asked& asked) -> std::optional<Present> {

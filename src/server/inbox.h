@@ -1,7 +1,7 @@
-// The messages of a shard's sessions: as they arrive, and again when what they wait for has come.
+// Takes the messages of a shard's sessions: when they arrive, and again when a waiting request can go on.
 //
-// Owns: the requests that wait. Requires: a completion's channel belongs to an open session; the shard wakes the
-// requests that wait for the rate first in each Poll, and forgets a session before that session ends. The shard's
+// Owns the requests that wait. Requires: a completion's channel belongs to an open session. In each Poll the shard
+// first wakes the requests that wait for the rate. The shard forgets a session before that session ends. The shard's
 // thread calls it, and any thread sets the limit.
 #pragma once
 
@@ -32,10 +32,11 @@ class Inbox {
         cleaning_(cleaning),
         parked_{RateQueue(*options.time, options.requests_per_second), RoomQueue(counters), WriterQueue(versions)} {}
 
-  // Takes what a channel has completed, and serves it if it is a request. seen: when the shard found it.
+  // Takes a completion of a channel, and serves it if it is a request. seen: when the shard found it.
   void Take(const fabric::Completion& completion, Nanoseconds seen);
-  // Serve parked requests again: those that the rate allows, those for which there may be room now, and up to `limit`
-  // of those that await a writer (WriterQueue::Wake). Each returns how many do not wait any more.
+  // These functions serve parked requests again. WakeForRate takes those that the rate allows, and WakeForRoom those
+  // for which there may be room now. WakeForWriter takes up to `limit` of those that await a writer
+  // (WriterQueue::Wake). Each returns how many do not wait any more.
   size_t WakeForRate() {
     return parked_.for_rate.Wake(
         [this](Session& session, uint32_t imm, Nanoseconds seen) { Hear(session, imm, seen); });
@@ -45,19 +46,19 @@ class Inbox {
     return parked_.for_room.Wake(cleaning_.rooms(), serve);
   }
   size_t WakeForWriter(size_t limit, bool looks);
-  // Tells that time passes while requests await writers. Ends a session that others await for too long.
+  // Adds the time to the wait of the requests that await writers. Ends a session that others await for too long.
   void PassTime(Nanoseconds since);
-  // The session ends.
+  // Forgets a session that ends.
   void Forget(const Session& session) { parked_.Forget(session); }
   void SetLimit(uint32_t requests_per_second) { parked_.for_rate.SetLimit(requests_per_second); }
   [[nodiscard]] const ParkedRequests& parked() const { return parked_; }
 
  private:
-  // Checks a message, and hears it unless it comes too fast.
+  // Checks a message, and calls Hear unless it comes too fast.
   void Receive(Session& session, const fabric::Completion& message, Nanoseconds seen);
   // Answers a question for the time, or serves the request in the slot.
   void Hear(Session& session, uint32_t imm, Nanoseconds seen);
-  // Parks a request that has to wait. Ends a session that broke the protocol.
+  // Ends the handling of a request: parks it if it has to wait, and ends the session if it broke the protocol.
   void Conclude(const Asked& asked, const Served& served);
 
   RequestHandler handler_;

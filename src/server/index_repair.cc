@@ -14,8 +14,8 @@ void IndexRepair::Repair() {
   misplaced_.MoveHome(tell_, &report_);
 }
 
-// A split stored the number of blocks in a page that got lost: then blocks after that number hold entries. An entry
-// there that leads to nothing is a rest of an earlier use of the region, whose zeroes got lost.
+// A split may have stored the number of blocks in a page that got lost. Then blocks after the known number hold
+// entries. An entry there that leads to nothing is left from an earlier use of the region, whose zeroes got lost.
 void IndexRepair::RaiseBlocks() {
   uint64_t blocks = index_.layout().blocks();
   for (Slot slot = index_.layout().slots(); slot < index_.places_end(); ++slot) {
@@ -67,7 +67,7 @@ std::optional<uint64_t> IndexRepair::JudgeSlot(Slot slot) {
     case Verdict::kDamaged:
       ++report_.damaged;
       tell_(judged.has_key() ? judged.version.key : std::string_view());
-      if (!in_place) {  // no get looks there
+      if (!in_place) {  // no get looks in this slot
         index_.StoreEntry(slot, EntryWord());
         return judged.key_hash;
       }
@@ -89,8 +89,8 @@ bool IndexRepair::EndTwins(const Twins& before, const Twin& own, uint32_t tag) {
 }
 
 // A move leaves two entries if one page of it arrived on the disk and another did not. The newer one stays, even if it
-// is damaged: a get never falls back past a version that was acknowledged. Nobody knows the age of a version without a
-// header. Then the whole one stays.
+// is damaged: a get never falls back past a version that was acknowledged. The age of a version without a header is
+// unknown. Then the whole one stays.
 bool IndexRepair::EndTwin(Slot other, Slot slot) {
   const JudgedEntry first = judge_.Judge(index_.At(other));
   const JudgedEntry second = judge_.Judge(index_.At(slot));

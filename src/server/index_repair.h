@@ -1,5 +1,5 @@
 // Repairs the index of a shard that nothing vouches for: each entry by the objects that it leads to. Owns nothing
-// beyond the call: what it finds goes to the parts. The thread that starts the shard calls it.
+// beyond the call: it stores its findings in the parts. The thread that starts the shard calls it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class IndexRepair {
   // Called with each key whose newest value is damaged; with an empty one if nobody can know the key.
   using TellDamaged = std::function<void(std::string_view key)>;
 
-  // Marks in `regions` what entries name, and shows `versions` the versions that it meets.
+  // Marks in `regions` the places that entries name, and shows `versions` the versions that it meets.
   IndexRepair(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t shard, FoundIndex& index,
               FoundRegions& regions, FoundVersions& versions, const TellDamaged& tell, RecoveryReport* report)
       : geometry_(geometry),
@@ -36,7 +36,8 @@ class IndexRepair {
         tell_(tell),
         report_(*report) {}
 
-  // Each step may be the last one: the next server begins at the first one again. Persistent on return.
+  // Repairs the index. If the server dies at any step, the next server begins at the first step again. Persistent on
+  // return.
   void Repair();
 
  private:
@@ -44,16 +45,17 @@ class IndexRepair {
     index::Slot slot = 0;
     std::optional<uint64_t> key_hash;
   };
-  // By tag: entries in the slots before, of the same block. Another entry of a key can be there.
+  // By tag: the entries in earlier slots of the same block. A second entry of the key at hand can be among them.
   using Twins = std::unordered_multimap<uint32_t, Twin>;
 
   void RaiseBlocks();
   void JudgeSlots();
   // Returns the hash of the entry's key, if that is known.
   std::optional<uint64_t> JudgeSlot(index::Slot slot);
-  // Returns true if an entry before this one is of the same key, and stays.
+  // Ends entries of the same key before this one, or this one. Returns true if one before it is of the same key, and
+  // stays.
   [[nodiscard]] bool EndTwins(const Twins& before, const Twin& own, uint32_t tag);
-  // Ends one of two entries in one block, if they are of one key. Returns true if `slot` goes.
+  // If two entries in one block are of one key, ends one of them. Returns true if that is the one in `slot`.
   bool EndTwin(index::Slot other, index::Slot slot);
 
   const format::Geometry& geometry_;

@@ -13,8 +13,8 @@ using format::ObjectView;
 using index::Slot;
 
 // (I13) The newest version is settled, or the judgement waits for it. A version that its client is still writing may
-// become whole at any time, and its put may be acknowledged without the shard. Then that put came before what would be
-// published now, and after what is settled.
+// become whole at any time, and its put may be acknowledged without the shard. Then that put came before a put that
+// would be published now, and after the settled version.
 Present Judging::Judge(std::string_view key, uint64_t key_hash) {
   Found found = FindKey(index_, log_, key, key_hash);
   if (batch_.IsClaimed(key_hash, found) && !Planted(Flaw::kJudgesUnpublished)) {

@@ -1,7 +1,7 @@
-// Judges what a key has now, for conditions and increments.
+// Judges the present state of a key, for conditions and increments.
 //
-// Owns: nothing but the rule (I13): the judgement is what comes directly before the put that it is for. Requires: the
-// shard puts, refuses or waits in the same step. The shard's thread calls it.
+// Owns only the rule (I13): nothing comes between a judgement and the put that it is for. Requires: the shard puts,
+// refuses or waits in the same step. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@
 
 namespace erda::server {
 
-// What the key has now. A condition is judged by it.
+// The present state of a key, by which the shard judges a condition.
 struct Present {
   enum class State : uint8_t {
     kAbsent,
     kThere,
-    kUndecided,  // its newest version is not whole, and may become so: then it came before what comes now
-    kDamaged     // there is something that may be the key's: it is damaged, so the server cannot tell
+    kUndecided,  // The newest version is not whole, and may become so. Its put then came before the request at hand.
+    kDamaged     // An entry that may be the key's is damaged, so the server cannot tell.
   };
   State state = State::kAbsent;
-  uint64_t version = 0;  // of kThere, or of kUndecided: the one that decides
+  uint64_t version = 0;  // Of kThere; of kUndecided: the version that decides.
   format::LogAddress address;
-  uint32_t head = 0;      // of `address`
+  uint32_t head = 0;      // The head of `address`.
   uint64_t key_hash = 0;  // of kUndecided
   SessionId writer = 0;   // of kUndecided
 };
@@ -47,7 +47,7 @@ class Judging {
 
   // (I13) An expired value is absent. Requires: key_hash is the key's and belongs to this shard.
   Present Judge(std::string_view key, uint64_t key_hash);
-  // Returns true if what Judge said is still so, as far as it can be told without a look at the value. Requires: the
+  // Returns true if the judgement is still right, as far as that is known without a look at the value. Requires: the
   // judgement was kUndecided.
   [[nodiscard]] bool IsUndecided(const Present& present) const;
 

@@ -19,7 +19,8 @@ bool Mending::Mend(AllPublished /*proof*/, index::Slot first, uint64_t slots) {
   return changed;
 }
 
-// As the next put of the key would do. So ends a flip of the settled bit that came before the slot was counted.
+// Does the same as the next put of the key would do. This also repairs a settled bit that flipped before the slot was
+// counted.
 bool Mending::Settle(index::Slot slot) {
   const IndexEntry entry = index_.At(slot);
   if (entry.word == 0 || entry.entry_word().settled()) return false;

@@ -1,7 +1,7 @@
-// Mends index entries of a shard that nobody asks for: undoes flipped bits, and settles versions that are whole and
-// that nobody writes any more.
+// Mends index entries that no request has looked at: undoes flipped bits, and settles whole versions that nobody writes
+// any more.
 //
-// Owns: nothing. Requires: no put waits to be published (AllPublished). The shard's thread calls it.
+// Owns nothing. Requires: no put waits to be published (AllPublished). The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ class Mending {
   Mending(index::Index& index, log::ShardLog& log, Settling& settling, TakingBack& taking_back)
       : index_(index), log_(log), settling_(settling), taking_back_(taking_back) {}
 
-  // Mends the entries in these slots, as far as they are counted. Returns true if it has changed anything.
+  // Mends those entries in these slots that are counted. Returns true if it has changed anything.
   bool Mend(AllPublished, index::Slot first, uint64_t slots);
-  // Calls tell with the key of each entry that has changed by more than one bit, of those that anybody met since the
-  // last call; with an empty key if the entry leads to none.
+  // Calls tell(key) for each entry that was met since the last call and has more than one flipped bit. The key is empty
+  // if the entry leads to no key.
   void TellKept(const std::function<void(std::string_view key)>& tell);
 
  private:

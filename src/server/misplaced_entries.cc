@@ -15,7 +15,7 @@ void MisplacedEntries::MoveHome(const std::function<void(std::string_view key)>&
     const JudgedEntry judged = judge_.Judge(misplaced.entry);
     const bool has_place = KeepNewer(judged);
     const std::optional<Slot> room = has_place ? std::nullopt : MakeRoom(judged.version.header);
-    const std::optional<Slot> old = FindAgain(misplaced);  // after MakeRoom, which may move it
+    const std::optional<Slot> old = FindAgain(misplaced);  // after MakeRoom, which may have moved it
     if (room) index_.StoreEntry(*room, judged.word);
     if (old) index_.StoreEntry(*old, EntryWord());
     if (has_place || room) continue;
@@ -55,11 +55,11 @@ std::optional<Slot> MisplacedEntries::MakeRoom(const format::ObjectHeader& heade
   index_.SetReaches(index.layout().reaches());
   if (!room) return std::nullopt;
   index.Describe(*room, header.key_hash, SpaceOf(header));
-  nvm_.Fence();  // before the word: it never stands beside another key's meta (I5)
+  nvm_.Fence();  // before the word: a word never stands beside another key's meta (I5)
   return room;
 }
 
-// It may have moved: by less than a neighbourhood, in its block.
+// The entry may have moved, by less than a neighbourhood and within its block.
 std::optional<Slot> MisplacedEntries::FindAgain(const Misplaced& misplaced) const {
   const EntryMeta meta = misplaced.entry.entry_meta();
   const uint64_t block = index_.layout().BlockWith(misplaced.slot);
@@ -67,7 +67,7 @@ std::optional<Slot> MisplacedEntries::FindAgain(const Misplaced& misplaced) cons
   for (Slot slot = misplaced.slot; slot < end; ++slot) {
     const IndexEntry entry = index_.At(slot);
     const EntryMeta found = entry.entry_meta();
-    const bool same_home = found.distance() - meta.distance() == slot - misplaced.slot;  // as it says
+    const bool same_home = found.distance() - meta.distance() == slot - misplaced.slot;  // its meta says so
     if (entry.word == misplaced.entry.word && found.tag() == meta.tag() && same_home) return slot;
   }
   return std::nullopt;

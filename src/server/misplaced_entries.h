@@ -1,5 +1,6 @@
-// Entries that stand where no get looks for them: one page of a move or of a split arrived on the disk, and another did
-// not. Owns the list of them, and brings each to a place where gets look. The thread that starts the shard calls it.
+// Entries in slots where no get looks for them. One page of a move or of a split arrived on the disk before the power
+// cut, and another did not. Owns the list of them, and brings each to a place where gets look. The thread that starts
+// the shard calls it.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +24,12 @@ class MisplacedEntries {
                    const EntryJudge& judge)
       : nvm_(nvm), geometry_(geometry), shard_(shard), index_(index), judge_(judge) {}
 
-  // Slots come in their order. REQUIRES: the entry names a version whose key is known.
+  // REQUIRES: the caller adds slots in their order, and the entry names a version whose key is known.
   void Add(index::Slot slot, const format::IndexEntry& entry) { entries_.push_back({slot, entry}); }
-  // The last one that was added stands in this slot.
+  // Returns true if the entry that was added last stands in this slot.
   [[nodiscard]] bool IsLast(index::Slot slot) const { return !entries_.empty() && entries_.back().slot == slot; }
-  // Every entry stands in its new place, persistently, before it leaves the old one. Calls tell(key) if there is no
-  // place for a key.
+  // Moves every entry to a place where gets look. An entry stands in its new place, persistently, before it leaves the
+  // old one. Calls tell(key) if there is no place for a key.
   void MoveHome(const std::function<void(std::string_view key)>& tell, RecoveryReport* report);
 
  private:
@@ -37,11 +38,12 @@ class MisplacedEntries {
     format::IndexEntry entry;
   };
 
-  // The key has an entry where gets look for it. On return the newer of the two versions stands there.
+  // If the key also has an entry where gets look for it, lets that entry name the newer of the two versions, and
+  // returns true.
   bool KeepNewer(const JudgedEntry& judged);
-  // Returns a free slot whose meta is that of the object's key, persistently. Other entries may move by that.
+  // Returns a free slot whose meta is that of the object's key, persistently. May move other entries.
   std::optional<index::Slot> MakeRoom(const format::ObjectHeader& header);
-  // Where the entry stands by now.
+  // Returns the slot in which the entry stands now.
   [[nodiscard]] std::optional<index::Slot> FindAgain(const Misplaced& misplaced) const;
 
   nvm::Writer& nvm_;

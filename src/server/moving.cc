@@ -28,8 +28,8 @@ bool Moving::Move(AllPublished /*proof*/, uint64_t key_hash, Address from, Addre
   return true;
 }
 
-// What stands there is no object of the key, and so entry and reader know nothing more of it than that it is damaged.
-// They know the same of any place where an object never is.
+// No object of the key is there, so entry and reader know only that the value is damaged. They know the same of any
+// place where an object never is.
 bool Moving::SetAside(AllPublished /*proof*/, Slot slot, uint32_t head, uint32_t region_slot) {
   const IndexEntry entry = index_.At(slot);
   if (entry.word == 0 || log_.HeadOf(entry) != head) return false;
@@ -76,11 +76,10 @@ std::optional<std::string> Moving::DamagedKey(Slot slot, uint32_t head, Address 
   if (view.state != ObjectState::kNothing) {
     const bool same_tag = EntryMeta::TagOf(view.header.key_hash) == entry.entry_meta().tag();
     if (same_tag) return view.state == ObjectState::kWhole ? std::nullopt : std::optional(std::string(view.key));
-    // Either the tag is damaged, and no get finds the key; or the address is, and leads to a key that has its own
-    // entry.
+    // If the tag is damaged, no get finds the key. If the address is damaged, it leads to a key that has another entry.
     return FindKey(index_, log_, view.key, view.header.key_hash).entry ? std::string() : std::string(view.key);
   }
-  // The key may be what is left whole: it has the entry's tag then.
+  // The key may be whole even though the header is not. Its hash then has the entry's tag.
   const auto bytes = log_.BytesAt(head, address);
   if (bytes.size() < sizeof(ObjectHeader)) return std::string();
   const auto header = LoadAs<ObjectHeader>(bytes);

@@ -1,7 +1,7 @@
-// Makes entries name other places, for the cleaner: copies of their versions, or places where no object is.
+// Lets entries name other places, for the cleaner: copies of their versions, or places where no object is.
 //
-// Owns: nothing but these stores. Requires: no put waits to be published (AllPublished), so an entry that names a
-// version as settled is not about to change. The shard's thread calls it.
+// Owns only these stores. Requires: no put waits to be published (AllPublished), so an entry that names a version as
+// settled is not about to change. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -35,20 +35,21 @@ class Moving {
         settling_(settling),
         taking_back_(taking_back) {}
 
-  // The cleaner has copied the version at `from`, whole and persistent, to `to`. If the key's entry still names `from`
-  // as a settled version, it names the copy from now on, persistently after the next fence. Returns true if it does.
+  // Lets the key's entry name the copy at `to`, if it still names `from` as a settled version. Returns true if it has
+  // done so. Persistent after the next fence. Requires: the cleaner has copied the version at `from` to `to`, whole and
+  // persistently.
   bool Move(AllPublished, uint64_t key_hash, Address from, Address to);
 
-  // If the entry names, as settled, an address in this region of its head where no object of its key can be, it names
-  // another such place from now on. If it names one as its new version, not settled, which recovery has not found, that
-  // is decided now; returns true if it can be moved then. Persistent after the next fence. Requires: nobody holds the
-  // region.
+  // Sets an entry aside that names, as settled, an address in this region of its head where no object of its key can
+  // be. From then on the entry names another place of this kind. The entry may name its new version there unsettled, if
+  // recovery has not found it. Then this decides about that version, and returns true if it can be moved after that.
+  // Persistent after the next fence. Requires: nobody holds the region.
   bool SetAside(AllPublished, Slot slot, uint32_t head, uint32_t region_slot);
-  // If the key's entry names the address as a settled version, it names a place where no object is from now on.
+  // If the key's entry names the address as a settled version, lets it name a place where no object is.
   void SetAside(AllPublished, uint64_t key_hash, uint32_t head, Address from);
 
-  // Returns the key of an entry, if it still names this address, settled, and what stands there is damaged; empty if
-  // the key cannot be known.
+  // Returns the key of an entry, if the entry still names this address as settled, and the object there is damaged. The
+  // key is empty if nobody can know it.
   [[nodiscard]] std::optional<std::string> DamagedKey(Slot slot, uint32_t head, Address address);
 
  private:

@@ -6,7 +6,8 @@ namespace erda::server {
 
 namespace {
 
-// Pairs with the release that the log publishes a region with: the region's bytes are seen as they were then.
+// Acquire: pairs with the release store by which the log publishes a region. So this thread sees the region's bytes as
+// they were then, or later.
 format::HeadSlot LoadHeadSlot(uint64_t* word) {
   return format::HeadSlot(std::atomic_ref(*word).load(std::memory_order_acquire));
 }
@@ -17,7 +18,7 @@ bool NamedObject::IsStillLinked() const { return LoadHeadSlot(slot_word) == slot
 
 std::optional<NamedObject> NamedObjects::Find(const format::IndexEntry& entry) const {
   const uint32_t head = HeadOf(entry);
-  const uint32_t head_in_shard = head - shard_ * geometry_.heads_per_shard;  // huge if it is an earlier shard's
+  const uint32_t head_in_shard = head - shard_ * geometry_.heads_per_shard;  // too large if the shard lacks it
   const format::LogAddress address = entry.entry_word().new_address();
   const uint64_t offset = geometry_.OffsetInRegion(address);
   const uint32_t slot_number = geometry_.SlotOf(address);

@@ -1,5 +1,5 @@
-// Finds the object that an index entry names as its new version, from a thread beside the shard's: by the head slots in
-// the control block, as clients do. Owns nothing. The cleaner's thread calls it.
+// Finds the object that an index entry names as its new version, on another thread than the shard's. Uses the head
+// slots in the control block, as clients do. Owns nothing. The cleaner's thread calls it.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace erda::server {
 
-// What an entry named when it was looked up.
+// The object that an entry named when Find looked it up.
 struct NamedObject {
   format::Place place;
-  std::span<const std::byte> bytes;  // from the place to the end of its segment
-  uint64_t* slot_word = nullptr;     // the head slot of its region
-  format::HeadSlot slot;             // what that held
-  // The head slot still holds that region. Otherwise the bytes may be another object's by now.
+  std::span<const std::byte> bytes;  // From the place to the end of its segment.
+  uint64_t* slot_word = nullptr;     // The head slot of its region.
+  format::HeadSlot slot;             // The contents of slot_word at that time.
+  // Returns true if the head slot still holds that region. Otherwise the bytes may belong to another object now.
   [[nodiscard]] bool IsStillLinked() const;
 };
 

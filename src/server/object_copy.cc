@@ -5,15 +5,15 @@
 
 namespace erda::server {
 
-// It copies the value first, and verifies the copy then: so it finds a value that changes in between. It gives a
-// damaged value an invalid checksum.
+// Copies the value first, and then verifies the copy, so it notices a value that changes in between. Gives a damaged
+// value an invalid checksum.
 void CopyObject(nvm::Writer& nvm, const format::ObjectView& object, uint64_t from, const CopySpace& to) {
   const uint64_t label_size = object.header.label_size();
   const uint64_t space = SpaceOf(object.header);
   if (space > nvm::Writer::kPieceAhead) nvm.WillUse(from, space);
   const auto original = nvm.Bytes(from, space);
   format::ObjectHeader header = object.header;
-  header.previous = 0;  // no version older than a settled one is needed
+  header.previous = 0;  // nobody needs a version older than a settled one
   header.flags &= static_cast<uint8_t>(~format::ObjectHeader::kLeft);
   header.header_crc = format::HeaderCrc(to.place, header, object.key, object.deadline);
 

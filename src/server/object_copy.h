@@ -10,8 +10,8 @@
 namespace erda::server {
 
 // The copy keeps its version and its label, and has no `previous`. Persistent after the next fence. If the original is
-// damaged the copy is damaged, too. from: where it stands in the pool. REQUIRES: the header and the label of the object
-// verify there; nobody else writes to `to`.
+// damaged the copy is damaged, too. from: the object's offset in the pool. REQUIRES: the header and the label of the
+// object verify there, and nobody else writes to `to`.
 void CopyObject(nvm::Writer& nvm, const format::ObjectView& object, uint64_t from, const CopySpace& to);
 
 }  // namespace erda::server

@@ -1,4 +1,4 @@
-// What a request to the versions of a shard comes to.
+// The result of a request to the versions of a shard.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace erda::server {
 
-// The head of a put that is refused for want of a region, whatever head the region would be in.
+// Stands for the head of a put that is refused because no region is free for any head.
 inline constexpr uint32_t kAnyHead = UINT32_MAX;
 
-// The code, and what the reply says beside it.
+// The code, and the other contents of the reply.
 struct Outcome {
   Code code = Code::kOk;
   format::Reason reason = format::Reason::kNone;
@@ -20,7 +20,7 @@ struct Outcome {
   uint32_t head = 0;
   format::ObjectHeader header{};
   uint32_t generation = 0;  // of the region of `address`
-  uint64_t number = 0;      // the sum that an increment came to
+  uint64_t number = 0;      // the sum after an increment
 };
 
 }  // namespace erda::server

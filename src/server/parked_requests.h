@@ -1,4 +1,5 @@
-// What a shard has received and cannot answer yet, by what it waits for. The shard's thread calls it.
+// The requests that a shard has received and cannot answer yet, in a queue for each reason to wait. The shard's thread
+// calls it.
 #pragma once
 
 #include "server/rate_queue.h"
@@ -16,7 +17,7 @@ struct ParkedRequests {
   [[nodiscard]] bool Has(const Session& session, uint32_t slot) const {
     return for_room.Has(session, slot) || for_writer.Has(session, slot);
   }
-  // The session ends: drops what it has sent.
+  // Drops the requests of a session that ends.
   void Forget(const Session& session) {
     for_rate.Forget(session);
     for_room.Forget(session);

@@ -4,10 +4,11 @@ namespace erda::server {
 
 namespace {
 
-// Intervals of TidyTimer: the first takes 5 ms, and each next one twice as long.
+// How many intervals of TidyTimer puts wait for versions in flight. The first takes 5 ms, and each next one twice as
+// long.
 constexpr uint32_t kIntervalsMax = 8;
 constexpr uint64_t kLooksPerInterval = 1 << 18;
-// Puts wait at most so long for chunks to be given back.
+// Puts wait for at most this long until clients give chunks back.
 constexpr Nanoseconds kChunksAwaitedMax = std::chrono::seconds(3);
 
 }  // namespace

@@ -1,5 +1,5 @@
-// How long puts that wait for room still wait for what clients hold: versions in flight, and chunks. Owns the time that
-// has passed. It is told of that time, and reads no clock. The shard's thread calls it.
+// Decides how long puts that wait for room still wait for versions in flight and for chunks, which clients hold. Owns
+// the time that has passed. Its caller tells it that time: it reads no clock. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ class Patience {
  public:
   explicit Patience(ChunkTable& chunks) : chunks_(chunks) {}
 
-  // Puts begin to wait. again: they have waited before, as there was no room then either.
+  // Notes that puts begin to wait. again: they have waited before, and found no room.
   void Begin(bool again);
-  // So much time has passed, and a put still waits.
+  // Notes that this much time has passed while a put waits.
   void PassTime(Nanoseconds since);
-  // An interval of TidyTimer has passed, of this length, and a put still waits.
+  // Notes that an interval of TidyTimer, of this length, has passed while a put waits.
   void PassInterval(Nanoseconds since) {
     ++intervals_;
     PassTime(since);
   }
-  // The shard has looked for work once more, and a put still waits. A shard that is never idle counts intervals by
-  // this.
+  // Notes that the shard has looked for work once more while a put waits. A shard that is never idle counts intervals
+  // by its looks.
   void CountLook();
   [[nodiscard]] uint64_t looks() const { return looks_; }
   [[nodiscard]] bool is_over() const;

@@ -1,4 +1,4 @@
-// How long a shard waits for the medium. The shard's thread calls it.
+// Measures how long a shard waits for the medium. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace erda::server {
 
-// Times one in 64 of the steps that persist something: a time takes two looks at the clock.
+// Times one in 64 of the steps that persist something, since each time needs two looks at the clock.
 class PersistTimer {
  public:
   PersistTimer(const nvm::Writer& nvm, ActivityCounts& activity, const Clock& clock)
       : nvm_(nvm), activity_(activity), clock_(clock) {}
 
-  // Runs the step. persists: it is expected to fence; a step that does not fence is not counted.
+  // Runs the step. persists: the caller expects the step to fence. A step that does not fence is not counted.
   template <class Step>
   void Run(bool persists, Step&& step) {
     const uint64_t fences = nvm_.counters().fences;

@@ -1,9 +1,9 @@
-// A shard's part of the pool: its index, its log, the numbers of its versions and its clock, taken up and closed
-// together.
+// A shard's part of the pool: its index, its log, the numbers of its versions and its clock. Takes them up and closes
+// them together.
 //
-// Owns: these, and the shard's record in the pool. Requires: it is taken up once, in one of three ways, before any
-// other use; it is closed when no client can write any more and nothing is in flight. One thread calls it at a
-// time: first the one that starts the server, then the shard's.
+// Owns these, and the shard's record in the pool. Requires: the caller takes it up once, in one of three ways, before
+// any other use. The caller closes it when no client can write any more and nothing is in flight. One thread calls it
+// at a time: first the one that starts the server, then the shard's.
 #pragma once
 
 #include <cstdint>
@@ -39,26 +39,27 @@ class PoolPart {
 
   // Takes up a pool that was closed cleanly, or a new one.
   Status Open();
-  // Takes up a pool whose server died or lost power (recovery.h): first Look, which changes nothing, then Repair. No
-  // shard is repaired before all were looked at.
+  // Takes up a pool whose server died or lost power (recovery.h): first Look, which changes nothing, then Repair. The
+  // server calls Look for all shards before the first Repair.
   Status Look();
   // Requires: Look was ok.
   RecoveryReport Repair();
-  // Takes up a pool whose bytes nothing vouches for (verification.h): LookUnvouched, then Verify. It is open then.
+  // Takes up a pool whose bytes nothing vouches for (verification.h): first LookUnvouched, then Verify. The part is
+  // open afterwards.
   Status LookUnvouched();
   // Requires: LookUnvouched was ok.
   Status Verify(const std::function<void(std::string_view key)>& on_damage, RecoveryReport* report);
-  // Leaves what Open takes up, persistently.
+  // Leaves the part as Open takes it up, persistently.
   void Close();
 
   [[nodiscard]] index::Index& index() { return index_; }
   [[nodiscard]] const index::Index& index() const { return index_; }
   [[nodiscard]] log::ShardLog& log() { return log_; }
   [[nodiscard]] Chain& chain() { return chain_; }
-  // The values of this shard expire by it.
+  // Returns the clock by which the values of this shard expire.
   [[nodiscard]] ExpiryClock& clock() { return clock_; }
   [[nodiscard]] VersionNumbers& numbers() { return numbers_; }
-  // In the control block.
+  // Returns the counters in the control block.
   [[nodiscard]] Counters& counters() { return counters_; }
   // Writes the gauges of index, log and medium into the control block.
   void PublishGauges();

@@ -1,5 +1,5 @@
-// A fabric that a shard is reached on, and what the shard has there. Plain data; the fabric, the pool's regions and the
-// queue outlive the shard.
+// A fabric on which clients reach a shard, with the pool's registered memory and the shard's queue there. Plain data.
+// Requires: these outlive the shard.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,21 @@
 
 namespace erda::server {
 
-// The pool as a fabric knows it: registered once, offered by all shards.
+// The pool's registered memory at one fabric: registered once, and offered by all shards.
 struct PoolRegions {
-  std::unique_ptr<fabric::Region> readable;  // with windows, if the fabric has them and somebody may have one
-  std::unique_ptr<fabric::Region> writable;  // none if it is nobody's to write
+  std::unique_ptr<fabric::Region> readable;  // with windows, if the fabric has them and a client may have one
+  std::unique_ptr<fabric::Region> writable;  // null if no client may write
   static Result<PoolRegions> Register(fabric::Fabric& fabric, const nvm::Pool& pool,
                                       PoolWrites writes = PoolWrites::kSameUser);
 };
 
-// A fabric that a shard is reached on, the pool's regions there, and the shard's own queue.
+// A fabric on which clients reach a shard, the pool's registered memory there, and the shard's queue.
 struct Port {
   fabric::Fabric& fabric;
   const PoolRegions& pool_regions;
   fabric::CompletionQueue& queue;
-  format::FlushMethod flush_method = format::FlushMethod::kNone;  // of its sessions
-  std::optional<size_t> for_readers = std::nullopt;               // the port of those who come here, and may only read
+  format::FlushMethod flush_method = format::FlushMethod::kNone;  // of the sessions of this port
+  std::optional<size_t> for_readers = std::nullopt;  // the port for clients that come by this one and may only read
 };
 
 // Names the fabrics of the ports in the statistics. Returns the number under which these count each port.

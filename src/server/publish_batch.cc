@@ -17,7 +17,7 @@ bool PublishBatch::LooksClaimed(uint64_t key_hash, const Found& found) const {
     if (slot == other.slot) return true;
     if (found.entry || !other.home) return false;
     const bool near = std::max(home, *other.home) - std::min(home, *other.home) < format::kNeighbourhood;
-    return near || index_.layout().NeighbourhoodOf(key_hash).Has(other.slot);  // which may be far from its own home
+    return near || index_.layout().NeighbourhoodOf(key_hash).Has(other.slot);  // may be far from the other home
   });
 }
 
@@ -46,12 +46,12 @@ void PublishBatch::PublishPuts() {
     if (!index_.WordAt(version.slot).empty()) index_.Free(version.slot);
     index_.Describe(version.slot, version.header.key_hash, SpaceOf(version.header));
   }
-  // (I3) Pairs with the flushes of those who called Add: what an entry will lead to is persistent, and what a new entry
-  // says of itself.
+  // (I3) Pairs with the flushes before Add. Now the objects that the entries will name are persistent, and so is the
+  // meta of each new entry.
   if (!Planted(Flaw::kPublishedUnfenced)) nvm_.Fence();
   for (Put& put : puts_) StoreEntry(&put);
-  // Pairs with the flushes of StoreEntry: the entries are persistent, unsettled, before a reader can see them settled
-  // and before a client gets an answer.
+  // Pairs with the flushes of StoreEntry. Unsettled entries are persistent before a reader can see them settled, and
+  // before a client gets an answer.
   if (!Planted(Flaw::kEntryNotFlushed)) nvm_.Fence();
   for (const auto& [version, reservation, change] : puts_) {
     if (reservation) {

@@ -1,9 +1,9 @@
 // The puts that a shard has written and not published. They are published together, and share two fences
 // (docs/protocol.md, "Publish").
 //
-// Owns: those puts, and what each takes of the index. Requires: no two of them could meet, so the caller publishes
-// before a put that IsClaimed says may meet one, and when the batch is full. Makes AllPublished, and nothing else does.
-// The shard's thread calls it.
+// Owns those puts, and the index slots that they claim. Requires: no two puts of a batch are of one key or of one index
+// slot. So the caller publishes before a put for which IsClaimed returns true, and when the batch is full. Only this
+// class makes an AllPublished. The shard's thread calls it.
 //
 // Invariants, checked by tests/model and tests/server:
 //   (I1) An entry's old address names the newest settled version before the new one, or nothing.
@@ -32,19 +32,21 @@ class PublishBatch {
 
   [[nodiscard]] bool empty() const { return puts_.empty(); }
   [[nodiscard]] bool is_full() const { return puts_.size() == kPutsMax; }
-  // Returns true if a put of the batch may be of this key, or has a slot that one of this key could take. found: what
-  // FindKey says of the key.
+  // Returns true if a put of the batch may be of this key, or has a slot that a put of this key could take. `found` is
+  // the result of FindKey for the key.
   [[nodiscard]] bool IsClaimed(uint64_t key_hash, const Found& found) const {
     return !claims_.empty() && !Planted(Flaw::kSlotTakenTwice) && LooksClaimed(key_hash, found);
   }
   // Returns true if a put of the batch has this hash.
   [[nodiscard]] bool Has(uint64_t key_hash) const;
 
-  // Adds a put whose value is there. Requires: its object is flushed, and neither full nor claimed.
+  // Adds a put whose value is there. Requires: its object is flushed. The batch is not full, and the put is not
+  // claimed.
   void Add(const NewVersion& version) { AddPut(version, std::nullopt); }
-  // Adds one whose value its session is still to write. Its header and key are flushed.
+  // Adds a put whose session has still to write the value. Requires: its header and key are flushed.
   void Add(const NewVersion& version, const Reservation& reservation) { AddPut(version, reservation); }
-  // Publishes all of them. Settles what is due of what is in flight, by the same fences.
+  // Publishes all puts of the batch. With the same fences, settles versions in flight that are due
+  // (Settling::FlushDue).
   AllPublished Publish() {
     if (!puts_.empty() || settling_.is_due()) PublishAndSettle();
     return {};
@@ -53,27 +55,27 @@ class PublishBatch {
  private:
   using Slot = index::Slot;
 
-  // More save little, and each put looks whether it may go with those before it.
+  // A larger batch would save little, and IsClaimed compares each put with all earlier ones.
   static constexpr size_t kPutsMax = 32;
 
   struct Put {
     Put(const NewVersion& of, const std::optional<Reservation>& for_writer) : version(of), reservation(for_writer) {}
 
     NewVersion version;
-    std::optional<Reservation> reservation;  // none: the value is there, too
-    index::Index::Change change{};           // of its entry, if the value is there
+    std::optional<Reservation> reservation;  // nullopt: the value is there, too
+    index::Index::Change change{};           // the change of its entry, if the value is there
   };
-  // What a put takes of the index. Apart from it, since each put looks through all of them.
+  // The part of the index that a put claims. It is not in Put, since IsClaimed reads all claims.
   struct Claim {
     Slot slot = 0;
-    std::optional<Slot> home;  // of a new entry
+    std::optional<Slot> home;  // only for a new entry
   };
 
   [[nodiscard]] bool LooksClaimed(uint64_t key_hash, const Found& found) const;
   void AddPut(const NewVersion& version, const std::optional<Reservation>& reservation);
   void PublishAndSettle();
   void PublishPuts();
-  // Its entry names the new version, unsettled. Persistent after the next fence.
+  // Lets the put's entry name the new version, unsettled. Persistent after the next fence.
   void StoreEntry(Put* put);
 
   nvm::Writer& nvm_;
@@ -81,7 +83,7 @@ class PublishBatch {
   Reservations& reservations_;
   Settling& settling_;
   std::vector<Put> puts_;
-  std::vector<Claim> claims_;  // of each of them
+  std::vector<Claim> claims_;  // one for each put
 };
 
 }  // namespace erda::server

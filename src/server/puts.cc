@@ -16,12 +16,13 @@ using format::Reason;
 
 namespace {
 
-// Without commits, no client says that a put is done. Once there are kSweepFrom reservations, a shard that is never
-// idle looks at kSweepPerReserve of them with each new one. It looks at more than are added: otherwise they would grow
-// in number without end, and hold all regions.
+// Without commits, no client tells the shard that a put is done. From kSweepFrom reservations on, the shard looks at
+// kSweepPerReserve of them with each new one, even if it is never idle. It looks at more than one: otherwise they would
+// grow in number without end, and hold all regions.
 constexpr size_t kSweepFrom = 256;
 constexpr size_t kSweepPerReserve = 4;
-// How many reservations are settled of a session that has as many as it may have, before it is refused another one.
+// If a session has as many reservations as it may have, the shard looks at this many of them before it refuses another
+// one.
 constexpr size_t kSweepAtLimit = 64;
 
 }  // namespace
@@ -34,8 +35,8 @@ Outcome Puts::Prepare(std::string_view key, uint64_t key_hash, uint32_t value_si
     batch_.Publish();
     found = FindKey(index_, log_, key, key_hash);
   }
-  // A damaged entry that may be this key's makes way: a put repairs. Until the put is published, and so if it is
-  // refused, gets see the damage.
+  // The put takes the place of a damaged entry that may be this key's: a put repairs the key. Gets see the damage until
+  // the put is published, and still see it if the put is refused.
   if (const auto taken = found.entry ? found.entry : found.damaged) {
     version->slot = *taken;
     version->replaces = found.entry.has_value() || CanBeOf(index_, *taken, key_hash);
@@ -70,9 +71,10 @@ Outcome Puts::PutInline(std::string_view key, uint64_t key_hash, std::span<const
   version.deadline = deadline;
   Outcome outcome = Prepare(key, key_hash, static_cast<uint32_t>(value.size()), FlagsOf(ack), &version);
   if (outcome.code != Code::kOk) return outcome;
-  // Header and key first: if this process dies in the middle, a walk of the log steps over the object.
+  // Writes header and key first: if this process dies in the middle, a walk of the log steps over the object.
   WriteHeaderAndKey(nvm_, version, key, nullptr);
-  // The value may lie in memory that the client can write to: the checksum is taken of the copy in the pool.
+  // The client may still be able to write to the memory with the value. So the shard computes the checksum of the copy
+  // in the pool.
   const uint64_t value_at = version.space.offset + format::ValueOffset(version.header.label_size());
   nvm_.Write(value_at, value);
   const uint32_t checksum = format::ObjectChecksum(version.header, nvm_.Bytes(value_at, value.size()));
@@ -87,14 +89,14 @@ Outcome Puts::Reserve(std::string_view key, uint64_t key_hash, uint32_t value_si
                       format::FlushMethod flush, uint64_t deadline) {
   const uint32_t limit = reservations_per_session_;
   if (reservations_.in_flight().size() >= std::min<size_t>(kSweepFrom, limit / 2)) settling_.AddDue(kSweepPerReserve);
-  if (reservations_.CountOf(session) >= limit) batch_.Publish();  // which may settle some
+  if (reservations_.CountOf(session) >= limit) batch_.Publish();  // this may settle some of them
   if (reservations_.CountOf(session) >= limit && settling_.SweepOf(batch_.Publish(), session, kSweepAtLimit) == 0) {
     return {Code::kResourceExhausted, Reason::kTooManyReservations, {}, 0, {}};
   }
   NewVersion version;
   version.deadline = deadline;
-  // Every reader, whatever its own method, judges the version by how it is made persistent: this put may be
-  // acknowledged before the version is settled.
+  // The header says how the version becomes persistent, and every reader judges it by that, even with another flush
+  // method. The client may acknowledge this put before the version is settled.
   const bool flushed_by_read = flush == format::FlushMethod::kReadAfterWrite;
   Outcome outcome = Prepare(key, key_hash, value_size, FlagsOf(ack, flushed_by_read), &version);
   if (outcome.code != Code::kOk) return outcome;

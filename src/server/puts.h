@@ -1,7 +1,7 @@
 // Writes new versions of keys into the log, and adds them to the batch of puts that are published together.
 //
-// Owns: nothing but the order of these steps. Requires: key and value lie within the format's limits and the value
-// within a segment; key_hash is the key's and belongs to this shard. A put may be answered when the batch is published.
+// Owns only the order of these steps. Requires: key and value are within the format's limits, and the value fits in a
+// segment. key_hash is the key's, and belongs to this shard. The shard may answer a put once the batch is published.
 // The shard's thread calls it.
 #pragma once
 
@@ -44,19 +44,19 @@ class Puts {
         growth_(growth),
         reservations_per_session_(reservations_per_session) {}
 
-  // deadline: of the value, by the shard's clock; 0: it has none.
+  // Puts a value that came with the request. deadline: by the shard's clock; 0: the value has none.
   Outcome PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack,
                     uint64_t deadline = 0);
-  // Gives the session a place for the value. flush: how the session makes its values persistent.
+  // Gives the session a place for the value. flush: the method by which the session makes its values persistent.
   Outcome Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session,
                   format::FlushMethod flush, uint64_t deadline = 0);
-  // Adds to the key's value, of 8 bytes; an absent one counts as 0. Requires: this is what Judge said just now, and
-  // decided.
+  // Adds `delta` to the key's value of 8 bytes; an absent value counts as 0. Requires: `present` is the result of Judge
+  // in this step, and not undecided.
   Outcome Increment(std::string_view key, uint64_t key_hash, const Present& present, int64_t delta, Ack ack);
 
-  // Takes an index slot and a number for the version, and space unless version->space is set, and makes its header. The
-  // caller writes the object and adds the version to the batch. flags: of the object's header. Requires:
-  // version->deadline is set.
+  // Takes an index slot and a number for the version, and makes its header. Also reserves space, unless version->space
+  // is set. The caller writes the object and adds the version to the batch. flags: the flags of the object's header.
+  // Requires: version->deadline is set.
   Outcome Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags, NewVersion* version);
 
  private:

@@ -1,9 +1,9 @@
-// Messages of clients that send faster than the limit of requests per second, and that limit.
+// The limit of requests per second, and the messages of clients that send faster.
 //
-// Owns: the limit; the list of the sessions that have such messages. Each session holds its messages, in the order in
-// which they came (Session::held), and its rate. The queue alone changes these. Requires: the shard forgets a session
-// before that session ends, and wakes the queue first in each Poll, since the queue reads the time once a Poll. The
-// shard's thread calls it, and any thread sets the limit.
+// Owns the limit, and the list of the sessions with such messages. Each session holds its messages, in the order in
+// which they came (Session::held), and its rate. Only the queue changes these. Requires: the shard forgets a session
+// before that session ends. In each Poll, the shard wakes the queue first, since the queue reads the time once a Poll.
+// The shard's thread calls it, and any thread sets the limit.
 #pragma once
 
 #include <atomic>
@@ -22,17 +22,17 @@ class RateQueue {
   // `per_second` requests of one client are served; 0: there is no limit.
   RateQueue(const ServerTime& time, uint32_t per_second) : time_(time), per_second_(per_second) {}
 
-  // Sets the limit from the next message on. Relaxed: a message finds the limit that was set before its client sent it,
-  // by the order in which a message is sent and found.
+  // Sets the limit from the next message on. Relaxed: sending and finding a message already gives the order. So if the
+  // limit was set before a client sent a message, the message finds that limit.
   void SetLimit(uint32_t per_second) { per_second_.store(per_second, std::memory_order_relaxed); }
 
-  // Keeps the message if it comes too fast, or if it comes after others that the queue has. Returns false if the
-  // message may be served now.
+  // Keeps the message if it comes too fast, or if the queue has earlier ones of the session. Returns false if the shard
+  // may serve the message now.
   bool ParkIfTooFast(Session& session, uint32_t imm, Nanoseconds seen) {
     const bool may = per_second_.load(std::memory_order_relaxed) != 0 || !session.held.empty();
     return may && Park(session, imm, seen);
   }
-  // Calls hear(Session&, imm, seen) for each message that may be served now. Returns how many these were.
+  // Calls hear(Session&, imm, seen) for each message that the shard may serve now. Returns how many these were.
   template <class Hear>
   size_t Wake(Hear&& hear) {
     now_micros_ = 0;
@@ -50,18 +50,18 @@ class RateQueue {
   }
   void Forget(const Session& session) { std::erase(sessions_, &session); }
   [[nodiscard]] bool empty() const { return sessions_.empty(); }
-  // How long it takes until one of the messages may be served. Requires: there are some.
+  // Returns the time until the shard may serve the first of the messages. Requires: the queue has messages.
   [[nodiscard]] Nanoseconds wait() const;
 
  private:
   bool Park(Session& session, uint32_t imm, Nanoseconds seen);
-  // Counts the message if it is not too fast.
+  // Returns true if the message comes too fast. Otherwise counts it.
   [[nodiscard]] bool IsTooFast(Session& session);
 
   const ServerTime& time_;
   std::atomic<uint32_t> per_second_;
   std::vector<Session*> sessions_;
-  uint64_t now_micros_ = 0;  // in this Poll; 0: not read yet
+  uint64_t now_micros_ = 0;  // the time in this Poll; 0: not read yet
 };
 
 }  // namespace erda::server

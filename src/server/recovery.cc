@@ -20,7 +20,7 @@ using format::ObjectView;
 
 namespace {
 
-// Equal for the two copies of an entry, and hardly ever for two entries; never 0.
+// Returns a number that is equal for the two copies of an entry, and rarely for two entries. Never returns 0.
 uint32_t FingerprintOf(const IndexEntry& entry) {
   return (entry.entry_meta().tag() ^ entry.entry_word().new_address().raw()) | 1;
 }
@@ -30,7 +30,7 @@ uint32_t FingerprintOf(const IndexEntry& entry) {
 // --- Looking
 
 Status Recovery::Look(uint64_t version_limit) {
-  std::vector<uint64_t> hashes;  // of the keys of objects that may not be settled
+  std::vector<uint64_t> hashes;  // hashes of the keys of objects that may not be settled
   const auto visit = [&](const ObjectView& object) {
     ++report_.objects;
     if (geometry_.ShardOf(object.header.key_hash) == shard_) hashes.push_back(object.header.key_hash);
@@ -52,12 +52,12 @@ Status Recovery::Look(uint64_t version_limit) {
   return log_recovery_.CheckNamed();
 }
 
-// In the order of the slots, each once: that is how memory is read best.
+// Reads the index slots in their order, each once: memory is fastest in that order.
 void Recovery::LookAtWindows(std::vector<Window> windows, format::MoveWord move) {
-  // The entry that was moved last may stand in both of its slots. Then only the copy that is to stay is repaired.
+  // The entry that was moved last may stand in both of its slots. Then recovery repairs only the copy that is to stay.
   std::optional<Slot> second_copy;
   if (!move.none()) {
-    // From there on are both, in one block.
+    // Both copies are in the slots from here on, in one block.
     const Slot end = index_.layout().FirstOf(index_.layout().BlockWith(move.from()) + 1);
     const Slot from = std::min(move.from(), end - kNeighbourhood);
     windows.push_back({from, from + kNeighbourhood});
@@ -66,7 +66,7 @@ void Recovery::LookAtWindows(std::vector<Window> windows, format::MoveWord move)
     if (copied) second_copy = move.to();
   }
   std::ranges::sort(windows, {}, &Window::begin);
-  Slot next = 0;  // not looked at yet
+  Slot next = 0;  // the first slot that was not read yet
   for (const auto& [first, end] : windows) {
     const Slot begin = std::max(first, next);
     if (begin >= end) continue;
@@ -88,7 +88,8 @@ void Recovery::LookAtWindows(std::vector<Window> windows, format::MoveWord move)
 
 void Recovery::ScanIndex() {
   touched_.push_back({0, index_.size()});
-  // Of the slot at hand and of the 63 before it: where the first copy of an entry can be that was being moved here.
+  // The fingerprints of this slot and of the 63 before it. If an entry was being moved to this slot, its first copy is
+  // in one of these.
   std::array<uint32_t, kNeighbourhood> fingerprints{};
   report_.index_slots = index_.size();
   for (Slot slot = 0; slot < index_.size(); ++slot) {
@@ -98,7 +99,7 @@ void Recovery::ScanIndex() {
     const IndexEntry entry = index_.At(slot);
     if (entry.word == 0 || index_.IsLeftOver(slot, entry)) continue;
     const uint32_t fingerprint = FingerprintOf(entry);
-    bool similar = false;  // no early exit, so that it compiles to a few vector instructions
+    bool similar = false;  // without an early exit, so that the loop compiles to a few vector instructions
     for (const uint32_t other : fingerprints) similar |= other == fingerprint;
     own = fingerprint;
     if (similar) {
@@ -113,7 +114,7 @@ void Recovery::ScanIndex() {
     }
     const EntryWord word = entry.entry_word();
     log_recovery_.MarkNamed(log_.HeadOf(entry), word.new_address());
-    if (word.settled()) continue;  // nobody goes back to its old one; it may be the damaged one that a put repaired
+    if (word.settled()) continue;  // its old version may be damaged, but nobody goes back to it
     log_recovery_.MarkNamed(log_.HeadOf(entry), word.old_address());
     unsettled_.push_back(Decide(slot, entry));
   }
@@ -134,7 +135,7 @@ Recovery::Unsettled Recovery::Decide(Slot slot, const IndexEntry& entry) {
   if (facts.newest == ObjectState::kHeader && facts.belongs) {
     before = chain_.NewestBefore(head, newest, word.old_address(), [&](LogAddress at) {
       log_recovery_.MarkNamed(head, at);
-      return false;  // no writer is left
+      return false;  // no writer is alive
     });
     facts.whole_before = before.whole_bytes != 0;
     log_recovery_.MarkNamed(head, before.address);
@@ -154,8 +155,8 @@ bool Recovery::Belongs(Slot slot, const IndexEntry& entry, const ObjectView& vie
 // --- Repairing
 
 RecoveryReport Recovery::Repair() {
-  // 1. If the server's process alone died, what it stored last may be in the CPU's caches only. Nobody may build upon
-  //    it before it is on the medium.
+  // 1. If only the server's process died, its last stores may be in the CPU's caches only. They must be on the medium
+  // before recovery relies on them.
   if (!Planted(Flaw::kFoundNotFlushed)) {
     for (const auto& [begin, end] : touched_) index_.Flush(begin, end - begin);
     index_.FlushBlocks();
@@ -163,22 +164,21 @@ RecoveryReport Recovery::Repair() {
   }
   nvm_.Fence();
 
-  // 2. Entries that are in a new block by now go from the old one. Before one of two copies changes, the other one
-  // goes:
-  //    the one that is farther from home.
+  // 2. Frees entries in an old block that are in a new block already. If an entry has two copies, frees the one that is
+  // farther from home before the other one changes.
   index_.Open(std::nullopt);
   index_.EndLastSplit();
   if (!Planted(Flaw::kKeepsBothCopies)) {
     for (const Slot slot : second_copies_) index_.Free(slot);
   }
   report_.moves_undone = second_copies_.size();
-  if (!index_.Moved().ok()) index_.ForgetMove();  // its record is damaged
+  if (!index_.Moved().ok()) index_.ForgetMove();  // the record of the move is damaged
 
-  // 3.
+  // 3. Repairs each entry that is not settled.
   report_.unsettled = unsettled_.size();
   for (const Unsettled& unsettled : unsettled_) RepairEntry(unsettled);
 
-  // 4. Space of the log that no entry needs; segments are settled after the entries that lead into them.
+  // 4. Frees space of the log that no entry needs. Segments are settled after the entries that lead into them.
   report_.regions_unlinked = log_recovery_.Repair();
   log_.Close();
   return report_;
@@ -208,8 +208,8 @@ void Recovery::RepairEntry(const Unsettled& unsettled) {
       ++report_.deletes_finished;
       return;
     case RecoveryAction::kDamaged:
-      // It may have been acknowledged, and its settled bit lost: an older version would be wrong. With the bit, a get
-      // says that it is damaged.
+      // The version may have been acknowledged, and its settled bit lost, so an older version would be wrong. With the
+      // bit, a get reports the damage.
       index_.StoreWordLazily(slot, word.Settled());
       ++report_.damaged;
       return;

@@ -1,16 +1,18 @@
-// Recovery of one shard: takes up index and log as a crash left them, and makes of them what a clean close would have
-// left (docs/protocol.md, "Restart and recovery").
+// Recovery of one shard. Takes up index and log as a crash left them, and brings them to a state that a clean close
+// could leave. See docs/protocol.md, "Restart and recovery".
 //
-// Nothing is in flight after a restart: what was not whole when the server died will never be. So all that has to be
-// done is in the index: each entry that is not settled gets its newest whole version, or goes. What nothing in the
-// index leads to does not count: it may have been deleted.
+// Nothing is in flight after a restart: a version that was not whole when the server died will never be. So recovery
+// has to repair only the index: each entry that is not settled gets its newest whole version, or goes. An object to
+// which no entry leads does not count: its key may have been deleted.
 //
-// (I9) The new version of an entry that is not settled lies in a segment that is not marked settled, behind the
-//      segment's mark, or in a tombstone slot. So the headers found there lead to all such entries, and the index need
-//      not be looked through. It is only if something there is damaged or cut off, and so leads nowhere.
+// (I9) If an entry is not settled, its new version lies in a tombstone slot or in a segment that is not marked settled.
+// In the segment it lies after the mark. So the headers found there lead to all such entries, and recovery need not
+// look through the index. It looks through the index only if an object there is damaged or cut off, and so leads to no
+// entry.
 //
-// Look reads and decides, Repair stores. Every store of Repair is one of 8 bytes, or changes nothing that an entry
-// names; each leaves a pool that recovers to the same contents, so a crash in the middle is recovered by the same.
+// Look reads and decides, and Repair stores. Each store of Repair is one of 8 bytes, or changes no bytes that an entry
+// names. After each store the pool recovers to the same contents. So after a crash in the middle, the next recovery
+// comes to the same result.
 #pragma once
 
 #include <vector>
@@ -37,10 +39,10 @@ class Recovery {
         log_recovery_(log.Recover()),
         chain_(chain) {}
 
-  // version_limit: no version in the pool is as high. kCorruption if region table, segments and index contradict each
-  // other as no crash makes them. Changes nothing.
+  // Reads the pool, and changes nothing. Every version in the pool is below version_limit. Returns kCorruption if
+  // region table, segments and index contradict each other in a way that no crash explains.
   Status Look(uint64_t version_limit);
-  // REQUIRES: Look was ok. All persistent on return; index and log are ready for use.
+  // Repairs the shard. REQUIRES: Look was ok. Everything is persistent on return, and index and log are ready for use.
   RecoveryReport Repair();
 
  private:
@@ -71,9 +73,9 @@ class Recovery {
   log::LogRecovery log_recovery_;
   Chain& chain_;
 
-  std::vector<Slots> touched_;        // that were looked at: all where a store may be in the caches alone
-  std::vector<Slot> second_copies_;   // of entries that were being moved
-  std::vector<Unsettled> unsettled_;  // as many as puts and deletes were in flight, about
+  std::vector<Slots> touched_;        // The index slots that Look has read: a store may be in the caches only in these.
+  std::vector<Slot> second_copies_;   // Of entries that were being moved.
+  std::vector<Unsettled> unsettled_;  // About as many as puts and deletes were in flight.
   RecoveryReport report_;
 };
 

@@ -1,4 +1,4 @@
-// What recovery does with an entry (docs/protocol.md, "Restart and recovery"), as a pure function.
+// Decides about an entry for recovery, as a pure function (docs/protocol.md, "Restart and recovery").
 //
 //   new version                     stands in        whole one before it,  old one  action
 //                                                    newer than the old
@@ -11,11 +11,12 @@
 //                                                                                   the entry named it
 //   a value                         tombstone slot   -                     -        damaged
 //   a value, whole                  the log          -                     -        settle it
-//   a value, not whole              the log          there is              -        go back to that
-//   a value, not whole              the log          there is none         there    go back to the old one
-//   a value, not whole              the log          there is none         none     free the entry
+//   a value, not whole              the log          exists                -        go back to that
+//   a value, not whole              the log          does not exist        there    go back to the old one
+//   a value, not whole              the log          does not exist        none     free the entry
 //
-// This is for entries that are not settled; the others are persistent with their versions, and are left alone.
+// The table is for entries that are not settled. Settled entries are persistent with their versions, and recovery does
+// not change them.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +28,12 @@ namespace erda::server {
 enum class RecoveryAction : uint8_t { kSettle, kGoBack, kGoBackToOld, kFree, kEndDelete, kDamaged };
 
 struct RecoveryFacts {
-  format::ObjectState newest = format::ObjectState::kNothing;  // what stands where the entry's new address leads
-  bool belongs = false;       // it is of a key that can have this entry; only known if it has a header
-  bool tombstone = false;     // it says that it is one
-  bool in_its_slot = false;   // it stands in a region's tombstone slot
-  bool whole_before = false;  // along `previous`, newer than the old version, there is a whole one
-  bool old = false;           // the entry has an old version
+  format::ObjectState newest = format::ObjectState::kNothing;  // The object at the entry's new address.
+  bool belongs = false;       // It is of a key that can have this entry. Known only if it has a header.
+  bool tombstone = false;     // Its header says that it is a tombstone.
+  bool in_its_slot = false;   // It stands in a region's tombstone slot.
+  bool whole_before = false;  // A version along `previous`, newer than the old one, is whole.
+  bool old = false;           // The entry has an old version.
 };
 
 [[nodiscard]] constexpr RecoveryAction DecideRecovery(const RecoveryFacts& facts) {

@@ -1,5 +1,5 @@
-// Region words and segment headers as they stand in the pool, for the verification of a shard. Owns nothing. The thread
-// that starts the shard calls it.
+// Reads and stores region words and segment headers in the pool, for the verification of a shard. Owns nothing. The
+// thread that starts the shard calls it.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kWorthwhile = 32;
 constexpr uint64_t kBarelyWorthwhile = 256;
 
-// The live objects of the region fit where copies can go. The copies may take the next free region.
+// Returns true if there is room for copies of the region's live objects. The copies may take the next free region.
 bool HasRoomForCopies(ShardLog& log, const ShardLog::LinkedRegion& region) {
   return log.regions().free_regions() > 0 || region.use.live_bytes <= log.copies().Room(region.head);
 }
@@ -25,7 +25,7 @@ bool HasRoomForCopies(ShardLog& log, const ShardLog::LinkedRegion& region) {
 RegionChoice ChooseRegion(ShardLog& log, const format::Geometry& geometry, const TriedRegions& tried,
                           const CleaningGoal& goal) {
   const bool in_need = goal.put_needs_region || goal.put_needs_slot || log.regions().free_regions() <= 1;
-  // Only a region of a crowded head is of use to a put that needs a slot there.
+  // Only a region of a crowded head helps a put that needs a slot there.
   const bool slots_first = goal.put_needs_slot || !goal.put_needs_region;
   RegionChoice choice;
   double best_score = 0;
@@ -46,7 +46,8 @@ RegionChoice ChooseRegion(ShardLog& log, const format::Geometry& geometry, const
     }
     if (tried.Has(region) || !HasRoomForCopies(log, region)) return;
     choice.gains_slot |= region.crowded;
-    // The gain counts against the cost to read all and to write the live part. An old region changes less.
+    // The score is the gain for the cost to read the whole region and to write its live part. An old region changes
+    // less.
     const double live = static_cast<double>(region.use.live_bytes) / static_cast<double>(geometry.region_size);
     const double score = in_need ? static_cast<double>(gain)
                                  : static_cast<double>(gain) * static_cast<double>(region.age + 1) / (1 + live);

@@ -9,8 +9,8 @@ using format::Counter;
 
 namespace {
 
-// A step takes a microsecond or two, if it meets no larger object. A shard on the same processor may have to wait for
-// it.
+// A step takes a microsecond or two, unless it meets a larger object. A shard on the same processor may have to wait
+// for a step.
 constexpr uint64_t kWalkedPerStep = 2 << 10;
 
 }  // namespace

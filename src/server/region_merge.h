@@ -1,5 +1,5 @@
-// Copies what entries need out of a region, and proposes each copy to the shard. Owns the walk through the region, the
-// segments that it copies to, and the copies that are not proposed yet. The cleaner's thread calls it.
+// Copies the objects that entries need out of a region, and proposes each copy to the shard. Owns the walk through the
+// region, the segments that it copies to, and the copies that it has not proposed yet. The cleaner's thread calls it.
 //   (C4) A copy is persistent before the cleaner proposes it.
 #pragma once
 
@@ -24,27 +24,27 @@ class RegionMerge {
   RegionMerge(nvm::Writer& nvm, index::Index& index, const format::Geometry& geometry, uint32_t pool_seed,
               uint32_t shard, CleanQueues& queues, Counters counters, const ServerTime& time);
 
-  // The orders of the shard. Begin comes when none is active; the others answer SegmentWanted.
+  // The orders of the shard. Begin requires that no merge is active. The others answer SegmentWanted.
   void Begin(const MergeOrder& order);
   void CopyTo(const SegmentOrder& order);
   void EndWithoutRoom() { segment_ = SegmentState::kNone; }
 
   [[nodiscard]] bool active() const { return walk_.has_value(); }
-  // Walks a few KiB of the region. Returns false if there is nothing to do, until the shard says more.
+  // Walks a few KiB of the region. Returns false if there is nothing to do before the next order.
   bool Step();
 
  private:
   enum class SegmentState : uint8_t {
-    kKnown,   // the target of the head is as far as the shard knows
-    kWanted,  // the shard was asked for the next segment
-    kNone     // the shard has none: the walk ends here
+    kKnown,   // The cleaner waits for no segment.
+    kWanted,  // The cleaner has asked the shard for the next segment.
+    kNone     // The shard has no segment: the walk ends here.
   };
 
-  // Returns true at the end of the region.
+  // Goes on with the walk. Returns true at the end of the region.
   bool WalkOn();
-  // Returns false if there is no room for the object.
+  // Copies the object, or proposes to free it. Returns false if there is no room for the copy.
   bool Merge(const RegionWalk::Found& found);
-  // The entry of the object names it as its new version, settled, and it has expired.
+  // Returns true if the object's entry names it as its new version, settled, and the object has expired.
   [[nodiscard]] bool HasExpired(const RegionWalk::Found& found) const;
   [[nodiscard]] CopyTarget& TargetOf(uint32_t head) { return targets_[head - first_head_]; }
   void ProposeBatch();
@@ -58,7 +58,7 @@ class RegionMerge {
   Counters counters_;
   const ServerTime& time_;
 
-  std::vector<CopyTarget> targets_;  // by head of the shard
+  std::vector<CopyTarget> targets_;  // by the head's number in the shard
   std::optional<RegionWalk> walk_;
   SegmentState segment_ = SegmentState::kKnown;
   WalkBudget budget_;

@@ -8,8 +8,8 @@ namespace erda::server {
 using format::RegionWord;
 using format::SegmentHeader;
 
-// A region in a head is needed, or will be cleaned. Any other becomes zeroes before it is used: a page of an earlier
-// use may have come back.
+// A region in a head is needed, or cleaning will free it. Any other region becomes zeroes before it is used: a page of
+// an earlier use may have come back.
 void RegionRepair::Repair(const FoundRegions& regions, const FoundIndex& index, RecoveryReport* report) {
   const uint32_t first_head = shard_ * geometry_.heads_per_shard;
   for (uint32_t number = 0; number < geometry_.regions_per_shard; ++number) {
@@ -33,11 +33,11 @@ bool RegionRepair::IsOpen(uint32_t region, uint64_t segment, const FoundRegion& 
 }
 
 // All segments up to the last one in use count as full and settled. The segments after that, and the tombstone slot,
-// are zeroes: the log may go on there.
+// become zeroes: the log may go on there.
 void RegionRepair::RepairSegments(uint32_t region, const FoundRegion& found) {
   const uint64_t segments = geometry_.segments_per_region();
   uint64_t used = 0;
-  bool copies = true;  // a region is one of copies, or of puts
+  bool copies = true;  // a region has copies only, or puts only
   for (uint64_t segment = 0; segment < segments; ++segment) {
     const bool is_open = IsOpen(region, segment, found);
     if (found.named[segment] || is_open) used = segment + 1;

@@ -16,12 +16,12 @@ namespace erda::server {
 
 class RegionRepair {
  public:
-  // Shows `versions` the versions that segments state.
+  // Shows `versions` the versions in segment headers.
   RegionRepair(nvm::Writer& nvm, RegionBytes& bytes, const format::Geometry& geometry, uint32_t shard,
                FoundVersions& versions)
       : nvm_(nvm), bytes_(bytes), geometry_(geometry), shard_(shard), versions_(versions) {}
 
-  // REQUIRES: each entry has marked in `regions` what it names. Persistent on return.
+  // REQUIRES: `regions` has a mark for each address that an entry names. Persistent on return.
   void Repair(const FoundRegions& regions, const FoundIndex& index, RecoveryReport* report);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 // An object takes at least as much work as this many bytes, since the walk looks up its key.
 constexpr uint64_t kLookBytes = 512;
 
-// The bytes of zeroes that these begin with, in whole granules.
+// Returns how many bytes of zeroes, in whole granules, `bytes` begins with.
 uint64_t ZeroGranules(std::span<const std::byte> bytes) {
   const auto it = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
   return AlignDown(static_cast<uint64_t>(it - bytes.begin()), format::kGranuleBytes);
@@ -22,7 +22,7 @@ uint64_t ZeroGranules(std::span<const std::byte> bytes) {
 }  // namespace
 
 // The walk goes in the order in which the region was filled. So the needed objects fit into one other region. The first
-// segment there is a little smaller than the others, and may take objects that stood in a later segment here.
+// segment of a region is a little smaller than the others. It may get objects that stood in a later segment here.
 RegionWalk::Found RegionWalk::Next(WalkBudget* budget) {
   Found found;
   while (budget->left > 0) {
@@ -40,7 +40,7 @@ RegionWalk::Found RegionWalk::Next(WalkBudget* budget) {
   return found;
 }
 
-// A damaged header is no reason to leave objects behind: only a segment that begins with zeroes is passed.
+// The walk skips a segment only if it begins with zeroes. It must not leave objects in a segment with a damaged header.
 void RegionWalk::EnterSegment() {
   const auto header = LoadAs<format::SegmentHeader>(bytes());
   const bool opened = header.identity == format::SegmentHeader::Identity(order_.generation);
@@ -60,15 +60,16 @@ bool RegionWalk::LookAtHeader(Found* found, WalkBudget* budget) {
   const bool fits = format::ObjectBytes(header.label_size(), header.value_size) <= limit;
   const bool no_object = view.state == format::ObjectState::kNothing || (in_chunk ? !header.is_value() : !fits);
   if (no_object) {
-    // This is the end, or damage with good objects after it. In a chunk it is anything that the client has written.
+    // This is the end, or damage with good objects after it. In a chunk it may be any bytes that the client has
+    // written.
     spot_.lost |= !in_chunk;
     const uint64_t zeroes = ZeroGranules(bytes().first(std::min(budget->left, limit)));
     PassBytes(std::max(zeroes, format::kGranuleBytes), 0, budget);
     return false;
   }
-  // The server wrote this header if the walk came here from the one before it. A client may have written any other
-  // header: into its chunk, or into a value. Among those only an object that an entry names counts, and the walk steps
-  // over none.
+  // If the walk came here from the header before, the server wrote this header. A client may have written any other
+  // header: into its chunk, or into a value. Of those, only an object that an entry names counts, and the walk looks at
+  // every granule after it.
   const bool trusted = !in_chunk && (!spot_.lost || Planted(Flaw::kTrustsChunks));
   if (header.is_chunk()) {
     if (trusted) spot_.covered = 0;
@@ -80,8 +81,8 @@ bool RegionWalk::LookAtHeader(Found* found, WalkBudget* budget) {
     PassBytes(trusted ? SpaceOf(header) : format::kGranuleBytes, kLookBytes, budget);
     return false;
   }
-  // No two objects share bytes, and none reaches out of its chunk: otherwise a client has forged a header. Copies of
-  // all such objects would take more room than there is.
+  // No two objects share bytes, and no object reaches out of its chunk, unless a client has forged a header. Copies of
+  // all such objects could take more room than there is.
   const bool forged = in_chunk && (!fits || spot_.at < spot_.covered);
   *found = {forged ? At::kForgery : At::kObject, view, place, SegmentOffset() + spot_.at};
   if (forged) PassBytes(format::kGranuleBytes, kLookBytes, budget);
@@ -89,8 +90,8 @@ bool RegionWalk::LookAtHeader(Found* found, WalkBudget* budget) {
 }
 
 // (C3) Entries move only away from their home, and are in the new slot before they leave the old one. So a look at the
-// slots in their order misses none. It may see one half of an entry that changes. An entry that a split took to another
-// block is found there: the index has grown then, and Refresh says so.
+// slots in their order misses no entry. It may see one half of an entry that changes. An entry that a split took to
+// another block is found there: the index has grown then, and Refresh says so.
 bool RegionWalk::IsNeeded(uint64_t key_hash, format::LogAddress address) {
   const auto names = [&](index::Slot /*slot*/, const format::IndexEntry& entry) {
     if (Planted(Flaw::kMovesUnsettled) && entry.entry_word().new_address() == address) return true;

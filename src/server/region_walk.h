@@ -1,5 +1,5 @@
-// Walks a region from its first segment to its last, and finds the objects in it that entries need. Owns where the walk
-// is. The cleaner's thread calls it.
+// Walks a region from its first segment to its last, and finds the objects in it that entries need. Owns the position
+// of the walk. The cleaner's thread calls it.
 //   (C2) The cleaner reads regions to which nothing is appended any more, and objects that an entry names as settled.
 //   (C3) The cleaner may miss that an entry changes. So the shard checks each proposal against the entry as it is then.
 #pragma once
@@ -16,25 +16,26 @@
 
 namespace erda::server {
 
-// How far a step of a walk still goes, and how far all walks have gone.
+// The rest of a step of a walk, and the work of all walks.
 struct WalkBudget {
-  uint64_t left = 0;    // of this step
-  uint64_t walked = 0;  // bytes in all
+  uint64_t left = 0;    // bytes that this step may still walk
+  uint64_t walked = 0;  // bytes that all walks have walked
 };
 
 class RegionWalk {
  public:
   enum class At : uint8_t {
-    kObject,   // an object that an entry needs
-    kForgery,  // an object in a chunk that an entry names, and that shares bytes with another one; it is passed
-    kEnd,      // the end of the region
-    kPause     // the step is over
+    kObject,   // An object that an entry needs.
+    kForgery,  // An object in a chunk that an entry names, and that shares bytes with another one. The walk has passed
+               // it.
+    kEnd,      // The end of the region.
+    kPause     // The step is over.
   };
   struct Found {
     At at = At::kPause;
-    format::ObjectView object;  // the label is checked, and the value is not
+    format::ObjectView object;  // The walk has checked the label, and not the value.
     format::Place place{};
-    uint64_t offset = 0;  // of the object in the pool
+    uint64_t offset = 0;  // The object's offset in the pool.
   };
 
   // REQUIRES: the region is full, and no client holds it. The index is the cleaner's own view of the shard's.
@@ -43,28 +44,28 @@ class RegionWalk {
       : nvm_(nvm), index_(index), geometry_(geometry), pool_seed_(pool_seed), order_(order) {}
 
   [[nodiscard]] const MergeOrder& order() const { return order_; }
-  // Goes on to what comes next. Stays at an object until that is passed.
+  // Goes on to the next object, or to the end of the region or of the step. Stays at an object until Pass.
   Found Next(WalkBudget* budget);
-  // Next has found this object, and it is copied, or need not be.
+  // Goes past the object that Next has found. Requires: the caller has copied it, or need not copy it.
   void Pass(const format::ObjectHeader& header, WalkBudget* budget);
 
  private:
-  // Where the walk is in its segment.
+  // The position of the walk in its segment.
   struct Spot {
     uint64_t at = 0;
-    uint64_t chunk_end = 0;  // of the last chunk
-    uint64_t covered = 0;    // the end of the last needed object in that chunk
-    bool lost = false;       // the walk does not know where the last object ends
+    uint64_t chunk_end = 0;  // The end of the last chunk.
+    uint64_t covered = 0;    // The end of the last needed object in that chunk.
+    bool lost = false;       // The walk does not know where the last object ends.
     [[nodiscard]] bool in_chunk() const { return at < chunk_end; }
   };
 
   void EnterSegment();
-  // Takes a look at the header at hand. Returns true if *found is the answer of Next.
+  // Looks at the header at the position of the walk. Returns true if *found is the answer of Next.
   bool LookAtHeader(Found* found, WalkBudget* budget);
   [[nodiscard]] bool IsNeeded(uint64_t key_hash, format::LogAddress address);
-  // Passes these bytes, which took as much work as `cost` bytes.
+  // Goes past these bytes, which took as much work as `cost` bytes.
   void PassBytes(uint64_t bytes, uint64_t cost, WalkBudget* budget);
-  // From where the walk is to the end of the segment.
+  // Returns the bytes from the position of the walk to the end of the segment.
   [[nodiscard]] std::span<const std::byte> bytes() const {
     return nvm_.Bytes(SegmentOffset() + spot_.at, geometry_.segment_size - spot_.at);
   }

@@ -8,7 +8,7 @@ namespace erda::server {
 
 namespace {
 
-// Takes a microsecond or two. A shard on the same processor may have to wait for it.
+// A step takes a microsecond or two. A shard on the same processor may have to wait for it.
 constexpr uint64_t kZeroedPerStep = 2 << 10;
 
 }  // namespace
@@ -20,7 +20,7 @@ bool RegionZeroer::Step() {
   if (!Planted(Flaw::kNotZeroed)) nvm_.ZeroOut(geometry_.RegionOffset(region) + zeroed_, bytes);
   zeroed_ += bytes;
   if (zeroed_ < geometry_.region_size) return true;
-  // Pairs with the shard's store of the free word (ShardLog::FreeEmptied): the zeroes are persistent before that.
+  // Pairs with the shard's store of the free word (ShardLog::FreeEmptied): the zeroes are persistent before that store.
   nvm_.Fence();
   zeroed_ = 0;
   waiting_.pop_front();

@@ -1,5 +1,5 @@
-// Fills emptied regions with zeroes, in small steps. Owns the list of regions that wait for it. The cleaner's thread
-// calls it.
+// Fills emptied regions with zeroes, in small steps. Owns the list of the regions that wait for that. The cleaner's
+// thread calls it.
 //   (C5) The cleaner writes zeroes into a region only when the shard has ordered so. The shard orders it for a region
 //        that it has emptied.
 #pragma once
@@ -20,8 +20,8 @@ class RegionZeroer {
 
   void Add(uint32_t region) { waiting_.push_back(region); }
   [[nodiscard]] bool has_work() const { return !waiting_.empty(); }
-  // Zeroes a few KiB of the first region. Proposes it when all of it is zero, persistently. Returns false if the queue
-  // of proposals is full. REQUIRES: has_work().
+  // Zeroes a few KiB of the first region. When all of the region is zeroes, persistently, sends RegionZeroed. Returns
+  // false if the queue of proposals is full. REQUIRES: has_work().
   bool Step();
 
  private:
@@ -29,7 +29,7 @@ class RegionZeroer {
   const format::Geometry& geometry_;
   ProposalQueue& proposals_;
   std::deque<uint32_t> waiting_;
-  uint64_t zeroed_ = 0;  // bytes of the first region
+  uint64_t zeroed_ = 0;  // bytes of the first region that are zeroes
 };
 
 }  // namespace erda::server

@@ -17,10 +17,11 @@ using format::Reason;
 
 // --- By a delete
 
-// The tombstone is a version like any other: the entry names it when it is persistent, so a power cut leaves it or the
-// value. Once its entry is persistent the entry can go, since nothing older can come back. What is in flight is marked
-// (I4), and after a restart nothing is in flight. So the tombstone lives as long as its delete, in the one slot that
-// its region keeps for it. A delete needs no space, in a full pool too.
+// The tombstone is a version like any other. It is persistent before the entry names it, so a power cut leaves the
+// tombstone or the value. Once that entry is persistent, the shard can free it, since no older version can come back.
+// Versions in flight are marked as superseded (I4), and after a restart nothing is in flight. So the tombstone is
+// needed only during its delete, and its region keeps one slot for it. A delete needs no space, not even in a full
+// pool.
 Outcome Removing::Delete(std::string_view key, uint64_t key_hash) {
   batch_.Publish();
   const Found found = FindKey(index_, log_, key, key_hash);
@@ -28,7 +29,7 @@ Outcome Removing::Delete(std::string_view key, uint64_t key_hash) {
   if (!slot && found.damaged) return {Code::kCorruption, Reason::kDamaged, {}, 0, {}};
   if (!slot) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
   settling_.SettleCurrent(*slot, key_hash);
-  // An older version that is whole says what a get finds: a value, or one that has expired.
+  // A get finds the newest whole version, which may be an older one. It is a value, or a value that has expired.
   if (!index_.WordAt(*slot).settled()) settling_.SweepKey(batch_.Publish(), key_hash);
   if (!HasVisibleVersion(*slot)) return {Code::kNotFound, Reason::kNone, {}, 0, {}};
 
@@ -77,7 +78,7 @@ bool Removing::HasExpired(uint32_t head, LogAddress address) const {
   return clock_.HasPassed(log_.InspectHeader(head, address).deadline);
 }
 
-// No tombstone: whatever a power cut undoes of it, the key is absent.
+// An expiry needs no tombstone: even if a power cut undoes it, the key is absent.
 bool Removing::Expire(AllPublished /*proof*/, uint64_t key_hash, uint32_t head, LogAddress address) {
   const auto slot = index_.FindMended(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
     const EntryWord word = entry.entry_word();
@@ -86,7 +87,7 @@ bool Removing::Expire(AllPublished /*proof*/, uint64_t key_hash, uint32_t head, 
   if (!slot) return false;
   const ObjectView view = log_.InspectHeader(head, address);
   if (!clock_.HasPassed(view.deadline)) return false;
-  // What is in flight is older, or the entry would name it.
+  // A version in flight is older than this one: otherwise the entry would name it.
   if (!Planted(Flaw::kExpiresInFlight)) reservations_.Supersede(view.key, key_hash);
   index_.Free(*slot);
   counters_.Add(Counter::kExpired);

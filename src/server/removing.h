@@ -1,10 +1,10 @@
-// Removes keys: by a delete, or since their values have expired.
+// Removes keys: by a delete, or because their values have expired.
 //
-// Owns: the order in which a key's entry goes. Requires: key_hash is the key's and belongs to this shard. Delete
-// publishes the waiting puts itself. The shard's thread calls it.
+// Owns the order of the steps by which a key's entry goes. Requires: key_hash is the key's and belongs to this shard.
+// Delete publishes the waiting puts itself. The shard's thread calls it.
 //
-//   (I4) A version that a delete superseded never comes back, in whatever order its value, its commit or its client's
-//        death arrive.
+//   (I4) A version that a delete superseded never comes back. This holds for every order in which its value, its commit
+//   and its client's death arrive.
 #pragma once
 
 #include <cstdint>
@@ -40,20 +40,20 @@ class Removing {
         settling_(settling),
         batch_(batch) {}
 
-  // kNotFound: no get could return a version of the key.
+  // Deletes the key. Returns kNotFound if no get could return a version of the key.
   Outcome Delete(std::string_view key, uint64_t key_hash);
-  // If the key's entry names the version there as its new one, settled, and that has expired, the entry goes. Returns
-  // true if it went.
+  // Frees the key's entry if it names the version there as its new one, settled, and that version has expired. Returns
+  // true if it has done so.
   bool Expire(AllPublished, uint64_t key_hash, uint32_t head, format::LogAddress address);
 
  private:
   using Slot = index::Slot;
 
-  // Returns true if a get could return a version of the entry. If not, the key is absent and stays as it is. Requires:
-  // what could be settled was.
+  // Returns true if a get could return a version of the entry. If not, the key is absent, and the delete changes
+  // nothing. Requires: every version of the key that could be settled was settled.
   [[nodiscard]] bool HasVisibleVersion(Slot slot) const;
   [[nodiscard]] bool HasExpired(uint32_t head, format::LogAddress address) const;
-  // Makes the entry name a tombstone, persistently. kResourceExhausted: the head has no region.
+  // Lets the entry name a tombstone, persistently. Returns kResourceExhausted if the head has no region.
   Outcome Entomb(Slot slot, std::string_view key, uint64_t key_hash);
 
   nvm::Writer& nvm_;

@@ -23,7 +23,7 @@ void ReplyBatch::AddReply(const Asked& asked, uint8_t kind, uint64_t id, const O
   reply.generation = outcome.generation;
   reply.number = outcome.number;
   reply.header = outcome.header;
-  // The slot's last reply has arrived, or the client could not have sent another request in it.
+  // The memory is free: the slot's last reply has arrived, or the client could not have sent another request in it.
   const std::span<std::byte> local =
       std::span(asked.session.reply_memory).subspan(asked.slot * sizeof(Reply), sizeof(Reply));
   std::memcpy(local.data(), &reply, sizeof(reply));
@@ -41,7 +41,7 @@ void ReplyBatch::Add(Session& session, uint32_t imm, std::span<std::byte> reply)
   session.replies.push_back(work);
 }
 
-// A failed channel says so by a completion of its own, so the shard does not look at other codes.
+// A channel that fails also reports it by a kClosed completion, so the shard ignores the other codes here.
 bool ReplyBatch::Post(Session& session) {
   const Status status = session.channel->Post(session.replies);
   session.replies.clear();

@@ -1,7 +1,7 @@
-// The replies and notices that one step of a shard has for its clients.
+// The replies and notices of one step of a shard for its clients.
 //
-// Owns: the messages that were added since the last Send, and the kinds of the requests that they answer. The bytes of
-// a reply lie in its session's reply memory. Requires: the shard has published its puts before it sends (AllPublished),
+// Owns the messages that were added since the last Send, and the kinds of the requests that they answer. The bytes of a
+// reply lie in its session's reply memory. Requires: the shard has published its puts before it sends (AllPublished),
 // so no client hears of a put that is not published. The shard forgets a session before that session ends. The shard's
 // thread calls it.
 #pragma once
@@ -26,7 +26,7 @@ class ReplyBatch {
   void AddReply(const Asked& asked, uint8_t kind, uint64_t id, const Outcome& outcome);
   // Adds a message without bytes, which the client did not ask for.
   void AddNotice(Session& session, uint32_t imm) { Add(session, imm, {}); }
-  // Posts the messages, those of a session together. Calls fail(Session&) for each session whose channel has no room
+  // Posts the messages, those of one session together. Calls fail(Session&) for each session whose channel has no room
   // for them.
   template <class Fail>
   void Send(AllPublished, Fail&& fail) {
@@ -54,7 +54,7 @@ class ReplyBatch {
 
   ActivityCounts& activity_;
   const Clock& clock_;
-  std::vector<Session*> sessions_;  // with messages to post
+  std::vector<Session*> sessions_;  // sessions with messages to post
   std::vector<Answered> answered_;  // in the order in which the replies were added
 };
 

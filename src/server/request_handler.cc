@@ -34,7 +34,7 @@ Served RequestHandler::Serve(const Asked& asked, After after) {
   switch (RequestOp{request.op}) {
     case RequestOp::kCommit:
       commits_.Begin(asked, request);
-      return Replied{};  // by the end of the commit
+      return Replied{};  // the end of the commit adds the reply
     case RequestOp::kGiveBack:
       versions_.delegating().GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
       break;
@@ -44,7 +44,7 @@ Served RequestHandler::Serve(const Asked& asked, After after) {
       }
       break;
     default:
-      // After the session's requests that wait already.
+      // A session's requests wait in order: this one comes after those that wait already.
       if (session.awaiting_room > 0 && MayWait(request)) return AwaitsRoom{};
       if (const Served served = ServeKeyed(session, request, slot, &outcome);
           !std::holds_alternative<Replied>(served)) {
@@ -122,7 +122,7 @@ Served RequestHandler::ServeKeyed(Session& session, const Request& request, std:
     case RequestOp::kClean:
       cleaning_.Ask();
       return Replied{};
-    case RequestOp::kCommit:  // of no key
+    case RequestOp::kCommit:  // requests without a key
     case RequestOp::kDelegate:
     case RequestOp::kGiveBack:
       break;
@@ -146,7 +146,7 @@ std::optional<Served> RequestHandler::Judge(const Request& request, std::string_
   return std::nullopt;
 }
 
-// The clock's word rises to the time of the reply at least: the client that asks Reads the word next.
+// Raises the clock's word at least to the time of the reply: the client that asks Reads the word next.
 void RequestHandler::TellTime(const Asked& asked) {
   Outcome outcome;
   outcome.number = options_.time->Micros();

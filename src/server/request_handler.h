@@ -1,9 +1,9 @@
-// Serves the requests of clients: checks a private copy of each, and does on the shard's versions what it asks for.
+// Serves the requests of clients: checks a private copy of each request, and executes it on the shard's versions.
 //
-// Owns nothing that lasts: the reply goes into the ReplyBatch, a commit into the CommitBatch. Requires: no earlier
-// request in the same slot waits; the caller parks a request that has to wait, and ends a session that broke the
-// protocol. Every length, number and address in a request is checked before anything is done. The shard's thread calls
-// it.
+// Owns nothing that lasts: a reply goes into the ReplyBatch, and a commit into the CommitBatch. Requires: no earlier
+// request in the same request slot waits. The caller parks a request that has to wait, and ends a session that broke
+// the protocol. The handler checks every length, number and address in a request before it does anything else. The
+// shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@
 
 namespace erda::server {
 
-// What a request has waited for before it is served.
+// The reason for which a request has waited before the shard serves it.
 enum class After : uint8_t { kNothing, kRoom, kWriter };
 
 class RequestHandler {
  public:
-  // The part of the key space and of the log that the shard's clients may ask for.
+  // The part of the key space and of the log for which clients may send requests to this shard.
   struct Domain {
     const format::Geometry& geometry;
     uint32_t shard = 0;
@@ -54,11 +54,12 @@ class RequestHandler {
   void TellTime(const Asked& asked);
 
  private:
-  // Each returns Replied if `outcome` is what to reply.
+  // Each function returns Replied if the reply is `outcome`.
   Served Delegate(Session& session, const format::Request& request, Outcome* outcome);
   Served ServeKeyed(Session& session, const format::Request& request, std::span<std::byte> slot, Outcome* outcome);
-  // Finds what the key has now, for a request whose effect depends on it. Returns what came of the request if that ends
-  // it. Else the request must be executed in the same step: `present` is only true until something else is done.
+  // Judges the present state of the key, for a request whose effect depends on it. Returns the result of the request if
+  // the judgement ends it. Otherwise the caller executes the request in the same step: `present` is right only until
+  // the shard does anything else.
   std::optional<Served> Judge(const format::Request& request, std::string_view key, uint64_t key_hash, Present* present,
                               Outcome* outcome);
 

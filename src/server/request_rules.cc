@@ -32,7 +32,7 @@ bool ConditionIsSound(const Request& request) {
   return may && request.condition == static_cast<uint8_t>(Condition::kVersion);
 }
 
-// It concerns a place in the pool that the client writes into: anywhere, or in a chunk.
+// Returns true if the request concerns a place in the pool that the client writes into, in a chunk or anywhere.
 bool PlacesAnywhere(const Request& request) {
   return request.op == static_cast<uint8_t>(RequestOp::kReserve) ||
          request.op == static_cast<uint8_t>(RequestOp::kCommit);
@@ -67,7 +67,7 @@ Violation CheckNumbers(const Request& request, size_t slot_bytes, const Session&
   const bool fits_segment = request.value_size <= format::ValueBytesMax(geometry, request.key_size, request.ttl != 0);
   const bool fits_slot = format::InlineValueOffset(request.key_size) + request.value_size <= slot_bytes;
   const Violation unfit("a value that does not fit");
-  const size_t staging_bytes = session.staging.bytes().size();  // 0: there is no such buffer
+  const size_t staging_bytes = session.staging.bytes().size();  // 0: the session has no such buffer
   switch (RequestOp{request.op}) {
     case RequestOp::kPutInline:
       return fits_segment && fits_slot ? Violation() : unfit;

@@ -46,11 +46,12 @@ Reservation Reservations::Remove(Id id) {
   return gone;
 }
 
-// (I11) Its place is held as long as it is in flight. It stays held while a newer version of its key is in flight and
-// no version as new as itself is settled: the newer one's `previous` leads here, and on to older ones that may still be
-// in flight.
+// (I11) The place of a reservation is held while it is in flight. It stays held while a newer version of its key is in
+// flight, until a version at least as new as this one is settled. The reason: the `previous` of the newer version leads
+// here, and on to older ones that may still be in flight.
 //
-// (I9) EndFlight comes after the last store to its entry: the mark of its segment says that nothing is left to do.
+// (I9) EndFlight comes after the last store to the entry. From then on, the mark of the segment may say that recovery
+// has nothing to do here.
 void Reservations::Release(const Reservation& gone) {
   if (!gone.settled) log_.EndFlight(gone.head, gone.address);
   if (IsPassed(gone)) {
@@ -70,7 +71,7 @@ bool Reservations::IsPassed(const Reservation& older) const {
   in_flight_.ForEachOf(older.key_hash,
                        [&](Id /*id*/, const Reservation& newer) { passed |= newer.version > older.version; });
   if (!passed) return false;
-  // No reader goes past a settled version, so no reader looks for what is not newer than it.
+  // No reader goes past a settled version, so no reader looks for a version that is not newer.
   const ObjectView view = log_.InspectHeader(older.head, older.address);
   if (view.state == ObjectState::kNothing) return false;
   const auto slot = FindKey(index_, log_, view.key, older.key_hash).entry;

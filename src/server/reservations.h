@@ -1,9 +1,9 @@
-// What sessions have reserved and not finished.
+// The reservations that sessions have not finished.
 //
-// Owns: each reservation from the moment that an entry names its version until it ends; its flight and its hold in the
-// log; and the number of reservations of each session. A reservation ends when its version is settled and no commit is
-// to come, or when it is abandoned. Requires: the caller stores into the entry first what the end means for it. The
-// shard's thread calls it.
+// Owns each reservation from the moment that an entry names its version until the reservation ends. Owns its flight and
+// its hold in the log, and the number of reservations of each session. A reservation ends when its version is settled
+// and no commit is to come, or when the shard abandons it. Requires: the caller first stores the entry that is right
+// after the end. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -26,32 +26,34 @@ class Reservations {
   Reservations(index::Index& index, log::ShardLog& log, const Chain& chain, Counters& counters)
       : index_(index), log_(log), chain_(chain), counters_(counters) {}
 
-  // The session gets one more, which is not published yet. Begin follows when it is.
+  // Counts one more reservation of the session, which is not published yet. The caller calls Begin when it is.
   void Grant(SessionId session);
-  // Counts those that the session was granted and that have not ended.
+  // Returns how many reservations the session was granted that have not ended.
   [[nodiscard]] uint32_t CountOf(SessionId session) const { return session < granted_.size() ? granted_[session] : 0; }
-  // Sessions from this number on were granted none.
+  // Returns a number such that sessions from it on were granted no reservation.
   [[nodiscard]] size_t sessions() const { return granted_.size(); }
 
-  // It is in flight from here on. Requires: its entry names it, persistently, and it was granted.
+  // Lets the reservation be in flight from now on. Requires: it was granted, and its entry names its version,
+  // persistently.
   void Begin(const Reservation& reservation);
   [[nodiscard]] const InFlight& in_flight() const { return in_flight_; }
 
-  // Its entry names it as settled, or as a version that no longer counts. It ends, unless its writer's commit is to
-  // come.
+  // Ends the reservation, unless its writer's commit is to come. Requires: its entry names its version as settled, or
+  // the version no longer counts.
   void Settle(Id id);
-  // Settles the reservation at this place if there is one and it is not settled.
+  // Settles the reservation at this place, if there is one that is not settled.
   void SettleAt(uint64_t key_hash, uint32_t head, Address address);
-  // Ends it.
+  // Ends the reservation.
   void End(Id id) { Release(Remove(id)); }
-  // Ends it and calls undo(const Reservation&) between: it is not in flight then, and its space is still held.
+  // Ends the reservation. Calls undo(const Reservation&) when the reservation is not in flight any more, and its space
+  // is still held.
   template <class Undo>
   void Abandon(Id id, Undo&& undo) {
     const Reservation gone = Remove(id);
     undo(gone);
     Release(gone);
   }
-  // (I4) No version of the key that is in flight counts from here on, whether it arrives or not.
+  // (I4) Supersedes all versions of the key in flight: they no longer count, even if they arrive.
   void Supersede(std::string_view key, uint64_t key_hash);
 
  private:
@@ -64,7 +66,8 @@ class Reservations {
   const Chain& chain_;
   Counters& counters_;
   InFlight in_flight_;
-  // Removed, and still held: a reader that follows `previous` from a newer version in flight comes to these.
+  // Removed reservations that are still held: a reader that follows `previous` from a newer version in flight comes to
+  // these.
   std::vector<Reservation> passed_;
   std::vector<uint32_t> granted_;  // by session
 };

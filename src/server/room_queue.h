@@ -1,7 +1,7 @@
 // Requests that wait for room in the log.
 //
-// Owns: these requests, in the order in which they came, and each session's count of them (Session::awaiting_room).
-// Requires: a client sends nothing else in the slot of a waiting request; the shard forgets a session before that
+// Owns these requests, in the order in which they came, and each session's count of them (Session::awaiting_room).
+// Requires: a client sends nothing else in the slot of a waiting request. The shard forgets a session before that
 // session ends. The shard's thread calls it.
 #pragma once
 
@@ -19,10 +19,10 @@ class RoomQueue {
  public:
   explicit RoomQueue(Counters counters) : counters_(counters) {}
 
-  // `rooms` is Cleaning::rooms() at this moment.
+  // Keeps the request. `rooms` is CleaningPolicy::rooms() at this moment.
   void Park(const Asked& asked, uint64_t rooms);
-  // Takes all requests out, and calls serve(const Asked&) for each of them, in their order, if `rooms` differs from
-  // what the last Park or Wake was told. serve may park the request again. Returns how many requests it took out.
+  // If `rooms` is not the same as in the last Park or Wake, takes all requests out. Calls serve(const Asked&) for each
+  // of them, in their order. serve may park the request again. Returns how many requests it took out.
   template <class Serve>
   size_t Wake(uint64_t rooms, Serve&& serve) {
     if (requests_.empty() || rooms == rooms_) return 0;

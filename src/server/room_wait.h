@@ -1,11 +1,11 @@
-// Puts that wait for room, and what is known to be hopeless for the next ones. The shard's thread calls it.
+// Knows whether puts wait for room, and for which kind of room a wait is hopeless. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
 
 namespace erda::server {
 
-// What a put lacks.
+// The kind of room that a put lacks.
 enum class Room : uint8_t {
   kRegion,   // a free region
   kHeadSlot  // a free slot in its head, which is crowded: only regions of crowded heads gain one
@@ -15,21 +15,21 @@ class RoomWait {
  public:
   [[nodiscard]] bool any() const { return region_.waits || head_slot_.waits; }
   [[nodiscard]] bool Waits(Room room) const { return Of(room).waits; }
-  // Cleaning has given up on this, and nothing has changed since in the log.
+  // Returns true if cleaning has given up on this kind of room, and the log has not changed since.
   [[nodiscard]] bool IsHopeless(Room room, uint64_t changes) const {
     return Of(room).hopeless && Of(room).changes == changes;
   }
-  // Grows when room was made, or when it is clear that none can be made.
+  // Returns a number that grows when there is new room, or when it is clear that no room can be made.
   [[nodiscard]] uint64_t rooms() const { return rooms_; }
 
-  // A put waits.
+  // Notes that a put waits.
   void Begin(Room room);
-  // There is room: every put that waits tries again.
+  // Notes that there is room: every put that waits tries again.
   void EndAll();
-  // Nothing is left to try for this. changes: of the log until now.
+  // Notes that nothing is left to try for this kind of room. changes: the log's changes() now.
   void GiveUp(Room room, uint64_t changes);
 
-  // Regions that were merged since puts wait, or since something else made room or may have.
+  // Returns how many regions were merged since puts began to wait, or since there may have been new room.
   [[nodiscard]] uint32_t merges() const { return merges_; }
   void CountMerge() { ++merges_; }
   void ForgetMerges() { merges_ = 0; }
@@ -38,7 +38,7 @@ class RoomWait {
   struct Want {
     bool waits = false;
     bool hopeless = false;
-    uint64_t changes = 0;  // of the log, when it became hopeless
+    uint64_t changes = 0;  // the log's changes() when the wait became hopeless
   };
   [[nodiscard]] const Want& Of(Room room) const { return room == Room::kRegion ? region_ : head_slot_; }
   [[nodiscard]] Want& Of(Room room) { return room == Room::kRegion ? region_ : head_slot_; }

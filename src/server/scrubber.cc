@@ -4,13 +4,13 @@ namespace erda::server {
 
 namespace {
 
-// Calls of Scrub for each proposal to mend: one in a second. It wakes a shard that sleeps.
+// Calls of Scrub for each proposal to mend, which makes one a second. The proposal wakes a shard that sleeps.
 constexpr uint64_t kScrubsPerMending = 10;
 
 }  // namespace
 
-// It reads as a client does: the entry, the head slot, the object. If the object is not whole, it reads the head slot
-// again here, and the entry in Scrub. A region that is emptied meanwhile keeps its bytes: this thread alone zeroes it.
+// Reads as a client does: the entry, the head slot, the object. If the object is not whole, reads the head slot again
+// here, and the entry in Scrub. A region that is emptied meanwhile keeps its bytes: this thread alone zeroes it.
 bool Scrubber::IsDamaged(const format::IndexEntry& entry, uint64_t* bytes) const {
   const auto named = objects_.Find(entry);
   if (!named) return true;
@@ -25,7 +25,7 @@ void Scrubber::Scrub(uint64_t bytes) {
   (void)index_.Refresh();
   if (++scrubs_ % kScrubsPerMending == 0 && HasRoomForBatch(proposals_)) (void)proposals_.Push(MendingDue{});
   uint64_t scrubbed = 0;
-  // It also passes empty slots, but no more in one call than these bytes of the index hold.
+  // A call also passes empty slots, but no more than fit into this many bytes of the index.
   for (uint64_t slots = 0; scrubbed < bytes && slots < bytes / sizeof(format::IndexEntry); ++slots) {
     const index::Slot slot = next_;
     next_ = next_ + 1 < index_.size() ? next_ + 1 : 0;

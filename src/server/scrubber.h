@@ -1,5 +1,5 @@
-// Verifies the values that index entries name, one after the other, round and round. Owns the place that it has come
-// to. Proposes each damaged value to the shard, and repairs nothing. The cleaner's thread calls it.
+// Verifies the values that index entries name, one after the other, and begins again at the end of the index. Owns its
+// place in the index. Proposes each damaged value to the shard, and repairs nothing. The cleaner's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ class Scrubber {
   Scrubber(index::Index& index, const NamedObjects& objects, ProposalQueue& proposals, Counters counters)
       : index_(index), objects_(objects), proposals_(proposals), counters_(counters) {}
 
-  // Goes on until it has verified about this many bytes. Each tenth call proposes that the shard mends some entries.
+  // Verifies about this many bytes. Each tenth call proposes that the shard mends some entries.
   void Scrub(uint64_t bytes);
 
  private:
-  // The entry names damage as a settled version. Sets *bytes to what was verified.
+  // Returns true if the entry names a damaged version as settled. Sets *bytes to the number of verified bytes.
   [[nodiscard]] bool IsDamaged(const format::IndexEntry& entry, uint64_t* bytes) const;
 
   index::Index& index_;
@@ -29,7 +29,7 @@ class Scrubber {
   ProposalQueue& proposals_;
   Counters counters_;
   index::Slot next_ = 0;
-  uint64_t scrubs_ = 0;  // calls of Scrub
+  uint64_t scrubs_ = 0;  // the number of calls of Scrub
 };
 
 }  // namespace erda::server

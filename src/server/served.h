@@ -1,4 +1,4 @@
-// What came of a request that the shard served.
+// The result of a request that the shard served.
 #pragma once
 
 #include <variant>
@@ -8,7 +8,7 @@
 
 namespace erda::server {
 
-// The reply is in the batch, or the end of its commit adds it.
+// The reply is in the batch, or the end of the commit adds it.
 struct Replied {};
 // There is no room for the put in the log, and the shard expects some.
 struct AwaitsRoom {};

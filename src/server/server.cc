@@ -1,5 +1,5 @@
-// The server as users see it: opens the pool, makes the shards, and gives each a thread; one more thread admits
-// clients.
+// The server as users see it. Opens the pool, makes the shards, and gives each a thread. One more thread for each
+// address admits clients.
 #include "erda/server.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ uint64_t RandomId() {
   return (uint64_t{random()} << 32) | random();
 }
 
-// The bounds of what Reload changes, too. of: ServerOptions or ServerLimits.
+// Checks the options that Reload can change, too. of: ServerOptions or ServerLimits.
 template <class Options>
 void CheckLimits(const Options& of, Bounds* bounds) {
   bounds->Check(kServerBounds.clients_per_token, of.clients_per_token);
@@ -70,7 +70,7 @@ Status CheckOptions(const ServerOptions& options) {
   return bounds.status();
 }
 
-// The server whose callback this thread is in, if it is in one.
+// The server in whose callback this thread is, or null.
 thread_local const void* telling = nullptr;
 
 class Telling {
@@ -90,7 +90,7 @@ constexpr const char* kInCallback =
     "a callback of this server must not start, reload, stop or destroy it, which would wait for the callback's end: "
     "leave that to another thread";
 
-// A stop waits so long for clients that are in the middle of a Write.
+// How long a stop waits for clients that are in the middle of a Write.
 constexpr std::chrono::seconds kPatience{1};
 
 }  // namespace
@@ -105,7 +105,7 @@ class Server::Impl {
   Impl& operator=(const Impl&) = delete;
   ~Impl() { (void)StopOrNoMemory(); }
 
-  // Why the caller must neither start nor stop nor destroy it; null if he may.
+  // Returns the reason why the caller must neither start nor stop nor destroy the server, or null if the caller may.
   [[nodiscard]] const char* Misuse() const {
     if (birthplace_.forked()) return kForked;
     return telling == this ? kInCallback : nullptr;
@@ -119,7 +119,7 @@ class Server::Impl {
       if (!gate.ok()) return gate.status();
       gate_ = *std::move(gate);
     }
-    // First of all, so that an address that cannot be leaves no pool behind. Who asks waits until Start.
+    // Comes first, so that an impossible address leaves no new pool. A client that asks to connect waits until Start.
     for (const std::string& address : options_.listen) {
       auto port = PortOf(address);
       if (!port.ok()) return port.status();
@@ -187,7 +187,7 @@ class Server::Impl {
     return Status(Code::kResourceExhausted);
   }
 
-  // Without memory it has not stopped, or not closed the pool cleanly: another call goes on.
+  // Without memory the server has not stopped, or has not closed the pool cleanly. Another call goes on.
   Status StopOrNoMemory() try { return Stop(); } catch (const std::bad_alloc&) {
     return Status(Code::kResourceExhausted);
   }
@@ -206,7 +206,7 @@ class Server::Impl {
       status = MarkClosed();
     }
     state_ = State::kStopped;
-    doormen_.clear();  // nobody else can listen there before
+    doormen_.clear();  // until then nobody else can listen there
     return status;
   }
 
@@ -237,7 +237,7 @@ class Server::Impl {
                                          "Restart the machine before the server: then it does")};
   }
 
-  // Clients that are in the middle of a Write end it soon, unless they are stopped themselves.
+  // Clients that are in the middle of a Write end it soon, unless they are stopped.
   void EndSessions() {
     const Nanoseconds begin = SteadyClock::Instance().Now();
     for (;;) {
@@ -279,7 +279,7 @@ class Server::Impl {
  private:
   enum class State { kOpen, kServing, kStopped };
 
-  // Its thread is known by `telling` while it runs.
+  // Wraps a callback so that `telling` names this server while the callback runs.
   void Mark(std::function<void(std::string_view)>& callback) {
     if (!callback) return;
     callback = [this, told = std::move(callback)](std::string_view what) {
@@ -288,8 +288,8 @@ class Server::Impl {
     };
   }
 
-  // The fabric of an address: one for all addresses of a device, so that the pool is registered there once. (All of shm
-  // is one.)
+  // Returns the number of the fabric for an address. All addresses of a device share one fabric, so that the pool is
+  // registered there once. All addresses of shm share one, too.
   Result<size_t> PortOf(const std::string& address) {
     auto opened = fabric::OpenFabric(address, fabric::Role::kListen);
     if (!opened.ok()) return opened.status();
@@ -302,8 +302,8 @@ class Server::Impl {
     return port;
   }
 
-  // Behind the fabrics with addresses, for those of them that need it. Without tokens there is nobody who may only
-  // read.
+  // Opens the fabrics for readers, which come after the fabrics with addresses, for those of them that need one.
+  // Without tokens no client is limited to reading.
   Status OpenForReaders() {
     for_readers_.resize(fabrics_.size());
     if (options_.token_file.empty()) return {};
@@ -377,7 +377,7 @@ class Server::Impl {
     return {};
   }
 
-  // Of keys whose damage is found while the pool is opened.
+  // Returns the callback for keys whose damage the server finds while it opens the pool.
   [[nodiscard]] std::function<void(std::string_view)> TellDamage() const {
     return options_.on_damage ? options_.on_damage : [](std::string_view /*key*/) {};
   }
@@ -405,13 +405,13 @@ class Server::Impl {
 
   const Birthplace birthplace_;
   ServerOptions options_;
-  std::unique_ptr<server::Gate> gate_;  // if a token is demanded
+  std::unique_ptr<server::Gate> gate_;  // null if the server demands no token
   State state_ = State::kOpen;
-  std::vector<std::shared_ptr<fabric::Fabric>> fabrics_;  // a shard's port for each
-  std::vector<std::optional<size_t>> for_readers_;        // of each that has addresses: which of the others that is
+  std::vector<std::shared_ptr<fabric::Fabric>> fabrics_;  // each shard has a port for each of them
+  std::vector<std::optional<size_t>> for_readers_;        // for each with addresses: its port for readers
   std::unique_ptr<FormattedPool> pool_;
   std::optional<ServerTime> time_;
-  // By port as well:
+  // By port, too:
   std::vector<server::PoolRegions> pool_regions_;
   std::vector<format::FlushMethod> flush_methods_;
   std::vector<ServerFabric> fabric_infos_;
@@ -423,7 +423,8 @@ class Server::Impl {
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-// A child of a fork has none of its threads, and what it maps is the parent's: it stays in memory then.
+// A forked child has none of the server's threads, and its mappings belong to the parent. So the object stays in memory
+// there.
 Server::~Server() {
   const char* misuse = impl_->Misuse();
   if (misuse == nullptr) return;
@@ -431,7 +432,7 @@ Server::~Server() {
     (void)impl_.release();
     return;
   }
-  // It would wait for itself, and no status can tell the caller.
+  // The destructor would wait for its own callback, and it cannot return a status.
   std::fprintf(stderr, "erda: a Server is destroyed in a callback of it: %s\n", misuse);
   std::abort();
 }

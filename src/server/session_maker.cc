@@ -28,13 +28,13 @@ uint64_t SessionMaker::RegisteredBytes(bool with_pool) const {
   uint64_t bytes = 0;
   for (size_t port = 0; port < ports_.size(); ++port) {
     bytes += control_regions_[port]->bytes().size();
-    // To be read, and to be written, if anybody may.
+    // The pool is registered for reading, and once more for writing if a client may write.
     if (with_pool) bytes += (ports_[port].pool_regions.writable ? 2 : 1) * pool_.pool().view().bytes.size();
   }
   return bytes;
 }
 
-// Over a NIC nobody is known to be the server's own user: the operator allows a writable pool there.
+// Over a NIC the server cannot tell that a client is its own user. There only the operator can allow a writable pool.
 bool SessionMaker::MayWritePool(fabric::PeerUser user) const {
   switch (options_.pool_writes) {
     case PoolWrites::kNobody:
@@ -82,8 +82,8 @@ Status SessionMaker::GiveRequestMemory(Session& session) const {
   return {};
 }
 
-// The server makes the staging buffer. A client could take away pages of memory that it made, or never give them, while
-// the shard copies from it.
+// The server makes the staging buffer. If the client made it, the client could take pages of it away, or never provide
+// them, while the shard copies from it.
 Status SessionMaker::GiveStaging(Session& session) const {
   auto memory = SharedMemory::Create("erda-staging", std::max(options_.staging_bytes, pool_.geometry().segment_size));
   if (!memory.ok()) return memory.status();
@@ -129,7 +129,7 @@ Status SessionMaker::Accept(fabric::Incoming& incoming, const Admission& admissi
   if (!channel.ok()) return channel.status();
   session.channel = *std::move(channel);
   session.channel->user = &session;
-  session.request_memory.DropDescriptors();  // handed over: each session keeps one descriptor, its channel's
+  session.request_memory.DropDescriptors();  // the client has them now; a session keeps one, its channel's
   session.staging.DropDescriptors();
   return {};
 }

@@ -1,8 +1,8 @@
-// Makes the sessions of a shard: what a client may do, the memory that its session needs, and what the client is told
-// and offered.
+// Makes the sessions of a shard. Decides what a client may do, makes the memory that its session needs, and offers the
+// client the registered memory.
 //
-// Owns: the registrations of the shard's control block, one for each port. Requires: the pool, the control block, and
-// what the ports refer to outlive it and its sessions. The shard's thread calls it.
+// Owns the registrations of the shard's control block, one for each port. Requires: the pool, the control block, and
+// the objects of the ports outlive it and its sessions. The shard's thread calls it.
 #pragma once
 
 #include <memory>
@@ -25,14 +25,15 @@ class SessionMaker {
   static Result<SessionMaker> Create(FormattedPool& pool, const SharedMemory& control, std::span<const Port> ports,
                                      const ShardOptions& options);
 
-  // Makes a session with this number, for a client that comes by the port. It has no channel yet.
+  // Makes a session with this number, for a client that comes by the port. The session has no channel yet.
   Result<std::unique_ptr<Session>> Make(SessionId id, const format::HelloRequest& hello, size_t port,
                                         const Admission& admission, fabric::PeerUser user) const;
   // Lets the client in: the session gets its channel.
   Status Accept(fabric::Incoming& incoming, const Admission& admission, Session& session) const;
 
   [[nodiscard]] std::span<const Port> ports() const { return ports_; }
-  // The memory that is registered at all ports beside that of the sessions; of the pool, if `with_pool`.
+  // Returns how many bytes are registered at all ports, without the memory of the sessions. Includes the pool if
+  // `with_pool`.
   [[nodiscard]] uint64_t RegisteredBytes(bool with_pool) const;
 
  private:

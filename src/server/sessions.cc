@@ -19,7 +19,7 @@ Sessions::Sessions(SessionMaker maker, uint32_t shard, Counters counters, Activi
       activity_(activity),
       fabric_of_port_(NameFabrics(maker_.ports(), activity)),
       clients_per_token_(options.clients_per_token) {
-  counters_.Set(Counter::kRegisteredBytes, maker_.RegisteredBytes(shard == 0));  // the pool serves all shards
+  counters_.Set(Counter::kRegisteredBytes, maker_.RegisteredBytes(shard == 0));  // counts the pool only once
 }
 
 // --- Opening
@@ -50,7 +50,7 @@ Status Sessions::LetIn(fabric::Incoming& incoming, const format::HelloRequest& h
   if (!made.ok()) return made.status();
   Session& session = **made;
   session.fabric = fabric_of_port_[port];
-  CountRegistered(session, true);  // before the answer: a client that is let in finds itself counted
+  CountRegistered(session, true);  // before the answer, so that a client that is let in finds itself counted
   if (auto status = maker_.Accept(incoming, admission, session); !status.ok()) {
     CountRegistered(session, false);
     return status;

@@ -1,10 +1,10 @@
 // The sessions of one shard: opens them, finds them by number, and closes them. Holds the limits on connections, and
 // tells the server's owner what clients do wrong.
 //
-// Owns: the sessions, and the list of those that are doomed. A doomed session is not served any more, and closes in a
-// later step of the shard: completions of its channel may still stand in the batch at hand. Requires: the caller of
-// CloseDoomed drops all that it keeps about a session when it is told. The shard's thread calls it, and any thread sets
-// the limit.
+// Owns the sessions, and the list of the doomed ones. The shard does not serve a doomed session any more, and closes it
+// in a later step. The reason: completions of its channel may still stand in the present batch. Requires: when
+// CloseDoomed lets a session go, the caller drops everything that it keeps about the session. The shard's thread calls
+// it, and any thread sets the limit.
 #pragma once
 
 #include <atomic>
@@ -32,25 +32,25 @@ class Sessions {
   // Opens a session for the peer that came by the port, or refuses the peer with a message.
   void Open(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
             const Admission& admission);
-  // The session's channel is up.
+  // Notes that the session's channel is up.
   void Connect(Session& session);
-  // Requires: there is a session with this number.
+  // Requires: a session with this number exists.
   [[nodiscard]] Session& At(SessionId id) { return *sessions_[id]; }
 
-  // The shard ends the session after this step.
+  // Dooms the session: the shard ends it after this step.
   void Doom(Session& session);
   void DoomAll();
-  // Dooms the sessions whose token is none of these.
+  // Dooms the sessions whose token is not one of these.
   void DoomOthers(const TokenIds& tokens);
   // Dooms a session whose client broke the protocol.
   [[gnu::cold]] void Violate(Session& session, std::string_view what);
   // Dooms a session whose client keeps others waiting.
   [[gnu::cold]] void EndOverdue(Session& session, std::string_view what);
-  // Closes doomed sessions, and calls let_go(const Session&) for each, when nothing of its client can arrive any more.
+  // Closes each doomed session whose client's Writes cannot arrive any more, and calls let_go(const Session&) for it.
   // Returns how many it closed.
   //
-  // (I8) As long as a client is in the middle of a Write, the shard holds what its session holds. A client without
-  // write access to the pool holds nothing there, so its session closes at once.
+  // (I8) While a client is in the middle of a Write, the shard keeps the session, with its space in the log. A client
+  // without write access to the pool has no such space, so its session closes at once.
   template <class LetGo>
   size_t CloseDoomed(LetGo&& let_go) {
     has_new_doomed_ = false;
@@ -60,19 +60,19 @@ class Sessions {
       return true;
     });
   }
-  // Closes all sessions, whatever their clients do: destroying a channel fences it.
+  // Closes all sessions, even of clients that are in the middle of a Write: destroying a channel fences it.
   template <class LetGo>
   void CloseAll(LetGo&& let_go) {
     DoomAll();
     for (Session* session : std::exchange(doomed_, {})) Close(*session, let_go);
   }
   [[nodiscard]] bool has_doomed() const { return !doomed_.empty(); }
-  // Sessions were doomed since the last CloseDoomed.
+  // Returns true if sessions were doomed since the last CloseDoomed.
   [[nodiscard]] bool has_new_doomed() const { return has_new_doomed_; }
 
   void CountRefused(size_t fabric);
-  // Limits the connections with one token, or of one client id; 0: there is no limit. From any thread, for the next
-  // client on. It is a number by itself, so relaxed.
+  // Limits the connections with one token, or of one client id; 0: there is no limit. Any thread may call it; it counts
+  // from the next client on. Relaxed: the limit orders no other memory.
   void SetLimit(uint32_t clients_per_token) { clients_per_token_.store(clients_per_token, std::memory_order_relaxed); }
   // `tell` hears of clients that break the protocol or keep others waiting, and of those that are refused.
   void OnEvent(TellEvent tell) { tell_ = std::move(tell); }
@@ -83,7 +83,7 @@ class Sessions {
   [[nodiscard]] static bool MayClose(const Session& session);
   template <class LetGo>
   void Close(Session& session, LetGo& let_go) {
-    session.channel.reset();  // the fence: nothing of it arrives from here on, through no window either
+    session.channel.reset();  // the fence: from here on none of its Writes arrives, not even through a window
     let_go(static_cast<const Session&>(session));
     Remove(session);
   }
@@ -96,7 +96,7 @@ class Sessions {
   const uint32_t max_clients_;
   Counters counters_;
   ActivityCounts& activity_;
-  const std::vector<size_t> fabric_of_port_;        // as they are counted
+  const std::vector<size_t> fabric_of_port_;        // the numbers under which the statistics count them
   std::vector<std::unique_ptr<Session>> sessions_;  // by number; null where free
   std::vector<Session*> doomed_;                    // in the order in which they were doomed
   bool has_new_doomed_ = false;

@@ -34,7 +34,7 @@ InFlight::Id Settling::FindCommitted(const Commit& commit) const {
 }
 
 void Settling::BeginCommit(Commit* commit) {
-  // Reads nothing at an address that the session did not get.
+  // Reads only at an address that the session has got from the shard.
   if (FindCommitted(*commit) == InFlight::kNone) return;
   const ObjectView view = log_.Inspect(commit->head, commit->address);
   commit->whole = view.state == ObjectState::kWhole;
@@ -63,8 +63,8 @@ void Settling::FenceSince(uint64_t fences) {
   if (nvm_.counters().fences == fences) nvm_.Fence();
 }
 
-// The key has an entry, since an entry goes only with its last reservation or by a delete. If it cannot be found, it is
-// damaged.
+// The key has an entry, since an entry goes only with its last reservation or by a delete. If the shard does not find
+// the entry, it is damaged.
 bool Settling::Enter(const Reservation& r) {
   if (r.superseded) return true;  // (I4)
   const auto slot = FindKey(index_, log_, log_.InspectHeader(r.head, r.address).key, r.key_hash).entry;
@@ -75,7 +75,7 @@ bool Settling::Enter(const Reservation& r) {
     return true;
   }
   if (Planted(Flaw::kLateCommitLost)) return true;
-  // A header that does not verify is damage. What stood there may have been newer: an older value would be wrong.
+  // A header that does not verify is damage. The version there may have been newer, so an older value would be wrong.
   const uint64_t newest = chain_.VersionAt(r.head, word.new_address());
   if (newest == 0 && !Planted(Flaw::kCommitsPastDamage)) return false;
   if (r.version > newest) {
@@ -83,14 +83,14 @@ bool Settling::Enter(const Reservation& r) {
     return true;
   }
   const uint64_t settled = chain_.VersionAt(r.head, word.old_address());
-  // The server does not acknowledge it then: gets would go past it, to the damage.
+  // The server does not acknowledge the version then: gets would go past it, to the damaged one.
   const bool damaged = settled == 0 && !word.needed_old().none();
   if (damaged && !Planted(Flaw::kCommitsPastDamage)) return false;
   if (r.version > settled) index_.StoreWord(*slot, word.WithOld(r.address));
   return true;
 }
 
-// --- What arrived without a commit
+// --- Versions that arrived without a commit
 
 size_t Settling::Sweep(AllPublished /*proof*/, size_t limit) {
   reservations_.in_flight().ForSome(
@@ -114,7 +114,7 @@ void Settling::SweepKey(AllPublished /*proof*/, uint64_t key_hash) {
   (void)SettleArrived(nvm_.counters().fences);
 }
 
-// What awaits a commit is left to it: its writer says when it has arrived.
+// A reservation that awaits a commit stays: its writer commits it when the value has arrived.
 Settling::Flushed Settling::FlushDue() {
   reservations_.in_flight().ForSome(std::exchange(due_, 0), &cursor_,
                                     [&](InFlight::Id id, const Reservation& reservation) {

@@ -1,14 +1,13 @@
-// Settles versions: finds that they are whole, makes them persistent, and says so in their entries.
+// Settles versions: verifies that they are whole, makes them persistent, and stores the settled bit in their entries.
 //
-// Owns: the versions that were flushed and are settled after the next fence, and the places in flight that the next
-// batch of puts looks at. Requires: no put waits to be published whose key it settles (AllPublished); the caller's
-// batch calls FlushDue and SettleFlushed. The shard's thread calls it.
+// Owns the list of flushed versions that it settles after the next fence. Owns the number of places in flight that the
+// next batch of puts looks at. Requires: no put of a key that it settles waits to be published (AllPublished). The
+// caller's batch calls FlushDue and SettleFlushed. The shard's thread calls it.
 //
-// Invariants, checked by tests/model and tests/server:
-//   (I2) A version is settled only after it was verified whole and its bytes, header and entry are persistent; the
-//        settled bit is stored after all that.
-//   (I4) A version that a delete superseded never comes back, in whatever order its value, its commit or its client's
-//        death arrive.
+// Invariants. Tests in tests/model and tests/server check them.
+//   (I2) The shard settles a version only after it has verified it whole, and its bytes, header and entry are
+//   persistent. It stores the settled bit after all that. (I4) A version that a delete superseded never comes back.
+//   This holds for every order in which its value, its commit and its client's death arrive.
 #pragma once
 
 #include <cstddef>
@@ -28,15 +27,15 @@
 
 namespace erda::server {
 
-// The commit of a reservation, as its session sent it, and what BeginCommit found.
+// The commit of a reservation, as its session sent it, and the findings of BeginCommit.
 struct Commit {
   uint64_t key_hash = 0;
   uint32_t head = 0;
   format::LogAddress address;
   uint64_t version = 0;
   SessionId session = 0;
-  bool whole = false;   // the value is there; its write-back has begun
-  uint64_t fences = 0;  // that the shard had made when it began: the next one waits for it
+  bool whole = false;   // The value is there, and is flushed.
+  uint64_t fences = 0;  // The number of fences that the shard had made before: the next one waits for the flush.
 };
 
 class Settling {
@@ -52,43 +51,45 @@ class Settling {
     if (!index_.WordAt(slot).settled() || Planted(Flaw::kSettledNotWhole)) SettleUnsettled(slot, key_hash);
   }
 
-  // Verifies the value of what a session reserved, and begins to make it persistent.
+  // Verifies the value of a reservation, and flushes it.
   void BeginCommit(Commit* commit);
-  // Waits for that, unless the shard has fenced since: commits and puts in between share their fences. nullopt: this
-  // session has no such reservation. It broke the protocol. Requires: no put of the key waits to be published.
+  // Fences, unless the shard has fenced since BeginCommit, so that commits and puts in between share their fences. Then
+  // settles the version. Returns nullopt if the session broke the protocol: it has no such reservation. Requires: no
+  // put of the key waits to be published.
   std::optional<Outcome> EndCommit(const Commit& commit);
 
-  // Settles what arrived in the meantime, looking at up to `limit` reservations. Returns how many it settled.
+  // Looks at up to `limit` reservations, and settles those whose value has arrived. Returns how many it settled.
   size_t Sweep(AllPublished, size_t limit);
-  // Settles what arrived of the session's reservations without a commit, up to `limit`. Returns how many of its
+  // Settles up to `limit` of the session's reservations that arrived without a commit. Returns how many of its
   // reservations ended.
   size_t SweepOf(AllPublished, SessionId session, size_t limit);
-  // Settles what arrived of the key's reservations.
+  // Settles the key's reservations that have arrived.
   void SweepKey(AllPublished, uint64_t key_hash);
 
   // The next batch of puts looks at this many more places in flight, and shares its fences with them.
   void AddDue(size_t places) { due_ += places; }
   [[nodiscard]] bool is_due() const { return due_ > 0; }
-  // Before the first fence of a batch: looks at what is due, and begins to make persistent what arrived.
+  // For a batch, before its first fence: looks at the places that are due, and flushes the versions that have arrived.
   struct Flushed {
     uint64_t fences = 0;  // as in Commit
   };
   [[nodiscard]] Flushed FlushDue();
-  // After the last fence of the batch: settles those. It fences itself if the batch did not.
+  // For a batch, after its last fence: settles the flushed versions. Fences if the batch did not.
   void SettleFlushed(Flushed flushed) { (void)SettleArrived(flushed.fences); }
 
-  // The version is whole and persistent, and becomes the new or the old one of its entry if it is newer than what
-  // stands there. Returns false if the key has no entry, or what the entry names is damaged.
+  // Lets the version become the new or the old one of its entry, if it is newer than the one there. Returns false if
+  // the key has no entry, or if the entry names a damaged version. Requires: the version is whole and persistent.
   [[nodiscard]] bool Enter(const Reservation& reservation);
 
  private:
   void SettleUnsettled(Slot slot, uint64_t key_hash);
-  // Returns the reservation that the commit is for; kNone: the session has none that waits for it.
+  // Returns the reservation that the commit is for, or kNone if the session has no reservation that waits for it.
   [[nodiscard]] InFlight::Id FindCommitted(const Commit& commit) const;
   void FlushIfArrived(InFlight::Id id, const Reservation& reservation);
-  // Settles arrived_, fencing unless the shard has since it had made this many fences. Returns how many it settled.
+  // Settles arrived_. Fences first, unless the shard has made more than this many fences. Returns how many it settled.
   size_t SettleArrived(uint64_t fences);
-  // What was flushed when the shard had made this many fences is persistent on return.
+  // Fences, unless the shard has made more than this many fences. Versions flushed at that number are persistent on
+  // return.
   void FenceSince(uint64_t fences);
 
   nvm::Writer& nvm_;

@@ -6,15 +6,15 @@ namespace erda::server {
 
 namespace {
 
-// Reservations looked at in one Tidy.
+// Reservations that one Tidy looks at.
 constexpr size_t kSweepStep = 64;
 // A shard that is never idle ages its chunks after this number of Polls that served something. At a microsecond for
-// each, they take this time at least.
+// each Poll, that takes at least kAgeTime.
 constexpr uint32_t kPollsPerAge = 1 << 16;
 constexpr Nanoseconds kAgeTime = std::chrono::milliseconds(65);
 // The shard looks again at a client that was in the middle of a Write after this number of Polls with work.
 constexpr uint32_t kPollsPerFence = 64;
-// Requests that await a writer, looked at in one Poll that has other work.
+// Requests awaiting a writer that one Poll looks at if it has other work.
 constexpr size_t kUndecidedStep = 16;
 
 }  // namespace
@@ -73,7 +73,7 @@ size_t Shard::Poll() {
   served += received;
   Publish();
   if (!replies_.empty()) Reply();
-  // No client waits for what follows, except those of parked requests.
+  // No client waits for the steps below, except those with parked requests.
   if (awaits_writers()) served += inbox_.WakeForWriter(served > 0 ? kUndecidedStep : SIZE_MAX, false);
   const size_t cleaned = Clean(served > 0);
   if (cleaned > 0 && received == 0) data_.KeepTime();
@@ -119,7 +119,7 @@ void Shard::Publish() {
                      [&] { commits_.End(versions.PublishPuts(), sessions_, replies_); });
 }
 
-// The gauges come before the replies: a client with a reply finds its request counted.
+// The gauges are stored before the replies are sent, so that a client with a reply finds its request counted.
 void Shard::Reply() {
   data_.versions().PublishPuts();
   data_.versions().PublishGauges();
@@ -128,7 +128,7 @@ void Shard::Reply() {
   });
 }
 
-// Nothing is cleaned before all keys are counted. A shard that is never idle ages its chunks here, not in Tidy.
+// Cleaning begins after all keys are counted. A shard that is never idle ages its chunks here, and not in Tidy.
 size_t Shard::Clean(bool was_busy) {
   if (awaits_room()) data_.CountKeys();
   const size_t cleaned = data_.cleaning().Step();

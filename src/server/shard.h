@@ -1,8 +1,9 @@
 // One shard: a state machine that serves its clients' requests from its completion queues, one for each fabric. It owns
-// no thread and reads no clock but the one passed in: ShardThread drives it in production, a seeded loop in tests.
+// no thread, and reads only the clock that its options name. ShardThread drives it in production, and a seeded loop in
+// tests.
 //
-// Owns: the parts that a Poll goes through, from what arrives to the replies. Requires: the shard's part of the pool is
-// taken up (shard_data.h) before the first Poll; all that the ports refer to outlives the shard. One thread, the
+// Owns the parts that a Poll goes through, from the completions to the replies. Requires: the shard's part of the pool
+// is taken up (shard_data.h) before the first Poll. The objects of the ports outlive the shard. One thread, the
 // shard's, calls it, unless a comment says otherwise. A client that breaks the protocol loses its channel, and no other
 // client notices.
 #pragma once
@@ -34,46 +35,50 @@ namespace erda::server {
 
 class Shard {
  public:
-  // Sessions know their port by its place among the ports.
+  // A session stores the index of its port in `ports`.
   static Result<std::unique_ptr<Shard>> Create(FormattedPool& pool, uint32_t number, std::span<const Port> ports,
                                                const ShardOptions& options);
   ~Shard();
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  // The gate let in a peer that asked for this shard on that port. The peer becomes a session, or is refused with a
-  // message.
+  // Takes a peer that asked for this shard on that port, and that the gate has let in. Makes a session for the peer, or
+  // refuses it with a message.
   void Admit(std::unique_ptr<fabric::Incoming> incoming, const format::HelloRequest& hello, size_t port,
              const Admission& admission = {}) {
     sessions_.Open(std::move(incoming), hello, port, admission);
   }
-  // Ends all sessions whose token is none of these.
+  // Ends all sessions whose token is not one of these.
   void EndOthers(const TokenIds& tokens) { sessions_.DoomOthers(tokens); }
 
-  // Serves what has arrived on all ports. Returns how much that was.
+  // Serves the messages that have arrived on all ports. Returns how much work that was.
   size_t Poll();
-  // For idle moments: settles what arrived without a commit, and ends what is over. since: the time since the last
-  // Tidy. Returns how much it did.
+  // For idle moments: settles versions that arrived without a commit, and ends waits and sessions that are over. since:
+  // the time since the last Tidy. Returns how much it did.
   size_t Tidy(Nanoseconds since);
-  // Requests wait for what clients write. PassTime tells that time has passed while they do.
+  // awaits_writers returns true if requests wait for values that clients write. PassTime adds the time for which they
+  // have waited.
   [[nodiscard]] bool awaits_writers() const { return !inbox_.parked().for_writer.empty(); }
   void PassTime(Nanoseconds since) { inbox_.PassTime(since); }
-  // Messages wait because their clients send too fast. held_for: until the first of them may be served.
+  // holds_back returns true if messages wait because their clients send too fast. held_for returns the time until the
+  // shard may serve the first of them.
   [[nodiscard]] bool holds_back() const { return !inbox_.parked().for_rate.empty(); }
   [[nodiscard]] Nanoseconds held_for() const { return inbox_.parked().for_rate.wait(); }
-  // Returns true if something is in flight, or waits: Tidy must look again after a while.
+  // Returns true if versions are in flight, or requests wait. Then Tidy must look again (TidyTimer).
   [[nodiscard]] bool unsettled() const;
 
   // `tell` hears of clients that break the protocol or keep others waiting, and of those that are refused.
   void OnEvent(TellEvent tell) { sessions_.OnEvent(std::move(tell)); }
-  // From any thread, for the next request and the next client on. Each limit counts by itself, so no order is needed.
+  // Any thread may call it. The limits count from the next request and the next client on. Each limit counts by itself,
+  // so no order is needed.
   void SetLimits(uint32_t clients_per_token, uint32_t requests_per_second) {
     sessions_.SetLimit(clients_per_token);
     inbox_.SetLimit(requests_per_second);
   }
-  // Returns true once there is no session any more. False: a client is in the middle of a Write, so ask again soon.
+  // Ends all sessions. Returns true once none is left. If it returns false, a client is in the middle of a Write, and
+  // the caller calls again soon.
   bool EndSessions();
-  // Ends all sessions, settles or takes back what is in flight, and leaves the pool as a clean close wants it.
+  // Ends all sessions, settles or takes back all versions in flight, and leaves the pool as after a clean close.
   void Close();
 
   [[nodiscard]] uint32_t number() const { return number_; }
@@ -88,14 +93,14 @@ class Shard {
   [[nodiscard]] bool awaits_room() const { return !inbox_.parked().for_room.empty(); }
   // The phases of a Poll. Receive, Clean and CloseDoomed return how much they did.
   size_t Receive();
-  // Makes persistent and visible what the requests of this Poll have done, for all of them together.
+  // Makes the effects of all requests of this Poll persistent and visible together.
   void Publish();
   // Publishes the puts, and sends the replies. Ends sessions that take no replies.
   void Reply();
   size_t Clean(bool was_busy);
-  // Closes the sessions that may be closed.
+  // Closes the doomed sessions that may be closed.
   size_t CloseDoomed();
-  // Nothing of the session's client can arrive any more.
+  // Drops everything that the shard keeps about the session. Requires: no Write of its client can arrive any more.
   void LetGo(const Session& session);
 
   const uint32_t number_;

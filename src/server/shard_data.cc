@@ -4,7 +4,7 @@ namespace erda::server {
 
 namespace {
 
-// Slots of the index counted in one CountKeys: some microseconds, since it looks at an object for each key.
+// Index slots that one CountKeys counts. That takes some microseconds, since it looks at an object for each key.
 constexpr uint64_t kCountStep = 128;
 
 }  // namespace

@@ -1,8 +1,8 @@
 // The part of a pool that belongs to one shard: the versions of its keys, and the cleaning of their log.
 //
-// Owns: the versions, and both sides of cleaning. Requires: TakeUp comes first; Repair or Verify follows if the pool
-// needs it, then BeginCleaning, and all of that before a client is served. The shard's thread calls it. The cleaner's
-// thread may use cleaner() and clean_queues().
+// Owns the versions, and both sides of cleaning. Requires: the caller calls TakeUp first, then Repair or Verify if the
+// pool needs it, then BeginCleaning. No client is served before that. The shard's thread calls it. The cleaner's thread
+// may use cleaner() and clean_queues().
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ class ShardData {
   ShardData(const ShardData&) = delete;
   ShardData& operator=(const ShardData&) = delete;
 
-  // Looks at the part, and changes nothing in the pool. kCorruption: it is damaged.
+  // Looks at the part, and changes nothing in the pool. Returns kCorruption if the part is damaged.
   Status TakeUp();
   // Recovers the part. Requires: all shards of the pool were taken up.
   RecoveryReport Repair() { return versions_.part().Repair(); }
@@ -37,12 +37,12 @@ class ShardData {
     return versions_.part().Verify(on_damage, report);
   }
   void BeginCleaning() { cleaning_.Begin(); }
-  // `told` hears of each key whose value is found damaged while the shard works; of an empty key if the key cannot be
-  // known any more.
+  // `told` hears of each key whose value the shard finds damaged while it works. The key is empty if nobody can know it
+  // any more.
   void OnDamage(std::function<void(std::string_view key)> told) { cleaning_.on_damage = std::move(told); }
 
-  // While values may expire, the word that clients Read is no older than this. Requires: the shard polls this often,
-  // also a shard that sleeps.
+  // While values may expire, the word that clients Read is not older than this. Requires: the shard polls this often,
+  // even when it is idle.
   static constexpr Nanoseconds kTimeAge = std::chrono::milliseconds(20);
   [[nodiscard]] bool keeps_time() const { return clean_queues_.MayExpire(); }
   void KeepTime() {

@@ -1,6 +1,6 @@
-// How long an idle shard looks for work before it sleeps. Waking up costs more than a request does, tens of
-// microseconds or hundreds; so where work comes soon after the shard went to sleep, it looks longer next time, and
-// sleeps sooner again when work does not come.
+// Decides how long an idle shard looks for work before it sleeps. Waking up costs tens or hundreds of microseconds,
+// which is more than a request costs. So if work comes soon after the shard went to sleep, the shard looks longer next
+// time. If no work comes, it sleeps sooner again.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@ namespace erda::server {
 
 class SpinTime {
  public:
-  // At most so many times as long as it was told.
+  // The longest time, in multiples of the least one.
   static constexpr int kLongest = 20;
 
   explicit SpinTime(Nanoseconds least) : least_(least), now_(least) {}
   [[nodiscard]] Nanoseconds now() const { return now_; }
-  // Work came to a shard that slept, so long after the last.
+  // Notes that work came to a shard that slept, this long after the last work.
   void CameAfter(Nanoseconds idle) {
     now_ = idle <= kLongest * least_ ? std::min(2 * idle, kLongest * least_) : least_;
   }

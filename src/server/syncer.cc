@@ -35,10 +35,10 @@ void Syncer::Stop() {
 void Syncer::Run() {
   std::unique_lock lock(mutex_);
   while (!stopped_.wait_for(lock, every_, [this] { return stops_; })) {
-    lock.unlock();  // a sync takes as long as the disk takes
+    lock.unlock();  // a sync takes as long as the disk needs
     try {
       Step();
-    } catch (const std::bad_alloc&) {  // the next round does it again
+    } catch (const std::bad_alloc&) {  // the next round tries again
     }
     lock.lock();
   }
@@ -59,19 +59,19 @@ void Syncer::Tell() {
             "marked as closed cleanly, and the next start verifies it in full");
     }
     told_ = true;
-  } catch (const std::bad_alloc&) {  // it is told next time
+  } catch (const std::bad_alloc&) {  // the next time tells it
   }
 }
 
 void Syncer::SyncChanges() {
-  // Before the sync, so that what is stored meanwhile counts for the next one.
+  // Read before the sync, so that changes during the sync count for the next one.
   const uint64_t changes = changes_();
   if (changes == synced_changes_) return;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   Status status;
   try {
     status = pool_.pool().Sync();
-  } catch (const std::bad_alloc&) {  // while it told of an error, which the kernel tells once
+  } catch (const std::bad_alloc&) {  // thrown while reporting an error, which the kernel reports only once
     status = Status(Code::kResourceExhausted);
   }
   synced_changes_ = changes;

@@ -1,10 +1,10 @@
-// Writes a pool in an ordinary file to its disk, every so often while there are changes: a power cut then takes what
-// came since, and little else. It bounds a loss and promises nothing: no answer waits for it.
+// Writes a pool in an ordinary file to its disk at intervals, if it has changed. So a power cut loses the changes since
+// the last sync, and little more. The syncer bounds the loss and promises nothing: no answer waits for it.
 //
-// A sync that failed cannot be made good. The kernel forgets the pages that it could not write, and a later sync says
-// ok without them. So the pool is marked at once as one that nothing vouches for, stays so, and the next start verifies
-// it. A mark that fails is tried again each time until it is on the disk. Later syncs go on, since they bound what
-// later puts lose.
+// A failed sync cannot be repaired. The kernel forgets the pages that it could not write, and a later sync succeeds
+// without them. So the syncer marks the pool at once as one that nothing vouches for. The mark stays, and the next
+// start verifies the pool. If the mark fails, each round tries again until the mark is on the disk. Later syncs go on,
+// since they bound the loss of later puts.
 #pragma once
 
 #include <chrono>
@@ -23,19 +23,21 @@ namespace erda::server {
 
 class Syncer {
  public:
-  // counters: of the first shard; this writes those of syncs alone. changes: grows with what is stored in the pool.
-  // tell: may be empty; it is called once, by the syncer's thread, but again if it throws.
+  // `counters` are those of the first shard; the syncer writes only the ones about syncs. `changes` returns a number
+  // that grows with each change of the pool. `tell` may be empty. The syncer's thread calls it once, and again if it
+  // throws.
   Syncer(FormattedPool& pool, std::chrono::milliseconds every, Counters counters, std::function<uint64_t()> changes,
          std::function<void(std::string_view line)> tell);
   Syncer(const Syncer&) = delete;
   Syncer& operator=(const Syncer&) = delete;
   ~Syncer() { Stop(); }
 
-  // From here to Stop nobody else marks the pool. unsynced: something was stored in it before, as a recovery does, and
-  // the first sync is due without further changes. kResourceExhausted: there is no thread to be had.
+  // Starts the thread. Requires: until Stop, nobody else marks the pool. If `unsynced`, the pool has changes already,
+  // for example of a recovery. The first sync is then due without further changes. Returns kResourceExhausted if the
+  // system gives no thread.
   Status Start(bool unsynced = false);
   void Stop();
-  // REQUIRES: it is stopped.
+  // Returns true if a sync has failed. REQUIRES: the syncer is stopped.
   [[nodiscard]] bool failed() const { return failed_; }
 
  private:
@@ -49,8 +51,8 @@ class Syncer {
   Counters counters_;
   const std::function<uint64_t()> changes_;
   const std::function<void(std::string_view line)> tell_;
-  // Of the thread, while that runs:
-  std::optional<uint64_t> synced_changes_;  // nothing: something is unsynced in any case
+  // Only the thread uses these while it runs:
+  std::optional<uint64_t> synced_changes_;  // nullopt: a sync is due in any case
   bool failed_ = false;
   std::string why_;
   bool marked_ = false;

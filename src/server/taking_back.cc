@@ -14,7 +14,7 @@ using format::ObjectView;
 void TakingBack::EndSession(AllPublished /*proof*/, SessionId session) {
   if (session >= reservations_.sessions()) return;
   const InFlight& in_flight = reservations_.in_flight();
-  // First what is whole: a later version that is not would otherwise be taken back past it.
+  // Settles the whole versions first. Otherwise a later version that is not whole would be taken back past them.
   in_flight.ForEach([&](InFlight::Id id, const Reservation& reservation) {
     if (reservation.session != session || reservation.settled) return;
     if (!chain_.MakePersistentIfWhole(reservation.head, reservation.address)) return;
@@ -23,7 +23,7 @@ void TakingBack::EndSession(AllPublished /*proof*/, SessionId session) {
   });
   in_flight.ForEach([&](InFlight::Id id, const Reservation& reservation) {
     if (reservation.session != session) return;
-    // It is not in flight any more when it is taken back: it may not arrive.
+    // The version is taken back when it is not in flight any more, since it cannot arrive.
     reservations_.Abandon(id, [&](const Reservation& gone) {
       if (!gone.settled) TakeBack(gone);
     });
@@ -39,12 +39,12 @@ void TakingBack::TakeBack(const Reservation& gone) {
   if (slot) TakeBackEntry(*slot, gone);
 }
 
-// Goes to the newest version before it that is whole, or that may still arrive: to skip that one would lose a put that
-// its writer is about to acknowledge.
+// The entry goes to the newest version before it that is whole or may still arrive. If the shard skipped one that may
+// arrive, a put would be lost that its writer is about to acknowledge.
 void TakingBack::TakeBackEntry(Slot slot, const Reservation& gone) {
   const ObjectView view = log_.InspectHeader(gone.head, gone.address);
   if (view.state == ObjectState::kNothing) {
-    // It is damaged, and may have been acknowledged. With the bit, a get says that it is damaged (as
+    // The version is damaged, and may have been acknowledged. With the bit, a get reports the damage (as
     // RecoveryAction::kDamaged).
     return index_.StoreWordLazily(slot, index_.WordAt(slot).Settled());
   }
@@ -63,7 +63,7 @@ void TakingBack::Report(AllPublished /*proof*/, std::string_view key, uint64_t k
   if (!slot) return;
   settling_.SettleCurrent(*slot, key_hash);
   if (index_.WordAt(*slot).settled()) return;
-  // Its writer may still be at work.
+  // The writer may still be writing.
   const bool writing = FindWriter(*slot, key_hash) != InFlight::kNone;
   if (!writing || Planted(Flaw::kReportEndsWriters)) TakeBackAbandoned(*slot, key_hash);
 }

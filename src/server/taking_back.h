@@ -1,7 +1,7 @@
-// Takes versions back that will never be whole: their entries go to what was before them.
+// Takes back versions that will never be whole: their entries go back to the versions before them.
 //
-// Owns: nothing but the order of these steps. Requires: the writer of the version cannot write any more, or is gone,
-// and no put waits to be published. The shard's thread calls it.
+// Owns only the order of these steps. Requires: the writer of the version cannot write any more, or is gone. No put
+// waits to be published. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -30,20 +30,21 @@ class TakingBack {
         reservations_(reservations),
         settling_(settling) {}
 
-  // Settles or takes back all that the session has in flight. Requires: the session is fenced, so nothing of it can
-  // arrive any more.
+  // Settles or takes back all versions that the session has in flight. Requires: the session is fenced.
   void EndSession(AllPublished, SessionId session);
-  // A reader found the key's newest version not whole: settles it, or takes it back if no client writes it any more.
+  // Serves a report that the key's newest version is not whole. Settles the version, or takes it back if no client
+  // writes it any more.
   void Report(AllPublished, std::string_view key, uint64_t key_hash);
-  // Returns the reservation of the entry's new version, which is not settled; kNone: no client writes it any more.
+  // Returns the reservation of the entry's new version, which is not settled. Returns kNone if no client writes it any
+  // more.
   [[nodiscard]] InFlight::Id FindWriter(Slot slot, uint64_t key_hash) const;
-  // No client writes the entry's new version any more: the entry goes to what was before it.
+  // Takes the entry's new version back. Requires: no client writes it any more.
   void TakeBackAbandoned(Slot slot, uint64_t key_hash);
 
  private:
-  // The version that the reservation is of, which has ended, will never be whole.
+  // Takes back the version of a reservation that has ended: it will never be whole.
   void TakeBack(const Reservation& gone);
-  // The slot's entry names that version as its new one.
+  // Does the same. Requires: the slot's entry names that version as its new one.
   void TakeBackEntry(Slot slot, const Reservation& gone);
 
   index::Index& index_;

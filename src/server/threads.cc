@@ -21,27 +21,31 @@ namespace erda::server {
 namespace {
 
 constexpr std::chrono::hours kForever{1};
-// How soon a change of the token file is noticed.
+// How often a doorman looks for a change of the token file.
 constexpr std::chrono::seconds kLookAtTokens{1};
-// So often a shard that is never idle lets others on its processor run. Else clients there, whose requests it has
-// answered, would wait until its time slice ends, while those on other processors are served all along. In the time of
-// so many Polls each of the former gets one answer, and the one that runs elsewhere gets so many. With a crowd of
-// clients the former are a large part of all, and the breaks come sooner; with few they would only cost time.
+// After this number of Polls, a shard that is never idle lets other threads on its processor run. Otherwise clients on
+// that processor, whose requests it has answered, would wait until its time slice ends. Meanwhile it would serve the
+// clients on other processors. Between two breaks, a client on the same processor gets one answer, and a client
+// elsewhere gets one for each Poll. In a crowd, clients on the same processor are a large part of all, so the breaks
+// come sooner. With few clients, such breaks would only cost time.
 constexpr uint32_t kBusyPollsPerBreak = 64;
 constexpr uint32_t kPollsPerBreakInCrowd = 16;
 constexpr uint64_t kCrowd = 32;
-// So often the cleaner scrubs and looks for what has expired.
+// How often the cleaner scrubs and looks for expired values.
 constexpr uint64_t kTicksPerSecond = 10;
-// So rarely it counts descriptors.
+// The cleaner counts descriptors once in this many ticks.
 constexpr uint64_t kTicksPerCount = 10;
-// Looks for work between two at the clock.
+// Looks for work between two looks at the clock.
 constexpr uint32_t kLooksPerClock = 16;
-// The same of a busy shard, as long as somebody waits for what a client writes; and how long until it is told.
+// Polls of a busy shard between two looks at the clock, while requests await writers. The shard is told of that time in
+// steps of kAwaitedStep.
 constexpr uint32_t kPollsPerClock = 64;
 constexpr Nanoseconds kAwaitedStep = std::chrono::milliseconds(5);
-// It sleeps no longer then; and if it was kept from running for longer, so were those that it waits for, perhaps.
+// The longest sleep while requests await writers. If the thread did not run for longer than this, the writers perhaps
+// did not run either.
 constexpr Nanoseconds kAwaitedSleep = std::chrono::milliseconds(250);
-// As many clients as in this time may come at once: those of a program that starts, or all after a restart.
+// As many clients as the rate allows in this time may come at once: those of a program that starts, or all after a
+// restart.
 constexpr uint64_t kConnectBurstMicros = 1'000'000;
 
 template <class Body>
@@ -86,7 +90,7 @@ void ShardThread::Stop() {
   if (shard_) shard_->data().clean_queues().bell.Ring();
   if (cleaner_thread_.joinable()) cleaner_thread_.join();
   if (thread_.joinable()) thread_.join();
-  newcomers_.clear();  // refused
+  newcomers_.clear();  // this refuses them
 }
 
 void ShardThread::Admit(Newcomer newcomer) {
@@ -108,10 +112,10 @@ void ShardThread::Run() {
   Relax relax;
   TidyTimer tidy;
   SpinTime spin(spin_);
-  bool slept = false;         // since it was busy
-  bool busy = true;           // at the last look
-  Nanoseconds idle_since{0};  // known from the first look at the clock on: a busy shard looks at none
-  uint32_t looks = 0;         // that found nothing
+  bool slept = false;         // Since it was busy.
+  bool busy = true;           // At the last look.
+  Nanoseconds idle_since{0};  // Known from the first look at the clock on: a busy shard does not look.
+  uint32_t looks = 0;         // Looks that found nothing.
   uint32_t busy_polls = 0;
   bool woke = false;
   while (!stop_.load(std::memory_order_acquire)) {
@@ -160,7 +164,7 @@ void ShardThread::Run() {
   }
 }
 
-// The shard reads no clock: it is told how long what clients write is waited for.
+// The shard reads no clock. So this thread tells it how long requests have awaited writers.
 void ShardThread::TellAwaitedTime(bool woke) {
   if (!shard_->awaits_writers()) {
     awaited_since_.reset();
@@ -175,7 +179,7 @@ void ShardThread::TellAwaitedTime(bool woke) {
   awaited_since_ = now;
 }
 
-// Sleeps until the shard says that there is something to do, or until it is time to look around some more.
+// Sleeps until the shard rings the bell, or until the next tick.
 void ShardThread::Clean() {
   CleanQueues& queues = shard_->data().clean_queues();
   const Nanoseconds between_ticks = Nanoseconds(std::chrono::seconds(1)) / kTicksPerSecond;
@@ -198,7 +202,8 @@ void ShardThread::Clean() {
       Wake();
     }
     if (worked) {
-      // A shard on the same processor waits no longer than a step, unless it has nothing better to do than to wait.
+      // Yields, so that a shard on the same processor waits for one step only. In a hurry the shard waits for the
+      // cleaner anyway.
       if (!queues.hurry.load(std::memory_order_relaxed)) ::sched_yield();
       continue;
     }
@@ -221,8 +226,8 @@ size_t ShardThread::AdmitNewcomers() {
   for (Newcomer& newcomer : newcomers) {
     shard_->Admit(std::move(newcomer.incoming), newcomer.hello, newcomer.port, newcomer.admission);
   }
-  // Behind the newcomers, by what the gate says now: one of them may have been let in just before its token was taken
-  // away, or just after it came.
+  // Comes after the newcomers, with the present tokens of the gate. A newcomer may have been let in just before its
+  // token was removed, or just after its token was added.
   if (gate_ != nullptr) shard_->EndOthers(*gate_->ids());
   return 1;
 }
@@ -253,7 +258,7 @@ void Doorman::Stop() {
 
 void Doorman::Run() {
   while (!stop_.load(std::memory_order_acquire)) {
-    LookAtTokens();  // also between two that ask: they may never end
+    LookAtTokens();  // also between two clients: they may come without a pause
     if (auto incoming = listener_->Poll()) {
       Receive(std::move(incoming));
       continue;
@@ -267,12 +272,12 @@ void Doorman::LookAtTokens() {
   for (const auto& shard : shards_) shard->TokensChanged();
 }
 
-// To let somebody in, and to end what is left of it, takes the shard 0.2 ms in which it serves nobody.
+// To let a client in, and to end its session later, takes the shard 0.2 ms in which it serves no request.
 bool Doorman::IsTooFast(TokenId token, uint32_t per_second) {
   if (per_second == 0) return false;
   const auto [rate, is_new] = rates_.try_emplace(token, per_second, kConnectBurstMicros);
   rate->second.Change(per_second);
-  if (is_new && gate_ != nullptr) {  // so there may be others that are gone
+  if (is_new && gate_ != nullptr) {  // so other tokens may be gone
     std::erase_if(rates_, [&, ids = gate_->ids()](const auto& each) {
       return each.first != token && !ids->contains(each.first);
     });

@@ -1,5 +1,5 @@
-// The threads of a server: two for each shard, one for each address that it listens on. They own the loop and the
-// clock; what happens in a step is the shard's business.
+// The threads of a server: two for each shard, and one for each address that it listens on. They own the loop and the
+// clock. The shard decides what a step does.
 #pragma once
 
 #include <atomic>
@@ -25,16 +25,16 @@ namespace erda::server {
 struct Newcomer {
   std::unique_ptr<fabric::Incoming> incoming;
   format::HelloRequest hello{};
-  size_t port = 0;  // of the shards
+  size_t port = 0;  // the number of the shards' port
   Admission admission{};
 };
 
-// A shard, its queues, its thread and its cleaner's, and the clients that wait to be admitted by it.
+// A shard with its queues, its thread and its cleaner's thread, and the clients that the shard has still to admit.
 class ShardThread {
  public:
-  // queues: one for each port. spin: how long it looks for work before it sleeps, if it is adaptive.
-  // scrub_rate: bytes that its cleaner verifies in a second, beside its work; 0: none. gate: whose tokens its clients
-  // have; none if no token is demanded.
+  // queues: one for each port. spin: how long the shard looks for work before it sleeps, if `polling` is adaptive.
+  // scrub_rate: how many bytes the cleaner scrubs in a second; 0: it does not scrub. gate: null if the server demands
+  // no token.
   ShardThread(std::vector<std::unique_ptr<fabric::CompletionQueue>> queues, Polling polling,
               std::chrono::nanoseconds spin, uint64_t scrub_rate, const Gate* gate);
   ShardThread(const ShardThread&) = delete;
@@ -48,21 +48,21 @@ class ShardThread {
 
   Status Start();
   void Stop();
-  // REQUIRES: stopped.
+  // REQUIRES: the threads are stopped.
   void Close() { shard_->Close(); }
-  // From any thread.
+  // Any thread: hands the shard a client to admit.
   void Admit(Newcomer newcomer);
-  // The gate has other tokens: clients of those that are gone are ended. From any thread.
+  // Any thread: the tokens of the gate have changed. The shard ends the clients whose token is gone.
   void TokensChanged() { Tell(); }
 
  private:
   void Run();
-  // woke: it slept since the last call.
+  // Tells the shard for how long requests await writers. woke: the thread slept since the last call.
   void TellAwaitedTime(bool woke);
   void Clean();
   size_t AdmitNewcomers();
   void Tell();
-  void Wake() { queues_.front()->Wake(); }  // a Wake of any is enough for WaitAny
+  void Wake() { queues_.front()->Wake(); }  // a Wake of any queue ends WaitAny
 
   const std::vector<std::unique_ptr<fabric::CompletionQueue>> queues_;
   const Polling polling_;
@@ -71,21 +71,21 @@ class ShardThread {
   const Gate* const gate_;
   EventFd cleaner_event_;
   std::unique_ptr<Shard> shard_;
-  std::optional<Nanoseconds> awaited_since_;  // as far as the shard was told
+  std::optional<Nanoseconds> awaited_since_;  // the time up to which the shard was told
   uint32_t awaiting_polls_ = 0;
   std::thread thread_;
   std::thread cleaner_thread_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> was_told_{false};
-  std::mutex mutex_;  // connecting is not the hot path
+  std::mutex mutex_;  // a lock is cheap enough, since clients connect rarely
   std::deque<Newcomer> newcomers_;
 };
 
-// A listening address and the thread that hears it: checks who asks, and sends them to their shard.
+// A listening address and its thread. Checks each client that asks to connect, and sends it to its shard.
 class Doorman {
  public:
-  // port: the shards' port for those who ask here. gate: none lets everybody in. per_second: who may come in with one
-  // token; 0: no limit. tell: of those who are refused.
+  // `port` is the shards' port for clients of this address. A null `gate` lets every client in. `per_second` clients
+  // may connect in a second with one token; 0: no limit. `tell` hears of refused clients.
   Doorman(std::unique_ptr<fabric::Listener> listener, size_t port, std::vector<std::unique_ptr<ShardThread>>& shards,
           Gate* gate, uint32_t per_second, TellEvent tell);
   Doorman(const Doorman&) = delete;
@@ -95,7 +95,7 @@ class Doorman {
   [[nodiscard]] const std::string& address() const { return listener_->address(); }
   Status Start();
   void Stop();
-  // From the next client on. From any thread: relaxed, as Shard::SetLimits.
+  // Any thread: sets the limit, from the next client on. Relaxed, as Shard::SetLimits.
   void SetLimit(uint32_t per_second) { per_second_.store(per_second, std::memory_order_relaxed); }
 
  private:
@@ -109,7 +109,7 @@ class Doorman {
   std::vector<std::unique_ptr<ShardThread>>& shards_;
   Gate* const gate_;
   std::atomic<uint32_t> per_second_;
-  std::map<TokenId, Rate> rates_;  // of the tokens that count
+  std::map<TokenId, Rate> rates_;  // for each token that counts
   const TellEvent tell_;
   std::thread thread_;
   std::atomic<bool> stop_{false};

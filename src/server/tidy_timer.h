@@ -1,5 +1,6 @@
-// When an idle shard looks whether something arrived that nobody said was there: a while after it was busy, and what
-// does not arrive ever more rarely, since each look is a checksum of the whole value.
+// Decides when an idle shard looks for values that arrived without a message. The first look comes kFirst after the
+// shard was busy. If a value does not arrive, the looks get rarer, since each one computes the checksum of the whole
+// value.
 #pragma once
 
 #include <algorithm>
@@ -11,20 +12,20 @@ namespace erda::server {
 
 class TidyTimer {
  public:
-  // At first, and at most.
+  // The first interval, and the longest one.
   static constexpr Nanoseconds kFirst = std::chrono::milliseconds(5);
   static constexpr Nanoseconds kLast = std::chrono::seconds(1);
 
-  // The shard was busy until now.
+  // Notes that the shard was busy until now.
   void Restart(Nanoseconds now) {
     after_ = kFirst;
     since_ = now;
   }
   [[nodiscard]] bool Due(Nanoseconds now) const { return now - since_ >= after_; }
-  // REQUIRES: not due.
+  // Returns the time until the next look. REQUIRES: it is not due.
   [[nodiscard]] Nanoseconds Left(Nanoseconds now) const { return since_ + after_ - now; }
   [[nodiscard]] Nanoseconds Since(Nanoseconds now) const { return now - since_; }
-  // The shard has looked; settled: it found something.
+  // Notes that the shard has looked. settled: it has settled a version.
   void Looked(Nanoseconds now, bool settled) {
     after_ = settled ? kFirst : std::min(2 * after_, kLast);
     since_ = now;

@@ -1,5 +1,5 @@
-// Regions that were merged in vain, with what was in them then. To merge one again would gain nothing, as long as it
-// holds the same. The shard's thread calls it.
+// Regions that the cleaner merged in vain, with their contents at that time. To merge one again would gain nothing
+// while its contents are the same. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,15 @@ class TriedRegions {
  public:
   explicit TriedRegions(const format::Geometry& geometry) : geometry_(geometry), tried_(geometry.regions_per_shard) {}
 
-  // There was no room to copy to, or an entry names something there that could not be moved.
+  // Adds a region. There was no room for copies of its objects, or an entry names an object in it that could not be
+  // moved.
   void Add(const log::ShardLog::LinkedRegion& region) {
     tried_[geometry_.NumberInShard(region.region)] = {region.generation, region.use.names};
   }
   [[nodiscard]] bool Has(const log::ShardLog::LinkedRegion& region) const {
     return tried_[geometry_.NumberInShard(region.region)] == State{region.generation, region.use.names};
   }
-  // There is more room.
+  // Forgets all regions, since there is more room.
   void Clear() { tried_.assign(tried_.size(), {}); }
 
  private:
@@ -31,7 +32,7 @@ class TriedRegions {
     bool operator==(const State&) const = default;
   };
   const format::Geometry& geometry_;
-  std::vector<State> tried_;  // by region of the shard
+  std::vector<State> tried_;  // by the region's number in the shard
 };
 
 }  // namespace erda::server

@@ -29,8 +29,8 @@ Status Verification::Repair(const TellDamaged& tell, RecoveryReport* report) {
   nvm_.Fence();
   done.shards_verified = 1;
   *report = done;
-  // Before a version is given out: the next power cut must not bring the old limit back. The same leap from that would
-  // lead to the same versions.
+  // Syncs the limit before a version is given out: the next power cut must not bring the old limit back. The same leap
+  // from the old limit would lead to the same versions.
   return nvm_.Sync(format::kShardRecordsOffset, geometry_.index_offset - format::kShardRecordsOffset);
 }
 

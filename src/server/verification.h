@@ -1,8 +1,8 @@
 // Full verification of one shard (docs/protocol.md, "After a power cut, on an ordinary file"). Each page of the pool's
-// file may be of another time since it was last synced. So nothing vouches for anything: settled bits, marks, states of
-// segments, the version limit, the region table and the number of blocks may each be older than what they speak of. An
-// object can be believed: a checksum covers it together with its place. So the objects judge the index, and the index
-// judges the log. Owns what it has found. The thread that starts the shard calls it.
+// file may be of another time since the last sync. So verification trusts no settled bit, mark or state of a segment.
+// It does not trust the version limit, the region table or the number of blocks either. Each of these may be older than
+// the data that it describes. Objects can be trusted: a checksum covers each one together with its place. So the
+// objects judge the index, and the index judges the log. Owns its findings. The thread that starts the shard calls it.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ class Verification {
 
   Verification(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t pool_seed, uint32_t shard);
 
-  // Reads the structure alone, and changes nothing. kCorruption: the index cannot be found again; the message says what
-  // to do.
+  // Reads the structure alone, and changes nothing. Returns kCorruption if the index cannot be found again; the message
+  // says what to do.
   Status Look();
-  // Reads every entry, and every value that one names. Leaves what a clean close leaves: then the shard is opened like
-  // one. Every step may be the last one: the superblock still says that nothing vouches for the pool, so the next
-  // server begins here. An error: the disk does not take the version limit, so nothing may be served. REQUIRES: Look
-  // was ok.
+  // Reads every entry, and every value that an entry names. Leaves the shard as a clean close does, so that it can be
+  // opened. The server may die at any step: the superblock still says that nothing vouches for the pool, so the next
+  // server verifies again. Returns an error if the disk does not take the version limit; then the shard must not serve.
+  // REQUIRES: Look was ok.
   Status Repair(const TellDamaged& tell, RecoveryReport* report);
 
  private:

@@ -1,8 +1,8 @@
-// The numbers of a shard's versions. They do not repeat, not even after a crash: the shard's record holds a limit,
-// all numbers are below it, and the next server begins there. A higher limit is persistent before the first number that
+// The numbers of a shard's versions. They do not repeat, not even after a crash. The shard's record holds a limit: all
+// numbers are below it, and the next server begins there. A higher limit is persistent before the first number that
 // needs it.
 //
-// Owns: the next number, and the word version_limit of the shard's record. The shard's thread calls it.
+// Owns the next number, and the word version_limit of the shard's record. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class VersionNumbers {
  public:
   VersionNumbers(nvm::Writer& nvm, uint32_t shard);
 
-  // The pool was taken up, and its record has this limit: numbers begin there.
+  // Lets the numbers begin at this limit, which the shard's record has. Requires: the pool was taken up.
   void Begin(uint64_t limit);
   [[nodiscard]] uint64_t Next() {
     if (next_ >= limit_) RaiseLimit();

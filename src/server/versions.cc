@@ -23,7 +23,7 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
             batch_, growth_, options.reservations_per_session),
       delegating_(nvm, geometry, part_.log(), part_.counters(), part_.numbers(), batch_, puts_) {}
 
-// A put of the key that waits may be newer than what the commit settles: it is published first.
+// A put of the key that waits may be newer than the committed version, so the shard publishes it first.
 std::optional<Outcome> Versions::EndCommit(const Commit& commit) {
   if (batch_.Has(commit.key_hash)) PublishPuts();
   return settling_.EndCommit(commit);

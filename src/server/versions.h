@@ -1,10 +1,10 @@
-// The versions of a shard's keys (docs/protocol.md). Everything that a shard does to its part of the pool goes through
-// here; nothing here knows of clients' channels or of threads.
+// The versions of a shard's keys (docs/protocol.md). A shard changes its part of the pool only through this class. The
+// class knows neither the channels of clients nor threads.
 //
-// Owns: the shard's part of the pool, and the parts of the protocol on it. A part is used by its own header: puts()
-// and delegating() write versions, removing() removes keys, judging() judges conditions, moving() serves the cleaner,
-// mending() mends entries, growth() makes room in the index. What is asked of several of them is here. Requires: part()
-// is taken up before any other use. The shard's thread calls it.
+// Owns the shard's part of the pool, and the parts of the protocol on it. The header of each part has its contract. Two
+// parts, Puts and Delegating, write versions. Removing removes keys, and Judging judges conditions. Moving serves the
+// cleaner, Mending mends entries, and Growth makes room in the index. The functions of this class need several parts.
+// Requires: part() is taken up before any other use. The shard's thread calls it.
 //
 // Invariants, checked by tests/model and tests/server: (I1, I3) of publish_batch.h, (I2) of settling.h, (I4) of
 // removing.h. (I9) of recovery.h rests on the order of stores in reservations.cc.
@@ -38,8 +38,8 @@ struct VersionsOptions {
   uint32_t reservations_per_session = 1024;
   const ServerTime* time = &ServerTime::OfThisMachine();
   uint64_t note_ahead = ExpiryClock::kNoteAhead;
-  HashSeed hash_seed{};     // the pool's
-  bool index_grows = true;  // else it stays as it is, and gets full: for tests
+  HashSeed hash_seed{};     // Of the pool.
+  bool index_grows = true;  // False in tests: the index then gets full.
 };
 
 class Versions {
@@ -54,12 +54,12 @@ class Versions {
   [[nodiscard]] PoolPart& part() { return part_; }
   [[nodiscard]] const index::Index& index() const { return part_.index(); }
   [[nodiscard]] log::ShardLog& log() { return part_.log(); }
-  // The values of this shard expire by it.
+  // Returns the clock by which the values of this shard expire.
   [[nodiscard]] ExpiryClock& clock() { return part_.clock(); }
 
   [[nodiscard]] Puts& puts() { return puts_; }
   [[nodiscard]] Delegating& delegating() { return delegating_; }
-  // The chunks of the sessions, with their windows, and the news that the shard tells of them.
+  // Returns the table of the sessions' chunks, with their windows and the news about them.
   [[nodiscard]] ChunkTable& chunks() { return delegating_.chunks(); }
   [[nodiscard]] const ChunkTable& chunks() const { return delegating_.chunks(); }
   [[nodiscard]] Judging& judging() { return judging_; }
@@ -69,25 +69,26 @@ class Versions {
   [[nodiscard]] Mending& mending() { return mending_; }
   [[nodiscard]] Growth& growth() { return growth_; }
 
-  // Publishes the puts since the last call: they may be answered then (docs/protocol.md, "Publish").
+  // Publishes the puts since the last call. The shard may answer them after that (docs/protocol.md, "Publish").
   AllPublished PublishPuts() { return batch_.Publish(); }
   [[nodiscard]] bool has_unpublished() const { return !batch_.empty(); }
 
-  // A session's commit of what it reserved. See settling.h.
+  // The commit of a reservation by its session. Settling has the contract.
   void BeginCommit(Commit* commit) { settling_.BeginCommit(commit); }
   std::optional<Outcome> EndCommit(const Commit& commit);
-  // Settles what arrived in the meantime, looking at up to `limit` reservations. Returns how many it settled.
+  // Looks at up to `limit` reservations, and settles those whose value has arrived. Returns how many it settled.
   size_t Sweep(size_t limit) { return settling_.Sweep(PublishPuts(), limit); }
-  // A reader found the key's newest version not whole.
+  // Serves a report that the key's newest version is not whole (TakingBack::Report).
   void Report(std::string_view key, uint64_t key_hash) { taking_back_.Report(PublishPuts(), key, key_hash); }
-  // The session is fenced: nothing of it can arrive any more.
+  // Ends the chunks and reservations of the session. Requires: the session is fenced, so none of its Writes can arrive
+  // any more.
   void EndSession(SessionId session);
-  // Published reservations that have not ended.
+  // Returns how many published reservations have not ended.
   [[nodiscard]] size_t in_flight() const { return reservations_.in_flight().size(); }
 
-  // Settles or takes back all that is in flight, and closes the part. Requires: no session can write any more.
+  // Settles or takes back all versions in flight, and closes the part. Requires: no session can write any more.
   void Close();
-  // Makes the log count what the entries name that were published since: required before a question for that.
+  // Lets the log count the addresses that newly published entries name. Required before a read of these counts.
   void CountPublished() { part_.index().TellPublished(); }
   // Writes the gauges into the control block.
   void PublishGauges();

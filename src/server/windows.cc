@@ -18,8 +18,8 @@ void OpenWindow(Versions& versions, Session& session, Outcome* outcome) {
   *outcome = {Code::kResourceExhausted, format::Reason::kNoChunk, {}, 0, {}};
 }
 
-// The channel tells of the end by a completion. A chunk whose window could not be opened has no window to wait for. A
-// channel that takes no request has failed, and its own end closes all its windows.
+// The channel reports a closed window by a completion. If a chunk's window could not be opened, there is no window to
+// wait for. A channel that takes no request has failed, and its end closes all its windows.
 void CloseWindows(ChunkTable& chunks, Sessions& sessions) {
   chunks.CloseWindows([&](SessionId id, uint64_t chunk) {
     Session& session = sessions.At(id);

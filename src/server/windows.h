@@ -10,12 +10,12 @@
 
 namespace erda::server {
 
-// Opens a window on the chunk that Delegate gave to the session with this outcome, without the chunk's header. Adds its
-// key to the outcome. If there is no window to be had, the session has no such chunk. Requires: the session is
+// Opens a window on the chunk that Delegate gave to the session with this outcome, except the chunk's header. Adds the
+// window's key to the outcome. If the device gives no window, the session loses the chunk. Requires: the session is
 // windowed.
 void OpenWindow(Versions& versions, Session& session, Outcome* outcome);
-// Closes the windows of the chunks that have ended. (I8) The space of such a chunk is held until its window is closed:
-// OnWindowClosed says when.
+// Closes the windows of the chunks that have ended. (I8) The space of such a chunk is held until OnWindowClosed says
+// that its window is closed.
 void CloseWindows(ChunkTable& chunks, Sessions& sessions);
 
 }  // namespace erda::server

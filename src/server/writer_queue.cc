@@ -4,7 +4,7 @@ namespace erda::server {
 
 namespace {
 
-// A writer has so long while others wait.
+// How long others may wait for a writer.
 constexpr Nanoseconds kWriterAwaitedMax = std::chrono::seconds(3);
 
 }  // namespace
@@ -30,7 +30,7 @@ bool WriterQueue::CountWake(Awaiting& each, bool looks) {
   return due;
 }
 
-// The value of a late writer may be there, though nobody has looked. So the next Wake looks first.
+// The value of a late writer may be there, though the shard has not looked. So the next Wake looks first.
 bool WriterQueue::IsWriterLate(Awaiting& each, Nanoseconds since) const {
   if (!std::exchange(each.told, true)) return false;
   each.waited += since;

@@ -1,8 +1,8 @@
-// Requests that the shard cannot judge before another client's unfinished version of the key is whole, is superseded,
-// or is taken back.
+// Requests that are undecided: the shard cannot judge them before another client's unfinished version of the key is
+// whole, is superseded, or is taken back.
 //
-// Owns: these requests, in turn, how long each has waited, and each session's count of them
-// (Session::awaiting_writer). Requires: a client sends nothing else in the slot of a waiting request; the shard forgets
+// Owns these requests in their order, how long each has waited, and each session's count of them
+// (Session::awaiting_writer). Requires: a client sends nothing else in the slot of a waiting request. The shard forgets
 // a session before that session ends. The shard's thread calls it.
 #pragma once
 
@@ -25,16 +25,16 @@ class WriterQueue {
   explicit WriterQueue(const Versions& versions) : versions_(versions) {}
 
   void Park(const Asked& asked, const Present& present) { Add({.request = ParkedRequest(asked), .present = present}); }
-  // Goes through up to `limit` requests, in turn. Serves those that need not wait any more, and those whose value is
-  // due to be looked at: `looks` makes all due. serve(const Asked&) serves a request again, and returns the version
-  // that the request awaits now, if any. Returns how many requests left the queue.
+  // Goes through up to `limit` requests, in turn. Serves those that need not wait any more, and those for which a look
+  // at the value is due. `looks` makes a look due for all. serve(const Asked&) serves a request again, and returns the
+  // version that the request awaits now, if any. Returns how many requests left the queue.
   //
   // A value may arrive without a message. A look at it computes the checksum of all its bytes. So looks get rarer with
   // each Wake, and one look serves all requests that wait for the same version.
   template <class Serve>
   size_t Wake(size_t limit, bool looks, Serve&& serve) {
     const size_t before = requests_.size();
-    std::vector<uint64_t> in_vain;  // versions that were looked at
+    std::vector<uint64_t> in_vain;  // versions whose value was not there at this Wake's look
     for (size_t left = std::min(limit, before); left > 0; --left) {
       Awaiting each = Take();
       const bool due = CountWake(each, looks);
@@ -47,7 +47,7 @@ class WriterQueue {
       const std::optional<Present> awaited = serve(each.request.asked());
       if (!awaited) continue;
       if (awaited->version == each.present.version) {
-        Add(each);  // with the time that it has waited
+        Add(each);  // keeps the time that it has waited
         in_vain.push_back(awaited->version);
       } else {
         Park(each.request.asked(), *awaited);
@@ -55,8 +55,8 @@ class WriterQueue {
     }
     return before - requests_.size();
   }
-  // Tells that time passes while requests wait. Calls end(SessionId) for each writer that others have awaited for too
-  // long, and whose value a Wake has looked at in vain since then.
+  // Adds the time to the wait of the requests. Calls end(SessionId) for each writer that others have awaited for too
+  // long, if a Wake has looked at its value in vain since then.
   template <class End>
   void PassTime(Nanoseconds since, End&& end) {
     for (Awaiting& each : requests_) {
@@ -74,19 +74,19 @@ class WriterQueue {
 
     ParkedRequest request;
     Present present;
-    bool told = false;  // of time: what passed before may be older than the request
+    bool told = false;  // PassTime was called. Its first interval may have begun before the request.
     Nanoseconds waited{0};
-    bool overdue = false;  // it has waited for long enough
-    bool looked = false;   // since then, in vain
+    bool overdue = false;  // It has waited for too long.
+    bool looked = false;   // A Wake has looked since then, in vain.
     uint64_t wakes = 0;
-    uint64_t next_look = kFirstLook;  // the wake that looks at the value
+    uint64_t next_look = kFirstLook;  // The Wake that looks at the value.
   };
 
   void Add(const Awaiting& awaiting);
   Awaiting Take();
   // Returns true if the value is due to be looked at.
   static bool CountWake(Awaiting& each, bool looks);
-  // Adds the time to what the request has waited.
+  // Adds the time to the wait of the request. Returns true if its writer is late.
   [[nodiscard]] bool IsWriterLate(Awaiting& each, Nanoseconds since) const;
 
   const Versions& versions_;
