@@ -1,4 +1,4 @@
-// What the C API needs of a Client and C++ has no words for.
+// The functions of a Client that only the C API calls.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 namespace erda {
 
 struct Client::Access {
-  // As Client::Poll, with the status of a call that is refused.
+  // Does the same as Client::Poll, and returns the status of a refused call.
   static Status Poll(Client& client, size_t* finished);
 };
 

@@ -15,10 +15,10 @@ constexpr fabric::RemoteAddress kCounter{format::kControlRegion, offsetof(format
 
 }  // namespace
 
-// Where the fabric takes Reads in order, all three go out together. Else the client asks for each when the one before
-// it has arrived, and the reading before is what this client knows already, from any Read. The words only grow, so if
-// the reading after is equal, nothing was moved between the two. The client reads the first one only if what it knows
-// is odd, or of another block.
+// If the fabric takes Reads in order, the client posts all three together. Otherwise it posts each one when the one
+// before it has arrived. The reading before is then one that this client knows already, from any Read. The words only
+// grow, so if the reading after is equal, the shard moved nothing between the two. The client Reads the first one only
+// if the known one is odd, or of another block.
 void BetweenReadings::Begin(IndexOperation& op, Step step, std::span<std::byte> to, fabric::RemoteAddress from) {
   const auto before = op.readings().first(sizeof(Reading));
   if (ReadsInOrder()) {

@@ -14,7 +14,7 @@ namespace erda::client {
 
 namespace {
 
-// After so many Reads during each of which the index was changed, the operation fails: a peer lies, or never pauses.
+// The operation fails if the index has changed during this many Reads in a row: a peer lies, or never pauses.
 constexpr uint32_t kBlockReadsMax = 1000;
 
 }  // namespace
@@ -31,7 +31,7 @@ void Blocks::Start(BlockOp& op) {
   if (++op.reads > kBlockReadsMax) {
     return Fail(op, {Code::kTimeout, connections_.address() + ": the index is changed faster than a scan can read it"});
   }
-  op.time_before = link.time();  // keys that had expired at that time need no Reads
+  op.time_before = link.time();  // the scan need not read keys that had expired at that time
   op.slot_changes = link.slot_changes;
   op.times_up = link.times_up;
   op.block = link.layout().BlockOf(op.key_hash);
@@ -42,9 +42,9 @@ void Blocks::Start(BlockOp& op) {
   between_readings_.Begin(op, Step::kBlock, op.message().first(bytes), {format::kPoolRegion, first});
 }
 
-// The client has read each key whose entry was there all the time, if nothing was moved, and if the block was that of
-// its keys before and after. A split takes keys away from the block. By the number of blocks after the Read, the keys
-// that went do not count.
+// The client has read each key whose entry was there all the time. This holds if the shard moved nothing, and the block
+// belonged to its keys before and after. A split takes keys away from the block. The number of blocks after the Read
+// tells which keys no longer count here.
 void Blocks::OnRead(BlockOp& op) {
   if (op.look == Look::kBefore) {
     op.link->Learn(LoadAs<Reading>(op.readings()));

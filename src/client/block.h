@@ -1,6 +1,6 @@
 // Reads of a whole block of the index, for scans (docs/protocol.md, "Scan").
 //
-// Owns the operations of this kind. Requires a link that is up when an operation starts. Only the client's thread calls
+// Owns the operations of this kind. Requires: the link is up when an operation starts. Only the client's thread calls
 // it.
 #pragma once
 
@@ -20,19 +20,19 @@ namespace erda::client {
 // An entry of the index, as a Read of its block found it.
 struct FoundEntry {
   uint32_t shard = 0;
-  uint32_t times_up = 0;      // how often the link had come up
-  uint64_t slot_changes = 0;  // the link's number of slot changes, when it asked for the block
-  uint64_t time_before = 0;   // the shard's time, Read before the block
-  uint64_t time_behind = 0;   // and Read after it
+  uint32_t times_up = 0;      // How often the link had come up.
+  uint64_t slot_changes = 0;  // The link's number of slot changes when it asked for the block.
+  uint64_t time_before = 0;   // The shard's time, Read before the block.
+  uint64_t time_behind = 0;   // The shard's time, Read after the block.
   uint64_t block = 0;
-  uint64_t slot = 0;  // counted through all blocks
+  uint64_t slot = 0;  // Counted through all blocks.
   format::IndexEntry entry{};
 };
-// A block as it was at one moment: each key that was there all the time stands in one of its slots. `first` is what all
-// of its entries have in common, with the number of slot 0. The slots live for the call only.
+// A block between two readings: each key that was there all the time stands in one of its slots. `first` has the
+// members that all its entries share, and the number of slot 0. `slots` is valid during the call only.
 struct BlockView {
   FoundEntry first;
-  uint32_t depth = 0;  // how many low bits of the hash say that a key belongs there
+  uint32_t depth = 0;  // how many low bits of the hash the keys of the block share
   std::span<const std::byte> slots;
 };
 using BlockCallback = std::function<void(const Result<BlockView>&)>;
@@ -40,15 +40,16 @@ using BlockCallback = std::function<void(const Result<BlockView>&)>;
 struct BlockOp : IndexOperation {
   static constexpr OpType kType = OpType::kBlock;
 
-  uint32_t reads = 0;  // of the block, that were begun
+  uint32_t reads = 0;  // Reads of the block that were begun
   BlockCallback done;
 
-  // A new operation has this place.
+  // A new operation begins in this place.
   void BeginAgain() {
     Operation::BeginAgain();
     reads = 0;
   }
-  // It has ended. A put would need one more completion to send from memory as large as a block.
+  // The operation has ended. Frees large memory: a put would need one more completion to send from memory as large as a
+  // block.
   void Clear() {
     done = nullptr;
     large.reset();
@@ -61,14 +62,14 @@ class Blocks {
       : operations_(operations), connections_(connections), between_readings_(reads_in_order, posting), stats_(stats) {}
   void Prepare() { operations_.AddKind(&ops_); }
 
-  // An operation that reads the block where keys with these low bits of their hashes are. REQUIRES: there is room for
-  // it, and there is such a shard.
+  // Returns an operation that reads the block of the keys with these low bits of their hashes. REQUIRES: there is room
+  // for an operation, and the shard exists.
   BlockOp& Take(uint32_t shard, uint32_t hash_low);
-  // The link is up, or the control block that the operation waited for has arrived.
+  // Starts the operation. Requires: the link is up, and the control block has arrived if the operation waited for it.
   void Start(BlockOp& op);
-  // What the operation posted has arrived.
+  // The Reads that the operation posted have arrived.
   void OnRead(BlockOp& op);
-  // The operation was deferred, and fails by its result.
+  // Ends an operation that was deferred, with its result.
   void Deliver(BlockOp& op) { End(op, Result<BlockView>(std::move(op.result))); }
 
  private:

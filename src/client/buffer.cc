@@ -41,7 +41,7 @@ Result<std::shared_ptr<Buffer::Memory>> MakeBuffer(std::shared_ptr<fabric::Fabri
   buffer->fabric = std::move(fabric);
   buffer->registered = *std::move(made);
   const auto bytes = buffer->registered.bytes;
-  std::memset(bytes.data(), 0, bytes.size());  // what a message has before the value goes out with it, used or not
+  std::memset(bytes.data(), 0, bytes.size());  // a message also sends the bytes before the value, even unused ones
   const uint64_t to_line =
       AlignUp(reinterpret_cast<uintptr_t>(bytes.data()), kCacheLine) - reinterpret_cast<uintptr_t>(bytes.data());
   buffer->value = bytes.subspan(to_line + Buffer::Memory::kLead, value_bytes);

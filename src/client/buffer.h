@@ -1,5 +1,4 @@
-// Memory that is registered with the fabric: of an operation whose message is large, and of the caller's, for one
-// value.
+// Memory that is registered with the fabric: of an operation whose message is large, or of the caller for one value.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +19,7 @@
 namespace erda::client {
 
 struct RegisteredMemory {
-  // Not zeroed: it may be a whole segment.
+  // Makes registered memory. Does not zero it, since it may be as large as a segment.
   static Result<RegisteredMemory> Make(fabric::Fabric& fabric, size_t size);
 
   std::unique_ptr<std::byte[]> memory;
@@ -32,7 +31,8 @@ struct RegisteredMemory {
 
 namespace erda {
 
-// There is room before the value for what a message or an object has there: so it is sent and read where it is.
+// The buffer has room before the value for the bytes that a message or an object has there. So the value is sent and
+// read in place.
 //   +----------------------------------------------------+---------------+---------------+
 //   | kLead: ends with request or header, key, checksum  | value         | kTail         |
 //   +----------------------------------------------------+---------------+---------------+
@@ -45,7 +45,7 @@ struct Buffer::Memory {
   Memory() = default;
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
-  // In a child of a fork the fabric's knowledge of it is the parent's, and perhaps its pages are not there: it stays.
+  // In a forked child the registration belongs to the parent, and the pages may be missing. So the memory stays.
   ~Memory() {
     if (!birthplace.forked()) return;
     (void)registered.region.release();
@@ -53,15 +53,16 @@ struct Buffer::Memory {
   }
 
   const Birthplace birthplace;
-  std::shared_ptr<fabric::Fabric> fabric;  // that knows it
+  std::shared_ptr<fabric::Fabric> fabric;  // that has registered the memory
   client::RegisteredMemory registered;
   std::span<std::byte> value;
-  bool in_use = false;  // by an operation
+  bool in_use = false;  // an operation uses it
 
-  // The value that an operation has read, as the caller finds it. It is in its place already, unless it was read
-  // elsewhere: what was said of its size was more than the buffer holds. After a deadline it is a few bytes farther.
+  // Returns the value that an operation has read, at the place where the caller finds it. The value is there already in
+  // most cases. An operation reads it elsewhere if the expected size was more than the buffer holds. After a deadline
+  // the value is a few bytes farther.
   [[nodiscard]] Result<std::string_view> Take(std::string_view read) const;
-  // From so far before the value to the end.
+  // Returns the bytes from `before_value` bytes before the value to the end.
   [[nodiscard]] std::span<std::byte> From(uint64_t before_value) const {
     return registered.bytes.subspan(static_cast<size_t>(value.data() - registered.bytes.data()) - before_value);
   }
@@ -71,10 +72,10 @@ struct Buffer::Memory {
 
 namespace erda::client {
 
-// A buffer for values of so many bytes, which this fabric knows.
+// Makes a buffer for values of `value_bytes`, registered with this fabric.
 [[nodiscard]] Result<std::shared_ptr<Buffer::Memory>> MakeBuffer(std::shared_ptr<fabric::Fabric> fabric,
                                                                  size_t value_bytes);
-// Whether an operation over this fabric may use the buffer now.
+// Returns ok if an operation over this fabric may use the buffer now.
 [[nodiscard]] Status CheckBuffer(const std::shared_ptr<Buffer::Memory>& buffer, const fabric::Fabric& fabric);
 
 }  // namespace erda::client

@@ -1,4 +1,4 @@
-// What the options of a client mean to its engine. Owns nothing.
+// Checks the options of a client, and converts them for its engine. Owns nothing.
 #pragma once
 
 #include "client/engine_options.h"
@@ -6,9 +6,10 @@
 
 namespace erda::client {
 
-// Ok if each option is within its bounds, and if they fit together.
+// Returns ok if each option is within its bounds, and the options fit together.
 [[nodiscard]] Status CheckOptions(const ClientOptions& options);
-// Of options that are checked. The engine has an id of its own, and asks for the token each time that a server does.
+// Returns the engine's options. The engine gets a new id. It asks for the token each time that a server demands a
+// proof. Requires: the options were checked.
 [[nodiscard]] EngineOptions EngineOptionsOf(ClientOptions options);
 
 }  // namespace erda::client

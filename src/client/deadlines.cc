@@ -2,7 +2,7 @@
 
 namespace erda::client {
 
-// An operation's time begins when it is first found waiting.
+// The time of an operation begins when a look first finds it waiting.
 void Deadlines::Check() {
   const Nanoseconds now = clock_.Now();
   if (now < next_check_) return;

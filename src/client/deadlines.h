@@ -1,4 +1,4 @@
-// When operations have waited for too long.
+// Ends the wait of operations that have waited for too long.
 //
 // Owns the time of the next look. Closes the connection of an operation that got no answer in time. Only the client's
 // thread calls it, at the end of each Poll.
@@ -17,17 +17,17 @@ class Deadlines {
   Deadlines(Nanoseconds timeout, const Clock& clock, Operations& operations, Connections& connections)
       : timeout_(timeout), clock_(clock), operations_(operations), connections_(connections) {}
 
-  // A Poll ends, idle if nothing had completed. The clock is looked at in few Polls: rarely while operations complete
-  // at once, so that they do not pay for it.
+  // Notes that a Poll ends, idle if nothing had completed. Looks at the clock in few Polls, and rarely while operations
+  // complete, since a look has a cost.
   void OnPoll(bool idle) {
-    const uint32_t between = (idle ? kIdlePollsPerCheck : kBusyPollsPerCheck) - 1;  // all ones: no division
+    const uint32_t between = (idle ? kIdlePollsPerCheck : kBusyPollsPerCheck) - 1;  // all ones, which saves a division
     if (operations_.in_flight() > 0 && (++polls_ & between) == 0) Check();
   }
-  // Time has passed: the next Poll looks at the clock.
+  // Notes that time has passed: the next Poll looks at the clock.
   void OnWait() { polls_ = UINT32_MAX; }
 
  private:
-  // So many looks in one timeout, and one after that many Polls at the latest.
+  // The number of looks in one timeout, and the largest number of Polls between two looks.
   static constexpr int64_t kChecksPerTimeout = 16;
   static constexpr uint32_t kBusyPollsPerCheck = 256;
   static constexpr uint32_t kIdlePollsPerCheck = 8;

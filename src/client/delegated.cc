@@ -16,8 +16,8 @@ void Delegated::Reset(uint32_t first_head, uint32_t heads, uint64_t bytes_max) {
   heads_.assign(heads, {});
   to_send.clear();
   sending = false;
-  if (heads == 0) return;  // its connection ends, for which there must be no need of memory
-  // Those that it has, and those that are used up while puts in them are not answered.
+  if (heads == 0) return;  // The connection ends, which must not need memory.
+  // Room for the chunks that the client may have, and for used-up ones with puts that are not answered.
   chunks_.reserve(2 * format::kChunksPerClient);
   to_send.Reserve(2 * format::kChunksPerClient);
 }
@@ -56,7 +56,7 @@ LogAddress Delegated::Place(Chunk& chunk, uint64_t object_bytes) {
   const auto address = LogAddress::At(chunk.address.slot(), chunk.address.offset_in_slot() + chunk.tail);
   chunk.tail += object_bytes;
   ++chunk.in_flight;
-  // (I8) With the first put in this one the server lets go of those before it.
+  // (I8) With the first put in this chunk the server lets the earlier ones go.
   for (Chunk& before : std::span(chunks_.data(), &chunk)) before.passed |= before.head == chunk.head;
   std::erase_if(chunks_, [&](const Chunk& c) { return Drop(c); });
   return address;
@@ -101,7 +101,7 @@ void Delegated::OnDelegated(uint32_t head, const format::Reply& reply) {
 
 void Delegated::OnRefused(uint32_t head) { HeadAt(head) = {.patience = kPatience}; }
 
-// Puts there that are in flight may be answered yet: it is given back behind them.
+// Puts there that are in flight may still be answered, so the client gives the chunk back after them.
 void Delegated::OnTakenBack(LogAddress address) {
   for (Chunk& chunk : chunks_) {
     if (chunk.address == address) TakeBack(chunk);
@@ -114,7 +114,7 @@ void Delegated::TakeBack(Chunk& chunk) {
   chunk.taken_back = true;
   Head& of = HeadAt(chunk.head);
   of.wanted = 0;
-  // Who hardly uses what it has would leave space behind with each put.
+  // A client that hardly uses its chunks would leave unused space with each put.
   const bool hardly_used = chunk.tail - format::kChunkObjectsAt < (chunk.bytes - format::kChunkObjectsAt) / 2;
   if (hardly_used) of.patience = kPatience;
 }

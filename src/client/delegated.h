@@ -1,10 +1,10 @@
-// What a client has of the log of one shard: chunks that it fills itself (docs/protocol.md, "Put, delegated").
+// The chunks in the log of one shard that a client fills itself (docs/protocol.md, "Put, delegated").
 //
-// For each head one that is being filled and one that comes next, which is asked for when half of the first is used: so
-// a client that puts all the time never waits for one. Each time it asks for twice as much as it was given. When one
-// was taken back, since it was not used for a while or its region is wanted, it begins small again: the size follows
-// its rate. If less than half of it was used, or if it is refused one since space is short, its puts go another way for
-// a while.
+// For each head the client has a chunk that it fills, and the next one. It asks for the next one when half of the first
+// is used, so a client that puts all the time never waits for one. Each time it asks for twice the size that it was
+// given. The server revokes a chunk that was unused for some time, or whose region it needs. Then the client begins
+// with a small chunk again, so the size follows its rate of puts. If less than half of a revoked chunk was used, or if
+// the server refuses a chunk, the next kPatience puts go another way.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ class Delegated {
  public:
   struct Chunk {
     uint32_t head = 0;
-    format::LogAddress address;  // of its header
-    uint64_t tail = 0;           // where the next object stands, from its beginning
+    format::LogAddress address;  // The place of its header.
+    uint64_t tail = 0;           // The offset of the next object in the chunk.
     uint64_t bytes = 0;
-    uint64_t version = 0;     // in its header
-    uint32_t generation = 0;  // of its region
-    uint32_t window = 0;      // its key, if there is one
-    uint32_t in_flight = 0;   // puts there that are not answered
+    uint64_t version = 0;     // The version in its header.
+    uint32_t generation = 0;  // The generation of its region.
+    uint32_t window = 0;      // The key of its window, if it has one.
+    uint32_t in_flight = 0;   // Puts there that are not answered.
     bool taken_back = false;
-    bool passed = false;  // the one behind it is being filled: the server holds it no more once it knows that
+    bool passed = false;  // The client fills the next one. The server lets this one go once it knows that.
     [[nodiscard]] uint64_t room() const { return taken_back || passed ? 0 : bytes - tail; }
     [[nodiscard]] bool Holds(uint32_t of_head, format::LogAddress object) const {
       return head == of_head && address.slot() == object.slot() &&
@@ -37,32 +37,34 @@ class Delegated {
     }
   };
 
-  // The connection is new, to a shard with so many heads, from this one on; no chunk has more bytes. Or it is gone (0).
+  // Begins a new connection, to a shard with `heads` heads from `first_head` on, whose chunks have at most `bytes_max`
+  // bytes. If `heads` is 0, the connection is gone.
   void Reset(uint32_t first_head, uint32_t heads, uint64_t bytes_max);
 
-  // It has chunks, or something is to be said of them: the server may have something to say, too.
+  // Returns true if the client has chunks, or requests about them. Then the server may have a message about them, too.
   [[nodiscard]] bool active() const { return sending || !chunks_.empty() || !to_send.empty(); }
-  // The chunk of the head where an object of so many bytes goes, or null. Asks for another one in time.
+  // Returns the chunk of the head for an object of this size, or null. Asks for the next chunk in time.
   Chunk* Find(uint32_t head, uint64_t object_bytes);
-  // The place for it, in a chunk that Find gave. The chunks of the head before that one are used no more.
+  // Takes the place for the object, in a chunk that Find returned. The client uses the earlier chunks of the head no
+  // more.
   format::LogAddress Place(Chunk& chunk, uint64_t object_bytes);
-  // A put there was answered; refused: the server takes none there any more.
+  // Notes that a put there was answered. refused: the server takes no puts there any more.
   void OnAnswer(uint32_t head, format::LogAddress object, bool refused);
 
-  // The answer to a request for a chunk of this head.
+  // Takes the answer to a request for a chunk of this head.
   void OnDelegated(uint32_t head, const format::Reply& reply);
   void OnRefused(uint32_t head);
-  // The server takes back what begins there. (It does not say in which head: another head's chunk at such an address is
-  // given back as well, which does no harm.)
+  // Notes that the server revokes the chunk at this address. The message does not name the head, so the client also
+  // gives back another head's chunk at this address, which does no harm.
   void OnTakenBack(format::LogAddress address);
 
-  // Requests that concern chunks: sent one after the other.
+  // Requests about chunks, which the client sends one after the other.
   Fifo<format::Request> to_send;
   bool sending = false;
 
  private:
   static constexpr uint64_t kObjectsAtFirst = 8;
-  // So many puts go another way before it asks again.
+  // This number of puts go another way before the client asks again.
   static constexpr uint32_t kPatience = 64;
   struct Head {
     bool asked = false;
@@ -73,10 +75,10 @@ class Delegated {
   [[nodiscard]] Head& HeadAt(uint32_t head) { return heads_[head - first_head_]; }
   void Ask(uint32_t head, uint64_t object_bytes);
   void TakeBack(Chunk& chunk);
-  // Forgets it if nothing of it is in flight, and it is not to be filled any more.
+  // Forgets the chunk if none of its puts is in flight, and the client does not fill it any more.
   bool Drop(const Chunk& chunk);
 
-  std::vector<Chunk> chunks_;  // in the order in which they were given
+  std::vector<Chunk> chunks_;  // in the order in which the client got them
   std::vector<Head> heads_;    // of the shard
   uint32_t first_head_ = 0;
   uint64_t bytes_max_ = 0;

@@ -114,7 +114,7 @@ Status Engine::Delete(std::string_view key, const DeleteOptions& options, Client
   return BeginPut(puts_.TakeKey(PutKind::kDelete, key, options.if_version), std::move(done));
 }
 
-// Any key of the shard will do: it only shows the way.
+// Uses any hash of the shard: the request needs one only to find the shard.
 Status Engine::Clean(uint32_t shard, Client::DoneCallback&& done) {
   const KnownPool& pool = connections_.pool();
   std::string key;

@@ -1,9 +1,10 @@
-// The client's protocol: operations as state machines over the fabric contract. It owns no thread and reads no clock
-// but the one passed in: Client drives it in production, a seeded loop in tests. Only one thread calls it at a time.
+// The client's protocol: operations as state machines over the fabric contract. It owns no thread, and reads only the
+// clock that it is given. Client drives it in production, and a seeded loop in tests. Only one thread calls it at a
+// time.
 //
-// The engine owns the parts and begins operations. connections.h makes the connections, operations.h is the table of
-// operations, posting.h what goes out together; get.h, put.h and block.h take the steps of each kind of operation, and
-// event_loop.h takes completions to them.
+// The engine owns the parts, and begins operations. Connections makes the connections, Operations is the table of
+// operations, and Posting posts their requests. Gets, Puts and Blocks take the steps of each kind of operation.
+// EventLoop hands them the completions.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +42,7 @@ class Engine {
 
   [[nodiscard]] Connections& connections() { return connections_; }
 
-  // As in Client. The callback runs in a later Poll.
+  // These do the same as in Client. The callback runs in a later Poll.
   Status Get(std::string_view key, Client::GetCallback&& done);
   Status GetVersioned(std::string_view key, Client::GetVersionedCallback&& done);
   Status Put(std::string_view key, std::string_view value, Client::DoneCallback&& done);
@@ -49,25 +50,25 @@ class Engine {
   Status Delete(std::string_view key, Client::DoneCallback&& done) { return Delete(key, {}, std::move(done)); }
   Status Delete(std::string_view key, const DeleteOptions& options, Client::DoneCallback&& done);
   Status Increment(std::string_view key, int64_t delta, Client::IncrementCallback&& done);
-  // The same into and from the caller's registered memory.
+  // These use registered memory of the caller.
   Result<std::shared_ptr<Buffer::Memory>> MakeBuffer(size_t value_bytes);
   Status Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& into, Client::GetCallback&& done);
   Status Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
              Client::DoneCallback&& done);
   Status Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size, const PutOptions& options,
              Client::PutCallback&& done);
-  // A get without an operation (get_now.h). kNo: Get.
+  // A get without an operation (get_now.h). If it returns kNo, the caller calls Get.
   using Now = InstantGets::Outcome;
   [[nodiscard]] Now GetNow(std::string_view key, VersionedView* found) { return instant_gets_.GetNow(key, found); }
   // For scans (scan.h): reads the block of the index where keys with these low bits of their hashes are.
-  // REQUIRES: connected, and there is such a shard.
+  // REQUIRES: the client is connected, and the shard exists.
   Status ReadBlock(uint32_t shard, uint32_t hash_low, BlockCallback&& done);
-  // For scans: tells which key an entry is of, and its value if that is wanted.
+  // For scans: gets the key of an entry, and its value if with_value.
   Status GetEntry(const FoundEntry& found, bool with_value, EntryCallback&& done);
-  // REQUIRES: connected, and there is such a shard.
+  // REQUIRES: the client is connected, and the shard exists.
   Status Clean(uint32_t shard, Client::DoneCallback&& done);
 
-  // As in event_loop.h.
+  // As in EventLoop.
   size_t Poll() { return event_loop_.Poll(); }
   [[nodiscard]] bool went_on() const { return event_loop_.went_on(); }
   void Wait(Nanoseconds timeout) { event_loop_.Wait(timeout); }
@@ -79,7 +80,8 @@ class Engine {
  private:
   Engine(std::shared_ptr<fabric::Fabric> fabric, std::string address, const EngineOptions& options, const Clock& clock);
   Status Prepare();
-  // A client that was idle may have been told meanwhile that a server takes a chunk back. A put must not use it.
+  // Polls a client that was idle, if it has chunks. A server may have revoked one meanwhile, and a put must not use
+  // that.
   void HearOfChunks() {
     if (operations_.in_flight() == 0 && connections_.HasChunks()) Poll();
   }
@@ -91,7 +93,7 @@ class Engine {
   const std::shared_ptr<fabric::Fabric> fabric_;
   const EngineOptions options_;
   ClientStats stats_;
-  Operations operations_;  // their memory outlives the connections that use it
+  Operations operations_;  // first, so that their memory outlives the connections that use it
   Connections connections_;
   Posting posting_;
   KnownLocations locations_;

@@ -1,4 +1,4 @@
-// What a client's engine is told once, when it is made.
+// The options of a client's engine, which are fixed when it is made.
 #pragma once
 
 #include <chrono>

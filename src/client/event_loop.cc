@@ -14,7 +14,7 @@ using fabric::OpKind;
 // --- A Poll
 
 size_t EventLoop::Poll() {
-  if (operations_.polling()) return 0;  // from a callback
+  if (operations_.polling()) return 0;  // a callback has called it
   const Operations::Polling polling(operations_);
   if (!connections_.gives_up()) {
     try {
@@ -38,7 +38,7 @@ void EventLoop::EndAll() {
 }
 
 void EventLoop::Progress() {
-  Flush();  // what was started since the last Poll
+  Flush();  // operations that were started since the last Poll
   connections_.DestroyClosed();
   if (operations_.has_deferred()) {
     posting_.SetGathers(true);
@@ -48,7 +48,8 @@ void EventLoop::Progress() {
   const size_t n = connections_.queue().Poll(completions_);
   went_on_ = n > 0;
   posting_.SetGathers(n > 1);
-  // Without memory, a channel that a later completion names may be destroyed already. EndAll ends what is left.
+  // Without memory, a channel that a later completion names may be destroyed already. EndAll ends the operations that
+  // are left.
   for (size_t i = 0; i < n && !connections_.gives_up(); ++i) {
     Dispatch(completions_[i]);
     RunReady();
@@ -159,7 +160,7 @@ void EventLoop::OnControlRead(Link& link) {
     for (size_t n = waiting.size(); n > 0 && !waiting.empty(); --n) {
       Operation& op = operations_[waiting.front()];
       waiting.pop_front();
-      if (op.step == Step::kLinkUp) Run(op);  // perhaps to another shard than was thought
+      if (op.step == Step::kLinkUp) Run(op);  // perhaps to another shard than was expected
       RunReady();
     }
   }
@@ -167,7 +168,7 @@ void EventLoop::OnControlRead(Link& link) {
   for (size_t n = waiting.size(); n > 0 && !waiting.empty(); --n) {
     Operation& op = operations_[waiting.front()];
     waiting.pop_front();
-    if (op.step != Step::kHeads) continue;  // it ended with the link, which the one before it found broken
+    if (op.step != Step::kHeads) continue;  // it ended with the link, which an earlier operation found broken
     switch (op.type) {
       case OpType::kGet:
         gets_.OnHeads(static_cast<GetOp&>(op));
@@ -185,7 +186,7 @@ void EventLoop::OnControlRead(Link& link) {
 
 // --- From an operation to its steps
 
-// Without memory for its first step the operation waits, as one that is under way: EndAll ends it with the others.
+// Without memory for its first step the operation waits, and EndAll ends it with the others.
 void EventLoop::Run(Operation& op) {
   op.link = &connections_.LinkOf(op);
   try {
@@ -199,8 +200,8 @@ void EventLoop::Run(Operation& op) {
 // Begins the operation's own steps, or connects first.
 void EventLoop::BeginSteps(Operation& op) {
   Link& link = *op.link;
-  // A client that was idle may have lost its connection. Nothing is under way, so it connects again, and nobody
-  // notices.
+  // A client that was idle may have lost its connection. No other operation is outstanding, so it connects again, and
+  // the caller does not notice.
   const bool lost = operations_.in_flight() == 1 && !operations_.polling() && link.up() && link.channel()->lost();
   if (lost) connections_.CloseSince(link, ": the server closed the connection");
   if (!link.up()) {

@@ -1,7 +1,6 @@
-// The engine's loop: takes each completion to the operation that it belongs to, and each operation to its next step.
+// The engine's loop: finds the operation of each completion, and lets the operation take its next step.
 //
-// Owns the completions of one Poll. Requires all kinds of operations; each takes its own steps. Only the client's
-// thread calls it.
+// Owns the completions of one Poll. Each kind of operation takes its steps. Only the client's thread calls it.
 #pragma once
 
 #include <array>
@@ -36,24 +35,25 @@ class EventLoop {
         blocks_(blocks),
         deadlines_(options.timeout, clock, operations, connections) {}
 
-  // A new operation on a key begins now, or when its turn on that key comes.
+  // Begins a new operation on a key now, or when its turn on that key comes.
   void Begin(Operation& op) {
     const bool waits = operations_.Join(op);
     op.step = waits ? Step::kKeyTurn : Step::kFree;
     if (!waits) Run(op);
   }
-  // The operation's turn has come.
+  // Runs the operation, whose turn has come.
   void Run(Operation& op);
-  // Takes what has completed, and calls back. Throws what a callback of the caller's threw, when all else is done, and
-  // nothing else: if a step finds no memory, all operations end with kResourceExhausted. Returns how many have ended.
+  // Takes the completions, and calls the callbacks. If a callback of the caller throws, Poll throws that exception
+  // after all other work. It throws nothing else: if a step finds no memory, all operations end with
+  // kResourceExhausted. Returns how many have ended.
   size_t Poll();
-  // The last Poll brought something, if only a step of an operation.
+  // Returns true if the last Poll had work, even if that was only a step of an operation.
   [[nodiscard]] bool went_on() const { return went_on_; }
-  // Sleeps until Poll may have something, at most so long.
+  // Sleeps until Poll may have work, and at most for `timeout`.
   void Wait(Nanoseconds timeout);
 
  private:
-  // (A Poll that finds nothing to do would pay for the frames of what is not inlined here.)
+  // The functions below are not inlined: a Poll without work would pay for their frames.
   void Progress();
   [[gnu::noinline]] void EndAll();
   void Dispatch(const fabric::Completion& completion);
@@ -65,7 +65,7 @@ class EventLoop {
     while (Operation* op = operations_.TakeReady()) Run(*op);
   }
   [[gnu::noinline]] void DeliverDeferred();
-  // Posts what was gathered, and before that what gets that begin together gather.
+  // Lets the gets that begin together gather their Reads, and then posts all gathered requests.
   void Flush() {
     if (posting_.has_pending()) FlushAll();
   }

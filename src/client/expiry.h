@@ -1,7 +1,6 @@
-// Whether a version has expired, by the shard's word alone (docs/protocol.md, "Expiry").
+// Decides whether a version has expired, by the shard's word alone (docs/protocol.md, "Expiry").
 //
-// The shard's time is the only clock: from the moment at which it reaches the deadline on, the version says that the
-// key is absent. Owns nothing.
+// The shard's time is the only clock: once it has reached the deadline of a version, the key is absent. Owns nothing.
 #pragma once
 
 #include <cstddef>
@@ -15,25 +14,25 @@
 
 namespace erda::client {
 
-// The shard's time.
+// The place of the shard's time.
 inline constexpr fabric::RemoteAddress kTimeWord{format::kControlRegion, offsetof(format::ControlBlock, time)};
-// A time that no shard says.
+// A time that no shard ever has.
 inline constexpr uint64_t kNoTime = UINT64_MAX;
 
 enum class Expiry : uint8_t {
   kLives,
   kOver,
-  kMeanwhile,  // it was the newest, and perhaps is no more, and its deadline has passed
-  kUnknown,    // the client has to Read the time first
-  kOverdue,    // by the client's own clock its deadline has passed, and the shard has not raised its time yet
+  kMeanwhile,  // Its deadline has passed, and another version may be the newest now.
+  kUnknown,    // The client must Read the time first.
+  kOverdue,    // By the client's clock its deadline has passed, but the shard has not raised its time yet.
 };
 
-// A version has expired if the shard's time had reached the deadline before the Read that says that it is the newest: a
-// later Read of the time may come after another put. It lives if the time had not reached the deadline in a Read at a
-// moment of this get when the version was published: it was the newest then, or from then on until it was read. (A put
-// that took long may publish a version after its deadline. No get may return it.)
-// time_before: Read before the entry, or before the version at its known location. time_behind: Read when the version
-// was published; kNoTime: not yet.
+// A version has expired if the shard's time had reached the deadline before the Read that shows it as the newest. A
+// later Read of the time may come after another put. The version lives if a Read of the time during this get, at a
+// moment when the version was published, was before the deadline. It was the newest then, or from then on until it was
+// read. A put that took long may publish a version after its deadline, and no get may return that version. The client
+// Reads `time_before` before the entry, or before the version at its known location. It Reads `time_behind` when the
+// version is published; kNoTime: not read yet.
 [[nodiscard]] inline Expiry ExpiryOf(Link& link, const Clock& clock, uint64_t deadline, uint64_t time_before,
                                      uint64_t time_behind) {
   if (Planted(Flaw::kReturnsExpired)) return Expiry::kLives;

@@ -24,7 +24,7 @@ bool GetEnding::EndWithDeadline(GetOp& op, const ObjectView& view) {
       return true;
     case Expiry::kOverdue:
       own_requests_.AskTime(link);
-      return !link.up();  // it has ended with its connection
+      return !link.up();  // if it is not up, the get has ended with its connection
     case Expiry::kMeanwhile:
       break;
   }

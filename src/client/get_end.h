@@ -1,4 +1,4 @@
-// How a get ends: with the version that counts, unless that has expired, or without one.
+// Ends a get: with the version that counts, or without a value. If the version has expired, the key is absent.
 //
 // Owns nothing. Only the client's thread calls it.
 #pragma once
@@ -13,23 +13,23 @@
 
 namespace erda::client {
 
-// (What is not inlined here is rare, and other steps would pay for its frame.)
+// The functions that are not inlined are rare, and other steps would pay for their frames.
 class GetEnding {
  public:
   GetEnding(Operations& operations, Posting& posting, OwnRequests& own_requests, const Clock& clock, ClientStats& stats)
       : operations_(operations), posting_(posting), own_requests_(own_requests), clock_(clock), stats_(stats) {}
 
-  // The version is the one that counts. The get ends, or Reads the shard's time first and comes back at step kTime.
-  // False: the deadline has passed meanwhile, and the get has to look for a newer version.
+  // Ends the get with the version that counts, or Reads the shard's time first and comes back at step kTime. Returns
+  // false if the deadline has passed meanwhile, and the get has to look for a newer version.
   [[nodiscard]] bool EndWith(GetOp& op, const format::ObjectView& view) {
     if (view.deadline != 0) return EndWithDeadline(op, view);
     EndFound(op, view);
     return true;
   }
-  // Ends without a value: now, or in the next Poll if no callback may run inside the call that began the get.
+  // Ends the get without a value: now, or in the next Poll if no callback may run inside the call that began it.
   void Fail(GetOp& op, Status status);
   [[gnu::noinline]] void FailWith(GetOp& op, Code code);
-  // Ends without a value, now. REQUIRES: callbacks may run.
+  // Ends the get without a value, now. REQUIRES: callbacks may run.
   void End(GetOp& op, Status status);
 
  private:

@@ -10,13 +10,13 @@ namespace erda::client {
 
 namespace {
 
-// Of gets without an operation, one in this number is left to an operation.
+// One in this number of gets without an operation is left to an operation.
 constexpr uint32_t kGetsPerPoll = 256;
 
 }  // namespace
 
-// A Read in vain is not counted: the get that follows looks there itself. One get in many is one that polls, for what
-// the server has to say. So is every get while the client has a chunk, which the server may ask back.
+// Does not count a Read in vain: the get that follows looks there again. One get in many is left to an operation, which
+// polls for messages of the server. So is every get while the client has a chunk, since the server may revoke it.
 InstantGets::Outcome InstantGets::GetNow(std::string_view key, VersionedView* found) {
   const KnownPool& pool = connections_.pool();
   if (operations_.in_flight() > 0 || operations_.polling() || !pool.is_known || ++gets_ % kGetsPerPoll == 0) {

@@ -1,7 +1,7 @@
-// Gets without an operation: if nothing is under way, the value is where it was before, and the fabric reads it at
-// once.
+// Gets without an operation. They need three conditions: no operation is outstanding, the value is at its known
+// location, and the fabric reads it at once.
 //
-// Owns a count of such gets. Only the client's thread calls it.
+// Owns the count of such gets. Only the client's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace erda::client {
 class InstantGets {
  public:
   enum class Outcome : uint8_t {
-    kNo,  // an operation has to get the key
+    kNo,  // An operation has to get the key.
     kValue,
     kAbsent,
   };
@@ -27,7 +27,7 @@ class InstantGets {
               ClientStats& stats)
       : operations_(operations), connections_(connections), locations_(locations), clock_(clock), stats_(stats) {}
 
-  // The value lives until the client's next call.
+  // Gets the key. The value is valid until the client's next call.
   [[nodiscard]] Outcome GetNow(std::string_view key, VersionedView* found);
 
  private:

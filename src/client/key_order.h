@@ -1,7 +1,7 @@
-// Operations of one client on one key, in the order they were started: each begins when the one before it is finished.
+// The order of one client's operations on one key: each begins when the one that was started before it is finished.
 //
-// ops[i] is the operation of index i, and ops.size() says how many there are. An operation has an index, key_hash and
-// key_view, and for the order alone bucket_next, after and in_order.
+// ops[i] is the operation with index i, and ops.size() is their number. An operation has an index, key_hash and
+// key_view. Only the order uses its bucket_next, after and in_order.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ class KeyOrder {
  public:
   void Reset(size_t operations_max) { buckets_.assign(std::bit_ceil(2 * operations_max), kNoOp); }
 
-  // It is in flight from here on. True if it has to wait for its turn.
+  // Adds the operation. Returns true if it has to wait for its turn.
   template <class Ops, class Op>
   [[nodiscard]] bool Join(Ops&& ops, Op& op) {
     op.after = kNoOp;
@@ -32,7 +32,7 @@ class KeyOrder {
     Enter(op);
     return waits;
   }
-  // It is finished. Whose turn is next, if anybody waits for it.
+  // Removes a finished operation. Returns the operation whose turn is next, or kNoOp if none waits.
   template <class Ops, class Op>
   [[nodiscard]] OpIndex Leave(Ops&& ops, Op& op) {
     OpIndex* link = &BucketOf(op.key_hash);
@@ -41,7 +41,7 @@ class KeyOrder {
     op.in_order = false;
     return op.after;
   }
-  // Each operation in flight has a new hash, since the seed is another one.
+  // Sorts all operations again, since another seed gave each key a new hash.
   template <class Ops>
   void Rehash(Ops&& ops) {
     buckets_.assign(buckets_.size(), kNoOp);
@@ -60,7 +60,7 @@ class KeyOrder {
   }
   [[nodiscard]] OpIndex& BucketOf(uint64_t key_hash) { return buckets_[key_hash & (buckets_.size() - 1)]; }
 
-  std::vector<OpIndex> buckets_;  // operations in flight
+  std::vector<OpIndex> buckets_;  // the added operations
 };
 
 }  // namespace erda::client

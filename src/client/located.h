@@ -1,7 +1,7 @@
-// Where the newest versions of keys were when this client last saw them (docs/protocol.md, "Get, with a known
-// location"). A get reads the version alone there, and it counts unless its entry has left it.
+// The known locations: where the newest versions of keys were when this client last saw them (docs/protocol.md, "Get,
+// with a known location"). A get reads the version alone there. The version counts unless its entry has left it.
 //
-// Owns the location cache, and the server of which it holds. Only the client's thread calls it.
+// Owns the location cache, and the id of the server for which it is right. Only the client's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace erda::client {
 
-// Where a key's version was, in the use of its region that it was in.
+// The location of a key's version, with the use of its region.
 struct Located {
   uint32_t head;
   format::HeadSlot slot;
@@ -30,8 +30,8 @@ class KnownLocations {
  public:
   explicit KnownLocations(uint32_t entries) : entries_(entries) {}
   void Prepare() { cache_.Reset(entries_); }
-  // (I12) A link has come to this server. What the client knew ends with the server before: the flags that take it back
-  // may be lost.
+  // (I12) Notes that a link has come to this server. If it is another server, forgets all locations: the flags of left
+  // versions may be lost.
   void SetServer(uint64_t server_id) {
     const uint64_t server = Planted(Flaw::kKnowsForEver) ? 1 : server_id;
     if (server_ == server) return;
@@ -39,10 +39,10 @@ class KnownLocations {
     cache_.Reset(entries_);
   }
 
-  // A get of the key will come soon.
+  // Loads the key's location into the processor's cache, since a get comes soon.
   void Prefetch(uint64_t key_hash) { cache_.Prefetch(key_hash); }
-  // (I12) nullopt if there is none, or if it cannot be right any more: then the get tells the newer location, or learns
-  // of the newer slots.
+  // (I12) Returns the key's location. Returns nullopt if the client knows none, or if it cannot be right any more. Then
+  // the get finds the newer location, or learns of the newer head slots.
   [[nodiscard]] std::optional<Located> Find(const Link& link, uint64_t key_hash) {
     const auto location = cache_.Find(key_hash);
     if (!location || !IsOfServer(link)) return std::nullopt;
@@ -52,12 +52,13 @@ class KnownLocations {
     if (located.slot.generation() != location->generation) return std::nullopt;
     return located;
   }
-  // The key's entry named this version as its new one after the operation began, and it is acknowledged.
+  // Stores a location. Requires: the key's entry named this version as its new one after the operation began, and the
+  // version is acknowledged.
   void Store(const Link& link, uint64_t key_hash, const Location& location) {
     if (IsOfServer(link)) cache_.Store(key_hash, location);
   }
   void Erase(uint64_t key_hash) { cache_.Erase(key_hash); }
-  // What Find said was right, or was wrong.
+  // Confirm notes that the location from Find was right. Refute notes that it was wrong.
   void Confirm(uint64_t key_hash) { cache_.Confirm(key_hash); }
   void Refute(uint64_t key_hash) { cache_.Refute(key_hash); }
 
@@ -68,11 +69,12 @@ class KnownLocations {
 
   const uint32_t entries_;
   LocationCache cache_;
-  uint64_t server_ = 0;  // the server_id
+  uint64_t server_ = 0;  // its server_id
 };
 
-// The version verifies in the use of its region in which the entry named it, and it was settled or acknowledged before
-// the get. If the entry has not left it, it is the newest one still, as of the moment at which the flag was read.
+// Returns true if the version verifies in the use of its region in which the entry named it, and the entry has not left
+// it. The version was settled or acknowledged before the get. So it was still the newest one when the client read the
+// flag.
 [[nodiscard]] inline bool IsLocated(const Link& link, const Located& located, std::string_view key,
                                     std::span<const std::byte> bytes, format::ObjectView* view) {
   *view = format::InspectObject(link.PlaceOf(located.head, located.slot, located.at), bytes);

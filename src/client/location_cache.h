@@ -1,11 +1,11 @@
-// Where the newest versions of keys were when this client last saw them: a get that finds its key here reads the
-// version alone, in one round trip, and the version itself tells whether its entry has left it (docs/protocol.md, I12).
-// So what stands here is a guess that is verified by what is read; a wrong one costs one more round trip.
+// The locations of the newest versions of keys when this client last saw them. A get that finds its key here reads the
+// version alone, in one round trip. The version tells whether its entry has left it (docs/protocol.md, I12). So a
+// location is a guess that the Read verifies. A wrong guess costs one more round trip.
 //
-// Sets of four locations, a cache line each. A location that is used moves one place to the front of its set, and a new
-// one takes the last place: keys that are read once push out each other, not those that are read often. A location that
-// turns out wrong again and again, since others write the key, is looked up no more until it was seen twice in one
-// place.
+// The cache has sets of four locations, and each set takes one cache line. A location that is used moves one place to
+// the front of its set, and a new one takes the last place. So keys that are read once push out each other, and not the
+// keys that are read often. If a location is wrong again and again, other clients write the key. Then the cache returns
+// no location of the key until the key was seen twice in one place.
 #pragma once
 
 #include <array>
@@ -20,31 +20,31 @@ namespace erda::client {
 
 struct Location {
   format::LogAddress address;
-  uint32_t generation = 0;    // of the region of `address`
-  uint64_t object_bytes = 0;  // of the version there
-  bool expires = false;       // it has a deadline
+  uint32_t generation = 0;    // The generation of the region of `address`.
+  uint64_t object_bytes = 0;  // The size of the version there.
+  bool expires = false;       // The version has a deadline.
 };
 
 class LocationCache {
  public:
   static constexpr uint32_t kWays = 4;
 
-  // Forgets all. Rounded up to whole sets; 0: knows nothing, ever.
+  // Forgets all locations, and makes room for this many, rounded up to whole sets. 0: the cache never knows any.
   void Reset(uint64_t entries) { sets_.assign((entries + kWays - 1) / kWays, Set{}); }
   [[nodiscard]] uint64_t capacity() const { return sets_.size() * kWays; }
 
-  // The key will be looked for soon.
+  // Loads the key's set into the processor's cache, since Find comes soon.
   void Prefetch(uint64_t key_hash) {
     if (!sets_.empty()) __builtin_prefetch(&SetOf(key_hash));
   }
-  // Where to look for the key's version; nullopt: nowhere, or it is not worth it.
+  // Returns the key's location, or nullopt if the cache has none, or if a look there would not pay.
   [[nodiscard]] std::optional<Location> Find(uint64_t key_hash) {
     const Way* way = WayOf(key_hash);
     if (way == nullptr || way->trust() == 0) return std::nullopt;
     return Location{format::LogAddress(way->address), way->generation, way->granules() * format::kGranuleBytes,
                     way->expires()};
   }
-  // What Find said was right, or was wrong.
+  // Notes that the location from Find was right. Refute: that it was wrong.
   void Confirm(uint64_t key_hash) {
     Way* way = WayOf(key_hash);
     if (way == nullptr) return;
@@ -52,9 +52,9 @@ class LocationCache {
     if (way != SetOf(key_hash).ways.data()) std::swap(*way, *(way - 1));
   }
   void Refute(uint64_t key_hash);
-  // The key's entry names this version as its new one, settled.
+  // Stores a location. Requires: the key's entry names this version as its new one, settled.
   void Store(uint64_t key_hash, const Location& location);
-  // The key is gone.
+  // Forgets the location of the key.
   void Erase(uint64_t key_hash);
 
  private:
@@ -64,9 +64,9 @@ class LocationCache {
   static constexpr uint32_t kGranulesShift = kTrustBits + 1;
   static constexpr uint64_t kGranulesMax = UINT32_MAX >> kGranulesShift;
 
-  // Free if there is no address.
+  // One location. It is free if it has no address.
   struct Way {
-    uint32_t check = 0;  // of the key's hash
+    uint32_t check = 0;  // from the key's hash
     uint32_t address = 0;
     uint32_t generation = 0;
     uint32_t granules_and_trust = 0;  // and kExpiresBit
@@ -83,7 +83,7 @@ class LocationCache {
 
   [[nodiscard]] static uint32_t CheckOf(uint64_t key_hash) { return static_cast<uint32_t>(key_hash >> 32); }
   [[nodiscard]] Set& SetOf(uint64_t key_hash) {
-    // By the bits that are not in the check; a multiplication instead of a division.
+    // Chooses the set by the hash bits that are not in the check. The multiplication replaces a division.
     return sets_[(uint64_t{static_cast<uint32_t>(key_hash)} * sets_.size()) >> 32];
   }
   [[nodiscard]] Way* WayOf(uint64_t key_hash) {

@@ -1,24 +1,25 @@
-// Whether a call that waits had better look for its answer before it sleeps.
+// Decides whether a call that waits looks for its answer before it sleeps.
 #pragma once
 
 #include <cstdint>
 
 namespace erda::client {
 
-// Looking pays where answers come soon. It does not where more threads wait than there are processors and what they
-// wait for needs one: a NIC in software, or a server on the same machine. Then each look in vain keeps a processor from
-// the answers of all, so after some of them most waits sleep at once. One in many looks all the same: so it is found
-// out when answers come soon again, which a sleep, that takes longer than they do, would not tell. (An answer that came
-// while others had the processor, between two looks, counts as found: else over shm, with more clients than processors,
-// half of them slept, and the server spent its time waking them.)
+// To look pays if answers come soon. It does not pay if more threads wait than there are processors, and their answers
+// need a processor, too. That is so with a NIC in software, or with a server on the same machine. Then each look in
+// vain takes a processor from the work on all answers. So after some looks in vain, most waits sleep at once. One wait
+// in many looks all the same, to notice when answers come soon again: a sleep takes longer than they do, and cannot
+// tell. An answer that came between two looks, while other threads had the processor, counts as found. Otherwise, over
+// shm with more clients than processors, half of the clients would sleep, and the server would spend its time waking
+// them.
 class Looks {
  public:
-  static constexpr uint32_t kVainMost = 4;  // in a row
+  static constexpr uint32_t kVainMost = 4;  // looks in vain, one after the other
   static constexpr uint32_t kWaitsPerTry = 16;
 
-  // A wait begins: whether it looks.
+  // Begins a wait. Returns true if it looks.
   [[nodiscard]] bool Begin() { return vain_ < kVainMost || ++waits_ % kWaitsPerTry == 0; }
-  // How a wait that looked ended: with its answer, or in sleep.
+  // Notes how a wait that looked has ended: with its answer, or in sleep.
   void Ended(bool answered) { vain_ = answered ? 0 : vain_ + 1; }
 
  private:

@@ -1,7 +1,7 @@
-// What the client posts to its connections: at once if nothing else is on its way, else gathered, so that one doorbell
-// goes to each connection.
+// Posts work requests to the client's connections. Posts them at once if no other operation is outstanding. Otherwise
+// it gathers them, so that each connection gets one doorbell.
 //
-// Owns the list of links that have something gathered. Closes a link whose connection fails, which ends its operations.
+// Owns the list of the links with gathered requests. Closes a link whose connection fails, which ends its operations.
 // Only the client's thread calls it.
 #pragma once
 
@@ -24,25 +24,25 @@ class Posting {
       : operations_(operations), connections_(connections), stats_(stats) {}
   void Prepare() { to_flush_.reserve(operations_.size()); }
 
-  // False if the connection failed.
+  // Posts or gathers the batch. Returns false if the connection failed.
   bool Post(Link& link, std::span<const fabric::WorkRequest> batch);
-  // A Read for the operation. The last one of a batch moves the operation on when it completes.
+  // Returns a Read for the operation. When the last one of a batch completes, the operation goes on.
   fabric::WorkRequest ReadWork(const Operation& op, std::span<std::byte> to, fabric::RemoteAddress from, bool last);
-  // Posts one Read; its completion finds the operation at this step.
+  // Posts one Read. When it completes, the operation is at this step.
   void PostRead(Operation& op, Step step, std::span<std::byte> to, fabric::RemoteAddress from);
-  // The operation that a completed Read moves on; kNoOp: none, since the Read was not the last one of its batch.
+  // Returns the operation that goes on after a completed Read, or kNoOp if the Read was not the last one of its batch.
   [[nodiscard]] static OpIndex MovedBy(uint64_t id) { return (id & kLastBit) == 0 ? kNoOp : static_cast<OpIndex>(id); }
 
-  // What is posted now goes out together with what others post.
+  // Returns true if requests are gathered now, to be posted together with those of other operations.
   [[nodiscard]] bool Gathers() const { return operations_.polling() ? gathers_ : operations_.in_flight() > 1; }
-  // Whether more than one operation goes on in this Poll. Returns what was said before.
+  // Sets whether more than one operation goes on in this Poll. Returns the setting before.
   bool SetGathers(bool gathers) { return std::exchange(gathers_, gathers); }
-  // Something is to go out with the next Flush: it is gathered, or an operation is to gather it before that.
+  // Returns true if the next Flush has work: requests are gathered, or an operation will gather some before that.
   [[nodiscard]] bool has_pending() const { return has_pending_; }
   void SetPending() { has_pending_ = true; }
-  // Posts what was gathered.
+  // Posts the gathered requests.
   void Flush();
-  // Forgets what was gathered: all connections end.
+  // Forgets the gathered requests, since all connections end.
   void Clear() {
     to_flush_.clear();
     has_pending_ = false;
@@ -55,7 +55,7 @@ class Posting {
   Operations& operations_;
   Connections& connections_;
   ClientStats& stats_;
-  std::vector<Link*> to_flush_;  // where something is gathered, unless it was closed or flushed since
+  std::vector<Link*> to_flush_;  // links with gathered requests, unless they were closed or flushed since
   bool gathers_ = false;
   bool has_pending_ = false;
 };

@@ -1,11 +1,11 @@
-// What a get does with the version it has just read: design.md section 7, "Get", as a pure function.
+// Decides what a get does with the version that it has just read, as a pure function (docs/protocol.md, "Get").
 //
 //   version read                                  flush method  entry       step
 //   whole, settled                                any           -           return it
 //   whole, not settled, put with kPlaced          any           -           return it
 //   whole, not settled, put with kPersisted       none          -           return it: the medium has it already
 //   the same, flushed by Reads                    any           -           return it: its put may be acknowledged, and
-//                                                                           who can read it finds it past the caches
+//                                                                           a reader finds it past the caches
 //   the same, flushed by the server               not none      -           the next older: its put is not acknowledged
 //                                                                           yet, and a power cut could undo it
 //   not whole                                     any           not known   look at the entry again
@@ -13,8 +13,8 @@
 //   not whole, not settled                        any           unchanged   the next older; tell the server
 //   not whole, settled                            any           unchanged   damage: an older value would be wrong
 //
-// How a version is flushed is its writer's matter, so its header says so; the reader's own method is none only if
-// everybody's is.
+// The writer decides how a version is flushed, so the version's header says that. The flush method of a reader is
+// "none" only if that of every client is.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ enum class ReadStep : uint8_t { kReturn, kOlder, kOlderAndReport, kLookAgain, kR
 
 struct ReadFacts {
   bool whole = false;
-  bool settled = false;          // the entry said so of the new version, or names it as the old one
-  bool persisted = false;        // its put asked for kPersisted; only known if it is whole
-  bool flushed_by_read = false;  // its writer flushes it by a Read; only known if it is whole
+  bool settled = false;          // The entry names it as its settled new version, or as its old one.
+  bool persisted = false;        // Its put asked for kPersisted. Known only if it is whole.
+  bool flushed_by_read = false;  // Its writer flushes it by a Read. Known only if it is whole.
   format::FlushMethod flush = format::FlushMethod::kNone;
-  EntryLook look = EntryLook::kNotYet;  // the entry, since the version was read
+  EntryLook look = EntryLook::kNotYet;  // The state of the entry since the version was read.
 };
 
 [[nodiscard]] constexpr ReadStep DecideRead(const ReadFacts& facts) {

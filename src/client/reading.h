@@ -1,4 +1,5 @@
-// A shard's word on the entries that it moves, and on the time: the first words of its control block.
+// The first words of a shard's control block. They are the displacement counter, the number of blocks, the generation
+// of the head slots, the reaches, and the time.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What a shard's reply that is no success says to the caller. Owns nothing.
+// Turns a shard's reply that reports no success into a status for the caller. Owns nothing.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ void AddTimesTo(InfoPairs& info, const std::string& name, const LatencyHistogram
   }
 }
 
-// What is 0 of it is left out.
+// Leaves out the numbers that are 0.
 void AddActivityTo(InfoPairs& info, const Activity& activity) {
   for (const OperationStats& operation : activity.operations) {
     const std::string name = "requests_" + operation.kind;

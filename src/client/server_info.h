@@ -1,4 +1,4 @@
-// What the shards' control blocks say of a server, for people and for metrics. Owns nothing. REQUIRES of each call: the
+// Reports what the shards' control blocks contain, for people and for metrics. Owns nothing. Each call REQUIRES: the
 // control blocks were read (Connections::BeginReadControls), and all links are up.
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace erda::client {
 
-// Names and values, as Client::ServerInfo returns them.
+// Returns names and values, as Client::ServerInfo does.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> ServerInfoOf(const Connections& connections);
-// The sum of what all shards count.
+// Returns the sum of the activity of all shards.
 [[nodiscard]] Activity ActivityOf(const Connections& connections);
 
 }  // namespace erda::client

@@ -25,7 +25,7 @@ std::optional<uint32_t> Staging::Take(uint64_t bytes) {
 
 void Staging::GiveBack(uint32_t at) {
   const auto place = std::ranges::lower_bound(taken_, at, {}, &Place::begin);
-  if (place != taken_.end() && place->begin == at) taken_.erase(place);  // else the connection ended meanwhile
+  if (place != taken_.end() && place->begin == at) taken_.erase(place);  // otherwise the connection has ended meanwhile
 }
 
 }  // namespace erda::client

@@ -1,5 +1,5 @@
-// What a client has of the server's memory to place values in, if it may not write into the pool (docs/protocol.md,
-// "Put, staged"): who has which bytes of it.
+// Gives out the places of the staging buffer, in which a client places values if it may not write into the pool
+// (docs/protocol.md, "Put, staged").
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,19 @@
 
 namespace erda::client {
 
-// The first place that is large enough, from the beginning on: what is not needed at once is never touched.
+// Gives out the first place that is large enough, from the beginning on. So it never touches the rest of a large
+// buffer.
 class Staging {
  public:
-  // A place begins at a multiple of this, so that no two share a line of the processor's cache.
+  // A place begins at a multiple of this, so that no two places share a cache line.
   static constexpr uint64_t kGranule = 64;
 
-  // The connection is new, with a buffer of so many bytes (0: none), for so many places at once. Or it is gone.
+  // Begins a new connection with a buffer of `bytes` and at most `places_max` places at once. `bytes` is 0 if the
+  // server gave no buffer, or if the connection is gone.
   void Reset(uint64_t bytes, uint32_t places_max);
-  // A place of so many bytes; nullopt as long as there is none.
+  // Takes a place of this size. Returns nullopt while no place is large enough.
   std::optional<uint32_t> Take(uint64_t bytes);
-  // REQUIRES: Take gave it, and it was not given back.
+  // Gives a place back. REQUIRES: Take returned it, and it was not given back.
   void GiveBack(uint32_t at);
 
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
@@ -30,7 +32,7 @@ class Staging {
   };
 
   uint64_t bytes_ = 0;
-  std::vector<Place> taken_;  // in their order there; of at most as many as there are operations
+  std::vector<Place> taken_;  // in the order of their places; at most one for each operation
 };
 
 }  // namespace erda::client

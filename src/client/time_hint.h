@@ -1,6 +1,6 @@
-// What a client guesses of the server's time: what the server said, and how far the client's own clock has gone since.
-// It decides nothing. When it says that a deadline has passed, and the shard's word does not, the client asks the
-// shard, which then raises the word (docs/protocol.md, "Expiry").
+// A client's guess of the server's time: the server's last answer, and the time since then by the client's clock. The
+// guess decides nothing. If by the guess a deadline has passed, and by the shard's word it has not, the client asks the
+// shard. The shard then raises the word (docs/protocol.md, "Expiry").
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace erda::client {
 
 class TimeHint {
  public:
-  // The server's answer came at this reading of the client's clock.
+  // Notes the server's answer, which came at this reading of the client's clock.
   void Learn(Nanoseconds answered, uint64_t micros) {
     answered_ = answered;
     said_ = std::min(micros, ServerTime::kMicrosMax);
   }
-  // Of a deadline in milliseconds.
+  // Returns true if a deadline, in milliseconds, has passed by the guess.
   [[nodiscard]] bool HasPassed(uint64_t deadline, Nanoseconds now) const {
     const auto since = std::chrono::floor<std::chrono::microseconds>(std::max(now - answered_, Nanoseconds(0)));
     return (said_ + static_cast<uint64_t>(since.count())) / 1000 >= deadline;

@@ -23,7 +23,7 @@ const char* Turns::Describe(Misuse misuse) noexcept {
     case Misuse::kOverlapped:
       return "two threads were in calls of this client at once, and its state is unknown: use a client for each thread";
     case Misuse::kOtherThread:
-    case Misuse::kNone:  // the other thread's call has ended since
+    case Misuse::kNone:  // the call of the other thread has ended since
       break;
   }
   return "another thread is in a call of this client: use a client for each thread, or a lock";

@@ -1,5 +1,5 @@
-// Finds misuse of a client: two threads at once, a call that waits inside a callback, a client that was made before a
-// fork. docs/threads.md, "Misuse", says what is found for certain.
+// Finds misuse of a client: two threads at once, a call that waits inside a callback, or a client that was made before
+// a fork. Some misuse is found for certain: see docs/threads.md, "Misuse".
 #pragma once
 
 #include <atomic>
@@ -15,13 +15,13 @@ class Turns {
  public:
   enum class Misuse : uint8_t { kNone, kForked, kOtherThread, kInCallback, kOverlapped };
 
-  // What a call, or the end of the client, would be now.
+  // Returns the misuse that a call, or the end of the client, would be now.
   [[nodiscard]] Misuse Find() const noexcept;
-  // A message for each kind; needs no memory.
+  // Returns a message for each kind. Needs no memory.
   [[nodiscard]] static const char* Describe(Misuse misuse) noexcept;
-  // kInvalidArgument and what was wrong. Without memory for it, the code alone.
+  // Returns kInvalidArgument with the misuse as the message. Without memory, returns the code alone.
   [[nodiscard, gnu::cold]] Status Refusal() const noexcept;
-  // The same on stderr, for calls that return no status: once for each client.
+  // Writes the message to stderr, once for each client, for calls that return no status.
   void Complain(const char* call) noexcept;
 
  private:
@@ -29,20 +29,20 @@ class Turns {
   friend class NestedTurn;
   using Thread = uintptr_t;
   static constexpr Thread kNobody = 0;
-  // Two calls ran at once, and nothing is known of the client's state. It stays so.
+  // Two calls ran at once, so the state of the client is unknown. This value stays.
   static constexpr Thread kBroken = 1;
-  // One instruction, where pthread_self is a call.
+  // One instruction; pthread_self would be a call.
   static Thread Self() noexcept { return reinterpret_cast<Thread>(__builtin_thread_pointer()); }
   [[gnu::cold]] void Break() noexcept;
 
-  // Only a hint: relaxed, and not read and written in one step, which would cost a get more than all the rest of this.
-  // It orders nothing. Callers that hand a client over order that themselves.
+  // Only a hint. It is relaxed, and a Turn reads and writes it in two steps. One atomic step would cost a get more than
+  // all other checks here. It orders nothing. Callers that hand a client to another thread must order that themselves.
   std::atomic<Thread> caller_{kNobody};
   std::atomic<bool> complained_{false};
   const Birthplace birthplace_;
 };
 
-// For as long as a call runs that may wait. Always inlined: the calls would cost more than the rest.
+// Lives while a call runs that may wait. Always inlined: function calls would cost more than the checks.
 class Turn {
  public:
   [[gnu::always_inline]] explicit Turn(Turns& turns) noexcept {
@@ -55,7 +55,7 @@ class Turn {
   Turn& operator=(const Turn&) = delete;
   [[gnu::always_inline]] ~Turn() {
     if (turns_ == nullptr) return;
-    // Else another thread came in between the load and the store of Turn(): its store was the later one.
+    // If not, another thread came between the load and the store of Turn(), and stored last.
     if (turns_->caller_.load(std::memory_order_relaxed) == Turns::Self()) [[likely]] {
       turns_->caller_.store(Turns::kNobody, std::memory_order_relaxed);
     } else {
@@ -68,7 +68,7 @@ class Turn {
   Turns* turns_ = nullptr;
 };
 
-// For a call that does not wait: it may come from a callback, too.
+// For a call that does not wait, and so may come from a callback.
 class NestedTurn {
  public:
   explicit NestedTurn(Turns& turns) noexcept

@@ -1,7 +1,7 @@
-// How a synchronous call waits for its operation: it looks, or it sleeps.
+// Lets a synchronous call wait for its operation: the call looks, or it sleeps.
 //
-// Owns what it has learned of the time that answers take. Requires an engine whose operations all end by their
-// deadline. Only the client's thread calls it.
+// Owns its experience of how long answers take. Requires: all operations of the engine end by their deadline. Only the
+// client's thread calls it.
 #pragma once
 
 #include <chrono>
@@ -20,11 +20,11 @@ class Waiter {
  public:
   Waiter(Engine& engine, Polling polling) : engine_(engine), polling_(polling) {}
 
-  // How often calls have slept.
+  // Returns how often calls have slept.
   [[nodiscard]] uint64_t sleeps() const { return sleeps_; }
 
-  // Polls until done() is true. It must become so: every operation ends by its deadline. If a callback of the caller's
-  // throws meanwhile, WaitFor throws that when done() is true, and no earlier.
+  // Polls until done() is true, which happens at the latest at the operation's deadline. If a callback of the caller
+  // throws meanwhile, WaitFor throws that exception once done() is true.
   template <class Done>
   void WaitFor(Done&& done) {
     std::exception_ptr thrown;
@@ -66,10 +66,10 @@ class Waiter {
   }
 
  private:
-  // How long a call looks for its completion before it sleeps, and how many looks there are between two at the clock.
+  // How long a call looks for its completion before it sleeps, and its number of looks between two looks at the clock.
   static constexpr std::chrono::microseconds kSpin{50};
   static constexpr uint32_t kLooksPerClock = 64;
-  // A sleeping call wakes up so often to look at its deadline.
+  // A sleeping call wakes up at this interval to look at its deadline.
   static constexpr std::chrono::milliseconds kSleep{10};
 
   Engine& engine_;
