@@ -44,7 +44,8 @@ class TakingBack {
  private:
   // Takes back the version of a reservation that has ended: it will never be whole.
   void TakeBack(const Reservation& gone);
-  // Does the same. Requires: the slot's entry names that version as its new one.
+  // Lets the slot's entry go back from the version of the ended reservation `gone`. Requires: the entry names that
+  // version as its new one.
   void TakeBackEntry(Slot slot, const Reservation& gone);
 
   index::Index& index_;
