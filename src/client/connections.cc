@@ -71,7 +71,8 @@ bool Connections::OnConnected(Link& link) {
   return true;
 }
 
-// The first connection, or another pool than before: what the client knew of the other shards is void.
+// The link is the first one, or its pool is another one than before. The client forgets all that it knew of the other
+// shards.
 void Connections::AdoptPool(const Link& link) {
   // The links come first. Once the geometry is known, LinkOf may name each of them, and only this step can find no
   // memory.

@@ -25,14 +25,14 @@
 
 namespace erda::client {
 
-// What the connections have said of the pool; nothing before the first one.
+// The pool, as the connections described it. Before the first connection it is not known.
 struct KnownPool {
   bool is_known = false;
   format::Geometry geometry{};
   std::array<uint8_t, 16> uuid{};
   HashSeed hash_seed{};
 
-  // The largest value for a key of so many bytes; 0 if that is not known.
+  // The largest value for a key of this size; 0 while the pool is not known.
   [[nodiscard]] size_t ValueBytesMax(size_t key_bytes) const {
     return is_known ? format::ValueBytesMax(geometry, key_bytes) : 0;
   }
@@ -66,7 +66,8 @@ class Connections {
 
   // --- Losing
 
-  // The channel is closed: the client proves that it knows the token if the server asked for that; else the link ends.
+  // The channel is closed: the client proves that it knows the token if the server asked for that. Otherwise it
+  // ends the link.
   void OnClosed(Link& link);
   // Ends the link, and every operation on it; the next operation connects again. timed_out: the operation that got no
   // answer, if that is why.

@@ -34,8 +34,8 @@ Engine::Engine(std::shared_ptr<fabric::Fabric> fabric, std::string address, cons
       event_loop_(operations_, connections_, posting_, locations_, own_requests_, gets_, puts_, blocks_, options_,
                   clock) {}
 
-// A channel may use the memory of what is in flight until it is destroyed: operations own some of that, and their kinds
-// come after the connections.
+// The channels go first: until then they may use the memory of operations in flight. `gets_`, `puts_` and `blocks_` own
+// such memory, and their destructors run before that of `connections_`.
 Engine::~Engine() { connections_.Drop(); }
 
 Status Engine::Prepare() {

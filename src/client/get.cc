@@ -59,7 +59,8 @@ GetOp& Gets::TakeEntry(const FoundEntry& found, bool with_value) {
 
 void Gets::Start(GetOp& op) {
   if (op.nameless) return StartEntry(op);
-  // Among others it begins in the next Flush: what is known of its location is in the processor's cache before that.
+  // A get that is gathered with others begins in the next Flush. Until then the processor fetches the known location of
+  // its version into the cache.
   if (posting_.Gathers()) {
     locations_.Prefetch(op.key_hash);
     op.step = Step::kStarting;
@@ -275,9 +276,9 @@ void Gets::LearnKey(GetOp& op, const ObjectView& view) {
 
 void Gets::Decide(GetOp& op, ObjectView view, EntryLook look) {
   if (op.nameless) return DecideNameless(op, look);
-  // What is there counts only if it is a version of the key. If it is none, the entry is damaged, or has changed since
-  // it was read (its slot is another key's now, or the tombstone of its delete made way for the next one). Further down
-  // the chain another object may have a place now: only an older version counts.
+  // An object counts only if it is a version of the key. Otherwise the entry is damaged, or it has changed since the
+  // client read it: its slot is another key's now, or the tombstone of its delete made way for the next one. After the
+  // newest version only an older one counts, since another object may have the place by now.
   const bool of_chain = view.key == op.key_view() && (op.newer_version == 0 || view.header.version < op.newer_version);
   if (!of_chain) view.state = ObjectState::kNothing;
   if (Planted(Flaw::kNoChecksum) && view.state == ObjectState::kHeader) {
@@ -345,11 +346,10 @@ void Gets::DecideNameless(GetOp& op, EntryLook look) {
   ending_.Fail(op, {Code::kCorruption, connections_.address() + ": a stored key is damaged"});
 }
 
-// (I10) That a version does not verify means nothing unless its slot was the same from before the entry was read until
-// after the version's Read. If it was not, the client may have looked in another use of the version's region, or the
-// zeroes over that may have torn the version; and the entry may have come back to the address meanwhile. A reading of
-// the slots counts as later than that Read if the client posted it when the Read had arrived. False: the operation goes
-// on by itself.
+// (I10) A version that does not verify is damaged only if its head slot was the same from before the Read of the entry
+// until after the Read of the version. Otherwise the client may have looked at another use of the region. Or zeroes may
+// have torn the version, and the entry may have come back to the address meanwhile. A reading of the slots counts as
+// later than that Read if the client posted it after the Read had arrived. False: the operation goes on by itself.
 bool Gets::SlotHolds(GetOp& op) {
   const bool holds = op.link->SlotOf(op.head(), op.at) == op.slot_read;
   const bool known = op.link->control_reads >= op.next_control_read || Planted(Flaw::kSlotNotConfirmed);
@@ -365,8 +365,8 @@ void Gets::LookAgain(GetOp& op) {
 
 void Gets::OnSecondLook(GetOp& op) {
   const auto entry = LoadAs<IndexEntry>(op.entry_copy());
-  // Word and meta are two words: one Read may see the word of a key beside the meta of the key that had the slot
-  // before, and then the client looks for the version in the wrong head. The size hint may differ.
+  // Word and meta are two words. One Read may see the word of a key beside the meta of the key that had the slot
+  // before. Then the client looks for the version in the wrong head. The size hint may differ.
   const bool same = entry.word == op.entry.word && entry.entry_meta().tag() == op.entry.entry_meta().tag();
   Decide(op, op.Inspect(), same ? EntryLook::kUnchanged : EntryLook::kChanged);
 }

@@ -63,7 +63,7 @@ class Gets {
   // Begins the gets that wait for each other, before what is gathered is posted. ForgetToStart: all connections end.
   void StartTogether();
   void ForgetToStart() { to_start_.clear(); }
-  // What the operation posted has arrived; or the control block that it waited for.
+  // OnRead: the Read that the operation posted has ended. OnHeads: the control block has arrived that it waited for.
   void OnRead(GetOp& op);
   void OnHeads(GetOp& op);
   // The operation was deferred, and fails by its result.

@@ -1,8 +1,8 @@
 // The operations of one client: which are in flight, whose turn it is on a key, and which have ended.
 //
-// Owns the slots, the registered memory of each, the order of operations on one key, and the list of ended operations
-// that wait for their callback. Each kind of operation (get.h, put.h, block.h) owns an array of its own operations, one
-// for each slot; a slot is used by one kind at a time. Only the client's thread calls it.
+// Owns the slots, their registered memory, the order of operations on one key, and the list of operations whose
+// callback is still to run. Each kind of operation (get.h, put.h, block.h) owns an array with one operation for each
+// slot. One kind uses a slot at a time. Only the client's thread calls it.
 #pragma once
 
 #include <cstddef>
@@ -79,7 +79,7 @@ class Operations {
     op.BeginAgain();
     return op;
   }
-  // Puts the operation behind the others on its key. True if it has to wait for its turn.
+  // Puts the operation after the others on its key. True if it has to wait for its turn.
   [[nodiscard]] bool Join(Operation& op) { return key_order_.Join(*this, op); }
   // Takes back an operation that has not begun, and calls nobody.
   template <class Op>
@@ -129,7 +129,7 @@ class Operations {
     Free(op);
     if (next != kNoOp) ready_.push_back(next);
   }
-  // An operation whose turn has come since the one before it ended; null if there is none. An operation whose
+  // An operation whose turn has come since the one before it ended; null if no turn has come. An operation whose
   // connection went meanwhile is deferred instead.
   [[nodiscard]] Operation* TakeReady() { return ready_.empty() ? nullptr : TakeNextReady(); }
 

@@ -1,5 +1,5 @@
-// Requests that the client sends for itself, and that no operation waits for: for chunks of the log, for the shard's
-// time, and reports of broken versions.
+// Requests that the client sends for itself, with no operation waiting: for chunks of the log, for the shard's time,
+// and reports of broken versions.
 //
 // Owns the numbers of all requests, and what is known of the last report. A request of this kind uses a request slot of
 // its link, if one is free. Only the client's thread calls it.

@@ -3,14 +3,14 @@
 //
 //   inline, delete, increment
 //                    request -> reply
-//   delegated        behind one doorbell, the value straight into the log, where the client has a chunk of it, and the
+//   delegated        with one doorbell, the value straight into the log, where the client has a chunk of it, and the
 //                    request -> reply
 //                    (through a window to the chunk, if it has no right to write elsewhere)
-//   staged           the same into memory of its own at the server, where it has no right to write into the log, or no
+//   staged           the same into its staging memory at the server, where it has no right to write into the log, or no
 //                    chunk
-//   reserve          request -> reply with the address; then, behind one doorbell, the value straight into the log and
-//                    what makes the put done: a Read that flushes it out of the NIC (placed, or nothing more is
-//                    needed), or a commit request (the server flushes)
+//   reserve          request -> reply with the address; then, with one doorbell, the value straight into the log and
+//                    one more request: a Read that flushes the value out of the NIC, or a commit (the server
+//                    flushes)
 //
 // Owns the operations of this kind. Each holds a request slot of its link while its request is under way. Requires a
 // link that is up when an operation starts. Only the client's thread calls it.
@@ -54,7 +54,7 @@ class Puts {
                           const PutOptions& options);
   // A request that says no more than its key.
   Result<PutOp*> TakeKey(PutKind kind, std::string_view key, std::optional<uint64_t> if_version);
-  // The link is up. What cannot be asked for is told later: this may run inside the call that starts the operation.
+  // The link is up. A refusal is told later: this may run inside the call that starts the operation.
   void Start(PutOp& op);
   // The reply in the slot of this operation has arrived. A reply that does not fit closes the link.
   void OnReply(OpIndex owner, uint32_t slot);

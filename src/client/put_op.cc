@@ -13,8 +13,8 @@ void PutOp::Tell(const Status& status) {
   }
 }
 
-// The reply says that the request has arrived. But memory that goes with the operation must stay until the device needs
-// it no more, which its own completion says: an acknowledgement that was lost makes the device send again.
+// The reply says that the request has arrived. But the memory must stay until the device has
+// completed the request: if an acknowledgement was lost, the device sends it again.
 fabric::WorkRequest PutOp::RequestWork(uint64_t bytes) {
   fabric::WorkRequest work;
   work.kind = fabric::OpKind::kWriteImm;

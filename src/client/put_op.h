@@ -32,10 +32,10 @@ struct PutOp : Operation {
   uint64_t ttl = 0;                    // its time to live, in milliseconds; 0: none
   uint32_t value_size = 0;
   PutWay way = PutWay::kUndecided;
-  bool lost_chunk = false;         // its chunk was taken back, or there was none: it goes another way
+  bool lost_chunk = false;         // It has no chunk any more, or got none, and goes another way.
   uint32_t slot = Link::kNoSlot;   // the request slot that it holds
   uint32_t staged = kNotStaged;    // its place in the staging buffer
-  uint32_t sending = 0;            // requests sent from memory of its own that are not acknowledged
+  uint32_t sending = 0;            // Requests sent from its own memory that are not completed.
   format::Reply reply{};           // to the reserve request
   uint64_t next_control_read = 0;  // the number of the first control read that its link posts after that reply
   uint64_t number = 0;             // what it came to: the version, or the sum

@@ -22,8 +22,8 @@ fabric::RemoteAddress NeighbourhoodOf(SearchOperation& op) {
   return {format::kPoolRegion, layout.SlotOffset(op.first_slot)};
 }
 
-// What was read tells of a block's depth that is not known yet: then the key is likely to be in the block which that
-// depth makes its own. This is no more than a guess: what counts is the number of blocks.
+// Guesses the key's block by the depths that the entries state. A depth that the client does not know yet means that
+// the block was split, and the depth says where the key went. Only the number of blocks is proof.
 uint64_t LikelyBlock(const SearchOperation& op) {
   const IndexLayout& layout = op.link->layout();
   if (const uint64_t block = layout.BlockOf(op.key_hash); block != op.block) return block;  // another get has told
@@ -39,7 +39,7 @@ uint64_t LikelyBlock(const SearchOperation& op) {
   return deepest == known || likely >= op.link->geometry().blocks_max() ? op.block : likely;
 }
 
-// The first entry that has the key's tag and is not known to be another key's. False if there is none.
+// The first entry that has the key's tag and is not known to be another key's. False: no entry is.
 [[gnu::always_inline]] inline bool FindEntry(SearchOperation& op) {
   const uint32_t tag = format::EntryMeta::TagOf(op.key_hash);
   const std::byte* at = op.neighbourhood().data();
@@ -170,8 +170,8 @@ SearchStep Search::OnMissConfirm(SearchOperation& op) {
     op.before = LoadAs<Reading>(op.readings());
     (void)BetweenReadings::TakeReading(op);
   }
-  // (I14) An entry counts if the block was the key's before it was read. That there is none counts if the block was the
-  // key's after that.
+  // (I14) An entry counts if the block was the key's before it was read. A missing entry counts if the
+  // block was the key's after that.
   if (op.look != Look::kBehind && BetweenReadings::IsOfBlock(op, op.before) && FindEntry(op)) return SearchStep::kFound;
   if (op.look == Look::kAt) {
     GoFarther(op, format::Reaches(op.before.reaches));

@@ -1,7 +1,8 @@
 // The search for a key's entry in the index (docs/protocol.md, "Get"):
 //
 //   entry          read the first half of the key's neighbourhood, find the entry with its tag
-//   miss confirm   if there is none: look at all of the neighbourhood between two readings of the displacement counter
+//   miss confirm   if no entry has it: look at all of the neighbourhood between two readings of the displacement
+//   counter
 //                  and of the number of blocks (I6, I14). If the index has grown, look in the block where the key is
 //                  now
 //   farther        if the key's window is larger than its neighbourhood (I15): look at the rest of it, a piece at a
@@ -47,7 +48,7 @@ class Search {
 
   // Begins, or begins again from the start.
   void Begin(SearchOperation& op);
-  // What it posted has arrived: at step kEntry, or at step kMissConfirm.
+  // The Read that it posted has ended, at step kEntry or at step kMissConfirm.
   SearchStep OnEntryRead(SearchOperation& op);
   SearchStep OnMissConfirm(SearchOperation& op);
   // The entry that was found is another key's.

@@ -21,7 +21,7 @@ constexpr uint64_t kReadAheadSlots = uint64_t{128} << 10;  // 2 MiB
 // there.
 constexpr uint64_t kSplitsFrom = 65;
 constexpr uint64_t kSplitUntil = 75;
-// The first run is linked when so many are used.
+// Percent of the slots: the first run is linked when this many are used.
 constexpr uint64_t kRunFrom = 60;
 
 }  // namespace
@@ -194,8 +194,8 @@ std::optional<IndexEntry> Index::UndoFlip(Slot slot, const IndexEntry& entry) {
   return before;
 }
 
-// What is kept is counted, as it stands, so that the next store may take away what it names. What the index stored
-// before is unknown. It stays counted, so that no region that something else needs is emptied.
+// The observer counts the addresses that the kept entry names, so that the next store can take them away. The addresses
+// that the index stored before are unknown. They stay counted, so no region is emptied that something else needs.
 Index::Mended Index::Mend(Slot slot) {
   const IndexEntry entry = At(slot);
   if (Fits(slot, entry)) return Mended::kFits;

@@ -91,12 +91,12 @@ class Index {
   }
   // For who reads it beside the shard: as large as it is by now, and its windows. True if either has grown since.
   bool Refresh();
-  // Looks at so many more slots; true once all are counted.
+  // Counts this many more slots. Returns true once all are counted.
   bool Count(uint64_t slots);
 
   // Used slots; if nobody knew, as far as they are counted.
   [[nodiscard]] uint64_t used() const { return used_; }
-  // False: slots were kept, so used() may be off by them. CountUsed looks at all slots.
+  // False: Mend has kept slots, so used() may be wrong by their number. CountUsed looks at all slots.
   [[nodiscard]] bool used_is_sure() const { return used_sure_; }
   [[nodiscard]] uint64_t CountUsed() const;
   [[nodiscard]] bool counted() const { return counted_ == size(); }
@@ -121,7 +121,7 @@ class Index {
     const auto as_it_stands = [](Slot /*slot*/, const format::IndexEntry& entry) { return entry; };
     return FindInWindow(key_hash, may_be, as_it_stands, is_key);
   }
-  // The same, of entries that are mended before is_key sees them: also of one whose tag has a flipped bit.
+  // The same, but mends each entry before is_key sees it. Finds an entry also if one bit of its tag is flipped.
   template <class IsKey>
   [[nodiscard]] std::optional<Slot> FindMended(uint64_t key_hash, IsKey&& is_key) {
     const auto may_be = [](uint32_t differing) { return (differing & (differing - 1)) == 0; };

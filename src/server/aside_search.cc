@@ -20,7 +20,7 @@ void AsideSearch::Begin(const log::ShardLog::LinkedRegion& region) {
 
 bool AsideSearch::Step() {
   const index::Slot end = std::min(next_ + kSearchedPerStep, versions_.index().size());
-  // What was mended may be moved now, so the region is worth another merge.
+  // The cleaner can copy a mended version now, so the region is worth another merge.
   has_settled_ |= versions_.mending().Mend(versions_.PublishPuts(), next_, end - next_);
   for (; next_ < end; ++next_) {
     has_settled_ |= versions_.moving().SetAside(versions_.PublishPuts(), next_, head_, head_slot_);

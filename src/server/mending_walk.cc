@@ -4,7 +4,7 @@ namespace erda::server {
 
 namespace {
 
-// 64 KiB of the index, once in a second: a request may have to wait for some microseconds.
+// 64 KiB of the index, once in a second. A request may have to wait for it, for some microseconds.
 constexpr uint64_t kSlotsAtATime = 4096;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Walks through the index of a shard to mend its entries, some when the cleaner says that it is time. Owns the place
-// that it has come to. The shard's thread calls it.
+// Walks through the index of a shard to mend its entries, some of them each time that the cleaner proposes it. Owns its
+// place in the index. The shard's thread calls it.
 #pragma once
 
 #include "index/index.h"
@@ -15,8 +15,8 @@ class MendingWalk {
 
   // The next Step looks at some more entries.
   void Begin() { is_due_ = true; }
-  // Tells of damage that anybody met. Returns true if it has mended anything: to look is no work, so that a shard which
-  // has nothing else to do goes to sleep as it would.
+  // Mends entries if a walk is due, and tells of damage that anybody met. Returns true if it has changed an entry. A
+  // look alone does not count as work, so that it does not keep an idle shard awake.
   bool Step(EntryProposals& entries, const EntryProposals::TellDamage& tell) {
     const bool changed = is_due_ && Walk();
     if (versions_.index().has_kept()) Tell(entries, tell);

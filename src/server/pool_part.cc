@@ -100,7 +100,7 @@ void PoolPart::Close() {
 void PoolPart::PublishGauges() {
   counters_.Set(Counter::kKeys, index_.used());
   counters_.Set(Counter::kLogBytesUsed, log_.bytes_used());
-  // What the entries of the last batch name may not be counted yet (Index::TellPublished).
+  // The log may not have counted yet the objects that the last batch published (Index::TellPublished).
   counters_.Set(Counter::kLogBytesLive, log_.bytes_live());
   counters_.Set(Counter::kFreeRegions, log_.regions().free_regions());
   counters_.Set(Counter::kFlipsUndone, index_.flips_undone());
