@@ -314,7 +314,7 @@ void Puts::WriteValue(PutOp& op) {
   // (I10) The region may have been linked, or may have another use, since the slots were read.
   if (slot.generation() != op.reply.generation || !link.Resolve(slot, address, &offset, &in_segment)) {
     if (link.control_reads < op.next_control_read) return connections_.WaitForHeads(op);
-    return connections_.CloseSince(link, ": the server reserved a place that is none");
+    return connections_.CloseSince(link, ": the server reserved a place outside its log");
   }
   // Checksum and value stand after the key, here as in the log.
   const auto body = op.message().subspan(sizeof(Request) + op.key_size, format::kChecksumBytes + op.value_size);

@@ -9,6 +9,7 @@
 
 #include "base/test_hash.h"
 #include "format/log_layout.h"
+#include "server/machine.h"
 #include "server/store.h"
 #include "server/whole_pool.h"
 
@@ -299,6 +300,31 @@ TEST_F(FlippedEntryTest, MoreThanOneIsToldWithoutAScrubber) {
   store_.Inline("k", "newer");
   store_.Clean();
   EXPECT_EQ(told_, std::vector<std::string>{"k"});
+}
+
+// The medium decayed for good, so the mend must be on the medium, too, when the request is over.
+TEST_F(FlippedEntryTest, APowerCutLeavesTheMendedEntry) {
+  for (const uint64_t bit : {uint64_t{0}, uint64_t{63}, uint64_t{100}}) {
+    SCOPED_TRACE("bit " + std::to_string(bit));
+    Machine machine{StoreOptions()};
+    machine.store.Inline("k", "old");
+    machine.store.Inline("k", "new");
+    machine.pool->EverythingIsDurable();
+    while (!machine.store.versions().growth().CountKeys(64)) {
+    }
+    const auto slot =
+        *machine.store.versions().index().Find(HashKey("k"), [](index::Slot, const auto&) { return true; });
+    const uint64_t at = machine.store.geometry().FirstSlotOffset(0, slot) + bit / 8;
+    const std::byte sound = machine.pool->bytes()[at];
+    const std::byte flipped = sound ^ std::byte{1} << (bit % 8);
+    machine.pool->Damage(at, {&flipped, 1});
+    EXPECT_EQ(machine.store.versions().judging().Judge("k", HashKey("k")).state, Present::State::kThere);
+    Choices choices(*machine.pool, bit);
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const CrashPool::Image image = choices.At(i);
+      EXPECT_EQ(std::as_bytes(std::span(image))[at], sound);
+    }
+  }
 }
 
 // A merge passes what the flipped entry names. The search after it undoes the flip, and the region is merged again.
