@@ -11,7 +11,8 @@
 // nobody follows it, and it may lead to what is no more.
 // A word of all zero bits is an empty entry.
 //
-// Transitions are pure: each returns the next word. The parts of server/versions.h decide which one, and store it.
+// Transitions are pure: each returns the next word. The parts of server/versions/versions.h decide which one, and store
+// it.
 #pragma once
 
 #include <cstdint>

@@ -133,7 +133,7 @@ class CheckedWord {
 // keys: the used slots of its index at the last clean close, so that they need not be counted.
 // move: a MoveWord, written before the move. After a crash the entry may stand in both slots.
 // time: a CheckedWord of milliseconds of Unix time: the `time` of the shard's control block has never passed it
-// (server/expiry_clock.h).
+// (server/control/expiry_clock.h).
 // blocks: a CheckedWord of the number of blocks of its index; 0 if those are the first ones. Its store splits a block.
 // reaches: a CheckedWord of Reaches (reach.h). If it is damaged, the farthest are right.
 struct ShardRecord {

@@ -110,7 +110,7 @@ void ShardInspector::LookAtEntry(uint64_t slot, const IndexEntry& entry) {
   }
 }
 
-// What recovery would find (server/recovery.h).
+// What recovery would find (server/recovery/recovery.h).
 void ShardInspector::LookAtUnsettled(uint64_t slot, const IndexEntry& entry, const ObjectView& newest) {
   const EntryWord word = entry.entry_word();
   const uint32_t head = HeadOf(entry);

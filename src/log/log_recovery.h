@@ -33,9 +33,9 @@ class LogRecovery {
   // the segments contradict each other.
   Status Open(uint64_t version_limit) { return TakeUp(version_limit, nullptr); }
 
-  // Takes up a pool whose server died (server/recovery.h), as Open does, and changes nothing in it. Accepts a region
-  // that was linked and never opened. Calls `visit` with each object, from the mark on, in the segments that are not
-  // settled. Also calls it with the last tombstone of each region.
+  // Takes up a pool whose server died (server/recovery/recovery.h), as Open does, and changes nothing in it. Accepts a
+  // region that was linked and never opened. Calls `visit` with each object, from the mark on, in the segments that are
+  // not settled. Also calls it with the last tombstone of each region.
   Status OpenAfterCrash(uint64_t version_limit, const Visit& visit) { return TakeUp(version_limit, &visit); }
   // Returns false if the log has bytes that are neither an object nor untouched. A crash cut off the write of these
   // bytes, or they are damaged. The entries of the index tell which of the two.

@@ -15,9 +15,9 @@
 #include "base/option_bounds.h"
 #include "fabric/fabric.h"
 #include "server/flush.h"
-#include "server/gate.h"
+#include "server/pool/syncer.h"
+#include "server/sessions/gate.h"
 #include "server/shard.h"
-#include "server/syncer.h"
 #include "server/threads.h"
 
 namespace erda {

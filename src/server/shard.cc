@@ -1,6 +1,6 @@
 #include "server/shard.h"
 
-#include "server/chunk_news.h"
+#include "server/requests/chunk_news.h"
 
 namespace erda::server {
 

@@ -12,12 +12,12 @@
 #include "base/clock.h"
 #include "erda/server.h"
 #include "nvm/writer.h"
-#include "server/cleaner.h"
-#include "server/cleaning_policy.h"
-#include "server/control_memory.h"
-#include "server/formatted_pool.h"
-#include "server/shard_options.h"
-#include "server/versions.h"
+#include "server/cleaner/cleaner.h"
+#include "server/cleaning/cleaning_policy.h"
+#include "server/control/control_memory.h"
+#include "server/pool/formatted_pool.h"
+#include "server/sessions/shard_options.h"
+#include "server/versions/versions.h"
 
 namespace erda::server {
 

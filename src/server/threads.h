@@ -16,8 +16,8 @@
 #include "base/event_fd.h"
 #include "erda/polling.h"
 #include "fabric/fabric.h"
-#include "server/gate.h"
-#include "server/rate.h"
+#include "server/sessions/gate.h"
+#include "server/sessions/rate.h"
 #include "server/shard.h"
 
 namespace erda::server {

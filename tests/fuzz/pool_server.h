@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "nvm/pool.h"
-#include "server/formatted_pool.h"
-#include "server/versions.h"
+#include "server/pool/formatted_pool.h"
+#include "server/versions/versions.h"
 
 namespace erda::fuzz {
 

@@ -11,12 +11,12 @@ acknowledged or seen stays, as far as its put asked for it.
 The exit code is 0 only if every configuration holds and every planted defect is found.
 
 What is modelled, and where the code does it
-  publish, settle, commit, take back, sweep, delete   src/server/publish_batch.cc, settling.cc, taking_back.cc,
+  publish, settle, commit, take back, sweep, delete   src/server/versions/publish_batch.cc, settling.cc, taking_back.cc,
                                                       removing.cc, function by function
   the word and its transitions                        src/format/entry_word.h
   a get's steps: entry, version, second look, older   src/client/get.cc; its decisions: src/client/read_table.h
   the left flag, and a get that reads the version alone   src/log/shard_log.cc: OnEntryStored; src/client/located.cc: OnLocatedRead
-  recovery, and a power cut in the middle of it        src/server/recovery.cc: Decide, RepairEntry
+  recovery, and a power cut in the middle of it        src/server/recovery/recovery.cc: Decide, RepairEntry
 
   A shard is one thread: while it is inside a put, a commit, a taking back or a delete (State.busy), no other step of
   the shard runs; gets, values that land, deaths, crashes and power cuts come in between. With `fine` every store of

@@ -19,7 +19,7 @@ using inspect::Damage;
 using inspect::PoolReport;
 using inspect::ShardReport;
 using inspect::SuperblockCopy;
-using State = SuperblockCopy::State;
+using CopyState = SuperblockCopy::State;
 using Bytes = std::vector<std::byte>;
 
 class InspectTest : public testing::Test {
@@ -120,8 +120,8 @@ TEST_F(InspectTest, CleanPool) {
   const Bytes bytes = Closed();
   const PoolReport report = Inspect(bytes);
   EXPECT_FALSE(report.needs_recovery);
-  EXPECT_EQ(report.superblocks[0].state, State::kOlder);
-  EXPECT_EQ(report.superblocks[1].state, State::kCounts);
+  EXPECT_EQ(report.superblocks[0].state, CopyState::kOlder);
+  EXPECT_EQ(report.superblocks[1].state, CopyState::kCounts);
   EXPECT_EQ(report.superblock.generation, 2U);
 
   const ShardReport shard = InspectSound(bytes);
@@ -364,14 +364,14 @@ TEST_F(InspectTest, SuperblockCopies) {
   Change(&bytes, format::kSuperblockOffsets[1] + 40);
   PoolReport report = Inspect(bytes);
   EXPECT_TRUE(report.needs_recovery);  // the damaged copy may have said that it is in use
-  EXPECT_EQ(report.superblocks[0].state, State::kCounts);
-  EXPECT_EQ(report.superblocks[1].state, State::kNotValid);
+  EXPECT_EQ(report.superblocks[0].state, CopyState::kCounts);
+  EXPECT_EQ(report.superblocks[1].state, CopyState::kNotValid);
   EXPECT_EQ(report.damage_count, 0U);
 
   std::fill_n(bytes.begin() + format::kSuperblockOffsets[1], sizeof(format::Superblock), std::byte{0});
   report = Inspect(bytes);
   EXPECT_FALSE(report.needs_recovery);
-  EXPECT_EQ(report.superblocks[1].state, State::kNeverWritten);
+  EXPECT_EQ(report.superblocks[1].state, CopyState::kNeverWritten);
 
   Change(&bytes, 40);
   EXPECT_EQ(inspect::InspectPool(bytes, {}).status().code(), Code::kCorruption);

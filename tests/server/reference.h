@@ -11,7 +11,7 @@
 
 #include "erda/client.h"
 #include "format/messages.h"
-#include "server/in_flight.h"
+#include "server/versions/in_flight.h"
 
 namespace erda::server {
 

@@ -1,5 +1,5 @@
-// Versions over a small pool, with the clients' ends of it and a cleaner: what the tests of server/versions.h and of
-// cleaning are written in.
+// Versions over a small pool, with the clients' ends of it and a cleaner: what the tests of server/versions/versions.h
+// and of cleaning are written in.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,10 +17,10 @@
 #include "base/test_hash.h"
 #include "client/delegated.h"
 #include "nvm/pool.h"
-#include "server/cleaner.h"
-#include "server/cleaning_policy.h"
+#include "server/cleaner/cleaner.h"
+#include "server/cleaning/cleaning_policy.h"
 #include "server/readers.h"
-#include "server/versions.h"
+#include "server/versions/versions.h"
 
 namespace erda::server {
 

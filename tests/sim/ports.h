@@ -11,7 +11,7 @@
 
 #include "client/engine.h"
 #include "fabric/sim/network.h"
-#include "server/formatted_pool.h"
+#include "server/pool/formatted_pool.h"
 #include "server/shard.h"
 
 namespace erda::sim {

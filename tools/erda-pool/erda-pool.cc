@@ -10,7 +10,7 @@
 #include "format/geometry.h"
 #include "inspect/inspection.h"
 #include "inspect/read_only_pool.h"
-#include "server/formatted_pool.h"
+#include "server/pool/formatted_pool.h"
 #include "tools/erda-pool/plan.h"
 #include "tools/erda-pool/salvage.h"
 #include "tools/shared/command_line.h"

@@ -1,0 +1,207 @@
+#include "server/cleaning/cleaning_policy.h"
+
+#include <variant>
+
+#include "server/cleaning/copy_segments.h"
+
+namespace erda::server {
+
+using format::Counter;
+using log::ShardLog;
+
+namespace {
+
+// Proposals applied in one step. A request may have to wait for the few microseconds that these take.
+constexpr size_t kAppliedPerStep = 8;
+// Reservations that the shard looks at in one step, while a region waits for some that may have arrived.
+constexpr size_t kSettledPerStep = 8;
+constexpr uint64_t kLooksPerSettling = 64;
+
+// An overload set for std::visit.
+template <class... Handlers>
+struct Either : Handlers... {
+  using Handlers::operator()...;
+};
+template <class... Handlers>
+Either(Handlers...) -> Either<Handlers...>;
+
+}  // namespace
+
+CleaningPolicy::CleaningPolicy(Versions& versions, const format::Geometry& geometry, std::span<std::byte> control,
+                               CleanQueues& queues)
+    : versions_(versions),
+      log_(versions.log()),
+      geometry_(geometry),
+      counters_(control),
+      queues_(queues),
+      entries_(versions, counters_),
+      emptied_(log_, geometry, queues, counters_),
+      search_(versions),
+      tried_(geometry),
+      patience_(versions.chunks()),
+      resorts_(versions, queues),
+      mending_(versions, counters_),
+      pace_(log_, queues) {}
+
+size_t CleaningPolicy::Step() {
+  versions_.CountPublished();
+  size_t done = queues_.proposals.empty() ? 0 : Apply();
+  if (mending_.Step(entries_, on_damage)) ++done;
+  if (state_ == State::kIdle && (asked() || log_.regions().slots().crowded_heads() > 0 || NeedsSpace()))
+    done += Choose();
+  if (state_ == State::kMerging) pace_.Update(asked() || wait_.any() || log_.regions().free_regions() <= 1);
+  if (state_ == State::kSearching) done += Search();
+  if (queues_.hurry.load(std::memory_order_relaxed) != wait_.any()) {
+    queues_.hurry.store(wait_.any(), std::memory_order_relaxed);
+  }
+  if (wait_.any()) patience_.CountLook();
+  return done;
+}
+
+// --- What the cleaner proposes
+
+size_t CleaningPolicy::Apply() {
+  const Either handlers{
+      [this](const auto& of_entry) { entries_.Apply(of_entry); },
+      [this](const DamageFound& damage) { entries_.Apply(damage, on_damage); },
+      [this](const SegmentWanted& wanted) {
+        queues_.Send(GiveCopySegment(log_, wanted));
+        counters_.Set(Counter::kFreeRegions, log_.regions().free_regions());
+      },
+      [this](const RegionMerged& merged) { OnMerged(merged); },
+      [this](const RegionZeroed& zeroed) { OnZeroed(zeroed); },
+      [this](const MendingDue& /*due*/) { mending_.Begin(); },
+      [this](const SweepEnded& ended) {
+        wait_.ForgetMerges();
+        resorts_.EndSweep(ended.next_deadline);
+      },
+  };
+  size_t applied = 0;
+  while (applied < kAppliedPerStep) {
+    const auto proposal = queues_.proposals.Pop();
+    if (!proposal) break;
+    if (!std::holds_alternative<MendingDue>(*proposal)) ++applied;
+    std::visit(handlers, *proposal);
+  }
+  if (applied > 0) queues_.bell.Ring();  // there is room for more
+  return applied;
+}
+
+void CleaningPolicy::OnZeroed(const RegionZeroed& zeroed) {
+  emptied_.Free(zeroed.region);
+  wait_.EndAll();
+  tried_.Clear();
+}
+
+void CleaningPolicy::OnMerged(const RegionMerged& merged) {
+  state_ = State::kIdle;
+  if (on_merge) on_merge(false);
+  wait_.CountMerge();
+  log_.ForEachFull([&](const ShardLog::LinkedRegion& region) {
+    if (region.region != merged.region) return;
+    if (region.use.none()) {
+      emptied_.Empty(region);
+    } else if (merged.complete) {
+      state_ = State::kSearching;
+      search_.Begin(region);
+    } else {
+      tried_.Add(region);
+    }
+  });
+}
+
+size_t CleaningPolicy::Search() {
+  if (!search_.Step()) return 1;
+  state_ = State::kIdle;
+  log_.ForEachFull([&](const ShardLog::LinkedRegion& region) {
+    if (region.region != search_.region()) return;
+    if (region.use.none()) {
+      emptied_.Empty(region);
+    } else if (!search_.has_settled()) {
+      tried_.Add(region);
+    }
+  });
+  return 1;
+}
+
+// --- Puts that wait
+
+bool CleaningPolicy::Expects(uint32_t head, bool again) {
+  versions_.CountPublished();
+  const Room room = head != kAnyHead && log_.regions().slots().IsCrowded(head) ? Room::kHeadSlot : Room::kRegion;
+  if (wait_.IsHopeless(room, log_.changes()) && !resorts_.TakePassedDeadline()) return false;
+  if (!wait_.any()) {
+    resorts_.Begin();
+    patience_.Begin(again);
+  }
+  wait_.Begin(room);
+  return true;
+}
+
+void CleaningPolicy::Ask() {
+  asked_ = log_.regions().newest_generation();
+  counters_.Set(Counter::kCleaning, 1);
+}
+
+// --- What comes next
+
+bool CleaningPolicy::NeedsSpace() const {
+  if (wait_.Waits(Room::kRegion)) return true;
+  const uint64_t coming = log_.regions().free_regions() + emptied_.size();
+  return coming <= 2 + geometry_.regions_per_shard / 32;
+}
+
+size_t CleaningPolicy::Choose() {
+  if (resorts_.is_sweeping() || !versions_.index().counted()) return 0;
+  // A look at all regions takes long, so the shard waits until something may have changed.
+  if (!asked() && !wait_.any() && log_.changes() < look_again_at_) return 0;
+
+  const CleaningGoal goal{.asked = asked_,
+                          .few_free = NeedsSpace(),
+                          .put_needs_region = wait_.Waits(Room::kRegion),
+                          .put_needs_slot = wait_.Waits(Room::kHeadSlot)};
+  const RegionChoice choice = ChooseRegion(log_, geometry_, tried_, goal);
+  for (const ShardLog::LinkedRegion& region : choice.unneeded) emptied_.Empty(region);
+  if (!choice.unneeded.empty()) return choice.unneeded.size();
+  if (emptied_.being_zeroed() && !asked()) return 0;  // there will be room soon
+
+  // Cleaning of other heads may go on for ever, and it does not help a put that needs a slot in this one.
+  if (goal.put_needs_slot && !emptied_.being_zeroed() && !choice.gains_slot &&
+      (!choice.crowded_held || patience_.is_over())) {
+    if (resorts_.SettleArrived() || resorts_.OrderSweep()) return 1;
+    wait_.GiveUp(Room::kHeadSlot, log_.changes());
+  }
+  const bool in_circles = wait_.any() && wait_.merges() > 2 * geometry_.regions_per_shard;
+  if (choice.best && !in_circles) return Merge(*choice.best);
+  if (wait_.any() && !emptied_.being_zeroed() && resorts_.OrderSweep()) return 1;
+  if (choice.held) {
+    versions_.delegating().TakeBack();
+    const bool settles = !wait_.any() || patience_.looks() % kLooksPerSettling == 0;
+    const size_t settled = settles ? versions_.Sweep(kSettledPerStep) : 0;
+    if (settled > 0 || (wait_.any() && !patience_.is_over())) return settled;
+  }
+  if (emptied_.being_zeroed()) return 0;
+  if (wait_.any() && resorts_.SettleArrived()) return 1;
+  return GiveUp();
+}
+
+size_t CleaningPolicy::Merge(const ShardLog::LinkedRegion& region) {
+  state_ = State::kMerging;
+  if (on_merge) on_merge(true);
+  pace_.Begin(geometry_.region_size, region.dead_bytes());
+  queues_.Send(
+      MergeOrder{.region = region.region, .generation = region.generation, .head = region.head, .slot = region.slot});
+  return 1;
+}
+
+size_t CleaningPolicy::GiveUp() {
+  look_again_at_ = log_.changes() + geometry_.regions_per_shard;
+  if (asked()) counters_.Set(Counter::kCleaning, 0);
+  asked_.reset();
+  if (!wait_.any()) return 0;
+  wait_.GiveUp(Room::kRegion, log_.changes());
+  wait_.GiveUp(Room::kHeadSlot, log_.changes());
+  return 1;
+}
+
+}  // namespace erda::server

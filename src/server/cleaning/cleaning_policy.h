@@ -1,0 +1,106 @@
+// Decides which region of a shard is cleaned next, and when. Decides when a put that waits for room is refused. Gives
+// the cleaner its orders, and takes its proposals (docs/cleaning.md). The parts own the details: region_choice.h the
+// scores, merge_pace.h the pace, room_wait.h and patience.h the puts that wait. The shard's thread calls it.
+//   (C7) The cleaner merges only regions that no client holds, so all versions that entries name in them are settled. A
+//   region that a client may still write into waits, and does not keep another region from being cleaned.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "base/clock.h"
+#include "format/geometry.h"
+#include "log/shard_log.h"
+#include "server/cleaner/clean_queues.h"
+#include "server/cleaning/aside_search.h"
+#include "server/cleaning/emptied_regions.h"
+#include "server/cleaning/entry_proposals.h"
+#include "server/cleaning/last_resorts.h"
+#include "server/cleaning/mending_walk.h"
+#include "server/cleaning/merge_pace.h"
+#include "server/cleaning/patience.h"
+#include "server/cleaning/region_choice.h"
+#include "server/cleaning/room_wait.h"
+#include "server/cleaning/tried_regions.h"
+#include "server/control/counters.h"
+#include "server/versions/versions.h"
+
+namespace erda::server {
+
+class CleaningPolicy {
+ public:
+  // control: the shard's control block.
+  CleaningPolicy(Versions& versions, const format::Geometry& geometry, std::span<std::byte> control,
+                 CleanQueues& queues);
+  CleaningPolicy(const CleaningPolicy&) = delete;
+
+  // Requires: the pool was taken up.
+  void Begin() { emptied_.TakeUp(); }
+  // Applies some proposals, and decides the next step. Returns how much it did.
+  size_t Step();
+
+  // Notes that a put finds no room in this head. again: the put has waited already. Returns true if there may be room
+  // later: the put then tries again when rooms() has changed.
+  bool Expects(uint32_t head, bool again = false);
+  // Notes that an interval of TidyTimer, of this length, has passed while a put waits.
+  void LosePatience(Nanoseconds since) { patience_.PassInterval(since); }
+  // Notes that this much time has passed while a put waits.
+  void AwaitChunks(Nanoseconds since) { patience_.PassTime(since); }
+  // Returns a number that grows when there is new room, or when it is clear that no room can be made.
+  [[nodiscard]] uint64_t rooms() const { return wait_.rooms(); }
+
+  // A client asks to clean all regions that are linked now and worth it.
+  void Ask();
+  [[nodiscard]] bool asked() const { return asked_.has_value(); }
+  // Notes that a put has a deadline.
+  void WillExpire() { queues_.expiring_puts.Count(); }
+
+  // Called with each key whose value turned out to be damaged.
+  EntryProposals::TellDamage on_damage;
+  // Called when the cleaner begins to merge a region, and when it has walked it.
+  std::function<void(bool begins)> on_merge;
+
+ private:
+  enum class State : uint8_t {
+    kIdle,
+    kMerging,   // the cleaner walks a region
+    kSearching  // the shard looks for entries that still name a merged region (AsideSearch)
+  };
+
+  // Applies up to a few proposals. Returns how many.
+  size_t Apply();
+  void OnMerged(const RegionMerged& merged);
+  void OnZeroed(const RegionZeroed& zeroed);
+  size_t Search();
+
+  // Returns true if only few regions are free or will be.
+  [[nodiscard]] bool NeedsSpace() const;
+  size_t Choose();
+  size_t Merge(const log::ShardLog::LinkedRegion& region);
+  // Ends the waits for room, since no region is left whose merge would help.
+  size_t GiveUp();
+
+  Versions& versions_;
+  log::ShardLog& log_;
+  const format::Geometry& geometry_;
+  Counters counters_;
+  CleanQueues& queues_;
+
+  EntryProposals entries_;
+  EmptiedRegions emptied_;
+  AsideSearch search_;
+  TriedRegions tried_;
+  RoomWait wait_;
+  Patience patience_;
+  LastResorts resorts_;
+  MendingWalk mending_;
+  MergePace pace_;
+  State state_ = State::kIdle;
+  std::optional<uint32_t> asked_;  // A client asked to clean the regions up to this generation.
+  uint64_t look_again_at_ = 0;     // The value of the log's changes() from which on a look for a region is worthwhile.
+};
+
+}  // namespace erda::server

@@ -1,0 +1,13 @@
+// Gives the cleaner the segments of the log that it copies to. Owns nothing. The shard's thread calls it.
+#pragma once
+
+#include "log/shard_log.h"
+#include "server/cleaner/clean_queues.h"
+
+namespace erda::server {
+
+// Returns the order that answers the cleaner: the segment that an earlier server's cleaner left open in this head, or
+// the next one. May take the last free region of the shard.
+[[nodiscard]] CleanOrder GiveCopySegment(log::ShardLog& log, const SegmentWanted& wanted);
+
+}  // namespace erda::server

@@ -1,0 +1,63 @@
+#include "server/cleaning/region_choice.h"
+
+#include <utility>
+
+#include "base/planted.h"
+
+namespace erda::server {
+
+using log::ShardLog;
+
+namespace {
+
+// A region is worth merging if one part in 32 of it is dead. The limit is 1 in 256 while a put waits, in a
+// crowded head, and for regions that a client asked for.
+constexpr uint64_t kWorthwhile = 32;
+constexpr uint64_t kBarelyWorthwhile = 256;
+
+// Returns true if there is room for copies of the region's live objects. The copies may take the next free region.
+bool HasRoomForCopies(ShardLog& log, const ShardLog::LinkedRegion& region) {
+  return log.regions().free_regions() > 0 || region.use.live_bytes <= log.copies().Room(region.head);
+}
+
+}  // namespace
+
+RegionChoice ChooseRegion(ShardLog& log, const format::Geometry& geometry, const TriedRegions& tried,
+                          const CleaningGoal& goal) {
+  const bool in_need = goal.put_needs_region || goal.put_needs_slot || log.regions().free_regions() <= 1;
+  // Only a region of a crowded head helps a put that needs a slot there.
+  const bool slots_first = goal.put_needs_slot || !goal.put_needs_region;
+  RegionChoice choice;
+  double best_score = 0;
+  log.ForEachFull([&](const ShardLog::LinkedRegion& region) {
+    if (region.use.none() || (Planted(Flaw::kFreesHeld) && region.use.names == 0)) {
+      choice.unneeded.push_back(region);
+      return;
+    }
+    const uint64_t gain = region.dead_bytes();
+    const bool was_asked_for = goal.asked && region.generation <= *goal.asked;
+    if (!was_asked_for && !region.crowded && !goal.few_free) return;
+    const bool little_counts = goal.put_needs_region || region.crowded || was_asked_for;
+    if (gain < geometry.region_size / (little_counts ? kBarelyWorthwhile : kWorthwhile)) return;
+    if (region.use.held > 0 && !Planted(Flaw::kFreesHeld) && !Planted(Flaw::kMovesUnsettled)) {
+      choice.held = true;
+      choice.crowded_held |= region.crowded;
+      return;
+    }
+    if (tried.Has(region) || !HasRoomForCopies(log, region)) return;
+    choice.gains_slot |= region.crowded;
+    // The score is the gain for the cost to read the whole region and to write its live part. An old region changes
+    // less.
+    const double live = static_cast<double>(region.use.live_bytes) / static_cast<double>(geometry.region_size);
+    const double score = in_need ? static_cast<double>(gain)
+                                 : static_cast<double>(gain) * static_cast<double>(region.age + 1) / (1 + live);
+    const auto rank = [&](bool crowded, double of) { return std::pair(crowded && slots_first, of); };
+    if (!choice.best || rank(region.crowded, score) > rank(choice.best->crowded, best_score)) {
+      choice.best = region;
+      best_score = score;
+    }
+  });
+  return choice;
+}
+
+}  // namespace erda::server

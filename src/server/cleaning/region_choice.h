@@ -1,0 +1,36 @@
+// Chooses the region of a shard to merge next, and the ones that can be emptied at once. Decides by the log's counts
+// alone, and changes nothing. See docs/cleaning.md, "When a region is cleaned, and which one". The shard's thread calls
+// it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "format/geometry.h"
+#include "log/shard_log.h"
+#include "server/cleaning/tried_regions.h"
+
+namespace erda::server {
+
+// The present goals of cleaning.
+struct CleaningGoal {
+  std::optional<uint32_t> asked = std::nullopt;  // A client asked to clean the regions up to this generation.
+  bool few_free = false;                         // The shard has few free regions, or none.
+  bool put_needs_region = false;                 // A put waits for a free region.
+  bool put_needs_slot = false;                   // A put waits for a free slot in a crowded head.
+};
+
+struct RegionChoice {
+  std::vector<log::ShardLog::LinkedRegion> unneeded;  // Nothing names or holds them. If any, only these count.
+  std::optional<log::ShardLog::LinkedRegion> best;    // to merge
+  bool held = false;                                  // Another region would be worthwhile if nobody held it.
+  bool crowded_held = false;                          // Such a held region is in a crowded head.
+  bool gains_slot = false;                            // A region in a crowded head is worthwhile.
+};
+
+// REQUIRES: all entries are counted, the published ones included.
+[[nodiscard]] RegionChoice ChooseRegion(log::ShardLog& log, const format::Geometry& geometry, const TriedRegions& tried,
+                                        const CleaningGoal& goal);
+
+}  // namespace erda::server

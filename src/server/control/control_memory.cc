@@ -1,0 +1,30 @@
+#include "server/control/control_memory.h"
+
+#include <utility>
+
+namespace erda::server {
+
+using format::Counter;
+
+ControlMemory::ControlMemory(SharedMemory memory, const format::Geometry& geometry)
+    : memory_(std::move(memory)), counters_(memory_.bytes()), activity_(memory_.bytes(), geometry) {}
+
+Result<ControlMemory> ControlMemory::Create(const format::Geometry& geometry) {
+  auto memory =
+      SharedMemory::Create("erda-control", format::ControlRegionBytes(geometry), SharedMemory::Writers::kOwner);
+  if (!memory.ok()) return memory.status();
+  return ControlMemory(*std::move(memory), geometry);
+}
+
+void ControlMemory::CountRecovery(const RecoveryReport& report) {
+  counters_.Set(Counter::kRecoveryNanos, static_cast<uint64_t>(report.time.count()));
+  counters_.Set(Counter::kRecoveryObjects, report.objects);
+  counters_.Set(Counter::kRecoverySettled, report.settled);
+  counters_.Set(Counter::kRecoveryTakenBack, report.taken_back);
+  counters_.Set(Counter::kRecoveryDropped, report.dropped);
+  counters_.Set(Counter::kRecoveryDeletesFinished, report.deletes_finished);
+  counters_.Set(Counter::kRecoveryDamaged, report.damaged);
+  counters_.Set(Counter::kRecoveryShardsVerified, report.shards_verified);
+}
+
+}  // namespace erda::server

@@ -1,0 +1,164 @@
+#include "server/pool/formatted_pool.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+#include <span>
+#include <string>
+#include <system_error>
+
+#include "base/bytes.h"
+#include "base/crypto.h"
+#include "base/planted.h"
+
+namespace erda::server {
+
+Result<std::unique_ptr<FormattedPool>> FormattedPool::Open(const nvm::PoolOptions& options,
+                                                           const format::GeometryWish& wish) {
+  auto pool = nvm::Pool::Open(options);
+  if (!pool.ok()) return pool.status();
+  return Take(*std::move(pool), options, wish);
+}
+
+Result<std::unique_ptr<FormattedPool>> FormattedPool::Take(std::unique_ptr<nvm::Pool> pool,
+                                                           const nvm::PoolOptions& options,
+                                                           const format::GeometryWish& wish) {
+  std::unique_ptr<FormattedPool> formatted(new FormattedPool(std::move(pool)));
+  // A device always exists already. It is to become a pool if the caller gives a size, and zeroes stand where
+  // superblocks would be.
+  const bool blank_device = formatted->pool().is_device() && options.size != 0 && IsBlank(formatted->pool());
+  const bool create = formatted->pool().created() || blank_device;
+  if (blank_device && options.size < formatted->pool().size()) formatted->pool().Narrow(options.size);
+  Status status = create ? formatted->Create(wish) : formatted->Check(options.size, wish);
+  if (status.ok()) return formatted;
+  formatted->pool().RemoveIfCreated();
+  return Status(status.code(), "pool " + options.path + ": " + std::string(status.message()));
+}
+
+Result<std::unique_ptr<FormattedPool>> FormattedPool::Make(const nvm::PoolOptions& options,
+                                                           const format::GeometryWish& wish) {
+  const auto exists = [&options] { return Status(Code::kConflict, "pool " + options.path + ": it exists already"); };
+  std::error_code none;
+  if (std::filesystem::is_regular_file(options.path, none)) return exists();
+  auto pool = nvm::Pool::Open(options);
+  if (!pool.ok()) return pool.status();
+  // (Somebody else may have made it since.)
+  const bool is_new = (*pool)->created() || ((*pool)->is_device() && IsBlank(**pool));
+  if (!is_new) return exists();
+  return Take(*std::move(pool), options, wish);
+}
+
+uint64_t FormattedPool::time() const {
+  uint64_t millis = 0;
+  for (uint32_t shard = 0; shard < geometry().shards; ++shard) {
+    const auto bytes = pool_->bytes().subspan(format::ShardRecordOffset(shard), sizeof(format::ShardRecord));
+    millis = std::max(millis, format::CheckedWord(LoadAs<format::ShardRecord>(bytes).time).number());
+  }
+  return millis * 1000;
+}
+
+bool FormattedPool::IsBlank(const nvm::Pool& pool) {
+  return IsZero(pool.bytes().first(std::min<uint64_t>(pool.size(), format::kShardRecordsOffset)));
+}
+
+Status FormattedPool::Create(const format::GeometryWish& wish) {
+  format::GeometryWish exact = wish;
+  exact.pool_size = pool_->size();
+  if (exact.shards == 0) exact.shards = 1;
+  auto geometry = format::ChooseGeometry(exact);
+  if (!geometry.ok()) return geometry.status();
+  superblock_.magic = format::kPoolMagic;
+  superblock_.format_version = format::kFormatVersion;
+  superblock_.geometry = *geometry;
+  std::random_device random;
+  for (uint8_t& byte : superblock_.uuid) byte = static_cast<uint8_t>(random());
+  FillRandom(std::as_writable_bytes(std::span(superblock_.hash_seed)));
+  // Except for the superblocks, an empty pool is zeroes: they show where a log ends. A device may hold any other bytes.
+  if (!pool_->created()) nvm_->ZeroOut(format::kShardRecordsOffset, pool_->size() - format::kShardRecordsOffset);
+  if (auto status = MarkClosed(); !status.ok()) return status;
+  return pool_->SyncName();
+}
+
+Status FormattedPool::MarkClosed() {
+  if (auto status = pool_->Sync(); !status.ok()) return status;
+  return WriteSuperblock(true, Boot());
+}
+
+Status FormattedPool::Check(uint64_t size, const format::GeometryWish& wish) {
+  auto found = format::FindSuperblock(pool_->bytes());
+  if (!found.ok()) return found.status();
+  const format::Superblock& sb = found->superblock;
+  if (size != 0 && size != sb.geometry.pool_size) {
+    return {Code::kInvalidArgument, "it has " + std::to_string(sb.geometry.pool_size) + " bytes, not the " +
+                                        std::to_string(size) + " asked for" +
+                                        (size > sb.geometry.pool_size ? "; erda-pool resize makes a pool larger" : "")};
+  }
+  if (wish.shards != 0 && wish.shards != sb.geometry.shards) {
+    return {Code::kInvalidArgument, "it was made with " + std::to_string(sb.geometry.shards) + " shards, not the " +
+                                        std::to_string(wish.shards) + " asked for"};
+  }
+  if (const uint64_t limit = format::GrowthLimit(sb.geometry); wish.grow_to > limit) {
+    return {Code::kInvalidArgument, "it can grow to " + std::to_string(limit) + " bytes, and not to the " +
+                                        std::to_string(wish.grow_to) +
+                                        " asked for: dump it, and load it into a pool that is made to grow so far"};
+  }
+  // If one of the two copies does not verify, it may have been the newer one. It may then have said that the pool is in
+  // use.
+  needs_recovery_ = sb.clean != 1 || found->other_damaged;
+  superblock_ = sb;
+  copy_ = found->copy;
+  pool_->Narrow(sb.geometry.pool_size);
+  return {};
+}
+
+Status FormattedPool::Grow(uint64_t size) {
+  if (needs_recovery_) {
+    return {Code::kConflict, "it needs recovery: start a server with it, and stop that"};
+  }
+  const format::Geometry before = geometry();
+  auto grown = format::GrownGeometry(before, size);
+  if (!grown.ok()) return grown.status();
+  if (auto status = pool_->Widen(before.pool_size, size); !status.ok()) return status;
+  nvm_.emplace(*pool_);
+  // New regions are zeroes, as in a new pool, and free. A file is zeroes from the old end of the pool on. A device may
+  // hold any bytes there, also in the part of a region between the last region and the old end.
+  const uint64_t regions_end = before.RegionOffset(before.regions());
+  nvm_->ZeroOut(regions_end, (pool_->is_device() ? size : before.pool_size) - regions_end);
+  nvm_->ZeroOut(format::kRegionTableOffset + before.regions() * sizeof(uint64_t),
+                (grown->regions() - before.regions()) * sizeof(uint64_t));
+  // Pairs with FindSuperblock: a server that finds the new superblock also finds these zeroes.
+  nvm_->Fence();
+  superblock_.geometry = *grown;
+  // Writes both copies: damage to one must not bring the smaller pool back once the larger one holds values. The first
+  // copy is on the medium before the second is written (WriteSuperblock). So one of the two is always whole.
+  for (int copy = 0; copy < 2; ++copy) {
+    if (auto status = MarkClosed(); !status.ok()) return status;
+  }
+  return {};
+}
+
+// Writes the copy that does not count, so that a write which stays half done leaves the other one.
+Status FormattedPool::WriteSuperblock(bool clean, const format::BootId& boot) {
+  // An earlier server may have died before the copy that counts was on the medium. It must be there before the other
+  // one is touched.
+  if (!Planted(Flaw::kSuperblockNotFlushed)) nvm_->Persist(format::kSuperblockOffsets[copy_], sizeof(superblock_));
+  copy_ = 1 - copy_;
+  ++superblock_.generation;
+  superblock_.clean = clean ? 1 : 0;
+  superblock_.boot = boot;
+  superblock_.crc = format::SuperblockCrc(superblock_);
+  const uint64_t at = format::kSuperblockOffsets[copy_];
+  nvm_->Fence();
+  nvm_->Write(at, BytesOf(superblock_));
+  nvm_->Persist(at, sizeof(superblock_));
+  Status synced = pool_->Sync(0, format::kShardRecordsOffset);
+  if (!synced.ok()) {
+    // The next attempt stores the same copy again, so that its page counts as changed. It must not store the other
+    // copy: that may be the only one on the medium.
+    copy_ = 1 - copy_;
+    --superblock_.generation;
+  }
+  return synced;
+}
+
+}  // namespace erda::server

@@ -1,0 +1,20 @@
+#include "server/requests/chunk_news.h"
+
+#include "format/messages.h"
+#include "server/sessions/windows.h"
+
+namespace erda::server {
+
+void TellChunkNews(ChunkTable& chunks, Sessions& sessions, ReplyBatch& replies) {
+  chunks.TellTakenBack([&](SessionId id, format::LogAddress chunk) {
+    Session& session = sessions.At(id);
+    if (!session.doomed) replies.AddNotice(session, format::kTakesBack | chunk.raw());
+  });
+  CloseWindows(chunks, sessions);
+  // After this the client connects again.
+  chunks.EndOverdue([&](SessionId id) {
+    sessions.EndOverdue(sessions.At(id), "others waited too long for a piece of the log that it was to give back");
+  });
+}
+
+}  // namespace erda::server

@@ -1,0 +1,57 @@
+#include "server/requests/reply_batch.h"
+
+#include <cstring>
+
+#include "base/bytes.h"
+
+namespace erda::server {
+
+using format::Reply;
+
+void ReplyBatch::AddReply(const Asked& asked, uint8_t kind, uint64_t id, const Outcome& outcome) {
+  activity_.CountAnswer(kind, outcome.code);
+  activity_.CountRequest(asked.session.fabric);
+  const bool like_last = !answered_.empty() && answered_.back().kind == kind && answered_.back().seen == asked.seen;
+  if (!like_last) answered_.push_back({kind, 0, asked.seen});
+  ++answered_.back().count;
+  Reply reply{};
+  reply.id = id;
+  reply.code = static_cast<uint8_t>(outcome.code);
+  reply.reason = static_cast<uint8_t>(outcome.reason);
+  reply.address = outcome.address.raw();
+  reply.head = outcome.head;
+  reply.generation = outcome.generation;
+  reply.number = outcome.number;
+  reply.header = outcome.header;
+  // The memory is free: the slot's last reply has arrived, or the client could not have sent another request in it.
+  const std::span<std::byte> local =
+      std::span(asked.session.reply_memory).subspan(asked.slot * sizeof(Reply), sizeof(Reply));
+  std::memcpy(local.data(), &reply, sizeof(reply));
+  Add(asked.session, asked.slot, local);
+}
+
+void ReplyBatch::Add(Session& session, uint32_t imm, std::span<std::byte> reply) {
+  if (session.replies.empty()) sessions_.push_back(&session);
+  fabric::WorkRequest work;
+  work.kind = fabric::OpKind::kWriteImm;
+  work.signaled = false;
+  work.imm = imm;
+  work.local = reply;
+  work.remote = {format::kReplyRegion, reply.empty() ? 0 : imm * sizeof(Reply)};
+  session.replies.push_back(work);
+}
+
+// A channel that fails also reports it by a kClosed completion, so the shard ignores the other codes here.
+bool ReplyBatch::Post(Session& session) {
+  const Status status = session.channel->Post(session.replies);
+  session.replies.clear();
+  return status.code() != Code::kResourceExhausted;
+}
+
+void ReplyBatch::TimeAnswers() {
+  const Nanoseconds now = clock_.Now();
+  for (const auto& [kind, count, seen] : answered_) activity_.TimeAnswers(kind, now - seen, count);
+  answered_.clear();
+}
+
+}  // namespace erda::server

@@ -1,0 +1,157 @@
+#include "server/requests/request_handler.h"
+
+#include <array>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/planted.h"
+#include "server/requests/request_rules.h"
+#include "server/sessions/windows.h"
+
+namespace erda::server {
+
+using format::Condition;
+using format::Counter;
+using format::Reason;
+using format::Request;
+using format::RequestOp;
+
+namespace {
+
+bool IsConditional(const Request& request) { return request.condition != static_cast<uint8_t>(Condition::kNone); }
+
+}  // namespace
+
+Served RequestHandler::Serve(const Asked& asked, After after) {
+  Session& session = asked.session;
+  const auto slot =
+      session.request_memory.bytes().subspan(uint64_t{asked.slot} * options_.slot_bytes, options_.slot_bytes);
+  const auto request = LoadAs<Request>(slot);  // a private copy
+  if (after != After::kNothing && !MayWait(request)) return Violation("a request that became another while it waited");
+  if (const Violation violation = CheckRights(request, session)) return violation;
+  Outcome outcome;
+  switch (RequestOp{request.op}) {
+    case RequestOp::kCommit:
+      commits_.Begin(asked, request);
+      return Replied{};  // the end of the commit adds the reply
+    case RequestOp::kGiveBack:
+      versions_.delegating().GiveBack(request.head, format::LogAddress(request.address), request.version, session.id);
+      break;
+    case RequestOp::kDelegate:
+      if (const Served served = Delegate(session, request, &outcome); !std::holds_alternative<Replied>(served)) {
+        return served;
+      }
+      break;
+    default:
+      // A session's requests wait in order: this one comes after those that wait already.
+      if (session.awaiting_room > 0 && MayWait(request)) return AwaitsRoom{};
+      if (const Served served = ServeKeyed(session, request, slot, &outcome);
+          !std::holds_alternative<Replied>(served)) {
+        return served;
+      }
+  }
+  if (outcome.reason == Reason::kLogFull && cleaning_.Expects(outcome.head, after == After::kRoom)) {
+    return AwaitsRoom{};
+  }
+  const bool told = outcome.code == Code::kOk || outcome.code == Code::kNotFound || outcome.code == Code::kConflict;
+  if (!told && outcome.reason != Reason::kNoChunk) sessions_.CountRefused(session.fabric);
+  replies_.AddReply(asked, request.op, request.id, outcome);
+  return Replied{};
+}
+
+Served RequestHandler::Delegate(Session& session, const Request& request, Outcome* outcome) {
+  const format::Geometry& geometry = domain_.geometry;
+  const uint32_t first_head = domain_.shard * geometry.heads_per_shard;
+  if (request.head - first_head >= geometry.heads_per_shard) return Violation("it asks for a piece of another's log");
+  *outcome = versions_.delegating().Delegate(request.head, request.version, request.value_size, session.id,
+                                             session.windowed());
+  if (session.windowed() && outcome->code == Code::kOk) OpenWindow(versions_, session, outcome);
+  return Replied{};
+}
+
+Served RequestHandler::ServeKeyed(Session& session, const Request& request, std::span<std::byte> slot,
+                                  Outcome* outcome) {
+  if (const Violation violation = CheckNumbers(request, slot.size(), session, domain_.geometry)) return violation;
+  std::array<char, format::kKeyBytesMax> key_copy;
+  std::memcpy(key_copy.data(), slot.data() + sizeof(Request), request.key_size);
+  const std::string_view key(key_copy.data(), request.key_size);
+  const uint64_t key_hash = HashKey(key, domain_.hash_seed);
+  if (domain_.geometry.ShardOf(key_hash) != domain_.shard) return Violation("a key of another shard");
+
+  Present present;
+  if (IsConditional(request) || request.op == static_cast<uint8_t>(RequestOp::kIncrement)) {
+    if (const auto ended = Judge(request, key, key_hash, &present, outcome)) return *ended;
+  }
+  const auto inline_value = [&] {
+    return slot.subspan(format::InlineValueOffset(request.key_size), request.value_size);
+  };
+  const Ack ack{request.ack};
+  const uint64_t deadline = request.ttl == 0 ? 0 : options_.time->DeadlineIn(request.ttl);
+  if (deadline != 0) cleaning_.WillExpire();
+  switch (RequestOp{request.op}) {
+    case RequestOp::kPutInline:
+      *outcome = versions_.puts().PutInline(key, key_hash, inline_value(), ack, deadline);
+      return Replied{};
+    case RequestOp::kPutStaged:
+      *outcome = versions_.puts().PutInline(
+          key, key_hash, session.staging.bytes().subspan(request.address, request.value_size), ack, deadline);
+      if (outcome->code == Code::kOk) counters_.Add(Counter::kPutsStaged);
+      return Replied{};
+    case RequestOp::kIncrement:
+      *outcome = versions_.puts().Increment(key, key_hash, present, LoadAs<int64_t>(inline_value()), ack);
+      return Replied{};
+    case RequestOp::kReserve:
+      *outcome =
+          versions_.puts().Reserve(key, key_hash, request.value_size, ack, session.id, session.flush_method, deadline);
+      if (outcome->reason == Reason::kTooManyReservations) outcome->number = options_.reservations_per_client;
+      return Replied{};
+    case RequestOp::kPutDelegated: {
+      const auto put = versions_.delegating().Put(key, key_hash, request.value_size, request.value_crc, ack,
+                                                  format::LogAddress(request.address), session.id, deadline);
+      if (!put) return Violation("a delegated put whose value is not there, or not where the next one goes");
+      *outcome = *put;
+      return Replied{};
+    }
+    case RequestOp::kDelete:
+      *outcome = versions_.removing().Delete(key, key_hash);
+      return Replied{};
+    case RequestOp::kReport:
+      versions_.Report(key, key_hash);
+      return Replied{};
+    case RequestOp::kClean:
+      cleaning_.Ask();
+      return Replied{};
+    case RequestOp::kCommit:  // requests without a key
+    case RequestOp::kDelegate:
+    case RequestOp::kGiveBack:
+      break;
+  }
+  return Violation("an operation that is none");
+}
+
+std::optional<Served> RequestHandler::Judge(const Request& request, std::string_view key, uint64_t key_hash,
+                                            Present* present, Outcome* outcome) {
+  *present = versions_.judging().Judge(key, key_hash);
+  if (present->state == Present::State::kUndecided) return AwaitsWriter{*present};
+  if (present->state == Present::State::kDamaged) {
+    *outcome = {Code::kCorruption, Reason::kDamaged, {}, 0, {}};
+    return Replied{};
+  }
+  if (IsConditional(request) && present->version != request.version && !Planted(Flaw::kConditionNotJudged)) {
+    outcome->code = Code::kConflict;
+    outcome->header.version = present->version;
+    return Replied{};
+  }
+  return std::nullopt;
+}
+
+// Raises the clock's word at least to the time of the reply: the client that asks Reads the word next.
+void RequestHandler::TellTime(const Asked& asked) {
+  Outcome outcome;
+  outcome.number = options_.time->Micros();
+  (void)versions_.clock().Raise();
+  replies_.AddReply(asked, 0, 0, outcome);
+}
+
+}  // namespace erda::server

@@ -1,0 +1,22 @@
+// Checks whether the protocol allows a request, by its bytes and the rights of its session. Pure functions: each gets a
+// private copy of the request, which the client cannot change.
+#pragma once
+
+#include <cstddef>
+
+#include "format/geometry.h"
+#include "format/messages.h"
+#include "server/sessions/session.h"
+
+namespace erda::server {
+
+// Returns true if the shard may keep the request until there is room in the log. A delegated put has its space already.
+// If it waited, its client would keep its chunk, and that may prevent the room that the put waits for.
+[[nodiscard]] bool MayWait(const format::Request& request);
+// Returns the violation in the condition of the request, or in the place in the pool that it names.
+Violation CheckRights(const format::Request& request, const Session& session);
+// Returns the violation in the numbers of a request for a key. slot_bytes: the size of the request's slot.
+Violation CheckNumbers(const format::Request& request, size_t slot_bytes, const Session& session,
+                       const format::Geometry& geometry);
+
+}  // namespace erda::server

@@ -1,0 +1,89 @@
+// The puts that a shard has written and not published. They are published together, and share two fences
+// (docs/protocol.md, "Publish").
+//
+// Owns those puts, and the index slots that they claim. Requires: no two puts of a batch are of one key or of one index
+// slot. So the caller publishes before a put for which IsClaimed returns true, and when the batch is full. Only this
+// class makes an AllPublished. The shard's thread calls it.
+//
+// Invariants, checked by tests/model and tests/server:
+//   (I1) An entry's old address names the newest settled version before the new one, or nothing.
+//   (I3) An object's header and key are persistent before an entry names it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/planted.h"
+#include "index/index.h"
+#include "nvm/writer.h"
+#include "server/versions/all_published.h"
+#include "server/versions/find_key.h"
+#include "server/versions/new_version.h"
+#include "server/versions/reservations.h"
+#include "server/versions/settling.h"
+
+namespace erda::server {
+
+class PublishBatch {
+ public:
+  PublishBatch(nvm::Writer& nvm, index::Index& index, Reservations& reservations, Settling& settling);
+
+  [[nodiscard]] bool empty() const { return puts_.empty(); }
+  [[nodiscard]] bool is_full() const { return puts_.size() == kPutsMax; }
+  // Returns true if a put of the batch may be of this key, or has a slot that a put of this key could take. `found` is
+  // the result of FindKey for the key.
+  [[nodiscard]] bool IsClaimed(uint64_t key_hash, const Found& found) const {
+    return !claims_.empty() && !Planted(Flaw::kSlotTakenTwice) && LooksClaimed(key_hash, found);
+  }
+  // Returns true if a put of the batch has this hash.
+  [[nodiscard]] bool Has(uint64_t key_hash) const;
+
+  // Adds a put whose value is there. Requires: its object is flushed. The batch is not full, and the put is not
+  // claimed.
+  void Add(const NewVersion& version) { AddPut(version, std::nullopt); }
+  // Adds a put whose session has still to write the value. Requires: its header and key are flushed.
+  void Add(const NewVersion& version, const Reservation& reservation) { AddPut(version, reservation); }
+  // Publishes all puts of the batch. With the same fences, settles versions in flight that are due
+  // (Settling::FlushDue).
+  AllPublished Publish() {
+    if (!puts_.empty() || settling_.is_due()) PublishAndSettle();
+    return {};
+  }
+
+ private:
+  using Slot = index::Slot;
+
+  // A larger batch would save little, and IsClaimed compares each put with all earlier ones.
+  static constexpr size_t kPutsMax = 32;
+
+  struct Put {
+    Put(const NewVersion& of, const std::optional<Reservation>& for_writer) : version(of), reservation(for_writer) {}
+
+    NewVersion version;
+    std::optional<Reservation> reservation;  // nullopt: the value is there, too
+    index::Index::Change change{};           // the change of its entry, if the value is there
+  };
+  // The part of the index that a put claims. It is not in Put, since IsClaimed reads all claims.
+  struct Claim {
+    Slot slot = 0;
+    std::optional<Slot> home;  // only for a new entry
+  };
+
+  [[nodiscard]] bool LooksClaimed(uint64_t key_hash, const Found& found) const;
+  void AddPut(const NewVersion& version, const std::optional<Reservation>& reservation);
+  void PublishAndSettle();
+  void PublishPuts();
+  // Lets the put's entry name the new version, unsettled. Persistent after the next fence.
+  void StoreEntry(Put* put);
+
+  nvm::Writer& nvm_;
+  index::Index& index_;
+  Reservations& reservations_;
+  Settling& settling_;
+  std::vector<Put> puts_;
+  std::vector<Claim> claims_;  // one for each put
+};
+
+}  // namespace erda::server

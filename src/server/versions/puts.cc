@@ -1,0 +1,139 @@
+#include "server/versions/puts.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/planted.h"
+#include "server/versions/find_key.h"
+
+namespace erda::server {
+
+using format::Counter;
+using format::ObjectKind;
+using format::ObjectState;
+using format::ObjectView;
+using format::Reason;
+
+namespace {
+
+// Without commits, no client tells the shard that a put is done. From kSweepFrom reservations on, the shard looks at
+// kSweepPerReserve of them with each new one, even if it is never idle. It looks at more than one: otherwise they would
+// grow in number without end, and hold all regions.
+constexpr size_t kSweepFrom = 256;
+constexpr size_t kSweepPerReserve = 4;
+// If a session has as many reservations as it may have, the shard looks at this many of them before it refuses another
+// one.
+constexpr size_t kSweepAtLimit = 64;
+
+}  // namespace
+
+Outcome Puts::Prepare(std::string_view key, uint64_t key_hash, uint32_t value_size, uint8_t flags,
+                      NewVersion* version) {
+  version->head = geometry_.HeadOf(key_hash);
+  Found found = FindKey(index_, log_, key, key_hash);
+  if (batch_.is_full() || batch_.IsClaimed(key_hash, found)) {
+    batch_.Publish();
+    found = FindKey(index_, log_, key, key_hash);
+  }
+  // The put takes the place of a damaged entry that may be this key's: a put repairs the key. Gets see the damage until
+  // the put is published, and still see it if the put is refused.
+  if (const auto taken = found.entry ? found.entry : found.damaged) {
+    version->slot = *taken;
+    version->replaces = found.entry.has_value() || CanBeOf(index_, *taken, key_hash);
+  } else if (const auto free = index_.FindRoom(key_hash)) {
+    version->slot = *free;
+  } else {
+    const Reason none = growth_.MakeRoom(batch_.Publish(), key_hash, &version->slot);
+    if (none != Reason::kNone) return {Code::kResourceExhausted, none, {}, kAnyHead, {}};
+  }
+  const uint64_t number = numbers_.Next();
+  if (version->space.address.none()) {
+    const uint64_t space_bytes = format::ObjectSpace(format::LabelSize(key.size(), version->deadline != 0), value_size);
+    if (const auto space = log_.Append(version->head, space_bytes)) {
+      version->space = *space;
+    } else {
+      if (!Planted(Flaw::kMarksUnpublished)) batch_.Publish();  // (I9)
+      auto reserved = log_.Reserve(version->head, space_bytes, number);
+      if (!reserved.ok()) return {Code::kResourceExhausted, Reason::kLogFull, {}, version->head, {}};
+      version->space = *reserved;
+    }
+  }
+  if (found.entry) settling_.SettleCurrent(version->slot, key_hash);
+  const uint32_t previous = version->replaces ? index_.WordAt(version->slot).new_address().raw() : 0;
+  const uint32_t generation =
+      MakeHeader(log_, version, ObjectKind::kValue, key, key_hash, value_size, flags, number, previous);
+  return {Code::kOk, Reason::kNone, version->space.address, version->head, version->header, generation};
+}
+
+Outcome Puts::PutInline(std::string_view key, uint64_t key_hash, std::span<const std::byte> value, Ack ack,
+                        uint64_t deadline) {
+  NewVersion version;
+  version.deadline = deadline;
+  Outcome outcome = Prepare(key, key_hash, static_cast<uint32_t>(value.size()), FlagsOf(ack), &version);
+  if (outcome.code != Code::kOk) return outcome;
+  // Writes header and key first: if this process dies in the middle, a walk of the log steps over the object.
+  WriteHeaderAndKey(nvm_, version, key, nullptr);
+  // The client may still be able to write to the memory with the value. So the shard computes the checksum of the copy
+  // in the pool.
+  const uint64_t value_at = version.space.offset + format::ValueOffset(version.header.label_size());
+  nvm_.Write(value_at, value);
+  const uint32_t checksum = format::ObjectChecksum(version.header, nvm_.Bytes(value_at, value.size()));
+  nvm_.Write(value_at - format::kChecksumBytes, BytesOf(checksum));
+  if (!Planted(Flaw::kInlineNotFlushed)) nvm_.Flush(version.space.offset, SpaceOf(version.header));
+  batch_.Add(version);
+  counters_.Add(Counter::kPutsInline);
+  return outcome;
+}
+
+Outcome Puts::Reserve(std::string_view key, uint64_t key_hash, uint32_t value_size, Ack ack, SessionId session,
+                      format::FlushMethod flush, uint64_t deadline) {
+  const uint32_t limit = reservations_per_session_;
+  if (reservations_.in_flight().size() >= std::min<size_t>(kSweepFrom, limit / 2)) settling_.AddDue(kSweepPerReserve);
+  if (reservations_.CountOf(session) >= limit) batch_.Publish();  // this may settle some of them
+  if (reservations_.CountOf(session) >= limit && settling_.SweepOf(batch_.Publish(), session, kSweepAtLimit) == 0) {
+    return {Code::kResourceExhausted, Reason::kTooManyReservations, {}, 0, {}};
+  }
+  NewVersion version;
+  version.deadline = deadline;
+  // The header says how the version becomes persistent, and every reader judges it by that, even with another flush
+  // method. The client may acknowledge this put before the version is settled.
+  const bool flushed_by_read = flush == format::FlushMethod::kReadAfterWrite;
+  Outcome outcome = Prepare(key, key_hash, value_size, FlagsOf(ack, flushed_by_read), &version);
+  if (outcome.code != Code::kOk) return outcome;
+  WriteHeaderAndKey(nvm_, version, key, nullptr);
+  if (!Planted(Flaw::kHeaderNotFlushed))
+    nvm_.Flush(version.space.offset, format::ChecksumOffset(version.header.label_size()));
+
+  Reservation reservation;
+  reservation.key_hash = key_hash;
+  reservation.version = version.header.version;
+  reservation.address = version.space.address;
+  reservation.head = version.head;
+  reservation.bytes = SpaceOf(version.header);
+  reservation.session = session;
+  reservation.awaits_commit = ack == Ack::kPersisted && flush == format::FlushMethod::kServerFlush;
+  reservations_.Grant(session);
+  batch_.Add(version, reservation);
+  counters_.Add(Counter::kPutsReserved);
+  return outcome;
+}
+
+Outcome Puts::Increment(std::string_view key, uint64_t key_hash, const Present& present, int64_t delta, Ack ack) {
+  int64_t sum = delta;
+  uint64_t deadline = 0;
+  if (present.state == Present::State::kThere) {
+    const uint32_t head = geometry_.HeadOf(key_hash);
+    const ObjectView view = log_.Inspect(head, present.address);
+    if (view.state != ObjectState::kWhole) return {Code::kCorruption, Reason::kDamaged, {}, head, {}};
+    if (view.value.size() != sizeof(sum)) return {Code::kInvalidArgument, Reason::kNotANumber, {}, head, {}};
+    if (__builtin_add_overflow(LoadAs<int64_t>(view.value), delta, &sum)) {
+      return {Code::kInvalidArgument, Reason::kOverflow, {}, head, {}};
+    }
+    deadline = view.deadline;
+  }
+  Outcome outcome = PutInline(key, key_hash, BytesOf(sum), ack, deadline);
+  outcome.number = static_cast<uint64_t>(sum);
+  return outcome;
+}
+
+}  // namespace erda::server

@@ -1,0 +1,289 @@
+// Cleaning and damage, scrubbing, and what a cleaner finds that its predecessor left.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "base/test_hash.h"
+#include "format/log_layout.h"
+#include "server/cleaning/cleaning_fixture.h"
+#include "server/crash_pool.h"
+
+namespace erda::server {
+namespace {
+
+using format::Counter;
+using format::HeadSlot;
+using format::LogAddress;
+using format::RegionWord;
+
+// --- Damage
+
+TEST_F(CleaningTest, ADamagedValueStaysDamagedWhereItIsMovedTo) {
+  Put("damaged");
+  const LogAddress original = store_->WordOf("damaged").new_address();
+  DamageValue("damaged");
+  model_.erase("damaged");
+  Churn(40);
+  EXPECT_NE(store_->WordOf("damaged").new_address(), original);
+  EXPECT_EQ(store_->Get("damaged"), kDamaged);
+  store_->CloseAndReopen();
+  EXPECT_EQ(store_->Get("damaged"), kDamaged);
+  Put("damaged");
+  Churn(40);
+  ExpectAll();
+}
+
+// Its key is not known, so nothing can be moved: the entry leads to where no object is, and its region is used anew.
+TEST_F(CleaningTest, ADamagedHeaderIsSetAsideAndStaysDamageUntilTheKeyIsPutAnew) {
+  Put("damaged");
+  const LogAddress original = store_->WordOf("damaged").new_address();
+  const HeadSlot region = RegionOf(original);
+  DamageHeader("damaged", offsetof(format::ObjectHeader, version));
+  model_.erase("damaged");
+  Churn(40);
+  EXPECT_NE(store_->WordOf("damaged").new_address(), original);
+  EXPECT_NE(RegionOf(original), region);
+  EXPECT_GE(store_->counter(Counter::kSetAside), 1U);
+  EXPECT_EQ(store_->Get("damaged"), kDamaged);
+  EXPECT_EQ(store_->Delete("damaged"), Code::kCorruption);
+  Churn(40);  // it is set aside again, with the region that it leads to now
+  EXPECT_EQ(store_->Get("damaged"), kDamaged);
+  Put("damaged");
+  Churn(40);
+  ExpectAll();
+}
+
+// Objects behind damage, and behind a damaged segment header, are moved like all others.
+TEST_F(CleaningTest, VersionsAfterDamageAreMoved) {
+  for (int i = 0; i < 40; ++i) Put(Key(1000 + i));
+  const LogAddress first = store_->WordOf(Key(1000)).new_address();
+  const HeadSlot region = RegionOf(first);
+  DamageHeader(Key(1000), offsetof(format::ObjectHeader, key_size));
+  const uint64_t segment = store_->geometry().RegionOffset(region.region()) + store_->geometry().segment_size;
+  store_->pool().view().bytes[segment] ^= std::byte{1};
+  model_.erase(Key(1000));
+  Churn(60);
+  EXPECT_NE(RegionOf(first), region);
+  EXPECT_EQ(store_->Get(Key(1000)), kDamaged);
+  for (const auto& [key, value] : model_) {
+    ASSERT_EQ(store_->Get(key), value) << key;
+    EXPECT_NE(RegionOf(store_->WordOf(key).new_address()), region) << key;
+  }
+}
+
+class ScrubTest : public CleaningTest {
+ protected:
+  ScrubTest() {
+    for (int i = 0; i < 50; ++i) Put(Key(i));
+    store_->cleaning().on_damage = [this](std::string_view key) { told_.emplace_back(key); };
+  }
+  // All entries are looked at once or more, and what is found is told.
+  void Scrub(int rounds = 40) {
+    for (int i = 0; i < rounds; ++i) {
+      store_->cleaner().Scrub(8192);
+      store_->Clean();
+    }
+  }
+  std::vector<std::string> told_;
+};
+
+TEST_F(ScrubTest, WholeValuesAreNotReported) {
+  store_->Reserve(Key(1), "in flight", 1);
+  store_->Delete(Key(2));
+  Scrub();
+  EXPECT_TRUE(told_.empty());
+  EXPECT_GT(store_->counter(Counter::kScrubBytes), 2 * 49 * 200U);
+  EXPECT_EQ(store_->counter(Counter::kDamagedKeys), 0U);
+}
+
+TEST_F(ScrubTest, DamageIsToldWithItsKey) {
+  DamageValue(Key(3));
+  DamageHeader(Key(4), offsetof(format::ObjectHeader, version));
+  Scrub();
+  ASSERT_GE(told_.size(), 4U);  // round and round
+  EXPECT_EQ(std::set<std::string>(told_.begin(), told_.end()), (std::set<std::string>{Key(3), Key(4)}));
+  EXPECT_EQ(store_->counter(Counter::kDamagedKeys), told_.size());
+}
+
+TEST_F(ScrubTest, AKeyThatCannotBeKnownIsNone) {
+  DamageHeader(Key(3), sizeof(format::ObjectHeader));  // the key itself
+  DamageHeader(Key(4), offsetof(format::ObjectHeader, key_size) + 1);
+  Scrub();
+  ASSERT_FALSE(told_.empty());
+  EXPECT_EQ(std::set<std::string>(told_.begin(), told_.end()), (std::set<std::string>{""}));
+}
+
+TEST_F(ScrubTest, RepairedKeyIsNotReported) {
+  DamageValue(Key(3));
+  for (int i = 0; i < 40; ++i) store_->cleaner().Scrub(8192);  // proposed, and not told
+  Put(Key(3));
+  Scrub();
+  EXPECT_TRUE(told_.empty());
+}
+
+TEST_F(ScrubTest, TheDamagedKeyIsThatOfTheEntryAsItIsNow) {
+  const auto slot_of = [&](const std::string& key) {
+    return *store_->versions().index().Find(HashKey(key), [](index::Slot, const format::IndexEntry&) { return true; });
+  };
+  const index::Slot slot = slot_of(Key(3));
+  const LogAddress address = store_->WordOf(Key(3)).new_address();
+  EXPECT_EQ(store_->versions().moving().DamagedKey(slot, 0, address), std::nullopt);
+  DamageValue(Key(3));
+  EXPECT_EQ(store_->versions().moving().DamagedKey(slot, 0, address), Key(3));
+  EXPECT_EQ(store_->versions().moving().DamagedKey(slot, 1, address), std::nullopt);
+  EXPECT_EQ(store_->versions().moving().DamagedKey(slot, 0, store_->WordOf(Key(4)).new_address()), std::nullopt);
+  EXPECT_EQ(store_->versions().moving().DamagedKey(slot_of(Key(4)), 0, address), std::nullopt);
+}
+
+// --- Copies of an earlier server
+
+TEST_F(CleaningTest, WhatAnEarlierCleanerLeftBehindItsLastCopyIsWrittenOver) {
+  for (const bool crash : {true, false}) {
+    Churn(10);
+    const auto copies = store_->versions().log().copies().Open(0);
+    ASSERT_TRUE(copies);
+    const uint64_t segment = store_->geometry().RegionOffset(copies->region) + copies->segment * 4096;
+    uint64_t end = format::FirstObjectOffset(copies->segment);
+    for (const auto& [key, value] : model_) {
+      const LogAddress address = store_->WordOf(key).new_address();
+      if (address.slot() != copies->slot || address.offset_in_slot() / 4096 != copies->segment) continue;
+      end = std::max(end, address.offset_in_slot() % 4096 + format::ObjectSpace(key.size(), value.size()));
+    }
+    ASSERT_LT(end, 4096U);
+    std::memset(store_->pool().view().bytes.data() + segment + end, 0x7e, 4096 - end);
+    crash ? store_->Recover() : store_->CloseAndReopen();
+    EXPECT_EQ(store_->versions().log().copies().Open(0), copies);
+    Churn(1);
+    while (store_->versions().log().copies().Open(0) == copies && !HasFailure()) {
+      const auto left = store_->pool().bytes().subspan(segment + 4095, 1);
+      if (left[0] == std::byte{0}) break;
+      Put(Key(random_.Uniform(100)));
+    }
+    const auto rest = store_->pool().bytes().subspan(segment + end, 4096 - end);
+    EXPECT_EQ(AsString(rest).find(std::string(64, '\x7e')), std::string_view::npos);
+    Churn(20);
+    ExpectAll();
+  }
+}
+
+// Nobody knows how long it is, so nothing is put behind it, or in its place.
+TEST_F(CleaningTest, ALastCopyThatIsDamagedIsNotWrittenOver) {
+  for (const bool crash : {true, false}) {
+    SCOPED_TRACE(crash);
+    MakeStore(Wish(12));
+    uint64_t last = 0;
+    std::string key;
+    for (int i = 0; last < 2000 || last > 3000; ++i) {  // there would be room behind it
+      ASSERT_LT(i, 100);
+      Churn(1);
+      const auto copies = store_->versions().log().copies().Open(0);
+      last = 0;
+      if (!copies) continue;
+      for (const auto& [k, value] : model_) {
+        const LogAddress address = store_->WordOf(k).new_address();
+        if (address.slot() != copies->slot || address.offset_in_slot() / 4096 != copies->segment) continue;
+        if (address.offset_in_slot() % 4096 < last) continue;
+        last = address.offset_in_slot() % 4096;
+        key = k;
+      }
+    }
+    DamageHeader(key, offsetof(format::ObjectHeader, value_size));
+    const std::span<const std::byte> there(BytesAt(store_->WordOf(key).new_address()), 200);
+    const std::vector<std::byte> damaged(there.begin(), there.end());
+    crash ? store_->Recover() : store_->CloseAndReopen();
+    model_.erase(key);
+    Put("other");  // counts
+    const uint64_t copied = store_->counter(Counter::kCleanBytesCopied);
+    store_->cleaning().Ask();
+    while (store_->counter(Counter::kCleanBytesCopied) == copied) ASSERT_TRUE(store_->CleanStep());
+    EXPECT_TRUE(std::equal(there.begin(), there.end(), damaged.begin()));
+    store_->Clean();
+    EXPECT_EQ(store_->Get(key), kDamaged);
+    for (const auto& [k, value] : model_) ASSERT_EQ(store_->Get(k), value) << k;
+  }
+}
+
+// The shard dies with copies that were not proposed, proposals that were not applied, and moves that are in the caches
+// only; then the power goes.
+TEST(CleaningCrashTest, NothingIsLostWhateverHadBeenProposed) {
+  uint64_t regions_cleaned = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    StoreOptions options;
+    options.wish = Wish(8);
+    auto pool = std::make_unique<CrashPool>(options.wish.pool_size);
+    CrashPool* crash_pool = pool.get();
+    std::optional<Store> store(std::in_place, options, std::move(pool));
+    std::map<std::string, std::string> model;
+    uint64_t puts = 0;
+    for (int life = 0; life < 4; ++life) {
+      for (uint64_t left = 100 + random.Uniform(300); left > 0; --left) {
+        const std::string key = "key" + std::to_string(random.Uniform(150));
+        const std::string value = ValueOf(++puts, 200);
+        ASSERT_EQ(store->Put(key, value).code, Code::kOk);
+        model[key] = value;
+        for (uint64_t steps = random.Uniform(6); steps > 0; --steps) {
+          random.Chance(0.5) ? static_cast<void>(store->cleaner().Step()) : static_cast<void>(store->cleaning().Step());
+        }
+      }
+      regions_cleaned += store->counter(Counter::kCleanRegions);
+      if (random.Chance(0.5)) {
+        crash_pool->ProcessDies();
+      } else {
+        pool = std::make_unique<CrashPool>(crash_pool->AfterPowerCut(random, 0.5));
+        crash_pool = pool.get();
+        options.take_up = TakeUp::kNotYet;
+        store.emplace(options, std::move(pool));
+      }
+      store->Recover();
+      for (const auto& [key, value] : model) ASSERT_EQ(store->Get(key), value) << key;
+      ASSERT_EQ(store->Violation(), "");
+      ASSERT_EQ(FindUnrest(store->Bytes()), "");
+    }
+  }
+  EXPECT_GT(regions_cleaned, 1000U);
+}
+
+// Nobody who is left may find zeroes where an entry led.
+TEST(CleaningCrashTest, EntriesAreOnTheMediumBeforeARegionIsEmptied) {
+  StoreOptions options;
+  options.wish = Wish(8);
+  auto made = std::make_unique<CrashPool>(options.wish.pool_size);
+  CrashPool& pool = *made;
+  Store store(options, std::move(made));
+  const format::Geometry& geometry = store.geometry();
+  const uint64_t index_bytes = geometry.index_slots * sizeof(format::IndexEntry);
+  uint64_t emptied = 0;
+  const auto check = [&] {
+    for (uint32_t region = 0; region < geometry.regions(); ++region) {
+      const uint64_t at = format::kRegionTableOffset + region * sizeof(uint64_t);
+      const RegionWord word(LoadAs<uint64_t>(pool.bytes().subspan(at)));
+      if (word != RegionWord::Emptied(word.generation()) || pool.IsDurable(at, sizeof(uint64_t))) continue;
+      ++emptied;
+      EXPECT_TRUE(pool.IsDurable(geometry.FirstSlotOffset(0, 0), index_bytes));
+    }
+  };
+  Random random(1);
+  for (int life = 0; life < 20; ++life) {
+    pool.before_fence = check;
+    for (int i = 0; i < 200; ++i) {
+      ASSERT_EQ(store.Put("key" + std::to_string(random.Uniform(200)), ValueOf(random.Next(), 200)).code, Code::kOk);
+      store.CleanStep();
+    }
+    for (uint64_t steps = random.Uniform(10); steps > 0; --steps) store.CleanStep();
+    pool.ProcessDies();
+    store.Recover();
+  }
+  EXPECT_GT(emptied, 50U);
+}
+
+}  // namespace
+}  // namespace erda::server
