@@ -1,26 +1,26 @@
-"""The search that the models share: every run of a model, breadth first, so that a broken run is a shortest one.
+"""The search that the models share. It explores every run of a model breadth first, so a broken run is a shortest one.
 
-A monitor knows what the events of a run allow: `start`, `after(m, event)`, and `holds(m)`, false if nothing is left that
-would explain them. Its values and the states are hashable.
+A monitor knows what the events of a run allow. It has `start`, `after(m, event)` and `holds(m)`, which is false if no
+explanation of the events is left. The values of the monitor and the states are hashable.
 
-A node is a state and what the monitor makes of the run to it. Many nodes have one state, so its steps are made once, and
-its monitors follow them; and many steps lead to one state, so each is tidied once.
+A node is a state and the monitor's value after the run to it. Many nodes share a state, so the search makes the steps
+of a state once. Many steps lead to the same state, so the search tidies a state once.
 """
 import gc
 from collections import deque
 
-gc.disable()                                                            # nothing here forms cycles, and all is kept
+gc.disable()                                                            # The objects here form no cycles, and live until the end.
 
 
 class States:
-    """Numbers of states, in the order they are met, and the steps of each."""
+    """Numbers the states in the order in which the search meets them. Keeps the steps of each state."""
 
     def __init__(self, steps, tidy):
         self.steps, self.tidy = steps, tidy
         self.all = []
-        self.numbers = {}                                               # of tidy states
-        self.met = {}                                                   # the same, of the states as the steps left them
-        self.nexts = []                                                 # of each state: (label, state, events), or None
+        self.numbers = {}                                               # Of tidy states.
+        self.met = {}                                                   # The same numbers, of states before they were tidied.
+        self.nexts = []                                                 # For each state its (label, state, events), or None.
 
     def number(self, s):
         n = self.met.get(s)
@@ -40,12 +40,15 @@ class States:
 
 
 def explore(state, steps, monitor, limit, tidy=lambda s: s):
-    """steps(state) yields (label, next state, events). Returns whether all runs hold (None: there are more nodes than
-    `limit`), their number, and the steps of a run that does not."""
+    """Explores all runs from `state`. steps(state) yields (label, next state, events).
+
+    Returns whether all runs hold, the number of nodes, and the steps of a run that breaks. The first is None if there
+    are more nodes than `limit`. tidy(state) returns an equal state without what no step can reach.
+    """
     states = States(steps, tidy)
     start = (states.number(state), monitor.start)
     number = {start: 0}
-    came = [(0, None)]                                                  # of each node: the node before, and the step
+    came = [(0, None)]                                                  # For each node: the node before it, and the step.
     todo = deque([start])
     while todo:
         node = todo.popleft()
@@ -69,6 +72,7 @@ def explore(state, steps, monitor, limit, tidy=lambda s: s):
 
 
 def path(came, n):
+    """Returns the steps from the start to node n."""
     out = []
     while n:
         n, label = came[n]

@@ -56,10 +56,10 @@ The comparison by version in the `lazy` configurations is what a cleaner will ne
 "chain-by-address" shows why.
 """
 import sys
-import time
 from collections import namedtuple
 
 from _explore import explore
+from _program import main
 
 # A version's body: 0 not all there, 1 whole in memory, 2 whole and persistent. A log entry None: the place was reused.
 # prev: the address of what was newest when this one was published. put: None for a tombstone. rank: its version number.
@@ -759,8 +759,8 @@ def puts(path, *levels):
 
 
 P, L = PERSISTED, PLACED
-# Name, configuration, whether a run without arguments checks it.
-DESIGN = [
+# Name, configuration, and whether a run without arguments checks it.
+CONFIGURATIONS = [
     # Puts, one key.
     ("three reserved puts, a client dies", Config(puts(R, P, P, P), 1, deaths=1), True),
     ("two reserved puts, power cut", Config(puts(R, P, P), 2, cuts=1), True),
@@ -915,6 +915,8 @@ DESIGN = [
     ("cleaner frees later, a client dies", Config(puts(R, P, P, P), 1, moves=1, lazy=True, deaths=1), False),
     ("cleaner frees later, delete", Config(puts(R, L, P), 1, moves=2, lazy=True, deaths=1, dels=1), False),
 ]
+DESIGN = {name: c for name, c, _ in CONFIGURATIONS}
+QUICK = {name for name, _, quick in CONFIGURATIONS if quick}
 PLANTED = {
     # The paper's unconditional flip, and what else can go wrong with puts.
     "always-flip": Config(puts(R, P, P, P), 1, deaths=2),
@@ -964,49 +966,7 @@ PLANTED = {
     "delete-looks-at-newest": Config(puts(R, L, L), 1, dels=1),         # not-found if the newest alone is not whole
     "recovery-keeps-tombstone": Config(puts(R, P), 2, dels=1, cuts=1),
 }
-WORDS = {True: "holds", False: "BROKEN", None: "TOO LARGE"}
-
-
-def check_design(full):
-    bad = 0
-    for name, c, quick in DESIGN:
-        if not (quick or full):
-            continue
-        began = time.monotonic()
-        ok, n, trace = check(c)
-        print(f"{WORDS[ok]}: {name} ({n} states, {time.monotonic() - began:.1f} s)", flush=True)
-        for x in trace:
-            print("   ", x)
-        bad += ok is not True
-    return bad
-
-
-def check_planted(names, trace_too):
-    bad = 0
-    for name in names:
-        c = PLANTED[name]
-        c.defect = name
-        ok, n, trace = check(c)
-        print(f"{'found' if ok is False else 'NOT FOUND'}: {name} ({n} states, {len(trace)} steps)", flush=True)
-        bad += ok is not False
-        if trace_too:
-            print("\n".join("    " + x for x in trace))
-    return bad
-
-
-def main(args):
-    if args[:1] == ["--trace"] and len(args) == 2 and args[1] in PLANTED:
-        return check_planted(args[1:], True)
-    if args == ["--list"]:
-        print("\n".join([name for name, _, _ in DESIGN] + list(PLANTED)))
-        return 0
-    if args not in ([], ["--full"]):
-        print(__doc__.split("\n\n")[1], file=sys.stderr)
-        return 2
-    bad = check_planted(PLANTED, False) + check_design(bool(args))
-    print("all hold, all planted defects found" if bad == 0 else f"{bad} failed")
-    return min(bad, 1)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(__doc__, check, DESIGN, PLANTED, QUICK))

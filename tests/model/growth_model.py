@@ -39,6 +39,7 @@ import sys
 from collections import namedtuple
 
 from _explore import explore
+from _program import main
 
 # visible and durable: what readers see, and what the medium has. Words: the key's old and new slot (a value, None, or
 # OTHER), whether the old slot's meta is another key's, and depth: 1 from when the number of blocks says so.
@@ -307,27 +308,27 @@ def check(c, limit=5_000_000):
     return explore(initial(c), lambda s: steps(c, s), Monitor(c), limit)
 
 
-DESIGN = [
-    ("gets alone", Config((), 2)),
-    ("a put, gets", Config((1,), 2)),
-    ("two puts, gets", Config((1, 2), 2)),
-    ("a put and a delete, gets", Config((1, None), 2)),
-    ("a new key, gets", Config((1,), 2, begins_absent=True)),
-    ("a new key that goes again, gets", Config((1, None), 2, begins_absent=True)),
-    ("far from its home: gets alone", Config((), 2, far=True)),
-    ("far from its home: a put and a delete, gets", Config((1, None), 2, far=True)),
-    ("far from its home: a new key that goes again, gets", Config((1, None), 2, begins_absent=True, far=True)),
-    ("a put, power cut", Config((1,), 2, cuts=1)),
-    ("a put and a delete, power cut", Config((1, None), 1, cuts=1)),
-    ("two puts, two power cuts", Config((1, 2), 1, cuts=2)),
-    ("a new key, two power cuts", Config((1,), 1, cuts=2, begins_absent=True)),
-    ("a put, two cuts or deaths of the process", Config((1,), 1, cuts=2, process=True)),
-    ("two puts, scans", Config((1, 2), 2, scans=True)),
-    ("a put and a delete, scans", Config((1, None), 2, scans=True)),
-    ("a new key that goes again, scans", Config((1, None), 2, begins_absent=True, scans=True)),
-    ("a put and a delete, scans, power cut", Config((1, None), 1, cuts=1, scans=True)),
-    ("a put and a delete, two cuts or deaths", Config((1, None), 1, cuts=2, process=True)),
-]
+DESIGN = {
+    "gets alone": Config((), 2),
+    "a put, gets": Config((1,), 2),
+    "two puts, gets": Config((1, 2), 2),
+    "a put and a delete, gets": Config((1, None), 2),
+    "a new key, gets": Config((1,), 2, begins_absent=True),
+    "a new key that goes again, gets": Config((1, None), 2, begins_absent=True),
+    "far from its home: gets alone": Config((), 2, far=True),
+    "far from its home: a put and a delete, gets": Config((1, None), 2, far=True),
+    "far from its home: a new key that goes again, gets": Config((1, None), 2, begins_absent=True, far=True),
+    "a put, power cut": Config((1,), 2, cuts=1),
+    "a put and a delete, power cut": Config((1, None), 1, cuts=1),
+    "two puts, two power cuts": Config((1, 2), 1, cuts=2),
+    "a new key, two power cuts": Config((1,), 1, cuts=2, begins_absent=True),
+    "a put, two cuts or deaths of the process": Config((1,), 1, cuts=2, process=True),
+    "two puts, scans": Config((1, 2), 2, scans=True),
+    "a put and a delete, scans": Config((1, None), 2, scans=True),
+    "a new key that goes again, scans": Config((1, None), 2, begins_absent=True, scans=True),
+    "a put and a delete, scans, power cut": Config((1, None), 1, cuts=1, scans=True),
+    "a put and a delete, two cuts or deaths": Config((1, None), 1, cuts=2, process=True),
+}
 PLANTED = {
     "published-first": Config((), 1, far=True),                         # before the entry is there
     "new-not-flushed": Config((), 1, cuts=1),
@@ -342,30 +343,7 @@ PLANTED = {
     "reads-in-one-batch": Config((), 1, far=True),
     "scanned-by-the-first-number": Config((), 1, scans=True),
 }
-WORDS = {True: "holds", False: "BROKEN", None: "TOO LARGE"}
-
-
-def main(args):
-    if args and not (len(args) == 2 and args[0] == "--trace" and args[1] in PLANTED):
-        print(__doc__.split("\n\n")[1], file=sys.stderr)
-        return 2
-    bad = 0
-    for name in args[1:] or PLANTED:
-        c = PLANTED[name]
-        c.defect = name
-        ok, n, trace = check(c)
-        print(f"{'found' if ok is False else 'NOT FOUND'}: {name} ({n} states, {len(trace)} steps)", flush=True)
-        bad += ok is not False
-        if args:
-            print("\n".join("    " + line for line in trace))
-    for name, c in [] if args else DESIGN:
-        ok, n, trace = check(c)
-        print(f"{WORDS[ok]}: {name} ({n} states)", flush=True)
-        print("".join(f"    {line}\n" for line in trace), end="")
-        bad += ok is not True
-    print("all hold, all planted defects found" if bad == 0 else f"{bad} failed")
-    return min(bad, 1)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(__doc__, check, DESIGN, PLANTED))

@@ -25,7 +25,8 @@ import sys
 from collections import namedtuple
 
 from _explore import explore
-from growth_model import Monitor, Put, WORDS
+from _program import main
+from growth_model import Monitor, Put
 
 SLOTS = 3
 FAR = SLOTS  # the slot that is in the larger window alone
@@ -164,18 +165,18 @@ def check(c, limit=5_000_000):
     return explore(initial(c), lambda s: steps(c, s), Monitor(c), limit)
 
 
-DESIGN = [
-    ("a move, a get", Config((), 1, 1)),
-    ("two moves, two gets", Config((), 2, 2)),
-    ("a put, moves, gets", Config((1,), 2, 2)),
-    ("a put and a delete, moves, a get", Config((1, None), 1, 2)),
-    ("a delete and a put, moves, gets", Config((None, 1), 2, 1)),
-    ("a new key, moves, gets", Config((1,), 2, 2, begins_absent=True)),
-    ("a new key that goes and comes again, a move, a get", Config((1, None, 2), 1, 1, begins_absent=True)),
-    ("a new key, perhaps far, gets", Config((1,), 2, 1, begins_absent=True, far=True)),
-    ("a key that goes and comes again, perhaps far, a get", Config((None, 1), 1, 1, far=True)),
-    ("a new key, perhaps far, that goes and comes again, a get", Config((1, None, 2), 1, 0, True, far=True)),
-]
+DESIGN = {
+    "a move, a get": Config((), 1, 1),
+    "two moves, two gets": Config((), 2, 2),
+    "a put, moves, gets": Config((1,), 2, 2),
+    "a put and a delete, moves, a get": Config((1, None), 1, 2),
+    "a delete and a put, moves, gets": Config((None, 1), 2, 1),
+    "a new key, moves, gets": Config((1,), 2, 2, begins_absent=True),
+    "a new key that goes and comes again, a move, a get": Config((1, None, 2), 1, 1, begins_absent=True),
+    "a new key, perhaps far, gets": Config((1,), 2, 1, begins_absent=True, far=True),
+    "a key that goes and comes again, perhaps far, a get": Config((None, 1), 1, 1, far=True),
+    "a new key, perhaps far, that goes and comes again, a get": Config((1, None, 2), 1, 0, True, far=True),
+}
 PLANTED = {
     "reads-in-one-batch": Config((), 1, 1),         # the reading behind goes along with the slots
     "three-reads-in-one-batch": Config((), 1, 1),   # the reading before, too
@@ -186,27 +187,6 @@ PLANTED = {
     "told-behind": Config((1,), 1, 0, begins_absent=True, far=True),  # after the entry that needs it
 }
 
-def main(args):
-    if args and not (len(args) == 2 and args[0] == "--trace" and args[1] in PLANTED):
-        print(__doc__.split("\n\n")[1], file=sys.stderr)
-        return 2
-    bad = 0
-    for name in args[1:] or PLANTED:
-        c = PLANTED[name]
-        c.defect = name
-        ok, n, trace = check(c)
-        print(f"{'found' if ok is False else 'NOT FOUND'}: {name} ({n} states, {len(trace)} steps)", flush=True)
-        bad += ok is not False
-        if args:
-            print("\n".join("    " + line for line in trace))
-    for name, c in [] if args else DESIGN:
-        ok, n, trace = check(c)
-        print(f"{WORDS[ok]}: {name} ({n} states)", flush=True)
-        print("".join(f"    {line}\n" for line in trace), end="")
-        bad += ok is not True
-    print("all hold, all planted defects found" if bad == 0 else f"{bad} failed")
-    return min(bad, 1)
-
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(__doc__, check, DESIGN, PLANTED))

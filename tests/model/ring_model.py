@@ -40,6 +40,7 @@ import sys
 from collections import namedtuple
 
 from _explore import explore
+from _program import main
 
 # --- The memory.
 
@@ -371,20 +372,20 @@ def check(c, limit=3_000_000):
     return explore(start, judged, RingMonitor(), limit)
 
 
-DESIGN = [
-    ("one message, the queue sleeps", Config(1, 2, parks=False)),
-    ("one message, the ring is parked", Config(1, 2, sleeps=False)),
-    ("one message, both", Config(1, 3)),
-    ("two messages, the queue sleeps", Config(2, 2, parks=False)),
-    ("two messages, the ring is parked", Config(2, 2, sleeps=False)),
-    ("two messages, both", Config(2, 2)),
-    ("one message, then the producer hangs up", Config(1, 2, hangs_up=True)),
-    ("two messages, then the producer hangs up", Config(2, 1, hangs_up=True)),
-    ("a Write, the consumer leaves", Config(0, writes=1)),
-    ("two Writes, the consumer leaves", Config(0, writes=2)),
-    ("a Write that is placed, the consumer leaves", Config(0, writes=1, places=True)),
-    ("two Writes that are placed, the consumer leaves", Config(0, writes=2, places=True)),
-]
+DESIGN = {
+    "one message, the queue sleeps": Config(1, 2, parks=False),
+    "one message, the ring is parked": Config(1, 2, sleeps=False),
+    "one message, both": Config(1, 3),
+    "two messages, the queue sleeps": Config(2, 2, parks=False),
+    "two messages, the ring is parked": Config(2, 2, sleeps=False),
+    "two messages, both": Config(2, 2),
+    "one message, then the producer hangs up": Config(1, 2, hangs_up=True),
+    "two messages, then the producer hangs up": Config(2, 1, hangs_up=True),
+    "a Write, the consumer leaves": Config(0, writes=1),
+    "two Writes, the consumer leaves": Config(0, writes=2),
+    "a Write that is placed, the consumer leaves": Config(0, writes=1, places=True),
+    "two Writes that are placed, the consumer leaves": Config(0, writes=2, places=True),
+}
 PLANTED = {
     "publish-without-fence": Config(1, 1, parks=False),                 # Ring::Publish
     "publish-fence-acq-rel": Config(1, 1, parks=False),
@@ -403,30 +404,7 @@ PLANTED = {
     "placing-relaxed": Config(0, writes=1, places=True),                # Ring::BeginPlacing
     "placing-ends-relaxed": Config(0, writes=1, places=True),           # Ring::EndPlacing
 }
-WORDS = {True: "holds", False: "BROKEN", None: "TOO LARGE"}
-
-
-def main(args):
-    if args and not (len(args) == 2 and args[0] == "--trace" and args[1] in PLANTED):
-        print(__doc__.split("\n\n")[1], file=sys.stderr)
-        return 2
-    bad = 0
-    for name in args[1:] or PLANTED:
-        c = PLANTED[name]
-        c.defect = name
-        ok, n, trace = check(c)
-        print(f"{'found' if ok is False else 'NOT FOUND'}: {name} ({n} states, {len(trace)} steps)", flush=True)
-        bad += ok is not False
-        if args:
-            print("\n".join("    " + line for line in trace))
-    for name, c in [] if args else DESIGN:
-        ok, n, trace = check(c)
-        print(f"{WORDS[ok]}: {name} ({n} states)", flush=True)
-        print("".join(f"    {line}\n" for line in trace), end="")
-        bad += ok is not True
-    print("all hold, all planted defects found" if bad == 0 else f"{bad} failed")
-    return min(bad, 1)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(__doc__, check, DESIGN, PLANTED))
