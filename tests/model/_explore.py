@@ -9,7 +9,7 @@ of a state once. Many steps lead to the same state, so the search tidies a state
 import gc
 from collections import deque
 
-gc.disable()                                                            # The objects here form no cycles, and live until the end.
+gc.disable()  # The objects here form no cycles, and live until the end.
 
 
 class States:
@@ -18,9 +18,9 @@ class States:
     def __init__(self, steps, tidy):
         self.steps, self.tidy = steps, tidy
         self.all = []
-        self.numbers = {}                                               # Of tidy states.
-        self.met = {}                                                   # The same numbers, of states before they were tidied.
-        self.nexts = []                                                 # For each state its (label, state, events), or None.
+        self.numbers = {}  # Of tidy states.
+        self.met = {}  # The same numbers, of states before they were tidied.
+        self.nexts = []  # For each state its (label, state, events), or None.
 
     def number(self, s):
         n = self.met.get(s)
@@ -48,7 +48,7 @@ def explore(state, steps, monitor, limit, tidy=lambda s: s):
     states = States(steps, tidy)
     start = (states.number(state), monitor.start)
     number = {start: 0}
-    came = [(0, None)]                                                  # For each node: the node before it, and the step.
+    came = [(0, None)]  # For each node: the node before it, and the step.
     todo = deque([start])
     while todo:
         node = todo.popleft()

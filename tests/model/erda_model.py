@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
-"""An exhaustive model of one key: every interleaving of a small set of puts, deletes and gets with power cuts, server
-crashes, clients' deaths and the cleaner's moves. Each run is checked for linearizability, across restarts too: what was
-acknowledged or seen stays, as far as its put asked for it.
+"""An exhaustive model of one key, with puts, deletes, gets, power cuts, deaths, and the moves of the cleaner.
 
     erda_model.py            a selection of configurations, and every planted defect (about a minute)
     erda_model.py --full     every configuration, and every planted defect (some minutes)
@@ -10,50 +8,61 @@ acknowledged or seen stays, as far as its put asked for it.
 
 The exit code is 0 only if every configuration holds and every planted defect is found.
 
-What is modelled, and where the code does it
-  publish, settle, commit, take back, sweep, delete   src/server/versions/publish_batch.cc, settling.cc, taking_back.cc,
-                                                      removing.cc, function by function
-  the word and its transitions                        src/format/entry_word.h
-  a get's steps: entry, version, second look, older   src/client/get.cc; its decisions: src/client/read_table.h
-  the left flag, and a get that reads the version alone   src/log/shard_log.cc: OnEntryStored; src/client/located.cc: OnLocatedRead
-  recovery, and a power cut in the middle of it        src/server/recovery/recovery.cc: Decide, RepairEntry
+The model explores every interleaving of a small set of puts, deletes and gets with power cuts, server crashes, clients'
+deaths and the cleaner's moves. It checks each run for linearizability, across restarts, too. A value that was
+acknowledged or seen stays, as far as its put asked for that.
 
-  A shard is one thread: while it is inside a put, a commit, a taking back or a delete (State.busy), no other step of
-  the shard runs; gets, values that land, deaths, crashes and power cuts come in between. With `fine` every store of
-  the entry is seen by readers one step before it is persistent, and a power cut in between keeps it or loses it. The
-  settled bit alone is never waited for: each power cut keeps it or loses it. A server crash loses nothing that was
-  stored, persistent or not; a power cut after it may, if recovery did not make it persistent.
+The model follows these functions:
 
-  Delete settles the current version if it is whole; answers not-found if no version is visible; else it publishes a
-  tombstone (whole, persistent, unsettled), marks what is in flight as superseded (in DRAM), frees the entry, and
-  answers. Every tombstone stands at the same address (SLOT): the next delete, of this key or of another one, writes
-  over it. A superseded version never changes the entry.
+    publish, settle, commit, take back, sweep, delete   publish_batch.cc, settling.cc, taking_back.cc and removing.cc in
+                                                        src/server/versions/, function by function
+    the word and its transitions                        src/format/entry_word.h
+    a get's steps, and its decisions                    src/client/get.cc, read_table.h
+    the left flag                                       src/log/shard_log.cc: OnEntryStored
+    a get that reads the version alone                  src/client/get.cc: OnLocatedRead
+    recovery, and a power cut in the middle of it       src/server/recovery/recovery.cc: Decide, RepairEntry
 
-  A put or delete may have a condition: that the key is absent, or that its value is a certain put's (its version). The
-  shard settles the current version if it is whole, and then compares. While the newest version is not whole it waits:
-  that one may become whole, be acknowledged without the shard, and have been before it (`condition-not-awaited`).
+A shard is one thread. While it is inside a put, a commit, a taking back or a delete (State.busy), no other step of the
+shard runs. Gets, values that land, deaths, crashes and power cuts come in between. With `fine` readers see every store
+of the entry one step before it is persistent. A power cut in between keeps the store or loses it. The shard never waits
+for the settled bit: each power cut keeps it or loses it. A server crash loses nothing that was stored, persistent or
+not. A power cut after the crash may lose it, if recovery did not make it persistent.
 
-A put may expire: at any moment after it was published its value's time is over, for all at once: the shard's word `time`
-reaches the deadline. The value itself may arrive later. From then on the version says that the key is absent to conditions
-and deletes. A get knows the time by Reads of that word alone. A Read before the entry's says that a version has expired; a
-Read after the version's says that it has not; if that one says that it has, the get starts again. A get that knows where
-the version is Reads both in any order. A delete settles what has arrived before it says not-found. The shard frees an
-entry whose new version, settled, has expired, and marks what is in flight; there is no tombstone.
+A delete settles the current version if it is whole, and answers not-found if no version is visible. Otherwise it
+publishes a tombstone, which is whole, persistent and unsettled. It marks in DRAM that the versions in flight are
+superseded, frees the entry, and answers. Every tombstone stands at the same address (SLOT). The next delete, of this
+key or of another one, writes over it. A superseded version never changes the entry.
 
-What is not modelled: the index (an entry is read as a whole), other keys, torn headers, damage by hardware.
+A put or delete may have a condition: the key is absent, or its value is that of a certain put. The shard settles the
+current version if it is whole, and then compares. While the newest version is not whole, the shard waits. For that
+version may become whole and be acknowledged without the shard, and so come before the judgement
+(`condition-not-awaited`).
 
-Flush methods belong to the writer, and every reader judges a version by how it was written, whatever its own connection
-has: the object's header says which ones their writer flushes by a Read. Such a version is returned as soon as it is
-whole, since it may be acknowledged, and since whoever can read it finds it past the caches; every other one that is not
-settled is not acknowledged yet, what the server itself wrote (an inline put's value, a tombstone) included. Puts with
-path F among others with R are clients with read-after-write among clients with server flush. The defects
-"raw-trusts-server", "passes-what-is-flushed" and "trusts-what-is-not-flushed" show what happens under simpler rules.
-With `warm`, a get may begin at any version that was the settled new one at some time since the server's last start, or that
-was acknowledged since then, as if some client knew of it, and read nothing else: it counts if it does not say that its entry has left it. A power cut loses
-all such flags, and all that clients know.
+A put may expire: its value's time is over at any moment after the put was published, and for all at once. The shard's
+word `time` reaches the deadline at that moment. The value itself may arrive later. From then on the version says to
+conditions and deletes that the key is absent. A get knows the time only by Reads of that word. If a Read before the
+entry's says that a version has expired, it has. If a Read after the version's says that it has not, it has not. If the
+later Read says that it has, the get starts again. A get that knows where the version is Reads both in any order. A
+delete settles the versions that have arrived before it says not-found. If the new version of an entry is settled and
+has expired, the shard frees the entry and marks the versions in flight. It writes no tombstone for that.
 
-The comparison by version in the `lazy` configurations is what a cleaner will need that frees later than it moves; defect
-"chain-by-address" shows why.
+The model leaves out other keys, torn headers and damage by hardware. It leaves out the index: a get reads an entry as a
+whole.
+
+Flush methods belong to the writer, and the object's header says whether the writer flushes the version by a Read. Every
+reader judges a version by its header, and not by the method of the reader's connection. It returns a version that Reads
+flush as soon as it is whole. For the version may be acknowledged, and everybody who reads it finds it past the caches.
+Every other unsettled version is not acknowledged yet. That includes an inline put's value and a tombstone, which the
+server itself wrote. Puts with path F are by clients with read-after-write, and those with path R by clients with server
+flush. The defects "raw-trusts-server", "passes-what-is-flushed" and "trusts-what-is-not-flushed" show the faults of
+simpler rules.
+
+With `warm`, a get may begin at a version, as if its client knew of it, and read nothing but that version. The version
+was the settled new one at some time since the server's last start, or was acknowledged since then. It counts if it does
+not say that its entry has left it. A power cut loses all such flags, and all that clients know.
+
+In the `lazy` configurations the cleaner frees a version later than it moves it. So the chain is compared by version
+numbers. The defect "chain-by-address" shows why.
 """
 import sys
 from collections import namedtuple
@@ -61,46 +70,61 @@ from collections import namedtuple
 from _explore import explore
 from _program import main
 
-# A version's body: 0 not all there, 1 whole in memory, 2 whole and persistent. A log entry None: the place was reused.
-# prev: the address of what was newest when this one was published. put: None for a tombstone. rank: its version number.
-# left: the entry has named it as new, and names another one now.
-Version = namedtuple("Version", "body level prev put rank left", defaults=(False,))  # immutable; indexed by address
-Word = namedtuple("Word", "new old settled")                           # addresses or None
-# Put phases: 0 not begun, 1 asked, 2 published and told, 3 done at the shard, 4 acknowledged, 6 being published,
-# 8 client dead and fenced, 9 unknown for ever. superseded: a delete came after it.
+# body: 0 not all there; 1 whole in memory; 2 whole and persistent.
+# prev: the address of the newest version when this one was published.
+# put: the put of this version, or None for a tombstone.
+# rank: the version number.
+# left: the entry has named this version as new, and names another one now.
+# The log has versions by address. None stands for a place that was used again.
+Version = namedtuple("Version", "body level prev put rank left", defaults=(False,))
+# new: the address of the new version, or None.
+# old: the address of the old version, or None.
+Word = namedtuple("Word", "new old settled")
+# phase: 0 not begun; 1 asked; 2 published and told; 3 done at the shard; 4 acknowledged; 6 being published.
+# In phase 8 the client is dead and fenced; in phase 9 the result is unknown for ever.
+# superseded: a delete came after the put.
+# result: "conflict" if the condition did not hold.
 Put = namedtuple("Put", "phase addr alive superseded result", defaults=(None,))
-# Delete phases: 0 not begun, 1 asked, 3 done at the shard, 4 acknowledged, 6 under way, 9 unknown for ever
+# phase: 0 not begun; 1 asked; 3 done at the shard; 4 acknowledged; 6 under way; 9 unknown for ever.
+# result: "ok", "notfound", or "conflict" if the condition did not hold.
 Del = namedtuple("Del", "phase result")
-# result: "conflict" if its condition did not hold.
-# Get phases: 0 not begun, 1 begun, 2 has an address to read, 3 found no whole version there, 4 done, 5 lost in a crash,
-# 6 has the version that counts and Reads the time, 7 has the time and Reads a version that it knew of
-# at: in phase 6 the put of that version.
-# over: what had expired when the time was Read, before the entry or the known version.
+# phase: 0 not begun; 1 begun; 2 has an address to read; 3 found no whole version there; 4 done; 5 lost in a crash.
+# In phase 6 the get has the version that counts, and Reads the time.
+# In phase 7 it has the time, and Reads a version that it knew of.
+# snap: the entry's word as the get read it.
+# at: the address to read; in phase 6 the put of the version that counts.
+# over: the puts that had expired when the get Read the time, before the entry or the known version.
 Get = namedtuple("Get", "phase snap at over", defaults=(frozenset(),))
-# durable: the word on the medium, if it is not (yet) the visible one. busy: what the shard still has to do, in order.
-# known: versions that clients may know of as settled new ones, but for those that say that they are not any more.
-# over: puts whose values have expired.
+# durable: the word on the medium, if it is not yet the visible one.
+# busy: the steps that the shard still has to take, in order.
+# known: the versions that clients may know of as settled new ones, without those that say that they were left.
+# over: the puts whose values have expired.
 State = namedtuple("State", "log word durable puts dels gets busy cuts moves sweeps known over",
                    defaults=(frozenset(), frozenset()))
 
 PLACED, PERSISTED = "placed", "persisted"
-# whole: published settled in one step. R is flushed as its configuration says, F by read-after-write in any. D: the
-# client places the value where no entry leads, and asks behind that; the shard finds it whole, persists and publishes it.
+# R: a reserved put, flushed as its configuration says.
+# W: published settled in one step.
+# F: a reserved put, flushed by read-after-write in any configuration.
+# D: the client places the value where no entry leads, and asks after that.
+# The shard then finds the value of D whole, persists and publishes it.
 R, W, I, F, D = "reserve", "whole", "inline", "reserve, read-after-write", "delegated"
-NONE, SERVER, RAW = "none", "server", "read-after-write"               # flush methods
+NONE, SERVER, RAW = "none", "server", "read-after-write"  # Flush methods.
 EMPTY = Word(None, None, False)
-SLOT = 0                                                               # where tombstones stand
+SLOT = 0  # The address of tombstones.
 NO_GET, GET_DONE = Get(0, None, None), Get(4, None, None)
 
 
 class Config:
     def __init__(self, puts, gets, dels=0, flush=SERVER, cuts=0, deaths=0, moves=0, crash=False, sweeps=0, fine=False,
                  lazy=False, warm=False, wants={}, expires=(), defect=None):
-        self.puts, self.gets, self.dels, self.flush = puts, gets, dels, flush   # puts: list of (path, level)
+        # puts: a list of (path, level).
+        # expires: the puts with a time to live.
+        # wants: conditions. {("put", 1): 0} needs put 0's value; None needs no value.
+        self.puts, self.gets, self.dels, self.flush = puts, gets, dels, flush
         self.cuts, self.deaths, self.moves, self.crash = cuts, deaths, moves, crash
         self.sweeps, self.fine, self.lazy, self.warm, self.defect = sweeps, fine, lazy, warm, defect
-        self.expires = expires                          # puts with a time to live
-        self.wants = wants                              # conditions: {("put", 1): 0} needs put 0's value, None no value
+        self.expires, self.wants = expires, wants
 
 
 def initial(c):
@@ -128,16 +152,16 @@ def with_del(s, i, **kw):
     return s._replace(dels=s.dels[:i] + (s.dels[i]._replace(**kw),) + s.dels[i + 1:])
 
 
-# --- The shard. Each function is one visible step; what has to follow it goes to the front of busy.
+# --- The shard. Each function is one visible step. It puts the steps that must follow at the front of busy.
 
 def leave(s, a):
-    """The version says that its entry has left it."""
+    """Makes the version say that its entry has left it."""
     return s._replace(log=s.log[:a] + (s.log[a]._replace(left=True),) + s.log[a + 1:])
 
 
 def store(c, s, word, then=()):
-    """The entry is `word` for readers, and what it named as new says so; then it is persistent; then come the steps
-    `then`."""
+    """Stores `word` for readers, after the version that the entry named as new says that it was left. Then the entry
+    becomes persistent. Then come the steps `then`."""
     a = s.word.new
     if c.warm and a != word.new and a is not None and s.log[a] is not None and c.defect != "left-not-set":
         if c.defect == "left-after-entry":
@@ -176,7 +200,7 @@ def publish(c, s, i):
     body = 0 if path in (R, F) else 2
     if path == D and c.defect == "delegated-not-flushed":
         body = 1
-    if path == D and c.defect == "delegated-not-looked-at":             # its value never came
+    if path == D and c.defect == "delegated-not-looked-at":  # Its value never came.
         body = 0
     s = s._replace(log=s.log + (Version(body, level, s.word.new, i, next_rank(s.log)),))
     s = with_put(s, i, phase=6, addr=a)
@@ -191,22 +215,23 @@ def publish(c, s, i):
 
 
 def flush_of(c, i):
-    """The flush method of put i's client."""
+    """Returns the flush method of put i's client."""
     return RAW if c.puts[i][0] == F else c.flush
 
 
 def flushed_by_read(c, v):
-    """What the object's header says: its value is made persistent by Reads."""
+    """Returns true if the object's header says that Reads make its value persistent."""
     return v.put is not None and c.puts[v.put][0] in (R, F) and flush_of(c, v.put) == RAW
 
 
 def settled_before(c, s, a):
-    """The shard has settled the reservation at a: only its commit is still to come. It may have moved since."""
+    """Returns true if the shard has settled the reservation at a, so that only its commit is missing. The version may
+    have moved since."""
     return s.log[a] is None or (s.log[a].body == 2 and not flushed_by_read(c, s.log[a]))
 
 
 def commit(c, s, a, superseded):
-    """The version at a is whole: it becomes persistent, and reachable as settled."""
+    """Makes the whole version at a persistent, and reachable as settled."""
     if settled_before(c, s, a):
         return s
     if c.defect != "bit-before-flush":
@@ -229,7 +254,8 @@ def may_arrive(s, a):
 
 
 def take_back(c, s, i):
-    """The writer of put i is fenced. Whole: it stands. Else the newest that is whole, or that may still arrive."""
+    """Takes back put i, whose writer is fenced. If its version is whole, it stands. Otherwise the entry goes back to
+    the newest version that is whole or may still arrive."""
     p = s.puts[i]
     a = p.addr
     s = with_put(s, i, phase=8, addr=None)
@@ -254,7 +280,7 @@ def take_back(c, s, i):
 
 
 def value_of(s, a):
-    """The put that the version there says is the key's value; None: the key is absent."""
+    """Returns the put whose value the version at a gives to the key, or None if the key is absent by it."""
     return None if s.log[a] is None or s.log[a].put in s.over else s.log[a].put
 
 
@@ -274,12 +300,13 @@ def visible(c, s):
 
 
 def decided(s):
-    """What is newest is whole, so nothing can come in between any more. REQUIRES: settle_current."""
+    """Returns true if the newest version is whole, so that nothing can come before the judgement. Requires:
+    settle_current."""
     return s.word.new is None or s.word.settled
 
 
 def present(s):
-    """The put whose value a get would return, if that is decided."""
+    """Returns the put whose value a get would return. Requires: decided."""
     a = s.word.new if s.word.settled else s.word.old
     return None if a is None else value_of(s, a)
 
@@ -289,7 +316,7 @@ def conflicts(c, s, op):
 
 
 def may_judge(c, s, op):
-    """The shard can tell whether the operation's condition holds; else it waits."""
+    """Returns true if the shard can tell whether the operation's condition holds. Otherwise it waits."""
     return op not in c.wants or decided(s) or c.defect == "condition-not-awaited"
 
 
@@ -308,13 +335,13 @@ def begin_delete(c, s, j):
     word = published(c, s.word, SLOT)
     if c.defect == "tombstone-drops-old":
         word = word._replace(old=None)
-    if c.defect == "tombstone-settled":                                # visible as settled before it is persistent
+    if c.defect == "tombstone-settled":  # Visible as settled before it is persistent.
         word = word._replace(settled=True)
     return store(c, s, word, (("supersede", j), ("free", j), ("deleted", j)))
 
 
 def settle_arrived(c, s):
-    """What has arrived of the key and is not settled; one of them."""
+    """Settles one version of the key that has arrived and is not settled."""
     if s.word.new is None or s.word.settled or c.defect == "delete-trusts-what-expired":
         return s
     for p in s.puts:
@@ -324,7 +351,7 @@ def settle_arrived(c, s):
 
 
 def expire(c, s):
-    """The entry's new version, settled, has expired."""
+    """Frees the entry. Requires: its new version is settled, and has expired."""
     return store(c, s if c.defect == "expiry-forgets-in-flight" else supersede(s), EMPTY)
 
 
@@ -334,7 +361,7 @@ def supersede(s):
 
 
 def go_on(c, s):
-    """The next step of what the shard is in the middle of."""
+    """Takes the next step that the shard is in the middle of. Returns (label, state)."""
     step, s = s.busy[0], s._replace(busy=s.busy[1:])
     if step == "persist":
         return "entry persistent", s._replace(durable=None)
@@ -350,15 +377,15 @@ def go_on(c, s):
     if what == "supersede":
         return f"del{i} marks what is in flight", s if c.defect == "delete-forgets-in-flight" else supersede(s)
     if what == "free":
-        if c.defect == "free-not-fenced":                               # the slot is used again before that
+        if c.defect == "free-not-fenced":  # The slot is used again before the entry is persistent.
             return f"del{i} frees the entry", s._replace(word=EMPTY, durable=s.word)
         return f"del{i} frees the entry", store(c, s, EMPTY)
     return f"del{i} done", with_del(s, i, phase=3, result="ok")
 
 
 def recovered(c, log, w):
-    """The entry that recovery makes of w: a settled one stays as it is; else its newest whole version stands, the old
-    one at the end of the chain; a tombstone leaves nothing. Nothing is in flight."""
+    """Returns the entry that recovery makes of w. A settled entry stays as it is. Otherwise its newest whole version
+    stands, with the old one at the end of the chain. A tombstone leaves nothing. Nothing is in flight."""
     b = w.new
     if w.settled:
         return w
@@ -368,7 +395,7 @@ def recovered(c, log, w):
         while b is not None and b != w.old and not whole(log, b):
             b = log[b].prev if log[b] is not None else w.old
             if c.defect != "chain-by-address" and whole(log, b) and w.old is not None and log[w.old] is not None:
-                if log[b].rank <= log[w.old].rank:                      # what was the old one before it was moved
+                if log[b].rank <= log[w.old].rank:  # It was the old one before it was moved.
                     b = w.old
         if b is None or not whole(log, b):
             b = w.old
@@ -380,7 +407,7 @@ def recovered(c, log, w):
 
 
 def recover(c, s, log, w):
-    """After a restart: see recovered(). What it leaves is persistent, but for the settled bit."""
+    """Returns the state after a restart; see recovered(). All of it is persistent but the settled bit."""
     word = recovered(c, log, w)
     if word.new is not None and log[word.new] is not None and log[word.new].body == 1:
         if c.defect != "recovery-not-flushed":
@@ -393,10 +420,10 @@ def recover(c, s, log, w):
 
 
 def half_recovered(c, log, w):
-    """What another power cut leaves of a recovery that is not done: the entry as it stands between two stores."""
+    """Returns the entries that another power cut may leave in the middle of a recovery, between two stores."""
     word = recovered(c, log, w)
     out = {word, word._replace(settled=False)} if word != EMPTY else {EMPTY}
-    if c.defect == "recovery-in-two-stores" and word != w:              # the entry freed, and then made anew
+    if c.defect == "recovery-in-two-stores" and word != w:  # The entry is freed, and then made again.
         out.add(EMPTY)
     return out - {w}
 
@@ -404,7 +431,10 @@ def half_recovered(c, log, w):
 # --- Every step that can come next
 
 def steps(c, s):
-    """Yields (label, next state, events); events: ('inv', op), ('ret', op, value), ('cut',), ('crash',)."""
+    """Yields (label, next state, events).
+
+    The events are ('inv', op), ('ret', op, value), ('over', put), ('cut',) and ('crash',).
+    """
     idle = not s.busy
     if s.busy:
         label, t = go_on(c, s)
@@ -412,7 +442,7 @@ def steps(c, s):
     yield from put_steps(c, s, idle)
     for j, d in enumerate(s.dels):
         op = ("del", j)
-        if d.phase == 0 and (j == 0 or s.dels[j - 1].phase > 0):       # one after the other
+        if d.phase == 0 and (j == 0 or s.dels[j - 1].phase > 0):  # One after the other.
             yield f"del{j} asks", with_del(s, j, phase=1), (("inv", op),)
         elif d.phase == 1 and idle and c.expires and settle_arrived(c, settle_current(c, s)) != settle_current(c, s):
             yield f"del{j} settles what has arrived", settle_arrived(c, settle_current(c, s)), ()
@@ -447,7 +477,7 @@ def alike(c, i, j):
 
 
 def known(s, a):
-    """The client knows where it has put its value; before it is told, which is more than it can."""
+    """Lets the client know where it has put its value. It learns that earlier here than in the code."""
     return s._replace(known=s.known | {a})
 
 
@@ -456,11 +486,11 @@ def put_steps(c, s, idle):
         p = s.puts[i]
         op = ("put", i)
         if p.phase == 0:
-            if not (i and alike(c, i - 1, i) and s.puts[i - 1].phase == 0):     # in order
+            if not (i and alike(c, i - 1, i) and s.puts[i - 1].phase == 0):  # Equal puts begin in order.
                 yield f"put{i} asks", with_put(s, i, phase=1), (("inv", op),)
         elif p.phase == 1 and p.alive and idle:
             t = settle_current(c, s)
-            if c.fine and t.word != s.word:                             # readers can see it settled first
+            if c.fine and t.word != s.word:  # Readers can see it settled first.
                 yield "current settled", t, ()
             if may_judge(c, t, op):
                 if conflicts(c, t, op):
@@ -470,8 +500,8 @@ def put_steps(c, s, idle):
         elif p.phase == 3:
             yield f"put{i} returns {p.result}", with_put(s, i, phase=4, result=None), (("ret", op, p.result),)
         elif p.phase == 2:
-            landed = s.log[p.addr] is None or s.log[p.addr].body > 0   # None: settled by others, and moved
-            if not landed:                                              # also if the client just died
+            landed = s.log[p.addr] is None or s.log[p.addr].body > 0  # None: settled by others, and moved.
+            if not landed:  # It may land after the client died, too.
                 yield f"put{i} value lands", s._replace(log=set_body(s.log, p.addr, 1)), ()
             elif p.alive:
                 if level == PLACED or flush_of(c, i) == NONE:
@@ -511,7 +541,7 @@ def power_cuts(c, s):
 
 
 def cleaner_steps(c, s, idle):
-    if s.moves < c.moves and idle:                                      # the cleaner moves a settled version
+    if s.moves < c.moves and idle:  # The cleaner moves a settled version.
         for slot in ("new", "old"):
             a = getattr(s.word, slot)
             if a is None or not whole(s.log, a) or (slot == "new" and not s.word.settled):
@@ -525,7 +555,7 @@ def cleaner_steps(c, s, idle):
                 t = t._replace(log=t.log[:a] + (None,) + t.log[a + 1:])
             yield f"cleaner moves {slot} from {a} to {len(s.log)}", t, ()
     if c.lazy and idle:
-        for a, v in enumerate(s.log):                                   # an original is freed later
+        for a, v in enumerate(s.log):  # The cleaner frees an original later.
             if v is not None and any(o is not None and o.rank == v.rank for o in s.log[a + 1:]):
                 yield f"cleaner frees {a}", s._replace(log=s.log[:a] + (None,) + s.log[a + 1:]), ()
 
@@ -537,10 +567,10 @@ def get_steps(c, s, i, g):
         return s._replace(gets=s.gets[:i] + (new,) + s.gets[i + 1:])
 
     if g.phase == 0:
-        if i == 0 or s.gets[i - 1].phase in (4, 5):                          # gets of one reader: in order
+        if i == 0 or s.gets[i - 1].phase in (4, 5):  # Gets of one reader come in order.
             yield f"get{i} begins", get(Get(1, None, None)), (("inv", op),)
     elif g.phase == 1:
-        for a in s.known:                                               # all are whole
+        for a in s.known:  # All of these are whole.
             if s.log[a].left:
                 continue
             if s.log[a].put not in c.expires:
@@ -548,12 +578,12 @@ def get_steps(c, s, i, g):
                 continue
             yield f"get{i} reads {a}, which it knew of", get(Get(6, None, s.log[a].put)), ()
             yield f"get{i} reads the time, and knows of {a}", get(Get(7, None, a, s.over)), ()
-        if s.word.new is None:                                          # the confirmed miss
+        if s.word.new is None:  # The confirmed miss.
             yield f"get{i} finds no entry", get(GET_DONE), (("ret", op, None),)
         else:
             yield f"get{i} reads entry {tuple(s.word)}", get(Get(2, s.word, s.word.new, s.over)), ()
     elif g.phase == 6:
-        if g.at not in s.over or c.defect == "trusts-own-clock":                # the reader's clock stands still
+        if g.at not in s.over or c.defect == "trusts-own-clock":  # The reader's clock stands still.
             yield f"get{i} reads the time, returns put{g.at}", get(GET_DONE), (("ret", op, g.at),)
         elif c.defect == "expires-behind-read":
             yield f"get{i} reads the time, returns absent", get(GET_DONE), (("ret", op, None),)
@@ -595,17 +625,17 @@ def read_version(c, s, i, g, op, get):
         yield f"get{i} {a} is not whole", get(Get(3, snap, a, g.over)), ()
         return
     settled = (a == snap.new and snap.settled) or a == snap.old
-    to_old = False                                                      # not further along the chain
+    to_old = False  # Whether the get goes to the old version, and not farther along the chain.
     if c.lazy and c.defect != "chain-by-address" and not settled and a != snap.new and snap.old is not None:
         o = s.log[snap.old]
-        if o is not None and v.rank <= o.rank:                          # what was the old one before it was moved
+        if o is not None and v.rank <= o.rank:  # It was the old one before it was moved.
             yield f"get{i} {a} is not newer than the old one", get(Get(2, snap, snap.old, g.over)), ()
             return
-        to_old = o is None                                              # perhaps it was, but nothing older
+        to_old = o is None  # It may have been the old one, but is nothing older.
     flushed = flushed_by_read(c, v)
     if c.defect == "raw-trusts-server":
         flushed = True
-    if c.defect == "passes-what-is-flushed":                            # the reader's method counts: server flush
+    if c.defect == "passes-what-is-flushed":  # The reader's method counts: server flush.
         flushed = False
     trusted = flushed or c.defect in ("read-unsettled", "trusts-what-is-not-flushed")
     if settled or v.level == PLACED or c.flush == NONE or trusted:
@@ -635,12 +665,12 @@ def subsets(items):
 
 
 def tidy(c, s):
-    """Forgets what no step can reach any more, so that states differ only where it matters."""
+    """Forgets all that no step can reach any more, so that states differ only where it matters."""
     log = s.log
     known = s.known if c.warm else frozenset()
     if c.warm and s.word.settled and s.word.new not in (None, SLOT):
         known |= {s.word.new}
-    for_ever = c.defect == "known-outlives-server"                      # then what was left counts, too
+    for_ever = c.defect == "known-outlives-server"  # Then a version that was left counts, too.
     s = s._replace(known=frozenset(a for a in known if whole(log, a) and (for_ever or not log[a].left)))
     todo = [s.word.new, s.word.old, *s.known]
     if s.durable is not None:
@@ -671,12 +701,12 @@ def tidy(c, s):
     return s._replace(log=kept, puts=puts)
 
 
-# --- The specification: a register that can be absent (None). The monitor keeps every (tail, open operations,
-# operations already taken effect with their results) that the events so far allow; none left means that no
+# --- The specification is a register that can be absent (None). The monitor keeps every (tail, open operations,
+# operations that took effect with their results) that the events so far allow. If no such triple is left, no
 # linearization exists.
-# The tail is the value that the newest kPersisted put or delete to take effect wrote, then those of the kPlaced puts
-# after it: a power cut may fall back along it, a mere crash may not. A delete answers ok if the key had a value, and
-# not-found if it had none.
+# The tail begins with the value of the newest kPersisted put or delete that took effect. The values of the kPlaced puts
+# after that follow. A power cut may fall back along the tail, and a mere crash may not. A delete answers ok if the key
+# had a value, and not-found otherwise.
 
 class Monitor:
     def __init__(self, c):
@@ -711,10 +741,10 @@ class Monitor:
                 d = dict(done)
                 if e[1] in d and d[e[1]] == e[2]:
                     out.add((tail, open_ - {e[1]}, frozenset((k, v) for k, v in done if k != e[1])))
-            elif e[0] == "over":                                        # in all that is there, and may come yet
+            elif e[0] == "over":  # It expires in all values that are there, or may come yet.
                 gone = tuple(None if v == e[1] else v for v in tail)
                 out.add((gone, open_ | {e}, done))
-            elif e[0] == "crash":                                       # open operations took effect, or did not
+            elif e[0] == "crash":  # Open operations took effect, or did not.
                 out.add((tail, frozenset(), frozenset()))
             else:
                 for keep in range(1, len(tail) + 1):
@@ -888,7 +918,8 @@ CONFIGURATIONS = [
     ("known versions, three reserved puts, a client dies", Config(puts(R, P, P, P), 1, deaths=1, warm=True), True),
     ("known versions, reserved and inline puts, power cut",
      Config(puts(R, P) + puts(I, P), 2, cuts=1, fine=True, warm=True), True),
-    ("known versions, inline puts, one by one, power cut", Config(puts(I, P, P), 2, cuts=1, fine=True, warm=True), True),
+    ("known versions, inline puts, one by one, power cut",
+     Config(puts(I, P, P), 2, cuts=1, fine=True, warm=True), True),
     ("known versions, reserved puts, power cut", Config(puts(R, P, P), 2, cuts=1, fine=True, warm=True), False),
     ("known versions, placed and persisted, sweeps", Config(puts(R, L, P), 2, sweeps=2, warm=True), True),
     ("known versions, delete", Config(puts(R, P) + puts(I, P), 2, dels=1, fine=True, warm=True), True),
@@ -918,7 +949,7 @@ CONFIGURATIONS = [
 DESIGN = {name: c for name, c, _ in CONFIGURATIONS}
 QUICK = {name for name, _, quick in CONFIGURATIONS if quick}
 PLANTED = {
-    # The paper's unconditional flip, and what else can go wrong with puts.
+    # The paper's unconditional flip, and other faults of puts.
     "always-flip": Config(puts(R, P, P, P), 1, deaths=2),
     "late-commit-lost": Config(puts(R, P, P, P), 1, deaths=1),
     "take-back-too-far": Config(puts(R, L, L, L), 1, deaths=2),
@@ -927,11 +958,11 @@ PLANTED = {
     "read-unsettled": Config(puts(R, P, P), 2, cuts=1),
     "no-chain": Config(puts(R, L, L, L), 1, deaths=1),
     "no-restart": Config(puts(R, P, P), 2, moves=2),
-    "bit-before-flush": Config(puts(R, P, P), 2, cuts=1),               # settled before the bytes are flushed
-    "inline-not-settled": Config(puts(I, P), 1),                        # an inline put answered without the settled bit
-    "inline-in-one-store": Config(puts(W, P), 2, cuts=1, fine=True),    # published with the settled bit in one store
-    "delegated-not-flushed": Config(puts(D, P), 2, cuts=1),             # settled before what its client wrote is flushed
-    "delegated-not-looked-at": Config(puts(D, P), 1),                   # settled whether its value is there or not
+    "bit-before-flush": Config(puts(R, P, P), 2, cuts=1),               # Settled before the bytes are flushed.
+    "inline-not-settled": Config(puts(I, P), 1),                        # The shard answers without the settled bit.
+    "inline-in-one-store": Config(puts(W, P), 2, cuts=1, fine=True),    # One store publishes and settles.
+    "delegated-not-flushed": Config(puts(D, P), 2, cuts=1),             # Settled before the value is flushed.
+    "delegated-not-looked-at": Config(puts(D, P), 1),                   # Settled whether its value is there or not.
     "raw-trusts-server": Config(puts(I, P), 2, flush=RAW, cuts=1, fine=True),
     "passes-what-is-flushed": Config(puts(F, P), 1),
     "trusts-what-is-not-flushed": Config(puts(R, P) + puts(F, P), 2, cuts=1),
@@ -942,28 +973,28 @@ PLANTED = {
     "expiry-forgets-in-flight": Config(puts(R, L, L), 2, sweeps=2, expires=(1,)),
     "expires-behind-read": Config(puts(I, L, L), 1, expires=(0,)),
     "trusts-own-clock": Config(puts(I, L), 2, expires=(0,)),
-    "time-read-early": Config(puts(I, L) + puts(R, L), 1, dels=1, expires=(1,)),    # born expired, and returned
+    "time-read-early": Config(puts(I, L) + puts(R, L), 1, dels=1, expires=(1,)),  # Born expired, and returned.
     "expired-is-older": Config(puts(I, L) + puts(R, L), 1, expires=(1,)),
     "expires-newer": Config(puts(I, L, L), 1, expires=(0,)),
     "delete-trusts-what-expired": Config(puts(R, L, L, L), 0, dels=1, expires=(0,)),
     # Clients that know where a version was.
     "left-not-set": Config(puts(I, P, P), 1, warm=True),
-    "left-after-entry": Config(puts(I, L, L), 2, fine=True, warm=True),         # the entry first: some see the new one
+    "left-after-entry": Config(puts(I, L, L), 2, fine=True, warm=True),  # Gets see the new entry too early.
     "moves-without-leaving": Config(puts(I, P, P), 1, moves=1, lazy=True, warm=True),
     "known-outlives-server": Config(puts(I, P, P), 1, cuts=1, warm=True),
     # Recovery.
-    "recovery-skips-whole": Config(puts(R, L, L), 1, crash=True),       # back to the old one, past a whole one
+    "recovery-skips-whole": Config(puts(R, L, L), 1, crash=True),       # It goes back to the old one, past a whole one.
     "recovery-not-flushed": Config(puts(R, P, P), 1, crash=True, cuts=2),
     "recovery-entry-not-flushed": Config(puts(I, P), 2, crash=True, cuts=2, fine=True),
     "recovery-in-two-stores": Config(puts(R, P, P), 1, cuts=1),
     # Deletes.
-    "delete-forgets-in-flight": Config(puts(R, L, L), 1, dels=1, sweeps=1),      # the marks in DRAM are left out
+    "delete-forgets-in-flight": Config(puts(R, L, L), 1, dels=1, sweeps=1),      # It leaves out the marks in DRAM.
     "commit-forgets-superseded": Config(puts(R, L, L), 1, dels=1, sweeps=1),
-    "free-before-tombstone": Config(puts(R, P), 2, dels=1, cuts=1, fine=True),   # no tombstone: the entry is cleared
-    "free-not-fenced": Config(puts(R, P), 2, dels=1, cuts=1, fine=True),         # the free entry is not persistent
-    "tombstone-settled": Config(puts(R, P), 2, dels=1, cuts=1, fine=True),       # settled, and published in one store
+    "free-before-tombstone": Config(puts(R, P), 2, dels=1, cuts=1, fine=True),   # The entry is cleared at once.
+    "free-not-fenced": Config(puts(R, P), 2, dels=1, cuts=1, fine=True),         # The free entry is not persistent.
+    "tombstone-settled": Config(puts(R, P), 2, dels=1, cuts=1, fine=True),       # One store publishes and settles.
     "tombstone-drops-old": Config(puts(R, P), 2, dels=1, cuts=1, fine=True),
-    "delete-looks-at-newest": Config(puts(R, L, L), 1, dels=1),         # not-found if the newest alone is not whole
+    "delete-looks-at-newest": Config(puts(R, L, L), 1, dels=1),         # Not-found if the newest alone is not whole.
     "recovery-keeps-tombstone": Config(puts(R, P), 2, dels=1, cuts=1),
 }
 

@@ -1,39 +1,44 @@
 #!/usr/bin/env python3
-"""An exhaustive model of one key while its block of the index is split in two: every interleaving of a split's stores
-with gets of clients that know of it or do not, with puts and deletes in between, and with power cuts at any point.
-Each run is checked for linearizability: what was acknowledged or seen stays, across power cuts too.
+"""An exhaustive model of one key while the shard splits the key's block of the index in two.
 
     growth_model.py            every configuration, and every planted defect
     growth_model.py --trace D  a shortest run that breaks the planted defect D
 
 The exit code is 0 only if every configuration holds and every planted defect is found.
 
-What is modelled. A split moves the entries whose next bit of the hash is 1 to the same slots of a new block. The key here
-has that bit: it is in the old block at first, and in the new one then. The steps of a split, in one step of the shard for
-everybody but readers and the power:
+The model explores every interleaving of a split's stores with gets of clients that know of the split or do not. Puts
+and deletes come in between, and power cuts at any point. The model checks each run for linearizability: after power
+cuts, too, every acknowledged or seen value stays.
 
-  copy      the entry stands in the new block, too
-  flush     the new block is persistent
-  publish   the number of blocks, one store: from here on the key is in the new one
-  fence     that is persistent
-  tell      the slot's meta in the old block says the new depth, a hint for readers
-  clear     the slot in the old block is free
-  last      that is persistent. Until then a restart clears it anew, once the number is persistent
+A split moves the entries whose next bit of the hash is 1 to the same slots of a new block. The key here has that bit.
+So its entry is first in the old block, and then in the new one. A split is one step of the shard: only readers and
+power cuts see the steps inside it.
 
-Another key may take the slot that is free: then its meta is that key's, and a word that came back would lead astray.
+    copy      The entry stands in the new block, too.
+    flush     The new block becomes persistent.
+    publish   One store changes the number of blocks. From here on the key is in the new block.
+    fence     The number becomes persistent.
+    clear     The slot in the old block becomes free.
+    last      That becomes persistent. A restart before this step clears the slot again, after the number is persistent.
 
-A client knows the number of blocks, or an older one, from when it connected. A get looks where the key is by that. If
-there is a word, it counts: the slot is cleared in the step of the shard that published the split, so no put has come in
-between. If there is none, the get looks again, between two readings of the number of blocks: in the same block, or in the
-new one if the meta tells of it. The reading before is the number that the client knows, if that makes the block the
-key's. The reading behind is asked for when the look has arrived, since Reads in flight together are in no order. What it finds there counts if the first reading made that block the key's; that it finds
-nothing, if the second one did, too. Else it looks again, where the second reading says.
+Another key may take the free slot. Then the slot's meta is that key's, and a word that came back would lead astray.
 
-A scan begins in the old block, at a place before the key's. It reads the block between two readings of the number, and what
-it read of the key counts if the second one says that the key's place is in that block. Else it goes on to the new block.
+A client knows the number of blocks from when it connected, and that number may be old. A get looks where the key is by
+that number. If it finds a word, the word counts. For the split clears the slot in the step of the shard that publishes
+the split, so no put has come in between.
 
-What is not modelled: versions that are not whole (erda_model.py has them: here a put is published and persistent in one
-step), other keys, entries that move within their block.
+If the get finds no word, it looks again between two readings of the number of blocks. It looks in the same block, or in
+the new one if the meta tells of it. The first reading may be the number that the client knows, if that number makes the
+block the key's. The get asks for the second reading when the look has arrived, since Reads in flight together are in no
+order. A found word counts if the first reading made the block the key's. A miss counts if both readings did. Otherwise
+the get looks again, in the block that the second reading gives.
+
+A scan begins in the old block, at a place before the key's. It reads the block between two readings of the number. The
+word that it read counts if the second reading says that the key's place is in that block. Otherwise the scan goes on to
+the new block.
+
+The model leaves out other keys, and entries that move within their block. It leaves out versions that are not whole,
+which erda_model.py has. Here one step publishes a put and makes it persistent.
 """
 import sys
 from collections import namedtuple
@@ -41,16 +46,27 @@ from collections import namedtuple
 from _explore import explore
 from _program import main
 
-# visible and durable: what readers see, and what the medium has. Words: the key's old and new slot (a value, None, or
-# OTHER), whether the old slot's meta is another key's, and depth: 1 from when the number of blocks says so.
+# old: the key's slot in the old block: a value, None, or OTHER.
+# new: the key's slot in the new block.
+# taken: the old slot's meta is another key's.
+# depth: 1 once the number of blocks counts the new block.
 Words = namedtuple("Words", "old new taken depth")
-# split: the next step of it; 0: none. other: how far another key is that takes the old slot. restart: the next step of a
-# recovery; 0: none. knows: what a client has from connecting.
+# visible: the words that readers see.
+# durable: the words that the medium has.
+# split: the next step of the split, or 0.
+# other: how far another key is that takes the old slot.
+# restart: the next step of a recovery, or 0.
+# cuts: the number of power cuts and deaths so far.
+# knows: the depth that a client learned when it connected.
 State = namedtuple("State", "visible durable split other restart puts gets cuts knows")
-# phase 0 not begun, 1 asked, 3 done at the shard, 4 acknowledged, 9 unknown for ever
+# phase: 0 not begun; 1 asked; 3 done at the shard; 4 acknowledged; 9 unknown for ever.
 Put = namedtuple("Put", "phase")
-# phase 0 not begun; 1 about to read the slot; 2, 3, 4 between two readings: about to read the number, the slot, the number
-# again; 5: the same two, of which the number came first; 8 done, 9 lost. block: 0 old, 1 new. first, seen: what was read by then
+# phase: 0 not begun; 1 about to read the slot; 8 done; 9 lost.
+# In a look between two readings: 2 about to read the number; 3 the slot; 4 the number again.
+# In phase 5 the second reading has arrived before the slot.
+# block: 0 the old one, 1 the new one.
+# first: the first reading.
+# seen: the word of the slot; in phase 5 the second reading.
 Get = namedtuple("Get", "phase block first seen", defaults=(0, 0, None))
 NEW_GET, DONE_GET, LOST_GET = Get(0), Get(8), Get(9)
 OTHER = "another key"
@@ -60,8 +76,8 @@ RESTART = ("number", "clear")
 
 class Config:
     # far: the slot is in the second half of the key's neighbourhood, where a get looks only between two readings.
-    # process: cuts may be deaths of the process alone, which leave the caches
-    # scans: instead of gets
+    # process: cuts may be deaths of the process alone, which leave the caches.
+    # scans: scans instead of gets.
     def __init__(self, values, gets, cuts=0, begins_absent=False, far=False, process=False, scans=False):
         self.values, self.gets, self.cuts, self.begins_absent, self.far = values, gets, cuts, begins_absent, far
         self.process, self.scans = process, scans
@@ -163,13 +179,13 @@ def after_split_step(s, step, split):
 def restarted(s, visible, durable):
     puts = tuple(Put(9) if p.phase in (1, 3) else p for p in s.puts)
     gets = tuple(LOST_GET if 0 < g.phase < 8 else g for g in s.gets)
-    # A key that has only described itself is none.
+    # A key that has described itself, and has no entry, leaves nothing.
     return s._replace(visible=visible, durable=durable, split=0, other=3 if visible.old == OTHER else 0, restart=1,
                       puts=puts, gets=gets, cuts=s.cuts + 1, knows=visible.depth)
 
 
 def power_cuts(s):
-    """Each word that is not persistent is kept or lost. Clients connect anew, and learn the number of blocks."""
+    """Keeps or loses each word that is not persistent. Clients connect again, and learn the number of blocks."""
     lost = [name for name in Words._fields if getattr(s.visible, name) != getattr(s.durable, name)]
     for kept in range(1 << len(lost)):
         words = s.durable._replace(**{n: getattr(s.visible, n) for k, n in enumerate(lost) if kept >> k & 1})
@@ -177,7 +193,8 @@ def power_cuts(s):
 
 
 def restart(c, s):
-    """What the shard finds in an old block is left over if its meta says that it belongs to the new one."""
+    """Takes the next step of a restart. An entry in an old block is left over if its meta says that it belongs to the
+    new one."""
     todo = restart_steps(c)
     step = todo[s.restart - 1] if s.restart <= len(todo) else None
     v, d = s.visible, s.durable
@@ -187,9 +204,9 @@ def restart(c, s):
     elif v.depth:
         if v.old not in (None, OTHER):
             if v.taken:
-                events = (("astray",),)                                 # beside another key's meta
+                events = (("astray",),)                                 # The word stands beside another key's meta.
             v = v._replace(old=None)
-        d = d._replace(old=v.old, taken=v.taken)                        # all of the block is flushed
+        d = d._replace(old=v.old, taken=v.taken)                        # The shard flushes the whole block.
     last = s.restart >= len(todo)
     yield f"restart: {step}", s._replace(visible=v, durable=d, restart=0 if last else s.restart + 1), events
 
@@ -219,10 +236,10 @@ def get_steps(c, s, i, g):
         if word is not None and not c.far:
             yield (f"get{i} returns {word}",) + done(word)
             return
-        if word is None:                                                # its look was at all of the neighbourhood
+        if word is None:                                                # It looked at the whole neighbourhood.
             yield f"get{i} finds nothing, confirms that", get(Get(4, g.block, g.block)), ()
         yield f"get{i} finds nothing, looks again by what it knows", get(Get(3, g.block, g.block)), ()
-        for block in {g.block, 1}:                                      # 1: some meta tells of the new block, or is damaged
+        for block in {g.block, 1}:  # 1: some meta tells of the new block, or is damaged.
             yield f"get{i} finds nothing, looks again in block {block}", get(Get(2, block)), ()
     elif g.phase == 2:
         yield f"get{i} reads the number: {v.depth}", get(Get(3, g.block, v.depth)), ()
@@ -264,8 +281,8 @@ def scan_steps(c, s, i, g, word, get, done):
             yield f"scan{i} goes on to block {number}", get(Get(2, 1)), ()
 
 
-# --- The specification: a register. The monitor keeps every (value, open operations, those taken effect) that the events
-# so far allow.
+# --- The specification is a register. The monitor keeps every (value, open operations, operations that took effect)
+# that the events so far allow.
 
 class Monitor:
     def __init__(self, c):
@@ -330,10 +347,10 @@ DESIGN = {
     "a put and a delete, two cuts or deaths": Config((1, None), 1, cuts=2, process=True),
 }
 PLANTED = {
-    "published-first": Config((), 1, far=True),                         # before the entry is there
+    "published-first": Config((), 1, far=True),                         # Before the entry is there.
     "new-not-flushed": Config((), 1, cuts=1),
     "cleared-first": Config((), 1),
-    "cleared-unfenced": Config((), 1, cuts=1),                          # before the number is persistent
+    "cleared-unfenced": Config((), 1, cuts=1),                          # Before the number is persistent.
     "not-cleared": Config((1,), 1),
     "taken-unfenced": Config((), 1, cuts=1),
     "freed-before-number": Config((), 1, cuts=2, process=True),

@@ -1,25 +1,30 @@
 #!/usr/bin/env python3
-"""An exhaustive model of gets that find no entry while entries are moved within a block of the index: every interleaving
-of a move's stores with the Reads of gets, and with puts and deletes between moves; and while a key's window grows.
-Reads that are in flight together take their words in any order. Each run is checked for linearizability.
+"""An exhaustive model of gets that find no entry, while entries move in a block of the index or a key's window grows.
 
     miss_model.py            every configuration, and every planted defect
     miss_model.py --trace D  a shortest run that breaks the planted defect D
 
 The exit code is 0 only if every configuration holds and every planted defect is found.
 
-What is modelled, and where the code does it
-  a move       src/index/index.cc: the counter is odd; the entry stands in the new slot, too; the old slot is free; the
-               counter is even. An entry moves away from its home, so to a slot with a higher number
-  a far put    src/index/index.cc, MakeFarRoom: the key's neighbourhood has no room. The window grows, which the word
-               beside the counter tells; then the entry is in the far slot, which no move concerns
-  a get        src/client/get.cc, LookBetweenReadings: it knows a reading of the counter from earlier. It reads the slots,
-               in any order; what it finds is the key's value. If it finds nothing, it reads the counter when the slots
-               have arrived. Equal and even: the key is absent, if the window that was told beside it was looked at. If
-               it is larger, the get reads the far slot, and then the counter again. Else that reading is the one it
-               knows, and it looks again
+The model explores every interleaving of a move's stores with the Reads of gets, and with puts and deletes between
+moves. Reads that are in flight together take their words in any order. The model checks each run for linearizability.
 
-A scan looks at a block in the same way (src/client/block.cc). What is not modelled: splits (growth_model.py), versions.
+The model covers:
+
+    A move (src/index/index.cc). The counter becomes odd. The entry stands in the new slot, too. The old slot becomes
+    free. The counter becomes even. An entry moves away from its home, so to a slot with a higher number.
+
+    A far put (src/index/index.cc, `MakeFarRoom`). The key's neighbourhood has no room, so the window grows. The word
+    beside the counter tells of that. Then the entry is in the far slot, which no move concerns.
+
+    A get (src/client/between_readings.cc). It knows a reading of the counter from earlier. It reads the slots in any
+    order, and returns the value if it finds the entry. Otherwise it reads the counter when the slots have arrived. If
+    both readings are equal and even, the key is absent in the window that the get looked at. If the word beside the
+    counter tells of a larger window, the get reads the far slot, and then the counter again. If the readings differ,
+    the get knows the later one from then on, and looks again.
+
+A scan looks at a block in the same way (src/client/block.cc). The model leaves out splits (growth_model.py) and
+versions.
 """
 import sys
 from collections import namedtuple
@@ -29,12 +34,18 @@ from _program import main
 from growth_model import Monitor, Put
 
 SLOTS = 3
-FAR = SLOTS  # the slot that is in the larger window alone
-# slots: a value or None each. told: the control block tells of the larger window. move: (stage, from, to), or None.
-# moves: how many have begun.
+FAR = SLOTS  # The slot that only the larger window has.
+# slots: for each slot a value or None.
+# told: the control block tells of the larger window.
+# move: (stage, from, to), or None.
+# moves: the number of moves that have begun.
 State = namedtuple("State", "slots counter told move moves puts gets")
-# phase 0 not begun, 1 looks, 2 about to read the counter, 8 done. before, behind: readings. todo: not read yet: slots,
-# "before" and "behind". found: by slot. far: the far slot is looked at, too.
+# phase: 0 not begun; 1 looks; 2 about to read the counter; 8 done.
+# `before`: the reading of the counter before the look.
+# `behind`: the reading after the look.
+# todo: the slots and readings that have not arrived yet.
+# found: (slot, value) of each entry that the get has found.
+# far: the get looks at the far slot, too.
 Get = namedtuple("Get", "phase before behind todo found far", defaults=(0, None, frozenset(), (), False))
 LOOK = frozenset(range(SLOTS))
 
@@ -42,7 +53,7 @@ LOOK = frozenset(range(SLOTS))
 class Config:
     def __init__(self, values, gets, moves, begins_absent=False, far=False):
         self.values, self.gets, self.moves, self.begins_absent = values, gets, moves, begins_absent
-        self.far = far  # puts may find no room in the neighbourhood
+        self.far = far  # Puts may find no room in the neighbourhood.
         self.defect = None
 
 
@@ -137,7 +148,7 @@ def get_steps(c, s, i, g):
         return looking(counter) if even else Get(2, counter, far=g.far)
 
     if g.phase == 0 and (i == 0 or s.gets[i - 1].phase == 8):
-        for known in {0, s.counter}:                                    # of any earlier Read
+        for known in {0, s.counter}:  # The get knows the counter from any earlier Read.
             for far in {False, s.told and c.defect != "reach-not-seen"}:
                 g = Get(0, far=far)
                 yield f"get{i} begins, knows {known}, {far}", get(after_reading(known)), (("inv", op),)
@@ -158,7 +169,7 @@ def get_steps(c, s, i, g):
     elif g.phase == 1:
         yield f"get{i} has the slots", get(g._replace(phase=2)), ()
     elif g.phase == 2:
-        yield decided(g._replace(behind=s.counter), s.told)             # both words are in one Read
+        yield decided(g._replace(behind=s.counter), s.told)  # One Read has both words.
 
 
 def check(c, limit=5_000_000):
@@ -178,13 +189,13 @@ DESIGN = {
     "a new key, perhaps far, that goes and comes again, a get": Config((1, None, 2), 1, 0, True, far=True),
 }
 PLANTED = {
-    "reads-in-one-batch": Config((), 1, 1),         # the reading behind goes along with the slots
-    "three-reads-in-one-batch": Config((), 1, 1),   # the reading before, too
+    "reads-in-one-batch": Config((), 1, 1),         # The reading after the look goes along with the slots.
+    "three-reads-in-one-batch": Config((), 1, 1),   # The reading before it, too.
     "not-confirmed": Config((), 1, 1),
     "odd-reading-counts": Config((), 1, 1),
     "counted-behind": Config((), 1, 1),
     "reach-not-seen": Config((1,), 1, 0, begins_absent=True, far=True),
-    "told-behind": Config((1,), 1, 0, begins_absent=True, far=True),  # after the entry that needs it
+    "told-behind": Config((1,), 1, 0, begins_absent=True, far=True),  # After the entry that needs it.
 }
 
 

@@ -1,40 +1,48 @@
 #!/usr/bin/env python3
-"""An exhaustive model of the shm fabric's ring and its sleepers, under a weak memory model: every interleaving of a
-producer that posts and a consumer that polls, parks, sleeps and leaves, and every value that each load may return.
+"""An exhaustive model of the shm fabric's ring and its sleepers, under a weak memory model.
 
     ring_model.py            every configuration, and every planted defect
     ring_model.py --trace D  a shortest run that breaks the planted defect D
 
 The exit code is 0 only if every configuration holds and every planted defect is found.
 
-What is modelled. `Ring::Push`, `Publish`, `Peek`, `BeginSleep`, `EndSleep`, `FenceSleep`, `BeginPlacing`, `Leave` and
-`ConsumerIsGone` (src/fabric/shm/ring.h), with `ShmQueue::Arm`, `ParkSilent` and `Unpark` (queue.cc) for one channel. The
-socket beside the ring is the kernel's: what is sent there is there for all, after all that its sender did before, so a
-send is also a release, and hearing it an acquire.
+The model explores every interleaving of a producer that posts and a consumer that polls, parks, sleeps and leaves. It
+explores every value that each load may return.
 
-  producer   for each message: the bytes, then the tail; a fence; then the sleeping flag. If that is set, it takes it back,
-             and rings. In the end it hangs up, which the consumer hears as well.
-  consumer   Each turn it may look into the ring and take a message; or park; or arm itself and sleep. Asleep or parked, it
-             hears the socket, and looks into the ring then. It tells that the peer is gone once the ring is empty after
-             the socket ended.
+The model covers one channel: `Ring::Push`, `Publish`, `Peek`, `BeginSleep`, `EndSleep`, `FenceSleep`, `BeginPlacing`,
+`Leave` and `ConsumerIsGone` (src/fabric/shm/ring.h), and `ShmQueue::Arm`, `ParkSilent` and `Unpark` (queue.cc). The
+kernel keeps the socket beside the ring. All threads see a byte in the socket at once, after all that its sender did
+before. So a send is also a release, and hearing it is an acquire.
 
-  and, in configurations of their own, a producer that places bytes in the consumer's memory, and a consumer that leaves.
+The producer stores the bytes of each message, then the tail. It fences, and then looks at the sleeping flag. If the
+flag is set, the producer takes it back, and rings. In the end the producer hangs up, which the consumer hears as well.
 
-The memory is that of C++20 without reads of values that are stored later (the promise-free part of the promising
-semantics): a location is a list of the stores to it, in their order of modification. Each thread has a view, the oldest
-store of each location that it may still read. A relaxed load reads any store that is not older; a relaxed store enters
-the list anywhere behind the view. A store that releases carries its thread's view, and a load that acquires takes it
-over. A sequentially consistent fence exchanges views with all others before it. A read-modify-write follows the store
-that it read directly. This allows all that x86 and ARM do with these accesses, and more. A sequentially consistent access
-is taken as a fence and then the access, which is what compilers make of it, or weaker.
+The consumer may look into the ring in each turn and take a message, or park, or arm itself and sleep. While it sleeps
+or has parked the ring, it hears the socket, and then looks into the ring. Once the socket has ended and the ring is
+empty, the consumer tells that the peer is gone.
 
-Checked: a consumer that sleeps or has parked the ring, when nothing more happens, has taken all messages; a message that
-is taken has its bytes; when the peer is told to be gone, all it sent was taken; no Write that was acknowledged is missing
-from what a consumer that left sees; nothing is placed any more once the consumer found placing ended.
+In separate configurations, a producer places bytes in the consumer's memory, and a consumer leaves.
 
-What is not modelled: several rings of a queue, which share no word; a socket that is full, whose reader has a ring to
-hear; peers that break the rules. A mutant of the code that reads `peer_gone_` after the ring is the same program: the
-thread of the queue alone sets it, when it hears the socket. The defect here asks the socket at that point.
+The memory is that of C++20 without reads of values that are stored later, the promise-free part of the promising
+semantics. A location is a list of the stores to it, in their order of modification. Each thread has a view: for each
+location the oldest store that the thread may still read. A relaxed load reads any store that is not older. A relaxed
+store enters the list anywhere after the view. A store that releases carries its thread's view, and a load that acquires
+takes that view over. A sequentially consistent fence exchanges views with all others before it. A read-modify-write
+directly follows the store that it read. This allows all that x86 and ARM do with these accesses, and more. The model
+takes a sequentially consistent access as a fence and then the access. Compilers make that of it, or something stronger.
+
+The model checks:
+
+    - When nothing more happens, a consumer that sleeps or has parked the ring has taken all messages.
+    - A message that the consumer takes has its bytes.
+    - When the consumer tells that the peer is gone, it has taken all that the peer sent.
+    - A consumer that left sees every Write that was acknowledged.
+    - Once the consumer has found that placing ended, nobody places bytes any more.
+
+The model leaves out several rings of a queue, which share no word. It leaves out a full socket, whose reader has a ring
+to hear, and peers that break the rules. A change of the code that reads `peer_gone_` after the ring would make no
+difference. The thread of the queue alone sets it, when it hears the socket. The defect here asks the socket at that
+point.
 """
 import sys
 from collections import namedtuple
@@ -44,17 +52,21 @@ from _program import main
 
 # --- The memory.
 
-# stores: of each location, a tuple of Store. seen: of each thread, what it may not read behind (a position for each
-# location); taken: the same with what relaxed loads found, for a later fence that acquires; given: what a fence that
-# releases saw. all: what fences have exchanged.
+# A view is a position for each location.
+# stores: for each location, a tuple of Store.
+# seen: for each thread, its view.
+# taken: for each thread, its view with all that relaxed loads found. A later fence that acquires takes it over.
+# given: for each thread, the view of its last fence that releases.
+# all: the view that sequentially consistent fences have exchanged.
 Memory = namedtuple("Memory", "stores seen taken given all")
-# glued: nothing may come between it and the store before it.
+# glued: no store may come between it and the store before it.
 Store = namedtuple("Store", "value view glued")
 
 
 def new_memory(locations, threads):
     zero = (0,) * locations
-    return Memory(((Store(0, zero, False),),) * locations, (zero,) * threads, (zero,) * threads, (zero,) * threads, zero)
+    stores = ((Store(0, zero, False),),) * locations
+    return Memory(stores, (zero,) * threads, (zero,) * threads, (zero,) * threads, zero)
 
 
 def join(a, b):
@@ -78,7 +90,7 @@ def load(m, thread, location, acquires):
 
 
 def store(m, thread, location, value, releases, behind=None):
-    """Yields memories. behind: the position of the store that a read-modify-write read."""
+    """Yields memories. For a read-modify-write, `behind` is the position of the store that it read."""
     first = m.seen[thread][location] + 1
     places = range(first, len(m.stores[location]) + 1) if behind is None else [behind + 1]
     for at in places:
@@ -87,7 +99,7 @@ def store(m, thread, location, value, releases, behind=None):
         n = moved(m, location, at)
         seen = put(n.seen[thread], location, at)
         view = seen if releases else put(n.given[thread], location, at)
-        if behind is not None:                                          # it goes on with the release sequence that it read
+        if behind is not None:  # It continues the release sequence that it read.
             view = join(view, n.stores[location][behind].view)
         stores = n.stores[location]
         new = Store(value, view, behind is not None)
@@ -97,7 +109,7 @@ def store(m, thread, location, value, releases, behind=None):
 
 
 def moved(m, location, at):
-    """A place is made in a list: what points behind it moves on."""
+    """Makes a place in the list of a location. Positions from that place on move by one."""
     if at == len(m.stores[location]):
         return m
 
@@ -126,28 +138,34 @@ PRODUCER, CONSUMER = 0, 1
 
 
 class Config:
-    # messages: that the producer posts. turns: how often the consumer begins to sleep or to park, at most. leaves: the
-    # consumer leaves instead, while the producer writes. hangs_up: the producer does, at its end.
+    # messages: the number that the producer posts.
+    # turns: how often the consumer begins to sleep or to park, at most.
+    # hangs_up: the producer hangs up at its end.
+    # writes: the number of Writes. If there are any, the consumer leaves while the producer writes.
+    # places: the producer says for each Write that it is placing bytes.
     def __init__(self, messages=1, turns=2, parks=True, sleeps=True, hangs_up=False, writes=0, places=False):
         self.messages, self.turns, self.parks, self.sleeps, self.hangs_up = messages, turns, parks, sleeps, hangs_up
         self.writes, self.places = writes, places
         self.defect = None
-        # tail, sleeping, and the bytes of each message; or gone, placing, and the bytes of each Write
+        # The locations are tail, sleeping and the bytes of each message; or gone, placing and the bytes of each Write.
         self.locations = 2 + max(messages, writes)
 
 
 TAIL, SLEEPING, BYTES = 0, 1, 2
 GONE, PLACING = 0, 1
 
-# at: the next step of the producer, and for which message. rung: doorbells that were not heard, with the views of who
-# sent them. hung: whether the end of the socket is there, with the view.
-# mode: what the consumer does: poll, begin, look, flags, asleep, parked, told. why: what it began: park or sleep.
-# parked: whether the ring is. gone: it heard the end of the socket. took: messages so far.
-Ring = namedtuple("Ring", "memory step message rung hung mode why parked gone took turns")
+# step, message: the next step of the producer, and for which message.
+# rung: the views of the senders of the doorbells that the consumer has not heard yet.
+# hung: the view of the producer when it hung up, or None.
+# mode: the state of the consumer: poll, take, idle, begun, look, awake, asleep, parked or told.
+# why: the kind of rest that the consumer began: park or sleep.
+# gone: whether the consumer has heard the end of the socket.
+# took: the number of messages that the consumer has taken.
+Ring = namedtuple("Ring", "memory step message rung hung mode why gone took turns")
 
 
 def ring_start(c):
-    return Ring(new_memory(c.locations, 2), "bytes", 0, (), None, "poll", None, False, False, 0, 0)
+    return Ring(new_memory(c.locations, 2), "bytes", 0, (), None, "poll", None, False, 0, 0)
 
 
 def ring_steps(c, s):
@@ -172,7 +190,7 @@ def producer_steps(c, s):
         for value, n, _ in load(m, PRODUCER, SLEEPING, False):
             t = s._replace(memory=n, step="take" if value else "bytes", message=i if value else i + 1)
             yield f"producer: sees the flag {value}", t, ()
-    elif s.step == "take":                                              # an exchange
+    elif s.step == "take":                                              # An exchange.
         for value, read, at in load(m, PRODUCER, SLEEPING, False):
             for n in store(read, PRODUCER, SLEEPING, 0, False, behind=at):
                 t = s._replace(memory=n, step="ring" if value else "bytes", message=i if value else i + 1)
@@ -184,7 +202,8 @@ def producer_steps(c, s):
 
 
 def peek(c, s, then_empty, then_taken):
-    """The consumer looks into the ring. then_...(state): what follows."""
+    """The consumer looks into the ring. The functions return the state that follows if the ring is empty, or has a
+    message."""
     for tail, m, _ in load(s.memory, CONSUMER, TAIL, c.defect != "tail-not-acquired"):
         if tail <= s.took:
             yield "consumer: finds nothing", then_empty(s._replace(memory=m)), ()
@@ -195,7 +214,7 @@ def peek(c, s, then_empty, then_taken):
 def consumer_steps(c, s):
     m = s.memory
     if s.mode == "poll":
-        # As Receive: the socket was heard before this look.
+        # As in Receive, the consumer heard the socket before this look.
         last = s.gone
 
         def empty(t):
@@ -215,8 +234,9 @@ def consumer_steps(c, s):
         if s.turns < c.turns:
             for why in ("park",) * c.parks + ("sleep",) * c.sleeps:
                 for n in store(m, CONSUMER, SLEEPING, 1, False):
-                    yield f"consumer: begins to {why}", s._replace(memory=n, mode="begun", why=why, turns=s.turns + 1), ()
-        else:                                                           # it polls on for ever
+                    begun = s._replace(memory=n, mode="begun", why=why, turns=s.turns + 1)
+                    yield f"consumer: begins to {why}", begun, ()
+        else:                                                           # The consumer polls for ever.
             for t in peek(c, s, lambda t: None, lambda t: t._replace(mode="take")):
                 if t[1] is not None:
                     yield t
@@ -225,7 +245,8 @@ def consumer_steps(c, s):
         if c.defect == "sleep-fence-acq-rel":
             n = fence(m, CONSUMER, "acq_rel")
         if c.defect == f"{s.why}-without-look":
-            yield "consumer: does not look again", s._replace(memory=n, mode="parked" if s.why == "park" else "asleep"), ()
+            rest = "parked" if s.why == "park" else "asleep"
+            yield "consumer: does not look again", s._replace(memory=n, mode=rest), ()
             return
         yield "consumer: fence", s._replace(memory=n, mode="look"), ()
     elif s.mode == "look":
@@ -236,11 +257,11 @@ def consumer_steps(c, s):
     elif s.mode == "asleep":
         yield from hear(c, s, "awake")
         if c.defect is None or c.defect.startswith("park"):
-            # Wake(), or the time is over: the flag goes, and it polls.
+            # After Wake(), or when its time is over, the consumer takes its flag back, and polls.
             if s.turns < c.turns:
                 yield "consumer: wakes by itself", s._replace(mode="awake"), ()
     elif s.mode == "parked":
-        # Others talk; or it sleeps, and then its other rings' flags go, but not this one's.
+        # Another channel may get a message. Or the queue sleeps, and then clears the flags of its other rings alone.
         yield from hear(c, s, "parked" if c.defect == "heard-and-not-unparked" else "awake")
         if c.defect == "unparked-by-the-end-of-a-sleep":
             for n in store(m, CONSUMER, SLEEPING, 0, False):
@@ -265,7 +286,7 @@ def hear(c, s, mode):
 
 
 class RingMonitor:
-    """Nothing is wrong so far: True."""
+    """Its value is True: nothing is wrong so far."""
     start = True
 
     def after(self, m, event):
@@ -276,7 +297,8 @@ class RingMonitor:
 
 
 def ring_ends(c, s):
-    """What is wrong in a state where nothing more happens, or in which the peer is told to be gone."""
+    """Returns the fault of a state in which nothing more happens, or in which the consumer told that the peer is
+    gone."""
     if s.mode == "told" and s.took < c.messages:
         return ("the peer is told to be gone, and not all was taken",)
     done = s.step == "bytes" and s.message == c.messages and not s.rung and (not c.hangs_up or s.hung is not None)
@@ -287,9 +309,11 @@ def ring_ends(c, s):
 
 # --- Leaving.
 
-# The producer writes, and looks then whether the consumer is gone. The consumer leaves, waits for what is being placed, and
-# looks at its memory. acknowledged, placed: the Writes that are. found: what the consumer read. late: something was
-# placed after the consumer looked.
+# The producer writes, and then looks whether the consumer is gone. The consumer leaves, waits until nobody places
+# bytes, and looks at its memory.
+# acknowledged, placed: the Writes that are acknowledged, and those that are placed.
+# found: the bytes that the consumer read.
+# late: the producer placed bytes after the consumer looked.
 Leave = namedtuple("Leave", "memory step write acknowledged placed mode found late")
 
 
@@ -312,14 +336,15 @@ def leave_steps(c, s):
             for n in sc_store(m, PRODUCER, PLACING, 1, c.defect == "placing-relaxed"):
                 yield "producer: places", s._replace(memory=n, step="look"), ()
     elif s.step == "look":
-        for gone, n, _ in load(m if c.defect == "placing-relaxed" else fence(m, PRODUCER, "seq_cst"), PRODUCER, GONE, True):
+        fenced = m if c.defect == "placing-relaxed" else fence(m, PRODUCER, "seq_cst")
+        for gone, n, _ in load(fenced, PRODUCER, GONE, True):
             yield f"producer: sees gone {gone}", s._replace(memory=n, step="stop" if gone else "write"), ()
     elif s.step == "write":
         for n in store(m, PRODUCER, BYTES + i, 1, False):
             late = s.mode in ("alone", "done")
             t = s._replace(memory=n, placed=s.placed + (i,), late=s.late or (late and c.places))
             yield f"producer: writes {i}", t._replace(step="ask"), ()
-            if c.places:                                                # nobody asked to hear of it
+            if c.places:                                                # The producer does not ask for a completion.
                 yield f"producer: writes {i}, unsignaled", t._replace(step="end"), ()
     elif s.step == "ask":
         order = {"gone-without-fence": "acquire", "gone-fence-acq-rel": "acq_rel"}.get(c.defect, "seq_cst")
