@@ -63,6 +63,7 @@ enum class Flaw : uint8_t {
   kTimeNotNoted,       // The shard tells its clients a time that the pool does not keep.
   kExpiresInFlight,    // A version still counts although it was in flight when an expired version of its key was freed.
   kFlipNotUndone,      // A flipped bit of an index entry stays.
+  kRestNotMended,      // A bit of an index entry stays that flipped while no server ran.
   // Growing.
   kSplitNotFlushed,    // A block counts before it is flushed.
   kSplitUnfenced,      // Entries leave a block before the number of blocks is persistent.
@@ -159,6 +160,7 @@ inline constexpr const char* kFlawNames[] = {
     "time-not-noted",
     "expires-in-flight",
     "flip-not-undone",
+    "rest-not-mended",
     "split-not-flushed",
     "split-unfenced",
     "split-counted-first",

@@ -100,22 +100,26 @@ enum class SegmentState : uint64_t {
   kOpen = 0x6e65706f'6e65706f,     // "openopen": may get more objects
   kSealed = 0x6c616573'6c616573,   // "sealseal": full; some of its reservations may not be settled
   kSettled = 0x656e6f64'656e6f64,  // "donedone": full, and every reservation in it is settled or dead
-  kCopies = 0x79706f63'79706f63,   // "copycopy": the cleaner copies settled objects there, of any versions; then done
+  kCopies = 0x79706f63'79706f63,   // "copycopy": the cleaner copies settled objects there, of any versions
+  kCopied = 0x656e6f64'79706f63,   // "copydone": full of such copies
 };
 
 struct SegmentHeader {
   uint64_t identity;       // Identity(generation): written last, so that it vouches for the rest
   uint64_t state;          // a SegmentState
-  uint64_t first_version;  // of this use: older versions found here are left over from an earlier one. 0: copies
+  uint64_t first_version;  // of this use: older versions found here are left over from an earlier one. Copies: 0
   uint64_t end;            // of the objects, written before the segment is sealed
   uint64_t mark;           // Mark(offset): nothing before that is in flight. Anything else says nothing
   uint64_t reserved[3];
 
-  // Only the cleaner wrote here: nothing in it ever was in flight.
-  [[nodiscard]] constexpr bool copies() const {
-    return state == static_cast<uint64_t>(SegmentState::kCopies) ||
-           (state == static_cast<uint64_t>(SegmentState::kSettled) && first_version == 0);
-  }
+  [[nodiscard]] constexpr bool Is(SegmentState other) const { return state == static_cast<uint64_t>(other); }
+  // Only the cleaner wrote here: nothing in it ever was in flight. The state alone says so, since no few flipped bits
+  // change it.
+  [[nodiscard]] constexpr bool copies() const { return Is(SegmentState::kCopies) || Is(SegmentState::kCopied); }
+  // The segment is full, and nothing in it is in flight.
+  [[nodiscard]] constexpr bool settled() const { return Is(SegmentState::kSettled) || Is(SegmentState::kCopied); }
+  // The oldest version that counts here.
+  [[nodiscard]] constexpr uint64_t oldest_version() const { return copies() ? 0 : first_version; }
 
   static constexpr uint64_t Identity(uint32_t generation) {
     return (uint64_t{0x47455345 ^ generation} << 32) | generation;

@@ -28,7 +28,7 @@
 namespace erda::format {
 
 inline constexpr uint64_t kPoolMagic = 0x4c4f4f5041445245;  // "ERDAPOOL"
-inline constexpr uint32_t kFormatVersion = 13;
+inline constexpr uint32_t kFormatVersion = 14;
 inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
 
 // Of one run of a machine's kernel; all zeroes: none, or unknown.
@@ -124,10 +124,10 @@ class CheckedWord {
 
 // The record of one shard.
 //
-//   byte 0               8          16         24         32         40         48         64
-//   +-------------------+----------+----------+----------+----------+----------+----------+
-//   | version limit     | keys     | move     | time     | blocks   | reaches  | 0        |
-//   +-------------------+----------+----------+----------+----------+----------+----------+
+//   byte 0               8          16         24         32         40         48           56          64
+//   +-------------------+----------+----------+----------+----------+----------+------------+-----------+
+//   | version limit     | keys     | move     | time     | blocks   | reaches  | rest place | rest hash |
+//   +-------------------+----------+----------+----------+----------+----------+------------+-----------+
 //
 // version limit: every version this shard ever gave out is below it.
 // keys: the used slots of its index at the last clean close, so that they need not be counted.
@@ -136,6 +136,7 @@ class CheckedWord {
 // (server/control/expiry_clock.h).
 // blocks: a CheckedWord of the number of blocks of its index; 0 if those are the first ones. Its store splits a block.
 // reaches: a CheckedWord of Reaches (reach.h). If it is damaged, the farthest are right.
+// rest place, rest hash: of the index at the last clean close (rest_sum.h). 0: unknown.
 struct ShardRecord {
   uint64_t version_limit;
   uint64_t keys;
@@ -143,7 +144,8 @@ struct ShardRecord {
   uint64_t time;
   uint64_t blocks;
   uint64_t reaches;
-  uint64_t reserved[2];
+  uint64_t rest_place;
+  uint64_t rest_hash;
 };
 ERDA_FORMAT_SIZE(ShardRecord, 64);
 ERDA_FORMAT_FIELD(ShardRecord, version_limit, 0);
@@ -152,6 +154,8 @@ ERDA_FORMAT_FIELD(ShardRecord, move, 16);
 ERDA_FORMAT_FIELD(ShardRecord, time, 24);
 ERDA_FORMAT_FIELD(ShardRecord, blocks, 32);
 ERDA_FORMAT_FIELD(ShardRecord, reaches, 40);
+ERDA_FORMAT_FIELD(ShardRecord, rest_place, 48);
+ERDA_FORMAT_FIELD(ShardRecord, rest_hash, 56);
 // As a shard's record says them.
 constexpr Reaches ReachesIn(CheckedWord record) {
   return record.damaged() ? Reaches::Farthest() : Reaches(record.number());

@@ -154,13 +154,15 @@ void Index::TellUntold() {
   untold_.clear();
 }
 
-uint64_t Index::CountUsed() const {
-  uint64_t used = 0;
+Index::Totals Index::Total() const {
+  Totals totals;
   for (Slot slot = 0; slot < size(); ++slot) {
     ReadAhead(slot);
-    used += WordAt(slot).empty() ? 0 : 1;
+    const IndexEntry entry = At(slot);
+    totals.used += entry.word == 0 ? 0 : 1;
+    totals.sum += format::RestSum::Of(slot, entry);
   }
-  return used;
+  return totals;
 }
 
 bool Index::Count(uint64_t slots) {
@@ -172,6 +174,7 @@ bool Index::Count(uint64_t slots) {
     ReadAhead(counted_);
     const IndexEntry entry = At(counted_);
     checks_.Keep(counted_, entry);
+    rest_.Count(counted_, entry);
     if (entry.word == 0) continue;
     if (!used_known_) ++used_;
     if (observer_ != nullptr) observer_->OnEntryChanged(HeadOf(entry), EntryWord(), entry.entry_word());
@@ -203,9 +206,45 @@ Index::Mended Index::Mend(Slot slot) {
   TellPublished();
   checks_.Keep(slot, entry);
   kept_.push_back(slot);
-  used_sure_ = false;
   if (observer_ != nullptr) observer_->OnEntryChanged(HeadOf(entry), EntryWord(), entry.entry_word());
   return Mended::kKept;
+}
+
+// A slot may have got another entry since the start. The hash says whether this one is the one that was found: the
+// difference of the sums has the sign of the change.
+Index::RestChange Index::CheckRest() {
+  const format::RestSum difference = rest_.Take();
+  if (difference == format::RestSum()) return {};
+  RestChange change{.changed = true, .slot = difference.slot(), .undone = std::nullopt};
+  if (change.slot >= size()) return change;
+  const IndexEntry found = At(change.slot);
+  const IndexEntry other = difference.WithoutFlip(found);
+  const auto is_change = [&](const IndexEntry& from, const IndexEntry& to) {
+    format::RestSum sum = format::RestSum::Of(change.slot, from);
+    sum -= format::RestSum::Of(change.slot, to);
+    return sum == difference;
+  };
+  if (is_change(other, found) && !Planted(Flaw::kRestNotMended)) change.undone = other;
+  if (is_change(found, other)) change.changed = false;  // a store since the start has mended it
+  return change;
+}
+
+// One of word and meta, so that a client never reads a word beside another key's meta (I5).
+void Index::Undo(Slot slot, const IndexEntry& entry) {
+  const IndexEntry flipped = At(slot);
+  TellPublished();
+  if (observer_ != nullptr) {
+    observer_->OnEntryChanged(HeadOf(entry), EntryWord(), entry.entry_word());
+    observer_->OnEntryChanged(HeadOf(flipped), flipped.entry_word(), EntryWord());
+    observer_->OnEntryStored(HeadOf(flipped), flipped, entry.entry_word());
+  }
+  if (entry.word != flipped.word) {
+    Store(slot, entry.entry_word());
+  } else {
+    SetMeta(slot, entry.meta);
+    nvm_.Persist(MetaOffset(slot), sizeof(uint64_t));
+  }
+  ++flips_undone_;
 }
 
 // Released, like the stores of the move in between: each is seen only after everything stored before it, so that the

@@ -35,6 +35,7 @@
 #include "format/geometry.h"
 #include "format/index_layout.h"
 #include "format/superblock.h"
+#include "index/rest_check.h"
 #include "index/slot_checks.h"
 #include "nvm/writer.h"
 
@@ -78,9 +79,11 @@ class Index {
   // As large as the shard's record says it is, with these regions as runs. kCorruption: that cannot be.
   Status TakeUp(std::span<const uint32_t> regions);
   // Takes up what is in it. used: how many of its slots are; if nobody knows, Count finds out. In any case it is
-  // counted in steps, while it is used already: the observer knows of what is counted.
-  void Open(std::optional<uint64_t> used) {
+  // counted in steps, while it is used already: the observer knows of what is counted. at_rest: the sum that the last
+  // server left, if that is known. CheckRest compares it.
+  void Open(std::optional<uint64_t> used, std::optional<format::RestSum> at_rest = std::nullopt) {
     checks_.Grow(size());
+    rest_ = RestCheck(at_rest, size());
     counted_ = 0;
     used_known_ = used.has_value();
     used_ = used.value_or(0);
@@ -94,11 +97,15 @@ class Index {
   // Counts this many more slots. Returns true once all are counted.
   bool Count(uint64_t slots);
 
-  // Used slots; if nobody knew, as far as they are counted.
+  // Used slots; if nobody knew, as far as they are counted. After Mend has kept slots, the number may be wrong by
+  // theirs. Total counts all again.
   [[nodiscard]] uint64_t used() const { return used_; }
-  // False: Mend has kept slots, so used() may be wrong by their number. CountUsed looks at all slots.
-  [[nodiscard]] bool used_is_sure() const { return used_sure_; }
-  [[nodiscard]] uint64_t CountUsed() const;
+  struct Totals {
+    uint64_t used = 0;
+    format::RestSum sum;
+  };
+  // Reads all slots.
+  [[nodiscard]] Totals Total() const;
   [[nodiscard]] bool counted() const { return counted_ == size(); }
   [[nodiscard]] uint64_t slots_counted() const { return counted_; }
   [[nodiscard]] uint64_t size() const { return layout_.slots(); }
@@ -144,6 +151,20 @@ class Index {
   // Slots that were kept since the last call.
   [[nodiscard]] bool has_kept() const { return !kept_.empty(); }
   [[nodiscard]] std::vector<Slot> TakeKept() { return std::exchange(kept_, {}); }
+  // All slots are counted, and CheckRest is not called yet.
+  [[nodiscard]] bool may_check_rest() const { return rest_.is_due() && counted(); }
+  [[nodiscard]] bool rest_is_checked() const { return !rest_.is_due(); }
+  // What has changed while no server ran. undone: the entry as it was before one bit flipped, if that is all that has
+  // changed, and if the slot is as it was found. The caller decides what happens to the slot.
+  struct RestChange {
+    bool changed = false;
+    Slot slot = 0;
+    std::optional<format::IndexEntry> undone;
+  };
+  // REQUIRES: may_check_rest().
+  RestChange CheckRest();
+  // Stores the entry as it was before a bit flipped, persistently on return.
+  void Undo(Slot slot, const format::IndexEntry& entry);
   // Flips that were undone since the start.
   [[nodiscard]] uint64_t flips_undone() const { return flips_undone_; }
 
@@ -281,10 +302,12 @@ class Index {
   std::optional<format::IndexEntry> UndoFlip(Slot slot, const format::IndexEntry& entry);
   // The stores to a slot. Each keeps the check of the slot.
   void SetWord(Slot slot, uint64_t word) {
+    if (slot >= counted_) rest_.Replace(slot, At(slot), {word, nvm_.Load64(MetaOffset(slot))});
     nvm_.Store64(WordOffset(slot), word);
     checks_.Keep(slot, {word, nvm_.Load64(MetaOffset(slot))});
   }
   void SetMeta(Slot slot, uint64_t meta) {
+    if (slot >= counted_) rest_.Replace(slot, At(slot), {nvm_.Load64(WordOffset(slot)), meta});
     nvm_.Store64(MetaOffset(slot), meta);
     checks_.Keep(slot, {nvm_.Load64(WordOffset(slot)), meta});
   }
@@ -349,9 +372,9 @@ class Index {
   bool used_known_ = false;  // of all
   uint64_t counted_ = 0;     // all, but for a while after the start
   SlotChecks checks_;
+  RestCheck rest_;
   uint64_t flips_undone_ = 0;
   std::vector<Slot> kept_;
-  bool used_sure_ = true;
   std::vector<Change> untold_;  // in the order of the stores
 };
 

@@ -136,7 +136,7 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
     return format::InspectHeader({seed_, head->head, address, generation}, Bytes(offset + at, end - at));
   };
   const uint64_t first = FirstObjectOffset(segment);
-  if (RegionWordOf(region).settled() && header.state != static_cast<uint64_t>(format::SegmentState::kSettled)) {
+  if (RegionWordOf(region).settled() && !header.settled()) {
     Add(where() + " is not settled, and its region says that it is");
   }
 
@@ -156,16 +156,17 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
     Add(where() + " is in use, and one before it is not");
     return;
   }
-  const bool open = header.state == static_cast<uint64_t>(SegmentState::kOpen);
-  const bool sealed = header.state == static_cast<uint64_t>(SegmentState::kSealed);
-  const bool settled = header.state == static_cast<uint64_t>(SegmentState::kSettled);
-  const bool copying = header.state == static_cast<uint64_t>(SegmentState::kCopies);
+  const bool open = header.Is(SegmentState::kOpen);
+  const bool sealed = header.Is(SegmentState::kSealed);
+  const bool settled = header.settled();
+  const bool copying = header.Is(SegmentState::kCopies);
   head->segments.copying += copying ? 1 : 0;
   head->segments.open += open ? 1 : 0;
   head->segments.sealed += sealed ? 1 : 0;
   head->segments.settled += settled ? 1 : 0;
   if (!open && !sealed && !settled && !copying) Add(where() + " is in a state that there is not");
-  if (header.first_version >= shard_.version_limit) Add(where() + " has versions over the shard's limit");
+  if (header.copies() && header.first_version != 0) Add(where() + " holds copies, and has a first version");
+  if (header.oldest_version() >= shard_.version_limit) Add(where() + " has versions over the shard's limit");
   if (segment > 0 && header.first_version <= walked_.segment_first && !header.copies()) {
     Add(where() + " has older versions than the one before it");
   }
@@ -186,7 +187,7 @@ void ShardInspector::LookAtSegment(HeadReport* head, uint32_t slot, uint32_t reg
       const bool in_chunk = at < chunk_end;
       const ObjectView object = object_at(at, in_chunk ? chunk_end : g_.segment_size);
       // No header in a chunk leads out of it, whatever its client has written there.
-      const bool is_none = object.state == ObjectState::kNothing || object.header.version < header.first_version ||
+      const bool is_none = object.state == ObjectState::kNothing || object.header.version < header.oldest_version() ||
                            (in_chunk && !object.header.is_value());
       if (is_none) {
         if (!in_chunk) break;
@@ -274,8 +275,7 @@ bool ShardInspector::CountsAsSettled(uint32_t head, LogAddress address) const {
   const uint64_t begin = AlignDown(g_.OffsetInRegion(address), g_.segment_size);
   const uint32_t region = RegionAt(head, address);
   const auto header = LoadAs<SegmentHeader>(Bytes(g_.RegionOffset(region) + begin, sizeof(SegmentHeader)));
-  return header.state == static_cast<uint64_t>(SegmentState::kSettled) ||
-         g_.OffsetInRegion(address) - begin < header.Marked(g_.segment_size).value_or(0);
+  return header.settled() || g_.OffsetInRegion(address) - begin < header.Marked(g_.segment_size).value_or(0);
 }
 
 ObjectView ShardInspector::Whole(uint32_t head, LogAddress address) {

@@ -20,8 +20,6 @@ Status DamagedSegment(SegmentId id) {
                                  std::to_string(id.segment) + " is damaged"};
 }
 
-bool IsIn(SegmentState state, const SegmentHeader& header) { return header.state == static_cast<uint64_t>(state); }
-
 }  // namespace
 
 LogRecovery::LogRecovery(nvm::Writer& nvm, const ShardShape& shape, const Objects& objects, RegionTable& regions,
@@ -99,7 +97,7 @@ Status LogRecovery::TakeUpRegion(uint32_t head, uint32_t slot, uint64_t version_
       At(id).damaged = true;
       continue;
     }
-    if (HeaderOf(nvm_, shape_, id).first_version >= version_limit) {
+    if (HeaderOf(nvm_, shape_, id).oldest_version() >= version_limit) {
       return {Code::kCorruption, "a segment of region " + std::to_string(region) + " has versions over the limit"};
     }
     segments_.TakeUp(id);
@@ -112,7 +110,7 @@ void LogRecovery::TakeUpSegment(uint32_t head, uint32_t slot, SegmentId id, cons
                                 Newest* newest) {
   const SegmentHeader header = HeaderOf(nvm_, shape_, id);
   if (header.copies()) {
-    const bool open = IsIn(SegmentState::kCopies, header);
+    const bool open = header.Is(SegmentState::kCopies);
     if (open && !newest->copies) newest->copies = CopySegment{.region = id.region, .slot = slot, .segment = id.segment};
     return;
   }
@@ -122,11 +120,11 @@ void LogRecovery::TakeUpSegment(uint32_t head, uint32_t slot, SegmentId id, cons
     const bool is_one = last.view.state != format::ObjectState::kNothing;
     if (is_one && last.view.header.version >= header.first_version) (*visit)(last.view);
   }
-  const bool open = IsIn(SegmentState::kOpen, header);
-  const bool settled = IsIn(SegmentState::kSettled, header);
+  const bool open = header.Is(SegmentState::kOpen);
+  const bool settled = header.Is(SegmentState::kSettled);
   Walk walk;
   if (open || (visit != nullptr && !settled)) walk = WalkObjects(nvm_, shape_, objects_, head, slot, id, visit);
-  const bool whole = IsIn(SegmentState::kSealed, header) && walk.end == header.end;
+  const bool whole = header.Is(SegmentState::kSealed) && walk.end == header.end;
   plain_ = plain_ && walk.plain && (settled || whole || (open && walk.untouched));
   newest->open_segments += open ? 1 : 0;
   // The newest segment counts, open or not: the head opens its next segment in the region of this one, if there is

@@ -64,13 +64,13 @@ Walk WalkObjects(const nvm::Writer& nvm, const ShardShape& shape, const Objects&
     const auto bytes = nvm.Bytes(shape.SegmentOffset(id) + at, segment_size - at);
     const format::Place place = objects.PlaceOf(head, address);
     const ObjectView view = format::InspectHeader(place, bytes);
-    if (view.state == ObjectState::kNothing || view.header.version < header.first_version) {
+    if (view.state == ObjectState::kNothing || view.header.version < header.oldest_version()) {
       walk.untouched = IsZero(bytes);
       return walk;
     }
     walk.last = at;
     if (view.header.is_chunk()) {
-      at += WalkChunk(place, bytes, view.header, header.first_version, visit, &walk.plain);
+      at += WalkChunk(place, bytes, view.header, header.oldest_version(), visit, &walk.plain);
       continue;
     }
     if (visit != nullptr) (*visit)(view);

@@ -37,15 +37,17 @@ void Segments::Open(SegmentId id, uint64_t version) {
 // If a start took the segment up as full, it may have been sealed before a crash. Its header then states its end
 // already.
 void Segments::Seal(SegmentId id, uint64_t end) {
-  const uint64_t state = HeaderOf(nvm_, shape_, id).state;
-  if (state == static_cast<uint64_t>(SegmentState::kSealed) || state == static_cast<uint64_t>(SegmentState::kSettled)) {
-    return;
-  }
+  const SegmentHeader header = HeaderOf(nvm_, shape_, id);
+  if (header.Is(SegmentState::kSealed) || header.settled()) return;
   At(id).sealed = true;
   // StoreState fences before it stores: a restart that finds the segment sealed knows where its objects end.
   nvm_.Store64(shape_.SegmentOffset(id) + offsetof(SegmentHeader, end), end);
   nvm_.Flush(shape_.SegmentOffset(id) + offsetof(SegmentHeader, end), sizeof(uint64_t));
-  StoreState(id, At(id).in_flight == 0 ? SegmentState::kSettled : SegmentState::kSealed);
+  if (At(id).in_flight == 0) {
+    StoreSettled(id);
+  } else {
+    StoreState(id, SegmentState::kSealed);
+  }
 }
 
 void Segments::StoreMark(SegmentId id, uint64_t offset) {
@@ -70,7 +72,7 @@ void Segments::SettleAll() {
     const uint32_t region = shape_.RegionOf(number);
     if (regions_.slots().GenerationOf(region) == 0 || regions_.IsSettled(region)) continue;
     for (const uint64_t segment : shape_.segments()) {
-      if (const SegmentId id{region, segment}; At(id).sealed) StoreState(id, SegmentState::kSettled);
+      if (const SegmentId id{region, segment}; At(id).sealed) StoreSettled(id);
     }
     SettleRegion(region);
   }
@@ -83,7 +85,7 @@ void Segments::TakeUp(SegmentId id) {
 }
 
 void Segments::Settle(SegmentId id) {
-  StoreState(id, SegmentState::kSettled);
+  StoreSettled(id);
   SettleRegion(id.region);
 }
 
@@ -98,6 +100,10 @@ void Segments::SettleRegion(uint32_t region) {
     if (!state.opened || !state.sealed || in_flight) return;
   }
   regions_.StoreSettled(region);
+}
+
+void Segments::StoreSettled(SegmentId id) {
+  StoreState(id, HeaderOf(nvm_, shape_, id).copies() ? SegmentState::kCopied : SegmentState::kSettled);
 }
 
 void Segments::StoreState(SegmentId id, SegmentState state) {

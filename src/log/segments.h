@@ -67,6 +67,8 @@ class Segments {
   [[nodiscard]] const State& At(SegmentId id) const { return states_[shape_.SegmentNumber(id)]; }
   void Settle(SegmentId id);
   void SettleRegion(uint32_t region);
+  // The segment is full, and nothing in it is in flight.
+  void StoreSettled(SegmentId id);
   void StoreState(SegmentId id, format::SegmentState state);
   // Stores a field of the header. Fences first, so that all earlier flushed stores are persistent before the field.
   // Persistent on return.

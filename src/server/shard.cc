@@ -57,6 +57,7 @@ void Shard::Close() {
   (void)EndSessions();
   sessions_.CloseAll([this](const Session& session) { LetGo(session); });
   data_.versions().Close();
+  data_.cleaning().TellDamage();
 }
 
 bool Shard::unsettled() const {

@@ -29,6 +29,13 @@ Status ShardData::TakeUp() {
   return pool_.needs_recovery() ? versions_.part().Look() : versions_.part().Open();
 }
 
-bool ShardData::CountKeys() { return versions_.growth().CountKeys(kCountStep); }
+bool ShardData::CountKeys() {
+  if (!versions_.growth().CountKeys(kCountStep)) return false;
+  if (versions_.index().may_check_rest()) {
+    versions_.mending().CheckRest(versions_.PublishPuts());
+    versions_.PublishGauges();
+  }
+  return true;
+}
 
 }  // namespace erda::server

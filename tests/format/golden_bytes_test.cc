@@ -12,13 +12,14 @@
 #include "format/log_layout.h"
 #include "format/messages.h"
 #include "format/proof.h"
+#include "format/rest_sum.h"
 
 namespace erda::format {
 namespace {
 
 TEST(GoldenBytesTest, SuperblockHasItsDocumentedBytes) {
   EXPECT_EQ(Hex(BytesOf(TestSuperblock(TestGeometry(), 0x1122334455667788))), HexOf(R"(
-    45 52 44 41 50 4f 4f 4c  0d 00 00 00 1c 32 1c b2
+    45 52 44 41 50 4f 4f 4c  0e 00 00 00 93 45 7f 4a
     00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f
     88 77 66 55 44 33 22 11  01 00 00 00 00 00 00 00
     00 00 00 04 00 00 00 00  00 00 10 00 00 00 00 00
@@ -38,9 +39,12 @@ TEST(GoldenBytesTest, ShardRecordHasItsDocumentedBytes) {
   record.time = CheckedWord::Of(0x0102030405).raw();
   record.blocks = CheckedWord::Of(0x0102).raw();
   record.reaches = CheckedWord::Of(Reaches().Raised(0).Raised(0).Raised(UINT64_MAX).number()).raw();
+  record.rest_place = RestSum(0x0102, 0x0304).place_word();
+  record.rest_hash = RestSum(0x0102, 0x0304).hash_word();
   EXPECT_EQ(Hex(BytesOf(record)), HexOf(R"(
     88 77 66 55 44 33 22 11  02 01 00*6  04 03 00*6  71 54 05 04 03 02 01 00
-    e8 73 02 01 00*4  f1 8b 02 00 00 00 00 20  00*16)"));
+    e8 73 02 01 00*4  f1 8b 02 00 00 00 00 20  f3 b1 02 01 00 00 00 80
+    55 5d 04 03 00 00 00 80)"));
 }
 
 TEST(GoldenBytesTest, RegionWordHasItsDocumentedBytes) {
@@ -290,6 +294,8 @@ TEST(GoldenBytesTest, EnumeratorsHaveTheirDocumentedNumbers) {
   EXPECT_EQ(number(SegmentState::kOpen), 0x6e65706f6e65706fU);
   EXPECT_EQ(number(SegmentState::kSealed), 0x6c6165736c616573U);
   EXPECT_EQ(number(SegmentState::kSettled), 0x656e6f64656e6f64U);
+  EXPECT_EQ(number(SegmentState::kCopies), 0x79706f6379706f63U);
+  EXPECT_EQ(number(SegmentState::kCopied), 0x656e6f6479706f63U);
   EXPECT_EQ(number(RequestOp::kPutInline), 1U);
   EXPECT_EQ(number(RequestOp::kReserve), 2U);
   EXPECT_EQ(number(RequestOp::kCommit), 3U);

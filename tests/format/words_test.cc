@@ -214,7 +214,7 @@ TEST(SegmentTest, NoFlippedBitMakesAnOpenedSegmentLookNew) {
 
 TEST(SegmentTest, NoTwoFlippedBitsMakeOneStateOfAnother) {
   constexpr SegmentState kStates[] = {SegmentState::kOpen, SegmentState::kSealed, SegmentState::kSettled,
-                                      SegmentState::kCopies};
+                                      SegmentState::kCopies, SegmentState::kCopied};
   for (const auto a : kStates) {
     EXPECT_GT(std::popcount(static_cast<uint64_t>(a)), 2);
     for (const auto b : kStates) {
@@ -224,18 +224,22 @@ TEST(SegmentTest, NoTwoFlippedBitsMakeOneStateOfAnother) {
   }
 }
 
-TEST(SegmentTest, CopiesAreKnownByTheirStateAndOnceFullByTheirVersion) {
+TEST(SegmentTest, CopiesAreKnownByTheirStateAlone) {
   SegmentHeader header{};
   EXPECT_FALSE(header.copies());
   for (const uint64_t first_version : {0, 1, 77}) {
     header.first_version = first_version;
-    header.state = static_cast<uint64_t>(SegmentState::kCopies);
-    EXPECT_TRUE(header.copies());
-    header.state = static_cast<uint64_t>(SegmentState::kSettled);
-    EXPECT_EQ(header.copies(), first_version == 0);
-    for (const auto state : {SegmentState::kOpen, SegmentState::kSealed}) {
+    for (const auto state : {SegmentState::kCopies, SegmentState::kCopied}) {
+      header.state = static_cast<uint64_t>(state);
+      EXPECT_TRUE(header.copies());
+      EXPECT_EQ(header.settled(), state == SegmentState::kCopied);
+      EXPECT_EQ(header.oldest_version(), 0U);
+    }
+    for (const auto state : {SegmentState::kOpen, SegmentState::kSealed, SegmentState::kSettled}) {
       header.state = static_cast<uint64_t>(state);
       EXPECT_FALSE(header.copies());
+      EXPECT_EQ(header.settled(), state == SegmentState::kSettled);
+      EXPECT_EQ(header.oldest_version(), first_version);
     }
   }
 }

@@ -236,7 +236,7 @@ TEST(LogCopiesTest, ASegmentOfCopiesSaysSoAndIsSettledWithItsEnd) {
   EXPECT_FALSE(log.Published(0, first->slot).none());
   const auto second = log->copies().Next(log.head(), 2000);
   ASSERT_TRUE(second);
-  EXPECT_EQ(header(*first).state, static_cast<uint64_t>(SegmentState::kSettled));
+  EXPECT_EQ(header(*first).state, static_cast<uint64_t>(SegmentState::kCopied));
   EXPECT_EQ(header(*first).end, 2000U);
   EXPECT_TRUE(header(*first).copies());
   EXPECT_EQ(header(*second).state, static_cast<uint64_t>(SegmentState::kCopies));

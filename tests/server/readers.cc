@@ -183,7 +183,7 @@ std::string FindViolation(const PoolBytes& pool) {
     const uint64_t segment =
         g.RegionOffset(resolve(head, g.SlotOf(word.new_address())).region()) + AlignDown(in_region, g.segment_size);
     const auto header = LoadAs<format::SegmentHeader>(pool.bytes.subspan(segment, sizeof(format::SegmentHeader)));
-    if (header.state == static_cast<uint64_t>(format::SegmentState::kSettled)) {
+    if (header.settled()) {
       return where + "not settled, and its segment is marked settled";
     }
   }
@@ -208,7 +208,7 @@ std::string FindUnrestInLog(const PoolBytes& pool) {
         if (segment == 0) return where + "linked, and never opened";
         break;
       }
-      if (header.state == static_cast<uint64_t>(format::SegmentState::kSettled)) continue;
+      if (header.settled()) continue;
       if (header.copies()) {
         if (!copied_to.insert(word.HeadIn(g)).second) return where + "its head has another one for copies";
         continue;

@@ -576,6 +576,8 @@ class Cluster {
         server_.Stop();
         ++outcome_.facts[Fact::kRestarts];
       } else {
+        const bool flips = flip_random_.Chance(plan_.rest_flip_chance) && server_.FlipIndexBitAtRest(flip_random_);
+        outcome_.facts[Fact::kFlips] += flips ? 1 : 0;
         server_.Start();
       }
     }

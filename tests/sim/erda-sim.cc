@@ -119,7 +119,7 @@ std::optional<Kind> KindFor(erda::Flaw flaw) {
   if (flaw == erda::Flaw::kReachForgotten || flaw == erda::Flaw::kReachNotSeen) return Kind::kMoves;
   if (flaw >= erda::Flaw::kSplitNotFlushed && flaw <= erda::Flaw::kKeepsLeftOver) return Kind::kGrowth;
   if (flaw == erda::Flaw::kTrustsChunks) return Kind::kForgeries;
-  if (flaw == erda::Flaw::kFlipNotUndone) return Kind::kDecay;
+  if (flaw == erda::Flaw::kFlipNotUndone || flaw == erda::Flaw::kRestNotMended) return Kind::kDecay;
   if (flaw == erda::Flaw::kSplitNotSeen) return Kind::kGrowth;
   if (flaw == erda::Flaw::kReadsInOrder) return Kind::kScans;
   if (flaw >= erda::Flaw::kBlockNotConfirmed && flaw <= erda::Flaw::kScanForgetsChanged) return Kind::kScans;

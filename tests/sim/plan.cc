@@ -265,6 +265,8 @@ Plan Plan::OfDecay(uint64_t seed) {
   Plan plan = seed % 2 == 0 ? OfCrashes(seed) : OfMixed(seed);
   plan.damage_chance = 0.01;
   plan.flip_chance = 0.003;
+  plan.rest_flip_chance = 0.5;
+  plan.restart_chance = std::max(plan.restart_chance, 0.0005);
   return plan;
 }
 

@@ -101,6 +101,7 @@ struct Plan {
   Nanoseconds pause_max{0};
   double damage_chance = 0;          // of a settled value, on the medium
   double flip_chance = 0;            // of a bit of an index entry, on the medium
+  double rest_flip_chance = 0;       // the same, before a start, if the pool was closed
   double crash_chance = 0;           // of the server, at each fence
   double move_crash_chance = 0;      // and at the first fence behind a move of the cleaner's
   double split_crash_chance = 0;     // and at the last two fences of a split of the index, and the first one behind it

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/test_hash.h"
+#include "format/superblock.h"
 #include "inspect/inspection.h"
 #include "sim/medium.h"
 
@@ -113,6 +114,7 @@ uint64_t ServerProcess::TimeOf(uint32_t shard) const {
 }
 
 Status ServerProcess::StartOnce() {
+  alone_ = flipped_at_rest_;
   const bool grows = plan_.grow_chance > 0 && starts_ > 0 && grow_random_.Chance(plan_.grow_chance);
   if (grows) Widen();
   const uint64_t medium_bytes = images_.cached.size() * sizeof(uint64_t);
@@ -178,6 +180,8 @@ Status ServerProcess::StartOnce() {
     if (!listener.ok()) return listener.status();
     listeners_.push_back(*std::move(listener));
   }
+  if (std::exchange(flipped_at_rest_, false)) EndRest();
+  alone_ = false;
   return {};
 }
 
@@ -290,6 +294,33 @@ bool ServerProcess::FlipIndexBit(Random& random) {
   alone_ = false;
   if (undone() == before) Require({Code::kCorruption, "a flipped bit of an index entry stays"});
   return true;
+}
+
+bool ServerProcess::FlipIndexBitAtRest(Random& random) {
+  constexpr uint64_t kWords = sizeof(format::IndexEntry) / sizeof(uint64_t);
+  const auto found = format::FindSuperblock(std::as_bytes(std::span(images_.cached)));
+  if (running() || !found.ok() || found->superblock.clean != 1 || found->other_damaged) return false;
+  const format::Geometry& geometry = found->superblock.geometry;
+  const auto shard = static_cast<uint32_t>(random.Uniform(geometry.shards));
+  const uint64_t slot = random.Uniform(geometry.index_slots);
+  const uint64_t first = geometry.FirstSlotOffset(shard, slot) / sizeof(uint64_t);
+  const uint64_t word = first + random.Uniform(kWords);
+  const uint64_t bit = uint64_t{1} << random.Uniform(64);
+  if (images_.cached[first] == 0 || images_.cached[word] != images_.durable[word]) return false;
+  images_.cached[word] ^= bit;
+  images_.durable[word] ^= bit;
+  flipped_at_rest_ = true;
+  return true;
+}
+
+void ServerProcess::EndRest() {
+  uint64_t undone = 0;
+  for (const ShardProcess& process : shards_) {
+    while (!process.shard->data().CountKeys()) {
+    }
+    undone += process.shard->counters().Get(Counter::kFlipsUndone);
+  }
+  if (undone != 1) Require({Code::kCorruption, "a bit stays that flipped while no server ran"});
 }
 
 void ServerProcess::KeepImages() {

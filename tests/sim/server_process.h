@@ -45,6 +45,9 @@ class ServerProcess {
   // Flips a bit of an index entry, and lets the shard go on until it has undone that. The others stand still until
   // then: they may see what the flip makes of the entry. False: not now.
   bool FlipIndexBit(Random& random);
+  // Flips a bit of an index entry of the pool, if the pool is closed. The others stand still until the next server has
+  // undone that. False: not now.
+  bool FlipIndexBitAtRest(Random& random);
   [[nodiscard]] bool running() const { return !listeners_.empty(); }
   std::function<void()> on_power_cut;  // called once what is lost is lost
   // Called while the server waits for what it has flushed; ends: it will not get there.
@@ -86,6 +89,8 @@ class ServerProcess {
   void Widen();
   void StartClock();
   Status StartOnce();
+  // Lets the shards count their slots. Fails if they have not undone the flip of FlipIndexBitAtRest.
+  void EndRest();
   void Inspect(bool recovered);
   void Drop();
   [[nodiscard]] double ShareKept();
@@ -105,6 +110,7 @@ class ServerProcess {
   uint64_t splits_fenced_ = 0;
   uint32_t fences_of_split_ = 0;  // that come yet
   bool crashes_ = true;
+  bool flipped_at_rest_ = false;
   bool alone_ = false;                                            // nobody goes on in a fence, and no fence is the last
   static constexpr uint64_t kWallMicros = 1'000'000'000'000'000;  // when the network began
   std::optional<ServerTime> time_;                                // of the server that started last

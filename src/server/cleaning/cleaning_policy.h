@@ -55,6 +55,8 @@ class CleaningPolicy {
   // A client asks to clean all regions that are linked now and worth it.
   void Ask();
   [[nodiscard]] bool asked() const { return asked_.has_value(); }
+  // Calls on_damage with the damage that was met since the last Step.
+  void TellDamage() { mending_.Tell(entries_, on_damage); }
   // Notes that a put has a deadline.
   void WillExpire() { queues_.expiring_puts.Count(); }
 

@@ -18,6 +18,11 @@ bool MendingWalk::Walk() {
   return changed;
 }
 
+void MendingWalk::CheckRest() {
+  versions_.mending().CheckRest(versions_.PublishPuts());
+  counters_.Set(format::Counter::kFlipsUndone, versions_.index().flips_undone());
+}
+
 void MendingWalk::Tell(EntryProposals& entries, const EntryProposals::TellDamage& tell) {
   versions_.mending().TellKept([&](std::string_view key) { entries.Tell(key, tell); });
 }

@@ -19,13 +19,16 @@ class MendingWalk {
   // look alone does not count as work, so that it does not keep an idle shard awake.
   bool Step(EntryProposals& entries, const EntryProposals::TellDamage& tell) {
     const bool changed = is_due_ && Walk();
-    if (versions_.index().has_kept()) Tell(entries, tell);
+    if (versions_.index().may_check_rest()) CheckRest();
+    if (versions_.mending().has_news()) Tell(entries, tell);
     return changed;
   }
+  // Tells of damage that was met since the last Step.
+  void Tell(EntryProposals& entries, const EntryProposals::TellDamage& tell);
 
  private:
   bool Walk();
-  void Tell(EntryProposals& entries, const EntryProposals::TellDamage& tell);
+  void CheckRest();
 
   Versions& versions_;
   Counters counters_;

@@ -43,18 +43,18 @@ void RegionRepair::RepairSegments(uint32_t region, const FoundRegion& found) {
     if (found.named[segment] || is_open) used = segment + 1;
     if (!is_open) continue;
     copies &= bytes_.HeaderOf(region, segment).copies();
-    versions_.See(bytes_.HeaderOf(region, segment).first_version);
+    versions_.See(bytes_.HeaderOf(region, segment).oldest_version());
   }
   uint64_t first_version = 1;
   for (uint64_t segment = 0; segment < used; ++segment) {
     SegmentHeader header = bytes_.HeaderOf(region, segment);
     const bool was_open = IsOpen(region, segment, found);
-    const bool known = was_open && header.first_version != 0 && header.first_version < versions_.end();
+    const bool known = was_open && !header.copies() && header.first_version < versions_.end();
     if (known) first_version = header.first_version;
     const bool has_end = was_open && header.end >= format::FirstObjectOffset(segment) &&
                          header.end <= geometry_.segment_size && header.end % format::kGranuleBytes == 0;
     header = {SegmentHeader::Identity(found.generation),
-              static_cast<uint64_t>(format::SegmentState::kSettled),
+              static_cast<uint64_t>(copies ? format::SegmentState::kCopied : format::SegmentState::kSettled),
               copies ? 0 : first_version,
               has_end ? header.end : geometry_.segment_size,
               0,

@@ -42,6 +42,7 @@ void Verification::StoreRecord() {
   for (index::Slot slot = 0; slot < index_.layout().slots(); ++slot) keys += index_.At(slot).word != 0 ? 1 : 0;
   record.keys = format::CheckedWord::Of(keys).raw();
   record.move = 0;
+  record.rest_place = record.rest_hash = 0;
   nvm_.Write(at, BytesOf(record));
   nvm_.Persist(at, sizeof(record));
 }

@@ -1,7 +1,10 @@
 #include "server/versions/mending.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/hash.h"
+#include "format/object.h"
 #include "server/versions/find_key.h"
 
 namespace erda::server {
@@ -31,8 +34,32 @@ bool Mending::Settle(index::Slot slot) {
   return index_.WordAt(slot).settled();
 }
 
+// Until now the key could seem absent. If a put has stored the key in another slot since then, that entry counts, and
+// this slot becomes free. Otherwise the key would have two entries.
+void Mending::EndRest() {
+  const index::Index::RestChange change = index_.CheckRest();
+  if (!change.changed) return;
+  if (!change.undone) {
+    changed_at_rest_ = true;
+    return;
+  }
+  index_.Undo(change.slot, *change.undone);
+  if (change.undone->word != 0 && HasOtherEntry(change.slot, *change.undone)) index_.Free(change.slot);
+}
+
+bool Mending::HasOtherEntry(index::Slot slot, const IndexEntry& entry) {
+  const ObjectView view = log_.InspectHeader(log_.HeadOf(entry), entry.entry_word().new_address());
+  if (view.state == format::ObjectState::kNothing) return false;
+  const auto is_other = [&](index::Slot other, const IndexEntry& its) {
+    if (other == slot) return false;
+    return log_.InspectHeader(log_.HeadOf(its), its.entry_word().new_address()).key == view.key;
+  };
+  return index_.Find(view.header.key_hash, is_other).has_value();
+}
+
 // A split may have taken the entry away since. Then its key is unknown here.
 void Mending::TellKept(const std::function<void(std::string_view key)>& tell) {
+  if (std::exchange(changed_at_rest_, false)) tell({});
   for (const index::Slot slot : index_.TakeKept()) {
     const IndexEntry entry = index_.At(slot);
     const ObjectView view = log_.InspectHeader(log_.HeadOf(entry), entry.entry_word().new_address());

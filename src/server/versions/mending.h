@@ -1,7 +1,8 @@
 // Mends index entries that no request has looked at: undoes flipped bits, and settles whole versions that nobody writes
 // any more.
 //
-// Owns nothing. Requires: no put waits to be published (AllPublished). The shard's thread calls it.
+// Owns the news of damage that no entry shows. Requires: no put waits to be published (AllPublished). The shard's
+// thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +24,29 @@ class Mending {
 
   // Mends those entries in these slots that are counted. Returns true if it has changed anything.
   bool Mend(AllPublished, index::Slot first, uint64_t slots);
+  // Undoes a bit that flipped while no server ran. Does nothing before all slots are counted, and nothing a second
+  // time.
+  void CheckRest(AllPublished) {
+    if (index_.may_check_rest()) EndRest();
+  }
+  // TellKept has something to tell.
+  [[nodiscard]] bool has_news() const { return index_.has_kept() || changed_at_rest_; }
   // Calls tell(key) for each entry that was met since the last call and has more than one flipped bit. The key is empty
-  // if the entry leads to no key.
+  // if the entry leads to no key. Calls tell once with an empty key for an index that has changed while no server ran.
   void TellKept(const std::function<void(std::string_view key)>& tell);
 
  private:
   // Returns true if the entry's version is settled now, and was not before.
   bool Settle(index::Slot slot);
+  void EndRest();
+  // Returns true if another entry leads to a version of the key that this entry names.
+  [[nodiscard]] bool HasOtherEntry(index::Slot slot, const format::IndexEntry& entry);
 
   index::Index& index_;
   log::ShardLog& log_;
   Settling& settling_;
   TakingBack& taking_back_;
+  bool changed_at_rest_ = false;
 };
 
 }  // namespace erda::server

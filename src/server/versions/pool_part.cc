@@ -49,7 +49,11 @@ Status PoolPart::Open() {
   // If the number of keys is damaged they are counted, as after a crash.
   const format::CheckedWord keys(record.keys);
   const bool known = !keys.damaged() && keys.number() <= index_.size();
-  index_.Open(known ? std::optional(keys.number()) : std::nullopt);
+  if (known) {
+    index_.Open(keys.number(), format::RestSum::In(record));
+  } else {
+    index_.Open(std::nullopt);
+  }
   Begin(*limit);
   return {};
 }
@@ -90,9 +94,11 @@ void PoolPart::Begin(uint64_t version_limit) {
 
 void PoolPart::Close() {
   log_.Close();
-  index_.Count(index_.size());
-  const uint64_t keys = index_.used_is_sure() ? index_.used() : index_.CountUsed();
-  nvm_.Store64(RecordOffset() + offsetof(format::ShardRecord, keys), format::CheckedWord::Of(keys).raw());
+  const index::Index::Totals totals = index_.Total();
+  const auto store = [this](uint64_t field, uint64_t word) { nvm_.Store64(RecordOffset() + field, word); };
+  store(offsetof(format::ShardRecord, keys), format::CheckedWord::Of(totals.used).raw());
+  store(offsetof(format::ShardRecord, rest_place), totals.sum.place_word());
+  store(offsetof(format::ShardRecord, rest_hash), totals.sum.hash_word());
   clock_.Close();
   nvm_.Persist(RecordOffset(), sizeof(format::ShardRecord));
 }

@@ -38,6 +38,9 @@ void Versions::Close() {
   PublishPuts();
   const size_t sessions = std::max(reservations_.sessions(), chunks().sessions());
   for (SessionId session = 0; session < sessions; ++session) EndSession(session);
+  (void)growth_.CountKeys(part_.index().size());
+  mending_.CheckRest(PublishPuts());
+  (void)mending_.Mend(PublishPuts(), 0, part_.index().size());
   part_.Close();
   PublishGauges();
 }
