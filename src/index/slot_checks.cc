@@ -7,7 +7,7 @@ using format::IndexEntry;
 void SlotChecks::Grow(uint64_t slots) {
   if (slots <= this->slots()) return;
   const uint64_t blocks = ((slots - 1) >> block_shift_) + 1 - blocks_.size();
-  // Not touched here: an index of many slots costs a start nothing.
+  // The memory is not touched here, so that a large index costs a start nothing.
   memory_.push_back(std::make_unique_for_overwrite<uint16_t[]>(blocks << block_shift_));
   for (uint64_t i = 0; i < blocks; ++i) blocks_.push_back(memory_.back().get() + (i << block_shift_));
 }

@@ -23,7 +23,7 @@
 #include "format/entry_word.h"
 #include "format/geometry.h"
 #include "format/object.h"
-#include "index/index.h"
+#include "index/entry_observer.h"
 #include "log/copies.h"
 #include "log/log_recovery.h"
 #include "log/objects.h"

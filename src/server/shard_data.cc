@@ -31,7 +31,7 @@ Status ShardData::TakeUp() {
 
 bool ShardData::CountKeys() {
   if (!versions_.growth().CountKeys(kCountStep)) return false;
-  if (versions_.index().may_check_rest()) {
+  if (versions_.index().mender().may_check_rest()) {
     versions_.mending().CheckRest(versions_.PublishPuts());
     versions_.PublishGauges();
   }

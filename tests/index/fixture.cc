@@ -20,22 +20,22 @@ TestIndex::TestIndex(uint64_t slots) {
 }
 
 void TestIndex::Reopen() {
-  const uint64_t used = index_ ? index_->used() : 0;
+  const uint64_t used = index_ ? index_->census().used() : 0;
   index_ = std::make_unique<Index>(*nvm_, geometry_, kShard, published());
-  EXPECT_TRUE(index_->TakeUp({}).ok());
-  index_->MendReaches();
+  EXPECT_TRUE(index_->shape().TakeUp({}).ok());
+  index_->shape().MendReaches();
   index_->Open(used);
 }
 
 bool TestIndex::Insert(uint64_t key_hash, uint32_t address) {
-  const auto slot = index_->MakeRoom(key_hash);
+  const auto slot = index_->free_slots().MakeRoom(key_hash);
   if (slot.ok()) Enter(*slot, key_hash, address);
   return slot.ok();
 }
 
 bool TestIndex::InsertFar(uint64_t key_hash, uint32_t address) {
   if (Insert(key_hash, address)) return true;
-  const auto slot = index_->MakeFarRoom(key_hash);
+  const auto slot = index_->free_slots().MakeFarRoom(key_hash);
   if (slot) Enter(*slot, key_hash, address);
   return slot.has_value();
 }
@@ -66,9 +66,9 @@ testing::AssertionResult TestIndex::IsSound(const std::unordered_set<uint64_t>& 
       return testing::AssertionFailure() << "the entry in slot " << slot << " is there twice";
     }
   }
-  if (tags.size() != index_->used() || tags.size() != keys.size()) {
+  if (tags.size() != index_->census().used() || tags.size() != keys.size()) {
     return testing::AssertionFailure() << tags.size() << " entries for " << keys.size() << " keys, and used() is "
-                                       << index_->used();
+                                       << index_->census().used();
   }
   for (const uint64_t key : keys) {
     const Slot home = index_->layout().HomeOf(key);

@@ -1,4 +1,4 @@
-// What the tests of the index share: an index of its own pool, and keys that are hashes.
+// Helpers of the index's tests: an index in a separate pool, and hashes of keys.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,30 +22,30 @@ class TestIndex {
  public:
   static constexpr uint32_t kShard = 1;
 
-  // `slots`: how many the shard's index has. At least 64.
+  // slots: the number of slots of the shard's index, at least 64.
   explicit TestIndex(uint64_t slots);
 
   [[nodiscard]] const format::Geometry& geometry() const { return geometry_; }
   [[nodiscard]] nvm::Pool& pool() { return *pool_; }
   [[nodiscard]] nvm::Writer& nvm() { return *nvm_; }
   [[nodiscard]] uint64_t* displacements() { return &displacements_; }
-  // As the control block tells them.
+  // Returns the reaches that the control block tells.
   [[nodiscard]] format::Reaches told_reaches() const { return format::Reaches(reaches_); }
   [[nodiscard]] Published published() { return {&displacements_, &blocks_, &reaches_, runs_}; }
   Index& operator*() { return *index_; }
   Index* operator->() { return index_.get(); }
-  // The same pool, opened anew.
+  // Opens the same pool again.
   void Reopen();
 
-  // MakeRoom, Describe and Enter; false if there is no room.
+  // Finds a slot in the key's neighbourhood, and enters an entry. Returns false if there is no room.
   bool Insert(uint64_t key_hash, uint32_t address = 1);
-  // The same, in the key's window if its neighbourhood has no room.
+  // Does the same, in the key's window if its neighbourhood has no room.
   bool InsertFar(uint64_t key_hash, uint32_t address = 1);
   [[nodiscard]] std::optional<Slot> Find(uint64_t key_hash) const;
   bool Free(uint64_t key_hash);
 
-  // Every used slot is within its key's window and says how far from its home; none is there twice; there are as many
-  // as used() says.
+  // Checks that these keys and no others have entries. Each entry stands in its key's window, once, and states its
+  // distance from home. The census has their number.
   [[nodiscard]] testing::AssertionResult IsSound(const std::unordered_set<uint64_t>& keys) const;
 
  private:
@@ -61,7 +61,7 @@ class TestIndex {
   std::unique_ptr<Index> index_;
 };
 
-// Hashes of keys, no two with the same tag.
+// Makes hashes of keys. No two have the same tag.
 class KeySource {
  public:
   explicit KeySource(uint64_t seed) : random_(seed) {}
@@ -73,7 +73,7 @@ class KeySource {
   std::unordered_set<uint32_t> tags_;
 };
 
-// A settled entry of a key with one version.
+// Returns the settled word of a key with one version.
 inline format::EntryWord WordOf(uint32_t address) {
   return format::EntryWord().Published(format::LogAddress(address)).Settled();
 }

@@ -27,35 +27,35 @@ TEST(IndexTest, AnInsertedKeyIsFoundUntilItIsFreed) {
   const auto slot = index.Find(key);
   ASSERT_TRUE(slot);
   EXPECT_EQ(index->WordAt(*slot), WordOf(77));
-  EXPECT_EQ(index->used(), 1U);
+  EXPECT_EQ(index->census().used(), 1U);
   EXPECT_TRUE(index.Free(key));
   EXPECT_FALSE(index.Find(key));
-  EXPECT_EQ(index->used(), 0U);
+  EXPECT_EQ(index->census().used(), 0U);
 }
 
-TEST(IndexTest, AnEntrySaysWhatItWasMadeOf) {
+TEST(IndexTest, AnEntryStatesTagDepthDistanceAndSize) {
   TestIndex index(1024);
   const uint64_t key = 0x8000'0000'1234'5678;
-  const auto slot = index->MakeRoom(key);
+  const auto slot = index->free_slots().MakeRoom(key);
   ASSERT_TRUE(slot.ok());
   index->Describe(*slot, key, 1000);
   index->Enter(*slot, WordOf(5));
   const EntryMeta meta = index->At(*slot).entry_meta();
   EXPECT_EQ(meta.tag(), 0x12345678U);
-  EXPECT_EQ(meta.depth(), 0U);  // one block
+  EXPECT_EQ(meta.depth(), 0U);  // The index has one block.
   EXPECT_EQ(meta.distance(), *slot - index->layout().HomeOf(key));
   EXPECT_EQ(meta.size_hint_bytes(), 1008U);
 }
 
-TEST(IndexTest, MakingRoomTakesNothing) {
+TEST(IndexTest, MakingRoomTakesNoSlot) {
   TestIndex index(1024);
   KeySource keys(2);
   const uint64_t key = keys.Next();
-  const auto first = index->MakeRoom(key);
-  const auto second = index->MakeRoom(key);
+  const auto first = index->free_slots().MakeRoom(key);
+  const auto second = index->free_slots().MakeRoom(key);
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(*first, *second);
-  EXPECT_EQ(index->used(), 0U);
+  EXPECT_EQ(index->census().used(), 0U);
 }
 
 TEST(IndexTest, TheFirstAndTheLastHomeHaveWholeNeighbourhoods) {
@@ -64,14 +64,14 @@ TEST(IndexTest, TheFirstAndTheLastHomeHaveWholeNeighbourhoods) {
     for (uint64_t tag = 0; tag < kNeighbourhood; ++tag) ASSERT_TRUE(index.Insert(high + tag)) << tag;
     EXPECT_FALSE(index.Insert(high + kNeighbourhood));
     for (uint64_t tag = 0; tag < kNeighbourhood; ++tag) EXPECT_TRUE(index.Find(high + tag)) << tag;
-    EXPECT_EQ(index->used(), kNeighbourhood);
+    EXPECT_EQ(index->census().used(), kNeighbourhood);
   }
 }
 
 TEST(IndexTest, KeysWithOneTagAreToldApartByTheCaller) {
   TestIndex index(1024);
   const uint64_t first = 0x12345678;
-  const uint64_t second = (uint64_t{1} << 33) | first;  // the same home and the same tag
+  const uint64_t second = (uint64_t{1} << 33) | first;  // It has the same home and the same tag.
   ASSERT_EQ(index->layout().HomeOf(first), index->layout().HomeOf(second));
   ASSERT_TRUE(index.Insert(first, 10));
   ASSERT_TRUE(index.Insert(second, 20));
@@ -101,7 +101,7 @@ TEST(IndexTest, TheMetaOfAFreeSlotFindsNothing) {
   ASSERT_TRUE(index.Insert(9));
   const Slot slot = *index.Find(9);
   index->Free(slot);
-  EXPECT_EQ(index->At(slot).entry_meta().tag(), 9U);  // left behind
+  EXPECT_EQ(index->At(slot).entry_meta().tag(), 9U);  // Free leaves the meta.
   EXPECT_FALSE(index.Find(9));
 }
 
@@ -124,7 +124,7 @@ TEST(IndexTest, ASizeHintIsWrittenWhenItChanges) {
   const Slot slot = *index.Find(9);
   const EntryMeta before = index->At(slot).entry_meta();
   const uint64_t bytes = index.nvm().counters().bytes;
-  index->StoreSizeHint(slot, 50);  // 64 bytes were: the same granules
+  index->StoreSizeHint(slot, 50);  // As many granules as 64 bytes, which the hint says.
   EXPECT_EQ(index.nvm().counters().bytes, bytes);
   index->StoreSizeHint(slot, 65);
   EXPECT_EQ(index.nvm().counters().bytes, bytes + 8);
@@ -133,18 +133,18 @@ TEST(IndexTest, ASizeHintIsWrittenWhenItChanges) {
   EXPECT_EQ(EntryMeta::Make(before.tag(), before.depth(), before.distance(), 80), after);
 }
 
-TEST(IndexTest, ReopeningFindsWhatIsThere) {
+TEST(IndexTest, ReopeningFindsAllEntries) {
   TestIndex index(1024);
   KeySource keys(3);
   std::unordered_set<uint64_t> used;
   for (int i = 0; i < 100; ++i) used.insert(keys.Next());
   for (const uint64_t key : used) ASSERT_TRUE(index.Insert(key));
   index.Reopen();
-  EXPECT_EQ(index->used(), 100U);
+  EXPECT_EQ(index->census().used(), 100U);
   EXPECT_TRUE(index.IsSound(used));
 }
 
-// Free slots are to be found near by, so the counter of the displacements stands still.
+// Keys find free slots near their homes, so the displacement counter stands still.
 TEST(IndexTest, AnEmptyIndexDisplacesNothing) {
   TestIndex index(4096);
   KeySource keys(4);
@@ -162,15 +162,15 @@ TEST(IndexTest, ADisplacementIsCountedByTwo) {
   for (uint32_t i = 0; i < kNeighbourhood; ++i) ASSERT_TRUE(index.Insert(key_at(i, i)));
   ASSERT_EQ(index->layout().HomeOf(key_at(1, 1)), 1U);
   EXPECT_EQ(*index.displacements(), 0U);
-  // The first neighbourhood is full; the entry with home 1 can move to the slot behind it, and makes room for one more
-  // of home 0.
+  // The first neighbourhood is full. The entry with home 1 can move to the next slot, and makes room for one more entry
+  // with home 0.
   ASSERT_TRUE(index.Insert(key_at(0, 1000)));
   EXPECT_EQ(*index.displacements(), 2U);
   EXPECT_EQ(index.Find(key_at(1, 1)), Slot{kNeighbourhood});
   EXPECT_EQ(index->At(kNeighbourhood).entry_meta().distance(), kNeighbourhood - 1);
   EXPECT_EQ(index.Find(key_at(0, 1000)), Slot{1});
-  // Whoever comes after a crash knows which two slots to look at.
-  const auto move = index->Moved();
+  // The record tells a recovery which two slots to look at.
+  const auto move = index->moves().Last();
   ASSERT_TRUE(move.ok());
   EXPECT_EQ(move->from(), Slot{1});
   EXPECT_EQ(move->to(), Slot{kNeighbourhood});
@@ -179,12 +179,12 @@ TEST(IndexTest, ADisplacementIsCountedByTwo) {
 TEST(IndexTest, WithoutADisplacementThereIsNoLastMove) {
   TestIndex index(256);
   ASSERT_TRUE(index.Insert(1));
-  const auto move = index->Moved();
+  const auto move = index->moves().Last();
   ASSERT_TRUE(move.ok());
   EXPECT_TRUE(move->none());
 }
 
-// Keys come, move and go on both sides of where the count has got to.
+// Keys come, move and go among the counted slots and among the others.
 TEST(IndexTest, SlotsAreCountedWhileTheyChange) {
   TestIndex index(256);
   KeySource keys(8);
@@ -192,7 +192,7 @@ TEST(IndexTest, SlotsAreCountedWhileTheyChange) {
   std::vector<uint64_t> used;
   for (int round = 0; round < 20; ++round) {
     index->Open(std::nullopt);
-    while (!index->counted()) {
+    while (!index->census().is_complete()) {
       const uint64_t key = keys.Next();
       if (random.Chance(0.55) && index.Insert(key)) {
         used.push_back(key);
@@ -203,19 +203,19 @@ TEST(IndexTest, SlotsAreCountedWhileTheyChange) {
       }
       if (random.Chance(0.1)) index->Count(random.Uniform(20));
     }
-    EXPECT_EQ(index->used(), used.size());
+    EXPECT_EQ(index->census().used(), used.size());
     ASSERT_TRUE(index.IsSound({used.begin(), used.end()}));
   }
   EXPECT_GT(*index.displacements(), 20U);
 }
 
-TEST(IndexTest, AFullIndexRefusesAndKeepsWhatItHas) {
+TEST(IndexTest, AFullIndexRefusesKeysAndKeepsItsEntries) {
   TestIndex index(128);
   KeySource keys(5);
   std::unordered_set<uint64_t> used;
   for (int i = 0; i < 1000; ++i) {
     const uint64_t key = keys.Next();
-    const auto slot = index->MakeRoom(key);
+    const auto slot = index->free_slots().MakeRoom(key);
     if (!slot.ok()) {
       EXPECT_EQ(slot.status().code(), Code::kResourceExhausted);
       continue;
@@ -224,9 +224,9 @@ TEST(IndexTest, AFullIndexRefusesAndKeepsWhatItHas) {
     index->Enter(*slot, WordOf(1));
     used.insert(key);
   }
-  EXPECT_EQ(index->used(), 128U);  // with so many to try, every slot finds a key
+  EXPECT_EQ(index->census().used(), 128U);  // Of 1000 keys, one finds each slot.
   EXPECT_TRUE(index.IsSound(used));
-  // What is freed can be used again.
+  // A freed slot can be used again.
   const uint64_t gone = *used.begin();
   ASSERT_TRUE(index.Free(gone));
   EXPECT_TRUE(index.Insert(gone));
@@ -243,19 +243,19 @@ TEST(IndexTest, NothingOutsideOfTheShardsSlotsIsTouched) {
   const auto bytes = index.pool().bytes();
   for (uint64_t at = 0; at < bytes.size(); ++at) {
     if (at >= begin && at < end) continue;
-    if (at >= move && at < move + sizeof(uint64_t)) continue;  // the shard's record of moves
+    if (at >= move && at < move + sizeof(uint64_t)) continue;  // The shard's record of moves.
     ASSERT_EQ(bytes[at], std::byte{0}) << at;
   }
 }
 
-// How full an index is when it first refuses a key. One crowded place is enough for that, so a larger index refuses
-// earlier: it is the large ones that count.
+// Returns how full an index is when it first refuses a key. One crowded place is enough for that. So a larger index
+// refuses at a lower load.
 double LoadAtFirstRefusal(uint64_t slots, uint64_t seed) {
   TestIndex index(slots);
   KeySource keys(seed);
   while (index.Insert(keys.Next())) {
   }
-  const double load = static_cast<double>(index->used()) / static_cast<double>(slots);
+  const double load = static_cast<double>(index->census().used()) / static_cast<double>(slots);
   std::printf("%7lu slots, seed %lu: first refusal at a load of %.3f\n", slots, seed, load);
   return load;
 }
@@ -266,7 +266,7 @@ TEST(IndexLoadTest, AnIndexTakesKeysUpToALoadOf85Percent) {
   }
 }
 
-TEST(IndexLoadNoSanitizerTest, SoDoesOneOfMillionsOfSlots) {
+TEST(IndexLoadNoSanitizerTest, AnIndexOfMillionsOfSlotsTakesKeysUpToALoadOf85Percent) {
   EXPECT_GE(LoadAtFirstRefusal(1 << 20, 1), 0.85);
   EXPECT_GE(LoadAtFirstRefusal(1 << 22, 2), 0.85);
 }

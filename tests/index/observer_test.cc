@@ -1,4 +1,4 @@
-// Who is told of what entries name.
+// An observer hears of each change of an entry, and so of the addresses that entries name.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,7 +14,7 @@ using format::EntryWord;
 using format::IndexEntry;
 using format::LogAddress;
 
-// How often each address of a head is named.
+// The number of entries that name each address of a head.
 using Names = std::map<std::pair<uint32_t, uint32_t>, int>;
 
 void AddNames(uint32_t head, EntryWord word, int change, Names* names) {
@@ -43,7 +43,7 @@ class Told final : public EntryObserver {
     stored.push_back({head, before.entry_word(), after});
   }
   std::vector<Change> changes;
-  std::vector<Change> stored;  // also before they are counted
+  std::vector<Change> stored;  // Also of entries that are not counted yet.
   Names names;
 };
 
@@ -56,7 +56,7 @@ class ObserverTest : public testing::Test {
     observed_->Open(used);
   }
   [[nodiscard]] bool Insert(uint64_t key, EntryWord word) {
-    const auto slot = observed_->MakeRoom(key);
+    const auto slot = observed_->free_slots().MakeRoom(key);
     if (!slot.ok()) return false;
     observed_->Describe(*slot, key, 64);
     observed_->Enter(*slot, word);
@@ -65,7 +65,7 @@ class ObserverTest : public testing::Test {
   [[nodiscard]] std::optional<Slot> Find(uint64_t key) const {
     return observed_->Find(key, [](Slot, const IndexEntry&) { return true; });
   }
-  // As it stands now, counted by looking at all of it.
+  // Returns the names in all slots as they are now.
   [[nodiscard]] Names FreshCount() const {
     Names names;
     for (Slot slot = 0; slot < observed_->size(); ++slot) {
@@ -80,10 +80,10 @@ class ObserverTest : public testing::Test {
   std::unique_ptr<Index> observed_;
 };
 
-TEST_F(ObserverTest, IsToldOfEachChangeOnce) {
+TEST_F(ObserverTest, HearsOfEachChangeOnce) {
   Open(0);
   ASSERT_TRUE(observed_->Count(observed_->size()));
-  const uint64_t key = 0xb0000077;  // head 1 of 2
+  const uint64_t key = 0xb0000077;  // Its head is 1 of 2.
   const EntryWord first = WordOf(5);
   const EntryWord second = first.Published(LogAddress(6));
   ASSERT_TRUE(Insert(key, first));
@@ -98,29 +98,29 @@ TEST_F(ObserverTest, IsToldOfEachChangeOnce) {
   EXPECT_EQ(told_->stored, expected);
 }
 
-TEST_F(ObserverTest, HearsOnceAndLaterOfWhatIsPublishedAndSettledTogether) {
+TEST_F(ObserverTest, HearsOfAPublishedAndSettledChangeOnceAndLater) {
   Open(0);
   ASSERT_TRUE(observed_->Count(observed_->size()));
-  const uint64_t key = 0xb0000077;  // head 1 of 2
+  const uint64_t key = 0xb0000077;  // Its head is 1 of 2.
   const EntryWord first = WordOf(5).Settled();
   ASSERT_TRUE(Insert(key, first));
   const Slot slot = *Find(key);
-  const Index::Change change{1, first, first.Published(LogAddress(6))};
+  const EntryChange change{1, first, first.Published(LogAddress(6))};
   const EntryWord second = change.after.Settled();
   observed_->Publish(slot, change);
   EXPECT_EQ(observed_->WordAt(slot), change.after);
   observed_->SettlePublished(slot, change);
   EXPECT_EQ(observed_->WordAt(slot), second);
   const std::vector<Told::Change> stored = {{1, EntryWord(), first}, {1, first, change.after}};
-  EXPECT_EQ(told_->stored, stored) << "before each store but the one that settles";
+  EXPECT_EQ(told_->stored, stored) << "before each store, except for the one that settles";
   std::vector<Told::Change> changes = {{1, EntryWord(), first}};
   EXPECT_EQ(told_->changes, changes);
   observed_->TellPublished();
   observed_->TellPublished();
   changes.push_back({1, first, second});
   EXPECT_EQ(told_->changes, changes);
-  // Whatever else happens to an entry is told behind it.
-  const Index::Change next{1, second, second.Published(LogAddress(7))};
+  // The observer hears of a later change of the entry after that.
+  const EntryChange next{1, second, second.Published(LogAddress(7))};
   observed_->Publish(slot, next);
   observed_->SettlePublished(slot, next);
   observed_->Free(slot);
@@ -130,7 +130,7 @@ TEST_F(ObserverTest, HearsOnceAndLaterOfWhatIsPublishedAndSettledTogether) {
   EXPECT_TRUE(told_->names.empty());
 }
 
-TEST_F(ObserverTest, IsToldNothingOfAnEntryThatMoves) {
+TEST_F(ObserverTest, HearsNothingOfAnEntryThatMoves) {
   Open(0);
   ASSERT_TRUE(observed_->Count(observed_->size()));
   KeySource keys(1);
@@ -143,9 +143,9 @@ TEST_F(ObserverTest, IsToldNothingOfAnEntryThatMoves) {
   EXPECT_EQ(told_->names, FreshCount());
 }
 
-TEST_F(ObserverTest, KnowsOfWhatIsCountedAloneAndIsToldOfEveryStore) {
+TEST_F(ObserverTest, KnowsCountedEntriesAloneAndHearsOfEveryStore) {
   Open(0);
-  const uint64_t key = 0xb0000077;  // head 1 of 2
+  const uint64_t key = 0xb0000077;  // Its head is 1 of 2.
   ASSERT_TRUE(Insert(key, WordOf(5)));
   const Slot slot = *Find(key);
   EXPECT_FALSE(observed_->Count(slot));
@@ -158,8 +158,8 @@ TEST_F(ObserverTest, KnowsOfWhatIsCountedAloneAndIsToldOfEveryStore) {
   EXPECT_EQ(told_->changes.size(), 1U);
 }
 
-// Keys come, change, move and go while the index is counted, with and without a number of them that was known.
-TEST_F(ObserverTest, CountingInStepsEndsWithWhatAFreshCountGives) {
+// Keys come, change, move and go while the index is counted. The number of used slots is known, or not.
+TEST_F(ObserverTest, CountingInStepsGivesTheSameAsAFreshCount) {
   uint64_t moves_while_counting = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -186,7 +186,7 @@ TEST_F(ObserverTest, CountingInStepsEndsWithWhatAFreshCountGives) {
       if (dice < 5) {
         observed_->StoreWord(slot, word.Published(LogAddress(++address)));
       } else if (dice < 6) {
-        const Index::Change both{index_->geometry().HeadOf(key), word, word.Published(LogAddress(++address))};
+        const EntryChange both{index_->geometry().HeadOf(key), word, word.Published(LogAddress(++address))};
         observed_->Publish(slot, both);
         observed_->SettlePublished(slot, both);
       } else if (dice < 8) {
@@ -205,18 +205,18 @@ TEST_F(ObserverTest, CountingInStepsEndsWithWhatAFreshCountGives) {
     moves_while_counting += (*index_->displacements() - before) / 2;
     observed_->TellPublished();
     EXPECT_EQ(told_->names, FreshCount());
-    EXPECT_EQ(observed_->used(), there.size());
+    EXPECT_EQ(observed_->census().used(), there.size());
     for (int i = 0; i < 50; ++i) change();
     observed_->TellPublished();
     EXPECT_EQ(told_->names, FreshCount());
-    EXPECT_EQ(observed_->used(), there.size());
+    EXPECT_EQ(observed_->census().used(), there.size());
   }
   EXPECT_GT(moves_while_counting, 100U);
 }
 
-// What was put to the entry before comes first, in the order of the stores: else the places that it names would be
-// taken off before they are there.
-TEST_F(ObserverTest, HearsWhatWasPublishedBeforeThatItsEntryLeftWhatIsCounted) {
+// The index tells in the order of the stores. Otherwise the observer would take addresses away before it has added
+// them.
+TEST_F(ObserverTest, HearsOfAPublishedChangeBeforeItsEntryLeavesTheCountedSlots) {
   Open(0);
   KeySource keys(1);
   const auto key_at = [&](Slot home) {
@@ -232,12 +232,12 @@ TEST_F(ObserverTest, HearsWhatWasPublishedBeforeThatItsEntryLeftWhatIsCounted) {
   }
   ASSERT_FALSE(observed_->Count(format::kNeighbourhood));
   const uint32_t head = index_->geometry().HeadOf(moved);
-  const Index::Change change{head, WordOf(2), WordOf(2).Published(LogAddress(100))};
+  const EntryChange change{head, WordOf(2), WordOf(2).Published(LogAddress(100))};
   observed_->Publish(1, change);
   observed_->SettlePublished(1, change);
   told_->changes.clear();
   ASSERT_TRUE(Insert(key_at(0), WordOf(101)));
-  ASSERT_EQ(*Find(moved), Slot{format::kNeighbourhood}) << "it is not counted there";
+  ASSERT_EQ(*Find(moved), Slot{format::kNeighbourhood}) << "a slot that is not counted";
   const EntryWord settled = change.after.Settled();
   ASSERT_GE(told_->changes.size(), 2U);
   EXPECT_EQ(told_->changes[0], (Told::Change{head, WordOf(2), settled}));

@@ -1,4 +1,4 @@
-// More keys of one place than a neighbourhood has slots: the window of their class grows (format/reach.h, I15).
+// If more keys have one home than a neighbourhood has slots, the window of their class grows (format/reach.h, I15).
 #include "format/reach.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "index/fixture.h"
+#include "index/read_only_index.h"
 
 namespace erda::index {
 namespace {
@@ -15,7 +16,7 @@ using format::EntryMeta;
 using format::kNeighbourhood;
 using format::Reaches;
 
-// Two blocks of 1024 slots. A crowd has one home in block 0.
+// The index has two blocks of 1024 slots. A crowd is keys with one home in block 0.
 class ReachTest : public testing::Test {
  protected:
   static constexpr uint64_t kSlots = 2048;
@@ -49,8 +50,8 @@ TEST_F(ReachTest, AWindowGrowsWhenItIsFullAndNotBefore) {
   EXPECT_FALSE(index_.InsertFar(Crowd(kBlockSlots))) << "the block is full";
   EXPECT_FALSE(index_.Find(Crowd(kBlockSlots)));
   EXPECT_EQ(index_->layout().reaches(), Reaches().Raised(kHigh).Raised(kHigh).Raised(kHigh).Raised(kHigh))
-      << "of no other class";
-  // What goes makes room.
+      << "the reach of another class changed";
+  // A key that is freed makes room.
   ASSERT_TRUE(index_.Free(Crowd(700)));
   keys_.erase(Crowd(700));
   ASSERT_TRUE(index_.InsertFar(Crowd(kBlockSlots)));
@@ -74,7 +75,7 @@ TEST_F(ReachTest, ReachesOutliveTheirServer) {
   EXPECT_TRUE(index_.IsSound(keys_));
 }
 
-TEST_F(ReachTest, ADamagedRecordIsTakenForTheFarthestAndMended) {
+TEST_F(ReachTest, ADamagedRecordBecomesTheFarthestReaches) {
   Fill(300);
   const uint64_t at = format::ShardRecordOffset(TestIndex::kShard) + offsetof(format::ShardRecord, reaches);
   auto* const record = reinterpret_cast<uint64_t*>(index_.pool().view().bytes.data() + at);
@@ -86,8 +87,8 @@ TEST_F(ReachTest, ADamagedRecordIsTakenForTheFarthestAndMended) {
   EXPECT_EQ(format::CheckedWord(*record).number(), Reaches::Farthest().number());
 }
 
-// Its home is not known from its slot.
-TEST_F(ReachTest, AnEntryThatIsFarMakesRoomForNoOther) {
+// Its slot does not tell its home.
+TEST_F(ReachTest, AFarEntryMakesRoomForNoOther) {
   // The crowd has home 0, and stands in the slots up to 150. A key with a home among them finds the next slots free.
   const auto insert = [&](uint64_t key) {
     keys_.insert(key);
@@ -104,15 +105,15 @@ TEST_F(ReachTest, AnEntryThatIsFarMakesRoomForNoOther) {
   EXPECT_TRUE(index_.IsSound(keys_));
 }
 
-// The cleaner, too, which reads it on its own.
-TEST_F(ReachTest, AnotherReaderLearnsOfALargerWindow) {
-  Index reader(index_.nvm(), index_.geometry(), TestIndex::kShard, index_.published());
+// The cleaner is such a reader.
+TEST_F(ReachTest, AReaderInAnotherThreadLearnsOfALargerWindow) {
+  ReadOnlyIndex reader(index_.nvm(), index_.geometry(), TestIndex::kShard, index_.published());
   Fill(100);
   const auto any = [](Slot, const format::IndexEntry&) { return true; };
   EXPECT_FALSE(reader.Find(Crowd(99), any));
   EXPECT_TRUE(reader.Refresh());
   EXPECT_TRUE(reader.Find(Crowd(99), any));
-  EXPECT_FALSE(reader.Refresh()) << "nothing is new";
+  EXPECT_FALSE(reader.Refresh()) << "no window has grown since";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Readers beside a writer that displaces entries: the client's confirmation of a miss (I6).
+// Readers confirm that a key is absent, as clients do, while a writer displaces entries (I6).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -20,7 +20,7 @@ using format::kNeighbourhood;
 
 constexpr uint64_t kSlots = 256;
 
-// Reads the index as a client does: words of 8 bytes, nothing larger.
+// Reads the index as a client does, in words of 8 bytes.
 class Reader {
  public:
   Reader(TestIndex& index, uint64_t seed)
@@ -31,18 +31,18 @@ class Reader {
     std::iota(order_.begin(), order_.end(), Slot{0});
   }
 
-  // Called in the middle of some reads: what happens between two pieces of them.
+  // The reader calls it between two pieces of some of its reads.
   std::function<void()> between_pieces = [] {};
 
-  // Between two equal, even readings of the counter, no slot of the neighbourhood has the key. The slots are read in
-  // any order.
+  // Returns true if no slot of the neighbourhood has the key, between two equal, even readings of the counter. Reads
+  // the slots in any order.
   bool ConfirmsAbsent(uint64_t key_hash) {
     random_.Shuffle(std::span<Slot>(order_));
     const uint64_t before = displacements();
     const bool seen = Sees(key_hash);
     return displacements() == before && before % 2 == 0 && !seen;
   }
-  // Without the counter, and against the direction in which entries move.
+  // Looks without the counter, and against the direction in which entries move.
   bool DoesNotSee(uint64_t key_hash) {
     std::iota(order_.rbegin(), order_.rend(), Slot{0});
     return !Sees(key_hash);
@@ -52,7 +52,7 @@ class Reader {
   Random& random() { return random_; }
 
  private:
-  // Acquired, since the reads of one channel are executed in order.
+  // Acquires, since a channel executes its Reads in order.
   static uint64_t Load(uint64_t* word) { return std::atomic_ref<uint64_t>(*word).load(std::memory_order_acquire); }
 
   bool Sees(uint64_t key_hash) {
@@ -76,15 +76,15 @@ class Reader {
   std::array<Slot, kNeighbourhood> order_{};
 };
 
-// One writer keeps the index at nine tenths, by freeing one key and inserting another, while readers look for the keys
-// that are there.
+// One writer frees a key and inserts another, again and again, and keeps the index nine tenths full. Readers look for
+// the keys in the index.
 class ReadersTest : public testing::Test {
  protected:
   static constexpr uint64_t kSeed = 17;
 
   void Churn(int operations) {
     for (int i = 0; i < operations; ++i) {
-      // A key is announced after it was inserted and until it is freed. 0 is none.
+      // The writer announces a key after its insertion, and until it frees the key. 0: no key.
       std::atomic<uint64_t>& cell = cells_[keys_.random().Uniform(cells_.size())];
       const uint64_t old_key = cell.load(std::memory_order_relaxed);
       cell.store(0, std::memory_order_release);
@@ -96,7 +96,7 @@ class ReadersTest : public testing::Test {
     }
   }
 
-  // Looks for an announced key; true if the reader missed it although it was there all the time.
+  // Looks for an announced key. Returns true if the reader missed the key although it was in the index all the time.
   bool MissesAKey(Reader& reader, bool (Reader::*look)(uint64_t)) {
     const std::atomic<uint64_t>& cell = cells_[reader.random().Uniform(cells_.size())];
     const uint64_t key = cell.load(std::memory_order_acquire);
@@ -108,7 +108,7 @@ class ReadersTest : public testing::Test {
   std::array<std::atomic<uint64_t>, kSlots * 9 / 10> cells_{};
 };
 
-// The writer works between two pieces of a read, all in one thread, so the numbers are the same every time.
+// The writer works between two pieces of a read, in the same thread. So the numbers are the same in every run.
 TEST_F(ReadersTest, OnlyTheCounterKeepsAReaderFromOvertakingAnEntryThatMoves) {
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   Churn(5000);
@@ -122,7 +122,7 @@ TEST_F(ReadersTest, OnlyTheCounterKeepsAReaderFromOvertakingAnEntryThatMoves) {
   }
   std::printf("keys missed with the counter: %d, without it: %d\n", with_counter, without_counter);
   EXPECT_EQ(with_counter, 0);
-  EXPECT_GT(without_counter, 0);  // so the line above can fail
+  EXPECT_GT(without_counter, 0);  // So the line above can fail.
 }
 
 TEST_F(ReadersTest, AKeyThatIsThereIsNeverConfirmedAbsent) {
@@ -134,7 +134,7 @@ TEST_F(ReadersTest, AKeyThatIsThereIsNeverConfirmedAbsent) {
   for (uint64_t seed = 1; seed <= 2; ++seed) {
     threads.emplace_back([&, seed] {
       Reader reader(index_, seed);
-      reader.between_pieces = [&reader] {  // waits for something to move
+      reader.between_pieces = [&reader] {  // Waits for an entry to move.
         const uint64_t counter = reader.displacements();
         for (int i = 0; i < 1000 && reader.displacements() < counter + 2; ++i) {
         }
@@ -156,7 +156,7 @@ TEST_F(ReadersTest, AKeyThatIsNotThereIsConfirmedAbsentOnceNothingMoves) {
   Reader reader(index_, kSeed);
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(reader.ConfirmsAbsent(keys_.Next()));
   for (const auto& cell : cells_) EXPECT_FALSE(cell != 0 && reader.ConfirmsAbsent(cell));
-  // Nor while an entry is on its way.
+  // While an entry is on its way, no key is confirmed absent.
   ++*index_.displacements();
   EXPECT_FALSE(reader.ConfirmsAbsent(keys_.Next()));
 }

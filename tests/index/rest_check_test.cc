@@ -17,7 +17,7 @@ class IndexAtRestTest : public testing::Test {
  protected:
   static constexpr uint64_t kSlots = 512;
 
-  void Close() { sum_ = index_->Total(); }
+  void Close() { sum_ = index_->census().Total(); }
   void Flip(Slot slot, uint64_t bit) {
     const uint64_t at = index_.geometry().FirstSlotOffset(TestIndex::kShard, slot) + (bit < 64 ? 0 : 8);
     index_.nvm().Store64(at, index_.nvm().Load64(at) ^ uint64_t{1} << (bit % 64));
@@ -53,7 +53,7 @@ class IndexAtRestTest : public testing::Test {
   TestIndex index_{kSlots};
   KeySource keys_{9};
   std::vector<uint64_t> hashes_;
-  Index::Totals sum_;
+  Census::Totals sum_;
 };
 
 TEST_F(IndexAtRestTest, StoresBeforeAllIsCountedAreNoChange) {
@@ -66,9 +66,9 @@ TEST_F(IndexAtRestTest, StoresBeforeAllIsCountedAreNoChange) {
     while (!index_->Count(random.Between(1, 60))) {
       for (uint64_t i = random.Uniform(20); i > 0; --i) Change(random);
     }
-    ASSERT_TRUE(index_->may_check_rest());
-    EXPECT_FALSE(index_->CheckRest().changed);
-    EXPECT_TRUE(index_->rest_is_checked());
+    ASSERT_TRUE(index_->mender().may_check_rest());
+    EXPECT_FALSE(index_->mender().CheckRest().changed);
+    EXPECT_FALSE(index_->mender().rest_is_due());
   }
 }
 
@@ -93,17 +93,17 @@ TEST_F(IndexAtRestTest, AFlipIsFoundAmongStores) {
     const IndexEntry found = index_->At(slot);
     const bool stands = bit < 64 ? found.word == flipped.word : found.meta == flipped.meta;
     const bool mended = bit < 64 ? found.word == before.word : found.meta == before.meta;
-    const Index::RestChange change = index_->CheckRest();
+    const Mender::RestChange change = index_->mender().CheckRest();
     EXPECT_EQ(change.changed, !mended);
     ASSERT_EQ(change.undone.has_value(), stands);
     overwritten += stands ? 0 : 1;
     if (!stands) continue;
     ++undone;
     EXPECT_EQ(change.slot, slot);
-    index_->Undo(slot, *change.undone);
+    index_->mender().Undo(slot, *change.undone);
     EXPECT_EQ(index_->At(slot).word, bit < 64 ? before.word : found.word);
     EXPECT_EQ(index_->At(slot).meta, bit < 64 ? found.meta : before.meta);
-    EXPECT_TRUE(index_->Fits(slot));
+    EXPECT_TRUE(index_->mender().Fits(slot));
   }
   EXPECT_GT(undone, 500);
   EXPECT_GT(overwritten, 5);
@@ -116,8 +116,8 @@ TEST_F(IndexAtRestTest, AnUnknownSumIsNotCompared) {
   Flip(3, 5);
   index_->Open(sum_.used);
   index_->Count(kSlots);
-  EXPECT_FALSE(index_->may_check_rest());
-  EXPECT_TRUE(index_->rest_is_checked());
+  EXPECT_FALSE(index_->mender().may_check_rest());
+  EXPECT_FALSE(index_->mender().rest_is_due());
 }
 
 }  // namespace

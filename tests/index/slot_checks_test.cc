@@ -1,4 +1,4 @@
-// The checks by which the index finds that a slot has changed (index/slot_checks.h).
+// The index finds changes of its slots by their checks (index/slot_checks.h, index/mender.h).
 #include "index/slot_checks.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(SlotChecksTest, TwoFlippedBitsAreHardlyEverTakenForOne) {
 
 TEST(SlotChecksTest, OldSlotsKeepTheirChecks) {
   SlotChecks checks(6);
-  checks.Keep(3, {1, 2});  // no check, nothing happens
+  checks.Keep(3, {1, 2});  // The slot has no check, so nothing happens.
   checks.Grow(64);
   checks.Keep(3, {1, 2});
   checks.Grow(192);
@@ -87,7 +87,7 @@ TEST_F(MendTest, AllStoresOfTheIndexFit) {
   index_->StoreSizeHint(*index_.Find(hashes_[3]), 4096);
   index_->StoreWord(*index_.Find(hashes_[4]), WordOf(900).Published(format::LogAddress(901)));
   ASSERT_TRUE(index_.Free(hashes_[5]));
-  for (Slot slot = 0; slot < index_->size(); ++slot) EXPECT_TRUE(index_->Fits(slot)) << slot;
+  for (Slot slot = 0; slot < index_->size(); ++slot) EXPECT_TRUE(index_->mender().Fits(slot)) << slot;
 }
 
 TEST_F(MendTest, AFlipIsUndoneInAnySlot) {
@@ -95,22 +95,32 @@ TEST_F(MendTest, AFlipIsUndoneInAnySlot) {
     const IndexEntry before = index_->At(slot);
     const auto bit = static_cast<uint32_t>(slot % 128);
     Flip(slot, bit);
-    EXPECT_EQ(index_->Mend(slot), Index::Mended::kUndone) << slot;
+    EXPECT_EQ(index_->mender().Mend(slot), Mender::Mended::kUndone) << slot;
     EXPECT_EQ(index_->At(slot).word, before.word);
     EXPECT_EQ(index_->At(slot).meta, before.meta);
-    EXPECT_EQ(index_->Mend(slot), Index::Mended::kFits);
+    EXPECT_EQ(index_->mender().Mend(slot), Mender::Mended::kFits);
   }
-  EXPECT_EQ(index_->flips_undone(), index_->size());
+  EXPECT_EQ(index_->mender().flips_undone(), index_->size());
 }
 
-TEST_F(MendTest, WhatHasChangedByMoreIsKeptAndFitsFromThenOn) {
+TEST_F(MendTest, ALargerChangeIsKeptAndFitsFromThenOn) {
   const Slot slot = *index_.Find(hashes_[0]);
   for (const uint32_t bit : {1U, 33U, 64U, 90U}) Flip(slot, bit);
   const IndexEntry damaged = index_->At(slot);
-  EXPECT_EQ(index_->Mend(slot), Index::Mended::kKept);
+  EXPECT_EQ(index_->mender().Mend(slot), Mender::Mended::kKept);
   EXPECT_EQ(index_->At(slot).word, damaged.word);
-  EXPECT_EQ(index_->Mend(slot), Index::Mended::kFits);
-  EXPECT_EQ(index_->flips_undone(), 0U);
+  EXPECT_EQ(index_->mender().Mend(slot), Mender::Mended::kFits);
+  EXPECT_EQ(index_->mender().flips_undone(), 0U);
+}
+
+// The census took the slot for used, and the slot is free.
+TEST_F(MendTest, CensusCountsAllSlotsAgainAfterAKeptChange) {
+  const Slot slot = *index_.Find(hashes_[0]);
+  index_.nvm().Store64(index_.geometry().FirstSlotOffset(TestIndex::kShard, slot), 0);
+  EXPECT_EQ(index_->census().UsedForSure(), hashes_.size()) << "no change was met";
+  EXPECT_EQ(index_->mender().Mend(slot), Mender::Mended::kKept);
+  EXPECT_EQ(index_->census().used(), hashes_.size());
+  EXPECT_EQ(index_->census().UsedForSure(), hashes_.size() - 1);
 }
 
 TEST_F(MendTest, FindMendedSeesTheEntryAsItWas) {
@@ -119,22 +129,22 @@ TEST_F(MendTest, FindMendedSeesTheEntryAsItWas) {
     const IndexEntry before = index_->At(slot);
     Flip(slot, 63);
     const auto found =
-        index_->FindMended(hash, [&](Slot, const IndexEntry& entry) { return entry.word == before.word; });
+        index_->mender().FindMended(hash, [&](Slot, const IndexEntry& entry) { return entry.word == before.word; });
     EXPECT_EQ(found, slot);
     EXPECT_EQ(index_->At(slot).word, before.word);
   }
 }
 
-// Nobody knows yet what an earlier server stored: what stands there counts.
+// The index does not know what an earlier server stored. So the entry in the slot counts.
 TEST_F(MendTest, AnUncountedSlotIsTakenAsItStands) {
   const Slot slot = *index_.Find(hashes_[0]);
   Flip(slot, 0);
   index_.Reopen();
   const IndexEntry flipped = index_->At(slot);
-  EXPECT_EQ(index_->Mend(slot), Index::Mended::kFits);
+  EXPECT_EQ(index_->mender().Mend(slot), Mender::Mended::kFits);
   while (!index_->Count(8)) {
   }
-  EXPECT_EQ(index_->Mend(slot), Index::Mended::kFits);
+  EXPECT_EQ(index_->mender().Mend(slot), Mender::Mended::kFits);
   EXPECT_EQ(index_->At(slot).word, flipped.word);
 }
 

@@ -11,10 +11,10 @@ moves. Reads that are in flight together take their words in any order. The mode
 
 The model covers:
 
-    A move (src/index/index.cc). The counter becomes odd. The entry stands in the new slot, too. The old slot becomes
+    A move (src/index/free_slots.cc). The counter becomes odd. The entry stands in the new slot, too. The old slot becomes
     free. The counter becomes even. An entry moves away from its home, so to a slot with a higher number.
 
-    A far put (src/index/index.cc, `MakeFarRoom`). The key's neighbourhood has no room, so the window grows. The word
+    A far put (src/index/free_slots.cc, `MakeFarRoom`). The key's neighbourhood has no room, so the window grows. The word
     beside the counter tells of that. Then the entry is in the far slot, which no move concerns.
 
     A get (src/client/between_readings.cc). It knows a reading of the counter from earlier. It reads the slots in any

@@ -103,7 +103,7 @@ format::HeadSlot Store::Published(uint32_t head_of_shard, uint32_t slot) const {
 
 uint64_t Store::Keys() {
   versions_->growth().CountKeys(versions_->index().size());
-  return versions_->index().used();
+  return versions_->index().census().used();
 }
 
 void Store::CloseAndReopen() {

@@ -15,7 +15,7 @@ namespace erda::schemes {
 Status Storage::Recover() {
   index_.Open(std::nullopt);
   // A move of the index that was cut off has left its entry in two slots.
-  const auto move = index_.Moved();
+  const auto move = index_.moves().Last();
   if (!move.ok()) return move.status();
   index_.Count(index_.size());
   if (!move->none()) {

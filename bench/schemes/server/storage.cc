@@ -204,7 +204,7 @@ bool Storage::TakeRoom(std::string_view key, Pending& pending) {
       pending_.FindNewest(pending.key_hash, [](const Pending& other) { return other.sizes.deletes(); });
   if (slot && !to_be_deleted && WordAt(*slot).bytes() >= room) return true;
   pending.counts_as_new = !slot || to_be_deleted;
-  if (pending.counts_as_new && index_.used() + new_keys_ >= keys_max_) return false;
+  if (pending.counts_as_new && index_.census().used() + new_keys_ >= keys_max_) return false;
   const auto taken = free_.Take(room);
   if (!taken) return false;
   pending.room = *taken;
@@ -240,7 +240,7 @@ bool Storage::ApplyEntry(uint64_t position, PairSizes sizes, uint64_t key_hash, 
   // The key differs from the one of the reservation: the client has broken the protocol.
   if (!slot && *room == 0) return true;
   if (!slot) {
-    const auto made = index_.MakeRoom(key_hash);
+    const auto made = index_.free_slots().MakeRoom(key_hash);
     if (!made.ok()) return false;
     WriteDestination(*room, sizes, pair);
     index_.Describe(*made, key_hash, DestinationBytes(sizes));

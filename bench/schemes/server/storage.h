@@ -84,7 +84,7 @@ class Storage {
   // Returns true if the index found no slot for an entry. The entry stays in the log; the storage applies and takes
   // nothing any more.
   [[nodiscard]] bool stuck() const { return stuck_; }
-  [[nodiscard]] uint64_t keys() const { return index_.used(); }
+  [[nodiscard]] uint64_t keys() const { return index_.census().used(); }
   // Returns the free bytes for destinations, without the bytes set aside for entries in the log.
   [[nodiscard]] uint64_t free_bytes() const { return free_.free_bytes(); }
   [[nodiscard]] const RecoveryReport& recovery() const { return recovery_; }

@@ -15,7 +15,7 @@
 
 #include "base/server_time.h"
 #include "format/geometry.h"
-#include "index/index.h"
+#include "index/read_only_index.h"
 #include "nvm/writer.h"
 #include "server/cleaner/clean_queues.h"
 #include "server/cleaner/expiry_look.h"
@@ -56,7 +56,7 @@ class Cleaner {
   void Obey(const SweepOrder& /*order*/) { sweep_.Begin(); }
 
   nvm::Writer nvm_;
-  index::Index index_;  // for reading only
+  index::ReadOnlyIndex index_;
   CleanQueues& queues_;
   NamedObjects objects_;
   RegionMerge merge_;

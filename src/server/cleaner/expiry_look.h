@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/server_time.h"
-#include "index/index.h"
+#include "index/read_only_index.h"
 #include "server/cleaner/clean_queues.h"
 #include "server/cleaner/named_objects.h"
 
@@ -22,7 +22,7 @@ class ExpiryLook {
   };
 
   // The index is the cleaner's own view of the shard's.
-  ExpiryLook(index::Index& index, const NamedObjects& objects, ProposalQueue& proposals, const ServerTime& time)
+  ExpiryLook(index::ReadOnlyIndex& index, const NamedObjects& objects, ProposalQueue& proposals, const ServerTime& time)
       : index_(index), objects_(objects), proposals_(proposals), time_(time) {}
 
   // Looks at up to `looks` entries from slot *next on, and moves *next past them. Stops at the end of the index, or
@@ -37,7 +37,7 @@ class ExpiryLook {
  private:
   void LookAt(const format::IndexEntry& entry, Seen* seen);
 
-  index::Index& index_;
+  index::ReadOnlyIndex& index_;
   const NamedObjects& objects_;
   ProposalQueue& proposals_;
   const ServerTime& time_;

@@ -15,8 +15,9 @@ constexpr uint64_t kWalkedPerStep = 2 << 10;
 
 }  // namespace
 
-RegionMerge::RegionMerge(nvm::Writer& nvm, index::Index& index, const format::Geometry& geometry, uint32_t pool_seed,
-                         uint32_t shard, CleanQueues& queues, Counters counters, const ServerTime& time)
+RegionMerge::RegionMerge(nvm::Writer& nvm, index::ReadOnlyIndex& index, const format::Geometry& geometry,
+                         uint32_t pool_seed, uint32_t shard, CleanQueues& queues, Counters counters,
+                         const ServerTime& time)
     : nvm_(nvm),
       index_(index),
       geometry_(geometry),

@@ -9,7 +9,7 @@
 
 #include "base/server_time.h"
 #include "format/geometry.h"
-#include "index/index.h"
+#include "index/read_only_index.h"
 #include "nvm/writer.h"
 #include "server/cleaner/clean_queues.h"
 #include "server/cleaner/copy_target.h"
@@ -21,7 +21,7 @@ namespace erda::server {
 class RegionMerge {
  public:
   // The index is the cleaner's own view of the shard's. counters: of the shard's control block.
-  RegionMerge(nvm::Writer& nvm, index::Index& index, const format::Geometry& geometry, uint32_t pool_seed,
+  RegionMerge(nvm::Writer& nvm, index::ReadOnlyIndex& index, const format::Geometry& geometry, uint32_t pool_seed,
               uint32_t shard, CleanQueues& queues, Counters counters, const ServerTime& time);
 
   // The orders of the shard. Begin requires that no merge is active. The others answer SegmentWanted.
@@ -50,7 +50,7 @@ class RegionMerge {
   void ProposeBatch();
 
   nvm::Writer& nvm_;
-  index::Index& index_;
+  index::ReadOnlyIndex& index_;
   const format::Geometry& geometry_;
   const uint32_t pool_seed_;
   const uint32_t first_head_;

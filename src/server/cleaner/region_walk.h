@@ -10,7 +10,7 @@
 
 #include "format/geometry.h"
 #include "format/object.h"
-#include "index/index.h"
+#include "index/read_only_index.h"
 #include "nvm/writer.h"
 #include "server/cleaner/clean_queues.h"
 
@@ -39,7 +39,7 @@ class RegionWalk {
   };
 
   // REQUIRES: the region is full, and no client holds it. The index is the cleaner's own view of the shard's.
-  RegionWalk(nvm::Writer& nvm, index::Index& index, const format::Geometry& geometry, uint32_t pool_seed,
+  RegionWalk(nvm::Writer& nvm, index::ReadOnlyIndex& index, const format::Geometry& geometry, uint32_t pool_seed,
              const MergeOrder& order)
       : nvm_(nvm), index_(index), geometry_(geometry), pool_seed_(pool_seed), order_(order) {}
 
@@ -74,7 +74,7 @@ class RegionWalk {
   }
 
   nvm::Writer& nvm_;
-  index::Index& index_;
+  index::ReadOnlyIndex& index_;
   const format::Geometry& geometry_;
   const uint32_t pool_seed_;
   const MergeOrder order_;

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "index/index.h"
+#include "index/read_only_index.h"
 #include "server/cleaner/clean_queues.h"
 #include "server/cleaner/named_objects.h"
 #include "server/control/counters.h"
@@ -14,7 +14,7 @@ namespace erda::server {
 class Scrubber {
  public:
   // The index is the cleaner's own view of the shard's. counters: of the shard's control block.
-  Scrubber(index::Index& index, const NamedObjects& objects, ProposalQueue& proposals, Counters counters)
+  Scrubber(index::ReadOnlyIndex& index, const NamedObjects& objects, ProposalQueue& proposals, Counters counters)
       : index_(index), objects_(objects), proposals_(proposals), counters_(counters) {}
 
   // Verifies about this many bytes. Each tenth call proposes that the shard mends some entries.
@@ -24,7 +24,7 @@ class Scrubber {
   // Returns true if the entry names a damaged version as settled. Sets *bytes to the number of verified bytes.
   [[nodiscard]] bool IsDamaged(const format::IndexEntry& entry, uint64_t* bytes) const;
 
-  index::Index& index_;
+  index::ReadOnlyIndex& index_;
   const NamedObjects& objects_;
   ProposalQueue& proposals_;
   Counters counters_;

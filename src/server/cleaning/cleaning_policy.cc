@@ -152,7 +152,8 @@ bool CleaningPolicy::NeedsSpace() const {
 }
 
 size_t CleaningPolicy::Choose() {
-  if (resorts_.is_sweeping() || !versions_.index().counted() || !versions_.index().rest_is_checked()) return 0;
+  const index::Index& index = versions_.index();
+  if (resorts_.is_sweeping() || !index.census().is_complete() || index.mender().rest_is_due()) return 0;
   // A look at all regions takes long, so the shard waits until something may have changed.
   if (!asked() && !wait_.any() && log_.changes() < look_again_at_) return 0;
 

@@ -14,13 +14,13 @@ bool MendingWalk::Walk() {
   if (next_ >= versions_.index().size()) next_ = 0;
   const bool changed = versions_.mending().Mend(versions_.PublishPuts(), next_, kSlotsAtATime);
   next_ += kSlotsAtATime;
-  counters_.Set(format::Counter::kFlipsUndone, versions_.index().flips_undone());
+  counters_.Set(format::Counter::kFlipsUndone, versions_.index().mender().flips_undone());
   return changed;
 }
 
 void MendingWalk::CheckRest() {
   versions_.mending().CheckRest(versions_.PublishPuts());
-  counters_.Set(format::Counter::kFlipsUndone, versions_.index().flips_undone());
+  counters_.Set(format::Counter::kFlipsUndone, versions_.index().mender().flips_undone());
 }
 
 void MendingWalk::Tell(EntryProposals& entries, const EntryProposals::TellDamage& tell) {

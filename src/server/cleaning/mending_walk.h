@@ -19,7 +19,7 @@ class MendingWalk {
   // look alone does not count as work, so that it does not keep an idle shard awake.
   bool Step(EntryProposals& entries, const EntryProposals::TellDamage& tell) {
     const bool changed = is_due_ && Walk();
-    if (versions_.index().may_check_rest()) CheckRest();
+    if (versions_.index().mender().may_check_rest()) CheckRest();
     if (versions_.mending().has_news()) Tell(entries, tell);
     return changed;
   }

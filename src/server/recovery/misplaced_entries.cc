@@ -49,9 +49,9 @@ std::optional<Slot> MisplacedEntries::MakeRoom(const format::ObjectHeader& heade
   uint64_t reaches = 0;
   std::vector<uint32_t> runs(geometry_.runs_max());
   index::Index index(nvm_, geometry_, shard_, {&displacements, &blocks, &reaches, runs});
-  if (!index.TakeUp(index_.RunRegions()).ok()) return std::nullopt;
-  const auto near = index.MakeRoom(header.key_hash);
-  const std::optional<Slot> room = near.ok() ? std::optional(*near) : index.MakeFarRoom(header.key_hash);
+  if (!index.shape().TakeUp(index_.RunRegions()).ok()) return std::nullopt;
+  const auto near = index.free_slots().MakeRoom(header.key_hash);
+  const std::optional<Slot> room = near.ok() ? std::optional(*near) : index.free_slots().MakeFarRoom(header.key_hash);
   index_.SetReaches(index.layout().reaches());
   if (!room) return std::nullopt;
   index.Describe(*room, header.key_hash, SpaceOf(header));

@@ -36,8 +36,8 @@ Status Recovery::Look(uint64_t version_limit) {
     if (geometry_.ShardOf(object.header.key_hash) == shard_) hashes.push_back(object.header.key_hash);
   };
   if (auto status = log_recovery_.OpenAfterCrash(version_limit, visit); !status.ok()) return status;
-  if (auto status = index_.TakeUp(log_.regions().runs()); !status.ok()) return status;
-  const auto move = index_.Moved();
+  if (auto status = index_.shape().TakeUp(log_.regions().runs()); !status.ok()) return status;
+  const auto move = index_.moves().Last();
   if (log_recovery_.plain() && move.ok()) {
     std::vector<Window> windows;
     windows.reserve(hashes.size() + 1);
@@ -79,7 +79,7 @@ void Recovery::LookAtWindows(std::vector<Window> windows, format::MoveWord move)
     for (Slot slot = begin; slot < end; ++slot) {
       const IndexEntry entry = index_.At(slot);
       if (entry.word == 0 || entry.entry_word().settled() || slot == second_copy) continue;
-      if (index_.IsLeftOver(slot, entry)) continue;
+      if (index_.splitting().IsLeftOver(slot, entry)) continue;
       unsettled_.push_back(Decide(slot, entry));
     }
   }
@@ -97,7 +97,7 @@ void Recovery::ScanIndex() {
     own = 0;
     index_.ReadAhead(slot);
     const IndexEntry entry = index_.At(slot);
-    if (entry.word == 0 || index_.IsLeftOver(slot, entry)) continue;
+    if (entry.word == 0 || index_.splitting().IsLeftOver(slot, entry)) continue;
     const uint32_t fingerprint = FingerprintOf(entry);
     bool similar = false;  // without an early exit, so that the loop compiles to a few vector instructions
     for (const uint32_t other : fingerprints) similar |= other == fingerprint;
@@ -159,7 +159,7 @@ RecoveryReport Recovery::Repair() {
   // before recovery relies on them.
   if (!Planted(Flaw::kFoundNotFlushed)) {
     for (const auto& [begin, end] : touched_) index_.Flush(begin, end - begin);
-    index_.FlushBlocks();
+    index_.shape().FlushBlocks();
     log_recovery_.FlushFound();
   }
   nvm_.Fence();
@@ -167,12 +167,12 @@ RecoveryReport Recovery::Repair() {
   // 2. Frees entries in an old block that are in a new block already. If an entry has two copies, frees the one that is
   // farther from home before the other one changes.
   index_.Open(std::nullopt);
-  index_.EndLastSplit();
+  index_.splitting().EndLastSplit();
   if (!Planted(Flaw::kKeepsBothCopies)) {
     for (const Slot slot : second_copies_) index_.Free(slot);
   }
   report_.moves_undone = second_copies_.size();
-  if (!index_.Moved().ok()) index_.ForgetMove();  // the record of the move is damaged
+  if (!index_.moves().Last().ok()) index_.moves().Forget();  // the record of the move is damaged
 
   // 3. Repairs each entry that is not settled.
   report_.unsettled = unsettled_.size();

@@ -10,7 +10,7 @@ using format::ObjectState;
 
 Found FindKey(index::Index& index, const log::ShardLog& log, std::string_view key, uint64_t key_hash) {
   Found found;
-  found.entry = index.FindMended(key_hash, [&](index::Slot slot, const format::IndexEntry& entry) {
+  found.entry = index.mender().FindMended(key_hash, [&](index::Slot slot, const format::IndexEntry& entry) {
     const uint32_t head = log.HeadOf(entry);
     const format::LogAddress address = entry.entry_word().new_address();
     const auto bytes = log.BytesAt(head, address);

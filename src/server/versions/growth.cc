@@ -24,14 +24,14 @@ constexpr uint64_t kCountedPerPut = 16;
 bool Growth::AddRun() {
   const auto region = log_.LinkRun();
   if (!region) return false;
-  index_.AddRun(*region);
+  index_.shape().AddRun(*region);
   counters_.Set(Counter::kLogBytesTotal, log_.regions().bytes_total());
   return true;
 }
 
 bool Growth::SplitNext() {
-  if (!index_.CanSplit() && (!index_.MayHaveRun() || !AddRun())) return false;
-  index_.Split();
+  if (!index_.splitting().CanSplit() && (!index_.shape().MayHaveRun() || !AddRun())) return false;
+  index_.splitting().Split();
   counters_.Set(Counter::kIndexSlots, index_.size());
   return true;
 }
@@ -39,9 +39,9 @@ bool Growth::SplitNext() {
 void Growth::Grow(uint64_t slots) {
   const uint64_t puts = numbers_.given() - std::exchange(given_, numbers_.given());
   if (!CountKeys(kCountedBesideWork + puts * kCountedPerPut) || !grows_) return;
-  if (index_.WantsRun()) (void)AddRun();
+  if (index_.splitting().WantsRun()) (void)AddRun();
   for (uint64_t split = 0; split < slots; split += geometry_.block_slots()) {
-    if (!index_.WantsSplit() || !index_.CanSplit()) return;
+    if (!index_.splitting().WantsSplit() || !index_.splitting().CanSplit()) return;
     batch_.Publish();
     (void)SplitNext();
   }
@@ -52,29 +52,29 @@ void Growth::Grow(uint64_t slots) {
 // farther away in its block, unless the whole block is full (I15).
 Reason Growth::MakeRoom(AllPublished /*proof*/, uint64_t key_hash, index::Slot* slot) {
   for (;;) {
-    if (auto room = index_.MakeRoom(key_hash); room.ok()) {
+    if (auto room = index_.free_slots().MakeRoom(key_hash); room.ok()) {
       *slot = *room;
       return Reason::kNone;
     }
     index_.Count(index_.size());
-    const uint64_t parted_by = geometry_.block_slots() << (index_.BitsShared(key_hash) + 1);
-    const bool sparse = index_.used() < index_.size() / kSparse;
+    const uint64_t parted_by = geometry_.block_slots() << (index_.free_slots().BitsShared(key_hash) + 1);
+    const bool sparse = index_.census().used() < index_.size() / kSparse;
     const bool crowded = sparse && parted_by > format::UsualIndexSlots(geometry_.pool_size, geometry_.shards);
     const bool due = grows_ && !crowded;
     if (due && SplitNext()) continue;
-    if (const auto room = index_.MakeFarRoom(key_hash)) {
+    if (const auto room = index_.free_slots().MakeFarRoom(key_hash)) {
       *slot = *room;
       return Reason::kNone;
     }
-    return due && index_.MayHaveRun() ? Reason::kLogFull : Reason::kIndexFull;
+    return due && index_.shape().MayHaveRun() ? Reason::kLogFull : Reason::kIndexFull;
   }
 }
 
 bool Growth::CountKeys(uint64_t slots) {
-  if (index_.counted()) return true;
+  if (index_.census().is_complete()) return true;
   index_.Count(slots);
-  counters_.Set(Counter::kKeys, index_.used());
-  return index_.counted();
+  counters_.Set(Counter::kKeys, index_.census().used());
+  return index_.census().is_complete();
 }
 
 }  // namespace erda::server

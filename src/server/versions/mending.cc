@@ -14,9 +14,9 @@ using format::ObjectView;
 
 bool Mending::Mend(AllPublished /*proof*/, index::Slot first, uint64_t slots) {
   bool changed = false;
-  for (index::Slot slot = first; slot < std::min(first + slots, index_.slots_counted()); ++slot) {
+  for (index::Slot slot = first; slot < std::min(first + slots, index_.census().slots_counted()); ++slot) {
     index_.ReadAhead(slot);
-    changed |= index_.Mend(slot) != index::Index::Mended::kFits;
+    changed |= index_.mender().Mend(slot) != index::Mender::Mended::kFits;
     changed |= Settle(slot);
   }
   return changed;
@@ -37,13 +37,13 @@ bool Mending::Settle(index::Slot slot) {
 // Until now the key could seem absent. If a put has stored the key in another slot since then, that entry counts, and
 // this slot becomes free. Otherwise the key would have two entries.
 void Mending::EndRest() {
-  const index::Index::RestChange change = index_.CheckRest();
+  const index::Mender::RestChange change = index_.mender().CheckRest();
   if (!change.changed) return;
   if (!change.undone) {
     changed_at_rest_ = true;
     return;
   }
-  index_.Undo(change.slot, *change.undone);
+  index_.mender().Undo(change.slot, *change.undone);
   if (change.undone->word != 0 && HasOtherEntry(change.slot, *change.undone)) index_.Free(change.slot);
 }
 
@@ -60,7 +60,7 @@ bool Mending::HasOtherEntry(index::Slot slot, const IndexEntry& entry) {
 // A split may have taken the entry away since. Then its key is unknown here.
 void Mending::TellKept(const std::function<void(std::string_view key)>& tell) {
   if (std::exchange(changed_at_rest_, false)) tell({});
-  for (const index::Slot slot : index_.TakeKept()) {
+  for (const index::Slot slot : index_.mender().TakeKept()) {
     const IndexEntry entry = index_.At(slot);
     const ObjectView view = log_.InspectHeader(log_.HeadOf(entry), entry.entry_word().new_address());
     tell(entry.word != 0 && IsVersionOf(index_, slot, view) ? view.key : std::string_view());

@@ -27,10 +27,10 @@ class Mending {
   // Undoes a bit that flipped while no server ran. Does nothing before all slots are counted, and nothing a second
   // time.
   void CheckRest(AllPublished) {
-    if (index_.may_check_rest()) EndRest();
+    if (index_.mender().may_check_rest()) EndRest();
   }
   // TellKept has something to tell.
-  [[nodiscard]] bool has_news() const { return index_.has_kept() || changed_at_rest_; }
+  [[nodiscard]] bool has_news() const { return index_.mender().has_kept() || changed_at_rest_; }
   // Calls tell(key) for each entry that was met since the last call and has more than one flipped bit. The key is empty
   // if the entry leads to no key. Calls tell once with an empty key for an index that has changed while no server ran.
   void TellKept(const std::function<void(std::string_view key)>& tell);

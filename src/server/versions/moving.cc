@@ -16,7 +16,7 @@ using format::ObjectState;
 using format::ObjectView;
 
 bool Moving::Move(AllPublished /*proof*/, uint64_t key_hash, Address from, Address to) {
-  const auto slot = index_.FindMended(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+  const auto slot = index_.mender().FindMended(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
     if (Planted(Flaw::kMovesUnchecked)) return true;
     if (Planted(Flaw::kMovesUnsettled) && entry.entry_word().new_address() == from) return true;
     return entry.entry_word().NamesSettled(from);
@@ -53,7 +53,7 @@ bool Moving::SetAside(AllPublished /*proof*/, Slot slot, uint32_t head, uint32_t
 }
 
 void Moving::SetAside(AllPublished /*proof*/, uint64_t key_hash, uint32_t head, Address from) {
-  const auto slot = index_.FindMended(
+  const auto slot = index_.mender().FindMended(
       key_hash, [&](Slot /*slot*/, const IndexEntry& entry) { return entry.entry_word().NamesSettled(from); });
   if (slot) StoreAside(*slot, head, from);
 }
@@ -66,7 +66,7 @@ void Moving::StoreAside(Slot slot, uint32_t head, Address from) {
 }
 
 std::optional<std::string> Moving::DamagedKey(Slot slot, uint32_t head, Address address) {
-  (void)index_.Mend(slot);
+  (void)index_.mender().Mend(slot);
   const IndexEntry entry = index_.At(slot);
   if (entry.word == 0 || !entry.entry_word().settled() || entry.entry_word().new_address() != address ||
       log_.HeadOf(entry) != head) {

@@ -45,7 +45,7 @@ Status PoolPart::Open() {
   const auto limit = format::VersionLimitIn(record.version_limit);
   if (!limit) return DamagedLimit(shard_);
   if (auto status = log_.Recover().Open(*limit); !status.ok()) return status;
-  if (auto status = index_.TakeUp(log_.regions().runs()); !status.ok()) return status;
+  if (auto status = index_.shape().TakeUp(log_.regions().runs()); !status.ok()) return status;
   // If the number of keys is damaged they are counted, as after a crash.
   const format::CheckedWord keys(record.keys);
   const bool known = !keys.damaged() && keys.number() <= index_.size();
@@ -84,7 +84,7 @@ Status PoolPart::Verify(const std::function<void(std::string_view key)>& on_dama
 }
 
 void PoolPart::Begin(uint64_t version_limit) {
-  index_.MendReaches();
+  index_.shape().MendReaches();
   numbers_.Begin(version_limit);
   clock_.Begin();
   counters_.Set(Counter::kIndexSlots, index_.size());
@@ -94,7 +94,7 @@ void PoolPart::Begin(uint64_t version_limit) {
 
 void PoolPart::Close() {
   log_.Close();
-  const index::Index::Totals totals = index_.Total();
+  const index::Census::Totals totals = index_.census().Total();
   const auto store = [this](uint64_t field, uint64_t word) { nvm_.Store64(RecordOffset() + field, word); };
   store(offsetof(format::ShardRecord, keys), format::CheckedWord::Of(totals.used).raw());
   store(offsetof(format::ShardRecord, rest_place), totals.sum.place_word());
@@ -104,12 +104,12 @@ void PoolPart::Close() {
 }
 
 void PoolPart::PublishGauges() {
-  counters_.Set(Counter::kKeys, index_.used());
+  counters_.Set(Counter::kKeys, index_.census().used());
   counters_.Set(Counter::kLogBytesUsed, log_.bytes_used());
   // The log may not have counted yet the objects that the last batch published (Index::TellPublished).
   counters_.Set(Counter::kLogBytesLive, log_.bytes_live());
   counters_.Set(Counter::kFreeRegions, log_.regions().free_regions());
-  counters_.Set(Counter::kFlipsUndone, index_.flips_undone());
+  counters_.Set(Counter::kFlipsUndone, index_.mender().flips_undone());
   counters_.Set(Counter::kNvmBytes, nvm_.counters().bytes);
   counters_.Set(Counter::kNvmFlushes, nvm_.counters().flushes);
   counters_.Set(Counter::kNvmFences, nvm_.counters().fences);

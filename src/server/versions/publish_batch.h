@@ -63,7 +63,7 @@ class PublishBatch {
 
     NewVersion version;
     std::optional<Reservation> reservation;  // nullopt: the value is there, too
-    index::Index::Change change{};           // the change of its entry, if the value is there
+    index::EntryChange change{};             // the change of its entry, if the value is there
   };
   // The part of the index that a put claims. It is not in Put, since IsClaimed reads all claims.
   struct Claim {

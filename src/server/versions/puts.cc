@@ -40,7 +40,7 @@ Outcome Puts::Prepare(std::string_view key, uint64_t key_hash, uint32_t value_si
   if (const auto taken = found.entry ? found.entry : found.damaged) {
     version->slot = *taken;
     version->replaces = found.entry.has_value() || CanBeOf(index_, *taken, key_hash);
-  } else if (const auto free = index_.FindRoom(key_hash)) {
+  } else if (const auto free = index_.free_slots().FindRoom(key_hash)) {
     version->slot = *free;
   } else {
     const Reason none = growth_.MakeRoom(batch_.Publish(), key_hash, &version->slot);

@@ -80,7 +80,7 @@ bool Removing::HasExpired(uint32_t head, LogAddress address) const {
 
 // An expiry needs no tombstone: even if a power cut undoes it, the key is absent.
 bool Removing::Expire(AllPublished /*proof*/, uint64_t key_hash, uint32_t head, LogAddress address) {
-  const auto slot = index_.FindMended(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+  const auto slot = index_.mender().FindMended(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
     const EntryWord word = entry.entry_word();
     return Planted(Flaw::kExpiresNewer) || (word.settled() && word.new_address() == address);
   });

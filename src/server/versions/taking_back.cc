@@ -33,7 +33,7 @@ void TakingBack::EndSession(AllPublished /*proof*/, SessionId session) {
 void TakingBack::TakeBack(const Reservation& gone) {
   counters_.Add(Counter::kTakenBack);
   if (gone.superseded) return;  // (I4)
-  const auto slot = index_.FindMended(gone.key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
+  const auto slot = index_.mender().FindMended(gone.key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
     return entry.entry_word().new_address() == gone.address;
   });
   if (slot) TakeBackEntry(*slot, gone);

@@ -165,9 +165,9 @@ TEST_F(LogDamageTest, AFlippedBitInAShardsRecord) {
         }
         while (!versions.growth().CountKeys(64)) {
         }
-        EXPECT_EQ(versions.index().used(), 20U) << field << " " << bit;
-        if (versions.index().may_check_rest()) versions.mending().CheckRest(versions.PublishPuts());
-        EXPECT_EQ(versions.index().flips_undone(), 0U);
+        EXPECT_EQ(versions.index().census().used(), 20U) << field << " " << bit;
+        if (versions.index().mender().may_check_rest()) versions.mending().CheckRest(versions.PublishPuts());
+        EXPECT_EQ(versions.index().mender().flips_undone(), 0U);
         EXPECT_FALSE(versions.mending().has_news()) << field << " " << bit;
       }
     }
@@ -226,7 +226,7 @@ TEST_F(FlippedEntryTest, AServerUndoesEachOne) {
     EXPECT_EQ(store_.WordOf("k"), word_);
     EXPECT_EQ(store_.Get("k"), "new");
     EXPECT_EQ(damage_found(), 0U);
-    EXPECT_EQ(store_.versions().index().flips_undone(), bit + 1);
+    EXPECT_EQ(store_.versions().index().mender().flips_undone(), bit + 1);
     EXPECT_EQ(store_.counter(format::Counter::kFlipsUndone), bit + 1);
   }
   EXPECT_TRUE(told_.empty()) << "nothing is damaged";
@@ -240,7 +240,7 @@ TEST_F(FlippedEntryTest, ARequestOfTheKeyUndoesIt) {
     const auto present = store_.versions().judging().Judge("k", HashKey("k"));
     EXPECT_EQ(present.state, Present::State::kThere);
     EXPECT_EQ(present.address, word_.new_address());
-    EXPECT_EQ(store_.versions().index().flips_undone(), bit + 1);
+    EXPECT_EQ(store_.versions().index().mender().flips_undone(), bit + 1);
   }
 }
 
@@ -251,7 +251,7 @@ TEST_F(FlippedEntryTest, AKeyWithAFlippedTagHasOneEntry) {
     Flip(bit);
     store_.Inline("k", "newer");
     Scrub();
-    EXPECT_EQ(store_.versions().index().used(), 1U);
+    EXPECT_EQ(store_.versions().index().census().used(), 1U);
     EXPECT_EQ(store_.Get("k"), "newer");
     Flip(bit);
     EXPECT_EQ(store_.Delete("k"), Code::kOk);
@@ -440,13 +440,13 @@ TEST_F(FlippedEntryTest, AnEntryThatIsMendedBeforeTheCheckStaysMended) {
   store_.Close();
   Flip(0);
   Reopen();
-  while (!store_.versions().index().counted()) {
+  while (!store_.versions().index().census().is_complete()) {
     (void)store_.versions().growth().CountKeys(64);
     (void)store_.versions().mending().Mend(store_.versions().PublishPuts(), 0, store_.versions().index().size());
-    EXPECT_FALSE(store_.versions().index().rest_is_checked());
+    EXPECT_TRUE(store_.versions().index().mender().rest_is_due());
   }
   store_.Clean();
-  EXPECT_TRUE(store_.versions().index().rest_is_checked());
+  EXPECT_FALSE(store_.versions().index().mender().rest_is_due());
   EXPECT_EQ(store_.WordOf("k"), word_);
   EXPECT_TRUE(told_.empty());
 }
@@ -481,7 +481,7 @@ TEST_F(FlippedEntryTest, NothingIsCleanedBeforeTheCheckOfAPoolAtRest) {
   }
   EXPECT_EQ(store_.counter(format::Counter::kCleanRegions), 0U);
   Count();
-  EXPECT_FALSE(store_.versions().index().rest_is_checked());
+  EXPECT_TRUE(store_.versions().index().mender().rest_is_due());
   store_.Clean();
   EXPECT_EQ(store_.Get("k"), "new");
 }

@@ -34,14 +34,14 @@ TEST_P(ReopenTest, KeepsAllContents) {
   }
   for (int round = 0; round < 3; ++round) {
     store_.CloseAndReopen();
-    EXPECT_EQ(store_.versions().index().used(), contents.size());
+    EXPECT_EQ(store_.versions().index().census().used(), contents.size());
     for (const auto& [key, value] : contents) EXPECT_EQ(store_.Get(key), value);
   }
 }
 
 TEST_P(ReopenTest, AnEmptyPoolStaysEmpty) {
   store_.CloseAndReopen();
-  EXPECT_EQ(store_.versions().index().used(), 0U);
+  EXPECT_EQ(store_.versions().index().census().used(), 0U);
   EXPECT_EQ(store_.Get("k"), kAbsent);
   EXPECT_EQ(store_.Inline("k", "v").code, Code::kOk);
 }
@@ -62,7 +62,7 @@ TEST_P(ReopenTest, ReopeningSettlesOrTakesBackVersionsInFlight) {
   EXPECT_EQ(store_.Get("between"), "v1");
   EXPECT_EQ(store_.versions().in_flight(), 0U);
   for (const char* key : {"whole", "torn", "between"}) EXPECT_TRUE(store_.WordOf(key).settled()) << key;
-  EXPECT_EQ(store_.versions().index().used(), 3U);
+  EXPECT_EQ(store_.versions().index().census().used(), 3U);
 }
 
 TEST_P(ReopenTest, VersionsNeverRepeat) {
@@ -194,7 +194,7 @@ TEST_P(ReopenTest, ShardsOfOnePoolKeepToTheirParts) {
   }
   ASSERT_GT(puts, 10);
   store.CloseAndReopen();
-  EXPECT_EQ(store.versions().index().used(), static_cast<uint64_t>(puts));
+  EXPECT_EQ(store.versions().index().census().used(), static_cast<uint64_t>(puts));
   // Nothing of shard 0: neither its record, nor its index, nor its regions.
   const auto& g = store.geometry();
   const auto expect_zero = [&](uint64_t offset, uint64_t size) {

@@ -496,7 +496,7 @@ TEST_F(VerificationTest, RunsThatHoldNothingAreFreeAgain) {
   const Status status = store_->Verify(&damaged_);
   ASSERT_TRUE(status.ok()) << status.ToString();
   EXPECT_TRUE(damaged_.empty());
-  EXPECT_EQ(store_->versions().index().runs(), 0U);
+  EXPECT_EQ(store_->versions().index().shape().runs(), 0U);
   Random random(1);
   CheckThatItServes(random);
 }

@@ -32,7 +32,7 @@ TEST_P(DeleteTest, AKeyThatIsThereGoes) {
   store_.Inline("k", "v1");
   EXPECT_EQ(store_.Delete("k"), Code::kOk);
   ExpectGone("k");
-  EXPECT_EQ(store_.versions().index().used(), 0U);
+  EXPECT_EQ(store_.versions().index().census().used(), 0U);
 }
 
 TEST_P(DeleteTest, AKeyThatWasNeverThereIsNotFound) {

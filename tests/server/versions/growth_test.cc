@@ -39,7 +39,7 @@ class GrowthTest : public testing::Test {
   // Each slot holds what the index believes to have stored there.
   static void ExpectNoFlips(Store& store) {
     const index::Index& index = store.versions().index();
-    for (index::Slot slot = 0; slot < index.size(); ++slot) ASSERT_TRUE(index.Fits(slot)) << slot;
+    for (index::Slot slot = 0; slot < index.size(); ++slot) ASSERT_TRUE(index.mender().Fits(slot)) << slot;
   }
   static uint64_t Blocks(Store& store) { return store.versions().index().layout().blocks(); }
   // Until there are so many blocks.
@@ -65,13 +65,13 @@ TEST_F(GrowthTest, KeysAreTakenUntilTheLogIsFull) {
   EXPECT_GT(keys, 1500);
   EXPECT_GT(store.versions().index().size(), 16U * 128);
   EXPECT_EQ(store.counter(Counter::kIndexSlots), store.versions().index().size());
-  EXPECT_EQ(store.versions().index().used(), static_cast<uint64_t>(keys));
+  EXPECT_EQ(store.versions().index().census().used(), static_cast<uint64_t>(keys));
   ExpectThere(store, keys);
   store.CloseAndReopen();
   ExpectThere(store, keys);
-  EXPECT_EQ(store.versions().index().used(), static_cast<uint64_t>(keys));
+  EXPECT_EQ(store.versions().index().census().used(), static_cast<uint64_t>(keys));
   for (int i = 0; i < keys; ++i) ASSERT_EQ(store.Delete(Key(i)), Code::kOk) << i;
-  EXPECT_EQ(store.versions().index().used(), 0U);
+  EXPECT_EQ(store.versions().index().census().used(), 0U);
 }
 
 // Puts need room for their keys at once, whether or not somebody grows the index beside them.
@@ -298,7 +298,7 @@ TEST_F(GrowthTest, TheKeysAreCountedBeforeAnythingGrows) {
   PutSome(machine.store, 0, 100);
   Random random(1);
   Machine next(Small(), machine.pool->AfterPowerCut(random, 1.0));
-  for (int i = 0; !next.store.versions().index().counted(); ++i) {
+  for (int i = 0; !next.store.versions().index().census().is_complete(); ++i) {
     ASSERT_LT(i, 10);
     ASSERT_EQ(Blocks(next.store), 1U);
     next.store.versions().growth().Grow(1);
@@ -369,7 +369,7 @@ TEST_F(GrowthTest, TheCountIsThroughBeforeRoomIsShort) {
   PutSome(store, 0, 10'000);
   store.CloseAndReopen();
   int i = 10'000;
-  while (!store.versions().index().counted()) {
+  while (!store.versions().index().census().is_complete()) {
     ASSERT_EQ(store.Inline(Key(i), Value(i)).code, Code::kOk);
     if (++i % 64 == 0) store.versions().growth().Grow(1);
   }

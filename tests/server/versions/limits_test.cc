@@ -127,17 +127,17 @@ TEST_F(LimitsTest, AFullLogRefusesPutsAndServesGetsAndDeletes) {
     it = contents.erase(it);
     ExpectContents(store, contents);
   }
-  EXPECT_EQ(store.versions().index().used(), 0U);
+  EXPECT_EQ(store.versions().index().census().used(), 0U);
 }
 
 TEST_F(LimitsTest, AFullLogRefusesAKeyThatIsNewWithoutTakingItsSlot) {
   Store store(SmallLog());
   const auto contents = Fill(store, 200, Reason::kLogFull);
-  const uint64_t used = store.versions().index().used();
+  const uint64_t used = store.versions().index().census().used();
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(store.Inline("new" + std::to_string(i), std::string(3000, 'x')).reason, Reason::kLogFull);
   }
-  EXPECT_EQ(store.versions().index().used(), used);
+  EXPECT_EQ(store.versions().index().census().used(), used);
   ExpectContents(store, contents);
 }
 

@@ -103,7 +103,7 @@ class Run {
     EXPECT_EQ(store_->GetAfterCrash("k"), reference_.AfterCrash("k"));
     EXPECT_EQ(store_->Violation(), "");
     EXPECT_EQ(store_->versions().in_flight(), reference_.in_flight());
-    EXPECT_EQ(store_->versions().index().used(), reference_.keys());
+    EXPECT_EQ(store_->versions().index().census().used(), reference_.keys());
     return !testing::Test::HasFailure();
   }
 

@@ -39,7 +39,7 @@ TEST_P(PublishTest, AnInlinePutReplacesTheValueAndKeepsItAsTheOldOne) {
   EXPECT_EQ(store_.Get("k"), "v2");
   EXPECT_EQ(store_.WordOf("k").new_address(), second.address);
   EXPECT_EQ(store_.WordOf("k").old_address(), first.address);
-  EXPECT_EQ(store_.versions().index().used(), 1U);
+  EXPECT_EQ(store_.versions().index().census().used(), 1U);
 }
 
 TEST_P(PublishTest, TheValueIsEmptyOrAsLargeAsASegmentHolds) {
@@ -170,7 +170,7 @@ TEST_P(PublishTest, KeysDoNotDisturbEachOther) {
   for (int i = 0; i < 30; ++i) {
     EXPECT_EQ(store_.Get("key" + std::to_string(i)), i % 3 == 0 ? std::string(kAbsent) : std::to_string(i));
   }
-  EXPECT_EQ(store_.versions().index().used(), 20U);
+  EXPECT_EQ(store_.versions().index().census().used(), 20U);
 }
 
 TEST_P(PublishTest, AReportOfAVersionInFlightChangesNothing) {

@@ -62,7 +62,7 @@ class RandomRun : private RandomRequests {
     }
     ASSERT_EQ(store_->Violation(), "");
     ASSERT_EQ(store_->versions().in_flight(), reference_->in_flight());
-    ASSERT_EQ(store_->versions().index().used(), reference_->keys() + fillers_);
+    ASSERT_EQ(store_->versions().index().census().used(), reference_->keys() + fillers_);
     for (uint64_t i = 0; i < fillers_; ++i) ASSERT_EQ(store_->Get(Filler(i)), Filler(i));
     if (random_.Chance(0.1)) LookAfterPowerCut();
   }

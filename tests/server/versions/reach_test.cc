@@ -81,7 +81,7 @@ TEST_F(ReachTest, KeysOfOnePlaceFillTheirBlockAndAreFound) {
     ASSERT_EQ(store.Delete(Crowd(i)), Code::kOk) << i;
     ASSERT_EQ(store.Get(Crowd(i)), kAbsent) << i;
   }
-  EXPECT_EQ(store.versions().index().used(), 0U);
+  EXPECT_EQ(store.versions().index().census().used(), 0U);
 }
 
 TEST_F(ReachTest, ASplitTakesEntriesThatAreFar) {
@@ -203,7 +203,7 @@ TEST_F(ReachTest, PutsOfOneBatchDoNotTakeOneSlot) {
   StoreOptions options;
   options.wish = {4 << 20, 1, 32768, 8192, 1024};  // a block has 1024 slots: homes may be farther apart than 64
   Store store(options);
-  const index::Index& index = store.versions().index();
+  index::Index& index = store.versions().part().index();
   constexpr uint64_t kHigh = uint64_t{0x5123} << 48;
   const auto put = [&](const std::string& key, uint64_t hash) {
     return store.versions().puts().PutInline(key, hash, AsBytes("v"), Ack::kPersisted).code;
@@ -215,7 +215,7 @@ TEST_F(ReachTest, PutsOfOneBatchDoNotTakeOneSlot) {
   const index::Slot next = index.layout().HomeOf(kHigh) + kNeighbourhood + 1;  // of the window of 128
   uint64_t other = kHigh;
   while (index.layout().HomeOf(other) < next) other += uint64_t{1} << 44;
-  ASSERT_EQ(index.FindRoom(other), next);
+  ASSERT_EQ(index.free_slots().FindRoom(other), next);
   ASSERT_EQ(put("crowd", kHigh | uint64_t{1000} << 32), Code::kOk);
   ASSERT_EQ(put("other", other), Code::kOk);
   store.versions().PublishPuts();

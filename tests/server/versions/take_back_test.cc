@@ -81,9 +81,9 @@ TEST_P(TakeBackTest, TakingBackPassesDeadVersionsToOneThatMayStillArrive) {
 
 TEST_P(TakeBackTest, TakingBackTheOnlyVersionFreesTheEntry) {
   store_.Reserve("k", "v1", 1);
-  EXPECT_EQ(store_.versions().index().used(), 1U);
+  EXPECT_EQ(store_.versions().index().census().used(), 1U);
   store_.EndSession(1);
-  EXPECT_EQ(store_.versions().index().used(), 0U);
+  EXPECT_EQ(store_.versions().index().census().used(), 0U);
   EXPECT_EQ(store_.Get("k"), kAbsent);
   store_.Inline("k", "v2");
   EXPECT_EQ(store_.Get("k"), "v2");
@@ -101,7 +101,7 @@ TEST_P(TakeBackTest, EndOfASessionTakesBackAllItsVersions) {
   EXPECT_EQ(store_.Get("c"), kAbsent);
   EXPECT_EQ(store_.Get("d"), "d1");
   EXPECT_EQ(store_.versions().in_flight(), 1U);
-  EXPECT_EQ(store_.versions().index().used(), 3U);
+  EXPECT_EQ(store_.versions().index().census().used(), 3U);
 }
 
 TEST_P(TakeBackTest, OneSessionsOwnVersionsInAnyOrder) {

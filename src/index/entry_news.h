@@ -1,0 +1,76 @@
+// Tells the observer of an index how entries change (entry_observer.h).
+//
+// Owns the changes by published puts that it has not told yet. It tells them once, and later: a client that waits for
+// an answer need not wait for that. Everything else it tells at once, after all that is waiting. So the observer hears
+// of changes in the order of the stores. Requires: the caller calls it before the store. The shard's thread calls it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "format/geometry.h"
+#include "format/index_entry.h"
+#include "index/census.h"
+#include "index/entry_observer.h"
+#include "index/view.h"
+
+namespace erda::index {
+
+// The change of an entry by a version that is published. The shard stores the entry's word twice: `after`, and then the
+// same as settled.
+struct EntryChange {
+  uint32_t head;
+  format::EntryWord before;
+  format::EntryWord after;
+};
+
+class EntryNews {
+ public:
+  // observer: may be null.
+  EntryNews(const View& view, const format::Geometry& geometry, const Census& census, EntryObserver* observer)
+      : view_(view), geometry_(geometry), census_(census), observer_(observer) {}
+
+  // The slot's word becomes this one.
+  void Store(Slot slot, format::EntryWord after) {
+    if (observer_ != nullptr) TellStore(slot, after);
+  }
+  // The first store of a published change.
+  void Publish(Slot slot, const EntryChange& change) {
+    if (observer_ == nullptr) return;
+    observer_->OnEntryStored(change.head, {change.before.raw(), view_.MetaAt(slot).raw()}, change.after);
+  }
+  // The second store. TellPublished tells the observer of both.
+  void Settle(Slot slot, const EntryChange& change) {
+    if (observer_ != nullptr && census_.Has(slot)) {
+      untold_.push_back({change.head, change.before, change.after.Settled()});
+    }
+  }
+  // Required before a read of what the observer has counted.
+  void TellPublished() {
+    if (!untold_.empty()) TellUntold();
+  }
+  // The entry is among the counted ones from now on.
+  void Add(const format::IndexEntry& entry);
+  // The slot of this entry gets a word that names other versions. What is counted stays as it is.
+  void Leave(const format::IndexEntry& entry, format::EntryWord after) {
+    if (observer_ != nullptr) observer_->OnEntryStored(HeadOf(entry), entry, after);
+  }
+  // The entry is no longer among the counted ones.
+  void Remove(const format::IndexEntry& entry);
+
+ private:
+  void TellStore(Slot slot, format::EntryWord after);
+  void TellUntold();
+  // For a damaged entry, this may be a head of another shard.
+  [[nodiscard]] uint32_t HeadOf(const format::IndexEntry& entry) const {
+    return geometry_.HeadOf(entry.entry_meta().tag());
+  }
+
+  const View view_;
+  const format::Geometry& geometry_;
+  const Census& census_;
+  EntryObserver* const observer_;
+  std::vector<EntryChange> untold_;  // In the order of the stores. `after` is settled.
+};
+
+}  // namespace erda::index

@@ -1,0 +1,28 @@
+// Hears of every change of an index entry, and so of the log addresses that entries name. The log implements it.
+//
+// Owns nothing. The shard's thread calls it, in the middle of a change of the index (entry_news.h).
+#pragma once
+
+#include <cstdint>
+
+#include "format/entry_word.h"
+#include "format/index_entry.h"
+
+namespace erda::index {
+
+class EntryObserver {
+ public:
+  EntryObserver() = default;
+  EntryObserver(const EntryObserver&) = delete;
+  EntryObserver& operator=(const EntryObserver&) = delete;
+  // A counted entry of the head names what `after` names, and no longer what `before` names. An empty word names
+  // nothing. An entry that moves to another slot names the same addresses, and is no change.
+  virtual void OnEntryChanged(uint32_t head, format::EntryWord before, format::EntryWord after) = 0;
+  // The index is about to store `after` to an entry, counted or not. before: the entry as it stands in its slot.
+  virtual void OnEntryStored(uint32_t head, const format::IndexEntry& before, format::EntryWord after) = 0;
+
+ protected:
+  ~EntryObserver() = default;
+};
+
+}  // namespace erda::index

@@ -1,0 +1,70 @@
+#include "index/mender.h"
+
+#include "base/planted.h"
+
+namespace erda::index {
+
+using format::IndexEntry;
+
+// The observer counts the addresses that the kept entry names, so that the next store can take them away. The addresses
+// that the index stored before are unknown. They stay counted, so no region is emptied that an entry may need.
+Mender::Mended Mender::Mend(Slot slot) {
+  const IndexEntry entry = view_.At(slot);
+  if (slots_.Fits(slot, entry)) return Mended::kFits;
+  if (UndoFlip(slot, entry)) return Mended::kUndone;
+  slots_.TakeAsItStands(slot, entry);
+  kept_.push_back(slot);
+  news_.Add(entry);
+  return Mended::kKept;
+}
+
+// Tells the observer nothing: it has counted what the index stored.
+bool Mender::UndoFlip(Slot slot, const IndexEntry& entry) {
+  if (Planted(Flaw::kFlipNotUndone)) return false;
+  const auto before = slots_.WithoutFlip(slot, entry);
+  if (!before) return false;
+  StoreUndone(slot, entry, *before);
+  return true;
+}
+
+// Stores one of the two, so that no client reads a word beside another key's meta (I5).
+void Mender::StoreUndone(Slot slot, const IndexEntry& flipped, const IndexEntry& undone) {
+  if (undone.word != flipped.word) {
+    slots_.StoreWord(slot, undone.entry_word());
+  } else {
+    slots_.StoreMeta(slot, undone.entry_meta());
+  }
+  ++flips_undone_;
+}
+
+// --- At rest
+
+// A slot may have got another entry since the start. The hash says whether the flipped half is still the one that was
+// found: the difference of the sums has the sign of the change.
+Mender::RestChange Mender::CheckRest() {
+  const format::RestSum difference = slots_.rest().Take();
+  if (difference == format::RestSum()) return {};
+  RestChange change{.changed = true, .slot = difference.slot(), .undone = std::nullopt};
+  if (change.slot >= view_.size()) return change;
+  const IndexEntry found = view_.At(change.slot);
+  const IndexEntry other = difference.WithoutFlip(found);
+  const auto is_change = [&](const IndexEntry& from, const IndexEntry& to) {
+    format::RestSum sum = format::RestSum::Of(change.slot, from);
+    sum -= format::RestSum::Of(change.slot, to);
+    return sum == difference;
+  };
+  if (is_change(other, found) && !Planted(Flaw::kRestNotMended)) change.undone = other;
+  if (is_change(found, other)) change.changed = false;  // a store since the start has mended it
+  return change;
+}
+
+// The observer has counted the flipped entry.
+void Mender::Undo(Slot slot, const IndexEntry& undone) {
+  const IndexEntry flipped = view_.At(slot);
+  news_.Add(undone);
+  news_.Remove(flipped);
+  news_.Leave(flipped, undone.entry_word());
+  StoreUndone(slot, flipped, undone);
+}
+
+}  // namespace erda::index

@@ -1,0 +1,82 @@
+// Finds changes of slots that the index did not make, by the slots' checks (slot_checks.h). Undoes a flipped bit, which
+// the medium may do to an entry. Keeps an entry in which more has changed, and remembers its slot.
+//
+// Owns the list of kept slots, and the number of undone flips. Requires: no put waits to be published in the slot. The
+// shard's thread calls it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "index/census.h"
+#include "index/entry_news.h"
+#include "index/slots.h"
+#include "index/view.h"
+
+namespace erda::index {
+
+class Mender {
+ public:
+  enum class Mended : uint8_t {
+    kFits,
+    kUndone,  // One bit was flipped. It is as before, persistently.
+    kKept     // More has changed. The entry counts as it stands from now on.
+  };
+
+  // What has changed while no server ran.
+  struct RestChange {
+    bool changed = false;
+    Slot slot = 0;
+    // The entry without its flipped bit. Nothing: more has changed, or a store has overwritten the flipped word or
+    // meta.
+    std::optional<format::IndexEntry> undone;
+  };
+
+  Mender(const View& view, Slots& slots, const Census& census, EntryNews& news)
+      : view_(view), slots_(slots), census_(census), news_(news) {}
+
+  Mended Mend(Slot slot);
+  // Returns true if the slot holds what the index has stored there, as far as the index knows.
+  [[nodiscard]] bool Fits(Slot slot) const { return slots_.Fits(slot, view_.At(slot)); }
+  // Does the same as View::Find, but mends each entry before is_key sees it. Finds an entry also if one bit of its tag
+  // is flipped.
+  template <class IsKey>
+  [[nodiscard]] std::optional<Slot> FindMended(uint64_t key_hash, IsKey&& is_key) {
+    const auto may_be = [](uint32_t differing) { return (differing & (differing - 1)) == 0; };
+    const auto mended = [this](Slot slot, const format::IndexEntry& entry) {
+      return Mend(slot) == Mended::kFits ? entry : view_.At(slot);
+    };
+    return view_.FindInWindow(key_hash, may_be, mended, is_key);
+  }
+
+  // CheckRest has not been called yet, and the last server has left a sum.
+  [[nodiscard]] bool rest_is_due() const { return slots_.rest().is_due(); }
+  // CheckRest may be called.
+  [[nodiscard]] bool may_check_rest() const { return rest_is_due() && census_.is_complete(); }
+  // Compares the entries that were found with those that the last server left. Requires: may_check_rest().
+  [[nodiscard]] RestChange CheckRest();
+  // Stores the entry without its flipped bit, persistently on return.
+  void Undo(Slot slot, const format::IndexEntry& undone);
+
+  [[nodiscard]] bool has_kept() const { return !kept_.empty(); }
+  // Returns the slots that were kept since the last call.
+  [[nodiscard]] std::vector<Slot> TakeKept() { return std::exchange(kept_, {}); }
+  // Returns how many flips were undone since the start.
+  [[nodiscard]] uint64_t flips_undone() const { return flips_undone_; }
+
+ private:
+  bool UndoFlip(Slot slot, const format::IndexEntry& entry);
+  // Stores word or meta, whichever differs from the entry that stands there. Persistent on return.
+  void StoreUndone(Slot slot, const format::IndexEntry& flipped, const format::IndexEntry& undone);
+
+  const View view_;
+  Slots& slots_;
+  const Census& census_;
+  EntryNews& news_;
+  uint64_t flips_undone_ = 0;
+  std::vector<Slot> kept_;
+};
+
+}  // namespace erda::index

@@ -1,0 +1,17 @@
+#include "index/slots.h"
+
+#include <algorithm>
+
+namespace erda::index {
+
+// Goes block by block: blocks need not be contiguous.
+void Slots::Flush(Slot first, uint64_t slots) {
+  const format::IndexLayout& layout = view_.layout();
+  for (const Slot end = first + slots; first < end;) {
+    const Slot next = std::min(end, layout.FirstOf(layout.BlockWith(first) + 1));
+    nvm_.Flush(view_.WordOffset(first), (next - first) * sizeof(format::IndexEntry));
+    first = next;
+  }
+}
+
+}  // namespace erda::index
