@@ -11,7 +11,7 @@ namespace erda::format {
 
 namespace {
 
-// Each alone, and in no order, as the shard counts.
+// Pairs with the shard's relaxed stores. The counts need no order among them.
 uint64_t Load(const uint64_t& word) {
   return std::atomic_ref<uint64_t>(const_cast<uint64_t&>(word)).load(std::memory_order_relaxed);
 }
@@ -21,7 +21,7 @@ void AddTimes(const TimeCounts& times, LatencyHistogram* sum) {
   sum->sum_nanos += Load(times.nanos);
 }
 
-// A peer says it: it may have no end, and any bytes.
+// The text comes from a peer. It may have any bytes, and no terminating 0.
 template <size_t N>
 std::string TextOf(const std::array<char, N>& chars) {
   return Printable({chars.begin(), std::find(chars.begin(), chars.end(), '\0')});

@@ -1,5 +1,5 @@
 // The counts of a shard's activity, for monitoring: requests by kind, outcome and time, and requests by fabric. They
-// stand after the rest of the control block. Clients need that rest for their work, and do not read the counts with it.
+// stand after the control block. So clients that read the control block for their work do not read the counts with it.
 //
 //   byte 0                            5120            5320             5520 5632                    6144
 //   +--------------------------------+---------------+----------------+----+-----------------------+
@@ -65,7 +65,7 @@ ERDA_FORMAT_FIELD(ActivityBlock, persist, 5120);
 ERDA_FORMAT_FIELD(ActivityBlock, clean_region, 5320);
 ERDA_FORMAT_FIELD(ActivityBlock, fabrics, 5632);
 
-// By RequestOp, and in the place of 0 what asks for the time.
+// The names by RequestOp. The name of number 0 is that of messages that ask for the time.
 inline constexpr const char* kRequestKindNames[] = {
     "time",  "put_inline", "reserve",       "commit",    "delete",    "report",
     "clean", "delegate",   "put_delegated", "give_back", "increment", "put_staged",
@@ -81,14 +81,14 @@ constexpr size_t BucketOf(uint64_t nanos) {
   return std::min(bucket, LatencyHistogram::kBuckets - 1);
 }
 
-// In the control region.
+// These are offset and size in the control region.
 constexpr uint64_t ActivityOffset(const Geometry& geometry) { return ControlBytes(geometry); }
 constexpr uint64_t ControlRegionBytes(const Geometry& geometry) {
   return ActivityOffset(geometry) + AlignUp(sizeof(ActivityBlock), 4096);
 }
 
-// Adds a shard's to what is known of others: of a copy, or of the shard's own while it counts. REQUIRES: `bytes` are
-// those of an ActivityBlock, and aligned as one.
+// Adds a shard's activity to the sum. The bytes may be a copy, or the block itself while the shard counts. REQUIRES:
+// they are those of an ActivityBlock, and aligned as one.
 void AddActivity(std::span<const std::byte> bytes, Activity* sum);
 
 }  // namespace erda::format

@@ -6,8 +6,8 @@
 
 namespace erda::format {
 
-// Standard layout, so that offsetof holds; trivially copyable, so that bytes are the value; no padding, so that no byte
-// is left to chance.
+// Standard layout makes offsetof valid. A trivially copyable type has its value in its bytes. Without padding, the
+// value determines every byte.
 template <class T>
 inline constexpr bool kPlainBytes =
     std::is_standard_layout_v<T>&& std::is_trivially_copyable_v<T>&& std::has_unique_object_representations_v<T>;

@@ -1,4 +1,4 @@
-// The memory in DRAM that a shard publishes to its clients. They Read it one-sidedly. It need not outlive the server.
+// The control block: memory in DRAM that a shard's clients Read one-sidedly. It ends with the server.
 //
 //   byte 0          8        16           24        32     40  64           576   1024
 //   +--------------+--------+------------+---------+------+---+------------+-----+---------------+---------+
@@ -8,16 +8,16 @@
 //   |              |        |            |         |      |   |            |     | by layer      | each    |
 //   +--------------+--------+------------+---------+------+---+------------+-----+---------------+---------+
 //
-// displacements: odd while index entries move. A miss counts only if it was read between two equal, even
-// readings (I6), and the key's block was the same in both.
-// reaches: how far from their homes keys may be (reach.h). A miss counts only if all of the window was looked at that
-// the reading after it tells of (I15).
-// blocks: the number of blocks of the index, by which clients know where a key is (index_layout.h).
-// runs: the region of each run of the index's blocks, plus 1, or 0.
+// displacements: the displacement counter, odd while index entries move. A miss counts only if the client read it
+// between two equal, even readings (I6), and if the key's block was the same in both.
+// reaches: the reaches of all classes of keys (reach.h). A miss counts only if the client looked at the whole window
+// that the later reading tells (I15).
+// blocks: the number of blocks of the index, by which clients find a key's block (index_layout.h).
+// runs: the region of each run of the index plus 1, or 0.
 // time: the clock of this shard's deadlines, in milliseconds of Unix time. It never falls. A version has expired when
 // this word has reached its deadline (docs/protocol.md, "Expiry").
-// head generation: grows after the head slots changed. A head slot: the region's number plus 1, or 0, and in the upper
-// half the region's generation. Without the generation no object in the region verifies.
+// head generation: grows after a change of the head slots. A head slot has the region's number plus 1, or 0. Its upper
+// half has the region's generation. Without the generation no object in the region verifies.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ class HeadSlot {
     return HeadSlot(uint64_t{generation} << 32 | (region + 1));
   }
 
-  // The region is gone. Still different from every other time: two equal readings mean that nothing changed in between.
+  // Returns the word after the region left the head slot. It keeps the generation, so no word comes twice. Two equal
+  // readings mean that nothing changed between them.
   [[nodiscard]] constexpr HeadSlot Emptied() const { return HeadSlot(raw_ >> 32 << 32); }
 
   [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
@@ -74,15 +75,15 @@ static_assert(static_cast<size_t>(Counter::kCount) <= 64);
 
 inline constexpr uint64_t kControlHeadsOffset = sizeof(ControlBlock);
 inline constexpr uint64_t kControlHeadBytes = kSlotsPerHead * sizeof(uint64_t);
-// Of a HeadSlot; the head counted from the shard's first.
+// Returns the offset of a HeadSlot of layer 0. The number of the head counts from the shard's first head.
 constexpr uint64_t HeadSlotOffset(uint32_t head_in_shard, uint32_t slot) {
   return kControlHeadsOffset + head_in_shard * kControlHeadBytes + slot * sizeof(uint64_t);
 }
-// The same of a slot in any layer.
+// Returns the offset of a HeadSlot of any layer.
 constexpr uint64_t HeadSlotOffset(const Geometry& g, uint32_t head_in_shard, uint32_t slot) {
   return HeadSlotOffset(head_in_shard + slot / kSlotsPerHead * g.heads_per_shard, slot % kSlotsPerHead);
 }
-// Of a head's first slot in this layer, counted in slots.
+// Returns the number of head slots before the head's first slot of this layer.
 constexpr uint64_t HeadSlotIndex(const Geometry& g, uint32_t head_in_shard, uint64_t layer) {
   return (head_in_shard + layer * g.heads_per_shard) * kSlotsPerHead;
 }

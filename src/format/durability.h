@@ -5,10 +5,10 @@
 
 namespace erda::format {
 
-enum class Durability : uint8_t {  // on the wire: do not renumber
-  kVolatile = 0,                   // dram: nothing outlives the server's process
-  kProcessSafe = 1,                // a file in the page cache: any process may die, the machine may not
-  kPowerSafe = 2,                  // DAX: a power cut
+enum class Durability : uint8_t {  // On the wire: do not renumber.
+  kVolatile = 0,                   // dram. Nothing outlives the server's process.
+  kProcessSafe = 1,                // A file in the page cache. It survives the death of any process.
+  kPowerSafe = 2,                  // DAX. It survives a power cut.
 };
 
 constexpr const char* DurabilityName(Durability durability) {
@@ -23,7 +23,7 @@ constexpr const char* DurabilityName(Durability durability) {
   return "unknown";
 }
 
-// The same words wherever a user meets them: README, man pages, help, configuration file, stats, guarantees.md.
+// README, man pages, help, configuration file, stats and guarantees.md use the same words.
 constexpr const char* DurabilityMeaning(Durability durability) {
   switch (durability) {
     case Durability::kVolatile:

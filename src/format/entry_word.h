@@ -1,15 +1,14 @@
-// The paper's 8-byte word: the one thing about a key that changes, and it changes by one atomic store.
+// The paper's 8-byte word. One atomic store of it publishes a version, settles it, or takes it back.
 //
 //   bit 63    62                  32 31                   1 0
 //   +--------+----------------------+----------------------+---------+
 //   | newtag | first address (31)   | second address (31)  | settled |
 //   +--------+----------------------+----------------------+---------+
 //
-// newtag 1: the first address is the new one and the second the old one; newtag 0: the other way round.
-// settled: the new version was verified whole, and is persistent (design: "Settled").
-// The old address names the newest settled version before the new one, or nothing. (I1) Beside a settled new version
-// nobody follows it, and it may lead to what is no more.
-// A word of all zero bits is an empty entry.
+// newtag: with 1 the first address is the new address, and the second the old address. With 0 it is the other way
+// round. settled: the shard verified the new version whole, and the version is persistent. The old address names the
+// newest settled version before the new one, or nothing (I1). If the new version is settled, no reader follows the old
+// address. It may then lead to space that the log has used again. A word of all zero bits is an empty entry.
 //
 // Transitions are pure: each returns the next word. The parts of server/versions/versions.h decide which one, and store
 // it.
@@ -39,37 +38,40 @@ class EntryWord {
   [[nodiscard]] constexpr LogAddress new_address() const { return new_tag() ? first() : second(); }
   [[nodiscard]] constexpr LogAddress old_address() const { return new_tag() ? second() : first(); }
 
-  // The old address, if anybody may go back to it.
+  // Returns the old address, if a reader or the shard may go back to it.
   [[nodiscard]] constexpr LogAddress needed_old() const { return settled() ? kNoAddress : old_address(); }
-  // Whether the cleaner must keep what stands there, and may move it: it is settled.
+  // Returns whether a settled version that the entry needs stands at the address. The cleaner must keep that version,
+  // and may move it.
   [[nodiscard]] constexpr bool NamesSettled(LogAddress address) const {
     return !empty() && !address.none() && (settled() ? new_address() == address : old_address() == address);
   }
-  // REQUIRES: NamesSettled(from). The same version stands there, too.
+  // Replaces the address of a version by that of its copy. REQUIRES: NamesSettled(from), and the same version stands at
+  // `to`.
   [[nodiscard]] constexpr EntryWord Moved(LogAddress from, LogAddress to) const {
     return new_address() == from ? Make(new_tag(), to, old_address(), settled()) : WithOld(to);
   }
 
-  // Publishes a newer version. If the current one is settled the tag flips, and the current one becomes the old one. If
-  // not, its writer is still at work or gone. The newer version replaces it, and the old one stays, so the last whole
-  // version is never lost. (The paper always flips: two puts in flight then lose it.)
+  // Publishes a newer version. If the current version is settled, the tag flips, and the current one becomes the old
+  // one. If not, its writer is still at work or gone. The newer version replaces it, and the old one stays, so the last
+  // whole version is never lost. (In the paper the tag always flips, and two puts in flight lose that version.)
   [[nodiscard]] constexpr EntryWord Published(LogAddress address) const {
     if (empty()) return Make(true, address, kNoAddress, false);
     return settled() ? Make(!new_tag(), address, new_address(), false) : Make(new_tag(), address, old_address(), false);
   }
-  // The new version was found whole and is persistent.
+  // Settles the new version. REQUIRES: it is verified whole, and persistent.
   [[nodiscard]] constexpr EntryWord Settled() const { return EntryWord(raw_ | 1); }
   [[nodiscard]] constexpr EntryWord Unsettled() const { return EntryWord(raw_ & ~uint64_t{1}); }
-  // A settled version older than the new one turned up late.
+  // Makes a settled version that is older than the new one the old one. It became whole late.
   [[nodiscard]] constexpr EntryWord WithOld(LogAddress address) const {
     return Make(new_tag(), new_address(), address, settled());
   }
-  // The new version will never be whole: an earlier one, not older than the old one, takes its place.
+  // Takes back the new version, which will never be whole. An earlier version takes its place, which is not older than
+  // the old one.
   [[nodiscard]] constexpr EntryWord TakenBackTo(LogAddress address, bool settled) const {
     return Make(new_tag(), address, old_address(), settled);
   }
-  // The new version will never be whole, and nothing between it and the old one is: the old one is new again, settled
-  // by (I1). Empty without an old one.
+  // Takes back the new version, if no version between it and the old one is whole. The old version is new again. It is
+  // settled by (I1). The entry is empty if no old version exists.
   [[nodiscard]] constexpr EntryWord TakenBackToOld() const {
     return old_address().none() ? EntryWord() : Make(!new_tag(), old_address(), kNoAddress, true);
   }

@@ -13,27 +13,28 @@ namespace {
 
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kHugePageBytes = 2ULL << 20;
-constexpr uint64_t kRegionsPerShardWanted = 48;  // of a shard with one head
-// Of the slots of a head some are for the cleaner, and for what is being emptied (kSlotsKept in log/head_slots.cc).
+constexpr uint64_t kRegionsPerShardWanted = 48;  // For a shard with one head.
+// Each head keeps some head slots for the cleaner, and for regions that it empties (kSlotsKept in log/head_slots.cc).
 constexpr uint32_t kSlotsSpared = 8;
 constexpr uint32_t kRegionsPerHead = kSlotsPerHead - kSlotsSpared;
-// Of a pool that has grown as far as was wished: some fewer than there can be, since heads are not filled to the last.
+// The regions of a pool that has grown as far as was wished. The region words allow more, but heads are never full.
 constexpr uint64_t kRegionsGrown = kHeadsMax * kRegionsPerHead;
 constexpr uint64_t kHeadBytesMax = kRegionBytesMax * kRegionsPerHead;
-// Of a pool that is made to be grown.
+// The least usable share of a pool that its owner makes to grow.
 constexpr double kUsableLeast = 0.5;
-// If nobody says how far a pool is to grow, it can grow so many times; fewer, if too little of it were usable then.
+// If the owner names no size to grow to, the pool can grow 16 times. It can grow fewer times if its usable share were
+// less than 0.8 otherwise.
 constexpr uint64_t kGrowsUsually = 16;
 constexpr double kUsableUsually = 0.8;
-// One that is written to, one that the cleaner copies to, one that is free, one to clean.
+// The log writes to one, the cleaner copies to one, one is free, and the cleaner cleans one.
 constexpr uint32_t kRegionsPerShardMin = 4;
 
-// So many that addresses reach them, and that a region word can tell them (log_layout.h).
+// Returns the most layers that addresses reach, and that a region word can tell (log_layout.h).
 uint32_t LayersMax(const Geometry& g) {
   return static_cast<uint32_t>(std::min<uint64_t>(kRegionBytesMax / g.region_size, kHeadsMax / g.heads()));
 }
 
-// Behind the region table, which has room for as many regions as the pool could hold.
+// Returns the end of the region table, which has room for all regions that the pool could hold.
 uint64_t IndexOffset(uint64_t pool_size, uint64_t region_size) {
   constexpr uint64_t kRegionsLeast = 8192;
   const uint64_t regions = std::clamp<uint64_t>(pool_size / region_size, kRegionsLeast, kRegionsMax);
@@ -42,7 +43,7 @@ uint64_t IndexOffset(uint64_t pool_size, uint64_t region_size) {
 
 Status Invalid(std::string what) { return {Code::kInvalidArgument, std::move(what)}; }
 
-// A pool of this size, cut this way; everything that follows from the sizes.
+// Computes the fields that follow from the sizes.
 Geometry Lay(const GeometryWish& wish, uint64_t region_size, uint64_t segment_size, uint64_t index_slots) {
   Geometry g{};
   g.pool_size = wish.pool_size;
@@ -53,7 +54,7 @@ Geometry Lay(const GeometryWish& wish, uint64_t region_size, uint64_t segment_si
   const uint64_t block_slots = std::min({kBlockSlotsMax, index_slots, region_size / sizeof(IndexEntry)});
   g.block_shift = static_cast<uint16_t>(std::countr_zero(block_slots));
   g.index_offset = IndexOffset(std::max(g.pool_size, wish.grow_to), region_size);
-  // Huge pages for large regions; for small ones that would waste more than it brings.
+  // Large regions begin at huge pages. For small regions this would waste more than it brings.
   const uint64_t alignment = std::clamp(region_size / 16, kPageBytes, kHugePageBytes);
   g.regions_offset = AlignUp(g.FirstSlotOffset(g.shards, 0), alignment);
   if (g.regions_offset >= g.pool_size) return g;
@@ -66,16 +67,17 @@ Geometry Lay(const GeometryWish& wish, uint64_t region_size, uint64_t segment_si
   return g;
 }
 
-// A shard gets so many regions at least, or up to twice as many: what is kept free of them is a small part then.
+// Returns the regions that a shard gets at least. It gets fewer than twice that number. The regions that it keeps free
+// are then a small part.
 uint64_t RegionsPerShardWanted(const GeometryWish& wish) {
   const uint64_t heads = wish.grow_to / wish.shards / kHeadBytesMax + 1;
   return (1 + 2 * heads) * kRegionsPerShardWanted / 3;
 }
 
-// A shard's part of the pool is large enough for large segments.
+// Returns whether a shard's part of the pool is large enough for large segments.
 bool TakesLargeValues(const GeometryWish& wish) { return wish.pool_size / wish.shards >= kShardBytesOfLargeSegments; }
 
-// With grow_to as it is wished: 0 asks for nothing.
+// Takes grow_to as it is: with 0 the pool need not grow.
 Result<Geometry> Choose(const GeometryWish& wish) {
   if (wish.shards == 0 || wish.shards > kShardsMax) {
     return Invalid("a pool has 1 to " + std::to_string(kShardsMax) + " shards, not " + std::to_string(wish.shards));
@@ -96,7 +98,7 @@ Result<Geometry> Choose(const GeometryWish& wish) {
     const uint64_t before_log = IndexOffset(wish.pool_size, kRegionBytesMax) + index_bytes;
     const uint64_t log_bytes = wish.pool_size - std::min(wish.pool_size, before_log);
     const uint64_t share = log_bytes / wish.shards / RegionsPerShardWanted(wish);
-    // No smaller than a pool that has grown needs them to be, with the regions that there can be.
+    // The number of regions has a limit, so a pool that has grown needs regions of this size.
     const uint64_t in_reach = std::bit_ceil(std::min(wish.grow_to, kRegionsMax * kRegionBytesMax) / kRegionsGrown);
     const uint64_t large =
         wish.segment_size == 0 && wish.grow_to == 0 && TakesLargeValues(wish) ? kSegmentBytesLarge : 0;
@@ -143,13 +145,14 @@ Result<Geometry> Choose(const GeometryWish& wish) {
 Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
   auto plain = Choose(wish);
   if (!plain.ok() || wish.grow_to != 0 || wish.regions_per_head != 0) return plain;
-  // More heads reach farther, and each keeps two regions free: so where regions may be smaller, they are.
+  // More heads reach farther, but each head keeps two regions free. So the loop tries other region sizes, too, if the
+  // owner names none.
   for (uint64_t times = kGrowsUsually; times > 1; times /= 2) {
     GeometryWish roomy = wish;
     roomy.grow_to = std::min(wish.pool_size, kRegionsGrown * kRegionBytesMax / times) * times;
     if (roomy.grow_to <= GrowthLimit(*plain)) return plain;
     const bool large = plain->segment_size == kSegmentBytesLarge;
-    const uint64_t smaller = large ? kSegmentBytesLarge : 0;  // 0: by the heads that it takes
+    const uint64_t smaller = large ? kSegmentBytesLarge : 0;  // 0: Choose takes the size by the number of heads.
     for (const uint64_t region_size : {plain->region_size, smaller, 2 * (large ? smaller : plain->region_size)}) {
       roomy.region_size = wish.region_size != 0 ? wish.region_size : region_size;
       auto geometry = Choose(roomy);
@@ -161,7 +164,7 @@ Result<Geometry> ChooseGeometry(const GeometryWish& wish) {
 
 namespace {
 
-// That each shard can have, whatever the pool's size.
+// Returns the most regions that each shard can have, whatever the pool's size.
 uint32_t RegionsPerShardMax(const Geometry& g) {
   const uint64_t in_table = (g.index_offset - kRegionTableOffset) / sizeof(uint64_t);
   const uint64_t in_heads = uint64_t{g.heads_per_shard} * (LayersMax(g) * kSlotsPerHead - kSlotsSpared);
@@ -208,7 +211,7 @@ Status CheckGeometry(const Geometry& g) {
                            g.block_slots() >= kBlockSlotsMin && g.block_slots() <= kBlockSlotsMax &&
                            g.block_slots() * sizeof(IndexEntry) <= g.region_size;
   if (!counts_hold) return Invalid("a number of the geometry is out of its limits");
-  // By division, so that nothing can overflow.
+  // The checks divide, so that nothing can overflow.
   const bool index_holds = std::has_single_bit(g.index_slots) && g.index_slots >= g.block_slots() &&
                            g.index_offset >= kRegionTableOffset + g.regions() * sizeof(uint64_t) &&
                            g.index_offset <= g.regions_offset && g.index_offset % kPageBytes == 0 &&
@@ -227,7 +230,7 @@ double UsableShare(const Geometry& g) {
   if (g.regions() <= kept) return 0;
   const uint64_t lost = kTombstoneSlotBytes + g.segments_per_region() * (sizeof(SegmentHeader) + kTailBytes);
   const uint64_t usable = (g.regions() - kept) * (g.region_size - lost);
-  constexpr double kWorthCleaning = 255.0 / 256;  // what is dead of a region, and less than that, is not cleaned
+  constexpr double kWorthCleaning = 255.0 / 256;  // The cleaner leaves a region whose dead space is less than 1/256.
   return kWorthCleaning * static_cast<double>(usable) / static_cast<double>(g.pool_size);
 }
 

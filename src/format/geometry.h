@@ -1,4 +1,5 @@
-// How a pool is divided. Chosen when it is created, kept in the superblock, told to clients when they connect.
+// The division of a pool. Its owner chooses it when a program creates the pool. The superblock holds it, and the server
+// tells it to each client that connects.
 //
 //   0          4096       8192            24576               index_offset      regions_offset
 //   +----------+----------+---------------+-------------------+-----------------+------------------- ... -+
@@ -7,7 +8,7 @@
 //   +----------+----------+---------------+-------------------+-----------------+------------------- ... -+
 //
 // The regions go round the shards. So a larger pool has the regions of the smaller one, and some more. A pool grows in
-// place, by a larger pool_size, regions_per_shard and more_layers (GrownGeometry). Nothing else ever changes.
+// place, by a larger pool_size, regions_per_shard and more_layers (GrownGeometry). No other field ever changes.
 //
 // A key's shard and head follow from its hash alone. Its place in the index depends on the number of blocks, too
 // (index_layout.h). Blocks beyond the first ones are in regions of the log.
@@ -29,8 +30,9 @@ inline constexpr uint32_t kShardsMax = 64;
 inline constexpr uint32_t kHeadsMax = 256;
 inline constexpr uint32_t kRegionsMax = kHeadsMax * kSlotsPerHead;
 inline constexpr uint64_t kSegmentBytesMin = 4096;
-// The segment size of a pool whose owner names none: a quarter of a region, at most kSegmentBytesDefault. If a shard
-// has kShardBytesOfLargeSegments of the pool or more: kSegmentBytesLarge, if it fits into a region, for large values.
+// If the owner names no segment size, a segment is a quarter of a region, and at most kSegmentBytesDefault. If a shard
+// has kShardBytesOfLargeSegments of the pool or more, a segment has kSegmentBytesLarge, for large values. It must fit
+// into a region.
 inline constexpr uint64_t kSegmentBytesDefault = 8ULL << 20;
 inline constexpr uint64_t kSegmentBytesLarge = 64ULL << 20;
 inline constexpr uint64_t kShardBytesOfLargeSegments = 4ULL << 30;
@@ -47,16 +49,16 @@ inline constexpr uint64_t kIndexSlotsMin = kBlockSlotsMin;
 
 struct Geometry {
   uint64_t pool_size;
-  uint64_t region_size;   // power of two
-  uint64_t segment_size;  // power of two
-  uint64_t index_slots;   // of each shard, at first: power of two, whole blocks
+  uint64_t region_size;   // A power of two.
+  uint64_t segment_size;  // A power of two.
+  uint64_t index_slots;   // Of each shard, at first: a power of two, and whole blocks.
   uint64_t index_offset;
   uint64_t regions_offset;
   uint32_t regions_per_shard;
   uint32_t shards;
   uint32_t heads_per_shard;
-  uint16_t block_shift;  // a block of the index has 1 << block_shift slots; it fits into a region
-  uint16_t more_layers;  // layers of head slots beyond the first: 0 until the pool is grown beyond that
+  uint16_t block_shift;  // A block has 1 << block_shift index slots. It fits into a region.
+  uint16_t more_layers;  // The layers of head slots beyond the first one: 0 until the pool grows beyond that layer.
 
   [[nodiscard]] constexpr uint32_t heads() const { return shards * heads_per_shard; }
   [[nodiscard]] constexpr uint32_t regions() const { return shards * regions_per_shard; }
@@ -77,10 +79,10 @@ struct Geometry {
   [[nodiscard]] constexpr uint32_t ShardOf(uint64_t key_hash) const {
     return Spread32(static_cast<uint32_t>(key_hash), shards);
   }
-  // Numbered through all shards.
+  // The head's number counts through all shards.
   [[nodiscard]] constexpr uint32_t HeadOf(uint64_t key_hash) const {
     const auto low = static_cast<uint32_t>(key_hash);
-    const uint32_t within_shard = low * shards;  // what is left of the low bits once they chose the shard
+    const uint32_t within_shard = low * shards;  // The rest of the low bits, after they chose the shard.
     return ShardOf(key_hash) * heads_per_shard + Spread32(within_shard, heads_per_shard);
   }
   // The first slot of the key's neighbourhood, counted from the first of its block (index_layout.h).
@@ -99,16 +101,16 @@ struct Geometry {
   [[nodiscard]] constexpr uint32_t RegionOf(uint32_t shard, uint32_t number) const { return number * shards + shard; }
   [[nodiscard]] constexpr uint32_t NumberInShard(uint32_t region) const { return region / shards; }
 
-  // An address has room for 128 regions of 256 MiB. If regions are smaller, a slot of an address holds several. That of
-  // layer 0 is at its beginning, that of layer 1 a region farther on, ... So a slot of a head, 0 to slots_per_head - 1,
-  // is the address's slot plus 128 times the layer. Returns slots_per_head for an address that is in no layer.
+  // Returns the head slot of an address, from 0 to slots_per_head - 1. An address has room for 128 slots of 256 MiB. If
+  // regions are smaller, a slot of an address holds several: that of layer 0 first, then that of layer 1, and so on. So
+  // a head slot is the address's slot plus 128 times the layer. Returns slots_per_head for an address in no layer.
   [[nodiscard]] constexpr uint32_t SlotOf(LogAddress address) const {
     const uint64_t layer = LayerOf(address);
     return layer > more_layers ? slots_per_head() : static_cast<uint32_t>(layer) * kSlotsPerHead + address.slot();
   }
   [[nodiscard]] constexpr uint64_t LayerOf(LogAddress address) const {
     const uint64_t offset = address.offset_in_slot();
-    return offset < region_size ? 0 : offset >> std::countr_zero(region_size);  // most pools have no other layer
+    return offset < region_size ? 0 : offset >> std::countr_zero(region_size);  // Most pools have layer 0 alone.
   }
   [[nodiscard]] constexpr uint64_t OffsetInRegion(LogAddress address) const {
     return address.offset_in_slot() & (region_size - 1);
@@ -137,33 +139,34 @@ struct GeometryWish {
   uint32_t shards = 1;
   uint64_t region_size = 0;
   uint64_t segment_size = 0;
-  uint64_t index_entries = 0;     // over all shards
-  uint32_t regions_per_head = 0;  // less than kSlotsPerHead makes several heads
-  uint64_t grow_to = 0;  // the size to which the pool can grow later, at the least. 0: 16 times as large, if at
-                         // least 0.8 of it are usable then. If not, 8, 4 or 2 times, or no more than comes by itself
+  uint64_t index_entries = 0;     // Of all shards.
+  uint32_t regions_per_head = 0;  // Fewer than kSlotsPerHead make several heads.
+  // The least size to which the pool can grow later. With 0 the pool can become 16 times as large, if at least 0.8 of
+  // it are usable then. If not, it can become 8, 4 or 2 times as large, or no larger than its geometry allows anyway.
+  uint64_t grow_to = 0;
 };
-// kInvalidArgument, naming the limit, if no pool can look like that.
+// Returns kInvalidArgument, and names the limit, if no pool can meet the wishes.
 Result<Geometry> ChooseGeometry(const GeometryWish& wish);
 
-// The same pool with pool_size bytes: nothing moves, and each shard has more regions. Returns kInvalidArgument, naming
-// the limit, if that is not larger, or more than the pool can grow to.
+// Returns the geometry of the same pool with pool_size bytes: nothing moves, and each shard has more regions. Returns
+// kInvalidArgument, and names the limit, if the size is not larger, or if the pool cannot grow to it.
 Result<Geometry> GrownGeometry(const Geometry& geometry, uint64_t pool_size);
-// The most that it can grow to: as far as its region table has room, and each head's addresses reach.
+// Returns the largest size that the pool can have. The region table's room and the reach of addresses limit it.
 [[nodiscard]] uint64_t GrowthLimit(const Geometry& geometry);
 
-// Ok if a geometry read from a pool holds together: everything in bounds, nothing overlaps.
+// Returns Ok if a geometry that was read from a pool is consistent: all parts are in bounds, and no two overlap.
 Status CheckGeometry(const Geometry& geometry);
 
-// The share of the pool that live objects of at most 1 KiB can take: the least of it, whatever else is in the log.
+// Returns the share of the pool that live objects of at most 1 KiB can always take.
 //
 //   255/256 * (regions - shards - 2 heads) * (region size - tombstone slot - segments * (header + 1 KiB)) / pool size
 //
-// Each shard keeps a region free for the cleaner. Each head has one that is written to, and one that the cleaner copies
-// to, which may hold nothing that is live. 1 KiB is the end of a segment, where the next object did not fit. Of the
-// other regions 1/256 may be dead, and not worth cleaning.
+// Each shard keeps a region free for the cleaner. Each head has a region to which the log writes, and one to which the
+// cleaner copies. Both may have no live object. 1 KiB is the end of a segment, where the next object did not fit. Of
+// the other regions 1/256 may be dead space that is not worth cleaning.
 [[nodiscard]] double UsableShare(const Geometry& geometry);
 
-// The largest value that a segment holds beside its header and the key.
+// Returns the size of the largest value that a segment holds beside its header and the key.
 [[nodiscard]] uint64_t ValueBytesMax(const Geometry& geometry, uint64_t key_bytes, bool expires = false);
 
 }  // namespace erda::format

@@ -1,4 +1,4 @@
-// A slot of the index: where a key's newest version is.
+// An index slot. Its entry tells where a key's newest version is.
 //
 //   byte 0                 8                                        16
 //   +---------------------+---------------------------------------+
@@ -22,7 +22,7 @@
 // size hint: granules of the newest object, so that a reader fetches it in one Read; 0xffff means that many or more. It
 // is a hint only: word and meta are two stores, and a reader may see one of them earlier than the other.
 //
-// The slot is free if its word is empty. Meta says nothing then.
+// The index slot is free if its word is empty. Meta says nothing then.
 #pragma once
 
 #include <algorithm>
@@ -33,17 +33,18 @@
 
 namespace erda::format {
 
-// A key's entry is in one of this many slots, contiguous from its home. If they are taken for good, it is elsewhere in
-// its window (reach.h). With 64 an index of any size takes keys up to a load of 0.85 and more. With 32 an index of
-// millions of slots refuses at 0.80 (docs/design.md, "The index").
+// A key's entry is in one of these 64 slots from its home on. If the index cannot free one of them, the entry is
+// elsewhere in its window (reach.h). With 64 an index of any size takes keys up to a load of 0.85 and more. With 32 an
+// index of millions of slots refuses at 0.80 (docs/design.md, "The index").
 inline constexpr uint32_t kNeighbourhood = 64;
-// Nearly all are in the first of them, so a get looks there first, and at the rest when it confirms a miss.
+// Nearly all entries are in the first 32 of these slots. So a get looks there first, and at the rest when it confirms a
+// miss.
 inline constexpr uint32_t kFirstLook = 32;
 
 class EntryMeta {
  public:
   static constexpr uint32_t kSizeHintMax = 0xffff;
-  static constexpr uint32_t kFar = 0xff;  // the distance of an entry that is not in its key's neighbourhood
+  static constexpr uint32_t kFar = 0xff;  // The distance of an entry outside of its key's neighbourhood.
 
   constexpr EntryMeta() = default;
   explicit constexpr EntryMeta(uint64_t raw) : raw_(raw) {}
@@ -82,8 +83,8 @@ struct IndexEntry {
 ERDA_FORMAT_SIZE(IndexEntry, 16);
 ERDA_FORMAT_FIELD(IndexEntry, word, 0);
 ERDA_FORMAT_FIELD(IndexEntry, meta, 8);
-// Returns whether these are one entry in two slots, `slots` apart, as a crash in the middle of a move leaves it. Then
-// both have the same word, tag and home. (Equal words alone can be those of two heads.)
+// Returns whether these are one entry in two slots, `slots` apart. A crash in the middle of a move leaves it so. Both
+// then have the same word, tag and home. Equal words alone prove nothing: they can be of two heads.
 [[nodiscard]] constexpr bool IsMovedCopy(const IndexEntry& from, const IndexEntry& to, uint64_t slots) {
   const EntryMeta one = from.entry_meta();
   const EntryMeta other = to.entry_meta();

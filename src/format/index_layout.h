@@ -1,4 +1,4 @@
-// Where in its shard's index a key is, and where in the pool a slot is.
+// The places of keys in a shard's index, and the places of index slots in the pool.
 //
 // The index is a line of blocks of equal size, each a separate hopscotch table. It grows by linear hashing. Let n be
 // the number of blocks, 2^d <= n < 2^(d+1). A key's block is the low d+1 bits of its hash, or the low d bits if there
@@ -9,7 +9,7 @@
 //   | at index_offset         |      | a region of the log  |      | another one          |
 //   +--------- ... -----------+      +--------- ... --------+      +--------- ... --------+
 //
-// Slots are numbered through all blocks. Sizes are powers of two, so the place of one takes shifts alone.
+// The numbers of index slots go through all blocks. Sizes are powers of two, so shifts alone find a slot's place.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,8 @@ namespace erda::format {
 
 class IndexLayout {
  public:
-  // runs: as in the control block, the region of each run plus 1, or 0; they may come and stay where they are.
+  // runs: the region of each run plus 1, or 0, as in the control block. The runs may change later, but not move in
+  // memory.
   IndexLayout(const Geometry& geometry, uint32_t shard, std::span<const uint32_t> runs)
       : geometry_(geometry),
         first_slot_offset_(geometry.FirstSlotOffset(shard, 0)),
@@ -37,7 +38,7 @@ class IndexLayout {
   void SetBlocks(uint64_t blocks) { blocks_ = blocks; }
   [[nodiscard]] uint64_t slots() const { return blocks_ << geometry_.block_shift; }
 
-  // The key's block in an index of `blocks`. Uses the hash's low 32 bits alone, which an entry's tag has.
+  // Returns the key's block in an index of `blocks`. Uses the hash's low 32 bits alone, which an entry's tag has.
   [[nodiscard]] static uint64_t BlockOf(uint64_t key_hash, uint64_t blocks) {
     const uint64_t low = static_cast<uint32_t>(key_hash);
     const uint64_t full = std::bit_floor(blocks);
@@ -45,11 +46,11 @@ class IndexLayout {
     return block < blocks ? block : low & (full - 1);
   }
   [[nodiscard]] uint64_t BlockOf(uint64_t key_hash) const { return BlockOf(key_hash, blocks_); }
-  // The key's block, if `depth` bits choose it.
+  // Returns the key's block, if `depth` bits choose it.
   [[nodiscard]] static uint64_t BlockAt(uint64_t key_hash, uint32_t depth) {
     return static_cast<uint32_t>(key_hash) & ((uint64_t{1} << (depth & 63)) - 1);
   }
-  // How many low bits of the hash say that a key belongs to this block.
+  // Returns the number of low bits of the hash that choose this block.
   [[nodiscard]] static uint32_t DepthOf(uint64_t block, uint64_t blocks) {
     const uint64_t full = std::bit_floor(blocks);
     const bool split = block >= full || block + full < blocks;
@@ -58,7 +59,7 @@ class IndexLayout {
   [[nodiscard]] uint32_t DepthOf(uint64_t block) const { return DepthOf(block, blocks_); }
   [[nodiscard]] uint64_t BlockWith(uint64_t slot) const { return slot >> geometry_.block_shift; }
   [[nodiscard]] uint64_t FirstOf(uint64_t block) const { return block << geometry_.block_shift; }
-  // The first slot of the key's neighbourhood in that block, which has all of it.
+  // Returns the first slot of the key's neighbourhood in that block. The block has the whole neighbourhood.
   [[nodiscard]] uint64_t HomeIn(uint64_t block, uint64_t key_hash) const {
     return FirstOf(block) + geometry_.HomeInBlock(key_hash);
   }
@@ -66,7 +67,8 @@ class IndexLayout {
 
   [[nodiscard]] Reaches reaches() const { return reaches_; }
   void SetReaches(Reaches reaches) { reaches_ = reaches; }
-  // Where a key's entry may be (reach.h): slots in one block. As the exponent grows, each window has the one before it.
+  // The index slots of one block in which a key's entry may be (reach.h). The window of a larger exponent includes the
+  // window of each smaller one.
   struct Window {
     uint64_t begin;
     uint64_t end;
@@ -83,32 +85,33 @@ class IndexLayout {
     return {begin, begin + slots};
   }
   [[nodiscard]] Window WindowOf(uint64_t key_hash) const { return WindowIn(BlockOf(key_hash), key_hash, reaches_); }
-  // The distance that an entry of the key in this slot states.
+  // Returns the distance that an entry of the key states in this slot.
   [[nodiscard]] uint32_t DistanceTo(uint64_t slot, uint64_t key_hash) const {
     const Window near = NeighbourhoodOf(key_hash);
     return near.Has(slot) ? static_cast<uint32_t>(slot - near.begin) : EntryMeta::kFar;
   }
-  // An entry of the key may be in this slot, and say this distance.
+  // Returns whether an entry of the key may be in this slot, and state this distance.
   [[nodiscard]] bool IsPlaceOf(uint64_t key_hash, uint64_t slot, uint32_t distance) const {
     return WindowOf(key_hash).Has(slot) && DistanceTo(slot, key_hash) == distance;
   }
 
-  // The block that the next one comes of, and the one that the last one came of. REQUIRES: there is such a one.
+  // Return the block from which the next block will take entries, and the block from which the last one took them.
+  // REQUIRES: there is such a block.
   [[nodiscard]] uint64_t NextParent() const { return blocks_ - std::bit_floor(blocks_); }
   [[nodiscard]] uint64_t LastParent() const { return blocks_ - 1 - std::bit_floor(blocks_ - 1); }
   [[nodiscard]] bool grown() const { return blocks_ > geometry_.first_blocks(); }
 
-  // Of a block that is not one of the first.
+  // Returns the run of a block. REQUIRES: the block is not one of the first blocks.
   [[nodiscard]] uint64_t RunOf(uint64_t block) const {
     return ((block - geometry_.first_blocks()) << geometry_.block_shift) / geometry_.run_slots();
   }
-  // Whether the block's place is known.
+  // Returns whether the block's place is known.
   [[nodiscard]] bool IsKnown(uint64_t block) const {
     if (block < geometry_.first_blocks()) return true;
     const uint64_t run = RunOf(block);
     return run < runs_.size() && runs_[run] != 0 && runs_[run] <= geometry_.regions();
   }
-  // Pool offset. REQUIRES: the slot's block is known.
+  // Returns the slot's offset in the pool. REQUIRES: the slot's block is known.
   [[nodiscard]] uint64_t SlotOffset(uint64_t slot) const {
     if (slot < geometry_.index_slots) return first_slot_offset_ + slot * sizeof(IndexEntry);
     const uint64_t in_runs = slot - geometry_.index_slots;

@@ -1,13 +1,13 @@
-// Where in the log of a head an object is: 31 bits.
+// The place of an object in the log of a head: 31 bits.
 //
 //   bit 30       24 23                    0
 //   +-------------+------------------------+
 //   | slot (7)    | granule (24)           |    0 means none
 //   +-------------+------------------------+
 //
-// A head has 128 slots, a slot is 256 MiB wide, a granule is 16 bytes of it. A slot holds one region, or, if a pool was
-// grown, several, one after the other (Geometry::SlotOf). Granule 0 of a region belongs to a segment's header, so that
-// no object is ever at address 0.
+// A head has 128 slots in its addresses, of 256 MiB each. A granule is 16 bytes of a slot. A slot holds one region. In
+// a pool that was grown it may hold several, one after the other (Geometry::SlotOf). Granule 0 of a region belongs to a
+// segment's header, so no object is ever at address 0.
 #pragma once
 
 #include <compare>

@@ -24,10 +24,9 @@
 //   | header   | tombstone slot | objects ...         |        | header   | objects ...    |
 //   +----------+----------------+--------------- ... -+        +----------+---------- ... -+
 //
-// Objects stand one after the other, without gaps. Their versions grow, except for copies. The first place that does
-// not hold a header of this segment (WalkObjects) is the end. A walk may begin at the mark: each version
-// before it is settled, or dead. The tombstone slot holds the tombstone of the delete that runs now
-// (docs/protocol.md, "Delete").
+// Objects stand one after the other, without gaps. Their versions grow, except for copies. The objects end at the first
+// place without a header of this segment (WalkObjects). A walk may begin at the mark: each version before it is
+// settled, or dead. The tombstone slot holds the tombstone of the delete that runs now (docs/protocol.md, "Delete").
 #pragma once
 
 #include <cstdint>
@@ -48,7 +47,7 @@ class RegionWord {
     return Checked((uint64_t{generation} << 32) | (uint64_t{slot & 0xff} << 16) | (uint64_t{head & 0xff} << 8) |
                    kLinked);
   }
-  // As above, in any layer: slot < slots_per_head.
+  // Links to a head slot in any layer. REQUIRES: slot < slots_per_head.
   static constexpr RegionWord Linked(const Geometry& g, uint32_t generation, uint32_t head, uint32_t slot) {
     return Linked(generation, head + slot / kSlotsPerHead * g.heads(), slot % kSlotsPerHead);
   }
@@ -73,7 +72,7 @@ class RegionWord {
   [[nodiscard]] constexpr uint32_t head() const { return static_cast<uint32_t>(raw_ >> 8) & 0xff; }
   [[nodiscard]] constexpr uint32_t slot() const { return static_cast<uint32_t>(raw_ >> 16) & 0xff; }
   [[nodiscard]] constexpr uint32_t HeadIn(const Geometry& g) const { return head() % g.heads(); }
-  // As large as slots_per_head, or larger, if it is damaged.
+  // Returns the head slot through all layers. In a damaged word it may be slots_per_head, or larger.
   [[nodiscard]] constexpr uint32_t SlotIn(const Geometry& g) const {
     return slot() < kSlotsPerHead ? head() / g.heads() * kSlotsPerHead + slot() : UINT32_MAX;
   }
@@ -95,30 +94,30 @@ class RegionWord {
   uint64_t raw_ = 0;
 };
 
-// On NVM: do not renumber. Words that no few flipped bits turn into one another.
+// On NVM: do not renumber. Many bits differ between two of these words, so flipped bits do not make one of another.
 enum class SegmentState : uint64_t {
-  kOpen = 0x6e65706f'6e65706f,     // "openopen": may get more objects
-  kSealed = 0x6c616573'6c616573,   // "sealseal": full; some of its reservations may not be settled
-  kSettled = 0x656e6f64'656e6f64,  // "donedone": full, and every reservation in it is settled or dead
-  kCopies = 0x79706f63'79706f63,   // "copycopy": the cleaner copies settled objects there, of any versions
-  kCopied = 0x656e6f64'79706f63,   // "copydone": full of such copies
+  kOpen = 0x6e65706f'6e65706f,     // "openopen". The log may append more objects.
+  kSealed = 0x6c616573'6c616573,   // "sealseal". Full, and some reservations in it may be in flight.
+  kSettled = 0x656e6f64'656e6f64,  // "donedone". Full, and every reservation in it is settled or dead.
+  kCopies = 0x79706f63'79706f63,   // "copycopy". The cleaner copies settled objects there, of any versions.
+  kCopied = 0x656e6f64'79706f63,   // "copydone". Full of such copies.
 };
 
 struct SegmentHeader {
-  uint64_t identity;       // Identity(generation): written last, so that it vouches for the rest
-  uint64_t state;          // a SegmentState
-  uint64_t first_version;  // of this use: older versions found here are left over from an earlier one. Copies: 0
-  uint64_t end;            // of the objects, written before the segment is sealed
-  uint64_t mark;           // Mark(offset): nothing before that is in flight. Anything else says nothing
+  uint64_t identity;       // Identity(generation). The shard writes it last, so it vouches for the other fields.
+  uint64_t state;          // A SegmentState.
+  uint64_t first_version;  // Older versions here are of an earlier use of the region. 0 in a segment with copies.
+  uint64_t end;            // The end of the objects. The shard writes it before it seals the segment.
+  uint64_t mark;           // Mark(offset): no version before the offset is in flight. Any other word says nothing.
   uint64_t reserved[3];
 
   [[nodiscard]] constexpr bool Is(SegmentState other) const { return state == static_cast<uint64_t>(other); }
-  // Only the cleaner wrote here: nothing in it ever was in flight. The state alone says so, since no few flipped bits
-  // change it.
+  // Returns whether only the cleaner wrote here. No version in the segment was ever in flight. The state alone decides,
+  // since flipped bits do not make one state of another.
   [[nodiscard]] constexpr bool copies() const { return Is(SegmentState::kCopies) || Is(SegmentState::kCopied); }
-  // The segment is full, and nothing in it is in flight.
+  // Returns whether the segment is full, and nothing in it is in flight.
   [[nodiscard]] constexpr bool settled() const { return Is(SegmentState::kSettled) || Is(SegmentState::kCopied); }
-  // The oldest version that counts here.
+  // Returns the oldest version that counts here.
   [[nodiscard]] constexpr uint64_t oldest_version() const { return copies() ? 0 : first_version; }
 
   static constexpr uint64_t Identity(uint32_t generation) {
@@ -130,17 +129,18 @@ struct SegmentHeader {
     const auto earlier = static_cast<uint32_t>(identity);
     return identity == 0 || (earlier < generation && identity == Identity(earlier));
   }
-  // A header of a use of the region that is yet to come.
+  // Returns whether the header is of a later use of the region.
   [[nodiscard]] constexpr bool OpenedAfter(uint32_t generation) const {
     const auto opened = static_cast<uint32_t>(identity);
     return opened > generation && identity == Identity(opened);
   }
 
-  // (Multiplied, so that no two flipped bits make one mark of another.)
+  // The product makes sure that no two flipped bits make one mark of another.
   static constexpr uint64_t Mark(uint64_t offset) {
     return (((offset / kGranuleBytes * 0x9e3779b1) ^ 0x4b52414d) << 32) | offset;
   }
-  // Where an object or the end is, if the mark says so.
+  // Returns the offset of the mark, where an object begins or the objects end. Returns nullopt if the mark says
+  // nothing.
   [[nodiscard]] constexpr std::optional<uint64_t> Marked(uint64_t segment_size) const {
     const uint64_t offset = mark & UINT32_MAX;
     const bool good = mark == Mark(offset) && offset <= segment_size && offset % kGranuleBytes == 0;
@@ -155,9 +155,9 @@ ERDA_FORMAT_FIELD(SegmentHeader, end, 24);
 ERDA_FORMAT_FIELD(SegmentHeader, mark, 32);
 
 enum class SegmentUse : uint8_t { kOpened, kNotYet, kDamaged };
-// Whether a segment was opened since its region has this generation. REQUIRES: the bytes are at least the header.
+// Returns whether the segment was opened in this use of its region. REQUIRES: the bytes are at least the header.
 [[nodiscard]] SegmentUse UseOfSegment(std::span<const std::byte> segment, uint32_t generation);
-// A mended bad block of the medium is zeroes, and at most half as long as this.
+// A bad block of the medium that was mended has zeroes. It is at most half as long as this.
 inline constexpr uint64_t kMendedBytesMax = 8192;
 
 inline constexpr uint64_t kTombstoneSlotOffset = sizeof(SegmentHeader);
@@ -165,7 +165,7 @@ inline constexpr uint64_t kTombstoneSlotBytes = 1088;
 static_assert(kTombstoneSlotBytes >= ObjectSpace(kKeyBytesMax, 0));
 static_assert(kTombstoneSlotOffset % kGranuleBytes == 0 && kTombstoneSlotBytes % kGranuleBytes == 0);
 
-// Where objects begin in a segment of a region.
+// Returns the offset in a segment at which its objects begin.
 constexpr uint64_t FirstObjectOffset(uint64_t segment) {
   return segment == 0 ? kTombstoneSlotOffset + kTombstoneSlotBytes : sizeof(SegmentHeader);
 }

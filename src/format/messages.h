@@ -44,20 +44,21 @@ inline constexpr uint32_t kHelloMagic = 0x61647245;  // "Erda"
 inline constexpr uint16_t kProtocolVersion = 17;
 inline constexpr uint32_t kSlotsMax = 256;
 
-// The regions that each end offers, by their number.
-inline constexpr uint32_t kPoolRegion = 0;       // of the server: the pool, to read
-inline constexpr uint32_t kControlRegion = 1;    // of the server: the shard's control block, to read
-inline constexpr uint32_t kRequestRegion = 2;    // of the server: this client's request slots, to write
-inline constexpr uint32_t kPoolWriteRegion = 3;  // of the server, if granted: the pool, to write values
-inline constexpr uint32_t kStagingRegion = 3;    // of the server, in its stead: this client's staging buffer
-inline constexpr uint32_t kReplyRegion = 0;      // of the client: its reply slots, for the server to write
+// The registered memory that the server offers to a client, by its number.
+inline constexpr uint32_t kPoolRegion = 0;       // The pool, for Reads.
+inline constexpr uint32_t kControlRegion = 1;    // The shard's control block, for Reads.
+inline constexpr uint32_t kRequestRegion = 2;    // This client's request slots, for Writes.
+inline constexpr uint32_t kPoolWriteRegion = 3;  // The pool, for Writes of values, with Placing::kPool.
+inline constexpr uint32_t kStagingRegion = 3;    // This client's staging buffer, in place of the pool.
+// The registered memory that the client offers to the server: its reply slots, for Writes.
+inline constexpr uint32_t kReplyRegion = 0;
 
 // How a client makes its one-sided writes persistent (docs/protocol.md, "Flush methods"). Each connection has its own
 // method.
 enum class FlushMethod : uint8_t {
-  kNone = 0,            // the medium keeps what was placed as well as it ever will
-  kReadAfterWrite = 1,  // a Read after the Write on the same channel
-  kServerFlush = 2,     // a commit request after the Write; the shard flushes and answers
+  kNone = 0,            // The medium keeps a placed value without a flush as well as with one.
+  kReadAfterWrite = 1,  // The client sends a Read after the Write, on the same channel.
+  kServerFlush = 2,     // The client sends a commit after the Write. The shard flushes and answers.
 };
 
 constexpr const char* FlushMethodName(FlushMethod method) {
@@ -74,10 +75,10 @@ constexpr const char* FlushMethodName(FlushMethod method) {
 
 // How a client places values that do not fit into a request.
 enum class Placing : uint8_t {
-  kNone = 0,     // not at all
-  kPool = 1,     // anywhere in the pool: kPoolWriteRegion
-  kStaging = 2,  // in a staging buffer, from where the shard copies them: kStagingRegion, of a segment at least
-  kWindow = 3,   // in its chunks, through a window for each, in kPoolRegion; values without a chunk as with kStaging
+  kNone = 0,     // It cannot place them.
+  kPool = 1,     // It writes them anywhere into the pool, through kPoolWriteRegion.
+  kStaging = 2,  // It writes them into kStagingRegion, which has the size of a segment at least. The shard copies them.
+  kWindow = 3,   // It writes them into its chunks in kPoolRegion, through windows. Without a chunk: as with kStaging.
 };
 
 constexpr const char* PlacingName(Placing placing) {
@@ -97,16 +98,16 @@ constexpr const char* PlacingName(Placing placing) {
 using Proof = std::array<uint8_t, 16>;
 using Nonce = std::array<uint8_t, 32>;
 
-// As long as every fabric can carry with a request to connect (fabric::kConnectDataMax).
+// Every fabric can carry this with a request to connect (fabric::kConnectDataMax).
 struct HelloRequest {
   uint32_t magic;
   uint16_t protocol_version;
-  uint16_t shard;  // the shard this channel is for
-  uint32_t slots;  // requests the client wants to have in flight
+  uint16_t shard;  // The shard to which this channel leads.
+  uint32_t slots;  // The request slots that the client wants.
   uint32_t reserved;
-  uint64_t client_id;  // random; the same on all channels of one client
-  uint64_t challenge;  // the HelloChallenge's, if this answers one, or 0
-  Proof proof;         // that the client knows the token; covers the nonce and the fields above
+  uint64_t client_id;  // A random number, the same on all channels of one client.
+  uint64_t challenge;  // The number of the HelloChallenge that this answers, or 0.
+  Proof proof;         // Proves that the client knows the token. Covers the nonce and the fields above.
 };
 ERDA_FORMAT_SIZE(HelloRequest, 48);
 ERDA_FORMAT_FIELD(HelloRequest, client_id, 16);
@@ -116,19 +117,20 @@ ERDA_FORMAT_FIELD(HelloRequest, proof, 32);
 struct HelloReply {
   uint32_t magic;
   uint16_t protocol_version;
-  uint8_t flush_method;  // a FlushMethod: this connection's
-  uint8_t durability;    // a Durability
+  uint8_t flush_method;  // This connection's FlushMethod.
+  uint8_t durability;    // The pool's Durability.
   std::array<uint8_t, 16> pool_uuid;
-  uint64_t server_id;   // random for each start of a server
-  uint32_t slots;       // granted
-  uint32_t slot_bytes;  // of the request slots
-  uint8_t placing;      // a Placing
-  uint8_t read_only;    // 1: the client may only read, and kRequestRegion is not offered
+  uint64_t server_id;   // A random number, another one for each start of a server.
+  uint32_t slots;       // The request slots that the server grants.
+  uint32_t slot_bytes;  // The size of a request slot.
+  uint8_t placing;      // A Placing.
+  uint8_t read_only;    // 1: the client may only read, and the server does not offer kRequestRegion.
   std::array<uint8_t, 6> reserved;
-  uint64_t time;  // the server's, in microseconds of Unix time, when it accepted
+  uint64_t time;  // The server's time when it accepted, in microseconds of Unix time.
   Geometry geometry;
-  HashSeed hash_seed;  // the pool's
-  Proof proof;  // that the server knows the client's token, if it asked for it; covers the nonce and the fields above
+  HashSeed hash_seed;  // The pool's.
+  // If the server asked for a token: proves that the server knows it, too. Covers the nonce and the fields above.
+  Proof proof;
 };
 ERDA_FORMAT_SIZE(HelloReply, 152);
 ERDA_FORMAT_FIELD(HelloReply, pool_uuid, 8);
@@ -140,60 +142,72 @@ ERDA_FORMAT_FIELD(HelloReply, geometry, 56);
 ERDA_FORMAT_FIELD(HelloReply, hash_seed, 120);
 ERDA_FORMAT_FIELD(HelloReply, proof, 136);
 
-// As long as every fabric can carry back to a peer that it refuses (fabric::kRejectDataMax).
+// Every fabric can carry this back to a peer that it refuses (fabric::kRejectDataMax).
 struct HelloRefusal {
   uint32_t magic;
-  uint16_t protocol_version;      // the server's
-  uint8_t code;                   // a Code
-  uint8_t is_challenge;           // 0
-  std::array<char, 128> message;  // ends with a 0 byte
+  uint16_t protocol_version;      // The server's.
+  uint8_t code;                   // A Code.
+  uint8_t is_challenge;           // 0.
+  std::array<char, 128> message;  // Ends with a 0 byte.
 };
 ERDA_FORMAT_SIZE(HelloRefusal, 136);
 ERDA_FORMAT_FIELD(HelloRefusal, code, 6);
 ERDA_FORMAT_FIELD(HelloRefusal, is_challenge, 7);
 ERDA_FORMAT_FIELD(HelloRefusal, message, 8);
 
-// All that a client without a token gets to see.
+// A client that does not know a token gets this message alone.
 struct HelloChallenge {
   uint32_t magic;
   uint16_t protocol_version;
-  uint8_t code;          // Code::kPermissionDenied
-  uint8_t is_challenge;  // 1
-  uint64_t challenge;    // never 0; the server knows by it which nonce it was
-  Nonce nonce;           // that nobody can foretell
+  uint8_t code;          // Code::kPermissionDenied.
+  uint8_t is_challenge;  // 1.
+  uint64_t challenge;    // The number of the nonce, by which the server finds it. Never 0.
+  Nonce nonce;           // Random bytes that no client can predict.
 };
 ERDA_FORMAT_SIZE(HelloChallenge, 48);
 ERDA_FORMAT_FIELD(HelloChallenge, is_challenge, 7);
 ERDA_FORMAT_FIELD(HelloChallenge, challenge, 8);
 ERDA_FORMAT_FIELD(HelloChallenge, nonce, 16);
 
+// The operations of requests, and the fields that each has beside `id` and `ack`.
 enum class RequestOp : uint8_t {
-  kPutInline = 1,     // key, value
-  kReserve = 2,       // key; value size: answers address, head and the header that the server wrote
-  kCommit = 3,        // key hash, address, head, version: the value is placed, make it persistent
-  kDelete = 4,        // key
-  kReport = 5,        // key: a reader found its newest version not whole
-  kClean = 6,         // any key of the shard: clean the log as far as that gains something
-  kDelegate = 7,      // head; value size: bytes of the log, for a chunk; version: the fewest that are of use. Answers
-                      // address and header
-  kPutDelegated = 8,  // key; value size, address, crc: the value is placed, for an object at that address of a chunk
-  kGiveBack = 9,      // address, head, version: the client has done with that chunk
-  kIncrement = 10,    // key, and as inline value 8 bytes that are added to the key's. Answers the sum
-  kPutStaged = 11,    // key; value size, address: the value is in the staging buffer, from that byte on
+  // Key, value.
+  kPutInline = 1,
+  // Key, value size. The answer has address, head, and the header that the server wrote.
+  kReserve = 2,
+  // Key hash, address, head, version. The value is placed, and the shard makes it persistent.
+  kCommit = 3,
+  // Key.
+  kDelete = 4,
+  // Key. A reader found its newest version not whole.
+  kReport = 5,
+  // Any key of the shard. The shard cleans the log as far as that gains something.
+  kClean = 6,
+  // Head. Value size: the bytes of the chunk that the client wants. Version: the fewest bytes that the client can use.
+  // The answer has the chunk's address and header.
+  kDelegate = 7,
+  // Key, value size, address, crc. The value is placed, for an object at that address of a chunk.
+  kPutDelegated = 8,
+  // Address, head, version. The client needs that chunk no more.
+  kGiveBack = 9,
+  // Key, and an inline value of 8 bytes, which the shard adds to the key's value. The answer has the sum.
+  kIncrement = 10,
+  // Key, value size, address. The value is in the staging buffer, from that byte on.
+  kPutStaged = 11,
 };
 
 // The demand of a put inline or staged, a reserve or a delete. If the key does not meet it, the request changes
 // nothing, and the answer is kConflict.
 enum class Condition : uint8_t {
   kNone = 0,
-  kVersion = 1,  // the key has the request's version; version 0: the key is absent
+  kVersion = 1,  // The key has the request's version. With version 0: the key is absent.
 };
 
-// An immediate with this bit is no slot's number but the address of a chunk.
+// An immediate with this bit has the address of a chunk, and no slot's number: the shard revokes the chunk.
 inline constexpr uint32_t kTakesBack = 1U << 31;
-// One with this bit is a slot's number, and the message has no bytes: it asks for the server's time.
+// An immediate with this bit has a slot's number. The message has no bytes, and asks for the server's time.
 inline constexpr uint32_t kAsksTime = 1U << 30;
-// Chunks that a client may have, those that it was asked to give back included; and the bytes of one.
+// The most chunks that a client may have, with the revoked ones that it has not given back.
 inline constexpr uint32_t kChunksPerClient = 16;
 constexpr uint64_t ChunkBytesMax(const Geometry& geometry) {
   return std::min<uint64_t>(1 << 20, geometry.segment_size / 4);
@@ -201,18 +215,18 @@ constexpr uint64_t ChunkBytesMax(const Geometry& geometry) {
 
 struct Request {
   uint8_t op;
-  uint8_t ack;  // an Ack
+  uint8_t ack;  // An Ack.
   uint16_t key_size;
   uint32_t value_size;
-  uint64_t id;         // comes back in the reply
-  uint64_t key_hash;   // kCommit
-  uint32_t address;    // kCommit, kPutDelegated, kGiveBack; kPutStaged
-  uint32_t head;       // kCommit, kDelegate, kGiveBack
-  uint64_t version;    // kCommit, kDelegate, kGiveBack, and of a condition
-  uint32_t value_crc;  // kPutDelegated: CRC32C of the value
-  uint8_t condition;   // a Condition
+  uint64_t id;         // The reply has the same.
+  uint64_t key_hash;   // For kCommit.
+  uint32_t address;    // For kCommit, kPutDelegated, kGiveBack and kPutStaged.
+  uint32_t head;       // For kCommit, kDelegate and kGiveBack.
+  uint64_t version;    // For kCommit, kDelegate, kGiveBack, and for a condition.
+  uint32_t value_crc;  // For kPutDelegated: the CRC32C of the value.
+  uint8_t condition;   // A Condition.
   std::array<uint8_t, 3> reserved;
-  uint64_t ttl;  // of a put: the value expires this number of milliseconds later; 0: never
+  uint64_t ttl;  // For a put: the milliseconds after which the value expires, or 0 for never.
 };
 ERDA_FORMAT_SIZE(Request, 56);
 ERDA_FORMAT_FIELD(Request, key_size, 2);
@@ -226,7 +240,7 @@ ERDA_FORMAT_FIELD(Request, value_crc, 40);
 ERDA_FORMAT_FIELD(Request, condition, 44);
 ERDA_FORMAT_FIELD(Request, ttl, 48);
 
-// Where an inline value begins in its request.
+// Returns the offset of an inline value in its request.
 constexpr uint64_t InlineValueOffset(uint64_t key_size) { return sizeof(Request) + key_size + kChecksumBytes; }
 
 // The cause of a code, where the code alone does not tell it.
@@ -234,26 +248,28 @@ enum class Reason : uint8_t {
   kNone = 0,
   kIndexFull = 1,
   kLogFull = 2,
-  kTooManyReservations = 3,  // number: how many this client may have
-  kNotWhole = 4,             // a commit of a value that is not there
-  kReadOnly = 5,             // the client was not given the right to write into the pool
+  kTooManyReservations = 3,  // The reply's number is the most that this client may have.
+  kNotWhole = 4,             // A commit came, but the value is not there.
+  kReadOnly = 5,             // The client has no right to write into the pool.
   kDamaged = 6,
-  kNoChunk = 7,     // no chunk is to be had, or it was taken back: the put may go another way
-  kNotANumber = 8,  // an increment of a value that is not 8 bytes
-  kOverflow = 9,    // an increment beyond 64 bits
+  kNoChunk = 7,     // The shard gives no chunk, or revoked it. The put may take another path.
+  kNotANumber = 8,  // The value to increment does not have 8 bytes.
+  kOverflow = 9,    // The sum of an increment does not fit into 64 bits.
 };
 
 struct Reply {
   uint64_t id;
-  uint8_t code;    // a Code
-  uint8_t reason;  // a Reason
+  uint8_t code;    // A Code.
+  uint8_t reason;  // A Reason.
   uint16_t reserved0;
-  uint32_t address;
+  uint32_t address;  // The place of the put's version.
   uint32_t head;
-  uint32_t generation;  // of the region of `address`, which is where a put is
-  uint64_t number;  // as the reason says; of kIncrement the sum, of kAsksTime microseconds of Unix time, of kDelegate
-                    // with Placing::kWindow the window's key
-  ObjectHeader header;  // of a put the new version's; of a conflict, `version` is the present one, 0: none
+  uint32_t generation;  // The generation of the region at `address`.
+  // Its meaning is that of the reason. For kIncrement it is the sum. For kAsksTime it is the time, in microseconds of
+  // Unix time. For kDelegate with Placing::kWindow it is the window's key.
+  uint64_t number;
+  // The header of a put's version. If the code is kConflict, `version` is the key's present version, or 0 for none.
+  ObjectHeader header;
 };
 ERDA_FORMAT_SIZE(Reply, 64);
 ERDA_FORMAT_FIELD(Reply, code, 8);

@@ -12,8 +12,8 @@ namespace erda::format {
 
 uint32_t PoolSeed(std::span<const uint8_t, 16> uuid) { return Crc32c(0, std::as_bytes(uuid)); }
 
-// Place and header, all but its checksum, as words: those that were just stored are loaded again as they were stored,
-// else the processor would wait for its store buffer.
+// Covers the place, and the header without its crc, as words. A load of the words just as they were stored is fast. For
+// a load of other sizes the processor would wait for its store buffer.
 uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key, uint64_t deadline) {
   static_assert(std::endian::native == std::endian::little && sizeof(ObjectHeader) == 32);
   const uint32_t address = Planted(Flaw::kCrcWithoutPlace) ? 0 : place.address.raw();
@@ -39,8 +39,9 @@ uint32_t ObjectChecksumOf(const ObjectHeader& header, uint32_t value_crc) {
 
 namespace {
 
-// The shard may set kLeft meanwhile, by a store of the first word; in the log it is aligned. (All words: beside damage
-// the cleaner looks at any granule as if it began an object, and the next object's first word may be among these.)
+// Loads each word of an aligned header as one, since the shard may store the first word with kLeft meanwhile. In the
+// log a header is aligned. Next to damage, the cleaner looks at any granule as if it began an object. Then any of the
+// four words may be the first word of an object.
 ObjectHeader LoadHeader(std::span<const std::byte> bytes) {
   if (reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(uint64_t) != 0) return LoadAs<ObjectHeader>(bytes);
   const auto* from = reinterpret_cast<const uint64_t*>(bytes.data());

@@ -11,21 +11,22 @@
 //     server, with the     (the client on the reserve path)
 //     header
 //
-// The label is the key; before it, if the version expires, 8 bytes: its deadline, in milliseconds of Unix time by the
-// server's clock (base/server_time.h). From then on the key is absent.
-// The header crc covers the place, the header after the crc, and the label: all that the server wrote when it reserved
-// the space. The place is the pool, the head, the address, and the generation of the region. The checksum continues
-// from the header crc, and covers the value. So it stands for the place, the header, the key and the value. Bytes of
-// another place, another time or another pool do not verify. A reader still compares the key: a checksum finds damage,
-// it does not identify. The checksums do not cover kLeft, which the shard sets when the entry names another version.
+// The label is the key. If the version expires, its deadline comes before the key, in 8 bytes. The deadline is in
+// milliseconds of Unix time by the server's clock (base/server_time.h). From then on the key is absent.
+// The header crc covers the place, the header after the crc, and the label. These are all bytes that the server wrote
+// when it reserved the space. The place is the pool, the head, the address, and the generation of the region. The
+// checksum continues from the header crc, and covers the value. So it stands for the place, the header, the key and the
+// value. Bytes of another place, another time or another pool do not verify. A reader still compares the key: a
+// checksum finds damage, it does not identify. The checksums do not cover kLeft, which the shard sets when the entry
+// names another version.
 //
 // A chunk is space in the log for the objects of one client (docs/protocol.md, "Put, delegated"). It has no key and no
-// checksum. The objects stand one after the other where its value would be, from kChunkObjectsAt on. After them stands
-// anything that the client has written there. The client can write headers there, too, and knows all that their crc
-// covers. So a walk goes by the chunk's header alone. It ends the chunk where the header says. It takes no object in
-// the chunk for longer than the chunk, and nothing in it for another chunk.
+// checksum. The objects stand one after the other where its value would be, from kChunkObjectsAt on. After them stand
+// any bytes that the client has written there. The client can write headers there, too, and knows all bytes that their
+// crc covers. So a walk goes by the chunk's header alone. The chunk ends where that header says. The walk takes no
+// object in the chunk for longer than the chunk, and no header in it for that of another chunk.
 //
-// previous: the newest version when this one was published (an address in the same head), or kNoAddress.
+// previous: the address of the newest version when the shard published this one, in the same head. Or kNoAddress.
 // version: grows with each object of a shard, and never repeats.
 #pragma once
 
@@ -43,21 +44,21 @@ inline constexpr uint64_t kDeadlineBytes = sizeof(uint64_t);
 inline constexpr uint64_t kLabelBytesMax = kDeadlineBytes + kKeyBytesMax;
 constexpr uint64_t LabelSize(uint64_t key_size, bool expires) { return key_size + (expires ? kDeadlineBytes : 0); }
 
-enum class ObjectKind : uint8_t {  // on NVM: do not renumber
+enum class ObjectKind : uint8_t {  // On NVM: do not renumber.
   kValue = 1,
-  kTombstone = 2,  // a delete; without a value
-  kChunk = 3,      // space for objects, and no version of anything
+  kTombstone = 2,  // A delete. It has no value.
+  kChunk = 3,      // Space for objects. It is no version of any key.
 };
 
 struct ObjectHeader {
-  static constexpr uint8_t kPersistedFlag = 1;      // the put asked for Ack::kPersisted
-  static constexpr uint8_t kFlushedByReadFlag = 2;  // and its writer flushes the value itself (read-after-write)
-  static constexpr uint8_t kExpiresFlag = 4;        // its label has a deadline
-  static constexpr uint8_t kWindowFlag = 8;         // a chunk: its client can write there and nowhere else
-  // The entry named this version as new, and now names another one, or is about to. For readers that come by a known
-  // location. Never flushed, and meaningless to a reader without a known location (docs/protocol.md, I12). The shard
-  // sets all four bits, and one of them is enough. No checksum covers them, and a flipped bit must not bring back a
-  // version that was left.
+  static constexpr uint8_t kPersistedFlag = 1;      // The put asked for Ack::kPersisted.
+  static constexpr uint8_t kFlushedByReadFlag = 2;  // The writer flushes the value itself (read-after-write).
+  static constexpr uint8_t kExpiresFlag = 4;        // The label has a deadline.
+  static constexpr uint8_t kWindowFlag = 8;         // Of a chunk: its client can write there, and nowhere else.
+  // The version is left: the entry named it as new, and now names another one, or is about to. Readers by a known
+  // location look at these bits. The shard never flushes them, and other readers ignore them (docs/protocol.md, I12).
+  // The shard sets all four bits, and one of them is enough. No checksum covers them, and a flipped bit must not bring
+  // back a version that was left.
   static constexpr uint8_t kLeft = 0xf0;
 
   uint32_t header_crc;
@@ -89,7 +90,7 @@ ERDA_FORMAT_FIELD(ObjectHeader, value_size, 8);
 ERDA_FORMAT_FIELD(ObjectHeader, previous, 12);
 ERDA_FORMAT_FIELD(ObjectHeader, version, 16);
 ERDA_FORMAT_FIELD(ObjectHeader, key_hash, 24);
-// The first word of a header, with kLeft: what the shard stores.
+// Returns the first word of a header with kLeft. The shard stores that word.
 constexpr uint64_t WithLeft(uint64_t first_word) { return first_word | uint64_t{ObjectHeader::kLeft} << 56; }
 
 inline constexpr uint64_t kChecksumBytes = 4;
@@ -97,7 +98,7 @@ inline constexpr uint64_t kChecksumBytes = 4;
 inline constexpr uint64_t kLabelOffset = sizeof(ObjectHeader);
 constexpr uint64_t ChecksumOffset(uint64_t label_size) { return kLabelOffset + label_size; }
 constexpr uint64_t ValueOffset(uint64_t label_size) { return ChecksumOffset(label_size) + kChecksumBytes; }
-// Without / with the unused bytes up to the next granule.
+// Return the size of an object without and with the unused bytes up to the next granule.
 constexpr uint64_t ObjectBytes(uint64_t label_size, uint64_t value_size) {
   return ValueOffset(label_size) + value_size;
 }
@@ -105,48 +106,50 @@ constexpr uint64_t ObjectSpace(uint64_t label_size, uint64_t value_size) {
   return (ObjectBytes(label_size, value_size) + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
 }
 
-// Where the first object of a chunk begins, and the value size of a chunk that takes `space` bytes: whole granules.
+// The offset of the first object in a chunk, and the value size of a chunk of `space` bytes. The space is of whole
+// granules.
 inline constexpr uint64_t kChunkObjectsAt = ObjectSpace(0, 0);
 constexpr uint64_t ChunkValueBytes(uint64_t space) { return space - ValueOffset(0); }
 
-// The space of the object with this header.
+// Returns the space of the object with this header.
 constexpr uint64_t SpaceOf(const ObjectHeader& header) { return ObjectSpace(header.label_size(), header.value_size); }
 
-// Where an object stands: the checksums cover it.
+// The place of an object. The checksums cover it.
 struct Place {
-  uint32_t pool_seed;  // PoolSeed(uuid)
+  uint32_t pool_seed;  // PoolSeed(uuid).
   uint32_t head;
   LogAddress address;
-  uint32_t generation;  // of the region; grows each time the region is used again
+  uint32_t generation;  // The generation of the region.
 };
 [[nodiscard]] uint32_t PoolSeed(std::span<const uint8_t, 16> uuid);
 
-// The header's crc; ignores header.header_crc and kLeft.
+// Returns the header's crc. Ignores header.header_crc and kLeft.
 [[nodiscard]] uint32_t HeaderCrc(const Place& place, const ObjectHeader& header, std::string_view key,
                                  uint64_t deadline = 0);
-// Covers place, header and label by way of header.header_crc, which must be set.
+// Returns the checksum of the object. REQUIRES: header.header_crc is set.
 [[nodiscard]] uint32_t ObjectChecksum(const ObjectHeader& header, std::span<const std::byte> value);
-// As ObjectChecksum, for a value of which only the CRC32C is at hand.
+// Returns the same checksum by the CRC32C of the value, if the value itself is not at hand.
 [[nodiscard]] uint32_t ObjectChecksumOf(const ObjectHeader& header, uint32_t value_crc);
 
-// How much of an object can be trusted.
+// The part of an object that can be trusted.
 enum class ObjectState : uint8_t {
-  kNothing,  // not the header either: the place holds another thing, or the bytes are damaged or out of bounds
-  kHeader,   // header and label are what the server wrote; the value is not there (yet)
+  kNothing,  // Not even the header. Another thing is at the place, or the bytes are damaged or out of bounds.
+  kHeader,   // Header and label are as the server wrote them. The value is not there (yet).
   kWhole,
 };
 struct ObjectView {
   ObjectState state = ObjectState::kNothing;
   ObjectHeader header{};
-  std::string_view key;              // if not kNothing
-  uint64_t deadline = 0;             // 0 without a deadline, or with one that cannot be trusted
-  std::span<const std::byte> value;  // if kWhole
-  // The bytes that the object takes, if the span had fewer. The state is then kNothing: look again with this many.
+  std::string_view key;              // Not valid if the state is kNothing.
+  uint64_t deadline = 0;             // 0 if the version has no deadline, or if the state is kNothing.
+  std::span<const std::byte> value;  // Valid if the state is kWhole.
+  // The bytes that the caller needs for another look, if the span had fewer than the object takes. The state is then
+  // kNothing.
   uint64_t bytes_wanted = 0;
 };
 // Checks bytes read from a place. Safe on any bytes. A chunk is never whole.
 [[nodiscard]] ObjectView InspectObject(const Place& place, std::span<const std::byte> bytes);
-// As InspectObject, but does not look at the value: kNothing or kHeader.
+// As InspectObject, but does not look at the value. The state is kNothing or kHeader.
 [[nodiscard]] ObjectView InspectHeader(const Place& place, std::span<const std::byte> bytes);
 // As InspectHeader, for bytes that may end after the label.
 [[nodiscard]] ObjectView InspectLabel(const Place& place, std::span<const std::byte> bytes);

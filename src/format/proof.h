@@ -1,7 +1,7 @@
 // The two ends of a connection prove to each other that they know the token. The token itself never travels. A proof is
 // the first 16 bytes of HMAC-SHA-256 with the token as key. It covers a word that tells the ends apart, the nonce of
-// the server's challenge, and all of the hello before its proof. A proof counts once, since a nonce does. It counts for
-// one client and one shard, and in one direction only.
+// the server's challenge, and all of the hello before its proof. A nonce counts once, and so does a proof. A proof
+// counts for one client and one shard, and in one direction only.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace erda::format {
 
 [[nodiscard]] Proof ClientProof(std::string_view token, const Nonce& nonce, const HelloRequest& hello);
 [[nodiscard]] Proof ServerProof(std::string_view token, const Nonce& nonce, const HelloReply& hello);
-// In the same time wherever they differ.
+// Compares two proofs. Takes the same time wherever they differ.
 [[nodiscard]] bool SameProof(const Proof& a, const Proof& b);
 
 }  // namespace erda::format

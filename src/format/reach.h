@@ -1,8 +1,8 @@
-// How far from its home a key may be: the reach of its class.
+// The reach of a class of keys: the distance that an entry may have from its key's home.
 //
-// The top four bits of a key's hash, which also choose its home, are its class. Each class has an exponent e of three
+// The top four bits of a key's hash are its class. They also choose its home. Each class has an exponent e of three
 // bits. A key's entry is in its *window*: min(64 << e, slots of a block) slots of its block. The 64 slots from its home
-// are among them (IndexLayout::WindowOf). All exponents are 0 until more keys than slots have one neighbourhood.
+// are among them (IndexLayout::WindowOf). All exponents are 0 until a neighbourhood has more keys than slots.
 //
 //   bit 47   45 44   42         5    3 2    0
 //       +------+------+-- ... -+------+------+
@@ -20,12 +20,12 @@ namespace erda::format {
 class Reaches {
  public:
   static constexpr uint32_t kClasses = 16;
-  // Every window is the whole block then, whatever the size of a block.
+  // With this exponent a window is the whole block, whatever the size of a block.
   static constexpr uint32_t kExponentMax = 5;
 
   constexpr Reaches() = default;
   explicit constexpr Reaches(uint64_t number) : number_(number & kMask) {}
-  // Right for any index, and slow.
+  // Returns the largest reaches. They are right for any index, and slow.
   static constexpr Reaches Farthest() {
     Reaches all;
     for (uint32_t of = 0; of < kClasses; ++of) all.number_ |= uint64_t{kExponentMax} << (of * kBits);
@@ -39,11 +39,11 @@ class Reaches {
   [[nodiscard]] constexpr uint32_t Exponent(uint64_t key_hash) const {
     return static_cast<uint32_t>(number_ >> (ClassOf(key_hash) * kBits)) & 7;
   }
-  // One more for the key's class. REQUIRES: its exponent is less than kExponentMax.
+  // Returns the reaches with a larger exponent, by 1, for the key's class. REQUIRES: it is less than kExponentMax.
   [[nodiscard]] constexpr Reaches Raised(uint64_t key_hash) const {
     return Reaches(number_ + (uint64_t{1} << (ClassOf(key_hash) * kBits)));
   }
-  // The higher exponent of each class.
+  // Returns the reaches with the larger exponent of each class.
   [[nodiscard]] constexpr Reaches With(Reaches other) const {
     Reaches both;
     for (uint32_t at = 0; at < kClasses * kBits; at += kBits) {

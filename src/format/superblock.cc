@@ -19,13 +19,13 @@ namespace {
 
 Status CheckCopy(const Superblock& sb, uint64_t pool_size) {
   if (sb.magic != kPoolMagic) return {Code::kCorruption, "it is not an Erda pool (wrong magic number)"};
-  // The version comes before the checksum: another version may compute it in another way.
+  // The check of the version comes first: another version may compute the checksum in another way.
   if (sb.format_version != kFormatVersion) {
     return Status(Code::kInvalidArgument, "it has format version " + std::to_string(sb.format_version) +
                                               ", and this program reads version " + std::to_string(kFormatVersion));
   }
   if (SuperblockCrc(sb) != sb.crc) return {Code::kCorruption, "its superblock is damaged (wrong checksum)"};
-  // What is behind the pool is none of it: room that a pool was to grow into, and did not get to.
+  // Bytes after the pool do not belong to it. A resize made that room, and a crash came before the pool grew.
   if (sb.geometry.pool_size > pool_size) {
     return Status(Code::kInvalidArgument, "it was made with " + std::to_string(sb.geometry.pool_size) +
                                               " bytes and now has " + std::to_string(pool_size));
@@ -54,7 +54,7 @@ Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes) {
       if (!best || sb.generation > best->superblock.generation) best = FoundSuperblock{sb, copy, false};
       continue;
     }
-    // Never written, it is zeroes.
+    // A copy that was never written is zeroes.
     const auto bytes = BytesOf(sb);
     damaged |= std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; });
     if (worst.ok() || (sb.magic == kPoolMagic && copy == 1)) worst = std::move(status);

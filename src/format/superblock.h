@@ -1,5 +1,5 @@
 // The superblock: the bytes that make a file or device a pool. It has two copies. The valid copy with the higher
-// generation counts. The other one is overwritten next, so a torn write of one leaves the other.
+// superblock generation counts. The next write goes to the other copy, so a torn write leaves one valid copy.
 //
 //   byte 0        8         12    16       32           40      44        48         112        128    144        192
 //   +------------+---------+-----+--------+------------+-------+---------+----------+----------+------+----------+
@@ -7,12 +7,12 @@
 //   |            | version |     |        |            |       |         | (64)     |          | seed |          |
 //   +------------+---------+-----+--------+------------+-------+---------+----------+----------+------+----------+
 //
-// boot: the boot of the machine that marked the pool, as nvm::Pool::boot says. Zeroes: no byte waits in a page cache.
-// All ones: nothing vouches for the bytes that were not synced.
+// boot: the boot id that nvm::Pool::boot told when the server marked the pool. With zeroes no byte waits in a page
+// cache. With all ones nothing vouches for the bytes that were not synced.
 //
 // crc: CRC32C of the 192 bytes with the crc taken as 0.
 //
-// hash seed: secret; the server tells it to a client that it has let in, and nothing prints it.
+// hash seed: a secret. The server tells it to the clients that it lets in, and no program prints it.
 #pragma once
 
 #include <array>
@@ -31,10 +31,10 @@ inline constexpr uint64_t kPoolMagic = 0x4c4f4f5041445245;  // "ERDAPOOL"
 inline constexpr uint32_t kFormatVersion = 14;
 inline constexpr uint64_t kSuperblockOffsets[2] = {0, 4096};
 
-// Of one run of a machine's kernel; all zeroes: none, or unknown.
+// The kernel's name for the time between two starts of the machine. All zeroes: none, or unknown.
 using BootId = std::array<uint8_t, 16>;
 inline constexpr BootId kNoBoot{};
-// No machine has this boot. It marks a pool whose unsynced bytes may be lost.
+// No machine has this boot id. It marks a pool whose unsynced bytes may be lost.
 inline constexpr BootId kUnvouchedBoot = [] {
   BootId boot{};
   boot.fill(0xff);
@@ -47,7 +47,7 @@ struct Superblock {
   uint32_t crc;
   std::array<uint8_t, 16> uuid;
   uint64_t generation;
-  uint32_t clean;  // 1: closed in order, nothing was in flight
+  uint32_t clean;  // 1: a server closed the pool cleanly, and no version was in flight.
   uint32_t reserved0;
   Geometry geometry;
   BootId boot;
@@ -69,15 +69,15 @@ ERDA_FORMAT_FIELD(Superblock, hash_seed, 128);
 
 struct FoundSuperblock {
   Superblock superblock;
-  int copy;            // 0 or 1
-  bool other_damaged;  // the other copy was written, and does not verify: its write was cut off, or it is damaged
+  int copy;            // 0 or 1.
+  bool other_damaged;  // The other copy was written, and does not verify. A crash cut its write off, or it is damaged.
 };
-// The valid copy that counts. kCorruption: neither copy is one (the message says what is wrong with the better one).
-// kInvalidArgument: a pool of another format version, or of more bytes than there are.
+// Returns the valid copy that counts. Returns kCorruption if neither copy is a superblock; the message is about the
+// better one. Returns kInvalidArgument for another format version, and for a pool of more bytes than the span.
 Result<FoundSuperblock> FindSuperblock(std::span<const std::byte> pool_bytes);
 
-// The move of an index entry that was the last: the slot to which it went << 8, plus the distance in slots from its
-// former slot, which is before that. 0: no entry was moved.
+// The last move of an index entry: its new slot << 8, plus the distance in slots from its former slot. The former slot
+// is before the new one. 0: the shard never moved an entry.
 class MoveWord {
  public:
   constexpr MoveWord() = default;
@@ -88,7 +88,7 @@ class MoveWord {
   [[nodiscard]] constexpr bool none() const { return raw_ == 0; }
   [[nodiscard]] constexpr uint64_t to() const { return raw_ >> kShift; }
   [[nodiscard]] constexpr uint64_t from() const { return to() - distance(); }
-  // Returns whether the word can be true; if not, it is damaged. REQUIRES: not none.
+  // Returns whether such a move can be. If not, the word is damaged. REQUIRES: !none().
   [[nodiscard]] constexpr bool Fits(uint64_t index_slots) const {
     return distance() != 0 && distance() < kNeighbourhood && distance() <= to() && to() < index_slots;
   }
@@ -100,8 +100,8 @@ class MoveWord {
   uint64_t raw_ = 0;
 };
 
-// A number of 48 bits << 16, and a check of it: a flipped bit must not let everything expire, or hide keys. 0: no
-// number was ever stored.
+// A number of 48 bits << 16, and a check of it. A flipped bit must not let all values expire, or hide keys. 0: the
+// shard never stored a number.
 class CheckedWord {
  public:
   constexpr CheckedWord() = default;
@@ -109,7 +109,7 @@ class CheckedWord {
   static constexpr CheckedWord Of(uint64_t number) { return CheckedWord(number << kShift | CheckOf(number)); }
 
   [[nodiscard]] constexpr uint64_t raw() const { return raw_; }
-  // 0 if no number was ever stored, or if the word is damaged.
+  // Returns 0 if the shard never stored a number, or if the word is damaged.
   [[nodiscard]] constexpr uint64_t number() const {
     const uint64_t number = raw_ >> kShift;
     return (raw_ & 0xffff) == CheckOf(number) ? number : 0;
@@ -129,14 +129,15 @@ class CheckedWord {
 //   | version limit     | keys     | move     | time     | blocks   | reaches  | rest place | rest hash |
 //   +-------------------+----------+----------+----------+----------+----------+------------+-----------+
 //
-// version limit: every version this shard ever gave out is below it.
-// keys: the used slots of its index at the last clean close, so that they need not be counted.
-// move: a MoveWord, written before the move. After a crash the entry may stand in both slots.
-// time: a CheckedWord of milliseconds of Unix time: the `time` of the shard's control block has never passed it
+// version limit: every version that this shard ever gave out is below it.
+// keys: the used slots of its index at the last clean close, so that the next start need not count them.
+// move: a MoveWord. The shard writes it before the move. After a crash the entry may stand in both slots.
+// time: a CheckedWord of milliseconds of Unix time. The `time` of the shard's control block never passed it
 // (server/control/expiry_clock.h).
-// blocks: a CheckedWord of the number of blocks of its index; 0 if those are the first ones. Its store splits a block.
-// reaches: a CheckedWord of Reaches (reach.h). If it is damaged, the farthest are right.
-// rest place, rest hash: of the index at the last clean close (rest_sum.h). 0: unknown.
+// blocks: a CheckedWord of the number of blocks of its index. 0: the index has its first blocks alone. One store of
+// this word splits a block.
+// reaches: a CheckedWord of Reaches (reach.h). If it is damaged, the farthest reaches are right.
+// rest place, rest hash: the sum over the index at the last clean close (rest_sum.h). 0: unknown.
 struct ShardRecord {
   uint64_t version_limit;
   uint64_t keys;
@@ -156,7 +157,7 @@ ERDA_FORMAT_FIELD(ShardRecord, blocks, 32);
 ERDA_FORMAT_FIELD(ShardRecord, reaches, 40);
 ERDA_FORMAT_FIELD(ShardRecord, rest_place, 48);
 ERDA_FORMAT_FIELD(ShardRecord, rest_hash, 56);
-// As a shard's record says them.
+// Returns the reaches that a shard's record tells.
 constexpr Reaches ReachesIn(CheckedWord record) {
   return record.damaged() ? Reaches::Farthest() : Reaches(record.number());
 }

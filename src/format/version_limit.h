@@ -9,12 +9,13 @@
 
 namespace erda::format {
 
-// A shard writes its version limit once for this number of versions.
+// A shard writes its version limit once for each stride of versions.
 inline constexpr uint64_t kVersionStride = 1 << 20;
 
-// REQUIRES: a multiple of the stride.
+// REQUIRES: the limit is a multiple of the stride.
 constexpr uint64_t VersionLimitWord(uint64_t limit) { return CheckedWord::Of(limit / kVersionStride).raw(); }
-// nullopt: the word is damaged, or no shard gets there. 0: no version was ever given out.
+// Returns the limit, or 0 if the shard never gave out a version. Returns nullopt if the word is damaged, or if its
+// limit is out of the reach of any shard.
 constexpr std::optional<uint64_t> VersionLimitIn(uint64_t word) {
   const CheckedWord strides(word);
   if (strides.damaged() || strides.number() > UINT64_MAX / 2 / kVersionStride) return std::nullopt;

@@ -4,7 +4,7 @@ namespace erda::inspect {
 
 namespace {
 
-// By the highest byte of what a byte adds to the state: which byte that is, and all that it adds.
+// A byte adds a word to the state of CRC32C. The tables give the byte and the word for the highest byte of that word.
 struct Backwards {
   std::array<uint8_t, 256> byte{};
   std::array<uint32_t, 256> added{};

@@ -1,5 +1,5 @@
-// CRC32C run backwards: what a checksum was before the bytes that it covers last. So an object tells which pool's seed,
-// or which generation of its region, it was written with, where nothing else tells it any more.
+// CRC32C run backwards: the value of a checksum before the last bytes that it covers. So an object tells the pool's
+// seed and the generation of its region with which the server wrote it, even if nothing else tells them.
 #pragma once
 
 #include <array>
@@ -15,10 +15,11 @@
 
 namespace erda::inspect {
 
-// Crc32c(Crc32cBefore(crc, bytes), bytes) == crc.
+// Returns the checksum for which Crc32c(Crc32cBefore(crc, bytes), bytes) == crc.
 [[nodiscard]] uint32_t Crc32cBefore(uint32_t crc, std::span<const std::byte> bytes);
 
-// What format::HeaderCrc covers behind the pool's seed: head and address (8 bytes), generation (4), header and label.
+// The bytes that format::HeaderCrc covers after the pool's seed: head and address (8 bytes), generation (4), header and
+// label.
 class CoveredBytes {
  public:
   static constexpr size_t kPlaceBytes = 8;
@@ -27,7 +28,7 @@ class CoveredBytes {
   CoveredBytes(const format::ObjectHeader& header, std::string_view key, uint64_t deadline, uint32_t head,
                format::LogAddress address, uint32_t generation);
   [[nodiscard]] std::span<const std::byte> all() const { return std::span(bytes_).first(size_); }
-  [[nodiscard]] std::span<const std::byte> behind_generation() const {
+  [[nodiscard]] std::span<const std::byte> after_generation() const {
     return all().subspan(kPlaceBytes + kGenerationBytes);
   }
 

@@ -1,65 +1,101 @@
-// The index of a shard, and what its entries lead to.
-#include <algorithm>
+#include "inspect/index_inspection.h"
+
 #include <utility>
 
 #include "base/hash.h"
-#include "inspect/shard_inspector.h"
 
 namespace erda::inspect {
 
 using format::EntryMeta;
-using format::EntryWord;
 using format::IndexEntry;
 using format::LogAddress;
 using format::ObjectKind;
 using format::ObjectState;
 using format::ObjectView;
 
-namespace {}  // namespace
-
-void ShardInspector::LookAtIndex() {
-  for (uint64_t slot = 0; slot < layout_.slots(); ++slot) {
-    const IndexEntry entry = EntryAt(slot);
-    if (entry.word == 0) continue;
-    const bool of_parent = layout_.grown() && layout_.BlockWith(slot) == layout_.LastParent();
-    if (of_parent && report_.needs_recovery && layout_.BlockOf(entry.entry_meta().tag()) == layout_.blocks() - 1) {
-      ++shard_.left_over;
+void IndexInspection::Inspect() {
+  for (uint64_t index_slot = 0; index_slot < layout_.slots(); ++index_slot) {
+    const Entry entry = EntryIn(index_slot);
+    if (entry.word.empty()) continue;
+    if (IsLeftOver(entry)) {
+      ++report_.left_over;
       continue;
     }
-    ++shard_.used_slots;
-    // In the middle of a move it stands in two slots, and is one.
-    const bool moving = shard_.move && shard_.move->under_way && shard_.move->to == slot;
-    if (moving && !report_.needs_recovery) AddEntry(slot, entry, "the key has another entry");
-    if (!moving) LookAtEntry(slot, entry);
-  }
-  for (const auto& [begin, chunk] : chunks_) {
-    if (chunk.claims_more)
-      Add("the objects in a client's chunk, at byte " + std::to_string(begin) + ", state more bytes than it has");
-  }
-  if (budget_spent_ || shard_.live_bytes > shard_.object_bytes) Add("several entries of the index lead to one object");
-  if (!report_.needs_recovery && shard_.keys_at_close != shard_.used_slots) {
-    Add("the shard's record counts " + std::to_string(shard_.keys_at_close) + " keys, and its index has " +
-        std::to_string(shard_.used_slots));
+    ++report_.used_slots;
+    // During a move one entry stands in two index slots.
+    const bool moving = report_.move && report_.move->under_way && report_.move->to == index_slot;
+    if (!moving) {
+      LookAtEntry(entry);
+    } else if (!findings_.needs_recovery()) {
+      AddDamage(entry, "the key has another entry");
+    }
   }
 }
 
-bool ShardInspector::IsKeyOf(uint64_t slot, EntryMeta meta, uint64_t key_hash) const {
-  return meta.tag() == EntryMeta::TagOf(key_hash) && g_.ShardOf(key_hash) == shard_.shard &&
-         layout_.IsPlaceOf(key_hash, slot, meta.distance());
+void IndexInspection::CheckSums() {
+  CheckRest();
+  if (objects_.budget_spent() || report_.live_bytes > report_.object_bytes) {
+    findings_.Add("several entries of the index lead to one object");
+  }
+  if (!findings_.needs_recovery() && report_.keys_at_close != report_.used_slots) {
+    findings_.Add("the shard's record counts " + std::to_string(report_.keys_at_close) + " keys, and its index has " +
+                  std::to_string(report_.used_slots));
+  }
 }
 
-// The key is told by the object's header; if that does not verify, by the bytes where the key would be, if they have
-// the entry's hash.
-void ShardInspector::AddEntry(uint64_t slot, const IndexEntry& entry, std::string what) {
-  const uint32_t head = HeadOf(entry);
-  const LogAddress address = entry.entry_word().new_address();
+// The sums are those that a server compares after a clean close (index/rest_check.h). A server has stored none in a new
+// pool.
+void IndexInspection::CheckRest() {
+  if (findings_.needs_recovery() || !at_rest_) return;
+  format::RestSum difference = *at_rest_;
+  for (uint64_t index_slot = 0; index_slot < layout_.slots(); ++index_slot) {
+    difference -= format::RestSum::Of(index_slot, bytes_.Load<IndexEntry>(layout_.SlotOffset(index_slot)));
+  }
+  if (difference == format::RestSum()) return;
+  const uint64_t index_slot = difference.slot();
+  if (index_slot < layout_.slots()) {
+    const auto found = bytes_.Load<IndexEntry>(layout_.SlotOffset(index_slot));
+    format::RestSum flip = format::RestSum::Of(index_slot, difference.WithoutFlip(found));
+    flip -= format::RestSum::Of(index_slot, found);
+    if (flip == difference) {
+      AddDamage(EntryIn(index_slot), "a bit of the entry has flipped since the pool was closed");
+      return;
+    }
+  }
+  findings_.Add("the index has changed since the pool was closed");
+}
+
+IndexInspection::Entry IndexInspection::EntryIn(uint64_t index_slot) const {
+  const auto entry = bytes_.Load<IndexEntry>(layout_.SlotOffset(index_slot));
+  const EntryMeta meta = entry.entry_meta();
+  return {index_slot, bytes_.geometry().HeadOf(meta.tag()), entry.entry_word(), meta};
+}
+
+bool IndexInspection::IsLeftOver(const Entry& entry) const {
+  return findings_.needs_recovery() && layout_.grown() && layout_.BlockWith(entry.index_slot) == layout_.LastParent() &&
+         layout_.BlockOf(entry.meta.tag()) == layout_.blocks() - 1;
+}
+
+bool IndexInspection::IsKeyOf(const Entry& entry, uint64_t key_hash) const {
+  return entry.meta.tag() == EntryMeta::TagOf(key_hash) && bytes_.geometry().ShardOf(key_hash) == bytes_.shard() &&
+         layout_.IsPlaceOf(key_hash, entry.index_slot, entry.meta.distance());
+}
+
+bool IndexInspection::IsDelete(const Entry& entry) const {
+  return bytes_.geometry().OffsetInRegion(entry.word.new_address()) == format::kTombstoneSlotOffset;
+}
+
+// The object's header tells the key. If the header does not verify, the bytes at the place of the key tell it, if they
+// have the entry's hash.
+void IndexInspection::AddDamage(const Entry& entry, std::string what) {
+  const LogAddress address = entry.word.new_address();
   Damage damage;
   damage.what = std::move(what);
-  damage.slot = slot;
-  damage.head = head;
+  damage.slot = entry.index_slot;
+  damage.head = entry.head;
   damage.address = address.raw();
-  const auto bytes = BytesAt(head, address);
-  const ObjectView view = Header(head, address);
+  const auto bytes = objects_.BytesAt(entry.head, address);
+  const ObjectView view = objects_.Header(entry.head, address);
   if (view.state != ObjectState::kNothing) {
     damage.key = std::string(view.key);
   } else if (bytes.size() >= sizeof(format::ObjectHeader)) {
@@ -67,93 +103,102 @@ void ShardInspector::AddEntry(uint64_t slot, const IndexEntry& entry, std::strin
     const uint64_t size = header.key_size;
     if (size > 0 && size <= format::kKeyBytesMax && bytes.size() >= format::ChecksumOffset(header.label_size())) {
       const std::string_view key = AsString(bytes.subspan(header.key_offset(), size));
-      if (IsKeyOf(slot, entry.entry_meta(), HashKey(key, hash_seed_))) damage.key = std::string(key);
+      if (IsKeyOf(entry, HashKey(key, bytes_.hash_seed()))) damage.key = std::string(key);
     }
   }
-  Add(std::move(damage));
+  findings_.Add(std::move(damage));
 }
 
-// What is wrong with an entry whatever state it is in; or nothing.
-std::string ShardInspector::FindFault(uint64_t slot, const IndexEntry& entry, const ObjectView& newest) const {
-  const EntryMeta meta = entry.entry_meta();
-  const LogAddress address = entry.entry_word().new_address();
+std::string IndexInspection::FindFault(const Entry& entry, const ObjectView& newest) const {
+  const LogAddress address = entry.word.new_address();
   if (address.none()) return "the entry leads nowhere";
-  if (BytesAt(HeadOf(entry), address).empty()) return "the entry leads out of the log";
+  if (objects_.BytesAt(entry.head, address).empty()) return "the entry leads out of the log";
   if (newest.state == ObjectState::kNothing) return "the object's header or key is damaged";
-  if (HashKey(newest.key, hash_seed_) != newest.header.key_hash) return "the object's hash is not its key's";
-  if (!IsKeyOf(slot, meta, newest.header.key_hash)) return "the entry leads to another key's object";
-  if (newest.header.version >= shard_.version_limit) return "the object's version is over the shard's limit";
-  if (meta.depth() > layout_.DepthOf(layout_.BlockWith(slot))) return "the entry tells of a split that was not";
+  if (HashKey(newest.key, bytes_.hash_seed()) != newest.header.key_hash) return "the object's hash is not its key's";
+  if (!IsKeyOf(entry, newest.header.key_hash)) return "the entry leads to another key's object";
+  if (newest.header.version >= report_.version_limit) return "the object's version is over the shard's limit";
+  const uint32_t depth = layout_.DepthOf(layout_.BlockWith(entry.index_slot));
+  if (entry.meta.depth() > depth) return "the entry tells of a split that was not";
   return {};
 }
 
-void ShardInspector::LookAtEntry(uint64_t slot, const IndexEntry& entry) {
-  const EntryWord word = entry.entry_word();
-  const uint32_t head = HeadOf(entry);
-  const bool tombstone_slot = g_.OffsetInRegion(word.new_address()) == format::kTombstoneSlotOffset;
-  const bool read = options_.verify || !word.settled();
-  const ObjectView newest = read ? Whole(head, word.new_address()) : Header(head, word.new_address());
-  if (std::string fault = FindFault(slot, entry, newest); !fault.empty()) {
-    AddEntry(slot, entry, std::move(fault));
+void IndexInspection::LookAtEntry(const Entry& entry) {
+  const LogAddress address = entry.word.new_address();
+  const bool read = verify_ || !entry.word.settled();
+  const auto [newest, over_budget] =
+      read ? objects_.Whole(entry.head, address) : ObjectReader::Read{objects_.Header(entry.head, address)};
+  if (std::string fault = FindFault(entry, newest); !fault.empty()) {
+    AddDamage(entry, std::move(fault));
     return;
   }
-  if (!tombstone_slot) CountLive(head, word.new_address(), SpaceOf(newest.header));
-  if (!word.settled()) {
-    LookAtUnsettled(slot, entry, newest);
+  if (!IsDelete(entry)) objects_.CountLive(entry.head, address, SpaceOf(newest.header));
+  if (!entry.word.settled()) {
+    LookAtUnsettled(entry, newest);
     return;
   }
-  ++shard_.keys;
-  if (tombstone_slot || !newest.header.is_value()) {
-    AddEntry(slot, entry, "the entry is settled, and does not lead to a value");
-  } else if (read && !unread_ && newest.state != ObjectState::kWhole) {
-    AddEntry(slot, entry, "the value is damaged");
+  ++report_.keys;
+  if (IsDelete(entry) || !newest.header.is_value()) {
+    AddDamage(entry, "the entry is settled, and does not lead to a value");
+  } else if (read && !over_budget && newest.state != ObjectState::kWhole) {
+    AddDamage(entry, "the value is damaged");
   }
 }
 
-// What recovery would find (server/recovery/recovery.h).
-void ShardInspector::LookAtUnsettled(uint64_t slot, const IndexEntry& entry, const ObjectView& newest) {
-  const EntryWord word = entry.entry_word();
-  const uint32_t head = HeadOf(entry);
-  const LogAddress address = word.new_address();
+// Recovery decides by the same rules (server/recovery/recovery.h).
+void IndexInspection::LookAtUnsettled(const Entry& entry, const ObjectView& newest) {
+  const LogAddress old_address = entry.word.old_address();
   const bool whole = newest.state == ObjectState::kWhole;
-  const ObjectView old = Header(head, word.old_address());
-  if (old.state != ObjectState::kNothing) CountLive(head, word.old_address(), SpaceOf(old.header));
-  if (g_.OffsetInRegion(address) == format::kTombstoneSlotOffset) {
-    ++shard_.tombstones;
-    if (!whole || !newest.header.is(ObjectKind::kTombstone)) AddEntry(slot, entry, "the tombstone is damaged");
-    if (RegionWordOf(RegionAt(head, address)).settled()) {
-      AddEntry(slot, entry, "the delete is not finished, and its region says that all is settled");
-    }
+  const ObjectView old = objects_.Header(entry.head, old_address);
+  if (old.state != ObjectState::kNothing) objects_.CountLive(entry.head, old_address, SpaceOf(old.header));
+  if (IsDelete(entry)) {
+    LookAtDelete(entry, newest);
     return;
   }
-  ++shard_.keys;
-  ++(whole ? shard_.whole : shard_.not_whole);
-  if (!report_.needs_recovery) {
-    AddEntry(slot, entry, "the entry is not settled, in a pool that was closed");
-    return;
+  ++report_.keys;
+  ++(whole ? report_.whole : report_.not_whole);
+  if (!findings_.needs_recovery()) {
+    AddDamage(entry, "the entry is not settled, in a pool that was closed");
+  } else if (objects_.SegmentSaysSettled(entry.head, entry.word.new_address())) {
+    AddDamage(entry, "the entry is not settled, and its segment says that all are");
+  } else if (!whole && !old_address.none()) {
+    LookForOlder(entry, newest, old);
   }
-  if (CountsAsSettled(head, address)) {
-    AddEntry(slot, entry, "the entry is not settled, and its segment says that all are");
-    return;
+}
+
+void IndexInspection::LookAtDelete(const Entry& entry, const ObjectView& newest) {
+  ++report_.tombstones;
+  if (newest.state != ObjectState::kWhole || !newest.header.is(ObjectKind::kTombstone)) {
+    AddDamage(entry, "the tombstone is damaged");
   }
-  if (whole || word.old_address().none()) return;
-  // The version to go back to is one between, if one of them is whole; else the old one, which must be.
+  if (objects_.RegionSaysSettled(entry.head, entry.word.new_address())) {
+    AddDamage(entry, "the delete is not finished, and its region says that all is settled");
+  }
+}
+
+// Recovery goes back to the newest whole version between the newest and the old one. Without one it goes back to the
+// old version, which must then be whole.
+void IndexInspection::LookForOlder(const Entry& entry, const ObjectView& newest, const ObjectView& old) {
+  const LogAddress old_address = entry.word.old_address();
   const uint64_t oldest = old.state == ObjectState::kNothing ? 0 : old.header.version;
   ObjectView view = newest;
   for (;;) {
     const LogAddress previous(view.header.previous);
-    if (previous.none() || previous == word.old_address()) break;
-    const ObjectView before = Whole(head, previous);
+    if (previous.none() || previous == old_address) break;
+    const auto [before, over_budget] = objects_.Whole(entry.head, previous);
     const bool older = before.state != ObjectState::kNothing && before.key == newest.key &&
                        before.header.version < view.header.version && before.header.version > oldest;
-    if (!older || unread_) break;
+    if (!older || over_budget) break;
     if (before.state == ObjectState::kWhole) return;
     view = before;
   }
   if (old.state == ObjectState::kNothing || old.key != newest.key || old.header.version >= newest.header.version) {
-    AddEntry(slot, entry, "the newest version is not whole, and the one before it is damaged");
-  } else if (options_.verify && Whole(head, word.old_address()).state != ObjectState::kWhole && !unread_) {
-    AddEntry(slot, entry, "the newest version is not whole, and the value before it is damaged");
+    AddDamage(entry, "the newest version is not whole, and the one before it is damaged");
+    return;
+  }
+  if (!verify_) return;
+  const auto [value, over_budget] = objects_.Whole(entry.head, old_address);
+  if (value.state != ObjectState::kWhole && !over_budget) {
+    AddDamage(entry, "the newest version is not whole, and the value before it is damaged");
   }
 }
 

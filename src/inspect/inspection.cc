@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/bytes.h"
-#include "inspect/shard_inspector.h"
+#include "inspect/shard_inspection.h"
 
 namespace erda::inspect {
 
@@ -33,8 +33,7 @@ Result<PoolReport> InspectPool(std::span<const std::byte> pool, const Options& o
   if (!report.ok()) return report.status();
   pool = pool.first(report->superblock.geometry.pool_size);
   for (uint32_t shard = 0; shard < report->superblock.geometry.shards; ++shard) {
-    ShardReport one = ShardInspector(pool, shard, options, &*report).Inspect();
-    report->shards.push_back(std::move(one));
+    report->shards.push_back(InspectShard(pool, shard, options, &*report));
   }
   return report;
 }

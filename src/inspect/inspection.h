@@ -1,9 +1,10 @@
-// What a pool's bytes are, told by reading them: for erda-inspect and erda-pool. Safe on any bytes whatever: every
-// offset is checked, the time is in proportion to the pool's size, and the memory to its regions and to the damage that
-// may be listed.
+// The inspection of a pool, for erda-inspect and erda-pool: it reads the bytes, and reports contents and damage.
 //
-// It reads the formats by itself, and not by way of index, log and recovery: those take a pool up to change it, and
-// stop at the first contradiction; this goes on, and names them all.
+// Safe on any bytes: it checks every offset. Its time is in proportion to the pool's size. Its memory is in proportion
+// to the number of regions and chunks, and to the damage that may be listed.
+//
+// It reads the formats without the classes of index, log and recovery. Those open a pool to change it, and stop at the
+// first contradiction. The inspection goes on, and names all contradictions. Any thread may call it.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +21,15 @@
 namespace erda::inspect {
 
 struct Options {
-  bool verify = false;          // the values of all entries, too
-  size_t damage_listed = 1000;  // more is only counted
+  bool verify = false;          // Also read the values of settled entries.
+  size_t damage_listed = 1000;  // The inspection only counts damage beyond this number.
 };
 
-// What no crash leaves.
+// A contradiction in the pool that no crash can leave.
 struct Damage {
   uint32_t shard = 0;
   std::string what;
-  // Of an entry of the index. Its key, if it can be known; else the place has to do.
+  // For damage of an index entry: its key, if the bytes tell it, and its index slot, head and new address.
   std::optional<std::string> key;
   std::optional<uint64_t> slot;
   std::optional<uint32_t> head;
@@ -40,81 +41,82 @@ struct SuperblockCopy {
     kCounts,
     kOlder,
     kNeverWritten,
-    kNotValid,  // its write was cut off, or it is damaged
+    kNotValid,  // A crash cut its write off, or it is damaged.
   };
   State state = State::kNotValid;
-  format::Superblock superblock{};  // to be believed if it counts or is older
+  format::Superblock superblock{};  // Valid if the copy counts or is older.
 };
 
 struct Segments {
   uint64_t open = 0;
-  uint64_t sealed = 0;   // full; something in them may be in flight
-  uint64_t settled = 0;  // full, and nothing in them is
-  uint64_t copying = 0;  // the cleaner copies there
+  uint64_t sealed = 0;   // Full, and a version in them may be in flight.
+  uint64_t settled = 0;  // Full, and no version in them is in flight.
+  uint64_t copying = 0;  // The cleaner copies objects there.
 };
 
 struct HeadReport {
   uint32_t head = 0;
   uint32_t regions = 0;
   Segments segments;
-  uint64_t objects = 0;       // as far as they can be walked
-  uint64_t chunks = 0;        // that were given to clients, for objects of theirs
-  uint64_t object_bytes = 0;  // with what is damaged in between
+  uint64_t objects = 0;       // Only those that a walk reaches.
+  uint64_t chunks = 0;        // Chunks that the shard gave to clients.
+  uint64_t object_bytes = 0;  // Includes the damaged bytes between objects.
 };
 
 struct ShardReport {
   uint32_t shard = 0;
   uint64_t version_limit = 0;
   uint64_t keys_at_close = 0;
-  // The last entry that was moved in the index, if one was.
+  // The last move of an index entry to another index slot, if the record names one.
   struct Move {
     uint64_t from = 0;
     uint64_t to = 0;
-    bool under_way = false;  // it is in both slots
+    bool under_way = false;  // The entry is in both index slots.
   };
   std::optional<Move> move;
 
   std::vector<HeadReport> heads;
   uint32_t regions_linked = 0;
   uint32_t regions_free = 0;
-  uint32_t regions_emptied = 0;   // by the cleaner, and not free yet
-  uint32_t regions_unopened = 0;  // linked, and not used yet: a crash came in between
-  uint64_t cut_off = 0;           // open segments with something behind their objects that is none: a crash came
+  uint32_t regions_emptied = 0;   // The cleaner is filling them with zeroes.
+  uint32_t regions_unopened = 0;  // A crash came after they were linked, and before the log used them.
+  uint64_t cut_off = 0;           // Segments in which a crash cut off the last objects.
 
-  uint64_t index_slots = 0;  // of all blocks
+  uint64_t index_slots = 0;  // The index slots of all blocks.
   uint64_t index_blocks = 0;
-  uint64_t window_slots = 0;   // of the largest window of a key; 64 as long as none has grown (format/reach.h)
-  uint32_t windows_grown = 0;  // of 16, of as many parts of the keys
-  uint32_t regions_index = 0;  // runs of its blocks
-  uint64_t left_over = 0;      // entries in the block that was split last, which are in the new one
+  uint64_t window_slots = 0;   // The largest window of a key. It is 64 until a window grows (format/reach.h).
+  uint32_t windows_grown = 0;  // The classes of keys whose window has grown, of 16.
+  uint32_t regions_index = 0;  // The regions that hold runs of the index.
+  uint64_t left_over = 0;      // Entries that the last split has copied into the new block, and not yet removed.
   uint64_t used_slots = 0;
-  uint64_t keys = 0;            // whose newest version is a value, whole or not known to be otherwise
-  uint64_t not_whole = 0;       // in flight: entries whose newest version is not settled, and not whole
-  uint64_t whole = 0;           // the same, and whole
-  uint64_t tombstones = 0;      // the same, and a delete
-  uint64_t verified = 0;        // objects whose values were read, and are whole
-  uint64_t verified_bytes = 0;  // of these objects
+  uint64_t keys = 0;            // Entries whose newest version is a value, whole or not verified.
+  uint64_t not_whole = 0;       // Entries whose newest version is in flight, and not whole.
+  uint64_t whole = 0;           // Entries whose newest version is in flight, and whole.
+  uint64_t tombstones = 0;      // Entries whose newest version is a delete that has not ended.
+  uint64_t verified = 0;        // Objects whose values were read, and are whole.
+  uint64_t verified_bytes = 0;  // The bytes of those objects.
 
   uint64_t log_bytes = 0;
   uint64_t object_bytes = 0;
-  uint64_t live_bytes = 0;  // of objects that an entry leads to: as its newest, or as the older one it may go back to
+  uint64_t live_bytes = 0;  // Objects that an entry names by its new address, or by its old one.
   [[nodiscard]] uint64_t dead_bytes() const { return object_bytes > live_bytes ? object_bytes - live_bytes : 0; }
   [[nodiscard]] uint64_t unsettled() const { return not_whole + whole + tombstones; }
 };
 
 struct PoolReport {
   SuperblockCopy superblocks[2];
-  format::Superblock superblock{};  // the one that counts
+  format::Superblock superblock{};  // The copy that counts.
   bool needs_recovery = false;
   std::vector<ShardReport> shards;
-  std::vector<Damage> damage;  // the first of it
+  std::vector<Damage> damage;  // The first Options::damage_listed of it.
   uint64_t damage_count = 0;
 };
 
-// The status is that of format::FindSuperblock: without a valid superblock there is no pool.
-// Its superblocks alone, at once; the report has no shards.
+// Both return the status of format::FindSuperblock if the pool has no valid superblock.
+//
+// Reads the superblocks alone. The report has no shards.
 Result<PoolReport> InspectFrame(std::span<const std::byte> pool);
-// All of it.
+// Reads all of the pool.
 Result<PoolReport> InspectPool(std::span<const std::byte> pool, const Options& options);
 
 }  // namespace erda::inspect

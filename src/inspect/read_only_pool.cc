@@ -15,11 +15,11 @@ namespace erda::inspect {
 
 namespace {
 
-// 0: neither a file nor a DAX device, or one without a byte.
+// Returns 0 for a file without a byte, and for anything that is neither a file nor a DAX device.
 uint64_t SizeOf(const struct stat& info) {
   if (S_ISREG(info.st_mode)) return static_cast<uint64_t>(info.st_size);
   if (!S_ISCHR(info.st_mode)) return 0;
-  // Of character devices those of DAX alone have a size there.
+  // Among character devices, only DAX devices have a size there.
   const auto device = info.st_rdev;
   std::ifstream file("/sys/dev/char/" + std::to_string(major(device)) + ":" + std::to_string(minor(device)) + "/size");
   uint64_t size = 0;
@@ -33,7 +33,7 @@ Result<std::unique_ptr<ReadOnlyPool>> ReadOnlyPool::Open(const std::string& path
   const auto in_path = [&path](Code code, const std::string& what) {
     return Status(code, "pool " + path + ": " + what);
   };
-  // Without waiting for a writer, should it be a pipe.
+  // If the path is a pipe, O_NONBLOCK lets the open return although the pipe has no writer.
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return ErrnoStatus("cannot open pool " + path);
   struct stat info {};
@@ -45,7 +45,7 @@ Result<std::unique_ptr<ReadOnlyPool>> ReadOnlyPool::Open(const std::string& path
     if (errno == EWOULDBLOCK) return in_path(Code::kUnavailable, "a server has it open; stop that server first");
     return ErrnoStatus("cannot lock pool " + path);
   }
-  // Only now: a server that had it open may have been about to create it.
+  // Comes after the lock: a server that had the file open may have been about to create the pool.
   if (::fstat(file.get(), &info) != 0) return ErrnoStatus("cannot examine pool " + path);
   const uint64_t size = SizeOf(info);
   if (size == 0) {

@@ -1,4 +1,5 @@
-// A pool's bytes for someone who only looks: nothing of it can be written through this mapping.
+// A pool's bytes, mapped for reading only. The object owns the mapping, and a shared lock on the file. Any thread may
+// use it.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@ namespace erda::inspect {
 
 class ReadOnlyPool {
  public:
-  // A file or a DAX device. kUnavailable: a server has it open. While this is there no server can open it, and others
-  // who only look can.
+  // Opens a file or a DAX device. Returns kUnavailable if a server has it open. While the object exists, no server can
+  // open the pool, and other programs can read it.
   static Result<std::unique_ptr<ReadOnlyPool>> Open(const std::string& path);
 
   ReadOnlyPool(const ReadOnlyPool&) = delete;
@@ -26,7 +27,7 @@ class ReadOnlyPool {
  private:
   ReadOnlyPool(UniqueFd file, std::span<const std::byte> bytes) : file_(std::move(file)), bytes_(bytes) {}
 
-  UniqueFd file_;  // holds the lock
+  UniqueFd file_;  // Holds the lock.
   std::span<const std::byte> bytes_;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "inspect/salvage_frame.h"
-#include "inspect/shard_salvager.h"
+#include "inspect/shard_salvage.h"
 
 namespace erda::inspect {
 
@@ -16,7 +16,7 @@ Result<SalvageReport> Salvage(std::span<const std::byte> pool, const SalvageOpti
   if (frame->geometry.pool_size > pool.size()) report.missing_bytes = frame->geometry.pool_size - pool.size();
   pool = pool.first(std::min<uint64_t>(pool.size(), frame->geometry.pool_size));
   for (uint32_t shard = 0; shard < frame->geometry.shards; ++shard) {
-    if (auto status = ShardSalvager(pool, *frame, shard, options, &report).Run(take); !status.ok()) return status;
+    if (auto status = SalvageShard(pool, *frame, shard, options, take, &report); !status.ok()) return status;
   }
   return report;
 }

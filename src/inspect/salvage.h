@@ -1,8 +1,8 @@
-// Takes the values out of a pool that does not open: for erda-pool salvage (docs/salvage.md).
+// Takes the values out of a pool that does not open, for erda-pool salvage (docs/salvage.md).
 //
-// It reads the log itself, region by region, and takes the index for evidence. Safe on any bytes whatever: every offset
-// is checked, and nothing is changed. Memory: some 60 bytes for each key of one shard, and 8 bytes for each value of
-// that shard that is written; no values.
+// It reads the log itself, region by region, and takes the index for evidence. Safe on any bytes: it checks every
+// offset, and changes nothing. Memory: some 60 bytes for each key of one shard, and 16 bytes for each of its values
+// that is taken. Any thread may call it.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@
 namespace erda::inspect {
 
 struct SalvageOptions {
-  // How the pool was made, in place of what its superblocks say.
+  // The geometry with which the pool was made. It counts in place of the geometry in the superblocks.
   std::optional<format::GeometryWish> made;
-  bool newest = false;  // of a key that the index names: a newer version counts, too, that a client may have forged
-  bool older = false;   // of a key whose newest version is damaged: the version before it is taken
+  bool newest = false;  // Take a newer version than the one that the index names, although a client may have forged it.
+  bool older = false;   // Take the version before the newest one, if the newest one is damaged.
   size_t listed = 1000;
 };
 
@@ -31,11 +31,11 @@ struct SalvagedValue {
   std::string_view key;
   std::span<const std::byte> value;
   uint64_t deadline = 0;
-  bool named = false;  // the index names it. Else the key may have been deleted
+  bool named = false;  // The index names the key. A key that it does not name may have been deleted.
 };
 using TakeValue = std::function<Status(const SalvagedValue&)>;
 
-// Where the geometry comes from.
+// The source of the geometry.
 enum class FrameSource : uint8_t { kSuperblock, kDamagedSuperblock, kOptions, kDefaults };
 
 struct SalvageReport {
@@ -43,29 +43,29 @@ struct SalvageReport {
     uint32_t shard = 0;
     std::string what;
     std::optional<std::string> key;
-    std::optional<uint64_t> offset;  // in the pool
+    std::optional<uint64_t> offset;  // In the pool.
   };
 
   FrameSource source = FrameSource::kSuperblock;
   format::Geometry geometry{};
-  uint64_t missing_bytes = 0;  // of the pool, that the file does not have
+  uint64_t missing_bytes = 0;  // Bytes of the pool that the file does not have.
 
-  uint64_t named = 0;       // keys that were taken, and that the index names
-  uint64_t unnamed = 0;     // keys that were taken, and that it does not
-  uint64_t bytes = 0;       // of their keys and values
-  uint64_t deleted = 0;     // keys that were not, since they were deleted
-  uint64_t damaged = 0;     // keys that were not, since their newest version is damaged
-  uint64_t older = 0;       // keys that were taken with an older value, since their newest version is damaged
-  uint64_t unfinished = 0;  // keys that nothing names, whose newest version is not whole: was never, or is damaged
-  uint64_t doubtful = 0;    // keys with a newer version that a client may have forged, and that was not taken
-  std::vector<Lost> lost;   // the first of all that but named, unnamed and deleted
+  uint64_t named = 0;       // Taken keys that the index names.
+  uint64_t unnamed = 0;     // Taken keys that the index does not name.
+  uint64_t bytes = 0;       // Bytes of all taken keys and values.
+  uint64_t deleted = 0;     // Keys that were deleted, and so not taken.
+  uint64_t damaged = 0;     // Keys whose newest version is damaged, and that were not taken.
+  uint64_t older = 0;       // Keys that were taken with an older value, since their newest version is damaged.
+  uint64_t unfinished = 0;  // Keys that nothing names, and whose newest version was never whole, or is damaged.
+  uint64_t doubtful = 0;    // Keys with a newer version that a client may have forged, and that was not taken.
+  std::vector<Lost> lost;   // The first keys and places of all counts but named, unnamed and deleted.
 
   uint64_t regions_read = 0;
   uint64_t regions_index = 0;
-  uint64_t regions_found = 0;     // read, though the region table does not say where they belong
-  uint64_t regions_unread = 0;    // with something in them, of which nothing can be read
-  uint64_t segments_damaged = 0;  // without a header that verifies, and with something in them
-  uint64_t bytes_skipped = 0;     // that are neither zero nor of an object
+  uint64_t regions_found = 0;     // Regions that were read, although the region table does not place them.
+  uint64_t regions_unread = 0;    // Regions with some bytes in them, of which no object verifies.
+  uint64_t segments_damaged = 0;  // Segments with some bytes in them, but without a header that verifies.
+  uint64_t bytes_skipped = 0;     // Bytes that are neither zero nor of an object.
 
   [[nodiscard]] uint64_t keys() const { return named + unnamed; }
   [[nodiscard]] bool complete() const {
@@ -73,8 +73,9 @@ struct SalvageReport {
   }
 };
 
-// Each key once, in the order of their places in each shard. kCorruption: it cannot be told how the pool is cut; the
-// message says what to do. kInvalidArgument: another format version. What `take` returns ends it.
+// Gives each key to `take` once, shard by shard, in the order of the values' places. Returns kCorruption if nothing
+// tells the pool's geometry; the message says what to do. Returns kInvalidArgument for another format version. An error
+// of `take` ends the salvage, which returns it.
 Result<SalvageReport> Salvage(std::span<const std::byte> pool, const SalvageOptions& options, const TakeValue& take);
 
 }  // namespace erda::inspect

@@ -42,7 +42,8 @@ std::optional<LoneObject> LoneObjects::At(std::span<const std::byte> bytes) {
 
 namespace {
 
-// What of a superblock holds by itself. The file may be shorter than the pool: then the rest is salvaged.
+// Returns whether the superblock is valid, whatever the size of the file. A file that is shorter than the pool can be
+// salvaged, too.
 bool Verifies(const Superblock& copy) {
   return copy.magic == format::kPoolMagic && copy.format_version == kFormatVersion &&
          format::SuperblockCrc(copy) == copy.crc && format::CheckGeometry(copy.geometry).ok();
@@ -54,7 +55,7 @@ format::RegionWord RegionWordIn(std::span<const std::byte> pool, uint32_t region
   return format::RegionWord(LoadAs<uint64_t>(pool.subspan(at)));
 }
 
-// The segment, as far as the file has it.
+// Returns the bytes of the segment that the file has.
 std::span<const std::byte> SegmentIn(std::span<const std::byte> pool, const Geometry& g, uint32_t region,
                                      uint64_t segment) {
   const uint64_t at = g.RegionOffset(region) + segment * g.segment_size;
@@ -62,8 +63,8 @@ std::span<const std::byte> SegmentIn(std::span<const std::byte> pool, const Geom
   return pool.subspan(at, std::min(g.segment_size, pool.size() - at));
 }
 
-// How well a geometry fits what is found: one for each region that the table and its first header say the same of, one
-// less for each that they do not.
+// Rates a geometry by the linked regions. Each region counts 1 if the region table and the region's first segment tell
+// the same generation, and -1 if they do not.
 int64_t FitOf(std::span<const std::byte> pool, const Geometry& g) {
   int64_t fit = 0;
   for (uint32_t region = 0; region < g.regions(); ++region) {
@@ -75,8 +76,8 @@ int64_t FitOf(std::span<const std::byte> pool, const Geometry& g) {
   return fit;
 }
 
-// Headers that stand at the beginnings of segments: of two geometries that fit as well, the larger segments are right,
-// unless they leave headers out.
+// Counts the headers at the beginnings of segments. If two geometries have the same rate, the one that finds more
+// headers is right, and then the one with the larger segments.
 uint64_t HeadersIn(std::span<const std::byte> pool, const Geometry& g) {
   uint64_t headers = 0;
   for (uint32_t region = 0; region < g.regions() && g.RegionOffset(region) < pool.size(); ++region) {
@@ -96,7 +97,8 @@ std::optional<Geometry> Made(format::GeometryWish wish, uint64_t file_size) {
   return grown.ok() ? *grown : *geometry;
 }
 
-// The seed that most objects were written with, by what table and headers say of their places.
+// Returns the seed with which 15 of 16 objects were written, if their places are those that the region table and the
+// segments' headers tell.
 std::optional<uint32_t> VoteForSeed(std::span<const std::byte> pool, const Geometry& g) {
   constexpr size_t kVotes = 256;
   constexpr size_t kVotesOfSegment = 4;
@@ -125,7 +127,7 @@ std::optional<uint32_t> VoteForSeed(std::span<const std::byte> pool, const Geome
   }
   const auto best =
       std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  // Of places that are not theirs, objects tell several seeds.
+  // If the places are wrong, the objects tell several seeds.
   if (best == votes.end() || best->second < all - all / 16) return std::nullopt;
   return best->first;
 }
@@ -137,7 +139,7 @@ struct Candidate {
   uint64_t headers = 0;
 };
 
-// The best first; those alone that fit more than they do not.
+// Returns the candidates with a positive rate, the best first.
 std::vector<Candidate> ByFit(std::span<const std::byte> pool, std::vector<Candidate> candidates) {
   for (Candidate& candidate : candidates) {
     candidate.fit = FitOf(pool, candidate.geometry);
@@ -187,7 +189,7 @@ Result<SalvageFrame> FrameThatFits(std::span<const std::byte> pool, const std::v
     const auto seed = VoteForSeed(pool, candidate.geometry);
     if (seed) return SalvageFrame{candidate.geometry, *seed, {}, candidate.source};
   }
-  // The region table is lost, too. What the damaged copy says may be right all the same: else no object verifies.
+  // The region table is lost, too. The damaged copy may still tell the right uuid. If it does not, no object verifies.
   for (const Candidate& candidate : told) {
     for (const Superblock& copy : copies) {
       if (HasUuid(copy)) return SalvageFrame{candidate.geometry, format::PoolSeed(copy.uuid), {}, candidate.source};

@@ -26,7 +26,7 @@ constexpr std::array kAddresses = {
     LogAddress(0x7fffffff),
 };
 
-// What a word says, by its meaning.
+// The meaning of a word: its fields.
 struct Meaning {
   bool tag;
   LogAddress newer;
@@ -38,10 +38,10 @@ constexpr Meaning MeaningOf(EntryWord word) {
   return {word.new_tag(), word.new_address(), word.old_address(), word.settled()};
 }
 
-// The bits that hold the new / the old address of a word with this tag.
+// Return the bits that hold the new address, and the old address, of a word with this tag.
 constexpr uint64_t NewBits(bool tag) { return tag ? kFirstBits : kSecondBits; }
 constexpr uint64_t OldBits(bool tag) { return tag ? kSecondBits : kFirstBits; }
-// Only these bits differ, if any.
+// Returns whether the words differ in these bits at most.
 constexpr bool OnlyDiffer(EntryWord a, EntryWord b, uint64_t bits) { return ((a.raw() ^ b.raw()) & ~bits) == 0; }
 
 constexpr bool RoundTrips(const Meaning& m) {
@@ -61,13 +61,13 @@ constexpr bool SettlesWell(const Meaning& m) {
          OnlyDiffer(word, word.Unsettled(), kSettledBit);
 }
 
-// The rule that keeps the last whole version: the tag flips only over a settled one.
+// This rule keeps the last whole version: the tag flips only over a settled version.
 constexpr bool PublishesWell(const Meaning& m, LogAddress next) {
   const EntryWord word = EntryWord::Make(m.tag, m.newer, m.older, m.settled);
   const EntryWord published = word.Published(next);
   if (word.empty()) return MeaningOf(published) == Meaning{true, next, kNoAddress, false};
   if (m.settled) {
-    // The new version is written over the older of the two addresses; the other stays where it is.
+    // The new address takes the place of the older of the two addresses. The other one stays where it is.
     return MeaningOf(published) == Meaning{!m.tag, next, m.newer, false} &&
            OnlyDiffer(word, published, kTagBit | kSettledBit | OldBits(m.tag));
   }
@@ -91,12 +91,12 @@ constexpr bool TakesBackToOldWell(const Meaning& m) {
   const EntryWord word = EntryWord::Make(m.tag, m.newer, m.older, m.settled);
   const EntryWord taken = word.TakenBackToOld();
   if (m.older.none()) return taken.empty();
-  // The old address stays where it is and becomes the new one; the other place is free.
+  // The old address stays where it is, and becomes the new one. The other place is free.
   return MeaningOf(taken) == Meaning{!m.tag, m.older, kNoAddress, true} &&
          OnlyDiffer(word, taken, kTagBit | kSettledBit | NewBits(m.tag));
 }
 
-// What is settled is needed, and nothing else: the new one, or beside an unsettled one the old one.
+// An entry needs one settled version: the new one if it is settled, and otherwise the old one.
 constexpr bool NamesWhatIsSettled(const Meaning& m, LogAddress address) {
   const EntryWord word = EntryWord::Make(m.tag, m.newer, m.older, m.settled);
   if (word.needed_old() != (m.settled ? kNoAddress : m.older)) return false;
@@ -107,7 +107,7 @@ constexpr bool NamesWhatIsSettled(const Meaning& m, LogAddress address) {
 constexpr bool MovesWell(const Meaning& m, LogAddress to) {
   const EntryWord word = EntryWord::Make(m.tag, m.newer, m.older, m.settled);
   const LogAddress from = m.settled ? m.newer : m.older;
-  // (An address is of one version.)
+  // No two versions stand at one address.
   if (!word.NamesSettled(from) || m.newer == m.older) return true;
   const EntryWord moved = word.Moved(from, to);
   if (m.settled) {
@@ -116,7 +116,7 @@ constexpr bool MovesWell(const Meaning& m, LogAddress to) {
   return MeaningOf(moved) == Meaning{m.tag, m.newer, to, false} && OnlyDiffer(word, moved, OldBits(m.tag));
 }
 
-// Every word that two of the addresses, a tag and a settled bit make.
+// Checks every word that two of the addresses, a tag and a settled bit make.
 template <class Check>
 constexpr bool ForAllWords(Check&& check) {
   for (const bool tag : {false, true}) {
@@ -140,7 +140,7 @@ constexpr bool ForAllWordsAndAddresses(Check&& check) {
   });
 }
 
-// The compiler runs all of them.
+// The compiler evaluates all of these checks.
 static_assert(ForAllWords(RoundTrips));
 static_assert(ForAllWords(SettlesWell));
 static_assert(ForAllWordsAndAddresses(PublishesWell));
@@ -152,7 +152,7 @@ static_assert(ForAllWords(TakesBackToOldWell));
 static_assert(ForAllWordsAndAddresses(NamesWhatIsSettled));
 static_assert(ForAllWordsAndAddresses(MovesWell));
 
-// The same, at run time: what the compiler evaluates and what it generates need not agree.
+// These tests repeat the checks at run time. The compiler's evaluation and the code that it generates need not agree.
 TEST(EntryWordTest, EveryWordReturnsItsFields) { EXPECT_TRUE(ForAllWords(RoundTrips)); }
 
 TEST(EntryWordTest, SettlingChangesTheSettledBitAlone) { EXPECT_TRUE(ForAllWords(SettlesWell)); }

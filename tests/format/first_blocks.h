@@ -1,4 +1,4 @@
-// Where a key is in an index that has not grown.
+// The home of a key in an index that has not grown.
 #pragma once
 
 #include <cstdint>

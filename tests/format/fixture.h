@@ -1,4 +1,4 @@
-// What the tests of the formats share.
+// Examples of the formats' structures, which their tests share.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,21 +15,21 @@
 
 namespace erda::format {
 
-// "45 52 44 41 ...": the bytes in lower-case hex, 16 in a line.
+// Returns the bytes in lower-case hex, 16 in a line: "45 52 44 41 ...".
 std::string Hex(std::span<const std::byte> bytes);
-// The same text from a literal: blanks and line ends do not matter, "00*12" stands for twelve bytes 00.
+// Returns the same text for a literal. Blanks and line ends do not matter, and "00*12" stands for twelve bytes 00.
 std::string HexOf(std::string_view literal);
 
 inline constexpr std::array<uint8_t, 16> kUuid = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-// Where the tests' objects stand.
+// Returns the place of the tests' objects.
 inline Place TestPlace() { return {PoolSeed(kUuid), 3, LogAddress::At(2, 4096), 5}; }
 
-// A whole object, without the unused bytes behind it.
+// Returns a whole object, without the unused bytes up to the next granule.
 std::vector<std::byte> WholeObject(const Place& place, std::string_view key, std::string_view value,
                                    uint64_t version = 77, uint64_t deadline = 0);
 
-// A geometry with fixed, checked contents: 64 MiB, two shards.
+// Returns a valid geometry with fixed contents: 64 MiB, two shards.
 Geometry TestGeometry();
 Superblock TestSuperblock(const Geometry& geometry, uint64_t generation);
 

@@ -27,7 +27,7 @@ std::string Describe(const GeometryWish& wish) {
          std::to_string(wish.index_entries);
 }
 
-// What a geometry must be, in numbers that cannot overflow.
+// Returns whether the geometry is consistent. Computes with numbers that cannot overflow.
 testing::AssertionResult HoldsTogether(const Geometry& g) {
   __extension__ using Wide = unsigned __int128;
   const auto power_of_two = [](uint64_t n) { return n != 0 && (n & (n - 1)) == 0; };
@@ -46,7 +46,7 @@ testing::AssertionResult HoldsTogether(const Geometry& g) {
       {heads >= g.shards && heads <= kHeadsMax, "the heads"},
       {regions >= 2 * Wide{g.shards} && regions <= kRegionsMax, "the regions"},
       {heads * (Wide{g.more_layers} + 1) <= kHeadsMax, "layers that no region word can tell"},
-      {g.region_size * (Wide{g.more_layers} + 1) <= kRegionBytesMax, "layers behind the end of a slot"},
+      {g.region_size * (Wide{g.more_layers} + 1) <= kRegionBytesMax, "layers after the end of a slot"},
       {g.regions_per_shard <= Wide{g.heads_per_shard} * kSlotsPerHead * (Wide{g.more_layers} + 1),
        "more regions than slots"},
       {g.block_shift >= 7 && g.block_shift <= 11, "the blocks of the index"},
@@ -56,7 +56,7 @@ testing::AssertionResult HoldsTogether(const Geometry& g) {
       {g.index_offset >= kRegionTableOffset + regions * sizeof(uint64_t), "the index over the region table"},
       {g.index_offset % 4096 == 0 && g.regions_offset % 4096 == 0, "an offset within a page"},
       {index_end <= g.regions_offset, "the regions over the index"},
-      {regions_end <= g.pool_size, "regions behind the end"},
+      {regions_end <= g.pool_size, "regions after the end of the pool"},
   };
   for (const auto& rule : rules) {
     if (!rule.holds) return testing::AssertionFailure() << rule.what;
@@ -64,7 +64,7 @@ testing::AssertionResult HoldsTogether(const Geometry& g) {
   return testing::AssertionSuccess();
 }
 
-// Chosen, checked, and sound by our own reckoning.
+// Returns whether ChooseGeometry grants the wish, and both CheckGeometry and HoldsTogether accept the geometry.
 testing::AssertionResult IsChosenWell(const GeometryWish& wish) {
   const auto geometry = ChooseGeometry(wish);
   if (!geometry.ok()) return testing::AssertionFailure() << Describe(wish) << ": " << geometry.status().ToString();
@@ -98,7 +98,8 @@ TEST(ChooseGeometryTest, EveryUsualPoolHasAGeometry) {
   }
 }
 
-// Where nobody says how far a pool is to grow, it can grow 16 times, and fewer where less than 0.8 were usable then.
+// If the owner names no size to grow to, the pool can grow 16 times. It can grow fewer times if less than 0.8 of it
+// would be usable then.
 TEST(ChooseGeometryTest, UnplannedPoolsGrowSixteenTimes) {
   for (const uint64_t size : {8 * kMiB, 64 * kMiB, 100 * kMiB, kGiB, 2 * kGiB, 3 * kGiB, 4 * kGiB, 8 * kGiB, 20 * kGiB,
                               64 * kGiB, 100 * kGiB}) {
@@ -112,7 +113,7 @@ TEST(ChooseGeometryTest, UnplannedPoolsGrowSixteenTimes) {
       EXPECT_TRUE(grown.ok() && HoldsTogether(*grown));
     }
   }
-  // Larger ones as far as that goes; and what was asked for counts.
+  // A larger pool can grow as far as the formats allow. A size that the owner names counts.
   for (const uint64_t size : {256 * kGiB, 1024 * kGiB}) {
     const Geometry g = *ChooseGeometry({.pool_size = size});
     EXPECT_GE(GrowthLimit(g), 4 * size);
@@ -133,7 +134,7 @@ TEST(ChooseGeometryTest, LargePoolsTakeLargeValues) {
   }
   EXPECT_EQ(ChooseGeometry({.pool_size = 3 * kGiB})->segment_size, 8 * kMiB);
   EXPECT_EQ(ChooseGeometry({.pool_size = 8 * kGiB, .shards = 4})->segment_size, 8 * kMiB);
-  // What is asked for is kept.
+  // A size that the owner names counts.
   EXPECT_EQ(ChooseGeometry({.pool_size = 8 * kGiB, .segment_size = kMiB})->segment_size, kMiB);
   EXPECT_EQ(ChooseGeometry({.pool_size = 8 * kGiB, .region_size = 16 * kMiB})->segment_size, 4 * kMiB);
 }
@@ -195,7 +196,7 @@ TEST(ChooseGeometryTest, AShardHasFourRegionsAtLeast) {
   EXPECT_EQ(g.regions_per_shard, 4U);
   const GeometryWish three = {.pool_size = 128 * 1024 - 8192, .region_size = 8192, .segment_size = 4096};
   EXPECT_TRUE(IsRefused(three, "each shard needs four regions"));
-  // Pools that were made with fewer still open.
+  // A pool that was made with fewer regions still opens.
   g.regions_per_shard = 2;
   EXPECT_TRUE(CheckGeometry(g).ok());
 }
@@ -224,7 +225,7 @@ TEST(ChooseGeometryTest, AnIndexBeyondAllBoundsIsRefused) {
   }
 }
 
-// Each field in turn, out of its limits.
+// Each case sets one field out of its limits.
 TEST(CheckGeometryTest, AGeometryWithAWrongFieldIsRefused) {
   ASSERT_TRUE(CheckGeometry(TestGeometry()).ok());
   ASSERT_TRUE(HoldsTogether(TestGeometry()));
@@ -283,7 +284,7 @@ TEST(CheckGeometryTest, AGeometryWithAWrongFieldIsRefused) {
   }
 }
 
-// The low 32 bits of a hash choose a block: of more blocks some would never be found.
+// The low 32 bits of a hash choose a block. So keys would never come into some of more blocks.
 TEST(CheckGeometryTest, MoreBlocksThanAHashCanChooseAreRefused) {
   Geometry geometry = TestGeometry();
   geometry.shards = 1;
@@ -303,7 +304,7 @@ TEST(CheckGeometryTest, MoreBlocksThanAHashCanChooseAreRefused) {
   }
 }
 
-// Any bytes may come as a geometry: from a pool file, or from a server.
+// A pool file or a server may give any bytes as a geometry.
 TEST(CheckGeometryTest, AcceptedGeometryIsConsistentForAnyFields) {
   constexpr uint64_t kSeed = 8;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
@@ -360,7 +361,7 @@ TEST(GeometryTest, EveryKeyHasItsShardHeadAndHome) {
       ++by_head[head];
       ++by_home[home];
     }
-    // Six standard deviations; with these keys it is the same every time.
+    // The bound is six standard deviations. The keys are the same in every run.
     const auto even = [](const std::vector<int>& counts) {
       const double mean = static_cast<double>(kKeys) / static_cast<double>(counts.size());
       for (const int count : counts) EXPECT_NEAR(count, mean, 6 * std::sqrt(mean));
@@ -425,10 +426,10 @@ TEST(GrownGeometryTest, GrowthMovesNoExistingPart) {
       ASSERT_EQ(GrowthLimit(*larger), GrowthLimit(g)) << "one that grew in steps grows as far";
       ASSERT_GE(larger->regions_per_shard, g.regions_per_shard);
       ASSERT_GE(larger->more_layers, g.more_layers);
-      // All of the space is used, but for what is less than a region for each shard.
+      // The pool uses all of the space, except for less than a region of each shard.
       const uint64_t used = larger->RegionOffset(larger->regions());
       ASSERT_LT(size - used, larger->region_size * larger->shards);
-      // Nothing else changed.
+      // No other field changed.
       Geometry rest = *larger;
       rest.pool_size = g.pool_size;
       rest.regions_per_shard = g.regions_per_shard;
@@ -458,8 +459,8 @@ TEST(GrownGeometryTest, APoolOnlyGrowsAndNotWithoutEnd) {
   EXPECT_NE(beyond.status().message().find("can grow to " + std::to_string(GrowthLimit(g))), std::string_view::npos);
 }
 
-// What docs/operations.md says.
-TEST(GrownGeometryTest, TheDocumentedLimits) {
+// docs/operations.md has these numbers.
+TEST(GrownGeometryTest, PoolsGrowToTheDocumentedLimits) {
   const struct {
     uint64_t pool, limit, region, step;
     double usable;
@@ -510,8 +511,8 @@ TEST(GrownGeometryTest, AWishToGrowIsKeptOrRefused) {
   EXPECT_TRUE(IsRefused({.pool_size = kGiB, .grow_to = 1024 * kGiB}, "less than half of a pool"));
 }
 
-// What docs/operations.md says.
-TEST(GrownGeometryTest, TheDocumentedWishes) {
+// docs/operations.md has these numbers.
+TEST(GrownGeometryTest, WishesToGrowGiveTheDocumentedGeometries) {
   const struct {
     uint64_t pool, grow_to, region;
     uint32_t heads;
@@ -532,10 +533,10 @@ TEST(GrownGeometryTest, TheDocumentedWishes) {
   }
 }
 
-TEST(GeometryTest, ASlotOfALayerHasAnAddressOfItsOwn) {
+TEST(GeometryTest, EachHeadSlotOfALayerHasASeparateAddress) {
   Geometry g = TestGeometry();
   g.more_layers = 3;
-  std::vector<bool> seen(size_t{1} << (31 - 16));  // by address, of regions of 1 MiB
+  std::vector<bool> seen(size_t{1} << (31 - 16));  // By address, for regions of 1 MiB.
   for (uint32_t slot = 0; slot < g.slots_per_head(); ++slot) {
     for (const uint64_t offset : {uint64_t{0}, uint64_t{16}, g.region_size - 16}) {
       const LogAddress address = g.AddressOf(slot, offset);
@@ -559,7 +560,7 @@ TEST(GeometryTest, ASlotOfALayerHasAnAddressOfItsOwn) {
 }
 
 TEST(UsableShareTest, UsableShareFollowsTheFormula) {
-  const Geometry g = TestGeometry();  // of 31 regions of each shard, one for the cleaner, and two for its head
+  const Geometry g = TestGeometry();  // Of the 31 regions of a shard, the cleaner keeps one, and the head keeps two.
   EXPECT_DOUBLE_EQ(UsableShare(g), 255.0 / 256 * (2.0 * 28 * (kMiB - 1088 - 4 * (64 + 1024))) / (64.0 * kMiB));
 }
 
@@ -571,7 +572,7 @@ TEST(UsableShareTest, TooFewRegionsLeaveNoUsableShare) {
   EXPECT_GT(UsableShare(g), 0.0);
 }
 
-// The default geometry, for so many shards.
+// The parameter is the number of shards. The geometry is the default.
 class UsableShareOfShardsTest : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(UsableShareOfShardsTest, UsableShareIsAtLeastFourFifths) {
@@ -581,7 +582,7 @@ TEST_P(UsableShareOfShardsTest, UsableShareIsAtLeastFourFifths) {
     ASSERT_TRUE(geometry.ok()) << geometry.status().ToString();
     EXPECT_GE(UsableShare(*geometry), 0.80) << size << " bytes";
     EXPECT_GE(geometry->regions_per_shard, 20U) << size << " bytes";
-    // Where they need not be made to grow.
+    // Pools that need not grow have a larger share.
     if (size / shards < kGiB) {
       EXPECT_LT(geometry->regions_per_shard, 96U) << size << " bytes";
     }
@@ -596,8 +597,8 @@ TEST(UsableShareTest, ManyShardsInTheSmallestPoolHaveLess) {
   EXPECT_NEAR(UsableShare(*ChooseGeometry({.pool_size = 64 * kMiB, .shards = kShardsMax})), 0.582, 0.0005);
 }
 
-// What docs/operations.md says.
-TEST(ChooseGeometryTest, TheDocumentedDefaults) {
+// docs/operations.md has these numbers.
+TEST(ChooseGeometryTest, WithoutWishesAPoolHasTheDocumentedDefaults) {
   const struct {
     uint64_t pool, region, segment;
     uint32_t regions, heads;
@@ -617,7 +618,7 @@ TEST(ChooseGeometryTest, TheDocumentedDefaults) {
     EXPECT_EQ(g.regions_per_shard, row.regions);
     EXPECT_EQ(g.heads_per_shard, row.heads);
     EXPECT_NEAR(UsableShare(g), row.usable, 0.0005);
-    // The largest value is the segment but for 1188 bytes and the key.
+    // The largest value is 1188 bytes and the key smaller than the segment.
     EXPECT_EQ(ValueBytesMax(g, 24), row.segment - 1188 - 24);
   }
 }

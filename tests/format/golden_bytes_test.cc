@@ -1,4 +1,5 @@
-// The bytes of every structure, in full: another compiler, another library or a careless change must not alter one.
+// All bytes of an example of every structure. Another compiler, another library or a careless change must not alter
+// one.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -81,7 +82,7 @@ TEST(GoldenBytesTest, SegmentHeaderHasItsDocumentedBytes) {
     20 23 22 21 df 07 23 7e  00*24)"));
 }
 
-// The key is "key", the value "value"; the two checksums bind them to TestPlace().
+// The key is "key", and the value is "value". The two checksums bind them to TestPlace().
 TEST(GoldenBytesTest, ObjectHasItsDocumentedBytes) {
   EXPECT_EQ(Hex(WholeObject(TestPlace(), "key", "value")), HexOf(R"(
     45 16 be 29 03 00 01 01  05 00 00 00 08 00 00 01
@@ -173,7 +174,7 @@ TEST(GoldenBytesTest, HelloChallengeHasItsDocumentedBytes) {
     cd*32)"));
 }
 
-// HMAC-SHA-256 computed apart: Python's hmac, of the label, the nonce and the bytes before the proof.
+// Python's hmac computed the HMAC-SHA-256 of the label, the nonce and the bytes before the proof.
 TEST(GoldenBytesTest, ProofsHaveTheirDocumentedBytes) {
   Nonce nonce;
   nonce.fill(0xcd);
@@ -184,7 +185,7 @@ TEST(GoldenBytesTest, ProofsHaveTheirDocumentedBytes) {
   request.slots = 64;
   request.client_id = 0x1122334455667788;
   request.challenge = 0x99aabbccddeeff00;
-  request.proof.fill(0xff);  // counts for nothing
+  request.proof.fill(0xff);  // The new proof does not cover these bytes.
   EXPECT_EQ(Hex(BytesOf(ClientProof("a token of some length", nonce, request))),
             HexOf("15 64 24 24 e6 e8 9f 78 5f c6 1c 1a 45 92 6d b6"));
   HelloReply reply{};
@@ -257,7 +258,7 @@ TEST(GoldenBytesTest, ControlBlockHasItsDocumentedBytes) {
   EXPECT_EQ(ControlBytes(geometry), 8192U);
   geometry.heads_per_shard = 2;
   EXPECT_EQ(ControlBytes(geometry), 4096U);
-  geometry.regions_per_shard = 514;  // 257 runs, of 4 bytes each
+  geometry.regions_per_shard = 514;  // This gives 257 runs, of 4 bytes each.
   EXPECT_EQ(ControlBytes(geometry), 8192U);
   EXPECT_EQ(ActivityOffset(geometry), 8192U);
   EXPECT_EQ(ControlRegionBytes(geometry), 16384U);

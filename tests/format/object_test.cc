@@ -15,7 +15,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Copies into memory of exactly that size, so that the address sanitizer sees a read behind it.
+// Copies into memory of exactly that size, so that the address sanitizer sees a read after the end.
 ObjectView InspectPrefix(const Place& place, const Bytes& bytes, size_t size, Bytes* memory) {
   *memory = Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
   memory->shrink_to_fit();
@@ -93,15 +93,15 @@ TEST(InspectObjectTest, TheDeadlineOfAReservationIsKnownBeforeItsValue) {
   EXPECT_EQ(view.deadline, 0x0102030405U);
 }
 
-// The checksums cover the flags, so an unknown one was written on purpose: it says nothing about what is known here.
+// The checksums cover the flags. So a writer set an unknown flag on purpose, and it changes no known flag.
 TEST(InspectObjectTest, TheFlagsAreApartAndUnknownOnesDoNotMatter) {
   for (unsigned flags = 0; flags < 256; ++flags) {
-    if ((flags & ObjectHeader::kExpiresFlag) != 0) continue;  // it says that there is more
+    if ((flags & ObjectHeader::kExpiresFlag) != 0) continue;  // The object would need a deadline.
     Bytes bytes = WholeObject(TestPlace(), "key", "value");
     auto header = LoadAs<ObjectHeader>(bytes);
     header.flags = static_cast<uint8_t>(flags);
     std::memcpy(bytes.data(), &header, sizeof(header));
-    // (kLeft, the upper half, is not covered.)
+    // The checksums do not cover kLeft, the upper half.
     EXPECT_EQ(InspectObject(TestPlace(), bytes).state, flags % 16 == 1 ? ObjectState::kWhole : ObjectState::kNothing);
     header.header_crc = HeaderCrc(TestPlace(), header, "key");
     std::memcpy(bytes.data(), &header, sizeof(header));
@@ -156,7 +156,7 @@ TEST(InspectObjectTest, EveryTruncationSaysHowManyBytesToRead) {
   EXPECT_EQ(InspectPrefix(TestPlace(), bytes, bytes.size(), &memory).state, ObjectState::kWhole);
 }
 
-// A reader that starts with the header alone has the object after two more looks.
+// A reader that starts with the header alone needs two more looks for the object.
 TEST(InspectObjectTest, FollowingTheBytesWantedLeadsToTheWholeObject) {
   const Bytes bytes = WholeObject(TestPlace(), "some key", std::string(90, 'v'));
   Bytes memory;
@@ -165,7 +165,7 @@ TEST(InspectObjectTest, FollowingTheBytesWantedLeadsToTheWholeObject) {
   EXPECT_EQ(size, bytes.size());
 }
 
-// Those of kLeft are covered by no checksum.
+// No checksum covers the bits of kLeft.
 bool IsOfLeft(size_t bit) {
   return bit / 8 == offsetof(ObjectHeader, flags) && ((1U << (bit % 8)) & ObjectHeader::kLeft) != 0;
 }
@@ -202,7 +202,7 @@ TEST(InspectObjectTest, NoFlippedBitOfOneThatExpiresGoesUnnoticed) {
   }
 }
 
-// What was left stays so, whichever two bits flip.
+// A version that is left stays left, whichever two bits flip.
 TEST(InspectObjectTest, NoTwoFlippedBitsMakeALeftVersionOneThatIsNot) {
   Bytes bytes = WholeObject(TestPlace(), "k", "v");
   const uint64_t first_word = WithLeft(LoadAs<uint64_t>(bytes));
@@ -245,7 +245,7 @@ TEST(InspectObjectTest, AnObjectInAnotherPlaceIsNothing) {
     Place other_head = TestPlace();
     other_head.head ^= uint32_t{1} << bit;
     EXPECT_EQ(InspectObject(other_head, bytes).state, ObjectState::kNothing) << bit;
-    if (bit == 31) continue;  // no part of an address
+    if (bit == 31) continue;  // The bit is no part of an address.
     Place elsewhere = TestPlace();
     elsewhere.address = LogAddress(elsewhere.address.raw() ^ (uint32_t{1} << bit));
     EXPECT_EQ(InspectObject(elsewhere, bytes).state, ObjectState::kNothing) << bit;
@@ -255,7 +255,7 @@ TEST(InspectObjectTest, AnObjectInAnotherPlaceIsNothing) {
 TEST(InspectObjectTest, TheValueOfAnotherVersionDoesNotCount) {
   Bytes bytes = WholeObject(TestPlace(), "key", "value", 1);
   const Bytes newer = WholeObject(TestPlace(), "key", "other", 2);
-  // The header of version 2 over what version 1 left here.
+  // The header of version 2 stands before the value of version 1.
   std::copy_n(newer.begin(), ChecksumOffset(3), bytes.begin());
   EXPECT_EQ(InspectObject(TestPlace(), bytes).state, ObjectState::kHeader);
 }
@@ -299,7 +299,7 @@ TEST(InspectObjectTest, GarbageIsNeverWhole) {
   for (int i = 0; i < 100'000; ++i) {
     Bytes bytes(random.Uniform(200));
     for (std::byte& byte : bytes) byte = std::byte(random.Uniform(256));
-    // Mostly sizes that could be: the rest would be refused at once.
+    // Most sizes are possible ones. The function would refuse the others at once.
     if (bytes.size() >= 6 && random.Chance(0.9)) {
       const auto key_size = static_cast<uint16_t>(random.Between(1, 64));
       std::memcpy(bytes.data() + 4, &key_size, sizeof(key_size));
@@ -324,7 +324,7 @@ TEST(InspectObjectTest, DamageOfAnyKindIsSafe) {
     bytes.resize(random.Between(0, bytes.size()));
     const ObjectView view = InspectObject(TestPlace(), bytes);
     if (view.state == ObjectState::kWhole) {
-      ASSERT_EQ(bytes, whole) << "input " << i;  // the damage was none
+      ASSERT_EQ(bytes, whole) << "input " << i;  // The damage changed no byte.
     }
     if (view.state != ObjectState::kNothing) {
       ASSERT_EQ(view.key, "some key") << "input " << i;

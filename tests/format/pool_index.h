@@ -1,4 +1,4 @@
-// The index of a shard as far as it has grown, told from a pool's bytes by the formats alone.
+// The index of a shard with all of its blocks, read from a pool's bytes by the formats alone.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace erda::format {
 
 class PoolIndex {
  public:
-  // By what the control block says.
+  // Takes runs, blocks and reaches from the control block.
   PoolIndex(std::span<const std::byte> pool, const Geometry& geometry, uint32_t shard,
             std::span<const std::byte> control)
       : PoolIndex(pool, geometry, shard, Empty()) {
@@ -26,7 +26,7 @@ class PoolIndex {
     layout_.SetBlocks(LoadAs<ControlBlock>(control).blocks);
     layout_.SetReaches(Reaches(LoadAs<ControlBlock>(control).reaches));
   }
-  // By the shard's record, and the region table.
+  // Takes blocks and reaches from the shard's record, and the runs from the region table.
   PoolIndex(std::span<const std::byte> pool, const Geometry& geometry, uint32_t shard)
       : PoolIndex(pool, geometry, shard, Empty()) {
     for (uint32_t number = 0; number < geometry.regions_per_shard; ++number) {
@@ -48,7 +48,8 @@ class PoolIndex {
     return LoadAs<IndexEntry>(pool_.subspan(OffsetOf(slot), sizeof(IndexEntry)));
   }
   [[nodiscard]] uint32_t HeadOf(const IndexEntry& entry) const { return geometry_.HeadOf(entry.entry_meta().tag()); }
-  // A split that was cut off, or goes on just now, has copied it to the last block.
+  // Returns whether a split has copied the entry to the last block, and not yet removed this one. The split is under
+  // way, or a crash cut it off.
   [[nodiscard]] bool IsLeftOver(uint64_t slot, const IndexEntry& entry) const {
     return layout_.grown() && layout_.BlockWith(slot) == layout_.LastParent() &&
            layout_.BlockOf(entry.entry_meta().tag()) == layout_.blocks() - 1;
@@ -64,7 +65,7 @@ class PoolIndex {
 
   const std::span<const std::byte> pool_;
   const Geometry& geometry_;
-  std::vector<uint32_t> runs_;  // as in a control block
+  std::vector<uint32_t> runs_;  // The region of each run plus 1, or 0, as in a control block.
   IndexLayout layout_;
 };
 

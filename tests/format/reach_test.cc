@@ -56,7 +56,7 @@ TEST(ReachesTest, ADamagedRecordCountsAsTheFarthest) {
   }
 }
 
-// Whatever the home: contiguous, in the block, with the neighbourhood and the window before it.
+// For each home, a window is in one block, and includes the neighbourhood and the window of the smaller exponent.
 TEST(ReachesTest, AWindowHasTheNeighbourhoodAndTheSmallerWindows) {
   Random random(5);
   for (const uint64_t slots : {128, 256, 1024, 2048}) {
@@ -80,7 +80,7 @@ TEST(ReachesTest, AWindowHasTheNeighbourhoodAndTheSmallerWindows) {
         ASSERT_LE(window.begin, before.begin);
         ASSERT_GE(window.end, before.end);
         before = window;
-        const uint64_t other = hash ^ uint64_t { 1 } << 63;  // another class
+        const uint64_t other = hash ^ uint64_t { 1 } << 63;  // A hash of another class.
         ASSERT_EQ(layout.WindowOf(other).slots(), kNeighbourhood);
       }
       ASSERT_EQ(before.slots(), slots) << "the farthest, in any block";

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kPoolBytes = 1 << 20;
 
-// A pool's bytes with room for both copies.
+// A pool's bytes, with room for both copies.
 class SuperblockTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -90,7 +90,7 @@ TEST_F(SuperblockTest, ADamagedCopyFallsBackToTheOther) {
   }
 }
 
-// A copy is written while the other one counts: wherever the write is cut off, there is a superblock.
+// A server writes a copy while the other one counts. So the pool has a superblock wherever a crash cuts the write off.
 TEST_F(SuperblockTest, ATornWriteOfACopyLeavesTheOther) {
   for (size_t written = 0; written <= sizeof(Superblock); ++written) {
     Write(0, Good(8));
@@ -113,8 +113,8 @@ TEST_F(SuperblockTest, EveryFlippedBitIsNoticed) {
   EXPECT_TRUE(Finds(1, 9));
 }
 
-// It may have been the newer, and said that the pool is in use. (A copy that had lost its magic counted as never
-// written.)
+// The damaged copy may have been the newer one, and may have said that the pool is in use. A copy with a lost magic
+// number once counted as never written.
 TEST_F(SuperblockTest, DamagedCopyIsDistinguishedFromAnUnwrittenOne) {
   Write(0, Good(8));
   EXPECT_FALSE(Find()->other_damaged);
@@ -159,7 +159,7 @@ TEST_F(SuperblockTest, AnotherFormatVersionIsNamed) {
   WriteSealed(0, superblock);
   WriteSealed(1, superblock);
   EXPECT_TRUE(Fails(Code::kInvalidArgument, "format version " + std::to_string(kFormatVersion + 1)));
-  // Even if that version computes its checksum in another way.
+  // The other version may compute its checksum in another way.
   superblock.crc = 0;
   Write(0, superblock);
   Write(1, superblock);
@@ -172,7 +172,7 @@ TEST_F(SuperblockTest, AnotherSizeIsNamed) {
   EXPECT_TRUE(Fails(Code::kInvalidArgument, "made with 1048576 bytes and now has 1044480"));
 }
 
-// The room for a pool that was to grow: it is there first.
+// A resize makes the room first, and changes the superblock after that.
 TEST_F(SuperblockTest, BytesAfterThePoolDoNotBelongToIt) {
   Write(0, Good(9));
   pool_.resize(kPoolBytes + 1);
@@ -180,7 +180,7 @@ TEST_F(SuperblockTest, BytesAfterThePoolDoNotBelongToIt) {
   EXPECT_FALSE(Find()->other_damaged);
 }
 
-// Whatever arrives of the copies that say so, it is a pool, of one size or the other.
+// A crash in a resize may leave any part of the new copy. The pool then has the old size or the new one.
 TEST_F(SuperblockTest, APoolOfTwoSizesIsTheNewerOne) {
   Superblock grown = Good(10);
   grown.geometry = *GrownGeometry(geometry_, 2 * kPoolBytes);

@@ -1,4 +1,4 @@
-// The other one-word types: log address, entry meta, region word.
+// Tests of the types of one word: log address, entry meta, region word, and others.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -196,7 +196,7 @@ TEST(SegmentTest, ASegmentsIdentityNamesItsGeneration) {
   EXPECT_NE(SegmentHeader::Identity(1), SegmentHeader::Identity(2));
 }
 
-// A segment that is not opened yet holds nothing, or an earlier use's identity. Anything else is damage.
+// A segment that is not opened yet has zeroes, or the identity of an earlier use. Any other word is damage.
 TEST(SegmentTest, NoFlippedBitMakesAnOpenedSegmentLookNew) {
   SegmentHeader header{};
   EXPECT_TRUE(header.NotYet(1));

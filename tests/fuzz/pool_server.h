@@ -1,4 +1,5 @@
-// A server's shards over a pool in memory, without threads and clients: opened, recovered and closed as server.cc does.
+// A server's shards over a pool in memory, without threads and clients. It opens, recovers and closes them as
+// server_shards.cc does.
 #pragma once
 
 #include <functional>

@@ -145,7 +145,7 @@ TEST_F(SalvageTest, ChecksumRunsBackwards) {
   }
 }
 
-// What CoveredBytes has is what format::HeaderCrc covers, with a deadline and without.
+// CoveredBytes has the bytes that format::HeaderCrc covers, with a deadline and without.
 TEST_F(SalvageTest, CoveredBytesAreThoseOfTheHeaderCrc) {
   for (const bool expires : {false, true}) {
     ObjectHeader header{};
@@ -445,6 +445,40 @@ TEST_F(SalvageTest, CopyWithTheSameVersionStandsInForADamagedOriginal) {
   EXPECT_EQ(Salvage(bytes).report.damaged, 1U);
   Forge(&bytes, OffsetOf(last) + format::SpaceOf(last.header), "key", "value", put.header.version);
   EXPECT_EQ(Salvage(bytes).named, values_);
+}
+
+// No shard gives out version 0, but a client can write such a header into its chunk.
+TEST_F(SalvageTest, ForgedVersionZeroThatIsNotWholeIsUnfinished) {
+  const Outcome put = Put("key", "value");
+  const Outcome last = Put("last", "value");
+  first_offset_ = OffsetOf(put);
+  Bytes bytes = Crashed();
+  const uint64_t forged = OffsetOf(last) + format::SpaceOf(last.header);
+  Forge(&bytes, forged, "key", "forged", 0);
+  Flip(&bytes, forged + format::ValueOffset(3));
+  Zero(&bytes, OffsetOf(put), OffsetOf(put) + format::SpaceOf(put.header));
+  ZeroIndex(&bytes);
+  const Salvaged salvaged = Salvage(bytes);
+  EXPECT_EQ(salvaged.values, (Contents{{"last", "value"}}));
+  EXPECT_EQ(salvaged.report.unfinished, 1U);
+  ASSERT_EQ(salvaged.report.lost.size(), 1U);
+  EXPECT_EQ(salvaged.report.lost[0].key, "key");
+  EXPECT_EQ(salvaged.report.lost[0].offset, forged);
+}
+
+TEST_F(SalvageTest, ForgedVersionZeroIsOlderThanADamagedOne) {
+  const Outcome put = Put("key", "value");
+  const Outcome last = Put("last", "value");
+  first_offset_ = OffsetOf(put);
+  Bytes bytes = Crashed();
+  Flip(&bytes, OffsetOf(put) + format::ValueOffset(3));
+  Forge(&bytes, OffsetOf(last) + format::SpaceOf(last.header), "key", "forged", 0);
+  EXPECT_EQ(Salvage(bytes).values, (Contents{{"last", "value"}}));
+  SalvageOptions options;
+  options.older = true;
+  const Salvaged salvaged = Salvage(bytes, options);
+  EXPECT_EQ(salvaged.values, (Contents{{"key", "forged"}, {"last", "value"}}));
+  EXPECT_EQ(salvaged.report.older, 1U);
 }
 
 TEST_F(SalvageTest, CleanedPool) {

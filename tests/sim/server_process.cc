@@ -94,7 +94,7 @@ void ServerProcess::Widen() {
   for (auto* image : {&images_.cached, &images_.durable}) image->resize(bytes / sizeof(uint64_t), 0xa5a5a5a5a5a5a5a5);
 }
 
-// As server.cc does it. The wall clock may have been set back since the server before.
+// Makes the clock as server_shards.cc does. The wall clock may have been set back since the server before.
 void ServerProcess::StartClock() {
   if (time_) latest_micros_ = std::max(latest_micros_, time_->Micros());
   if (plan_.ttl_share > 0 && time_random_.Chance(0.4)) set_back_ += time_random_.Uniform(5'000);

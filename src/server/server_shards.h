@@ -1,0 +1,64 @@
+// The shards of a server with their threads, as one: it makes them, takes them up, starts, stops and closes them, and
+// sums their numbers.
+//
+// Owns the shards and their clock. REQUIRES: pool, fabrics and gate outlive it. The threads that open, start, reload
+// and stop the server call it, one at a time. Any thread may call the const functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/server_time.h"
+#include "erda/activity.h"
+#include "erda/server.h"
+#include "server/control/counters.h"
+#include "server/pool/formatted_pool.h"
+#include "server/server_fabrics.h"
+#include "server/sessions/gate.h"
+#include "server/threads.h"
+
+namespace erda::server {
+
+class ServerShards {
+ public:
+  using TellDamage = std::function<void(std::string_view key)>;
+
+  // Makes the shards of the pool's geometry. gate: null if the server demands no token.
+  Status Make(FormattedPool& pool, const ServerFabrics& fabrics, const ServerOptions& options, const Gate* gate);
+  // Takes the shards up, and recovers or verifies them if the pool needs that. `report` is then set. `tell` hears of
+  // each key whose damage that finds; it may be empty.
+  Status TakeUp(const FormattedPool& pool, const TellDamage& tell, std::optional<RecoveryReport>* report);
+
+  // Starts the threads, up to the first error.
+  Status Start();
+  // Stops the threads.
+  void Stop();
+  // Waits a second at most for clients that are in the middle of a Write. They end it soon, unless they are stopped.
+  // REQUIRES: the threads are stopped. So it is for Close.
+  void EndSessions();
+  void Close();
+
+  void SetLimits(const ServerLimits& limits);
+  void TokensChanged();
+
+  // A Doorman hands its clients to these.
+  [[nodiscard]] std::vector<std::unique_ptr<ShardThread>>& threads() { return threads_; }
+  // Returns the counters of the first shard, which count for the whole server where no shard is concerned.
+  [[nodiscard]] Counters first_counters() const { return threads_.front()->shard().counters(); }
+  // Returns a number that grows with each change of the pool.
+  [[nodiscard]] uint64_t WrittenBytes() const;
+  [[nodiscard]] ServerStats Stats() const;
+  [[nodiscard]] Activity WhatWasDone() const;
+
+ private:
+  Status Recover(const FormattedPool& pool, const TellDamage& tell, std::optional<RecoveryReport>* report);
+
+  std::optional<ServerTime> time_;
+  std::vector<std::unique_ptr<ShardThread>> threads_;
+};
+
+}  // namespace erda::server
