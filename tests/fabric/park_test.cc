@@ -20,7 +20,7 @@
 #include "base/temporary_folder.h"
 #include "fabric/failing_send.h"
 #include "fabric/meeting.h"
-#include "fabric/shm/channel.h"
+#include "fabric/shm/queue.h"
 #include "fabric/shm/shm_fabric.h"
 
 namespace erda::fabric {

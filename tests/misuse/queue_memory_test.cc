@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/temporary_folder.h"
-#include "fabric/shm/channel.h"
+#include "fabric/shm/queue.h"
 #include "fabric/shm/shm_fabric.h"
 #include "misuse/failing_new.h"
 

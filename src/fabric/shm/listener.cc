@@ -10,6 +10,9 @@
 
 #include "base/bytes.h"
 #include "fabric/shm/channel.h"
+#include "fabric/shm/peer_memory.h"
+#include "fabric/shm/queue.h"
+#include "fabric/shm/ring_memory.h"
 
 namespace erda::fabric::shm {
 
@@ -50,15 +53,10 @@ class ShmIncoming final : public Incoming {
     if (!holds)
       return Status(Code::kInvalidArgument,
                     "the client asks for a channel with a wrong message depth or number of regions");
-    auto rings = maps_->Map(fds_[0], 2 * Ring::Bytes(ask_.message_depth), true, MemoryMaps::Trust::kPeerMayNotHarm);
+    auto rings = maps_->Map(fds_[0], RingMemory::Bytes(ask_.message_depth), true, MemoryMaps::Trust::kPeerMayNotHarm);
     if (!rings.ok()) return rings.status();
-    std::vector<std::shared_ptr<Mapping>> regions;
-    for (uint32_t i = 0; i < ask_.regions; ++i) {
-      const bool writable = ask_.region_access[i] == static_cast<uint32_t>(Access::kRemoteReadWrite);
-      auto mapping = maps_->Map(fds_[1 + i], ask_.region_sizes[i], writable, MemoryMaps::Trust::kPeerMayNotHarm);
-      if (!mapping.ok()) return mapping.status();
-      regions.push_back(*std::move(mapping));
-    }
+    auto memory = PeerMemory::Map(ask_, std::span(fds_).subspan(1), maps_, MemoryMaps::Trust::kPeerMayNotHarm);
+    if (!memory.ok()) return memory.status();
 
     Greeting answer;
     answer.kind = Greeting::kAccept;
@@ -66,7 +64,8 @@ class ShmIncoming final : public Incoming {
     if (auto status = FillGreeting(options, kAcceptDataMax, &answer, &fds); !status.ok()) return status;
     if (auto status = SendGreeting(socket_.get(), answer, fds); !status.ok()) return status;
     auto channel =
-        std::make_unique<ShmChannel>(queue, std::move(socket_), ask_, *std::move(rings), std::move(regions), beacon_);
+        std::make_unique<ShmChannel>(queue, std::move(socket_), ask_, RingMemory(*std::move(rings), ask_.message_depth),
+                                     *std::move(memory), beacon_);
     if (auto status = queue->Add(channel.get()); !status.ok()) return status;
     queue->CompleteConnected(channel.get());
     return std::unique_ptr<Channel>(std::move(channel));

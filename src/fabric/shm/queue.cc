@@ -1,8 +1,10 @@
+#include "fabric/shm/queue.h"
+
 #include <sys/epoll.h>
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <utility>
 
 #include "base/bytes.h"
 #include "fabric/shm/channel.h"
@@ -11,12 +13,6 @@ namespace erda::fabric::shm {
 
 namespace {
 
-// The queue notices a peer that is gone after at most this number of empty Polls, or of other Polls. Asking the kernel
-// in each Poll would cost too much.
-constexpr uint32_t kVainPollsPerSocketLook = 256;
-constexpr uint32_t kPollsPerSocketLook = 4096;
-// The queue hears a parked peer after at most this number of Polls with work.
-constexpr uint32_t kPollsPerSocketLookParked = 64;
 // A queue that owes a peer a ring sleeps at most this long before it tries again.
 constexpr std::chrono::milliseconds kOwingSleep{1};
 // This number of silent channels costs a Poll next to nothing, since their rings stay in the caches.
@@ -44,42 +40,52 @@ Result<std::unique_ptr<ShmQueue>> ShmQueue::Create() {
 Status ShmQueue::Add(ShmChannel* channel) {
   // Reserves room for the parked channels, too: neither the end of this channel nor Unpark can then fail for want of
   // memory.
-  const size_t all = polled_.size() + parked_ + 1;
+  const size_t all = polled_.size() + pace_.parked() + 1;
   if (polled_.capacity() < all) polled_.reserve(std::max(all, 2 * polled_.capacity()));
   if (owing_.capacity() < all) owing_.reserve(polled_.capacity());
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
   event.data.ptr = channel;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, channel->socket_.get(), &event) != 0) {
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, channel->doorbell().fd(), &event) != 0) {
     return ErrnoStatus("cannot watch a channel");
   }
   polled_.push_back(channel);
-  if (!channel->connected()) ++asking_;
+  if (!channel->connected()) {
+    channel->notes().asks = true;
+    pace_.BeginAsking();
+  }
   return {};
 }
 
-// Must come before the socket is closed. A child of a fork may hold another copy of the socket, which would keep it in
-// the set.
-void ShmQueue::Unwatch(ShmChannel* channel) {
-  if (channel->socket_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, channel->socket_.get(), nullptr);
-}
-
 void ShmQueue::Remove(ShmChannel* channel) {
-  if (channel->owes_ring_) std::erase(owing_, channel);
-  if (channel->parked_) {
-    CountUnparked();
+  const Notes& notes = channel->notes();
+  if (notes.owes_ring) std::erase(owing_, channel);
+  if (notes.parked) {
+    pace_.CountUnparked();
   } else if (std::erase(polled_, channel) == 0) {
     return;
   }
   Unwatch(channel);
-  if (channel->state_ == ShmChannel::State::kAsking) --asking_;
   Forget(channel);
 }
 
+void ShmQueue::Unwatch(ShmChannel* channel) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, channel->doorbell().fd(), nullptr);
+  EndAsking(channel);
+}
+
+void ShmQueue::EndAsking(ShmChannel* channel) {
+  if (std::exchange(channel->notes().asks, false)) pace_.EndAsking();
+}
+
+void ShmQueue::Forget(const ShmChannel* channel) {
+  ready_.EraseIf([&](const Completion& completion) { return completion.channel == channel; });
+}
+
 size_t ShmQueue::Poll(std::span<Completion> out) {
-  if (asking_ > 0 || since_socket_look_ >= kPollsPerSocketLook) {
+  if (pace_.is_due()) {
     HearSockets(std::chrono::nanoseconds(0));
-    since_socket_look_ = 0;
+    pace_.CountHearing();
   }
   if (!owing_.empty()) RingAgain();
   size_t n = 0;
@@ -97,7 +103,7 @@ size_t ShmQueue::Poll(std::span<Completion> out) {
   for (size_t i = 0; i < first_; ++i) n += polled_[i]->Receive(out.subspan(n), &inbox_);
   if (polled_.size() > kPolledAlways) CountLook(n, out.size());
   take_ready();  // Takes completions of channels that failed meanwhile, after their last messages.
-  since_socket_look_ += n > 0 ? busy_poll_weight_ : kPollsPerSocketLook / kVainPollsPerSocketLook;
+  pace_.CountPoll(n > 0);
   return n;
 }
 
@@ -114,7 +120,7 @@ void ShmQueue::CountLook(size_t found, size_t room) {
 template <class Which>
 void ShmQueue::AskForRings(const Which& which) {
   for (ShmChannel* channel : polled_) {
-    if (which(channel)) channel->receive_.BeginSleep();
+    if (which(channel)) channel->receive_ring().BeginSleep();
   }
   Ring::FenceSleep();
 }
@@ -123,35 +129,30 @@ void ShmQueue::AskForRings(const Which& which) {
 // hears it, and unparks the channel.
 void ShmQueue::ParkSilent() {
   const auto is_silent = [](ShmChannel* channel) {
-    return !channel->heard_ && !channel->peer_gone_ && channel->state_ == ShmChannel::State::kConnected;
+    return !channel->notes().heard && !channel->doorbell().peer_is_gone() && channel->connected();
   };
   AskForRings(is_silent);
   std::erase_if(polled_, [&](ShmChannel* channel) {
     if (!is_silent(channel)) {
-      channel->heard_ = false;
+      channel->notes().heard = false;
       return false;
     }
     if (channel->HasMessage()) {
-      channel->receive_.EndSleep();
+      channel->receive_ring().EndSleep();
       return false;
     }
-    channel->parked_ = true;
-    ++parked_;
+    channel->notes().parked = true;
+    pace_.CountParked();
     return true;
   });
-  if (parked_ > 0) busy_poll_weight_ = kPollsPerSocketLook / kPollsPerSocketLookParked;
-}
-
-void ShmQueue::CountUnparked() {
-  if (--parked_ == 0) busy_poll_weight_ = 1;
 }
 
 void ShmQueue::Unpark(ShmChannel* channel) {
-  if (!channel->parked_) return;
-  channel->parked_ = false;
-  CountUnparked();
-  channel->heard_ = true;
-  channel->receive_.EndSleep();
+  Notes& notes = channel->notes();
+  if (!std::exchange(notes.parked, false)) return;
+  pace_.CountUnparked();
+  notes.heard = true;
+  channel->receive_ring().EndSleep();
   polled_.push_back(channel);
 }
 
@@ -177,14 +178,15 @@ bool ShmQueue::Arm(std::chrono::nanoseconds* at_most) {
 }
 
 void ShmQueue::OweRing(ShmChannel* channel) {
-  if (std::exchange(channel->owes_ring_, true)) return;
+  if (std::exchange(channel->notes().owes_ring, true)) return;
   owing_.push_back(channel);  // Add has reserved the room.
 }
 
 void ShmQueue::RingAgain() {
   std::erase_if(owing_, [](ShmChannel* channel) {
-    channel->owes_ring_ = !RingDoorbell(channel->socket_.get());
-    return !channel->owes_ring_;
+    bool& owes_ring = channel->notes().owes_ring;
+    owes_ring = !channel->doorbell().Ring();
+    return !owes_ring;
   });
 }
 
@@ -194,7 +196,7 @@ void ShmQueue::Disarm() {
 }
 
 void ShmQueue::EndSleep() {
-  for (ShmChannel* channel : polled_) channel->receive_.EndSleep();
+  for (ShmChannel* channel : polled_) channel->receive_ring().EndSleep();
 }
 
 bool ShmQueue::HearSockets(std::chrono::nanoseconds timeout) {
@@ -213,6 +215,7 @@ bool ShmQueue::HearSockets(std::chrono::nanoseconds timeout) {
 }
 
 void ShmQueue::CompleteConnected(ShmChannel* channel) {
+  EndAsking(channel);
   Completion completion;
   completion.channel = channel;
   completion.kind = OpKind::kConnected;

@@ -5,6 +5,8 @@
 #include "base/bytes.h"
 #include "fabric/shm/channel.h"
 #include "fabric/shm/listener.h"
+#include "fabric/shm/queue.h"
+#include "fabric/shm/ring_memory.h"
 
 namespace erda::fabric::shm {
 
@@ -74,7 +76,7 @@ Result<std::unique_ptr<Channel>> ShmFabric::Connect(std::string_view address, co
   Greeting ask;
   ask.kind = Greeting::kAsk;
   ask.message_depth = options.message_depth;
-  auto rings = SharedMemory::Create("erda-rings", 2 * Ring::Bytes(options.message_depth));
+  auto rings = SharedMemory::Create("erda-rings", RingMemory::Bytes(options.message_depth));
   if (!rings.ok()) return rings.status();
   std::vector<int> fds = {rings->view().fd};
   if (auto status = FillGreeting(options, kConnectDataMax, &ask, &fds); !status.ok()) return status;
@@ -86,7 +88,7 @@ Result<std::unique_ptr<Channel>> ShmFabric::Connect(std::string_view address, co
   }
   rings->DropDescriptors();
   auto channel = std::make_unique<ShmChannel>(queue, &maps_, std::string(address), *std::move(socket),
-                                              *std::move(rings), options.message_depth);
+                                              RingMemory(*std::move(rings), options.message_depth));
   if (auto status = queue->Add(channel.get()); !status.ok()) return status;
   return std::unique_ptr<Channel>(std::move(channel));
 }

@@ -1,47 +1,21 @@
-// One direction of a connection: operations that one end posted, on their way to the other end.
+// One direction of a connection of the simulated network: operations that one end posted, on their way to the other
+// end. The lane executes them in virtual time, and makes by chance the choices that the contract leaves. `from` is the
+// end that posts, and `to` the end whose memory the operations use.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <span>
-#include <vector>
 
-#include "fabric/sim/node.h"
+#include "fabric/sim/end.h"
+#include "fabric/sim/lane_times.h"
+#include "fabric/sim/operation.h"
 #include "fabric/sim/world.h"
 
 namespace erda::fabric {
 
 class SimLink;
-
-// One end of a connection. `channel` is null before a channel exists, and forever after it was destroyed or killed.
-struct SimEnd {
-  // Adds a completion to the queue, in the order of these calls.
-  void Complete(OpKind kind, const WorkRequest& request, Code code);
-  void Receive(OpKind kind, uint32_t imm, uint32_t bytes, std::vector<std::byte> message);
-  // Counts the channel for its queue and its offered regions, which must outlive it.
-  void Hold(Channel* held, const ChannelOptions& options);
-  void Release();
-
-  std::shared_ptr<SimNode> node;
-  Channel* channel = nullptr;
-  SimQueue* queue = nullptr;
-  std::vector<SimRegion*> offer;
-  std::vector<std::byte> peer_data;
-  std::vector<RemoteRegion> peer_regions;
-  // Windows in this end's memory into which the other end may write, by key.
-  struct Window {
-    const SimRegion* region = nullptr;
-    uint64_t offset = 0;
-    uint64_t size = 0;
-  };
-  std::map<uint32_t, Window> windows;
-  std::map<uint32_t, uint64_t> closing;  // By key: the id of the completion that will report it.
-  bool connected = false;
-  bool fencing = false;
-  Status error;
-};
 
 class SimLane {
  public:
@@ -67,10 +41,7 @@ class SimLane {
   // has in Cut.
   void LeaveTarget(bool keep_completed);
 
-  // The times at which the last message sent so far arrives, and at which the last completion comes.
-  [[nodiscard]] Nanoseconds delivered_by() const { return delivered_by_; }
-  [[nodiscard]] Nanoseconds completed_by() const { return completed_by_; }
-  void set_delivered_by(Nanoseconds time) { delivered_by_ = time; }
+  [[nodiscard]] SimLaneTimes& times() { return times_; }
 
   // Returns true if a piece of an operation that has begun is not placed yet.
   [[nodiscard]] bool places() const;
@@ -82,44 +53,20 @@ class SimLane {
   void Consumed() { --unconsumed_; }
 
  private:
-  // A part of a transfer that is not placed yet.
-  struct Piece {
-    size_t offset = 0;
-    size_t size = 0;
-    SimEvents::Id placing;
-    std::vector<std::byte> kept;  // For a Write that completed: its bytes, since the caller may reuse the buffer.
-  };
-  struct Op {
-    WorkRequest request;
-    Code code = Code::kOk;
-    bool executed = false;
-    bool completed = false;
-    std::vector<std::byte> message;  // Of a Send.
-    std::map<size_t, Piece> pieces;  // By offset.
-    SimEvents::Id completion;
-    SimEvents::Id delivery;  // {}: there is no message, or it has arrived, or is lost.
-  };
-  using Ops = std::map<uint64_t, Op>;
+  using Operations = std::map<uint64_t, SimOperation>;  // By number, in the order posted.
 
   void ExecuteNext();
-  void Execute(uint64_t number, Op& op);
+  void Execute(uint64_t number, SimOperation& op);
   // Cuts a transfer into pieces. Returns the time at which the last of them is placed.
-  Nanoseconds Scatter(uint64_t number, Op& op);
-  std::vector<size_t> Boundaries(const std::byte* remote, size_t size);
+  Nanoseconds Scatter(uint64_t number, SimOperation& op);
   void Place(uint64_t number, size_t offset);
-  void Copy(uint64_t number, const Op& op, const Piece& piece);
+  void Copy(uint64_t number, const SimOperation& op, const SimOperation::Piece& piece);
   void Complete(uint64_t number);
   void Deliver(uint64_t number);
 
-  [[nodiscard]] bool Permitted(const WorkRequest& request) const;
-  [[nodiscard]] std::byte* RemoteBytes(const WorkRequest& request) const;
-  // Makes the operation independent of its local bytes.
-  void Detach(Op& op);
-  void LoseMessage(Op& op);
-  // Decides whether a piece survives that was under way at the cut, or at the end of the target.
-  bool Survives(const Op& op, bool keep_completed);
-  void LosePieces(Op& op);
-  Ops::iterator Retire(Ops::iterator op);
+  // Forgets the operation if it is over. Returns the next operation.
+  Operations::iterator Retire(Operations::iterator op);
+  // Schedules an action for the operation, and stores the event's id.
   void At(SimEvents::Id& event, Nanoseconds time, void (SimLane::*action)(uint64_t), uint64_t number);
 
   SimWorld& world_;
@@ -128,16 +75,13 @@ class SimLane {
   SimEnd& from_;
   SimEnd& to_;
 
-  Ops ops_;  // Posted operations that are not finished.
+  Operations operations_;  // Those that are not over.
+  SimLaneTimes times_;
   uint64_t posted_ = 0;
   uint64_t next_ = 0;  // The first operation that is not executed.
   bool open_ = false;
   bool cut_ = false;
-  bool due_ = false;           // The event that executes next_ is scheduled.
-  Nanoseconds idle_at_{0};     // All operations that have begun are placed at this time.
-  Nanoseconds written_by_{0};  // The same for Writes only.
-  Nanoseconds completed_by_{0};
-  Nanoseconds delivered_by_{0};
+  bool due_ = false;  // The event that executes next_ is scheduled.
   uint64_t unconsumed_ = 0;
 };
 

@@ -52,34 +52,6 @@ std::vector<std::byte> CopyOf(std::span<const std::byte> bytes) { return {bytes.
 
 }  // namespace
 
-void SimEnd::Complete(OpKind kind, const WorkRequest& request, Code code) {
-  const auto bytes = code == Code::kOk ? static_cast<uint32_t>(request.local.size()) : 0;
-  queue->Push({.channel = channel, .kind = kind, .code = code, .id = request.id, .bytes = bytes, .data = {}});
-}
-
-void SimEnd::Receive(OpKind kind, uint32_t imm, uint32_t bytes, std::vector<std::byte> message) {
-  queue->Push({.channel = channel, .kind = kind, .imm = imm, .bytes = bytes, .data = {}}, std::move(message));
-}
-
-void SimEnd::Hold(Channel* held, const ChannelOptions& options) {
-  channel = held;
-  queue = static_cast<SimQueue*>(options.queue);
-  ++queue->channels;
-  for (Region* region : options.offer) offer.push_back(static_cast<SimRegion*>(region));
-  for (SimRegion* region : offer) ++region->channels;
-}
-
-void SimEnd::Release() {
-  queue->Forget(channel);
-  --queue->channels;
-  for (SimRegion* region : offer) --region->channels;
-  channel = nullptr;
-  queue = nullptr;
-  offer.clear();
-  windows.clear();
-  closing.clear();
-}
-
 SimLink::SimLink(SimWorld& world, uint32_t message_depth)
     : world_(world),
       number_(++world.links_made),
@@ -121,7 +93,7 @@ void SimLink::Accept(Channel* channel, const ChannelOptions& options) {
     self->ends_[1].peer_regions = self->asked_with_;
     self->Connected(1);
   });
-  lanes_[1].set_delivered_by(there);
+  lanes_[1].times().DeliverBy(there);
   world_.events.At(there,
                    [self = shared_from_this(), data = CopyOf(options.private_data), regions = Describe(end.offer)] {
                      if (!self->ends_[0].error.ok()) return;
@@ -229,9 +201,9 @@ void SimLink::Drop() {
 void SimLink::Deny(uint64_t side) {
   world_.Note("deny", number_, side, 0);
   Cut(!world_.options.lose_completed);
-  FailLater(side, lanes_[side].completed_by(),
+  FailLater(side, lanes_[side].times().completed_by(),
             {Code::kPermissionDenied, "an operation reached outside of what the peer permits"});
-  FailLater(1 - side, lanes_[side].delivered_by(),
+  FailLater(1 - side, lanes_[side].times().delivered_by(),
             {Code::kPermissionDenied, "the peer reached outside of what it is permitted"});
 }
 
@@ -248,7 +220,7 @@ bool SimLink::Fence(uint64_t side) {
     end.windows.clear();
     end.closing.clear();
     end.queue->Forget(end.channel);
-    FailLater(1 - side, lanes_[side].delivered_by(), {Code::kUnavailable, "the peer closed the channel"});
+    FailLater(1 - side, lanes_[side].times().delivered_by(), {Code::kUnavailable, "the peer closed the channel"});
   }
   return !WaitsToFence(side);
 }
@@ -267,7 +239,7 @@ void SimLink::Leave(uint64_t side, bool killed) {
   end.Release();
   end.connected = false;
   if (end.error.ok()) end.error = Status(Code::kUnavailable, killed ? "the process was killed" : "it is closed");
-  FailLater(1 - side, killed ? world_.events.now() : lanes_[side].delivered_by(),
+  FailLater(1 - side, killed ? world_.events.now() : lanes_[side].times().delivered_by(),
             {Code::kUnavailable, killed ? "the peer died" : "the peer closed the channel"});
 }
 

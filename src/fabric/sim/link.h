@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fabric/sim/end.h"
 #include "fabric/sim/lane.h"
 #include "fabric/sim/node.h"
 #include "fabric/sim/world.h"
