@@ -31,6 +31,8 @@ ELSEWHERE = {
     "tools/crash-test": "tools/test",
     "tools/sim": "tools/test",
     "tools/rdma-lab": "tools/test: its guest",
+    "tools/micro": "tools/test",
+    "build/micro/erda-micro": "tests/tools/micro_test",
     "tools/packages": "tests/install/packages",
     "apt-get install ./packages/": "tests/install/packages",
     "tools/compare": "tests/programs/compare_test",
@@ -184,7 +186,7 @@ def options_of(program: str, *subcommands: str) -> frozenset[str]:
 
 def tools() -> list[str]:
     programs = [str(path) for path in (BUILD / "bin").glob("erda-*")] + [str(BUILD / "tests" / "erda-sim")]
-    return programs + [str(SOURCE / "tools" / name) for name in ("compare", "crash-test", "paper", "rdma-lab", "test")]
+    return programs + [str(SOURCE / "tools" / name) for name in ("compare", "crash-test", "micro", "paper", "rdma-lab", "test")]
 
 
 class Documents(unittest.TestCase):
@@ -292,7 +294,7 @@ class Documents(unittest.TestCase):
 
     def test_each_option_is_one(self):
         known = frozenset().union(*(options_of(tool) for tool in tools()))
-        ours = re.compile(r"(?:build/bin/|build/tests/|tools/)?(erda-[a-z-]+|compare|crash-test|paper|rdma-lab|sim)\b")
+        ours = re.compile(r"(?:build/bin/|build/tests/|tools/)?(erda-[a-z-]+|compare|crash-test|micro|paper|rdma-lab|sim)\b")
         named = {pathlib.Path(tool).name.replace("erda-sim", "sim"): tool for tool in tools()}
         for document in DOCUMENTS:
             text = document.read_text(encoding="utf-8")

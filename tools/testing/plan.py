@@ -36,6 +36,8 @@ def all_steps(logs, scratch, jobs, lab):
             ["build/tests/erda-sim", "--seeds", "3000"],
             ["build/tests/erda-sim", "--list", "tests/regression/seeds"],
             ["build/tests/erda-sim", "--planted"]], timeout=600), needs=("build",)),
+        Step("micro", "Instructions of each micro-benchmark, beside the recorded counts", command("tools/micro", timeout=900),
+             needs=("build",)),
         _install(scratch),
         Step("quickstart", "Quickstart", command("bash", "tools/quickstart", timeout=600,
                                                  env={"ERDA_QUICKSTART_RECORDS": "2000"}), needs=("build",)),
