@@ -9,7 +9,6 @@
 // The record holds both as CheckedWords of 48 bits. Bit 47 of the number is 1, so that the number is not 0.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <optional>
 
@@ -21,10 +20,18 @@ namespace erda::format {
 class RestSum {
  public:
   constexpr RestSum() = default;
-  constexpr RestSum(uint64_t place, uint64_t hash) : place_(place & kMask), hash_(hash & kMask) {}
+  constexpr RestSum(uint64_t place, uint64_t hash)
+      : words_(uint64_t{1} << (place % (kBits / 2))),
+        metas_(place / (kBits / 2) % 2),
+        slots_(place / kBits & kMask / kBits),
+        hash_(hash & kMask) {}
   static constexpr RestSum Of(uint64_t slot, const IndexEntry& entry) {
-    if (entry.word == 0 && entry.meta == 0) return {};
-    return {PlaceOf(slot, entry), HashOf(2 * slot, entry.word) + HashOf(2 * slot + 1, entry.meta)};
+    RestSum sum;
+    sum.words_ = entry.word ^ entry.meta;
+    sum.metas_ = entry.meta;
+    sum.slots_ = Parity(sum.words_) * slot;
+    sum.hash_ = HashOf(2 * slot, entry.word) + HashOf(2 * slot + 1, entry.meta);
+    return sum;
   }
   // As the record says it. Nothing: the record has none, or a damaged one.
   static constexpr std::optional<RestSum> In(const ShardRecord& record) {
@@ -34,20 +41,38 @@ class RestSum {
     return RestSum(place, hash);
   }
 
-  [[nodiscard]] constexpr uint64_t place() const { return place_; }
-  [[nodiscard]] constexpr uint64_t hash() const { return hash_; }
+  [[nodiscard]] constexpr uint64_t place() const {
+    uint64_t place = slots_ * kBits | Parity(metas_) << 6;
+    uint64_t bits = words_;
+    // Each half of the bits gives one bit of the sum of their places. Then both halves become one.
+    for (int i = 5; i >= 0; --i) {
+      const uint64_t upper = bits >> (1 << i);
+      place |= Parity(upper) << i;
+      bits = (bits ^ upper) & ((uint64_t{1} << (1 << i)) - 1);
+    }
+    return place & kMask;
+  }
+  [[nodiscard]] constexpr uint64_t hash() const { return hash_ & kMask; }
   // The words of the record.
-  [[nodiscard]] constexpr uint64_t place_word() const { return CheckedWord::Of(place_ | kKnown).raw(); }
-  [[nodiscard]] constexpr uint64_t hash_word() const { return CheckedWord::Of(hash_ | kKnown).raw(); }
+  [[nodiscard]] constexpr uint64_t place_word() const { return CheckedWord::Of(place() | kKnown).raw(); }
+  [[nodiscard]] constexpr uint64_t hash_word() const { return CheckedWord::Of(hash() | kKnown).raw(); }
 
-  constexpr RestSum& operator+=(const RestSum& other) { return *this = {place_ ^ other.place_, hash_ + other.hash_}; }
-  constexpr RestSum& operator-=(const RestSum& other) { return *this = {place_ ^ other.place_, hash_ - other.hash_}; }
-  constexpr bool operator==(const RestSum&) const = default;
+  constexpr RestSum& operator+=(const RestSum& other) {
+    AddPlaces(other);
+    hash_ += other.hash_;
+    return *this;
+  }
+  constexpr RestSum& operator-=(const RestSum& other) {
+    AddPlaces(other);
+    hash_ -= other.hash_;
+    return *this;
+  }
+  constexpr bool operator==(const RestSum& other) const { return place() == other.place() && hash() == other.hash(); }
 
   // Of a difference of two sums: the bit that has flipped, if it is one.
-  [[nodiscard]] constexpr uint64_t slot() const { return place_ / kBits; }
+  [[nodiscard]] constexpr uint64_t slot() const { return place() / kBits; }
   [[nodiscard]] constexpr IndexEntry WithoutFlip(IndexEntry entry) const {
-    const uint64_t bit = place_ % kBits;
+    const uint64_t bit = place() % kBits;
     (bit < kBits / 2 ? entry.word : entry.meta) ^= uint64_t{1} << (bit % (kBits / 2));
     return entry;
   }
@@ -57,24 +82,25 @@ class RestSum {
   static constexpr uint64_t kKnown = uint64_t{1} << 47;
   static constexpr uint64_t kMask = kKnown - 1;
 
-  static constexpr uint64_t Parity(uint64_t bits) { return static_cast<uint64_t>(std::popcount(bits)) & 1; }
-  static constexpr uint64_t PlaceOf(uint64_t slot, const IndexEntry& entry) {
-    // kNumbersWith[i]: the numbers from 0 to 63 that have bit i.
-    constexpr uint64_t kNumbersWith[] = {0xaaaaaaaaaaaaaaaa, 0xcccccccccccccccc, 0xf0f0f0f0f0f0f0f0,
-                                         0xff00ff00ff00ff00, 0xffff0000ffff0000, 0xffffffff00000000};
-    const uint64_t both = entry.word ^ entry.meta;
-    uint64_t place = Parity(both) * slot * kBits | Parity(entry.meta) << 6;
-    for (uint64_t i = 0; i < 6; ++i) place |= Parity(both & kNumbersWith[i]) << i;
-    return place;
-  }
+  // (std::popcount calls a function on processors that may lack the instruction.)
+  static constexpr uint64_t Parity(uint64_t bits) { return static_cast<uint64_t>(__builtin_parityll(bits)); }
   static constexpr uint64_t HashOf(uint64_t number, uint64_t value) {
     if (value == 0) return 0;
     uint64_t hash = value * 0xcd613e30d8f16adf + number * 0x9e3779b97f4a7c15;
     hash = (hash ^ hash >> 29) * 0xbf58476d1ce4e5b9;
     return hash ^ hash >> 32;
   }
+  // A place is a sum, too: the sum over the bits of an exclusive or of words is the exclusive or of their sums. So the
+  // loop over the bits runs once in the end, and not for each entry.
+  constexpr void AddPlaces(const RestSum& other) {
+    words_ ^= other.words_;
+    metas_ ^= other.metas_;
+    slots_ ^= other.slots_;
+  }
 
-  uint64_t place_ = 0;
+  uint64_t words_ = 0;  // word ^ meta of each slot
+  uint64_t metas_ = 0;
+  uint64_t slots_ = 0;  // those slots with an odd number of bits
   uint64_t hash_ = 0;
 };
 

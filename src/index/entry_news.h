@@ -51,7 +51,7 @@ class EntryNews {
   }
   // The entry is among the counted ones from now on.
   void Add(const format::IndexEntry& entry);
-  // The slot of this entry gets a word that names other versions. What is counted stays as it is.
+  // The slot of this entry gets a word that names other versions. Changes no count.
   void Leave(const format::IndexEntry& entry, format::EntryWord after) {
     if (observer_ != nullptr) observer_->OnEntryStored(HeadOf(entry), entry, after);
   }

@@ -51,8 +51,8 @@ class Index {
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
-  // Takes up the entries in the slots. used: the number of used slots, if the pool says it. at_rest: the sum that the
-  // last server left, if that is known. The caller may use the index at once, and lets Count count the slots meanwhile.
+  // Takes up the entries in the slots. The caller may use the index at once, and lets Count count the slots meanwhile.
+  // used: the number of used slots, if the pool says it. at_rest: the sum that the last server left, if it is known.
   void Open(std::optional<uint64_t> used, std::optional<format::RestSum> at_rest = std::nullopt) {
     slots_.GrowChecks(size());
     slots_.rest() = RestCheck(at_rest, size());

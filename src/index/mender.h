@@ -25,7 +25,7 @@ class Mender {
     kKept     // More has changed. The entry counts as it stands from now on.
   };
 
-  // What has changed while no server ran.
+  // A change of the slots while no server ran.
   struct RestChange {
     bool changed = false;
     Slot slot = 0;

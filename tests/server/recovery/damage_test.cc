@@ -366,6 +366,7 @@ TEST_F(FlippedEntryTest, TheNextServerUndoesEachOneOfAPoolAtRest) {
     SCOPED_TRACE("bit " + std::to_string(bit));
     store_.Close();
     Flip(bit);
+    EXPECT_GT(inspect::InspectPool(WholePool(store_.Bytes(), true), {}).value().damage_count, 0U);
     Reopen();
     Count();
     store_.Clean();
