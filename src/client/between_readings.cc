@@ -32,7 +32,7 @@ void BetweenReadings::Begin(IndexOperation& op, Step step, std::span<std::byte> 
     posting_.Post(*op.link, works);
     return;
   }
-  op.before = op.link->reading();
+  op.before = op.link->known.reading();
   if (op.before.displacements % 2 == 0 && IsOfBlock(op, op.before)) {
     op.look = Look::kAt;
     return posting_.PostRead(op, step, to, from);
@@ -48,7 +48,7 @@ void BetweenReadings::ReadBehind(IndexOperation& op) {
 
 Reading BetweenReadings::TakeReading(IndexOperation& op) {
   const auto reading = LoadAs<Reading>(op.readings().last(sizeof(Reading)));
-  op.link->Learn(reading);
+  op.link->known.Learn(reading);
   return reading;
 }
 

@@ -31,14 +31,14 @@ void Blocks::Start(BlockOp& op) {
   if (++op.reads > kBlockReadsMax) {
     return Fail(op, {Code::kTimeout, connections_.address() + ": the index is changed faster than a scan can read it"});
   }
-  op.time_before = link.time();  // the scan need not read keys that had expired at that time
-  op.slot_changes = link.slot_changes;
+  op.time_before = link.known.time();  // the scan need not read keys that had expired at that time
+  op.slot_changes = link.known.slot_changes();
   op.times_up = link.times_up;
-  op.block = link.layout().BlockOf(op.key_hash);
-  if (!link.layout().IsKnown(op.block)) return connections_.WaitForHeads(op);
+  op.block = link.known.layout().BlockOf(op.key_hash);
+  if (!link.known.layout().IsKnown(op.block)) return connections_.WaitForHeads(op);
   const uint64_t bytes = link.geometry().block_slots() * sizeof(format::IndexEntry);
-  if (auto status = operations_.ProvideMessage(op, bytes); !status.ok()) return Fail(op, std::move(status));
-  const uint64_t first = link.layout().SlotOffset(link.layout().FirstOf(op.block));
+  if (auto status = operations_.memory().Provide(op, bytes); !status.ok()) return Fail(op, std::move(status));
+  const uint64_t first = link.known.layout().SlotOffset(link.known.layout().FirstOf(op.block));
   between_readings_.Begin(op, Step::kBlock, op.message().first(bytes), {format::kPoolRegion, first});
 }
 
@@ -47,7 +47,7 @@ void Blocks::Start(BlockOp& op) {
 // tells which keys no longer count here.
 void Blocks::OnRead(BlockOp& op) {
   if (op.look == Look::kBefore) {
-    op.link->Learn(LoadAs<Reading>(op.readings()));
+    op.link->known.Learn(LoadAs<Reading>(op.readings()));
     return Start(op);
   }
   if (op.look == Look::kAt) return between_readings_.ReadBehind(op);
@@ -65,7 +65,7 @@ void Blocks::OnRead(BlockOp& op) {
   view.first.time_before = op.time_before;
   view.first.time_behind = std::min(after.time, kNoTime - 1);
   view.first.block = op.block;
-  view.first.slot = op.link->layout().FirstOf(op.block);
+  view.first.slot = op.link->known.layout().FirstOf(op.block);
   view.depth = format::IndexLayout::DepthOf(op.block, Planted(Flaw::kBlockSplitNotSeen) ? before.blocks : after.blocks);
   view.slots = op.message().first(op.link->geometry().block_slots() * sizeof(format::IndexEntry));
   End(op, Result<BlockView>(view));

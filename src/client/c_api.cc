@@ -1,4 +1,4 @@
-// The C API of the client: each call is one of erda::Client, with what C has no words for taken apart.
+// The C API of the client. Each call makes one call of erda::Client, and takes its result apart for C.
 #include "base/c_api.h"
 
 #include <cstdlib>
@@ -55,7 +55,7 @@ Status CheckBytes(const void* data, size_t size, const char* what) {
 std::string_view View(const void* data, size_t size) { return {static_cast<const char*>(data), size}; }
 erda_bytes BytesOf(std::string_view view) { return {view.data(), view.size()}; }
 
-// What each operation on a key needs.
+// Checks the arguments that each operation on a key needs.
 Status Check(const erda_client* client, const void* key, size_t key_size) {
   if (auto status = Check(client); !status.ok()) return status;
   return CheckBytes(key, key_size, "the key");
@@ -148,7 +148,7 @@ erda_server_info* CopyInfo(const std::vector<std::pair<std::string, std::string>
   return piece.Release<erda_server_info>();
 }
 
-// What the callbacks of the C++ API are told, as a result.
+// These copy the outcome of a C++ call into the result of a C callback.
 void Fill(erda_result* /*result*/, const Status& /*ok*/) {}
 void Fill(erda_result* result, const Result<VersionedView>& got) {
   result->value = BytesOf(got->value);
@@ -165,7 +165,7 @@ const Status& StatusOf(const Result<T>& result) {
   return result.status();
 }
 
-// Two words, so that std::function does not allocate.
+// Calls the C callback. It has two words, so that std::function does not allocate.
 struct Teller {
   erda_done done;
   void* user;
@@ -179,13 +179,13 @@ struct Teller {
     } else {
       const Status& status = StatusOf(outcome);
       result.code = static_cast<erda_code>(status.code());
-      result.message = status.message().data();  // ended by a zero
+      result.message = status.message().data();  // It ends with a 0 byte.
     }
     done(user, &result);
   }
 };
 
-// The value's size also where it does not fit: then it is read once more, to know it.
+// Gets the value and its size. If the value does not fit, reads it once more to know the size.
 Status GetInto(Client& client, std::string_view key, std::span<std::byte> out, size_t* size) {
   auto got = client.Get(key, out);
   if (got.ok()) {

@@ -1,4 +1,4 @@
-// The public calls: thin layers over the engine's asynchronous ones.
+// The client's public calls. Each one checks its turn, and runs an asynchronous call of the engine.
 #include "erda/client.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using client::Engine;
 
 namespace {
 
-// Runs what copies a value for the caller. Without memory a status says so, and that needs none.
+// Copies a value for the caller. Returns kResourceExhausted if there is no memory for it; that status needs no memory.
 template <class Copy>
 Status Copied(Copy&& copy) try {
   copy();
@@ -46,13 +46,13 @@ class Client::Impl {
   client::Turns& turns() { return turns_; }
   client::Waiter& waiter() { return waiter_; }
 
-  // One call of the caller's, which returns an R. No memory: a status says so.
+  // Runs one call of the caller, which returns an R. If it finds no memory, the R is kResourceExhausted.
   template <class R, class Body>
   R Call(Body&& body) {
     const client::Turn turn(turns_);
     return turn.is_mine() ? OrNoMemory<R>(body) : R(turns_.Refusal());
   }
-  // The same of one that does not wait, and so may come from a callback.
+  // Runs one call that does not wait. A callback may make such a call.
   template <class Body>
   Status Start(Body&& body) {
     const client::NestedTurn turn(turns_);
@@ -81,7 +81,7 @@ class Client::Impl {
     }
   }
 
-  // Runs one asynchronous call to its end.
+  // Runs one asynchronous call to its end. Its callback gets a status.
   template <class Start>
   Status Run(Start&& start) {
     MakeRoom();
@@ -96,7 +96,7 @@ class Client::Impl {
     return result;
   }
 
-  // Runs one whose callback gets a result.
+  // Runs one asynchronous call to its end. Its callback gets a result.
   template <class T, class Start>
   Result<T> RunFor(Start&& start) {
     MakeRoom();
@@ -107,7 +107,7 @@ class Client::Impl {
     return *std::move(result);
   }
 
-  // A get: take is given the value while it lives.
+  // Runs a get. `take` gets the value, which is valid during that call only.
   template <class Take>
   Status RunGet(Take& take, std::string_view key) {
     VersionedView found;
@@ -138,7 +138,7 @@ class Client::Impl {
     MakeRoom();
     // One pointer, so that std::function does not allocate.
     Status started = start([&state](Result<View> got) {
-      // First: whatever happens next, the operation has its end, and the call must not wait for it.
+      // This comes first: even if `take` throws, the operation has ended, and the call must not wait for it.
       state.finished = true;
       const Status copied = Copied([&] { state.status = got.ok() ? state.take(*got) : got.status(); });
       if (!copied.ok()) state.status = Status(Code::kResourceExhausted);
@@ -148,14 +148,15 @@ class Client::Impl {
     return std::move(state.status);
   }
 
-  // One result for each key, in their order.
+  // Runs a get for each key. Returns the results in the order of the keys.
   template <class T, class View, class Start>
   std::vector<Result<T>> GetAll(std::span<const std::string_view> keys, Start&& start) {
     struct State {
       std::vector<Result<T>> results;
       size_t finished = 0;
     } state;
-    // From here on nothing must leave this call before all have finished: the callbacks use its state.
+    // The callbacks use this call's state. So after the first start the call must not return or throw before all gets
+    // have finished.
     const Status has_room = Copied([&] { state.results.resize(keys.size(), Status(Code::kResourceExhausted)); });
     if (!has_room.ok()) return {};
     const client::Turn turn(turns_);
@@ -163,13 +164,13 @@ class Client::Impl {
       for (Result<T>& result : state.results) result = turns_.Refusal();
       return std::move(state.results);
     }
-    std::exception_ptr thrown;  // by a callback of the caller's
+    std::exception_ptr thrown;  // By a callback of the caller, for another operation.
     for (size_t i = 0; i < keys.size(); ++i) {
       Status status;
       try {
         MakeRoom();
       } catch (...) {
-        thrown = std::current_exception();  // when there was room
+        thrown = std::current_exception();  // There is room: Poll throws after all other work.
       }
       try {
         // Two words, so that std::function does not allocate.
@@ -191,7 +192,7 @@ class Client::Impl {
     return std::move(state.results);
   }
 
-  // Room for one more operation, also when asynchronous ones fill the queue.
+  // Waits until there is room for one more operation. Asynchronous calls may have filled the queue.
   void MakeRoom() {
     const auto has_room = [&] { return engine_->in_flight() < engine_->queue_depth(); };
     if (!has_room()) waiter_.WaitFor(has_room);
@@ -203,7 +204,7 @@ class Client::Impl {
     waiter_.WaitFor(are_read);
     if (auto status = engine_->connections().BeginReadControls(); !status.ok()) return status;
     waiter_.WaitFor(are_read);
-    // Not of a connection that ended meanwhile.
+    // The control blocks do not count if a connection ended meanwhile.
     auto up = engine_->connections().Connect();
     if (!up.ok()) return up.status();
     return *up ? Status() : Status(Code::kUnavailable, engine_->connections().address() + ": the connection was lost");
@@ -224,7 +225,8 @@ class Client::Impl {
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-// Nothing of it can be ended in a child of a fork, or after two threads broke it: it stays in memory then.
+// In a child of a fork, and after two threads used the client at once, nothing of it can be ended safely. Then it stays
+// in memory.
 Client::~Client() {
   using Misuse = client::Turns::Misuse;
   const Misuse misuse = impl_->turns().Find();
@@ -233,7 +235,7 @@ Client::~Client() {
     (void)impl_.release();
     return;
   }
-  // The call that is under way would go on in freed memory, and no status can tell the caller.
+  // A call of this client is under way. It would go on in freed memory, and no status can tell the caller.
   impl_->turns().Complain("a Client is destroyed in a call of it");
   std::abort();
 }

@@ -18,20 +18,12 @@ Status OfOthers(const Status& status) {
 
 }  // namespace
 
-Status Connections::Prepare() {
-  auto queue = fabric_.CreateQueue();
-  if (!queue.ok()) return queue.status();
-  queue_ = *std::move(queue);
-  links_.push_back(std::make_unique<Link>(fabric_, *queue_, address_, 0, options_.client_id));
-  return {};
-}
-
 // --- Making
 
 Result<bool> Connections::Connect() {
-  // The first shard's link says how many there are.
-  bool all_up = pool_.is_known;
-  for (const auto& link : links()) {
+  // The first shard's server says how many shards there are.
+  bool all_up = pool().is_known;
+  for (const auto& link : links_) {
     if (link->up()) continue;
     all_up = false;
     if (link->state() != Link::State::kDown) continue;
@@ -50,11 +42,12 @@ void Connections::Prove(Link& link) {
   auto token = options_.token ? options_.token() : Result<std::string>("");
   if (!token.ok()) return Close(link, token.status());
   if (token->empty()) {
-    return Close(link, {Code::kPermissionDenied, address_ + ": the server asks for a token, and there is none"});
+    return Close(link,
+                 {Code::kPermissionDenied, address() + ": the server asks for a token, and this client has no token"});
   }
-  Link::Connection before;
-  const Status status = link.Prove(*std::move(token), &before);
-  closed_.push_back(std::move(before));
+  Connection refused;
+  const Status status = link.Prove(*std::move(token), &refused);
+  closed_.push_back(std::move(refused));
   if (!status.ok()) Close(link, status);
 }
 
@@ -63,29 +56,15 @@ bool Connections::OnConnected(Link& link) {
     Close(link, status);
     return false;
   }
-  const bool same = pool_.is_known && pool_.uuid == link.hello().pool_uuid &&
-                    pool_.hash_seed == link.hello().hash_seed && pool_.geometry.shards == link.geometry().shards &&
-                    pool_.geometry.heads_per_shard == link.geometry().heads_per_shard;
-  if (!same) AdoptPool(link);
-  pool_.geometry = link.geometry();  // the pool may have been grown
+  if (links_.Learn(link)) {
+    operations_.Rehash(pool().hash_seed);
+    CloseOthers(&link);
+  }
   return true;
 }
 
-// The link is the first one, or its pool is another one than before. The client forgets all that it knew of the other
-// shards.
-void Connections::AdoptPool(const Link& link) {
-  // The links come first. Once the geometry is known, LinkOf may name each of them, and only this step can find no
-  // memory.
-  for (auto shard = static_cast<uint32_t>(links_.size()); shard < link.geometry().shards; ++shard) {
-    links_.push_back(std::make_unique<Link>(fabric_, *queue_, address_, shard, options_.client_id));
-  }
-  pool_ = {true, link.geometry(), link.hello().pool_uuid, link.hello().hash_seed};
-  operations_.Rehash(pool_.hash_seed);
-  CloseOthers(&link);
-}
-
 void Connections::CloseOthers(const Link* but) {
-  for (const auto& other : links_) {
+  for (const auto& other : links_.all()) {
     if (other.get() == but || other->state() == Link::State::kDown) continue;
     CloseSince(*other, ": the server has another pool now");
   }
@@ -110,12 +89,12 @@ void Connections::OnClosed(Link& link) {
   // A server that has no such shard serves another pool than the one that the client knows. Its first shard tells of
   // that pool. Until then nobody knows which shard a key is in, so every link ends.
   CloseOthers(nullptr);
-  pool_.is_known = false;
+  links_.ForgetPool();
 }
 
 void Connections::Close(Link& link, const Status& status, OpIndex timed_out) {
   if (!link.up()) connect_error_ = status;
-  if (auto connection = link.Close(); connection.channel) {
+  if (auto connection = link.Close(); connection.channel() != nullptr) {
     try {
       closed_.push_back(std::move(connection));
     } catch (const std::bad_alloc&) {
@@ -128,7 +107,7 @@ void Connections::Close(Link& link, const Status& status, OpIndex timed_out) {
 void Connections::EndOperationsOn(const Link& link, const Status& status, OpIndex timed_out) {
   for (OpIndex i = 0; i < operations_.size(); ++i) {
     Operation& op = operations_[i];
-    if (op.step == Step::kKeyTurn && &LinkOf(op) == &link) {
+    if (op.step == Step::kKeyTurn && &links_.Of(op) == &link) {
       // It ends in its turn: if each waiting operation waited for a connection, all would take for ever.
       op.doomed = true;
       op.result = OfOthers(status);
@@ -141,7 +120,7 @@ void Connections::EndOperationsOn(const Link& link, const Status& status, OpInde
     } else if (op.index == timed_out) {
       operations_.Defer(
           op, {Code::kTimeout,
-               address_ + ": no answer in " +
+               address() + ": no answer in " +
                    std::to_string(std::chrono::ceil<std::chrono::milliseconds>(options_.timeout).count()) + " ms"});
     } else {
       operations_.Defer(op, OfOthers(status));
@@ -151,7 +130,7 @@ void Connections::EndOperationsOn(const Link& link, const Status& status, OpInde
 
 void Connections::EndAll() noexcept {
   closed_.clear();
-  for (const auto& link : links_) Close(*link, Status(Code::kResourceExhausted));
+  for (const auto& link : links_.all()) Close(*link, Status(Code::kResourceExhausted));
   closed_.clear();
   gives_up_ = false;
 }
@@ -171,8 +150,8 @@ void Connections::WaitForHeads(Operation& op) {
 }
 
 Status Connections::BeginReadControls() try {
-  for (const auto& link : links()) {
-    if (!link->up()) return {Code::kUnavailable, address_ + ": not connected"};
+  for (const auto& link : links_) {
+    if (!link->up()) return {Code::kUnavailable, address() + ": not connected"};
     if (auto status = link->ReadControl(true); !status.ok()) {
       Close(*link, status);
       return status;
@@ -185,11 +164,7 @@ Status Connections::BeginReadControls() try {
 }
 
 bool Connections::ControlsRead() const {
-  return std::ranges::none_of(links(), [](const auto& link) { return link->control_read_pending; });
-}
-
-bool Connections::HasChunks() const {
-  return std::ranges::any_of(links_, [](const auto& link) { return link->delegated.active(); });
+  return std::ranges::none_of(links_, [](const auto& link) { return link->control().pending(); });
 }
 
 }  // namespace erda::client

@@ -24,26 +24,18 @@ Engine::Engine(std::shared_ptr<fabric::Fabric> fabric, std::string address, cons
       options_(options),
       connections_(*fabric_, std::move(address), options_, clock, operations_, stats_),
       posting_(operations_, connections_, stats_),
-      locations_(options_.cache_entries),
       own_requests_(operations_, connections_, posting_, clock, stats_),
-      instant_gets_(operations_, connections_, locations_, clock, stats_),
-      gets_(operations_, connections_, posting_, locations_, own_requests_, fabric_->capabilities().reads_in_order,
-            clock, stats_),
-      puts_(operations_, connections_, posting_, locations_, own_requests_, options_, stats_),
-      blocks_(operations_, connections_, posting_, fabric_->capabilities().reads_in_order, stats_),
-      event_loop_(operations_, connections_, posting_, locations_, own_requests_, gets_, puts_, blocks_, options_,
-                  clock) {}
+      kinds_(operations_, connections_, posting_, own_requests_, options_, fabric_->capabilities().reads_in_order,
+             clock, stats_),
+      event_loop_(operations_, connections_, posting_, own_requests_, kinds_, options_, clock) {}
 
-// The channels go first: until then they may use the memory of operations in flight. `gets_`, `puts_` and `blocks_` own
-// such memory, and their destructors run before that of `connections_`.
+// The channels go first: until then they may use the memory of operations in flight. `kinds_` owns such memory, and its
+// destructor runs before that of `connections_`.
 Engine::~Engine() { connections_.Drop(); }
 
 Status Engine::Prepare() {
   if (auto status = operations_.Prepare(*fabric_, options_.queue_depth); !status.ok()) return status;
-  gets_.Prepare();
-  puts_.Prepare();
-  blocks_.Prepare();
-  locations_.Prepare();
+  kinds_.Prepare();
   posting_.Prepare();
   return connections_.Prepare();
 }
@@ -58,18 +50,18 @@ Status Engine::Begin(Op& op, Callback&& done) {
 }
 
 Status Engine::Get(std::string_view key, Client::GetCallback&& done) {
-  GetOp* op = gets_.Take(key);
+  GetOp* op = kinds_.gets.Take(key);
   return op == nullptr ? operations_.Refusal(key) : Begin(*op, std::move(done));
 }
 
 Status Engine::GetVersioned(std::string_view key, Client::GetVersionedCallback&& done) {
-  GetOp* op = gets_.Take(key);
+  GetOp* op = kinds_.gets.Take(key);
   return op == nullptr ? operations_.Refusal(key) : Begin(*op, std::move(done));
 }
 
 Status Engine::Get(std::string_view key, const std::shared_ptr<Buffer::Memory>& into, Client::GetCallback&& done) {
   if (auto status = CheckBuffer(into, *fabric_); !status.ok()) return status;
-  GetOp* op = gets_.Take(key);
+  GetOp* op = kinds_.gets.Take(key);
   if (op == nullptr) return operations_.Refusal(key);
   op->UseBuffer(into, format::ValueOffset(key.size()));
   return Begin(*op, std::move(done));
@@ -82,36 +74,36 @@ Status Engine::BeginPut(Result<PutOp*>&& op, Callback&& done) {
 
 Status Engine::Put(std::string_view key, std::string_view value, Client::DoneCallback&& done) {
   HearOfChunks();
-  return BeginPut(puts_.Take(PutKind::kPut, key, value, {}), std::move(done));
+  return BeginPut(kinds_.puts.Take(PutKind::kPut, key, value, {}), std::move(done));
 }
 
 Status Engine::Put(std::string_view key, std::string_view value, const PutOptions& options,
                    Client::PutCallback&& done) {
   HearOfChunks();
-  return BeginPut(puts_.Take(PutKind::kPut, key, value, options), std::move(done));
+  return BeginPut(kinds_.puts.Take(PutKind::kPut, key, value, options), std::move(done));
 }
 
 Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
                    Client::DoneCallback&& done) {
   if (auto status = CheckBuffer(from, *fabric_); !status.ok()) return status;
   HearOfChunks();
-  return BeginPut(puts_.TakeFrom(key, from, size, {}), std::move(done));
+  return BeginPut(kinds_.puts.TakeFrom(key, from, size, {}), std::move(done));
 }
 
 Status Engine::Put(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
                    const PutOptions& options, Client::PutCallback&& done) {
   if (auto status = CheckBuffer(from, *fabric_); !status.ok()) return status;
   HearOfChunks();
-  return BeginPut(puts_.TakeFrom(key, from, size, options), std::move(done));
+  return BeginPut(kinds_.puts.TakeFrom(key, from, size, options), std::move(done));
 }
 
 Status Engine::Increment(std::string_view key, int64_t delta, Client::IncrementCallback&& done) {
   HearOfChunks();
-  return BeginPut(puts_.Take(PutKind::kIncrement, key, AsString(BytesOf(delta)), {}), std::move(done));
+  return BeginPut(kinds_.puts.Take(PutKind::kIncrement, key, AsString(BytesOf(delta)), {}), std::move(done));
 }
 
 Status Engine::Delete(std::string_view key, const DeleteOptions& options, Client::DoneCallback&& done) {
-  return BeginPut(puts_.TakeKey(PutKind::kDelete, key, options.if_version), std::move(done));
+  return BeginPut(kinds_.puts.TakeKey(PutKind::kDelete, key, options.if_version), std::move(done));
 }
 
 // Uses any hash of the shard: the request needs one only to find the shard.
@@ -121,7 +113,7 @@ Status Engine::Clean(uint32_t shard, Client::DoneCallback&& done) {
   for (uint32_t i = 0; key.empty() || pool.geometry.ShardOf(HashKey(key, pool.hash_seed)) != shard; ++i) {
     key = "clean" + std::to_string(i);
   }
-  return BeginPut(puts_.TakeKey(PutKind::kClean, key, std::nullopt), std::move(done));
+  return BeginPut(kinds_.puts.TakeKey(PutKind::kClean, key, std::nullopt), std::move(done));
 }
 
 Result<std::shared_ptr<Buffer::Memory>> Engine::MakeBuffer(size_t value_bytes) {
@@ -132,7 +124,7 @@ Result<std::shared_ptr<Buffer::Memory>> Engine::MakeBuffer(size_t value_bytes) {
 
 Status Engine::ReadBlock(uint32_t shard, uint32_t hash_low, BlockCallback&& done) {
   if (!operations_.HasRoom()) return operations_.NoRoom();
-  BlockOp& op = blocks_.Take(shard, hash_low);
+  BlockOp& op = kinds_.blocks.Take(shard, hash_low);
   op.done.swap(done);
   event_loop_.Run(op);
   return {};
@@ -140,7 +132,7 @@ Status Engine::ReadBlock(uint32_t shard, uint32_t hash_low, BlockCallback&& done
 
 Status Engine::GetEntry(const FoundEntry& found, bool with_value, EntryCallback&& done) {
   if (!operations_.HasRoom()) return operations_.NoRoom();
-  GetOp& op = gets_.TakeEntry(found, with_value);
+  GetOp& op = kinds_.gets.TakeEntry(found, with_value);
   op.done.emplace<EntryCallback>(std::move(done));
   event_loop_.Run(op);
   return {};

@@ -3,8 +3,8 @@
 // time.
 //
 // The engine owns the parts, and begins operations. Connections makes the connections, Operations is the table of
-// operations, and Posting posts their requests. Gets, Puts and Blocks take the steps of each kind of operation.
-// EventLoop hands them the completions.
+// operations, and Posting posts their requests. Kinds takes the steps of each kind of operation, and EventLoop hands it
+// the completions.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,12 @@
 #include "client/connections.h"
 #include "client/engine_options.h"
 #include "client/event_loop.h"
-#include "client/get.h"
 #include "client/get_now.h"
-#include "client/located.h"
+#include "client/kinds.h"
 #include "client/operations.h"
 #include "client/own_requests.h"
 #include "client/posting.h"
-#include "client/put.h"
+#include "client/put_op.h"
 #include "erda/client.h"
 #include "fabric/fabric.h"
 
@@ -59,7 +58,9 @@ class Engine {
              Client::PutCallback&& done);
   // A get without an operation (get_now.h). If it returns kNo, the caller calls Get.
   using Now = InstantGets::Outcome;
-  [[nodiscard]] Now GetNow(std::string_view key, VersionedView* found) { return instant_gets_.GetNow(key, found); }
+  [[nodiscard]] Now GetNow(std::string_view key, VersionedView* found) {
+    return kinds_.instant_gets.GetNow(key, found);
+  }
   // For scans (scan.h): reads the block of the index where keys with these low bits of their hashes are.
   // REQUIRES: the client is connected, and the shard exists.
   Status ReadBlock(uint32_t shard, uint32_t hash_low, BlockCallback&& done);
@@ -83,7 +84,7 @@ class Engine {
   // Polls a client that was idle, if it has chunks. A server may have revoked one meanwhile, and a put must not use
   // that.
   void HearOfChunks() {
-    if (operations_.in_flight() == 0 && connections_.HasChunks()) Poll();
+    if (operations_.in_flight() == 0 && connections_.links().HasChunks()) Poll();
   }
   template <class Op, class Callback>
   Status Begin(Op& op, Callback&& done);
@@ -96,12 +97,8 @@ class Engine {
   Operations operations_;  // first, so that their memory outlives the connections that use it
   Connections connections_;
   Posting posting_;
-  KnownLocations locations_;
   OwnRequests own_requests_;
-  InstantGets instant_gets_;
-  Gets gets_;
-  Puts puts_;
-  Blocks blocks_;
+  Kinds kinds_;
   EventLoop event_loop_;
 };
 

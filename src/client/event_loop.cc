@@ -30,7 +30,7 @@ size_t EventLoop::Poll() {
 
 // Ends all operations with their connections, since a step found no memory.
 void EventLoop::EndAll() {
-  gets_.ForgetToStart();
+  kinds_.gets.ForgetToStart();
   posting_.Clear();
   connections_.EndAll();
   went_on_ = true;
@@ -45,7 +45,7 @@ void EventLoop::Progress() {
     DeliverDeferred();
     Flush();
   }
-  const size_t n = connections_.queue().Poll(completions_);
+  const size_t n = connections_.links().queue().Poll(completions_);
   went_on_ = n > 0;
   posting_.SetGathers(n > 1);
   // Without memory, a channel that a later completion names may be destroyed already. EndAll ends the operations that
@@ -69,7 +69,7 @@ void EventLoop::Progress() {
 void EventLoop::Wait(Nanoseconds timeout) {
   if (connections_.gives_up()) return;
   try {
-    connections_.queue().Wait(timeout);
+    connections_.links().queue().Wait(timeout);
   } catch (const std::bad_alloc&) {
     connections_.GiveUp();
   }
@@ -77,24 +77,14 @@ void EventLoop::Wait(Nanoseconds timeout) {
 }
 
 void EventLoop::FlushAll() {
-  gets_.StartTogether();
+  kinds_.gets.StartTogether();
   RunReady();
   posting_.Flush();
 }
 
 void EventLoop::DeliverDeferred() {
   operations_.DeliverDeferred([this](Operation& op) {
-    switch (op.type) {
-      case OpType::kGet:
-        gets_.Deliver(static_cast<GetOp&>(op));
-        break;
-      case OpType::kPut:
-        puts_.Deliver(static_cast<PutOp&>(op));
-        break;
-      case OpType::kBlock:
-        blocks_.Deliver(static_cast<BlockOp&>(op));
-        break;
-    }
+    kinds_.Deliver(op);
     RunReady();
   });
 }
@@ -106,51 +96,39 @@ void EventLoop::Dispatch(const Completion& completion) {
   if (link.channel() != completion.channel) return;  // closed earlier in this Poll
   switch (completion.kind) {
     case OpKind::kConnected:
-      if (connections_.OnConnected(link)) locations_.SetServer(link.hello().server_id);
+      if (connections_.OnConnected(link)) kinds_.locations.SetServer(link.hello().server_id);
       return;
     case OpKind::kClosed:
       return connections_.OnClosed(link);
     case OpKind::kReceiveImm:
       if ((completion.imm & format::kTakesBack) == 0) return OnReply(link, completion.imm);
-      link.delegated.OnTakenBack(format::LogAddress(completion.imm));
+      link.puts.delegated.OnTakenBack(format::LogAddress(completion.imm));
       return own_requests_.SendChunkRequests(link);
     case OpKind::kWriteImm:
       // (An error is followed by kClosed, here and below.)
-      if (completion.code == Code::kOk) puts_.OnSent(static_cast<OpIndex>(completion.id));
+      if (completion.code == Code::kOk) kinds_.puts.OnSent(static_cast<OpIndex>(completion.id));
       return;
     case OpKind::kWrite:
       if (Planted(Flaw::kNoReadBehindWrite) && completion.code == Code::kOk) {
-        puts_.OnPlaced(static_cast<PutOp&>(operations_[static_cast<OpIndex>(completion.id)]));
+        kinds_.puts.OnPlaced(static_cast<PutOp&>(operations_[static_cast<OpIndex>(completion.id)]));
       }
       return;
     case OpKind::kRead: {
       if (completion.code != Code::kOk) return;
-      if (completion.id == Link::kControlReadId) return OnControlRead(link);
+      if (completion.id == ControlCopy::kReadId) return OnControlRead(link);
       const OpIndex moved = Posting::MovedBy(completion.id);
-      return moved == kNoOp ? void() : MoveOn(operations_[moved]);
+      return moved == kNoOp ? void() : kinds_.OnRead(operations_[moved]);
     }
     default:
       return;
   }
 }
 
-// The last Read that the operation posted has arrived.
-void EventLoop::MoveOn(Operation& op) {
-  switch (op.type) {
-    case OpType::kGet:
-      return gets_.OnRead(static_cast<GetOp&>(op));
-    case OpType::kPut:
-      return puts_.OnPlaced(static_cast<PutOp&>(op));
-    case OpType::kBlock:
-      return blocks_.OnRead(static_cast<BlockOp&>(op));
-  }
-}
-
 void EventLoop::OnReply(Link& link, uint32_t slot) {
-  const OpIndex owner = link.OwnerOf(slot);
-  if (owner == Link::kFreeSlot) return connections_.CloseSince(link, ": the server answered what nobody asked");
-  if (!OwnRequests::Owns(owner)) return puts_.OnReply(owner, slot);
-  if (own_requests_.OnReply(link, owner, slot)) puts_.PassSlotOn(link, slot);
+  const OpIndex owner = link.slots.OwnerOf(slot);
+  if (owner == RequestSlots::kFree) return connections_.CloseSince(link, ": the server answered what nobody asked");
+  if (!OwnRequests::Owns(owner)) return kinds_.puts.OnReply(owner, slot);
+  if (own_requests_.OnReply(link, owner, slot)) kinds_.puts.PassSlotOn(link, slot);
 }
 
 void EventLoop::OnControlRead(Link& link) {
@@ -169,17 +147,7 @@ void EventLoop::OnControlRead(Link& link) {
     Operation& op = operations_[waiting.front()];
     waiting.pop_front();
     if (op.step != Step::kHeads) continue;  // it ended with the link, which an earlier operation found broken
-    switch (op.type) {
-      case OpType::kGet:
-        gets_.OnHeads(static_cast<GetOp&>(op));
-        break;
-      case OpType::kPut:
-        puts_.OnHeads(static_cast<PutOp&>(op));
-        break;
-      case OpType::kBlock:
-        blocks_.Start(static_cast<BlockOp&>(op));
-        break;
-    }
+    kinds_.OnHeads(op);
     RunReady();
   }
 }
@@ -188,7 +156,7 @@ void EventLoop::OnControlRead(Link& link) {
 
 // Without memory for its first step the operation waits, and EndAll ends it with the others.
 void EventLoop::Run(Operation& op) {
-  op.link = &connections_.LinkOf(op);
+  op.link = &connections_.links().Of(op);
   try {
     BeginSteps(op);
   } catch (const std::bad_alloc&) {
@@ -209,14 +177,7 @@ void EventLoop::BeginSteps(Operation& op) {
     link.waiting_for_link.push_back(op.index);
     return connections_.Ensure(link);
   }
-  switch (op.type) {
-    case OpType::kGet:
-      return gets_.Start(static_cast<GetOp&>(op));
-    case OpType::kPut:
-      return puts_.Start(static_cast<PutOp&>(op));
-    case OpType::kBlock:
-      return blocks_.Start(static_cast<BlockOp&>(op));
-  }
+  kinds_.Start(op);
 }
 
 }  // namespace erda::client

@@ -1,38 +1,32 @@
 // The engine's loop: finds the operation of each completion, and lets the operation take its next step.
 //
-// Owns the completions of one Poll. Each kind of operation takes its steps. Only the client's thread calls it.
+// Owns the completions of one Poll. Kinds (kinds.h) take the steps. Only the client's thread calls it.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
 #include "base/clock.h"
-#include "client/block.h"
 #include "client/connections.h"
 #include "client/deadlines.h"
-#include "client/get.h"
-#include "client/located.h"
+#include "client/engine_options.h"
+#include "client/kinds.h"
 #include "client/operations.h"
 #include "client/own_requests.h"
 #include "client/posting.h"
-#include "client/put.h"
 #include "fabric/fabric.h"
 
 namespace erda::client {
 
 class EventLoop {
  public:
-  EventLoop(Operations& operations, Connections& connections, Posting& posting, KnownLocations& locations,
-            OwnRequests& own_requests, Gets& gets, Puts& puts, Blocks& blocks, const EngineOptions& options,
-            const Clock& clock)
+  EventLoop(Operations& operations, Connections& connections, Posting& posting, OwnRequests& own_requests, Kinds& kinds,
+            const EngineOptions& options, const Clock& clock)
       : operations_(operations),
         connections_(connections),
         posting_(posting),
-        locations_(locations),
         own_requests_(own_requests),
-        gets_(gets),
-        puts_(puts),
-        blocks_(blocks),
+        kinds_(kinds),
         deadlines_(options.timeout, clock, operations, connections) {}
 
   // Begins a new operation on a key now, or when its turn on that key comes.
@@ -57,7 +51,6 @@ class EventLoop {
   void Progress();
   [[gnu::noinline]] void EndAll();
   void Dispatch(const fabric::Completion& completion);
-  void MoveOn(Operation& op);
   void OnReply(Link& link, uint32_t slot);
   void OnControlRead(Link& link);
   void BeginSteps(Operation& op);
@@ -74,11 +67,8 @@ class EventLoop {
   Operations& operations_;
   Connections& connections_;
   Posting& posting_;
-  KnownLocations& locations_;
   OwnRequests& own_requests_;
-  Gets& gets_;
-  Puts& puts_;
-  Blocks& blocks_;
+  Kinds& kinds_;
   Deadlines deadlines_;
   bool went_on_ = false;
   std::array<fabric::Completion, 64> completions_;

@@ -40,9 +40,9 @@ enum class Expiry : uint8_t {
   if (by_own_clock) time_before = time_behind = 0;
   if (time_before >= deadline) return Expiry::kOver;
   if (time_behind == kNoTime) return Expiry::kUnknown;
-  link.LearnTime(time_behind);
+  link.known.LearnTime(time_behind);
   if (time_behind >= deadline) return Planted(Flaw::kExpiresBehindRead) ? Expiry::kOver : Expiry::kMeanwhile;
-  if (!link.time_hint.HasPassed(deadline, clock.Now())) return Expiry::kLives;
+  if (!link.known.time_hint.HasPassed(deadline, clock.Now())) return Expiry::kLives;
   return by_own_clock ? Expiry::kOver : Expiry::kOverdue;
 }
 

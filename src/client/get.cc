@@ -21,10 +21,11 @@ using format::ObjectView;
 
 namespace {
 
-// The client reads that much of a version whose size it does not know.
+// The client reads this number of bytes of a version whose size it does not know.
 constexpr uint64_t kVersionBytesMin = 64;
 constexpr uint64_t kSizeHintBytesMax = format::EntryMeta::kSizeHintMax * format::kGranuleBytes;
-// Reads of one version because the size was not known: header, then key, then value, then not again.
+// The client reads one version again at most this often because it did not know the size: after the header, the key,
+// and the value.
 constexpr uint32_t kRereadsMax = 4;
 
 }  // namespace
@@ -52,7 +53,7 @@ GetOp& Gets::TakeEntry(const FoundEntry& found, bool with_value) {
   op.block = found.block;
   op.entry = found.entry;
   op.entry_slot = found.slot;
-  op.key_hash = found.entry.entry_meta().tag();  // which says the head
+  op.key_hash = found.entry.entry_meta().tag();  // The tag has the bits that choose the head.
   op.foreign_count = 0;
   return op;
 }
@@ -80,7 +81,7 @@ void Gets::StartTogether() {
   const bool gathers = posting_.SetGathers(true);
   for (const OpIndex index : to_start_) {
     GetOp& op = ops_[index];
-    // (At another step it has ended with its connection.)
+    // (A get at another step has ended with its connection.)
     if (op.step == Step::kStarting && !StartLocated(op)) StartSearch(op);
   }
   to_start_.clear();
@@ -88,7 +89,7 @@ void Gets::StartTogether() {
 }
 
 void Gets::OnRead(GetOp& op) {
-  // (The steps that nearly all gets take come before the others: a table costs more.)
+  // (Nearly all gets take these two steps. A jump table for all steps costs more.)
   if (op.step == Step::kObject) return OnVersionRead(op);
   if (op.step == Step::kEntry) return OnEntryRead(op);
   switch (op.step) {
@@ -123,17 +124,17 @@ bool Gets::StartLocated(GetOp& op) {
   op.at = located->at;
   op.slot_read = located->slot;
   op.read_bytes = located->bytes;
-  op.time_before = op.link->time();
+  op.time_before = op.link->known.time();
   op.time_behind = kNoTime;
   op.reads_time = located->expires;
-  const bool can_be = op.link->Resolve(op.slot_read, op.at, &offset, &in_segment) && op.read_bytes <= in_segment;
-  if (!can_be || !operations_.ProvideMessage(op, op.read_bytes).ok()) return false;
+  const bool can_be = op.link->known.Resolve(op.slot_read, op.at, &offset, &in_segment) && op.read_bytes <= in_segment;
+  if (!can_be || !operations_.memory().Provide(op, op.read_bytes).ok()) return false;
   const fabric::RemoteAddress version{format::kPoolRegion, offset};
   if (!op.reads_time) {
     posting_.PostRead(op, Step::kLocated, op.message().first(op.read_bytes), version);
     return true;
   }
-  // In any order: the version was published before the get began, since the client knew of it.
+  // The two Reads may come in any order. The version was published before the get began, since the client knew of it.
   op.step = Step::kLocated;
   const fabric::WorkRequest works[] = {posting_.ReadWork(op, op.message().first(op.read_bytes), version, false),
                                        posting_.ReadWork(op, op.time_copy(), kTimeWord, true)};
@@ -157,7 +158,7 @@ void Gets::OnLocatedRead(GetOp& op) {
 
 // --- The version
 
-// Looks for the entry from the start. A scan that found the entry looks again itself.
+// Looks for the entry from the start. For an entry that a scan found, ends: the scan looks again itself.
 void Gets::StartSearch(GetOp& op) {
   if (op.nameless) return ending_.FailWith(op, Code::kConflict);
   op.time_behind = kNoTime;
@@ -178,8 +179,8 @@ void Gets::GoOn(GetOp& op, SearchStep step) {
   }
 }
 
-// Reads the version that the entry names as new. The largest hint says only that it is large: its header says how
-// large.
+// Reads the version that the entry names as new. The largest hint says only that the version is large, and the header
+// has the size.
 void Gets::ReadNewest(GetOp& op) {
   op.at = op.entry.entry_word().new_address();
   op.newer_version = 0;
@@ -195,21 +196,21 @@ void Gets::ReadVersion(GetOp& op, uint64_t bytes) {
   op.read_bytes = bytes;
   // (I10) An address counts in the use of its region in which the entry named it. If slots have changed since, it may
   // be another use, so the client reads the entry once more.
-  if (op.slot_changes != op.link->slot_changes) return StartSearch(op);
-  op.next_control_read = op.link->NextControlRead();
-  op.slot_read = op.link->SlotOf(op.head(), op.at);
-  if (!op.link->Resolve(op.slot_read, op.at, &offset, &in_segment)) {
+  if (op.slot_changes != op.link->known.slot_changes()) return StartSearch(op);
+  op.next_control_read = op.link->control().NextRead();
+  op.slot_read = op.link->known.SlotOf(op.head(), op.at);
+  if (!op.link->known.Resolve(op.slot_read, op.at, &offset, &in_segment)) {
     op.read_bytes = 0;
     return connections_.WaitForHeads(op);
   }
   op.read_bytes = std::min(std::max(bytes, kVersionBytesMin), in_segment);
-  if (auto status = operations_.ProvideMessage(op, op.read_bytes); !status.ok())
+  if (auto status = operations_.memory().Provide(op, op.read_bytes); !status.ok())
     return ending_.Fail(op, std::move(status));
   const fabric::RemoteAddress version{format::kPoolRegion, offset};
   if (op.IsComparedWithOld()) {
     const LogAddress old_address = op.entry.entry_word().old_address();
-    op.old_slot = op.link->SlotOf(op.head(), old_address);
-    const bool can_be = op.link->Resolve(op.old_slot, old_address, &offset, &in_segment);
+    op.old_slot = op.link->known.SlotOf(op.head(), old_address);
+    const bool can_be = op.link->known.Resolve(op.old_slot, old_address, &offset, &in_segment);
     if (!can_be || in_segment < kOldHeaderBytes) return GoTo(op, old_address);
     op.step = Step::kObject;
     const fabric::RemoteAddress old_version{format::kPoolRegion, offset};
@@ -221,10 +222,10 @@ void Gets::ReadVersion(GetOp& op, uint64_t bytes) {
   if (op.newer_version != 0 || op.link->geometry().heads_per_shard == 1) {
     return posting_.PostRead(op, Step::kObject, op.message().first(op.read_bytes), version);
   }
-  // The entry is two words. The client may have read it while its slot passed from one key to another: then it looks
+  // The entry is two words. The client may have read it while its slot passed from one key to another. Then it looks
   // for the address in the wrong head, and an old version of the key may stand just there. So the client reads the
-  // entry once more. The first Read of it has arrived, so this one comes after that, and it may come before the
-  // version's.
+  // entry once more. This Read comes after the first one, which has arrived. It may come before the Read of the
+  // version.
   op.step = Step::kObject;
   const fabric::WorkRequest works[] = {posting_.ReadWork(op, op.message().first(op.read_bytes), version, false),
                                        posting_.ReadWork(op, op.entry_copy(), op.entry_address(), true)};
@@ -232,7 +233,7 @@ void Gets::ReadVersion(GetOp& op, uint64_t bytes) {
 }
 
 void Gets::OnVersionRead(GetOp& op) {
-  op.next_control_read = op.link->NextControlRead();
+  op.next_control_read = op.link->control().NextRead();
   if (op.newer_version == 0 && op.read_bytes != 0 && op.link->geometry().heads_per_shard > 1) {
     const auto now = LoadAs<IndexEntry>(op.entry_copy());
     if (now.word != op.entry.word || now.entry_meta().tag() != op.entry.entry_meta().tag()) {
@@ -245,7 +246,8 @@ void Gets::OnVersionRead(GetOp& op) {
   if (view.bytes_wanted > op.read_bytes && op.rereads < kRereadsMax) {
     uint64_t offset = 0;
     uint64_t in_segment = 0;
-    const bool fits = op.link->Resolve(op.slot_read, op.at, &offset, &in_segment) && view.bytes_wanted <= in_segment;
+    const bool fits =
+        op.link->known.Resolve(op.slot_read, op.at, &offset, &in_segment) && view.bytes_wanted <= in_segment;
     ++op.rereads;
     if (fits) return ReadVersion(op, view.bytes_wanted);
   }
@@ -257,18 +259,19 @@ void Gets::OnVersionRead(GetOp& op) {
   const bool first = op.newer_version == 0;
   const bool of_tag = view.state != ObjectState::kNothing &&
                       format::EntryMeta::TagOf(view.header.key_hash) == op.entry.entry_meta().tag();
-  if (first && of_tag && view.key != op.key_view()) return GoOn(op, search_.GoOn(op));  // another key's, with this tag
+  // (The entry may be another key's, with the same tag.)
+  if (first && of_tag && view.key != op.key_view()) return GoOn(op, search_.GoOn(op));
   Decide(op, view, EntryLook::kNotYet);
 }
 
-// The version that the entry names as new is what a get of its key would look at now. If another one told the key, the
-// get begins from the start.
+// A version has told the key. If it is the one that the entry names as new, a get of the key would look at it now, too.
+// If it is another one, the get begins from the start.
 void Gets::LearnKey(GetOp& op, const ObjectView& view) {
   const bool label_only = op.label_only;
   if (!op.TakeKey(view)) return DecideNameless(op, EntryLook::kNotYet);
   if (op.at != op.entry.entry_word().new_address()) return StartSearch(op);
   if (!label_only) return Decide(op, view, EntryLook::kNotYet);
-  // It is settled, and so it was whole.
+  // The version is settled, so it was whole.
   view.header.is_value() ? EndWith(op, view) : ending_.FailWith(op, Code::kNotFound);
 }
 
@@ -277,8 +280,8 @@ void Gets::LearnKey(GetOp& op, const ObjectView& view) {
 void Gets::Decide(GetOp& op, ObjectView view, EntryLook look) {
   if (op.nameless) return DecideNameless(op, look);
   // An object counts only if it is a version of the key. Otherwise the entry is damaged, or it has changed since the
-  // client read it: its slot is another key's now, or the tombstone of its delete made way for the next one. After the
-  // newest version only an older one counts, since another object may have the place by now.
+  // client read it. Its slot may be another key's now, or the tombstone of its delete may have made way for the next
+  // one. After the newest version only an older one counts, since another object may have its place now.
   const bool of_chain = view.key == op.key_view() && (op.newer_version == 0 || view.header.version < op.newer_version);
   if (!of_chain) view.state = ObjectState::kNothing;
   if (Planted(Flaw::kNoChecksum) && view.state == ObjectState::kHeader) {
@@ -317,7 +320,7 @@ void Gets::Return(GetOp& op, const ObjectView& view) {
   if (!view.header.is_value()) return ending_.FailWith(op, Code::kNotFound);
   const EntryWord word = op.entry.entry_word();
   if (view.header.left() && op.in_order) {
-    locations_.Erase(op.key_hash);  // taken back to, or not the newest: the next get would look there in vain
+    locations_.Erase(op.key_hash);  // Its entry has left it before, by its flag: a get would look there in vain.
   } else if (op.at == word.new_address() && word.settled() && op.in_order) {
     const uint64_t bytes = format::ObjectBytes(view.header.label_size(), view.value.size());
     locations_.Store(*op.link, op.key_hash, {op.at, op.slot_read.generation(), bytes, view.deadline != 0});
@@ -325,7 +328,8 @@ void Gets::Return(GetOp& op, const ObjectView& view) {
   EndWith(op, view);
 }
 
-// No version has told the key. If the entry is the same still, its key has no value yet, or nobody can tell it.
+// No version has told the key. If the entry has not changed, then the key has no value yet, or the stored key is
+// damaged.
 void Gets::DecideNameless(GetOp& op, EntryLook look) {
   const EntryWord word = op.entry.entry_word();
   const LogAddress old_address = word.old_address();
@@ -341,18 +345,21 @@ void Gets::DecideNameless(GetOp& op, EntryLook look) {
       break;
   }
   if (!SlotHolds(op)) return;
-  if (op.slot_changes != op.link->slot_changes) return StartSearch(op);  // of the other version's slot, perhaps
+  // (The slot of the other version may have changed.)
+  if (op.slot_changes != op.link->known.slot_changes()) return StartSearch(op);
   if (!word.settled() && old_address.none()) return ending_.FailWith(op, Code::kNotFound);
   ending_.Fail(op, {Code::kCorruption, connections_.address() + ": a stored key is damaged"});
 }
 
-// (I10) A version that does not verify is damaged only if its head slot was the same from before the Read of the entry
-// until after the Read of the version. Otherwise the client may have looked at another use of the region. Or zeroes may
-// have torn the version, and the entry may have come back to the address meanwhile. A reading of the slots counts as
-// later than that Read if the client posted it after the Read had arrived. False: the operation goes on by itself.
+// Returns true if the head slot of the version has held. Otherwise returns false, and the operation goes on by itself.
+//
+// (I10) A version that does not verify is damaged only if its head slot has held. So it must have been the same before
+// the Read of the entry and after the Read of the version. Otherwise the client may have looked at another use of the
+// region. Or zeroes may have torn the version, and the entry may have come back to the address meanwhile. A reading of
+// the slots counts as later than that Read if the client posted it after the Read had arrived.
 bool Gets::SlotHolds(GetOp& op) {
-  const bool holds = op.link->SlotOf(op.head(), op.at) == op.slot_read;
-  const bool known = op.link->control_reads >= op.next_control_read || Planted(Flaw::kSlotNotConfirmed);
+  const bool holds = op.link->known.SlotOf(op.head(), op.at) == op.slot_read;
+  const bool known = op.link->control().reads() >= op.next_control_read || Planted(Flaw::kSlotNotConfirmed);
   if (holds && known) return true;
   holds ? connections_.WaitForHeads(op) : StartSearch(op);
   return false;
@@ -371,13 +378,14 @@ void Gets::OnSecondLook(GetOp& op) {
   Decide(op, op.Inspect(), same ? EntryLook::kUnchanged : EntryLook::kChanged);
 }
 
-// From newest to oldest along `previous`. The entry's old address is where that ends, and the short cut if the chain
-// cannot be followed.
+// Goes to the next older version, along `previous`. The chain ends at the entry's old address. If the client cannot
+// follow the chain, it goes to the old address at once.
 void Gets::GoOlder(GetOp& op, const ObjectView& view) {
   const LogAddress old_address = op.entry.entry_word().old_address();
   if (op.at == old_address) return ending_.FailWith(op, Code::kNotFound);
   const bool known = view.state != ObjectState::kNothing;
-  // It may be the original of an old version that cannot be told any more. Then what is older is too old.
+  // This version may be the original of an old version that does not verify any more. Then each older version is too
+  // old.
   if (known && op.IsComparedWithOld() && op.OldVersion() == 0) return GoTo(op, old_address);
   const LogAddress previous = known ? LogAddress(view.header.previous) : format::kNoAddress;
   const LogAddress next = previous.none() || Planted(Flaw::kSkipsChain) ? old_address : previous;

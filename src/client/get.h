@@ -3,17 +3,18 @@
 //   located        with a known location: read the version alone (located.h). If that does not count:
 //   search         find the key's entry (search.h)
 //   version        read the version that the entry names, verify it, decide (read_table.h)
-//   older          along `previous`: read with the old version's header, and go there unless it is newer than that
-//   second look    if it does not verify: has the entry changed since?
+//   older          along `previous`: read that version, and the header of the entry's old version. Go to the old one
+//                  unless it is older than the version read
+//   second look    if a version does not verify: has the entry changed since?
 //
-// A scan gets the key of an entry that it found, too. It is a get without a key at first:
+// A scan starts gets, too: it has found an entry, and wants its key. Such a get has no key at first:
 //
-//   entry          read the version that the entry names as new: its header says which key it is. From then on it is a
-//                  get of that key, which has its version already
-//   older          if that does not verify: the old version says the key as well; then a get of the key
-//   second look    if none does: has the entry changed since?
+//   entry          read the version that the entry names as new. Its header names the key. From then on it is a get
+//                  of that key, which has read the version already
+//   older          if that version does not verify: the old version names the key as well. Then get the key
+//   second look    if neither version verifies: has the entry changed since?
 //
-// Owns the operations of this kind, and the list of those that begin together. Requires a link that is up when an
+// Owns the operations of this kind, and the list of the gets that begin together. Requires a link that is up when an
 // operation starts. Only the client's thread calls it.
 #pragma once
 
@@ -54,26 +55,28 @@ class Gets {
     to_start_.reserve(operations_.size());
   }
 
-  // A get of the key; null if none can begin now (Operations::Refusal).
+  // Takes an operation for a get of the key. Returns null if no operation can begin now (Operations::Refusal).
   GetOp* Take(std::string_view key);
-  // A get of the key that an entry names. REQUIRES: there is room for an operation.
+  // Takes an operation for a get of the key that an entry names. REQUIRES: there is room for an operation.
   GetOp& TakeEntry(const FoundEntry& found, bool with_value);
-  // The link is up.
+  // Begins the operation's steps. REQUIRES: the link is up.
   void Start(GetOp& op);
-  // Begins the gets that wait for each other, before what is gathered is posted. ForgetToStart: all connections end.
+  // Begins the gets that wait for each other, before the gathered requests are posted. ForgetToStart forgets these
+  // gets, since all connections end.
   void StartTogether();
   void ForgetToStart() { to_start_.clear(); }
-  // OnRead: the Read that the operation posted has ended. OnHeads: the control block has arrived that it waited for.
+  // OnRead: the last Read that the operation posted has arrived. OnHeads: the control block has arrived that it waited
+  // for.
   void OnRead(GetOp& op);
   void OnHeads(GetOp& op);
-  // The operation was deferred, and fails by its result.
+  // Ends an operation that was deferred, with its result.
   void Deliver(GetOp& op) { ending_.End(op, std::move(op.result)); }
 
  private:
   bool StartLocated(GetOp& op);
   void OnLocatedRead(GetOp& op);
   void StartSearch(GetOp& op);
-  // (Not inlined: other steps would pay for their frames.)
+  // These are not inlined: other steps would pay for their frames.
   [[gnu::noinline]] void StartEntry(GetOp& op);
   [[gnu::noinline]] void OnEntryRead(GetOp& op);
   [[gnu::noinline]] void OnMissConfirm(GetOp& op);
@@ -90,7 +93,7 @@ class Gets {
   void OnSecondLook(GetOp& op);
   void GoOlder(GetOp& op, const format::ObjectView& view);
   void GoTo(GetOp& op, format::LogAddress address);
-  // Ends with the version that counts, or looks again if its deadline has passed meanwhile.
+  // Ends the get with the version that counts. Looks again if the version's deadline has passed meanwhile.
   void EndWith(GetOp& op, const format::ObjectView& view) {
     if (!ending_.EndWith(op, view)) StartSearch(op);
   }

@@ -24,16 +24,17 @@ InstantGets::Outcome InstantGets::GetNow(std::string_view key, VersionedView* fo
   }
   if (key.empty() || key.size() > format::kKeyBytesMax) return Outcome::kNo;
   const uint64_t key_hash = HashKey(key, pool.hash_seed);
-  Link& link = connections_.LinkOfKey(key_hash);
-  if (!link.up() || connections_.HasChunks()) return Outcome::kNo;
+  Link& link = connections_.links().OfKey(key_hash);
+  if (!link.up() || connections_.links().HasChunks()) return Outcome::kNo;
   const auto located = locations_.Find(link, key_hash);
   if (!located || located->bytes > kMessageBytes) return Outcome::kNo;
   uint64_t offset = 0;
   uint64_t in_segment = 0;
-  const bool can_be = link.Resolve(located->slot, located->at, &offset, &in_segment) && located->bytes <= in_segment;
+  const bool can_be =
+      link.known.Resolve(located->slot, located->at, &offset, &in_segment) && located->bytes <= in_segment;
   const Operation& free = operations_.free_slot();
   const auto to = free.memory.subspan(kMessageAt, located->bytes);
-  const uint64_t time_before = link.time();
+  const uint64_t time_before = link.known.time();
   if (!can_be || !link.channel()->ReadNow(to, {format::kPoolRegion, offset})) return Outcome::kNo;
   format::ObjectView view;
   if (!IsLocated(link, *located, key, to, &view)) return Outcome::kNo;

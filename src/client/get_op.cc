@@ -10,7 +10,7 @@ using format::ObjectView;
 
 uint64_t GetOp::OldVersion() const {
   const auto old = LoadAs<ObjectHeader>(old_header());
-  const format::Place place = link->PlaceOf(head(), old_slot, entry.entry_word().old_address());
+  const format::Place place = link->known.PlaceOf(head(), old_slot, entry.entry_word().old_address());
   const auto deadline_read = LoadAs<uint64_t>(old_header().subspan(format::kLabelOffset));
   const bool verifies =
       old.key_size == key_size && format::HeaderCrc(place, old, key_view(), deadline_read) == old.header_crc;

@@ -47,7 +47,7 @@ class KnownLocations {
     const auto location = cache_.Find(key_hash);
     if (!location || !IsOfServer(link)) return std::nullopt;
     const uint32_t head = link.geometry().HeadOf(key_hash);
-    const Located located{head, link.SlotOf(head, location->address), location->address, location->object_bytes,
+    const Located located{head, link.known.SlotOf(head, location->address), location->address, location->object_bytes,
                           location->expires};
     if (located.slot.generation() != location->generation) return std::nullopt;
     return located;
@@ -77,7 +77,7 @@ class KnownLocations {
 // flag.
 [[nodiscard]] inline bool IsLocated(const Link& link, const Located& located, std::string_view key,
                                     std::span<const std::byte> bytes, format::ObjectView* view) {
-  *view = format::InspectObject(link.PlaceOf(located.head, located.slot, located.at), bytes);
+  *view = format::InspectObject(link.known.PlaceOf(located.head, located.slot, located.at), bytes);
   const bool left = view->header.left() && !Planted(Flaw::kTrustsLocation);
   return view->state == format::ObjectState::kWhole && !left && view->key == key;
 }

@@ -1,7 +1,7 @@
-// What all operations in flight have in common: what each waits for, its key and its place in the order of that key,
-// and the memory that its Reads and Writes use.
+// The common part of all operations in flight. Each has the event that it waits for, its key and its place in the order
+// of that key, and its memory.
 //
-// An operation is owned by its kind (get.h, put.h, block.h), and known to the others by its index. Only the client's
+// Its kind (get.h, put.h, block.h) owns an operation, and the other parts know it by its index. Only the client's
 // thread uses it.
 #pragma once
 
@@ -30,52 +30,50 @@ class Link;
 // The kinds of operations: GetOp, PutOp and BlockOp.
 enum class OpType : uint8_t { kGet, kPut, kBlock };
 
-// What an operation waits for.
+// The event that an operation waits for.
 enum class Step : uint8_t {
-  kFree,     // nothing: the place is free
-  kDone,     // its callback, in the next Poll
-  kKeyTurn,  // an earlier operation on the same key
-  kLinkUp,   // the connection
-  kHeads,    // the region numbers, read once more
-  kSent,     // the device, which may still send from its memory; its outcome is in `result`
+  kFree,     // It waits for nothing: the place is free.
+  kDone,     // Its callback runs in the next Poll.
+  kKeyTurn,  // An earlier operation on the same key ends.
+  kLinkUp,   // The connection is made.
+  kHeads,    // The control block arrives, read once more.
+  kSent,     // The device has sent from its memory. Its outcome is in `result`.
   // A get
-  kStarting,     // the others that begin together with it
-  kLocated,      // the version at the place where the key's was before
-  kEntry,        // the key's neighbourhood
-  kObject,       // a version
-  kSecondLook,   // the entry, again
-  kTime,         // the shard's time, Read after the version that counts
-  kMissConfirm,  // the neighbourhood, or a piece of the window, between two readings
+  kStarting,     // The other gets that begin together with it have come.
+  kLocated,      // The version at its known location arrives.
+  kEntry,        // The key's neighbourhood arrives.
+  kObject,       // A version arrives.
+  kSecondLook,   // The entry arrives again.
+  kTime,         // The shard's time arrives, Read after the version that counts.
+  kMissConfirm,  // The neighbourhood, or a piece of the window, arrives between two readings.
   // A read of a block
-  kBlock,  // all slots of the block, between two readings
+  kBlock,  // All slots of the block arrive between two readings.
   // A put, and the like
-  kStagingRoom,  // a place in the staging buffer
-  kRequestSlot,  // a free request slot
-  kReply,        // the server's answer
-  kPlaced,       // the Read after the Write of the value
-  kCommitted,    // the answer to the commit after the Write of the value
+  kStagingRoom,  // The staging buffer has room.
+  kRequestSlot,  // A request slot is free.
+  kReply,        // The server answers.
+  kPlaced,       // The Read after the Write of the value arrives.
+  kCommitted,    // The server answers the commit after the Write of the value.
 };
 
-// Memory of an operation, registered with the fabric.
+// The memory of an operation, registered with the fabric. The message is a request, or the version that a get reads.
 //   0                1024          1104         1144  1152
 //   +----------------+-------------+------------+-----+-----------------------------------------------------+
-//   | neighbourhood  | two readings| old header |     | message: what is sent, or the version that is read  |
+//   | neighbourhood  | two readings| old header |     | message                                             |
 //   +----------------+-------------+------------+-----+-----------------------------------------------------+
 inline constexpr uint64_t kReadingsAt = format::kNeighbourhoodBytes;
 inline constexpr uint64_t kOldHeaderAt = kReadingsAt + 2 * format::kMissReadingBytes;
 inline constexpr uint64_t kMessageAt = kReadingsAt + 2 * kCacheLine;
-// With a deadline, if it has one.
+// The header, and the deadline if the version has one.
 inline constexpr uint64_t kOldHeaderBytes = sizeof(format::ObjectHeader) + format::kDeadlineBytes;
 static_assert(kOldHeaderAt + kOldHeaderBytes <= kMessageAt);
-inline constexpr uint64_t kMessageBytes = 20480;  // more than any inline put; larger values get memory of their own
+inline constexpr uint64_t kMessageBytes = 20480;  // More than any inline put. Larger values get separate memory.
 inline constexpr uint64_t kOpMemoryBytes = kMessageAt + kMessageBytes;
-
-// After the operations' memory comes the one report that may be under way.
-inline constexpr uint64_t kReportBytesMax = sizeof(format::Request) + format::kKeyBytesMax;
 
 inline constexpr uint64_t kLargeBytesKept = 1 << 20;
 
-// The client reads that much at first of a version of which it wants only the key: nearly all keys are shorter.
+// The client reads this number of bytes at first of a version of which it wants only the key. Nearly all keys are
+// shorter.
 inline constexpr uint64_t kLabelBytesRead = 128;
 
 struct Operation {
@@ -89,22 +87,22 @@ struct Operation {
   uint64_t key_hash = 0;
   uint16_t key_size = 0;
   std::array<char, format::kKeyBytesMax> key;
-  Nanoseconds deadline{0};  // 0: not set yet (deadlines.h)
-  Status result;            // at steps kDone and kSent, or if doomed
+  Nanoseconds deadline{0};  // 0: not set yet (deadlines.h).
+  Status result;            // The outcome, at steps kDone and kSent, or if it is doomed.
 
   std::span<std::byte> memory;
-  std::unique_ptr<RegisteredMemory> large;  // for a version or a value that does not fit into kMessageBytes
-  std::shared_ptr<Buffer::Memory> buffer;   // the caller's, if it gave one
-  std::span<std::byte> in_buffer;           // where the message is, if that is in the buffer
+  std::unique_ptr<RegisteredMemory> large;  // For a version or a value that does not fit into kMessageBytes.
+  std::shared_ptr<Buffer::Memory> buffer;   // The caller's buffer, if it gave one.
+  std::span<std::byte> in_buffer;           // The place of the message, if that is in the buffer.
 
   // The order of operations on one key (key_order.h).
   OpIndex bucket_next = kNoOp;
-  OpIndex after = kNoOp;   // the operation that waits for this one
-  bool in_order = false;   // it is in that order
-  bool doomed = false;     // its connection went while it waited for its turn; then it ends with `result`
-  bool link_lost = false;  // its connection ended while it was under way, and took all that it had there
+  OpIndex after = kNoOp;   // The operation that waits for this one.
+  bool in_order = false;   // The operation is in that order.
+  bool doomed = false;     // Its connection ended while it waited for its turn. In its turn it ends with `result`.
+  bool link_lost = false;  // Its connection ended while it was under way. All that it had there is gone.
 
-  // A new operation has this place.
+  // A new operation begins in this place.
   void BeginAgain() {
     shard = kByKey;
     key_size = 0;
@@ -119,17 +117,17 @@ struct Operation {
     key_size = static_cast<uint16_t>(new_key.size());
     std::memcpy(key.data(), new_key.data(), new_key.size());
   }
-  // The operation has the buffer from here on. Its message begins that much before the value.
+  // Gives the operation the caller's buffer. Its message begins `before_value` bytes before the value.
   void UseBuffer(const std::shared_ptr<Buffer::Memory>& of_caller, uint64_t before_value) {
     buffer = of_caller;
     in_buffer = buffer->From(before_value);
     buffer->in_use = true;
   }
-  // True if it is under way, and ends when its link does.
+  // Returns true if the operation is under way, and ends when its link closes.
   [[nodiscard]] bool waits_for_link() const {
     return step != Step::kFree && step != Step::kDone && step != Step::kKeyTurn;
   }
-  // The next operation may use it too, unless it is huge.
+  // Frees the large memory if it is huge. Otherwise the next operation may use it too.
   void DropLargeMemory() {
     if (large && large->bytes.size() > kLargeBytesKept) large.reset();
   }
@@ -138,16 +136,17 @@ struct Operation {
   [[nodiscard]] std::span<std::byte> readings() const {
     return memory.subspan(kReadingsAt, 2 * format::kMissReadingBytes);
   }
-  // Where the shard's time is Read to, when the readings are not needed.
+  // Returns the place to which the client Reads the shard's time. The readings have that place at other steps.
   [[nodiscard]] std::span<std::byte> time_copy() const { return memory.subspan(kReadingsAt, sizeof(uint64_t)); }
-  // What arrived there. A server that says the largest number lies.
+  // Returns the time that arrived there. A server lies if it says the largest number.
   [[nodiscard]] uint64_t time_read() const { return std::min(LoadAs<uint64_t>(time_copy()), UINT64_MAX - 1); }
   [[nodiscard]] std::span<std::byte> old_header() const { return memory.subspan(kOldHeaderAt, kOldHeaderBytes); }
   [[nodiscard]] std::span<std::byte> message() const {
     if (!in_buffer.empty()) return in_buffer;
     return large ? large->bytes : memory.subspan(kMessageAt);
   }
-  // The message is in memory that goes with the operation: it stays until nothing is sent from it any more.
+  // Returns true if the message is in memory that goes with the operation. It must stay until the device has sent from
+  // it.
   [[nodiscard]] bool sends_own_memory() const { return large != nullptr || !in_buffer.empty(); }
 };
 

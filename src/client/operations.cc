@@ -1,18 +1,13 @@
 #include "client/operations.h"
 
-#include <new>
 #include <string>
 
 namespace erda::client {
 
 Status Operations::Prepare(fabric::Fabric& fabric, uint32_t queue_depth) {
-  fabric_ = &fabric;
   queue_depth_ = queue_depth;
   const size_t count = queue_depth + 1;
-  memory_.resize(count * kOpMemoryBytes + kReportBytesMax);
-  auto region = fabric.Register(MemoryView{memory_, -1, -1}, fabric::Access::kLocal);
-  if (!region.ok()) return region.status();
-  region_ = *std::move(region);
+  if (auto status = memory_.Prepare(fabric, count); !status.ok()) return status;
   slots_.resize(count);
   for (OpIndex i = 0; i < count; ++i) free_.push_back(i);
   key_order_.Reset(count);
@@ -31,19 +26,6 @@ Status Operations::Refusal(std::string_view key) const {
             "a key has 1 to " + std::to_string(format::kKeyBytesMax) + " bytes, not " + std::to_string(key.size())};
   }
   return NoRoom();
-}
-
-Status Operations::ProvideLargeMessage(Operation& op, uint64_t bytes) try {
-  if (!op.in_buffer.empty()) {
-    op.in_buffer = {};
-    return ProvideMessage(op, bytes);
-  }
-  auto large = RegisteredMemory::Make(*fabric_, bytes);
-  if (!large.ok()) return large.status();
-  op.large = std::make_unique<RegisteredMemory>(*std::move(large));
-  return {};
-} catch (const std::bad_alloc&) {
-  return Status(Code::kResourceExhausted);
 }
 
 void Operations::Rehash(const HashSeed& seed) {

@@ -1,4 +1,4 @@
-// The operations of one client: which are in flight, whose turn it is on a key, and which have ended.
+// The operations of one client: the table of those in flight, their turns on each key, and those that have ended.
 //
 // Owns the slots, their registered memory, the order of operations on one key, and the list of operations whose
 // callback is still to run. Each kind of operation (get.h, put.h, block.h) owns an array with one operation for each
@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "client/key_order.h"
 #include "client/operation.h"
+#include "client/operation_memory.h"
 #include "erda/status.h"
 #include "fabric/fabric.h"
 
@@ -25,7 +26,7 @@ namespace erda::client {
 
 class Operations {
  public:
-  // While it lives a Poll is under way, and callbacks run.
+  // While one exists, a Poll is under way, and callbacks run.
   class Polling {
    public:
     explicit Polling(Operations& operations) : operations_(operations) {
@@ -50,7 +51,7 @@ class Operations {
       Op& op = (*kind)[i];
       op.index = i;
       op.type = Op::kType;
-      op.memory = std::span(memory_).subspan(i * kOpMemoryBytes, kOpMemoryBytes);
+      op.memory = memory_.Of(i);
       slots_[i] = &op;
     }
   }
@@ -58,13 +59,14 @@ class Operations {
   // --- Beginning
 
   [[nodiscard]] bool HasRoom() const { return in_flight_ < queue_depth_; }
-  // Whether an operation on this key can begin now; Refusal says why not.
+  // Returns true if an operation on this key can begin now. Otherwise Refusal says why not.
   [[nodiscard]] bool CanTake(std::string_view key) const {
     return !key.empty() && key.size() <= format::kKeyBytesMax && HasRoom();
   }
   [[nodiscard]] Status Refusal(std::string_view key) const;
   [[nodiscard]] Status NoRoom() const;
-  // An operation of that kind, which is in flight from here on. REQUIRES: HasRoom(), and AddKind was called for it.
+  // Returns an operation of that kind, which is in flight from here on. REQUIRES: HasRoom(), and AddKind was called for
+  // the kind.
   template <class Op>
   Op& Take(std::vector<Op>& kind) {
     const OpIndex slot = free_.back();
@@ -79,31 +81,27 @@ class Operations {
     op.BeginAgain();
     return op;
   }
-  // Puts the operation after the others on its key. True if it has to wait for its turn.
+  // Puts the operation after the others on its key. Returns true if it has to wait for its turn.
   [[nodiscard]] bool Join(Operation& op) { return key_order_.Join(*this, op); }
-  // Takes back an operation that has not begun, and calls nobody.
+  // Takes back an operation that has not begun. Its callback does not run.
   template <class Op>
   void Abandon(Op& op) {
     --in_flight_;
     Free(op);
   }
-  // Makes the operation's message as large as that, at least.
-  Status ProvideMessage(Operation& op, uint64_t bytes) {
-    return bytes <= op.message().size() ? Status() : ProvideLargeMessage(op, bytes);
-  }
-  // The pool is another one, so every hash is. All operations keep their order.
+  // The pool is another one, with another seed, so each key has another hash. All operations keep their order.
   void Rehash(const HashSeed& seed);
 
   // --- Ending
 
-  // The operation has ended, and its callback runs in the next Poll.
+  // Ends the operation: its callback runs in the next Poll.
   void Defer(Operation& op, Status status) {
     op.result = std::move(status);
     op.step = Step::kDone;
     done_.push_back(op.index);
   }
-  // Calls deliver for each operation that has been deferred until now. Operations that end meanwhile wait for the next
-  // call: a callback that starts an operation which fails as well must not keep a Poll for ever.
+  // Calls deliver for each operation that has been deferred until now. Operations that are deferred meanwhile wait for
+  // the next call. Otherwise a callback that starts an operation which fails as well would keep a Poll for ever.
   template <class Deliver>
   void DeliverDeferred(Deliver&& deliver) {
     const size_t n = done_.size();
@@ -111,8 +109,8 @@ class Operations {
     done_.erase(done_.begin(), done_.begin() + static_cast<ptrdiff_t>(n));
   }
   [[nodiscard]] bool has_deferred() const { return !done_.empty(); }
-  // Ends the operation by its callback. While that runs the operation is neither in flight nor free: a value that the
-  // callback is given lies in its memory. The next one on the key is ready only after that. REQUIRES: polling().
+  // Ends the operation, and runs its callback. Meanwhile the operation is neither in flight nor free, since the value
+  // that the callback gets lies in its memory. The next operation on the key is ready after that. REQUIRES: polling().
   template <class Op, class Callback>
   void Retire(Op& op, Callback&& callback) {
     const OpIndex next = op.in_order ? key_order_.Leave(*this, op) : kNoOp;
@@ -120,7 +118,8 @@ class Operations {
     --in_flight_;
     ++finished_;
     if (op.buffer) op.buffer->in_use = false;
-    // A callback must not throw; if it does all the same, nothing else gets stuck: Poll throws it when all is done.
+    // A callback must not throw. If it does all the same, no other operation gets stuck: Poll throws the exception
+    // after all other work.
     try {
       callback();
     } catch (...) {
@@ -129,8 +128,8 @@ class Operations {
     Free(op);
     if (next != kNoOp) ready_.push_back(next);
   }
-  // An operation whose turn has come since the one before it ended; null if no turn has come. An operation whose
-  // connection went meanwhile is deferred instead.
+  // Returns an operation whose turn has come, since the one before it ended. Returns null if no turn has come. Defers
+  // an operation whose connection ended while it waited.
   [[nodiscard]] Operation* TakeReady() { return ready_.empty() ? nullptr : TakeNextReady(); }
 
   // --- What there is
@@ -139,18 +138,16 @@ class Operations {
   [[nodiscard]] size_t size() const { return slots_.size(); }
   [[nodiscard]] uint32_t in_flight() const { return in_flight_; }
   [[nodiscard]] bool polling() const { return polling_; }
-  // How many have ended in this Poll.
+  // Returns the number of operations that have ended in this Poll.
   [[nodiscard]] uint64_t finished() const { return finished_; }
-  // A callback of this Poll has thrown; ThrowAgain throws that.
+  // Returns true if a callback of this Poll has thrown. ThrowAgain throws that exception.
   [[nodiscard]] bool has_thrown() const { return thrown_ != nullptr; }
   [[noreturn]] void ThrowAgain();
-  // Memory of a slot that is free. REQUIRES: HasRoom() or no callback runs.
+  // Returns an operation that is not in flight. REQUIRES: HasRoom() or no callback runs.
   [[nodiscard]] const Operation& free_slot() const { return *slots_[free_.back()]; }
-  // Registered memory for the one report that may be under way.
-  [[nodiscard]] std::span<std::byte> report_memory() { return std::span(memory_).last(kReportBytesMax); }
+  [[nodiscard]] OperationMemory& memory() { return memory_; }
 
  private:
-  Status ProvideLargeMessage(Operation& op, uint64_t bytes);
   template <class Op>
   void Free(Op& op) {
     op.step = Step::kFree;
@@ -162,11 +159,9 @@ class Operations {
   }
   Operation* TakeNextReady();
 
-  fabric::Fabric* fabric_ = nullptr;
   uint32_t queue_depth_ = 0;
-  std::vector<std::byte> memory_;  // of all slots, and then for a report
-  std::unique_ptr<fabric::Region> region_;
-  std::vector<Operation*> slots_;  // the operation that uses each slot, or used it last
+  OperationMemory memory_;
+  std::vector<Operation*> slots_;  // The operation that uses each slot, or used it last.
   std::vector<OpIndex> free_;
   KeyOrder key_order_;
   std::vector<OpIndex> done_;

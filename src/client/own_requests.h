@@ -1,8 +1,8 @@
 // Requests that the client sends for itself, with no operation waiting: for chunks of the log, for the shard's time,
 // and reports of broken versions.
 //
-// Owns the numbers of all requests, and what is known of the last report. A request of this kind uses a request slot of
-// its link, if one is free. Only the client's thread calls it.
+// Owns the numbers of all requests, and the state of the last report. A request of this kind uses a request slot of its
+// link, if one is free. Only the client's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -27,24 +27,32 @@ class OwnRequests {
   // The number of the next request; a reply repeats it.
   [[nodiscard]] uint64_t NextId() { return next_id_++; }
 
-  // Tells the server of a key whose newest version is broken, if a slot is free, and not too often. False if the
-  // connection failed.
+  // Tells the server of a key whose newest version is broken, if a slot is free, and not too often. Returns false if
+  // the connection failed.
   bool Report(Link& link, std::string_view key);
-  // Asks for the shard's time. Without a free slot it does nothing, and who needs the time asks again.
+  // Asks for the shard's time. Without a free slot it does nothing: an operation that needs the time asks again.
   void AskTime(Link& link);
-  // Sends the next request that concerns a chunk, if there is one and none is under way. Without a free slot it waits
-  // for one.
+  // Sends the next request about a chunk, if there is one and none is under way. Without a free slot it waits for one.
   void SendChunkRequests(Link& link) {
-    if (!link.delegated.sending && !link.delegated.to_send.empty()) SendChunkRequest(link);
+    if (!link.puts.delegated.sending && !link.puts.delegated.to_send.empty()) SendChunkRequest(link);
   }
 
-  // Whether a slot with this owner holds a request of this kind.
-  [[nodiscard]] static bool Owns(OpIndex owner) { return owner >= Link::kTimeOwner && owner != Link::kFreeSlot; }
-  // The reply to such a request has arrived, and the slot is to be freed. False: the server broke the protocol, and the
-  // link is closed.
+  // Returns true if a slot with this owner holds a request that the client sent for itself.
+  [[nodiscard]] static bool Owns(OpIndex owner) { return owner >= kTimeOwner && owner != RequestSlots::kFree; }
+  // The reply to such a request has arrived. Returns true if the caller is to free the slot. Returns false if the
+  // server broke the protocol: the link is closed then.
   bool OnReply(Link& link, OpIndex owner, uint32_t slot);
 
  private:
+  // The owners of the slots that these requests use.
+  static constexpr OpIndex kReportOwner = kNoOp - 1;
+  static constexpr OpIndex kChunkOwner = kNoOp - 2;
+  static constexpr OpIndex kTimeOwner = kNoOp - 3;
+
+  // Returns true if the server has not answered the last report yet, and can still do so.
+  [[nodiscard]] bool ReportIsUnderWay() const {
+    return report_link_ != nullptr && report_link_->up() && report_link_->times_up == report_times_up_;
+  }
   void SendChunkRequest(Link& link);
   bool OnChunkReply(Link& link, uint32_t slot);
   bool OnTimeReply(Link& link, uint32_t slot);
@@ -57,7 +65,8 @@ class OwnRequests {
   ClientStats& stats_;
   uint64_t next_id_ = 1;
   Nanoseconds reported_at_{0};
-  const Link* report_link_ = nullptr;  // where the last report went
+  const Link* report_link_ = nullptr;  // where the last report went; null once it is answered
+  uint32_t report_times_up_ = 0;       // how often that link had come up
 };
 
 }  // namespace erda::client

@@ -6,13 +6,14 @@ using fabric::WorkRequest;
 
 bool Posting::Post(Link& link, std::span<const WorkRequest> batch) {
   if (link.channel() == nullptr) return false;
-  if (Gathers() && link.gathered() < Link::kGatheredMax) {
-    if (link.gathered() == 0) to_flush_.push_back(&link);
+  Connection& connection = link.connection();
+  if (Gathers() && connection.gathered() < Connection::kGatheredMax) {
+    if (connection.gathered() == 0) to_flush_.push_back(&link);
     has_pending_ = true;
-    link.Gather(batch);
+    connection.Gather(batch);
     return true;
   }
-  const Status status = link.Post(batch);
+  const Status status = connection.Post(batch);
   if (status.ok()) return true;
   connections_.CloseSince(link, ": the connection failed");
   return false;
@@ -21,7 +22,7 @@ bool Posting::Post(Link& link, std::span<const WorkRequest> batch) {
 void Posting::Flush() {
   for (size_t i = 0; i < to_flush_.size(); ++i) {
     Link& link = *to_flush_[i];
-    if (link.gathered() == 0 || link.Flush().ok()) continue;
+    if (link.connection().gathered() == 0 || link.connection().Flush().ok()) continue;
     connections_.CloseSince(link, ": the connection failed");
   }
   Clear();

@@ -25,7 +25,7 @@ static_assert(kTtlBounds.most == kTtlMax.count());
 
 namespace {
 
-// A Write that no completion tells of. REQUIRES: something signaled, or a request, follows it on the channel.
+// Returns a Write without a completion. REQUIRES: a signaled operation or a request follows it on the channel.
 WorkRequest WriteWork(std::span<std::byte> bytes, fabric::RemoteAddress to) {
   WorkRequest work;
   work.kind = OpKind::kWrite;
@@ -53,7 +53,7 @@ Result<PutOp*> Puts::TakePut(PutKind kind, std::string_view key, size_t value_si
     bounds.Check(kTtlBounds, options.ttl->count());
     if (!bounds.status().ok()) return bounds.status();
   }
-  // (The geometry may not be known, and a request has 32 bits for the size.)
+  // (The client may not know the geometry yet, and a request has 32 bits for the size.)
   if (value_size > UINT32_MAX) return Status(Code::kInvalidArgument, "no pool takes a value of 4 GiB or more");
   const KnownPool& pool = connections_.pool();
   if (pool.is_known && !key.empty() && key.size() <= format::kKeyBytesMax) {
@@ -76,9 +76,9 @@ Result<PutOp*> Puts::Take(PutKind kind, std::string_view key, std::string_view v
   auto taken = TakePut(kind, key, value.size(), options);
   if (!taken.ok()) return taken;
   PutOp& op = **taken;
-  // Laid out once, for the request and for the log: request, key, checksum, value.
+  // This layout serves the request and the log: request, key, checksum, value.
   const uint64_t value_at = format::InlineValueOffset(key.size());
-  if (auto status = operations_.ProvideMessage(op, value_at + value.size()); !status.ok()) {
+  if (auto status = operations_.memory().Provide(op, value_at + value.size()); !status.ok()) {
     operations_.Abandon(op);
     return status;
   }
@@ -135,22 +135,22 @@ void Puts::Start(PutOp& op) {
           op, {Code::kPermissionDenied, connections_.address() + ": the server does not let this client write into "
                                                                  "the pool"});
     }
-    // Room comes before the slot: an operation that waits for room keeps no other from a slot, and one that has room
-    // waits for answers alone.
+    // The operation takes room before it takes a slot. So while it waits for room, it keeps no slot from another
+    // operation. Once it has room, it waits for replies alone.
     if (op.way == PutWay::kStaged && op.staged == PutOp::kNotStaged) {
-      const auto place = link.waiting_for_staging.empty() ? link.staging.Take(op.value_size) : std::nullopt;
+      const auto place = link.puts.waiting_for_staging.empty() ? link.puts.staging.Take(op.value_size) : std::nullopt;
       if (!place) {
         op.step = Step::kStagingRoom;
-        link.waiting_for_staging.push_back(op.index);
+        link.puts.waiting_for_staging.push_back(op.index);
         return;
       }
       op.staged = *place;
     }
   }
-  op.slot = link.TakeSlot(op.index);
-  if (op.slot == Link::kNoSlot) {
+  op.slot = link.slots.Take(op.index);
+  if (op.slot == RequestSlots::kNoSlot) {
     op.step = Step::kRequestSlot;
-    link.waiting_for_slot.push_back(op.index);
+    link.puts.waiting_for_slot.push_back(op.index);
     return;
   }
   Send(op);
@@ -163,15 +163,15 @@ void Puts::DecideWay(PutOp& op) {
   facts.fits_inline = op.FitsInline();
   facts.placing = link.placing();
   facts.may_have_chunk = !op.if_version && !op.lost_chunk;
-  facts.first_large = !link.puts_large;
-  link.puts_large |= !facts.fits_inline;
+  facts.first_large = !link.puts.had_large;
+  link.puts.had_large |= !facts.fits_inline;
   op.way = DecidePutWay(facts);
 }
 
 void Puts::Send(PutOp& op) {
-  op.step = Step::kReply;  // from here on it ends with the connection
+  op.step = Step::kReply;  // From here on the operation ends with the connection.
   if (op.way == PutWay::kStaged) {
-    own_requests_.SendChunkRequests(*op.link);  // an operation that had no chunk may have asked for one
+    own_requests_.SendChunkRequests(*op.link);  // An operation without a chunk may have asked for one.
     if (op.link->up()) SendStaged(op);
   } else if (op.way == PutWay::kDelegated) {
     if (!SendDelegated(op)) GoWithoutChunk(op);
@@ -180,14 +180,15 @@ void Puts::Send(PutOp& op) {
   }
 }
 
-// The put has a request slot, and no chunk: it takes the way that is left. A staged put may have to wait for room, and
-// must not hold a slot meanwhile.
+// Sends the put another way: it has a request slot, and no chunk. A staged put may have to wait for room, and must not
+// hold a slot meanwhile.
 void Puts::GoWithoutChunk(PutOp& op) {
   op.lost_chunk = true;
   DecideWay(op);
   if (op.way != PutWay::kStaged && op.way != PutWay::kNoRight) return Send(op);
   ReleaseSlot(op);
-  if (op.step == Step::kReply) Start(op);  // else it ended: the slot's next user found the channel closed
+  // (The put has ended if the next user of the slot found the channel closed.)
+  if (op.step == Step::kReply) Start(op);
 }
 
 void Puts::WriteRequest(PutOp& op, RequestOp kind, uint32_t address, uint32_t value_crc) {
@@ -214,7 +215,7 @@ void Puts::WriteRequest(PutOp& op, RequestOp kind, uint32_t address, uint32_t va
   ++stats_.requests;
 }
 
-// The request, the key, and perhaps the value go out as one message.
+// Sends the request, the key, and perhaps the value as one message.
 void Puts::SendWithKey(PutOp& op) {
   RequestOp kind = RequestOp::kReserve;
   if (op.kind == PutKind::kIncrement) kind = RequestOp::kIncrement;
@@ -235,25 +236,26 @@ void Puts::SendStaged(PutOp& op) {
   posting_.Post(*op.link, works);
 }
 
-// False if there is no chunk to put it in: it goes another way, which is slower, and waits for nothing.
+// Returns false if no chunk has room for the value. The put then goes another way, which is slower, and does not wait
+// for a chunk.
 bool Puts::SendDelegated(PutOp& op) {
   Link& link = *op.link;
   const uint32_t head = link.geometry().HeadOf(op.key_hash);
   const uint64_t object_bytes = format::ObjectSpace(op.label_size(), op.value_size);
-  Delegated::Chunk* chunk = link.delegated.Find(head, object_bytes);
+  Delegated::Chunk* chunk = link.puts.delegated.Find(head, object_bytes);
   own_requests_.SendChunkRequests(link);
-  if (!link.up()) return true;  // the connection failed
+  if (!link.up()) return true;  // The connection failed, and the put has ended.
   if (chunk == nullptr) return false;
   // (I10) The region may have been linked, or may have another use, since the slots were read.
   uint64_t offset = 0;
   uint64_t in_segment = 0;
-  const format::HeadSlot region = link.SlotOf(head, chunk->address);
-  if (region.generation() != chunk->generation || !link.Resolve(region, chunk->address, &offset, &in_segment)) {
-    return !connections_.ReadControl(link);  // true: the connection failed
+  const format::HeadSlot region = link.known.SlotOf(head, chunk->address);
+  if (region.generation() != chunk->generation || !link.known.Resolve(region, chunk->address, &offset, &in_segment)) {
+    return !connections_.ReadControl(link);  // If that fails, the connection failed, and the put has ended.
   }
   offset += chunk->tail;
   const uint32_t window = chunk->window;
-  const format::LogAddress address = link.delegated.Place(*chunk, object_bytes);
+  const format::LogAddress address = link.puts.delegated.Place(*chunk, object_bytes);
   const auto value = op.value();
   WriteRequest(op, RequestOp::kPutDelegated, address.raw(), Crc32c(0, value));
   stats_.nvm_bytes_written += value.size();
@@ -269,7 +271,7 @@ bool Puts::SendDelegated(PutOp& op) {
 void Puts::OnReply(OpIndex owner, uint32_t slot) {
   PutOp& op = ops_[owner];
   Link& link = *op.link;
-  const Reply reply = link.ReplyIn(slot);
+  const Reply reply = link.connection().ReplyIn(slot);
   const auto sent = LoadAs<Request>(op.message());
   const bool fits = op.slot == slot && reply.id == sent.id && reply.code <= static_cast<uint8_t>(Code::kInternal);
   if (!fits || (op.step != Step::kReply && op.step != Step::kCommitted)) {
@@ -277,7 +279,7 @@ void Puts::OnReply(OpIndex owner, uint32_t slot) {
   }
   if (op.way == PutWay::kDelegated) {
     const bool refused = reply.reason == static_cast<uint8_t>(Reason::kNoChunk);
-    link.delegated.OnAnswer(link.geometry().HeadOf(op.key_hash), format::LogAddress(sent.address), refused);
+    link.puts.delegated.OnAnswer(link.geometry().HeadOf(op.key_hash), format::LogAddress(sent.address), refused);
     own_requests_.SendChunkRequests(link);
     if (!link.up()) return;
     if (refused) return GoWithoutChunk(op);
@@ -299,7 +301,7 @@ void Puts::OnReserved(PutOp& op) {
   const bool ours = header.key_size == op.key_size && header.value_size == op.value_size &&
                     header.key_hash == op.key_hash && header.label_size() == op.label_size();
   if (!ours) return connections_.CloseSince(*op.link, ": the server reserved what nobody asked for");
-  op.next_control_read = op.link->NextControlRead();
+  op.next_control_read = op.link->control().NextRead();
   if (Planted(Flaw::kAcknowledgesEarly)) return Finish(op, Status());
   WriteValue(op);
 }
@@ -310,10 +312,10 @@ void Puts::WriteValue(PutOp& op) {
   const format::LogAddress address(op.reply.address);
   uint64_t offset = 0;
   uint64_t in_segment = 0;
-  const format::HeadSlot slot = link.SlotOf(op.reply.head, address);
+  const format::HeadSlot slot = link.known.SlotOf(op.reply.head, address);
   // (I10) The region may have been linked, or may have another use, since the slots were read.
-  if (slot.generation() != op.reply.generation || !link.Resolve(slot, address, &offset, &in_segment)) {
-    if (link.control_reads < op.next_control_read) return connections_.WaitForHeads(op);
+  if (slot.generation() != op.reply.generation || !link.known.Resolve(slot, address, &offset, &in_segment)) {
+    if (link.control().reads() < op.next_control_read) return connections_.WaitForHeads(op);
     return connections_.CloseSince(link, ": the server reserved a place outside its log");
   }
   // Checksum and value stand after the key, here as in the log.
@@ -349,7 +351,7 @@ void Puts::WriteValue(PutOp& op) {
 
 // --- Ending
 
-// The put is acknowledged. placed: the reply that said where.
+// Ends a put that is acknowledged. placed: the reply with the place of the version.
 void Puts::FinishPut(PutOp& op, const Reply& placed) {
   op.number = op.kind == PutKind::kIncrement ? placed.number : placed.header.version;
   locations_.Store(*op.link, op.key_hash,
@@ -385,37 +387,38 @@ void Puts::Deliver(PutOp& op) {
     ReleaseSlot(op);
     GiveStagingBack(op);
   } catch (const std::bad_alloc&) {
-    connections_.GiveUp();  // the next one on the slot could not go on; this one has its end all the same
+    connections_.GiveUp();  // The next user of the slot could not go on. This operation ends all the same.
   }
   const Status result = std::move(op.result);
   operations_.Retire(op, [&] { op.Tell(result); });
 }
 
-// A slot of a connection that was lost is gone with it. The same is true of a place in its staging buffer.
+// Gives the operation's slot back. If its connection was lost, the slot is gone with that.
 void Puts::ReleaseSlot(PutOp& op) {
-  if (op.slot == Link::kNoSlot || op.link_lost) return;
-  PassSlotOn(*op.link, std::exchange(op.slot, Link::kNoSlot));
+  if (op.slot == RequestSlots::kNoSlot || op.link_lost) return;
+  PassSlotOn(*op.link, std::exchange(op.slot, RequestSlots::kNoSlot));
 }
 
 void Puts::PassSlotOn(Link& link, uint32_t slot) {
-  link.FreeSlot(slot);
+  link.slots.Free(slot);
   own_requests_.SendChunkRequests(link);
-  if (link.waiting_for_slot.empty() || !link.has_slot()) return;
-  PutOp& next = ops_[link.waiting_for_slot.front()];
-  link.waiting_for_slot.pop_front();
+  if (link.puts.waiting_for_slot.empty() || !link.slots.has_free()) return;
+  PutOp& next = ops_[link.puts.waiting_for_slot.front()];
+  link.puts.waiting_for_slot.pop_front();
   Start(next);
 }
 
-// Answered: the shard has its copy. Operations that wait for room go on in their order, as far as there is some.
+// Gives the operation's place in the staging buffer back, since the shard has its copy. If the connection was lost, the
+// place is gone with that. Operations that wait for room go on in their order, as far as there is room.
 void Puts::GiveStagingBack(PutOp& op) {
   if (op.staged == PutOp::kNotStaged || op.link_lost) return;
   Link& link = *op.link;
-  link.staging.GiveBack(std::exchange(op.staged, PutOp::kNotStaged));
-  while (!link.waiting_for_staging.empty()) {
-    PutOp& next = ops_[link.waiting_for_staging.front()];
-    const auto place = link.staging.Take(next.value_size);
+  link.puts.staging.GiveBack(std::exchange(op.staged, PutOp::kNotStaged));
+  while (!link.puts.waiting_for_staging.empty()) {
+    PutOp& next = ops_[link.puts.waiting_for_staging.front()];
+    const auto place = link.puts.staging.Take(next.value_size);
     if (!place) return;
-    link.waiting_for_staging.pop_front();
+    link.puts.waiting_for_staging.pop_front();
     next.staged = *place;
     Start(next);
   }

@@ -1,13 +1,12 @@
-// Puts, deletes, increments and cleaning: what the client asks the server for (docs/protocol.md, "Put", "Delete"), step
-// by step:
+// Puts, deletes, increments and cleaning, which the server does at the client's request (docs/protocol.md, "Put",
+// "Delete"), step by step:
 //
 //   inline, delete, increment
 //                    request -> reply
-//   delegated        with one doorbell, the value straight into the log, where the client has a chunk of it, and the
-//                    request -> reply
-//                    (through a window to the chunk, if it has no right to write elsewhere)
-//   staged           the same into its staging memory at the server, where it has no right to write into the log, or no
-//                    chunk
+//   delegated        with one doorbell, the value straight into the client's chunk of the log, and the request -> reply
+//                    (through a window to the chunk, if the client may not write elsewhere)
+//   staged           with one doorbell, the value into the client's staging memory at the server, and the request ->
+//                    reply (if the client may not write into the log, or has no chunk)
 //   reserve          request -> reply with the address; then, with one doorbell, the value straight into the log and
 //                    one more request: a Read that flushes the value out of the NIC, or a commit (the server
 //                    flushes)
@@ -47,18 +46,20 @@ class Puts {
         stats_(stats) {}
   void Prepare() { operations_.AddKind(&ops_); }
 
-  // A put, or an increment by the value. Copies key and value into the operation's message.
+  // Takes an operation for a put, or for an increment by the value. Copies key and value into its message.
   Result<PutOp*> Take(PutKind kind, std::string_view key, std::string_view value, const PutOptions& options);
-  // A put of the first bytes of a buffer, which the operation uses from here on. REQUIRES: the buffer is free.
+  // Takes an operation for a put of the first bytes of a buffer. It uses the buffer from here on. REQUIRES: the buffer
+  // is free.
   Result<PutOp*> TakeFrom(std::string_view key, const std::shared_ptr<Buffer::Memory>& from, size_t size,
                           const PutOptions& options);
-  // A request that says no more than its key.
+  // Takes an operation whose request has a key, and perhaps a condition, and no value.
   Result<PutOp*> TakeKey(PutKind kind, std::string_view key, std::optional<uint64_t> if_version);
-  // The link is up. A refusal is told later: this may run inside the call that starts the operation.
+  // Sends the request, or waits for a place. Defers the end of an operation that the client refuses, since this may run
+  // inside the call that starts the operation. REQUIRES: the link is up.
   void Start(PutOp& op);
   // The reply in the slot of this operation has arrived. A reply that does not fit closes the link.
   void OnReply(OpIndex owner, uint32_t slot);
-  // The request slot is free: the operation that has waited longest for one has it.
+  // Frees the request slot. The operation that has waited longest for a slot takes it.
   void PassSlotOn(Link& link, uint32_t slot);
   // The device has acknowledged a request that was sent from the operation's own memory.
   void OnSent(OpIndex index);
@@ -66,7 +67,7 @@ class Puts {
   void OnPlaced(PutOp& op) { FinishPut(op, op.reply); }
   // The control block has arrived that the operation waited for.
   void OnHeads(PutOp& op) { WriteValue(op); }
-  // The operation ends by its result, and its callback runs now.
+  // Ends the operation by its result, and runs its callback now.
   void Deliver(PutOp& op);
 
  private:
@@ -76,14 +77,15 @@ class Puts {
   void Send(PutOp& op);
   void SendWithKey(PutOp& op);
   void GoWithoutChunk(PutOp& op);
-  // Makes a request, and stores it in front of the key and the value in the operation's message.
+  // Makes a request, and stores it before the key and the value in the operation's message.
   void WriteRequest(PutOp& op, format::RequestOp kind, uint32_t address = 0, uint32_t value_crc = 0);
   void SendStaged(PutOp& op);
   bool SendDelegated(PutOp& op);
   void OnReserved(PutOp& op);
   void WriteValue(PutOp& op);
   void FinishPut(PutOp& op, const format::Reply& placed);
-  // The operation ends now, or when its memory is not needed any more, or in the next Poll if no callback may run.
+  // Ends the operation now, or once its memory is not needed any more. If no callback may run now, ends it in the next
+  // Poll.
   void Finish(PutOp& op, Status status);
   void ReleaseSlot(PutOp& op);
   void GiveStagingBack(PutOp& op);

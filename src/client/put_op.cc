@@ -13,8 +13,8 @@ void PutOp::Tell(const Status& status) {
   }
 }
 
-// The reply says that the request has arrived. But the memory must stay until the device has
-// completed the request: if an acknowledgement was lost, the device sends it again.
+// A reply proves that the request has arrived. But the memory must stay until the device has completed the request. If
+// an acknowledgement was lost, the device sends the request again.
 fabric::WorkRequest PutOp::RequestWork(uint64_t bytes) {
   fabric::WorkRequest work;
   work.kind = fabric::OpKind::kWriteImm;
@@ -23,7 +23,7 @@ fabric::WorkRequest PutOp::RequestWork(uint64_t bytes) {
   work.id = index;
   work.imm = slot;
   work.local = message().first(bytes);
-  work.remote = {format::kRequestRegion, link->SlotOffset(slot)};
+  work.remote = {format::kRequestRegion, link->slots.OffsetOf(slot)};
   return work;
 }
 

@@ -1,6 +1,6 @@
 // A put, delete, increment or cleaning that is under way: its fields, and its message.
 //
-// Puts (put.h) own the operations, and take their steps. Only the client's thread calls it.
+// Puts (put.h) own the operations, and take their steps. Only the client's thread calls them.
 #pragma once
 
 #include <cstddef>
@@ -26,45 +26,45 @@ struct PutOp : Operation {
   static constexpr uint32_t kNotStaged = UINT32_MAX;
 
   PutKind kind = PutKind::kPut;
-  // That of the call which began it.
+  // The callback of the call that began the operation.
   std::variant<std::monostate, Client::DoneCallback, Client::PutCallback, Client::IncrementCallback> done;
-  std::optional<uint64_t> if_version;  // its condition
-  uint64_t ttl = 0;                    // its time to live, in milliseconds; 0: none
+  std::optional<uint64_t> if_version;  // The operation's condition.
+  uint64_t ttl = 0;                    // The value's time to live, in milliseconds. 0: it does not expire.
   uint32_t value_size = 0;
   PutWay way = PutWay::kUndecided;
-  bool lost_chunk = false;         // It has no chunk any more, or got none, and goes another way.
-  uint32_t slot = Link::kNoSlot;   // the request slot that it holds
-  uint32_t staged = kNotStaged;    // its place in the staging buffer
-  uint32_t sending = 0;            // Requests sent from its own memory that are not completed.
-  format::Reply reply{};           // to the reserve request
-  uint64_t next_control_read = 0;  // the number of the first control read that its link posts after that reply
-  uint64_t number = 0;             // what it came to: the version, or the sum
+  bool lost_chunk = false;                // The server took its chunk back, or gave none. The put goes another way.
+  uint32_t slot = RequestSlots::kNoSlot;  // The request slot that the operation holds.
+  uint32_t staged = kNotStaged;           // The operation's place in the staging buffer.
+  uint32_t sending = 0;                   // Requests sent from the operation's memory that are not completed.
+  format::Reply reply{};                  // The reply to the reserve request.
+  uint64_t next_control_read = 0;         // The number of the first control read that the link posts after that reply.
+  uint64_t number = 0;                    // The outcome: the version, or the sum.
 
-  // A new operation has this place.
+  // A new operation begins in this place.
   void BeginAgain() {
     Operation::BeginAgain();
     if_version.reset();
     ttl = 0;
     way = PutWay::kUndecided;
     lost_chunk = false;
-    slot = Link::kNoSlot;
+    slot = RequestSlots::kNoSlot;
     staged = kNotStaged;
     sending = 0;
   }
-  // It has ended.
+  // The operation has ended.
   void Clear() { done.emplace<std::monostate>(); }
-  // Calls back with what it came to.
+  // Calls back with the outcome.
   void Tell(const Status& status);
 
   [[nodiscard]] uint64_t label_size() const { return format::LabelSize(key_size, ttl != 0); }
   [[nodiscard]] bool FitsInline() const {
     return format::InlineValueOffset(key_size) + value_size <= link->hello().slot_bytes;
   }
-  // The value, after key and checksum in the message.
+  // Returns the value, which stands after key and checksum in the message.
   [[nodiscard]] std::span<std::byte> value() const {
     return message().subspan(format::InlineValueOffset(key_size), value_size);
   }
-  // The first bytes of the message, as a request in its slot. REQUIRES: it has a slot.
+  // Returns a WriteImm of the first bytes of the message into the request slot. REQUIRES: the operation has a slot.
   [[nodiscard]] fabric::WorkRequest RequestWork(uint64_t bytes);
 };
 

@@ -1,4 +1,4 @@
-// How a put brings its value to the server, as a pure function. The first row that fits counts:
+// Decides how a put brings its value to the server, as a pure function. The first row that fits counts:
 //
 //   asked for  fits into  writes into       chunk       way
 //              a request  the pool
@@ -15,8 +15,8 @@
 //   -          -          otherwise         -           kNoRight
 //
 // A put with a condition may not have a chunk, since the shard judges the condition before it gives space. Neither may
-// a put whose chunk was taken back, or that found none. docs/benchmarks/results.md, "Put paths by size", says why kAuto
-// chooses so.
+// a put whose chunk was taken back, or that found no chunk. docs/benchmarks/results.md, "Put paths by size", says why
+// kAuto chooses so.
 #pragma once
 
 #include <cstdint>
@@ -28,20 +28,20 @@ namespace erda::client {
 
 enum class PutWay : uint8_t {
   kUndecided,
-  kInline,     // in the request
-  kReserved,   // the shard reserves space, the client writes there
-  kDelegated,  // into a chunk of the log that the client has
-  kStaged,     // into the client's staging memory at the server, from which the shard copies it
-  kTooLarge,   // not at all: the value does not fit into a request, and the caller wants that
-  kNoRight,    // not at all: the client may not write into the pool
+  kInline,     // The request carries the value.
+  kReserved,   // The shard reserves space, and the client writes the value there.
+  kDelegated,  // The client writes the value into a chunk of the log that it has.
+  kStaged,     // The client writes the value into its staging memory at the server, and the shard copies it.
+  kTooLarge,   // The put fails: the value does not fit into a request, and the caller wants that way.
+  kNoRight,    // The put fails: the client may not write into the pool.
 };
 
 struct PutFacts {
   PutPath asked = PutPath::kAuto;
   bool fits_inline = false;
   format::Placing placing = format::Placing::kNone;
-  bool may_have_chunk = false;  // neither a condition nor a lost chunk is in the way
-  bool first_large = false;     // no earlier put on this link was too large for a request
+  bool may_have_chunk = false;  // The put has no condition, and has not lost its chunk.
+  bool first_large = false;     // No earlier put on this link was too large for a request.
 };
 
 [[nodiscard]] constexpr PutWay DecidePutWay(const PutFacts& facts) {

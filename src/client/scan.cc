@@ -14,14 +14,15 @@ using format::IndexEntry;
 
 namespace {
 
-// Where an index is nearly empty, a page ends after so many blocks.
+// A page ends after this number of blocks, so that it ends even if the index is nearly empty.
 constexpr size_t kBlocksMax = 64;
-// A stretch is looked at again so often at most: more means that somebody changes an entry on purpose, or a peer lies.
+// The scan looks at a stretch again at most this often. If that is not enough, a client changes an entry on purpose, or
+// a peer lies.
 constexpr uint32_t kLooksMax = 10'000;
 
 constexpr uint64_t kPlaces = uint64_t{1} << 32;
 
-// The place at a position.
+// Returns the place at a position.
 uint32_t PlaceAt(uint32_t position, uint32_t depth) {
   if (depth == 0) return position;
   const uint32_t within = 32 - depth;
@@ -50,7 +51,7 @@ uint32_t Scan::PositionOf(uint32_t place, uint32_t depth) {
 Scan::Scan(Engine& engine, const ScanOptions& options)
     : engine_(engine),
       options_(options),
-      pool_(static_cast<uint16_t>(engine.connections().pool_seed())),
+      pool_(static_cast<uint16_t>(engine.connections().pool().seed())),
       shards_(engine.connections().links().size()) {
   const ScanCursor cursor = ScanCursor::From(options.cursor);
   if (options.cursor == 0) return;
@@ -63,7 +64,8 @@ Scan::Scan(Engine& engine, const ScanOptions& options)
   begin_ = PlaceAt(cursor.position, depth_);
 }
 
-// No scan chooses a depth that the index cannot have, or begins a shard with one.
+// Returns true if a scan of this pool can have told the cursor. No scan chooses a depth that the index cannot have, or
+// has one at the beginning of a shard.
 bool Scan::CanBe(const ScanCursor& cursor) const {
   if (cursor.pool != pool_ || cursor.shard >= engine_.connections().links().size()) return false;
   const auto depth_max = static_cast<uint32_t>(std::bit_width(engine_.connections().pool().geometry.blocks_max()) - 1);
@@ -97,7 +99,7 @@ Result<ScanPage> Scan::Take() {
 
 // --- A stretch of places
 
-// The block of the next place; or of those that are looked at again, which may be another one by now.
+// Reads the block of the next place. If the scan looks at places again, reads the block where they are now.
 void Scan::ReadBlock() {
   found_.clear();
   followed_ = 0;
@@ -118,13 +120,13 @@ void Scan::ReadBlock() {
 }
 
 void Scan::OnBlock(const BlockView& block) {
-  if (static_cast<uint16_t>(engine_.connections().pool_seed()) != pool_) {
+  if (static_cast<uint16_t>(engine_.connections().pool().seed()) != pool_) {
     return Fail({Code::kInvalidArgument, "the server has another pool now, where this scan cannot go on"});
   }
   const uint64_t begin = PlaceOf(static_cast<uint32_t>(block.first.block));
   const uint64_t end = begin + (kPlaces >> block.depth);
   looks_again_ = ranged_;
-  // What was to be looked at again, and is in this block: if there is no entry any more, its key was removed.
+  // The places in this block that the scan looks at again. If a place has no entry any more, its key was removed.
   std::vector<uint32_t> again;
   std::vector<Found> astray;
   std::erase_if(again_, [&](uint32_t place) {
@@ -139,8 +141,8 @@ void Scan::OnBlock(const BlockView& block) {
     std::memcpy(&entry, at, sizeof(entry));
     if (entry.word == 0) continue;
     const uint32_t place = PlaceOf(entry.entry_meta().tag());
-    // Nobody's entry in this block: its key went by a split, or it is damaged, which following it tells: once, where
-    // the block begins.
+    // An entry that does not belong into the block. A split may have moved its key away, or the entry is damaged. The
+    // scan follows it to tell which, once, where the block begins.
     const bool strays = place < begin || place >= end;
     const bool of_stretch = strays ? begin_ == begin : place >= begin_;
     const bool wanted = looks_again_ ? std::ranges::binary_search(again, place) : of_stretch;
@@ -152,13 +154,14 @@ void Scan::OnBlock(const BlockView& block) {
   }
   if (!looks_again_) {
     if (begin_ == 0)
-      depth_ = static_cast<uint32_t>(std::bit_width(engine_.connections().links()[shard_]->layout().blocks()) - 1);
+      depth_ =
+          static_cast<uint32_t>(std::bit_width(engine_.connections().links()[shard_]->known.layout().blocks()) - 1);
     CutAt(end);
   }
   found_.insert(found_.end(), astray.begin(), astray.end());
 }
 
-// The keys in the block are told up to the end of it and of the interval, or up to where the page is full.
+// Ends the stretch at the end of the block, at the end of the interval, or at the place where the page is full.
 void Scan::CutAt(uint64_t end) {
   ranged_ = true;
   looks_ = 0;
@@ -179,8 +182,8 @@ void Scan::CutAt(uint64_t end) {
   }
 }
 
-// What is read of it: the label alone where that is enough. An entry says no more of a large object than that it is
-// large.
+// Returns the number of bytes that a get of the entry reads: only the label if that is enough. The entry of a large
+// object says only that the object is large.
 uint64_t Scan::BytesOf(const FoundEntry& found) const {
   const format::EntryMeta meta = found.entry.entry_meta();
   const uint64_t bytes =
@@ -242,7 +245,7 @@ void Scan::OnEntry(size_t number, std::string_view key, const Result<VersionedVi
       return;
     }
     case Code::kCorruption:
-      if (counts || key.empty()) ++page_.damaged;  // a key that is known counts where it belongs
+      if (counts || key.empty()) ++page_.damaged;  // A known key counts only in its stretch.
       return;
     default:
       Fail(got.status());
@@ -250,8 +253,8 @@ void Scan::OnEntry(size_t number, std::string_view key, const Result<VersionedVi
 }
 
 void Scan::Keep(size_t number, std::string_view key, const VersionedView& found) {
-  // Two entries at one place are two keys, of which only one may be what is looked at again; or one that was removed
-  // and put anew while the block was read.
+  // Two entries at one place may be two keys, and perhaps the scan looks again at only one of them. Or they are one
+  // key, which was removed and put again while the client read the block.
   const auto is_at = [&](size_t other) { return other < found_.size() && found_[other].place == found_[number].place; };
   const auto is_it = [&](const ScannedKey& other) { return other.key == key; };
   const bool perhaps_told = looks_again_ || is_at(number - 1) || is_at(number + 1);

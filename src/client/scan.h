@@ -1,10 +1,14 @@
 // A page of a scan: all keys of a stretch of the hash space, told by one-sided Reads alone (docs/protocol.md, "Scan").
 //
-// A key's place in its shard is the low 32 bits of its hash in reverse order: so a block of the index, whose keys share
-// so many low bits, is one interval of places, and a split cuts it in two. A scan goes through 2^depth intervals in the
-// order of the bits that their keys share: as the blocks are numbered, if there are as many. (Not in the order of the
-// places: who puts what a scan tells into another pool would fill one block there after the other, and none of them
-// could be split before all were.)
+// A key's place in its shard is the low 32 bits of its hash in reverse order. The keys of a block share some low bits.
+// So a block is one interval of places, and a split cuts the interval in two. A scan goes through 2^depth intervals, in
+// the order of the bits that their keys share. If there are as many blocks, that is the order of their numbers.
+//
+// The order of the places would be worse for a program that puts the scanned keys into another pool. It would fill one
+// block there after the other, and the pool could split none of them before all were full.
+//
+// Owns the page until its caller takes it. Requires an engine, whose operations it starts. Only the client's thread
+// calls it.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +27,9 @@ namespace erda::client {
 //   +----------------+---------+---------+----------------------------+
 //   | pool           | shard   | depth   | position                   |
 //   +----------------+---------+---------+----------------------------+
-// pool: of its seed, so that a cursor is good for one pool. position: the interval's number, depth bits, and where in
-// it; 0: the shard begins, and the depth is chosen then. All 0: a scan begins.
+// `pool` has bits of the pool's seed, so that a cursor is good for one pool. `position` is the interval's number, of
+// `depth` bits, and then the place in the interval. If it is 0, the scan begins the shard, and chooses the depth. If
+// the cursor is 0, a scan begins.
 struct ScanCursor {
   uint32_t shard = 0;
   uint32_t depth = 0;
@@ -43,19 +48,20 @@ static_assert(format::kShardsMax <= 0xff);
 
 class Scan {
  public:
-  // REQUIRES: connected. It stays until GoOn has said true.
+  // REQUIRES: the client is connected. The owner keeps the scan until GoOn has returned true.
   Scan(Engine& engine, const ScanOptions& options);
   Scan(const Scan&) = delete;
   Scan& operator=(const Scan&) = delete;
 
-  // Begins what there is room for; to be called again after a Poll. True when all is done, and nothing is under way.
+  // Begins operations as long as there is room. Its caller calls it again after a Poll. Returns true when the page has
+  // ended, and no operation is under way.
   bool GoOn();
-  // What it came to, then.
+  // Returns the page, or the error that ended the scan. REQUIRES: GoOn has returned true.
   Result<ScanPage> Take();
 
-  // Of the keys with these low 32 bits in their hashes; its own inverse.
+  // Returns the place of the keys with these low 32 bits in their hashes. The function is its own inverse.
   [[nodiscard]] static uint32_t PlaceOf(uint32_t hash_low);
-  // Of a place, and the other way round.
+  // Returns the position of a place, for a cursor.
   [[nodiscard]] static uint32_t PositionOf(uint32_t place, uint32_t depth);
 
  private:
@@ -82,22 +88,22 @@ class Scan {
   Status status_;
   bool complete_ = false;
   const uint16_t pool_;
-  const size_t shards_;  // when the scan began: the client may have learned of another pool since
+  const size_t shards_;  // When the scan began. The client may have learned of another pool since.
   size_t under_way_ = 0;
-  size_t blocks_ = 0;  // that are through
-  size_t bytes_ = 0;   // of objects, about
+  size_t blocks_ = 0;  // The number of stretches that the page has gone through.
+  size_t bytes_ = 0;   // The bytes of objects on the page, about.
 
   uint32_t shard_ = 0;
   uint32_t depth_ = 0;
-  uint64_t begin_ = 0;           // the places that are looked at: from here
-  uint64_t end_ = 0;             // to there, once the block was read that they are in
-  bool ranged_ = false;          // it was
-  bool looks_again_ = false;     // at what had changed, in the block that was read last
-  uint32_t looks_ = 0;           // of that kind
-  size_t told_before_ = 0;       // keys of the page that are of earlier stretches
-  std::vector<Found> found_;     // in that
-  size_t followed_ = 0;          // of them
-  std::vector<uint32_t> again_;  // places in that stretch where an entry had changed before its key was known
+  uint64_t begin_ = 0;           // The stretch of places that the scan looks at begins here.
+  uint64_t end_ = 0;             // The stretch ends here, once its block has been read.
+  bool ranged_ = false;          // The block of the stretch has been read.
+  bool looks_again_ = false;     // The block that was read last was read again, since entries had changed.
+  uint32_t looks_ = 0;           // The number of times that it was read again.
+  size_t told_before_ = 0;       // The keys of the page that are of earlier stretches.
+  std::vector<Found> found_;     // The entries of the stretch in the block that was read last.
+  size_t followed_ = 0;          // The number of these whose keys the scan has asked for.
+  std::vector<uint32_t> again_;  // Places in the stretch where an entry had changed before its key was known.
 };
 
 }  // namespace erda::client

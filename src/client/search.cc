@@ -17,7 +17,7 @@ namespace {
 
 // REQUIRES: the place of the operation's block is known.
 fabric::RemoteAddress NeighbourhoodOf(SearchOperation& op) {
-  const IndexLayout& layout = op.link->layout();
+  const IndexLayout& layout = op.link->known.layout();
   op.first_slot = layout.HomeIn(op.block, op.key_hash);
   return {format::kPoolRegion, layout.SlotOffset(op.first_slot)};
 }
@@ -25,8 +25,9 @@ fabric::RemoteAddress NeighbourhoodOf(SearchOperation& op) {
 // Guesses the key's block by the depths that the entries state. A depth that the client does not know yet means that
 // the block was split, and the depth says where the key went. Only the number of blocks is proof.
 uint64_t LikelyBlock(const SearchOperation& op) {
-  const IndexLayout& layout = op.link->layout();
-  if (const uint64_t block = layout.BlockOf(op.key_hash); block != op.block) return block;  // another get has told
+  const IndexLayout& layout = op.link->known.layout();
+  if (const uint64_t block = layout.BlockOf(op.key_hash); block != op.block)
+    return block;  // another get has learned it
   const uint32_t known = layout.DepthOf(op.block);
   uint32_t deepest = known;
   const std::byte* at = op.neighbourhood().data();
@@ -39,7 +40,8 @@ uint64_t LikelyBlock(const SearchOperation& op) {
   return deepest == known || likely >= op.link->geometry().blocks_max() ? op.block : likely;
 }
 
-// The first entry that has the key's tag and is not known to be another key's. False: no entry is.
+// Sets the operation's entry to the first one that has the key's tag and is not known to be another key's. Returns
+// false if there is no such entry.
 [[gnu::always_inline]] inline bool FindEntry(SearchOperation& op) {
   const uint32_t tag = format::EntryMeta::TagOf(op.key_hash);
   const std::byte* at = op.neighbourhood().data();
@@ -62,14 +64,14 @@ uint64_t LikelyBlock(const SearchOperation& op) {
 
 void Search::Begin(SearchOperation& op) {
   op.foreign_count = 0;
-  op.time_before = op.link->time();
-  op.slot_changes = op.link->slot_changes;
-  // Where misses are likely, the first look is at all that a miss has to look at.
+  op.time_before = op.link->known.time();
+  op.slot_changes = op.link->known.slot_changes();
+  // If the last search missed, this one may miss, too. Then the first look is at all slots that a miss has to look at.
   const bool at_all = misses_ && !between_readings_.ReadsInOrder();
   op.slots_read = at_all ? format::kNeighbourhood : format::kFirstLook;
-  op.block = op.link->layout().BlockOf(op.key_hash);
-  if (!op.link->layout().IsKnown(op.block)) return WaitForBlock(op);
-  op.before = op.link->reading();
+  op.block = op.link->known.layout().BlockOf(op.key_hash);
+  if (!op.link->known.layout().IsKnown(op.block)) return WaitForBlock(op);
+  op.before = op.link->known.reading();
   posting_.PostRead(op, Step::kEntry, op.neighbourhood().first(op.slots_read * sizeof(IndexEntry)),
                     NeighbourhoodOf(op));
 }
@@ -84,8 +86,8 @@ SearchStep Search::OnEntryRead(SearchOperation& op) {
     GoFarther(op, format::Reaches(op.before.reaches));
     return SearchStep::kWaits;
   }
-  if (!op.link->layout().IsKnown(block)) {
-    // It may have a place that the control block tells.
+  if (!op.link->known.layout().IsKnown(block)) {
+    // The control block may tell the place of that block.
     block = op.block;
     if (!connections_.ReadControl(*op.link)) return SearchStep::kWaits;
   }
@@ -100,15 +102,16 @@ SearchStep Search::GoOn(SearchOperation& op) {
   }
   op.foreign[op.foreign_count++] = op.entry.word;
   if (FindEntry(op)) return SearchStep::kFound;
-  if (op.first_slot != op.link->layout().HomeIn(op.block, op.key_hash)) {
-    GoFarther(op, format::Reaches(op.before.reaches));  // from a piece that was looked at between the readings
+  if (op.first_slot != op.link->known.layout().HomeIn(op.block, op.key_hash)) {
+    // The entry was in a piece of the window that was looked at between the readings.
+    GoFarther(op, format::Reaches(op.before.reaches));
   } else {
-    ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));
+    ConfirmMiss(op, op.link->known.layout().BlockOf(op.key_hash));
   }
   return SearchStep::kWaits;
 }
 
-// The control block tells of the block.
+// Waits for the control block, which tells the place of the key's block.
 void Search::WaitForBlock(SearchOperation& op) {
   op.block = kNoBlock;
   connections_.WaitForHeads(op);
@@ -117,28 +120,29 @@ void Search::WaitForBlock(SearchOperation& op) {
 // --- Miss
 
 void Search::ConfirmMiss(SearchOperation& op, uint64_t block) {
-  op.time_before = op.link->time();
-  op.slot_changes = op.link->slot_changes;
+  op.time_before = op.link->known.time();
+  op.slot_changes = op.link->known.slot_changes();
   op.slots_read = format::kNeighbourhood;
   op.block = block;
-  if (!op.link->layout().IsKnown(block)) return WaitForBlock(op);
+  if (!op.link->known.layout().IsKnown(block)) return WaitForBlock(op);
   const fabric::RemoteAddress neighbourhood = NeighbourhoodOf(op);
   op.looked = {op.first_slot, op.first_slot + format::kNeighbourhood};
   between_readings_.Begin(op, Step::kMissConfirm, op.neighbourhood(), neighbourhood);
   if (op.look != Look::kBefore) ++stats_.second_looks;
 }
 
-// (I15) The client has looked at the neighbourhood of the operation's block, and perhaps at more. Next is the rest of
-// the window, as these reaches say how large it is. After it all comes the reading that says how large it was.
+// (I15) The client has looked at the neighbourhood of the operation's block, and perhaps at more. Looks at the rest of
+// the window, which is as large as these reaches say. After all of it comes the reading that says how large it was.
 void Search::GoFarther(SearchOperation& op, format::Reaches reaches) {
   if (!LookFarther(op, reaches)) between_readings_.ReadBehind(op);
 }
 
-// Looks at up to 64 slots at a time, away from the home. False if all of the window was looked at.
+// Looks at the next slots away from the home, up to 64 at a time. Returns false if the client has looked at all of the
+// window.
 bool Search::LookFarther(SearchOperation& op, format::Reaches reaches) {
   op.step = Step::kMissConfirm;
   if (reaches.Exponent(op.key_hash) == 0 || Planted(Flaw::kReachNotSeen)) return false;
-  const IndexLayout::Window window = op.link->layout().WindowIn(op.block, op.key_hash, reaches);
+  const IndexLayout::Window window = op.link->known.layout().WindowIn(op.block, op.key_hash, reaches);
   uint64_t& begin = op.looked.begin;
   uint64_t& end = op.looked.end;
   if (end < window.end) {
@@ -153,17 +157,17 @@ bool Search::LookFarther(SearchOperation& op, format::Reaches reaches) {
     return false;
   }
   op.look = Look::kAt;
-  op.foreign_count = 0;  // those of the piece before
-  op.slot_changes = op.link->slot_changes;
+  op.foreign_count = 0;  // The known ones are of the piece before.
+  op.slot_changes = op.link->known.slot_changes();
   posting_.PostRead(op, Step::kMissConfirm, op.neighbourhood().first(op.slots_read * sizeof(IndexEntry)),
-                    {format::kPoolRegion, op.link->layout().SlotOffset(op.first_slot)});
+                    {format::kPoolRegion, op.link->known.layout().SlotOffset(op.first_slot)});
   return true;
 }
 
 SearchStep Search::OnMissConfirm(SearchOperation& op) {
   if (op.look == Look::kBefore) {
-    op.link->Learn(LoadAs<Reading>(op.readings()));
-    ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));
+    op.link->known.Learn(LoadAs<Reading>(op.readings()));
+    ConfirmMiss(op, op.link->known.layout().BlockOf(op.key_hash));
     return SearchStep::kWaits;
   }
   if (op.look == Look::kAll) {
@@ -182,14 +186,14 @@ SearchStep Search::OnMissConfirm(SearchOperation& op) {
   const bool moved = before.displacements != after.displacements || before.displacements % 2 != 0;
   const bool split = !BetweenReadings::IsOfBlock(op, before) || !BetweenReadings::IsOfBlock(op, after);
   if (split && !Planted(Flaw::kSplitNotSeen)) {
-    ConfirmMiss(op, op.link->layout().BlockOf(op.key_hash));
+    ConfirmMiss(op, op.link->known.layout().BlockOf(op.key_hash));
     return SearchStep::kWaits;
   }
   if (moved && !Planted(Flaw::kMissNotConfirmed)) {
     ConfirmMiss(op, op.block);
     return SearchStep::kWaits;
   }
-  op.before.reaches = after.reaches;  // only these may be more: all else is as it was before
+  op.before.reaches = after.reaches;  // Only these may be larger. The other words are as they were before.
   return LookFarther(op, format::Reaches(after.reaches)) ? SearchStep::kWaits : SearchStep::kAbsent;
 }
 

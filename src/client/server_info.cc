@@ -47,13 +47,13 @@ void AddActivityTo(InfoPairs& info, const Activity& activity) {
 
 Activity ActivityOf(const Connections& connections) {
   Activity activity;
-  for (const auto& link : connections.links()) format::AddActivity(link->activity(), &activity);
+  for (const auto& link : connections.links()) format::AddActivity(link->control().activity(), &activity);
   return activity;
 }
 
 std::vector<std::pair<std::string, std::string>> ServerInfoOf(const Connections& connections) {
   InfoPairs info;
-  const auto links = connections.links();
+  const Links& links = connections.links();
   const format::HelloReply& hello = links[0]->hello();
   const auto number = [&](const char* name, uint64_t n) { info.emplace_back(name, std::to_string(n)); };
   std::string uuid;
@@ -78,7 +78,7 @@ std::vector<std::pair<std::string, std::string>> ServerInfoOf(const Connections&
     uint64_t sum = 0;
     for (const auto& link : links) {
       const uint64_t at = offsetof(format::ControlBlock, counters) + i * sizeof(uint64_t);
-      sum += LoadAs<uint64_t>(link->control().subspan(at));
+      sum += LoadAs<uint64_t>(link->control().bytes().subspan(at));
     }
     number(format::kCounterNames[i], sum);
   }

@@ -18,7 +18,11 @@ class TimeHint {
   void Learn(Nanoseconds answered, uint64_t micros) {
     answered_ = answered;
     said_ = std::min(micros, ServerTime::kMicrosMax);
+    asks_ = false;
   }
+  // Notes that the client asks the server for its time. The question is open until the next Learn.
+  void Ask() { asks_ = true; }
+  [[nodiscard]] bool asks() const { return asks_; }
   // Returns true if a deadline, in milliseconds, has passed by the guess.
   [[nodiscard]] bool HasPassed(uint64_t deadline, Nanoseconds now) const {
     const auto since = std::chrono::floor<std::chrono::microseconds>(std::max(now - answered_, Nanoseconds(0)));
@@ -28,6 +32,7 @@ class TimeHint {
  private:
   Nanoseconds answered_{0};
   uint64_t said_ = 0;  // microseconds
+  bool asks_ = false;
 };
 
 }  // namespace erda::client

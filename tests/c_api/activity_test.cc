@@ -1,5 +1,5 @@
-// What a server did, in C: each field of erda/activity.h is there, bounds and quantiles are those of C++, and the copy
-// is one piece.
+// A server's activity in C. It has each field of erda/activity.h, its bounds and quantiles are those of C++, and the
+// copy is one piece of memory.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +21,7 @@ struct FreeOfServer {
 };
 using CopiedActivity = std::unique_ptr<erda_activity, FreeOfServer>;
 
-// The number of each field is another one.
+// Each field has another number.
 class Numberer {
  public:
   LatencyHistogram Histogram() {
@@ -52,7 +52,7 @@ class Numberer {
   uint64_t next_ = 100;
 };
 
-// A structure, of C or C++, that gets another field does not compile here any more.
+// If a structure of C or C++ gets another field, this does not compile any more.
 void ExpectSame(const erda_latency_histogram& in_c, const LatencyHistogram& in_cpp) {
   const auto& [cpp_counts, cpp_sum_nanos] = in_cpp;
   const auto& [counts, upper_bounds_ns, buckets, count, sum_ns] = in_c;

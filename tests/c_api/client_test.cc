@@ -1,4 +1,4 @@
-// The client's C API over shm: each function, and what each says of bad arguments.
+// The client's C API over shm: each function, and the message of each about bad arguments.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,10 +23,10 @@ namespace {
 
 std::string_view ViewOf(const erda_bytes& bytes) { return {static_cast<const char*>(bytes.data), bytes.size}; }
 
-// The arguments that say a key or a value.
+// The arguments that name a key or a value.
 #define BYTES(text) (text), std::strlen(text)
 
-// How asynchronous operations ended, in this order.
+// The outcomes of asynchronous operations, in their order.
 struct Ended {
   struct One {
     erda_code code;
@@ -92,7 +92,7 @@ class CClient : public testing::Test {
   erda_client* client_ = nullptr;
 };
 
-// A call ends with this code, and its message has these words.
+// Expects that a call ends with this code, and that its message has these words.
 void ExpectSaid(erda_code code, erda_code expected, std::string_view words) {
   EXPECT_EQ(code, expected) << erda_client_error();
   EXPECT_NE(std::string_view(erda_client_error()).find(words), std::string_view::npos) << erda_client_error();
@@ -368,7 +368,7 @@ TEST_F(CClient, TellsWhatTheServerDid) {
   EXPECT_EQ(activity, nullptr);
 }
 
-// All fields: a structure that gets another one does not compile here any more.
+// Lists all fields. If the structure gets another field, this does not compile any more.
 TEST(CApiTest, TheOptionsOfAClientAndTheirDefaultsAreThoseOfCpp) {
   const ClientOptions client_defaults;
   const auto& [ack, put_path, queue_depth, cache_entries, polling, timeout, token, token_file] = client_defaults;
@@ -424,7 +424,7 @@ TEST_F(CClient, OptionsCountAndMustBeInitialized) {
   erda_client* client = client_;
   ExpectSaid(erda_client_connect(address_.c_str(), &options, &client), ERDA_INVALID_ARGUMENT, "not initialized");
   EXPECT_EQ(client, nullptr);
-  erda_client_options_init(&options, sizeof(options) - 1);  // shorter than any there was
+  erda_client_options_init(&options, sizeof(options) - 1);  // No version of the API had a structure as short as that.
   EXPECT_EQ(options.size, 0U);
   erda_client_options_init(&options, sizeof(options));
   EXPECT_EQ(options.size, sizeof(options));
@@ -449,7 +449,7 @@ TEST_F(CClient, OptionsCountAndMustBeInitialized) {
   options.timeout_ms = 0;
   ExpectSaid(erda_client_connect(address_.c_str(), &options, &client), ERDA_INVALID_ARGUMENT, "timeout");
 
-  // A program that is newer than the library.
+  // The program is newer than the library.
   struct Newer {
     erda_client_options known;
     uint64_t more;
@@ -590,7 +590,7 @@ TEST(CApiTest, ExceptionBecomesACode) {
   EXPECT_EQ(c_api::Guarded([] { return Status(Code::kConflict, std::string(5000, 'x')); }), ERDA_CONFLICT);
   EXPECT_EQ(std::string_view(erda_client_error()), std::string(1023, 'x'));
   EXPECT_EQ(c_api::Guarded([] { return Status(); }), ERDA_OK);
-  EXPECT_EQ(std::string_view(erda_client_error()).size(), 1023U);  // a success leaves it
+  EXPECT_EQ(std::string_view(erda_client_error()).size(), 1023U);  // A call that succeeds leaves the message.
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The shared libraries as a program meets that loads them itself: both at once, and unloaded again.
+// A program that loads the shared libraries itself: both at once, and unloads them again.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

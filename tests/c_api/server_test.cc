@@ -1,4 +1,4 @@
-// The server's C API: each function, what each says of bad arguments, and that no field of erda/server.h is forgotten.
+// The server's C API: each function, the message of each about bad arguments, and each field of erda/server.h.
 #include "server/c_api.h"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@
 namespace erda {
 namespace {
 
-// All fields, to be compared: a structure that gets another one does not compile here any more. Of a function, whether
-// there is one.
+// Lists all fields, to compare them. If a structure gets another field, this does not compile any more. For a function
+// it has whether the function is set.
 auto FieldsOf(const ServerOptions& options) {
   const auto& [pool, pool_size, listen, shards, region_size, segment_size, index_entries, grow_to, max_clients,
                slots_per_client, slot_bytes, reservations_per_client, clients_per_token, requests_per_second,
@@ -41,7 +41,7 @@ auto FieldsOf(const ServerOptions& options) {
                     static_cast<bool>(on_damage), static_cast<bool>(on_event), polling, spin, nvm_write_latency);
 }
 
-// The numbers of all fields, after each is set to another one. (A field of 4 bytes has 4 bytes of padding.)
+// Returns the numbers of all fields, after each was set to another one. (A field of 4 bytes has 4 bytes of padding.)
 std::vector<uint64_t> Number(ServerStats* stats) {
   uint64_t number = 100;
   std::vector<uint64_t> all;
@@ -68,7 +68,7 @@ std::vector<uint64_t> Number(RecoveryReport* report) {
   return all;
 }
 
-// Those of a structure of C that has a size and then numbers of 8 bytes alone.
+// Returns the numbers of a C structure that has a size and then only numbers of 8 bytes.
 template <class Counts>
 std::vector<uint64_t> NumbersOf(const Counts& counts) {
   static_assert(sizeof(Counts) % sizeof(uint64_t) == 0 && alignof(Counts) == sizeof(uint64_t));
@@ -82,7 +82,7 @@ std::vector<uint64_t> NumbersOf(const Counts& counts) {
 void IgnoreDamage(void* /*user*/, const void* /*key*/, size_t /*size*/) {}
 void IgnoreEvent(void* /*user*/, const char* /*line*/) {}
 
-// What callbacks were told, on whatever threads.
+// The events that callbacks were told, on any thread.
 class Told {
  public:
   static void Damage(void* user, const void* key, size_t size) {
@@ -93,7 +93,7 @@ class Told {
     const std::scoped_lock lock(mutex_);
     all_.push_back(std::move(text));
   }
-  // The first thing that was told, once there is one; nothing after a minute.
+  // Returns the first event, once there is one. Returns nothing after a minute.
   std::string First() {
     for (int i = 0; i < 6000; ++i) {
       {
@@ -147,7 +147,7 @@ class CServer : public testing::Test {
   const std::string other_address_ = "shm:" + Path("other");
   const char* const listen_[2] = {address_.c_str(), other_address_.c_str()};
   erda_server_options options_{};
-  Told told_;  // for as long as the server has threads
+  Told told_;  // Must live as long as the server has threads.
   erda_server* server_ = nullptr;
 };
 
@@ -212,7 +212,7 @@ TEST(CServerOptions, EachIsPassedOn) {
   const auto converted = c_api::ToServerOptions(options);
   ASSERT_TRUE(converted.ok()) << converted.status().ToString();
   EXPECT_EQ(FieldsOf(*converted), FieldsOf(expected));
-  // A field that was forgotten above is as it was.
+  // A field that the list above forgot still has its first value.
   const auto differs = [](const auto&... defaults) {
     return [&](const auto&... fields) {
       size_t same = 0;
@@ -315,7 +315,7 @@ TEST_F(CServer, TellsOfItselfUntilItIsClosed) {
   stats.size = 0;
   ExpectServerSaid(erda_server_get_stats(server_, &stats), ERDA_INVALID_ARGUMENT, "size");
 
-  // A program that is newer than the library.
+  // The program is newer than the library.
   struct Newer {
     erda_server_stats known;
     uint64_t more;
@@ -383,7 +383,7 @@ TEST_F(CServer, ReportsARecovery) {
     options.listen = &listen_[1];
     EXPECT_EQ(erda_server_open(&options, &other), ERDA_OK) << erda_server_error();
   };
-  std::filesystem::copy_file(pool, copy);  // as the server's death leaves it
+  std::filesystem::copy_file(pool, copy);  // The copy is as a crash of the server leaves the pool.
   open_copy();
   EXPECT_EQ(erda_server_get_recovery(other, &report), ERDA_OK);
   EXPECT_EQ(report.size, sizeof(report));
@@ -392,7 +392,7 @@ TEST_F(CServer, ReportsARecovery) {
   report.size = 0;
   ExpectServerSaid(erda_server_get_recovery(other, &report), ERDA_INVALID_ARGUMENT, "size");
   report.size = sizeof(report);
-  // Whose opening is told also after the start, and not that of the next.
+  // The server tells events of its opening after its start, too. It does not tell those of the next opening.
   EXPECT_EQ(erda_server_start(other), ERDA_OK);
   EXPECT_EQ(*ClientAt(other_address_)->Get("key"), "value");
   EXPECT_EQ(erda_server_get_recovery(other, &report), ERDA_OK);
@@ -465,7 +465,7 @@ TEST_F(CServer, PoolOfAnotherServerIsUnavailable) {
 TEST_F(CServer, OptionsMustBeInitializedAndOfTheirKind) {
   ExpectRefused({}, "not initialized");
   erda_server_options options{};
-  erda_server_options_init(&options, sizeof(options) - 1);  // shorter than any there was
+  erda_server_options_init(&options, sizeof(options) - 1);  // No version of the API had a structure as short as that.
   EXPECT_EQ(options.size, 0U);
   options = options_;
   options.pool = nullptr;

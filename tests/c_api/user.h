@@ -1,4 +1,4 @@
-// A C program's use of the client and of the server, in C99: user.c. 0, or the line that found a fault.
+// A C program's use of the client and of the server, in C99: user.c. Returns 0, or the line that found a fault.
 #pragma once
 
 #include <erda/erda.h>
@@ -6,7 +6,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-// The requests of a kind; NULL if there is no such kind.
+// Returns the requests of a kind. Returns NULL if there is no such kind.
 const erda_operation_stats* OperationOfKind(const erda_activity* activity, const char* kind);
 int UseClientFromC(const char* address);
 // Serves at this address, and uses a client there.

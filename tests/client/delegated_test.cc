@@ -1,4 +1,5 @@
-// The client's end of its chunks: which one a put goes to, when another is asked for, and when one is given back.
+// The client's end of its chunks: which chunk a put uses, when the client asks for another one, and when it gives one
+// back.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -16,7 +17,7 @@ using format::RequestOp;
 class DelegatedTest : public testing::Test {
  protected:
   static constexpr uint64_t kBytesMax = 4096;
-  static constexpr uint32_t kHead = 6;  // the second of shard 1
+  static constexpr uint32_t kHead = 6;  // The second head of shard 1.
   static constexpr uint64_t kObject = 160;
 
   DelegatedTest() { delegated_.Reset(5, 4, kBytesMax); }
@@ -26,7 +27,7 @@ class DelegatedTest : public testing::Test {
     for (; !delegated_.to_send.empty(); delegated_.to_send.pop_front()) sent.push_back(delegated_.to_send.front());
     return sent;
   }
-  // As the server would, of so many bytes.
+  // Answers as the server would, with a chunk of `bytes` bytes.
   LogAddress Give(uint64_t bytes, uint32_t head = kHead) {
     format::Reply reply{};
     const auto address = LogAddress::At(3, next_);
@@ -40,7 +41,7 @@ class DelegatedTest : public testing::Test {
     next_ += bytes;
     return address;
   }
-  // A put that finds a chunk: where its object is.
+  // Finds a chunk for a put. Returns the place of its object.
   std::optional<LogAddress> Put(uint32_t head = kHead, uint64_t bytes = kObject) {
     Delegated::Chunk* chunk = delegated_.Find(head, bytes);
     if (chunk == nullptr) return std::nullopt;
@@ -90,7 +91,7 @@ TEST_F(DelegatedTest, TheNextOneIsAskedForWhenHalfIsUsedAndIsTwiceAsLarge) {
 TEST_F(DelegatedTest, WhatTheServerGivesAtMostIsWhatTheNextOneIsMeasuredBy) {
   (void)Put();
   (void)Sent();
-  // Less than was wished. By what there is, half of it is not used yet.
+  // The server gave less than the client wished. By the size that it gave, half of the chunk is not used yet.
   (void)Give(kChunkObjectsAt + kObject + 96);
   EXPECT_TRUE(Put());
   EXPECT_TRUE(Sent().empty());
@@ -114,7 +115,7 @@ TEST_F(DelegatedTest, NoChunkIsAskedForThatWouldBeTooLarge) {
   EXPECT_EQ(sent[0].value_size, kBytesMax);
 }
 
-// (I8) The server lets go of a chunk with the first put behind it.
+// (I8) The server lets go of a chunk with the first put after it.
 TEST_F(DelegatedTest, ThereIsNoWayBackToAnOlderChunk) {
   (void)Put();
   (void)Give(kChunkObjectsAt + kObject + 96);
@@ -175,7 +176,7 @@ TEST_F(DelegatedTest, AfterARefusalOthersGoAnotherWayForAWhile) {
   (void)Sent();
 }
 
-// It had grown, for puts that may not come any more.
+// The wish had grown for a rate of puts that may not come again.
 TEST_F(DelegatedTest, AfterATakingBackItBeginsSmallAgain) {
   for (const bool used : {true, false}) {
     delegated_.Reset(kHead, 2, kBytesMax);
@@ -192,7 +193,7 @@ TEST_F(DelegatedTest, AfterATakingBackItBeginsSmallAgain) {
     (void)Sent();
     EXPECT_FALSE(Put());
     const auto sent = Sent();
-    ASSERT_EQ(sent.size(), used ? 1U : 0U) << "who hardly uses one asks for none for a while";
+    ASSERT_EQ(sent.size(), used ? 1U : 0U) << "a client that hardly uses a chunk asks for none in the next puts";
     if (used) {
       EXPECT_EQ(sent[0].value_size, kChunkObjectsAt + 8 * kObject);
     }

@@ -1,4 +1,4 @@
-// Gets while the index grows, against a server that answers by hand: what is read of it, and what of that counts.
+// Gets while the index grows, against a server that answers by hand: the Reads of a get, and which of them count.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ const std::string kAbsentName(CodeName(Code::kNotFound));
 // --- The client knows the number of blocks
 
 TEST_F(GrowthTest, AGetLooksWhereTheKeyIsByTheNumberOfBlocks) {
-  // The block of a key whose hash ends with these bits, with so many blocks.
+  // Returns the block of a key whose hash ends with these bits, in an index of `blocks` blocks.
   struct {
     uint64_t blocks;
     std::vector<uint64_t> block_of;
@@ -64,7 +64,7 @@ TEST_F(GrowthTest, AGetLooksWhereTheKeyIsByTheNumberOfBlocks) {
       EXPECT_EQ(ReadsOfGet(key), "look " + block + " | version");
       EXPECT_EQ(got_, "here");
       Forget(block_of[low], key);
-      Put(block_of[low], key, "far", 0, kFar);  // of the next number of blocks, nothing is told
+      Put(block_of[low], key, "far", 0, kFar);  // The entry tells nothing of the next number of blocks.
       EXPECT_EQ(ReadsOfGet(key), "look " + block + " | reading, all " + block + ", reading | version");
       EXPECT_EQ(got_, "far");
       Forget(block_of[low], key, kFar);
@@ -74,7 +74,7 @@ TEST_F(GrowthTest, AGetLooksWhereTheKeyIsByTheNumberOfBlocks) {
   }
 }
 
-// Whatever it was when the entry was put: some blocks have been split since, and others not.
+// The depth of an entry counts for no get. Some blocks have been split since the entry was put, and others have not.
 TEST_F(GrowthTest, AnEntryCountsWhateverItsDepth) {
   TellRuns();
   Tell(5);
@@ -87,7 +87,8 @@ TEST_F(GrowthTest, AnEntryCountsWhateverItsDepth) {
   }
 }
 
-// A slot that is read again, since a word may have been read beside another key's meta: of the same block.
+// The client reads an entry again, since it may have read one word beside another key's meta. Both are of the same
+// block.
 TEST_F(GrowthTest, WithSeveralHeadsTheEntryIsReadAgainInTheBlockWhereItWasFound) {
   Make(10);
   ASSERT_GT(geometry_.heads_per_shard, 1U);
@@ -100,7 +101,7 @@ TEST_F(GrowthTest, WithSeveralHeadsTheEntryIsReadAgainInTheBlockWhereItWasFound)
   Tell(2);
   EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | version, entry 1");
   EXPECT_EQ(got_, "value");
-  // It leaves again, between the look and the version.
+  // The entry leaves its slot again, between the look and the version.
   Before(2, [&] {
     Move(1, 3, key, 2);
     Tell(4);
@@ -129,7 +130,8 @@ TEST_F(GrowthTest, AGetGoesWhereAnEmptySlotSaysThatItsKeyIs) {
   EXPECT_EQ(ReadsOfGet(KeyWith(3)), "look 1 | reading, all 1, reading") << "and of other keys";
 }
 
-// Every slot that was read may tell it: also one of another key, that has left or that came since.
+// Every slot that the client read may tell of the split. It may have an entry of another key, which has left or has
+// come since.
 TEST_F(GrowthTest, AnySlotOfTheFirstLookMayTell) {
   TellRuns();
   for (const uint32_t distance : {0U, 1U, 17U, format::kFirstLook - 1}) {
@@ -175,7 +177,7 @@ TEST_F(GrowthTest, WithoutAHintTheSecondLookTellsTheNumber) {
   EXPECT_EQ(got_, "value");
 }
 
-// What tells a depth that the client knows is no hint.
+// A depth that the client knows is no hint.
 TEST_F(GrowthTest, ADepthThatIsKnownIsNoHint) {
   TellRuns();
   Tell(2);
@@ -196,7 +198,8 @@ TEST_F(GrowthTest, AfterSeveralDoublingsTheLastDepthLeadsThereAtOnce) {
   Connect();
   const std::string key = KeyWith(6);
   Put(6, key, "value", 3);
-  WriteDepth(0, key, 3, 1);  // some left for block 1, some for block 2, and some came when there were four already
+  WriteDepth(0, key, 3,
+             1);  // Some keys left for block 1, some for block 2, and some came when there were four blocks already.
   WriteDepth(0, key, 4, 3);
   WriteDepth(0, key, 5, 2);
   Tell(7);
@@ -221,13 +224,13 @@ TEST_F(GrowthTest, AfterSeveralDoublingsAGetTakesAFewRoundTripsOnce) {
   }
 }
 
-// A slot tells of a depth, and the key has no block of that depth yet: its block is not split, others are.
+// A slot tells of a depth, and the key has no block of that depth yet. Its block is not split, and others are.
 TEST_F(GrowthTest, ABlockThatIsNotThereYetIsLookedAtInVain) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(3);
   Put(1, key, "value", 1);
-  WriteDepth(0, key, 3, 2);  // block 2 came of block 0; block 3 would come of block 1
+  WriteDepth(0, key, 3, 2);  // Block 2 came of block 0. Block 3 would come of block 1.
   Tell(3);
   EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 3, reading | reading, all 1, reading | version");
   EXPECT_EQ(got_, "value");
@@ -254,7 +257,7 @@ TEST_F(GrowthTest, AKeyThatIsInNeitherBlockIsAbsentWithoutAHintToo) {
   EXPECT_EQ(got_, kAbsentName);
 }
 
-// The number says that others have left the block, and this key has not.
+// The number says that other keys have left the block, and this key has not.
 TEST_F(GrowthTest, AKeyThatStayedIsAbsentByOneSecondLook) {
   TellRuns();
   Connect();
@@ -264,7 +267,7 @@ TEST_F(GrowthTest, AKeyThatStayedIsAbsentByOneSecondLook) {
   EXPECT_EQ(ReadsOfGet(KeyWith(1)), "look 1 | reading, all 1, reading") << "that has told the number";
 }
 
-// What the client has learned meanwhile, by another get, it need not be told again.
+// The client has learned the number by another get. It does not read it again.
 TEST_F(GrowthTest, AGetThatIsUnderWayWhenTheNumberIsLearnedGoesThereToo) {
   TellRuns();
   Connect();
@@ -278,13 +281,13 @@ TEST_F(GrowthTest, AGetThatIsUnderWayWhenTheNumberIsLearnedGoesThereToo) {
   key_ = absent;
   Get(absent, &got_absent);
   ASSERT_EQ(Round(), "look 0");
-  Get(key, &got_);  // it does not know yet
+  Get(key, &got_);  // The client does not know the number yet.
   engine_->Poll();
   ASSERT_EQ(fabric_->posted.size(), 4U);
   const WorkRequest look = fabric_->posted.back();
   fabric_->posted.pop_back();
   EXPECT_EQ(Round(), "reading, all 1, reading");
-  EXPECT_EQ(got_absent, kAbsentName);  // now it does
+  EXPECT_EQ(got_absent, kAbsentName);  // The client knows the number now.
   key_ = key;
   EXPECT_EQ(Answer(look), "look 0");
   engine_->Poll();
@@ -293,7 +296,7 @@ TEST_F(GrowthTest, AGetThatIsUnderWayWhenTheNumberIsLearnedGoesThereToo) {
   EXPECT_EQ(got_, "value");
 }
 
-// --- A depth is a guess alone
+// --- A depth is only a guess
 
 TEST_F(GrowthTest, AFlippedDepthCostsARoundTripAndNoMore) {
   TellRuns();
@@ -310,14 +313,14 @@ TEST_F(GrowthTest, AFlippedDepthCostsARoundTripAndNoMore) {
   EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 0, reading | version") << "the number is what it was";
 }
 
-// Whatever the depth, how many blocks there are, and where the key is: it is found or absent as without it, and what
-// stands in other blocks does not count.
+// An entry may state any depth. For any number of blocks and any place of the key, a get has the same outcome as
+// without that entry. Entries in other blocks do not count.
 TEST_F(GrowthTest, NoDepthLeadsAstray) {
   TellRuns();
   struct {
     uint64_t blocks;
     uint64_t block;
-  } const cases[] = {{1, 0}, {2, 0}, {3, 2}, {6, 2}};  // of a key that ends with 0110
+  } const cases[] = {{1, 0}, {2, 0}, {3, 2}, {6, 2}};  // For a key that ends with 0110.
   const std::string key = KeyWith(6);
   for (const auto& [blocks, block] : cases) {
     for (uint64_t other = 0; other < kBlocks; ++other) {
@@ -357,7 +360,7 @@ TEST_F(GrowthTest, ABlockInARunThatIsNotKnownTakesTheControlBlock) {
       << "two round trips more";
   EXPECT_EQ(got_, "value");
   EXPECT_EQ(ReadsOfGet(key), "look 1 | version");
-  // All of it is known by now.
+  // The client knows all of it now.
   Move(1, 3, key, 2);
   Tell(4);
   EXPECT_EQ(ReadsOfGet(key), "look 1 | reading, all 3, reading | version");
@@ -384,13 +387,13 @@ TEST_F(GrowthTest, WithoutAHintItIsReadWhenTheNumberIsKnown) {
   EXPECT_EQ(got_, "value");
 }
 
-// The run is told before the number is: one reading may be of before, and the other of behind.
+// The server tells the run before the number. So one reading may come before both, and the other one after both.
 TEST_F(GrowthTest, ARunThatComesBehindTheControlBlockIsAskedForAgain) {
   Connect();
   const std::string key = KeyWith(1);
   Put(1, key, "value", 1);
   WriteDepth(0, key, 3, 1);
-  Before(3, [&] {  // behind the control block
+  Before(3, [&] {  // After the control block.
     TellRuns();
     Tell(2);
   });
@@ -398,7 +401,7 @@ TEST_F(GrowthTest, ARunThatComesBehindTheControlBlockIsAskedForAgain) {
   EXPECT_EQ(got_, "value");
 }
 
-// A flipped depth again, to a block that could be, and that no control block tells of.
+// A flipped depth names a block that could exist, and no control block tells of it.
 TEST_F(GrowthTest, ABlockThatNoControlBlockTellsOfIsNotWaitedFor) {
   TellRun(0, kRunRegions[0] + 1);
   Tell(2);
@@ -414,7 +417,7 @@ TEST_F(GrowthTest, ABlockThatNoControlBlockTellsOfIsNotWaitedFor) {
   EXPECT_EQ(got_, "far");
 }
 
-// One that cannot be is not asked for.
+// The client does not ask for a block that cannot exist.
 TEST_F(GrowthTest, ABlockThatCannotBeIsNotLookedFor) {
   TellRuns();
   Tell(2);
@@ -429,12 +432,12 @@ TEST_F(GrowthTest, ABlockThatCannotBeIsNotLookedFor) {
   }
 }
 
-// --- The number changes while it is looked at (I14)
+// --- The number changes during a look (I14)
 
 TEST_F(GrowthTest, AKeyThatLeavesDuringTheSecondLookIsLookedForAgain) {
   TellRuns();
   const std::string key = KeyWith(1);
-  for (const uint32_t read : {3U, 4U}) {  // before the block is read, or behind it
+  for (const uint32_t read : {3U, 4U}) {  // Before the block is read, or after it.
     SCOPED_TRACE(read);
     Tell(1);
     Connect();
@@ -443,7 +446,7 @@ TEST_F(GrowthTest, AKeyThatLeavesDuringTheSecondLookIsLookedForAgain) {
       Move(0, 1, key, 1, kFar);
       Tell(2);
     });
-    const bool found = read == 4;  // nothing was put since
+    const bool found = read == 4;  // No key was put since.
     EXPECT_EQ(ReadsOfGet(key), found ? "look 0 | reading, all 0, reading | version"
                                      : "look 0 | reading, all 0, reading | reading, all 1, reading | version");
     EXPECT_EQ(got_, "value");
@@ -459,7 +462,7 @@ TEST_F(GrowthTest, AMissDoesNotCountIfTheNumberChanged) {
   Before(4, [&] { Tell(2); });
   EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 0, reading | reading, all 1, reading");
   EXPECT_EQ(got_, kAbsentName);
-  // It is put there, when nobody looks at the old block any more.
+  // The key is put there when the client does not look at the old block any more.
   const std::string put = KeyWith(3);
   Before(4, [&] {
     Put(3, put, "value", 2);
@@ -483,8 +486,8 @@ TEST_F(GrowthTest, AMissCountsIfTheNumberChangedForOthers) {
 TEST_F(GrowthTest, ANumberThatChangesAgainAndAgainIsLookedAtAgainAndAgain) {
   TellRuns();
   Connect();
-  const std::string key = KeyWith(6);  // in block 0, then 2, then 6
-  Before(4, [&] { Tell(2); });         // still there
+  const std::string key = KeyWith(6);  // The key is in block 0, then in 2, then in 6.
+  Before(4, [&] { Tell(2); });         // The key is still in that block.
   Before(3, [&] { TellDisplacements(2); });
   Before(7, [&] { Tell(3); });
   Before(10, [&] { Tell(7); });
@@ -494,7 +497,7 @@ TEST_F(GrowthTest, ANumberThatChangesAgainAndAgainIsLookedAtAgainAndAgain) {
   EXPECT_EQ(got_, kAbsentName);
 }
 
-// A move within the block, of one reading to the next: as ever (I6).
+// A move within the block, from one reading to the next, repeats the look (I6).
 TEST_F(GrowthTest, AMissInTheNewBlockDoesNotCountWhileEntriesAreMoved) {
   TellRuns();
   Connect();
@@ -508,22 +511,23 @@ TEST_F(GrowthTest, AMissInTheNewBlockDoesNotCountWhileEntriesAreMoved) {
   EXPECT_EQ(got_, "value");
 }
 
-// A split that was cut off has left entries in what is no block yet. The key has a newer version since.
+// A split that was cut off has left entries in a block that the index does not have yet. The key has a newer version
+// since.
 TEST_F(GrowthTest, AnEntryInWhatWasNoBlockBeforeDoesNotCount) {
   TellRuns();
   Connect();
   const std::string key = KeyWith(1);
   Put(1, key, "old", 1);
   Put(0, key, "new", 0, kFar);
-  WriteDepth(0, key, 3, 1);  // the hint comes of the same split
+  WriteDepth(0, key, 3, 1);  // The hint comes of the same split.
   EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | reading, all 0, reading | version");
   EXPECT_EQ(got_, "new");
-  Forget(0, key, kFar);  // deleted
+  Forget(0, key, kFar);  // The key is deleted.
   EXPECT_EQ(ReadsOfGet(key), "look 0 | reading, all 1, reading | reading, all 0, reading");
   EXPECT_EQ(got_, kAbsentName);
 }
 
-// It was the old one when the block was read, and the block is the key's by the second reading.
+// The block was the old one when the client read it. By the second reading the block is the key's.
 TEST_F(GrowthTest, AnEntryInWhatBecomesABlockOnlyThenDoesNotCount) {
   TellRuns();
   Connect();
@@ -540,7 +544,8 @@ TEST_F(GrowthTest, AnEntryInWhatBecomesABlockOnlyThenDoesNotCount) {
   EXPECT_EQ(got_, "new");
 }
 
-// Nor does one if the number before it made another block the key's by then: it was there before, and is no more.
+// An entry does not count, either, if the number before the look made another block the key's. The entry was there
+// before, and is gone.
 TEST_F(GrowthTest, AnEntryInWhatIsTheKeysBlockNoMoreDoesNotCount) {
   TellRuns();
   Connect();
@@ -553,7 +558,7 @@ TEST_F(GrowthTest, AnEntryInWhatIsTheKeysBlockNoMoreDoesNotCount) {
   EXPECT_EQ(got_, "new");
 }
 
-// --- Numbers that cannot be
+// --- Impossible numbers
 
 TEST_F(GrowthTest, ASmallerNumberIsAnOlderOne) {
   TellRuns();
@@ -591,7 +596,7 @@ TEST_F(GrowthTest, KnownBlocksEndWithTheConnection) {
   Move(0, 1, key, 1);
   Put(2, key, "moved", 2);
   Tell(3);
-  // Of another key, whose first look meets the slot that the key has left.
+  // This is another key. Its first look meets the slot that the key has left.
   const uint64_t left = HomeOffset(0, key) + 3 * sizeof(format::IndexEntry);
   std::string near;
   for (uint32_t n = 0; near.empty(); ++n) {
@@ -603,8 +608,8 @@ TEST_F(GrowthTest, KnownBlocksEndWithTheConnection) {
   EXPECT_EQ(got_, "moved");
 }
 
-// A client hashes the key when an operation begins. It may wait for a connection then, and meet a pool with another
-// seed.
+// A client hashes the key when an operation begins. The operation may then wait for a connection, and meet a pool with
+// another seed.
 TEST_F(GrowthTest, OperationsThatWaitForAConnectionAreHashedByTheSeedOfThePoolThatTheyMeet) {
   const std::string key = KeyWith(6);
   Connect({5, 6});

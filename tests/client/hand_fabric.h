@@ -1,5 +1,5 @@
-// A fabric of one client end, by hand: what the client posts is kept, and what completes and arrives says the test. So
-// it can have them come in any order that the contract allows.
+// A fabric of one client end, by hand. It keeps the requests that the client posts, and the test says what completes
+// and arrives. So the test chooses any order that the contract allows.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,29 +19,29 @@ namespace erda::client {
 
 class HandFabric final : public fabric::Fabric {
  public:
-  // Of the next connection: what the server says and offers.
+  // The server's words and its offer on the next connection.
   std::vector<std::byte> peer_data;
   std::vector<fabric::RemoteRegion> peer_regions;
 
-  // What the client has posted and nobody has taken, in order.
+  // The requests that the client has posted and no test has taken, in order.
   std::deque<fabric::WorkRequest> posted;
-  uint64_t posts = 0;          // calls of Post
-  bool reads_in_order = true;  // as over shm
-  bool fails_posts = false;    // the channel has failed, and has not said so yet
-  // Gives a Read's bytes at once, if there is one and it says so.
+  uint64_t posts = 0;          // The number of calls of Post.
+  bool reads_in_order = true;  // The shm fabric reads in order.
+  bool fails_posts = false;    // The channel has failed, and has not reported it yet.
+  // If set, it is called for a Read without a completion. It returns true if it gave the bytes.
   std::function<bool(std::span<std::byte>, fabric::RemoteAddress)> read_now;
-  // Null without a connection.
+  // Returns null without a connection.
   [[nodiscard]] const fabric::Channel* channel() const { return channel_; }
-  // The region that the client offers.
+  // Returns the region that the client offers.
   [[nodiscard]] std::span<std::byte> offered() const { return offered_; }
-  // Whether these bytes are registered.
+  // Returns true if these bytes are registered.
   [[nodiscard]] bool Knows(std::span<const std::byte> bytes) const {
     return std::any_of(regions_.begin(), regions_.end(), [&](std::span<const std::byte> region) {
       return region.data() <= bytes.data() && bytes.data() + bytes.size() <= region.data() + region.size();
     });
   }
 
-  // The first of what is posted.
+  // Takes the first posted request.
   fabric::WorkRequest Take() {
     EXPECT_FALSE(posted.empty()) << "nothing is posted";
     if (posted.empty()) return {};
@@ -49,7 +49,7 @@ class HandFabric final : public fabric::Fabric {
     posted.pop_front();
     return first;
   }
-  // These come in the client's next Poll, in the order of the calls.
+  // The completions of these calls come in the client's next Poll, in the order of the calls.
   void Accept() {
     connected_ = true;
     Push(fabric::OpKind::kConnected);

@@ -1,5 +1,5 @@
-// A server's memory by hand: an index that grows, a log, a control block; and a client that reads it, one Read after
-// the other, with whatever the test has happen in between.
+// A server's memory by hand: an index that grows, a log, and a control block. A client reads it, one Read after the
+// other. The test may change the memory before any of the Reads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,16 +32,16 @@
 
 namespace erda::client {
 
-// A server's memory: an index of one block, of 128 slots, and the regions behind it.
+// A server's memory: an index with one block of 128 slots, and the regions after it.
 class HandPoolTest : public testing::Test {
  protected:
   static constexpr uint64_t kBlockSlots = 128;
   static constexpr uint64_t kBlocksInRun = 2;
-  // Where the blocks are that the server has, but for block 0: these regions have two each.
+  // The regions of the blocks that the server has after block 0. Each region has two blocks.
   static constexpr std::array<uint32_t, 3> kRunRegions = {7, 3, 5};
   static constexpr uint64_t kBlocks = 1 + kBlocksInRun * kRunRegions.size();
   static constexpr uint32_t kLogRegion = 1;
-  // In the second half of a neighbourhood: only a second look sees it.
+  // A slot in the second half of a neighbourhood. Only a second look sees it.
   static constexpr uint32_t kFar = format::kFirstLook + 5;
 
   void SetUp() override { Make(0); }
@@ -60,7 +60,7 @@ class HandPoolTest : public testing::Test {
     Tell(1);
   }
 
-  // --- What the server tells
+  // --- The control block
 
   void Tell(uint64_t blocks) {
     std::memcpy(control_.data() + offsetof(format::ControlBlock, blocks), &blocks, sizeof(blocks));
@@ -78,9 +78,9 @@ class HandPoolTest : public testing::Test {
     std::memcpy(control_.data() + format::RunsOffset(geometry_) + run * sizeof(number), &number, sizeof(number));
   }
 
-  // --- What is in the pool
+  // --- The pool
 
-  // A key whose hash ends with these four bits.
+  // Returns a key whose hash ends with these four bits.
   static std::string KeyWith(uint64_t low, uint32_t number = 0) {
     for (uint64_t i = 0;; ++i) {
       const std::string key = "key" + std::to_string(i);
@@ -96,7 +96,7 @@ class HandPoolTest : public testing::Test {
   [[nodiscard]] uint64_t HomeOffset(uint64_t block, std::string_view key) const {
     return OffsetOf(block) + geometry_.HomeInBlock(HashKey(key)) * sizeof(format::IndexEntry);
   }
-  // The key's slot, so far from its home.
+  // Returns the entry in the slot that is `distance` slots from the key's home.
   format::IndexEntry ReadSlot(uint64_t block, std::string_view key, uint32_t distance) {
     return LoadAs<format::IndexEntry>(std::span(pool_).subspan(
         HomeOffset(block, key) + distance * sizeof(format::IndexEntry), sizeof(format::IndexEntry)));
@@ -109,7 +109,7 @@ class HandPoolTest : public testing::Test {
     entry.meta = entry.entry_meta().WithDepth(depth).raw();
     WriteSlot(block, key, distance, entry);
   }
-  // A version in the log, of which so much has arrived.
+  // The part of a version that has arrived in the log.
   enum class Arrived : uint8_t { kAll, kHeader, kNothing };
   format::LogAddress Write(std::string_view key, std::string_view value, uint64_t hash,
                            Arrived arrived = Arrived::kAll) {
@@ -138,7 +138,7 @@ class HandPoolTest : public testing::Test {
     std::memcpy(to + format::ChecksumOffset(header.label_size()), &checksum, sizeof(checksum));
     std::memcpy(to + format::ValueOffset(header.label_size()), value.data(), value.size());
   }
-  // A version, and an entry that names it, settled.
+  // Stores a version, and a settled entry that names it.
   void Put(uint64_t block, std::string_view key, std::string_view value, uint32_t depth, uint32_t distance = 3) {
     const uint64_t hash = HashKey(key);
     const uint64_t bytes = format::ObjectSpace(key.size(), value.size());
@@ -147,7 +147,8 @@ class HandPoolTest : public testing::Test {
               {format::EntryWord().Published(address).Settled().raw(),
                format::EntryMeta::Make(format::EntryMeta::TagOf(hash), depth, distance, bytes).raw()});
   }
-  // As a split does: the entry is stored in the same slot of the new block, the old slot is freed and tells the depth.
+  // Moves the key as a split does. It stores the entry in the same slot of the new block, frees the old slot, and
+  // stores the depth there.
   void Move(uint64_t from, uint64_t to, std::string_view key, uint32_t depth, uint32_t distance = 3) {
     WriteDepth(from, key, distance, depth);
     const format::IndexEntry entry = ReadSlot(from, key, distance);
@@ -198,7 +199,7 @@ class HandPoolTest : public testing::Test {
     });
     ASSERT_TRUE(started.ok()) << started.ToString();
   }
-  // All that is posted is answered by what is in memory, one Read after the other. Their names.
+  // Answers all posted requests from memory, one after the other. Returns their names.
   std::string Round() {
     std::string names;
     const auto works = std::exchange(fabric_->posted, {});
@@ -225,9 +226,15 @@ class HandPoolTest : public testing::Test {
     fabric_->Complete(work);
     return control ? NameInControl(work) : NameInPool(work);
   }
-  // All Reads of a get, by round trips: "look" at the first half of a neighbourhood or at "all" of it in which block,
-  // "reading" of the numbers in the control block, "version", "control" block, "entry" of which block alone, a "piece"
-  // of the window in it.
+  // Gets the key, and returns the names of all its Reads, by round trips:
+  //
+  //   look N     the first half of a neighbourhood in block N
+  //   all N      all of a neighbourhood in block N
+  //   piece N    a piece of the window in block N
+  //   entry N    an entry of block N alone
+  //   reading    the numbers in the control block
+  //   control    the control block
+  //   version    a version
   std::string ReadsOfGet(const std::string& key) {
     key_ = key;
     reads_ = 0;
@@ -243,7 +250,7 @@ class HandPoolTest : public testing::Test {
   static int RoundsIn(const std::string& names) {
     return 1 + static_cast<int>(std::count(names.begin(), names.end(), '|'));
   }
-  // Before the Read with this number is answered, of the next get.
+  // Runs `what` before the Read with this number is answered, in the next get.
   void Before(uint32_t read, std::function<void()> what) { happens_[read] = std::move(what); }
 
   static std::string NameInControl(const fabric::WorkRequest& work) {
@@ -282,10 +289,10 @@ class HandPoolTest : public testing::Test {
   uint64_t next_version_ = 1;
   const std::shared_ptr<HandFabric> fabric_ = std::make_shared<HandFabric>();
   std::unique_ptr<Engine> engine_;
-  std::string key_;  // of the get
+  std::string key_;  // The key of the get.
   std::string got_;
   uint32_t reads_ = 0;
-  uint64_t deadline_ = 0;  // of what is written from here on; 0: none
+  uint64_t deadline_ = 0;  // The deadline of values that are stored from here on. 0: they do not expire.
   std::map<uint32_t, std::function<void()>> happens_;
 };
 

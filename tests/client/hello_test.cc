@@ -1,4 +1,4 @@
-// What a client takes from a server that it connects to, and what it does not.
+// The client checks the server that it connects to: which servers it takes, and which it does not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,13 +25,14 @@ using format::Durability;
 using format::FlushMethod;
 using format::HelloReply;
 
-// A server by hand, and a client that connects to it: until it has taken the server, or there is an error.
+// A server by hand, and a client that connects to it. They go on until the client has taken the server, or has an
+// error.
 class ByHand {
  public:
   explicit ByHand(const EngineOptions& options = {})
       : engine_(*Engine::Create(network_.CreateFabric("client"), "sim:server", options, network_)) {}
 
-  // What a server says that is in order. A reader is offered nothing to write to.
+  // Returns a hello that is in order. The server offers a reader no region to write to.
   [[nodiscard]] HelloReply Reply(bool read_only = false) const {
     HelloReply reply{};
     reply.magic = format::kHelloMagic;
@@ -43,7 +44,7 @@ class ByHand {
     reply.geometry = geometry_;
     return reply;
   }
-  // place_bytes: of the region where values are placed.
+  // place_bytes: the size of the region where the client places values.
   void Accept(fabric::Incoming& incoming, const HelloReply& reply, size_t regions = SIZE_MAX,
               std::optional<uint64_t> place_bytes = std::nullopt) {
     if (place_bytes) {
@@ -54,7 +55,7 @@ class ByHand {
     regions = std::min<size_t>(regions, reply.read_only != 0 ? 2 : 4);
     channel_ = *incoming.Accept({queue_.get(), std::span(offer).first(regions), BytesOf(reply)});
   }
-  // `serve` answers each that asks.
+  // `serve` answers each request to connect.
   Status Connect(const std::function<void(fabric::Incoming&)>& serve) {
     for (int step = 0; step < 10'000; ++step) {
       const auto up = engine_->connections().Connect();
@@ -83,8 +84,8 @@ class ByHand {
   std::unique_ptr<fabric::Channel> channel_;
 };
 
-// Connects to a server that says of itself what a real one would, but for the change; the error, or ok once the client
-// has taken it.
+// Connects to a server whose hello is in order, but for the change. Returns the error. Returns ok once the client has
+// taken the server.
 Status ConnectTo(const std::function<void(HelloReply&)>& change) {
   ByHand by_hand;
   return by_hand.Connect([&](fabric::Incoming& incoming) {
@@ -115,7 +116,7 @@ TEST(HelloTest, EveryFlushMethodThatKeepsItsPromiseIsTaken) {
   }
 }
 
-// With any of these a kPersisted put could end well, and be less than that.
+// With any of these, a put that asked for kPersisted could be acknowledged before it is on the medium.
 TEST(HelloTest, AFlushMethodThatIsUnknownOrTooLittleIsRefused) {
   ExpectRefused(ConnectTo(Durability::kPowerSafe, 3), "flush method");
   ExpectRefused(ConnectTo(Durability::kVolatile, 255), "flush method");
@@ -132,8 +133,8 @@ TEST(HelloTest, ASlotOrARegionThatIsTooSmallIsRefused) {
   ExpectRefused(ConnectTo([](HelloReply& reply) { reply.magic = 1; }), "no Erda server");
 }
 
-// A way to place values that the client does not know is none that it could leave to chance; and a staging buffer takes
-// any value, or a put would wait for ever.
+// The client must know the way to place values. A staging buffer must have room for any value, or a put would wait for
+// ever.
 TEST(HelloTest, AWayToPlaceValuesThatIsUnknownOrTooNarrowIsRefused) {
   using format::Placing;
   for (const Placing placing : {Placing::kNone, Placing::kPool, Placing::kStaging, Placing::kWindow}) {
@@ -152,7 +153,8 @@ TEST(HelloTest, AWayToPlaceValuesThatIsUnknownOrTooNarrowIsRefused) {
   }
 }
 
-// Who refuses has proved nothing: no code of his is taken for what an operation came to.
+// A server that refuses has proved nothing. So the client takes no code from it that would be the outcome of an
+// operation.
 TEST(HelloTest, ARefusalSaysNothingOfKeys) {
   const std::map<Code, Code> taken = {{Code::kOk, Code::kUnavailable},
                                       {Code::kNotFound, Code::kUnavailable},
@@ -163,7 +165,7 @@ TEST(HelloTest, ARefusalSaysNothingOfKeys) {
                                       {Code::kCorruption, Code::kUnavailable},
                                       {Code{200}, Code::kUnavailable}};
   for (const auto& each : taken) {
-    const Code said = each.first;  // a binding of clang 14 cannot be captured
+    const Code said = each.first;  // Clang 14 cannot capture a structured binding.
     const Status status = ByHand().Connect([&](fabric::Incoming& incoming) {
       format::HelloRefusal refusal{};
       refusal.magic = format::kHelloMagic;
@@ -181,8 +183,8 @@ TEST(HelloTest, ARefusalSaysNothingOfKeys) {
 
 const std::string kToken = "the token of this client";
 
-// Connects with the token to a server that asks for a proof so many times, by so many bytes, and then takes it; the
-// error, or ok.
+// Connects with the token to a server that sends this number of challenges, each of `bytes` bytes, and then accepts.
+// Returns the error, or ok.
 Status Prove(const std::function<void(HelloReply&)>& change, int challenges = 1, const std::string& token = kToken,
              size_t bytes = sizeof(format::HelloChallenge), size_t regions = SIZE_MAX) {
   EngineOptions options;
@@ -226,10 +228,10 @@ TEST(HelloTest, AServerThatKnowsTheTokenIsTaken) {
 TEST(HelloTest, AServerThatDoesNotIsNot) {
   ExpectDenied(Prove([](HelloReply& reply) { reply.proof[15] ^= 1; }), "does not prove");
   ExpectDenied(Prove([](HelloReply& reply) { reply.proof = {}; }), "does not prove");
-  ExpectDenied(Prove([](HelloReply& reply) { reply.server_id = 1; }), "does not prove");  // said by somebody else
+  ExpectDenied(Prove([](HelloReply& reply) { reply.server_id = 1; }), "does not prove");  // Another server's hello.
   ExpectDenied(Prove([](HelloReply&) {}, 0), "does not ask");
   ExpectDenied(Prove([](HelloReply&) {}, 4), "keeps asking");
-  ExpectDenied(Prove([](HelloReply&) {}, 1, ""), "there is none");
+  ExpectDenied(Prove([](HelloReply&) {}, 1, ""), "has no token");
 }
 
 TEST(HelloTest, WhatAReaderCouldWriteToDoesNotHoldTogether) {
@@ -248,7 +250,7 @@ TEST(HelloTest, AReaderIsOfferedThePoolAndTheControlBlock) {
   ExpectRefused(Prove(as_it_is, 1, kToken, sizeof(format::HelloChallenge), 1), "hold together");
 }
 
-// It is a refusal as any other: no proof is made of what did not arrive.
+// Half a challenge is an ordinary refusal: the client makes no proof for bytes that did not arrive.
 TEST(HelloTest, HalfAChallengeIsNone) {
   const Status status = Prove([](HelloReply&) {}, 1, kToken, sizeof(format::HelloChallenge) - 1);
   EXPECT_FALSE(status.ok());

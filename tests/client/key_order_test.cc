@@ -26,7 +26,7 @@ class KeyOrderTest : public testing::Test {
     for (OpIndex i = 0; i < ops_.size(); ++i) ops_[i].index = i;
     order_.Reset(ops_.size());
   }
-  // True if it has to wait.
+  // Returns true if the operation has to wait.
   bool Join(OpIndex i, std::string_view key, uint64_t hash) {
     ops_[i].key = key;
     ops_[i].key_hash = hash;

@@ -1,4 +1,4 @@
-// What a client remembers of where versions are: bounded, and better with what is read often.
+// A client remembers the locations of versions. Their number is bounded, and it keeps those that it reads often.
 #include "client/location_cache.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using format::LogAddress;
 
-// Hashes that are spread like those of keys.
+// Returns hashes that are spread like those of keys.
 uint64_t Hash(uint64_t i) { return Random::Mix(i + 1); }
 
 Location At(uint32_t granule, uint32_t generation = 1, uint64_t bytes = 64) {
@@ -83,7 +83,7 @@ TEST(LocationCache, OftenReadKeysStayBesideKeysReadOnce) {
   EXPECT_GE(found, kHot - 2) << "a set of four may have five of them";
 }
 
-// Of a million keys, a sixteenth. The key of rank r is read with a likelihood of 1 / r.
+// The cache has room for a sixteenth of a million keys. The key of rank r is read with a likelihood of 1 / r.
 TEST(LocationCache, IsUsefulUnderZipfsLaw) {
   constexpr uint64_t kKeys = 1 << 20;
   LocationCache cache = CacheOf(kKeys / 16);
@@ -114,7 +114,7 @@ TEST(LocationCache, AKeyThatOthersWriteAllTheTimeIsLookedUpNoMore) {
     cache.Store(Hash(1), At(i));
   }
   EXPECT_EQ(misled, 1U);
-  // Seen twice in one place, it is looked up again.
+  // After it was seen twice in one place, the cache returns it again.
   cache.Store(Hash(1), At(1000));
   EXPECT_TRUE(cache.Find(Hash(1)));
 }

@@ -1,4 +1,4 @@
-// Which waits look before they sleep.
+// Some waits look before they sleep, and others sleep at once.
 #include "client/looks.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace erda::client {
 namespace {
 
-// Of so many waits, how many look, if each look ends so.
+// Returns how many of `waits` waits look, if each look ends with this outcome.
 uint32_t CountLooks(Looks& looks, uint32_t waits, bool answered) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < waits; ++i) {

@@ -1,5 +1,5 @@
-// Looks at entries where Reads that are in flight together are in no order (Capabilities::reads_in_order): each Read
-// that has to come after another one is posted when that has arrived.
+// Looks at entries over a fabric that keeps no order among Reads in flight (Capabilities::reads_in_order). So the
+// client posts a Read that has to come after another one when that one has arrived.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -49,11 +49,11 @@ TEST_F(OrderTest, AKeyThatIsFarFromItsHomeNeedsNoReadingBehind) {
   EXPECT_EQ(got_, "value");
 }
 
-// An entry leaves a slot that was not read yet for one that was, while the look is under way.
+// During the look, an entry leaves a slot that was not read yet for a slot that was read.
 TEST_F(OrderTest, AMissDoesNotCountIfAnEntryWasMovedDuringTheLook) {
   Connect();
   ReadsOfGet("absent");
-  Before(2, [&] {  // the reading behind
+  Before(2, [&] {  // The reading after the entries.
     Put(0, "key", "value", 0, 40);
     TellDisplacements(2);
   });
@@ -94,7 +94,7 @@ TEST_F(OrderTest, AMissDoesNotCountIfTheBlockWasSplitDuringTheLook) {
   Connect();
   const std::string key = KeyWith(1);
   ReadsOfGet("absent");
-  Before(2, [&] {  // the reading behind
+  Before(2, [&] {  // The reading after the entries.
     Put(1, key, "value", 1);
     Tell(2);
   });

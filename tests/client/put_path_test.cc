@@ -1,4 +1,4 @@
-// The table of client/put_path.h, for every combination of its inputs, against rules that are stated another way.
+// The table of client/put_path.h, for every combination of its inputs. The rules here state the same in another way.
 #include "client/put_path.h"
 
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@ using format::Reaches;
 
 const std::string kAbsentName(CodeName(Code::kNotFound));
 
-// A block has 128 slots: the window of exponent 1 is all of it.
+// A block has 128 slots. The window of exponent 1 is all of it.
 class ReachTest : public HandPoolTest {
  protected:
   void SetUp() override {
@@ -25,13 +25,13 @@ class ReachTest : public HandPoolTest {
       crowded_ = "key" + std::to_string(number_++);
     } while (geometry_.HomeInBlock(HashKey(crowded_)) != kHome);
   }
-  // From here on the control block says it.
+  // From here on the control block has these reaches.
   void Raise(std::string_view key) {
     reaches_ = reaches_.Raised(HashKey(key));
     const uint64_t number = reaches_.number();
     std::memcpy(control_.data() + offsetof(format::ControlBlock, reaches), &number, sizeof(number));
   }
-  // A version, and an entry in this slot of block 0 that names it.
+  // Stores a version, and an entry in this slot of block 0 that names it.
   void PutAt(uint64_t slot, std::string_view key, std::string_view value) {
     const uint64_t hash = HashKey(key);
     const format::IndexEntry entry{
@@ -60,7 +60,7 @@ TEST_F(ReachTest, AKeyThatIsFarIsFoundOnBothSidesOfItsNeighbourhood) {
       if (!known) Raise(crowded_);
       PutAt(slot, crowded_, "value");
       const bool before = slot < kHome;
-      // The rest of the block is two pieces: 34 slots after the neighbourhood, 30 before it.
+      // The rest of the block is two pieces: 34 slots after the neighbourhood, and 30 before it.
       EXPECT_EQ(ReadsOfGet(crowded_), before ? "look 0 | reading, all 0, reading | piece 0 | piece 0 | version"
                                              : "look 0 | reading, all 0, reading | piece 0 | version");
       EXPECT_EQ(got_, "value");
@@ -84,7 +84,7 @@ TEST_F(ReachTest, AMissLooksAtAllOfTheWindowBetweenTwoReadings) {
   EXPECT_EQ(ReadsOfGet(other), "look 0 | reading, all 0, reading") << "of another class";
 }
 
-// The window grows while the key is looked for, and the key comes.
+// The window grows during the search, and the key comes.
 TEST_F(ReachTest, AWindowThatGrowsDuringALookIsLookedAt) {
   Connect();
   Before(4, [&] {
@@ -108,14 +108,14 @@ TEST_F(ReachTest, AMissInAWindowDoesNotCountWhileEntriesAreMoved) {
   EXPECT_EQ(got_, "value");
 }
 
-// Any number of keys may have one tag, and all of them stand in the window: the get ends all the same.
+// Any number of keys may have one tag, and all of them stand in the window. The get ends all the same.
 TEST_F(ReachTest, AKeyWhoseTagManyOthersHaveIsAbsentOrFound) {
   Connect();
   Raise(crowded_);
   const uint64_t hash = HashKey(crowded_);
-  const auto foreign = Write("foreign", "v", hash ^ uint64_t{1} << 40);  // as if its hash ended alike
+  const auto foreign = Write("foreign", "v", hash ^ uint64_t{1} << 40);  // As if its hash ended alike.
   const auto put_foreign = [&](uint64_t slot) {
-    const auto old = format::LogAddress::At(0, 2048 + slot * format::kGranuleBytes);  // each entry another word
+    const auto old = format::LogAddress::At(0, 2048 + slot * format::kGranuleBytes);  // Each entry has another word.
     WriteEntry(slot, {EntryWord().Published(old).Settled().Published(foreign).Settled().raw(),
                       EntryMeta::Make(EntryMeta::TagOf(hash), 0, EntryMeta::kFar, 64).raw()});
   };
@@ -135,7 +135,8 @@ TEST_F(ReachTest, AKeyWhoseTagManyOthersHaveIsAbsentOrFound) {
   EXPECT_EQ(got_, "value");
 }
 
-// Where Reads are in no order, a client that knows of the window asks for the reading when it has all of the pieces.
+// A fabric keeps no order among Reads. So a client that knows of the window asks for the reading after all of the
+// pieces.
 TEST_F(ReachTest, WhereReadsAreInNoOrderEachPieceArrivesBeforeTheReading) {
   fabric_->reads_in_order = false;
   Connect();
@@ -144,7 +145,7 @@ TEST_F(ReachTest, WhereReadsAreInNoOrderEachPieceArrivesBeforeTheReading) {
   EXPECT_EQ(got_, kAbsentName);
   EXPECT_EQ(ReadsOfGet(crowded_), "all 0 | piece 0 | piece 0 | reading") << "after a miss, and it is known";
   EXPECT_EQ(got_, kAbsentName);
-  Before(4, [&] {  // the reading behind
+  Before(4, [&] {  // The reading after the entries.
     TellDisplacements(2);
     PutAt(kHome + 3, crowded_, "value");
   });
@@ -156,7 +157,7 @@ TEST_F(ReachTest, WhereReadsAreInNoOrderEachPieceArrivesBeforeTheReading) {
   EXPECT_EQ(got_, "far");
 }
 
-// A server that lies about reaches makes a get look at its whole block, and no farther.
+// If a server lies about reaches, a get looks at its whole block, and no farther.
 TEST_F(ReachTest, AReachThatCannotBeIsTheWholeBlock) {
   Connect();
   for (int i = 0; i < 7; ++i) Raise(crowded_);
@@ -164,7 +165,7 @@ TEST_F(ReachTest, AReachThatCannotBeIsTheWholeBlock) {
   EXPECT_EQ(got_, kAbsentName);
 }
 
-// What a client knows never shrinks, in whatever order readings arrive.
+// The reaches that a client knows never shrink, in any order of the readings.
 TEST_F(ReachTest, AnOlderReadingChangesNothing) {
   Raise(crowded_);
   Connect();
@@ -172,7 +173,7 @@ TEST_F(ReachTest, AnOlderReadingChangesNothing) {
   uint64_t none = 0;
   std::memcpy(control_.data() + offsetof(format::ControlBlock, reaches), &none, sizeof(none));
   (void)ReadsOfGet(crowded_);
-  EXPECT_EQ(engine_->connections().links()[0]->layout().reaches().Exponent(HashKey(crowded_)), 1U);
+  EXPECT_EQ(engine_->connections().links()[0]->known.layout().reaches().Exponent(HashKey(crowded_)), 1U);
 }
 
 }  // namespace

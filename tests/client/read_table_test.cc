@@ -14,7 +14,7 @@ using format::FlushMethod;
 constexpr std::array kFlushes = {FlushMethod::kNone, FlushMethod::kReadAfterWrite, FlushMethod::kServerFlush};
 constexpr std::array kLooks = {EntryLook::kNotYet, EntryLook::kUnchanged, EntryLook::kChanged};
 
-// Every fact that a row names; what it leaves out is "any". The rows exclude each other.
+// A row names facts, and a fact that it leaves out may have any value. The rows exclude each other.
 struct Row {
   std::optional<bool> whole, settled, persisted, flushed_by_read;
   std::optional<FlushMethod> flush;

@@ -1,4 +1,4 @@
-// Scans against a server that answers by hand: what is read of it, and what of that counts.
+// Scans against a server that answers by hand: the Reads of a scan, and which of them count.
 #include "client/scan.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ const std::string kBlockZero = "reading, block 0, reading";
 
 class ScanTest : public HandPoolTest {
  protected:
-  // Its Reads by round trips; page_ is what it came to.
+  // Runs a scan. Returns its Reads by round trips. Its page is in page_.
   std::string ReadsOfScan(const ScanOptions& options = {}, int rounds_most = 200) {
     reads_ = 0;
     Scan scan(*engine_, options);
@@ -57,9 +57,9 @@ class ScanTest : public HandPoolTest {
     return names;
   }
   [[nodiscard]] uint64_t Cursor(uint32_t shard, uint32_t depth, uint32_t position) const {
-    return ScanCursor{shard, depth, position, static_cast<uint16_t>(engine_->connections().pool_seed())}.raw();
+    return ScanCursor{shard, depth, position, static_cast<uint16_t>(engine_->connections().pool().seed())}.raw();
   }
-  // All pages from a cursor on, added up in told_ and damaged_.
+  // Reads all pages from a cursor on. Their keys and damage are in told_ and damaged_.
   void ScanAll(ScanOptions options = {}) {
     std::map<std::string, std::string> all;
     damaged_ = 0;
@@ -74,7 +74,7 @@ class ScanTest : public HandPoolTest {
     told_ = all;
   }
 
-  // Where a key's entry is, from its home on: a slot that was free when it was asked for first.
+  // Returns the distance of a key's entry from its home. The first call chooses the first free slot.
   uint32_t DistanceOf(uint64_t block, const std::string& key) {
     if (const auto known = distances_.find(key); known != distances_.end()) return known->second;
     uint32_t distance = 0;
@@ -82,11 +82,11 @@ class ScanTest : public HandPoolTest {
     distances_[key] = distance;
     return distance;
   }
-  // A settled version, and its entry.
+  // Stores a settled version, and its entry.
   void Put(uint64_t block, const std::string& key, std::string_view value) {
     HandPoolTest::Put(block, key, value, 0, DistanceOf(block, key));
   }
-  // An entry for a key of this hash.
+  // Stores an entry with the tag of this hash in the key's slot.
   void Enter(uint64_t block, const std::string& key, EntryWord word, uint64_t hash) {
     const uint32_t distance = DistanceOf(block, key);
     WriteSlot(block, key, distance, {word.raw(), EntryMeta::Make(EntryMeta::TagOf(hash), 0, distance, 128).raw()});
@@ -103,7 +103,7 @@ class ScanTest : public HandPoolTest {
   Status error_;
   std::map<std::string, std::string> told_;
   uint64_t damaged_ = 0;
-  std::function<void(int round)> each_round_;  // behind each
+  std::function<void(int round)> each_round_;  // Runs after each round.
 };
 
 using Told = std::map<std::string, std::string>;
@@ -151,7 +151,7 @@ TEST_F(ScanTest, ACursorThatNoPageOfThisPoolToldIsRefused) {
   }
 }
 
-// --- What is read
+// --- The Reads of a scan
 
 TEST_F(ScanTest, APageIsABlockBetweenTwoReadingsAndEachVersionOnce) {
   Connect();
@@ -173,7 +173,7 @@ TEST_F(ScanTest, WithSeveralHeadsTheEntryIsReadBehindTheVersion) {
   Put(0, KeyWith(1), "one");
   EXPECT_EQ(ReadsOfScan(), kBlockZero + " | version, entry 0");
   EXPECT_EQ(told_, (Told{{KeyWith(1), "one"}}));
-  // It is another one by then: that may go on and on, so a get of the key decides.
+  // The entry is another one now. That may happen again and again, so a get of the key decides.
   key_ = KeyWith(1);
   Before(5, [&] { Put(0, KeyWith(1), "new"); });
   EXPECT_EQ(ReadsOfScan(), kBlockZero + " | version, entry 0 | look 0 | version, entry 0");
@@ -206,13 +206,13 @@ TEST_F(ScanTest, WithoutValuesOnlyTheKeyIsRead) {
   EXPECT_EQ(engine_->stats().read_bytes - before,
             2 * format::kMissReadingBytes + kBlockSlots * sizeof(IndexEntry) + kLabelBytesRead);
   EXPECT_EQ(told_, (Told{{key, ""}}));
-  std::string longer = std::string(300, 'k');  // before the other one in the scan's order
+  std::string longer = std::string(300, 'k');  // It comes before the other key in the scan's order.
   const auto place_of = [](std::string_view k) { return Scan::PlaceOf(static_cast<uint32_t>(HashKey(k))); };
   while (place_of(longer) > place_of(key)) longer.push_back('k');
   Put(0, longer, "value");
   EXPECT_EQ(ReadsOfScan({.values = false}), kBlockZero + " | version | version, version");
   EXPECT_EQ(told_, (Told{{key, ""}, {longer, ""}}));
-  // Of what is not settled it has to know whether it is whole.
+  // The scan has to know whether an unsettled version is whole.
   const std::string fresh = KeyWith(2);
   Enter(0, fresh, EntryWord().Published(Write(fresh, "fresh", HashKey(fresh), Arrived::kHeader)));
   ReadsOfScan({.values = false});
@@ -261,7 +261,7 @@ TEST_F(ScanTest, AllPagesTellEachKeyOnceHoweverLargeTheyAre) {
   }
 }
 
-// The depth that a cursor tells stays, so what is behind it stays behind it.
+// The scan keeps the depth of the cursor. So the places after the cursor stay after it.
 TEST_F(ScanTest, APageGoesOnWhereTheOneBeforeEndedThoughTheIndexHasGrown) {
   TellRuns();
   Told expected;
@@ -291,7 +291,7 @@ TEST_F(ScanTest, APageGoesOnWhereTheOneBeforeEndedThoughTheIndexHasGrown) {
   }
 }
 
-// --- A block that changes while it is read
+// --- A block that changes while the client reads it
 
 TEST_F(ScanTest, ABlockCountsOnlyIfNothingWasMovedMeanwhile) {
   Connect();
@@ -305,7 +305,7 @@ TEST_F(ScanTest, ABlockCountsOnlyIfNothingWasMovedMeanwhile) {
   EXPECT_EQ(told_, (Told{{key, "value"}}));
 }
 
-// Whoever lies about it, or moves entries for ever, ends a scan and no connection.
+// A server that lies about the block, or moves entries for ever, ends a scan and no connection.
 TEST_F(ScanTest, ABlockThatIsNeverStillEndsThePage) {
   Connect();
   const std::string key = KeyWith(1);
@@ -316,12 +316,12 @@ TEST_F(ScanTest, ABlockThatIsNeverStillEndsThePage) {
   EXPECT_TRUE(engine_->connections().links()[0]->up());
   ReadsOfScan();
   EXPECT_EQ(told_, (Told{{key, "value"}}));
-  Tell(uint64_t{1} << 40);  // more blocks than there can be
+  Tell(uint64_t{1} << 40);  // More blocks than an index can have.
   ReadsOfScan({}, 2000);
   EXPECT_EQ(error_.code(), Code::kTimeout) << error_.ToString();
 }
 
-// Before any of its Reads the block is split.
+// The block is split before any of the scan's Reads.
 TEST_F(ScanTest, KeysThatGoToAnotherBlockAreToldOnce) {
   TellRuns();
   const std::string stays = KeyWith(0);
@@ -344,7 +344,7 @@ TEST_F(ScanTest, KeysThatGoToAnotherBlockAreToldOnce) {
   }
 }
 
-// --- Entries whose newest version is not there
+// --- Entries whose newest version has not arrived
 
 // --- Expiry
 
@@ -365,7 +365,7 @@ TEST_F(ScanTest, TheReadingBehindABlockTellsTheTimeForWhatIsSettledThere) {
   EXPECT_EQ(told_, Told());
 }
 
-// It may be published when its deadline has passed, behind that reading.
+// The version may be published after its deadline, and after that reading.
 TEST_F(ScanTest, TheTimeIsReadBehindAVersionThatWasNotSettledInTheBlock) {
   TellTime(99);
   Connect();
@@ -391,7 +391,7 @@ TEST_F(ScanTest, TheOldVersionTellsTheKeyAndAGetDecides) {
   key_ = key;
   ReadsOfScan();
   EXPECT_EQ(told_, (Told{{key, "old"}}));
-  Before(5, [&] {  // it arrives when the old one has told the key
+  Before(5, [&] {  // The version arrives when the old one has told the key.
     Arrive(new_address, key, "new", HashKey(key));
     Enter(0, key, Settled(new_address));
   });
@@ -417,21 +417,21 @@ TEST_F(ScanTest, WhatHasChangedIsLookedAtAgainAndNothingElse) {
   const LogAddress address = Write(key, "value", HashKey(key), Arrived::kNothing);
   const auto enter = [&] { Enter(0, key, EntryWord().Published(address)); };
   enter();
-  Before(6, [&] {  // the second look at its entry
+  Before(6, [&] {  // The second look at the version's entry.
     Arrive(address, key, "value", HashKey(key));
     Enter(0, key, Settled(address));
   });
   EXPECT_EQ(ReadsOfScan(), kBlockZero + " | version | version | entry 0 | " + kBlockZero + " | version");
   EXPECT_EQ(told_, (Told{{key, "value"}, {other, "other"}}));
 
-  // The same, but it is removed.
+  // The entry is removed.
   std::memset(pool_.data() + geometry_.RegionOffset(kLogRegion) + address.offset_in_slot(), 0, 128);
   enter();
   Before(6, [&] { Forget(0, key); });
   EXPECT_EQ(ReadsOfScan(), kBlockZero + " | version | version | entry 0 | " + kBlockZero);
   EXPECT_EQ(told_, (Told{{other, "other"}}));
 
-  // Or goes to another block, in which the put arrives.
+  // The entry goes to another block, and the put arrives there.
   TellRuns();
   enter();
   Before(6, [&] {
@@ -443,7 +443,7 @@ TEST_F(ScanTest, WhatHasChangedIsLookedAtAgainAndNothingElse) {
   EXPECT_EQ(told_, (Told{{key, "value"}, {other, "other"}}));
 }
 
-// Somebody who can write into the pool names another place in the entry all the time, with nothing there.
+// A client with the right to write changes the entry again and again. The entry names places without a version.
 TEST_F(ScanTest, AnEntryThatNeverStaysEndsThePage) {
   Connect();
   const std::string key = KeyWith(1);
@@ -470,7 +470,7 @@ TEST_F(ScanTest, KeysThatShareAPlaceStayTogether) {
   }
   ReadsOfScan({0, 1, 1});
   EXPECT_EQ(told_, (Told{{"a", "a"}, {"b", "b"}, {"c", "c"}}));
-  // One of them is looked at again: the others are not told twice.
+  // The scan looks at one of the keys again, and does not tell the others twice.
   const uint64_t hash = (uint64_t{'d'} << 32) + low;
   const LogAddress address = Write("d", "d", hash, Arrived::kNothing);
   Enter(0, "d", EntryWord().Published(address), hash);
@@ -482,7 +482,7 @@ TEST_F(ScanTest, KeysThatShareAPlaceStayTogether) {
   EXPECT_EQ(told_, (Told{{"a", "a"}, {"b", "b"}, {"c", "c"}, {"d", "d"}}));
 }
 
-// (I1) What was old beside a settled version may be another key's by now: here one that shares the place.
+// (I1) The place of an old version beside a settled one may be another key's now. Here the other key shares the place.
 TEST_F(ScanTest, TheOldVersionOfASettledOneTellsNoKey) {
   Connect();
   const uint64_t low = HashKey("a") & UINT32_MAX;
@@ -496,7 +496,7 @@ TEST_F(ScanTest, TheOldVersionOfASettledOneTellsNoKey) {
   EXPECT_EQ(page_.damaged, 1U);
 }
 
-// Removed and put anew while the block is read: it stands where it was, and where it is now.
+// The key is removed and put again while the client reads the block. It is in its old slot and in its new one.
 TEST_F(ScanTest, AKeyThatIsFoundTwiceInABlockIsToldOnce) {
   Connect();
   const std::string key = KeyWith(1);
@@ -516,7 +516,7 @@ TEST_F(ScanTest, WhatIsDamagedIsCountedAndTheOthersAreTold) {
   Put(0, sound, "sound");
   Enter(0, KeyWith(1), Settled(Write(KeyWith(1), "value", HashKey(KeyWith(1)), Arrived::kHeader)));
   Enter(0, KeyWith(2), Settled(Write(KeyWith(2), "value", HashKey(KeyWith(2)), Arrived::kNothing)));
-  // Its tag is another one's, with the same place in the log.
+  // Its tag is another key's, with the same place in the log.
   const std::string astray = KeyWith(3);
   Enter(0, astray, Settled(Write(astray, "value", HashKey(astray))), HashKey(astray) ^ 0x100);
   ReadsOfScan();
@@ -525,7 +525,7 @@ TEST_F(ScanTest, WhatIsDamagedIsCountedAndTheOthersAreTold) {
   EXPECT_EQ(page_.damaged, 3U);
 }
 
-// A tag that says that the key belongs into another block: nobody would find it there.
+// By its tag the key belongs into another block. No get would find it there.
 TEST_F(ScanTest, AnEntryOfAnotherBlockIsCountedAsDamageOnce) {
   TellRuns();
   Tell(4);
@@ -535,7 +535,7 @@ TEST_F(ScanTest, AnEntryOfAnotherBlockIsCountedAsDamageOnce) {
   ReadsOfScan();
   EXPECT_EQ(told_, Told());
   EXPECT_EQ(page_.damaged, 1U);
-  // However many pages its block takes.
+  // The block may take any number of pages.
   Told others;
   for (uint32_t number = 1; number < 6; ++number) {
     Put(1, KeyWith(1, number), "value");
@@ -546,7 +546,7 @@ TEST_F(ScanTest, AnEntryOfAnotherBlockIsCountedAsDamageOnce) {
   EXPECT_EQ(damaged_, 1U);
 }
 
-// It has left its block while that was read, and is damaged: where it is now it counts, and nowhere else.
+// The entry left its block while the client read that, and is damaged. The scan counts it only in its new block.
 TEST_F(ScanTest, ADamagedKeyThatGoesToAnotherBlockIsCountedOnce) {
   TellRuns();
   const std::string key = KeyWith(1);
@@ -583,7 +583,7 @@ TEST_F(ScanTest, ALostConnectionEndsThePageAndTheCursorIsGoodForTheNext) {
   }
 }
 
-// Of another pool it would tell other keys as if they were those of this one.
+// In another pool, the scan would tell other keys as if they were this pool's.
 TEST_F(ScanTest, APageThatFindsAnotherPoolEnds) {
   Connect();
   Put(0, KeyWith(1), "value");

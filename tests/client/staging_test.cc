@@ -1,4 +1,4 @@
-// Puts through a staging buffer: who has which bytes of it, and what is sent when.
+// Puts through a staging buffer: which put has which bytes of it, and when the client sends what.
 #include "client/staging.h"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ TEST(StagingTest, PlacesNeverOverlapAndNoneIsRefusedThatThereIs) {
     Staging staging;
     constexpr uint64_t kBytes = 64 * 40;
     staging.Reset(kBytes, 40);
-    std::map<uint64_t, uint64_t> taken;  // begin, end
+    std::map<uint64_t, uint64_t> taken;  // From begin to end.
     for (int step = 0; step < 2000; ++step) {
       if (!taken.empty() && random.Chance(0.5)) {
         const auto it = std::next(taken.begin(), static_cast<ptrdiff_t>(random.Uniform(taken.size())));
@@ -96,7 +96,7 @@ TEST(StagingTest, PlacesNeverOverlapAndNoneIsRefusedThatThereIs) {
       }
       const uint64_t bytes = random.Uniform(random.Chance(0.1) ? kBytes + 10 : 300);
       const uint64_t needed = std::max<uint64_t>(AlignUp(bytes, 64), 64);
-      std::optional<uint64_t> expected;  // found the slow way
+      std::optional<uint64_t> expected;  // The place by a slow search.
       for (uint64_t at = 0; at + needed <= kBytes && !expected; at += 64) {
         const bool free = std::none_of(taken.begin(), taken.end(), [&](const auto& place) {
           return place.first < at + needed && at < place.second;
@@ -112,14 +112,14 @@ TEST(StagingTest, PlacesNeverOverlapAndNoneIsRefusedThatThereIs) {
   }
 }
 
-// --- What is sent
+// --- Messages
 
 class StagedPut : public HandPoolTest {
  protected:
   void SetUp() override {
     HandPoolTest::SetUp();
     placing_ = format::Placing::kStaging;
-    staging_bytes_ = 4096;  // a segment
+    staging_bytes_ = 4096;  // One segment.
     put_path_ = PutPath::kDelegate;
   }
   void Put(const std::string& key, const std::string& value, const PutOptions& options = {}) {
@@ -129,7 +129,7 @@ class StagedPut : public HandPoolTest {
     });
     ASSERT_TRUE(started.ok()) << started.ToString();
   }
-  // The next that is posted: a value for a place, and the request that says so.
+  // Takes the next two requests posted: a value for a place, and the request that names the place.
   struct Staged {
     Request request{};
     std::string key;
@@ -201,15 +201,15 @@ TEST_F(StagedPut, TakesAPlaceThatNoOtherHasUntilItIsAnswered) {
 
 TEST_F(StagedPut, WaitsForRoomInOrderAndHoldsNoSlotMeanwhile) {
   queue_depth_ = 16;
-  Connect();  // with four slots
+  Connect();  // The server gives four slots.
   const std::string large(2500, 'l');
   Put("first", large);
   const Staged first = TakePut(large);
   Put("second", large);
-  Put("third", "small");  // there would be room, but it is not its turn
+  Put("third", "small");  // There is room for it, but other puts wait before it.
   engine_->Poll();
   EXPECT_TRUE(fabric_->posted.empty());
-  // What needs no room goes by.
+  // An operation that needs no room goes on at once.
   bool deleted = false;
   ASSERT_TRUE(engine_->Delete("d", [&](const Status&) { deleted = true; }).ok());
   engine_->Poll();
@@ -227,7 +227,7 @@ TEST_F(StagedPut, WaitsForRoomInOrderAndHoldsNoSlotMeanwhile) {
   EXPECT_FALSE(deleted);
 }
 
-// A put that has its place and no slot is not kept from one by those that wait for a place.
+// A put that has its place waits for a slot. Puts that wait for a place do not keep the slot from it.
 TEST_F(StagedPut, ManyPutsWithFewSlotsAndLittleRoomAllEnd) {
   queue_depth_ = 64;
   Connect();
@@ -297,7 +297,7 @@ TEST_F(StagedPut, IsNoReservation) {
   EXPECT_TRUE(fabric_->posted.empty());
 }
 
-// Through a window if there is a chunk, and staged as long as there is none.
+// The client puts through a window if it has a chunk. Otherwise it stages.
 class WindowedPut : public StagedPut {
  protected:
   void SetUp() override {
@@ -306,8 +306,8 @@ class WindowedPut : public StagedPut {
   }
 };
 
-// The first of them that is answered makes room for those that wait for a slot. What they post finds that the channel
-// has failed, and so all end; one that was about to go another way must not begin anew then.
+// The first answer makes room for operations that wait for a slot. They post, find that the channel has failed, and so
+// all operations end. An operation that was about to go another way must not begin again.
 TEST_F(WindowedPut, WhatEndedWithTheChannelDoesNotComeBack) {
   Connect();
   const std::string value(100, 'v');

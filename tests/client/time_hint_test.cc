@@ -1,4 +1,4 @@
-// What a client guesses of the server's time.
+// The client's guess of the server's time.
 #include "client/time_hint.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(TimeHintTest, GoesOnFromTheAnswerByTheOwnClock) {
 TEST(TimeHintTest, TheNextAnswerReplacesTheOneBefore) {
   TimeHint hint;
   hint.Learn(seconds(5), 1'000'000'000);
-  hint.Learn(seconds(6), 1'000'000'000);  // the own clock is too fast
+  hint.Learn(seconds(6), 1'000'000'000);  // The client's clock is too fast.
   EXPECT_FALSE(hint.HasPassed(1'000'001, seconds(6)));
 }
 

@@ -1,4 +1,4 @@
-// Without memory for the handler that notices forks, nothing is made that a fork would damage unnoticed.
+// Without memory for the handler that notices forks, the library makes no object that a fork would damage unnoticed.
 #include "base/birthplace.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ bool Forked(const Birthplace& birthplace) {
   return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
 
-// In a process of its own, in which no handler is there yet.
+// Runs in a separate process, which has no handler yet.
 int WithoutTheHandler() {
   atfork_fails = true;
   const TemporaryFolder folder;
@@ -48,7 +48,7 @@ TEST(BirthplaceNoSanitizerDeathTest, WithoutTheHandlerOfForksNothingIsMade) {
 }  // namespace
 }  // namespace erda
 
-// Instead of libc's, for all that this program links.
+// Replaces libc's function for the whole program.
 extern "C" int pthread_atfork(void (*prepare)(), void (*parent)(), void (*child)()) noexcept {
   return erda::atfork_fails ? ENOMEM : __register_atfork(prepare, parent, child, nullptr);
 }

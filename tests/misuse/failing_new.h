@@ -1,13 +1,13 @@
-// An operator new that can fail, in place of the program's own.
+// An operator new that can fail. It replaces the program's operator new.
 #pragma once
 
 #include <cstdint>
 
 namespace erda {
 
-// Allocations of this thread that succeed before the next fails; negative: all succeed.
+// The number of allocations of this thread that succeed before the next one fails. Negative: all succeed.
 extern thread_local int64_t left;
-// One fails, and then all succeed; else all fail until `left` is set.
+// If true, one allocation fails, and then all succeed. If false, all fail until `left` is set.
 extern thread_local bool fails_once;
 
 }  // namespace erda

@@ -45,7 +45,7 @@ class Misuse : public testing::Test {
     EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.ToString();
     EXPECT_NE(status.message().find(words), std::string_view::npos) << status.ToString();
   }
-  // Runs it in a callback of the client, and ends what is in flight.
+  // Runs the call in a callback of the client, and ends the operations in flight.
   void InCallback(const std::function<void()>& body) {
     bool ran = false;
     ASSERT_TRUE(client_
@@ -58,7 +58,7 @@ class Misuse : public testing::Test {
     EXPECT_TRUE(client_->Drain().ok());
     EXPECT_TRUE(ran);
   }
-  // Every call that waits.
+  // Expects that the client refuses every call that waits, with these words.
   static void ExpectAllRefused(Client& client, std::string_view words) {
     std::byte out[8];
     ExpectRefused(client.Get("key").status(), words);
@@ -112,7 +112,8 @@ TEST_F(Misuse, CallsOfAnotherThreadAreRefusedWhileOneRuns) {
   std::thread([&] { EXPECT_EQ(*client_->Get("key"), "value"); }).join();
 }
 
-// A thread that ends its call finds the word of another there, which came in between its own look and store.
+// A thread that ends its call finds another thread's word. The other thread came between the look and the store of this
+// one.
 TEST_F(Misuse, CallsThatOverlappedUnseenBreakTheClient) {
   client::Turns turns;
   std::optional<client::Turn> own(turns);
@@ -126,7 +127,7 @@ TEST_F(Misuse, CallsThatOverlappedUnseenBreakTheClient) {
 
 class MisuseDeathNoSanitizer : public Misuse {
  protected:
-  // The child is started afresh: after a fork alone the client would be its parent's.
+  // The child executes the program again. After a fork alone the client would be its parent's.
   MisuseDeathNoSanitizer() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
@@ -158,7 +159,7 @@ TEST_F(Misuse, CallsOfCAreRefusedInACallback) {
   erda_client_close(client);
 }
 
-// In a child; how it ended. It runs no destructors of the test's own.
+// Runs `body` in a child. Returns how the child ended. The child runs no destructors of the test.
 int InChild(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -171,7 +172,7 @@ int InChild(const std::function<void()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
 }
 
-// The server has threads, and the children here use nothing that those could have locked.
+// The server has threads. The children here use nothing that those could have locked.
 class ForksNoSanitizer : public Misuse {};
 
 TEST_F(ForksNoSanitizer, AChildThatUsesItsParentsClientIsRefused) {
@@ -222,7 +223,7 @@ TEST_F(Misuse, AServersCallbackCannotStopIt) {
   });
   own = server.get();
   ASSERT_TRUE(server->Start().ok());
-  for (int i = 0; i < 5; ++i) (void)Client::Connect(Address());  // too fast for this server
+  for (int i = 0; i < 5; ++i) (void)Client::Connect(Address());  // Too fast for this server.
   EXPECT_GT(told, 0);
   EXPECT_TRUE(server->Stop().ok());
 }

@@ -17,8 +17,8 @@
 namespace erda {
 namespace {
 
-// The call with the n-th allocation failing, n = 0, 1, ..: alone, and then with all after it. Until it is not reached.
-// Returns how many there were.
+// Runs the call with the n-th allocation failing, for n = 0, 1, and so on. First that one fails alone, and then with
+// all after it. Ends when the call makes fewer allocations. Returns their number.
 int64_t EachFails(const char* name, const std::function<Code()>& call, const std::function<void()>& after) {
   int64_t most = 0;
   for (const bool once : {true, false}) {
@@ -39,7 +39,8 @@ int64_t EachFails(const char* name, const std::function<Code()>& call, const std
       }
       const bool failed = once ? left < 0 : left == 0;
       left = -1;
-      // What is lost only on the way, and can be done without, may be kOk. (left == 0: it may have ended just there.)
+      // A call may return kOk if it lost only something that it can do without. (left == 0: the call may have ended
+      // just there.)
       EXPECT_TRUE(code == Code::kOk || (code == Code::kResourceExhausted && failed))
           << name << " without allocation " << n << ": " << CodeName(code);
       after();
@@ -79,14 +80,14 @@ class NoMemory : public testing::Test {
     client_ = *Client::Connect(address_, options);
   }
   static std::string Value() { return std::string(kLarge, 'v'); }
-  // It goes on working, also without a connection that it lost.
+  // The client goes on working, also without a connection that it lost.
   void GoesOn() const {
     const auto got = client_->Get("key");
     EXPECT_TRUE(got.ok()) << got.status().ToString();
     EXPECT_EQ(got.ok() ? got->size() : 0, kLarge);
     EXPECT_TRUE(client_->Drain().ok());
   }
-  // On a client that has done everything before, and on one that just connected.
+  // Runs on a client that has made every call before, and on one that just connected.
   void Try(const char* name, const std::function<Code()>& call) {
     EachFails(name, call, [&] { GoesOn(); });
     if (HasFailure()) return;
@@ -153,7 +154,7 @@ TEST_F(NoMemory, EachResultOfAMultiGetHasAStatus) {
   Try("MultiGetVersioned", [&] { return worst(client_->MultiGetVersioned(keys)); });
 }
 
-// Each that was begun has its callback, once, also if the memory goes at any moment until it comes.
+// Each operation that began has its callback, once, even if the memory ends at any moment before that.
 TEST_F(NoMemory, AsynchronousOperationsHaveTheirCallbacks) {
   const std::string value = Value();
   Try("asynchronous operations", [&] {
@@ -182,7 +183,7 @@ TEST_F(NoMemory, AsynchronousOperationsHaveTheirCallbacks) {
   });
 }
 
-// The callbacks of its own gets would come after the call, into memory that is gone.
+// The callbacks of the call's gets would come after the call, and use its memory.
 TEST_F(NoMemory, AMultiGetDuringWhichACallbackThrowsEndsFirst) {
   const std::vector<std::string_view> keys(50, "key");
   for (int i = 0; i < 7; ++i) {
@@ -195,7 +196,7 @@ TEST_F(NoMemory, AMultiGetDuringWhichACallbackThrowsEndsFirst) {
   GoesOn();
 }
 
-// The connection is made within the call, or while it waits; it sleeps at once, so that it hears the answer there.
+// The client connects within the call, or while it waits. It sleeps at once, so that it hears the answer there.
 TEST_F(NoMemory, CallsThatConnectAgainEndWithAStatus) {
   ClientOptions options;
   options.cache_entries = 64;
@@ -204,7 +205,7 @@ TEST_F(NoMemory, CallsThatConnectAgainEndWithAStatus) {
   client_ = *Client::Connect(address_, options);
   const auto lose = [&] {
     server_.reset();
-    while (client_->Put("key", "value").ok()) continue;  // with a server that is not there
+    while (client_->Put("key", "value").ok()) continue;  // The server is gone.
     server_ = *Server::Open(Options());
     ASSERT_TRUE(server_->Start().ok());
   };
@@ -228,13 +229,13 @@ TEST_F(NoMemory, CallsThatConnectAgainEndWithAStatus) {
       lose);
 }
 
-// The client must know a link for each shard that it may name: it finds their memory before it believes in the shards.
+// The client must have a link for each shard that it may name. So it makes the links before it believes in the shards.
 TEST_F(NoMemory, CallsThatMeetAPoolWithMoreShardsEndWithAStatus) {
   ClientOptions options;
   options.queue_depth = 8;
   const auto serve = [&](uint32_t shards) {
     server_.reset();
-    while (client_->Put("key", "value").ok()) continue;  // with a server that is not there
+    while (client_->Put("key", "value").ok()) continue;  // The server is gone.
     ServerOptions more = Options();
     more.shards = shards;
     server_ = *Server::Open(more);

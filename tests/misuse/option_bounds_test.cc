@@ -1,4 +1,4 @@
-// Each option that is a number, at its bounds, next to them and at the ends of its type, in C++ and C.
+// Each option that is a number, at its bounds, next to them, and at the ends of its type, in C++ and C.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -25,7 +25,7 @@ bool IsRefusedFor(const Status& status, const OptionBounds& bounds, const std::s
          text.ends_with("not " + value);
 }
 
-// with: what a call says of the option with this value.
+// with: returns the status of a call that has this value of the option.
 template <class Number>
 void CheckOption(const OptionBounds& bounds, const std::function<Status(Number)>& with, bool is_enum_in_c = false) {
   std::vector<Number> values = {std::numeric_limits<Number>::min(), std::numeric_limits<Number>::max()};
@@ -35,7 +35,7 @@ void CheckOption(const OptionBounds& bounds, const std::function<Status(Number)>
   for (const Number value : values) {
     const bool inside = std::cmp_greater_equal(value, bounds.least) && std::cmp_less_equal(value, bounds.most);
     const Status status = with(value);
-    // For what no enumeration of one byte has stands the largest one.
+    // A number that does not fit into an enumeration of one byte becomes the largest one.
     const bool is_no_byte = is_enum_in_c && !std::in_range<uint8_t>(value);
     const std::string told = is_no_byte ? "255" : std::to_string(value);
     const bool refused = !inside && !(bounds.zero_too && value == 0);
@@ -64,11 +64,11 @@ TEST_F(OptionBoundsOfAClient, BoundsAreKeptInCxx) {
     using Number = std::conditional_t<std::is_enum_v<Value>, uint8_t,
                                       std::conditional_t<std::is_arithmetic_v<Value>, Value, int64_t>>;
     CheckOption<Number>(bounds, [&](Number number) -> Status {
-      if (std::string(bounds.name) == "cache_entries" && number == bounds.most) return {};  // 16 GiB
+      if (std::string(bounds.name) == "cache_entries" && number == bounds.most) return {};  // It would take 16 GiB.
       ClientOptions options;
       options.*member = static_cast<Value>(number);
       const auto client = Client::Connect(address_, options);
-      // What is inside works: its deadlines are in the future.
+      // A value within the bounds works. Its deadlines are in the future.
       return client.ok() ? (*client)->Put("key", "value") : client.status();
     });
   };
@@ -104,7 +104,7 @@ TEST_F(OptionBoundsOfAClient, BoundsAreKeptInC) {
   with(kClientBounds.polling, &erda_client_options::polling);
 }
 
-// The timeout that was found to be 5 ms, and the one that failed at once.
+// An earlier client took the first timeout for 5 ms, and the second one failed at once.
 TEST_F(OptionBoundsOfAClient, ATimeoutThatNanosecondsCannotHoldIsRefused) {
   for (const int64_t ms : {int64_t{18446744073714}, std::numeric_limits<int64_t>::max()}) {
     ClientOptions options;
@@ -127,7 +127,7 @@ TEST_F(OptionBoundsOfAClient, BoundsOfATimeToLiveAreKept) {
     erda_client_put_options_init(&options, sizeof(options));
     options.ttl_ms = ms;
     const erda_code code = erda_client_put(c, "key", 3, "value", 5, &options, nullptr);
-    // In C 0 says that there is none.
+    // In C, 0 means that the option is not set.
     if (ms == 0) {
       EXPECT_EQ(code, ERDA_OK);
       return {Code::kInvalidArgument, "ttl (in ms) must be 1 to 281474976710656, not 0"};
@@ -137,7 +137,8 @@ TEST_F(OptionBoundsOfAClient, BoundsOfATimeToLiveAreKept) {
   erda_client_close(c);
 }
 
-// Refused for its bounds or, if it is inside, for something else or not at all: a pool of 64 MiB does not fit them all.
+// A value out of bounds is refused for its bounds. A value within the bounds may fail for another reason, or succeed: a
+// pool of 64 MiB does not fit all values.
 TEST(OptionBoundsOfAServer, BoundsAreKeptInCxxAndC) {
   const TemporaryFolder folder;
   const std::string address = "shm:" + (folder / "socket").string();
@@ -146,7 +147,7 @@ TEST(OptionBoundsOfAServer, BoundsAreKeptInCxxAndC) {
                                                 InC erda_server_options::*in_c) {
     using Number = std::conditional_t<std::is_enum_v<Value>, uint8_t,
                                       std::conditional_t<std::is_arithmetic_v<Value>, Value, int64_t>>;
-    // No memory for that is asked for: the pool is a folder that is not there.
+    // The pool is in a folder that does not exist, so the call takes no memory for it.
     CheckOption<Number>(bounds, [&](Number number) {
       ServerOptions options;
       options.pool = (folder / "none/pool").string();

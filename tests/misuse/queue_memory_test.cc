@@ -1,4 +1,4 @@
-// A queue of the shm fabric without memory: it hears all of its channels, also those that it has parked.
+// A queue of the shm fabric without memory hears all of its channels, also those that it has parked.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,8 +22,8 @@ class QueueMemory : public testing::Test {
 
   struct Client {
     std::unique_ptr<fabric::CompletionQueue> queue;
-    std::unique_ptr<fabric::Channel> channel;   // before its queue
-    std::unique_ptr<fabric::Channel> accepted;  // the server's end
+    std::unique_ptr<fabric::Channel> channel;   // Goes before its queue.
+    std::unique_ptr<fabric::Channel> accepted;  // The server's end.
     bool heard = false;
   };
 
@@ -67,7 +67,7 @@ class QueueMemory : public testing::Test {
   std::vector<std::unique_ptr<Client>> clients_;
 };
 
-// Silent ones are parked, and others take their places in what is polled.
+// Silent channels are parked, and others take their places among the polled ones.
 TEST_F(QueueMemory, ParkedChannelIsHeardWithoutMemory) {
   Connect(kMany);
   for (int i = 0; i < 1000; ++i) {
