@@ -43,7 +43,7 @@ std::vector<Row> Rows(const Settings& settings, const Report& report) {
       {Figure::kRawReadsDeep, fmt::format("raw Reads of {} B, {} in flight", ObjectReadBytes(value), kDeep)},
       {Figure::kGetsDeep, fmt::format("gets, warm, {} in flight", kDeep)},
       {Figure::kMemoryWork, "the work in memory of a get"},
-      {Figure::kRawWriteAsk, fmt::format("raw Write of {} B, WriteImm behind it, and back", kLargeBytes)},
+      {Figure::kRawWriteAsk, fmt::format("raw Write of {} B, WriteImm after it, and back", kLargeBytes)},
       {Figure::kPutDelegate, fmt::format("put of {} B, delegated", kLargeBytes)},
       {Figure::kPutTrusted, "the same, pool in dram:"},
       {Figure::kPutGuarded, fmt::format("the same, with the least rights: {}", report.least_rights)},

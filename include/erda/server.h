@@ -141,27 +141,27 @@ struct ServerLimits {
 // Sums over all shards since Start. Fields that begin with "Now" hold the present value.
 struct ServerStats {
   // tools/statistics/generate: begin
-  // Puts, all ways together.
+  // Puts on all paths.
   uint64_t puts = 0;
-  // Puts whose value came with the request, or from the client's staging memory.
+  // Puts whose value came with the request, or from the client's staging buffer.
   uint64_t puts_inline = 0;
-  // Of puts_inline, those whose value was in the client's staging memory.
+  // Puts whose value was in the client's staging buffer. puts_inline counts them, too.
   uint64_t puts_staged = 0;
   // Puts whose client reserved space and wrote the value there itself.
   uint64_t puts_reserved = 0;
-  // Puts whose client wrote the value into a chunk of the log that it had.
+  // Puts whose client wrote the value into its chunk of the log.
   uint64_t puts_delegated = 0;
   // Commits of reserved puts.
   uint64_t commits = 0;
   // Deletes.
   uint64_t deletes = 0;
-  // Requests answered with an error. A condition that does not hold and a key that is absent are no errors.
+  // Requests that the server answered with an error. A conflict and an absent key are no errors.
   uint64_t refused = 0;
-  // Connections closed because the peer broke the protocol.
+  // Connections that the server closed because the peer broke the protocol.
   uint64_t violations = 0;
-  // Versions found whole and made persistent after they were published.
+  // Versions that the shard found whole and made persistent after it had published them.
   uint64_t settled = 0;
-  // Versions of vanished clients that never became whole.
+  // Versions that the shard took back. Their clients vanished, and the values never became whole.
   uint64_t taken_back = 0;
   // Bytes that the server wrote to NVM, without its cleaners. Clients count their own one-sided writes.
   uint64_t nvm_bytes_written = 0;
@@ -169,27 +169,27 @@ struct ServerStats {
   uint32_t shards = 0;
   // Now: connections: one for each client and shard.
   uint64_t clients = 0;
-  // Now: used slots of the index. After a crash the server counts them beside its work, and the number grows meanwhile.
+  // Now: used index slots. After a crash the server counts them beside its work, and the number grows meanwhile.
   uint64_t keys = 0;
-  // Now: all slots of the index, which grows.
+  // Now: all index slots. The index grows.
   uint64_t index_slots = 0;
   // Now: bytes reserved in the log, live or not.
   uint64_t log_bytes_used = 0;
-  // Now: size of the log. The last free region of each shard is the cleaner's.
+  // Now: size of the log. Each shard keeps its last free region for the cleaner.
   uint64_t log_bytes_total = 0;
-  // Now: versions reserved and not settled.
+  // Now: versions that are reserved and not settled.
   uint64_t in_flight = 0;
   // Now: descriptors that the server's process has open, as of the last second.
   uint64_t descriptors = 0;
   // Now: memory that clients can reach or that RDMA devices know. A pool counts twice on each fabric, for reading and
-  // for writing; so do control blocks, and the request slots and replies of each connection.
+  // for writing. Control blocks count, too, and the request slots and replies of each connection.
   uint64_t registered_bytes = 0;
   // Times that a shard went to sleep.
   uint64_t sleeps = 0;
-  // Now: bytes of the log that index entries name, about. It is known once all keys are counted after the start.
+  // Now: about the bytes of the log that index entries name. After a start, it needs a count of all keys.
   uint64_t log_bytes_live = 0;
-  // Puts that waited until the cleaner had made room. Some mean that clients write faster than the cleaner works; many,
-  // that the pool is nearly full.
+  // Puts that waited until the cleaner had made room. With some, clients write faster than the cleaner works. With
+  // many, the pool is nearly full.
   uint64_t puts_delayed = 0;
   // Regions that the cleaners emptied.
   uint64_t regions_cleaned = 0;
@@ -201,37 +201,37 @@ struct ServerStats {
   uint64_t clean_nvm_bytes_written = 0;
   // Bytes of stored values that the scrubber verified.
   uint64_t scrub_bytes = 0;
-  // Values that the scrubber found damaged, each time that it came by.
+  // Damaged values that the scrubber found. It counts a value again each time that it comes by.
   uint64_t damaged_keys = 0;
-  // Versions that the cleaners copied elsewhere.
+  // Versions that the cleaners moved.
   uint64_t clean_moves = 0;
   // Now: regions of the log that hold nothing.
   uint64_t free_regions = 0;
-  // Now: shards that clean because they were asked to.
+  // Now: shards that clean because a client asked for it.
   uint64_t cleaning = 0;
-  // Index entries of damaged objects that stood in the way of cleaning. They lead nowhere now.
+  // Index entries of damaged objects that the shard set aside, so that it could clean their regions.
   uint64_t set_aside = 0;
   // Versions that the cleaner freed after they had expired. Until then keys counts them.
   uint64_t expired = 0;
-  // Now: chunks of the log that clients have, to fill them by delegated puts, also those whose loss a client does not
-  // know yet.
+  // Now: chunks of the log that clients have for delegated puts. Revoked chunks count until their clients give them
+  // back.
   uint64_t chunks = 0;
-  // Now: bytes of these chunks.
+  // Now: bytes of the chunks that clients have.
   uint64_t chunk_bytes = 0;
-  // Connections closed because their client kept others waiting for too long. It had a chunk while a put waited for
-  // room, or a value on its way while a condition on the same key waited.
+  // Connections that the server closed because their client kept others waiting for too long. It had a chunk while a
+  // put waited for room, or a value in flight while a condition on the same key waited.
   uint64_t overdue = 0;
   // Reports of clients that met a value which was not whole.
   uint64_t reports = 0;
   // Write-backs to NVM by the server, without its cleaners.
   uint64_t nvm_flushes = 0;
-  // Waits for these write-backs.
+  // Waits of the server for its write-backs to NVM, without its cleaners.
   uint64_t nvm_fences = 0;
   // Writes of all of a pool's ordinary file to its disk, in the background.
   uint64_t syncs = 0;
-  // Syncs that failed. If it is not 0, acknowledged puts may be lost, whatever later syncs say.
+  // Failed syncs. If it is not 0, acknowledged puts may be lost, even if later syncs succeed.
   uint64_t sync_failures = 0;
-  // Now: unix time in milliseconds at which the last sync began that did not fail. 0: none did.
+  // Now: unix time in milliseconds at which the last successful sync began. 0: no sync has succeeded.
   uint64_t synced_at_ms = 0;
   // Flipped bits of index entries that the server found and undid.
   uint64_t flips_undone = 0;

@@ -1,4 +1,5 @@
-// erda-crash: kills servers and clients again and again, and says whether anything was lost. tools/crash-test runs it.
+// erda-crash kills servers and clients again and again, and reports whether anything was lost. tools/crash-test runs
+// it.
 #include <CLI/CLI.hpp>
 #include <cstdint>
 
@@ -11,33 +12,35 @@ namespace {
 using erda::tools::AddNumber;
 
 void AddRun(CLI::App& app, erda::crash::HarnessSettings& settings) {
-  app.add_option("--folder", settings.folder, "Where the clients' records go")->required();
+  app.add_option("--folder", settings.folder, "The folder for the records of the clients")->required();
   app.add_option("--server", settings.server,
-                 "The server's program. Without it, a server is there already, and its power is cut after each line "
-                 "'the power may be cut now'");
-  app.add_flag(
-      "--own-power", settings.own_power,
-      "Without --server: the power of this machine is cut after such a line instead, and the same command runs "
-      "again with the same folder, until all rounds are judged");
+                 "The program erda-server. Without it, a server runs already. Its machine loses its power after each "
+                 "line 'the power may be cut now'");
+  app.add_flag("--own-power", settings.own_power,
+               "Without --server: this machine loses its power after such a line. The same command then runs again "
+               "with the same folder, until all rounds are judged");
   app.add_option("-a,--address", settings.address, "shm:/path/to/socket or verbs://host:port")->required();
-  app.add_option("--pool", settings.pool, "The pool, for the server: a file of 256M, or a DAX device. It is made anew");
+  app.add_option("--pool", settings.pool,
+                 "The pool for the server: a file of 256M, or a DAX device. Its old content is lost");
   AddNumber<uint64_t>(app, "--rounds", settings.rounds, 1, 1'000'000'000, "default 20");
-  AddNumber<uint64_t>(app, "--minutes", settings.minutes, 0, 1'000'000, "Rounds for so long, however many");
+  AddNumber<uint64_t>(app, "--minutes", settings.minutes, 0, 1'000'000,
+                      "Run rounds for this time, instead of --rounds");
   AddNumber<uint32_t>(app, "--clients", settings.clients, 1, 64, "default 4");
-  AddNumber<uint64_t>(app, "--operations", settings.operations, 100, 1'000'000, "Of a round, about; default 10000");
+  AddNumber<uint64_t>(app, "--operations", settings.operations, 100, 1'000'000,
+                      "About this number in each round; default 10000");
   AddNumber<uint64_t>(app, "--seed", settings.seed, 0, UINT64_MAX, "default 1");
-  app.add_flag("--keep", settings.keep, "Keep the records of rounds that went well too");
+  app.add_flag("--keep", settings.keep, "Keep the records of rounds without a loss, too");
 }
 
 void AddWorker(CLI::App& app, erda::crash::WorkerSettings& settings) {
   app.add_option("-a,--address", settings.address)->required();
   app.add_option("--records", settings.records)->required();
-  AddNumber<uint32_t>(app, "--number", settings.number, 1, UINT32_MAX, "Of this client");
-  AddNumber<uint32_t>(app, "--place", settings.place, 0, 63, "Whose keys it has");
-  AddNumber<uint32_t>(app, "--clients", settings.clients, 1, 64, "How many places there are");
-  AddNumber<uint64_t>(app, "--seed", settings.seed, 0, UINT64_MAX, "What it does");
-  AddNumber<uint64_t>(app, "--operations", settings.operations, 1, UINT32_MAX, "At most");
-  app.add_option("--life", settings.life, "The server_id of a server; end when it is gone");
+  AddNumber<uint32_t>(app, "--number", settings.number, 1, UINT32_MAX, "The number of this client");
+  AddNumber<uint32_t>(app, "--place", settings.place, 0, 63, "The place whose keys it has");
+  AddNumber<uint32_t>(app, "--clients", settings.clients, 1, 64, "The number of places");
+  AddNumber<uint64_t>(app, "--seed", settings.seed, 0, UINT64_MAX, "Decides the operations");
+  AddNumber<uint64_t>(app, "--operations", settings.operations, 1, UINT32_MAX, "The most operations");
+  app.add_option("--life", settings.life, "The server_id of a server. The client ends when that server is gone");
 }
 
 }  // namespace

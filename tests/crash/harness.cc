@@ -29,10 +29,10 @@ namespace {
 namespace fs = std::filesystem;
 using Steady = std::chrono::steady_clock;
 
-// For what must happen however slow the machine is.
+// The limit of waits for events that must come, also on a slow machine.
 constexpr std::chrono::minutes kPatience{3};
 
-// The harness cannot go on. Not a loss.
+// The harness cannot go on. That is no loss of data.
 struct Trouble : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -42,7 +42,7 @@ class Harness {
   explicit Harness(const HarnessSettings& settings)
       : settings_(settings), random_(settings.seed), judge_(KeysOf(settings.clients)) {}
 
-  // What was lost, or empty.
+  // Returns a description of the loss, or nothing.
   std::string Run() {
     if (settings_.own_power) return RunOneLife();
     NewPool();
@@ -81,7 +81,7 @@ class Harness {
     std::unique_ptr<Process> process;
     uint32_t place = 0;
     uint32_t number = 0;
-    int signal = 0;  // that it was sent
+    int signal = 0;  // the signal that the harness sent, or 0
   };
 
   [[nodiscard]] bool own_server() const { return !settings_.server.empty(); }
@@ -91,8 +91,8 @@ class Harness {
                                   : fmt::format("round {}, for {} minutes", round_, settings_.minutes);
   }
 
-  // This program ends with each round, which its folder alone outlives. So each life judges all rounds before it, the
-  // last of them for the first time, and begins another.
+  // The power cut at the end of each round ends this program, and only the round's folder outlives it. So each life
+  // judges all earlier rounds, the last of them for the first time. Then it begins another round.
   std::string RunOneLife() {
     for (round_ = 1; fs::exists(FolderOf(round_)); ++round_) {
       folder_ = FolderOf(round_);
@@ -105,7 +105,7 @@ class Harness {
     }
     tools::Heartbeat heartbeat("erda-crash", NameOfRound());
     random_ = Random(settings_.seed + round_);
-    last_number_ = static_cast<uint32_t>(round_) * 1000;  // no two lives share a client
+    last_number_ = static_cast<uint32_t>(round_) * 1000;  // no two lives use the same client number
     folder_ = FolderOf(round_);
     fs::create_directories(folder_);
     static_cast<void>(AwaitServerId());
@@ -128,19 +128,19 @@ class Harness {
     } else if (!WipeDevice(settings_.pool)) {
       throw Trouble("cannot wipe " + settings_.pool);
     }
-    // A file counts as NVM for every other pool: then the server flushes what clients write.
+    // PMEM_IS_PMEM_FORCE makes a file count as NVM for every other pool. The server then flushes the values of clients.
     random_.Chance(0.5) ? setenv("PMEM_IS_PMEM_FORCE", "1", 1) : unsetenv("PMEM_IS_PMEM_FORCE");
   }
 
   void StartProcess() {
     const std::string size = fs::is_character_file(settings_.pool) ? DeviceSize(settings_.pool) : "256M";
-    // Over a NIC too, workers put by reservations.
+    // Workers make reserved puts over a NIC, too.
     server_ = std::make_unique<Process>(
         std::vector<std::string>{settings_.server, "--pool", settings_.pool, "--size", size, "--region-size", "4M",
                                  "--shards", "2", "--listen", settings_.address, "--pool-writes", "everybody"});
   }
 
-  // On the pool that is there. Some are killed while they recover it.
+  // Starts a server on the existing pool. Kills some of the servers while they recover it.
   void RestartServer() {
     while (random_.Chance(0.2)) {
       StartProcess();
@@ -193,7 +193,7 @@ class Harness {
     if (own_server()) {
       command.insert(command.end(), {"--operations", std::to_string(settings_.operations)});
     } else {
-      command.insert(command.end(), {"--operations", "1000000000"});  // until the power is cut
+      command.insert(command.end(), {"--operations", "1000000000"});  // the worker runs until the power is cut
       if (!life_.empty()) command.insert(command.end(), {"--life", life_});
     }
     workers_.push_back({std::make_unique<Process>(command), place, last_number_});
@@ -207,7 +207,7 @@ class Harness {
     if (signal == SIGKILL) ++clients_killed_;
   }
 
-  // Kills one; another takes its place and its keys.
+  // Kills a worker. Another one takes its place and its keys.
   void ReplaceWorker() {
     Worker& worker = workers_[random_.Uniform(workers_.size())];
     if (!worker.process->Running()) return;
@@ -228,7 +228,7 @@ class Harness {
     return bytes;
   }
 
-  // Until the clients have done this share of a round's operations, about, or all that they were to do.
+  // Waits until the clients have done about this share of a round's operations, or all of their operations.
   void Progress(double least, double most) {
     constexpr double kBytesPerOperation = 80;
     const double share = least + (most - least) * static_cast<double>(random_.Uniform(1000)) / 1000;
@@ -258,7 +258,7 @@ class Harness {
     const bool server_first = random_.Chance(0.5);
     if (server_first) EndServer(random_.Chance(0.9) ? SIGKILL : SIGTERM);
     for (Worker& worker : workers_) EndWorker(worker, random_.Chance(0.5) ? SIGKILL : SIGTERM);
-    if (!server_first && random_.Chance(0.3)) EndServer(SIGKILL);  // while some of them end
+    if (!server_first && random_.Chance(0.3)) EndServer(SIGKILL);  // some workers are still ending
     AwaitWorkers();
     if (server_) EndServer(random_.Chance(0.8) ? SIGKILL : SIGTERM);
     RestartServer();
@@ -289,7 +289,8 @@ class Harness {
     for (Worker& worker : workers_) {
       if (!WaitUntil([&] { return !worker.process->Running(); }, kPatience)) throw Trouble("a client does not end");
       const Ended ended = worker.process->Wait();
-      if (ended.code != 0 && ended.code != 128 + worker.signal) {  // SIGTERM may come before it listens to it
+      // SIGTERM may come before the worker has a handler for it.
+      if (ended.code != 0 && ended.code != 128 + worker.signal) {
         throw Trouble(fmt::format("a client ended with {}: {}", ended.code, ended.err));
       }
     }
@@ -327,7 +328,7 @@ class Harness {
     if (!fs::exists(records)) {
       Process reader(WorkerCommand("read", records));
       if (!WaitUntil([&] { return !reader.Running(); }, kPatience) || reader.Wait().code != 0) {
-        throw Trouble("what is there cannot be read: " + reader.err());
+        throw Trouble("the values that are left cannot be read: " + reader.err());
       }
     }
     Append(records, &reads);
@@ -348,7 +349,7 @@ class Harness {
         full ? "; the pool is full" : "");
     for (const std::string& report : reports_) fmt::print("  server: {}\n", report);
     std::fflush(stdout);
-    const bool power = !own_server() && !settings_.own_power;  // of the server's machine
+    const bool power = !own_server() && !settings_.own_power;  // the power of the server's machine
     std::string lost = judge_.Check(done, reads, power ? Death::kPower : Death::kProcess);
     if (lost.empty() && full && own_server()) {
       EndServer(SIGTERM);
@@ -358,7 +359,7 @@ class Harness {
     return lost;
   }
 
-  // The machine's clock began anew in between.
+  // The machine's clock began at zero again between the operations and the reads. Moves the reads after the operations.
   static void PutBehind(const std::vector<Operation>& done, std::vector<Operation>* reads) {
     uint64_t last = 0;
     for (const Operation& o : done) last = std::max({last, o.begin, o.end == sim::Record::kNever ? 0 : o.end});
@@ -378,7 +379,7 @@ class Harness {
   Random random_;
   Judge judge_;
   std::unique_ptr<Process> server_;
-  std::string life_;             // of a server whose power is to be cut
+  std::string life_;             // the server_id of the server whose power will be cut
   std::vector<Worker> workers_;  // of this round
   fs::path folder_;              // of this round
   std::vector<std::string> reports_;
@@ -405,7 +406,7 @@ int Run(const HarnessSettings& settings) {
       fmt::print("LOST in the last round. {}", lost);
       code = 1;
     }
-  } catch (const std::exception& trouble) {  // the file system's as well
+  } catch (const std::exception& trouble) {  // std::filesystem also throws
     fmt::print("{}\n", trouble.what());
     code = 3;
   }

@@ -1,4 +1,4 @@
-// Rounds of real processes that are killed, and the judgement of what is left.
+// Runs rounds in which real processes are killed, and judges the data that is left.
 #pragma once
 
 #include <cstdint>
@@ -7,21 +7,24 @@
 namespace erda::crash {
 
 struct HarnessSettings {
-  std::string folder;      // for the records; it must be there
-  std::string server;      // the program. Empty: a server is there, and loses its power when this program asks for it
-  bool own_power = false;  // or this program's machine does, clients and all, and starts it again with the same folder
+  std::string folder;  // The records go there. The folder must exist.
+  // The program erda-server. If empty, a server runs already, and it loses its power when this program asks for that.
+  std::string server;
+  // If true, the machine of this program and its clients loses its power. It starts this program again with the same
+  // folder.
+  bool own_power = false;
   std::string address;
   std::string pool;
   uint64_t rounds = 20;
-  uint64_t minutes = 0;  // instead of the rounds
+  uint64_t minutes = 0;  // If not 0, the harness runs for this time and not for `rounds`.
   uint32_t clients = 4;
-  uint64_t operations = 10'000;  // of a round, at most about; of all clients
+  uint64_t operations = 10'000;  // about the most that all clients do in a round
   uint64_t seed = 1;
-  bool keep = false;  // the records of rounds that went well
+  bool keep = false;  // keeps the records of rounds without a loss
 };
 
-// A line of what happened for each round, and the verdict. The exit code: 0 if nothing was lost, 1 if something was, 3
-// if that could not be found out.
+// Prints a line for each event of a round, and the verdict. Returns the exit code: 0 if nothing was lost, 1 if
+// something was lost, 3 if the harness could not find that out.
 int Run(const HarnessSettings& settings);
 
 }  // namespace erda::crash

@@ -1,4 +1,4 @@
-// The harness with a server that keeps everything, and with one that does not.
+// The harness runs with a server that keeps everything, and with one that loses data.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -19,7 +19,7 @@ class HarnessTest : public ProgramsTest {
   }
 };
 
-TEST_F(HarnessTest, AServerThatKeepsEverythingIsFine) {
+TEST_F(HarnessTest, ServerThatKeepsEverythingPasses) {
   const Ended ended = Rounds(BinDir() + "/erda-server", "3");
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
   EXPECT_NE(ended.out.find("verdict: nothing was lost\n"), std::string::npos) << ended.out;
@@ -29,8 +29,8 @@ TEST_F(HarnessTest, AServerThatKeepsEverythingIsFine) {
   EXPECT_TRUE(std::filesystem::is_empty(Path("records"))) << "what went well is not kept";
 }
 
-TEST_F(HarnessTest, AServerThatLosesWhatIsRecentIsReported) {
-  // Each start but the first two finds the pool as it was at the start before.
+TEST_F(HarnessTest, ServerThatLosesRecentPutsIsReported) {
+  // Each start but the first two finds the pool of the start before.
   WriteFile(Path("server"), "#!/bin/sh\npool=" + Pool() + R"(
 if [ -e "$pool" ]; then
   cp --sparse=always "$pool" "$pool.now"

@@ -15,7 +15,7 @@ namespace {
 
 using sim::Record;
 
-// These operations in one history, behind a put of what the key held before.
+// Returns true if the operations fit into one history that begins with a put of `held`.
 bool Fits(uint64_t held, const std::vector<Operation>& operations) {
   std::vector<Record> records;
   uint64_t events = 0;
@@ -23,8 +23,8 @@ bool Fits(uint64_t held, const std::vector<Operation>& operations) {
     records.push_back({.client = 0, .action = Action::kPut, .value = held, .begin = 1, .end = 2, .code = Code::kOk});
     events = 2;
   }
-  // In the order of their times; of two with the same time the begin comes first, which claims less.
-  std::vector<std::tuple<uint64_t, bool, size_t>> order;  // time, an end, record
+  // Sorts by time. If two times are equal, the begin comes first, since that claims less.
+  std::vector<std::tuple<uint64_t, bool, size_t>> order;  // time, whether it is an end, record
   for (const Operation& o : operations) {
     order.emplace_back(o.begin, false, records.size());
     if (o.end != Record::kNever) order.emplace_back(o.end, true, records.size());
@@ -35,9 +35,10 @@ bool Fits(uint64_t held, const std::vector<Operation>& operations) {
   return sim::IsLinearizable(records);
 }
 
-// After a power cut, which may have undone puts with kPlaced: which ones, is what the key holds now to tell. Those that
-// had ended before the put of that value began came before it, and had to happen. Each other may be undone, and then
-// those who saw it before the cut say nothing.
+// Returns the operations as the judge counts them after a power cut, which may have undone puts with kPlaced. `holds`
+// is the value that the key has now, and tells which ones. A put that had ended before the put of `holds` began must
+// have taken effect. Each later placed put may be undone, and gets that saw its value before the cut then prove
+// nothing.
 std::vector<Operation> WithUndone(const std::vector<Operation>& done, uint64_t holds) {
   uint64_t since = 0;
   for (const Operation& o : done) {
@@ -59,7 +60,8 @@ std::vector<Operation> WithUndone(const std::vector<Operation>& done, uint64_t h
   return left;
 }
 
-// A history that fits still does so up to any time. The first end up to which this one does not, or its last.
+// If a history fits, each part of it from the start fits, too. Returns the first end of an operation up to which this
+// history does not fit, or the last end.
 uint64_t FirstMisfit(uint64_t held, const std::vector<Operation>& operations) {
   const auto fits_until = [&](uint64_t time) {
     std::vector<Operation> until;
@@ -80,9 +82,9 @@ uint64_t FirstMisfit(uint64_t held, const std::vector<Operation>& operations) {
   return first == ends.end() ? ends.back() : *first;
 }
 
-using Lines = std::vector<std::pair<uint64_t, std::string>>;  // with the time of each
+using Lines = std::vector<std::pair<uint64_t, std::string>>;  // each with its time
 
-// As much as leads to what is wrong, which ended at `wrong`.
+// Returns the lines of the history that lead to the fault, up to the end of the wrong operation at `wrong`.
 std::string History(uint64_t held, const std::vector<Operation>& operations, const Lines& notes, uint64_t wrong) {
   constexpr size_t kLines = 40;
   if (operations.empty()) return "";
@@ -107,7 +109,7 @@ std::string History(uint64_t held, const std::vector<Operation>& operations, con
   return text;
 }
 
-// What is wrong with one operation by itself.
+// Returns the fault of one operation alone, or nothing.
 std::string Fault(const Operation& o, const std::unordered_map<uint64_t, uint32_t>& begun) {
   const bool full = o.code == Code::kResourceExhausted && o.action == Action::kPut;
   const bool unknown = o.code == Code::kUnavailable || o.code == Code::kTimeout;

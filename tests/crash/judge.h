@@ -1,4 +1,4 @@
-// Whether a store has kept what its clients' records say that it must have kept.
+// Judges whether a store has kept the data that the records of its clients say it must keep.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,36 @@
 namespace erda::crash {
 
 enum class Death : uint8_t {
-  kProcess,  // of servers and clients, at any time and any number of them: every acknowledged put stays
-  kPower,    // of the server's machine, at the end: a put with kPlaced may be undone, back to an older whole version
+  // Servers and clients died, at any time and any number of them. Every acknowledged put stays.
+  kProcess,
+  // The server's machine lost its power at the end. A put with kPlaced may be undone, back to an older whole version.
+  kPower,
 };
 
-// Of one pool, that was empty at first. Knows what each key held at the end of the round before.
+// Judges one pool that was empty at first. Knows the value of each key at the end of the last round.
 class Judge {
  public:
   explicit Judge(uint32_t keys) : held_(keys, sim::Record::kAbsent) {}
 
-  // What else happened now, in this round, for the history that a failure shows.
+  // Notes another event of this round, with its time, for the history that a failure shows.
   void Note(const std::string& what);
 
-  // The next round: what its clients did, and what was read of each key when they had all ended and the server had been
-  // started again, so that nothing was in flight. Empty, or what is wrong, with the history of the key.
+  // Judges the next round. `done` has the operations of its clients. `reads` has one get of each key, after all clients
+  // had ended and the server had started again, so that nothing was in flight. Returns nothing, or the fault with the
+  // history of the key.
   [[nodiscard]] std::string Check(std::span<const Operation> done, std::span<const Operation> reads, Death death);
 
  private:
   struct Wrong {
-    std::string what;                    // empty: nothing
-    uint64_t end = sim::Record::kNever;  // of the operation that shows it
+    std::string what;                    // empty if nothing is wrong
+    uint64_t end = sim::Record::kNever;  // the end of the operation that shows the fault
   };
   [[nodiscard]] Wrong CheckKey(uint32_t key, std::vector<Operation> done, const std::vector<Operation>& reads,
                                Death death);
 
-  std::vector<std::pair<uint64_t, std::string>> notes_;  // of this round, with their times
+  std::vector<std::pair<uint64_t, std::string>> notes_;  // the notes of this round, with their times
   std::vector<uint64_t> held_;                           // by key
-  std::unordered_map<uint64_t, uint32_t> begun_;         // the key of each put, of all rounds
+  std::unordered_map<uint64_t, uint32_t> begun_;         // the key of each put of all rounds
 };
 
 }  // namespace erda::crash

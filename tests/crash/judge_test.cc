@@ -1,4 +1,4 @@
-// The judge, on files of records as clients leave them: what must be found, and what must not be called a loss.
+// The judge reads files of records as clients leave them. It must find each loss, and must call nothing else a loss.
 #include "crash/judge.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,8 @@ namespace {
 
 class JudgeTest : public ProgramsTest {
  protected:
-  // Rounds of one key, 0. `files` has what each client wrote behind its first line, `reads` what was read at the end.
+  // Judges a round of one key, 0. `files` has the lines of each client after its first line. `reads` is the outcome of
+  // the get at the end.
   std::string Check(const std::map<std::string, std::string>& files, const std::string& reads,
                     Death death = Death::kProcess) {
     std::vector<Operation> done;
@@ -28,7 +29,7 @@ class JudgeTest : public ProgramsTest {
   void Lost(const std::map<std::string, std::string>& files, const std::string& reads, Death death = Death::kProcess) {
     EXPECT_NE(Check(files, reads, death), "") << reads;
   }
-  // So that a test can look at several ends of one round.
+  // Lets a test judge several ends of the same round.
   void Forget() { judge_ = Judge(1); }
 
  private:
@@ -67,16 +68,16 @@ TEST_F(JudgeTest, AnOldValueThatComesBackIsFound) {
   Forget();
   Lost({{"1 placed", kTwoPuts}}, "ok 1:1");
   Forget();
-  // During the round.
+  // The old value comes back during the round.
   Lost({{"1 persisted", kTwoPuts}, {"2 placed", "begin 1 50 get 0\nend 1 60 ok 1:1\n"}}, "ok 1:2");
   Forget();
-  // Of an earlier round.
+  // The value of an earlier round comes back.
   Fine({{"1 persisted", kTwoPuts}}, "ok 1:2");
   Lost({{"2 persisted", "begin 1 50 get 0\nend 1 60 ok 1:2\n"}}, "ok 1:1");
 }
 
 TEST_F(JudgeTest, SeenValueMustStay) {
-  // Not acknowledged, but a reader has had it.
+  // The put is not acknowledged, but a reader has had its value.
   const std::map<std::string, std::string> files = {
       {"1 persisted", "begin 1 10 put 0\nend 1 20 ok\nbegin 2 30 put 0\n"},
       {"2 persisted", "begin 1 50 get 0\nend 1 60 ok 1:2\n"}};
@@ -109,7 +110,7 @@ TEST_F(JudgeTest, ADeletedKeyThatComesBackIsFound) {
     Lost(files, "ok 1:1", death);
     Forget();
     Fine(files, "not-found", death);
-    Lost({}, "ok 1:1", death);  // a round later
+    Lost({}, "ok 1:1", death);  // the key comes back in the next round
     Forget();
   }
 }
@@ -135,7 +136,7 @@ TEST_F(JudgeTest, SharedKeysHaveOneOrder) {
   Fine(files, "ok 2:1");
 }
 
-TEST_F(JudgeTest, APowerCutMayUndoWhatWasPlacedAndNothingElse) {
+TEST_F(JudgeTest, PowerCutMayUndoOnlyPlacedPuts) {
   const auto after = [&](const std::map<std::string, std::string>& files, const char* end, bool fine) {
     Forget();
     fine ? Fine(files, end, Death::kPower) : Lost(files, end, Death::kPower);
@@ -148,22 +149,22 @@ TEST_F(JudgeTest, APowerCutMayUndoWhatWasPlacedAndNothingElse) {
   after(placed, "ok 2:1", true);
   after(placed, "ok 1:1", true);
   after(placed, "not-found", false);
-  // With one that stays behind them.
+  // A persisted put follows the placed puts, and stays.
   auto then = placed;
   then["3 persisted"] = "begin 1 90 put 0\nend 1 100 ok\n";
   after(then, "ok 3:1", true);
   for (const char* end : {"ok 2:2", "ok 2:1", "ok 1:1", "not-found"}) after(then, end, false);
-  // Before the cut everything was there.
+  // A reader saw the placed value before the cut.
   auto missed = placed;
   missed["3 placed"] = "begin 1 90 get 0\nend 1 100 ok 2:1\n";
   after(missed, "ok 1:1", false);
-  // Both orders are possible; a reader saw the one.
+  // Both orders of the two puts are possible, and a reader saw one of them.
   const std::map<std::string, std::string> at_once = {
       {"1 placed", "begin 1 10 put 0\nend 1 50 ok\n"},
       {"2 placed", "begin 1 20 put 0\nend 1 60 ok\n"},
       {"3 placed", "begin 1 30 get 0\nend 1 31 ok 1:1\nbegin 2 70 get 0\nend 2 80 ok 2:1\n"}};
   after(at_once, "ok 1:1", true);
-  // What it was undone to is what the next round has.
+  // The next round begins with the older version that the cut left.
   Fine({{"4 persisted", "begin 1 10 get 0\nend 1 20 ok 1:1\n"}}, "ok 1:1");
   Lost({{"5 persisted", "begin 1 10 get 0\nend 1 20 ok 2:1\n"}}, "ok 2:1");
 }

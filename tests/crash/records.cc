@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::array<const char*, 3> kActions = {"get", "put", "delete"};
 
-// A code's name in one word.
+// Returns the name of a code in one word.
 std::string Word(Code code) {
   std::string word(CodeName(code));
   for (char& c : word) c = c == ' ' ? '-' : c;
@@ -70,7 +70,7 @@ uint64_t ValueIn(std::string_view value, uint32_t key) {
 }
 
 std::string KeyName(uint32_t key) {
-  // Of many lengths.
+  // Keys have many different lengths.
   return fmt::format("key {} ", key) + std::string(key * 7 % 60, 'k');
 }
 
@@ -103,7 +103,7 @@ Result<std::vector<Operation>> ReadRecords(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string all(std::istreambuf_iterator<char>(file), {});
   std::vector<Operation> operations;
-  std::unordered_map<uint64_t, size_t> index;  // by number
+  std::unordered_map<uint64_t, size_t> index;  // by number of the operation
   uint32_t client = 0;
   bool placed = false;
   for (size_t at = 0, end = 0; (end = all.find('\n', at)) != std::string::npos; at = end + 1) {

@@ -1,7 +1,8 @@
-// What the clients of a crash test put, and what they write down of it.
+// The values that the clients of a crash test put, and the records that they write about it.
 //
-// A client has a file of its own, a line for each record, each written by one write(2) before the next step: a SIGKILL
-// of the client loses none. Times are CLOCK_MONOTONIC, so that the files of one machine fit together.
+// Each client has a separate file with a line for each record. It writes each line by one write(2) before its next
+// step, so a SIGKILL of the client loses no record. Times are CLOCK_MONOTONIC, so that the files of one machine fit
+// together.
 //
 //   client 7 placed inline            its number and options
 //   begin 12 30567891234 put 5        its operation 12, on key 5: before it is started
@@ -22,15 +23,15 @@ namespace erda::crash {
 
 using sim::Action;
 
-// A put is named by its client and its operation.
+// A put has an id that is made of its client and its operation.
 constexpr uint64_t kDamaged = 0;
 constexpr uint64_t ValueId(uint32_t client, uint64_t operation) { return uint64_t{client} << 32 | operation; }
 std::string ValueName(uint64_t id);
 
-// The value of a put: who put it under which key, and a pattern that follows from that over all the rest.
+// Makes the value of a put. It holds the id and the key, and then a pattern that follows from both up to its end.
 constexpr size_t kLeastValueBytes = 32;
 std::string MakeValue(uint64_t id, uint32_t key, size_t size);
-// The id of such a value, or kDamaged.
+// Returns the id in such a value, or kDamaged.
 uint64_t ValueIn(std::string_view value, uint32_t key);
 
 std::string KeyName(uint32_t key);
@@ -42,14 +43,14 @@ struct Operation {
   Action action = Action::kGet;
   uint64_t begin = 0;
   uint64_t end = sim::Record::kNever;
-  Code code = Code::kUnavailable;  // of what has no end as well
-  uint64_t value = 0;              // what a put puts, what a get found
-  bool placed = false;             // a put with Ack::kPlaced
+  Code code = Code::kUnavailable;  // also for an operation without an end
+  uint64_t value = 0;              // the value that a put stores or that a get found
+  bool placed = false;             // true for a put with Ack::kPlaced
 };
 
 class Recorder {
  public:
-  // Ends the program if the file cannot be made or written: what is not recorded must not be done.
+  // Ends the program if it cannot make or write the file: a client must not do anything that is not recorded.
   Recorder(const std::string& path, uint32_t client, const ClientOptions& options);
   void Begin(uint64_t operation, Action action, uint32_t key);
   void End(uint64_t operation, Code code);
@@ -62,10 +63,10 @@ class Recorder {
   UniqueFd fd_;
 };
 
-// An unfinished last line does not count: its client was killed before it went on.
+// Reads the records of a file. Leaves out an unfinished last line: its client was killed before it went on.
 Result<std::vector<Operation>> ReadRecords(const std::string& path);
 
-// "client 7 put 7:12 placed: ok"
+// Returns a text like "client 7 put 7:12 placed: ok".
 std::string ToText(const Operation& operation);
 
 }  // namespace erda::crash

@@ -23,7 +23,7 @@ TEST_F(RecordsTest, AValueNamesItsPutAndNoOther) {
       EXPECT_EQ(ValueIn(damaged, 15), kDamaged) << "byte " << at << " of " << size;
     }
   }
-  // Torn: the front of one put, the rest of another of the same size.
+  // A torn value: the front of one put, and the rest of another put of the same size.
   const std::string mixed = MakeValue(ValueId(3, 14), 15, 8000).substr(0, 4096) +  //
                             MakeValue(ValueId(3, 13), 15, 8000).substr(4096);
   EXPECT_EQ(ValueIn(mixed, 15), kDamaged);
@@ -55,7 +55,7 @@ TEST_F(RecordsTest, WrittenRecordsAreRead) {
   EXPECT_LE((*read)[1].end, (*read)[0].end);
 }
 
-TEST_F(RecordsTest, AnUnfinishedLineIsNoneAndABadOneIsRefused) {
+TEST_F(RecordsTest, UnfinishedLastLineIsLeftOutAndABadLineIsRefused) {
   WriteFile(Path("cut"), "client 2 persisted auto\nbegin 1 100 put 3\nend 1 1");
   const auto cut = ReadRecords(Path("cut"));
   ASSERT_TRUE(cut.ok());

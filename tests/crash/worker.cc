@@ -30,7 +30,7 @@ class Worker {
         random_(Random::Mix(settings.seed) + 1),
         recorder_(settings.records, settings.number, options) {}
 
-  // Until the server is there, or the worker is to stop. False: it failed.
+  // Waits until it has connected to the server, or until the worker must stop. Returns false if connecting failed.
   bool Connect() {
     while (stop == 0) {
       auto client = Client::Connect(settings_.address, options_);
@@ -46,7 +46,7 @@ class Worker {
 
   void Work(uint32_t depth) {
     while (stop == 0 && client_ && number_ < settings_.operations) {
-      std::set<uint32_t> keys;  // each once: what one client does to one key is in order
+      std::set<uint32_t> keys;  // each key once: the operations of one client on one key are in order
       const uint64_t together = random_.Between(1, depth);
       while (keys.size() < together) keys.insert(AnyKey());
       gone_ = false;
@@ -113,7 +113,7 @@ class Worker {
     if (!started.ok()) End(number, started.code());
   }
 
-  // What another life of the server did is not of this round: it counts as not known.
+  // An operation of another life of the server does not belong to this round. Its outcome counts as unknown.
   void End(uint64_t number, Code code) {
     if (Reborn()) code = Code::kUnavailable;
     gone_ |= Gone(code);
@@ -122,7 +122,7 @@ class Worker {
 
   [[nodiscard]] bool Reborn() const { return !settings_.life.empty() && client_->stats().reconnects > 0; }
 
-  // So that not every operation of the time between is one of unknown outcome.
+  // Waits until the server answers. Otherwise each operation of that time would have an unknown outcome.
   void WaitForServer() {
     while (stop == 0 && Gone(client_->Get("nobody puts this").status().code())) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -160,7 +160,7 @@ int Work(const WorkerSettings& settings) {
   options.put_path = static_cast<PutPath>(random.Uniform(4));
   const auto depth = static_cast<uint32_t>(random.Between(1, 8));
   options.queue_depth = depth;
-  // A slow machine is not a dead one; but one that lost its power may not be noticed sooner.
+  // A slow machine must cause no timeout. But a client may notice only by a timeout that its server lost its power.
   options.timeout = std::chrono::seconds(settings.life.empty() ? 60 : 8);
   Worker worker(settings, options);
   if (!worker.Connect()) return 1;

@@ -13,7 +13,7 @@ namespace {
 
 class Asynchronous : public EveryPool {};
 
-TEST_P(Asynchronous, QueueDepthOperationsAreTakenAndNoMore) {
+TEST_P(Asynchronous, ClientTakesAtMostQueueDepthOperations) {
   const auto server = Serve();
   for (const uint32_t depth : {1, 7, 256}) {
     const auto client = Connect({.queue_depth = depth});
@@ -38,7 +38,7 @@ TEST_P(Asynchronous, QueueDepthOperationsAreTakenAndNoMore) {
   }
 }
 
-TEST_P(Asynchronous, SynchronousCallsFindRoomBesideThem) {
+TEST_P(Asynchronous, SynchronousCallsFindRoomBesideAFullQueue) {
   const auto server = Serve();
   const auto client = Connect({.queue_depth = 4});
   uint32_t done = 0;
@@ -105,7 +105,7 @@ TEST_P(Asynchronous, CallbacksMayStartOperations) {
   EXPECT_EQ(got, 500U);
 }
 
-TEST_P(Asynchronous, TheCallersKeyAndValueMayGoAtOnce) {
+TEST_P(Asynchronous, CallerMayChangeKeyAndValueAfterTheCall) {
   const auto server = Serve();
   const auto client = Connect({.put_path = PutPath::kReserve});
   for (const size_t size : {10, 100'000}) {
@@ -123,7 +123,7 @@ TEST_P(Asynchronous, TheCallersKeyAndValueMayGoAtOnce) {
   }
 }
 
-TEST_P(Asynchronous, AClientThatGoesAbandonsWhatIsInFlight) {
+TEST_P(Asynchronous, DestroyedClientAbandonsItsOperations) {
   const auto server = Serve();
   const auto other = Connect();
   for (int round = 0; round < 20; ++round) {
@@ -167,7 +167,7 @@ TEST_P(Asynchronous, MultiGetAnswersEachKeyInItsPlace) {
   EXPECT_FALSE(repeated[3].ok());
 }
 
-TEST_P(Asynchronous, RandomOperationsGiveWhatAMapGives) {
+TEST_P(Asynchronous, RandomOperationsGiveTheResultsOfAMap) {
   ServerOptions options = Options();
   options.shards = 2;
   const auto server = Serve(options);

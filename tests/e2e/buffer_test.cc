@@ -1,4 +1,4 @@
-// Values in the caller's registered memory: as without it, and without a copy.
+// Values in registered memory of the caller: the same values as without it, and no copy.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -160,7 +160,7 @@ TEST_P(Buffers, ImpossibleUsesAreRefused) {
   EXPECT_TRUE(client->Put("key", moved, 100).ok());
 }
 
-TEST_P(Buffers, MayGoBeforeTheOperationAndAfterTheClient) {
+TEST_P(Buffers, MayBeDestroyedBeforeTheOperationEndsAndAfterTheClient) {
   const auto server = Serve();
   auto client = Connect();
   std::optional<Buffer> buffer(Make(*client, 1000));

@@ -1,4 +1,4 @@
-// What clients remember of where versions are: one Read for a get, and never a wrong answer.
+// The locations that clients remember: one Read for a get, and never a wrong answer.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,7 +10,7 @@ namespace {
 
 class Cache : public EveryPool {
  protected:
-  // How many Reads a get posts that finds this value.
+  // Returns the number of Reads of a get that finds this value.
   static uint64_t ReadsOfGet(Client& client, std::string_view key, std::string_view value) {
     const uint64_t before = client.stats().reads;
     const auto got = client.Get(key);
@@ -46,16 +46,16 @@ TEST_P(Cache, PutsOfOthersAreSeenAtOnce) {
     EXPECT_EQ(reader->Get("key").status().code(), Code::kNotFound);
     ASSERT_TRUE(writer->Put("key", "again").ok());
     ReadsOfGet(*reader, "key", "again");
-    // (Without a flush method, a reserved put is settled when the shard comes by.)
+    // Without a flush method, the shard settles a reserved put later, in an idle moment.
     EXPECT_TRUE(path == PutPath::kReserve || reader->stats().cache_misled > 0);
   }
 }
 
-TEST_P(Cache, AClientKnowsWhereItPutAValueInline) {
+TEST_P(Cache, ClientKnowsTheLocationOfItsInlinePut) {
   const auto server = Serve();
   const auto client = Connect({.put_path = PutPath::kInline});
   ASSERT_TRUE(client->Put("other key", "value").ok());
-  ReadsOfGet(*client, "other key", "value");  // now it knows of the log's first region
+  ReadsOfGet(*client, "other key", "value");  // the client learns of the first region of the log
   for (int i = 0; i < 3; ++i) {
     const std::string value = "value" + std::to_string(i);
     ASSERT_TRUE(client->Put("key", value).ok());
@@ -71,7 +71,7 @@ TEST_P(Cache, CacheOfNoEntriesIsOff) {
   EXPECT_EQ(client->stats().cache_hits, 0U);
 }
 
-// The next server knows nothing of what the one before has marked.
+// The next server does not know which versions the last one marked as left.
 TEST_P(Cache, KnownLocationsEndWithTheServer) {
   auto server = Serve();
   const auto client = Connect();

@@ -1,4 +1,4 @@
-// Pools that are written over many times.
+// Pools that are overwritten many times.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,11 +20,11 @@ constexpr uint64_t kPutsAtATime = 16;
 
 using Model = std::map<std::string, uint64_t>;  // the number of each key's value
 
-// A value says whose it is and which; its bytes follow from that.
+// A value names its key and its number. The other bytes follow from the number.
 std::string ValueOf(const std::string& key, uint64_t sequence) {
   return key + "=" + std::to_string(sequence) + "=" + Bytes(sequence, 500 + sequence * 7 % 1500);
 }
-// 0 if nobody put it like that.
+// Returns 0 if nobody put this value under this key.
 uint64_t SequenceOf(const std::string& key, const std::string& value) {
   if (!value.starts_with(key + "=")) return 0;
   const uint64_t sequence = std::strtoull(value.c_str() + key.size() + 1, nullptr, 10);
@@ -42,7 +42,7 @@ class Cleaning : public EveryPool {
     options.index_entries = 2048;
     return EveryPool::Serve(options);
   }
-  // Puts so many bytes in all, several values at a time.
+  // Puts `bytes` bytes in all, several values at a time.
   static void Write(Client& client, uint64_t writer, uint64_t bytes, Model* model, uint64_t* refused) {
     Random random(writer);
     for (uint64_t written = 0; written < bytes;) {
@@ -110,15 +110,15 @@ TEST_P(Cleaning, EndlessWritesNeverHideTheNewestValueFromReaders) {
   const auto client = Connect();
   for (const auto& model : models) ExpectAll(*client, model);
   const Counters counters = SettledCountersOf(*client);
-  // Each region many times.
+  // The cleaner cleaned each region many times.
   EXPECT_GT(counters.at("clean_regions"), (kTimesOver - 2) * kPoolBytes / (64 << 10));
   EXPECT_GT(counters.at("clean_moves"), 0U);
   EXPECT_EQ(counters.at("violations"), 0U);
   EXPECT_EQ(counters.at("damaged_keys"), 0U);
 }
 
-// What they know of the regions is of long ago.
-TEST_P(Cleaning, ClientsThatSleptGetAndPutRightAtOnce) {
+// The knowledge of these clients about the regions is old.
+TEST_P(Cleaning, ClientsThatSleptGetAndPutCorrectlyAtOnce) {
   const auto server = Serve();
   const auto gets = Connect();
   const auto places = Connect({.ack = Ack::kPlaced, .put_path = PutPath::kReserve});
@@ -153,7 +153,7 @@ TEST_P(Cleaning, ClientsThatSleptGetAndPutRightAtOnce) {
   }
 }
 
-TEST_P(Cleaning, PutsWaitForRoomThatIsBeingMade) {
+TEST_P(Cleaning, PutsWaitWhileTheCleanerMakesRoom) {
   const auto server = Serve();
   const auto client = Connect();
   constexpr uint64_t kFirst = 200;  // large values
@@ -178,7 +178,7 @@ TEST_P(Cleaning, PutsWaitForRoomThatIsBeingMade) {
   ExpectAll(*client, model);
 }
 
-// Of a pool that is still there then.
+// The pool must outlive the server.
 class CleaningOfFiles : public Cleaning {};
 
 TEST_P(CleaningOfFiles, GoesOnAfterARestart) {

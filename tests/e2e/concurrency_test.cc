@@ -1,4 +1,4 @@
-// Several clients, each in a thread of its own.
+// Several clients, each in a separate thread.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,10 +16,10 @@
 namespace erda {
 namespace {
 
-// A value says who wrote it, and which of that writer's values it is; its bytes follow from both.
+// A value begins with its writer and the number of the writer's put. The other bytes follow from both.
 struct Stamp {
   uint32_t writer = 0;
-  uint32_t crc = 0;  // of everything behind it
+  uint32_t crc = 0;  // the checksum of everything after it
   uint64_t sequence = 0;
 };
 
@@ -32,7 +32,7 @@ std::string Stamped(uint32_t writer, uint64_t sequence, size_t filler) {
   return value;
 }
 
-// False if nobody wrote it like that.
+// Returns false if no writer wrote this value.
 bool ReadStamp(std::string_view value, Stamp* stamp) {
   if (value.size() < sizeof(Stamp)) return false;
   std::memcpy(stamp, value.data(), sizeof(Stamp));
@@ -49,7 +49,7 @@ class Concurrency : public E2eTest, public testing::WithParamInterface<std::tupl
   }
 };
 
-TEST_P(Concurrency, ClientsWithKeysOfTheirOwnDoNotNoticeEachOther) {
+TEST_P(Concurrency, ClientsWithSeparateKeysDoNotAffectEachOther) {
   const auto server = Serve();
   std::atomic<uint64_t> wrong{0};
   AtOnce(4, [&](uint32_t number) {
@@ -102,7 +102,7 @@ TEST_P(Concurrency, ReadersOfSharedKeysGetWholeValuesAndNoWriterGoesBack) {
   for (uint32_t reader = 0; reader < kReaders; ++reader) {
     threads.emplace_back([&, reader] {
       const auto client = Connect();
-      // By key and writer: a put that came before one that was seen never shows again.
+      // By key and writer: after a reader has seen a put, no earlier put of that writer shows again.
       std::array<std::array<uint64_t, kWriters>, kKeys> seen{};
       Random random(reader + 200);
       for (uint32_t after = 0; after < 20;) {

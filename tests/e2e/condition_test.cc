@@ -91,7 +91,7 @@ TEST_P(Conditions, APutTakesEffectOnlyIfItsConditionHolds) {
   }
 }
 
-TEST_P(Conditions, AConflictIsNoRefusalAndNoViolation) {
+TEST_P(Conditions, ConflictCountsAsNoRefusalAndNoViolation) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "value").ok());
@@ -102,7 +102,7 @@ TEST_P(Conditions, AConflictIsNoRefusalAndNoViolation) {
   EXPECT_EQ(client->stats().reconnects, 0U);
 }
 
-TEST_P(Conditions, AsynchronousCallsTakeThemToo) {
+TEST_P(Conditions, AsynchronousCallsTakeConditions) {
   const auto server = Serve();
   const auto client = Connect();
   std::vector<std::string> happened;
@@ -143,7 +143,7 @@ TEST_P(Conditions, AsynchronousCallsTakeThemToo) {
   EXPECT_EQ(client->Increment(std::string(1025, 'k')).status().code(), Code::kInvalidArgument);
 }
 
-TEST_P(Conditions, AnIncrementIsOfANumber) {
+TEST_P(Conditions, IncrementNeedsANumber) {
   const auto server = Serve();
   const auto client = Connect();
   EXPECT_EQ(*client->Increment("n"), 1);
@@ -182,9 +182,9 @@ TEST_P(VersionsOfALastingPool, NeverRepeat) {
   EXPECT_EQ(seen.size(), 30U);
 }
 
-// --- Waiting for what decides
+// --- Waiting for a value in flight
 
-TEST_P(Conditions, WaitsForAValueOnItsWay) {
+TEST_P(Conditions, ConditionWaitsForAValueInFlight) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "v1").ok());
@@ -200,14 +200,15 @@ TEST_P(Conditions, WaitsForAValueOnItsWay) {
     put = Connect()->Put("key", "v3", If(before));
     done = true;
   });
-  // Others are served meanwhile, and the key reads as before.
+  // The shard serves other requests meanwhile, and gets find the older version.
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(client->Put("other", "value").ok());
     ASSERT_EQ(*client->Get("key"), "v1");
   }
   EXPECT_FALSE(done);
   slow.Write(format::kPoolWriteRegion, slow.BodyOffset(*reserved), slow.Body(*reserved, "slow!"));
-  if (slow.hello().flush_method == static_cast<uint8_t>(format::FlushMethod::kServerFlush)) {  // else nobody says so
+  // Without server-flush, no client sends a commit.
+  if (slow.hello().flush_method == static_cast<uint8_t>(format::FlushMethod::kServerFlush)) {
     slow.Post(RawPeer::CommitRequest(*reserved), "");
     const auto committed = slow.Answer();
     ASSERT_TRUE(committed && committed->code == 0);
@@ -217,7 +218,7 @@ TEST_P(Conditions, WaitsForAValueOnItsWay) {
   EXPECT_EQ(*client->Get("key"), "slow!");
 }
 
-TEST_P(Conditions, GoesOnWhenTheWriterGoes) {
+TEST_P(Conditions, WaitingConditionGoesOnWhenTheWriterLeaves) {
   const auto server = Serve();
   const auto client = Connect();
   RawPeer slow(Address());
@@ -232,8 +233,8 @@ TEST_P(Conditions, GoesOnWhenTheWriterGoes) {
   EXPECT_EQ(*client->Get("key"), "mine");
 }
 
-// A client that reserves and does nothing more keeps others waiting for some seconds, not for ever.
-TEST_P(Conditions, EndsAWriterThatIsOverdue) {
+// A client that reserves and does nothing more delays others for some seconds, but not for ever.
+TEST_P(Conditions, ShardEndsAnOverdueWriter) {
   const auto server = Serve();
   RawPeer stuck(Address());
   stuck.Post(RawPeer::ReserveRequest("key", 5, Ack::kPersisted), "key");
@@ -247,7 +248,7 @@ TEST_P(Conditions, EndsAWriterThatIsOverdue) {
   EXPECT_EQ(CountersOf(*client).at("violations"), 0U);
 }
 
-// Nor for ever while others keep the shard busy, which tells the time more rarely then.
+// A busy shard looks at the time more rarely, and still ends a stuck writer.
 TEST_F(E2eTest, ABusyShardEndsAWriterThatIsOverdue) {
   const auto server = Serve(PoolKind::kDram);
   RawPeer stuck(Address());
@@ -268,9 +269,9 @@ TEST_F(E2eTest, ABusyShardEndsAWriterThatIsOverdue) {
 
 // --- Hostile
 
-// The shard judges what stands in the slot at that moment, whatever stood there when the request came. It may copy the
-// slot while this test writes there: then it finds a part of each. So the first rewriting may be answered under either
-// number, and each of the others changes one field.
+// The shard judges the request that stands in the slot when it goes on, not the one that came. It may copy the slot
+// while this test writes there, and find a part of each. So the first rewritten request may be answered under either
+// number. Each of the others changes one field.
 TEST_P(Conditions, RewrittenWaitingRequestIsCheckedAgain) {
   const auto server = Serve();
   const auto client = Connect();
@@ -291,7 +292,8 @@ TEST_P(Conditions, RewrittenWaitingRequestIsCheckedAgain) {
     ASSERT_TRUE(writer.Answer().has_value());
     RawPeer peer(Address());
     peer.Post(good, "key");
-    for (int i = 0; i < 2; ++i) EXPECT_TRUE(client->Put("other", "v").ok());  // the second one is served behind it
+    // The shard serves the second of these puts after it has seen the waiting request.
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(client->Put("other", "v").ok());
     peer.Write(format::kRequestRegion, 0, std::string(AsString(BytesOf(rewritten))) + "oth");
     writer.Leave();
     if (rewritten.id == other_key.id) {
@@ -308,7 +310,7 @@ TEST_P(Conditions, RewrittenWaitingRequestIsCheckedAgain) {
   EXPECT_EQ(*client->Get("other"), "v");
 }
 
-TEST_P(Conditions, RequestsThatAreNoneEndTheChannel) {
+TEST_P(Conditions, InvalidConditionalRequestsEndTheChannel) {
   const auto server = Serve();
   const auto client = Connect();
   using format::RequestOp;
@@ -337,7 +339,7 @@ TEST_P(Conditions, RequestsThatAreNoneEndTheChannel) {
     request.value_size = size;
     expect_violation(request, "key....12345678");
   }
-  // One more in a slot whose request still waits.
+  // Another request in a slot whose request still waits.
   RawPeer writer(Address());
   writer.Post(RawPeer::ReserveRequest("key", 5, Ack::kPersisted), "key");
   ASSERT_TRUE(writer.Answer().has_value());
@@ -350,7 +352,7 @@ TEST_P(Conditions, RequestsThatAreNoneEndTheChannel) {
   EXPECT_EQ(CountersOf(*client).at("violations"), ++violations);
 }
 
-TEST_P(Conditions, AConflictIsAnAnswer) {
+TEST_P(Conditions, ConflictCountsAsNoFailure) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "v", If(kAbsent)).ok());
@@ -365,7 +367,7 @@ TEST_P(Conditions, AConflictIsAnAnswer) {
 
 // --- Many
 
-// Each client adds by what it read; nobody's step is lost, and nobody's is done twice.
+// Each client adds to the value that it read. No addition is lost, and none happens twice.
 TEST_P(Conditions, ManyClientsSwap) {
   const auto server = Serve();
   constexpr int kClients = 8;
@@ -409,11 +411,12 @@ TEST_P(Conditions, SixteenClientsCount) {
   EXPECT_EQ(NumberIn(Connect()->Get("sum")), kClients * kEach);
 }
 
-// Clients are killed in the middle. What each knows to be done is done, once; the call that it was in may be.
+// Clients are killed in the middle of a call. Each acknowledged increment has happened once. The call that was cut off
+// may have happened.
 class KilledCounters : public E2eTest {};
 
 TEST_F(KilledCounters, AcknowledgedIncrementsAreAppliedOnce) {
-  const auto server = Serve(PoolKind::kPowerSafe);  // in a process of its own, so that this one may fork
+  const auto server = Serve(PoolKind::kPowerSafe);  // in a separate process, so that this one may fork
   struct Tally {
     std::atomic<int64_t> begun = 0;
     std::atomic<int64_t> done = 0;

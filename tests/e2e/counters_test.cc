@@ -1,4 +1,4 @@
-// What is counted, and what costs nothing.
+// The counters, and operations that cost the server nothing.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -17,12 +17,12 @@ namespace {
 
 class Counting : public EveryPool {};
 
-// Header 32, key, checksum 4, value; then the words of the entry.
+// Header 32, key, checksum 4, value. The words of the entry come on top.
 uint64_t ObjectBytes(size_t key, size_t value) { return 32 + key + 4 + value; }
 
 TEST_P(Counting, EachPutWritesItsValueToNvmOnce) {
   ServerOptions options = Options();
-  options.region_size = options.segment_size = 8 << 20;  // whose mark does not move here
+  options.region_size = options.segment_size = 8 << 20;  // large, so that its mark does not move here
   const auto server = Serve(options);
   const std::string key = "a key of 21 bytes ...";
   const std::string value = Bytes(1, 3000);
@@ -41,12 +41,12 @@ TEST_P(Counting, EachPutWritesItsValueToNvmOnce) {
     for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
       const auto client = Connect({.ack = ack, .put_path = path});
       const auto put = [&] { return client->Put(key, value); };
-      // A new key: meta, the word that publishes, the word that settles. An old one: without meta, but the flag in the
-      // version that is left.
+      // For a new key: meta, the word that publishes, and the word that settles. For an old key there is no meta, but
+      // the left version gets a flag.
       EXPECT_EQ(written(*client, put), ObjectBytes(key.size(), value.size()) + 24);
       EXPECT_EQ(written(*client, put), ObjectBytes(key.size(), value.size()) + 24);
       EXPECT_EQ(client->stats().nvm_bytes_written, path == PutPath::kReserve ? 2 * (4 + value.size()) : 0);
-      // The tombstone, the flag, the word that publishes it, the word that frees the entry.
+      // The tombstone, the flag, the word that publishes the tombstone, and the word that frees the entry.
       EXPECT_EQ(written(*client, [&] { return client->Delete(key); }), ObjectBytes(key.size(), 0) + 24);
     }
   }
@@ -68,14 +68,14 @@ TEST_P(Counting, SmallValuesGoInlineAndLargeOnesIntoAChunk) {
   EXPECT_EQ(*client->Get("large"), Bytes(9, 4096));
 }
 
-TEST_P(Counting, ClientsReadWhatTheServerCountsByKindAndOutcome) {
+TEST_P(Counting, ClientsReadTheServersCountsByKindAndOutcome) {
   ServerOptions options = Options();
   options.shards = 2;
   const auto server = Serve(options);
   const auto client = Connect({.put_path = PutPath::kInline});
   for (int i = 0; i < 30; ++i) ASSERT_TRUE(client->Put("key" + std::to_string(i), "value").ok());
   EXPECT_EQ(client->Delete("none").code(), Code::kNotFound);
-  // A time is counted behind the answer.
+  // The shard counts a time after it has answered.
   const auto times = [&] {
     uint64_t count = 0;
     const auto activity = client->ServerActivity();
@@ -86,7 +86,7 @@ TEST_P(Counting, ClientsReadWhatTheServerCountsByKindAndOutcome) {
   ASSERT_TRUE(WaitUntil([&] { return times() == 31; }));
   const auto read = client->ServerActivity();
   ASSERT_TRUE(read.ok()) << read.status().ToString();
-  // (A power-safe pool's server is a process of its own.)
+  // The server of a power-safe pool is a separate process.
   const Activity own = GetParam() == PoolKind::kPowerSafe ? *read : server->server().activity();
   ASSERT_EQ(read->operations.size(), own.operations.size());
   for (size_t i = 0; i < own.operations.size(); ++i) {
@@ -108,7 +108,7 @@ TEST_P(Counting, ClientsReadWhatTheServerCountsByKindAndOutcome) {
   EXPECT_LE(std::stoull(info.at("requests_put_inline_p50_ns")), std::stoull(info.at("requests_put_inline_p999_ns")));
 }
 
-TEST_P(Counting, TheServerCountsWhatItDid) {
+TEST_P(Counting, ServerCountsEachOperation) {
   ServerOptions options = Options();
   options.shards = 2;
   const auto server = Serve(options);
@@ -140,7 +140,7 @@ TEST_P(Counting, TheServerCountsWhatItDid) {
   EXPECT_EQ(client->stats().failures, 0U);
   EXPECT_EQ(reserving->stats().requests, GetParam() == PoolKind::kPowerSafe ? 40U : 20U);
 
-  if (GetParam() == PoolKind::kPowerSafe) return;  // the same from the inside, where the server is in this process
+  if (GetParam() == PoolKind::kPowerSafe) return;  // the rest needs a server in this process
   const ServerStats stats = server->server().stats();
   EXPECT_EQ(stats.puts, 50U);
   EXPECT_EQ(stats.puts_inline, 30U);
@@ -153,7 +153,7 @@ TEST_P(Counting, TheServerCountsWhatItDid) {
   EXPECT_EQ(stats.log_bytes_used, counters.at("log_bytes_used"));
 }
 
-TEST_P(Counting, TheServerSaysWhatItIs) {
+TEST_P(Counting, InfoDescribesTheServer) {
   ServerOptions options = Options();
   options.shards = 3;
   options.region_size = 1 << 20;
@@ -172,8 +172,8 @@ TEST_P(Counting, TheServerSaysWhatItIs) {
   EXPECT_EQ(info.at("pool_uuid").size(), 32U);
 }
 
-// Clients of shm write with a CPU, so a Read flushes nothing of theirs: kPersisted is kept by the server all the same.
-TEST_P(Counting, AFlushMethodThatCannotKeepItsPromiseIsNotGiven) {
+// Clients of shm write with a CPU, so a Read does not flush their values. The server keeps the promise of kPersisted.
+TEST_P(Counting, FlushMethodThatCannotPersistIsNotChosen) {
   ServerOptions options = Options();
   options.flush = FlushChoice::kReadAfterWrite;
   const auto server = Serve(options);
@@ -184,8 +184,8 @@ TEST_P(Counting, AFlushMethodThatCannotKeepItsPromiseIsNotGiven) {
   EXPECT_EQ(CountersOf(*client).at("commits"), power_safe ? 1U : 0U);
 }
 
-TEST_P(Counting, TheAddressesOfADeviceShareAFabric) {
-  if (GetParam() == PoolKind::kPowerSafe) return;  // that server is in a process of its own
+TEST_P(Counting, AddressesOfOneDeviceShareAFabric) {
+  if (GetParam() == PoolKind::kPowerSafe) return;  // that server is in a separate process
   ServerOptions options = Options();
   options.listen.push_back("shm:" + Path("second"));
   const auto server = Serve(options);
@@ -228,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(E2e, Counting, kEveryPool, PoolName);
 
 class Idle : public E2eTest {
  protected:
-  // Processor time of this process's threads of that name, in clock ticks.
+  // Returns the processor time of this process's threads with that name, in clock ticks.
   static long TicksOf(const std::string& name) {
     long ticks = -1;
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {

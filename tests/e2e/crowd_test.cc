@@ -1,5 +1,5 @@
-// A client that is let in knows the pool's hash seed, and can choose keys that all have one place in the index. The
-// keys of others that have the same place are taken all the same (docs/security.md, "Chosen keys").
+// A client that is let in knows the pool's hash seed. So it can choose keys that all have one place in the index. Other
+// clients' keys with the same place still find room (docs/security.md, "Chosen keys").
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -16,8 +16,8 @@ namespace {
 
 class CrowdTest : public E2eTest {
  protected:
-  // Keys with the home of the first of them, which splits up to the size of a usual index do not part. Where the window
-  // is not cut by an end of its block, it has whole pieces of 64 slots on both sides of the home.
+  // Returns keys with the same home, which splits do not part before the index has its usual size. If no end of the
+  // block cuts the window, it has whole pieces of 64 slots on both sides of the home.
   static std::vector<std::string> Choose(const format::HelloReply& hello, size_t count) {
     const format::Geometry& geometry = hello.geometry;
     const uint64_t blocks = format::UsualIndexSlots(geometry.pool_size, geometry.shards) / geometry.block_slots();
@@ -38,7 +38,7 @@ class CrowdTest : public E2eTest {
   }
 };
 
-TEST_F(CrowdTest, AStrangersKeysDoNotKeepOthersOut) {
+TEST_F(CrowdTest, CollidingKeysOfAStrangerLeaveRoomForOthers) {
   ServerOptions options = Options(PoolKind::kDram);
   options.pool_size = 8 << 20;
   const auto server = Serve(PoolKind::kDram, options);
@@ -75,7 +75,7 @@ TEST_F(CrowdTest, AStrangersKeysDoNotKeepOthersOut) {
   EXPECT_TRUE(sleeper->Get(absent).ok());
 }
 
-// What a miss costs as the window grows (docs/protocol.md, "A neighbourhood that grows").
+// The cost of a miss while the window grows (docs/protocol.md, "A neighbourhood that grows").
 TEST_F(CrowdTest, AMissReadsItsWindowInPieces) {
   ServerOptions options = Options(PoolKind::kDram);
   options.pool_size = 4 << 20;
@@ -90,7 +90,7 @@ TEST_F(CrowdTest, AMissReadsItsWindowInPieces) {
     return client->stats().reads - before;
   };
   size_t put = 0;
-  uint64_t pieces = 0;  // beyond the neighbourhood
+  uint64_t pieces = 0;  // pieces beyond the neighbourhood
   for (uint64_t window = 64; window <= 2048; window *= 2, pieces = 2 * pieces + 1) {
     for (; put <= window / 2; ++put) ASSERT_TRUE(client->Put(keys[put], "v").ok()) << put;
     for (int again = 0; again < 2; ++again) {

@@ -1,4 +1,4 @@
-// What the owner of a server is told of clients that break the protocol, or are not let in.
+// The events that a server reports to its owner: clients that break the protocol, or that are not let in.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class EventsTest : public E2eTest {
     };
     return options;
   }
-  // The next one, which comes soon.
+  // Waits for the next event, and returns it.
   std::string Next() {
     std::string line;
     EXPECT_TRUE(WaitUntil([&] {
@@ -52,7 +52,7 @@ class EventsTest : public E2eTest {
     return "client 000000000000000" + std::to_string(id) + " (shm, process " + std::to_string(getpid()) + " of user " +
            std::to_string(getuid()) + ")";
   }
-  // Of a peer whose number is 1, at shard 0.
+  // Expects a violation by the peer with number 1, at shard 0.
   void ExpectBroken(const std::string& what) {
     EXPECT_EQ(Next(), Who(1) + ", shard 0: it broke the protocol: " + what);
   }
@@ -117,7 +117,7 @@ TEST_F(EventsTest, EachViolationIsNamed) {
   EXPECT_TRUE(silent());
 }
 
-TEST_F(EventsTest, ADelegatedPutOfWhatIsNotThereIsNamed) {
+TEST_F(EventsTest, DelegatedPutWithoutAPlacedValueIsNamed) {
   const auto server = Serve(PoolKind::kDram, Telling());
   RawPeer peer(Address());
   Request request{};
@@ -176,7 +176,7 @@ TEST_F(EventsTest, AHelloThatIsRefusedIsNamed) {
   EXPECT_TRUE(silent());
 }
 
-TEST_F(EventsTest, AProofThatFailsIsNamedAndAQuestionForOneIsNot) {
+TEST_F(EventsTest, FailedProofIsNamedAndARequestForAChallengeIsNot) {
   const std::string file = Path("tokens");
   std::ofstream(file) << "the-token-of-a-writer\nthe-token-of-a-reader read-only\n";
   std::filesystem::permissions(file, std::filesystem::perms::owner_read);
@@ -198,7 +198,7 @@ TEST_F(EventsTest, AProofThatFailsIsNamedAndAQuestionForOneIsNot) {
   EXPECT_TRUE(silent());
 }
 
-TEST_F(EventsTest, GoodClientsGiveNoReason) {
+TEST_F(EventsTest, GoodClientsCauseNoEvents) {
   const auto server = Serve(PoolKind::kDram, Telling());
   for (int i = 0; i < 20; ++i) {
     const auto client = Connect();

@@ -1,4 +1,4 @@
-// Values with a time to live, as users have them. Real time: nothing here has to be quick.
+// Values with a time to live, as users have them. The tests use real time, and nothing has to be quick.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -31,7 +31,7 @@ class Expiry : public EveryPool {
   static bool IsAbsent(Client& client, const std::string& key) {
     return client.Get(key).status().code() == Code::kNotFound;
   }
-  // What a reader finds in the shard's control block.
+  // Returns the time that a reader finds in the shard's control block.
   static uint64_t TimeToldTo(RawPeer& peer) {
     const auto bytes = peer.Read(format::kControlRegion, offsetof(format::ControlBlock, time), sizeof(uint64_t));
     EXPECT_TRUE(bytes);
@@ -40,7 +40,7 @@ class Expiry : public EveryPool {
 };
 INSTANTIATE_TEST_SUITE_P(E2e, Expiry, kEveryPool, PoolName);
 
-TEST_P(Expiry, ValuesOfAllSizesAreThereAndGoOnEveryPath) {
+TEST_P(Expiry, ValuesOfAllSizesStayUntilTheyExpireOnEveryPath) {
   const auto server = Serve();
   for (const PutPath path : {PutPath::kAuto, PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
     SCOPED_TRACE("path " + std::to_string(static_cast<int>(path)));
@@ -94,7 +94,7 @@ TEST_P(Expiry, ExpiredKeyIsAbsentForConditions) {
   EXPECT_EQ(*client->Get("lock"), "yours");
 }
 
-TEST_P(Expiry, APutWithoutOneStaysAndAnIncrementKeepsIt) {
+TEST_P(Expiry, PutWithoutADeadlineStaysAndAnIncrementKeepsTheDeadline) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "v1", For(milliseconds(1))).ok());
@@ -112,7 +112,7 @@ TEST_P(Expiry, APutWithoutOneStaysAndAnIncrementKeepsIt) {
   EXPECT_EQ(client->GetVersioned("key")->expires, std::nullopt);
 }
 
-TEST_P(Expiry, NobodyKeepsWhatHasExpired) {
+TEST_P(Expiry, ServerFreesExpiredKeys) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("stays", "v").ok());
@@ -138,8 +138,9 @@ TEST_P(Expiry, ATimeToLiveIsWithinItsLimits) {
   ExpectFails(client->Put("big", largest + "!", For(hours(1))).status(), Code::kInvalidArgument, "bytes");
 }
 
-// With the 8 bytes more, each of these ends differently in its granule, its request and its first Read.
-TEST_P(Expiry, ValuesOfTheSizeOfTheMemoryTheyAreReadInto) {
+// The deadline takes 8 bytes more. So each of these sizes ends differently in its granule, its request and its first
+// Read.
+TEST_P(Expiry, ValuesFillTheMemoryThatTheyAreReadInto) {
   ServerOptions options = Options();
   options.region_size = 4 << 20;
   options.segment_size = 2 << 20;
@@ -232,7 +233,7 @@ TEST_P(Expiry, ExpiredKeyIsAbsentForDeletesAndIncrements) {
   EXPECT_GT(*again, *version);
 }
 
-// Who knows of a place where a value was does not take what is put there next for it.
+// A client that knows the place of an expired value does not take a new value there for the expired one.
 TEST_P(Expiry, PutAfterExpiryIsSeenByClientsThatKnowTheExpiredVersion) {
   const auto server = Serve();
   const auto writer = Connect();
@@ -240,7 +241,7 @@ TEST_P(Expiry, PutAfterExpiryIsSeenByClientsThatKnowTheExpiredVersion) {
   for (int round = 0; round < 5; ++round) {
     ASSERT_TRUE(writer->Put("key", "brief", For(milliseconds(10))).ok());
     EXPECT_TRUE(WaitUntil([&] { return IsAbsent(*reader, "key"); }));
-    if (round % 2 == 0) {  // freed first
+    if (round % 2 == 0) {  // the shard frees the entry first
       EXPECT_TRUE(WaitUntil([&] { return CountersOf(*reader)["keys"] == 0; }));
     }
     ASSERT_TRUE(writer->Put("key", "stays").ok());
@@ -255,7 +256,7 @@ TEST_P(Expiry, AFullPoolHasRoomAgain) {
   const auto server = Serve(options);
   const auto client = Connect();
   const std::string value = Bytes(1, 10'000);
-  for (int i = 0; i < 3000; ++i) {  // more than it holds
+  for (int i = 0; i < 3000; ++i) {  // more than the pool holds
     const std::string key = "key" + std::to_string(i);
     ASSERT_TRUE(WaitUntil([&] { return client->Put(key, value, For(milliseconds(50))).ok(); })) << i;
   }
@@ -264,7 +265,7 @@ TEST_P(Expiry, AFullPoolHasRoomAgain) {
   EXPECT_EQ(*client->Get("stays"), value);
 }
 
-TEST_P(Expiry, AServerSaysWhatTimeItIs) {
+TEST_P(Expiry, ServerTellsTheTime) {
   const auto server = Serve();
   const uint64_t before = ServerTime::WallMicros();
   RawPeer peer(Address());
@@ -283,8 +284,8 @@ TEST_P(Expiry, AServerSaysWhatTimeItIs) {
   EXPECT_LT(last, ServerTime::WallMicros() + uint64_t{3'600'000'000});
 }
 
-// A reader whose own clock is late asks nobody, and has the shard's word alone.
-TEST_P(Expiry, TheTimeGoesOnWhileNobodyAsks) {
+// A reader whose own clock is late sends no request, and relies on the time that the shard tells.
+TEST_P(Expiry, ToldTimeGoesOnWithoutRequests) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "v", For(hours(1))).ok());
@@ -294,11 +295,11 @@ TEST_P(Expiry, TheTimeGoesOnWhileNobodyAsks) {
   for (uint64_t i = 1; i <= 3; ++i) EXPECT_TRUE(WaitUntil([&] { return TimeToldTo(peer) >= first + i * 50; }));
 }
 
-TEST_P(Expiry, AServerWithoutDeadlinesSleepsOn) {
+TEST_P(Expiry, ServerWithoutDeadlinesKeepsSleeping) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "v").ok());
-  (void)SettledCountersOf(*client);  // its sleeps stand still
+  (void)SettledCountersOf(*client);  // no sleeps are counted any more
   ASSERT_TRUE(client->Put("key", "v", For(milliseconds(1))).ok());
   const uint64_t before = CountersOf(*client)["sleeps"];
   EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client)["sleeps"] > before + 3; })) << "it wakes up for the time";
@@ -323,7 +324,7 @@ TEST_P(Expiry, RequestForTheTimeUpdatesTheToldTime) {
   }
 }
 
-TEST_P(Expiry, AGetReadsTheTimeOfAValueWithADeadlineAlone) {
+TEST_P(Expiry, GetReadsTheTimeOnlyForAValueWithADeadline) {
   const auto server = Serve();
   const auto client = Connect();
   const auto reader = Connect({.cache_entries = 0});
@@ -334,7 +335,7 @@ TEST_P(Expiry, AGetReadsTheTimeOfAValueWithADeadlineAlone) {
     EXPECT_EQ(*from.Get(key), "v");
     return from.stats().reads - before;
   };
-  for (Client* each : {client.get(), reader.get()}) {  // they learn where the regions are
+  for (Client* each : {client.get(), reader.get()}) {  // the clients learn where the regions are
     EXPECT_TRUE(each->Get("brief").ok() && each->Get("stays").ok());
   }
   EXPECT_EQ(reads_of(*client, "brief"), 2U);
@@ -342,7 +343,7 @@ TEST_P(Expiry, AGetReadsTheTimeOfAValueWithADeadlineAlone) {
   EXPECT_EQ(reads_of(*reader, "brief"), reads_of(*reader, "stays") + 1);
 }
 
-// The Read behind a block tells the time for all that it names.
+// One Read after the Read of a block tells the time for all values of that block.
 TEST_P(Expiry, AScanReadsNoTimeForEachKey) {
   const auto server = Serve();
   const auto client = Connect();
@@ -358,7 +359,7 @@ TEST_P(Expiry, AScanReadsNoTimeForEachKey) {
       }
       EXPECT_EQ(keys, 100U);
     };
-    scan();  // it learns where the regions are
+    scan();  // the reader learns where the regions are
     const uint64_t before = reader->stats().reads;
     scan();
     return reader->stats().reads - before;
@@ -396,7 +397,7 @@ TEST_P(Expiry, AValueThatLeavesNoRoomForItsDeadlineBreaksTheProtocol) {
 
 class ExpiryRestart : public E2eTest {
  protected:
-  // In the file of a pool of one shard.
+  // Stores the note of the time in the file of a pool with one shard.
   void NoteTime(format::CheckedWord time) const {
     std::fstream file(Path("pool"), std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(static_cast<std::streamoff>(format::ShardRecordOffset(0) + offsetof(format::ShardRecord, time)));
@@ -457,8 +458,8 @@ TEST_F(ExpiryRestart, DeadlinesAreKeptWhenTheServerDies) {
   EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client)["keys"] == 100; })) << CountersOf(*client)["keys"];
 }
 
-// So the next one begins no earlier, whatever its wall clock says.
-TEST_F(ExpiryRestart, AServerThatDiesHasToldNoTimeThatThePoolDoesNotKeep) {
+// The pool keeps the latest told time, so that the next server does not begin earlier.
+TEST_F(ExpiryRestart, PoolKeepsEachTimeThatADeadServerTold) {
   auto server = Serve(PoolKind::kFile);
   uint64_t told = 0;
   {
@@ -475,8 +476,8 @@ TEST_F(ExpiryRestart, AServerThatDiesHasToldNoTimeThatThePoolDoesNotKeep) {
   EXPECT_GE(NotedTime().number(), told);
 }
 
-// The wall clock was set back since, say.
-TEST_F(ExpiryRestart, AServerDoesNotBeginBeforeTheTimeThatThePoolKeeps) {
+// The machine's wall clock may be set back between two servers.
+TEST_F(ExpiryRestart, ServerBeginsNoEarlierThanTheTimeInThePool) {
   auto server = Serve(PoolKind::kFile);
   std::optional<Deadline> expires;
   {
@@ -503,7 +504,7 @@ TEST_F(ExpiryRestart, AServerDoesNotBeginBeforeTheTimeThatThePoolKeeps) {
   EXPECT_GE(NotedTime().number(), deadline);
 }
 
-TEST_F(ExpiryRestart, ATimeThatIsDamagedCountsForNothing) {
+TEST_F(ExpiryRestart, DamagedTimeInThePoolIsIgnored) {
   auto server = Serve(PoolKind::kFile);
   {
     const auto client = Connect();

@@ -1,4 +1,4 @@
-// Servers and clients as users have them, for tests that look at the store from outside.
+// Servers and clients as users have them, for tests that see the store from outside.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,12 +19,12 @@
 namespace erda {
 
 enum class PoolKind {
-  kDram,       // in this process; volatile, no flush
-  kFile,       // in this process; process-safe, no flush
-  kPowerSafe,  // a process of its own that is told to take an ordinary file for NVM: power-safe, server-flush
+  kDram,       // In this process: volatile, no flush method.
+  kFile,       // In this process: process-safe, no flush method.
+  kPowerSafe,  // A separate process that takes an ordinary file for NVM: power-safe, server-flush.
 };
 
-// ClientOptions of which some can be named and the others left out, without a warning.
+// ClientOptions of which a test names some and leaves the others out, without a warning.
 struct How {
   Ack ack = Ack::kPersisted;
   PutPath put_path = PutPath::kAuto;
@@ -37,21 +37,21 @@ struct How {
   [[nodiscard]] ClientOptions options() const;
 };
 
-// A running server of one of these kinds.
+// A running server with a pool of one kind.
 class TestServer {
  public:
-  // Until it can be connected to; the test fails if it does not start.
+  // Waits until clients can connect. The test fails if the server does not start.
   TestServer(PoolKind kind, const ServerOptions& options);
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
   ~TestServer();
 
   [[nodiscard]] const std::string& address() const { return address_; }
-  // Cleanly.
+  // Stops the server cleanly.
   void Stop();
-  // To a process of its own.
+  // Sends a signal to a server in a separate process.
   void Signal(int signal) const;
-  // Of a server in this process.
+  // Requires: the server runs in this process.
   [[nodiscard]] Server& server() { return *server_; }
 
  private:
@@ -90,25 +90,25 @@ class EveryPool : public E2eTest, public testing::WithParamInterface<PoolKind> {
 [[nodiscard]] std::string PoolName(const testing::TestParamInfo<PoolKind>& kind);
 inline const auto kEveryPool = testing::Values(PoolKind::kDram, PoolKind::kFile, PoolKind::kPowerSafe);
 
-// Bytes of all kinds that follow from the seed.
+// Returns bytes of all kinds, which follow from the seed.
 [[nodiscard]] std::string Bytes(uint64_t seed, size_t size);
 
-// What the server says of itself, by name.
+// The server's information about itself, by name.
 using Info = std::map<std::string, std::string>;
 [[nodiscard]] Info InfoOf(Client& client);
-// The counters in it.
+// The counters in Info.
 using Counters = std::map<std::string, uint64_t>;
 [[nodiscard]] Counters CountersOf(Client& client);
-// As CountersOf, once nothing is in flight any more.
+// Returns CountersOf as soon as nothing is in flight any more.
 [[nodiscard]] Counters SettledCountersOf(Client& client);
 
-// Calls body(i) for each of so many, in threads of their own, until all have returned.
+// Calls body(i) for each i below `count`, each in a separate thread, until all have returned.
 void AtOnce(uint32_t count, const std::function<void(uint32_t)>& body);
 
-// Until `holds`; what it said last, after a minute.
+// Waits until `holds` returns true, or for a minute. Returns the last answer of `holds`.
 bool WaitUntil(const std::function<bool()>& holds);
 
-// Ends with this code, and a message that has these words.
+// Expects this code, and a message with these words.
 void ExpectFails(const Status& status, Code code, std::string_view words);
 
 }  // namespace erda

@@ -11,7 +11,7 @@ namespace {
 
 class FullPool : public EveryPool {};
 
-TEST_P(FullPool, RefusesPutsWhenTheLogIsFullAndGoesOnWithTheRest) {
+TEST_P(FullPool, RefusesPutsWhenTheLogIsFullAndServesOtherRequests) {
   ServerOptions options = Options();
   options.pool_size = 1 << 20;
   options.region_size = 128 << 10;
@@ -40,7 +40,7 @@ TEST_P(FullPool, RefusesPutsWhenTheLogIsFullAndGoesOnWithTheRest) {
     EXPECT_EQ(CountersOf(*client).at("keys"), keys);
     EXPECT_GE(CountersOf(*client).at("refused"), 4U);
 
-    // Deletes make room, wherever in the log.
+    // Deletes make room, in any part of the log.
     for (size_t i = 0; i < keys; i += 2) {
       const std::string key = "key" + std::to_string(i);
       ASSERT_TRUE(client->Delete(key).ok()) << key;
@@ -56,8 +56,8 @@ TEST_P(FullPool, RefusesPutsWhenTheLogIsFullAndGoesOnWithTheRest) {
   }
 }
 
-// The index grows into the log, so it is the log that is full in the end.
-TEST_P(FullPool, TakesSmallKeysUntilTheLogIsFullAndGoesOnWithTheRest) {
+// The index grows into the log, so the log is full in the end.
+TEST_P(FullPool, TakesSmallKeysUntilTheLogIsFullAndServesOtherRequests) {
   ServerOptions options = Options();
   options.pool_size = 1 << 20;
   options.region_size = 16 << 10;
@@ -90,7 +90,7 @@ TEST_P(FullPool, TakesSmallKeysUntilTheLogIsFullAndGoesOnWithTheRest) {
     };
     fill("key");
     const size_t keys = model.size();
-    // Each takes 80 bytes of the log, and less than 32 of the index.
+    // Each key takes 80 bytes of the log, and less than 32 bytes of the index.
     EXPECT_GE(keys * (80 + 32), options.pool_size * 3 / 4);
     EXPECT_GE(CountersOf(*client).at("index_slots"), keys);
     for (int i = 0; i < 3; ++i) ExpectFails(client->Put("new", Bytes(1, 20)), Code::kResourceExhausted, "log");
@@ -99,7 +99,7 @@ TEST_P(FullPool, TakesSmallKeysUntilTheLogIsFullAndGoesOnWithTheRest) {
     expect_all(*sleeper);
     EXPECT_EQ(SettledCountersOf(*client).at("keys"), keys);
 
-    // Deletes make room, wherever in the log.
+    // Deletes make room, in any part of the log.
     for (size_t i = 0; i < keys; i += 2) {
       const std::string key = "key" + std::to_string(i);
       ASSERT_TRUE(client->Delete(key).ok()) << key;
@@ -143,8 +143,9 @@ TEST_P(FullPool, ClientCannotExceedItsReservations) {
   EXPECT_TRUE(client->Put("key", "value").ok()) << "those are done by now";
 }
 
-// What its chunk keeps from being cleaned is wanted by others, while it is not called.
-TEST_P(FullPool, AnIdleClientKeepsNoPutFromItsRoom) {
+// The idle client's chunk keeps regions from being cleaned. Other clients need that room, and the idle client does not
+// poll.
+TEST_P(FullPool, IdleClientBlocksNoPutWithItsChunk) {
   ServerOptions options = Options();
   options.pool_size = 1 << 20;
   options.region_size = 128 << 10;
@@ -168,7 +169,7 @@ TEST_P(FullPool, AnIdleClientKeepsNoPutFromItsRoom) {
     EXPECT_EQ(CountersOf(*client).at("overdue"), stays ? 1U : 0U);
     EXPECT_EQ(InfoOf(*client).at("chunks"), "0");
     ASSERT_TRUE(client->Delete("key0").ok());
-    // Who was away goes on.
+    // The idle client goes on.
     if (stays) {
       EXPECT_TRUE(idle->Delete("key1").ok()) << "over a new connection";
       EXPECT_EQ(idle->stats().reconnects, 1U);

@@ -1,4 +1,4 @@
-// The index grows while keys come: nobody notices, neither those who put them nor those who slept meanwhile.
+// The index grows while clients put keys. Neither active nor idle clients notice.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -24,12 +24,12 @@ namespace erda {
 namespace {
 
 constexpr uint64_t kSmallIndex = 128;
-constexpr uint64_t kNobodys = 1'000'000;  // keys from here on are never put
+constexpr uint64_t kNobodys = 1'000'000;  // nobody puts keys from this number on
 
 std::string Key(uint64_t i) { return "key" + std::to_string(i); }
 std::string Value(uint64_t i, uint64_t round = 0) { return std::to_string(i) + " of " + std::to_string(round); }
 
-// Starts that for each, many at a time; all have to end with this code.
+// Starts an operation for each number, many at a time. Expects that each ends with this code.
 void ForEach(Client& client, uint64_t from, uint64_t to, Code expected,
              const std::function<Status(uint64_t, Client::DoneCallback)>& start) {
   uint64_t as_expected = 0;
@@ -60,11 +60,11 @@ void ExpectAbsent(Client& client, uint64_t from, uint64_t to) {
   for (uint64_t i = from; i < to; ++i) ASSERT_EQ(client.Get(Key(i)).status().code(), Code::kNotFound) << i;
 }
 uint64_t SlotsOf(Client& client) { return CountersOf(client).at("index_slots"); }
-// Once all is split that the keys want: a shard goes on while it is asked for something.
+// Waits until the shard has made all splits that its keys need. It splits only while requests come.
 uint64_t SettledSlotsOf(Client& client) {
   uint64_t slots = SlotsOf(client);
   for (int same = 0; same < 3;) {
-    DeleteSome(client, kNobodys, kNobodys + 20, Code::kNotFound);  // some of them are each shard's
+    DeleteSome(client, kNobodys, kNobodys + 20, Code::kNotFound);  // each shard gets some of these
     const uint64_t now = SlotsOf(client);
     same = now == slots ? same + 1 : 0;
     slots = now;
@@ -74,7 +74,7 @@ uint64_t SettledSlotsOf(Client& client) {
 
 class Growth : public EveryPool {
  protected:
-  // The smallest index that each shard can have.
+  // Each shard gets the smallest index.
   [[nodiscard]] ServerOptions Small(uint32_t shards = 1) const {
     ServerOptions options = Options();
     options.shards = shards;
@@ -95,7 +95,7 @@ struct Pool {
   uint64_t keys;
   uint32_t doublings;  // at least
 };
-// The first one has the index that its size gives it.
+// The first pool has the index that follows from its size.
 constexpr Pool kDefault = {"Default", 8 << 20, 0, 1, (8 << 20) / 256, 45'000, 1};
 constexpr Pool kSmall = {"Small", 64 << 20, kSmallIndex, 1, kSmallIndex, 20'000, 7};
 constexpr Pool kSmallShards = {"SmallShards", 64 << 20, 3 * kSmallIndex, 3, 3 * kSmallIndex, 20'000, 6};
@@ -114,7 +114,8 @@ TEST_P(ManyKeys, AllClientsFindAllKeysAfterGrowth) {
   const auto without_cache = Connect({.cache_entries = 0});
   ASSERT_EQ(SlotsOf(*writer), pool.slots);
   PutSome(*writer, 0, 100);
-  for (Client* client : {sleeper.get(), without_cache.get()}) ExpectValues(*client, 0, 100);  // it knows their places
+  // The two clients learn the places of these keys.
+  for (Client* client : {sleeper.get(), without_cache.get()}) ExpectValues(*client, 0, 100);
 
   PutSome(*writer, 100, pool.keys);
   EXPECT_GE(SlotsOf(*writer), pool.slots << pool.doublings);
@@ -141,8 +142,8 @@ INSTANTIATE_TEST_SUITE_P(E2e, ManyKeys, testing::Combine(kEveryPool, testing::Va
                            return PoolName({std::get<0>(tested.param), 0}) + std::get<1>(tested.param).name;
                          });
 
-// What the sleeper knows, by a get or a put of its own, is of versions that others have replaced since.
-TEST_P(Growth, ASleeperSeesWhatOthersWroteSince) {
+// The sleeper remembers versions from an earlier get or put. Other clients have replaced them since.
+TEST_P(Growth, SleeperSeesLaterPutsOfOthers) {
   const auto server = Serve(Small());
   const auto writer = Connect();
   const auto sleeper = Connect();
@@ -172,7 +173,7 @@ TEST_P(Growth, ASleeperSeesWhatOthersWroteSince) {
   }
 }
 
-// --- What a get costs: second looks are round trips, of three Reads each
+// --- The cost of a get: a second look is a round trip with three Reads
 
 class Costs : public Growth {
  protected:
@@ -189,7 +190,8 @@ class Costs : public Growth {
 };
 INSTANTIATE_TEST_SUITE_P(E2e, Costs, kEveryPool, PoolName);
 
-// After several doublings: a look where the last depth says, and one by the number that it told.
+// After several doublings, the sleeper looks once by the last depth that it knew. That look tells the number of blocks,
+// and it looks again by that.
 TEST_P(Costs, ClientThatSleptTakesAFewMoreReadsOnce) {
   const auto server = Serve(Small());
   const auto writer = Connect();
@@ -202,7 +204,8 @@ TEST_P(Costs, ClientThatSleptTakesAFewMoreReadsOnce) {
     const auto fresh = Connect({.cache_entries = 0});
     const Cost slept = CostOf(*sleeper, 0, keys);
     const Cost usual = CostOf(*fresh, 0, keys);
-    // How many keys it must look for twice until it has learned all depends on the pool's hash seed.
+    // The number of keys that need a second look until the sleeper knows the whole index depends on the pool's hash
+    // seed.
     EXPECT_LE(slept.reads, usual.reads + 18) << "of " << usual.reads;
     EXPECT_LE(slept.second_looks, usual.second_looks + 6) << "of " << usual.second_looks;
     const Cost again = CostOf(*sleeper, 0, keys);
@@ -211,8 +214,8 @@ TEST_P(Costs, ClientThatSleptTakesAFewMoreReadsOnce) {
   }
 }
 
-// While it grows, less than a doubling from get to get; the first run, which is known, holds all of it.
-TEST_P(Costs, AGetOfAKeyThatHasLeftItsBlockTakesOneRoundTripMore) {
+// The index grows by less than a doubling between two gets. The first run, which the clients know, holds all of it.
+TEST_P(Costs, GetOfAKeyThatMovedToANewBlockTakesOneMoreRoundTrip) {
   constexpr uint64_t kWatched = 200;
   const auto server = Serve(Small());
   const auto writer = Connect();
@@ -224,11 +227,11 @@ TEST_P(Costs, AGetOfAKeyThatHasLeftItsBlockTakesOneRoundTripMore) {
   for (uint64_t keys = 1000; keys < 6000; keys += 100) {
     PutSome(*writer, keys, keys + 100);
     (void)SettledSlotsOf(*writer);
-    ExpectAbsent(*awake, kNobodys, kNobodys + 1);  // behind which it knows the number
+    ExpectAbsent(*awake, kNobodys, kNobodys + 1);  // after this get it knows the number of blocks
     uint64_t gets_with_more = 0;
     for (uint64_t i = 0; i < kWatched; ++i) {
       const Cost usual = CostOf(*awake, i, i + 1);
-      if (usual.second_looks != 0) continue;  // far from its home: that takes the second look anyway
+      if (usual.second_looks != 0) continue;  // the key is far from its home, and always takes the second look
       EXPECT_EQ(usual.reads, 2U);
       const Cost slept = CostOf(*sleeper, i, i + 1);
       EXPECT_LE(slept.second_looks, 1U) << Key(i) << " of " << keys;
@@ -242,7 +245,7 @@ TEST_P(Costs, AGetOfAKeyThatHasLeftItsBlockTakesOneRoundTripMore) {
   EXPECT_GT(more, 0U) << "nothing was tested";
 }
 
-TEST_P(Costs, AnAbsentKeyTakesNoMoreThanEver) {
+TEST_P(Costs, AbsentKeyTakesNoMoreReadsAfterGrowth) {
   const auto server = Serve(Small());
   const auto writer = Connect();
   PutSome(*writer, 0, 4000);
@@ -317,7 +320,7 @@ TEST_P(GrowthOfMany, ClientsAtWorkDoNotNotice) {
   EXPECT_EQ(counters.at("violations"), 0U);
 }
 
-// What nobody touches is there all the time, wherever its entry goes; and what nobody put is never there.
+// An untouched key is always present, wherever its entry goes. A key that nobody put is always absent.
 TEST_P(GrowthOfMany, AKeyThatMovesIsNeverAbsent) {
   constexpr uint64_t kThere = 50;
   const auto server = Serve(Small());
@@ -351,7 +354,7 @@ TEST_P(GrowthOfMany, AKeyThatMovesIsNeverAbsent) {
 
 class GrowthRestart : public Growth {
  protected:
-  // Grows in each life of the server, and ends it.
+  // The index grows in each life of the server. Then `end` ends the server.
   void LiveAndDie(const std::function<void(std::unique_ptr<TestServer>&)>& end) {
     const ServerOptions options = Small(2);
     uint64_t slots = 2 * kSmallIndex;
@@ -370,7 +373,8 @@ class GrowthRestart : public Growth {
       keys += more;
       if (!sleeper) sleeper = Connect();
       ExpectValues(*client, 0, keys);
-      ExpectValues(*sleeper, keys - 1, keys);  // over a new connection; of the rest it knew, it knows nothing now
+      // The sleeper connects again. It forgets the locations that it knew.
+      ExpectValues(*sleeper, keys - 1, keys);
       const uint64_t now = SettledSlotsOf(*client);
       EXPECT_GE(now, more >= 900 ? 2 * slots : slots);
       slots = now;
@@ -387,7 +391,7 @@ class GrowthRestart : public Growth {
     EXPECT_EQ(SlotsOf(*client), slots) << "it never shrinks";
   }
 };
-// Pools that keep something.
+// The kinds of pools that outlive their server.
 INSTANTIATE_TEST_SUITE_P(E2e, GrowthRestart, testing::Values(PoolKind::kFile, PoolKind::kPowerSafe), PoolName);
 
 TEST_P(GrowthRestart, RestartKeepsAllKeysAndGrowthContinues) {
@@ -404,7 +408,7 @@ TEST_P(GrowthRestartOfProcess, KillKeepsAllKeys) {
   });
 }
 
-// In the middle of whatever it does. What was acknowledged is there.
+// The kill comes in the middle of a growth. Acknowledged puts stay.
 TEST_P(GrowthRestartOfProcess, AcknowledgedPutsSurviveAKillDuringGrowth) {
   std::set<uint64_t> acknowledged;
   uint64_t next = 0;
@@ -445,7 +449,7 @@ TEST_P(GrowthRestartOfProcess, AcknowledgedPutsSurviveAKillDuringGrowth) {
   }
 }
 
-// --- The other operations, of one who slept
+// --- The other operations, by a client that slept
 
 class GrowthOperations : public Growth {
  protected:
@@ -454,7 +458,7 @@ class GrowthOperations : public Growth {
     writer_ = Connect();
     sleeper_ = Connect({.cache_entries = 0});
   }
-  // By several doublings.
+  // Makes the index grow by several doublings.
   void Grow() {
     PutSome(*writer_, 10'000, 13'000);
     EXPECT_GE(SlotsOf(*writer_), kSmallIndex << 3);

@@ -1,4 +1,4 @@
-// Peers that do not play by the rules, or die in the middle: nobody else notices.
+// Peers that break the rules or die in the middle of an operation. No other client notices.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -52,7 +52,7 @@ void SendWithDescriptor(int socket, std::string bytes, int descriptor) {
 
 class Hostile : public EveryPool {
  protected:
-  // Other clients still put and get, and the server has seen so many violations.
+  // Expects that other clients still put and get, and that the server counts this number of violations.
   void ExpectServing(Client& client, uint64_t violations) {
     EXPECT_EQ(*client.Get("steady"), "value");
     EXPECT_TRUE(client.Put("steady", "value").ok());
@@ -75,7 +75,7 @@ TEST_P(Hostile, GarbageOnTheSocketDisturbsNobody) {
     const UniqueFd descriptor(eventfd(0, EFD_CLOEXEC));
     SendWithDescriptor(open.back().get(), garbage + "x", descriptor.get());
   }
-  for (int i = 0; i < 100; ++i) open.push_back(PlainSocket(Path("socket")));  // and say nothing
+  for (int i = 0; i < 100; ++i) open.push_back(PlainSocket(Path("socket")));  // these send nothing
   EXPECT_FALSE(PlainSocket(Path("socket"), SOCK_STREAM));
   ExpectServing(*client, 0);
   const auto late = Connect();
@@ -109,12 +109,12 @@ TEST_P(Hostile, AHelloOfSomethingElseIsRefusedWithAReason) {
     EXPECT_NE(std::string(peer.refusal().message.data()).find("a part of a hello"), std::string::npos) << bytes;
   }
   EXPECT_FALSE(RawPeer(Address(), std::span<const std::byte>()).connected());
-  for (const uint32_t slots : {0U, 1U, 100'000U}) {  // is given what fits
+  for (const uint32_t slots : {0U, 1U, 100'000U}) {  // the server gives as many slots as it can
     format::HelloRequest hello = RawPeer::Hello();
     hello.slots = slots;
     RawPeer peer(Address(), BytesOf(hello));
     if (slots > RawPeer::kSlots) {
-      EXPECT_TRUE(peer.IsClosed()) << "there is no memory for so many replies";
+      EXPECT_TRUE(peer.IsClosed()) << "there is no memory for that number of replies";
     } else {
       EXPECT_TRUE(peer.connected());
       EXPECT_EQ(peer.hello().slots, 1U);
@@ -123,7 +123,7 @@ TEST_P(Hostile, AHelloOfSomethingElseIsRefusedWithAReason) {
   ExpectServing(*client, 1);
 }
 
-TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
+TEST_P(Hostile, BreakingTheProtocolCostsOnlyTheChannel) {
   ServerOptions options = Options();
   options.shards = 2;
   const auto server = Serve(options);
@@ -131,7 +131,7 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
   ASSERT_TRUE(client->Put("steady", "value").ok());
   const uint32_t slot_bytes = 16384;
 
-  // A key of shard 0 and one of shard 1.
+  // A key of shard 0 and a key of shard 1.
   std::string key = "k";
   std::string elsewhere = "k";
   const format::HelloReply hello = RawPeer(Address()).hello();
@@ -246,9 +246,10 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
     EXPECT_TRUE(client->Delete(key).ok());
     EXPECT_EQ(client->Get(elsewhere).status().code(), Code::kNotFound);
   }
-  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("clients") == 2; }));  // of each shard, the client's own
+  // Only the client's sessions are left, one with each shard.
+  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("clients") == 2; }));
   EXPECT_EQ(CountersOf(*client).at("keys"), 1U);
-  // What was no request is in no count of requests.
+  // A message that is no request is in no count of requests.
   const auto activity = client->ServerActivity();
   ASSERT_TRUE(activity.ok());
   uint64_t requests = 0;
@@ -258,8 +259,8 @@ TEST_P(Hostile, BreakingTheProtocolCostsTheChannelAndNothingElse) {
   EXPECT_EQ(activity->fabrics.at(0).connections, 2U);
 }
 
-// A client that may not write into the pool, by what it says; that it cannot do more, rights_test.cc shows.
-TEST_P(Hostile, BreakingTheProtocolOfAStagingBufferCostsTheChannelAndNothingElse) {
+// A client without pool writes sends these messages. rights_test.cc shows that it cannot do more.
+TEST_P(Hostile, BreakingTheProtocolOfAStagingBufferCostsOnlyTheChannel) {
   ServerOptions options = Options();
   options.pool_writes = PoolWrites::kNobody;
   options.segment_size = 64 << 10;
@@ -347,8 +348,8 @@ TEST_P(Hostile, BreakingTheProtocolOfAStagingBufferCostsTheChannelAndNothingElse
   EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("clients") == 1; }));
 }
 
-// The shard takes the checksum of what it has copied, whatever that is.
-TEST_P(Hostile, ChangingWhatTheShardCopiesMakesNothingThatIsDamaged) {
+// The shard makes the checksum of the bytes that it has copied, whatever they are.
+TEST_P(Hostile, ChangingTheStagedBytesDuringTheCopyLeavesAWholeValue) {
   ServerOptions options = Options();
   options.pool_writes = PoolWrites::kNobody;
   const auto server = Serve(options);
@@ -382,8 +383,8 @@ TEST_P(Hostile, ChangingWhatTheShardCopiesMakesNothingThatIsDamaged) {
   ExpectServing(*client, 0);
 }
 
-// In each region something is held, and the rest is dead: a put that finds no room waits for what is held.
-TEST_P(Hostile, ASecondRequestInASlotThatWaitsCostsTheChannel) {
+// Each region has a reservation and is dead otherwise. A put without room waits for these reservations.
+TEST_P(Hostile, SecondRequestInAWaitingSlotCostsTheChannel) {
   ServerOptions options = Options();
   options.pool_size = 1 << 20;
   options.region_size = 128 << 10;
@@ -400,7 +401,7 @@ TEST_P(Hostile, ASecondRequestInASlotThatWaitsCostsTheChannel) {
     for (int i = 0; i < 10 && put.ok(); ++i) put = client->Put("large", large);
     if (!put.ok()) ExpectFails(put, Code::kResourceExhausted, "log");
   }
-  // It hopes anew, with something that has changed.
+  // The delete changes the log, so that the next put waits for room again.
   ASSERT_TRUE(client->Delete("gone").ok());
   Request put{};
   put.op = static_cast<uint8_t>(RequestOp::kPutInline);
@@ -460,7 +461,7 @@ TEST_P(Hostile, RandomRequestsDisturbNobody) {
   EXPECT_EQ(client->stats().reconnects, 0U);
 }
 
-TEST_P(Hostile, APeerReachesOnlyWhatItWasOffered) {
+TEST_P(Hostile, PeerReachesOnlyOfferedMemory) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("steady", "value").ok());
@@ -484,8 +485,8 @@ TEST_P(Hostile, APeerReachesOnlyWhatItWasOffered) {
 
 // --- Reservations whose writer dies
 
-// A put that waits for room is read anew when it is served: its client can still write there.
-TEST_P(Hostile, APutThatWaitsForRoomBecomesSomethingElse) {
+// The shard reads a put that waited for room again before it serves it. Its client can still write there.
+TEST_P(Hostile, RewrittenPutThatWaitsForRoomIsCheckedAgain) {
   ServerOptions options = Options();
   options.pool_size = 1 << 20;
   options.region_size = 128 << 10;
@@ -498,7 +499,7 @@ TEST_P(Hostile, APutThatWaitsForRoomBecomesSomethingElse) {
   ASSERT_GT(keys, 100);
   uint64_t closed = 0;
   for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(client->Delete("key" + std::to_string(i)).ok());  // there may be room again
+    ASSERT_TRUE(client->Delete("key" + std::to_string(i)).ok());  // the log may have room again
     RawPeer peer(Address());
     Request put{};
     put.op = static_cast<uint8_t>(RequestOp::kPutInline);
@@ -524,7 +525,7 @@ TEST_P(Hostile, APutThatWaitsForRoomBecomesSomethingElse) {
 
 class DeadWriter : public EveryPool {
  protected:
-  // A peer that has reserved space for this value.
+  // Reserves space for this value as a peer.
   void Reserve(RawPeer& peer, const std::string& key, size_t size, Ack ack, Reply* reply) {
     peer.Post(RawPeer::ReserveRequest(key, static_cast<uint32_t>(size), ack), key);
     const auto answer = peer.Answer();
@@ -532,9 +533,9 @@ class DeadWriter : public EveryPool {
     ASSERT_EQ(answer->code, 0);
     *reply = *answer;
   }
-  // As the peer's channel ends, so does everything of it.
+  // Waits until nothing of the peer is left after its channel has ended.
   void WaitForItsEnd(Client& client) {
-    EXPECT_TRUE(WaitUntil([&] {  // (The counters do not change all at once.)
+    EXPECT_TRUE(WaitUntil([&] {  // the counters do not change all at once
       const Counters now = CountersOf(client);
       return now.at("clients") == 1 && now.at("in_flight") == 0;
     }));
@@ -719,7 +720,7 @@ TEST_F(Connecting, ConnectingToASocketThatAnswersNonsenseFails) {
     ExpectFails(client.status(), Code::kInvalidArgument, Path("odd"));
     peer.join();
   }
-  // Hangs up at once: sometimes before the client has said a word, sometimes after.
+  // Hangs up at once, sometimes before the client has sent a greeting.
   for (int i = 0; i < 100; ++i) {
     std::thread peer([&] { const UniqueFd accepted(accept(fd.get(), nullptr, nullptr)); });
     ExpectFails(Client::Connect("shm:" + Path("odd")).status(), Code::kUnavailable, Path("odd"));
@@ -741,7 +742,7 @@ TEST_F(Connecting, ConnectingToAFullServerFailsUntilAClientLeaves) {
   EXPECT_TRUE(first->Put("key", "value").ok());
   EXPECT_EQ(*second->Get("key"), "value");
   second.reset();
-  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*first).at("clients") == 2; }));  // one, of each shard
+  EXPECT_TRUE(WaitUntil([&] { return CountersOf(*first).at("clients") == 2; }));  // one session of each shard
   const auto next = Connect();
   ASSERT_NE(next, nullptr);
   EXPECT_EQ(*next->Get("key"), "value");

@@ -1,5 +1,5 @@
-// What a client does for each operation once it is warm: no allocation on its thread. (Not under sanitizers, which have
-// operators of their own.)
+// The work of a warm client for each operation: no allocation on its thread. Sanitizers have their own operators, so
+// the test does not run under them.
 #ifndef ERDA_SANITIZED
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace {
 
-thread_local uint64_t allocations = 0;  // of this thread
+thread_local uint64_t allocations = 0;  // the allocations of this thread
 
 void* Allocate(std::size_t size) {
   ++allocations;
@@ -58,7 +58,7 @@ class HotPath : public EveryPool {
   HotPath() {
     for (size_t i = 0; i < kKeys; ++i) keys_.push_back("a key that is long enough " + std::to_string(i));
   }
-  // What it allocates when it is done again.
+  // Returns the allocations of `work` after it has run several times.
   template <class Work>
   static uint64_t AllocationsOf(Work&& work) {
     for (int i = 0; i < 5; ++i) work();
@@ -101,7 +101,7 @@ TEST_P(HotPath, SynchronousCallsAllocateNothing) {
   }
 }
 
-// With as many in flight as there may be, and callbacks that start the next.
+// As many operations as possible are in flight, and callbacks start the next ones.
 TEST_P(HotPath, AsynchronousCallsAllocateNothing) {
   const auto server = Serve();
   for (const PutPath path : {PutPath::kInline, PutPath::kReserve, PutPath::kDelegate}) {
@@ -135,7 +135,7 @@ TEST_P(HotPath, AsynchronousCallsAllocateNothing) {
   }
 }
 
-TEST_P(HotPath, MultiGetAllocatesWhatItReturns) {
+TEST_P(HotPath, MultiGetAllocatesOnlyItsResult) {
   const auto server = Serve();
   const auto client = Connect({.put_path = PutPath::kInline});
   const std::string value(1000, 'v');

@@ -1,4 +1,4 @@
-// What one client can take at most, so that something is left for the others.
+// The limits of one client, which leave room for other clients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -80,7 +80,7 @@ TEST_F(ClientLimits, FastClientIsServedAtTheRate) {
   const auto server = Serve(PoolKind::kDram, options);
   const auto fast = Connect();
   std::vector<int> ended;
-  for (int i = 0; i < 60; ++i) {  // ten at once, the rest takes half a second
+  for (int i = 0; i < 60; ++i) {  // the server serves ten at once, and the rest within half a second
     EXPECT_TRUE(fast->PutAsync("key" + std::to_string(i), "value",
                                [&ended, i](const Status& status) {
                                  EXPECT_TRUE(status.ok()) << status.ToString();
@@ -109,11 +109,11 @@ TEST_F(ClientLimits, MoreRequestsThanSlotsThatWaitCostTheChannel) {
   };
   const auto server = Serve(PoolKind::kDram, options);
   RawPeer peer(Address());
-  for (int i = 0; i < 10; ++i) {  // what may come at once
+  for (int i = 0; i < 10; ++i) {  // the requests that may come at once
     peer.PostImm(format::kAsksTime);
     ASSERT_TRUE(peer.Answer());
   }
-  // Its messages are taken as they come, and wait.
+  // The shard takes more messages as they come, and lets them wait.
   EXPECT_TRUE(WaitUntil([&] {
     peer.PostImm(format::kAsksTime);
     return server->server().stats().violations == 1;
@@ -133,10 +133,10 @@ TEST_F(ClientLimits, MemoryOfOneClientIsBounded) {
   const uint64_t before = server->server().stats().registered_bytes;
   RawPeer peer(Address());
   ASSERT_TRUE(peer.connected());
-  // Its slots, and the answers to them.
+  // The peer's request slots, and the replies.
   EXPECT_EQ(server->server().stats().registered_bytes - before, 4 * (2048 + sizeof(format::Reply)));
   EXPECT_EQ(peer.offered()[format::kRequestRegion].size, 4U * 2048);
-  // Values that it writes itself.
+  // Reservations, into which the peer writes itself.
   uint32_t reserved = 0;
   for (int i = 0; i < 40; ++i) {
     const std::string key = "key" + std::to_string(i);
@@ -150,7 +150,7 @@ TEST_F(ClientLimits, MemoryOfOneClientIsBounded) {
     }
   }
   EXPECT_EQ(reserved, 16U);
-  // Pieces of the log.
+  // Chunks of the log.
   uint32_t chunks = 0;
   for (int i = 0; i < 40; ++i) {
     format::Request request{};
@@ -187,7 +187,7 @@ TEST_F(ClientLimits, DescriptorsAndRegisteredMemoryAreVisible) {
     const uint64_t each = uint64_t{options.slots_per_client} * (options.slot_bytes + sizeof(format::Reply));
     EXPECT_LE(with.registered_bytes - before.registered_bytes, 2 * each);
     EXPECT_GT(with.registered_bytes, before.registered_bytes);
-    // Clients see them, a little later.
+    // Clients see the number, a little later.
     EXPECT_TRUE(WaitUntil([&] { return std::stoull(InfoOf(*looking).at("descriptors")) > before.descriptors; }));
   }
   EXPECT_TRUE(WaitUntil([&] { return server->server().stats().registered_bytes == before.registered_bytes; }));
@@ -208,7 +208,7 @@ TEST_F(ClientLimits, ClientThatConnectsTooOftenIsRefusedWithAReason) {
   uint64_t let_in = 1;
   uint64_t refused = 0;
   const auto begin = std::chrono::steady_clock::now();
-  while (refused == 0 || let_in < 5) {  // those who come at once, and one that had to wait for its turn
+  while (refused == 0 || let_in < 5) {  // some come at once, and one has to wait for its turn
     const RawPeer peer(Address(), BytesOf(RawPeer::Hello()));
     if (peer.connected()) {
       ++let_in;
@@ -218,7 +218,7 @@ TEST_F(ClientLimits, ClientThatConnectsTooOftenIsRefusedWithAReason) {
     EXPECT_EQ(peer.refusal().code, static_cast<uint8_t>(Code::kResourceExhausted));
     EXPECT_EQ(std::string(peer.refusal().message.data()), "more than 3 clients came within a second");
   }
-  // Three and one for each third of a second, but for the one that it began with.
+  // Three at once and one more in each third of a second, but for the one that was connected first.
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   EXPECT_LE(static_cast<double>(let_in), 4 + passed.count() * 3);
   EXPECT_TRUE(inside.connected());
@@ -226,7 +226,7 @@ TEST_F(ClientLimits, ClientThatConnectsTooOftenIsRefusedWithAReason) {
   EXPECT_NE(told.find("refused: more than 3 clients came within a second"), std::string::npos) << told;
 }
 
-TEST_F(ClientLimits, ARateThatIsNoneIsRefused) {
+TEST_F(ClientLimits, InvalidRateIsRefused) {
   ServerOptions options = Small();
   options.requests_per_second = 99;
   ExpectFails(Server::Open(options).status(), Code::kInvalidArgument, "requests_per_second");

@@ -1,4 +1,4 @@
-// How servers and clients wait.
+// The ways in which servers and clients wait.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -37,7 +37,7 @@ TEST_F(PollingTest, ABusyServerNeverSleeps) {
   EXPECT_EQ(SettledCountersOf(*client).at("sleeps"), 0U) << "and it settles what arrived, all the same";
 }
 
-TEST_F(PollingTest, ASleepingServerSleepsWheneverNothingIsThere) {
+TEST_F(PollingTest, SleepingServerSleepsWithoutRequests) {
   const auto server = ServeWith(Polling::kSleep);
   const auto client = Connect();
   PutAndGet(*client);
@@ -49,7 +49,7 @@ TEST_F(PollingTest, ASleepingServerSleepsWheneverNothingIsThere) {
   EXPECT_TRUE(WaitUntil([&] { return server->server().stats().sleeps > sleeps; })) << "it sleeps again";
 }
 
-TEST_F(PollingTest, AnAdaptiveServerSleepsInTheEnd) {
+TEST_F(PollingTest, AdaptiveServerSleepsAfterSomeTime) {
   const auto server = ServeWith(Polling::kAdaptive);
   const auto client = Connect();
   PutAndGet(*client);
@@ -67,7 +67,7 @@ TEST_F(PollingTest, EveryKindOfClientGetsItsAnswers) {
   }
 }
 
-// An answer takes a wake-up of a sleeping server: sooner or later one is not there at the first look.
+// A sleeping server must wake up before it answers. So at some time the client finds no answer at its first look.
 TEST_F(PollingTest, ASleepingClientSleeps) {
   const auto server = ServeWith(Polling::kSleep);
   const auto client = Connect({.polling = Polling::kSleep});
@@ -77,7 +77,7 @@ TEST_F(PollingTest, ASleepingClientSleeps) {
   }));
 }
 
-TEST_F(PollingTest, AKindThatIsNoneIsRefused) {
+TEST_F(PollingTest, InvalidPollingIsRefused) {
   ServerOptions options = Options(PoolKind::kDram);
   options.polling = Polling{3};
   ExpectFails(Server::Open(options).status(), Code::kInvalidArgument, "polling");

@@ -15,7 +15,7 @@ constexpr uint64_t kSegment = 2 << 20;
 
 std::string KeyOf(size_t size, uint64_t seed) { return Bytes(seed * 1000 + size, size); }
 
-// The largest value that an inline put of this server's default takes.
+// Returns the largest value of an inline put, with the default options of a server.
 size_t InlineMax(size_t key_size) { return 16384 - 56 - key_size - 4; }
 
 class PutGetDelete : public EveryPool {
@@ -105,7 +105,7 @@ TEST_P(PutGetDelete, OverwritesWithLargerAndSmallerValues) {
   }
 }
 
-TEST_P(PutGetDelete, WritesIntoTheCallersBufferOrNotAtAll) {
+TEST_P(PutGetDelete, WritesTheWholeValueIntoTheCallersMemoryOrNothing) {
   const auto server = Serve();
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "0123456789").ok());
@@ -125,7 +125,7 @@ TEST_P(PutGetDelete, WritesIntoTheCallersBufferOrNotAtAll) {
   EXPECT_EQ(client->Get("none", buffer).status().code(), Code::kNotFound);
 }
 
-TEST_P(PutGetDelete, RefusesKeysThatAreNone) {
+TEST_P(PutGetDelete, RefusesInvalidKeys) {
   const auto server = Serve();
   const auto client = Connect();
   const std::string long_key(1025, 'k');
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(E2e, PutGetDelete, kEveryPool, PoolName);
 
 class Limits : public E2eTest {};
 
-TEST_F(Limits, ClientOptionsOutsideOfThemAreRefused) {
+TEST_F(Limits, InvalidClientOptionsAreRefused) {
   const auto server = Serve(PoolKind::kDram);
   const auto refused = [&](const How& how, std::string_view words) {
     ExpectFails(Client::Connect(Address(), how.options()).status(), Code::kInvalidArgument, words);
@@ -179,7 +179,7 @@ TEST_F(Limits, ClientOptionsOutsideOfThemAreRefused) {
   EXPECT_NE(Connect({.queue_depth = 256}), nullptr);
 }
 
-TEST_F(Limits, AddressesThatAreNoneAreRefused) {
+TEST_F(Limits, InvalidAddressesAreRefused) {
   const std::string long_path = "shm:/" + std::string(200, 'x');
   for (const std::string& address : {std::string(), std::string("shm:"), std::string("nothing:/x"), long_path}) {
     const auto client = Client::Connect(address);

@@ -1,4 +1,4 @@
-// Limits and token files that a running server takes anew.
+// Limits and token files that a running server loads again.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -52,18 +52,18 @@ TEST_F(ReloadTest, RequestsPerSecondCountFromTheNextRequestOn) {
   ServerLimits limits;
   limits.requests_per_second = 100;
   ASSERT_TRUE(server->server().Reload(limits).ok());
-  for (int i = 0; i < 10; ++i) {  // they may come at once
+  for (int i = 0; i < 10; ++i) {  // requests that may come at once
     ask();
     ASSERT_TRUE(peer.Answer());
   }
-  // More are held back: as many as the peer has slots, and one more costs it the channel.
+  // The shard holds back as many requests as the peer has slots. One more costs the peer its channel.
   EXPECT_TRUE(WaitUntil([&] {
     ask();
     return server->server().stats().violations == 1;
   }));
   EXPECT_TRUE(peer.IsClosed());
 
-  // Without the limit a flood is served again, and what was held back as well.
+  // Without the limit, the shard serves many requests at once again, and also those that it held back.
   RawPeer other(Address());
   for (int i = 0; i < 10; ++i) {
     other.PostImm(format::kAsksTime);
@@ -111,7 +111,7 @@ TEST_F(ReloadTest, ConnectsPerSecondCountFromTheNextConnectionOn) {
   EXPECT_EQ(let_in(), 20);
 }
 
-TEST_F(ReloadTest, AnotherTokenFileTakesThePlaceOfTheFirst) {
+TEST_F(ReloadTest, ReloadReplacesTheTokenFile) {
   const auto server = Serve(PoolKind::kDram, Guarded());
   const auto inside = Try(kFirst);
   ASSERT_TRUE(inside.ok());
@@ -122,14 +122,14 @@ TEST_F(ReloadTest, AnotherTokenFileTakesThePlaceOfTheFirst) {
   EXPECT_TRUE(Try(kSecond).ok());
   EXPECT_EQ(Try(kFirst).status().code(), Code::kPermissionDenied);
   EXPECT_TRUE(WaitUntil([&] { return (*inside)->Put("key", "value").code() == Code::kPermissionDenied; }));
-  // A change of the second file counts, and none of the first.
+  // A change of the second file counts, and a change of the first file does not.
   Write("first", kSecond);
   Write("second", kFirst);
   EXPECT_TRUE(WaitUntil([&] { return Try(kFirst).ok(); }));
   EXPECT_EQ(Try(kSecond).status().code(), Code::kPermissionDenied);
 }
 
-TEST_F(ReloadTest, TheTokenFileIsReadAtOnce) {
+TEST_F(ReloadTest, ReloadReadsTheTokenFileAtOnce) {
   const auto server = Serve(PoolKind::kDram, Guarded());
   Write("first", kSecond);
   ASSERT_TRUE(server->server().Reload({}).ok());
@@ -137,7 +137,7 @@ TEST_F(ReloadTest, TheTokenFileIsReadAtOnce) {
   EXPECT_EQ(Try(kFirst).status().code(), Code::kPermissionDenied);
 }
 
-TEST_F(ReloadTest, AnErrorChangesNothing) {
+TEST_F(ReloadTest, FailedReloadChangesNothing) {
   const auto server = Serve(PoolKind::kDram, Guarded());
   ServerLimits limits;
   limits.connects_per_second = 1;
@@ -151,7 +151,7 @@ TEST_F(ReloadTest, AnErrorChangesNothing) {
   ExpectFails(server->server().Reload({}), Code::kInvalidArgument, "stopped");
 }
 
-TEST_F(ReloadTest, AServerWithoutTokensTakesNone) {
+TEST_F(ReloadTest, ServerWithoutTokensRefusesATokenFile) {
   const auto server = Serve(PoolKind::kDram);
   ServerLimits limits;
   limits.token_file = Path("first");
@@ -159,7 +159,7 @@ TEST_F(ReloadTest, AServerWithoutTokensTakesNone) {
   EXPECT_TRUE(Ask().connected());
 }
 
-// Under the thread sanitizer: limits and tokens change while shards and addresses use them.
+// For the thread sanitizer: limits and tokens change while shards and doormen use them.
 TEST_F(ReloadTest, ServesWhileItIsReloaded) {
   Write("second", std::string(kSecond) + "\n" + kFirst);
   ServerOptions options = Guarded();
@@ -181,7 +181,7 @@ TEST_F(ReloadTest, ServesWhileItIsReloaded) {
       return;
     }
     while (!ends) {
-      auto client = Try(kFirst);  // in both files, and one of them is always read
+      auto client = Try(kFirst);  // both files have this token, and the server always reads one of them
       ASSERT_TRUE(client.ok()) << client.status().ToString();
       for (int i = 0; i < 10; ++i) {
         const Status status = (*client)->Put("key" + std::to_string(thread * 10 + i), "value");

@@ -1,4 +1,4 @@
-// Servers that stop, come back, or are others than before.
+// Servers that stop and come back, and other servers in their place.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -13,7 +13,7 @@
 namespace erda {
 namespace {
 
-// A get of a client that may have to connect again first. Every failure on the way must say so.
+// A get of a client that may have to connect again first. Each failure before that must be kUnavailable.
 Result<std::string> GetAgain(Client& client, const std::string& key) {
   Result<std::string> value = Status(Code::kInternal);
   WaitUntil([&] {
@@ -36,7 +36,7 @@ class Restart : public EveryPool {
   [[nodiscard]] bool Keeps() const { return GetParam() != PoolKind::kDram; }
 };
 
-TEST_P(Restart, KeepsEverythingThatWasThereWhenItStopped) {
+TEST_P(Restart, KeepsAllValuesOverACleanStop) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
@@ -97,7 +97,7 @@ TEST_P(Restart, ClientsConnectAgainByThemselves) {
   }
 }
 
-// Who has nothing under way connects anew before the next operation.
+// A client without an operation under way connects again before its next operation.
 TEST_P(Restart, AnIdleClientDoesNotNotice) {
   auto server = Serve();
   const auto client = Connect();
@@ -115,8 +115,8 @@ TEST_P(Restart, AnIdleClientDoesNotNotice) {
   }
 }
 
-// What a client still has mapped of a server that is gone is not the store any more.
-TEST_P(Restart, NothingIsReadFromAServerThatHasStopped) {
+// A client may still have the memory of a stopped server mapped. It must read nothing from there.
+TEST_P(Restart, ClientReadsNothingFromAStoppedServer) {
   auto server = Serve();
   const auto idle = Connect();
   ASSERT_TRUE(idle->Put("key", "old").ok());
@@ -130,9 +130,9 @@ TEST_P(Restart, NothingIsReadFromAServerThatHasStopped) {
   EXPECT_EQ(*GetAgain(*idle, "other"), "new");
 }
 
-// The same for writes: what is acknowledged is in the store that the next server has.
-TEST_P(Restart, APutThatIsAcknowledgedAfterTheStopIsNotLost) {
-  if (!Keeps()) return;  // a volatile pool keeps nothing: the other two kinds are meant
+// If a put is acknowledged after the stop, the next server's store has its value.
+TEST_P(Restart, PutAcknowledgedAfterTheStopIsNotLost) {
+  if (!Keeps()) return;  // a volatile pool keeps nothing
   for (const Ack ack : {Ack::kPlaced, Ack::kPersisted}) {
     auto server = Serve();
     const auto writer = Connect({.ack = ack, .put_path = PutPath::kReserve});
@@ -189,7 +189,7 @@ TEST_P(Restart, OperationsInFlightAtTheStopEnd) {
   }
 }
 
-// A pool's hash seed is random, so a key is in the first shard of four in one round of four.
+// A pool's hash seed is random, so the key is in the first of four shards in one of four rounds.
 TEST_P(Restart, ClientNoticesThatItsShardIsGone) {
   for (int round = 0; round < 10; ++round) {
     ServerOptions options = Options();
@@ -270,7 +270,7 @@ TEST_F(Loss, LossOfTheServersProcessEndsWaitingOperations) {
   ExpectFails(client->ServerInfo().status(), Code::kUnavailable, Address());
 }
 
-TEST_F(Loss, LossOfTheServersAttentionIsATimeout) {
+TEST_F(Loss, FrozenServerCausesATimeout) {
   const auto server = Serve(PoolKind::kPowerSafe);
   const auto client = Connect({.timeout = std::chrono::milliseconds(200)});
   ASSERT_TRUE(client->Put("key", "value").ok());
@@ -283,8 +283,8 @@ TEST_F(Loss, LossOfTheServersAttentionIsATimeout) {
   EXPECT_EQ(*GetAgain(*client, "key"), "again");
 }
 
-// Gets need no attention of the server, so they go on; a put beside them must not wait for ever.
-TEST_F(Loss, LossOfTheServersAttentionEndsThePutOfABusyReader) {
+// Gets need no work of the server, so they go on. A put beside them must not wait for ever.
+TEST_F(Loss, PutOfABusyReaderEndsWhenTheServerIsFrozen) {
   const auto server = Serve(PoolKind::kPowerSafe);
   const auto client = Connect({.timeout = std::chrono::milliseconds(100)});
   ASSERT_TRUE(client->Put("key", "value").ok());
@@ -296,7 +296,7 @@ TEST_F(Loss, LossOfTheServersAttentionEndsThePutOfABusyReader) {
     ended = true;
   });
   ASSERT_TRUE(started.ok());
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);  // of patience: 200 times the timeout
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);  // 200 times the timeout
   while (!ended && std::chrono::steady_clock::now() < limit) (void)client->Get("key");
   ASSERT_TRUE(ended);
   ExpectFails(outcome, Code::kTimeout, "100 ms");

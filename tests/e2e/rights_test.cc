@@ -1,5 +1,5 @@
-// What a process of another user gets of a server, and what it can make of that: over a socket that everybody may
-// open, by its descriptors, without any rule of the fabric. Needs a test that may change its user.
+// The rights of a process of another user over a socket that everybody may open. It uses the server's descriptors
+// without the rules of the fabric. The test must run as root, to change its user.
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -35,16 +35,16 @@ using format::Placing;
 
 constexpr uint32_t kDepth = 64;
 
-// What a client of shm has of the server, below its library.
+// The things that a client of shm gets from the server, below the library.
 struct Spoils {
   Greeting answer;
   std::vector<UniqueFd> fds;  // a beacon, then one for each region
   format::HelloReply hello{};
-  UniqueFd socket;  // as long as it lives, the session does
+  UniqueFd socket;  // the session lives as long as this socket
   SharedMemory rings;
 };
 
-// False: it was not let in; what it was told then is in the answer.
+// Connects. Returns false if the server does not let it in. The refusal is then in the answer.
 bool Plunder(const std::string& path, const format::HelloRequest& hello, Spoils* spoils) {
   auto socket = fabric::shm::ConnectTo(path);
   if (!socket.ok()) return false;
@@ -70,7 +70,7 @@ bool Plunder(const std::string& path, const format::HelloRequest& hello, Spoils*
   return spoils->fds.size() == 1 + spoils->answer.regions;
 }
 
-// The same of a server that asks for a token.
+// Connects to a server that asks for a token.
 bool PlunderWith(const std::string& token, const std::string& path, Spoils* spoils) {
   format::HelloRequest hello = RawPeer::Hello();
   if (Plunder(path, hello, spoils)) return false;
@@ -83,7 +83,7 @@ bool PlunderWith(const std::string& token, const std::string& path, Spoils* spoi
 
 std::string LinkTo(const UniqueFd& fd) { return "/proc/self/fd/" + std::to_string(fd.get()); }
 
-// Everything that could make a descriptor one to write by; empty if nothing does.
+// Tries each way to write through a descriptor. Returns the names of those that work.
 std::string WaysToWrite(const UniqueFd& fd, size_t size) {
   std::string ways;
   const auto map = [&](int descriptor, int protection) {
@@ -109,12 +109,13 @@ std::string WaysToWrite(const UniqueFd& fd, size_t size) {
   return ways;
 }
 
-// Another user's process, made before there is any thread. What it finds comes back as text; empty: all was well.
+// A process of another user. Requires: this process has one thread when it is made. Its body returns a text about what
+// it found, or nothing if all was well.
 class OtherUser {
  public:
   static constexpr uid_t kNobody = 65534;
 
-  // Runs what it is given once it is told to.
+  // Runs the body when Run is called.
   explicit OtherUser(const std::function<std::string()>& body) {
     EXPECT_EQ(pipe2(go_, O_CLOEXEC), 0);
     EXPECT_EQ(pipe2(said_, O_CLOEXEC), 0);
@@ -124,7 +125,7 @@ class OtherUser {
     std::string said = "it was not told to go on";
     if (read(go_[0], &go, 1) == 1) {
       const bool changed = setgroups(0, nullptr) == 0 && setgid(kNobody) == 0 && setuid(kNobody) == 0;
-      // Else /proc/self would be root's, and would keep it from trying.
+      // Otherwise /proc/self would belong to root, and the process could not try.
       said = changed && prctl(PR_SET_DUMPABLE, 1) == 0 ? body() : "the user cannot be changed";
     }
     (void)!write(said_[1], said.data(), std::min<size_t>(said.size(), 4000));
@@ -139,7 +140,7 @@ class OtherUser {
     close(said_[0]);
     close(said_[1]);
   }
-  // Lets it go on, and waits for what it says.
+  // Starts the body, and returns its text.
   std::string Run() {
     (void)!write(go_[1], "g", 1);
     waitpid(pid_, nullptr, 0);
@@ -161,7 +162,7 @@ class Rights : public EveryPool {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-    ASSERT_EQ(chmod(Path(".").c_str(), 0755), 0);  // mkdtemp's folder is the owner's alone
+    ASSERT_EQ(chmod(Path(".").c_str(), 0755), 0);  // mkdtemp makes the folder for its owner alone
   }
   [[nodiscard]] ServerOptions Options() const {
     ServerOptions options = EveryPool::Options();
@@ -174,11 +175,12 @@ INSTANTIATE_TEST_SUITE_P(E2e, Rights, kEveryPool, PoolName);
 TEST_P(Rights, AnotherUserCannotWriteIntoThePoolByAnyDescriptor) {
   const std::string socket = Path("socket");
   OtherUser other([&]() -> std::string {
-    // What is tried below does work where it is not kept from it.
+    // The ways that are tried below work if nothing prevents them.
     const UniqueFd own(memfd_create("own", MFD_CLOEXEC));
-    if (ftruncate(own.get(), 8192) != 0) return "no memory of its own";
+    if (ftruncate(own.get(), 8192) != 0) return "it cannot make memory";
     const UniqueFd read_only(open(LinkTo(own).c_str(), O_RDONLY | O_CLOEXEC));
-    if (WaysToWrite(read_only, 8192).find("/proc/self/fd") == std::string::npos) return "nothing can be opened anew";
+    if (WaysToWrite(read_only, 8192).find("/proc/self/fd") == std::string::npos)
+      return "nothing can be opened again for writing";
 
     Spoils spoils;
     if (!Plunder(socket, RawPeer::Hello(), &spoils)) return "it was not let in";
@@ -190,7 +192,7 @@ TEST_P(Rights, AnotherUserCannotWriteIntoThePoolByAnyDescriptor) {
       const auto ways = WaysToWrite(spoils.fds[1 + region], spoils.answer.region_sizes[region]);
       if (!ways.empty()) return "region " + std::to_string(region) + ":" + ways;
     }
-    // Nor by what the server has open.
+    // The server's open descriptors are not reachable either.
     if (open(("/proc/" + std::to_string(getppid()) + "/fd").c_str(), O_RDONLY | O_DIRECTORY) >= 0) {
       return "the server's descriptors are open to it";
     }
@@ -213,7 +215,7 @@ TEST_P(Rights, AnotherUserCannotWriteIntoThePoolByAnyDescriptor) {
   EXPECT_EQ(delegating->stats().reconnects, 0U);
 }
 
-TEST_P(Rights, AnotherUserPutsAndGetsAsAnybody) {
+TEST_P(Rights, AnotherUserPutsAndGets) {
   const std::string address = Address();
   OtherUser other([&]() -> std::string {
     auto client = Client::Connect(address);
@@ -240,7 +242,7 @@ TEST_P(Rights, AnotherUserPutsAndGetsAsAnybody) {
   EXPECT_EQ(CountersOf(*client).at("violations"), 0U);
 }
 
-TEST_P(Rights, ASocketIsOpenToThoseThatTheServerNames) {
+TEST_P(Rights, SocketIsOpenToTheUsersThatTheServerNames) {
   for (const ShmAccess access : {ShmAccess::kOwner, ShmAccess::kGroup, ShmAccess::kEverybody}) {
     const std::string socket = Path("socket");
     OtherUser other([&]() -> std::string {
@@ -258,7 +260,7 @@ TEST_P(Rights, ASocketIsOpenToThoseThatTheServerNames) {
   }
 }
 
-// As the server was told to.
+// The server's option pool_writes lets everybody write.
 TEST_P(Rights, EverybodyWritesIntoThePoolIfTheOperatorAllowsIt) {
   const std::string socket = Path("socket");
   OtherUser other([&]() -> std::string {
@@ -274,7 +276,7 @@ TEST_P(Rights, EverybodyWritesIntoThePoolIfTheOperatorAllowsIt) {
   EXPECT_EQ(other.Run(), "it can");
 }
 
-// With a token that may only read it has nothing to write to, of whatever user it is.
+// A client with a token for reading gets no memory for writing, of whatever user it is.
 TEST_P(Rights, AReaderOfAnotherUserCannotWriteAnything) {
   const std::string socket = Path("socket");
   const std::string token = "a-token-of-somebody-who-reads";
@@ -304,7 +306,7 @@ TEST_P(Rights, AReaderOfAnotherUserCannotWriteAnything) {
 class OwnUser : public EveryPool {};
 INSTANTIATE_TEST_SUITE_P(E2e, OwnUser, kEveryPool, PoolName);
 
-// Where nobody may, a pool in memory is sealed: not even root can open it anew.
+// If nobody may write into it, a pool in memory is sealed. Then not even root can open it again for writing.
 TEST_P(OwnUser, PoolInMemoryIsSealedIfNobodyMayWrite) {
   ServerOptions options = Options();
   options.pool_writes = PoolWrites::kNobody;
@@ -315,12 +317,12 @@ TEST_P(OwnUser, PoolInMemoryIsSealedIfNobodyMayWrite) {
   const uint32_t region = GetParam() == PoolKind::kDram ? format::kPoolRegion : format::kControlRegion;
   const std::string ways = WaysToWrite(spoils.fds[1 + region], spoils.answer.region_sizes[region]);
   EXPECT_TRUE(ways.empty() || ways == " fchmod") << ways;
-  // And by the descriptor itself no pool is.
+  // The descriptor itself does not allow writing, for any kind of pool.
   const auto size = static_cast<size_t>(spoils.answer.region_sizes[format::kPoolRegion]);
   EXPECT_EQ(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, spoils.fds[1].get(), 0), MAP_FAILED);
 }
 
-// What it could still be writing into is its own.
+// A write that never ends could only go into the client's own staging buffer.
 TEST_P(OwnUser, EndlessWriteKeepsNoSessionOpenWithoutPoolWrites) {
   ServerOptions options = Options();
   options.pool_writes = PoolWrites::kNobody;
@@ -332,7 +334,7 @@ TEST_P(OwnUser, EndlessWriteKeepsNoSessionOpenWithoutPoolWrites) {
     EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("clients") == 2; }));
     fabric::shm::Ring ring(spoils.rings.bytes().data(), kDepth);
     ASSERT_TRUE(ring.BeginPlacing());
-    ring.Push({static_cast<uint32_t>(fabric::OpKind::kReceive), 0, 0, 0}, {});  // which is against the protocol
+    ring.Push({static_cast<uint32_t>(fabric::OpKind::kReceive), 0, 0, 0}, {});  // this message breaks the protocol
     if (ring.Publish()) fabric::shm::RingDoorbell(spoils.socket.get());
     EXPECT_TRUE(WaitUntil([&] { return CountersOf(*client).at("clients") == 1; }));
     EXPECT_EQ(CountersOf(*client).at("violations"), i);

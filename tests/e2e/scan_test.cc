@@ -1,4 +1,4 @@
-// Scans: all keys once, page by page, whatever goes on meanwhile.
+// Scans return all keys once, page by page, whatever other clients do meanwhile.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 
 std::string Key(uint64_t i) { return "key" + std::to_string(i); }
 
-// All pages from a cursor on, by key; no key comes twice.
+// All pages from a cursor on, by key. Expects that no key comes twice.
 struct Told {
   std::map<std::string, ScannedKey> keys;
   uint64_t pages = 0;
@@ -85,7 +85,7 @@ void ScanEachKey::Test(uint32_t shards) const {
   Random random(shards);
   std::map<std::string, std::string> values;
   for (uint64_t i = 0; i < 3000; ++i) {
-    // Now and then larger than what a request takes, or than the client's own memory for a version.
+    // Some values are larger than a request, or than the client's own memory for a version.
     const size_t size = i % 500 == 0 ? 60'000 : i % 50 == 0 ? 9000 : random.Uniform(300);
     values[Key(i)] = Bytes(i, size);
     const Status put = client->Put(Key(i), values[Key(i)]);
@@ -132,7 +132,7 @@ void ScanEachKey::Test(uint32_t shards) const {
 TEST_P(ScanEachKey, ScanReturnsEachKeyOnceAsAGetWould) { Test(1); }
 TEST_P(ScanEachKey, ScanReturnsEachKeyOfSeveralShardsOnce) { Test(3); }
 
-TEST_P(ScanTest, TellsDeadlinesAndNothingThatIsOver) {
+TEST_P(ScanTest, TellsDeadlinesAndNoExpiredKeys) {
   const auto server = Serve();
   const auto client = Connect();
   for (uint64_t i = 0; i < 200; ++i) {
@@ -172,7 +172,7 @@ TEST_P(ScanTest, TellsKeysAloneWithoutReadingValues) {
   ASSERT_TRUE(WaitUntil([&] { return CountersOf(*client).at("in_flight") == 0; }));
 
   const auto reader = Connect({.cache_entries = 0});
-  ASSERT_TRUE(reader->Scan({0, 0, 0, false}).ok());  // it knows the control block, and how the index has grown
+  ASSERT_TRUE(reader->Scan({0, 0, 0, false}).ok());  // learns the control block and the index's growth
   const uint64_t before = reader->stats().read_bytes;
   ScanOptions options;
   options.values = false;
@@ -188,7 +188,7 @@ TEST_P(ScanTest, TellsKeysAloneWithoutReadingValues) {
   }
 }
 
-TEST_P(ScanTest, AsksTheServerForNothing) {
+TEST_P(ScanTest, ScanSendsNoRequests) {
   const auto server = Serve();
   const auto client = Connect();
   for (uint64_t i = 0; i < 1000; ++i) ASSERT_TRUE(client->Put(Key(i), "value").ok());
@@ -198,8 +198,8 @@ TEST_P(ScanTest, AsksTheServerForNothing) {
   EXPECT_EQ(reader->stats().failures, 0U);
 }
 
-// Those that stay are told, whatever is put and removed among them, while the index grows under the cursor.
-TEST_P(ScanTest, TellsWhatStaysWhileKeysComeAndGo) {
+// A scan tells each key that stays, while other keys come and go and the index grows under the cursor.
+TEST_P(ScanTest, TellsEachStayingKeyWhileOthersComeAndGo) {
   const auto server = Serve(Small(2));
   const auto writer = Connect();
   constexpr uint64_t kStay = 1000;
@@ -219,7 +219,7 @@ TEST_P(ScanTest, TellsWhatStaysWhileKeysComeAndGo) {
           const auto removed = client->Delete("other" + std::to_string(w) + " " + std::to_string(random.Uniform(8000)));
           EXPECT_TRUE(removed.ok() || removed.code() == Code::kNotFound);
         }
-        const uint64_t stays = random.Uniform(kStay / 2) * 2 + w;  // each has keys of its own
+        const uint64_t stays = random.Uniform(kStay / 2) * 2 + w;  // each writer has separate keys
         EXPECT_TRUE(client->Put(Key(stays), Key(stays) + " " + std::to_string(i)).ok());
         if (w == 0) round = i;
       }
@@ -238,15 +238,15 @@ TEST_P(ScanTest, TellsWhatStaysWhileKeysComeAndGo) {
       EXPECT_EQ(at->second.value.find(Key(i) + " "), 0U) << at->second.value;
     }
     if (stop) break;
-    // A scan over shm never waits: on two processors the others would get one operation in a time slice.
+    // A scan over shm never waits. On two processors, the others would get one operation in a time slice.
     std::this_thread::sleep_for(milliseconds(1));
   }
   stop = true;
   for (std::thread& thread : writers) thread.join();
 }
 
-// What a client's own puts have done before a page begins is in it.
-TEST_P(ScanTest, APageKnowsWhatWasDoneBefore) {
+// A page shows the client's puts and deletes that ended before the page began.
+TEST_P(ScanTest, PageShowsEarlierPutsAndDeletes) {
   const auto server = Serve();
   const auto client = Connect();
   const auto other = Connect({.put_path = PutPath::kReserve});
@@ -261,7 +261,7 @@ TEST_P(ScanTest, APageKnowsWhatWasDoneBefore) {
   }
 }
 
-TEST_P(ScanTest, AnotherClientGoesOnAlsoAfterTheIndexHasGrown) {
+TEST_P(ScanTest, AnotherClientContinuesTheScanAfterGrowth) {
   const auto server = Serve(Small(1));
   const auto client = Connect();
   for (uint64_t i = 0; i < 300; ++i) ASSERT_TRUE(client->Put(Key(i), "first").ok());
@@ -287,7 +287,7 @@ TEST_P(ScanTest, ACursorOfNoShardIsRefused) {
   ExpectFails(client->Scan({uint64_t{200} << 32 | 1, 10, 10}).status(), Code::kInvalidArgument, "cursor");
 }
 
-// An entry does not say how large a large value is: a page has one of them, and not as many as fit by what it says.
+// An entry does not tell the size of a large value. So a page has one such value, even if several seem to fit.
 TEST_P(ScanTest, APageHasFewLargeValues) {
   ServerOptions options = Options();
   options.pool_size = uint64_t{256} << 20;
@@ -302,8 +302,8 @@ TEST_P(ScanTest, APageHasFewLargeValues) {
   EXPECT_GE(told.pages, 4U);
 }
 
-// What a callback throws, though it must not, is thrown when the page is over: nothing of it is under way then.
-TEST_P(ScanTest, ACallbackThatThrowsLeavesNothingBehind) {
+// Callbacks must not throw. If one does, the scan throws that after its page, when nothing of it is under way.
+TEST_P(ScanTest, ThrowingCallbackLeavesNoOperationUnderWay) {
   const auto server = Serve();
   const auto client = Connect();
   for (uint64_t i = 0; i < 200; ++i) ASSERT_TRUE(client->Put(Key(i), "value").ok());
@@ -317,7 +317,7 @@ TEST_P(ScanTest, ACallbackThatThrowsLeavesNothingBehind) {
 }
 
 // Asynchronous operations of the same client go on meanwhile.
-TEST_P(ScanTest, GoesOnAmongOthersOfItsClient) {
+TEST_P(ScanTest, ScanGoesOnBesideOtherOperationsOfItsClient) {
   const auto server = Serve();
   const auto client = Connect({.queue_depth = 4});
   for (uint64_t i = 0; i < 500; ++i) ASSERT_TRUE(client->Put(Key(i), "value").ok());

@@ -1,4 +1,4 @@
-// Clients that may not write into the pool: their large values go through memory of their own at the server.
+// Clients without write access to the pool send large values through staging buffers at the server.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -32,7 +32,7 @@ class Staging : public EveryPool {
     options.pool_writes = PoolWrites::kNobody;
     return options;
   }
-  // The same with a pool of segments of 16 KiB, and so much memory for each client.
+  // A pool with segments of 16 KiB, and staging buffers of the same size.
   [[nodiscard]] ServerOptions SmallOptions() const {
     ServerOptions options = Options();
     options.pool_size = 1 << 20;
@@ -80,7 +80,7 @@ TEST_P(Staging, EverySizeUpToTheLargestArrivesWithOneWriteToThePool) {
   ExpectNoViolation(*reader);
 }
 
-TEST_P(Staging, AReservationIsRefusedAndNothingElse) {
+TEST_P(Staging, OnlyReservationsAreRefused) {
   const auto server = Serve(Options());
   const auto client = Connect({.put_path = PutPath::kReserve});
   ExpectFails(client->Put("key", "value"), Code::kPermissionDenied, "does not let");
@@ -94,7 +94,7 @@ TEST_P(Staging, AReservationIsRefusedAndNothingElse) {
   ExpectNoViolation(*client);
 }
 
-TEST_P(Staging, ConditionsAndTimesToLiveGoWithLargeValues) {
+TEST_P(Staging, LargeValuesTakeConditionsAndTimesToLive) {
   const auto server = Serve(Options());
   const auto client = Connect();
   const std::string large = Bytes(1, 50'000);
@@ -119,7 +119,7 @@ TEST_P(Staging, ConditionsAndTimesToLiveGoWithLargeValues) {
   ExpectNoViolation(*client);
 }
 
-TEST_P(Staging, BuffersAndGetsOfManyGoOn) {
+TEST_P(Staging, BuffersAndMultiGetsTakeStagedValues) {
   const auto server = Serve(Options());
   const auto client = Connect();
   auto from = client->MakeBuffer(200'000);
@@ -146,8 +146,8 @@ TEST_P(Staging, BuffersAndGetsOfManyGoOn) {
   ExpectNoViolation(*client);
 }
 
-// The buffers have room for one large value each, so nearly all have to wait for it.
-TEST_P(Staging, ManyPutsOfManyClientsWaitForRoomAndAllArrive) {
+// Each staging buffer has room for one large value, so nearly all puts wait for it.
+TEST_P(Staging, ManyPutsOfManyClientsWaitForRoomAndSucceed) {
   ServerOptions options = SmallOptions();
   options.pool_size = 16 << 20;
   options.region_size = 512 << 10;
@@ -202,7 +202,7 @@ TEST_P(Staging, AFullLogRefusesAndDeletesMakeRoom) {
     ASSERT_TRUE(client->Delete(it->first).ok());
     it = std::next(model.erase(it));
   }
-  // What is overwritten is cleaned while puts wait.
+  // The cleaner cleans overwritten values while puts wait.
   for (uint64_t round = 0; round < 5; ++round) {
     for (auto& [key, value] : model) {
       value = Bytes(round * 1000 + key.size(), 3000);
@@ -214,11 +214,11 @@ TEST_P(Staging, AFullLogRefusesAndDeletesMakeRoom) {
   ExpectNoViolation(*client);
 }
 
-// Each put ends, and what was acknowledged is there.
-TEST_P(Staging, AServerThatStopsOrDiesInTheMiddleKeepsWhatItAcknowledged) {
-  if (GetParam() == PoolKind::kDram) return;  // nothing is there afterwards
+// Each put ends, and acknowledged values stay.
+TEST_P(Staging, ServerThatStopsOrDiesKeepsAcknowledgedPuts) {
+  if (GetParam() == PoolKind::kDram) return;  // a volatile pool keeps nothing
   for (const bool killed : {false, true}) {
-    if (killed && GetParam() != PoolKind::kPowerSafe) continue;  // it is in this process
+    if (killed && GetParam() != PoolKind::kPowerSafe) continue;  // the other servers are in this process
     ServerOptions options = Options();
     options.pool = Path(killed ? "killed" : "stopped");
     options.segment_size = 64 << 10;
@@ -261,12 +261,12 @@ TEST_P(Staging, AServerThatStopsOrDiesInTheMiddleKeepsWhatItAcknowledged) {
       if (value.status().code() == Code::kNotFound) continue;
       ASSERT_EQ(value.ok() && *value == Bytes(i, 17'000 + i % 20'000), true) << key;
     }
-    EXPECT_TRUE(client->Put("key", Bytes(1, 40'000)).ok()) << "it connects anew, with a buffer of its own";
+    EXPECT_TRUE(client->Put("key", Bytes(1, 40'000)).ok()) << "it connects again, with another buffer";
     EXPECT_EQ(*reader->Get("key") == Bytes(1, 40'000), true);
   }
 }
 
-TEST_P(Staging, AClientThatDiesInTheMiddleLeavesAWholeValueOrNone) {
+TEST_P(Staging, ClientThatDiesDuringAPutLeavesAWholeValue) {
   const auto server = Serve(Options());
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "older").ok());
@@ -296,9 +296,9 @@ TEST_P(Staging, AClientThatDiesInTheMiddleLeavesAWholeValueOrNone) {
   EXPECT_EQ(*client->Get("key"), "newer");
 }
 
-// --- Who gets what
+// --- The rights that the options give
 
-TEST_P(Staging, TheServersOptionsSayWhoWritesIntoThePool) {
+TEST_P(Staging, ServerOptionsDecideTheWritersOfThePool) {
   for (const PoolWrites writes : {PoolWrites::kNobody, PoolWrites::kSameUser, PoolWrites::kEverybody}) {
     for (const uint64_t staging_bytes : {uint64_t{0}, uint64_t{10} << 20}) {
       ServerOptions options = Options();
@@ -322,7 +322,7 @@ TEST_P(Staging, TheServersOptionsSayWhoWritesIntoThePool) {
   }
 }
 
-TEST_F(E2eTest, OptionsThatSayNothingAreRefused) {
+TEST_F(E2eTest, InvalidPoolWritesAccessAndStagingBytesAreRefused) {
   const auto refused = [&](const auto& change) {
     ServerOptions options = Options(PoolKind::kDram);
     change(options);

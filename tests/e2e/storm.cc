@@ -119,7 +119,8 @@ bool StormClient::Enter() {
     return true;
   }
   peer_.reset();
-  return false;  // too many of its token are in, or came just now: no input, however often it tries
+  // Too many clients of its token are connected or have just come. That is no input, however often it tries.
+  return false;
 }
 
 // --- Requests
@@ -136,7 +137,7 @@ std::string StormClient::Key() {
   }
 }
 
-// A put, a delete, or another that is in order.
+// Makes a good put, delete or other request.
 Request StormClient::Sound(std::string* rest) {
   const std::string key = Key();
   Request request{};
@@ -193,7 +194,7 @@ void StormClient::SendRandom() {
   Request request{};
   const std::string noise = Bytes(random_.Next(), sizeof(request));
   std::memcpy(&request, noise.data(), sizeof(request));
-  // So that many get behind the first checks.
+  // Makes many requests pass the first checks.
   request.op = static_cast<uint8_t>(random_.Uniform(13));
   if (random_.Chance(0.8)) request.ack = static_cast<uint8_t>(request.ack % 2);
   if (random_.Chance(0.8)) request.condition = static_cast<uint8_t>(request.condition % 2);
@@ -304,7 +305,7 @@ void StormClient::WriteRing() {
   if (!intruder.connected()) return Count(Came::kError);
   const size_t bytes = 2 * Intruder::Ring::Bytes(Intruder::kSlots);
   for (int i = 0; i < 8; ++i) {
-    // Words anywhere: indexes, descriptors, messages.
+    // Writes words anywhere: into indexes, descriptors and messages.
     const uint64_t at = random_.Uniform(4) == 0 ? 0 : random_.Uniform(bytes / sizeof(uint64_t)) * sizeof(uint64_t);
     const uint64_t word = random_.Next() >> random_.Uniform(64);
     std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(intruder.rings() + at)).store(word);
@@ -383,7 +384,7 @@ void StormClient::UseSocket() {
       const UniqueFd event(::eventfd(0, EFD_CLOEXEC));
       const std::vector<int> fds(random_.Uniform(9), event.get());
       (void)fabric::shm::SendGreeting(socket->get(), greeting, fds);
-    }  // or silence
+    }  // otherwise it is silent
     sockets.push_back(*std::move(socket));
     Count(Came::kLeft);
   }

@@ -1,4 +1,4 @@
-// Hostile clients that send whatever they come to at a server, and what came back of it.
+// Hostile clients that send all kinds of inputs to a server, and count the answers.
 #pragma once
 
 #include <array>
@@ -14,18 +14,19 @@
 namespace erda {
 
 enum class Input : uint8_t {
-  kSpoiltRequest,   // in order, but for one number
-  kRandomRequest,   // of random bytes
-  kWrongPlace,      // commits, delegated puts and pieces given back, at random addresses, heads and versions
-  kWrongMessage,    // for slots that it does not have, or no request at all
-  kChangedRequest,  // its bytes are changed while it is served
-  kFlood,           // all slots at once, and again, without a look at the answers
-  kStop,            // space or a piece of the log is taken, part of it is written or garbage, and then it leaves
-  kRingNonsense,    // in the memory that both ends of a shm channel share
-  kHello,           // spoilt, cut off, or of something else
-  kProof,           // wrong, another's, or used before
-  kSocket,          // garbage on the socket, descriptors with it, silence, hanging up
-  kReconnect,       // in order, and away again at once
+  kSpoiltRequest,   // A good request but for one number.
+  kRandomRequest,   // A request of random bytes.
+  kWrongPlace,      // Commits, delegated puts and chunks given back, at random addresses, heads and versions.
+  kWrongMessage,    // A message for a slot that does not exist, or one that is no request.
+  kChangedRequest,  // A request whose bytes change while the server handles it.
+  kFlood,           // Requests in all slots again and again, without taking the answers.
+  // Takes a reservation or a chunk, writes a part of it or garbage, and leaves.
+  kStop,
+  kRingNonsense,  // Nonsense in the memory that both ends of a shm channel share.
+  kHello,         // A hello that is spoilt, cut off, or of something else.
+  kProof,         // A proof that is wrong, of another client, or used before.
+  kSocket,        // Garbage or descriptors on the socket, silence, hanging up.
+  kReconnect,     // A good connection that ends at once.
   kCount
 };
 inline constexpr auto kInputs = static_cast<size_t>(Input::kCount);
@@ -44,13 +45,13 @@ inline constexpr std::array<const char*, kInputs> kInputNames = {
     "connects and leaves at once",
 };
 
-// Of inputs: how many, and what came back.
+// The number of inputs of a kind, and of their outcomes.
 struct Tally {
   uint64_t sent = 0;
-  uint64_t answered = 0;  // as any client
-  uint64_t refused = 0;   // with an error, or not let in
-  uint64_t closed = 0;    // the channel was ended
-  uint64_t left = 0;      // nothing was waited for
+  uint64_t answered = 0;  // answered like any request
+  uint64_t refused = 0;   // answered with an error, or not let in
+  uint64_t closed = 0;    // the server ended the channel
+  uint64_t left = 0;      // the client waited for no answer
 
   Tally& operator+=(const Tally& other);
 };
@@ -58,10 +59,10 @@ using Tallies = std::array<Tally, kInputs>;
 
 class StormClient {
  public:
-  // address: of shm; of a server of two shards. token: one that may write.
+  // address: of shm, of a server with two shards. token: one that may write.
   StormClient(std::string address, std::string token, uint64_t seed);
 
-  // One thing of that kind, which is one input or more.
+  // Sends one or more inputs of this kind.
   void Send(Input input);
   [[nodiscard]] const Tallies& tallies() const { return tallies_; }
   [[nodiscard]] uint64_t sent() const;
@@ -70,16 +71,16 @@ class StormClient {
   enum class Came { kAnswer, kError, kClosed, kLeft };
 
   [[nodiscard]] format::HelloRequest Hello();
-  // One of few keys, so that they do not fill the pool; of the shard that it is connected to.
+  // Returns one of few keys, so that they do not fill the pool. The key belongs to the connected shard.
   [[nodiscard]] std::string Key();
-  // A hello with a proof for the challenge that it gets; nullopt: it got none.
+  // Returns a hello with a proof for the challenge that it gets, or nullopt without a challenge.
   [[nodiscard]] std::optional<format::HelloRequest> Proved(std::string_view token, uint32_t slots = RawPeer::kSlots);
-  // Makes sure that peer_ is connected; false if it is not let in.
+  // Connects peer_ if it is not connected. Returns false if the server does not let it in.
   bool Enter();
   void Count(Came came);
-  // The answer to what was sent just now.
+  // Counts the answer to the input that was just sent.
   void CountAnswer();
-  // To the first slot.
+  // Posts into the first slot.
   void Post(const format::Request& request, std::string_view rest);
   [[nodiscard]] format::Request Sound(std::string* rest);
 
@@ -100,10 +101,10 @@ class StormClient {
   const std::string token_;
   Random random_;
   std::unique_ptr<RawPeer> peer_;
-  std::optional<format::HelloRequest> used_;  // a proof that was right, once
-  format::HelloReply said_{};                 // the server's answer to it; the peer may be cut off since
+  std::optional<format::HelloRequest> used_;  // a correct proof that has been used
+  format::HelloReply said_{};                 // The server's answer to it. The peer may have been cut off since.
   Tallies tallies_{};
-  Tally* tally_ = nullptr;  // of what is being sent
+  Tally* tally_ = nullptr;  // the tally of the present kind
 };
 
 }  // namespace erda

@@ -1,5 +1,4 @@
-// A storm: hostile clients that send whatever they come to, while good ones work. ERDA_STORM_INPUTS=100000 for a long
-// one.
+// A storm: hostile clients send all kinds of inputs while good clients work. ERDA_STORM_INPUTS=100000 makes a long one.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -48,7 +47,7 @@ uint64_t InputsWanted() {
   return wanted == nullptr ? kFew : strtoull(wanted, nullptr, 10);
 }
 
-// Of memory that servers and clients share.
+// Returns the number of mappings of memory that servers and clients share.
 size_t Mappings() {
   std::ifstream maps("/proc/self/maps");
   size_t mappings = 0;
@@ -60,7 +59,7 @@ class GoodClient {
  public:
   GoodClient(std::unique_ptr<Client> client, uint32_t number) : client_(std::move(client)), number_(number) {}
 
-  // Puts a key, and reads it and another one back. Adds how long each took.
+  // Puts a key, and reads it and another one back. Adds the time of each operation.
   void Work(std::vector<Nanos>* times) {
     const uint64_t i = round_++;
     const auto key_of = [&](uint64_t k) { return "good" + std::to_string(number_) + "-" + std::to_string(k % kKeys); };
@@ -102,8 +101,8 @@ double Percentile(std::vector<Nanos> times, double share) {
 
 constexpr uint32_t kStormClients = 4;
 
-// The hostile clients, in a process of their own, as attackers are: it shares nothing with the server but what the
-// fabric gives it. REQUIRES: this process has no other thread when it is made.
+// The hostile clients, in a separate process, like real attackers. They share with the server only the memory that the
+// fabric gives them. Requires: this process has one thread when Storm is made.
 class Storm {
  public:
   Storm(const std::string& address, uint64_t inputs) {
@@ -123,19 +122,19 @@ class Storm {
     results_ = UniqueFd(results[0]);
   }
   ~Storm() {
-    start_.reset();  // it ends unless it has begun
+    start_.reset();  // ends the process, unless it has begun
     if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
   }
   Storm(const Storm&) = delete;
   Storm& operator=(const Storm&) = delete;
 
   void Begin() { ASSERT_EQ(::write(start_.get(), "!", 1), 1); }
-  // Also if it died of it.
+  // Also true if the process died.
   [[nodiscard]] bool HasEnded() const {
     pollfd ready{results_.get(), POLLIN, 0};
     return ::poll(&ready, 1, 0) > 0;
   }
-  // Of all of them together; none if it died.
+  // Returns the sum over all hostile clients, or nothing if the process died.
   std::optional<Tallies> Results() {
     Tallies sum;
     const bool whole = ::read(results_.get(), &sum, sizeof(sum)) == sizeof(sum);
@@ -146,14 +145,14 @@ class Storm {
 
  private:
   static void Rage(const std::string& address, uint64_t inputs, int results) {
-    // Attackers have processors of their own. Here they take what is left over, so that what the good clients wait for
-    // is what the server does for the hostile ones.
+    // Attackers have other processors. Here they run at low priority. So good clients wait only for the work that the
+    // server does for the hostile ones.
     (void)!::nice(19);
     std::array<Tallies, kStormClients> tallies{};
     AtOnce(kStormClients, [&](uint32_t i) {
       StormClient client(address, kHostile, i + 1);
       Random random(i + 100);
-      // In any order, and about as many of each kind.
+      // The kinds come in any order, and each kind about equally often.
       while (client.sent() < inputs / kStormClients + 1) {
         const uint64_t input = random.Uniform(kInputs);
         if (client.tallies()[input].sent <= client.sent() / kInputs + 10) client.Send(static_cast<Input>(input));
@@ -229,7 +228,8 @@ TEST_F(StormTest, RandomInputsHarmNoOtherClient) {
   };
   std::vector<std::vector<Nanos>> quiet;
   work(&quiet, [](uint64_t round) { return round < 500; });
-  // What as many well-behaved clients as will storm do to them: that much is the processors' share, and no attack.
+  // The same number of good clients instead of the hostile ones. Their effect is the share of the processors, and no
+  // attack.
   std::vector<std::vector<Nanos>> crowded;
   {
     std::vector<std::unique_ptr<GoodClient>> crowd;
@@ -257,7 +257,7 @@ TEST_F(StormTest, RandomInputsHarmNoOtherClient) {
   const std::optional<Tallies> tallies = storm.Results();
   ASSERT_TRUE(tallies.has_value()) << "the storm itself ended badly";
 
-  // All that was theirs is gone, and nothing of the others.
+  // Nothing of the hostile clients is left, and everything of the others.
   EXPECT_TRUE(WaitUntil([&] {
     const Counters now = CountersOf(looking);
     return now.at("clients") == 2 * kGoodClients && now.at("in_flight") == 0;

@@ -1,4 +1,5 @@
-// What docs/threads.md promises: which thread may do what, and what a fork, a signal and an exit do.
+// The promises of docs/threads.md: the threads that may make each call, and the effects of a fork, a signal and an
+// exit.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -34,11 +35,11 @@ class Threads : public E2eTest {
     EXPECT_TRUE(server.ok()) << server.status().ToString();
     return server.ok() ? *std::move(server) : nullptr;
   }
-  // On another thread than this, and to its end.
+  // Runs the body on another thread, to its end.
   static void Elsewhere(const std::function<void()>& body) { std::thread(body).join(); }
 };
 
-TEST_F(Threads, AClientMovesBetweenThemFromCallToCall) {
+TEST_F(Threads, ClientMayMoveBetweenThreadsFromCallToCall) {
   const auto server = Serve(PoolKind::kDram);
   std::unique_ptr<Client> client;
   Elsewhere([&] { client = Connect(); });
@@ -64,7 +65,7 @@ TEST_F(Threads, AClientMovesBetweenThemFromCallToCall) {
   Elsewhere([&] { client.reset(); });
 }
 
-TEST_F(Threads, ABufferIsDestroyedByAnotherWhileAnOperationHasIt) {
+TEST_F(Threads, AnotherThreadMayDestroyABufferDuringAnOperation) {
   const auto server = Serve(PoolKind::kDram);
   const auto client = Connect();
   for (int i = 0; i < 20; ++i) {
@@ -81,7 +82,7 @@ TEST_F(Threads, ABufferIsDestroyedByAnotherWhileAnOperationHasIt) {
   }
 }
 
-TEST_F(Threads, AnyMayAskAServerWhileItStartsAndServesAndStops) {
+TEST_F(Threads, AnyThreadMayAskAServerFromStartToStop) {
   ServerOptions options = Options(PoolKind::kFile);
   options.shards = 2;
   const auto server = Opened(options);
@@ -120,7 +121,7 @@ TEST_F(Threads, AnyMayAskAServerWhileItStartsAndServesAndStops) {
   for (std::thread& thread : asking) thread.join();
 }
 
-TEST_F(Threads, ServersAndTheirClientsOfOneProcessAreIndependent) {
+TEST_F(Threads, ServersOfOneProcessAreIndependent) {
   AtOnce(4, [&](uint32_t number) {
     ServerOptions options = Options(PoolKind::kDram);
     options.listen = {"shm:" + Path("socket" + std::to_string(number))};
@@ -137,7 +138,7 @@ TEST_F(Threads, ServersAndTheirClientsOfOneProcessAreIndependent) {
   });
 }
 
-TEST_F(Threads, CallbacksOfAServerAreOnItsOwnFromStartToStopAndMayAskIt) {
+TEST_F(Threads, EventCallbacksRunOnTheServersThreadsAndMayAskIt) {
   std::ofstream(Path("tokens")) << "a-token-that-is-long-enough-to-be-one\n";
   ASSERT_EQ(::chmod(Path("tokens").c_str(), 0600), 0);
   struct Told {
@@ -165,7 +166,7 @@ TEST_F(Threads, CallbacksOfAServerAreOnItsOwnFromStartToStopAndMayAskIt) {
   EXPECT_EQ(told.clients, 0U);
 }
 
-// By name, of the threads of this process: whether a signal is blocked there.
+// Returns the name of each thread of this process, and whether the thread blocks the signal.
 std::vector<std::pair<std::string, bool>> ThreadsBlocking(int signal) {
   std::vector<std::pair<std::string, bool>> threads;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -182,7 +183,7 @@ std::vector<std::pair<std::string, bool>> ThreadsBlocking(int signal) {
   return threads;
 }
 
-TEST_F(Threads, ThoseOfAServerBlockTheSignalsThatWhoMadeItBlocks) {
+TEST_F(Threads, ServerThreadsBlockTheSignalsThatTheirMakerBlocks) {
   sigset_t signals;
   sigset_t before;
   sigemptyset(&signals);
@@ -210,10 +211,10 @@ TEST_F(Threads, ThoseOfAServerBlockTheSignalsThatWhoMadeItBlocks) {
 
 std::atomic<uint32_t> alarms{0};
 
-TEST_F(Threads, AHandlerOfSignalsDisturbsNoCall) {
+TEST_F(Threads, SignalHandlerDisturbsNoCall) {
   struct sigaction on_alarm {};
   struct sigaction before {};
-  on_alarm.sa_handler = [](int) { ++alarms; };  // without SA_RESTART: what can be interrupted is
+  on_alarm.sa_handler = [](int) { ++alarms; };  // without SA_RESTART, so that the signal interrupts system calls
   ASSERT_EQ(sigaction(SIGALRM, &on_alarm, &before), 0);
   const itimerval often{{0, 300}, {0, 300}};
   ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
@@ -237,7 +238,7 @@ TEST_F(Threads, AHandlerOfSignalsDisturbsNoCall) {
   sigaction(SIGALRM, &before, nullptr);
 }
 
-// Those that are open, and whether another program that is executed would have them.
+// Returns the open descriptors, and whether another program that this process executes would have them.
 std::set<std::pair<int, bool>> Descriptors() {
   std::set<std::pair<int, bool>> descriptors;
   for (int fd = 0; fd < 1000; ++fd) {
@@ -247,7 +248,7 @@ std::set<std::pair<int, bool>> Descriptors() {
   return descriptors;
 }
 
-TEST_F(Threads, AnotherProgramThatIsExecutedInheritsNothing) {
+TEST_F(Threads, ExecutedProgramInheritsNoDescriptor) {
   const auto before = Descriptors();
   const auto server = Serve(PoolKind::kFile);
   const auto client = Connect();
@@ -259,7 +260,7 @@ TEST_F(Threads, AnotherProgramThatIsExecutedInheritsNothing) {
   }
 }
 
-// A child of this process; how it ended. (The sanitizers do not see through a fork.)
+// Runs the body in a child process, and returns the child's exit code. The sanitizers do not see through a fork.
 int StatusOfChild(const std::function<int()>& body) {
   std::fflush(nullptr);
   const pid_t child = fork();
@@ -271,8 +272,8 @@ int StatusOfChild(const std::function<int()>& body) {
 
 class ForksNoSanitizer : public Threads {};
 
-TEST_F(ForksNoSanitizer, AChildThatLeavesAClientAloneMayHaveItsOwn) {
-  const auto server = Serve(PoolKind::kPowerSafe);  // a process of its own: this one has one thread
+TEST_F(ForksNoSanitizer, ChildMayHaveASeparateClient) {
+  const auto server = Serve(PoolKind::kPowerSafe);  // in a separate process, so that this one has one thread
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "parent").ok());
   const int status = StatusOfChild([&] {
@@ -285,7 +286,7 @@ TEST_F(ForksNoSanitizer, AChildThatLeavesAClientAloneMayHaveItsOwn) {
   EXPECT_EQ(client->stats().reconnects, 0U);
 }
 
-TEST_F(ForksNoSanitizer, AChildOfAServerHoldsThePoolUntilItEnds) {
+TEST_F(ForksNoSanitizer, ChildOfAServerHoldsThePoolUntilItEnds) {
   auto server = Opened(Options(PoolKind::kFile));
   ASSERT_TRUE(server->Start().ok());
   const pid_t child = fork();
@@ -304,7 +305,7 @@ TEST_F(ForksNoSanitizer, AChildOfAServerHoldsThePoolUntilItEnds) {
   EXPECT_FALSE(server->recovery()) << "it was closed cleanly all the same";
 }
 
-TEST_F(ForksNoSanitizer, AnExitStopsAServerThatIsDestroyedThenAndKillsOneThatIsNot) {
+TEST_F(ForksNoSanitizer, ExitStopsOnlyAServerThatItDestroys) {
   for (const bool destroyed : {true, false}) {
     const int status = StatusOfChild([&] {
       static std::unique_ptr<Server> server;

@@ -1,4 +1,4 @@
-// Servers that demand a token: who is let in, with which rights, and what the others see.
+// Servers that ask for a token: the clients that they let in, with which rights, and the view of the others.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -47,7 +47,7 @@ class TokenTest : public EveryPool {
     EXPECT_EQ(chmod(next.c_str(), 0600), 0);
     std::filesystem::rename(next, Path("tokens"));
   }
-  // Why a client with this token does not get in.
+  // Returns the reason why a client with this token is not let in.
   [[nodiscard]] Status Refusal(const std::string& token) const {
     How how;
     how.token = token;
@@ -58,7 +58,7 @@ class TokenTest : public EveryPool {
     how.token = token;
     return Connect(how);
   }
-  // What a raw peer with this hello gets to see of the server if it is not let in.
+  // Returns the challenge that a raw peer with this hello gets when the server does not let it in.
   [[nodiscard]] HelloChallenge ChallengeOf(const HelloRequest& hello) const {
     const RawPeer peer(Address(), BytesOf(hello));
     EXPECT_FALSE(peer.connected());
@@ -103,7 +103,7 @@ TEST_P(TokenTest, ClientWithoutATokenIsRefused) {
   EXPECT_TRUE(ConnectWith(kWriter));
 }
 
-// Else whoever takes the server's place is believed.
+// Otherwise the client would trust any process that takes the server's place.
 TEST_P(TokenTest, ClientWithATokenRefusesAServerThatAsksForNone) {
   const auto server = Serve();
   ExpectDenied(Refusal(kWriter), "does not ask for the token");
@@ -120,7 +120,7 @@ TEST_P(TokenTest, ATokenCanComeFromAFile) {
   EXPECT_EQ(Client::Connect(Address(), options).status().code(), Code::kInvalidArgument) << "both";
 }
 
-TEST_P(TokenTest, AReadOnlyTokenReadsEverythingAndChangesNothing) {
+TEST_P(TokenTest, ReadOnlyTokenReadsEverythingAndChangesNothing) {
   const auto server = Serve(Guarded(2));
   const auto writer = ConnectWith(kWriter);
   ASSERT_TRUE(writer);
@@ -142,7 +142,7 @@ TEST_P(TokenTest, AReadOnlyTokenReadsEverythingAndChangesNothing) {
     cursor = page->next;
   }
   EXPECT_EQ(told, 201U);
-  // It learns of a deadline as others do, by asking if it has to.
+  // The reader learns about a deadline as others do. It asks the server if it has to.
   EXPECT_TRUE(WaitUntil([&] { return reader->Get("expires").status().code() == Code::kNotFound; }));
 
   ExpectDenied(reader->Put("key1", "other"), "reading only");
@@ -154,7 +154,7 @@ TEST_P(TokenTest, AReadOnlyTokenReadsEverythingAndChangesNothing) {
   EXPECT_EQ(reader->stats().reconnects, 0U);
 }
 
-TEST_P(TokenTest, ATokenThatIsTakenAwayEndsItsClientsAndNoOthers) {
+TEST_P(TokenTest, RemovedTokenEndsOnlyItsClients) {
   const auto server = Serve(Guarded(2));
   const auto writer = ConnectWith(kWriter);
   const auto reader = ConnectWith(kReader);
@@ -171,8 +171,8 @@ TEST_P(TokenTest, ATokenThatIsTakenAwayEndsItsClientsAndNoOthers) {
   EXPECT_TRUE(newcomer->Put("key", "new").ok());
 }
 
-// Each address has a thread that looks at the file: which of them sees a change first makes no difference.
-TEST_P(TokenTest, TwoChangesAtOnceCountForTheClientsOfAllAddresses) {
+// Each address has a thread that looks at the file. Any of them may see a change first.
+TEST_P(TokenTest, TwoQuickTokenChangesReachTheClientsOfAllAddresses) {
   ServerOptions options = Guarded(2);
   options.listen.push_back("shm:" + Path("other"));
   const auto server = Serve(options);
@@ -196,14 +196,14 @@ TEST_P(TokenTest, TwoChangesAtOnceCountForTheClientsOfAllAddresses) {
   }
 }
 
-// Who plays the server and is refused, or refuses, can still write into what he was offered: it is no part of the next
-// connection.
-TEST(TokenOfferTest, EachConnectionOffersOtherMemory) {
+// An impostor of the server that is refused, or that refuses, can still write into the memory that the client offered.
+// That memory is no part of the next connection.
+TEST(TokenOfferTest, EachConnectionOffersNewMemory) {
   const TemporaryFolder folder;
   const std::string path = folder / "socket";
   const UniqueFd listener = *fabric::shm::ListenOn(path);
   std::vector<ino_t> offered;
-  std::vector<UniqueFd> kept;  // so that no inode comes again
+  std::vector<UniqueFd> kept;  // so that no inode number comes again
   std::thread impostor([&] {
     for (int i = 0; i < 4; ++i) {
       pollfd ready{listener.get(), POLLIN, 0};
@@ -246,7 +246,7 @@ TEST(TokenOfferTest, EachConnectionOffersOtherMemory) {
 TEST_P(TokenTest, ServerRevealsNothingWithoutAProof) {
   const auto server = Serve(Guarded());
   HelloRequest hello = RawPeer::Hello();
-  hello.shard = 99;  // not even whether there is such a one
+  hello.shard = 99;  // not even whether the shard exists
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(ChallengeOf(hello).is_challenge, 1);
     hello.challenge = uint64_t{1} << (20 * i);
@@ -257,7 +257,7 @@ TEST_P(TokenTest, ServerRevealsNothingWithoutAProof) {
   EXPECT_EQ(peer.refusal().code, static_cast<uint8_t>(Code::kPermissionDenied));
 }
 
-// By it a peer could choose keys that share a place.
+// With the hash seed, a peer could choose keys that share a place.
 TEST_P(TokenTest, HashSeedIsRevealedOnlyAfterAProof) {
   const auto server = Serve(Guarded());
   const RawPeer reader(Address(), BytesOf(Proved(kReader)));
@@ -294,7 +294,7 @@ TEST_P(TokenTest, ProofCannotBeUsedAgain) {
   EXPECT_TRUE(first.Read(format::kPoolRegion, 0, 8)) << "which costs the first nothing";
 }
 
-TEST_P(TokenTest, AReadOnlyPeerHasNoRightToWriteAnywhere) {
+TEST_P(TokenTest, ReadOnlyPeerHasNoRightToWriteAnywhere) {
   const auto server = Serve(Guarded());
   const auto writer = ConnectWith(kWriter);
   ASSERT_TRUE(writer && writer->Put("steady", "value").ok());
@@ -309,7 +309,7 @@ TEST_P(TokenTest, AReadOnlyPeerHasNoRightToWriteAnywhere) {
     peer.Write(region, 4096, "overwritten");
     EXPECT_TRUE(peer.IsClosed()) << region;
   }
-  // Nor may it ask for anything but the time.
+  // The reader may ask for nothing but the time.
   for (const uint32_t imm : {0U, 7U, format::kTakesBack, format::kAsksTime | RawPeer::kSlots}) {
     RawPeer peer(Address(), BytesOf(Proved(kReader)));
     ASSERT_TRUE(peer.connected());

@@ -1,4 +1,4 @@
-// A promise of Erda that the fuzzers look at.
+// A promise of Erda, which the fuzzers check.
 #pragma once
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 namespace erda::fuzz {
 
-// Ends the program if it does not hold.
+// Ends the program if the promise does not hold.
 inline void Check(bool holds, const char* what, const std::string& detail = {}) {
   if (holds) return;
   std::fprintf(stderr, "broken promise: %s: %s\n", what, detail.c_str());

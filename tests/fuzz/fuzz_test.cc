@@ -1,5 +1,5 @@
-// The fuzzers' targets in every build: the corpus, and random inputs, a fixed number of them. tools/test runs the
-// fuzzers themselves as well.
+// Runs the fuzzers' targets in every build: with the corpus, and with a fixed number of random inputs. tools/test also
+// runs the fuzzers themselves.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -41,14 +41,14 @@ void RunRandom(Target target, int runs) {
   }
 }
 
-TEST(FuzzTest, PoolsAsTheyAreOpen) {
+TEST(FuzzTest, UnchangedPoolsOpen) {
   for (uint8_t pool = 0; pool < kPools; ++pool) {
     const std::array<uint8_t, 2> input = {pool, 0};
     EXPECT_TRUE(PoolServer::Open(Decode(input).image).ok());
   }
 }
 
-TEST(FuzzTest, InputsAreDecodedAlikeEachTime) {
+TEST(FuzzTest, InputsDecodeAlikeEachTime) {
   Random random(1);
   std::string input;
   for (int i = 0; i < 100; ++i) Mutate(&input, &random);
@@ -57,7 +57,7 @@ TEST(FuzzTest, InputsAreDecodedAlikeEachTime) {
   EXPECT_TRUE(Decode(bytes).image == Decode(bytes).image);
 }
 
-// Random bytes are as good a conversation as any. So much must come of them that it is one.
+// Random bytes are a conversation, too. The test checks that the server serves enough of their requests.
 TEST(FuzzTest, SpeakRandom) {
   Random random(7);
   Spoken sum;
@@ -86,7 +86,7 @@ TEST(FuzzTest, OpenRandom) { RunRandom(OpenAndServe, 4000); }
 TEST(FuzzTest, InspectRandom) { RunRandom(Inspect, 4000); }
 TEST(FuzzTest, SalvageRandom) { RunRandom(Salvage, 4000); }
 
-TEST(FuzzTest, SalvageOfPoolsAsTheyAreFindsWhatGetsFind) {
+TEST(FuzzTest, SalvageOfUnchangedPoolsFindsTheValuesOfGets) {
   for (uint8_t pool = 0; pool < kPools; ++pool) Salvage(std::array<uint8_t, 2>{pool, 0});
 }
 

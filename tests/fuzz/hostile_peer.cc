@@ -18,13 +18,13 @@ namespace {
 constexpr size_t kPartBytes = 8192;
 constexpr size_t kParts = 64;
 
-// One byte of the structure, changed; the place counts from its begin, and beyond its end nothing is.
+// Changes one byte of the structure, at the offset `where`. Changes nothing if the offset lies beyond its end.
 template <class T>
 void Spoil(T* structure, uint8_t where, uint8_t what) {
   if (where < sizeof(T)) reinterpret_cast<uint8_t*>(structure)[where] ^= what;
 }
 
-// Where a chunk ends, from its begin.
+// Returns the end of a chunk, as an offset from its begin.
 uint64_t EndOf(const format::Reply& chunk) { return sizeof(format::ObjectHeader) + chunk.header.value_size; }
 
 std::string Filled(size_t size, uint8_t what) {
@@ -90,19 +90,22 @@ void HostilePeer::Act(const Action& action) {
     return Ask(action);
   }
   if (action.kind < kGarbage) return Request(action);
-  if (action.kind < kWrite) {  // and a number that may be no slot's
+  // Writes garbage, with an immediate number that may name no request slot.
+  if (action.kind < kWrite) {
     reserved_.reset();
     chunk_.reset();
     return Post(OpKind::kWriteImm, action.slot, Filled(action.size % 200, action.what),
                 {action.where % 5U, uint64_t{action.op} * 97});
   }
   if (action.kind < kTime) return WriteIntoPlace(action);
-  if (action.kind < kSend) {  // with bytes that do not belong there, or not
+  // The message asks for the time. Some of these messages have bytes, which do not belong there.
+  if (action.kind < kSend) {
     return Post(OpKind::kWriteImm, format::kAsksTime | action.slot % (kSlots + 1),
                 Filled(action.op % 8 == 1 ? 8 : 0, action.what), {format::kRequestRegion, 0});
   }
   if (action.kind < kRead) return Post(OpKind::kSend, 0, Filled(action.size % 100, action.what), {});
-  if (action.kind < kLeave) {  // often beyond all ends
+  // These Reads often lie beyond the end of the memory.
+  if (action.kind < kLeave) {
     return Post(OpKind::kRead, 0, std::string(action.size % kPartBytes, '\0'),
                 {action.where % 5U, uint64_t{action.op} << (action.slot % 64)});
   }
@@ -117,7 +120,7 @@ void HostilePeer::Ask(const Action& action) {
   hello.shard = static_cast<uint16_t>(shard_);
   hello.slots = 1 + action.slot % kSlots;
   hello.client_id = client_id_;
-  // (Most are as they should be, or there would be no more to say.)
+  // Most hellos are correct. Otherwise the server would refuse all of them, and nothing more would happen.
   if (action.op % 8 == 0) Spoil(&hello, action.where, action.what);
   const size_t bytes = action.op % 16 == 1 ? action.size % sizeof(hello) : sizeof(hello);
   fabric::Region* const offer[] = {reply_region_.get()};
@@ -137,14 +140,15 @@ format::Request HostilePeer::Build(const Action& action, std::string* rest) {
   auto op = static_cast<RequestOp>(1 + action.op % static_cast<uint8_t>(RequestOp::kIncrement));
   const bool of_pool = op == RequestOp::kReserve || op == RequestOp::kCommit || op == RequestOp::kDelegate ||
                        op == RequestOp::kPutDelegated || op == RequestOp::kGiveBack;
-  if (stages() && of_pool && action.what % 16 != 0) op = RequestOp::kPutStaged;  // (the others cost it its channel)
+  // The server ends a channel without pool writes for the other requests, so they are rare here.
+  if (stages() && of_pool && action.what % 16 != 0) op = RequestOp::kPutStaged;
   if (op == RequestOp::kCommit && !reserved_) op = RequestOp::kReserve;
   if ((op == RequestOp::kPutDelegated || op == RequestOp::kGiveBack) && !chunk_) op = RequestOp::kDelegate;
   request.op = static_cast<uint8_t>(op);
   request.ack = action.what & 1;
   request.id = action.size;
   std::string key = KeyOf(action);
-  // (Zeros are what is in the log where nobody has written: they can be said to be there without a Write.)
+  // The log is zero where nobody has written. A value of zeroes can count as present there without a Write.
   std::string value = Filled(action.size % 3000, action.what);
   if (action.where % 4 == 0) std::ranges::fill(value, '\0');
   request.key_size = static_cast<uint16_t>(key.size());
@@ -209,7 +213,7 @@ void HostilePeer::Request(const Action& action) {
     asked_[slot] = request;
     asked_key_[slot] = rest.substr(0, request.key_size);
   }
-  // What it says it has done with is not its own any more.
+  // A place belongs to the peer no longer when the peer reports that it is done with the place.
   const auto op = static_cast<RequestOp>(request.op);
   if (op == RequestOp::kCommit) reserved_.reset();
   if (op == RequestOp::kGiveBack || (op == RequestOp::kPutDelegated && spoilt)) chunk_.reset();
@@ -238,7 +242,7 @@ std::optional<uint64_t> HostilePeer::OffsetOf(const format::Reply& told) const {
 }
 
 void HostilePeer::WriteIntoPlace(const Action& action) {
-  if (stages()) {  // also what the shard may be about to copy
+  if (stages()) {  // the place may hold a value that the shard is about to copy
     return Post(OpKind::kWrite, 0, Filled(action.size % 3000, action.what),
                 {format::kStagingRegion, uint64_t{action.where} * 61});
   }
@@ -253,7 +257,7 @@ void HostilePeer::WriteIntoPlace(const Action& action) {
   }
 }
 
-// What belongs into its reservation, or the first bytes of that.
+// Writes the right body into the reserved place, or only its first bytes.
 void HostilePeer::WriteBody(uint8_t what, size_t bytes) {
   const auto at = OffsetOf(reserved_->told);
   if (!at) return;
@@ -276,7 +280,7 @@ void HostilePeer::Post(OpKind kind, uint32_t imm, std::string_view bytes, fabric
   work.imm = imm;
   work.local = part.first(std::min(bytes.size(), kPartBytes));
   work.remote = to;
-  (void)channel_->Post({&work, 1});  // what the fabric does not take is not said
+  (void)channel_->Post({&work, 1});  // ignores a refusal by the fabric
 }
 
 }  // namespace erda::fuzz

@@ -1,9 +1,10 @@
-// A client that keeps no rule but the fabric's. What it does comes from a fuzzer's bytes: requests that are in order
-// and such that are not, garbage, Writes and Reads anywhere, silence, and leaving in the middle.
+// A client that keeps no rule but those of the fabric. A fuzzer's bytes decide its actions. It sends correct and
+// incorrect requests and garbage, it reads and writes anywhere, it is silent, and it leaves in the middle of an
+// exchange.
 //
-// It does not write into the pool but where it was told to: into what it reserved, and into its chunk, as long as that
-// is its own. That it could do more on this fabric is known (docs/security.md, "Who can write into the pool"). One of
-// another user writes anywhere into its staging buffer.
+// It writes into the pool only where the server told it to: into its reservation, and into its chunk while that belongs
+// to it. This fabric would let it write more, which is a known fact (docs/security.md, "Who can write into the pool").
+// A peer of another user writes anywhere into its staging buffer.
 #pragma once
 
 #include <array>
@@ -20,7 +21,7 @@
 
 namespace erda::fuzz {
 
-// One thing that it does. What the fields mean hangs on the kind.
+// One action of the peer. The kind decides the meaning of the other fields.
 struct Action {
   uint8_t kind;
   uint8_t slot;
@@ -35,7 +36,7 @@ static_assert(sizeof(Action) == 8);
 class HostilePeer {
  public:
   static constexpr uint32_t kSlots = 8;
-  // From which kind on it does what; those before ask to connect.
+  // Each value is the first `kind` of an action. Smaller kinds ask for a connection.
   enum Kind : uint8_t {
     kRequest = 6,
     kSpoiltRequest = 130,
@@ -45,27 +46,28 @@ class HostilePeer {
     kSend = 191,
     kRead = 192,
     kLeave = 199,
-    kOthers = 201  // speak.cc
+    kOthers = 201  // an action of the good client, in speak.cc
   };
 
-  // user: the server's own is 0; another one's is given a staging buffer, and no right to write into the pool.
+  // user: 0 is the user of the server. The server gives a staging buffer to any other user, and no right to write into
+  // the pool.
   HostilePeer(fabric::SimNetwork& network, const std::string& name, std::string address, uint64_t client_id,
               uint32_t user);
 
   void Act(const Action& action);
-  // Takes what has arrived.
+  // Handles the completions that have arrived.
   void Poll();
   void Leave();
-  // How many of its requests were served, by format::RequestOp.
+  // The number of served requests by format::RequestOp.
   using Served = std::array<uint64_t, 12>;
   [[nodiscard]] const Served& served() const { return served_; }
 
  private:
-  // Where it may write, until it says that it has done so.
+  // A place where the peer may write, until it reports that it is done.
   struct Place {
     format::Reply told{};
     std::string key;
-    uint64_t tail = 0;  // of a chunk
+    uint64_t tail = 0;  // the first free byte of a chunk
   };
 
   void Ask(const Action& action);
@@ -75,7 +77,8 @@ class HostilePeer {
   [[nodiscard]] bool stages() const { return hello_.placing == static_cast<uint8_t>(format::Placing::kStaging); }
   void Post(fabric::OpKind kind, uint32_t imm, std::string_view bytes, fabric::RemoteAddress to);
   [[nodiscard]] format::Request Build(const Action& action, std::string* rest);
-  // The offset of its first byte in the pool; nullopt if the control block that was read last does not tell.
+  // Returns the offset of the place's first byte in the pool. Returns nothing if the last control block that the peer
+  // read does not name its region.
   [[nodiscard]] std::optional<uint64_t> OffsetOf(const format::Reply& told) const;
   [[nodiscard]] std::string KeyOf(const Action& action) const;
 
@@ -85,7 +88,7 @@ class HostilePeer {
   const uint64_t client_id_;
   std::vector<std::byte> replies_;
   std::unique_ptr<fabric::Region> reply_region_;
-  std::vector<std::byte> local_;  // what is posted, one part after the other
+  std::vector<std::byte> local_;  // the bytes of work requests, one part after the other
   std::unique_ptr<fabric::Region> local_region_;
   size_t next_part_ = 0;
   std::vector<std::byte> control_;

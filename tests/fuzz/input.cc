@@ -26,13 +26,13 @@ struct Object {
   format::Place place{};
 };
 
-// A pool to change, and where its structures are.
+// A pool for changes, and the places of its structures.
 struct Base {
   Image image;
   Geometry geometry{};
   std::vector<Object> objects;
-  std::vector<uint64_t> entries;   // offsets of used ones
-  std::vector<uint64_t> segments;  // offsets of all in linked regions
+  std::vector<uint64_t> entries;   // offsets of the used entries
+  std::vector<uint64_t> segments;  // offsets of all segments in linked regions
 };
 
 Image NewPool(const format::GeometryWish& wish, uint64_t grown_to) {
@@ -62,7 +62,7 @@ void PutAll(PoolServer* server, int rounds) {
   server->Delete(KeyAt(3));
 }
 
-// Puts that end in every way, and a delete that is cut off.
+// Leaves puts that ended in every way, and a delete that is cut off.
 void LeaveInFlight(PoolServer* server) {
   const auto reserve = [server](int number, size_t landed) {
     const std::string key = KeyAt(number);
@@ -86,7 +86,7 @@ void LeaveInFlight(PoolServer* server) {
   server->memory().before_fence = nullptr;
 }
 
-// So much that some of it is in the second layer of the head's slots.
+// Puts so much that some objects are in the second layer of the head slots.
 void FillALayer(PoolServer* server) {
   for (int i = 0; i < 130; ++i) {
     const std::string key = "filler" + std::to_string(i);
@@ -94,7 +94,7 @@ void FillALayer(PoolServer* server) {
   }
 }
 
-// Cut off in the middle of a move in the index.
+// Leaves an index that was cut off in the middle of a move.
 void LeaveMoving(PoolServer* server) {
   server->memory().before_fence = [server] {
     if (server->Moving(0)) throw Crash();
@@ -106,7 +106,7 @@ void LeaveMoving(PoolServer* server) {
   server->memory().before_fence = nullptr;
 }
 
-// An index that has grown, cut off in the middle of a split.
+// Leaves an index that has grown, and that was cut off in the middle of a split.
 void LeaveSplitting(PoolServer* server) {
   const auto blocks = [server] {
     return LoadAs<format::ShardRecord>(server->memory().bytes().subspan(format::ShardRecordOffset(0))).blocks;
@@ -134,7 +134,7 @@ void Map(Base* base) {
       const uint64_t begin = g.RegionOffset(region) + segment * g.segment_size;
       base->segments.push_back(begin);
       uint64_t at = format::FirstObjectOffset(segment);
-      if (segment == 0) at = format::kTombstoneSlotOffset;  // first of all what is there
+      if (segment == 0) at = format::kTombstoneSlotOffset;  // begins with the tombstone slot
       while (at < g.segment_size) {
         const auto address = g.AddressOf(word.SlotIn(g), segment * g.segment_size + at);
         const format::Place place{format::PoolSeed(superblock.uuid), word.HeadIn(g), address, word.generation()};
@@ -155,8 +155,8 @@ void Map(Base* base) {
 }
 
 Base MakeBase(uint32_t number) {
-  // One head with regions of four segments; two shards with two heads each, of the smallest regions; one of these; and
-  // one that was grown.
+  // Pools 0 to 2 have one head, and regions of four segments. Pool 3 has two shards with two heads each, of the
+  // smallest regions. Pools 4 and 5 have one shard of the smallest regions, and pool 5 was grown.
   constexpr format::GeometryWish kOne{229376, 1, 16384, 4096, 128};
   constexpr format::GeometryWish kTwo{98304 + 68 * 4096, 2, 4096, 4096, 256, 30};
   constexpr format::GeometryWish kGrowing{98304 + 40 * 4096, 1, 4096, 4096, 128};
@@ -177,7 +177,7 @@ Base MakeBase(uint32_t number) {
 const Base& BaseAt(uint32_t number) {
   static const std::array<Base, kPools> bases = {MakeBase(0), MakeBase(1), MakeBase(2),
                                                  MakeBase(3), MakeBase(4), MakeBase(5)};
-  // (The corpus is from when there were five.)
+  // The corpus was made when there were five pools.
   constexpr uint32_t kGrown = kPools - 1;
   return bases.at(number >= 240 ? kGrown : number < kPools ? number : number % kGrown);
 }
@@ -191,10 +191,10 @@ struct Change {
 };
 static_assert(sizeof(Change) == kChangeBytes);
 
-// The offset of the word that changes.
+// Returns the offset of the word that the change changes.
 uint64_t PlaceOf(const Base& base, const Change& change) {
   const Geometry& g = base.geometry;
-  const uint64_t word = change.index & 0xff;  // in a structure
+  const uint64_t word = change.index & 0xff;  // the word in the structure
   const uint64_t which = change.index >> 8;
   switch (change.place % 8) {
     case 0:
@@ -229,15 +229,15 @@ uint64_t Changed(const Base& base, const Change& change, const Image& image, uin
       return 0;
     case 4:
       return image[change.value % image.size()];
-    case 5:  // an entry's word
+    case 5:  // the word of an entry
       return EntryWord::Make((change.value & 1) != 0, object(change.value >> 2), object(change.value >> 32),
                              (change.value & 2) != 0)
           .raw();
-    case 6:  // a small number in one half
+    case 6:  // a small number in the low half
       return (old & 0xffffffff00000000) | (change.value & 0xffff);
-    case 7:  // as many blocks, or another time
+    case 7:  // a number of blocks, or another time
       return format::CheckedWord::Of(change.value & 0xff).raw();
-    case 8:  // a run of the index
+    case 8:  // a region word of the index
       return format::RegionWord::OfIndex(static_cast<uint32_t>(old >> 32), static_cast<uint32_t>(change.value & 7))
           .raw();
     default:
@@ -245,7 +245,7 @@ uint64_t Changed(const Base& base, const Change& change, const Image& image, uin
   }
 }
 
-// Superblock and objects, so that the change gets past the checksum.
+// Corrects the checksum of a changed superblock or object, so that the change gets past the check.
 void FixChecksums(const Base& base, const Change& change, Input* input) {
   const auto bytes = std::as_writable_bytes(std::span(input->image));
   if (change.place % 8 == 0) {

@@ -1,5 +1,5 @@
-// What a fuzzer's input means: one of a few pools, and a list of changes to it. So inputs are small, and reach what
-// lies behind checksums: a change of a superblock or of an object can bring the checksum along.
+// The meaning of a fuzzer's input: it chooses one of a few pools, and changes to it. So inputs are small. They get past
+// checksums, since a change of a superblock or object can correct its checksum.
 //
 //   byte 0   which pool
 //   byte 1   what is done with it (targets.h)
@@ -21,7 +21,7 @@ inline constexpr size_t kChangeBytes = 16;
 inline constexpr size_t kChangesMax = 24;
 inline constexpr size_t kInputBytesMax = kInputHeaderBytes + kChangesMax * kChangeBytes;
 
-// The keys of the pools, and what their values begin with.
+// The keys of the pools, and their values, which begin with the key.
 inline constexpr int kKeys = 12;
 [[nodiscard]] std::string KeyAt(int number);
 [[nodiscard]] std::string ValueOf(const std::string& key, int version, size_t size);
@@ -29,13 +29,13 @@ inline constexpr int kKeys = 12;
 struct Input {
   Image image;
   uint8_t todo = 0;
-  bool forged = false;  // an object got the checksum of what it never was
+  bool forged = false;  // an object got a correct checksum for a content that nobody put
   size_t changes = 0;
-  bool other_table = false;  // the region table is not the pool's: nothing protects its words
+  bool other_table = false;  // The region table differs from the pool's table. No checksum protects its words.
 };
 [[nodiscard]] Input Decode(std::span<const uint8_t> bytes);
 
-// A random input, or one that differs a little; at most kInputBytesMax.
+// Changes the input a little, or adds a random change. The input stays at most kInputBytesMax long.
 void Mutate(std::string* input, Random* random);
 
 }  // namespace erda::fuzz

@@ -104,7 +104,7 @@ std::string PoolServer::Get(std::string_view key) const {
 
 void PoolServer::Close() {
   for (auto& shard : shards_) shard->versions.Close();
-  (void)pool_->MarkClosed();  // memory syncs always
+  (void)pool_->MarkClosed();  // a sync of memory never fails
 }
 
 }  // namespace erda::fuzz

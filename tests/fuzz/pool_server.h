@@ -1,4 +1,4 @@
-// A server's shards over a pool in memory, without threads and clients. It opens, recovers and closes them as
+// The shards of a server over a pool in memory, without threads and clients. It opens, recovers and closes the pool as
 // server_shards.cc does.
 #pragma once
 
@@ -42,13 +42,13 @@ class MemoryPool final : public nvm::Pool {
 
 class PoolServer {
  public:
-  // Opens the pool, and recovers it if need be. If it is refused, nothing of it was changed.
+  // Opens the pool, and recovers it if it was not closed cleanly. Changes nothing in a pool that it refuses.
   static Result<std::unique_ptr<PoolServer>> Open(Image image);
 
-  // Requests, to the shard that the key belongs to.
+  // Each request goes to the shard of its key.
   server::Outcome Put(std::string_view key, std::string_view value);
   server::Outcome Reserve(std::string_view key, std::string_view value, server::SessionId session);
-  // Writes what belongs into the reserved place, or only the first bytes of it.
+  // Writes checksum and value into the reserved place, or only their first bytes.
   void Land(const server::Outcome& reserved, std::string_view value, size_t bytes = SIZE_MAX);
   std::optional<server::Outcome> Commit(std::string_view key, const server::Outcome& reserved,
                                         server::SessionId session);
@@ -56,14 +56,14 @@ class PoolServer {
   void Report(std::string_view key);
   void EndSession(server::SessionId session);
   void Sweep();
-  // As a client does it; tests/server/readers.h has what it says if there is no value.
+  // Reads the key as a client does. tests/server/readers.h names the texts that it returns without a value.
   [[nodiscard]] std::string Get(std::string_view key) const;
   void Close();
 
   [[nodiscard]] const format::Geometry& geometry() const { return pool_->geometry(); }
   [[nodiscard]] const Image& image() const { return memory_->image(); }
   [[nodiscard]] MemoryPool& memory() { return *memory_; }
-  // An entry of the shard's index is being moved.
+  // Returns true while the shard moves an index entry.
   [[nodiscard]] bool Moving(uint32_t shard) const { return shards_[shard]->control[0] % 2 != 0; }
 
  private:

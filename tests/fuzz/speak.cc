@@ -1,4 +1,4 @@
-// Two hostile clients and a good one at a live server of two shards.
+// Two hostile clients and a good one talk to a live server of two shards.
 #include <array>
 #include <cstring>
 #include <functional>
@@ -86,14 +86,14 @@ class Conversation {
   }
   static std::string KeyOf(size_t i) { return "steady" + std::to_string(i); }
 
-  // Values of a few bytes, and some that do not fit into a request.
+  // Puts a value of a few bytes, or one that does not fit into a request.
   void Put(size_t i, uint8_t what) {
     const std::string value =
         KeyOf(i) + std::string(what % 8 == 0 ? 2500 : what % 100, static_cast<char>('a' + what % 26));
     std::optional<Status> came;
     Check(engine_->Put(KeyOf(i), value, [&](const Status& status) { came = status; }).ok(), "a put does not begin");
     Await("a put never ends", [&] { return came.has_value(); });
-    // The others may take all the room that there is.
+    // The hostile clients may take all the room in the log.
     Check(came->ok() || came->code() == Code::kResourceExhausted, "a put fails", came->ToString());
     if (came->ok()) steady_[i] = value;
   }
@@ -116,7 +116,7 @@ class Conversation {
   std::unique_ptr<client::Engine> engine_;
   std::array<HostilePeer, 2> peers_ = {HostilePeer(network_, "hostile0", sim::ServerAddress(0), 1, 0),
                                        HostilePeer(network_, "hostile1", sim::ServerAddress(0), 2, 1)};
-  std::array<std::string, 4> steady_;  // what each key has; empty: nothing
+  std::array<std::string, 4> steady_;  // the value of each key. Empty: the key is absent
 };
 
 }  // namespace

@@ -69,8 +69,9 @@ void OpenAndServe(std::span<const uint8_t> input) {
   for (const bool close : {(decoded.todo & 0x20) != 0, (decoded.todo & 0x40) != 0}) {
     if (close) (*server)->Close();
     server = PoolServer::Open((*server)->image());
-    // If one thing is damaged. (But of a linked region that looks free, or like another's: it may be written over; and
-    // a limit of versions can have been just below the highest one.)
+    // If one thing is damaged, the pool opens again. Two damages are exceptions. A linked region that looks free, or
+    // like a region of another owner, may be overwritten. And a damaged version limit may lie just below the highest
+    // version.
     const bool may_be_refused =
         decoded.changes > 1 || decoded.other_table || server.status().message() == "the record of a shard is damaged";
     if (!server.ok() && may_be_refused) return;
@@ -100,7 +101,7 @@ void Salvage(std::span<const uint8_t> input) {
   std::map<std::string, std::string> values;
   const auto take = [&](const inspect::SalvagedValue& value) {
     const std::string key(value.key);
-    // Without the hash seed, which superblocks have, a key counts under each hash that a header gives it.
+    // Superblocks hold the hash seed. Without it, a key counts once under each hash that a header gives it.
     twice = twice.empty() && !named.emplace(key, value.named).second ? key : twice;
     values[key] = AsString(value.value);
     const bool filler = key.starts_with("filler") && values[key] == "x";

@@ -1,4 +1,4 @@
-// What is fuzzed. Each ends the program if a promise is broken; a pool that is refused is none.
+// The targets of the fuzzers. Each ends the program if a promise is broken. A refused pool breaks no promise.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace erda::fuzz {
 
-// Opens the pool as a server does, recovers it, serves a few requests, closes or dies, and opens it again. Any content
-// may be refused, and is then unchanged; what was opened once is opened again, and no get returns what is not the
-// key's.
+// Opens the pool as a server does, recovers it, and serves a few requests. Then it closes the pool or dies, and opens
+// it again. Any content may be refused, and is then unchanged. A pool that opened once opens again. No get returns
+// anything but a value of its key.
 void OpenAndServe(std::span<const uint8_t> input);
 
-// erda-inspect.
+// Inspects the pool as erda-inspect does.
 void Inspect(std::span<const uint8_t> input);
 
-// erda-pool salvage. No value is taken that was never put, no key twice. From a pool that is not changed, what the
-// index names is what gets read.
+// Salvages the pool as `erda-pool salvage` does. Takes no value that nobody put, and no key twice. From an unchanged
+// pool, it takes the values that gets read.
 void Salvage(std::span<const uint8_t> input);
 
-// Clients that say what the input says, eight bytes for each thing (hostile_peer.h), to a live server. Whatever it is,
-// another client's keys keep their values, its operations end, and it keeps its connection.
+// Two hostile clients take their actions from the input, eight bytes for each (hostile_peer.h), at a live server. In
+// spite of them, the keys of a good client keep their values. Its operations end, and it keeps its connection.
 struct Spoken {
   uint64_t actions = 0;
-  HostilePeer::Served served{};  // requests of the hostile ones
-  uint64_t violations = 0;       // connections that the server ended for what they said
+  HostilePeer::Served served{};  // requests of the hostile clients
+  uint64_t violations = 0;       // connections that the server ended because of their messages
 };
 Spoken Speak(std::span<const uint8_t> input);
 

@@ -42,7 +42,7 @@ TEST(LogAppendTest, TheFirstObjectFollowsTheTombstoneSlot) {
   EXPECT_EQ(log->bytes_used(), 1152U + 48 + 64);
 }
 
-TEST(LogAppendTest, EveryObjectHasAPlaceOfItsOwnInOneSegment) {
+TEST(LogAppendTest, EachObjectHasASeparatePlaceInOneSegment) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     TestLog log;
@@ -57,7 +57,7 @@ TEST(LogAppendTest, EveryObjectHasAPlaceOfItsOwnInOneSegment) {
       if (!space) continue;
       EXPECT_TRUE(addresses.insert({head, space->address.raw()}).second);
       ranges.emplace_back(space->offset, space->offset + size);
-      // Within a region of this shard, and of one segment behind what it begins with.
+      // The object lies in a region of this shard, and after the header of its segment.
       ASSERT_GE(space->offset, g.regions_offset);
       const uint64_t in_regions = space->offset - g.regions_offset;
       ASSERT_LT(in_regions, g.regions() * g.region_size);
@@ -66,7 +66,7 @@ TEST(LogAppendTest, EveryObjectHasAPlaceOfItsOwnInOneSegment) {
       EXPECT_EQ(space->address.offset_in_slot(), in_region);
       EXPECT_GE(in_region % g.segment_size, FirstObjectOffset(in_region / g.segment_size));
       EXPECT_LE(in_region % g.segment_size + size, g.segment_size);
-      // And where the address says.
+      // The address leads to that place.
       EXPECT_EQ(log->OffsetOf(log.head(head), space->address), space->offset);
       EXPECT_EQ(log->BytesAt(log.head(head), space->address).data(), log.bytes().data() + space->offset);
       EXPECT_EQ(log->Inspect(log.head(head), space->address).header.version, log.next_version - 1);
@@ -85,13 +85,13 @@ TEST(LogAppendTest, TheLargestObjectFillsASegment) {
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->address, LogAddress::At(0, 1152));
   EXPECT_EQ(second->address, LogAddress::At(0, 4096 + 64));
-  const auto third = log.Append(RoomIn(log, 1) - most);  // what is left of the second segment, to the last byte
+  const auto third = log.Append(RoomIn(log, 1) - most);  // the rest of the second segment, to the last byte
   ASSERT_TRUE(third);
   EXPECT_EQ(third->address, LogAddress::At(0, 4096 + 64 + most));
   EXPECT_EQ(log.Append(48)->address, LogAddress::At(0, 2 * 4096 + 64));
 }
 
-TEST(LogAppendTest, TheTombstoneSlotIsTheOpenRegionsAndNoObjectTouchesIt) {
+TEST(LogAppendTest, TombstoneSlotIsInTheOpenRegionAndNoObjectTouchesIt) {
   TestLog log({.regions = 4, .heads = 1});
   std::vector<std::pair<uint64_t, uint64_t>> slots;
   while (const auto space = log.Append(496)) {
@@ -134,7 +134,7 @@ TEST(LogAppendTest, SmallObjectsStillFitWhereALargeOneDidNot) {
 }
 
 TEST(LogAppendTest, AFullHeadDoesNotStopAnother) {
-  // Of 128 slots of the first head one is left for the cleaner, and of the 160 regions one.
+  // The writers get 127 of the 128 head slots of the first head, and 159 of the 160 regions. The cleaner has the rest.
   TestLog log({.regions = 160, .heads = 2, .region_size = 8192, .segment_size = 8192});
   int appended = 0;
   while (log.Append(RoomIn(log, 0), 0)) ++appended;
@@ -151,13 +151,13 @@ TEST(LogAppendTest, TheHeadsShareTheRegions) {
   const auto first = log.Append(48, 0);
   const auto second = log.Append(48, 1);
   ASSERT_TRUE(first && second);
-  EXPECT_EQ(first->address, second->address);  // each head has addresses of its own
+  EXPECT_EQ(first->address, second->address);  // each head has separate addresses
   EXPECT_NE(first->offset, second->offset);
   EXPECT_EQ(log.region_word(0), format::RegionWord::Linked(1, log.head(0), 0));
-  EXPECT_EQ(log.region_word(1), format::RegionWord::Linked(2, log.head(1), 0));  // no generation comes twice
+  EXPECT_EQ(log.region_word(1), format::RegionWord::Linked(2, log.head(1), 0));  // each link takes the next generation
 }
 
-TEST(LogAppendTest, ClientsLearnOfEachRegion) {
+TEST(LogAppendTest, LinkPublishesTheRegionToClients) {
   TestLog log;
   static_cast<void>(log.Append(48, 1));
   EXPECT_EQ(log.Published(1, 0), format::HeadSlot::Of(log.region(0), 1));
@@ -215,7 +215,7 @@ TEST(LogSegmentTest, AFullSegmentIsSettledWithTheLastThatWasInFlight) {
   EXPECT_EQ(log.StateOf(*first), SegmentState::kSettled);
 }
 
-TEST(LogSegmentTest, TheOpenSegmentStaysOpenWhateverLands) {
+TEST(LogSegmentTest, OpenSegmentStaysOpenWhenFlightsEnd) {
   TestLog log;
   const auto first = log.Append(48);
   ASSERT_TRUE(first);
@@ -242,14 +242,14 @@ TEST(LogSegmentTest, FlightsInOneSegmentDoNotHoldAnother) {
   EXPECT_EQ(log.StateOf(*third), SegmentState::kOpen);
 }
 
-TEST(LogSegmentTest, ClosingSettlesAllThatIsFull) {
+TEST(LogSegmentTest, CloseSettlesEachFullSegment) {
   TestLog log;
   const auto first = log.Append(RoomIn(log, 0));
   ASSERT_TRUE(first);
   log->BeginFlight(log.head(), first->address);
   const auto second = log.Append(RoomIn(log, 0));
   ASSERT_TRUE(second);
-  // The pool is taken up by another server, which knows nothing of flights.
+  // Another server takes up the pool. It knows of no value in flight.
   ASSERT_TRUE(log.Reopen().ok());
   EXPECT_EQ(log.StateOf(*first), SegmentState::kSealed);
   log->Close();
@@ -257,7 +257,7 @@ TEST(LogSegmentTest, ClosingSettlesAllThatIsFull) {
   EXPECT_EQ(log.StateOf(*second), SegmentState::kOpen);
   const uint64_t bytes = log.nvm().counters().bytes;
   log->Close();
-  EXPECT_EQ(log.nvm().counters().bytes, bytes);  // nothing is left to write
+  EXPECT_EQ(log.nvm().counters().bytes, bytes);  // the second Close writes nothing
 }
 
 // --- The mark
@@ -281,7 +281,7 @@ TEST(LogMarkTest, FollowsTheTailWhereNothingIsInFlight) {
     ASSERT_LE(marked, tail);
     ASSERT_LT(tail, std::max(marked, format::FirstObjectOffset(0)) + 1024 + 96);
   }
-  EXPECT_EQ(moves, 2);  // once in a KiB
+  EXPECT_EQ(moves, 2);  // one move for each KiB
 }
 
 TEST(LogMarkTest, DoesNotPassWhatIsInFlight) {
@@ -292,7 +292,8 @@ TEST(LogMarkTest, DoesNotPassWhatIsInFlight) {
   ASSERT_TRUE(stuck && other);
   log->BeginFlight(log.head(), stuck->address);
   log->BeginFlight(log.head(), other->address);
-  ASSERT_TRUE(log.Append(1040));  // the tail behind `other` is where the mark will be
+  // The mark will move to the place of this object, after `other`.
+  ASSERT_TRUE(log.Append(1040));
   ASSERT_TRUE(log.Append(1040));
   log->EndFlight(log.head(), other->address);
   ASSERT_TRUE(log.Append(1040));
@@ -302,7 +303,7 @@ TEST(LogMarkTest, DoesNotPassWhatIsInFlight) {
   EXPECT_GT(MarkOf(log, *stuck).value_or(0), other->address.offset_in_slot());
 }
 
-TEST(LogMarkTest, MovesOnThoughSomethingIsAlwaysInFlight) {
+TEST(LogMarkTest, MovesOnWhileOneVersionIsAlwaysInFlight) {
   TestLog log({.segment_size = 16384});
   std::optional<TestLog::Space> before;
   for (int i = 0; i < 50; ++i) {
@@ -323,7 +324,7 @@ TEST(LogMarkTest, FlightsOfAnotherSegmentDoNotHoldIt) {
   const auto next = log.Append(1040);
   ASSERT_TRUE(next);
   log->BeginFlight(log.head(), next->address);
-  ASSERT_TRUE(log.Append(96));  // waits for `next`
+  ASSERT_TRUE(log.Append(96));  // the mark waits for `next`
   log->EndFlight(log.head(), stuck->address);
   ASSERT_TRUE(log.Append(1040));
   EXPECT_EQ(MarkOf(log, *next).value_or(0) > 64, false);
@@ -332,7 +333,7 @@ TEST(LogMarkTest, FlightsOfAnotherSegmentDoNotHoldIt) {
   EXPECT_GE(MarkOf(log, *next).value_or(0), 64 + 1040U);
 }
 
-TEST(LogMarkTest, IsAtTheEndOnceTheLogIsClosed) {
+TEST(LogMarkTest, IsAtTheEndOfAClosedLog) {
   TestLog log;
   const auto space = log.Append(96);
   ASSERT_TRUE(space);

@@ -1,4 +1,5 @@
-// What the cleaner needs of the log: how much of each region is needed, segments to copy to, emptied regions.
+// The log's part in cleaning: it counts the bytes that entries need in each region, opens segments for copies, and
+// empties regions.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +22,7 @@ using format::RegionWord;
 using format::SegmentState;
 using Space = TestLog::Space;
 
-// --- What is needed
+// --- The bytes that entries need
 
 TEST(LogUseTest, ANamedObjectIsLiveUntilNobodyNamesIt) {
   TestLog log;
@@ -58,7 +59,7 @@ TEST(LogUseTest, TheOldVersionIsNeededUntilTheNewOneIsSettled) {
   EXPECT_EQ(log.UseOf(0).names, 1U);
   log->OnEntryChanged(log.head(), second, second.Settled());
   EXPECT_TRUE(log.UseOf(0).none());
-  // What a settled entry still says of an old one is not counted down a second time.
+  // The log counts the old version down once. Another change of the settled entry does not count it down again.
   log->OnEntryChanged(log.head(), second.Settled(), EntryWord());
   EXPECT_TRUE(log.UseOf(0).none());
   EXPECT_EQ(log->bytes_live(), 0U);
@@ -73,7 +74,7 @@ TEST(LogUseTest, EachChangeOfAnEntryIsCounted) {
     spaces.push_back(*space);
   }
   const uint64_t changes = log->changes();
-  // One key: each version is published, and settled at once.
+  // One key: the shard publishes each version and settles it at once.
   EntryWord word;
   for (int i = 0; i < 100; ++i) {
     const EntryWord published = word.Published(spaces[i].address);
@@ -81,7 +82,7 @@ TEST(LogUseTest, EachChangeOfAnEntryIsCounted) {
     log->OnEntryChanged(log.head(), published, published.Settled());
     word = published.Settled();
   }
-  // And as many keys that stay unsettled.
+  // The versions of 100 more keys stay unsettled.
   for (int i = 100; i < 200; ++i) {
     log->OnEntryChanged(log.head(), EntryWord(), EntryWord().Published(spaces[i].address));
   }
@@ -93,10 +94,10 @@ TEST(LogUseTest, EachChangeOfAnEntryIsCounted) {
   EXPECT_EQ(names, 101U);
 }
 
-// A damaged entry may lead into some value, where nothing may be changed.
+// A damaged entry may name a place inside of another key's value. The log changes nothing there.
 TEST(LogLeftTest, OnlyAVersionWithTheEntrysTagIsMarked) {
   TestLog log;
-  const auto space = log.Append(96);  // its key's hash is 0
+  const auto space = log.Append(96);  // the hash of its key is 0
   ASSERT_TRUE(space);
   const auto header = [&] { return LoadAs<format::ObjectHeader>(log.bytes().subspan(space->offset)); };
   const EntryWord word = EntryWord().Published(space->address).Settled();
@@ -111,7 +112,7 @@ TEST(LogLeftTest, OnlyAVersionWithTheEntrysTagIsMarked) {
   EXPECT_TRUE(header().left());
 }
 
-TEST(LogUseTest, AMoveTakesTheBytesAlong) {
+TEST(LogUseTest, MoveOfAnEntryMovesItsLiveBytes) {
   TestLog log;
   const auto from = log.Append(496);
   ASSERT_TRUE(from && log.FillRegion());
@@ -142,7 +143,7 @@ TEST(LogUseTest, HeldRegionIsNotFree) {
   EXPECT_EQ(log->changes(), changes + 1) << "it may be worth to be cleaned now";
 }
 
-TEST(LogUseTest, ARegionThatIsFilledIsAChange) {
+TEST(LogUseTest, FillingARegionCountsAsAChange) {
   TestLog log;
   const auto space = log.Append(496);
   ASSERT_TRUE(space);
@@ -158,12 +159,12 @@ TEST(LogUseTest, FilledBytesThatAreNotLiveAreDead) {
   const auto named = log.Append(496);
   ASSERT_TRUE(named && log.FillRegion(496));
   log.Name(*named);
-  // 5 objects stand behind the tombstone slot, 8 in each other segment.
+  // Five objects follow the tombstone slot in the first segment. Each other segment has eight.
   EXPECT_EQ(log.UseOf(0).filled, (5 + 3 * 8) * 496U);
   EXPECT_EQ(log.Full().front().dead_bytes(), (5 + 3 * 8 - 1) * 496U);
 }
 
-TEST(LogUseTest, HeadsAreCountedEachForItself) {
+TEST(LogUseTest, EachHeadHasSeparateCounts) {
   TestLog log;
   const auto space = log.Append(496, 0);
   ASSERT_TRUE(space && log.Append(496, 1));
@@ -172,7 +173,7 @@ TEST(LogUseTest, HeadsAreCountedEachForItself) {
   for (const auto& region : log.Full()) EXPECT_EQ(region.use.names, region.head == log.head(0) ? 1U : 0U);
 }
 
-TEST(LogUseTest, ADamagedEntryIsNobodys) {
+TEST(LogUseTest, DamagedEntryCountsForNoRegion) {
   TestLog log;
   ASSERT_TRUE(log.FillRegion() || log.FillRegion());
   log->OnEntryChanged(log.head(2), EntryWord(), EntryWord().Published(LogAddress::At(0, 1152)).Settled());
@@ -180,10 +181,10 @@ TEST(LogUseTest, ADamagedEntryIsNobodys) {
   EXPECT_EQ(log->bytes_live(), 0U);
 }
 
-TEST(LogFullTest, TheWritersAndTheCleanersRegionsAreLeftOut) {
+TEST(LogFullTest, OpenRegionsOfWritersAndCleanerAreNotFull) {
   TestLog log;
   EXPECT_TRUE(log.Full().empty());
-  ASSERT_TRUE(log.FillRegion());  // the first is linked
+  ASSERT_TRUE(log.FillRegion());  // links the first region
   EXPECT_TRUE(log.Full().empty());
   const auto copies = log->copies().Next(log.head(), 0);
   ASSERT_TRUE(copies);
@@ -195,7 +196,7 @@ TEST(LogFullTest, TheWritersAndTheCleanersRegionsAreLeftOut) {
   EXPECT_EQ(log.Full().front().region, log.region(0));
   EXPECT_EQ(log.Full().front().generation, 1U);
   for (int segment = 1; segment <= 4; ++segment) ASSERT_TRUE(log->copies().Next(log.head(), 4096));
-  // The cleaner has gone on to another region.
+  // The cleaner now copies into another region, so the earlier one is full.
   ASSERT_EQ(log.Full().size(), 2U);
   EXPECT_EQ(log.Full().back().slot, copies->slot);
   EXPECT_GT(log.Full().front().age, log.Full().back().age);
@@ -203,7 +204,7 @@ TEST(LogFullTest, TheWritersAndTheCleanersRegionsAreLeftOut) {
 
 // --- Copies
 
-TEST(LogCopiesTest, TheLastFreeRegionIsTheCleaners) {
+TEST(LogCopiesTest, OnlyTheCleanerTakesTheLastFreeRegion) {
   TestLog log({.regions = 4, .heads = 1});
   while (log.Append(496)) {
   }
@@ -220,7 +221,7 @@ TEST(LogCopiesTest, TheLastFreeRegionIsTheCleaners) {
   EXPECT_FALSE(log.Append(496));
 }
 
-TEST(LogCopiesTest, ASegmentOfCopiesSaysSoAndIsSettledWithItsEnd) {
+TEST(LogCopiesTest, SegmentOfCopiesIsMarkedAndIsSettledWithItsEnd) {
   TestLog log;
   const auto header = [&](const CopySegment& copies) {
     const uint64_t offset = log.geometry().RegionOffset(copies.region) + copies.segment * 4096;
@@ -242,7 +243,7 @@ TEST(LogCopiesTest, ASegmentOfCopiesSaysSoAndIsSettledWithItsEnd) {
   EXPECT_EQ(header(*second).state, static_cast<uint64_t>(SegmentState::kCopies));
 }
 
-TEST(LogCopiesTest, TheNextServerGoesOnInTheSegmentThatWasOpen) {
+TEST(LogCopiesTest, NextServerCopiesIntoTheSegmentThatWasOpen) {
   for (const bool crash : {false, true}) {
     TestLog log;
     const auto object = log.Append(496);
@@ -262,12 +263,12 @@ TEST(LogCopiesTest, TheNextServerGoesOnInTheSegmentThatWasOpen) {
     ASSERT_TRUE(third);
     EXPECT_EQ(third->region, second->region);
     EXPECT_EQ(third->segment, 2U);
-    // The writers go on where they were.
+    // Puts continue at the place after the last object.
     EXPECT_EQ(log.Append(96)->address, LogAddress(object->address.raw() + 496 / 16));
   }
 }
 
-TEST(LogCopiesTest, WhereTheLastCopyIsThatAnEntryNames) {
+TEST(LogCopiesTest, LastIsThePlaceOfTheLastCopyThatAnEntryNames) {
   TestLog log;
   ASSERT_TRUE(log.Append(496));
   const auto open = log->copies().Next(log.head(), 0);
@@ -280,7 +281,7 @@ TEST(LogCopiesTest, WhereTheLastCopyIsThatAnEntryNames) {
   name(*open, 3008);
   name(*open, 2000);
   EXPECT_EQ(log->copies().Last(log.head()), 3008U);
-  name(*open, format::kGranuleBytes);  // what is set aside
+  name(*open, format::kGranuleBytes);  // the place that stands for a value that was set aside
   EXPECT_EQ(log->copies().Last(log.head()), 3008U);
   const auto next = log->copies().Next(log.head(), 4000);
   ASSERT_TRUE(next);
@@ -296,12 +297,12 @@ TEST(LogCopiesTest, WhereTheLastCopyIsThatAnEntryNames) {
 
 class LogEmptiedTest : public testing::Test {
  protected:
-  // The region in the first slot is full, and nothing in it is needed.
+  // The region in the first head slot is full, and no entry names an object in it.
   void SetUp() override { ASSERT_TRUE(log_.FillRegion() && log_.FillRegion()); }
   TestLog log_;
 };
 
-TEST_F(LogEmptiedTest, NobodyFindsAnythingThere) {
+TEST_F(LogEmptiedTest, EmptiedRegionHasNoBytesForClientsOrShard) {
   const uint64_t used = log_->bytes_used();
   const uint64_t published = log_.PublishedGeneration();
   ASSERT_FALSE(log_->BytesAt(log_.head(), LogAddress::At(0, 1152)).empty());
@@ -314,14 +315,14 @@ TEST_F(LogEmptiedTest, NobodyFindsAnythingThere) {
   EXPECT_TRUE(log_.Full().empty());
   ASSERT_EQ(log_->regions().emptied().size(), 1U);
   EXPECT_EQ(log_->regions().emptied().front().region, log_.region(0));
-  EXPECT_EQ(log_->regions().free_regions(), 4U);  // it is none of them yet
+  EXPECT_EQ(log_->regions().free_regions(), 4U);  // the emptied region is not free yet
   log_.ZeroAndFree(log_.region(0));
   EXPECT_EQ(log_.region_word(0), RegionWord::Free(1));
   EXPECT_TRUE(log_->regions().emptied().empty());
   EXPECT_EQ(log_->regions().free_regions(), 5U);
 }
 
-TEST_F(LogEmptiedTest, ItsSlotWaitsUntilItIsFree) {
+TEST_F(LogEmptiedTest, SlotOfAnEmptiedRegionWaitsUntilTheRegionIsFree) {
   log_->Empty(log_.head(), 0);
   ASSERT_TRUE(log_.FillRegion());
   EXPECT_TRUE(log_.Published(0, 0).none());
@@ -331,7 +332,7 @@ TEST_F(LogEmptiedTest, ItsSlotWaitsUntilItIsFree) {
   EXPECT_EQ(log_.Published(0, 0).region(), log_.region(3));
 }
 
-TEST_F(LogEmptiedTest, TheNextRegionInItsSlotIsCountedFromNothing) {
+TEST_F(LogEmptiedTest, NextRegionInTheSlotIsCountedFromZero) {
   EXPECT_EQ(log_.UseOf(0).filled, 5U * 496 + 3 * 8 * 496);
   log_->Empty(log_.head(), 0);
   log_.ZeroAndFree(log_.region(0));
@@ -341,7 +342,7 @@ TEST_F(LogEmptiedTest, TheNextRegionInItsSlotIsCountedFromNothing) {
   EXPECT_EQ(log_.UseOf(0).filled, 496U + 2 * 960 + 3 * 4 * 960);
 }
 
-TEST_F(LogEmptiedTest, TheNextServerKnowsOfIt) {
+TEST_F(LogEmptiedTest, NextServerFindsTheEmptiedRegion) {
   for (const bool crash : {false, true}) {
     TestLog log;
     ASSERT_TRUE(log.FillRegion() && log.FillRegion());
@@ -356,7 +357,7 @@ TEST_F(LogEmptiedTest, TheNextServerKnowsOfIt) {
     while (log.Append(496)) ASSERT_FALSE(log.region_word(0).linked());
     log.ZeroAndFree(log.region(0));
     EXPECT_EQ(log->regions().free_regions(), 2U);
-    ASSERT_TRUE(log.Append(496));  // the other one that is free comes first
+    ASSERT_TRUE(log.Append(496));  // takes the other free region
     ASSERT_TRUE(log->copies().Next(log.head(), 0));
     EXPECT_TRUE(log.region_word(0).linked());
     ASSERT_TRUE(log.Reopen().ok());
@@ -376,12 +377,12 @@ TEST_F(LogEmptiedTest, RegionsAreUsedInTurn) {
   }
 }
 
-// By writers and by the cleaner, in all heads, over crashes and clean restarts.
+// Writers and the cleaner link regions to all heads, over crashes and clean restarts.
 TEST_F(LogEmptiedTest, NoGenerationComesTwiceInAShard) {
   TestLog log;
   Random random(1);
   std::set<uint32_t> generations;
-  std::array<RegionWord, 6> words;  // of the regions, as they were
+  std::array<RegionWord, 6> words;  // the last word of each region
   int reopened = 0;
   for (int i = 0; i < 4000; ++i) {
     const auto head = static_cast<uint32_t>(random.Uniform(2));

@@ -1,5 +1,5 @@
-// What the tests of the log share: the log of one shard of two over tiny regions, and objects written as the server
-// writes them.
+// The tests of the log share this fixture: the log of one shard of two, over tiny regions. It writes headers and keys
+// as the server writes them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,28 +41,28 @@ class TestLog {
   ShardLog& operator*() { return *log_; }
   ShardLog* operator->() { return log_.get(); }
 
-  // A new server takes up the same pool.
+  // A new server takes up the same pool, by `LogRecovery::Open`.
   Status Reopen(uint64_t version_limit = UINT64_MAX);
-  // The same after one that died; with nothing in flight.
+  // A new server takes up the same pool by `LogRecovery::OpenAfterCrash`, with nothing in flight.
   Status ReopenAfterCrash();
-  // What the last ReopenAfterCrash found was plain.
+  // Returns `LogRecovery::plain()` of the last ReopenAfterCrash.
   [[nodiscard]] bool found_plain() const { return found_plain_; }
 
-  // Reserves room for an object of so many bytes, a multiple of the granule, with the next version; nothing if there is
-  // none.
+  // Reserves room for an object of `bytes` bytes, with the next version. Returns nothing if the log has no room.
+  // Requires: `bytes` is a multiple of the granule.
   std::optional<Space> Reserve(uint64_t bytes, uint32_t head_of_shard = 0);
-  // The same, and writes header and key. `bytes` is at least 48.
+  // Reserves room, and writes header and key there. Requires: `bytes` is at least 48.
   std::optional<Space> Append(uint64_t bytes, uint32_t head_of_shard = 0);
-  // Header and key of an object of so many bytes.
+  // Writes header and key of an object of `bytes` bytes.
   void WriteHeader(uint32_t head, const Space& space, uint64_t bytes, uint64_t version);
-  // An entry names the place from now on, settled / does not any more.
+  // Tells the log that a settled entry names the object, or no longer names it.
   void Name(const Space& space, uint32_t head_of_shard = 0);
   void Unname(const Space& space, uint32_t head_of_shard = 0);
-  // Appends objects of that size until another region is linked to the head; false if none is.
+  // Appends objects of `bytes` bytes until the log links another region to the head. Returns false if it can link none.
   bool FillRegion(uint64_t bytes = 496, uint32_t head_of_shard = 0);
-  // All regions to which nothing is appended any more.
+  // Returns the regions that the log has filled, and to which it appends nothing more.
   [[nodiscard]] std::vector<LinkedRegion> Full();
-  // How much of the full region in a slot of the first head is needed.
+  // Returns the counts of the full region in a head slot of the first head.
   [[nodiscard]] Use UseOf(uint32_t slot);
   // Fills an emptied region with zeroes, and frees it.
   void ZeroAndFree(uint32_t region);
@@ -76,7 +76,7 @@ class TestLog {
   [[nodiscard]] format::SegmentState StateOf(const Space& space) const {
     return static_cast<format::SegmentState>(SegmentOf(space).state);
   }
-  // What the clients see.
+  // The control block as clients read it.
   [[nodiscard]] format::HeadSlot Published(uint32_t head_of_shard, uint32_t slot) const;
   [[nodiscard]] uint64_t PublishedGeneration() const;
 
@@ -91,7 +91,7 @@ class TestLog {
   bool found_plain_ = false;
 };
 
-// What an empty segment 0, and any other, has for objects.
+// Returns the bytes that an empty segment has for objects. Segment 0 begins with a tombstone slot and has fewer.
 inline uint64_t RoomIn(const TestLog& log, uint64_t segment) {
   return log.geometry().segment_size - format::FirstObjectOffset(segment);
 }

@@ -20,7 +20,7 @@ TEST(LogOpenTest, AnEmptyLogIsTakenUpEmpty) {
   EXPECT_EQ(log.Append(48)->address, LogAddress::At(0, 1152));
 }
 
-// A twin that is never closed says where the log would have gone on.
+// A twin log that is never reopened shows where the log must go on.
 TEST(LogOpenTest, TheLogGoesOnWhereItEnded) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -66,16 +66,16 @@ TEST(LogOpenTest, ASegmentFilledToTheLastByteIsFull) {
 
 TEST(LogOpenTest, AnOpenSegmentWithoutObjectsIsEmpty) {
   TestLog log;
-  const auto space = log.Reserve(48);  // the header is never written
+  const auto space = log.Reserve(48);  // nothing writes the header
   ASSERT_TRUE(space);
   ASSERT_TRUE(log.Reopen().ok());
   EXPECT_EQ(log->bytes_used(), FirstObjectOffset(0));
   EXPECT_EQ(log.Append(64)->address, space->address);
 }
 
-// It may be damage, with good objects behind it: nothing is written over it.
+// Such a header may be damaged, and good objects may follow it. The log writes nothing over them.
 TEST(LogOpenTest, AHeaderThatDoesNotVerifyFillsItsSegment) {
-  // Wherever the write of header and key was cut off, and whichever bit is wrong.
+  // A write of header and key was cut off somewhere, or any one bit is wrong.
   constexpr uint64_t kHeaderBits = format::ChecksumOffset(3) * 8;
   for (uint64_t bit = 0; bit < kHeaderBits; ++bit) {
     const bool of_left =
@@ -92,8 +92,8 @@ TEST(LogOpenTest, AHeaderThatDoesNotVerifyFillsItsSegment) {
   }
 }
 
-// Without a mark the walk begins with the segment.
-TEST(LogOpenTest, ADamagedMarkIsDoneWithout) {
+// Without a mark, the walk begins at the start of the segment.
+TEST(LogOpenTest, LogOpensWithoutADamagedMark) {
   for (int bit = 0; bit < 64; ++bit) {
     TestLog log;
     std::optional<TestLog::Space> last;
@@ -108,8 +108,8 @@ TEST(LogOpenTest, ADamagedMarkIsDoneWithout) {
   }
 }
 
-// What the mark says is there was there: if it is wiped out now, nothing is put in its place.
-TEST(LogOpenTest, NothingIsPutBeforeTheMark) {
+// Objects stood before the mark when it was stored. If zeroes have replaced them, the log still puts nothing there.
+TEST(LogOpenTest, LogAppendsNothingBeforeTheMark) {
   TestLog log;
   const auto space = log.Append(96);
   ASSERT_TRUE(space);
@@ -119,8 +119,8 @@ TEST(LogOpenTest, NothingIsPutBeforeTheMark) {
   EXPECT_EQ(log.Append(48)->offset, space->offset + 96);
 }
 
-// Sealing was cut off when only the end had been stated, and then smaller objects filled the segment.
-TEST(LogOpenTest, ASegmentThatIsFilledAfterItsSealingWasCutOffStatesWhereItEnds) {
+// A crash cut sealing off after it had stored the end of the segment. Then smaller objects filled the segment.
+TEST(LogOpenTest, SegmentFilledAfterACutSealingStatesItsEnd) {
   TestLog log;
   const auto space = log.Append(RoomIn(log, 0) - 48);
   ASSERT_TRUE(space);
@@ -132,8 +132,8 @@ TEST(LogOpenTest, ASegmentThatIsFilledAfterItsSealingWasCutOffStatesWhereItEnds)
   EXPECT_EQ(log.SegmentOf(*space).end, 4096U);
 }
 
-// One that was sealed before the crash, and of which the next was not opened yet, goes on stating its end.
-TEST(LogOpenTest, ASegmentIsSealedOnce) {
+// A crash came after the shard had sealed a segment, and before it opened the next. The segment keeps its end.
+TEST(LogOpenTest, SealedSegmentKeepsItsEnd) {
   TestLog log;
   const auto space = log.Append(RoomIn(log, 0) - 48);
   ASSERT_TRUE(space);
@@ -148,7 +148,7 @@ TEST(LogOpenTest, ASegmentIsSealedOnce) {
 
 TEST(LogOpenTest, AMissingValueDoesNotEndTheWalk) {
   TestLog log;
-  ASSERT_TRUE(log.Append(1600));  // header and key alone are there: the value may be under way
+  ASSERT_TRUE(log.Append(1600));  // only header and key are there: the value may be under way
   const auto behind = log.Append(48);
   ASSERT_TRUE(behind);
   ASSERT_TRUE(log.Reopen().ok());
@@ -160,7 +160,7 @@ TEST(LogOpenTest, AnObjectOfAnotherPoolOrPlaceIsNotTaken) {
   ASSERT_TRUE(log.Append(48));
   const auto space = log.Reserve(48);
   ASSERT_TRUE(space);
-  // A header that is good in another head, at another address.
+  // A header that verifies in another head or at another address.
   for (const auto& [head, address] :
        {std::pair(log.head(1), space->address), std::pair(log.head(0), LogAddress(space->address.raw() + 1)),
         std::pair(log.head(0), LogAddress::At(1, space->address.offset_in_slot()))}) {
@@ -173,7 +173,8 @@ TEST(LogOpenTest, AnObjectOfAnotherPoolOrPlaceIsNotTaken) {
   EXPECT_EQ(log->bytes_used(), FirstObjectOffset(0) + 48 + 48);
 }
 
-// A region that is used once more, as after cleaning: its places are the same, so only the versions tell what is old.
+// A region in its second use, as after cleaning. It has the same places, so only the versions show which objects are
+// old.
 TEST(LogOpenTest, ObjectsOfAnEarlierUseAreNotTaken) {
   TestLog log({.regions = 2, .heads = 1});
   while (log.Append(480)) {
@@ -183,14 +184,14 @@ TEST(LogOpenTest, ObjectsOfAnEarlierUseAreNotTaken) {
   EXPECT_EQ(log->bytes_used(), 0U);
 
   const uint64_t version = log.next_version;
-  const auto space = log.Reserve(480);  // crashed before the header was written
+  const auto space = log.Reserve(480);  // the shard crashed before it wrote the header
   ASSERT_TRUE(space);
   EXPECT_EQ(log.region_word(0), RegionWord::Linked(2, log.head(), 0));
   EXPECT_EQ(log.SegmentOf(*space).first_version, version);
   ASSERT_EQ(log->Inspect(log.head(), space->address).header.version, 1U) << "the old object is still there";
   ASSERT_TRUE(log.Reopen().ok());
-  // Neither the old object behind the open segment's header nor the segments of the old generation behind it. The rest
-  // of the open segment is left alone.
+  // The log takes neither the old object after the open segment's header, nor the later segments of the old generation.
+  // It appends nothing to the rest of the open segment.
   EXPECT_EQ(log->bytes_used(), 4096U);
   EXPECT_EQ(log.Append(480)->address, LogAddress::At(0, 4096 + FirstObjectOffset(1)));
 }
@@ -211,7 +212,7 @@ TEST(LogOpenTest, ASegmentWithVersionsOverTheLimitIsDamage) {
 }
 
 TEST(LogOpenTest, TheOpenSegmentIsTheNewestOfAllRegions) {
-  // Region by region is not slot by slot: the newest segment is in the lowest slot here.
+  // The newest segment is in the lowest head slot here, so the order of slots is not the order of age.
   TestLog log({.regions = 4, .heads = 1});
   while (log.FreeRegions() > 1) ASSERT_TRUE(log.Append(480));
   log.StoreRegionWord(0, RegionWord::Free(1).raw());
@@ -229,7 +230,8 @@ TEST(LogOpenTest, TheOpenSegmentIsTheNewestOfAllRegions) {
 class LogDamageTest : public testing::Test {
  protected:
   void SetUp() override {
-    while (log_.FreeRegions() > 3) ASSERT_TRUE(log_.Append(RoomIn(log_, 0)));  // regions 0 to 2: slots 0 to 2 of head 0
+    // Fills regions 0 to 2, which are in head slots 0 to 2 of head 0.
+    while (log_.FreeRegions() > 3) ASSERT_TRUE(log_.Append(RoomIn(log_, 0)));
   }
   testing::AssertionResult IsDamage(uint32_t region, uint64_t raw) {
     const uint64_t good = log_.region_word(region).raw();
@@ -251,7 +253,7 @@ TEST_F(LogDamageTest, TwoRegionsInOneSlotAreDamage) {
   EXPECT_TRUE(log_.Reopen().ok());
 }
 
-TEST_F(LogDamageTest, ASlotThatNoHeadHasIsDamage) {
+TEST_F(LogDamageTest, ImpossibleHeadSlotIsDamage) {
   for (const uint32_t slot : {32U, 33U, 255U}) EXPECT_TRUE(IsDamage(1, RegionWord::Linked(1, log_.head(), slot).raw()));
 }
 
@@ -259,7 +261,7 @@ TEST_F(LogDamageTest, AHeadOfAnotherShardIsDamage) {
   for (const uint32_t head : {0U, 1U, 4U, 255U}) EXPECT_TRUE(IsDamage(1, RegionWord::Linked(1, head, 1).raw()));
 }
 
-TEST_F(LogDamageTest, AWordThatNoStateHasIsDamage) {
+TEST_F(LogDamageTest, ImpossibleRegionWordIsDamage) {
   const uint64_t good = log_.region_word(1).raw();
   for (uint64_t state = 0; state < 256; ++state) {
     if (state == (good & 0xff)) continue;
@@ -270,7 +272,7 @@ TEST_F(LogDamageTest, AWordThatNoStateHasIsDamage) {
   for (int bit = 0; bit < 64; ++bit) EXPECT_TRUE(IsDamage(1, good ^ uint64_t{1} << bit)) << bit;
 }
 
-TEST_F(LogDamageTest, AnyRegionTableIsTakenOrRefused) {
+TEST_F(LogDamageTest, RandomRegionTableIsTakenOrRefused) {
   constexpr uint64_t kSeed = 11;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   Random random(kSeed);
@@ -332,7 +334,7 @@ TEST(LogAddressTest, AddressOutsideOfTheLogHasNoBytes) {
   ASSERT_TRUE(log.Append(48));
   EXPECT_TRUE(log->BytesAt(log.head(), format::kNoAddress).empty());
   EXPECT_TRUE(log->BytesAt(log.head(), LogAddress::At(1, 64)).empty());     // a slot without a region
-  EXPECT_TRUE(log->BytesAt(log.head(), LogAddress::At(0, 16384)).empty());  // behind the region
+  EXPECT_TRUE(log->BytesAt(log.head(), LogAddress::At(0, 16384)).empty());  // after the region
   EXPECT_TRUE(log->BytesAt(log.head(1), LogAddress::At(0, 1152)).empty());  // another head
   EXPECT_TRUE(log->BytesAt(0, LogAddress::At(0, 1152)).empty());            // another shard's
   EXPECT_TRUE(log->BytesAt(UINT32_MAX, LogAddress::At(0, 1152)).empty());

@@ -1,4 +1,4 @@
-// The table of regions by itself: no segments, and nothing that entries name.
+// The tests use the table of regions alone, without segments and without entries.
 #include "log/region_table.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using format::RegionWord;
 
 class RegionTableTest : public testing::Test {
  protected:
-  // What the next server's table finds.
+  // Returns the table of the next server that takes up the pool.
   [[nodiscard]] RegionTable TakenUp() {
     control_.assign(format::ControlBytes(pool_.geometry()) / sizeof(uint64_t), 0);
     RegionTable table(pool_.nvm(), ShardShape(pool_.geometry(), TestLog::kShard),
@@ -37,7 +37,7 @@ class RegionTableTest : public testing::Test {
   std::vector<uint64_t> control_;
 };
 
-TEST_F(RegionTableTest, ALinkedRegionIsFullOnceItIsLeft) {
+TEST_F(RegionTableTest, LinkedRegionIsFullWhenItIsLeft) {
   RegionTable table = TakenUp();
   const uint32_t slot = table.Link(head(), LinkFor::kWriters).value();
   const uint32_t region = table.slots().RegionIn(head(), slot);
@@ -113,7 +113,7 @@ TEST_F(RegionTableTest, TheNextTableFindsLinkedRegionsFullAndEmptiedOnesWithoutA
   ASSERT_EQ(next.emptied().size(), 1U);
   EXPECT_EQ(next.emptied().front().head, UINT32_MAX);
   EXPECT_EQ(next.newest_generation(), 2U);
-  // No client of this server knows what the slot had, so it can be linked at once.
+  // The clients of this server do not know the former region of the slot, so the table may link the slot at once.
   EXPECT_EQ(next.Link(head(), LinkFor::kWriters), 0U);
   next.FreeEmptied(pool_.region(0));
   EXPECT_EQ(next.free_regions(), 2U);

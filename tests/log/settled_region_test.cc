@@ -1,4 +1,4 @@
-// Regions of which a restart reads nothing: those that the region table calls settled, and those that it calls free.
+// A restart reads nothing of regions that the region table calls settled or free.
 #include <cstring>
 
 #include "log/fixture.h"
@@ -8,7 +8,7 @@ namespace {
 
 using format::RegionWord;
 
-// Whoever reads a segment's header, or the tombstone slot, finds damage.
+// Makes every reader of a segment's header or of the tombstone slot find damage.
 void SpoilHeaders(const TestLog& log, uint32_t of_shard) {
   const format::Geometry& g = log.geometry();
   for (uint64_t segment = 0; segment < g.segments_per_region(); ++segment) {
@@ -36,7 +36,7 @@ TEST(SettledRegionTest, RegionWithAPutInFlightIsSettledWhenThatEnds) {
   EXPECT_EQ(log.region_word(0), RegionWord::Linked(1, log.head(), 0).Settled());
 }
 
-// A delete may still write a tombstone there.
+// A delete may still write a tombstone into this region.
 TEST(SettledRegionTest, RegionOfTheOpenSegmentIsNotSettled) {
   TestLog log({.regions = 2, .heads = 1});
   while (log.Append(496)) {
@@ -81,7 +81,8 @@ TEST(SettledRegionTest, EmptiedRegionIsNotSettledInItsNextUse) {
   EXPECT_EQ(log.region_word(0), RegionWord::Free(1));
 }
 
-// A free region whose headers contradict its word is found when it is to be linked, and is left alone.
+// A free region whose headers contradict its word. The log finds that when it wants to link the region, and leaves the
+// region alone.
 TEST(SettledRegionTest, FreeRegionThatWasOpenedSinceIsNotLinked) {
   TestLog log({.regions = 5, .heads = 1});
   ASSERT_TRUE(log.Append(496));

@@ -1,4 +1,4 @@
-// Operations that did not end, or ended at the wrong time.
+// Operations that did not end, or that ended at the wrong time.
 #include <algorithm>
 
 #include "regression/fixture.h"
@@ -10,9 +10,9 @@ using std::chrono::milliseconds;
 
 class ClientTest : public RegressionTest {};
 
-// A report to the server takes a request slot. When its answer freed the slot, the put that waited for one was not
-// told, and timed out.
-TEST_F(ClientTest, APutWaitsForTheSlotOfAReportAndGetsIt) {
+// A report to the server takes a request slot. When the reply freed the slot, the client did not wake the put that
+// waited for a slot, and the put timed out.
+TEST_F(ClientTest, PutGetsTheRequestSlotThatAReportFrees) {
   const auto server = Serve(DramOptions());
   const auto writer = Connect();
   ASSERT_TRUE(writer->Put("key", "old").ok());
@@ -21,7 +21,8 @@ TEST_F(ClientTest, APutWaitsForTheSlotOfAReportAndGetsIt) {
   ClientOptions options;
   options.queue_depth = 1;
   const auto reader = Connect(options);
-  const auto value = reader->Get("key");  // the new one is reserved and never written: it reports that
+  // The new value is reserved and nobody writes it, so this get reports it.
+  const auto value = reader->Get("key");
   ASSERT_TRUE(value.ok()) << value.status().ToString();
   EXPECT_EQ(*value, "old");
   EXPECT_EQ(reader->stats().requests, 1U);
@@ -29,7 +30,8 @@ TEST_F(ClientTest, APutWaitsForTheSlotOfAReportAndGetsIt) {
   EXPECT_TRUE(put.ok()) << put.ToString();
 }
 
-// A value too large for an inline put was refused inside the PutAsync that a callback called: its callback ran there.
+// The client refused a value that was too large for an inline put, inside the PutAsync that a callback called. It ran
+// the callback of that put there.
 TEST_F(ClientTest, ACallbackDoesNotRunInsideTheCallThatACallbackMakes) {
   const auto server = Serve(DramOptions());
   ClientOptions options;
@@ -53,7 +55,7 @@ TEST_F(ClientTest, ACallbackDoesNotRunInsideTheCallThatACallbackMakes) {
   EXPECT_EQ(ends, (std::vector<std::string>{"put: invalid argument", "get: not found"}));
 }
 
-// Two operations on one key end in the order started, also if the first one fails at once, or all do.
+// Two operations on one key end in the order of their start, also if the first one fails at once, or if all fail.
 TEST_F(ClientTest, CallbacksOfOneKeyComeInTheOrderStartedAndInsidePoll) {
   const auto server = Serve(DramOptions());
   ClientOptions options;
@@ -74,14 +76,14 @@ TEST_F(ClientTest, CallbacksOfOneKeyComeInTheOrderStartedAndInsidePoll) {
   start();
   EXPECT_EQ(ends, order);
   ASSERT_TRUE(server->Stop().ok());
-  start();  // the first one to find out
+  start();  // this put notices the stop
   EXPECT_EQ(ends, order);
-  start();  // nobody listens
+  start();  // no server listens
   EXPECT_EQ(ends, order);
 }
 
-// Callbacks must not throw. One that did ended every later operation's chance: the client took itself for polling for
-// ever, and Poll did nothing.
+// Callbacks must not throw. After one had thrown, the client believed for ever that it was polling. Poll then did
+// nothing, and no later operation ended.
 TEST_F(ClientTest, ACallbackThatThrowsLeavesTheClientUsable) {
   const auto server = Serve(DramOptions());
   const auto client = Connect();
@@ -93,12 +95,12 @@ TEST_F(ClientTest, ACallbackThatThrowsLeavesTheClientUsable) {
   EXPECT_EQ(*value, "value");
 }
 
-// What was to end in the same Poll as a callback that threw never ended: its completions were lost, and Drain waited
-// for ever.
-TEST_F(ClientTest, ACallbackThatThrowsKeepsNoOtherFromItsEnd) {
+// A callback threw, and other operations that were to end in the same Poll never ended. Their completions were lost,
+// and Drain waited for ever.
+TEST_F(ClientTest, OtherOperationsEndWhenACallbackThrows) {
   const auto server = Serve(DramOptions());
   ClientOptions options;
-  options.timeout = std::chrono::seconds(60);  // what got stuck stays so, as far as this test goes
+  options.timeout = std::chrono::seconds(60);  // no operation times out during the test
   const auto client = Connect(options);
   int ends = 0;
   const auto start = [&] {
@@ -112,7 +114,7 @@ TEST_F(ClientTest, ACallbackThatThrowsKeepsNoOtherFromItsEnd) {
                       .ok());
     }
   };
-  // Not Drain, which has no end but that of the last operation.
+  // Drain would wait for the last operation without a limit.
   const auto poll_until = [&](int all) {
     return WaitUntil(
         [&] {
@@ -127,12 +129,12 @@ TEST_F(ClientTest, ACallbackThatThrowsKeepsNoOtherFromItsEnd) {
   start();
   ASSERT_TRUE(poll_until(5)) << "of 5 operations only " << ends << " ended";
   start();
-  ASSERT_TRUE(server->Stop().ok());  // now they all end with the connection
+  ASSERT_TRUE(server->Stop().ok());  // the connection ends, and all operations with it
   ASSERT_TRUE(poll_until(10)) << "of 10 operations only " << ends << " ended";
   EXPECT_EQ(client->Poll(), 0U) << "one of them ended twice";
 }
 
-// Each operation that waited for its turn had a time of its own: eight of them took eight timeouts.
+// Each operation that waited for its turn had a separate timeout: eight operations took eight timeouts.
 TEST_F(ClientTest, OperationsThatWaitForTheirTurnEndWithTheOneThatTimedOut) {
   const ServerProcess server(Address());
   ClientOptions options;
@@ -150,7 +152,7 @@ TEST_F(ClientTest, OperationsThatWaitForTheirTurnEndWithTheOneThatTimedOut) {
   EXPECT_EQ(std::count(ends.begin(), ends.end(), Code::kUnavailable), 7);
 }
 
-// Deadlines were looked at only when nothing completed; gets, which need no server, completed all the time.
+// The client looked at timeouts only when nothing completed. Gets need no server, and completed all the time.
 TEST_F(ClientTest, AnOperationTimesOutWhileOthersComplete) {
   const ServerProcess server(Address());
   ClientOptions options;
@@ -174,7 +176,7 @@ TEST_F(ClientTest, AnOperationTimesOutWhileOthersComplete) {
   EXPECT_EQ(outcome.code(), Code::kTimeout) << outcome.ToString();
 }
 
-// It was the difference of two sizes, below zero.
+// The result was the difference of two sizes, and was below zero.
 TEST_F(ClientTest, LargestValueForAKeyThatIsTooLongIsZero) {
   const auto server = Serve(DramOptions());
   const auto client = Connect();

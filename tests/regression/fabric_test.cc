@@ -1,4 +1,4 @@
-// The shm fabric: rings, queues, descriptors, and clients that do with them as they please.
+// The shm fabric: rings, queues, descriptors, and clients that write anything into them.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -28,20 +28,20 @@ using fabric::shm::Ring;
 
 // --- Rings and queues
 
-// After the first look the tail counted as known: the next look took it for messages.
-TEST(RingTest, ATailThatIsTooFarAheadIsNonsenseHoweverOftenItIsLookedAt) {
+// The first look stored the tail as known, and the next look took it for messages.
+TEST(RingTest, TailTooFarAheadIsNonsenseAtEachLook) {
   constexpr uint32_t kDepth = 4;
   for (const uint64_t tail : {uint64_t{kDepth + 1}, uint64_t{1} << 40, UINT64_MAX}) {
     alignas(kCacheLine) std::array<std::byte, Ring::Bytes(kDepth)> memory{};
-    std::memcpy(memory.data(), &tail, sizeof(tail));  // it is the first word
+    std::memcpy(memory.data(), &tail, sizeof(tail));  // the tail is the first word of a ring
     Ring ring(memory.data(), kDepth);
     Descriptor descriptor{};
     for (int i = 0; i < 3; ++i) EXPECT_EQ(ring.Peek(&descriptor), Ring::Look::kNonsense) << tail << ", look " << i;
   }
 }
 
-// Each 256th Poll looks at the sockets, and took the ring of Wake with it: the Wait behind it slept for its whole time.
-TEST(QueueTest, AWakeIsNotLostByManyPolls) {
+// Each 256th Poll looks at the sockets, and consumed the doorbell of Wake. The next Wait then slept for its whole time.
+TEST(QueueTest, WakeIsNotLostByManyPolls) {
   fabric::shm::ShmFabric fabric;
   const auto queue = *fabric.CreateQueue();
   std::array<fabric::Completion, 4> completions;
@@ -54,7 +54,7 @@ TEST(QueueTest, AWakeIsNotLostByManyPolls) {
 
 // --- Memory that only its owner may write
 
-// Whether what a descriptor stands for can be mapped for writing, by any way there is.
+// Returns true if a process that has the descriptor can map the memory for writing, or write into it.
 bool CanBeWritten(int fd, size_t size) {
   const UniqueFd again(open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR | O_CLOEXEC));
   for (const int each : {fd, again.get()}) {
@@ -75,17 +75,17 @@ bool CanBeWritten(int fd, size_t size) {
   return false;
 }
 
-// A descriptor that was opened for reading can be opened anew for writing, by way of /proc/self/fd.
+// A process can open a descriptor again for writing through /proc/self/fd, also one that was opened for reading.
 TEST(SharedMemoryTest, MemoryOfAnOwnerCannotBeMappedForWritingByReopeningADescriptor) {
   const auto memory = SharedMemory::Create("test", 4096, SharedMemory::Writers::kOwner);
   ASSERT_TRUE(memory.ok()) << memory.status().ToString();
   EXPECT_FALSE(CanBeWritten(memory->view().fd_read_only, 4096));
   EXPECT_FALSE(CanBeWritten(memory->view().fd, 4096));
-  memory->bytes()[0] = std::byte{1};  // the owner still may
+  memory->bytes()[0] = std::byte{1};  // the owner still writes
   EXPECT_EQ(memory->bytes()[0], std::byte{1});
 }
 
-// --- A client that speaks the greetings itself
+// --- A client that speaks the greetings of the fabric itself
 
 class IntruderTest : public RegressionTest {
  protected:
@@ -103,7 +103,7 @@ class IntruderTest : public RegressionTest {
   std::unique_ptr<Client> steady_;
 };
 
-// What was no Access at all passed for more than kRemoteReadWrite: the server mapped the memory for reading, wrote its
+// A value that was no Access passed for more than kRemoteReadWrite. The server mapped the memory for reading, wrote its
 // reply there, and died.
 TEST_F(IntruderTest, RegionWithAnInvalidAccessIsRefused) {
   for (const uint32_t access : {3U, 0x102U, 0U, UINT32_MAX}) {
@@ -117,8 +117,9 @@ TEST_F(IntruderTest, RegionWithAnInvalidAccessIsRefused) {
   ExpectServing();
 }
 
-// The client handed over the descriptor that the server wrote to in order to wake it: a full pipe held up the shard.
-TEST_F(IntruderTest, AClientThatNeverHearsItsDoorbellDoesNotHoldUpTheServer) {
+// The client gave the server the descriptor of the doorbell. The server wrote into it to wake the client, and blocked
+// when the pipe was full.
+TEST_F(IntruderTest, ClientThatNeverReadsItsDoorbellDoesNotBlockTheServer) {
   Intruder intruder(Socket());
   ASSERT_TRUE(intruder.connected());
   for (int i = 0; i < 1000; ++i) {
@@ -128,8 +129,8 @@ TEST_F(IntruderTest, AClientThatNeverHearsItsDoorbellDoesNotHoldUpTheServer) {
   ExpectServing();
 }
 
-// And a pipe that nobody reads any more raised SIGPIPE.
-TEST_F(IntruderTest, AClientThatHearsNoMoreDoesNotEndTheServer) {
+// The server got SIGPIPE when it wrote into a pipe that nobody read any more.
+TEST_F(IntruderTest, ClientThatClosesItsDoorbellDoesNotEndTheServer) {
   Intruder intruder(Socket());
   ASSERT_TRUE(intruder.connected());
   ASSERT_EQ(shutdown(intruder.socket(), SHUT_RD), 0);
@@ -149,13 +150,13 @@ TEST_F(IntruderTest, AClientThatLeavesBeforeItsAnswerDoesNotEndTheServer) {
   ExpectServing();
 }
 
-// Before the server slept, it looked whether something had come: with that the nonsense counted as known.
+// The server looked for messages before it slept. That look stored the tail as known, nonsense or not.
 TEST_F(IntruderTest, AClientWhoseRingHoldsNonsenseIsClosed) {
   Intruder intruder(Socket());
   ASSERT_TRUE(intruder.connected());
   intruder.Ask();
   ASSERT_TRUE(intruder.TakeAnswer());
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the shard sleeps, as a rule
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the shard sleeps now, usually
   const uint64_t tail = uint64_t{1} << 40;
   std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(intruder.rings())).store(tail);
   fabric::shm::RingDoorbell(intruder.socket());
@@ -165,7 +166,8 @@ TEST_F(IntruderTest, AClientWhoseRingHoldsNonsenseIsClosed) {
   ExpectServing();
 }
 
-// A queue reads the doorbells of its clients between requests: rings without messages cost all others time.
+// A queue reads the doorbells of its clients between requests, so doorbells without messages cost the other clients
+// time.
 TEST_F(IntruderTest, ClientThatRingsWithoutMessagesIsClosed) {
   Intruder intruder(Socket());
   ASSERT_TRUE(intruder.connected());
@@ -177,7 +179,7 @@ TEST_F(IntruderTest, ClientThatRingsWithoutMessagesIsClosed) {
   ExpectServing();
 }
 
-// What all clients read and trust could be written by each of them.
+// Each client could write the memory that all clients read and trust.
 TEST_F(IntruderTest, NoClientCanWriteTheControlBlockOrTheBeacon) {
   Intruder intruder(Socket());
   ASSERT_TRUE(intruder.connected());
@@ -189,11 +191,11 @@ TEST_F(IntruderTest, NoClientCanWriteTheControlBlockOrTheBeacon) {
 
 // --- Descriptors
 
-// The server kept every descriptor that a client sent, and several of its own for each.
+// The server kept each descriptor that a client sent, and opened several more for each client.
 TEST_F(RegressionTest, AServerKeepsAboutOneDescriptorForEachConnection) {
   constexpr size_t kClients = 20;
   const ServerProcess server(Address());
-  const auto first = Connect();  // whatever the server opens only once is open then
+  const auto first = Connect();  // the server has now opened all that it opens only once
   ASSERT_TRUE(first->Put("key", "value").ok());
   const size_t before = server.Descriptors();
   std::vector<std::unique_ptr<Client>> clients;

@@ -1,4 +1,4 @@
-// What the tests of bugs that once were need: a folder, servers in this process and in one of their own, clients.
+// The tests of former bugs share this fixture: a folder, servers in this process and in another one, and clients.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 
 namespace erda {
 
-// Until `holds`, or for so long; what it said last.
+// Waits until `holds` returns true, or for `limit`. Returns the last answer of `holds`.
 inline bool WaitUntil(const std::function<bool()>& holds, std::chrono::seconds limit = std::chrono::seconds(60)) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!holds()) {
@@ -33,7 +33,7 @@ inline bool WaitUntil(const std::function<bool()>& holds, std::chrono::seconds l
   return true;
 }
 
-// Operations of a client that may have to connect again first.
+// Retries the operation while it ends with kUnavailable: the client may have to connect again first.
 inline Result<std::string> GetAgain(Client& client, const std::string& key) {
   Result<std::string> value = Status(Code::kInternal);
   WaitUntil([&] {
@@ -51,7 +51,7 @@ inline Status PutAgain(Client& client, const std::string& key, const std::string
   return status;
 }
 
-// An erda-server with a volatile pool. It never outlives the test, stopped or not.
+// An erda-server with a volatile pool. The process never outlives the test, also if it is frozen.
 class ServerProcess {
  public:
   explicit ServerProcess(const std::string& address) {
@@ -71,7 +71,7 @@ class ServerProcess {
       _exit(127);
     }
     close(out[1]);
-    // It says one line when clients can connect.
+    // The server prints one line when clients can connect.
     std::string line;
     for (char c = 0; read(out[0], &c, 1) == 1 && c != '\n';) line.push_back(c);
     EXPECT_NE(line.find("ready"), std::string::npos) << words[0] << " said: " << line;
@@ -87,7 +87,7 @@ class ServerProcess {
     waitpid(pid_, nullptr, 0);
     pid_ = -1;
   }
-  // It keeps its connections, and answers nothing any more.
+  // The server keeps its connections, and answers no more requests.
   void Freeze() const {
     if (pid_ <= 0) return;
     kill(pid_, SIGSTOP);

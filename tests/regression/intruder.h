@@ -1,4 +1,4 @@
-// A client of shm that speaks the fabric's greetings itself, and has the memory of its rings in its hands.
+// A client of shm that speaks the greetings of the fabric itself, and writes into its rings directly.
 #pragma once
 
 #include <fcntl.h>
@@ -83,7 +83,7 @@ class Intruder {
   [[nodiscard]] int region(uint32_t number) const { return fds_.at(1 + number).get(); }
   [[nodiscard]] std::byte* rings() const { return rings_.bytes().data(); }
 
-  // Asks for a delete, and wants to be woken when it is answered.
+  // Sends a delete, and asks the server to wake this client when it answers.
   void Ask() {
     format::Request request{};
     request.op = static_cast<uint8_t>(format::RequestOp::kDelete);
@@ -104,7 +104,7 @@ class Intruder {
   }
 
  private:
-  // For a minute; what it said last.
+  // Waits until `holds` returns true, or for a minute. Returns the last answer of `holds`.
   static bool Until(const std::function<bool()>& holds) {
     for (int tries = 0; tries < 60'000; ++tries) {
       if (holds()) return true;

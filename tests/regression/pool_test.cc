@@ -55,8 +55,7 @@ class PoolTest : public RegressionTest {
   }
 };
 
-// The damaged version was taken for another key's, and the entry stayed: a put could not reach it, and the key was lost
-// for good.
+// The shard took the damaged version for another key's version, and kept the entry. No put could reach the key again.
 TEST_F(PoolTest, APutRepairsADamagedKey) {
   DamageKey(7);
   const auto server = Serve(SmallPool());
@@ -71,8 +70,8 @@ TEST_F(PoolTest, APutRepairsADamagedKey) {
   EXPECT_EQ(client->Get(Key(7)).status().code(), Code::kNotFound);
 }
 
-// Another key's version under a key's entry was taken for a key of the same tag: the key looked absent, and a put gave
-// it a second entry.
+// The entry named a version of another key. The shard took that for a key with the same tag, so the key looked absent,
+// and a put gave it a second entry.
 TEST_F(PoolTest, AnEntryThatNamesAnotherKeysVersionIsDamageThatAPutRepairs) {
   const std::string pool = ReadPool();
   const auto found = format::FindSuperblock(AsBytes(pool));
@@ -99,9 +98,9 @@ TEST_F(PoolTest, AnEntryThatNamesAnotherKeysVersionIsDamageThatAPutRepairs) {
   EXPECT_EQ(server->stats().keys, uint64_t{kKeys});
 }
 
-// The first object that did not verify was taken for the end of the log: new objects were written over the good ones
-// behind it.
-TEST_F(PoolTest, ADamagedObjectInTheOpenSegmentDoesNotCostItsNeighbours) {
+// Recovery took the first object that did not verify for the end of the log. The server then wrote new objects over the
+// good ones after it.
+TEST_F(PoolTest, PutsAfterDamageInTheOpenSegmentKeepItsNeighbours) {
   DamageKey(7);
   const auto server = Serve(SmallPool());
   const auto client = Connect();
@@ -115,7 +114,7 @@ TEST_F(PoolTest, ADamagedObjectInTheOpenSegmentDoesNotCostItsNeighbours) {
   EXPECT_EQ(client->Get(Key(7)).status().code(), Code::kCorruption);
 }
 
-// The pool opened, and the region counted as empty, or the first delete in it ended the server.
+// The pool opened. The region counted as empty, or the first delete in it ended the server.
 TEST_F(PoolTest, ADamagedFirstSegmentOfALinkedRegionIsFoundWhenThePoolIsOpened) {
   const std::string pool = ReadPool();
   const auto found = format::FindSuperblock(AsBytes(pool));
@@ -134,12 +133,12 @@ TEST_F(PoolTest, ADamagedFirstSegmentOfALinkedRegionIsFoundWhenThePoolIsOpened) 
     FlipBit(at);
   }
   EXPECT_GT(damaged, 0U);
-  const auto server = Serve(SmallPool());  // nothing of that changed the pool
+  const auto server = Serve(SmallPool());  // none of these refusals changed the pool
   EXPECT_EQ(*Connect()->Get(Key(3)), Value(3));
 }
 
-// The shards before the damaged one had been recovered when it was met.
-TEST_F(PoolTest, ADamagedShardLeavesTheOthersAsTheyWere) {
+// The server had recovered the shards before the damaged one when it found the damage.
+TEST_F(PoolTest, RefusedPoolWithADamagedShardIsUnchanged) {
   std::filesystem::remove(Path("pool"));
   ServerOptions options = SmallPool();
   options.shards = 2;
@@ -151,7 +150,7 @@ TEST_F(PoolTest, ADamagedShardLeavesTheOthersAsTheyWere) {
   }
   std::filesystem::rename(Path("as-a-crash-leaves-it"), Path("pool"));
 
-  // Something to do in the first shard, and damage in the second one.
+  // The first shard gets something to recover, and the second one gets damage.
   std::string pool = ReadPool();
   const auto found = format::FindSuperblock(AsBytes(pool));
   ASSERT_TRUE(found.ok()) << found.status().ToString();
@@ -162,7 +161,7 @@ TEST_F(PoolTest, ADamagedShardLeavesTheOthersAsTheyWere) {
   for (uint64_t at = newest; at < geometry.FirstSlotOffset(1, 0); at += sizeof(format::IndexEntry)) {
     if (place_of(at) > place_of(newest)) newest = at;
   }
-  FlipBit(newest);  // it is not settled
+  FlipBit(newest);  // the entry is not settled any more
   uint32_t region = geometry.RegionOf(1, 0);
   while (!format::RegionWord(word_at(format::kRegionTableOffset + region * sizeof(uint64_t))).linked()) {
     region += geometry.shards;
@@ -180,19 +179,19 @@ TEST_F(PoolTest, ADamagedShardLeavesTheOthersAsTheyWere) {
   EXPECT_GT(server->recovery()->time.count(), 0);
   const auto client = Connect();
   for (int i = 0; i < kKeys; ++i) EXPECT_EQ(*client->Get(Key(i)), Value(i));
-  // Counted beside the work, and idle moments come.
+  // The shard counts its keys beside its work, in idle moments.
   EXPECT_TRUE(WaitUntil([&] { return server->stats().keys == uint64_t{kKeys}; })) << server->stats().keys;
 }
 
-// Versions began at 0 again, below those of what was stored, which then counted as newer.
-TEST_F(PoolTest, AVersionLimitThatIsLostIsFoundWhenThePoolIsOpened) {
+// Versions began at 0 again, below the stored versions. Those then counted as newer.
+TEST_F(PoolTest, LostVersionLimitIsFoundWhenThePoolIsOpened) {
   constexpr uint64_t kAt = format::kShardRecordsOffset + offsetof(format::ShardRecord, version_limit);
   WritePool(kAt, std::string(sizeof(uint64_t), '\0'));
   const auto server = Server::Open(SmallPool());
   EXPECT_EQ(server.status().code(), Code::kCorruption) << server.status().ToString();
 }
 
-// The pool was created first: the file stayed behind, and the corrected command found a pool of the wrong kind.
+// The server created the pool first and left the file there. The corrected command then found a pool of the wrong kind.
 TEST_F(PoolTest, ImpossibleAddressLeavesNoPool) {
   ServerOptions options = Options(Path("new-pool"));
   options.listen = {"shm:" + Path("no-such-folder/socket")};

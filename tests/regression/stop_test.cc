@@ -1,4 +1,4 @@
-// Servers that stop or die under their clients.
+// Servers that stop or die while clients are connected.
 #include <atomic>
 
 #include "regression/fixture.h"
@@ -8,8 +8,8 @@ namespace {
 
 class StopTest : public RegressionTest {};
 
-// The pool stayed mapped in the client: after a clean stop it wrote the value there, found it placed, and called that a
-// success. The stop had already closed the pool without it.
+// The pool stayed mapped in the client. After a clean stop the client wrote the value there, found it placed, and
+// called that a success. But the stop had already closed the pool without the value.
 TEST_F(StopTest, ReservedPutDuringACleanStopSurvivesOrIsUnavailable) {
   auto server = Serve(FileOptions());
   const auto writer = Connect();
@@ -33,7 +33,7 @@ TEST_F(StopTest, ReservedPutDuringACleanStopSurvivesOrIsUnavailable) {
   }
 }
 
-// The same while a client puts as fast as it can.
+// A clean stop comes while a client puts as fast as it can.
 TEST_F(StopTest, NoAcknowledgedPutIsLostByAStopUnderLoad) {
   for (int round = 0; round < 5; ++round) {
     ServerOptions options = Options(Path("pool" + std::to_string(round)));
@@ -68,8 +68,8 @@ class RestartTest : public StopTest, public testing::WithParamInterface<bool> {}
 INSTANTIATE_TEST_SUITE_P(Pools, RestartTest, testing::Bool(),
                          [](const testing::TestParamInfo<bool>& file) { return file.param ? "File" : "Dram"; });
 
-// An idle client read on from what it had mapped of the old server: of a volatile pool the whole old pool, of a file
-// the regions as they were before the restart.
+// An idle client continued to read the old server's memory. It read the whole old pool if that was volatile. Of a file,
+// it read the regions as they were before the restart.
 TEST_P(RestartTest, AnIdleClientDoesNotReadAPoolWhoseServerHasStopped) {
   ServerOptions options = GetParam() ? FileOptions() : DramOptions();
   options.region_size = 1 << 20;
@@ -82,7 +82,8 @@ TEST_P(RestartTest, AnIdleClientDoesNotReadAPoolWhoseServerHasStopped) {
   server.reset();
   server = Serve(options);
   const auto writer = Connect();
-  for (int i = 0; i < 12; ++i) {  // into a region that was linked since
+  // These puts go into a region that the new server has linked.
+  for (int i = 0; i < 12; ++i) {
     ASSERT_TRUE(writer->Put("filler" + std::to_string(i), std::string(100'000, 'f')).ok());
   }
   ASSERT_TRUE(writer->Put("key", "new").ok());
@@ -94,7 +95,7 @@ TEST_P(RestartTest, AnIdleClientDoesNotReadAPoolWhoseServerHasStopped) {
   EXPECT_EQ(*then, "new");
 }
 
-TEST_P(RestartTest, AGetAfterTheStopFindsNobody) {
+TEST_P(RestartTest, GetAfterTheStopIsUnavailable) {
   auto server = Serve(GetParam() ? FileOptions() : DramOptions());
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "value").ok());
@@ -103,7 +104,7 @@ TEST_P(RestartTest, AGetAfterTheStopFindsNobody) {
   EXPECT_EQ(client->Get("missing").status().code(), Code::kUnavailable);
 }
 
-// The same for a server that was killed: it has no time to tell anyone.
+// A server that is killed tells no client about its end.
 TEST_F(StopTest, AnIdleClientDoesNotReadAPoolWhoseServerWasKilled) {
   ServerProcess killed(Address());
   const auto idle = Connect();
@@ -120,7 +121,7 @@ TEST_F(StopTest, AnIdleClientDoesNotReadAPoolWhoseServerWasKilled) {
   EXPECT_EQ(*then, "new");
 }
 
-TEST_F(StopTest, AGetAfterTheServerWasKilledFindsNobody) {
+TEST_F(StopTest, GetAfterAKillOfTheServerIsUnavailable) {
   ServerProcess server(Address());
   const auto client = Connect();
   ASSERT_TRUE(client->Put("key", "value").ok());
@@ -128,8 +129,8 @@ TEST_F(StopTest, AGetAfterTheServerWasKilledFindsNobody) {
   EXPECT_EQ(client->Get("key").status().code(), Code::kUnavailable);
 }
 
-// A child of the client's process kept the socket's description open, and with it the queue's registration of a channel
-// that was long destroyed: the next event went through a dangling pointer.
+// The client forked, and the child kept the socket's description open. So the queue kept the registration of a channel
+// that had been destroyed, and the next event used a dangling pointer.
 TEST_F(StopTest, AClientThatForkedOutlivesItsServer) {
   ServerProcess killed(Address());
   const auto client = Connect();

@@ -1,5 +1,5 @@
-// NVM that can lose power: two images of one pool. A store changes the volatile one; a cache line that was flushed and
-// then fenced reaches the durable one. After a power cut each 8-byte word that differs was kept or lost.
+// NVM that can lose power: two images of one pool. A store changes the volatile image. A cache line that was flushed
+// and then fenced reaches the durable one. A power cut keeps or loses each 8-byte word that differs.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace erda::server {
 
-// Thrown out of a fence: whoever was at work is gone.
+// Thrown out of a fence: the power is cut, or the process dies.
 struct Crash {};
 
 class CrashPool final : public nvm::Pool {
@@ -24,10 +24,10 @@ class CrashPool final : public nvm::Pool {
   using Image = std::vector<uint64_t>;
 
   explicit CrashPool(uint64_t size) : CrashPool(Image(size / sizeof(uint64_t))) {}
-  // What is there when the power is back.
+  // Begins with the bytes that a power cut left.
   explicit CrashPool(Image image, nvm::Durability durability = nvm::Durability::kPowerSafe)
       : CrashPool({image, image}, durability) {}
-  // What a process leaves behind that ends while the machine stays up: the caches hold what it stored.
+  // The bytes that a process leaves when it ends and the machine stays up. The caches hold its stores.
   struct Images {
     Image cached;
     Image durable;
@@ -39,11 +39,11 @@ class CrashPool final : public nvm::Pool {
   }
   [[nodiscard]] MemoryView view() const override { return {bytes_, -1, -1}; }
   [[nodiscard]] bool created() const override { return false; }
-  // Where words get lost by a power cut there is no page cache; where a page cache is, processes die, and no machine.
+  // A pool that can lose words has no page cache. With a page cache, only processes die, and no machine.
   [[nodiscard]] format::BootId boot() const override {
     return durability_ == nvm::Durability::kPowerSafe ? format::kNoBoot : format::BootId{1};
   }
-  [[nodiscard]] bool is_device() const override { return true; }  // there already, and as large as it is
+  [[nodiscard]] bool is_device() const override { return true; }  // the device exists, with its size
   void RemoveIfCreated() override {}
   Status Widen(uint64_t /*kept*/, uint64_t size) override {
     const auto all = std::as_writable_bytes(std::span(volatile_));
@@ -52,8 +52,8 @@ class CrashPool final : public nvm::Pool {
     return {};
   }
 
-  // REQUIRES: nothing stores here any more. Of what was flushed and not fenced, each line is on the medium if
-  // kept() says so.
+  // Requires: nothing stores here any more. For each line that was flushed and not fenced, kept() tells whether it
+  // reached the medium.
   template <class Kept>
   [[nodiscard]] Images AfterProcessEnd(Kept&& kept) {
     for (const Line& line : pending_) {
@@ -63,30 +63,29 @@ class CrashPool final : public nvm::Pool {
     return {std::move(volatile_), std::move(durable_)};
   }
 
-  // Called before each fence takes effect: every point at which a power cut makes a difference lies behind one fence
-  // and before the next.
+  // Called before each fence takes effect. Each point at which a power cut makes a difference lies between two fences.
   std::function<void()> before_fence;
 
-  // A Read that comes back has brought what a NIC wrote there to the medium, past the CPU's caches.
+  // A completed Read has brought a NIC's bytes there to the medium, past the caches of the CPU.
   void ReadBack(uint64_t offset, uint64_t size) { MakeDurable(offset, bytes_.subspan(offset, size)); }
 
   [[nodiscard]] bool IsDurable(uint64_t offset, uint64_t size) const {
     return std::memcmp(bytes_.data() + offset, std::as_bytes(std::span(durable_)).data() + offset, size) == 0;
   }
-  // The medium decays: these bytes are there from now on, in the caches, in what is on its way, and for good.
+  // The medium decays: it has these bytes from now on. So do the caches and the lines on their way.
   void Damage(uint64_t offset, std::span<const std::byte> with) {
     std::memcpy(bytes_.data() + offset, with.data(), with.size());
     MakeDurable(offset, with);
   }
 
-  // What was changed by other hands than a server's, as by decay.
+  // Makes all stores durable, also those that a test made itself.
   void EverythingIsDurable() { durable_ = volatile_; }
 
-  // What is left if the power goes now: of what is not durable, `kept` is the chance of each word.
+  // Returns the pool after a power cut now. Each word that is not durable is kept with the chance `kept`.
   [[nodiscard]] Image AfterPowerCut(Random& random, double kept) const {
     return AfterPowerCut([&] { return random.Chance(kept); });
   }
-  // kept() says it of each word in turn, in the order of their addresses once all flushed ones were asked for.
+  // Asks kept() for each word in turn: first for the flushed ones, then for the others in the order of their addresses.
   template <class Kept>
   [[nodiscard]] Image AfterPowerCut(Kept&& kept) const {
     Image image = durable_;
@@ -100,8 +99,8 @@ class CrashPool final : public nvm::Pool {
     }
     return image;
   }
-  // The process dies, and the machine does not: what it stored is in the caches, what it began to write back may never
-  // get there.
+  // The process dies, and the machine stays up. The process's stores are in the caches, and lines that it began to
+  // write back may never reach the medium.
   void ProcessDies() {
     before_fence = nullptr;
     pending_.clear();
@@ -114,7 +113,7 @@ class CrashPool final : public nvm::Pool {
     std::array<uint64_t, kWords> words;
   };
 
-  // On the medium, and in what is on its way there.
+  // Stores the bytes on the medium, and in the lines that are on their way there.
   void MakeDurable(uint64_t offset, std::span<const std::byte> bytes) {
     std::memcpy(std::as_writable_bytes(std::span(durable_)).data() + offset, bytes.data(), bytes.size());
     for (Line& line : pending_) {

@@ -1,4 +1,4 @@
-// Which flush method a session gets, and what that means for its puts.
+// The flush method of a session, and its effect on the session's puts.
 #include "server/flush.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ fabric::Capabilities CapabilitiesOf(bool nic_writes) {
   return capabilities;
 }
 
-TEST(FlushTest, APoolThatIsNotPowerSafeNeedsNone) {
+TEST(FlushTest, PoolThatIsNotPowerSafeNeedsNoFlushMethod) {
   for (const Durability durability : {Durability::kVolatile, Durability::kProcessSafe}) {
     for (const FlushChoice choice : kChoices) {
       for (const bool nic : {false, true}) {
@@ -42,7 +42,7 @@ TEST(FlushTest, APowerSafePoolIsAlwaysFlushed) {
   EXPECT_EQ(ChooseFlush(FlushChoice::kReadAfterWrite, Durability::kPowerSafe, nic), FlushMethod::kReadAfterWrite);
 }
 
-TEST(FlushTest, TheHeaderSaysHowItsValueIsFlushed) {
+TEST(FlushTest, HeaderTellsTheFlushMethodOfItsValue) {
   Store store;
   store.SetFlush(1, FlushMethod::kReadAfterWrite);
   store.SetFlush(2, FlushMethod::kNone);
@@ -56,7 +56,7 @@ TEST(FlushTest, TheHeaderSaysHowItsValueIsFlushed) {
   EXPECT_FALSE(store.Inline("k", "v").header.flushed_by_read()) << "what the server writes, it flushes";
 }
 
-// Of two sessions with different methods each one's put counts when its own method says so, for every reader.
+// The value of each of two sessions with different methods counts, for all readers, as its writer's method says.
 TEST(FlushTest, ReadersJudgeAVersionByItsWritersMethod) {
   Store store;
   store.SetFlush(1, FlushMethod::kReadAfterWrite);

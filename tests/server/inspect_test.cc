@@ -1,4 +1,4 @@
-// What erda-inspect finds in a pool: exact facts of pools that a store made, and of the same with something damaged.
+// erda-inspect's findings, exactly: in pools that a store made, and in the same pools after damage.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class InspectTest : public testing::Test {
     store_->Close();
     return WholePool(store_->Bytes(), true);
   }
-  // One byte more than before.
+  // Adds 1 to one byte.
   static void Change(Bytes* bytes, uint64_t at) {
     (*bytes)[at] = static_cast<std::byte>(std::to_integer<int>((*bytes)[at]) + 1);
   }
@@ -53,7 +53,7 @@ class InspectTest : public testing::Test {
     for (const Damage& damage : report.damage) ADD_FAILURE() << damage.what;
     return report.shards.front();
   }
-  // The one piece of damage, the same with and without the values.
+  // Expects one piece of damage, with and without verified values, and returns it.
   static Damage InspectDamaged(const Bytes& bytes) {
     const PoolReport report = Inspect(bytes);
     EXPECT_EQ(report.damage_count, 1U);
@@ -75,9 +75,9 @@ class InspectTest : public testing::Test {
   std::unique_ptr<Store> store_;
 };
 
-TEST_F(InspectTest, StoresHaveTheSeedOfThatUuid) { EXPECT_EQ(format::PoolSeed(kStoreUuid), Store::kPoolSeed); }
+TEST_F(InspectTest, StoresHaveTheSeedOfTheTestUuid) { EXPECT_EQ(format::PoolSeed(kStoreUuid), Store::kPoolSeed); }
 
-// A client states other sizes in the headers of its own objects: that hides no damage of another one's value.
+// A client states wrong sizes in the headers of its objects. They hide no damage of another client's value.
 TEST_F(InspectTest, ForgedSizesInAChunkHideNoDamageElsewhere) {
   const Outcome victim = store_->Inline("victim", "a value that gets damaged");
   const auto key_of = [](int i) { return "forged" + std::to_string(i); };
@@ -193,8 +193,8 @@ TEST_F(InspectTest, VersionsInFlightAreReported) {
   EXPECT_EQ(shard.tombstones, 1U);
   EXPECT_EQ(shard.keys, 3U);
   EXPECT_EQ(shard.used_slots, 4U);
-  EXPECT_EQ(shard.dead_bytes(), 0U);  // the tombstone is not in the log, and its key's value may come back
-  // The same pool marked clean: no clean close leaves that.
+  EXPECT_EQ(shard.dead_bytes(), 0U);  // the tombstone is not in the log, and the key's value may come back
+  // No clean close leaves these versions in flight.
   EXPECT_GE(Inspect(WholePool(store_->Bytes(), true)).damage_count, 3U);
 }
 
@@ -246,7 +246,7 @@ TEST_F(InspectTest, MarkInTheMiddleOfAnObject) {
   EXPECT_EQ(Inspect(bytes).damage[0].what, "segment 0 of region 0 has a mark where no object begins");
 }
 
-TEST_F(InspectTest, ObjectsBeforeTheMarkThatAreGone) {
+TEST_F(InspectTest, MissingObjectsBeforeTheMark) {
   store_->Inline("first", "value");
   const Outcome put = store_->Inline("key", "value");
   const Outcome last = store_->Inline("last", "value");
@@ -260,7 +260,7 @@ TEST_F(InspectTest, ObjectsBeforeTheMarkThatAreGone) {
   EXPECT_EQ(last.address.offset_in_slot(), put.address.offset_in_slot() + 48);
 }
 
-TEST_F(InspectTest, DamagedHeaderIsNamedByTheKeyBehindIt) {
+TEST_F(InspectTest, DamagedHeaderIsNamedByTheKeyAfterIt) {
   store_->Inline("first", "value");
   const Outcome put = store_->Inline("key", "value");
   store_->Inline("last", "value");
@@ -270,10 +270,10 @@ TEST_F(InspectTest, DamagedHeaderIsNamedByTheKeyBehindIt) {
   EXPECT_EQ(damage.key, "key");
   EXPECT_EQ(damage.what, "the object's header or key is damaged");
   const ShardReport shard = Inspect(bytes).shards[0];
-  EXPECT_EQ(shard.cut_off, 1U);  // so it looks to who walks the log alone
+  EXPECT_EQ(shard.cut_off, 1U);  // A walk through the log sees a cut-off object.
   EXPECT_EQ(shard.object_bytes, 3U * 48);
   EXPECT_EQ(shard.live_bytes, 2U * 48);
-  // After a clean close nothing is cut off.
+  // After a clean close nothing is cut off, so this counts as damage, too.
   EXPECT_EQ(Inspect(WholePool(store_->BytesOfImage(bytes), true)).damage_count, 3U);  // that, this, the count of keys
 }
 
@@ -321,7 +321,7 @@ TEST_F(InspectTest, EntriesThatShareAnObject) {
   store_->Inline("key", "value");
   store_->Inline("other", "value");
   Bytes bytes = Crashed();
-  // Every slot leads to one large object: the time is that of reading it a few times.
+  // Every slot leads to one large object. The inspection reads it only a few times.
   const auto entry = LoadAs<format::IndexEntry>(std::span(bytes).subspan(EntryOffset("key")));
   for (uint64_t slot = 0; slot < 128; ++slot) {
     std::memcpy(bytes.data() + store_->geometry().FirstSlotOffset(0, slot), &entry, sizeof(entry));
@@ -350,7 +350,7 @@ TEST_F(InspectTest, DamagedSegmentHeaderRegionTableAndRecord) {
             "the shard's record has a damaged number of keys");
   EXPECT_EQ(changed(format::kShardRecordsOffset + offsetof(format::ShardRecord, move)).at(0).what,
             "the shard's record names a move in its index that cannot be");
-  // Wiped out, as a bad block that was mended.
+  // The header is zeroes, as in a bad block that was mended.
   Bytes bytes = Crashed();
   std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(segment), 64, std::byte{0});
   EXPECT_EQ(Inspect(bytes).damage.at(0).what, "segment 0 of region 0 has objects and no header");
@@ -363,7 +363,7 @@ TEST_F(InspectTest, SuperblockCopies) {
   Bytes bytes = clean;
   Change(&bytes, format::kSuperblockOffsets[1] + 40);
   PoolReport report = Inspect(bytes);
-  EXPECT_TRUE(report.needs_recovery);  // the damaged copy may have said that it is in use
+  EXPECT_TRUE(report.needs_recovery);  // the damaged copy may have said that the pool is in use
   EXPECT_EQ(report.superblocks[0].state, CopyState::kCounts);
   EXPECT_EQ(report.superblocks[1].state, CopyState::kNotValid);
   EXPECT_EQ(report.damage_count, 0U);
@@ -387,8 +387,8 @@ TEST_F(InspectTest, GarbageIsNoPool) {
   EXPECT_FALSE(inspect::InspectPool({}, {true}).ok());
 }
 
-// Thousands of pools with a few bits or words changed anywhere behind the superblocks, and then with garbage there.
-TEST_F(InspectTest, DamageOfAnyKindIsSurvived) {
+// Thousands of pools: first a few bits or words after the superblocks change, then garbage stands there.
+TEST_F(InspectTest, InspectionSurvivesRandomDamage) {
   for (int i = 0; i < 60; ++i) store_->Inline("key" + std::to_string(i % 40), std::string(i * 16, 'v'));
   (void)store_->Reserve("key1", "never lands");
   const Bytes sound = Crashed();
@@ -399,7 +399,7 @@ TEST_F(InspectTest, DamageOfAnyKindIsSurvived) {
   for (int i = 0; i < 4000; ++i) {
     Bytes bytes = sound;
     for (uint64_t n = random.Between(1, 8); n > 0; --n) {
-      // Half of it where the structures are.
+      // Half of the changes hit the structures.
       const uint64_t end = random.Chance(0.5) ? store_->geometry().regions_offset : used;
       const uint64_t at = AlignDown(random.Between(format::kShardRecordsOffset, end - 8), 8);
       const uint64_t word = random.Chance(0.5)

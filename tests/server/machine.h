@@ -11,15 +11,15 @@
 
 namespace erda::server {
 
-// A pool and who works on it.
+// A pool and its store.
 struct Machine {
   explicit Machine(const StoreOptions& options)
       : Machine(options, std::make_unique<CrashPool>(std::max(options.wish.pool_size, options.grown_to))) {}
-  // With the power back.
+  // The power is back, with this image of the pool.
   Machine(StoreOptions options, const CrashPool::Image& image, TakeUp take_up = TakeUp::kRecover)
       : Machine(With(options, take_up), std::make_unique<CrashPool>(image)) {}
 
-  // Runs something up to the fence of this number; true if it ended before.
+  // Runs the work up to the fence with this number. Returns true if the work ended before that fence.
   template <class Work>
   bool RunUpTo(size_t fence, Work&& work) {
     pool->before_fence = [&] {
@@ -47,7 +47,7 @@ struct Machine {
       : pool(new_pool.get()), store(options, std::move(new_pool)) {}
 };
 
-// What may be lost at a power cut, word by word: every choice, if there are few; else some by chance.
+// The words that a power cut may lose: all combinations if there are few, and otherwise some random ones.
 class Choices {
  public:
   static constexpr size_t kAllUpTo = 6;

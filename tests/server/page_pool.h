@@ -1,5 +1,5 @@
 // An ordinary file as a power cut sees it: the page cache, which processes share, and the disk. The kernel writes pages
-// to the disk whenever it likes, in any order; a sync waits until all pages of a range are there.
+// to the disk at any time, in any order. A sync waits until all pages of a range are on the disk.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace erda::server {
 
-// The boot that wrote the pools of tests.
+// The boot that wrote the pools of the tests.
 inline constexpr format::BootId kBoot{1};
 
 class PagePool final : public nvm::Pool {
@@ -61,7 +61,7 @@ class PagePool final : public nvm::Pool {
       if (random.Chance(0.1)) WriteBack(page);
     }
   }
-  // The disk after a power cut now: of each page that was not synced the kernel may have written this or that.
+  // Returns the disk after a power cut now. Of the pages that were not synced, the kernel has written any.
   [[nodiscard]] Image AfterPowerCut(Random& random, double written) {
     for (uint64_t page = 0; page < bytes_.size() / kPage; ++page) {
       if (random.Chance(written)) WriteBack(page);
@@ -71,7 +71,7 @@ class PagePool final : public nvm::Pool {
   [[nodiscard]] const Image& cached() const { return cached_; }
   [[nodiscard]] const Image& disk() const { return disk_; }
 
-  std::function<void()> on_sync;  // before and after each sync
+  std::function<void()> on_sync;  // called before and after each sync
   std::atomic<bool> fails = false;
   int names_synced = 0;
 

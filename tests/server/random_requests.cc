@@ -37,7 +37,7 @@ std::unique_ptr<Reference> RandomRequests::MakeReference() const {
   return reference;
 }
 
-// Bytes of its own: what another value left at its place must not make a part of it whole.
+// Random bytes, so that a part of this value is never whole together with older bytes at its place.
 std::string RandomRequests::NewValue() {
   std::string value = std::to_string(++values_);
   for (uint64_t left = random_.Uniform(120); left > 0; --left) value += static_cast<char>(random_.Between('a', 'z'));
@@ -74,8 +74,8 @@ void RandomRequests::Step() {
     EndSession(static_cast<SessionId>(random_.Uniform(kSessions)));
   } else if (dice < 97) {
     store_->Report(RandomKey());
-    // It settles what is whole, as a put of the key would: not a change that a get sees under the rules of kNone.
-    // The reference knows no reports, so that what they settle is settled there by a sweep.
+    // A report settles whole versions, as a put of the key does. Gets under kNone see no change by that. The reference
+    // has no reports, so a sweep settles these versions in it.
     store_->Sweep();
     reference_->Sweep();
   } else if (dice < 99) {
@@ -99,7 +99,7 @@ void RandomRequests::InlinePut() {
   reference_->Inline(key, value, ack);
 }
 
-// In one batch with what comes next. They put what is there already.
+// Puts in one batch with the next put. They put the values that their keys already have.
 void RandomRequests::PutCompanions() {
   store_->PutTogether();
   for (uint64_t n = random_.Uniform(4); n > 0 && fillers_ > 0; --n) {
@@ -149,14 +149,14 @@ void RandomRequests::LandPut() {
   Put* put = RandomPut();
   if (put == nullptr || put->handle->whole || !put->handle->live) return;
   if (random_.Chance(0.3)) {
-    // All but the last byte at most.
+    // At most all but the last byte.
     return store_->LandPart(put->reserved, random_.Uniform(format::kChecksumBytes + put->reserved.value.size()));
   }
   store_->Land(put->reserved);
   reference_->Land(put->handle);
 }
 
-// Whatever acknowledges it: the shard's answer to the commit, or the Read behind the Write.
+// The acknowledgement is the shard's answer to the commit, or the Read after the Write.
 void RandomRequests::EndPut() {
   Put* put = RandomPut();
   if (put == nullptr) return;
@@ -172,7 +172,7 @@ void RandomRequests::EndPut() {
 }
 
 void RandomRequests::ReadBack(const Reserved& reserved) {
-  // It was settled and moved meanwhile, and its region is another.
+  // The version was settled and moved meanwhile, and another region is in its head slot.
   const format::HeadSlot region = store_->Published(reserved.outcome.head, reserved.outcome.address.slot());
   if (region.none() || region.generation() != reserved.outcome.generation) return;
   ++reads_back_;
@@ -194,7 +194,7 @@ void RandomRequests::DeleteKey() {
 }
 
 void RandomRequests::EndSession(SessionId session) {
-  if (random_.Chance(0.3)) (void)store_->LandDelegated(RandomKey(), NewValue(), session);  // its last deed
+  if (random_.Chance(0.3)) (void)store_->LandDelegated(RandomKey(), NewValue(), session);  // its last action
   store_->EndSession(session);
   reference_->EndSession(session);
   std::erase_if(puts_, [&](const Put& put) { return put.reserved.session == session; });

@@ -1,5 +1,6 @@
-// Random requests of several sessions to few keys, with values that land whole, torn or never, deaths, clean closes and
-// full logs, made of a store and of the reference alike: what the random tests have in common.
+// The common part of the random tests: random requests of several sessions to few keys. Values land whole, torn or
+// never. Sessions die, the store closes cleanly, and logs get full. The class sends all requests to a store and to the
+// reference.
 #pragma once
 
 #include <memory>
@@ -31,15 +32,15 @@ class RandomRequests {
   RandomRequests(std::vector<format::FlushMethod> flushes, uint64_t seed);
   virtual ~RandomRequests() = default;
 
-  // Begins anew with Begin. Step calls it when the log has been full for a while.
+  // Begins again by Begin, with another pool. Step calls it when the log has been full for some time.
   virtual void NewPool() = 0;
-  // fillers: keys that fill the index, so that entries move when another key comes.
+  // fillers: the number of keys that fill the index, so that entries move when another key comes.
   void Begin(const format::GeometryWish& wish, uint64_t fillers);
   void MakeStore(std::unique_ptr<CrashPool> pool, TakeUp take_up);
   [[nodiscard]] std::unique_ptr<Reference> MakeReference() const;
 
   void Step();
-  // A reader has seen the value, and by that brought it to the medium if Reads do that.
+  // A reader has seen the value. With read-after-write, its Read brings the value to the medium.
   void See(const std::string& key, const std::string& value);
   [[nodiscard]] uint64_t moves() const { return moves_ + store_->displacements(); }
 
@@ -51,14 +52,14 @@ class RandomRequests {
   CrashPool* pool_ = nullptr;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Reference> reference_;
-  std::vector<Put> puts_;  // not ended
-  // During an inline put or a delete, and if a crash cut it off, the old state or this may be found; the reference has
-  // the old one.
+  std::vector<Put> puts_;  // Puts that have not ended.
+  // During an inline put or a delete, and after a crash in it, the old state or this one may be found. The reference
+  // has the old state.
   std::string pending_key_;
   std::string pending_value_;
   Ack pending_ack_ = Ack::kPlaced;
   uint64_t fillers_ = 0;
-  bool grows_ = false;  // the index, now and then, if it is full enough
+  bool grows_ = false;  // the index sometimes grows, if it is full enough
   bool growing_ = false;
   int pools_ = 0;
   int reads_back_ = 0;
@@ -85,10 +86,10 @@ class RandomRequests {
   void CloseAndReopen();
 
   StoreOptions options_;
-  uint64_t moves_ = 0;  // of the stores before this one
+  uint64_t moves_ = 0;  // the moves of earlier stores
   uint64_t values_ = 0;
   int refused_ = 0;
-  int delegated_ = 0;  // puts
+  int delegated_ = 0;  // the number of delegated puts
 };
 
 }  // namespace erda::server

@@ -24,7 +24,7 @@ using format::RegionWord;
 
 namespace {
 
-// The region in a slot of a head.
+// Returns the region in a slot of a head.
 using Resolve = std::function<format::HeadSlot(uint32_t head, uint32_t slot)>;
 
 uint64_t LoadWord(std::span<const std::byte> bytes, uint64_t offset) {
@@ -70,7 +70,8 @@ std::string Answer(const PoolBytes& pool, const ObjectView& view) {
 
 using Answers = std::optional<std::string>;
 
-// The versions of an entry from the newest on: `visit` answers what the get gives, or nothing to go older.
+// Visits the versions of an entry, the newest first. `visit` returns the answer of the get, or nothing to go to an
+// older version.
 template <class Visit>
 std::string WalkVersions(const PoolBytes& pool, const Resolve& resolve, const IndexEntry& entry, std::string_view key,
                          Visit&& visit) {
@@ -83,7 +84,7 @@ std::string WalkVersions(const PoolBytes& pool, const Resolve& resolve, const In
   for (;;) {
     ObjectView view = Inspect(pool, resolve, head, at);
     if (view.key != key || view.header.version >= newer) view.state = ObjectState::kNothing;
-    // Along `previous`, the original of an old version that was moved, or what is older.
+    // Along `previous`, the walk may meet the original of an old version that was moved, or an older version.
     const bool in_between = at != word.new_address() && at != word.old_address();
     if (in_between && view.header.version <= oldest) view.state = ObjectState::kNothing;
     if (const Answers answer = visit(at, view)) return *answer;
@@ -111,7 +112,8 @@ std::string ReadLikeAClient(const PoolBytes& pool, std::span<const std::byte> co
     const ObjectView newest = Inspect(pool, resolve, index.HeadOf(entry), word.new_address());
     const bool of_tag = newest.state != ObjectState::kNothing &&
                         format::EntryMeta::TagOf(newest.header.key_hash) == format::EntryMeta::TagOf(hash);
-    if (of_tag && newest.key != key) continue;  // another key with the tag; what is not of the tag is damage
+    // Another key may have this tag. A version without the tag is damage.
+    if (of_tag && newest.key != key) continue;
     return WalkVersions(pool, resolve, entry, key, [&](LogAddress at, const ObjectView& view) -> Answers {
       client::ReadFacts facts;
       facts.whole = view.state == ObjectState::kWhole;
@@ -120,7 +122,8 @@ std::string ReadLikeAClient(const PoolBytes& pool, std::span<const std::byte> co
       facts.flushed_by_read = view.header.flushed_by_read();
       facts.flush = flush;
       client::ReadStep step = client::DecideRead(facts);
-      if (step == client::ReadStep::kLookAgain) {  // nobody else is here to change the entry
+      // No other actor changes the entry here.
+      if (step == client::ReadStep::kLookAgain) {
         facts.look = client::EntryLook::kUnchanged;
         step = client::DecideRead(facts);
       }
@@ -146,7 +149,7 @@ std::string ReadAfterCrash(const PoolBytes& pool, std::string_view key) {
     std::string answer = WalkVersions(pool, resolve, entry, key, [&](LogAddress, const ObjectView& view) {
       return view.state == ObjectState::kWhole ? Answers(Answer(pool, view)) : std::nullopt;
     });
-    // Twice only in the middle of a move, and then alike.
+    // A key has two entries only in the middle of a move, and then both give the same.
     if (found && *found != answer) return "error: two entries of a key, " + *found + " and " + answer;
     found = std::move(answer);
   }
@@ -194,7 +197,7 @@ namespace {
 
 std::string FindUnrestInLog(const PoolBytes& pool) {
   const format::Geometry& g = pool.geometry;
-  std::set<uint32_t> heads;  // that have an open segment
+  std::set<uint32_t> heads;  // the heads that have an open segment
   std::set<uint32_t> copied_to;
   for (uint32_t number = 0; number < g.regions_per_shard; ++number) {
     const uint32_t region = g.RegionOf(pool.shard, number);

@@ -1,5 +1,5 @@
-// What anyone finds who looks at a pool's bytes: a client, or whoever opens them after a crash. Written apart from the
-// code under test, from the formats and the read table alone.
+// Reads a pool's bytes as a client does, or as a server after a crash. It is separate from the tested code: it follows
+// the formats and the read table alone.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace erda::server {
 
-// What a get gives that gives no value.
+// The results of a get without a value.
 inline constexpr std::string_view kAbsent = "(absent)";
 inline constexpr std::string_view kDamaged = "(damaged)";
 
@@ -23,28 +23,31 @@ struct PoolBytes {
   format::Geometry geometry{};
   uint32_t pool_seed = 0;
   uint32_t shard = 0;
-  uint64_t millis = 0;  // deadlines up to here have passed
+  uint64_t millis = 0;  // deadlines up to this time have passed
 };
 
-// A get, as a client does it: region numbers from the control block, then neighbourhood, object, read table.
+// Gets as a client does: region numbers from the control block, then neighbourhood, object and read table.
 std::string ReadLikeAClient(const PoolBytes& pool, std::span<const std::byte> control, format::FlushMethod flush,
                             std::string_view key);
 
-// What is left of a key after a crash: its newest whole version, or kAbsent. Starts with "error:" if the bytes
-// contradict what they promise.
+// Returns the newest whole version of a key after a crash, or kAbsent. The text starts with "error:" if the bytes break
+// a promise of the format.
 std::string ReadAfterCrash(const PoolBytes& pool, std::string_view key);
 
-// Checks what holds of every entry at every moment, on the medium too; the first violation, or nothing.
-//   the new version's header is there (I3); it is whole if it is settled (I2)
-//   the old version of an unsettled one is whole, and older (I1)
-//   its number is below the shard's version limit: it is not given out again
-//   a segment that is marked settled holds no newest version that is not whole
+// Checks the rules that hold for each entry at every moment, also on the medium. Returns the first violation, or
+// nothing. The rules:
+// - The header of the new version is there (I3). A settled new version is whole (I2).
+// - The old version of an unsettled entry is whole, and older than the new one (I1).
+// - The number of the new version is below the shard's version limit. Thus the shard does not give it out again.
+// - The newest version of an unsettled entry is not in a segment that is marked settled (I9).
 std::string FindViolation(const PoolBytes& pool);
 
-// Checks what else holds when nothing is in flight, after a clean close or a recovery; the first violation, or nothing.
-//   each entry is settled, its new version a whole value (no tombstone), and its key has no other entry
-//   each entry is in its key's neighbourhood, and says how far from the home
-//   each linked region has been opened; each full segment is settled; the cleaner copies to one of a head
+// Checks more rules that hold when nothing is in flight, after a clean close or a recovery. Returns the first
+// violation, or nothing. The rules:
+// - Each entry is settled. Its new version is a whole value, and no tombstone. Its key has no other entry.
+// - Each entry is in its key's neighbourhood, and says how far from the home it is.
+// - Each linked region has been opened. Each full segment is settled.
+// - Each head has at most one unsettled segment to which the cleaner copies.
 std::string FindUnrest(const PoolBytes& pool);
 
 }  // namespace erda::server

@@ -1,4 +1,4 @@
-// Salvage: what it takes out of pools that a store made, and that were damaged in one way or another.
+// Salvage takes values out of pools that a store made, after many kinds of damage.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,9 +29,9 @@ using Bytes = std::vector<std::byte>;
 using Contents = std::map<std::string, std::string>;
 
 struct Salvaged {
-  Contents values;   // all
-  Contents named;    // those that the index names
-  Contents unnamed;  // and those that it does not
+  Contents values;   // All values.
+  Contents named;    // Those that the index names.
+  Contents unnamed;  // Those that the index does not name.
   std::map<std::string, uint64_t> deadlines;
   SalvageReport report;
   Status status;
@@ -80,7 +80,7 @@ class SalvageTest : public testing::Test {
     deleted_.insert(key);
     ASSERT_EQ(store_->Delete(key), Code::kOk);
   }
-  // Keys that fill some regions, most of them put twice, with some deleted.
+  // Fills some regions with keys. Puts most of them twice, and deletes some.
   void Fill() {
     for (int round = 0; round < 2; ++round) {
       for (int i = 0; i < 30; ++i) {
@@ -107,7 +107,7 @@ class SalvageTest : public testing::Test {
     options.made = StoreOptions().wish;
     return options;
   }
-  // A header and value of a key, sound in its checksums, as a client can write them that has read the pool.
+  // Writes header and value of a key with good checksums, as a client can that has read the pool.
   void Forge(Bytes* bytes, uint64_t offset, const std::string& key, const std::string& value, uint64_t version) const {
     ObjectHeader header{};
     header.key_size = static_cast<uint16_t>(key.size());
@@ -130,9 +130,9 @@ class SalvageTest : public testing::Test {
 
   CrashPool* pool_ = nullptr;
   std::unique_ptr<Store> store_;
-  Contents values_;  // what a get gives
+  Contents values_;  // the values that gets find
   std::set<std::string> deleted_;
-  uint64_t first_offset_ = 0;  // of an object of the key that is forged
+  uint64_t first_offset_ = 0;  // of an object of the forged key
 };
 
 TEST_F(SalvageTest, ChecksumRunsBackwards) {
@@ -145,7 +145,7 @@ TEST_F(SalvageTest, ChecksumRunsBackwards) {
   }
 }
 
-// CoveredBytes has the bytes that format::HeaderCrc covers, with a deadline and without.
+// CoveredBytes returns the bytes that format::HeaderCrc covers, with a deadline and without.
 TEST_F(SalvageTest, CoveredBytesAreThoseOfTheHeaderCrc) {
   for (const bool expires : {false, true}) {
     ObjectHeader header{};
@@ -181,8 +181,8 @@ TEST_F(SalvageTest, ExpiryIsKept) {
   EXPECT_EQ(salvaged.deadlines.at("key"), store_->time().DeadlineIn(5000));
 }
 
-// By the older superblock; by one that is damaged elsewhere; by the options; and by what is found. The seed is told by
-// the objects.
+// Salvage finds the geometry in the older superblock, or in one that is damaged elsewhere. Or it takes the options, or
+// looks for structures. Objects tell the seed.
 TEST_F(SalvageTest, LostSuperblocks) {
   Fill();
   Bytes bytes = Crashed();
@@ -226,13 +226,13 @@ TEST_F(SalvageTest, LostRegionTable) {
   Bytes bytes = Crashed();
   ZeroTable(&bytes);
   const Salvaged salvaged = Salvage(bytes);
-  EXPECT_TRUE(salvaged.named == values_);  // the index leads to the regions that were found
+  EXPECT_TRUE(salvaged.named == values_);  // the index leads to the regions that salvage finds
   EXPECT_EQ(salvaged.report.regions_found, salvaged.report.regions_read);
   EXPECT_GT(salvaged.report.regions_found, 1U);
 }
 
-// Words that are those of other regions: what they say is not so.
-TEST_F(SalvageTest, RegionTableOfAnotherTime) {
+// Region words of other regions are wrong, and salvage finds the regions by their segments.
+TEST_F(SalvageTest, RegionTableWithWordsOfOtherRegions) {
   Fill();
   Bytes bytes = Crashed();
   std::swap_ranges(bytes.begin() + format::kRegionTableOffset, bytes.begin() + format::kRegionTableOffset + 8,
@@ -251,9 +251,8 @@ TEST_F(SalvageTest, LostSegmentHeaders) {
   EXPECT_TRUE(Salvage(bytes).named == values_);
 }
 
-// Deletes leave nothing in the log but the last one of a region: so what was deleted may come back, and is told to be
-// unnamed.
-TEST_F(SalvageTest, LostIndexBringsBackWhatWasDeletedUnnamed) {
+// The log keeps only the last tombstone of a region. So deleted values may come back, and salvage calls them unnamed.
+TEST_F(SalvageTest, LostIndexBringsBackDeletedValuesUnnamed) {
   Fill();
   Bytes bytes = Crashed();
   ZeroIndex(&bytes);
@@ -265,7 +264,7 @@ TEST_F(SalvageTest, LostIndexBringsBackWhatWasDeletedUnnamed) {
   EXPECT_EQ(salvaged.values.size(), values_.size() + 3 - salvaged.report.deleted);
 }
 
-// All at once, but for what the pool's identity needs.
+// All structures are lost but those that the pool's identity needs.
 TEST_F(SalvageTest, LostSuperblocksAndIndex) {
   Fill();
   Bytes bytes = Crashed();
@@ -289,7 +288,7 @@ TEST_F(SalvageTest, LogTornAnywhere) {
       for (const auto& [key, value] : values_) {
         const auto found = salvaged.values.find(key);
         missing += found == salvaged.values.end() ? 1 : 0;
-        // Without the index nobody knows that there was a newer one.
+        // Without the index, salvage cannot know that a newer version existed.
         if (with_index && found != salvaged.values.end()) {
           EXPECT_EQ(found->second, value) << key;
         }
@@ -316,7 +315,7 @@ TEST_F(SalvageTest, DamagedNewestIsNamedAndLeftOut) {
   Put("key", "older");
   const Outcome newest = Put("key", "newest");
   Put("other", "value");
-  for (const uint64_t at : {format::ValueOffset(3), offsetof(ObjectHeader, version)}) {  // the value; the header
+  for (const uint64_t at : {format::ValueOffset(3), offsetof(ObjectHeader, version)}) {  // the value, then the header
     Bytes bytes = Crashed();
     Flip(&bytes, OffsetOf(newest) + at);
     const Salvaged salvaged = Salvage(bytes);
@@ -333,8 +332,8 @@ TEST_F(SalvageTest, DamagedNewestIsNamedAndLeftOut) {
   }
 }
 
-// The index of before, as a page that did not reach the disk: what the server wrote later counts.
-TEST_F(SalvageTest, IndexOfAnotherTime) {
+// An old index, as from a page that did not reach the disk. Later objects of the server count.
+TEST_F(SalvageTest, IndexOfAnEarlierTime) {
   Put("changed", "old");
   Put("same", "value");
   const Bytes before = Crashed();
@@ -347,7 +346,7 @@ TEST_F(SalvageTest, IndexOfAnotherTime) {
   const Salvaged salvaged = Salvage(bytes);
   EXPECT_EQ(salvaged.values, values_);
   EXPECT_EQ(salvaged.unnamed, (Contents{{"added", "later"}}));
-  // The other way round: the index of now, and the log of before.
+  // The present index with the earlier log.
   const Bytes now = Crashed();
   Bytes other = before;
   std::copy(now.begin() + static_cast<ptrdiff_t>(g().index_offset),
@@ -392,7 +391,7 @@ TEST_F(SalvageTest, ForgedHeaderInAChunkDoesNotWin) {
   SalvageOptions options;
   options.newest = true;
   EXPECT_EQ(Salvage(bytes, options).values.at("key"), "forged");
-  // A newer version that the server wrote does not open the door for it.
+  // A newer version of the server does not let the forged one win.
   Put("key", "newer");
   Bytes later = Crashed();
   Forge(&later, behind, "key", "forged", 1 << 19);
@@ -402,7 +401,7 @@ TEST_F(SalvageTest, ForgedHeaderInAChunkDoesNotWin) {
   EXPECT_EQ(Salvage(later).values.at("key"), "newer");
 }
 
-// A header whose size reaches out of its chunk hides nobody else's objects.
+// A header whose size reaches out of its chunk hides no objects of other clients.
 TEST_F(SalvageTest, HeaderThatReachesOutOfItsChunkHidesNothing) {
   const Outcome first = Put("key", "acknowledged");
   first_offset_ = OffsetOf(first);
@@ -413,7 +412,7 @@ TEST_F(SalvageTest, HeaderThatReachesOutOfItsChunkHidesNothing) {
   Bytes bytes = Crashed();
   const uint64_t behind = OffsetOf(*put) + format::SpaceOf(put->header);
   ASSERT_LT(behind, OffsetOf(last));
-  // It is whole: what it covers, the other client's object included, is its value.
+  // The forged object is whole: its value has all bytes that it covers, also the object of another client.
   const uint64_t end = OffsetOf(last) + format::SpaceOf(last.header);
   const auto covered = std::span(bytes).subspan(behind + format::ValueOffset(3), end - behind - format::ValueOffset(3));
   Forge(&bytes, behind, "key", std::string(AsString(covered)), 1 << 19);
@@ -422,7 +421,7 @@ TEST_F(SalvageTest, HeaderThatReachesOutOfItsChunkHidesNothing) {
   EXPECT_EQ(Salvage(bytes).values, values_);
 }
 
-// A value that holds a sound object, where the header of what it is in is damaged.
+// A value contains a sound object, and the header of the value's object is damaged.
 TEST_F(SalvageTest, HeaderInsideAValueDoesNotWin) {
   const Outcome first = Put("key", "acknowledged");
   first_offset_ = OffsetOf(first);
@@ -493,8 +492,8 @@ TEST_F(SalvageTest, CleanedPool) {
   for (const auto& [key, value] : values_) EXPECT_EQ(salvaged.values.at(key), value) << key;
 }
 
-// Power cuts at any fence, and a page of each kind of another time: what was acknowledged before both is there.
-TEST_F(SalvageTest, PagesMixedOfTwoTimes) {
+// Power cuts at any fence, and pages of each kind from another time. Values that were acknowledged before both stay.
+TEST_F(SalvageTest, PagesOfTwoTimesKeepCommonAcknowledgedValues) {
   Random random(3);
   for (int round = 0; round < 300; ++round) {
     Machine machine{StoreOptions()};
@@ -519,7 +518,7 @@ TEST_F(SalvageTest, PagesMixedOfTwoTimes) {
     for (const auto& [key, value] : salvaged.values) {
       EXPECT_TRUE(value == values.at(key) || value == old.at(key)) << key;
     }
-    // None is missing without a word.
+    // Salvage reports each missing value.
     EXPECT_GE(salvaged.values.size() + salvaged.report.damaged, values.size());
   }
 }

@@ -25,7 +25,7 @@ TEST(SpinTimeTest, SpinIsShortAgainWithoutWork) {
   EXPECT_EQ(spin.now(), microseconds(50));
 }
 
-TEST(SpinTimeTest, IsNothingIfItIsToBeNothing) {
+TEST(SpinTimeTest, SpinOfZeroStaysZero) {
   SpinTime spin(microseconds(0));
   spin.CameAfter(microseconds(1));
   EXPECT_EQ(spin.now(), microseconds(0));

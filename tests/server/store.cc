@@ -226,7 +226,7 @@ Code Store::Delete(std::string_view key) { return versions_->removing().Delete(k
 void Store::Report(std::string_view key) { versions_->Report(key, HashKey(key)); }
 
 uint64_t Store::OffsetOf(const Reserved& r) const {
-  // As the writer finds it: by the region numbers in the control block.
+  // The writer finds the place by the region numbers in the control block.
   const format::HeadSlot slot =
       Published(r.outcome.head - options_.shard * geometry_.heads_per_shard, geometry_.SlotOf(r.outcome.address));
   return geometry_.RegionOffset(slot.region()) + geometry_.OffsetInRegion(r.outcome.address);

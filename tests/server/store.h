@@ -1,5 +1,5 @@
-// Versions over a small pool, with the clients' ends of it and a cleaner: what the tests of server/versions/versions.h
-// and of cleaning are written in.
+// Versions over a small pool, with the clients' ends and a cleaner. The tests of server/versions/versions.h and of
+// cleaning use it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,16 +28,16 @@ namespace erda::server {
 enum class TakeUp : uint8_t { kOpen, kRecover, kNotYet };
 
 struct StoreOptions {
-  format::FlushMethod flush = format::FlushMethod::kServerFlush;  // of every session that is not given another
+  format::FlushMethod flush = format::FlushMethod::kServerFlush;  // the method of each session without a SetFlush
   uint32_t reservations_per_session = 1024;
   uint32_t shard = 0;
   // Eight regions of four segments of 4 KiB, an index of 64 slots.
   format::GeometryWish wish{229376, 1, 16384, 4096, 64};
   TakeUp take_up = TakeUp::kOpen;
-  uint64_t grown_to = 0;  // as a pool of the wish is that was grown to this size; 0: it was not
+  uint64_t grown_to = 0;  // the size to which the pool was grown after it was made with `wish`; 0: it was not grown
 };
 
-// A reserved place, in its writer's hands.
+// A reserved place and its value, as the writer has them.
 struct Reserved {
   Outcome outcome;
   std::string key;
@@ -55,23 +55,23 @@ class Store {
 
   explicit Store(const StoreOptions& options = {}, std::unique_ptr<nvm::Pool> pool = nullptr);
 
-  // Opens the same bytes anew, as the next server does after a clean close.
+  // Opens the same bytes again, as the next server does after a clean close.
   void CloseAndReopen();
   void Close() { versions_->Close(); }
   void Open();
-  // Takes the same bytes up as the next server does after one that died.
+  // Takes up the same bytes as the next server does after one that died.
   void Recover();
 
-  // Takes the same bytes up as the next server does after a power cut that left a mixture of pages. The keys that it
-  // calls damaged are added to `damaged`.
+  // Takes up the same bytes as the next server does after a power cut that left a mixture of pages. Adds the keys that
+  // it calls damaged to `damaged`.
   Status Verify(std::vector<std::string>* damaged);
 
-  // From here on puts have so long to live, in milliseconds; 0: they do not expire.
+  // From now on puts have this time to live, in milliseconds. 0: they do not expire.
   void PutFor(uint64_t ttl) { ttl_ = ttl; }
   void PassTime(uint64_t millis) { clock_.now += std::chrono::milliseconds(millis); }
   [[nodiscard]] const ServerTime& time() const { return time_; }
 
-  // From here to PublishTogether, puts are those of one of a shard's batches.
+  // From now to PublishTogether, puts belong to one batch of the shard.
   void PutTogether() { together_ = true; }
   void PublishTogether() {
     together_ = false;
@@ -81,16 +81,18 @@ class Store {
   // Requests.
   Outcome Inline(std::string_view key, std::string_view value, Ack ack = Ack::kPersisted);
   Reserved Reserve(std::string_view key, std::string_view value, SessionId session = 0, Ack ack = Ack::kPersisted);
-  // A put in a chunk of the session, for which it asks if it has none with room. nullopt: there is none.
+  // Puts in a chunk of the session. The session asks for a chunk if it has none with room. Returns nullopt without a
+  // chunk.
   std::optional<Outcome> Delegated(std::string_view key, std::string_view value, SessionId session = 0,
                                    Ack ack = Ack::kPersisted);
-  // Only that one-sided write: the request behind it never comes, nor does any other of the session. False: no chunk.
+  // Only writes the value one-sidedly. The session never sends the request, nor any other. Returns false without a
+  // chunk.
   bool LandDelegated(std::string_view key, std::string_view value, SessionId session = 0);
-  // What clients do when they are told that chunks were taken back.
+  // Gives back the chunks that were revoked, as clients do.
   void GiveBack();
   // nullopt: a breach of the protocol.
   std::optional<Code> Commit(const Reserved& reserved);
-  // In two steps, between which others may come.
+  // A commit in two steps. Other requests may come between them.
   Versions::Commit BeginCommit(const Reserved& reserved);
   std::optional<Code> EndCommit(const Versions::Commit& commit);
   Code Delete(std::string_view key);
@@ -104,30 +106,30 @@ class Store {
   }
   size_t Sweep(size_t limit = 1 << 20) { return versions_->Sweep(limit); }
 
-  // The writer's one-sided write: checksum and value, or only the first bytes of that.
+  // The writer's one-sided write of checksum and value, or of their first bytes.
   void Land(const Reserved& reserved) { LandPart(reserved, format::kChecksumBytes + reserved.value.size()); }
   void LandPart(const Reserved& reserved, size_t bytes);
-  // Land and Commit; true if that was ok.
+  // Land and Commit. Returns true if the commit is answered with ok.
   bool Finish(const Reserved& reserved) {
     Land(reserved);
     return Commit(reserved) == Code::kOk;
   }
 
-  // A step of the cleaner and one of the shard's side. False: there was nothing to do for either.
+  // A step of the cleaner and one of the shard's side. Returns false if both had nothing to do.
   bool CleanStep();
-  // As long as there is something to do.
+  // Steps as long as there is something to do.
   void Clean();
-  // An inline put that waits for room as a shard lets it wait.
+  // An inline put that waits for room as the shard lets it wait.
   Outcome Put(std::string_view key, std::string_view value);
   [[nodiscard]] Cleaner& cleaner() { return *cleaner_; }
   [[nodiscard]] CleaningPolicy& cleaning() { return *cleaning_; }
-  // What clients see in a slot of a head of the shard.
+  // Returns a slot of a head of the shard as clients see it.
   [[nodiscard]] format::HeadSlot Published(uint32_t head_of_shard, uint32_t slot) const;
 
-  // What a client's get gives; the second one's, whose own flush method is that.
+  // Returns the result of a client's get. `flush` is the client's flush method.
   [[nodiscard]] std::string Get(std::string_view key) const { return Get(key, options_.flush); }
   [[nodiscard]] std::string Get(std::string_view key, format::FlushMethod flush) const;
-  // What a get gives after the server's process died and its pool was recovered.
+  // Returns the result of a get after the server's process died and the pool was recovered.
   [[nodiscard]] std::string GetAfterCrash(std::string_view key) const { return ReadAfterCrash(Bytes(), key); }
   [[nodiscard]] std::string Violation() const { return FindViolation(Bytes()); }
 
@@ -137,18 +139,18 @@ class Store {
   [[nodiscard]] PoolBytes BytesOfImage(std::span<const std::byte> image) const {
     return {image, geometry_, kPoolSeed, options_.shard, time_.Micros() / 1000};
   }
-  // The key's entry; an empty one if there is none.
+  // Returns the word of the key's entry, or an empty word without an entry.
   [[nodiscard]] format::EntryWord WordOf(std::string_view key) const;
   [[nodiscard]] format::SegmentState SegmentStateOf(const Reserved& reserved) const;
 
-  // Where the object is in the pool.
+  // Returns the offset of the object in the pool.
   [[nodiscard]] uint64_t OffsetOf(const Reserved& reserved) const;
-  // Where the newest version of the key is in the pool.
+  // Returns the offset of the key's newest version in the pool.
   [[nodiscard]] uint64_t OffsetOfKey(std::string_view key) const {
     return versions_->log().OffsetOf(geometry_.HeadOf(HashKey(key)), WordOf(key).new_address());
   }
   [[nodiscard]] const RecoveryReport& recovery() const { return recovery_; }
-  // That are in the index: after Recover, in which nobody counts them, they are counted now.
+  // Returns the number of keys in the index. Counts them if Recover has left that.
   uint64_t Keys();
   void CountKeys(uint64_t slots) { versions_->growth().CountKeys(slots); }
   [[nodiscard]] uint64_t LogBytesUsed() {
@@ -159,7 +161,7 @@ class Store {
   [[nodiscard]] Versions& versions() { return *versions_; }
   [[nodiscard]] const format::Geometry& geometry() const { return geometry_; }
   [[nodiscard]] nvm::Pool& pool() { return *pool_; }
-  // What clients Read of it.
+  // The control block that clients Read.
   [[nodiscard]] std::span<const std::byte> control() const { return std::as_bytes(std::span(control_)); }
   // Grows by two with each index entry that moves.
   [[nodiscard]] uint64_t displacements() const { return control_[0]; }
@@ -169,7 +171,7 @@ class Store {
   // The client's end of a session's chunks.
   client::Delegated& DelegatedOf(SessionId session);
   void SendChunkRequests(SessionId session);
-  // A chunk of the session with room for so many bytes in this head, or null.
+  // Returns a chunk of the session with room for `object_bytes` bytes in this head, or null.
   client::Delegated::Chunk* ChunkFor(uint32_t head, uint64_t object_bytes, SessionId session);
   void WriteInto(const client::Delegated::Chunk& chunk, std::string_view key, std::string_view value);
   void MakeVersions();
@@ -194,7 +196,7 @@ class Store {
   bool together_ = false;
 };
 
-// The tests that run once for each flush method.
+// For tests that run once for each flush method.
 inline auto EveryFlushMethod() {
   return testing::Values(format::FlushMethod::kNone, format::FlushMethod::kServerFlush,
                          format::FlushMethod::kReadAfterWrite);

@@ -21,7 +21,7 @@ TEST(TidyTimerTest, ABusyShardIsNeverDue) {
   EXPECT_EQ(looks, 0);
 }
 
-TEST(TidyTimerTest, WhatDoesNotArriveIsLookedAtEverMoreRarely) {
+TEST(TidyTimerTest, LooksWithoutArrivalsGetRarer) {
   TidyTimer timer;
   Nanoseconds now(0);
   timer.Restart(now);
@@ -35,7 +35,7 @@ TEST(TidyTimerTest, WhatDoesNotArriveIsLookedAtEverMoreRarely) {
   EXPECT_LT(looks, 110);
 }
 
-TEST(TidyTimerTest, WhereSomethingArrivedMoreIsLookedFor) {
+TEST(TidyTimerTest, LooksWithArrivalsGetMoreFrequent) {
   TidyTimer timer;
   timer.Restart(Nanoseconds(0));
   Nanoseconds now(0);

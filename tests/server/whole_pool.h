@@ -1,4 +1,4 @@
-// The bytes of a whole pool, made of those of a Store, which has no superblock.
+// The bytes of a whole pool, made of those of a Store. A Store has no superblock.
 #pragma once
 
 #include <array>
@@ -13,10 +13,10 @@
 
 namespace erda::server {
 
-// Its PoolSeed is that of every Store.
+// The PoolSeed of this uuid is that of every Store.
 inline constexpr std::array<uint8_t, 16> kStoreUuid = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x5c, 0x51, 0x16, 0xa7};
 
-// Copy A of the superblock is from before the pool was used, copy B counts.
+// Copy A of the superblock is from the time before the pool was used, and copy B counts.
 inline std::vector<std::byte> WholePool(const PoolBytes& pool, bool clean) {
   std::vector<std::byte> bytes(pool.bytes.begin(), pool.bytes.end());
   for (uint32_t copy = 0; copy < 2; ++copy) {

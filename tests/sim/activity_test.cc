@@ -1,4 +1,4 @@
-// What a shard counts of what it did, and for how long, by a clock of the test's.
+// The shard's counts and times of its operations, by a clock of the test.
 #include <array>
 #include <memory>
 #include <optional>
@@ -16,7 +16,7 @@ namespace {
 
 using format::Counter;
 
-// Each look at it takes a microsecond.
+// A clock that goes on by a microsecond each time that the shard reads it.
 class LookedAtClock final : public Clock {
  public:
   static constexpr uint64_t kNanos = 1000;
@@ -41,13 +41,13 @@ class ActivityTest : public PortsTest {
   [[nodiscard]] uint64_t Outcomes(const std::string& kind, Code code) const {
     return Of(kind).outcomes[static_cast<size_t>(code)];
   }
-  // That one bucket has all, and so many.
+  // Expects `count` times, all of them in this bucket.
   static void ExpectTimes(const LatencyHistogram& times, size_t bucket, uint64_t count) {
     LatencyHistogram expected;
     expected.counts.at(bucket) = count;
     EXPECT_EQ(times.counts, expected.counts);
   }
-  // Everything but the shard goes on for so long.
+  // Lets the time pass for clients and network, without a step of the shard.
   void PassTime(const std::vector<client::Engine*>& clients, Nanoseconds time) {
     const Nanoseconds end = network_.Now() + time;
     while (network_.Now() < end) {
@@ -57,7 +57,7 @@ class ActivityTest : public PortsTest {
   }
 };
 
-// --- How often the clock is looked at, and what for
+// --- Readings of the clock
 
 class ActivityLooks : public ActivityTest {
  protected:
@@ -66,7 +66,8 @@ class ActivityLooks : public ActivityTest {
     PortsTest::SetUp();
     client_ = MakeClient("client", 0, PutPath::kInline);
     other_ = MakeClient("other", 1, PutPath::kInline);
-    // Steps that persist something are timed one in 64: the first is, and those that follow are not.
+    // The shard times one in 64 of the steps that persist something. It times the first one now, and not those that
+    // follow.
     ASSERT_EQ(Put(*client_, "key", "value"), Code::kOk);
     ASSERT_EQ(Put(*other_, "key", "value"), Code::kOk);
   }
@@ -75,7 +76,7 @@ class ActivityLooks : public ActivityTest {
   std::unique_ptr<client::Engine> other_;
 };
 
-TEST_F(ActivityLooks, AStepLooksTwiceHoweverManyRequestsItServes) {
+TEST_F(ActivityLooks, StepReadsTheClockTwiceForAnyNumberOfRequests) {
   const LatencyHistogram before = Of("put_inline").time;
   const uint64_t looks = clock_.looks;
   for (int i = 0; i < 10; ++i) {
@@ -91,19 +92,19 @@ TEST_F(ActivityLooks, AStepLooksTwiceHoweverManyRequestsItServes) {
   EXPECT_EQ(times.sum_nanos, 20 * LookedAtClock::kNanos);
 }
 
-TEST_F(ActivityLooks, OneThatFindsNothingDoesNotLook) {
+TEST_F(ActivityLooks, StepWithoutWorkDoesNotReadTheClock) {
   const uint64_t looks = clock_.looks;
   for (int i = 0; i < 100; ++i) ASSERT_EQ(shard_->Poll(), 0U);
   EXPECT_EQ(clock_.looks, looks);
 }
 
-TEST_F(ActivityLooks, OfTheStepsThatPersistOneIn64IsTimed) {
+TEST_F(ActivityLooks, OneIn64OfTheStepsThatPersistIsTimed) {
   for (int i = 2; i < 64; ++i) ASSERT_EQ(Put(*client_, "key", "value"), Code::kOk);
   ExpectTimes(Counted().persist, format::BucketOf(LookedAtClock::kNanos), 1);
   ASSERT_EQ(Put(*client_, "key", "value"), Code::kOk);
   ExpectTimes(Counted().persist, format::BucketOf(LookedAtClock::kNanos), 2);
   EXPECT_EQ(Counted().persist.sum_nanos, 2 * LookedAtClock::kNanos);
-  // Those two puts took three looks' time.
+  // The two timed puts read the clock twice more, so each of them took three microseconds.
   LatencyHistogram expected;
   expected.counts[format::BucketOf(LookedAtClock::kNanos)] = 63;
   expected.counts[format::BucketOf(3 * LookedAtClock::kNanos)] = 2;
@@ -140,7 +141,7 @@ TEST_F(ActivityTest, EachKindIsCountedByItsOutcome) {
   EXPECT_EQ(all, client->stats().requests);
 }
 
-TEST_F(ActivityTest, EachWayOfAValueIsAKind) {
+TEST_F(ActivityTest, EachPutPathIsAKind) {
   const auto reserving = MakeClient("reserving", 0, PutPath::kReserve);
   ASSERT_EQ(Put(*reserving, "key", "value"), Code::kOk);
   EXPECT_EQ(Outcomes("reserve", Code::kOk), 1U);
@@ -165,9 +166,9 @@ TEST_F(ActivityOfCommits, ACommitIsAKind) {
   EXPECT_EQ(Of("commit").time.count(), 3U);
 }
 
-// --- Requests that wait: their time is from when they were seen
+// --- Requests that wait: their time begins when the shard sees them
 
-TEST_F(ActivityTest, APutThatWaitedForAnotherClientsValueTookThatLong) {
+TEST_F(ActivityTest, TimeOfAPutIncludesItsWaitForAnotherClientsValue) {
   const auto writer = MakeClient("writer", 0);
   const auto waiter = MakeClient("waiter", 1, PutPath::kInline);
   ASSERT_EQ(Put(*waiter, "other", "value"), Code::kOk);
@@ -195,14 +196,14 @@ TEST_F(ActivityTest, APutThatWaitedForAnotherClientsValueTookThatLong) {
   EXPECT_EQ(Outcomes("put_inline", Code::kConflict), 1U);
 }
 
-TEST_F(ActivityTest, APutThatWaitedForRoomTookThatLong) {
+TEST_F(ActivityTest, TimeOfAPutIncludesItsWaitForRoom) {
   const auto client = MakeClient("client", 0, PutPath::kInline);
   const std::string value(8000, 'x');
   bool waits = false;
   bool done = false;  // outlives the put that waits
   for (int i = 0; !waits; ++i) {
     done = false;
-    // A value of each region is live, so that the region has to be walked.
+    // One value of each region is live, so that the cleaner has to walk through the region.
     const std::string key = i % 7 == 0 ? "live" + std::to_string(i) : "key";
     ASSERT_TRUE(client->Put(key, value, [&](const Status& status) { done = status.ok(); }).ok());
     ASSERT_TRUE(RunUntil({client.get()}, [&] { return done || Count(Counter::kPutsDelayed) > 0; }));
@@ -234,7 +235,7 @@ class ActivityOfTheHeldBack : public ActivityTest {
   ServerTime time_{network_, 1};
 };
 
-TEST_F(ActivityOfTheHeldBack, APutBeyondTheRateTookAsLongAsItWaited) {
+TEST_F(ActivityOfTheHeldBack, TimeOfAPutBeyondTheRateIncludesItsWait) {
   const auto client = MakeClient("client", 0, PutPath::kInline);
   constexpr uint32_t kBurst = kPerSecond / 10;
   for (uint32_t i = 0; i < kBurst; ++i) ASSERT_EQ(Put(*client, "key", "value"), Code::kOk);
@@ -250,12 +251,12 @@ TEST_F(ActivityOfTheHeldBack, APutBeyondTheRateTookAsLongAsItWaited) {
 
 // --- Fabrics
 
-TEST_F(ActivityTest, AFabricHasItsConnectionsAndRequests) {
+TEST_F(ActivityTest, FabricCountsItsConnectionsAndRequests) {
   auto client = MakeClient("client", 0, PutPath::kInline);
   const auto other = MakeClient("other", 1, PutPath::kInline);
   ASSERT_EQ(Put(*client, "key", "value"), Code::kOk);
   ASSERT_EQ(Put(*other, "key", "value"), Code::kOk);
-  // Both ports are of simulated fabrics without a device, and so one.
+  // Both ports are of simulated fabrics without a device, so they count as one fabric.
   Activity activity = Counted();
   ASSERT_EQ(activity.fabrics.size(), 1U);
   EXPECT_EQ(activity.fabrics[0].scheme, "sim");

@@ -25,7 +25,7 @@ using format::Counter;
 // Larger than any value (Plan::value_bytes_max, StartPut).
 constexpr size_t kBufferBytes = 8192;
 
-// A value of its own for each number: the number, and bytes that follow from it and from the size.
+// Returns a different value for each number: the number, and bytes that follow from number and size.
 std::string ValueOf(uint64_t number, size_t size) {
   std::string value(size, '\0');
   std::memcpy(value.data(), &number, sizeof(number));
@@ -35,18 +35,18 @@ std::string ValueOf(uint64_t number, size_t size) {
   return value;
 }
 
-// The history's checker goes a level deeper with each power cut, so a run has no more of them, and of deaths. On
-// average one has 40.
+// The checker of the history goes a level deeper with each power cut, so a run has at most this number of crashes. On
+// average, a run has 40.
 constexpr uint64_t kDeathsMax = 2000;
 
-// 0 if no put ever wrote such bytes.
+// Returns the number in a value, or 0 if no put ever wrote these bytes.
 uint64_t NumberIn(std::string_view value) {
   if (value.size() < sizeof(uint64_t)) return 0;
   const auto number = LoadAs<uint64_t>(AsBytes(value));
   return ValueOf(number, value.size()) == value ? number : 0;
 }
 
-// A value and its version; none.
+// A value's number and its version. By default, the key is absent.
 struct Known {
   uint64_t number = Record::kAbsent;
   uint64_t version = kAbsent;
@@ -54,16 +54,17 @@ struct Known {
 
 constexpr const char* kCounterName = "counter";
 
-// A page of a scan that is under way: to the checker a get of each key that there is.
+// A page of a scan that is under way. To the checker, it is a get of each key.
 struct Scanning {
   ScanOptions options;
   std::unique_ptr<client::Scan> scan;
   std::vector<size_t> records;  // by key
 };
-// What a scan looks at comes in no order with what else its client does: to the checker it is another client.
+// A scan reads its entries in no order with the other operations of its client. So the checker counts it as another
+// client.
 constexpr uint32_t kScanners = 1'000'000;
 
-// A client's clock, which may stand still for a while.
+// A client's clock, which can stand still for some time.
 class ClientClock final : public Clock {
  public:
   explicit ClientClock(const Clock& clock) : clock_(clock) {}
@@ -88,14 +89,14 @@ struct ClientProcess {
   std::shared_ptr<fabric::Fabric> fabric;
   PutPath path = PutPath::kAuto;
   Ack ack = Ack::kPersisted;
-  bool stands_still = false;  // its clock, while it pauses
+  bool stands_still = false;  // true if its clock stands still while it pauses
   std::unique_ptr<ClientClock> clock;
   std::unique_ptr<Engine> engine;
   Nanoseconds paused_until{0};
-  std::map<uint32_t, uint64_t> remembered;  // for Defect::kStaleGet: what a get of a key said
-  std::map<uint32_t, Known> known;          // by key: what was told last
+  std::map<uint32_t, uint64_t> remembered;  // for Defect::kStaleGet: the number that the last get of a key found
+  std::map<uint32_t, Known> known;          // by key: the last number and version that the client learned
   std::vector<std::shared_ptr<Buffer::Memory>> buffers;
-  std::unique_ptr<Scanning> scanning;  // gone before the engine is
+  std::unique_ptr<Scanning> scanning;  // declared after the engine, so that it is destroyed first
   uint64_t cursor = 0;
 };
 
@@ -159,7 +160,7 @@ class Cluster {
 
   // --- Clients
 
-  // path: of one of the server's own user; else what chance says.
+  // path: the put path of a client of the server's user. Without it, chance decides user and path.
   std::unique_ptr<ClientProcess> MakeClient(Nanoseconds timeout, std::optional<PutPath> path = std::nullopt) {
     auto process = std::make_unique<ClientProcess>();
     process->id = ++clients_made_;
@@ -174,7 +175,7 @@ class Cluster {
     client::EngineOptions options;
     options.ack = process->ack = random_.Chance(plan_.placed_share) ? Ack::kPlaced : Ack::kPersisted;
     PutPath one = kPaths[random_.Uniform(std::size(kPaths))];
-    if (stranger && one == PutPath::kReserve) one = PutPath::kAuto;  // it would be refused
+    if (stranger && one == PutPath::kReserve) one = PutPath::kAuto;  // the server would refuse reserved puts
     options.put_path = process->path = path.value_or(delegates ? PutPath::kDelegate : one);
     options.queue_depth = plan_.queue_depth;
     options.timeout = timeout;
@@ -192,17 +193,17 @@ class Cluster {
 
   // --- Expiry
 
-  // What a put with a time to live becomes when the time that its shard tells reaches its deadline, which is between
-  // these two.
+  // A put with a time to live. It expires when the time that its shard tells reaches the deadline, which lies between
+  // `begins` and `ends`.
   struct Expiring {
     uint32_t key = 0;
     uint64_t number = 0;
     uint64_t begins = 0;
     uint64_t ends = UINT64_MAX;
     size_t put = 0;
-    std::optional<size_t> expiry{};  // its record
+    std::optional<size_t> expiry{};  // the number of the record of its expiry
   };
-  // Before anything is recorded.
+  // Records the expiries that are due. Requires: the next record does not exist yet.
   void TellExpiries() {
     std::erase_if(expiring_, [&](Expiring& each) {
       const uint64_t now = TimeOf(each.key);
@@ -221,7 +222,7 @@ class Cluster {
     TellExpiries();
     return outcome_.history.Begin(process.id, key, action, value, placed, expects);
   }
-  // Of a put that has just been recorded; none: it does not expire.
+  // Draws the time to live of a put that has just been recorded. Returns nothing if the put does not expire.
   std::optional<std::chrono::milliseconds> DrawTtl(uint32_t key, uint64_t number, size_t record) {
     if (plan_.ttl_share == 0 || !random_.Chance(plan_.ttl_share)) return std::nullopt;
     const std::chrono::milliseconds ttl(random_.Between(1, plan_.ttl_max));
@@ -236,7 +237,7 @@ class Cluster {
     ++outcome_.facts[Fact::kPutsExpiring];
     return ttl;
   }
-  // A put was answered: its deadline is known, but for what it is rounded up.
+  // A put was answered, so its deadline is known up to its rounding.
   void LearnDeadline(size_t record, Code code) {
     const auto ttl = ttls_.find(record);
     if (ttl == ttls_.end() || code != Code::kOk) return;
@@ -245,7 +246,7 @@ class Cluster {
     }
   }
 
-  // Dead in the middle of whatever it does; another one takes its place.
+  // Kills a client in the middle of its work. Another one takes its place.
   void KillClient() {
     auto& victim = clients_[random_.Uniform(clients_.size())];
     network_.KillNode(victim->node);
@@ -300,7 +301,7 @@ class Cluster {
 
   [[nodiscard]] const std::string& KeyName(uint32_t key) const { return key_names_.at(key); }
 
-  // For every third operation, one that none has. Null: it does without.
+  // Returns a free buffer for every third operation. Returns null for the others, or if all buffers are in use.
   std::shared_ptr<Buffer::Memory> BufferFor(ClientProcess& process, uint64_t operation) {
     if (operation % 3 != 0) return nullptr;
     if (process.buffers.empty()) {
@@ -320,7 +321,7 @@ class Cluster {
     const auto buffer = BufferFor(process, record);
     Started(buffer ? process.engine->Get(KeyName(key), buffer, done) : process.engine->Get(KeyName(key), done));
   }
-  // Without an operation, if it can be.
+  // Gets without starting an operation. Returns false if that is not possible.
   bool GetAtOnce(ClientProcess& process, uint32_t key) {
     if (Paused(process)) return false;
     VersionedView found;
@@ -391,8 +392,8 @@ class Cluster {
     scanning.options.cursor = process.cursor;
     scanning.options.keys = random_.Chance(0.5) ? plan_.keys : random_.Between(1, plan_.keys);
     scanning.options.bytes = random_.Chance(0.8) ? 1 << 20 : random_.Between(1, 10'000);
-    // Of a key that is told without its value it is known that it was there: that it was absent is in conflict with
-    // that.
+    // If a scan tells a key without its value, the key was present. So the record then is a conflict with the condition
+    // that the key is absent.
     scanning.options.values = random_.Chance(0.7);
     const auto expects = scanning.options.values ? std::nullopt : std::optional(Record::kAbsent);
     for (uint32_t key = 0; key < plan_.keys; ++key) {
@@ -402,7 +403,7 @@ class Cluster {
     scanning.scan = std::make_unique<client::Scan>(*process.engine, scanning.options);
     if (scanning.scan->GoOn()) EndScan(process);
   }
-  // A page goes from one cursor to the other, or to the end.
+  // Returns true if the key lies between the two cursors, or after the first one if `next` is empty.
   [[nodiscard]] bool IsInPage(const std::string& key, uint64_t cursor, std::optional<uint64_t> next) const {
     const auto& [shard, place] = places_.at(key);
     const auto from = client::ScanCursor::From(cursor);
@@ -429,7 +430,7 @@ class Cluster {
       return;
     }
     process.cursor = page->next.value_or(0);
-    if (page->damaged > 0 && outcome_.facts[Fact::kDamages] == 0) Fail("a scan met damage, and there is none");
+    if (page->damaged > 0 && outcome_.facts[Fact::kDamages] == 0) Fail("a scan met damage, and nothing is damaged");
     std::map<std::string, uint64_t> told;
     for (const ScannedKey& each : page->keys) {
       const bool of_all = each.key == kCounterName || each.key == "probe";
@@ -446,7 +447,7 @@ class Cluster {
       if (found != told.end()) {
         end(key, scanning->options.values ? Code::kOk : Code::kConflict, found->second);
       } else {
-        // What is damaged is not told.
+        // A scan tells no damaged keys.
         const bool absent = page->damaged == 0 && IsInPage(KeyName(key), scanning->options.cursor, page->next);
         end(key, absent ? Code::kNotFound : Code::kInvalidArgument);
       }
@@ -456,7 +457,7 @@ class Cluster {
   // --- Versions
 
   void StartWithVersions(ClientProcess& process, uint32_t key, uint64_t dice) {
-    // Only what survives a power cut can be counted.
+    // The checker counts only increments that survive a power cut.
     if (process.ack == Ack::kPersisted && random_.Chance(0.15)) return StartIncrement(process);
     if (dice < plan_.percent_gets) return StartVersionedGet(process, key);
     std::optional<Known> wanted;
@@ -494,7 +495,7 @@ class Cluster {
     }));
   }
 
-  // A value has one version for ever, and no other one has it.
+  // Checks that each value has one version for ever, and that no other value has it.
   void Learn(ClientProcess& process, uint32_t key, const Known& known) {
     process.known[key] = known;
     const bool same_value =
@@ -517,7 +518,7 @@ class Cluster {
     }));
   }
 
-  // Once nothing is under way.
+  // Checks the increments against the counter. Requires: no operation is under way.
   void CheckCounter() {
     if (counts_.empty() || !failure().empty()) return;
     ClientProcess& reader = *clients_.back();
@@ -591,9 +592,10 @@ class Cluster {
     if (!network_.Step()) network_.RunUntil(network_.Now() + std::chrono::microseconds(10));
   }
 
-  // The others do not wait for the server's fence: they see what it has stored and not made persistent yet.
+  // The clients do not wait for the server's fence. They see bytes that the server has stored and not made persistent
+  // yet.
   void GoOnWithoutServer(bool ends) {
-    // It matters most what they see of what is going to be lost.
+    // It matters most whether clients see bytes that a crash will lose.
     const double chance = ends && plan_.fence_race_chance > 0 ? 0.8 : plan_.fence_race_chance;
     if (clients_.empty() || !random_.Chance(chance)) return;
     for (uint64_t left = random_.Between(1, ends ? 200 : 12); left > 0 && network_.Step(); --left) {
@@ -604,7 +606,7 @@ class Cluster {
     }
   }
 
-  // Until nothing is under way. Time goes on if nothing happens, so that operations without an answer end, too.
+  // Steps until no operation is under way. Lets time pass if nothing happens, so that unanswered operations end, too.
   void Settle() {
     if (!server_.running()) server_.Start();
     const auto busy = [](const auto& process) { return process->engine->in_flight() > 0; };
@@ -616,7 +618,7 @@ class Cluster {
     }
   }
 
-  // A new client gets every key, and insists.
+  // A new client gets each key, and repeats the get until it is answered.
   void ReadAll() {
     present_ = 0;
     clients_.push_back(MakeClient(std::chrono::seconds(1)));
@@ -651,13 +653,13 @@ class Cluster {
     }
   }
 
-  // Without clients nothing is in flight, and none of them ever broke the protocol.
+  // Without clients nothing is in flight. No client broke the protocol.
   void CheckIdleServer() {
     for (auto& process : clients_) {
       if (process->engine) AddStats(process->engine->stats());
     }
     clients_.clear();
-    // All that expires has done so by then, and there is time to find it.
+    // Lets all times to live end, and gives the sweep time to find these values.
     const bool expires = plan_.ttl_share > 0;
     if (expires) network_.RunUntil(network_.Now() + std::chrono::milliseconds(plan_.ttl_max + 10));
     for (uint64_t i = 0; i < 10'000; ++i) {
@@ -667,18 +669,18 @@ class Cluster {
     if (!failure().empty()) return;
     if (server_.Count(Counter::kClients) != 0) Fail("the server still has clients in the end");
     if (server_.Count(Counter::kInFlight) != 0) Fail("something is still in flight in the end");
-    // (What the forger writes late may lie where it has put since.)
+    // A late Write of the forger may hit a put that it has made since, so its violations do not count.
     if (server_.Count(Counter::kViolations) != 0 && plan_.forge_chance == 0) Fail("a client broke the protocol");
     if (network_.counts().unfenced != 0) Fail("a session ended while its client was writing");
   }
 
-  // Everything is there after a restart, too, and the books agree with what is there.
+  // Checks that a restart keeps all keys, and that the counters agree with the keys that can be read.
   void CheckRestart() {
     const uint64_t keys = server_.Count(Counter::kKeys);
     const uint64_t log_bytes = server_.Count(Counter::kLogBytesUsed);
     server_.Stop();
     server_.Start();
-    const uint64_t log_bytes_now = server_.Count(Counter::kLogBytesUsed);  // before anything is cleaned
+    const uint64_t log_bytes_now = server_.Count(Counter::kLogBytesUsed);  // before the cleaner changes anything
     ReadAll();
     if (!failure().empty()) return;
     if (server_.Count(Counter::kKeys) != keys) Fail("another number of keys after a restart");
@@ -688,30 +690,31 @@ class Cluster {
     if (outcome_.facts[Fact::kDamages] == 0 && plan_.forge_chance == 0 && server_.Count(Counter::kDamagedKeys) > 0) {
       Fail("the server tells a key as damaged, and none is");
     }
-    // (Where objects end is not known beside damage: that segment counts as full.)
+    // Beside damage the end of the objects is not known, so the segment counts as full.
     if (outcome_.facts[Fact::kDamages] == 0 && log_bytes_now != log_bytes) {
       Fail("another number of used bytes in the log after a restart");
     }
   }
 
-  // What one operation adds to the bytes written to NVM, by server and client: docs/benchmarks/results.md, "Bytes".
+  // Checks the bytes that server and client write to NVM for one operation: docs/benchmarks/results.md, "Bytes".
   void CheckBytes() {
     if (!plan_.check_bytes || plan_.index_entries != 0) return;  // entries would move
     network_.CalmDown();
-    network_.RunUntil(network_.Now() + std::chrono::milliseconds(2));  // so the first put notes the time as well
+    network_.RunUntil(network_.Now() + std::chrono::milliseconds(2));  // so that the first put also notes the time
     for (const PutPath path : {PutPath::kInline, PutPath::kReserve}) {
       clients_.clear();
       clients_.push_back(MakeClient(std::chrono::seconds(1), path));
       if (!failure().empty()) return;
       constexpr uint64_t kKey = 5;
-      // The first put of a server writes the version limit and the note of the time as well.
+      // The first put of a server also writes the version limit and the note of the time.
       const bool room = Bytes(40, 0) && Bytes(std::nullopt, 0) && Bytes(40, 36 + kKey + 40 + 24) &&
                         Bytes(40, 36 + kKey + 40 + 24) && Bytes(100, 36 + kKey + 100 + 24 + 8);
       Bytes(std::nullopt, room ? 36 + kKey + 24 : 0);
     }
   }
 
-  // Puts a value of this size, or deletes it. False if there is no room; expected 0: whatever it takes.
+  // Puts a value of this size, or deletes the key. Returns false if the log has no room. expected: the bytes that the
+  // operation must write, or 0 if any number is right.
   bool Bytes(std::optional<size_t> size, uint64_t expected) {
     Engine& engine = *clients_.back()->engine;
     const auto written = [&] { return server_.Count(Counter::kNvmBytes) + engine.stats().nvm_bytes_written; };
@@ -738,7 +741,7 @@ class Cluster {
     if (!done->ok() && (size || done->code() != Code::kNotFound)) {
       Fail("an operation on an idle server ended with " + done->ToString());
     }
-    // (A new segment has bytes of its own, and so has what is cleaned meanwhile.)
+    // A new segment takes more bytes, and so does the cleaner.
     const uint64_t log_bytes = server_.Count(Counter::kLogBytesUsed) - log_before;
     const bool same_segment = log_bytes == (size ? format::ObjectSpace(5, *size) : 0);
     if (done->ok() && expected != 0 && same_segment && cleaned() == cleaned_before && written() - before != expected) {
@@ -796,23 +799,23 @@ class Cluster {
 
   const Plan& plan_;
   Random random_;
-  Random flip_random_;  // of its own, so that other plans do not change
+  Random flip_random_;  // separate, so that the other draws stay the same
   fabric::SimNetwork network_;
   ServerProcess server_;
-  std::unique_ptr<Forger> forger_;  // none: nobody forges
+  std::unique_ptr<Forger> forger_;  // null: no client forges
   std::vector<std::unique_ptr<ClientProcess>> clients_;
   Outcome outcome_;
   std::vector<std::string> key_names_;
-  std::map<std::string, std::pair<uint32_t, uint32_t>> places_;  // of keys: the shard, and the place in it
+  std::map<std::string, std::pair<uint32_t, uint32_t>> places_;  // by key: the shard, and the place in it
   uint32_t clients_made_ = 0;
   uint32_t started_ = 0;
   uint64_t values_ = 0;
-  uint64_t present_ = 0;                                                 // keys that the last ReadAll found
-  std::map<std::pair<uint32_t, uint64_t>, uint64_t> values_by_version_;  // of each key
+  uint64_t present_ = 0;  // the number of keys that the last ReadAll found
+  std::map<std::pair<uint32_t, uint64_t>, uint64_t> values_by_version_;  // by key and version
   std::map<uint64_t, uint64_t> versions_by_value_;
   std::vector<Expiring> expiring_;
   std::map<size_t, std::chrono::milliseconds> ttls_;  // by record
-  std::set<uint64_t> expires_;                        // values
+  std::set<uint64_t> expires_;                        // values with a time to live
   std::vector<Count> counts_;
   uint64_t count_events_ = 0;
   bool stopping_ = false;

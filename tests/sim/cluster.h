@@ -1,5 +1,5 @@
-// A server and its clients on the simulated fabric: the production shard and client engine, driven by one seeded loop
-// in virtual time. What the clients did is recorded.
+// A server and its clients on the simulated fabric. One seeded loop drives the production shard and client engine in
+// virtual time, and records the operations of the clients.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace erda::sim {
 
-// What happened in one run, or in many.
+// Counts of the events of one run, or of many.
 enum class Fact : uint8_t {
   kRuns,
   kOperations,
@@ -47,8 +47,8 @@ enum class Fact : uint8_t {
   kRunsWithRoom,
   kPutsStaged,
   kForged,  // headers in chunks
-  kGrown,   // pools, between two lives of the server
-  kFlips,   // of bits of index entries
+  kGrown,   // pools that grew between two lives of the server
+  kFlips,   // flipped bits of index entries
   kCount
 };
 inline constexpr std::array kFactNames = {
@@ -101,17 +101,17 @@ struct Facts {
 
 struct Outcome {
   History history;
-  std::string failure;  // of anything but linearizability
+  std::string failure;  // any failure but a history that is not linearizable
   uint64_t network_hash = 0;
-  std::array<uint64_t, 10> codes{};  // how many operations ended with each code
-  ClientStats clients;               // the sum
+  std::array<uint64_t, 10> codes{};  // the number of operations that ended with each code
+  ClientStats clients;               // the sum over all clients
   Facts facts;
   uint64_t settled = 0;
   RecoveryReport recovered;
 };
 
 Outcome RunPlan(const Plan& plan);
-// What was wrong with a run; empty: nothing.
+// Returns the fault of a run, or nothing.
 std::string ProblemOf(const Outcome& outcome);
 
 }  // namespace erda::sim

@@ -1,5 +1,5 @@
-// The server's shards and the clients' engines against everything that the simulated fabric can do to them. A failing
-// run is repeated by its seed.
+// The server's shards and the clients' engines meet all faults of the simulated fabric. The seed of a failing run
+// repeats it.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -10,8 +10,8 @@
 namespace erda::sim {
 namespace {
 
-// Runs of the first test; the others take their share. Few: erda-sim has many (docs/simulation.md).
-// ERDA_SIM_SEEDS=20000 looks further.
+// Returns the number of runs of the first test; the other tests derive theirs. It is small, since erda-sim makes many
+// runs (docs/simulation.md). ERDA_SIM_SEEDS=20000 makes more.
 uint64_t Seeds() {
   const char* wanted = getenv("ERDA_SIM_SEEDS");
   return wanted == nullptr ? 120 : strtoull(wanted, nullptr, 10);
@@ -22,7 +22,7 @@ class EngineSimulation : public testing::Test {
   static Outcome Run(const Plan& plan) { return RunPlan(plan); }
 };
 
-TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
+TEST_F(EngineSimulation, IsLinearizableOverAnyFaultOfTheFabric) {
   std::array<uint64_t, 10> codes{};
   uint64_t older_versions = 0;
   uint64_t second_looks = 0;
@@ -56,7 +56,7 @@ TEST_F(EngineSimulation, IsLinearizableWhateverTheFabricDoes) {
     grown += outcome.facts[Fact::kGrown];
     gets_at_once += outcome.facts[Fact::kGetsAtOnce];
   }
-  // That the runs have been where it is difficult.
+  // Checks that the runs met the difficult cases.
   EXPECT_GT(codes[static_cast<size_t>(Code::kOk)], seeds * 50);
   EXPECT_GT(codes[static_cast<size_t>(Code::kNotFound)], seeds);
   EXPECT_GT(codes[static_cast<size_t>(Code::kUnavailable)], seeds);
@@ -109,7 +109,7 @@ TEST_F(EngineSimulation, IsLinearizableWhenClientsGiveUp) {
   EXPECT_GT(timeouts, 200U);
 }
 
-TEST_F(EngineSimulation, IsLinearizableWhenReadersReportWhatTheyMiss) {
+TEST_F(EngineSimulation, IsLinearizableWhenReadersReportMissingValues) {
   uint64_t reports = 0;
   for (uint64_t seed = 1; seed <= Seeds() / 6; ++seed) {
     const Plan plan = Plan::OfReports(seed);
@@ -121,7 +121,7 @@ TEST_F(EngineSimulation, IsLinearizableWhenReadersReportWhatTheyMiss) {
   EXPECT_GT(reports, 100U);
 }
 
-// What was acknowledged or seen is there afterwards, however often the server crashes, also while it recovers.
+// Acknowledged and seen values stay, also if the server crashes often, and while it recovers.
 TEST_F(EngineSimulation, IsLinearizableAcrossCrashesOfTheServer) {
   uint64_t crashes = 0;
   RecoveryReport recovered;
@@ -154,7 +154,7 @@ TEST_F(EngineSimulation, IsRepeatedByItsSeed) {
   }
 }
 
-// Runs in which something is wrong on purpose; how many are found out.
+// Runs with a defect on purpose. Found returns the number of runs in which the checker finds it.
 class PlantedDefect : public EngineSimulation {
  protected:
   uint64_t Found(Defect defect, uint64_t runs) {
@@ -164,7 +164,8 @@ class PlantedDefect : public EngineSimulation {
       plan.defect = defect;
       plan.keys = std::min(plan.keys, 3U);
       plan.operations = 300;
-      plan.kill_chance = plan.drop_chance = plan.network.drop_chance = 0;  // what is unknown excuses too much
+      // Operations with an unknown outcome would excuse too much.
+      plan.kill_chance = plan.drop_chance = plan.network.drop_chance = 0;
       const Outcome outcome = Run(plan);
       found += outcome.history.Violation().empty() ? 0 : 1;
     }

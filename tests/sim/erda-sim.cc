@@ -1,5 +1,5 @@
-// erda-sim: simulated runs on all processors, each from a seed, until one fails. What failed is made small, and shown
-// with the command that repeats it.
+// erda-sim runs simulations on all processors, each from a seed, until one fails. It reduces the failing run to a small
+// one, and prints that with the command that repeats it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -42,7 +42,7 @@ Plan PlanOf(const Job& job, const Arguments& arguments) {
   if (arguments.operations != 0) plan.operations = arguments.operations;
   if (arguments.clients != 0) plan.clients = arguments.clients;
   if (arguments.keys != 0) plan.keys = arguments.keys;
-  // Most defects would show in the bytes that are written; what they do to users has to show.
+  // The check of written bytes would find most defects. Here the other checks must find them by their effect on users.
   if (arguments.planted || !arguments.flaw.empty()) plan.check_bytes = false;
   return plan;
 }
@@ -73,13 +73,13 @@ void Explain(const Plan& failed) {
     return;
   }
   fmt::print("{}\n", problem);
-  std::fflush(stdout);  // to make it small may take long
+  std::fflush(stdout);  // reducing the run may take long
   const Plan least = Shrink(failed);
   fmt::print("made small: {}\n{}\nrepeat it:        {}\nfor tests/regression/seeds: {} {}\n", least.ToText(),
              RunApart(least), CommandFor(least, original), NameOf(failed.kind), failed.seed);
 }
 
-// Lines of a kind and a seed; # begins a comment.
+// Reads lines with a kind and a seed. # begins a comment.
 std::vector<Job> ReadList(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw CLI::FileError::Missing(path);
@@ -110,7 +110,7 @@ bool RunJobs(uint64_t count, const std::function<Job(uint64_t)>& job_of, const A
   return !result.failed;
 }
 
-// The runs in which a defect shows, if it hardly does in others.
+// Returns the kind of runs that shows the defect, if other kinds hardly show it.
 std::optional<Kind> KindFor(erda::Flaw flaw) {
   if (flaw >= erda::Flaw::kMovesUnsettled && flaw <= erda::Flaw::kSameGeneration) return Kind::kCleaning;
   if (flaw >= erda::Flaw::kExpiryIgnored && flaw <= erda::Flaw::kExpiresInFlight) return Kind::kExpiry;
@@ -128,7 +128,7 @@ std::optional<Kind> KindFor(erda::Flaw flaw) {
   return std::nullopt;
 }
 
-// Each planted defect has to be found by some seed from 1 on; without one, the same seeds find nothing.
+// Some seed from 1 on must find each planted defect. Without a defect, the same seeds must find nothing.
 bool RunPlanted(const Arguments& arguments) {
   constexpr uint64_t kSeedsAtMost = 5000;
   std::optional<Kind> kind;

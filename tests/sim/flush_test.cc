@@ -1,4 +1,5 @@
-// Sessions with different flush methods on one shard: what a put takes, and what each one's readers see.
+// Sessions with different flush methods on one shard: the cost of a put, and the values that readers of each method
+// see.
 #include "sim/ports.h"
 
 namespace erda::sim {
@@ -10,11 +11,11 @@ using format::FlushMethod;
 class FlushTest : public PortsTest {
  protected:
   static constexpr size_t kRead = 0;    // the port whose sessions have read-after-write
-  static constexpr size_t kServer = 1;  // and the one with server flush
+  static constexpr size_t kServer = 1;  // the port whose sessions have server flush
   void SetUp() override { Serve({FlushMethod::kReadAfterWrite, FlushMethod::kServerFlush}); }
 };
 
-TEST_F(FlushTest, EitherWayAReservedPutTakesTwoRoundTrips) {
+TEST_F(FlushTest, ReservedPutTakesTwoRoundTripsWithEitherMethod) {
   for (const size_t port : {kRead, kServer}) {
     const auto client = MakeClient("client" + std::to_string(port), port);
     ASSERT_EQ(Put(*client, "key", "connects"), Code::kOk);
@@ -29,7 +30,7 @@ TEST_F(FlushTest, EitherWayAReservedPutTakesTwoRoundTrips) {
   }
 }
 
-// Nothing settles it: the put alone made it what it is.
+// No idle moment settles the version. The put alone makes it readable.
 TEST_F(FlushTest, AcknowledgedPutIsSeenByEveryClient) {
   for (const size_t port : {kRead, kServer}) {
     const auto writer = MakeClient("writer" + std::to_string(port), port);

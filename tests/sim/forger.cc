@@ -20,7 +20,7 @@ using format::RequestOp;
 namespace {
 
 constexpr size_t kReplyBytes = 4096;
-constexpr size_t kWrittenBytes = 64 << 10;  // of Writes that may be under way
+constexpr size_t kWrittenBytes = 64 << 10;  // for Writes that may be under way
 constexpr size_t kControlAt = kReplyBytes + kWrittenBytes;
 constexpr size_t kControlBytes = 1 << 20;
 constexpr size_t kSmall = 40;  // bytes of a value
@@ -63,7 +63,7 @@ void Forger::Poll() {
   std::array<fabric::Completion, 16> completions;
   for (size_t n = queue_->Poll(completions); n > 0; n = queue_->Poll(completions)) {
     for (const fabric::Completion& completion : std::span(completions).first(n)) {
-      if (completion.channel != channel_.get()) continue;  // of one before
+      if (completion.channel != channel_.get()) continue;  // of an earlier connection
       closed_ |= completion.kind == OpKind::kClosed;
       control_read_ |= completion.kind == OpKind::kRead && completion.code == Code::kOk;
       if (completion.kind == OpKind::kReceiveImm && waits_) OnAnswer();
@@ -82,7 +82,7 @@ void Forger::Step() {
   if (hello_.placing != static_cast<uint8_t>(format::Placing::kWindow)) return;
   if (!chunk_) return AskForChunk();
   if (chunk_->offset == 0) {
-    // Where its region is, the control block tells.
+    // The control block tells the region of the chunk.
     if (!control_read_) return;
     const LogAddress address(chunk_->told.address);
     const uint64_t at = format::HeadSlotOffset(hello_.geometry, chunk_->told.head % hello_.geometry.heads_per_shard,
@@ -154,7 +154,7 @@ void Forger::OnAnswer() {
   if (!channel_->Post({&read, 1}).ok()) closed_ = true;
 }
 
-// Into the chunk; what goes beyond its end is left out.
+// Writes into the chunk, without the bytes beyond its end.
 void Forger::Write(uint64_t at, std::span<const std::byte> bytes) {
   written_ = (written_ + 8192) % (kWrittenBytes - 8192);
   const uint64_t size = std::min<uint64_t>(bytes.size(), chunk_->bytes - std::min(at, chunk_->bytes));
@@ -201,7 +201,7 @@ void Forger::Forge() {
   if (where == 1 && !chunk_->own.empty()) at = chunk_->own[random_.Uniform(chunk_->own.size())];
   if (where == 2) at = last;
   if (where == 3) at = AlignDown(random_.Between(kChunkObjectsAt, last), format::kGranuleBytes);
-  if (random_.Chance(0.1)) return Write(at, BytesOf(random_.Next()));  // nothing that verifies
+  if (random_.Chance(0.1)) return Write(at, BytesOf(random_.Next()));  // bytes that do not verify
 
   const std::string& key = keys_[random_.Uniform(keys_.size())];
   const uint64_t in_segment = (hello_.geometry.OffsetInRegion(chunk) + at) % hello_.geometry.segment_size;

@@ -1,6 +1,7 @@
-// A client that is let in, is another user's, and has a window to its chunk of the log: it puts keys of its own there,
-// and writes what the shard would never write. Headers that verify, of objects that reach out of the chunk, of other
-// clients' keys, of chunks; also over what it has put. It writes nowhere else, and can do no harm but to its own keys.
+// A client of another user that the server lets in, with a window to its chunk of the log. It puts keys there, and
+// writes bytes that no shard would write. It forges headers that verify: of objects that reach out of the chunk, of
+// other clients' keys, and of chunks, also over its earlier puts. It writes nowhere else, and can harm only its own
+// keys.
 #pragma once
 
 #include <array>
@@ -20,13 +21,13 @@ namespace erda::sim {
 
 class Forger {
  public:
-  // keys: of others.
+  // keys: keys of other clients, for forged headers.
   Forger(fabric::SimNetwork& network, uint64_t seed, std::string address, uint32_t shards,
          std::vector<std::string> keys);
   Forger(const Forger&) = delete;
   Forger& operator=(const Forger&) = delete;
 
-  // Takes what has arrived, and does the next thing.
+  // Handles the completions that have arrived, and takes the next action.
   void Step();
   [[nodiscard]] uint64_t forged() const { return forged_; }
 
@@ -36,7 +37,7 @@ class Forger {
     uint64_t offset = 0;  // in the pool
     uint64_t bytes = 0;
     uint64_t tail = format::kChunkObjectsAt;
-    std::vector<uint64_t> own;  // where objects stand that were put
+    std::vector<uint64_t> own;  // the places of the objects that it has put, from the chunk's begin
   };
 
   void Poll();
@@ -54,7 +55,7 @@ class Forger {
   const std::string address_;
   const uint32_t shards_;
   const std::vector<std::string> keys_;
-  std::vector<std::byte> memory_;  // the reply, what is written, the control block
+  std::vector<std::byte> memory_;  // the reply, the bytes of Writes, the control block
   size_t written_ = 0;
   std::shared_ptr<fabric::Fabric> fabric_;
   std::unique_ptr<fabric::CompletionQueue> queue_;
@@ -64,8 +65,8 @@ class Forger {
   format::Request asked_{};
   bool connected_ = false;
   bool closed_ = false;
-  bool waits_ = false;         // for an answer
-  bool control_read_ = false;  // since the chunk was given
+  bool waits_ = false;         // true while it waits for an answer
+  bool control_read_ = false;  // true if it has read the control block since it got the chunk
   uint32_t shard_ = 0;
   std::optional<Chunk> chunk_;
   uint64_t forged_ = 0;

@@ -33,7 +33,7 @@ void History::End(size_t record, Code code, uint64_t value) {
 
 void History::Cut() { End(Begin(Record::kNature, Record::kAllKeys, Action::kCut), Code::kOk); }
 
-// It was there, and then it was not.
+// A get that found the value, and another one that found it damaged.
 void History::Damage(uint32_t key, uint64_t value) {
   End(Begin(Record::kNature, key, Action::kGet), Code::kOk, value);
   End(Begin(Record::kNature, key, Action::kPut, Record::kDamaged), Code::kOk);
@@ -93,24 +93,24 @@ std::string ToText(const Record& r) {
 
 namespace {
 
-// What a record means to one copy of the key.
+// The effect of a record on one copy of the key.
 struct Act {
   enum class Kind : uint8_t {
-    kRead,     // of this value, which may be none
-    kReadNot,  // of any other
+    kRead,     // Reads `value`, which may be absence.
+    kReadNot,  // Reads any value but `value`.
     kWrite,
-    kErase,    // of a value that is there
-    kEraseIf,  // there is one
-    kExpire,   // this value stands for none from here on
-    kCut       // back to the last value that stays, or to one since
+    kErase,    // Removes the present value.
+    kEraseIf,  // Removes the present value, if there is one.
+    kExpire,   // From now on `value` counts as absence.
+    kCut       // Goes back to the last value that stays, or to a later one.
   };
   Kind kind = Kind::kRead;
   uint64_t value = Record::kAbsent;
   uint64_t begin = 0;
   uint64_t end = Record::kNever;
-  bool must = true;                   // take effect, between begin and end
-  bool stays = true;                  // a cut does not undo it
-  std::optional<uint64_t> expects{};  // the value just before it
+  bool must = true;                   // It takes effect, between begin and end.
+  bool stays = true;                  // No cut undoes it.
+  std::optional<uint64_t> expects{};  // The value that the key must have just before.
 };
 
 std::optional<Act> ActOf(const Record& r) {
@@ -147,14 +147,15 @@ std::optional<Act> ActOf(const Record& r) {
   return known || unknown ? std::optional(act) : std::nullopt;
 }
 
-// An expiry is an act that changes no value, but from which on one stands for none, wherever it comes up again.
-// Tries what could come next, deepest first, and never twice from the same place. Acts that need not come are what
-// makes it long; but each put writes another value, and one that never ended may come at any time, so that few of the
-// choices make a difference.
+// Tries each act that can come next, depth first, and never twice from the same state. An expiry is an act that changes
+// no value: from then on its value counts as absence, also after a cut brings it back. Acts that need not come make the
+// search long. But few choices make a difference: each put writes a different value, and a put without an end may come
+// at any time.
 class Search {
  public:
   explicit Search(std::vector<Act> acts) : acts_(std::move(acts)), done_((acts_.size() + 63) / 64) {
-    // What must come first is tried first; what need not come at all, last, and of that what can come at any time.
+    // Acts that must come first are tried first. Acts that need not come are tried last, and among them last the acts
+    // that can come at any time.
     const auto turn = [](const Act& act) { return std::tuple(act.end, !act.expects, act.begin); };
     std::sort(acts_.begin(), acts_.end(), [&](const Act& a, const Act& b) { return turn(a) < turn(b); });
     for (size_t i = 0; i < acts_.size(); ++i) {
@@ -170,7 +171,7 @@ class Search {
     }
   }
 
-  // Whether the acts that are left can be put into an order.
+  // Returns true if an order of the remaining acts exists.
   bool Succeeds() {
     std::vector<size_t> reads;
     const bool found = TakeReads(&reads) || TryEach();
@@ -180,7 +181,7 @@ class Search {
 
  private:
   static constexpr size_t kNone = SIZE_MAX;
-  // The acts of a value that expires.
+  // The put and the expiry of a value.
   struct Life {
     size_t put = kNone;
     size_t expiry = kNone;
@@ -197,7 +198,8 @@ class Search {
     if (acts_[i].kind == Act::Kind::kRead) ++reads_left_[acts_[i].value];
   }
 
-  // The first end of those that must come: nothing that begins later can come now. Sorted by end, so it is the first.
+  // Returns the first end among acts that must come. An act that begins later cannot come now. The acts are sorted by
+  // end.
   [[nodiscard]] uint64_t Horizon() const {
     for (size_t i = 0; i < acts_.size(); ++i) {
       if (acts_[i].must && !Done(i)) return acts_[i].end;
@@ -205,24 +207,24 @@ class Search {
     return 0;
   }
 
-  // What a get finds.
+  // Returns the value that a get finds.
   [[nodiscard]] uint64_t Present() const {
     if (lives_.empty()) return value_;
     const auto life = lives_.find(value_);
     return life != lives_.end() && Done(life->second.expiry) ? Record::kAbsent : value_;
   }
-  // The value was put, and nobody needs it any more.
+  // Returns true if the value was put, and no read of it is left.
   [[nodiscard]] bool CanExpire(const Act& act) const {
     const size_t put = lives_.at(act.value).put;
     return put != kNone && Done(put) && !IsMissed(act.value);
   }
-  // The value is gone for good.
+  // Returns true if the value cannot come back, not even by a cut.
   [[nodiscard]] bool IsPast(const Act& expiry) const {
     return expiry.value != value_ && !std::binary_search(undo_.begin(), undo_.end(), expiry.value);
   }
 
-  // A read that fits now can only get worse by waiting, and so can an expiry that changes nothing. True if nothing is
-  // left that must come.
+  // A read that fits now gains nothing by waiting, and neither does an expiry that changes nothing. Returns true if no
+  // act is left that must come.
   bool TakeReads(std::vector<size_t>* reads) {
     for (;;) {
       const uint64_t horizon = Horizon();
@@ -253,7 +255,7 @@ class Search {
     for (size_t i = 0; i < acts_.size(); ++i) {
       const Act& act = acts_[i];
       if (Done(i) || act.begin >= horizon || IsRead(act)) continue;
-      // What is damaged has still its version, or shows that it has none: anything goes.
+      // Decay leaves the version of the damaged value, or none that can be read. So any condition may hold.
       if (act.expects && *act.expects != Present() && value_ != Record::kDamaged) continue;
       if (act.kind == Act::Kind::kCut) {
         if (TryCut(i)) return true;
@@ -270,16 +272,16 @@ class Search {
       }
       if (Present() == Record::kAbsent && act.kind != Act::Kind::kWrite) continue;
       if (act.kind == Act::Kind::kEraseIf) {
-        // Only for somebody who finds nothing then, or wants to; and one is as good as the other.
+        // Needed only if a next act finds or wants absence. One such erase is as good as another.
         if (tried_erase_if || !IsNoneWanted(horizon)) continue;
         tried_erase_if = true;
       } else if (!act.must && !reads_left_.contains(act.value)) {
-        // A put that nobody saw and nobody heard of: only for somebody who deletes it, or whose condition fails by it;
-        // and one is as good as the other.
+        // A put whose value no read returns, and whose outcome is unknown. It is needed only if a next act deletes its
+        // value, or has a condition that fails by it. One such put is as good as another.
         const bool deleted = Present() == Record::kAbsent && IsAbsentNext(Act::Kind::kErase, horizon);
         const size_t expiry = ExpiryNext(act.value, horizon);
         if (expiry != kNone && !tried_expired && IsNoneWanted(horizon)) {
-          // Or to be gone at once.
+          // Or its value must expire at once.
           tried_expired = true;
           Do(expiry);
           const bool found = TryWrite(i);
@@ -313,7 +315,7 @@ class Search {
     return found;
   }
 
-  // What is there after a cut stays.
+  // No later cut undoes the value that a cut leaves.
   bool TryCut(size_t i) {
     std::vector<uint64_t> values = std::exchange(undo_, {});
     const uint64_t before = value_;
@@ -335,7 +337,8 @@ class Search {
     return found;
   }
 
-  // Somebody must still read this value, which never comes again once it is gone for good. (Absence does, and damage.)
+  // Returns true if a read of this value is left. A value that is gone for good never comes back. Absence and damage
+  // do.
   [[nodiscard]] bool IsMissed(uint64_t value) const {
     if (value == Record::kDamaged) return false;
     const auto left = reads_left_.find(value);
@@ -348,13 +351,13 @@ class Search {
   [[nodiscard]] static bool IsRead(const Act& act) {
     return act.kind == Act::Kind::kRead || act.kind == Act::Kind::kReadNot;
   }
-  // It is what there is.
+  // Returns true if the read fits the present value.
   [[nodiscard]] bool Reads(const Act& act) const {
     if (act.kind == Act::Kind::kRead) return act.value == Present();
     return act.value != Present() || value_ == Record::kDamaged;
   }
 
-  // Whether one of those that are meant could come now.
+  // Returns true if an act for which `meant` returns true can come next.
   template <class Meant>
   [[nodiscard]] bool IsNext(uint64_t horizon, Meant&& meant) const {
     for (size_t i = 0; i < acts_.size(); ++i) {
@@ -362,36 +365,36 @@ class Search {
     }
     return false;
   }
-  // Somebody who must not find what there is.
+  // Returns true if a next act must find a value other than the present one.
   [[nodiscard]] bool IsNotNext(uint64_t horizon) const {
     return IsNext(horizon, [&](const Act& act) { return act.kind == Act::Kind::kReadNot && act.value == Present(); });
   }
-  // Somebody who finds nothing, or wants to.
+  // Returns true if a next act finds or wants absence, or must find another value.
   [[nodiscard]] bool IsNoneWanted(uint64_t horizon) const {
     return IsAbsentNext(Act::Kind::kRead, horizon) || IsAbsenceNext(horizon) || IsNotNext(horizon);
   }
-  // Of a value, if it could come now.
+  // Returns the expiry of the value if it can come next.
   [[nodiscard]] size_t ExpiryNext(uint64_t value, uint64_t horizon) const {
     const auto life = lives_.find(value);
     if (life == lives_.end()) return kNone;
     const size_t expiry = life->second.expiry;
     return acts_[expiry].begin < horizon && !Done(expiry) ? expiry : kNone;
   }
-  // A write that expects nothing.
+  // Returns true if a next write wants absence as its condition.
   [[nodiscard]] bool IsAbsenceNext(uint64_t horizon) const {
     return IsNext(horizon, [](const Act& act) { return act.expects == Record::kAbsent; });
   }
-  // An erase, or a read that finds nothing.
+  // Returns true if a next act of this kind has absence as its value.
   [[nodiscard]] bool IsAbsentNext(Act::Kind kind, uint64_t horizon) const {
     return IsNext(horizon, [&](const Act& act) { return act.kind == kind && act.value == Record::kAbsent; });
   }
 
   std::vector<Act> acts_;
-  std::vector<uint64_t> done_;  // bits
+  std::vector<uint64_t> done_;  // bits, by act
   uint64_t value_ = Record::kAbsent;
-  std::vector<uint64_t> undo_;  // what a cut can bring back: the last value that stays, and those since; sorted
+  std::vector<uint64_t> undo_;  // values that a cut can bring back: the last one that stays, and later ones; sorted
   uint64_t cuts_left_ = 0;
-  std::unordered_map<uint64_t, uint64_t> reads_left_;  // by value; an entry for each that was read at all
+  std::unordered_map<uint64_t, uint64_t> reads_left_;  // by value. It has an entry for each value that any record read
   std::unordered_set<std::string> been_;
   std::unordered_map<uint64_t, Life> lives_;
 };
@@ -427,7 +430,7 @@ std::string CountsViolation(std::span<const Count> counts, int64_t last) {
     const auto [it, is_new] = by_sum.emplace(count.sum, &count);
     if (!is_new) return "two increments came to " + std::to_string(count.sum);
   }
-  // Sums in their order: none ended before the one before it began.
+  // In the order of sums, no increment ended before an earlier one began.
   uint64_t begun = 0;
   for (const auto& [sum, count] : by_sum) {
     begun = std::max(begun, count->begin);
@@ -442,9 +445,9 @@ std::string CountsViolation(std::span<const Count> counts, int64_t last) {
   return {};
 }
 
-// A get may always go: it only says something about the others. So may what a delete said of its outcome. A put or
-// delete may go if no record that stays saw what it left, or may have deleted it; a cut, if there is nothing it could
-// undo. What expires stays.
+// A get may go: it only says something about the other records. The same holds for the outcome of a delete. A put or
+// delete may go if no remaining record saw its value, and no remaining record may have deleted it. A cut may go if no
+// remaining put is placed. Expiries stay, and so do puts that expire.
 std::vector<Record> Shrink(std::vector<Record> records) {
   const std::vector<Record> originals = records;
   const auto saw = [&](const Record& write) {
@@ -453,14 +456,14 @@ std::vector<Record> Shrink(std::vector<Record> records) {
     }
     const uint64_t left = write.action == Action::kDelete ? Record::kAbsent : write.value;
     return std::any_of(records.begin(), records.end(), [&](const Record& r) {
-      if (r.code == Code::kConflict) return r.end > write.begin;  // something else than it expected
+      if (r.code == Code::kConflict) return r.end > write.begin;  // found another value than it expected
       if (r.expects == left) return true;
       if (r.code == Code::kCorruption && r.action != Action::kPut) return left == Record::kDamaged;
       if (r.code == Code::kNotFound) return left == Record::kAbsent;
       return r.action == Action::kGet && r.code == Code::kOk && r.value == left;
     });
   };
-  const auto is_deleted = [&](const Record& put) {  // perhaps
+  const auto is_deleted = [&](const Record& put) {  // true if the put's value may have been deleted
     return std::any_of(records.begin(), records.end(), [&](const Record& r) {
       return r.action == Action::kDelete && r.code == Code::kOk && r.end > put.begin;
     });

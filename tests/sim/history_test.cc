@@ -1,4 +1,4 @@
-// The checker, on histories whose answer is known.
+// The checker on histories whose answer is known.
 #include "sim/history.h"
 
 #include <gtest/gtest.h>
@@ -30,13 +30,13 @@ bool Holds(std::vector<Record> records) {
   return IsLinearizable(records);
 }
 
-TEST(LinearizabilityChecker, AcceptsOneThingAfterTheOther) {
+TEST(LinearizabilityChecker, AcceptsOperationsOneAfterTheOther) {
   EXPECT_TRUE(Holds({}));
   EXPECT_TRUE(Holds({Get(0, 1, 2), Put(1, 3, 4), Get(1, 5, 6), Put(2, 7, 8), Get(2, 9, 10), Delete(11, 12),
                      Get(0, 13, 14), Delete(15, 16, Code::kNotFound)}));
 }
 
-TEST(LinearizabilityChecker, AcceptsEitherOrderOfWhatOverlaps) {
+TEST(LinearizabilityChecker, AcceptsEitherOrderOfOverlappingOperations) {
   EXPECT_TRUE(Holds({Put(1, 1, 5), Put(2, 2, 6), Get(1, 7, 8)}));
   EXPECT_TRUE(Holds({Put(1, 1, 5), Put(2, 2, 6), Get(2, 7, 8)}));
   EXPECT_TRUE(Holds({Put(1, 1, 2), Put(2, 3, 8), Get(1, 4, 5), Get(2, 6, 7)}));
@@ -48,12 +48,12 @@ TEST(LinearizabilityChecker, RefusesAStaleGet) {
   EXPECT_FALSE(Holds({Put(1, 1, 2), Delete(3, 4), Get(1, 5, 6)}));
 }
 
-TEST(LinearizabilityChecker, RefusesAGetThatGoesBackBehindAnother) {
+TEST(LinearizabilityChecker, RefusesAGetThatIsOlderThanAnEarlierGet) {
   EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 12), Get(2, 4, 5), Get(1, 6, 7)}));
   EXPECT_FALSE(Holds({Put(1, 1, 20), Put(2, 2, 21), Get(1, 3, 4), Get(2, 5, 6), Get(1, 7, 8)}));
 }
 
-TEST(LinearizabilityChecker, RefusesAValueThatNobodyHadPutYet) {
+TEST(LinearizabilityChecker, RefusesAValueBeforeItsPut) {
   EXPECT_FALSE(Holds({Get(1, 1, 2), Put(1, 3, 4)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), Get(9, 3, 4)}));
 }
@@ -72,12 +72,12 @@ TEST(LinearizabilityChecker, LetsAnUnknownDeleteTakeEffectLateOrNever) {
   EXPECT_FALSE(Holds({Put(1, 1, 2), unknown, Get(0, 5, 6), Get(1, 7, 8)}));
 }
 
-TEST(LinearizabilityChecker, RefusesThatARefusedPutTookEffect) {
+TEST(LinearizabilityChecker, RefusesAnEffectOfARefusedPut) {
   EXPECT_TRUE(Holds({Put(1, 1, 2, Code::kResourceExhausted), Get(0, 3, 4)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2, Code::kResourceExhausted), Get(1, 3, 4)}));
 }
 
-TEST(LinearizabilityChecker, TakesADeleteAtItsWord) {
+TEST(LinearizabilityChecker, ChecksTheOutcomeOfADelete) {
   EXPECT_FALSE(Holds({Delete(1, 2)})) << "there was nothing";
   EXPECT_FALSE(Holds({Put(1, 1, 2), Delete(3, 4, Code::kNotFound)}));
   EXPECT_TRUE(Holds({Put(1, 1, 5), Delete(2, 3, Code::kNotFound), Delete(6, 7)}));
@@ -91,9 +91,9 @@ TEST(LinearizabilityChecker, KeepsTheOrderOfOneClientsOperations) {
   EXPECT_FALSE(Holds(records)) << "2 was put after 1";
 }
 
-// One copy, one thing at a time, with intervals around each point: always linearizable. With one answer exchanged for a
+// One copy does one operation at a time, with an interval around each point: always linearizable. With one get of a
 // value that was overwritten before the get began: never.
-TEST(LinearizabilityChecker, TellsRandomHistoriesFromTheirForgeries) {
+TEST(LinearizabilityChecker, TellsRandomHistoriesFromForgedOnes) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Random random(seed);
     const uint64_t count = 10 + random.Uniform(60);
@@ -112,7 +112,7 @@ TEST(LinearizabilityChecker, TellsRandomHistoriesFromTheirForgeries) {
         records.push_back(Delete(begin, end, value == Record::kAbsent ? Code::kNotFound : Code::kOk));
         value = Record::kAbsent;
       }
-      records.back().client = static_cast<uint32_t>(i);  // so that their begins may be in any order
+      records.back().client = static_cast<uint32_t>(i);  // different clients, so that their begins may be in any order
     }
     ASSERT_TRUE(Holds(records)) << "seed " << seed;
 
@@ -130,7 +130,7 @@ Record Placed(Record record) {
 }
 Record Cut(uint64_t at) { return {Record::kNature, Record::kAllKeys, Action::kCut, 0, at, at + 1, Code::kOk}; }
 
-TEST(LinearizabilityChecker, LetsACutUndoWhatWasOnlyPlaced) {
+TEST(LinearizabilityChecker, LetsACutUndoPlacedPuts) {
   const Record first = Put(1, 1, 2);
   const Record second = Placed(Put(2, 3, 4));
   const Record third = Placed(Put(3, 5, 6));
@@ -143,7 +143,7 @@ TEST(LinearizabilityChecker, LetsACutUndoWhatWasOnlyPlaced) {
   EXPECT_TRUE(Holds({second, Cut(9), Get(0, 11, 12)}));
 }
 
-TEST(LinearizabilityChecker, LetsACutUndoNothingThatWasPersisted) {
+TEST(LinearizabilityChecker, LetsACutUndoNoPersistedPut) {
   EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), Cut(5), Get(1, 7, 8)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), Placed(Put(2, 3, 4)), Put(3, 5, 6), Cut(7), Get(2, 9, 10)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4, Code::kUnavailable), Get(2, 5, 6), Cut(7), Get(1, 9, 10)}))
@@ -152,7 +152,7 @@ TEST(LinearizabilityChecker, LetsACutUndoNothingThatWasPersisted) {
   EXPECT_FALSE(Holds({Placed(Put(1, 1, 2)), Delete(3, 4), Cut(5), Get(1, 7, 8)}));
 }
 
-TEST(LinearizabilityChecker, WantsDamageToBeSeenUntilItIsRepaired) {
+TEST(LinearizabilityChecker, RefusesAGoodGetOfADamagedValueBeforeItsRepair) {
   const Record damage = Put(Record::kDamaged, 3, 4);
   Record found = Get(0, 5, 6);
   found.code = Code::kCorruption;
@@ -166,7 +166,7 @@ Record If(uint64_t expects, Record record) {
   return record;
 }
 
-TEST(LinearizabilityChecker, TakesAConditionAtItsWord) {
+TEST(LinearizabilityChecker, ChecksEachCondition) {
   EXPECT_TRUE(Holds({If(0, Put(1, 1, 2)), If(1, Put(2, 3, 4)), Get(2, 5, 6), If(2, Delete(7, 8)), Get(0, 9, 10)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), If(0, Put(2, 3, 4))})) << "it was not absent";
   EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), If(1, Put(3, 5, 6))})) << "it was another value";
@@ -175,7 +175,7 @@ TEST(LinearizabilityChecker, TakesAConditionAtItsWord) {
   EXPECT_FALSE(Holds({Put(1, 1, 2), If(1, Put(2, 3, 7)), If(1, Put(3, 4, 8))})) << "both for one value";
 }
 
-TEST(LinearizabilityChecker, TakesAConflictAtItsWord) {
+TEST(LinearizabilityChecker, ChecksEachConflict) {
   const Record conflict = If(1, Put(2, 5, 6, Code::kConflict));
   EXPECT_FALSE(Holds({Put(1, 1, 2), conflict})) << "there was no reason";
   EXPECT_TRUE(Holds({Put(1, 1, 2), Put(3, 3, 4), conflict, Get(3, 7, 8)}));
@@ -194,13 +194,14 @@ TEST(LinearizabilityChecker, LetsAnUnknownConditionHoldOrNot) {
   EXPECT_FALSE(Holds({Put(1, 1, 2), Put(3, 5, 6), Get(3, 7, 8), unknown, Get(2, 9, 10)})) << "1 does not come again";
 }
 
-// Of two deletes that may have been, the one that could only have been now.
-TEST(LinearizabilityChecker, KeepsWhatMayComeAtAnyTimeForLater) {
+// The first of two uncertain deletes could come at any time, the other one only now. Only the other one helps here.
+TEST(LinearizabilityChecker, TriesActsThatCanComeAtAnyTimeLast) {
   EXPECT_TRUE(Holds({Put(1, 1, 2), Delete(3, 6, Code::kTimeout), If(1, Delete(4, 5, Code::kUnavailable)),
                      If(0, Put(2, 7, 8)), Get(0, 9, 10)}));
 }
 
-// Puts that nobody saw are not tried one by one, with a condition or without: else this takes seventy times as long.
+// The checker does not try unseen puts one by one, neither with a condition nor without. Trying them would take seventy
+// times as long.
 TEST(LinearizabilityChecker, SoonFindsAnOrderAmongManyUnknownConditions) {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     Random random(seed);
@@ -237,7 +238,7 @@ Record Expire(uint64_t value, uint64_t begin, uint64_t end) {
   return {Record::kNature, 0, Action::kExpire, value, begin, end, code};
 }
 
-TEST(LinearizabilityChecker, AValueIsThereUntilItExpiresAndNotAfter) {
+TEST(LinearizabilityChecker, ValueIsPresentUntilItExpires) {
   EXPECT_TRUE(Holds({Put(1, 1, 2), Get(1, 3, 4), Expire(1, 5, 8), Get(1, 6, 7), Get(0, 9, 10)}));
   EXPECT_TRUE(Holds({Put(1, 1, 2), Expire(1, 5, 8), Get(0, 6, 7), Delete(9, 10, Code::kNotFound)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), Get(0, 3, 4), Expire(1, 5, 8)})) << "too early";
@@ -247,7 +248,7 @@ TEST(LinearizabilityChecker, AValueIsThereUntilItExpiresAndNotAfter) {
   EXPECT_FALSE(Holds({Put(1, 1, 2), Expire(1, 3, Record::kNever), Get(0, 4, 5), Get(1, 6, 7)}));
 }
 
-TEST(LinearizabilityChecker, ExpiryTakesNoOtherVersionAlong) {
+TEST(LinearizabilityChecker, ExpiryHidesNoOtherVersion) {
   EXPECT_TRUE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(1, 5, 6), Get(2, 7, 8)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(1, 5, 6), Get(0, 7, 8)}));
   EXPECT_FALSE(Holds({Put(1, 1, 2), Put(2, 3, 4), Expire(2, 5, 6), Get(1, 7, 8)})) << "nothing older comes back";
@@ -267,7 +268,7 @@ TEST(LinearizabilityChecker, VersionThatAPowerCutBringsBackHasStillExpired) {
   EXPECT_TRUE(Holds({Put(1, 1, 2), placed(Put(2, 3, 4)), Expire(1, 5, 12), cut, Get(1, 9, 10), Get(0, 13, 14)}));
 }
 
-// What is tried here, without any shortcut: every order.
+// Tries every order, without a shortcut.
 bool HoldsInSomeOrder(const std::vector<Record>& records, std::vector<bool>& done, uint64_t value) {
   uint64_t horizon = Record::kNever;
   bool left = false;
@@ -319,7 +320,7 @@ TEST(LinearizabilityChecker, AgreesWithTryingEveryOrder) {
     const uint64_t count = 3 + random.Uniform(5);
     std::vector<uint64_t> times(2 * count);
     std::iota(times.begin(), times.end(), 1);
-    for (size_t i = times.size(); i > 1; --i) {  // neighbours for the most part, so that not everything overlaps
+    for (size_t i = times.size(); i > 1; --i) {  // swaps near neighbours, so that not everything overlaps
       const size_t k = i - 1;
       std::swap(times[k], times[k - random.Uniform(std::min<size_t>(k + 1, 5))]);
     }
@@ -387,7 +388,7 @@ TEST(LinearizabilityChecker, ShowsFewRecordsOfMany) {
     history.End(history.Begin(1, 7, Action::kPut, value), Code::kOk);
     history.End(history.Begin(2, 7, Action::kGet), Code::kOk, value == 30 ? 20 : value);
   }
-  EXPECT_EQ(Shrink(history.OfKey(7)).size(), 3U) << "a put, another one behind it, and the get of the first";
+  EXPECT_EQ(Shrink(history.OfKey(7)).size(), 3U) << "a put, another one after it, and the get of the first";
   EXPECT_NE(history.Violation().find("3 of its 100 records"), std::string::npos) << history.Violation();
 }
 

@@ -37,7 +37,7 @@ std::optional<Medium::Version> Medium::SettledOf(std::string_view key) const {
   for (uint64_t slot = window.begin; slot < window.end; ++slot) {
     const IndexEntry entry = index.At(slot);
     if (entry.word == 0 || !entry.entry_word().settled()) continue;
-    // (Where a damaged copy was the last one, another key's may stand now.)
+    // If the damaged copy was the last one, another key's entry may stand there now.
     if (entry.entry_meta().tag() != format::EntryMeta::TagOf(hash)) continue;
     auto version = VersionAt(index.HeadOf(entry), entry.entry_word().new_address());
     if (!version || version->view.key != key) continue;

@@ -1,4 +1,5 @@
-// What a pool's bytes hold, found by the format alone, whatever its server believes: where to damage them.
+// Finds the versions in a pool's bytes by the format alone, independently of the server. So a run knows which bytes to
+// damage.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +25,9 @@ class Medium {
     uint32_t head = 0;
     format::ObjectView view;
   };
-  // The key's newest version, if its entry says that it is settled.
+  // Returns the newest version of the key, if the entry says that it is settled.
   [[nodiscard]] std::optional<Version> SettledOf(std::string_view key) const;
-  // The one before it, as far as it is whole.
+  // Returns the version before this one, if it is whole.
   [[nodiscard]] std::optional<Version> Before(const Version& version) const;
 
  private:

@@ -22,7 +22,7 @@ Kind KindOf(uint64_t seed) {
   if (Random(seed ^ 0x960).Uniform(100) < 6) return Kind::kGrowth;
   if (Random(seed ^ 0x5ca).Uniform(100) < 8) return Kind::kScans;
   if (Random(seed ^ 0xf04e).Uniform(100) < 5) return Kind::kForgeries;
-  // The others, in percent. The kinds with many keys take longest.
+  // The shares of the other kinds, in percent. Kinds with many keys take longest.
   constexpr std::array<uint32_t, kKindNames.size() - 6> kShares = {16, 2, 2, 9, 6, 25, 20, 4, 6, 10};
   uint64_t dice = Random(seed ^ 0x41d).Uniform(100);
   for (size_t kind = 0; kind < kShares.size(); ++kind) {
@@ -52,7 +52,7 @@ Plan Plan::OfMixed(uint64_t seed) {
   plan.keys = static_cast<uint32_t>(random.Between(1, 5));
   plan.queue_depth = static_cast<uint32_t>(random.Between(1, 6));
   plan.operations = static_cast<uint32_t>(random.Between(100, 250));
-  if (random.Chance(0.2)) {  // so many keys that entries have to move, and slots go from one key to another
+  if (random.Chance(0.2)) {  // entries must move, and slots change their keys
     plan.shards = 1;
     plan.index_entries = format::kIndexSlotsMin;
     plan.keys = static_cast<uint32_t>(plan.index_entries) - 6;
@@ -61,7 +61,7 @@ Plan Plan::OfMixed(uint64_t seed) {
     plan.region_size = 16 << 10;
     plan.segment_size = 8 << 10;
   }
-  if (random.Chance(0.1)) {  // it gets full
+  if (random.Chance(0.1)) {  // the log gets full
     plan.pool_size = (256 << 10) * plan.shards;
     plan.region_size = std::min<uint64_t>(plan.region_size, 32 << 10);
   }
@@ -70,7 +70,7 @@ Plan Plan::OfMixed(uint64_t seed) {
   plan.flush_methods.fill(random.Chance(0.5) ? format::FlushMethod::kServerFlush : format::FlushMethod::kNone);
   if (random.Chance(0.3)) plan.timeout = Nanoseconds(random.Between(50'000, 500'000));
 
-  if (random.Chance(0.3)) {  // so slow that readers report what they find broken
+  if (random.Chance(0.3)) {  // so slow that readers report values that are not whole
     plan.network.delay_max = Nanoseconds(300'000);
     plan.timeout *= 20;
   }
@@ -87,7 +87,7 @@ Plan Plan::OfMixed(uint64_t seed) {
   if (random.Chance(0.5)) plan.kill_chance = 0.001;
   if (random.Chance(0.3)) plan.restart_chance = 0.001;
   if (random.Chance(0.4)) plan.ports = 2;
-  if (plan.flush_methods[0] == format::FlushMethod::kServerFlush) {  // mixed, if there are two ports
+  if (plan.flush_methods[0] == format::FlushMethod::kServerFlush) {  // two ports may have different methods
     for (auto& method : plan.flush_methods) {
       if (random.Chance(0.5)) method = format::FlushMethod::kReadAfterWrite;
     }
@@ -186,7 +186,7 @@ Plan Plan::OfCrashes(uint64_t seed) {
   plan.start_crash_chance = kStartChances[random.Uniform(std::size(kStartChances))];
   plan.crash_anywhere_chance = random.Chance(0.5) ? 0.001 : 0;
   plan.kill_chance = plan.kill_chance / 2;
-  // Each crash takes time for each byte. (In 4 MiB a shard has two heads.)
+  // Each crash takes time for each byte of the pool. With 4 MiB, a shard has two heads.
   if (random.Chance(0.7))
     plan.pool_size = std::min<uint64_t>(plan.pool_size, plan.operations > 250 ? 2 << 20 : 1 << 20);
   plan.fence_race_chance = std::max(plan.fence_race_chance, 0.05);
@@ -196,7 +196,7 @@ Plan Plan::OfCrashes(uint64_t seed) {
     plan.percent_deletes = 35;
     plan.crash_chance = 0.04;
   }
-  if (power_safe && random.Chance(0.4)) {  // everybody wants the same
+  if (power_safe && random.Chance(0.4)) {  // all clients use the same one or two keys
     plan.index_entries = 0;
     plan.keys = static_cast<uint32_t>(random.Between(1, 2));
     plan.clients = static_cast<uint32_t>(random.Between(3, 5));
@@ -251,7 +251,7 @@ Plan Plan::OfCollisions(uint64_t seed) {
   Plan plan = OfChurn(seed);
   plan.collisions = true;
   plan.keys = 115;
-  plan.clients = 80;  // each with a channel of its own: Reads of many, and moves in the middle of them
+  plan.clients = 80;  // each has a separate channel: many Reads, with moves in the middle of them
   plan.queue_depth = 1;
   plan.start_chance = 1;
   plan.next_chance = 1;
@@ -289,10 +289,10 @@ Plan Plan::OfExpiry(uint64_t seed) {
   Plan plan = Of(kOthers.at(random.Uniform(kOthers.size())), seed);
   plan.keys = std::min<uint32_t>(plan.keys, random.Chance(0.5) ? 4 : 12);
   plan.operations = std::min<uint32_t>(plan.operations, 400);
-  plan.damage_chance = 0;  // what is damaged is absent, too, when it has expired
+  plan.damage_chance = 0;  // a damaged value is absent, too, after it has expired
   plan.ttl_share = random.Chance(0.5) ? 0.3 : 0.8;
   plan.ttl_max = random.Chance(0.5) ? 1 : 4;
-  if (random.Chance(0.2)) {  // gets take about as long as values live, and others put meanwhile
+  if (random.Chance(0.2)) {  // gets take about as long as values live, and puts come meanwhile
     plan = OfReports(seed);
     plan.shards = 1;
     plan.keys = 2;
@@ -318,10 +318,10 @@ Plan Plan::OfExpiry(uint64_t seed) {
 
 namespace {
 
-// Of a pool, before its log: superblocks, region table, the smallest index.
+// The bytes of a pool before its log: superblocks, region table, and the smallest index.
 constexpr uint64_t kTightPoolBytes = 92 << 10;
 
-// Values of one size, and of these a few to a region: the log goes round quickly.
+// All values have one size, and few fit into a region, so the log goes round quickly.
 Plan OfTightLog(uint64_t seed, Random& random) {
   Plan plan;
   plan.seed = seed;
@@ -340,7 +340,8 @@ Plan OfTightLog(uint64_t seed, Random& random) {
   return plan;
 }
 
-// Puts of one key wait long for their values, some for ever, while the log goes round and what they replace is moved.
+// Puts of one key wait long for their values, some for ever. Meanwhile the log goes round, and the cleaner moves the
+// older versions.
 Plan OfStalls(uint64_t seed, Random& random) {
   Plan plan = OfTightLog(seed, random);
   plan.pool_size = kTightPoolBytes + (random.Between(5, 9) << 13);
@@ -356,8 +357,8 @@ Plan OfStalls(uint64_t seed, Random& random) {
   return plan;
 }
 
-// The server dies while moves are in the caches only, and the next one goes on with its cleaning. (In a large index the
-// entries are far apart, so that one is not written back with another.)
+// The server dies while moves are only in the caches, and the next one goes on with the cleaning. In a large index the
+// entries are far apart, so that no entry is written back together with another.
 Plan OfMoveCrashes(uint64_t seed, Random& random) {
   Plan plan = OfTightLog(seed, random);
   plan.index_entries = 2048;
@@ -375,7 +376,7 @@ Plan OfMoveCrashes(uint64_t seed, Random& random) {
   return plan;
 }
 
-// Few keys, which come to the same addresses again and again, and readers who have not looked for a while.
+// Few keys, which come to the same addresses again and again, and readers that pause.
 Plan OfSamePlaces(uint64_t seed, Random& random) {
   Plan plan = OfTightLog(seed, random);
   plan.pool_size = kTightPoolBytes + (random.Between(5, 10) << 13);
@@ -416,7 +417,7 @@ Plan Plan::OfCleaning(uint64_t seed) {
   plan.cleaner_chance = kCleaner[random.Uniform(std::size(kCleaner))];
   constexpr uint32_t kKeys[] = {4, 12, 30, 90};
   plan.keys = kKeys[random.Uniform(std::size(kKeys))];
-  if (style == 0) {  // what puts replace is moved while their values are under way
+  if (style == 0) {  // the cleaner moves older versions while new values are under way
     plan.keys = 12;
     plan.hot_share = 0.4;
     plan.clients = 5;
@@ -431,8 +432,8 @@ Plan Plan::OfCleaning(uint64_t seed) {
     plan.cleaner_chance = 0.9;
   }
   if (style == 1) plan.damage_chance = 0.005;
-  // Of 5 regions one is written, one is copied to, one is free. Half of the others is enough, if nobody keeps places
-  // that he does not write to.
+  // Of 5 regions the shard writes one, the cleaner copies into one, and one is free. Half of the other two is enough,
+  // if no client keeps places without writing to them.
   const bool nobody_is_stuck = plan.pause_chance == 0 && plan.timeout >= std::chrono::milliseconds(20);
   plan.has_room = nobody_is_stuck && plan.keys * (plan.value_bytes_max + 100) < 16 << 10;
   return plan;
@@ -462,7 +463,7 @@ Plan Plan::OfGrowth(uint64_t seed) {
   plan.next_chance = 0.9;
   plan.start_chance = plan.server_chance = plan.client_chance = 0.5;
   plan.timeout = std::chrono::seconds(1);
-  if (random.Chance(0.5)) {  // clients that sleep while it grows
+  if (random.Chance(0.5)) {  // clients that sleep while the index grows
     plan.pause_chance = 0.002;
     plan.pause_max = Nanoseconds(10'000'000);
   }

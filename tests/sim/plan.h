@@ -1,5 +1,5 @@
-// What a simulated run does: how many of everything, and how likely each fault is. All of it follows from a kind and a
-// seed.
+// The plan of a simulated run: how much of everything the run has, and how likely each fault is. Kind and seed decide
+// all of it.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@
 
 namespace erda::sim {
 
-// Defects that a run can be given on purpose, to see that the checker finds them.
+// Defects that a run can get on purpose, to show that the checker finds them.
 enum class Defect : uint8_t {
   kNone,
-  kStaleGet,    // now and then a get is answered from memory
-  kLostPut,     // now and then a put is said to be done, and was not
-  kRepeatedPut  // puts are done twice
+  kStaleGet,    // some gets are answered from memory
+  kLostPut,     // some puts are reported as done, and never happen
+  kRepeatedPut  // each put happens twice
 };
 
 enum class Kind : uint8_t {
@@ -46,7 +46,7 @@ inline constexpr std::array kKindNames = {"mixed",   "churn",  "full-index", "im
 
 [[nodiscard]] std::string_view NameOf(Kind kind);
 [[nodiscard]] std::optional<Kind> KindNamed(std::string_view name);
-// The kind that a seed stands for when nothing else is said.
+// Returns the kind of a seed whose kind is not given.
 [[nodiscard]] Kind KindOf(uint64_t seed);
 
 struct Plan {
@@ -55,100 +55,102 @@ struct Plan {
   Defect defect = Defect::kNone;
 
   uint32_t shards = 1;
-  uint32_t ports = 1;  // fabrics that the server is reached on
+  uint32_t ports = 1;  // The fabrics on which clients reach the server.
   uint32_t clients = 3;
   uint32_t keys = 4;
   uint32_t queue_depth = 4;
   uint32_t operations = 200;
-  uint64_t index_entries = 0;  // 0: room for all
-  bool index_grows = false;    // so that where it is to be full it is
-  bool collisions = false;     // most keys have one home in the index, the others are not far away
+  uint64_t index_entries = 0;  // 0: room for all keys.
+  bool index_grows = false;    // If false, a full index stays full.
+  bool collisions = false;     // Most keys have the same home in the index, and the others have homes near it.
   uint64_t pool_size = 4 << 20;
   uint64_t region_size = 64 << 10;
-  uint32_t regions_per_head = 30;  // so that there are often several heads
+  uint32_t regions_per_head = 30;  // Small enough for several heads in many plans.
   uint64_t segment_size = 16 << 10;
   uint32_t value_bytes_max = 6000;
-  bool same_sizes = false;  // all values are as large as that
-  double hot_share = 0;     // of operations, that are on the first key
-  double stall_chance = 0;  // of a put on that key: that its client pauses before it writes the value
+  bool same_sizes = false;  // All values have value_bytes_max bytes.
+  double hot_share = 0;     // The share of operations that are on the first key.
+  double stall_chance = 0;  // The chance that a client pauses before it writes the value of a put on the first key.
   uint32_t percent_gets = 50;
-  uint32_t percent_deletes = 12;  // the rest are puts
-  // Puts and deletes demand a version, or absence, and gets and puts tell versions; a counter is incremented.
+  uint32_t percent_deletes = 12;  // All other operations are puts.
+  // Puts and deletes have a version or absence as their condition. Gets and puts tell versions. Clients increment a
+  // counter.
   bool conditions = false;
-  double stranger_share =
-      0;                 // of clients: they are another user's, so their large values are staged, or go through windows
-  double ttl_share = 0;  // of puts, that have a time to live, of so many milliseconds at most
+  // The share of clients that belong to another user. They stage large values, or write them through windows.
+  double stranger_share = 0;
+  double ttl_share = 0;  // The share of puts with a time to live, of at most ttl_max milliseconds.
   uint32_t ttl_max = 3;
-  uint64_t note_ahead = 3'600'000;  // of the note of the time in the pool, in milliseconds: once in a run
-  double clocks_stand_still = 0;    // share of clients whose clock does while they pause, as in a virtual machine
-  double forge_chance = 0;          // of a step of the loop: of one of a client that forges headers in its chunk
-  double scan_share = 0;            // of operations, that are a page of a scan
+  // How far the note of the time in the pool is ahead, in milliseconds. The default gives one note in a run.
+  uint64_t note_ahead = 3'600'000;
+  double clocks_stand_still = 0;  // The share of clients whose clock stops during a pause, as in a virtual machine.
+  double forge_chance = 0;        // The chance of a step of the forger in each step of the loop.
+  double scan_share = 0;          // The share of operations that are a page of a scan.
   uint32_t reservations_per_client = 64;
-  uint32_t requests_per_second = 0;                    // of a client, that a shard serves; 0: no limit
-  std::array<format::FlushMethod, 2> flush_methods{};  // by port; of two ports, none for both or for neither
+  uint32_t requests_per_second = 0;                    // The most that a shard serves of one client. 0: no limit.
+  std::array<format::FlushMethod, 2> flush_methods{};  // By port. kNone is for both ports or for neither.
   Nanoseconds timeout{20'000'000};
   fabric::SimOptions network;
 
-  // Of each step of the loop.
+  // Chances, most of them of each step of the loop.
   double start_chance = 0.05;
-  double next_chance = 0.3;  // that a callback starts another operation
+  double next_chance = 0.3;  // A callback starts another operation.
   double server_chance = 0.2;
   double client_chance = 0.2;
   double drop_chance = 0;
   double kill_chance = 0;
   double restart_chance = 0;
-  double pause_chance = 0;  // of a client, which does nothing for a while, and then goes on
+  double pause_chance = 0;  // A client does nothing for some time.
   Nanoseconds pause_max{0};
-  double damage_chance = 0;          // of a settled value, on the medium
-  double flip_chance = 0;            // of a bit of an index entry, on the medium
-  double rest_flip_chance = 0;       // the same, before a start, if the pool was closed
-  double crash_chance = 0;           // of the server, at each fence
-  double move_crash_chance = 0;      // and at the first fence behind a move of the cleaner's
-  double split_crash_chance = 0;     // and at the last two fences of a split of the index, and the first one behind it
-  double start_crash_chance = 0;     // the same while it starts
-  double crash_anywhere_chance = 0;  // of the server, between any two steps
-  double grow_chance = 0;            // of a pool that was closed, before the next server opens it
-  double power_cut_share = 0;        // of crashes: the power goes, and what is not flushed may be lost
-  double fence_race_chance = 0;      // that the others go on while the server waits in a fence
-  bool check_bytes = true;           // that the bytes written to NVM are those of docs/benchmarks/results.md
-  double placed_share = 0.5;         // of clients: their puts are kPlaced
-  double cleaner_chance = 0.3;       // of a step of the server: that it is one of a cleaner
-  double tidy_chance = 0.1;          // of one with nothing else to do: that it sweeps
-  bool has_room = false;             // for all there is, so that no put may be refused
+  double damage_chance = 0;          // A settled value is damaged on the medium.
+  double flip_chance = 0;            // A bit of an index entry flips on the medium.
+  double rest_flip_chance = 0;       // A bit of an index entry flips between a clean close and the next start.
+  double crash_chance = 0;           // The server crashes, at each fence.
+  double move_crash_chance = 0;      // Added to crash_chance at the first fence after a move by the cleaner.
+  double split_crash_chance = 0;     // Added at the last two fences of a split and the first one after it.
+  double start_crash_chance = 0;     // The server crashes while it starts, at each fence.
+  double crash_anywhere_chance = 0;  // The server crashes between any two steps.
+  double grow_chance = 0;            // The pool grows between a clean close and the next open.
+  double power_cut_share = 0;    // The share of crashes with a power cut, which may lose bytes that are not flushed.
+  double fence_race_chance = 0;  // The clients go on while the server waits in a fence.
+  bool check_bytes = true;       // Checks the bytes written to NVM against docs/benchmarks/results.md.
+  double placed_share = 0.5;     // The share of clients whose puts are kPlaced.
+  double cleaner_chance = 0.3;   // A step of the server is a step of a cleaner.
+  double tidy_chance = 0.1;      // The server sweeps in a step without other work.
+  bool has_room = false;         // True if the log has room for all values, so that the server must refuse no put.
 
-  // A plan of its own for every kind and seed.
+  // Returns the plan of a kind and seed.
   static Plan Of(Kind kind, uint64_t seed);
-  // A bit of everything, on few keys.
+  // Some of every fault, on few keys.
   static Plan OfMixed(uint64_t seed);
-  // Many keys that come and go on a network that tears everything: index slots pass from key to key under the readers.
+  // Many keys that come and go, on a network that tears everything. Index slots change their keys while clients read.
   static Plan OfChurn(uint64_t seed);
-  // An index that is almost full: entries move under the readers.
+  // An index that is almost full. Entries move while clients read.
   static Plan OfFullIndex(uint64_t seed);
-  // Clients that give up sooner than the network delivers, and begin something else at once.
+  // Clients with timeouts shorter than the delays of the network. They start the next operation at once.
   static Plan OfImpatience(uint64_t seed);
-  // Values so long under way that readers find them missing all the time, and tell the server.
+  // Values that take so long that readers find them missing again and again, and report that to the server.
   static Plan OfReports(uint64_t seed);
-  // A server whose process dies in the middle of its work, or whose power goes.
+  // A server whose process dies in the middle of its work, or whose power is cut.
   static Plan OfCrashes(uint64_t seed);
-  // Keys that come and go at once, while the power goes.
+  // Keys that come and go at once, with power cuts.
   static Plan OfDeletes(uint64_t seed);
   // Crashes while index entries move.
   static Plan OfMoves(uint64_t seed);
-  // Keys that collide in the index, more of them than it can take: moves go far.
+  // More colliding keys than the index can take, so that moves go far.
   static Plan OfCollisions(uint64_t seed);
-  // Settled values and index entries are damaged on the medium, among all the rest.
+  // Settled values and index entries are damaged on the medium, with other faults.
   static Plan OfDecay(uint64_t seed);
   // A log that is overwritten many times, with all kinds of crashes.
   static Plan OfCleaning(uint64_t seed);
-  // Clients that put and delete only what they know, and count together; with any of the faults above.
+  // Clients that put and delete on a condition, and increment one counter, with any of the faults above.
   static Plan OfConditions(uint64_t seed);
-  // Values that expire, with any of the faults above, while entries are freed behind them.
+  // Values that expire, with any of the faults above, while the shard frees their entries.
   static Plan OfExpiry(uint64_t seed);
-  // An index that grows from its smallest size on, with any of the faults above.
+  // An index that grows from its smallest size, with any of the faults above.
   static Plan OfGrowth(uint64_t seed);
-  // Scans among everything else: one of the plans above.
+  // One of the plans above, with scans.
   static Plan OfScans(uint64_t seed);
-  // A client that writes headers into its chunk, among crashes or while the log is cleaned.
+  // A client that writes headers into its chunk, with crashes or while the cleaner works.
   static Plan OfForgeries(uint64_t seed);
   [[nodiscard]] std::string ToText() const;
 };

@@ -9,7 +9,7 @@ namespace {
 
 std::string AddressOf(size_t port) { return "sim:port" + std::to_string(port); }
 
-// A line for each event begins with its time and its side; side 0 is the one that connected.
+// Each line of the trace begins with the time and the side of the event. Side 0 is the one that connected.
 fabric::SimOptions Tracing(std::vector<std::string>* doorbells, bool windows, bool nic_writes) {
   fabric::SimOptions options;
   options.nic_writes = nic_writes;

@@ -1,4 +1,4 @@
-// One shard that is reached on two simulated fabrics at once, and clients of either.
+// One shard that clients reach on two simulated fabrics at once, and clients of both.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,25 +24,25 @@ class PortsTest : public testing::Test {
   void SetUp() override { Serve({}); }
   void Serve(const std::array<format::FlushMethod, kPorts>& flush_methods);
 
-  // A client on that port, with a fabric of its own name.
+  // Makes a client on that port. Its fabric has the name `name`.
   std::unique_ptr<client::Engine> MakeClient(const std::string& name, size_t port, PutPath path = PutPath::kReserve,
                                              uint32_t user = 0);
-  // The server takes who has asked.
+  // The server admits the clients that ask for a connection.
   void Admit();
-  // Everybody does what there is to do until it is done; false if that never comes.
+  // Steps clients, server and network until `done` returns true. Returns false if that never happens.
   bool RunUntil(const std::vector<client::Engine*>& clients, const std::function<bool()>& done);
 
-  // The value, or the name of the code.
+  // Returns the value, or the name of the code.
   std::string Get(client::Engine& client, const std::string& key);
   Code Put(client::Engine& client, const std::string& key, const std::string& value);
 
   [[nodiscard]] uint64_t Count(format::Counter counter) const { return shard_->counters().Get(counter); }
-  // At how many moments clients have posted: each is one doorbell, and begins a round trip.
+  // Returns the number of moments at which clients have posted. Each is one doorbell, and begins a round trip.
   [[nodiscard]] size_t Doorbells() const { return doorbells_.size(); }
 
-  // Of the shard; to be changed before Serve. Its clock is the simulated one.
+  // Options of the shard, to be set before Serve. The shard's clock is the simulated one.
   server::ShardOptions shard_options_;
-  // Taken by Serve instead of "dram:", if there is one.
+  // If not null, Serve uses this pool and not "dram:".
   std::unique_ptr<nvm::Pool> medium_;
   std::vector<std::string> doorbells_;
   fabric::SimNetwork network_;

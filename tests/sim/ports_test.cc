@@ -8,7 +8,7 @@ namespace {
 
 using format::Counter;
 
-TEST_F(PortsTest, ClientsOfEitherSeeWhatTheOtherPut) {
+TEST_F(PortsTest, ClientsOfEachPortSeeThePutsOfTheOther) {
   const auto first = MakeClient("a", 0);
   const auto second = MakeClient("b", 1);
   EXPECT_EQ(Put(*first, "key", "of the first"), Code::kOk);
@@ -18,8 +18,8 @@ TEST_F(PortsTest, ClientsOfEitherSeeWhatTheOtherPut) {
   EXPECT_EQ(Count(Counter::kClients), 2U);
 }
 
-// The client of one port dies with a put under way: that one is taken back, and nothing of the other's.
-TEST_F(PortsTest, DeathOnOnePortLeavesTheOtherAlone) {
+// The client of one port dies while its put is under way. The shard takes back that put, and nothing of the other port.
+TEST_F(PortsTest, DeathOnOnePortTakesBackNothingOfTheOther) {
   for (size_t dies = 0; dies < kPorts; ++dies) {
     const std::string name = "mortal" + std::to_string(dies);
     auto mortal = MakeClient(name, dies);
@@ -42,7 +42,7 @@ TEST_F(PortsTest, DeathOnOnePortLeavesTheOtherAlone) {
   }
 }
 
-// A busy port does not keep the other waiting: each Poll looks at both.
+// A busy port does not delay the other one: each Poll looks at both.
 TEST_F(PortsTest, EveryPollLooksAtAllPorts) {
   const auto first = MakeClient("a", 0);
   const auto second = MakeClient("b", 1);
@@ -60,8 +60,8 @@ TEST_F(PortsTest, EveryPollLooksAtAllPorts) {
   EXPECT_EQ(shard_->Poll(), 20U);
 }
 
-// A shard that looks for work all the time, and finds none, looks as often in a millisecond as a busy one in a second.
-TEST_F(PortsTest, PollsInVainTakeNoChunkBack) {
+// A shard that polls without finding work polls as often in a millisecond as a busy one in a second.
+TEST_F(PortsTest, PollsWithoutWorkRevokeNoChunk) {
   const auto client = MakeClient("a", 0, PutPath::kDelegate);
   for (int i = 0; i < 3; ++i) ASSERT_EQ(Put(*client, "key", "value"), Code::kOk);
   const uint64_t delegated = Count(Counter::kPutsDelegated);
@@ -74,7 +74,7 @@ TEST_F(PortsTest, PollsInVainTakeNoChunkBack) {
   EXPECT_EQ(Count(Counter::kPutsDelegated), delegated + 1);
 }
 
-// A peer that the shard accepted, and that was gone before it could be connected, never counts.
+// The shard accepts a peer that dies before it is connected. That peer never counts as a client.
 TEST_F(PortsTest, ASessionCountsWhenItIsConnected) {
   auto gone = MakeClient("gone", 1);
   ASSERT_TRUE(gone->connections().Connect().ok());
@@ -95,11 +95,11 @@ TEST_F(PortsTest, ASessionCountsWhenItIsConnected) {
   EXPECT_EQ(Count(Counter::kClients), 1U);
 }
 
-// --- Who waits for what another client writes
+// --- Requests that wait for another client's value
 
 class AwaitedWriterTest : public PortsTest {
  protected:
-  // The writer's put has its space and no value, and the other one's waits for that.
+  // The writer's put has its space and no value yet. The other client's put waits for that value.
   void SetUp() override {
     PortsTest::SetUp();
     writer_ = MakeClient("writer", 0);
@@ -112,7 +112,7 @@ class AwaitedWriterTest : public PortsTest {
     ASSERT_TRUE(waiter_->Put("key", "mine", PutOptions{.if_version = kAbsent}, answered).ok());
     ASSERT_TRUE(RunUntil({waiter_.get()}, [&] { return shard_->awaits_writers(); }));
   }
-  // The writer does what it has to do, and the shard hears of nothing.
+  // The writer finishes its put, and the shard does no step.
   void FinishWriting() {
     for (int step = 0; step < 10'000 && !written_; ++step) {
       writer_->Poll();
@@ -129,7 +129,7 @@ class AwaitedWriterTest : public PortsTest {
 };
 
 TEST_F(AwaitedWriterTest, IsEndedAfterThreeSeconds) {
-  shard_->PassTime(std::chrono::hours(1));  // in which nobody waited, perhaps
+  shard_->PassTime(std::chrono::hours(1));  // maybe no request waited during this hour
   shard_->Poll();
   EXPECT_EQ(Count(Counter::kOverdue), 0U);
   for (int i = 0; i < 4; ++i) {
@@ -143,7 +143,7 @@ TEST_F(AwaitedWriterTest, IsEndedAfterThreeSeconds) {
   EXPECT_FALSE(written_.has_value());
 }
 
-// The shard has not looked at the value yet.
+// The value is complete, but the shard has not looked at it yet.
 TEST_F(AwaitedWriterTest, IsNotEndedIfItHasWritten) {
   shard_->PassTime(std::chrono::seconds(1));
   FinishWriting();
@@ -156,7 +156,7 @@ TEST_F(AwaitedWriterTest, IsNotEndedIfItHasWritten) {
   EXPECT_EQ(answer_, Code::kConflict);
 }
 
-TEST_F(AwaitedWriterTest, IsLookedAtMoreAndMoreRarely) {
+TEST_F(AwaitedWriterTest, ShardChecksForItsValueAtGrowingIntervals) {
   FinishWriting();
   int polls = 0;
   for (; shard_->awaits_writers(); ++polls) shard_->Poll();
@@ -165,8 +165,8 @@ TEST_F(AwaitedWriterTest, IsLookedAtMoreAndMoreRarely) {
   EXPECT_EQ(answer_, Code::kConflict);
 }
 
-// Whatever else is in flight, of which an idle moment looks at a part only.
-TEST_F(AwaitedWriterTest, IsLookedAtInIdleMoments) {
+// An idle moment looks only at a part of the other values in flight, and always at the awaited one.
+TEST_F(AwaitedWriterTest, ShardChecksForItsValueInIdleMoments) {
   for (int client = 0; client < 4; ++client) {
     others_.push_back(MakeClient("other" + std::to_string(client), 0));
     const auto reserved = Count(Counter::kPutsReserved);

@@ -1,4 +1,4 @@
-// A server that serves no more than so many requests of a client in a second. The time is the simulator's.
+// A server that limits the requests of a client per second. The time is the simulator's.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -36,7 +36,7 @@ class RateSimulation : public testing::Test {
     }
     return engine;
   }
-  // 10 us.
+  // A step of 10 us.
   void Step() {
     network_.RunUntil(network_.Now() + std::chrono::microseconds(10));
     server_->Step(random_);
@@ -90,7 +90,7 @@ TEST_F(RateSimulation, RequestsBeyondTheRateWaitInOrderAndDelayNoOthers) {
   }
   ASSERT_EQ(ended.size(), kPuts);
   EXPECT_TRUE(std::ranges::is_sorted(ended)) << "not in order";
-  // (Of the simulator's time, not of this machine's.)
+  // This is the simulator's time, not the machine's.
   EXPECT_GE(Seconds() - start, (kPuts - kBurst) / static_cast<double>(kPerSecond) - 0.01);
   EXPECT_LE(Seconds() - start, kPuts / static_cast<double>(kPerSecond) + 0.1);
   EXPECT_GT(slow_ended, 50U);
@@ -133,7 +133,7 @@ TEST_F(RateSimulation, ClientThatLeavesTakesItsWaitingRequestsAlong) {
   EXPECT_TRUE(other->Put("key", "mine", [&](const Status& status) { put = status.ok(); }).ok());
   for (int i = 0; i < 200 && !put; ++i) Step();
   EXPECT_TRUE(put);
-  // What waited is not served any more.
+  // The server does not serve the waiting requests of the client that left.
   for (int i = 0; i < 30'000; ++i) Step();
   std::string value;
   EXPECT_TRUE(other->Get("key", [&](const Result<std::string_view>& got) { value = got.ok() ? *got : "?"; }).ok());

@@ -1,4 +1,4 @@
-// What a client of another user reaches over the simulated fabric: its staging buffer, and what it may read.
+// The rights of a client of another user over the simulated fabric: it writes its staging buffer, and reads.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -83,7 +83,7 @@ class RightsTest : public PortsTest {
       return done();
     });
   }
-  // Where these bytes are in the pool.
+  // Returns the offset of these bytes in the pool.
   [[nodiscard]] std::optional<uint64_t> OffsetOfIfThere(std::string_view bytes) const {
     const size_t at = AsString(pool_->pool().bytes()).find(bytes);
     return at == std::string_view::npos ? std::nullopt : std::optional<uint64_t>(at);
@@ -95,7 +95,7 @@ class RightsTest : public PortsTest {
   }
 };
 
-TEST_F(RightsTest, ThePoolIsWrittenByTheServersUserAlone) {
+TEST_F(RightsTest, OnlyTheServersUserWritesIntoThePool) {
   for (const uint32_t user : {0U, 1U}) {
     Raw raw(network_, user);
     ASSERT_TRUE(RawUntil(raw, [&] { return raw.channel->connected(); }));
@@ -123,7 +123,7 @@ TEST_F(RightsTest, AnotherUserOverwritesNeitherASettledObjectNorAnothersChunk) {
   const uint64_t staging = 4 << 20;
   const Place places[] = {{format::kPoolRegion, OffsetOf(settled)},
                           {format::kPoolRegion, OffsetOf(in_chunk)},
-                          {format::kPoolRegion, OffsetOf(in_chunk) + 3072},  // what comes next there
+                          {format::kPoolRegion, OffsetOf(in_chunk) + 3072},  // the next place in the chunk
                           {format::kPoolRegion, 0},
                           {format::kControlRegion, 0},
                           {format::kStagingRegion, staging - 5},
@@ -145,7 +145,7 @@ TEST_F(RightsTest, AnotherUserOverwritesNeitherASettledObjectNorAnothersChunk) {
   EXPECT_EQ(Count(Counter::kViolations), 0U) << "none of it reached the server";
 }
 
-TEST_F(RightsTest, AnotherUserPutsThroughItsBuffer) {
+TEST_F(RightsTest, AnotherUserPutsThroughItsStagingBuffer) {
   const auto stranger = MakeClient("stranger", 0, PutPath::kDelegate, 1);
   const auto reader = MakeClient("reader", 1);
   ASSERT_EQ(Put(*stranger, "key", "connects first"), Code::kOk);
@@ -166,7 +166,7 @@ class WindowRightsTest : public RightsTest {
  protected:
   WindowRightsTest() : RightsTest(true) {}
 
-  // A raw client of another user with a chunk.
+  // A raw client of another user, with a chunk.
   struct Delegated {
     explicit Delegated(fabric::SimNetwork& network) : raw(network, 1) {}
     Raw raw;
@@ -200,7 +200,7 @@ class WindowRightsTest : public RightsTest {
     return request;
   }
   static uint32_t KeyOf(const Delegated& of) { return static_cast<uint32_t>(of.chunk.number); }
-  // It tries, and is gone.
+  // The client tries to write, and loses its channel.
   void ExpectDenied(Raw& raw, uint64_t offset, uint32_t key) {
     raw.Write(format::kPoolRegion, offset, "overwritten", key);
     ASSERT_TRUE(RawUntil(raw, [&] { return raw.closed; }));
@@ -209,7 +209,7 @@ class WindowRightsTest : public RightsTest {
   }
 };
 
-TEST_F(WindowRightsTest, AClientWritesIntoItsChunkAndNowhereElse) {
+TEST_F(WindowRightsTest, ClientWritesOnlyIntoItsChunk) {
   const auto steady = MakeClient("steady", 0);
   const std::string settled(3000, 's');
   ASSERT_EQ(Put(*steady, "settled", settled), Code::kOk);
@@ -237,7 +237,7 @@ TEST_F(WindowRightsTest, AClientWritesIntoItsChunkAndNowhereElse) {
   }
 }
 
-// (I8) The chunk is held until the window is closed, and is not the client's when it is not held.
+// (I8) The shard holds the chunk until the window is closed. The client cannot write into a chunk that is not held.
 TEST_F(WindowRightsTest, AChunkIsHeldUntilItsWindowIsClosed) {
   int held = 0;
   for (int i = 0; i < 20; ++i) {
@@ -258,8 +258,8 @@ TEST_F(WindowRightsTest, AChunkIsHeldUntilItsWindowIsClosed) {
   EXPECT_GT(held, 0) << "it was never waited for";
 }
 
-// Whatever its client says.
-TEST_F(WindowRightsTest, AChunkThatIsNotGivenBackIsClosedAfterAWhile) {
+// The shard closes the window even if the client never gives the chunk back.
+TEST_F(WindowRightsTest, ChunkThatIsNotGivenBackIsClosedLater) {
   const auto mine = Delegate();
   for (int i = 0; i < 40; ++i) shard_->Tidy(Nanoseconds(0));
   ASSERT_TRUE(RawUntil(mine->raw, [&] {
@@ -271,7 +271,7 @@ TEST_F(WindowRightsTest, AChunkThatIsNotGivenBackIsClosedAfterAWhile) {
   ExpectDenied(mine->raw, mine->offset + format::kChunkObjectsAt, KeyOf(*mine));
 }
 
-TEST_F(WindowRightsTest, ASessionsEndEndsItsChunks) {
+TEST_F(WindowRightsTest, EndOfASessionEndsItsChunks) {
   auto mine = Delegate();
   mine->raw.Ask(GiveBack(*mine));
   for (int i = 0; i < 3; ++i) network_.Step();
@@ -319,8 +319,8 @@ class NicRightsTest : public RightsTest, public testing::WithParamInterface<Pool
 INSTANTIATE_TEST_SUITE_P(Sim, NicRightsTest,
                          testing::Values(PoolWrites::kNobody, PoolWrites::kSameUser, PoolWrites::kEverybody));
 
-// The kernel would not learn of what a NIC stores there: a sync would miss it.
-TEST_P(NicRightsTest, NoNicWritesIntoAFileThatIsWrittenBack) {
+// The kernel does not notice a NIC's stores into such a file, so a sync would miss them.
+TEST_P(NicRightsTest, NoNicWritesIntoAFileThatTheKernelWritesBack) {
   for (const uint32_t user : {0U, 1U}) {
     Raw raw(network_, user);
     ASSERT_TRUE(RawUntil(raw, [&] { return raw.channel->connected(); }));

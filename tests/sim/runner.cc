@@ -19,18 +19,18 @@ namespace erda::sim {
 
 namespace {
 
-// A run takes milliseconds. One that does not end within so many seconds never will.
+// A run takes milliseconds. A run that takes this number of seconds will never end.
 constexpr unsigned kSecondsPerRun = 60;
 constexpr uint64_t kNone = UINT64_MAX;
 
-// What the workers share. Plain memory: it outlives a worker that dies in the middle of a run.
+// The workers share this memory. It is plain memory and outlives a worker that dies in the middle of a run.
 struct WorkerState {
-  std::atomic<uint64_t> at{kNone};  // the run at hand
+  std::atomic<uint64_t> at{kNone};  // the present run
   Facts facts;
 };
 struct Shared {
   std::atomic<uint64_t> next{0};
-  std::atomic<uint64_t> failed{kNone};  // the lowest
+  std::atomic<uint64_t> failed{kNone};  // the lowest number of a failing run
 };
 
 template <class T>
@@ -48,7 +48,7 @@ void NoteFailure(Shared& shared, uint64_t run) {
   }
 }
 
-// The child's side of a fork: it dies with its parent.
+// Forks. The child dies with its parent.
 pid_t Fork() {
   fflush(nullptr);
   const pid_t parent = getpid();
@@ -61,7 +61,7 @@ pid_t Fork() {
   return child;
 }
 
-// A name for how a process ended, or empty if it ended well.
+// Waits for the process. Returns a text about its end, or nothing if it ended without a fault.
 std::string Ending(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
@@ -74,7 +74,7 @@ std::string Ending(pid_t child) {
 
 void Work(uint64_t count, const std::function<Plan(uint64_t)>& plan_of, const RunnerOptions& options, Shared& shared,
           WorkerState& state) {
-  // Each run makes a pool anew: its memory is kept for the next one.
+  // Each run makes a new pool. These options keep the memory of the last one for it.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   for (;;) {
@@ -112,7 +112,7 @@ RunnerResult RunAll(uint64_t count, const std::function<Plan(uint64_t)>& plan_of
   RunnerResult result;
   for (uint32_t i = 0; i < options.workers; ++i) {
     const bool well = Ending(workers[i]).empty();
-    // The others go on without it, up to the run at which it died.
+    // The other workers go on up to the run at which this one died.
     if (!well && states[i].at != kNone) NoteFailure(*shared, states[i].at);
     if (!well && states[i].at == kNone) throw std::runtime_error("a worker ended for no reason");
     result.facts += states[i].facts;
@@ -152,7 +152,7 @@ std::string RunApart(const Plan& plan) {
 
 Plan Shrink(const Plan& plan) {
   Plan least = plan;
-  // Fewer of one thing, by half and then by one, as long as it fails.
+  // Lowers one number of the plan, by half and then by one, as long as the plan fails.
   const auto lower = [&least](uint32_t Plan::*field) {
     bool changed = false;
     for (uint32_t step = least.*field / 2; step > 0;) {

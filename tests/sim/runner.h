@@ -1,4 +1,5 @@
-// Runs many plans on all processors, each worker a process of its own: a run that ends by a signal fails alone.
+// Runs many plans on all processors. Each worker is a separate process, so if a run ends by a signal, only that run
+// fails.
 #pragma once
 
 #include <chrono>
@@ -13,22 +14,23 @@ namespace erda::sim {
 
 struct RunnerOptions {
   uint32_t workers = 1;
-  // No run begins after it, whatever `count` says.
+  // If set, no run begins after this moment.
   std::optional<std::chrono::steady_clock::time_point> until;
 };
 
 struct RunnerResult {
-  Facts facts;                     // of the runs that went well
-  std::optional<uint64_t> failed;  // the first that did not
+  Facts facts;                     // the facts of the runs without a fault
+  std::optional<uint64_t> failed;  // the first run with a fault
 };
 
-// Runs plan_of(0), plan_of(1), ... up to `count`, in this order, until one fails. All before that one went well.
+// Runs plan_of(0), plan_of(1), ... up to `count`, in this order, until one fails. All earlier runs were without a
+// fault.
 RunnerResult RunAll(uint64_t count, const std::function<Plan(uint64_t)>& plan_of, const RunnerOptions& options);
 
-// Runs one plan in a process of its own: what was wrong, empty if nothing was.
+// Runs one plan in a separate process. Returns its fault, or nothing.
 std::string RunApart(const Plan& plan);
 
-// A plan with fewer operations, clients and keys that fails as well. REQUIRES: this one does.
+// Returns a plan with fewer operations, clients and keys that fails, too. Requires: `plan` fails.
 Plan Shrink(const Plan& plan);
 
 }  // namespace erda::sim

@@ -32,8 +32,8 @@ void ServerProcess::Require(const Status& status) {
   if (!status.ok() && failure_.empty()) failure_ = "the server failed: " + status.ToString();
 }
 
-// As FormattedPool makes one, but for uuid and hash seed: random ones would be in every checksum and place, and no
-// run the same twice.
+// Makes the pool as FormattedPool does, but with a fixed uuid and hash seed. Random ones would change each checksum and
+// place, and no run could be repeated.
 void ServerProcess::MakePool() {
   auto geometry = format::ChooseGeometry(WishOf(plan_));
   if (!geometry.ok()) return Require(geometry.status());
@@ -57,11 +57,11 @@ Result<std::unique_ptr<server::FormattedPool>> ServerProcess::OpenPool() {
   crash_pool_ = pool.get();
   crash_pool_->before_fence = [this] {
     if (alone_) return;
-    // (Starts have few fences, and much depends on them.)
+    // A start has few fences, and each of them matters.
     const uint64_t moves = Count(Counter::kCleanMoves);
     const bool moved = std::exchange(moves_fenced_, moves) != moves;
-    // The record of a block that is split is stored before the second fence of that; the third one is the last. Behind
-    // it others take the slots that are free.
+    // The shard stores the record of a split block before the second fence of the split. The third fence is the last
+    // one. After it, other keys take the freed slots.
     const uint64_t splits = Splits();
     if (std::exchange(splits_fenced_, splits) != splits) fences_of_split_ = 3;
     const bool split = fences_of_split_ > 0 && fences_of_split_-- > 0;
@@ -87,14 +87,15 @@ void ServerProcess::Start() {
   }
 }
 
-// By some regions, of which nobody knows what they hold. Up to four times the plan's size.
+// Adds some regions with unknown contents to the medium, up to four times the plan's size.
 void ServerProcess::Widen() {
   const uint64_t bytes = images_.cached.size() * sizeof(uint64_t) + grow_random_.Between(1, 8) * plan_.region_size;
   if (bytes > 4 * plan_.pool_size) return;
   for (auto* image : {&images_.cached, &images_.durable}) image->resize(bytes / sizeof(uint64_t), 0xa5a5a5a5a5a5a5a5);
 }
 
-// Makes the clock as server_shards.cc does. The wall clock may have been set back since the server before.
+// Starts the server's clock as server_shards.cc does. The machine's wall clock may have been set back since the last
+// server.
 void ServerProcess::StartClock() {
   if (time_) latest_micros_ = std::max(latest_micros_, time_->Micros());
   if (plan_.ttl_share > 0 && time_random_.Chance(0.4)) set_back_ += time_random_.Uniform(5'000);
@@ -126,7 +127,7 @@ Status ServerProcess::StartOnce() {
     ++growths_;
   }
   for (size_t i = 0; i < plan_.ports; ++i) {
-    // With read-after-write the NIC's Writes go past the CPU's caches.
+    // With read-after-write, the NIC's Writes go past the caches of the CPU.
     fabric::SimNetwork::Placed placed;
     if (plan_.flush_methods.at(i) == format::FlushMethod::kReadAfterWrite) {
       placed = [pool = crash_pool_](std::span<const std::byte> bytes) {
@@ -144,7 +145,7 @@ Status ServerProcess::StartOnce() {
   options.slot_bytes = 2048;
   options.reservations_per_client = plan_.reservations_per_client;
   options.requests_per_second = plan_.requests_per_second;
-  options.staging_bytes = 0;  // a segment, so that puts wait for room there, too
+  options.staging_bytes = 0;  // one segment, so that puts wait for room there, too
   options.server_id = ++starts_;
   StartClock();
   options.time = &*time_;
@@ -185,16 +186,16 @@ Status ServerProcess::StartOnce() {
   return {};
 }
 
-// erda-inspect, which reads the pool by code of its own, finds no damage in what a crash or a recovery leaves, and
-// nothing in flight behind a recovery.
+// erda-inspect reads the pool by separate code. It finds no damage after a crash or a recovery. After a recovery it
+// finds nothing in flight.
 void ServerProcess::Inspect(bool recovered) {
   const auto report = inspect::InspectPool(pool_->pool().bytes(), {});
   if (!report.ok()) return Require(report.status());
-  // What somebody has forged in his own chunk is damage to it, and may lead recovery past his own keys.
+  // Forged headers in a chunk are damage to erda-inspect, and may make recovery skip some of the forger's keys.
   if (plan_.forge_chance > 0) return;
   if (report->damage_count > 0 && plan_.damage_chance == 0) Require({Code::kCorruption, report->damage.front().what});
   for (const inspect::ShardReport& shard : report->shards) {
-    if (recovered && shard.unsettled() > 0) Require({Code::kInternal, "an entry is not settled behind a recovery"});
+    if (recovered && shard.unsettled() > 0) Require({Code::kInternal, "an entry is not settled after a recovery"});
   }
 }
 
@@ -239,7 +240,7 @@ void ServerProcess::CutPower() {
   if (on_power_cut) on_power_cut();
 }
 
-// Of the words that are not on the medium yet.
+// Returns the share of the unflushed words that a power cut keeps.
 double ServerProcess::ShareKept() {
   constexpr std::array kShares = {0.0, 0.3, 0.7, 1.0};
   return kShares.at(crash_random_.Uniform(kShares.size()));
@@ -247,24 +248,24 @@ double ServerProcess::ShareKept() {
 
 std::optional<std::string> ServerProcess::Damage(std::string_view key) {
   if (!running()) return std::nullopt;
-  // What a cleaner has copied, and no entry names yet, would take the damage's place.
+  // A copy that no entry names yet would replace the damaged version.
   const auto cleans = [](const ShardProcess& process) { return !process.shard->data().cleaner().idle(); };
   if (std::any_of(shards_.begin(), shards_.end(), cleans)) return std::nullopt;
   const Medium medium(pool_->pool().bytes(), pool_->geometry(), pool_->seed());
   const auto version = medium.SettledOf(key);
-  // What a power cut could make unsettled again is not settled for good.
+  // A version is not settled for good if a power cut can make it unsettled again.
   if (!version || !crash_pool_->IsDurable(version->entry_at, sizeof(format::IndexEntry))) return std::nullopt;
   std::string value(AsString(version->view.value));
   const auto before = medium.Before(*version);
   if (before && before->bytes <= version->bytes && crash_random_.Chance(0.4)) {
-    // Bytes of the version before it, which belong elsewhere.
+    // The bytes of the version before it, at the wrong place.
     const auto bytes = pool_->pool().bytes().subspan(before->at, before->bytes);
     crash_pool_->Damage(version->at, std::vector<std::byte>(bytes.begin(), bytes.end()));
     return value;
   }
   const uint64_t in_header = format::ValueOffset(version->view.header.label_size());
   const uint64_t at = version->at + crash_random_.Uniform(crash_random_.Chance(0.5) ? in_header : version->bytes);
-  // (No bit of kLeft, which is covered by nothing and needs nothing.)
+  // Leaves out the bits of kLeft: no checksum covers them, and none needs to.
   const uint64_t bits = at - version->at == offsetof(format::ObjectHeader, flags) ? 4 : 8;
   const std::byte flipped = pool_->pool().bytes()[at] ^ std::byte{1} << static_cast<int>(crash_random_.Uniform(bits));
   crash_pool_->Damage(at, {&flipped, 1});
@@ -278,11 +279,11 @@ bool ServerProcess::FlipIndexBit(Random& random) {
   const auto number = static_cast<uint32_t>(random.Uniform(shards_.size()));
   server::Shard& shard = *shards_[number].shard;
   if (!shard.data().CountKeys()) return false;
-  const uint64_t slot = random.Uniform(pool_->geometry().index_slots);  // of those that were there first
+  const uint64_t slot = random.Uniform(pool_->geometry().index_slots);  // of the slots of the first index
   const uint64_t bit = random.Uniform(kBits);
   const uint64_t first = pool_->geometry().FirstSlotOffset(number, slot);
   const auto bytes = pool_->pool().view().bytes;
-  if (LoadAs<format::IndexEntry>(bytes.subspan(first)).word == 0) return false;  // its meta says nothing
+  if (LoadAs<format::IndexEntry>(bytes.subspan(first)).word == 0) return false;  // a free slot's meta means nothing
   bytes[first + bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
   const auto undone = [&] { return shard.counters().Get(Counter::kFlipsUndone); };
   const uint64_t before = undone();

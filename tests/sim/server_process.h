@@ -1,4 +1,4 @@
-// The simulated server: what server.cc does with threads, one step at a time.
+// The simulated server. It does the work of server.cc's threads, one step at a time.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace erda::sim {
 
-// Where the server is reached on each of its fabrics.
+// Returns the server's address on one of its fabrics.
 inline std::string ServerAddress(size_t port) { return "sim:server" + std::to_string(port); }
 
 inline format::GeometryWish WishOf(const Plan& plan) {
@@ -25,45 +25,45 @@ inline format::GeometryWish WishOf(const Plan& plan) {
 
 class ServerProcess {
  public:
-  // The pool gets contents that depend on the plan alone.
+  // The content of the pool follows from the plan alone.
   ServerProcess(fabric::SimNetwork& network, const Plan& plan);
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
   ~ServerProcess();
 
-  // Recovers the pool if it was not closed; as often as that is cut off, too.
+  // Recovers the pool if it was not closed cleanly. Starts again if a crash cuts the recovery off.
   void Start();
-  void Stop();  // cleanly
-  // The process dies, or the power goes, as the plan says.
+  void Stop();  // closes the pool cleanly
+  // Ends the process, or cuts the power, as the plan says.
   void Crash();
-  // The power goes while it is down. REQUIRES: it is, and its pool is power-safe.
+  // Cuts the power while the server is down. Requires: the server is down, and its pool is power-safe.
   void CutPower();
-  // From now on it does not crash by itself.
+  // No crash comes by itself any more.
   void StayUp() { crashes_ = false; }
-  // Damages the key's value, if it is settled for good, and returns it as it was.
+  // Damages the key's value on the medium if it is settled for good, and returns the value as it was.
   std::optional<std::string> Damage(std::string_view key);
-  // Flips a bit of an index entry, and lets the shard go on until it has undone that. The others stand still until
-  // then: they may see what the flip makes of the entry. False: not now.
+  // Flips a bit of an index entry, and lets the shard work until it has undone the flip. Clients stand still meanwhile:
+  // they may see the flipped entry. Returns false if no bit can be flipped now.
   bool FlipIndexBit(Random& random);
-  // Flips a bit of an index entry of the pool, if the pool is closed. The others stand still until the next server has
-  // undone that. False: not now.
+  // Flips a bit of an index entry of a closed pool. Clients stand still until the next server has undone the flip.
+  // Returns false if no bit can be flipped now.
   bool FlipIndexBitAtRest(Random& random);
   [[nodiscard]] bool running() const { return !listeners_.empty(); }
-  std::function<void()> on_power_cut;  // called once what is lost is lost
-  // Called while the server waits for what it has flushed; ends: it will not get there.
+  std::function<void()> on_power_cut;  // called after a power cut has changed the medium
+  // Called in each fence of the server. `ends`: a crash comes before this fence is done.
   std::function<void(bool ends)> on_fence;
-  // The latest moment, in milliseconds, that the clock of any server so far may have told a put.
+  // Returns the latest moment, in milliseconds, that the clock of any server so far may have told to a put.
   [[nodiscard]] uint64_t LatestTime() const;
-  // What clients read of a shard's time; while the server is down, what they read last.
+  // Returns the time of a shard as clients read it. While the server is down, returns the time that they read last.
   [[nodiscard]] uint64_t TimeOf(uint32_t shard) const;
-  // Some of the work there is.
+  // Does a part of the work that waits.
   void Step(Random& random);
 
-  // The sum over all shards, since the first start.
-  // Blocks of the index that were split since the pool was made.
+  // Returns the number of index blocks that were split since the pool was made.
   [[nodiscard]] uint64_t Splits() const;
+  // Returns the sum of the counter over all shards, since the first start.
   [[nodiscard]] uint64_t Count(format::Counter counter) const;
-  // Why it could not do as told; empty if it could.
+  // Returns the reason why the server could not work as told, or nothing.
   [[nodiscard]] const std::string& failure() const { return failure_; }
   [[nodiscard]] uint64_t recoveries_cut_off() const { return recoveries_cut_off_; }
   [[nodiscard]] uint64_t growths() const { return growths_; }
@@ -83,9 +83,9 @@ class ServerProcess {
   void MakePool();
   [[nodiscard]] bool power_safe() const { return plan_.flush_methods[0] != format::FlushMethod::kNone; }
   [[nodiscard]] Result<std::unique_ptr<server::FormattedPool>> OpenPool();
-  // The process has ended, the machine has not.
+  // Keeps the pool's bytes after the end of the process. The machine goes on.
   void KeepImages();
-  // Of the medium: the pool has not grown by that.
+  // Widens the medium only. The pool does not grow by that.
   void Widen();
   void StartClock();
   Status StartOnce();
@@ -108,27 +108,34 @@ class ServerProcess {
   RecoveryReport recovered_;
   uint64_t moves_fenced_ = 0;  // kCleanMoves at the last fence
   uint64_t splits_fenced_ = 0;
-  uint32_t fences_of_split_ = 0;  // that come yet
+  uint32_t fences_of_split_ = 0;  // the coming fences of a split that is under way
   bool crashes_ = true;
   bool flipped_at_rest_ = false;
-  bool alone_ = false;                                            // nobody goes on in a fence, and no fence is the last
-  static constexpr uint64_t kWallMicros = 1'000'000'000'000'000;  // when the network began
-  std::optional<ServerTime> time_;                                // of the server that started last
-  uint64_t latest_micros_ = kWallMicros;                          // of those before it
-  std::vector<uint64_t> told_;                                    // by shard, what clients read before the last end
-  uint64_t set_back_ = 0;                                         // how far the machine's wall clock was, in all
+  // If true, no client goes on during a fence, and no fence crashes.
+  bool alone_ = false;
+  // The wall clock when the network began.
+  static constexpr uint64_t kWallMicros = 1'000'000'000'000'000;
+  // The clock of the server that started last.
+  std::optional<ServerTime> time_;
+  // The latest time of the servers before it.
+  uint64_t latest_micros_ = kWallMicros;
+  // By shard: the time that clients read before the last end of the server.
+  std::vector<uint64_t> told_;
+  // The sum of the steps by which the machine's wall clock was set back.
+  uint64_t set_back_ = 0;
   Random crash_random_;
   Random time_random_;
   Random grow_random_;
-  server::CrashPool::Images images_;  // of the pool, while nobody has it open
+  server::CrashPool::Images images_;  // the pool's bytes while no server has it open
   server::CrashPool* crash_pool_ = nullptr;
-  std::array<uint64_t, static_cast<size_t>(format::Counter::kCount)> before_{};  // of the servers stopped so far
+  // The counters of the servers that have ended.
+  std::array<uint64_t, static_cast<size_t>(format::Counter::kCount)> before_{};
 
   std::vector<std::shared_ptr<fabric::Fabric>> fabrics_;  // by port
   std::unique_ptr<server::FormattedPool> pool_;
   std::vector<server::PoolRegions> regions_;  // by port
   std::vector<ShardProcess> shards_;
-  std::vector<std::unique_ptr<fabric::Listener>> listeners_;  // by port; none: not running
+  std::vector<std::unique_ptr<fabric::Listener>> listeners_;  // by port. Empty: the server does not run
 };
 
 }  // namespace erda::sim

@@ -105,7 +105,7 @@ class Lengths(Fixture):
 
 
 class Names(Fixture):
-    def test_what_the_tree_has_passes(self):
+    def test_names_that_the_tree_has_pass(self):
         for name in ("src/server/shard.h", "server/shard.h", "shard.h", "src/{server,server}/shard.h", "src/*/shard.h", "Shard",
                      "Shard::PollOnce", "PollOnce()", "keys_seen_", "_seen_", "--pool", "erda-server --pool", "erda.spdx.json",
                      "lib/systemd/erda.service", "build/bin/erda-cli", "/dev/dax0.0", "shm:/tmp/x", "ndctl list -N", "none"):
@@ -113,7 +113,7 @@ class Names(Fixture):
                 self.write("tools/erda.service", "x\n")
             self.assertEqual(self.rules(f"See `{name}`."), [], name)
 
-    def test_what_the_tree_lacks_is_found(self):
+    def test_names_that_the_tree_lacks_are_found(self):
         for name in ("src/server/gone.h", "src/client/shard.h", "gone.h", "Shard::PollTwice", "PollTwice()", "keys_gone_", "--gone",
                      "erda-server --gone", "kStale"):
             self.assertEqual(self.rules(f"See `{name}`."), ["name"], name)
@@ -124,12 +124,12 @@ class Links(Fixture):
         super().setUp()
         self.write("docs/b.md", "# B\n\n## Put, through a `window`\n\n- **Parking.** Text.\n\n```text\n# No heading\n```\n")
 
-    def test_what_is_there_passes(self):
+    def test_links_to_existing_places_pass(self):
         for text in ("[b](b.md)", "[b](b.md#put-through-a-window)", "[x](https://example.org/a.md#b)", "[here](../src/server/shard.h)",
                      '[b](b.md), "Put, through a window".', '[b](b.md), "Put".', '`docs/b.md`, "Parking"', "`[b](gone.md)`"):
             self.assertEqual(self.rules(text), [], text)
 
-    def test_what_is_missing_is_found(self):
+    def test_links_to_missing_places_are_found(self):
         for text in ("[b](gone.md)", "[b](b.md#gone)", "[b](b.md#no-heading)", '[b](b.md), "Gone"', '[b](b.md), "Parking", "Gone".'):
             self.assertEqual(self.rules(text), ["link"], text)
 

@@ -35,7 +35,7 @@ class CleanSourcesTest(unittest.TestCase):
         self.clean = CleanSources(self._cache)
         return self.clean.key("src/a/user.cc", COMMAND.format(root=root) + define, list(options))
 
-    def test_clones_share_what_they_know(self):
+    def test_clones_share_their_keys(self):
         key = self.key("one")
         self.assertFalse(self.clean.has(key))
         self.clean.add(key)

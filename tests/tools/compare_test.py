@@ -41,7 +41,7 @@ def origin(file_system="ext4"):
 
 
 class Ratios(unittest.TestCase):
-    def test_the_three_are_of_the_medians(self):
+    def test_the_three_ratios_are_of_the_medians(self):
         found = output.to_json(figures(plan()), origin())
         self.assertEqual(list(found["ratios"]), ["redis_latency", "redis_throughput", "memcached_throughput"])
         for name, value, clients, depth in (("redis_latency", 50, 1, 1), ("redis_throughput", 50, 16, 16),
@@ -51,7 +51,7 @@ class Ratios(unittest.TestCase):
             self.assertEqual((details["value_size"], details["clients"], details["depth"]), (1024, clients, depth))
         self.assertEqual([found["ratio_details"][name]["reached"] for name in found["ratios"]], [False, True, True])
 
-    def test_what_they_are_of_is_told_as_it_is(self):
+    def test_the_text_names_the_chosen_size_and_clients(self):
         self.assertIn("values of 1 KiB, the size of YCSB's own records: latency with 1 client", output.chosen(figures(plan())))
         other = output.chosen(figures(plan(sizes=(64,), clients=(2,))))
         self.assertIn("values of 64 B: latency with 2 clients", other)
@@ -73,7 +73,7 @@ class Reports(unittest.TestCase):
         self.assertIn("ycsb &lt;erda&gt;", page)
 
     def test_files_in_memory_are_no_disk(self):
-        for kind, said in (("ext4", "files were on ext4."), ("tmpfs", "on tmpfs: that is memory")):
+        for kind, said in (("ext4", "files were on ext4."), ("tmpfs", "on tmpfs, which is memory")):
             self.assertIn(said, output.to_text(figures(plan()), origin(kind)))
             self.assertIn(said, output.to_page(figures(plan()), origin(kind)).replace("&#x27;", "'"))
 

@@ -266,7 +266,7 @@ class Documents(unittest.TestCase):
         self.assertIn("\nhello\n", printed)
         self.assertNotIn("erda-cli: ", printed)
 
-    def test_what_is_run_elsewhere_is_in_the_documents(self):
+    def test_the_documents_have_each_command_that_another_test_runs(self):
         every = [command for _, language, text in all_blocks("sh", "console") for command in commands(language, text)]
         for begin in (*ELSEWHERE, *BEFORE, *EXAMPLES):
             self.assertTrue(any(command.begins(begin) for command in every), begin)

@@ -43,7 +43,7 @@ def faults_of(binary: pathlib.Path) -> list[str]:
 
 
 class EveryBinary(unittest.TestCase):
-    def test_there_are_some(self):
+    def test_the_libraries_are_among_the_binaries(self):
         names = {binary.name.partition(".so")[0] for binary in binaries()}
         self.assertLessEqual({"liberda-client", "liberda-server"}, names)
 
@@ -52,7 +52,7 @@ class EveryBinary(unittest.TestCase):
             with self.subTest(binary.name):
                 self.assertEqual(faults_of(binary), [])
 
-    def test_calls_what_checks(self):
+    def test_calls_the_checking_functions(self):
         for binary in binaries():
             with self.subTest(binary.name):
                 found = FORTIFIED.findall(readelf(binary, "--dyn-syms").replace("__stack_chk", ""))

@@ -74,7 +74,7 @@ class ManPages(unittest.TestCase):
                     # Each entry names an option of the program.
                     self.assertLessEqual(tagged(text), set(options(program, command)))
 
-    def test_no_page_names_an_option_that_is_none(self):
+    def test_each_option_of_a_page_exists(self):
         for page in PAGES:
             for line in plain(page).splitlines():
                 known = {name for program in PROGRAMS if program in line or program == page.stem

@@ -82,7 +82,7 @@ class Servers(Folder):
         with self.assertRaisesRegex(ToolError, "it ended with 3: no room"):
             self.start("print('no room'); exit(3)", lambda _: False)
 
-    def test_who_is_never_ready_is_ended(self):
+    def test_a_server_that_is_never_ready_is_ended(self):
         pids = []
         with unittest.mock.patch.object(programs, "START_SECONDS", 0.1), self.assertRaisesRegex(ToolError, "not ready in 0.1 s"):
             self.start("import time; time.sleep(60)", lambda server: pids.append(server.pid))
@@ -98,7 +98,7 @@ class Servers(Folder):
 
 
 class Commands(Folder):
-    def test_failure_is_told(self):
+    def test_failure_of_a_command_is_reported(self):
         execute(["true"])
         with self.assertRaisesRegex(ToolError, r"it is broken \("):
             execute([*PYTHON, "import sys; print('first\\nit is broken', file=sys.stderr); exit(1)"])
@@ -131,7 +131,7 @@ class Commands(Folder):
 
 
 class Signals(Folder):
-    def test_each_lets_the_tool_clean_up(self):
+    def test_each_signal_lets_the_tool_clean_up(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(number):
                 tool = self.tool("ready.write_text('yes'); execute(['sleep', '60'])")
@@ -141,7 +141,7 @@ class Signals(Folder):
                 self.assertEqual(self.folders(), [])
                 (self.path / "ready").unlink()
 
-    def test_a_second_one_does_not_disturb_that(self):
+    def test_a_second_signal_does_not_disturb_the_cleaning_up(self):
         tool = self.tool("""
         try:
             ready.write_text('yes')
@@ -156,7 +156,7 @@ class Signals(Folder):
         self.assertEqual(tool.wait(20), 128 + signal.SIGTERM)
         self.assertEqual(self.folders(), [])
 
-    def test_what_is_ignored_stays_so(self):
+    def test_ignored_signals_stay_ignored(self):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # As nohup does.
         try:
             tool = self.tool("ready.write_text('yes'); time.sleep(0.5)")

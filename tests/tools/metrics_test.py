@@ -135,7 +135,7 @@ class SameNumbers(Live):
         self.assertEqual(self.samples['erda_request_seconds_count{kind="report"}'], 0)
         self.assertNotIn("requests_report_p99_ns", self.stats)
 
-    def test_all_that_is_named_here_is_exported(self):
+    def test_the_server_exports_each_metric_of_these_tables(self):
         exported = set(self.samples) | {sample.split("{")[0] for sample in self.samples}
         self.assertLessEqual({*SAME, *MOVING, *NOT_IN_STATS}, exported)
         self.assertIn("erda_recovery_seconds", exported)
@@ -152,7 +152,7 @@ class Dashboard(Live):
     def series(self, name: str) -> list[dict[str, str]]:
         return [labels_of(sample) for sample in self.samples if sample.split("{")[0] == name]
 
-    def test_panels_have_a_place_and_a_number_of_their_own(self):
+    def test_each_panel_has_a_separate_place_and_number(self):
         numbers = [panel["id"] for panel in self.dashboard["panels"]]
         self.assertEqual(len(numbers), len(set(numbers)))
         taken = set()
@@ -167,7 +167,7 @@ class Dashboard(Live):
             self.assertEqual(len(letters), len(set(letters)), panel["title"])
             self.assertTrue(panel["fieldConfig"]["defaults"]["unit"], panel["title"])
 
-    def test_each_expression_asks_for_what_is_exported(self):
+    def test_each_expression_asks_for_exported_metrics(self):
         for panel, expr in self.expressions:
             with self.subTest(panel=panel["title"], expr=expr):
                 for name, conditions in re.findall(r"(erda_\w+)\{([^}]*)\}", expr):
@@ -191,7 +191,7 @@ class Dashboard(Live):
                     left = {"instance", *(label for labels in self.series(name) for label in labels)}
                 self.assertLessEqual(set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])), left, panel["title"])
 
-    def test_what_only_grows_is_shown_as_a_rate_and_nothing_else_is(self):
+    def test_counters_and_only_counters_are_shown_as_rates(self):
         kinds = {name: kind for name, kind in self.types.items() if kind != "histogram"}
         for name, kind in self.types.items():
             if kind == "histogram":
@@ -207,7 +207,7 @@ class Dashboard(Live):
         metrics = {name if kind != "histogram" else f"{name}_bucket" for name, kind in self.types.items()}
         self.assertEqual(metrics - shown, NOT_SHOWN)
 
-    def test_it_asks_which_prometheus_and_which_server(self):
+    def test_the_dashboard_asks_for_prometheus_and_server(self):
         variables = {variable["name"]: variable for variable in self.dashboard["templating"]["list"]}
         self.assertEqual(set(variables), {"datasource", "instance"})
         name = re.fullmatch(r"label_values\((\w+), instance\)", variables["instance"]["query"]["query"])[1]

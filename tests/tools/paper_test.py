@@ -114,7 +114,7 @@ class Plans(unittest.TestCase):
 
 
 class Stores(Folder):
-    def test_goes_on_with_what_is_missing(self):
+    def test_goes_on_with_the_missing_runs(self):
         runs = plan("14").runs()
         store = self.begin()
         for run in runs[:5]:
@@ -134,7 +134,7 @@ class Stores(Folder):
         self.assertEqual(store.points(), [])
         self.assertIsNone(store.get("bytes"))
 
-    def test_fresh_begins_anew_whatever_was_left(self):
+    def test_fresh_removes_all_earlier_results(self):
         self.full(plan("14"))
         (self.path / "lab").mkdir()
         (self.path / "lab" / "cleaning.json").write_text("{")
@@ -145,7 +145,7 @@ class Stores(Folder):
         self.assertFalse((self.path / "lab").exists())
         self.assertEqual((self.path / "notes").read_text(), "precious")
 
-    def test_a_machine_of_the_same_kind_is_another_one(self):
+    def test_another_host_of_the_same_kind_is_another_machine(self):
         here = conditions(SETTINGS, self.path)
         with unittest.mock.patch("platform.node", return_value="another"):
             there = conditions(SETTINGS, self.path)
@@ -161,7 +161,7 @@ class Stores(Folder):
         with self.assertRaisesRegex(ToolError, "kernel 6.1, not 6.2"):
             store.put_guest({**MACHINE, "kernel": "6.2"})
 
-    def test_a_point_from_elsewhere_is_refused(self):
+    def test_a_point_with_other_conditions_is_refused(self):
         store = self.full(plan("14"))
         path = next((self.path / "points").iterdir())
         entry = json.loads(path.read_text())
@@ -172,7 +172,7 @@ class Stores(Folder):
         with self.assertRaisesRegex(ToolError, "damaged"):
             store.points()
 
-    def test_what_is_not_an_evaluation_is_left_alone(self):
+    def test_other_folders_are_refused_and_unchanged(self):
         self.path.mkdir()
         (self.path / "mine").write_text("precious")
         for fresh in (False, True):
@@ -182,7 +182,7 @@ class Stores(Folder):
         with self.assertRaisesRegex(ToolError, "no evaluation"):
             Store.read(self.path)
 
-    def test_commands_add_up(self):
+    def test_later_commands_are_added(self):
         self.begin()
         second = {**origin(), "commands": ["tools/paper --figures 26"]}
         store = Store.begin(self.path, second, False)
@@ -190,7 +190,7 @@ class Stores(Folder):
 
 
 class Bench(Folder):
-    def test_what_erda_bench_makes_goes_with_a_folder_of_the_tool(self):
+    def test_files_of_erda_bench_are_removed_with_the_tools_folder(self):
         seen = []
 
         def fake(command, seconds, environment):
@@ -237,7 +237,7 @@ class Numbers(Folder):
         self.assertFalse(results.Ratio("n", "w", 0.61, target=0.6).reached)
         self.assertTrue(results.Ratio("n", "w", 0.6, target=0.6).reached)
 
-    def test_what_is_not_measured_has_no_number(self):
+    def test_missing_measurements_have_no_number(self):
         store = self.begin()
         run = plan("14", sizes=(64,)).runs()[0]
         store.put_run(run, measured(run))
@@ -282,7 +282,7 @@ class Pages(Folder):
         _, rows = output.cpu_table(results.Results(self.full()))
         self.assertEqual(rows[0][2:], ["0.000", "2.000", "4.000", "∞", "∞"])
 
-    def test_what_is_not_measured_is_not_infinite(self):
+    def test_missing_measurements_are_not_infinite(self):
         store = self.begin()
         for run in plan("22").runs():
             if run.scheme is not RAW:

@@ -118,7 +118,7 @@ class Module(unittest.TestCase):
                    "server.close()\n")
         subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
-    def test_times_that_are_none_are_refused(self):
+    def test_invalid_times_are_refused(self):
         for seconds in (float("inf"), float("nan"), 1e300, 2.0**60, -1, 0):
             with self.assertRaises(erda.InvalidArgumentError):
                 erda.Client(self.address, timeout=seconds)
@@ -208,7 +208,7 @@ class Module(unittest.TestCase):
         for wrong in ({"cursor": -1}, {"keys": -1}, {"size": 1 << 64}):
             self.assertRaises(erda.InvalidArgumentError, self.client.scan_page, **wrong)
 
-    def test_tells_what_the_server_did(self):
+    def test_server_activity_counts_requests(self):
         earlier = self.client.server_activity()
         self.client.put("key", "v")
         self.client.delete("key")
@@ -222,7 +222,7 @@ class Module(unittest.TestCase):
         self.assertEqual([(fabric.scheme, fabric.device, fabric.violations) for fabric in now.fabrics], [("shm", "", 0)])
         self.assertEqual(now.fabrics[0].requests, earlier.fabrics[0].requests + 3)
 
-    def test_tells_of_itself_and_of_the_server(self):
+    def test_client_tells_its_stats_and_the_servers_info(self):
         self.client.put("key", "v")
         self.assertGreaterEqual(self.client.stats()["puts"], 1)
         self.assertEqual(self.client.server_info()["durability"], "volatile")
@@ -295,7 +295,7 @@ class Servers(unittest.TestCase):
                     client.put(str(number), "v")
             self.assertEqual((first.stats()["keys"], second.stats()["keys"]), (2, 1))
 
-    def test_what_was_not_closed_is_recovered(self):
+    def test_a_pool_that_was_not_closed_is_recovered(self):
         pool = str(self.folder / "pool")
         with erda.Server(pool, self.address, size=64 << 20) as server:
             self.assertEqual(server.durability, "process-safe")
@@ -311,7 +311,7 @@ class Servers(unittest.TestCase):
             self.assertEqual(client.get("key"), b"value")
         server.close()
 
-    def test_options_count(self):
+    def test_the_server_uses_its_options(self):
         with self.assertRaisesRegex(erda.InvalidArgumentError, "size"):
             erda.Server("dram:", self.address)
         for wrong in ({"shards": -1}, {"shards": 1 << 32}, {"slot_bytes": 1}, {"flush": "perhaps"}, {"polling": 0},
@@ -353,10 +353,10 @@ class Servers(unittest.TestCase):
             self.assertRaises(erda.UnavailableError, erda.Server, pool, self.address + "2")
 
 
-    def test_tells_what_it_did_and_how_it_is_reached(self):
+    def test_server_tells_its_activity_and_fabrics(self):
         with erda.Server("dram:", self.address, size=64 << 20) as server, erda.Client(self.address) as client:
             client.put("key", "value")
-            client.delete("key")  # It comes after the put, so the put's time is counted by its end.
+            client.delete("key")  # The delete comes after the put, so the put's time is counted when the delete ends.
             self.assertEqual([(fabric.scheme, fabric.device, fabric.flush_method) for fabric in server.fabrics],
                              [("shm", "", "none")])
             activity = server.activity()
@@ -406,7 +406,7 @@ class Servers(unittest.TestCase):
         unknown(None, None, 0)  # A key that is unknown.
         self.assertIsNone(told.get(timeout=60))
 
-    def test_what_a_callback_raises_does_not_end_the_server(self):
+    def test_an_exception_of_a_callback_does_not_end_the_server(self):
         raised = queue.Queue()
         hook, sys.unraisablehook = sys.unraisablehook, lambda unraisable: raised.put(unraisable.exc_type)
         self.addCleanup(setattr, sys, "unraisablehook", hook)

@@ -140,7 +140,7 @@ class Pages(unittest.TestCase):
 
 
 class Machine(unittest.TestCase):
-    def test_knows_this_one(self):
+    def test_describes_this_machine(self):
         found = machine.machine()
         self.assertGreater(found["processors"], 0)
         self.assertGreater(found["memory_bytes"], 0)

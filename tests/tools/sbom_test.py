@@ -43,7 +43,7 @@ class TheBill(unittest.TestCase):
         return {self.packages[each["relatedSpdxElement"]]["name"] for each in self.document["relationships"]
                 if each["spdxElementId"] == one and each["relationshipType"] == how}
 
-    def test_has_what_spdx_asks_for(self):
+    def test_has_the_fields_that_spdx_asks_for(self):
         self.assertEqual(self.document["spdxVersion"], "SPDX-2.3")
         self.assertEqual(self.document["dataLicense"], "CC0-1.0")
         self.assertRegex(self.document["documentNamespace"], r"^https://\S+[^#]$")
@@ -70,7 +70,7 @@ class TheBill(unittest.TestCase):
             self.assertEqual(checksum["algorithm"], "SHA256")
             self.assertEqual(checksum["checksumValue"], hashlib.sha256(binary.read_bytes()).hexdigest(), binary.name)
 
-    def test_names_what_each_binary_loads_and_nothing_else(self):
+    def test_names_only_the_libraries_that_each_binary_loads(self):
         for binary in binaries():
             with self.subTest(binary.name):
                 expected = set()
@@ -125,7 +125,7 @@ class TheScript(unittest.TestCase):
         self.assertEqual(package["versionInfo"], sbom.said_by("pkg-config", "--modversion", "libsodium"))
         self.assertNotIn("externalRefs", package)
 
-    def test_a_library_that_nobody_knows_is_named_all_the_same(self):
+    def test_an_unknown_library_is_named(self):
         bill = sbom.Bill("1.2.3")
         bill.add_other(sbom.Known("libodd.so.1", "NOASSERTION"), sbom.owner_of("libodd.so.1"))
         (package,) = bill.packages.values()

@@ -122,7 +122,7 @@ class OnATerminal(unittest.TestCase):
         self.assertEqual(max(map(len, lines)), 30)
         self.assertGreater(len(large.split(b"\r\n")), 10)
 
-    def test_a_terminal_that_changes_its_size_is_drawn_anew(self):
+    def test_a_terminal_that_changes_its_size_is_drawn_again(self):
         terminal = Terminal(self, self.live.address)
         terminal.read_until(b"In the last")
         os.kill(terminal.process.pid, signal.SIGSTOP)
@@ -171,7 +171,7 @@ class Piped(unittest.TestCase):
         process.communicate(timeout=30)
         self.assertEqual(process.returncode, 0)
 
-    def test_bad_usage_and_what_cannot_be_written(self):
+    def test_bad_usage_and_unwritable_files_are_errors(self):
         for options in ("--interval-ms 99", "--interval-ms 1.5", "-n -1", "-n x", "more"):
             self.assertEqual(self.run_top(options).returncode, 2, options)
         done = self.run_top("-n 1 > /dev/full")

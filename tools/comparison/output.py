@@ -20,14 +20,15 @@ RATIO_CLIENTS = 16
 MIX = {"B": "95 % get, 5 % update", "C": "gets only", "update": "updates only"}
 LEAD = "Three stores on one machine, measured by one driver in one run: Erda over shared memory, the others over Unix sockets."
 METHOD = (
-    "All have the same keys of 24 bytes, the same values, the same zipfian choice of them, and as many clients with as many "
-    "operations in flight. A client is a thread with a connection of its own. Redis is used through hiredis, memcached "
-    "through libmemcached: what a client has in flight goes out together and comes back together.",
-    "Erda's clients read the server's memory themselves, so these figures say what shared memory does for a client on the "
-    "same machine, and nothing of a network.",
-    "Each figure is the median of the rounds. In a round the systems take turns at each point; the servers that are not "
-    "measured are idle. Erda's log was written through once before, so that its memory is in use as in a server that has run "
-    "for a while; the others overwrite values in place.",
+    "All stores get the same keys of 24 bytes, the same values and the same zipfian choice of keys. They have the same numbers "
+    "of clients and of operations in flight. A client is a thread with a separate connection. The driver uses Redis through "
+    "hiredis, and memcached through libmemcached: a client sends its outstanding operations together, and gets the answers "
+    "together.",
+    "Erda's clients read the server's memory themselves. So these figures tell what shared memory does for a client on the "
+    "same machine, and nothing about a network.",
+    "Each figure is the median of the rounds. In a round the systems take turns at each point. The servers that are not "
+    "measured are idle. Erda's log was filled once before, so that its memory is in use as after long service. The others "
+    "overwrite values in place.",
 )
 
 
@@ -118,17 +119,17 @@ def chosen(figures: Figures) -> str:
     """Explains the choice of the three ratios."""
     own = ", the size of YCSB's own records" if figures.ratio_size == RATIO_SIZE else ""
     return (
-        f"The three ratios with a target are of workload {RATIO_WORKLOAD} ({MIX[RATIO_WORKLOAD]}) with values of "
-        f"{charts.size(figures.ratio_size)}{own}: latency with {_clients(min(figures.plan.clients))} "
-        f"and one operation in flight, throughput with {_clients(figures.ratio_clients)} and {figures.plan.depth} in flight "
-        "for each. The table of ratios has the others."
+        f"The three ratios with a target are of workload {RATIO_WORKLOAD} ({MIX[RATIO_WORKLOAD]}). They are measured with "
+        f"values of {charts.size(figures.ratio_size)}{own}: latency with {_clients(min(figures.plan.clients))} "
+        f"and one operation in flight. Throughput is measured with {_clients(figures.ratio_clients)} and {figures.plan.depth} "
+        "in flight for each. The table of ratios has the others."
     )
 
 
 def about_files(origin: dict[str, Any]) -> str:
     """Describes the file system of the pool and of Redis's files."""
     kind = origin["file_system"]
-    memory = ": that is memory, so an fsync costs nothing, and nothing survives a power cut" if kind in ("tmpfs", "ramfs") else ""
+    memory = ", which is memory: an fsync costs nothing, and nothing survives a power cut" if kind in ("tmpfs", "ramfs") else ""
     return f"The pool and Redis's files were on {kind}{memory}."
 
 
@@ -282,8 +283,8 @@ def _text_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str
 def _table_note(plan: Plan) -> str:
     count = f"{plan.rounds} round{'' if plan.rounds == 1 else 's'}"
     return (
-        f"p50 and p99 in µs, with one operation in flight: of gets, or of puts in updates; operations per second with "
-        f"{plan.depth} in flight for each client; medians of {count}"
+        f"p50 and p99 of gets, or of puts in updates: in µs, with one operation in flight. Operations per second: with "
+        f"{plan.depth} in flight for each client. All are medians of {count}"
     )
 
 
@@ -298,7 +299,7 @@ def to_text(figures: Figures, origin: dict[str, Any]) -> str:
         parts.append(f"\nValues of {charts.size(size)}, {plan.records_of(size):,} records, no persistence")
         parts.append(_text_table(_main_columns(), _main_rows(figures, size)))
     for size in plan.sizes:
-        parts.append(f"\nValues of {charts.size(size)}, updates, by what an acknowledged put survives")
+        parts.append(f"\nValues of {charts.size(size)}, updates, by the promise for an acknowledged put")
         columns = _durable_columns(plan.depth)[:-1]
         parts.append(_text_table(columns, [row[:-1] for row in _durable_rows(figures, size)]))
     parts.append(f"\n  {about_files(origin)}\n")
@@ -401,9 +402,9 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
 
     groups = [charts.size(size) for size in plan.sizes]
     deep = f"{_clients(figures.ratio_clients)}, {plan.depth} in flight for each"
-    page.heading("What it costs the server")
-    page.paragraph("The processor time of all of the server's threads during a run, with the kernel's work for them and what the "
-                   "server does of its own accord.")
+    page.heading("The cost for the server")
+    page.paragraph("The processor time of all of the server's threads during a run. It includes the kernel's work for them, and "
+                   "the server's work in the background.")
     cost = Axis("Processor µs for one operation")
     page.charts([
         (title, deep, charts.bars(
@@ -413,11 +414,11 @@ def to_page(figures: Figures, origin: dict[str, Any]) -> str:
 
     page.heading("Updates that outlive the server")
     page.paragraph(
-        "These do not promise the same, so only the ones that do may be compared: Erda with a pool in a file and Redis with "
-        "appendfsync everysec both survive the death of the server. Redis with appendfsync always also survives a power cut; "
-        "Erda does so with kPersisted on NVM only. " + about_files(origin)
+        "Compare only systems with the same promise. Erda with a pool in a file and Redis with appendfsync everysec both survive "
+        "the death of the server. Redis with appendfsync always also survives a power cut. Erda does so with kPersisted on NVM "
+        "only. " + about_files(origin)
     )
-    page.table("What an acknowledged put has", [Column("System", text=True), Column("Promise", text=True, wrap=True)],
+    page.table("The promise for an acknowledged put", [Column("System", text=True), Column("Promise", text=True, wrap=True)],
                [[system.title, system.promise] for system in (*systems.MAIN, *systems.DURABLE)])
     page.charts([
         ("Put, median", one, charts.lines(

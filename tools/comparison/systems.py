@@ -37,7 +37,7 @@ FILE_PLACED = System(
     "erda_file_placed",
     "Erda, file, kPlaced",
     4,
-    "Survives the death of any process, the server's too. After a power cut nothing is promised. (A pool in a file of an "
+    "Survives the death of any process, also of the server. After a power cut nothing is promised. (A pool in a file of an "
     "ordinary file system.)",
     "erda_file",
     ack="placed",
@@ -46,8 +46,8 @@ FILE_PERSISTED = System(
     "erda_file_persisted",
     "Erda, file, kPersisted",
     0,
-    "The same on this medium: process-safe. (On NVM, a DAX device or file system, it also survives a power cut at any "
-    "instant, which costs a flush that is not in this figure.)",
+    "Survives the death of any process, also of the server. (On NVM it also survives a power cut at any instant. That costs "
+    "a flush, which is not in this figure.)",
     "erda_file",
     ack="persisted",
 )
@@ -55,7 +55,7 @@ EVERYSEC = System(
     "redis_everysec",
     "Redis, everysec",
     5,
-    "Survives the death of the server, but for what was put while an fsync was late; a power cut loses about the last "
+    "Survives the death of the server, but for puts that came while an fsync was late. A power cut loses about the last "
     "second. (appendonly yes, appendfsync everysec.)",
     "redis_everysec",
 )
@@ -63,7 +63,7 @@ ALWAYS = System(
     "redis_always",
     "Redis, always",
     1,
-    "Survives a power cut: it is synced to the disk before the answer. (appendonly yes, appendfsync always.)",
+    "Survives a power cut: Redis syncs it to the disk before it answers. (appendonly yes, appendfsync always.)",
     "redis_always",
 )
 DURABLE = (FILE_PLACED, FILE_PERSISTED, EVERYSEC, ALWAYS)

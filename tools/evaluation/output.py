@@ -15,32 +15,32 @@ TITLE = "The paper's evaluation, measured again"
 OTHERS = (REDO, RAW)
 NOTHING = "–"
 NOTES_SHM = (
-    "This is shared memory: there is no network, and no NVM. A get of Erda's costs no round trip and a request wakes or "
-    "finds a server on the same machine, so the times are those of the software. The paper's, some 60 to 100 µs, are mostly "
+    "This is shared memory: there is no network, and no NVM. A get of Erda costs no round trip, and a request wakes or finds "
+    "a server on the same machine. So the times are those of the software. The paper's times, some 60 to 100 µs, are mostly "
     "the network's. Compare ratios, and not times.",
-    "Pools are in memory (dram:), so nothing is flushed. Erda's log was written through once before, since the kernel makes "
-    "each page of fresh memory when it is first written, which NVM does not need; and it is cleaned before each run with "
-    "puts, so that no run waits for the cleaner: figure 26 is about that.",
+    "Pools are in memory (dram:), so nothing is flushed. Erda's log was filled once before: the kernel makes each page of "
+    "fresh memory at its first write, and NVM does not need that. Before each run with puts the log is cleaned, so that no "
+    "run waits for the cleaner. Figure 26 shows the effect of cleaning.",
 )
 NOTES_LAB = (
-    "This is the lab: an emulated machine with a Soft-RoCE device, all pools on its DAX device in turn. The processor is "
-    "emulated, and the network's work is done by it, so no time here is one of real hardware; and one-sided operations take "
-    "processor time that a NIC would take. Ratios within this report mean something, times do not.",
-    "The pool is power-safe here, and Soft-RoCE's Reads flush nothing, so a put that is written one-sidedly is flushed by "
-    "the server upon a request, in Erda's reserve path as in Read After Write, where the paper has the Read.",
-    "Two things cost more here than on hardware, and both are Erda's: a Read of Soft-RoCE takes longer than a message there "
-    "and back, and Erda's clients verify the checksum of each value they get, by a table on an emulated processor. A get of "
-    "the compared schemes is one message there and back, and has no checksum to verify.",
+    "This is the lab: an emulated machine with a Soft-RoCE device, all pools on its DAX device in turn. The emulated "
+    "processor also does the network's work, so no time here is one of real hardware. One-sided operations take processor "
+    "time, where a NIC would do the work. Ratios within this report mean something, times do not.",
+    "The pool is power-safe here, and Soft-RoCE's Reads flush nothing. So the server flushes one-sided puts upon a request, "
+    "in Erda's reserve path and in Read After Write. In the paper, a Read flushes them.",
+    "Two things cost more here than on hardware, and both are Erda's. A Read of Soft-RoCE takes longer than a message there "
+    "and back. And Erda's clients verify the checksum of each value that they get, by a table on an emulated processor. A "
+    "get of the compared schemes is one message there and back, and has no checksum to verify.",
 )
 NOTES = (
-    "All three schemes are measured by one driver with the same keys (24 bytes), values, zipfian choice (0.99) and number "
-    "of threads, with one operation in flight for each thread. At each point they take turns, in another order in each "
-    "round; a figure is the median of the rounds. Each has one server thread for its requests. The server runs on the last "
-    "processor, and clients on the others as long as there are enough of them; from then on clients are on all, the "
-    "server's too.",
-    "Erda is as it is used: clients remember where keys were found (65536 of them), so that most gets are one Read where the "
-    "paper's are two; puts travel in the request or one-sidedly, by their size. The compared schemes are described in "
-    "docs/benchmarks/schemes.md.",
+    "One driver measures all three schemes with the same keys (24 bytes), values, zipfian choice (0.99) and number of "
+    "threads. Each thread has one operation in flight. At each point the schemes take turns, in another order in each round. "
+    "A figure is the median of the rounds. Each scheme has one server thread for its requests. The server runs on the last "
+    "processor, and clients on the others while there are enough of them. With more clients, clients run on all processors, "
+    "also on the server's.",
+    "Erda runs with its defaults. Clients remember the locations of 65536 keys, so that most gets are one Read, where the "
+    "paper needs two. Puts travel in the request or one-sidedly, by their size. docs/benchmarks/schemes.md describes the "
+    "compared schemes.",
 )
 
 
@@ -326,8 +326,8 @@ def _beside(ratio: Ratio) -> str:
 
 def to_page(results: Results) -> str:
     where = "over RDMA in an emulated machine" if results.lab else "over shared memory"
-    page = Page(TITLE, "Erda beside Redo Logging and Read After Write: figures 14 to 26 and table 1 of “Write-Optimized and Consistent "
-                f"RDMA-based NVM Systems” (Liu, Hua, Li, Liu), {where}.")
+    page = Page(TITLE, f"Erda beside Redo Logging and Read After Write, {where}. Figures 14 to 26 and table 1 of “Write-Optimized and "
+                "Consistent RDMA-based NVM Systems” (Liu, Hua, Li, Liu).")
     page.cards(_cards(results))
     notes = NOTES_LAB if results.lab else NOTES_SHM
     page.paragraph(notes[0])
@@ -339,18 +339,18 @@ def to_page(results: Results) -> str:
     if results.cleaning:
         page.heading("Cleaning (figure 26)")
         value = charts.size(results.cleaning["result"]["value_bytes"])
-        page.paragraph(f"Mean latencies of Erda, values of {value}, one operation at a time, beside a steady load of puts; "
-                       "the same pool, data and load in both states. In the paper a get during cleaning is a request to the "
-                       "server, so that YCSB-C suffers most; here it stays one-sided. The cleaner shares a processor with "
+        page.paragraph(f"Mean latencies of Erda, values of {value}, one operation at a time, beside a steady load of puts. "
+                       "Pool, data and load are the same in both states. In the paper a get during cleaning is a request to "
+                       "the server, so that YCSB-C suffers most. Here it stays one-sided. The cleaner shares a processor with "
                        "the server when there are two.")
         page.charts([("Figure 26: four workloads", say_cleaning(results), cleaning_chart(results))], pairs=True)
         page.table("Latency, normal and while cleaning", *cleaning_table(results))
     if results.bytes:
         page.heading("Bytes written to NVM (table 1)")
-        page.paragraph(f"Counted by servers and clients as they store, keys of {results.bytes['result']['key_size']} bytes; "
-                       "in the charts Erda's "
-                       "is the mean of its two put paths. Redo Logging and Read After Write write the same, so their lines "
-                       "are one. An object here has a header that the paper's does not have (docs/format.md).")
+        page.paragraph("Servers and clients count the bytes that they store, with keys of "
+                       f"{results.bytes['result']['key_size']} bytes. In the charts, Erda's number is the mean of its two put "
+                       "paths. Redo Logging and Read After Write write the same, so their lines are one. An object here has a "
+                       "header that the paper's object does not have (docs/format.md).")
         page.charts([(operation.capitalize(), say_bytes(results, operation), bytes_chart(results, operation)) for operation in OPERATIONS])
         page.table("NVM bytes for one operation, counted, and by the formulas of table 1", *bytes_table(results))
     _ratios(results, page)
@@ -372,7 +372,7 @@ def _latency(results: Results, page: Page) -> None:
         for figure, workload in figures
     ], pairs=True)
     page.table("Mean latency", *latency_table(results))
-    page.table("Median latency: what a busy machine disturbs least", *median_table(results))
+    page.table("Median latency, which a busy machine disturbs least", *median_table(results))
 
 
 def _throughput(results: Results, page: Page) -> None:
@@ -383,7 +383,7 @@ def _throughput(results: Results, page: Page) -> None:
     processors = (results.guest or results.origin)["machine"]["processors"]
     page.paragraph(f"Values of {charts.size(RATIO_SIZE)}, one operation in flight for each thread. Both axes are logarithmic. "
                    f"This machine has {processors} processor{'' if processors == 1 else 's'} for clients and server "
-                   "together: more threads than that share them.")
+                   "together. More threads share them.")
     page.charts([
         (f"Figure {figure}: {workload.title}, {workload.mix}", say_throughput(results, workload), throughput_chart(results, workload))
         for figure, workload in figures
@@ -395,10 +395,10 @@ def _cpu(results: Results, page: Page) -> None:
     figures = results.cpu_figures()
     if not figures:
         return
-    page.heading("What it costs the server (figures 22 to 25)")
+    page.heading("The cost for the server (figures 22 to 25)")
     page.paragraph("The processor time of all threads of the server, for one operation of one thread. Here the servers sleep "
-                   "as soon as they have nothing to do (--spin-us 0), so that this is what the work costs, with being woken "
-                   "for it, and not how long they look for more.")
+                   "as soon as they have nothing to do (--spin-us 0). So this is the cost of the work and of the wake-up for "
+                   "it, without the time of looking for more work.")
     page.paragraph(PAPER_SAYS_CPU)
     page.charts([
         (f"Figure {figure}: values of {charts.size(size)}", say_cpu(results, size), cpu_chart(results, size))

@@ -6,8 +6,9 @@
 //
 // Invariants. Tests in tests/model and tests/server check them.
 //   (I2) The shard settles a version only after it has verified it whole, and its bytes, header and entry are
-//   persistent. It stores the settled bit after all that. (I4) A version that a delete superseded never comes back.
-//   This holds for every order in which its value, its commit and its client's death arrive.
+//   persistent. It stores the settled bit after all that.
+//   (I4) A version that a delete superseded never comes back. This holds for every order in which its value, its commit
+//   and its client's death arrive.
 #pragma once
 
 #include <cstddef>

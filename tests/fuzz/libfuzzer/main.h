@@ -11,7 +11,7 @@
 #include "fuzz/input.h"
 #include "fuzz/targets.h"
 
-// One of libFuzzer's own mutations now and then: it knows which values were compared to which.
+// Uses a mutation of libFuzzer with a chance of 0.2: libFuzzer knows which values the program compared with which.
 #define ERDA_FUZZ_TARGET(function)                                                                            \
   extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);                            \
   extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);                                    \

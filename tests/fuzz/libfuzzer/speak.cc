@@ -1,4 +1,4 @@
-// libFuzzer's entry point: any bytes are a conversation, so its own mutations do.
+// libFuzzer's entry point. Any bytes are a conversation, so libFuzzer's mutations are enough.
 #include <cstddef>
 #include <cstdint>
 

@@ -16,7 +16,7 @@ TEST(CleanerBellTest, RingBeforeSleepKeepsTheCleanerAwake) {
   EXPECT_TRUE(slept);
 }
 
-TEST(CleanerBellTest, RingWakesASleeperAndNobodyElse) {
+TEST(CleanerBellTest, RingWakesOnlyASleeper) {
   CleanerBell bell;
   int wakes = 0;
   bell.wake = [&] { ++wakes; };

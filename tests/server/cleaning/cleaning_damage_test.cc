@@ -1,4 +1,4 @@
-// Cleaning and damage, scrubbing, and what a cleaner finds that its predecessor left.
+// Cleaning beside damage, scrubbing, and copies that an earlier cleaner left.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using format::RegionWord;
 
 // --- Damage
 
-TEST_F(CleaningTest, ADamagedValueStaysDamagedWhereItIsMovedTo) {
+TEST_F(CleaningTest, MovedDamagedValueStaysDamaged) {
   Put("damaged");
   const LogAddress original = store_->WordOf("damaged").new_address();
   DamageValue("damaged");
@@ -40,8 +40,9 @@ TEST_F(CleaningTest, ADamagedValueStaysDamagedWhereItIsMovedTo) {
   ExpectAll();
 }
 
-// Its key is not known, so nothing can be moved: the entry leads to where no object is, and its region is used anew.
-TEST_F(CleaningTest, ADamagedHeaderIsSetAsideAndStaysDamageUntilTheKeyIsPutAnew) {
+// The key of a damaged header is not known, so the cleaner cannot move it. The shard sets the entry aside: it names a
+// place without an object, and the region gets another use.
+TEST_F(CleaningTest, DamagedHeaderIsSetAsideAndStaysDamageUntilTheNextPut) {
   Put("damaged");
   const LogAddress original = store_->WordOf("damaged").new_address();
   const HeadSlot region = RegionOf(original);
@@ -53,14 +54,14 @@ TEST_F(CleaningTest, ADamagedHeaderIsSetAsideAndStaysDamageUntilTheKeyIsPutAnew)
   EXPECT_GE(store_->counter(Counter::kSetAside), 1U);
   EXPECT_EQ(store_->Get("damaged"), kDamaged);
   EXPECT_EQ(store_->Delete("damaged"), Code::kCorruption);
-  Churn(40);  // it is set aside again, with the region that it leads to now
+  Churn(40);  // the shard sets it aside again, with the region that the entry now leads to
   EXPECT_EQ(store_->Get("damaged"), kDamaged);
   Put("damaged");
   Churn(40);
   ExpectAll();
 }
 
-// Objects behind damage, and behind a damaged segment header, are moved like all others.
+// The cleaner moves objects after damage and after a damaged segment header as all others.
 TEST_F(CleaningTest, VersionsAfterDamageAreMoved) {
   for (int i = 0; i < 40; ++i) Put(Key(1000 + i));
   const LogAddress first = store_->WordOf(Key(1000)).new_address();
@@ -84,7 +85,7 @@ class ScrubTest : public CleaningTest {
     for (int i = 0; i < 50; ++i) Put(Key(i));
     store_->cleaning().on_damage = [this](std::string_view key) { told_.emplace_back(key); };
   }
-  // All entries are looked at once or more, and what is found is told.
+  // Looks at each entry at least once, and tells the damage.
   void Scrub(int rounds = 40) {
     for (int i = 0; i < rounds; ++i) {
       store_->cleaner().Scrub(8192);
@@ -103,16 +104,16 @@ TEST_F(ScrubTest, WholeValuesAreNotReported) {
   EXPECT_EQ(store_->counter(Counter::kDamagedKeys), 0U);
 }
 
-TEST_F(ScrubTest, DamageIsToldWithItsKey) {
+TEST_F(ScrubTest, DamageIsReportedWithItsKey) {
   DamageValue(Key(3));
   DamageHeader(Key(4), offsetof(format::ObjectHeader, version));
   Scrub();
-  ASSERT_GE(told_.size(), 4U);  // round and round
+  ASSERT_GE(told_.size(), 4U);  // the scrubber comes round twice or more
   EXPECT_EQ(std::set<std::string>(told_.begin(), told_.end()), (std::set<std::string>{Key(3), Key(4)}));
   EXPECT_EQ(store_->counter(Counter::kDamagedKeys), told_.size());
 }
 
-TEST_F(ScrubTest, AKeyThatCannotBeKnownIsNone) {
+TEST_F(ScrubTest, DamageOfAnUnknownKeyIsReportedWithoutAKey) {
   DamageHeader(Key(3), sizeof(format::ObjectHeader));  // the key itself
   DamageHeader(Key(4), offsetof(format::ObjectHeader, key_size) + 1);
   Scrub();
@@ -128,7 +129,7 @@ TEST_F(ScrubTest, RepairedKeyIsNotReported) {
   EXPECT_TRUE(told_.empty());
 }
 
-TEST_F(ScrubTest, TheDamagedKeyIsThatOfTheEntryAsItIsNow) {
+TEST_F(ScrubTest, DamagedKeyIsThatOfThePresentEntry) {
   const auto slot_of = [&](const std::string& key) {
     return *store_->versions().index().Find(HashKey(key), [](index::Slot, const format::IndexEntry&) { return true; });
   };
@@ -144,7 +145,7 @@ TEST_F(ScrubTest, TheDamagedKeyIsThatOfTheEntryAsItIsNow) {
 
 // --- Copies of an earlier server
 
-TEST_F(CleaningTest, WhatAnEarlierCleanerLeftBehindItsLastCopyIsWrittenOver) {
+TEST_F(CleaningTest, BytesAfterTheLastCopyOfAnEarlierCleanerAreOverwritten) {
   for (const bool crash : {true, false}) {
     Churn(10);
     const auto copies = store_->versions().log().copies().Open(0);
@@ -173,14 +174,14 @@ TEST_F(CleaningTest, WhatAnEarlierCleanerLeftBehindItsLastCopyIsWrittenOver) {
   }
 }
 
-// Nobody knows how long it is, so nothing is put behind it, or in its place.
-TEST_F(CleaningTest, ALastCopyThatIsDamagedIsNotWrittenOver) {
+// The length of a damaged copy is unknown. So the cleaner writes nothing after it, or in its place.
+TEST_F(CleaningTest, DamagedLastCopyIsNotOverwritten) {
   for (const bool crash : {true, false}) {
     SCOPED_TRACE(crash);
     MakeStore(Wish(12));
     uint64_t last = 0;
     std::string key;
-    for (int i = 0; last < 2000 || last > 3000; ++i) {  // there would be room behind it
+    for (int i = 0; last < 2000 || last > 3000; ++i) {  // the segment has room after the last copy
       ASSERT_LT(i, 100);
       Churn(1);
       const auto copies = store_->versions().log().copies().Open(0);
@@ -199,7 +200,7 @@ TEST_F(CleaningTest, ALastCopyThatIsDamagedIsNotWrittenOver) {
     const std::vector<std::byte> damaged(there.begin(), there.end());
     crash ? store_->Recover() : store_->CloseAndReopen();
     model_.erase(key);
-    Put("other");  // counts
+    Put("other");  // counts the keys
     const uint64_t copied = store_->counter(Counter::kCleanBytesCopied);
     store_->cleaning().Ask();
     while (store_->counter(Counter::kCleanBytesCopied) == copied) ASSERT_TRUE(store_->CleanStep());
@@ -210,9 +211,9 @@ TEST_F(CleaningTest, ALastCopyThatIsDamagedIsNotWrittenOver) {
   }
 }
 
-// The shard dies with copies that were not proposed, proposals that were not applied, and moves that are in the caches
-// only; then the power goes.
-TEST(CleaningCrashTest, NothingIsLostWhateverHadBeenProposed) {
+// The shard dies with copies that were not proposed, with proposals that were not applied, and with moves that are only
+// in the caches. Then the power is cut.
+TEST(CleaningCrashTest, CrashesLoseNothingAtAnyStageOfProposals) {
   uint64_t regions_cleaned = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -252,7 +253,7 @@ TEST(CleaningCrashTest, NothingIsLostWhateverHadBeenProposed) {
   EXPECT_GT(regions_cleaned, 1000U);
 }
 
-// Nobody who is left may find zeroes where an entry led.
+// A get through an older entry must never find zeroes in place of its version.
 TEST(CleaningCrashTest, EntriesAreOnTheMediumBeforeARegionIsEmptied) {
   StoreOptions options;
   options.wish = Wish(8);

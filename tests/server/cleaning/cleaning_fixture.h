@@ -1,5 +1,5 @@
-// What the tests of cleaning share: a small store, the cleaner and the shard's side of cleaning, stepped in turn with
-// requests.
+// The tests of cleaning share this fixture: a small store, with its cleaner and the shard's side of cleaning. Their
+// steps and the requests come in turn.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ inline std::string ValueOf(uint64_t number, size_t size) {
   return value;
 }
 
-// So many regions of four segments of 4 KiB, an index of 2048 slots.
+// A pool with this number of regions of four segments of 4 KiB, and an index of 2048 slots.
 inline format::GeometryWish Wish(uint64_t regions, uint64_t region_size = 16384) {
   return {98304 + 36864 + regions * region_size, 1, region_size, 4096, 2048};
 }
@@ -38,18 +38,18 @@ class CleaningTest : public testing::Test {
   }
 
   static std::string Key(uint64_t i) { return "key" + std::to_string(i); }
-  // The key has another value, and one step of cleaning is made.
+  // Puts another value under the key, and makes one step of cleaning.
   void Put(const std::string& key, size_t size = 200) {
     const std::string value = ValueOf(++puts_, size);
     ASSERT_EQ(store_->Put(key, value).code, Code::kOk) << key;
     model_[key] = value;
     store_->CleanStep();
   }
-  // Each of so many keys gets other values, so often in the middle.
+  // Puts other values under each of `keys` keys, `times` times on average.
   void Overwrite(uint64_t keys, uint64_t times) {
     for (uint64_t i = 0; i < keys * times && !HasFailure(); ++i) Put(Key(random_.Uniform(keys)));
   }
-  // So many regions are cleaned.
+  // Puts until this number of regions has been cleaned.
   void Churn(uint64_t regions) {
     const uint64_t until = store_->counter(format::Counter::kCleanRegions) + regions;
     for (int i = 0; store_->counter(format::Counter::kCleanRegions) < until; ++i) {
@@ -62,7 +62,7 @@ class CleaningTest : public testing::Test {
     ASSERT_EQ(store_->Violation(), "");
   }
 
-  // The region that a place is in, as clients see it.
+  // Returns the region of a place, as clients see it.
   [[nodiscard]] format::HeadSlot RegionOf(format::LogAddress address) const {
     return store_->Published(0, address.slot());
   }

@@ -1,4 +1,4 @@
-// The cleaner and the shard's side of cleaning: for ever, beside what is in flight, in a full pool.
+// The cleaner and the shard's side of cleaning: without end, beside versions in flight, and in a full pool.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -20,7 +20,7 @@ using format::LogAddress;
 using format::Reason;
 using format::RegionWord;
 
-// --- For ever
+// --- Cleaning without end
 
 class CleaningForEverTest : public CleaningTest {
  protected:
@@ -64,7 +64,7 @@ TEST_F(CleaningTest, DeadRegionIsEmptiedWithoutACopy) {
   ExpectAll();
 }
 
-// What looks like the end of a segment is its end.
+// Free regions are zeroes, so that a recovery finds the end of each segment.
 TEST_F(CleaningTest, FreeRegionsAreZeroes) {
   Churn(30);
   store_->Clean();
@@ -80,23 +80,23 @@ TEST_F(CleaningTest, FreeRegionsAreZeroes) {
   EXPECT_GT(free, 0);
 }
 
-TEST_F(CleaningTest, AskedForItCleansUntilNothingIsLeft) {
+TEST_F(CleaningTest, CleansAllDeadSpaceWhenAsked) {
   Overwrite(100, 5);
   const uint64_t used = store_->LogBytesUsed();
   store_->cleaning().Ask();
   store_->Clean();
   EXPECT_FALSE(store_->cleaning().asked());
   ExpectAll();
-  // What is live, the two that are written to, and the ends of segments.
+  // Live bytes, two regions in use, and the unused ends of segments.
   EXPECT_LT(store_->LogBytesUsed(), used);
   EXPECT_LT(store_->LogBytesUsed(), store_->versions().log().bytes_live() * 5 / 4 + 2 * 16384);
 }
 
-TEST_F(CleaningTest, ItGoesOnAfterACloseAndAfterADeath) {
-  std::map<uint32_t, uint32_t> generations;  // the newest of each region
+TEST_F(CleaningTest, CleaningGoesOnAfterACloseAndAfterADeath) {
+  std::map<uint32_t, uint32_t> generations;  // the newest generation of each region
   for (int round = 0; round < 8; ++round) {
     Churn(5);
-    for (int i = 0; i < 7; ++i) store_->cleaner().Step();  // what it proposes then gets lost
+    for (int i = 0; i < 7; ++i) store_->cleaner().Step();  // these proposals are lost
     round % 2 == 0 ? store_->Recover() : store_->CloseAndReopen();
     ExpectAll();
     EXPECT_EQ(FindUnrest(store_->Bytes()), "");
@@ -113,9 +113,9 @@ TEST_F(CleaningTest, ItGoesOnAfterACloseAndAfterADeath) {
   ExpectAll();
 }
 
-// --- What is in flight
+// --- Versions in flight
 
-TEST_F(CleaningTest, ARegionWithAReservationInFlightWaitsAndNoOtherDoes) {
+TEST_F(CleaningTest, OnlyARegionWithAReservationInFlightWaits) {
   for (const bool finished : {true, false}) {
     SCOPED_TRACE(finished);
     const Reserved reserved = store_->Reserve("held", "value", 1);
@@ -143,7 +143,7 @@ TEST_F(CleaningTest, ArrivedPutsAreSettledBeforeAPutIsRefused) {
   options.wish = Wish(12);
   options.flush = format::FlushMethod::kNone;  // no commit comes
   store_.emplace(options);
-  // Reservations in all regions, and their values are there.
+  // All regions have reservations, whose values have landed.
   for (int i = 0; i < 3000; ++i) {
     const std::string key = Key(random_.Uniform(30));
     Reserved reserved = store_->Reserve(key, ValueOf(++puts_, 200), 1);
@@ -158,8 +158,9 @@ TEST_F(CleaningTest, ArrivedPutsAreSettledBeforeAPutIsRefused) {
   ExpectAll();
 }
 
-// (I11) The way from the newest version to the oldest that may still arrive leads through one that was taken back.
-TEST_F(CleaningTest, AVersionThatWasTakenBackStaysWhereANewerOneLeadsOverIt) {
+// (I11) The way from the newest version to the oldest one that may still arrive leads through a version that was taken
+// back.
+TEST_F(CleaningTest, TakenBackVersionStaysWhileANewerOneLeadsOverIt) {
   Put("key");
   const std::string settled = model_["key"];
   const auto on_to_the_next_region = [&](LogAddress address) {
@@ -209,7 +210,7 @@ TEST_F(CleaningTest, TheOldVersionIsMovedAndATakeBackReturnsToIt) {
   ExpectAll();
 }
 
-TEST_F(CleaningTest, AMoveOfWhatHasChangedSinceIsRefused) {
+TEST_F(CleaningTest, MoveOfAChangedEntryIsRefused) {
   Put("key");
   const LogAddress address = store_->WordOf("key").new_address();
   const LogAddress elsewhere = LogAddress::At(address.slot(), 12288);
@@ -229,7 +230,7 @@ TEST_F(CleaningTest, AMoveOfWhatHasChangedSinceIsRefused) {
 
 // --- Full
 
-TEST_F(CleaningTest, FullOfLiveDataItRefusesPutsUntilThereIsSomethingToGain) {
+TEST_F(CleaningTest, PoolFullOfLiveDataRefusesPutsUntilDeletesGiveRoom) {
   uint64_t keys = 0;
   for (;; ++keys) {
     const Outcome outcome = store_->Put(Key(keys), ValueOf(keys, 200));
@@ -239,7 +240,7 @@ TEST_F(CleaningTest, FullOfLiveDataItRefusesPutsUntilThereIsSomethingToGain) {
     }
     model_[Key(keys)] = ValueOf(keys, 200);
   }
-  // Of 12 regions one is the cleaner's.
+  // The cleaner keeps one of the 12 regions.
   EXPECT_GT(store_->versions().log().bytes_live(), 9 * 14000U);
   EXPECT_FALSE(store_->cleaning().Expects(0));
   EXPECT_EQ(store_->Put("another", ValueOf(1, 200)).reason, Reason::kLogFull);
@@ -258,9 +259,9 @@ TEST_F(CleaningTest, FullOfLiveDataItRefusesPutsUntilThereIsSomethingToGain) {
   ExpectAll();
 }
 
-// In each region something is held, and the rest is dead. Once a put was refused, only what changes gives hope: here it
-// is that a client goes, and no entry.
-TEST_F(CleaningTest, ARegionThatIsLetGoMakesRoomAgain) {
+// Each region has a reservation and is dead otherwise. After a put was refused, only a change gives hope. Here sessions
+// end, and no entry changes.
+TEST_F(CleaningTest, RegionThatIsNotHeldAnyMoreMakesRoom) {
   Put("other");
   SessionId sessions = 0;
   for (;; ++sessions) {
@@ -282,8 +283,8 @@ TEST_F(CleaningTest, ARegionThatIsLetGoMakesRoomAgain) {
   EXPECT_EQ(store_->Put("another", "value").code, Code::kOk);
 }
 
-// What is copied may not fit into as many segments as it came from: the cleaner must not give its last free region for
-// copies that do not empty another.
+// Copies may need more segments than their originals. So the cleaner must not use its last free region for copies that
+// do not empty another region.
 TEST_F(CleaningTest, DeletesMakeRoomForLargeValuesToo) {
   for (uint64_t seed = 1; seed <= 40 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
@@ -306,8 +307,7 @@ TEST_F(CleaningTest, DeletesMakeRoomForLargeValuesToo) {
 
 // --- Slots
 
-// A head has 128 slots, and may come to hold a region in each, all of them partly live: to clean one the cleaner needs
-// another.
+// All 128 slots of a head may have regions, each partly live. To clean one, the cleaner needs another slot.
 TEST_F(CleaningTest, AHeadWithAllItsSlotsInUseIsCleaned) {
   MakeStore(Wish(150, 4096));
   ASSERT_EQ(store_->geometry().heads_per_shard, 2U);
@@ -315,17 +315,17 @@ TEST_F(CleaningTest, AHeadWithAllItsSlotsInUseIsCleaned) {
   for (uint64_t i = 0; keys.size() < 640; ++i) {
     if (store_->geometry().HeadOf(HashKey(Key(i))) == 0) keys.push_back(Key(i));
   }
-  // About half of what the slots hold is live.
+  // About half of the bytes in the slots are live.
   for (int i = 0; i < 12000 && !HasFailure(); ++i) Put(keys[random_.Uniform(keys.size())]);
   ExpectAll();
 }
 
-// And it does not keep other heads from being cleaned.
-TEST_F(CleaningTest, AHeadWithAllItsSlotsLiveLeavesTheOtherHeadsAlone) {
+// The full head does not keep other heads from being cleaned.
+TEST_F(CleaningTest, HeadWithAllSlotsLiveDoesNotStopOtherHeads) {
   MakeStore(Wish(150, 4096));
   ASSERT_EQ(store_->geometry().heads_per_shard, 2U);
   const auto head_of = [&](const std::string& key) { return store_->geometry().HeadOf(HashKey(key)); };
-  std::string full_key;  // that has no room
+  std::string full_key;  // the key that has no room
   for (uint64_t i = 0;; ++i) {
     if (head_of(Key(i)) != 0) continue;
     full_key = Key(i);
@@ -340,9 +340,9 @@ TEST_F(CleaningTest, AHeadWithAllItsSlotsLiveLeavesTheOtherHeadsAlone) {
     if (head_of(Key(i)) == 1) keys.push_back(Key(i));
   }
   for (int i = 0; i < 3000 && !HasFailure(); ++i) Put(keys[random_.Uniform(keys.size())]);
-  // (No key here expires; the cleaner finds that out in two rounds.)
+  // The cleaner needs two rounds to find out that no key expires.
   for (uint64_t slot = 0; slot < 3 * store_->geometry().index_slots; slot += 1024) store_->cleaner().Sweep();
-  // Nor does a put to the full head wait for as long as something is gained in the other, or is in flight there.
+  // A put to the full head does not wait while cleaning the other head gains room, or while values are in flight there.
   std::string idle_key;
   for (uint64_t i = 10'000; idle_key.empty(); ++i) {
     if (head_of(Key(i)) == 1) idle_key = Key(i);
@@ -360,8 +360,8 @@ TEST_F(CleaningTest, AHeadWithAllItsSlotsLiveLeavesTheOtherHeadsAlone) {
   ExpectAll();
 }
 
-// All of the log is live, but only since the version before each one that arrived is.
-TEST_F(CleaningTest, WhatArrivedIsSettledAlsoIfNothingIsDeadBefore) {
+// All of the log is live, since the version before each arrived one is still needed.
+TEST_F(CleaningTest, ArrivedVersionsAreSettledWhenNothingIsDead) {
   StoreOptions options;
   options.wish = Wish(6);
   options.flush = format::FlushMethod::kNone;  // no commit comes
@@ -379,7 +379,7 @@ TEST_F(CleaningTest, WhatArrivedIsSettledAlsoIfNothingIsDeadBefore) {
     model_[Key(updated)] = value;
   }
   ASSERT_LT(updated, keys) << "the log is not full";
-  // As of a busy shard: it looks again and again, and no while passes.
+  // A busy shard looks again and again, without idle moments.
   Outcome outcome = store_->Inline("another", ValueOf(1, 500));
   while (outcome.reason == Reason::kLogFull && store_->cleaning().Expects(outcome.head)) {
     const uint64_t rooms = store_->cleaning().rooms();
@@ -390,7 +390,7 @@ TEST_F(CleaningTest, WhatArrivedIsSettledAlsoIfNothingIsDeadBefore) {
   ExpectAll();
 }
 
-TEST_F(CleaningTest, AsManyRegionsAsTheHeadsHaveSlots) {
+TEST_F(CleaningTest, CleansPoolsWithAsManyRegionsAsSlots) {
   for (const uint64_t regions : {32, 128, 254, 256}) {
     SCOPED_TRACE(regions);
     format::GeometryWish wish = Wish(regions);

@@ -9,7 +9,7 @@
 namespace erda::server {
 namespace {
 
-constexpr uint64_t kAtOnce = 64 << 10;  // what the cleaner may walk before puts append anything
+constexpr uint64_t kAtOnce = 64 << 10;  // the bytes that the cleaner may walk before puts append anything
 
 class MergePaceTest : public testing::Test {
  protected:
@@ -22,7 +22,7 @@ class MergePaceTest : public testing::Test {
 
 TEST_F(MergePaceTest, CleanerWalksFasterThanPutsAppend) {
   queues_.walked = 1000;
-  pace_.Begin(16384, 4096);  // a byte is gained for four that are walked
+  pace_.Begin(16384, 4096);  // a gain of one byte for four walked ones
   pace_.Update(false);
   EXPECT_EQ(allowance(), 1000 + kAtOnce);
   const uint64_t before = store_.versions().log().tails().appended();

@@ -12,7 +12,7 @@
 namespace erda::server {
 namespace {
 
-// A store whose regions are full, and a few keys of one size in each of them. Nothing is cleaned.
+// A store with full regions and a few keys of one size in each. Nothing is cleaned.
 class RegionChoiceTest : public CleaningTest {
  protected:
   static constexpr CleaningGoal kSpace{.few_free = true};
@@ -30,11 +30,11 @@ class RegionChoiceTest : public CleaningTest {
   [[nodiscard]] uint32_t RegionOfKey(const std::string& key) const {
     return RegionOf(store_->WordOf(key).new_address()).region();
   }
-  // When the region was linked: its generation. REQUIRES: none of its keys has another value yet.
+  // Returns the generation of the region, which tells when it was linked. Requires: its keys have their first values.
   [[nodiscard]] uint32_t Linked(uint32_t region) const {
     return RegionOf(store_->WordOf(keys_of_.at(region).front()).new_address()).generation();
   }
-  // Puts other values for this many keys of the region: they stand elsewhere now.
+  // Puts other values for this many keys of the region, which then stand in another region.
   void KillIn(uint32_t region, size_t keys) {
     ASSERT_LE(keys, keys_of_.at(region).size());
     for (size_t i = 0; i < keys; ++i) PutHere(keys_of_.at(region)[i]);
@@ -71,7 +71,7 @@ TEST_F(RegionChoiceTest, NothingIsMergedWithoutAGoal) {
   EXPECT_FALSE(Choose({}).best);
 }
 
-TEST_F(RegionChoiceTest, AskingReachesTheRegionsThatWereLinkedThen) {
+TEST_F(RegionChoiceTest, AskingReachesTheRegionsLinkedBefore) {
   const uint32_t until = Linked(order_[0]);
   KillIn(order_[0], 10);
   KillIn(order_[1], 30);
@@ -87,7 +87,7 @@ TEST_F(RegionChoiceTest, LittleDeadSpaceCountsOnlyForAPutThatWaits) {
   EXPECT_EQ(Choose(kPutWaits).best->region, order_[0]);
 }
 
-TEST_F(RegionChoiceTest, HeldRegionIsLeftAloneAndTold) {
+TEST_F(RegionChoiceTest, HeldRegionIsLeftAloneAndReported) {
   KillIn(order_[0], 15);
   const format::LogAddress there = store_->WordOf(keys_of_[order_[0]].back()).new_address();
   log::ShardLog& log = store_->versions().log();
@@ -99,7 +99,7 @@ TEST_F(RegionChoiceTest, HeldRegionIsLeftAloneAndTold) {
   EXPECT_TRUE(Choose(kSpace).best);
 }
 
-TEST_F(RegionChoiceTest, RegionThatWasMergedInVainIsLeftAloneUntilItChanges) {
+TEST_F(RegionChoiceTest, RegionThatWasMergedWithoutGainIsLeftAloneUntilItChanges) {
   KillIn(order_[0], 15);
   tried_.Add(*Choose(kSpace).best);
   EXPECT_FALSE(Choose(kSpace).best);

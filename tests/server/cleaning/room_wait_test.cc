@@ -5,7 +5,7 @@
 namespace erda::server {
 namespace {
 
-constexpr uint64_t kChanges = 7;  // of the log
+constexpr uint64_t kChanges = 7;  // changes of the log
 
 TEST(RoomWaitTest, RoomEndsEveryWait) {
   RoomWait wait;

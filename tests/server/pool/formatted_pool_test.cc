@@ -32,7 +32,7 @@ class FormattedPoolTest : public testing::Test {
   }
 
   Result<std::unique_ptr<FormattedPool>> Open() { return FormattedPool::Open(options_, wish_); }
-  // Opens, and closes as a server does in order.
+  // Opens the pool and closes it cleanly.
   void OpenAndClose() {
     auto pool = Open();
     ASSERT_TRUE(pool.ok()) << pool.status().ToString();
@@ -61,7 +61,7 @@ class FormattedPoolTest : public testing::Test {
     return LoadAs<Superblock>(std::as_bytes(std::span(bytes)).subspan(kSuperblockOffsets[copy]));
   }
   [[nodiscard]] Superblock Copy(size_t copy) const { return CopyIn(ReadFile(), copy); }
-  // Changes a superblock in the file, and makes its checksum right again.
+  // Changes a superblock in the file, and corrects its checksum.
   template <class Change>
   void Edit(size_t copy, Change&& change) {
     std::vector<char> bytes = ReadFile();
@@ -90,7 +90,7 @@ TEST_F(FormattedPoolTest, ANewPoolIsCreatedAndOpensAgainAsTheSame) {
     seed = (*pool)->seed();
   }
   EXPECT_NE(uuid, (std::array<uint8_t, 16>{}));
-  options_.size = 0;  // takes what is there
+  options_.size = 0;  // takes the existing size
   auto pool = Open();
   ASSERT_TRUE(pool.ok()) << pool.status().ToString();
   EXPECT_FALSE((*pool)->pool().created());
@@ -106,7 +106,7 @@ TEST_F(FormattedPoolTest, TwoPoolsHaveDifferentUuids) {
   EXPECT_NE((*first)->superblock().uuid, (*second)->superblock().uuid);
 }
 
-TEST_F(FormattedPoolTest, EachPoolHasAHashSeedOfItsOwnAndKeepsIt) {
+TEST_F(FormattedPoolTest, EachPoolHasADifferentHashSeedAndKeepsIt) {
   HashSeed seed{};
   {
     const auto pool = Open();
@@ -127,14 +127,14 @@ TEST_F(FormattedPoolTest, EachPoolHasAHashSeedOfItsOwnAndKeepsIt) {
   EXPECT_NE((*other)->superblock().hash_seed[1], seed[1]);
 }
 
-TEST_F(FormattedPoolTest, OpeningChangesNothingUntilItIsMarked) {
+TEST_F(FormattedPoolTest, OpenChangesNothingBeforeTheMark) {
   OpenAndClose();
   const auto before = ReadFile();
   ASSERT_TRUE(Open().ok());
   EXPECT_TRUE(ReadFile() == before);
 }
 
-TEST_F(FormattedPoolTest, APoolThatWasNotClosedNeedsRecoveryUntilItIs) {
+TEST_F(FormattedPoolTest, PoolNeedsRecoveryUntilItIsClosed) {
   {
     auto pool = Open();
     ASSERT_TRUE(pool.ok());
@@ -147,7 +147,7 @@ TEST_F(FormattedPoolTest, APoolThatWasNotClosedNeedsRecoveryUntilItIs) {
     ASSERT_TRUE(pool.ok()) << pool.status().ToString();
     EXPECT_TRUE((*pool)->needs_recovery());
     EXPECT_TRUE(ReadFile() == before) << "it is not marked by being looked at";
-    EXPECT_TRUE((*pool)->MarkOpen().ok());  // and dies again
+    EXPECT_TRUE((*pool)->MarkOpen().ok());  // the server dies again
     pool->reset();
     ASSERT_TRUE(Open().ok());
     EXPECT_TRUE((*Open())->needs_recovery());
@@ -193,7 +193,7 @@ TEST_F(FormattedPoolTest, AnotherNumberOfShardsIsRefused) {
   OpenAndClose();
   wish_.shards = 3;
   ExpectError(Code::kInvalidArgument, "made with 2 shards, not the 3 asked for");
-  wish_.shards = 0;  // takes what is there
+  wish_.shards = 0;  // takes the existing shards
   auto pool = Open();
   ASSERT_TRUE(pool.ok());
   EXPECT_EQ((*pool)->geometry().shards, 2U);
@@ -208,7 +208,7 @@ TEST_F(FormattedPoolTest, AnotherSizeIsRefused) {
   ExpectError(Code::kInvalidArgument, "was made with " + std::to_string(kPoolBytes));
 }
 
-// A power cut may come between the file that grows and the pool that does.
+// A power cut may come after the file has grown, and before the pool has.
 TEST_F(FormattedPoolTest, BytesAfterThePoolAreLeftAlone) {
   OpenAndClose();
   std::filesystem::resize_file(options_.path, 2 * kPoolBytes);
@@ -226,7 +226,7 @@ TEST_F(FormattedPoolTest, BytesAfterThePoolAreLeftAlone) {
   ExpectError(Code::kInvalidArgument, "it has " + std::to_string(kPoolBytes) + " bytes, not the");
 }
 
-TEST_F(FormattedPoolTest, MakeNeverTakesWhatIsThere) {
+TEST_F(FormattedPoolTest, MakeRefusesAnExistingPool) {
   auto made = FormattedPool::Make(options_, wish_);
   ASSERT_TRUE(made.ok()) << made.status().ToString();
   EXPECT_EQ((*made)->geometry().shards, 2U);
@@ -291,15 +291,15 @@ TEST_F(FormattedPoolTest, AGrowthThatIsRefusedChangesNothing) {
   }
   const uint64_t limit = format::GrowthLimit((*Open())->geometry());
   expect_refused(limit + 1, Code::kInvalidArgument, "can grow to");
-  EXPECT_TRUE((*Open())->MarkOpen().ok());  // and dies
+  EXPECT_TRUE((*Open())->MarkOpen().ok());  // the server dies
   expect_refused(2 * kPoolBytes, Code::kConflict, "needs recovery");
   options_.path = "dram:";
   options_.size = kPoolBytes;
   EXPECT_EQ((*Open())->Grow(2 * kPoolBytes).code(), Code::kInvalidArgument);
 }
 
-// What an earlier attempt left behind the pool, or somebody else, is not taken for zeroes.
-TEST_F(FormattedPoolTest, NewRegionsAreZeroesWhateverWasThere) {
+// An earlier attempt to grow, or another program, may have left bytes after the pool. They do not count as zeroes.
+TEST_F(FormattedPoolTest, NewRegionsAreZeroed) {
   OpenAndClose();
   std::vector<char> bytes = ReadFile();
   bytes.resize(3 * kPoolBytes / 2, 'x');
@@ -321,7 +321,7 @@ TEST_F(FormattedPoolTest, ACreationThatFailsLeavesNoFile) {
   EXPECT_FALSE(std::filesystem::exists(options_.path));
 }
 
-TEST_F(FormattedPoolTest, WhatIsNoPoolIsRefusedAndKept) {
+TEST_F(FormattedPoolTest, OtherFilesAreRefusedAndKept) {
   WriteFile(std::vector<char>(kPoolBytes, 'x'));
   ExpectError(Code::kCorruption, "not an Erda pool");
   WriteFile(std::vector<char>(kPoolBytes, 0));
@@ -337,14 +337,14 @@ TEST_F(FormattedPoolTest, ANewerFormatVersionIsRefusedByName) {
   ExpectError(Code::kInvalidArgument, "version 99");
 }
 
-TEST_F(FormattedPoolTest, AGeometryThatDoesNotHoldTogetherIsRefused) {
+TEST_F(FormattedPoolTest, InconsistentGeometryIsRefused) {
   OpenAndClose();
   for (const size_t copy : {0, 1}) Edit(copy, [](Superblock& sb) { sb.geometry.regions_per_shard = 100'000; });
   ExpectError(Code::kCorruption, "damaged");
 }
 
-// It held something else once: another pool, or anything. The end of a log is known by the zeroes behind it.
-TEST(FormattedDeviceTest, WhatADeviceHeldIsGone) {
+// The device may hold another pool or anything. Zeroes after a log's end tell where it ends.
+TEST(FormattedDeviceTest, NewPoolOnADeviceHasNoOldBytes) {
   CrashPool::Image image(kPoolBytes / sizeof(uint64_t), 0xa5a5a5a5a5a5a5a5);
   std::fill_n(image.begin(), format::kShardRecordsOffset / sizeof(uint64_t), 0);
   auto device = std::make_unique<CrashPool>(std::move(image));
@@ -358,13 +358,13 @@ TEST(FormattedDeviceTest, WhatADeviceHeldIsGone) {
   EXPECT_TRUE(IsZero(behind)) << "persistently";
 }
 
-TEST_F(FormattedPoolTest, OneDamagedCopyIsHelpedByTheOther) {
+TEST_F(FormattedPoolTest, OneGoodSuperblockCopyIsEnough) {
   OpenAndClose();
   const auto whole = ReadFile();
   const auto found = format::FindSuperblock(std::as_bytes(std::span(whole)));
   ASSERT_TRUE(found.ok());
   for (size_t byte = 0; byte < sizeof(Superblock); ++byte) {
-    // Damage to the copy that does not count: it could have been the one that does, written by a server that died.
+    // Damage to the copy that does not count. It could be the newer one, written by a server that died.
     auto bytes = whole;
     bytes[kSuperblockOffsets[1 - found->copy] + byte] ^= 0x10;
     WriteFile(bytes);
@@ -374,7 +374,7 @@ TEST_F(FormattedPoolTest, OneDamagedCopyIsHelpedByTheOther) {
       EXPECT_EQ((*pool)->superblock().generation, found->superblock.generation);
       EXPECT_TRUE((*pool)->needs_recovery()) << "byte " << byte;
     }
-    // Damage to the one that counts leaves the one before: the pool was in use then.
+    // Damage to the copy that counts leaves the earlier one. It says that the pool was in use.
     bytes = whole;
     bytes[kSuperblockOffsets[found->copy] + byte] ^= 0x10;
     WriteFile(bytes);
@@ -385,7 +385,7 @@ TEST_F(FormattedPoolTest, OneDamagedCopyIsHelpedByTheOther) {
   }
 }
 
-// A write of a superblock is torn at words. Whatever arrived, the copy before it counts until the new one is complete.
+// A torn write of a superblock may keep any of its words. The copy before it counts until the new one is complete.
 TEST_F(FormattedPoolTest, ATornSuperblockLeavesTheOtherCopy) {
   OpenAndClose();
   for (const bool closing : {false, true}) {
@@ -416,7 +416,7 @@ TEST_F(FormattedPoolTest, ATornSuperblockLeavesTheOtherCopy) {
       for (size_t i = 0; i < changed.size(); ++i) {
         if ((arrived >> i) & 1) std::memcpy(&bytes[changed[i]], &after[changed[i]], 8);
       }
-      // Clean before or after, and nothing in between: else it needs recovery, if only to be on the safe side.
+      // The pool is clean before or after the write. A torn copy means recovery, to be safe.
       const bool clean = closing ? bytes == after : bytes == before;
       WriteFile(bytes);
       const auto pool = Open();
@@ -433,8 +433,8 @@ TEST_F(FormattedPoolTest, OneServerAtATime) {
   ExpectError(Code::kUnavailable, "another server");
 }
 
-// The power goes at each fence, with any of what is not durable by then: it is the old pool or the new one, whole. The
-// new one's space is zeroes, of which there were none. Then it grows again, to its end.
+// The power is cut at each fence, with any part of the bytes that are not durable. The result is the whole old pool or
+// the whole new one. The new space held no zeroes before, and is zeroes now. Then the pool grows again, to its end.
 TEST(GrowingDeviceTest, APowerCutLeavesTheOldPoolOrTheNewOne) {
   struct Ends {};
   constexpr uint64_t kBefore = 256 << 10;
@@ -498,8 +498,9 @@ TEST(GrowingDeviceTest, APowerCutLeavesTheOldPoolOrTheNewOne) {
   EXPECT_GT(new_ones, 60);
 }
 
-// A server that died while it marked the pool left its superblock in the caches. The next one takes it for the one that
-// counts; it must be on the medium before the other copy is written over, for there the power may go.
+// A server that died while it marked the pool left its superblock in the caches. The next server takes that copy for
+// the one that counts. The copy must be on the medium before the server overwrites the other one, since the power may
+// be cut then.
 TEST(SuperblockTest, APowerCutAfterAProcessDeathLeavesOneCopy) {
   struct Ends {};
   const nvm::PoolOptions options{"pool", 0, std::chrono::nanoseconds(0)};

@@ -1,4 +1,4 @@
-// Pools that were grown: more regions than a head has slots for in its first layer.
+// Grown pools, with more regions than a head has slots in its first layer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 class GrownPoolTest : public testing::Test {
  protected:
-  // Regions of one segment, in which one of the values finds room: 38 regions, and then 358 in three layers.
+  // Each region has one segment with room for one value: first 38 regions, then 358 in three layers.
   static StoreOptions Options() {
     StoreOptions options;
     options.wish = {256 << 10, 1, 4096, 4096, 1024};
@@ -37,7 +37,7 @@ class GrownPoolTest : public testing::Test {
   }
 };
 
-TEST_F(GrownPoolTest, EveryLayerServes) {
+TEST_F(GrownPoolTest, EachLayerServesRequests) {
   Store store(Options());
   ASSERT_EQ(store.geometry().regions_per_shard, 358U);
   ASSERT_EQ(store.geometry().layers(), 3U);
@@ -63,7 +63,7 @@ TEST_F(GrownPoolTest, EveryLayerServes) {
   EXPECT_EQ(report->damage_count, 0U) << report->damage[0].what;
   EXPECT_EQ(report->shards[0].verified, 357U);
   EXPECT_EQ(report->shards[0].regions_linked, 357U);
-  // Damage in the last layer is found by its key.
+  // Damage in the last layer is found with its key.
   const std::string value = Value(350);
   const auto wanted = std::as_bytes(std::span(value));
   const auto found = std::search(whole.begin(), whole.end(), wanted.begin(), wanted.end());
@@ -92,7 +92,7 @@ TEST_F(GrownPoolTest, EveryLayerIsCleaned) {
   EXPECT_EQ(store.Violation(), "");
 }
 
-// Requests whose versions are in the second layer, cut off at each fence, with any of what is not durable by then.
+// Requests on versions in the second layer are cut off at each fence, with any part of the bytes that are not durable.
 TEST_F(GrownPoolTest, ACrashInALayerIsRecovered) {
   constexpr int kFilled = 135;
   Machine machine(Options());

@@ -1,4 +1,4 @@
-// What a power cut leaves of a pool in an ordinary file: any mixture of pages, but for what was synced.
+// A pool in an ordinary file after a power cut: any mixture of pages, with the synced ones.
 #include "server/page_pool.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kPagePoolBytes = 256 << 10;
 constexpr uint64_t kGrownBytes = 384 << 10;
-// Index and log. (Growth changes what is before and after them, which a smaller pool has no use for.)
+// Index and log. A smaller pool does not need the bytes before and after them, which growth changes.
 constexpr uint64_t kDataFrom = 32 << 10;
 constexpr uint64_t kDataTo = 192 << 10;
 constexpr format::BootId kFirstBoot{1};
@@ -33,7 +33,7 @@ class PagePoolTest : public testing::Test {
     return FormattedPool::Take(std::move(pool), {},
                                created ? format::GeometryWish{kPagePoolBytes, 1} : format::GeometryWish{0, 0});
   }
-  // The power goes at the cut-th of these places.
+  // Cuts the power at the place with the number `cut_`.
   void MayCut() {
     if (step_++ == cut_) {
       left_ = medium_->AfterPowerCut(random_, random_.Chance(0.5) ? 0.5 : 0.0);
@@ -41,7 +41,7 @@ class PagePoolTest : public testing::Test {
     }
     if (random_.Chance(0.3)) medium_->WriteBackSome(random_);
   }
-  // What a server does to a pool, in small.
+  // Changes a pool as a server does, in small.
   void Fill(FormattedPool& formatted) {
     nvm::Writer writer(formatted.pool());
     for (uint64_t at = kDataFrom; at < kDataTo; at += PagePool::kPage) {
@@ -56,13 +56,13 @@ class PagePoolTest : public testing::Test {
 
   Random random_{1};
   PagePool* medium_ = nullptr;
-  PagePool::Image left_;  // by the power cut
+  PagePool::Image left_;  // the disk after the power cut
   int cut_ = 0;
   int step_ = 0;
 };
 
 // Creation, a first run, growth and a second run, cut off at each of their steps. A pool that says "closed cleanly" has
-// every byte that was there when it was marked.
+// every byte that it had when it was marked.
 TEST_F(PagePoolTest, NoMixtureOfPagesIsClosedCleanlyWithoutItsData) {
   int clean = 0;
   int unsure = 0;
@@ -71,8 +71,10 @@ TEST_F(PagePoolTest, NoMixtureOfPagesIsClosedCleanlyWithoutItsData) {
     for (cut_ = 0; !ended; ++cut_) {
       random_ = Random(seed * 1000 + static_cast<uint64_t>(cut_));
       step_ = 0;
-      std::vector<PagePool::Image> whole;  // the data that a pool has that says it is clean
-      bool in_use = false;                 // it may have acknowledged something since its last clean mark
+      // The data of a pool that says that it is clean.
+      std::vector<PagePool::Image> whole;
+      // The pool may have acknowledged puts since its last clean mark.
+      bool in_use = false;
       std::unique_ptr<FormattedPool> disk;
       try {
         whole.push_back(DataOf(PagePool::Image(kPagePoolBytes / sizeof(uint64_t))));
@@ -98,7 +100,7 @@ TEST_F(PagePoolTest, NoMixtureOfPagesIsClosedCleanlyWithoutItsData) {
       step_ = cut_ + 1;  // no further cut
       auto next = Take(left_, false, kNextBoot);
       if (!next.ok()) {
-        // Creation had not come back.
+        // Creation had not returned.
         ASSERT_EQ(disk, nullptr) << "seed " << seed << ", step " << cut_ << ": " << next.status().ToString();
         continue;
       }
@@ -115,7 +117,7 @@ TEST_F(PagePoolTest, NoMixtureOfPagesIsClosedCleanlyWithoutItsData) {
   EXPECT_GT(unsure, 200);
 }
 
-// A process that dies leaves the page cache to the next one: what it finds is all of it.
+// A process that dies leaves the page cache to the next one, which finds all bytes.
 TEST_F(PagePoolTest, OnlyAnotherBootNeedsVerification) {
   cut_ = -1;
   auto formatted = Take(PagePool::Image(kPagePoolBytes / sizeof(uint64_t)), true, kFirstBoot);
@@ -129,9 +131,9 @@ TEST_F(PagePoolTest, OnlyAnotherBootNeedsVerification) {
   };
   EXPECT_FALSE(needs(kFirstBoot));
   EXPECT_TRUE(needs(kNextBoot));
-  EXPECT_TRUE(needs({}));  // unknown
+  EXPECT_TRUE(needs({}));  // an unknown boot
 
-  // From the next server's mark on it is one of that boot.
+  // From the mark of the next server on, the pool belongs to that boot.
   auto next = Take(left, false, kNextBoot);
   ASSERT_TRUE((*next)->MarkOpen().ok());
   auto after = Take(medium_->cached(), false, kNextBoot);
@@ -139,8 +141,8 @@ TEST_F(PagePoolTest, OnlyAnotherBootNeedsVerification) {
   EXPECT_FALSE((*after)->needs_verification());
 }
 
-// The last server of the pool was on an ordinary file, which lost power; then the file came to a file system on NVM.
-TEST_F(PagePoolTest, NvmDoesNotVouchForWhatAPageCacheHad) {
+// The last server of the pool had an ordinary file, which lost power. Then the file moved to a file system on NVM.
+TEST_F(PagePoolTest, PoolThatLostPagesIsVerifiedOnNvm) {
   cut_ = -1;
   auto formatted = Take(PagePool::Image(kPagePoolBytes / sizeof(uint64_t)), true, kFirstBoot);
   ASSERT_TRUE((*formatted)->MarkOpen().ok());
@@ -160,7 +162,7 @@ TEST_F(PagePoolTest, NvmDoesNotVouchForWhatAPageCacheHad) {
   ASSERT_TRUE((*next)->MarkOpen().ok());
   left = medium_->cached();
   EXPECT_TRUE(on_nvm()->needs_verification());
-  // From then on it is NVM's.
+  // From the next mark on, the pool belongs to NVM.
   const auto served = on_nvm();
   ASSERT_TRUE(served->MarkOpen().ok());
   left = medium_->cached();
@@ -175,7 +177,7 @@ TEST_F(PagePoolTest, AFailedSyncLeavesNoCleanMark) {
   medium_->fails = true;
   EXPECT_EQ((*formatted)->MarkClosed().code(), Code::kUnavailable);
   EXPECT_EQ((*formatted)->superblock().clean, 0U);
-  // The same boot: the page cache may have dropped what could not be written.
+  // The boot is the same, but the page cache may have dropped pages that could not be written.
   medium_->fails = false;
   ASSERT_TRUE((*formatted)->MarkUnvouched().ok());
   auto next = Take(medium_->cached(), false, kFirstBoot);

@@ -29,7 +29,7 @@ class SyncerTest : public testing::Test {
         [this](std::string_view line) { told_.emplace_back(line); });
   }
   [[nodiscard]] Counters counters() { return Counters(std::as_writable_bytes(std::span(control_))); }
-  // With another change each time that it looks.
+  // Reports another change each time that the syncer looks.
   void ChangeUntil(Counter counter, uint64_t n) {
     while (counters().Get(counter) < n) {
       ++changes_;
@@ -41,7 +41,7 @@ class SyncerTest : public testing::Test {
   PagePool* medium_ = nullptr;
   std::unique_ptr<FormattedPool> formatted_;
   std::atomic<uint64_t> changes_ = 0;
-  std::vector<std::string> told_;  // by the syncer's thread, while that runs
+  std::vector<std::string> told_;  // The syncer's thread fills it while that runs.
   std::unique_ptr<Syncer> syncer_;
 };
 
@@ -66,7 +66,7 @@ TEST_F(SyncerTest, WithoutChangesItLeavesTheDiskAlone) {
   EXPECT_EQ(syncs, 0);
 }
 
-TEST_F(SyncerTest, AFailureIsToldOnceAndLaterSyncsDoNotMendIt) {
+TEST_F(SyncerTest, FailureIsReportedOnceAndLaterSyncsDoNotMendIt) {
   medium_->fails = true;
   ASSERT_TRUE(syncer_->Start().ok());
   ChangeUntil(Counter::kSyncFailures, 3);
@@ -75,13 +75,13 @@ TEST_F(SyncerTest, AFailureIsToldOnceAndLaterSyncsDoNotMendIt) {
   ASSERT_EQ(told_.size(), 1U);
   EXPECT_NE(told_.front().find("no later sync can prove"), std::string::npos) << told_.front();
   EXPECT_EQ(counters().Get(Counter::kSyncs), 0U);
-  // Whatever comes now, the next start verifies the pool in full, on the same boot, too.
+  // Later syncs succeed. The next start still verifies the pool in full, also in the same boot.
   EXPECT_EQ(formatted_->superblock().clean, 0U);
   EXPECT_EQ(formatted_->superblock().boot, format::kUnvouchedBoot);
 }
 
-// The kernel tells an error once: the mark is all that keeps it, so it must get to the disk, however late.
-TEST_F(SyncerTest, TheMarkThatFailsIsTriedAgainUntilItIsOnTheDisk) {
+// The kernel tells an error once, and only the mark keeps it. So the mark must reach the disk, however late.
+TEST_F(SyncerTest, FailedMarkIsRetriedUntilItIsOnTheDisk) {
   std::atomic<int> writes{0};
   medium_->on_sync = [&] { ++writes; };
   medium_->fails = true;
@@ -114,8 +114,8 @@ TEST_F(SyncerTest, StoresBeforeTheStartAreSyncedWithoutFurtherChanges) {
   EXPECT_EQ(counters().Get(Counter::kSyncs), 1U) << "once";
 }
 
-// A sync that throws may have failed before, and its error is told by no later one.
-TEST_F(SyncerTest, WithoutMemoryASyncCountsAsFailedAndItIsToldLater) {
+// A sync that throws may have failed before, and no later sync tells its error.
+TEST_F(SyncerTest, SyncWithoutMemoryCountsAsFailedAndIsReportedLater) {
   medium_->on_sync = [] { throw std::bad_alloc(); };
   int tries = 0;
   Syncer syncer(

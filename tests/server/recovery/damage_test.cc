@@ -1,4 +1,4 @@
-// Damage of what stands beside objects in the log: it must not spread, and what was opened once is opened again.
+// Damage beside the objects of the log must not spread. A pool that opened once opens again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,8 +35,8 @@ class LogDamageTest : public testing::Test {
   Store store_;
 };
 
-// The segment behind it is in use. If it counted as older, it would be opened anew, and written over.
-TEST_F(LogDamageTest, ASegmentWhoseFirstVersionIsTooHigh) {
+// The segment after the damaged one is in use. If it counted as older, the shard would open it again and overwrite it.
+TEST_F(LogDamageTest, SegmentWhoseFirstVersionIsTooHighIsNotReused) {
   store_.Inline("first", std::string(2800, 'f'));
   store_.Inline("second", std::string(200, 's'));
   Store64(Segment(0, 0) + offsetof(SegmentHeader, first_version), 1000);
@@ -48,8 +48,8 @@ TEST_F(LogDamageTest, ASegmentWhoseFirstVersionIsTooHigh) {
   }
 }
 
-// What may have been acknowledged is not taken back. (Nor may the mark pass it and hide it from the next recovery.)
-TEST_F(LogDamageTest, AHeaderInFlightIsDamageWhenItsWriterGoes) {
+// A value that may be acknowledged is not taken back. The mark must not pass it, or the next recovery would not see it.
+TEST_F(LogDamageTest, DamagedHeaderInFlightStaysDamageAfterItsWriterLeaves) {
   for (const size_t field : {offsetof(format::ObjectHeader, key_hash), offsetof(format::ObjectHeader, key_size)}) {
     const std::string key = "key" + std::to_string(field);
     store_.Inline(key, "older");
@@ -66,7 +66,7 @@ TEST_F(LogDamageTest, AHeaderInFlightIsDamageWhenItsWriterGoes) {
   }
 }
 
-TEST_F(LogDamageTest, AHeaderOfASegmentThatIsNotUsed) {
+TEST_F(LogDamageTest, DamagedHeaderOfAnUnusedSegmentIsHarmless) {
   store_.Inline("key", "value");
   Store64(Segment(0, 2), 0x1234);
   store_.Recover();
@@ -76,7 +76,7 @@ TEST_F(LogDamageTest, AHeaderOfASegmentThatIsNotUsed) {
   store_.CloseAndReopen();
 }
 
-TEST_F(LogDamageTest, AHeaderInARegionThatIsFree) {
+TEST_F(LogDamageTest, DamagedHeaderInAFreeRegionIsHarmless) {
   store_.Inline("key", "value");
   Store64(Segment(1, 2), 0x1234);
   Fill("key", 18);  // into the next region
@@ -86,21 +86,22 @@ TEST_F(LogDamageTest, AHeaderInARegionThatIsFree) {
   store_.CloseAndReopen();
 }
 
-// Of the entry, not of the segment: the pool is taken up all the same.
-TEST_F(LogDamageTest, AnEntryThatLeadsIntoASegmentThatIsNotUsed) {
+// The entry is damaged, and the segment is not. So the shard takes up the pool.
+TEST_F(LogDamageTest, EntryIntoAnUnusedSegmentIsDamage) {
   store_.Inline("key", "value");
   store_.Inline("other", "value");
   const auto slot = store_.versions().index().Find(HashKey("key"), [](index::Slot, const auto&) { return true; });
   const auto word = format::EntryWord::Make(true, format::LogAddress::At(0, 2 * 4096 + 64), {}, true);
   Store64(store_.geometry().FirstSlotOffset(0, *slot), word.raw());
-  Store64(Segment(0, 0) + 3000, 1);  // something that was cut off: the index is looked through
+  // An object that was cut off makes recovery look through the index.
+  Store64(Segment(0, 0) + 3000, 1);
   store_.Recover();
   EXPECT_NE(store_.recovery().index_slots, 0U);
   EXPECT_EQ(store_.Get("key"), kDamaged);
   EXPECT_EQ(store_.Get("other"), "value");
 }
 
-TEST_F(LogDamageTest, ARegionInUseThatLooksFreeIsNotWrittenOver) {
+TEST_F(LogDamageTest, UsedRegionThatLooksFreeIsNotOverwritten) {
   store_.Inline("key", "value");
   Store64(format::kRegionTableOffset, 0);
   store_.Recover();
@@ -108,12 +109,12 @@ TEST_F(LogDamageTest, ARegionInUseThatLooksFreeIsNotWrittenOver) {
   const auto region = store_.pool().bytes().subspan(Segment(0, 0), store_.geometry().region_size);
   const std::vector<std::byte> before(region.begin(), region.end());
   for (int i = 0; i < 200; ++i)
-    store_.Inline("more" + std::to_string(i % 50), std::string(900, 'v'));  // until it is full
+    store_.Inline("more" + std::to_string(i % 50), std::string(900, 'v'));  // until the log is full
   EXPECT_TRUE(std::equal(region.begin(), region.end(), before.begin()));
 }
 
-// What the server and its clients go by is in DRAM: the word is damage for the next one to open the pool.
-TEST_F(LogDamageTest, ARegionWordThatDecaysWhileTheServerRuns) {
+// The running server and its clients use a copy of the word in DRAM. The word is damage for the next server.
+TEST_F(LogDamageTest, DecayOfARegionWordDoesNotAffectTheRunningServer) {
   store_.Inline("key", "value");
   const uint64_t at = format::kRegionTableOffset;
   const auto good = LoadAs<uint64_t>(store_.pool().bytes().subspan(at));
@@ -129,14 +130,15 @@ TEST_F(LogDamageTest, ARegionWordThatDecaysWhileTheServerRuns) {
   const auto region = store_.pool().bytes().subspan(Segment(0, 0), store_.geometry().segment_size);
   const std::vector<std::byte> before(region.begin(), region.end());
   for (int i = 0; i < 200; ++i)
-    store_.Inline("more" + std::to_string(i % 20), std::string(900, 'v'));  // until it is full
+    store_.Inline("more" + std::to_string(i % 20), std::string(900, 'v'));  // until the log is full
   EXPECT_EQ(store_.Get("key"), "value");
   EXPECT_TRUE(std::equal(before.begin() + 64, before.begin() + 1400, region.begin() + 64)) << "it is linked again";
 }
 
-// Each bit of each word of the record. A limit that has one flipped would let versions repeat: the pool is refused. A
-// damaged number of keys is counted anew, and a damaged record of a move does without it.
-TEST_F(LogDamageTest, AFlippedBitInAShardsRecord) {
+// Flips each bit of each word of the record. With a flipped version limit, versions could repeat, so the pool is
+// refused. With a damaged number of keys, the shard counts them again. With a damaged record of moves, it looks through
+// the index.
+TEST_F(LogDamageTest, FlippedBitInAShardRecordIsRefusedOrHarmless) {
   for (int i = 0; i < 20; ++i) store_.Inline("key" + std::to_string(i), "value");
   store_.Close();
   nvm::Writer nvm(store_.pool());
@@ -174,7 +176,7 @@ TEST_F(LogDamageTest, AFlippedBitInAShardsRecord) {
   }
 }
 
-// What one flipped bit of an index entry does, in a pool that is served (docs/format.md, "Flipped bits of an entry").
+// The effect of one flipped bit of an index entry in a served pool (docs/format.md, "Flipped bits of an entry").
 class FlippedEntryTest : public LogDamageTest {
  protected:
   void SetUp() override {
@@ -209,7 +211,7 @@ class FlippedEntryTest : public LogDamageTest {
   [[nodiscard]] uint64_t damage_found() {
     return inspect::InspectPool(WholePool(store_.Bytes(), false), {}).value().damage_count;
   }
-  // Bits of the word: the lowest one of each address.
+  // The lowest bit of each address in the word.
   [[nodiscard]] uint64_t new_address() const { return word_.new_tag() ? 32 : 1; }
   [[nodiscard]] uint64_t old_address() const { return word_.new_tag() ? 1 : 32; }
 
@@ -218,7 +220,7 @@ class FlippedEntryTest : public LogDamageTest {
   std::vector<std::string> told_;
 };
 
-TEST_F(FlippedEntryTest, AServerUndoesEachOne) {
+TEST_F(FlippedEntryTest, ServerUndoesEachFlip) {
   for (uint64_t bit = 0; bit < 128; ++bit) {
     SCOPED_TRACE("bit " + std::to_string(bit));
     Flip(bit);
@@ -232,8 +234,8 @@ TEST_F(FlippedEntryTest, AServerUndoesEachOne) {
   EXPECT_TRUE(told_.empty()) << "nothing is damaged";
 }
 
-// Before the scrubber comes by, a request of the key undoes it.
-TEST_F(FlippedEntryTest, ARequestOfTheKeyUndoesIt) {
+// A request of the key undoes the flip before the scrubber comes by.
+TEST_F(FlippedEntryTest, RequestOfTheKeyUndoesTheFlip) {
   for (uint64_t bit = 0; bit < 128; ++bit) {
     SCOPED_TRACE("bit " + std::to_string(bit));
     Flip(bit);
@@ -244,7 +246,7 @@ TEST_F(FlippedEntryTest, ARequestOfTheKeyUndoesIt) {
   }
 }
 
-// A put finds the entry of its key, so that the key never has two, and a delete is for good.
+// A put finds the entry of its key, so that the key never has two entries. A delete stays.
 TEST_F(FlippedEntryTest, AKeyWithAFlippedTagHasOneEntry) {
   for (uint64_t bit = 96; bit < 128; ++bit) {
     SCOPED_TRACE("bit " + std::to_string(bit));
@@ -261,14 +263,14 @@ TEST_F(FlippedEntryTest, AKeyWithAFlippedTagHasOneEntry) {
   }
 }
 
-// Else the next put of the key would take a name from a region that was not counted for the key, and the region would
-// be emptied with the other key in it.
+// Otherwise the next put of the key would take a name from a region that does not count the key. The shard would then
+// empty that region with the other key in it.
 TEST_F(FlippedEntryTest, ARegionThatAnotherKeyNeedsIsNotEmptied) {
   for (const std::vector<uint64_t>& bits : {std::vector<uint64_t>{0}, {63}, {63, 64}}) {
     SCOPED_TRACE("bit " + std::to_string(bits.front()));
     store_.Inline("k", "old");
     store_.Inline("other", "value");
-    Fill("key", 40);  // each of its keys twice: nothing else in the region is needed
+    Fill("key", 40);  // each of its keys twice, so that entries need nothing else in the region
     store_.Inline("k", "new");
     for (const uint64_t bit : bits) Flip(bit);
     store_.Inline("k", "newer");
@@ -279,23 +281,23 @@ TEST_F(FlippedEntryTest, ARegionThatAnotherKeyNeedsIsNotEmptied) {
   }
 }
 
-TEST_F(FlippedEntryTest, MoreThanOneIsToldByKey) {
-  for (const uint64_t bit : {66, 67, 70}) Flip(bit);  // of the size hint: the key is known
+TEST_F(FlippedEntryTest, SeveralFlipsAreReportedByKey) {
+  for (const uint64_t bit : {66, 67, 70}) Flip(bit);  // in the size hint: the key is known
   Scrub();
   EXPECT_EQ(told_, std::vector<std::string>{"k"});
   told_.clear();
   Scrub();
   EXPECT_TRUE(told_.empty());
   EXPECT_EQ(store_.Get("k"), "new");
-  // A put that meets it first tells it, too.
+  // A put that meets the damage before the scrubber tells it, too.
   for (const uint64_t bit : {66, 67, 70}) Flip(bit);
   store_.Inline("k", "newer");
   Scrub();
   EXPECT_EQ(told_, std::vector<std::string>{"k"});
 }
 
-// Of an entry that is gone nobody knows the key. How many keys there are is counted by the next server.
-TEST_F(FlippedEntryTest, AnEntryThatIsGoneIsToldWithoutAKey) {
+// The key of an entry that is gone is unknown. The next server counts the keys.
+TEST_F(FlippedEntryTest, MissingEntryIsReportedWithoutAKey) {
   Store64(at_, 0);
   Scrub();
   EXPECT_EQ(told_, std::vector<std::string>{""});
@@ -305,15 +307,15 @@ TEST_F(FlippedEntryTest, AnEntryThatIsGoneIsToldWithoutAKey) {
   EXPECT_EQ(store_.Keys(), 0U);
 }
 
-// The scrubber may be off: a request that meets it is enough.
-TEST_F(FlippedEntryTest, MoreThanOneIsToldWithoutAScrubber) {
+// The scrubber may be off. A request that meets the damage is enough.
+TEST_F(FlippedEntryTest, RequestReportsSeveralFlipsWithoutAScrubber) {
   for (const uint64_t bit : {66, 67, 70}) Flip(bit);
   store_.Inline("k", "newer");
   store_.Clean();
   EXPECT_EQ(told_, std::vector<std::string>{"k"});
 }
 
-// The medium decayed for good, so the mend must be on the medium, too, when the request is over.
+// The medium decayed for good. So the mended entry must be on the medium, too, when the request is over.
 TEST_F(FlippedEntryTest, APowerCutLeavesTheMendedEntry) {
   for (const uint64_t bit : {uint64_t{0}, uint64_t{63}, uint64_t{100}}) {
     SCOPED_TRACE("bit " + std::to_string(bit));
@@ -338,8 +340,9 @@ TEST_F(FlippedEntryTest, APowerCutLeavesTheMendedEntry) {
   }
 }
 
-// A merge passes what the flipped entry names. The search after it undoes the flip, and the region is merged again.
-TEST_F(FlippedEntryTest, CleaningGainsAsMuchWithAFlip) {
+// A merge leaves out the version of the flipped entry. Its search through the index undoes the flip, and the region is
+// merged again.
+TEST_F(FlippedEntryTest, CleaningGainsTheSameWithAFlip) {
   std::vector<uint64_t> cleaned;
   for (const bool flips : {false, true}) {
     Store store;
@@ -361,7 +364,7 @@ TEST_F(FlippedEntryTest, CleaningGainsAsMuchWithAFlip) {
   EXPECT_EQ(cleaned[1], cleaned[0]);
 }
 
-TEST_F(FlippedEntryTest, TheNextServerUndoesEachOneOfAPoolAtRest) {
+TEST_F(FlippedEntryTest, NextServerUndoesEachFlipInAPoolAtRest) {
   for (uint64_t bit = 0; bit < 128; ++bit) {
     SCOPED_TRACE("bit " + std::to_string(bit));
     store_.Close();
@@ -379,7 +382,7 @@ TEST_F(FlippedEntryTest, TheNextServerUndoesEachOneOfAPoolAtRest) {
   EXPECT_TRUE(told_.empty());
 }
 
-TEST_F(FlippedEntryTest, AFreeSlotOfAPoolAtRestIsFreeAgain) {
+TEST_F(FlippedEntryTest, FreeSlotOfAPoolAtRestIsFreeAgainAfterAFlip) {
   store_.Delete("k");
   for (const uint64_t bit : {0, 5, 40, 63, 64, 100, 127}) {
     SCOPED_TRACE("bit " + std::to_string(bit));
@@ -395,8 +398,8 @@ TEST_F(FlippedEntryTest, AFreeSlotOfAPoolAtRestIsFreeAgain) {
   EXPECT_TRUE(told_.empty());
 }
 
-// The server stops before it has counted the slots, or in the middle of that.
-TEST_F(FlippedEntryTest, AServerThatStopsEarlyUndoesAFlipOfAPoolAtRest) {
+// The server stops before it has counted the slots, or while it counts them.
+TEST_F(FlippedEntryTest, ServerThatStopsEarlyUndoesAFlipInAPoolAtRest) {
   for (uint64_t bit = 0; bit < 128; ++bit) {
     SCOPED_TRACE("bit " + std::to_string(bit));
     store_.Close();
@@ -414,7 +417,7 @@ TEST_F(FlippedEntryTest, AServerThatStopsEarlyUndoesAFlipOfAPoolAtRest) {
 
 // A flipped tag hides the key, so its put takes another slot. A flip of the word is overwritten by the put. A flip of
 // meta is undone although the word has changed.
-TEST_F(FlippedEntryTest, APutBeforeTheCheckOfAPoolAtRestCounts) {
+TEST_F(FlippedEntryTest, PutBeforeTheCheckOfAPoolAtRestCounts) {
   for (uint64_t bit = 0; bit < 128; ++bit) {
     SCOPED_TRACE("bit " + std::to_string(bit));
     store_.Close();
@@ -452,7 +455,7 @@ TEST_F(FlippedEntryTest, AnEntryThatIsMendedBeforeTheCheckStaysMended) {
   EXPECT_TRUE(told_.empty());
 }
 
-TEST_F(FlippedEntryTest, MoreThanOneOfAPoolAtRestIsTold) {
+TEST_F(FlippedEntryTest, MoreThanOneFlipInAPoolAtRestIsReported) {
   for (const std::vector<uint64_t>& bits : {std::vector<uint64_t>{63, 64}, {2, 40}, {64, 65, 66}}) {
     store_.Close();
     for (const uint64_t bit : bits) Flip(bit);
@@ -469,8 +472,8 @@ TEST_F(FlippedEntryTest, MoreThanOneOfAPoolAtRestIsTold) {
   }
 }
 
-// The flipped address leads into another region. Nobody may empty the region that the key needs.
-TEST_F(FlippedEntryTest, NothingIsCleanedBeforeTheCheckOfAPoolAtRest) {
+// The flipped address leads into another region. The shard must not empty the region that the key needs.
+TEST_F(FlippedEntryTest, CleanerWaitsForTheCheckOfAPoolAtRest) {
   Fill("key", 60);
   store_.Close();
   Flip(63);
@@ -487,8 +490,8 @@ TEST_F(FlippedEntryTest, NothingIsCleanedBeforeTheCheckOfAPoolAtRest) {
   EXPECT_EQ(store_.Get("k"), "new");
 }
 
-// The sum is unknown: what the next server finds there counts, but for what no clean close leaves.
-TEST_F(FlippedEntryTest, InAPoolAtRestWithoutASum) {
+// The sum is unknown. So the next server believes the entry, unless no clean close leaves such an entry.
+TEST_F(FlippedEntryTest, FlipInAPoolAtRestWithoutASumIsBelievedUnlessItIsImpossible) {
   const auto close = [&] {
     store_.Close();
     Store64(format::kShardRecordsOffset + offsetof(format::ShardRecord, rest_place), 0);
@@ -524,8 +527,8 @@ TEST_F(FlippedEntryTest, InAPoolAtRestWithoutASum) {
   for (uint64_t bit = 96; bit < 128; ++bit) expect(bit, kAbsent, true, true);
 }
 
-// The scrubber tells that there is damage. It does not tell the other key, which has an entry and is whole.
-TEST_F(LogDamageTest, AnEntryThatLeadsToAnotherKeysVersionIsToldWithoutAKey) {
+// The scrubber tells the damage without a key: the other key has an entry and is whole.
+TEST_F(LogDamageTest, EntryToAnotherKeysVersionIsReportedWithoutAKey) {
   store_.Inline("k", "value");
   store_.Inline("other", "value");
   const auto slot = *store_.versions().index().Find(HashKey("k"), [](index::Slot, const auto&) { return true; });
@@ -541,12 +544,12 @@ TEST_F(LogDamageTest, AnEntryThatLeadsToAnotherKeysVersionIsToldWithoutAKey) {
   EXPECT_EQ(store_.Get("other"), "value");
 }
 
-// A segment says in what versions it was opened. With one bit flipped it is refused, or nothing is lost or repeated:
-// all keys are there, what comes then stands where nothing was, and has newer versions.
-TEST_F(LogDamageTest, AFlippedBitInTheFirstVersionOfASegment) {
+// A segment's header has the first version of the segment. With a flipped bit, the pool is refused, or nothing is lost
+// and no version repeats. All keys are there, and later objects stand on free places with newer versions.
+TEST_F(LogDamageTest, FlippedBitInTheFirstVersionLosesAndRepeatsNothing) {
   std::map<std::string, std::string> expected;
-  store_.Reserve("in flight", "v",
-                 1);  // so the first region is not settled after the crash; closed it is, and not read
+  // Keeps the first region unsettled after the crash. After the close it is settled, and not read.
+  store_.Reserve("in flight", "v", 1);
   for (int i = 0; i < 20; ++i) {
     const std::string key = "key" + std::to_string(i);
     expected[key] = std::string(700, static_cast<char>('a' + i));

@@ -1,6 +1,6 @@
-// Random requests, and crashes in the middle of them: power cuts, deaths of the server's process alone, and more of
-// both while the pool is being recovered. After each the pool is compared to the reference, and is worked on with. Some
-// runs are in a pool so small that it is cleaned all the time.
+// Random requests, with crashes in the middle: power cuts, deaths of the server's process, and more of both during
+// recovery. After each crash the test compares the pool with the reference, and goes on with it. In some runs the pool
+// is so small that the cleaner always works.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -37,7 +37,7 @@ struct Totals {
 
 class CrashRun : private RandomRequests {
  public:
-  // Begins when it goes.
+  // Go begins the run.
   CrashRun(std::vector<FlushMethod> flushes, bool cleaning, uint64_t seed, Totals* totals)
       : RandomRequests(std::move(flushes), seed), cleaning_(cleaning), totals_(*totals) {}
 
@@ -72,7 +72,7 @@ class CrashRun : private RandomRequests {
           random_.Chance(0.6) ? 105 + random_.Uniform(17) : 0);
     ExpectCrashes(0.01);
   }
-  // The cleaner and the shard go at any pace.
+  // The cleaner and the shard work at any pace.
   void CleanSome() {
     cleans_ = true;
     const uint64_t settled = store_->counter(format::Counter::kSettled);
@@ -88,7 +88,7 @@ class CrashRun : private RandomRequests {
     if (random_.Chance(0.05)) store_->cleaning().Expects(0);
     cleans_ = false;
     if (store_->counter(format::Counter::kSettled) == settled) return;
-    // Regions that wait for reservations are looked at; the reference settles all or none.
+    // The shard looks at regions that wait for reservations. The reference settles all or none.
     store_->Sweep();
     reference_->Sweep();
   }
@@ -107,7 +107,7 @@ class CrashRun : private RandomRequests {
       if (random_.Chance(0.2)) See(key, value);
     }
     ASSERT_EQ(store_->Violation(), "");
-    // After a crash the keys are counted little by little, while they change.
+    // After a crash the shard counts the keys in small steps, while they change.
     if (random_.Chance(0.2)) store_->CountKeys(random_.Between(1, 30));
     if (store_->versions().index().census().is_complete()) {
       ASSERT_EQ(store_->versions().index().census().used(), reference_->keys() + fillers_);
@@ -116,7 +116,7 @@ class CrashRun : private RandomRequests {
 
   // --- Crashes
 
-  // What may be found of a key.
+  // Returns the values that a key may have.
   std::set<std::string> Allowed(const std::string& key, bool power_cut) const {
     std::set<std::string> allowed;
     if (power_cut) allowed = reference_->AfterPowerCut(key);
@@ -134,7 +134,7 @@ class CrashRun : private RandomRequests {
     bool power_cut = false;
     std::map<std::string, std::string> expected;
     for (bool recovered = false; !recovered;) {
-      // Without a flush method there is nothing to survive a power cut.
+      // Without a flush method, a power cut leaves nothing.
       if (flushes_.front() != FlushMethod::kNone && random_.Chance(0.6)) {
         constexpr std::array kKept = {0.0, 0.1, 0.5, 0.9, 1.0};
         ++totals_.power_cuts;
@@ -164,7 +164,7 @@ class CrashRun : private RandomRequests {
     EXPECT_EQ(store_->Violation(), "");
     EXPECT_EQ(FindUnrest(store_->Bytes()), "");
     EXPECT_EQ(Inspect(false).shards.front().unsettled(), 0U);
-    // (A region may not be emptied any more.)
+    // An emptied region may not be empty any more.
     const uint64_t more = format::FirstObjectOffset(0) + (cleaning_ ? store_->geometry().region_size : 0);
     EXPECT_LE(store_->LogBytesUsed(), bytes_used + more);
     for (uint64_t i = 0; i < fillers_; ++i) ASSERT_EQ(store_->Get(Filler(i)), Filler(i));
@@ -188,7 +188,7 @@ class CrashRun : private RandomRequests {
     ExpectCrashes(0.01);
   }
 
-  // erda-inspect sees no damage in what a crash leaves, and finds in flight what recovery finds.
+  // erda-inspect sees no damage after a crash. It finds the same versions in flight as recovery.
   inspect::PoolReport Inspect(bool clean) const {
     const auto bytes = WholePool(store_->Bytes(), clean);
     auto report = inspect::InspectPool(bytes, {.verify = true}).value();
@@ -203,7 +203,7 @@ class CrashRun : private RandomRequests {
     EXPECT_EQ(inspected.regions_unopened, recovered.regions_unlinked);
   }
 
-  // Writers that outlive the server may still write where they had reserved.
+  // Writers that outlive the server may still write into their reservations.
   void LandLate() {
     for (const Put& put : puts_) {
       if (put.handle->whole || random_.Chance(0.5)) continue;
@@ -222,7 +222,7 @@ class CrashRun : private RandomRequests {
 
   const bool cleaning_;
   Totals& totals_;
-  bool cleans_ = false;  // right now
+  bool cleans_ = false;  // true while CleanSome runs
   int step_ = 0;
 };
 
@@ -241,7 +241,7 @@ void RunAll(const std::vector<FlushMethod>& flushes, bool cleaning = false) {
             << totals.found.moves_undone << " moves, " << totals.found.regions_unlinked << " regions; "
             << totals.regions_cleaned << " cleaned, " << totals.crashes_of_cleaning << " crashes of that, "
             << totals.crashes_of_growth << " of growth" << std::endl;
-  // That the runs have been where it is difficult.
+  // Checks that the runs met the difficult cases.
   EXPECT_GT(totals.crashes, 1000);
   EXPECT_GT(totals.cut_recoveries, 100);
   EXPECT_TRUE(cleaning || totals.pools > 12);

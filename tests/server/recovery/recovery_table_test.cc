@@ -11,7 +11,7 @@ namespace {
 
 using format::ObjectState;
 
-// Every fact that a row names; what it leaves out is "any". The rows exclude each other.
+// A row of the table. A fact without a value may be anything. The rows exclude each other.
 struct Row {
   std::optional<ObjectState> newest;
   std::optional<bool> belongs, tombstone, in_its_slot, whole_before, old;
@@ -60,7 +60,7 @@ std::string Describe(const RecoveryFacts& facts) {
          (facts.whole_before ? ", a whole one before" : "") + (facts.old ? ", an old one" : "");
 }
 
-TEST(RecoveryTableTest, EveryCombinationOfFactsIsDecidedAsTheTableSays) {
+TEST(RecoveryTableTest, DecidesEachCombinationOfFactsByTheTable) {
   int combinations = 0;
   ForAllFacts([&](const RecoveryFacts& facts) {
     ++combinations;
@@ -75,9 +75,9 @@ TEST(RecoveryTableTest, EveryCombinationOfFactsIsDecidedAsTheTableSays) {
   EXPECT_EQ(combinations, 96);
 }
 
-// Whatever is found, a version that was not whole is never settled, and a value never goes because of a tombstone that
-// is not whole and the key's.
-TEST(RecoveryTableTest, NothingIsTrustedThatIsNotWholeAndTheKeys) {
+// Recovery never settles a version that is not whole. It drops a value only for a tombstone that is whole and of the
+// key.
+TEST(RecoveryTableTest, TrustsOnlyWholeVersionsOfTheKey) {
   ForAllFacts([](const RecoveryFacts& facts) {
     const RecoveryAction action = DecideRecovery(facts);
     const bool good = facts.newest == kWhole && facts.belongs;

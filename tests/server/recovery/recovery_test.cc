@@ -1,5 +1,5 @@
-// Recovery after a power cut or a death at every point of every request, and after another one in the middle of the
-// recovery. The same by chance, for long: recovery_random_test.cc.
+// Recovery after a power cut or a death at every point of every request, and after another crash during recovery.
+// recovery_random_test.cc has long random runs.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,16 +17,16 @@ using format::LogAddress;
 using format::SegmentState;
 using Image = CrashPool::Image;
 
-using Values = std::map<std::string, std::set<std::string>>;  // by key: what may be found
+using Values = std::map<std::string, std::set<std::string>>;  // by key: the values that may be found
 const std::string kNone(kAbsent);
 
-// A request, and what it comes upon.
+// A request, and the state that it begins with.
 struct Scene {
   std::string name;
   std::function<void(Store&)> before;
   std::function<void(Store&)> request;
-  Values during;  // the keys that matter, while it is under way
-  Values after;   // those that it decides, once it is answered
+  Values during;  // the values of the keys while the request is under way
+  Values after;   // the values of the keys that it decides, after its answer
   format::GeometryWish wish{229376, 1, 16384, 4096, 128};
 };
 
@@ -43,7 +43,7 @@ void FillSegment(Store& store, uint64_t room) {
   }
 }
 
-// Fills the open region: the next object of 500 bytes is the first of another one.
+// Fills the open region. The next object of 500 bytes is the first one of another region.
 void FillRegion(Store& store) {
   for (;;) {
     FillSegment(store, 512);
@@ -53,7 +53,7 @@ void FillRegion(Store& store) {
   }
 }
 
-// Keys whose home is this slot.
+// Returns keys whose home is this slot.
 std::vector<std::string> KeysAt(const format::Geometry& geometry, uint64_t home, size_t count) {
   std::vector<std::string> keys;
   for (int i = 0; keys.size() < count; ++i) {
@@ -311,7 +311,7 @@ std::vector<Scene> Scenes() {
         {"c", {"old", std::string(240, 'n')}}},
        {{"a", {std::string(240, 'n')}}, {"b", {std::string(240, 'n')}}, {"c", {std::string(240, 'n')}}}},
   };
-  // So many keys have one home that one of another home must move, to let the last one in.
+  // Many keys have one home. A key of another home must move, to make room for the last one.
   Scene move{"an entry moves", nullptr, nullptr, {}, {}};
   const format::Geometry geometry = format::ChooseGeometry(move.wish).value();
   const std::vector<std::string> crowd = KeysAt(geometry, 10, 50);
@@ -342,7 +342,8 @@ class SceneTest : public testing::TestWithParam<Scene> {
     return options;
   }
 
-  // The machine in which the request was cut off at a fence. False: it ended before, and was answered.
+  // Runs the request on the machine up to a fence. Returns false if the request ended before that fence, with its
+  // answer.
   static bool CutAt(size_t fence, Machine* machine) {
     GetParam().before(machine->store);
     return !machine->RunUpTo(fence, [&] { GetParam().request(machine->store); });
@@ -361,7 +362,7 @@ class SceneTest : public testing::TestWithParam<Scene> {
     for (const auto& [key, ignored] : GetParam().during) found[key] = store.Get(key);
     return found;
   }
-  // What is on the medium, before anybody recovers it.
+  // Returns the values on the medium, before recovery.
   static Found ContentsOf(const Store& layout, const Image& image) {
     Found found;
     const PoolBytes bytes = layout.BytesOfImage(std::as_bytes(std::span(image)));
@@ -378,7 +379,7 @@ class SceneTest : public testing::TestWithParam<Scene> {
     }
   }
 
-  // The pool works on, to the last byte of the log, and through a clean close.
+  // Expects that the pool works on, to the last byte of the log, and through a clean close.
   static void ExpectToWorkOn(Store& store) {
     Found contents = Contents(store);
     EXPECT_EQ(store.Inline("k", "afterwards").code, Code::kOk);
@@ -424,7 +425,7 @@ std::string NameOfScene(const testing::TestParamInfo<Scene>& tested) {
 }
 INSTANTIATE_TEST_SUITE_P(Scenes, SceneTest, testing::ValuesIn(Scenes()), NameOfScene);
 
-TEST_P(SceneTest, AfterAPowerCutTheNewestWholeVersionIsThere) {
+TEST_P(SceneTest, PowerCutLeavesTheNewestWholeVersion) {
   AtEveryFence([&](Machine& cut, bool answered) {
     Choices choices(*cut.pool, 1);
     for (size_t i = 0; i < choices.size() && !HasFailure(); ++i) {
@@ -433,14 +434,14 @@ TEST_P(SceneTest, AfterAPowerCutTheNewestWholeVersionIsThere) {
       Machine next(Options(), image);
       ExpectWell(next.store, Allowed(answered));
       EXPECT_EQ(Contents(next.store), ContentsOf(cut.store, image));
-      // No space is lost; that a segment was opened may be counted already.
+      // No space is lost. The bytes of a segment's header may be counted already.
       EXPECT_LE(next.store.LogBytesUsed(), cut.store.LogBytesUsed() + format::FirstObjectOffset(0));
       if (i % 8 == 0) ExpectToWorkOn(next.store);
     }
   });
 }
 
-// Once, twice, three times, at every fence of the recovery.
+// Recovery is cut off once, twice or three times, at each of its fences.
 TEST_P(SceneTest, ARecoveryThatIsCutOffIsDoneAgain) {
   AtEveryFence([&](Machine& cut, bool answered) {
     Choices choices(*cut.pool, 2);
@@ -464,11 +465,11 @@ TEST_P(SceneTest, ARecoveryThatIsCutOffIsDoneAgain) {
   });
 }
 
-// The server's process alone dies: the next one finds everything that it stored, on the medium or not. What that one
-// answers then must outlive a power cut; so must what it does with the places that it found free.
+// The server's process dies, and the machine stays up. The next server finds all of its stores, on the medium or only
+// in the caches. Its answers must outlive a power cut, and so must its use of the places that it found free.
 class RecoveredScene : public SceneTest {
  protected:
-  // Recovers with and without a look through the whole index.
+  // Recovers, with and without a look through the whole index.
   static void Check(bool damaged_moves);
 };
 INSTANTIATE_TEST_SUITE_P(Scenes, RecoveredScene, testing::ValuesIn(Scenes()), NameOfScene);
@@ -525,7 +526,7 @@ class RecoveryTest : public testing::Test {
   [[nodiscard]] std::byte* EntryOf(std::string_view key) const {
     return bytes() + store_.geometry().FirstSlotOffset(0, SlotOf(key));
   }
-  // Of the only head, whose regions are linked in their order.
+  // Returns an object of the only head. Its regions are linked in their order.
   [[nodiscard]] std::byte* ObjectAt(LogAddress address) const {
     return bytes() + store_.geometry().RegionOffset(address.slot()) + address.offset_in_slot();
   }
@@ -533,7 +534,7 @@ class RecoveryTest : public testing::Test {
   [[nodiscard]] std::vector<std::byte> AllBytes() const {
     return {machine_.pool->bytes().begin(), machine_.pool->bytes().end()};
   }
-  // Recovery refuses the pool, names the place, and leaves it as it is.
+  // Expects that recovery refuses the pool, names the place, and changes nothing.
   void ExpectRefused(const std::string& place) {
     const auto before = AllBytes();
     nvm::Writer writer(*machine_.pool);
@@ -558,7 +559,7 @@ TEST_F(RecoveryTest, AnEmptyPoolStaysEmpty) {
   EXPECT_EQ(store_.Inline("k", "v").code, Code::kOk);
 }
 
-TEST_F(RecoveryTest, APoolThatNeedsNoneIsNotChanged) {
+TEST_F(RecoveryTest, CleanPoolIsNotChanged) {
   for (int i = 0; i < 20; ++i) store_.Inline("key" + std::to_string(i), std::string(300, 'v'));
   store_.Delete("key3");
   store_.Close();
@@ -569,7 +570,7 @@ TEST_F(RecoveryTest, APoolThatNeedsNoneIsNotChanged) {
   EXPECT_EQ(report().unsettled, 0U);
 }
 
-TEST_F(RecoveryTest, TheReportSaysWhatWasDone) {
+TEST_F(RecoveryTest, ReportCountsTheRecoveredVersions) {
   store_.Inline("settled", "v");
   store_.Land(store_.Reserve("whole", "v"));
   store_.Land(store_.Reserve("whole too", "v", 0, Ack::kPlaced));
@@ -607,8 +608,8 @@ TEST_F(RecoveryTest, LogContinuesAfterUnfinishedReservations) {
   EXPECT_LT(dead.raw(), next.raw()) << "its writer may be alive, and write there";
 }
 
-// The header of the last object was in the caches alone. The log went on behind it, and a power cut left a hole before
-// the objects that came then: the next server took that for the end, and wrote over them.
+// The header of the last object was only in the caches, and the log went on after it. A power cut then left a hole
+// before the later objects. The next server took the hole for the end, and overwrote them.
 TEST_F(RecoveryTest, LastHeaderIsPersistentBeforeTheLogContinues) {
   store_.Inline("a", "value");
   EXPECT_FALSE(machine_.RunUpTo(0, [&] { store_.Inline("b", "value"); }));
@@ -624,7 +625,7 @@ TEST_F(RecoveryTest, LastHeaderIsPersistentBeforeTheLogContinues) {
 TEST_F(RecoveryTest, LogWritesOverTheTornEnd) {
   store_.Inline("a", "value");
   const LogAddress torn = store_.Reserve("b", "value").outcome.address;
-  std::memset(EntryOf("b"), 0, sizeof(uint64_t));  // the cut came before it was published
+  std::memset(EntryOf("b"), 0, sizeof(uint64_t));  // the cut came before the entry was published
   *ObjectAt(torn) ^= std::byte{1};
   Restart();
   EXPECT_EQ(report().index_slots, store_.geometry().index_slots) << "it could be damage";
@@ -632,8 +633,8 @@ TEST_F(RecoveryTest, LogWritesOverTheTornEnd) {
   EXPECT_EQ(store_.Inline("c", "value").address, torn);
 }
 
-// Also where the mark stays as it is, so that nothing else takes a fence.
-TEST_F(RecoveryTest, WhatACrashCutOffInTheLogIsGoneForGood) {
+// The mark does not change here, so recovery has no other reason for a fence.
+TEST_F(RecoveryTest, CutOffObjectIsPersistentlyGone) {
   store_.Inline("a", "value");
   store_.CloseAndReopen();
   const LogAddress torn = store_.Reserve("b", "value").outcome.address;
@@ -644,7 +645,7 @@ TEST_F(RecoveryTest, WhatACrashCutOffInTheLogIsGoneForGood) {
   EXPECT_TRUE(machine_.pool->IsDurable(g.RegionOffset(0), g.region_size));
 }
 
-TEST_F(RecoveryTest, WhatACrashCutOffDoesNotLookLikeTheEndAfterACleanClose) {
+TEST_F(RecoveryTest, CutOffObjectIsNotTheEndOfTheLogAfterACleanClose) {
   store_.Inline("a", "value");
   const LogAddress torn = store_.Reserve("b", "value").outcome.address;
   std::memset(EntryOf("b"), 0, sizeof(uint64_t));
@@ -656,7 +657,7 @@ TEST_F(RecoveryTest, WhatACrashCutOffDoesNotLookLikeTheEndAfterACleanClose) {
   EXPECT_EQ(store_.Inline("c", "value").address, torn);
 }
 
-TEST_F(RecoveryTest, ADamagedObjectInTheLogIsNotWrittenOverNorWhatComesBehindIt) {
+TEST_F(RecoveryTest, DamagedObjectAndLaterOnesAreNotOverwritten) {
   for (const bool zeroed : {false, true}) {
     const LogAddress first = store_.Inline("a", "value").address;
     const LogAddress second = store_.Inline("b", "value").address;
@@ -699,8 +700,8 @@ TEST_F(RecoveryTest, AnEntryThatNamesAnotherKeysTombstoneIsDamage) {
   EXPECT_EQ(store_.Keys(), 1U);
 }
 
-// What a put has repaired may have led anywhere, and is the old version from then on.
-TEST_F(RecoveryTest, WhereARepairedEntryLedBeforeDoesNotMatter) {
+// A repaired entry may have led anywhere. That place stays in it as the old version.
+TEST_F(RecoveryTest, EarlierAddressOfARepairedEntryDoesNotMatter) {
   store_.Inline("k", "old");
   const auto never_opened = LogAddress::At(0, 3 * store_.geometry().segment_size + 64);
   const uint64_t word = format::EntryWord::Make(true, never_opened, LogAddress(), true).raw();
@@ -714,14 +715,14 @@ TEST_F(RecoveryTest, WhereARepairedEntryLedBeforeDoesNotMatter) {
 
 // --- Repairs by a put
 
-// The entry of a key, damaged in one way or another.
+// A damaged entry of a key, by three kinds of damage.
 class DamageTest : public RecoveryTest, public testing::WithParamInterface<int> {
  protected:
   static constexpr int kHeader = 0;    // the header of its newest version
   static constexpr int kOtherKey = 1;  // it names another key's version
   static constexpr int kNowhere = 2;   // it leads out of the log
 
-  // In any pool of one head that has the keys "k" and "other".
+  // Works with any pool of one head that has the keys "k" and "other".
   static void Damage(Machine& machine) {
     Store& store = machine.store;
     std::byte* bytes = machine.pool->view().bytes.data();
@@ -749,7 +750,7 @@ class DamageTest : public RecoveryTest, public testing::WithParamInterface<int> 
 };
 INSTANTIATE_TEST_SUITE_P(Ways, DamageTest, testing::Range(0, 3));
 
-TEST_P(DamageTest, AGetAndADeleteSaySo) {
+TEST_P(DamageTest, GetAndDeleteReportTheDamage) {
   Put(store_);
   Damage(machine_);
   EXPECT_EQ(store_.Get("k"), kDamaged);
@@ -758,8 +759,8 @@ TEST_P(DamageTest, AGetAndADeleteSaySo) {
   EXPECT_EQ(store_.Get("other"), "value");
 }
 
-// A put that was refused had freed the entry before.
-TEST_P(DamageTest, ARefusedPutLeavesItToBeSeen) {
+// The shard used to free the entry before it refused the put.
+TEST_P(DamageTest, RefusedPutLeavesTheDamageVisible) {
   Put(store_);
   Damage(machine_);
   while (store_.Inline("other", std::string(500, 'o')).code == Code::kOk) {
@@ -782,8 +783,8 @@ TEST_P(DamageTest, APutRepairs) {
   EXPECT_EQ(store_.Get("k"), kAbsent);
 }
 
-// Where head and distance are the key's the entry is never gone, and so its damage neither, before a value is there.
-TEST_P(DamageTest, APutThatIsNeverDoneDoesNotHideIt) {
+// If head and distance are those of the key, the entry stays until a value is there. So the damage stays visible.
+TEST_P(DamageTest, UnfinishedPutDoesNotHideTheDamage) {
   if (GetParam() == kNowhere) return;
   Put(store_);
   Damage(machine_);
@@ -823,7 +824,7 @@ TEST_P(DamageTest, ACrashAtAnyPointOfThePutLeavesTheDamageOrTheValue) {
   }
 }
 
-TEST_F(RecoveryTest, SettledEntriesAreNotLookedAt) {
+TEST_F(RecoveryTest, RecoveryDoesNotVerifySettledEntries) {
   const LogAddress address = store_.Inline("k", "value").address;
   *(ObjectAt(address) + format::ValueOffset(1)) ^= std::byte{1};
   Restart();
@@ -832,7 +833,7 @@ TEST_F(RecoveryTest, SettledEntriesAreNotLookedAt) {
   EXPECT_EQ(store_.Keys(), 1U);
 }
 
-TEST_F(RecoveryTest, ADamagedOldVersionIsGoneBackToAndSaysSo) {
+TEST_F(RecoveryTest, DamagedOldVersionIsRestoredAsDamage) {
   const LogAddress old = store_.Inline("k", "old").address;
   store_.Reserve("k", "never");
   *(ObjectAt(old) + format::ValueOffset(1)) ^= std::byte{1};
@@ -841,8 +842,8 @@ TEST_F(RecoveryTest, ADamagedOldVersionIsGoneBackToAndSaysSo) {
   EXPECT_EQ(store_.Get("k"), kDamaged);
 }
 
-// The old version has a copy elsewhere, which the entry names; the chain leads to the one that was copied.
-TEST_F(RecoveryTest, AVersionThatIsNotNewerThanTheOldOneIsNotGoneBackTo) {
+// The entry names a copy of the old version, and the chain leads to the original.
+TEST_F(RecoveryTest, OnlyAVersionNewerThanTheOldOneIsRestored) {
   const Outcome first = store_.Inline("k", "value");
   const LogAddress gone = store_.Reserve("k", "never").outcome.address;
   const LogAddress copy = store_.Reserve("other", "value").outcome.address;
@@ -861,7 +862,7 @@ TEST_F(RecoveryTest, AVersionThatIsNotNewerThanTheOldOneIsNotGoneBackTo) {
   EXPECT_EQ(store_.WordOf("k").new_address(), copy);
 }
 
-TEST_F(RecoveryTest, BothCopiesOfAMovedEntryAreFoundHoweverFarApart) {
+TEST_F(RecoveryTest, BothCopiesOfAMovedEntryAreFoundAtAnyDistance) {
   for (const uint64_t distance : {1, 2, 31, 62, 63}) {
     StoreOptions options;
     options.wish.index_entries = 256;
@@ -898,8 +899,8 @@ TEST_F(RecoveryTest, ARegionThatWasLinkedAndNeverOpenedIsFreeAgain) {
   EXPECT_EQ(store_.Get("k"), std::string(500, 'v'));
 }
 
-// Else a delete would need another region, and would fail in a full pool.
-TEST_F(RecoveryTest, AHeadKeepsARegionForDeletesWhereverThePowerGoes) {
+// Otherwise a delete would need another region, and would fail in a full pool.
+TEST_F(RecoveryTest, HeadKeepsARegionForDeletesAtAnyPowerCut) {
   bool ended = false;
   for (size_t fence = 0; !ended; ++fence) {
     Machine machine{StoreOptions()};
@@ -918,27 +919,27 @@ TEST_F(RecoveryTest, AHeadKeepsARegionForDeletesWhereverThePowerGoes) {
   }
 }
 
-TEST_F(RecoveryTest, ARegionOrSegmentThatEntriesLeadIntoIsDamagedIfItWasNeverOpened) {
-  store_.Reserve("in flight", "v");  // so the first region is not settled, and recovery reads it
+TEST_F(RecoveryTest, UnopenedRegionOrSegmentWithEntriesIsDamage) {
+  store_.Reserve("in flight", "v");  // keeps the first region unsettled, so that recovery reads it
   FillRegion(store_);
   const std::string value(500, 'v');
   store_.Inline("k", value);
-  for (const uint64_t offset : {0, 16384}) {  // the first region, and the second one
+  for (const uint64_t offset : {0, 16384}) {  // the first region, then the second one
     std::byte* identity = bytes() + store_.geometry().regions_offset + offset;
     *identity ^= std::byte{1};
     ExpectRefused("region " + std::to_string(offset / 16384) + " is linked, and its segment");
     *identity ^= std::byte{1};
   }
   std::byte* identity = bytes() + store_.geometry().regions_offset + 3 * 4096;
-  *identity ^= std::byte{1};  // where the filler is
+  *identity ^= std::byte{1};  // the segment of the filler
   ExpectRefused("its segment 3 is damaged");
   *identity ^= std::byte{1};
   Restart();
   EXPECT_EQ(store_.Get("k"), value);
 }
 
-// Two regions can be linked and not opened only by damage. No entry leads there, so nothing is lost.
-TEST_F(RecoveryTest, DamageWhereNothingIsIsRepaired) {
+// Only damage links two regions that were not opened. No entry leads there, so nothing is lost.
+TEST_F(RecoveryTest, DamagedWordsOfUnusedRegionsAreRepaired) {
   store_.Inline("k", "value");
   for (const uint32_t region : {2U, 5U}) {
     const uint64_t word = format::RegionWord::Linked(1, 0, region).raw();
@@ -949,14 +950,14 @@ TEST_F(RecoveryTest, DamageWhereNothingIsIsRepaired) {
   EXPECT_EQ(store_.Get("k"), "value");
 }
 
-// As a bad block is after it was mended: all zeroes. What stood there must not be written over.
-TEST_F(RecoveryTest, ASegmentWhoseHeaderWasWipedOutIsDamage) {
+// A bad block that was mended is all zeroes. Its old objects must not be overwritten.
+TEST_F(RecoveryTest, SegmentWithAWipedHeaderIsDamage) {
   store_.Inline("k", "value");
   std::memset(bytes() + store_.geometry().regions_offset, 0, sizeof(format::SegmentHeader));
   ExpectRefused("region 0 is linked, and its segment 0 is damaged");
 }
 
-TEST_F(RecoveryTest, TheLastSegmentWhoseHeaderWasWipedOutIsDamage) {
+TEST_F(RecoveryTest, LastSegmentWithAWipedHeaderIsDamage) {
   FillSegment(store_, 512);
   store_.Inline("k", std::string(500, 'v'));
   std::memset(bytes() + store_.geometry().regions_offset + store_.geometry().segment_size, 0,
@@ -964,8 +965,8 @@ TEST_F(RecoveryTest, TheLastSegmentWhoseHeaderWasWipedOutIsDamage) {
   ExpectRefused("region 0 is linked, and its segment 1 is damaged");
 }
 
-// Its first objects as well: a block is larger than a header.
-TEST_F(RecoveryTest, ASegmentWhoseBeginWasWipedOutIsDamage) {
+// A bad block is larger than a header, so the first objects are zeroes, too.
+TEST_F(RecoveryTest, SegmentWithAWipedBeginningIsDamage) {
   StoreOptions options;
   options.wish = {1 << 20, 1, 65536, 16384, 128};
   Machine machine(options);
@@ -987,8 +988,8 @@ TEST_F(RecoveryTest, ASegmentWhoseBeginWasWipedOutIsDamage) {
   }
 }
 
-// Once is enough: the next recovery need not look through the index for it.
-TEST_F(RecoveryTest, ATombstoneThatWasCutOffIsClearedAway) {
+// One recovery clears it. The next one need not look through the index for it.
+TEST_F(RecoveryTest, CutOffTombstoneIsCleared) {
   store_.Inline("k", "value");
   std::byte* slot = bytes() + store_.geometry().regions_offset + format::kTombstoneSlotOffset;
   slot[40] = std::byte{7};
@@ -999,8 +1000,9 @@ TEST_F(RecoveryTest, ATombstoneThatWasCutOffIsClearedAway) {
   EXPECT_EQ(store_.Get("k"), "value");
 }
 
-// The server's process dies while it copies the value: the header stands there, so the log can be walked.
-TEST_F(RecoveryTest, AnInlinePutThatWasCutOffIsSteppedOver) {
+// The server's process dies while it copies the value. The header is there, so a walk through the log passes the
+// object.
+TEST_F(RecoveryTest, CutOffInlinePutIsPassedOver) {
   store_.Inline("k", "old");
   bool ended = true;
   // Nothing of the put is published at its first fence.
@@ -1008,14 +1010,14 @@ TEST_F(RecoveryTest, AnInlinePutThatWasCutOffIsSteppedOver) {
   ASSERT_FALSE(ended);
   const uint64_t at = format::FirstObjectOffset(0) + format::ObjectSpace(1, 3);
   std::byte* object = bytes() + store_.geometry().regions_offset + at;
-  std::memset(object + format::ChecksumOffset(1), 0, 200);  // it came as far as this
+  std::memset(object + format::ChecksumOffset(1), 0, 200);  // the copy came as far as this
   Restart();
   EXPECT_EQ(report().objects, 2U);
   EXPECT_EQ(report().index_slots, 0U);
   EXPECT_EQ(store_.Get("k"), "old");
 }
 
-// Where the objects of a full segment end is on the medium before its state is, at whatever point the power goes.
+// The end of a full segment reaches the medium before its state does, wherever the power is cut.
 TEST_F(RecoveryTest, AFullSegmentStatesItsEnd) {
   int full = 0;
   for (size_t fence = 0;; ++fence) {
@@ -1038,8 +1040,8 @@ TEST_F(RecoveryTest, AFullSegmentStatesItsEnd) {
   EXPECT_GT(full, 10);
 }
 
-// (I9) What is settled and full is not looked at, however much it is.
-TEST_F(RecoveryTest, OnlyWhatMayHaveBeenInFlightIsLookedAt) {
+// (I9) Recovery reads no settled and full segments, however many there are.
+TEST_F(RecoveryTest, RecoveryReadsOnlySegmentsWithVersionsInFlight) {
   FillRegion(store_);
   FillRegion(store_);
   store_.Inline("k", std::string(500, 'v'));  // alone in its segment
@@ -1049,7 +1051,7 @@ TEST_F(RecoveryTest, OnlyWhatMayHaveBeenInFlightIsLookedAt) {
   EXPECT_EQ(report().index_slots, 0U);
   EXPECT_EQ(report().taken_back, 1U);
 
-  // One that waits keeps its segment, and no other.
+  // A reservation that waits keeps its segment unsettled, and no other.
   const Reserved stuck = store_.Reserve("stuck", "value", 1);
   FillRegion(store_);
   store_.Inline("k", std::string(500, 'x'));
@@ -1061,7 +1063,7 @@ TEST_F(RecoveryTest, OnlyWhatMayHaveBeenInFlightIsLookedAt) {
   EXPECT_EQ(store_.Get("k"), std::string(500, 'x'));
 }
 
-// (I9) Nor is what comes before the mark of the open segment.
+// (I9) Recovery reads nothing before the mark of the open segment.
 TEST_F(RecoveryTest, RecoverySkipsVersionsBeforeTheMark) {
   const auto fill = [&](int objects) {
     for (int i = 0; i < objects; ++i) store_.Inline("key" + std::to_string(i), std::string(40, 'v'));  // 96 bytes each
@@ -1071,7 +1073,7 @@ TEST_F(RecoveryTest, RecoverySkipsVersionsBeforeTheMark) {
   EXPECT_LT(report().objects, (1024U + 96) / 96 + 1);
   EXPECT_EQ(report().index_slots, 0U);
 
-  // One in flight, and all behind it.
+  // One version is in flight, and recovery reads all versions after it.
   const Reserved stuck = store_.Reserve("stuck", "value", 1);
   fill(9);
   Restart();
@@ -1080,7 +1082,7 @@ TEST_F(RecoveryTest, RecoverySkipsVersionsBeforeTheMark) {
   EXPECT_EQ(store_.Get("stuck"), kAbsent);
 }
 
-TEST_F(RecoveryTest, ADamagedRecordOfMovesIsDoneWithout) {
+TEST_F(RecoveryTest, DamagedMoveRecordCausesAnIndexWalk) {
   store_.Inline("k", "old");
   store_.Reserve("k", "new");
   for (const uint64_t move :
@@ -1101,7 +1103,7 @@ TEST_F(RecoveryTest, FullSegmentsAreSettled) {
   EXPECT_EQ(store_.SegmentStateOf(dead), SegmentState::kSettled);
 }
 
-// Its marks were in the dead server's memory.
+// The marks of the deleted versions were in the dead server's memory.
 TEST_F(RecoveryTest, DeletedVersionsNeverComeBack) {
   store_.Inline("k", "old");
   const Reserved reserved = store_.Reserve("k", "late", 1);
@@ -1114,8 +1116,8 @@ TEST_F(RecoveryTest, DeletedVersionsNeverComeBack) {
   EXPECT_EQ(store_.Get("k"), kAbsent);
 }
 
-// Readers return a version once they see its settled bit. So it is persistent before that, also when a session at its
-// limit makes the server look for puts that have arrived.
+// Readers return a version after they see its settled bit. So the version must be persistent before that. This also
+// holds when a session at its limit makes the shard look for arrived puts.
 TEST_F(RecoveryTest, ASessionAtItsLimitSettlesOnlyWhatIsPersistent) {
   constexpr size_t kLimit = 16;
   int settled = 0;
@@ -1142,7 +1144,7 @@ TEST_F(RecoveryTest, ASessionAtItsLimitSettlesOnlyWhatIsPersistent) {
 }
 
 // A reader got this version before the tombstone was published. A reader that meets the tombstone must not go past it.
-TEST_F(RecoveryTest, AGetInTheMiddleOfADeleteSeesNothingOlderThanTheGetsBeforeIt) {
+TEST_F(RecoveryTest, GetDuringADeleteSeesNothingOlderThanEarlierGets) {
   store_.Inline("k", "old");
   const Reserved first = store_.Reserve("k", "first", 1, Ack::kPlaced);
   store_.Reserve("k", "second", 2, Ack::kPlaced);
@@ -1158,8 +1160,8 @@ TEST_F(RecoveryTest, AGetInTheMiddleOfADeleteSeesNothingOlderThanTheGetsBeforeIt
   EXPECT_EQ(store_.Get("k"), kNone);
 }
 
-// The entry counts once, whatever stood in its slot.
-TEST_F(RecoveryTest, APutThatTakesOverADamagedEntryOfNobodyFreesItFirst) {
+// The entry counts once, whatever was in its slot before.
+TEST_F(RecoveryTest, PutFreesADamagedEntryWithoutAKeyBeforeItTakesTheSlot) {
   store_.Inline("other", "value");
   const LogAddress address = store_.Inline("k", "old").address;
   const uint64_t keys = store_.Keys();
@@ -1174,14 +1176,14 @@ TEST_F(RecoveryTest, APutThatTakesOverADamagedEntryOfNobodyFreesItFirst) {
 
 // An unsettled entry leads to its newest version, to its old one, and to those in between. Recovery may go back to each
 // of them, so it must not forget a segment that has one.
-TEST_F(RecoveryTest, ASegmentThatOlderVersionsStandInIsDamageIfItsHeaderWasWipedOut) {
+TEST_F(RecoveryTest, WipedHeaderOfASegmentWithOlderVersionsIsDamage) {
   for (const std::string stands_there : {"the old version", "a whole one in between", "one that is not whole"}) {
     SCOPED_TRACE(stands_there);
     Machine machine{StoreOptions()};
     Store& store = machine.store;
     const format::Geometry& g = store.geometry();
     const bool is_old = stands_there == "the old version";
-    store.Reserve("in flight", "v", 3);  // so the first region is not settled, and recovery reads it
+    store.Reserve("in flight", "v", 3);  // keeps the first region unsettled, so that recovery reads it
     if (!is_old) store.Inline("k", "old");
     while (store.LogBytesUsed() <= 3 * g.segment_size) store.Inline("filler", std::string(300, 'f'));
     if (is_old) store.Inline("k", "old");

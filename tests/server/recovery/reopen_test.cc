@@ -78,14 +78,14 @@ TEST_P(ReopenTest, VersionsNeverRepeat) {
   }
 }
 
-// A server that dies does not close; whoever opens the pool after its recovery must not give out its numbers again.
+// A server that dies does not close the pool. The next one must not give out its versions again after the recovery.
 TEST_P(ReopenTest, VersionsNeverRepeatAfterADeath) {
   const uint64_t last = store_.Inline("k", "v").header.version;
   store_.Open();
   EXPECT_GT(store_.Inline("k", "v").header.version, last);
 }
 
-TEST_P(ReopenTest, TheLogGoesOnWhereItStopped) {
+TEST_P(ReopenTest, LogContinuesAtItsEnd) {
   const std::string value(300, 'x');
   format::LogAddress last;
   for (int i = 0; i < 30; ++i) {
@@ -98,7 +98,7 @@ TEST_P(ReopenTest, TheLogGoesOnWhereItStopped) {
   for (int i = 0; i < 30; ++i) EXPECT_EQ(store_.Get("key" + std::to_string(i)), value + std::to_string(i));
 }
 
-TEST_P(ReopenTest, AReservationThatNeverArrivedIsSteppedOver) {
+TEST_P(ReopenTest, UnfinishedReservationIsPassedOver) {
   store_.Reserve("dead", std::string(100, 'x'), 1);
   store_.Inline("k", "v1");
   store_.CloseAndReopen();
@@ -109,7 +109,7 @@ TEST_P(ReopenTest, AReservationThatNeverArrivedIsSteppedOver) {
   EXPECT_FALSE(store_.WordOf("k").old_address().none());
 }
 
-TEST_P(ReopenTest, TheLogIsUsedUpToTheSameEndWithAndWithoutReopening) {
+TEST_P(ReopenTest, LogHasTheSameEndWithAndWithoutReopening) {
   const auto fill = [](Store& store, bool reopen) {
     int puts = 0;
     while (store.Inline("k", std::string(500, 'x')).code == Code::kOk) {
@@ -178,7 +178,7 @@ TEST_P(ReopenTest, EveryHeadOfAShardWorks) {
   }
 }
 
-TEST_P(ReopenTest, ShardsOfOnePoolKeepToTheirParts) {
+TEST_P(ReopenTest, ShardWritesOnlyItsPartOfThePool) {
   StoreOptions options = Options();
   options.wish.shards = 2;
   options.wish.pool_size = 131072 + 8 * 16384;
@@ -195,7 +195,7 @@ TEST_P(ReopenTest, ShardsOfOnePoolKeepToTheirParts) {
   ASSERT_GT(puts, 10);
   store.CloseAndReopen();
   EXPECT_EQ(store.versions().index().census().used(), static_cast<uint64_t>(puts));
-  // Nothing of shard 0: neither its record, nor its index, nor its regions.
+  // The bytes of shard 0 stay zero: its record, its index and its regions.
   const auto& g = store.geometry();
   const auto expect_zero = [&](uint64_t offset, uint64_t size) {
     for (uint64_t at = offset; at < offset + size; at += 8) {
@@ -210,7 +210,7 @@ TEST_P(ReopenTest, ShardsOfOnePoolKeepToTheirParts) {
 TEST_P(ReopenTest, ADamagedRegionTableIsRefusedWithAMessage) {
   store_.Inline("k", "v");
   store_.Close();
-  // A second region says that it is the same slot.
+  // A second region has the word of the same head slot.
   auto bytes = store_.pool().view().bytes.subspan(format::kRegionTableOffset);
   std::memcpy(bytes.data() + sizeof(uint64_t), bytes.data(), sizeof(uint64_t));
   nvm::Writer writer(store_.pool());

@@ -1,5 +1,5 @@
-// What a power cut makes of a shard in an ordinary file, and what the full verification makes of that: pages of any
-// times since the last sync stand side by side, and every structure may be older than what it speaks of.
+// A shard in an ordinary file after a power cut, and its full verification. Pages of any times since the last sync
+// stand side by side, and each structure may be older than the things that it describes.
 #include "server/recovery/verification.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class VerificationTest : public testing::Test {
     ASSERT_EQ(outcome.code, Code::kOk) << key;
     newest_version_ = std::max(newest_version_, outcome.header.version);
   }
-  // The pages of the image that hold these bytes, as they are in the other one.
+  // Copies the pages with these bytes from the other image.
   static void TakePages(PagePool::Image* image, const PagePool::Image& from, uint64_t begin, uint64_t end) {
     for (uint64_t page = begin / PagePool::kPage; page * PagePool::kPage < end; ++page) {
       const auto at = static_cast<ptrdiff_t>(page * PagePool::kPage / sizeof(uint64_t));
@@ -72,8 +72,10 @@ class VerificationTest : public testing::Test {
   StoreOptions options_;
   PagePool* medium_ = nullptr;
   std::unique_ptr<Store> store_;
-  std::map<std::string, std::set<std::string>> put_;  // all values that a key ever had
-  std::vector<std::string> damaged_;                  // as Verify says
+  // All values that a key ever had.
+  std::map<std::string, std::set<std::string>> put_;
+  // The keys that Verify calls damaged.
+  std::vector<std::string> damaged_;
   uint64_t values_ = 0;
   uint64_t newest_version_ = 0;
 };
@@ -110,7 +112,7 @@ void VerificationTest::DoSomething(Random& random, uint64_t keys) {
   }
 }
 
-// Each key has a whole value that it once had, or none, or damage that was told.
+// Checks that each key has one of its whole values, or is absent, or was reported as damaged.
 void VerificationTest::CheckWhatIsLeft() {
   const bool unknown = std::count(damaged_.begin(), damaged_.end(), "") > 0;
   for (const auto& [key, values] : put_) {
@@ -128,7 +130,8 @@ void VerificationTest::CheckWhatIsLeft() {
   }
 }
 
-// Every key can be put, found and deleted, with versions that were never given out, also over a kill, a stop, cleaning.
+// Checks that each key can be put, found and deleted, with versions that were never given out. It does so over a kill,
+// a clean stop and cleaning.
 void VerificationTest::CheckThatItServes(Random& random) {
   std::map<std::string, std::string> expected;
   const uint64_t before = newest_version_;
@@ -169,7 +172,7 @@ TEST_F(VerificationTest, AnyMixtureOfPagesBecomesASoundShard) {
     bool was_damaged = false;
     MakePool();
     const uint64_t keys = 20 + random.Uniform(300);
-    // What one power cut leaves behind is there in the next one.
+    // The next power cut begins with the disk that this one left.
     for (uint64_t round = random.Uniform(3); !HasFatalFailure(); --round) {
       const uint64_t steps = random.Uniform(1500);
       const double written = 0.01 * static_cast<double>(random.Uniform(10));
@@ -185,7 +188,7 @@ TEST_F(VerificationTest, AnyMixtureOfPagesBecomesASoundShard) {
       TakePool(medium_->AfterPowerCut(random, chance));
       damaged_.clear();
       Status status = store_->Verify(&damaged_);
-      // The power may go again in the middle of the repair: some of what was stored there is written then.
+      // The power may be cut again during the repair, after the disk has some of its stores.
       if (status.ok() && random.Chance(0.3)) {
         TakePool(medium_->AfterPowerCut(random, 0.5));
         status = store_->Verify(&damaged_);
@@ -216,7 +219,8 @@ TEST_F(VerificationTest, AnyMixtureOfPagesBecomesASoundShard) {
   EXPECT_EQ(refused, 0);
 }
 
-// One page of the region table comes from a time before the log had its regions: the objects say where they are.
+// One page of the region table is from the time before the log had its regions. The objects tell where the regions
+// belong.
 TEST_F(VerificationTest, RegionsAreFoundByTheirObjects) {
   MakePool();
   const PagePool::Image before = medium_->cached();
@@ -232,8 +236,8 @@ TEST_F(VerificationTest, RegionsAreFoundByTheirObjects) {
   CheckThatItServes(random);
 }
 
-// The shard's record comes from before the index grew, and before versions were given out.
-TEST_F(VerificationTest, AnOldRecordGivesNoVersionAgainAndHidesNoBlock) {
+// The shard's record is from the time before the index grew, and before versions were given out.
+TEST_F(VerificationTest, OldShardRecordRepeatsNoVersionAndHidesNoBlock) {
   MakePool();
   const PagePool::Image before = medium_->cached();
   for (uint64_t i = 0; i < 400; ++i) {
@@ -253,8 +257,8 @@ TEST_F(VerificationTest, AnOldRecordGivesNoVersionAgainAndHidesNoBlock) {
   CheckThatItServes(random);
 }
 
-// What a client knows of a version that got lost with its page must not be true of a later one.
-TEST_F(VerificationTest, AVersionThatGotLostIsNeverGivenOutAgain) {
+// A client may remember a version that was lost with its page. Its number must not mean a later version.
+TEST_F(VerificationTest, LostVersionIsNeverGivenOutAgain) {
   MakePool();
   Put("a", 40);
   ASSERT_TRUE(medium_->Sync(0, medium_->size()).ok());
@@ -267,7 +271,7 @@ TEST_F(VerificationTest, AVersionThatGotLostIsNeverGivenOutAgain) {
   EXPECT_GT(again.header.version, newest_version_ + 1'000'000'000);
 }
 
-TEST_F(VerificationTest, AnIndexWithoutItsRunIsRefusedAndNamesWhatHelps) {
+TEST_F(VerificationTest, IndexWithoutItsRunIsRefusedWithAHint) {
   MakePool();
   const PagePool::Image before = medium_->cached();
   for (uint64_t i = 0; i < 400; ++i) {
@@ -285,7 +289,7 @@ TEST_F(VerificationTest, AnIndexWithoutItsRunIsRefusedAndNamesWhatHelps) {
   EXPECT_TRUE(medium_->cached() == image) << "what is refused stays as it is";
 }
 
-// A page of the index comes from a time before its entry moved: the key has two, of which one is older.
+// A page of the index is from the time before its entry moved. The key has two entries, of which one is older.
 TEST_F(VerificationTest, OfTwoEntriesOfAKeyTheNewerOneStays) {
   MakePool();
   Put("a", 40);
@@ -312,7 +316,8 @@ TEST_F(VerificationTest, OfTwoEntriesOfAKeyTheNewerOneStays) {
   }
 }
 
-// An entry with the key's tag that has another home, and leads to nothing, is of another key: it stays, and says so.
+// The entry has the key's tag and another home, and leads to no object. So it belongs to another key. It stays, as
+// damage.
 TEST_F(VerificationTest, ADamagedEntryOfAnotherKeyWithTheSameTagStays) {
   MakePool();
   Put("a", 50);
@@ -334,8 +339,9 @@ TEST_F(VerificationTest, ADamagedEntryOfAnotherKeyWithTheSameTagStays) {
   EXPECT_FALSE(next.versions().index().WordAt(slot + 10).empty());
 }
 
-// Entries stand where no get looks for them, and each needs room that others take: none may get lost without a word.
-TEST_F(VerificationTest, NoMisplacedEntryIsLostWithoutAWord) {
+// Entries stand in slots where no get looks, and others take the slots that they need. The verification loses none of
+// them without a report.
+TEST_F(VerificationTest, NoMisplacedEntryIsLostWithoutAReport) {
   uint64_t found = 0;
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -373,8 +379,8 @@ TEST_F(VerificationTest, NoMisplacedEntryIsLostWithoutAWord) {
   EXPECT_GT(found, 30 * 100U);
 }
 
-// Else the last one would be followed by the first, in which there are objects that verify.
-TEST_F(VerificationTest, RefusesAPoolThatHasUsedUpItsGenerations) {
+// Otherwise the first generation would follow the last one, and old objects with that generation verify.
+TEST_F(VerificationTest, RefusesAPoolWithoutFurtherGenerations) {
   MakePool();
   Put("a", 40);
   store_->Close();
@@ -396,12 +402,12 @@ TEST_F(VerificationTest, RefusesAPoolThatHasUsedUpItsGenerations) {
   CheckThatItServes(random);
 }
 
-// The version to go back to is no safer than the newest one: its page may be lost, too.
+// The old version is no safer than the newest one: its page may be lost, too.
 TEST_F(VerificationTest, AnOldVersionIsVerifiedBeforeAKeyGoesBackToIt) {
   MakePool();
   Put("a", 2500);
   const uint64_t offset = store_->OffsetOfKey("a");
-  ASSERT_EQ(store_->Reserve("a", NewValue("a", 40)).code(), Code::kOk);  // and its client ends
+  ASSERT_EQ(store_->Reserve("a", NewValue("a", 40)).code(), Code::kOk);  // its client ends
   PagePool::Image image = medium_->cached();
   Store sound(options_, std::make_unique<PagePool>(image, false, kBoot));
   ASSERT_TRUE(sound.Verify(&damaged_).ok());
@@ -414,8 +420,8 @@ TEST_F(VerificationTest, AnOldVersionIsVerifiedBeforeAKeyGoesBackToIt) {
   EXPECT_EQ(store_->Get("a"), kDamaged);
 }
 
-// A value whose page got lost is told by its key, is never given, and a put repairs it.
-TEST_F(VerificationTest, ALostValueIsToldByItsKeyAndRepairedByAPut) {
+// A value is lost with its page. The verification reports its key, no get returns it, and a put repairs it.
+TEST_F(VerificationTest, LostValueIsReportedByKeyAndRepairedByAPut) {
   MakePool();
   Put("a", 40);
   Put("b", 2500);
@@ -433,7 +439,7 @@ TEST_F(VerificationTest, ALostValueIsToldByItsKeyAndRepairedByAPut) {
   EXPECT_EQ(store_->Get("b"), "again");
 }
 
-// The disk may have pages of an earlier use there: they came back, or their zeroes got lost.
+// The disk may have pages of an earlier use there, since their zeroes never reached it.
 TEST_F(VerificationTest, ARegionThatIsInNoHeadIsEmptiedBeforeItIsUsed) {
   MakePool();
   Put("a", 40);
@@ -452,8 +458,8 @@ TEST_F(VerificationTest, ARegionThatIsInNoHeadIsEmptiedBeforeItIsUsed) {
   EXPECT_TRUE(IsZero(medium_->bytes().subspan(g.RegionOffset(region), g.region_size)));
 }
 
-// It leaves nothing that a recovery would take for damage in the log or in a move.
-TEST_F(VerificationTest, ACrashAfterItIsRecoveredWithoutALookThroughTheIndex) {
+// The verification leaves nothing that a recovery would take for damage in the log or in a move.
+TEST_F(VerificationTest, CrashAfterVerificationIsRecoveredWithoutAnIndexWalk) {
   MakePool();
   Put("a", 40);
   Put("b", 40);
@@ -482,7 +488,7 @@ TEST_F(VerificationTest, ACrashAfterItIsRecoveredWithoutALookThroughTheIndex) {
   EXPECT_TRUE(damaged_.empty());
 }
 
-// The region table's page is of a later time than the shard's record, and than the blocks that a split was to fill.
+// The region table's page is newer than the shard's record, and newer than the blocks that a split was to fill.
 TEST_F(VerificationTest, RunsThatHoldNothingAreFreeAgain) {
   MakePool();
   Put("a", 40);
@@ -501,8 +507,8 @@ TEST_F(VerificationTest, RunsThatHoldNothingAreFreeAgain) {
   CheckThatItServes(random);
 }
 
-// What a client knows of places is bound to their generation.
-TEST_F(VerificationTest, AGenerationThatGotLostIsNeverGivenOutAgain) {
+// Clients remember places with their generation.
+TEST_F(VerificationTest, LostGenerationIsNeverGivenOutAgain) {
   MakePool();
   ASSERT_TRUE(medium_->Sync(0, medium_->size()).ok());
   for (int i = 0; i < 60; ++i) Put("a", 2500);
@@ -520,7 +526,7 @@ TEST_F(VerificationTest, AGenerationThatGotLostIsNeverGivenOutAgain) {
   }
 }
 
-// A page of the region table is older than the other, and says of a region that it is where another one is by now.
+// One page of the region table is older than the other. So a region claims the slot that another region has now.
 TEST_F(VerificationTest, OfTwoRegionsThatClaimASlotTheOneWithMoreSegmentsStays) {
   MakePool();
   for (uint64_t i = 0; i < 20; ++i) Put(KeyOf(i), 300);
@@ -544,8 +550,8 @@ TEST_F(VerificationTest, OfTwoRegionsThatClaimASlotTheOneWithMoreSegmentsStays) 
   }
 }
 
-// With 0 it would count as one of copies, in a region of puts.
-TEST_F(VerificationTest, ASegmentThatLostItsHeaderHasTheVersionsOfTheOneBeforeIt) {
+// With first version 0, the segment would count as a segment of copies, in a region of puts.
+TEST_F(VerificationTest, SegmentWithoutAHeaderGetsTheFirstVersionOfTheOneBefore) {
   MakePool();
   for (uint64_t i = 0; i < 40; ++i) Put(KeyOf(i), 300);
   store_->Close();
@@ -567,8 +573,8 @@ TEST_F(VerificationTest, ASegmentThatLostItsHeaderHasTheVersionsOfTheOneBeforeIt
   CheckThatItServes(random);
 }
 
-// A client writes headers into its own chunk, with any version; and the medium decays. Neither ends the versions that
-// are left, nor begins them again, however often the pool is verified.
+// A client writes headers with any version into its chunk, and the medium decays. Neither uses up the versions, nor
+// begins them again, even if the pool is verified several times.
 TEST_F(VerificationTest, NoForgedVersionMovesTheLimitOfVersions) {
   MakePool();
   Put("a", 40);

@@ -65,16 +65,16 @@ TEST_F(ParkedRequestsTest, ADoomedSessionIsNotServedAndAForgottenOneIsGone) {
   EXPECT_TRUE(served_.empty());
 }
 
-TEST_F(ParkedRequestsTest, AMessageStaysInItsOrderAfterOneThatIsTooFast) {
+TEST_F(ParkedRequestsTest, MessageKeepsItsOrderAfterOneBeyondTheRate) {
   for (Session& session : sessions_) session.slots = 8;
-  rates_.SetLimit(10);  // so a tenth of a second for each, and one at once
+  rates_.SetLimit(10);  // a tenth of a second for each, and one at once
   const auto hear = [&](Session& session, uint32_t imm, Nanoseconds /*seen*/) {
     served_.push_back(10 * session.id + imm);
   };
   EXPECT_EQ(rates_.Wake(hear), 0U);
   EXPECT_FALSE(rates_.ParkIfTooFast(sessions_[0], 0, {}));
   EXPECT_TRUE(rates_.ParkIfTooFast(sessions_[0], 1, {}));
-  EXPECT_FALSE(rates_.ParkIfTooFast(sessions_[1], 0, {})) << "each client has a rate of its own";
+  EXPECT_FALSE(rates_.ParkIfTooFast(sessions_[1], 0, {})) << "the rate of one client does not limit another";
   rates_.SetLimit(0);
   EXPECT_TRUE(rates_.ParkIfTooFast(sessions_[0], 2, {})) << "it comes after one that waits";
   EXPECT_EQ(rates_.Wake(hear), 2U);

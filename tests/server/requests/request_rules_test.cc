@@ -65,7 +65,7 @@ TEST_F(RequestRules, WriteAccessDecidesWhichPlacesARequestMayName) {
   }
 }
 
-TEST_F(RequestRules, OnlyPutsInlineAndStagedReservesAndDeletesHaveConditions) {
+TEST_F(RequestRules, OnlyInlineAndStagedPutsReservesAndDeletesHaveConditions) {
   Grant(&session_, Rights::kWholePool);
   for (const RequestOp op : kAllOps) {
     const bool may = op == RequestOp::kPutInline || op == RequestOp::kPutStaged || op == RequestOp::kReserve ||
@@ -141,7 +141,7 @@ TEST_F(RequestRules, AStagedValueLiesInItsStagingBuffer) {
   }
 }
 
-TEST_F(RequestRules, OperationsWithoutAKeyAreNoneForAKey) {
+TEST_F(RequestRules, OperationsWithoutAKeyAreNotTakenForOnesWithAKey) {
   for (const RequestOp op :
        {RequestOp::kCommit, RequestOp::kDelegate, RequestOp::kGiveBack, RequestOp{0}, RequestOp{12}, RequestOp{255}}) {
     EXPECT_EQ(Numbers(RequestFor(op)), "an operation that is none") << static_cast<int>(op);

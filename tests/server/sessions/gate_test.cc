@@ -1,4 +1,4 @@
-// Who is let in, and who is not.
+// The clients that the gate lets in, and those that it refuses.
 #include "server/sessions/gate.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,8 @@ class GateTest : public testing::Test {
     gate_ = *Gate::Open(path(), clock_);
   }
   [[nodiscard]] std::string path() const { return folder_ / "tokens"; }
-  // Another file each time, as careful editors do it: so the change is seen however coarse the file system's clock is.
+  // Writes another file each time, as careful editors do. So the gate sees the change even with a coarse clock of the
+  // file system.
   void Write(const std::string& text) const {
     const std::string next = path() + ".next";
     std::ofstream(next) << text;
@@ -46,7 +47,7 @@ class GateTest : public testing::Test {
     hello.client_id = 77;
     return hello;
   }
-  // The answer to the challenge that this hello gets.
+  // Returns the hello with the answer to the challenge that the gate gives for it.
   HelloRequest Answer(HelloRequest hello, const std::string& token) {
     const auto verdict = gate_->Judge(hello);
     EXPECT_TRUE(verdict.challenge && !verdict.admission);
@@ -90,7 +91,7 @@ TEST_F(GateTest, ClientWithoutATokenIsRefused) {
     changed.proof[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
     ExpectRefused(changed, "does not know this token");
   }
-  // The proof is of all that it was made for.
+  // The proof covers all fields of the hello.
   HelloRequest changed = hello;
   changed.slots = 9;
   ExpectRefused(changed, "does not know this token");
@@ -106,13 +107,13 @@ TEST_F(GateTest, ClientWithoutATokenIsRefused) {
   EXPECT_TRUE(gate_->Judge(hello).admission) << "all of that took nothing from it";
 }
 
-TEST_F(GateTest, AProofCountsOnceAndNotForLong) {
+TEST_F(GateTest, ProofCountsOnceAndForALimitedTime) {
   const HelloRequest hello = Answer(Hello(), kWriter);
   EXPECT_TRUE(gate_->Judge(hello).admission);
   ExpectRefused(hello, "used before");
   clock_.now += Gate::kAnswerTime;
   ExpectRefused(hello, "used before");
-  // Too late is not wrong: there is another challenge.
+  // A late proof gets another challenge, and no refusal.
   const HelloRequest late = Answer(Hello(), kWriter);
   clock_.now += Gate::kAnswerTime + std::chrono::seconds(1);
   for (const HelloRequest& each : {late, hello}) {
@@ -122,7 +123,7 @@ TEST_F(GateTest, AProofCountsOnceAndNotForLong) {
   EXPECT_TRUE(gate_->Judge(Answer(Hello(), kWriter)).admission);
 }
 
-TEST_F(GateTest, AChallengeOfTheFutureOrOfAnotherStartIsNone) {
+TEST_F(GateTest, ChallengeOfTheFutureOrOfAnotherStartIsRefused) {
   HelloRequest hello = Answer(Hello(), kWriter);
   hello.challenge += uint64_t{1} << 32;
   EXPECT_TRUE(gate_->Judge(hello).challenge);
@@ -160,8 +161,8 @@ TEST_F(GateTest, AChangeOfTheFileCounts) {
   EXPECT_FALSE(verdict.admission->read_only);
 }
 
-// What is remembered is bounded, and forgotten when it does not count any more.
-TEST_F(GateTest, LastOfTooManyProofsAreToldToTryAgain) {
+// The gate remembers a limited number of proofs, and forgets them when they are too old to count.
+TEST_F(GateTest, ProofsBeyondTheLimitAreToldToTryAgain) {
   HelloRequest hello = Hello();
   for (hello.client_id = 1; hello.client_id <= Gate::kAnswersMax; ++hello.client_id) {
     ASSERT_TRUE(gate_->Judge(Answer(hello, kWriter)).admission) << hello.client_id;
@@ -175,7 +176,7 @@ TEST_F(GateTest, LastOfTooManyProofsAreToldToTryAgain) {
   EXPECT_TRUE(gate_->Judge(Answer(hello, kWriter)).admission);
 }
 
-// Whoever is in stays in; nobody comes in by tokens that may be out of date.
+// Connected clients stay. No client comes in by tokens that may be out of date.
 TEST_F(GateTest, AFileThatCannotBeReadLetsNobodyIn) {
   const TokenIds before = *gate_->ids();
   for (const char* wrong : {"", "short\n", "a-token-that-is-cut"}) {
@@ -193,8 +194,8 @@ TEST_F(GateTest, AFileThatCannotBeReadLetsNobodyIn) {
   EXPECT_FALSE(Gate::Open(path() + "nothing", clock_).ok());
 }
 
-// Not the file's fault, and it does not change: it is tried again.
-TEST_F(GateTest, AFileThatCannotBeReadForAWhileIsReadLater) {
+// The process has no descriptors left. The file does not change, and the gate reads it again later.
+TEST_F(GateTest, UnreadableFileIsReadAgainLater) {
   Write("another-token-for-all\n");
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);

@@ -5,7 +5,7 @@
 namespace erda::server {
 namespace {
 
-// How many are taken in this time, if as many as may are asked for every so many microseconds.
+// Returns the number that the rate takes in this time, if it is asked every `step` microseconds.
 uint64_t TakenIn(Rate& rate, uint64_t from, uint64_t micros, uint64_t step) {
   uint64_t taken = 0;
   for (uint64_t now = from; now < from + micros; now += step) {
@@ -14,7 +14,7 @@ uint64_t TakenIn(Rate& rate, uint64_t from, uint64_t micros, uint64_t step) {
   return taken;
 }
 
-TEST(RateTest, IsKeptHoweverOftenItIsAskedFor) {
+TEST(RateTest, RateIsKeptForAnyNumberOfRequests) {
   for (const uint32_t per_second : {100U, 1000U, 50'000U, 1'000'000U}) {
     for (const uint64_t step : {1000U, 10'000U, 90'000U}) {
       Rate rate(per_second);
@@ -34,7 +34,7 @@ TEST(RateTest, APauseGivesNoMoreThanOneBurst) {
   EXPECT_FALSE(rate.Take(100'000'000));
 }
 
-TEST(RateTest, SaysHowLongTheNextOneWaits) {
+TEST(RateTest, TellsTheWaitOfTheNextRequest) {
   Rate rate(1000);
   uint64_t now = 5'000'000;
   while (rate.Take(now)) {
@@ -49,7 +49,7 @@ TEST(RateTest, SaysHowLongTheNextOneWaits) {
   EXPECT_FALSE(rate.Take(now));
 }
 
-TEST(RateTest, OneBelowTheBurstIsOneAtATime) {
+TEST(RateTest, BurstBelowOneIsOneAtATime) {
   Rate rate(1);
   EXPECT_TRUE(rate.Take(1'000'000));
   EXPECT_FALSE(rate.Take(1'900'000));

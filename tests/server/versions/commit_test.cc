@@ -1,4 +1,4 @@
-// Commits and sweeps: a version that turns out to be whole becomes the new one, or the old one, or nothing.
+// Commits and sweeps. A version that is found whole becomes the new one, or the old one, or nothing.
 #include <gtest/gtest.h>
 
 #include "server/store.h"
@@ -57,7 +57,7 @@ TEST(CommitTest, ALateCommitUnderASettledNewestBecomesTheOldOne) {
   EXPECT_EQ(store.Get("k"), "v2");
 }
 
-TEST(CommitTest, ACommitOfWhatIsNotWholeIsRefusedAndMayBeTriedAgain) {
+TEST(CommitTest, CommitOfAMissingValueIsRefusedAndMayBeTriedAgain) {
   Store store;
   store.Inline("k", "v1");
   const Reserved reserved = store.Reserve("k", "v2");
@@ -71,7 +71,7 @@ TEST(CommitTest, ACommitOfWhatIsNotWholeIsRefusedAndMayBeTriedAgain) {
   EXPECT_EQ(store.Get("k"), "v2");
 }
 
-TEST(CommitTest, ACommitOfWhatTheShardSettledAlreadyIsOk) {
+TEST(CommitTest, CommitOfASettledVersionIsOk) {
   Store store;
   const Reserved first = store.Reserve("k", "v1", 0);
   store.Land(first);
@@ -85,8 +85,8 @@ TEST(CommitTest, ACommitOfWhatTheShardSettledAlreadyIsOk) {
   EXPECT_EQ(store.Get("k"), "v2");
 }
 
-// Each of these breaks the protocol, and changes nothing.
-TEST(CommitTest, ACommitThatIsNotTheSessionsOwnIsABreach) {
+// Each of these commits breaks the protocol, and changes nothing.
+TEST(CommitTest, CommitOfAnotherSessionIsABreach) {
   Store store;
   store.Inline("k", "v0");
   const Reserved reserved = store.Reserve("k", "v1", 3);
@@ -108,7 +108,7 @@ TEST(CommitTest, ACommitThatIsNotTheSessionsOwnIsABreach) {
   wrong = reserved;
   wrong.key = "other";
   EXPECT_EQ(store.Commit(wrong), std::nullopt);
-  EXPECT_EQ(store.Commit(placed), std::nullopt);  // put with kPlaced: nobody waits for a commit
+  EXPECT_EQ(store.Commit(placed), std::nullopt);  // put with kPlaced: no client waits for a commit
   EXPECT_EQ(store.Get("k"), "v0");
   EXPECT_EQ(store.Commit(reserved), Code::kOk);
   EXPECT_EQ(store.Commit(reserved), std::nullopt);  // twice
@@ -153,7 +153,7 @@ TEST(CommitTest, ASweepInSmallStepsGetsToEveryReservation) {
   EXPECT_EQ(store.Sweep(1), 0U);
 }
 
-// What stood there may have been newer than the version that is committed: an older value would be wrong.
+// The damaged version may be newer than the committed one. An older value would then be wrong.
 TEST(CommitTest, ADamagedHeaderIsNotTakenForAnOlderVersion) {
   for (const bool repaired : {false, true}) {
     Store store;
@@ -165,7 +165,7 @@ TEST(CommitTest, ADamagedHeaderIsNotTakenForAnOlderVersion) {
     damage ^= std::byte{1};
     nvm::Writer(store.pool()).Write(store.OffsetOf(second) + offsetof(format::ObjectHeader, version), {&damage, 1});
     EXPECT_EQ(store.Get("k"), kDamaged);
-    if (repaired) store.Reserve("k", "v3", 2);  // under way, the damaged one is the old one now
+    if (repaired) store.Reserve("k", "v3", 2);  // under way, so that the damaged version is now the old one
     store.Land(first);
     store.Sweep();
     EXPECT_EQ(store.Get("k"), kDamaged);
@@ -175,9 +175,9 @@ TEST(CommitTest, ADamagedHeaderIsNotTakenForAnOlderVersion) {
   }
 }
 
-// Between a newest version that is not settled and an old one that is damaged nothing can be acknowledged: gets go past
-// what is not settled, to the damage.
-TEST(CommitTest, NothingIsAcknowledgedBetweenTheNewestAndADamagedOldVersion) {
+// Between an unsettled newest version and a damaged old one, the shard acknowledges no version. Gets would pass it, and
+// meet the damage.
+TEST(CommitTest, ShardAcknowledgesNothingBetweenTheNewestAndADamagedOldVersion) {
   Store store;
   const Reserved old = store.Reserve("k", "v1");
   ASSERT_TRUE(store.Finish(old));

@@ -1,4 +1,4 @@
-// What a condition is judged by, and what an increment adds to (docs/protocol.md, "Conditions").
+// The version that decides a condition, and the value that an increment adds to (docs/protocol.md, "Conditions").
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -98,7 +98,7 @@ TEST_P(ConditionTest, EndOfTheSessionUnblocksCondition) {
   EXPECT_EQ(Judge("new").state, State::kAbsent);
 }
 
-// Of two on their way the newer one decides first; if it goes, the older one does.
+// Of two versions in flight the newer one decides first. If it is taken back, the older one decides.
 TEST_P(ConditionTest, ConditionWaitsForOneInFlightVersionAfterTheOther) {
   store_.Inline("k", "v1");
   const Reserved second = store_.Reserve("k", "v2", 1, Ack::kPlaced);
@@ -111,7 +111,7 @@ TEST_P(ConditionTest, ConditionWaitsForOneInFlightVersionAfterTheOther) {
   ExpectThere("k", second.version());
 }
 
-// An older one on its way decides nothing: it was before what is there.
+// An older version in flight decides nothing, since the present version has superseded it.
 TEST_P(ConditionTest, LateArrivalOfASupersededVersionDoesNotMatter) {
   const Reserved first = store_.Reserve("k", "v1", 1);
   const Outcome second = store_.Inline("k", "v2");
@@ -156,7 +156,7 @@ TEST_P(ConditionTest, AVersionStaysTheSameWhenItMovesAndInTheNextServer) {
   EXPECT_GT(store_.Inline("k", "v2").header.version, put.header.version);
 }
 
-TEST_P(ConditionTest, AnIncrementAddsToWhatIsThere) {
+TEST_P(ConditionTest, IncrementAddsToThePresentValue) {
   EXPECT_EQ(Increment("n", 5).number, 5U);
   EXPECT_EQ(Increment("n", -7).number, static_cast<uint64_t>(-2));
   EXPECT_EQ(Number("n"), -2);

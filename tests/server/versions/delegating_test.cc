@@ -24,7 +24,7 @@ LogAddress Behind(LogAddress address, uint64_t bytes) {
 class DelegatingTest : public testing::Test {
  protected:
   explicit DelegatingTest(const StoreOptions& options = {}) : store_(options) {}
-  // The client's Write of a value, for an object at this place.
+  // Writes a value as the client does, for an object at this place.
   void Place(LogAddress object, std::string_view key, std::string_view value) {
     const uint64_t at = store_.geometry().RegionOffset(store_.Published(0, object.slot()).region()) +
                         object.offset_in_slot() + format::ValueOffset(key.size());
@@ -40,12 +40,12 @@ class DelegatingTest : public testing::Test {
   Outcome Chunk(uint64_t bytes = 512, SessionId session = 0) {
     return store_.versions().delegating().Delegate(0, 64, bytes, session);
   }
-  // Whatever gains something.
+  // Cleans every region that gives a gain.
   void CleanAll() {
     store_.cleaning().Ask();
     store_.Clean();
   }
-  // As a power cut may leave the key's entry.
+  // Changes the key's entry as a power cut may: it loses the settled bit.
   void LoseSettledBit(std::string_view key) {
     const index::Index& index = store_.versions().index();
     const auto slot = index.Find(HashKey(key), [](index::Slot, const format::IndexEntry&) { return true; });
@@ -75,7 +75,7 @@ TEST_F(DelegatingTest, APutIsSettledWhenItIsAnswered) {
   EXPECT_EQ(Gauge(Counter::kChunks), 1U);
 }
 
-TEST_F(DelegatingTest, TheObjectIsWholeInItsPlaceLikeAnyOther) {
+TEST_F(DelegatingTest, DelegatedObjectIsWholeInItsPlace) {
   const std::string value(300, 'x');
   const auto outcome = store_.Delegated("key", value);
   const auto view = store_.versions().log().Inspect(0, outcome->address);
@@ -112,7 +112,7 @@ TEST_F(DelegatingTest, PutOfAMissingOrMisplacedObjectIsABreach) {
   EXPECT_EQ(store_.Keys(), 0U);
 }
 
-TEST_F(DelegatingTest, AnothersChunkIsNone) {
+TEST_F(DelegatingTest, ChunkOfAnotherSessionIsRefused) {
   const Outcome chunk = Chunk();
   const LogAddress first = Behind(chunk.address, kChunkObjectsAt);
   Place(first, "k", "value");
@@ -124,7 +124,7 @@ TEST_F(DelegatingTest, AnothersChunkIsNone) {
   EXPECT_EQ(Put(first, "k", "value")->code, Code::kOk) << "it was not the other one's to give back";
 }
 
-TEST_F(DelegatingTest, ThereAreNotMoreThanASessionAndTheLogMayHave) {
+TEST_F(DelegatingTest, ChunksStayWithinTheLimitsOfSessionAndLog) {
   for (uint32_t i = 0; i < format::kChunksPerClient; ++i) ASSERT_EQ(Chunk(128).code, Code::kOk);
   EXPECT_EQ(Chunk(128).reason, Reason::kNoChunk);
   uint32_t others = 0;
@@ -137,7 +137,7 @@ TEST_F(DelegatingTest, ThereAreNotMoreThanASessionAndTheLogMayHave) {
   EXPECT_EQ(Chunk(128).code, Code::kOk);
 }
 
-TEST_F(DelegatingTest, AChunkIsNoLargerThanAQuarterOfASegmentAndNoSmallerThanIsOfUse) {
+TEST_F(DelegatingTest, ChunkSizeIsLimited) {
   EXPECT_EQ(SpaceOf(Chunk(1 << 20).header), 1024U);
   EXPECT_EQ(store_.versions().delegating().Delegate(0, 1025, 4096, 0).reason, Reason::kNoChunk);
   EXPECT_EQ(store_.versions().delegating().Delegate(0, 0, 0, 0).reason, Reason::kNoChunk);
@@ -161,7 +161,7 @@ TEST_F(DelegatingTest, TheNextChunkEndsTheOneBefore) {
   EXPECT_EQ(store_.Get("k"), "v2");
 }
 
-// Also with a put that comes too late: its client has let go of the older one by then.
+// A refused put ends the chunk before, too. Its client is done with the older chunk by its request.
 TEST_F(DelegatingTest, ARefusedPutEndsTheChunkBefore) {
   (void)Chunk();
   const Outcome second = Chunk();
@@ -175,14 +175,14 @@ TEST_F(DelegatingTest, ARefusedPutEndsTheChunkBefore) {
   EXPECT_EQ(Gauge(Counter::kChunks), 0U);
 }
 
-// The chunk at an address may be another one than was meant: its region was used anew.
+// The address of the chunk may now belong to another chunk, since its region has another use.
 TEST_F(DelegatingTest, GivingBackAnotherVersionKeepsTheChunk) {
   const Outcome chunk = Chunk();
   store_.versions().delegating().GiveBack(0, chunk.address, chunk.header.version + 1, 0);
   EXPECT_EQ(Gauge(Counter::kChunks), 1U);
 }
 
-TEST_F(DelegatingTest, AChunkThatIsNotUsedForAWhileIsTakenBack) {
+TEST_F(DelegatingTest, UnusedChunkIsRevoked) {
   const auto taken_back = [&] {
     std::vector<LogAddress> addresses;
     store_.versions().chunks().TellTakenBack([&](SessionId session, LogAddress address) {
@@ -212,7 +212,7 @@ TEST_F(DelegatingTest, AChunkThatIsNotUsedForAWhileIsTakenBack) {
   EXPECT_EQ(Gauge(Counter::kChunks), 0U);
 }
 
-// (I8) Nor is it a home for others before its client has let go of it.
+// (I8) The region gets no other use before the client has given the chunk back.
 TEST_F(DelegatingTest, RegionIsNotReusedWhileAClientMayWriteThere) {
   const Outcome chunk = Chunk();
   const format::HeadSlot published = store_.Published(0, chunk.address.slot());
@@ -227,9 +227,9 @@ TEST_F(DelegatingTest, RegionIsNotReusedWhileAClientMayWriteThere) {
   EXPECT_NE(store_.Published(0, chunk.address.slot()), published);
 }
 
-// A put that waits for room, and a session that does not give back what it was told to: in the end it is the session
-// that has to go.
-TEST_F(DelegatingTest, ASessionThatKeepsWhatAPutNeedsIsOverdue) {
+// A put waits for room, and a session does not give back the chunk that was revoked. In the end the server ends the
+// session.
+TEST_F(DelegatingTest, SessionThatKeepsARevokedChunkFromAWaitingPutIsOverdue) {
   constexpr Nanoseconds kTenth = std::chrono::milliseconds(100);
   std::vector<SessionId> overdue;
   const auto end_overdue = [&] {
@@ -296,9 +296,9 @@ TEST_F(DelegatingTest, EndedSessionIsNotEndedAsOverdue) {
   store_.versions().chunks().EndOverdue([](SessionId session) { ADD_FAILURE() << session << " has left"; });
 }
 
-// A put that the index has no room for, and no region to get any, leaves an object behind that nothing names: the next
-// one stands behind that. Another way it may wait for a region.
-TEST_F(DelegatingTest, ARefusedPutLeavesNoGap) {
+// The index has no room for the put, and no region to grow. The refused put leaves an object that no entry names, and
+// the next object follows it. On another path the put may wait for a region.
+TEST_F(DelegatingTest, RefusedPutLeavesNoGapInTheChunk) {
   const Outcome chunk = Chunk();
   ASSERT_EQ(chunk.code, Code::kOk);
   while (store_.versions().log().regions().free_regions() > 1) {
@@ -339,8 +339,8 @@ TEST_F(DelegatingTest, ObjectsInChunksSurviveACloseAndAreMoved) {
   for (int i = 0; i < 12; ++i) EXPECT_EQ(store_.Get("key" + std::to_string(i)), "value" + std::to_string(i));
 }
 
-// The mark waits for a chunk: what is published in it may not be settled at a crash.
-TEST_F(DelegatingTest, AfterACrashWhatAChunkHoldsIsFound) {
+// The mark waits for a chunk: an object that is published in it may be unsettled at a crash.
+TEST_F(DelegatingTest, RecoveryFindsTheObjectsOfAChunk) {
   ASSERT_TRUE(store_.Delegated("k", "v1"));
   for (int i = 0; i < 20; ++i) ASSERT_EQ(store_.Inline("other", std::string(100, 'x')).code, Code::kOk);
   ASSERT_TRUE(store_.LandDelegated("k", "never published"));
@@ -353,9 +353,9 @@ TEST_F(DelegatingTest, AfterACrashWhatAChunkHoldsIsFound) {
   EXPECT_EQ(store_.Get("k"), "v2");
 }
 
-// Where the next header of a chunk belongs there is nothing, or damage. If its client had no window, the index tells
-// what stands there.
-TEST_F(DelegatingTest, AHeaderThatIsDamagedInAChunkWithoutAWindowIsSearchedFor) {
+// A header in a chunk is missing or damaged. If the client had no window, recovery looks through the index for the
+// objects there.
+TEST_F(DelegatingTest, DamagedHeaderInAChunkWithoutAWindowCausesAnIndexWalk) {
   const auto first = store_.Delegated("a", "value");
   ASSERT_TRUE(store_.Delegated("b", "value"));
   LoseSettledBit("a");
@@ -369,11 +369,11 @@ TEST_F(DelegatingTest, AHeaderThatIsDamagedInAChunkWithoutAWindowIsSearchedFor) 
   EXPECT_EQ(store_.Get("a"), kDamaged);
 }
 
-// --- What a client with a window writes into its chunk
+// --- Forged bytes of a client with a window, in its chunk
 
 class ForgedTest : public DelegatingTest {
  protected:
-  // In an index in which keys are far from one another, so that recovery comes by none by chance.
+  // In a large index, entries are far apart. So recovery finds none of them by chance.
   static StoreOptions LargeIndex() {
     StoreOptions options;
     options.wish = {98304 + 36864 + 8 * 16384, 1, 16384, 4096, 2048};
@@ -385,11 +385,12 @@ class ForgedTest : public DelegatingTest {
   [[nodiscard]] std::byte* BytesAt(LogAddress address) {
     return store_.pool().view().bytes.data() + store_.versions().log().OffsetOf(0, address);
   }
-  // To the end of the segment.
+  // Returns the bytes from the address to the end of the segment.
   [[nodiscard]] uint64_t RoomBehind(LogAddress address) const {
     return store_.geometry().segment_size - address.offset_in_slot() % store_.geometry().segment_size;
   }
-  // A header that verifies, of an object that takes so much space; and its checksum, so that it is whole.
+  // Writes a header that verifies, of an object that takes `space` bytes, and its checksum, so that the object is
+  // whole.
   void Forge(LogAddress at, std::string_view key, uint64_t space, uint64_t version = UINT64_MAX / 2,
              format::ObjectKind kind = format::ObjectKind::kValue) {
     format::ObjectHeader header{};
@@ -407,7 +408,7 @@ class ForgedTest : public DelegatingTest {
     const uint32_t checksum = format::ObjectChecksum(header, value);
     std::memcpy(to + format::ChecksumOffset(header.key_size), &checksum, sizeof(checksum));
   }
-  // A put of the client itself.
+  // Puts a key of the client with the window.
   LogAddress PutOwn(std::string_view key, std::string_view value) {
     const LogAddress at = InChunk(tail_);
     Place(at, key, value);
@@ -416,12 +417,13 @@ class ForgedTest : public DelegatingTest {
     tail_ += format::ObjectSpace(key.size(), value.size());
     return at;
   }
-  // Of another client, behind the chunk, and of a key that had a value before; a power cut loses the last settled bit.
+  // Puts a key of another client after the chunk. The key had a value before, and a power cut loses its last settled
+  // bit.
   void PutVictim() {
     ASSERT_EQ(store_.Inline("victim", "newest").code, Code::kOk);
     LoseSettledBit("victim");
   }
-  // It is there, and nobody has looked through the index for it.
+  // Expects the victim's value, found without a look through the index.
   void ExpectVictim() {
     store_.Recover();
     EXPECT_EQ(store_.Get("victim"), "newest");
@@ -452,7 +454,7 @@ TEST_F(ForgedTest, AHeaderAtTheEndOfAChunkHidesNoOtherObject) {
   EXPECT_EQ(store_.Get("own"), std::string(300, 'x'));
 }
 
-TEST_F(ForgedTest, AChunkInAChunkIsNone) {
+TEST_F(ForgedTest, ForgedChunkInAChunkIsIgnored) {
   ASSERT_EQ(store_.Inline("victim", "older").code, Code::kOk);
   Forge(InChunk(kChunkObjectsAt), "", RoomBehind(InChunk(kChunkObjectsAt)), 1, format::ObjectKind::kChunk);
   PutVictim();
@@ -473,15 +475,15 @@ TEST_F(ForgedTest, AnObjectThatWasPublishedAndEnlargedHidesNoOtherObject) {
   EXPECT_EQ(store_.recovery().index_slots, 0U);
 }
 
-// Whatever stands where a header belongs: what a client writes does not make a restart take longer.
-TEST_F(ForgedTest, GarbageInAChunkIsNotSearchedFor) {
+// Bytes of a client make no restart take longer, whatever stands in place of a header.
+TEST_F(ForgedTest, GarbageInAChunkCausesNoIndexWalk) {
   ASSERT_EQ(store_.Inline("victim", "older").code, Code::kOk);
   *BytesAt(InChunk(kChunkObjectsAt)) = std::byte{1};
   PutVictim();
   ExpectVictim();
 }
 
-TEST_F(ForgedTest, AHeaderOfAnothersKeyChangesNothingOfThatKey) {
+TEST_F(ForgedTest, HeaderOfAnotherClientsKeyDoesNotChangeThatKey) {
   ASSERT_EQ(store_.Inline("victim", "older").code, Code::kOk);
   for (const uint64_t version : {uint64_t{1}, uint64_t{1} << 40, UINT64_MAX}) {
     Forge(InChunk(kChunkObjectsAt), "victim", 64, version);
@@ -494,8 +496,8 @@ TEST_F(ForgedTest, AHeaderOfAnothersKeyChangesNothingOfThatKey) {
   }
 }
 
-// Each of them is in the chunk's region, with another client's values behind the chunk: these are moved, and the region
-// is used anew.
+// Each test forges an object in the chunk's region. Other clients have values after the chunk. The cleaner moves them,
+// and the region gets another use.
 class ForgedAndCleanedTest : public ForgedTest {
  protected:
   void ExpectCleaned() {
@@ -516,24 +518,24 @@ class ForgedAndCleanedTest : public ForgedTest {
   }
 };
 
-TEST_F(ForgedAndCleanedTest, BehindAHeaderThatReachesOutOfItsChunk) {
+TEST_F(ForgedAndCleanedTest, CleansAfterAHeaderThatReachesOutOfItsChunk) {
   Forge(InChunk(kChunkObjectsAt), "forged", RoomBehind(InChunk(kChunkObjectsAt)));
   ExpectCleaned();
 }
 
-TEST_F(ForgedAndCleanedTest, BehindAChunkInAChunk) {
+TEST_F(ForgedAndCleanedTest, CleansAfterAForgedChunkInAChunk) {
   Forge(InChunk(kChunkObjectsAt), "", RoomBehind(InChunk(kChunkObjectsAt)), 1, format::ObjectKind::kChunk);
   ExpectCleaned();
 }
 
-TEST_F(ForgedAndCleanedTest, BehindAnObjectThatWasEnlarged) {
+TEST_F(ForgedAndCleanedTest, CleansAfterAnEnlargedObject) {
   Forge(PutOwn("own", "value"), "own", RoomBehind(InChunk(kChunkObjectsAt)));
   ExpectCleaned();
   EXPECT_EQ(store_.Get("own"), kDamaged);
 }
 
-// Its key reaches out of the chunk, too.
-TEST_F(ForgedAndCleanedTest, BehindAnObjectWhoseKeyWasEnlarged) {
+// The key of the forged object reaches out of the chunk, too.
+TEST_F(ForgedAndCleanedTest, CleansAfterAnObjectWithAnEnlargedKey) {
   PutOwn("first", std::string(350, 'x'));
   const LogAddress own = PutOwn("own", "value");
   const auto others = AsString(std::span<const std::byte>(BytesAt(own) + format::kLabelOffset, 90));
@@ -548,8 +550,8 @@ TEST_F(ForgedAndCleanedTest, BehindAnObjectWhoseKeyWasEnlarged) {
   EXPECT_EQ(store_.Get("behind"), "value");
 }
 
-// The client damages its own key alone.
-TEST_F(ForgedAndCleanedTest, WithAnObjectThatCoversAnother) {
+// The client damages only its own keys.
+TEST_F(ForgedAndCleanedTest, CleansAnObjectThatCoversAnother) {
   const LogAddress own = PutOwn("own", "value");
   PutOwn("covered", "value");
   Forge(own, "own", 256);
@@ -559,7 +561,7 @@ TEST_F(ForgedAndCleanedTest, WithAnObjectThatCoversAnother) {
   EXPECT_EQ(store_.Get("covered"), "anew");
 }
 
-TEST_F(ForgedAndCleanedTest, WithAnObjectThatSaysItIsAnothersKey) {
+TEST_F(ForgedAndCleanedTest, CleansAnObjectWithAnotherClientsKey) {
   ASSERT_EQ(store_.Inline("victim", "newest").code, Code::kOk);
   const LogAddress own = PutOwn("own", "value");
   Forge(own, "victim", 64);
@@ -568,15 +570,15 @@ TEST_F(ForgedAndCleanedTest, WithAnObjectThatSaysItIsAnothersKey) {
   EXPECT_EQ(store_.Get("own"), kDamaged);
 }
 
-TEST_F(ForgedAndCleanedTest, WithAnObjectThatSaysItIsAChunk) {
+TEST_F(ForgedAndCleanedTest, CleansAnObjectThatClaimsToBeAChunk) {
   const LogAddress own = PutOwn("own", "value");
   Forge(own, "own", 64, 1, format::ObjectKind::kChunk);
   ExpectCleaned();
   EXPECT_EQ(store_.Get("own"), kDamaged);
 }
 
-// Recovery does not find the entry then. It keeps no region all the same.
-TEST_F(ForgedAndCleanedTest, WithAnObjectThatIsNotSettledAndSaysItIsAnothersKey) {
+// Recovery does not find the entry of the forged key. The entry keeps no region from being cleaned.
+TEST_F(ForgedAndCleanedTest, CleansAnUnsettledObjectWithAnotherClientsKey) {
   const LogAddress own = PutOwn("own", "value");
   ASSERT_EQ(store_.Inline("victim", "newest").code, Code::kOk);
   LoseSettledBit("own");
@@ -588,9 +590,9 @@ TEST_F(ForgedAndCleanedTest, WithAnObjectThatIsNotSettledAndSaysItIsAnothersKey)
   EXPECT_EQ(store_.Get("own"), kDamaged);
 }
 
-// Where damage makes the cleaner look at each granule, it comes by headers in values, which whoever put them has
-// chosen.
-TEST_F(ForgedAndCleanedTest, BehindAHeaderInAValueThatDamageHasLaidOpen) {
+// After damage the cleaner looks at each granule. So it meets headers inside of values, which the writer of the value
+// has chosen.
+TEST_F(ForgedAndCleanedTest, CleansAfterAHeaderInAValueThatDamageUncovers) {
   const Outcome put = store_.Inline("mallory", std::string(200, 'm'));
   const LogAddress in_value = Behind(put.address, 64);
   for (const auto kind : {format::ObjectKind::kValue, format::ObjectKind::kChunk}) {

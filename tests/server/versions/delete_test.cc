@@ -1,4 +1,4 @@
-// Deletes: what counts as there, and what must never come back.
+// Deletes: the versions that count as present, and those that must never come back.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -18,7 +18,7 @@ class DeleteTest : public testing::TestWithParam<FlushMethod> {
     options.flush = GetParam();
     return options;
   }
-  // The key is absent, for a reader now and after a crash, and its entry is free.
+  // Expects that the key is absent, for a reader now and after a crash, and that its entry is free.
   void ExpectGone(std::string_view key) {
     EXPECT_EQ(store_.Get(key), kAbsent);
     EXPECT_EQ(store_.GetAfterCrash(key), kAbsent);
@@ -28,14 +28,14 @@ class DeleteTest : public testing::TestWithParam<FlushMethod> {
 };
 INSTANTIATE_TEST_SUITE_P(Flush, DeleteTest, EveryFlushMethod(), FlushMethodName);
 
-TEST_P(DeleteTest, AKeyThatIsThereGoes) {
+TEST_P(DeleteTest, PresentKeyIsDeleted) {
   store_.Inline("k", "v1");
   EXPECT_EQ(store_.Delete("k"), Code::kOk);
   ExpectGone("k");
   EXPECT_EQ(store_.versions().index().census().used(), 0U);
 }
 
-TEST_P(DeleteTest, AKeyThatWasNeverThereIsNotFound) {
+TEST_P(DeleteTest, AbsentKeyIsNotFound) {
   EXPECT_EQ(store_.Delete("k"), Code::kNotFound);
   store_.Inline("k", "v1");
   EXPECT_EQ(store_.Delete("another"), Code::kNotFound);
@@ -72,7 +72,7 @@ TEST_P(DeleteTest, AKeyWhoseOnlyVersionIsInFlightIsNotFoundAndThePutGoesOn) {
   ExpectGone("k");
 }
 
-TEST_P(DeleteTest, AVersionThatArrivedUnnoticedCounts) {
+TEST_P(DeleteTest, UnnoticedArrivalCountsAsPresent) {
   store_.Land(store_.Reserve("k", "v1", 1, Ack::kPlaced));
   EXPECT_EQ(store_.Delete("k"), Code::kOk);
   ExpectGone("k");
@@ -100,13 +100,13 @@ TEST_P(DeleteTest, DeletedVersionInFlightDoesNotComeBackWhenItArrives) {
   store_.Sweep();
   ExpectGone("k");
   if (GetParam() == FlushMethod::kServerFlush) {
-    EXPECT_EQ(store_.Commit(persisted), Code::kOk);  // its put took effect just before the delete
+    EXPECT_EQ(store_.Commit(persisted), Code::kOk);  // the put took effect just before the delete
   }
   ExpectGone("k");
   EXPECT_EQ(store_.versions().in_flight(), 0U);
 }
 
-// A kPlaced put is acknowledged without the shard's knowledge: here while a later one covers it.
+// A kPlaced put is acknowledged without the shard's knowledge. Here a later put covers it.
 TEST_P(DeleteTest, DeletedVersionThatArrivedUnnoticedDoesNotComeBack) {
   const Reserved acknowledged = store_.Reserve("k", "v1", 1, Ack::kPlaced);
   store_.Reserve("k", "v2", 2, Ack::kPlaced);
@@ -153,7 +153,7 @@ TEST_P(DeleteTest, DeletedVersionInFlightLeavesALaterPutAlone) {
   EXPECT_EQ(store_.GetAfterCrash("k"), "v4");
 }
 
-TEST_P(DeleteTest, ALaterPutThatDiesIsNotTakenBackToWhatWasDeleted) {
+TEST_P(DeleteTest, LaterPutThatDiesIsNotTakenBackToADeletedVersion) {
   store_.Inline("k", "v1");
   const Reserved superseded = store_.Reserve("k", "v2", 1, Ack::kPlaced);
   EXPECT_EQ(store_.Delete("k"), Code::kOk);
@@ -206,8 +206,8 @@ TEST_P(DeleteTest, ADeleteTakesNoSpaceInTheLog) {
   EXPECT_EQ(store_.counter(format::Counter::kDeletes), 20U);
 }
 
-// At every fence of a delete, whatever the power cut keeps: the value or nothing, and a client that looks at that
-// moment sees no absence that could be undone.
+// Cuts the power at each fence of a delete. The key has the value or is absent. A client that reads at that moment sees
+// no absence that a power cut could undo.
 void ExpectTheValueOrNothing(bool placed_behind_one_in_flight) {
   StoreOptions options;
   auto pool = std::make_unique<CrashPool>(options.wish.pool_size);
@@ -250,8 +250,8 @@ void ExpectTheValueOrNothing(bool placed_behind_one_in_flight) {
   }
 }
 
-// Tombstones take one place in turn: what stood there is counted before.
-TEST(DeleteCountTest, HowMuchIsLiveIsExactAfterDeletes) {
+// Each tombstone replaces the last one at the same place. The shard counts the last one before that.
+TEST(DeleteCountTest, LiveBytesAreExactAfterDeletes) {
   Store store;
   store.CountKeys(store.versions().index().size());
   log::ShardLog& log = store.versions().log();
@@ -272,7 +272,7 @@ TEST(DeleteCountTest, HowMuchIsLiveIsExactAfterDeletes) {
 
 TEST(DeleteCrashTest, APowerCutInTheMiddleLeavesTheValueOrNothing) { ExpectTheValueOrNothing(false); }
 
-TEST(DeleteCrashTest, SoItDoesIfTheValueIsPlacedBehindOneInFlight) { ExpectTheValueOrNothing(true); }
+TEST(DeleteCrashTest, APowerCutInADeleteBelowAVersionInFlightLeavesTheValueOrNothing) { ExpectTheValueOrNothing(true); }
 
 }  // namespace
 }  // namespace erda::server

@@ -1,4 +1,4 @@
-// Values that expire: absent for everybody from their deadline on, and freed behind it.
+// Values that expire: absent for all clients from their deadline on, and freed later.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -36,13 +36,13 @@ class ExpiryTest : public testing::TestWithParam<FlushMethod> {
     versions.PublishPuts();
     return outcome;
   }
-  // As the cleaner proposes it.
+  // Expires the version as the cleaner's proposal does.
   bool Expire(std::string_view key, format::LogAddress address) {
     return store_.versions().removing().Expire(store_.versions().PublishPuts(), HashKey(key),
                                                store_.geometry().HeadOf(HashKey(key)), address);
   }
   [[nodiscard]] uint64_t Now() const { return store_.time().Micros() / 1000; }
-  // What readers find in the control block.
+  // Returns the time that readers find in the control block.
   [[nodiscard]] uint64_t Told() const {
     return LoadAs<uint64_t>(store_.control().subspan(offsetof(format::ControlBlock, time)));
   }
@@ -50,7 +50,7 @@ class ExpiryTest : public testing::TestWithParam<FlushMethod> {
 };
 INSTANTIATE_TEST_SUITE_P(Flush, ExpiryTest, EveryFlushMethod(), FlushMethodName);
 
-TEST_P(ExpiryTest, AValueIsThereUntilItsDeadlineOnEveryPath) {
+TEST_P(ExpiryTest, ValueIsPresentUntilItsDeadlineOnEveryPath) {
   store_.PutFor(10);
   store_.Inline("inline", "v");
   ASSERT_TRUE(store_.Delegated("delegated", "v").has_value());
@@ -134,8 +134,8 @@ TEST_P(ExpiryTest, OnlyTheVersionThatTheEntryNamesIsFreed) {
   EXPECT_EQ(store_.counter(Counter::kExpired), 0U);
 }
 
-// (I4)
-TEST_P(ExpiryTest, WhatWasInFlightBeforeItDoesNotComeBack) {
+// (I4) A version that was in flight before the expired one does not come back.
+TEST_P(ExpiryTest, VersionInFlightBeforeAnExpiredOneDoesNotComeBack) {
   const Reserved late = store_.Reserve("k", "late");
   store_.PutFor(10);
   store_.Inline("k", "v");
@@ -149,7 +149,7 @@ TEST_P(ExpiryTest, WhatWasInFlightBeforeItDoesNotComeBack) {
   store_.Sweep();
   EXPECT_EQ(store_.Get("k"), kAbsent);
   EXPECT_EQ(store_.versions().in_flight(), 0U);
-  // Nor under a put that comes to nothing.
+  // The same holds for the version below a put that is taken back.
   const Reserved next = store_.Reserve("k", "next", 1);
   EXPECT_EQ(store_.Get("k"), kAbsent);
   store_.EndSession(1);
@@ -157,8 +157,8 @@ TEST_P(ExpiryTest, WhatWasInFlightBeforeItDoesNotComeBack) {
   EXPECT_TRUE(store_.WordOf("k").empty());
 }
 
-// What a get finds is whole, older than what is on its way, and newer than the old one that has expired.
-TEST_P(ExpiryTest, ADeleteSettlesWhatHasArrivedBeforeItSaysThatNothingIsThere) {
+// A get finds the whole version. It is older than the one in flight, and newer than the expired old one.
+TEST_P(ExpiryTest, DeleteSettlesArrivedVersionsBeforeItReportsAbsence) {
   store_.PutFor(10);
   store_.Inline("k", "expired");
   store_.PutFor(0);
@@ -171,7 +171,7 @@ TEST_P(ExpiryTest, ADeleteSettlesWhatHasArrivedBeforeItSaysThatNothingIsThere) {
   EXPECT_EQ(store_.Get("k"), kAbsent);
 }
 
-TEST_P(ExpiryTest, ADeleteFindsNothingIfTheNewestThatIsWholeHasExpired) {
+TEST_P(ExpiryTest, DeleteFindsNothingIfTheNewestWholeVersionHasExpired) {
   store_.Inline("k", "stays");
   store_.PutFor(10);
   const Reserved whole = store_.Reserve("k", "expires", 0, Ack::kPlaced);
@@ -199,13 +199,13 @@ TEST_P(ExpiryTest, IncrementKeepsTheDeadlineAndStartsAtZeroAfterIt) {
   EXPECT_EQ(Increment("n", 3).number, 6U);
 }
 
-// Bits of a deadline that flip let nothing expire.
+// With flipped bits in its deadline, a value does not expire.
 TEST_P(ExpiryTest, ADamagedDeadlineIsDamage) {
   store_.PutFor(1'000'000);
   store_.Inline("k", "v");
   const auto at = store_.WordOf("k").new_address();
   const auto offset = store_.geometry().RegionOffset(store_.Published(0, at.slot()).region()) + at.offset_in_slot();
-  store_.pool().view().bytes[offset + format::kLabelOffset + 4] ^= std::byte{8};  // long ago
+  store_.pool().view().bytes[offset + format::kLabelOffset + 4] ^= std::byte{8};  // a deadline long ago
   EXPECT_EQ(store_.Get("k"), kDamaged);
   EXPECT_EQ(Judge("k").state, Present::State::kDamaged);
   EXPECT_FALSE(Expire("k", at));
@@ -247,7 +247,7 @@ TEST_P(ExpiryTest, ATimeToLiveBeginsWithTheReservation) {
   EXPECT_EQ(store_.GetAfterCrash("k"), kAbsent);
 }
 
-TEST_P(ExpiryTest, ItsOwnCommitMayComeWhenItIsFreed) {
+TEST_P(ExpiryTest, CommitMayComeAfterItsVersionWasFreed) {
   store_.PutFor(10);
   const Reserved reserved = store_.Reserve("k", "v");
   store_.Land(reserved);
@@ -265,8 +265,8 @@ TEST_P(ExpiryTest, ItsOwnCommitMayComeWhenItIsFreed) {
   EXPECT_EQ(store_.Violation(), "");
 }
 
-// (I12) Else who knows of its place would say that the key is absent, whatever is put next.
-TEST_P(ExpiryTest, WhatIsFreedIsLeft) {
+// (I12) Otherwise a client that knows the location would find the key absent, even after the next put.
+TEST_P(ExpiryTest, FreedVersionIsLeft) {
   store_.PutFor(10);
   store_.Inline("k", "v");
   const auto at = store_.WordOf("k").new_address();
@@ -278,7 +278,7 @@ TEST_P(ExpiryTest, WhatIsFreedIsLeft) {
   EXPECT_TRUE(is_left());
 }
 
-TEST_P(ExpiryTest, VersionsGoOnBehindWhatHasExpired) {
+TEST_P(ExpiryTest, VersionsGrowAfterAnExpiredOne) {
   store_.PutFor(10);
   const uint64_t first = store_.Inline("k", "v1").header.version;
   store_.PassTime(11);
@@ -291,7 +291,7 @@ TEST_P(ExpiryTest, VersionsGoOnBehindWhatHasExpired) {
   EXPECT_EQ(store_.Get("k"), "v3");
 }
 
-TEST_P(ExpiryTest, AConditionWaitsForWhatMayComeBehindAnExpiredVersion) {
+TEST_P(ExpiryTest, ConditionWaitsForAVersionInFlightAfterAnExpiredOne) {
   store_.PutFor(10);
   store_.Inline("k", "v");
   store_.PassTime(11);
@@ -306,7 +306,7 @@ TEST_P(ExpiryTest, AConditionWaitsForWhatMayComeBehindAnExpiredVersion) {
   EXPECT_NE(second.version(), first.version());
 }
 
-TEST_P(ExpiryTest, OfPutsTogetherTheLastOneCounts) {
+TEST_P(ExpiryTest, LastPutOfABatchDecidesTheDeadline) {
   store_.PutTogether();
   store_.PutFor(10);
   store_.Inline("stays", "v1");
@@ -361,8 +361,8 @@ TEST_P(ExpiryTest, ThePoolKeepsTheTime) {
   EXPECT_EQ(kept(), store_.time().Micros() / 1000);
 }
 
-// A server that dies is followed by one whose wall clock was set back.
-TEST_P(ExpiryTest, TheTimeNeverFallsThoughTheWallClockDoes) {
+// A server dies, and the wall clock of the next one was set back.
+TEST_P(ExpiryTest, ToldTimeNeverFallsWithTheWallClock) {
   store_.PutFor(10);
   store_.Inline("k", "v");
   store_.PassTime(11);
@@ -378,7 +378,7 @@ TEST_P(ExpiryTest, TheTimeNeverFallsThoughTheWallClockDoes) {
   EXPECT_GE(next.Raise(), told);
 }
 
-// A reader that is told what follows from it finds the time there.
+// A reader whose answer depends on the time finds that time in the control block.
 TEST_P(ExpiryTest, TheShardTellsTheTimeByWhichItJudges) {
   store_.PutFor(10);
   store_.Inline("k", "v");
@@ -413,7 +413,7 @@ class ExpiryCleaningTest : public CleaningTest {
   [[nodiscard]] uint64_t Keys() { return store_->Keys(); }
 };
 
-TEST_F(ExpiryCleaningTest, TheSweepFreesWhatHasExpiredAndNothingElse) {
+TEST_F(ExpiryCleaningTest, SweepFreesOnlyExpiredVersions) {
   store_->PutFor(10);
   for (uint64_t i = 0; i < 20; ++i) Put(Key(i));
   store_->PutFor(1000);
@@ -432,8 +432,8 @@ TEST_F(ExpiryCleaningTest, TheSweepFreesWhatHasExpiredAndNothingElse) {
   ExpectAll();
 }
 
-// It looks on for as long as something might be left.
-TEST_F(ExpiryCleaningTest, TheSweepEndsWhenNothingExpiresAndBeginsWithTheNextPutThatDoes) {
+// The sweep goes on as long as any value may have a deadline.
+TEST_F(ExpiryCleaningTest, SweepEndsWithoutDeadlinesAndBeginsWithTheNextDeadline) {
   for (uint64_t i = 0; i < 20; ++i) Put(Key(i));
   for (int round = 0; round < 5; ++round) Sweep();
   store_->PutFor(10);
@@ -452,7 +452,7 @@ TEST_F(ExpiryCleaningTest, TheSweepEndsWhenNothingExpiresAndBeginsWithTheNextPut
   EXPECT_EQ(Keys(), 18U) << "it was not settled for long";
 }
 
-TEST_F(ExpiryCleaningTest, CleaningCopiesNothingThatHasExpiredAndTheDeadlineOfWhatHasNot) {
+TEST_F(ExpiryCleaningTest, CleaningCopiesNoExpiredVersionsAndKeepsDeadlines) {
   constexpr uint64_t kTtls[] = {0, 10, 100};
   for (uint64_t i = 0; i < 150; ++i) {
     store_->PutFor(kTtls[i % 3]);
@@ -475,7 +475,7 @@ TEST_F(ExpiryCleaningTest, CleaningCopiesNothingThatHasExpiredAndTheDeadlineOfWh
   ExpectAll();
 }
 
-TEST_F(ExpiryCleaningTest, APutThatFindsNoRoomHasThatOfWhatHasExpired) {
+TEST_F(ExpiryCleaningTest, PutWithoutRoomGetsTheRoomOfExpiredVersions) {
   store_->PutFor(10);
   uint64_t filled = 0;
   while (store_->Put(Key(filled), ValueOf(filled, 500)).code == Code::kOk) ++filled;
@@ -483,7 +483,7 @@ TEST_F(ExpiryCleaningTest, APutThatFindsNoRoomHasThatOfWhatHasExpired) {
   EXPECT_EQ(store_->Put("one more", ValueOf(1, 500)).code, Code::kResourceExhausted);
   store_->PutFor(0);
   store_->PassTime(11);
-  // Nothing has told the log, and the log has changed in nothing but that a put may be tried again.
+  // No request told the log about the expired values. The log has changed only so far that a put may try again.
   ASSERT_EQ(store_->Delete(Key(filled - 1)), Code::kNotFound);
   Sweep();
   for (uint64_t i = 0; i < filled / 2; ++i) {
@@ -491,8 +491,8 @@ TEST_F(ExpiryCleaningTest, APutThatFindsNoRoomHasThatOfWhatHasExpired) {
   }
 }
 
-// Without a sweep of its own before.
-TEST_F(ExpiryCleaningTest, APutWaitsUntilTheWholeIndexWasLookedThrough) {
+// No sweep ran before the put.
+TEST_F(ExpiryCleaningTest, PutWaitsForASweepOfTheWholeIndex) {
   store_->PutFor(10);
   uint64_t filled = 0;
   while (store_->LogBytesUsed() < 12 * 16384 * 6 / 10) {
@@ -507,7 +507,7 @@ TEST_F(ExpiryCleaningTest, APutWaitsUntilTheWholeIndexWasLookedThrough) {
   EXPECT_GE(store_->counter(Counter::kExpired), filled - 5);
 }
 
-TEST_F(ExpiryCleaningTest, RegionsThatHoldOnlyWhatHasExpiredAreFree) {
+TEST_F(ExpiryCleaningTest, RegionsWithOnlyExpiredVersionsAreFreed) {
   for (uint64_t i = 0; i < 10; ++i) Put(Key(i));
   store_->PutFor(10);
   for (uint64_t i = 10; i < 110; ++i) Put(Key(i), 700);
@@ -526,8 +526,8 @@ TEST_F(ExpiryCleaningTest, RegionsThatHoldOnlyWhatHasExpiredAreFree) {
   ExpectAll();
 }
 
-// (C3) Between the cleaner's look and the shard's another put may come.
-TEST_F(ExpiryCleaningTest, WhatHasExpiredIsNotLostForTheSpaceWhenThePutBehindItComesToNothing) {
+// (C3) Another put may come between the cleaner's look and the shard's decision.
+TEST_F(ExpiryCleaningTest, SpaceOfAnExpiredVersionBelowATakenBackPutIsFreed) {
   store_->PutFor(10);
   for (uint64_t i = 0; i < 60; ++i) Put(Key(i), 500);
   store_->PutFor(0);
@@ -555,8 +555,8 @@ TEST_F(ExpiryCleaningTest, WhatHasExpiredIsNotLostForTheSpaceWhenThePutBehindItC
   ExpectAll();
 }
 
-// As the old version of one in flight it is copied like any other.
-TEST_F(ExpiryCleaningTest, AnExpiredVersionIsMovedAsLongAsAnotherMayBeTakenBackToIt) {
+// The expired version is the old version of one in flight, so the cleaner copies it like any other.
+TEST_F(ExpiryCleaningTest, ExpiredOldVersionOfOneInFlightIsMoved) {
   store_->PutFor(10);
   Put("old");
   store_->PutFor(0);
@@ -601,8 +601,8 @@ TEST_F(ExpiryCleaningTest, TheSweepGoesOnAfterARestart) {
   ExpectAll();
 }
 
-// A counter's deadline is no new one, and it moves in the log with each increment.
-TEST_F(ExpiryCleaningTest, TheSweepFindsWhatWasIncrementedMeanwhile) {
+// An increment keeps the deadline, and its version has another place in the log.
+TEST_F(ExpiryCleaningTest, SweepFindsCountersThatWereIncrementedMeanwhile) {
   Versions& versions = store_->versions();
   store_->PutFor(100);
   store_->cleaning().WillExpire();
@@ -621,7 +621,7 @@ TEST_F(ExpiryCleaningTest, TheSweepFindsWhatWasIncrementedMeanwhile) {
   EXPECT_EQ(Keys(), 0U);
 }
 
-TEST_F(ExpiryCleaningTest, EachPutThatWaitsHasTheRoomOfWhatHasExpiredUntilThen) {
+TEST_F(ExpiryCleaningTest, EachWaitingPutGetsTheRoomOfVersionsExpiredBefore) {
   store_->PutFor(10);
   uint64_t filled = 0;
   for (; store_->LogBytesUsed() < 12 * 16384 * 6 / 10; ++filled) {
@@ -633,7 +633,7 @@ TEST_F(ExpiryCleaningTest, EachPutThatWaitsHasTheRoomOfWhatHasExpiredUntilThen) 
   }
 }
 
-TEST_F(ExpiryCleaningTest, APutThatWasRefusedOnceHasTheRoomOfWhatHasExpiredSince) {
+TEST_F(ExpiryCleaningTest, RefusedPutGetsTheRoomOfVersionsExpiredSince) {
   store_->PutFor(10);
   uint64_t filled = 0;
   while (store_->Put(Key(filled), ValueOf(filled, 500)).code == Code::kOk) ++filled;

@@ -1,4 +1,4 @@
-// The index grows while keys come: blocks of it are split, and have regions of the log (format/index_layout.h).
+// The index grows while keys come: blocks are split, and take regions of the log (format/index_layout.h).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 using format::Counter;
 using format::Reason;
 
-// An index of one block of 128 slots, in regions that have two.
+// An index of one block of 128 slots, in regions with two blocks.
 StoreOptions Small(uint32_t regions = 40) {
   StoreOptions options;
   options.wish = {98304 + regions * 4096, 1, 4096, 4096, 128};
@@ -36,15 +36,15 @@ class GrowthTest : public testing::Test {
     ASSERT_EQ(store.Violation(), "");
     ASSERT_EQ(store.Keys(), static_cast<uint64_t>(keys));
   }
-  // Each slot holds what the index believes to have stored there.
+  // Expects that each slot holds the entry that the index has stored there.
   static void ExpectNoFlips(Store& store) {
     const index::Index& index = store.versions().index();
     for (index::Slot slot = 0; slot < index.size(); ++slot) ASSERT_TRUE(index.mender().Fits(slot)) << slot;
   }
   static uint64_t Blocks(Store& store) { return store.versions().index().layout().blocks(); }
-  // Until there are so many blocks.
+  // Grows until the index has this number of blocks.
   static void GrowTo(Store& store, uint64_t blocks) {
-    (void)store.Keys();  // counts them
+    (void)store.Keys();  // counts the keys
     for (int i = 0; i < 100 && Blocks(store) < blocks; ++i) store.versions().growth().Grow(1);
     ASSERT_EQ(Blocks(store), blocks);
   }
@@ -74,16 +74,16 @@ TEST_F(GrowthTest, KeysAreTakenUntilTheLogIsFull) {
   EXPECT_EQ(store.versions().index().census().used(), 0U);
 }
 
-// Puts need room for their keys at once, whether or not somebody grows the index beside them.
-TEST_F(GrowthTest, APutThatFindsNoPlaceMakesTheIndexGrow) {
+// A put needs room for its key at once, even if nothing else grows the index.
+TEST_F(GrowthTest, PutWithoutASlotMakesTheIndexGrow) {
   Store store(Small());
   PutSome(store, 0, 1000);
   EXPECT_GE(store.versions().index().size(), 1000U);
   ExpectThere(store, 1000);
 }
 
-// All blocks are split by the time at which those that are not would hold 75 %, and none before they hold 65 %.
-TEST_F(GrowthTest, TheIndexKeepsAPaceWithItsKeys) {
+// At a load of 75 % of the unsplit blocks all of them are split, and below 65 % none is.
+TEST_F(GrowthTest, IndexGrowsAtThePaceOfItsKeys) {
   StoreOptions options;
   options.wish = {4 << 20, 1, 32768, 8192, 1024};  // a block of 1024 slots; a run has two
   Store store(options);
@@ -94,7 +94,7 @@ TEST_F(GrowthTest, TheIndexKeepsAPaceWithItsKeys) {
     const uint64_t blocks = Blocks(store);
     ASSERT_LE(blocks - before, 1U) << i;
     const auto full = static_cast<double>(std::bit_floor(blocks) * 1024);
-    const double load = (i + 1) / full;  // of blocks that are not split
+    const double load = (i + 1) / full;  // of the unsplit blocks
     const double split = (static_cast<double>(blocks) * 1024 - full) / full;
     const double a_block = 1.01 * 1024 / full;
     ASSERT_GE(split, (load - 0.65) / 0.10 - a_block) << i << " keys, " << blocks << " blocks";
@@ -106,7 +106,7 @@ TEST_F(GrowthTest, TheIndexKeepsAPaceWithItsKeys) {
 TEST_F(GrowthTest, ACutAtAnyPointOfAStepLosesNothing) {
   uint64_t images = 0;
   for (const uint64_t blocks : {1U, 2U, 3U, 4U, 6U, 7U}) {
-    // Its first splits begin with 84 keys, the next ones with 167, 333.
+    // The first splits begin with 84 keys, the next ones with 167 and 333.
     const int keys = blocks < 2 ? 90 : blocks < 4 ? 180 : 380;
     for (size_t fence = 0; !HasFailure(); ++fence) {
       SCOPED_TRACE(std::to_string(blocks) + " blocks, fence " + std::to_string(fence));
@@ -121,10 +121,10 @@ TEST_F(GrowthTest, ACutAtAnyPointOfAStepLosesNothing) {
         Machine next(Small(), image);
         ASSERT_EQ(next.store.Violation(), "");
         ASSERT_EQ(FindUnrest(next.store.Bytes()), "");
-        ASSERT_GE(Blocks(next.store), ended ? blocks + 1 : blocks) << "what was finished is not done anew";
+        ASSERT_GE(Blocks(next.store), ended ? blocks + 1 : blocks) << "a finished growth is kept";
         ASSERT_LE(Blocks(next.store), blocks + 1);
         ExpectThere(next.store, keys);
-        // And it goes on.
+        // The index grows on.
         GrowTo(next.store, blocks + 1);
         PutSome(next.store, keys, keys + 50);
         ExpectThere(next.store, keys + 50);
@@ -168,12 +168,12 @@ TEST_F(GrowthTest, ACutInTheMiddleOfTheRecoveryLosesNothing) {
   }
 }
 
-// The process ends, and the machine does not: what it stored is in the caches alone, and is built upon.
+// The process ends, and the machine stays up. The next server relies on stores that are only in the caches.
 TEST_F(GrowthTest, AProcessThatEndsInTheMiddleAndAPowerCutAfterThatLoseNothing) {
   constexpr int kKeys = 180;
   for (const bool kept : {false, true}) {
     for (size_t fence = 0; !HasFailure(); ++fence) {
-      SCOPED_TRACE("fence " + std::to_string(fence) + (kept ? ", what was flushed is kept" : ""));
+      SCOPED_TRACE("fence " + std::to_string(fence) + (kept ? ", unfenced flushes are kept" : ""));
       Machine machine(Small());
       PutSome(machine.store, 0, kKeys);
       GrowTo(machine.store, 2);
@@ -199,9 +199,8 @@ TEST_F(GrowthTest, AProcessThatEndsInTheMiddleAndAPowerCutAfterThatLoseNothing) 
   }
 }
 
-// Found by the random tests: the old block was freed before the number of blocks, which was in the caches alone, was
-// persistent.
-TEST_F(GrowthTest, WhatARecoveryFreesIsInABlockThatCounts) {
+// The random tests found this: recovery freed the old block while the number of blocks was only in the caches.
+TEST_F(GrowthTest, RecoveryFreesEntriesOnlyAfterTheirNewBlockIsPersistent) {
   constexpr int kKeys = 180;
   for (size_t fence = 0; !HasFailure(); ++fence) {
     bool ended = false;
@@ -225,9 +224,9 @@ TEST_F(GrowthTest, WhatARecoveryFreesIsInABlockThatCounts) {
   }
 }
 
-// Found by the simulator, in one run of 1,400: another key took a slot that a split had freed, and a power cut brought
-// the word back that had been there, beside the new key's meta.
-TEST_F(GrowthTest, ASlotThatASplitHasFreedIsFreeForGood) {
+// The simulator found this, in one run of 1,400: another key took a slot that a split had freed. A power cut then
+// brought the slot's earlier word back, beside the new key's meta.
+TEST_F(GrowthTest, SlotFreedByASplitStaysFree) {
   constexpr int kKeys = 90;
   for (size_t fence = 0; !HasFailure(); ++fence) {
     bool ended = false;
@@ -269,8 +268,8 @@ TEST_F(GrowthTest, KeysComeGoAndMoveInAnIndexThatGrows) {
   ExpectNoFlips(store);
 }
 
-// What is cleaned while the index grows is found by the cleaner in the blocks where it is by then.
-TEST_F(GrowthTest, TheCleanerFindsWhatHasLeftItsBlock) {
+// Entries move to new blocks while their regions are cleaned. The cleaner looks for each in its present block.
+TEST_F(GrowthTest, CleanerFindsEntriesThatMovedToANewBlock) {
   Store store(Small(60));
   PutSome(store, 0, 80);
   store.Clean();
@@ -292,8 +291,8 @@ TEST_F(GrowthTest, TheCleanerFindsWhatHasLeftItsBlock) {
   EXPECT_EQ(store.Violation(), "");
 }
 
-// Until then nobody knows how many there are.
-TEST_F(GrowthTest, TheKeysAreCountedBeforeAnythingGrows) {
+// Before the count, the number of keys is unknown.
+TEST_F(GrowthTest, IndexGrowsOnlyAfterTheKeysAreCounted) {
   Machine machine(Small());
   PutSome(machine.store, 0, 100);
   Random random(1);
@@ -308,8 +307,8 @@ TEST_F(GrowthTest, TheKeysAreCountedBeforeAnythingGrows) {
   ExpectThere(next.store, 100);
 }
 
-// But a put that needs room has it.
-TEST_F(GrowthTest, APutThatFindsNoPlaceHasTheKeysCounted) {
+// A put that needs room makes the shard count the keys.
+TEST_F(GrowthTest, PutWithoutASlotCountsTheKeysFirst) {
   Machine machine(Small());
   PutSome(machine.store, 0, 120);
   ASSERT_EQ(Blocks(machine.store), 1U);
@@ -320,7 +319,7 @@ TEST_F(GrowthTest, APutThatFindsNoPlaceHasTheKeysCounted) {
   ExpectThere(next.store, 140);
 }
 
-// A pool without a free region for the index waits for cleaning, as a put does that finds the log full.
+// An index that needs a region of a full log waits for cleaning, as a put does that finds the log full.
 TEST_F(GrowthTest, AnIndexThatNeedsARegionWaitsForCleaning) {
   Store store(Small(16));
   for (int i = 0; store.versions().log().regions().free_regions() > 1; ++i) {
@@ -335,7 +334,7 @@ TEST_F(GrowthTest, AnIndexThatNeedsARegionWaitsForCleaning) {
   for (int i = 0; i < keys; ++i) ASSERT_EQ(store.Get(Key(i)), Value(i)) << i;
 }
 
-// Found by review: where a run is one block, a run more was linked than a pool may have.
+// A review found this: if a run was one block, the shard linked one run more than a pool may have.
 TEST_F(GrowthTest, APoolOpensAgainAfterEachStep) {
   for (const uint64_t run_blocks : {1U, 2U, 4U, 8U}) {
     StoreOptions options;
@@ -361,8 +360,8 @@ TEST_F(GrowthTest, APoolOpensAgainAfterEachStep) {
   }
 }
 
-// After a start it takes in keys while it counts, and grows before a put has to wait for the rest.
-TEST_F(GrowthTest, TheCountIsThroughBeforeRoomIsShort) {
+// After a start the shard takes keys while it counts, and grows before a put must wait for the rest of the count.
+TEST_F(GrowthTest, CountOfKeysEndsBeforeTheIndexIsFull) {
   StoreOptions options;
   options.wish = {16 << 20, 1, 65536, 16384, 16384};
   Store store(options);
@@ -378,7 +377,7 @@ TEST_F(GrowthTest, TheCountIsThroughBeforeRoomIsShort) {
 
 // --- Damage
 
-TEST_F(GrowthTest, ARecordOrARegionTableThatCannotBeIsRefused) {
+TEST_F(GrowthTest, ImpossibleRecordOrRegionTableIsRefused) {
   Store store(Small());
   PutSome(store, 0, 380);
   GrowTo(store, 7);
@@ -420,14 +419,14 @@ TEST_F(GrowthTest, ARecordOrARegionTableThatCannotBeIsRefused) {
   ExpectThere(store, 380);
 }
 
-// --- Looking
+// --- Inspection
 
-TEST_F(GrowthTest, InspectionSaysHowFarTheIndexHasGrown) {
+TEST_F(GrowthTest, InspectionReportsTheGrowthOfTheIndex) {
   Machine machine(Small());
   PutSome(machine.store, 0, 180);
   GrowTo(machine.store, 2);
   machine.pool->EverythingIsDurable();
-  // The number of blocks is stored, and nothing behind it. (The run that it needs is there.)
+  // The number of blocks is stored, and no entry has moved yet. The run that it needs is linked.
   ASSERT_FALSE(machine.RunUpTo(2, [&] { GrowTo(machine.store, 3); }));
   Machine cut(Small(), machine.pool->AfterPowerCut([] { return true; }), TakeUp::kNotYet);
   const auto report = inspect::InspectPool(WholePool(cut.store.Bytes(), false), {.verify = true}).value();
@@ -437,13 +436,13 @@ TEST_F(GrowthTest, InspectionSaysHowFarTheIndexHasGrown) {
   EXPECT_EQ(report.shards[0].keys, 180U);
   EXPECT_GT(report.shards[0].left_over, 10U);
   EXPECT_GT(report.shards[0].regions_index, 0U);
-  // They are entries of no use in a pool that was closed.
+  // In a pool that was closed, these left-over entries are damage.
   const auto closed = inspect::InspectPool(WholePool(cut.store.Bytes(), true), {}).value();
   EXPECT_GT(closed.damage_count, 0U);
 }
 
-// Else a power cut brings the entries back, where another key's meta may stand or the index has grown on.
-TEST_F(GrowthTest, WhatARecoveryFreesIsPersistentlyFree) {
+// Otherwise a power cut brings the entries back, where another key's meta may stand or the index has grown on.
+TEST_F(GrowthTest, EntriesThatRecoveryFreesArePersistentlyFree) {
   int left_over = 0;
   for (size_t fence = 0; !HasFailure(); ++fence) {
     SCOPED_TRACE("fence " + std::to_string(fence));

@@ -32,7 +32,7 @@ TEST(InFlightTest, FindsByHashHeadAndAddressTogether) {
   EXPECT_EQ(in_flight.Find(1, 2, format::LogAddress(11)), InFlight::kNone);
   EXPECT_EQ(in_flight.Find(1, 3, format::LogAddress(10)), InFlight::kNone);
   EXPECT_EQ(in_flight.Find(2, 2, format::LogAddress(10)), InFlight::kNone);
-  // The same bucket, since hashes are taken modulo a power of two.
+  // The hashes have the same bucket, since the table takes them modulo a power of two.
   EXPECT_EQ(in_flight.Find(1 + (1ULL << 40), 2, format::LogAddress(10)), InFlight::kNone);
 }
 
@@ -46,7 +46,7 @@ TEST(InFlightTest, HashesOfOneBucketAreKeptApart) {
   EXPECT_EQ(AddressesOf(in_flight, same_bucket), (std::multiset<uint32_t>{20}));
 }
 
-TEST(InFlightTest, AVisitMayRemoveTheOneItIsGiven) {
+TEST(InFlightTest, VisitMayRemoveItsReservation) {
   InFlight in_flight;
   for (uint32_t i = 1; i <= 6; ++i) in_flight.Add(Make(7, i));
   in_flight.ForEachOf(7, [&](InFlight::Id id, const Reservation& r) {
@@ -58,7 +58,7 @@ TEST(InFlightTest, AVisitMayRemoveTheOneItIsGiven) {
   EXPECT_TRUE(AddressesOf(in_flight, 7).empty());
 }
 
-TEST(InFlightTest, AVisitOfSomeGoesOnWhereTheLastOneStopped) {
+TEST(InFlightTest, VisitOfSomeContinuesAfterTheLastVisit) {
   InFlight in_flight;
   for (uint32_t i = 1; i <= 10; ++i) in_flight.Add(Make(i, i));
   std::multiset<uint32_t> seen;

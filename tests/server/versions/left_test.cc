@@ -1,5 +1,5 @@
-// (I12) A version that an entry has named as its new one says so when the entry has gone on: for clients that remember
-// where it is.
+// (I12) A version that was an entry's new one says so when the entry has gone on. Clients that remember its location
+// rely on that.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -30,7 +30,7 @@ class LeftTest : public testing::Test {
   Store store_;
 };
 
-TEST_F(LeftTest, AnUpdateAndADeleteSayItInTheVersionBefore) {
+TEST_F(LeftTest, UpdateAndDeleteMarkTheVersionBeforeAsLeft) {
   const Outcome first = store_.Inline("k", "v1");
   EXPECT_FALSE(Left(first.address));
   const Outcome second = store_.Inline("k", "v2");
@@ -44,15 +44,15 @@ TEST_F(LeftTest, AnUpdateAndADeleteSayItInTheVersionBefore) {
   EXPECT_TRUE(Left(third.outcome.address));
 }
 
-// Who came by way of the entry may have taken what is not settled for the newest, too.
-TEST_F(LeftTest, AVersionThatIsNotSettledIsLeftAsWell) {
+// A client that came through the entry may have taken the unsettled version for the newest, too.
+TEST_F(LeftTest, UnsettledVersionIsLeftToo) {
   const Reserved placed = store_.Reserve("k", "v1", 0, Ack::kPlaced);
   const Outcome next = store_.Inline("k", "v2");
   EXPECT_TRUE(Left(placed.outcome.address));
   EXPECT_FALSE(Left(next.address));
 }
 
-TEST_F(LeftTest, WhatIsTakenBackToStaysLeft) {
+TEST_F(LeftTest, RestoredVersionStaysLeft) {
   const Outcome first = store_.Inline("k", "v1");
   (void)store_.Reserve("k", "v2", 1);
   store_.EndSession(1);
@@ -69,7 +69,7 @@ TEST_F(LeftTest, TheBytesOfAnotherKeyAreNotTouched) {
   EXPECT_FALSE(Left(other.address));
 }
 
-// An entry that is damaged may lead into the middle of somebody's value.
+// A damaged entry may lead into the middle of another client's value.
 TEST_F(LeftTest, DamagedVersionIsNotWrittenTo) {
   const Outcome first = store_.Inline("k", "v1");
   const uint64_t at = store_.versions().log().OffsetOf(0, first.address);
@@ -80,10 +80,10 @@ TEST_F(LeftTest, DamagedVersionIsNotWrittenTo) {
   EXPECT_TRUE(std::equal(before.begin(), before.end(), bytes.begin()));
 }
 
-// Everything that can happen to entries, in any order: what any of them named as new says that it was left, or is still
-// named as new.
+// Entries change in all ways, in any order. Each version that was an entry's new one says that it was left, or is still
+// the new one.
 TEST(LeftRandomTest, VersionThatIsNotLeftIsTheNewest) {
-  constexpr uint64_t kKeys = 40;  // of which four are written often
+  constexpr uint64_t kKeys = 40;  // four of them are written often
   uint64_t moves = 0;
   uint64_t reused = 0;
   uint64_t unmarked = 0;

@@ -1,4 +1,4 @@
-// Full indexes, full logs, sessions with too much in flight: an error that changes nothing, while the rest goes on.
+// Full indexes, full logs, and sessions with too much in flight. The error changes nothing, and other requests go on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ StoreOptions SmallLog() {
 
 class LimitsTest : public testing::Test {
  protected:
-  // Puts new keys until one is refused; what is there by then.
+  // Puts new keys until one is refused. Returns the keys and values that are there.
   std::map<std::string, std::string> Fill(Store& store, size_t value_bytes, Reason reason) {
     std::map<std::string, std::string> contents;
     for (int i = 0;; ++i) {
@@ -50,8 +50,8 @@ class LimitsTest : public testing::Test {
   std::string refused_;
 };
 
-// Keys whose hashes differ in bits alone that no split goes by.
-TEST_F(LimitsTest, KeysThatHaveOnePlaceFillTheirBlockAndTheOthersAreServed) {
+// The hashes of the keys differ only in bits that no split uses.
+TEST_F(LimitsTest, CollidingKeysFillTheirBlockAndOthersAreServed) {
   Store store;
   const auto put = [&](uint64_t i) {
     const Outcome outcome =
@@ -64,15 +64,15 @@ TEST_F(LimitsTest, KeysThatHaveOnePlaceFillTheirBlockAndTheOthersAreServed) {
   EXPECT_EQ(put(keys).reason, Reason::kIndexFull);
   EXPECT_EQ(keys, 128U) << "a block";
   EXPECT_EQ(put(0).code, Code::kOk) << "it is there already";
-  // A quarter of the slots is used then, and nothing is gained by more of them.
+  // A quarter of the slots is used, and more slots would gain nothing.
   EXPECT_EQ(store.versions().index().size(), 4U * 128 + 128);
   EXPECT_EQ(store.Inline("another", "v").code, Code::kOk);
   EXPECT_EQ(store.Get("another"), "v");
   EXPECT_EQ(store.Violation(), "");
 }
 
-// Somebody who chooses keys and does not know the pool's seed can do no better than to guess one.
-TEST_F(LimitsTest, KeysChosenByAnotherSeedAreSpreadAsAnyOthers) {
+// A client that does not know the pool's seed can only guess one.
+TEST_F(LimitsTest, KeysChosenByAnotherSeedAreSpread) {
   StoreOptions options;
   options.wish = {4 << 20, 1, 16384, 4096, 4096};
   Store store(options);
@@ -88,8 +88,8 @@ TEST_F(LimitsTest, KeysChosenByAnotherSeedAreSpreadAsAnyOthers) {
   EXPECT_EQ(store.Violation(), "");
 }
 
-// As a scan by places would tell them: one block is filled after the other, and to split the next ones is no use until
-// it is that one's turn.
+// A scan by places tells the keys in this order. They fill one block after the other. A split of the next block gains
+// nothing before its turn.
 TEST_F(LimitsTest, KeysInTheOrderOfTheirHashesAreTaken) {
   StoreOptions options;
   options.wish = {4 << 20, 1, 16384, 4096, 128};
@@ -104,7 +104,7 @@ TEST_F(LimitsTest, KeysInTheOrderOfTheirHashesAreTaken) {
   };
   std::ranges::sort(keys, {}, place);
   for (const std::string& key : keys) ASSERT_EQ(store.Inline(key, "v").code, Code::kOk) << key;
-  // No more than a new pool of this size has, as long as that is enough.
+  // The index is at most as large as that of a new pool of this size, while that is enough.
   EXPECT_LE(store.versions().index().size(), format::UsualIndexSlots(4 << 20, 1));
   for (const std::string& key : keys) ASSERT_EQ(store.Get(key), "v") << key;
   EXPECT_EQ(store.Violation(), "");
@@ -130,7 +130,7 @@ TEST_F(LimitsTest, AFullLogRefusesPutsAndServesGetsAndDeletes) {
   EXPECT_EQ(store.versions().index().census().used(), 0U);
 }
 
-TEST_F(LimitsTest, AFullLogRefusesAKeyThatIsNewWithoutTakingItsSlot) {
+TEST_F(LimitsTest, FullLogRefusesANewKeyWithoutTakingASlot) {
   Store store(SmallLog());
   const auto contents = Fill(store, 200, Reason::kLogFull);
   const uint64_t used = store.versions().index().census().used();
@@ -176,7 +176,7 @@ TEST_F(LimitsTest, SessionCannotExceedItsReservations) {
   EXPECT_EQ(refused.outcome.reason, Reason::kTooManyReservations);
   EXPECT_TRUE(store.WordOf("one more").empty());
   EXPECT_EQ(store.versions().in_flight(), 3U);
-  // Others, and other ways to put, are not affected.
+  // Other sessions and other put paths are not affected.
   EXPECT_EQ(store.Reserve("another session", "v", 2).code(), Code::kOk);
   EXPECT_EQ(store.Inline("inline", "v").code, Code::kOk);
   EXPECT_TRUE(store.Finish(reserved[0]));
@@ -198,13 +198,13 @@ TEST_F(LimitsTest, ArrivedReservationsDoNotCountAgainstTheLimit) {
   }
 }
 
-// Nobody says when they are done, and the shard is never idle.
-TEST_F(LimitsTest, PutsWithoutCommitsAreNeverRefusedHoweverManyComeInARow) {
+// No commit tells that these puts are done, and the shard is never idle.
+TEST_F(LimitsTest, PutsWithoutCommitsAreNeverRefused) {
   StoreOptions options;
   options.flush = FlushMethod::kNone;
   options.wish = {64 << 20, 1, 4 << 20, 1 << 20, 4096};
   Store store(options);
-  // One session leaves many unfinished, another one as many as it may have.
+  // One session leaves many reservations unfinished, and another one as many as it may have.
   std::vector<Reserved> unfinished;
   for (int i = 0; i < 1000; ++i) unfinished.push_back(store.Reserve("slow" + std::to_string(i), "v", 1));
   for (int i = 0; i < 20'000; ++i) {

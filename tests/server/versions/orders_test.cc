@@ -1,4 +1,4 @@
-// All orders of a few puts and deletes of one key, compared to the reference after every step.
+// All orders of a few puts and deletes of one key. The test compares the store with the reference after each step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,12 +13,12 @@ namespace {
 
 using format::FlushMethod;
 
-// How a reserved put ends; each is reserved first.
+// The end of a reserved put. Each put is reserved first.
 enum class Fate { kLandAndCommit, kLandAndDie, kTornAndDie, kDieAtOnce };
 constexpr std::array kFates = {Fate::kLandAndCommit, Fate::kLandAndDie, Fate::kTornAndDie, Fate::kDieAtOnce};
 
-// A script is a word: each letter is the next step of its actor. a, b, c: a reserved put, three steps; i: an inline
-// put; d: a delete; s: a sweep.
+// A script is a word. Each letter is the next step of its actor. The letters a, b and c are reserved puts with three
+// steps each. The letter i is an inline put, d is a delete, and s is a sweep.
 struct Case {
   FlushMethod flush;
   std::array<Ack, 3> acks;
@@ -34,7 +34,7 @@ class Run {
     store_ = std::make_unique<Store>(options);
   }
 
-  // False at the first difference.
+  // Returns false at the first difference.
   bool Go() {
     for (size_t i = 0; i < script_.size(); ++i) {
       Step(script_[i]);
@@ -116,8 +116,8 @@ class Run {
   std::array<int, 3> steps_{};
 };
 
-// Runs all orders of the letters; how many. Orders in which a step of its actor would repeat the one before it (a put
-// that dies at once does nothing in between) are run all the same.
+// Runs all orders of the letters, and returns their number. In some orders a step repeats the one before it, since a
+// put that dies at once has no step in between. These orders run, too.
 int RunAllOrders(std::string letters, const Case& c) {
   std::sort(letters.begin(), letters.end());
   int runs = 0;

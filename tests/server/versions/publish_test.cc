@@ -1,4 +1,4 @@
-// Puts: what a get gives between publication and settling, and which version the entry keeps as the old one.
+// Puts: the results of gets between publication and settling, and the version that the entry keeps as the old one.
 #include <gtest/gtest.h>
 
 #include "server/store.h"
@@ -16,7 +16,8 @@ class PublishTest : public testing::TestWithParam<FlushMethod> {
     options.flush = GetParam();
     return options;
   }
-  // A kPersisted value that arrived and was not settled: with server flush its put is not acknowledged yet.
+  // Returns the result of a get for a kPersisted value that arrived and is not settled. With server flush, its put is
+  // not acknowledged yet.
   static std::string Unsettled(std::string_view newer, std::string_view older) {
     return std::string(GetParam() == FlushMethod::kServerFlush ? older : newer);
   }
@@ -96,8 +97,8 @@ TEST_P(PublishTest, ASettledVersionBecomesTheOldOne) {
   EXPECT_EQ(store_.Get("k"), "v1");
 }
 
-// The paper's flip would make the version that has not arrived the old one, and lose the last whole one.
-TEST_P(PublishTest, AnUnsettledVersionIsReplacedAndTheOldOneStays) {
+// The paper's flip would make the missing version the old one, and lose the last whole one.
+TEST_P(PublishTest, ReplacedUnsettledVersionKeepsTheOldOne) {
   const Outcome first = store_.Inline("k", "v1");
   const Reserved second = store_.Reserve("k", "v2");
   const bool tag = store_.WordOf("k").new_tag();
@@ -117,7 +118,7 @@ TEST_P(PublishTest, AWholeVersionIsSettledBeforeTheNextIsPublished) {
   EXPECT_EQ(store_.Get("k"), "v1");
 }
 
-TEST_P(PublishTest, AnInlinePutOverPutsInFlightIsTheNewestWhateverArrivesLater) {
+TEST_P(PublishTest, InlinePutOverPutsInFlightStaysTheNewest) {
   const Reserved first = store_.Reserve("k", "v1", 0, Ack::kPlaced);
   const Reserved second = store_.Reserve("k", "v2", 1, Ack::kPlaced);
   store_.Inline("k", "v3");
@@ -164,7 +165,7 @@ TEST_P(PublishTest, VersionsGrow) {
   }
 }
 
-TEST_P(PublishTest, KeysDoNotDisturbEachOther) {
+TEST_P(PublishTest, KeysDoNotAffectEachOther) {
   for (int i = 0; i < 30; ++i) ASSERT_EQ(store_.Inline("key" + std::to_string(i), std::to_string(i)).code, Code::kOk);
   for (int i = 0; i < 30; i += 3) ASSERT_EQ(store_.Delete("key" + std::to_string(i)), Code::kOk);
   for (int i = 0; i < 30; ++i) {
@@ -181,7 +182,7 @@ TEST_P(PublishTest, AReportOfAVersionInFlightChangesNothing) {
   store_.Report("another key");
   EXPECT_EQ(store_.WordOf("k"), word);
   store_.Land(reserved);
-  store_.Report("k");  // it arrived since: it is settled
+  store_.Report("k");  // the version has arrived, so the report settles it
   EXPECT_EQ(store_.Get("k"), "v2");
   EXPECT_TRUE(store_.WordOf("k").settled());
 }

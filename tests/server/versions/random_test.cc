@@ -1,4 +1,4 @@
-// Random requests, and a look at what a power cut would leave at any fence. Everything is compared to the reference.
+// Random requests, and a look at the pool after a power cut at any fence. The test compares all with the reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr uint64_t kSeeds = 5;
 
 class RandomRun : private RandomRequests {
  public:
-  // Begins when it goes.
+  // Go begins the run.
   RandomRun(std::vector<FlushMethod> flushes, uint64_t seed) : RandomRequests(std::move(flushes), seed) {}
 
   void Go() {
@@ -41,8 +41,7 @@ class RandomRun : private RandomRequests {
 
  private:
   void NewPool() override {
-    // Sometimes of several heads, sometimes with room for many versions in a segment; sometimes the index is nearly
-    // full.
+    // Some stores have several heads, some have room for many versions in a segment. In some the index is nearly full.
     Begin(random_.Chance(0.5) ? format::GeometryWish{229376, 1, 16384, 4096, 128}
                               : format::GeometryWish{98304 + 40 * 4096, 1, 4096, 4096, 128, 30},
           random_.Chance(0.5) ? 100 + random_.Uniform(20) : 0);
@@ -67,7 +66,7 @@ class RandomRun : private RandomRequests {
     if (random_.Chance(0.1)) LookAfterPowerCut();
   }
 
-  // Without a flush method there is nothing to survive a power cut: the medium is volatile, or as safe as a process is.
+  // Without a flush method, a power cut leaves nothing: the medium is volatile, or only process-safe.
   void LookAfterPowerCut() {
     ++cuts_;
     if (flushes_.front() == FlushMethod::kNone) return;
@@ -80,7 +79,7 @@ class RandomRun : private RandomRequests {
       const std::string found = ReadAfterCrash(bytes, key);
       if (key == pending_key_) {
         if (found == pending_value_) continue;
-        // Who reads at this moment may see it done; then it must stay.
+        // A reader at this moment may see the request done. Then its value must stay.
         if (pending_ack_ == Ack::kPersisted && pending_value_ != reference_->Get(key)) {
           EXPECT_NE(store_->Get(key), pending_value_) << key << " was seen, and is " << found << " after a power cut";
         }

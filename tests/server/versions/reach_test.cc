@@ -22,8 +22,8 @@ using format::kNeighbourhood;
 using format::Reaches;
 using format::Reason;
 
-// Blocks of 128 slots, in regions that have two. No split up to the size of a usual index parts keys that share four
-// low bits.
+// Blocks of 128 slots, in regions with two blocks. Before the index has its usual size, no split parts keys that share
+// four low bits.
 StoreOptions SmallRegions() {
   StoreOptions options;
   options.wish = {98304 + 40 * 4096, 1, 4096, 4096, 128};
@@ -36,7 +36,7 @@ class ReachTest : public testing::Test {
   static constexpr uint64_t kBlockSlots = 128;
   static constexpr int kNear = kNeighbourhood;
 
-  // Keys of one home and one class, whose hashes share the low four bits.
+  // Returns keys of one home and one class, whose hashes share the low four bits.
   static const std::string& Crowd(int i) {
     static std::vector<std::string> keys;
     static int number = 0;
@@ -64,7 +64,7 @@ class ReachTest : public testing::Test {
   static uint64_t RecordOffset() { return format::ShardRecordOffset(0) + offsetof(format::ShardRecord, reaches); }
 };
 
-TEST_F(ReachTest, KeysOfOnePlaceFillTheirBlockAndAreFound) {
+TEST_F(ReachTest, CollidingKeysFillTheirBlockAndAreFound) {
   Store store(SmallRegions());
   PutSome(store, 0, kNear);
   EXPECT_EQ(Exponent(store), 0U);
@@ -84,13 +84,13 @@ TEST_F(ReachTest, KeysOfOnePlaceFillTheirBlockAndAreFound) {
   EXPECT_EQ(store.versions().index().census().used(), 0U);
 }
 
-TEST_F(ReachTest, ASplitTakesEntriesThatAreFar) {
+TEST_F(ReachTest, SplitTakesFarEntries) {
   Store store(SmallRegions());
   constexpr int kKeys = 80;
   PutSome(store, 0, kKeys);
   ASSERT_EQ(Exponent(store), 1U);
   for (int i = 0; i < 5000 && store.versions().index().layout().blocks() < 28; ++i) {
-    // Where their block is full for a while, others are refused.
+    // While their block is full, other keys are refused.
     (void)store.Inline("key" + std::to_string(i), "v");
     store.versions().growth().Grow(1);
   }
@@ -102,7 +102,7 @@ TEST_F(ReachTest, ASplitTakesEntriesThatAreFar) {
   EXPECT_EQ(FindUnrest(store.Bytes()), "");
 }
 
-// At each fence of the put that raises the window, and whatever it loses.
+// The power is cut at each fence of the put that raises the window, with any loss.
 TEST_F(ReachTest, ACutAtAnyPointOfARaiseLosesNothing) {
   uint64_t images = 0;
   for (size_t fence = 0; !HasFailure(); ++fence) {
@@ -121,7 +121,7 @@ TEST_F(ReachTest, ACutAtAnyPointOfARaiseLosesNothing) {
       const bool there = next.store.Get(Crowd(kNear)) != kAbsent;
       ASSERT_TRUE(there || !ended);
       ExpectThere(next.store, kNear + (there ? 1 : 0));
-      // And it goes on.
+      // The shard takes more keys.
       PutSome(next.store, kNear, kNear + 10);
       ExpectThere(next.store, kNear + 10);
       const auto report = inspect::InspectPool(WholePool(next.store.Bytes(), false), {}).value();
@@ -132,7 +132,7 @@ TEST_F(ReachTest, ACutAtAnyPointOfARaiseLosesNothing) {
   EXPECT_GE(images, 10U);
 }
 
-// The process dies and the machine does not, and then the power goes.
+// The process dies, and the machine stays up. Then the power is cut.
 TEST_F(ReachTest, AProcessThatDiesInARaiseAndAPowerCutAfterThatLoseNothing) {
   for (size_t fence = 0; !HasFailure(); ++fence) {
     SCOPED_TRACE("fence " + std::to_string(fence));
@@ -152,8 +152,8 @@ TEST_F(ReachTest, AProcessThatDiesInARaiseAndAPowerCutAfterThatLoseNothing) {
   }
 }
 
-// What was in flight there is found by recovery, without a look through the index.
-TEST_F(ReachTest, RecoveryDecidesEntriesThatAreFar) {
+// Recovery decides versions in flight of far entries without a look through the index.
+TEST_F(ReachTest, RecoveryDecidesFarEntries) {
   Store store(SmallRegions());
   PutSome(store, 0, kNear + 1);
   ASSERT_EQ(store.Reserve(Crowd(kNear), "never comes").code(), Code::kOk);
@@ -178,7 +178,7 @@ TEST_F(ReachTest, RecoveryDecidesEntriesThatAreFar) {
   EXPECT_EQ(store.Get(Crowd(kNear + 2)), Value(kNear + 2));
 }
 
-TEST_F(ReachTest, ADamagedRecordCostsLooksAndNoKey) {
+TEST_F(ReachTest, DamagedReachRecordCostsLooksAndNoKey) {
   Machine machine(SmallRegions());
   PutSome(machine.store, 0, 100);
   for (const bool closed : {false, true}) {
@@ -198,10 +198,11 @@ TEST_F(ReachTest, ADamagedRecordCostsLooksAndNoKey) {
   }
 }
 
-// Of puts that share their fences, one gets a slot far from its home that is another's first choice.
+// Puts share their fences. One of them gets a slot far from its home, which is the first choice of another one.
 TEST_F(ReachTest, PutsOfOneBatchDoNotTakeOneSlot) {
   StoreOptions options;
-  options.wish = {4 << 20, 1, 32768, 8192, 1024};  // a block has 1024 slots: homes may be farther apart than 64
+  // A block has 1024 slots, so that homes may be more than 64 slots apart.
+  options.wish = {4 << 20, 1, 32768, 8192, 1024};
   Store store(options);
   index::Index& index = store.versions().part().index();
   constexpr uint64_t kHigh = uint64_t{0x5123} << 48;
@@ -225,8 +226,8 @@ TEST_F(ReachTest, PutsOfOneBatchDoNotTakeOneSlot) {
   EXPECT_EQ(store.Violation(), "");
 }
 
-// As near its home: the damage stays to be seen until the put is done.
-TEST_F(ReachTest, APutThatIsNeverDoneDoesNotHideTheDamageOfAKeyThatIsFar) {
+// As for a key near its home, the damage stays visible until the put is done.
+TEST_F(ReachTest, UnfinishedPutDoesNotHideTheDamageOfAFarKey) {
   Machine machine(SmallRegions());
   Store& store = machine.store;
   PutSome(store, 0, kNear + 1);
@@ -243,7 +244,7 @@ TEST_F(ReachTest, APutThatIsNeverDoneDoesNotHideTheDamageOfAKeyThatIsFar) {
   EXPECT_EQ(store.Violation(), "");
 }
 
-TEST_F(ReachTest, InspectionSaysHowFarWindowsHaveGrown) {
+TEST_F(ReachTest, InspectionReportsTheGrowthOfWindows) {
   Store store(SmallRegions());
   PutSome(store, 0, kNear);
   auto report = inspect::InspectPool(WholePool(store.Bytes(), false), {}).value();
@@ -255,7 +256,7 @@ TEST_F(ReachTest, InspectionSaysHowFarWindowsHaveGrown) {
   EXPECT_EQ(report.shards[0].windows_grown, 1U);
 }
 
-TEST_F(ReachTest, SalvageFindsWhatEntriesThatAreFarName) {
+TEST_F(ReachTest, SalvageFindsTheValuesOfFarEntries) {
   Store store(SmallRegions());
   PutSome(store, 0, 100);
   const auto report = inspect::Salvage(WholePool(store.Bytes(), false), {}, [](const auto&) { return Status(); });
@@ -287,7 +288,7 @@ class ReachVerificationTest : public ReachTest {
   std::vector<std::string> damaged_;
 };
 
-TEST_F(ReachVerificationTest, ARecordThatIsOlderThanItsEntriesIsRaised) {
+TEST_F(ReachVerificationTest, RecordOlderThanItsEntriesIsRaised) {
   PutSome(*store_, 0, 100);
   PagePool::Image image = medium_->cached();
   ASSERT_NE(image[RecordOffset() / sizeof(uint64_t)], 0U);
@@ -301,7 +302,8 @@ TEST_F(ReachVerificationTest, ARecordThatIsOlderThanItsEntriesIsRaised) {
   EXPECT_EQ(FindUnrest(store_->Bytes()), "");
 }
 
-// A page of the index comes from a time before its key was deleted, and put again elsewhere in its window.
+// A page of the index is from the time before its key was deleted. The key was put again, in another slot of its
+// window.
 TEST_F(ReachVerificationTest, OfTwoEntriesOfAKeyInItsWindowTheNewerOneStays) {
   PutSome(*store_, 0, 100);
   const format::PoolIndex index(store_->Bytes().bytes, store_->geometry(), 0);
@@ -323,8 +325,8 @@ TEST_F(ReachVerificationTest, OfTwoEntriesOfAKeyInItsWindowTheNewerOneStays) {
   EXPECT_EQ(FindUnrest(store_->Bytes()), "");
 }
 
-// An entry out of its place finds another one, also where its neighbourhood is full.
-TEST_F(ReachVerificationTest, AnEntryOutOfItsPlaceIsMovedIntoItsWindow) {
+// A misplaced entry gets another slot of its window, also if its neighbourhood is full.
+TEST_F(ReachVerificationTest, MisplacedEntryIsMovedIntoItsWindow) {
   PutSome(*store_, 0, kNear + 1);
   const format::PoolIndex index(store_->Bytes().bytes, store_->geometry(), 0);
   uint64_t slot = 0;

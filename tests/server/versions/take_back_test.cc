@@ -1,4 +1,4 @@
-// The end of a session: what it left is settled if it is whole, and taken back if it is not.
+// The end of a session: whole versions that it left are settled, and the others are taken back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ TEST_P(TakeBackTest, TakingBackStopsAtAWholeVersionInBetween) {
   EXPECT_TRUE(store_.WordOf("k").settled());
 }
 
-// To skip it would lose a put that its writer is about to acknowledge.
+// Skipping that version would lose a put that its writer is about to acknowledge.
 TEST_P(TakeBackTest, TakingBackStopsAtAVersionThatMayStillArrive) {
   const Outcome first = store_.Inline("k", "v1");
   const Reserved second = store_.Reserve("k", "v2", 2, Ack::kPlaced);
@@ -104,8 +104,8 @@ TEST_P(TakeBackTest, EndOfASessionTakesBackAllItsVersions) {
   EXPECT_EQ(store_.versions().index().census().used(), 3U);
 }
 
-TEST_P(TakeBackTest, OneSessionsOwnVersionsInAnyOrder) {
-  // The newest is dead, the one before it whole, and the other way round.
+TEST_P(TakeBackTest, TakesBackVersionsOfOneSessionInAnyOrder) {
+  // The newest version is dead and the one before it is whole, or the other way round.
   for (const bool newest_arrives : {false, true}) {
     const std::string key = newest_arrives ? "a" : "b";
     const Reserved first = store_.Reserve(key, "v1", 1);
@@ -151,7 +151,7 @@ TEST_P(TakeBackTest, ADeadOlderVersionChangesNothing) {
   EXPECT_EQ(store_.Get("k"), "v2");
 }
 
-TEST_P(TakeBackTest, ASessionThatIsUnknownOrHasNothingMayEnd) {
+TEST_P(TakeBackTest, UnknownOrEmptySessionMayEnd) {
   store_.EndSession(0);
   store_.EndSession(500);
   store_.Land(store_.Reserve("k", "v1", 2));
@@ -169,8 +169,9 @@ TEST_P(TakeBackTest, TheNumberOfAnEndedSessionIsUsedAgain) {
   EXPECT_EQ(store_.Get("k"), "v2");
 }
 
-// A version is taken back to one whose writer waits for its commit: it is settled, and the commit still comes.
-TEST(TakeBackCommitTest, ACommitComesForWhatWasSettledByTakingBack) {
+// The shard takes back a version to one whose writer waits for its commit. It settles that one, and the commit still
+// comes.
+TEST(TakeBackCommitTest, CommitMayComeAfterTakingBackSettledItsVersion) {
   Store store;
   const Reserved first = store.Reserve("k", "v1", 1);
   store.Reserve("k", "v2", 2);
@@ -183,7 +184,7 @@ TEST(TakeBackCommitTest, ACommitComesForWhatWasSettledByTakingBack) {
   EXPECT_EQ(store.versions().in_flight(), 0U);
 }
 
-// The mark says that nothing in the segment has to be looked at, so an entry must be taken back before it.
+// The mark says that recovery need not look into the segment. So the shard must take back the entry first.
 TEST(TakeBackCrashTest, ASegmentIsMarkedSettledOnlyAfterTheEntryIsTakenBack) {
   StoreOptions options;
   auto pool = std::make_unique<CrashPool>(options.wish.pool_size);

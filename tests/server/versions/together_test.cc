@@ -1,5 +1,5 @@
-// Puts of one batch: they share their fences, and are otherwise as if each had come alone. After a power cut in the
-// middle: recovery_test.cc.
+// Puts of one batch share their fences. Otherwise each is as if it had come alone. recovery_test.cc cuts the power in
+// the middle of a batch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class TogetherTest : public testing::Test {
     return store.counter(Counter::kNvmFences);
   }
   uint64_t Fences() { return FencesOf(store_); }
-  // Keys whose neighbourhoods have nothing in common.
+  // Returns keys whose neighbourhoods have no slot in common.
   [[nodiscard]] std::vector<std::string> FarKeys(size_t count) const {
     std::vector<std::string> keys;
     for (int i = 0; keys.size() < count; ++i) {
@@ -64,10 +64,10 @@ class TogetherTest : public testing::Test {
   Store store_{Options()};
 };
 
-TEST_F(TogetherTest, TwoFencesAreEnough) {
+TEST_F(TogetherTest, BatchTakesTwoFences) {
   const auto keys = FarKeys(6);
   store_.Inline("warm", "value");
-  for (const char* value : {"new", "again"}) {  // new entries, and those that are there
+  for (const char* value : {"new", "again"}) {  // new entries, then existing ones
     const uint64_t before = Fences();
     store_.PutTogether();
     for (const std::string& key : keys) EXPECT_EQ(store_.Inline(key, value).code, Code::kOk);
@@ -79,8 +79,8 @@ TEST_F(TogetherTest, TwoFencesAreEnough) {
   EXPECT_EQ(store_.Violation(), "");
 }
 
-// What is in flight keeps the mark of its segment, and the puts behind it share their fences all the same.
-TEST_F(TogetherTest, AStuckPutAndAChunkDoNotKeepThemApart) {
+// A version in flight stops the mark of its segment. The puts after it share their fences, too.
+TEST_F(TogetherTest, PutsShareFencesBesideAStuckPutAndAChunk) {
   const auto fences_per_put = [](const std::function<void(Store&)>& before) {
     StoreOptions options = Options();
     options.wish.region_size = 1 << 20;
@@ -105,7 +105,7 @@ TEST_F(TogetherTest, AStuckPutAndAChunkDoNotKeepThemApart) {
   EXPECT_LT(fences_per_put([](Store& store) { EXPECT_TRUE(store.Delegated("other", "value", 1)); }), 0.2);
 }
 
-TEST_F(TogetherTest, EveryPathSharesThem) {
+TEST_F(TogetherTest, EachPathSharesTheFences) {
   const auto keys = FarKeys(3);
   for (const std::string& key : keys) store_.Inline(key, "old");
   ASSERT_TRUE(store_.Delegated(keys[0], "old", 1));  // the session has a chunk now
@@ -124,7 +124,7 @@ TEST_F(TogetherTest, EveryPathSharesThem) {
   EXPECT_EQ(store_.Get(keys[2]), "delegated");
 }
 
-TEST_F(TogetherTest, NothingIsThereBeforeItIsPublished) {
+TEST_F(TogetherTest, PutsAreInvisibleBeforeTheBatchIsPublished) {
   store_.Inline("k", "old");
   store_.PutTogether();
   store_.Inline("k", "new");
@@ -136,7 +136,7 @@ TEST_F(TogetherTest, NothingIsThereBeforeItIsPublished) {
   EXPECT_EQ(store_.Get("other"), "new");
 }
 
-TEST_F(TogetherTest, PutsOfOneKeyComeOneAfterTheOther) {
+TEST_F(TogetherTest, PutsOfOneKeyTakeEffectInOrder) {
   store_.PutTogether();
   store_.Inline("k", "first");
   const Outcome second = store_.Inline("k", "second");
@@ -161,10 +161,10 @@ TEST_F(TogetherTest, NewKeysOfOneNeighbourhoodTakeASlotEach) {
   EXPECT_EQ(store_.Violation(), "");
 }
 
-// Entries are moved to let one in: those that the batch is about to change as well.
-TEST_F(TogetherTest, AnEntryThatIsPutToMayMove) {
+// The shard moves entries to make room for a key, also entries that the batch is about to change.
+TEST_F(TogetherTest, EntryMayMoveDuringItsPut) {
   StoreOptions options = Options();
-  options.wish.region_size = 1 << 18;  // so that marks publish few of them
+  options.wish.region_size = 1 << 18;  // so that marks publish few of the puts
   options.wish.segment_size = 1 << 16;
   options.wish.pool_size = 8 << 18;
   Store store(options);
@@ -190,7 +190,7 @@ TEST_F(TogetherTest, AnEntryThatIsPutToMayMove) {
   EXPECT_EQ(store.Violation(), "");
 }
 
-// What could tell comes behind the puts before it, in a batch as well.
+// A request whose answer could show an earlier put comes after that put, also in a batch.
 TEST_F(TogetherTest, AnyOtherRequestPublishesTheBatch) {
   Versions& versions = store_.versions();
   int number = 0;
@@ -239,7 +239,7 @@ TEST_F(TogetherTest, CommitsShareAFence) {
   EXPECT_EQ(store_.versions().in_flight(), 0U);
 }
 
-TEST_F(TogetherTest, TheFencesOfPutsAreACommitsToo) {
+TEST_F(TogetherTest, CommitSharesTheFencesOfPuts) {
   const auto keys = FarKeys(3);
   const Reserved first = store_.Reserve(keys[0], "committed");
   store_.Land(first);
@@ -270,8 +270,8 @@ TEST_F(TogetherTest, ArrivedPutsWithoutACommitShareAFence) {
   EXPECT_EQ(Fences(), before + 1) << "nothing was flushed";
 }
 
-// What comes between the two steps of a commit may settle its version, pass it, or end it.
-TEST_F(TogetherTest, BetweenTheStepsOfACommitOthersGoOn) {
+// Requests between the two steps of a commit may settle its version, supersede it, or end its session.
+TEST_F(TogetherTest, RequestsMayComeBetweenTheStepsOfACommit) {
   const auto begin = [&](const std::string& key) {
     const Reserved reserved = store_.Reserve(key, "reserved");
     store_.Land(reserved);
@@ -308,7 +308,7 @@ TEST_F(TogetherTest, BetweenTheStepsOfACommitOthersGoOn) {
   EXPECT_EQ(store_.versions().in_flight(), 0U);
 }
 
-TEST_F(TogetherTest, ClosingPublishesThem) {
+TEST_F(TogetherTest, ClosePublishesTheBatch) {
   store_.Inline("k", "old");
   store_.PutTogether();
   store_.Inline("k", "new");
@@ -316,7 +316,7 @@ TEST_F(TogetherTest, ClosingPublishesThem) {
   EXPECT_EQ(store_.Get("k"), "new");
 }
 
-TEST_F(TogetherTest, TheEndOfASessionTakesBackWhatItReserved) {
+TEST_F(TogetherTest, EndOfASessionTakesBackItsReservations) {
   store_.Inline("k", "old");
   store_.PutTogether();
   store_.Reserve("k", "never", 1);
@@ -327,7 +327,7 @@ TEST_F(TogetherTest, TheEndOfASessionTakesBackWhatItReserved) {
   EXPECT_TRUE(store_.WordOf("k").settled());
 }
 
-TEST_F(TogetherTest, ASessionAtItsLimitWaitsForNoneOfTheBatch) {
+TEST_F(TogetherTest, SessionAtItsLimitSettlesArrivedPutsAndPublishesTheBatch) {
   StoreOptions options = Options();
   options.reservations_per_session = 2;
   Store store(options);
@@ -338,7 +338,7 @@ TEST_F(TogetherTest, ASessionAtItsLimitWaitsForNoneOfTheBatch) {
   store.PutTogether();
   store.Inline("k", "new");
   EXPECT_EQ(store.Reserve("c", "value", 1, Ack::kPlaced).code(), Code::kOk);
-  EXPECT_EQ(store.Get("k"), "new");  // settled were the others, and that comes behind it
+  EXPECT_EQ(store.Get("k"), "new");  // the others were settled, and that comes after the batch
   store.PublishTogether();
   EXPECT_EQ(store.versions().in_flight(), 1U);
 }
@@ -360,8 +360,8 @@ TEST_F(TogetherTest, RefusedPutStillSettlesArrivedVersions) {
   EXPECT_EQ(FencesOf(store), fences) << "there was nothing to publish";
 }
 
-// (I9) A segment says that all in it is settled when the next one is opened.
-TEST_F(TogetherTest, NoneIsLeftBehindInAFullSegment) {
+// (I9) When the shard opens the next segment, it marks the full one as settled.
+TEST_F(TogetherTest, FullSegmentHasNoUnpublishedPuts) {
   store_.Inline("first", "old");
   store_.PutTogether();
   store_.Inline("first", "new");
@@ -372,7 +372,8 @@ TEST_F(TogetherTest, NoneIsLeftBehindInAFullSegment) {
   store_.PublishTogether();
 }
 
-// (I8, I9) A put into a chunk is published before a put into a later one says that the client is done with the first.
+// (I8, I9) A put into a later chunk says that the client is done with the first chunk. The shard publishes the puts of
+// the first chunk before that.
 TEST_F(TogetherTest, ChunkEndsAfterItsPuts) {
   const auto put = [&](const Outcome& chunk, std::string_view key, std::string_view value) {
     const uint64_t at = chunk.address.offset_in_slot() + format::kChunkObjectsAt;
@@ -402,12 +403,12 @@ TEST_F(TogetherTest, LargeBatchSharesFewFences) {
   store_.PutTogether();
   for (const std::string& key : keys) store_.Inline(key, "new");
   store_.PublishTogether();
-  EXPECT_LE(Fences(), before + 16);  // of 100; some for the marks
+  EXPECT_LE(Fences(), before + 16);  // for 100 puts, with some fences for the marks
   for (const std::string& key : keys) EXPECT_EQ(store_.Get(key), "new");
 }
 
-// Two homes whose neighbourhoods have one slot in common, the only one that is free in the first.
-TEST_F(TogetherTest, TheLastSlotOfANeighbourhoodIsTakenOnce) {
+// Two neighbourhoods have one slot in common, which is the only free one of the first.
+TEST_F(TogetherTest, LastSlotOfANeighbourhoodIsTakenOnce) {
   const auto keys_at = [&](uint64_t home, size_t count) {
     std::vector<std::string> keys;
     for (int i = 0; keys.size() < count; ++i) {
@@ -430,7 +431,7 @@ TEST_F(TogetherTest, TheLastSlotOfANeighbourhoodIsTakenOnce) {
   EXPECT_EQ(store_.Violation(), "");
 }
 
-TEST_F(TogetherTest, LookingForWhatArrivedTakesNoFenceIfNothingDid) {
+TEST_F(TogetherTest, LookForArrivedPutsTakesNoFenceWithoutArrivals) {
   StoreOptions options = Options();
   options.reservations_per_session = 2;
   Store store(options);
