@@ -38,7 +38,7 @@ enum class Flaw : uint8_t {
   kChunkNotFlushed,       // The log appends after a chunk before the chunk is persistent.
   kMarksChunks,           // The mark of a segment moves past chunks that clients still fill.
   kChunkNotHeld,          // A region is emptied although a client may fill a chunk in it.
-  kPutsInTakenBack,       // Puts go on in a chunk that was revoked.
+  kPutsInRevoked,         // Puts go on in a chunk that was revoked.
   kConditionNotAwaited,   // A condition is judged by the settled version, although a newer one is being written.
   kConditionNotJudged,    // A put ignores its condition.
   kJudgesUnpublished,     // A condition is judged without the unpublished puts of the batch.
@@ -136,7 +136,7 @@ inline constexpr const char* kFlawNames[] = {
     "chunk-not-flushed",
     "marks-chunks",
     "chunk-not-held",
-    "puts-in-taken-back",
+    "puts-in-revoked",
     "condition-not-awaited",
     "condition-not-judged",
     "judges-unpublished",

@@ -71,7 +71,7 @@ void Delegated::OnAnswer(uint32_t head, LogAddress object, bool refused) {
 }
 
 bool Delegated::Drop(const Chunk& chunk) {
-  if (chunk.in_flight > 0 || !(chunk.taken_back || chunk.passed)) return false;
+  if (chunk.in_flight > 0 || !(chunk.revoked || chunk.passed)) return false;
   if (!chunk.passed) {
     Request request{};
     request.op = static_cast<uint8_t>(RequestOp::kGiveBack);
@@ -102,7 +102,7 @@ void Delegated::OnDelegated(uint32_t head, const format::Reply& reply) {
 void Delegated::OnRefused(uint32_t head) { HeadAt(head) = {.patience = kPatience}; }
 
 // Puts there that are in flight may still be answered, so the client gives the chunk back after them.
-void Delegated::OnTakenBack(LogAddress address) {
+void Delegated::OnRevoked(LogAddress address) {
   for (Chunk& chunk : chunks_) {
     if (chunk.address == address) TakeBack(chunk);
   }
@@ -110,8 +110,8 @@ void Delegated::OnTakenBack(LogAddress address) {
 }
 
 void Delegated::TakeBack(Chunk& chunk) {
-  if (chunk.taken_back) return;
-  chunk.taken_back = true;
+  if (chunk.revoked) return;
+  chunk.revoked = true;
   Head& of = HeadAt(chunk.head);
   of.wanted = 0;
   // A client that hardly uses its chunks would leave unused space with each put.

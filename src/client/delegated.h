@@ -28,9 +28,9 @@ class Delegated {
     uint32_t generation = 0;  // The generation of its region.
     uint32_t window = 0;      // The key of its window, if it has one.
     uint32_t in_flight = 0;   // Puts there that are not answered.
-    bool taken_back = false;
+    bool revoked = false;
     bool passed = false;  // The client fills the next one. The server lets this one go once it knows that.
-    [[nodiscard]] uint64_t room() const { return taken_back || passed ? 0 : bytes - tail; }
+    [[nodiscard]] uint64_t room() const { return revoked || passed ? 0 : bytes - tail; }
     [[nodiscard]] bool Holds(uint32_t of_head, format::LogAddress object) const {
       return head == of_head && address.slot() == object.slot() &&
              object.offset_in_slot() - address.offset_in_slot() < bytes;
@@ -56,7 +56,7 @@ class Delegated {
   void OnRefused(uint32_t head);
   // Notes that the server revokes the chunk at this address. The message does not name the head, so the client also
   // gives back another head's chunk at this address, which does no harm.
-  void OnTakenBack(format::LogAddress address);
+  void OnRevoked(format::LogAddress address);
 
   // Requests about chunks, which the client sends one after the other.
   Fifo<format::Request> to_send;

@@ -102,7 +102,7 @@ void EventLoop::Dispatch(const Completion& completion) {
       return connections_.OnClosed(link);
     case OpKind::kReceiveImm:
       if ((completion.imm & format::kTakesBack) == 0) return OnReply(link, completion.imm);
-      link.puts.delegated.OnTakenBack(format::LogAddress(completion.imm));
+      link.puts.delegated.OnRevoked(format::LogAddress(completion.imm));
       return own_requests_.SendChunkRequests(link);
     case OpKind::kWriteImm:
       // (An error is followed by kClosed, here and below.)

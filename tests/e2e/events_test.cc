@@ -86,9 +86,9 @@ TEST_F(EventsTest, EachViolationIsNamed) {
   };
   const auto op = [](RequestOp code) { return static_cast<uint8_t>(code); };
   const std::vector<std::pair<std::string, std::function<void(RawPeer&)>>> breaches = {
-      {"an operation that is none", with([](Request& r) { r.op = 99; })},
-      {"an ack that is none", with([](Request& r) { r.ack = 2; })},
-      {"a condition that is none, or where none may be", with([](Request& r) { r.condition = 2; })},
+      {"an unknown operation", with([](Request& r) { r.op = 99; })},
+      {"an unknown ack", with([](Request& r) { r.ack = 2; })},
+      {"an unknown condition, or one on an operation that takes none", with([](Request& r) { r.condition = 2; })},
       {"a key of no bytes, or too many", with([](Request& r) { r.key_size = 0; })},
       {"a value that does not fit", with([](Request& r) { r.value_size = UINT32_MAX; })},
       {"a value that does not fit", with([&](Request& r) {

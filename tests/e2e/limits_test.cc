@@ -120,7 +120,8 @@ TEST_F(ClientLimits, MoreRequestsThanSlotsThatWaitCostTheChannel) {
   }));
   EXPECT_TRUE(peer.IsClosed());
   const std::scoped_lock lock(mutex);
-  EXPECT_NE(told.find("more requests at once than it has slots"), std::string::npos) << told;
+  // The peer takes no answers, so on a busy machine the shard may notice that first.
+  EXPECT_NE(told.find("at once than it has slots"), std::string::npos) << told;
 }
 
 // docs/security.md, "What one client can hold".

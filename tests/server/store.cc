@@ -198,8 +198,8 @@ bool Store::LandDelegated(std::string_view key, std::string_view value, SessionI
 }
 
 void Store::GiveBack() {
-  versions_->chunks().TellTakenBack(
-      [&](SessionId session, format::LogAddress address) { DelegatedOf(session).OnTakenBack(address); });
+  versions_->chunks().TellRevoked(
+      [&](SessionId session, format::LogAddress address) { DelegatedOf(session).OnRevoked(address); });
   for (const auto& [session, delegated] : delegated_) SendChunkRequests(session);
 }
 

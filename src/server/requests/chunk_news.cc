@@ -6,7 +6,7 @@
 namespace erda::server {
 
 void TellChunkNews(ChunkTable& chunks, Sessions& sessions, ReplyBatch& replies) {
-  chunks.TellTakenBack([&](SessionId id, format::LogAddress chunk) {
+  chunks.TellRevoked([&](SessionId id, format::LogAddress chunk) {
     Session& session = sessions.At(id);
     if (!session.doomed) replies.AddNotice(session, format::kTakesBack | chunk.raw());
   });

@@ -127,7 +127,7 @@ Served RequestHandler::ServeKeyed(Session& session, const Request& request, std:
     case RequestOp::kGiveBack:
       break;
   }
-  return Violation("an operation that is none");
+  return Violation("an unknown operation");
 }
 
 std::optional<Served> RequestHandler::Judge(const Request& request, std::string_view key, uint64_t key_hash,

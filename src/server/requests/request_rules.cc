@@ -52,7 +52,7 @@ bool PlacesInChunk(const Request& request) {
 }  // namespace
 
 Violation CheckRights(const Request& request, const Session& session) {
-  if (!ConditionIsSound(request)) return Violation("a condition that is none, or where none may be");
+  if (!ConditionIsSound(request)) return Violation("an unknown condition, or one on an operation that takes none");
   const bool misplaced =
       !session.writable && (PlacesAnywhere(request) || (!session.windowed() && PlacesInChunk(request)));
   return misplaced ? Violation("a place in the pool, where it may not write") : Violation();
@@ -63,7 +63,7 @@ Violation CheckNumbers(const Request& request, size_t slot_bytes, const Session&
   if (request.key_size == 0 || request.key_size > format::kKeyBytesMax) {
     return Violation("a key of no bytes, or too many");
   }
-  if (request.ack > static_cast<uint8_t>(Ack::kPersisted)) return Violation("an ack that is none");
+  if (request.ack > static_cast<uint8_t>(Ack::kPersisted)) return Violation("an unknown ack");
   const bool fits_segment = request.value_size <= format::ValueBytesMax(geometry, request.key_size, request.ttl != 0);
   const bool fits_slot = format::InlineValueOffset(request.key_size) + request.value_size <= slot_bytes;
   const Violation unfit("a value that does not fit");
@@ -91,7 +91,7 @@ Violation CheckNumbers(const Request& request, size_t slot_bytes, const Session&
     case RequestOp::kGiveBack:
       break;
   }
-  return Violation("an operation that is none");
+  return Violation("an unknown operation");
 }
 
 }  // namespace erda::server

@@ -18,7 +18,7 @@ struct Chunk {
   uint64_t tail = 0;           // The offset of the next object in the chunk.
   uint32_t age = 0;            // Calls of ChunkTable::Age since the last put.
   bool windowed = false;       // The client writes there through a window.
-  bool taken_back = false;     // Revoked: the shard publishes no more puts there, but the client may not know yet.
+  bool revoked = false;        // The shard publishes no more puts there, but the client may not know yet.
   Nanoseconds awaited{0};      // Since it was revoked: how long a put has waited for room.
 };
 

@@ -98,13 +98,13 @@ void ChunkTable::EndSession(AllPublished /*proof*/, SessionId session) {
     return closing.session == session;
   });
   to_close_.EraseIf([&](const Closing& closing) { return closing.session == session; });
-  taken_back_.EraseIf([&](const TakenBack& taken) { return taken.session == session; });
+  revocations_.EraseIf([&](const Revocation& revocation) { return revocation.session == session; });
   overdue_.EraseIf([&](SessionId overdue) { return overdue == session; });
 }
 
 // If the chunk has a window, its segment does not count as settled before the window is closed (Release).
 void ChunkTable::TakeBack(SessionId session, Chunk& chunk) {
-  chunk.taken_back = true;
+  chunk.revoked = true;
   chunk.age = 0;
   --open_;
   if (chunk.windowed) {
@@ -112,15 +112,15 @@ void ChunkTable::TakeBack(SessionId session, Chunk& chunk) {
   } else if (!Planted(Flaw::kMarksChunks)) {
     log_.EndFlight(chunk.head, chunk.address);
   }
-  taken_back_.push_back({session, chunk.address});
+  revocations_.push_back({session, chunk.address});
 }
 
 void ChunkTable::End(SessionId session, const Chunk& chunk) {
-  if (!chunk.taken_back) --open_;
+  if (!chunk.revoked) --open_;
   if (!chunk.windowed) return Release(chunk);
-  if (chunk.taken_back) --lingering_;
+  if (chunk.revoked) --lingering_;
   closing_.push_back({session, chunk});
-  closing_.back().chunk.taken_back = true;
+  closing_.back().chunk.revoked = true;
   to_close_.push_back({session, chunk.version});
 }
 
@@ -135,7 +135,7 @@ void ChunkTable::OnWindowClosed(SessionId session, uint64_t version) {
 }
 
 void ChunkTable::Release(const Chunk& chunk) {
-  const bool in_flight = chunk.windowed || !chunk.taken_back;
+  const bool in_flight = chunk.windowed || !chunk.revoked;
   if (in_flight && !Planted(Flaw::kMarksChunks)) log_.EndFlight(chunk.head, chunk.address);
   if (!Planted(Flaw::kChunkNotHeld)) log_.Release(chunk.head, chunk.address);
   --count_;
@@ -145,9 +145,9 @@ void ChunkTable::Release(const Chunk& chunk) {
 void ChunkTable::Age(AllPublished /*proof*/) {
   for (SessionId session = 0; session < chunks_.size(); ++session) {
     std::erase_if(chunks_[session], [&](Chunk& chunk) {
-      if (chunk.taken_back && !chunk.windowed) return false;
-      if (++chunk.age <= (chunk.taken_back ? kClosingAgeMax : kAgeMax)) return false;
-      const bool ends = chunk.taken_back;
+      if (chunk.revoked && !chunk.windowed) return false;
+      if (++chunk.age <= (chunk.revoked ? kClosingAgeMax : kAgeMax)) return false;
+      const bool ends = chunk.revoked;
       if (ends) {
         End(session, chunk);
       } else {
@@ -161,7 +161,7 @@ void ChunkTable::Age(AllPublished /*proof*/) {
 void ChunkTable::TakeBackFull(AllPublished /*proof*/) {
   for (SessionId session = 0; session < chunks_.size(); ++session) {
     for (Chunk& chunk : chunks_[session]) {
-      if (!chunk.taken_back && !log_.tails().IsAppendedTo(chunk.head, geometry_.SlotOf(chunk.address)))
+      if (!chunk.revoked && !log_.tails().IsAppendedTo(chunk.head, geometry_.SlotOf(chunk.address)))
         TakeBack(session, chunk);
     }
   }
@@ -184,7 +184,7 @@ void ChunkTable::Await(Nanoseconds since) {
   for (SessionId session = 0; session < chunks_.size(); ++session) {
     bool overdue = false;
     for (Chunk& chunk : chunks_[session]) {
-      if (!chunk.taken_back || chunk.awaited >= kAwaitedMax) continue;
+      if (!chunk.revoked || chunk.awaited >= kAwaitedMax) continue;
       chunk.awaited += since;
       overdue |= chunk.awaited >= kAwaitedMax;
     }
@@ -200,7 +200,7 @@ void ChunkTable::Await(Nanoseconds since) {
 
 bool ChunkTable::IsAwaiting() const {
   if (count_ == open_) return false;
-  const auto is_awaited = [](const Chunk& chunk) { return chunk.taken_back && chunk.awaited < kAwaitedMax; };
+  const auto is_awaited = [](const Chunk& chunk) { return chunk.revoked && chunk.awaited < kAwaitedMax; };
   return std::ranges::any_of(chunks_, [&](const auto& chunks) { return std::ranges::any_of(chunks, is_awaited); }) ||
          std::ranges::any_of(closing_, is_awaited, &ClosingChunk::chunk);
 }

@@ -52,9 +52,9 @@ class ChunkTable {
   // Calls tell(SessionId, Address) for each chunk that was revoked since the last call. The caller asks the client to
   // give the chunk back.
   template <class Tell>
-  void TellTakenBack(Tell&& tell) {
-    for (; !taken_back_.empty(); taken_back_.pop_front())
-      tell(taken_back_.front().session, taken_back_.front().address);
+  void TellRevoked(Tell&& tell) {
+    for (; !revocations_.empty(); revocations_.pop_front())
+      tell(revocations_.front().session, revocations_.front().address);
   }
   // Calls close(SessionId, version) for each windowed chunk that ended since the last call: the shard publishes no more
   // puts there. The table holds its space until OnWindowClosed says that nobody can write there.
@@ -85,7 +85,7 @@ class ChunkTable {
   [[nodiscard]] size_t sessions() const { return chunks_.size(); }
 
  private:
-  struct TakenBack {
+  struct Revocation {
     SessionId session = 0;
     Address address;
   };
@@ -110,7 +110,7 @@ class ChunkTable {
   const format::Geometry& geometry_;
   std::vector<std::vector<Chunk>> chunks_;  // By session, in the order in which the session got them.
   std::vector<ClosingChunk> closing_;       // Ended; their space is held until OnWindowClosed.
-  Fifo<TakenBack> taken_back_;              // not told yet
+  Fifo<Revocation> revocations_;            // not told yet
   Fifo<Closing> to_close_;                  // not told yet
   Fifo<SessionId> overdue_;                 // not ended yet
   uint32_t open_ = 0;                       // Chunks that are not revoked.

@@ -49,7 +49,7 @@ std::optional<Outcome> Delegating::Put(std::string_view key, uint64_t key_hash, 
   // (I8) The client's writes into its earlier chunks of this head were placed before this request came.
   if (chunks_.HasOlder(session, *found)) found = chunks_.EndOlder(batch_.Publish(), session, *found);
   Chunk& chunk = *found;
-  if (chunk.taken_back && !Planted(Flaw::kPutsInTakenBack)) return kNone;
+  if (chunk.revoked && !Planted(Flaw::kPutsInRevoked)) return kNone;
   const uint64_t label_size = format::LabelSize(key.size(), deadline != 0);
   const uint64_t space = format::ObjectSpace(label_size, value_size);
   const uint64_t at = address.offset_in_slot() - chunk.address.offset_in_slot();

@@ -96,7 +96,7 @@ TEST_F(RequestRules, KeyAndAckHaveLimits) {
   request.key_size = format::kKeyBytesMax;
   EXPECT_EQ(Numbers(request), "");
   request.ack = static_cast<uint8_t>(Ack::kPersisted) + 1;
-  EXPECT_EQ(Numbers(request), "an ack that is none");
+  EXPECT_EQ(Numbers(request), "an unknown ack");
 }
 
 TEST_F(RequestRules, AnInlineValueFitsIntoItsSlotAndIntoASegment) {
@@ -144,7 +144,7 @@ TEST_F(RequestRules, AStagedValueLiesInItsStagingBuffer) {
 TEST_F(RequestRules, OperationsWithoutAKeyAreNotTakenForOnesWithAKey) {
   for (const RequestOp op :
        {RequestOp::kCommit, RequestOp::kDelegate, RequestOp::kGiveBack, RequestOp{0}, RequestOp{12}, RequestOp{255}}) {
-    EXPECT_EQ(Numbers(RequestFor(op)), "an operation that is none") << static_cast<int>(op);
+    EXPECT_EQ(Numbers(RequestFor(op)), "an unknown operation") << static_cast<int>(op);
   }
 }
 

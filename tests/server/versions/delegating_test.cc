@@ -183,9 +183,9 @@ TEST_F(DelegatingTest, GivingBackAnotherVersionKeepsTheChunk) {
 }
 
 TEST_F(DelegatingTest, UnusedChunkIsRevoked) {
-  const auto taken_back = [&] {
+  const auto revoked = [&] {
     std::vector<LogAddress> addresses;
-    store_.versions().chunks().TellTakenBack([&](SessionId session, LogAddress address) {
+    store_.versions().chunks().TellRevoked([&](SessionId session, LogAddress address) {
       EXPECT_EQ(session, 3U);
       addresses.push_back(address);
     });
@@ -194,14 +194,14 @@ TEST_F(DelegatingTest, UnusedChunkIsRevoked) {
   const Outcome chunk = Chunk(512, 3);
   LogAddress at = Behind(chunk.address, kChunkObjectsAt);
   for (int i = 0; i < 8; ++i) store_.versions().delegating().Age();
-  EXPECT_TRUE(taken_back().empty());
+  EXPECT_TRUE(revoked().empty());
   Place(at, "k", "v1");
   ASSERT_EQ(Put(at, "k", "v1", 3)->code, Code::kOk);
   for (int i = 0; i < 8; ++i) store_.versions().delegating().Age();
-  EXPECT_TRUE(taken_back().empty()) << "it was used meanwhile";
+  EXPECT_TRUE(revoked().empty()) << "it was used meanwhile";
   EXPECT_TRUE(store_.versions().chunks().delegates());
   store_.versions().delegating().Age();
-  EXPECT_EQ(taken_back(), std::vector{chunk.address});
+  EXPECT_EQ(revoked(), std::vector{chunk.address});
   EXPECT_FALSE(store_.versions().chunks().delegates());
   at = Behind(at, format::ObjectSpace(1, 2));
   Place(at, "k", "v2");
