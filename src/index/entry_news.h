@@ -2,7 +2,8 @@
 //
 // Owns the changes by published puts that it has not told yet. It tells them once, and later: a client that waits for
 // an answer need not wait for that. Everything else it tells at once, after all that is waiting. So the observer hears
-// of changes in the order of the stores. Requires: the caller calls it before the store. The shard's thread calls it.
+// of changes in the order of the stores. Requires: the caller calls Store, Publish and Settle before the store that
+// each announces. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +60,7 @@ class EntryNews {
   void Remove(const format::IndexEntry& entry);
 
  private:
+  // Not inline: that would cost each put 8 instructions, where the compiler inlines the stores of its rare branches.
   void TellStore(Slot slot, format::EntryWord after);
   void TellUntold();
   // For a damaged entry, this may be a head of another shard.

@@ -13,9 +13,10 @@
 //   Mender             flipped bits
 //   EntryNews          what the observer hears, and when
 //
-// Owns its parts, and a shard's slots in the pool. Requires: shape().TakeUp first, then Open. The shard's thread calls
-// it, and the thread that starts the server before. Clients and the cleaner read the slots meanwhile: the order of the
-// stores is for them. (I6) is in free_slots.h, (I14) in splitting.h, (I15) in stored_shape.h.
+// Owns its parts, and a shard's slots in the pool. Requires: shape().TakeUp first, if the index may have grown. Then
+// Open, except for a caller that only looks for room. The shard's thread calls it, and the thread that starts the
+// server before. Clients and the cleaner read the slots meanwhile: the order of the stores is for them. (I6) is in
+// free_slots.h, (I14) in splitting.h, (I15) in stored_shape.h.
 //   (I5) The word of a free slot is empty. The shard stores a new entry's word when its meta is persistent. So after a
 //        power cut no word stands beside another key's meta.
 #pragma once

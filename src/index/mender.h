@@ -1,8 +1,7 @@
 // Finds changes of slots that the index did not make, by the slots' checks (slot_checks.h). Undoes a flipped bit, which
 // the medium may do to an entry. Keeps an entry in which more has changed, and remembers its slot.
 //
-// Owns the list of kept slots, and the number of undone flips. Requires: no put waits to be published in the slot. The
-// shard's thread calls it.
+// Owns the list of kept slots, and the number of undone flips. The shard's thread calls it.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,8 @@
 // Owns the layout that the shard works with, and two words of the shard's record in the pool: blocks and reaches. The
 // region table has the regions of the blocks. Readers know the shape by the control block (published.h).
 //
-// Requires: TakeUp before any other use. The shard's thread calls it, and the thread that starts the server before.
+// Requires: TakeUp before any other use, if the index may have grown. The shard's thread calls it, and the thread that
+// starts the server before.
 //   (I15) A window grows in the shard's record first, persistently, then in the control block. After that, entries may
 //         stand beyond the earlier window. A window never shrinks. A reader looks at the whole window that the control
 //         block tells after the look. If the reader has found nothing there, the key was absent.

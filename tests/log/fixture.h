@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "format/control_block.h"
 #include "format/geometry.h"
 #include "format/log_layout.h"
 #include "log/shard_log.h"
