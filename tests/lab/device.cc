@@ -19,7 +19,7 @@ std::string DeviceSize(const std::string& path) {
 }
 
 bool WipeDevice(const std::string& path) {
-  constexpr size_t kBytes = size_t{2} << 20;  // the least that a device maps
+  constexpr size_t kBytes = size_t{2} << 20;  // The least that a device maps.
   const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) return false;
   void* at = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);

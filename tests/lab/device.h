@@ -1,14 +1,14 @@
-// DAX devices, which nobody can delete as one does a file.
+// DAX devices. A file can be deleted, but a DAX device can only be wiped.
 #pragma once
 
 #include <string>
 
 namespace erda {
 
-// In bytes, as text; empty if it cannot be found out.
+// Returns the size in bytes, as text. Returns an empty text if the kernel does not tell the size.
 [[nodiscard]] std::string DeviceSize(const std::string& path);
 
-// So that the next server makes a new pool there. False, with errno, if it cannot.
+// Wipes the beginning, so that the next server makes a new pool there. Returns false, with errno, on a failure.
 [[nodiscard]] bool WipeDevice(const std::string& path);
 
 }  // namespace erda

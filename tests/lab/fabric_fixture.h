@@ -16,14 +16,14 @@ class FabricLab : public LabTest {
  protected:
   void SetUp() override;
 
-  // Asks at Address(); what comes of it is among the client's events.
+  // Asks at Address(). The outcome is among the client's events.
   std::unique_ptr<fabric::Channel> Ask(uint32_t message_depth = 64);
-  // A channel that is up; null if it fails.
+  // Returns a connected channel. Returns null if the channel fails.
   std::unique_ptr<fabric::Channel> Connect();
-  // Whether a message gets through.
+  // Sends a message from the client to the server, and waits until it arrives.
   testing::AssertionResult Works(fabric::Channel& channel);
 
-  // Lets both ends go on: the server's accepts all who ask.
+  // Accepts all peers that ask, and polls both ends.
   void Pump();
   testing::AssertionResult PumpUntil(const std::function<bool()>& done);
 
@@ -37,7 +37,7 @@ class FabricLab : public LabTest {
   int messages_ = 0;
 };
 
-// How many of the end's events are of this channel and kind.
+// Returns the number of the end's events of this channel and kind.
 size_t CountOf(const fabric::End& end, const fabric::Channel* channel, fabric::OpKind kind);
 
 }  // namespace erda

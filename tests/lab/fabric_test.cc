@@ -1,4 +1,4 @@
-// The verbs fabric where the conformance suite does not go.
+// The verbs fabric in cases that the conformance suite does not cover.
 #include <linux/capability.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -27,8 +27,9 @@ using fabric::Channel;
 using fabric::Incoming;
 using fabric::OpKind;
 
-// Runs it in a thread that can lock no memory: the limit is nothing, and the thread has not the right to ignore that.
-// (Not in the caller's thread. Who changed its rights cannot use the devices any more that it opened before.)
+// Runs the function in a thread that can lock no memory. The limit is 0 bytes, and the thread does not have the right
+// to ignore the limit. The caller's thread keeps its rights: a thread that changes them cannot use the devices that it
+// opened before.
 void WithoutLockedMemory(const std::function<void()>& run) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &limit), 0);
@@ -45,7 +46,7 @@ void WithoutLockedMemory(const std::function<void()>& run) {
   EXPECT_EQ(::setrlimit(RLIMIT_MEMLOCK, &limit), 0);
 }
 
-// A name that this machine knows while it lives.
+// A host name that this machine can look up as long as this object lives.
 class HostName {
  public:
   HostName(const std::string& name, const std::string& address) {
@@ -64,7 +65,7 @@ class HostName {
 
 class ConnectingLab : public FabricLab {
  protected:
-  // The next that asks at the listener.
+  // Waits for the next peer that asks at the listener.
   std::unique_ptr<Incoming> NextIncoming() {
     std::unique_ptr<Incoming> incoming;
     EXPECT_TRUE(WaitUntil([&] {
@@ -98,7 +99,8 @@ TEST_F(ConnectingLab, RefusedPeerHearsTheReason) {
   EXPECT_NE(Connect(), nullptr) << "and the next one is accepted";
 }
 
-// The asking end goes when the answer is there and not taken yet. The accepting end's kernel tells that as a refusal.
+// The asking end goes after the answer has arrived, and before it takes the answer. The accepting end's kernel reports
+// a refusal then.
 TEST_F(ConnectingLab, AnEndBeforeTheLastStepIsAnEnd) {
   auto asking = Ask();
   ASSERT_NE(asking, nullptr);
@@ -137,7 +139,7 @@ TEST_F(ConnectingLab, AHostIsLookedUpOnce) {
 TEST_F(FabricLab, UnansweredPeerGivesUp) {
   const auto channel = Ask();
   ASSERT_NE(channel, nullptr);
-  // Nobody polls the listener.
+  // The test does not poll the listener, so no answer comes.
   EXPECT_TRUE(WaitUntil([&] {
     client_.Poll();
     return CountOf(client_, channel.get(), OpKind::kClosed) > 0;
@@ -146,15 +148,16 @@ TEST_F(FabricLab, UnansweredPeerGivesUp) {
   EXPECT_EQ(client_.events.back().code, Code::kTimeout);
 
   ClientOptions options;
-  options.timeout = std::chrono::seconds(30);  // the fabric gives up sooner
+  options.timeout = std::chrono::seconds(30);  // The fabric gives up sooner.
   const auto client = Client::Connect(Address(), options);
   EXPECT_EQ(client.status().code(), Code::kTimeout) << client.status().ToString();
   EXPECT_NE(client.status().message().find(Address()), std::string_view::npos) << client.status().ToString();
 }
 
-// More clients than the shared receive queue can grow for, each with all the messages that it may have under way.
+// There are more clients than the shared receive queue can grow for. Each client sends as many messages as the depth
+// allows.
 TEST_F(FabricLab, NoMessageIsLostWhenTheReceiverIsNotReady) {
-  constexpr size_t kReceives = 16384;  // of a shared receive queue, at most
+  constexpr size_t kReceives = 16384;  // The most that a shared receive queue has.
   constexpr size_t kDepth = fabric::kMessageDepthMax;
   constexpr size_t kClients = kReceives / kDepth + 1;
   struct Message {
@@ -182,7 +185,7 @@ TEST_F(FabricLab, NoMessageIsLostWhenTheReceiverIsNotReady) {
     const Status posted = clients[client]->Post(works);
     ASSERT_TRUE(posted.ok()) << posted.ToString();
   }
-  // As many get through as there are receives.
+  // As many messages arrive as there are receives.
   EXPECT_TRUE(WaitUntil([&] {
     client_.Poll();
     return client_.events.size() >= kReceives;

@@ -1,4 +1,4 @@
-// What goes wrong, and what is said of it.
+// Failures, and the messages that explain them.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ TEST_F(FailureLab, NoDeviceReachesTheHost) {
   EXPECT_NE(client.status().message().find("127.0.0.1"), std::string_view::npos) << client.status().ToString();
 }
 
-// With little memory to lock, and without the right to ignore that.
+// The process can lock little memory, and does not have the right to ignore the limit.
 TEST_F(FailureLab, ThePoolDoesNotFitIntoTheLockedMemory) {
   const auto words = Command("erda-server", {"--pool", "dram:", "--size", "64M", "--listen", Address()});
   LabTest::Words command = {"/usr/bin/prlimit", "--memlock=1048576", "/usr/bin/setpriv", "--bounding-set",
@@ -41,8 +41,8 @@ TEST_F(FailureLab, ThePoolDoesNotFitIntoTheLockedMemory) {
   EXPECT_NE(ended.err.find("ulimit -l unlimited"), std::string::npos) << ended.err;
 }
 
-// Memory that is registered lies among other memory, which a child of fork needs too: this program's command line for
-// another one, say.
+// Registered memory shares pages with other memory, such as the text of a command line. A child of fork needs the other
+// memory, too.
 TEST_F(FailureLab, AChildOfForkHasItsMemory) {
   auto fabric = fabric::OpenFabric(Address(), fabric::Role::kListen);
   ASSERT_TRUE(fabric.ok()) << fabric.status().ToString();
@@ -69,15 +69,15 @@ TEST_F(FailureLab, AChildOfForkHasItsMemory) {
 
 class RemovalLab : public LabTest {};
 
-// In a process of its own, the guest's last: the kernel ends the removal when nobody has the device open any more, and
-// librdmacm keeps it open as long as its process lives.
+// This test runs in a separate process, the last one of the guest. The kernel ends the removal when no process has the
+// device open. librdmacm keeps the device open as long as its process lives.
 TEST_F(RemovalLab, TheDeviceIsRemoved) {
   WipeDevice();
   const auto server = StartServer();
   const auto client = Connect();
   ASSERT_TRUE(client);
   ASSERT_TRUE(client->Put("key", "value").ok());
-  const std::string link = Process({"/usr/bin/rdma", "link", "show"}).Wait().out;  // "... netdev ve0"
+  const std::string link = Process({"/usr/bin/rdma", "link", "show"}).Wait().out;  // Such as "... netdev ve0".
   const size_t netdev = link.find("netdev ") + 7;
   ASSERT_LT(netdev, link.size()) << link;
   const std::string interface = link.substr(netdev, link.find_first_of(" \n", netdev) - netdev);
@@ -91,7 +91,7 @@ TEST_F(RemovalLab, TheDeviceIsRemoved) {
   EXPECT_EQ(status.code(), Code::kUnavailable) << status.ToString();
   EXPECT_FALSE(client->Put("key", "other").ok());
   EXPECT_TRUE(server->Running()) << server->err();
-  StopServer(*server);  // cleanly
+  StopServer(*server);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ std::map<std::string, std::string> LabTest::InfoOf(Client& client) {
 std::string Ledger::Value(const std::string& key, uint64_t number) const {
   std::string value = key + "#" + std::to_string(number) + ":";
   Random random(seed_ + number * 1000003 + std::hash<std::string>()(key));
-  // Small ones travel in the request, large ones are written one-sidedly.
+  // Small values travel in the request. The client writes large values one-sidedly.
   const size_t size = random.Chance(0.5) ? random.Uniform(500) : random.Uniform(60'000);
   while (value.size() < size) value.push_back(static_cast<char>('a' + random.Uniform(26)));
   return value;

@@ -1,4 +1,4 @@
-// Servers and clients over Soft-RoCE, with the pool on an NVDIMM: for programs that run in the lab (tools/rdma-lab).
+// Servers and clients over Soft-RoCE, with the pool on an NVDIMM. The tests run in the lab (tools/rdma-lab).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,27 +21,28 @@ class LabTest : public testing::Test {
   // Fails outside the lab.
   void SetUp() override;
 
-  // What the lab says of itself: ERDA_LAB_<name>.
+  // Returns the lab's variable ERDA_LAB_<name>, or an empty text.
   [[nodiscard]] static std::string Lab(const std::string& name);
   [[nodiscard]] static std::string Address() { return "verbs://" + Lab("SERVER") + ":7700"; }
   [[nodiscard]] static std::string Address6() { return "verbs://[" + Lab("SERVER6") + "]:7700"; }
   [[nodiscard]] std::string SocketAddress() const { return "shm:" + folder_ + "/socket"; }
 
-  // So that the next server makes a new pool there.
+  // Wipes the NVDIMM, so that the next server makes a new pool there.
   static void WipeDevice();
-  // The program's whole command line.
+  // Returns the whole command line of the program.
   [[nodiscard]] static Words Command(const std::string& program, const Words& arguments);
-  // On the NVDIMM, at Address() unless `more` says where; when it is ready.
+  // Starts a server with its pool on the NVDIMM, and waits until it is ready. It listens at Address(), unless `more`
+  // has another address.
   [[nodiscard]] static std::unique_ptr<Process> StartServer(const Words& more = {});
-  // By SIGTERM; it must stop cleanly.
+  // Stops the server by SIGTERM. The test fails if the server does not stop cleanly.
   static void StopServer(Process& server);
 
-  // The test fails, and ends, if it cannot.
+  // Returns null, and fails the test, if the client cannot connect.
   [[nodiscard]] static std::unique_ptr<Client> Connect(const ClientOptions& options = {}) {
     return Connect(Address(), options);
   }
   [[nodiscard]] static std::unique_ptr<Client> Connect(const std::string& address, const ClientOptions& options = {});
-  // What the server says of itself, by name.
+  // Returns the numbers and texts that the server tells its clients, by name.
   [[nodiscard]] static std::map<std::string, std::string> InfoOf(Client& client);
 
   ~LabTest() override;
@@ -50,16 +51,16 @@ class LabTest : public testing::Test {
   std::string folder_;
 };
 
-// Puts whose value says which of a key's puts it was; what a reader may find of them.
+// A record of puts, which knows the values that a reader may find. A value names the number of its put.
 class Ledger {
  public:
   explicit Ledger(uint64_t seed) : seed_(seed) {}
-  // The next value for the key.
+  // Returns the value of the key's next put.
   [[nodiscard]] std::string Next(const std::string& key);
-  // The last value that Next gave is known to be stored.
+  // The server has acknowledged the put of the last value from Next.
   void Acknowledge(const std::string& key) { keys_[key].acknowledged = keys_[key].tried; }
   [[nodiscard]] size_t acknowledged() const;
-  // Whether the store holds, for each key, the newest put that was acknowledged, or a later one that was tried.
+  // Checks that each key has the value of its newest acknowledged put, or of a later put that was tried.
   [[nodiscard]] testing::AssertionResult Check(Client& client) const;
 
  private:

@@ -1,4 +1,4 @@
-// Peers that break the fabric's rules lose their channel, and nobody else does.
+// A peer that breaks the fabric's rules loses its channel. All other channels go on.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -32,7 +32,7 @@ Bytes BytesOfText(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-// A Knock and what stands behind it.
+// Returns the bytes of a Knock and of the data after it.
 Bytes Knocking(const Knock& knock, std::span<const std::byte> data) {
   Bytes bytes(sizeof(knock) + data.size());
   std::memcpy(bytes.data(), &knock, sizeof(knock));
@@ -40,7 +40,7 @@ Bytes Knocking(const Knock& knock, std::span<const std::byte> data) {
   return bytes;
 }
 
-// As an Erda client would ask.
+// Returns the bytes with which a client of Erda asks.
 Bytes HonestKnock() {
   format::HelloRequest hello{};
   hello.magic = format::kHelloMagic;
@@ -50,7 +50,7 @@ Bytes HonestKnock() {
   return Knocking({.data_bytes = sizeof(hello), .message_depth = kDepth}, BytesOf(hello));
 }
 
-// What no listener takes.
+// Returns requests to connect that each listener refuses.
 std::vector<Bytes> BadKnocks() {
   return {{},
           BytesOfText("garbage"),
@@ -64,8 +64,8 @@ std::vector<Bytes> BadKnocks() {
 
 struct Attack {
   std::string name;
-  bool connects = false;  // it greets as it should
-  size_t delivered = 0;   // messages that may still get through, at most
+  bool connects = false;  // It sends a valid greeting.
+  size_t delivered = 0;   // The most messages that may be delivered.
   std::function<void(RawRdmaPeer&)> run;
 };
 
@@ -77,7 +77,7 @@ void GreetWith(RawRdmaPeer& peer, void (*change)(Greeting&)) {
   peer.Send(BytesOf(greeting));
 }
 
-// Each looks like one, also the one too many, which the data holds.
+// Each region looks valid. So does the one beyond the limit, whose bytes are in the data.
 void OfferTooManyRegions(Greeting& greeting) {
   const fabric::verbs::OfferedRegion region{0, 4096, 0, static_cast<uint32_t>(fabric::Access::kRemoteRead)};
   greeting.region.fill(region);
@@ -144,7 +144,7 @@ class HostileFabricTest : public FabricLab {
     return asking.get();
   }
 
-  // The one that was there before, and one that comes.
+  // Checks the channel that was there before, and a new one.
   void ExpectOthersWork() {
     EXPECT_TRUE(Works(*honest_));
     const auto another = Connect();
@@ -164,14 +164,14 @@ TEST_P(HostilePeerLab, HostilePeerLosesItsChannel) {
   ASSERT_TRUE(peer.ok()) << peer.status().ToString();
   const Channel* const channel = accepted_.back().get();
   GetParam().run(**peer);
-  // All of it is there before the server looks.
+  // All requests of the attack have arrived before the server polls.
   ASSERT_TRUE(WaitUntil([&] { return (*peer)->idle(); }));
   const auto connects = [&] { return CountOf(server_, channel, OpKind::kConnected); };
   const auto delivered = [&] {
     return CountOf(server_, channel, OpKind::kReceive) + CountOf(server_, channel, OpKind::kReceiveImm);
   };
   const auto closed = [&] { return CountOf(server_, channel, OpKind::kClosed); };
-  // Until it is closed, or got what none of this kind gets: then the test is over.
+  // Ends when the channel is closed, or when the attack has reached more than it may. Then the test has failed.
   const size_t connects_at_most = GetParam().connects ? 1 : 0;
   EXPECT_TRUE(PumpUntil([&] {
     return closed() > 0 || connects() > connects_at_most || delivered() > GetParam().delivered;
@@ -187,10 +187,11 @@ TEST_P(HostilePeerLab, HostilePeerLosesItsChannel) {
   ExpectOthersWork();
 }
 
-// It makes room for more messages than the depth, without end: they would wait in the other end's memory.
+// The peer claims room for more messages than the depth, again and again. The messages would pile up in the other end's
+// memory.
 class HostileCreditLab : public HostileFabricTest {
  protected:
-  // A peer that has greeted and was greeted.
+  // Returns a peer that has sent its greeting and received the other end's.
   std::unique_ptr<RawRdmaPeer> Greeted() {
     auto peer = Peer(HonestKnock());
     EXPECT_TRUE(peer.ok()) << peer.status().ToString();
@@ -199,7 +200,7 @@ class HostileCreditLab : public HostileFabricTest {
     EXPECT_TRUE(PumpUntil([&] { return accepted_.back()->connected() && (*peer)->greeted(); })) << "no greeting came";
     return (*peer)->greeted() ? *std::move(peer) : nullptr;
   }
-  // What the other end says when it has a message for it.
+  // Posts a message to the peer, and returns the status.
   Status PostOne(Channel& channel) { return fabric::Post(channel, fabric::Send(server_, 0, 1)); }
 
   void ExpectOnlyThisOneIsClosed(Channel& channel, RawRdmaPeer& peer) {
@@ -228,7 +229,7 @@ TEST_F(HostileCreditLab, PeerThatReportsTooManyMessagesLosesItsChannel) {
   }
 }
 
-// The same when it is asked.
+// The peer lies in the count that the other end reads.
 TEST_F(HostileCreditLab, PeerThatAnswersTooManyMessagesLosesItsChannel) {
   const auto peer = Greeted();
   ASSERT_NE(peer, nullptr);
@@ -245,7 +246,7 @@ TEST_F(HostileCreditLab, PeerThatAnswersTooManyMessagesLosesItsChannel) {
   ExpectOnlyThisOneIsClosed(channel, *peer);
 }
 
-// Counts that are right make room, to the last one.
+// Each message of a right count makes room for another one.
 TEST_F(HostileCreditLab, PeerThatCountsRightKeepsItsChannel) {
   const auto peer = Greeted();
   ASSERT_NE(peer, nullptr);

@@ -21,7 +21,7 @@ namespace {
 constexpr int kResolveMs = 5000;
 constexpr uint32_t kSends = 512;
 constexpr uint32_t kReceives = 8;
-// The memory: room for all that is sent, receives, the credit page.
+// The memory has room for bytes to send, then receives, then the credit page.
 constexpr size_t kSendBytes = 4096;
 constexpr size_t kCreditAt = kSendBytes + kReceives * kReceiveBytes;
 
@@ -42,7 +42,7 @@ Status RawRdmaPeer::Ask(const std::string& address, std::span<const std::byte> p
   if (!parsed.ok()) return parsed.status();
   auto socket = fabric::verbs::Lookup(*parsed);
   if (!socket.ok()) return socket.status();
-  // Without a channel of events, so that the calls wait for their outcome.
+  // Without an event channel, the calls wait for their outcome.
   if (::rdma_create_id(nullptr, &id_, nullptr, RDMA_PS_TCP) != 0) return failed("rdma_create_id: ");
   if (::rdma_resolve_addr(id_, nullptr, socket->get(), kResolveMs) != 0) return failed("rdma_resolve_addr: ");
   if (::rdma_resolve_route(id_, kResolveMs) != 0) return failed("rdma_resolve_route: ");
@@ -133,7 +133,7 @@ void RawRdmaPeer::Look() {
     if (wc.status != IBV_WC_SUCCESS) closed_ = true;
   }
   for (rdma_cm_event* event = nullptr; ::rdma_get_cm_event(id_->channel, &event) == 0;) {
-    // Disconnected; or rejected, if the other end went before it knew that this one is connected.
+    // The event is a rejection if the other end went before it knew that this end is connected.
     closed_ = true;
     ::rdma_ack_cm_event(event);
   }
@@ -149,7 +149,7 @@ bool RawRdmaPeer::closed() {
   return closed_;
 }
 
-// It is the first that the other end sends.
+// The greeting is the first message of the other end.
 bool RawRdmaPeer::greeted() {
   ibv_wc wc;
   if (!greeting_ && ibv_poll_cq(id_->recv_cq, 1, &wc) > 0 && wc.status == IBV_WC_SUCCESS &&

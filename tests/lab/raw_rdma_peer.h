@@ -1,5 +1,5 @@
-// A peer that keeps to none of the fabric's rules: what it asks with and what it posts is up to the test. Over
-// librdmacm and libibverbs themselves.
+// A peer that need not keep the fabric's rules. The test chooses the bytes with which it asks, and its requests. The
+// peer uses librdmacm and libibverbs themselves.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -19,51 +19,52 @@ namespace erda {
 
 class RawRdmaPeer {
  public:
-  // Asks there with these bytes as rdma_cm's private data, and waits for the answer. kUnavailable: it is refused.
+  // Asks at the address with these bytes as private data of rdma_cm, and waits for the answer. Returns kUnavailable if
+  // the other end refuses.
   static Result<std::unique_ptr<RawRdmaPeer>> Connect(const std::string& address,
                                                       std::span<const std::byte> private_data);
   RawRdmaPeer(const RawRdmaPeer&) = delete;
   RawRdmaPeer& operator=(const RawRdmaPeer&) = delete;
   ~RawRdmaPeer();
 
-  // These do not wait. So many Sends of the same bytes.
+  // Posts Sends of the same bytes. This function and the next three do not wait.
   void Send(std::span<const std::byte> bytes, size_t times = 1);
-  // A WriteImm without bytes: it needs no memory of the other end.
+  // Posts a WriteImm without bytes. It needs no memory of the other end.
   void WriteImm();
-  // Writes its count of the other end's messages where that looks. REQUIRES: greeted().
+  // Writes a count of consumed messages to the place where the other end expects to be told. REQUIRES: greeted().
   void TellConsumed(uint64_t count);
-  // Keeps that count where the other end reads it when it has run out.
+  // Stores a count of consumed messages in the page that the other end reads when it has no room.
   void KeepConsumed(uint64_t count);
-  // Whether the other end's greeting is there.
+  // Returns true if the other end's greeting has arrived.
   bool greeted();
-  // What it said: where the other end's regions are, and by what keys. REQUIRES: greeted().
+  // Returns the other end's greeting, with the addresses and keys of its regions. REQUIRES: greeted().
   [[nodiscard]] const fabric::verbs::Greeting& greeting() const { return *greeting_; }
-  // Whether all that was posted is done, well or not.
+  // Returns true if each posted request has completed, also with an error.
   bool idle();
-  // Whether the other end has closed the connection, or takes nothing any more.
+  // Returns true if the other end has closed the connection, or accepts no request any more.
   bool closed();
 
-  // The same with a region for the other end to write, of which nothing is used.
+  // Returns an honest greeting that offers one region for writing. The other end need not use the region.
   [[nodiscard]] fabric::verbs::Greeting GreetingWithRegion() const;
-  // What an honest client that offers nothing would send first.
+  // Returns the greeting of an honest client that offers no region.
   [[nodiscard]] fabric::verbs::Greeting HonestGreeting() const;
 
  private:
   RawRdmaPeer() = default;
   Status Ask(const std::string& address, std::span<const std::byte> private_data);
-  // Registered memory with these bytes.
+  // Copies the bytes into registered memory, and returns the piece.
   ibv_sge Stage(std::span<const std::byte> bytes);
   void Post(ibv_send_wr work);
   void Look();
 
   rdma_cm_id* id_ = nullptr;
   ibv_mr* region_ = nullptr;
-  std::vector<std::byte> memory_;  // what it has sent, what it receives, a page of credit
+  std::vector<std::byte> memory_;  // Bytes to send, then receives, then the credit page.
   size_t send_at_ = 0;
   size_t posted_ = 0;
   size_t done_ = 0;
   bool closed_ = false;
-  std::optional<fabric::verbs::Greeting> greeting_;  // the other end's
+  std::optional<fabric::verbs::Greeting> greeting_;  // Of the other end.
 };
 
 }  // namespace erda

@@ -1,4 +1,4 @@
-// What a client of RDMA can write with the keys that it was told, and with others.
+// The memory that a client of RDMA can write to, with keys that it was told and with other keys.
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -24,7 +24,7 @@ class RightsLab : public LabTest {
     LabTest::SetUp();
     if (!HasFatalFailure()) WipeDevice();
   }
-  // Where these bytes are in the pool, by a client's own Reads.
+  // Returns the offset of these bytes in the pool. Finds them by Reads of a client.
   static uint64_t OffsetOf(std::string_view bytes) {
     RawPeer reader(Address());
     constexpr size_t kPiece = 512 << 10;
@@ -40,7 +40,7 @@ class RightsLab : public LabTest {
   }
 };
 
-// By every region that it was offered.
+// The client tries each region that it was offered.
 TEST_F(RightsLab, AClientWritesNowhereIntoThePool) {
   for (const std::string who : {"same-user", "nobody"}) {
     SCOPED_TRACE(who);
@@ -89,7 +89,7 @@ class WindowLab : public RightsLab {
   struct Delegated {
     RawPeer peer{Address()};
     format::Reply chunk{};
-    uint64_t first = 0;  // of the bytes that it may write
+    uint64_t first = 0;  // The offset of the first byte that the client may write.
     uint64_t end = 0;
     uint32_t key = 0;
   };
@@ -188,7 +188,7 @@ TEST_F(WindowLab, AClientWritesIntoItsOwnChunkAlone) {
   StopServer(*server);
 }
 
-// The first put in the next chunk ends the one before: what is settled there is nobody's to write.
+// The first put in the next chunk ends the chunk before. From then on no client writes to the settled values there.
 TEST_F(WindowLab, AFullChunkIsClosed) {
   const auto server = StartServer();
   const auto honest = Connect();
@@ -206,7 +206,7 @@ TEST_F(WindowLab, AFullChunkIsClosed) {
     request.id = 11;
     request.address = format::LogAddress::At(address.slot(), address.offset_in_slot() + format::kChunkObjectsAt).raw();
     request.value_crc = Crc32c(0, AsBytes(value));
-    // (The Write's bytes are still to be sent: RawPeer has one buffer, so it is waited for.)
+    // RawPeer has one buffer. The test waits until the bytes of the Write are sent.
     EXPECT_TRUE(mine->peer.Read(format::kPoolRegion, first, 1));
     mine->peer.Post(request, key);
     const auto answer = mine->peer.Answer();
@@ -257,9 +257,9 @@ TEST_F(WindowLab, AReaderWritesNowhereByAnothersKey) {
   std::filesystem::remove(tokens);
 }
 
-// Keys are known here, as by one who guesses or remembers them, of all that a writer was offered: its request slots,
-// and the staging buffer or, where that is allowed, the pool. (The regions are in one process, so the places of one
-// client's are those of the other's.)
+// The reader knows the keys of all regions that a writer was offered, as if it had guessed them. These are the request
+// slots, and the staging buffer, or the pool where that is allowed. All regions are in one process, so the addresses
+// that one client learns are right for the other.
 TEST_F(WindowLab, AReaderWritesNowhereByAnyKey) {
   const std::string tokens = std::filesystem::temp_directory_path() / "erda-lab-rights-tokens";
   std::ofstream(tokens) << "the-token-of-a-reader read-only\nthe-token-of-a-writer\n";
@@ -285,7 +285,7 @@ TEST_F(WindowLab, AReaderWritesNowhereByAnyKey) {
       SCOPED_TRACE(region);
       const auto& target = told.region[region];
       ASSERT_EQ(target.access, static_cast<uint32_t>(fabric::Access::kRemoteReadWrite));
-      // Another writer's queue pair is in the domain of the key: so this is how one writes there.
+      // The queue pair of another writer is in the domain of the key. So the Write reaches the region.
       RawPeer other(Address(), BytesOf(HelloWith("the-token-of-a-writer")));
       ASSERT_TRUE(other.connected());
       other.Write(format::kPoolRegion, target.address + 64 - pool, "by a writer", target.key);
@@ -303,7 +303,7 @@ TEST_F(WindowLab, AReaderWritesNowhereByAnyKey) {
   std::filesystem::remove(tokens);
 }
 
-// Where the operator allows it, the reserve path is there.
+// The reserve path works if the operator allows it.
 TEST_F(RightsLab, OnlyPermittedClientsReserve) {
   ClientOptions reserves;
   reserves.put_path = PutPath::kReserve;

@@ -1,4 +1,4 @@
-// The store over real verbs, in one guest: two clients and a pool on the NVDIMM.
+// The store over real verbs, in one guest, with clients and with a pool on the NVDIMM.
 #include <fmt/core.h>
 #include <signal.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ class StoreLab : public LabTest {
     options.ack = ack;
     return options;
   }
-  // Over verbs the operator has to allow it.
+  // Over verbs the operator has to allow the reserve path.
   static Words WithReserving(Words more = {}) {
     more.insert(more.end(), {"--pool-writes", "everybody"});
     return more;
@@ -101,7 +101,7 @@ TEST_F(StoreLab, TwentyThousandOperationsOfYcsbAAreVerified) {
     Status started;
     do {
       if (i % 2 == 0) {
-        // A client's operations on one key take effect in the order started: so the model knows what is to be found.
+        // The operations of a client on one key take effect in the order started. So the model knows the value to find.
         started = client->GetAsync(key, [&wrong, &finished, expected = model[key]](Result<std::string_view> found) {
           ++finished;
           if (!found.ok() || *found != expected) ++wrong;
@@ -188,7 +188,7 @@ TEST_F(StoreLab, ValuesExpireAlsoForThoseWhoKnowWhereTheyWere) {
     ASSERT_TRUE(writer->Put(fmt::format("late {}", size), value, late).ok());
     const auto begin = std::chrono::steady_clock::now();
     ASSERT_TRUE(writer->Put(fmt::format("soon {}", size), value, soon).ok());
-    for (int i = 0; i < 3; ++i) {  // the second one knows where it is
+    for (int i = 0; i < 3; ++i) {  // From the second get on, the client knows the location.
       const auto found = reader->Get(fmt::format("soon {}", size));
       const bool early = std::chrono::steady_clock::now() - begin < *soon.ttl;
       ASSERT_TRUE(found.ok() || !early) << "it has not expired";
@@ -252,7 +252,7 @@ TEST_F(StoreLab, AClientThatIsKilledLeavesWholeValues) {
         << "running: " << writer.Running() << writer.out() << writer.err();
     writer.Signal(SIGKILL);
     EXPECT_EQ(writer.Wait().code, 128 + SIGKILL);
-    // It is fenced, and what it left is settled or taken back.
+    // The server fences the client, and settles or takes back each put that the client left in flight.
     EXPECT_TRUE(WaitUntil([&] {
       auto info = InfoOf(*client);
       return info["clients"] == "1" && info["in_flight"] == "0";
@@ -308,7 +308,7 @@ TEST_F(StoreLab, TheDeviceCanBeNamed) {
   StopServer(*server);
 }
 
-// The device has addresses of both families.
+// The device has addresses of both families, so the server must choose one of the right family.
 TEST_F(StoreLab, TheDeviceCanBeNamedOverIPv6) {
   const std::string device = "?device=" + Lab("DEVICE");
   const auto server = StartServer({"--listen", "verbs://[::]:7701" + device});
@@ -359,7 +359,7 @@ TEST_F(StoreLab, EachWayOfWaitingWorks) {
     const auto client = Connect(options);
     ASSERT_TRUE(client);
     for (int i = 0; i < 100; ++i) {
-      if (i % 20 == 0) ::usleep(20'000);  // long enough for those that sleep
+      if (i % 20 == 0) ::usleep(20'000);  // Long enough for a server or client that sleeps.
       ASSERT_TRUE(client->Put("key", fmt::format("value {}", i)).ok());
       ASSERT_EQ(*client->Get("key"), fmt::format("value {}", i));
     }

@@ -73,6 +73,22 @@ TEST(VerbsGreeting, GreetingReturnsItsRegions) {
   }
 }
 
+TEST(VerbsGreeting, MadeGreetingIsRead) {
+  const std::vector<OfferedRegion> regions(3, OfferedRegion{1, 2, 3, static_cast<uint32_t>(Access::kRemoteReadWrite)});
+  const std::string data = "pool";
+  const Greeting greeting = MakeGreeting(regions, AsBytes(data), 77, 88);
+  const auto read = ReadGreeting(BytesOf(greeting));
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->regions, 3U);
+  EXPECT_EQ(read->region[2].key, 3U);
+  EXPECT_EQ(AsString(std::span(read->data).first(read->data_bytes)), data);
+  EXPECT_EQ(read->credit_address, 77U);
+  EXPECT_EQ(read->credit_key, 88U);
+  const std::vector<OfferedRegion> most(kOfferedRegionsMax, regions[0]);
+  const std::vector<std::byte> longest(kAcceptDataMax);
+  EXPECT_TRUE(ReadGreeting(BytesOf(MakeGreeting(most, longest, 0, 0))).ok());
+}
+
 TEST(VerbsGreeting, InvalidGreetingIsRefused) {
   const std::vector<std::pair<std::string, void (*)(Greeting&)>> wrong = {
       {"another magic", [](Greeting& greeting) { ++greeting.magic; }},

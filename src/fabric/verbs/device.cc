@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -51,28 +50,6 @@ std::vector<ibv_gid_entry> GidsOf(ibv_context* context) {
 }
 
 }  // namespace
-
-// --- LocalKeys
-
-void LocalKeys::Add(const LocalKey& key) {
-  const std::scoped_lock lock(mutex_);
-  keys_.push_back(key);
-  version_.fetch_add(1, std::memory_order_release);
-}
-
-void LocalKeys::Remove(const LocalKey& key) {
-  const std::scoped_lock lock(mutex_);
-  std::erase_if(keys_, [&](const LocalKey& one) { return one.key == key.key && one.begin == key.begin; });
-  version_.fetch_add(1, std::memory_order_release);
-}
-
-uint64_t LocalKeys::Copy(std::vector<LocalKey>* keys) const {
-  const std::scoped_lock lock(mutex_);
-  *keys = keys_;
-  return version_.load(std::memory_order_relaxed);
-}
-
-// --- Device
 
 Result<std::shared_ptr<Device>> Device::Open(const Address& address, Role role) {
   std::shared_ptr<Device> device(new Device());
@@ -252,48 +229,6 @@ Result<ibv_mr*> Device::Register(std::span<std::byte> bytes, unsigned access) {
   }
   if (mr == nullptr) return RegisterError(bytes.size(), errno);
   return mr;
-}
-
-// --- VerbsRegion
-
-VerbsRegion::VerbsRegion(std::shared_ptr<Device> device, ibv_mr* mr, std::span<std::byte> bytes, Access access)
-    : device_(std::move(device)), mr_(mr), bytes_(bytes), access_(access) {
-  device_->keys().Add(Key());
-}
-
-VerbsRegion::~VerbsRegion() {
-  device_->keys().Remove(Key());
-  ibv_dereg_mr(mr_);
-}
-
-LocalKey VerbsRegion::Key() const {
-  return {bytes_.data(), bytes_.data() + bytes_.size(), mr_->lkey, access_ != Access::kRemoteRead};
-}
-
-// --- OwnMemory
-
-Result<OwnMemory> OwnMemory::Create(Device& device, size_t bytes, unsigned access) {
-  constexpr size_t kPage = 4096;  // The memory takes whole pages, since a registration covers whole pages.
-  bytes = AlignUp(bytes, kPage);
-  OwnMemory memory;
-  memory.data_ = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes));
-  if (memory.data_ == nullptr) return Status(Code::kResourceExhausted, "there is no memory for a channel");
-  std::memset(memory.data_, 0, bytes);
-  auto mr = device.Register({memory.data_, bytes}, access);
-  if (!mr.ok()) return mr.status();
-  memory.mr_ = *mr;
-  return memory;
-}
-
-OwnMemory& OwnMemory::operator=(OwnMemory&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(mr_, other.mr_);
-  return *this;
-}
-
-OwnMemory::~OwnMemory() {
-  if (mr_ != nullptr) ibv_dereg_mr(mr_);
-  std::free(data_);
 }
 
 }  // namespace erda::fabric::verbs

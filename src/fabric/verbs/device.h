@@ -1,44 +1,22 @@
-// An RDMA device as one fabric uses it: its abilities, its protection domain, and the memory registered there.
+// An RDMA device as one fabric uses it: its abilities, its protection domain, and the keys of the memory registered
+// there.
 #pragma once
 
 #include <rdma/rdma_cma.h>
 
-#include <atomic>
 #include <memory>
-#include <mutex>
+#include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "fabric/fabric.h"
 #include "fabric/verbs/address.h"
+#include "fabric/verbs/local_keys.h"
 
 namespace erda::fabric::verbs {
 
 // The longest time in which the kernel asks the network for address and route.
 constexpr int kResolveMs = 2000;
-
-// The local keys of all registered memory, by address. Queues share it, and each queue keeps a copy.
-struct LocalKey {
-  const std::byte* begin = nullptr;
-  const std::byte* end = nullptr;
-  uint32_t key = 0;
-  bool writable = false;  // The device may write there, so a Read can land in it.
-};
-
-class LocalKeys {
- public:
-  void Add(const LocalKey& key);
-  void Remove(const LocalKey& key);
-  // Changes with every Add and Remove.
-  [[nodiscard]] uint64_t version() const { return version_.load(std::memory_order_acquire); }
-  // Copies the keys, and returns their version.
-  uint64_t Copy(std::vector<LocalKey>* keys) const;
-
- private:
-  mutable std::mutex mutex_;  // A mutex is fine, since registering is not the hot path.
-  std::vector<LocalKey> keys_;
-  std::atomic<uint64_t> version_{1};
-};
 
 struct Limits {
   uint32_t cq_entries = 0;
@@ -95,46 +73,6 @@ class Device {
   std::optional<SocketAddress> source_;
   std::string host_;  // The host that Open looked up, and the result.
   SocketAddress found_;
-};
-
-class VerbsRegion final : public Region {
- public:
-  VerbsRegion(std::shared_ptr<Device> device, ibv_mr* mr, std::span<std::byte> bytes, Access access);
-  ~VerbsRegion() override;
-  [[nodiscard]] std::span<std::byte> bytes() const override { return bytes_; }
-  [[nodiscard]] Access access() const override { return access_; }
-  // Returns the access that the peers see.
-  [[nodiscard]] Access told_access() const {
-    return access_ == Access::kRemoteReadWindows ? Access::kRemoteRead : access_;
-  }
-  [[nodiscard]] ibv_mr* mr() const { return mr_; }
-  [[nodiscard]] const Device* device() const { return device_.get(); }
-
- private:
-  [[nodiscard]] LocalKey Key() const;
-
-  const std::shared_ptr<Device> device_;
-  ibv_mr* const mr_;
-  const std::span<std::byte> bytes_;
-  const Access access_;
-};
-
-// Registered memory of the fabric itself: greetings, receives, credit pages.
-class OwnMemory {
- public:
-  static Result<OwnMemory> Create(Device& device, size_t bytes, unsigned access);
-  OwnMemory() = default;
-  OwnMemory(OwnMemory&& other) noexcept { *this = std::move(other); }
-  OwnMemory& operator=(OwnMemory&& other) noexcept;
-  OwnMemory(const OwnMemory&) = delete;
-  OwnMemory& operator=(const OwnMemory&) = delete;
-  ~OwnMemory();
-  [[nodiscard]] std::byte* data() const { return data_; }
-  [[nodiscard]] ibv_mr* mr() const { return mr_; }
-
- private:
-  std::byte* data_ = nullptr;
-  ibv_mr* mr_ = nullptr;
 };
 
 }  // namespace erda::fabric::verbs

@@ -30,6 +30,18 @@ bool ReadKnock(const void* bytes, size_t size, Knock* knock, std::vector<std::by
   return true;
 }
 
+Greeting MakeGreeting(std::span<const OfferedRegion> regions, std::span<const std::byte> data, uint64_t credit_address,
+                      uint32_t credit_key) {
+  Greeting greeting;
+  greeting.regions = static_cast<uint8_t>(regions.size());
+  greeting.data_bytes = static_cast<uint16_t>(data.size());
+  greeting.credit_address = credit_address;
+  greeting.credit_key = credit_key;
+  std::ranges::copy(regions, greeting.region.begin());
+  std::ranges::copy(data, greeting.data.begin());
+  return greeting;
+}
+
 Result<Greeting> ReadGreeting(std::span<const std::byte> bytes) {
   const auto none = [](const char* why) { return Status(Code::kUnavailable, why); };
   if (bytes.size() != sizeof(Greeting)) return none("the peer speaks something else");

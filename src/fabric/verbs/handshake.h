@@ -79,6 +79,9 @@ std::vector<std::byte> MakeKnock(std::span<const std::byte> data, size_t data_ma
 // Reads a Knock and the caller's data. Returns false if the bytes are not that.
 bool ReadKnock(const void* bytes, size_t size, Knock* knock, std::vector<std::byte>* data);
 
+// Makes the first message of an end. REQUIRES: at most kOfferedRegionsMax regions and kAcceptDataMax bytes of data.
+Greeting MakeGreeting(std::span<const OfferedRegion> regions, std::span<const std::byte> data, uint64_t credit_address,
+                      uint32_t credit_key);
 // Reads the peer's first message. Returns kUnavailable with the reason if it is no valid Greeting. Every number in a
 // returned Greeting is in bounds. But addresses and keys of the regions are the peer's claims.
 Result<Greeting> ReadGreeting(std::span<const std::byte> bytes);

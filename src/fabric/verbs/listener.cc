@@ -1,6 +1,5 @@
 #include "fabric/verbs/listener.h"
 
-#include <fcntl.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -10,6 +9,8 @@
 
 #include "base/bytes.h"
 #include "fabric/verbs/channel.h"
+#include "fabric/verbs/event_channel.h"
+#include "fabric/verbs/introduction.h"
 #include "fabric/verbs/queue.h"
 
 namespace erda::fabric::verbs {
@@ -51,7 +52,7 @@ class VerbsIncoming final : public Incoming {
     if (id_->verbs != device->context()) {
       return Status(Code::kInvalidArgument, "the peer came over another RDMA device than the one of this address");
     }
-    if (auto status = VerbsChannel::CheckOffer(*device, options, kAcceptDataMax); !status.ok()) return status;
+    if (auto status = Introduction::Check(*device, options, kAcceptDataMax); !status.ok()) return status;
     auto channel = VerbsChannel::Accept(queue, device, id_, asked_, message_depth_, data_, options);
     if (channel.ok()) id_ = nullptr;  // The channel owns it now.
     return channel;
@@ -86,11 +87,8 @@ Status VerbsListener::Prepare(std::string_view address) {
   auto parsed = ParseAddress(address);
   if (!parsed.ok()) return parsed.status();
   const std::string what = "cannot listen at " + std::string(address);
-  events_.reset(::rdma_create_event_channel(), [](rdma_event_channel* events) {
-    if (events != nullptr) ::rdma_destroy_event_channel(events);
-  });
+  events_ = MakeEventChannel();
   if (!doorbell_.Create() || !events_) return ErrnoStatus(what);
-  ::fcntl(events_->fd, F_SETFL, ::fcntl(events_->fd, F_GETFL) | O_NONBLOCK);
   if (::rdma_create_id(events_.get(), &id_, nullptr, RDMA_PS_TCP) != 0) return ErrnoStatus(what);
 
   auto found = Lookup(*parsed);

@@ -4,6 +4,7 @@
 #include "fabric/verbs/channel.h"
 #include "fabric/verbs/listener.h"
 #include "fabric/verbs/queue.h"
+#include "fabric/verbs/region.h"
 
 namespace erda::fabric::verbs {
 
