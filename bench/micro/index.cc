@@ -36,7 +36,7 @@ class FilledIndex {
     auto pool = nvm::Pool::Open({.path = "dram:", .size = geometry->pool_size});
     if (!pool.ok()) return pool.status();
     auto index = std::make_unique<FilledIndex>(*geometry, *std::move(pool));
-    if (auto status = index->index().TakeUp({}); !status.ok()) return status;
+    if (auto status = index->index().shape().TakeUp({}); !status.ok()) return status;
     index->index().Open(0);
     for (uint64_t i = 0; i < kKeysBefore; ++i) {
       if (!index->Insert()) return Status(Code::kInternal, "the index has no room");
@@ -55,7 +55,7 @@ class FilledIndex {
   // Inserts another key, with one version that is settled. Returns false if there is no room.
   bool Insert() {
     const uint64_t hash = random_.Next();
-    const auto slot = index_.MakeRoom(hash);
+    const auto slot = index_.free_slots().MakeRoom(hash);
     if (!slot.ok()) return false;
     index_.Describe(*slot, hash, kObjectBytes);
     nvm_.Fence();
@@ -114,7 +114,7 @@ class IndexInsert {
 
   void Run() { refused_ += filled_->Insert() ? 0 : 1; }
   [[nodiscard]] Status Check() const {
-    return WrongUnless(refused_ == 0 && filled_->index().used() == filled_->hashes().size() &&
+    return WrongUnless(refused_ == 0 && filled_->index().census().used() == filled_->hashes().size() &&
                        filled_->Find(filled_->hashes().back()).has_value());
   }
 

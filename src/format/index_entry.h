@@ -61,6 +61,9 @@ class EntryMeta {
   [[nodiscard]] constexpr uint32_t distance() const { return static_cast<uint32_t>(raw_ >> 16) & 0xff; }
   [[nodiscard]] constexpr uint64_t size_hint_bytes() const { return (raw_ & kSizeHintMax) * kGranuleBytes; }
   [[nodiscard]] constexpr bool may_be_larger() const { return (raw_ & kSizeHintMax) == kSizeHintMax; }
+  [[nodiscard]] constexpr EntryMeta WithTag(uint32_t tag) const {
+    return EntryMeta((raw_ & UINT32_MAX) | uint64_t{tag} << 32);
+  }
   [[nodiscard]] constexpr EntryMeta WithDistance(uint32_t distance) const {
     return EntryMeta((raw_ & ~(uint64_t{0xff} << 16)) | (uint64_t{distance & 0xff} << 16));
   }

@@ -18,13 +18,19 @@ Mender::Mended Mender::Mend(Slot slot) {
   return Mended::kKept;
 }
 
-// Tells the observer nothing: it has counted what the index stored.
+// Tells the observer of no change of names: it has counted what the index stored.
 bool Mender::UndoFlip(Slot slot, const IndexEntry& entry) {
   if (Planted(Flaw::kFlipNotUndone)) return false;
   const auto before = slots_.WithoutFlip(slot, entry);
   if (!before) return false;
+  news_.Leave(entry, before->entry_word());
   StoreUndone(slot, entry, *before);
   return true;
+}
+
+void Mender::UndoTag(Slot slot, uint32_t tag) {
+  const IndexEntry entry = view_.At(slot);
+  if (entry.entry_meta().tag() != tag) Undo(slot, {entry.word, entry.entry_meta().WithTag(tag).raw()});
 }
 
 // Stores one of the two, so that no client reads a word beside another key's meta (I5).
@@ -58,11 +64,12 @@ Mender::RestChange Mender::CheckRest() {
   return change;
 }
 
-// The observer has counted the flipped entry.
 void Mender::Undo(Slot slot, const IndexEntry& undone) {
   const IndexEntry flipped = view_.At(slot);
-  news_.Add(undone);
-  news_.Remove(flipped);
+  if (census_.Has(slot)) {
+    news_.Add(undone);
+    news_.Remove(flipped);
+  }
   news_.Leave(flipped, undone.entry_word());
   StoreUndone(slot, flipped, undone);
 }

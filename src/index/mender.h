@@ -40,14 +40,19 @@ class Mender {
   // Returns true if the slot holds what the index has stored there, as far as the index knows.
   [[nodiscard]] bool Fits(Slot slot) const { return slots_.Fits(slot, view_.At(slot)); }
   // Does the same as View::Find, but mends each entry before is_key sees it. Finds an entry also if one bit of its tag
-  // is flipped.
+  // is flipped. If nobody knows that of the entry yet, is_key sees the entry with the key's tag. The slot has that tag
+  // persistently on return, if is_key returns true. Then no request takes another slot for the key.
   template <class IsKey>
   [[nodiscard]] std::optional<Slot> FindMended(uint64_t key_hash, IsKey&& is_key) {
     const auto may_be = [](uint32_t differing) { return (differing & (differing - 1)) == 0; };
-    const auto mended = [this](Slot slot, const format::IndexEntry& entry) {
-      return Mend(slot) == Mended::kFits ? entry : view_.At(slot);
+    const uint32_t tag = format::EntryMeta::TagOf(key_hash);
+    const auto mended = [this, tag](Slot slot, const format::IndexEntry& entry) {
+      if (Mend(slot) != Mended::kFits) return view_.At(slot);
+      return rest_is_due() ? format::IndexEntry{entry.word, entry.entry_meta().WithTag(tag).raw()} : entry;
     };
-    return view_.FindInWindow(key_hash, may_be, mended, is_key);
+    const auto found = view_.FindInWindow(key_hash, may_be, mended, is_key);
+    if (found && rest_is_due()) UndoTag(*found, tag);
+    return found;
   }
 
   // CheckRest has not been called yet, and the last server has left a sum.
@@ -56,7 +61,8 @@ class Mender {
   [[nodiscard]] bool may_check_rest() const { return rest_is_due() && census_.is_complete(); }
   // Compares the entries that were found with those that the last server left. Requires: may_check_rest().
   [[nodiscard]] RestChange CheckRest();
-  // Stores the entry without its flipped bit, persistently on return.
+  // Stores the entry without its flipped bit, persistently on return. Requires: the index has counted the flipped
+  // entry, or has not counted the slot.
   void Undo(Slot slot, const format::IndexEntry& undone);
 
   [[nodiscard]] bool has_kept() const { return !kept_.empty(); }
@@ -67,6 +73,8 @@ class Mender {
 
  private:
   bool UndoFlip(Slot slot, const format::IndexEntry& entry);
+  // The slot's entry has this tag from now on.
+  void UndoTag(Slot slot, uint32_t tag);
   // Stores word or meta, whichever differs from the entry that stands there. Persistent on return.
   void StoreUndone(Slot slot, const format::IndexEntry& flipped, const format::IndexEntry& undone);
 

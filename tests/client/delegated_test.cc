@@ -126,7 +126,7 @@ TEST_F(DelegatedTest, ThereIsNoWayBackToAnOlderChunk) {
       << "there would be room for this";
   delegated_.OnAnswer(kHead, *first_object, false);
   (void)Sent();
-  delegated_.OnTakenBack(LogAddress::At(3, 4096));
+  delegated_.OnRevoked(LogAddress::At(3, 4096));
   EXPECT_TRUE(Sent().empty()) << "it is the server's already";
 }
 
@@ -136,7 +136,7 @@ TEST_F(DelegatedTest, WhatIsTakenBackIsGivenBackWhenAllOfItIsAnswered) {
   const auto first = Put();
   const auto second = Put();
   (void)Sent();
-  delegated_.OnTakenBack(chunk);
+  delegated_.OnRevoked(chunk);
   EXPECT_FALSE(Put());
   delegated_.OnAnswer(kHead, *second, true);
   EXPECT_TRUE(Sent().empty());
@@ -158,7 +158,7 @@ TEST_F(DelegatedTest, ARefusedPutTellsThatTheChunkIsGone) {
   const auto sent = Sent();
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_TRUE(Is(sent[0], RequestOp::kGiveBack));
-  delegated_.OnTakenBack(chunk);
+  delegated_.OnRevoked(chunk);
   EXPECT_TRUE(Sent().empty()) << "given back already";
   EXPECT_FALSE(Put());
 }
@@ -189,7 +189,7 @@ TEST_F(DelegatedTest, AfterATakingBackItBeginsSmallAgain) {
       for (uint64_t i = 0; i < puts; ++i) delegated_.OnAnswer(kHead, *Put(), false);
     }
     EXPECT_TRUE(Sent().empty()) << "no more than half is used";
-    delegated_.OnTakenBack(chunk);
+    delegated_.OnRevoked(chunk);
     (void)Sent();
     EXPECT_FALSE(Put());
     const auto sent = Sent();

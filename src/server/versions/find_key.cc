@@ -21,6 +21,8 @@ Found FindKey(index::Index& index, const log::ShardLog& log, std::string_view ke
                         AsString(bytes.subspan(header.key_offset(), key.size())) == key;
       if (same) return true;
     }
+    // The tag differs in one bit from the key's, so the entry is most likely another key's.
+    if (index.At(slot).entry_meta().tag() != EntryMeta::TagOf(key_hash)) return false;
     // Two keys rarely share a tag, so most calls skip the rest.
     const format::ObjectView view = format::InspectHeader(log.PlaceOf(head, address), bytes);
     const bool other_key =

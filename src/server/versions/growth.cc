@@ -39,6 +39,8 @@ bool Growth::SplitNext() {
 void Growth::Grow(uint64_t slots) {
   const uint64_t puts = numbers_.given() - std::exchange(given_, numbers_.given());
   if (!CountKeys(kCountedBesideWork + puts * kCountedPerPut) || !grows_) return;
+  // A split would take a flipped bit along.
+  if (index_.mender().rest_is_due()) return;
   if (index_.splitting().WantsRun()) (void)AddRun();
   for (uint64_t split = 0; split < slots; split += geometry_.block_slots()) {
     if (!index_.splitting().WantsSplit() || !index_.splitting().CanSplit()) return;
@@ -49,8 +51,13 @@ void Growth::Grow(uint64_t slots) {
 
 // Blocks are split in their order, so several splits may come before the one of this key's block. That is rare: blocks
 // that are not split have about as many free slots as each other. If no split is due or possible, the key gets a place
-// farther away in its block, unless the whole block is full (I15).
+// farther away in its block. It gets none if the whole block is full (I15).
 Reason Growth::MakeRoom(AllPublished /*proof*/, uint64_t key_hash, index::Slot* slot) {
+  if (index_.mender().rest_is_due()) {
+    // A move would take a flipped bit along, out of the slot where the sum finds it.
+    index_.Count(index_.size());
+    mending_.CheckRest(batch_.Publish());
+  }
   for (;;) {
     if (auto room = index_.free_slots().MakeRoom(key_hash); room.ok()) {
       *slot = *room;

@@ -14,6 +14,7 @@
 #include "server/control/counters.h"
 #include "server/pool/version_numbers.h"
 #include "server/versions/all_published.h"
+#include "server/versions/mending.h"
 #include "server/versions/publish_batch.h"
 
 namespace erda::server {
@@ -22,13 +23,14 @@ class Growth {
  public:
   // grows: false if the index stays as it is, and gets full.
   Growth(const format::Geometry& geometry, index::Index& index, log::ShardLog& log, Counters& counters,
-         const VersionNumbers& numbers, PublishBatch& batch, bool grows)
+         const VersionNumbers& numbers, PublishBatch& batch, Mending& mending, bool grows)
       : geometry_(geometry),
         index_(index),
         log_(log),
         counters_(counters),
         numbers_(numbers),
         batch_(batch),
+        mending_(mending),
         grows_(grows) {}
 
   // Does some of the growth that is due: splits blocks of about this many slots, or gives the index a region of the
@@ -53,6 +55,7 @@ class Growth {
   Counters& counters_;
   const VersionNumbers& numbers_;
   PublishBatch& batch_;
+  Mending& mending_;
   const bool grows_;
   uint64_t given_ = 0;  // numbers_.given() at the last Grow
 };

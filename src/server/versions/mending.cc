@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/hash.h"
-#include "format/object.h"
 #include "server/versions/find_key.h"
 
 namespace erda::server {
@@ -34,27 +32,13 @@ bool Mending::Settle(index::Slot slot) {
   return index_.WordAt(slot).settled();
 }
 
-// Until now the key could seem absent. If a put has stored the key in another slot since then, that entry counts, and
-// this slot becomes free. Otherwise the key would have two entries.
 void Mending::EndRest() {
   const index::Mender::RestChange change = index_.mender().CheckRest();
-  if (!change.changed) return;
-  if (!change.undone) {
-    changed_at_rest_ = true;
-    return;
+  if (change.undone) {
+    index_.mender().Undo(change.slot, *change.undone);
+  } else {
+    changed_at_rest_ = change.changed;
   }
-  index_.mender().Undo(change.slot, *change.undone);
-  if (change.undone->word != 0 && HasOtherEntry(change.slot, *change.undone)) index_.Free(change.slot);
-}
-
-bool Mending::HasOtherEntry(index::Slot slot, const IndexEntry& entry) {
-  const ObjectView view = log_.InspectHeader(log_.HeadOf(entry), entry.entry_word().new_address());
-  if (view.state == format::ObjectState::kNothing) return false;
-  const auto is_other = [&](index::Slot other, const IndexEntry& its) {
-    if (other == slot) return false;
-    return log_.InspectHeader(log_.HeadOf(its), its.entry_word().new_address()).key == view.key;
-  };
-  return index_.Find(view.header.key_hash, is_other).has_value();
 }
 
 // A split may have taken the entry away since. Then its key is unknown here.

@@ -39,8 +39,6 @@ class Mending {
   // Returns true if the entry's version is settled now, and was not before.
   bool Settle(index::Slot slot);
   void EndRest();
-  // Returns true if another entry leads to a version of the key that this entry names.
-  [[nodiscard]] bool HasOtherEntry(index::Slot slot, const format::IndexEntry& entry);
 
   index::Index& index_;
   log::ShardLog& log_;

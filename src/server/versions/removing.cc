@@ -79,7 +79,10 @@ bool Removing::HasExpired(uint32_t head, LogAddress address) const {
 }
 
 // An expiry needs no tombstone: even if a power cut undoes it, the key is absent.
+// By a flipped newtag an entry may name an old version, which has expired. So nothing expires before flips at rest are
+// undone. The cleaner proposes it again.
 bool Removing::Expire(AllPublished /*proof*/, uint64_t key_hash, uint32_t head, LogAddress address) {
+  if (index_.mender().rest_is_due()) return false;
   const auto slot = index_.mender().FindMended(key_hash, [&](Slot /*slot*/, const IndexEntry& entry) {
     const EntryWord word = entry.entry_word();
     return Planted(Flaw::kExpiresNewer) || (word.settled() && word.new_address() == address);

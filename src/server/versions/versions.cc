@@ -18,7 +18,8 @@ Versions::Versions(nvm::Writer& nvm, const format::Geometry& geometry, uint32_t 
                 reservations_, settling_, batch_),
       moving_(part_.index(), part_.log(), geometry, options.hash_seed, part_.counters(), settling_, taking_back_),
       mending_(part_.index(), part_.log(), settling_, taking_back_),
-      growth_(geometry, part_.index(), part_.log(), part_.counters(), part_.numbers(), batch_, options.index_grows),
+      growth_(geometry, part_.index(), part_.log(), part_.counters(), part_.numbers(), batch_, mending_,
+              options.index_grows),
       puts_(nvm, geometry, part_.index(), part_.log(), part_.counters(), part_.numbers(), reservations_, settling_,
             batch_, growth_, options.reservations_per_session),
       delegating_(nvm, geometry, part_.log(), part_.counters(), part_.numbers(), batch_, puts_) {}
@@ -36,10 +37,10 @@ void Versions::EndSession(SessionId session) {
 
 void Versions::Close() {
   PublishPuts();
-  const size_t sessions = std::max(reservations_.sessions(), chunks().sessions());
-  for (SessionId session = 0; session < sessions; ++session) EndSession(session);
   (void)growth_.CountKeys(part_.index().size());
   mending_.CheckRest(PublishPuts());
+  const size_t sessions = std::max(reservations_.sessions(), chunks().sessions());
+  for (SessionId session = 0; session < sessions; ++session) EndSession(session);
   (void)mending_.Mend(PublishPuts(), 0, part_.index().size());
   part_.Close();
   PublishGauges();

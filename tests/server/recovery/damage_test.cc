@@ -281,6 +281,18 @@ TEST_F(FlippedEntryTest, ARegionThatAnotherKeyNeedsIsNotEmptied) {
   }
 }
 
+// A client may have found the old version by the flipped entry, and remember its location (I12).
+TEST_F(FlippedEntryTest, AVersionThatAFlipShowedIsMarkedAsLeft) {
+  const uint64_t old = store_.versions().log().OffsetOf(store_.geometry().HeadOf(HashKey("k")), word_.old_address());
+  const auto bytes = store_.pool().bytes().subspan(old, sizeof(format::ObjectHeader));
+  Store64(old, LoadAs<uint64_t>(bytes) & ~format::WithLeft(0));  // a power cut may have taken the mark
+  ASSERT_FALSE(LoadAs<format::ObjectHeader>(bytes).left());
+  Flip(63);
+  Scrub();
+  EXPECT_EQ(store_.WordOf("k"), word_);
+  EXPECT_TRUE(LoadAs<format::ObjectHeader>(bytes).left());
+}
+
 TEST_F(FlippedEntryTest, SeveralFlipsAreReportedByKey) {
   for (const uint64_t bit : {66, 67, 70}) Flip(bit);  // in the size hint: the key is known
   Scrub();
